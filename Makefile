@@ -1,0 +1,170 @@
+# octd: real-time OCT acquisition and reconstruction. `make help` lists the targets.
+#
+# V=1 shows the commands. BUILD=dir builds elsewhere. SAN=address,undefined or SAN=thread builds
+# with sanitizers (make asan, make tsan do so in their own folders). CUDA=0|1 overrides the
+# detection of nvcc.
+
+VERSION := 0.1.0
+BUILD   ?= build
+V       ?= 0
+Q       := $(if $(filter 1,$(V)),,@)
+say      = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
+
+CC      ?= gcc
+CXX     ?= g++
+PREFIX  ?= /usr/local
+DESTDIR ?=
+
+PACKAGES := libzmq libuv inih sdl2 SDL2_ttf SDL2_image fftw3f hdf5 libcjson
+
+# Set-up first: the goals that need packages ask scripts/setup once (it installs what is missing).
+NEED_SETUP := $(filter-out clean help fmt,$(or $(MAKECMDGOALS),all))
+ifneq ($(NEED_SETUP),)
+ifneq ($(shell scripts/setup --quiet 1>&2 && echo ready),ready)
+$(error set-up is incomplete: see the lines above)
+endif
+endif
+
+# Library headers are system headers: their warnings are not ours.
+pkg_cflags = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(1) 2>/dev/null))
+pkg_libs   = $(shell pkg-config --libs $(1) 2>/dev/null)
+
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
+        -Wpointer-arith -Wvla -Wformat=2 -Wundef
+OPT  ?= -O2 -g
+SAN_FLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -O1)
+
+CPPFLAGS += -I. -D_POSIX_C_SOURCE=200809L -DOCT_VERSION='"$(VERSION)"'
+CFLAGS   += -std=c17 $(OPT) $(WARN) -pthread $(SAN_FLAGS)
+LDFLAGS  += -pthread $(SAN_FLAGS)
+LDLIBS   += -lm
+
+# One folder a room; one program a folder.
+LIB_SRC     := $(wildcard pipeline/*.c kernels/*.c config/*.c)
+DAEMON_SRC  := $(wildcard daemon/*.c)
+VIEWER_SRC  := $(wildcard viewer/*.c)
+TOOLS_SRC   := $(wildcard tools/*.c tools/retina/*.c)
+TEST_MAINS  := $(wildcard test/test_*.c)
+TEST_SRC    := $(filter-out $(TEST_MAINS),$(wildcard test/*.c))
+
+obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
+LIB := $(BUILD)/liboctd.a
+CLIENT := $(BUILD)/liboctclient.a
+PROGRAMS := $(BUILD)/octd $(BUILD)/octview $(BUILD)/octctl
+TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(TEST_MAINS))
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+all: $(PROGRAMS) $(CLIENT) $(BUILD)/push_lines ## build octd, octview, octctl and the client library
+
+include $(wildcard kernels/*.mk)
+
+# --- compiling ------------------------------------------------------------------------------
+
+SYSTEM_CFLAGS := $(call pkg_cflags,$(PACKAGES))
+$(BUILD)/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(SYSTEM_CFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(LIB): $(call obj,$(LIB_SRC)) $(EXTRA_LIB_OBJ)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+# What a camera driver links: the client and what it needs, nothing else of ours.
+$(CLIENT): $(call obj,pipeline/client.c pipeline/wire_lines.c pipeline/err.c)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+LIB_LIBS := $(call pkg_libs,libzmq fftw3f hdf5 libcjson inih) $(EXTRA_LIBS)
+
+$(BUILD)/octd: $(call obj,$(DAEMON_SRC)) $(LIB)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(call pkg_libs,libuv) $(LDLIBS)
+
+$(BUILD)/octview: $(call obj,$(VIEWER_SRC)) $(LIB)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(call pkg_libs,sdl2 SDL2_ttf SDL2_image) $(LDLIBS)
+
+$(BUILD)/octctl: $(call obj,$(TOOLS_SRC)) $(LIB)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(LDLIBS)
+
+# The example of docs/camera-drivers.md, linked as a driver would.
+$(BUILD)/push_lines: $(BUILD)/scripts/push_lines.o $(CLIENT)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(call pkg_libs,libzmq) $(LDLIBS)
+
+# The viewer's model and drawing, without its main, for the tests.
+VIEWER_OBJ := $(filter-out $(BUILD)/viewer/main.o,$(call obj,$(VIEWER_SRC)))
+TOOLS_OBJ  := $(filter-out $(BUILD)/tools/octctl.o,$(call obj,$(TOOLS_SRC)))
+DAEMON_OBJ := $(filter-out $(BUILD)/daemon/main.o,$(call obj,$(DAEMON_SRC)))
+
+$(TESTS): $(BUILD)/test/%: $(BUILD)/test/%.o $(call obj,$(TEST_SRC)) $(VIEWER_OBJ) $(TOOLS_OBJ) \
+                           $(DAEMON_OBJ) $(LIB)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) \
+	  $(call pkg_libs,cmocka libuv sdl2 SDL2_ttf SDL2_image) $(LDLIBS)
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+
+# --- testing --------------------------------------------------------------------------------
+
+build-tests: $(TESTS)
+
+check: all $(TESTS) ## run all tests (CI runs exactly this)
+	$(Q)BUILD=$(BUILD) test/run
+
+check-one: all $(TESTS) ## run the tests whose names match T=pattern
+	$(Q)BUILD=$(BUILD) test/run '$(T)'
+
+asan: ## the tests under AddressSanitizer and UBSan
+	$(Q)$(MAKE) BUILD=build/asan SAN=address,undefined check
+
+tsan: ## the tests under ThreadSanitizer
+	$(Q)$(MAKE) BUILD=build/tsan SAN=thread check
+
+check-live: all ## 60 s at 70,000 lines/s with everything recorded
+	$(Q)BUILD=$(BUILD) test/live --seconds 60 --rate 70000
+
+bench: all ## measure this machine
+	$(Q)$(BUILD)/octctl bench
+
+demo: all ## synthesise, stream, view, record two volumes; leaves demo/
+	$(Q)BUILD=$(BUILD) scripts/demo
+
+lint: ## rules of the rooms, clang-tidy, cppcheck, shellcheck, format
+	$(Q)CPPFLAGS='$(CPPFLAGS)' SYSTEM_CFLAGS='$(SYSTEM_CFLAGS)' scripts/lint
+
+fmt: ## format the C sources
+	$(Q)clang-format -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh')
+
+config/octd.ini: $(wildcard config/*.c) | $(BUILD)/octctl
+	$(call say,GEN,$@)
+	$(Q)$(BUILD)/octctl reference > $@
+
+# --- installing -----------------------------------------------------------------------------
+
+install: all ## install under PREFIX (default /usr/local)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/octd \
+	  $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/doc/octd \
+	  $(DESTDIR)/etc/octd $(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(CLIENT) $(DESTDIR)$(PREFIX)/lib
+	install -m 644 pipeline/client.h $(DESTDIR)$(PREFIX)/include/octd
+	install -m 644 docs/octd.1 docs/octctl.1 docs/octview.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 README.md docs/*.md $(DESTDIR)$(PREFIX)/share/doc/octd
+	[ -e $(DESTDIR)/etc/octd/octd.ini ] || \
+	  install -m 644 config/octd.ini $(DESTDIR)/etc/octd/octd.ini
+	sed 's|@PREFIX@|$(PREFIX)|' config/octd.service \
+	  > $(DESTDIR)$(PREFIX)/lib/systemd/system/octd.service
+
+clean: ## remove everything made
+	rm -rf build demo
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
+
+.PHONY: all check check-one check-live asan tsan bench demo lint fmt install clean help build-tests

@@ -1,0 +1,28 @@
+/* From configuration to what the pipeline wants: geometry, calibration, plan, display, options. */
+#ifndef OCT_CONFIG_APPLY_H
+#define OCT_CONFIG_APPLY_H
+
+#include "config/config.h"
+#include "pipeline/engine.h"
+#include "pipeline/plan.h"
+
+enum oct_err oct_config_geometry(const struct oct_config *config, struct oct_geometry *geometry,
+                                 struct oct_error *err);
+
+/* Reads the calibration files that the config names. The caller finishes *cal. Without
+ * wavelengths and k map the result has neither: the plan then refuses. */
+enum oct_err oct_config_calibration(const struct oct_config *config, struct oct_calibration *cal,
+                                    struct oct_error *err);
+
+void oct_config_display(const struct oct_config *config, struct oct_display *display);
+
+/* The strings in *options point into the config or are static. wisdom_dir is filled from
+ * XDG_CACHE_HOME or HOME (folder "octd"), written into wisdom_dir (of wisdom_bytes). */
+void oct_config_engine_options(const struct oct_config *config, struct oct_engine_options *options,
+                               char *wisdom_dir, size_t wisdom_bytes);
+
+/* Everything above in one go: geometry, calibration files, plan. */
+enum oct_err oct_config_plan(const struct oct_config *config, struct oct_plan **plan,
+                             struct oct_error *err);
+
+#endif

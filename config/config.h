@@ -1,0 +1,145 @@
+/* The configuration: one key table (config/keys.c) from which the INI parser, the checks, --help
+ * and the shipped config/octd.ini all follow (contract section 3).
+ *
+ * Values are applied in the order they are given: defaults, then a file, then --set. Every value
+ * is checked against its key's type and range when it is set; oct_config_check then checks what
+ * depends on several keys. Not thread-safe: one thread owns a struct oct_config. */
+#ifndef OCT_CONFIG_CONFIG_H
+#define OCT_CONFIG_CONFIG_H
+
+#include "pipeline/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define OCT_CONFIG_STRING_BYTES 1024
+
+typedef char oct_config_string[OCT_CONFIG_STRING_BYTES];
+
+enum oct_config_backend { OCT_BACKEND_AUTO, OCT_BACKEND_CPU, OCT_BACKEND_CUDA };
+
+struct oct_config {
+    struct {
+        uint32_t samples; /* 832 */
+        uint32_t bits;    /* 16: significant bits of a sample, 1..16; saturation is 2^bits - 1 */
+    } camera;
+    struct {
+        uint32_t lines, bscans; /* 240, 240 */
+        double line_rate_hz;    /* 100000 */
+        double width_um;        /* along a B-scan; 0: unknown */
+        double height_um;       /* across B-scans; 0: unknown */
+        double refractive_index; /* 1.36 */
+    } scan;
+    struct {
+        oct_config_string wavelengths, kmap, dispersion, background; /* paths; "": none */
+        double dispersion_a2, dispersion_a3, dispersion_a4, dispersion_a5; /* radians */
+    } calibration;
+    struct {
+        int backend;       /* enum oct_config_backend */
+        int dc;            /* enum oct_dc */
+        int interpolation; /* enum oct_interpolation */
+        uint32_t crop_first, crop_last;
+        bool log;
+        int range;             /* enum oct_range */
+        double min_db, max_db; /* manual, log=yes: 0, 60 */
+        double min, max;       /* manual, log=no: 0, 1e4 */
+        double percentile_low, percentile_high; /* 30, 99.8 */
+        double smoothing_bscans;                /* 30 */
+        uint32_t threads;      /* 0: one a core */
+        int simd;              /* auto|avx512|avx2|plain: index into oct_config_simd_names */
+        uint32_t batch;        /* 0: the engine's choice */
+        oct_config_string gpus; /* "0,1"; "": the first that answers */
+        uint32_t ring_bscans;  /* 128: slots of each ring */
+    } pipeline;
+    struct {
+        int sample; /* enum oct_sample_type: u8|f32 */
+    } output;
+    struct {
+        uint64_t header_bytes, trailer_bytes;
+    } file;
+    struct {
+        bool autostart;
+    } daemon;
+    struct {
+        oct_config_string endpoint;
+        uint32_t queue_messages; /* 64: ZMQ receive high-water mark */
+        uint32_t max_message_mb; /* 64: larger messages are refused by ZeroMQ */
+        double idle_s; /* 1: a B-scan begun but not finished is delivered after this pause, with
+                          the rest missing; 0: never */
+    } ingest;
+    struct {
+        oct_config_string endpoint;
+        uint32_t queue_bscans; /* 8: pictures kept for a slow subscriber before it loses some */
+    } publish;
+    struct {
+        oct_config_string endpoint;
+    } control;
+    struct {
+        oct_config_string directory;
+        bool spectra, bscans;
+        double sync_interval_s; /* 1 */
+        oct_config_string eye;       /* "", OD or OS */
+        oct_config_string pseudonym; /* free text without control characters */
+    } record;
+    uint64_t set_explicitly[4]; /* bit k: key k of the table was given by a file or --set */
+};
+
+/* When a running daemon accepts a change of a key. */
+enum oct_config_when {
+    OCT_CONFIG_LIVE,  /* at once */
+    OCT_CONFIG_IDLE,  /* only while idle (stop first) */
+    OCT_CONFIG_START, /* only at the daemon's start */
+};
+
+extern const char *const oct_config_simd_names[];    /* NULL-terminated */
+extern const char *const oct_config_backend_names[]; /* NULL-terminated */
+
+/* All defaults. */
+void oct_config_init(struct oct_config *config);
+
+/* Reads an INI file over what is there. Relative paths in it are taken from the file's folder.
+ * OCT_E_CONFIG: "FILE:LINE: [section] key: what is wrong". */
+enum oct_err oct_config_load(struct oct_config *config, const char *path, struct oct_error *err);
+
+/* The same from text already in memory (`name` stands for the file in messages; relative paths
+ * stay as they are). */
+enum oct_err oct_config_load_text(struct oct_config *config, const char *text, const char *name,
+                                  struct oct_error *err);
+
+/* Sets "section.key". A relative path is taken as it stands (from the working folder). `origin`
+ * starts the message: "--set", "control", ... */
+enum oct_err oct_config_set(struct oct_config *config, const char *key, const char *value,
+                            const char *origin, struct oct_error *err);
+
+/* "section.key=value", as --set takes it. */
+enum oct_err oct_config_set_assignment(struct oct_config *config, const char *assignment,
+                                       struct oct_error *err);
+
+/* The value as text, as it would stand in the file. OCT_E_CONFIG: no such key. */
+enum oct_err oct_config_get(const struct oct_config *config, const char *key, char *value,
+                            size_t value_bytes, struct oct_error *err);
+
+/* When "section.key" may change. OCT_E_CONFIG: no such key. */
+enum oct_err oct_config_when(const char *key, enum oct_config_when *when, struct oct_error *err);
+
+/* Whether a file or --set gave this key. */
+bool oct_config_is_set(const struct oct_config *config, const char *key);
+
+/* Checks of several keys together: wavelengths xor kmap at most one, min < max (both pairs),
+ * percentile_low < percentile_high, something to record, background given with dc=file. Geometry
+ * is checked by oct_geometry_init. */
+enum oct_err oct_config_check(const struct oct_config *config, struct oct_error *err);
+
+/* The whole effective configuration as INI text; malloc'd, NULL when out of memory. Loading it
+ * gives the same values. */
+char *oct_config_text(const struct oct_config *config);
+
+/* Writes the commented reference file: config/octd.ini is exactly this, and a test says so. */
+void oct_config_write_reference(FILE *out);
+
+/* Writes one line a key for --help. */
+void oct_config_write_help(FILE *out);
+
+#endif
