@@ -20,7 +20,7 @@ struct oct_calibration {
     double *dispersion; /* [n_dispersion][2] re, im; P2 of them */
     size_t n_dispersion;
     double coefficient[OCT_MAX_DISPERSION_ORDER + 1]; /* [m] = a_m in radians; [0], [1] unused */
-    double *background; /* [n_background], N of them, counts */
+    double *background;                               /* [n_background], N of them, counts */
     size_t n_background;
 };
 

@@ -24,10 +24,10 @@
 struct oct_engine;
 
 struct oct_engine_options {
-    unsigned n_threads; /* CPU workers; 0: one a core */
-    unsigned max_batch; /* most jobs one submit may bring; 0: the engine's own choice */
-    const char *simd;   /* "auto", "avx512", "avx2", "plain" */
-    const char *gpus;   /* "0,1": CUDA devices, NULL or "": the first that answers */
+    unsigned n_threads;     /* CPU workers; 0: one a core */
+    unsigned max_batch;     /* most jobs one submit may bring; 0: the engine's own choice */
+    const char *simd;       /* "auto", "avx512", "avx2", "plain" */
+    const char *gpus;       /* "0,1": CUDA devices, NULL or "": the first that answers */
     const char *wisdom_dir; /* folder where FFT plans are kept between runs; NULL: none kept */
 };
 

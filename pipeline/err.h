@@ -16,10 +16,10 @@ enum oct_err {
     OCT_E_IO,       /* the operating system refused: file, socket, device */
     OCT_E_NO_SPACE, /* disk full */
     OCT_E_NO_MEMORY,
-    OCT_E_BACKEND,  /* the engine's device failed */
-    OCT_E_AGAIN,    /* nothing yet: a timeout ran out */
-    OCT_E_CLOSED,   /* the other end has finished: no more will come */
-    OCT_E_STATE,    /* not allowed now */
+    OCT_E_BACKEND, /* the engine's device failed */
+    OCT_E_AGAIN,   /* nothing yet: a timeout ran out */
+    OCT_E_CLOSED,  /* the other end has finished: no more will come */
+    OCT_E_STATE,   /* not allowed now */
 };
 
 #define OCT_ERROR_TEXT_BYTES 512

@@ -10,14 +10,14 @@
 /* Who a B-scan is. Filled by the assembler (or a file source), copied unchanged into the image
  * frame by the feeding thread. */
 struct oct_bscan_info {
-    uint64_t id;           /* number since the pipeline started, no gaps: the accounting's key */
-    uint32_t acquisition;  /* number of the acquisition (new epoch, or flag "starts") since start */
-    uint64_t number;       /* B-scan number within the acquisition: first_line / M */
-    uint64_t volume;       /* number / V */
-    uint32_t bscan;        /* number % V */
-    uint64_t sequence;     /* message that completed it */
-    uint64_t time_ns;      /* the camera's clock at the first block that reached it */
-    uint64_t arrival_ns;   /* CLOCK_MONOTONIC when its last line arrived */
+    uint64_t id;          /* number since the pipeline started, no gaps: the accounting's key */
+    uint32_t acquisition; /* number of the acquisition (new epoch, or flag "starts") since start */
+    uint64_t number;      /* B-scan number within the acquisition: first_line / M */
+    uint64_t volume;      /* number / V */
+    uint32_t bscan;       /* number % V */
+    uint64_t sequence;    /* message that completed it */
+    uint64_t time_ns;     /* the camera's clock at the first block that reached it */
+    uint64_t arrival_ns;  /* CLOCK_MONOTONIC when its last line arrived */
     uint32_t missing_lines;
 };
 

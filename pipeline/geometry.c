@@ -40,8 +40,7 @@ enum oct_err oct_geometry_init(struct oct_geometry *g, uint32_t n_samples, uint3
         return oct_fail(err, OCT_E_CONFIG,
                         "scan.lines is %u: with %u samples and %u depth pixels a B-scan would hold "
                         "%llu values, more than %u",
-                        n_lines, n_samples, depth, (unsigned long long)most,
-                        OCT_MAX_BSCAN_SAMPLES);
+                        n_lines, n_samples, depth, (unsigned long long)most, OCT_MAX_BSCAN_SAMPLES);
     *g = (struct oct_geometry){
         .n_samples = n_samples,
         .n_lines = n_lines,

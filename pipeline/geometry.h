@@ -20,15 +20,15 @@
 enum oct_sample_type { OCT_SAMPLE_U8 = 1, OCT_SAMPLE_F32 = 2 };
 
 struct oct_geometry {
-    uint32_t n_samples;  /* N: samples an A-line */
-    uint32_t n_lines;    /* M: A-lines a B-scan */
-    uint32_t n_bscans;   /* V: B-scans a volume */
-    uint32_t padded;     /* P1: smallest power of two >= max(N, 2048) */
-    uint32_t upsampled;  /* P2 = 2 * P1 */
-    uint32_t left;       /* (P1 - N) / 2: zeros before the first sample */
-    uint32_t crop_first; /* first depth pixel kept */
-    uint32_t crop_last;  /* one past the last depth pixel kept, <= P2 / 2 */
-    uint32_t depth;      /* D = crop_last - crop_first */
+    uint32_t n_samples;               /* N: samples an A-line */
+    uint32_t n_lines;                 /* M: A-lines a B-scan */
+    uint32_t n_bscans;                /* V: B-scans a volume */
+    uint32_t padded;                  /* P1: smallest power of two >= max(N, 2048) */
+    uint32_t upsampled;               /* P2 = 2 * P1 */
+    uint32_t left;                    /* (P1 - N) / 2: zeros before the first sample */
+    uint32_t crop_first;              /* first depth pixel kept */
+    uint32_t crop_last;               /* one past the last depth pixel kept, <= P2 / 2 */
+    uint32_t depth;                   /* D = crop_last - crop_first */
     enum oct_sample_type sample_type; /* of the pictures */
 };
 

@@ -34,7 +34,7 @@ enum oct_range { OCT_RANGE_AUTO, OCT_RANGE_MANUAL, OCT_RANGE_PERCENTILE };
 /* Steps 8 and 9: how an intensity becomes a pixel. A copy travels with every submission, so that
  * it may change while frames flow. */
 struct oct_display {
-    bool log;             /* pixels from 10*log10(max(I, 1e-12)) dB instead of I (counts^2) */
+    bool log; /* pixels from 10*log10(max(I, 1e-12)) dB instead of I (counts^2) */
     enum oct_range range;
     double lo, hi;        /* manual: dB when log, else counts^2; hi > lo */
     double percentile_lo; /* percentile: 0..100, of the B-scan's pixels, linear between ranks */
@@ -50,14 +50,14 @@ struct oct_plan {
     struct oct_geometry geometry;
     enum oct_dc dc;
     enum oct_interpolation interpolation;
-    const float *background;  /* [N] counts; NULL unless dc == OCT_DC_FILE */
-    unsigned n_taps;          /* 2 linear, 4 cubic */
+    const float *background;   /* [N] counts; NULL unless dc == OCT_DC_FILE */
+    unsigned n_taps;           /* 2 linear, 4 cubic */
     const uint32_t *tap_first; /* [P2], into u */
-    const float *weight;      /* [n_taps][P2] */
-    const float *phase_re;    /* [P2], exp(-i theta) / N, or the file's phase / N */
+    const float *weight;       /* [n_taps][P2] */
+    const float *phase_re;     /* [P2], exp(-i theta) / N, or the file's phase / N */
     const float *phase_im;
-    bool phase_is_real;       /* no dispersion: phase_im is all zero */
-    const float *shift_re;    /* [P1/2 + 1], exp(+i pi k / P1) / P1, last 0 */
+    bool phase_is_real;    /* no dispersion: phase_im is all zero */
+    const float *shift_re; /* [P1/2 + 1], exp(+i pi k / P1) / P1, last 0 */
     const float *shift_im;
     double axial_um; /* optical path per depth pixel, micrometres in air; NaN without wavelengths */
     struct oct_calibration calibration; /* the plan's own copy */

@@ -1,0 +1,115 @@
+#include "daemon/control.h"
+
+#include "pipeline/log.h"
+#include "pipeline/zsocket.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REQUEST_BYTES 65536 /* more than any command; larger messages close the connection */
+
+struct oct_control {
+    struct oct_daemon *daemon;
+    void *socket;
+    uv_poll_t poll;
+};
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    oct_control_serve(poll->data);
+}
+
+enum oct_err oct_control_create(struct oct_control **out, uv_loop_t *loop,
+                                struct oct_daemon *daemon, struct oct_error *err)
+{
+    char bound[OCT_ENDPOINT_BYTES];
+    struct oct_control *control = calloc(1, sizeof(*control));
+    *out = NULL;
+    if (!control)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the control socket");
+    control->daemon = daemon;
+    control->socket =
+        oct_zsocket_bind(daemon->zmq_context, ZMQ_ROUTER, daemon->config.control.endpoint,
+                         "control.endpoint", 64, REQUEST_BYTES, bound, err);
+    if (!control->socket) {
+        free(control);
+        return err ? err->code : OCT_E_IO;
+    }
+    int fd;
+    size_t fd_bytes = sizeof(fd);
+    zmq_getsockopt(control->socket, ZMQ_FD, &fd, &fd_bytes);
+    uv_poll_init(loop, &control->poll, fd);
+    control->poll.data = control;
+    uv_poll_start(&control->poll, UV_READABLE, on_readable);
+    oct_log(OCT_LOG_INFO, "control on %s", bound);
+    *out = control;
+    return OCT_OK;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+void oct_control_destroy(struct oct_control *control)
+{
+    if (!control)
+        return;
+    uv_poll_stop(&control->poll);
+    int linger_ms = 200; /* the reply to shutdown leaves with us */
+    zmq_setsockopt(control->socket, ZMQ_LINGER, &linger_ms, sizeof(linger_ms));
+    zmq_close(control->socket);
+    uv_close((uv_handle_t *)&control->poll, on_closed);
+}
+
+/* ROUTER with REQ at the other end: identity, empty delimiter, request. Other shapes (a DEALER
+ * without delimiter) are answered with the frames they came with. */
+static bool serve_one(struct oct_control *control)
+{
+    enum { MOST_FRAMES = 8 };
+    zmq_msg_t frames[MOST_FRAMES], rest;
+    int n = 0, more = 1;
+
+    while (more) {
+        zmq_msg_t *frame = n < MOST_FRAMES ? &frames[n] : &rest;
+        zmq_msg_init(frame);
+        int status;
+        do
+            status = zmq_msg_recv(frame, control->socket, ZMQ_DONTWAIT);
+        while (status < 0 && errno == EINTR);
+        if (status < 0) {
+            zmq_msg_close(frame);
+            break;
+        }
+        more = zmq_msg_more(frame);
+        if (n < MOST_FRAMES)
+            n++;
+        else
+            zmq_msg_close(&rest);
+    }
+    if (n == 0)
+        return false;
+    char *reply = NULL;
+    if (n >= 2)
+        reply = oct_control_answer(control->daemon, zmq_msg_data(&frames[n - 1]),
+                                   zmq_msg_size(&frames[n - 1]));
+    for (int i = 0; i < n; i++) {
+        if (reply && i < n - 1)
+            zmq_msg_send(&frames[i], control->socket, ZMQ_SNDMORE | ZMQ_DONTWAIT);
+        zmq_msg_close(&frames[i]);
+    }
+    if (reply)
+        zmq_send(control->socket, reply, strlen(reply), ZMQ_DONTWAIT);
+    free(reply);
+    return true;
+}
+
+void oct_control_serve(struct oct_control *control)
+{
+    /* Drained to the last: the descriptor does not tell twice. */
+    while (serve_one(control))
+        ;
+}

@@ -1,0 +1,25 @@
+/* The control socket: a ZeroMQ ROUTER in the libuv loop; one JSON object each way. */
+#ifndef OCT_DAEMON_CONTROL_H
+#define OCT_DAEMON_CONTROL_H
+
+#include "daemon/daemon.h"
+
+#include <uv.h>
+
+struct oct_control;
+
+/* Binds config.control.endpoint and watches it. When a command asks for shutdown,
+ * daemon->want_shutdown is set and the reply sent. */
+enum oct_err oct_control_create(struct oct_control **control, uv_loop_t *loop,
+                                struct oct_daemon *daemon, struct oct_error *err);
+
+/* Answers all that has come. ZMQ_FD is edge-triggered, so a timer calls this too. */
+void oct_control_serve(struct oct_control *control);
+
+/* Stops watching and closes the socket; memory is freed by the loop's next turn. NULL is fine. */
+void oct_control_destroy(struct oct_control *control);
+
+/* The reply (malloc'd by cJSON) to one request of n_bytes, any bytes. NULL when out of memory. */
+char *oct_control_answer(struct oct_daemon *daemon, const char *request, size_t n_bytes);
+
+#endif

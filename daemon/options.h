@@ -1,0 +1,11 @@
+/* octd's command line. */
+#ifndef OCT_DAEMON_OPTIONS_H
+#define OCT_DAEMON_OPTIONS_H
+
+#include "config/config.h"
+
+/* Reads the options into config. true: the program ends here with *status (--help, --version, or
+ * a mistake that was told). */
+bool oct_daemon_options(struct oct_config *config, int argc, char **argv, int *status);
+
+#endif

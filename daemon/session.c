@@ -1,0 +1,122 @@
+#include "daemon/session.h"
+
+#include "config/apply.h"
+#include "pipeline/log.h"
+
+#include <stdlib.h>
+
+static enum oct_err create_pipeline(struct oct_session *s, const struct oct_config *config,
+                                    struct oct_error *err)
+{
+    struct oct_engine_options options;
+    struct oct_pipeline_setup setup = {.ring_bscans = config->pipeline.ring_bscans};
+    char wisdom_dir[OCT_CONFIG_STRING_BYTES];
+
+    enum oct_err e = oct_config_plan(config, &s->plan, err);
+    if (e)
+        return e;
+    oct_config_engine_options(config, &options, wisdom_dir, sizeof(wisdom_dir));
+    e = oct_engine_select(oct_config_backend_names[config->pipeline.backend], s->plan, &options,
+                          &setup.ops, &setup.engine, s->engine_why, sizeof(s->engine_why), err);
+    if (e)
+        return e;
+    setup.plan = s->plan;
+    oct_config_display(config, &setup.display);
+    return oct_pipeline_create(&s->pipeline, &setup, err);
+}
+
+static enum oct_err create_ends(struct oct_session *s, const struct oct_config *config,
+                                void *context, const char *name, bool open, struct oct_error *err)
+{
+    const struct oct_geometry *g = &s->plan->geometry;
+    const struct oct_ingest_options ingest = {
+        .endpoint = config->ingest.endpoint,
+        .queue_messages = config->ingest.queue_messages,
+        .max_message_bytes = (uint64_t)config->ingest.max_message_mb << 20,
+        .idle_s = config->ingest.idle_s,
+        .open = open,
+    };
+    enum oct_err e = oct_publisher_create(&s->publisher, context, config->publish.endpoint,
+                                          config->publish.queue_bscans, g,
+                                          oct_pipeline_images(s->pipeline), name, err);
+    if (e)
+        return e;
+    e = oct_ingest_create(&s->ingest, context, g, oct_pipeline_raw(s->pipeline), &ingest, err);
+    if (e)
+        return e;
+    const struct oct_recorder_options recorder = {
+        .plan = s->plan,
+        .raw = oct_pipeline_raw(s->pipeline),
+        .images = oct_pipeline_images(s->pipeline),
+        .ended_at = &oct_ingest_counts(s->ingest)->ended_at,
+        .engine = s->engine_why,
+    };
+    return oct_recorder_create(&s->recorder, &recorder, err);
+}
+
+enum oct_err oct_session_create(struct oct_session **out, const struct oct_config *config,
+                                void *zmq_context, const char *name, bool open,
+                                struct oct_error *err)
+{
+    *out = NULL;
+    struct oct_session *s = calloc(1, sizeof(*s));
+    if (!s)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a session");
+    enum oct_err e = create_pipeline(s, config, err);
+    if (e == OCT_OK)
+        e = create_ends(s, config, zmq_context, name, open, err);
+    if (e) {
+        oct_session_destroy(s);
+        return e;
+    }
+    oct_log(OCT_LOG_INFO, "%s", s->engine_why);
+    oct_log(OCT_LOG_INFO, "lines in on %s, B-scans out on %s", oct_ingest_endpoint(s->ingest),
+            oct_publisher_endpoint(s->publisher));
+    if (!oct_pipeline_is_pinned(s->pipeline))
+        oct_log(OCT_LOG_WARNING, "the rings are not locked in memory (RLIMIT_MEMLOCK is too low: "
+                                 "raise it with ulimit -l); under memory pressure B-scans may be "
+                                 "late");
+    *out = s;
+    return OCT_OK;
+}
+
+void oct_session_destroy(struct oct_session *s)
+{
+    if (!s)
+        return;
+    /* Down the stream: no more in, then all of it through, then the sinks end by themselves. The
+     * recorder looks at the ingest's counts, so the ingest goes last. */
+    if (s->ingest)
+        oct_ingest_set_gate(s->ingest, false);
+    if (s->pipeline)
+        oct_pipeline_drain(s->pipeline);
+    oct_recorder_destroy(s->recorder);
+    oct_publisher_destroy(s->publisher);
+    oct_ingest_destroy(s->ingest);
+    oct_pipeline_destroy(s->pipeline);
+    oct_plan_destroy(s->plan);
+    free(s);
+}
+
+enum oct_err oct_session_record(struct oct_session *s, const struct oct_config *config,
+                                struct oct_error *err)
+{
+    char *text = oct_config_text(config);
+    if (!text)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the configuration's text");
+    const struct oct_recorder_settings settings = {
+        .directory = config->record.directory,
+        .spectra = config->record.spectra,
+        .bscans = config->record.bscans,
+        .sync_interval_s = config->record.sync_interval_s,
+        .config_text = text,
+        .eye = config->record.eye,
+        .pseudonym = config->record.pseudonym,
+        .width_um = config->scan.width_um,
+        .height_um = config->scan.height_um,
+        .refractive_index = config->scan.refractive_index,
+    };
+    enum oct_err e = oct_recorder_start(s->recorder, &settings, err);
+    free(text);
+    return e;
+}

@@ -1,0 +1,318 @@
+#include "pipeline/assembler.h"
+
+#include "pipeline/slots.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A first_line this far beyond what was seen is a broken header, not a gap: at a million A-lines a
+ * second it would be more than an hour. */
+#define LEAP_LINES ((uint64_t)1 << 32)
+
+/* An acquisition, from the sender's point of view. */
+struct acquisition {
+    bool running;
+    uint32_t epoch;
+    uint32_t number;         /* ours: 1, 2, ... */
+    uint64_t start_sequence; /* of the message that began it */
+    uint64_t last_sequence;  /* highest */
+    uint64_t seen;           /* bit i: last_sequence - i has come */
+    uint64_t next_bscan;     /* all before are closed */
+    uint64_t next_line;      /* one past the highest line seen */
+};
+
+struct oct_assembler {
+    struct oct_geometry geometry;
+    struct oct_ring *ring;
+    uint64_t patience_us;
+    struct oct_ingest_counts counts;
+    struct acquisition now;
+    bool has_ended; /* ended_epoch, ended_sequence hold something */
+    uint32_t ended_epoch;
+    uint64_t ended_sequence;
+
+    bool open;                   /* a B-scan has begun: number now.next_bscan */
+    struct oct_raw_frame *frame; /* where it grows; NULL: no slot was free, its lines are dropped */
+    uint32_t n_present;
+};
+
+static void add(atomic_uint_fast64_t *count, uint64_t n)
+{
+    atomic_fetch_add_explicit(count, n, memory_order_relaxed);
+}
+
+enum oct_err oct_assembler_create(struct oct_assembler **out, const struct oct_geometry *geometry,
+                                  struct oct_ring *ring, uint64_t patience_us,
+                                  struct oct_error *err)
+{
+    struct oct_assembler *a = calloc(1, sizeof(*a));
+    *out = a;
+    if (!a)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the assembler");
+    a->geometry = *geometry;
+    a->ring = ring;
+    a->patience_us = patience_us;
+    return OCT_OK;
+}
+
+void oct_assembler_destroy(struct oct_assembler *a)
+{
+    free(a);
+}
+
+struct oct_ingest_counts *oct_assembler_counts(struct oct_assembler *a)
+{
+    return &a->counts;
+}
+
+bool oct_assembler_is_open(const struct oct_assembler *a)
+{
+    return a->open;
+}
+
+void oct_assembler_count_bad(struct oct_assembler *a, enum oct_bad reason)
+{
+    add(&a->counts.messages_bad[reason], 1);
+}
+
+/* ---- B-scans ---- */
+
+static void begin_bscan(struct oct_assembler *a, uint64_t number, uint64_t time_ns)
+{
+    const struct oct_geometry *g = &a->geometry;
+    uint64_t slot;
+
+    a->open = true;
+    a->n_present = 0;
+    a->frame = NULL;
+    a->now.next_bscan = number;
+    add(&a->counts.bscans_begun, 1);
+    if (oct_ring_acquire(a->ring, a->patience_us, &slot)) {
+        add(&a->counts.bscans_dropped, 1);
+        return;
+    }
+    a->frame = oct_raw_slot(a->ring, slot, g);
+    a->frame->info = (struct oct_bscan_info){
+        .id = slot,
+        .acquisition = a->now.number,
+        .number = number,
+        .volume = number / g->n_bscans,
+        .bscan = (uint32_t)(number % g->n_bscans),
+        .time_ns = time_ns,
+    };
+    memset(a->frame->line_valid, 0, g->n_lines);
+}
+
+/* Missing lines are zero in the ring and in the file. */
+static void clear_missing(struct oct_assembler *a)
+{
+    const struct oct_geometry *g = &a->geometry;
+    for (uint32_t j = 0; j < g->n_lines; j++)
+        if (!a->frame->line_valid[j])
+            memset(a->frame->spectra + (size_t)j * g->n_samples, 0,
+                   g->n_samples * sizeof(uint16_t));
+}
+
+static void deliver_bscan(struct oct_assembler *a)
+{
+    uint32_t missing = a->geometry.n_lines - a->n_present;
+
+    a->open = false;
+    a->now.next_bscan++;
+    if (!a->frame)
+        return;
+    if (missing)
+        clear_missing(a);
+    a->frame->info.missing_lines = missing;
+    add(&a->counts.lines_missing, missing);
+    add(&a->counts.bscans_delivered, 1);
+    oct_ring_publish(a->ring);
+    a->frame = NULL;
+}
+
+/* ---- acquisitions ---- */
+
+void oct_assembler_flush(struct oct_assembler *a, bool ended)
+{
+    if (a->open)
+        deliver_bscan(a);
+    if (ended)
+        atomic_store(&a->counts.ended_at, oct_ring_published(a->ring) + 1);
+}
+
+static void begin_acquisition(struct oct_assembler *a, const struct oct_lines_header *h)
+{
+    if (a->now.running) {
+        oct_assembler_flush(a, true);
+        if (a->now.epoch != h->epoch) {
+            a->has_ended = true;
+            a->ended_epoch = a->now.epoch;
+            a->ended_sequence = a->now.last_sequence;
+        }
+    }
+    bool from_start = h->flags & OCT_LINES_STARTS;
+    a->now = (struct acquisition){
+        .running = true,
+        .epoch = h->epoch,
+        .number = a->now.number + 1,
+        .start_sequence = h->sequence,
+        .last_sequence = h->sequence - 1,
+        /* Who joins a running camera did not miss what went before. */
+        .next_bscan = from_start ? 0 : h->first_line / a->geometry.n_lines,
+        .next_line = from_start ? 0 : h->first_line,
+    };
+    add(&a->counts.acquisitions, 1);
+}
+
+/* Decides whether the message begins an acquisition; OCT_BAD_EPOCH for leftovers. */
+static enum oct_bad follow_epoch(struct oct_assembler *a, const struct oct_lines_header *h)
+{
+    bool starts = h->flags & OCT_LINES_STARTS;
+    if (a->now.running && h->epoch == a->now.epoch) {
+        if (starts && h->sequence != a->now.start_sequence)
+            begin_acquisition(a, h);
+        return OCT_BAD_NONE;
+    }
+    if (a->has_ended && h->epoch == a->ended_epoch && !starts &&
+        (int64_t)(h->sequence - a->ended_sequence) > 0)
+        return OCT_BAD_EPOCH;
+    begin_acquisition(a, h);
+    return OCT_BAD_NONE;
+}
+
+/* Books the sequence number; false when it has come before. Differences are taken modulo 2^64, so
+ * that a number that wraps goes on. */
+static bool is_new_sequence(struct oct_assembler *a, uint64_t sequence)
+{
+    struct acquisition *now = &a->now;
+    int64_t ahead = (int64_t)(sequence - now->last_sequence);
+    if (ahead > 0) {
+        now->seen = ahead < 64 ? now->seen << ahead : 0;
+        now->seen |= 1;
+        now->last_sequence = sequence;
+        add(&a->counts.messages_missed, (uint64_t)ahead - 1);
+        return true;
+    }
+    uint64_t age = (uint64_t)-ahead;
+    if (age >= 64)
+        return true; /* too old to tell; its lines will tell */
+    bool fresh = !(now->seen >> age & 1);
+    now->seen |= (uint64_t)1 << age;
+    return fresh;
+}
+
+/* ---- lines ---- */
+
+static void copy_line(uint16_t *to, const void *payload, uint64_t line, uint32_t n, uint16_t format)
+{
+    if (format == OCT_LINES_U16) {
+        memcpy(to, (const unsigned char *)payload + line * n * 2, (size_t)n * 2);
+        return;
+    }
+    const uint8_t *from = (const uint8_t *)payload + line * n;
+    for (uint32_t i = 0; i < n; i++)
+        to[i] = from[i];
+}
+
+/* Places `count` lines, the payload's `from`-th on, all of the open B-scan. */
+static void place_lines(struct oct_assembler *a, const struct oct_lines_header *h,
+                        const void *payload, uint64_t from, uint32_t count, uint64_t arrival_ns)
+{
+    const struct oct_geometry *g = &a->geometry;
+    uint32_t j = (uint32_t)((h->first_line + from) % g->n_lines), placed = 0;
+
+    if (!a->frame) {
+        add(&a->counts.lines_dropped, count);
+        a->n_present += count;
+    } else {
+        for (uint32_t k = 0; k < count; k++, j++) {
+            if (a->frame->line_valid[j])
+                continue;
+            copy_line(a->frame->spectra + (size_t)j * g->n_samples, payload, from + k, g->n_samples,
+                      h->format);
+            a->frame->line_valid[j] = 1;
+            placed++;
+        }
+        a->n_present += placed;
+        a->frame->info.sequence = h->sequence;
+        a->frame->info.arrival_ns = arrival_ns;
+        add(&a->counts.lines_received, placed);
+        add(&a->counts.lines_duplicate, count - placed);
+    }
+    if (a->n_present >= g->n_lines)
+        deliver_bscan(a);
+}
+
+/* Moves on to B-scan `number`: closes the open one, counts those skipped whole. */
+static void move_to(struct oct_assembler *a, uint64_t number, uint64_t time_ns)
+{
+    if (a->open)
+        deliver_bscan(a);
+    if (number > a->now.next_bscan)
+        add(&a->counts.lines_missing, (number - a->now.next_bscan) * a->geometry.n_lines);
+    begin_bscan(a, number, time_ns);
+}
+
+static void take_lines(struct oct_assembler *a, const struct oct_lines_header *h,
+                       const void *payload, uint64_t arrival_ns)
+{
+    uint32_t n_lines = a->geometry.n_lines;
+    for (uint64_t from = 0; from < h->n_lines;) {
+        uint64_t line = h->first_line + from, number = line / n_lines;
+        uint64_t count = n_lines - line % n_lines;
+        if (count > h->n_lines - from)
+            count = h->n_lines - from;
+        if (number < a->now.next_bscan) {
+            add(&a->counts.lines_late, count);
+        } else {
+            if (!a->open || number != a->now.next_bscan)
+                move_to(a, number, h->time_ns);
+            place_lines(a, h, payload, from, (uint32_t)count, arrival_ns);
+        }
+        from += count;
+    }
+    if (h->first_line + h->n_lines > a->now.next_line)
+        a->now.next_line = h->first_line + h->n_lines;
+}
+
+static enum oct_bad check_message(const struct oct_assembler *a, struct oct_lines_header *h,
+                                  const void *header, size_t header_bytes, const void *payload,
+                                  size_t payload_bytes)
+{
+    enum oct_bad bad = oct_lines_decode(h, header, header_bytes);
+    if (bad)
+        return bad;
+    if (h->n_samples != a->geometry.n_samples)
+        return OCT_BAD_SAMPLES;
+    if (oct_lines_payload_bytes(h) != payload_bytes)
+        return OCT_BAD_PAYLOAD_SIZE;
+    if (h->crc32c && oct_crc32c(payload, payload_bytes) != h->crc32c)
+        return OCT_BAD_CRC;
+    bool same = a->now.running && h->epoch == a->now.epoch;
+    if (same && h->first_line > a->now.next_line && h->first_line - a->now.next_line > LEAP_LINES)
+        return OCT_BAD_LINES;
+    return OCT_BAD_NONE;
+}
+
+enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, size_t header_bytes,
+                                const void *payload, size_t payload_bytes, uint64_t arrival_ns)
+{
+    struct oct_lines_header h;
+    enum oct_bad bad = check_message(a, &h, header, header_bytes, payload, payload_bytes);
+    if (!bad)
+        bad = follow_epoch(a, &h);
+    if (bad) {
+        oct_assembler_count_bad(a, bad);
+        return bad;
+    }
+    add(&a->counts.messages, 1);
+    if (!is_new_sequence(a, h.sequence)) {
+        add(&a->counts.messages_duplicate, 1);
+        add(&a->counts.lines_duplicate, h.n_lines);
+        return OCT_BAD_NONE;
+    }
+    take_lines(a, &h, payload, arrival_ns);
+    if (h.flags & OCT_LINES_ENDS)
+        oct_assembler_flush(a, true);
+    return OCT_BAD_NONE;
+}

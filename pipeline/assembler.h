@@ -1,0 +1,69 @@
+/* The assembler: from messages with blocks of A-lines to whole B-scans in the raw ring.
+ *
+ * Lines are placed by their number, wherever blocks begin and end. A B-scan is delivered when its
+ * last line is there; or, with the rest missing, when a line of a later B-scan comes, the
+ * acquisition ends or starts anew, or oct_assembler_flush is called. Then it is closed: lines that
+ * come for it later are late and only counted. B-scans of which no line came are not delivered;
+ * their lines are counted as missing.
+ *
+ * A new acquisition begins with a new epoch (the sender restarted) or with the flag "starts".
+ * Messages of the epoch before, with sequence numbers that go on from its last, are leftovers and
+ * refused; so a second sender cannot tear a running one to pieces, the newer wins.
+ *
+ * One thread calls take and flush (the ingest thread). Counts may be read by any thread. */
+#ifndef OCT_PIPELINE_ASSEMBLER_H
+#define OCT_PIPELINE_ASSEMBLER_H
+
+#include "pipeline/geometry.h"
+#include "pipeline/ring.h"
+#include "pipeline/wire.h"
+
+#include <stdatomic.h>
+
+struct oct_ingest_counts {
+    atomic_uint_fast64_t messages;           /* well-formed, duplicates included */
+    atomic_uint_fast64_t messages_duplicate; /* a sequence number seen before */
+    atomic_uint_fast64_t messages_missed;    /* sequence numbers that never came */
+    atomic_uint_fast64_t messages_bad[OCT_N_BAD];
+    atomic_uint_fast64_t lines_received;  /* placed into a B-scan */
+    atomic_uint_fast64_t lines_missing;   /* of delivered B-scans, and of those skipped whole */
+    atomic_uint_fast64_t lines_duplicate; /* came again */
+    atomic_uint_fast64_t lines_late;      /* their B-scan was closed already */
+    atomic_uint_fast64_t lines_dropped;   /* came, but their B-scan found no free slot */
+    atomic_uint_fast64_t bscans_begun;
+    atomic_uint_fast64_t bscans_delivered; /* into the raw ring */
+    atomic_uint_fast64_t bscans_dropped;   /* begun without a free slot */
+    atomic_uint_fast64_t acquisitions;
+    atomic_uint_fast64_t
+        ended_at; /* slots published when the last acquisition ended, + 1; 0: none */
+};
+
+struct oct_assembler;
+
+/* The ring's slots are oct_raw_slot_bytes(geometry) large; the assembler is its writer.
+ * patience_us: how long a B-scan waits for a free slot before it is dropped. */
+enum oct_err oct_assembler_create(struct oct_assembler **assembler,
+                                  const struct oct_geometry *geometry, struct oct_ring *ring,
+                                  uint64_t patience_us, struct oct_error *err);
+
+/* Does not flush. NULL is fine. */
+void oct_assembler_destroy(struct oct_assembler *assembler);
+
+/* Takes one message of two parts as it came from the wire; nothing about it is trusted. A
+ * malformed one is counted and changes nothing else; the reason is returned. */
+enum oct_bad oct_assembler_take(struct oct_assembler *assembler, const void *header,
+                                size_t header_bytes, const void *payload, size_t payload_bytes,
+                                uint64_t arrival_ns);
+
+/* Counts a message that is not even two parts. */
+void oct_assembler_count_bad(struct oct_assembler *assembler, enum oct_bad reason);
+
+/* Delivers a B-scan that has begun, with the rest missing. `ended`: the acquisition is over. */
+void oct_assembler_flush(struct oct_assembler *assembler, bool ended);
+
+/* Whether a B-scan has begun and is not complete. */
+bool oct_assembler_is_open(const struct oct_assembler *assembler);
+
+struct oct_ingest_counts *oct_assembler_counts(struct oct_assembler *assembler);
+
+#endif

@@ -1,0 +1,137 @@
+#include "pipeline/calibration.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* More rows than any camera has pixels: a wrong file, not a calibration. */
+#define MAX_ROWS (1u << 22)
+#define LINE_BYTES 256
+
+static const char *skip_blanks(const char *text)
+{
+    while (*text == ' ' || *text == '\t' || *text == ',' || *text == ';')
+        text++;
+    return text;
+}
+
+/* Parses exactly n_columns finite numbers; false when there is anything else on the line. */
+static bool parse_row(const char *text, unsigned n_columns, double *row)
+{
+    for (unsigned c = 0; c < n_columns; c++) {
+        char *end;
+        text = skip_blanks(text);
+        row[c] = strtod(text, &end);
+        if (end == text || !isfinite(row[c]))
+            return false;
+        text = end;
+    }
+    return *skip_blanks(text) == '\0';
+}
+
+static enum oct_err grow(double **values, size_t *capacity, size_t n_columns, const char *path,
+                         struct oct_error *err)
+{
+    size_t more = *capacity ? *capacity * 2 : 4096;
+    double *bigger = realloc(*values, more * n_columns * sizeof(double));
+    if (!bigger)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory after %zu lines", path, *capacity);
+    *values = bigger;
+    *capacity = more;
+    return OCT_OK;
+}
+
+static enum oct_err read_rows(FILE *file, const char *path, unsigned n_columns, double **values,
+                              size_t *n_rows, struct oct_error *err)
+{
+    char line[LINE_BYTES];
+    size_t capacity = 0;
+
+    for (unsigned long number = 1; fgets(line, sizeof(line), file); number++) {
+        size_t length = strcspn(line, "\r\n");
+        if (line[length] == '\0' && !feof(file))
+            return oct_fail(err, OCT_E_CONFIG,
+                            "%s:%lu: longer than %d characters: not a table of numbers", path,
+                            number, LINE_BYTES - 2);
+        line[length] = '\0';
+        const char *text = skip_blanks(line);
+        if (*text == '\0' || *text == '#')
+            continue;
+        if (*n_rows == MAX_ROWS)
+            return oct_fail(err, OCT_E_CONFIG, "%s:%lu: more than %u values: not a calibration",
+                            path, number, MAX_ROWS);
+        if (*n_rows == capacity) {
+            enum oct_err e = grow(values, &capacity, n_columns, path, err);
+            if (e)
+                return e;
+        }
+        if (!parse_row(text, n_columns, *values + *n_rows * n_columns))
+            return oct_fail(err, OCT_E_CONFIG, "%s:%lu: '%.40s' is not %s", path, number, text,
+                            n_columns == 1 ? "one number" : "two numbers \"re im\"");
+        (*n_rows)++;
+    }
+    if (ferror(file))
+        return oct_fail_errno(err, OCT_E_CONFIG, errno, "%s: cannot be read", path);
+    if (*n_rows == 0)
+        return oct_fail(err, OCT_E_CONFIG, "%s: holds no numbers", path);
+    return OCT_OK;
+}
+
+enum oct_err oct_calibration_read_table(const char *path, unsigned n_columns, double **values,
+                                        size_t *n_rows, struct oct_error *err)
+{
+    *values = NULL;
+    *n_rows = 0;
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return oct_fail_errno(err, OCT_E_CONFIG, errno, "%s: cannot be opened", path);
+    enum oct_err e = read_rows(file, path, n_columns, values, n_rows, err);
+    fclose(file);
+    if (e) {
+        free(*values);
+        *values = NULL;
+        *n_rows = 0;
+    }
+    return e;
+}
+
+void oct_calibration_finish(struct oct_calibration *cal)
+{
+    free(cal->wavelengths_nm);
+    free(cal->kmap_px);
+    free(cal->dispersion);
+    free(cal->background);
+    *cal = (struct oct_calibration){0};
+}
+
+/* Copies n values; an empty array copies to NULL. */
+static bool copy_values(double **dst, size_t *n_dst, const double *src, size_t n, size_t columns)
+{
+    *dst = NULL;
+    *n_dst = 0;
+    if (n == 0)
+        return true;
+    *dst = malloc(n * columns * sizeof(double));
+    if (!*dst)
+        return false;
+    memcpy(*dst, src, n * columns * sizeof(double));
+    *n_dst = n;
+    return true;
+}
+
+enum oct_err oct_calibration_copy(struct oct_calibration *dst, const struct oct_calibration *src)
+{
+    *dst = (struct oct_calibration){0};
+    memcpy(dst->coefficient, src->coefficient, sizeof(dst->coefficient));
+    if (copy_values(&dst->wavelengths_nm, &dst->n_wavelengths, src->wavelengths_nm,
+                    src->n_wavelengths, 1) &&
+        copy_values(&dst->kmap_px, &dst->n_kmap, src->kmap_px, src->n_kmap, 1) &&
+        copy_values(&dst->dispersion, &dst->n_dispersion, src->dispersion, src->n_dispersion, 2) &&
+        copy_values(&dst->background, &dst->n_background, src->background, src->n_background, 1))
+        return OCT_OK;
+    oct_calibration_finish(dst);
+    return OCT_E_NO_MEMORY;
+}

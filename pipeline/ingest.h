@@ -1,0 +1,47 @@
+/* The live source: a thread that takes messages from a ZeroMQ PULL socket and gives them to the
+ * assembler, which writes the raw ring.
+ *
+ * The gate: while it is closed, messages are taken and thrown away (counted), so that a start
+ * never begins with lines from before. Closing the gate first takes what has already arrived. */
+#ifndef OCT_PIPELINE_INGEST_H
+#define OCT_PIPELINE_INGEST_H
+
+#include "pipeline/assembler.h"
+#include "pipeline/geometry.h"
+#include "pipeline/ring.h"
+
+struct oct_ingest;
+
+struct oct_ingest_options {
+    const char *endpoint; /* tcp://127.0.0.1:5701; a port of * takes a free one */
+    unsigned queue_messages;
+    uint64_t max_message_bytes;
+    double idle_s; /* an unfinished B-scan is delivered after this pause; 0: never */
+    bool open;     /* the gate at the start */
+};
+
+/* Binds the socket and starts the thread. zmq_context is a ZeroMQ context, borrowed. OCT_E_IO: the
+ * endpoint is in use or not allowed; names it. */
+enum oct_err oct_ingest_create(struct oct_ingest **ingest, void *zmq_context,
+                               const struct oct_geometry *geometry, struct oct_ring *raw,
+                               const struct oct_ingest_options *options, struct oct_error *err);
+
+/* Opens or closes the gate. Closing returns once what had arrived has been taken and the B-scan
+ * begun has been delivered (at most about a second). Any thread but the ingest's. */
+void oct_ingest_set_gate(struct oct_ingest *ingest, bool open);
+bool oct_ingest_gate_is_open(const struct oct_ingest *ingest);
+
+/* Closes the gate as above, ends the thread, closes the socket. Does not close the ring. NULL is
+ * fine. */
+void oct_ingest_destroy(struct oct_ingest *ingest);
+
+/* Read-only for the caller; valid until destroy. */
+const struct oct_ingest_counts *oct_ingest_counts(const struct oct_ingest *ingest);
+
+/* Messages thrown away while the gate was closed. */
+uint64_t oct_ingest_ignored(const struct oct_ingest *ingest);
+
+/* The endpoint as bound (with the port that the system chose). */
+const char *oct_ingest_endpoint(const struct oct_ingest *ingest);
+
+#endif

@@ -1,0 +1,161 @@
+#define _GNU_SOURCE /* pthread_setname_np */
+#include "pipeline/publisher.h"
+
+#include "pipeline/clock.h"
+#include "pipeline/slots.h"
+#include "pipeline/wire.h"
+#include "pipeline/zsocket.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct oct_publisher {
+    struct oct_geometry geometry;
+    struct oct_ring *images;
+    struct oct_ring_reader *reader;
+    void *socket; /* the thread's own once it runs */
+    char endpoint[OCT_ENDPOINT_BYTES];
+    char session[32];
+    pthread_t thread;
+    uint32_t acquisition; /* the thread's: of the picture before */
+    atomic_uint_fast64_t published;
+    struct oct_latency latency;
+};
+
+static bool send_part(void *socket, const void *bytes, size_t n, int flags)
+{
+    int status;
+    do
+        status = zmq_send(socket, bytes, n, flags);
+    while (status < 0 && errno == EINTR);
+    return status >= 0;
+}
+
+static bool send_picture(struct oct_publisher *pub, const struct oct_image_frame *frame)
+{
+    const struct oct_geometry *g = &pub->geometry;
+    struct oct_picture_header header = {
+        .frame_num = frame->info.number,
+        .sample_type = g->sample_type,
+        .n_lines = g->n_lines,
+        .depth = g->depth,
+        .time_ns = frame->info.time_ns,
+        .missing_lines = frame->info.missing_lines,
+        .lo = frame->lo,
+        .hi = frame->hi,
+        .volume = frame->info.volume,
+        .bscan = frame->info.bscan,
+    };
+    char json[OCT_PICTURE_HEADER_BYTES];
+
+    snprintf(header.acquisition_id, sizeof(header.acquisition_id), "%s-%u", pub->session,
+             frame->info.acquisition);
+    size_t n = oct_picture_encode(&header, json, sizeof(json));
+    return n && send_part(pub->socket, OCT_TOPIC_BSCAN, strlen(OCT_TOPIC_BSCAN), ZMQ_SNDMORE) &&
+           send_part(pub->socket, json, n, ZMQ_SNDMORE) &&
+           send_part(pub->socket, frame->pixels, oct_geometry_image_bytes(g), 0);
+}
+
+static void publish(struct oct_publisher *pub, const struct oct_image_frame *frame)
+{
+    if (frame->info.acquisition != pub->acquisition) {
+        pub->acquisition = frame->info.acquisition;
+        oct_latency_reset(&pub->latency);
+    }
+    if (frame->status != OCT_OK || !send_picture(pub, frame))
+        return;
+    atomic_fetch_add(&pub->published, 1);
+    if (frame->info.missing_lines == 0)
+        oct_latency_add(&pub->latency, (oct_clock_ns() - frame->info.arrival_ns) / 1000);
+}
+
+static void *run(void *argument)
+{
+    struct oct_publisher *pub = argument;
+    for (;;) {
+        uint64_t slot;
+        enum oct_err e = oct_ring_read(pub->reader, 100000, &slot);
+        if (e == OCT_E_AGAIN)
+            continue;
+        if (e)
+            return NULL;
+        publish(pub, oct_image_slot(pub->images, slot));
+        oct_ring_release(pub->reader);
+    }
+}
+
+static enum oct_err start(struct oct_publisher *pub, void *context, const char *endpoint,
+                          unsigned queue_bscans, struct oct_error *err)
+{
+    pub->reader = oct_ring_reader_create(pub->images, false, oct_ring_n_slots(pub->images) / 2);
+    if (!pub->reader)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the publisher");
+    /* What subscribers send us is subscriptions of a few bytes. */
+    pub->socket = oct_zsocket_bind(context, ZMQ_PUB, endpoint, "publish.endpoint",
+                                   (int)queue_bscans, 4096, pub->endpoint, err);
+    if (!pub->socket)
+        return OCT_E_IO;
+    int status = pthread_create(&pub->thread, NULL, run, pub);
+    if (status) {
+        zmq_close(pub->socket);
+        return oct_fail_errno(err, OCT_E_IO, status, "publisher thread");
+    }
+    pthread_setname_np(pub->thread, "octd-publisher");
+    return OCT_OK;
+}
+
+enum oct_err oct_publisher_create(struct oct_publisher **out, void *zmq_context,
+                                  const char *endpoint, unsigned queue_bscans,
+                                  const struct oct_geometry *geometry, struct oct_ring *images,
+                                  const char *session, struct oct_error *err)
+{
+    *out = NULL;
+    struct oct_publisher *pub = calloc(1, sizeof(*pub));
+    if (!pub)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the publisher");
+    pub->geometry = *geometry;
+    pub->images = images;
+    snprintf(pub->session, sizeof(pub->session), "%s", session);
+    /* ZeroMQ counts a message of three parts as three. */
+    enum oct_err e = start(pub, zmq_context, endpoint, queue_bscans * 3, err);
+    if (e) {
+        oct_ring_reader_destroy(pub->reader);
+        free(pub);
+        return e;
+    }
+    *out = pub;
+    return OCT_OK;
+}
+
+void oct_publisher_destroy(struct oct_publisher *pub)
+{
+    if (!pub)
+        return;
+    pthread_join(pub->thread, NULL);
+    zmq_close(pub->socket);
+    oct_ring_reader_destroy(pub->reader);
+    free(pub);
+}
+
+uint64_t oct_publisher_published(const struct oct_publisher *pub)
+{
+    return atomic_load(&pub->published);
+}
+
+uint64_t oct_publisher_skipped(const struct oct_publisher *pub)
+{
+    return oct_ring_skipped(pub->reader);
+}
+
+struct oct_latency_summary oct_publisher_latency(const struct oct_publisher *pub)
+{
+    return oct_latency_summarise(&pub->latency);
+}
+
+const char *oct_publisher_endpoint(const struct oct_publisher *pub)
+{
+    return pub->endpoint;
+}

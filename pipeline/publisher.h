@@ -1,0 +1,33 @@
+/* The publisher: a thread that sends every picture of the image ring on a ZeroMQ PUB socket
+ * (contract section 5, "B-scans out"): topic, JSON header, image.
+ *
+ * It is a lossy reader: when it falls behind by half the ring it goes on at the newest picture;
+ * what it skipped is counted. A slow subscriber loses pictures in its own queue of
+ * `queue_bscans` and sees that in frame_num; nothing waits for it. */
+#ifndef OCT_PIPELINE_PUBLISHER_H
+#define OCT_PIPELINE_PUBLISHER_H
+
+#include "pipeline/geometry.h"
+#include "pipeline/latency.h"
+#include "pipeline/ring.h"
+
+struct oct_publisher;
+
+/* Binds and starts the thread; it ends when the ring is closed and read. `session` starts every
+ * acquisition_id ("<session>-<acquisition>"), so that ids of two runs differ. */
+enum oct_err oct_publisher_create(struct oct_publisher **publisher, void *zmq_context,
+                                  const char *endpoint, unsigned queue_bscans,
+                                  const struct oct_geometry *geometry, struct oct_ring *images,
+                                  const char *session, struct oct_error *err);
+
+/* The image ring must be closed. NULL is fine. */
+void oct_publisher_destroy(struct oct_publisher *publisher);
+
+/* Any thread. Latency: from the arrival of a B-scan's last line to its publication, of whole
+ * B-scans since the acquisition began. */
+uint64_t oct_publisher_published(const struct oct_publisher *publisher);
+uint64_t oct_publisher_skipped(const struct oct_publisher *publisher);
+struct oct_latency_summary oct_publisher_latency(const struct oct_publisher *publisher);
+const char *oct_publisher_endpoint(const struct oct_publisher *publisher);
+
+#endif

@@ -1,0 +1,69 @@
+/* The recorder: a thread that writes volumes, one file each (volume.h).
+ *
+ * It is a guaranteed reader of both rings, always: while nothing is recorded it lets go of every
+ * B-scan at once. Recording goes by volumes: after start, the first volume of which no B-scan had
+ * reached the recorder is the first recorded; a file is closed as soon as its volume is whole, when
+ * the acquisition ends or another begins, or when recording stops; then it holds what there was and
+ * the other rows are not valid. stop takes effect after the B-scans that were in the raw ring.
+ *
+ * A failure (disk full, folder gone) ends the recording, keeps what the file has, is logged once
+ * and kept for the status; pictures go on.
+ *
+ * start, stop and status are called by one thread (the main loop). */
+#ifndef OCT_PIPELINE_RECORDER_H
+#define OCT_PIPELINE_RECORDER_H
+
+#include "pipeline/plan.h"
+#include "pipeline/ring.h"
+
+#include <stdatomic.h>
+
+struct oct_recorder;
+
+struct oct_recorder_options {
+    const struct oct_plan *plan; /* must outlive the recorder */
+    struct oct_ring *raw, *images;
+    /* Slots published when the last acquisition ended, + 1 (assembler.h); NULL: none ends. */
+    const atomic_uint_fast64_t *ended_at;
+    const char *engine; /* description for the file; borrowed for the recorder's life */
+};
+
+/* What a recording is about; copied by start. */
+struct oct_recorder_settings {
+    const char *directory; /* made if absent, its parent must be there */
+    bool spectra, bscans;  /* at least one */
+    double sync_interval_s;
+    const char *config_text, *eye, *pseudonym;
+    double width_um, height_um, refractive_index;
+};
+
+struct oct_recorder_status {
+    bool active;     /* between start and the last file's close */
+    bool stopping;   /* stop was called, the end has not been reached */
+    char file[1024]; /* being written, or the last one; "" : none yet */
+    bool file_open;
+    uint32_t bscans_in_file; /* safe in the open file */
+    uint64_t bscans_written; /* safe in files since the daemon's start */
+    uint64_t bscans_unsaved; /* should have been written, but the recording failed */
+    uint64_t volumes_written, volumes_incomplete; /* files closed; of those, not whole */
+    uint64_t bytes_written;
+    struct oct_error failure; /* of the last recording that failed; code OCT_OK: none */
+};
+
+enum oct_err oct_recorder_create(struct oct_recorder **recorder,
+                                 const struct oct_recorder_options *options, struct oct_error *err);
+
+/* Checks that the folder can be written. OCT_E_STATE: recording already. */
+enum oct_err oct_recorder_start(struct oct_recorder *recorder,
+                                const struct oct_recorder_settings *settings,
+                                struct oct_error *err);
+
+/* Returns at once; status tells when the file is closed. Nothing to do when not active. */
+void oct_recorder_stop(struct oct_recorder *recorder);
+
+void oct_recorder_get_status(struct oct_recorder *recorder, struct oct_recorder_status *status);
+
+/* The image ring must be closed: what is in it is still written, the file closed. NULL is fine. */
+void oct_recorder_destroy(struct oct_recorder *recorder);
+
+#endif

@@ -1,0 +1,269 @@
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "pipeline/ring.h"
+
+#include "pipeline/clock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define PAGE 4096u
+
+struct oct_ring_reader {
+    struct oct_ring *ring;
+    struct oct_ring_reader *following;
+    bool guaranteed, woken;
+    unsigned most_behind;
+    uint64_t released; /* slots below are given back */
+    uint64_t next;     /* released <= next: slots released .. next-1 are held */
+    uint64_t skipped;
+};
+
+struct oct_ring {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned n_slots;
+    size_t slot_bytes; /* a multiple of the page */
+    unsigned char *memory;
+    void (*release_memory)(void *memory, size_t bytes);
+    bool closed;
+    uint64_t acquired, published; /* counts: slots published .. acquired-1 are being filled */
+    struct oct_ring_reader *readers;
+};
+
+static void *map_memory(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void unmap_memory(void *memory, size_t bytes)
+{
+    munmap(memory, bytes);
+}
+
+enum oct_err oct_ring_create(struct oct_ring **out, unsigned n_slots, size_t slot_bytes,
+                             const struct oct_memory_ops *memory, bool *pinned,
+                             struct oct_error *err)
+{
+    *out = NULL;
+    struct oct_ring *ring = calloc(1, sizeof(*ring));
+    if (!ring)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a ring");
+    ring->n_slots = n_slots;
+    ring->slot_bytes = (slot_bytes + PAGE - 1) / PAGE * PAGE;
+    size_t bytes = ring->slot_bytes * n_slots;
+    ring->memory = memory ? memory->alloc(bytes) : map_memory(bytes);
+    ring->release_memory = memory ? memory->release : unmap_memory;
+    if (!ring->memory) {
+        free(ring);
+        return oct_fail(err, OCT_E_NO_MEMORY,
+                        "out of memory for a ring of %u slots of %zu bytes; lower "
+                        "pipeline.ring_bscans",
+                        n_slots, slot_bytes);
+    }
+    bool locked = mlock(ring->memory, bytes) == 0;
+    if (pinned)
+        *pinned = locked || memory;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&ring->lock, NULL);
+    pthread_cond_init(&ring->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    *out = ring;
+    return OCT_OK;
+}
+
+void oct_ring_destroy(struct oct_ring *ring)
+{
+    if (!ring)
+        return;
+    while (ring->readers)
+        oct_ring_reader_destroy(ring->readers);
+    ring->release_memory(ring->memory, ring->slot_bytes * ring->n_slots);
+    pthread_cond_destroy(&ring->changed);
+    pthread_mutex_destroy(&ring->lock);
+    free(ring);
+}
+
+unsigned oct_ring_n_slots(const struct oct_ring *ring)
+{
+    return ring->n_slots;
+}
+
+void *oct_ring_payload(struct oct_ring *ring, uint64_t slot)
+{
+    return ring->memory + slot % ring->n_slots * ring->slot_bytes;
+}
+
+/* Waits for a change until the deadline; false when it has passed. Lock held. */
+static bool wait_change(struct oct_ring *ring, const struct timespec *deadline)
+{
+    return pthread_cond_timedwait(&ring->changed, &ring->lock, deadline) != ETIMEDOUT;
+}
+
+/* Whether any reader still needs the memory that slot number `acquired` would take. Lock held. */
+static bool is_held(const struct oct_ring *ring)
+{
+    if (ring->acquired < ring->n_slots)
+        return false;
+    uint64_t old = ring->acquired - ring->n_slots;
+    if (old + 1 >= ring->published)
+        return true; /* still being filled, or the newest: a lossy reader may skip to it */
+    for (const struct oct_ring_reader *r = ring->readers; r; r = r->following) {
+        uint64_t upto = r->guaranteed ? UINT64_MAX : r->next; /* lossy: only what it reads now */
+        if (r->released <= old && old < upto)
+            return true;
+    }
+    return false;
+}
+
+enum oct_err oct_ring_acquire(struct oct_ring *ring, uint64_t timeout_us, uint64_t *slot)
+{
+    struct timespec deadline = oct_clock_deadline(timeout_us);
+    enum oct_err e = OCT_OK;
+
+    pthread_mutex_lock(&ring->lock);
+    while (!ring->closed && is_held(ring))
+        if (!wait_change(ring, &deadline)) {
+            e = is_held(ring) ? OCT_E_AGAIN : OCT_OK;
+            break;
+        }
+    if (ring->closed)
+        e = OCT_E_CLOSED;
+    if (e == OCT_OK)
+        *slot = ring->acquired++;
+    pthread_mutex_unlock(&ring->lock);
+    return e;
+}
+
+void oct_ring_publish(struct oct_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    ring->published++;
+    pthread_cond_broadcast(&ring->changed);
+    pthread_mutex_unlock(&ring->lock);
+}
+
+void oct_ring_close(struct oct_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    ring->closed = true;
+    pthread_cond_broadcast(&ring->changed);
+    pthread_mutex_unlock(&ring->lock);
+}
+
+struct oct_ring_reader *oct_ring_reader_create(struct oct_ring *ring, bool guaranteed,
+                                               unsigned most_behind)
+{
+    struct oct_ring_reader *reader = calloc(1, sizeof(*reader));
+    if (!reader)
+        return NULL;
+    reader->ring = ring;
+    reader->guaranteed = guaranteed;
+    reader->most_behind = most_behind;
+    pthread_mutex_lock(&ring->lock);
+    reader->released = reader->next = ring->published;
+    reader->following = ring->readers;
+    ring->readers = reader;
+    pthread_mutex_unlock(&ring->lock);
+    return reader;
+}
+
+void oct_ring_reader_destroy(struct oct_ring_reader *reader)
+{
+    if (!reader)
+        return;
+    struct oct_ring *ring = reader->ring;
+    pthread_mutex_lock(&ring->lock);
+    struct oct_ring_reader **link = &ring->readers;
+    while (*link != reader)
+        link = &(*link)->following;
+    *link = reader->following;
+    pthread_cond_broadcast(&ring->changed);
+    pthread_mutex_unlock(&ring->lock);
+    free(reader);
+}
+
+/* A lossy reader that fell behind, or whose slot is gone, goes on at the newest. Lock held. */
+static void skip_to_newest(struct oct_ring_reader *reader)
+{
+    const struct oct_ring *ring = reader->ring;
+    uint64_t behind = ring->published - reader->next;
+    bool gone = ring->acquired > reader->next + ring->n_slots;
+    if (behind > 1 && (behind > reader->most_behind || gone)) {
+        reader->skipped += behind - 1;
+        reader->next = ring->published - 1;
+        reader->released = reader->next;
+    }
+}
+
+enum oct_err oct_ring_read(struct oct_ring_reader *reader, uint64_t timeout_us, uint64_t *slot)
+{
+    struct oct_ring *ring = reader->ring;
+    struct timespec deadline = oct_clock_deadline(timeout_us);
+    enum oct_err e = OCT_OK;
+
+    pthread_mutex_lock(&ring->lock);
+    while (reader->next == ring->published && !ring->closed && !reader->woken)
+        if (!wait_change(ring, &deadline))
+            break;
+    if (reader->next == ring->published)
+        e = ring->closed ? OCT_E_CLOSED : OCT_E_AGAIN;
+    reader->woken = false;
+    if (e == OCT_OK) {
+        if (!reader->guaranteed)
+            skip_to_newest(reader);
+        *slot = reader->next++;
+    }
+    pthread_mutex_unlock(&ring->lock);
+    return e;
+}
+
+void oct_ring_release(struct oct_ring_reader *reader)
+{
+    struct oct_ring *ring = reader->ring;
+    pthread_mutex_lock(&ring->lock);
+    reader->released++;
+    pthread_cond_broadcast(&ring->changed);
+    pthread_mutex_unlock(&ring->lock);
+}
+
+void oct_ring_wake(struct oct_ring_reader *reader)
+{
+    struct oct_ring *ring = reader->ring;
+    pthread_mutex_lock(&ring->lock);
+    reader->woken = true;
+    pthread_cond_broadcast(&ring->changed);
+    pthread_mutex_unlock(&ring->lock);
+}
+
+uint64_t oct_ring_behind(const struct oct_ring_reader *reader)
+{
+    struct oct_ring *ring = reader->ring;
+    pthread_mutex_lock(&ring->lock);
+    uint64_t behind = ring->published - reader->next;
+    pthread_mutex_unlock(&ring->lock);
+    return behind;
+}
+
+uint64_t oct_ring_skipped(const struct oct_ring_reader *reader)
+{
+    struct oct_ring *ring = reader->ring;
+    pthread_mutex_lock(&ring->lock);
+    uint64_t skipped = reader->skipped;
+    pthread_mutex_unlock(&ring->lock);
+    return skipped;
+}
+
+uint64_t oct_ring_published(const struct oct_ring *ring)
+{
+    struct oct_ring *writable = (struct oct_ring *)ring; /* the lock alone */
+    pthread_mutex_lock(&writable->lock);
+    uint64_t published = ring->published;
+    pthread_mutex_unlock(&writable->lock);
+    return published;
+}

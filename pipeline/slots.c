@@ -1,0 +1,37 @@
+#include "pipeline/slots.h"
+
+#define PAGE 4096u
+
+/* The frame's struct and the mask of M lines, rounded up to whole pages. */
+static size_t raw_header_bytes(const struct oct_geometry *g)
+{
+    return (sizeof(struct oct_raw_frame) + g->n_lines + PAGE - 1) / PAGE * PAGE;
+}
+
+size_t oct_raw_slot_bytes(const struct oct_geometry *g)
+{
+    return raw_header_bytes(g) + oct_geometry_spectra_bytes(g);
+}
+
+size_t oct_image_slot_bytes(const struct oct_geometry *g)
+{
+    return PAGE + oct_geometry_image_bytes(g);
+}
+
+struct oct_raw_frame *oct_raw_slot(struct oct_ring *ring, uint64_t slot,
+                                   const struct oct_geometry *g)
+{
+    unsigned char *payload = oct_ring_payload(ring, slot);
+    struct oct_raw_frame *frame = (struct oct_raw_frame *)(void *)payload;
+    frame->line_valid = payload + sizeof(*frame);
+    frame->spectra = (uint16_t *)(void *)(payload + raw_header_bytes(g));
+    return frame;
+}
+
+struct oct_image_frame *oct_image_slot(struct oct_ring *ring, uint64_t slot)
+{
+    unsigned char *payload = oct_ring_payload(ring, slot);
+    struct oct_image_frame *frame = (struct oct_image_frame *)(void *)payload;
+    frame->pixels = payload + PAGE;
+    return frame;
+}
