@@ -3,7 +3,8 @@
  *
  * Values are applied in the order they are given: defaults, then a file, then --set. Every value
  * is checked against its key's type and range when it is set; oct_config_check then checks what
- * depends on several keys. Not thread-safe: one thread owns a struct oct_config. */
+ * depends on several keys. A function that fails leaves the config as it was. Not thread-safe: one
+ * thread owns a struct oct_config. */
 #ifndef OCT_CONFIG_CONFIG_H
 #define OCT_CONFIG_CONFIG_H
 
@@ -121,19 +122,22 @@ enum oct_err oct_config_set_assignment(struct oct_config *config, const char *as
 enum oct_err oct_config_get(const struct oct_config *config, const char *key, char *value,
                             size_t value_bytes, struct oct_error *err);
 
+/* Takes over from `over` every key that a file or --set gave there. */
+void oct_config_overlay(struct oct_config *config, const struct oct_config *over);
+
 /* When "section.key" may change. OCT_E_CONFIG: no such key. */
 enum oct_err oct_config_when(const char *key, enum oct_config_when *when, struct oct_error *err);
 
 /* Whether a file or --set gave this key. */
 bool oct_config_is_set(const struct oct_config *config, const char *key);
 
-/* Checks of several keys together: wavelengths xor kmap at most one, min < max (both pairs),
- * percentile_low < percentile_high, something to record, background given with dc=file. Geometry
- * is checked by oct_geometry_init. */
+/* Checks of several keys together: at most one of wavelengths and kmap, at most one of dispersion
+ * file and coefficients, min < max (both pairs), percentile_low < percentile_high, something to
+ * record, background given with dc=file. Geometry is checked by oct_geometry_init. */
 enum oct_err oct_config_check(const struct oct_config *config, struct oct_error *err);
 
-/* The whole effective configuration as INI text; malloc'd, NULL when out of memory. Loading it
- * gives the same values. */
+/* The whole effective configuration as INI text, every key, paths absolute where they can be;
+ * malloc'd, NULL when out of memory. Loading it gives the same values. */
 char *oct_config_text(const struct oct_config *config);
 
 /* Writes the commented reference file: config/octd.ini is exactly this, and a test says so. */

@@ -1,0 +1,138 @@
+#include "config/apply.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum oct_err oct_config_geometry(const struct oct_config *config, struct oct_geometry *geometry,
+                                 struct oct_error *err)
+{
+    return oct_geometry_init(geometry, config->camera.samples, config->scan.lines,
+                             config->scan.bscans, config->pipeline.crop_first,
+                             config->pipeline.crop_last,
+                             (enum oct_sample_type)config->output.sample, err);
+}
+
+/* Reads one calibration file, if the config names it; the message starts with the key. */
+static enum oct_err read_table(const char *key, const char *path, unsigned n_columns,
+                               double **values, size_t *n_rows, struct oct_error *err)
+{
+    struct oct_error why = {.text = ""};
+    if (!path[0])
+        return OCT_OK;
+    enum oct_err code = oct_calibration_read_table(path, n_columns, values, n_rows, &why);
+    if (code)
+        return oct_fail(err, code, "calibration.%s: %s", key, why.text);
+    return OCT_OK;
+}
+
+enum oct_err oct_config_calibration(const struct oct_config *config, struct oct_calibration *cal,
+                                    struct oct_error *err)
+{
+    enum oct_err code;
+    *cal = (struct oct_calibration){0};
+    code = read_table("wavelengths", config->calibration.wavelengths, 1, &cal->wavelengths_nm,
+                      &cal->n_wavelengths, err);
+    if (code)
+        goto fail;
+    code = read_table("kmap", config->calibration.kmap, 1, &cal->kmap_px, &cal->n_kmap, err);
+    if (code)
+        goto fail;
+    code = read_table("dispersion", config->calibration.dispersion, 2, &cal->dispersion,
+                      &cal->n_dispersion, err);
+    if (code)
+        goto fail;
+    code = read_table("background", config->calibration.background, 1, &cal->background,
+                      &cal->n_background, err);
+    if (code)
+        goto fail;
+    cal->coefficient[2] = config->calibration.dispersion_a2;
+    cal->coefficient[3] = config->calibration.dispersion_a3;
+    cal->coefficient[4] = config->calibration.dispersion_a4;
+    cal->coefficient[5] = config->calibration.dispersion_a5;
+    return OCT_OK;
+fail:
+    oct_calibration_finish(cal);
+    return code;
+}
+
+void oct_config_display(const struct oct_config *config, struct oct_display *display)
+{
+    *display = (struct oct_display){
+        .log = config->pipeline.log,
+        .range = (enum oct_range)config->pipeline.range,
+        .lo = config->pipeline.log ? config->pipeline.min_db : config->pipeline.min,
+        .hi = config->pipeline.log ? config->pipeline.max_db : config->pipeline.max,
+        .percentile_lo = config->pipeline.percentile_low,
+        .percentile_hi = config->pipeline.percentile_high,
+        .smoothing_bscans = config->pipeline.smoothing_bscans,
+    };
+}
+
+/* XDG base directories: XDG_CACHE_HOME counts only if absolute, else HOME/.cache. */
+static const char *find_wisdom_dir(char *dir, size_t dir_bytes)
+{
+    const char *cache = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    int length;
+    if (cache && cache[0] == '/')
+        length = snprintf(dir, dir_bytes, "%s/octd", cache);
+    else if (home && home[0] == '/')
+        length = snprintf(dir, dir_bytes, "%s/.cache/octd", home);
+    else
+        return NULL;
+    return length > 0 && (size_t)length < dir_bytes ? dir : NULL;
+}
+
+void oct_config_engine_options(const struct oct_config *config, struct oct_engine_options *options,
+                               char *wisdom_dir, size_t wisdom_bytes)
+{
+    *options = (struct oct_engine_options){
+        .n_threads = config->pipeline.threads,
+        .max_batch = config->pipeline.batch,
+        .simd = oct_config_simd_names[config->pipeline.simd],
+        .gpus = config->pipeline.gpus,
+        .wisdom_dir = find_wisdom_dir(wisdom_dir, wisdom_bytes),
+    };
+}
+
+/* The plan knows a calibration by its key alone; the person wants to know which file it was. */
+static enum oct_err name_file(const struct oct_config *config, const struct oct_error *why,
+                              struct oct_error *err)
+{
+    const struct {
+        const char *key, *path;
+    } files[] = {
+        {"calibration.wavelengths", config->calibration.wavelengths},
+        {"calibration.kmap", config->calibration.kmap},
+        {"calibration.dispersion", config->calibration.dispersion},
+        {"calibration.background", config->calibration.background},
+    };
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        size_t n_key = strlen(files[i].key);
+        if (files[i].path[0] && !strncmp(why->text, files[i].key, n_key) &&
+            !isalnum((unsigned char)why->text[n_key]) && why->text[n_key] != '_')
+            return oct_fail(err, why->code, "%s (in %s)", why->text, files[i].path);
+    }
+    return oct_fail(err, why->code, "%s", why->text);
+}
+
+enum oct_err oct_config_plan(const struct oct_config *config, struct oct_plan **plan,
+                             struct oct_error *err)
+{
+    struct oct_geometry geometry;
+    struct oct_calibration cal;
+    struct oct_error why = {.text = ""};
+    *plan = NULL;
+    enum oct_err code = oct_config_geometry(config, &geometry, err);
+    if (code)
+        return code;
+    code = oct_config_calibration(config, &cal, err);
+    if (code)
+        return code;
+    code = oct_plan_create(plan, &geometry, &cal, (enum oct_dc)config->pipeline.dc,
+                           (enum oct_interpolation)config->pipeline.interpolation, &why);
+    oct_calibration_finish(&cal);
+    return code ? name_file(config, &why, err) : OCT_OK;
+}

@@ -1,0 +1,211 @@
+#include "config/config.h"
+
+#include "config/keys.h"
+#include "pipeline/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WHY_BYTES 256
+
+void oct_config_init(struct oct_config *config)
+{
+    char why[WHY_BYTES];
+    *config = (struct oct_config){0};
+    for (size_t i = 0; i < oct_n_keys; i++)
+        oct_key_parse(&oct_keys[i], config, oct_keys[i].standard, why, sizeof(why));
+}
+
+/* Splits "section.name" and finds it; says why not in `why`. */
+static const struct oct_key *find_dotted(const char *dotted, char *why, size_t why_bytes)
+{
+    char section[64];
+    size_t n_section = strcspn(dotted, ".");
+    if (!dotted[n_section] || n_section >= sizeof(section)) {
+        snprintf(why, why_bytes, "no such key: a key is SECTION.KEY, such as camera.samples");
+        return NULL;
+    }
+    memcpy(section, dotted, n_section);
+    section[n_section] = '\0';
+    const char *name = dotted + n_section + 1;
+    const struct oct_key *key = oct_key_find(section, name);
+    if (!key)
+        oct_key_explain_unknown(section, name, why, why_bytes);
+    return key;
+}
+
+enum oct_err oct_config_set(struct oct_config *config, const char *key, const char *value,
+                            const char *origin, struct oct_error *err)
+{
+    char why[WHY_BYTES];
+    const struct oct_key *found = find_dotted(key, why, sizeof(why));
+    if (!found || !oct_key_parse(found, config, value, why, sizeof(why)))
+        return oct_fail(err, OCT_E_CONFIG, "%s: %.100s: %s", origin, key, why);
+    oct_key_mark(config, found);
+    return OCT_OK;
+}
+
+enum oct_err oct_config_set_assignment(struct oct_config *config, const char *assignment,
+                                       struct oct_error *err)
+{
+    char key[128];
+    size_t n_key = strcspn(assignment, "=");
+    if (!assignment[n_key])
+        return oct_fail(err, OCT_E_CONFIG, "--set: '%.100s' has no '=': give SECTION.KEY=VALUE",
+                        assignment);
+    size_t first = strspn(assignment, " \t");
+    size_t end = n_key;
+    while (end > first && strchr(" \t", assignment[end - 1]))
+        end--;
+    if (first >= end || end - first >= sizeof(key))
+        return oct_fail(err, OCT_E_CONFIG, "--set: '%.100s' names no key: give SECTION.KEY=VALUE",
+                        assignment);
+    memcpy(key, assignment + first, end - first);
+    key[end - first] = '\0';
+    return oct_config_set(config, key, assignment + n_key + 1, "--set", err);
+}
+
+enum oct_err oct_config_get(const struct oct_config *config, const char *key, char *value,
+                            size_t value_bytes, struct oct_error *err)
+{
+    char why[WHY_BYTES];
+    const struct oct_key *found = find_dotted(key, why, sizeof(why));
+    if (!found)
+        return oct_fail(err, OCT_E_CONFIG, "%.100s: %s", key, why);
+    if (oct_key_format(found, config, value, value_bytes) >= value_bytes)
+        return oct_fail(err, OCT_E_ARG, "%.100s: its value is longer than %zu bytes", key,
+                        value_bytes);
+    return OCT_OK;
+}
+
+enum oct_err oct_config_when(const char *key, enum oct_config_when *when, struct oct_error *err)
+{
+    char why[WHY_BYTES];
+    const struct oct_key *found = find_dotted(key, why, sizeof(why));
+    if (!found)
+        return oct_fail(err, OCT_E_CONFIG, "%.100s: %s", key, why);
+    *when = found->when;
+    return OCT_OK;
+}
+
+bool oct_config_is_set(const struct oct_config *config, const char *key)
+{
+    char why[WHY_BYTES];
+    const struct oct_key *found = find_dotted(key, why, sizeof(why));
+    return found && oct_key_is_marked(config, found);
+}
+
+void oct_config_overlay(struct oct_config *config, const struct oct_config *over)
+{
+    char value[OCT_CONFIG_STRING_BYTES], why[WHY_BYTES];
+    for (size_t k = 0; k < oct_n_keys; k++) {
+        if (!oct_key_is_marked(over, &oct_keys[k]))
+            continue;
+        oct_key_format(&oct_keys[k], over, value, sizeof(value));
+        oct_key_parse(&oct_keys[k], config, value, why, sizeof(why)); /* it was parsed before */
+        oct_key_mark(config, &oct_keys[k]);
+    }
+}
+
+static enum oct_err check_order(double low, double high, const char *low_key, const char *high_key,
+                                struct oct_error *err)
+{
+    if (low < high)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_CONFIG,
+                    "pipeline.%s is %.15g: it must be less than pipeline.%s (%.15g)", low_key, low,
+                    high_key, high);
+}
+
+static bool has_coefficients(const struct oct_config *config)
+{
+    const double a[] = {config->calibration.dispersion_a2, config->calibration.dispersion_a3,
+                        config->calibration.dispersion_a4, config->calibration.dispersion_a5};
+    for (size_t i = 0; i < sizeof(a) / sizeof(a[0]); i++)
+        if (a[i] < 0 || a[i] > 0)
+            return true;
+    return false;
+}
+
+enum oct_err oct_config_check(const struct oct_config *config, struct oct_error *err)
+{
+    enum oct_err code;
+    if (config->calibration.wavelengths[0] && config->calibration.kmap[0])
+        return oct_fail(err, OCT_E_CONFIG,
+                        "calibration.wavelengths and calibration.kmap are both given: keep one");
+    if (config->calibration.dispersion[0] && has_coefficients(config))
+        return oct_fail(err, OCT_E_CONFIG,
+                        "calibration.dispersion and calibration.dispersion_a2 to _a5 are both "
+                        "given: keep the file or the coefficients");
+    if (config->pipeline.dc == OCT_DC_FILE && !config->calibration.background[0])
+        return oct_fail(err, OCT_E_CONFIG,
+                        "calibration.background is missing: pipeline.dc=file needs it");
+    if ((code = check_order(config->pipeline.min_db, config->pipeline.max_db, "min_db", "max_db",
+                            err)))
+        return code;
+    if ((code = check_order(config->pipeline.min, config->pipeline.max, "min", "max", err)))
+        return code;
+    if ((code = check_order(config->pipeline.percentile_low, config->pipeline.percentile_high,
+                            "percentile_low", "percentile_high", err)))
+        return code;
+    if (!config->record.spectra && !config->record.bscans)
+        return oct_fail(err, OCT_E_CONFIG,
+                        "record.spectra and record.bscans are both no: nothing would be "
+                        "recorded, set one to yes");
+    return OCT_OK;
+}
+
+bool oct_key_join_path(const char *folder, const char *path, char *joined, size_t joined_bytes)
+{
+    while (path[0] == '.' && path[1] == '/') {
+        path += 2;
+        path += strspn(path, "/");
+    }
+    if (!strcmp(path, "."))
+        path = "";
+    size_t n_folder = strlen(folder);
+    bool has_slash = n_folder > 0 && folder[n_folder - 1] == '/';
+    int length =
+        snprintf(joined, joined_bytes, "%s%s%s", folder, *path && !has_slash ? "/" : "", path);
+    return length >= 0 && (size_t)length < joined_bytes;
+}
+
+/* A relative path means nothing to whoever reads the text elsewhere. It stays as it is when the
+ * working folder is gone, or has a name that cannot stand in a file. */
+static void make_absolute(char *path, size_t path_bytes)
+{
+    char folder[OCT_CONFIG_STRING_BYTES], joined[OCT_CONFIG_STRING_BYTES];
+    if (!path[0] || path[0] == '/' || !getcwd(folder, sizeof(folder)))
+        return;
+    size_t limit = path_bytes < sizeof(joined) ? path_bytes : sizeof(joined);
+    if (oct_key_join_path(folder, path, joined, limit) && !oct_key_bad_text(joined))
+        memcpy(path, joined, strlen(joined) + 1);
+}
+
+char *oct_config_text(const struct oct_config *config)
+{
+    char *text = NULL;
+    size_t text_bytes = 0;
+    FILE *out = open_memstream(&text, &text_bytes);
+    if (!out)
+        return NULL;
+    const char *section = "";
+    for (size_t i = 0; i < oct_n_keys; i++) {
+        char value[OCT_CONFIG_STRING_BYTES];
+        const struct oct_key *key = &oct_keys[i];
+        if (strcmp(section, key->section))
+            fprintf(out, "%s[%s]\n", i ? "\n" : "", key->section);
+        section = key->section;
+        oct_key_format(key, config, value, sizeof(value));
+        if (key->type == OCT_KEY_PATH)
+            make_absolute(value, sizeof(value));
+        fprintf(out, "%s =%s%s\n", key->name, value[0] ? " " : "", value);
+    }
+    bool failed = ferror(out) != 0;
+    if (fclose(out) || failed) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}

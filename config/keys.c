@@ -1,0 +1,219 @@
+#include "config/keys.h"
+
+#include "pipeline/geometry.h"
+#include "pipeline/plan.h"
+
+#include <string.h>
+
+const char *const oct_config_simd_names[] = {"auto", "avx512", "avx2", "plain", NULL};
+const char *const oct_config_backend_names[] = {"auto", "cpu", "cuda", NULL};
+static const char *const dc_names[] = {"bscan", "file", "none", NULL};
+static const char *const interpolation_names[] = {"linear", "cubic", NULL};
+static const char *const range_names[] = {"auto", "manual", "percentile", NULL};
+static const char *const sample_names[] = {"u8", "f32", NULL};
+static const char *const eye_names[] = {"", "OD", "OS", NULL};
+
+/* The type of a member decides the type of its key, so that the two cannot disagree. */
+#define MEMBER(s, k) (((struct oct_config *)0)->s.k)
+#define PLACE(s, k) .section = #s, .name = #k, .offset = offsetof(struct oct_config, s.k)
+#define VALUE(s, k)                                                                                \
+    PLACE(s, k), .type = _Generic(MEMBER(s, k), uint32_t                                           \
+                                  : OCT_KEY_U32, uint64_t                                          \
+                                  : OCT_KEY_U64, double                                            \
+                                  : OCT_KEY_F64, bool                                              \
+                                  : OCT_KEY_BOOL, int                                              \
+                                  : OCT_KEY_ENUM)
+#define TEXT(s, k, t) PLACE(s, k), .type = _Generic(MEMBER(s, k), char * : OCT_KEY_##t)
+
+#define MAX_FILE_PART (1ull << 40) /* 1 TiB: exact in a double, more than any header */
+
+const struct oct_key_section oct_key_sections[] = {
+    {"camera", "The line camera of the spectrometer."},
+    {"scan", "How the scanner moves: A-lines make a B-scan, B-scans make a volume."},
+    {"calibration", "What was measured of the spectrometer: wavelengths or kmap is needed."},
+    {"pipeline", "Reconstruction, display and the machine that does it."},
+    {"output", "Pictures, published and recorded."},
+    {"file", "Plain sample files (.raw, .bin) as input."},
+    {"daemon", "The daemon as a whole."},
+    {"ingest", "Where camera drivers push their lines (ZeroMQ PULL, bound)."},
+    {"publish", "Where viewers subscribe to B-scans (ZeroMQ PUB, bound)."},
+    {"control", "Where octctl and others send commands (ZeroMQ ROUTER, bound)."},
+    {"record", "Recordings: one HDF5 file a volume."},
+};
+const size_t oct_n_key_sections = sizeof(oct_key_sections) / sizeof(oct_key_sections[0]);
+
+/* One row a key: what it is, what it takes, what it means. */
+const struct oct_key oct_keys[] = {
+    {VALUE(camera, samples), .when = OCT_CONFIG_IDLE, .min = OCT_MIN_SAMPLES,
+     .max = OCT_MAX_SAMPLES, .standard = "832", .unit = "samples",
+     .meaning = "Samples of an A-line, N."},
+    {VALUE(camera, bits), .when = OCT_CONFIG_IDLE, .min = 1, .max = 16, .standard = "16",
+     .unit = "bits",
+     .meaning = "Significant bits of a sample; a sample of 2^bits - 1 counts as saturated."},
+
+    {VALUE(scan, lines), .when = OCT_CONFIG_IDLE, .min = 1, .max = OCT_MAX_LINES, .standard = "240",
+     .unit = "A-lines", .meaning = "A-lines of a B-scan, M."},
+    {VALUE(scan, bscans), .when = OCT_CONFIG_IDLE, .min = 1, .max = OCT_MAX_BSCANS,
+     .standard = "240", .unit = "B-scans", .meaning = "B-scans of a volume, V."},
+    {VALUE(scan, line_rate_hz), .when = OCT_CONFIG_IDLE, .min = 1, .max = 1e9, .standard = "100000",
+     .unit = "A-lines/s", .meaning = "Line rate of the camera."},
+    {VALUE(scan, width_um), .when = OCT_CONFIG_IDLE, .min = 0, .max = 1e6, .standard = "0",
+     .unit = "um", .meaning = "Length of the scanned field along a B-scan; 0: unknown."},
+    {VALUE(scan, height_um), .when = OCT_CONFIG_IDLE, .min = 0, .max = 1e6, .standard = "0",
+     .unit = "um", .meaning = "Length of the scanned field across the B-scans; 0: unknown."},
+    {VALUE(scan, refractive_index), .when = OCT_CONFIG_IDLE, .min = 1, .max = 4, .standard = "1.36",
+     .meaning = "Group refractive index of the sample: optical path to depth."},
+
+    {TEXT(calibration, wavelengths, PATH), .when = OCT_CONFIG_IDLE, .standard = "", .unit = "nm",
+     .meaning = "Wavelength of every sample (N or P2 values, one a line). This or kmap."},
+    {TEXT(calibration, kmap, PATH), .when = OCT_CONFIG_IDLE, .standard = "", .unit = "pixels",
+     .meaning = "Camera coordinates of equal steps in k, one a line. This or wavelengths."},
+    {TEXT(calibration, dispersion, PATH), .when = OCT_CONFIG_IDLE, .standard = "",
+     .meaning =
+         "Complex phase that undoes dispersion (P2 lines \"re im\"). This or dispersion_a2.."},
+    {TEXT(calibration, background, PATH), .when = OCT_CONFIG_IDLE, .standard = "", .unit = "counts",
+     .meaning = "Spectrum to subtract when dc=file (N values, one a line)."},
+    {VALUE(calibration, dispersion_a2), .when = OCT_CONFIG_IDLE, .min = -1e6, .max = 1e6,
+     .standard = "0", .unit = "rad",
+     .meaning = "Dispersion: coefficient of t^2, t from -1 to 1 over the spectrum."},
+    {VALUE(calibration, dispersion_a3), .when = OCT_CONFIG_IDLE, .min = -1e6, .max = 1e6,
+     .standard = "0", .unit = "rad", .meaning = "Dispersion: coefficient of t^3."},
+    {VALUE(calibration, dispersion_a4), .when = OCT_CONFIG_IDLE, .min = -1e6, .max = 1e6,
+     .standard = "0", .unit = "rad", .meaning = "Dispersion: coefficient of t^4."},
+    {VALUE(calibration, dispersion_a5), .when = OCT_CONFIG_IDLE, .min = -1e6, .max = 1e6,
+     .standard = "0", .unit = "rad", .meaning = "Dispersion: coefficient of t^5."},
+
+    {VALUE(pipeline, backend), .when = OCT_CONFIG_IDLE, .names = oct_config_backend_names,
+     .standard = "auto", .meaning = "What computes; auto: the GPU if one answers, else the CPU."},
+    {VALUE(pipeline, dc), .when = OCT_CONFIG_IDLE, .names = dc_names, .first = OCT_DC_BSCAN,
+     .standard = "bscan",
+     .meaning =
+         "What is subtracted from a spectrum: the B-scan's mean, calibration.background, 0."},
+    {VALUE(pipeline, interpolation), .when = OCT_CONFIG_IDLE, .names = interpolation_names,
+     .first = OCT_INTERPOLATION_LINEAR, .standard = "linear",
+     .meaning = "Resampling to equal steps in k; cubic takes four taps instead of two."},
+    {VALUE(pipeline, crop_first), .when = OCT_CONFIG_IDLE, .min = 0, .max = OCT_MAX_SAMPLES - 1,
+     .standard = "0", .unit = "depth pixels", .meaning = "First depth pixel kept."},
+    {VALUE(pipeline, crop_last), .when = OCT_CONFIG_IDLE, .min = 0, .max = OCT_MAX_SAMPLES,
+     .standard = "0", .unit = "depth pixels", .shipped = "1024",
+     .shipped_why = "nothing real lies beyond P2/4 with the 2x upsampling; P2 is 4096 for up to "
+                    "2048 samples",
+     .meaning = "One past the last depth pixel kept, at most P2/2; 0: all."},
+    {VALUE(pipeline, log), .when = OCT_CONFIG_IDLE, .standard = "yes",
+     .meaning = "Pictures show decibels (yes) or intensity in counts^2 (no)."},
+    {VALUE(pipeline, range), .when = OCT_CONFIG_LIVE, .names = range_names, .first = OCT_RANGE_AUTO,
+     .standard = "auto", .shipped = "percentile",
+     .shipped_why = "the minimum that auto takes of a B-scan is a speckle null: the live picture "
+                    "would flicker",
+     .meaning = "Display limits: the B-scan's own minimum and maximum, fixed, or percentiles."},
+    {VALUE(pipeline, min_db), .when = OCT_CONFIG_LIVE, .min = -1000, .max = 1000, .standard = "0",
+     .unit = "dB", .meaning = "Black when range=manual and log=yes."},
+    {VALUE(pipeline, max_db), .when = OCT_CONFIG_LIVE, .min = -1000, .max = 1000, .standard = "60",
+     .unit = "dB", .meaning = "White when range=manual and log=yes."},
+    {VALUE(pipeline, min), .when = OCT_CONFIG_LIVE, .min = -1e18, .max = 1e18, .standard = "0",
+     .unit = "counts^2", .meaning = "Black when range=manual and log=no."},
+    {VALUE(pipeline, max), .when = OCT_CONFIG_LIVE, .min = -1e18, .max = 1e18, .standard = "10000",
+     .unit = "counts^2", .meaning = "White when range=manual and log=no."},
+    {VALUE(pipeline, percentile_low), .when = OCT_CONFIG_LIVE, .min = 0, .max = 100,
+     .standard = "30", .unit = "%",
+     .meaning = "Black when range=percentile: this share of the B-scan's pixels is darker."},
+    {VALUE(pipeline, percentile_high), .when = OCT_CONFIG_LIVE, .min = 0, .max = 100,
+     .standard = "99.8", .unit = "%",
+     .meaning = "White when range=percentile: this share of the B-scan's pixels is darker."},
+    {VALUE(pipeline, smoothing_bscans), .when = OCT_CONFIG_LIVE, .min = 0, .max = 1e6,
+     .standard = "30", .unit = "B-scans",
+     .meaning = "Time constant with which the percentile limits follow; 0: at once."},
+    {VALUE(pipeline, threads), .when = OCT_CONFIG_IDLE, .min = 0, .max = 1024, .standard = "0",
+     .meaning = "CPU threads that reconstruct; 0: one a core."},
+    {VALUE(pipeline, simd), .when = OCT_CONFIG_IDLE, .names = oct_config_simd_names,
+     .standard = "auto",
+     .meaning = "Vector instructions of the CPU engine; auto: the widest this CPU has."},
+    {VALUE(pipeline, batch), .when = OCT_CONFIG_IDLE, .min = 0, .max = 4096, .standard = "0",
+     .unit = "B-scans", .meaning = "Most B-scans given to the engine at once; 0: its own choice."},
+    {TEXT(pipeline, gpus, DEVICES), .when = OCT_CONFIG_IDLE, .standard = "",
+     .meaning = "CUDA devices to use, such as 0,1; empty: the first that answers."},
+    {VALUE(pipeline, ring_bscans), .when = OCT_CONFIG_IDLE, .min = 4, .max = 65536,
+     .standard = "128", .unit = "B-scans",
+     .meaning = "Slots of the raw ring and of the image ring: what a stall may last."},
+
+    {VALUE(output, sample), .when = OCT_CONFIG_IDLE, .names = sample_names, .first = OCT_SAMPLE_U8,
+     .standard = "u8",
+     .meaning = "A pixel: u8 scaled to the display limits, or f32 as it was computed."},
+
+    {VALUE(file, header_bytes), .when = OCT_CONFIG_IDLE, .min = 0, .max = MAX_FILE_PART,
+     .standard = "0", .unit = "bytes", .meaning = "Skipped at the start of a plain sample file."},
+    {VALUE(file, trailer_bytes), .when = OCT_CONFIG_IDLE, .min = 0, .max = MAX_FILE_PART,
+     .standard = "0", .unit = "bytes", .meaning = "Skipped at the end of a plain sample file."},
+
+    {VALUE(daemon, autostart), .when = OCT_CONFIG_START, .standard = "yes",
+     .meaning = "Accept lines from the daemon's start on; no: wait for the command start."},
+
+    {TEXT(ingest, endpoint, ENDPOINT), .when = OCT_CONFIG_START, .min = 1,
+     .standard = "tcp://127.0.0.1:5701",
+     .meaning = "Address for lines. Beyond this machine: tcp://*:5701, in a trusted network."},
+    {VALUE(ingest, queue_messages), .when = OCT_CONFIG_START, .min = 1, .max = 1e6,
+     .standard = "64", .unit = "messages",
+     .meaning = "Messages ZeroMQ holds for the daemon before it holds back the sender."},
+    {VALUE(ingest, max_message_mb), .when = OCT_CONFIG_START, .min = 1, .max = 1024,
+     .standard = "64", .unit = "MiB",
+     .meaning = "A larger message is refused and its sender disconnected."},
+    {VALUE(ingest, idle_s), .when = OCT_CONFIG_IDLE, .min = 0, .max = 3600, .standard = "1",
+     .unit = "s",
+     .meaning = "Pause after which an unfinished B-scan is delivered as it is; 0: never."},
+
+    {TEXT(publish, endpoint, ENDPOINT), .when = OCT_CONFIG_START, .min = 1,
+     .standard = "tcp://127.0.0.1:5702", .meaning = "Address for B-scans."},
+    {VALUE(publish, queue_bscans), .when = OCT_CONFIG_START, .min = 1, .max = 65536,
+     .standard = "8", .unit = "B-scans",
+     .meaning = "Pictures kept for a slow subscriber before it loses some."},
+
+    {TEXT(control, endpoint, ENDPOINT), .when = OCT_CONFIG_START, .min = 1,
+     .standard = "tcp://127.0.0.1:5703", .meaning = "Address for commands."},
+
+    {TEXT(record, directory, PATH), .when = OCT_CONFIG_LIVE, .min = 1, .standard = ".",
+     .meaning = "Folder for recordings."},
+    {VALUE(record, spectra), .when = OCT_CONFIG_LIVE, .standard = "yes",
+     .meaning = "Record the spectra as they came."},
+    {VALUE(record, bscans), .when = OCT_CONFIG_LIVE, .standard = "yes",
+     .meaning = "Record the reconstructed B-scans."},
+    {VALUE(record, sync_interval_s), .when = OCT_CONFIG_LIVE, .min = 0, .max = 60, .standard = "1",
+     .unit = "s",
+     .meaning = "How often written B-scans are forced to the disk, and only then reported."},
+    {TEXT(record, eye, STRING), .when = OCT_CONFIG_LIVE, .names = eye_names, .standard = "",
+     .meaning = "Which eye, noted in the recording; empty: not said."},
+    {TEXT(record, pseudonym, STRING), .when = OCT_CONFIG_LIVE, .max = 127, .standard = "",
+     .meaning = "Who, noted in the recording. Never a patient's name."},
+};
+const size_t oct_n_keys = sizeof(oct_keys) / sizeof(oct_keys[0]);
+
+_Static_assert(sizeof(oct_keys) / sizeof(oct_keys[0]) <= OCT_MAX_KEYS, "a bit for every key");
+_Static_assert(sizeof(((struct oct_config *)0)->set_explicitly) * 8 == OCT_MAX_KEYS,
+               "set_explicitly has OCT_MAX_KEYS bits");
+
+const struct oct_key *oct_key_find(const char *section, const char *name)
+{
+    for (size_t i = 0; i < oct_n_keys; i++)
+        if (!strcmp(oct_keys[i].section, section) && !strcmp(oct_keys[i].name, name))
+            return &oct_keys[i];
+    return NULL;
+}
+
+bool oct_key_section_exists(const char *section)
+{
+    for (size_t i = 0; i < oct_n_key_sections; i++)
+        if (!strcmp(oct_key_sections[i].name, section))
+            return true;
+    return false;
+}
+
+void oct_key_mark(struct oct_config *config, const struct oct_key *key)
+{
+    size_t bit = (size_t)(key - oct_keys);
+    config->set_explicitly[bit / 64] |= UINT64_C(1) << (bit % 64);
+}
+
+bool oct_key_is_marked(const struct oct_config *config, const struct oct_key *key)
+{
+    size_t bit = (size_t)(key - oct_keys);
+    return config->set_explicitly[bit / 64] >> (bit % 64) & 1;
+}

@@ -1,0 +1,80 @@
+/* The key table: all that is known about a configuration key, in one row. The INI reader, the
+ * checks, --help, the reference file and the effective text follow from it. For this folder and
+ * its tests; everyone else uses config/config.h. Everything here is constant and thread-safe. */
+#ifndef OCT_CONFIG_KEYS_H
+#define OCT_CONFIG_KEYS_H
+
+#include "config/config.h"
+
+enum oct_key_type {
+    OCT_KEY_U32,
+    OCT_KEY_U64,
+    OCT_KEY_F64,
+    OCT_KEY_BOOL,
+    OCT_KEY_ENUM,     /* an int: index into names, plus first */
+    OCT_KEY_STRING,   /* this and the rest are oct_config_string */
+    OCT_KEY_DEVICES,  /* device numbers with commas between */
+    OCT_KEY_PATH,     /* relative to the folder of the file that says it */
+    OCT_KEY_ENDPOINT, /* of ZeroMQ */
+};
+
+struct oct_key {
+    const char *section, *name;
+    enum oct_key_type type;
+    enum oct_config_when when;
+    size_t offset;   /* in struct oct_config */
+    double min, max; /* of the value; of a string: its length in bytes (max 0: all that fits) */
+    const char *const *names; /* enum: NULL-terminated; string: the allowed values, NULL: any */
+    int first;                /* enum: value of names[0] */
+    const char *standard;     /* the default, as it would stand in a file */
+    const char *shipped;      /* value in config/octd.ini where it differs from the default, NULL */
+    const char *shipped_why;  /* the reason, NULL if not shipped */
+    const char *unit;         /* NULL: none */
+    const char *meaning;      /* one line */
+};
+
+struct oct_key_section {
+    const char *name, *meaning;
+};
+
+#define OCT_MAX_KEYS 256 /* bits in set_explicitly */
+
+extern const struct oct_key oct_keys[]; /* keys of one section stand together */
+extern const size_t oct_n_keys;
+extern const struct oct_key_section oct_key_sections[]; /* in the order of oct_keys */
+extern const size_t oct_n_key_sections;
+
+/* NULL if there is no such key. */
+const struct oct_key *oct_key_find(const char *section, const char *name);
+
+bool oct_key_section_exists(const char *section);
+
+/* Fills `why` for a key or section that does not exist, with the nearest that does if one is close.
+ * The same name in another section counts as close. */
+void oct_key_explain_unknown(const char *section, const char *name, char *why, size_t why_bytes);
+
+/* Notes that a file or --set gave the key, and asks. */
+void oct_key_mark(struct oct_config *config, const struct oct_key *key);
+bool oct_key_is_marked(const struct oct_config *config, const struct oct_key *key);
+
+/* Checks `text` against the key's type and range and stores it. Spaces at both ends are dropped.
+ * False: nothing is stored and `why` (of why_bytes) says what is wrong and what is allowed. */
+bool oct_key_parse(const struct oct_key *key, struct oct_config *config, const char *text,
+                   char *why, size_t why_bytes);
+
+/* The value as it would stand in a file: oct_key_parse reads back the same. Returns its length,
+ * or that which it would have had, as snprintf does. */
+size_t oct_key_format(const struct oct_key *key, const struct oct_config *config, char *text,
+                      size_t text_bytes);
+
+/* What the key takes: "4 to 131072 samples", "auto | cpu | cuda", "yes | no", ... */
+void oct_key_format_range(const struct oct_key *key, char *text, size_t text_bytes);
+
+/* What forbids a string in an INI file, as the end of a sentence ("holds a control character"), or
+ * NULL. */
+const char *oct_key_bad_text(const char *text);
+
+/* "folder/path", without "." steps at the joint. False if it does not fit. */
+bool oct_key_join_path(const char *folder, const char *path, char *joined, size_t joined_bytes);
+
+#endif
