@@ -1,0 +1,471 @@
+/* synth: recordings of a synthetic retina (tools/retina/), with the truth about them.
+ *
+ * OUT.h5: a volume a file, with calibration and /truth; several volumes are OUT-000.h5, OUT-001.h5
+ * and so on. OUT.raw, OUT.bin: plain samples, all volumes one after the other, and the truth in
+ * OUT.raw.truth.h5, each volume's below /truth/volume-000 and so on. A file gets its name when it
+ * is whole; until then it is NAME.synth. */
+#include "config/apply.h"
+#include "pipeline/plan.h"
+#include "pipeline/volume.h"
+#include "tools/commands.h"
+#include "tools/retina/calibration_folder.h"
+#include "tools/retina/retina.h"
+#include "tools/retina/truth_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_VOLUMES 100000u
+#define CHUNK_BYTES (16u << 20)    /* of samples rendered at a time */
+#define START_S INT64_C(946684800) /* the recordings begin at 2000-01-01: same seed, same bytes */
+
+struct synth_options {
+    const char *out, *calibration; /* calibration: a folder, or NULL */
+    uint64_t seed, n_volumes;
+    bool raw;
+};
+
+struct synth {
+    const struct synth_options *options;
+    const struct oct_config *config;
+    struct oct_geometry geometry;
+    struct oct_retina_params params;
+    struct oct_retina *retina;
+    struct oct_plan *plan;
+    char *config_text;
+    uint16_t *spectra; /* [chunk][M][N] */
+    uint8_t *line_valid;
+    uint32_t chunk;
+    uint64_t n_saturated;
+};
+
+/* Takes B-scan b of the volume; arg is the sink's. */
+typedef enum oct_err sink_fn(void *arg, struct synth *s, uint32_t volume, uint32_t b,
+                             uint16_t *spectra, struct oct_error *err);
+
+/* ---- names ---- */
+
+static enum oct_err join(char path[PATH_MAX], const char *stem, const char *suffix,
+                         struct oct_error *err)
+{
+    int n = snprintf(path, PATH_MAX, "%s%s", stem, suffix);
+
+    return n >= 0 && n < PATH_MAX ? OCT_OK : oct_fail(err, OCT_E_CONFIG, "%s: name too long", stem);
+}
+
+/* OUT.h5, or OUT-007.h5 when there are several volumes. */
+static enum oct_err volume_name(const struct synth_options *o, uint32_t volume, char path[PATH_MAX],
+                                struct oct_error *err)
+{
+    const char *dot = strrchr(o->out, '.');
+    int n;
+
+    if (o->n_volumes == 1)
+        return join(path, o->out, "", err);
+    n = snprintf(path, PATH_MAX, "%.*s-%03u%s", (int)(dot - o->out), o->out, volume, dot);
+    return n < PATH_MAX ? OCT_OK : oct_fail(err, OCT_E_CONFIG, "%s: name too long", o->out);
+}
+
+/* Nothing is ever overwritten, but what a killed synth left under its temporary names is. */
+static enum oct_err claim(const char *path, char temporary[PATH_MAX], struct oct_error *err)
+{
+    char part[PATH_MAX];
+
+    if (access(path, F_OK) == 0)
+        return oct_fail(err, OCT_E_IO, "%s: exists already; remove it or choose another name",
+                        path);
+    if (join(temporary, path, ".synth", err) || join(part, temporary, ".part", err))
+        return OCT_E_CONFIG;
+    unlink(temporary);
+    unlink(part);
+    return OCT_OK;
+}
+
+static enum oct_err publish(const char *temporary, const char *path, struct oct_error *err)
+{
+    if (rename(temporary, path))
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be named %s", temporary, path);
+    return OCT_OK;
+}
+
+/* ---- one volume ---- */
+
+static enum oct_err render_volume(struct synth *s, uint32_t volume, sink_fn *sink, void *arg,
+                                  struct oct_error *err)
+{
+    size_t bscan_samples = (size_t)s->geometry.n_lines * s->geometry.n_samples;
+    enum oct_err status = OCT_OK;
+
+    for (uint32_t first = 0; !status && first < s->geometry.n_bscans; first += s->chunk) {
+        uint32_t left = s->geometry.n_bscans - first, n = left < s->chunk ? left : s->chunk;
+        uint64_t n_saturated = 0;
+        status = oct_retina_render(s->retina, volume, first, n, s->spectra, &n_saturated, err);
+        s->n_saturated += n_saturated;
+        for (uint32_t b = 0; !status && b < n; b++)
+            status = sink(arg, s, volume, first + b, s->spectra + b * bscan_samples, err);
+    }
+    return status;
+}
+
+static enum oct_err add_truth(const struct synth *s, uint32_t volume, const char *path,
+                              const char *group, struct oct_error *err)
+{
+    struct oct_retina_truth truth;
+    enum oct_err status = oct_retina_truth(s->retina, volume, &truth, err);
+
+    if (status)
+        return status;
+    status = oct_truth_file_add_volume(path, group, &truth, s->geometry.n_bscans,
+                                       s->geometry.n_lines, err);
+    oct_retina_truth_finish(&truth);
+    return status;
+}
+
+static double bscan_seconds(const struct synth *s)
+{
+    return s->geometry.n_lines / s->config->scan.line_rate_hz;
+}
+
+/* ---- .h5 ---- */
+
+static enum oct_err put_in_volume(void *arg, struct synth *s, uint32_t volume, uint32_t b,
+                                  uint16_t *spectra, struct oct_error *err)
+{
+    struct oct_volume_writer *writer = arg;
+    uint64_t number = (uint64_t)volume * s->geometry.n_bscans + b;
+    struct oct_raw_frame frame = {
+        .info = {.id = number,
+                 .number = number,
+                 .volume = volume,
+                 .bscan = b,
+                 .sequence = number,
+                 .time_ns = (uint64_t)((double)number * bscan_seconds(s) * 1e9)},
+        .spectra = spectra,
+        .line_valid = s->line_valid,
+    };
+    enum oct_err status = oct_volume_write_spectra(writer, &frame, err);
+
+    return status ? status : oct_volume_write_row(writer, &frame.info, err);
+}
+
+static void start_time(const struct synth *s, uint32_t volume, char *text, size_t bytes)
+{
+    double seconds = (double)volume * s->geometry.n_bscans * bscan_seconds(s);
+    time_t whole = (time_t)(START_S + (int64_t)seconds);
+    unsigned ms = (unsigned)((seconds - (double)(int64_t)seconds) * 1e3);
+    char date[32] = "";
+    struct tm utc;
+
+    if (gmtime_r(&whole, &utc))
+        strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(text, bytes, "%s.%03uZ", date, ms);
+}
+
+static enum oct_err write_volume(struct synth *s, uint32_t volume, const char *temporary,
+                                 struct oct_error *err)
+{
+    const struct oct_retina_facts *facts = oct_retina_facts(s->retina);
+    char start[48], engine[96];
+    struct oct_volume_about about = {
+        .config_text = s->config_text,
+        .start_time = start,
+        .eye = s->config->record.eye,
+        .pseudonym = s->config->record.pseudonym,
+        .engine = engine,
+        .width_um = facts->width_um,
+        .height_um = facts->height_um,
+        .refractive_index = s->config->scan.refractive_index,
+    };
+    struct oct_volume_writer *writer = NULL;
+    enum oct_err status, closed;
+
+    start_time(s, volume, start, sizeof(start));
+    snprintf(engine, sizeof(engine), "synthetic retina, seed %" PRIu64 ", volume %u",
+             s->options->seed, volume);
+    status = oct_volume_create(&writer, temporary, s->plan, &about, true, false, err);
+    if (status)
+        return status;
+    status = render_volume(s, volume, put_in_volume, writer, err);
+    closed = oct_volume_close(writer, status ? NULL : err);
+    status = status ? status : closed;
+    if (!status)
+        status = oct_truth_file_add_facts(temporary, facts, s->geometry.n_samples, err);
+    return status ? status : add_truth(s, volume, temporary, "/truth", err);
+}
+
+/* Removes what a volume or a truth file in the making left behind. */
+static void discard(const char *temporary)
+{
+    char part[PATH_MAX];
+
+    unlink(temporary);
+    if (!join(part, temporary, ".part", NULL))
+        unlink(part);
+}
+
+static enum oct_err make_volume(struct synth *s, uint32_t volume, struct oct_error *err)
+{
+    char path[PATH_MAX], temporary[PATH_MAX];
+    enum oct_err status = volume_name(s->options, volume, path, err);
+
+    if (!status)
+        status = claim(path, temporary, err);
+    if (status)
+        return status;
+    status = write_volume(s, volume, temporary, err);
+    if (!status)
+        status = publish(temporary, path, err);
+    if (status)
+        discard(temporary);
+    else
+        printf("%s: 1 volume, %u x %u x %u samples, with /truth\n", path, s->geometry.n_bscans,
+               s->geometry.n_lines, s->geometry.n_samples);
+    return status;
+}
+
+static enum oct_err make_volumes(struct synth *s, struct oct_error *err)
+{
+    char path[PATH_MAX], temporary[PATH_MAX];
+    enum oct_err status = OCT_OK;
+
+    /* A name that is taken shows before the work, not in the middle of it. */
+    for (uint32_t v = 0; !status && v < s->options->n_volumes; v++) {
+        status = volume_name(s->options, v, path, err);
+        status = status ? status : claim(path, temporary, err);
+    }
+    for (uint32_t v = 0; !status && v < s->options->n_volumes; v++)
+        status = make_volume(s, v, err);
+    return status;
+}
+
+/* ---- .raw, .bin ---- */
+
+struct raw_sink {
+    int fd;
+    const char *path;
+};
+
+static enum oct_err put_in_raw(void *arg, struct synth *s, uint32_t volume, uint32_t b,
+                               uint16_t *spectra, struct oct_error *err)
+{
+    const struct raw_sink *sink = arg;
+    size_t left = oct_geometry_spectra_bytes(&s->geometry);
+    uint8_t *bytes = (uint8_t *)spectra;
+
+    (void)volume;
+    (void)b;
+    for (size_t i = 0; i < left / 2; i++) { /* little-endian, whatever this machine is */
+        uint16_t sample = spectra[i];
+        bytes[2 * i] = (uint8_t)(sample & 0xff);
+        bytes[2 * i + 1] = (uint8_t)(sample >> 8);
+    }
+    while (left > 0) {
+        ssize_t n = write(sink->fd, bytes, left);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", sink->path);
+        bytes += n;
+        left -= (size_t)n;
+    }
+    return OCT_OK;
+}
+
+static enum oct_err write_raw(struct synth *s, const char *samples, const char *truth,
+                              struct oct_error *err)
+{
+    struct raw_sink sink = {.path = samples};
+    enum oct_err status;
+
+    sink.fd = open(samples, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (sink.fd < 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made", samples);
+    status = oct_truth_file_create(truth, err);
+    if (!status)
+        status = oct_truth_file_add_facts(truth, oct_retina_facts(s->retina), s->geometry.n_samples,
+                                          err);
+    for (uint32_t v = 0; !status && v < s->options->n_volumes; v++) {
+        char group[40];
+        snprintf(group, sizeof(group), "/truth/volume-%03u", v);
+        status = render_volume(s, v, put_in_raw, &sink, err);
+        if (!status)
+            status = add_truth(s, v, truth, group, err);
+    }
+    if (close(sink.fd) && !status)
+        status = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", samples);
+    return status;
+}
+
+static enum oct_err make_raw(struct synth *s, struct oct_error *err)
+{
+    char truth[PATH_MAX], samples_temporary[PATH_MAX], truth_temporary[PATH_MAX];
+    const char *out = s->options->out;
+    enum oct_err status = join(truth, out, ".truth.h5", err);
+
+    if (!status)
+        status = claim(out, samples_temporary, err);
+    if (!status)
+        status = claim(truth, truth_temporary, err);
+    if (status)
+        return status;
+    status = write_raw(s, samples_temporary, truth_temporary, err);
+    if (!status)
+        status = publish(truth_temporary, truth, err);
+    if (!status)
+        status = publish(samples_temporary, out, err);
+    if (status) {
+        discard(samples_temporary);
+        discard(truth_temporary);
+        return status;
+    }
+    printf("%s: %" PRIu64 " volume%s, %u x %u x %u samples each\n%s: the truth\n", out,
+           s->options->n_volumes, s->options->n_volumes == 1 ? "" : "s", s->geometry.n_bscans,
+           s->geometry.n_lines, s->geometry.n_samples, truth);
+    return OCT_OK;
+}
+
+/* ---- putting it together ---- */
+
+/* Before the volumes: a folder that cannot be written shows at once. */
+static enum oct_err make_calibration(const struct synth *s, struct oct_error *err)
+{
+    const char *folder = s->options->calibration;
+    enum oct_err status =
+        oct_calibration_folder_write(folder, &s->params, oct_retina_facts(s->retina), err);
+
+    if (!status)
+        printf("%s/%s: the configuration that fits, beside it the wavelengths\n", folder,
+               OCT_CALIBRATION_INI);
+    return status;
+}
+
+static enum oct_err make_plan(struct synth *s, struct oct_error *err)
+{
+    const struct oct_retina_facts *facts = oct_retina_facts(s->retina);
+    struct oct_calibration cal = {
+        .n_wavelengths = s->geometry.n_samples,
+        .coefficient = {[2] = facts->dispersion_a2, [3] = facts->dispersion_a3},
+    };
+    enum oct_err status;
+
+    cal.wavelengths_nm = calloc(s->geometry.n_samples, sizeof(double));
+    if (!cal.wavelengths_nm)
+        return oct_fail(err, OCT_E_NO_MEMORY, "no memory for the calibration");
+    memcpy(cal.wavelengths_nm, facts->wavelengths_nm, s->geometry.n_samples * sizeof(double));
+    /* No samples are subtracted here, so a scan of a single line is fine too. */
+    status =
+        oct_plan_create(&s->plan, &s->geometry, &cal, OCT_DC_NONE, OCT_INTERPOLATION_LINEAR, err);
+    oct_calibration_finish(&cal);
+    return status;
+}
+
+static enum oct_err prepare(struct synth *s, struct oct_config *config, struct oct_error *err)
+{
+    size_t bscan_bytes;
+    enum oct_err status = oct_config_geometry(config, &s->geometry, err);
+
+    if (status)
+        return status;
+    config->camera.bits = config->camera.bits < 12 ? config->camera.bits : 12;
+    s->params = (struct oct_retina_params){
+        .n_samples = s->geometry.n_samples,
+        .n_lines = s->geometry.n_lines,
+        .n_bscans = s->geometry.n_bscans,
+        .seed = s->options->seed,
+        .width_um = config->scan.width_um,
+        .height_um = config->scan.height_um,
+        .line_rate_hz = config->scan.line_rate_hz,
+        .refractive_index = config->scan.refractive_index,
+        .bits = config->camera.bits,
+        .n_threads = config->pipeline.threads,
+    };
+    status = oct_retina_create(&s->retina, &s->params, err);
+    if (status)
+        return status;
+    config->scan.width_um = oct_retina_facts(s->retina)->width_um;
+    config->scan.height_um = oct_retina_facts(s->retina)->height_um;
+    bscan_bytes = oct_geometry_spectra_bytes(&s->geometry);
+    s->chunk = (uint32_t)(CHUNK_BYTES / bscan_bytes);
+    s->chunk = s->chunk < 4 ? 4 : s->chunk > 256 ? 256 : s->chunk;
+    s->spectra = malloc(s->chunk * bscan_bytes);
+    s->line_valid = malloc(s->geometry.n_lines);
+    s->config_text = oct_config_text(config);
+    if (!s->spectra || !s->line_valid || !s->config_text)
+        return oct_fail(err, OCT_E_NO_MEMORY, "no memory for %u B-scans", s->chunk);
+    memset(s->line_valid, 1, s->geometry.n_lines);
+    return make_plan(s, err);
+}
+
+static bool has_suffix(const char *name, const char *suffix)
+{
+    size_t n = strlen(name), m = strlen(suffix);
+
+    return n > m && name[n - m - 1] != '/' && strcmp(name + n - m, suffix) == 0;
+}
+
+/* Returns 0, or the exit status when the command line is wrong. */
+static int read_options(struct synth_options *o, int argc, char **argv)
+{
+    *o = (struct synth_options){.seed = 1, .n_volumes = 1};
+    for (int i = 1; i < argc; i++) {
+        const char *value;
+        if (oct_option_value(argc, argv, &i, "--seed", &value)) {
+            if (!value || !oct_option_u64(value, &o->seed))
+                return oct_command_misuse(argv[0], "--seed needs a whole number");
+        } else if (oct_option_value(argc, argv, &i, "--volumes", &value)) {
+            if (!value || !oct_option_u64(value, &o->n_volumes) || o->n_volumes < 1 ||
+                o->n_volumes > MAX_VOLUMES)
+                return oct_command_misuse(argv[0], "--volumes needs a number from 1 to %u",
+                                          MAX_VOLUMES);
+        } else if (oct_option_value(argc, argv, &i, "--calibration", &value)) {
+            o->calibration = value;
+            if (!value || !value[0])
+                return oct_command_misuse(argv[0], "--calibration needs a folder");
+        } else if (argv[i][0] == '-' && argv[i][1] == '-') {
+            return oct_command_misuse(argv[0], "unknown option '%s'", argv[i]);
+        } else if (o->out) {
+            return oct_command_misuse(argv[0], "unexpected argument '%s'", argv[i]);
+        } else {
+            o->out = argv[i];
+        }
+    }
+    if (!o->out)
+        return oct_command_misuse(argv[0], "no file to write was named");
+    o->raw = has_suffix(o->out, ".raw") || has_suffix(o->out, ".bin");
+    if (!o->raw && !has_suffix(o->out, ".h5"))
+        return oct_command_misuse(argv[0], "%s: the name must end in .h5, .raw or .bin", o->out);
+    return 0;
+}
+
+int oct_cmd_synth(struct oct_config *config, int argc, char **argv)
+{
+    struct synth_options options;
+    struct synth s = {.options = &options, .config = config};
+    struct oct_error err = {0};
+    enum oct_err status;
+    int misuse = read_options(&options, argc, argv);
+
+    if (misuse)
+        return misuse;
+    status = prepare(&s, config, &err);
+    if (!status && options.calibration)
+        status = make_calibration(&s, &err);
+    if (!status)
+        status = options.raw ? make_raw(&s, &err) : make_volumes(&s, &err);
+    if (!status && s.n_saturated)
+        printf("%" PRIu64 " samples are saturated\n", s.n_saturated);
+    free(s.spectra);
+    free(s.line_valid);
+    free(s.config_text);
+    oct_plan_destroy(s.plan);
+    oct_retina_destroy(s.retina);
+    if (!status)
+        return 0;
+    return oct_command_fail(argv[0], &err);
+}

@@ -1,0 +1,17 @@
+/* The calibration of a synthetic camera as a lab would keep it: text files and a configuration. */
+#ifndef OCT_TOOLS_RETINA_CALIBRATION_FOLDER_H
+#define OCT_TOOLS_RETINA_CALIBRATION_FOLDER_H
+
+#include "tools/retina/retina.h"
+
+#define OCT_CALIBRATION_INI "calibration.ini"
+
+/* Writes wavelengths.txt (nm, one a line) and calibration.ini ([camera], [scan], [calibration], to
+ * be loaded with --config) into a folder, which is made if it is not there. Files of these names
+ * are replaced, each at once: calibration follows its recording. */
+enum oct_err oct_calibration_folder_write(const char *folder,
+                                          const struct oct_retina_params *params,
+                                          const struct oct_retina_facts *facts,
+                                          struct oct_error *err);
+
+#endif

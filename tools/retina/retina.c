@@ -1,0 +1,364 @@
+/* Puts the parts together: threads over B-scans, A-lines within them. */
+#include "tools/retina/retina.h"
+
+#include "pipeline/geometry.h"
+#include "tools/retina/model.h"
+
+#include <fftw3.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_THREADS 64
+#define CONE_BEAM_MAX_UM 8.0    /* coarser beams see no cones */
+#define CONE_AREA_MAX_UM2 1.0e7 /* beyond it the mosaic takes longer than the volume */
+
+struct oct_retina {
+    struct oct_retina_params params;
+    struct oct_retina_facts facts;
+    struct oct_eye eye;
+    struct oct_camera camera;
+    struct oct_vessels vessels;
+    struct oct_cones cones;
+    bool has_cones;
+    double *cone_table;
+    double beam_um, bscan_s;
+    double *motion_um; /* [V][3] of volume `traced` */
+    uint64_t traced;
+    fftwf_plan fft; /* in place, OCT_K_GRID; made with FFTW_ESTIMATE: the same code every run */
+};
+
+/* What one thread needs to make A-lines. */
+struct bench {
+    struct oct_scatter scatter;
+    fftwf_complex *field; /* [OCT_K_GRID] */
+    float amplitude[OCT_N_CELLS], mirror[OCT_N_CELLS], shadow[OCT_N_CELLS];
+    float re[OCT_N_CELLS], im[OCT_N_CELLS];
+};
+
+struct job {
+    const struct oct_retina *retina;
+    const double *motion_um; /* [n][3] */
+    uint32_t volume, first, n;
+    uint16_t *spectra;
+    atomic_uint next;
+    atomic_uint_fast64_t n_saturated;
+    atomic_int status;
+};
+
+static double field_um(double wanted_um, uint32_t n)
+{
+    return wanted_um > 0 ? wanted_um : fmin(2.5 * n, 9000.0);
+}
+
+static enum oct_err check(const struct oct_retina_params *p, struct oct_error *err)
+{
+    if (!p->n_samples || !oct_geometry_padded(p->n_samples) || p->n_samples < OCT_MIN_SAMPLES)
+        return oct_fail(err, OCT_E_CONFIG, "camera.samples: %u is not a spectrum", p->n_samples);
+    if (!p->n_lines || p->n_lines > OCT_MAX_LINES || !p->n_bscans || p->n_bscans > OCT_MAX_BSCANS)
+        return oct_fail(err, OCT_E_CONFIG, "scan.lines, scan.bscans: %u x %u is not a volume",
+                        p->n_lines, p->n_bscans);
+    if (!(p->line_rate_hz > 0))
+        return oct_fail(err, OCT_E_CONFIG, "scan.line_rate_hz: must be above 0");
+    if (!(p->width_um >= 0) || !(p->height_um >= 0) || p->width_um > 20000 || p->height_um > 20000)
+        return oct_fail(err, OCT_E_CONFIG,
+                        "scan.width_um, scan.height_um: %g x %g: the model is of 20 mm at most",
+                        p->width_um, p->height_um);
+    if (!(p->refractive_index >= 0) || p->refractive_index > 1.5)
+        return oct_fail(err, OCT_E_CONFIG, "scan.refractive_index: %g: tissue has up to 1.5",
+                        p->refractive_index);
+    return OCT_OK;
+}
+
+static enum oct_err list_cones(struct oct_retina *r, struct oct_error *err)
+{
+    r->cone_table = calloc(r->cones.n + 1, 4 * sizeof(double));
+    if (!r->cone_table)
+        return oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory for the list of cones");
+    for (size_t i = 0; i < r->cones.n; i++) {
+        const struct oct_cone *cone = &r->cones.cone[i];
+        r->cone_table[4 * i] = (double)cone->x_um;
+        r->cone_table[4 * i + 1] = (double)cone->y_um;
+        r->cone_table[4 * i + 2] = (double)cone->isos_um / r->camera.axial_um;
+        r->cone_table[4 * i + 3] = (double)cone->cost_um / r->camera.axial_um;
+    }
+    return OCT_OK;
+}
+
+static enum oct_err build(struct oct_retina *r, struct oct_error *err)
+{
+    const struct oct_retina_params *p = &r->params;
+    double width = field_um(p->width_um, p->n_lines), height = field_um(p->height_um, p->n_bscans);
+    unsigned bits = p->bits && p->bits < 12 ? p->bits : 12;
+    enum oct_err status;
+
+    r->beam_um = fmax(3.3, 1.4 * width / p->n_lines);
+    r->bscan_s = p->n_lines / p->line_rate_hz;
+    oct_eye_init(&r->eye, p, width, height);
+    status = oct_camera_init(&r->camera, p->seed, p->n_samples, bits, err);
+    if (!status)
+        status = oct_vessels_init(&r->vessels, p->seed, r->eye.fovea_um, width, height, err);
+    r->has_cones = r->beam_um <= CONE_BEAM_MAX_UM && width * height <= CONE_AREA_MAX_UM2;
+    if (!status && r->has_cones)
+        status = oct_cones_init(&r->cones, p->seed, r->eye.fovea_um, width, height, err);
+    if (!status)
+        status = list_cones(r, err);
+    r->facts = (struct oct_retina_facts){
+        .wavelengths_nm = r->camera.wavelengths_nm,
+        .dispersion_a2 = r->camera.a2,
+        .dispersion_a3 = r->camera.a3,
+        .axial_um = r->camera.axial_um,
+        .width_um = width,
+        .height_um = height,
+        .fovea_um = {r->eye.fovea_um[0], r->eye.fovea_um[1]},
+        .n_cones = r->cones.n,
+        .cones = r->cone_table,
+        .full_scale = (double)r->camera.full_scale,
+    };
+    return status;
+}
+
+enum oct_err oct_retina_create(struct oct_retina **retina, const struct oct_retina_params *params,
+                               struct oct_error *err)
+{
+    struct oct_retina *r = NULL;
+    fftwf_complex *field = NULL;
+    enum oct_err status = check(params, err);
+
+    *retina = NULL;
+    if (status)
+        return status;
+    r = calloc(1, sizeof(*r));
+    field = fftwf_alloc_complex(OCT_K_GRID);
+    if (!r || !field) {
+        status = oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory for the retina");
+        goto fail;
+    }
+    r->params = *params;
+    r->traced = UINT64_MAX;
+    r->motion_um = calloc(params->n_bscans, 3 * sizeof(double));
+    status = r->motion_um ? build(r, err) : oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory");
+    if (status)
+        goto fail;
+    r->fft = fftwf_plan_dft_1d(OCT_K_GRID, field, field, FFTW_FORWARD, FFTW_ESTIMATE);
+    if (!r->fft) {
+        status = oct_fail(err, OCT_E_NO_MEMORY, "synth: FFTW made no plan of %d", OCT_K_GRID);
+        goto fail;
+    }
+    fftwf_free(field);
+    *retina = r;
+    return OCT_OK;
+fail:
+    fftwf_free(field);
+    oct_retina_destroy(r);
+    return status;
+}
+
+void oct_retina_destroy(struct oct_retina *retina)
+{
+    if (!retina)
+        return;
+    if (retina->fft)
+        fftwf_destroy_plan(retina->fft);
+    oct_camera_finish(&retina->camera);
+    oct_vessels_finish(&retina->vessels);
+    oct_cones_finish(&retina->cones);
+    free(retina->cone_table);
+    free(retina->motion_um);
+    free(retina);
+}
+
+const struct oct_retina_facts *oct_retina_facts(const struct oct_retina *retina)
+{
+    return &retina->facts;
+}
+
+/* Adds a thin reflector, the cones' ends, that shines through `shadow`. */
+static void add_reflector(struct bench *bench, double centre_um, float re, float im)
+{
+    double centre = centre_um / OCT_CELL_UM + OCT_CELL_RPE - 0.5, sigma = 1.8 / OCT_CELL_UM;
+    int middle = (int)floor(centre);
+
+    for (int i = middle - 3; i <= middle + 4; i++) {
+        if (i < 0 || i >= OCT_N_CELLS)
+            continue;
+        float d = (float)((i - centre) / sigma), w = expf(-0.5f * d * d) * bench->shadow[i];
+        bench->re[i] += w * re;
+        bench->im[i] += w * im;
+    }
+}
+
+/* The complex depth profile under the beam at (x, y). */
+static void fill_profile(const struct oct_retina *r, struct bench *bench, double x, double y,
+                         const struct oct_tissue *tissue)
+{
+    static const float isos_gain = 2.8f, cost_gain = 2.2f;
+    double vessel = r->eye.index * oct_vessels_at(&r->vessels, x, y);
+
+    oct_tissue_profile(&r->eye, tissue, x, y, bench->amplitude, bench->mirror);
+    for (int i = 0; i < OCT_N_CELLS; i++)
+        bench->shadow[i] = 1.0f;
+    if (vessel > 0)
+        oct_vessel_apply(tissue, vessel, bench->amplitude, bench->mirror, bench->shadow);
+    oct_scatter_at(&bench->scatter, x, bench->re, bench->im);
+    for (int i = 0; i < OCT_N_CELLS; i++) {
+        bench->re[i] = bench->re[i] * bench->amplitude[i] + bench->mirror[i];
+        bench->im[i] = bench->im[i] * bench->amplitude[i];
+    }
+    if (r->has_cones) {
+        struct oct_mosaic_view view;
+        oct_cones_view(&r->cones, x, y, r->beam_um, &view);
+        add_reflector(bench, tissue->surface_um[OCT_SURFACE_ISOS] + (double)view.isos_um,
+                      isos_gain * view.isos_re, isos_gain * view.isos_im);
+        add_reflector(bench, tissue->surface_um[OCT_SURFACE_COST] + (double)view.cost_um,
+                      cost_gain * view.cost_re, cost_gain * view.cost_im);
+    }
+}
+
+/* Transforms the profile, cell OCT_CELL_CENTRE first, so that its spectrum varies slowest. */
+static void transform(const struct oct_retina *r, struct bench *bench, double centre_um)
+{
+    float *field = (float *)bench->field;
+    /* The fall-off is as good as linear over the retina's depth. */
+    float near = oct_camera_rolloff(&r->camera, centre_um - OCT_CELL_CENTRE * OCT_CELL_UM);
+    float far = oct_camera_rolloff(&r->camera, centre_um + OCT_CELL_CENTRE * OCT_CELL_UM);
+
+    memset(bench->field, 0, OCT_K_GRID * sizeof(*bench->field));
+    for (int i = 0; i < OCT_N_CELLS; i++) {
+        size_t at = (size_t)(i - OCT_CELL_CENTRE + OCT_K_GRID) % OCT_K_GRID;
+        float rolloff = near + (far - near) * (float)i / OCT_N_CELLS;
+        field[2 * at] = rolloff * bench->re[i];
+        field[2 * at + 1] = rolloff * bench->im[i];
+    }
+    fftwf_execute_dft(r->fft, bench->field, bench->field);
+}
+
+static void render_bscan(struct job *job, struct bench *bench, uint32_t b)
+{
+    const struct oct_retina *r = job->retina;
+    const double *motion = job->motion_um + 3 * (size_t)b;
+    uint32_t n_lines = r->params.n_lines, n_samples = r->params.n_samples;
+    double y = (job->first + b) * r->facts.height_um / r->params.n_bscans + motion[1];
+    uint64_t n_clipped = 0;
+
+    oct_scatter_load(&bench->scatter, r->params.seed, motion[0], y);
+    for (uint32_t j = 0; j < n_lines; j++) {
+        double x = j * r->facts.width_um / n_lines + motion[0];
+        uint64_t row = (uint64_t)job->volume * r->params.n_bscans + job->first + b;
+        uint64_t noise = oct_hash(r->params.seed, OCT_STREAM_NOISE, (int64_t)row, j);
+        struct oct_tissue tissue;
+
+        oct_tissue_at(&r->eye, x, y, &tissue);
+        /* Cells are centred half a cell below their index. */
+        double centre =
+            tissue.rpe_um + motion[2] + (OCT_CELL_CENTRE + 0.5 - OCT_CELL_RPE) * OCT_CELL_UM;
+        fill_profile(r, bench, x, y, &tissue);
+        transform(r, bench, centre);
+        n_clipped += oct_camera_expose(&r->camera, (const float *)bench->field, centre, noise,
+                                       job->spectra + ((size_t)b * n_lines + j) * n_samples);
+    }
+    atomic_fetch_add(&job->n_saturated, n_clipped);
+}
+
+static void *work(void *arg)
+{
+    struct job *job = arg;
+    struct bench *bench = calloc(1, sizeof(*bench));
+    enum oct_err status = OCT_E_NO_MEMORY;
+
+    if (bench) {
+        bench->field = fftwf_alloc_complex(OCT_K_GRID);
+        if (bench->field)
+            status = oct_scatter_init(&bench->scatter, job->retina->facts.width_um,
+                                      job->retina->beam_um, NULL);
+    }
+    for (uint32_t b; !status && (b = atomic_fetch_add(&job->next, 1)) < job->n;)
+        render_bscan(job, bench, b);
+    if (status)
+        atomic_store(&job->status, (int)status);
+    if (bench) {
+        fftwf_free(bench->field);
+        oct_scatter_finish(&bench->scatter);
+        free(bench);
+    }
+    return NULL;
+}
+
+static unsigned thread_count(const struct oct_retina_params *params, uint32_t n_bscans)
+{
+    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned n = params->n_threads ? params->n_threads : n_cores > 0 ? (unsigned)n_cores : 1;
+
+    n = n > MAX_THREADS ? MAX_THREADS : n;
+    return n > n_bscans ? n_bscans : n;
+}
+
+enum oct_err oct_retina_render(struct oct_retina *retina, uint32_t volume, uint32_t first,
+                               uint32_t n_bscans, uint16_t *spectra, uint64_t *n_saturated,
+                               struct oct_error *err)
+{
+    struct job job = {
+        .retina = retina, .volume = volume, .first = first, .n = n_bscans, .spectra = spectra};
+    unsigned n_threads = thread_count(&retina->params, n_bscans), n_started = 0;
+    pthread_t threads[MAX_THREADS];
+
+    if (first > retina->params.n_bscans || n_bscans > retina->params.n_bscans - first)
+        return oct_fail(err, OCT_E_ARG, "synth: B-scans %u .. %u of %u", first, first + n_bscans,
+                        retina->params.n_bscans);
+    if (retina->traced != volume)
+        oct_motion_trace(retina->params.seed, retina->bscan_s,
+                         (uint64_t)volume * retina->params.n_bscans, retina->params.n_bscans,
+                         retina->motion_um);
+    retina->traced = volume;
+    job.motion_um = retina->motion_um + 3 * (size_t)first;
+    while (n_started + 1 < n_threads && !pthread_create(&threads[n_started], NULL, work, &job))
+        n_started++;
+    work(&job); /* this thread works too, so a refused thread costs only time */
+    while (n_started)
+        pthread_join(threads[--n_started], NULL);
+    if (n_saturated)
+        *n_saturated = atomic_load(&job.n_saturated);
+    if (atomic_load(&job.status))
+        return oct_fail(err, (enum oct_err)atomic_load(&job.status),
+                        "synth: no memory for a thread's work");
+    return OCT_OK;
+}
+
+enum oct_err oct_retina_truth(const struct oct_retina *r, uint32_t volume,
+                              struct oct_retina_truth *truth, struct oct_error *err)
+{
+    size_t n_lines = r->params.n_lines, n_bscans = r->params.n_bscans, n = n_lines * n_bscans;
+
+    truth->motion_um = calloc(n_bscans, 3 * sizeof(double));
+    truth->surface_px = calloc(n, OCT_N_SURFACES * sizeof(double));
+    truth->vessel_um = calloc(n, sizeof(double));
+    if (!truth->motion_um || !truth->surface_px || !truth->vessel_um) {
+        oct_retina_truth_finish(truth);
+        return oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory for the truth of a volume");
+    }
+    oct_motion_trace(r->params.seed, r->bscan_s, volume * n_bscans, r->params.n_bscans,
+                     truth->motion_um);
+    for (size_t i = 0; i < n; i++) {
+        const double *motion = truth->motion_um + 3 * (i / n_lines);
+        double x = (double)(i % n_lines) * r->facts.width_um / (double)n_lines + motion[0];
+        double y = (double)(i / n_lines) * r->facts.height_um / (double)n_bscans + motion[1];
+        struct oct_tissue tissue;
+
+        oct_tissue_at(&r->eye, x, y, &tissue);
+        for (size_t s = 0; s < OCT_N_SURFACES; s++)
+            truth->surface_px[s * n + i] =
+                (tissue.rpe_um + motion[2] + tissue.surface_um[s]) / r->camera.axial_um;
+        truth->vessel_um[i] = 2.0 * r->eye.index * oct_vessels_at(&r->vessels, x, y);
+    }
+    return OCT_OK;
+}
+
+void oct_retina_truth_finish(struct oct_retina_truth *truth)
+{
+    free(truth->motion_um);
+    free(truth->surface_px);
+    free(truth->vessel_um);
+    memset(truth, 0, sizeof(*truth));
+}

@@ -1,0 +1,86 @@
+#include "tools/retina/truth_file.h"
+
+#include "pipeline/hdf5_lock.h"
+#include "pipeline/volume.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum oct_err oct_truth_file_create(const char *path, struct oct_error *err)
+{
+    char reason[160] = "";
+
+    oct_hdf5_lock();
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    bool ok = file >= 0 && H5Fclose(file) >= 0;
+    if (!ok)
+        oct_hdf5_reason(reason, sizeof(reason));
+    oct_hdf5_unlock();
+    return ok ? OCT_OK : oct_fail(err, OCT_E_IO, "%s: cannot be written: %s", path, reason);
+}
+
+static enum oct_err add_cones(const char *path, const struct oct_retina_facts *facts,
+                              struct oct_error *err)
+{
+    const size_t dims[2] = {facts->n_cones, 2};
+    double *pairs = calloc(facts->n_cones, 4 * sizeof(double));
+    double *offsets = pairs ? pairs + 2 * facts->n_cones : NULL;
+    enum oct_err status;
+
+    if (!pairs)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory for the list of cones", path);
+    for (size_t i = 0; i < facts->n_cones; i++)
+        for (size_t k = 0; k < 2; k++) {
+            pairs[2 * i + k] = facts->cones[4 * i + k];
+            offsets[2 * i + k] = facts->cones[4 * i + 2 + k];
+        }
+    status = oct_volume_add_f64(path, "/truth/cones/position_um", pairs, 2, dims, "um", err);
+    if (!status)
+        status = oct_volume_add_f64(path, "/truth/cones/offset_px", offsets, 2, dims, "px", err);
+    free(pairs);
+    return status;
+}
+
+enum oct_err oct_truth_file_add_facts(const char *path, const struct oct_retina_facts *facts,
+                                      uint32_t n_samples, struct oct_error *err)
+{
+    const double dispersion[2] = {facts->dispersion_a2, facts->dispersion_a3};
+    const double field[2] = {facts->width_um, facts->height_um};
+    const struct {
+        const char *name, *units;
+        const double *values;
+        unsigned rank;
+        size_t n;
+    } lists[] = {
+        {"/truth/wavelengths_nm", "nm", facts->wavelengths_nm, 1, n_samples},
+        {"/truth/dispersion_rad", "rad", dispersion, 1, 2},
+        {"/truth/axial_um", "um", &facts->axial_um, 0, 1},
+        {"/truth/field_um", "um", field, 1, 2},
+        {"/truth/fovea_um", "um", facts->fovea_um, 1, 2},
+    };
+    enum oct_err status = OCT_OK;
+
+    for (size_t i = 0; !status && i < sizeof(lists) / sizeof(lists[0]); i++)
+        status = oct_volume_add_f64(path, lists[i].name, lists[i].values, lists[i].rank,
+                                    &lists[i].n, lists[i].units, err);
+    return !status && facts->n_cones ? add_cones(path, facts, err) : status;
+}
+
+enum oct_err oct_truth_file_add_volume(const char *path, const char *group,
+                                       const struct oct_retina_truth *truth, uint32_t n_bscans,
+                                       uint32_t n_lines, struct oct_error *err)
+{
+    const size_t motion_dims[2] = {n_bscans, 3}, dims[2] = {n_bscans, n_lines};
+    char name[128];
+    enum oct_err status;
+
+    snprintf(name, sizeof(name), "%s/motion_um", group);
+    status = oct_volume_add_f64(path, name, truth->motion_um, 2, motion_dims, "um", err);
+    for (size_t s = 0; !status && s < OCT_N_SURFACES; s++) {
+        const double *surface = truth->surface_px + s * n_bscans * n_lines;
+        snprintf(name, sizeof(name), "%s/surfaces_px/%s", group, oct_surface_names[s]);
+        status = oct_volume_add_f64(path, name, surface, 2, dims, "px", err);
+    }
+    snprintf(name, sizeof(name), "%s/vessel_um", group);
+    return status ? status : oct_volume_add_f64(path, name, truth->vessel_um, 2, dims, "um", err);
+}
