@@ -109,7 +109,13 @@ static bool serve_one(struct oct_control *control)
 
 void oct_control_serve(struct oct_control *control)
 {
-    /* Drained to the last: the descriptor does not tell twice. */
-    while (serve_one(control))
-        ;
+    /* Drained to the last, because the descriptor tells a message only once; and asked for its
+     * events each time, because that alone makes it fall silent again. */
+    int events;
+    size_t bytes = sizeof(events);
+    do
+        while (serve_one(control))
+            ;
+    while (zmq_getsockopt(control->socket, ZMQ_EVENTS, &events, &bytes) == 0 &&
+           (events & ZMQ_POLLIN));
 }

@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+"""Pictures of a recorded volume: a B-scan upright, or the volume from above (en face).
+
+    volume_png.py FILE.h5 --bscan 120 bscan.png
+    volume_png.py FILE.h5 --en-face 200:260 enface.png     (mean over these depth pixels)
+
+The aspect follows the file's axis spacings where it has them.
+"""
+import argparse
+import h5py
+import numpy as np
+from PIL import Image
+
+
+def spacings(pictures):
+    """Micrometres along B-scans, A-lines, depth; 1 where unknown."""
+    values = np.asarray(pictures.attrs.get("axis_spacing_um", [1, 1, 1]), float)
+    return np.where(np.isfinite(values) & (values > 0), values, 1)
+
+
+def save(image, rows_um, columns_um, path):
+    """Writes a grey image, its pixels made square; never smaller than it was."""
+    image = Image.fromarray(np.clip(np.round(image), 0, 255).astype("u1"))
+    finest = min(rows_um, columns_um)
+    size = (round(image.width * min(columns_um / finest, 4)),
+            round(image.height * min(rows_um / finest, 4)))
+    image.resize(size, Image.BICUBIC).save(path)
+    print(f"{path}: {size[0]} x {size[1]}")
+
+
+def stretch(image):
+    low, high = np.percentile(image, (1, 99.8))
+    return (image - low) / max(high - low, 1e-9) * 255
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file")
+    parser.add_argument("--bscan", type=int, metavar="N")
+    parser.add_argument("--en-face", metavar="FIRST:LAST")
+    parser.add_argument("png")
+    a = parser.parse_args()
+    if (a.bscan is None) == (a.en_face is None):
+        parser.error("give either --bscan or --en-face")
+    with h5py.File(a.file) as volume:
+        if "bscans" not in volume:
+            parser.error(f"{a.file}: holds no /bscans (reconstruct it with octctl recon)")
+        pictures = volume["bscans"]
+        across, along, depth = spacings(pictures)
+        if a.bscan is not None:
+            if not 0 <= a.bscan < len(pictures):
+                parser.error(f"--bscan {a.bscan}: {a.file} has B-scans 0 to {len(pictures) - 1}")
+            image = pictures[a.bscan].T.astype(float)
+            save(image if pictures.dtype == "u1" else stretch(image), depth, along, a.png)
+        else:
+            first, last = (int(x) for x in a.en_face.split(":"))
+            save(stretch(pictures[:, :, first:last].astype(float).mean(axis=2)), across, along,
+                 a.png)
+
+
+main()

@@ -1,0 +1,394 @@
+#!/usr/bin/python3
+"""The daemon as a whole: control, recording, replay into it, and the reconstruction of what it
+recorded."""
+import glob, socket, time
+import h5py
+import numpy as np
+from octtest import *
+
+N, M, V = 832, 60, 8
+rng = np.random.default_rng(3)
+
+
+def calibration():
+    path = os.path.join(folder("calibration"), "wavelengths.txt")
+    if not os.path.exists(path):
+        t = np.arange(N) / N
+        np.savetxt(path, 825 + 52 * t - 2.5 * t * t, fmt="%.9f")
+    return path
+
+
+def recording(n_bscans, name="lines.raw"):
+    """Plain samples with fringes, a different depth in each A-line."""
+    path = os.path.join(folder("recordings"), name)
+    t = np.arange(N) / N
+    j = np.arange(n_bscans * M)[:, None]
+    fringe = 300 * np.cos(2 * np.pi * t * (40 + 90 * np.sin(j * 0.05)**2) + j)
+    lines = 300 + (2500 + fringe) * np.exp(-8 * (t - .5)**2) + rng.normal(0, 15, (len(j), N))
+    lines.astype("<u2").tofile(path)
+    return path, lines.astype("<u2").reshape(n_bscans, M, N)
+
+
+BASE = settings(scan=dict(lines=M, bscans=V), pipeline=dict(crop_last=700),
+                calibration=dict(wavelengths=calibration(), dispersion_a2=11, dispersion_a3=-2))
+
+
+def files(daemon):
+    return sorted(glob.glob(daemon.records + "/*.h5"))
+
+
+def replay(daemon, path, *more):
+    status, out, err = run("octctl", "replay", path, *daemon.common, *BASE, "--rate", 20000, *more)
+    assert status == 0, err
+    return out
+
+
+def recon(path, *more):
+    out = os.path.join(folder("recon"), os.path.basename(path))
+    status, _, err = run("octctl", "recon", path, out, "--force", *more)
+    assert status == 0, err
+    return out
+
+
+def record_and_reconstruct(**pipeline):
+    path, lines = recording(3 * V + 3)
+    with Daemon(*BASE, *settings(pipeline=pipeline)) as daemon:
+        assert daemon.ask("record", action="start")["ok"]
+        assert daemon.status()["state"] == "recording"
+        replay(daemon, path)
+        daemon.wait(lambda s: s["bscans_done"] == 3 * V + 3 and s["volumes_written"] == 4)
+        assert daemon.ask("record", action="stop")["ok"]
+        status = daemon.wait(lambda s: s["state"] == "running")
+        assert status["lines_missing"] == 0 and status["bscans_written"] == 3 * V + 3
+        assert status["volumes_incomplete"] == 1, status
+        assert daemon.end() == 0, daemon.log()
+        assert len(files(daemon)) == 4, files(daemon)
+        for number, name in enumerate(files(daemon)):
+            with h5py.File(name) as volume:
+                n = V if number < 3 else 3
+                assert np.array_equal(volume["frames/valid"][:], np.arange(V) < n)
+                assert np.array_equal(volume["spectra"][:n], lines[number * V:number * V + n])
+                assert volume["frames/missing_lines"][:].sum() == 0
+                again = recon(name)
+                with h5py.File(again) as other:
+                    same = volume["bscans"][:n] == other["bscans"][:n]
+                    assert same.all(), (pipeline, number, np.count_nonzero(~same))
+                    assert volume["bscans"][:n].std() > 1
+                    assert np.array_equal(volume["frames/lo"][:n], other["frames/lo"][:n])
+
+
+@case
+def recon_equals_recorded():
+    """recon of recorded spectra equals the recorded B-scans byte for byte, in every range mode"""
+    record_and_reconstruct(range="auto")
+    record_and_reconstruct(range="percentile")
+    record_and_reconstruct(range="manual", min_db=-5, max_db=45)
+    record_and_reconstruct(range="percentile", log="no")
+
+
+@case
+def recon_equals_recorded_in_floats():
+    """the same for pictures of floats, and for a file of wavelengths as long as P2 and cubic"""
+    path, _ = recording(V)
+    long = os.path.join(folder("calibration"), "long.txt")
+    t = (np.arange(4096) / 2 - (2048 - N) // 2) / N
+    np.savetxt(long, 825 + 52 * t - 2.5 * t * t, fmt="%.9f")
+    with Daemon(*BASE, *settings(output=dict(sample="f32"), pipeline=dict(interpolation="cubic"),
+                                 calibration=dict(wavelengths=long))) as daemon:
+        daemon.ask("record", action="start")
+        replay(daemon, path)
+        daemon.wait(lambda s: s["volumes_written"] == 1)
+        name, = files(daemon)
+        with h5py.File(name) as a, h5py.File(recon(name)) as b:
+            assert a["bscans"].dtype == "f4" and np.array_equal(a["bscans"][:], b["bscans"][:])
+            assert np.array_equal(a["calibration/wavelengths_nm"][:].size, 4096)
+
+
+@case
+def gaps_are_recorded():
+    """missing lines are recorded as such and replayed and reconstructed as such"""
+    path, lines = recording(V, "gaps.raw")
+    with Daemon(*BASE) as daemon:
+        daemon.ask("record", action="start")
+        sender = Sender(daemon, 5)
+        flat = lines.reshape(-1, N)
+        sender.send(flat[:2 * M + 9], 0, flags=1)
+        sender.send(flat[2 * M + 20:3 * M], 2 * M + 20)
+        sender.send(flat[5 * M:], 5 * M, flags=2)
+        daemon.wait(lambda s: s["volumes_written"] == 1)
+        name, = files(daemon)
+        expected = np.array([0, 0, 11, 0, 0, 0, 0, 0])
+        valid = np.array([1, 1, 1, 0, 0, 1, 1, 1])
+        with h5py.File(name) as volume:
+            assert np.array_equal(volume["frames/valid"][:], valid)
+            assert np.array_equal(volume["frames/missing_lines"][:], expected)
+            assert not volume["spectra"][2, 9:20].any() and volume["spectra"][2, 20:].all()
+            with h5py.File(recon(name)) as other:
+                assert np.array_equal(volume["bscans"][:], other["bscans"][:])
+                assert np.array_equal(other["frames/missing_lines"][:], expected)
+        daemon.ask("record", action="start")
+        replay(daemon, name)
+        daemon.wait(lambda s: s["volumes_written"] == 2)
+        with h5py.File(files(daemon)[1]) as volume, h5py.File(name) as first:
+            assert np.array_equal(volume["frames/valid"][:], valid)
+            assert np.array_equal(volume["frames/line_valid"][:], first["frames/line_valid"][:])
+            assert np.array_equal(volume["bscans"][:], first["bscans"][:])
+
+
+@case
+def recording_waits_for_a_volume():
+    """recording begins with a whole volume; what was under way is left alone"""
+    _, lines = recording(2 * V, "two.raw")
+    with Daemon(*BASE) as daemon:
+        sender, flat = Sender(daemon, 9), lines.reshape(-1, N)
+        sender.send(flat[:3 * M], 0, flags=1)
+        daemon.wait(lambda s: s["bscans_published"] == 3)
+        time.sleep(0.3)
+        daemon.ask("record", action="start")
+        assert daemon.status()["record"]["waiting_for_volume"]
+        sender.send(flat[3 * M:], 3 * M, flags=2)
+        daemon.wait(lambda s: s["volumes_written"] == 1)
+        name, = files(daemon)
+        with h5py.File(name) as volume:
+            assert np.array_equal(volume["spectra"][:], lines[V:])
+            assert volume["frames/valid"][:].all()
+
+
+@case
+def stop_keeps_what_there_was():
+    """record stop closes the file with what there was; the pictures go on"""
+    _, lines = recording(V, "part.raw")
+    with Daemon(*BASE) as daemon:
+        daemon.ask("record", action="start")
+        assert not daemon.ask("record", action="start")["ok"]
+        sender, flat = Sender(daemon, 9), lines.reshape(-1, N)
+        sender.send(flat[:5 * M], 0, flags=1)
+        daemon.wait(lambda s: s["bscans_done"] == 5)
+        daemon.ask("record", action="stop")
+        status = daemon.wait(lambda s: not s["record"]["active"])
+        assert status["bscans_written"] == 5 and status["volumes_incomplete"] == 1
+        sender.send(flat[5 * M:], 5 * M)
+        daemon.wait(lambda s: s["bscans_done"] == V)
+        name, = files(daemon)
+        with h5py.File(name) as volume:
+            assert np.array_equal(volume["frames/valid"][:], np.arange(V) < 5)
+
+
+@case
+def sigterm_while_recording():
+    """SIGTERM in the middle of a replay closes the file whole and exits 0"""
+    path, _ = recording(3 * V)
+    with Daemon(*BASE) as daemon:
+        daemon.ask("record", action="start")
+        player = subprocess.Popen(
+            [program("octctl"), "replay", path, *daemon.common, *BASE, "--rate", "6000", "--loop"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            daemon.wait(lambda s: s["volumes_written"] >= 1)
+            begun = daemon.wait(lambda s: s["bscans_begun"] % V > 2)["bscans_begun"]
+            assert daemon.end() == 0, daemon.log()
+        finally:
+            player.kill()
+            player.wait()
+        assert not glob.glob(daemon.records + "/*.part")
+        with_all = sum(int(h5py.File(name)["frames/valid"][:].sum()) for name in files(daemon))
+        assert with_all >= begun, (with_all, begun)
+
+
+@case
+def killed_while_recording():
+    """after kill -9 every B-scan reported as written is readable"""
+    path, lines = recording(2 * V)
+    with Daemon(*BASE, "--set", "record.sync_interval_s=0.05") as daemon:
+        daemon.ask("record", action="start")
+        sender, flat = Sender(daemon, 3), lines.reshape(-1, N)
+        sender.send(flat[:(V + 5) * M], 0, flags=1)
+        written = daemon.wait(lambda s: s["bscans_written"] == V + 5)["bscans_written"]
+        daemon.process.kill()
+        daemon.process.wait()
+        found = 0
+        for name in sorted(glob.glob(daemon.records + "/*")):
+            with h5py.File(name) as volume:
+                rows = np.flatnonzero(volume["frames/valid"][:])
+                base = V if name.endswith(".part") else 0
+                for row in rows:
+                    assert np.array_equal(volume["spectra"][row], lines[base + row])
+                found += len(rows)
+        assert found == written, (found, written)
+
+
+@case
+def control_talks_json():
+    """control answers every request with one JSON object, whatever it is"""
+    with Daemon(*BASE) as daemon:
+        def raw(request):
+            client = daemon.context.socket(zmq.REQ)
+            client.connect(daemon.control)
+            client.send(request)
+            assert client.poll(10000)
+            reply = json.loads(client.recv())
+            client.close(linger=0)
+            return reply
+
+        for request in (b"", b"{", b"[]", b"null", b"{}", b"\xff\xfe", b"{\"cmd\":1}",
+                        b"{\"cmd\":\"status\"} x", b"{\"cmd\":\"status\"}\0",
+                        b"{\"cmd\":\"nonsense\"}", b"{\"cmd\":\"record\"}",
+                        b"{\"cmd\":\"record\",\"action\":\"pause\"}", b"{\"cmd\":\"set\"}",
+                        b"{\"cmd\":\"set\",\"key\":\"pipeline.min_db\"}",
+                        b"{\"cmd\":\"set\",\"key\":\"no.such\",\"value\":\"1\"}",
+                        b"{\"cmd\":\"set\",\"key\":\"pipeline.min_db\",\"value\":\"warm\"}",
+                        b"{\"cmd\":\"get\",\"key\":\"no.such\"}", b"[" * 20000):
+            reply = raw(request)
+            assert reply["ok"] is False and reply["error"], (request[:40], reply)
+            assert "\n" not in reply["error"]
+        assert raw(b" {\"cmd\":\"status\"}\n")["ok"]
+        status = daemon.status()
+        for key in ("state", "backend", "lines_received", "lines_missing", "messages_bad",
+                    "bscans_done", "bscans_published", "bscans_dropped", "volumes_written",
+                    "bytes_written", "latency_us", "uptime_s", "last_error"):
+            assert key in status, key
+
+
+@case
+def keys_change_when_they_may():
+    """set changes live keys at once, others only while idle, endpoints never"""
+    path, lines = recording(V)
+    with Daemon(*BASE) as daemon:
+        viewer = daemon.subscriber()
+        assert daemon.ask("set", key="pipeline.range", value="manual")["ok"]
+        assert daemon.ask("set", key="pipeline.min_db", value=-7.5)["ok"]
+        assert daemon.ask("get", key="pipeline.min_db")["value"] == "-7.5"
+        reply = daemon.ask("set", key="pipeline.max_db", value="-20")
+        assert not reply["ok"] and "pipeline.max_db" in reply["error"], reply
+        reply = daemon.ask("set", key="pipeline.crop_last", value="100")
+        assert not reply["ok"] and "stop" in reply["error"], reply
+        assert not daemon.ask("set", key="ingest.endpoint", value="tcp://127.0.0.1:1")["ok"]
+        Sender(daemon, 1).send(lines[0], 0, flags=3)
+        assert json.loads(viewer.recv_multipart()[1])["lo"] == -7.5
+        assert daemon.ask("stop")["state"] == "idle"
+        assert daemon.ask("set", key="pipeline.crop_last", value="100")["ok"]
+        assert daemon.ask("set", key="pipeline.crop_last", value="99999")["ok"] is False
+        assert daemon.ask("start")["state"] == "running"
+        time.sleep(0.5)
+        Sender(daemon, 2).send(lines[0], 0, flags=3)
+        assert viewer.poll(10000)
+        assert json.loads(viewer.recv_multipart()[1])["shape"] == [str(M), "100"]
+
+
+@case
+def idle_until_started():
+    """with autostart=no lines are ignored until start"""
+    _, lines = recording(V)
+    with Daemon(*BASE, "--set", "daemon.autostart=no") as daemon:
+        assert daemon.status()["state"] == "idle"
+        assert not daemon.ask("record", action="start")["ok"]
+        sender = Sender(daemon, 1)
+        sender.send(lines[0], 0, flags=1)
+        daemon.wait(lambda s: s["messages_ignored"] == 1)
+        assert daemon.ask("start")["state"] == "running"
+        sender.send(lines[1], M)
+        status = daemon.wait(lambda s: s["bscans_done"] == 1)
+        assert status["lines_received"] == M
+        assert daemon.ask("stop")["state"] == "idle"
+        sender.send(lines[2], 2 * M)
+        status = daemon.wait(lambda s: s["messages_ignored"] == 2)
+        assert status["bscans_done"] == 1
+        assert daemon.ask("shutdown")["ok"]
+        assert daemon.process.wait(30) == 0
+
+
+@case
+def idle_bscan():
+    """a B-scan begun and left alone is delivered after ingest.idle_s"""
+    _, lines = recording(V)
+    with Daemon(*BASE, "--set", "ingest.idle_s=0.2") as daemon:
+        Sender(daemon, 1).send(lines[0][:10], 0, flags=1)
+        status = daemon.wait(lambda s: s["bscans_done"] == 1)
+        assert status["lines_missing"] == M - 10
+
+
+def refusal(*arguments, program_name="octd"):
+    status, out, err = run(program_name, *arguments, timeout=30)
+    lines = [line for line in err.splitlines() if line]
+    assert status in (1, 2) and lines, (status, err)
+    return status, lines[-1]
+
+
+@case
+def refusals_at_start():
+    """what cannot be is refused at the start in one line that names it"""
+    endpoints = settings(ingest=dict(endpoint="ipc://a"), publish=dict(endpoint="ipc://b"),
+                         control=dict(endpoint="ipc://c"))
+    status, line = refusal(*endpoints)
+    assert status == 2 and "calibration.wavelengths" in line, line
+    status, line = refusal(*endpoints, *BASE, "--set", "camera.samples=0")
+    assert status == 2 and "camera.samples" in line, line
+    status, line = refusal(*endpoints, *BASE, "--set", "pipeline.crop_last=2049")
+    assert status == 2 and "pipeline.crop_last" in line and "2048" in line, line
+    status, line = refusal(*endpoints, *BASE, "--set", "camera.colour=red")
+    assert status == 2 and "colour" in line, line
+    status, line = refusal(*endpoints, *BASE, "--set", "pipeline.backend=cuda")
+    assert "cuda" in line, line
+    status, line = refusal(*endpoints, *BASE, "--config", "/no/such.ini")
+    assert status == 2 and "/no/such.ini" in line, line
+    short = os.path.join(folder("calibration"), "short.txt")
+    np.savetxt(short, np.linspace(800, 850, 10))
+    status, line = refusal(*endpoints, *BASE, "--set", f"calibration.wavelengths={short}")
+    assert status == 2 and short in line and "10" in line, line
+    status, line = refusal(*endpoints, *BASE, "--nonsense")
+    assert status == 2
+    status, line = refusal(*endpoints, *BASE, "extra")
+    assert status == 2 and "extra" in line
+
+
+@case
+def port_in_use():
+    """a port in use is named, and nothing is left running"""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        endpoint = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        for section in ("ingest", "publish", "control"):
+            others = dict(ingest=dict(endpoint="ipc://x1"), publish=dict(endpoint="ipc://x2"),
+                          control=dict(endpoint="ipc://x3"))
+            others[section] = dict(endpoint=endpoint)
+            status, line = refusal(*BASE, *settings(**others))
+            assert status == 1 and endpoint in line and f"{section}.endpoint" in line, line
+
+
+@case
+def folder_that_cannot_be_written():
+    """recording into a place that cannot be written is refused, the daemon goes on"""
+    _, lines = recording(V)
+    with Daemon(*BASE) as daemon:
+        assert daemon.ask("set", key="record.directory", value="/proc/none")["ok"]
+        reply = daemon.ask("record", action="start")
+        assert not reply["ok"] and "/proc/none" in reply["error"], reply
+        Sender(daemon, 1).send(lines[0], 0, flags=3)
+        status = daemon.wait(lambda s: s["bscans_published"] == 1)
+        assert status["state"] == "running" and "/proc/none" in status["last_error"]
+
+
+@case
+def recon_refuses():
+    """recon refuses foreign, truncated and unfitting files by name"""
+    path, _ = recording(V)
+    odd = os.path.join(folder("recordings"), "odd.raw")
+    open(odd, "wb").write(open(path, "rb").read()[:-100])
+    out = os.path.join(folder("recon"), "never.h5")
+    status, line = refusal("recon", odd, out, *BASE, program_name="octctl")
+    assert status != 0 and odd in line and "100" in line or "bytes" in line, line
+    for content in (b"", b"hello", open(path, "rb").read()[:5000]):
+        foreign = os.path.join(folder("recordings"), "foreign.h5")
+        open(foreign, "wb").write(content)
+        status, line = refusal("recon", foreign, out, *BASE, program_name="octctl")
+        assert foreign in line, line
+    made = recon(path, *BASE)
+    status, line = refusal("recon", made, out, program_name="octctl")
+    assert "spectra" in line, line
+    assert not os.path.exists(out) and not os.path.exists(out + ".part")
+    status, line = refusal("recon", path, made, *BASE, program_name="octctl")
+    assert made in line, line
+
+
+main()

@@ -1,0 +1,29 @@
+/* What a benchmark runs on: a plan, spectra with fringes and noise, and the check that an engine's
+ * output is right before it is timed. */
+#ifndef OCT_TOOLS_BENCH_SCENE_H
+#define OCT_TOOLS_BENCH_SCENE_H
+
+#include "config/config.h"
+#include "pipeline/engine.h"
+
+#define OCT_BENCH_FRAMES 8u /* different B-scans in turn, so that no cache holds them all */
+
+struct oct_bench_scene {
+    struct oct_plan *plan;
+    struct oct_raw_frame in[OCT_BENCH_FRAMES];
+    struct oct_image_frame out[OCT_BENCH_FRAMES];
+    struct oct_display display; /* of the config, but never percentile before auto is timed */
+};
+
+/* The config's geometry and calibration; where it names no calibration, a made-up spectrometer
+ * with dispersion, so that the full chain runs. `depth` replaces the crop (0: the config's). */
+enum oct_err oct_bench_scene_init(struct oct_bench_scene *scene, const struct oct_config *config,
+                                  uint32_t depth, struct oct_error *err);
+void oct_bench_scene_finish(struct oct_bench_scene *scene);
+
+/* Compares lines of in[f] -> out[f] (made with display log, manual, u8 or f32) with direct sums in
+ * double precision over the plan's tables. The largest difference in grey levels (u8) or dB (f32,
+ * where the intensity is above the maximum - 80 dB). */
+double oct_bench_scene_error(const struct oct_bench_scene *scene, unsigned f);
+
+#endif

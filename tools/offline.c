@@ -1,0 +1,150 @@
+#include "tools/offline.h"
+
+#include "config/apply.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The configuration the recording was made with, under the keys that were given now. */
+static enum oct_err merge_config(struct oct_config *config, struct oct_recording *recording,
+                                 struct oct_error *err)
+{
+    const char *text = oct_recording_config_text(recording);
+    struct oct_config merged;
+    struct oct_error damage;
+
+    if (!text)
+        return OCT_OK;
+    oct_config_init(&merged);
+    if (oct_config_load_text(&merged, text, "the recording's configuration", &damage))
+        return oct_fail(err, OCT_E_FORMAT, "%s", damage.text);
+    oct_config_overlay(&merged, config);
+    merged.camera.samples = config->camera.samples; /* the arrays decide, not the text */
+    merged.scan.lines = config->scan.lines;
+    *config = merged;
+    return OCT_OK;
+}
+
+static void move_values(double **to, size_t *n_to, double **from, size_t *n_from)
+{
+    free(*to);
+    *to = *from;
+    *n_to = *n_from;
+    *from = NULL;
+    *n_from = 0;
+}
+
+/* Which parts of the calibration were given now rather than with the recording. */
+struct given {
+    bool axis, dispersion, background;
+};
+
+static struct given find_given(const struct oct_config *c)
+{
+    static const char *const coefficients[] = {
+        "calibration.dispersion_a2", "calibration.dispersion_a3", "calibration.dispersion_a4",
+        "calibration.dispersion_a5"};
+    struct given given = {
+        .axis = oct_config_is_set(c, "calibration.wavelengths") ||
+                oct_config_is_set(c, "calibration.kmap"),
+        .dispersion = oct_config_is_set(c, "calibration.dispersion"),
+        .background = oct_config_is_set(c, "calibration.background"),
+    };
+    for (size_t i = 0; i < sizeof(coefficients) / sizeof(coefficients[0]); i++)
+        given.dispersion = given.dispersion || oct_config_is_set(c, coefficients[i]);
+    return given;
+}
+
+/* An axis or a dispersion given now replaces the recording's as a whole. */
+static void replace_given(struct oct_config *c, const struct oct_config *now,
+                          const struct given *given)
+{
+    if (given->axis) {
+        memcpy(c->calibration.wavelengths, now->calibration.wavelengths,
+               sizeof(c->calibration.wavelengths));
+        memcpy(c->calibration.kmap, now->calibration.kmap, sizeof(c->calibration.kmap));
+    }
+    if (given->dispersion) {
+        memcpy(c->calibration.dispersion, now->calibration.dispersion,
+               sizeof(c->calibration.dispersion));
+        c->calibration.dispersion_a2 = now->calibration.dispersion_a2;
+        c->calibration.dispersion_a3 = now->calibration.dispersion_a3;
+        c->calibration.dispersion_a4 = now->calibration.dispersion_a4;
+        c->calibration.dispersion_a5 = now->calibration.dispersion_a5;
+    }
+}
+
+/* The files that the recording was made from need not be here: its own datasets hold them. Their
+ * paths stay in the effective configuration, to tell where the values came from. */
+static struct oct_config only_given_files(const struct oct_config *config,
+                                          const struct given *given)
+{
+    struct oct_config files = *config;
+    if (!given->axis)
+        files.calibration.wavelengths[0] = files.calibration.kmap[0] = '\0';
+    if (!given->dispersion)
+        files.calibration.dispersion[0] = '\0';
+    if (!given->background)
+        files.calibration.background[0] = '\0';
+    return files;
+}
+
+/* Reads what was given now, and takes the rest from the recording. */
+static enum oct_err merge_calibration(struct oct_calibration *cal, const struct oct_config *config,
+                                      const struct given *given, bool recorded_phase,
+                                      struct oct_recording *recording, struct oct_error *err)
+{
+    const struct oct_config files = only_given_files(config, given);
+    struct oct_calibration recorded = {0};
+    enum oct_err e = oct_config_calibration(&files, cal, err);
+    if (e)
+        return e;
+    e = oct_recording_calibration(recording, &recorded, err);
+    if (e) {
+        oct_calibration_finish(cal);
+        return e;
+    }
+    if (!given->axis) {
+        move_values(&cal->wavelengths_nm, &cal->n_wavelengths, &recorded.wavelengths_nm,
+                    &recorded.n_wavelengths);
+        move_values(&cal->kmap_px, &cal->n_kmap, &recorded.kmap_px, &recorded.n_kmap);
+    }
+    if (!given->dispersion && recorded_phase)
+        move_values(&cal->dispersion, &cal->n_dispersion, &recorded.dispersion,
+                    &recorded.n_dispersion);
+    if (!given->background)
+        move_values(&cal->background, &cal->n_background, &recorded.background,
+                    &recorded.n_background);
+    oct_calibration_finish(&recorded);
+    return OCT_OK;
+}
+
+enum oct_err oct_offline_plan(struct oct_plan **plan, struct oct_config *config,
+                              struct oct_recording *recording, struct oct_error *err)
+{
+    const struct oct_config now = *config;
+    const struct given given = find_given(&now);
+    struct oct_calibration cal = {0};
+    struct oct_geometry geometry;
+
+    enum oct_err e = merge_config(config, recording, err);
+    if (e)
+        return e;
+    /* With coefficients the phase is computed again, to the last bit as before; only a phase that
+     * came from a file (or from another program) is taken from the recording. */
+    bool recorded_phase =
+        !oct_recording_config_text(recording) || config->calibration.dispersion[0] != '\0';
+    replace_given(config, &now, &given);
+    uint64_t n_bscans = oct_recording_n_bscans(recording);
+    if (n_bscans > OCT_MAX_BSCANS)
+        return oct_fail(err, OCT_E_FORMAT, "the recording has %llu B-scans, more than %u",
+                        (unsigned long long)n_bscans, OCT_MAX_BSCANS);
+    config->scan.bscans = (uint32_t)n_bscans;
+    if ((e = oct_config_check(config, err)) || (e = oct_config_geometry(config, &geometry, err)) ||
+        (e = merge_calibration(&cal, config, &given, recorded_phase, recording, err)))
+        return e;
+    e = oct_plan_create(plan, &geometry, &cal, (enum oct_dc)config->pipeline.dc,
+                        (enum oct_interpolation)config->pipeline.interpolation, err);
+    oct_calibration_finish(&cal);
+    return e;
+}
