@@ -44,19 +44,41 @@ static enum oct_err grow(double **values, size_t *capacity, size_t n_columns, co
     return OCT_OK;
 }
 
+/* Reads one line without its end (LF or CRLF). OCT_E_CLOSED: there is none. */
+static enum oct_err read_line(FILE *file, char *line, size_t bytes, const char *path,
+                              unsigned long number, struct oct_error *err)
+{
+    size_t length = 0;
+    int c;
+    while ((c = getc(file)) != EOF && c != '\n') {
+        if (c == '\0')
+            return oct_fail(err, OCT_E_CONFIG, "%s:%lu: holds a zero byte", path, number);
+        if (length + 1 == bytes)
+            return oct_fail(err, OCT_E_CONFIG,
+                            "%s:%lu: longer than %zu characters: not a table of numbers", path,
+                            number, bytes - 1);
+        line[length++] = (char)c;
+    }
+    if (c == EOF && length == 0)
+        return OCT_E_CLOSED;
+    if (length && line[length - 1] == '\r')
+        length--;
+    line[length] = '\0';
+    return OCT_OK;
+}
+
 static enum oct_err read_rows(FILE *file, const char *path, unsigned n_columns, double **values,
                               size_t *n_rows, struct oct_error *err)
 {
     char line[LINE_BYTES];
     size_t capacity = 0;
 
-    for (unsigned long number = 1; fgets(line, sizeof(line), file); number++) {
-        size_t length = strcspn(line, "\r\n");
-        if (line[length] == '\0' && !feof(file))
-            return oct_fail(err, OCT_E_CONFIG,
-                            "%s:%lu: longer than %d characters: not a table of numbers", path,
-                            number, LINE_BYTES - 2);
-        line[length] = '\0';
+    for (unsigned long number = 1;; number++) {
+        enum oct_err end = read_line(file, line, sizeof(line), path, number, err);
+        if (end == OCT_E_CLOSED)
+            break;
+        if (end)
+            return end;
         const char *text = skip_blanks(line);
         if (*text == '\0' || *text == '#')
             continue;

@@ -97,6 +97,10 @@ static enum oct_err grid_from_wavelengths(struct grid *grid, const struct oct_pl
                         "calibration.wavelengths: over the padded line they run from %g to %g nm, "
                         "but must stay positive (end slopes too steep, or not nanometres)",
                         first, last);
+    if (!direction(grid->axis, grid->n))
+        return oct_fail(err, OCT_E_CONFIG,
+                        "calibration.wavelengths: neighbours lie too close together to tell the "
+                        "positions between them apart");
     double k_first = 2 * PI / first, k_last = 2 * PI / last;
     for (uint32_t q = 0; q < grid->n; q++)
         grid->target[q] = 2 * PI / (k_first + (k_last - k_first) * q / (grid->n - 1));
@@ -157,8 +161,8 @@ static void lagrange(const double *node, unsigned n, double t, double *weight)
 
 /* First node and weights for each output. The targets run the same way as the axis, so one sweep
  * finds all intervals l .. l+1. */
-static void compute_taps(const struct grid *grid, unsigned n_taps, uint32_t *tap_first,
-                         float *weight)
+static enum oct_err compute_taps(const struct grid *grid, unsigned n_taps, uint32_t *tap_first,
+                                 float *weight, struct oct_error *err)
 {
     bool rising = grid->axis[1] > grid->axis[0];
     uint32_t l = 0;
@@ -175,9 +179,15 @@ static void compute_taps(const struct grid *grid, unsigned n_taps, uint32_t *tap
         double w[OCT_MAX_TAPS];
         lagrange(grid->axis + first, n_taps, t, w);
         tap_first[q] = first;
-        for (unsigned k = 0; k < n_taps; k++)
+        for (unsigned k = 0; k < n_taps; k++) {
             weight[(size_t)k * grid->n + q] = (float)w[k];
+            if (!isfinite((float)w[k]))
+                return oct_fail(err, OCT_E_CONFIG,
+                                "calibration.wavelengths or calibration.kmap: values so large, "
+                                "small or uneven that k space cannot be computed");
+        }
     }
+    return OCT_OK;
 }
 
 /* Contract step 5, times 1/N of step 6. */
@@ -211,6 +221,9 @@ static enum oct_err compute_phase(struct oct_plan *plan, float *re, float *im,
         }
         re[q] = (float)(c * scale);
         im[q] = (float)(s * scale);
+        if (!isfinite(re[q]) || !isfinite(im[q]))
+            return oct_fail(err, OCT_E_CONFIG,
+                            "calibration.dispersion, value %u: too large for a phase", q + 1);
         if (im[q] != 0)
             plan->phase_is_real = false;
     }
@@ -249,10 +262,10 @@ static enum oct_err compute_k_tables(struct oct_plan *plan, uint32_t *tap_first,
     bool from_wavelengths = plan->calibration.n_wavelengths > 0;
     e = from_wavelengths ? grid_from_wavelengths(&grid, plan, err)
                          : grid_from_kmap(&grid, plan, err);
-    if (e == OCT_OK) {
-        compute_taps(&grid, plan->n_taps, tap_first, weight);
+    if (e == OCT_OK)
+        e = compute_taps(&grid, plan->n_taps, tap_first, weight, err);
+    if (e == OCT_OK)
         plan->axial_um = from_wavelengths ? axial_um(&grid) : NAN;
-    }
     free(grid.axis);
     return e;
 }
@@ -316,8 +329,13 @@ static enum oct_err fill_tables(struct oct_plan *plan, struct oct_error *err)
     if (!tap_first || !weight || !phase_re || !phase_im || !shift_re || !shift_im || !background)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the tables of the plan");
     if (plan->dc == OCT_DC_FILE) {
-        for (uint32_t i = 0; i < g->n_samples; i++)
+        for (uint32_t i = 0; i < g->n_samples; i++) {
             background[i] = (float)plan->calibration.background[i];
+            if (!(fabs(plan->calibration.background[i]) < 1e9))
+                return oct_fail(err, OCT_E_CONFIG,
+                                "calibration.background, value %u: %g are no counts of a camera",
+                                i + 1, plan->calibration.background[i]);
+        }
     } else {
         free(background);
         plan->background = NULL;

@@ -4,7 +4,11 @@
  * lies at one fixed offset of the file. The file is created and its metadata is synced as
  * NAME.part; after that libhdf5 is not used any more: samples, pixels and rows are written with
  * pwrite at those offsets. The file is a valid HDF5 file at every moment from then on. It gets its
- * final name when it is closed whole.
+ * final name when it is closed.
+ *
+ * A B-scan is a row: its number within the volume, info.bscan. Its samples and pixels are gathered
+ * into aligned blocks and go to the file as those fill; its row of /frames gets valid = 1 only
+ * when they are synced. So a row with valid = 1 is right whenever the writer is killed.
  *
  * One thread uses a writer or a reader at a time. libhdf5 is not thread-safe; this file holds one
  * lock around all its calls, so that a reader and a writer may live in different threads. */
@@ -27,47 +31,57 @@ struct oct_volume_about {
     const char *start_time;  /* UTC, ISO 8601; NULL: now */
     const char *eye;         /* "", "OD" or "OS" */
     const char *pseudonym;
-    const char *engine;      /* describe() of the engine, "" for none */
+    const char *engine;         /* describe() of the engine, "" for none */
     double width_um, height_um; /* scanned field, 0: unknown */
     double refractive_index;
 };
 
 struct oct_volume_writer;
 
-/* Creates path (as path.part until closed whole). Space for all V B-scans is reserved, so a full
- * disk shows here (OCT_E_NO_SPACE). `plan` gives geometry and calibration and is not kept. */
+/* Creates path (as path.part until closed). Space for all V B-scans is reserved, so a full disk
+ * shows here (OCT_E_NO_SPACE: nothing is left behind). OCT_E_IO: path or path.part exists already
+ * (neither is ever overwritten), or the folder cannot be written. `plan` gives geometry and
+ * calibration and is not kept. *writer is NULL on error. */
 enum oct_err oct_volume_create(struct oct_volume_writer **writer, const char *path,
                                const struct oct_plan *plan, const struct oct_volume_about *about,
                                bool with_spectra, bool with_bscans, struct oct_error *err);
 
-/* Writes the spectra of B-scan info.bscan. Rows must come in rising order; skipped rows stay zero.
- * The data is copied before the call returns. */
+/* Writes the spectra of B-scan info.bscan and the mask of its lines. Rows must rise from call to
+ * call: a row that is out of range, came before or comes late is OCT_E_ARG and changes nothing.
+ * Skipped rows stay zero with valid = 0. The data is copied before the call returns. */
 enum oct_err oct_volume_write_spectra(struct oct_volume_writer *writer,
                                       const struct oct_raw_frame *frame, struct oct_error *err);
 
-/* Writes the picture and its row of /frames. With spectra the same B-scan's spectra come first. */
+/* Writes the picture and its row of /frames. Rows must rise among the pictures as among the
+ * spectra (else OCT_E_ARG, nothing changed), but spectra may run ahead of pictures by any number;
+ * in a file with spectra those of the same B-scan must have come (else OCT_E_ARG). A picture whose
+ * status is not OCT_OK is not written and its row keeps valid = 0; its spectra stay. */
 enum oct_err oct_volume_write_image(struct oct_volume_writer *writer,
                                     const struct oct_image_frame *frame, struct oct_error *err);
 
-/* For files without pictures: the row of /frames alone. */
+/* For files without pictures: the row of /frames alone, after the spectra of the same B-scan, in
+ * rising order (else OCT_E_ARG). */
 enum oct_err oct_volume_write_row(struct oct_volume_writer *writer,
-                                  const struct oct_bscan_info *info, const uint8_t *line_valid,
-                                  struct oct_error *err);
+                                  const struct oct_bscan_info *info, struct oct_error *err);
 
-/* Pushes everything accepted so far to the file and syncs it (fdatasync): only then is it counted
- * by oct_volume_written. */
+/* Pushes everything accepted so far to the file and syncs it (fdatasync): only then are its rows
+ * valid and counted by oct_volume_written. The writer also does so by itself when many rows wait.
+ * After a failure to write or sync every later call fails with the same code: what the file then
+ * holds beyond the rows counted is unknown. */
 enum oct_err oct_volume_sync(struct oct_volume_writer *writer, struct oct_error *err);
 
-/* B-scans that are in the file with valid = 1, and bytes written so far. */
+/* B-scans that are in the file with valid = 1, and bytes written so far (metadata too). */
 uint64_t oct_volume_written(const struct oct_volume_writer *writer);
 uint64_t oct_volume_bytes(const struct oct_volume_writer *writer);
 
 /* Syncs, closes, renames to the final name, syncs the folder; frees the writer in any case. On
- * error the .part file stays and holds what was written. */
+ * error the .part file stays and holds what was written; OCT_E_IO also when a file of the final
+ * name has appeared meanwhile. NULL is fine. */
 enum oct_err oct_volume_close(struct oct_volume_writer *writer, struct oct_error *err);
 
 /* Writes further datasets and groups into a closed file (the synthetic retina's /truth). Rank <= 3.
- * Intermediate groups are made. `attribute_units` may be NULL. */
+ * Intermediate groups are made. `attribute_units` becomes the attribute "units"; it may be NULL.
+ * OCT_E_IO: no such file, or it has such a dataset already. */
 enum oct_err oct_volume_add_f64(const char *path, const char *dataset, const double *values,
                                 unsigned rank, const size_t *dims, const char *attribute_units,
                                 struct oct_error *err);
@@ -86,9 +100,11 @@ struct oct_volume_facts {
 
 struct oct_volume_reader;
 
-/* Opens any file with the contract's layout, ours or another program's (chunked and compressed
- * datasets too, as far as libhdf5 can read them). OCT_E_FORMAT: not HDF5, truncated, or without
- * /spectra and /bscans, says which. */
+/* Opens any file with the contract's layout, ours or another program's (chunked, compressed and
+ * big-endian datasets too, as far as libhdf5 can read them; spectra of 8 or 16 unsigned bits;
+ * pictures of 8 bits are read as u8, of 16 bits or floats as f32). Everything but one of /spectra
+ * and /bscans is optional. OCT_E_IO: cannot be opened; OCT_E_FORMAT: not HDF5, truncated, without
+ * /spectra and /bscans, or of a shape or type beyond geometry.h's limits: says which. */
 enum oct_err oct_volume_open(struct oct_volume_reader **reader, const char *path,
                              struct oct_error *err);
 
@@ -97,17 +113,21 @@ const struct oct_volume_facts *oct_volume_facts(const struct oct_volume_reader *
 /* The embedded configuration text, or NULL. Owned by the reader. */
 const char *oct_volume_config_text(const struct oct_volume_reader *reader);
 
-/* Fills cal from /calibration (empty where absent). The caller finishes it. */
+/* Fills cal from /calibration (empty where absent; coefficients are zero: the file holds the phase
+ * they gave). The caller finishes it; on error it is empty. */
 enum oct_err oct_volume_calibration(struct oct_volume_reader *reader, struct oct_calibration *cal,
                                     struct oct_error *err);
 
 /* Reads B-scan v: samples into frame->spectra, the mask into frame->line_valid, and sequence,
- * time_ns, missing_lines of frame->info. *valid tells whether the row was written at all. */
+ * time_ns, missing_lines of frame->info (zero in files that have none). *valid tells whether the
+ * row was written whole; without /frames/valid every row is. The mask wins where it disagrees with
+ * missing_lines; in a file without a mask that misses lines, lines of nothing but zeros are the
+ * missing ones. OCT_E_ARG: v out of range or no spectra in the file. */
 enum oct_err oct_volume_read_spectra(struct oct_volume_reader *reader, uint32_t v,
                                      struct oct_raw_frame *frame, bool *valid,
                                      struct oct_error *err);
 
-/* Reads picture v into pixels ([M][D] of sample_type). */
+/* Reads picture v into pixels ([M][D] of sample_type). Errors as for spectra. */
 enum oct_err oct_volume_read_image(struct oct_volume_reader *reader, uint32_t v, void *pixels,
                                    bool *valid, struct oct_error *err);
 

@@ -58,6 +58,9 @@ uint64_t oct_lines_payload_bytes(const struct oct_lines_header *header);
 /* CRC-32C (Castagnoli, reflected, start and final XOR 0xffffffff) of a buffer. */
 uint32_t oct_crc32c(const void *bytes, size_t n_bytes);
 
+/* The same without the processor's own instruction; oct_crc32c uses it where there is none. */
+uint32_t oct_crc32c_portable(const void *bytes, size_t n_bytes);
+
 /* ---- B-scans out: topic, JSON header, image ---- */
 
 #define OCT_TOPIC_BSCAN "bscan"
@@ -75,11 +78,14 @@ struct oct_picture_header {
     uint32_t bscan;
 };
 
-/* Writes the JSON text into `json` (NUL-terminated); returns its length, 0 if it did not fit. */
+/* Writes the JSON text into `json` (NUL-terminated); returns its length, 0 if it did not fit or if
+ * lo or hi is not a finite number (JSON has none other). */
 size_t oct_picture_encode(const struct oct_picture_header *header, char *json, size_t json_bytes);
 
 /* Parses and checks untrusted JSON against the size of the image part. OCT_E_FORMAT says what is
- * wrong. Pictures of more than OCT_MAX_BSCAN_SAMPLES pixels are refused. */
+ * wrong. Pictures of more than OCT_MAX_BSCAN_SAMPLES pixels are refused. Integers above 2^53
+ * (time_ns) come out rounded to a double; they are exact in the JSON text. Unknown keys are
+ * ignored. */
 enum oct_err oct_picture_decode(struct oct_picture_header *header, const char *json,
                                 size_t json_bytes, size_t image_bytes, struct oct_error *err);
 

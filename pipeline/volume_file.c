@@ -1,0 +1,292 @@
+#define _GNU_SOURCE /* fallocate, O_DIRECT, O_TMPFILE, renameat2, SEEK_DATA */
+#include "pipeline/volume_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+static char *joined(const char *a, const char *b)
+{
+    size_t bytes = strlen(a) + strlen(b) + 1;
+    char *text = malloc(bytes);
+    if (text)
+        snprintf(text, bytes, "%s%s", a, b);
+    return text;
+}
+
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return strdup(".");
+    return strndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+static enum oct_err refuse_existing(const char *path, struct oct_error *err)
+{
+    struct stat st;
+    if (lstat(path, &st) == 0)
+        return oct_fail(err, OCT_E_IO,
+                        "%s: exists already and is never overwritten: move it or choose another "
+                        "name",
+                        path);
+    if (errno != ENOENT)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s", path);
+    return OCT_OK;
+}
+
+static enum oct_err open_draft(struct oct_volume_file *file, struct oct_error *err)
+{
+    file->fd = open(file->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    if (file->fd >= 0)
+        return OCT_OK;
+    /* EISDIR: kernels that do not know O_TMPFILE; EOPNOTSUPP: file systems that do not. */
+    if (errno == EISDIR || errno == EOPNOTSUPP || errno == EINVAL) {
+        char suffix[40];
+        snprintf(suffix, sizeof(suffix), ".new.%ld", (long)getpid());
+        char *name = joined(file->part, suffix);
+        if (!name)
+            return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", file->path);
+        file->fd = open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
+        if (file->fd >= 0) {
+            file->draft = name;
+            return OCT_OK;
+        }
+        free(name);
+    }
+    return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot create a file in this folder",
+                          file->path);
+}
+
+enum oct_err oct_volume_file_draft(struct oct_volume_file *file, const char *path,
+                                   struct oct_error *err)
+{
+    *file = (struct oct_volume_file){.fd = -1, .direct_fd = -1};
+    file->path = strdup(path);
+    file->part = joined(path, ".part");
+    file->folder = folder_of(path);
+    if (!file->path || !file->part || !file->folder)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    enum oct_err e = refuse_existing(file->path, err);
+    if (e == OCT_OK)
+        e = refuse_existing(file->part, err);
+    if (e == OCT_OK)
+        e = open_draft(file, err);
+    return e;
+}
+
+static uint64_t free_bytes(int fd)
+{
+    struct statvfs fs;
+    return fstatvfs(fd, &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : UINT64_MAX;
+}
+
+enum oct_err oct_volume_file_reserve(struct oct_volume_file *file, uint64_t bytes,
+                                     struct oct_error *err)
+{
+    uint64_t n_free = free_bytes(file->fd);
+    int status;
+    do
+        status = fallocate(file->fd, 0, 0, (off_t)bytes);
+    while (status != 0 && errno == EINTR);
+    if (status != 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
+        /* No reservation here (some network file systems): then at least it must fit now. */
+        errno = ENOSPC;
+        status = n_free < bytes ? -1 : ftruncate(file->fd, (off_t)bytes);
+    }
+    if (status == 0)
+        return OCT_OK;
+    if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
+        return oct_fail(err, OCT_E_NO_SPACE,
+                        "%s: no room for this volume: %llu bytes wanted, %llu free on its disk: %s",
+                        file->path, (unsigned long long)bytes, (unsigned long long)n_free,
+                        strerror(errno));
+    return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot reserve %llu bytes", file->path,
+                          (unsigned long long)bytes);
+}
+
+static enum oct_err copy_range(struct oct_volume_file *file, int image_fd, off_t from, off_t to,
+                               unsigned char *buffer, size_t buffer_bytes, struct oct_error *err)
+{
+    while (from < to) {
+        size_t n = (size_t)(to - from) < buffer_bytes ? (size_t)(to - from) : buffer_bytes;
+        ssize_t got = pread(image_fd, buffer, n, from);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return oct_fail_errno(err, OCT_E_IO, got < 0 ? errno : EIO,
+                                  "%s: cannot read back the metadata", file->path);
+        enum oct_err e =
+            oct_volume_file_write(file, buffer, (size_t)got, (uint64_t)from, false, err);
+        if (e != OCT_OK)
+            return e;
+        from += got;
+    }
+    return OCT_OK;
+}
+
+enum oct_err oct_volume_file_fill(struct oct_volume_file *file, int image_fd, uint64_t bytes,
+                                  uint64_t *n_copied, struct oct_error *err)
+{
+    *n_copied = 0;
+    const size_t buffer_bytes = 1u << 18;
+    unsigned char *buffer = malloc(buffer_bytes);
+    if (!buffer)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", file->path);
+    enum oct_err e = OCT_OK;
+    off_t to = 0;
+    for (;;) {
+        off_t from = lseek(image_fd, to, SEEK_DATA);
+        if (from < 0 && errno == ENXIO) /* nothing but holes from here on */
+            break;
+        if (from >= 0)
+            to = lseek(image_fd, from, SEEK_HOLE);
+        if (from < 0 || to < 0) {
+            e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read back the metadata",
+                               file->path);
+            break;
+        }
+        e = copy_range(file, image_fd, from, to, buffer, buffer_bytes, err);
+        if (e != OCT_OK)
+            break;
+        *n_copied += (uint64_t)(to - from);
+    }
+    if (e == OCT_OK && ftruncate(file->fd, (off_t)bytes) != 0)
+        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot set its length", file->path);
+    free(buffer);
+    return e;
+}
+
+static enum oct_err sync_folder(struct oct_volume_file *file, struct oct_error *err)
+{
+    int fd = open(file->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* Some file systems refuse to sync a folder (EINVAL): they promise no more than they do. */
+    int status = fd < 0 ? -1 : fsync(fd);
+    int errnum = errno;
+    if (fd >= 0)
+        close(fd);
+    if (status != 0 && errnum != EINVAL && errnum != ENOTSUP)
+        return oct_fail_errno(err, OCT_E_IO, errnum, "%s: cannot sync the folder", file->folder);
+    return OCT_OK;
+}
+
+/* rename that never replaces; returns 0 or -1 with errno. */
+static int rename_new(const char *from, const char *to)
+{
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    return link(from, to) == 0 ? unlink(from) : -1;
+}
+
+static int name_draft(struct oct_volume_file *file)
+{
+    if (file->draft) {
+        if (rename_new(file->draft, file->part) != 0)
+            return -1;
+        free(file->draft);
+        file->draft = NULL;
+        return 0;
+    }
+    char self[40];
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", file->fd);
+    return linkat(AT_FDCWD, self, AT_FDCWD, file->part, AT_SYMLINK_FOLLOW);
+}
+
+enum oct_err oct_volume_file_publish(struct oct_volume_file *file, struct oct_error *err)
+{
+    if (fsync(file->fd) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot sync", file->path);
+    if (name_draft(file) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot give the file this name",
+                              file->part);
+    enum oct_err e = sync_folder(file, err);
+    if (e == OCT_OK) {
+        file->direct_fd = open(file->part, O_WRONLY | O_DIRECT | O_CLOEXEC);
+        if (file->direct_fd < 0 && errno != EINVAL)
+            e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open it again", file->part);
+    }
+    if (e != OCT_OK)
+        unlink(file->part); /* nothing is in it yet */
+    return e;
+}
+
+/* One pwrite; may be short. Direct I/O may end anywhere in a block when the disk fills, and a file
+ * system may refuse it at the first write only: what cannot go direct goes through the cache. The
+ * kernel writes back and drops cached pages under a direct write, so the two agree. */
+static ssize_t write_some(struct oct_volume_file *file, const unsigned char *data, size_t bytes,
+                          uint64_t offset, bool direct)
+{
+    const size_t mask = OCT_VOLUME_BLOCK_BYTES - 1;
+    if (direct && file->direct_fd >= 0 && !(offset & mask) && !(bytes & mask)) {
+        ssize_t n = pwrite(file->direct_fd, data, bytes, (off_t)offset);
+        if (n >= 0 || errno != EINVAL)
+            return n;
+        close(file->direct_fd);
+        file->direct_fd = -1;
+    }
+    return pwrite(file->fd, data, bytes, (off_t)offset);
+}
+
+enum oct_err oct_volume_file_write(struct oct_volume_file *file, const void *data, size_t bytes,
+                                   uint64_t offset, bool direct, struct oct_error *err)
+{
+    const unsigned char *next = data;
+    while (bytes > 0) {
+        ssize_t n = write_some(file, next, bytes, offset, direct);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return oct_fail_errno(err, OCT_E_IO, n < 0 ? errno : EIO,
+                                  "%s: cannot write %zu bytes at byte %llu", file->part, bytes,
+                                  (unsigned long long)offset);
+        next += n;
+        bytes -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return OCT_OK;
+}
+
+enum oct_err oct_volume_file_sync(struct oct_volume_file *file, struct oct_error *err)
+{
+    int status;
+    do
+        status = fdatasync(file->fd);
+    while (status != 0 && errno == EINTR);
+    if (status != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot sync", file->part);
+    return OCT_OK;
+}
+
+enum oct_err oct_volume_file_rename(struct oct_volume_file *file, struct oct_error *err)
+{
+    if (rename_new(file->part, file->path) == 0)
+        return sync_folder(file, err);
+    if (errno == EEXIST)
+        return oct_fail(err, OCT_E_IO,
+                        "%s: exists already and is never overwritten: the recording stays as %s",
+                        file->path, file->part);
+    return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot rename it to %s", file->part,
+                          file->path);
+}
+
+void oct_volume_file_close(struct oct_volume_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    if (file->direct_fd >= 0)
+        close(file->direct_fd);
+    if (file->draft)
+        unlink(file->draft);
+    free(file->path);
+    free(file->part);
+    free(file->folder);
+    free(file->draft);
+    *file = (struct oct_volume_file){.fd = -1, .direct_fd = -1};
+}

@@ -1,0 +1,466 @@
+#include "pipeline/volume.h"
+
+#include "pipeline/hdf5_probe.h"
+#include "pipeline/hdf5_read.h"
+#include "pipeline/volume_calibration.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAX_CONFIG_BYTES ((size_t)16 << 20)
+
+/* An array that is read a B-scan at a time. */
+struct series {
+    struct oct_hdf5_array array;
+    hid_t memory_type;
+    size_t row_bytes; /* in memory */
+    uint64_t place;   /* offset in the file of values that are as in memory, 0: ask libhdf5 */
+};
+
+struct oct_volume_reader {
+    char *path;
+    int fd;
+    uint64_t file_bytes;
+    hid_t file;
+    struct series spectra, bscans, line_valid;
+    uint64_t *sequence, *time_ns; /* [V]; each NULL where the file has none */
+    uint32_t *missing_lines;
+    uint8_t *valid;
+    char *config_text;
+    struct oct_volume_facts facts;
+};
+
+/* ---- opening ---- */
+
+static void look(const char *path);
+
+/* probed: a child has looked at the file and lives, or this is the child. */
+static enum oct_err open_file(struct oct_volume_reader *r, bool probed, struct oct_error *err)
+{
+    struct stat st;
+    /* O_NONBLOCK: a named pipe must not hold the program. */
+    r->fd = open(r->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (r->fd < 0 || fstat(r->fd, &st) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", r->path);
+    if (!S_ISREG(st.st_mode))
+        return oct_fail(err, OCT_E_FORMAT, "%s: not a file", r->path);
+    r->file_bytes = (uint64_t)st.st_size;
+    enum oct_err e = probed ? OCT_OK : oct_hdf5_probe(r->path, look, err);
+    if (e != OCT_OK)
+        return e;
+
+    /* One may be read while it is written: see volume.h. No lock is taken on it. */
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+#if H5_VERSION_GE(1, 10, 7)
+    H5Pset_file_locking(access, 0, 1);
+#endif
+    r->file = H5Fopen(r->path, H5F_ACC_RDONLY, access);
+    char reason[160];
+    oct_hdf5_reason(reason, sizeof(reason));
+    H5Pclose(access);
+    if (r->file >= 0)
+        return OCT_OK;
+    if (H5Fis_hdf5(r->path) <= 0)
+        return oct_fail(err, OCT_E_FORMAT, "%s: not an HDF5 file (%" PRIu64 " bytes)", r->path,
+                        r->file_bytes);
+    return oct_fail(err, OCT_E_FORMAT, "%s: damaged or truncated HDF5 file: %s", r->path, reason);
+}
+
+static enum oct_err refuse_extents(const struct oct_hdf5_array *a, struct oct_error *err)
+{
+    return oct_fail(err, OCT_E_FORMAT,
+                    "%s: %s is [%" PRIu64 "][%" PRIu64 "][%" PRIu64
+                    "]: beyond what can be processed, or empty",
+                    a->path, a->name, a->dims[0], a->dims[1], a->dims[2]);
+}
+
+static enum oct_err check_extents(const struct oct_hdf5_array *a, uint64_t min_last,
+                                  struct oct_error *err)
+{
+    if (a->dims[0] < 1 || a->dims[0] > OCT_MAX_BSCANS || a->dims[1] < 1 ||
+        a->dims[1] > OCT_MAX_LINES || a->dims[2] < min_last || a->dims[2] > OCT_MAX_SAMPLES ||
+        a->dims[1] * a->dims[2] > OCT_MAX_BSCAN_SAMPLES)
+        return refuse_extents(a, err);
+    return OCT_OK;
+}
+
+/* memory_type and place, once array is open and checked. */
+static void settle(struct oct_volume_reader *r, struct series *s, hid_t memory_type)
+{
+    s->memory_type = memory_type;
+    s->row_bytes = H5Tget_size(memory_type);
+    for (unsigned i = 1; i < s->array.rank; i++)
+        s->row_bytes *= (size_t)s->array.dims[i];
+    s->place = oct_hdf5_array_place(&s->array, memory_type, r->file_bytes);
+}
+
+static enum oct_err open_spectra(struct oct_volume_reader *r, struct oct_error *err)
+{
+    struct oct_hdf5_array *a = &r->spectra.array;
+    enum oct_err e = oct_hdf5_array_open(a, r->file, r->path, "/spectra", 3, err);
+    if (e != OCT_OK || a->dataset < 0)
+        return e;
+    if (a->is_signed || a->value_bytes > 2)
+        return oct_fail(err, OCT_E_FORMAT, "%s: /spectra must be unsigned integers of 8 or 16 bits",
+                        r->path);
+    e = check_extents(a, OCT_MIN_SAMPLES, err);
+    if (e != OCT_OK)
+        return e;
+    settle(r, &r->spectra, H5T_NATIVE_UINT16);
+    r->facts.n_bscans = (uint32_t)a->dims[0];
+    r->facts.n_lines = (uint32_t)a->dims[1];
+    r->facts.n_samples = (uint32_t)a->dims[2];
+    return OCT_OK;
+}
+
+static enum oct_err open_bscans(struct oct_volume_reader *r, struct oct_error *err)
+{
+    struct oct_hdf5_array *a = &r->bscans.array;
+    enum oct_err e = oct_hdf5_array_open(a, r->file, r->path, "/bscans", 3, err);
+    if (e != OCT_OK || a->dataset < 0)
+        return e;
+    bool is_u8 = !a->is_signed && a->value_bytes == 1;
+    if (!a->is_float && (a->is_signed || a->value_bytes > 2))
+        return oct_fail(err, OCT_E_FORMAT,
+                        "%s: /bscans must be floats or unsigned integers of 8 or 16 bits", r->path);
+    e = check_extents(a, 1, err);
+    if (e != OCT_OK)
+        return e;
+    if (r->facts.n_samples > 0 &&
+        (a->dims[0] != r->facts.n_bscans || a->dims[1] != r->facts.n_lines))
+        return oct_fail(err, OCT_E_FORMAT,
+                        "%s: /bscans has %" PRIu64 " B-scans of %" PRIu64
+                        " lines, /spectra %u of %u",
+                        r->path, a->dims[0], a->dims[1], r->facts.n_bscans, r->facts.n_lines);
+    settle(r, &r->bscans, is_u8 ? H5T_NATIVE_UINT8 : H5T_NATIVE_FLOAT);
+    r->facts.n_bscans = (uint32_t)a->dims[0];
+    r->facts.n_lines = (uint32_t)a->dims[1];
+    r->facts.depth = (uint32_t)a->dims[2];
+    r->facts.sample_type = is_u8 ? OCT_SAMPLE_U8 : OCT_SAMPLE_F32;
+    return OCT_OK;
+}
+
+/* Reads /frames/NAME into malloc'd memory; stays NULL where the file has none. */
+static enum oct_err read_column(struct oct_volume_reader *r, const char *name, hid_t type,
+                                void **values, struct oct_error *err)
+{
+    struct oct_hdf5_array a;
+    enum oct_err e = oct_hdf5_array_open(&a, r->file, r->path, name, 1, err);
+    if (e == OCT_OK && a.dataset >= 0) {
+        if (a.is_float)
+            e = oct_fail(err, OCT_E_FORMAT, "%s: %s must be integers", r->path, name);
+        else if (a.dims[0] != r->facts.n_bscans)
+            e = oct_fail(err, OCT_E_FORMAT, "%s: %s has %" PRIu64 " rows for %u B-scans", r->path,
+                         name, a.dims[0], r->facts.n_bscans);
+        else if (!(*values = calloc(r->facts.n_bscans, H5Tget_size(type))))
+            e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", r->path);
+        else
+            e = oct_hdf5_array_read(&a, type, *values, err);
+    }
+    oct_hdf5_array_close(&a);
+    return e;
+}
+
+static enum oct_err open_mask(struct oct_volume_reader *r, struct oct_error *err)
+{
+    struct oct_hdf5_array *a = &r->line_valid.array;
+    enum oct_err e = oct_hdf5_array_open(a, r->file, r->path, "/frames/line_valid", 2, err);
+    if (e != OCT_OK || a->dataset < 0)
+        return e;
+    if (a->is_float || a->dims[0] != r->facts.n_bscans || a->dims[1] != r->facts.n_lines)
+        return oct_fail(err, OCT_E_FORMAT, "%s: /frames/line_valid must be integers [%u][%u]",
+                        r->path, r->facts.n_bscans, r->facts.n_lines);
+    settle(r, &r->line_valid, H5T_NATIVE_UINT8);
+    return OCT_OK;
+}
+
+static enum oct_err open_frames(struct oct_volume_reader *r, struct oct_error *err)
+{
+    void *sequence = NULL, *time_ns = NULL, *missing = NULL, *valid = NULL;
+    enum oct_err e = read_column(r, "/frames/sequence", H5T_NATIVE_UINT64, &sequence, err);
+    if (e == OCT_OK)
+        e = read_column(r, "/frames/time_ns", H5T_NATIVE_UINT64, &time_ns, err);
+    if (e == OCT_OK)
+        e = read_column(r, "/frames/missing_lines", H5T_NATIVE_UINT32, &missing, err);
+    if (e == OCT_OK)
+        e = read_column(r, "/frames/valid", H5T_NATIVE_UINT8, &valid, err);
+    r->sequence = sequence;
+    r->time_ns = time_ns;
+    r->missing_lines = missing;
+    r->valid = valid;
+    return e == OCT_OK ? open_mask(r, err) : e;
+}
+
+static void copy_text(struct oct_volume_reader *r, const char *name, char *text, size_t text_bytes)
+{
+    char *value = oct_hdf5_root_text(r->file, name, 4096);
+    snprintf(text, text_bytes, "%s", value ? value : "");
+    for (; *text; text++) /* it will be printed: no control characters from outside */
+        if ((unsigned char)*text < ' ' || *text == 127)
+            *text = '?';
+    free(value);
+}
+
+static void count_rows(struct oct_volume_reader *r)
+{
+    struct oct_volume_facts *f = &r->facts;
+    for (uint32_t v = 0; v < f->n_bscans; v++) {
+        if (r->valid && !r->valid[v])
+            continue;
+        f->n_valid++;
+        f->missing_lines += r->missing_lines ? r->missing_lines[v] : 0;
+    }
+    f->whole = f->n_valid == f->n_bscans;
+}
+
+static enum oct_err open_all(struct oct_volume_reader *r, bool probed, struct oct_error *err)
+{
+    struct oct_volume_facts *f = &r->facts;
+    enum oct_err e = open_file(r, probed, err);
+    if (e == OCT_OK)
+        e = open_spectra(r, err);
+    if (e == OCT_OK)
+        e = open_bscans(r, err);
+    if (e == OCT_OK && f->n_bscans == 0)
+        e = oct_fail(err, OCT_E_FORMAT, "%s: holds neither /spectra nor /bscans: no recording",
+                     r->path);
+    if (e == OCT_OK)
+        e = open_frames(r, err);
+    if (e != OCT_OK)
+        return e;
+    copy_text(r, "software", f->software, sizeof(f->software));
+    copy_text(r, "start_time", f->start_time, sizeof(f->start_time));
+    copy_text(r, "eye", f->eye, sizeof(f->eye));
+    copy_text(r, "pseudonym", f->pseudonym, sizeof(f->pseudonym));
+    r->config_text = oct_hdf5_root_text(r->file, "config", MAX_CONFIG_BYTES);
+    count_rows(r);
+    return OCT_OK;
+}
+
+static struct oct_volume_reader *reader_new(const char *path)
+{
+    struct oct_volume_reader *r = calloc(1, sizeof(*r));
+    if (!r)
+        return NULL;
+    struct series *all[] = {&r->spectra, &r->bscans, &r->line_valid};
+    for (int i = 0; i < 3; i++)
+        all[i]->array = (struct oct_hdf5_array){.dataset = -1, .type = -1};
+    r->fd = -1;
+    r->file = H5I_INVALID_HID;
+    r->path = strdup(path);
+    if (r->path)
+        return r;
+    free(r);
+    return NULL;
+}
+
+/* Under the lock. */
+static void reader_free(struct oct_volume_reader *r)
+{
+    oct_hdf5_array_close(&r->spectra.array);
+    oct_hdf5_array_close(&r->bscans.array);
+    oct_hdf5_array_close(&r->line_valid.array);
+    if (r->file >= 0)
+        H5Fclose(r->file);
+    if (r->fd >= 0)
+        close(r->fd);
+    free(r->path);
+    free(r->sequence);
+    free(r->time_ns);
+    free(r->missing_lines);
+    free(r->valid);
+    free(r->config_text);
+    free(r);
+}
+
+/* Walks the index of a chunked array and unpacks its first and last B-scan. */
+static void look_at_series(const struct oct_volume_reader *r, const struct series *s)
+{
+    if (s->array.dataset < 0 || s->place != 0)
+        return;
+    H5Dget_storage_size(s->array.dataset);
+    void *row = malloc(s->row_bytes);
+    if (row) {
+        oct_hdf5_array_read_row(&s->array, 0, s->memory_type, row, NULL);
+        oct_hdf5_array_read_row(&s->array, r->facts.n_bscans - 1, s->memory_type, row, NULL);
+    }
+    free(row);
+}
+
+/* In the child of the probe: everything that libhdf5 will be asked for. */
+static void look(const char *path)
+{
+    struct oct_calibration cal;
+    struct oct_volume_reader *r = reader_new(path);
+    if (!r)
+        return;
+    if (open_all(r, true, NULL) == OCT_OK) {
+        look_at_series(r, &r->spectra);
+        look_at_series(r, &r->bscans);
+        look_at_series(r, &r->line_valid);
+        if (oct_volume_calibration_read(r->file, r->path, &cal, NULL) == OCT_OK)
+            oct_calibration_finish(&cal);
+    }
+    reader_free(r);
+}
+
+enum oct_err oct_volume_open(struct oct_volume_reader **reader, const char *path,
+                             struct oct_error *err)
+{
+    *reader = NULL;
+    struct oct_volume_reader *r = reader_new(path);
+    if (!r)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    oct_hdf5_lock();
+    enum oct_err e = open_all(r, false, err);
+    if (e != OCT_OK)
+        reader_free(r);
+    oct_hdf5_unlock();
+    if (e == OCT_OK)
+        *reader = r;
+    return e;
+}
+
+void oct_volume_reader_destroy(struct oct_volume_reader *reader)
+{
+    if (!reader)
+        return;
+    oct_hdf5_lock();
+    reader_free(reader);
+    oct_hdf5_unlock();
+}
+
+const struct oct_volume_facts *oct_volume_facts(const struct oct_volume_reader *reader)
+{
+    return &reader->facts;
+}
+
+const char *oct_volume_config_text(const struct oct_volume_reader *reader)
+{
+    return reader->config_text;
+}
+
+/* ---- rows ---- */
+
+static enum oct_err read_plain(struct oct_volume_reader *r, const struct series *s, uint32_t v,
+                               void *values, struct oct_error *err)
+{
+    unsigned char *next = values;
+    uint64_t offset = s->place + (uint64_t)v * s->row_bytes;
+    size_t left = s->row_bytes;
+    while (left > 0) {
+        ssize_t n = pread(r->fd, next, left, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return oct_fail_errno(err, OCT_E_IO, errno, "%s: %s: cannot read B-scan %u", r->path,
+                                  s->array.name, v);
+        if (n == 0)
+            return oct_fail(err, OCT_E_FORMAT, "%s: %s: the file ends within B-scan %u", r->path,
+                            s->array.name, v);
+        next += n;
+        left -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return OCT_OK;
+}
+
+static enum oct_err read_series(struct oct_volume_reader *r, const struct series *s, uint32_t v,
+                                void *values, struct oct_error *err)
+{
+    if (s->place != 0)
+        return read_plain(r, s, v, values, err);
+    oct_hdf5_lock();
+    enum oct_err e = oct_hdf5_array_read_row(&s->array, v, s->memory_type, values, err);
+    oct_hdf5_unlock();
+    return e;
+}
+
+static enum oct_err check_row(const struct oct_volume_reader *r, const struct series *s,
+                              const char *what, uint32_t v, struct oct_error *err)
+{
+    if (s->array.dataset < 0)
+        return oct_fail(err, OCT_E_ARG, "%s: holds no %s", r->path, what);
+    if (v >= r->facts.n_bscans)
+        return oct_fail(err, OCT_E_ARG, "%s: no B-scan %u: it has %u", r->path, v,
+                        r->facts.n_bscans);
+    return OCT_OK;
+}
+
+static bool all_zero(const uint16_t *line, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (line[i] != 0)
+            return false;
+    return true;
+}
+
+/* The mask and, from it, missing_lines: what comes after divides by the number of lines. */
+static enum oct_err read_mask(struct oct_volume_reader *r, uint32_t v, struct oct_raw_frame *frame,
+                              struct oct_error *err)
+{
+    const struct oct_volume_facts *f = &r->facts;
+    uint8_t *mask = frame->line_valid;
+    bool has_mask = r->line_valid.array.dataset >= 0;
+    bool guess = !has_mask && r->missing_lines && r->missing_lines[v] > 0;
+    memset(mask, 1, f->n_lines);
+    if (has_mask) {
+        enum oct_err e = read_series(r, &r->line_valid, v, mask, err);
+        if (e != OCT_OK)
+            return e;
+    }
+    uint32_t n_missing = 0;
+    for (uint32_t j = 0; j < f->n_lines; j++) {
+        if (guess)
+            mask[j] = !all_zero(frame->spectra + (size_t)j * f->n_samples, f->n_samples);
+        mask[j] = mask[j] != 0;
+        n_missing += !mask[j];
+    }
+    frame->info.missing_lines = n_missing;
+    return OCT_OK;
+}
+
+enum oct_err oct_volume_read_spectra(struct oct_volume_reader *reader, uint32_t v,
+                                     struct oct_raw_frame *frame, bool *valid,
+                                     struct oct_error *err)
+{
+    struct oct_volume_reader *r = reader;
+    enum oct_err e = check_row(r, &r->spectra, "spectra", v, err);
+    if (e == OCT_OK)
+        e = read_series(r, &r->spectra, v, frame->spectra, err);
+    if (e == OCT_OK)
+        e = read_mask(r, v, frame, err);
+    if (e != OCT_OK)
+        return e;
+    frame->info.sequence = r->sequence ? r->sequence[v] : 0;
+    frame->info.time_ns = r->time_ns ? r->time_ns[v] : 0;
+    *valid = !r->valid || r->valid[v];
+    return OCT_OK;
+}
+
+enum oct_err oct_volume_read_image(struct oct_volume_reader *reader, uint32_t v, void *pixels,
+                                   bool *valid, struct oct_error *err)
+{
+    struct oct_volume_reader *r = reader;
+    enum oct_err e = check_row(r, &r->bscans, "B-scans", v, err);
+    if (e == OCT_OK)
+        e = read_series(r, &r->bscans, v, pixels, err);
+    if (e == OCT_OK)
+        *valid = !r->valid || r->valid[v];
+    return e;
+}
+
+enum oct_err oct_volume_calibration(struct oct_volume_reader *reader, struct oct_calibration *cal,
+                                    struct oct_error *err)
+{
+    oct_hdf5_lock();
+    enum oct_err e = oct_volume_calibration_read(reader->file, reader->path, cal, err);
+    oct_hdf5_unlock();
+    return e;
+}
