@@ -1,0 +1,57 @@
+/* A simulated camera in C: pushes one volume into octd. push_lines [ENDPOINT [N_BSCANS]]
+ * A driver outside this tree writes #include <octd/client.h>; see docs/camera-drivers.md. */
+#include "pipeline/client.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { N_SAMPLES = 832, N_LINES = 240, RATE_HZ = 50000 };
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* What a camera would deliver: a mirror whose depth waves over the B-scan. */
+static void expose(uint16_t lines[N_LINES][N_SAMPLES], long bscan)
+{
+    for (int j = 0; j < N_LINES; j++) {
+        double depth = 60 + 20 * sin(6.283 * ((double)j / N_LINES + (double)bscan / 240));
+        for (int i = 0; i < N_SAMPLES; i++) {
+            double t = 2.0 * i / (N_SAMPLES - 1) - 1;
+            lines[j][i] =
+                (uint16_t)(20000 * exp(-4 * t * t) * (1 + 0.3 * cos(3.14159 * depth * t)));
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static uint16_t lines[N_LINES][N_SAMPLES];
+    const char *endpoint = argc > 1 ? argv[1] : "tcp://127.0.0.1:5701";
+    long n_bscans = argc > 2 ? strtol(argv[2], NULL, 10) : 240;
+    const struct oct_client_options options = {.crc = true, .wait_ms = 10000};
+    struct oct_client *client;
+    char error[256];
+
+    if (oct_client_connect(&client, endpoint, N_SAMPLES, &options, error, sizeof(error))) {
+        fprintf(stderr, "push_lines: %s\n", error);
+        return 1;
+    }
+    oct_client_start(client);
+    for (long b = 0; b < n_bscans; b++) {
+        expose(lines, b);
+        if (oct_client_send(client, lines[0], N_LINES, now_ns()) != OCT_CLIENT_OK) {
+            fprintf(stderr, "push_lines: no daemon takes lines at %s\n", endpoint);
+            break;
+        }
+        const struct timespec pause = {.tv_nsec = N_LINES * (1000000000L / RATE_HZ)};
+        nanosleep(&pause, NULL);
+    }
+    oct_client_end(client);
+    return oct_client_close(client) == 0 ? 0 : 1;
+}

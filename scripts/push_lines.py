@@ -1,0 +1,24 @@
+#!/usr/bin/env python3
+"""A simulated camera: pushes one volume into octd. push_lines.py [ENDPOINT [N_BSCANS]]"""
+import os, struct, sys, time
+import numpy as np, zmq
+
+ENDPOINT = sys.argv[1] if len(sys.argv) > 1 else "tcp://127.0.0.1:5701"
+N_BSCANS = int(sys.argv[2]) if len(sys.argv) > 2 else 240
+N, M, RATE_HZ = 832, 240, 50000  # camera.samples, scan.lines, A-lines a second
+STARTS, ENDS, U16 = 1, 2, 2
+
+socket = zmq.Context().socket(zmq.PUSH)
+socket.linger = 5000  # ms: how long the exit waits for what is still queued
+socket.connect(ENDPOINT)
+epoch = int.from_bytes(os.urandom(4), "little")  # a new one each time the sender starts
+t = np.linspace(-1, 1, N)
+source = 20000 * np.exp(-4 * t * t)  # the light source's spectrum, in camera counts
+for b in range(N_BSCANS):
+    depth = 60 + 20 * np.sin(2 * np.pi * (np.arange(M) / M + b / N_BSCANS))  # a wavy mirror
+    lines = (source * (1 + 0.3 * np.cos(np.pi * np.outer(depth, t)))).astype("<u2")
+    flags = (STARTS if b == 0 else 0) | (ENDS if b == N_BSCANS - 1 else 0)
+    header = struct.pack("<4sHHQQQIIHHII12x", b"OCTL", 1, 64, b, time.monotonic_ns(), b * M,
+                         M, N, U16, flags, epoch, 0)  # 0: no CRC-32C; 12 reserved bytes
+    socket.send_multipart([header, lines.tobytes()])
+    time.sleep(M / RATE_HZ)

@@ -1,0 +1,154 @@
+/* info: what a recording or a volume holds. */
+#include "tools/commands.h"
+#include "tools/recording.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The facts go into one JSON object; without --json it is shown as a table. Members that do not
+ * apply are left out. */
+static enum oct_err describe_volume(cJSON *o, const char *path, struct oct_error *err)
+{
+    struct oct_volume_reader *reader = NULL;
+    struct oct_calibration cal = {0};
+    enum oct_err code = oct_volume_open(&reader, path, err);
+    if (!code)
+        code = oct_volume_calibration(reader, &cal, err);
+    if (code)
+        goto fail;
+    const struct oct_volume_facts *f = oct_volume_facts(reader);
+    cJSON_AddStringToObject(o, "format", "volume");
+    cJSON_AddNumberToObject(o, "bscans", f->n_bscans);
+    cJSON_AddNumberToObject(o, "lines", f->n_lines);
+    cJSON_AddBoolToObject(o, "spectra", f->n_samples > 0);
+    if (f->n_samples > 0)
+        cJSON_AddNumberToObject(o, "samples", f->n_samples);
+    cJSON_AddBoolToObject(o, "pictures", f->depth > 0);
+    if (f->depth > 0) {
+        cJSON_AddNumberToObject(o, "depth", f->depth);
+        cJSON_AddStringToObject(o, "sample", f->sample_type == OCT_SAMPLE_F32 ? "f32" : "u8");
+    }
+    cJSON_AddNumberToObject(o, "valid_bscans", (double)f->n_valid);
+    cJSON_AddNumberToObject(o, "missing_lines", (double)f->missing_lines);
+    cJSON_AddBoolToObject(o, "whole", f->whole);
+    cJSON_AddStringToObject(o, "start_time", f->start_time);
+    cJSON_AddStringToObject(o, "software", f->software);
+    cJSON_AddStringToObject(o, "eye", f->eye);
+    cJSON_AddStringToObject(o, "pseudonym", f->pseudonym);
+    cJSON_AddNumberToObject(o, "wavelengths", (double)cal.n_wavelengths);
+    cJSON_AddNumberToObject(o, "dispersion", (double)cal.n_dispersion);
+    cJSON_AddBoolToObject(o, "configuration", oct_volume_config_text(reader) != NULL);
+fail:
+    oct_calibration_finish(&cal);
+    oct_volume_reader_destroy(reader);
+    return code;
+}
+
+static enum oct_err describe_samples(cJSON *o, const char *path, struct oct_config *config,
+                                     struct oct_error *err)
+{
+    struct oct_recording *recording;
+    enum oct_err code = oct_recording_open(&recording, path, config, err);
+    if (code)
+        return code;
+    double n_bscans = (double)oct_recording_n_bscans(recording);
+    double n_lines = n_bscans * oct_recording_n_lines(recording);
+    cJSON_AddStringToObject(o, "format", "samples");
+    cJSON_AddNumberToObject(o, "bscans", n_bscans);
+    cJSON_AddNumberToObject(o, "lines", oct_recording_n_lines(recording));
+    cJSON_AddNumberToObject(o, "samples", oct_recording_n_samples(recording));
+    cJSON_AddNumberToObject(o, "volumes", n_bscans / oct_recording_bscans_per_volume(recording));
+    cJSON_AddNumberToObject(o, "duration_s", n_lines / config->scan.line_rate_hz);
+    cJSON_AddNumberToObject(o, "header_bytes", (double)config->file.header_bytes);
+    cJSON_AddNumberToObject(o, "trailer_bytes", (double)config->file.trailer_bytes);
+    oct_recording_close(recording);
+    return OCT_OK;
+}
+
+static void print_table(const cJSON *o)
+{
+    static const struct {
+        const char *key, *label, *unit;
+    } rows[] = {
+        {"file", "file", ""},
+        {"format", "format", ""},
+        {"bscans", "B-scans", ""},
+        {"lines", "A-lines a B-scan", ""},
+        {"samples", "samples an A-line", ""},
+        {"depth", "depth", " pixels"},
+        {"sample", "pixel type", ""},
+        {"volumes", "volumes", " (by scan.bscans)"},
+        {"duration_s", "duration", " s (by scan.line_rate_hz)"},
+        {"header_bytes", "header", " bytes"},
+        {"trailer_bytes", "trailer", " bytes"},
+        {"spectra", "holds spectra", ""},
+        {"pictures", "holds pictures", ""},
+        {"valid_bscans", "B-scans written", ""},
+        {"missing_lines", "missing lines", ""},
+        {"whole", "whole", ""},
+        {"start_time", "recorded", ""},
+        {"software", "software", ""},
+        {"eye", "eye", ""},
+        {"pseudonym", "pseudonym", ""},
+        {"wavelengths", "wavelengths", " values"},
+        {"dispersion", "dispersion", " values"},
+        {"configuration", "configuration", ""},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, rows[i].key);
+        if (!item)
+            continue;
+        printf("%-18s ", rows[i].label);
+        if (cJSON_IsString(item))
+            printf("%s\n", item->valuestring[0] ? item->valuestring : "-");
+        else if (cJSON_IsBool(item))
+            printf("%s\n", cJSON_IsTrue(item) ? "yes" : "no");
+        else
+            printf("%.10g%s\n", item->valuedouble, rows[i].unit);
+    }
+}
+
+static int print_facts(const char *name, const cJSON *o, bool json)
+{
+    if (!json) {
+        print_table(o);
+        return 0;
+    }
+    char *text = cJSON_Print(o);
+    if (!text) {
+        struct oct_error err;
+        oct_fail(&err, OCT_E_NO_MEMORY, "out of memory");
+        return oct_command_fail(name, &err);
+    }
+    printf("%s\n", text);
+    cJSON_free(text);
+    return 0;
+}
+
+int oct_cmd_info(struct oct_config *config, int argc, char **argv)
+{
+    bool json = false;
+    const char *path = NULL;
+    for (int i = 1; i < argc; i++) {
+        if (oct_option_flag(argv[i], "--json"))
+            json = true;
+        else if (strncmp(argv[i], "--", 2) == 0)
+            return oct_command_misuse(argv[0], "unknown option '%s'", argv[i]);
+        else if (path)
+            return oct_command_misuse(argv[0], "unexpected argument '%s'", argv[i]);
+        else
+            path = argv[i];
+    }
+    if (!path)
+        return oct_command_misuse(argv[0], "which file?");
+    struct oct_error err = {0};
+    cJSON *facts = cJSON_CreateObject();
+    cJSON_AddStringToObject(facts, "file", path);
+    enum oct_err code = oct_recording_is_volume(path) ? describe_volume(facts, path, &err)
+                                                      : describe_samples(facts, path, config, &err);
+    int status = code ? oct_command_fail(argv[0], &err) : print_facts(argv[0], facts, json);
+    cJSON_Delete(facts);
+    return status;
+}

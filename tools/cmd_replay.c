@@ -1,0 +1,388 @@
+/* replay: plays a recording into a daemon as a camera would.
+ *
+ * The schedule is absolute: a block of lines p .. q - 1 leaves when a camera would have exposed
+ * them all, at start + q / rate, so no error adds up. Lines that the recording lacks become gaps
+ * in the numbering, as with a camera that lost them. */
+#include "pipeline/client.h"
+#include "pipeline/clock.h"
+#include "tools/commands.h"
+#include "tools/line_store.h"
+#include "tools/recording.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define WHOLE_BYTES (UINT64_C(512) << 20) /* recordings up to this are read before the start */
+#define AHEAD_BYTES (UINT64_C(256) << 20) /* of larger ones this much is kept ahead */
+#define SLICE_MS 100u /* a signal is noticed within this time, whatever is waited for */
+#define STUCK_NS UINT64_C(10000000000) /* no block taken for so long: the daemon is gone */
+#define LINGER_MS 10000u
+#define SECOND_NS UINT64_C(1000000000)
+#define LEAST_LATE_NS UINT64_C(10000000) /* 1 % of a second: what the pace promises */
+
+struct replay_options {
+    const char *path, *endpoint;
+    double rate;    /* lines per second; 0: as fast as it goes */
+    double wait_s;  /* for the daemon */
+    uint64_t block; /* lines a message; 0: one B-scan */
+    bool loop, strict, json;
+};
+
+struct replay {
+    const struct replay_options *options;
+    struct oct_client *client;
+    struct oct_line_store *store;
+    uint64_t n_lines_total; /* in the recording */
+    uint32_t n_samples;
+    uint32_t block;
+    uint64_t start_ns;
+    bool late, ended, interrupted, stuck;
+    uint64_t n_late, worst_ns;
+    double elapsed_s;
+    struct oct_client_counters counters; /* at the end */
+};
+
+/* ---- signals: blocked and asked for, so that no handler and no global is needed ---- */
+
+static void stop_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGTERM);
+}
+
+/* True once for each SIGINT or SIGTERM. */
+static bool take_signal(void)
+{
+    const struct timespec at_once = {0};
+    sigset_t set;
+    stop_signals(&set);
+    return sigtimedwait(&set, NULL, &at_once) > 0;
+}
+
+/* ---- the pace ---- */
+
+/* When the first n lines are due. Split so that it stays exact for days. */
+static uint64_t due_ns(const struct replay *r, uint64_t n_lines)
+{
+    double seconds = (double)n_lines / r->options->rate;
+    double whole = floor(seconds);
+    return r->start_ns + (uint64_t)whole * SECOND_NS + (uint64_t)((seconds - whole) * 1e9);
+}
+
+static void sleep_until(struct replay *r, uint64_t until_ns)
+{
+    uint64_t now;
+    while (!r->interrupted && (now = oct_clock_ns()) < until_ns) {
+        uint64_t slice_end = now + SLICE_MS * UINT64_C(1000000);
+        uint64_t to = until_ns < slice_end ? until_ns : slice_end;
+        const struct timespec at = {.tv_sec = (time_t)(to / SECOND_NS),
+                                    .tv_nsec = (long)(to % SECOND_NS)};
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+        r->interrupted = take_signal();
+    }
+}
+
+static void note_lateness(struct replay *r, uint64_t due)
+{
+    uint64_t now = oct_clock_ns();
+    uint64_t behind = now > due ? now - due : 0;
+    uint64_t period = (uint64_t)(r->block * 1e9 / r->options->rate);
+    bool late = behind > (period > LEAST_LATE_NS ? period : LEAST_LATE_NS);
+    if (late && r->n_late == 0)
+        fprintf(stderr,
+                "octctl replay: behind schedule by %.3f s: the receiver or this machine is too "
+                "slow\n",
+                (double)behind / 1e9);
+    if (late && !r->late)
+        r->n_late++;
+    if (late && behind > r->worst_ns)
+        r->worst_ns = behind;
+    r->late = late;
+}
+
+/* ---- sending ---- */
+
+static enum oct_err connect_client(struct replay *r, struct oct_error *err)
+{
+    const struct replay_options *o = r->options;
+    const struct oct_client_options client_options = {.linger_ms = LINGER_MS, .wait_ms = SLICE_MS};
+    char why[OCT_ERROR_TEXT_BYTES / 2];
+    if (oct_client_connect(&r->client, o->endpoint, r->n_samples, &client_options, why,
+                           sizeof(why)))
+        return oct_fail(err, OCT_E_CONFIG, "ingest.endpoint: %s", why);
+    uint64_t end_ns = oct_clock_ns() + (uint64_t)(o->wait_s * 1e9);
+    while (oct_client_wait_connected(r->client, SLICE_MS) != OCT_CLIENT_OK) {
+        r->interrupted = r->interrupted || take_signal();
+        if (r->interrupted)
+            return oct_fail(err, OCT_E_CLOSED, "interrupted before a daemon was there");
+        if (oct_clock_ns() >= end_ns)
+            return oct_fail(err, OCT_E_IO,
+                            "no daemon takes lines at %s after %g s (is octd running? --to "
+                            "ENDPOINT or --set ingest.endpoint=...)",
+                            o->endpoint, o->wait_s);
+    }
+    return OCT_OK;
+}
+
+/* One run of lines that all came. */
+static enum oct_err send_run(struct replay *r, uint16_t *lines, uint32_t n_lines, uint64_t time_ns,
+                             struct oct_error *err)
+{
+    uint64_t since_ns = oct_clock_ns();
+    for (;;) {
+        enum oct_client_result result =
+            oct_line_store_is_whole(r->store)
+                ? oct_client_send_owned(r->client, lines, n_lines, time_ns, NULL, NULL)
+                : oct_client_send(r->client, lines, n_lines, time_ns);
+        if (result == OCT_CLIENT_OK)
+            return OCT_OK;
+        if (result != OCT_CLIENT_TIMEOUT && result != OCT_CLIENT_INTERRUPTED)
+            return oct_fail(err, OCT_E_IO, "%s: %s", r->options->endpoint,
+                            oct_client_error(r->client));
+        r->interrupted = r->interrupted || take_signal();
+        if (r->interrupted)
+            return OCT_OK;
+        r->stuck = oct_clock_ns() - since_ns > STUCK_NS;
+        if (r->stuck)
+            return oct_fail(err, OCT_E_IO, "the daemon at %s has taken no lines for %.0f s",
+                            r->options->endpoint, (double)STUCK_NS / 1e9);
+    }
+}
+
+/* Sends the runs of lines that came; last: nothing follows this block. */
+static enum oct_err send_block(struct replay *r, uint16_t *samples, const uint8_t *valid,
+                               uint32_t n_lines, uint64_t time_ns, bool last, struct oct_error *err)
+{
+    enum oct_err code = OCT_OK;
+    uint32_t n_after = n_lines; /* lines up to and with the last that came */
+    while (n_after > 0 && !valid[n_after - 1])
+        n_after--;
+    for (uint32_t j = 0; j < n_after && !code && !r->interrupted;) {
+        uint32_t end = j + 1;
+        while (end < n_after && valid[end] == valid[j])
+            end++;
+        if (!valid[j]) {
+            oct_client_skip(r->client, end - j);
+        } else {
+            uint64_t line_ns = r->options->rate > 0 ? (uint64_t)(j * 1e9 / r->options->rate) : 0;
+            if (last && end == n_after) {
+                oct_client_end_with_next(r->client);
+                r->ended = true;
+            }
+            code = send_run(r, samples + (size_t)j * r->n_samples, end - j, time_ns + line_ns, err);
+        }
+        j = end;
+    }
+    if (!r->interrupted)
+        oct_client_skip(r->client, n_lines - n_after);
+    return code;
+}
+
+static enum oct_err play(struct replay *r, struct oct_error *err)
+{
+    const struct replay_options *o = r->options;
+    enum oct_err code = OCT_OK;
+    oct_client_start(r->client);
+    r->start_ns = oct_clock_ns();
+    for (uint64_t line = 0; !code && !r->interrupted;) {
+        uint64_t position = line % r->n_lines_total;
+        uint64_t left = r->n_lines_total - position;
+        uint32_t n = left < r->block ? (uint32_t)left : r->block;
+        uint16_t *samples;
+        const uint8_t *valid;
+        code = oct_line_store_window(r->store, line, n, &samples, &valid, err);
+        if (code)
+            break;
+        uint64_t time_ns = o->rate > 0 ? due_ns(r, line) : oct_clock_ns();
+        if (o->rate > 0)
+            sleep_until(r, due_ns(r, line + n));
+        r->interrupted = r->interrupted || take_signal();
+        if (r->interrupted)
+            break;
+        bool last = !o->loop && left == n;
+        code = send_block(r, samples, valid, n, time_ns, last, err);
+        if (!code && o->rate > 0)
+            note_lateness(r, due_ns(r, line + n));
+        line += n;
+        if (last)
+            break;
+    }
+    return code;
+}
+
+/* Ends the acquisition and waits until the network has everything. */
+static enum oct_err finish(struct replay *r, struct oct_error *err)
+{
+    uint64_t end_ns = oct_clock_ns() + LINGER_MS * UINT64_C(1000000);
+    /* An end flag that was promised to a block which a signal kept back still goes out here. */
+    if (!r->stuck && (!r->ended || r->interrupted))
+        oct_client_end(r->client);
+    while (!r->stuck && oct_client_flush(r->client, SLICE_MS) != OCT_CLIENT_OK)
+        if (oct_clock_ns() >= end_ns || take_signal())
+            break;
+    r->elapsed_s = (double)(oct_clock_ns() - r->start_ns) / 1e9;
+    oct_client_get_counters(r->client, &r->counters);
+    oct_client_give_up(r->client);
+    if (r->counters.messages_queued == 0)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_IO,
+                    "%" PRIu64 " messages (%" PRIu64 " lines) were not delivered to %s within %u s",
+                    r->counters.messages_queued, r->counters.lines_queued, r->options->endpoint,
+                    LINGER_MS / 1000);
+}
+
+/* ---- the summary ---- */
+
+static void print_json(const struct replay *r, double rate)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "lines_sent", (double)r->counters.lines_sent);
+    cJSON_AddNumberToObject(o, "lines_missing", (double)r->counters.lines_skipped);
+    cJSON_AddNumberToObject(o, "lines_undelivered", (double)r->counters.lines_queued);
+    cJSON_AddNumberToObject(o, "messages_sent", (double)r->counters.messages_sent);
+    cJSON_AddNumberToObject(o, "elapsed_s", r->elapsed_s);
+    cJSON_AddNumberToObject(o, "lines_per_s", rate);
+    cJSON_AddNumberToObject(o, "asked_lines_per_s", r->options->rate);
+    cJSON_AddNumberToObject(o, "behind_s", (double)r->worst_ns / 1e9);
+    cJSON_AddNumberToObject(o, "behind_times", (double)r->n_late);
+    cJSON_AddBoolToObject(o, "interrupted", r->interrupted);
+    char *text = cJSON_PrintUnformatted(o);
+    printf("%s\n", text ? text : "{}");
+    cJSON_free(text);
+    cJSON_Delete(o);
+}
+
+static void print_summary(const struct replay *r)
+{
+    /* Lines that the recording lacks took their time too. */
+    double n_lines = (double)(r->counters.lines_sent + r->counters.lines_skipped);
+    double rate = r->elapsed_s > 0 ? n_lines / r->elapsed_s : 0;
+    if (r->options->json) {
+        print_json(r, rate);
+        return;
+    }
+    printf("replay: sent %" PRIu64 " lines in %.3f s: %.0f lines/s", r->counters.lines_sent,
+           r->elapsed_s, rate);
+    if (r->options->rate > 0)
+        printf(" (asked for %.0f)", r->options->rate);
+    if (r->counters.lines_skipped > 0)
+        printf("; %" PRIu64 " lines missing in the recording left out", r->counters.lines_skipped);
+    if (r->n_late > 0)
+        printf("; fell behind by %.3f s, %" PRIu64
+               " time%s: the receiver or this machine is too slow",
+               (double)r->worst_ns / 1e9, r->n_late, r->n_late == 1 ? "" : "s");
+    printf("%s\n", r->interrupted ? "; interrupted" : "");
+}
+
+/* ---- the command ---- */
+
+static bool rate_is_possible(double rate)
+{
+    return rate == 0 || (rate >= 1 && rate <= 1e9);
+}
+
+static int read_options(struct replay_options *o, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *value;
+        if (oct_option_flag(argv[i], "--loop")) {
+            o->loop = true;
+        } else if (oct_option_flag(argv[i], "--strict")) {
+            o->strict = true;
+        } else if (oct_option_flag(argv[i], "--json")) {
+            o->json = true;
+        } else if (oct_option_value(argc, argv, &i, "--rate", &value)) {
+            if (!oct_option_double(value, &o->rate) || !rate_is_possible(o->rate))
+                return oct_command_misuse(argv[0], "--rate needs lines per second, 1 to 1e9, or 0");
+        } else if (oct_option_value(argc, argv, &i, "--wait", &value)) {
+            if (!oct_option_double(value, &o->wait_s) || o->wait_s < 0 || o->wait_s > 1e9)
+                return oct_command_misuse(argv[0], "--wait needs a number of seconds");
+        } else if (oct_option_value(argc, argv, &i, "--block", &value)) {
+            if (!oct_option_u64(value, &o->block) || o->block == 0)
+                return oct_command_misuse(argv[0], "--block needs a number of lines, at least 1");
+        } else if (oct_option_value(argc, argv, &i, "--to", &value)) {
+            if (!value)
+                return oct_command_misuse(argv[0], "--to needs an endpoint");
+            o->endpoint = value;
+        } else if (strncmp(argv[i], "--", 2) == 0) {
+            return oct_command_misuse(argv[0], "unknown option '%s'", argv[i]);
+        } else if (!o->path) {
+            o->path = argv[i];
+        } else {
+            return oct_command_misuse(argv[0], "unexpected argument '%s'", argv[i]);
+        }
+    }
+    if (!rate_is_possible(o->rate))
+        return oct_command_misuse(argv[0], "scan.line_rate_hz is %g: use --rate", o->rate);
+    return o->path ? 0 : oct_command_misuse(argv[0], "which recording?");
+}
+
+/* One B-scan a message unless told otherwise, within what the daemon accepts. */
+static enum oct_err choose_block(struct replay *r, const struct oct_config *config,
+                                 struct oct_error *err)
+{
+    uint64_t most = ((uint64_t)config->ingest.max_message_mb << 20) / (r->n_samples * 2u);
+    uint64_t block = r->options->block;
+    if (block > most)
+        return oct_fail(err, OCT_E_ARG,
+                        "--block: %" PRIu64 " lines of %u samples are more than "
+                        "ingest.max_message_mb (%u MB): at most %" PRIu64,
+                        block, r->n_samples, config->ingest.max_message_mb, most);
+    if (block == 0)
+        block = config->scan.lines < most ? config->scan.lines : most;
+    r->block = (uint32_t)(block < r->n_lines_total ? block : r->n_lines_total);
+    return OCT_OK;
+}
+
+static enum oct_err replay_recording(struct replay *r, struct oct_recording *recording,
+                                     const struct oct_config *config, struct oct_error *err)
+{
+    enum oct_err code;
+    r->n_samples = oct_recording_n_samples(recording);
+    r->n_lines_total = oct_recording_n_bscans(recording) * oct_recording_n_lines(recording);
+    if ((code = choose_block(r, config, err)) ||
+        (code = oct_line_store_create(&r->store, recording, r->block, r->options->loop, WHOLE_BYTES,
+                                      AHEAD_BYTES, err)) ||
+        (code = connect_client(r, err)))
+        return code;
+    code = play(r, err);
+    struct oct_error second;
+    enum oct_err end_code = finish(r, code ? &second : err);
+    print_summary(r);
+    code = code ? code : end_code;
+    if (!code && r->options->strict && r->n_late > 0)
+        code = oct_fail(err, OCT_E_IO, "the rate was not kept (--strict)");
+    return code;
+}
+
+int oct_cmd_replay(struct oct_config *config, int argc, char **argv)
+{
+    struct replay_options options = {
+        .endpoint = config->ingest.endpoint, .rate = config->scan.line_rate_hz, .wait_s = 10};
+    int status = read_options(&options, argc, argv);
+    if (status)
+        return status;
+    /* Before any thread starts, so that all inherit it. */
+    sigset_t set, before;
+    stop_signals(&set);
+    pthread_sigmask(SIG_BLOCK, &set, &before);
+    struct oct_error err = {0};
+    struct oct_recording *recording = NULL;
+    struct replay replay = {.options = &options};
+    enum oct_err code = oct_recording_open(&recording, options.path, config, &err);
+    if (!code)
+        code = replay_recording(&replay, recording, config, &err);
+    /* The client goes first: it may still hold lines of the store. */
+    oct_client_close(replay.client);
+    oct_line_store_destroy(replay.store);
+    oct_recording_close(recording);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code ? oct_command_fail(argv[0], &err) : 0;
+}
