@@ -91,9 +91,9 @@ static void find_dc_line(const struct oct_engine *engine, struct job *job)
                                              g->n_samples);
             n_valid++;
         }
-    double each = n_valid ? 1.0 / n_valid : 0;
+    /* Divided, not multiplied by 1/n: a constant column leaves exactly nothing. */
     for (uint32_t i = 0; i < g->n_samples; i++)
-        split(job->sums[i] * each, &job->whole[i], &job->rest[i]);
+        split(n_valid ? (double)job->sums[i] / n_valid : 0, &job->whole[i], &job->rest[i]);
 }
 
 static void reconstruct(const struct oct_engine *engine, struct worker *worker, struct job *job,

@@ -1,0 +1,214 @@
+#!/usr/bin/python3
+"""octview as a program: exit statuses, the headless screenshot, and a real window under Xvfb where
+there is one. The publisher here is written from the contract, section 5."""
+import glob, json, os, shutil, signal, subprocess, sys, tempfile, threading, time
+
+import numpy
+import zmq
+from PIL import Image
+
+OCTVIEW = os.path.join(os.environ["OCT_BUILD"], "octview")
+TMP = tempfile.mkdtemp(prefix="octview-test-")
+BLIND = {k: v for k, v in os.environ.items()
+         if k not in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")}
+M, D = 60, 50
+failed = number = 0
+
+
+def case(name, good, note=""):
+    global failed, number
+    number += 1
+    failed += not good
+    print(f"{'ok' if good else 'not ok'} {number} - {name}", flush=True)
+    if not good and note:
+        print("# " + str(note).replace("\n", "\n# "), flush=True)
+
+
+def skip(name, reason):
+    global number
+    number += 1
+    print(f"ok {number} - {name} # SKIP {reason}", flush=True)
+
+
+class Publisher(threading.Thread):
+    """50 pictures a second with a bright layer at depth 10..14 of 50."""
+
+    def __init__(self, endpoint):
+        super().__init__(daemon=True)
+        self.endpoint, self.going = endpoint, True
+        self.start()
+
+    def run(self):
+        context = zmq.Context()
+        socket = context.socket(zmq.PUB)
+        socket.linger = 0
+        socket.bind(self.endpoint)
+        image = numpy.zeros((M, D), numpy.uint8)
+        image[:, 10:15] = 255
+        n = 0
+        while self.going:
+            header = {"frame_num": n, "acquisition_id": "t", "dtype": "uint8", "dsize": M * D,
+                      "dataset": "bscans", "compression": "none", "shape": [str(M), str(D)],
+                      "time_ns": n, "missing_lines": 0, "lo": 0.0, "hi": 60.0,
+                      "volume": n // 240, "bscan": n % 240}
+            socket.send_multipart([b"bscan", json.dumps(header).encode(), image.tobytes()])
+            n += 1
+            time.sleep(0.02)
+        context.destroy(linger=0)
+
+    def stop(self):
+        self.going = False
+        self.join()
+
+
+def octview(*arguments, **more):
+    return subprocess.run([OCTVIEW, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=60, **{"env": BLIND, "cwd": TMP, **more})
+
+
+def one_line(run, status, *words):
+    return (run.returncode == status and run.stderr.count("\n") == 1
+            and all(w in run.stderr for w in words))
+
+
+def calls():
+    run = octview("--help")
+    case("--help names every option and key and exits 0", run.returncode == 0 and all(
+        w in run.stdout for w in ("--headless", "--connect", "--set", "Space", "publish.endpoint")))
+    run = octview("--version")
+    case("--version names the libraries and exits 0",
+         run.returncode == 0 and all(w in run.stdout for w in ("octview ", "libzmq", "SDL")))
+    for arguments, word in ((["--nope"], "--nope"), (["file"], "file"), (["--size", "9x9"], "9x9"),
+                            (["--set", "no.such=1"], "no.such"), (["--frames", "0"], "--frames"),
+                            (["--headless"], "--screenshot"), (["--connect"], "--connect"),
+                            (["--config", "/nonexistent.ini"], "/nonexistent.ini"),
+                            (["--headless", "--screenshot", "x.png", "--connect", "odd"], "odd"),
+                            (["--headless", "--screenshot", "x.png", "--timeout", "nan"], "nan")):
+        run = octview(*arguments)
+        case(f"octview {' '.join(arguments)} exits 2 with one line", one_line(run, 2, word),
+             run.stderr)
+    run = octview()
+    case("without a display a window exits 1 and names --headless",
+         one_line(run, 1, "--headless"), run.stderr)
+
+
+def headless(endpoint):
+    shot = os.path.join(TMP, "shot.png")
+    run = octview("--headless", "--screenshot", shot, "--timeout", "0.3", "--connect", endpoint)
+    case("without pictures headless exits 1 with one line and writes nothing",
+         one_line(run, 1, endpoint, "0 of 1") and not os.path.exists(shot), run.stderr)
+    publisher = Publisher(endpoint)
+    run = octview("--headless", "--frames", "5", "--screenshot", shot, "--set",
+                  "publish.endpoint=" + endpoint, "--size", "640x480",
+                  env=dict(BLIND, DISPLAY=":nonexistent"))
+    pixels = numpy.asarray(Image.open(shot).convert("L")) if os.path.exists(shot) else None
+    case("headless draws the window into a PNG without touching a display",
+         run.returncode == 0 and run.stderr == "" and pixels is not None
+         and pixels.shape == (480, 640), run.stderr)
+    if pixels is not None:
+        rows = numpy.flatnonzero(pixels[:440, 320] > 128)  # above the status line
+        case("the layer lies upright in the upper third of the PNG",
+             len(rows) > 20 and 60 < rows.mean() < 160, list(rows))
+    case("no temporary file stays behind", glob.glob(shot + ".*") == [])
+    run = octview("--headless", "--screenshot", "/nonexistent/a.png", "--connect", endpoint)
+    case("a screenshot that cannot be written exits 1 and names it",
+         one_line(run, 1, "/nonexistent/a.png"), run.stderr)
+    viewer = subprocess.Popen([OCTVIEW, "--headless", "--frames", "1000000", "--screenshot", shot,
+                               "--connect", endpoint], env=BLIND, stderr=subprocess.PIPE, text=True)
+    time.sleep(0.5)
+    viewer.send_signal(signal.SIGTERM)
+    text = viewer.communicate(timeout=10)[1]
+    case("an interrupted headless run exits 1 and says so",
+         viewer.returncode == 1 and "interrupted" in text, text)
+    publisher.stop()
+
+
+def bright(pixels):
+    return int((pixels > 200).sum())
+
+
+class Desk:
+    """An Xvfb with what is needed to look at it and press keys."""
+
+    def __init__(self):
+        read, write = os.pipe()
+        self.server = subprocess.Popen(
+            ["Xvfb", "-displayfd", str(write), "-screen", "0", "800x600x24", "-nolisten", "tcp",
+             "-noreset"],
+            pass_fds=[write], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(write)
+        display = os.read(read, 16).decode().strip()  # once it is ready; "" if it died
+        if not display:
+            raise RuntimeError("Xvfb did not start")
+        os.close(read)
+        self.env = dict(BLIND, DISPLAY=":" + display, SDL_VIDEODRIVER="x11")
+
+    def open(self, endpoint):
+        viewer = subprocess.Popen([OCTVIEW, "--connect", endpoint, "--size", "640x480"],
+                                  env=self.env, cwd=TMP, stderr=subprocess.PIPE, text=True)
+        subprocess.run(["xdotool", "search", "--sync", "--name", "^octview "], env=self.env,
+                       stdout=subprocess.DEVNULL, timeout=20, check=True)
+        time.sleep(0.5)
+        return viewer
+
+    def keys(self, *keys):
+        subprocess.run(["xdotool", "mousemove", "400", "300", "key", *keys], env=self.env,
+                       timeout=20, check=True)
+        time.sleep(0.6)
+
+    def close(self):
+        self.server.terminate()
+        self.server.wait()
+
+
+def pictures():
+    return sorted(glob.glob(os.path.join(TMP, "octview-*.png")))
+
+
+def load(path):
+    return numpy.asarray(Image.open(path).convert("L"))
+
+
+def window(endpoint):
+    desk = Desk()
+    try:
+        viewer = desk.open(endpoint)
+        desk.keys("s")
+        publisher = Publisher(endpoint)
+        time.sleep(1)
+        desk.keys("s")
+        desk.keys("Shift+Left", "Shift+Left", "Down", "w")
+        desk.keys("s")
+        saved = [load(p) for p in pictures()]
+        case("S saves every snapshot under a name of its own", len(saved) == 3, pictures())
+        if len(saved) == 3:
+            case("a window without a daemon is not black", bright(saved[0]) > 100)
+            case("the live picture shows its layer", bright(saved[1]) > bright(saved[0]) + 5000)
+            case("W fills the window", bright(saved[2][:300, :100]) > bright(saved[1][:300, :100]))
+        desk.keys("q")
+        case("Q quits with exit status 0", viewer.wait(timeout=10) == 0)
+        case("a run in the window writes nothing to stderr", viewer.stderr.read() == "")
+        for name, number_of in (("SIGINT", signal.SIGINT), ("SIGTERM", signal.SIGTERM)):
+            viewer = desk.open(endpoint)
+            viewer.send_signal(number_of)
+            case(f"{name} ends the window with exit status 0", viewer.wait(timeout=10) == 0)
+        publisher.stop()
+    finally:
+        desk.close()
+
+
+def main():
+    try:
+        calls()
+        headless("ipc://" + os.path.join(TMP, "a"))
+        if shutil.which("Xvfb") and shutil.which("xdotool"):
+            window("ipc://" + os.path.join(TMP, "b"))
+        else:
+            skip("a window under Xvfb", "Xvfb or xdotool is not installed")
+    finally:
+        shutil.rmtree(TMP, ignore_errors=True)
+    print(f"1..{number}")
+    sys.exit(failed > 0)
+
+
+main()
