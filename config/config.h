@@ -27,14 +27,14 @@ struct oct_config {
         uint32_t bits;    /* 16: significant bits of a sample, 1..16; saturation is 2^bits - 1 */
     } camera;
     struct {
-        uint32_t lines, bscans; /* 240, 240 */
-        double line_rate_hz;    /* 100000 */
-        double width_um;        /* along a B-scan; 0: unknown */
-        double height_um;       /* across B-scans; 0: unknown */
+        uint32_t lines, bscans;  /* 240, 240 */
+        double line_rate_hz;     /* 100000 */
+        double width_um;         /* along a B-scan; 0: unknown */
+        double height_um;        /* across B-scans; 0: unknown */
         double refractive_index; /* 1.36 */
     } scan;
     struct {
-        oct_config_string wavelengths, kmap, dispersion, background; /* paths; "": none */
+        oct_config_string wavelengths, kmap, dispersion, background;       /* paths; "": none */
         double dispersion_a2, dispersion_a3, dispersion_a4, dispersion_a5; /* radians */
     } calibration;
     struct {
@@ -43,16 +43,16 @@ struct oct_config {
         int interpolation; /* enum oct_interpolation */
         uint32_t crop_first, crop_last;
         bool log;
-        int range;             /* enum oct_range */
-        double min_db, max_db; /* manual, log=yes: 0, 60 */
-        double min, max;       /* manual, log=no: 0, 1e4 */
+        int range;                              /* enum oct_range */
+        double min_db, max_db;                  /* manual, log=yes: 0, 60 */
+        double min, max;                        /* manual, log=no: 0, 1e4 */
         double percentile_low, percentile_high; /* 30, 99.8 */
         double smoothing_bscans;                /* 30 */
-        uint32_t threads;      /* 0: one a core */
-        int simd;              /* auto|avx512|avx2|plain: index into oct_config_simd_names */
-        uint32_t batch;        /* 0: the engine's choice */
+        uint32_t threads;                       /* 0: one a core */
+        int simd;               /* auto|avx512|avx2|plain: index into oct_config_simd_names */
+        uint32_t batch;         /* 0: the engine's choice */
         oct_config_string gpus; /* "0,1"; "": the first that answers */
-        uint32_t ring_bscans;  /* 128: slots of each ring */
+        uint32_t ring_bscans;   /* 128: slots of each ring */
     } pipeline;
     struct {
         int sample; /* enum oct_sample_type: u8|f32 */
@@ -80,7 +80,7 @@ struct oct_config {
     struct {
         oct_config_string directory;
         bool spectra, bscans;
-        double sync_interval_s; /* 1 */
+        double sync_interval_s;      /* 1 */
         oct_config_string eye;       /* "", OD or OS */
         oct_config_string pseudonym; /* free text without control characters */
     } record;

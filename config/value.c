@@ -113,13 +113,15 @@ static const char *bad_tcp(const char *address)
 static const char *bad_endpoint(const char *text)
 {
     static const char *const schemes[] = {"tcp://", "ipc://", "inproc://"};
-    const int n_schemes = sizeof(schemes) / sizeof(schemes[0]);
+    const char *address = NULL;
     int scheme = 0;
-    while (scheme < n_schemes && strncmp(text, schemes[scheme], strlen(schemes[scheme])) != 0)
-        scheme++;
-    if (scheme == n_schemes)
+    for (int i = 0; i < (int)(sizeof(schemes) / sizeof(schemes[0])); i++)
+        if (strncmp(text, schemes[i], strlen(schemes[i])) == 0) {
+            scheme = i;
+            address = text + strlen(schemes[i]);
+        }
+    if (!address)
         return "does not start with tcp://, ipc:// or inproc://";
-    const char *address = text + strlen(schemes[scheme]);
     if (!*address)
         return "has nothing after ://";
     if (strchr(text, ' '))

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <zmq.h>
+
 #define REQUEST_BYTES 65536 /* more than any command; larger messages close the connection */
 
 struct oct_control {

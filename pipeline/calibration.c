@@ -32,16 +32,15 @@ static bool parse_row(const char *text, unsigned n_columns, double *row)
     return *skip_blanks(text) == '\0';
 }
 
-static enum oct_err grow(double **values, size_t *capacity, size_t n_columns, const char *path,
-                         struct oct_error *err)
+static bool grow(double **values, size_t *capacity, size_t n_columns)
 {
     size_t more = *capacity ? *capacity * 2 : 4096;
     double *bigger = realloc(*values, more * n_columns * sizeof(double));
     if (!bigger)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory after %zu lines", path, *capacity);
+        return false;
     *values = bigger;
     *capacity = more;
-    return OCT_OK;
+    return true;
 }
 
 /* Reads one line without its end (LF or CRLF). OCT_E_CLOSED: there is none. */
@@ -70,7 +69,7 @@ static enum oct_err read_line(FILE *file, char *line, size_t bytes, const char *
 static enum oct_err read_rows(FILE *file, const char *path, unsigned n_columns, double **values,
                               size_t *n_rows, struct oct_error *err)
 {
-    char line[LINE_BYTES];
+    char line[LINE_BYTES] = "";
     size_t capacity = 0;
 
     for (unsigned long number = 1;; number++) {
@@ -85,11 +84,8 @@ static enum oct_err read_rows(FILE *file, const char *path, unsigned n_columns, 
         if (*n_rows == MAX_ROWS)
             return oct_fail(err, OCT_E_CONFIG, "%s:%lu: more than %u values: not a calibration",
                             path, number, MAX_ROWS);
-        if (*n_rows == capacity) {
-            enum oct_err e = grow(values, &capacity, n_columns, path, err);
-            if (e)
-                return e;
-        }
+        if (*n_rows == capacity && !grow(values, &capacity, n_columns))
+            return oct_fail(err, OCT_E_NO_MEMORY, "%s:%lu: out of memory", path, number);
         if (!parse_row(text, n_columns, *values + *n_rows * n_columns))
             return oct_fail(err, OCT_E_CONFIG, "%s:%lu: '%.40s' is not %s", path, number, text,
                             n_columns == 1 ? "one number" : "two numbers \"re im\"");

@@ -89,7 +89,7 @@ static enum oct_err check_extent(struct oct_hdf5_array *array, struct oct_error 
 {
     enum oct_err e = OCT_OK;
     hid_t space = H5Dget_space(array->dataset);
-    hsize_t dims[H5S_MAX_RANK];
+    hsize_t dims[H5S_MAX_RANK] = {0};
     if (space < 0 || H5Sget_simple_extent_type(space) != H5S_SIMPLE)
         e = refuse(array, "it is not an array", err);
     else if (H5Sget_simple_extent_ndims(space) != (int)array->rank)

@@ -8,6 +8,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include <zmq.h>
+
 #define POLL_MS 50
 #define PATIENCE_US 1000000u /* a B-scan waits a second for a slot; the sender's queue fills */
 #define DRAIN_NS 1000000000u /* a sender that never pauses cannot keep us from stopping */

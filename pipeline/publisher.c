@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <zmq.h>
+
 struct oct_publisher {
     struct oct_geometry geometry;
     struct oct_ring *images;

@@ -221,7 +221,7 @@ static enum oct_err write_bscan(struct oct_recorder *rec, const struct oct_raw_f
 
 /* ---- the stream ---- */
 
-/* Whether this B-scan is to be recorded: recording is on and its volume was not under way before. */
+/* Whether this B-scan is to be recorded: recording is on, its volume was not under way before. */
 static bool is_wanted(struct oct_recorder *rec, const struct oct_bscan_info *info)
 {
     pthread_mutex_lock(&rec->lock);

@@ -81,8 +81,11 @@ void oct_ring_destroy(struct oct_ring *ring)
 {
     if (!ring)
         return;
-    while (ring->readers)
-        oct_ring_reader_destroy(ring->readers);
+    for (struct oct_ring_reader *reader = ring->readers; reader;) {
+        struct oct_ring_reader *following = reader->following;
+        free(reader);
+        reader = following;
+    }
     ring->release_memory(ring->memory, ring->slot_bytes * ring->n_slots);
     pthread_cond_destroy(&ring->changed);
     pthread_mutex_destroy(&ring->lock);

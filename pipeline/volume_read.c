@@ -158,7 +158,7 @@ static enum oct_err read_column(struct oct_volume_reader *r, const char *name, h
         else if (a.dims[0] != r->facts.n_bscans)
             e = oct_fail(err, OCT_E_FORMAT, "%s: %s has %" PRIu64 " rows for %u B-scans", r->path,
                          name, a.dims[0], r->facts.n_bscans);
-        else if (!(*values = calloc(r->facts.n_bscans, H5Tget_size(type))))
+        else if (!(*values = calloc((size_t)r->facts.n_bscans + 1, H5Tget_size(type))))
             e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", r->path);
         else
             e = oct_hdf5_array_read(&a, type, *values, err);

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#include <zmq.h>
+
 static enum oct_err explain(struct oct_error *err, const char *key, const char *endpoint)
 {
     int errnum = zmq_errno();

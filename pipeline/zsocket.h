@@ -1,4 +1,4 @@
-/* Opening a ZeroMQ socket the way octd wants it. For .c files only: this header needs zmq.h. */
+/* Opening a ZeroMQ socket the way octd wants it. */
 #ifndef OCT_PIPELINE_ZSOCKET_H
 #define OCT_PIPELINE_ZSOCKET_H
 
@@ -6,8 +6,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-
-#include <zmq.h>
 
 #define OCT_ENDPOINT_BYTES 1024
 
