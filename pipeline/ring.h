@@ -31,8 +31,7 @@ struct oct_ring;
 struct oct_ring_reader;
 
 /* n_slots (>= 3) of slot_bytes each, every slot page-aligned and pinned (mlock) as far as the
- * system
- * allows; *pinned (may be NULL) tells. memory NULL: plain memory. */
+ * system allows; *pinned (may be NULL) tells. memory NULL: plain memory. */
 enum oct_err oct_ring_create(struct oct_ring **ring, unsigned n_slots, size_t slot_bytes,
                              const struct oct_memory_ops *memory, bool *pinned,
                              struct oct_error *err);
