@@ -49,7 +49,7 @@ struct worker {
     unsigned number;
     pthread_t thread;
     struct oct_line_scratch line;
-    float *values;     /* [D] one line, manual range */
+    float *values;     /* [2][D] a pair of lines, manual range */
     uint32_t *refined; /* [OCT_HISTOGRAM_BINS] */
 };
 
@@ -96,27 +96,34 @@ static void find_dc_line(const struct oct_engine *engine, struct job *job)
         split(n_valid ? (double)job->sums[i] / n_valid : 0, &job->whole[i], &job->rest[i]);
 }
 
+/* Lines j and, where it exists, j + 1: values[0], values[1]. Which lines travel together depends on
+ * their numbers alone, so that results do not depend on who does them. */
 static void reconstruct(const struct oct_engine *engine, struct worker *worker, struct job *job,
-                        uint32_t j, float *values)
+                        uint32_t j, float *values[2])
 {
     const struct oct_geometry *g = &engine->plan->geometry;
     const struct oct_raw_frame *in = job->todo.in;
-    const float *whole = NULL, *rest = NULL;
+    struct oct_line_pair pair = {.log = job->todo.display.log};
+    int n = 0;
 
-    if (!in->line_valid[j]) {
-        for (uint32_t d = 0; d < g->depth; d++)
-            values[d] = job->todo.display.log ? NULL_DB : 0.0f;
-        return;
+    for (uint32_t k = 0; k < 2 && j + k < g->n_lines; k++) {
+        if (in->line_valid[j + k]) {
+            pair.line[n] = in->spectra + (size_t)(j + k) * g->n_samples;
+            pair.value[n++] = values[k];
+        } else {
+            for (uint32_t d = 0; d < g->depth; d++)
+                values[k][d] = pair.log ? NULL_DB : 0.0f;
+        }
     }
     if (engine->plan->dc == OCT_DC_BSCAN) {
-        whole = job->whole;
-        rest = job->rest;
+        pair.whole = job->whole;
+        pair.rest = job->rest;
     } else if (engine->plan->dc == OCT_DC_FILE) {
-        whole = engine->file_whole;
-        rest = engine->file_rest;
+        pair.whole = engine->file_whole;
+        pair.rest = engine->file_rest;
     }
-    oct_line_reconstruct(&engine->chain, &worker->line, in->spectra + (size_t)j * g->n_samples,
-                         whole, rest, job->todo.display.log, values);
+    if (n)
+        oct_line_reconstruct(&engine->chain, &worker->line, &pair);
 }
 
 /* Scale of step 9 as a factor; 0 for an empty range: every pixel is then 0. */
@@ -146,19 +153,22 @@ static void do_lines(struct oct_engine *engine, struct worker *worker, struct jo
     const struct oct_stages *stages = engine->chain.stages;
     uint32_t depth = engine->plan->geometry.depth;
 
-    for (uint32_t j = from; j < to; j++) {
-        if (maps_at_once(engine, job)) {
-            reconstruct(engine, worker, job, j, worker->values);
-            map_line(engine, job, j, worker->values);
-            continue;
-        }
-        float *values = job->values + (size_t)j * depth;
+    for (uint32_t j = from; j < to; j += 2) {
+        uint32_t n = to - j < 2 ? 1 : 2;
+        bool at_once = maps_at_once(engine, job);
+        float *first = at_once ? worker->values : job->values + (size_t)j * depth;
+        float *values[2] = {first, first + depth};
         reconstruct(engine, worker, job, j, values);
+        for (uint32_t k = 0; at_once && k < n; k++)
+            map_line(engine, job, j + k, values[k]);
+        if (at_once)
+            continue;
+        size_t n_values = (size_t)n * depth;
         if (job->todo.display.range == OCT_RANGE_AUTO)
-            stages->min_max(values, depth, min, max);
+            stages->min_max(first, n_values, min, max);
         else if (job->todo.display.range == OCT_RANGE_PERCENTILE)
-            oct_histogram_add(job->counts + (size_t)worker->number * OCT_HISTOGRAM_BINS, values,
-                              depth);
+            oct_histogram_add(job->counts + (size_t)worker->number * OCT_HISTOGRAM_BINS, first,
+                              n_values);
     }
 }
 
@@ -425,7 +435,7 @@ static enum oct_err alloc_workers(struct oct_engine *engine, struct oct_error *e
         struct worker *worker = &engine->workers[t];
         worker->engine = engine;
         worker->number = t;
-        worker->values = alloc_aligned(engine->plan->geometry.depth, sizeof(float));
+        worker->values = alloc_aligned(2 * (size_t)engine->plan->geometry.depth, sizeof(float));
         worker->refined = alloc_aligned(OCT_HISTOGRAM_BINS, sizeof(uint32_t));
         enum oct_err e = oct_line_scratch_init(&worker->line, engine->plan, err);
         if (e)
@@ -511,8 +521,9 @@ static enum oct_err cpu_create(struct oct_engine **out, const struct oct_plan *p
         return oct_fail(err, OCT_E_NO_MEMORY, "CPU engine: out of memory");
     engine->plan = plan;
     engine->n_threads = n_threads;
-    /* Small enough that workers end together, large enough that the lock costs nothing. */
-    engine->chunk_lines = plan->geometry.n_lines / (n_threads * 8) + 1;
+    /* Small enough that workers end together, large enough that the lock costs nothing; whole
+     * pairs. */
+    engine->chunk_lines = plan->geometry.n_lines / (n_threads * 8) / 2 * 2 + 2;
     if (engine->chunk_lines > 16)
         engine->chunk_lines = 16;
     snprintf(engine->description, sizeof(engine->description), "%u thread%s, %s", n_threads,

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -17,40 +18,34 @@ static pthread_mutex_t planner_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool complete(const struct oct_fft *fft)
 {
-    return fft->forward_real && fft->inverse_real && (fft->forward || fft->forward_of_real);
+    return fft->forward_pair && fft->inverse_pair && fft->forward;
 }
 
 static void destroy_plans(struct oct_fft *fft)
 {
-    if (fft->forward_real)
-        fftwf_destroy_plan(fft->forward_real);
-    if (fft->inverse_real)
-        fftwf_destroy_plan(fft->inverse_real);
+    if (fft->forward_pair)
+        fftwf_destroy_plan(fft->forward_pair);
+    if (fft->inverse_pair)
+        fftwf_destroy_plan(fft->inverse_pair);
     if (fft->forward)
         fftwf_destroy_plan(fft->forward);
-    if (fft->forward_of_real)
-        fftwf_destroy_plan(fft->forward_of_real);
     *fft = (struct oct_fft){0};
 }
 
-static void make_plans(struct oct_fft *fft, uint32_t padded, bool real_final, unsigned how)
+static void make_plans(struct oct_fft *fft, uint32_t padded, unsigned how)
 {
     int p1 = (int)padded, p2 = 2 * p1;
-    float *a = fftwf_malloc(sizeof(float) * 4 * padded);
-    float *b = fftwf_malloc(sizeof(float) * 4 * padded);
-    fftwf_complex *za = (fftwf_complex *)a, *zb = (fftwf_complex *)b;
+    fftwf_complex *a = aligned_alloc(64, sizeof(*a) * 2 * padded);
+    fftwf_complex *b = aligned_alloc(64, sizeof(*b) * 2 * padded);
 
     *fft = (struct oct_fft){0};
     if (a && b) {
-        fft->forward_real = fftwf_plan_dft_r2c_1d(p1, a, zb, how | FFTW_PRESERVE_INPUT);
-        fft->inverse_real = fftwf_plan_dft_c2r_1d(p1, zb, a, how | FFTW_DESTROY_INPUT);
-        if (real_final)
-            fft->forward_of_real = fftwf_plan_dft_r2c_1d(p2, a, zb, how | FFTW_DESTROY_INPUT);
-        else
-            fft->forward = fftwf_plan_dft_1d(p2, za, zb, FFTW_FORWARD, how | FFTW_DESTROY_INPUT);
+        fft->forward_pair = fftwf_plan_dft_1d(p1, a, b, FFTW_FORWARD, how | FFTW_PRESERVE_INPUT);
+        fft->inverse_pair = fftwf_plan_dft_1d(p1, b, a, FFTW_BACKWARD, how | FFTW_DESTROY_INPUT);
+        fft->forward = fftwf_plan_dft_1d(p2, a, b, FFTW_FORWARD, how | FFTW_DESTROY_INPUT);
     }
-    fftwf_free(a);
-    fftwf_free(b);
+    free(a);
+    free(b);
     if (!complete(fft))
         destroy_plans(fft);
 }
@@ -96,21 +91,19 @@ static void save_wisdom(const char *path)
 
 /* The wisdom of one kind of transform lies in a file of its own and is the only wisdom known while
  * it is used: what else a process planned before cannot change the choice. */
-static bool plan_with_wisdom(struct oct_fft *fft, uint32_t padded, bool real_final,
-                             const char *folder)
+static bool plan_with_wisdom(struct oct_fft *fft, uint32_t padded, const char *folder)
 {
     char path[PATH_BYTES];
     int lock = lock_folder(folder);
     if (lock < 0)
         return false;
-    snprintf(path, sizeof(path), "%s/fftwf-%u-%s.wisdom", folder, padded,
-             real_final ? "real" : "complex");
+    snprintf(path, sizeof(path), "%s/fftwf-%u.wisdom", folder, padded);
     fftwf_forget_wisdom();
     fftwf_import_wisdom_from_filename(path);
-    make_plans(fft, padded, real_final, FFTW_MEASURE | FFTW_WISDOM_ONLY);
+    make_plans(fft, padded, FFTW_MEASURE | FFTW_WISDOM_ONLY);
     if (!complete(fft)) {
         fftwf_forget_wisdom();
-        make_plans(fft, padded, real_final, FFTW_MEASURE);
+        make_plans(fft, padded, FFTW_MEASURE);
         if (complete(fft))
             save_wisdom(path);
         if (access(path, R_OK) != 0) /* not kept: the next process would choose afresh */
@@ -120,14 +113,14 @@ static bool plan_with_wisdom(struct oct_fft *fft, uint32_t padded, bool real_fin
     return complete(fft);
 }
 
-enum oct_err oct_fft_init(struct oct_fft *fft, uint32_t padded, bool real_final,
-                          const char *wisdom_dir, struct oct_error *err)
+enum oct_err oct_fft_init(struct oct_fft *fft, uint32_t padded, const char *wisdom_dir,
+                          struct oct_error *err)
 {
     *fft = (struct oct_fft){0};
     pthread_mutex_lock(&planner_lock);
-    if (!(wisdom_dir && *wisdom_dir && plan_with_wisdom(fft, padded, real_final, wisdom_dir))) {
+    if (!(wisdom_dir && *wisdom_dir && plan_with_wisdom(fft, padded, wisdom_dir))) {
         fftwf_forget_wisdom();
-        make_plans(fft, padded, real_final, FFTW_ESTIMATE);
+        make_plans(fft, padded, FFTW_ESTIMATE);
     }
     pthread_mutex_unlock(&planner_lock);
     if (!complete(fft))

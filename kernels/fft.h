@@ -13,19 +13,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Execute with fftwf_execute_dft_*() on arrays from fftwf_malloc; thread-safe. */
+/* Execute with fftwf_execute_dft() on arrays aligned to 64 bytes; thread-safe. All are complex and
+ * out of place: two real lines go through the short ones together, as re and im, which is quicker
+ * than real transforms of each. */
 struct oct_fft {
-    fftwf_plan forward_real; /* r2c, P1: out of place, keeps its input */
-    fftwf_plan inverse_real; /* c2r, P1: out of place, destroys its input */
-    fftwf_plan forward;      /* c2c, P2: out of place, destroys its input; NULL if real_final */
-    fftwf_plan
-        forward_of_real; /* r2c, P2: out of place, destroys its input; NULL unless real_final */
+    fftwf_plan forward_pair; /* P1, keeps its input */
+    fftwf_plan inverse_pair; /* P1, destroys its input, unscaled */
+    fftwf_plan forward;      /* P2, destroys its input */
 };
 
-/* real_final: the last transform has real input (no dispersion phase). wisdom_dir may be NULL; it
- * is created if absent. */
-enum oct_err oct_fft_init(struct oct_fft *fft, uint32_t padded, bool real_final,
-                          const char *wisdom_dir, struct oct_error *err);
+/* wisdom_dir may be NULL; it is created if absent. */
+enum oct_err oct_fft_init(struct oct_fft *fft, uint32_t padded, const char *wisdom_dir,
+                          struct oct_error *err);
 void oct_fft_finish(struct oct_fft *fft);
 
 #endif

@@ -1,4 +1,7 @@
-/* The chain for one A-line on the CPU: steps 2 to 8 of the contract (plan.h has the equations).
+/* The chain for A-lines on the CPU: steps 2 to 8 of the contract (plan.h has the equations), two
+ * lines at a time: up to k space both are real, so they travel as one complex signal, line[0] the
+ * real and line[1] the imaginary part, through transforms that are linear and a filter whose impulse
+ * response is real.
  *
  * A struct oct_line_chain holds what all workers share (read-only after init); a struct
  * oct_line_scratch belongs to one worker. */
@@ -12,15 +15,15 @@ struct oct_line_chain {
     const struct oct_plan *plan; /* borrowed */
     const struct oct_stages *stages;
     struct oct_fft fft;
-    struct oct_resample resample; /* base, direct, offset are owned */
+    float *half_sample; /* [2 * P1] the plan's shift over all P1 bins, interleaved; owned */
+    struct oct_resample resample; /* owned */
 };
 
 struct oct_line_scratch {
-    float *padded;   /* [P1] the line, zeros at both ends (kept) */
-    float *spectrum; /* [P1 + 2] X, interleaved */
-    float *odd;      /* [P1] */
-    float *u;        /* [P2 + 32] */
-    float *v;        /* [2 * P2] */
+    float *padded;   /* [2 * (P1 + span)] the pair, zeros at both ends (kept): the even samples */
+    float *spectrum; /* [2 * P1] */
+    float *odd;      /* [2 * (P1 + span)] the odd samples */
+    float *va, *vb;  /* [2 * P2] in k space */
     float *b;        /* [2 * P2] */
 };
 
@@ -33,10 +36,17 @@ enum oct_err oct_line_scratch_init(struct oct_line_scratch *scratch, const struc
                                    struct oct_error *err);
 void oct_line_scratch_finish(struct oct_line_scratch *scratch);
 
-/* Reconstructs one A-line: value[d] in counts^2, or dB when log. whole/rest: the DC line as an
- * integer part and a remainder, [N] each; both NULL: none. */
+/* A pair of A-lines on its way: samples in, D values out (counts^2, or dB when log). line[1] may be
+ * NULL: a single line. whole, rest: the DC line as an integer part and a remainder, [N] each; both
+ * NULL: none. */
+struct oct_line_pair {
+    const uint16_t *line[2];
+    float *value[2];
+    const float *whole, *rest;
+    bool log;
+};
+
 void oct_line_reconstruct(const struct oct_line_chain *chain, struct oct_line_scratch *scratch,
-                          const uint16_t *line, const float *whole, const float *rest, bool log,
-                          float *value);
+                          const struct oct_line_pair *pair);
 
 #endif

@@ -11,21 +11,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OCT_RESAMPLE_BLOCK 16u /* outputs that share one base in the resampling tables */
-#define OCT_RESAMPLE_SPAN 32u  /* inputs from that base that a block can reach by permutes */
+#define OCT_RESAMPLE_BLOCK 8u /* outputs that share one base in the resampling tables */
+#define OCT_RESAMPLE_SPAN 16u /* complex inputs from that base that a block reaches by permutes */
 
-/* The plan's taps, laid out for blocks of 16 outputs: output q of block b reads
- * u[base[b] + offset[q] + t]. direct[b] is 0 when a block reaches beyond the span (k changes very
- * fast there) and must gather. Arrays of P2 (P2/16) entries, 64-byte aligned. */
+/* The plan's taps for a pair of lines. The upsampled line u lies in two arrays, its even samples
+ * (the padded line itself) and its odd ones; consecutive taps alternate between them. Output q is
+ *
+ *     sum over t < n_taps/2 of  even_weight[t][q] * even[even_first[q] + t]
+ *                             + odd_weight[t][q] * odd[odd_first[q] + t]
+ *
+ * and block b of 8 outputs reads even[even_base[b] + ...] and odd[odd_base[b] + ...]; the offsets
+ * are within the block. direct[b] is 0 when a block reaches beyond the span (k changes very fast
+ * there) and must gather. Weights and phase are stored as they are multiplied: every weight twice,
+ * the phase re, im. All arrays are 64-byte aligned. */
 struct oct_resample {
-    uint32_t n;                /* P2, a multiple of 16 */
-    unsigned n_taps;           /* 2 or 4 */
-    uint32_t *base;            /* [P2/16] */
-    uint8_t *direct;           /* [P2/16] */
-    uint32_t *offset;          /* [P2] */
-    const uint32_t *tap_first; /* the plan's own: [P2], [n_taps][P2], [P2] */
-    const float *weight;
-    const float *phase_re, *phase_im;
+    uint32_t n;                        /* P2, a multiple of 8 */
+    unsigned n_half_taps;              /* 1 or 2 */
+    int32_t *even_first, *odd_first;   /* [P2] */
+    int32_t *even_base, *odd_base;     /* [P2/8] */
+    int64_t *even_offset, *odd_offset; /* [P2] */
+    uint8_t *direct;                   /* [P2/8] */
+    float *even_weight, *odd_weight;   /* [n_half_taps][2 * P2] */
+    float *phase;                      /* [2 * P2] */
 };
 
 struct oct_stages {
@@ -34,23 +41,23 @@ struct oct_stages {
     /* sum[i] += line[i]; at most 65536 lines fit 32 bits. */
     void (*accumulate)(uint32_t *sum, const uint16_t *line, size_t n);
 
-    /* x[i] = (line[i] - whole[i]) - rest[i]: the DC line as an integer part and a remainder, so
-     * that the difference keeps all its digits. whole may be NULL (nothing to subtract). */
-    void (*subtract)(float *x, const uint16_t *line, const float *whole, const float *rest,
-                     size_t n);
+    /* Two lines as one complex signal: z[i] = a'[i] + i b'[i], where a' = (a - whole) - rest: the
+     * DC line comes as an integer part and a remainder, so that the difference keeps all its
+     * digits. whole may be NULL (nothing to subtract), b too (zero). z is interleaved. */
+    void (*subtract_pair)(float *z, const uint16_t *a, const uint16_t *b, const float *whole,
+                          const float *rest, size_t n);
 
-    /* z[k] *= shift[k], z interleaved re im. */
-    void (*shift)(float *z, const float *shift_re, const float *shift_im, size_t n);
+    /* Sum of re^2 and of im^2 over n complex values, n a multiple of 8. */
+    void (*energy)(const float *z, size_t n, float energy[2]);
 
-    /* u[2i] = even[i], u[2i+1] = odd[i], i < n. */
-    void (*interleave)(float *u, const float *even, const float *odd, size_t n);
+    /* z[k] *= h[k], both interleaved. */
+    void (*multiply)(float *z, const float *h, size_t n);
 
-    /* v[q] = phase[q] * sum of taps over u; v interleaved. u has 32 floats of slack at the end
-     * (any value), read but never used. */
-    void (*resample)(float *v, const float *u, const struct oct_resample *r);
-
-    /* The same for a phase without imaginary part: v real. */
-    void (*resample_real)(float *v, const float *u, const struct oct_resample *r);
+    /* va[q] + i vb[q] is output q of both lines; each times the phase, interleaved, [P2]. even and
+     * odd are interleaved [P1] with OCT_RESAMPLE_SPAN complex values of slack behind (any value,
+     * read but never used). */
+    void (*resample_pair)(float *va, float *vb, const float *even, const float *odd,
+                          const struct oct_resample *r);
 
     /* value[d] = |z[d]|^2, z interleaved. */
     void (*intensity)(float *value, const float *z, size_t n);

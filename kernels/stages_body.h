@@ -15,150 +15,154 @@ static void accumulate(uint32_t *restrict sum, const uint16_t *restrict line, si
         sum[i] += line[i];
 }
 
-static void subtract(float *restrict x, const uint16_t *restrict line, const float *restrict whole,
-                     const float *restrict rest, size_t n)
+static void subtract_pair(float *restrict z, const uint16_t *restrict a, const uint16_t *restrict b,
+                          const float *restrict whole, const float *restrict rest, size_t n)
 {
-    if (whole)
-        for (size_t i = 0; i < n; i++)
-            x[i] = ((float)line[i] - whole[i]) - rest[i];
+    if (!whole)
+        for (size_t i = 0; i < n; i++) {
+            z[2 * i] = (float)a[i];
+            z[2 * i + 1] = b ? (float)b[i] : 0.0f;
+        }
+    else if (b)
+        for (size_t i = 0; i < n; i++) {
+            z[2 * i] = ((float)a[i] - whole[i]) - rest[i];
+            z[2 * i + 1] = ((float)b[i] - whole[i]) - rest[i];
+        }
     else
-        for (size_t i = 0; i < n; i++)
-            x[i] = (float)line[i];
+        for (size_t i = 0; i < n; i++) {
+            z[2 * i] = ((float)a[i] - whole[i]) - rest[i];
+            z[2 * i + 1] = 0.0f;
+        }
 }
 
-static void shift(float *restrict z, const float *restrict shift_re, const float *restrict shift_im,
-                  size_t n)
+static void energy(const float *z, size_t n, float sum[2])
+{
+    float lane[16] = {0}; /* partial sums, so that no order of addition is in the way */
+    for (size_t i = 0; i < 2 * n; i += 16)
+        for (size_t k = 0; k < 16; k++)
+            lane[k] += z[i + k] * z[i + k];
+    sum[0] = sum[1] = 0;
+    for (size_t k = 0; k < 16; k++)
+        sum[k % 2] += lane[k];
+}
+
+static void multiply(float *restrict z, const float *restrict h, size_t n)
 {
     for (size_t k = 0; k < n; k++) {
         float re = z[2 * k], im = z[2 * k + 1];
-        z[2 * k] = re * shift_re[k] - im * shift_im[k];
-        z[2 * k + 1] = re * shift_im[k] + im * shift_re[k];
+        z[2 * k] = re * h[2 * k] - im * h[2 * k + 1];
+        z[2 * k + 1] = re * h[2 * k + 1] + im * h[2 * k];
     }
 }
 
-static void interleave(float *restrict u, const float *restrict even, const float *restrict odd,
-                       size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        u[2 * i] = even[i];
-        u[2 * i + 1] = odd[i];
-    }
-}
+/* ---- resampling: both lines of a pair at once, as re and im ---- */
 
-/* ---- resampling ---- */
-
-/* Any block: plain loads at computed indices. */
-#if defined(__AVX512F__) || !defined(__AVX2__)
-static void gather_block(float *restrict sum, const float *restrict u, const struct oct_resample *r,
-                         size_t q0)
+/* Any block: plain loads at computed indices. sum: interleaved [8]. */
+static inline void gather_block(float *restrict sum, const float *restrict even,
+                                const float *restrict odd, const struct oct_resample *r, size_t q0)
 {
     for (size_t q = 0; q < OCT_RESAMPLE_BLOCK; q++) {
-        const float *from = u + r->tap_first[q0 + q];
-        float s = 0;
-        for (unsigned t = 0; t < r->n_taps; t++)
-            s += r->weight[(size_t)t * r->n + q0 + q] * from[t];
-        sum[q] = s;
+        const float *e = even + 2 * (size_t)r->even_first[q0 + q];
+        const float *o = odd + 2 * (size_t)r->odd_first[q0 + q];
+        float a = 0, b = 0;
+        for (unsigned t = 0; t < r->n_half_taps; t++) {
+            float we = r->even_weight[2 * ((size_t)t * r->n + q0 + q)];
+            float wo = r->odd_weight[2 * ((size_t)t * r->n + q0 + q)];
+            a += we * e[2 * t] + wo * o[2 * t];
+            b += we * e[2 * t + 1] + wo * o[2 * t + 1];
+        }
+        sum[2 * q] = a;
+        sum[2 * q + 1] = b;
     }
 }
-#endif
 
 #if defined(__AVX512F__)
-/* 16 outputs read at most 32 neighbouring inputs (k is monotonic), which two registers hold: a
- * two-source permute does the work of a gather. */
-static inline __m512 taps_block(const float *u, const struct oct_resample *r, size_t b)
+/* 8 complex values from 16 neighbours: k is monotonic, so a two-source permute of two registers
+ * does the work of a gather. */
+static inline __m512 pick(const float *from, __m512i at)
+{
+    return _mm512_castpd_ps(_mm512_permutex2var_pd(_mm512_castps_pd(_mm512_loadu_ps(from)), at,
+                                                   _mm512_castps_pd(_mm512_loadu_ps(from + 16))));
+}
+
+static inline __m512 taps_block(const float *even, const float *odd, const struct oct_resample *r,
+                                size_t b)
 {
     size_t q0 = b * OCT_RESAMPLE_BLOCK;
     if (!r->direct[b]) {
-        float sum[OCT_RESAMPLE_BLOCK];
-        gather_block(sum, u, r, q0);
+        float sum[2 * OCT_RESAMPLE_BLOCK];
+        gather_block(sum, even, odd, r, q0);
         return _mm512_loadu_ps(sum);
     }
-    __m512 low = _mm512_loadu_ps(u + r->base[b]);
-    __m512 high = _mm512_loadu_ps(u + r->base[b] + 16);
-    __m512i at = _mm512_load_si512(r->offset + q0);
-    __m512 sum =
-        _mm512_mul_ps(_mm512_load_ps(r->weight + q0), _mm512_permutex2var_ps(low, at, high));
-    for (unsigned t = 1; t < r->n_taps; t++) {
-        at = _mm512_add_epi32(at, _mm512_set1_epi32(1));
-        sum = _mm512_fmadd_ps(_mm512_load_ps(r->weight + (size_t)t * r->n + q0),
-                              _mm512_permutex2var_ps(low, at, high), sum);
+    const float *e = even + 2 * (size_t)r->even_base[b], *o = odd + 2 * (size_t)r->odd_base[b];
+    __m512i at_even = _mm512_load_si512(r->even_offset + q0);
+    __m512i at_odd = _mm512_load_si512(r->odd_offset + q0);
+    __m512 sum = _mm512_mul_ps(_mm512_load_ps(r->even_weight + 2 * q0), pick(e, at_even));
+    sum = _mm512_fmadd_ps(_mm512_load_ps(r->odd_weight + 2 * q0), pick(o, at_odd), sum);
+    if (r->n_half_taps == 2) {
+        size_t w = 2 * ((size_t)r->n + q0);
+        at_even = _mm512_add_epi64(at_even, _mm512_set1_epi64(1));
+        at_odd = _mm512_add_epi64(at_odd, _mm512_set1_epi64(1));
+        sum = _mm512_fmadd_ps(_mm512_load_ps(r->even_weight + w), pick(e, at_even), sum);
+        sum = _mm512_fmadd_ps(_mm512_load_ps(r->odd_weight + w), pick(o, at_odd), sum);
     }
     return sum;
 }
 
-static void resample(float *v, const float *u, const struct oct_resample *r)
-{
-    const __m512i first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-    const __m512i second =
-        _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-    for (size_t b = 0; b < r->n / OCT_RESAMPLE_BLOCK; b++) {
-        size_t q0 = b * OCT_RESAMPLE_BLOCK;
-        __m512 sum = taps_block(u, r, b);
-        __m512 re = _mm512_mul_ps(sum, _mm512_load_ps(r->phase_re + q0));
-        __m512 im = _mm512_mul_ps(sum, _mm512_load_ps(r->phase_im + q0));
-        _mm512_store_ps(v + 2 * q0, _mm512_permutex2var_ps(re, first, im));
-        _mm512_store_ps(v + 2 * q0 + 16, _mm512_permutex2var_ps(re, second, im));
-    }
-}
-
-static void resample_real(float *v, const float *u, const struct oct_resample *r)
+static void resample_pair(float *va, float *vb, const float *even, const float *odd,
+                          const struct oct_resample *r)
 {
     for (size_t b = 0; b < r->n / OCT_RESAMPLE_BLOCK; b++) {
-        size_t q0 = b * OCT_RESAMPLE_BLOCK;
-        _mm512_store_ps(v + q0,
-                        _mm512_mul_ps(taps_block(u, r, b), _mm512_load_ps(r->phase_re + q0)));
+        size_t at = 2 * b * OCT_RESAMPLE_BLOCK;
+        __m512 sum = taps_block(even, odd, r, b), phase = _mm512_load_ps(r->phase + at);
+        _mm512_store_ps(va + at, _mm512_mul_ps(_mm512_moveldup_ps(sum), phase));
+        _mm512_store_ps(vb + at, _mm512_mul_ps(_mm512_movehdup_ps(sum), phase));
     }
 }
 
 #elif defined(__AVX2__)
-static inline __m256 taps_half(const float *u, const struct oct_resample *r, size_t q)
+/* 4 complex values at computed places, each loaded as one double. */
+static inline __m256 pick(const float *from, const int32_t *first)
 {
-    __m256i at = _mm256_load_si256((const __m256i *)(r->tap_first + q));
-    __m256 sum = _mm256_mul_ps(_mm256_load_ps(r->weight + q), _mm256_i32gather_ps(u, at, 4));
-    for (unsigned t = 1; t < r->n_taps; t++)
-        sum = _mm256_fmadd_ps(_mm256_load_ps(r->weight + (size_t)t * r->n + q),
-                              _mm256_i32gather_ps(u + t, at, 4), sum);
-    return sum;
+    return _mm256_castpd_ps(
+        _mm256_i32gather_pd((const double *)from, _mm_load_si128((const __m128i *)first), 8));
 }
 
-static void resample(float *v, const float *u, const struct oct_resample *r)
+static void resample_pair(float *va, float *vb, const float *even, const float *odd,
+                          const struct oct_resample *r)
 {
-    for (size_t q = 0; q < r->n; q += 8) {
-        __m256 sum = taps_half(u, r, q);
-        __m256 re = _mm256_mul_ps(sum, _mm256_load_ps(r->phase_re + q));
-        __m256 im = _mm256_mul_ps(sum, _mm256_load_ps(r->phase_im + q));
-        __m256 low = _mm256_unpacklo_ps(re, im), high = _mm256_unpackhi_ps(re, im);
-        _mm256_store_ps(v + 2 * q, _mm256_permute2f128_ps(low, high, 0x20));
-        _mm256_store_ps(v + 2 * q + 8, _mm256_permute2f128_ps(low, high, 0x31));
+    for (size_t q = 0; q < r->n; q += 4) {
+        __m256 sum =
+            _mm256_mul_ps(_mm256_load_ps(r->even_weight + 2 * q), pick(even, r->even_first + q));
+        sum = _mm256_fmadd_ps(_mm256_load_ps(r->odd_weight + 2 * q), pick(odd, r->odd_first + q),
+                              sum);
+        if (r->n_half_taps == 2) {
+            size_t w = 2 * ((size_t)r->n + q);
+            sum = _mm256_fmadd_ps(_mm256_load_ps(r->even_weight + w),
+                                  pick(even + 2, r->even_first + q), sum);
+            sum = _mm256_fmadd_ps(_mm256_load_ps(r->odd_weight + w),
+                                  pick(odd + 2, r->odd_first + q), sum);
+        }
+        __m256 phase = _mm256_load_ps(r->phase + 2 * q);
+        _mm256_store_ps(va + 2 * q, _mm256_mul_ps(_mm256_moveldup_ps(sum), phase));
+        _mm256_store_ps(vb + 2 * q, _mm256_mul_ps(_mm256_movehdup_ps(sum), phase));
     }
-}
-
-static void resample_real(float *v, const float *u, const struct oct_resample *r)
-{
-    for (size_t q = 0; q < r->n; q += 8)
-        _mm256_store_ps(v + q, _mm256_mul_ps(taps_half(u, r, q), _mm256_load_ps(r->phase_re + q)));
 }
 
 #else
-static void resample(float *restrict v, const float *restrict u, const struct oct_resample *r)
+static void resample_pair(float *restrict va, float *restrict vb, const float *restrict even,
+                          const float *restrict odd, const struct oct_resample *r)
 {
     for (size_t q0 = 0; q0 < r->n; q0 += OCT_RESAMPLE_BLOCK) {
-        float sum[OCT_RESAMPLE_BLOCK];
-        gather_block(sum, u, r, q0);
+        float sum[2 * OCT_RESAMPLE_BLOCK];
+        gather_block(sum, even, odd, r, q0);
         for (size_t q = 0; q < OCT_RESAMPLE_BLOCK; q++) {
-            v[2 * (q0 + q)] = sum[q] * r->phase_re[q0 + q];
-            v[2 * (q0 + q) + 1] = sum[q] * r->phase_im[q0 + q];
+            const float *phase = r->phase + 2 * (q0 + q);
+            va[2 * (q0 + q)] = sum[2 * q] * phase[0];
+            va[2 * (q0 + q) + 1] = sum[2 * q] * phase[1];
+            vb[2 * (q0 + q)] = sum[2 * q + 1] * phase[0];
+            vb[2 * (q0 + q) + 1] = sum[2 * q + 1] * phase[1];
         }
-    }
-}
-
-static void resample_real(float *restrict v, const float *restrict u, const struct oct_resample *r)
-{
-    for (size_t q0 = 0; q0 < r->n; q0 += OCT_RESAMPLE_BLOCK) {
-        float sum[OCT_RESAMPLE_BLOCK];
-        gather_block(sum, u, r, q0);
-        for (size_t q = 0; q < OCT_RESAMPLE_BLOCK; q++)
-            v[q0 + q] = sum[q] * r->phase_re[q0 + q];
     }
 }
 #endif
@@ -221,11 +225,10 @@ static void to_u8(uint8_t *restrict pixel, const float *restrict value, size_t n
 const struct oct_stages OCT_STAGES_TABLE = {
     .name = OCT_STAGES_NAME,
     .accumulate = accumulate,
-    .subtract = subtract,
-    .shift = shift,
-    .interleave = interleave,
-    .resample = resample,
-    .resample_real = resample_real,
+    .subtract_pair = subtract_pair,
+    .energy = energy,
+    .multiply = multiply,
+    .resample_pair = resample_pair,
     .intensity = intensity,
     .intensity_db = intensity_db,
     .min_max = min_max,

@@ -141,29 +141,20 @@ static void *run_transforms(void *argument)
 {
     const struct fft_worker *w = argument;
     const struct oct_fft *fft = w->fft;
-    float *x = fftwf_malloc(w->padded * sizeof(float)),
-          *odd = fftwf_malloc(w->padded * sizeof(float));
-    fftwf_complex *spectrum = fftwf_malloc((w->padded / 2 + 1) * sizeof(fftwf_complex));
-    fftwf_complex *v = fftwf_malloc(2 * (size_t)w->padded * sizeof(fftwf_complex));
-    fftwf_complex *b = fftwf_malloc(2 * (size_t)w->padded * sizeof(fftwf_complex));
+    size_t bytes = 2 * (size_t)w->padded * sizeof(fftwf_complex);
+    fftwf_complex *a = aligned_alloc(64, bytes), *b = aligned_alloc(64, bytes);
 
-    if (x && odd && spectrum && v && b) {
-        memset(x, 0, w->padded * sizeof(float));
-        memset(v, 0, 2 * (size_t)w->padded * sizeof(fftwf_complex));
-        for (uint64_t i = 0; i < w->n_lines; i++) {
-            fftwf_execute_dft_r2c(fft->forward_real, x, spectrum);
-            fftwf_execute_dft_c2r(fft->inverse_real, spectrum, odd);
-            if (fft->forward)
-                fftwf_execute_dft(fft->forward, v, b);
-            else
-                fftwf_execute_dft_r2c(fft->forward_of_real, (float *)v, b);
+    if (a && b) {
+        memset(a, 0, bytes);
+        for (uint64_t i = 0; i < w->n_lines; i += 2) { /* lines in pairs, as the chain does */
+            fftwf_execute_dft(fft->forward_pair, a, b);
+            fftwf_execute_dft(fft->inverse_pair, b, a);
+            fftwf_execute_dft(fft->forward, a, b);
+            fftwf_execute_dft(fft->forward, a, b);
         }
     }
-    fftwf_free(x);
-    fftwf_free(odd);
-    fftwf_free(spectrum);
-    fftwf_free(v);
-    fftwf_free(b);
+    free(a);
+    free(b);
     return NULL;
 }
 
@@ -187,8 +178,7 @@ static enum oct_err measure_limit(struct row *row, const struct oct_plan *plan,
 {
     struct fft_worker workers[64];
     struct oct_fft fft;
-    enum oct_err e =
-        oct_fft_init(&fft, plan->geometry.padded, plan->phase_is_real, options->wisdom_dir, err);
+    enum oct_err e = oct_fft_init(&fft, plan->geometry.padded, options->wisdom_dir, err);
     if (e)
         return e;
     unsigned n_threads = row->threads < 64 ? row->threads : 64;
