@@ -1,61 +1,22 @@
-/* The viewer without zmq: model, contrast, words, layout, and what is in the pixels. */
+/* The viewer without zmq and SDL: counting, model, contrast, words, layout, conversion. */
 #include "test/tap.h"
+#include "test/viewer_scene.h"
 #include "viewer/clock.h"
 #include "viewer/convert.h"
-#include "viewer/draw.h"
+#include "viewer/layout.h"
 #include "viewer/model.h"
-#include "viewer/png.h"
 #include "viewer/status.h"
 
-#include <SDL.h>
-#include <SDL_image.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define S OCT_NS_PER_S
 
-static struct oct_picture_header header_of(uint64_t frame_num, const char *acquisition)
-{
-    struct oct_picture_header header = {
-        .frame_num = frame_num,
-        .sample_type = OCT_SAMPLE_U8,
-        .n_lines = 120,
-        .depth = 100,
-        .lo = 10.0,
-        .hi = 70.0,
-        .bscan = 7,
-    };
-    snprintf(header.acquisition_id, sizeof(header.acquisition_id), "%s", acquisition);
-    return header;
-}
-
-/* Dark, with one bright layer `thick` pixels thick from depth `layer` on, and a bright first
- * A-line. */
-static struct oct_view_picture layered(unsigned layer, unsigned thick)
-{
-    struct oct_picture_header header = header_of(1, "a");
-    struct oct_view_picture picture = {0};
-    uint8_t *pixels = calloc(header.n_lines, header.depth);
-
-    assert_non_null(pixels);
-    for (unsigned line = 0; line < header.n_lines; line++)
-        for (unsigned d = 0; d < header.depth; d++)
-            pixels[line * header.depth + d] = d >= layer && d < layer + thick ? 255
-                                              : line == 0                     ? 200
-                                                                              : 10;
-    assert_int_equal(oct_view_picture_set(&picture, &header, pixels,
-                                          (size_t)header.n_lines * header.depth, NULL),
-                     OCT_OK);
-    free(pixels);
-    return picture;
-}
-
 static void tell(struct oct_view_tally *tally, uint64_t frame_num, const char *acquisition,
                  uint64_t now_ns)
 {
-    struct oct_picture_header header = header_of(frame_num, acquisition);
+    struct oct_picture_header header = oct_scene_header(frame_num, acquisition);
     oct_view_tally_add(tally, &header, now_ns);
 }
 
@@ -114,7 +75,7 @@ static void pause_keeps_the_picture_while_counting_goes_on(void **state)
 
     oct_view_model_init(&model, "tcp://somewhere:1", true);
     for (uint64_t i = 0; i < 4; i++) {
-        struct oct_view_picture picture = layered(10, 1);
+        struct oct_view_picture picture = oct_scene_layered(10, 1);
         picture.header.frame_num = i;
         oct_view_tally_add(&tally, &picture.header, (i + 1) * S / 10);
         if (i == 1)
@@ -184,7 +145,7 @@ static void the_status_line_says_state_rate_loss_place_and_contrast(void **state
     (void)state;
     struct oct_view_model model;
     struct oct_view_tally tally = {0};
-    struct oct_view_picture picture = layered(10, 1);
+    struct oct_view_picture picture = oct_scene_layered(10, 1);
 
     oct_view_model_init(&model, "tcp://somewhere:1", true);
     assert_true(says(&model, "WAITING"));
@@ -272,7 +233,7 @@ static void conversion_turns_the_picture_upright(void **state)
 
     for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
         const unsigned m = sizes[k][0], depth = sizes[k][1];
-        struct oct_picture_header header = header_of(0, "a");
+        struct oct_picture_header header = oct_scene_header(0, "a");
         struct oct_view_contrast contrast;
         struct oct_view_picture u8 = {0}, f32 = {0};
         uint8_t *bytes = malloc((size_t)m * depth);
@@ -318,8 +279,8 @@ static void conversion_turns_the_picture_upright(void **state)
 static void a_picture_whose_size_is_wrong_is_refused(void **state)
 {
     (void)state;
-    struct oct_view_picture picture = layered(10, 1);
-    struct oct_picture_header header = header_of(9, "a");
+    struct oct_view_picture picture = oct_scene_layered(10, 1);
+    struct oct_picture_header header = oct_scene_header(9, "a");
     struct oct_error err = {0};
     uint8_t pixel = 0;
 
@@ -357,223 +318,6 @@ static void layout_keeps_proportions_and_breaks_lines_between_phrases(void **sta
     assert_true(oct_view_layout_text_px(3840, 2160) >= 3 * 16);
 }
 
-/* ---- drawing ---- */
-
-struct stage {
-    SDL_Surface *surface;
-    SDL_Renderer *renderer;
-    struct oct_draw *draw;
-    struct oct_view_model model;
-};
-
-static const int sizes[][2] = {{640, 480}, {1280, 720}, {3840, 2160}};
-#define N_SIZES (sizeof(sizes) / sizeof(sizes[0]))
-
-static struct stage stage_open(const int size[2], const char *font)
-{
-    struct stage stage = {0};
-
-    stage.surface =
-        SDL_CreateRGBSurfaceWithFormat(0, size[0], size[1], 32, SDL_PIXELFORMAT_ARGB8888);
-    assert_non_null(stage.surface);
-    stage.renderer = SDL_CreateSoftwareRenderer(stage.surface);
-    assert_non_null(stage.renderer);
-    assert_int_equal(oct_draw_create(&stage.draw, stage.renderer, font, NULL), OCT_OK);
-    oct_view_model_init(&stage.model, "tcp://127.0.0.1:5702", true);
-    oct_view_model_tick(&stage.model, 5 * S);
-    return stage;
-}
-
-static void stage_show(struct stage *stage, struct oct_view_picture picture)
-{
-    struct oct_view_tally tally = {0};
-
-    oct_view_tally_add(&tally, &picture.header, 5 * S);
-    oct_view_model_offer(&stage->model, &picture);
-    oct_view_model_report(&stage->model, &tally, true);
-    oct_view_picture_finish(&picture);
-}
-
-static void stage_draw(struct stage *stage)
-{
-    assert_int_equal(oct_draw_frame(stage->draw, &stage->model, NULL), OCT_OK);
-    SDL_RenderFlush(stage->renderer);
-}
-
-static void stage_close(struct stage *stage)
-{
-    oct_draw_destroy(stage->draw);
-    SDL_DestroyRenderer(stage->renderer);
-    SDL_FreeSurface(stage->surface);
-    oct_view_model_finish(&stage->model);
-}
-
-static uint32_t pixel_at(const struct stage *stage, int x, int y)
-{
-    const uint8_t *row = (const uint8_t *)stage->surface->pixels + y * stage->surface->pitch;
-    uint32_t pixel;
-
-    assert_true(x >= 0 && x < stage->surface->w && y >= 0 && y < stage->surface->h);
-    memcpy(&pixel, row + 4 * x, sizeof(pixel));
-    return pixel & 0xffffffu;
-}
-
-/* Pixels of the rectangle whose brightest channel is at least `least`. */
-static unsigned count_bright(const struct stage *stage, struct oct_view_rect r, unsigned least)
-{
-    unsigned n = 0;
-
-    for (int y = r.y; y < r.y + r.h; y++)
-        for (int x = r.x; x < r.x + r.w; x++) {
-            uint32_t p = pixel_at(stage, x, y);
-            n += (p >> 16) >= least || (p >> 8 & 255) >= least || (p & 255) >= least;
-        }
-    return n;
-}
-
-static void a_layer_lies_at_its_depth_and_the_first_a_line_at_the_left(void **state)
-{
-    (void)state;
-    for (size_t k = 0; k < N_SIZES; k++) {
-        struct stage stage = stage_open(sizes[k], NULL);
-        stage_show(&stage, layered(30, 4));
-        stage_draw(&stage);
-        struct oct_view_rect r = oct_draw_picture_rect(stage.draw);
-        assert_true(abs(r.w * 100 - r.h * 120) <= 120); /* 120 x 100: proportions kept */
-        assert_true(r.h > sizes[k][1] / 2);
-        for (int part = 1; part < 8; part++) {
-            int x = r.x + r.w / 8 * part, brightest = 0;
-            double sum = 0, sum_y = 0;
-            for (int y = r.y; y < r.y + r.h; y++) {
-                int grey = (int)(pixel_at(&stage, x, y) & 255);
-                brightest = grey > brightest ? grey : brightest;
-                sum += grey > 128;
-                sum_y += grey > 128 ? y + 0.5 : 0;
-            }
-            assert_int_equal(brightest, 255);
-            /* Its middle is at depth 32 of 100, its thickness 4 of 100. */
-            assert_true(fabs(sum_y / sum - (r.y + 0.32 * r.h)) < 1.0);
-            assert_true(fabs(sum - 0.04 * r.h) < 2.5);
-        }
-        int y = r.y + r.h * 3 / 4;
-        assert_int_equal(pixel_at(&stage, r.x, y) & 255, 200);
-        assert_int_equal(pixel_at(&stage, r.x + r.w - 1, y) & 255, 10);
-        assert_int_equal(pixel_at(&stage, r.x + r.w / 2, y) & 255, 10);
-        stage_close(&stage);
-    }
-}
-
-static void contrast_acts_on_the_drawn_picture(void **state)
-{
-    (void)state;
-    struct stage stage = stage_open(sizes[1], NULL);
-
-    stage_show(&stage, layered(30, 4));
-    stage_draw(&stage);
-    struct oct_view_rect r = oct_draw_picture_rect(stage.draw);
-    int x = r.x + r.w / 2, y = r.y + r.h * 3 / 4;
-    assert_int_equal(pixel_at(&stage, x, y) & 255, 10); /* 12.35 dB in 10 .. 70 */
-    oct_view_model_apply(&stage.model, OCT_VIEW_LEVEL_DOWN, 20);
-    stage_draw(&stage);
-    assert_int_equal(pixel_at(&stage, x, y) & 255, 95); /* 12.35 dB in -10 .. 50 */
-    oct_view_model_drag(&stage.model, 20.0 / 60.0, 30.0 / 60.0);
-    stage_draw(&stage);
-    assert_int_equal(pixel_at(&stage, x, y) & 255, 0); /* in 25 .. 55 */
-    oct_view_model_apply(&stage.model, OCT_VIEW_RESET_CONTRAST, 1);
-    stage_draw(&stage);
-    assert_int_equal(pixel_at(&stage, x, y) & 255, 10);
-    stage_close(&stage);
-}
-
-static struct oct_view_rect bottom_of(const struct stage *stage, struct oct_view_rect r)
-{
-    int top = r.y + r.h + 1;
-    return (struct oct_view_rect){0, top, stage->surface->w, stage->surface->h - top};
-}
-
-static void words_are_drawn_at_every_size(void **state)
-{
-    (void)state;
-    for (size_t k = 0; k < N_SIZES; k++) {
-        struct stage stage = stage_open(sizes[k], NULL);
-        int text_px = oct_view_layout_text_px(sizes[k][0], sizes[k][1]);
-        stage_draw(&stage); /* waiting: no picture yet */
-        struct oct_view_rect area = oct_draw_picture_rect(stage.draw);
-        assert_true(count_bright(&stage, area, 200) > (unsigned)(text_px * text_px));
-        assert_true(count_bright(&stage, (struct oct_view_rect){0, 0, sizes[k][0], sizes[k][1]},
-                                 10) == (unsigned)(sizes[k][0] * sizes[k][1]));
-        stage_show(&stage, layered(30, 4));
-        stage_draw(&stage);
-        struct oct_view_rect bar = bottom_of(&stage, oct_draw_picture_rect(stage.draw));
-        assert_true(count_bright(&stage, bar, 150) > (unsigned)(3 * text_px * text_px));
-        /* A message stands over the picture and does not move it. */
-        struct oct_view_rect calm = oct_draw_picture_rect(stage.draw);
-        struct oct_view_rect foot = {area.x, area.y + area.h - text_px * 2, area.w, text_px * 2};
-        unsigned quiet = count_bright(&stage, foot, 150);
-        oct_view_model_say(&stage.model, "saved %s", "somewhere-with-a-long-name.png");
-        stage_draw(&stage);
-        assert_true(count_bright(&stage, foot, 150) > quiet + (unsigned)(text_px * text_px));
-        struct oct_view_rect now = oct_draw_picture_rect(stage.draw);
-        assert_memory_equal(&now, &calm, sizeof(now));
-        /* The notice of a silence, then the help overlay, cover part of the picture with words. */
-        uint32_t left_top = pixel_at(&stage, area.x + area.w / 2, area.y + 2);
-        oct_view_model_tick(&stage.model, 60 * S);
-        stage_draw(&stage);
-        assert_true(pixel_at(&stage, area.x + area.w / 2, area.y + 2) != left_top);
-        struct oct_view_rect r = oct_draw_picture_rect(stage.draw);
-        unsigned before = count_bright(&stage, r, 100);
-        oct_view_model_apply(&stage.model, OCT_VIEW_HELP, 1);
-        stage_draw(&stage);
-        assert_true(count_bright(&stage, r, 100) != before);
-        stage_close(&stage);
-    }
-}
-
-static void without_a_font_picture_and_lamp_are_drawn(void **state)
-{
-    (void)state;
-    struct stage stage = stage_open(sizes[1], "/nonexistent/font.ttf");
-
-    stage_draw(&stage);
-    struct oct_view_rect r = oct_draw_picture_rect(stage.draw);
-    assert_true(count_bright(&stage, bottom_of(&stage, r), 200) > 50);
-    stage_show(&stage, layered(30, 4));
-    oct_view_model_apply(&stage.model, OCT_VIEW_HELP, 1);
-    stage_draw(&stage);
-    r = oct_draw_picture_rect(stage.draw);
-    assert_int_equal(pixel_at(&stage, r.x + r.w / 2, r.y + r.h * 32 / 100) & 255, 255);
-    stage_close(&stage);
-}
-
-static void snapshots_are_whole_files_under_new_names(void **state)
-{
-    (void)state;
-    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
-    struct stage stage = stage_open(sizes[0], NULL);
-    char first[256], second[256], third[256], fixed[256];
-    struct oct_error err = {0};
-
-    stage_draw(&stage);
-    assert_int_equal(oct_png_save_new(stage.surface, folder, first, sizeof(first), NULL), OCT_OK);
-    assert_int_equal(oct_png_save_new(stage.surface, folder, second, sizeof(second), NULL), OCT_OK);
-    assert_string_not_equal(first, second);
-    SDL_Surface *back = IMG_Load(first);
-    assert_non_null(back);
-    assert_true(back->w == sizes[0][0] && back->h == sizes[0][1]);
-    SDL_FreeSurface(back);
-    snprintf(fixed, sizeof(fixed), "%s/fixed.png", folder);
-    assert_int_equal(oct_png_save(stage.surface, fixed, NULL), OCT_OK);
-    assert_int_equal(oct_png_save(stage.surface, fixed, NULL), OCT_OK);
-    assert_int_equal(oct_png_save(stage.surface, "/nonexistent/a.png", &err), OCT_E_IO);
-    assert_non_null(strstr(err.text, "/nonexistent/a.png"));
-    assert_int_equal(oct_png_save_new(stage.surface, "/nonexistent", third, sizeof(third), &err),
-                     OCT_E_IO);
-    remove(first);
-    remove(fixed);
-    remove(second);
-    stage_close(&stage);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -587,11 +331,6 @@ int main(void)
         cmocka_unit_test(conversion_turns_the_picture_upright),
         cmocka_unit_test(a_picture_whose_size_is_wrong_is_refused),
         cmocka_unit_test(layout_keeps_proportions_and_breaks_lines_between_phrases),
-        cmocka_unit_test(a_layer_lies_at_its_depth_and_the_first_a_line_at_the_left),
-        cmocka_unit_test(contrast_acts_on_the_drawn_picture),
-        cmocka_unit_test(words_are_drawn_at_every_size),
-        cmocka_unit_test(without_a_font_picture_and_lamp_are_drawn),
-        cmocka_unit_test(snapshots_are_whole_files_under_new_names),
     };
     return cmocka_run_group_tests_name("viewer", tests, NULL, NULL);
 }

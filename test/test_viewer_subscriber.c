@@ -225,8 +225,12 @@ static void hostile_messages_are_counted_and_survived(void **state)
     char *json = header_json(1, "uint8", "6", "8", 48);
     uint8_t image[48] = {0};
     send_three(w, "bscanner", json, strlen(json), image, sizeof(image)); /* ... not this topic */
+    send_part(w, "bscan", 5, true); /* a good picture and one part more */
+    send_part(w, json, strlen(json), true);
+    send_part(w, image, sizeof(image), true);
+    send_part(w, "", 0, false);
     free(json);
-    n_bad += 6;
+    n_bad += 7;
     assert_int_equal(expect_bad(w, n_bad), n_bad);
     assert_true(strlen(w->report.last_bad.text) > 0);
     send_good(w, 2);

@@ -1,0 +1,99 @@
+#include "viewer/convert.h"
+
+/* A tile writes whole cache lines of 16 ARGB pixels and reads 16 A-lines side by side. */
+#define TILE_COLUMNS 16u
+#define TILE_ROWS 64u
+
+struct job {
+    const struct oct_view_picture *picture;
+    struct oct_view_upright upright;
+    uint32_t table[256];    /* ARGB of a u8 pixel */
+    float f32_lo, f32_gain; /* grey = (value - lo) * gain */
+    uint32_t *argb;
+    size_t pitch_px;
+};
+
+static unsigned step_for(unsigned n)
+{
+    return (n + OCT_VIEW_MAX_SIDE_PX - 1) / OCT_VIEW_MAX_SIDE_PX;
+}
+
+struct oct_view_upright oct_view_upright_of(const struct oct_picture_header *header)
+{
+    struct oct_view_upright u = {
+        .column_step = step_for(header->n_lines),
+        .row_step = step_for(header->depth),
+    };
+    u.n_columns = (header->n_lines + u.column_step - 1) / u.column_step;
+    u.n_rows = (header->depth + u.row_step - 1) / u.row_step;
+    return u;
+}
+
+static uint32_t grey_argb(unsigned grey)
+{
+    return UINT32_C(0xff000000) | (uint32_t)grey * UINT32_C(0x010101);
+}
+
+static void tile_u8(const struct job *job, unsigned row0, unsigned row1, unsigned column0,
+                    unsigned column1)
+{
+    const uint8_t *pixels = job->picture->pixels;
+    const size_t line = (size_t)job->picture->header.depth * job->upright.column_step;
+
+    for (unsigned row = row0; row < row1; row++) {
+        const uint8_t *from = pixels + column0 * line + (size_t)row * job->upright.row_step;
+        uint32_t *to = job->argb + row * job->pitch_px + column0;
+        for (unsigned column = column0; column < column1; column++, from += line)
+            *to++ = job->table[*from];
+    }
+}
+
+static void tile_f32(const struct job *job, unsigned row0, unsigned row1, unsigned column0,
+                     unsigned column1)
+{
+    const float *pixels = job->picture->pixels;
+    const size_t line = (size_t)job->picture->header.depth * job->upright.column_step;
+
+    for (unsigned row = row0; row < row1; row++) {
+        const float *from = pixels + column0 * line + (size_t)row * job->upright.row_step;
+        uint32_t *to = job->argb + row * job->pitch_px + column0;
+        for (unsigned column = column0; column < column1; column++, from += line) {
+            float grey = (*from - job->f32_lo) * job->f32_gain + 0.5f;
+            /* NaN fails the first comparison and is black, as everything too dark. */
+            *to++ = grey_argb(grey > 0.0f ? grey < 255.0f ? (unsigned)grey : 255u : 0u);
+        }
+    }
+}
+
+static unsigned smaller(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+void oct_view_convert(const struct oct_view_picture *picture,
+                      const struct oct_view_contrast *contrast, uint32_t *argb, size_t pitch_px)
+{
+    struct job job = {
+        .picture = picture,
+        .upright = oct_view_upright_of(&picture->header),
+        .f32_lo = (float)contrast->lo,
+        .f32_gain = (float)(255.0 / (contrast->hi - contrast->lo)),
+        .argb = argb,
+        .pitch_px = pitch_px,
+    };
+    uint8_t grey[256];
+
+    oct_view_contrast_table(contrast, grey);
+    for (unsigned i = 0; i < 256; i++)
+        job.table[i] = grey_argb(grey[i]);
+    for (unsigned row = 0; row < job.upright.n_rows; row += TILE_ROWS) {
+        unsigned row1 = smaller(row + TILE_ROWS, job.upright.n_rows);
+        for (unsigned column = 0; column < job.upright.n_columns; column += TILE_COLUMNS) {
+            unsigned column1 = smaller(column + TILE_COLUMNS, job.upright.n_columns);
+            if (picture->header.sample_type == OCT_SAMPLE_F32)
+                tile_f32(&job, row, row1, column, column1);
+            else
+                tile_u8(&job, row, row1, column, column1);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+/* Drawing a model into an SDL renderer: the same code for the window and off-screen. */
+#ifndef OCT_VIEWER_DRAW_H
+#define OCT_VIEWER_DRAW_H
+
+#include "pipeline/err.h"
+#include "viewer/layout.h"
+#include "viewer/model.h"
+
+struct SDL_Renderer;
+struct oct_draw;
+
+/* Without a font everything but text is drawn and a warning says so on stderr. `font` NULL: the
+ * usual places. The renderer is borrowed and must outlive the drawing. */
+enum oct_err oct_draw_create(struct oct_draw **draw, struct SDL_Renderer *renderer,
+                             const char *font, struct oct_error *err);
+
+/* Draws everything for the renderer's present size; presenting is the caller's. The picture is
+ * converted only if it or the contrast changed since the last call. */
+enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *model,
+                            struct oct_error *err);
+
+/* Where the last oct_draw_frame put the picture (w = 0 before the first one). */
+struct oct_view_rect oct_draw_picture_rect(const struct oct_draw *draw);
+
+/* The renderer lost its textures: all are made anew at the next frame. */
+void oct_draw_forget(struct oct_draw *draw);
+
+/* NULL is fine. */
+void oct_draw_destroy(struct oct_draw *draw);
+
+#endif

@@ -1,0 +1,107 @@
+#include "viewer/headless.h"
+
+#include "viewer/clock.h"
+#include "viewer/draw.h"
+#include "viewer/png.h"
+#include "viewer/signals.h"
+#include "viewer/subscriber.h"
+
+#include <SDL.h>
+#include <inttypes.h>
+
+#define SIGNAL_CHECK_NS (100 * OCT_NS_PER_MS)
+
+static enum oct_err too_few(const struct oct_view_options *options,
+                            struct oct_subscriber *subscriber, const char *why,
+                            struct oct_error *err)
+{
+    struct oct_view_picture none = {0};
+    struct oct_subscriber_report report;
+    const char *advice = "is octd running and receiving lines?";
+
+    oct_subscriber_take(subscriber, &none, &report);
+    oct_view_picture_finish(&none);
+    if (report.tally.n_bad > 0)
+        advice = report.last_bad.text;
+    return oct_fail(err, OCT_E_AGAIN,
+                    "%s: %s with %" PRIu64 " of %" PRIu64 " pictures (%" PRIu64
+                    " bad messages), no screenshot written: %s",
+                    options->endpoint, why, report.tally.n_received, options->n_frames,
+                    report.tally.n_bad, advice);
+}
+
+static enum oct_err receive(const struct oct_view_options *options,
+                            struct oct_subscriber *subscriber, struct oct_error *err)
+{
+    const uint64_t end_ns =
+        oct_view_now_ns() + (uint64_t)(options->timeout_s * (double)OCT_NS_PER_S);
+    char why[64];
+
+    while (!oct_subscriber_wait(subscriber, options->n_frames, 0)) {
+        uint64_t now_ns = oct_view_now_ns();
+        if (now_ns >= end_ns) {
+            snprintf(why, sizeof(why), "%g s are over", options->timeout_s);
+            return too_few(options, subscriber, why, err);
+        }
+        uint64_t left_ns = end_ns - now_ns;
+        oct_subscriber_wait(subscriber, options->n_frames,
+                            left_ns < SIGNAL_CHECK_NS ? left_ns : SIGNAL_CHECK_NS);
+        if (oct_signals_came())
+            return too_few(options, subscriber, "interrupted", err);
+    }
+    return OCT_OK;
+}
+
+static enum oct_err draw_png(const struct oct_view_options *options,
+                             const struct oct_view_model *model, struct oct_error *err)
+{
+    struct oct_draw *draw = NULL;
+    SDL_Renderer *renderer = NULL;
+    enum oct_err code;
+
+    SDL_Surface *surface = SDL_CreateRGBSurfaceWithFormat(0, options->width, options->height, 32,
+                                                          SDL_PIXELFORMAT_ARGB8888);
+    if (surface)
+        renderer = SDL_CreateSoftwareRenderer(surface);
+    if (!renderer) {
+        code = oct_fail(err, OCT_E_NO_MEMORY, "drawing %dx%d: %s", options->width, options->height,
+                        SDL_GetError());
+        goto done;
+    }
+    if ((code = oct_draw_create(&draw, renderer, options->font, err)) ||
+        (code = oct_draw_frame(draw, model, err)))
+        goto done;
+    SDL_RenderFlush(renderer);
+    code = oct_png_save(surface, options->screenshot, err);
+done:
+    oct_draw_destroy(draw);
+    if (renderer)
+        SDL_DestroyRenderer(renderer);
+    SDL_FreeSurface(surface);
+    return code;
+}
+
+enum oct_err oct_view_headless(const struct oct_view_options *options, struct oct_error *err)
+{
+    struct oct_subscriber *subscriber;
+    struct oct_subscriber_report report;
+    struct oct_view_picture picture = {0};
+    struct oct_view_model model;
+    enum oct_err code;
+
+    if ((code = oct_subscriber_create(&subscriber, options->endpoint, NULL, NULL, err)))
+        return code;
+    oct_view_model_init(&model, options->endpoint, options->config.pipeline.log);
+    if ((code = receive(options, subscriber, err)))
+        goto done;
+    if (oct_subscriber_take(subscriber, &picture, &report))
+        oct_view_model_offer(&model, &picture);
+    oct_view_model_report(&model, &report.tally, report.connected);
+    oct_view_model_tick(&model, oct_view_now_ns());
+    code = draw_png(options, &model, err);
+done:
+    oct_view_picture_finish(&picture);
+    oct_view_model_finish(&model);
+    oct_subscriber_destroy(subscriber);
+    return code;
+}

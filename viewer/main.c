@@ -1,0 +1,84 @@
+/* octview: shows the B-scans that octd publishes. */
+#include "pipeline/log.h"
+#include "viewer/action.h"
+#include "viewer/headless.h"
+#include "viewer/options.h"
+#include "viewer/signals.h"
+#include "viewer/window.h"
+
+#include <SDL.h>
+#include <SDL_image.h>
+#include <SDL_ttf.h>
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <zmq.h>
+
+static const char usage[] =
+    "octview shows the B-scans that octd publishes, live.\n"
+    "\n"
+    "  octview [--config FILE] [--set SECTION.KEY=VALUE]... [--connect ENDPOINT] [--size WxH]\n"
+    "  octview --headless --frames N --screenshot FILE.png [--timeout SECONDS] ...\n"
+    "\n"
+    "  --config FILE            read this configuration\n"
+    "  --set SECTION.KEY=VALUE  set one key, over the file; may be repeated\n"
+    "  --connect ENDPOINT       where pictures come from, instead of publish.endpoint\n"
+    "  --size WxH               size of the window in pixels (1280x720)\n"
+    "  --full-screen            start in full screen\n"
+    "  --font FILE              a fixed-width font, instead of the one found\n"
+    "  --headless               no display: receive, draw once, write a PNG\n"
+    "  --frames N               headless: pictures to receive first (1)\n"
+    "  --screenshot FILE.png    headless: where the picture of the window goes\n"
+    "  --timeout SECONDS        headless: how long to wait for them (30)\n"
+    "  --help, --version\n"
+    "\n"
+    "Exit status: 0 done, 1 it failed while working, 2 it was called or configured wrongly.\n";
+
+static void print_help(void)
+{
+    fputs(usage, stdout);
+    puts("\nIn the window:");
+    for (size_t i = 0; i < oct_view_n_keys; i++)
+        printf("  %-12s %s\n", oct_view_keys[i].key, oct_view_keys[i].meaning);
+    puts("\nConfiguration keys:");
+    oct_config_write_help(stdout);
+}
+
+static void print_version(void)
+{
+    printf("octview %s\n"
+           "built with libzmq %d.%d.%d, SDL %d.%d.%d, SDL_ttf %d.%d.%d, SDL_image %d.%d.%d, "
+           "cJSON %d.%d.%d\n",
+           OCT_VERSION, ZMQ_VERSION_MAJOR, ZMQ_VERSION_MINOR, ZMQ_VERSION_PATCH, SDL_MAJOR_VERSION,
+           SDL_MINOR_VERSION, SDL_PATCHLEVEL, SDL_TTF_MAJOR_VERSION, SDL_TTF_MINOR_VERSION,
+           SDL_TTF_PATCHLEVEL, SDL_IMAGE_MAJOR_VERSION, SDL_IMAGE_MINOR_VERSION,
+           SDL_IMAGE_PATCHLEVEL, CJSON_VERSION_MAJOR, CJSON_VERSION_MINOR, CJSON_VERSION_PATCH);
+}
+
+int main(int argc, char **argv)
+{
+    struct oct_view_options options;
+    struct oct_error err = {0};
+    enum oct_err code = oct_view_options_read(&options, argc, argv, &err);
+
+    if (code == OCT_OK) {
+        switch (options.task) {
+        case OCT_VIEW_TASK_HELP:
+            print_help();
+            break;
+        case OCT_VIEW_TASK_VERSION:
+            print_version();
+            break;
+        case OCT_VIEW_TASK_HEADLESS:
+            oct_signals_block();
+            code = oct_view_headless(&options, &err);
+            break;
+        case OCT_VIEW_TASK_WINDOW:
+            oct_signals_block();
+            code = oct_view_window(&options, &err);
+            break;
+        }
+    }
+    if (code)
+        oct_log(OCT_LOG_ERROR, "%s", err.text);
+    return oct_exit_status(code);
+}

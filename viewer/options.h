@@ -1,0 +1,35 @@
+/* The command line of octview. */
+#ifndef OCT_VIEWER_OPTIONS_H
+#define OCT_VIEWER_OPTIONS_H
+
+#include "config/config.h"
+#include "pipeline/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum oct_view_task {
+    OCT_VIEW_TASK_WINDOW,
+    OCT_VIEW_TASK_HEADLESS,
+    OCT_VIEW_TASK_HELP,
+    OCT_VIEW_TASK_VERSION
+};
+
+/* Strings are borrowed from argv or from config. */
+struct oct_view_options {
+    enum oct_view_task task;
+    struct oct_config config;
+    const char *endpoint;   /* --connect, else publish.endpoint */
+    const char *screenshot; /* headless: where to */
+    const char *font;       /* NULL: look for one */
+    uint64_t n_frames;      /* headless: pictures to receive */
+    double timeout_s;       /* headless */
+    int width, height;      /* of the window */
+    bool full_screen;
+};
+
+/* Reads the command line and the configuration. OCT_E_CONFIG or OCT_E_ARG say what is wrong. */
+enum oct_err oct_view_options_read(struct oct_view_options *options, int argc, char **argv,
+                                   struct oct_error *err);
+
+#endif

@@ -1,0 +1,20 @@
+/* Pictures of the window as PNG files (SDL2_image writes them). */
+#ifndef OCT_VIEWER_PNG_H
+#define OCT_VIEWER_PNG_H
+
+#include "pipeline/err.h"
+
+#include <stddef.h>
+
+struct SDL_Surface;
+
+/* Writes the file whole or not at all: under a temporary name in the same folder, synced, renamed;
+ * an older file of that name is replaced. OCT_E_IO or OCT_E_NO_SPACE name the file. */
+enum oct_err oct_png_save(struct SDL_Surface *surface, const char *path, struct oct_error *err);
+
+/* As oct_png_save, under a name that is not taken yet: FOLDER/octview-YYYYMMDD-HHMMSS-NNN.png,
+ * local time, NNN from 001 on. The name is written to path (of path_bytes). */
+enum oct_err oct_png_save_new(struct SDL_Surface *surface, const char *folder, char *path,
+                              size_t path_bytes, struct oct_error *err);
+
+#endif
