@@ -32,7 +32,7 @@ static void split_taps(struct oct_resample *r, const struct oct_plan *plan, uint
 }
 
 /* Base and offsets of one block of one array; false when it spans too much for permutes. */
-static bool place_block(const int32_t *first, unsigned n_half_taps, int32_t *base, int64_t *offset)
+static bool place_block(const int32_t *first, unsigned n_half_taps, int32_t *base, uint8_t *offset)
 {
     int32_t low = first[0], high = first[0];
     for (uint32_t q = 1; q < OCT_RESAMPLE_BLOCK; q++) {
@@ -41,7 +41,7 @@ static bool place_block(const int32_t *first, unsigned n_half_taps, int32_t *bas
     }
     *base = low;
     for (uint32_t q = 0; q < OCT_RESAMPLE_BLOCK; q++)
-        offset[q] = first[q] - low;
+        offset[q] = (uint8_t)(first[q] - low); /* used only within the span */
     return (uint32_t)(high - low) + n_half_taps <= OCT_RESAMPLE_SPAN;
 }
 
@@ -56,8 +56,8 @@ static enum oct_err init_resample(struct oct_resample *r, const struct oct_plan 
         .odd_first = alloc_aligned(n, sizeof(int32_t)),
         .even_base = alloc_aligned(n_blocks, sizeof(int32_t)),
         .odd_base = alloc_aligned(n_blocks, sizeof(int32_t)),
-        .even_offset = alloc_aligned(n, sizeof(int64_t)),
-        .odd_offset = alloc_aligned(n, sizeof(int64_t)),
+        .even_offset = alloc_aligned(n, 1),
+        .odd_offset = alloc_aligned(n, 1),
         .direct = alloc_aligned(n_blocks, 1),
         .even_weight = alloc_aligned(n_weights, sizeof(float)),
         .odd_weight = alloc_aligned(n_weights, sizeof(float)),

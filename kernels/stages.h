@@ -29,7 +29,7 @@ struct oct_resample {
     unsigned n_half_taps;              /* 1 or 2 */
     int32_t *even_first, *odd_first;   /* [P2] */
     int32_t *even_base, *odd_base;     /* [P2/8] */
-    int64_t *even_offset, *odd_offset; /* [P2] */
+    uint8_t *even_offset, *odd_offset; /* [P2] */
     uint8_t *direct;                   /* [P2/8] */
     float *even_weight, *odd_weight;   /* [n_half_taps][2 * P2] */
     float *phase;                      /* [2 * P2] */

@@ -95,8 +95,8 @@ static inline __m512 taps_block(const float *even, const float *odd, const struc
         return _mm512_loadu_ps(sum);
     }
     const float *e = even + 2 * (size_t)r->even_base[b], *o = odd + 2 * (size_t)r->odd_base[b];
-    __m512i at_even = _mm512_load_si512(r->even_offset + q0);
-    __m512i at_odd = _mm512_load_si512(r->odd_offset + q0);
+    __m512i at_even = _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(r->even_offset + q0)));
+    __m512i at_odd = _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(r->odd_offset + q0)));
     __m512 sum = _mm512_mul_ps(_mm512_load_ps(r->even_weight + 2 * q0), pick(e, at_even));
     sum = _mm512_fmadd_ps(_mm512_load_ps(r->odd_weight + 2 * q0), pick(o, at_odd), sum);
     if (r->n_half_taps == 2) {
