@@ -72,7 +72,7 @@ struct oct_config {
     } ingest;
     struct {
         oct_config_string endpoint;
-        uint32_t queue_bscans; /* 8: pictures kept for a slow subscriber before it loses some */
+        uint32_t queue_bscans; /* 32: pictures kept for a slow subscriber before it loses some */
     } publish;
     struct {
         oct_config_string endpoint;

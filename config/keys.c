@@ -164,7 +164,7 @@ const struct oct_key oct_keys[] = {
     {TEXT(publish, endpoint, ENDPOINT), .when = OCT_CONFIG_START, .min = 1,
      .standard = "tcp://127.0.0.1:5702", .meaning = "Address for B-scans."},
     {VALUE(publish, queue_bscans), .when = OCT_CONFIG_START, .min = 1, .max = 65536,
-     .standard = "8", .unit = "B-scans",
+     .standard = "32", .unit = "B-scans",
      .meaning = "Pictures kept for a slow subscriber before it loses some."},
 
     {TEXT(control, endpoint, ENDPOINT), .when = OCT_CONFIG_START, .min = 1,

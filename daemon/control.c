@@ -9,6 +9,7 @@
 
 #include <zmq.h>
 
+#define AT_ONCE 256         /* requests served before signals and timers get their turn */
 #define REQUEST_BYTES 65536 /* more than any command; larger messages close the connection */
 
 struct oct_control {
@@ -112,12 +113,13 @@ static bool serve_one(struct oct_control *control)
 void oct_control_serve(struct oct_control *control)
 {
     /* Drained to the last, because the descriptor tells a message only once; and asked for its
-     * events each time, because that alone makes it fall silent again. */
-    int events;
+     * events each time, because that alone makes it fall silent again. What a client that never
+     * pauses sends beyond AT_ONCE waits for the timer. */
+    int events, left = AT_ONCE;
     size_t bytes = sizeof(events);
     do
-        while (serve_one(control))
-            ;
-    while (zmq_getsockopt(control->socket, ZMQ_EVENTS, &events, &bytes) == 0 &&
+        while (left > 0 && serve_one(control))
+            left--;
+    while (left > 0 && zmq_getsockopt(control->socket, ZMQ_EVENTS, &events, &bytes) == 0 &&
            (events & ZMQ_POLLIN));
 }

@@ -13,7 +13,8 @@ struct oct_control;
 enum oct_err oct_control_create(struct oct_control **control, uv_loop_t *loop,
                                 struct oct_daemon *daemon, struct oct_error *err);
 
-/* Answers all that has come. ZMQ_FD is edge-triggered, so a timer calls this too. */
+/* Answers what has come, a bounded number at a time. ZMQ_FD is edge-triggered, so a timer calls
+ * this too. */
 void oct_control_serve(struct oct_control *control);
 
 /* Stops watching and closes the socket; memory is freed by the loop's next turn. NULL is fine. */

@@ -4,6 +4,7 @@
 #include "pipeline/clock.h"
 #include "pipeline/log.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -17,8 +18,7 @@ static void keep_error(struct oct_daemon *d, const struct oct_error *err)
 
 static enum oct_err build_session(struct oct_daemon *d, bool open, struct oct_error *err)
 {
-    enum oct_err e =
-        oct_session_create(&d->session, &d->config, d->zmq_context, d->name, open, err);
+    enum oct_err e = oct_session_create(&d->session, &d->config, d->name, open, err);
     if (e)
         keep_error(d, err);
     else
@@ -47,7 +47,8 @@ void oct_daemon_finish(struct oct_daemon *d)
     oct_session_destroy(d->session);
     d->session = NULL;
     if (d->zmq_context)
-        zmq_ctx_term(d->zmq_context);
+        while (zmq_ctx_term(d->zmq_context) != 0 && zmq_errno() == EINTR)
+            ; /* a signal; asked again, it goes on waiting */
     d->zmq_context = NULL;
 }
 

@@ -7,7 +7,7 @@
 
 struct oct_daemon {
     struct oct_config config;
-    void *zmq_context;
+    void *zmq_context;           /* of the control socket; a session has its own */
     struct oct_session *session; /* NULL: the last start failed */
     bool stale;                  /* a key has changed since the session was built */
     bool want_shutdown;

@@ -24,17 +24,30 @@ static void shut_down(struct loop *loop)
 {
     if (uv_is_closing((uv_handle_t *)&loop->timer))
         return;
-    for (int i = 0; i < 3; i++)
-        uv_close((uv_handle_t *)&loop->signals[i], NULL);
     uv_close((uv_handle_t *)&loop->timer, NULL);
     oct_control_destroy(loop->control);
     loop->control = NULL;
+    for (int i = 0; i < 3; i++)
+        uv_unref((uv_handle_t *)&loop->signals[i]);
+}
+
+/* Signals are watched to the very end: a second one must not cut short what the first began. */
+static void finish(struct loop *loop)
+{
+    oct_daemon_finish(&loop->daemon);
+    for (int i = 0; i < 3; i++)
+        uv_close((uv_handle_t *)&loop->signals[i], NULL);
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    uv_loop_close(&loop->uv);
 }
 
 static void on_signal(uv_signal_t *signal, int number)
 {
+    struct loop *loop = signal->data;
+    if (uv_is_closing((uv_handle_t *)&loop->timer))
+        return;
     oct_log(OCT_LOG_INFO, "signal %d: draining and closing files", number);
-    shut_down(signal->data);
+    shut_down(loop);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -75,8 +88,7 @@ static enum oct_err run(struct loop *loop, const struct oct_config *config, stru
         oct_log(OCT_LOG_INFO, "octd %s is ready (%s)", OCT_VERSION,
                 oct_state_names[oct_daemon_state(&loop->daemon)]);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
-    uv_loop_close(&loop->uv);
-    oct_daemon_finish(&loop->daemon);
+    finish(loop);
     return e;
 }
 
@@ -90,6 +102,7 @@ int main(int argc, char **argv)
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of the recording, not our end */
     if (oct_daemon_options(&config, argc, argv, &status))
         return status;
     static struct loop loop; /* large; zeroed */

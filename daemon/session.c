@@ -3,7 +3,10 @@
 #include "config/apply.h"
 #include "pipeline/log.h"
 
+#include <errno.h>
 #include <stdlib.h>
+
+#include <zmq.h>
 
 static enum oct_err create_pipeline(struct oct_session *s, const struct oct_config *config,
                                     struct oct_error *err)
@@ -26,8 +29,9 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
 }
 
 static enum oct_err create_ends(struct oct_session *s, const struct oct_config *config,
-                                void *context, const char *name, bool open, struct oct_error *err)
+                                const char *name, bool open, struct oct_error *err)
 {
+    void *context = s->zmq_context;
     const struct oct_geometry *g = &s->plan->geometry;
     const struct oct_ingest_options ingest = {
         .endpoint = config->ingest.endpoint,
@@ -55,16 +59,20 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
 }
 
 enum oct_err oct_session_create(struct oct_session **out, const struct oct_config *config,
-                                void *zmq_context, const char *name, bool open,
-                                struct oct_error *err)
+                                const char *name, bool open, struct oct_error *err)
 {
     *out = NULL;
     struct oct_session *s = calloc(1, sizeof(*s));
     if (!s)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a session");
-    enum oct_err e = create_pipeline(s, config, err);
+    enum oct_err e = OCT_OK;
+    s->zmq_context = zmq_ctx_new();
+    if (!s->zmq_context)
+        e = oct_fail(err, OCT_E_NO_MEMORY, "no ZeroMQ context: %s", zmq_strerror(zmq_errno()));
     if (e == OCT_OK)
-        e = create_ends(s, config, zmq_context, name, open, err);
+        e = create_pipeline(s, config, err);
+    if (e == OCT_OK)
+        e = create_ends(s, config, name, open, err);
     if (e) {
         oct_session_destroy(s);
         return e;
@@ -95,6 +103,9 @@ void oct_session_destroy(struct oct_session *s)
     oct_ingest_destroy(s->ingest);
     oct_pipeline_destroy(s->pipeline);
     oct_plan_destroy(s->plan);
+    if (s->zmq_context)
+        while (zmq_ctx_term(s->zmq_context) != 0 && zmq_errno() == EINTR)
+            ; /* a signal; asked again, it goes on waiting */
     free(s);
 }
 

@@ -12,6 +12,7 @@
 #include "pipeline/recorder.h"
 
 struct oct_session {
+    void *zmq_context; /* its own: ending it waits until the endpoints are free again */
     struct oct_plan *plan;
     struct oct_pipeline *pipeline;
     struct oct_ingest *ingest;
@@ -23,8 +24,7 @@ struct oct_session {
 /* Builds all of it; on failure nothing is left. name: what acquisition ids start with. `open`: the
  * gate at the start. */
 enum oct_err oct_session_create(struct oct_session **session, const struct oct_config *config,
-                                void *zmq_context, const char *name, bool open,
-                                struct oct_error *err);
+                                const char *name, bool open, struct oct_error *err);
 
 /* Takes what has arrived, reconstructs and records what is in flight, closes files whole, frees.
  * NULL is fine. */

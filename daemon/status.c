@@ -17,9 +17,12 @@ static void add_u64(cJSON *object, const char *key, uint64_t value)
     cJSON_AddRawToObject(object, key, text);
 }
 
+/* Without a session (NULL below) nothing has been counted, but every key is there. */
+static const struct oct_ingest_counts no_counts;
+
 static void add_ingest(cJSON *reply, const struct oct_ingest *ingest)
 {
-    const struct oct_ingest_counts *c = oct_ingest_counts(ingest);
+    const struct oct_ingest_counts *c = ingest ? oct_ingest_counts(ingest) : &no_counts;
     add_u64(reply, "lines_received", c->lines_received);
     add_u64(reply, "lines_missing", c->lines_missing);
     add_u64(reply, "lines_duplicate", c->lines_duplicate);
@@ -28,7 +31,7 @@ static void add_ingest(cJSON *reply, const struct oct_ingest *ingest)
     add_u64(reply, "messages_received", c->messages);
     add_u64(reply, "messages_duplicate", c->messages_duplicate);
     add_u64(reply, "messages_missed", c->messages_missed);
-    add_u64(reply, "messages_ignored", oct_ingest_ignored(ingest));
+    add_u64(reply, "messages_ignored", ingest ? oct_ingest_ignored(ingest) : 0);
     cJSON *bad = cJSON_AddObjectToObject(reply, "messages_bad");
     for (unsigned r = OCT_BAD_NONE + 1; r < OCT_N_BAD; r++)
         add_u64(bad, oct_bad_names[r], c->messages_bad[r]);
@@ -38,8 +41,10 @@ static void add_ingest(cJSON *reply, const struct oct_ingest *ingest)
 /* Begun is read last: done and dropped only grow, so in flight is never negative. */
 static void add_bscans(cJSON *reply, const struct oct_session *s)
 {
-    const struct oct_ingest_counts *c = oct_ingest_counts(s->ingest);
-    struct oct_pipeline_counts counts = oct_pipeline_count(s->pipeline);
+    const struct oct_ingest_counts *c = s ? oct_ingest_counts(s->ingest) : &no_counts;
+    struct oct_pipeline_counts counts = {0};
+    if (s)
+        counts = oct_pipeline_count(s->pipeline);
     uint64_t no_slot = c->bscans_dropped;
     uint64_t begun = c->bscans_begun;
 
@@ -50,13 +55,15 @@ static void add_bscans(cJSON *reply, const struct oct_session *s)
     add_u64(dropped, "engine", counts.bscans_dropped_engine);
     add_u64(reply, "bscans_in_flight",
             begun - counts.bscans_done - counts.bscans_dropped_engine - no_slot);
-    add_u64(reply, "bscans_published", oct_publisher_published(s->publisher));
-    add_u64(reply, "bscans_not_published", oct_publisher_skipped(s->publisher));
+    add_u64(reply, "bscans_published", s ? oct_publisher_published(s->publisher) : 0);
+    add_u64(reply, "bscans_not_published", s ? oct_publisher_skipped(s->publisher) : 0);
 }
 
 static void add_latency(cJSON *reply, const struct oct_publisher *publisher)
 {
-    struct oct_latency_summary latency = oct_publisher_latency(publisher);
+    struct oct_latency_summary latency = {0};
+    if (publisher)
+        latency = oct_publisher_latency(publisher);
     cJSON *object = cJSON_AddObjectToObject(reply, "latency_us");
     add_u64(object, "p50", latency.p50_us);
     add_u64(object, "p99", latency.p99_us);
@@ -65,8 +72,9 @@ static void add_latency(cJSON *reply, const struct oct_publisher *publisher)
 
 static void add_recorder(cJSON *reply, struct oct_recorder *recorder)
 {
-    struct oct_recorder_status s;
-    oct_recorder_get_status(recorder, &s);
+    struct oct_recorder_status s = {0};
+    if (recorder)
+        oct_recorder_get_status(recorder, &s);
     add_u64(reply, "volumes_written", s.volumes_written);
     add_u64(reply, "volumes_incomplete", s.volumes_incomplete);
     add_u64(reply, "bscans_written", s.bscans_written);
@@ -82,14 +90,15 @@ static void add_recorder(cJSON *reply, struct oct_recorder *recorder)
 
 static void add_session(cJSON *reply, const struct oct_session *s)
 {
-    const struct oct_geometry *g = &oct_pipeline_plan(s->pipeline)->geometry;
-
-    cJSON_AddStringToObject(reply, "backend", oct_pipeline_engine_name(s->pipeline));
-    cJSON_AddStringToObject(reply, "engine", s->engine_why);
-    add_ingest(reply, s->ingest);
+    cJSON_AddStringToObject(reply, "backend", s ? oct_pipeline_engine_name(s->pipeline) : "none");
+    cJSON_AddStringToObject(reply, "engine", s ? s->engine_why : "");
+    add_ingest(reply, s ? s->ingest : NULL);
     add_bscans(reply, s);
-    add_recorder(reply, s->recorder);
-    add_latency(reply, s->publisher);
+    add_recorder(reply, s ? s->recorder : NULL);
+    add_latency(reply, s ? s->publisher : NULL);
+    if (!s)
+        return;
+    const struct oct_geometry *g = &oct_pipeline_plan(s->pipeline)->geometry;
     cJSON *geometry = cJSON_AddObjectToObject(reply, "geometry");
     add_u64(geometry, "samples", g->n_samples);
     add_u64(geometry, "lines", g->n_lines);
@@ -111,8 +120,7 @@ char *oct_daemon_status(const struct oct_daemon *d)
     cJSON_AddNumberToObject(reply, "uptime_s", (double)(oct_clock_ns() - d->started_ns) * 1e-9);
     cJSON_AddStringToObject(reply, "last_error", d->last_error);
     cJSON_AddBoolToObject(reply, "config_changed", d->stale);
-    if (d->session)
-        add_session(reply, d->session);
+    add_session(reply, d->session);
     char *text = cJSON_PrintUnformatted(reply);
     cJSON_Delete(reply);
     return text;

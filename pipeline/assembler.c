@@ -12,6 +12,7 @@
 /* An acquisition, from the sender's point of view. */
 struct acquisition {
     bool running;
+    bool from_start; /* began with the flag "starts": what was sent before is not part of it */
     uint32_t epoch;
     uint32_t number;         /* ours: 1, 2, ... */
     uint64_t start_sequence; /* of the message that began it */
@@ -24,7 +25,7 @@ struct acquisition {
 struct oct_assembler {
     struct oct_geometry geometry;
     struct oct_ring *ring;
-    uint64_t patience_us;
+    uint64_t patience_us, patience_left_us; /* a message's, and what is left to this one */
     struct oct_ingest_counts counts;
     struct acquisition now;
     bool has_ended; /* ended_epoch, ended_sequence hold something */
@@ -36,9 +37,10 @@ struct oct_assembler {
     uint32_t n_present;
 };
 
+/* Release: who sees a B-scan dropped has seen it begun. */
 static void add(atomic_uint_fast64_t *count, uint64_t n)
 {
-    atomic_fetch_add_explicit(count, n, memory_order_relaxed);
+    atomic_fetch_add_explicit(count, n, memory_order_release);
 }
 
 enum oct_err oct_assembler_create(struct oct_assembler **out, const struct oct_geometry *geometry,
@@ -87,7 +89,8 @@ static void begin_bscan(struct oct_assembler *a, uint64_t number, uint64_t time_
     a->frame = NULL;
     a->now.next_bscan = number;
     add(&a->counts.bscans_begun, 1);
-    if (oct_ring_acquire(a->ring, a->patience_us, &slot)) {
+    if (oct_ring_acquire(a->ring, a->patience_left_us, &slot)) {
+        a->patience_left_us = 0; /* a message of many B-scans must not wait for each */
         add(&a->counts.bscans_dropped, 1);
         return;
     }
@@ -140,19 +143,25 @@ void oct_assembler_flush(struct oct_assembler *a, bool ended)
         atomic_store(&a->counts.ended_at, oct_ring_published(a->ring) + 1);
 }
 
+void oct_assembler_end(struct oct_assembler *a)
+{
+    oct_assembler_flush(a, true);
+    a->now.running = false;
+}
+
 static void begin_acquisition(struct oct_assembler *a, const struct oct_lines_header *h)
 {
-    if (a->now.running) {
+    if (a->now.running)
         oct_assembler_flush(a, true);
-        if (a->now.epoch != h->epoch) {
-            a->has_ended = true;
-            a->ended_epoch = a->now.epoch;
-            a->ended_sequence = a->now.last_sequence;
-        }
+    if (a->now.number && a->now.epoch != h->epoch) {
+        a->has_ended = true;
+        a->ended_epoch = a->now.epoch;
+        a->ended_sequence = a->now.last_sequence;
     }
     bool from_start = h->flags & OCT_LINES_STARTS;
     a->now = (struct acquisition){
         .running = true,
+        .from_start = from_start,
         .epoch = h->epoch,
         .number = a->now.number + 1,
         .start_sequence = h->sequence,
@@ -289,9 +298,22 @@ static enum oct_bad check_message(const struct oct_assembler *a, struct oct_line
     if (h->crc32c && oct_crc32c(payload, payload_bytes) != h->crc32c)
         return OCT_BAD_CRC;
     bool same = a->now.running && h->epoch == a->now.epoch;
-    if (same && h->first_line > a->now.next_line && h->first_line - a->now.next_line > LEAP_LINES)
+    bool starts = h->flags & OCT_LINES_STARTS;
+    uint64_t expected = starts ? 0 : same ? a->now.next_line : h->first_line;
+    if (h->first_line > expected && h->first_line - expected > LEAP_LINES)
         return OCT_BAD_LINES;
     return OCT_BAD_NONE;
+}
+
+/* The acquisition ends after h: whole B-scans that should have come before are missing. */
+static void take_end(struct oct_assembler *a, const struct oct_lines_header *h)
+{
+    uint64_t n_lines = a->geometry.n_lines, end = h->first_line + h->n_lines;
+    oct_assembler_flush(a, true);
+    if (end / n_lines < a->now.next_bscan)
+        return;
+    add(&a->counts.lines_missing, end - a->now.next_bscan * n_lines);
+    a->now.next_bscan = end / n_lines + (end % n_lines != 0);
 }
 
 enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, size_t header_bytes,
@@ -311,8 +333,13 @@ enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, siz
         add(&a->counts.lines_duplicate, h.n_lines);
         return OCT_BAD_NONE;
     }
+    if (a->now.from_start && (int64_t)(h.sequence - a->now.start_sequence) < 0) {
+        add(&a->counts.lines_late, h.n_lines); /* of the acquisition before, in the same epoch */
+        return OCT_BAD_NONE;
+    }
+    a->patience_left_us = a->patience_us;
     take_lines(a, &h, payload, arrival_ns);
     if (h.flags & OCT_LINES_ENDS)
-        oct_assembler_flush(a, true);
+        take_end(a, &h);
     return OCT_BAD_NONE;
 }

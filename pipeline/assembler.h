@@ -6,11 +6,14 @@
  * come for it later are late and only counted. B-scans of which no line came are not delivered;
  * their lines are counted as missing.
  *
- * A new acquisition begins with a new epoch (the sender restarted) or with the flag "starts".
+ * A new acquisition begins with a new epoch (the sender restarted) or with the flag "starts";
+ * messages of the same epoch from before the start are late. A message that ends the acquisition
+ * beyond the lines seen tells that those between are missing.
  * Messages of the epoch before, with sequence numbers that go on from its last, are leftovers and
  * refused; so a second sender cannot tear a running one to pieces, the newer wins.
  *
- * One thread calls take and flush (the ingest thread). Counts may be read by any thread. */
+ * One thread calls take, flush and end (the ingest thread). Counts may be read by any thread; who
+ * reads dropped or delivered before begun finds them no larger. */
 #ifndef OCT_PIPELINE_ASSEMBLER_H
 #define OCT_PIPELINE_ASSEMBLER_H
 
@@ -41,7 +44,8 @@ struct oct_ingest_counts {
 struct oct_assembler;
 
 /* The ring's slots are oct_raw_slot_bytes(geometry) large; the assembler is its writer.
- * patience_us: how long a B-scan waits for a free slot before it is dropped. */
+ * patience_us: how long one message may wait for free slots in all before its B-scans are
+ * dropped. */
 enum oct_err oct_assembler_create(struct oct_assembler **assembler,
                                   const struct oct_geometry *geometry, struct oct_ring *ring,
                                   uint64_t patience_us, struct oct_error *err);
@@ -60,6 +64,10 @@ void oct_assembler_count_bad(struct oct_assembler *assembler, enum oct_bad reaso
 
 /* Delivers a B-scan that has begun, with the rest missing. `ended`: the acquisition is over. */
 void oct_assembler_flush(struct oct_assembler *assembler, bool ended);
+
+/* The owner stops listening: as flush with `ended`, and whatever comes later is a new acquisition,
+ * of which nothing before its first line is missed. */
+void oct_assembler_end(struct oct_assembler *assembler);
 
 /* Whether a B-scan has begun and is not complete. */
 bool oct_assembler_is_open(const struct oct_assembler *assembler);

@@ -66,11 +66,16 @@ static void close_gate(struct oct_ingest *in)
 {
     uint64_t until = oct_clock_ns() + DRAIN_NS;
     zmq_pollitem_t item = {.socket = in->socket, .events = ZMQ_POLLIN};
-    /* A pause of 20 ms tells that nothing more is on its way through ZeroMQ's own thread. */
-    while (oct_clock_ns() < until && zmq_poll(&item, 1, 20) > 0)
+    while (oct_clock_ns() < until) {
+        /* A pause of 20 ms tells that nothing more is on its way through ZeroMQ's own thread; a
+         * signal tells nothing. */
+        int ready = zmq_poll(&item, 1, 20);
+        if (ready == 0 || (ready < 0 && errno != EINTR))
+            break;
         while (oct_clock_ns() < until && take_message(in, true))
             ;
-    oct_assembler_flush(in->assembler, true);
+    }
+    oct_assembler_end(in->assembler);
 }
 
 /* Follows the owner's wishes; false when the thread shall end. */

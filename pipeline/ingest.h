@@ -27,7 +27,7 @@ enum oct_err oct_ingest_create(struct oct_ingest **ingest, void *zmq_context,
                                const struct oct_ingest_options *options, struct oct_error *err);
 
 /* Opens or closes the gate. Closing returns once what had arrived has been taken and the B-scan
- * begun has been delivered (at most about a second). Any thread but the ingest's. */
+ * begun has been delivered (at most about two seconds). Any thread but the ingest's. */
 void oct_ingest_set_gate(struct oct_ingest *ingest, bool open);
 bool oct_ingest_gate_is_open(const struct oct_ingest *ingest);
 

@@ -121,8 +121,7 @@ enum oct_err oct_publisher_create(struct oct_publisher **out, void *zmq_context,
     pub->geometry = *geometry;
     pub->images = images;
     snprintf(pub->session, sizeof(pub->session), "%s", session);
-    /* ZeroMQ counts a message of three parts as three. */
-    enum oct_err e = start(pub, zmq_context, endpoint, queue_bscans * 3, err);
+    enum oct_err e = start(pub, zmq_context, endpoint, queue_bscans, err);
     if (e) {
         oct_ring_reader_destroy(pub->reader);
         free(pub);

@@ -30,6 +30,7 @@ struct settings {
 struct oct_recorder {
     struct oct_recorder_options options;
     struct oct_ring_reader *raw_reader, *image_reader;
+    uint64_t first_slot; /* both readers have all slots from here on */
     pthread_t thread;
 
     /* The thread's own. */
@@ -130,12 +131,11 @@ static void fail(struct oct_recorder *rec, const struct oct_error *why)
     oct_log(OCT_LOG_ERROR, "recording stopped: %s", why->text);
 }
 
-static void close_file(struct oct_recorder *rec)
+static enum oct_err close_file(struct oct_recorder *rec, struct oct_error *err)
 {
-    struct oct_error err;
     if (!rec->writer)
-        return;
-    enum oct_err e = oct_volume_sync(rec->writer, &err);
+        return OCT_OK;
+    enum oct_err e = oct_volume_sync(rec->writer, err);
     uint64_t written = oct_volume_written(rec->writer);
 
     pthread_mutex_lock(&rec->lock);
@@ -144,8 +144,7 @@ static void close_file(struct oct_recorder *rec)
     rec->bytes_closed += oct_volume_bytes(rec->writer);
     rec->status.bscans_unsaved += rec->accepted - written;
     pthread_mutex_unlock(&rec->lock);
-    struct oct_error close_err;
-    enum oct_err c = oct_volume_close(rec->writer, &close_err);
+    enum oct_err c = oct_volume_close(rec->writer, e ? NULL : err);
     rec->writer = NULL;
     pthread_mutex_lock(&rec->lock);
     rec->status.file_open = false;
@@ -154,10 +153,22 @@ static void close_file(struct oct_recorder *rec)
         if (written < rec->options.plan->geometry.n_bscans)
             rec->status.volumes_incomplete++;
     }
-    bool already = rec->status.failure.code != OCT_OK && !rec->status.active;
     pthread_mutex_unlock(&rec->lock);
-    if ((e || c) && !already)
-        fail(rec, e ? &err : &close_err);
+    return e ? e : c;
+}
+
+/* The file first, then the news: from then on another recording may be started. */
+static void give_up(struct oct_recorder *rec, const struct oct_error *why)
+{
+    close_file(rec, NULL);
+    fail(rec, why);
+}
+
+static void end_file(struct oct_recorder *rec)
+{
+    struct oct_error err;
+    if (close_file(rec, &err))
+        fail(rec, &err);
 }
 
 static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_info *info,
@@ -175,6 +186,10 @@ static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_i
     };
     char path[sizeof(rec->status.file)];
     make_path(s, info->volume, path, sizeof(path));
+    if (strcmp(path, rec->status.file) == 0) { /* another acquisition in the same millisecond */
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        make_path(s, info->volume, path, sizeof(path));
+    }
     enum oct_err e = oct_volume_create(&rec->writer, path, rec->options.plan, &about, s->spectra,
                                        s->bscans, err);
     if (e)
@@ -200,10 +215,8 @@ static void sync_when_due(struct oct_recorder *rec)
     pthread_mutex_lock(&rec->lock);
     book_progress(rec);
     pthread_mutex_unlock(&rec->lock);
-    if (e) {
-        fail(rec, &err);
-        close_file(rec);
-    }
+    if (e)
+        give_up(rec, &err);
 }
 
 static enum oct_err write_bscan(struct oct_recorder *rec, const struct oct_raw_frame *raw,
@@ -240,7 +253,7 @@ static void record(struct oct_recorder *rec, const struct oct_raw_frame *raw,
 
     if (rec->writer &&
         (info->acquisition != rec->file_acquisition || info->volume != rec->file_volume))
-        close_file(rec);
+        end_file(rec);
     if (!is_wanted(rec, info))
         return;
     enum oct_err e = rec->writer ? OCT_OK : open_file(rec, info, &err);
@@ -248,13 +261,15 @@ static void record(struct oct_recorder *rec, const struct oct_raw_frame *raw,
         rec->accepted++;
         rec->last_slot = info->id;
         e = write_bscan(rec, raw, image, &err);
+    } else {
+        pthread_mutex_lock(&rec->lock);
+        rec->status.bscans_unsaved++;
+        pthread_mutex_unlock(&rec->lock);
     }
-    if (e) {
-        fail(rec, &err);
-        close_file(rec);
-    } else if (info->bscan + 1 == rec->options.plan->geometry.n_bscans) {
-        close_file(rec);
-    }
+    if (e)
+        give_up(rec, &err);
+    else if (info->bscan + 1 == rec->options.plan->geometry.n_bscans)
+        end_file(rec);
 }
 
 static void note_seen(struct oct_recorder *rec, const struct oct_bscan_info *info)
@@ -271,12 +286,12 @@ static void look_around(struct oct_recorder *rec)
 {
     uint64_t ended_at = rec->options.ended_at ? atomic_load(rec->options.ended_at) : 0;
     if (rec->writer && ended_at && rec->consumed + 1 >= ended_at && rec->last_slot + 1 < ended_at)
-        close_file(rec);
+        end_file(rec);
     pthread_mutex_lock(&rec->lock);
     bool stop = rec->status.active && rec->consumed >= rec->stop_at;
     pthread_mutex_unlock(&rec->lock);
     if (stop) {
-        close_file(rec);
+        end_file(rec);
         pthread_mutex_lock(&rec->lock);
         rec->status.active = rec->status.stopping = false;
         pthread_mutex_unlock(&rec->lock);
@@ -284,29 +299,45 @@ static void look_around(struct oct_recorder *rec)
     sync_when_due(rec);
 }
 
+/* Takes the spectra of a picture; published before it, so they are there. */
+static const struct oct_raw_frame *read_raw(struct oct_recorder *rec, uint64_t slot)
+{
+    for (;;) {
+        uint64_t raw_slot;
+        while (oct_ring_read(rec->raw_reader, POLL_US, &raw_slot) == OCT_E_AGAIN)
+            ;
+        if (raw_slot == slot)
+            return oct_raw_slot(rec->options.raw, slot, &rec->options.plan->geometry);
+        oct_ring_release(rec->raw_reader); /* its picture went before we were there */
+    }
+}
+
+static void take(struct oct_recorder *rec, uint64_t slot)
+{
+    const struct oct_image_frame *image = oct_image_slot(rec->options.images, slot);
+    if (slot >= rec->first_slot) {
+        record(rec, read_raw(rec, slot), image);
+        rec->consumed = slot + 1;
+        oct_ring_release(rec->raw_reader);
+    }
+    note_seen(rec, &image->info);
+}
+
 static void *run(void *argument)
 {
     struct oct_recorder *rec = argument;
-    const struct oct_geometry *g = &rec->options.plan->geometry;
     for (;;) {
         uint64_t slot;
         enum oct_err e = oct_ring_read(rec->image_reader, POLL_US, &slot);
         if (e == OCT_E_CLOSED)
             break;
         if (e == OCT_OK) {
-            uint64_t raw_slot; /* the same number; published before its picture */
-            while (oct_ring_read(rec->raw_reader, POLL_US, &raw_slot) == OCT_E_AGAIN)
-                ;
-            const struct oct_raw_frame *raw = oct_raw_slot(rec->options.raw, raw_slot, g);
-            record(rec, raw, oct_image_slot(rec->options.images, slot));
-            note_seen(rec, &raw->info);
-            rec->consumed = slot + 1;
-            oct_ring_release(rec->raw_reader);
+            take(rec, slot);
             oct_ring_release(rec->image_reader);
         }
         look_around(rec);
     }
-    close_file(rec);
+    end_file(rec);
     pthread_mutex_lock(&rec->lock);
     rec->status.active = rec->status.stopping = false;
     pthread_mutex_unlock(&rec->lock);
@@ -328,8 +359,12 @@ enum oct_err oct_recorder_create(struct oct_recorder **out,
     rec->raw_reader = oct_ring_reader_create(options->raw, true, 0);
     rec->image_reader = oct_ring_reader_create(options->images, true, 0);
     int status = ENOMEM;
-    if (rec->raw_reader && rec->image_reader)
+    if (rec->raw_reader && rec->image_reader) {
+        uint64_t raw = oct_ring_next(rec->raw_reader), image = oct_ring_next(rec->image_reader);
+        rec->first_slot = raw > image ? raw : image;
+        rec->consumed = rec->first_slot;
         status = pthread_create(&rec->thread, NULL, run, rec);
+    }
     if (status) {
         oct_ring_reader_destroy(rec->raw_reader);
         oct_ring_reader_destroy(rec->image_reader);

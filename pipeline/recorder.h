@@ -1,10 +1,11 @@
 /* The recorder: a thread that writes volumes, one file each (volume.h).
  *
  * It is a guaranteed reader of both rings, always: while nothing is recorded it lets go of every
- * B-scan at once. Recording goes by volumes: after start, the first volume of which no B-scan had
- * reached the recorder is the first recorded; a file is closed as soon as its volume is whole, when
- * the acquisition ends or another begins, or when recording stops; then it holds what there was and
- * the other rows are not valid. stop takes effect after the B-scans that were in the raw ring.
+ * B-scan at once. It may be made while B-scans flow: those under way then pass it by. Recording
+ * goes by volumes: after start, the first volume of which no B-scan had reached the recorder is the
+ * first recorded; a file is closed as soon as its volume is whole, when the acquisition ends or
+ * another begins, or when recording stops; then it holds what there was and the other rows are not
+ * valid. stop takes effect after the B-scans that were in the raw ring.
  *
  * A failure (disk full, folder gone) ends the recording, keeps what the file has, is logged once
  * and kept for the status; pictures go on.

@@ -191,10 +191,13 @@ void oct_ring_reader_destroy(struct oct_ring_reader *reader)
     free(reader);
 }
 
-/* A lossy reader that fell behind, or whose slot is gone, goes on at the newest. Lock held. */
+/* A lossy reader that fell behind, or whose slot is gone, goes on at the newest. While it holds a
+ * slot none after that can be gone, and what it holds must stay known. Lock held. */
 static void skip_to_newest(struct oct_ring_reader *reader)
 {
     const struct oct_ring *ring = reader->ring;
+    if (reader->released != reader->next)
+        return;
     uint64_t behind = ring->published - reader->next;
     bool gone = ring->acquired > reader->next + ring->n_slots;
     if (behind > 1 && (behind > reader->most_behind || gone)) {
@@ -242,6 +245,15 @@ void oct_ring_wake(struct oct_ring_reader *reader)
     reader->woken = true;
     pthread_cond_broadcast(&ring->changed);
     pthread_mutex_unlock(&ring->lock);
+}
+
+uint64_t oct_ring_next(const struct oct_ring_reader *reader)
+{
+    struct oct_ring *ring = reader->ring;
+    pthread_mutex_lock(&ring->lock);
+    uint64_t next = reader->next;
+    pthread_mutex_unlock(&ring->lock);
+    return next;
 }
 
 uint64_t oct_ring_behind(const struct oct_ring_reader *reader)

@@ -11,8 +11,8 @@
  *
  * A *guaranteed* reader sees every slot: the writer waits for it (acquire times out, the writer
  * counts that). A *lossy* reader that falls more than `most_behind` slots behind skips to the
- * newest; what it skipped is counted and charged to it alone. The slot it is reading is never
- * overwritten.
+ * newest; what it skipped is counted and charged to it alone. The slots it is reading are never
+ * overwritten: the writer waits for them too, and it skips only while it holds none.
  *
  * Threads: one writer thread acquires, one (the same or another) publishes, in order; each reader
  * is used by one thread at a time. Readers are added and removed by any thread. Payload memory
@@ -70,6 +70,9 @@ void oct_ring_release(struct oct_ring_reader *reader);
 
 /* Makes a reader that waits in oct_ring_read return OCT_E_AGAIN now (or its next call). */
 void oct_ring_wake(struct oct_ring_reader *reader);
+
+/* The slot that a guaranteed reader gets next. */
+uint64_t oct_ring_next(const struct oct_ring_reader *reader);
 
 /* Slots published and not yet read by this reader; skipped so far (lossy). Any thread. */
 uint64_t oct_ring_behind(const struct oct_ring_reader *reader);

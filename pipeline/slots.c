@@ -23,8 +23,11 @@ struct oct_raw_frame *oct_raw_slot(struct oct_ring *ring, uint64_t slot,
 {
     unsigned char *payload = oct_ring_payload(ring, slot);
     struct oct_raw_frame *frame = (struct oct_raw_frame *)(void *)payload;
-    frame->line_valid = payload + sizeof(*frame);
-    frame->spectra = (uint16_t *)(void *)(payload + raw_header_bytes(g));
+    uint8_t *line_valid = payload + sizeof(*frame);
+    if (frame->line_valid != line_valid) { /* the writer's first call: readers only look */
+        frame->line_valid = line_valid;
+        frame->spectra = (uint16_t *)(void *)(payload + raw_header_bytes(g));
+    }
     return frame;
 }
 
@@ -32,6 +35,7 @@ struct oct_image_frame *oct_image_slot(struct oct_ring *ring, uint64_t slot)
 {
     unsigned char *payload = oct_ring_payload(ring, slot);
     struct oct_image_frame *frame = (struct oct_image_frame *)(void *)payload;
-    frame->pixels = payload + PAGE;
+    if (frame->pixels != payload + PAGE) /* the writer's first call: readers only look */
+        frame->pixels = payload + PAGE;
     return frame;
 }

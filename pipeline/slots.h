@@ -10,7 +10,8 @@
 size_t oct_raw_slot_bytes(const struct oct_geometry *g);
 size_t oct_image_slot_bytes(const struct oct_geometry *g);
 
-/* The frame in a slot, its pointers set. Contents are whatever the slot held. */
+/* The frame in a slot, its pointers set. Contents are whatever the slot held. The writer calls this
+ * before anybody else does; then several readers may at the same time. */
 struct oct_raw_frame *oct_raw_slot(struct oct_ring *ring, uint64_t slot,
                                    const struct oct_geometry *g);
 struct oct_image_frame *oct_image_slot(struct oct_ring *ring, uint64_t slot);

@@ -65,7 +65,7 @@ static void defaults_are_those_of_the_contract(void **state)
     assert_string_equal(c.publish.endpoint, "tcp://127.0.0.1:5702");
     assert_string_equal(c.control.endpoint, "tcp://127.0.0.1:5703");
     assert_int_equal(c.ingest.queue_messages, 64);
-    assert_int_equal(c.publish.queue_bscans, 8);
+    assert_int_equal(c.publish.queue_bscans, 32);
     assert_string_equal(c.record.directory, ".");
     assert_true(c.record.spectra && c.record.bscans && c.record.sync_interval_s == 1);
     assert_false(oct_config_is_set(&c, "camera.samples"));

@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <zmq.h>
 
 #define MOST_ANSWER_BYTES (1 << 20)
 #define MOST_TIMEOUT_S 86400.0
+#define MOST_CLOSING_S 60.0
 
 struct control_call {
     const char *name; /* of the command, for messages */
@@ -305,6 +307,29 @@ static int talk(const struct control_call *call, cJSON *request)
     return oct_exit_status(code);
 }
 
+/* The daemon answers a stop at once and closes the file behind it; who asked wants the file. Waits
+ * until no recording is active; another daemon state, or none at all, is as good. */
+static int wait_until_closed(const struct control_call *call)
+{
+    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
+    for (double waited_s = 0; waited_s < MOST_CLOSING_S; waited_s += 0.02) {
+        struct oct_error err;
+        cJSON *answer = NULL;
+        char *text = NULL;
+        enum oct_err e = exchange(call, "{\"cmd\":\"status\"}", &answer, &text, &err);
+        const cJSON *record = e ? NULL : cJSON_GetObjectItemCaseSensitive(answer, "record");
+        bool active = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(record, "active"));
+        free(text);
+        cJSON_Delete(answer);
+        if (!active)
+            return 0;
+        nanosleep(&pause, NULL);
+    }
+    fprintf(stderr, "octctl: the recording is still being closed after %.0f s: see octctl status\n",
+            MOST_CLOSING_S);
+    return 1;
+}
+
 static cJSON *request_for(const char *command)
 {
     cJSON *request = cJSON_CreateObject();
@@ -334,7 +359,11 @@ int oct_cmd_start(struct oct_config *config, int argc, char **argv)
 
 int oct_cmd_stop(struct oct_config *config, int argc, char **argv)
 {
-    return plain_command(config, argc, argv);
+    struct control_call call;
+    int status = read_options(&call, config, argc, argv, 0);
+    if (!status)
+        status = talk(&call, request_for(call.name));
+    return status ? status : wait_until_closed(&call);
 }
 
 int oct_cmd_shutdown(struct oct_config *config, int argc, char **argv)
@@ -352,7 +381,8 @@ int oct_cmd_record(struct oct_config *config, int argc, char **argv)
         return oct_command_misuse(argv[0], "'%s' must be start or stop", call.plain[0]);
     cJSON *request = request_for("record");
     cJSON_AddStringToObject(request, "action", call.plain[0]);
-    return talk(&call, request);
+    status = talk(&call, request);
+    return status || strcmp(call.plain[0], "stop") != 0 ? status : wait_until_closed(&call);
 }
 
 int oct_cmd_set(struct oct_config *config, int argc, char **argv)
