@@ -105,7 +105,7 @@ static const char *bad_tcp(const char *address)
     if (!strcmp(colon + 1, "*"))
         return NULL;
     size_t n_digits = strspn(colon + 1, "0123456789");
-    if (colon[1 + n_digits] || n_digits > 5 || atoi(colon + 1) > 65535)
+    if (n_digits != strlen(colon + 1) || n_digits > 5 || atoi(colon + 1) > 65535)
         return "has a port that is not 0 to 65535 (or *: any free one)";
     return NULL;
 }

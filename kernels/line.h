@@ -1,7 +1,7 @@
 /* The chain for A-lines on the CPU: steps 2 to 8 of the contract (plan.h has the equations), two
  * lines at a time: up to k space both are real, so they travel as one complex signal, line[0] the
- * real and line[1] the imaginary part, through transforms that are linear and a filter whose impulse
- * response is real.
+ * real and line[1] the imaginary part, through transforms that are linear and a filter whose
+ * impulse response is real.
  *
  * A struct oct_line_chain holds what all workers share (read-only after init); a struct
  * oct_line_scratch belongs to one worker. */

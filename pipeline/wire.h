@@ -31,8 +31,8 @@ struct oct_lines_header {
 /* Why a message was dropped; the order is that of oct_bad_names. */
 enum oct_bad {
     OCT_BAD_NONE = 0,
-    OCT_BAD_PARTS,        /* not exactly two parts */
-    OCT_BAD_HEADER_SIZE,  /* first part is not 64 bytes, or says it is not */
+    OCT_BAD_PARTS,       /* not exactly two parts */
+    OCT_BAD_HEADER_SIZE, /* first part is not 64 bytes, or says it is not */
     OCT_BAD_MAGIC,
     OCT_BAD_VERSION,
     OCT_BAD_RESERVED,     /* a reserved byte or flag is not zero */
@@ -41,13 +41,12 @@ enum oct_bad {
     OCT_BAD_LINES,        /* no lines and no flag, or line numbers that overflow or leap wildly */
     OCT_BAD_PAYLOAD_SIZE, /* not n_lines * n_samples samples */
     OCT_BAD_CRC,
-    OCT_BAD_EPOCH,        /* an epoch that already ended */
+    OCT_BAD_EPOCH, /* an epoch that already ended */
     OCT_N_BAD
 };
 extern const char *const oct_bad_names[OCT_N_BAD]; /* as they stand in the status */
 
-void oct_lines_encode(const struct oct_lines_header *header,
-                      uint8_t bytes[OCT_LINES_HEADER_BYTES]);
+void oct_lines_encode(const struct oct_lines_header *header, uint8_t bytes[OCT_LINES_HEADER_BYTES]);
 
 /* Checks all that the header alone can tell; n_bytes is the size of the first part. */
 enum oct_bad oct_lines_decode(struct oct_lines_header *header, const void *bytes, size_t n_bytes);

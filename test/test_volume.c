@@ -78,38 +78,6 @@ static int reset_faults(void **state)
 
 /* ---- helpers ---- */
 
-static struct oct_volume_writer *create(const char *path, const struct oct_plan *plan,
-                                        bool with_spectra, bool with_bscans)
-{
-    struct oct_volume_writer *w;
-    struct oct_error err;
-    if (oct_volume_create(&w, path, plan, &volume_about, with_spectra, with_bscans, &err))
-        fail_msg("%s", err.text);
-    return w;
-}
-
-static void put(struct oct_volume_writer *w, const struct oct_plan *plan, uint32_t v, bool spectra,
-                bool bscans)
-{
-    struct oct_error err;
-    if (volume_put(w, &plan->geometry, v, spectra, bscans, &err))
-        fail_msg("%s", err.text);
-}
-
-static void sync_all(struct oct_volume_writer *w)
-{
-    struct oct_error err;
-    if (oct_volume_sync(w, &err))
-        fail_msg("%s", err.text);
-}
-
-static void close_whole(struct oct_volume_writer *w)
-{
-    struct oct_error err;
-    if (oct_volume_close(w, &err))
-        fail_msg("%s", err.text);
-}
-
 static bool exists(const char *path)
 {
     return access(path, F_OK) == 0;
@@ -121,22 +89,22 @@ static void round_trip(const struct oct_plan *plan, bool spectra, bool bscans, u
 {
     uint32_t n = plan->geometry.n_bscans;
     uint8_t *written = calloc(n, 1);
-    struct oct_volume_writer *w = create("trip.h5", plan, spectra, bscans);
+    struct oct_volume_writer *w = volume_make("trip.h5", plan, spectra, bscans);
     uint64_t n_put = 0;
     for (uint32_t v = 0; v < n; v++) {
         if (gap_every && v % gap_every < gap_length)
             continue;
-        put(w, plan, v, spectra, bscans);
+        volume_add(w, plan, v, spectra, bscans);
         written[v] = 1;
         n_put++;
         if (sync_every && v % sync_every == 0) {
-            sync_all(w);
+            volume_sync(w);
             assert_int_equal(oct_volume_written(w), n_put);
             if (v % (4 * sync_every) == 0)
                 volume_expect("trip.h5.part", &plan->geometry, written, spectra, bscans);
         }
     }
-    close_whole(w);
+    volume_close(w);
     volume_expect("trip.h5", &plan->geometry, written, spectra, bscans);
     unlink("trip.h5");
     free(written);
@@ -191,7 +159,7 @@ static void spectra_may_run_ahead_of_pictures(void **state)
     (void)state;
     enum { V = 50, AHEAD = 9 };
     struct oct_plan plan = volume_plan(101, 9, V, 33, OCT_SAMPLE_U8);
-    struct oct_volume_writer *w = create("ahead.h5", &plan, true, true);
+    struct oct_volume_writer *w = volume_make("ahead.h5", &plan, true, true);
     struct volume_bscan b;
     uint8_t written[V];
     struct oct_error err;
@@ -207,11 +175,11 @@ static void spectra_may_run_ahead_of_pictures(void **state)
             assert_int_equal(oct_volume_write_image(w, &b.image, &err), OCT_OK);
         }
         if (v == 20) {
-            sync_all(w);
+            volume_sync(w);
             assert_int_equal(oct_volume_written(w), 20 - AHEAD + 1);
         }
     }
-    close_whole(w);
+    volume_close(w);
     volume_expect("ahead.h5", &plan.geometry, written, true, true);
     volume_bscan_finish(&b);
 }
@@ -220,7 +188,7 @@ static void a_failed_picture_leaves_its_row_invalid_and_its_spectra_in_place(voi
 {
     (void)state;
     struct oct_plan plan = volume_plan(101, 9, 3, 33, OCT_SAMPLE_U8);
-    struct oct_volume_writer *w = create("failed.h5", &plan, true, true);
+    struct oct_volume_writer *w = volume_make("failed.h5", &plan, true, true);
     struct volume_bscan b, got;
     struct oct_error err;
     bool valid;
@@ -232,9 +200,9 @@ static void a_failed_picture_leaves_its_row_invalid_and_its_spectra_in_place(voi
         assert_int_equal(oct_volume_write_spectra(w, &b.raw, &err), OCT_OK);
         assert_int_equal(oct_volume_write_image(w, &b.image, &err), OCT_OK);
     }
-    sync_all(w);
+    volume_sync(w);
     assert_int_equal(oct_volume_written(w), 2);
-    close_whole(w);
+    volume_close(w);
 
     struct oct_volume_reader *r;
     assert_int_equal(oct_volume_open(&r, "failed.h5", &err), OCT_OK);
@@ -261,10 +229,10 @@ static void the_same_input_gives_the_same_bytes(void **state)
     double truth[4] = {1, 2, 3, 4};
     struct oct_error err;
     for (int i = 0; i < 2; i++) {
-        struct oct_volume_writer *w = create(names[i], &plan, true, true);
+        struct oct_volume_writer *w = volume_make(names[i], &plan, true, true);
         for (uint32_t v = 0; v < 20; v++)
-            put(w, &plan, v, true, true);
-        close_whole(w);
+            volume_add(w, &plan, v, true, true);
+        volume_close(w);
         assert_int_equal(oct_volume_add_f64(names[i], "/truth/deep/motion", truth, 2,
                                             (const size_t[]){2, 2}, "um", &err),
                          OCT_OK);
@@ -284,7 +252,7 @@ static void rows_that_come_twice_late_or_from_nowhere_are_refused(void **state)
 {
     (void)state;
     struct oct_plan plan = volume_plan(101, 9, 10, 33, OCT_SAMPLE_U8);
-    struct oct_volume_writer *w = create("order.h5", &plan, true, true);
+    struct oct_volume_writer *w = volume_make("order.h5", &plan, true, true);
     struct volume_bscan b;
     struct oct_error err;
     uint8_t written[10] = {0};
@@ -292,7 +260,7 @@ static void rows_that_come_twice_late_or_from_nowhere_are_refused(void **state)
     volume_bscan_make(&b, &plan.geometry, 4);
     assert_int_equal(oct_volume_write_image(w, &b.image, &err), OCT_E_ARG);
     assert_non_null(strstr(err.text, "spectra must come first"));
-    put(w, &plan, 4, true, true);
+    volume_add(w, &plan, 4, true, true);
     written[4] = 1;
     assert_int_equal(oct_volume_write_spectra(w, &b.raw, &err), OCT_E_ARG);
     assert_non_null(strstr(err.text, "rows must rise"));
@@ -304,9 +272,9 @@ static void rows_that_come_twice_late_or_from_nowhere_are_refused(void **state)
     assert_int_equal(oct_volume_write_image(w, &b.image, &err), OCT_E_ARG);
     assert_non_null(strstr(err.text, "order.h5.part"));
     assert_int_equal(oct_volume_write_row(w, &b.raw.info, &err), OCT_E_ARG);
-    put(w, &plan, 5, true, true);
+    volume_add(w, &plan, 5, true, true);
     written[5] = 1;
-    close_whole(w);
+    volume_close(w);
     volume_expect("order.h5", &plan.geometry, written, true, true);
     volume_bscan_finish(&b);
 }
@@ -326,11 +294,11 @@ static void an_existing_file_is_never_overwritten(void **state)
     assert_false(exists("mine.h5.part"));
     unlink("mine.h5");
 
-    w = create("mine.h5", &plan, true, true);
+    w = volume_make("mine.h5", &plan, true, true);
     assert_int_equal(oct_volume_create(&other, "mine.h5", &plan, &volume_about, true, true, &err),
                      OCT_E_IO);
     assert_non_null(strstr(err.text, "mine.h5.part: exists already"));
-    put(w, &plan, 0, true, true);
+    volume_add(w, &plan, 0, true, true);
     FILE *out = fopen("mine.h5", "w");
     fputs("somebody's", out);
     fclose(out);
@@ -347,11 +315,11 @@ static void the_file_has_its_final_name_only_when_closed(void **state)
 {
     (void)state;
     struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
-    struct oct_volume_writer *w = create("name.h5", &plan, true, true);
+    struct oct_volume_writer *w = volume_make("name.h5", &plan, true, true);
     assert_true(exists("name.h5.part"));
     assert_false(exists("name.h5"));
     volume_expect("name.h5.part", &plan.geometry, (const uint8_t[]){0, 0}, true, true);
-    close_whole(w);
+    volume_close(w);
     assert_false(exists("name.h5.part"));
     assert_true(exists("name.h5"));
 }
@@ -401,13 +369,13 @@ static void a_row_is_not_valid_before_its_samples_are_synced(void **state)
 {
     (void)state;
     struct oct_plan plan = volume_plan(101, 9, 8, 33, OCT_SAMPLE_U8);
-    struct oct_volume_writer *w = create("unsynced.h5", &plan, true, true);
+    struct oct_volume_writer *w = volume_make("unsynced.h5", &plan, true, true);
     struct oct_volume_reader *r;
     struct oct_error err;
-    put(w, &plan, 0, true, true);
-    put(w, &plan, 1, true, true);
-    sync_all(w);
-    put(w, &plan, 2, true, true);
+    volume_add(w, &plan, 0, true, true);
+    volume_add(w, &plan, 1, true, true);
+    volume_sync(w);
+    volume_add(w, &plan, 2, true, true);
     fault.fail_sync = true;
     assert_int_equal(oct_volume_sync(w, &err), OCT_E_IO);
     assert_non_null(strstr(err.text, "unsynced.h5.part"));
@@ -428,7 +396,7 @@ static void a_disk_that_fills_later_keeps_what_was_reported(void **state)
     (void)state;
     enum { V = 200 };
     struct oct_plan plan = volume_plan(832, 24, V, 512, OCT_SAMPLE_U8);
-    struct oct_volume_writer *w = create("filling.h5", &plan, true, true);
+    struct oct_volume_writer *w = volume_make("filling.h5", &plan, true, true);
     struct oct_error err;
     enum oct_err e = OCT_OK;
     fault.room_bytes = 4 << 20;
@@ -517,142 +485,6 @@ static void a_full_tmpfs_is_said_at_creation_and_nothing_is_left(void **state)
     assert_true(wrote);
 }
 
-/* ---- what the file says ---- */
-
-static void texts_come_back_even_very_long_ones(void **state)
-{
-    (void)state;
-    struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
-    struct oct_volume_about about = volume_about;
-    struct oct_volume_writer *w;
-    struct oct_volume_reader *r;
-    struct oct_error err;
-    size_t n = 300000; /* HDF5 keeps attributes beyond 64 KiB elsewhere */
-    char *text = malloc(n + 1);
-    for (size_t i = 0; i < n; i++)
-        text[i] = (char)('a' + i * i % 23);
-    text[n] = '\0';
-    about.config_text = text;
-    about.start_time = NULL;
-    assert_int_equal(oct_volume_create(&w, "text.h5", &plan, &about, true, true, &err), OCT_OK);
-    close_whole(w);
-    assert_int_equal(oct_volume_open(&r, "text.h5", &err), OCT_OK);
-    const struct oct_volume_facts *f = oct_volume_facts(r);
-    assert_string_equal(oct_volume_config_text(r), text);
-    assert_string_equal(f->software, "octd " OCT_VERSION);
-    assert_string_equal(f->eye, "OD");
-    assert_string_equal(f->pseudonym, volume_about.pseudonym);
-    assert_int_equal(strlen(f->start_time), strlen("2026-01-02T03:04:05Z"));
-    assert_int_equal(f->start_time[10], 'T');
-    assert_int_equal(f->start_time[19], 'Z');
-    oct_volume_reader_destroy(r);
-    free(text);
-}
-
-static void the_calibration_comes_back_to_the_last_bit(void **state)
-{
-    (void)state;
-    struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
-    double wavelengths[101], background[101], kmap[7], *phase;
-    uint32_t n = plan.geometry.upsampled;
-    struct oct_calibration cal;
-    struct oct_volume_reader *r;
-    struct oct_error err;
-    phase = malloc(2 * n * sizeof(*phase));
-    for (int i = 0; i < 101; i++) {
-        wavelengths[i] = 800 + i / 3.0;
-        background[i] = i * 1.1;
-    }
-    for (int i = 0; i < 7; i++)
-        kmap[i] = i / 7.0;
-    for (uint32_t q = 0; q < 2 * n; q++)
-        phase[q] = cos(q);
-    plan.calibration = (struct oct_calibration){
-        .wavelengths_nm = wavelengths,
-        .n_wavelengths = 101,
-        .kmap_px = kmap,
-        .n_kmap = 7,
-        .dispersion = phase,
-        .n_dispersion = n,
-        .background = background,
-        .n_background = 101,
-    };
-    close_whole(create("cal.h5", &plan, true, true));
-    assert_int_equal(oct_volume_open(&r, "cal.h5", &err), OCT_OK);
-    assert_int_equal(oct_volume_calibration(r, &cal, &err), OCT_OK);
-    assert_int_equal(cal.n_wavelengths, 101);
-    assert_memory_equal(cal.wavelengths_nm, wavelengths, sizeof(wavelengths));
-    assert_int_equal(cal.n_kmap, 7);
-    assert_memory_equal(cal.kmap_px, kmap, sizeof(kmap));
-    assert_int_equal(cal.n_background, 101);
-    assert_memory_equal(cal.background, background, sizeof(background));
-    assert_int_equal(cal.n_dispersion, n);
-    assert_memory_equal(cal.dispersion, phase, 2 * n * sizeof(*phase));
-    oct_calibration_finish(&cal);
-    oct_volume_reader_destroy(r);
-    free(phase);
-}
-
-static void dispersion_coefficients_are_stored_as_the_phase_they_give(void **state)
-{
-    (void)state;
-    struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
-    struct oct_calibration cal;
-    struct oct_volume_reader *r;
-    struct oct_error err;
-    uint32_t n = plan.geometry.upsampled;
-    plan.calibration.coefficient[2] = 7.5;
-    plan.calibration.coefficient[3] = -3.25;
-    close_whole(create("coeff.h5", &plan, true, true));
-    assert_int_equal(oct_volume_open(&r, "coeff.h5", &err), OCT_OK);
-    assert_int_equal(oct_volume_calibration(r, &cal, &err), OCT_OK);
-    assert_int_equal(cal.n_dispersion, n);
-    assert_null(cal.wavelengths_nm);
-    for (uint32_t q = 0; q < n; q++) {
-        double t = 2.0 * q / (n - 1) - 1;
-        double theta = 7.5 * t * t - 3.25 * t * t * t; /* contract step 5 */
-        assert_true(fabs(cal.dispersion[2 * q] - cos(theta)) < 1e-12);
-        assert_true(fabs(cal.dispersion[2 * q + 1] + sin(theta)) < 1e-12);
-    }
-    oct_calibration_finish(&cal);
-    oct_volume_reader_destroy(r);
-}
-
-static void bytes_written_are_counted_once(void **state)
-{
-    (void)state;
-    enum { V = 50 };
-    struct oct_plan plan = volume_plan(101, 9, V, 33, OCT_SAMPLE_U8);
-    struct oct_volume_writer *w = create("bytes.h5", &plan, true, true);
-    uint64_t metadata = oct_volume_bytes(w);
-    assert_true(metadata > 1000 && metadata < 1 << 20);
-    for (uint32_t v = 0; v < V; v++) {
-        put(w, &plan, v, true, true);
-        sync_all(w); /* partial blocks go out many times */
-    }
-    uint64_t row = 101 * 9 * 2 + 9 * 33 + 9 + 4 * 8 + 2 * 4 + 1;
-    assert_int_equal(oct_volume_bytes(w) - metadata, V * row);
-    close_whole(w);
-}
-
-static void nothing_can_be_added_twice_or_to_nothing(void **state)
-{
-    (void)state;
-    struct oct_plan plan = volume_plan(101, 9, 2, 33, OCT_SAMPLE_U8);
-    struct oct_error err;
-    double value = 4.5;
-    close_whole(create("add.h5", &plan, true, true));
-    assert_int_equal(oct_volume_add_f64("add.h5", "/truth/seed", &value, 0, NULL, NULL, &err),
-                     OCT_OK);
-    assert_int_equal(oct_volume_add_f64("add.h5", "/truth/seed", &value, 0, NULL, NULL, &err),
-                     OCT_E_IO);
-    assert_non_null(strstr(err.text, "add.h5: cannot add /truth/seed"));
-    assert_int_equal(oct_volume_add_f64("none.h5", "/truth/seed", &value, 0, NULL, NULL, &err),
-                     OCT_E_IO);
-    assert_int_equal(oct_volume_add_f64("add.h5", "/t", &value, 4, NULL, NULL, &err), OCT_E_ARG);
-    volume_expect("add.h5", &plan.geometry, (const uint8_t[]){0, 0}, true, true);
-}
-
 /* ---- the program that is killed ---- */
 
 static int writer(const char *path, uint32_t n_rows)
@@ -714,11 +546,6 @@ int main(int argc, char **argv)
         CASE(a_disk_that_fills_later_keeps_what_was_reported),
         CASE(a_disk_too_small_is_said_at_creation_and_nothing_is_left),
         CASE(a_full_tmpfs_is_said_at_creation_and_nothing_is_left),
-        CASE(texts_come_back_even_very_long_ones),
-        CASE(the_calibration_comes_back_to_the_last_bit),
-        CASE(dispersion_coefficients_are_stored_as_the_phase_they_give),
-        CASE(bytes_written_are_counted_once),
-        CASE(nothing_can_be_added_twice_or_to_nothing),
     };
     return cmocka_run_group_tests_name("volume", tests, NULL, NULL);
 }

@@ -187,3 +187,35 @@ unsigned char *volume_slurp(const char *path, size_t *bytes)
     fclose(in);
     return data;
 }
+
+struct oct_volume_writer *volume_make(const char *path, const struct oct_plan *plan,
+                                      bool with_spectra, bool with_bscans)
+{
+    struct oct_volume_writer *w;
+    struct oct_error err;
+    if (oct_volume_create(&w, path, plan, &volume_about, with_spectra, with_bscans, &err))
+        fail_msg("%s", err.text);
+    return w;
+}
+
+void volume_add(struct oct_volume_writer *w, const struct oct_plan *plan, uint32_t v, bool spectra,
+                bool bscans)
+{
+    struct oct_error err;
+    if (volume_put(w, &plan->geometry, v, spectra, bscans, &err))
+        fail_msg("%s", err.text);
+}
+
+void volume_sync(struct oct_volume_writer *w)
+{
+    struct oct_error err;
+    if (oct_volume_sync(w, &err))
+        fail_msg("%s", err.text);
+}
+
+void volume_close(struct oct_volume_writer *w)
+{
+    struct oct_error err;
+    if (oct_volume_close(w, &err))
+        fail_msg("%s", err.text);
+}

@@ -29,6 +29,14 @@ void volume_bscan_finish(struct volume_bscan *b);
 enum oct_err volume_put(struct oct_volume_writer *w, const struct oct_geometry *g, uint32_t v,
                         bool with_spectra, bool with_bscans, struct oct_error *err);
 
+/* The writer's functions; the cmocka test fails if they do. */
+struct oct_volume_writer *volume_make(const char *path, const struct oct_plan *plan,
+                                      bool with_spectra, bool with_bscans);
+void volume_add(struct oct_volume_writer *w, const struct oct_plan *plan, uint32_t v, bool spectra,
+                bool bscans);
+void volume_sync(struct oct_volume_writer *w);
+void volume_close(struct oct_volume_writer *w);
+
 /* Every row v with written[v] must be valid and exact, every other invalid and zero. Fails the
  * cmocka test. */
 void volume_expect(const char *path, const struct oct_geometry *g, const uint8_t *written,

@@ -67,7 +67,7 @@ uint8_t oct_view_contrast_grey(const struct oct_view_contrast *contrast, double 
 
     if (!(grey > 0.0)) /* NaN too */
         return 0;
-    return grey >= 255.0 ? 255 : (uint8_t)(grey + 0.5);
+    return grey >= 255.0 ? 255 : (uint8_t)lround(grey);
 }
 
 void oct_view_contrast_table(const struct oct_view_contrast *contrast, uint8_t table[256])
