@@ -122,7 +122,7 @@ static const char *bad_endpoint(const char *text)
         }
     if (!address)
         return "does not start with tcp://, ipc:// or inproc://";
-    if (!*address)
+    if (strlen(address) == 0)
         return "has nothing after ://";
     if (strchr(text, ' '))
         return "holds a space";

@@ -10,9 +10,15 @@ OCTCTL = os.path.join(BUILD, "octctl")
 count = 0
 
 
-def check(condition, sentence, detail=""):
+SANITIZED = "asan" in BUILD or "tsan" in BUILD  # several times slower: no pace is kept there
+
+
+def check(condition, sentence, detail="", paced=False):
     global count
     count += 1
+    if paced and SANITIZED:
+        print(f"ok {count} - {sentence} # SKIP a sanitizer's pace is not judged")
+        return
     print(f"{'ok' if condition else 'not ok'} {count} - {sentence}")
     if not condition and detail != "":
         print("# " + str(detail).replace("\n", "\n# "))
@@ -373,8 +379,9 @@ def test_replay_rate():
         if rate_error < 0.01 and worst < 0.01:
             break
     check(result[0] == 0 and rate_error < 0.01 and 1.98 < summary["elapsed_s"] < 2.02,
-          "replay reports its rate within 1 %", result)
-    check(worst < 0.01, "any second of 50,000 lines/s is within 1 %", f"off by {worst:.4f}")
+          "replay reports its rate within 1 %", result, paced=True)
+    check(worst < 0.01, "any second of 50,000 lines/s is within 1 %", f"off by {worst:.4f}",
+          paced=True)
     result, got = play("p5", path, *small, "--set", "scan.line_rate_hz=200000")
     check(result[0] == 0 and re.match(r"replay: sent 100000 lines in 0\.\d+ s: \d+ lines/s "
                                       r"\(asked for 200000\)", result[1]),
