@@ -357,6 +357,26 @@ def port_in_use():
 
 
 @case
+def ipc_in_use():
+    """a second daemon on the same ipc endpoints is refused; a stale file is no hindrance"""
+    with Daemon(*BASE) as daemon:
+        status, line = refusal(*BASE, *daemon.common)
+        assert status == 1 and "use" in line and ".endpoint" in line, line
+        assert daemon.status()["ok"]
+        daemon.process.kill()
+        daemon.process.wait()
+        assert os.path.exists(daemon.control[len("ipc://"):])
+        again = subprocess.Popen([program("octd"), *BASE, *daemon.common],
+                                 stderr=subprocess.DEVNULL)
+        try:
+            daemon.process = again
+            daemon.ask("status", timeout_s=30)
+        finally:
+            again.terminate()
+            assert again.wait(30) == 0
+
+
+@case
 def folder_that_cannot_be_written():
     """recording into a place that cannot be written is refused, the daemon goes on"""
     _, lines = recording(V)
