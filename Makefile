@@ -7,6 +7,7 @@
 VERSION := 0.1.0
 BUILD   ?= build
 V       ?= 0
+$(BUILD)/config/version.o: CPPFLAGS += -DOCT_INIH_VERSION='"$(shell pkg-config --modversion inih)"'
 Q       := $(if $(filter 1,$(V)),,@)
 say      = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
 

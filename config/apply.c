@@ -1,30 +1,43 @@
 #include "config/apply.h"
 
+#include "config/keys.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum oct_err oct_config_geometry(const struct oct_config *config, struct oct_geometry *geometry,
                                  struct oct_error *err)
 {
-    return oct_geometry_init(geometry, config->camera.samples, config->scan.lines,
-                             config->scan.bscans, config->pipeline.crop_first,
-                             config->pipeline.crop_last,
-                             (enum oct_sample_type)config->output.sample, err);
+    struct oct_error why = {.text = ""};
+    if (oct_geometry_init(geometry, config->camera.samples, config->scan.lines, config->scan.bscans,
+                          config->pipeline.crop_first, config->pipeline.crop_last,
+                          (enum oct_sample_type)config->output.sample, &why))
+        return oct_config_blame(config, &why, err);
+    return OCT_OK;
 }
 
-/* Reads one calibration file, if the config names it; the message starts with the key. */
-static enum oct_err read_table(const char *key, const char *path, unsigned n_columns,
-                               double **values, size_t *n_rows, struct oct_error *err)
+/* Reads one calibration file, if the config names it; the message names the key. */
+static enum oct_err read_table(const struct oct_config *config, const char *name, const char *path,
+                               unsigned n_columns, double **values, size_t *n_rows,
+                               struct oct_error *err)
 {
     struct oct_error why = {.text = ""};
+    char text[OCT_ERROR_TEXT_BYTES + 256];
     if (!path[0])
         return OCT_OK;
     enum oct_err code = oct_calibration_read_table(path, n_columns, values, n_rows, &why);
-    if (code)
-        return oct_fail(err, code, "calibration.%s: %s", key, why.text);
-    return OCT_OK;
+    if (!code)
+        return OCT_OK;
+    const struct oct_key *key = oct_key_find("calibration", name);
+    bool comment_meant =
+        oct_key_came_from_file(config, key) && strstr(path, " #") && access(path, R_OK);
+    snprintf(text, sizeof(text), "calibration.%s: %s%s", name, why.text,
+             comment_meant ? " (a '#' starts a comment only first in a line; ' ;' does within one)"
+                           : "");
+    return oct_key_fail(config, key, code, text, err);
 }
 
 enum oct_err oct_config_calibration(const struct oct_config *config, struct oct_calibration *cal,
@@ -32,18 +45,19 @@ enum oct_err oct_config_calibration(const struct oct_config *config, struct oct_
 {
     enum oct_err code;
     *cal = (struct oct_calibration){0};
-    code = read_table("wavelengths", config->calibration.wavelengths, 1, &cal->wavelengths_nm,
-                      &cal->n_wavelengths, err);
+    code = read_table(config, "wavelengths", config->calibration.wavelengths, 1,
+                      &cal->wavelengths_nm, &cal->n_wavelengths, err);
     if (code)
         goto fail;
-    code = read_table("kmap", config->calibration.kmap, 1, &cal->kmap_px, &cal->n_kmap, err);
+    code =
+        read_table(config, "kmap", config->calibration.kmap, 1, &cal->kmap_px, &cal->n_kmap, err);
     if (code)
         goto fail;
-    code = read_table("dispersion", config->calibration.dispersion, 2, &cal->dispersion,
+    code = read_table(config, "dispersion", config->calibration.dispersion, 2, &cal->dispersion,
                       &cal->n_dispersion, err);
     if (code)
         goto fail;
-    code = read_table("background", config->calibration.background, 1, &cal->background,
+    code = read_table(config, "background", config->calibration.background, 1, &cal->background,
                       &cal->n_background, err);
     if (code)
         goto fail;
@@ -109,13 +123,17 @@ static enum oct_err name_file(const struct oct_config *config, const struct oct_
         {"calibration.dispersion", config->calibration.dispersion},
         {"calibration.background", config->calibration.background},
     };
+    const struct oct_key *key = oct_key_to_blame(config, why->text);
+    char text[OCT_ERROR_TEXT_BYTES + OCT_CONFIG_STRING_BYTES + 8];
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         size_t n_key = strlen(files[i].key);
         if (files[i].path[0] && !strncmp(why->text, files[i].key, n_key) &&
-            !isalnum((unsigned char)why->text[n_key]) && why->text[n_key] != '_')
-            return oct_fail(err, why->code, "%s (in %s)", why->text, files[i].path);
+            !isalnum((unsigned char)why->text[n_key]) && why->text[n_key] != '_') {
+            snprintf(text, sizeof(text), "%s (in %s)", why->text, files[i].path);
+            return oct_key_fail(config, key, why->code, text, err);
+        }
     }
-    return oct_fail(err, why->code, "%s", why->text);
+    return oct_key_fail(config, key, why->code, why->text, err);
 }
 
 enum oct_err oct_config_plan(const struct oct_config *config, struct oct_plan **plan,

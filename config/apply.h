@@ -6,6 +6,8 @@
 #include "pipeline/engine.h"
 #include "pipeline/plan.h"
 
+/* Messages of the functions below start with where the key at fault was given (oct_config_blame).
+ */
 enum oct_err oct_config_geometry(const struct oct_config *config, struct oct_geometry *geometry,
                                  struct oct_error *err);
 

@@ -41,8 +41,9 @@ enum oct_err oct_config_set(struct oct_config *config, const char *key, const ch
     char why[WHY_BYTES];
     const struct oct_key *found = find_dotted(key, why, sizeof(why));
     if (!found || !oct_key_parse(found, config, value, why, sizeof(why)))
-        return oct_fail(err, OCT_E_CONFIG, "%s: %.100s: %s", origin, key, why);
-    oct_key_mark(config, found);
+        return oct_fail(err, OCT_E_CONFIG, "%s%s%.100s: %s", origin, oct_key_origin_joint(origin),
+                        key, why);
+    oct_key_mark(config, found, oct_key_add_source(config, origin), 0);
     return OCT_OK;
 }
 
@@ -96,15 +97,27 @@ bool oct_config_is_set(const struct oct_config *config, const char *key)
     return found && oct_key_is_marked(config, found);
 }
 
+/* The key that was given next after `order`, or NULL. */
+static const struct oct_key *next_given(const struct oct_config *config, uint32_t order)
+{
+    const struct oct_key *next = NULL;
+    uint32_t least = UINT32_MAX;
+    for (size_t k = 0; k < oct_n_keys; k++)
+        if (config->origins[k].order > order && config->origins[k].order <= least) {
+            least = config->origins[k].order;
+            next = &oct_keys[k];
+        }
+    return next;
+}
+
 void oct_config_overlay(struct oct_config *config, const struct oct_config *over)
 {
     char value[OCT_CONFIG_STRING_BYTES], why[WHY_BYTES];
-    for (size_t k = 0; k < oct_n_keys; k++) {
-        if (!oct_key_is_marked(over, &oct_keys[k]))
-            continue;
-        oct_key_format(&oct_keys[k], over, value, sizeof(value));
-        oct_key_parse(&oct_keys[k], config, value, why, sizeof(why)); /* it was parsed before */
-        oct_key_mark(config, &oct_keys[k]);
+    const struct oct_key *key = NULL;
+    while ((key = next_given(over, key ? over->origins[key - oct_keys].order : 0))) {
+        oct_key_format(key, over, value, sizeof(value));
+        oct_key_parse(key, config, value, why, sizeof(why)); /* it was parsed before */
+        oct_key_copy_origin(config, over, key);
     }
 }
 
@@ -118,26 +131,29 @@ static enum oct_err check_order(double low, double high, const char *low_key, co
                     high_key, high);
 }
 
-static bool has_coefficients(const struct oct_config *config)
+/* The order of the first coefficient that is not 0; 0: all are. */
+static int first_coefficient(const struct oct_config *config)
 {
     const double a[] = {config->calibration.dispersion_a2, config->calibration.dispersion_a3,
                         config->calibration.dispersion_a4, config->calibration.dispersion_a5};
-    for (size_t i = 0; i < sizeof(a) / sizeof(a[0]); i++)
+    for (int i = 0; i < (int)(sizeof(a) / sizeof(a[0])); i++)
         if (a[i] < 0 || a[i] > 0)
-            return true;
-    return false;
+            return i + 2;
+    return 0;
 }
 
-enum oct_err oct_config_check(const struct oct_config *config, struct oct_error *err)
+static enum oct_err check_together(const struct oct_config *config, struct oct_error *err)
 {
     enum oct_err code;
     if (config->calibration.wavelengths[0] && config->calibration.kmap[0])
         return oct_fail(err, OCT_E_CONFIG,
                         "calibration.wavelengths and calibration.kmap are both given: keep one");
-    if (config->calibration.dispersion[0] && has_coefficients(config))
+    int coefficient = first_coefficient(config);
+    if (config->calibration.dispersion[0] && coefficient)
         return oct_fail(err, OCT_E_CONFIG,
-                        "calibration.dispersion and calibration.dispersion_a2 to _a5 are both "
-                        "given: keep the file or the coefficients");
+                        "calibration.dispersion and calibration.dispersion_a%d are both given: "
+                        "keep the file or the coefficients",
+                        coefficient);
     if (config->pipeline.dc == OCT_DC_FILE && !config->calibration.background[0])
         return oct_fail(err, OCT_E_CONFIG,
                         "calibration.background is missing: pipeline.dc=file needs it");
@@ -154,6 +170,12 @@ enum oct_err oct_config_check(const struct oct_config *config, struct oct_error 
                         "record.spectra and record.bscans are both no: nothing would be "
                         "recorded, set one to yes");
     return OCT_OK;
+}
+
+enum oct_err oct_config_check(const struct oct_config *config, struct oct_error *err)
+{
+    struct oct_error why = {.text = ""};
+    return check_together(config, &why) ? oct_config_blame(config, &why, err) : OCT_OK;
 }
 
 bool oct_key_join_path(const char *folder, const char *path, char *joined, size_t joined_bytes)

@@ -19,6 +19,17 @@
 
 typedef char oct_config_string[OCT_CONFIG_STRING_BYTES];
 
+#define OCT_CONFIG_MAX_KEYS 128
+#define OCT_CONFIG_MAX_SOURCES 16   /* files and the like whose names are kept for messages */
+#define OCT_CONFIG_SOURCE_BYTES 201 /* of such a name: its end, with the NUL */
+
+/* Where a value came from, for messages about it. */
+struct oct_config_origin {
+    uint32_t order;  /* 0: it is the default; else the larger, the later it was given */
+    uint32_t line;   /* of the file; 0: it was no file */
+    uint32_t source; /* index into sources; OCT_CONFIG_MAX_SOURCES: one source too many */
+};
+
 enum oct_config_backend { OCT_BACKEND_AUTO, OCT_BACKEND_CPU, OCT_BACKEND_CUDA };
 
 struct oct_config {
@@ -84,7 +95,10 @@ struct oct_config {
         oct_config_string eye;       /* "", OD or OS */
         oct_config_string pseudonym; /* free text without control characters */
     } record;
-    uint64_t set_explicitly[4]; /* bit k: key k of the table was given by a file or --set */
+    struct oct_config_origin origins[OCT_CONFIG_MAX_KEYS]; /* of key k of the table */
+    char sources[OCT_CONFIG_MAX_SOURCES]
+                [OCT_CONFIG_SOURCE_BYTES]; /* "lab.ini", "--set"; "": free */
+    uint32_t n_given;                      /* values set so far */
 };
 
 /* When a running daemon accepts a change of a key. */
@@ -110,7 +124,8 @@ enum oct_err oct_config_load_text(struct oct_config *config, const char *text, c
                                   struct oct_error *err);
 
 /* Sets "section.key". A relative path is taken as it stands (from the working folder). `origin`
- * starts the message: "--set", "control", ... */
+ * starts messages about the value, now and later: "--set section.key: what is wrong",
+ * "control: section.key: what is wrong". */
 enum oct_err oct_config_set(struct oct_config *config, const char *key, const char *value,
                             const char *origin, struct oct_error *err);
 
@@ -122,7 +137,7 @@ enum oct_err oct_config_set_assignment(struct oct_config *config, const char *as
 enum oct_err oct_config_get(const struct oct_config *config, const char *key, char *value,
                             size_t value_bytes, struct oct_error *err);
 
-/* Takes over from `over` every key that a file or --set gave there. */
+/* Takes over from `over` every key that a file or --set gave there, with where it came from. */
 void oct_config_overlay(struct oct_config *config, const struct oct_config *over);
 
 /* When "section.key" may change. OCT_E_CONFIG: no such key. */
@@ -133,8 +148,16 @@ bool oct_config_is_set(const struct oct_config *config, const char *key);
 
 /* Checks of several keys together: at most one of wavelengths and kmap, at most one of dispersion
  * file and coefficients, min < max (both pairs), percentile_low < percentile_high, something to
- * record, background given with dc=file. Geometry is checked by oct_geometry_init. */
+ * record, background given with dc=file. Geometry is checked by oct_geometry_init. The message
+ * starts with where the key at fault was given (see oct_config_blame). */
 enum oct_err oct_config_check(const struct oct_config *config, struct oct_error *err);
+
+/* Fills err (not `why` itself) with the message of `why`, and returns its code. If the message
+ * names keys ("section.key"), the one of them that was given last is taken to be at fault, and the
+ * message starts with where that was: "lab.ini:7: [pipeline] crop_last: ",
+ * "--set pipeline.crop_last: ". A key at its default adds nothing. */
+enum oct_err oct_config_blame(const struct oct_config *config, const struct oct_error *why,
+                              struct oct_error *err);
 
 /* The whole effective configuration as INI text, every key, paths absolute where they can be;
  * malloc'd, NULL when out of memory. Loading it gives the same values. */

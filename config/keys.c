@@ -186,9 +186,8 @@ const struct oct_key oct_keys[] = {
 };
 const size_t oct_n_keys = sizeof(oct_keys) / sizeof(oct_keys[0]);
 
-_Static_assert(sizeof(oct_keys) / sizeof(oct_keys[0]) <= OCT_MAX_KEYS, "a bit for every key");
-_Static_assert(sizeof(((struct oct_config *)0)->set_explicitly) * 8 == OCT_MAX_KEYS,
-               "set_explicitly has OCT_MAX_KEYS bits");
+_Static_assert(sizeof(oct_keys) / sizeof(oct_keys[0]) <= OCT_CONFIG_MAX_KEYS,
+               "an origin for every key");
 
 const struct oct_key *oct_key_find(const char *section, const char *name)
 {
@@ -204,16 +203,4 @@ bool oct_key_section_exists(const char *section)
         if (!strcmp(oct_key_sections[i].name, section))
             return true;
     return false;
-}
-
-void oct_key_mark(struct oct_config *config, const struct oct_key *key)
-{
-    size_t bit = (size_t)(key - oct_keys);
-    config->set_explicitly[bit / 64] |= UINT64_C(1) << (bit % 64);
-}
-
-bool oct_key_is_marked(const struct oct_config *config, const struct oct_key *key)
-{
-    size_t bit = (size_t)(key - oct_keys);
-    return config->set_explicitly[bit / 64] >> (bit % 64) & 1;
 }

@@ -37,8 +37,6 @@ struct oct_key_section {
     const char *name, *meaning;
 };
 
-#define OCT_MAX_KEYS 256 /* bits in set_explicitly */
-
 extern const struct oct_key oct_keys[]; /* keys of one section stand together */
 extern const size_t oct_n_keys;
 extern const struct oct_key_section oct_key_sections[]; /* in the order of oct_keys */
@@ -53,9 +51,33 @@ bool oct_key_section_exists(const char *section);
  * The same name in another section counts as close. */
 void oct_key_explain_unknown(const char *section, const char *name, char *why, size_t why_bytes);
 
-/* Notes that a file or --set gave the key, and asks. */
-void oct_key_mark(struct oct_config *config, const struct oct_key *key);
+/* The index of a source (a file's name, "--set", "control"), noted if it is new;
+ * OCT_CONFIG_MAX_SOURCES when there is no room. */
+uint32_t oct_key_add_source(struct oct_config *config, const char *name);
+
+/* What a message and `sources` show of a name: its end. */
+const char *oct_key_shown_name(const char *name);
+
+/* What stands between an origin and a key in a message: a space after an option, else ": ". */
+const char *oct_key_origin_joint(const char *origin);
+
+/* Notes that a source gave the key (line 0: it is no file), and asks. */
+void oct_key_mark(struct oct_config *config, const struct oct_key *key, uint32_t source,
+                  uint32_t line);
 bool oct_key_is_marked(const struct oct_config *config, const struct oct_key *key);
+bool oct_key_came_from_file(const struct oct_config *config, const struct oct_key *key);
+
+/* Marks the key with where `over` has it from. */
+void oct_key_copy_origin(struct oct_config *config, const struct oct_config *over,
+                         const struct oct_key *key);
+
+/* Of the keys that text names ("section.key") and that were given, the one given last; or NULL. */
+const struct oct_key *oct_key_to_blame(const struct oct_config *config, const char *text);
+
+/* oct_fail with text after where the key was given; text alone when key is NULL or at its
+ * default. */
+enum oct_err oct_key_fail(const struct oct_config *config, const struct oct_key *key,
+                          enum oct_err code, const char *text, struct oct_error *err);
 
 /* Checks `text` against the key's type and range and stores it. Spaces at both ends are dropped.
  * False: nothing is stored and `why` (of why_bytes) says what is wrong and what is allowed. */

@@ -18,7 +18,6 @@
 #define MAX_FILE_BYTES (1u << 20)
 #define MAX_LINE_BYTES (OCT_CONFIG_STRING_BYTES + 128) /* the longest value and its key */
 #define WHY_BYTES 256
-#define NAME_SHOWN 200 /* of a file's name in a message, its end */
 
 /* Debian's inih takes its limit (200 bytes otherwise) from this variable; other builds fix it when
  * they are compiled and lack it. */
@@ -31,27 +30,23 @@ struct loading {
     bool failed;   /* the first fault ends the reading */
     const char *name, *folder;
     struct oct_config *config;
-    unsigned first_line[OCT_MAX_KEYS]; /* where a key was given; 0: not yet */
+    uint32_t source;                          /* the file's, in the config */
+    unsigned first_line[OCT_CONFIG_MAX_KEYS]; /* where a key was given; 0: not yet */
     struct oct_error *err;
 };
-
-static const char *shown_name(const char *name)
-{
-    size_t length = strlen(name);
-    return length > NAME_SHOWN ? name + length - NAME_SHOWN : name;
-}
 
 static void fail_line(struct loading *load, const char *what)
 {
     if (!load->failed)
-        oct_fail(load->err, OCT_E_CONFIG, "%s:%u: %s", shown_name(load->name), load->line, what);
+        oct_fail(load->err, OCT_E_CONFIG, "%s:%u: %s", oct_key_shown_name(load->name), load->line,
+                 what);
     load->failed = true;
 }
 
 static void fail_key(struct loading *load, const char *section, const char *name, const char *why)
 {
     if (!load->failed)
-        oct_fail(load->err, OCT_E_CONFIG, "%s:%u: [%s] %.60s: %s", shown_name(load->name),
+        oct_fail(load->err, OCT_E_CONFIG, "%s:%u: [%s] %.60s: %s", oct_key_shown_name(load->name),
                  load->line, section, name, why);
     load->failed = true;
 }
@@ -74,8 +69,8 @@ static void check_section(struct loading *load, const char *line, size_t n_line)
     snprintf(section, sizeof(section), "%.*s", n_section, line + 1);
     if (!oct_key_section_exists(section)) {
         oct_key_explain_unknown(section, "", why, sizeof(why));
-        oct_fail(load->err, OCT_E_CONFIG, "%s:%u: [%s]: %s", shown_name(load->name), load->line,
-                 section, why);
+        oct_fail(load->err, OCT_E_CONFIG, "%s:%u: [%s]: %s", oct_key_shown_name(load->name),
+                 load->line, section, why);
         load->failed = true;
     }
 }
@@ -157,7 +152,7 @@ static int take_value(void *user, const char *section, const char *name, const c
         fail_key(load, section, name, why);
         return 0;
     }
-    oct_key_mark(load->config, key);
+    oct_key_mark(load->config, key, load->source, load->line);
     return 1;
 }
 
@@ -171,6 +166,7 @@ static enum oct_err load_bytes(struct oct_config *config, const char *bytes, siz
         .name = name,
         .folder = folder,
         .config = &changed,
+        .source = oct_key_add_source(&changed, name),
         .err = err,
     };
     if (n_bytes >= 3 && !memcmp(bytes, "\xef\xbb\xbf", 3)) { /* a byte order mark */
@@ -181,7 +177,7 @@ static enum oct_err load_bytes(struct oct_config *config, const char *bytes, siz
         ini_max_line = MAX_LINE_BYTES;
     int status = ini_parse_stream(read_line, &load, take_value, &load);
     if (status < 0)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory to read it", shown_name(name));
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory to read it", oct_key_shown_name(name));
     if (status > 0 && (!load.failed || (unsigned)status < load.line)) {
         load.failed = false;
         load.line = (unsigned)status;
@@ -204,17 +200,17 @@ static enum oct_err read_file(const char *path, char **bytes, size_t *n_bytes,
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &about)) {
         code = oct_fail_errno(err, OCT_E_CONFIG, errno, "%s: cannot read the configuration",
-                              shown_name(path));
+                              oct_key_shown_name(path));
         goto fail;
     }
     if (S_ISDIR(about.st_mode)) {
         code = oct_fail(err, OCT_E_CONFIG, "%s: is a folder, not a configuration file",
-                        shown_name(path));
+                        oct_key_shown_name(path));
         goto fail;
     }
     buffer = malloc(MAX_FILE_BYTES + 1);
     if (!buffer) {
-        code = oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory to read it", shown_name(path));
+        code = oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory to read it", oct_key_shown_name(path));
         goto fail;
     }
     for (;;) {
@@ -223,7 +219,7 @@ static enum oct_err read_file(const char *path, char **bytes, size_t *n_bytes,
             continue;
         if (n < 0) {
             code = oct_fail_errno(err, OCT_E_CONFIG, errno, "%s: cannot read the configuration",
-                                  shown_name(path));
+                                  oct_key_shown_name(path));
             goto fail;
         }
         used += (size_t)n;
@@ -232,7 +228,7 @@ static enum oct_err read_file(const char *path, char **bytes, size_t *n_bytes,
     }
     if (used > MAX_FILE_BYTES) {
         code = oct_fail(err, OCT_E_CONFIG, "%s: is larger than 1 MiB: not a configuration file",
-                        shown_name(path));
+                        oct_key_shown_name(path));
         goto fail;
     }
     close(fd);
@@ -255,7 +251,7 @@ enum oct_err oct_config_load(struct oct_config *config, const char *path, struct
     size_t n_folder = slash ? (size_t)(slash - path) + (slash == path) : 0;
     if (n_folder >= sizeof(folder))
         return oct_fail(err, OCT_E_CONFIG, "%s: its path is longer than %zu bytes",
-                        shown_name(path), sizeof(folder) - 1);
+                        oct_key_shown_name(path), sizeof(folder) - 1);
     memcpy(folder, path, n_folder);
     folder[n_folder] = '\0';
     enum oct_err code = read_file(path, &bytes, &n_bytes, err);

@@ -112,7 +112,7 @@ static const char *bad_tcp(const char *address)
 
 static const char *bad_endpoint(const char *text)
 {
-    static const char *const schemes[] = {"tcp://", "ipc://", "inproc://"};
+    static const char *const schemes[] = {"tcp://", "ipc://"};
     const char *address = NULL;
     int scheme = 0;
     for (int i = 0; i < (int)(sizeof(schemes) / sizeof(schemes[0])); i++)
@@ -121,7 +121,7 @@ static const char *bad_endpoint(const char *text)
             address = text + strlen(schemes[i]);
         }
     if (!address)
-        return "does not start with tcp://, ipc:// or inproc://";
+        return "does not start with tcp:// or ipc://";
     if (strlen(address) == 0)
         return "has nothing after ://";
     if (strchr(text, ' '))
@@ -315,7 +315,7 @@ static void format_allowed(const struct oct_key *key, char *text, size_t text_by
         snprintf(text, text_bytes, "a path");
         return;
     case OCT_KEY_ENDPOINT:
-        snprintf(text, text_bytes, "tcp://HOST:PORT | ipc://PATH | inproc://NAME");
+        snprintf(text, text_bytes, "tcp://HOST:PORT | ipc://PATH");
         return;
     }
 }

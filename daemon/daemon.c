@@ -74,14 +74,25 @@ enum oct_err oct_daemon_start(struct oct_daemon *d, struct oct_error *err)
     enum oct_err e = refuse(d, OCT_ACTION_START, err);
     if (e)
         return e;
+    /* What stands is given up only for what can stand. */
+    struct oct_plan *plan;
+    if (d->stale && (e = oct_config_plan(&d->config, &plan, err))) {
+        keep_error(d, err);
+        return e;
+    }
+    if (d->stale)
+        oct_plan_destroy(plan);
     if (d->session && (d->stale || oct_pipeline_has_failed(d->session->pipeline, NULL))) {
         oct_session_destroy(d->session);
         d->session = NULL;
     }
     if (!d->session)
-        return build_session(d, true, err);
-    oct_ingest_set_gate(d->session->ingest, true);
-    return OCT_OK;
+        e = build_session(d, true, err);
+    else
+        oct_ingest_set_gate(d->session->ingest, true);
+    if (e == OCT_OK)
+        d->last_error[0] = '\0';
+    return e;
 }
 
 enum oct_err oct_daemon_stop(struct oct_daemon *d, struct oct_error *err)
@@ -103,13 +114,16 @@ enum oct_err oct_daemon_record(struct oct_daemon *d, bool start, struct oct_erro
         e = oct_session_record(d->session, &d->config, err);
         if (e)
             keep_error(d, err);
+        else
+            d->last_error[0] = '\0';
     } else if (d->session) {
         oct_recorder_stop(d->session->recorder);
     }
     return e;
 }
 
-/* A change is tried on a copy first: the daemon never holds a configuration that does not stand. */
+/* A change is tried on a copy first. Whether the calibration files fit shows at the next start: a
+ * new camera takes several keys, and none of them fits alone. */
 enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *value,
                             struct oct_error *err)
 {
@@ -122,7 +136,8 @@ enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *v
         return e;
     if (when == OCT_CONFIG_START)
         return oct_fail(err, OCT_E_STATE, "%s can change only at the daemon's start", key);
-    if (when == OCT_CONFIG_IDLE && (e = refuse(d, OCT_ACTION_SET_IDLE_KEY, err)))
+    e = refuse(d, when == OCT_CONFIG_IDLE ? OCT_ACTION_SET_IDLE_KEY : OCT_ACTION_SET_LIVE_KEY, err);
+    if (e)
         return e;
     if ((e = oct_config_set(&changed, key, value, "control", err)) ||
         (e = oct_config_check(&changed, err)) ||
@@ -139,6 +154,26 @@ enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *v
     return OCT_OK;
 }
 
+/* A few leftovers of a sender that restarted are as it should be; many are a second camera. */
+static void note_refused_sender(struct oct_daemon *d)
+{
+    enum { MANY = 16 };
+    uint64_t refused = oct_ingest_counts(d->session->ingest)->messages_bad[OCT_BAD_EPOCH];
+    struct oct_error err;
+    if (refused < d->refused_senders) /* a new session counts anew */
+        d->refused_senders = 0;
+    if (refused < d->refused_senders + MANY)
+        return;
+    oct_fail(&err, OCT_E_FORMAT,
+             "a second sender pushes lines of an acquisition that ended: its messages are refused "
+             "(%llu so far); stop one of the two",
+             (unsigned long long)refused);
+    if (d->refused_senders == 0)
+        oct_log(OCT_LOG_WARNING, "%s", err.text);
+    keep_error(d, &err);
+    d->refused_senders = refused;
+}
+
 void oct_daemon_look_around(struct oct_daemon *d)
 {
     struct oct_recorder_status recorder;
@@ -150,4 +185,5 @@ void oct_daemon_look_around(struct oct_daemon *d)
         keep_error(d, &recorder.failure);
     if (oct_pipeline_has_failed(d->session->pipeline, &failure))
         keep_error(d, &failure);
+    note_refused_sender(d);
 }

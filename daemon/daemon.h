@@ -10,6 +10,7 @@ struct oct_daemon {
     void *zmq_context;           /* of the control socket; a session has its own */
     struct oct_session *session; /* NULL: the last start failed */
     bool stale;                  /* a key has changed since the session was built */
+    uint64_t refused_senders;    /* messages of ended acquisitions when last told */
     bool want_shutdown;
     uint64_t started_ns;
     char name[32]; /* of this run: UTC time of its start */

@@ -1,35 +1,37 @@
 #include "daemon/options.h"
 
+#include "config/version.h"
 #include "pipeline/log.h"
 
-#include <getopt.h>
 #include <stdio.h>
+#include <string.h>
 
-#include <cjson/cJSON.h>
-#include <fftw3.h>
-#include <hdf5.h>
 #include <uv.h>
-#include <zmq.h>
 
-enum { OPTION_SET = 256, OPTION_BACKEND, OPTION_VERSION };
+enum option { OPTION_CONFIG, OPTION_SET, OPTION_BACKEND, OPTION_HELP, OPTION_VERSION };
 
-static const struct option long_options[] = {
-    {"config", required_argument, NULL, 'c'},
-    {"set", required_argument, NULL, OPTION_SET},
-    {"backend", required_argument, NULL, OPTION_BACKEND},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, OPTION_VERSION},
-    {NULL, 0, NULL, 0},
+/* By hand, not getopt: that tells its complaints itself, takes abbreviations, and would make the
+ * options differ from those of octctl. */
+static const struct {
+    const char *name;
+    enum option option;
+    bool has_value;
+} options[] = {
+    {"--config", OPTION_CONFIG, true},    {"-c", OPTION_CONFIG, true},
+    {"--set", OPTION_SET, true},          {"--backend", OPTION_BACKEND, true},
+    {"--help", OPTION_HELP, false},       {"-h", OPTION_HELP, false},
+    {"--version", OPTION_VERSION, false},
 };
 
 static void print_help(void)
 {
     printf("octd: takes OCT spectra, reconstructs them, publishes B-scans, records volumes\n\n"
            "  octd [--config FILE] [--set SECTION.KEY=VALUE]... [--backend auto|cpu|cuda]\n\n"
-           "  --config FILE            read this configuration (INI)\n"
+           "  -c, --config FILE        read this configuration (INI)\n"
            "  --set SECTION.KEY=VALUE  set one key, over the file; may be repeated\n"
            "  --backend NAME           the same as --set pipeline.backend=NAME\n"
-           "  --help, --version\n\n"
+           "  -h, --help               this text\n"
+           "  --version                version, and what it was built with\n\n"
            "It runs in the foreground until SIGTERM, SIGINT or `octctl shutdown`, then finishes\n"
            "what is in flight and closes files whole. Keys:\n\n");
     oct_config_write_help(stdout);
@@ -37,65 +39,96 @@ static void print_help(void)
 
 static void print_version(void)
 {
-    int major, minor, patch;
-    zmq_version(&major, &minor, &patch);
-    printf("octd %s\nbuilt with gcc %s, libzmq %d.%d.%d, libuv %s, FFTW %s, HDF5 %d.%d.%d, "
-           "cJSON %s\n",
-           OCT_VERSION, __VERSION__, major, minor, patch, uv_version_string(), fftwf_version,
-           H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE, cJSON_Version());
+    char libuv[64];
+    snprintf(libuv, sizeof(libuv), "libuv %d.%d.%d\n", UV_VERSION_MAJOR, UV_VERSION_MINOR,
+             UV_VERSION_PATCH);
+    oct_version_write(stdout, "octd", libuv);
 }
 
-/* Applies one option. *ends: the program is done. */
-static enum oct_err apply(struct oct_config *config, int option, const char *value, bool *ends,
-                          struct oct_error *err)
+/* Reads the option at argv[*i] and moves *i behind it and its value. */
+static enum oct_err read_option(int argc, char **argv, int *i, enum option *option,
+                                const char **value, struct oct_error *err)
 {
-    switch (option) {
-    case 'c':
-        return OCT_OK; /* the file was read first: --set wins wherever it stands */
-    case OPTION_SET:
-        return oct_config_set_assignment(config, value, err);
-    case OPTION_BACKEND:
-        return oct_config_set(config, "pipeline.backend", value, "--backend", err);
-    case 'h':
-        print_help();
-        *ends = true;
-        return OCT_OK;
-    case OPTION_VERSION:
-        print_version();
-        *ends = true;
-        return OCT_OK;
-    default:
-        return oct_fail(err, OCT_E_ARG, "see octd --help");
+    const char *argument = argv[(*i)++];
+    *value = NULL;
+    for (size_t k = 0; k < sizeof(options) / sizeof(options[0]); k++) {
+        size_t n = strlen(options[k].name);
+        if (strncmp(argument, options[k].name, n) != 0)
+            continue;
+        const char *rest = argument + n;
+        bool is_short = options[k].name[1] != '-';
+        *option = options[k].option;
+        if (!*rest && !options[k].has_value)
+            return OCT_OK;
+        if (!*rest && *i >= argc)
+            return oct_fail(err, OCT_E_ARG, "%s needs a value: see octd --help", argument);
+        if (!*rest || (options[k].has_value && (is_short || *rest == '='))) {
+            *value = *rest ? rest + !is_short : argv[(*i)++];
+            return OCT_OK;
+        }
+        if (*rest == '=')
+            return oct_fail(err, OCT_E_ARG, "%s takes no value: see octd --help", options[k].name);
     }
+    if (argument[0] == '-' && argument[1])
+        return oct_fail(err, OCT_E_ARG, "unknown option '%s': see octd --help", argument);
+    return oct_fail(err, OCT_E_ARG, "'%s' is no option: see octd --help", argument);
 }
 
-static enum oct_err read_files(struct oct_config *config, int argc, char **argv,
-                               struct oct_error *err)
+/* --help and --version first, whatever else stands there; then files; then what wins over them. */
+enum pass { PASS_LOOK, PASS_FILES, PASS_SETS };
+
+static enum oct_err apply(struct oct_config *config, enum pass pass, enum option option,
+                          const char *value, struct oct_error *err)
 {
-    int option;
+    if (pass == PASS_FILES && option == OPTION_CONFIG)
+        return oct_config_load(config, value, err);
+    if (pass == PASS_SETS && option == OPTION_SET)
+        return oct_config_set_assignment(config, value, err);
+    if (pass == PASS_SETS && option == OPTION_BACKEND)
+        return oct_config_set(config, "pipeline.backend", value, "--backend", err);
+    return OCT_OK;
+}
+
+/* *last: --help or --version if it stands there, else left as it is. */
+static enum oct_err go_over(struct oct_config *config, enum pass pass, int argc, char **argv,
+                            enum option *last, struct oct_error *err)
+{
     enum oct_err e = OCT_OK;
-    opterr = 0; /* told in the second pass */
-    optind = 1;
-    while (!e && (option = getopt_long(argc, argv, "c:h", long_options, NULL)) != -1)
-        if (option == 'c')
-            e = oct_config_load(config, optarg, err);
+    bool ended = false; /* by "--" */
+    for (int i = 1; i < argc && !e;) {
+        enum option option = OPTION_CONFIG;
+        const char *value = NULL;
+        if (!ended && strcmp(argv[i], "--") == 0) {
+            ended = true;
+            i++;
+            continue;
+        }
+        if (ended)
+            return oct_fail(err, OCT_E_ARG, "'%s' is no option: see octd --help", argv[i]);
+        e = read_option(argc, argv, &i, &option, &value, err);
+        if (!e && (option == OPTION_HELP || option == OPTION_VERSION) && *last != OPTION_VERSION)
+            *last = option;
+        if (!e)
+            e = apply(config, pass, option, value, err);
+    }
     return e;
 }
 
 bool oct_daemon_options(struct oct_config *config, int argc, char **argv, int *status)
 {
     struct oct_error err = {0};
-    bool ends = false;
-    int option;
-
+    enum option last = OPTION_CONFIG;
     oct_config_init(config);
-    enum oct_err e = read_files(config, argc, argv, &err);
-    opterr = 1;
-    optind = 1;
-    while (!e && !ends && (option = getopt_long(argc, argv, "c:h", long_options, NULL)) != -1)
-        e = apply(config, option, optarg, &ends, &err);
-    if (!e && !ends && optind < argc)
-        e = oct_fail(&err, OCT_E_ARG, "'%s' is no option: see octd --help", argv[optind]);
+    enum oct_err e = go_over(config, PASS_LOOK, argc, argv, &last, &err);
+    bool ends = !e && last != OPTION_CONFIG;
+    if (ends && last == OPTION_VERSION)
+        print_version();
+    else if (ends)
+        print_help();
+    if (!e && !ends)
+        e = go_over(config, PASS_FILES, argc, argv, &last, &err);
+    if (!e && !ends)
+        e = go_over(config, PASS_SETS, argc, argv, &last, &err);
     if (!e && !ends)
         e = oct_config_check(config, &err);
     if (e)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <zmq.h>
 
@@ -84,6 +85,10 @@ enum oct_err oct_session_create(struct oct_session **out, const struct oct_confi
         oct_log(OCT_LOG_WARNING, "the rings are not locked in memory (RLIMIT_MEMLOCK is too low: "
                                  "raise it with ulimit -l); under memory pressure B-scans may be "
                                  "late");
+    if (access(config->record.directory, W_OK) != 0 && errno != ENOENT)
+        oct_log(OCT_LOG_WARNING,
+                "record.directory: %s cannot be written: recording will be refused",
+                config->record.directory);
     *out = s;
     return OCT_OK;
 }

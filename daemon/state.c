@@ -28,6 +28,12 @@ const char *oct_state_refuses(enum oct_state state, enum oct_action action)
         if (state == OCT_STATE_RUNNING || state == OCT_STATE_RECORDING)
             return "this key can change only while the daemon is idle: send stop first";
         return NULL;
+    case OCT_ACTION_SET_LIVE_KEY:
+        /* A file says with which configuration it was made, all of it. */
+        if (state == OCT_STATE_RECORDING)
+            return "a recording is under way: its files say how they were made; send record stop "
+                   "first";
+        return NULL;
     case OCT_ACTION_START: /* what is so already is granted: scripts may repeat themselves */
     case OCT_ACTION_STOP:
     case OCT_ACTION_RECORD_STOP:

@@ -32,6 +32,7 @@ enum oct_action {
     OCT_ACTION_RECORD_START,
     OCT_ACTION_RECORD_STOP,
     OCT_ACTION_SET_IDLE_KEY,
+    OCT_ACTION_SET_LIVE_KEY,
 };
 const char *oct_state_refuses(enum oct_state state, enum oct_action action);
 

@@ -12,6 +12,7 @@
 /* An acquisition, from the sender's point of view. */
 struct acquisition {
     bool running;
+    bool over;       /* its sender said so: another may begin without more ado */
     bool from_start; /* began with the flag "starts": what was sent before is not part of it */
     uint32_t epoch;
     uint32_t number;         /* ours: 1, 2, ... */
@@ -28,10 +29,10 @@ struct oct_assembler {
     uint64_t patience_us, patience_left_us; /* a message's, and what is left to this one */
     struct oct_ingest_counts counts;
     struct acquisition now;
-    bool has_ended; /* ended_epoch, ended_sequence hold something */
+    bool has_ended; /* ended_epoch holds something */
     uint32_t ended_epoch;
-    uint64_t ended_sequence;
 
+    uint8_t *dropped_valid;      /* [M] the mask of a B-scan that found no slot */
     bool open;                   /* a B-scan has begun: number now.next_bscan */
     struct oct_raw_frame *frame; /* where it grows; NULL: no slot was free, its lines are dropped */
     uint32_t n_present;
@@ -54,11 +55,20 @@ enum oct_err oct_assembler_create(struct oct_assembler **out, const struct oct_g
     a->geometry = *geometry;
     a->ring = ring;
     a->patience_us = patience_us;
+    a->dropped_valid = malloc(geometry->n_lines);
+    if (!a->dropped_valid) {
+        free(a);
+        *out = NULL;
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the assembler");
+    }
     return OCT_OK;
 }
 
 void oct_assembler_destroy(struct oct_assembler *a)
 {
+    if (!a)
+        return;
+    free(a->dropped_valid);
     free(a);
 }
 
@@ -92,6 +102,7 @@ static void begin_bscan(struct oct_assembler *a, uint64_t number, uint64_t time_
     if (oct_ring_acquire(a->ring, a->patience_left_us, &slot)) {
         a->patience_left_us = 0; /* a message of many B-scans must not wait for each */
         add(&a->counts.bscans_dropped, 1);
+        memset(a->dropped_valid, 0, g->n_lines);
         return;
     }
     a->frame = oct_raw_slot(a->ring, slot, g);
@@ -156,7 +167,6 @@ static void begin_acquisition(struct oct_assembler *a, const struct oct_lines_he
     if (a->now.number && a->now.epoch != h->epoch) {
         a->has_ended = true;
         a->ended_epoch = a->now.epoch;
-        a->ended_sequence = a->now.last_sequence;
     }
     bool from_start = h->flags & OCT_LINES_STARTS;
     a->now = (struct acquisition){
@@ -182,8 +192,10 @@ static enum oct_bad follow_epoch(struct oct_assembler *a, const struct oct_lines
             begin_acquisition(a, h);
         return OCT_BAD_NONE;
     }
-    if (a->has_ended && h->epoch == a->ended_epoch && !starts &&
-        (int64_t)(h->sequence - a->ended_sequence) > 0)
+    /* While an acquisition runs, what the sender before it left on the way is refused. A message
+     * that can only be a beginning is one, whatever its epoch: some senders reuse two of them. */
+    bool begins = starts || h->sequence == 0;
+    if (a->now.running && !a->now.over && a->has_ended && h->epoch == a->ended_epoch && !begins)
         return OCT_BAD_EPOCH;
     begin_acquisition(a, h);
     return OCT_BAD_NONE;
@@ -230,23 +242,22 @@ static void place_lines(struct oct_assembler *a, const struct oct_lines_header *
     const struct oct_geometry *g = &a->geometry;
     uint32_t j = (uint32_t)((h->first_line + from) % g->n_lines), placed = 0;
 
-    if (!a->frame) {
-        add(&a->counts.lines_dropped, count);
-        a->n_present += count;
-    } else {
-        for (uint32_t k = 0; k < count; k++, j++) {
-            if (a->frame->line_valid[j])
-                continue;
+    uint8_t *valid = a->frame ? a->frame->line_valid : a->dropped_valid;
+    for (uint32_t k = 0; k < count; k++, j++) {
+        if (valid[j])
+            continue;
+        if (a->frame)
             copy_line(a->frame->spectra + (size_t)j * g->n_samples, payload, from + k, g->n_samples,
                       h->format);
-            a->frame->line_valid[j] = 1;
-            placed++;
-        }
-        a->n_present += placed;
+        valid[j] = 1;
+        placed++;
+    }
+    a->n_present += placed;
+    add(&a->counts.lines_duplicate, count - placed);
+    add(a->frame ? &a->counts.lines_received : &a->counts.lines_dropped, placed);
+    if (a->frame) {
         a->frame->info.sequence = h->sequence;
         a->frame->info.arrival_ns = arrival_ns;
-        add(&a->counts.lines_received, placed);
-        add(&a->counts.lines_duplicate, count - placed);
     }
     if (a->n_present >= g->n_lines)
         deliver_bscan(a);
@@ -310,6 +321,7 @@ static void take_end(struct oct_assembler *a, const struct oct_lines_header *h)
 {
     uint64_t n_lines = a->geometry.n_lines, end = h->first_line + h->n_lines;
     oct_assembler_flush(a, true);
+    a->now.over = true;
     if (end / n_lines < a->now.next_bscan)
         return;
     add(&a->counts.lines_missing, end - a->now.next_bscan * n_lines);

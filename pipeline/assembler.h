@@ -9,8 +9,9 @@
  * A new acquisition begins with a new epoch (the sender restarted) or with the flag "starts";
  * messages of the same epoch from before the start are late. A message that ends the acquisition
  * beyond the lines seen tells that those between are missing.
- * Messages of the epoch before, with sequence numbers that go on from its last, are leftovers and
- * refused; so a second sender cannot tear a running one to pieces, the newer wins.
+ * While it runs, messages of the epoch before are leftovers and refused, unless they can only be a
+ * beginning (the flag, or sequence 0); so a second sender cannot tear a running one to pieces, the
+ * newer wins. Once the newer has said that it ends, the older may go on, as a new acquisition.
  *
  * One thread calls take, flush and end (the ingest thread). Counts may be read by any thread; who
  * reads dropped or delivered before begun finds them no larger. */

@@ -30,7 +30,8 @@ struct oct_error {
 };
 
 /* Fills err (which may be NULL) and returns code, so that callers write `return oct_fail(...)`.
- * Control characters in the formatted text become '?': it stays one line whatever a file held. */
+ * Control characters and bytes that are not UTF-8 become '?': it stays one line that does nothing
+ * to a terminal, whatever a file held. */
 enum oct_err oct_fail(struct oct_error *err, enum oct_err code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

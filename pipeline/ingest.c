@@ -97,7 +97,7 @@ static void *run(void *argument)
 {
     struct oct_ingest *in = argument;
     zmq_pollitem_t item = {.socket = in->socket, .events = ZMQ_POLLIN};
-    uint64_t last_ns = oct_clock_ns();
+    uint64_t last_ns = oct_clock_ns(), last_lines = 0;
 
     while (follow_wishes(in)) {
         bool open = in->is_open; /* only this thread writes it */
@@ -105,6 +105,11 @@ static void *run(void *argument)
             /* A burst is taken at one go, but wishes are looked at between. */
             for (int n = 0; n < 64 && take_message(in, open); n++)
                 ;
+        }
+        /* Only lines count as life: junk must not hold a B-scan back. */
+        uint64_t lines = oct_assembler_counts(in->assembler)->lines_received;
+        if (lines != last_lines) {
+            last_lines = lines;
             last_ns = oct_clock_ns();
         } else if (in->idle_ns && oct_assembler_is_open(in->assembler) &&
                    oct_clock_ns() - last_ns > in->idle_ns) {

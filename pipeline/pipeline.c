@@ -35,14 +35,16 @@ struct oct_pipeline {
 
 static void note_failure(struct oct_pipeline *p, enum oct_err code)
 {
+    struct oct_error failure;
+    oct_fail(&failure, code, "the %s engine has failed (%s): B-scans are dropped", p->ops->name,
+             p->ops->describe(p->engine));
     pthread_mutex_lock(&p->lock);
     bool first = !p->failed;
     p->failed = true;
-    oct_fail(&p->failure, code, "the %s engine has failed (%s): B-scans are dropped", p->ops->name,
-             p->ops->describe(p->engine));
+    p->failure = failure;
     pthread_mutex_unlock(&p->lock);
     if (first)
-        oct_log(OCT_LOG_ERROR, "%s", p->failure.text);
+        oct_log(OCT_LOG_ERROR, "%s", failure.text);
 }
 
 /* Waits for the next raw slot and a place for its picture. */

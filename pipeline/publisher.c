@@ -14,6 +14,8 @@
 
 #include <zmq.h>
 
+#define LINGER_MS 300 /* the last pictures leave with us; a subscriber that hangs costs no more */
+
 struct oct_publisher {
     struct oct_geometry geometry;
     struct oct_ring *images;
@@ -136,6 +138,8 @@ void oct_publisher_destroy(struct oct_publisher *pub)
     if (!pub)
         return;
     pthread_join(pub->thread, NULL);
+    int linger_ms = LINGER_MS;
+    zmq_setsockopt(pub->socket, ZMQ_LINGER, &linger_ms, sizeof(linger_ms));
     zmq_close(pub->socket);
     oct_ring_reader_destroy(pub->reader);
     free(pub);

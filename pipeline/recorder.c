@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -47,6 +48,7 @@ struct oct_recorder {
     struct settings settings;
     struct oct_recorder_status status;
     uint64_t stop_at; /* end after this many slots; UINT64_MAX: go on */
+    bool failing;     /* a recording failed and nobody has stopped or started since */
     bool skip;        /* the volume under way when recording started is not recorded */
     uint32_t skip_acquisition;
     uint64_t skip_volume;
@@ -65,7 +67,7 @@ static void settings_finish(struct settings *s)
 static enum oct_err settings_init(struct settings *s, const struct oct_recorder_settings *from)
 {
     *s = (struct settings){
-        .directory = strdup(from->directory),
+        .directory = realpath(from->directory, NULL), /* the status names files by it */
         .config_text = strdup(from->config_text),
         .eye = strdup(from->eye),
         .pseudonym = strdup(from->pseudonym),
@@ -126,6 +128,7 @@ static void fail(struct oct_recorder *rec, const struct oct_error *why)
 {
     pthread_mutex_lock(&rec->lock);
     rec->status.failure = *why;
+    rec->failing = true;
     rec->status.active = rec->status.stopping = false;
     pthread_mutex_unlock(&rec->lock);
     oct_log(OCT_LOG_ERROR, "recording stopped: %s", why->text);
@@ -241,6 +244,8 @@ static bool is_wanted(struct oct_recorder *rec, const struct oct_bscan_info *inf
     bool begun_before =
         rec->skip && info->acquisition == rec->skip_acquisition && info->volume == rec->skip_volume;
     bool wanted = rec->status.active && !begun_before && info->id < rec->stop_at;
+    if (rec->failing) /* who asked for a recording still wants it */
+        rec->status.bscans_unsaved++;
     pthread_mutex_unlock(&rec->lock);
     return wanted;
 }
@@ -393,11 +398,33 @@ static enum oct_err check_directory(const char *directory, struct oct_error *err
     return OCT_OK;
 }
 
+/* Whether at least one volume fits. */
+static enum oct_err check_space(const struct oct_recorder *rec,
+                                const struct oct_recorder_settings *from, struct oct_error *err)
+{
+    const struct oct_geometry *g = &rec->options.plan->geometry;
+    struct statvfs fs;
+    double free_bytes, volume_bytes = 0;
+
+    if (statvfs(from->directory, &fs) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "record.directory: %s", from->directory);
+    free_bytes = (double)fs.f_bavail * (double)fs.f_frsize;
+    if (from->spectra)
+        volume_bytes += (double)oct_geometry_spectra_bytes(g) * g->n_bscans;
+    if (from->bscans)
+        volume_bytes += (double)oct_geometry_image_bytes(g) * g->n_bscans;
+    if (free_bytes < volume_bytes)
+        return oct_fail(err, OCT_E_NO_SPACE,
+                        "record.directory: %s has %.1f MB free, but a volume takes %.1f MB",
+                        from->directory, free_bytes * 1e-6, volume_bytes * 1e-6);
+    return OCT_OK;
+}
+
 enum oct_err oct_recorder_start(struct oct_recorder *rec, const struct oct_recorder_settings *from,
                                 struct oct_error *err)
 {
     enum oct_err e = check_directory(from->directory, err);
-    if (e)
+    if (e || (e = check_space(rec, from, err)))
         return e;
     pthread_mutex_lock(&rec->lock);
     if (rec->status.active) {
@@ -417,6 +444,7 @@ enum oct_err oct_recorder_start(struct oct_recorder *rec, const struct oct_recor
         rec->stop_at = UINT64_MAX;
         rec->status.active = true;
         rec->status.failure = (struct oct_error){0};
+        rec->failing = false;
     }
     pthread_mutex_unlock(&rec->lock);
     return e;
@@ -426,6 +454,7 @@ void oct_recorder_stop(struct oct_recorder *rec)
 {
     uint64_t published = oct_ring_published(rec->options.raw);
     pthread_mutex_lock(&rec->lock);
+    rec->failing = false;
     if (rec->status.active && !rec->status.stopping) {
         rec->stop_at = published;
         rec->status.stopping = true;

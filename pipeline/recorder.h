@@ -45,7 +45,8 @@ struct oct_recorder_status {
     bool file_open;
     uint32_t bscans_in_file; /* safe in the open file */
     uint64_t bscans_written; /* safe in files since the daemon's start */
-    uint64_t bscans_unsaved; /* should have been written, but the recording failed */
+    uint64_t bscans_unsaved; /* should have been written, but the recording failed: those of the
+                                file that did not get there, and all after it until stop or start */
     uint64_t volumes_written, volumes_incomplete; /* files closed; of those, not whole */
     uint64_t bytes_written;
     struct oct_error failure; /* of the last recording that failed; code OCT_OK: none */
@@ -54,7 +55,8 @@ struct oct_recorder_status {
 enum oct_err oct_recorder_create(struct oct_recorder **recorder,
                                  const struct oct_recorder_options *options, struct oct_error *err);
 
-/* Checks that the folder can be written. OCT_E_STATE: recording already. */
+/* Checks that the folder can be written and holds a volume (OCT_E_IO, OCT_E_NO_SPACE).
+ * OCT_E_STATE: recording already. */
 enum oct_err oct_recorder_start(struct oct_recorder *recorder,
                                 const struct oct_recorder_settings *settings,
                                 struct oct_error *err);

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define PAGE 4096u
 
@@ -55,6 +56,15 @@ enum oct_err oct_ring_create(struct oct_ring **out, unsigned n_slots, size_t slo
     ring->n_slots = n_slots;
     ring->slot_bytes = (slot_bytes + PAGE - 1) / PAGE * PAGE;
     size_t bytes = ring->slot_bytes * n_slots;
+    /* The kernel would promise the memory and kill somebody later. */
+    double there = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if ((double)bytes > 0.4 * there) {
+        free(ring);
+        return oct_fail(err, OCT_E_NO_MEMORY,
+                        "a ring of %u slots of %zu bytes takes more than 40 %% of this machine's "
+                        "memory; lower pipeline.ring_bscans",
+                        n_slots, slot_bytes);
+    }
     ring->memory = memory ? memory->alloc(bytes) : map_memory(bytes);
     ring->release_memory = memory ? memory->release : unmap_memory;
     if (!ring->memory) {

@@ -205,11 +205,6 @@ static void put_coefficients(struct builder *b, const struct oct_plan *plan)
 static void put_calibration(struct builder *b, const struct oct_plan *plan)
 {
     const struct oct_calibration *cal = &plan->calibration;
-    bool has_coefficients = false;
-    for (int m = 2; m <= OCT_MAX_DISPERSION_ORDER; m++)
-        if (cal->coefficient[m] != 0)
-            has_coefficients = true;
-
     make_group(b, "/calibration");
     put_list(b, "/calibration/wavelengths_nm", cal->wavelengths_nm, cal->n_wavelengths);
     put_list(b, "/calibration/kmap_px", cal->kmap_px, cal->n_kmap);
@@ -217,8 +212,8 @@ static void put_calibration(struct builder *b, const struct oct_plan *plan)
     if (cal->n_dispersion > 0) {
         hsize_t dims[2] = {cal->n_dispersion, 2};
         put_table(b, "/calibration/dispersion", cal->dispersion, 2, dims);
-    } else if (has_coefficients) {
-        put_coefficients(b, plan);
+    } else {
+        put_coefficients(b, plan); /* all ones without any: the array is always there */
     }
 }
 

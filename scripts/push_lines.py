@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """A simulated camera: pushes one volume into octd. push_lines.py [ENDPOINT [N_BSCANS]]"""
 import os, struct, sys, time
 import numpy as np, zmq

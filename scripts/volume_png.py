@@ -42,7 +42,14 @@ def main():
     a = parser.parse_args()
     if (a.bscan is None) == (a.en_face is None):
         parser.error("give either --bscan or --en-face")
-    with h5py.File(a.file) as volume:
+    try:
+        first, last = (int(x) for x in (a.en_face or "0:0").split(":"))
+        volume = h5py.File(a.file)
+    except ValueError:
+        parser.error(f"--en-face {a.en_face}: write it as FIRST:LAST, e.g. 200:260")
+    except OSError as why:
+        parser.error(f"{a.file}: {why}")
+    with volume:
         if "bscans" not in volume:
             parser.error(f"{a.file}: holds no /bscans (reconstruct it with octctl recon)")
         pictures = volume["bscans"]
@@ -53,7 +60,8 @@ def main():
             image = pictures[a.bscan].T.astype(float)
             save(image if pictures.dtype == "u1" else stretch(image), depth, along, a.png)
         else:
-            first, last = (int(x) for x in a.en_face.split(":"))
+            if not 0 <= first < last <= pictures.shape[2]:
+                parser.error(f"--en-face {a.en_face}: depths are 0 to {pictures.shape[2]}")
             save(stretch(pictures[:, :, first:last].astype(float).mean(axis=2)), across, along,
                  a.png)
 

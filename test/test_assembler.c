@@ -73,9 +73,9 @@ struct model_bscan {
 };
 
 struct model {
-    bool running, from_start, has_ended;
+    bool running, over, from_start, has_ended;
     uint32_t epoch, acquisition, ended_epoch;
-    uint64_t start, highest, ended_sequence, next;
+    uint64_t start, highest, next;
     uint64_t came[4096]; /* sequence numbers of this acquisition */
     unsigned n_came;
     bool open, dropping;
@@ -134,22 +134,20 @@ static void model_line(struct model *m, const struct oct_lines_header *h, uint64
     }
     if (!m->open || number != m->next)
         model_begin_bscan(m, h, number);
-    if (m->dropping) {
-        m->lines_dropped++;
-        m->n_present++;
+    if (m->now.valid[j]) {
+        m->lines_duplicate++;
     } else {
-        if (m->now.valid[j]) {
-            m->lines_duplicate++;
-        } else {
+        if (m->dropping)
+            m->lines_dropped++;
+        else
             m->received++;
-            m->n_present++;
-            m->now.valid[j] = 1;
-            for (uint32_t i = 0; i < N; i++)
-                m->now.samples[j][i] = sample_of(h, line, i);
-        }
-        m->now.info.sequence = h->sequence;
-        m->now.info.arrival_ns = arrival_ns;
+        m->n_present++;
+        m->now.valid[j] = 1;
+        for (uint32_t i = 0; i < N; i++)
+            m->now.samples[j][i] = sample_of(h, line, i);
     }
+    m->now.info.sequence = h->sequence;
+    m->now.info.arrival_ns = arrival_ns;
     bool block_ends = line + 1 == h->first_line + h->n_lines || j + 1 == M;
     if (block_ends && m->n_present >= M)
         model_close(m);
@@ -162,9 +160,9 @@ static void model_begin_acquisition(struct model *m, const struct oct_lines_head
     if (m->acquisition && m->epoch != h->epoch) {
         m->has_ended = true;
         m->ended_epoch = m->epoch;
-        m->ended_sequence = m->highest;
     }
     m->running = true;
+    m->over = false;
     m->from_start = h->flags & OCT_LINES_STARTS;
     m->epoch = h->epoch;
     m->acquisition++;
@@ -178,8 +176,8 @@ static enum oct_bad model_take(struct model *m, const struct oct_lines_header *h
                                uint64_t arrival_ns)
 {
     bool starts = h->flags & OCT_LINES_STARTS, same = m->running && h->epoch == m->epoch;
-    if (!same && m->has_ended && h->epoch == m->ended_epoch && !starts &&
-        (int64_t)(h->sequence - m->ended_sequence) > 0) {
+    if (!same && m->running && !m->over && m->has_ended && h->epoch == m->ended_epoch && !starts &&
+        h->sequence != 0) {
         m->bad_epoch++;
         return OCT_BAD_EPOCH;
     }
@@ -206,6 +204,7 @@ static enum oct_bad model_take(struct model *m, const struct oct_lines_header *h
         model_line(m, h, h->first_line + k, arrival_ns);
     if (h->flags & OCT_LINES_ENDS) {
         model_end(m);
+        m->over = true;
         for (uint64_t line = m->next * M; line < h->first_line + h->n_lines; line++) {
             m->missing++;
             m->next = line / M + 1;
@@ -311,14 +310,14 @@ static struct oct_lines_header next_message(struct camera *c)
 
 static void leftover(struct camera *c, struct rig *r, struct model *m)
 {
-    struct oct_lines_header h = {.sequence = c->older_sequence + dice_below(&c->dice, 3),
+    /* From before or after what was taken of it: a leftover either way. */
+    struct oct_lines_header h = {.sequence = c->older_sequence + dice_below(&c->dice, 3) - 2,
                                  .first_line = c->line,
                                  .n_lines = 1,
                                  .n_samples = N,
                                  .format = OCT_LINES_U16,
                                  .epoch = c->older_epoch};
-    if (c->older_epoch && c->older_epoch == m->ended_epoch &&
-        (int64_t)(h.sequence - m->ended_sequence) > 0)
+    if (c->older_epoch && c->older_epoch == m->ended_epoch && !m->over && h.sequence != 0)
         assert_int_equal(send(r, &h, 1), model_take(m, &h, 1));
 }
 

@@ -158,10 +158,10 @@ static const struct value_case value_cases[] = {
     {"ingest.endpoint", "tcp://[::1]:5701", "tcp://[::1]:5701", NULL},
     {"ingest.endpoint", "tcp://127.0.0.1:*", "tcp://127.0.0.1:*", NULL},
     {"ingest.endpoint", "ipc:///run/octd/lines", "ipc:///run/octd/lines", NULL},
-    {"ingest.endpoint", "inproc://lines", "inproc://lines", NULL},
+    {"ingest.endpoint", "inproc://lines", NULL, "tcp:// or ipc://"}, /* within a process */
     {"ingest.endpoint", "", NULL, "must not be empty"},
-    {"ingest.endpoint", "127.0.0.1:5701", NULL, "tcp://, ipc:// or inproc://"},
-    {"ingest.endpoint", "http://localhost:80", NULL, "tcp://, ipc:// or inproc://"},
+    {"ingest.endpoint", "127.0.0.1:5701", NULL, "tcp:// or ipc://"},
+    {"ingest.endpoint", "http://localhost:80", NULL, "tcp:// or ipc://"},
     {"ingest.endpoint", "ipc://", NULL, "nothing after"},
     {"ingest.endpoint", "tcp://localhost", NULL, "tcp://HOST:PORT"},
     {"ingest.endpoint", "tcp://:5701", NULL, "tcp://HOST:PORT"},
@@ -192,8 +192,8 @@ static void values_are_checked_by_type_and_range(void **state)
         } else {
             if (code != OCT_E_CONFIG)
                 fail_msg("%s=%s was accepted", v->key, v->value);
-            assert_has(err.text, "--set: ");
-            assert_has(err.text, v->key);
+            assert_int_equal(strncmp(err.text, "--set ", 6), 0);
+            assert_int_equal(strncmp(err.text + 6, v->key, strlen(v->key)), 0);
             assert_has(err.text, v->says);
             assert_memory_equal(&config, &before, sizeof(config));
         }
@@ -279,7 +279,7 @@ static void assignments_are_split_at_the_first_equals_sign(void **state)
     static const char *const bad[] = {"camera.samples", "", "=5", "  =5", "camera.samples=x"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_int_equal(oct_config_set_assignment(&config, bad[i], &err), OCT_E_CONFIG);
-        assert_has(err.text, "--set: ");
+        assert_has(err.text, "--set");
     }
     assert_int_equal(config.camera.samples, 1024);
 }
@@ -318,9 +318,9 @@ static void keys_that_do_not_go_together_are_refused(void **state)
         {"[calibration]\nwavelengths=/a\nkmap=/b\n", "calibration.kmap"},
         {"[calibration]\ndispersion=/a\ndispersion_a3=1\n", "calibration.dispersion"},
         {"[pipeline]\ndc=file\n", "calibration.background"},
-        {"[pipeline]\nmin_db=60\n", "pipeline.min_db"},
-        {"[pipeline]\nmax=0\n", "pipeline.max"},
-        {"[pipeline]\npercentile_low=99.8\n", "pipeline.percentile_low"},
+        {"[pipeline]\nmin_db=60\n", "[pipeline] min_db"},
+        {"[pipeline]\nmax=0\n", "[pipeline] max"},
+        {"[pipeline]\npercentile_low=99.8\n", "[pipeline] percentile_low"},
         {"[record]\nspectra=no\nbscans=no\n", "record.spectra"},
     };
     struct oct_config config;

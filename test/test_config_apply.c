@@ -37,7 +37,7 @@ static void geometry_and_display_follow_the_keys(void **state)
     assert_true(!display.log && display.lo == 2 && display.hi == 9);
     config.pipeline.crop_first = 100;
     assert_int_equal(oct_config_geometry(&config, &g, &err), OCT_E_CONFIG);
-    assert_has(err.text, "pipeline.crop_first");
+    assert_has(err.text, "pipeline.crop_first is 100");
 }
 
 static void engine_options_name_the_cache_folder(void **state)

@@ -44,7 +44,7 @@ def replay(daemon, path, *more):
 
 
 def recon(path, *more):
-    out = os.path.join(folder("recon"), os.path.basename(path))
+    out = os.path.join(folder("recon"), os.path.basename(path).split(".")[0] + ".h5")
     status, _, err = run("octctl", "recon", path, out, "--force", *more)
     assert status == 0, err
     return out
@@ -276,6 +276,55 @@ def keys_change_when_they_may():
 
 
 @case
+def files_say_how_they_were_made():
+    """no key changes while a recording is under way, so that its files say how they were made"""
+    with Daemon(*BASE) as daemon:
+        daemon.ask("record", action="start")
+        for key, value in (("pipeline.min_db", "-3"), ("record.spectra", "no"),
+                           ("pipeline.crop_last", "50")):
+            reply = daemon.ask("set", key=key, value=value)
+            assert not reply["ok"] and "stop" in reply["error"], reply
+        daemon.ask("record", action="stop")
+        daemon.wait(lambda s: not s["record"]["active"])
+        assert daemon.ask("set", key="pipeline.min_db", value="-3")["ok"]
+
+
+@case
+def calibration_that_does_not_stand():
+    """a calibration that does not stand is refused at start; what stood before stands"""
+    _, lines = recording(V)
+    with Daemon(*BASE) as daemon:
+        daemon.ask("stop")
+        assert daemon.ask("set", key="calibration.wavelengths", value="/no/such.txt")["ok"]
+        reply = daemon.ask("start")
+        assert not reply["ok"] and "/no/such.txt" in reply["error"], reply
+        assert daemon.status()["state"] == "idle" and "/no/such" in daemon.status()["last_error"]
+        assert daemon.ask("set", key="calibration.wavelengths", value=calibration())["ok"]
+        assert daemon.ask("start")["state"] == "running"
+        assert daemon.status()["last_error"] == ""
+        time.sleep(0.5)
+        Sender(daemon, 1).send(lines[0], 0, flags=3)
+        daemon.wait(lambda s: s["bscans_published"] == 1)
+
+
+@case
+def disk_too_small():
+    """a disk that holds no volume is told when recording starts"""
+    small = folder("small")
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=500k", "tmpfs", small],
+                      stderr=subprocess.DEVNULL).returncode:
+        raise Skip("no right to mount a small file system")
+    try:
+        with Daemon(*BASE) as daemon:
+            assert daemon.ask("set", key="record.directory", value=small)["ok"]
+            reply = daemon.ask("record", action="start")
+            assert not reply["ok"] and small in reply["error"] and "MB" in reply["error"], reply
+            assert daemon.status()["state"] == "running"
+    finally:
+        subprocess.run(["umount", small])
+
+
+@case
 def idle_until_started():
     """with autostart=no lines are ignored until start"""
     _, lines = recording(V)
@@ -408,7 +457,40 @@ def recon_refuses():
     assert "spectra" in line, line
     assert not os.path.exists(out) and not os.path.exists(out + ".part")
     status, line = refusal("recon", path, made, *BASE, program_name="octctl")
-    assert made in line, line
+    assert made in line and "--force" in line, line
+    status, line = refusal("recon", path, os.path.join(folder("recon"), "x.png"), *BASE,
+                           program_name="octctl")
+    assert status == 2 and "x.png" in line, line
+
+
+@case
+def recon_keeps_spectra():
+    """recon never replaces spectra, not even with --force; interrupted it leaves nothing"""
+    path, _ = recording(V)
+    with Daemon(*BASE) as daemon:
+        daemon.ask("record", action="start")
+        replay(daemon, path)
+        daemon.wait(lambda s: s["volumes_written"] == 1)
+        name, = files(daemon)
+        other = name.replace(".h5", "-copy.h5")
+        open(other, "wb").write(open(name, "rb").read())
+        before = open(name, "rb").read()
+        for output in (name, other):
+            status, line = refusal("recon", name, output, "--force", program_name="octctl")
+            assert status == 2 and output in line, line
+            assert open(output, "rb").read() == before
+    big, _ = recording(400, "big.raw")
+    out = os.path.join(folder("recon"), "interrupted.h5")
+    for force in ([], ["--force"]):
+        process = subprocess.Popen([program("octctl"), "recon", big, out, *BASE, *force],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        until = time.monotonic() + 30
+        while not glob.glob(out + "*part") and time.monotonic() < until:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 1 and b"interrupted" in err, err
+        assert not glob.glob(out + "*"), glob.glob(out + "*")
 
 
 main()

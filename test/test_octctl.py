@@ -24,9 +24,13 @@ def check(condition, sentence, detail="", paced=False):
         print("# " + str(detail).replace("\n", "\n# "))
 
 
+def run(program, *arguments, timeout=30):
+    return subprocess.run([os.path.join(BUILD, program), *map(str, arguments)], text=True,
+                          capture_output=True, timeout=timeout)
+
+
 def octctl(*arguments, timeout=30):
-    done = subprocess.run([OCTCTL, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=timeout)
+    done = run("octctl", *arguments, timeout=timeout)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -39,11 +43,63 @@ def refused(sentence, status, pattern, *arguments):
 
 # ---- command line ----
 
+def test_version():
+    for program, uv in (("octctl", ""), ("octd", r"libuv 1\.\d+\.\d+\n")):
+        wanted = (program + r" \d+\.\d+\.\d+\nlibzmq 4\.\d\.\d+\n" + uv + r"inih( \d+)?\n"
+                  r"FFTW 3\.\d+\.\d+\nHDF5 1\.\d+\.\d+\ncJSON 1\.\d+\.\d+\n"
+                  r"(gcc|clang) \d+\.\d+.*\nengines: cpu(, cuda)?\n")
+        done = run(program, "--config", "nowhere.ini", "--version")
+        check(done.returncode == 0 and re.fullmatch(wanted, done.stdout) and not done.stderr,
+              f"{program} --version names the libraries, a line each", done.stdout + done.stderr)
+
+
+def test_global_options():
+    """octd and octctl read their common options the same way and refuse them in one line."""
+    fine, odd = os.path.join(TMP, "fine.ini"), os.path.join(TMP, "odd.ini")
+    with open(fine, "w") as file:
+        file.write("[pipeline]\nmin_db = 10\n")
+    with open(odd, "w") as file:
+        file.write("[pipeline]\nlog = yes\nmin_db = 60\n")
+    line = r"odd\.ini:3: \[pipeline\] min_db: is 60: it must be less than"
+    both = [
+        (["--nosuch"], r"unknown option '--nosuch'. see {} --help"),
+        (["--conf", fine], r"unknown option '--conf'"),
+        (["-x"], r"unknown option '-x'"),
+        (["--config"], r"--config needs a value"), (["-c"], r"-c needs a value"),
+        (["--config", odd], line), ([f"--config={odd}"], line), (["-c", odd], line),
+        ([f"-c{odd}"], line),
+        (["-c", fine, "--set", "pipeline.max_db=5"],
+         r"--set pipeline\.max_db: pipeline\.min_db is 10"),
+        (["--set=pipeline.max_db=5", "-c", fine], r"--set pipeline\.max_db: pipeline\.min_db is 10"),
+        (["--set", "scan.lines=0"], r"--set scan\.lines: '0' is not allowed"),
+        (["--backend=vulkan"], r"--backend pipeline\.backend: 'vulkan' is not allowed"),
+    ]
+    for program, more in (("octd", []), ("octctl", ["status"])):
+        start = program + ": " + ("error: " if program == "octd" else "")
+        for arguments, wanted in both:
+            wants_nothing_more = arguments[-1] in ("--config", "-c")
+            done = run(program, *arguments, *([] if wants_nothing_more else more))
+            check(done.returncode == 2 and done.stderr.count("\n") == 1
+                  and re.match(start + ".*" + wanted.format(program), done.stderr),
+                  f"{program} {' '.join(map(os.path.basename, arguments))} is refused in one line",
+                  done.stderr + "wanted " + wanted)
+        for option in ("-h", "--help"):
+            done = run(program, option)
+            check(done.returncode == 0 and "camera.samples" in done.stdout and "-c, --config"
+                  in done.stdout and not done.stderr, f"{program} {option} helps", done.stderr)
+    for arguments, word in ((["word"], "'word' is no option"), (["--help=3"], "takes no value"),
+                            (["--", "--help"], "'--help' is no option"), ([""], "'' is no option")):
+        done = run("octd", *arguments)
+        check(done.returncode == 2 and done.stderr.count("\n") == 1 and word in done.stderr,
+              f"octd {' '.join(arguments)!r} is refused in one line", done.stderr)
+    refused("-- ends octctl's options", 2, "unknown command '--help'", "--", "--help")
+    refused("behind -- a command gets its arguments as they stand", 2,
+            "octctl info: unknown option '--config'", "info", "--", "--config")
+    code, out, err = octctl("--", "reference")
+    check(code == 0 and "[camera]" in out, "a command may follow --", err)
+
+
 def test_command_line():
-    code, out, _ = octctl("--version")
-    libraries = r"^octctl \S+, built with libzmq 4\.\d.*HDF5 1\.\d.*FFTW 3.*cJSON"
-    check(code == 0 and re.search(libraries, out),
-          "--version names the libraries it was built with", out)
     code, out, _ = octctl("--help")
     names = "recon synth replay info status start stop record set get shutdown bench".split()
     check(code == 0 and all(re.search(rf"^  {n} ", out, re.M) for n in names)
@@ -502,8 +558,8 @@ def crc32c(data):
     return crc ^ 0xFFFFFFFF
 
 
-for test in (test_command_line, test_control, test_info, test_replay_bytes, test_replay_gaps,
-             test_replay_loop, test_replay_rate, test_replay_slow, test_replay_errors,
+for test in (test_version, test_global_options, test_command_line, test_control, test_info,
+             test_replay_bytes, test_replay_gaps, test_replay_loop, test_replay_rate, test_replay_slow, test_replay_errors,
              test_replay_undelivered, test_push_lines):
     test()
 print(f"1..{count}")

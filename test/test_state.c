@@ -37,6 +37,7 @@ static void every_action_is_granted_or_refused_with_what_to_do(void **state)
         {OCT_ACTION_RECORD_START, {"start", NULL, "already", "last_error"}},
         {OCT_ACTION_RECORD_STOP, {NULL, NULL, NULL, NULL}},
         {OCT_ACTION_SET_IDLE_KEY, {NULL, "stop", "stop", NULL}},
+        {OCT_ACTION_SET_LIVE_KEY, {NULL, NULL, "record stop", NULL}},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         for (int s = OCT_STATE_IDLE; s <= OCT_STATE_ERROR; s++) {

@@ -243,10 +243,50 @@ def new_epoch():
     expect_picture(got[0], lines, np.arange(M) < 9, number=0, missing=M - 9)
     expect_picture(got[1], lines, number=0)
     assert got[0][0]["acquisition_id"] != got[1][0]["acquisition_id"]
-    # a message the first sender had still under way is refused
+    # what the first sender had still under way is refused, from after and from before
     first.send(lines[9:], 9)
-    count.expect(lines_received=M + 9, lines_missing=M - 9, bscans_begun=2, bscans_done=2,
-                 bscans_published=2, bad={"epoch": 1})
+    first.send(lines[5:9], 5, sequence=1, epoch=first.epoch)
+    second.send(lines, M)
+    expect_picture(pictures(1)[0], lines, number=1)
+    count.expect(lines_received=2 * M + 9, lines_missing=M - 9, bscans_begun=3, bscans_done=3,
+                 bscans_published=3, bad={"epoch": 2})
+
+
+@case
+def camera_goes_on_after_a_replay():
+    """when a second sender has said that it ends, the first one is heard again"""
+    lines, count, camera = spectra(M), Count(), new_sender()
+    camera.send(lines, 0, flags=1)
+    replay = new_sender()
+    replay.send(lines, 0, flags=3)
+    expect_picture(pictures(2)[1], lines, number=0)
+    camera.send(lines, M)
+    camera.send(lines, 2 * M)
+    for number, picture in enumerate(pictures(2), 1):
+        expect_picture(picture, lines, number=number)
+    count.expect(**whole(4))
+
+
+@case
+def junk_holds_nothing_back():
+    """junk does not keep an unfinished B-scan from being delivered after ingest.idle_s"""
+    lines, count, sender = spectra(M), Count(), new_sender()
+    assert daemon.ask("stop")["ok"]
+    assert daemon.ask("set", key="ingest.idle_s", value="0.3")["ok"]
+    assert daemon.ask("start")["ok"]
+    sender = new_sender()
+    time.sleep(0.5)
+    sender.send(lines[:5], 0, flags=1)
+    until = time.monotonic() + 10
+    while daemon.status()["bscans_done"] == 0:
+        sender.socket.send(b"junk")
+        time.sleep(0.05)
+        assert time.monotonic() < until
+    assert daemon.ask("stop")["ok"] and daemon.ask("set", key="ingest.idle_s", value="0")["ok"]
+    assert daemon.ask("start")["ok"]
+    time.sleep(1.5)  # the viewer finds the daemon again
+    while viewer.poll(0):
+        viewer.recv_multipart()
 
 
 @case

@@ -210,6 +210,8 @@ static enum oct_err play(struct replay *r, struct oct_error *err)
         code = send_block(r, samples, valid, n, time_ns, last, err);
         if (!code && o->rate > 0)
             note_lateness(r, due_ns(r, line + n));
+        /* What is still on its way afterwards is no matter of the pace. */
+        r->elapsed_s = (double)(oct_clock_ns() - r->start_ns) / 1e9;
         line += n;
         if (last)
             break;
@@ -227,7 +229,8 @@ static enum oct_err finish(struct replay *r, struct oct_error *err)
     while (!r->stuck && oct_client_flush(r->client, SLICE_MS) != OCT_CLIENT_OK)
         if (oct_clock_ns() >= end_ns || take_signal())
             break;
-    r->elapsed_s = (double)(oct_clock_ns() - r->start_ns) / 1e9;
+    if (r->options->rate <= 0) /* as fast as it goes: as fast as it arrives */
+        r->elapsed_s = (double)(oct_clock_ns() - r->start_ns) / 1e9;
     oct_client_get_counters(r->client, &r->counters);
     oct_client_give_up(r->client);
     if (r->counters.messages_queued == 0)

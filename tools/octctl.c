@@ -1,13 +1,11 @@
 /* octctl: everything that is neither daemon nor viewer. Global options, then one command. */
 #include "tools/commands.h"
 
-#include <cjson/cJSON.h>
-#include <fftw3.h>
-#include <hdf5.h>
+#include "config/version.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zmq.h>
 
 #define CONTROL_OPTIONS                                                                            \
     "  --json           print the daemon's answer as it came\n"                                    \
@@ -61,11 +59,12 @@ static const struct oct_command commands[] = {
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static const char global_options[] =
-    "  --config FILE    read the configuration FILE\n"
-    "  --set S.K=VALUE  set a key, wins over the file; repeatable\n"
-    "  --backend NAME   auto, cpu or cuda: short for --set pipeline.backend=NAME\n"
-    "  --help           this text, or that of the command named with it\n"
-    "  --version        version, and the libraries it was built with\n";
+    "  -c, --config FILE  read the configuration FILE\n"
+    "  --set S.K=VALUE    set a key, wins over the file; repeatable\n"
+    "  --backend NAME     auto, cpu or cuda: short for --set pipeline.backend=NAME\n"
+    "  -h, --help         this text, or that of the command named with it\n"
+    "  --version          version, and what it was built with\n"
+    "  --                 the end of these options\n";
 
 static void print_help(void)
 {
@@ -84,16 +83,6 @@ static void print_command_help(const struct oct_command *command)
     printf("\noptions:\n%s%s", command->options, global_options);
 }
 
-static void print_version(void)
-{
-    /* FFTW tells its version only in a string, "fftw-3.3.10-sse2-avx". */
-    const char *fftw = strchr(fftwf_version, '-');
-    printf("octctl %s, built with libzmq %d.%d.%d, HDF5 %d.%d.%d, FFTW %s, cJSON %d.%d.%d\n",
-           OCT_VERSION, ZMQ_VERSION_MAJOR, ZMQ_VERSION_MINOR, ZMQ_VERSION_PATCH, H5_VERS_MAJOR,
-           H5_VERS_MINOR, H5_VERS_RELEASE, fftw ? fftw + 1 : fftwf_version, CJSON_VERSION_MAJOR,
-           CJSON_VERSION_MINOR, CJSON_VERSION_PATCH);
-}
-
 /* The command line, sorted. The arrays hold argc + 1 pointers each. */
 struct call {
     bool help, version;
@@ -102,6 +91,13 @@ struct call {
     int n_rest;
 };
 
+static void append(const char **list, const char *value)
+{
+    while (*list)
+        list++;
+    *list = value;
+}
+
 static bool is_global(struct call *call, int argc, char **argv, int *i, const char **missing)
 {
     const struct {
@@ -109,16 +105,20 @@ static bool is_global(struct call *call, int argc, char **argv, int *i, const ch
         const char **list;
     } with_value[] = {
         {"--config", call->configs}, {"--set", call->sets}, {"--backend", call->backends}};
+    if (strncmp(argv[*i], "-c", 2) == 0) { /* "-c FILE" and "-cFILE" */
+        const char *value = argv[*i][2] ? argv[*i] + 2 : *i + 1 < argc ? argv[++*i] : NULL;
+        if (!value)
+            *missing = "-c";
+        append(call->configs, value);
+        return true;
+    }
     for (size_t k = 0; k < sizeof(with_value) / sizeof(with_value[0]); k++) {
         const char *value;
         if (!oct_option_value(argc, argv, i, with_value[k].name, &value))
             continue;
         if (!value)
             *missing = with_value[k].name;
-        const char **list = with_value[k].list;
-        while (*list)
-            list++;
-        *list = value;
+        append(with_value[k].list, value);
         return true;
     }
     call->help |= oct_option_flag(argv[*i], "--help") || oct_option_flag(argv[*i], "-h");
@@ -129,12 +129,15 @@ static bool is_global(struct call *call, int argc, char **argv, int *i, const ch
 
 static enum oct_err sort_arguments(struct call *call, int argc, char **argv, struct oct_error *err)
 {
+    bool ended = false; /* by "--" */
     for (int i = 1; i < argc; i++) {
         const char *missing = NULL;
-        if (is_global(call, argc, argv, &i, &missing)) {
+        if (!ended && strcmp(argv[i], "--") == 0) {
+            ended = true;
+        } else if (!ended && is_global(call, argc, argv, &i, &missing)) {
             if (missing)
                 return oct_fail(err, OCT_E_ARG, "%s needs a value; see octctl --help", missing);
-        } else if (call->n_rest == 0 && argv[i][0] == '-') {
+        } else if (!ended && call->n_rest == 0 && argv[i][0] == '-') {
             return oct_fail(err, OCT_E_ARG, "unknown option '%s'; see octctl --help", argv[i]);
         } else {
             call->rest[call->n_rest++] = argv[i];
@@ -178,7 +181,7 @@ static int run(struct oct_config *config, struct call *call, int argc, char **ar
     if (sort_arguments(call, argc, argv, &err))
         return complain(&err);
     if (call->version) {
-        print_version();
+        oct_version_write(stdout, "octctl", "");
         return 0;
     }
     if (call->n_rest == 0 && call->help) {

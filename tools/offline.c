@@ -143,8 +143,9 @@ enum oct_err oct_offline_plan(struct oct_plan **plan, struct oct_config *config,
     if ((e = oct_config_check(config, err)) || (e = oct_config_geometry(config, &geometry, err)) ||
         (e = merge_calibration(&cal, config, &given, recorded_phase, recording, err)))
         return e;
+    struct oct_error why = {.text = ""};
     e = oct_plan_create(plan, &geometry, &cal, (enum oct_dc)config->pipeline.dc,
-                        (enum oct_interpolation)config->pipeline.interpolation, err);
+                        (enum oct_interpolation)config->pipeline.interpolation, &why);
     oct_calibration_finish(&cal);
-    return e;
+    return e ? oct_config_blame(config, &why, err) : OCT_OK;
 }

@@ -42,7 +42,7 @@ static bool begins_as_volume(int fd)
 
 bool oct_recording_is_volume(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     bool is = fd >= 0 && (named_as_volume(path) || begins_as_volume(fd));
     if (fd >= 0)
         close(fd);
@@ -167,7 +167,7 @@ static enum oct_err open_file(struct oct_recording *r, struct oct_config *config
                               struct oct_error *err)
 {
     struct stat about;
-    r->fd = open(r->path, O_RDONLY | O_CLOEXEC);
+    r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (r->fd < 0 || fstat(r->fd, &about))
         return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", r->path);
     if (!S_ISREG(about.st_mode))
