@@ -1,0 +1,24 @@
+/* The CUDA engine's kernels and its stream logic on the host (test/cuda_host/): the same tests that
+ * the CPU engine passes, over both variants, one GPU and two, small batches and large. */
+#include "test/engine_suite.h"
+
+#include "test/cuda_host/cuda_host.h"
+
+int main(void)
+{
+    static const struct oct_engine_options variants[] = {
+        {.cuda = "auto", .max_batch = 4},
+        {.cuda = "plain", .max_batch = 2, .n_streams = 1},
+    };
+    static const struct oct_engine_options flows[] = {
+        {.cuda = "fused"},
+        {.cuda = "fused", .gpus = "1,0", .max_batch = 3},
+        {.cuda = "plain", .max_batch = 2, .n_streams = 5},
+    };
+    const struct oct_suite pictures = {&oct_engine_cuda, variants, 2};
+    const struct oct_suite flow = {&oct_engine_cuda, flows, 3};
+    cuda_host_reset(2, (size_t)2 << 30);
+    int n_failed = oct_suite_run_pictures(&pictures);
+    n_failed += oct_suite_run_flow(&flow);
+    return n_failed > 0;
+}
