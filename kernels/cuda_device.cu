@@ -210,7 +210,7 @@ template <class T>
 static enum oct_err upload_table(struct oct_cuda_lane *lane, const T **table, const T *values,
                                  size_t n, struct oct_error *err)
 {
-    T *memory;
+    T *memory = NULL;
     enum oct_err e = allocate(lane, &memory, n, err);
     if (e)
         return e;
