@@ -33,7 +33,7 @@ struct oct_cuda_lane {
     struct oct_cuda_tables t;
     uint16_t *d_spectra; /* the same memory as t.spectra, t.valid */
     uint8_t *d_valid;
-    uint32_t *d_counts; /* [max_batch][5][OCT_BINS] */
+    uint32_t *d_counts;                          /* [max_batch][5][OCT_BINS] */
     struct oct_cuda_limits *d_limits, *h_limits; /* [max_batch] */
     void *owned[MAX_OWNED];                      /* device memory */
     unsigned n_owned;
@@ -196,8 +196,7 @@ static enum oct_err allocate(struct oct_cuda_lane *lane, T **memory, size_t n,
         size_t available = 0, total = 0;
         cudaGetLastError();
         cudaMemGetInfo(&available, &total);
-        return oct_fail(err,
-                        code == cudaErrorMemoryAllocation ? OCT_E_NO_MEMORY : OCT_E_BACKEND,
+        return oct_fail(err, code == cudaErrorMemoryAllocation ? OCT_E_NO_MEMORY : OCT_E_BACKEND,
                         "GPU %d: no room for %zu bytes with %zu MiB free: %s", lane->device,
                         n * sizeof(T), available >> 20, cudaGetErrorString(code));
     }
@@ -299,8 +298,7 @@ static enum oct_err make_fused(struct oct_cuda_lane *lane, const struct oct_plan
 {
     lane->fused = find_fused(plan, &lane->shared_bytes);
     TRY(lane->device, "shared memory",
-        cudaFuncSetAttribute((const void *)lane->fused,
-                             cudaFuncAttributeMaxDynamicSharedMemorySize,
+        cudaFuncSetAttribute((const void *)lane->fused, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              (int)lane->shared_bytes));
     return OCT_OK;
 }
@@ -681,10 +679,12 @@ static enum oct_err time_both_ways(struct copies *c, int device, const size_t *b
     TRY(device, "copies", cudaDeviceSynchronize());
     double begin = seconds_now();
     for (unsigned round = 0; round < n_rounds; round++) {
-        TRY(device, "copies", cudaMemcpyAsync(c->device[0], c->host[0], bytes[0],
-                                              cudaMemcpyHostToDevice, c->stream[0]));
-        TRY(device, "copies", cudaMemcpyAsync(c->host[1], c->device[1], bytes[1],
-                                              cudaMemcpyDeviceToHost, c->stream[1]));
+        TRY(device, "copies",
+            cudaMemcpyAsync(c->device[0], c->host[0], bytes[0], cudaMemcpyHostToDevice,
+                            c->stream[0]));
+        TRY(device, "copies",
+            cudaMemcpyAsync(c->host[1], c->device[1], bytes[1], cudaMemcpyDeviceToHost,
+                            c->stream[1]));
     }
     TRY(device, "copies", cudaStreamSynchronize(c->stream[0]));
     TRY(device, "copies", cudaStreamSynchronize(c->stream[1]));
@@ -715,8 +715,9 @@ static enum oct_err time_within(struct copies *c, int device, size_t bytes, unsi
     TRY(device, "copies", cudaDeviceSynchronize());
     double begin = seconds_now();
     for (unsigned round = 0; round < n_rounds; round++)
-        TRY(device, "copies", cudaMemcpyAsync(c->device[1], c->device[0], bytes,
-                                              cudaMemcpyDeviceToDevice, c->stream[0]));
+        TRY(device, "copies",
+            cudaMemcpyAsync(c->device[1], c->device[0], bytes, cudaMemcpyDeviceToDevice,
+                            c->stream[0]));
     TRY(device, "copies", cudaStreamSynchronize(c->stream[0]));
     *seconds = seconds_now() - begin;
     return OCT_OK;
@@ -737,8 +738,7 @@ extern "C" enum oct_err oct_cuda_lane_stages(struct oct_cuda_lane *lane, double 
 {
     for (int i = 0; i < OCT_CUDA_N_STAGES; i++) {
         float ms;
-        TRY(lane->device, "time",
-            cudaEventElapsedTime(&ms, lane->events[i], lane->events[i + 1]));
+        TRY(lane->device, "time", cudaEventElapsedTime(&ms, lane->events[i], lane->events[i + 1]));
         seconds[i] = ms * 1e-3;
     }
     return OCT_OK;

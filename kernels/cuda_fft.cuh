@@ -40,7 +40,8 @@ template <bool INVERSE> static __device__ __forceinline__ float2 oct_quarter(flo
 }
 
 /* a * exp(-+ i phi) for c = cos phi, s = sin phi. */
-template <bool INVERSE> static __device__ __forceinline__ float2 oct_turn(float2 a, float c, float s)
+template <bool INVERSE>
+static __device__ __forceinline__ float2 oct_turn(float2 a, float c, float s)
 {
     return oct_mul(a, make_float2(c, INVERSE ? s : -s));
 }

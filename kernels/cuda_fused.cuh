@@ -28,7 +28,7 @@ template <int P1> struct oct_fused_shape;
 
 template <> struct oct_fused_shape<2048> {
     static constexpr int threads = 256, blocks_per_sm = 2;
-    static constexpr int first_radix = 4;             /* of the forward P1 transform */
+    static constexpr int first_radix = 4;               /* of the forward P1 transform */
     static constexpr int radix_in = 16, radix_out = 16; /* first and last of the P2 transform */
 };
 
@@ -44,14 +44,14 @@ struct oct_fused_pass {
 };
 
 static const struct oct_fused_pass oct_fused_passes_2048[] = {
-    {8, 4}, {8, 32}, {8, 256},  /* forward P1: 4 8 8 8 */
-    {8, 8}, {8, 64}, {4, 512},  /* inverse P1: 8 8 8 4 */
-    {16, 16}, {16, 256},        /* P2: 16 16 16 */
+    {8, 4},   {8, 32},   {8, 256}, /* forward P1: 4 8 8 8 */
+    {8, 8},   {8, 64},   {4, 512}, /* inverse P1: 8 8 8 4 */
+    {16, 16}, {16, 256},           /* P2: 16 16 16 */
 };
 
 static const struct oct_fused_pass oct_fused_passes_4096[] = {
-    {8, 8}, {8, 64}, {8, 512},   /* forward and inverse P1: 8 8 8 8 */
-    {8, 8}, {8, 64}, {16, 512},  /* P2: 8 8 8 16 */
+    {8, 8}, {8, 64}, {8, 512},  /* forward and inverse P1: 8 8 8 8 */
+    {8, 8}, {8, 64}, {16, 512}, /* P2: 8 8 8 16 */
 };
 
 /* Position m of a thread's P points before a first pass of radix R (or after a last one). */
@@ -62,9 +62,9 @@ template <int N, int T, int R> static __device__ __forceinline__ int oct_place(i
 
 /* x[i] of both lines: samples less DC, zero where there are none. */
 template <int P1>
-static __device__ __forceinline__ void
-oct_fused_load(const struct oct_cuda_tables &t, unsigned bscan, unsigned line, bool has_a,
-               bool has_b, int thread, float2 *x)
+static __device__ __forceinline__ void oct_fused_load(const struct oct_cuda_tables &t,
+                                                      unsigned bscan, unsigned line, bool has_a,
+                                                      bool has_b, int thread, float2 *x)
 {
     constexpr int T = oct_fused_shape<P1>::threads, R = oct_fused_shape<P1>::first_radix;
     const uint16_t *a = t.spectra + ((size_t)bscan * t.n_lines + line) * t.n_samples;

@@ -8,11 +8,11 @@
 
 #ifndef OCT_LAUNCH
 /* kernel may be a template instance with commas: wrap it in parentheses. */
-#define OCT_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                \
+#define OCT_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                 \
     (kernel)<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__)
 /* Dynamic shared memory as an array of `type`. */
-#define OCT_SHARED(type, name)                                                                    \
-    extern __shared__ __align__(16) unsigned char oct_shared_memory[];                            \
+#define OCT_SHARED(type, name)                                                                     \
+    extern __shared__ __align__(16) unsigned char oct_shared_memory[];                             \
     type *name = reinterpret_cast<type *>(oct_shared_memory)
 #endif
 

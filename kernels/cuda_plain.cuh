@@ -110,8 +110,7 @@ static enum oct_err oct_plain_plan(struct oct_plain *p, cufftHandle *plan, bool 
                                    cudaStream_t stream, struct oct_error *err)
 {
     int n = (int)size, in = (int)rows_in, out = (int)rows_out;
-    cufftResult r =
-        p->fft.plan_many(plan, 1, &n, &in, 1, in, &out, 1, out, type, (int)p->chunk);
+    cufftResult r = p->fft.plan_many(plan, 1, &n, &in, 1, in, &out, 1, out, type, (int)p->chunk);
     if (r != CUFFT_SUCCESS)
         return oct_fail(err, OCT_E_BACKEND, "cuFFT: no plan for %u lines of %u points (error %d)",
                         p->chunk, size, (int)r);
@@ -179,8 +178,8 @@ static bool oct_plain_launch(const struct oct_plain *p, const struct oct_cuda_ta
         for (unsigned first = 0; first < t.n_lines; first += p->chunk) {
             unsigned n = t.n_lines - first < p->chunk ? t.n_lines - first : p->chunk;
             struct oct_plain_lines lines = {b, first, n};
-            OCT_LAUNCH((oct_plain_load_kernel), dim3(t.p1 / OCT_PLAIN_THREADS, n), block, 0,
-                       stream, t, batch, lines, p->x);
+            OCT_LAUNCH((oct_plain_load_kernel), dim3(t.p1 / OCT_PLAIN_THREADS, n), block, 0, stream,
+                       t, batch, lines, p->x);
             if (!oct_plain_transforms(p, t, stream, n))
                 return false;
             OCT_LAUNCH((oct_plain_store_kernel),

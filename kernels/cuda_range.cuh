@@ -216,8 +216,7 @@ static __device__ __forceinline__ uint32_t oct_rank(const struct oct_cuda_job &j
 
 /* grid (4, n), 256 threads. */
 static __global__ void oct_find_upper_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
-                                             const uint32_t *counts,
-                                             struct oct_cuda_limits *limits)
+                                             const uint32_t *counts, struct oct_cuda_limits *limits)
 {
     __shared__ uint32_t sums[OCT_RANGE_THREADS], found[2];
     const unsigned bscan = blockIdx.y, which = blockIdx.x, thread = threadIdx.x;
@@ -232,8 +231,7 @@ static __global__ void oct_find_upper_kernel(struct oct_cuda_tables t, struct oc
 }
 
 static __global__ void oct_find_lower_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
-                                             const uint32_t *counts,
-                                             struct oct_cuda_limits *limits)
+                                             const uint32_t *counts, struct oct_cuda_limits *limits)
 {
     __shared__ uint32_t sums[OCT_RANGE_THREADS], found[2];
     const unsigned bscan = blockIdx.y, which = blockIdx.x, thread = threadIdx.x;

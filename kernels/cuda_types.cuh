@@ -8,10 +8,10 @@
 #include <cstdint>
 
 /* A job's flags. */
-#define OCT_JOB_LOG 1u        /* values in dB */
-#define OCT_JOB_MISSING 2u    /* some lines are missing: look into `valid` */
-#define OCT_JOB_DIRECT 4u     /* u8 with known limits: pixels at once, no values */
-#define OCT_JOB_AUTO 8u       /* limits are the own minimum and maximum */
+#define OCT_JOB_LOG 1u     /* values in dB */
+#define OCT_JOB_MISSING 2u /* some lines are missing: look into `valid` */
+#define OCT_JOB_DIRECT 4u  /* u8 with known limits: pixels at once, no values */
+#define OCT_JOB_AUTO 8u    /* limits are the own minimum and maximum */
 #define OCT_JOB_PERCENTILE 16u
 
 struct oct_cuda_job {
@@ -58,9 +58,8 @@ static __device__ __forceinline__ uint8_t oct_to_u8(float value, float lo, float
 }
 
 /* Stores one pixel of line j of job k: as a picture when the limits are known, else as a value. */
-static __device__ __forceinline__ void oct_store(const struct oct_cuda_tables &t,
-                                                 const struct oct_cuda_job &job, size_t at,
-                                                 float value)
+static __device__ __forceinline__ void
+oct_store(const struct oct_cuda_tables &t, const struct oct_cuda_job &job, size_t at, float value)
 {
     if (job.flags & OCT_JOB_DIRECT)
         t.pixels[at] = oct_to_u8(value, job.lo, job.scale);

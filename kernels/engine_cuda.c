@@ -25,17 +25,17 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#define DEFAULT_STREAMS 3u        /* one uploads, one computes, one downloads */
-#define DEFAULT_BATCH 16u         /* B-scans */
-#define BATCH_BYTES (16u << 20)   /* of spectra: more per batch gains nothing and costs latency */
+#define DEFAULT_STREAMS 3u      /* one uploads, one computes, one downloads */
+#define DEFAULT_BATCH 16u       /* B-scans */
+#define BATCH_BYTES (16u << 20) /* of spectra: more per batch gains nothing and costs latency */
 #define MAX_GPUS 16u
 #define MAX_STREAMS 16u
-#define STUCK_US 2000000u         /* no progress for so long: the device hangs */
-#define START_US 60000000u        /* contexts of many GPUs, code made for a new one */
-#define SPIN_US 30u               /* a lane looks this long before it sleeps between looks */
+#define STUCK_US 2000000u  /* no progress for so long: the device hangs */
+#define START_US 60000000u /* contexts of many GPUs, code made for a new one */
+#define SPIN_US 30u        /* a lane looks this long before it sleeps between looks */
 #define NAP_US 15u
 #define LONGEST_NAP_US 1000u
-#define TICK_US 50000u            /* collect looks at the lanes' clocks */
+#define TICK_US 50000u /* collect looks at the lanes' clocks */
 
 enum progress { WAITING, AT_WORK, FINISHED };
 
@@ -66,7 +66,7 @@ struct oct_engine {
     pthread_mutex_t lock;
     pthread_cond_t work, finished;
     bool stopping, dead, abandoned;
-    struct oct_error why; /* of dead */
+    struct oct_error why;           /* of dead */
     struct submission *submissions; /* [depth] */
     struct oct_engine_job *jobs;    /* [depth][max_batch] */
     uint64_t first, last;           /* submissions in flight, at % depth */
@@ -425,8 +425,8 @@ static enum oct_err check_options(const struct oct_engine_options *options, stru
     for (size_t i = 0; i < sizeof(simd) / sizeof(simd[0]); i++)
         known = known || strcmp(options->simd, simd[i]) == 0;
     if (!known)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "pipeline.simd is %s: use auto, avx512, avx2 or plain", options->simd);
+        return oct_fail(err, OCT_E_CONFIG, "pipeline.simd is %s: use auto, avx512, avx2 or plain",
+                        options->simd);
     const char *cuda = options->cuda;
     if (cuda && strcmp(cuda, "auto") && strcmp(cuda, "fused") && strcmp(cuda, "plain"))
         return oct_fail(err, OCT_E_CONFIG, "CUDA kernels '%s': use auto, fused or plain", cuda);
@@ -477,8 +477,7 @@ static enum oct_err choose_kernels(struct oct_engine *engine, const char *wanted
     bool automatic = !wanted || strcmp(wanted, "auto") == 0;
     engine->kernels = !automatic && strcmp(wanted, "plain") == 0 ? OCT_CUDA_PLAIN : OCT_CUDA_FUSED;
     for (unsigned i = 0; i < engine->n_gpus; i++) {
-        enum oct_err e =
-            oct_cuda_can_run(engine->devices[i], engine->plan, engine->kernels, err);
+        enum oct_err e = oct_cuda_can_run(engine->devices[i], engine->plan, engine->kernels, err);
         if (!e)
             continue;
         if (!automatic || engine->kernels == OCT_CUDA_PLAIN)

@@ -34,6 +34,7 @@ struct machine {
     unsigned n_calls = 0, n_operations = 0, n_objects = 0;
     unsigned n_launches[MAX_DEVICES] = {};
     bool lost = false;
+    unsigned n_running = 0;                                  /* operations at work */
     std::map<void *, std::pair<size_t, int>> memory, pinned; /* bytes, device */
     std::map<const void *, size_t> allowed_shared;
     std::vector<std::unique_ptr<block_runner>> idle_runners;
@@ -70,10 +71,12 @@ cudaError_t enter_call()
         m.changed.wait(hold, [&] { return m.generation != mine; });
         return note(cudaErrorLaunchFailure);
     }
+    if (m.lost) /* a device that reports an error has stopped: nothing writes to memory any more */
+        m.changed.wait(hold, [&] { return m.n_running == 0; });
     return note(m.lost ? cudaErrorLaunchFailure : cudaSuccess);
 }
 
-/* Every operation in a stream; false: it is not to be done. */
+/* Every operation in a stream; false: it is not to be done. leave_operation follows if true. */
 bool enter_operation()
 {
     machine &m = the();
@@ -86,7 +89,16 @@ bool enter_operation()
         m.changed.wait(hold, [&] { return m.generation != mine; });
         return false;
     }
+    m.n_running += !m.lost;
     return !m.lost;
+}
+
+void leave_operation()
+{
+    machine &m = the();
+    std::lock_guard<std::mutex> hold(m.lock);
+    m.n_running--;
+    m.changed.notify_all();
 }
 
 } // namespace
@@ -124,9 +136,9 @@ extern "C" void cuda_host_set_fault(enum cuda_host_fault fault, unsigned n)
 {
     std::lock_guard<std::mutex> hold(the().lock);
     the().fault = fault;
-    the().fault_at = n + (fault == CUDA_HOST_CALL_FAILS || fault == CUDA_HOST_CALL_BLOCKS
-                              ? the().n_calls
-                              : the().n_operations);
+    the().fault_at =
+        n + (fault == CUDA_HOST_CALL_FAILS || fault == CUDA_HOST_CALL_BLOCKS ? the().n_calls
+                                                                             : the().n_operations);
 }
 
 extern "C" unsigned cuda_host_n_calls(void)
@@ -192,8 +204,10 @@ struct cuda_host_stream {
             queue.pop_front();
             busy = true;
             hold.unlock();
-            if (enter_operation())
+            if (enter_operation()) {
                 operation();
+                leave_operation();
+            }
             operation = nullptr;
             hold.lock();
             busy = false;
@@ -566,7 +580,8 @@ static void run_blocks(dim3 grid, dim3 block, size_t shared_bytes,
                           {(unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y),
                            (unsigned)(b / grid.x / grid.y)},
                           shared};
-        runner->run(n, [&](unsigned i) { thread_now = &threads[i]; }, body);
+        runner->run(
+            n, [&](unsigned i) { thread_now = &threads[i]; }, body);
         free(shared);
     }
     std::lock_guard<std::mutex> hold(the().lock);

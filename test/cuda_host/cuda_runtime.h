@@ -50,7 +50,11 @@ enum cudaError_t {
     cudaErrorIllegalAddress = 700,
     cudaErrorLaunchFailure = 719
 };
-enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+enum cudaMemcpyKind {
+    cudaMemcpyHostToDevice = 1,
+    cudaMemcpyDeviceToHost,
+    cudaMemcpyDeviceToDevice
+};
 enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 enum { cudaStreamNonBlocking = 1, cudaHostAllocPortable = 1 };
@@ -166,16 +170,16 @@ static inline uint32_t atomicAdd(uint32_t *at, uint32_t value)
 static inline uint32_t atomicMin(uint32_t *at, uint32_t value)
 {
     uint32_t old = __atomic_load_n(at, __ATOMIC_RELAXED);
-    while (value < old && !__atomic_compare_exchange_n(at, &old, value, true, __ATOMIC_RELAXED,
-                                                       __ATOMIC_RELAXED))
+    while (value < old &&
+           !__atomic_compare_exchange_n(at, &old, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
     return old;
 }
 static inline uint32_t atomicMax(uint32_t *at, uint32_t value)
 {
     uint32_t old = __atomic_load_n(at, __ATOMIC_RELAXED);
-    while (value > old && !__atomic_compare_exchange_n(at, &old, value, true, __ATOMIC_RELAXED,
-                                                       __ATOMIC_RELAXED))
+    while (value > old &&
+           !__atomic_compare_exchange_n(at, &old, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
     return old;
 }

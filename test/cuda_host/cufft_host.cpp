@@ -60,9 +60,9 @@ cufftResult cufftPlanMany(cufftHandle *handle, int rank, int *n, int *in_embed, 
     plan p = {nullptr, type, nullptr};
     std::lock_guard<std::mutex> hold(lock);
     if (type == CUFFT_R2C)
-        p.fftw = fftwf_plan_many_dft_r2c(rank, n, batch, (float *)in, in_embed, in_stride,
-                                         in_distance, z_out, out_embed, out_stride, out_distance,
-                                         how);
+        p.fftw =
+            fftwf_plan_many_dft_r2c(rank, n, batch, (float *)in, in_embed, in_stride, in_distance,
+                                    z_out, out_embed, out_stride, out_distance, how);
     else if (type == CUFFT_C2R)
         p.fftw = fftwf_plan_many_dft_c2r(rank, n, batch, z_in, in_embed, in_stride, in_distance,
                                          (float *)out, out_embed, out_stride, out_distance, how);
@@ -73,7 +73,7 @@ cufftResult cufftPlanMany(cufftHandle *handle, int rank, int *n, int *in_embed, 
     free(out);
     if (!p.fftw)
         return CUFFT_ALLOC_FAILED;
-    plans[*handle = ++last_plan] = p;
+    plans[ *handle = ++last_plan] = p;
     return CUFFT_SUCCESS;
 }
 
