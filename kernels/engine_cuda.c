@@ -10,7 +10,7 @@
  *
  * A CUDA call may block for ever when a device hangs, so only the lanes' own threads make any;
  * collect, submit and destroy wait for them with a deadline. A lane that shows no progress for
- * STUCK_US is given up like one that reports an error: the engine is dead, what was in flight is
+ * the deadline is given up like one that reports an error: the engine is dead, what was in flight is
  * collected as lost. Threads that never come back keep the engine's memory; nothing else waits for
  * them. */
 #define _GNU_SOURCE /* pthread_setname_np, prctl */
@@ -30,7 +30,7 @@
 #define BATCH_BYTES (16u << 20) /* of spectra: more per batch gains nothing and costs latency */
 #define MAX_GPUS 16u
 #define MAX_STREAMS 16u
-#define STUCK_US 2000000u  /* no progress for so long: the device hangs */
+#define DEADLINE_MS 2000u  /* no progress for so long: the device hangs */
 #define START_US 60000000u /* contexts of many GPUs, code made for a new one */
 #define SPIN_US 30u        /* a lane looks this long before it sleeps between looks */
 #define NAP_US 15u
@@ -59,6 +59,7 @@ struct lane {
 struct oct_engine {
     unsigned n_gpus, n_lanes, n_started, max_batch, depth;
     unsigned devices[MAX_GPUS];
+    uint64_t deadline_us;
     enum oct_cuda_kernels kernels;
     char description[256];
     const struct oct_plan *plan; /* while lanes start */
@@ -121,7 +122,7 @@ static void look_at_clocks(struct oct_engine *engine)
     for (unsigned i = 0; i < engine->n_started; i++) {
         const struct lane *lane = &engine->lanes[i];
         if (!lane->busy_since_ns || now < lane->busy_since_ns ||
-            now - lane->busy_since_ns <= (uint64_t)STUCK_US * 1000)
+            now - lane->busy_since_ns <= engine->deadline_us * 1000)
             continue;
         struct oct_error why;
         oct_fail(&why, OCT_E_BACKEND, "GPU %u has not answered for %.1f s",
@@ -167,7 +168,7 @@ static enum oct_err wait_for_device(struct lane *lane, struct oct_error *err)
         if (e != OCT_E_AGAIN)
             return e;
         uint64_t waited_us = (oct_clock_ns() - begin) / 1000;
-        if (waited_us > STUCK_US)
+        if (waited_us > lane->engine->deadline_us)
             return oct_fail(err, OCT_E_BACKEND, "GPU %u has not finished a batch in %.1f s",
                             lane->engine->devices[lane->gpu], (double)waited_us * 1e-6);
         if (waited_us < SPIN_US)
@@ -386,7 +387,7 @@ static enum oct_err cuda_collect(struct oct_engine *engine, uint64_t timeout_us,
 /* Waits for the lanes to end; false: one hangs. Lock held. */
 static bool wait_for_lanes(struct oct_engine *engine)
 {
-    struct timespec until = oct_clock_deadline(STUCK_US + STUCK_US / 2);
+    struct timespec until = oct_clock_deadline(engine->deadline_us + engine->deadline_us / 2);
     for (unsigned i = 0; i < engine->n_started; i++)
         while (!engine->lanes[i].ended)
             if (pthread_cond_timedwait(&engine->finished, &engine->lock, &until))
@@ -601,6 +602,7 @@ static enum oct_err cuda_create(struct oct_engine **out, const struct oct_plan *
     if (!engine)
         return oct_fail(err, OCT_E_NO_MEMORY, "CUDA engine: out of memory");
     engine->plan = plan;
+    engine->deadline_us = (options->deadline_ms ? options->deadline_ms : DEADLINE_MS) * 1000ull;
     engine->max_batch = options->max_batch ? options->max_batch : default_batch(plan);
     init_locks(engine);
     e = prepare(engine, options, n_streams, err);

@@ -30,6 +30,7 @@ struct oct_engine_options {
     const char *gpus;       /* "0,1": CUDA devices, NULL or "": the first that answers */
     const char *cuda;       /* "fused", "plain" kernels; NULL or "auto": fused where it can run */
     unsigned n_streams;     /* CUDA streams a GPU; 0: the engine's own choice */
+    unsigned deadline_ms;   /* a GPU that shows no progress for so long is given up; 0: 2000 */
     const char *wisdom_dir; /* folder where FFT plans are kept between runs; NULL: none kept */
 };
 
