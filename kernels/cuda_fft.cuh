@@ -8,8 +8,8 @@
  *     v    = dft_R(v)
  *     y[(b - k)*R + k + r*NS] = v[r]
  *
- * After the last pass that is y[b + r*N/R]: the input positions of a first pass with the same radix,
- * so that an inverse may follow in the same registers. Points of a thread lie in v[i*R + r].
+ * After the last pass that is y[b + r*N/R]: the input positions of a first pass with the same
+ * radix, so that an inverse may follow in the same registers. Points of a thread lie in v[i*R + r].
  *
  * Twiddles come from tables computed in double precision: for each pass but the first
  * [R - 1][NS] factors W^(r*k), r from 1. The inverse uses their conjugates. */

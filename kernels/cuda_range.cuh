@@ -155,7 +155,7 @@ static __global__ void oct_histogram_kernel(struct oct_cuda_tables t, struct oct
     oct_counters_add(counters, counts + (size_t)bscan * 5 * OCT_BINS, thread);
 }
 
-/* grid (ceil(M*D / 16384), 4, n): the values of upper bin limits.bin[blockIdx.y], 14 bits deeper. */
+/* grid (ceil(M*D / 16384), 4, n): values of upper bin limits.bin[blockIdx.y], 14 bits deeper. */
 static __global__ void oct_refine_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
                                          const struct oct_cuda_limits *limits, uint32_t *counts)
 {

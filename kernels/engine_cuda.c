@@ -10,10 +10,11 @@
  *
  * A CUDA call may block for ever when a device hangs, so only the lanes' own threads make any;
  * collect, submit and destroy wait for them with a deadline. A lane that shows no progress for
- * the deadline is given up like one that reports an error: the engine is dead, what was in flight is
- * collected as lost. Threads that never come back keep the engine's memory; nothing else waits for
+ * the deadline is given up like one that reports an error: the engine is dead, what was in flight
+ * is collected as lost. Threads that never come back keep the engine's memory; nothing else waits for
  * them. */
 #define _GNU_SOURCE /* pthread_setname_np, prctl */
+#include "kernels/cuda_choice.h"
 #include "kernels/cuda_device.h"
 #include "kernels/percentile.h"
 #include "pipeline/clock.h"
@@ -28,7 +29,6 @@
 #define DEFAULT_STREAMS 3u      /* one uploads, one computes, one downloads */
 #define DEFAULT_BATCH 16u       /* B-scans */
 #define BATCH_BYTES (16u << 20) /* of spectra: more per batch gains nothing and costs latency */
-#define MAX_GPUS 16u
 #define MAX_STREAMS 16u
 #define DEADLINE_MS 2000u  /* no progress for so long: the device hangs */
 #define START_US 60000000u /* contexts of many GPUs, code made for a new one */
@@ -49,7 +49,7 @@ struct submission {
 
 struct lane {
     struct oct_engine *engine;
-    unsigned gpu; /* index into engine->devices */
+    unsigned gpu; /* index into choice.devices */
     pthread_t thread;
     struct oct_cuda_lane *device; /* the thread's own */
     uint64_t busy_since_ns;       /* 0: idle, or waiting for another lane */
@@ -57,10 +57,9 @@ struct lane {
 };
 
 struct oct_engine {
-    unsigned n_gpus, n_lanes, n_started, max_batch, depth;
-    unsigned devices[MAX_GPUS];
+    struct oct_cuda_choice choice;
+    unsigned n_lanes, n_started, max_batch, depth;
     uint64_t deadline_us;
-    enum oct_cuda_kernels kernels;
     char description[256];
     const struct oct_plan *plan; /* while lanes start */
 
@@ -126,7 +125,7 @@ static void look_at_clocks(struct oct_engine *engine)
             continue;
         struct oct_error why;
         oct_fail(&why, OCT_E_BACKEND, "GPU %u has not answered for %.1f s",
-                 engine->devices[lane->gpu], (double)(now - lane->busy_since_ns) * 1e-9);
+                 engine->choice.devices[lane->gpu], (double)(now - lane->busy_since_ns) * 1e-9);
         give_up(engine, &why);
         return;
     }
@@ -170,7 +169,7 @@ static enum oct_err wait_for_device(struct lane *lane, struct oct_error *err)
         uint64_t waited_us = (oct_clock_ns() - begin) / 1000;
         if (waited_us > lane->engine->deadline_us)
             return oct_fail(err, OCT_E_BACKEND, "GPU %u has not finished a batch in %.1f s",
-                            lane->engine->devices[lane->gpu], (double)waited_us * 1e-6);
+                            lane->engine->choice.devices[lane->gpu], (double)waited_us * 1e-6);
         if (waited_us < SPIN_US)
             continue;
         /* An eighth late at most, and little to do for a core while a large batch runs. */
@@ -290,8 +289,9 @@ static void *run_lane(void *argument)
     struct oct_error err;
 
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* naps of 15 us, not of 65 */
-    enum oct_err e = oct_cuda_lane_create(&lane->device, engine->devices[lane->gpu], engine->plan,
-                                          engine->kernels, engine->max_batch, &err);
+    enum oct_err e =
+        oct_cuda_lane_create(&lane->device, engine->choice.devices[lane->gpu], engine->plan,
+                             engine->choice.kernels, engine->max_batch, &err);
     pthread_mutex_lock(&engine->lock);
     if (e && !engine->dead) {
         engine->dead = true;
@@ -331,7 +331,7 @@ static enum oct_err cuda_submit(struct oct_engine *engine, const struct oct_engi
         struct submission *sub = submission_at(engine, engine->last);
         sub->n = n;
         sub->n_collected = 0;
-        sub->gpu = (unsigned)(engine->last % engine->n_gpus);
+        sub->gpu = (unsigned)(engine->last % engine->choice.n_gpus);
         sub->progress = WAITING;
         sub->limits_known = true;
         for (unsigned k = 0; k < n; k++) {
@@ -419,96 +419,6 @@ static void cuda_destroy(struct oct_engine *engine)
 
 /* ---- creation ---- */
 
-static enum oct_err check_options(const struct oct_engine_options *options, struct oct_error *err)
-{
-    static const char *const simd[] = {"auto", "avx512", "avx2", "plain"};
-    bool known = !options->simd;
-    for (size_t i = 0; i < sizeof(simd) / sizeof(simd[0]); i++)
-        known = known || strcmp(options->simd, simd[i]) == 0;
-    if (!known)
-        return oct_fail(err, OCT_E_CONFIG, "pipeline.simd is %s: use auto, avx512, avx2 or plain",
-                        options->simd);
-    const char *cuda = options->cuda;
-    if (cuda && strcmp(cuda, "auto") && strcmp(cuda, "fused") && strcmp(cuda, "plain"))
-        return oct_fail(err, OCT_E_CONFIG, "CUDA kernels '%s': use auto, fused or plain", cuda);
-    if (options->max_batch > OCT_CUDA_MAX_BATCH)
-        return oct_fail(err, OCT_E_CONFIG, "pipeline.batch is %u: the CUDA engine takes up to %u",
-                        options->max_batch, OCT_CUDA_MAX_BATCH);
-    return OCT_OK;
-}
-
-/* "0,1": devices by number, each once. */
-static enum oct_err read_gpus(struct oct_engine *engine, const char *gpus, struct oct_error *err)
-{
-    char why[256];
-    unsigned n_there = oct_cuda_count(why, sizeof(why));
-    if (n_there == 0)
-        return oct_fail(err, OCT_E_BACKEND, "no GPU answers: %s", why);
-    engine->n_gpus = 0;
-    if (!gpus || !*gpus) {
-        engine->devices[engine->n_gpus++] = 0;
-        return OCT_OK;
-    }
-    for (const char *at = gpus;; at++) {
-        char *end;
-        unsigned long number = strtoul(at, &end, 10);
-        if (end == at || *at < '0' || *at > '9' || (*end && *end != ','))
-            return oct_fail(err, OCT_E_CONFIG,
-                            "pipeline.gpus is '%s': give device numbers, e.g. 0,1", gpus);
-        if (number >= n_there)
-            return oct_fail(err, OCT_E_CONFIG,
-                            "pipeline.gpus is '%s': this machine has %u GPU%s, counted from 0",
-                            gpus, n_there, n_there == 1 ? "" : "s");
-        for (unsigned i = 0; i < engine->n_gpus; i++)
-            if (engine->devices[i] == number)
-                return oct_fail(err, OCT_E_CONFIG, "pipeline.gpus is '%s': %lu stands twice", gpus,
-                                number);
-        if (engine->n_gpus == MAX_GPUS)
-            return oct_fail(err, OCT_E_CONFIG, "pipeline.gpus is '%s': at most %u", gpus, MAX_GPUS);
-        engine->devices[engine->n_gpus++] = (unsigned)number;
-        if (!*end)
-            return OCT_OK;
-        at = end;
-    }
-}
-
-static enum oct_err choose_kernels(struct oct_engine *engine, const char *wanted,
-                                   struct oct_error *err)
-{
-    bool automatic = !wanted || strcmp(wanted, "auto") == 0;
-    engine->kernels = !automatic && strcmp(wanted, "plain") == 0 ? OCT_CUDA_PLAIN : OCT_CUDA_FUSED;
-    for (unsigned i = 0; i < engine->n_gpus; i++) {
-        enum oct_err e = oct_cuda_can_run(engine->devices[i], engine->plan, engine->kernels, err);
-        if (!e)
-            continue;
-        if (!automatic || engine->kernels == OCT_CUDA_PLAIN)
-            return e;
-        engine->kernels = OCT_CUDA_PLAIN;
-        i = (unsigned)-1; /* all of them run the same */
-    }
-    return OCT_OK;
-}
-
-static enum oct_err describe_gpus(struct oct_engine *engine, unsigned n_streams,
-                                  struct oct_error *err)
-{
-    size_t room = sizeof(engine->description), at = 0;
-    for (unsigned i = 0; i < engine->n_gpus && at < room; i++) {
-        char name[128];
-        enum oct_err e = oct_cuda_name(engine->devices[i], name, sizeof(name), err);
-        if (e)
-            return e;
-        int length = snprintf(engine->description + at, room - at, "%sGPU %u: %s", i ? ", " : "",
-                              engine->devices[i], name);
-        at += length > 0 ? (size_t)length : 0;
-    }
-    if (at < room)
-        snprintf(engine->description + at, room - at, "; %s kernels, %u streams, batches of %u",
-                 engine->kernels == OCT_CUDA_FUSED ? "fused" : "plain", n_streams,
-                 engine->max_batch);
-    return OCT_OK;
-}
-
 static unsigned default_batch(const struct oct_plan *plan)
 {
     size_t fits = BATCH_BYTES / oct_geometry_spectra_bytes(&plan->geometry);
@@ -536,7 +446,7 @@ static enum oct_err start_lanes(struct oct_engine *engine, struct oct_error *err
     for (unsigned i = 0; i < engine->n_lanes && !e; i++) {
         struct lane *lane = &engine->lanes[i];
         lane->engine = engine;
-        lane->gpu = i % engine->n_gpus;
+        lane->gpu = i % engine->choice.n_gpus;
         int status = pthread_create(&lane->thread, NULL, run_lane, lane);
         if (status) {
             e = oct_fail_errno(err, OCT_E_IO, status, "CUDA engine: thread %u", i);
@@ -547,7 +457,7 @@ static enum oct_err start_lanes(struct oct_engine *engine, struct oct_error *err
         while (!lane->ready && !engine->dead && !e)
             if (pthread_cond_timedwait(&engine->finished, &engine->lock, &until))
                 e = oct_fail(err, OCT_E_BACKEND, "GPU %u did not start within %u s",
-                             engine->devices[lane->gpu], START_US / 1000000);
+                             engine->choice.devices[lane->gpu], START_US / 1000000);
         if (engine->dead) {
             e = engine->why.code;
             if (err)
@@ -572,15 +482,17 @@ static void init_locks(struct oct_engine *engine)
 static enum oct_err prepare(struct oct_engine *engine, const struct oct_engine_options *options,
                             unsigned n_streams, struct oct_error *err)
 {
-    enum oct_err e = read_gpus(engine, options->gpus, err);
-    if (e || (e = choose_kernels(engine, options->cuda, err)) ||
-        (e = describe_gpus(engine, n_streams, err)))
+    enum oct_err e = oct_cuda_choose(&engine->choice, engine->plan, options, err);
+    if (!e)
+        e = oct_cuda_describe(&engine->choice, n_streams, engine->max_batch, engine->description,
+                              sizeof(engine->description), err);
+    if (e)
         return e;
-    engine->n_lanes = engine->n_gpus * n_streams;
+    engine->n_lanes = engine->choice.n_gpus * n_streams;
     engine->depth = engine->n_lanes * engine->max_batch;
-    for (unsigned i = 0; i < engine->n_gpus; i++)
-        if ((e = oct_cuda_check_memory(engine->devices[i], engine->plan, engine->kernels,
-                                       engine->max_batch, n_streams, err)))
+    for (unsigned i = 0; i < engine->choice.n_gpus; i++)
+        if ((e = oct_cuda_check_memory(engine->choice.devices[i], engine->plan,
+                                       engine->choice.kernels, engine->max_batch, n_streams, err)))
             return e;
     if ((e = alloc_submissions(engine, err)))
         return e;
@@ -591,13 +503,13 @@ static enum oct_err cuda_create(struct oct_engine **out, const struct oct_plan *
                                 const struct oct_engine_options *options, struct oct_error *err)
 {
     *out = NULL;
-    enum oct_err e = check_options(options, err);
+    enum oct_err e = oct_cuda_check_options(options, err);
     if (e)
         return e;
     unsigned n_streams = options->n_streams ? options->n_streams : DEFAULT_STREAMS;
     if (n_streams > MAX_STREAMS)
         n_streams = MAX_STREAMS;
-    size_t bytes = sizeof(struct oct_engine) + MAX_GPUS * n_streams * sizeof(struct lane);
+    size_t bytes = sizeof(struct oct_engine) + OCT_CUDA_MAX_GPUS * n_streams * sizeof(struct lane);
     struct oct_engine *engine = calloc(1, bytes);
     if (!engine)
         return oct_fail(err, OCT_E_NO_MEMORY, "CUDA engine: out of memory");

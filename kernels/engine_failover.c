@@ -4,8 +4,8 @@
  *     ON GPU --(submit or collect meets a dead GPU)--> DRAINING --(lost jobs collected)--> ON CPU
  *
  * Jobs that the GPU had are collected as lost, in order. Jobs that come while it drains, and those
- * beyond the CPU engine's smaller depth, wait here. Depth and batch stay as the GPU engine gave them,
- * because rings were sized by them. The CPU engine is created by the collecting thread, which
+ * beyond the CPU engine's smaller depth, wait here. Depth and batch stay as the GPU engine gave
+ * them, because rings were sized by them. The CPU engine is created by the collecting thread, which
  * the loss has stopped anyway. Percentile limits start afresh on the CPU. */
 #include "kernels/cuda_device.h"
 #include "pipeline/clock.h"

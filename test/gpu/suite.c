@@ -1,6 +1,6 @@
 /* The engine suite on a real GPU (scripts/gpu-check): fused and plain kernels. With "--small" only
- * the contract's tests, whose B-scans are small enough for compute-sanitizer; with "--probe" nothing
- * but the search for a GPU.
+ * the contract's tests, whose B-scans are small enough for compute-sanitizer; with "--probe"
+ * nothing but the search for a GPU.
  *
  * Exit status: 0 passed, 1 failed, 3 no GPU answers. */
 #include "test/engine_suite.h"
