@@ -1,6 +1,6 @@
 /* The device side of the CUDA engine as plain C sees it: what engine_cuda.c asks of a GPU.
- * CUDA's own headers stay behind it, in cuda_device.cu and the .cuh files that it includes; a build without
- * CUDA has cuda_absent.c in its place.
+ * CUDA's own headers stay behind it, in cuda_device.cu and the .cuh files that it includes; a build
+ * without CUDA has cuda_absent.c in its place.
  *
  *     lane_create -> { lane_begin, poll ..., [ lane_end, poll ... ] } -> lane_destroy
  *

@@ -11,8 +11,8 @@
  * A CUDA call may block for ever when a device hangs, so only the lanes' own threads make any;
  * collect, submit and destroy wait for them with a deadline. A lane that shows no progress for
  * the deadline is given up like one that reports an error: the engine is dead, what was in flight
- * is collected as lost. Threads that never come back keep the engine's memory; nothing else waits for
- * them. */
+ * is collected as lost. Threads that never come back keep the engine's memory; nothing else waits
+ * for them. */
 #define _GNU_SOURCE /* pthread_setname_np, prctl */
 #include "kernels/cuda_choice.h"
 #include "kernels/cuda_device.h"

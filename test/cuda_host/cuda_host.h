@@ -12,11 +12,11 @@ extern "C" {
 
 enum cuda_host_fault {
     CUDA_HOST_NO_FAULT,
-    CUDA_HOST_CALL_FAILS,  /* the n-th call reports a launch failure; the device is lost */
-    CUDA_HOST_CALL_BLOCKS, /* the n-th call does not return before cuda_host_reset */
-    CUDA_HOST_WORK_FAILS,  /* the n-th operation in a stream fails; the device is lost */
+    CUDA_HOST_CALL_FAILS,     /* the n-th call reports a launch failure; the device is lost */
+    CUDA_HOST_CALL_BLOCKS,    /* the n-th call does not return before cuda_host_reset */
+    CUDA_HOST_WORK_FAILS,     /* the n-th operation in a stream fails; the device is lost */
     CUDA_HOST_KERNEL_SKIPPED, /* the n-th launch does nothing, and nobody says so */
-    CUDA_HOST_WORK_HANGS   /* the n-th operation in a stream does not end before cuda_host_reset */
+    CUDA_HOST_WORK_HANGS /* the n-th operation in a stream does not end before cuda_host_reset */
 };
 
 /* A machine with n_devices, each with `bytes` of memory; nothing goes wrong. Calls and operations
