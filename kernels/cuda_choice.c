@@ -16,9 +16,6 @@ enum oct_err oct_cuda_check_options(const struct oct_engine_options *options, st
     const char *cuda = options->cuda;
     if (cuda && strcmp(cuda, "auto") && strcmp(cuda, "fused") && strcmp(cuda, "plain"))
         return oct_fail(err, OCT_E_CONFIG, "CUDA kernels '%s': use auto, fused or plain", cuda);
-    if (options->max_batch > OCT_CUDA_MAX_BATCH)
-        return oct_fail(err, OCT_E_CONFIG, "pipeline.batch is %u: the CUDA engine takes up to %u",
-                        options->max_batch, OCT_CUDA_MAX_BATCH);
     return OCT_OK;
 }
 

@@ -419,8 +419,10 @@ static void cuda_destroy(struct oct_engine *engine)
 
 /* ---- creation ---- */
 
-static unsigned default_batch(const struct oct_plan *plan)
+static unsigned choose_batch(const struct oct_plan *plan, unsigned wanted)
 {
+    if (wanted)
+        return wanted < OCT_CUDA_MAX_BATCH ? wanted : OCT_CUDA_MAX_BATCH;
     size_t fits = BATCH_BYTES / oct_geometry_spectra_bytes(&plan->geometry);
     return fits < 1 ? 1 : fits < DEFAULT_BATCH ? (unsigned)fits : DEFAULT_BATCH;
 }
@@ -515,7 +517,7 @@ static enum oct_err cuda_create(struct oct_engine **out, const struct oct_plan *
         return oct_fail(err, OCT_E_NO_MEMORY, "CUDA engine: out of memory");
     engine->plan = plan;
     engine->deadline_us = (options->deadline_ms ? options->deadline_ms : DEADLINE_MS) * 1000ull;
-    engine->max_batch = options->max_batch ? options->max_batch : default_batch(plan);
+    engine->max_batch = choose_batch(plan, options->max_batch);
     init_locks(engine);
     e = prepare(engine, options, n_streams, err);
     if (e) {

@@ -218,8 +218,6 @@ static void test_refusals(void **state)
     check_refusal(&scene, (struct oct_engine_options){.gpus = "-1"}, OCT_E_CONFIG, "'-1'");
     check_refusal(&scene, (struct oct_engine_options){.gpus = "0 1"}, OCT_E_CONFIG, "'0 1'");
     check_refusal(&scene, (struct oct_engine_options){.cuda = "fast"}, OCT_E_CONFIG, "'fast'");
-    check_refusal(&scene, (struct oct_engine_options){.max_batch = OCT_CUDA_MAX_BATCH + 1},
-                  OCT_E_CONFIG, "pipeline.batch");
 }
 
 static void test_no_driver(void **state)
@@ -498,6 +496,18 @@ static void test_memory_of_a_hanging_device(void **state)
 
 /* ---- several GPUs ---- */
 
+/* pipeline.batch is a limit, so more than the engine takes is no mistake. */
+static void test_large_batch(void **state)
+{
+    struct oct_rig rig;
+    struct oct_engine_options options = {.max_batch = 4096, .n_streams = 1};
+    (void)state;
+    cuda_host_reset(1, MEMORY);
+    assert_true(oct_rig_open(&rig, &oct_engine_cuda, &options, &scene, OCT_SAMPLE_U8));
+    assert_int_equal(rig.ops->max_batch(rig.engine), OCT_CUDA_MAX_BATCH);
+    oct_rig_close(&rig);
+}
+
 static void test_dealing(void **state)
 {
     struct oct_rig rig;
@@ -538,6 +548,7 @@ int main(void)
          NULL, NULL},
         {"pinned memory of a hanging device holds nobody up", test_memory_of_a_hanging_device, NULL,
          NULL, NULL},
+        {"a batch is never larger than the kernels take", test_large_batch, NULL, NULL, NULL},
         {"several GPUs get B-scans in turn", test_dealing, NULL, NULL, NULL},
     };
     return cmocka_run_group_tests_name("faults of GPUs", tests, make_scene, free_scene) > 0;
