@@ -505,6 +505,9 @@ static enum oct_err cuda_create(struct oct_engine **out, const struct oct_plan *
                                 const struct oct_engine_options *options, struct oct_error *err)
 {
     *out = NULL;
+    if (!oct_cuda_built_with())
+        return oct_fail(err, OCT_E_CONFIG,
+                        "this build has no CUDA engine; use another backend or build with nvcc");
     enum oct_err e = oct_cuda_check_options(options, err);
     if (e)
         return e;

@@ -79,8 +79,8 @@ struct oct_engine_ops {
 /* The CPU engine (kernels/engine_cpu.c). Always there. */
 extern const struct oct_engine_ops oct_engine_cpu;
 
-/* The CUDA engine (kernels/engine_cuda.c). Its create fails with OCT_E_BACKEND and the reason where
- * this build or this machine has none. */
+/* The CUDA engine (kernels/engine_cuda.c). Its create fails with OCT_E_CONFIG where this build
+ * has none and with OCT_E_BACKEND and the reason where no GPU answers. */
 extern const struct oct_engine_ops oct_engine_cuda;
 
 /* The CUDA engine until its device fails, from then on the CPU engine (kernels/engine_failover.c).
