@@ -4,8 +4,9 @@
  * The two lines a, b travel as real and imaginary part of x = a + i b through everything that is
  * linear with real coefficients: the half-sample shift is such a filter (its spectrum is
  * hermitian), so the complex transform of length P1, times shift, and back gives the odd samples of
- * both without any untangling, in the work of two real transforms each way. So is the interpolation:
- * one load of a tap serves both lines. Only after the phase they are transformed one by one.
+ * both without any untangling, in the work of two real transforms each way. So is the
+ * interpolation: one load of a tap serves both lines. Only after the phase they are transformed one
+ * by one.
  *
  *     registers  x[P1]   u16 less DC
  *     shared     P1 forward, times shift, P1 inverse: passes of radix 8 (one of 4 for P1 = 2048);

@@ -251,7 +251,7 @@ out:
 static void serve(struct lane *lane)
 {
     struct oct_engine *engine = lane->engine;
-    double lo[OCT_CUDA_MAX_BATCH], hi[OCT_CUDA_MAX_BATCH];
+    double lo[OCT_CUDA_MAX_BATCH] = {0}, hi[OCT_CUDA_MAX_BATCH] = {0};
     struct oct_error err;
 
     pthread_mutex_lock(&engine->lock);
@@ -429,6 +429,8 @@ static unsigned choose_batch(const struct oct_plan *plan, unsigned wanted)
 
 static enum oct_err alloc_submissions(struct oct_engine *engine, struct oct_error *err)
 {
+    if (engine->depth == 0 || engine->max_batch == 0)
+        return oct_fail(err, OCT_E_ARG, "CUDA engine: no streams");
     engine->submissions = calloc(engine->depth, sizeof(*engine->submissions));
     engine->jobs = calloc((size_t)engine->depth * engine->max_batch, sizeof(*engine->jobs));
     if (!engine->submissions || !engine->jobs)

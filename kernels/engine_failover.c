@@ -15,7 +15,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,7 +245,7 @@ static enum oct_err failover_create(struct oct_engine **out, const struct oct_pl
 /* May change once, from the GPU's to the CPU's. */
 static const char *failover_describe(const struct oct_engine *engine)
 {
-    return atomic_load(&((struct oct_engine *)(uintptr_t)engine)->description);
+    return atomic_load(&engine->description);
 }
 
 static unsigned failover_depth(const struct oct_engine *engine)

@@ -177,7 +177,7 @@ static enum oct_err measure_stages(struct runner *r, const struct oct_plan *plan
     for (int s = 0; s < OCT_CUDA_N_STAGES; s++)
         row->stage_us[s] = 1e30;
     for (int i = 0; i < 4 * REPEATS && !e; i++) {
-        double seconds[OCT_CUDA_N_STAGES];
+        double seconds[OCT_CUDA_N_STAGES] = {0};
         e = run_lane(r, lane, seconds, err);
         for (int s = 0; s < OCT_CUDA_N_STAGES && !e; s++)
             if (seconds[s] * 1e6 < row->stage_us[s])
