@@ -8,7 +8,7 @@
 #include "kernels/cuda_types.cuh"
 
 #define OCT_PLAIN_THREADS 128
-#define OCT_PLAIN_CHUNK_BYTES ((size_t)64 << 20)
+#define OCT_PLAIN_CHUNK_BYTES ((size_t)16 << 20) /* 292 lines of P1 = 2048 */
 
 struct oct_plain {
     struct oct_cufft fft;
@@ -67,7 +67,8 @@ static __global__ void oct_plain_resample_kernel(struct oct_cuda_tables t, const
     float sum = 0;
     for (unsigned tap = 0; tap < t.n_taps; tap++) {
         unsigned p = t.tap_first[q] + tap; /* into the samples, odd and even in turn */
-        sum += t.weight[(size_t)tap * t.p2 + q] * (p % 2 ? odd : x)[row + p / 2];
+        const float *from = p % 2 ? odd : x;
+        sum += t.weight[(size_t)tap * t.p2 + q] * from[row + p / 2];
     }
     float2 phase = t.phase[q];
     v[(size_t)blockIdx.y * t.p2 + q] = make_float2(sum * phase.x, sum * phase.y);
