@@ -496,6 +496,52 @@ static void test_memory_of_a_hanging_device(void **state)
 
 /* ---- several GPUs ---- */
 
+static struct oct_display smoothed(unsigned i)
+{
+    return (struct oct_display){.log = true,
+                                .range = OCT_RANGE_PERCENTILE,
+                                .percentile_lo = 10 + i,
+                                .percentile_hi = 40 + 8 * i,
+                                .smoothing_bscans = 2};
+}
+
+/* A large batch first and single B-scans behind it, which other lanes have done sooner. */
+static void test_smoothing_in_turn(void **state)
+{
+    static const unsigned sizes[] = {4, 1, 1, 1};
+    struct oct_rig rig;
+    struct load load;
+    double lo[N_JOBS], hi[N_JOBS];
+    struct oct_engine_options options = {
+        .gpus = "0,1", .max_batch = 4, .n_streams = 2, .deadline_ms = PATIENCE_MS};
+    (void)state;
+    for (int round = 0; round < 12; round++) { /* the first: one after the other */
+        cuda_host_reset(2, MEMORY);
+        assert_true(oct_rig_open(&rig, &oct_engine_cuda, &options, &scene, OCT_SAMPLE_U8));
+        open_load(&load, &rig);
+        for (unsigned i = 0, s = 0; i < N_JOBS; i += round ? sizes[s++] : 1) {
+            struct oct_engine_job jobs[4];
+            unsigned n = round ? sizes[s] : 1;
+            for (unsigned k = 0; k < n; k++)
+                jobs[k] = (struct oct_engine_job){&load.in[i + k], &load.slots[i + k].frame,
+                                                  smoothed(i + k)};
+            assert_int_equal(rig.ops->submit(rig.engine, jobs, n), OCT_OK);
+            if (!round)
+                oct_rig_collect(&rig);
+        }
+        for (unsigned i = 0; i < N_JOBS; i++) {
+            const struct oct_image_frame *frame = &load.slots[i].frame;
+            if (round)
+                assert_ptr_equal(oct_rig_collect(&rig), frame);
+            assert_true(!round || (frame->lo == lo[i] && frame->hi == hi[i]));
+            lo[i] = frame->lo;
+            hi[i] = frame->hi;
+        }
+        close_load(&load);
+        oct_rig_close(&rig);
+    }
+}
+
 /* pipeline.batch is a limit, so more than the engine takes is no mistake. */
 static void test_large_batch(void **state)
 {
@@ -549,6 +595,8 @@ int main(void)
         {"pinned memory of a hanging device holds nobody up", test_memory_of_a_hanging_device, NULL,
          NULL, NULL},
         {"a batch is never larger than the kernels take", test_large_batch, NULL, NULL, NULL},
+        {"percentile limits are smoothed in the order of jobs", test_smoothing_in_turn, NULL, NULL,
+         NULL},
         {"several GPUs get B-scans in turn", test_dealing, NULL, NULL, NULL},
     };
     return cmocka_run_group_tests_name("faults of GPUs", tests, make_scene, free_scene) > 0;
