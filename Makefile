@@ -103,11 +103,18 @@ VIEWER_OBJ := $(filter-out $(BUILD)/viewer/main.o,$(call obj,$(VIEWER_SRC)))
 TOOLS_OBJ  := $(filter-out $(BUILD)/tools/octctl.o,$(call obj,$(TOOLS_SRC)))
 DAEMON_OBJ := $(filter-out $(BUILD)/daemon/main.o,$(call obj,$(DAEMON_SRC)))
 
-$(TESTS): $(BUILD)/test/%: $(BUILD)/test/%.o $(call obj,$(TEST_SRC)) $(VIEWER_OBJ) $(TOOLS_OBJ) \
+$(filter-out $(CUDA_TESTS),$(TESTS)): $(BUILD)/test/%: $(BUILD)/test/%.o $(call obj,$(TEST_SRC)) $(VIEWER_OBJ) $(TOOLS_OBJ) \
                            $(DAEMON_OBJ) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) \
 	  $(call pkg_libs,cmocka libuv sdl2 SDL2_ttf SDL2_image) $(LDLIBS)
+
+# The stand-in for CUDA comes before the library, whose own device code is then left out.
+$(CUDA_TESTS): $(BUILD)/test/%: $(BUILD)/test/%.o $(call obj,$(TEST_SRC)) $(CUDA_HOST_OBJ) \
+                                $(VIEWER_OBJ) $(TOOLS_OBJ) $(DAEMON_OBJ) $(LIB)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) \
+	  $(call pkg_libs,cmocka libuv sdl2 SDL2_ttf SDL2_image) -lstdc++ $(LDLIBS)
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 

@@ -7,3 +7,58 @@ $(BUILD)/kernels/stages_plain.o: EXTRA_CFLAGS := $(STAGES_CFLAGS)
 $(BUILD)/kernels/stages_avx2.o: EXTRA_CFLAGS := $(STAGES_CFLAGS) -mavx2 -mfma
 $(BUILD)/kernels/stages_avx512.o: EXTRA_CFLAGS := $(STAGES_CFLAGS) -mavx512f -mavx512bw \
   -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
+
+# --- CUDA -----------------------------------------------------------------------------------
+# The device code is built where nvcc is found; CUDA=0|1 overrides. cudart is linked statically and
+# cuFFT loaded when wanted, so that the same programs run without a driver. Builds with sanitizers
+# leave it out: there the kernels run on the host (test/cuda_host/), which sanitizers can see.
+NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+CUDA ?= $(if $(NVCC),$(if $(SAN),0,1),0)
+
+ifeq ($(CUDA),1)
+ifeq ($(NVCC),)
+$(error CUDA=1, but nvcc is not found: put it on PATH or give NVCC=)
+endif
+CUDA_HOME := $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
+# Of what we want, what this nvcc still (or already) can; the last also as PTX for what comes later.
+CUDA_CAN := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
+CUDA_ARCHS := $(or $(filter $(CUDA_CAN),70 75 80 90),$(lastword $(CUDA_CAN)))
+CUDA_PTX := $(lastword $(CUDA_ARCHS))
+NVCCFLAGS := -std=c++17 -O3 -I. -DOCT_CUDA_ARCHS='"$(addprefix sm_,$(CUDA_ARCHS))"' \
+  $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+  -gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX) \
+  -Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-pthread
+LIB_SRC := $(filter-out kernels/cuda_absent.c,$(LIB_SRC))
+EXTRA_LIB_OBJ := $(BUILD)/kernels/cuda_device.o
+EXTRA_LIBS := -L$(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/targets/x86_64-linux/lib)) \
+  -lcudart_static -lstdc++ -ldl -lrt
+endif
+
+# A library made with the other setting is not up to date, though its parts are.
+ifneq ($(NEED_SETUP),)
+ifneq ($(shell cat $(BUILD)/cuda-setting 2>/dev/null),$(CUDA))
+$(shell mkdir -p $(BUILD) && rm -f $(LIB) && echo $(CUDA) > $(BUILD)/cuda-setting)
+endif
+endif
+
+$(BUILD)/kernels/cuda_device.o: kernels/cuda_device.cu kernels/kernels.mk
+	@mkdir -p $(@D)
+	$(call say,NVCC,$<)
+	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+# The same source for the host, with the stand-in for CUDA that the tests use.
+CUDA_HOST_SRC := $(wildcard test/cuda_host/*.cpp)
+CUDA_HOST_OBJ := $(patsubst %.cpp,$(BUILD)/%.o,$(CUDA_HOST_SRC)) $(BUILD)/test/cuda_host/device.o
+CUDA_HOST_FLAGS = -std=c++17 $(OPT) -Wall -Wextra -Wshadow -Wno-unknown-pragmas -pthread \
+  $(SAN_FLAGS) -Itest/cuda_host -I.
+CUDA_TESTS := $(filter $(BUILD)/test/test_%_cuda_host,$(TESTS))
+
+$(BUILD)/test/cuda_host/%.o: test/cuda_host/%.cpp
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(CUDA_HOST_FLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/test/cuda_host/device.o: kernels/cuda_device.cu
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(CUDA_HOST_FLAGS) -MMD -MP -x c++ -c -o $@ $<

@@ -1,15 +1,57 @@
+#include "kernels/cuda_device.h"
 #include "pipeline/engine.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static enum oct_err create_cpu(const struct oct_plan *plan,
-                               const struct oct_engine_options *options,
+static enum oct_err select_cpu(const struct oct_plan *plan,
+                               const struct oct_engine_options *options, const char *reason,
                                const struct oct_engine_ops **ops, struct oct_engine **engine,
-                               struct oct_error *err)
+                               char *why, size_t why_bytes, struct oct_error *err)
 {
     *ops = &oct_engine_cpu;
-    return oct_engine_cpu.create(engine, plan, options, err);
+    enum oct_err e = oct_engine_cpu.create(engine, plan, options, err);
+    if (e == OCT_OK)
+        snprintf(why, why_bytes, "engine cpu (%s), %s", oct_engine_cpu.describe(*engine), reason);
+    return e;
+}
+
+static enum oct_err select_cuda(const struct oct_engine_ops *wanted, const struct oct_plan *plan,
+                                const struct oct_engine_options *options, const char *reason,
+                                const struct oct_engine_ops **ops, struct oct_engine **engine,
+                                char *why, size_t why_bytes, struct oct_error *err)
+{
+    *ops = wanted;
+    enum oct_err e = wanted->create(engine, plan, options, err);
+    if (e == OCT_OK)
+        snprintf(why, why_bytes, "engine cuda (%s), %s", wanted->describe(*engine), reason);
+    return e;
+}
+
+/* A GPU if one answers; a wrong option stays an error, whatever there is. */
+static enum oct_err select_any(const struct oct_plan *plan,
+                               const struct oct_engine_options *options,
+                               const struct oct_engine_ops **ops, struct oct_engine **engine,
+                               char *why, size_t why_bytes, struct oct_error *err)
+{
+    struct oct_error no_gpu = {.text = ""};
+    char reason[OCT_ERROR_TEXT_BYTES + 32];
+
+    enum oct_err e = OCT_E_BACKEND;
+    if (oct_cuda_built_with())
+        e = select_cuda(&oct_engine_failover, plan, options, "auto: a GPU answers", ops, engine,
+                        why, why_bytes, &no_gpu);
+    else
+        oct_cuda_count(no_gpu.text, sizeof(no_gpu.text)); /* tells why */
+    if (e == OCT_OK)
+        return e;
+    if (e == OCT_E_CONFIG) {
+        if (err)
+            *err = no_gpu;
+        return e;
+    }
+    snprintf(reason, sizeof(reason), "auto: %s", no_gpu.text);
+    return select_cpu(plan, options, reason, ops, engine, why, why_bytes, err);
 }
 
 enum oct_err oct_engine_select(const char *backend, const struct oct_plan *plan,
@@ -17,18 +59,17 @@ enum oct_err oct_engine_select(const char *backend, const struct oct_plan *plan,
                                const struct oct_engine_ops **ops, struct oct_engine **engine,
                                char *why, size_t why_bytes, struct oct_error *err)
 {
-    bool automatic = strcmp(backend, "auto") == 0;
-    const char *reason = "asked for";
-
     *engine = NULL;
-    if (!automatic && strcmp(backend, "cpu") != 0)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "pipeline.backend is %s: this build has no such engine; use auto or cpu",
+    if (strcmp(backend, "auto") == 0)
+        return select_any(plan, options, ops, engine, why, why_bytes, err);
+    if (strcmp(backend, "cpu") == 0)
+        return select_cpu(plan, options, "asked for", ops, engine, why, why_bytes, err);
+    if (strcmp(backend, "cuda") != 0)
+        return oct_fail(err, OCT_E_CONFIG, "pipeline.backend is %s: use auto, cpu or cuda",
                         backend);
-    if (automatic)
-        reason = "auto: this build has no GPU engine";
-    enum oct_err e = create_cpu(plan, options, ops, engine, err);
-    if (e == OCT_OK)
-        snprintf(why, why_bytes, "engine cpu (%s), %s", oct_engine_cpu.describe(*engine), reason);
-    return e;
+    if (!oct_cuda_built_with())
+        return oct_fail(err, OCT_E_CONFIG,
+                        "pipeline.backend is cuda: this build has no such engine; use auto or cpu");
+    return select_cuda(&oct_engine_cuda, plan, options, "asked for", ops, engine, why, why_bytes,
+                       err);
 }

@@ -28,6 +28,9 @@ struct oct_engine_options {
     unsigned max_batch;     /* most jobs one submit may bring; 0: the engine's own choice */
     const char *simd;       /* "auto", "avx512", "avx2", "plain" */
     const char *gpus;       /* "0,1": CUDA devices, NULL or "": the first that answers */
+    const char *cuda;       /* "fused", "plain" kernels; NULL or "auto": fused where it can run */
+    unsigned n_streams;     /* CUDA streams a GPU; 0: the engine's own choice */
+    unsigned deadline_ms;   /* a GPU that shows no progress for so long is given up; 0: 2000 */
     const char *wisdom_dir; /* folder where FFT plans are kept between runs; NULL: none kept */
 };
 
@@ -75,6 +78,14 @@ struct oct_engine_ops {
 
 /* The CPU engine (kernels/engine_cpu.c). Always there. */
 extern const struct oct_engine_ops oct_engine_cpu;
+
+/* The CUDA engine (kernels/engine_cuda.c). Its create fails with OCT_E_CONFIG where this build
+ * has none and with OCT_E_BACKEND and the reason where no GPU answers. */
+extern const struct oct_engine_ops oct_engine_cuda;
+
+/* The CUDA engine until its device fails, from then on the CPU engine (kernels/engine_failover.c).
+ * create succeeds only if the CUDA engine starts. */
+extern const struct oct_engine_ops oct_engine_failover;
 
 /* Picks the engine for "auto", "cpu" or "cuda" and creates it (kernels/select.c). *why is a line
  * for the log that says which and why, in a buffer of why_bytes. OCT_E_CONFIG: unknown name or a

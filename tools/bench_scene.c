@@ -1,7 +1,5 @@
 #include "tools/bench_scene.h"
 
-#include "config/apply.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +7,7 @@
 #define PI 3.14159265358979323846
 
 /* A spectrometer of 50 nm around 850 nm, k not linear in pixels, some dispersion. */
-static enum oct_err make_up_calibration(struct oct_calibration *cal, uint32_t n)
+enum oct_err oct_bench_calibration(struct oct_calibration *cal, uint32_t n)
 {
     cal->wavelengths_nm = malloc(n * sizeof(double));
     if (!cal->wavelengths_nm)
@@ -22,29 +20,6 @@ static enum oct_err make_up_calibration(struct oct_calibration *cal, uint32_t n)
     cal->coefficient[2] = 12;
     cal->coefficient[3] = -3;
     return OCT_OK;
-}
-
-static enum oct_err make_plan(struct oct_bench_scene *scene, const struct oct_config *config,
-                              uint32_t depth, struct oct_error *err)
-{
-    struct oct_config c = *config;
-    struct oct_geometry geometry;
-    struct oct_calibration cal = {0};
-
-    if (depth) {
-        c.pipeline.crop_first = 0;
-        c.pipeline.crop_last = depth;
-    }
-    enum oct_err e = oct_config_geometry(&c, &geometry, err);
-    if (e || (e = oct_config_calibration(&c, &cal, err)))
-        return e;
-    if (!cal.n_wavelengths && !cal.n_kmap)
-        e = make_up_calibration(&cal, geometry.n_samples);
-    if (!e)
-        e = oct_plan_create(&scene->plan, &geometry, &cal, (enum oct_dc)c.pipeline.dc,
-                            (enum oct_interpolation)c.pipeline.interpolation, err);
-    oct_calibration_finish(&cal);
-    return e;
 }
 
 /* Fringes of a few reflectors under a Gaussian source, and noise, 12 bits. */
@@ -78,18 +53,12 @@ static enum oct_err make_frame(struct oct_bench_scene *scene, unsigned f)
     return OCT_OK;
 }
 
-enum oct_err oct_bench_scene_init(struct oct_bench_scene *scene, const struct oct_config *config,
-                                  uint32_t depth, struct oct_error *err)
+enum oct_err oct_bench_scene_fill(struct oct_bench_scene *scene, struct oct_error *err)
 {
-    *scene = (struct oct_bench_scene){0};
-    enum oct_err e = make_plan(scene, config, depth, err);
-    for (unsigned f = 0; !e && f < OCT_BENCH_FRAMES; f++)
-        if ((e = make_frame(scene, f)))
-            oct_fail(err, e, "out of memory for the benchmark's B-scans");
-    oct_config_display(config, &scene->display);
-    if (e)
-        oct_bench_scene_finish(scene);
-    return e;
+    for (unsigned f = 0; f < OCT_BENCH_FRAMES; f++)
+        if (make_frame(scene, f))
+            return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the benchmark's B-scans");
+    return OCT_OK;
 }
 
 void oct_bench_scene_finish(struct oct_bench_scene *scene)

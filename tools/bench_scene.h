@@ -3,10 +3,11 @@
 #ifndef OCT_TOOLS_BENCH_SCENE_H
 #define OCT_TOOLS_BENCH_SCENE_H
 
-#include "config/config.h"
 #include "pipeline/engine.h"
 
 #define OCT_BENCH_FRAMES 8u /* different B-scans in turn, so that no cache holds them all */
+
+struct oct_config;
 
 struct oct_bench_scene {
     struct oct_plan *plan;
@@ -19,6 +20,11 @@ struct oct_bench_scene {
  * with dispersion, so that the full chain runs. `depth` replaces the crop (0: the config's). */
 enum oct_err oct_bench_scene_init(struct oct_bench_scene *scene, const struct oct_config *config,
                                   uint32_t depth, struct oct_error *err);
+/* The same where there is no configuration: scene->plan is there, the B-scans are made. And the
+ * made-up spectrometer of n pixels; the caller finishes cal. */
+enum oct_err oct_bench_scene_fill(struct oct_bench_scene *scene, struct oct_error *err);
+enum oct_err oct_bench_calibration(struct oct_calibration *cal, uint32_t n);
+
 void oct_bench_scene_finish(struct oct_bench_scene *scene);
 
 /* Compares lines of in[f] -> out[f] (made with display log, manual, u8 or f32) with direct sums in

@@ -4,6 +4,7 @@
 #include "kernels/fft.h"
 #include "pipeline/clock.h"
 #include "pipeline/engine.h"
+#include "tools/bench_cuda.h"
 #include "tools/bench_scene.h"
 #include "tools/commands.h"
 
@@ -300,6 +301,82 @@ static enum oct_err bench(const struct oct_config *config, double seconds, bool 
     return e;
 }
 
+/* ---- a GPU beside its bus ---- */
+
+static void add_cuda_row(cJSON *rows, const struct oct_bench_cuda_row *row)
+{
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "kernels", row->kernels);
+    cJSON_AddNumberToObject(object, "samples", row->samples);
+    cJSON_AddNumberToObject(object, "lines", row->lines);
+    cJSON_AddNumberToObject(object, "depth", row->depth);
+    cJSON_AddNumberToObject(object, "batch", row->batch);
+    cJSON_AddNumberToObject(object, "streams", row->streams);
+    cJSON_AddNumberToObject(object, "alines_per_s", row->lines_per_s);
+    cJSON_AddNumberToObject(object, "bare_copy_alines_per_s", row->copy_lines_per_s);
+    cJSON_AddNumberToObject(object, "device_copy_bytes_per_s", row->device_bytes_per_s);
+    cJSON_AddNumberToObject(object, "batch_upload_us", row->stage_us[0]);
+    cJSON_AddNumberToObject(object, "batch_kernels_us", row->stage_us[1]);
+    cJSON_AddNumberToObject(object, "batch_download_us", row->stage_us[2]);
+    cJSON_AddNumberToObject(object, "bscan_latency_us", row->latency_us);
+    cJSON_AddNumberToObject(object, "grey_levels_off", row->error);
+    cJSON_AddItemToArray(rows, object);
+}
+
+static enum oct_err measure_cuda(const struct oct_config *config, uint32_t depth,
+                                 const char *kernels, double seconds,
+                                 struct oct_bench_cuda_row *row, struct oct_error *err)
+{
+    struct oct_engine_options options;
+    struct oct_bench_scene scene;
+    char wisdom_dir[OCT_CONFIG_STRING_BYTES];
+    struct oct_config c = *config;
+
+    c.output.sample = OCT_SAMPLE_U8;
+    enum oct_err e = oct_bench_scene_init(&scene, &c, depth, err);
+    if (e)
+        return e;
+    oct_config_engine_options(&c, &options, wisdom_dir, sizeof(wisdom_dir));
+    options.cuda = kernels;
+    e = oct_bench_cuda(&scene, &options, seconds, row, err);
+    oct_bench_scene_finish(&scene);
+    return e;
+}
+
+/* Half and all of the thesis's depth by the fused kernels, and their readable twin. */
+static enum oct_err bench_cuda(const struct oct_config *config, double seconds, bool json,
+                               struct oct_error *err)
+{
+    static const struct {
+        uint32_t depth;
+        const char *kernels;
+    } gpu_shapes[] = {{1024, "auto"}, {2048, "auto"}, {1024, "plain"}};
+    cJSON *report = cJSON_CreateObject();
+    cJSON *rows = cJSON_AddArrayToObject(report, "cuda");
+    enum oct_err e = OCT_OK;
+
+    for (size_t i = 0; i < sizeof(gpu_shapes) / sizeof(gpu_shapes[0]) && !e; i++) {
+        struct oct_bench_cuda_row row;
+        e = measure_cuda(config, gpu_shapes[i].depth, gpu_shapes[i].kernels, seconds, &row, err);
+        if (e)
+            break;
+        if (i == 0 && !json)
+            oct_bench_cuda_print_head();
+        if (!json)
+            oct_bench_cuda_print(&row);
+        add_cuda_row(rows, &row);
+    }
+    if (!e && json) {
+        cJSON_AddStringToObject(report, "version", OCT_VERSION);
+        char *text = cJSON_Print(report);
+        if (text)
+            puts(text);
+        cJSON_free(text);
+    }
+    cJSON_Delete(report);
+    return e;
+}
+
 int oct_cmd_bench(struct oct_config *config, int argc, char **argv)
 {
     double seconds = 2;
@@ -317,6 +394,8 @@ int oct_cmd_bench(struct oct_config *config, int argc, char **argv)
             return oct_command_misuse(argv[0], "'%s' is not understood", argv[i]);
         }
     }
-    enum oct_err e = bench(config, seconds, json, &err);
+    bool cuda = strcmp(oct_config_backend_names[config->pipeline.backend], "cuda") == 0;
+    enum oct_err e =
+        cuda ? bench_cuda(config, seconds, json, &err) : bench(config, seconds, json, &err);
     return e ? oct_command_fail(argv[0], &err) : 0;
 }

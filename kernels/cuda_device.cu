@@ -1,0 +1,599 @@
+/* The device side of the CUDA engine: lanes, their buffers, what they queue. The only file that is
+ * compiled as CUDA; the tests compile it as C++ for the host (test/cuda_host/). */
+extern "C" {
+#include "kernels/percentile.h"
+}
+#include "kernels/cuda_fused.cuh"
+#include "kernels/cuda_memory.cuh"
+#include "kernels/cuda_plain.cuh"
+#include "kernels/cuda_range.cuh"
+#include "kernels/cuda_tables.cuh"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#define MAX_OWNED 16
+
+enum stage_event { BEGUN, UPLOADED, COMPUTED, DONE, N_EVENTS };
+
+typedef void (*fused_kernel)(struct oct_cuda_tables, struct oct_cuda_batch);
+
+struct oct_cuda_lane {
+    int device;
+    enum oct_cuda_kernels kernels;
+    bool is_f32, dc_bscan;
+    unsigned max_batch;
+    size_t shared_bytes; /* of the fused kernel */
+    fused_kernel fused;
+    struct oct_plain plain;
+    struct oct_cuda_tables t;
+    uint16_t *d_spectra; /* the same memory as t.spectra, t.valid */
+    uint8_t *d_valid;
+    uint32_t *d_counts;                          /* [max_batch][5][OCT_BINS] */
+    struct oct_cuda_limits *d_limits, *h_limits; /* [max_batch] */
+    void *owned[MAX_OWNED];                      /* device memory */
+    unsigned n_owned;
+    bool has_stream;
+    cudaStream_t stream;
+    unsigned n_events;
+    cudaEvent_t events[N_EVENTS];
+    struct oct_cuda_batch batch; /* at work */
+    struct oct_engine_job jobs[OCT_CUDA_MAX_BATCH];
+};
+
+/* ---- what is there ---- */
+
+#define OCT_TEXT(x) #x
+#define OCT_TEXT_OF(x) OCT_TEXT(x)
+#ifndef OCT_CUDA_ARCHS
+#define OCT_CUDA_ARCHS "one architecture"
+#endif
+
+extern "C" const char *oct_cuda_built_with(void)
+{
+    return "CUDA runtime " OCT_TEXT_OF(CUDART_VERSION) " for " OCT_CUDA_ARCHS;
+}
+
+extern "C" unsigned oct_cuda_count(char *why, size_t why_bytes)
+{
+    int n = 0;
+    cudaError_t code = cudaGetDeviceCount(&n);
+    if (code == cudaSuccess && n > 0)
+        return (unsigned)n;
+    if (code == cudaSuccess)
+        snprintf(why, why_bytes, "the driver knows of none");
+    else
+        snprintf(why, why_bytes, "%s (%s)", cudaGetErrorString(code), cudaGetErrorName(code));
+    cudaGetLastError(); /* not a fault of what comes later */
+    return 0;
+}
+
+extern "C" enum oct_err oct_cuda_name(unsigned device, char *name, size_t name_bytes,
+                                      struct oct_error *err)
+{
+    cudaDeviceProp properties;
+    TRY((int)device, "properties", cudaGetDeviceProperties(&properties, (int)device));
+    snprintf(name, name_bytes, "%s", properties.name);
+    return OCT_OK;
+}
+
+template <int P1> static fused_kernel choose_fused(unsigned n_taps, bool shallow)
+{
+    if (n_taps == 2)
+        return shallow ? oct_fused_kernel<P1, 2, 4> : oct_fused_kernel<P1, 2, 8>;
+    return shallow ? oct_fused_kernel<P1, 4, 4> : oct_fused_kernel<P1, 4, 8>;
+}
+
+/* NULL: not for this P1. */
+static fused_kernel find_fused(const struct oct_plan *plan, size_t *shared_bytes)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    const bool shallow = g->crop_last <= g->upsampled / 4;
+    *shared_bytes = OCT_SPREAD_SIZE((size_t)g->upsampled) * sizeof(float2);
+    if (plan->n_taps != 2 && plan->n_taps != 4)
+        return NULL;
+    if (g->padded == 2048)
+        return choose_fused<2048>(plan->n_taps, shallow);
+    if (g->padded == 4096)
+        return choose_fused<4096>(plan->n_taps, shallow);
+    return NULL;
+}
+
+static enum oct_err can_run_fused(int device, const struct oct_plan *plan, struct oct_error *err)
+{
+    size_t needs;
+    int most = 0;
+    fused_kernel kernel = find_fused(plan, &needs);
+    if (!kernel)
+        return oct_fail(err, OCT_E_CONFIG,
+                        "fused CUDA kernels take lines of up to 4096 samples, not %u; use auto",
+                        plan->geometry.n_samples);
+    TRY(device, "attributes",
+        cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    if ((size_t)most < needs)
+        return oct_fail(err, OCT_E_BACKEND,
+                        "GPU %d has %d bytes of shared memory a block, the fused kernel needs %zu",
+                        device, most, needs);
+    return OCT_OK;
+}
+
+extern "C" enum oct_err oct_cuda_can_run(unsigned device, const struct oct_plan *plan,
+                                         enum oct_cuda_kernels kernels, struct oct_error *err)
+{
+    cudaFuncAttributes attributes;
+    TRY((int)device, "select", cudaSetDevice((int)device));
+    cudaError_t code = cudaFuncGetAttributes(&attributes, (const void *)oct_mean_kernel);
+    if (code != cudaSuccess) {
+        cudaGetLastError();
+        return cuda_fail(err, (int)device, "this build has no code for it", code);
+    }
+    if (kernels == OCT_CUDA_FUSED)
+        return can_run_fused((int)device, plan, err);
+    struct oct_cufft fft;
+    enum oct_err e = oct_cufft_open(&fft, err);
+    if (!e)
+        oct_cufft_close(&fft);
+    return e;
+}
+
+/* ---- memory ---- */
+
+static size_t lane_bytes(const struct oct_plan *plan, enum oct_cuda_kernels kernels,
+                         unsigned max_batch)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    const size_t pixels = (size_t)g->n_lines * g->depth;
+    size_t a_bscan = oct_geometry_spectra_bytes(g) + g->n_lines + pixels * 5 +
+                     (size_t)g->n_samples * sizeof(float2) + 5 * OCT_BINS * sizeof(uint32_t) +
+                     sizeof(struct oct_cuda_limits);
+    size_t tables = (size_t)g->upsampled * (sizeof(float) * (1 + plan->n_taps) + sizeof(float2)) +
+                    (size_t)g->padded * sizeof(float2) * 9;
+    return a_bscan * max_batch + tables +
+           (kernels == OCT_CUDA_PLAIN ? oct_plain_bytes(g) : (size_t)0);
+}
+
+extern "C" enum oct_err oct_cuda_check_memory(unsigned device, const struct oct_plan *plan,
+                                              enum oct_cuda_kernels kernels, unsigned max_batch,
+                                              unsigned n_lanes, struct oct_error *err)
+{
+    size_t available = 0, total = 0, wanted = lane_bytes(plan, kernels, max_batch) * n_lanes;
+    TRY((int)device, "select", cudaSetDevice((int)device));
+    TRY((int)device, "free memory", cudaMemGetInfo(&available, &total));
+    if (wanted <= available)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_NO_MEMORY,
+                    "GPU %u has too little memory: %zu MiB wanted for %u streams of %u B-scans, "
+                    "%zu MiB free of %zu MiB; lower pipeline.batch or the crop",
+                    device, (wanted >> 20) + 1, n_lanes, max_batch, available >> 20, total >> 20);
+}
+
+template <class T>
+static enum oct_err allocate(struct oct_cuda_lane *lane, T **memory, size_t n,
+                             struct oct_error *err)
+{
+    void *p = NULL;
+    cudaError_t code = cudaMalloc(&p, n * sizeof(T));
+    if (code != cudaSuccess) {
+        size_t available = 0, total = 0;
+        cudaGetLastError();
+        cudaMemGetInfo(&available, &total);
+        return oct_fail(err, code == cudaErrorMemoryAllocation ? OCT_E_NO_MEMORY : OCT_E_BACKEND,
+                        "GPU %d: no room for %zu bytes with %zu MiB free: %s", lane->device,
+                        n * sizeof(T), available >> 20, cudaGetErrorString(code));
+    }
+    lane->owned[lane->n_owned++] = p;
+    *memory = (T *)p;
+    return OCT_OK;
+}
+
+template <class T>
+static enum oct_err upload_table(struct oct_cuda_lane *lane, const T **table, const T *values,
+                                 size_t n, struct oct_error *err)
+{
+    T *memory = NULL;
+    enum oct_err e = allocate(lane, &memory, n, err);
+    if (e)
+        return e;
+    TRY(lane->device, "upload of tables",
+        cudaMemcpy(memory, values, n * sizeof(T), cudaMemcpyHostToDevice));
+    *table = memory;
+    return OCT_OK;
+}
+
+template <class T>
+static enum oct_err upload_table(struct oct_cuda_lane *lane, const T **table,
+                                 const std::vector<T> &values, struct oct_error *err)
+{
+    return upload_table(lane, table, values.data(), values.size(), err);
+}
+
+/* ---- a lane's life ---- */
+
+static enum oct_err make_tables(struct oct_cuda_lane *lane, const struct oct_plan *plan,
+                                struct oct_error *err)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    struct oct_cuda_tables *t = &lane->t;
+    const bool fused = lane->kernels == OCT_CUDA_FUSED;
+    enum oct_err e = upload_table(lane, &t->tap_first, plan->tap_first, g->upsampled, err);
+    if (!e)
+        e = upload_table(lane, &t->weight, plan->weight, (size_t)plan->n_taps * g->upsampled, err);
+    if (!e)
+        e = upload_table(lane, &t->phase, oct_make_phase(plan), err);
+    if (!e)
+        e = upload_table(lane, &t->shift, oct_make_shift(plan, fused), err);
+    if (!e && fused)
+        e = upload_table(lane, &t->twiddle, oct_make_twiddles(g->padded), err);
+    if (!e && !lane->dc_bscan) {
+        const float2 *background;
+        e = upload_table(lane, &background, oct_make_background(plan), err);
+        t->dc = e ? NULL : const_cast<float2 *>(background);
+    }
+    return e;
+}
+
+static enum oct_err make_buffers(struct oct_cuda_lane *lane, const struct oct_geometry *g,
+                                 struct oct_error *err)
+{
+    struct oct_cuda_tables *t = &lane->t;
+    const size_t n = lane->max_batch, pixels = n * g->n_lines * g->depth;
+    enum oct_err e = allocate(lane, &lane->d_spectra, n * g->n_lines * g->n_samples, err);
+    if (!e)
+        e = allocate(lane, &lane->d_valid, n * g->n_lines, err);
+    if (!e)
+        e = allocate(lane, &t->values, pixels, err);
+    if (!e && !lane->is_f32)
+        e = allocate(lane, &t->pixels, pixels, err);
+    if (!e && lane->dc_bscan)
+        e = allocate(lane, &t->dc, n * g->n_samples, err);
+    if (!e)
+        e = allocate(lane, &lane->d_counts, n * 5 * OCT_BINS, err);
+    if (!e)
+        e = allocate(lane, &lane->d_limits, n, err);
+    if (e)
+        return e;
+    t->spectra = lane->d_spectra;
+    t->valid = lane->d_valid;
+    TRY(lane->device, "pinned memory",
+        cudaHostAlloc((void **)&lane->h_limits, n * sizeof(*lane->h_limits), 0));
+    return OCT_OK;
+}
+
+static enum oct_err make_plain(struct oct_cuda_lane *lane, const struct oct_geometry *g,
+                               struct oct_error *err)
+{
+    struct oct_plain *p = &lane->plain;
+    const size_t p1 = g->padded;
+    p->chunk = oct_plain_chunk(g);
+    TRY(lane->device, "plain buffers", cudaMalloc((void **)&p->x, p->chunk * p1 * sizeof(float)));
+    TRY(lane->device, "plain buffers",
+        cudaMalloc((void **)&p->spectrum, p->chunk * (p1 / 2 + 1) * sizeof(float2)));
+    TRY(lane->device, "plain buffers", cudaMalloc((void **)&p->odd, p->chunk * p1 * sizeof(float)));
+    TRY(lane->device, "plain buffers", cudaMalloc((void **)&p->v, p->chunk * p1 * 16));
+    TRY(lane->device, "plain buffers", cudaMemset(p->x, 0, p->chunk * p1 * sizeof(float)));
+    return oct_plain_plans(p, g, lane->stream, err);
+}
+
+static enum oct_err make_fused(struct oct_cuda_lane *lane, const struct oct_plan *plan,
+                               struct oct_error *err)
+{
+    lane->fused = find_fused(plan, &lane->shared_bytes);
+    TRY(lane->device, "shared memory",
+        cudaFuncSetAttribute((const void *)lane->fused, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             (int)lane->shared_bytes));
+    return OCT_OK;
+}
+
+static enum oct_err make_lane(struct oct_cuda_lane *lane, const struct oct_plan *plan,
+                              struct oct_error *err)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    TRY(lane->device, "select", cudaSetDevice(lane->device));
+    TRY(lane->device, "stream", cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking));
+    lane->has_stream = true;
+    for (; lane->n_events < N_EVENTS; lane->n_events++)
+        TRY(lane->device, "event", cudaEventCreate(&lane->events[lane->n_events]));
+    enum oct_err e = make_tables(lane, plan, err);
+    if (!e)
+        e = make_buffers(lane, g, err);
+    if (!e)
+        e = lane->kernels == OCT_CUDA_PLAIN ? make_plain(lane, g, err)
+                                            : make_fused(lane, plan, err);
+    if (!e) /* tables were uploaded outside the stream */
+        TRY(lane->device, "start", cudaDeviceSynchronize());
+    return e;
+}
+
+extern "C" enum oct_err oct_cuda_lane_create(struct oct_cuda_lane **out, unsigned device,
+                                             const struct oct_plan *plan,
+                                             enum oct_cuda_kernels kernels, unsigned max_batch,
+                                             struct oct_error *err)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    *out = NULL;
+    struct oct_cuda_lane *lane = new (std::nothrow) oct_cuda_lane();
+    if (!lane)
+        return oct_fail(err, OCT_E_NO_MEMORY, "CUDA engine: out of memory");
+    lane->device = (int)device;
+    lane->kernels = kernels;
+    lane->max_batch = max_batch;
+    lane->is_f32 = g->sample_type == OCT_SAMPLE_F32;
+    lane->dc_bscan = plan->dc == OCT_DC_BSCAN;
+    lane->t.n_samples = g->n_samples;
+    lane->t.n_lines = g->n_lines;
+    lane->t.depth = g->depth;
+    lane->t.left = g->left;
+    lane->t.crop_first = g->crop_first;
+    lane->t.p1 = g->padded;
+    lane->t.p2 = g->upsampled;
+    lane->t.n_taps = plan->n_taps;
+    lane->t.dc_stride = lane->dc_bscan ? g->n_samples : 0;
+    enum oct_err e = make_lane(lane, plan, err);
+    if (e) {
+        oct_cuda_lane_destroy(lane);
+        return e;
+    }
+    *out = lane;
+    return OCT_OK;
+}
+
+extern "C" void oct_cuda_lane_destroy(struct oct_cuda_lane *lane)
+{
+    if (!lane)
+        return;
+    if (lane->has_stream)
+        cudaStreamSynchronize(lane->stream);
+    oct_plain_finish(&lane->plain);
+    for (unsigned i = 0; i < lane->n_owned; i++)
+        cudaFree(lane->owned[i]);
+    if (lane->h_limits)
+        cudaFreeHost(lane->h_limits);
+    for (unsigned i = 0; i < lane->n_events; i++)
+        cudaEventDestroy(lane->events[i]);
+    if (lane->has_stream)
+        cudaStreamDestroy(lane->stream);
+    delete lane;
+}
+
+/* ---- a batch ---- */
+
+/* Rank of a percentile, and how far it lies towards the next. */
+static double percentile_rank(double percent, size_t n)
+{
+    return percent / 100 * (double)(n - 1);
+}
+
+static float pixel_scale(double lo, double hi)
+{
+    return hi > lo ? (float)(255 / (hi - lo)) : 0;
+}
+
+static struct oct_cuda_job describe_job(const struct oct_cuda_lane *lane,
+                                        const struct oct_engine_job *from)
+{
+    const struct oct_display *display = &from->display;
+    const size_t n = (size_t)lane->t.n_lines * lane->t.depth;
+    struct oct_cuda_job job = {};
+    for (uint32_t j = 0; j < lane->t.n_lines; j++)
+        job.n_valid += from->in->line_valid[j] != 0;
+    job.flags |= display->log ? OCT_JOB_LOG : 0;
+    job.flags |= job.n_valid < lane->t.n_lines ? OCT_JOB_MISSING : 0;
+    if (display->range == OCT_RANGE_AUTO) {
+        job.flags |= OCT_JOB_AUTO;
+    } else if (display->range == OCT_RANGE_PERCENTILE) {
+        job.flags |= OCT_JOB_PERCENTILE;
+        job.rank[0] = (uint32_t)percentile_rank(display->percentile_lo, n);
+        job.rank[1] = (uint32_t)percentile_rank(display->percentile_hi, n);
+    } else {
+        job.flags |= lane->is_f32 ? 0 : OCT_JOB_DIRECT;
+        job.lo = (float)display->lo;
+        job.scale = pixel_scale(display->lo, display->hi);
+    }
+    return job;
+}
+
+static uint32_t all_flags(const struct oct_cuda_batch *batch)
+{
+    uint32_t flags = 0;
+    for (unsigned k = 0; k < batch->n; k++)
+        flags |= batch->job[k].flags;
+    return flags;
+}
+
+static bool all_direct(const struct oct_cuda_batch *batch)
+{
+    bool all = true;
+    for (unsigned k = 0; k < batch->n; k++)
+        all = all && (batch->job[k].flags & OCT_JOB_DIRECT);
+    return all;
+}
+
+static enum oct_err upload(struct oct_cuda_lane *lane, struct oct_error *err)
+{
+    const size_t lines = lane->t.n_lines, samples = lines * lane->t.n_samples;
+    for (unsigned k = 0; k < lane->batch.n; k++) {
+        const struct oct_raw_frame *in = lane->jobs[k].in;
+        TRY(lane->device, "upload",
+            cudaMemcpyAsync(lane->d_spectra + k * samples, in->spectra, samples * sizeof(uint16_t),
+                            cudaMemcpyHostToDevice, lane->stream));
+        if (lane->batch.job[k].flags & OCT_JOB_MISSING)
+            TRY(lane->device, "upload",
+                cudaMemcpyAsync(lane->d_valid + k * lines, in->line_valid, lines,
+                                cudaMemcpyHostToDevice, lane->stream));
+    }
+    return OCT_OK;
+}
+
+static unsigned value_blocks(const struct oct_cuda_lane *lane)
+{
+    const size_t n = (size_t)lane->t.n_lines * lane->t.depth;
+    return (unsigned)((n + OCT_VALUES_PER_BLOCK - 1) / OCT_VALUES_PER_BLOCK);
+}
+
+static enum oct_err launch_chain(struct oct_cuda_lane *lane, struct oct_error *err)
+{
+    const struct oct_cuda_tables &t = lane->t;
+    const unsigned n = lane->batch.n;
+    if (lane->dc_bscan)
+        OCT_LAUNCH((oct_mean_kernel),
+                   dim3((t.n_samples + OCT_MEAN_COLUMNS - 1) / OCT_MEAN_COLUMNS, n),
+                   dim3(OCT_MEAN_COLUMNS, OCT_MEAN_ROWS), 0, lane->stream, t, lane->batch);
+    if (lane->kernels == OCT_CUDA_FUSED)
+        OCT_LAUNCH(lane->fused, dim3((t.n_lines + 1) / 2, n), dim3(t.p1 / 8), lane->shared_bytes,
+                   lane->stream, t, lane->batch);
+    else if (!oct_plain_launch(&lane->plain, t, lane->batch, lane->stream))
+        return oct_fail(err, OCT_E_BACKEND, "GPU %d: cuFFT refuses a transform", lane->device);
+    TRY(lane->device, "kernels", cudaGetLastError());
+    return OCT_OK;
+}
+
+static enum oct_err launch_percentiles(struct oct_cuda_lane *lane, struct oct_error *err)
+{
+    const struct oct_cuda_tables &t = lane->t;
+    const unsigned n = lane->batch.n, blocks = value_blocks(lane);
+    const dim3 block(OCT_RANGE_THREADS);
+    const size_t counters = OCT_BINS / 2 * sizeof(uint32_t);
+    TRY(lane->device, "histogram",
+        cudaMemsetAsync(lane->d_counts, 0, (size_t)n * 5 * OCT_BINS * sizeof(uint32_t),
+                        lane->stream));
+    OCT_LAUNCH((oct_histogram_kernel), dim3(blocks, n), block, counters, lane->stream, t,
+               lane->batch, lane->d_counts);
+    OCT_LAUNCH((oct_find_upper_kernel), dim3(4, n), block, 0, lane->stream, t, lane->batch,
+               lane->d_counts, lane->d_limits);
+    OCT_LAUNCH((oct_refine_kernel), dim3(blocks, 4, n), block, counters, lane->stream, t,
+               lane->batch, lane->d_limits, lane->d_counts);
+    OCT_LAUNCH((oct_find_lower_kernel), dim3(4, n), block, 0, lane->stream, t, lane->batch,
+               lane->d_counts, lane->d_limits);
+    TRY(lane->device, "histogram", cudaGetLastError());
+    return OCT_OK;
+}
+
+static enum oct_err launch_limits(struct oct_cuda_lane *lane, struct oct_error *err)
+{
+    const unsigned n = lane->batch.n;
+    const uint32_t flags = all_flags(&lane->batch);
+    if (!(flags & (OCT_JOB_AUTO | OCT_JOB_PERCENTILE)))
+        return OCT_OK;
+    OCT_LAUNCH((oct_limits_clear_kernel), dim3(n), dim3(1), 0, lane->stream, lane->d_limits);
+    if (flags & OCT_JOB_AUTO)
+        OCT_LAUNCH((oct_min_max_kernel), dim3(value_blocks(lane), n), dim3(OCT_RANGE_THREADS), 0,
+                   lane->stream, lane->t, lane->batch, lane->d_limits);
+    if (flags & OCT_JOB_PERCENTILE) {
+        enum oct_err e = launch_percentiles(lane, err);
+        if (e)
+            return e;
+    }
+    TRY(lane->device, "limits",
+        cudaMemcpyAsync(lane->h_limits, lane->d_limits, n * sizeof(*lane->h_limits),
+                        cudaMemcpyDeviceToHost, lane->stream));
+    return OCT_OK;
+}
+
+/* Pixels from values where that is still to be done, and everything to the host. */
+static enum oct_err launch_end(struct oct_cuda_lane *lane, struct oct_error *err)
+{
+    const size_t pixels = (size_t)lane->t.n_lines * lane->t.depth;
+    if (!lane->is_f32 && !all_direct(&lane->batch))
+        OCT_LAUNCH((oct_map_kernel), dim3(value_blocks(lane), lane->batch.n),
+                   dim3(OCT_RANGE_THREADS), 0, lane->stream, lane->t, lane->batch, lane->d_limits);
+    TRY(lane->device, "kernels", cudaGetLastError());
+    TRY(lane->device, "event", cudaEventRecord(lane->events[COMPUTED], lane->stream));
+    for (unsigned k = 0; k < lane->batch.n; k++) {
+        const void *from = lane->is_f32 ? (const void *)(lane->t.values + k * pixels)
+                                        : (const void *)(lane->t.pixels + k * pixels);
+        TRY(lane->device, "download",
+            cudaMemcpyAsync(lane->jobs[k].out->pixels, from,
+                            lane->is_f32 ? pixels * sizeof(float) : pixels, cudaMemcpyDeviceToHost,
+                            lane->stream));
+    }
+    TRY(lane->device, "event", cudaEventRecord(lane->events[DONE], lane->stream));
+    return OCT_OK;
+}
+
+extern "C" enum oct_err oct_cuda_lane_begin(struct oct_cuda_lane *lane,
+                                            const struct oct_engine_job *jobs, unsigned n,
+                                            bool *needs_end, struct oct_error *err)
+{
+    lane->batch.n = n;
+    for (unsigned k = 0; k < n; k++) {
+        lane->jobs[k] = jobs[k];
+        lane->batch.job[k] = describe_job(lane, &jobs[k]);
+    }
+    *needs_end = (all_flags(&lane->batch) & OCT_JOB_PERCENTILE) != 0;
+    TRY(lane->device, "event", cudaEventRecord(lane->events[BEGUN], lane->stream));
+    enum oct_err e = upload(lane, err);
+    if (e)
+        return e;
+    TRY(lane->device, "event", cudaEventRecord(lane->events[UPLOADED], lane->stream));
+    if ((e = launch_chain(lane, err)) || (e = launch_limits(lane, err)))
+        return e;
+    if (!*needs_end)
+        return launch_end(lane, err);
+    TRY(lane->device, "event", cudaEventRecord(lane->events[DONE], lane->stream));
+    return OCT_OK;
+}
+
+extern "C" enum oct_err oct_cuda_lane_end(struct oct_cuda_lane *lane, const double *lo,
+                                          const double *hi, struct oct_error *err)
+{
+    for (unsigned k = 0; k < lane->batch.n; k++)
+        if (lane->batch.job[k].flags & OCT_JOB_PERCENTILE) {
+            lane->batch.job[k].lo = (float)lo[k];
+            lane->batch.job[k].scale = pixel_scale(lo[k], hi[k]);
+        }
+    return launch_end(lane, err);
+}
+
+extern "C" enum oct_err oct_cuda_lane_poll(struct oct_cuda_lane *lane, struct oct_error *err)
+{
+    cudaError_t code = cudaEventQuery(lane->events[DONE]);
+    if (code == cudaErrorNotReady)
+        return OCT_E_AGAIN;
+    TRY(lane->device, "a batch", code);
+    return OCT_OK;
+}
+
+static float value_of_key(uint32_t key)
+{
+    uint32_t bits = key ^ ((key >> 31) ? 0x80000000u : 0xffffffffu);
+    float value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+extern "C" void oct_cuda_lane_limits(const struct oct_cuda_lane *lane, unsigned k, double *lo,
+                                     double *hi)
+{
+    const struct oct_display *display = &lane->jobs[k].display;
+    const struct oct_cuda_limits *own = &lane->h_limits[k];
+    const size_t n = (size_t)lane->t.n_lines * lane->t.depth;
+    *lo = display->lo;
+    *hi = display->hi;
+    if (display->range == OCT_RANGE_AUTO) {
+        *lo = value_of_key(own->low_key);
+        *hi = value_of_key(own->high_key);
+    } else if (display->range == OCT_RANGE_PERCENTILE) {
+        const double percent[2] = {display->percentile_lo, display->percentile_hi};
+        double at[2];
+        for (int i = 0; i < 2; i++) {
+            double rank = percentile_rank(percent[i], n), a = own->at[2 * i];
+            at[i] = a + ((double)own->at[2 * i + 1] - a) * (rank - (double)(uint32_t)rank);
+        }
+        *lo = at[0];
+        *hi = at[1];
+    }
+}
+
+extern "C" enum oct_err oct_cuda_lane_stages(struct oct_cuda_lane *lane, double *seconds,
+                                             struct oct_error *err)
+{
+    for (int i = 0; i < OCT_CUDA_N_STAGES; i++) {
+        float ms;
+        TRY(lane->device, "time", cudaEventElapsedTime(&ms, lane->events[i], lane->events[i + 1]));
+        seconds[i] = ms * 1e-3;
+    }
+    return OCT_OK;
+}

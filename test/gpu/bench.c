@@ -1,0 +1,57 @@
+/* The GPU benchmark alone (scripts/gpu-check): thesis geometry, what `octctl bench --backend cuda`
+ * shows, in a program that needs none of octd's libraries. Exit status: 0, 1 failed, 3 no GPU. */
+#include "tools/bench_cuda.h"
+
+#include "kernels/cuda_device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static enum oct_err run(uint32_t depth, const char *kernels, double seconds, struct oct_error *err)
+{
+    struct oct_bench_scene scene = {.plan = NULL};
+    struct oct_bench_cuda_row row;
+    struct oct_geometry geometry;
+    struct oct_calibration cal = {.n_wavelengths = 0};
+    const struct oct_engine_options options = {.cuda = kernels};
+
+    enum oct_err e = oct_geometry_init(&geometry, 832, 240, 240, 0, depth, OCT_SAMPLE_U8, err);
+    if (!e && (e = oct_bench_calibration(&cal, geometry.n_samples)))
+        oct_fail(err, e, "out of memory");
+    if (!e)
+        e = oct_plan_create(&scene.plan, &geometry, &cal, OCT_DC_BSCAN, OCT_INTERPOLATION_LINEAR,
+                            err);
+    oct_calibration_finish(&cal);
+    if (!e)
+        e = oct_bench_scene_fill(&scene, err);
+    if (!e)
+        e = oct_bench_cuda(&scene, &options, seconds, &row, err);
+    if (!e)
+        oct_bench_cuda_print(&row);
+    oct_bench_scene_finish(&scene);
+    return e;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        uint32_t depth;
+        const char *kernels;
+    } shapes[] = {{1024, "fused"}, {2048, "fused"}, {1024, "plain"}, {2048, "plain"}};
+    const double seconds = argc > 1 ? atof(argv[1]) : 4;
+    struct oct_error err = {.text = ""};
+    char why[256];
+    int status = 0;
+
+    if (oct_cuda_count(why, sizeof(why)) == 0) {
+        printf("no GPU answers: %s\n", why);
+        return 3;
+    }
+    oct_bench_cuda_print_head();
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+        if (run(shapes[i].depth, shapes[i].kernels, seconds, &err)) {
+            printf("%s kernels, depth %u: %s\n", shapes[i].kernels, shapes[i].depth, err.text);
+            status = 1;
+        }
+    return status;
+}
