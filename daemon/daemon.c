@@ -174,6 +174,20 @@ static void note_refused_sender(struct oct_daemon *d)
     d->refused_senders = refused;
 }
 
+/* The engine that took over goes on; what happened stays to be seen. */
+static void note_failover(struct oct_daemon *d)
+{
+    const char *engine = oct_pipeline_engine_name(d->session->pipeline);
+    struct oct_error err;
+    if (d->engine && strcmp(d->engine, engine) != 0 && d->engine_session == d->session) {
+        oct_fail(&err, OCT_E_BACKEND, "the %s engine failed, the %s engine goes on (%s)", d->engine,
+                 engine, oct_pipeline_engine_description(d->session->pipeline));
+        keep_error(d, &err);
+    }
+    d->engine = engine;
+    d->engine_session = d->session;
+}
+
 void oct_daemon_look_around(struct oct_daemon *d)
 {
     struct oct_recorder_status recorder;
@@ -186,4 +200,5 @@ void oct_daemon_look_around(struct oct_daemon *d)
     if (oct_pipeline_has_failed(d->session->pipeline, &failure))
         keep_error(d, &failure);
     note_refused_sender(d);
+    note_failover(d);
 }

@@ -11,6 +11,8 @@ struct oct_daemon {
     struct oct_session *session; /* NULL: the last start failed */
     bool stale;                  /* a key has changed since the session was built */
     uint64_t refused_senders;    /* messages of ended acquisitions when last told */
+    const char *engine;          /* that ran when last looked at, of engine_session */
+    const struct oct_session *engine_session;
     bool want_shutdown;
     uint64_t started_ns;
     char name[32]; /* of this run: UTC time of its start */

@@ -92,6 +92,8 @@ static void add_session(cJSON *reply, const struct oct_session *s)
 {
     cJSON_AddStringToObject(reply, "backend", s ? oct_pipeline_engine_name(s->pipeline) : "none");
     cJSON_AddStringToObject(reply, "engine", s ? s->engine_why : "");
+    cJSON_AddStringToObject(reply, "engine_now",
+                            s ? oct_pipeline_engine_description(s->pipeline) : "");
     add_ingest(reply, s ? s->ingest : NULL);
     add_bscans(reply, s);
     add_recorder(reply, s ? s->recorder : NULL);

@@ -248,6 +248,11 @@ static const char *failover_describe(const struct oct_engine *engine)
     return atomic_load(&engine->description);
 }
 
+static const char *failover_running(const struct oct_engine *engine)
+{
+    return atomic_load(&engine->description) == engine->on_gpu ? "cuda" : "cpu";
+}
+
 static unsigned failover_depth(const struct oct_engine *engine)
 {
     return engine->depth;
@@ -262,6 +267,7 @@ const struct oct_engine_ops oct_engine_failover = {
     .name = "cuda",
     .create = failover_create,
     .describe = failover_describe,
+    .running = failover_running,
     .depth = failover_depth,
     .max_batch = failover_max_batch,
     .submit = failover_submit,

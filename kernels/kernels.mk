@@ -30,6 +30,7 @@ NVCCFLAGS := -std=c++17 -O3 -I. -DOCT_CUDA_ARCHS='"$(addprefix sm_,$(CUDA_ARCHS)
   -Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-pthread
 LIB_SRC := $(filter-out kernels/cuda_absent.c,$(LIB_SRC))
 EXTRA_LIB_OBJ := $(BUILD)/kernels/cuda_device.o
+$(BUILD)/config/version.o: CPPFLAGS += -DOCT_HAS_CUDA
 EXTRA_LIBS := -L$(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/targets/x86_64-linux/lib)) \
   -lcudart_static -lstdc++ -ldl -lrt
 endif
@@ -37,7 +38,7 @@ endif
 # A library made with the other setting is not up to date, though its parts are.
 ifneq ($(NEED_SETUP),)
 ifneq ($(shell cat $(BUILD)/cuda-setting 2>/dev/null),$(CUDA))
-$(shell mkdir -p $(BUILD) && rm -f $(LIB) && echo $(CUDA) > $(BUILD)/cuda-setting)
+$(shell mkdir -p $(BUILD) && rm -f $(LIB) $(BUILD)/config/version.o && echo $(CUDA) > $(BUILD)/cuda-setting)
 endif
 endif
 

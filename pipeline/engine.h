@@ -3,8 +3,8 @@
  *     create -> { submit ... collect ... } -> destroy
  *
  * An engine is a table of functions and an opaque state. Threads: one thread calls submit, one
- * thread (the same or another) calls collect; create, destroy and describe are called while
- * neither runs. Loans: the frames of a job belong to the engine from a successful submit until
+ * thread (the same or another) calls collect; any thread calls describe and running; create and
+ * destroy are called while neither of the two runs. Loans: the frames of a job belong to the engine from a successful submit until
  * collect returns that job; input is only read, and the input slot must stay untouched meanwhile.
  * Order: collect returns jobs in the order of submission, whatever happened to them.
  * Legal states: submit fails with OCT_E_AGAIN when `depth` jobs are in flight (collect first);
@@ -55,6 +55,9 @@ struct oct_engine_ops {
 
     /* One line on what it runs on, e.g. "2 threads, AVX-512". Valid until destroy. */
     const char *(*describe)(const struct oct_engine *engine);
+
+    /* "cpu" or "cuda": what computes now, where that can differ from the name; NULL: the name. */
+    const char *(*running)(const struct oct_engine *engine);
 
     /* Jobs that may be in flight at once, and the most that one submit takes (<= depth). */
     unsigned (*depth)(const struct oct_engine *engine);

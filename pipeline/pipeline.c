@@ -272,7 +272,7 @@ const struct oct_plan *oct_pipeline_plan(const struct oct_pipeline *p)
 
 const char *oct_pipeline_engine_name(const struct oct_pipeline *p)
 {
-    return p->ops->name;
+    return p->ops->running ? p->ops->running(p->engine) : p->ops->name;
 }
 
 const char *oct_pipeline_engine_description(const struct oct_pipeline *p)

@@ -58,6 +58,7 @@ void oct_pipeline_destroy(struct oct_pipeline *pipeline);
 struct oct_ring *oct_pipeline_raw(struct oct_pipeline *pipeline);
 struct oct_ring *oct_pipeline_images(struct oct_pipeline *pipeline);
 const struct oct_plan *oct_pipeline_plan(const struct oct_pipeline *pipeline);
+/* "cpu" or "cuda", what computes now: the CPU may have taken over from a GPU that failed. */
 const char *oct_pipeline_engine_name(const struct oct_pipeline *pipeline);
 const char *oct_pipeline_engine_description(const struct oct_pipeline *pipeline);
 bool oct_pipeline_is_pinned(const struct oct_pipeline *pipeline);
