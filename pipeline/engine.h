@@ -4,8 +4,9 @@
  *
  * An engine is a table of functions and an opaque state. Threads: one thread calls submit, one
  * thread (the same or another) calls collect; any thread calls describe and running; create and
- * destroy are called while neither of the two runs. Loans: the frames of a job belong to the engine from a successful submit until
- * collect returns that job; input is only read, and the input slot must stay untouched meanwhile.
+ * destroy are called while neither submit nor collect runs. Loans: the frames of a job belong to
+ * the engine from a successful submit until collect returns that job; input is only read, and the
+ * input slot must stay untouched meanwhile.
  * Order: collect returns jobs in the order of submission, whatever happened to them.
  * Legal states: submit fails with OCT_E_AGAIN when `depth` jobs are in flight (collect first);
  * collect with nothing in flight waits and returns OCT_E_AGAIN. destroy is legal at any time and

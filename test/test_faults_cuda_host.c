@@ -6,13 +6,13 @@
 #include "test/tap.h"
 
 #include "kernels/cuda_device.h"
+#include "pipeline/clock.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MEMORY ((size_t)1 << 30)
@@ -46,15 +46,12 @@ static size_t picture_bytes;
 
 static double seconds(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    return (double)oct_clock_ns() * 1e-9;
 }
 
 static void pause_ms(unsigned ms)
 {
-    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000},
-              NULL);
+    nanosleep(&(struct timespec){ms / 1000, (long)(ms % 1000) * 1000000}, NULL);
 }
 
 /* ---- jobs ---- */
