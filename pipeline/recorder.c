@@ -281,6 +281,7 @@ static void note_seen(struct oct_recorder *rec, const struct oct_bscan_info *inf
 {
     pthread_mutex_lock(&rec->lock);
     rec->has_seen = true;
+    rec->status.bscans_passed++;
     rec->seen_acquisition = info->acquisition;
     rec->seen_volume = info->volume;
     pthread_mutex_unlock(&rec->lock);

@@ -501,7 +501,7 @@ static void a_write_that_fails_ends_the_recording_and_counts_what_is_unsaved(voi
     assert_int_equal(s.bscans_written, 2);
     oct_recorder_stop(r.recorder); /* nobody wants a recording any more */
     put(&r, 2, 1, 3 * SLOTS);
-    oct_recorder_get_status(r.recorder, &s);
+    WAIT(&r, s, s.bscans_passed == 6 * SLOTS);
     assert_int_equal(s.bscans_unsaved, unsaved + 1);
     start(&r);
     put(&r, 3, 0, V);
@@ -521,7 +521,7 @@ static void a_recorder_made_while_bscans_flow_pairs_spectra_with_their_pictures(
         put_raw(&r, 1, n); /* in the engine when the recorder comes */
     open_recorder(&r);
     put_image_of(&r, 1, 2, OCT_OK);
-    sleep_us(20000);
+    WAIT(&r, s, s.bscans_passed == 1);
     start(&r);
     for (uint64_t n = 3; n < 5; n++)
         put_image_of(&r, 1, n, OCT_OK);
