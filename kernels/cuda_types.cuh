@@ -44,7 +44,7 @@ struct oct_cuda_tables {
     uint8_t *pixels;           /* [max_batch][M][D] */
 };
 
-/* 10 * log10(max(x, 1e-12)), as 10 * log10(2) * log2: within 1e-5 dB, far inside contract 1.3. The
+/* 10 * log10(max(x, 1e-12)), as 10 * log10(2) * log2: within 1e-4 dB, far inside contract 1.3. The
  * floor is exactly what a missing line shows, else `auto` would stretch the difference. */
 static __device__ __forceinline__ float oct_decibel(float x)
 {

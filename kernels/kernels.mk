@@ -31,8 +31,8 @@ NVCCFLAGS := -std=c++17 -O3 -I. -DOCT_CUDA_ARCHS='"$(addprefix sm_,$(CUDA_ARCHS)
 LIB_SRC := $(filter-out kernels/cuda_absent.c,$(LIB_SRC))
 EXTRA_LIB_OBJ := $(BUILD)/kernels/cuda_device.o
 $(BUILD)/config/version.o: CPPFLAGS += -DOCT_HAS_CUDA
-EXTRA_LIBS := -L$(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/targets/x86_64-linux/lib)) \
-  -lcudart_static -lstdc++ -ldl -lrt
+EXTRA_LIBS := $(addprefix -L,$(firstword $(wildcard $(CUDA_HOME)/lib64 \
+  $(CUDA_HOME)/targets/x86_64-linux/lib $(CUDA_HOME)/targets/sbsa-linux/lib))) -lcudart_static -lstdc++ -ldl -lrt
 endif
 
 # A library made with the other setting is not up to date, though its parts are.

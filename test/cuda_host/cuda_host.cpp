@@ -51,7 +51,7 @@ thread_local cudaError_t last_error = cudaSuccess;
 
 cudaError_t note(cudaError_t code)
 {
-    if (code != cudaSuccess && code != cudaErrorNotReady)
+    if (code != cudaSuccess) /* "not ready" too, as the runtime does */
         last_error = code;
     return code;
 }
@@ -307,7 +307,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     if (code)
         return code;
     std::lock_guard<std::mutex> hold(event->lock);
-    return event->n_passed == event->n_recorded ? cudaSuccess : cudaErrorNotReady;
+    return note(event->n_passed == event->n_recorded ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)

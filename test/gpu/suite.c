@@ -32,16 +32,19 @@ int oct_small_cmocka_run(const char *group, const struct CMUnitTest *tests, size
 }
 #endif
 
+/* Under compute-sanitizer a kernel takes many times longer. */
+#define PATIENCE_MS 300000
+
 int main(int argc, char **argv)
 {
     static const struct oct_engine_options variants[] = {
-        {.cuda = "auto"},
-        {.cuda = "plain", .max_batch = 4},
+        {.cuda = "auto", .deadline_ms = PATIENCE_MS},
+        {.cuda = "plain", .max_batch = 4, .deadline_ms = PATIENCE_MS},
     };
     static const struct oct_engine_options flows[] = {
-        {.cuda = "fused"},
-        {.cuda = "fused", .max_batch = 3, .n_streams = 5},
-        {.cuda = "plain", .max_batch = 2},
+        {.cuda = "fused", .deadline_ms = PATIENCE_MS},
+        {.cuda = "fused", .max_batch = 3, .n_streams = 5, .deadline_ms = PATIENCE_MS},
+        {.cuda = "plain", .max_batch = 2, .deadline_ms = PATIENCE_MS},
     };
     const bool small = argc > 1 && strcmp(argv[1], "--small") == 0;
     const struct oct_suite pictures = {&oct_engine_cuda, variants, 2};
