@@ -112,10 +112,12 @@ enum oct_err oct_daemon_record(struct oct_daemon *d, bool start, struct oct_erro
         return e;
     if (start) {
         e = oct_session_record(d->session, &d->config, err);
-        if (e)
+        if (e) {
             keep_error(d, err);
-        else
+        } else {
             d->last_error[0] = '\0';
+            d->record_ns = oct_clock_ns();
+        }
     } else if (d->session) {
         oct_recorder_stop(d->session->recorder);
     }

@@ -1,5 +1,6 @@
 /* The status reply (contract section 5, Control). */
 #include "daemon/daemon.h"
+#include "daemon/describe.h"
 
 #include "pipeline/clock.h"
 #include "pipeline/wire.h"
@@ -123,6 +124,7 @@ char *oct_daemon_status(const struct oct_daemon *d)
     cJSON_AddStringToObject(reply, "last_error", d->last_error);
     cJSON_AddBoolToObject(reply, "config_changed", d->stale);
     add_session(reply, d->session);
+    oct_daemon_describe(reply, d);
     char *text = cJSON_PrintUnformatted(reply);
     cJSON_Delete(reply);
     return text;

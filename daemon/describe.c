@@ -1,0 +1,82 @@
+#include "daemon/describe.h"
+
+#include "pipeline/clock.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include <cjson/cJSON.h>
+
+static void add_length(cJSON *object, const char *key, double um)
+{
+    if (isfinite(um) && um > 0)
+        cJSON_AddNumberToObject(object, key, um);
+    else
+        cJSON_AddNullToObject(object, key);
+}
+
+static void add_scan(cJSON *reply, const struct oct_config *config, const struct oct_plan *plan)
+{
+    cJSON *scan = cJSON_AddObjectToObject(reply, "scan");
+    double axial_um = plan ? plan->axial_um / config->scan.refractive_index : NAN;
+
+    add_length(scan, "axial_um", axial_um);
+    add_length(scan, "lateral_um", config->scan.width_um / config->scan.lines);
+    add_length(scan, "slow_um", config->scan.height_um / config->scan.bscans);
+    cJSON_AddNumberToObject(scan, "line_rate_hz", config->scan.line_rate_hz);
+}
+
+/* A folder that is only made when recording starts has the space of the one it will be in. */
+static void add_disk(cJSON *reply, const char *directory)
+{
+    struct statvfs disk;
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s", directory);
+    int failed = statvfs(path, &disk);
+    if (failed) {
+        char *slash = strrchr(path, '/');
+        snprintf(slash ? slash : path, 2, "%s", slash ? "/" : ".");
+        failed = statvfs(path, &disk);
+    }
+    if (failed)
+        cJSON_AddNullToObject(reply, "disk_bytes_free");
+    else
+        cJSON_AddNumberToObject(reply, "disk_bytes_free",
+                                (double)disk.f_bavail * (double)disk.f_frsize);
+}
+
+static void add_record(cJSON *record, const struct oct_daemon *d, const struct oct_geometry *g)
+{
+    double bytes = 0;
+
+    if (g && d->config.record.spectra)
+        bytes += (double)oct_geometry_spectra_bytes(g);
+    if (g && d->config.record.bscans)
+        bytes += (double)oct_geometry_image_bytes(g);
+    cJSON_AddNumberToObject(record, "bytes_per_bscan", bytes);
+    bool active = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(record, "active"));
+    cJSON_AddNumberToObject(record, "elapsed_s",
+                            active ? (double)(oct_clock_ns() - d->record_ns) * 1e-9 : 0);
+    cJSON_AddStringToObject(record, "eye", d->config.record.eye);
+    cJSON_AddStringToObject(record, "pseudonym", d->config.record.pseudonym);
+}
+
+void oct_daemon_describe(cJSON *reply, const struct oct_daemon *d)
+{
+    const struct oct_plan *plan = d->session ? oct_pipeline_plan(d->session->pipeline) : NULL;
+    cJSON *record = cJSON_GetObjectItemCaseSensitive(reply, "record");
+
+    add_scan(reply, &d->config, plan);
+    cJSON *pixels = cJSON_AddObjectToObject(reply, "pixels");
+    cJSON_AddBoolToObject(pixels, "log", d->config.pipeline.log);
+    cJSON_AddStringToObject(pixels, "sample",
+                            d->config.output.sample == OCT_SAMPLE_F32 ? "f32" : "u8");
+    cJSON_AddNumberToObject(pixels, "saturation", (double)((1u << d->config.camera.bits) - 1));
+    add_disk(reply, d->config.record.directory);
+    if (record)
+        add_record(record, d, plan ? &plan->geometry : NULL);
+}
