@@ -67,7 +67,7 @@ static void the_rate_is_what_arrives_a_second(void **state)
 
 /* ---- model ---- */
 
-static void pause_keeps_the_picture_while_counting_goes_on(void **state)
+static void freezing_keeps_the_picture_while_counting_goes_on(void **state)
 {
     (void)state;
     struct oct_view_model model;
@@ -79,16 +79,16 @@ static void pause_keeps_the_picture_while_counting_goes_on(void **state)
         picture.header.frame_num = i;
         oct_view_tally_add(&tally, &picture.header, (i + 1) * S / 10);
         if (i == 1)
-            oct_view_model_apply(&model, OCT_VIEW_PAUSE, 1);
+            oct_view_model_apply(&model, OCT_VIEW_FREEZE, 1);
         oct_view_model_offer(&model, &picture);
         oct_view_model_report(&model, &tally, true);
         oct_view_picture_finish(&picture);
     }
-    assert_true(model.paused);
+    assert_true(model.frozen);
     assert_int_equal(model.shown.header.frame_num, 0);
     assert_int_equal(model.serial, 1);
     assert_int_equal(model.tally.n_received, 4);
-    oct_view_model_apply(&model, OCT_VIEW_PAUSE, 1);
+    oct_view_model_apply(&model, OCT_VIEW_FREEZE, 1);
     assert_int_equal(model.shown.header.frame_num, 3); /* the newest, at once */
     assert_int_equal(model.serial, 2);
     oct_view_model_finish(&model);
@@ -100,6 +100,7 @@ static void silence_turns_live_into_stalled_and_back(void **state)
     struct oct_view_model model;
     struct oct_view_tally tally = {0};
     struct oct_view_phrase lines[2];
+    struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
 
     oct_view_model_init(&model, "tcp://somewhere:1", true);
     oct_view_model_tick(&model, 100 * S);
@@ -111,11 +112,11 @@ static void silence_turns_live_into_stalled_and_back(void **state)
     oct_view_model_report(&model, &tally, true);
     oct_view_model_tick(&model, 101 * S);
     assert_int_equal(oct_view_model_state(&model), OCT_VIEW_LIVE);
-    assert_int_equal(oct_view_notice(&model, lines), 0);
+    assert_int_equal(oct_view_alarms(&model, alarms), 0);
     oct_view_model_tick(&model, 107 * S);
     assert_int_equal(oct_view_model_state(&model), OCT_VIEW_STALLED);
-    assert_int_equal(oct_view_notice(&model, lines), 2);
-    assert_string_equal(lines[0].text, "no signal for 6 s");
+    assert_int_equal(oct_view_alarms(&model, alarms), 1);
+    assert_string_equal(alarms[0].what.text, "NO SIGNAL for 6 s");
     tell(&tally, 2, "a", 107 * S);
     oct_view_model_report(&model, &tally, true);
     assert_int_equal(oct_view_model_state(&model), OCT_VIEW_LIVE);
@@ -163,7 +164,7 @@ static void the_status_line_says_state_rate_loss_place_and_contrast(void **state
     assert_true(says(&model, "bad messages 1"));
     assert_true(says(&model, "volume 3 B-scan   7"));
     assert_true(says(&model, "missing lines 17"));
-    assert_true(says(&model, "10.0 .. 70.0 dB auto"));
+    assert_true(says(&model, "10.0 .. 70.0 dB published"));
     oct_view_model_apply(&model, OCT_VIEW_LEVEL_UP, 5);
     assert_true(says(&model, "15.0 .. 75.0 dB manual"));
     oct_view_model_say(&model, "saved\na file");
@@ -180,27 +181,27 @@ static void contrast_maps_pixels_through_the_published_limits(void **state)
 {
     (void)state;
     struct oct_view_contrast contrast;
-    uint8_t table[256];
+    uint32_t table[256];
 
     oct_view_contrast_init(&contrast, true);
     oct_view_contrast_publish(&contrast, 20.0, 71.0); /* 0.2 dB a step */
     oct_view_contrast_table(&contrast, table);
     for (unsigned i = 0; i < 256; i++)
-        assert_int_equal(table[i], i);
+        assert_int_equal(table[i], 0xff000000u | i * 0x010101u);
     /* 30 .. 55.5 dB: pixel 50 is 30 dB, pixel 177.5 is 55.5 dB. */
     oct_view_contrast_move(&contrast, 42.75 - 45.5, 25.5 - 51.0);
-    assert_false(contrast.follows);
+    assert_int_equal(contrast.range, OCT_VIEW_MANUAL);
     assert_true(fabs(contrast.lo - 30.0) < 1e-9 && fabs(contrast.hi - 55.5) < 1e-9);
     oct_view_contrast_table(&contrast, table);
-    assert_int_equal(table[50], 0);
-    assert_int_equal(table[49], 0);
-    assert_int_equal(table[100], 100);
-    assert_int_equal(table[178], 255);
+    assert_int_equal(255 & table[50], 0);
+    assert_int_equal(255 & table[49], 0);
+    assert_int_equal(255 & table[100], 100);
+    assert_int_equal(255 & table[178], 255);
     /* The published limits move, the user's stay; the same dB is the same grey. */
     oct_view_contrast_publish(&contrast, 10.0, 61.0);
     oct_view_contrast_table(&contrast, table);
-    assert_int_equal(table[150], 100);
-    oct_view_contrast_follow(&contrast, true);
+    assert_int_equal(255 & table[150], 100);
+    oct_view_contrast_set_range(&contrast, OCT_VIEW_PUBLISHED);
     assert_true(contrast.lo == 10.0 && contrast.hi == 61.0);
 }
 
@@ -220,7 +221,7 @@ static void contrast_stays_a_range_whatever_is_published_or_pressed(void **state
             assert_true(isfinite(contrast.lo) && isfinite(contrast.hi));
             assert_true(contrast.lo < contrast.hi);
         }
-        assert_int_equal(oct_view_contrast_grey(&contrast, NAN), 0);
+        assert_int_equal(oct_view_contrast_level(&contrast, NAN), 0);
     }
 }
 
@@ -323,7 +324,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loss_is_the_gaps_within_an_acquisition),
         cmocka_unit_test(the_rate_is_what_arrives_a_second),
-        cmocka_unit_test(pause_keeps_the_picture_while_counting_goes_on),
+        cmocka_unit_test(freezing_keeps_the_picture_while_counting_goes_on),
         cmocka_unit_test(silence_turns_live_into_stalled_and_back),
         cmocka_unit_test(the_status_line_says_state_rate_loss_place_and_contrast),
         cmocka_unit_test(contrast_maps_pixels_through_the_published_limits),

@@ -134,7 +134,7 @@ static void contrast_acts_on_the_drawn_picture(void **state)
     oct_view_model_drag(&stage.model, 20.0 / 60.0, 30.0 / 60.0);
     stage_draw(&stage);
     assert_int_equal(pixel_at(&stage, x, y) & 255, 0); /* in 25 .. 55 */
-    oct_view_model_apply(&stage.model, OCT_VIEW_RESET_CONTRAST, 1);
+    oct_view_model_apply(&stage.model, OCT_VIEW_PUBLISHED_CONTRAST, 1);
     stage_draw(&stage);
     assert_int_equal(pixel_at(&stage, x, y) & 255, 10);
     stage_close(&stage);

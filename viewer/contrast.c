@@ -18,7 +18,7 @@ static double narrowest(const struct oct_view_contrast *c)
 
 void oct_view_contrast_init(struct oct_view_contrast *contrast, bool log)
 {
-    *contrast = (struct oct_view_contrast){.log = log, .follows = true};
+    *contrast = (struct oct_view_contrast){.log = log, .range = OCT_VIEW_PUBLISHED, .gamma = 1};
     oct_view_contrast_publish(contrast, 0.0, log ? 60.0 : 1.0);
 }
 
@@ -32,10 +32,21 @@ void oct_view_contrast_publish(struct oct_view_contrast *contrast, double lo, do
         hi = lo + least;
     contrast->published_lo = lo;
     contrast->published_hi = hi;
-    if (contrast->follows) {
+    if (contrast->range == OCT_VIEW_PUBLISHED) {
         contrast->lo = lo;
         contrast->hi = hi;
     }
+}
+
+void oct_view_contrast_adapt(struct oct_view_contrast *contrast, double lo, double hi, double pace)
+{
+    if (contrast->range != OCT_VIEW_AUTO || !isfinite(lo) || !isfinite(hi))
+        return;
+    lo = contrast->lo + pace * (clamp(lo, -LIMIT, LIMIT) - contrast->lo);
+    hi = contrast->hi + pace * (clamp(hi, -LIMIT, LIMIT) - contrast->hi);
+    double least = fmax(narrowest(contrast), 1e-9 * fabs(lo));
+    contrast->lo = lo;
+    contrast->hi = hi - lo < least ? lo + least : hi;
 }
 
 void oct_view_contrast_move(struct oct_view_contrast *contrast, double level, double width)
@@ -44,9 +55,25 @@ void oct_view_contrast_move(struct oct_view_contrast *contrast, double level, do
     double least = fmax(narrowest(contrast), 1e-9 * fabs(middle));
     double wide = clamp(contrast->hi - contrast->lo + width, least, LIMIT);
 
-    contrast->follows = false;
+    contrast->range = OCT_VIEW_MANUAL;
     contrast->lo = middle - wide / 2.0;
     contrast->hi = middle + wide / 2.0;
+}
+
+void oct_view_contrast_move_lo(struct oct_view_contrast *contrast, double by)
+{
+    double least = fmax(narrowest(contrast), 1e-9 * fabs(contrast->hi));
+
+    contrast->range = OCT_VIEW_MANUAL;
+    contrast->lo = clamp(contrast->lo + by, contrast->hi - LIMIT, contrast->hi - least);
+}
+
+void oct_view_contrast_move_hi(struct oct_view_contrast *contrast, double by)
+{
+    double least = fmax(narrowest(contrast), 1e-9 * fabs(contrast->lo));
+
+    contrast->range = OCT_VIEW_MANUAL;
+    contrast->hi = clamp(contrast->hi + by, contrast->lo + least, contrast->lo + LIMIT);
 }
 
 double oct_view_contrast_step(const struct oct_view_contrast *contrast)
@@ -54,26 +81,41 @@ double oct_view_contrast_step(const struct oct_view_contrast *contrast)
     return contrast->log ? 1.0 : (contrast->published_hi - contrast->published_lo) / 40.0;
 }
 
-void oct_view_contrast_follow(struct oct_view_contrast *contrast, bool follows)
+void oct_view_contrast_set_range(struct oct_view_contrast *contrast, enum oct_view_range range)
 {
-    contrast->follows = follows;
-    if (follows)
-        oct_view_contrast_publish(contrast, contrast->published_lo, contrast->published_hi);
+    contrast->range = range;
+    oct_view_contrast_publish(contrast, contrast->published_lo, contrast->published_hi);
 }
 
-uint8_t oct_view_contrast_grey(const struct oct_view_contrast *contrast, double value)
+void oct_view_contrast_set_gamma(struct oct_view_contrast *contrast, double gamma)
 {
-    double grey = (value - contrast->lo) / (contrast->hi - contrast->lo) * 255.0;
+    contrast->gamma = gamma > 0 ? clamp(gamma, OCT_VIEW_LEAST_GAMMA, OCT_VIEW_MOST_GAMMA) : 1;
+}
 
-    if (!(grey > 0.0)) /* NaN too */
+uint8_t oct_view_contrast_level(const struct oct_view_contrast *contrast, double value)
+{
+    double level = (value - contrast->lo) / (contrast->hi - contrast->lo) * 255.0;
+
+    if (!(level > 0.0)) /* NaN too */
         return 0;
-    return grey >= 255.0 ? 255 : (uint8_t)lround(grey);
+    return level >= 255.0 ? 255 : (uint8_t)lround(level);
 }
 
-void oct_view_contrast_table(const struct oct_view_contrast *contrast, uint8_t table[256])
+void oct_view_contrast_colours(const struct oct_view_contrast *contrast, uint32_t argb[256])
+{
+    for (unsigned i = 0; i < 256; i++) {
+        double bent = 255.0 * pow(i / 255.0, contrast->gamma);
+        argb[i] = oct_view_palette_argb(contrast->palette, (uint8_t)(bent + 0.5));
+    }
+}
+
+void oct_view_contrast_table(const struct oct_view_contrast *contrast, uint32_t argb[256])
 {
     double range = contrast->published_hi - contrast->published_lo;
+    uint32_t colours[256];
 
+    oct_view_contrast_colours(contrast, colours);
     for (unsigned i = 0; i < 256; i++)
-        table[i] = oct_view_contrast_grey(contrast, contrast->published_lo + i / 255.0 * range);
+        argb[i] =
+            colours[oct_view_contrast_level(contrast, contrast->published_lo + i / 255.0 * range)];
 }

@@ -7,8 +7,8 @@
 struct job {
     const struct oct_view_picture *picture;
     struct oct_view_upright upright;
-    uint32_t table[256];    /* ARGB of a u8 pixel */
-    float f32_lo, f32_gain; /* grey = (value - lo) * gain */
+    uint32_t table[256];    /* ARGB of a u8 pixel, or of a level when pixels are f32 */
+    float f32_lo, f32_gain; /* level = (value - lo) * gain */
     uint32_t *argb;
     size_t pitch_px;
 };
@@ -27,11 +27,6 @@ struct oct_view_upright oct_view_upright_of(const struct oct_picture_header *hea
     u.n_columns = (header->n_lines + u.column_step - 1) / u.column_step;
     u.n_rows = (header->depth + u.row_step - 1) / u.row_step;
     return u;
-}
-
-static uint32_t grey_argb(unsigned grey)
-{
-    return UINT32_C(0xff000000) | (uint32_t)grey * UINT32_C(0x010101);
 }
 
 static void tile_u8(const struct job *job, unsigned row0, unsigned row1, unsigned column0,
@@ -58,9 +53,9 @@ static void tile_f32(const struct job *job, unsigned row0, unsigned row1, unsign
         const float *from = pixels + column0 * line + (size_t)row * job->upright.row_step;
         uint32_t *to = job->argb + row * job->pitch_px + column0;
         for (unsigned column = column0; column < column1; column++, from += line) {
-            float grey = (*from - job->f32_lo) * job->f32_gain + 0.5f;
+            float level = (*from - job->f32_lo) * job->f32_gain + 0.5f;
             /* NaN fails the first comparison and is black, as everything too dark. */
-            *to++ = grey_argb(grey > 0.0f ? grey < 255.0f ? (unsigned)grey : 255u : 0u);
+            *to++ = job->table[level > 0.0f ? level < 255.0f ? (unsigned)level : 255u : 0u];
         }
     }
 }
@@ -81,11 +76,11 @@ void oct_view_convert(const struct oct_view_picture *picture,
         .argb = argb,
         .pitch_px = pitch_px,
     };
-    uint8_t grey[256];
 
-    oct_view_contrast_table(contrast, grey);
-    for (unsigned i = 0; i < 256; i++)
-        job.table[i] = grey_argb(grey[i]);
+    if (picture->header.sample_type == OCT_SAMPLE_F32)
+        oct_view_contrast_colours(contrast, job.table);
+    else
+        oct_view_contrast_table(contrast, job.table);
     for (unsigned row = 0; row < job.upright.n_rows; row += TILE_ROWS) {
         unsigned row1 = smaller(row + TILE_ROWS, job.upright.n_rows);
         for (unsigned column = 0; column < job.upright.n_columns; column += TILE_COLUMNS) {

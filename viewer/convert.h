@@ -1,4 +1,4 @@
-/* From a picture as it lies on the wire to what a screen shows: upright, grey, ARGB. No SDL. */
+/* From a picture as it lies on the wire to what a screen shows: upright, ARGB. No SDL. */
 #ifndef OCT_VIEWER_CONVERT_H
 #define OCT_VIEWER_CONVERT_H
 

@@ -4,6 +4,7 @@
 
 #include "pipeline/err.h"
 #include "viewer/layout.h"
+#include "viewer/lens.h"
 #include "viewer/model.h"
 
 struct SDL_Renderer;
@@ -19,7 +20,12 @@ enum oct_err oct_draw_create(struct oct_draw **draw, struct SDL_Renderer *render
 enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *model,
                             struct oct_error *err);
 
-/* Where the last oct_draw_frame put the picture (w = 0 before the first one). */
+/* Where the last oct_draw_frame put things. */
+const struct oct_view_layout *oct_draw_layout(const struct oct_draw *draw);
+
+/* Where it put the whole B-scan, of which the panel shows a part when it is zoomed; and the part of
+ * the panel that shows it (the whole panel when there is no picture). */
+struct oct_view_rectf oct_draw_place(const struct oct_draw *draw);
 struct oct_view_rect oct_draw_picture_rect(const struct oct_draw *draw);
 
 /* The renderer lost its textures: all are made anew at the next frame. */

@@ -1,10 +1,10 @@
 #include "viewer/headless.h"
 
 #include "viewer/clock.h"
+#include "viewer/desk.h"
 #include "viewer/draw.h"
 #include "viewer/png.h"
 #include "viewer/signals.h"
-#include "viewer/subscriber.h"
 
 #include <SDL.h>
 #include <inttypes.h>
@@ -81,27 +81,23 @@ done:
     return code;
 }
 
+/* A daemon that is there answers within this; one that is not must not hold up the picture. */
+#define ANSWER_NS (OCT_NS_PER_S * 3 / 2)
+
 enum oct_err oct_view_headless(const struct oct_view_options *options, struct oct_error *err)
 {
-    struct oct_subscriber *subscriber;
-    struct oct_subscriber_report report;
-    struct oct_view_picture picture = {0};
-    struct oct_view_model model;
+    struct oct_view_desk desk = {0};
     enum oct_err code;
 
-    if ((code = oct_subscriber_create(&subscriber, options->endpoint, NULL, NULL, err)))
-        return code;
-    oct_view_model_init(&model, options->endpoint, options->config.pipeline.log);
-    if ((code = receive(options, subscriber, err)))
+    if ((code = oct_view_desk_open(&desk, options, NULL, NULL, err)) ||
+        (code = receive(options, desk.subscriber, err)))
         goto done;
-    if (oct_subscriber_take(subscriber, &picture, &report))
-        oct_view_model_offer(&model, &picture);
-    oct_view_model_report(&model, &report.tally, report.connected);
-    oct_view_model_tick(&model, oct_view_now_ns());
-    code = draw_png(options, &model, err);
+    if (desk.control)
+        oct_view_control_wait(desk.control, ANSWER_NS);
+    oct_view_desk_turn(&desk);
+    oct_view_model_tick(&desk.model, oct_view_now_ns());
+    code = draw_png(options, &desk.model, err);
 done:
-    oct_view_picture_finish(&picture);
-    oct_view_model_finish(&model);
-    oct_subscriber_destroy(subscriber);
+    oct_view_desk_close(&desk);
     return code;
 }

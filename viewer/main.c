@@ -22,6 +22,9 @@ static const char usage[] =
     "  --config FILE            read this configuration\n"
     "  --set SECTION.KEY=VALUE  set one key, over the file; may be repeated\n"
     "  --connect ENDPOINT       where pictures come from, instead of publish.endpoint\n"
+    "  --control ENDPOINT       where commands go, instead of control.endpoint; none: nowhere\n"
+    "  --operator               start with the operator profile (recording and contrast only)\n"
+    "  --settings FILE          remembered settings, instead of the user's; none: none\n"
     "  --size WxH               size of the window in pixels (1280x720)\n"
     "  --full-screen            start in full screen\n"
     "  --font FILE              a fixed-width font, instead of the one found\n"
@@ -35,10 +38,13 @@ static const char usage[] =
 
 static void print_help(void)
 {
+    char keys[128];
+
     fputs(usage, stdout);
     puts("\nIn the window:");
     for (size_t i = 0; i < oct_view_n_keys; i++)
-        printf("  %-12s %s\n", oct_view_keys[i].key, oct_view_keys[i].meaning);
+        if (oct_view_key_help(i, keys, sizeof(keys)))
+            printf("  %-24s %s\n", keys, oct_view_keys[i].meaning);
     puts("\nConfiguration keys:");
     oct_config_write_help(stdout);
 }

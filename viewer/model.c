@@ -3,40 +3,75 @@
 #include "viewer/clock.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #define MESSAGE_NS (4 * OCT_NS_PER_S)
+#define ANSWER_NS (8 * OCT_NS_PER_S)
 /* Silence is a stall after four intervals of the stream, but never sooner or later than these. */
 #define STALL_LEAST_S 2.0
 #define STALL_MOST_S 10.0
+/* Automatic contrast: what is darker is black, what is brighter is white, and how fast it follows. */
+#define AUTO_BLACK 0.20
+#define AUTO_WHITE 0.998
+#define AUTO_PACE 0.1
 
 void oct_view_model_init(struct oct_view_model *model, const char *endpoint, bool log)
 {
     memset(model, 0, sizeof(*model));
     snprintf(model->endpoint, sizeof(model->endpoint), "%s", endpoint);
     oct_view_contrast_init(&model->contrast, log);
+    oct_view_lens_init(&model->lens);
+    model->settings.slab = (struct oct_view_slab){0.4, 0.6};
+    model->cursor_line = -1;
+    model->daemon.axial_um = model->daemon.lateral_um = model->daemon.slow_um = NAN;
+    model->daemon.disk_bytes_free = NAN;
 }
 
 void oct_view_model_finish(struct oct_view_model *model)
 {
     oct_view_picture_finish(&model->shown);
     oct_view_picture_finish(&model->newest);
+    oct_view_enface_finish(&model->enface);
+    oct_view_spectrum_finish(&model->spectrum);
     model->has_picture = model->newest_waits = false;
+}
+
+void oct_view_model_attach(struct oct_view_model *model, struct oct_view_archive *archive)
+{
+    model->archive = archive;
+    oct_view_archive_set_slab(archive, model->settings.slab);
+}
+
+/* ---- pictures ---- */
+
+static void adapt(struct oct_view_model *model, double pace)
+{
+    double lo, hi;
+
+    if (model->contrast.range == OCT_VIEW_AUTO && model->has_picture &&
+        oct_view_picture_percentiles(&model->shown, AUTO_BLACK, AUTO_WHITE, &lo, &hi))
+        oct_view_contrast_adapt(&model->contrast, lo, hi, pace);
 }
 
 static void show(struct oct_view_model *model, struct oct_view_picture *picture)
 {
+    bool first = !model->has_picture;
+
     oct_view_picture_swap(&model->shown, picture);
     model->has_picture = true;
     model->serial++;
     oct_view_contrast_publish(&model->contrast, model->shown.header.lo, model->shown.header.hi);
+    adapt(model, first ? 1 : AUTO_PACE);
+    if (model->cursor_line < 0 || model->cursor_line >= model->shown.header.n_lines)
+        model->cursor_line = model->shown.header.n_lines / 2;
 }
 
 void oct_view_model_offer(struct oct_view_model *model, struct oct_view_picture *picture)
 {
-    if (model->paused && model->has_picture) {
+    if (model->frozen && model->has_picture) {
         oct_view_picture_swap(&model->newest, picture);
         model->newest_waits = true;
     } else {
@@ -44,68 +79,300 @@ void oct_view_model_offer(struct oct_view_model *model, struct oct_view_picture 
     }
 }
 
-void oct_view_model_report(struct oct_view_model *model, const struct oct_view_tally *tally,
-                           bool connected)
+static void set_frozen(struct oct_view_model *model, bool frozen)
 {
-    model->tally = *tally;
-    model->connected = connected;
-}
-
-void oct_view_model_tick(struct oct_view_model *model, uint64_t now_ns)
-{
-    model->now_ns = now_ns;
-    if (now_ns >= model->message_until_ns)
-        model->message[0] = '\0';
-}
-
-static void set_paused(struct oct_view_model *model, bool paused)
-{
-    model->paused = paused;
-    if (!paused && model->newest_waits) {
+    model->frozen = frozen;
+    model->back = 0;
+    if (model->archive)
+        oct_view_archive_freeze(model->archive, frozen);
+    if (!frozen && model->newest_waits) {
         show(model, &model->newest);
         model->newest_waits = false;
     }
 }
 
-void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action action, unsigned times)
+/* Stepping starts at the newest kept picture, which may be one later than the shown one. */
+static void step_back(struct oct_view_model *model, int by)
 {
-    struct oct_view_contrast *contrast = &model->contrast;
-    double step = oct_view_contrast_step(contrast) * times;
+    struct oct_view_picture kept = {0};
+    unsigned n = model->archive ? oct_view_archive_count(model->archive) : 0;
+    long long back = (long long)model->back + by;
+
+    if (!model->frozen || n == 0) {
+        oct_view_model_say(model, "%s", model->frozen ? "no B-scans are kept" : "freeze first");
+        return;
+    }
+    back = back < 0 ? 0 : back >= n ? n - 1 : back;
+    if (oct_view_archive_get(model->archive, (unsigned)back, &kept)) {
+        model->back = (unsigned)back;
+        show(model, &kept);
+    }
+    oct_view_picture_finish(&kept);
+}
+
+void oct_view_model_report(struct oct_view_model *model, const struct oct_view_tally *tally,
+                           bool connected)
+{
+    model->tally = *tally;
+    model->connected = connected;
+    if (model->archive)
+        oct_view_archive_copy(model->archive, &model->enface, &model->quality);
+}
+
+void oct_view_model_offer_spectrum(struct oct_view_model *model, struct oct_view_spectrum *spectrum)
+{
+    struct oct_view_spectrum kept = model->spectrum;
+
+    model->spectrum = *spectrum;
+    *spectrum = kept;
+}
+
+/* ---- the daemon ---- */
+
+static void watch(struct oct_view_watch *w, double count, bool first, uint64_t now_ns)
+{
+    if (!first && count > w->count)
+        w->rose_ns = now_ns;
+    w->count = count; /* less: the daemon started anew */
+}
+
+static void hear_answer(struct oct_view_model *model, const struct oct_view_answer *answer)
+{
+    model->asked = OCT_VIEW_WISH_NONE;
+    if (answer->wish == OCT_VIEW_WISH_RECORD || answer->wish == OCT_VIEW_WISH_STOP) {
+        model->answer = *answer;
+        model->answer_until_ns = model->now_ns + ANSWER_NS;
+    } else if (!answer->ok) {
+        oct_view_model_say(model, "octd refused: %s", answer->text);
+    } else {
+        oct_view_model_say(model, "octd confirms: %s %s",
+                           answer->wish == OCT_VIEW_WISH_EYE ? "eye" : "pseudonym",
+                           answer->text[0] ? answer->text : "not said");
+    }
+}
+
+void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_daemon *daemon,
+                         const struct oct_view_answer *answer)
+{
+    bool first = !model->daemon.known;
+
+    if (daemon->known && daemon->answer_ns != model->daemon.answer_ns) {
+        watch(&model->missing, daemon->lines_missing, first, model->now_ns);
+        watch(&model->dropped, daemon->bscans_dropped, first, model->now_ns);
+        watch(&model->unsaved, daemon->record.bscans_unsaved, first, model->now_ns);
+        if (daemon->record.active && (first || !model->daemon.record.active))
+            model->volumes_before = daemon->record.volumes_written;
+        if (daemon->pixels_told)
+            model->contrast.log = daemon->log;
+        if (model->archive)
+            oct_view_archive_describe(model->archive,
+                                      daemon->bscans < UINT32_MAX ? (uint32_t)daemon->bscans : 0,
+                                      model->contrast.log);
+    }
+    model->has_control = true;
+    if (daemon->known)
+        model->daemon = *daemon;
+    else
+        model->daemon.reachable = false;
+    if (answer->wish != OCT_VIEW_WISH_NONE)
+        hear_answer(model, answer);
+}
+
+static void wish_for(struct oct_view_model *model, enum oct_view_wish wish, const char *text)
+{
+    if (!model->has_control) {
+        oct_view_model_say(model, "no control endpoint: start octview with --control ENDPOINT");
+        return;
+    }
+    if (model->asked != OCT_VIEW_WISH_NONE) {
+        oct_view_model_say(model, "octd has not answered yet");
+        return;
+    }
+    model->wish = wish;
+    snprintf(model->wish_text, sizeof(model->wish_text), "%s", text);
+}
+
+enum oct_view_wish oct_view_model_take_wish(struct oct_view_model *model,
+                                            char text[OCT_VIEW_LABEL_BYTES])
+{
+    enum oct_view_wish wish = model->wish;
+
+    memcpy(text, model->wish_text, OCT_VIEW_LABEL_BYTES);
+    model->wish = OCT_VIEW_WISH_NONE;
+    if (wish != OCT_VIEW_WISH_NONE)
+        model->asked = wish;
+    return wish;
+}
+
+static void next_eye(struct oct_view_model *model)
+{
+    const char *eye = model->daemon.record.eye;
+
+    wish_for(model, OCT_VIEW_WISH_EYE, !eye[0] ? "OD" : strcmp(eye, "OD") == 0 ? "OS" : "");
+}
+
+/* ---- what the user does ---- */
+
+static void move_slab(struct oct_view_model *model, double shift, double grow)
+{
+    struct oct_view_slab *slab = &model->settings.slab;
+    double middle = (slab->first + slab->last) / 2 + shift;
+    double half = (slab->last - slab->first) / 2 + grow;
+
+    half = half < 0.005 ? 0.005 : half > 0.5 ? 0.5 : half;
+    middle = middle < half ? half : middle > 1 - half ? 1 - half : middle;
+    *slab = (struct oct_view_slab){middle - half, middle + half};
+    model->settings.projection = OCT_VIEW_SLAB;
+    if (model->archive)
+        oct_view_archive_set_slab(model->archive, *slab);
+}
+
+static bool apply_contrast(struct oct_view_contrast *c, enum oct_view_action action, unsigned times)
+{
+    double step = oct_view_contrast_step(c) * times;
 
     switch (action) {
-    case OCT_VIEW_PAUSE:
-        set_paused(model, !model->paused);
-        break;
     case OCT_VIEW_AUTO_CONTRAST:
-        oct_view_contrast_follow(contrast, !contrast->follows);
-        break;
-    case OCT_VIEW_RESET_CONTRAST:
-        oct_view_contrast_follow(contrast, true);
-        break;
+        oct_view_contrast_set_range(c, c->range == OCT_VIEW_AUTO ? OCT_VIEW_MANUAL : OCT_VIEW_AUTO);
+        return true;
+    case OCT_VIEW_PUBLISHED_CONTRAST:
+        oct_view_contrast_set_range(c, OCT_VIEW_PUBLISHED);
+        return true;
     case OCT_VIEW_LEVEL_DOWN:
-        oct_view_contrast_move(contrast, -step, 0);
-        break;
     case OCT_VIEW_LEVEL_UP:
-        oct_view_contrast_move(contrast, step, 0);
-        break;
+        oct_view_contrast_move(c, action == OCT_VIEW_LEVEL_UP ? step : -step, 0);
+        return true;
     case OCT_VIEW_WINDOW_WIDER:
-        oct_view_contrast_move(contrast, 0, 2 * step);
-        break;
     case OCT_VIEW_WINDOW_CLOSER:
-        oct_view_contrast_move(contrast, 0, -2 * step);
-        break;
+        oct_view_contrast_move(c, 0, action == OCT_VIEW_WINDOW_WIDER ? 2 * step : -2 * step);
+        return true;
+    case OCT_VIEW_LOWER_DOWN:
+    case OCT_VIEW_LOWER_UP:
+        oct_view_contrast_move_lo(c, action == OCT_VIEW_LOWER_UP ? step : -step);
+        return true;
+    case OCT_VIEW_UPPER_DOWN:
+    case OCT_VIEW_UPPER_UP:
+        oct_view_contrast_move_hi(c, action == OCT_VIEW_UPPER_UP ? step : -step);
+        return true;
+    case OCT_VIEW_GAMMA_DOWN:
+    case OCT_VIEW_GAMMA_UP:
+        oct_view_contrast_set_gamma(c, c->gamma * (action == OCT_VIEW_GAMMA_UP ? 1.1 : 1 / 1.1));
+        return true;
+    case OCT_VIEW_PALETTE:
+        c->palette = (enum oct_view_palette)((c->palette + 1) % OCT_VIEW_N_PALETTES);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool apply_view(struct oct_view_model *model, enum oct_view_action action, unsigned times)
+{
+    struct oct_view_lens *lens = &model->lens;
+    struct oct_view_settings *s = &model->settings;
+
+    switch (action) {
+    case OCT_VIEW_LAYOUT:
+        s->arrangement =
+            (enum oct_view_arrangement)((s->arrangement + 1) % OCT_VIEW_N_ARRANGEMENTS);
+        return true;
+    case OCT_VIEW_PROJECTION:
+        s->projection = (enum oct_view_projection)((s->projection + 1) % OCT_VIEW_N_PROJECTIONS);
+        return true;
+    case OCT_VIEW_SLAB_UP:
+    case OCT_VIEW_SLAB_DOWN:
+        move_slab(model, (action == OCT_VIEW_SLAB_DOWN ? 0.01 : -0.01) * times, 0);
+        return true;
+    case OCT_VIEW_SLAB_THINNER:
+    case OCT_VIEW_SLAB_THICKER:
+        move_slab(model, 0, (action == OCT_VIEW_SLAB_THICKER ? 0.005 : -0.005) * times);
+        return true;
+    case OCT_VIEW_ZOOM_IN:
+    case OCT_VIEW_ZOOM_OUT:
+        oct_view_lens_zoom(lens, pow(action == OCT_VIEW_ZOOM_IN ? 1.25 : 0.8, times), lens->x,
+                           lens->y);
+        return true;
+    case OCT_VIEW_ZOOM_RESET:
+        oct_view_lens_init(lens);
+        return true;
+    case OCT_VIEW_PAN_LEFT:
+    case OCT_VIEW_PAN_RIGHT:
+        oct_view_lens_pan(lens, (action == OCT_VIEW_PAN_RIGHT ? 0.1 : -0.1) * times, 0);
+        return true;
+    case OCT_VIEW_PAN_UP:
+    case OCT_VIEW_PAN_DOWN:
+        oct_view_lens_pan(lens, 0, (action == OCT_VIEW_PAN_DOWN ? 0.1 : -0.1) * times);
+        return true;
+    case OCT_VIEW_CURSOR_LEFT:
+    case OCT_VIEW_CURSOR_RIGHT:
+        oct_view_model_point_at(model, model->cursor_line + (action == OCT_VIEW_CURSOR_RIGHT
+                                                                 ? (double)times
+                                                                 : -(double)times));
+        return true;
     case OCT_VIEW_STRETCH:
-        model->stretch = !model->stretch;
+        s->stretch = !s->stretch;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void apply_rest(struct oct_view_model *model, enum oct_view_action action, unsigned times)
+{
+    switch (action) {
+    case OCT_VIEW_RECORD:
+        wish_for(model, model->daemon.record.active ? OCT_VIEW_WISH_STOP : OCT_VIEW_WISH_RECORD,
+                 "");
+        break;
+    case OCT_VIEW_FREEZE:
+        set_frozen(model, !model->frozen);
+        break;
+    case OCT_VIEW_OLDER:
+    case OCT_VIEW_NEWER:
+        step_back(model, action == OCT_VIEW_OLDER ? (int)times : -(int)times);
+        break;
+    case OCT_VIEW_MEASURE:
+        model->measuring = !model->measuring;
+        break;
+    case OCT_VIEW_CLEAR:
+        model->has_caliper = model->has_mark = false;
+        break;
+    case OCT_VIEW_EYE:
+        next_eye(model);
+        break;
+    case OCT_VIEW_PSEUDONYM:
+        model->typing = model->has_control;
+        snprintf(model->typed, sizeof(model->typed), "%s", model->daemon.record.pseudonym);
+        if (!model->has_control)
+            wish_for(model, OCT_VIEW_WISH_NONE, "");
+        break;
+    case OCT_VIEW_LOCK:
+        model->settings.operators = !model->settings.operators;
+        if (model->frozen)
+            set_frozen(model, false); /* the profile has no key to go on with */
+        model->measuring = false;
+        oct_view_model_say(model, "%s",
+                           model->settings.operators ? "operator profile: Ctrl+O leaves it"
+                                                     : "all keys");
         break;
     case OCT_VIEW_HELP:
         model->help = !model->help;
         break;
-    case OCT_VIEW_NOTHING:
-    case OCT_VIEW_SNAPSHOT:
-    case OCT_VIEW_FULL_SCREEN:
-    case OCT_VIEW_QUIT:
+    default:
         break;
     }
+}
+
+void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action action, unsigned times)
+{
+    if (model->settings.operators && !oct_view_action_is_operators(action)) {
+        oct_view_model_say(model, "locked: the operator profile is on (Ctrl+O leaves it)");
+        return;
+    }
+    if (apply_contrast(&model->contrast, action, times))
+        adapt(model, 1);
+    else if (!apply_view(model, action, times))
+        apply_rest(model, action, times);
 }
 
 void oct_view_model_drag(struct oct_view_model *model, double across, double down)
@@ -116,6 +383,87 @@ void oct_view_model_drag(struct oct_view_model *model, double across, double dow
         return;
     /* Up widens the window, as the Up key does. */
     oct_view_contrast_move(&model->contrast, across * range, -down * range);
+}
+
+static struct oct_view_point inside(const struct oct_view_model *model, struct oct_view_point p)
+{
+    double lines = model->shown.header.n_lines, depth = model->shown.header.depth;
+
+    p.line = p.line < 0 ? 0 : p.line > lines ? lines : p.line;
+    p.depth = p.depth < 0 ? 0 : p.depth > depth ? depth : p.depth;
+    return p;
+}
+
+void oct_view_model_mark(struct oct_view_model *model, struct oct_view_point point)
+{
+    model->has_mark = model->has_picture;
+    model->mark = inside(model, point);
+}
+
+void oct_view_model_set_caliper(struct oct_view_model *model, struct oct_view_point from,
+                                struct oct_view_point to)
+{
+    model->has_caliper = model->has_picture;
+    model->caliper[0] = inside(model, from);
+    model->caliper[1] = inside(model, to);
+}
+
+void oct_view_model_point_at(struct oct_view_model *model, double line)
+{
+    double last = model->has_picture ? model->shown.header.n_lines - 1.0 : 0;
+
+    model->cursor_line = line < 0 ? 0 : line > last ? last : line;
+}
+
+/* ---- typing ---- */
+
+void oct_view_model_type(struct oct_view_model *model, const char *text)
+{
+    size_t n = strlen(model->typed);
+
+    /* Whole letters only: what does not fit is left out as it came. */
+    if (!model->typing || n + strlen(text) >= sizeof(model->typed))
+        return;
+    for (const char *c = text; *c; c++)
+        if (iscntrl((unsigned char)*c))
+            return;
+    snprintf(model->typed + n, sizeof(model->typed) - n, "%s", text);
+}
+
+void oct_view_model_rub_out(struct oct_view_model *model)
+{
+    size_t n = strlen(model->typed);
+
+    /* A UTF-8 letter: its following bytes and its first. */
+    while (n > 0 && ((unsigned char)model->typed[n - 1] & 0xc0) == 0x80)
+        n--;
+    model->typed[n > 0 ? n - 1 : 0] = '\0';
+}
+
+void oct_view_model_end_typing(struct oct_view_model *model, bool keep)
+{
+    model->typing = false;
+    if (keep)
+        wish_for(model, OCT_VIEW_WISH_PSEUDONYM, model->typed);
+}
+
+/* ---- time and words ---- */
+
+void oct_view_model_tick(struct oct_view_model *model, uint64_t now_ns)
+{
+    model->now_ns = now_ns;
+    if (now_ns >= model->message_until_ns)
+        model->message[0] = '\0';
+    if (now_ns >= model->answer_until_ns)
+        model->answer.wish = OCT_VIEW_WISH_NONE;
+}
+
+void oct_view_model_presented(struct oct_view_model *model, uint64_t now_ns)
+{
+    if (!model->has_picture || model->frozen || now_ns < model->shown.arrival_ns)
+        return;
+    double ms = (double)(now_ns - model->shown.arrival_ns) / 1e6;
+    model->screen_ms += (ms - model->screen_ms) * (model->screen_ms > 0 ? 0.05 : 1);
 }
 
 void oct_view_model_say(struct oct_view_model *model, const char *format, ...)
@@ -150,4 +498,17 @@ enum oct_view_state oct_view_model_state(const struct oct_view_model *model)
     if (stall_s > STALL_MOST_S)
         stall_s = STALL_MOST_S;
     return oct_view_model_silence_s(model) < stall_s ? OCT_VIEW_LIVE : OCT_VIEW_STALLED;
+}
+
+struct oct_view_scale oct_view_model_scale(const struct oct_view_model *model)
+{
+    return (struct oct_view_scale){model->daemon.lateral_um, model->daemon.axial_um};
+}
+
+double oct_view_model_proportion(const struct oct_view_model *model)
+{
+    const struct oct_picture_header *h = &model->shown.header;
+
+    return oct_view_proportion(h->n_lines, model->daemon.lateral_um, h->depth,
+                               model->daemon.axial_um);
 }

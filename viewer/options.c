@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,9 @@ enum {
     OPT_SIZE,
     OPT_FONT,
     OPT_FULL_SCREEN,
+    OPT_CONTROL,
+    OPT_SETTINGS,
+    OPT_OPERATOR,
     OPT_HELP,
     OPT_VERSION,
 };
@@ -39,6 +43,9 @@ static const struct option long_options[] = {
     {"size", required_argument, NULL, OPT_SIZE},
     {"font", required_argument, NULL, OPT_FONT},
     {"full-screen", no_argument, NULL, OPT_FULL_SCREEN},
+    {"control", required_argument, NULL, OPT_CONTROL},
+    {"settings", required_argument, NULL, OPT_SETTINGS},
+    {"operator", no_argument, NULL, OPT_OPERATOR},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
     {0},
@@ -47,7 +54,7 @@ static const struct option long_options[] = {
 /* What the first pass over argv finds beside the options themselves. */
 struct found {
     const char *config_path;
-    const char *connect;
+    const char *connect, *control;
     bool headless, frames, timeout;
 };
 
@@ -125,6 +132,15 @@ static enum oct_err take(struct oct_view_options *options, struct found *found, 
     case OPT_FULL_SCREEN:
         options->full_screen = true;
         return OCT_OK;
+    case OPT_CONTROL:
+        found->control = optarg;
+        return OCT_OK;
+    case OPT_SETTINGS:
+        options->settings = strcmp(optarg, "none") == 0 ? "" : optarg;
+        return OCT_OK;
+    case OPT_OPERATOR:
+        options->operators = true;
+        return OCT_OK;
     case OPT_HELP:
         options->task = OCT_VIEW_TASK_HELP;
         return OCT_OK;
@@ -139,6 +155,26 @@ static enum oct_err take(struct oct_view_options *options, struct found *found, 
             return oct_fail(err, OCT_E_ARG, "-%c: no such option; see --help", optopt);
         return oct_fail(err, OCT_E_ARG, "%s: no such option; see --help", argv[optind - 1]);
     }
+}
+
+/* Where commands go. Who looks at another daemon's pictures must not record on this machine's: the
+ * host then is that of the pictures, and where that cannot be told there is no control. */
+static void choose_control(struct oct_view_options *options, const struct found *found)
+{
+    const char *configured = options->config.control.endpoint;
+    const char *port = strrchr(configured, ':');
+    const char *end = found->connect ? strrchr(found->connect, ':') : NULL;
+    static const char tcp[] = "tcp://";
+
+    if (found->control)
+        snprintf(options->control, sizeof(options->control), "%s",
+                 strcmp(found->control, "none") == 0 ? "" : found->control);
+    else if (!found->connect || oct_config_is_set(&options->config, "control.endpoint"))
+        snprintf(options->control, sizeof(options->control), "%s", configured);
+    else if (strncmp(found->connect, tcp, strlen(tcp)) == 0 && end > found->connect + strlen(tcp) &&
+             strncmp(configured, tcp, strlen(tcp)) == 0 && port)
+        snprintf(options->control, sizeof(options->control), "%.*s%s", (int)(end - found->connect),
+                 found->connect, port);
 }
 
 /* --set wins over the file wherever it stands, so the file comes first. */
@@ -159,6 +195,7 @@ static enum oct_err apply_config(struct oct_view_options *options, const struct 
     options->endpoint = found->connect ? found->connect : options->config.publish.endpoint;
     if (options->endpoint[0] == '\0')
         return oct_fail(err, OCT_E_CONFIG, "publish.endpoint is empty: name one with --connect");
+    choose_control(options, found);
     return OCT_OK;
 }
 

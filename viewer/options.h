@@ -19,7 +19,10 @@ enum oct_view_task {
 struct oct_view_options {
     enum oct_view_task task;
     struct oct_config config;
-    const char *endpoint;   /* --connect, else publish.endpoint */
+    const char *endpoint;                  /* --connect, else publish.endpoint */
+    char control[OCT_CONFIG_STRING_BYTES]; /* where commands go; "": nowhere */
+    const char *settings;   /* the file of remembered settings; NULL: the usual one, "": none */
+    bool operators;         /* start with the operator profile */
     const char *screenshot; /* headless: where to */
     const char *font;       /* NULL: look for one */
     uint64_t n_frames;      /* headless: pictures to receive */

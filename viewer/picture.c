@@ -1,5 +1,6 @@
 #include "viewer/picture.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,91 @@ enum oct_err oct_view_picture_set(struct oct_view_picture *picture,
     memcpy(picture->pixels, pixels, n_bytes);
     picture->header = *header;
     return OCT_OK;
+}
+
+double oct_view_picture_value(const struct oct_view_picture *picture, uint32_t line, uint32_t depth)
+{
+    const struct oct_picture_header *h = &picture->header;
+
+    if (!picture->pixels || line >= h->n_lines || depth >= h->depth)
+        return NAN;
+    size_t i = (size_t)line * h->depth + depth;
+    if (h->sample_type == OCT_SAMPLE_F32)
+        return ((const float *)picture->pixels)[i];
+    return h->lo + ((const uint8_t *)picture->pixels)[i] / 255.0 * (h->hi - h->lo);
+}
+
+/* ---- percentiles ---- */
+
+#define N_BINS 1024u
+#define LOOKED_AT 64u /* A-lines */
+
+struct counts {
+    uint32_t bin[N_BINS], total;
+    double lo, step;
+};
+
+static void count_u8(const struct oct_view_picture *picture, uint32_t step, struct counts *counts)
+{
+    const struct oct_picture_header *h = &picture->header;
+
+    counts->lo = h->lo;
+    counts->step = (h->hi - h->lo) / 255.0;
+    for (uint32_t line = 0; line < h->n_lines; line += step)
+        for (uint32_t d = 0; d < h->depth; d++, counts->total++)
+            counts->bin[((const uint8_t *)picture->pixels)[(size_t)line * h->depth + d]]++;
+}
+
+static void count_f32(const struct oct_view_picture *picture, uint32_t step, struct counts *counts)
+{
+    const struct oct_picture_header *h = &picture->header;
+    double least = INFINITY, most = -INFINITY;
+
+    for (uint32_t line = 0; line < h->n_lines; line += step)
+        for (uint32_t d = 0; d < h->depth; d++) {
+            double v = oct_view_picture_value(picture, line, d);
+            least = isfinite(v) && v < least ? v : least;
+            most = isfinite(v) && v > most ? v : most;
+        }
+    counts->lo = least;
+    counts->step = most > least ? (most - least) / (N_BINS - 1) : 1;
+    for (uint32_t line = 0; line < h->n_lines; line += step)
+        for (uint32_t d = 0; d < h->depth; d++) {
+            double v = (oct_view_picture_value(picture, line, d) - least) / counts->step;
+            if (!(v >= 0 && v < N_BINS))
+                continue;
+            counts->bin[(unsigned)v]++;
+            counts->total++;
+        }
+}
+
+static double percentile(const struct counts *counts, double share)
+{
+    double seen = 0;
+
+    for (unsigned i = 0; i < N_BINS; i++) {
+        seen += counts->bin[i];
+        if (seen >= share * counts->total && seen > 0)
+            return counts->lo + i * counts->step;
+    }
+    return counts->lo;
+}
+
+bool oct_view_picture_percentiles(const struct oct_view_picture *picture, double share_lo,
+                                  double share_hi, double *lo, double *hi)
+{
+    struct counts counts = {0};
+    uint32_t step = (picture->header.n_lines + LOOKED_AT - 1) / LOOKED_AT;
+
+    if (!picture->pixels || step == 0)
+        return false;
+    if (picture->header.sample_type == OCT_SAMPLE_F32)
+        count_f32(picture, step, &counts);
+    else
+        count_u8(picture, step, &counts);
+    *lo = percentile(&counts, share_lo);
+    *hi = percentile(&counts, share_hi);
+    return counts.total > 0;
 }
 
 void oct_view_picture_swap(struct oct_view_picture *a, struct oct_view_picture *b)

@@ -1,6 +1,7 @@
 #include "viewer/subscriber.h"
 
 #include "viewer/clock.h"
+#include "viewer/endpoint.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -33,11 +34,15 @@ struct oct_subscriber {
     void (*notify)(void *context);
     void *notify_context;
     struct oct_view_picture filling; /* the thread's */
+    struct oct_view_spectrum filling_spectrum;
     pthread_t thread;
     pthread_mutex_t mutex; /* guards the rest */
     pthread_cond_t arrived;
     struct oct_view_picture ready;
     bool has_ready;
+    struct oct_view_spectrum ready_spectrum;
+    bool has_spectrum;
+    struct oct_view_archive *archive; /* NULL: none */
     struct oct_subscriber_report report;
 };
 
@@ -54,36 +59,75 @@ static void refuse(struct oct_subscriber *s, const struct oct_error *why)
 static void publish(struct oct_subscriber *s)
 {
     pthread_mutex_lock(&s->mutex);
+    struct oct_view_archive *archive = s->archive;
+    pthread_mutex_unlock(&s->mutex);
+    s->filling.arrival_ns = oct_view_now_ns();
+    if (archive)
+        oct_view_archive_add(archive, &s->filling);
+    pthread_mutex_lock(&s->mutex);
+    oct_view_tally_add(&s->report.tally, &s->filling.header, s->filling.arrival_ns);
     oct_view_picture_swap(&s->filling, &s->ready);
     bool told = s->has_ready;
     s->has_ready = true;
-    oct_view_tally_add(&s->report.tally, &s->ready.header, oct_view_now_ns());
     pthread_cond_broadcast(&s->arrived);
     pthread_mutex_unlock(&s->mutex);
     if (!told && s->notify)
         s->notify(s->notify_context);
 }
 
-static enum oct_err check(struct oct_subscriber *s, zmq_msg_t parts[N_PARTS], unsigned n_parts,
-                          struct oct_error *err)
+static void publish_spectrum(struct oct_subscriber *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    s->filling_spectrum.arrival_ns = oct_view_now_ns();
+    struct oct_view_spectrum newest = s->filling_spectrum;
+    s->filling_spectrum = s->ready_spectrum;
+    s->ready_spectrum = newest;
+    s->has_spectrum = true;
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* Subscribing is by prefix: other topics may begin alike. */
+static bool is_topic(zmq_msg_t *part, const char *topic)
+{
+    return zmq_msg_size(part) == strlen(topic) &&
+           memcmp(zmq_msg_data(part), topic, strlen(topic)) == 0;
+}
+
+static enum oct_err take_picture(struct oct_subscriber *s, zmq_msg_t parts[N_PARTS],
+                                 struct oct_error *err)
 {
     struct oct_picture_header header;
+    enum oct_err code = oct_picture_decode(&header, zmq_msg_data(&parts[PART_HEADER]),
+                                           zmq_msg_size(&parts[PART_HEADER]),
+                                           zmq_msg_size(&parts[PART_IMAGE]), err);
+
+    if (code == OCT_OK)
+        code = oct_view_picture_set(&s->filling, &header, zmq_msg_data(&parts[PART_IMAGE]),
+                                    zmq_msg_size(&parts[PART_IMAGE]), err);
+    if (code == OCT_OK)
+        publish(s);
+    return code;
+}
+
+static enum oct_err take_message(struct oct_subscriber *s, zmq_msg_t parts[N_PARTS],
+                                 unsigned n_parts, struct oct_error *err)
+{
     enum oct_err code;
 
     if (n_parts != N_PARTS)
         return oct_fail(err, OCT_E_FORMAT, "message of %u parts, a B-scan has %d", n_parts,
                         N_PARTS);
-    /* Subscribing is by prefix: other topics may begin alike. */
-    if (zmq_msg_size(&parts[PART_TOPIC]) != strlen(OCT_TOPIC_BSCAN) ||
-        memcmp(zmq_msg_data(&parts[PART_TOPIC]), OCT_TOPIC_BSCAN, strlen(OCT_TOPIC_BSCAN)) != 0)
-        return oct_fail(err, OCT_E_FORMAT, "topic is not " OCT_TOPIC_BSCAN);
-    code = oct_picture_decode(&header, zmq_msg_data(&parts[PART_HEADER]),
-                              zmq_msg_size(&parts[PART_HEADER]), zmq_msg_size(&parts[PART_IMAGE]),
-                              err);
-    if (code)
-        return code;
-    return oct_view_picture_set(&s->filling, &header, zmq_msg_data(&parts[PART_IMAGE]),
-                                zmq_msg_size(&parts[PART_IMAGE]), err);
+    if (is_topic(&parts[PART_TOPIC], OCT_TOPIC_BSCAN))
+        return take_picture(s, parts, err);
+    if (!is_topic(&parts[PART_TOPIC], OCT_TOPIC_SPECTRUM))
+        return oct_fail(err, OCT_E_FORMAT,
+                        "topic is neither " OCT_TOPIC_BSCAN " nor " OCT_TOPIC_SPECTRUM);
+    code = oct_view_spectrum_set(
+        &s->filling_spectrum, zmq_msg_data(&parts[PART_HEADER]), zmq_msg_size(&parts[PART_HEADER]),
+        zmq_msg_data(&parts[PART_IMAGE]), zmq_msg_size(&parts[PART_IMAGE]), err);
+    if (code == OCT_OK)
+        publish_spectrum(s);
+    return code;
 }
 
 /* Receives one message whole: parts beyond the third are counted and thrown away one by one.
@@ -108,12 +152,8 @@ static bool receive(struct oct_subscriber *s)
             n_parts++;
         more = zmq_msg_more(part);
     }
-    if (!more) {
-        if (check(s, parts, n_parts, &err) == OCT_OK)
-            publish(s);
-        else
-            refuse(s, &err);
-    }
+    if (!more && take_message(s, parts, n_parts, &err))
+        refuse(s, &err);
     for (unsigned i = 0; i <= N_PARTS; i++)
         zmq_msg_close(&parts[i]);
     return !more;
@@ -188,6 +228,7 @@ static enum oct_err open_sockets(struct oct_subscriber *s, const char *endpoint,
     set_int(s->socket, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MOST_MS);
     zmq_setsockopt(s->socket, ZMQ_MAXMSGSIZE, &most_bytes, sizeof(most_bytes));
     zmq_setsockopt(s->socket, ZMQ_SUBSCRIBE, OCT_TOPIC_BSCAN, strlen(OCT_TOPIC_BSCAN));
+    zmq_setsockopt(s->socket, ZMQ_SUBSCRIBE, OCT_TOPIC_SPECTRUM, strlen(OCT_TOPIC_SPECTRUM));
     if (zmq_socket_monitor(s->socket, MONITOR_ENDPOINT,
                            ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED) < 0)
         goto fail;
@@ -203,17 +244,6 @@ static enum oct_err open_sockets(struct oct_subscriber *s, const char *endpoint,
 fail:
     return oct_fail(err, OCT_E_IO, "subscription: %s; try again with fewer programs running",
                     zmq_strerror(errno));
-}
-
-/* "tcp://" "*" ":PORT" is where a daemon binds; a client finds it on its own machine. */
-static void connectable(const char *endpoint, char *text, size_t text_bytes)
-{
-    static const char any[] = "tcp://*:";
-
-    if (strncmp(endpoint, any, strlen(any)) == 0)
-        snprintf(text, text_bytes, "tcp://127.0.0.1:%s", endpoint + strlen(any));
-    else
-        snprintf(text, text_bytes, "%s", endpoint);
 }
 
 /* Signals are for the main thread: the new one starts with all of them blocked. */
@@ -235,6 +265,8 @@ static void finish(struct oct_subscriber *s)
     pthread_mutex_destroy(&s->mutex);
     oct_view_picture_finish(&s->filling);
     oct_view_picture_finish(&s->ready);
+    oct_view_spectrum_finish(&s->filling_spectrum);
+    oct_view_spectrum_finish(&s->ready_spectrum);
     free(s);
 }
 
@@ -242,7 +274,7 @@ enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const cha
                                    void (*notify)(void *context), void *context,
                                    struct oct_error *err)
 {
-    char address[1200];
+    char address[OCT_VIEW_ADDRESS_BYTES];
     pthread_condattr_t monotonic;
     enum oct_err code;
 
@@ -258,7 +290,7 @@ enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const cha
     pthread_cond_init(&s->arrived, &monotonic);
     pthread_condattr_destroy(&monotonic);
     s->zmq = zmq_ctx_new();
-    connectable(endpoint, address, sizeof(address));
+    oct_view_endpoint_connectable(endpoint, address, sizeof(address));
     code = s->zmq ? open_sockets(s, address, err)
                   : oct_fail(err, OCT_E_IO, "subscription: %s", zmq_strerror(errno));
     if (code)
@@ -277,6 +309,28 @@ fail:
         zmq_close(s->socket);
     finish(s);
     return code;
+}
+
+void oct_subscriber_attach(struct oct_subscriber *subscriber, struct oct_view_archive *archive)
+{
+    pthread_mutex_lock(&subscriber->mutex);
+    subscriber->archive = archive;
+    pthread_mutex_unlock(&subscriber->mutex);
+}
+
+bool oct_subscriber_take_spectrum(struct oct_subscriber *subscriber,
+                                  struct oct_view_spectrum *spectrum)
+{
+    pthread_mutex_lock(&subscriber->mutex);
+    bool came = subscriber->has_spectrum;
+    if (came) {
+        struct oct_view_spectrum kept = *spectrum;
+        *spectrum = subscriber->ready_spectrum;
+        subscriber->ready_spectrum = kept;
+    }
+    subscriber->has_spectrum = false;
+    pthread_mutex_unlock(&subscriber->mutex);
+    return came;
 }
 
 bool oct_subscriber_take(struct oct_subscriber *subscriber, struct oct_view_picture *picture,

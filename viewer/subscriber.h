@@ -10,7 +10,9 @@
 #ifndef OCT_VIEWER_SUBSCRIBER_H
 #define OCT_VIEWER_SUBSCRIBER_H
 
+#include "viewer/archive.h"
 #include "viewer/picture.h"
+#include "viewer/spectrum.h"
 #include "viewer/tally.h"
 
 #include <stdbool.h>
@@ -30,6 +32,14 @@ struct oct_subscriber_report {
 enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const char *endpoint,
                                    void (*notify)(void *context), void *context,
                                    struct oct_error *err);
+
+/* Every picture from now on also goes to the archive (borrowed; it outlives the subscriber), in the
+ * subscriber's thread. */
+void oct_subscriber_attach(struct oct_subscriber *subscriber, struct oct_view_archive *archive);
+
+/* If a spectrum came since the last time, swaps it into *spectrum and returns true. */
+bool oct_subscriber_take_spectrum(struct oct_subscriber *subscriber,
+                                  struct oct_view_spectrum *spectrum);
 
 /* Fills the report; if a picture came since the last take, swaps it into *picture and returns
  * true. Never waits for the network. */

@@ -1,4 +1,5 @@
-/* Crisp text: letters drawn once at their exact size and kept as textures until they change. */
+/* Crisp text: letters drawn once at their exact size and kept as textures as long as they are
+ * used. */
 #ifndef OCT_VIEWER_TEXT_H
 #define OCT_VIEWER_TEXT_H
 
@@ -9,23 +10,23 @@
 struct SDL_Renderer;
 struct oct_text;
 
-#define OCT_TEXT_SLOTS 48u
+enum oct_text_size { OCT_TEXT_NORMAL, OCT_TEXT_LARGE, OCT_TEXT_N_SIZES };
 
 /* Finds a font: `font` if not NULL, else DejaVu Sans Mono or another fixed-width one in the usual
  * folders. OCT_E_IO: none that can be read, with what to install. The renderer is borrowed. */
 enum oct_err oct_text_create(struct oct_text **text, struct SDL_Renderer *renderer,
                              const char *font, struct oct_error *err);
 
-/* Height of the letters from now on; cheap when it did not change. */
-void oct_text_set_size(struct oct_text *text, int size_px);
+/* Heights of the letters from now on; cheap when they did not change. */
+void oct_text_set_size(struct oct_text *text, int normal_px, int large_px);
 
-int oct_text_line_height(const struct oct_text *text);
-int oct_text_width(struct oct_text *text, const char *string);
+int oct_text_line_height(const struct oct_text *text, enum oct_text_size size);
+int oct_text_width(struct oct_text *text, enum oct_text_size size, const char *string);
 
-/* Draws with the upper left corner at x, y. A slot (< OCT_TEXT_SLOTS) remembers its last string:
- * drawing the same one again costs a copy. rgb is 0xrrggbb; strings are UTF-8. */
-void oct_text_draw(struct oct_text *text, unsigned slot, int x, int y, const char *string,
-                   uint32_t rgb);
+/* Draws with the upper left corner at x, y and returns the width. rgb is 0xrrggbb; strings are
+ * UTF-8. What was drawn lately costs a copy. */
+int oct_text_draw(struct oct_text *text, enum oct_text_size size, int x, int y, const char *string,
+                  uint32_t rgb);
 
 /* Throws the remembered textures away (the renderer lost them). */
 void oct_text_forget(struct oct_text *text);

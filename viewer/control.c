@@ -1,0 +1,294 @@
+#include "viewer/control.h"
+
+#include "viewer/clock.h"
+#include "viewer/endpoint.h"
+
+#include <cjson/cJSON.h>
+#include <ctype.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+#define ASK_EVERY_NS (OCT_NS_PER_S / 2)
+#define ANSWER_MS 2000
+#define MOST_ANSWER_BYTES (INT64_C(1) << 20)
+
+struct oct_view_control {
+    void *zmq;    /* shut down by destroy, which ends the thread */
+    void *socket; /* the thread's; NULL: to be made */
+    char endpoint[OCT_VIEW_ADDRESS_BYTES];
+    void (*notify)(void *context);
+    void *notify_context;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards the rest */
+    pthread_cond_t changed;
+    bool ending;
+    enum oct_view_wish wish; /* to be sent, or on its way */
+    char wish_text[256];
+    struct oct_view_answer answer;
+    struct oct_view_daemon daemon;
+};
+
+/* ---- the thread ---- */
+
+static bool open_socket(struct oct_view_control *c)
+{
+    int no_linger = 0, on = 1, answer_ms = ANSWER_MS;
+    int64_t most_bytes = MOST_ANSWER_BYTES;
+
+    c->socket = zmq_socket(c->zmq, ZMQ_REQ);
+    if (!c->socket)
+        return false;
+    zmq_setsockopt(c->socket, ZMQ_LINGER, &no_linger, sizeof(no_linger));
+    zmq_setsockopt(c->socket, ZMQ_IPV6, &on, sizeof(on));
+    zmq_setsockopt(c->socket, ZMQ_SNDTIMEO, &answer_ms, sizeof(answer_ms));
+    zmq_setsockopt(c->socket, ZMQ_RCVTIMEO, &answer_ms, sizeof(answer_ms));
+    zmq_setsockopt(c->socket, ZMQ_MAXMSGSIZE, &most_bytes, sizeof(most_bytes));
+    return zmq_connect(c->socket, c->endpoint) == 0;
+}
+
+static void close_socket(struct oct_view_control *c)
+{
+    if (c->socket)
+        zmq_close(c->socket);
+    c->socket = NULL;
+}
+
+/* One request, one reply. False: none came in time (the socket is gone then). A reply of several
+ * parts is read to its end; only the first counts. */
+static bool exchange(struct oct_view_control *c, const char *request, zmq_msg_t *reply)
+{
+    bool came = false;
+
+    if ((c->socket || open_socket(c)) && zmq_send(c->socket, request, strlen(request), 0) >= 0) {
+        int n;
+        do
+            n = zmq_msg_recv(reply, c->socket, 0);
+        while (n < 0 && errno == EINTR);
+        came = n >= 0;
+    }
+    bool more = came && zmq_msg_more(reply);
+    while (more) {
+        zmq_msg_t rest;
+        zmq_msg_init(&rest);
+        more = zmq_msg_recv(&rest, c->socket, 0) >= 0 && zmq_msg_more(&rest);
+        zmq_msg_close(&rest);
+    }
+    if (!came)
+        close_socket(c); /* a REQ that waits in vain can never ask again */
+    return came;
+}
+
+static void ask_status(struct oct_view_control *c)
+{
+    zmq_msg_t reply;
+
+    zmq_msg_init(&reply);
+    bool came = exchange(c, "{\"cmd\":\"status\"}", &reply);
+    pthread_mutex_lock(&c->mutex);
+    c->daemon.reachable = came && oct_view_daemon_read(&c->daemon, zmq_msg_data(&reply),
+                                                       zmq_msg_size(&reply), NULL) == OCT_OK;
+    if (c->daemon.reachable)
+        c->daemon.answer_ns = oct_view_now_ns();
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+    zmq_msg_close(&reply);
+    if (c->notify)
+        c->notify(c->notify_context);
+}
+
+/* The request as JSON, malloc'd by cJSON; NULL when out of memory. */
+static char *request_of(enum oct_view_wish wish, const char *text)
+{
+    cJSON *o = cJSON_CreateObject();
+    bool record = wish == OCT_VIEW_WISH_RECORD || wish == OCT_VIEW_WISH_STOP;
+
+    cJSON_AddStringToObject(o, "cmd", record ? "record" : "set");
+    if (record) {
+        cJSON_AddStringToObject(o, "action", wish == OCT_VIEW_WISH_RECORD ? "start" : "stop");
+    } else {
+        cJSON_AddStringToObject(o, "key",
+                                wish == OCT_VIEW_WISH_EYE ? "record.eye" : "record.pseudonym");
+        cJSON_AddStringToObject(o, "value", text);
+    }
+    char *json = cJSON_PrintUnformatted(o);
+    cJSON_Delete(o);
+    return json;
+}
+
+static void read_answer(struct oct_view_answer *answer, const char *text, zmq_msg_t *reply)
+{
+    cJSON *o = cJSON_ParseWithLength(zmq_msg_data(reply), zmq_msg_size(reply));
+    const char *error = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "error"));
+
+    answer->ok = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "ok"));
+    snprintf(answer->text, sizeof(answer->text), "%s",
+             answer->ok ? text
+             : error    ? error
+                        : "the answer was no JSON of octd's: check control.endpoint");
+    for (char *p = answer->text; *p; p++)
+        if (iscntrl((unsigned char)*p))
+            *p = '?';
+    cJSON_Delete(o);
+}
+
+static void send_wish(struct oct_view_control *c, enum oct_view_wish wish, const char *text)
+{
+    struct oct_view_answer answer = {.wish = wish};
+    zmq_msg_t reply;
+
+    zmq_msg_init(&reply);
+    char *request = request_of(wish, text);
+    if (request && exchange(c, request, &reply))
+        read_answer(&answer, text, &reply);
+    else
+        snprintf(answer.text, sizeof(answer.text), "no answer from octd");
+    cJSON_free(request);
+    zmq_msg_close(&reply);
+    pthread_mutex_lock(&c->mutex);
+    c->wish = OCT_VIEW_WISH_NONE;
+    c->answer = answer;
+    pthread_mutex_unlock(&c->mutex);
+}
+
+static void *run(void *context)
+{
+    struct oct_view_control *c = context;
+    enum oct_view_wish wish = OCT_VIEW_WISH_NONE;
+    char text[sizeof(c->wish_text)] = "";
+    bool ending = false;
+
+    while (!ending) {
+        if (wish != OCT_VIEW_WISH_NONE)
+            send_wish(c, wish, text);
+        ask_status(c); /* after a wish at once: its effect shows */
+        uint64_t until_ns = oct_view_now_ns() + ASK_EVERY_NS;
+        struct timespec until = {.tv_sec = (time_t)(until_ns / OCT_NS_PER_S),
+                                 .tv_nsec = (long)(until_ns % OCT_NS_PER_S)};
+        pthread_mutex_lock(&c->mutex);
+        while (!c->ending && c->wish == OCT_VIEW_WISH_NONE &&
+               pthread_cond_timedwait(&c->changed, &c->mutex, &until) == 0)
+            ;
+        ending = c->ending;
+        wish = c->wish;
+        snprintf(text, sizeof(text), "%s", c->wish_text);
+        pthread_mutex_unlock(&c->mutex);
+    }
+    close_socket(c);
+    return NULL;
+}
+
+/* ---- the caller's side ---- */
+
+static void finish(struct oct_view_control *c)
+{
+    if (c->zmq)
+        zmq_ctx_term(c->zmq);
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->mutex);
+    free(c);
+}
+
+static int start_thread(struct oct_view_control *c)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&c->thread, NULL, run, c);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+enum oct_err oct_view_control_create(struct oct_view_control **control, const char *endpoint,
+                                     void (*notify)(void *context), void *context,
+                                     struct oct_error *err)
+{
+    pthread_condattr_t monotonic;
+    enum oct_err code = OCT_OK;
+
+    *control = NULL;
+    struct oct_view_control *c = calloc(1, sizeof(*c));
+    if (!c)
+        return oct_fail(err, OCT_E_NO_MEMORY, "control: out of memory");
+    c->notify = notify;
+    c->notify_context = context;
+    pthread_mutex_init(&c->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    oct_view_endpoint_connectable(endpoint, c->endpoint, sizeof(c->endpoint));
+    c->zmq = zmq_ctx_new();
+    if (!c->zmq)
+        code = oct_fail(err, OCT_E_IO, "control: %s", zmq_strerror(errno));
+    else if (!open_socket(c))
+        code = oct_fail(err, OCT_E_CONFIG,
+                        "control.endpoint '%s': %s; write tcp://HOST:PORT or ipc://PATH", endpoint,
+                        zmq_strerror(errno));
+    int error = code ? 0 : start_thread(c);
+    if (error)
+        code = oct_fail_errno(err, OCT_E_IO, error, "control: cannot start a thread");
+    if (code) {
+        close_socket(c);
+        finish(c);
+        return code;
+    }
+    *control = c;
+    return OCT_OK;
+}
+
+bool oct_view_control_ask(struct oct_view_control *c, enum oct_view_wish wish, const char *text)
+{
+    pthread_mutex_lock(&c->mutex);
+    bool accepted = c->wish == OCT_VIEW_WISH_NONE;
+    if (accepted) {
+        c->wish = wish;
+        snprintf(c->wish_text, sizeof(c->wish_text), "%s", text);
+        pthread_cond_broadcast(&c->changed);
+    }
+    pthread_mutex_unlock(&c->mutex);
+    return accepted;
+}
+
+void oct_view_control_take(struct oct_view_control *c, struct oct_view_daemon *daemon,
+                           struct oct_view_answer *answer)
+{
+    pthread_mutex_lock(&c->mutex);
+    *daemon = c->daemon;
+    *answer = c->answer;
+    c->answer.wish = OCT_VIEW_WISH_NONE;
+    pthread_mutex_unlock(&c->mutex);
+}
+
+bool oct_view_control_wait(struct oct_view_control *c, uint64_t timeout_ns)
+{
+    uint64_t until_ns = oct_view_now_ns() + timeout_ns;
+    struct timespec until = {.tv_sec = (time_t)(until_ns / OCT_NS_PER_S),
+                             .tv_nsec = (long)(until_ns % OCT_NS_PER_S)};
+    int error = 0;
+
+    pthread_mutex_lock(&c->mutex);
+    while (!c->daemon.known && error == 0)
+        error = pthread_cond_timedwait(&c->changed, &c->mutex, &until);
+    bool known = c->daemon.known;
+    pthread_mutex_unlock(&c->mutex);
+    return known;
+}
+
+void oct_view_control_destroy(struct oct_view_control *c)
+{
+    if (!c)
+        return;
+    pthread_mutex_lock(&c->mutex);
+    c->ending = true;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+    zmq_ctx_shutdown(c->zmq);
+    pthread_join(c->thread, NULL);
+    finish(c);
+}

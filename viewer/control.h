@@ -1,0 +1,52 @@
+/* The viewer's side of the control socket: a thread that asks for the status twice a second and
+ * sends what the operator wants, so that the window never waits for the network.
+ *
+ *     create -> { ask | take ... } -> destroy
+ *
+ * A question that is not answered in time is given up, the socket made anew, and the daemon counts
+ * as gone until something answers; what was asked then failed, and is said to have failed: it is
+ * never sent again by itself. ask, take and destroy are called by one thread. */
+#ifndef OCT_VIEWER_CONTROL_H
+#define OCT_VIEWER_CONTROL_H
+
+#include "viewer/daemon_state.h"
+
+struct oct_view_control;
+
+enum oct_view_wish {
+    OCT_VIEW_WISH_NONE,
+    OCT_VIEW_WISH_RECORD,
+    OCT_VIEW_WISH_STOP,
+    OCT_VIEW_WISH_EYE,       /* text: "", OD or OS */
+    OCT_VIEW_WISH_PSEUDONYM, /* text */
+};
+
+/* The daemon's own word on a wish. */
+struct oct_view_answer {
+    enum oct_view_wish wish; /* NONE: no answer came */
+    bool ok;
+    char text[256]; /* what was set, or why it was refused */
+};
+
+/* Connects, which succeeds with nobody there yet, and starts the thread. `notify` (NULL: none) is
+ * called in that thread when there is something new to take; it must not block. OCT_E_CONFIG: the
+ * endpoint is none that ZeroMQ understands. */
+enum oct_err oct_view_control_create(struct oct_view_control **control, const char *endpoint,
+                                     void (*notify)(void *context), void *context,
+                                     struct oct_error *err);
+
+/* Puts a wish into the queue. False: an earlier one has not been answered yet. */
+bool oct_view_control_ask(struct oct_view_control *control, enum oct_view_wish wish,
+                          const char *text);
+
+/* The newest status and the oldest answer that was not taken yet. Never waits. */
+void oct_view_control_take(struct oct_view_control *control, struct oct_view_daemon *daemon,
+                           struct oct_view_answer *answer);
+
+/* Waits until the daemon has answered once or the time runs out; true if it has. */
+bool oct_view_control_wait(struct oct_view_control *control, uint64_t timeout_ns);
+
+/* Ends the thread at once and frees everything. NULL is fine. */
+void oct_view_control_destroy(struct oct_view_control *control);
+
+#endif

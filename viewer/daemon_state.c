@@ -1,0 +1,127 @@
+#include "viewer/daemon_state.h"
+
+#include <cjson/cJSON.h>
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_JSON_BYTES (1u << 20)
+
+static const cJSON *item(const cJSON *object, const char *key)
+{
+    return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+/* A number that is a count or a length: finite, not negative. */
+static double number(const cJSON *object, const char *key, double otherwise)
+{
+    const cJSON *value = item(object, key);
+
+    if (!cJSON_IsNumber(value) || !isfinite(value->valuedouble) || value->valuedouble < 0)
+        return otherwise;
+    return value->valuedouble;
+}
+
+static double length_um(const cJSON *scan, const char *key)
+{
+    double um = number(scan, key, NAN);
+
+    return um >= 1e-6 && um <= 1e6 ? um : NAN;
+}
+
+static void text(const cJSON *object, const char *key, char *to, size_t n_bytes)
+{
+    const char *from = cJSON_GetStringValue(item(object, key));
+
+    snprintf(to, n_bytes, "%s", from ? from : "");
+    for (char *c = to; *c; c++)
+        if (iscntrl((unsigned char)*c))
+            *c = '?';
+}
+
+static double sum_of(const cJSON *counts)
+{
+    double sum = 0;
+    const cJSON *count;
+
+    cJSON_ArrayForEach(count, counts)
+    {
+        if (cJSON_IsNumber(count) && isfinite(count->valuedouble) && count->valuedouble > 0)
+            sum += count->valuedouble;
+    }
+    return sum;
+}
+
+static void read_record(struct oct_view_daemon *d, const cJSON *reply)
+{
+    const cJSON *record = item(reply, "record");
+    char path[1024];
+
+    d->record.active = cJSON_IsTrue(item(record, "active"));
+    d->record.stopping = cJSON_IsTrue(item(record, "stopping"));
+    d->record.waiting_for_volume = cJSON_IsTrue(item(record, "waiting_for_volume"));
+    d->record.elapsed_s = number(record, "elapsed_s", 0);
+    d->record.bscans_in_file = number(record, "bscans_in_file", 0);
+    d->record.bytes_per_bscan = number(record, "bytes_per_bscan", 0);
+    d->record.volumes_written = number(reply, "volumes_written", 0);
+    d->record.volumes_incomplete = number(reply, "volumes_incomplete", 0);
+    d->record.bytes_written = number(reply, "bytes_written", 0);
+    d->record.bscans_unsaved = number(reply, "bscans_unsaved", 0);
+    text(record, "eye", d->record.eye, sizeof(d->record.eye));
+    text(record, "pseudonym", d->record.pseudonym, sizeof(d->record.pseudonym));
+    text(record, "file", path, sizeof(path));
+    const char *slash = strrchr(path, '/');
+    snprintf(d->record.file, sizeof(d->record.file), "%.255s", slash ? slash + 1 : path);
+}
+
+static void read_all(struct oct_view_daemon *d, const cJSON *reply)
+{
+    const cJSON *scan = item(reply, "scan"), *pixels = item(reply, "pixels");
+
+    *d = (struct oct_view_daemon){
+        .known = true,
+        .reachable = d->reachable,
+        .answer_ns = d->answer_ns,
+        .lines_missing = number(reply, "lines_missing", 0),
+        .bscans_dropped = sum_of(item(reply, "bscans_dropped")),
+        .bscans_done = number(reply, "bscans_done", 0),
+        .bscans_published = number(reply, "bscans_published", 0),
+        .latency_p50_us = number(item(reply, "latency_us"), "p50", 0),
+        .latency_p99_us = number(item(reply, "latency_us"), "p99", 0),
+        .axial_um = length_um(scan, "axial_um"),
+        .lateral_um = length_um(scan, "lateral_um"),
+        .slow_um = length_um(scan, "slow_um"),
+        .line_rate_hz = number(scan, "line_rate_hz", 0),
+        .bscans = number(item(reply, "geometry"), "bscans", 0),
+        .pixels_told = cJSON_IsBool(item(pixels, "log")),
+        .log = cJSON_IsTrue(item(pixels, "log")),
+        .saturation = number(pixels, "saturation", 0),
+        .disk_bytes_free = number(reply, "disk_bytes_free", NAN),
+    };
+    text(reply, "state", d->state, sizeof(d->state));
+    text(reply, "last_error", d->last_error, sizeof(d->last_error));
+    read_record(d, reply);
+}
+
+enum oct_err oct_view_daemon_read(struct oct_view_daemon *daemon, const char *json, size_t n_bytes,
+                                  struct oct_error *err)
+{
+    cJSON *reply = n_bytes <= MOST_JSON_BYTES ? cJSON_ParseWithLength(json, n_bytes) : NULL;
+    enum oct_err code = OCT_OK;
+
+    if (cJSON_IsObject(reply) && cJSON_IsTrue(item(reply, "ok")) &&
+        cJSON_IsString(item(reply, "state")))
+        read_all(daemon, reply);
+    else
+        code = oct_fail(err, OCT_E_FORMAT, "what answers is no octd: check control.endpoint");
+    cJSON_Delete(reply);
+    return code;
+}
+
+double oct_view_daemon_disk_s(const struct oct_view_daemon *daemon, double bscans_hz)
+{
+    double bytes_a_second = daemon->record.bytes_per_bscan * bscans_hz;
+
+    return bytes_a_second > 0 ? daemon->disk_bytes_free / bytes_a_second : (double)NAN;
+}

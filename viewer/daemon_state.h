@@ -1,0 +1,45 @@
+/* What the daemon last said about itself, from the bytes of a status reply. Everything in there is
+ * outside bytes: what is missing, of the wrong kind or out of range is unknown (0, NaN, ""). */
+#ifndef OCT_VIEWER_DAEMON_STATE_H
+#define OCT_VIEWER_DAEMON_STATE_H
+
+#include "pipeline/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OCT_VIEW_LABEL_BYTES 128
+
+struct oct_view_daemon {
+    bool known;         /* a status came at least once; without it the rest means nothing */
+    bool reachable;     /* the newest question was answered in time */
+    uint64_t answer_ns; /* when the newest answer came */
+    char state[16];     /* idle | running | recording | error */
+    char last_error[256];
+    double lines_missing, bscans_dropped, bscans_done, bscans_published; /* since its start */
+    double latency_p50_us, latency_p99_us;
+    double axial_um, lateral_um, slow_um; /* of a pixel, an A-line, a B-scan; NaN: not known */
+    double line_rate_hz;                  /* 0: not known */
+    double bscans;                        /* of a volume; 0: not known */
+    bool pixels_told, log;                /* whether it said what pixels are; they are dB */
+    double saturation;                    /* the largest sample; 0: not known */
+    double disk_bytes_free;               /* NaN: not known */
+    struct {
+        bool active, stopping, waiting_for_volume;
+        double elapsed_s, bscans_in_file, bytes_per_bscan;
+        double volumes_written, volumes_incomplete, bytes_written, bscans_unsaved;
+        char file[256]; /* the last part of the path */
+        char eye[8], pseudonym[OCT_VIEW_LABEL_BYTES];
+    } record;
+};
+
+/* Reads a status reply; OCT_E_FORMAT: it is none, and *daemon is as it was. known is set,
+ * reachable and answer_ns are the caller's. */
+enum oct_err oct_view_daemon_read(struct oct_view_daemon *daemon, const char *json, size_t n_bytes,
+                                  struct oct_error *err);
+
+/* Seconds until the disk is full, recording at this rate; NaN: cannot be said. */
+double oct_view_daemon_disk_s(const struct oct_view_daemon *daemon, double bscans_hz);
+
+#endif

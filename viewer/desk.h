@@ -1,0 +1,36 @@
+/* Everything a drawing of the window needs, with or without a display: model, archive,
+ * subscription, control. */
+#ifndef OCT_VIEWER_DESK_H
+#define OCT_VIEWER_DESK_H
+
+#include "viewer/control.h"
+#include "viewer/model.h"
+#include "viewer/options.h"
+#include "viewer/subscriber.h"
+
+struct oct_view_desk {
+    struct oct_view_model model;
+    struct oct_view_archive *archive;
+    struct oct_subscriber *subscriber;
+    struct oct_view_control *control; /* NULL: no endpoint for it */
+    struct oct_view_picture spare;    /* swapped with the subscriber and the model */
+    struct oct_view_spectrum spare_spectrum;
+    char settings_path[4096]; /* "": nothing is remembered */
+    bool bad_told;
+};
+
+/* Reads the settings and connects. `notify` is called by the threads when something came. */
+enum oct_err oct_view_desk_open(struct oct_view_desk *desk, const struct oct_view_options *options,
+                                void (*notify)(void *context), void *context,
+                                struct oct_error *err);
+
+/* Takes what came, sends what is wished. True: there is something new to draw. */
+bool oct_view_desk_turn(struct oct_view_desk *desk);
+
+/* Saves the settings; a failure is logged. */
+void oct_view_desk_remember(struct oct_view_desk *desk);
+
+/* Ends the threads and frees everything. A zeroed desk is fine. */
+void oct_view_desk_close(struct oct_view_desk *desk);
+
+#endif

@@ -1,0 +1,109 @@
+/* Fills, lines, letters. */
+#include "viewer/draw_parts.h"
+
+#include <math.h>
+
+uint32_t oct_draw_tone(enum oct_view_tone tone)
+{
+    static const uint32_t rgb[] = {
+        [OCT_VIEW_PLAIN] = RGB_PLAIN, [OCT_VIEW_DIM] = RGB_DIM, [OCT_VIEW_GOOD] = RGB_GOOD,
+        [OCT_VIEW_WARN] = RGB_WARN,   [OCT_VIEW_BAD] = RGB_BAD,
+    };
+    return rgb[tone];
+}
+
+static void set_colour(struct oct_draw *draw, uint32_t rgb, unsigned alpha)
+{
+    SDL_SetRenderDrawBlendMode(draw->renderer,
+                               alpha == 255 ? SDL_BLENDMODE_NONE : SDL_BLENDMODE_BLEND);
+    SDL_SetRenderDrawColor(draw->renderer, (Uint8)(rgb >> 16), (Uint8)(rgb >> 8), (Uint8)rgb,
+                           (Uint8)alpha);
+}
+
+void oct_draw_fill(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb, unsigned alpha)
+{
+    set_colour(draw, rgb, alpha);
+    SDL_RenderFillRect(draw->renderer, &(SDL_Rect){r.x, r.y, r.w, r.h});
+}
+
+/* Lines are as thick as letters' strokes: seen from as far. */
+void oct_draw_line(struct oct_draw *draw, double x0, double y0, double x1, double y1, uint32_t rgb,
+                   unsigned alpha)
+{
+    int n = draw->layout.text_px / 10 + 1;
+    bool steep = fabs(y1 - y0) > fabs(x1 - x0);
+
+    set_colour(draw, rgb, alpha);
+    for (int i = 0; i < n; i++) {
+        int d = i - n / 2;
+        SDL_RenderDrawLine(draw->renderer, (int)floor(x0) + (steep ? d : 0),
+                           (int)floor(y0) + (steep ? 0 : d), (int)floor(x1) + (steep ? d : 0),
+                           (int)floor(y1) + (steep ? 0 : d));
+    }
+}
+
+void oct_draw_frame_of(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb)
+{
+    set_colour(draw, rgb, 255);
+    SDL_RenderDrawRect(draw->renderer, &(SDL_Rect){r.x, r.y, r.w, r.h});
+}
+
+int oct_draw_text(struct oct_draw *draw, enum oct_text_size size, int x, int y, const char *string,
+                  uint32_t rgb)
+{
+    return draw->text ? oct_text_draw(draw->text, size, x, y, string, rgb) : 0;
+}
+
+int oct_draw_text_width(struct oct_draw *draw, enum oct_text_size size, const char *string)
+{
+    return draw->text ? oct_text_width(draw->text, size, string) : 0;
+}
+
+int oct_draw_line_height(const struct oct_draw *draw, enum oct_text_size size)
+{
+    if (draw->text)
+        return oct_text_line_height(draw->text, size);
+    return size == OCT_TEXT_LARGE ? draw->layout.large_px : draw->layout.text_px;
+}
+
+void oct_draw_label(struct oct_draw *draw, int x, int y, const char *string, uint32_t rgb)
+{
+    int margin = draw->layout.margin / 2, w = oct_draw_text_width(draw, OCT_TEXT_NORMAL, string);
+
+    if (w == 0)
+        return;
+    oct_draw_fill(draw,
+                  (struct oct_view_rect){x - margin, y, w + 2 * margin,
+                                         oct_draw_line_height(draw, OCT_TEXT_NORMAL)},
+                  RGB_GROUND, 160);
+    oct_draw_text(draw, OCT_TEXT_NORMAL, x, y, string, rgb);
+}
+
+void oct_draw_clip(struct oct_draw *draw, const struct oct_view_rect *r)
+{
+    if (r)
+        SDL_RenderSetClipRect(draw->renderer, &(SDL_Rect){r->x, r->y, r->w, r->h});
+    else
+        SDL_RenderSetClipRect(draw->renderer, NULL);
+}
+
+enum oct_err oct_draw_sheet_size(struct oct_draw *draw, struct oct_draw_sheet *sheet,
+                                 unsigned n_columns, unsigned n_rows, struct oct_error *err)
+{
+    if (sheet->texture && n_columns == sheet->n_columns && n_rows == sheet->n_rows)
+        return OCT_OK;
+    if (sheet->texture)
+        SDL_DestroyTexture(sheet->texture);
+    sheet->texture = SDL_CreateTexture(draw->renderer, SDL_PIXELFORMAT_ARGB8888,
+                                       SDL_TEXTUREACCESS_STREAMING, (int)n_columns, (int)n_rows);
+    if (!sheet->texture)
+        return oct_fail(err, OCT_E_IO,
+                        "drawing a picture of %u x %u: %s; SDL_RENDER_DRIVER=software may help",
+                        n_columns, n_rows, SDL_GetError());
+    SDL_SetTextureBlendMode(sheet->texture, SDL_BLENDMODE_NONE);
+    SDL_SetTextureScaleMode(sheet->texture, SDL_ScaleModeLinear);
+    sheet->n_columns = n_columns;
+    sheet->n_rows = n_rows;
+    sheet->serial = 0;
+    return OCT_OK;
+}

@@ -1,0 +1,297 @@
+#include "viewer/input.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FAST_STEPS 5
+#define WHEEL_ZOOM 1.2
+
+/* ---- keys ---- */
+
+static bool starts(const char **text, const char *with)
+{
+    size_t n = strlen(with);
+
+    /* "Ctrl+" alone is no prefix of a key. */
+    if (strncmp(*text, with, n) != 0 || (*text)[n] == '\0')
+        return false;
+    *text += n;
+    return true;
+}
+
+static void bind_key(struct oct_view_input *input, const char *name, enum oct_view_action action)
+{
+    struct oct_view_binding b = {.action = action};
+    char plain[32];
+
+    b.ctrl = starts(&name, "Ctrl+");
+    b.shift = starts(&name, "Shift+");
+    snprintf(plain, sizeof(plain), "%s", name);
+    for (char *c = plain; *c; c++)
+        *c = *c == '_' ? ' ' : *c; /* "Keypad_+" */
+    b.key = SDL_GetKeyFromName(plain);
+    if (b.key != SDLK_UNKNOWN && input->n_bindings < OCT_VIEW_MOST_BINDINGS)
+        input->binding[input->n_bindings++] = b;
+}
+
+void oct_view_input_init(struct oct_view_input *input)
+{
+    char keys[128], *rest;
+
+    memset(input, 0, sizeof(*input));
+    for (size_t i = 0; i < oct_view_n_keys; i++) {
+        snprintf(keys, sizeof(keys), "%s", oct_view_keys[i].keys);
+        for (char *key = strtok_r(keys, " ", &rest); key; key = strtok_r(NULL, " ", &rest))
+            bind_key(input, key, oct_view_keys[i].action);
+    }
+}
+
+static enum oct_view_action find(const struct oct_view_input *input, const SDL_Keysym *key,
+                                 bool shift)
+{
+    bool ctrl = key->mod & KMOD_CTRL;
+
+    for (unsigned i = 0; i < input->n_bindings; i++)
+        if (input->binding[i].key == key->sym && input->binding[i].ctrl == ctrl &&
+            input->binding[i].shift == shift)
+            return input->binding[i].action;
+    return OCT_VIEW_NOTHING;
+}
+
+static void act(struct oct_view_input *input, struct oct_view_model *model,
+                enum oct_view_action action, unsigned times)
+{
+    bool locked = model->settings.operators && !oct_view_action_is_operators(action);
+
+    switch (locked ? OCT_VIEW_NOTHING : action) {
+    case OCT_VIEW_SNAPSHOT:
+        input->snapshot = true;
+        break;
+    case OCT_VIEW_SNAPSHOT_PLAIN:
+        input->snapshot_plain = true;
+        break;
+    case OCT_VIEW_FULL_SCREEN:
+        input->full_screen = true;
+        break;
+    case OCT_VIEW_QUIT:
+        /* Escape first takes away what lies over the picture. */
+        input->quit = !model->help;
+        model->help = false;
+        break;
+    default:
+        oct_view_model_apply(model, action, times);
+    }
+}
+
+static void on_typing(struct oct_view_model *model, const SDL_Keysym *key)
+{
+    if (key->sym == SDLK_RETURN || key->sym == SDLK_KP_ENTER)
+        oct_view_model_end_typing(model, true);
+    else if (key->sym == SDLK_ESCAPE)
+        oct_view_model_end_typing(model, false);
+    else if (key->sym == SDLK_BACKSPACE)
+        oct_view_model_rub_out(model);
+}
+
+static void on_key(struct oct_view_input *input, struct oct_view_model *model,
+                   const SDL_KeyboardEvent *event)
+{
+    const SDL_Keysym *key = &event->keysym;
+    bool shift = key->mod & KMOD_SHIFT;
+    unsigned times = 1;
+
+    if (model->typing) {
+        on_typing(model, key);
+        return;
+    }
+    if (key->mod & (KMOD_ALT | KMOD_GUI))
+        return; /* the desktop's */
+    enum oct_view_action action = find(input, key, shift);
+    if (action == OCT_VIEW_NOTHING && shift) {
+        action = find(input, key, false);
+        times = FAST_STEPS;
+        if (!oct_view_action_is_step(action))
+            action = OCT_VIEW_NOTHING;
+    }
+    /* A held key repeats only where it is a step. */
+    if (action == OCT_VIEW_NOTHING || (event->repeat && !oct_view_action_is_step(action)))
+        return;
+    act(input, model, action, times);
+}
+
+/* ---- mouse ---- */
+
+static struct oct_view_point point_at(const struct oct_draw *draw,
+                                      const struct oct_view_model *model, double x, double y)
+{
+    struct oct_view_rectf place = oct_draw_place(draw);
+    const struct oct_picture_header *h = &model->shown.header;
+
+    return (struct oct_view_point){(x - place.x) / place.w * h->n_lines,
+                                   (y - place.y) / place.h * h->depth};
+}
+
+/* An end of the calipers near enough to be meant is taken and moved; the other one stays. */
+static bool grab_end(struct oct_view_input *input, struct oct_view_model *model,
+                     const struct oct_draw *draw)
+{
+    struct oct_view_rectf place = oct_draw_place(draw);
+    const struct oct_picture_header *h = &model->shown.header;
+
+    for (int i = 0; model->has_caliper && i < 2; i++) {
+        double x = place.x + model->caliper[i].line / h->n_lines * place.w;
+        double y = place.y + model->caliper[i].depth / h->depth * place.h;
+        if (hypot(x - input->x, y - input->y) > oct_draw_layout(draw)->text_px)
+            continue;
+        struct oct_view_point other = model->caliper[1 - i];
+        oct_view_model_set_caliper(model, other, model->caliper[i]);
+        return true;
+    }
+    return false;
+}
+
+static void start_caliper(struct oct_view_input *input, struct oct_view_model *model,
+                          const struct oct_draw *draw)
+{
+    struct oct_view_point p = point_at(draw, model, input->x, input->y);
+
+    if (!grab_end(input, model, draw))
+        oct_view_model_set_caliper(model, p, p);
+    input->grip = OCT_VIEW_GRIP_CALIPER;
+}
+
+static void on_press(struct oct_view_input *input, struct oct_view_model *model,
+                     const struct oct_draw *draw, int button)
+{
+    const struct oct_view_layout *l = oct_draw_layout(draw);
+    const struct oct_view_button *buttons;
+    size_t n = oct_view_buttons(model->settings.operators, &buttons);
+    int x = (int)input->x, y = (int)input->y;
+
+    input->grip = OCT_VIEW_GRIP_NONE;
+    input->x0 = input->x;
+    input->y0 = input->y;
+    input->moved = false;
+    for (size_t i = 0; i < n && button == SDL_BUTTON_LEFT; i++)
+        if (oct_view_rect_holds(l->button[i], x, y)) {
+            act(input, model, buttons[i].action, 1);
+            return;
+        }
+    if (!model->has_picture)
+        return;
+    if (button != SDL_BUTTON_LEFT)
+        input->grip = oct_view_rect_holds(l->bscan, x, y) && !model->settings.operators
+                          ? OCT_VIEW_GRIP_PAN
+                          : OCT_VIEW_GRIP_NONE;
+    else if (oct_view_rect_holds(l->colours, x, y))
+        input->grip = y < l->colours.y + l->colours.h / 2 ? OCT_VIEW_GRIP_HI : OCT_VIEW_GRIP_LO;
+    else if (oct_view_rect_holds(l->bscan, x, y) && model->measuring)
+        start_caliper(input, model, draw);
+    else if (oct_view_rect_holds(l->bscan, x, y))
+        input->grip = OCT_VIEW_GRIP_PICTURE;
+}
+
+/* Down the bar is down in value, by the bar's own scale. */
+static void drag_limit(struct oct_view_input *input, struct oct_view_model *model,
+                       const struct oct_draw *draw, double dy)
+{
+    struct oct_view_contrast *c = &model->contrast;
+    double by = -dy / oct_draw_layout(draw)->colours.h * (c->published_hi - c->published_lo);
+
+    if (input->grip == OCT_VIEW_GRIP_HI)
+        oct_view_contrast_move_hi(c, by);
+    else
+        oct_view_contrast_move_lo(c, by);
+}
+
+static bool on_move(struct oct_view_input *input, struct oct_view_model *model,
+                    const struct oct_draw *draw, double dx, double dy)
+{
+    const struct oct_view_layout *l = oct_draw_layout(draw);
+    struct oct_view_point p = point_at(draw, model, input->x, input->y);
+
+    if (hypot(input->x - input->x0, input->y - input->y0) > l->text_px / 4.0)
+        input->moved = true;
+    switch (input->grip) {
+    case OCT_VIEW_GRIP_PICTURE:
+        if (input->moved)
+            oct_view_model_drag(model, dx / l->area.w, dy / l->area.h);
+        return input->moved;
+    case OCT_VIEW_GRIP_CALIPER:
+        oct_view_model_set_caliper(model, model->caliper[0], p);
+        return true;
+    case OCT_VIEW_GRIP_LO:
+    case OCT_VIEW_GRIP_HI:
+        drag_limit(input, model, draw, dy);
+        return true;
+    case OCT_VIEW_GRIP_PAN:
+        oct_view_lens_pan(&model->lens, -dx / l->bscan.w, -dy / l->bscan.h);
+        return true;
+    case OCT_VIEW_GRIP_NONE:
+        break;
+    }
+    if (!model->has_picture || !oct_view_rect_holds(l->bscan, (int)input->x, (int)input->y))
+        return false;
+    oct_view_model_point_at(model, floor(p.line));
+    return model->settings.arrangement == OCT_VIEW_FOUR;
+}
+
+static void on_release(struct oct_view_input *input, struct oct_view_model *model,
+                       const struct oct_draw *draw)
+{
+    struct oct_view_point p = point_at(draw, model, input->x, input->y);
+
+    if (input->grip == OCT_VIEW_GRIP_PICTURE && !input->moved && !model->settings.operators) {
+        oct_view_model_mark(model, p);
+        oct_view_model_point_at(model, floor(p.line));
+    }
+    input->grip = OCT_VIEW_GRIP_NONE;
+}
+
+static void on_wheel(struct oct_view_input *input, struct oct_view_model *model,
+                     const struct oct_draw *draw, double turns)
+{
+    struct oct_view_rectf place = oct_draw_place(draw);
+
+    if (!model->has_picture || model->settings.operators ||
+        !oct_view_rect_holds(oct_draw_layout(draw)->bscan, (int)input->x, (int)input->y))
+        return;
+    oct_view_lens_zoom(&model->lens, pow(WHEEL_ZOOM, turns), (input->x - place.x) / place.w,
+                       (input->y - place.y) / place.h);
+}
+
+bool oct_view_input_take(struct oct_view_input *input, const SDL_Event *event,
+                         struct oct_view_model *model, const struct oct_draw *draw,
+                         double pixel_ratio)
+{
+    switch (event->type) {
+    case SDL_QUIT:
+        input->quit = true;
+        return true;
+    case SDL_KEYDOWN:
+        on_key(input, model, &event->key);
+        return true;
+    case SDL_TEXTINPUT:
+        oct_view_model_type(model, event->text.text);
+        return true;
+    case SDL_MOUSEBUTTONDOWN:
+        input->x = event->button.x * pixel_ratio;
+        input->y = event->button.y * pixel_ratio;
+        on_press(input, model, draw, event->button.button);
+        return true;
+    case SDL_MOUSEBUTTONUP:
+        on_release(input, model, draw);
+        return true;
+    case SDL_MOUSEMOTION:
+        input->x = event->motion.x * pixel_ratio;
+        input->y = event->motion.y * pixel_ratio;
+        return on_move(input, model, draw, event->motion.xrel * pixel_ratio,
+                       event->motion.yrel * pixel_ratio);
+    case SDL_MOUSEWHEEL:
+        on_wheel(input, model, draw, event->wheel.y);
+        return true;
+    default:
+        return true;
+    }
+}

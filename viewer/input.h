@@ -1,0 +1,45 @@
+/* Keys, mouse and buttons become what the model does, and what only the window can do. */
+#ifndef OCT_VIEWER_INPUT_H
+#define OCT_VIEWER_INPUT_H
+
+#include "viewer/draw.h"
+#include "viewer/model.h"
+
+#include <SDL.h>
+
+#define OCT_VIEW_MOST_BINDINGS 96
+
+struct oct_view_binding {
+    SDL_Keycode key;
+    bool ctrl, shift;
+    enum oct_view_action action;
+};
+
+enum oct_view_grip {
+    OCT_VIEW_GRIP_NONE,
+    OCT_VIEW_GRIP_PICTURE, /* contrast, or, when it is let go where it began, a marked point */
+    OCT_VIEW_GRIP_CALIPER,
+    OCT_VIEW_GRIP_LO, /* a limit, on the colour bar */
+    OCT_VIEW_GRIP_HI,
+    OCT_VIEW_GRIP_PAN,
+};
+
+struct oct_view_input {
+    struct oct_view_binding binding[OCT_VIEW_MOST_BINDINGS];
+    unsigned n_bindings;
+    enum oct_view_grip grip;
+    double x0, y0, x, y; /* pixels: where the grip began, and where it is */
+    bool moved;
+    /* For the window, which sets them back. */
+    bool snapshot, snapshot_plain, full_screen, quit;
+};
+
+/* Reads the table of keys. SDL's video must be up: names are those of the keyboard's layout. */
+void oct_view_input_init(struct oct_view_input *input);
+
+/* True: it may have changed what is to be drawn. pixel_ratio: pixels to a unit of the mouse. */
+bool oct_view_input_take(struct oct_view_input *input, const SDL_Event *event,
+                         struct oct_view_model *model, const struct oct_draw *draw,
+                         double pixel_ratio);
+
+#endif
