@@ -44,6 +44,9 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
     enum oct_err e = oct_publisher_create(&s->publisher, context, config->publish.endpoint,
                                           config->publish.queue_bscans, g,
                                           oct_pipeline_images(s->pipeline), name, err);
+    if (e == OCT_OK)
+        e = oct_publisher_add_spectra(s->publisher, oct_pipeline_raw(s->pipeline),
+                                      (1u << config->camera.bits) - 1, err);
     if (e)
         return e;
     e = oct_ingest_create(&s->ingest, context, g, oct_pipeline_raw(s->pipeline), &ingest, err);

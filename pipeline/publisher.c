@@ -3,6 +3,7 @@
 
 #include "pipeline/clock.h"
 #include "pipeline/slots.h"
+#include "pipeline/spectrum.h"
 #include "pipeline/wire.h"
 #include "pipeline/zsocket.h"
 
@@ -15,6 +16,7 @@
 #include <zmq.h>
 
 #define LINGER_MS 300 /* the last pictures leave with us; a subscriber that hangs costs no more */
+#define SPECTRUM_EVERY_NS UINT64_C(250000000)
 
 struct oct_publisher {
     struct oct_geometry geometry;
@@ -27,6 +29,11 @@ struct oct_publisher {
     uint32_t acquisition; /* the thread's: of the picture before */
     atomic_uint_fast64_t published;
     struct oct_latency latency;
+    struct oct_ring *raw; /* of the spectra; NULL: none are sent */
+    struct oct_ring_reader *raw_reader;
+    uint16_t *spectrum; /* [N], a copy */
+    uint32_t limit;
+    uint64_t spectrum_ns; /* when the last one was sent */
 };
 
 static bool send_part(void *socket, const void *bytes, size_t n, int flags)
@@ -76,6 +83,56 @@ static void publish(struct oct_publisher *pub, const struct oct_image_frame *fra
         oct_latency_add(&pub->latency, (oct_clock_ns() - frame->info.arrival_ns) / 1000);
 }
 
+/* ---- spectra ---- */
+
+static uint64_t count_saturated(const struct oct_raw_frame *frame, const struct oct_geometry *g,
+                                uint32_t limit)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < (size_t)g->n_lines * g->n_samples; i++)
+        n += frame->spectra[i] >= limit;
+    return n;
+}
+
+/* Copies what is sent out of the newest slot and gives it back at once. False: there is none. */
+static bool take_spectrum(struct oct_publisher *pub, struct oct_spectrum_header *header)
+{
+    const struct oct_geometry *g = &pub->geometry;
+    uint64_t slot;
+
+    if (oct_ring_read(pub->raw_reader, 0, &slot))
+        return false;
+    const struct oct_raw_frame *frame = oct_raw_slot(pub->raw, slot, g);
+    *header = (struct oct_spectrum_header){
+        .frame_num = frame->info.number,
+        .line = g->n_lines / 2,
+        .n_samples = g->n_samples,
+        .limit = pub->limit,
+        .n_saturated = count_saturated(frame, g, pub->limit),
+    };
+    memcpy(pub->spectrum, frame->spectra + (size_t)header->line * g->n_samples,
+           g->n_samples * sizeof(*pub->spectrum));
+    oct_ring_release(pub->raw_reader);
+    return true;
+}
+
+static void send_spectrum(struct oct_publisher *pub)
+{
+    struct oct_spectrum_header header;
+    char json[OCT_SPECTRUM_HEADER_BYTES];
+    uint64_t now_ns = oct_clock_ns();
+
+    if (!pub->raw_reader || now_ns - pub->spectrum_ns < SPECTRUM_EVERY_NS ||
+        !take_spectrum(pub, &header))
+        return;
+    pub->spectrum_ns = now_ns;
+    size_t n = oct_spectrum_encode(&header, json, sizeof(json));
+    if (n && send_part(pub->socket, OCT_TOPIC_SPECTRUM, strlen(OCT_TOPIC_SPECTRUM), ZMQ_SNDMORE) &&
+        send_part(pub->socket, json, n, ZMQ_SNDMORE))
+        send_part(pub->socket, pub->spectrum, header.n_samples * sizeof(*pub->spectrum), 0);
+}
+
 static void *run(void *argument)
 {
     struct oct_publisher *pub = argument;
@@ -88,6 +145,7 @@ static void *run(void *argument)
             return NULL;
         publish(pub, oct_image_slot(pub->images, slot));
         oct_ring_release(pub->reader);
+        send_spectrum(pub);
     }
 }
 
@@ -133,6 +191,16 @@ enum oct_err oct_publisher_create(struct oct_publisher **out, void *zmq_context,
     return OCT_OK;
 }
 
+enum oct_err oct_publisher_add_spectra(struct oct_publisher *pub, struct oct_ring *raw,
+                                       uint32_t limit, struct oct_error *err)
+{
+    pub->spectrum = malloc(pub->geometry.n_samples * sizeof(*pub->spectrum));
+    pub->raw = raw;
+    pub->limit = limit;
+    pub->raw_reader = pub->spectrum ? oct_ring_reader_create(raw, false, 1) : NULL;
+    return pub->raw_reader ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for spectra");
+}
+
 void oct_publisher_destroy(struct oct_publisher *pub)
 {
     if (!pub)
@@ -142,6 +210,8 @@ void oct_publisher_destroy(struct oct_publisher *pub)
     zmq_setsockopt(pub->socket, ZMQ_LINGER, &linger_ms, sizeof(linger_ms));
     zmq_close(pub->socket);
     oct_ring_reader_destroy(pub->reader);
+    oct_ring_reader_destroy(pub->raw_reader);
+    free(pub->spectrum);
     free(pub);
 }
 

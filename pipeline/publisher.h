@@ -1,6 +1,9 @@
 /* The publisher: a thread that sends every picture of the image ring on a ZeroMQ PUB socket
  * (contract section 5, "B-scans out"): topic, JSON header, image.
  *
+ * A few times a second it also sends a spectrum (spectrum.h): the middle A-line of the newest B-scan
+ * as the camera saw it, with how many samples of that B-scan reached the camera's limit.
+ *
  * It is a lossy reader: when it falls behind by half the ring it goes on at the newest picture;
  * what it skipped is counted. A slow subscriber loses pictures in its own queue of
  * `queue_bscans` and sees that in frame_num; nothing waits for it. */
@@ -19,6 +22,12 @@ enum oct_err oct_publisher_create(struct oct_publisher **publisher, void *zmq_co
                                   const char *endpoint, unsigned queue_bscans,
                                   const struct oct_geometry *geometry, struct oct_ring *images,
                                   const char *session, struct oct_error *err);
+
+/* Spectra are sent from now on, read from the raw ring (another lossy reader, which lets go of a
+ * slot before it sends). limit: the largest sample there can be. Called before pictures flow; the
+ * raw ring outlives the publisher. OCT_E_NO_MEMORY. */
+enum oct_err oct_publisher_add_spectra(struct oct_publisher *publisher, struct oct_ring *raw,
+                                       uint32_t limit, struct oct_error *err);
 
 /* The image ring must be closed. NULL is fine. */
 void oct_publisher_destroy(struct oct_publisher *publisher);
