@@ -50,6 +50,13 @@ static const struct oct_command commands[] = {
      oct_cmd_set},
     {"get", "KEY [OPTIONS]", "show a key of the running daemon", CONTROL_OPTIONS, oct_cmd_get},
     {"shutdown", "[OPTIONS]", "end the daemon", CONTROL_OPTIONS, oct_cmd_shutdown},
+    {"snapshot", "OUT.png [OPTIONS]", "a picture of the viewer's window",
+     "  --size WxH       of the window in pixels (1280x720)\n"
+     "  --frames N       pictures to receive first (1)\n"
+     "  --timeout S      wait at most S seconds for them (30)\n"
+     "  --font FILE      a fixed-width font\n"
+     "  --settings FILE  the viewer's settings, instead of the user's\n",
+     oct_cmd_snapshot},
     {"bench", "[OPTIONS]", "measures this machine",
      "  --seconds S      spend about S seconds on each figure (2)\n"
      "  --json           as JSON\n",
