@@ -70,6 +70,9 @@ $(BUILD)/%.o: %.c Makefile
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(SYSTEM_CFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
+# Loops over all pixels of all pictures, which gcc turns into vector code only when asked.
+$(BUILD)/viewer/enface.o $(BUILD)/viewer/quality.o: EXTRA_CFLAGS += -O3
+
 $(LIB): $(call obj,$(LIB_SRC)) $(EXTRA_LIB_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^

@@ -16,6 +16,22 @@ static struct spot spot_of(const struct oct_draw *draw, const struct oct_view_mo
                          draw->place.y + p.depth / h->depth * draw->place.h};
 }
 
+/* To the right of a place, within the panel, which may be wider than the picture. */
+static void label_beside(struct oct_draw *draw, struct spot at, const char *text, uint32_t rgb)
+{
+    struct oct_view_rect r = draw->layout.bscan;
+    int margin = draw->layout.margin, w = oct_draw_text_width(draw, OCT_TEXT_NORMAL, text);
+    int x = (int)at.x + draw->layout.text_px, y = (int)at.y;
+    int last_y = r.y + r.h - oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+
+    x = x + w + margin > r.x + r.w ? r.x + r.w - w - margin : x;
+    x = x < r.x + margin ? r.x + margin : x;
+    y = y > last_y ? last_y : y < r.y ? r.y : y;
+    oct_draw_clip(draw, &r);
+    oct_draw_label(draw, x, y, text, rgb);
+    oct_draw_clip(draw, &draw->picture_rect);
+}
+
 static void draw_caliper(struct oct_draw *draw, const struct oct_view_model *model)
 {
     struct spot a = spot_of(draw, model, model->caliper[0]);
@@ -31,12 +47,7 @@ static void draw_caliper(struct oct_draw *draw, const struct oct_view_model *mod
     }
     oct_view_distance_text(model->caliper[0], model->caliper[1], oct_view_model_scale(model), text,
                            sizeof(text));
-    int w = oct_draw_text_width(draw, OCT_TEXT_NORMAL, text);
-    struct oct_view_rect r = draw->picture_rect;
-    int x = (int)b.x + draw->layout.text_px, y = (int)b.y - draw->layout.text_px / 2;
-    x = x + w > r.x + r.w ? r.x + r.w - w - draw->layout.margin : x;
-    oct_draw_label(draw, x < r.x + draw->layout.margin ? r.x + draw->layout.margin : x, y, text,
-                   RGB_MEASURE);
+    label_beside(draw, b, text, RGB_MEASURE);
 }
 
 static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
@@ -57,11 +68,7 @@ static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
         snprintf(text, sizeof(text), "%.1f dB  %s", value, depth);
     else
         snprintf(text, sizeof(text), "%.4g counts\u00b2  %s", value, depth);
-    int w = oct_draw_text_width(draw, OCT_TEXT_NORMAL, text);
-    struct oct_view_rect r = draw->picture_rect;
-    int x = (int)s.x + draw->layout.text_px;
-    oct_draw_label(draw, x + w > r.x + r.w ? r.x + r.w - w - draw->layout.margin : x, (int)s.y,
-                   text, RGB_MARK);
+    label_beside(draw, s, text, RGB_MARK);
 }
 
 static void draw_slab(struct oct_draw *draw, const struct oct_view_model *model)
@@ -97,6 +104,15 @@ void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
 
 /* ---- scale bars ---- */
 
+/* A dark line under a bright one is seen on any picture. */
+static void draw_bar(struct oct_draw *draw, double x0, double y0, double x1, double y1)
+{
+    int n = draw->layout.text_px / 10 + 1;
+
+    oct_draw_line(draw, x0 + n, y0 + n, x1 + n, y1 + n, RGB_GROUND, 255);
+    oct_draw_line(draw, x0, y0, x1, y1, RGB_PLAIN, 255);
+}
+
 static double bar_px(double um_all, double px_all, int room_px, char *text, size_t n_bytes)
 {
     double um = oct_view_scale_bar_um(um_all / px_all * room_px);
@@ -120,13 +136,13 @@ void oct_draw_scale_bars(struct oct_draw *draw, const struct oct_view_model *mod
     double across =
         bar_px(h->n_lines * model->daemon.lateral_um, draw->place.w, r.w / 4, text, sizeof(text));
     if (across > 0) {
-        oct_draw_line(draw, x, y, x + across, y, RGB_PLAIN, 255);
+        draw_bar(draw, x, y, x + across, y);
         oct_draw_label(draw, x + margin, y - line - margin / 2, text, RGB_PLAIN);
     }
     double deep =
         bar_px(h->depth * model->daemon.axial_um, draw->place.h, r.h / 4, text, sizeof(text));
     if (deep > 0) {
-        oct_draw_line(draw, x, y - deep, x, y, RGB_PLAIN, 255);
+        draw_bar(draw, x, y - deep, x, y);
         oct_draw_label(draw, x + margin, y - (int)deep, text, RGB_PLAIN);
     }
 }

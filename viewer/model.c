@@ -83,6 +83,7 @@ static void set_frozen(struct oct_view_model *model, bool frozen)
 {
     model->frozen = frozen;
     model->back = 0;
+    model->frozen_ns = model->shown.arrival_ns;
     if (model->archive)
         oct_view_archive_freeze(model->archive, frozen);
     if (!frozen && model->newest_waits) {
@@ -105,6 +106,8 @@ static void step_back(struct oct_view_model *model, int by)
     back = back < 0 ? 0 : back >= n ? n - 1 : back;
     if (oct_view_archive_get(model->archive, (unsigned)back, &kept)) {
         model->back = (unsigned)back;
+        if (back == 0 || kept.arrival_ns > model->frozen_ns)
+            model->frozen_ns = kept.arrival_ns;
         show(model, &kept);
     }
     oct_view_picture_finish(&kept);
@@ -458,8 +461,22 @@ void oct_view_model_tick(struct oct_view_model *model, uint64_t now_ns)
         model->answer.wish = OCT_VIEW_WISH_NONE;
 }
 
+static void count_frame(struct oct_view_model *model, uint64_t now_ns)
+{
+    uint64_t window_ns = now_ns - model->screen_since_ns;
+
+    model->n_screen++;
+    if (window_ns < OCT_NS_PER_S)
+        return;
+    model->screen_hz =
+        model->screen_since_ns ? (double)model->n_screen * 1e9 / (double)window_ns : 0;
+    model->screen_since_ns = now_ns;
+    model->n_screen = 0;
+}
+
 void oct_view_model_presented(struct oct_view_model *model, uint64_t now_ns)
 {
+    count_frame(model, now_ns);
     if (!model->has_picture || model->frozen || now_ns < model->shown.arrival_ns)
         return;
     double ms = (double)(now_ns - model->shown.arrival_ns) / 1e6;

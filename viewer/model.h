@@ -59,7 +59,9 @@ struct oct_view_model {
     struct oct_view_tally tally;
     bool connected;                    /* a publisher answers at the endpoint */
     struct oct_view_spectrum spectrum; /* the newest; owned */
-    double screen_ms;                  /* from a picture's arrival to the screen, smoothed */
+    double screen_hz;                  /* frames drawn a second */
+    uint64_t screen_since_ns, n_screen;
+    double screen_ms; /* from a picture's arrival to the screen, smoothed */
 
     /* The daemon. */
     bool has_control; /* there is an endpoint to ask */
@@ -77,6 +79,7 @@ struct oct_view_model {
     struct oct_view_lens lens;
     bool frozen, help, measuring;
     unsigned back;      /* frozen: how many kept pictures before the newest */
+    uint64_t frozen_ns; /* arrival of the newest of them */
     double cursor_line; /* of the profile */
     bool has_caliper, has_mark;
     struct oct_view_point caliper[2], mark;

@@ -66,9 +66,9 @@ static void add_state(const struct oct_view_model *model, struct list *list)
         add(list, OCT_VIEW_BAD, "NO SIGNAL");
         break;
     }
-    if (model->frozen && model->back > 0 && model->shown.arrival_ns <= model->newest.arrival_ns)
+    if (model->frozen && model->back > 0 && model->shown.arrival_ns <= model->frozen_ns)
         add(list, OCT_VIEW_WARN, "FROZEN %.2f s back",
-            (double)(model->newest.arrival_ns - model->shown.arrival_ns) / 1e9);
+            (double)(model->frozen_ns - model->shown.arrival_ns) / 1e9);
     else if (model->frozen)
         add(list, OCT_VIEW_WARN, "FROZEN");
 }
@@ -89,6 +89,8 @@ static void add_counts(const struct oct_view_model *model, struct list *list)
     /* The lines that come, not those the camera is set to. */
     if (rate_hz > 0 && model->has_picture)
         add(list, OCT_VIEW_PLAIN, "%5.1f kHz lines", rate_hz * model->shown.header.n_lines / 1e3);
+    if (rate_hz > 0 && model->screen_hz > 0)
+        add(list, OCT_VIEW_PLAIN, "screen %2.0f Hz", model->screen_hz);
     add(list, fresh_loss ? OCT_VIEW_WARN : OCT_VIEW_PLAIN, "lost %" PRIu64, tally->n_lost);
     if (tally->n_bad > 0)
         add(list, OCT_VIEW_WARN, "bad messages %" PRIu64, tally->n_bad);
