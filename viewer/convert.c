@@ -65,22 +65,30 @@ static unsigned smaller(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-void oct_view_convert(const struct oct_view_picture *picture,
-                      const struct oct_view_contrast *contrast, uint32_t *argb, size_t pitch_px)
+static struct job start_job(const struct oct_view_picture *picture,
+                            const struct oct_view_contrast *contrast)
 {
     struct job job = {
         .picture = picture,
         .upright = oct_view_upright_of(&picture->header),
         .f32_lo = (float)contrast->lo,
         .f32_gain = (float)(255.0 / (contrast->hi - contrast->lo)),
-        .argb = argb,
-        .pitch_px = pitch_px,
     };
 
     if (picture->header.sample_type == OCT_SAMPLE_F32)
         oct_view_contrast_colours(contrast, job.table);
     else
         oct_view_contrast_table(contrast, job.table);
+    return job;
+}
+
+void oct_view_convert(const struct oct_view_picture *picture,
+                      const struct oct_view_contrast *contrast, uint32_t *argb, size_t pitch_px)
+{
+    struct job job = start_job(picture, contrast);
+
+    job.argb = argb;
+    job.pitch_px = pitch_px;
     for (unsigned row = 0; row < job.upright.n_rows; row += TILE_ROWS) {
         unsigned row1 = smaller(row + TILE_ROWS, job.upright.n_rows);
         for (unsigned column = 0; column < job.upright.n_columns; column += TILE_COLUMNS) {
@@ -89,6 +97,40 @@ void oct_view_convert(const struct oct_view_picture *picture,
                 tile_f32(&job, row, row1, column, column1);
             else
                 tile_u8(&job, row, row1, column, column1);
+        }
+    }
+}
+
+static unsigned nearest(double at, unsigned n)
+{
+    return at < 0 ? 0 : at >= n ? n - 1 : (unsigned)at;
+}
+
+static uint32_t colour_of(const struct job *job, size_t i)
+{
+    if (job->picture->header.sample_type != OCT_SAMPLE_F32)
+        return job->table[((const uint8_t *)job->picture->pixels)[i]];
+    float level = (((const float *)job->picture->pixels)[i] - job->f32_lo) * job->f32_gain + 0.5f;
+    return job->table[level > 0.0f ? level < 255.0f ? (unsigned)level : 255u : 0u];
+}
+
+void oct_view_convert_part(const struct oct_view_picture *picture,
+                           const struct oct_view_contrast *contrast,
+                           const struct oct_view_part *part, uint32_t *argb, size_t pitch_px)
+{
+    const struct oct_picture_header *h = &picture->header;
+    struct job job = start_job(picture, contrast);
+
+    for (int y = 0; y < part->height; y++) {
+        unsigned d = nearest(part->depth0 + (y + 0.5) * part->depth_px, h->depth);
+        uint32_t *to = argb + (size_t)y * pitch_px, colour = 0;
+        unsigned shown = UINT32_MAX;
+        for (int x = 0; x < part->width; x++) {
+            unsigned line = nearest(part->line0 + (x + 0.5) * part->lines_px, h->n_lines);
+            if (line != shown)
+                colour = colour_of(&job, (size_t)line * h->depth + d);
+            shown = line;
+            to[x] = colour;
         }
     }
 }

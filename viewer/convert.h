@@ -25,4 +25,15 @@ struct oct_view_upright oct_view_upright_of(const struct oct_picture_header *hea
 void oct_view_convert(const struct oct_view_picture *picture,
                       const struct oct_view_contrast *contrast, uint32_t *argb, size_t pitch_px);
 
+/* The same for a part, magnified: screen pixel (x, y) of width x height shows the pixel of A-line
+ * line0 + (x + 1/2) * lines_px and depth depth0 + (y + 1/2) * depth_px, none of them thinned out.
+ * What lies beyond the picture's edges shows its edge. */
+struct oct_view_part {
+    int width, height;
+    double line0, lines_px, depth0, depth_px;
+};
+void oct_view_convert_part(const struct oct_view_picture *picture,
+                           const struct oct_view_contrast *contrast,
+                           const struct oct_view_part *part, uint32_t *argb, size_t pitch_px);
+
 #endif

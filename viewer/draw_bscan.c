@@ -4,30 +4,51 @@
 #include <math.h>
 #include <stdio.h>
 
+#define LARGE_PX 3.0 /* of the screen */
+
 static bool same_colours(const struct oct_view_contrast *a, const struct oct_view_contrast *b)
 {
     return a->lo == b->lo && a->hi == b->hi && a->gamma == b->gamma && a->palette == b->palette;
 }
 
+static bool is_drawn(const struct oct_draw_sheet *sheet, const struct oct_view_model *model,
+                     struct oct_view_rectf place)
+{
+    return sheet->serial == model->serial && same_colours(&sheet->contrast, &model->contrast) &&
+           sheet->place.x == place.x && sheet->place.y == place.y && sheet->place.w == place.w &&
+           sheet->place.h == place.h;
+}
+
+/* Fills the sheet: with all of the picture, or (place.w > 0) with the part of it that is seen. */
 static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *model,
-                           struct oct_error *err)
+                           struct oct_view_rectf place, struct oct_error *err)
 {
     struct oct_draw_sheet *sheet = &draw->bscan;
-    struct oct_view_upright upright = oct_view_upright_of(&model->shown.header);
+    const struct oct_picture_header *h = &model->shown.header;
+    struct oct_view_upright upright = oct_view_upright_of(h);
+    struct oct_view_rect r = draw->picture_rect;
+    bool all = place.w == 0;
     void *pixels;
     int pitch_bytes;
-    enum oct_err code = oct_draw_sheet_size(draw, sheet, upright.n_columns, upright.n_rows, err);
+    enum oct_err code = oct_draw_sheet_size(draw, sheet, all ? upright.n_columns : (unsigned)r.w,
+                                            all ? upright.n_rows : (unsigned)r.h, err);
 
-    if (code ||
-        (sheet->serial == model->serial && same_colours(&sheet->contrast, &model->contrast)))
+    if (code || is_drawn(sheet, model, place))
         return code;
     if (SDL_LockTexture(sheet->texture, NULL, &pixels, &pitch_bytes) < 0)
         return oct_fail(err, OCT_E_IO, "drawing: %s", SDL_GetError());
-    oct_view_convert(&model->shown, &model->contrast, pixels,
-                     (size_t)pitch_bytes / sizeof(uint32_t));
+    size_t pitch_px = (size_t)pitch_bytes / sizeof(uint32_t);
+    double lines_px = h->n_lines / place.w, depth_px = h->depth / place.h;
+    struct oct_view_part part = {
+        r.w, r.h, (r.x - place.x) * lines_px, lines_px, (r.y - place.y) * depth_px, depth_px};
+    if (all)
+        oct_view_convert(&model->shown, &model->contrast, pixels, pitch_px);
+    else
+        oct_view_convert_part(&model->shown, &model->contrast, &part, pixels, pitch_px);
     SDL_UnlockTexture(sheet->texture);
     sheet->serial = model->serial;
     sheet->contrast = model->contrast;
+    sheet->place = place;
     return OCT_OK;
 }
 
@@ -84,12 +105,21 @@ enum oct_err oct_draw_bscan(struct oct_draw *draw, const struct oct_view_model *
     oct_draw_fill(draw, area, RGB_AREA, 255);
     if (!model->has_picture)
         return OCT_OK;
-    if ((code = update(draw, model, err)))
-        return code;
     draw->place = oct_view_lens_place(&model->lens, area, oct_view_model_proportion(model),
                                       model->settings.stretch);
     draw->picture_rect = seen_of(draw->place, area);
-    copy_seen(draw);
+    /* SDL cuts a scaled copy at whole pixels of the picture. Where those are large on the screen
+     * they are drawn here, each where it is: what is measured must lie where it is seen. */
+    bool large = model->lens.zoom > 1 && (draw->place.w > LARGE_PX * model->shown.header.n_lines ||
+                                          draw->place.h > LARGE_PX * model->shown.header.depth);
+    struct oct_view_rectf part = large ? draw->place : (struct oct_view_rectf){0, 0, 0, 0};
+    if ((code = update(draw, model, part, err)))
+        return code;
+    struct oct_view_rect r = draw->picture_rect;
+    if (large)
+        SDL_RenderCopy(draw->renderer, draw->bscan.texture, NULL, &(SDL_Rect){r.x, r.y, r.w, r.h});
+    else
+        copy_seen(draw);
     return OCT_OK;
 }
 

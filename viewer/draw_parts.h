@@ -29,6 +29,7 @@ struct oct_draw_sheet {
     unsigned n_columns, n_rows;
     uint64_t serial;
     struct oct_view_contrast contrast;
+    struct oct_view_rectf place; /* w 0: all of the picture, else the part of it seen so */
 };
 
 struct oct_draw {

@@ -199,7 +199,7 @@ static double percentile(const uint32_t bins[N_BINS], uint32_t total, double sha
     for (unsigned i = 0; i < N_BINS; i++) {
         seen += bins[i];
         if (seen >= wanted)
-            return (i + 0.5) / N_BINS;
+            return i / (N_BINS - 1.0);
     }
     return 1;
 }
