@@ -4,6 +4,7 @@
 #include "viewer/subscriber.h"
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ struct wire {
     void *context, *publisher;
     char endpoint[512];
     struct oct_subscriber *subscriber;
+    struct oct_view_archive *archive;
     struct oct_view_picture picture;
     struct oct_subscriber_report report;
     uint64_t n_sent; /* good pictures */
@@ -124,6 +126,9 @@ static int open_wire(void **state)
     snprintf(w->endpoint, sizeof(w->endpoint), "ipc://%s/octview-test-%ld", folder, (long)getpid());
     open_publisher(w);
     assert_int_equal(oct_subscriber_create(&w->subscriber, w->endpoint, NULL, NULL, NULL), OCT_OK);
+    w->archive = oct_view_archive_create(1 << 20, true);
+    assert_non_null(w->archive);
+    oct_subscriber_attach(w->subscriber, w->archive);
     meet(w);
     *state = w;
     return 0;
@@ -135,6 +140,7 @@ static int close_wire(void **state)
 
     oct_subscriber_destroy(w->subscriber);
     oct_view_picture_finish(&w->picture);
+    oct_view_archive_destroy(w->archive);
     if (w->publisher)
         zmq_close(w->publisher);
     zmq_ctx_term(w->context);
@@ -241,6 +247,78 @@ static void hostile_messages_are_counted_and_survived(void **state)
     assert_int_equal(w->picture.header.frame_num, 2);
 }
 
+/* Good by its form, wild by its numbers: each reaches the archive. */
+static void wild_pictures_are_survived(void **state)
+{
+    struct wire *w = *state;
+    static const char *const limits[] = {"0", "-1e308", "1e308", "1e-320", "70"};
+    static const char *const numbers[] = {"0", "7", "4294967295", "1048575"};
+    struct oct_view_enface enface = {0};
+    struct oct_view_quality *quality = calloc(1, sizeof(*quality));
+    uint64_t n_before = w->report.tally.n_received + w->report.tally.n_bad, n_sent = 0;
+    float image[M * D];
+
+    assert_non_null(quality);
+    for (unsigned i = 0; i < M * D; i++)
+        image[i] = i % 5 == 0   ? NAN
+                   : i % 5 == 1 ? INFINITY
+                   : i % 5 == 2 ? -INFINITY
+                   : i % 5 == 3 ? 3e38f
+                                : -3e38f;
+    for (unsigned k = 0; k < 5 * 5 * 4 * 2; k++, n_sent++) {
+        bool f32 = k & 1;
+        char json[512];
+        snprintf(json, sizeof(json),
+                 "{\"frame_num\":%u,\"acquisition_id\":\"t\",\"dtype\":\"%s\",\"dsize\":%u,"
+                 "\"dataset\":\"bscans\",\"compression\":\"none\",\"shape\":[\"6\",\"8\"],"
+                 "\"time_ns\":1,\"missing_lines\":%s,\"lo\":%s,\"hi\":%s,\"volume\":%s,"
+                 "\"bscan\":%s}",
+                 k, f32 ? "float" : "uint8", M * D * (f32 ? 4 : 1), k & 2 ? "6" : "0",
+                 limits[k / 8 % 5], limits[k / 40 % 5], numbers[k / 2 % 4], numbers[k / 2 % 4]);
+        send_three(w, "bscan", json, strlen(json), image, M * D * (f32 ? 4 : 1));
+    }
+    for (int i = 0;
+         i < 500 && w->report.tally.n_received + w->report.tally.n_bad < n_before + n_sent; i++) {
+        take(w);
+        pause_ms(10);
+    }
+    assert_int_equal(w->report.tally.n_received + w->report.tally.n_bad, n_before + n_sent);
+    assert_true(w->report.tally.n_received > n_before + 50);
+    oct_view_archive_copy(w->archive, &enface, quality);
+    assert_true(isfinite(quality->snr_db) && isfinite(quality->sharpness));
+    assert_true(enface.n_rows <= OCT_VIEW_ENFACE_MOST);
+    assert_true(oct_view_archive_count(w->archive) > 0);
+    oct_view_enface_finish(&enface);
+    free(quality);
+}
+
+static void spectra_arrive_and_hostile_ones_are_counted(void **state)
+{
+    struct wire *w = *state;
+    struct oct_view_spectrum spectrum = {0};
+    static const char good[] = "{\"frame_num\":5,\"line\":3,\"dtype\":\"uint16\",\"shape\":"
+                               "[\"4\"],\"limit\":4095,\"saturated\":2}";
+    const uint16_t samples[] = {1, 2, 4095, 4095};
+    char *huge = malloc(10u << 20);
+
+    assert_non_null(huge);
+    memset(huge, '{', 10u << 20);
+    send_three(w, "spectrum", good, strlen(good), samples, 7);
+    send_three(w, "spectrum", "{}", 2, samples, 8);
+    send_three(w, "spectrum", huge, 10u << 20, samples, 8);
+    send_three(w, "spectrums", good, strlen(good), samples, 8);
+    free(huge);
+    send_three(w, "spectrum", good, strlen(good), samples, 8);
+    assert_int_equal(expect_bad(w, 4), 4);
+    for (int i = 0; i < 500 && !oct_subscriber_take_spectrum(w->subscriber, &spectrum); i++)
+        pause_ms(10);
+    assert_int_equal(spectrum.n_samples, 4);
+    assert_int_equal(spectrum.n_saturated, 2);
+    assert_int_equal(spectrum.sample[2], 4095);
+    assert_false(oct_subscriber_take_spectrum(w->subscriber, &spectrum));
+    oct_view_spectrum_finish(&spectrum);
+}
+
 static void it_connects_again_by_itself(void **state)
 {
     struct wire *w = *state;
@@ -325,6 +403,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_newest_picture_wins, open_wire, close_wire),
         cmocka_unit_test_setup_teardown(hostile_messages_are_counted_and_survived, open_wire,
+                                        close_wire),
+        cmocka_unit_test_setup_teardown(wild_pictures_are_survived, open_wire, close_wire),
+        cmocka_unit_test_setup_teardown(spectra_arrive_and_hostile_ones_are_counted, open_wire,
                                         close_wire),
         cmocka_unit_test_setup_teardown(it_connects_again_by_itself, open_wire, close_wire),
         cmocka_unit_test_setup_teardown(it_tells_of_news_once_until_they_are_taken, open_wire,

@@ -1,0 +1,307 @@
+#!/usr/bin/python3
+"""An operator's five minutes, shortened: a real octd fed by octctl replay, octview in a real window
+under Xvfb, keys and mouse by xdotool. What the window shows is judged by its own snapshots."""
+import glob, shutil
+import numpy as np
+from PIL import Image
+from octtest import *
+
+W, H = 1280, 720
+GOOD, BAD, RECORD, MEASURE = (0x7f, 0xc8, 0xa0), (0xf0, 0x8a, 0x7c), (0xb3, 0x26, 0x1e), \
+    (0x5c, 0xc8, 0xff)
+# Files of the window, its settings, the recording that is played.
+HERE = folder("session")
+
+
+def share(pixels, colour, left, top, width, height):
+    """How much of a rectangle has exactly this colour."""
+    part = pixels[top:top + height, left:left + width]
+    return float((part == np.array(colour, np.uint8)).all(-1).mean())
+
+
+def recording(pixels):
+    return share(pixels, RECORD, 0, 0, W, 10) > 0.9
+
+
+def alarm(pixels):
+    """The stripe of the banner at the left edge."""
+    return share(pixels, BAD, 10, 66, 6, 40) > 0.9
+
+
+def live(pixels):
+    return share(pixels, GOOD, 10, H - 45, 12, 16) > 0.3
+
+
+class Clinic:
+    """Everything that stands on the desk."""
+
+    def __init__(self):
+        if not (shutil.which("Xvfb") and shutil.which("xdotool")):
+            raise Skip("Xvfb or xdotool is not installed")
+        scan = settings(scan=dict(lines=120, bscans=40))
+        status, _, err = run("octctl", "synth", HERE + "/eye.raw", "--calibration", HERE + "/cal",
+                             *scan)
+        assert status == 0, err
+        self.octd = self.viewer = self.replay = None
+        self.control = f"ipc://{HERE}/ctl"
+        self.common = ["--config", HERE + "/cal/calibration.ini", *settings(
+            pipeline=dict(crop_last=640, range="percentile"),
+            ingest=dict(endpoint=f"ipc://{HERE}/in"), publish=dict(endpoint=f"ipc://{HERE}/out"),
+            control=dict(endpoint=self.control), record=dict(directory=HERE + "/records"))]
+        read, write = os.pipe()
+        self.screen = subprocess.Popen(
+            ["Xvfb", "-displayfd", str(write), "-screen", "0", f"{W}x{H}x24", "-nolisten", "tcp",
+             "-noreset"], pass_fds=[write], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(write)
+        with os.fdopen(read) as line:
+            display = line.readline().strip()
+        self.env = dict(os.environ, DISPLAY=":" + display, SDL_VIDEODRIVER="x11",
+                        XDG_CONFIG_HOME=HERE + "/config",
+                        # X libraries that SDL unloads leak a little (see test_viewer_program.py).
+                        ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
+
+    def start(self, name, *arguments, env=None):
+        return subprocess.Popen([program(name), *arguments], cwd=HERE, env=env or os.environ,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                stderr=open(f"{HERE}/{name}.log", "ab"))
+
+    def start_daemon(self):
+        self.octd = self.start("octd", *self.common)
+        self.until(lambda: self.ask("status") is not None, "octd starts")
+        if self.replay is None or self.replay.poll() is not None:
+            self.replay = self.start("octctl", "replay", HERE + "/eye.raw", *self.common, "--loop",
+                                     "--rate", "2400" if SLOW else "6000")
+
+    def ask(self, cmd, **fields):
+        context = zmq.Context.instance()
+        socket = context.socket(zmq.REQ)
+        socket.linger = 0
+        socket.connect(self.control)
+        socket.send(json.dumps(dict(cmd=cmd, **fields)).encode())
+        reply = json.loads(socket.recv()) if socket.poll(2000) else None
+        socket.close()
+        return reply
+
+    def until(self, true, what, timeout_s=60 if SLOW else 20):
+        end = time.monotonic() + timeout_s
+        while not true():
+            assert time.monotonic() < end, "waited in vain: " + what
+            time.sleep(0.05)
+
+    def xdotool(self, *words):
+        subprocess.run(["xdotool", *map(str, words)], env=self.env, timeout=30, check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def keys(self, *keys):
+        self.xdotool("key", *keys)
+        time.sleep(0.3)
+
+    def drag(self, x0, y0, x1, y1, button=1):
+        self.xdotool("mousemove", x0, y0, "mousedown", button)
+        self.xdotool("mousemove", (x0 + x1) // 2, (y0 + y1) // 2, "mousemove", x1, y1)
+        time.sleep(0.2)
+        self.xdotool("mouseup", button)
+
+    def look(self, key="s"):
+        """What the window shows: a snapshot, taken by its own key."""
+        before = set(glob.glob(HERE + "/octview-*.png"))
+        self.xdotool("key", key)
+        self.until(lambda: set(glob.glob(HERE + "/octview-*.png")) - before, "a snapshot")
+        new, = set(glob.glob(HERE + "/octview-*.png")) - before
+
+        def read():
+            try:  # its name is there before its bytes are
+                return np.asarray(Image.open(new).convert("RGB"))
+            except (OSError, SyntaxError):
+                return None
+        self.until(lambda: read() is not None, "the snapshot's bytes")
+        return read()
+
+    def see(self, true, what):
+        self.until(lambda: true(self.look()), what)
+
+    def open(self):
+        self.viewer = self.start("octview", *self.common, "--size", f"{W}x{H}", env=self.env)
+        self.xdotool("search", "--sync", "--name", "^octview ")
+        self.xdotool("mousemove", W // 2 - 100, H // 2)
+        time.sleep(0.5)
+
+    def close(self):
+        for process in (self.viewer, self.replay, self.octd, self.screen):
+            if process is not None and process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+clinic = None
+
+
+@case
+def it_waits_and_connects():
+    """a window without a daemon says so; with one it shows the live picture"""
+    global clinic
+    clinic = Clinic()
+    clinic.open()
+    waiting = clinic.look()
+    assert not live(waiting) and (waiting.max(-1) > 200).mean() > 0.002
+    clinic.start_daemon()
+    clinic.see(live, "a live picture")
+    clinic.see(lambda p: (p[60:570, 300:900].max(-1) > 150).mean() > 0.01, "a bright picture")
+    clinic.until(lambda: not alarm(clinic.look()), "no alarm")
+
+
+def need_window():
+    if clinic is None or clinic.viewer is None:
+        raise Skip("no window")
+
+
+@case
+def contrast_and_layout():
+    """keys change contrast, colours and layout at once"""
+    need_window()
+    before = clinic.look()
+    clinic.keys("Left", "Left", "shift+Left", "shift+Left")
+    brighter = clinic.look()
+    middle = np.s_[100:500, 500:700]
+    assert brighter[middle].mean() > before[middle].mean() + 10
+    clinic.keys("c", "c")
+    colours = clinic.look()[middle].astype(int)
+    assert (abs(colours[..., 0] - colours[..., 2]) > 30).mean() > 0.2
+    clinic.keys("p", "c", "l", "l")
+    four = clinic.look()
+    assert share(four, MEASURE, 780, 380, 480, 180) > 0.002  # the spectrum's curve
+    assert share(four, GOOD, 80, 380, 660, 180) > 0.002      # the profile's
+    clinic.keys("l")
+
+
+@case
+def calipers():
+    """calipers are drawn where the mouse was dragged, and taken away"""
+    need_window()
+    clinic.keys("m")
+    clinic.drag(560, 200, 560, 400)
+    image = clinic.look()
+    assert share(image, MEASURE, 558, 210, 5, 180) > 0.3
+    clinic.keys("x", "m")
+    assert share(clinic.look(), MEASURE, 558, 210, 5, 180) == 0
+    clinic.xdotool("mousemove", 600, 300, "click", 1)
+    assert share(clinic.look(), (0xff, 0xe1, 0x4d), 560, 280, 80, 40) > 0.005  # the marked point
+    clinic.keys("x")
+
+
+@case
+def recording_from_the_window():
+    """R records, the window says so only as the daemon confirms, and R ends it"""
+    need_window()
+    clinic.keys("y")
+    clinic.keys("t")
+    clinic.xdotool("type", "--delay", "60", "P-7r")  # letters that are keys elsewhere
+    clinic.keys("Return")
+    clinic.until(lambda: clinic.ask("get", key="record.pseudonym")["value"] == "P-7r", "pseudonym")
+    assert clinic.ask("get", key="record.eye")["value"] == "OD"
+    assert clinic.ask("status")["state"] == "running"
+    clinic.keys("r")
+    clinic.until(lambda: clinic.ask("status")["record"]["active"], "recording")
+    clinic.see(recording, "the header says recording")
+    clinic.until(lambda: clinic.ask("status")["volumes_written"] >= 1, "a volume")
+    # The button, its first, at the left.
+    clinic.xdotool("mousemove", 90, 645, "click", 1)
+    clinic.until(lambda: not clinic.ask("status")["record"]["active"], "the end of it")
+    clinic.see(lambda p: not recording(p), "the header says so")
+    assert share(clinic.look(), GOOD, 0, 0, W, 50) > 0.01  # SAVED n volumes
+    name = sorted(glob.glob(HERE + "/records/*.h5"))[0]
+    assert os.path.basename(name).startswith("P-7r_OD_")
+
+
+@case
+def a_refused_recording_is_seen():
+    """a recording that octd refuses is told in the window"""
+    need_window()
+    assert clinic.ask("set", key="record.directory", value="/dev/null/nowhere")["ok"]
+    clinic.keys("r")
+    clinic.see(lambda p: share(p, BAD, 0, 0, W, 50) > 0.01, "the refusal")
+    assert clinic.ask("status")["state"] == "running"
+    assert clinic.ask("set", key="record.directory", value=HERE + "/records")["ok"]
+
+
+@case
+def freezing_and_stepping():
+    """frozen the picture stands; comma steps back"""
+    need_window()
+    picture = np.s_[120:480, 500:700]
+    clinic.keys("space")
+    time.sleep(5)  # messages go
+    first, second = clinic.look(), clinic.look()
+    assert np.array_equal(first[picture], second[picture])
+    clinic.keys("comma", "comma", "comma")
+    assert not np.array_equal(clinic.look()[picture], first[picture])
+    clinic.keys("space")
+    assert not np.array_equal(clinic.look()[picture], clinic.look()[picture])
+
+
+@case
+def plain_snapshot():
+    """Shift+S saves the picture as it came, without words"""
+    need_window()
+    assert clinic.look("shift+s").shape == (640, 120, 3)
+
+
+@case
+def the_daemon_dies_and_comes_back():
+    """a killed daemon is told by a banner within seconds, and found again by itself"""
+    need_window()
+    clinic.octd.kill()
+    clinic.octd.wait()
+    clinic.see(alarm, "the banner")
+    assert not live(clinic.look())
+    clinic.start_daemon()
+    clinic.see(lambda p: live(p) and not alarm(p), "live again")
+
+
+@case
+def settings_are_remembered():
+    """Q ends it with status 0; layout and contrast are remembered"""
+    need_window()
+    clinic.keys("l", "Right")
+    clinic.keys("q")
+    assert clinic.viewer.wait(20) == 0
+    text = open(HERE + "/config/octd/viewer.ini").read()
+    assert "layout = two" in text and "contrast = manual" in text, text
+    log = open(HERE + "/octview.log").read()
+    assert log == "", log
+    clinic.open()
+    clinic.see(live, "a second start")
+    assert share(clinic.look(), GOOD, 760, 60, 510, 500) > 0.0001  # the scan's place, en face
+    clinic.keys("ctrl+o", "f1")
+    clinic.keys("space", "l")
+    clinic.keys("f1")
+    clinic.keys("q")  # locked: nothing
+    assert clinic.viewer.poll() is None
+    clinic.keys("ctrl+o")
+    clinic.keys("q")
+    assert clinic.viewer.wait(20) == 0
+
+
+@case
+def snapshot_command():
+    """octctl snapshot draws the same window without a display"""
+    need_window()
+    env = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    done = subprocess.run([program("octctl"), "snapshot", HERE + "/out.png", *clinic.common,
+                           "--size", f"{W}x{H}", "--settings", "none"], env=env, timeout=60,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    image = np.asarray(Image.open(HERE + "/out.png").convert("RGB"))
+    assert image.shape == (H, W, 3) and live(image)
+    for words, status in ((["--nope"], 2), ([], 2), (["/dev/null/a.png"], 1)):
+        done = subprocess.run([program("octctl"), "snapshot", *words, *clinic.common,
+                               "--settings", "none"], env=env, timeout=60,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        assert done.returncode == status and done.stderr.count("\n") == 1, (words, done)
+
+
+try:
+    main()
+finally:
+    if clinic is not None:
+        clinic.close()
