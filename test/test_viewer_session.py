@@ -272,9 +272,9 @@ def settings_are_remembered():
     clinic.open()
     clinic.see(live, "a second start")
     assert share(clinic.look(), GOOD, 760, 60, 510, 500) > 0.0001  # the scan's place, en face
-    clinic.keys("ctrl+o", "f1")
+    clinic.keys("ctrl+o", "F1")
     clinic.keys("space", "l")
-    clinic.keys("f1")
+    clinic.keys("F1")
     clinic.keys("q")  # locked: nothing
     assert clinic.viewer.poll() is None
     clinic.keys("ctrl+o")

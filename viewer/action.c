@@ -80,15 +80,32 @@ bool oct_view_action_is_operators(enum oct_view_action action)
     }
 }
 
+/* The keys of a row, without those of the keypad, and without a "Ctrl+" that was said already. */
+static void add_keys(const char *from, char *keys, size_t n_bytes)
+{
+    static const char ctrl[] = "Ctrl+", keypad[] = "Keypad_";
+    char row[64], *rest;
+
+    snprintf(row, sizeof(row), "%s", from);
+    for (char *key = strtok_r(row, " ", &rest); key; key = strtok_r(NULL, " ", &rest)) {
+        size_t n = strlen(keys);
+        bool said = n > 0 && strncmp(keys, ctrl, strlen(ctrl)) == 0;
+        if (strncmp(key, keypad, strlen(keypad)) == 0)
+            continue;
+        if (said && strncmp(key, ctrl, strlen(ctrl)) == 0)
+            key += strlen(ctrl);
+        snprintf(keys + n, n_bytes - n, "%s%s", n ? " " : "", key);
+    }
+}
+
 bool oct_view_key_help(size_t i, char *keys, size_t n_bytes)
 {
     if (!oct_view_keys[i].meaning)
         return false;
-    snprintf(keys, n_bytes, "%s", oct_view_keys[i].keys);
-    for (i++; i < oct_view_n_keys && !oct_view_keys[i].meaning; i++) {
-        size_t n = strlen(keys);
-        snprintf(keys + n, n_bytes - n, " %s", oct_view_keys[i].keys);
-    }
+    keys[0] = '\0';
+    do
+        add_keys(oct_view_keys[i++].keys, keys, n_bytes);
+    while (i < oct_view_n_keys && !oct_view_keys[i].meaning);
     return true;
 }
 

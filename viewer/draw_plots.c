@@ -59,6 +59,7 @@ static void draw_curve(struct oct_draw *draw, const struct plot *plot, uint32_t 
                        uint32_t rgb)
 {
     double last = NAN;
+    int thick = draw->layout.text_px / 20 + 1;
 
     for (int x = 0; x < plot->r.w; x++) {
         uint32_t from = (uint32_t)((uint64_t)n * (uint64_t)x / (uint64_t)plot->r.w);
@@ -74,9 +75,10 @@ static void draw_curve(struct oct_draw *draw, const struct plot *plot, uint32_t 
             bottom = fmax(bottom, last);
         }
         last = height_of(plot, value(context, from < n ? from : n - 1));
-        oct_draw_fill(draw,
-                      (struct oct_view_rect){plot->r.x + x, (int)top, 1, (int)(bottom - top) + 1},
-                      rgb, 255);
+        oct_draw_fill(
+            draw,
+            (struct oct_view_rect){plot->r.x + x, (int)top, thick, (int)(bottom - top) + thick},
+            rgb, 255);
     }
 }
 
@@ -128,13 +130,11 @@ void oct_draw_spectrum(struct oct_draw *draw, const struct oct_view_model *model
 {
     struct oct_view_rect area = draw->layout.spectrum;
     const struct oct_view_spectrum *s = &model->spectrum;
-    char text[96] = "spectrum";
+    char text[96];
 
     if (area.w == 0)
         return;
-    if (s->n_samples)
-        snprintf(text, sizeof(text), "spectrum of A-line %u, counts", s->line);
-    struct plot plot = open_plot(draw, area, text, 0, s->limit * 1.05);
+    struct plot plot = open_plot(draw, area, "spectrum, counts", 0, s->limit * 1.05);
     if (!s->n_samples) {
         oct_draw_text(draw, OCT_TEXT_NORMAL, plot.r.x + draw->layout.margin, plot.r.y,
                       "none came yet", RGB_DIM);
@@ -144,7 +144,7 @@ void oct_draw_spectrum(struct oct_draw *draw, const struct oct_view_model *model
     draw_curve(draw, &plot, s->n_samples, spectrum_value, s, RGB_MEASURE);
     double y = height_of(&plot, s->limit);
     oct_draw_line(draw, plot.r.x, y, plot.r.x + plot.r.w, y, RGB_BAD, 255);
-    snprintf(text, sizeof(text), "%u samples, saturated %llu", s->n_samples,
+    snprintf(text, sizeof(text), "A-line %u, saturated %llu", s->line,
              (unsigned long long)s->n_saturated);
     oct_draw_text(draw, OCT_TEXT_NORMAL, plot.r.x, plot.r.y + plot.r.h, text,
                   s->n_saturated ? RGB_WARN : RGB_DIM);

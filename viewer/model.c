@@ -1,6 +1,7 @@
 #include "viewer/model.h"
 
 #include "viewer/clock.h"
+#include "viewer/model_parts.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -9,7 +10,6 @@
 #include <string.h>
 
 #define MESSAGE_NS (4 * OCT_NS_PER_S)
-#define ANSWER_NS (8 * OCT_NS_PER_S)
 /* Silence is a stall after four intervals of the stream, but never sooner or later than these. */
 #define STALL_LEAST_S 2.0
 #define STALL_MOST_S 10.0
@@ -130,90 +130,6 @@ void oct_view_model_offer_spectrum(struct oct_view_model *model, struct oct_view
     *spectrum = kept;
 }
 
-/* ---- the daemon ---- */
-
-static void watch(struct oct_view_watch *w, double count, bool first, uint64_t now_ns)
-{
-    if (!first && count > w->count)
-        w->rose_ns = now_ns;
-    w->count = count; /* less: the daemon started anew */
-}
-
-static void hear_answer(struct oct_view_model *model, const struct oct_view_answer *answer)
-{
-    model->asked = OCT_VIEW_WISH_NONE;
-    if (answer->wish == OCT_VIEW_WISH_RECORD || answer->wish == OCT_VIEW_WISH_STOP) {
-        model->answer = *answer;
-        model->answer_until_ns = model->now_ns + ANSWER_NS;
-    } else if (!answer->ok) {
-        oct_view_model_say(model, "octd refused: %s", answer->text);
-    } else {
-        oct_view_model_say(model, "octd confirms: %s %s",
-                           answer->wish == OCT_VIEW_WISH_EYE ? "eye" : "pseudonym",
-                           answer->text[0] ? answer->text : "not said");
-    }
-}
-
-void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_daemon *daemon,
-                         const struct oct_view_answer *answer)
-{
-    bool first = !model->daemon.known;
-
-    if (daemon->known && daemon->answer_ns != model->daemon.answer_ns) {
-        watch(&model->missing, daemon->lines_missing, first, model->now_ns);
-        watch(&model->dropped, daemon->bscans_dropped, first, model->now_ns);
-        watch(&model->unsaved, daemon->record.bscans_unsaved, first, model->now_ns);
-        if (daemon->record.active && (first || !model->daemon.record.active))
-            model->volumes_before = daemon->record.volumes_written;
-        if (daemon->pixels_told)
-            model->contrast.log = daemon->log;
-        if (model->archive)
-            oct_view_archive_describe(model->archive,
-                                      daemon->bscans < UINT32_MAX ? (uint32_t)daemon->bscans : 0,
-                                      model->contrast.log);
-    }
-    model->has_control = true;
-    if (daemon->known)
-        model->daemon = *daemon;
-    else
-        model->daemon.reachable = false;
-    if (answer->wish != OCT_VIEW_WISH_NONE)
-        hear_answer(model, answer);
-}
-
-static void wish_for(struct oct_view_model *model, enum oct_view_wish wish, const char *text)
-{
-    if (!model->has_control) {
-        oct_view_model_say(model, "no control endpoint: start octview with --control ENDPOINT");
-        return;
-    }
-    if (model->asked != OCT_VIEW_WISH_NONE) {
-        oct_view_model_say(model, "octd has not answered yet");
-        return;
-    }
-    model->wish = wish;
-    snprintf(model->wish_text, sizeof(model->wish_text), "%s", text);
-}
-
-enum oct_view_wish oct_view_model_take_wish(struct oct_view_model *model,
-                                            char text[OCT_VIEW_LABEL_BYTES])
-{
-    enum oct_view_wish wish = model->wish;
-
-    memcpy(text, model->wish_text, OCT_VIEW_LABEL_BYTES);
-    model->wish = OCT_VIEW_WISH_NONE;
-    if (wish != OCT_VIEW_WISH_NONE)
-        model->asked = wish;
-    return wish;
-}
-
-static void next_eye(struct oct_view_model *model)
-{
-    const char *eye = model->daemon.record.eye;
-
-    wish_for(model, OCT_VIEW_WISH_EYE, !eye[0] ? "OD" : strcmp(eye, "OD") == 0 ? "OS" : "");
-}
-
 /* ---- what the user does ---- */
 
 static void move_slab(struct oct_view_model *model, double shift, double grow)
@@ -324,8 +240,8 @@ static void apply_rest(struct oct_view_model *model, enum oct_view_action action
 {
     switch (action) {
     case OCT_VIEW_RECORD:
-        wish_for(model, model->daemon.record.active ? OCT_VIEW_WISH_STOP : OCT_VIEW_WISH_RECORD,
-                 "");
+        oct_view_model_wish(
+            model, model->daemon.record.active ? OCT_VIEW_WISH_STOP : OCT_VIEW_WISH_RECORD, "");
         break;
     case OCT_VIEW_FREEZE:
         set_frozen(model, !model->frozen);
@@ -341,13 +257,13 @@ static void apply_rest(struct oct_view_model *model, enum oct_view_action action
         model->has_caliper = model->has_mark = false;
         break;
     case OCT_VIEW_EYE:
-        next_eye(model);
+        oct_view_model_next_eye(model);
         break;
     case OCT_VIEW_PSEUDONYM:
         model->typing = model->has_control;
         snprintf(model->typed, sizeof(model->typed), "%s", model->daemon.record.pseudonym);
         if (!model->has_control)
-            wish_for(model, OCT_VIEW_WISH_NONE, "");
+            oct_view_model_wish(model, OCT_VIEW_WISH_NONE, "");
         break;
     case OCT_VIEW_LOCK:
         model->settings.operators = !model->settings.operators;
@@ -416,38 +332,6 @@ void oct_view_model_point_at(struct oct_view_model *model, double line)
     double last = model->has_picture ? model->shown.header.n_lines - 1.0 : 0;
 
     model->cursor_line = line < 0 ? 0 : line > last ? last : line;
-}
-
-/* ---- typing ---- */
-
-void oct_view_model_type(struct oct_view_model *model, const char *text)
-{
-    size_t n = strlen(model->typed);
-
-    /* Whole letters only: what does not fit is left out as it came. */
-    if (!model->typing || n + strlen(text) >= sizeof(model->typed))
-        return;
-    for (const char *c = text; *c; c++)
-        if (iscntrl((unsigned char)*c))
-            return;
-    snprintf(model->typed + n, sizeof(model->typed) - n, "%s", text);
-}
-
-void oct_view_model_rub_out(struct oct_view_model *model)
-{
-    size_t n = strlen(model->typed);
-
-    /* A UTF-8 letter: its following bytes and its first. */
-    while (n > 0 && ((unsigned char)model->typed[n - 1] & 0xc0) == 0x80)
-        n--;
-    model->typed[n > 0 ? n - 1 : 0] = '\0';
-}
-
-void oct_view_model_end_typing(struct oct_view_model *model, bool keep)
-{
-    model->typing = false;
-    if (keep)
-        wish_for(model, OCT_VIEW_WISH_PSEUDONYM, model->typed);
 }
 
 /* ---- time and words ---- */

@@ -1,0 +1,295 @@
+/* What the viewer makes of the daemon's words, and what it says and remembers. No zmq, no SDL. */
+#include "test/tap.h"
+#include "test/viewer_scene.h"
+#include "viewer/clock.h"
+#include "viewer/model.h"
+#include "viewer/settings.h"
+#include "viewer/status.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define S OCT_NS_PER_S
+#define MS OCT_NS_PER_MS
+
+/* ---- the daemon's words ---- */
+
+static const char status_text[] =
+    "{\"ok\":true,\"state\":\"recording\",\"last_error\":\"\",\"lines_missing\":5,"
+    "\"bscans_dropped\":{\"ring_full\":2,\"engine\":1},\"bscans_done\":100,"
+    "\"volumes_written\":3,\"volumes_incomplete\":0,\"bytes_written\":1e9,\"bscans_unsaved\":0,"
+    "\"record\":{\"active\":true,\"stopping\":false,\"waiting_for_volume\":false,"
+    "\"file\":\"/a/b/c.h5\",\"bscans_in_file\":17,\"bytes_per_bscan\":1e6,\"elapsed_s\":75.2,"
+    "\"eye\":\"OD\",\"pseudonym\":\"P-1\"},\"latency_us\":{\"p50\":4000,\"p99\":9000,\"max\":1},"
+    "\"geometry\":{\"bscans\":240},\"scan\":{\"axial_um\":1.25,\"lateral_um\":2.5,"
+    "\"slow_um\":null,\"line_rate_hz\":50000},\"pixels\":{\"log\":true,\"sample\":\"u8\","
+    "\"saturation\":4095},\"disk_bytes_free\":6e9}";
+
+static void a_status_is_read_and_a_hostile_one_survived(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"",
+                                      "{",
+                                      "[]",
+                                      "null",
+                                      "{\"ok\":false}",
+                                      "{\"ok\":true}",
+                                      "{\"ok\":true,\"state\":5}",
+                                      "\xff\xfe",
+                                      "{\"ok\":\"yes\",\"state\":\"idle\"}"};
+    static const char *const odd[] = {
+        "{\"ok\":true,\"state\":\"idle\",\"record\":[],\"scan\":5,\"pixels\":\"x\","
+        "\"disk_bytes_free\":-1,\"bscans_dropped\":{\"a\":\"b\",\"c\":-5}}",
+        "{\"ok\":true,\"state\":\"idle\\u0007\",\"scan\":{\"axial_um\":-1,\"lateral_um\":1e300,"
+        "\"line_rate_hz\":1e999},\"geometry\":{\"bscans\":1e30},\"record\":{\"file\":5,"
+        "\"elapsed_s\":-1,\"eye\":\"a very long eye indeed\"}}"};
+    struct oct_view_daemon d = {0};
+
+    assert_int_equal(oct_view_daemon_read(&d, status_text, strlen(status_text), NULL), OCT_OK);
+    assert_true(d.known && d.record.active && d.log && d.pixels_told);
+    assert_string_equal(d.record.file, "c.h5");
+    assert_string_equal(d.record.eye, "OD");
+    assert_true(d.bscans_dropped == 3 && d.axial_um == 1.25 && isnan(d.slow_um));
+    assert_true(oct_view_daemon_disk_s(&d, 100) == 60);
+    assert_true(isnan(oct_view_daemon_disk_s(&d, 0)));
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct oct_view_daemon before = d;
+        assert_int_equal(oct_view_daemon_read(&d, bad[i], strlen(bad[i]), NULL), OCT_E_FORMAT);
+        assert_memory_equal(&before, &d, sizeof(d));
+    }
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        assert_int_equal(oct_view_daemon_read(&d, odd[i], strlen(odd[i]), NULL), OCT_OK);
+        assert_true(isnan(d.axial_um) && isnan(d.lateral_um) && isnan(d.disk_bytes_free));
+        assert_true(d.bscans_dropped == 0 && d.record.elapsed_s == 0);
+        assert_true(strlen(d.record.eye) < sizeof(d.record.eye));
+    }
+}
+
+static void hear(struct oct_view_model *model, const struct oct_view_daemon *daemon,
+                 enum oct_view_wish wish, bool ok, const char *text)
+{
+    struct oct_view_answer answer = {.wish = wish, .ok = ok};
+
+    snprintf(answer.text, sizeof(answer.text), "%s", text);
+    oct_view_model_hear(model, daemon, &answer);
+}
+
+static void what_the_header_says_is_the_daemons_word(void **state)
+{
+    (void)state;
+    struct oct_view_model model;
+    struct oct_view_daemon d = {0};
+    struct oct_view_phrase p;
+    char text[OCT_VIEW_LABEL_BYTES];
+
+    oct_view_model_init(&model, "x", true);
+    oct_view_model_tick(&model, 10 * S);
+    oct_view_recording(&model, &p);
+    assert_non_null(strstr(p.text, "no control endpoint"));
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    oct_view_recording(&model, &p);
+    assert_non_null(strstr(p.text, "does not answer"));
+    assert_int_equal(oct_view_daemon_read(&d, status_text, strlen(status_text), NULL), OCT_OK);
+    d.reachable = true;
+    d.record.active = false;
+    d.answer_ns = 1;
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    oct_view_recording(&model, &p);
+    assert_string_equal(p.text, "not recording");
+    oct_view_model_apply(&model, OCT_VIEW_RECORD, 1);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_RECORD);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_NONE);
+    oct_view_recording(&model, &p); /* wished is not recorded */
+    assert_string_equal(p.text, "asking octd to start recording");
+    oct_view_model_apply(&model, OCT_VIEW_RECORD, 1);
+    assert_int_equal(model.wish, OCT_VIEW_WISH_NONE); /* one at a time */
+    hear(&model, &d, OCT_VIEW_WISH_RECORD, false, "no such folder");
+    oct_view_recording(&model, &p);
+    assert_string_equal(p.text, "NOT DONE: no such folder");
+    assert_int_equal(p.tone, OCT_VIEW_BAD);
+    d.record.active = true;
+    d.answer_ns = 2;
+    hear(&model, &d, OCT_VIEW_WISH_RECORD, true, "");
+    oct_view_recording(&model, &p);
+    assert_string_equal(p.text, "RECORDING 01:15  volume 1, 17 B-scans safe");
+    d.record.volumes_written = 5;
+    d.answer_ns = 3;
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    oct_view_recording(&model, &p);
+    assert_non_null(strstr(p.text, "volume 3"));
+    oct_view_model_apply(&model, OCT_VIEW_RECORD, 1);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_STOP);
+    d.record.active = false;
+    d.answer_ns = 4;
+    hear(&model, &d, OCT_VIEW_WISH_STOP, true, "");
+    oct_view_recording(&model, &p);
+    assert_string_equal(p.text, "SAVED 2 volumes, the last c.h5");
+    d.reachable = false;
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    oct_view_recording(&model, &p);
+    assert_int_equal(p.tone, OCT_VIEW_BAD);
+    oct_view_model_finish(&model);
+}
+
+static void eye_and_pseudonym_go_to_the_daemon(void **state)
+{
+    (void)state;
+    struct oct_view_model model;
+    struct oct_view_daemon d = {.known = true, .reachable = true};
+    struct oct_view_phrase p;
+    char text[OCT_VIEW_LABEL_BYTES];
+
+    oct_view_model_init(&model, "x", true);
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    oct_view_model_apply(&model, OCT_VIEW_EYE, 1);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_EYE);
+    assert_string_equal(text, "OD");
+    strcpy(d.record.eye, "OD");
+    hear(&model, &d, OCT_VIEW_WISH_EYE, true, "OD");
+    assert_string_equal(model.message, "octd confirms: eye OD");
+    oct_view_model_apply(&model, OCT_VIEW_PSEUDONYM, 1);
+    assert_true(model.typing);
+    oct_view_model_type(&model, "P-\u00e4");
+    oct_view_model_type(&model, "\n");
+    oct_view_label(&model, &p);
+    assert_string_equal(p.text, "pseudonym: P-\u00e4_");
+    oct_view_model_rub_out(&model);
+    oct_view_model_type(&model, "17");
+    for (int i = 0; i < 500; i++)
+        oct_view_model_type(&model, "");
+    oct_view_model_end_typing(&model, true);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_PSEUDONYM);
+    assert_string_equal(text, "P-17");
+    for (int i = 0; i < 20; i++)
+        oct_view_model_rub_out(&model);
+    assert_string_equal(model.typed, "");
+    oct_view_model_finish(&model);
+}
+
+/* ---- alarms ---- */
+
+static const struct oct_view_alarm *find(const struct oct_view_model *model, const char *words)
+{
+    static struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
+    unsigned n = oct_view_alarms(model, alarms);
+
+    for (unsigned i = 0; i < n; i++)
+        if (strstr(alarms[i].what.text, words)) {
+            assert_true(strlen(alarms[i].remedy.text) > 5);
+            return &alarms[i];
+        }
+    return NULL;
+}
+
+static void alarms_say_what_is_wrong_and_go_again(void **state)
+{
+    (void)state;
+    struct oct_view_model model;
+    struct oct_view_tally tally = {0};
+    struct oct_view_daemon d = {0};
+    struct oct_view_picture picture = oct_scene_layered(10, 1);
+
+    oct_view_model_init(&model, "x", true);
+    assert_int_equal(oct_view_daemon_read(&d, status_text, strlen(status_text), NULL), OCT_OK);
+    d.reachable = true;
+    d.answer_ns = 1;
+    d.disk_bytes_free = 1e12;
+    for (uint64_t i = 0; i < 100; i++) {
+        picture.header.frame_num = i;
+        oct_view_tally_add(&tally, &picture.header, 10 * S + i * 10 * MS);
+    }
+    oct_view_model_tick(&model, 11 * S);
+    oct_view_model_report(&model, &tally, true);
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    assert_null(find(&model, "")); /* what was lost before we looked is no news */
+    d.lines_missing += 3;
+    d.bscans_dropped += 1;
+    d.answer_ns = 2;
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    assert_non_null(find(&model, "A-LINES MISSING: 8"));
+    assert_non_null(find(&model, "B-SCANS DROPPED: 4"));
+    d.disk_bytes_free = 30e6 * 100;
+    d.record.bscans_unsaved = 9;
+    strcpy(d.last_error, "No space left on device");
+    d.answer_ns = 3;
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    assert_int_equal(find(&model, "DISK LOW: room for 00:30")->what.tone, OCT_VIEW_BAD);
+    assert_non_null(strstr(find(&model, "NOT RECORDED: 9")->remedy.text, "No space"));
+    model.spectrum =
+        (struct oct_view_spectrum){.n_saturated = 44, .limit = 4095, .arrival_ns = 11 * S};
+    assert_non_null(find(&model, "CAMERA SATURATED: 44 samples of a B-scan at 4095"));
+    oct_view_model_tick(&model, 40 * S); /* half a minute later */
+    assert_null(find(&model, "MISSING"));
+    assert_null(find(&model, "SATURATED"));
+    assert_non_null(find(&model, "NO SIGNAL"));
+    strcpy(d.state, "idle");
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    d.answer_ns = 4;
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    assert_non_null(find(&model, "octd is stopped"));
+    d.reachable = false;
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    oct_view_model_report(&model, &tally, false);
+    assert_non_null(find(&model, "OCTD IS GONE"));
+    oct_view_picture_finish(&picture);
+    oct_view_model_finish(&model);
+}
+
+/* ---- settings ---- */
+
+static void settings_come_back_and_wrong_ones_are_passed_over(void **state)
+{
+    (void)state;
+    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    char path[512];
+    struct oct_view_model a, b;
+    struct oct_error err = {0};
+
+    snprintf(path, sizeof(path), "%s/new-%ld/folder/viewer.ini", folder, (long)getpid());
+    oct_view_model_init(&a, "x", true);
+    oct_view_model_init(&b, "x", true);
+    assert_int_equal(oct_view_settings_load(&a, path, &err), OCT_OK); /* none yet */
+    oct_view_model_apply(&a, OCT_VIEW_LAYOUT, 1);
+    oct_view_model_apply(&a, OCT_VIEW_SLAB_THICKER, 5);
+    oct_view_model_apply(&a, OCT_VIEW_PALETTE, 1);
+    oct_view_model_apply(&a, OCT_VIEW_LEVEL_UP, 7);
+    oct_view_model_apply(&a, OCT_VIEW_GAMMA_UP, 1);
+    assert_int_equal(oct_view_settings_save(&a, path, &err), OCT_OK);
+    assert_int_equal(oct_view_settings_save(&a, path, &err), OCT_OK);
+    assert_int_equal(oct_view_settings_load(&b, path, &err), OCT_OK);
+    assert_int_equal(b.settings.arrangement, OCT_VIEW_TWO);
+    assert_int_equal(b.settings.projection, OCT_VIEW_SLAB);
+    assert_true(fabs(b.settings.slab.last - a.settings.slab.last) < 1e-5);
+    assert_int_equal(b.contrast.palette, OCT_VIEW_INVERTED);
+    assert_true(b.contrast.range == OCT_VIEW_MANUAL && b.contrast.lo == 7 && b.contrast.hi == 67);
+    assert_true(fabs(b.contrast.gamma - 1.1) < 1e-5);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("[view]\nlayout = seven\ngamma = nan\nblack = 9\nwhite = 3\nen_face = maximum\n"
+          "slab_first = 0.9\nslab_last = 0.1\nunknown = 1\n",
+          file);
+    fclose(file);
+    assert_int_equal(oct_view_settings_load(&b, path, &err), OCT_E_FORMAT);
+    assert_int_equal(b.settings.arrangement, OCT_VIEW_TWO);
+    assert_int_equal(b.settings.projection, OCT_VIEW_MAX);
+    assert_true(b.contrast.hi > b.contrast.lo && b.settings.slab.last > b.settings.slab.first);
+    remove(path);
+    assert_int_equal(oct_view_settings_save(&a, "/dev/null/a/b.ini", &err), OCT_E_IO);
+    oct_view_model_finish(&a);
+    oct_view_model_finish(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_status_is_read_and_a_hostile_one_survived),
+        cmocka_unit_test(what_the_header_says_is_the_daemons_word),
+        cmocka_unit_test(eye_and_pseudonym_go_to_the_daemon),
+        cmocka_unit_test(alarms_say_what_is_wrong_and_go_again),
+        cmocka_unit_test(settings_come_back_and_wrong_ones_are_passed_over),
+    };
+    return cmocka_run_group_tests_name("viewer words", tests, NULL, NULL);
+}
