@@ -105,7 +105,7 @@ void oct_view_contrast_colours(const struct oct_view_contrast *contrast, uint32_
 {
     for (unsigned i = 0; i < 256; i++) {
         double bent = 255.0 * pow(i / 255.0, contrast->gamma);
-        argb[i] = oct_view_palette_argb(contrast->palette, (uint8_t)(bent + 0.5));
+        argb[i] = oct_view_palette_argb(contrast->palette, (uint8_t)lround(bent));
     }
 }
 

@@ -222,7 +222,8 @@ void oct_draw_help(struct oct_draw *draw)
         n++;
     }
     width += key_width + 4 * margin;
-    line = n * line + 2 * margin > all_h ? (all_h - 2 * margin) / n : line;
+    if (n > 0 && n * line + 2 * margin > all_h)
+        line = (all_h - 2 * margin) / n;
     int height = n * line + 2 * margin;
     struct oct_view_rect box = {(all_w - width) / 2, (all_h - height) / 2, width, height};
     box.x = box.x < 0 ? 0 : box.x;

@@ -13,7 +13,7 @@
 /* Silence is a stall after four intervals of the stream, but never sooner or later than these. */
 #define STALL_LEAST_S 2.0
 #define STALL_MOST_S 10.0
-/* Automatic contrast: what is darker is black, what is brighter is white, and how fast it follows. */
+/* Automatic contrast: the share that is black, the share that is not white, how fast it follows. */
 #define AUTO_BLACK 0.20
 #define AUTO_WHITE 0.998
 #define AUTO_PACE 0.1
