@@ -68,6 +68,32 @@ static void a_status_is_read_and_a_hostile_one_survived(void **state)
     }
 }
 
+/* Bytes changed, cut and doubled at random: whatever comes out is read or refused. */
+static void mutated_statuses_are_survived(void **state)
+{
+    (void)state;
+    size_t n = strlen(status_text), n_read = 0;
+    uint32_t dice = 1;
+
+    for (unsigned round = 0; round < 20000; round++) {
+        char *text = malloc(n); /* exactly as long: reading beyond it shows under ASan */
+        assert_non_null(text);
+        memcpy(text, status_text, n);
+        for (unsigned k = 0; k <= round % 4; k++) {
+            dice = dice * 1664525u + 1013904223u;
+            size_t at = (dice >> 8) % n;
+            dice = dice * 1664525u + 1013904223u;
+            text[at] = dice & 1u << 30 ? (char)(dice >> 16) : "\"{}[],:-0e9\\"[(dice >> 16) % 12];
+        }
+        struct oct_view_daemon d = {0};
+        size_t length = round % 3 ? n : (dice >> 8) % n;
+        n_read += oct_view_daemon_read(&d, text, length, NULL) == OCT_OK;
+        assert_true(memchr(d.record.pseudonym, 0, sizeof(d.record.pseudonym)) != NULL);
+        free(text);
+    }
+    assert_true(n_read > 100);
+}
+
 static void hear(struct oct_view_model *model, const struct oct_view_daemon *daemon,
                  enum oct_view_wish wish, bool ok, const char *text)
 {
@@ -286,6 +312,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_status_is_read_and_a_hostile_one_survived),
+        cmocka_unit_test(mutated_statuses_are_survived),
         cmocka_unit_test(what_the_header_says_is_the_daemons_word),
         cmocka_unit_test(eye_and_pseudonym_go_to_the_daemon),
         cmocka_unit_test(alarms_say_what_is_wrong_and_go_again),
