@@ -16,7 +16,7 @@ struct oct_daemon {
     bool want_shutdown;
     uint64_t started_ns;
     uint64_t record_ns; /* when recording was last started */
-    char name[32]; /* of this run: UTC time of its start */
+    char name[32];      /* of this run: UTC time of its start */
     char last_error[OCT_ERROR_TEXT_BYTES];
 };
 

@@ -252,7 +252,7 @@ static enum oct_err make_buffers(struct oct_cuda_lane *lane, const struct oct_ge
     if (!e)
         e = allocate(lane, &lane->d_counts, n * 5 * OCT_BINS, err);
     if (!e)
-        e = allocate(lane, &lane->d_limits, n, err); /* what a range does not use is copied too */
+        e = allocate(lane, &lane->d_limits, n, err);
     if (e)
         return e;
     t->spectra = lane->d_spectra;
@@ -550,12 +550,8 @@ extern "C" enum oct_err oct_cuda_lane_end(struct oct_cuda_lane *lane, const doub
 extern "C" enum oct_err oct_cuda_lane_poll(struct oct_cuda_lane *lane, struct oct_error *err)
 {
     cudaError_t code = cudaEventQuery(lane->events[DONE]);
-    if (code == cudaErrorNotReady) {
-        /* "Not yet" is kept as this thread's last error too, and would be found after the next
-         * launch: it is taken back here. */
-        (void)cudaGetLastError();
-        return OCT_E_AGAIN;
-    }
+    if (code == cudaErrorNotReady) /* taken back, or the next launch's check would find it */
+        return (void)cudaGetLastError(), OCT_E_AGAIN;
     TRY(lane->device, "a batch", code);
     return OCT_OK;
 }

@@ -1,8 +1,8 @@
 /* The publisher: a thread that sends every picture of the image ring on a ZeroMQ PUB socket
  * (contract section 5, "B-scans out"): topic, JSON header, image.
  *
- * A few times a second it also sends a spectrum (spectrum.h): the middle A-line of the newest B-scan
- * as the camera saw it, with how many samples of that B-scan reached the camera's limit.
+ * A few times a second it also sends a spectrum (spectrum.h): the middle A-line of the newest
+ * B-scan as the camera saw it, with how many samples of that B-scan reached the camera's limit.
  *
  * It is a lossy reader: when it falls behind by half the ring it goes on at the newest picture;
  * what it skipped is counted. A slow subscriber loses pictures in its own queue of
