@@ -116,6 +116,14 @@ enum oct_err oct_calibration_read_table(const char *path, unsigned n_columns, do
     return e;
 }
 
+double oct_calibration_theta(const struct oct_calibration *cal, uint32_t n, uint32_t q)
+{
+    double t = 2.0 * q / (n - 1) - 1, theta = 0;
+    for (int m = OCT_MAX_DISPERSION_ORDER; m >= 2; m--)
+        theta = (theta + cal->coefficient[m]) * t;
+    return theta * t;
+}
+
 void oct_calibration_finish(struct oct_calibration *cal)
 {
     free(cal->wavelengths_nm);

@@ -8,6 +8,7 @@
 #include "pipeline/err.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define OCT_MAX_DISPERSION_ORDER 5 /* a2 .. a5 of contract step 5 */
 
@@ -28,6 +29,10 @@ struct oct_calibration {
  * OCT_E_CONFIG names the file and the line. */
 enum oct_err oct_calibration_read_table(const char *path, unsigned n_columns, double **values,
                                         size_t *n_rows, struct oct_error *err);
+
+/* theta of contract step 5 in radians, at output q of n = P2: a2 t^2 + a3 t^3 + ..., t from -1 to
+ * 1. Not finite when the coefficients are too large. */
+double oct_calibration_theta(const struct oct_calibration *cal, uint32_t n, uint32_t q);
 
 /* Frees the arrays and zeroes the struct. */
 void oct_calibration_finish(struct oct_calibration *cal);

@@ -202,17 +202,13 @@ static enum oct_err compute_phase(struct oct_plan *plan, float *re, float *im,
         return oct_fail(err, OCT_E_CONFIG,
                         "calibration.dispersion has %zu values: it must have P2 = %u of them",
                         cal->n_dispersion, n);
-    plan->phase_is_real = true;
     for (uint32_t q = 0; q < n; q++) {
         double c = 1, s = 0;
         if (cal->n_dispersion) {
             c = cal->dispersion[2 * q];
             s = cal->dispersion[2 * q + 1];
         } else {
-            double t = 2.0 * q / (n - 1) - 1, theta = 0;
-            for (int m = OCT_MAX_DISPERSION_ORDER; m >= 2; m--)
-                theta = (theta + cal->coefficient[m]) * t;
-            theta *= t;
+            double theta = oct_calibration_theta(cal, n, q);
             if (!isfinite(theta))
                 return oct_fail(err, OCT_E_CONFIG,
                                 "calibration.dispersion_a2 and following: not finite");
@@ -224,8 +220,6 @@ static enum oct_err compute_phase(struct oct_plan *plan, float *re, float *im,
         if (!isfinite(re[q]) || !isfinite(im[q]))
             return oct_fail(err, OCT_E_CONFIG,
                             "calibration.dispersion, value %u: too large for a phase", q + 1);
-        if (im[q] != 0)
-            plan->phase_is_real = false;
     }
     return OCT_OK;
 }

@@ -56,7 +56,6 @@ struct oct_plan {
     const float *weight;       /* [n_taps][P2] */
     const float *phase_re;     /* [P2], exp(-i theta) / N, or the file's phase / N */
     const float *phase_im;
-    bool phase_is_real;    /* no dispersion: phase_im is all zero */
     const float *shift_re; /* [P1/2 + 1], exp(+i pi k / P1) / P1, last 0 */
     const float *shift_im;
     double axial_um; /* optical path per depth pixel, micrometres in air; NaN without wavelengths */

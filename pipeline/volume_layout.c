@@ -178,11 +178,9 @@ static void put_list(struct builder *b, const char *name, const double *values, 
         put_table(b, name, values, 1, &dim);
 }
 
-/* The phase of contract step 5 from its coefficients, in the plan's own arithmetic, so that the
- * stored table gives the same picture to the last bit. */
+/* The phase of contract step 5 from its coefficients. */
 static void put_coefficients(struct builder *b, const struct oct_plan *plan)
 {
-    const double *a = plan->calibration.coefficient;
     uint32_t n = plan->geometry.upsampled;
     hsize_t dims[2] = {n, 2};
     double *phase = malloc(2 * sizeof(*phase) * n);
@@ -191,10 +189,7 @@ static void put_coefficients(struct builder *b, const struct oct_plan *plan)
         return;
     }
     for (uint32_t q = 0; q < n; q++) {
-        double t = 2.0 * q / (n - 1) - 1, theta = 0;
-        for (int m = OCT_MAX_DISPERSION_ORDER; m >= 2; m--)
-            theta = (theta + a[m]) * t;
-        theta *= t;
+        double theta = oct_calibration_theta(&plan->calibration, n, q);
         phase[2 * q] = cos(theta);
         phase[2 * q + 1] = -sin(theta);
     }
