@@ -110,6 +110,14 @@ enum oct_err oct_cuda_time_device_copy(unsigned device, size_t bytes, unsigned n
     return refuse(err);
 }
 
+enum oct_err oct_cuda_lane_repeat(struct oct_cuda_lane *lane, unsigned n_times,
+                                  struct oct_error *err)
+{
+    (void)lane;
+    (void)n_times;
+    return refuse(err);
+}
+
 enum oct_err oct_cuda_lane_stages(struct oct_cuda_lane *lane, double *seconds,
                                   struct oct_error *err)
 {

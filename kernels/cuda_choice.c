@@ -4,6 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *const kernel_names[] = {[OCT_CUDA_FUSED] = "fused", [OCT_CUDA_PLAIN] = "plain"};
+
+static bool find_kernels(const char *name, enum oct_cuda_kernels *kernels)
+{
+    for (int i = OCT_CUDA_FUSED; i <= OCT_CUDA_PLAIN; i++)
+        if (strcmp(name, kernel_names[i]) == 0) {
+            *kernels = (enum oct_cuda_kernels)i;
+            return true;
+        }
+    return false;
+}
+
 enum oct_err oct_cuda_check_options(const struct oct_engine_options *options, struct oct_error *err)
 {
     static const char *const simd[] = {"auto", "avx512", "avx2", "plain"};
@@ -14,7 +26,8 @@ enum oct_err oct_cuda_check_options(const struct oct_engine_options *options, st
         return oct_fail(err, OCT_E_CONFIG, "pipeline.simd is %s: use auto, avx512, avx2 or plain",
                         options->simd);
     const char *cuda = options->cuda;
-    if (cuda && strcmp(cuda, "auto") && strcmp(cuda, "fused") && strcmp(cuda, "plain"))
+    enum oct_cuda_kernels kernels;
+    if (cuda && strcmp(cuda, "auto") && !find_kernels(cuda, &kernels))
         return oct_fail(err, OCT_E_CONFIG, "CUDA kernels '%s': use auto, fused or plain", cuda);
     return OCT_OK;
 }
@@ -59,8 +72,8 @@ static enum oct_err read_gpus(struct oct_cuda_choice *choice, const char *gpus,
 static enum oct_err choose_kernels(struct oct_cuda_choice *choice, const struct oct_plan *plan,
                                    const char *wanted, struct oct_error *err)
 {
-    bool automatic = !wanted || strcmp(wanted, "auto") == 0;
-    choice->kernels = !automatic && strcmp(wanted, "plain") == 0 ? OCT_CUDA_PLAIN : OCT_CUDA_FUSED;
+    choice->kernels = OCT_CUDA_FUSED;
+    bool automatic = !wanted || !find_kernels(wanted, &choice->kernels);
     for (unsigned i = 0; i < choice->n_gpus; i++) {
         enum oct_err e = oct_cuda_can_run(choice->devices[i], plan, choice->kernels, err);
         if (!e)
@@ -89,7 +102,7 @@ enum oct_err oct_cuda_describe(const struct oct_cuda_choice *choice, unsigned n_
     }
     if (at < room)
         snprintf(text + at, room - at, "; %s kernels, %u streams, batches of %u",
-                 choice->kernels == OCT_CUDA_FUSED ? "fused" : "plain", n_streams, max_batch);
+                 kernel_names[choice->kernels], n_streams, max_batch);
     return OCT_OK;
 }
 

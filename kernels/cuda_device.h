@@ -84,6 +84,10 @@ enum oct_err oct_cuda_time_copies(unsigned device, size_t up, size_t down, unsig
 enum oct_err oct_cuda_time_device_copy(unsigned device, size_t bytes, unsigned n_rounds,
                                        double *seconds, struct oct_error *err);
 
+/* Queues the chain's kernels n_times on what the lane's last batch uploaded, without copies. */
+enum oct_err oct_cuda_lane_repeat(struct oct_cuda_lane *lane, unsigned n_times,
+                                  struct oct_error *err);
+
 #define OCT_CUDA_N_STAGES 3 /* upload; kernels; download */
 
 /* Time of the lane's last batch by stage, seconds; after poll said OCT_OK. Only a batch without

@@ -11,155 +11,197 @@
  * After the last pass that is y[b + r*N/R]: the input positions of a first pass with the same
  * radix, so that an inverse may follow in the same registers. Points of a thread lie in v[i*R + r].
  *
- * Twiddles come from tables computed in double precision: for each pass but the first
- * [R - 1][NS] factors W^(r*k), r from 1. The inverse uses their conjugates. */
+ * The twiddles W^(r*k) are not applied before the dft but inside, where they cost nothing: in its
+ * step that joins transforms of s/2 points to ones of s (s = 2, 4 .. R), output m is
+ * even[m] +- w * odd[m], w = exp(-2 pi i (k + m*NS) / (NS*s)), and a complex a +- w*b is six fused
+ * multiply-adds (Linzer and Feig, 1993). w for m + s/4 is -i times that for m, so a table of R/2
+ * factors a k serves: place 0 for s = 2, place s/4 + m for m < s/4. Tables are computed in double
+ * precision: for each pass but the first [R/2][NS]. The inverse uses their conjugates. */
 #ifndef OCT_KERNELS_CUDA_FFT_CUH
 #define OCT_KERNELS_CUDA_FFT_CUH
 
 #include "kernels/cuda_launch.cuh"
-
-static __device__ __forceinline__ float2 oct_add(float2 a, float2 b)
-{
-    return make_float2(a.x + b.x, a.y + b.y);
-}
-
-static __device__ __forceinline__ float2 oct_sub(float2 a, float2 b)
-{
-    return make_float2(a.x - b.x, a.y - b.y);
-}
 
 static __device__ __forceinline__ float2 oct_mul(float2 a, float2 b)
 {
     return make_float2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
 }
 
-/* a * exp(-i pi / 2) forward, exp(+i pi / 2) inverse. */
-template <bool INVERSE> static __device__ __forceinline__ float2 oct_quarter(float2 a)
-{
-    return INVERSE ? make_float2(-a.y, a.x) : make_float2(a.y, -a.x);
-}
-
-/* a * exp(-+ i phi) for c = cos phi, s = sin phi. */
+/* a, b to a + w*b, a - w*b; the inverse takes the conjugate of w. */
 template <bool INVERSE>
-static __device__ __forceinline__ float2 oct_turn(float2 a, float c, float s)
+static __device__ __forceinline__ void oct_butterfly(float2 &a, float2 &b, float2 w)
 {
-    return oct_mul(a, make_float2(c, INVERSE ? s : -s));
+    const float wy = INVERSE ? -w.y : w.y;
+    float2 sum;
+    sum.x = fmaf(-wy, b.y, fmaf(w.x, b.x, a.x));
+    sum.y = fmaf(wy, b.x, fmaf(w.x, b.y, a.y));
+    b.x = fmaf(2.0f, a.x, -sum.x);
+    b.y = fmaf(2.0f, a.y, -sum.y);
+    a = sum;
 }
 
-template <bool INVERSE> static __device__ __forceinline__ void oct_dft4(float2 *v, int step)
+/* The same for w = 1 and for w = -i (inverse: i), which need no product. */
+static __device__ __forceinline__ void oct_butterfly_1(float2 &a, float2 &b)
 {
-    float2 a = oct_add(v[0], v[2 * step]), b = oct_sub(v[0], v[2 * step]);
-    float2 c = oct_add(v[step], v[3 * step]);
-    float2 d = oct_quarter<INVERSE>(oct_sub(v[step], v[3 * step]));
-    v[0] = oct_add(a, c);
-    v[step] = oct_add(b, d);
-    v[2 * step] = oct_sub(a, c);
-    v[3 * step] = oct_sub(b, d);
+    const float2 from = a;
+    a = make_float2(from.x + b.x, from.y + b.y);
+    b = make_float2(from.x - b.x, from.y - b.y);
+}
+
+template <bool INVERSE> static __device__ __forceinline__ void oct_butterfly_i(float2 &a, float2 &b)
+{
+    b = INVERSE ? make_float2(-b.y, b.x) : make_float2(b.y, -b.x);
+    oct_butterfly_1(a, b);
+}
+
+/* Step s of a transform whose k is 0: exp(-2 pi i m / s) are constants. */
+template <int S, bool INVERSE>
+static __device__ __forceinline__ void oct_join_plain(float2 &a, float2 &b, int m)
+{
+    const float h = 0.70710678118654752f, c = 0.92387953251128676f, s = 0.38268343236508977f;
+    const int at = m * (16 / S); /* sixteenths of a turn */
+    if (at == 0)
+        oct_butterfly_1(a, b);
+    else if (at == 4)
+        oct_butterfly_i<INVERSE>(a, b);
+    else
+        oct_butterfly<INVERSE>(a, b,
+                               at == 1   ? make_float2(c, -s)
+                               : at == 2 ? make_float2(h, -h)
+                               : at == 3 ? make_float2(s, -c)
+                               : at == 5 ? make_float2(-s, -c)
+                               : at == 6 ? make_float2(-h, -h)
+                                         : make_float2(-c, -s));
+}
+
+/* The same for any k: w holds the R/2 factors of the pass. */
+template <int S, bool INVERSE>
+static __device__ __forceinline__ void oct_join_turned(float2 &a, float2 &b, int m, const float2 *w)
+{
+    if (S == 2) {
+        oct_butterfly<INVERSE>(a, b, w[0]);
+    } else if (m < S / 4) {
+        oct_butterfly<INVERSE>(a, b, w[S / 4 + m]);
+    } else {
+        const float2 turn = w[m]; /* S/4 + (m - S/4) */
+        oct_butterfly<INVERSE>(a, b, make_float2(turn.y, -turn.x));
+    }
 }
 
 /* v[0 .. R-1] to its transform, in natural order. */
-template <int R, bool INVERSE> struct oct_dft;
-
-template <bool INVERSE> struct oct_dft<4, INVERSE> {
-    static __device__ __forceinline__ void run(float2 *v)
+template <int R, bool TURNED, bool INVERSE> struct oct_dft {
+    static __device__ __forceinline__ void run(float2 *v, const float2 *w)
     {
-        oct_dft4<INVERSE>(v, 1);
-    }
-};
-
-template <bool INVERSE> struct oct_dft<8, INVERSE> {
-    static __device__ __forceinline__ void run(float2 *v)
-    {
-        const float h = 0.70710678118654752f;
-        float2 even[4] = {v[0], v[2], v[4], v[6]}, odd[4] = {v[1], v[3], v[5], v[7]};
-        oct_dft4<INVERSE>(even, 1);
-        oct_dft4<INVERSE>(odd, 1);
-        odd[1] = oct_turn<INVERSE>(odd[1], h, h);
-        odd[2] = oct_quarter<INVERSE>(odd[2]);
-        odd[3] = oct_turn<INVERSE>(odd[3], -h, h);
+        float2 even[R / 2], odd[R / 2];
 #pragma unroll
-        for (int r = 0; r < 4; r++) {
-            v[r] = oct_add(even[r], odd[r]);
-            v[r + 4] = oct_sub(even[r], odd[r]);
+        for (int m = 0; m < R / 2; m++) {
+            even[m] = v[2 * m];
+            odd[m] = v[2 * m + 1];
+        }
+        oct_dft<R / 2, TURNED, INVERSE>::run(even, w);
+        oct_dft<R / 2, TURNED, INVERSE>::run(odd, w);
+#pragma unroll
+        for (int m = 0; m < R / 2; m++) {
+            if (TURNED)
+                oct_join_turned<R, INVERSE>(even[m], odd[m], m, w);
+            else
+                oct_join_plain<R, INVERSE>(even[m], odd[m], m);
+            v[m] = even[m];
+            v[m + R / 2] = odd[m];
         }
     }
 };
 
-/* 4 x 4: rows n2, columns k1. */
-template <bool INVERSE> struct oct_dft<16, INVERSE> {
-    static __device__ __forceinline__ void run(float2 *v)
+template <bool TURNED, bool INVERSE> struct oct_dft<1, TURNED, INVERSE> {
+    static __device__ __forceinline__ void run(float2 *, const float2 *)
     {
-        const float h = 0.70710678118654752f, c = 0.92387953251128676f, s = 0.38268343236508977f;
-#pragma unroll
-        for (int n2 = 0; n2 < 4; n2++)
-            oct_dft4<INVERSE>(v + n2, 4); /* now v[4*k1 + n2] */
-        v[5] = oct_turn<INVERSE>(v[5], c, s);
-        v[6] = oct_turn<INVERSE>(v[6], h, h);
-        v[7] = oct_turn<INVERSE>(v[7], s, c);
-        v[9] = oct_turn<INVERSE>(v[9], h, h);
-        v[10] = oct_quarter<INVERSE>(v[10]);
-        v[11] = oct_turn<INVERSE>(v[11], -h, h);
-        v[13] = oct_turn<INVERSE>(v[13], s, c);
-        v[14] = oct_turn<INVERSE>(v[14], -h, h);
-        v[15] = oct_turn<INVERSE>(v[15], -c, -s);
-#pragma unroll
-        for (int k1 = 0; k1 < 4; k1++)
-            oct_dft4<INVERSE>(v + 4 * k1, 1); /* now v[4*k1 + k2] is output k1 + 4*k2 */
-#pragma unroll
-        for (int a = 0; a < 4; a++)
-#pragma unroll
-            for (int b = a + 1; b < 4; b++) {
-                float2 swap = v[4 * a + b];
-                v[4 * a + b] = v[4 * b + a];
-                v[4 * b + a] = swap;
-            }
     }
 };
 
-/* Twiddles and butterflies of one pass. */
-template <int N, int T, int R, int NS, bool INVERSE>
-static __device__ __forceinline__ void oct_pass(float2 *v, const float2 *twiddle, int thread)
+/* Butterflies of one pass, for LINES signals in v[0], v[1] ..: they share the twiddles. */
+template <int N, int T, int R, int NS, bool INVERSE, int LINES>
+static __device__ __forceinline__ void oct_pass(float2 (*v)[N / T], const float2 *twiddle,
+                                                int thread)
 {
 #pragma unroll
     for (int i = 0; i < N / (T * R); i++) {
-        int k = (thread + i * T) & (NS - 1);
+        float2 w[R / 2];
         if (NS > 1) {
+            const int k = (thread + i * T) & (NS - 1);
 #pragma unroll
-            for (int r = 1; r < R; r++) {
-                float2 w = __ldg(&twiddle[(r - 1) * NS + k]);
-                v[i * R + r] = oct_mul(v[i * R + r], make_float2(w.x, INVERSE ? -w.y : w.y));
-            }
+            for (int j = 0; j < R / 2; j++)
+                w[j] = __ldg(&twiddle[j * NS + k]);
         }
-        oct_dft<R, INVERSE>::run(v + i * R);
+#pragma unroll
+        for (int l = 0; l < LINES; l++)
+            oct_dft<R, (NS > 1), INVERSE>::run(v[l] + i * R, w);
     }
 }
 
-/* One element in 16 is left free, so that strides of 4, 8 and 16 meet all banks. */
-static __device__ __forceinline__ int oct_spread(int at)
-{
-    return at + (at >> 4);
-}
+/* Where an exchange after a pass (R, NS) keeps point `at`: with gaps, so that the writes of
+ * neighbouring threads, NS*R apart, meet all banks, which 16 elements of 8 bytes fill once. */
+template <int R, int NS> struct oct_gaps {
+    static constexpr int every = NS * R > 16 ? NS *R : 16, gap = NS < 16 ? NS : 0;
+    static __device__ __forceinline__ constexpr int place(int at)
+    {
+        return at + at / every * gap;
+    }
+};
 
-#define OCT_SPREAD_SIZE(n) ((n) + (n) / 16)
+/* Elements that an exchange of n points needs at most. */
+#define OCT_EXCHANGE_SIZE(n) ((n) + (n) / 8)
 
-/* From the outputs of a pass (R, NS) to the inputs of one of radix R_NEXT. */
-template <int N, int T, int R, int NS, int R_NEXT>
-static __device__ __forceinline__ void oct_exchange(float2 *v, float2 *shared, int thread)
+/* The two halves of an exchange: outputs of a pass (R, NS) to shared memory, and inputs of a pass
+ * of radix R_NEXT from there. One address a thread for each; the rest are constants, because what
+ * is added here either stays between two gaps (r*NS) or brings whole numbers of them. */
+template <int N, int T, int R, int NS>
+static __device__ __forceinline__ void oct_put(const float2 *v, float2 *shared, int thread)
 {
-    __syncthreads(); /* whoever still reads what was there */
+    using gaps = oct_gaps<R, NS>;
+    static_assert(T % NS == 0 && T * R % gaps::every == 0, "one address a thread");
+    const int k = thread & (NS - 1);
+    float2 *at = shared + gaps::place((thread - k) * R + k);
 #pragma unroll
-    for (int i = 0; i < N / (T * R); i++) {
-        int b = thread + i * T, k = b & (NS - 1);
+    for (int i = 0; i < N / (T * R); i++)
 #pragma unroll
         for (int r = 0; r < R; r++)
-            shared[oct_spread((b - k) * R + k + r * NS)] = v[i * R + r];
-    }
-    __syncthreads();
+            at[gaps::place(i * T * R) + r * NS] = v[i * R + r];
+}
+
+template <int N, int T, int R, int NS, int R_NEXT>
+static __device__ __forceinline__ void oct_get(float2 *v, const float2 *shared, int thread)
+{
+    using gaps = oct_gaps<R, NS>;
+    static_assert(gaps::gap == 0 || (T % gaps::every == 0 && N / R_NEXT % gaps::every == 0),
+                  "one address a thread");
+    const float2 *at = shared + gaps::place(thread);
 #pragma unroll
     for (int i = 0; i < N / (T * R_NEXT); i++)
 #pragma unroll
         for (int r = 0; r < R_NEXT; r++)
-            v[i * R_NEXT + r] = shared[oct_spread(thread + i * T + r * (N / R_NEXT))];
+            v[i * R_NEXT + r] = at[gaps::place(i * T + r * (N / R_NEXT))];
+}
+
+/* FREE: nobody reads these places of shared any more. */
+template <int N, int T, int R, int NS, int R_NEXT, bool FREE>
+static __device__ __forceinline__ void oct_exchange(float2 *v, float2 *shared, int thread)
+{
+    if (!FREE)
+        __syncthreads();
+    oct_put<N, T, R, NS>(v, shared, thread);
+    __syncthreads();
+    oct_get<N, T, R, NS, R_NEXT>(v, shared, thread);
+}
+
+/* Two signals, one after the other through the same places: side by side in twice the memory took
+ * fewer waits and more time, as the tables then fit the rest of the cache less well (measured on
+ * an H200). */
+template <int N, int T, int R, int NS, int R_NEXT>
+static __device__ __forceinline__ void oct_exchange_pair(float2 (*v)[N / T], float2 *shared,
+                                                         int thread)
+{
+    oct_exchange<N, T, R, NS, R_NEXT, false>(v[0], shared, thread);
+    oct_exchange<N, T, R, NS, R_NEXT, false>(v[1], shared, thread);
 }
 
 #endif

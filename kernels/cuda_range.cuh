@@ -19,10 +19,26 @@ static __global__ void oct_mean_kernel(struct oct_cuda_tables t, struct oct_cuda
     const uint8_t *valid = t.valid + (size_t)bscan * t.n_lines;
     uint32_t sum = 0;
 
-    if (i < t.n_samples)
-        for (unsigned j = threadIdx.y; j < t.n_lines; j += OCT_MEAN_ROWS)
-            if (!(job.flags & OCT_JOB_MISSING) || valid[j])
-                sum += t.spectra[((size_t)bscan * t.n_lines + j) * t.n_samples + i];
+    if (i < t.n_samples) {
+        const uint16_t *column = t.spectra + (size_t)bscan * t.n_lines * t.n_samples + i;
+        if (job.flags & OCT_JOB_MISSING) {
+            for (unsigned j = threadIdx.y; j < t.n_lines; j += OCT_MEAN_ROWS)
+                if (valid[j])
+                    sum += column[(size_t)j * t.n_samples];
+        } else {
+            /* eight loads in flight at a time: the kernel's time is theirs */
+            for (unsigned j = threadIdx.y; j < t.n_lines; j += 8 * OCT_MEAN_ROWS) {
+                uint16_t sample[8];
+#pragma unroll
+                for (unsigned r = 0; r < 8; r++)
+                    sample[r] =
+                        column[(size_t)min(j + r * OCT_MEAN_ROWS, t.n_lines - 1u) * t.n_samples];
+#pragma unroll
+                for (unsigned r = 0; r < 8; r++)
+                    sum += j + r * OCT_MEAN_ROWS < t.n_lines ? sample[r] : 0u;
+            }
+        }
+    }
     sums[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
     if (threadIdx.y == 0 && i < t.n_samples) {

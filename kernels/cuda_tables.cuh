@@ -5,9 +5,10 @@
 #include "kernels/cuda_fused.cuh"
 
 #include <cmath>
+#include <cstring>
 #include <vector>
 
-/* All passes' twiddles, in the order of the fused kernel. */
+/* All passes' twiddles, in the order of the fused kernel; cuda_fft.cuh says which. */
 static std::vector<float2> oct_make_twiddles(uint32_t p1)
 {
     const bool small = p1 == 2048;
@@ -16,11 +17,35 @@ static std::vector<float2> oct_make_twiddles(uint32_t p1)
                                   : sizeof(oct_fused_passes_4096) / sizeof(*passes);
     std::vector<float2> table;
     for (size_t i = 0; i < n_passes; i++)
-        for (int r = 1; r < passes[i].radix; r++)
+        for (int j = 0; j < passes[i].radix / 2; j++) {
+            int s = 2; /* place j belongs to the step that makes transforms of s points */
+            while (s / 2 <= j)
+                s *= 2;
+            const int m = s == 2 ? 0 : j - s / 4;
             for (int k = 0; k < passes[i].ns; k++) {
-                double angle = -2 * M_PI * r * k / ((double)passes[i].ns * passes[i].radix);
+                double angle =
+                    -2 * M_PI * (k + (double)m * passes[i].ns) / (passes[i].ns * (double)s);
                 table.push_back(make_float2((float)std::cos(angle), (float)std::sin(angle)));
             }
+        }
+    return table;
+}
+
+/* First tap, weights and phase of an output side by side, as oct_fused_resample reads them. */
+static std::vector<float4> oct_make_resample(const struct oct_plan *plan)
+{
+    const uint32_t p2 = plan->geometry.upsampled;
+    std::vector<float4> table;
+    for (uint32_t q = 0; q < p2; q++) {
+        float first;
+        const int32_t tap_first = (int32_t)plan->tap_first[q];
+        memcpy(&first, &tap_first, sizeof(first));
+        table.push_back(
+            make_float4(first, plan->weight[p2 + q], plan->phase_re[q], plan->phase_im[q]));
+        if (plan->n_taps == 4)
+            table.push_back(make_float4(plan->weight[q], plan->weight[p2 + q],
+                                        plan->weight[2 * p2 + q], plan->weight[3 * p2 + q]));
+    }
     return table;
 }
 

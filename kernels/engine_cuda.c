@@ -26,7 +26,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#define DEFAULT_STREAMS 3u      /* one uploads, one computes, one downloads */
+#define DEFAULT_STREAMS 6u      /* upload, kernels, download, and as many in the host's hands */
 #define DEFAULT_BATCH 16u       /* B-scans */
 #define BATCH_BYTES (16u << 20) /* of spectra: more per batch gains nothing and costs latency */
 #define MAX_STREAMS 16u

@@ -15,7 +15,7 @@
 
 #define N_SCENES 5u
 #define N_BSCANS 40u
-#define MAX_DEPTH 64u
+#define MAX_DEPTH 128u
 
 static const struct oct_scene_recipe recipe = {.name = "flow",
                                                .n_samples = 300,

@@ -27,17 +27,18 @@ static void make_scene(struct oct_bench_scene *scene)
 
 static void test_row(void **state)
 {
-    static const char *const kernels[] = {"fused", "plain"};
+    static const char *const kernels[] = {"fused", "fused", "plain"};
+    static const enum oct_range ranges[] = {OCT_RANGE_MANUAL, OCT_RANGE_PERCENTILE, OCT_RANGE_AUTO};
     struct oct_bench_scene scene;
     (void)state;
     cuda_host_reset(1, (size_t)1 << 30);
     make_scene(&scene);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         struct oct_error err = {.text = ""};
         struct oct_bench_cuda_row row;
         struct oct_engine_options options = {
             .cuda = kernels[i], .max_batch = 2, .n_streams = 2, .deadline_ms = 60000};
-        enum oct_err e = oct_bench_cuda(&scene, &options, 0.2, &row, &err);
+        enum oct_err e = oct_bench_cuda(&scene, &options, ranges[i], 0.2, &row, &err);
         if (e)
             fail_msg("%s", err.text);
         assert_string_equal(row.kernels, kernels[i]);
@@ -59,12 +60,14 @@ static void test_wrong_pictures(void **state)
     struct oct_bench_scene scene;
     struct oct_bench_cuda_row row;
     struct oct_error err = {.text = ""};
-    struct oct_engine_options options = {.cuda = "fused", .max_batch = 1};
+    struct oct_engine_options options = {.cuda = "fused", .max_batch = 1, .n_streams = 1};
     (void)state;
     cuda_host_reset(1, (size_t)1 << 30);
     make_scene(&scene);
-    cuda_host_set_fault(CUDA_HOST_KERNEL_SKIPPED, 7); /* the chain of the picture that is checked */
-    assert_int_equal(oct_bench_cuda(&scene, &options, 0.2, &row, &err), OCT_E_BACKEND);
+    /* after nine at the start and five for the first picture: the chain of the one checked */
+    cuda_host_set_fault(CUDA_HOST_KERNEL_SKIPPED, 16);
+    assert_int_equal(oct_bench_cuda(&scene, &options, OCT_RANGE_MANUAL, 0.2, &row, &err),
+                     OCT_E_BACKEND);
     assert_non_null(strstr(err.text, "grey levels: not timed"));
     oct_bench_scene_finish(&scene);
     assert_int_equal(cuda_host_bytes_in_use(), 0);
@@ -82,7 +85,8 @@ static void test_failure(void **state)
         struct oct_error err = {.text = ""};
         cuda_host_reset(1, (size_t)1 << 30);
         cuda_host_set_fault(CUDA_HOST_CALL_FAILS, n);
-        assert_int_equal(oct_bench_cuda(&scene, &options, 0.1, &row, &err), OCT_E_BACKEND);
+        assert_int_equal(oct_bench_cuda(&scene, &options, OCT_RANGE_MANUAL, 0.1, &row, &err),
+                         OCT_E_BACKEND);
         assert_true(strlen(err.text) > 0);
         assert_int_equal(cuda_host_bytes_in_use(), 0);
     }

@@ -307,6 +307,7 @@ static void add_cuda_row(cJSON *rows, const struct oct_bench_cuda_row *row)
 {
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "kernels", row->kernels);
+    cJSON_AddStringToObject(object, "range", row->range);
     cJSON_AddNumberToObject(object, "samples", row->samples);
     cJSON_AddNumberToObject(object, "lines", row->lines);
     cJSON_AddNumberToObject(object, "depth", row->depth);
@@ -315,6 +316,7 @@ static void add_cuda_row(cJSON *rows, const struct oct_bench_cuda_row *row)
     cJSON_AddNumberToObject(object, "alines_per_s", row->lines_per_s);
     cJSON_AddNumberToObject(object, "bare_copy_alines_per_s", row->copy_lines_per_s);
     cJSON_AddNumberToObject(object, "device_copy_bytes_per_s", row->device_bytes_per_s);
+    cJSON_AddNumberToObject(object, "kernels_alone_alines_per_s", row->kernel_lines_per_s);
     cJSON_AddNumberToObject(object, "batch_upload_us", row->stage_us[0]);
     cJSON_AddNumberToObject(object, "batch_kernels_us", row->stage_us[1]);
     cJSON_AddNumberToObject(object, "batch_download_us", row->stage_us[2]);
@@ -324,7 +326,7 @@ static void add_cuda_row(cJSON *rows, const struct oct_bench_cuda_row *row)
 }
 
 static enum oct_err measure_cuda(const struct oct_config *config, uint32_t depth,
-                                 const char *kernels, double seconds,
+                                 const char *kernels, enum oct_range range, double seconds,
                                  struct oct_bench_cuda_row *row, struct oct_error *err)
 {
     struct oct_engine_options options;
@@ -338,7 +340,7 @@ static enum oct_err measure_cuda(const struct oct_config *config, uint32_t depth
         return e;
     oct_config_engine_options(&c, &options, wisdom_dir, sizeof(wisdom_dir));
     options.cuda = kernels;
-    e = oct_bench_cuda(&scene, &options, seconds, row, err);
+    e = oct_bench_cuda(&scene, &options, range, seconds, row, err);
     oct_bench_scene_finish(&scene);
     return e;
 }
@@ -350,14 +352,19 @@ static enum oct_err bench_cuda(const struct oct_config *config, double seconds, 
     static const struct {
         uint32_t depth;
         const char *kernels;
-    } gpu_shapes[] = {{1024, "auto"}, {2048, "auto"}, {1024, "plain"}};
+        enum oct_range range;
+    } gpu_shapes[] = {{1024, "auto", OCT_RANGE_MANUAL},
+                      {2048, "auto", OCT_RANGE_MANUAL},
+                      {1024, "auto", OCT_RANGE_PERCENTILE},
+                      {1024, "plain", OCT_RANGE_MANUAL}};
     cJSON *report = cJSON_CreateObject();
     cJSON *rows = cJSON_AddArrayToObject(report, "cuda");
     enum oct_err e = OCT_OK;
 
     for (size_t i = 0; i < sizeof(gpu_shapes) / sizeof(gpu_shapes[0]) && !e; i++) {
         struct oct_bench_cuda_row row;
-        e = measure_cuda(config, gpu_shapes[i].depth, gpu_shapes[i].kernels, seconds, &row, err);
+        e = measure_cuda(config, gpu_shapes[i].depth, gpu_shapes[i].kernels, gpu_shapes[i].range,
+                         seconds, &row, err);
         if (e)
             break;
         if (i == 0 && !json)

@@ -519,6 +519,20 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     return code;
 }
 
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t width, size_t height, cudaMemcpyKind, cudaStream_t stream)
+{
+    cudaError_t code = enter_call();
+    if (!code && (to_pitch < width || from_pitch < width))
+        return note(cudaErrorInvalidValue);
+    if (!code)
+        stream->push([=] {
+            for (size_t row = 0; row < height; row++)
+                memcpy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width);
+        });
+    return code;
+}
+
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream)
 {
     cudaError_t code = enter_call();
