@@ -33,18 +33,10 @@ enum oct_err oct_cuda_check_options(const struct oct_engine_options *options, st
 }
 
 /* "0,1": devices by number, each once. */
-static enum oct_err read_gpus(struct oct_cuda_choice *choice, const char *gpus,
+static enum oct_err read_gpus(struct oct_cuda_choice *choice, const char *gpus, unsigned n_there,
                               struct oct_error *err)
 {
-    char why[256];
-    unsigned n_there = oct_cuda_count(why, sizeof(why));
-    if (n_there == 0)
-        return oct_fail(err, OCT_E_BACKEND, "no GPU answers: %s", why);
     choice->n_gpus = 0;
-    if (!gpus || !*gpus) {
-        choice->devices[choice->n_gpus++] = 0;
-        return OCT_OK;
-    }
     for (const char *at = gpus;; at++) {
         char *end;
         unsigned long number = strtoul(at, &end, 10);
@@ -86,6 +78,27 @@ static enum oct_err choose_kernels(struct oct_cuda_choice *choice, const struct 
     return OCT_OK;
 }
 
+/* The first device that can run the kernels; the first one's reason where none can. */
+static enum oct_err choose_first(struct oct_cuda_choice *choice, const struct oct_plan *plan,
+                                 const char *wanted, unsigned n_there, struct oct_error *err)
+{
+    enum oct_err first = OCT_OK;
+    for (unsigned device = 0; device < n_there; device++) {
+        struct oct_error why = {.text = ""};
+        choice->n_gpus = 1;
+        choice->devices[0] = device;
+        enum oct_err e = choose_kernels(choice, plan, wanted, &why);
+        if (!e)
+            return OCT_OK;
+        if (first)
+            continue;
+        first = e;
+        if (err)
+            *err = why;
+    }
+    return first;
+}
+
 enum oct_err oct_cuda_describe(const struct oct_cuda_choice *choice, unsigned n_streams,
                                unsigned max_batch, char *text, size_t text_bytes,
                                struct oct_error *err)
@@ -109,6 +122,12 @@ enum oct_err oct_cuda_describe(const struct oct_cuda_choice *choice, unsigned n_
 enum oct_err oct_cuda_choose(struct oct_cuda_choice *choice, const struct oct_plan *plan,
                              const struct oct_engine_options *options, struct oct_error *err)
 {
-    enum oct_err e = read_gpus(choice, options->gpus, err);
+    char why[256];
+    unsigned n_there = oct_cuda_count(why, sizeof(why));
+    if (n_there == 0)
+        return oct_fail(err, OCT_E_BACKEND, "no GPU answers: %s", why);
+    if (!options->gpus || !*options->gpus)
+        return choose_first(choice, plan, options->cuda, n_there, err);
+    enum oct_err e = read_gpus(choice, options->gpus, n_there, err);
     return e ? e : choose_kernels(choice, plan, options->cuda, err);
 }

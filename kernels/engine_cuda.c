@@ -8,12 +8,13 @@
  * found on the device and smoothed here, on the host, in job order: that serves one GPU and several
  * alike.
  *
- * A CUDA call may block for ever when a device hangs, so only the lanes' own threads make any;
- * collect, submit and destroy wait for them with a deadline. A lane that shows no progress for
- * the deadline is given up like one that reports an error: the engine is dead, what was in flight
- * is collected as lost. Threads that never come back keep the engine's memory; nothing else waits
- * for them. */
-#define _GNU_SOURCE /* pthread_setname_np, prctl */
+ * A CUDA call may block for ever when a device hangs, so only the engine's own threads make any:
+ * one that looks for devices, then the lanes'. Collect, submit, create and destroy wait for them
+ * with a deadline. A lane that shows no progress for the deadline is given up like one that reports
+ * an error: the engine is dead, what was in flight is collected as lost. Threads that never come
+ * back keep the engine's memory, which has all that they may still read; nothing else waits for
+ * them. The deadline counts looks, not the clock: a machine that stood still is no device that
+ * hangs. */
 #include "kernels/cuda_choice.h"
 #include "kernels/cuda_device.h"
 #include "kernels/percentile.h"
@@ -21,6 +22,7 @@
 #include "pipeline/log.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +37,8 @@
 #define SPIN_US 30u        /* a lane looks this long before it sleeps between looks */
 #define NAP_US 15u
 #define LONGEST_NAP_US 1000u
-#define TICK_US 50000u /* collect looks at the lanes' clocks */
+#define TICK_US 50000u             /* collect looks at the lanes' clocks */
+#define LONGEST_LOOK_NS 200000000u /* more than that between two looks was the machine's doing */
 
 enum progress { WAITING, AT_WORK, FINISHED };
 
@@ -49,23 +52,26 @@ struct submission {
 
 struct lane {
     struct oct_engine *engine;
-    unsigned gpu; /* index into choice.devices */
-    pthread_t thread;
-    struct oct_cuda_lane *device; /* the thread's own */
-    uint64_t busy_since_ns;       /* 0: idle, or waiting for another lane */
-    bool ready, ended;
+    unsigned gpu;                 /* index into choice.devices */
+    struct oct_cuda_lane *device; /* its thread's own */
+    bool busy;                    /* not idle, and not waiting for another lane */
+    uint64_t silent_ns;           /* without progress while busy, as collect has looked */
+    bool ready;
 };
 
 struct oct_engine {
     struct oct_cuda_choice choice;
-    unsigned n_lanes, n_started, max_batch, depth;
+    unsigned n_lanes, n_started, n_streams, max_batch, depth;
     uint64_t deadline_us;
     char description[256];
-    const struct oct_plan *plan; /* while lanes start */
+    struct oct_plan *plan; /* a copy of its own */
+    char gpus[256], cuda[16];
 
     pthread_mutex_t lock;
     pthread_cond_t work, finished;
-    bool stopping, dead, abandoned;
+    bool chosen, stopping, dead, abandoned;
+    unsigned n_threads;             /* that have not ended */
+    uint64_t looked_ns;             /* at the lanes' clocks */
     struct oct_error why;           /* of dead */
     struct submission *submissions; /* [depth] */
     struct oct_engine_job *jobs;    /* [depth][max_batch] */
@@ -106,26 +112,41 @@ static void give_up(struct oct_engine *engine, const struct oct_error *why)
         sub->progress = FINISHED;
     }
     if (n_lost == 0)
-        oct_log(OCT_LOG_ERROR, "CUDA engine given up: %s; no B-scan was lost", why->text);
+        oct_log(OCT_LOG_ERROR, "CUDA engine given up: %s; no B-scan was in flight", why->text);
     else
-        oct_log(OCT_LOG_ERROR, "CUDA engine given up: %s; %u B-scan%s lost: %llu to %llu",
+        oct_log(OCT_LOG_ERROR,
+                "CUDA engine given up: %s; it had not finished %u B-scan%s: %llu to %llu",
                 why->text, n_lost, n_lost == 1 ? "" : "s", (unsigned long long)first_lost,
                 (unsigned long long)last_lost);
     pthread_cond_broadcast(&engine->work);
     pthread_cond_broadcast(&engine->finished);
 }
 
+/* Nanoseconds since the last look, and looks. */
+static uint64_t since_look(uint64_t *looked_ns)
+{
+    uint64_t now = oct_clock_ns(), passed_ns = now - *looked_ns;
+    *looked_ns = now;
+    return passed_ns < LONGEST_LOOK_NS ? passed_ns : LONGEST_LOOK_NS;
+}
+
+static void set_busy(struct lane *lane, bool busy)
+{
+    lane->busy = busy;
+    lane->silent_ns = 0;
+}
+
 static void look_at_clocks(struct oct_engine *engine)
 {
-    uint64_t now = oct_clock_ns();
+    uint64_t passed_ns = since_look(&engine->looked_ns);
     for (unsigned i = 0; i < engine->n_started; i++) {
-        const struct lane *lane = &engine->lanes[i];
-        if (!lane->busy_since_ns || now < lane->busy_since_ns ||
-            now - lane->busy_since_ns <= engine->deadline_us * 1000)
+        struct lane *lane = &engine->lanes[i];
+        lane->silent_ns = lane->busy ? lane->silent_ns + passed_ns : 0;
+        if (lane->silent_ns <= engine->deadline_us * 1000)
             continue;
         struct oct_error why;
         oct_fail(&why, OCT_E_BACKEND, "GPU %u has not answered for %.1f s",
-                 engine->choice.devices[lane->gpu], (double)(now - lane->busy_since_ns) * 1e-9);
+                 engine->choice.devices[lane->gpu], (double)lane->silent_ns * 1e-9);
         give_up(engine, &why);
         return;
     }
@@ -152,7 +173,7 @@ static bool show_progress(struct lane *lane)
 {
     struct oct_engine *engine = lane->engine;
     pthread_mutex_lock(&engine->lock);
-    lane->busy_since_ns = oct_clock_ns();
+    set_busy(lane, true);
     bool go_on = !engine->dead;
     pthread_mutex_unlock(&engine->lock);
     return go_on;
@@ -161,12 +182,13 @@ static bool show_progress(struct lane *lane)
 /* Polls, because the driver's own waits have no deadline. */
 static enum oct_err wait_for_device(struct lane *lane, struct oct_error *err)
 {
-    uint64_t begin = oct_clock_ns();
+    uint64_t looked_ns = oct_clock_ns(), waited_ns = 0;
     for (;;) {
         enum oct_err e = oct_cuda_lane_poll(lane->device, err);
         if (e != OCT_E_AGAIN)
             return e;
-        uint64_t waited_us = (oct_clock_ns() - begin) / 1000;
+        waited_ns += since_look(&looked_ns);
+        const uint64_t waited_us = waited_ns / 1000;
         if (waited_us > lane->engine->deadline_us)
             return oct_fail(err, OCT_E_BACKEND, "GPU %u has not finished a batch in %.1f s",
                             lane->engine->choice.devices[lane->gpu], (double)waited_us * 1e-6);
@@ -185,7 +207,7 @@ static bool smooth_in_turn(struct lane *lane, uint64_t number, struct submission
 {
     struct oct_engine *engine = lane->engine;
     pthread_mutex_lock(&engine->lock);
-    lane->busy_since_ns = 0; /* the lanes before it have clocks of their own */
+    set_busy(lane, false); /* the lanes before it have clocks of their own */
     for (uint64_t s = engine->first; s < number && !engine->dead; s++)
         while (!engine->dead && s >= engine->first && !submission_at(engine, s)->limits_known)
             pthread_cond_wait(&engine->work, &engine->lock);
@@ -199,7 +221,7 @@ static bool smooth_in_turn(struct lane *lane, uint64_t number, struct submission
                                       &hi[k]);
     }
     sub->limits_known = true;
-    lane->busy_since_ns = oct_clock_ns();
+    set_busy(lane, true);
     pthread_cond_broadcast(&engine->work);
     pthread_mutex_unlock(&engine->lock);
     return go_on;
@@ -228,7 +250,7 @@ static void finish(struct lane *lane, struct submission *sub, enum oct_err e, co
 {
     struct oct_engine *engine = lane->engine;
     pthread_mutex_lock(&engine->lock);
-    lane->busy_since_ns = 0;
+    set_busy(lane, false);
     if (engine->dead) /* the jobs were handed back; the slots are not ours any more */
         goto out;
     if (e) {
@@ -263,7 +285,7 @@ static void serve(struct lane *lane)
             continue;
         }
         sub->progress = AT_WORK;
-        lane->busy_since_ns = oct_clock_ns();
+        set_busy(lane, true);
         pthread_mutex_unlock(&engine->lock);
         enum oct_err e = process(lane, number, sub, lo, hi, &err);
         finish(lane, sub, e, lo, hi, &err);
@@ -277,9 +299,33 @@ static void engine_free(struct oct_engine *engine)
     pthread_cond_destroy(&engine->work);
     pthread_cond_destroy(&engine->finished);
     pthread_mutex_destroy(&engine->lock);
+    oct_plan_destroy(engine->plan);
     free(engine->jobs);
     free(engine->submissions);
     free(engine);
+}
+
+/* The last act of a thread; of the last one, when destroy has gone without it. */
+static void end_thread(struct oct_engine *engine)
+{
+    pthread_mutex_lock(&engine->lock);
+    bool is_last = --engine->n_threads == 0 && engine->abandoned;
+    pthread_cond_broadcast(&engine->finished);
+    pthread_mutex_unlock(&engine->lock);
+    if (is_last)
+        engine_free(engine);
+}
+
+/* The engine cannot start. */
+static void refuse(struct oct_engine *engine, const struct oct_error *why)
+{
+    pthread_mutex_lock(&engine->lock);
+    if (!engine->dead) {
+        engine->dead = true;
+        engine->why = *why;
+    }
+    pthread_cond_broadcast(&engine->finished);
+    pthread_mutex_unlock(&engine->lock);
 }
 
 static void *run_lane(void *argument)
@@ -288,31 +334,22 @@ static void *run_lane(void *argument)
     struct oct_engine *engine = lane->engine;
     struct oct_error err;
 
+    prctl(PR_SET_NAME, "octd-cuda");
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* naps of 15 us, not of 65 */
     enum oct_err e =
         oct_cuda_lane_create(&lane->device, engine->choice.devices[lane->gpu], engine->plan,
                              engine->choice.kernels, engine->max_batch, &err);
-    pthread_mutex_lock(&engine->lock);
-    if (e && !engine->dead) {
-        engine->dead = true;
-        engine->why = err;
-    }
-    lane->ready = e == OCT_OK;
-    pthread_cond_broadcast(&engine->finished);
-    pthread_mutex_unlock(&engine->lock);
-    if (!e)
+    if (e) {
+        refuse(engine, &err);
+    } else {
+        pthread_mutex_lock(&engine->lock);
+        lane->ready = true;
+        pthread_cond_broadcast(&engine->finished);
+        pthread_mutex_unlock(&engine->lock);
         serve(lane);
+    }
     oct_cuda_lane_destroy(lane->device);
-
-    pthread_mutex_lock(&engine->lock);
-    lane->ended = true;
-    bool is_last = engine->abandoned;
-    for (unsigned i = 0; i < engine->n_started; i++)
-        is_last = is_last && engine->lanes[i].ended;
-    pthread_cond_broadcast(&engine->finished);
-    pthread_mutex_unlock(&engine->lock);
-    if (is_last)
-        engine_free(engine); /* destroy has long returned */
+    end_thread(engine);
     return NULL;
 }
 
@@ -384,14 +421,20 @@ static enum oct_err cuda_collect(struct oct_engine *engine, uint64_t timeout_us,
     return e;
 }
 
-/* Waits for the lanes to end; false: one hangs. Lock held. */
-static bool wait_for_lanes(struct oct_engine *engine)
+static atomic_bool left_hanging; /* of the process, as the driver's exit handlers are */
+
+bool oct_engine_left_hanging(void)
+{
+    return atomic_load(&left_hanging);
+}
+
+/* Waits for the threads to end; false: one hangs. Lock held. */
+static bool wait_for_threads(struct oct_engine *engine)
 {
     struct timespec until = oct_clock_deadline(engine->deadline_us + engine->deadline_us / 2);
-    for (unsigned i = 0; i < engine->n_started; i++)
-        while (!engine->lanes[i].ended)
-            if (pthread_cond_timedwait(&engine->finished, &engine->lock, &until))
-                return false;
+    while (engine->n_threads > 0)
+        if (pthread_cond_timedwait(&engine->finished, &engine->lock, &until))
+            return engine->n_threads == 0;
     return true;
 }
 
@@ -402,19 +445,15 @@ static void cuda_destroy(struct oct_engine *engine)
     pthread_mutex_lock(&engine->lock);
     engine->stopping = true;
     pthread_cond_broadcast(&engine->work);
-    bool all_ended = wait_for_lanes(engine);
+    bool all_ended = wait_for_threads(engine);
     engine->abandoned = !all_ended;
-    for (unsigned i = 0; i < engine->n_started; i++)
-        if (!all_ended)
-            pthread_detach(engine->lanes[i].thread);
     pthread_mutex_unlock(&engine->lock);
-    if (!all_ended) {
+    if (all_ended) {
+        engine_free(engine);
+    } else {
+        atomic_store(&left_hanging, true);
         oct_log(OCT_LOG_WARNING, "CUDA engine: the device does not let go; its memory is left");
-        return;
     }
-    for (unsigned i = 0; i < engine->n_started; i++)
-        pthread_join(engine->lanes[i].thread, NULL);
-    engine_free(engine);
 }
 
 /* ---- creation ---- */
@@ -440,35 +479,46 @@ static enum oct_err alloc_submissions(struct oct_engine *engine, struct oct_erro
     return OCT_OK;
 }
 
-/* One after the other, so that the first fault is the one that is told. */
-static enum oct_err start_lanes(struct oct_engine *engine, struct oct_error *err)
+/* Starts a detached thread and waits until it has set *reached. Lock held. */
+static enum oct_err start_thread(struct oct_engine *engine, void *(*run)(void *), void *argument,
+                                 const bool *reached, const char *what, struct oct_error *err)
 {
     struct timespec until = oct_clock_deadline(START_US);
-    enum oct_err e = OCT_OK;
+    pthread_attr_t detached;
+    pthread_t thread;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    engine->n_threads++;
+    int status = pthread_create(&thread, &detached, run, argument);
+    pthread_attr_destroy(&detached);
+    if (status) {
+        engine->n_threads--;
+        return oct_fail_errno(err, OCT_E_IO, status, "CUDA engine: a thread");
+    }
+    while (!*reached && !engine->dead)
+        if (pthread_cond_timedwait(&engine->finished, &engine->lock, &until))
+            return oct_fail(err, OCT_E_BACKEND, "%s did not answer within %u s", what,
+                            START_US / 1000000);
+    if (!engine->dead)
+        return OCT_OK;
+    if (err)
+        *err = engine->why;
+    return engine->why.code;
+}
 
-    pthread_mutex_lock(&engine->lock);
+/* One after the other, so that the first fault is the one that is told. Lock held. */
+static enum oct_err start_lanes(struct oct_engine *engine, struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
     for (unsigned i = 0; i < engine->n_lanes && !e; i++) {
         struct lane *lane = &engine->lanes[i];
+        char gpu[32];
         lane->engine = engine;
         lane->gpu = i % engine->choice.n_gpus;
-        int status = pthread_create(&lane->thread, NULL, run_lane, lane);
-        if (status) {
-            e = oct_fail_errno(err, OCT_E_IO, status, "CUDA engine: thread %u", i);
-            break;
-        }
-        pthread_setname_np(lane->thread, "octd-cuda");
-        engine->n_started++;
-        while (!lane->ready && !engine->dead && !e)
-            if (pthread_cond_timedwait(&engine->finished, &engine->lock, &until))
-                e = oct_fail(err, OCT_E_BACKEND, "GPU %u did not start within %u s",
-                             engine->choice.devices[lane->gpu], START_US / 1000000);
-        if (engine->dead) {
-            e = engine->why.code;
-            if (err)
-                *err = engine->why;
-        }
+        snprintf(gpu, sizeof(gpu), "GPU %u", engine->choice.devices[lane->gpu]);
+        e = start_thread(engine, run_lane, lane, &lane->ready, gpu, err);
+        engine->n_started += e == OCT_OK;
     }
-    pthread_mutex_unlock(&engine->lock);
     return e;
 }
 
@@ -483,24 +533,61 @@ static void init_locks(struct oct_engine *engine)
     pthread_condattr_destroy(&monotonic);
 }
 
-static enum oct_err prepare(struct oct_engine *engine, const struct oct_engine_options *options,
-                            unsigned n_streams, struct oct_error *err)
+static enum oct_err choose(struct oct_engine *engine, struct oct_error *err)
 {
-    enum oct_err e = oct_cuda_choose(&engine->choice, engine->plan, options, err);
+    const struct oct_engine_options options = {.gpus = engine->gpus, .cuda = engine->cuda};
+    enum oct_err e = oct_cuda_choose(&engine->choice, engine->plan, &options, err);
     if (!e)
-        e = oct_cuda_describe(&engine->choice, n_streams, engine->max_batch, engine->description,
-                              sizeof(engine->description), err);
-    if (e)
-        return e;
-    engine->n_lanes = engine->choice.n_gpus * n_streams;
-    engine->depth = engine->n_lanes * engine->max_batch;
-    for (unsigned i = 0; i < engine->choice.n_gpus; i++)
-        if ((e = oct_cuda_check_memory(engine->choice.devices[i], engine->plan,
-                                       engine->choice.kernels, engine->max_batch, n_streams, err)))
-            return e;
-    if ((e = alloc_submissions(engine, err)))
-        return e;
-    return start_lanes(engine, err);
+        e = oct_cuda_describe(&engine->choice, engine->n_streams, engine->max_batch,
+                              engine->description, sizeof(engine->description), err);
+    for (unsigned i = 0; i < engine->choice.n_gpus && !e; i++)
+        e = oct_cuda_check_memory(engine->choice.devices[i], engine->plan, engine->choice.kernels,
+                                  engine->max_batch, engine->n_streams, err);
+    return e;
+}
+
+static void *run_choice(void *argument)
+{
+    struct oct_engine *engine = argument;
+    struct oct_error err;
+    if (choose(engine, &err)) {
+        refuse(engine, &err);
+    } else {
+        pthread_mutex_lock(&engine->lock);
+        engine->chosen = true;
+        pthread_cond_broadcast(&engine->finished);
+        pthread_mutex_unlock(&engine->lock);
+    }
+    end_thread(engine);
+    return NULL;
+}
+
+static enum oct_err start(struct oct_engine *engine, struct oct_error *err)
+{
+    pthread_mutex_lock(&engine->lock);
+    enum oct_err e =
+        start_thread(engine, run_choice, engine, &engine->chosen, "the CUDA driver", err);
+    if (!e) {
+        engine->n_lanes = engine->choice.n_gpus * engine->n_streams;
+        engine->depth = engine->n_lanes * engine->max_batch;
+        e = alloc_submissions(engine, err);
+    }
+    if (!e)
+        e = start_lanes(engine, err);
+    pthread_mutex_unlock(&engine->lock);
+    return e;
+}
+
+/* Threads that start late must not read what is the caller's. */
+static enum oct_err copy_input(struct oct_engine *engine, const struct oct_plan *plan,
+                               const struct oct_engine_options *options, struct oct_error *err)
+{
+    if (options->gpus && strlen(options->gpus) >= sizeof(engine->gpus))
+        return oct_fail(err, OCT_E_CONFIG, "pipeline.gpus is too long");
+    snprintf(engine->gpus, sizeof(engine->gpus), "%s", options->gpus ? options->gpus : "");
+    snprintf(engine->cuda, sizeof(engine->cuda), "%s", options->cuda ? options->cuda : "auto");
+    return oct_plan_create(&engine->plan, &plan->geometry, &plan->calibration, plan->dc,
+                           plan->interpolation, err);
 }
 
 static enum oct_err cuda_create(struct oct_engine **out, const struct oct_plan *plan,
@@ -520,16 +607,18 @@ static enum oct_err cuda_create(struct oct_engine **out, const struct oct_plan *
     struct oct_engine *engine = calloc(1, bytes);
     if (!engine)
         return oct_fail(err, OCT_E_NO_MEMORY, "CUDA engine: out of memory");
-    engine->plan = plan;
+    engine->n_streams = n_streams;
+    engine->looked_ns = oct_clock_ns();
     engine->deadline_us = (options->deadline_ms ? options->deadline_ms : DEADLINE_MS) * 1000ull;
     engine->max_batch = choose_batch(plan, options->max_batch);
     init_locks(engine);
-    e = prepare(engine, options, n_streams, err);
+    e = copy_input(engine, plan, options, err);
+    if (!e)
+        e = start(engine, err);
     if (e) {
         cuda_destroy(engine);
         return e;
     }
-    engine->plan = NULL; /* all that lanes need is on the devices */
     *out = engine;
     return OCT_OK;
 }

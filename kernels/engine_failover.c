@@ -1,12 +1,13 @@
 /* The CUDA engine until it dies, then the CPU engine: itself an engine, so that nothing around it
  * needs to know.
  *
- *     ON GPU --(submit or collect meets a dead GPU)--> DRAINING --(lost jobs collected)--> ON CPU
+ *     ON GPU --(submit or collect meets a dead GPU)--> DRAINING --(GPU engine gone)--> ON CPU
  *
- * Jobs that the GPU had are collected as lost, in order. Jobs that come while it drains, and those
- * beyond the CPU engine's smaller depth, wait here. Depth and batch stay as the GPU engine gave
- * them, because rings were sized by them. The CPU engine is created by the collecting thread, which
- * the loss has stopped anyway. Percentile limits start afresh on the CPU. */
+ * Every job is kept here until it is collected. Spectra stay in their slots until then, so whatever
+ * the GPU had and was not collected is computed again on the CPU: a GPU that dies costs time, no
+ * B-scan. Depth and batch stay as the GPU engine gave them, because rings were sized by them; what
+ * is beyond the CPU engine's smaller depth waits here. The CPU engine is created by the collecting
+ * thread, which the failure has stopped anyway. Percentile limits start afresh on the CPU. */
 #include "kernels/cuda_device.h"
 #include "pipeline/clock.h"
 #include "pipeline/engine.h"
@@ -33,25 +34,20 @@ struct oct_engine {
 
     /* Guards what follows. Never held across a call into an engine, except submit and create. */
     pthread_mutex_t lock;
-    pthread_cond_t arrived; /* something waits */
+    pthread_cond_t arrived; /* a job, while no engine is there */
     enum state state;
-    struct oct_engine_job *waiting; /* [depth] taken here, not yet by an engine */
-    uint64_t first, last;           /* of waiting, at % depth */
-    unsigned n_gpu, n_cpu;          /* in flight there */
+    struct oct_engine_job *jobs; /* [depth] submitted and not collected, at % depth */
+    uint64_t first, last;
+    uint64_t fed; /* the first that the CPU engine does not have yet */
 
     char on_gpu[320], on_cpu[320];
     _Atomic(const char *) description; /* one of them; read by any thread */
 };
 
-static unsigned n_in_flight(const struct oct_engine *engine)
-{
-    return engine->n_gpu + engine->n_cpu + (unsigned)(engine->last - engine->first);
-}
-
-static void put_in_queue(struct oct_engine *engine, const struct oct_engine_job *jobs, unsigned n)
+static void keep(struct oct_engine *engine, const struct oct_engine_job *jobs, unsigned n)
 {
     for (unsigned k = 0; k < n; k++)
-        engine->waiting[engine->last++ % engine->depth] = jobs[k];
+        engine->jobs[engine->last++ % engine->depth] = jobs[k];
     pthread_cond_signal(&engine->arrived);
 }
 
@@ -59,15 +55,28 @@ static void put_in_queue(struct oct_engine *engine, const struct oct_engine_job 
 static void feed_cpu(struct oct_engine *engine)
 {
     unsigned most = oct_engine_cpu.depth(engine->cpu);
-    while (engine->first != engine->last && engine->n_cpu < most &&
-           oct_engine_cpu.submit(engine->cpu, &engine->waiting[engine->first % engine->depth], 1) ==
-               OCT_OK) {
-        engine->first++;
-        engine->n_cpu++;
-    }
+    while (engine->fed != engine->last && engine->fed - engine->first < most &&
+           oct_engine_cpu.submit(engine->cpu, &engine->jobs[engine->fed % engine->depth], 1) ==
+               OCT_OK)
+        engine->fed++;
 }
 
-/* The GPU engine is empty and dead. Lock held, released while engines come and go. */
+/* A device that hangs may still write into the pictures it was given: they move. Lock held. */
+static enum oct_err move_pictures(struct oct_engine *engine)
+{
+    const size_t bytes = (oct_geometry_image_bytes(&engine->plan->geometry) + 4095) / 4096 * 4096;
+    for (uint64_t i = engine->first; i < engine->last; i++) {
+        struct oct_image_frame *out = engine->jobs[i % engine->depth].out;
+        void *place = aligned_alloc(4096, bytes);
+        if (!place)
+            return OCT_E_NO_MEMORY;
+        out->elsewhere = out->pixels = place;
+    }
+    return OCT_OK;
+}
+
+/* The GPU engine is dead. Lock held, released while engines come and go; what comes meanwhile is
+ * kept and was never the GPU's. */
 static void change_engines(struct oct_engine *engine)
 {
     struct oct_engine *cpu = NULL, *gpu = engine->gpu;
@@ -78,6 +87,11 @@ static void change_engines(struct oct_engine *engine)
     oct_engine_cuda.destroy(gpu);
     enum oct_err e = oct_engine_cpu.create(&cpu, engine->plan, &engine->options, &why);
     pthread_mutex_lock(&engine->lock);
+    if (!e && oct_engine_left_hanging() && (e = move_pictures(engine))) {
+        oct_fail(&why, e, "out of memory for the pictures that a hanging GPU may still write");
+        oct_engine_cpu.destroy(cpu);
+        cpu = NULL;
+    }
     engine->cpu = cpu;
     if (e) {
         engine->state = ALL_DEAD;
@@ -89,7 +103,10 @@ static void change_engines(struct oct_engine *engine)
     snprintf(engine->on_cpu, sizeof(engine->on_cpu), "CPU since the GPU failed: %s",
              oct_engine_cpu.describe(cpu));
     atomic_store(&engine->description, engine->on_cpu);
-    oct_log(OCT_LOG_WARNING, "going on with the CPU engine (%s)", oct_engine_cpu.describe(cpu));
+    oct_log(OCT_LOG_WARNING,
+            "going on with the CPU engine (%s), which computes what the GPU had: %llu B-scans",
+            oct_engine_cpu.describe(cpu), (unsigned long long)(engine->last - engine->first));
+    engine->fed = engine->first;
     feed_cpu(engine);
 }
 
@@ -100,19 +117,18 @@ static enum oct_err failover_submit(struct oct_engine *engine, const struct oct_
     pthread_mutex_lock(&engine->lock);
     if (engine->state == ALL_DEAD) {
         e = OCT_E_BACKEND;
-    } else if (n_in_flight(engine) + n > engine->depth) {
+    } else if (engine->last - engine->first + n > engine->depth) {
         e = OCT_E_AGAIN;
-    } else if (engine->state == ON_GPU) {
-        e = oct_engine_cuda.submit(engine->gpu, jobs, n);
-        if (e == OCT_OK) {
-            engine->n_gpu += n;
-        } else if (e == OCT_E_BACKEND) {
-            engine->state = DRAINING;
-            put_in_queue(engine, jobs, n);
-            e = OCT_OK;
-        }
     } else {
-        put_in_queue(engine, jobs, n);
+        if (engine->state == ON_GPU) {
+            e = oct_engine_cuda.submit(engine->gpu, jobs, n);
+            if (e == OCT_E_BACKEND) {
+                engine->state = DRAINING;
+                e = OCT_OK;
+            }
+        }
+        if (e == OCT_OK)
+            keep(engine, jobs, n);
         if (engine->state == ON_CPU)
             feed_cpu(engine);
     }
@@ -125,7 +141,7 @@ static enum oct_err lose_one(struct oct_engine *engine, struct oct_image_frame *
 {
     if (engine->first == engine->last)
         return OCT_E_AGAIN;
-    *done = engine->waiting[engine->first++ % engine->depth].out;
+    *done = engine->jobs[engine->first++ % engine->depth].out;
     (*done)->status = OCT_E_BACKEND;
     return OCT_OK;
 }
@@ -141,7 +157,7 @@ static void wait_for_arrival(struct oct_engine *engine, uint64_t until_ns)
 static enum oct_err look(struct oct_engine *engine, uint64_t slice_us,
                          struct oct_image_frame **done)
 {
-    if (engine->state == DRAINING && engine->n_gpu == 0)
+    if (engine->state == DRAINING)
         change_engines(engine);
     if (engine->state == ALL_DEAD)
         return lose_one(engine, done);
@@ -153,14 +169,13 @@ static enum oct_err look(struct oct_engine *engine, uint64_t slice_us,
     pthread_mutex_lock(&engine->lock);
     if (e)
         return e;
-    if (on_gpu) {
-        engine->n_gpu--;
-        if ((*done)->status == OCT_E_BACKEND)
-            engine->state = DRAINING;
-    } else {
-        engine->n_cpu--;
-        feed_cpu(engine);
+    if (on_gpu && (*done)->status == OCT_E_BACKEND) {
+        engine->state = DRAINING; /* this one is computed again, too */
+        return OCT_E_AGAIN;
     }
+    engine->first++;
+    if (!on_gpu)
+        feed_cpu(engine);
     return OCT_OK;
 }
 
@@ -175,7 +190,7 @@ static enum oct_err failover_collect(struct oct_engine *engine, uint64_t timeout
     for (;;) {
         uint64_t now = oct_clock_ns(), left_us = until_ns > now ? (until_ns - now) / 1000 : 0;
         e = look(engine, left_us < SLICE_US ? left_us : SLICE_US, done);
-        if (e == OCT_OK || oct_clock_ns() >= until_ns)
+        if (e == OCT_OK || (oct_clock_ns() >= until_ns && engine->state != DRAINING))
             break;
         if (engine->state == ALL_DEAD)
             wait_for_arrival(engine, until_ns);
@@ -192,7 +207,7 @@ static void failover_destroy(struct oct_engine *engine)
     oct_engine_cpu.destroy(engine->cpu);
     pthread_cond_destroy(&engine->arrived);
     pthread_mutex_destroy(&engine->lock);
-    free(engine->waiting);
+    free(engine->jobs);
     free(engine);
 }
 
@@ -233,8 +248,8 @@ static enum oct_err failover_create(struct oct_engine **out, const struct oct_pl
     engine->max_batch = oct_engine_cuda.max_batch(engine->gpu);
     snprintf(engine->on_gpu, sizeof(engine->on_gpu), "%s", oct_engine_cuda.describe(engine->gpu));
     atomic_store(&engine->description, engine->on_gpu);
-    engine->waiting = calloc(engine->depth, sizeof(*engine->waiting));
-    if (!engine->waiting) {
+    engine->jobs = calloc(engine->depth, sizeof(*engine->jobs));
+    if (!engine->jobs) {
         failover_destroy(engine);
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the engine's queue");
     }

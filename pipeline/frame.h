@@ -34,6 +34,8 @@ struct oct_image_frame {
     enum oct_err status; /* OCT_OK, or why the engine lost it: then the pixels mean nothing */
     double lo, hi;       /* display limits used: dB when log, else counts^2 */
     void *pixels;        /* [M][D] u8 or f32 (geometry.sample_type); f32: dB or counts^2 itself */
+    void *elsewhere;     /* NULL, or the pixels' place since a device that hangs may write into the
+                            slot's own; never freed, as that may last */
 };
 
 #endif

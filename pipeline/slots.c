@@ -35,7 +35,8 @@ struct oct_image_frame *oct_image_slot(struct oct_ring *ring, uint64_t slot)
 {
     unsigned char *payload = oct_ring_payload(ring, slot);
     struct oct_image_frame *frame = (struct oct_image_frame *)(void *)payload;
-    if (frame->pixels != payload + PAGE) /* the writer's first call: readers only look */
-        frame->pixels = payload + PAGE;
+    void *pixels = frame->elsewhere ? frame->elsewhere : payload + PAGE;
+    if (frame->pixels != pixels) /* the writer's first call: readers only look */
+        frame->pixels = pixels;
     return frame;
 }
