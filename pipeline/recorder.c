@@ -166,10 +166,10 @@ static enum oct_err lose(struct oct_recorder *rec, uint32_t acquisition, uint64_
                          enum oct_loss reason, struct oct_error *err)
 {
     const struct oct_geometry *g = &rec->options.plan->geometry;
-    uint64_t file_first = rec->file_volume * g->n_bscans, file_end = file_first + g->n_bscans;
+    uint64_t file_end = (rec->file_volume + 1) * g->n_bscans;
     enum oct_err e = OCT_OK;
     while (from < to) {
-        bool in_file = rec->writer && from >= file_first && from < file_end;
+        bool in_file = rec->writer && from < file_end;
         uint64_t end = in_file && to > file_end ? file_end : to;
         struct oct_gap piece =
             oct_loss_log_explain(rec->options.losses, &(struct oct_gap){
@@ -285,17 +285,19 @@ static uint64_t first_missed(struct oct_recorder *rec, const struct oct_bscan_in
     return first < info->number ? first : info->number;
 }
 
-/* Opens the file of this B-scan's volume, with all before it in the gap map. */
+/* Opens the file of this B-scan's volume, with all that was lost before it in the gap map: of volumes
+ * of which nothing came too, which have no file of their own to say so. */
 static enum oct_err begin_file(struct oct_recorder *rec, const struct oct_bscan_info *info,
                                uint64_t missed, struct oct_error *err)
 {
     const struct oct_geometry *g = &rec->options.plan->geometry;
     uint64_t volume_first = info->volume * g->n_bscans;
-    if (missed < volume_first) /* of volumes of which nothing came */
-        lose(rec, info->acquisition, missed, volume_first, OCT_LOSS_SOURCE, err);
     enum oct_err e = open_file(rec, info, err);
-    if (e)
-        return e;
+    enum oct_err l = OCT_OK;
+    if (missed < volume_first)
+        l = lose(rec, info->acquisition, missed, volume_first, OCT_LOSS_SOURCE, e ? NULL : err);
+    if (e || l)
+        return e ? e : l;
     uint64_t from = missed > volume_first ? missed : volume_first;
     e = oct_volume_write_gap(rec->writer,
                              &(struct oct_gap){
