@@ -11,20 +11,31 @@
  *     eintr            every other call is interrupted before it does anything
  *     stall MS         each write and sync takes MS milliseconds longer
  *
+ * The file that $FAULTIO_JOURNAL names, if it does, gets every write and sync that succeeded, in
+ * order: struct entry, then the bytes written. From it a test rebuilds what a power cut would leave.
+ *
  * Only descriptors of files in a folder called "records" are touched. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 static atomic_uint n_calls;
+static pthread_mutex_t journal_lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct entry {
+    uint64_t inode, offset, n_bytes, is_sync;
+};
 
 static bool is_recording(int fd)
 {
@@ -72,6 +83,23 @@ static bool suffer(int fd, char *plan, size_t bytes, bool syncing)
     return false;
 }
 
+static void note(int fd, uint64_t offset, const void *data, uint64_t n_bytes, bool is_sync)
+{
+    const char *path = getenv("FAULTIO_JOURNAL");
+    struct stat st;
+    int before = errno;
+    if (!path || !is_recording(fd) || fstat(fd, &st) != 0)
+        return;
+    struct entry entry = {st.st_ino, offset, n_bytes, is_sync};
+    pthread_mutex_lock(&journal_lock);
+    FILE *journal = fopen(path, "ab");
+    if (!journal || fwrite(&entry, sizeof(entry), 1, journal) != 1 ||
+        (n_bytes && fwrite(data, n_bytes, 1, journal) != 1) || fclose(journal) != 0)
+        abort();
+    pthread_mutex_unlock(&journal_lock);
+    errno = before;
+}
+
 static ssize_t faulty_pwrite(int fd, const void *data, size_t n, off_t offset)
 {
     static ssize_t (*real)(int, const void *, size_t, off_t);
@@ -82,7 +110,21 @@ static ssize_t faulty_pwrite(int fd, const void *data, size_t n, off_t offset)
         return -1;
     if (strncmp(plan, "short", 5) == 0 && n > 1000)
         n = fcntl(fd, F_GETFL) & O_DIRECT ? (n > 4096 ? n / 2 / 4096 * 4096 : n) : 1000;
-    return real(fd, data, n, offset);
+    ssize_t written = real(fd, data, n, offset);
+    if (written > 0)
+        note(fd, (uint64_t)offset, data, (uint64_t)written, false);
+    return written;
+}
+
+static int faulty_sync(int fd, int (*real)(int))
+{
+    char plan[64];
+    if (!suffer(fd, plan, sizeof(plan), true))
+        return -1;
+    int status = real(fd);
+    if (status == 0)
+        note(fd, 0, NULL, 0, true);
+    return status;
 }
 
 ssize_t pwrite(int fd, const void *data, size_t n, off_t offset)
@@ -98,17 +140,15 @@ ssize_t pwrite64(int fd, const void *data, size_t n, off_t offset)
 int fdatasync(int fd)
 {
     static int (*real)(int);
-    char plan[64];
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "fdatasync");
-    return suffer(fd, plan, sizeof(plan), true) ? real(fd) : -1;
+    return faulty_sync(fd, real);
 }
 
 int fsync(int fd)
 {
     static int (*real)(int);
-    char plan[64];
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "fsync");
-    return suffer(fd, plan, sizeof(plan), true) ? real(fd) : -1;
+    return faulty_sync(fd, real);
 }

@@ -34,14 +34,16 @@ PATH, LINES = recording()
 class Faulty(Daemon):
     """octd with test/faultio.c before its C library."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, journal=None):
         if SLOW:
             raise Skip("a sanitizer will not have another library before it")
         self.plan_path = os.path.join(folder("plans"), f"plan{Daemon.count}")
         self.fault("")
-        super().__init__(*BASE, *arguments, env=dict(
-            LD_PRELOAD=os.path.abspath(os.path.join(BUILD, "test", "faultio.so")),
-            FAULTIO=self.plan_path))
+        env = dict(LD_PRELOAD=os.path.abspath(os.path.join(BUILD, "test", "faultio.so")),
+                   FAULTIO=self.plan_path)
+        if journal:
+            env["FAULTIO_JOURNAL"] = journal
+        super().__init__(*BASE, *arguments, env=env)
 
     def fault(self, words):
         with open(self.plan_path + ".new", "w") as plan:
