@@ -49,7 +49,8 @@ enum oct_err oct_memory_plan(const struct oct_config *config, const struct oct_g
     double history = ceil(config->record.last_s * per_s);
     if (history > OCT_MAX_BSCANS)
         return oct_fail(err, OCT_E_CONFIG,
-                        "record.last_s: %g s are %.0f B-scans, a file holds at most %u: at most %g s",
+                        "record.last_s: %g s are %.0f B-scans, a file holds at most %u: at most "
+                        "%g s",
                         config->record.last_s, history, OCT_MAX_BSCANS,
                         floor(OCT_MAX_BSCANS / per_s));
     if (history > 0 && (history + buffer) * bytes > free_bytes)

@@ -205,12 +205,13 @@ static enum oct_err get_memory(struct oct_keeper *k, struct oct_error *err)
     k->mask_at = k->pixels_at + whole_pages(oct_geometry_image_bytes(g));
     k->slot_bytes = (size_t)oct_kept_bytes(g);
     size_t bytes = k->slot_bytes * (size_t)k->n_slots;
-    k->kept = calloc((size_t)k->n_slots, sizeof(*k->kept));
     void *memory =
         mmap(NULL, bytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | (history ? MAP_POPULATE : MAP_NORESERVE), -1, 0);
-    if (memory != MAP_FAILED)
+    if (memory != MAP_FAILED) {
         k->memory = memory;
+        k->kept = calloc((size_t)k->n_slots, sizeof(*k->kept));
+    }
     if (!k->kept || !k->memory)
         return oct_fail(err, OCT_E_NO_MEMORY,
                         "no memory to keep %llu B-scans (%.1f MiB): lower record.last_s or "

@@ -69,6 +69,7 @@ static enum oct_err open_file(struct oct_last *last, uint64_t arrival_ns,
     char start_time[40];
     write_start_time(arrival_ns, start_time, sizeof(start_time));
     about.start_time = start_time;
+    about.field_bscans = plan.geometry.n_bscans;
     plan.geometry.n_bscans = last->n_held;
     return oct_volume_create(writer, last->status.file, &plan, &about, s->spectra, s->bscans, err);
 }

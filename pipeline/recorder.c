@@ -285,8 +285,8 @@ static uint64_t first_missed(struct oct_recorder *rec, const struct oct_bscan_in
     return first < info->number ? first : info->number;
 }
 
-/* Opens the file of this B-scan's volume, with all that was lost before it in the gap map: of volumes
- * of which nothing came too, which have no file of their own to say so. */
+/* Opens the file of this B-scan's volume, with all that was lost before it in the gap map: of
+ * volumes of which nothing came too, which have no file of their own to say so. */
 static enum oct_err begin_file(struct oct_recorder *rec, const struct oct_bscan_info *info,
                                uint64_t missed, struct oct_error *err)
 {

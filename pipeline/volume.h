@@ -34,6 +34,7 @@ struct oct_volume_about {
     const char *pseudonym;
     const char *engine;         /* describe() of the engine, "" for none */
     double width_um, height_um; /* scanned field, 0: unknown */
+    uint32_t field_bscans;      /* B-scans that height_um holds; 0: as many as the file has rows */
     double refractive_index;
     bool gap_map;         /* it has one, and it is kept complete: oct_volume_write_gap */
     bool counted;         /* row r is B-scan first_bscan + r of its acquisition, or a gap */
@@ -68,8 +69,8 @@ enum oct_err oct_volume_write_image(struct oct_volume_writer *writer,
 enum oct_err oct_volume_write_row(struct oct_volume_writer *writer,
                                   const struct oct_bscan_info *info, struct oct_error *err);
 
-/* Notes lines that the file lacks, and why, in its gap map, if it has one. Goes to the file with the
- * next sync. */
+/* Notes lines that the file lacks, and why, in its gap map, if it has one. Goes to the file with
+ * the next sync. */
 enum oct_err oct_volume_write_gap(struct oct_volume_writer *writer, const struct oct_gap *gap,
                                   struct oct_error *err);
 

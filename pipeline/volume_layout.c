@@ -302,8 +302,9 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
     static const char *const volume_axes[3] = {"bscan", "line", "depth"};
     const struct oct_geometry *g = &plan->geometry;
     double index = about->refractive_index > 0 ? about->refractive_index : 1;
-    double spacing_um[3] = {spacing(about->height_um, g->n_bscans),
-                            spacing(about->width_um, g->n_lines), plan->axial_um / index};
+    double spacing_um[3] = {
+        spacing(about->height_um, about->field_bscans ? about->field_bscans : g->n_bscans),
+        spacing(about->width_um, g->n_lines), plan->axial_um / index};
 
     put_about(b, about);
     put_axes(b, b->file, volume_axes, spacing_um);

@@ -7,7 +7,7 @@
  *     (nothing)        all is well
  *     eio | enospc     writes fail
  *     sync_eio         writes succeed, syncing fails
- *     short            a write takes at most 1000 bytes (blocks of 4096 where it is direct)
+ *     short            a write takes at most 1000 bytes; half of its blocks where it is direct
  *     eintr            every other call is interrupted before it does anything
  *     stall MS         each write and sync takes MS milliseconds longer
  *

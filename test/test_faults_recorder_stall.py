@@ -74,6 +74,28 @@ def stall_too_long():
     overflows(5, 1)
 
 
+@case
+def ends_during_a_stall():
+    """SIGTERM while the disk stalls 3 s"""
+    with Faulty(*settings(record=dict(buffer_s=1))) as daemon, Camera(daemon):
+        assert daemon.ask("record", action="start")["ok"]
+        daemon.wait(lambda s: s["volumes_written"] >= 1)
+        daemon.fault("stall 3000")
+        time.sleep(0.1)
+        begun = daemon.status()["bscans_begun"]
+        began = time.monotonic()
+        daemon.process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        daemon.fault("")
+        assert daemon.process.wait(60) == 0, daemon.log()
+        took_s = time.monotonic() - began
+        assert "+ 0 dropped" in daemon.log(), daemon.log()
+        there, lost = everything_is_there(daemon)
+        assert not lost and len(there) >= begun - 1 and not glob.glob(daemon.records + "/*.part")
+        check_files(daemon)
+        seen(f"exit status 0 after {took_s:.1f} s, {len(there)} B-scans saved, all that had come")
+
+
 if LONG:
     @case
     def stall_half_a_minute():

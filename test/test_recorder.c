@@ -421,6 +421,8 @@ static void a_picture_that_the_engine_lost_is_unsaved_and_the_rest_is_there(void
     WAIT(&r, s, s.volumes_written == 1);
     assert_int_equal(s.bscans_written, V - 1);
     assert_int_equal(s.bscans_unsaved, 1);
+    assert_int_equal(s.account.dropped[OCT_LOSS_ENGINE], 1);
+    assert_true(s.account.offered == V && s.account.written == V - 1 && s.account.pending == 0);
     assert_int_equal(s.volumes_incomplete, 1);
     close_rig(&r);
 }
