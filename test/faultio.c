@@ -12,7 +12,7 @@
  *     stall MS         each write and sync takes MS milliseconds longer
  *
  * The file that $FAULTIO_JOURNAL names, if it does, gets every write and sync that succeeded, in
- * order: struct entry, then the bytes written. From it a test rebuilds what a power cut would leave.
+ * order: struct entry, then the bytes written. From it a test rebuilds what a power cut leaves.
  *
  * Only descriptors of files in a folder called "records" are touched. */
 #define _GNU_SOURCE

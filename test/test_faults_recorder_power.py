@@ -34,7 +34,7 @@ def cut(entries, n_bytes, at):
     dice.shuffle(unsynced)
     for offset, data in unsynced:
         end = offset + len(data)
-        fate = dice.random()
+        fate = dice.choice((0, 1, dice.random()))
         for sector in range(offset // SECTOR, (end + SECTOR - 1) // SECTOR):
             if dice.random() < fate:
                 a, b = max(offset, sector * SECTOR), min(end, (sector + 1) * SECTOR)
@@ -60,7 +60,10 @@ def power_cuts():
     out = os.path.join(folder("cuts"), "cut.h5.part")
     for _ in range(CUTS):
         inode = dice.choice(sorted(files))
-        image = cut(files[inode], sizes[inode], dice.randrange(len(files[inode]) + 1))
+        # Just before a sync most is at stake.
+        syncs = [i for i, entry in enumerate(files[inode]) if entry is None]
+        at = dice.choice(syncs) if dice.random() < 0.7 else dice.randrange(len(files[inode]) + 1)
+        image = cut(files[inode], sizes[inode], at)
         if image is None:
             n_without += 1
             continue
