@@ -35,23 +35,28 @@ enum oct_err oct_volume_gaps_init(struct oct_volume_gaps *gaps, struct oct_volum
     return gaps->ranges ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", file->path);
 }
 
+static bool joins(const struct oct_gap *last, const struct oct_gap *gap)
+{
+    return last->acquisition == gap->acquisition && last->reason == gap->reason &&
+           last->first_line + last->n_lines == gap->first_line;
+}
+
 void oct_volume_gaps_add(struct oct_volume_gaps *gaps, const struct oct_gap *gap)
 {
-    struct oct_gap *last = gaps->n_ranges ? &gaps->ranges[gaps->n_ranges - 1] : NULL;
-    bool full = gaps->n_ranges == gaps->capacity;
-    bool joins = last && last->acquisition == gap->acquisition && last->reason == gap->reason &&
-                 last->first_line + last->n_lines == gap->first_line;
+    uint32_t n = gaps->n_ranges;
     if (gap->n_lines == 0)
         return;
-    if (last && (joins || full)) {
-        last->n_lines += gap->n_lines;
-        if (!joins)
-            last->reason = OCT_LOSS_MORE;
-        if (gaps->first_dirty >= gaps->n_ranges)
-            gaps->first_dirty = gaps->n_ranges - 1;
+    bool joined = n > 0 && joins(&gaps->ranges[n - 1], gap);
+    if (n < gaps->capacity && !joined) {
+        gaps->ranges[n] = *gap;
+        gaps->n_ranges++;
         return;
     }
-    gaps->ranges[gaps->n_ranges++] = *gap;
+    gaps->ranges[n - 1].n_lines += gap->n_lines;
+    if (!joined)
+        gaps->ranges[n - 1].reason = OCT_LOSS_MORE;
+    if (gaps->first_dirty == n)
+        gaps->first_dirty = n - 1;
 }
 
 static void value_of(const struct oct_gap *gap, enum oct_gap_column column, unsigned char *value)

@@ -5,7 +5,7 @@ of a recording are noted, and what a cut at a random moment could leave is rebui
 import random
 from faultrig import *
 
-CUTS = 400 if LONG else 40
+CUTS = 400 if LONG else 25
 SECTOR = 512
 seed = int(os.environ.get("SEED", "0")) or random.randrange(1 << 30)
 dice = random.Random(seed)
