@@ -93,6 +93,24 @@ def source_loses_by_plan():
 
 
 @case
+def volumes_of_which_nothing_came():
+    """volumes of which nothing came are in the next file's gap map and in the account"""
+    with Daemon(*BASE) as daemon:
+        assert daemon.ask("record", action="start")["ok"]
+        sender = Sender(daemon, 1)
+        sender.send(LINES[:V * M], 0, flags=1)
+        sender.send(LINES[:V * M], 3 * V * M)
+        daemon.wait(lambda s: s["volumes_written"] == 2)
+        a = account(daemon)
+        assert a["offered"] == 4 * V and a["dropped"]["source"] == 2 * V, a
+        with h5py.File(names(daemon)[1]) as f:
+            lines, n_ranges = gap_map(f)
+            assert n_ranges == 1 and set(lines) == set(range(V * M, 3 * V * M))
+            assert f.attrs["first_bscan"] == 3 * V
+        assert run("octctl", "check", *names(daemon))[0] == 0
+
+
+@case
 def before_and_after():
     """what was not to be recorded is no loss: before a sender that joins, after a stop"""
     with Daemon(*BASE) as daemon:
