@@ -46,7 +46,8 @@ DAEMON_SRC  := $(wildcard daemon/*.c)
 VIEWER_SRC  := $(wildcard viewer/*.c)
 TOOLS_SRC   := $(wildcard tools/*.c tools/retina/*.c)
 TEST_MAINS  := $(wildcard test/test_*.c)
-TEST_SRC    := $(filter-out $(TEST_MAINS),$(wildcard test/*.c))
+TEST_SRC    := $(filter-out $(TEST_MAINS) test/faultio.c,$(wildcard test/*.c))
+FAULTIO     := $(BUILD)/test/faultio.so
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 LIB := $(BUILD)/liboctd.a
@@ -119,17 +120,26 @@ $(CUDA_TESTS): $(BUILD)/test/%: $(BUILD)/test/%.o $(call obj,$(TEST_SRC)) $(CUDA
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) \
 	  $(call pkg_libs,cmocka libuv sdl2 SDL2_ttf SDL2_image) -lstdc++ $(LDLIBS)
 
+# Disk faults, for LD_PRELOAD.
+$(FAULTIO): test/faultio.c Makefile
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) -std=gnu17 $(OPT) $(WARN) -Wno-pedantic -fPIC -shared -o $@ $< -ldl
+
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
 # --- testing --------------------------------------------------------------------------------
 
-build-tests: $(TESTS)
+build-tests: $(TESTS) $(FAULTIO)
 
-check: all $(TESTS) ## run all tests (CI runs exactly this)
+check: all $(TESTS) $(FAULTIO) ## run all tests (CI runs exactly this)
 	$(Q)BUILD=$(BUILD) test/run
 
-check-one: all $(TESTS) ## run the tests whose names match T=pattern
+check-one: all $(TESTS) $(FAULTIO) ## run the tests whose names match T=pattern
 	$(Q)BUILD=$(BUILD) test/run '$(T)'
+
+faults: all $(TESTS) $(FAULTIO) ## every fault at full length, with a table at the end
+	$(Q)BUILD=$(BUILD) test/faults
 
 asan: ## the tests under AddressSanitizer and UBSan
 	$(Q)$(MAKE) BUILD=build/asan SAN=address,undefined check
@@ -178,4 +188,4 @@ clean: ## remove everything made
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
 
-.PHONY: all check check-one check-live asan tsan bench demo lint fmt install clean help build-tests
+.PHONY: all check check-one check-live faults asan tsan bench demo lint fmt install clean help build-tests

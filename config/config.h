@@ -92,6 +92,8 @@ struct oct_config {
         oct_config_string directory;
         bool spectra, bscans;
         double sync_interval_s;      /* 1 */
+        double buffer_s;             /* 1: what the disk may stall before B-scans are dropped */
+        double last_s;               /* 0: seconds kept in memory for record last */
         oct_config_string eye;       /* "", OD or OS */
         oct_config_string pseudonym; /* free text without control characters */
     } record;

@@ -61,14 +61,33 @@ static const char *text_of(const cJSON *request, const char *key, struct oct_err
     return text;
 }
 
+static char *record_last(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+{
+    const char *name = NULL;
+    struct oct_recorder_status recorder;
+    if (cJSON_GetObjectItemCaseSensitive(request, "name") &&
+        !(name = text_of(request, "name", err)))
+        return NULL;
+    if (oct_daemon_record_last(daemon, name, err))
+        return NULL;
+    oct_recorder_get_status(daemon->session->recorder, &recorder);
+    cJSON *reply = cJSON_CreateObject();
+    cJSON_AddBoolToObject(reply, "ok", true);
+    cJSON_AddStringToObject(reply, "state", oct_state_names[oct_daemon_state(daemon)]);
+    cJSON_AddStringToObject(reply, "file", recorder.last.file);
+    return print(reply);
+}
+
 static char *record(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     const char *action = text_of(request, "action", err);
     if (!action)
         return NULL;
+    if (strcmp(action, "last") == 0)
+        return record_last(daemon, request, err);
     bool begin = strcmp(action, "start") == 0;
     if (!begin && strcmp(action, "stop") != 0) {
-        oct_fail(err, OCT_E_ARG, "the action '%.40s' is unknown: use start or stop", action);
+        oct_fail(err, OCT_E_ARG, "the action '%.40s' is unknown: use start, stop or last", action);
         return NULL;
     }
     return oct_daemon_record(daemon, begin, err) ? NULL : done(daemon);

@@ -124,6 +124,14 @@ enum oct_err oct_daemon_record(struct oct_daemon *d, bool start, struct oct_erro
     return e;
 }
 
+enum oct_err oct_daemon_record_last(struct oct_daemon *d, const char *name, struct oct_error *err)
+{
+    if (!d->session)
+        return oct_fail(err, OCT_E_STATE,
+                        "the daemon is in error: see last_error, then send start");
+    return oct_session_record_last(d->session, &d->config, name, err);
+}
+
 /* A change is tried on a copy first. Whether the calibration files fit shows at the next start: a
  * new camera takes several keys, and none of them fits alone. */
 enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *value,
@@ -199,6 +207,8 @@ void oct_daemon_look_around(struct oct_daemon *d)
     oct_recorder_get_status(d->session->recorder, &recorder);
     if (recorder.failure.code)
         keep_error(d, &recorder.failure);
+    else if (recorder.last.failure.code)
+        keep_error(d, &recorder.last.failure);
     if (oct_pipeline_has_failed(d->session->pipeline, &failure))
         keep_error(d, &failure);
     note_refused_sender(d);

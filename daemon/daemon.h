@@ -33,6 +33,9 @@ enum oct_state oct_daemon_state(const struct oct_daemon *daemon);
 enum oct_err oct_daemon_start(struct oct_daemon *daemon, struct oct_error *err);
 enum oct_err oct_daemon_stop(struct oct_daemon *daemon, struct oct_error *err);
 enum oct_err oct_daemon_record(struct oct_daemon *daemon, bool start, struct oct_error *err);
+/* Saves the last seconds, in any state that has a session. name may be NULL. */
+enum oct_err oct_daemon_record_last(struct oct_daemon *daemon, const char *name,
+                                    struct oct_error *err);
 enum oct_err oct_daemon_set(struct oct_daemon *daemon, const char *key, const char *value,
                             struct oct_error *err);
 

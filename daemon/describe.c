@@ -49,7 +49,8 @@ static void add_disk(cJSON *reply, const char *directory)
                                 (double)disk.f_bavail * (double)disk.f_frsize);
 }
 
-static void add_record(cJSON *record, const struct oct_daemon *d, const struct oct_geometry *g)
+static void add_record(cJSON *reply, cJSON *record, const struct oct_daemon *d,
+                       const struct oct_geometry *g)
 {
     double bytes = 0;
 
@@ -58,6 +59,13 @@ static void add_record(cJSON *record, const struct oct_daemon *d, const struct o
     if (g && d->config.record.bscans)
         bytes += (double)oct_geometry_image_bytes(g);
     cJSON_AddNumberToObject(record, "bytes_per_bscan", bytes);
+    const cJSON *disk = cJSON_GetObjectItemCaseSensitive(reply, "disk_bytes_free");
+    if (cJSON_IsNumber(disk) && bytes > 0) /* at the line rate that the camera is said to have */
+        cJSON_AddNumberToObject(record, "disk_left_s",
+                                disk->valuedouble / bytes * d->config.scan.lines /
+                                    d->config.scan.line_rate_hz);
+    else
+        cJSON_AddNullToObject(record, "disk_left_s");
     bool active = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(record, "active"));
     cJSON_AddNumberToObject(record, "elapsed_s",
                             active ? (double)(oct_clock_ns() - d->record_ns) * 1e-9 : 0);
@@ -78,5 +86,5 @@ void oct_daemon_describe(cJSON *reply, const struct oct_daemon *d)
     cJSON_AddNumberToObject(pixels, "saturation", (double)((1u << d->config.camera.bits) - 1));
     add_disk(reply, d->config.record.directory);
     if (record)
-        add_record(record, d, plan ? &plan->geometry : NULL);
+        add_record(reply, record, d, plan ? &plan->geometry : NULL);
 }

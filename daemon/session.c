@@ -1,6 +1,7 @@
 #include "daemon/session.h"
 
 #include "config/apply.h"
+#include "daemon/memory.h"
 #include "pipeline/log.h"
 
 #include <errno.h>
@@ -40,6 +41,7 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .max_message_bytes = (uint64_t)config->ingest.max_message_mb << 20,
         .idle_s = config->ingest.idle_s,
         .open = open,
+        .losses = s->losses,
     };
     enum oct_err e = oct_publisher_create(&s->publisher, context, config->publish.endpoint,
                                           config->publish.queue_bscans, g,
@@ -52,14 +54,16 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
     e = oct_ingest_create(&s->ingest, context, g, oct_pipeline_raw(s->pipeline), &ingest, err);
     if (e)
         return e;
-    const struct oct_recorder_options recorder = {
+    struct oct_recorder_options recorder = {
         .plan = s->plan,
         .raw = oct_pipeline_raw(s->pipeline),
         .images = oct_pipeline_images(s->pipeline),
         .ended_at = &oct_ingest_counts(s->ingest)->ended_at,
         .engine = s->engine_why,
+        .losses = s->losses,
     };
-    return oct_recorder_create(&s->recorder, &recorder, err);
+    e = oct_memory_plan(config, g, &recorder.buffer_bscans, &recorder.history_bscans, err);
+    return e ? e : oct_recorder_create(&s->recorder, &recorder, err);
 }
 
 enum oct_err oct_session_create(struct oct_session **out, const struct oct_config *config,
@@ -73,6 +77,9 @@ enum oct_err oct_session_create(struct oct_session **out, const struct oct_confi
     s->zmq_context = zmq_ctx_new();
     if (!s->zmq_context)
         e = oct_fail(err, OCT_E_NO_MEMORY, "no ZeroMQ context: %s", zmq_strerror(zmq_errno()));
+    s->losses = oct_loss_log_create();
+    if (e == OCT_OK && !s->losses)
+        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a session");
     if (e == OCT_OK)
         e = create_pipeline(s, config, err);
     if (e == OCT_OK)
@@ -82,6 +89,7 @@ enum oct_err oct_session_create(struct oct_session **out, const struct oct_confi
         return e;
     }
     oct_log(OCT_LOG_INFO, "%s", s->engine_why);
+    oct_memory_tell(s->recorder, config);
     oct_log(OCT_LOG_INFO, "lines in on %s, B-scans out on %s", oct_ingest_endpoint(s->ingest),
             oct_publisher_endpoint(s->publisher));
     if (!oct_pipeline_is_pinned(s->pipeline))
@@ -102,6 +110,8 @@ void oct_session_destroy(struct oct_session *s)
         return;
     /* Down the stream: no more in, then all of it through, then the sinks end by themselves. The
      * recorder looks at the ingest's counts, so the ingest goes last. */
+    if (s->recorder)
+        oct_recorder_drain(s->recorder);
     if (s->ingest)
         oct_ingest_set_gate(s->ingest, false);
     if (s->pipeline)
@@ -111,19 +121,17 @@ void oct_session_destroy(struct oct_session *s)
     oct_ingest_destroy(s->ingest);
     oct_pipeline_destroy(s->pipeline);
     oct_plan_destroy(s->plan);
+    oct_loss_log_destroy(s->losses);
     if (s->zmq_context)
         while (zmq_ctx_term(s->zmq_context) != 0 && zmq_errno() == EINTR)
             ; /* a signal; asked again, it goes on waiting */
     free(s);
 }
 
-enum oct_err oct_session_record(struct oct_session *s, const struct oct_config *config,
-                                struct oct_error *err)
+/* text: the configuration's, which the recorder copies with the rest. */
+static struct oct_recorder_settings settings_of(const struct oct_config *config, const char *text)
 {
-    char *text = oct_config_text(config);
-    if (!text)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the configuration's text");
-    const struct oct_recorder_settings settings = {
+    return (struct oct_recorder_settings){
         .directory = config->record.directory,
         .spectra = config->record.spectra,
         .bscans = config->record.bscans,
@@ -134,8 +142,30 @@ enum oct_err oct_session_record(struct oct_session *s, const struct oct_config *
         .width_um = config->scan.width_um,
         .height_um = config->scan.height_um,
         .refractive_index = config->scan.refractive_index,
+        .line_rate_hz = config->scan.line_rate_hz,
     };
+}
+
+enum oct_err oct_session_record(struct oct_session *s, const struct oct_config *config,
+                                struct oct_error *err)
+{
+    char *text = oct_config_text(config);
+    if (!text)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the configuration's text");
+    const struct oct_recorder_settings settings = settings_of(config, text);
     enum oct_err e = oct_recorder_start(s->recorder, &settings, err);
+    free(text);
+    return e;
+}
+
+enum oct_err oct_session_record_last(struct oct_session *s, const struct oct_config *config,
+                                     const char *name, struct oct_error *err)
+{
+    char *text = oct_config_text(config);
+    if (!text)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the configuration's text");
+    const struct oct_recorder_settings settings = settings_of(config, text);
+    enum oct_err e = oct_recorder_last(s->recorder, &settings, name, err);
     free(text);
     return e;
 }

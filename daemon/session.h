@@ -12,7 +12,8 @@
 #include "pipeline/recorder.h"
 
 struct oct_session {
-    void *zmq_context; /* its own: ending it waits until the endpoints are free again */
+    struct oct_loss_log *losses; /* from ingest and recorder to the recorder */
+    void *zmq_context;           /* its own: ending it waits until the endpoints are free again */
     struct oct_plan *plan;
     struct oct_pipeline *pipeline;
     struct oct_ingest *ingest;
@@ -33,5 +34,9 @@ void oct_session_destroy(struct oct_session *session);
 /* Starts a recording as the configuration says now. */
 enum oct_err oct_session_record(struct oct_session *session, const struct oct_config *config,
                                 struct oct_error *err);
+
+/* Saves the last seconds as file `name` (NULL: one is made) in the record folder. */
+enum oct_err oct_session_record_last(struct oct_session *session, const struct oct_config *config,
+                                     const char *name, struct oct_error *err);
 
 #endif

@@ -71,6 +71,32 @@ static void add_latency(cJSON *reply, const struct oct_publisher *publisher)
     add_u64(object, "max", latency.max_us);
 }
 
+/* offered = written + pending + the sum of dropped. */
+static void add_account(cJSON *reply, const struct oct_recorder_account *a)
+{
+    cJSON *account = cJSON_AddObjectToObject(reply, "record_account");
+    add_u64(account, "offered", a->offered);
+    add_u64(account, "written", a->written);
+    add_u64(account, "pending", a->pending);
+    cJSON *dropped = cJSON_AddObjectToObject(account, "dropped");
+    for (int r = OCT_LOSS_SOURCE; r <= OCT_LOSS_WRITE_FAILED; r++)
+        add_u64(dropped, oct_loss_names[r], a->dropped[r]);
+}
+
+static void add_last(cJSON *reply, const struct oct_recorder_status *s)
+{
+    cJSON *last = cJSON_AddObjectToObject(reply, "record_last");
+    add_u64(last, "bscans", s->keeper.n_history);
+    add_u64(last, "bscans_most", s->keeper.history_bscans);
+    cJSON_AddNumberToObject(last, "length_s", (double)s->keeper.history_ns * 1e-9);
+    add_u64(last, "memory_bytes", s->keeper.history_bscans ? s->keeper.bytes : 0);
+    cJSON_AddBoolToObject(last, "saving", s->last.saving);
+    cJSON_AddStringToObject(last, "file", s->last.file);
+    add_u64(last, "bscans_saved", s->last.n_saved);
+    add_u64(last, "files_saved", s->last.n_files);
+    cJSON_AddStringToObject(last, "error", s->last.failure.code ? s->last.failure.text : "");
+}
+
 static void add_recorder(cJSON *reply, struct oct_recorder *recorder)
 {
     struct oct_recorder_status s = {0};
@@ -87,6 +113,10 @@ static void add_recorder(cJSON *reply, struct oct_recorder *recorder)
     cJSON_AddBoolToObject(record, "waiting_for_volume", s.active && !s.file_open);
     cJSON_AddStringToObject(record, "file", s.file);
     add_u64(record, "bscans_in_file", s.bscans_in_file);
+    add_u64(record, "bscans_waiting", s.keeper.n_waiting);
+    add_u64(record, "buffer_bscans", s.keeper.buffer_bscans);
+    add_account(reply, &s.account);
+    add_last(reply, &s);
 }
 
 static void add_session(cJSON *reply, const struct oct_session *s)

@@ -21,11 +21,13 @@ struct acquisition {
     uint64_t seen;           /* bit i: last_sequence - i has come */
     uint64_t next_bscan;     /* all before are closed */
     uint64_t next_line;      /* one past the highest line seen */
+    uint64_t next_delivered; /* one past the last B-scan delivered */
 };
 
 struct oct_assembler {
     struct oct_geometry geometry;
     struct oct_ring *ring;
+    struct oct_loss_log *losses;            /* NULL: nobody asks */
     uint64_t patience_us, patience_left_us; /* a message's, and what is left to this one */
     struct oct_ingest_counts counts;
     struct acquisition now;
@@ -72,6 +74,11 @@ void oct_assembler_destroy(struct oct_assembler *a)
     free(a);
 }
 
+void oct_assembler_set_losses(struct oct_assembler *a, struct oct_loss_log *losses)
+{
+    a->losses = losses;
+}
+
 struct oct_ingest_counts *oct_assembler_counts(struct oct_assembler *a)
 {
     return &a->counts;
@@ -89,6 +96,18 @@ void oct_assembler_count_bad(struct oct_assembler *a, enum oct_bad reason)
 
 /* ---- B-scans ---- */
 
+/* B-scans first .. end - 1 of this acquisition will not be delivered. */
+static void tell_lost(struct oct_assembler *a, uint64_t first, uint64_t end, enum oct_loss reason)
+{
+    uint64_t n_lines = a->geometry.n_lines;
+    oct_loss_log_add(a->losses, &(struct oct_gap){
+                                    .acquisition = a->now.number,
+                                    .first_line = first * n_lines,
+                                    .n_lines = (end - first) * n_lines,
+                                    .reason = reason,
+                                });
+}
+
 static void begin_bscan(struct oct_assembler *a, uint64_t number, uint64_t time_ns)
 {
     const struct oct_geometry *g = &a->geometry;
@@ -102,6 +121,7 @@ static void begin_bscan(struct oct_assembler *a, uint64_t number, uint64_t time_
     if (oct_ring_acquire(a->ring, a->patience_left_us, &slot)) {
         a->patience_left_us = 0; /* a message of many B-scans must not wait for each */
         add(&a->counts.bscans_dropped, 1);
+        tell_lost(a, number, number + 1, OCT_LOSS_RING_FULL);
         memset(a->dropped_valid, 0, g->n_lines);
         return;
     }
@@ -113,6 +133,7 @@ static void begin_bscan(struct oct_assembler *a, uint64_t number, uint64_t time_
         .volume = number / g->n_bscans,
         .bscan = (uint32_t)(number % g->n_bscans),
         .time_ns = time_ns,
+        .lost_before = number - a->now.next_delivered,
     };
     memset(a->frame->line_valid, 0, g->n_lines);
 }
@@ -138,6 +159,7 @@ static void deliver_bscan(struct oct_assembler *a)
     if (missing)
         clear_missing(a);
     a->frame->info.missing_lines = missing;
+    a->now.next_delivered = a->now.next_bscan;
     add(&a->counts.lines_missing, missing);
     add(&a->counts.bscans_delivered, 1);
     oct_ring_publish(a->ring);
@@ -180,6 +202,7 @@ static void begin_acquisition(struct oct_assembler *a, const struct oct_lines_he
         .next_bscan = from_start ? 0 : h->first_line / a->geometry.n_lines,
         .next_line = from_start ? 0 : h->first_line,
     };
+    a->now.next_delivered = a->now.next_bscan;
     add(&a->counts.acquisitions, 1);
 }
 
@@ -320,12 +343,16 @@ static enum oct_bad check_message(const struct oct_assembler *a, struct oct_line
 static void take_end(struct oct_assembler *a, const struct oct_lines_header *h)
 {
     uint64_t n_lines = a->geometry.n_lines, end = h->first_line + h->n_lines;
+    oct_assembler_flush(a, false);
+    uint64_t next_bscan = end / n_lines + (end % n_lines != 0);
+    if (end / n_lines >= a->now.next_bscan) {
+        add(&a->counts.lines_missing, end - a->now.next_bscan * n_lines);
+        if (next_bscan > a->now.next_bscan) /* told before the end is: the recorder then asks */
+            tell_lost(a, a->now.next_bscan, next_bscan, OCT_LOSS_SOURCE);
+        a->now.next_bscan = next_bscan;
+    }
     oct_assembler_flush(a, true);
     a->now.over = true;
-    if (end / n_lines < a->now.next_bscan)
-        return;
-    add(&a->counts.lines_missing, end - a->now.next_bscan * n_lines);
-    a->now.next_bscan = end / n_lines + (end % n_lines != 0);
 }
 
 enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, size_t header_bytes,

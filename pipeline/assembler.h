@@ -19,6 +19,7 @@
 #define OCT_PIPELINE_ASSEMBLER_H
 
 #include "pipeline/geometry.h"
+#include "pipeline/loss.h"
 #include "pipeline/ring.h"
 #include "pipeline/wire.h"
 
@@ -50,6 +51,9 @@ struct oct_assembler;
 enum oct_err oct_assembler_create(struct oct_assembler **assembler,
                                   const struct oct_geometry *geometry, struct oct_ring *ring,
                                   uint64_t patience_us, struct oct_error *err);
+
+/* Where B-scans that are given up are told, and those missing at an acquisition's end. Borrowed. */
+void oct_assembler_set_losses(struct oct_assembler *assembler, struct oct_loss_log *losses);
 
 /* Does not flush. NULL is fine. */
 void oct_assembler_destroy(struct oct_assembler *assembler);

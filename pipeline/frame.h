@@ -19,6 +19,7 @@ struct oct_bscan_info {
     uint64_t time_ns;     /* the camera's clock at the first block that reached it */
     uint64_t arrival_ns;  /* CLOCK_MONOTONIC when its last line arrived */
     uint32_t missing_lines;
+    uint64_t lost_before; /* B-scans of the acquisition directly before it that never came here */
 };
 
 /* One slot of the raw ring. Memory belongs to the ring. */

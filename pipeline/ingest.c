@@ -149,8 +149,10 @@ enum oct_err oct_ingest_create(struct oct_ingest **out, void *zmq_context,
     pthread_mutex_init(&in->lock, NULL);
     pthread_cond_init(&in->changed, NULL);
     enum oct_err e = oct_assembler_create(&in->assembler, geometry, raw, PATIENCE_US, err);
-    if (e == OCT_OK)
+    if (e == OCT_OK) {
+        oct_assembler_set_losses(in->assembler, options->losses);
         e = start(in, zmq_context, options, err);
+    }
     if (e) {
         oct_assembler_destroy(in->assembler);
         pthread_cond_destroy(&in->changed);

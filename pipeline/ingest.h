@@ -16,8 +16,9 @@ struct oct_ingest_options {
     const char *endpoint; /* tcp://127.0.0.1:5701; a port of * takes a free one */
     unsigned queue_messages;
     uint64_t max_message_bytes;
-    double idle_s; /* an unfinished B-scan is delivered after this pause; 0: never */
-    bool open;     /* the gate at the start */
+    double idle_s;               /* an unfinished B-scan is delivered after this pause; 0: never */
+    bool open;                   /* the gate at the start */
+    struct oct_loss_log *losses; /* see assembler.h; may be NULL */
 };
 
 /* Binds the socket and starts the thread. zmq_context is a ZeroMQ context, borrowed. OCT_E_IO: the

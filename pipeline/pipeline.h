@@ -12,7 +12,9 @@
  * | feed      | raw reader, submit    | raw ring, image slot, depth  | raw ring closed and read |
  * | collect   | collect, image writer | engine (<= 100 ms)           | feed ended, none left    |
  * | workers   | the engine's own      | the engine's lock            | engine destroyed         |
- * | recorder  | volume files          | image ring (<= 100 ms)       | image ring closed, read  |
+ * | keeper    | kept B-scans          | image ring (<= 100 ms)       | image ring closed, read  |
+ * | recorder  | volume files          | keeper (<= 100 ms), the disk | keeper closed, read      |
+ * | last      | the file it saves     | the disk                     | its end                  |
  * | publisher | PUB socket            | image ring (<= 100 ms)       | image ring closed, read  |
  * | main      | control, signals      | libuv                        | shutdown                 |
  *

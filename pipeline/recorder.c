@@ -1,118 +1,53 @@
-#define _GNU_SOURCE /* pthread_setname_np, strdup */
+#define _GNU_SOURCE /* pthread_setname_np */
 #include "pipeline/recorder.h"
 
 #include "pipeline/clock.h"
 #include "pipeline/log.h"
-#include "pipeline/slots.h"
+#include "pipeline/record_bscan.h"
 #include "pipeline/volume.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <limits.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
-#include <unistd.h>
 
 #define POLL_US 100000u
 
-/* Owned copy of the caller's settings. */
-struct settings {
-    char *directory, *config_text, *eye, *pseudonym;
-    bool spectra, bscans;
-    uint64_t sync_interval_ns;
-    double width_um, height_um, refractive_index;
-};
-
 struct oct_recorder {
     struct oct_recorder_options options;
-    struct oct_ring_reader *raw_reader, *image_reader;
-    uint64_t first_slot; /* both readers have all slots from here on */
+    struct oct_keeper *keeper;
+    struct oct_last *last;
     pthread_t thread;
 
     /* The thread's own. */
     struct oct_volume_writer *writer;
     uint64_t last_sync_ns;
-    uint64_t consumed;  /* slots read so far */
-    uint64_t last_slot; /* last slot written into the open file */
-    uint32_t accepted;  /* B-scans given to the open file */
+    uint64_t consumed;    /* slots read so far */
+    uint64_t last_slot;   /* last slot written into the open file */
+    uint32_t accepted;    /* B-scans given to the open file */
+    uint32_t engine_lost; /* of those, without a picture */
     uint32_t seen_acquisition, file_acquisition;
-    uint64_t seen_volume, file_volume; /* of the last B-scan that passed */
+    uint64_t seen_volume, file_volume; /* of the last B-scan that passed; of the open file */
+    uint64_t seen_number;
     bool has_seen;
+    uint64_t accounted; /* of the acquisition file_acquisition: B-scans before it are booked */
 
     pthread_mutex_t lock; /* guards what follows */
-    struct settings settings;
+    struct oct_record_settings settings;
     struct oct_recorder_status status;
     uint64_t stop_at; /* end after this many slots; UINT64_MAX: go on */
     bool failing;     /* a recording failed and nobody has stopped or started since */
+    bool fresh;       /* no B-scan of this recording has been accepted */
     bool skip;        /* the volume under way when recording started is not recorded */
     uint32_t skip_acquisition;
     uint64_t skip_volume;
-    uint64_t bytes_closed, bscans_closed; /* of closed files */
+    uint64_t bytes_closed, bscans_closed;                       /* of closed files */
+    uint64_t written_before, volumes_before, incomplete_before; /* this recording */
 };
 
-static void settings_finish(struct settings *s)
-{
-    free(s->directory);
-    free(s->config_text);
-    free(s->eye);
-    free(s->pseudonym);
-    *s = (struct settings){0};
-}
-
-static enum oct_err settings_init(struct settings *s, const struct oct_recorder_settings *from)
-{
-    *s = (struct settings){
-        .directory = realpath(from->directory, NULL), /* the status names files by it */
-        .config_text = strdup(from->config_text),
-        .eye = strdup(from->eye),
-        .pseudonym = strdup(from->pseudonym),
-        .spectra = from->spectra,
-        .bscans = from->bscans,
-        .sync_interval_ns = (uint64_t)(from->sync_interval_s * 1e9),
-        .width_um = from->width_um,
-        .height_um = from->height_um,
-        .refractive_index = from->refractive_index,
-    };
-    if (s->directory && s->config_text && s->eye && s->pseudonym)
-        return OCT_OK;
-    settings_finish(s);
-    return OCT_E_NO_MEMORY;
-}
-
-/* ---- the open file ---- */
-
-/* Appends text to a file name, only what can do no harm there, and a '_'. */
-static void append_word(char *name, size_t bytes, const char *text)
-{
-    size_t n = strlen(name);
-    for (; *text && n + 2 < bytes; text++)
-        name[n++] = (char)(isalnum((unsigned char)*text) || *text == '-' ? *text : '-');
-    name[n++] = '_';
-    name[n] = '\0';
-}
-
-/* directory/[pseudonym_][eye_]YYYYMMDDTHHMMSSmmmZ_vNNNN.h5 */
-static void make_path(const struct settings *s, uint64_t volume, char *path, size_t bytes)
-{
-    char words[256] = "", stamp[32];
-    struct timespec now;
-    struct tm utc;
-
-    if (*s->pseudonym)
-        append_word(words, sizeof(words) - 8, s->pseudonym);
-    if (*s->eye)
-        append_word(words, sizeof(words), s->eye);
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%S", &utc);
-    snprintf(path, bytes, "%s/%s%s%03ldZ_v%04llu.h5", s->directory, words, stamp,
-             now.tv_nsec / 1000000, (unsigned long long)volume);
-}
+/* ---- accounting ---- */
 
 /* Puts the writer's progress into the status. Lock held. */
 static void book_progress(struct oct_recorder *rec)
@@ -124,15 +59,71 @@ static void book_progress(struct oct_recorder *rec)
         rec->bytes_closed + (rec->writer ? oct_volume_bytes(rec->writer) : 0);
 }
 
+/* Lock held. */
+static struct oct_recorder_account account_of(const struct oct_recorder *rec)
+{
+    struct oct_recorder_account a = rec->status.account;
+    a.written = rec->status.bscans_written - rec->written_before;
+    a.pending = a.offered - a.written;
+    for (int r = 0; r < OCT_N_LOSSES; r++)
+        a.pending -= a.dropped[r];
+    return a;
+}
+
+static void book_dropped(struct oct_recorder *rec, uint64_t n, enum oct_loss reason, bool offered)
+{
+    pthread_mutex_lock(&rec->lock);
+    rec->status.account.offered += offered ? n : 0;
+    rec->status.account.dropped[reason] += n;
+    if (reason == OCT_LOSS_WRITE_FAILED || reason == OCT_LOSS_DISK_SLOW)
+        rec->status.bscans_unsaved += n;
+    pthread_mutex_unlock(&rec->lock);
+}
+
+/* The sum at the end of a recording, in one line. */
+static void log_account(struct oct_recorder *rec)
+{
+    char reasons[200] = "";
+    uint64_t dropped = 0;
+    pthread_mutex_lock(&rec->lock);
+    struct oct_recorder_account a = account_of(rec);
+    uint64_t n_files = rec->status.volumes_written - rec->volumes_before;
+    uint64_t n_incomplete = rec->status.volumes_incomplete - rec->incomplete_before;
+    pthread_mutex_unlock(&rec->lock);
+    for (int r = 0; r < OCT_N_LOSSES; r++) {
+        size_t n = strlen(reasons);
+        dropped += a.dropped[r];
+        if (a.dropped[r] > 0)
+            snprintf(reasons + n, sizeof(reasons) - n, "%s%" PRIu64 " %s", n ? ", " : " (",
+                     a.dropped[r], oct_loss_names[r]);
+    }
+    oct_log(dropped ? OCT_LOG_WARNING : OCT_LOG_INFO,
+            "recording ended: %" PRIu64 " B-scans offered = %" PRIu64 " written + %" PRIu64
+            " dropped%s%s; %" PRIu64 " files, %" PRIu64 " of them not whole",
+            a.offered, a.written, dropped, reasons, *reasons ? ")" : "", n_files, n_incomplete);
+}
+
+static void set_inactive(struct oct_recorder *rec)
+{
+    pthread_mutex_lock(&rec->lock);
+    rec->status.active = rec->status.stopping = false;
+    oct_keeper_want(rec->keeper, false);
+    pthread_mutex_unlock(&rec->lock);
+}
+
 static void fail(struct oct_recorder *rec, const struct oct_error *why)
 {
+    oct_log(OCT_LOG_ERROR, "recording stopped: %s", why->text);
+    log_account(rec);
     pthread_mutex_lock(&rec->lock);
     rec->status.failure = *why;
     rec->failing = true;
     rec->status.active = rec->status.stopping = false;
+    oct_keeper_want(rec->keeper, false);
     pthread_mutex_unlock(&rec->lock);
-    oct_log(OCT_LOG_ERROR, "recording stopped: %s", why->text);
 }
+
+/* ---- the open file ---- */
 
 static enum oct_err close_file(struct oct_recorder *rec, struct oct_error *err)
 {
@@ -140,12 +131,14 @@ static enum oct_err close_file(struct oct_recorder *rec, struct oct_error *err)
         return OCT_OK;
     enum oct_err e = oct_volume_sync(rec->writer, err);
     uint64_t written = oct_volume_written(rec->writer);
+    uint64_t n_failed = rec->accepted - rec->engine_lost - written;
 
     pthread_mutex_lock(&rec->lock);
     book_progress(rec);
     rec->bscans_closed += written;
     rec->bytes_closed += oct_volume_bytes(rec->writer);
     rec->status.bscans_unsaved += rec->accepted - written;
+    rec->status.account.dropped[OCT_LOSS_WRITE_FAILED] += n_failed;
     pthread_mutex_unlock(&rec->lock);
     enum oct_err c = oct_volume_close(rec->writer, e ? NULL : err);
     rec->writer = NULL;
@@ -167,31 +160,62 @@ static void give_up(struct oct_recorder *rec, const struct oct_error *why)
     fail(rec, why);
 }
 
+/* B-scans from .. to - 1 were not recorded: why, says the log, else `reason`. Into the gap map as
+ * far as they belong to the open file, and into the account unless nobody wanted them. */
+static enum oct_err lose(struct oct_recorder *rec, uint32_t acquisition, uint64_t from, uint64_t to,
+                         enum oct_loss reason, struct oct_error *err)
+{
+    const struct oct_geometry *g = &rec->options.plan->geometry;
+    uint64_t file_end = (rec->file_volume + 1) * g->n_bscans;
+    enum oct_err e = OCT_OK;
+    while (from < to) {
+        bool in_file = rec->writer && from < file_end;
+        uint64_t end = in_file && to > file_end ? file_end : to;
+        struct oct_gap piece =
+            oct_loss_log_explain(rec->options.losses, &(struct oct_gap){
+                                                          .acquisition = acquisition,
+                                                          .first_line = from * g->n_lines,
+                                                          .n_lines = (end - from) * g->n_lines,
+                                                          .reason = reason,
+                                                      });
+        uint64_t n = piece.n_lines / g->n_lines;
+        if (in_file && e == OCT_OK)
+            e = oct_volume_write_gap(rec->writer, &piece, err);
+        if (piece.reason != OCT_LOSS_NOT_RECORDED) {
+            book_dropped(rec, n, piece.reason, true);
+            rec->accounted = from + n;
+        }
+        from += n;
+    }
+    return e;
+}
+
 static void end_file(struct oct_recorder *rec)
 {
     struct oct_error err;
-    if (close_file(rec, &err))
+    if (!rec->writer)
+        return;
+    uint64_t end = (rec->file_volume + 1) * rec->options.plan->geometry.n_bscans;
+    enum oct_err e =
+        lose(rec, rec->file_acquisition, rec->accounted, end, OCT_LOSS_NOT_RECORDED, &err);
+    enum oct_err c = close_file(rec, e ? NULL : &err);
+    if (e || c)
         fail(rec, &err);
 }
 
 static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_info *info,
                               struct oct_error *err)
 {
-    const struct settings *s = &rec->settings; /* only start changes them, while inactive */
-    const struct oct_volume_about about = {
-        .config_text = s->config_text,
-        .eye = s->eye,
-        .pseudonym = s->pseudonym,
-        .engine = rec->options.engine,
-        .width_um = s->width_um,
-        .height_um = s->height_um,
-        .refractive_index = s->refractive_index,
-    };
-    char path[sizeof(rec->status.file)];
-    make_path(s, info->volume, path, sizeof(path));
+    const struct oct_record_settings *s = &rec->settings; /* only start changes them */
+    struct oct_volume_about about = oct_record_about(s, rec->options.engine);
+    char path[sizeof(rec->status.file)], ending[32];
+    about.counted = true;
+    about.first_bscan = info->volume * rec->options.plan->geometry.n_bscans;
+    snprintf(ending, sizeof(ending), "v%04" PRIu64, info->volume);
+    oct_record_path(s, ending, path, sizeof(path));
     if (strcmp(path, rec->status.file) == 0) { /* another acquisition in the same millisecond */
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-        make_path(s, info->volume, path, sizeof(path));
+        oct_record_path(s, ending, path, sizeof(path));
     }
     enum oct_err e = oct_volume_create(&rec->writer, path, rec->options.plan, &about, s->spectra,
                                        s->bscans, err);
@@ -200,7 +224,7 @@ static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_i
     rec->file_acquisition = info->acquisition;
     rec->file_volume = info->volume;
     rec->last_sync_ns = oct_clock_ns();
-    rec->accepted = 0;
+    rec->accepted = rec->engine_lost = 0;
     pthread_mutex_lock(&rec->lock);
     memcpy(rec->status.file, path, sizeof(path));
     rec->status.file_open = true;
@@ -222,55 +246,117 @@ static void sync_when_due(struct oct_recorder *rec)
         give_up(rec, &err);
 }
 
-static enum oct_err write_bscan(struct oct_recorder *rec, const struct oct_raw_frame *raw,
-                                const struct oct_image_frame *image, struct oct_error *err)
-{
-    const struct settings *s = &rec->settings;
-    enum oct_err e = OCT_OK;
-    if (s->spectra)
-        e = oct_volume_write_spectra(rec->writer, raw, err);
-    if (e == OCT_OK)
-        e = s->bscans ? oct_volume_write_image(rec->writer, image, err)
-                      : oct_volume_write_row(rec->writer, &raw->info, err);
-    return e;
-}
-
 /* ---- the stream ---- */
 
 /* Whether this B-scan is to be recorded: recording is on, its volume was not under way before. */
-static bool is_wanted(struct oct_recorder *rec, const struct oct_bscan_info *info)
+static bool is_wanted(struct oct_recorder *rec, const struct oct_kept *kept)
 {
+    const struct oct_bscan_info *info = &kept->raw.info;
     pthread_mutex_lock(&rec->lock);
+    if (rec->status.active && !kept->has_payload) { /* it passed before recording started */
+        rec->skip = true;
+        rec->skip_acquisition = info->acquisition;
+        rec->skip_volume = info->volume;
+    }
     bool begun_before =
         rec->skip && info->acquisition == rec->skip_acquisition && info->volume == rec->skip_volume;
-    bool wanted = rec->status.active && !begun_before && info->id < rec->stop_at;
-    if (rec->failing) /* who asked for a recording still wants it */
-        rec->status.bscans_unsaved++;
+    bool wanted = rec->status.active && !begun_before && kept->slot < rec->stop_at;
+    bool failing = rec->failing;
     pthread_mutex_unlock(&rec->lock);
+    if (failing) /* who asked for a recording still wants it */
+        book_dropped(rec, 1, OCT_LOSS_WRITE_FAILED, true);
     return wanted;
 }
 
-static void record(struct oct_recorder *rec, const struct oct_raw_frame *raw,
-                   const struct oct_image_frame *image)
+/* The first number not booked yet that this B-scan's recording answers for. */
+static uint64_t first_missed(struct oct_recorder *rec, const struct oct_bscan_info *info)
 {
-    const struct oct_bscan_info *info = &raw->info;
+    uint64_t volume_first = info->volume * rec->options.plan->geometry.n_bscans;
+    bool same = rec->has_seen && rec->seen_acquisition == info->acquisition;
+    uint64_t first = same ? rec->seen_number + 1 : info->number - info->lost_before;
+    pthread_mutex_lock(&rec->lock);
+    bool fresh = rec->fresh;
+    rec->fresh = false;
+    pthread_mutex_unlock(&rec->lock);
+    if (fresh && first < volume_first)
+        first = volume_first;
+    if (!fresh && info->acquisition == rec->file_acquisition && first < rec->accounted)
+        first = rec->accounted;
+    return first < info->number ? first : info->number;
+}
+
+/* Opens the file of this B-scan's volume, with all that was lost before it in the gap map: of
+ * volumes of which nothing came too, which have no file of their own to say so. */
+static enum oct_err begin_file(struct oct_recorder *rec, const struct oct_bscan_info *info,
+                               uint64_t missed, struct oct_error *err)
+{
+    const struct oct_geometry *g = &rec->options.plan->geometry;
+    uint64_t volume_first = info->volume * g->n_bscans;
+    enum oct_err e = open_file(rec, info, err);
+    enum oct_err l = OCT_OK;
+    if (missed < volume_first)
+        l = lose(rec, info->acquisition, missed, volume_first, OCT_LOSS_SOURCE, e ? NULL : err);
+    if (e || l)
+        return e ? e : l;
+    uint64_t from = missed > volume_first ? missed : volume_first;
+    e = oct_volume_write_gap(rec->writer,
+                             &(struct oct_gap){
+                                 .acquisition = info->acquisition,
+                                 .first_line = volume_first * g->n_lines,
+                                 .n_lines = (from - volume_first) * g->n_lines,
+                                 .reason = OCT_LOSS_NOT_RECORDED,
+                             },
+                             err);
+    return e ? e : lose(rec, info->acquisition, from, info->number, OCT_LOSS_SOURCE, err);
+}
+
+static enum oct_err accept(struct oct_recorder *rec, const struct oct_kept *kept,
+                           struct oct_error *err)
+{
+    const struct oct_record_settings *s = &rec->settings;
+    const struct oct_bscan_info *info = &kept->raw.info;
+    bool lost = s->bscans && kept->image.status != OCT_OK;
+    rec->accepted++;
+    rec->engine_lost += lost;
+    rec->last_slot = kept->slot;
+    rec->accounted = info->number + 1;
+    pthread_mutex_lock(&rec->lock);
+    rec->status.account.offered++;
+    rec->status.account.dropped[OCT_LOSS_ENGINE] += lost;
+    pthread_mutex_unlock(&rec->lock);
+    return oct_record_bscan(rec->writer, kept, info->bscan, &rec->options.plan->geometry,
+                            s->spectra, s->bscans, err);
+}
+
+/* A B-scan of another volume ends the open file; between the two some may be missing. */
+static void leave_file(struct oct_recorder *rec, const struct oct_bscan_info *info)
+{
+    uint64_t end = (rec->file_volume + 1) * rec->options.plan->geometry.n_bscans;
+    if (!rec->writer ||
+        (info->acquisition == rec->file_acquisition && info->volume == rec->file_volume))
+        return;
+    if (info->acquisition == rec->file_acquisition)
+        lose(rec, info->acquisition, rec->accounted, info->number < end ? info->number : end,
+             OCT_LOSS_SOURCE, NULL);
+    end_file(rec);
+}
+
+static void record(struct oct_recorder *rec, const struct oct_kept *kept)
+{
+    const struct oct_bscan_info *info = &kept->raw.info;
     struct oct_error err;
 
-    if (rec->writer &&
-        (info->acquisition != rec->file_acquisition || info->volume != rec->file_volume))
-        end_file(rec);
-    if (!is_wanted(rec, info))
+    leave_file(rec, info);
+    if (!is_wanted(rec, kept))
         return;
-    enum oct_err e = rec->writer ? OCT_OK : open_file(rec, info, &err);
-    if (e == OCT_OK) {
-        rec->accepted++;
-        rec->last_slot = info->id;
-        e = write_bscan(rec, raw, image, &err);
-    } else {
-        pthread_mutex_lock(&rec->lock);
-        rec->status.bscans_unsaved++;
-        pthread_mutex_unlock(&rec->lock);
-    }
+    uint64_t missed = first_missed(rec, info);
+    enum oct_err e = rec->writer
+                         ? lose(rec, info->acquisition, missed, info->number, OCT_LOSS_SOURCE, &err)
+                         : begin_file(rec, info, missed, &err);
+    if (e == OCT_OK)
+        e = accept(rec, kept, &err);
+    else
+        book_dropped(rec, 1, OCT_LOSS_WRITE_FAILED, true);
     if (e)
         give_up(rec, &err);
     else if (info->bscan + 1 == rec->options.plan->geometry.n_bscans)
@@ -284,6 +370,7 @@ static void note_seen(struct oct_recorder *rec, const struct oct_bscan_info *inf
     rec->status.bscans_passed++;
     rec->seen_acquisition = info->acquisition;
     rec->seen_volume = info->volume;
+    rec->seen_number = info->number;
     pthread_mutex_unlock(&rec->lock);
 }
 
@@ -299,58 +386,66 @@ static void look_around(struct oct_recorder *rec)
     if (stop) {
         end_file(rec);
         pthread_mutex_lock(&rec->lock);
-        rec->status.active = rec->status.stopping = false;
+        stop = rec->status.active; /* else closing failed, and that was told */
         pthread_mutex_unlock(&rec->lock);
     }
+    if (stop) {
+        log_account(rec);
+        set_inactive(rec);
+    }
     sync_when_due(rec);
-}
-
-/* Takes the spectra of a picture; published before it, so they are there. */
-static const struct oct_raw_frame *read_raw(struct oct_recorder *rec, uint64_t slot)
-{
-    for (;;) {
-        uint64_t raw_slot;
-        while (oct_ring_read(rec->raw_reader, POLL_US, &raw_slot) == OCT_E_AGAIN)
-            ;
-        if (raw_slot == slot)
-            return oct_raw_slot(rec->options.raw, slot, &rec->options.plan->geometry);
-        oct_ring_release(rec->raw_reader); /* its picture went before we were there */
-    }
-}
-
-static void take(struct oct_recorder *rec, uint64_t slot)
-{
-    const struct oct_image_frame *image = oct_image_slot(rec->options.images, slot);
-    if (slot >= rec->first_slot) {
-        record(rec, read_raw(rec, slot), image);
-        rec->consumed = slot + 1;
-        oct_ring_release(rec->raw_reader);
-    }
-    note_seen(rec, &image->info);
 }
 
 static void *run(void *argument)
 {
     struct oct_recorder *rec = argument;
     for (;;) {
-        uint64_t slot;
-        enum oct_err e = oct_ring_read(rec->image_reader, POLL_US, &slot);
+        const struct oct_kept *kept;
+        uint64_t passed;
+        enum oct_err e = oct_keeper_read(rec->keeper, POLL_US, &kept, &passed);
         if (e == OCT_E_CLOSED)
             break;
         if (e == OCT_OK) {
-            take(rec, slot);
-            oct_ring_release(rec->image_reader);
+            record(rec, kept);
+            note_seen(rec, &kept->raw.info);
+            rec->consumed = kept->slot + 1;
+            oct_keeper_release(rec->keeper);
+        } else if (passed > rec->consumed) {
+            rec->consumed = passed;
         }
         look_around(rec);
     }
     end_file(rec);
     pthread_mutex_lock(&rec->lock);
-    rec->status.active = rec->status.stopping = false;
+    bool active = rec->status.active;
     pthread_mutex_unlock(&rec->lock);
+    if (active)
+        log_account(rec);
+    set_inactive(rec);
     return NULL;
 }
 
 /* ---- from outside ---- */
+
+static enum oct_err create_parts(struct oct_recorder *rec, struct oct_error *err)
+{
+    const struct oct_recorder_options *o = &rec->options;
+    const struct oct_keeper_options keeper = {
+        .plan = o->plan,
+        .raw = o->raw,
+        .images = o->images,
+        .losses = o->losses,
+        .buffer_bscans = o->buffer_bscans,
+        .history_bscans = o->history_bscans,
+    };
+    enum oct_err e = oct_keeper_create(&rec->keeper, &keeper, err);
+    if (e)
+        return e;
+    rec->consumed = oct_keeper_first_slot(rec->keeper);
+    const struct oct_last_options last = {
+        .plan = o->plan, .keeper = rec->keeper, .losses = o->losses, .engine = o->engine};
+    return oct_last_create(&rec->last, &last, err);
+}
 
 enum oct_err oct_recorder_create(struct oct_recorder **out,
                                  const struct oct_recorder_options *options, struct oct_error *err)
@@ -362,70 +457,61 @@ enum oct_err oct_recorder_create(struct oct_recorder **out,
     rec->options = *options;
     rec->stop_at = UINT64_MAX;
     pthread_mutex_init(&rec->lock, NULL);
-    rec->raw_reader = oct_ring_reader_create(options->raw, true, 0);
-    rec->image_reader = oct_ring_reader_create(options->images, true, 0);
-    int status = ENOMEM;
-    if (rec->raw_reader && rec->image_reader) {
-        uint64_t raw = oct_ring_next(rec->raw_reader), image = oct_ring_next(rec->image_reader);
-        rec->first_slot = raw > image ? raw : image;
-        rec->consumed = rec->first_slot;
-        status = pthread_create(&rec->thread, NULL, run, rec);
-    }
-    if (status) {
-        oct_ring_reader_destroy(rec->raw_reader);
-        oct_ring_reader_destroy(rec->image_reader);
+    enum oct_err e = create_parts(rec, err);
+    int status = e ? 0 : pthread_create(&rec->thread, NULL, run, rec);
+    if (status)
+        e = oct_fail_errno(err, OCT_E_IO, status, "recorder thread");
+    if (e) {
+        /* The keeper's thread ends with the image ring: whoever made the rings closes them. */
+        oct_last_destroy(rec->last);
+        if (rec->keeper)
+            oct_ring_close(options->images);
+        oct_keeper_destroy(rec->keeper);
         pthread_mutex_destroy(&rec->lock);
         free(rec);
-        return oct_fail_errno(err, OCT_E_IO, status, "recorder thread");
+        return e;
     }
     pthread_setname_np(rec->thread, "octd-recorder");
     *out = rec;
     return OCT_OK;
 }
 
-static enum oct_err check_directory(const char *directory, struct oct_error *err)
-{
-    struct stat st;
-    if (mkdir(directory, 0777) != 0 && errno != EEXIST)
-        return oct_fail_errno(err, OCT_E_IO, errno, "record.directory: %s cannot be made",
-                              directory);
-    if (stat(directory, &st) != 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "record.directory: %s", directory);
-    if (!S_ISDIR(st.st_mode))
-        return oct_fail(err, OCT_E_IO, "record.directory: %s is not a folder", directory);
-    if (access(directory, W_OK | X_OK) != 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "record.directory: %s cannot be written",
-                              directory);
-    return OCT_OK;
-}
-
-/* Whether at least one volume fits. */
-static enum oct_err check_space(const struct oct_recorder *rec,
-                                const struct oct_recorder_settings *from, struct oct_error *err)
+/* What the folder has room for, told before it is needed. */
+static void log_forecast(const struct oct_recorder *rec, const struct oct_recorder_settings *from,
+                         double free_bytes)
 {
     const struct oct_geometry *g = &rec->options.plan->geometry;
-    struct statvfs fs;
-    double free_bytes, volume_bytes = 0;
+    double bytes = oct_record_bscan_bytes(from, g);
+    if (from->line_rate_hz > 0)
+        oct_log(OCT_LOG_INFO, "recording into %s: %.1f GB free, room for %.0f volumes or %.0f s",
+                from->directory, free_bytes * 1e-9, free_bytes / (bytes * g->n_bscans),
+                free_bytes / (bytes * from->line_rate_hz / g->n_lines));
+}
 
-    if (statvfs(from->directory, &fs) != 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "record.directory: %s", from->directory);
-    free_bytes = (double)fs.f_bavail * (double)fs.f_frsize;
-    if (from->spectra)
-        volume_bytes += (double)oct_geometry_spectra_bytes(g) * g->n_bscans;
-    if (from->bscans)
-        volume_bytes += (double)oct_geometry_image_bytes(g) * g->n_bscans;
-    if (free_bytes < volume_bytes)
-        return oct_fail(err, OCT_E_NO_SPACE,
-                        "record.directory: %s has %.1f MB free, but a volume takes %.1f MB",
-                        from->directory, free_bytes * 1e-6, volume_bytes * 1e-6);
-    return OCT_OK;
+static void begin(struct oct_recorder *rec)
+{
+    rec->skip = rec->has_seen;
+    rec->skip_acquisition = rec->seen_acquisition;
+    rec->skip_volume = rec->seen_volume;
+    rec->stop_at = UINT64_MAX;
+    rec->fresh = true;
+    rec->status.active = true;
+    rec->status.failure = (struct oct_error){0};
+    rec->status.account = (struct oct_recorder_account){0};
+    rec->written_before = rec->status.bscans_written;
+    rec->volumes_before = rec->status.volumes_written;
+    rec->incomplete_before = rec->status.volumes_incomplete;
+    rec->failing = false;
+    oct_keeper_want(rec->keeper, true);
 }
 
 enum oct_err oct_recorder_start(struct oct_recorder *rec, const struct oct_recorder_settings *from,
                                 struct oct_error *err)
 {
-    enum oct_err e = check_directory(from->directory, err);
-    if (e || (e = check_space(rec, from, err)))
+    const struct oct_geometry *g = &rec->options.plan->geometry;
+    double free_bytes;
+    enum oct_err e = oct_record_settings_check(from, g, g->n_bscans, &free_bytes, err);
+    if (e)
         return e;
     pthread_mutex_lock(&rec->lock);
     if (rec->status.active) {
@@ -433,22 +519,26 @@ enum oct_err oct_recorder_start(struct oct_recorder *rec, const struct oct_recor
                      rec->status.stopping ? "the recording before is still being closed"
                                           : "a recording is under way already");
     } else {
-        settings_finish(&rec->settings);
-        e = settings_init(&rec->settings, from);
-        if (e)
-            oct_fail(err, e, "out of memory for a recording");
+        oct_record_settings_finish(&rec->settings);
+        e = oct_record_settings_init(&rec->settings, from, err);
     }
-    if (e == OCT_OK) {
-        rec->skip = rec->has_seen;
-        rec->skip_acquisition = rec->seen_acquisition;
-        rec->skip_volume = rec->seen_volume;
-        rec->stop_at = UINT64_MAX;
-        rec->status.active = true;
-        rec->status.failure = (struct oct_error){0};
-        rec->failing = false;
-    }
+    if (e == OCT_OK)
+        begin(rec);
     pthread_mutex_unlock(&rec->lock);
+    if (e == OCT_OK)
+        log_forecast(rec, from, free_bytes);
     return e;
+}
+
+enum oct_err oct_recorder_last(struct oct_recorder *rec, const struct oct_recorder_settings *from,
+                               const char *name, struct oct_error *err)
+{
+    return oct_last_start(rec->last, from, name, err);
+}
+
+void oct_recorder_drain(struct oct_recorder *rec)
+{
+    oct_keeper_drain(rec->keeper);
 }
 
 void oct_recorder_stop(struct oct_recorder *rec)
@@ -461,14 +551,17 @@ void oct_recorder_stop(struct oct_recorder *rec)
         rec->status.stopping = true;
     }
     pthread_mutex_unlock(&rec->lock);
-    oct_ring_wake(rec->image_reader);
+    oct_keeper_wake(rec->keeper);
 }
 
 void oct_recorder_get_status(struct oct_recorder *rec, struct oct_recorder_status *status)
 {
     pthread_mutex_lock(&rec->lock);
     *status = rec->status;
+    status->account = account_of(rec);
     pthread_mutex_unlock(&rec->lock);
+    oct_keeper_get_status(rec->keeper, &status->keeper);
+    oct_last_get_status(rec->last, &status->last);
 }
 
 void oct_recorder_destroy(struct oct_recorder *rec)
@@ -476,9 +569,9 @@ void oct_recorder_destroy(struct oct_recorder *rec)
     if (!rec)
         return;
     pthread_join(rec->thread, NULL);
-    oct_ring_reader_destroy(rec->raw_reader);
-    oct_ring_reader_destroy(rec->image_reader);
-    settings_finish(&rec->settings);
+    oct_last_destroy(rec->last);
+    oct_keeper_destroy(rec->keeper);
+    oct_record_settings_finish(&rec->settings);
     pthread_mutex_destroy(&rec->lock);
     free(rec);
 }

@@ -1,7 +1,9 @@
 /* The recorder: a thread that writes volumes, one file each (volume.h).
  *
- * It is a guaranteed reader of both rings, always: while nothing is recorded it lets go of every
- * B-scan at once. It may be made while B-scans flow: those under way then pass it by. Recording
+ * It reads from the keeper (keeper.h), which reads both rings and never waits for the disk: what a
+ * stall of the disk lets pile up beyond the keeper's memory is dropped from the recording, counted
+ * as "disk_slow" and noted in the file's gap map, and pictures go on. It may be made while B-scans
+ * flow: those under way then pass it by. Recording
  * goes by volumes: after start, the first volume of which no B-scan had reached the recorder is the
  * first recorded; a file is closed as soon as its volume is whole, when the acquisition ends or
  * another begins, or when recording stops; then it holds what there was and the other rows are not
@@ -14,7 +16,10 @@
 #ifndef OCT_PIPELINE_RECORDER_H
 #define OCT_PIPELINE_RECORDER_H
 
+#include "pipeline/keeper.h"
+#include "pipeline/last.h"
 #include "pipeline/plan.h"
+#include "pipeline/record_settings.h"
 #include "pipeline/ring.h"
 
 #include <stdatomic.h>
@@ -26,16 +31,17 @@ struct oct_recorder_options {
     struct oct_ring *raw, *images;
     /* Slots published when the last acquisition ended, + 1 (assembler.h); NULL: none ends. */
     const atomic_uint_fast64_t *ended_at;
-    const char *engine; /* description for the file; borrowed for the recorder's life */
+    const char *engine;          /* description for the file; borrowed for the recorder's life */
+    struct oct_loss_log *losses; /* NULL: all losses are the source's */
+    uint32_t buffer_bscans, history_bscans; /* keeper.h */
 };
 
-/* What a recording is about; copied by start. */
-struct oct_recorder_settings {
-    const char *directory; /* made if absent, its parent must be there */
-    bool spectra, bscans;  /* at least one */
-    double sync_interval_s;
-    const char *config_text, *eye, *pseudonym;
-    double width_um, height_um, refractive_index;
+/* Of B-scans, by number: offered = written + pending + the sum of dropped. A recording offers every
+ * number from its first B-scan to its last, whether it came or not. */
+struct oct_recorder_account {
+    uint64_t offered, written;
+    uint64_t pending;               /* accepted, not synced yet */
+    uint64_t dropped[OCT_N_LOSSES]; /* by reason (loss.h) */
 };
 
 struct oct_recorder_status {
@@ -50,7 +56,10 @@ struct oct_recorder_status {
                                 file that did not get there, and all after it until stop or start */
     uint64_t volumes_written, volumes_incomplete; /* files closed; of those, not whole */
     uint64_t bytes_written;
-    struct oct_error failure; /* of the last recording that failed; code OCT_OK: none */
+    struct oct_recorder_account account; /* of this recording, or the last one */
+    struct oct_error failure;            /* of the last recording that failed; code OCT_OK: none */
+    struct oct_keeper_status keeper;
+    struct oct_last_status last;
 };
 
 enum oct_err oct_recorder_create(struct oct_recorder **recorder,
@@ -61,6 +70,14 @@ enum oct_err oct_recorder_create(struct oct_recorder **recorder,
 enum oct_err oct_recorder_start(struct oct_recorder *recorder,
                                 const struct oct_recorder_settings *settings,
                                 struct oct_error *err);
+
+/* Saves what the keeper's history holds, whether a recording is under way or not (last.h). */
+enum oct_err oct_recorder_last(struct oct_recorder *recorder,
+                               const struct oct_recorder_settings *settings, const char *name,
+                               struct oct_error *err);
+
+/* The daemon is about to end: from now on nothing is dropped, however slow the disk. */
+void oct_recorder_drain(struct oct_recorder *recorder);
 
 /* Returns at once; status tells when the file is closed. Nothing to do when not active. */
 void oct_recorder_stop(struct oct_recorder *recorder);

@@ -17,6 +17,7 @@
 
 #include "pipeline/err.h"
 #include "pipeline/frame.h"
+#include "pipeline/loss.h"
 #include "pipeline/plan.h"
 
 #include <stdbool.h>
@@ -33,7 +34,11 @@ struct oct_volume_about {
     const char *pseudonym;
     const char *engine;         /* describe() of the engine, "" for none */
     double width_um, height_um; /* scanned field, 0: unknown */
+    uint32_t field_bscans;      /* B-scans that height_um holds; 0: as many as the file has rows */
     double refractive_index;
+    bool gap_map;         /* it has one, and it is kept complete: oct_volume_write_gap */
+    bool counted;         /* row r is B-scan first_bscan + r of its acquisition, or a gap */
+    uint64_t first_bscan; /* then: of row 0 */
 };
 
 struct oct_volume_writer;
@@ -63,6 +68,11 @@ enum oct_err oct_volume_write_image(struct oct_volume_writer *writer,
  * rising order (else OCT_E_ARG). */
 enum oct_err oct_volume_write_row(struct oct_volume_writer *writer,
                                   const struct oct_bscan_info *info, struct oct_error *err);
+
+/* Notes lines that the file lacks, and why, in its gap map, if it has one. Goes to the file with
+ * the next sync. */
+enum oct_err oct_volume_write_gap(struct oct_volume_writer *writer, const struct oct_gap *gap,
+                                  struct oct_error *err);
 
 /* Pushes everything accepted so far to the file and syncs it (fdatasync): only then are its rows
  * valid and counted by oct_volume_written. The writer also does so by itself when many rows wait.
@@ -95,6 +105,10 @@ struct oct_volume_facts {
     uint64_t n_valid;       /* rows with valid = 1 (all rows where there is no /frames) */
     uint64_t missing_lines; /* sum */
     bool whole;             /* n_valid == n_bscans */
+    bool has_spectra_crc, has_bscans_crc; /* of each array that is there */
+    bool has_number, has_gaps;
+    bool counted; /* row r is B-scan first_bscan + r */
+    uint64_t first_bscan;
     char software[64], start_time[40], eye[8], pseudonym[128];
 };
 
@@ -117,6 +131,17 @@ const char *oct_volume_config_text(const struct oct_volume_reader *reader);
  * they gave). The caller finishes it; on error it is empty. */
 enum oct_err oct_volume_calibration(struct oct_volume_reader *reader, struct oct_calibration *cal,
                                     struct oct_error *err);
+
+/* A row of /frames as it stands in the file; 0 where the file has no such column. */
+struct oct_volume_row {
+    bool valid;
+    uint32_t missing_lines, acquisition, spectra_crc32c, bscans_crc32c;
+    uint64_t sequence, time_ns, number;
+};
+struct oct_volume_row oct_volume_row(const struct oct_volume_reader *reader, uint32_t v);
+
+/* The gap map; *n is 0 where there is none. Owned by the reader. Values are not checked. */
+const struct oct_gap *oct_volume_gaps(const struct oct_volume_reader *reader, size_t *n);
 
 /* Reads B-scan v: samples into frame->spectra, the mask into frame->line_valid, and sequence,
  * time_ns, missing_lines of frame->info (zero in files that have none). *valid tells whether the

@@ -162,11 +162,22 @@ enum oct_err oct_volume_file_fill(struct oct_volume_file *file, int image_fd, ui
     return e;
 }
 
+/* A signal, or a network file system, may interrupt a sync: then nothing is known, and it is asked
+ * for again. */
+static int sync_fully(int fd, int (*sync)(int fd))
+{
+    int status;
+    do
+        status = sync(fd);
+    while (status != 0 && errno == EINTR);
+    return status;
+}
+
 static enum oct_err sync_folder(struct oct_volume_file *file, struct oct_error *err)
 {
     int fd = open(file->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     /* Some file systems refuse to sync a folder (EINVAL): they promise no more than they do. */
-    int status = fd < 0 ? -1 : fsync(fd);
+    int status = fd < 0 ? -1 : sync_fully(fd, fsync);
     int errnum = errno;
     if (fd >= 0)
         close(fd);
@@ -201,7 +212,7 @@ static int name_draft(struct oct_volume_file *file)
 
 enum oct_err oct_volume_file_publish(struct oct_volume_file *file, struct oct_error *err)
 {
-    if (fsync(file->fd) != 0)
+    if (sync_fully(file->fd, fsync) != 0)
         return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot sync", file->path);
     if (name_draft(file) != 0)
         return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot give the file this name",
@@ -255,11 +266,7 @@ enum oct_err oct_volume_file_write(struct oct_volume_file *file, const void *dat
 
 enum oct_err oct_volume_file_sync(struct oct_volume_file *file, struct oct_error *err)
 {
-    int status;
-    do
-        status = fdatasync(file->fd);
-    while (status != 0 && errno == EINTR);
-    if (status != 0)
+    if (sync_fully(file->fd, fdatasync) != 0)
         return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot sync", file->part);
     return OCT_OK;
 }

@@ -40,6 +40,9 @@ static const struct column columns[OCT_N_COLUMNS] = {
     [OCT_COLUMN_TIME_NS] = {"/frames/time_ns", 8},
     [OCT_COLUMN_MISSING_LINES] = {"/frames/missing_lines", 4},
     [OCT_COLUMN_ACQUISITION] = {"/frames/acquisition", 4},
+    [OCT_COLUMN_NUMBER] = {"/frames/number", 8},
+    [OCT_COLUMN_SPECTRA_CRC] = {"/frames/spectra_crc32c", 4},
+    [OCT_COLUMN_BSCANS_CRC] = {"/frames/bscans_crc32c", 4},
     [OCT_COLUMN_LO] = {"/frames/lo", 8},
     [OCT_COLUMN_HI] = {"/frames/hi", 8},
     [OCT_COLUMN_VALID] = {"/frames/valid", 1},
@@ -60,6 +63,8 @@ static hid_t column_type(enum oct_volume_column column)
         return H5T_STD_U8LE;
     case OCT_COLUMN_MISSING_LINES:
     case OCT_COLUMN_ACQUISITION:
+    case OCT_COLUMN_SPECTRA_CRC:
+    case OCT_COLUMN_BSCANS_CRC:
         return H5T_STD_U32LE;
     default:
         return H5T_STD_U64LE;
@@ -76,6 +81,8 @@ uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,
     uint64_t bytes = 1u << 20; /* headers, groups, heaps; a block an object */
     for (int c = 0; c < OCT_N_COLUMNS; c++)
         bytes += (uint64_t)g->n_bscans * columns[c].bytes;
+    for (int c = 0; c < OCT_N_GAP_COLUMNS; c++)
+        bytes += (uint64_t)oct_gap_capacity(g) * oct_gap_column_bytes((enum oct_gap_column)c);
     if (with_spectra)
         bytes += (uint64_t)g->n_bscans * (oct_geometry_spectra_bytes(g) + g->n_lines);
     if (with_bscans)
@@ -233,6 +240,39 @@ static void put_about(struct builder *b, const struct oct_volume_about *about)
     put_text(b, b->file, "pseudonym", about->pseudonym);
     put_text(b, b->file, "config", about->config_text);
     put_f64(b, b->file, "refractive_index", about->refractive_index);
+    if (about->counted)
+        put_attribute(b, b->file, "first_bscan", H5T_STD_U64LE, 0, &about->first_bscan);
+}
+
+/* Which arrays a file has depends on what it holds. */
+static bool has_column(int column, bool with_spectra, bool with_bscans)
+{
+    if (column == OCT_COLUMN_LO || column == OCT_COLUMN_HI || column == OCT_COLUMN_BSCANS_CRC)
+        return with_bscans;
+    return column != OCT_COLUMN_SPECTRA_CRC || with_spectra;
+}
+
+static void build_gaps(struct builder *b, const struct oct_geometry *g,
+                       struct oct_volume_layout *layout)
+{
+    static const char *const names[OCT_N_GAP_COLUMNS] = {
+        [OCT_GAP_ACQUISITION] = "/gaps/acquisition",
+        [OCT_GAP_FIRST_LINE] = "/gaps/first_line",
+        [OCT_GAP_N_LINES] = "/gaps/n_lines",
+        [OCT_GAP_REASON] = "/gaps/reason",
+    };
+    hsize_t dim = oct_gap_capacity(g);
+    make_group(b, "/gaps");
+    for (int c = 0; c < OCT_N_GAP_COLUMNS; c++) {
+        hid_t type = c == OCT_GAP_REASON        ? H5T_STD_U8LE
+                     : c == OCT_GAP_ACQUISITION ? H5T_STD_U32LE
+                                                : H5T_STD_U64LE;
+        hid_t dataset = make_array(b, names[c], type, 1, &dim);
+        layout->gap_column[c] = place_of(b, dataset);
+        if (c == OCT_GAP_REASON)
+            put_attribute(b, dataset, "names", b->text, OCT_N_LOSSES, oct_loss_names);
+        close_array(dataset);
+    }
 }
 
 static void build_frames(struct builder *b, const struct oct_geometry *g,
@@ -241,7 +281,7 @@ static void build_frames(struct builder *b, const struct oct_geometry *g,
     hsize_t dims[2] = {g->n_bscans, g->n_lines};
     make_group(b, "/frames");
     for (int c = 0; c < OCT_N_COLUMNS; c++) {
-        if (!with_bscans && (c == OCT_COLUMN_LO || c == OCT_COLUMN_HI))
+        if (!has_column(c, with_spectra, with_bscans))
             continue;
         hid_t dataset = make_array(b, columns[c].name, column_type(c), 1, dims);
         layout->column[c] = place_of(b, dataset);
@@ -262,13 +302,16 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
     static const char *const volume_axes[3] = {"bscan", "line", "depth"};
     const struct oct_geometry *g = &plan->geometry;
     double index = about->refractive_index > 0 ? about->refractive_index : 1;
-    double spacing_um[3] = {spacing(about->height_um, g->n_bscans),
-                            spacing(about->width_um, g->n_lines), plan->axial_um / index};
+    double spacing_um[3] = {
+        spacing(about->height_um, about->field_bscans ? about->field_bscans : g->n_bscans),
+        spacing(about->width_um, g->n_lines), plan->axial_um / index};
 
     put_about(b, about);
     put_axes(b, b->file, volume_axes, spacing_um);
     put_calibration(b, plan);
     build_frames(b, g, layout, with_spectra, with_bscans);
+    if (about->gap_map)
+        build_gaps(b, g, layout);
     if (with_bscans) {
         hsize_t dims[3] = {g->n_bscans, g->n_lines, g->depth};
         hid_t type = g->sample_type == OCT_SAMPLE_F32 ? H5T_IEEE_F32LE : H5T_STD_U8LE;

@@ -6,6 +6,7 @@
 #include "pipeline/err.h"
 #include "pipeline/plan.h"
 #include "pipeline/volume.h"
+#include "pipeline/volume_gaps.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,6 +18,9 @@ enum oct_volume_column {
     OCT_COLUMN_TIME_NS,
     OCT_COLUMN_MISSING_LINES,
     OCT_COLUMN_ACQUISITION,
+    OCT_COLUMN_NUMBER,
+    OCT_COLUMN_SPECTRA_CRC,
+    OCT_COLUMN_BSCANS_CRC,
     OCT_COLUMN_LO,
     OCT_COLUMN_HI,
     OCT_COLUMN_VALID,
@@ -30,6 +34,7 @@ struct oct_volume_layout {
     uint64_t bscans;     /* u8 or f32 [V][M][D] */
     uint64_t line_valid; /* u8 [V][M] */
     uint64_t column[OCT_N_COLUMNS];
+    uint64_t gap_column[OCT_N_GAP_COLUMNS];
     uint64_t file_bytes;
 };
 

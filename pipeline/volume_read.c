@@ -3,6 +3,7 @@
 #include "pipeline/hdf5_probe.h"
 #include "pipeline/hdf5_read.h"
 #include "pipeline/volume_calibration.h"
+#include "pipeline/volume_rows.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,9 +30,7 @@ struct oct_volume_reader {
     uint64_t file_bytes;
     hid_t file;
     struct series spectra, bscans, line_valid;
-    uint64_t *sequence, *time_ns; /* [V]; each NULL where the file has none */
-    uint32_t *missing_lines;
-    uint8_t *valid;
+    struct oct_volume_rows rows;
     char *config_text;
     struct oct_volume_facts facts;
 };
@@ -146,27 +145,6 @@ static enum oct_err open_bscans(struct oct_volume_reader *r, struct oct_error *e
     return OCT_OK;
 }
 
-/* Reads /frames/NAME into malloc'd memory; stays NULL where the file has none. */
-static enum oct_err read_column(struct oct_volume_reader *r, const char *name, hid_t type,
-                                void **values, struct oct_error *err)
-{
-    struct oct_hdf5_array a;
-    enum oct_err e = oct_hdf5_array_open(&a, r->file, r->path, name, 1, err);
-    if (e == OCT_OK && a.dataset >= 0) {
-        if (a.is_float)
-            e = oct_fail(err, OCT_E_FORMAT, "%s: %s must be integers", r->path, name);
-        else if (a.dims[0] != r->facts.n_bscans)
-            e = oct_fail(err, OCT_E_FORMAT, "%s: %s has %" PRIu64 " rows for %u B-scans", r->path,
-                         name, a.dims[0], r->facts.n_bscans);
-        else if (!(*values = calloc((size_t)r->facts.n_bscans + 1, H5Tget_size(type))))
-            e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", r->path);
-        else
-            e = oct_hdf5_array_read(&a, type, *values, err);
-    }
-    oct_hdf5_array_close(&a);
-    return e;
-}
-
 static enum oct_err open_mask(struct oct_volume_reader *r, struct oct_error *err)
 {
     struct oct_hdf5_array *a = &r->line_valid.array;
@@ -182,18 +160,14 @@ static enum oct_err open_mask(struct oct_volume_reader *r, struct oct_error *err
 
 static enum oct_err open_frames(struct oct_volume_reader *r, struct oct_error *err)
 {
-    void *sequence = NULL, *time_ns = NULL, *missing = NULL, *valid = NULL;
-    enum oct_err e = read_column(r, "/frames/sequence", H5T_NATIVE_UINT64, &sequence, err);
-    if (e == OCT_OK)
-        e = read_column(r, "/frames/time_ns", H5T_NATIVE_UINT64, &time_ns, err);
-    if (e == OCT_OK)
-        e = read_column(r, "/frames/missing_lines", H5T_NATIVE_UINT32, &missing, err);
-    if (e == OCT_OK)
-        e = read_column(r, "/frames/valid", H5T_NATIVE_UINT8, &valid, err);
-    r->sequence = sequence;
-    r->time_ns = time_ns;
-    r->missing_lines = missing;
-    r->valid = valid;
+    struct oct_volume_facts *f = &r->facts;
+    enum oct_err e = oct_volume_rows_read(&r->rows, r->file, r->path, f->n_bscans, err);
+    f->has_spectra_crc = r->rows.spectra_crc32c != NULL;
+    f->has_bscans_crc = r->rows.bscans_crc32c != NULL;
+    f->has_number = r->rows.number != NULL;
+    f->has_gaps = r->rows.has_gaps;
+    f->counted = r->rows.counted;
+    f->first_bscan = r->rows.first_bscan;
     return e == OCT_OK ? open_mask(r, err) : e;
 }
 
@@ -211,10 +185,10 @@ static void count_rows(struct oct_volume_reader *r)
 {
     struct oct_volume_facts *f = &r->facts;
     for (uint32_t v = 0; v < f->n_bscans; v++) {
-        if (r->valid && !r->valid[v])
+        if (r->rows.valid && !r->rows.valid[v])
             continue;
         f->n_valid++;
-        f->missing_lines += r->missing_lines ? r->missing_lines[v] : 0;
+        f->missing_lines += r->rows.missing_lines ? r->rows.missing_lines[v] : 0;
     }
     f->whole = f->n_valid == f->n_bscans;
 }
@@ -271,10 +245,7 @@ static void reader_free(struct oct_volume_reader *r)
     if (r->fd >= 0)
         close(r->fd);
     free(r->path);
-    free(r->sequence);
-    free(r->time_ns);
-    free(r->missing_lines);
-    free(r->valid);
+    oct_volume_rows_finish(&r->rows);
     free(r->config_text);
     free(r);
 }
@@ -393,6 +364,29 @@ static enum oct_err check_row(const struct oct_volume_reader *r, const struct se
     return OCT_OK;
 }
 
+struct oct_volume_row oct_volume_row(const struct oct_volume_reader *reader, uint32_t v)
+{
+    const struct oct_volume_rows *rows = &reader->rows;
+    if (v >= reader->facts.n_bscans)
+        return (struct oct_volume_row){0};
+    return (struct oct_volume_row){
+        .valid = !rows->valid || rows->valid[v],
+        .missing_lines = rows->missing_lines ? rows->missing_lines[v] : 0,
+        .acquisition = rows->acquisition ? rows->acquisition[v] : 0,
+        .spectra_crc32c = rows->spectra_crc32c ? rows->spectra_crc32c[v] : 0,
+        .bscans_crc32c = rows->bscans_crc32c ? rows->bscans_crc32c[v] : 0,
+        .sequence = rows->sequence ? rows->sequence[v] : 0,
+        .time_ns = rows->time_ns ? rows->time_ns[v] : 0,
+        .number = rows->number ? rows->number[v] : 0,
+    };
+}
+
+const struct oct_gap *oct_volume_gaps(const struct oct_volume_reader *reader, size_t *n)
+{
+    *n = reader->rows.n_gaps;
+    return reader->rows.gaps;
+}
+
 static bool all_zero(const uint16_t *line, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -408,7 +402,7 @@ static enum oct_err read_mask(struct oct_volume_reader *r, uint32_t v, struct oc
     const struct oct_volume_facts *f = &r->facts;
     uint8_t *mask = frame->line_valid;
     bool has_mask = r->line_valid.array.dataset >= 0;
-    bool guess = !has_mask && r->missing_lines && r->missing_lines[v] > 0;
+    bool guess = !has_mask && r->rows.missing_lines && r->rows.missing_lines[v] > 0;
     memset(mask, 1, f->n_lines);
     if (has_mask) {
         enum oct_err e = read_series(r, &r->line_valid, v, mask, err);
@@ -438,9 +432,9 @@ enum oct_err oct_volume_read_spectra(struct oct_volume_reader *reader, uint32_t 
         e = read_mask(r, v, frame, err);
     if (e != OCT_OK)
         return e;
-    frame->info.sequence = r->sequence ? r->sequence[v] : 0;
-    frame->info.time_ns = r->time_ns ? r->time_ns[v] : 0;
-    *valid = !r->valid || r->valid[v];
+    frame->info.sequence = r->rows.sequence ? r->rows.sequence[v] : 0;
+    frame->info.time_ns = r->rows.time_ns ? r->rows.time_ns[v] : 0;
+    *valid = !r->rows.valid || r->rows.valid[v];
     return OCT_OK;
 }
 
@@ -452,7 +446,7 @@ enum oct_err oct_volume_read_image(struct oct_volume_reader *reader, uint32_t v,
     if (e == OCT_OK)
         e = read_series(r, &r->bscans, v, pixels, err);
     if (e == OCT_OK)
-        *valid = !r->valid || r->valid[v];
+        *valid = !r->rows.valid || r->rows.valid[v];
     return e;
 }
 

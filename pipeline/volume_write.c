@@ -1,8 +1,10 @@
 #include "pipeline/volume.h"
 
 #include "pipeline/volume_file.h"
+#include "pipeline/volume_gaps.h"
 #include "pipeline/volume_layout.h"
 #include "pipeline/volume_stream.h"
+#include "pipeline/wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +21,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values would need swa
 struct row {
     uint32_t bscan;
     uint8_t valid;
-    uint32_t missing_lines, acquisition;
-    uint64_t sequence, time_ns;
+    uint32_t missing_lines, acquisition, spectra_crc, bscans_crc;
+    uint64_t sequence, time_ns, number;
     double lo, hi;
 };
 
@@ -29,8 +31,10 @@ struct oct_volume_writer {
     struct oct_volume_file file;
     struct oct_volume_layout layout;
     struct oct_volume_stream spectra, bscans, line_valid;
-    uint8_t *has_spectra; /* [V] 1: accepted; NULL in files without spectra */
-    int64_t last_spectra; /* the newest row accepted, -1: none */
+    struct oct_volume_gaps gaps;
+    uint8_t *has_spectra;  /* [V] 1: accepted; NULL in files without spectra */
+    uint32_t *spectra_crc; /* [V] of those accepted; NULL likewise */
+    int64_t last_spectra;  /* the newest row accepted, -1: none */
     int64_t last_row;
     struct row *rows; /* [MAX_ROWS], rising */
     unsigned n_rows;
@@ -81,6 +85,9 @@ static enum oct_err make_streams(struct oct_volume_writer *w, bool with_spectra,
     if (e == OCT_OK && with_bscans)
         e = oct_volume_stream_init(&w->bscans, &w->file, w->layout.bscans,
                                    oct_geometry_image_bytes(g), STAGING_BYTES, err);
+    if (e == OCT_OK && w->layout.gap_column[0] != 0)
+        e = oct_volume_gaps_init(&w->gaps, &w->file, w->layout.gap_column, oct_gap_capacity(g),
+                                 err);
     return e;
 }
 
@@ -89,8 +96,10 @@ static void writer_free(struct oct_volume_writer *w)
     oct_volume_stream_finish(&w->spectra);
     oct_volume_stream_finish(&w->line_valid);
     oct_volume_stream_finish(&w->bscans);
+    oct_volume_gaps_finish(&w->gaps);
     oct_volume_file_close(&w->file);
     free(w->has_spectra);
+    free(w->spectra_crc);
     free(w->rows);
     free(w);
 }
@@ -109,11 +118,12 @@ enum oct_err oct_volume_create(struct oct_volume_writer **writer, const char *pa
     w->last_spectra = w->last_row = -1;
     w->rows = calloc(MAX_ROWS, sizeof(*w->rows));
     w->has_spectra = with_spectra ? calloc(w->geometry.n_bscans, 1) : NULL;
+    w->spectra_crc = with_spectra ? calloc(w->geometry.n_bscans, sizeof(*w->spectra_crc)) : NULL;
     w->file.fd = w->file.direct_fd = -1;
 
     enum oct_err e = OCT_OK;
     bool published = false;
-    if (!w->rows || (with_spectra && !w->has_spectra))
+    if (!w->rows || (with_spectra && (!w->has_spectra || !w->spectra_crc)))
         e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     if (e == OCT_OK)
         e = make_file(w, path, plan, about, with_spectra, with_bscans, err);
@@ -139,6 +149,9 @@ static void column_value(const struct row *row, int column, unsigned char *value
         [OCT_COLUMN_TIME_NS] = &row->time_ns,
         [OCT_COLUMN_MISSING_LINES] = &row->missing_lines,
         [OCT_COLUMN_ACQUISITION] = &row->acquisition,
+        [OCT_COLUMN_NUMBER] = &row->number,
+        [OCT_COLUMN_SPECTRA_CRC] = &row->spectra_crc,
+        [OCT_COLUMN_BSCANS_CRC] = &row->bscans_crc,
         [OCT_COLUMN_LO] = &row->lo,
         [OCT_COLUMN_HI] = &row->hi,
         [OCT_COLUMN_VALID] = &row->valid,
@@ -178,6 +191,8 @@ static enum oct_err sync_all(struct oct_volume_writer *w, struct oct_error *err)
     for (int i = 0; i < 3 && e == OCT_OK; i++)
         if (streams[i]->file)
             e = oct_volume_stream_push(streams[i], err);
+    if (e == OCT_OK)
+        e = oct_volume_gaps_push(&w->gaps, &w->other_bytes, err);
     for (int c = 0; c < OCT_COLUMN_VALID && e == OCT_OK; c++)
         e = put_column(w, c, err);
     if (e == OCT_OK)
@@ -257,16 +272,19 @@ enum oct_err oct_volume_write_spectra(struct oct_volume_writer *writer,
         return w->broken = e;
     w->last_spectra = bscan;
     w->has_spectra[bscan] = 1;
+    w->spectra_crc[bscan] = oct_crc32c(frame->spectra, oct_geometry_spectra_bytes(&w->geometry));
     return OCT_OK;
 }
 
-static struct row row_of(const struct oct_bscan_info *info)
+static struct row row_of(const struct oct_volume_writer *w, const struct oct_bscan_info *info)
 {
     return (struct row){
         .bscan = info->bscan,
         .valid = 1,
         .missing_lines = info->missing_lines,
         .acquisition = info->acquisition,
+        .number = info->number,
+        .spectra_crc = w->spectra_crc ? w->spectra_crc[info->bscan] : 0,
         .sequence = info->sequence,
         .time_ns = info->time_ns,
     };
@@ -295,11 +313,12 @@ enum oct_err oct_volume_write_image(struct oct_volume_writer *writer,
         e = check_spectra_came(w, bscan, err);
     if (e != OCT_OK)
         return e;
-    struct row row = row_of(&frame->info);
+    struct row row = row_of(w, &frame->info);
     row.valid = frame->status == OCT_OK;
     if (row.valid) {
         row.lo = frame->lo;
         row.hi = frame->hi;
+        row.bscans_crc = oct_crc32c(frame->pixels, oct_geometry_image_bytes(&w->geometry));
         w->dirty = true;
         e = oct_volume_stream_append(&w->bscans, bscan, frame->pixels, err);
         if (e != OCT_OK)
@@ -322,8 +341,20 @@ enum oct_err oct_volume_write_row(struct oct_volume_writer *writer,
         e = check_spectra_came(w, info->bscan, err);
     if (e != OCT_OK)
         return e;
-    struct row row = row_of(info);
+    struct row row = row_of(w, info);
     return add_row(w, &row, err);
+}
+
+enum oct_err oct_volume_write_gap(struct oct_volume_writer *writer, const struct oct_gap *gap,
+                                  struct oct_error *err)
+{
+    if (writer->broken != OCT_OK)
+        return refuse_broken(writer, err);
+    if (writer->layout.gap_column[0] == 0)
+        return OCT_OK;
+    oct_volume_gaps_add(&writer->gaps, gap);
+    writer->dirty = true;
+    return OCT_OK;
 }
 
 /* ---- counting and closing ---- */

@@ -8,13 +8,31 @@ TOP = os.environ.get("OCT_TOP", ".")
 DATA = os.path.join(TOP, "..", "shared", "data")
 SLOW = "asan" in BUILD or "tsan" in BUILD  # sanitizers: everything takes several times longer
 
+LONG = os.environ.get("OCT_LONG", "") == "1"  # make faults: every fault at full length
+
 _cases = []
+_seen = []
 
 
 def case(function):
     """Marks a test; its docstring is its name."""
     _cases.append(function)
     return function
+
+
+def seen(text):
+    """Says what a fault did; make faults shows it in its table, beside the verdict."""
+    _seen.append(text)
+    print("# seen: " + text, flush=True)
+
+
+def _book(name, verdict):
+    """One row of the table, if somebody asks for it."""
+    path = os.environ.get("OCT_FAULTS_TABLE")
+    if path:
+        with open(path, "a") as table:
+            table.write(json.dumps([name, "; ".join(_seen), verdict]) + "\n")
+    _seen.clear()
 
 
 class Skip(Exception):
@@ -28,13 +46,16 @@ def main():
         try:
             function()
             print(f"ok {number} - {name}", flush=True)
+            _book(name, "passed")
         except Skip as why:
             print(f"ok {number} - {name} # SKIP {why}", flush=True)
+            _book(name, f"skipped: {why}")
         except Exception:
             failed += 1
             print(f"not ok {number} - {name}", flush=True)
             print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()),
                   flush=True)
+            _book(name, "FAILED")
     sys.exit(failed > 0)
 
 
@@ -69,7 +90,7 @@ class Daemon:
     """A running octd on ipc endpoints of its own."""
     count = 0
 
-    def __init__(self, *arguments, wait=True):
+    def __init__(self, *arguments, wait=True, env=None):
         Daemon.count += 1
         where = folder(f"octd{os.getpid()}-{Daemon.count}")
         self.ingest = f"ipc://{where}/in"
@@ -84,7 +105,8 @@ class Daemon:
         self.process = subprocess.Popen(
             [program("octd"), *self.common, "--set", f"record.directory={self.records}",
              *map(str, arguments)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(self.log_path, "wb"))
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(self.log_path, "wb"),
+            env=dict(os.environ, **(env or {})))
         if wait:
             try:
                 self.ask("status", timeout_s=60)

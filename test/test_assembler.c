@@ -479,6 +479,45 @@ static void an_end_beyond_the_lines_seen_counts_those_between_as_missing(void **
     close_rig(&r);
 }
 
+static struct oct_gap explained(struct oct_loss_log *log, uint64_t from_bscan, uint64_t to_bscan)
+{
+    return oct_loss_log_explain(log, &(struct oct_gap){.acquisition = 1,
+                                                       .first_line = from_bscan * M,
+                                                       .n_lines = (to_bscan - from_bscan) * M,
+                                                       .reason = OCT_LOSS_NONE});
+}
+
+static void what_is_lost_between_two_bscans_is_told_with_its_reason(void **state)
+{
+    struct rig r;
+    struct oct_loss_log *log = oct_loss_log_create();
+    uint64_t slot;
+    (void)state;
+    open_rig(&r, 0);
+    oct_assembler_set_losses(r.assembler, log);
+    push(&r, 1, 0, M, OCT_LINES_STARTS);
+    push(&r, 2, 3 * M, (SLOTS - 1 + 4) * M, 0); /* 1, 2 never came; four more than there is room */
+    for (unsigned i = 0; i < SLOTS; i++) {
+        assert_int_equal(oct_ring_read(r.reader, 0, &slot), OCT_OK);
+        const struct oct_raw_frame *f = oct_raw_slot(r.ring, slot, &r.geometry);
+        assert_int_equal(f->info.lost_before, i == 1 ? 2 : 0);
+        oct_ring_release(r.reader);
+    }
+    uint64_t full = 3 + SLOTS - 1; /* the first that found no room */
+    push(&r, 3, (full + 6) * M, M, 0);
+    assert_int_equal(oct_ring_read(r.reader, 0, &slot), OCT_OK);
+    assert_int_equal(oct_raw_slot(r.ring, slot, &r.geometry)->info.lost_before, 6);
+    struct oct_gap piece = explained(log, full, full + 6);
+    assert_true(piece.n_lines == 4 * M && piece.reason == OCT_LOSS_RING_FULL);
+    piece = explained(log, full + 4, full + 6); /* the source's: nobody has to tell */
+    assert_true(piece.n_lines == 2 * M && piece.reason == OCT_LOSS_NONE);
+    push(&r, 4, (full + 9) * M + 1, 0, OCT_LINES_ENDS); /* but at the end there is no next */
+    piece = explained(log, full + 7, full + 12);
+    assert_true(piece.n_lines == 3 * M && piece.reason == OCT_LOSS_SOURCE);
+    close_rig(&r);
+    oct_loss_log_destroy(log);
+}
+
 static void after_the_gate_was_closed_nothing_from_meanwhile_is_missing(void **state)
 {
     struct rig r;
@@ -545,6 +584,7 @@ int main(void)
         cmocka_unit_test(a_camera_joined_at_the_largest_line_numbers_is_counted_right),
         cmocka_unit_test(lines_from_before_a_start_in_the_same_epoch_are_late),
         cmocka_unit_test(an_end_beyond_the_lines_seen_counts_those_between_as_missing),
+        cmocka_unit_test(what_is_lost_between_two_bscans_is_told_with_its_reason),
         cmocka_unit_test(after_the_gate_was_closed_nothing_from_meanwhile_is_missing),
         cmocka_unit_test(malformed_messages_are_counted_by_reason_and_change_nothing),
     };

@@ -120,7 +120,7 @@ def test_command_line():
             "nowhere.ini")
     refused("a superfluous argument is named", 2, "unexpected argument 'b'", "get", "a", "b")
     refused("a missing argument is told", 2, "argument is missing", "set", "scan.lines")
-    refused("record wants start or stop", 2, "'begin' must be start or stop", "record", "begin")
+    refused("record wants start, stop or last", 2, "'begin' must be start, stop or last", "record", "begin")
     refused("a timeout must be a number", 2, "--timeout", "status", "--timeout", "soon")
     with open("/dev/full", "w") as full:
         done = subprocess.run([OCTCTL, "reference"], stdout=full, stderr=subprocess.PIPE, text=True)

@@ -25,6 +25,8 @@ struct rig {
     struct oct_recorder *recorder;
     atomic_uint_fast64_t ended_at;
     char directory[200];
+    struct oct_loss_log *losses;
+    uint32_t buffer_bscans, history_bscans;
 };
 
 static uint32_t content(uint32_t acquisition, uint64_t number, uint32_t i)
@@ -82,6 +84,7 @@ static void open_rings(struct rig *r)
 {
     const char *top = getenv("TMPDIR");
     memset(r, 0, sizeof(*r));
+    r->buffer_bscans = 4096; /* the disk may be as slow as it likes */
     r->plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     snprintf(r->directory, sizeof(r->directory), "%s/recorder.XXXXXX", top ? top : "/tmp");
     assert_non_null(mkdtemp(r->directory));
@@ -98,6 +101,9 @@ static void open_recorder(struct rig *r)
         .images = r->images,
         .ended_at = &r->ended_at,
         .engine = "none",
+        .losses = r->losses,
+        .buffer_bscans = r->buffer_bscans,
+        .history_bscans = r->history_bscans,
     };
     if (oct_recorder_create(&r->recorder, &options, &err))
         fail_msg("%s", err.text);
@@ -415,6 +421,8 @@ static void a_picture_that_the_engine_lost_is_unsaved_and_the_rest_is_there(void
     WAIT(&r, s, s.volumes_written == 1);
     assert_int_equal(s.bscans_written, V - 1);
     assert_int_equal(s.bscans_unsaved, 1);
+    assert_int_equal(s.account.dropped[OCT_LOSS_ENGINE], 1);
+    assert_true(s.account.offered == V && s.account.written == V - 1 && s.account.pending == 0);
     assert_int_equal(s.volumes_incomplete, 1);
     close_rig(&r);
 }

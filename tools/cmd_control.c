@@ -28,7 +28,7 @@ struct control_call {
 /* ---- the command line ---- */
 
 static int read_options(struct control_call *call, const struct oct_config *config, int argc,
-                        char **argv, int n_wanted)
+                        char **argv, int n_least, int n_most)
 {
     *call = (struct control_call){
         .name = argv[0], .endpoint = config->control.endpoint, .timeout_s = 5};
@@ -46,13 +46,13 @@ static int read_options(struct control_call *call, const struct oct_config *conf
             call->endpoint = value;
         } else if (strncmp(argv[i], "--", 2) == 0) {
             return oct_command_misuse(argv[0], "unknown option '%s'", argv[i]);
-        } else if (call->n_plain < n_wanted) {
+        } else if (call->n_plain < n_most) {
             call->plain[call->n_plain++] = argv[i];
         } else {
             return oct_command_misuse(argv[0], "unexpected argument '%s'", argv[i]);
         }
     }
-    if (call->n_plain < n_wanted)
+    if (call->n_plain < n_least)
         return oct_command_misuse(argv[0], "an argument is missing");
     return 0;
 }
@@ -185,6 +185,8 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
+static void print_nested(const char *key, const cJSON *object);
+
 /* The unit follows from the end of the key, as everywhere in octd. */
 static void print_value(const char *key, const cJSON *value)
 {
@@ -192,6 +194,8 @@ static void print_value(const char *key, const cJSON *value)
         printf("%s", value->valuestring[0] ? value->valuestring : "-");
     else if (cJSON_IsBool(value))
         printf("%s", cJSON_IsTrue(value) ? "yes" : "no");
+    else if (cJSON_IsObject(value))
+        print_nested(key, value);
     else if (!cJSON_IsNumber(value))
         printf("-");
     else if (ends_with(key, "bytes") || strncmp(key, "bytes_", 6) == 0)
@@ -207,8 +211,8 @@ static void print_value(const char *key, const cJSON *value)
 /* "messages_bad" and its like: counts by reason. */
 static bool counts_by_reason(const char *key)
 {
-    return strncmp(key, "messages_", 9) == 0 || strncmp(key, "bscans_", 7) == 0 ||
-           strncmp(key, "lines_", 6) == 0;
+    return strcmp(key, "dropped") == 0 || strncmp(key, "messages_", 9) == 0 ||
+           strncmp(key, "bscans_", 7) == 0 || strncmp(key, "lines_", 6) == 0;
 }
 
 /* Counts by reason: the sum, then the reasons that occurred. Anything else: name and value. */
@@ -273,7 +277,7 @@ static void print_answer(const struct control_call *call, const cJSON *answer)
         char *text = cJSON_PrintUnformatted(value);
         printf("%s\n", text ? text : "");
         cJSON_free(text);
-    } else {
+    } else if (!cJSON_GetObjectItemCaseSensitive(answer, "file")) { /* else its name follows */
         printf("ok\n");
     }
 }
@@ -330,6 +334,33 @@ static int wait_until_closed(const struct control_call *call)
     return 1;
 }
 
+/* The same for the last seconds; prints what became of them, unless the answer was JSON. */
+static int wait_until_saved(const struct control_call *call)
+{
+    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
+    for (bool saving = true; saving; nanosleep(&pause, NULL)) {
+        struct oct_error err;
+        cJSON *answer = NULL;
+        char *text = NULL;
+        enum oct_err e = exchange(call, "{\"cmd\":\"status\"}", &answer, &text, &err);
+        const cJSON *last = e ? NULL : cJSON_GetObjectItemCaseSensitive(answer, "record_last");
+        const char *why = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(last, "error"));
+        const char *file = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(last, "file"));
+        saving = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(last, "saving"));
+        if (e == OCT_OK && !saving && (!why || *why))
+            e = oct_fail(&err, OCT_E_STATE, "record last: %s", why ? why : "it is not known");
+        if (e == OCT_OK && !saving && !call->json)
+            printf("%s\n", file ? file : "");
+        free(text);
+        cJSON_Delete(answer);
+        if (e) {
+            fprintf(stderr, "octctl: %s\n", err.text);
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static cJSON *request_for(const char *command)
 {
     cJSON *request = cJSON_CreateObject();
@@ -343,7 +374,7 @@ static cJSON *request_for(const char *command)
 static int plain_command(const struct oct_config *config, int argc, char **argv)
 {
     struct control_call call;
-    int status = read_options(&call, config, argc, argv, 0);
+    int status = read_options(&call, config, argc, argv, 0, 0);
     return status ? status : talk(&call, request_for(call.name));
 }
 
@@ -360,7 +391,7 @@ int oct_cmd_start(struct oct_config *config, int argc, char **argv)
 int oct_cmd_stop(struct oct_config *config, int argc, char **argv)
 {
     struct control_call call;
-    int status = read_options(&call, config, argc, argv, 0);
+    int status = read_options(&call, config, argc, argv, 0, 0);
     if (!status)
         status = talk(&call, request_for(call.name));
     return status ? status : wait_until_closed(&call);
@@ -374,21 +405,28 @@ int oct_cmd_shutdown(struct oct_config *config, int argc, char **argv)
 int oct_cmd_record(struct oct_config *config, int argc, char **argv)
 {
     struct control_call call;
-    int status = read_options(&call, config, argc, argv, 1);
+    int status = read_options(&call, config, argc, argv, 1, 2);
     if (status)
         return status;
-    if (strcmp(call.plain[0], "start") != 0 && strcmp(call.plain[0], "stop") != 0)
-        return oct_command_misuse(argv[0], "'%s' must be start or stop", call.plain[0]);
+    bool last = strcmp(call.plain[0], "last") == 0;
+    if (!last && strcmp(call.plain[0], "start") != 0 && strcmp(call.plain[0], "stop") != 0)
+        return oct_command_misuse(argv[0], "'%s' must be start, stop or last", call.plain[0]);
+    if (!last && call.n_plain > 1)
+        return oct_command_misuse(argv[0], "unexpected argument '%s'", call.plain[1]);
     cJSON *request = request_for("record");
     cJSON_AddStringToObject(request, "action", call.plain[0]);
+    if (call.n_plain > 1)
+        cJSON_AddStringToObject(request, "name", call.plain[1]);
     status = talk(&call, request);
-    return status || strcmp(call.plain[0], "stop") != 0 ? status : wait_until_closed(&call);
+    if (status || strcmp(call.plain[0], "start") == 0)
+        return status;
+    return last ? wait_until_saved(&call) : wait_until_closed(&call);
 }
 
 int oct_cmd_set(struct oct_config *config, int argc, char **argv)
 {
     struct control_call call;
-    int status = read_options(&call, config, argc, argv, 2);
+    int status = read_options(&call, config, argc, argv, 2, 2);
     if (status)
         return status;
     cJSON *request = request_for("set");
@@ -400,7 +438,7 @@ int oct_cmd_set(struct oct_config *config, int argc, char **argv)
 int oct_cmd_get(struct oct_config *config, int argc, char **argv)
 {
     struct control_call call;
-    int status = read_options(&call, config, argc, argv, 1);
+    int status = read_options(&call, config, argc, argv, 1, 1);
     if (status)
         return status;
     cJSON *request = request_for("get");

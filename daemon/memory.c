@@ -1,0 +1,86 @@
+#include "daemon/memory.h"
+
+#include "pipeline/keeper.h"
+#include "pipeline/log.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MIB 1048576.0
+#define SHARE 0.8 /* of what is available: the rest is for the page cache and everybody else */
+
+/* A number that a file begins with, times unit; infinite where there is none ("max"). */
+static double number_in(const char *path)
+{
+    double value = INFINITY;
+    FILE *file = fopen(path, "r");
+    if (file && fscanf(file, "%lf", &value) != 1)
+        value = INFINITY;
+    if (file)
+        fclose(file);
+    return value;
+}
+
+/* What can still be had, by the machine and by the group of processes we are in. */
+static double available_bytes(void)
+{
+    double kib = INFINITY, bytes;
+    char line[128];
+    FILE *file = fopen("/proc/meminfo", "r");
+    while (file && fgets(line, sizeof(line), file))
+        if (sscanf(line, "MemAvailable: %lf kB", &kib) == 1)
+            break;
+    if (file)
+        fclose(file);
+    bytes = kib * 1024;
+    double group =
+        number_in("/sys/fs/cgroup/memory.max") - number_in("/sys/fs/cgroup/memory.current");
+    return isfinite(group) && group < bytes ? group : bytes;
+}
+
+enum oct_err oct_memory_plan(const struct oct_config *config, const struct oct_geometry *g,
+                             uint32_t *buffer_bscans, uint32_t *history_bscans,
+                             struct oct_error *err)
+{
+    double per_s = config->scan.line_rate_hz / g->n_lines;
+    double bytes = (double)oct_kept_bytes(g), free_bytes = available_bytes() * SHARE;
+    double buffer = ceil(config->record.buffer_s * per_s);
+    double history = ceil(config->record.last_s * per_s);
+    if (history > OCT_MAX_BSCANS)
+        return oct_fail(err, OCT_E_CONFIG,
+                        "record.last_s: %g s are %.0f B-scans, a file holds at most %u: at most "
+                        "%g s",
+                        config->record.last_s, history, OCT_MAX_BSCANS,
+                        floor(OCT_MAX_BSCANS / per_s));
+    if (history > 0 && (history + buffer) * bytes > free_bytes)
+        return oct_fail(err, OCT_E_CONFIG,
+                        "record.last_s: %g s (and record.buffer_s: %g s) take %.0f MiB, but only "
+                        "%.0f MiB can be had: at most %.1f s",
+                        config->record.last_s, config->record.buffer_s,
+                        (history + buffer) * bytes / MIB, free_bytes / MIB,
+                        fmax(0, free_bytes / bytes / per_s - config->record.buffer_s));
+    /* The buffer grows only as it is needed; a share of the memory bounds it. */
+    buffer = fmin(buffer, floor(fmin(free_bytes / bytes, UINT32_MAX / 2)));
+    *buffer_bscans = (uint32_t)buffer;
+    *history_bscans = (uint32_t)history;
+    return OCT_OK;
+}
+
+void oct_memory_tell(struct oct_recorder *recorder, const struct oct_config *config)
+{
+    const double per_s = config->scan.line_rate_hz / config->scan.lines;
+    struct oct_recorder_status status;
+    oct_recorder_get_status(recorder, &status);
+    const struct oct_keeper_status *k = &status.keeper;
+    if (k->history_bscans > 0)
+        oct_log(OCT_LOG_INFO,
+                "the last %g s (%u B-scans) are kept in memory for record last: with %.1f s for a "
+                "slow disk %.1f MiB, all taken now",
+                config->record.last_s, k->history_bscans, k->buffer_bscans / per_s,
+                (double)k->bytes / MIB);
+    else
+        oct_log(OCT_LOG_INFO,
+                "a recording survives a disk that stalls %.1f s (%u B-scans, up to %.1f MiB)",
+                k->buffer_bscans / per_s, k->buffer_bscans, (double)k->bytes / MIB);
+}

@@ -1,0 +1,44 @@
+/* "Save the last N seconds": turns the keeper's history into a file, in a thread of its own, while
+ * everything goes on.
+ *
+ * The file has a row for every B-scan kept, close together in the order they came, whatever volume
+ * or acquisition they belong to: /frames/number and /frames/acquisition say which they are.
+ *
+ * All calls by one thread (the main loop). */
+#ifndef OCT_PIPELINE_LAST_H
+#define OCT_PIPELINE_LAST_H
+
+#include "pipeline/keeper.h"
+#include "pipeline/record_settings.h"
+
+struct oct_last;
+
+struct oct_last_options {
+    const struct oct_plan *plan;
+    struct oct_keeper *keeper;
+    struct oct_loss_log *losses;
+    const char *engine;
+};
+
+enum oct_err oct_last_create(struct oct_last **last, const struct oct_last_options *options,
+                             struct oct_error *err);
+
+/* Begins to save what is kept now. name NULL or "": one is made. OCT_E_STATE: nothing is kept
+ * (record.last_s is 0), nothing has come yet, or one is being saved; OCT_E_ARG: the name may not
+ * be a file's; OCT_E_IO, OCT_E_NO_SPACE: it cannot go into that folder. */
+enum oct_err oct_last_start(struct oct_last *last, const struct oct_recorder_settings *settings,
+                            const char *name, struct oct_error *err);
+
+struct oct_last_status {
+    bool saving;
+    char file[1024];          /* being saved, or the last one; "": none yet */
+    uint32_t n_saved;         /* B-scans safe in it */
+    uint64_t n_files;         /* saved whole since the start */
+    struct oct_error failure; /* of the last one; code OCT_OK: none */
+};
+void oct_last_get_status(struct oct_last *last, struct oct_last_status *status);
+
+/* Waits for what is being saved. NULL is fine. */
+void oct_last_destroy(struct oct_last *last);
+
+#endif

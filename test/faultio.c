@@ -1,0 +1,154 @@
+/* Disk faults for tests: loaded with LD_PRELOAD, it stands between the program and the C library's
+ * writing and syncing.
+ *
+ * The file that $FAULTIO names says what is wrong now; it is read anew at every call, so a test
+ * turns faults on and off while the program runs. Its words:
+ *
+ *     (nothing)        all is well
+ *     eio | enospc     writes fail
+ *     sync_eio         writes succeed, syncing fails
+ *     short            a write takes at most 1000 bytes; half of its blocks where it is direct
+ *     eintr            every other call is interrupted before it does anything
+ *     stall MS         each write and sync takes MS milliseconds longer
+ *
+ * The file that $FAULTIO_JOURNAL names, if it does, gets every write and sync that succeeded, in
+ * order: struct entry, then the bytes written. From it a test rebuilds what a power cut leaves.
+ *
+ * Only descriptors of files in a folder called "records" are touched. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static atomic_uint n_calls;
+static pthread_mutex_t journal_lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct entry {
+    uint64_t inode, offset, n_bytes, is_sync;
+};
+
+static bool is_recording(int fd)
+{
+    char link[40], path[4096];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, sizeof(path) - 1);
+    if (n <= 0)
+        return false;
+    path[n] = '\0';
+    return strstr(path, "/records/") != NULL;
+}
+
+static void read_plan(char *plan, size_t bytes)
+{
+    const char *path = getenv("FAULTIO");
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    ssize_t n = fd < 0 ? 0 : read(fd, plan, bytes - 1);
+    plan[n > 0 ? n : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+/* What every call suffers; false: it fails with errno. */
+static bool suffer(int fd, char *plan, size_t bytes, bool syncing)
+{
+    int stall_ms;
+    int before = errno;
+    plan[0] = '\0';
+    if (!is_recording(fd))
+        return true;
+    read_plan(plan, bytes);
+    errno = before;
+    if (sscanf(plan, "stall %d", &stall_ms) == 1)
+        nanosleep(&(struct timespec){stall_ms / 1000, stall_ms % 1000 * 1000000L}, NULL);
+    if (strncmp(plan, "eintr", 5) == 0 && n_calls++ % 2 == 0)
+        errno = EINTR;
+    else if (!syncing && strncmp(plan, "eio", 3) == 0)
+        errno = EIO;
+    else if (!syncing && strncmp(plan, "enospc", 6) == 0)
+        errno = ENOSPC;
+    else if (syncing && strncmp(plan, "sync_eio", 8) == 0)
+        errno = EIO;
+    else
+        return true;
+    return false;
+}
+
+static void note(int fd, uint64_t offset, const void *data, uint64_t n_bytes, bool is_sync)
+{
+    const char *path = getenv("FAULTIO_JOURNAL");
+    struct stat st;
+    int before = errno;
+    if (!path || !is_recording(fd) || fstat(fd, &st) != 0)
+        return;
+    struct entry entry = {st.st_ino, offset, n_bytes, is_sync};
+    pthread_mutex_lock(&journal_lock);
+    FILE *journal = fopen(path, "ab");
+    if (!journal || fwrite(&entry, sizeof(entry), 1, journal) != 1 ||
+        (n_bytes && fwrite(data, n_bytes, 1, journal) != 1) || fclose(journal) != 0)
+        abort();
+    pthread_mutex_unlock(&journal_lock);
+    errno = before;
+}
+
+static ssize_t faulty_pwrite(int fd, const void *data, size_t n, off_t offset)
+{
+    static ssize_t (*real)(int, const void *, size_t, off_t);
+    char plan[64];
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "pwrite");
+    if (!suffer(fd, plan, sizeof(plan), false))
+        return -1;
+    if (strncmp(plan, "short", 5) == 0 && n > 1000)
+        n = fcntl(fd, F_GETFL) & O_DIRECT ? (n > 4096 ? n / 2 / 4096 * 4096 : n) : 1000;
+    ssize_t written = real(fd, data, n, offset);
+    if (written > 0)
+        note(fd, (uint64_t)offset, data, (uint64_t)written, false);
+    return written;
+}
+
+static int faulty_sync(int fd, int (*real)(int))
+{
+    char plan[64];
+    if (!suffer(fd, plan, sizeof(plan), true))
+        return -1;
+    int status = real(fd);
+    if (status == 0)
+        note(fd, 0, NULL, 0, true);
+    return status;
+}
+
+ssize_t pwrite(int fd, const void *data, size_t n, off_t offset)
+{
+    return faulty_pwrite(fd, data, n, offset);
+}
+
+ssize_t pwrite64(int fd, const void *data, size_t n, off_t offset)
+{
+    return faulty_pwrite(fd, data, n, offset);
+}
+
+int fdatasync(int fd)
+{
+    static int (*real)(int);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "fdatasync");
+    return faulty_sync(fd, real);
+}
+
+int fsync(int fd)
+{
+    static int (*real)(int);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "fsync");
+    return faulty_sync(fd, real);
+}

@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+"""A disk that is full, fails, cuts writes short, or is interrupted while octd records. In all
+of it the live picture goes on, what was written can be read, and every B-scan is accounted for."""
+from faultrig import *
+
+
+@case
+def short_writes_and_interrupts():
+    """short writes, then EINTR at every other call"""
+    with Faulty() as daemon, Camera(daemon) as camera:
+        viewer = Viewer(daemon)
+        assert daemon.ask("record", action="start")["ok"]
+        for words in ("short", "eintr"):
+            daemon.fault(words)
+            before = daemon.status()["volumes_written"]
+            daemon.wait(lambda s: s["volumes_written"] >= before + 3)
+        viewer_s = viewer.end()
+        camera.stop()
+        daemon.fault("")
+        daemon.ask("record", action="stop")
+        daemon.wait(lambda s: not s["record"]["active"])
+        a = account(daemon)
+        assert a["offered"] == a["written"] > 5 * V and not daemon.status()["last_error"], a
+        there, lost = everything_is_there(daemon)
+        assert len(there) == a["written"] and not lost, lost
+        check_files(daemon)
+        assert viewer_s < LIVE_S, viewer_s
+        seen(f"{a['written']} B-scans, none lost, all verified; longest pause of the live picture "
+             f"{viewer_s * 1e3:.0f} ms")
+
+
+def fails(words, text):
+    with Faulty() as daemon, Camera(daemon):
+        viewer = Viewer(daemon)
+        assert daemon.ask("record", action="start")["ok"]
+        status = daemon.wait(lambda s: s["volumes_written"] and
+                             0 < s["record"]["bscans_in_file"] < 0.7 * V)
+        written = status["bscans_written"]
+        daemon.fault(words)
+        status = daemon.wait(lambda s: s["state"] == "running" and s["last_error"])
+        assert text in status["last_error"] and ".part" in status["last_error"], status
+        assert status["bscans_written"] >= written
+        pictures = viewer.n_pictures
+        daemon.wait(lambda s: viewer.n_pictures > pictures + 100)
+        daemon.fault("")
+        files = names(daemon)
+        part, = (name for name in files if name.endswith(".part"))
+        assert part in status["last_error"]
+        assert sum(len(look(name)[0]) for name in files) == status["bscans_written"]
+        out = check_files(daemon)
+        a = account(daemon)
+        assert a["pending"] == 0 and a["dropped"]["write_failed"] > 100, a
+        assert "recording ended" in daemon.log() and "write_failed" in daemon.log()
+        assert daemon.ask("record", action="start")["ok"]
+        assert account(daemon)["offered"] < a["offered"]
+        daemon.wait(lambda s: s["volumes_written"] >= status["volumes_written"] + 2)
+        pause_s = viewer.end()
+        assert pause_s < LIVE_S, pause_s
+        assert daemon.end() == 0
+        seen(f"the recording stopped: \"{text}\" naming the file; {status['bscans_written']} "
+             f"B-scans kept and verified, {a['dropped']['write_failed']} counted as write_failed; "
+             f"longest pause of the live picture {pause_s * 1e3:.0f} ms; recorded again afterwards")
+
+
+@case
+def eio():
+    """EIO from a write"""
+    fails("eio", "Input/output error")
+
+
+@case
+def sync_eio():
+    """EIO from a sync"""
+    fails("sync_eio", "Input/output error")
+
+
+@case
+def enospc():
+    """ENOSPC in the middle of a file (a disk that promised the space)"""
+    fails("enospc", "No space left")
+
+
+@case
+def full_disk():
+    """the disk is full (a small tmpfs)"""
+    small = folder("small")
+    volume = V * M * (2 * N + 200)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={int(2.6 * volume)}", "tmpfs", small],
+                      stderr=subprocess.DEVNULL).returncode:
+        raise Skip("no right to mount a small file system")
+    try:
+        with Daemon(*BASE) as daemon, Camera(daemon):
+            daemon.records = os.path.join(small, "records")
+            assert daemon.ask("set", key="record.directory", value=daemon.records)["ok"]
+            viewer = Viewer(daemon)
+            left_s = daemon.status()["record"]["disk_left_s"]
+            assert 0.5 < left_s / (2.6 * V / BSCANS_S) < 1.1, left_s
+            assert daemon.ask("record", action="start")["ok"]
+            status = daemon.wait(lambda s: s["state"] == "running" and s["last_error"])
+            assert "no room" in status["last_error"] and small in status["last_error"], status
+            assert status["volumes_written"] == 2 and status["bscans_written"] == 2 * V, status
+            assert len(names(daemon)) == 2 and all(n.endswith(".h5") for n in names(daemon))
+            check_files(daemon)
+            there, lost = everything_is_there(daemon)
+            assert len(there) == 2 * V and not lost
+            pictures = viewer.n_pictures
+            daemon.wait(lambda s: viewer.n_pictures > pictures + 100)
+            assert account(daemon)["dropped"]["write_failed"] > 50
+            assert not daemon.ask("record", action="start")["ok"]  # and says so beforehand
+            pause_s = viewer.end()
+            assert pause_s < LIVE_S, pause_s
+            assert daemon.end() == 0
+            seen(f"two whole volumes kept, the third refused by name with what it wants and what "
+                 f"is free; longest pause of the live picture {pause_s * 1e3:.0f} ms")
+    finally:
+        subprocess.run(["umount", small])
+
+
+main()

@@ -1,0 +1,105 @@
+#!/usr/bin/python3
+"""A disk that stalls while octd records: what the recorder's memory absorbs is not lost, what it
+cannot is dropped from the recording with its reason, and the live picture goes on."""
+from faultrig import *
+
+
+def stalls(stall_s, buffer_s):
+    with Faulty(*settings(record=dict(buffer_s=buffer_s))) as daemon, Camera(daemon) as camera:
+        assert f"stalls {buffer_s:.1f} s" in daemon.log(), daemon.log()
+        viewer = Viewer(daemon)
+        assert daemon.ask("record", action="start")["ok"]
+        daemon.wait(lambda s: s["volumes_written"] >= 2)
+        viewer.forget()
+        daemon.fault(f"stall {int(stall_s * 1000)}")
+        time.sleep(0.5)
+        daemon.fault("")  # one call hangs; those after it do not
+        most = 0
+        until = time.monotonic() + stall_s + 1
+        while time.monotonic() < until:
+            began = time.monotonic()
+            most = max(most, account(daemon)["pending"])
+            assert time.monotonic() - began < 1, "control waits for the disk"
+            time.sleep(0.05)
+        after = daemon.status()["volumes_written"]
+        daemon.wait(lambda s: s["volumes_written"] > after + 1)
+        pause_s = viewer.end()
+        camera.stop()
+        daemon.ask("record", action="stop")
+        daemon.wait(lambda s: not s["record"]["active"])
+        a = account(daemon)
+        assert daemon.status()["last_error"] == "" and a["pending"] == 0, a
+        there, lost = everything_is_there(daemon)
+        check_files(daemon)
+        assert set(lost) <= {"disk_slow"}, lost.keys()
+        dropped = len(lost.get("disk_slow", ()))
+        assert a["dropped"] == dict(source=0, ring_full=0, engine=0, disk_slow=dropped,
+                                    write_failed=0), (a, dropped)
+        assert a["written"] == len(there) and a["offered"] == len(there) + dropped
+        assert pause_s < LIVE_S, f"the live picture paused {pause_s:.2f} s"
+        if dropped:
+            assert f"{dropped} disk_slow" in daemon.log()
+        return dropped, pause_s
+
+
+@case
+def stall_absorbed():
+    """the disk stalls 1 s, the recorder's memory is for 3 s"""
+    dropped, pause_s = stalls(1, 3)
+    assert dropped == 0, dropped
+    seen(f"no B-scan lost; longest pause of the live picture {pause_s * 1e3:.0f} ms")
+
+
+@case
+def stall_absorbed_long():
+    """the disk stalls 5 s, the recorder's memory is for 8 s"""
+    dropped, pause_s = stalls(5, 8)
+    assert dropped == 0, dropped
+    seen(f"no B-scan lost; longest pause of the live picture {pause_s * 1e3:.0f} ms")
+
+
+def overflows(stall_s, buffer_s):
+    dropped, pause_s = stalls(stall_s, buffer_s)
+    # What the memory holds is kept; half of the image ring more may be.
+    most = (stall_s - buffer_s + 1) * BSCANS_S
+    assert (stall_s - buffer_s - 1) * BSCANS_S < dropped < most, (dropped, most)
+    seen(f"{dropped} B-scans dropped as disk_slow ({stall_s} s are {stall_s * BSCANS_S:.0f}), the "
+         f"same in the gap maps, the status and the log; longest pause of the live picture "
+         f"{pause_s * 1e3:.0f} ms")
+
+
+@case
+def stall_too_long():
+    """the disk stalls 5 s, the recorder's memory is for 1 s"""
+    overflows(5, 1)
+
+
+@case
+def ends_during_a_stall():
+    """SIGTERM while the disk stalls 3 s"""
+    with Faulty(*settings(record=dict(buffer_s=1))) as daemon, Camera(daemon):
+        assert daemon.ask("record", action="start")["ok"]
+        daemon.wait(lambda s: s["volumes_written"] >= 1)
+        daemon.fault("stall 3000")
+        time.sleep(0.1)
+        begun = daemon.status()["bscans_begun"]
+        began = time.monotonic()
+        daemon.process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        daemon.fault("")
+        assert daemon.process.wait(60) == 0, daemon.log()
+        took_s = time.monotonic() - began
+        assert "+ 0 dropped" in daemon.log(), daemon.log()
+        there, lost = everything_is_there(daemon)
+        assert not lost and len(there) >= begun - 1 and not glob.glob(daemon.records + "/*.part")
+        check_files(daemon)
+        seen(f"exit status 0 after {took_s:.1f} s, {len(there)} B-scans saved, all that had come")
+
+
+if LONG:
+    @case
+    def stall_half_a_minute():
+        """the disk stalls 30 s, the recorder's memory is for 5 s"""
+        overflows(30, 5)
+
+main()

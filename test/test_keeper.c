@@ -1,0 +1,266 @@
+/* The keeper between two rings that the test feeds and a recorder that it plays. */
+#include "pipeline/clock.h"
+#include "pipeline/keeper.h"
+#include "pipeline/slots.h"
+#include "test/pipeline_help.h"
+#include "test/tap.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 40, M = 3, V = 6, D = 20, SLOTS = 16, BUFFER = 10, HISTORY = 20 };
+
+struct rig {
+    struct oct_plan plan;
+    struct oct_ring *raw, *images;
+    struct oct_ring_reader *publisher; /* must never be held up */
+    struct oct_loss_log *losses;
+    struct oct_keeper *keeper;
+};
+
+static void open_rig(struct rig *r, uint32_t history)
+{
+    struct oct_error err = {.text = ""};
+    r->plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
+    r->raw = open_ring(SLOTS, oct_raw_slot_bytes(&r->plan.geometry));
+    r->images = open_ring(SLOTS, oct_image_slot_bytes(&r->plan.geometry));
+    r->publisher = add_reader(r->images, true, 0);
+    r->losses = oct_loss_log_create();
+    const struct oct_keeper_options options = {.plan = &r->plan,
+                                               .raw = r->raw,
+                                               .images = r->images,
+                                               .losses = r->losses,
+                                               .buffer_bscans = BUFFER,
+                                               .history_bscans = history};
+    if (oct_keeper_create(&r->keeper, &options, &err))
+        fail_msg("%s", err.text);
+}
+
+static void close_rig(struct rig *r)
+{
+    oct_ring_close(r->raw);
+    oct_ring_close(r->images);
+    oct_keeper_destroy(r->keeper);
+    oct_ring_destroy(r->raw);
+    oct_ring_destroy(r->images);
+    oct_loss_log_destroy(r->losses);
+}
+
+/* Puts B-scan `number` through both rings; the publisher takes it at once. */
+static void put(struct rig *r, uint64_t number)
+{
+    uint64_t slot, read;
+    assert_int_equal(oct_ring_acquire(r->raw, 2000000, &slot), OCT_OK);
+    struct oct_raw_frame *raw = oct_raw_slot(r->raw, slot, &r->plan.geometry);
+    raw->info = (struct oct_bscan_info){
+        .id = slot, .acquisition = 1, .number = number, .arrival_ns = number * 1000};
+    memset(raw->line_valid, 1, M);
+    for (uint32_t i = 0; i < M * N; i++)
+        raw->spectra[i] = (uint16_t)(number * 31 + i);
+    oct_ring_publish(r->raw);
+    assert_int_equal(oct_ring_acquire(r->images, 2000000, &slot), OCT_OK);
+    struct oct_image_frame *image = oct_image_slot(r->images, slot);
+    image->info = raw->info;
+    image->status = OCT_OK;
+    memset(image->pixels, (int)(number & 0xff), M * D);
+    oct_ring_publish(r->images);
+    assert_int_equal(oct_ring_read(r->publisher, 0, &read), OCT_OK);
+    oct_ring_release(r->publisher);
+}
+
+static void expect_bscan(const struct oct_kept *kept, uint64_t number)
+{
+    assert_int_equal(kept->raw.info.number, number);
+    assert_true(kept->has_payload);
+    for (uint32_t i = 0; i < M * N; i++)
+        assert_int_equal(kept->raw.spectra[i], (uint16_t)(number * 31 + i));
+    for (uint32_t i = 0; i < M * D; i++)
+        assert_int_equal(((uint8_t *)kept->image.pixels)[i], number & 0xff);
+}
+
+/* Reads as the recorder does until nothing has come for a while; returns how many. */
+static unsigned read_all(struct rig *r, uint64_t *numbers, unsigned most, uint64_t *passed)
+{
+    const struct oct_kept *kept;
+    unsigned n = 0;
+    while (n < most && oct_keeper_read(r->keeper, 200000, &kept, passed) == OCT_OK) {
+        expect_bscan(kept, kept->raw.info.number);
+        numbers[n++] = kept->raw.info.number;
+        oct_keeper_release(r->keeper);
+    }
+    return n;
+}
+
+static void a_recorder_that_stalls_loses_bscans_with_a_reason_and_nobody_waits(void **state)
+{
+    struct rig r;
+    uint64_t numbers[200], passed;
+    (void)state;
+    open_rig(&r, 0);
+    oct_keeper_want(r.keeper, true);
+    for (uint64_t i = 0; i < 100; i++)
+        put(&r, i); /* fails if a ring is held for two seconds */
+    unsigned n = read_all(&r, numbers, 200, &passed);
+    assert_in_range(n, BUFFER, BUFFER + SLOTS);
+    assert_int_equal(passed, 100);
+    uint64_t lost = 0, next = 0;
+    for (unsigned i = 0; i <= n; next = numbers[i++] + 1) {
+        uint64_t end = i < n ? numbers[i] : 100;
+        assert_true(end >= next);
+        if (end == next)
+            continue;
+        struct oct_gap piece =
+            oct_loss_log_explain(r.losses, &(struct oct_gap){.acquisition = 1,
+                                                             .first_line = next * M,
+                                                             .n_lines = (end - next) * M,
+                                                             .reason = OCT_LOSS_SOURCE});
+        assert_int_equal(piece.n_lines, (end - next) * M);
+        assert_int_equal(piece.reason, OCT_LOSS_DISK_SLOW);
+        lost += end - next;
+    }
+    struct oct_keeper_status s;
+    oct_keeper_get_status(r.keeper, &s);
+    assert_int_equal(s.n_dropped, lost);
+    assert_int_equal(n + lost, 100);
+    close_rig(&r);
+}
+
+static void *read_slowly(void *argument)
+{
+    struct rig *r = argument;
+    const struct oct_kept *kept;
+    uint64_t passed, next = 0;
+    while (oct_keeper_read(r->keeper, 1000000, &kept, &passed) == OCT_OK) {
+        sleep_us(3000);
+        expect_bscan(kept, next++);
+        oct_keeper_release(r->keeper);
+        if (next == 60)
+            break;
+    }
+    assert_int_equal(next, 60);
+    return NULL;
+}
+
+static void a_keeper_that_drains_drops_nothing(void **state)
+{
+    struct rig r;
+    pthread_t reader;
+    struct oct_keeper_status s;
+    (void)state;
+    open_rig(&r, 0);
+    oct_keeper_want(r.keeper, true);
+    oct_keeper_drain(r.keeper);
+    assert_int_equal(pthread_create(&reader, NULL, read_slowly, &r), 0);
+    for (uint64_t i = 0; i < 60; i++)
+        put(&r, i);
+    pthread_join(reader, NULL);
+    oct_keeper_get_status(r.keeper, &s);
+    assert_int_equal(s.n_dropped, 0);
+    close_rig(&r);
+}
+
+static void unwanted_bscans_pass_without_their_pixels(void **state)
+{
+    struct rig r;
+    const struct oct_kept *kept;
+    uint64_t passed;
+    (void)state;
+    open_rig(&r, 0);
+    put(&r, 7);
+    assert_int_equal(oct_keeper_read(r.keeper, 1000000, &kept, &passed), OCT_OK);
+    assert_int_equal(kept->raw.info.number, 7);
+    assert_false(kept->has_payload);
+    oct_keeper_release(r.keeper);
+    oct_keeper_wake(r.keeper);
+    uint64_t began_ns = oct_clock_ns();
+    assert_int_equal(oct_keeper_read(r.keeper, 5000000, &kept, &passed), OCT_E_AGAIN);
+    assert_true(oct_clock_ns() - began_ns < 2000000000u);
+    assert_int_equal(oct_keeper_hold(r.keeper), 0);
+    close_rig(&r);
+}
+
+static struct oct_kept new_frame(void)
+{
+    struct oct_kept kept = {.raw = {.spectra = calloc(M * N, 2), .line_valid = calloc(M, 1)}};
+    kept.image.pixels = calloc(M, D);
+    return kept;
+}
+
+static void the_history_is_held_while_new_bscans_come_and_gives_way_to_them(void **state)
+{
+    struct rig r;
+    uint64_t numbers[200], passed;
+    struct oct_kept kept = new_frame();
+    struct oct_keeper_status s;
+    (void)state;
+    open_rig(&r, HISTORY);
+    for (uint64_t i = 0; i < 50; i++) {
+        put(&r, i);
+        read_all(&r, numbers, 1, &passed);
+    }
+    oct_keeper_get_status(r.keeper, &s);
+    assert_int_equal(s.n_history, HISTORY);
+    assert_int_equal(s.history_ns, (HISTORY - 1) * 1000);
+    assert_int_equal(oct_keeper_hold(r.keeper), HISTORY);
+    for (uint64_t i = 0; i < 3; i++) {
+        assert_int_equal(oct_keeper_copy(r.keeper, &kept), OCT_OK);
+        expect_bscan(&kept, 30 + i);
+    }
+    for (uint64_t i = 50; i < 65; i++) { /* 15 more: 10 fit, 2 take those copied, 2 or 3 are lost */
+        put(&r, i);
+        read_all(&r, numbers, 1, &passed);
+    }
+    assert_int_equal(passed, 65);
+    unsigned n = 0;
+    uint64_t last = 0;
+    while (oct_keeper_copy(r.keeper, &kept) == OCT_OK) {
+        expect_bscan(&kept, kept.raw.info.number);
+        assert_true(kept.raw.info.number > last);
+        last = kept.raw.info.number;
+        n++;
+    }
+    assert_int_equal(last, 49); /* what came after the hold is not part of it */
+    assert_in_range(n, HISTORY - 3 - 3, HISTORY - 3 - 2);
+    oct_keeper_get_status(r.keeper, &s);
+    assert_int_equal(s.n_dropped, 0);
+    assert_int_equal(oct_keeper_hold(r.keeper), HISTORY);
+    oct_keeper_let_go(r.keeper);
+    assert_int_equal(oct_keeper_copy(r.keeper, &kept), OCT_E_CLOSED);
+    free(kept.raw.spectra);
+    free(kept.raw.line_valid);
+    free(kept.image.pixels);
+    close_rig(&r);
+}
+
+static void memory_that_is_not_there_is_refused(void **state)
+{
+    struct rig r;
+    struct oct_error err = {.text = ""};
+    struct oct_keeper *keeper;
+    (void)state;
+    open_rig(&r, 0);
+    const struct oct_plan plan =
+        volume_plan(N, 10, V, 2000, OCT_SAMPLE_U8); /* beyond all addresses */
+    const struct oct_keeper_options options = {.plan = &plan,
+                                               .raw = r.raw,
+                                               .images = r.images,
+                                               .buffer_bscans = UINT32_MAX,
+                                               .history_bscans = UINT32_MAX};
+    assert_int_equal(oct_keeper_create(&keeper, &options, &err), OCT_E_NO_MEMORY);
+    assert_null(keeper);
+    assert_non_null(strstr(err.text, "record.last_s"));
+    close_rig(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_recorder_that_stalls_loses_bscans_with_a_reason_and_nobody_waits),
+        cmocka_unit_test(a_keeper_that_drains_drops_nothing),
+        cmocka_unit_test(unwanted_bscans_pass_without_their_pixels),
+        cmocka_unit_test(the_history_is_held_while_new_bscans_come_and_gives_way_to_them),
+        cmocka_unit_test(memory_that_is_not_there_is_refused),
+    };
+    return cmocka_run_group_tests_name("keeper", tests, NULL, NULL);
+}

@@ -1,0 +1,105 @@
+/* The loss log and the gap map's table. */
+#include "pipeline/loss.h"
+#include "pipeline/volume_gaps.h"
+#include "test/tap.h"
+
+#include <string.h>
+
+static struct oct_gap gap(uint32_t acquisition, uint64_t first, uint64_t n, enum oct_loss reason)
+{
+    return (struct oct_gap){
+        .acquisition = acquisition, .first_line = first, .n_lines = n, .reason = reason};
+}
+
+static void tell(struct oct_loss_log *log, uint32_t acquisition, uint64_t first, uint64_t n,
+                 enum oct_loss reason)
+{
+    struct oct_gap g = gap(acquisition, first, n, reason);
+    oct_loss_log_add(log, &g);
+}
+
+static void expect_piece(struct oct_loss_log *log, struct oct_gap asked, uint64_t n,
+                         enum oct_loss reason)
+{
+    struct oct_gap piece = oct_loss_log_explain(log, &asked);
+    assert_int_equal(piece.first_line, asked.first_line);
+    assert_int_equal(piece.n_lines, n);
+    assert_int_equal(piece.reason, reason);
+}
+
+static void a_range_is_cut_where_the_reason_changes(void **state)
+{
+    (void)state;
+    struct oct_loss_log *log = oct_loss_log_create();
+    assert_non_null(log);
+    tell(log, 1, 100, 10, OCT_LOSS_RING_FULL);
+    tell(log, 1, 110, 10, OCT_LOSS_RING_FULL); /* joins */
+    tell(log, 1, 130, 10, OCT_LOSS_DISK_SLOW);
+    tell(log, 2, 90, 100, OCT_LOSS_DISK_SLOW); /* another acquisition */
+    tell(log, 1, 0, 0, OCT_LOSS_DISK_SLOW);    /* nothing */
+    expect_piece(log, gap(1, 0, 50, OCT_LOSS_SOURCE), 50, OCT_LOSS_SOURCE);
+    expect_piece(log, gap(1, 90, 100, OCT_LOSS_SOURCE), 10, OCT_LOSS_SOURCE);
+    expect_piece(log, gap(1, 100, 90, OCT_LOSS_SOURCE), 20, OCT_LOSS_RING_FULL);
+    expect_piece(log, gap(1, 105, 5, OCT_LOSS_SOURCE), 5, OCT_LOSS_RING_FULL);
+    expect_piece(log, gap(1, 119, 50, OCT_LOSS_SOURCE), 1, OCT_LOSS_RING_FULL);
+    expect_piece(log, gap(1, 120, 50, OCT_LOSS_NOT_RECORDED), 10, OCT_LOSS_NOT_RECORDED);
+    expect_piece(log, gap(1, 130, 50, OCT_LOSS_SOURCE), 10, OCT_LOSS_DISK_SLOW);
+    expect_piece(log, gap(1, 140, 50, OCT_LOSS_SOURCE), 50, OCT_LOSS_SOURCE);
+    expect_piece(log, gap(2, 90, 1, OCT_LOSS_SOURCE), 1, OCT_LOSS_DISK_SLOW);
+    expect_piece(NULL, gap(1, 100, 7, OCT_LOSS_SOURCE), 7, OCT_LOSS_SOURCE);
+    tell(NULL, 1, 1, 1, OCT_LOSS_SOURCE);
+    oct_loss_log_destroy(log);
+    oct_loss_log_destroy(NULL);
+}
+
+static void the_newest_thousand_ranges_are_kept(void **state)
+{
+    (void)state;
+    struct oct_loss_log *log = oct_loss_log_create();
+    for (uint64_t i = 0; i < 5000; i++)
+        tell(log, 1, i * 10, 1, OCT_LOSS_RING_FULL);
+    expect_piece(log, gap(1, 0, 1, OCT_LOSS_SOURCE), 1, OCT_LOSS_SOURCE); /* forgotten */
+    for (uint64_t i = 4000; i < 5000; i++)
+        expect_piece(log, gap(1, i * 10, 10, OCT_LOSS_SOURCE), 1, OCT_LOSS_RING_FULL);
+    oct_loss_log_destroy(log);
+}
+
+static void a_full_gap_map_goes_on_counting(void **state)
+{
+    (void)state;
+    struct oct_volume_file file = {.path = (char[]){"x"}, .fd = -1, .direct_fd = -1};
+    struct oct_volume_gaps gaps;
+    const uint64_t columns[OCT_N_GAP_COLUMNS] = {4096, 8192, 12288, 16384};
+    uint64_t lines = 0;
+    assert_int_equal(oct_volume_gaps_init(&gaps, &file, columns, 5, NULL), OCT_OK);
+    for (uint64_t i = 0; i < 20; i++) {
+        struct oct_gap g = gap(1, i * 10, 2, i % 2 ? OCT_LOSS_SOURCE : OCT_LOSS_DISK_SLOW);
+        oct_volume_gaps_add(&gaps, &g);
+        g.first_line += 2; /* its neighbour joins it */
+        g.n_lines = 1;
+        oct_volume_gaps_add(&gaps, &g);
+    }
+    assert_int_equal(gaps.n_ranges, 5);
+    for (uint32_t i = 0; i < 5; i++)
+        lines += gaps.ranges[i].n_lines;
+    assert_int_equal(lines, 60);
+    assert_int_equal(gaps.ranges[3].n_lines, 3);
+    assert_int_equal(gaps.ranges[3].reason, OCT_LOSS_SOURCE);
+    assert_int_equal(gaps.ranges[4].first_line, 40);
+    assert_int_equal(gaps.ranges[4].reason, OCT_LOSS_MORE);
+    oct_volume_gaps_finish(&gaps);
+    struct oct_geometry g = {.n_bscans = 3, .n_lines = 7};
+    assert_int_equal(oct_gap_capacity(&g), 14);
+    g.n_bscans = 100000;
+    assert_int_equal(oct_gap_capacity(&g), 4096);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_range_is_cut_where_the_reason_changes),
+        cmocka_unit_test(the_newest_thousand_ranges_are_kept),
+        cmocka_unit_test(a_full_gap_map_goes_on_counting),
+    };
+    return cmocka_run_group_tests_name("loss", tests, NULL, NULL);
+}

@@ -1,0 +1,342 @@
+/* check: whether recordings hold what was written into them. */
+#include "pipeline/wire.h"
+#include "tools/commands.h"
+
+#include "pipeline/volume.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_BAD 1000 /* B-scans named one by one; beyond it they are only counted */
+
+/* One file under examination. */
+struct check {
+    const char *path;
+    struct oct_volume_reader *reader;
+    const struct oct_volume_facts *facts;
+    struct oct_raw_frame frame; /* of the row being looked at */
+    void *pixels;
+    const struct oct_gap *gaps;
+    size_t n_gaps;
+    bool exact_gaps; /* the gap map tells every line */
+    bool is_part;
+    uint64_t n_verified, n_unfinished, bytes, dropped[OCT_N_LOSSES];
+    uint64_t n_bad;
+    cJSON *bad; /* [{bscan, why}] */
+};
+
+static void note_bad(struct check *c, uint32_t v, const char *why)
+{
+    c->n_bad++;
+    if (c->n_bad > MOST_BAD)
+        return;
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "bscan", v);
+    cJSON_AddStringToObject(o, "why", why);
+    cJSON_AddItemToArray(c->bad, o);
+}
+
+/* Lines of [first, first + n) that the gap map has; *reason is that of the last of them. */
+static uint64_t gap_lines(const struct check *c, uint32_t acquisition, uint64_t first, uint64_t n,
+                          enum oct_loss *reason)
+{
+    uint64_t found = 0;
+    for (size_t i = 0; i < c->n_gaps; i++) {
+        const struct oct_gap *g = &c->gaps[i];
+        uint64_t from = g->first_line > first ? g->first_line : first;
+        uint64_t g_end = g->first_line + g->n_lines, end = first + n;
+        uint64_t to = g_end < end ? g_end : end;
+        if (g->acquisition != acquisition || from >= to)
+            continue;
+        found += to - from;
+        *reason = g->reason;
+    }
+    return found;
+}
+
+/* ---- a row that counts as written ---- */
+
+static bool crc_is(const void *bytes, size_t n_bytes, uint32_t recorded, const char *what,
+                   char *why, size_t why_bytes)
+{
+    uint32_t crc = oct_crc32c(bytes, n_bytes);
+    if (crc == recorded)
+        return true;
+    snprintf(why, why_bytes, "%s: CRC-32C is 0x%08" PRIx32 ", recorded was 0x%08" PRIx32, what, crc,
+             recorded);
+    return false;
+}
+
+/* Payload against the sums; false and why, or an error of reading. */
+static bool payload_is_right(struct check *c, uint32_t v, const struct oct_volume_row *row,
+                             char *why, size_t why_bytes)
+{
+    const struct oct_volume_facts *f = c->facts;
+    struct oct_error err;
+    bool valid;
+    if (f->n_samples > 0) {
+        size_t bytes = (size_t)f->n_lines * f->n_samples * sizeof(uint16_t);
+        if (oct_volume_read_spectra(c->reader, v, &c->frame, &valid, &err) != OCT_OK) {
+            snprintf(why, why_bytes, "%s", err.text);
+            return false;
+        }
+        if (!crc_is(c->frame.spectra, bytes, row->spectra_crc32c, "spectra", why, why_bytes))
+            return false;
+        c->bytes += bytes;
+    }
+    if (f->depth > 0) {
+        size_t bytes = (size_t)f->n_lines * f->depth * (f->sample_type == OCT_SAMPLE_F32 ? 4 : 1);
+        if (oct_volume_read_image(c->reader, v, c->pixels, &valid, &err) != OCT_OK) {
+            snprintf(why, why_bytes, "%s", err.text);
+            return false;
+        }
+        if (!crc_is(c->pixels, bytes, row->bscans_crc32c, "picture", why, why_bytes))
+            return false;
+        c->bytes += bytes;
+    }
+    return true;
+}
+
+/* Numbers against each other, the mask and the gap map. */
+static bool numbers_are_right(const struct check *c, uint32_t v, const struct oct_volume_row *row,
+                              char *why, size_t why_bytes)
+{
+    const struct oct_volume_facts *f = c->facts;
+    enum oct_loss reason;
+    if (f->counted && row->number != f->first_bscan + v) {
+        snprintf(why, why_bytes, "its number is %" PRIu64 ", its place says %" PRIu64, row->number,
+                 f->first_bscan + v);
+        return false;
+    }
+    if (f->n_samples > 0 && c->frame.info.missing_lines != row->missing_lines) {
+        snprintf(why, why_bytes,
+                 "missing_lines is %" PRIu32 ", but %" PRIu32 " lines are marked missing",
+                 row->missing_lines, c->frame.info.missing_lines);
+        return false;
+    }
+    if (!c->exact_gaps)
+        return true;
+    uint64_t lines = gap_lines(c, row->acquisition, row->number * f->n_lines, f->n_lines, &reason);
+    if (lines != row->missing_lines) {
+        snprintf(why, why_bytes,
+                 "missing_lines is %" PRIu32 ", but the gap map has %" PRIu64 " of its lines",
+                 row->missing_lines, lines);
+        return false;
+    }
+    return true;
+}
+
+static void check_written(struct check *c, uint32_t v, const struct oct_volume_row *row)
+{
+    char why[600];
+    if (payload_is_right(c, v, row, why, sizeof(why)) &&
+        numbers_are_right(c, v, row, why, sizeof(why)))
+        c->n_verified++;
+    else
+        note_bad(c, v, why);
+}
+
+/* ---- rows that are not there ---- */
+
+/* A row without a B-scan, of acquisition `acquisition`: the gap map says why, or it is bad. After
+ * the last row written of a .part nobody had the time to say why. */
+static void check_absent(struct check *c, uint32_t v, uint32_t acquisition, bool at_the_end)
+{
+    enum oct_loss reason = OCT_LOSS_NONE;
+    uint64_t n_lines = c->facts->n_lines;
+    if (!c->facts->counted || !c->facts->has_gaps) {
+        c->n_unfinished++;
+        return;
+    }
+    uint64_t lines =
+        gap_lines(c, acquisition, (c->facts->first_bscan + v) * n_lines, n_lines, &reason);
+    if (lines == n_lines)
+        c->dropped[reason]++;
+    else if (!c->exact_gaps || (c->is_part && at_the_end))
+        c->n_unfinished++;
+    else
+        note_bad(c, v, "neither written nor in the gap map");
+}
+
+/* Where rows stand close together, what lies between two numbers must be in the gap map. */
+static void check_between(struct check *c, uint32_t v, const struct oct_volume_row *before,
+                          const struct oct_volume_row *row)
+{
+    enum oct_loss reason = OCT_LOSS_NONE;
+    uint64_t n_lines = c->facts->n_lines;
+    if (c->facts->counted || !c->exact_gaps || before->acquisition != row->acquisition)
+        return;
+    if (row->number <= before->number) {
+        note_bad(c, v, "its number does not rise");
+        return;
+    }
+    uint64_t n = row->number - before->number - 1;
+    if (gap_lines(c, row->acquisition, (before->number + 1) * n_lines, n * n_lines, &reason) !=
+        n * n_lines)
+        note_bad(c, v, "B-scans before it are neither written nor in the gap map");
+    else if (n > 0)
+        c->dropped[reason] += n;
+}
+
+static void check_rows(struct check *c)
+{
+    struct oct_volume_row before = {0};
+    bool has_before = false;
+    uint32_t n = c->facts->n_bscans, end = n, acquisition = 0;
+    while (end > 0 && !oct_volume_row(c->reader, end - 1).valid)
+        end--;
+    for (uint32_t v = 0; v < n && acquisition == 0; v++) /* a counted file is of one acquisition */
+        acquisition = oct_volume_row(c->reader, v).acquisition;
+    if (acquisition == 0 && c->n_gaps > 0)
+        acquisition = c->gaps[0].acquisition;
+    for (uint32_t v = 0; v < n; v++) {
+        struct oct_volume_row row = oct_volume_row(c->reader, v);
+        if (!row.valid) {
+            check_absent(c, v, acquisition, v >= end);
+            continue;
+        }
+        if (has_before)
+            check_between(c, v, &before, &row);
+        check_written(c, v, &row);
+        before = row;
+        has_before = true;
+    }
+}
+
+/* ---- a file ---- */
+
+static enum oct_err look_at(struct check *c, struct oct_error *err)
+{
+    enum oct_err code = oct_volume_open(&c->reader, c->path, err);
+    if (code)
+        return code;
+    const struct oct_volume_facts *f = c->facts = oct_volume_facts(c->reader);
+    if ((f->n_samples > 0 && !f->has_spectra_crc) || (f->depth > 0 && !f->has_bscans_crc))
+        return oct_fail(err, OCT_E_FORMAT,
+                        "%s: holds no CRC-32C of its B-scans (made by another program, or before "
+                        "octd had them): it cannot be verified",
+                        c->path);
+    c->frame.spectra = calloc((size_t)f->n_lines * (f->n_samples + 1), sizeof(uint16_t));
+    c->frame.line_valid = malloc(f->n_lines);
+    c->pixels = malloc((size_t)f->n_lines * (f->depth + 1) * sizeof(float));
+    if (!c->frame.spectra || !c->frame.line_valid || !c->pixels)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", c->path);
+    size_t n = strlen(c->path);
+    c->is_part = n > 5 && strcmp(c->path + n - 5, ".part") == 0;
+    c->gaps = oct_volume_gaps(c->reader, &c->n_gaps);
+    c->exact_gaps = f->has_gaps && f->has_number;
+    for (size_t i = 0; i < c->n_gaps; i++)
+        c->exact_gaps &= c->gaps[i].reason != OCT_LOSS_MORE;
+    check_rows(c);
+    return OCT_OK;
+}
+
+static void describe(cJSON *o, const struct check *c)
+{
+    cJSON_AddBoolToObject(o, "ok", c->n_bad == 0);
+    cJSON_AddNumberToObject(o, "bscans", c->facts->n_bscans);
+    cJSON_AddNumberToObject(o, "written", (double)c->facts->n_valid);
+    cJSON_AddNumberToObject(o, "verified", (double)c->n_verified);
+    cJSON_AddNumberToObject(o, "bytes_verified", (double)c->bytes);
+    cJSON_AddNumberToObject(o, "missing_lines", (double)c->facts->missing_lines);
+    cJSON *dropped = cJSON_AddObjectToObject(o, "dropped");
+    for (int r = OCT_LOSS_NONE + 1; r < OCT_N_LOSSES; r++)
+        if (c->dropped[r] > 0)
+            cJSON_AddNumberToObject(dropped, oct_loss_names[r], (double)c->dropped[r]);
+    cJSON_AddNumberToObject(o, "unfinished", (double)c->n_unfinished);
+    cJSON_AddBoolToObject(o, "part", c->is_part);
+    cJSON_AddNumberToObject(o, "n_bad", (double)c->n_bad);
+}
+
+static void print_line(const struct check *c)
+{
+    printf("%s: ", c->path);
+    if (c->n_bad > 0)
+        printf("BAD: %" PRIu64 " B-scans; ", c->n_bad);
+    printf("%s%" PRIu64 " of %" PRIu32 " B-scans written, %" PRIu64 " verified, %" PRIu64
+           " lines missing",
+           c->n_bad ? "" : "ok: ", c->facts->n_valid, c->facts->n_bscans, c->n_verified,
+           c->facts->missing_lines);
+    for (int r = OCT_LOSS_NONE + 1; r < OCT_N_LOSSES; r++)
+        if (c->dropped[r] > 0)
+            printf(", %" PRIu64 " %s", c->dropped[r], oct_loss_names[r]);
+    if (c->n_unfinished > 0)
+        printf(", %" PRIu64 " never finished", c->n_unfinished);
+    putchar('\n');
+    const cJSON *bad;
+    cJSON_ArrayForEach(bad, c->bad)
+    {
+        printf("  B-scan %.0f: %s\n",
+               cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(bad, "bscan")),
+               cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(bad, "why")));
+    }
+    if (c->n_bad > MOST_BAD)
+        printf("  and %" PRIu64 " more\n", c->n_bad - MOST_BAD);
+}
+
+/* Whether the file is right. */
+static bool check_file(const char *path, bool json, cJSON *files)
+{
+    struct check c = {.path = path, .bad = cJSON_CreateArray()};
+    struct oct_error err = {0};
+    cJSON *o = cJSON_CreateObject();
+    enum oct_err code = look_at(&c, &err);
+    cJSON_AddStringToObject(o, "file", path);
+    if (code) {
+        cJSON_AddBoolToObject(o, "ok", false);
+        cJSON_AddStringToObject(o, "error", err.text);
+        if (!json)
+            oct_command_fail("check", &err);
+    } else {
+        describe(o, &c);
+        if (!json)
+            print_line(&c);
+    }
+    cJSON_AddItemToObject(o, "bad", c.bad);
+    cJSON_AddItemToArray(files, o);
+    oct_volume_reader_destroy(c.reader);
+    free(c.frame.spectra);
+    free(c.frame.line_valid);
+    free(c.pixels);
+    return code == OCT_OK && c.n_bad == 0;
+}
+
+static int finish(const char *name, cJSON *files, bool json, bool ok)
+{
+    struct oct_error err;
+    char *text = json ? cJSON_Print(files) : NULL;
+    if (text)
+        printf("%s\n", text);
+    cJSON_free(text);
+    cJSON_Delete(files);
+    if (json && !text) {
+        oct_fail(&err, OCT_E_NO_MEMORY, "out of memory");
+        return oct_command_fail(name, &err);
+    }
+    return ok ? 0 : 1;
+}
+
+int oct_cmd_check(struct oct_config *config, int argc, char **argv)
+{
+    bool json = false, ok = true;
+    int n_files = 0;
+    (void)config;
+    for (int i = 1; i < argc; i++) {
+        if (oct_option_flag(argv[i], "--json"))
+            json = true;
+        else if (strncmp(argv[i], "--", 2) == 0)
+            return oct_command_misuse(argv[0], "unknown option '%s'", argv[i]);
+        else
+            n_files++;
+    }
+    if (n_files == 0)
+        return oct_command_misuse(argv[0], "which files?");
+    cJSON *files = cJSON_CreateArray();
+    for (int i = 1; i < argc; i++)
+        if (!oct_option_flag(argv[i], "--json"))
+            ok &= check_file(argv[i], json, files);
+    return finish(argv[0], files, json, ok);
+}
