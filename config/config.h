@@ -73,6 +73,7 @@ struct oct_config {
     } file;
     struct {
         bool autostart;
+        double drain_s; /* 30: what was begun is finished within this, or given up */
     } daemon;
     struct {
         oct_config_string endpoint;

@@ -7,10 +7,11 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <uv.h>
 
-#define LOOK_AROUND_MS 100
+#define LOOK_AROUND_MS 10
 
 struct loop {
     uv_loop_t uv;
@@ -18,6 +19,7 @@ struct loop {
     uv_timer_t timer;
     struct oct_daemon daemon;
     struct oct_control *control;
+    bool told_ready;
 };
 
 static void shut_down(struct loop *loop)
@@ -29,6 +31,7 @@ static void shut_down(struct loop *loop)
     loop->control = NULL;
     for (int i = 0; i < 3; i++)
         uv_unref((uv_handle_t *)&loop->signals[i]);
+    uv_stop(&loop->uv); /* a job that hangs must not hold us */
 }
 
 /* Signals are watched to the very end: a second one must not cut short what the first began. */
@@ -44,21 +47,31 @@ static void finish(struct loop *loop)
 static void on_signal(uv_signal_t *signal, int number)
 {
     struct loop *loop = signal->data;
-    if (uv_is_closing((uv_handle_t *)&loop->timer))
+    if (loop->daemon.want_shutdown)
         return;
     oct_log(OCT_LOG_INFO, "signal %d: draining and closing files", number);
-    shut_down(loop);
+    oct_daemon_shut_down(&loop->daemon);
+}
+
+static void tell_ready(struct loop *loop)
+{
+    loop->told_ready = true;
+    oct_log(OCT_LOG_INFO, "octd %s is ready (%s)", OCT_VERSION,
+            oct_state_names[loop->daemon.state]);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
     struct loop *loop = timer->data;
+    struct oct_daemon *daemon = &loop->daemon;
+
+    oct_daemon_look_around(daemon);
     oct_control_serve(loop->control);
-    oct_daemon_look_around(&loop->daemon);
-    if (loop->daemon.want_shutdown) {
-        oct_log(OCT_LOG_INFO, "shutdown asked for: draining and closing files");
+    if (daemon->was_ready && !loop->told_ready)
+        tell_ready(loop);
+    bool failed_at_start = daemon->state == OCT_STATE_ERROR && !daemon->was_ready;
+    if (daemon->has_ended || daemon->is_overdue || failed_at_start)
         shut_down(loop);
-    }
 }
 
 static void watch_signals(struct loop *loop)
@@ -79,15 +92,26 @@ static enum oct_err run(struct loop *loop, const struct oct_config *config, stru
     uv_loop_init(&loop->uv);
     /* Signals are watched before the session is built: a stop during a long start is kept. */
     watch_signals(loop);
-    enum oct_err e = oct_daemon_init(&loop->daemon, config, err);
+    enum oct_err e = oct_daemon_init(&loop->daemon, &loop->uv, config, err);
     if (e == OCT_OK)
         e = oct_control_create(&loop->control, &loop->uv, &loop->daemon, err);
-    if (e)
+    if (e) {
         shut_down(loop);
-    else
-        oct_log(OCT_LOG_INFO, "octd %s is ready (%s)", OCT_VERSION,
-                oct_state_names[oct_daemon_state(&loop->daemon)]);
+        finish(loop);
+        return e;
+    }
     uv_run(&loop->uv, UV_RUN_DEFAULT);
+    if (loop->daemon.is_overdue) { /* threads hang; nothing can be ended in order */
+        oct_log(OCT_LOG_ERROR,
+                "not drained within %.6g s (daemon.drain_s): ending now; B-scans that have not "
+                "reached a file are lost",
+                config->daemon.drain_s);
+        _Exit(1);
+    }
+    if (!loop->daemon.was_ready && !loop->daemon.want_shutdown) {
+        *err = loop->daemon.outcome;
+        e = err->code;
+    }
     finish(loop);
     return e;
 }

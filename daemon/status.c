@@ -112,17 +112,48 @@ static void add_session(cJSON *reply, const struct oct_session *s)
     cJSON_AddStringToObject(endpoints, "publish", oct_publisher_endpoint(s->publisher));
 }
 
+/* What is not as it should be, although B-scans may go on. */
+static void add_degraded(cJSON *reply, const struct oct_daemon *d)
+{
+    cJSON *degraded = cJSON_AddArrayToObject(reply, "degraded");
+    struct oct_recorder_status recorder = {0};
+    if (d->session)
+        oct_recorder_get_status(d->session->recorder, &recorder);
+    if (d->source.lost)
+        cJSON_AddItemToArray(degraded, cJSON_CreateString("source"));
+    if (d->failed_over)
+        cJSON_AddItemToArray(degraded, cJSON_CreateString("engine"));
+    if (recorder.failure.code)
+        cJSON_AddItemToArray(degraded, cJSON_CreateString("recording"));
+}
+
+static void add_source(cJSON *reply, const struct oct_daemon *d)
+{
+    const struct oct_ingest_counts *c =
+        d->session ? oct_ingest_counts(d->session->ingest) : &no_counts;
+    cJSON *source = cJSON_AddObjectToObject(reply, "source");
+    add_u64(source, "epoch", c->epoch);
+    cJSON_AddBoolToObject(source, "streaming", d->source.streaming);
+    cJSON_AddBoolToObject(source, "lost", d->source.lost);
+    add_u64(source, "losses", d->source.n_losses);
+}
+
 char *oct_daemon_status(const struct oct_daemon *d)
 {
     cJSON *reply = cJSON_CreateObject();
     if (!reply)
         return NULL;
     cJSON_AddBoolToObject(reply, "ok", true);
-    cJSON_AddStringToObject(reply, "state", oct_state_names[oct_daemon_state(d)]);
+    cJSON_AddStringToObject(reply, "state",
+                            oct_state_contract_name(d->state, oct_daemon_is_recording(d)));
+    cJSON_AddStringToObject(reply, "phase", oct_state_names[d->state]);
+    cJSON_AddBoolToObject(reply, "pending", !oct_daemon_is_settled(d));
     cJSON_AddStringToObject(reply, "version", OCT_VERSION);
     cJSON_AddNumberToObject(reply, "uptime_s", (double)(oct_clock_ns() - d->started_ns) * 1e-9);
     cJSON_AddStringToObject(reply, "last_error", d->last_error);
     cJSON_AddBoolToObject(reply, "config_changed", d->stale);
+    add_degraded(reply, d);
+    add_source(reply, d);
     add_session(reply, d->session);
     oct_daemon_describe(reply, d);
     char *text = cJSON_PrintUnformatted(reply);

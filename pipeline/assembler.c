@@ -158,6 +158,7 @@ void oct_assembler_end(struct oct_assembler *a)
 {
     oct_assembler_flush(a, true);
     a->now.running = false;
+    atomic_store(&a->counts.over, true);
 }
 
 static void begin_acquisition(struct oct_assembler *a, const struct oct_lines_header *h)
@@ -180,6 +181,9 @@ static void begin_acquisition(struct oct_assembler *a, const struct oct_lines_he
         .next_bscan = from_start ? 0 : h->first_line / a->geometry.n_lines,
         .next_line = from_start ? 0 : h->first_line,
     };
+    atomic_store(&a->counts.epoch, h->epoch);
+    atomic_store(&a->counts.over, false);
+    atomic_store(&a->counts.next_line, a->now.next_line);
     add(&a->counts.acquisitions, 1);
 }
 
@@ -293,6 +297,7 @@ static void take_lines(struct oct_assembler *a, const struct oct_lines_header *h
     }
     if (h->first_line + h->n_lines > a->now.next_line)
         a->now.next_line = h->first_line + h->n_lines;
+    atomic_store_explicit(&a->counts.next_line, a->now.next_line, memory_order_relaxed);
 }
 
 static enum oct_bad check_message(const struct oct_assembler *a, struct oct_lines_header *h,
@@ -322,6 +327,7 @@ static void take_end(struct oct_assembler *a, const struct oct_lines_header *h)
     uint64_t n_lines = a->geometry.n_lines, end = h->first_line + h->n_lines;
     oct_assembler_flush(a, true);
     a->now.over = true;
+    atomic_store(&a->counts.over, true);
     if (end / n_lines < a->now.next_bscan)
         return;
     add(&a->counts.lines_missing, end - a->now.next_bscan * n_lines);

@@ -40,6 +40,9 @@ struct oct_ingest_counts {
     atomic_uint_fast64_t acquisitions;
     atomic_uint_fast64_t
         ended_at; /* slots published when the last acquisition ended, + 1; 0: none */
+    atomic_uint_fast64_t next_line; /* of the last acquisition: one past the highest line seen */
+    atomic_uint_fast32_t epoch;     /* of the last acquisition */
+    atomic_bool over;               /* its sender said that it ends, or nobody listens any more */
 };
 
 struct oct_assembler;
