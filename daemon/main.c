@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* mallopt */
 #include "daemon/control.h"
 #include "daemon/options.h"
+#include "daemon/service.h"
 #include "pipeline/log.h"
 
 #include <malloc.h>
@@ -19,7 +20,7 @@ struct loop {
     uv_timer_t timer;
     struct oct_daemon daemon;
     struct oct_control *control;
-    bool told_ready;
+    struct oct_service service;
 };
 
 static void shut_down(struct loop *loop)
@@ -42,6 +43,7 @@ static void finish(struct loop *loop)
         uv_close((uv_handle_t *)&loop->signals[i], NULL);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     uv_loop_close(&loop->uv);
+    oct_service_finish(&loop->service);
 }
 
 static void on_signal(uv_signal_t *signal, int number)
@@ -53,13 +55,6 @@ static void on_signal(uv_signal_t *signal, int number)
     oct_daemon_shut_down(&loop->daemon);
 }
 
-static void tell_ready(struct loop *loop)
-{
-    loop->told_ready = true;
-    oct_log(OCT_LOG_INFO, "octd %s is ready (%s)", OCT_VERSION,
-            oct_state_names[loop->daemon.state]);
-}
-
 static void on_timer(uv_timer_t *timer)
 {
     struct loop *loop = timer->data;
@@ -67,8 +62,7 @@ static void on_timer(uv_timer_t *timer)
 
     oct_daemon_look_around(daemon);
     oct_control_serve(loop->control);
-    if (daemon->was_ready && !loop->told_ready)
-        tell_ready(loop);
+    oct_service_look_around(&loop->service, daemon);
     bool failed_at_start = daemon->state == OCT_STATE_ERROR && !daemon->was_ready;
     if (daemon->has_ended || daemon->is_overdue || failed_at_start)
         shut_down(loop);
@@ -90,6 +84,7 @@ static void watch_signals(struct loop *loop)
 static enum oct_err run(struct loop *loop, const struct oct_config *config, struct oct_error *err)
 {
     uv_loop_init(&loop->uv);
+    oct_service_init(&loop->service);
     /* Signals are watched before the session is built: a stop during a long start is kept. */
     watch_signals(loop);
     enum oct_err e = oct_daemon_init(&loop->daemon, &loop->uv, config, err);
