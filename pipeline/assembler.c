@@ -223,6 +223,8 @@ static bool is_new_sequence(struct oct_assembler *a, uint64_t sequence)
         return true; /* too old to tell; its lines will tell */
     bool fresh = !(now->seen >> age & 1);
     now->seen |= (uint64_t)1 << age;
+    if (fresh && (int64_t)(sequence - now->start_sequence) > 0)
+        add(&a->counts.messages_reordered, 1);
     return fresh;
 }
 

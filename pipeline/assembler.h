@@ -27,7 +27,9 @@
 struct oct_ingest_counts {
     atomic_uint_fast64_t messages;           /* well-formed, duplicates included */
     atomic_uint_fast64_t messages_duplicate; /* a sequence number seen before */
-    atomic_uint_fast64_t messages_missed;    /* sequence numbers that never came */
+    atomic_uint_fast64_t messages_missed;    /* sequence numbers that had not come when a later
+                                                one did; less those reordered: never came */
+    atomic_uint_fast64_t messages_reordered; /* of those, came after all */
     atomic_uint_fast64_t messages_bad[OCT_N_BAD];
     atomic_uint_fast64_t lines_received;  /* placed into a B-scan */
     atomic_uint_fast64_t lines_missing;   /* of delivered B-scans, and of those skipped whole */
