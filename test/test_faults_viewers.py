@@ -12,7 +12,7 @@ TALL = settings(pipeline=dict(crop_last=DEPTH))
 VIEWER = """
 import json, sys, zmq
 socket = zmq.Context().socket(zmq.SUB)
-socket.rcvhwm = 4
+socket.rcvhwm = int(sys.argv[2])
 socket.setsockopt(zmq.RCVBUF, 65536)
 socket.setsockopt(zmq.SUBSCRIBE, b"bscan")
 socket.connect(sys.argv[1])
@@ -28,8 +28,10 @@ print(json.dumps(dict(first=first, last=last, received=received, lost=lost)), fl
 
 
 class Viewer:
-    def __init__(self, daemon):
-        self.process = subprocess.Popen([sys.executable, "-c", VIEWER, daemon.publish],
+    def __init__(self, daemon, pictures=0):
+        """pictures: that it holds itself; 0: as many as come."""
+        self.process = subprocess.Popen([sys.executable, "-c", VIEWER, daemon.publish,
+                                         str(pictures)],
                                         stdout=subprocess.PIPE)
         assert self.process.stdout.readline() == b"here\n"
 
@@ -67,7 +69,7 @@ def expect_all_recorded(daemon):
 def stopped_viewer():
     """a viewer is SIGSTOPped: recorded loss 0, the other viewer sees all, the loss is its own"""
     with Daemon(*BASE, *TALL) as daemon:
-        stopped, healthy = Viewer(daemon), Viewer(daemon)
+        stopped, healthy = Viewer(daemon, pictures=4), Viewer(daemon)
         assert daemon.ask("record", action="start")["ok"]
         time.sleep(0.3)
         with Player(daemon, rate=4000):
@@ -119,7 +121,7 @@ def viewers_come_and_vanish():
     with Daemon(*BASE, *TALL) as daemon:
         assert daemon.ask("record", action="start")["ok"]
         with Player(daemon, rate=4000):
-            daemon.wait(lambda s: s["bscans_published"] > 50)
+            daemon.wait(lambda s: s["volumes_written"] > 40)
             vanish(daemon, 200)
             time.sleep(0.3)
             before = descriptors(daemon), resident_kb(daemon)
@@ -131,6 +133,21 @@ def viewers_come_and_vanish():
         status = expect_all_recorded(daemon)
         assert status["bscans_published"] == status["bscans_done"], status
         assert daemon.end() == 0
+
+
+@case
+def viewers_vanish_while_nothing_is_published():
+    """the same while no lines come: those that have gone are let go all the same"""
+    with Daemon(*BASE, *TALL) as daemon:
+        vanish(daemon, 500)
+        time.sleep(0.3)
+        before = descriptors(daemon), resident_kb(daemon)
+        vanish(daemon, N_VANISH)
+        daemon.wait(lambda s: descriptors(daemon) <= before[0] + 3)
+        time.sleep(0.3)
+        after = descriptors(daemon), resident_kb(daemon)
+        print(f"# descriptors and resident kB before {before}, after {after}", flush=True)
+        assert after[1] - before[1] < (32 if SLOW else 3) * 1024, (before, after)
 
 
 main()
