@@ -90,6 +90,9 @@ struct oct_config {
         oct_config_string endpoint;
     } control;
     struct {
+        oct_config_string endpoint; /* "": none */
+    } metrics;
+    struct {
         oct_config_string directory;
         bool spectra, bscans;
         double sync_interval_s;      /* 1 */

@@ -70,6 +70,9 @@ bool oct_daemon_is_recording(const struct oct_daemon *daemon);
 /* The status reply as JSON text, malloc'd by cJSON; NULL when out of memory. */
 char *oct_daemon_status(const struct oct_daemon *daemon);
 
+/* The same as a tree, which the caller deletes. */
+struct cJSON *oct_daemon_status_tree(const struct oct_daemon *daemon);
+
 /* For daemon/follow.c: a step of the table, logged. */
 void oct_daemon_happens(struct oct_daemon *daemon, enum oct_event event);
 void oct_daemon_keep_error(struct oct_daemon *daemon, const struct oct_error *err);

@@ -1,6 +1,7 @@
 /* octd: the daemon's start, its loop and its end. */
 #define _GNU_SOURCE /* mallopt */
 #include "daemon/control.h"
+#include "daemon/http.h"
 #include "daemon/options.h"
 #include "daemon/service.h"
 #include "pipeline/log.h"
@@ -20,6 +21,7 @@ struct loop {
     uv_timer_t timer;
     struct oct_daemon daemon;
     struct oct_control *control;
+    struct oct_http *http; /* NULL: no metrics are asked for */
     struct oct_service service;
 };
 
@@ -29,7 +31,9 @@ static void shut_down(struct loop *loop)
         return;
     uv_close((uv_handle_t *)&loop->timer, NULL);
     oct_control_destroy(loop->control);
+    oct_http_destroy(loop->http);
     loop->control = NULL;
+    loop->http = NULL;
     for (int i = 0; i < 3; i++)
         uv_unref((uv_handle_t *)&loop->signals[i]);
     uv_stop(&loop->uv); /* a job that hangs must not hold us */
@@ -62,6 +66,7 @@ static void on_timer(uv_timer_t *timer)
 
     oct_daemon_look_around(daemon);
     oct_control_serve(loop->control);
+    oct_http_serve(loop->http);
     oct_service_look_around(&loop->service, daemon);
     bool failed_at_start = daemon->state == OCT_STATE_ERROR && !daemon->was_ready;
     if (daemon->has_ended || daemon->is_overdue || failed_at_start)
@@ -90,6 +95,8 @@ static enum oct_err run(struct loop *loop, const struct oct_config *config, stru
     enum oct_err e = oct_daemon_init(&loop->daemon, &loop->uv, config, err);
     if (e == OCT_OK)
         e = oct_control_create(&loop->control, &loop->uv, &loop->daemon, err);
+    if (e == OCT_OK && config->metrics.endpoint[0])
+        e = oct_http_create(&loop->http, &loop->uv, &loop->daemon, err);
     if (e) {
         shut_down(loop);
         finish(loop);

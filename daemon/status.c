@@ -72,11 +72,14 @@ static void add_latency(cJSON *reply, const struct oct_publisher *publisher)
     add_u64(object, "max", latency.max_us);
 }
 
-static void add_recorder(cJSON *reply, struct oct_recorder *recorder)
+static void add_recorder(cJSON *reply, const struct oct_session *session)
 {
     struct oct_recorder_status s = {0};
-    if (recorder)
-        oct_recorder_get_status(recorder, &s);
+    uint64_t n_images = 0;
+    if (session) {
+        oct_recorder_get_status(session->recorder, &s);
+        n_images = oct_ring_published(oct_pipeline_images(session->pipeline));
+    }
     add_u64(reply, "volumes_written", s.volumes_written);
     add_u64(reply, "volumes_incomplete", s.volumes_incomplete);
     add_u64(reply, "bscans_written", s.bscans_written);
@@ -88,6 +91,7 @@ static void add_recorder(cJSON *reply, struct oct_recorder *recorder)
     cJSON_AddBoolToObject(record, "waiting_for_volume", s.active && !s.file_open);
     cJSON_AddStringToObject(record, "file", s.file);
     add_u64(record, "bscans_in_file", s.bscans_in_file);
+    add_u64(record, "bscans_queued", n_images - s.bscans_passed);
 }
 
 static void add_session(cJSON *reply, const struct oct_session *s)
@@ -98,7 +102,7 @@ static void add_session(cJSON *reply, const struct oct_session *s)
                             s ? oct_pipeline_engine_description(s->pipeline) : "");
     add_ingest(reply, s ? s->ingest : NULL);
     add_bscans(reply, s);
-    add_recorder(reply, s ? s->recorder : NULL);
+    add_recorder(reply, s);
     add_latency(reply, s ? s->publisher : NULL);
     if (!s)
         return;
@@ -139,7 +143,7 @@ static void add_source(cJSON *reply, const struct oct_daemon *d)
     add_u64(source, "losses", d->source.n_losses);
 }
 
-char *oct_daemon_status(const struct oct_daemon *d)
+cJSON *oct_daemon_status_tree(const struct oct_daemon *d)
 {
     cJSON *reply = cJSON_CreateObject();
     if (!reply)
@@ -157,7 +161,13 @@ char *oct_daemon_status(const struct oct_daemon *d)
     add_source(reply, d);
     add_session(reply, d->session);
     oct_daemon_describe(reply, d);
-    char *text = cJSON_PrintUnformatted(reply);
+    return reply;
+}
+
+char *oct_daemon_status(const struct oct_daemon *d)
+{
+    cJSON *reply = oct_daemon_status_tree(d);
+    char *text = reply ? cJSON_PrintUnformatted(reply) : NULL;
     cJSON_Delete(reply);
     return text;
 }
