@@ -5,6 +5,7 @@
 #ifndef OCT_DAEMON_DAEMON_H
 #define OCT_DAEMON_DAEMON_H
 
+#include "daemon/disk.h"
 #include "daemon/jobs.h"
 #include "daemon/session.h"
 #include "daemon/source.h"
@@ -17,6 +18,7 @@ struct oct_daemon {
     enum oct_state state;
     struct oct_session *session; /* NULL: none stands, or a job has it */
     struct oct_job job;
+    struct oct_disk disk;
     bool must_build, must_record; /* jobs that wait for their turn */
     bool open;                    /* the session to be built takes lines at once */
     bool record_cancelled;        /* stop came while the recording was being started */

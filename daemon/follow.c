@@ -221,4 +221,6 @@ void oct_daemon_look_around(struct oct_daemon *d)
     else
         note_overdue(d);
     begin_what_is_due(d);
+    if (!d->want_shutdown)
+        oct_disk_look(&d->disk, d->loop, d->config.record.directory);
 }

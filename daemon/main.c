@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <uv.h>
 
@@ -23,6 +24,7 @@ struct loop {
     struct oct_control *control;
     struct oct_http *http; /* NULL: no metrics are asked for */
     struct oct_service service;
+    bool disk_hangs;
 };
 
 static void shut_down(struct loop *loop)
@@ -86,6 +88,16 @@ static void watch_signals(struct loop *loop)
     uv_timer_start(&loop->timer, on_timer, LOOK_AROUND_MS, LOOK_AROUND_MS);
 }
 
+/* A disk that is being asked and does not answer within a second. */
+static bool disk_hangs(struct loop *loop)
+{
+    for (int n = 0; n < 100 && loop->daemon.disk.is_asking; n++) {
+        uv_run(&loop->uv, UV_RUN_NOWAIT);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    return loop->daemon.disk.is_asking;
+}
+
 static enum oct_err run(struct loop *loop, const struct oct_config *config, struct oct_error *err)
 {
     uv_loop_init(&loop->uv);
@@ -114,7 +126,9 @@ static enum oct_err run(struct loop *loop, const struct oct_config *config, stru
         *err = loop->daemon.outcome;
         e = err->code;
     }
-    finish(loop);
+    loop->disk_hangs = disk_hangs(loop);
+    if (!loop->disk_hangs)
+        finish(loop);
     return e;
 }
 
@@ -135,8 +149,10 @@ int main(int argc, char **argv)
     enum oct_err e = run(&loop, &config, &err);
     if (e) {
         oct_log(OCT_LOG_ERROR, "%s", err.text);
-        return oct_exit_status(e);
+    } else {
+        oct_log(OCT_LOG_INFO, "octd has ended");
     }
-    oct_log(OCT_LOG_INFO, "octd has ended");
-    return 0;
+    if (loop.disk_hangs) /* exit would wait for libuv's threads */
+        _Exit(oct_exit_status(e));
+    return oct_exit_status(e);
 }

@@ -172,6 +172,41 @@ def replies_while_plans_are_measured():
         assert daemon.end() == 0
 
 
+@case
+def replies_while_the_disk_stands_still():
+    """while the disk stands still, every command is answered within 100 ms, and done when it moves"""
+    faults = Faults("stall")
+    with faults.environment():
+        daemon = Daemon(*BASE)
+    with daemon, Player(daemon):
+        client = Client(daemon)
+        daemon.wait(lambda s: s["bscans_done"] > 20 and s["disk_bytes_free"] is not None)
+        with faults.on("stall"):
+            reply = client.ask("record start", cmd="record", action="start")
+            assert reply["ok"] and reply["pending"] and reply["phase"] == "recording", reply
+            began = time.monotonic()
+            while time.monotonic() - began < 3:
+                assert client.ask("status", cmd="status")["phase"] == "recording"
+                assert client.ask("set", cmd="set", key="pipeline.min_db", value=1)["ok"] is False
+                assert client.ask("record start", cmd="record", action="start")["ok"] is False
+                time.sleep(0.05)
+        daemon.wait(lambda s: s["volumes_written"] > 2)
+        with faults.on("stall"):
+            client.ask("record stop", cmd="record", action="stop")
+            assert client.ask("stop", cmd="stop")["phase"] == "draining"
+            for _ in range(20):
+                assert client.ask("status", cmd="status")["phase"] == "draining"
+                time.sleep(0.02)
+        daemon.wait(lambda s: s["phase"] == "idle")
+        print(f"# {client.table()}", flush=True)
+        client.check()
+        with faults.on("stall"):  # asked for its space, it does not answer: no reason to stay
+            time.sleep(1.2)
+            began = time.monotonic()
+            assert daemon.end() == 0, daemon.log()
+            assert time.monotonic() - began < 10
+
+
 def kmap(n):
     path = os.path.join(folder("calibration"), f"kmap{n}.txt")
     np.savetxt(path, np.linspace(0, n - 1, 64), fmt="%.6f")

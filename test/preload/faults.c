@@ -4,12 +4,14 @@
  * | file  | while it exists                                               |
  * |-------|---------------------------------------------------------------|
  * | wedge | fftwf_execute_dft does not return: the CPU engine is wedged   |
- * | stall | pwrite and fdatasync do not return: the disk stands still     |
+ * | stall | pwrite, fdatasync, mkdir, statvfs wait: the disk stands still  |
  * | clock | CLOCK_REALTIME is off by the seconds that stand in it         | */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/time.h>
 #include <sys/types.h>
 #include <time.h>
@@ -56,6 +58,24 @@ int fdatasync(int fd)
         *(void **)&real = dlsym(RTLD_NEXT, "fdatasync");
     wait_for("stall");
     return real(fd);
+}
+
+int statvfs(const char *restrict path, struct statvfs *restrict fs)
+{
+    static int (*real)(const char *, struct statvfs *);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "statvfs");
+    wait_for("stall");
+    return real(path, fs);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+    static int (*real)(const char *, mode_t);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "mkdir");
+    wait_for("stall");
+    return real(path, mode);
 }
 
 static long clock_step_s(void)
