@@ -10,7 +10,7 @@
 
 #include <zmq.h>
 
-#define POLL_MS 10 /* a stop is noticed within this, and its reply has 100 ms in all */
+#define POLL_MS 10           /* a stop is noticed within this, and its reply has 100 ms in all */
 #define PATIENCE_US 1000000u /* a B-scan waits a second for a slot; the sender's queue fills */
 #define DRAIN_NS 1000000000u /* a sender that never pauses cannot keep us from stopping */
 
