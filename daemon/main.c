@@ -38,7 +38,6 @@ static void shut_down(struct loop *loop)
     loop->http = NULL;
     for (int i = 0; i < 3; i++)
         uv_unref((uv_handle_t *)&loop->signals[i]);
-    uv_stop(&loop->uv); /* a job that hangs must not hold us */
 }
 
 /* Signals are watched to the very end: a second one must not cut short what the first began. */
@@ -71,8 +70,10 @@ static void on_timer(uv_timer_t *timer)
     oct_http_serve(loop->http);
     oct_service_look_around(&loop->service, daemon);
     bool failed_at_start = daemon->state == OCT_STATE_ERROR && !daemon->was_ready;
-    if (daemon->has_ended || daemon->is_overdue || failed_at_start)
+    if (daemon->has_ended || daemon->is_overdue || failed_at_start) {
         shut_down(loop);
+        uv_stop(&loop->uv); /* a job that hangs must not hold us */
+    }
 }
 
 static void watch_signals(struct loop *loop)
