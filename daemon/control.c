@@ -11,7 +11,7 @@
 #include <zmq.h>
 
 #define AT_ONCE 256 /* requests served before signals and timers get their turn */
-#define PATIENCE_NS UINT64_C(50000000) /* of the 100 ms that a reply may take */
+#define PATIENCE_NS UINT64_C(30000000) /* of the 100 ms that a reply may take */
 #define REQUEST_BYTES 65536 /* more than any command; larger messages close the connection */
 
 enum { MOST_FRAMES = 8, MOST_WAITING = 64 };

@@ -13,7 +13,7 @@ enum oct_err oct_control_create(struct oct_control **control, uv_loop_t *loop,
                                 struct oct_daemon *daemon, struct oct_error *err);
 
 /* Answers what has come, a bounded number at a time, and those whose command was under way. ZMQ_FD
- * is edge-triggered, so a timer calls this too, every 10 ms: a reply is held back for 50 ms at
+ * is edge-triggered, so a timer calls this too, every 10 ms: a reply is held back for 30 ms at
  * most, then it says "pending". */
 void oct_control_serve(struct oct_control *control);
 
