@@ -16,7 +16,7 @@ CXX     ?= g++
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
-PACKAGES := libzmq libuv inih sdl2 SDL2_ttf SDL2_image fftw3f hdf5 libcjson
+PACKAGES := libzmq libuv libmicrohttpd inih sdl2 SDL2_ttf SDL2_image fftw3f hdf5 libcjson
 
 # Set-up first: the goals that need packages ask scripts/setup once (it installs what is missing).
 NEED_SETUP := $(filter-out clean help fmt,$(or $(MAKECMDGOALS),all))
@@ -87,7 +87,7 @@ LIB_LIBS := $(call pkg_libs,libzmq fftw3f hdf5 libcjson inih) $(EXTRA_LIBS)
 
 $(BUILD)/octd: $(call obj,$(DAEMON_SRC)) $(LIB)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(call pkg_libs,libuv) $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(call pkg_libs,libuv libmicrohttpd) $(LDLIBS)
 
 $(BUILD)/octview: $(call obj,$(VIEWER_SRC)) $(LIB)
 	$(call say,LD,$@)
@@ -111,14 +111,14 @@ $(filter-out $(CUDA_TESTS),$(TESTS)): $(BUILD)/test/%: $(BUILD)/test/%.o $(call 
                            $(DAEMON_OBJ) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) \
-	  $(call pkg_libs,cmocka libuv sdl2 SDL2_ttf SDL2_image) $(LDLIBS)
+	  $(call pkg_libs,cmocka libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image) $(LDLIBS)
 
 # The stand-in for CUDA comes before the library, whose own device code is then left out.
 $(CUDA_TESTS): $(BUILD)/test/%: $(BUILD)/test/%.o $(call obj,$(TEST_SRC)) $(CUDA_HOST_OBJ) \
                                 $(VIEWER_OBJ) $(TOOLS_OBJ) $(DAEMON_OBJ) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) \
-	  $(call pkg_libs,cmocka libuv sdl2 SDL2_ttf SDL2_image) -lstdc++ $(LDLIBS)
+	  $(call pkg_libs,cmocka libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image) -lstdc++ $(LDLIBS)
 
 # Disk faults, for LD_PRELOAD.
 $(FAULTIO): test/faultio.c Makefile
@@ -176,7 +176,7 @@ install: all ## install under PREFIX (default /usr/local)
 	install -m 644 $(CLIENT) $(DESTDIR)$(PREFIX)/lib
 	install -m 644 pipeline/client.h $(DESTDIR)$(PREFIX)/include/octd
 	install -m 644 docs/octd.1 docs/octctl.1 docs/octview.1 $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 README.md docs/*.md $(DESTDIR)$(PREFIX)/share/doc/octd
+	install -m 644 README.md docs/*.md docs/dashboard.json $(DESTDIR)$(PREFIX)/share/doc/octd
 	[ -e $(DESTDIR)/etc/octd/octd.ini ] || \
 	  install -m 644 config/octd.ini $(DESTDIR)/etc/octd/octd.ini
 	sed 's|@PREFIX@|$(PREFIX)|' config/octd.service \

@@ -73,6 +73,7 @@ struct oct_config {
     } file;
     struct {
         bool autostart;
+        double drain_s; /* 30: what was begun is finished within this, or given up */
     } daemon;
     struct {
         oct_config_string endpoint;
@@ -88,6 +89,9 @@ struct oct_config {
     struct {
         oct_config_string endpoint;
     } control;
+    struct {
+        oct_config_string endpoint; /* "": none */
+    } metrics;
     struct {
         oct_config_string directory;
         bool spectra, bscans;

@@ -38,6 +38,7 @@ const struct oct_key_section oct_key_sections[] = {
     {"ingest", "Where camera drivers push their lines (ZeroMQ PULL, bound)."},
     {"publish", "Where viewers subscribe to B-scans (ZeroMQ PUB, bound)."},
     {"control", "Where octctl and others send commands (ZeroMQ ROUTER, bound)."},
+    {"metrics", "Counters for Prometheus, over HTTP on this machine alone."},
     {"record", "Recordings: one HDF5 file a volume."},
 };
 const size_t oct_n_key_sections = sizeof(oct_key_sections) / sizeof(oct_key_sections[0]);
@@ -147,6 +148,9 @@ const struct oct_key oct_keys[] = {
 
     {VALUE(daemon, autostart), .when = OCT_CONFIG_START, .standard = "yes",
      .meaning = "Accept lines from the daemon's start on; no: wait for the command start."},
+    {VALUE(daemon, drain_s), .when = OCT_CONFIG_LIVE, .min = 1, .max = 3600, .standard = "30",
+     .unit = "s",
+     .meaning = "At stop and at the end: what was begun is saved within this, or given up."},
 
     {TEXT(ingest, endpoint, ENDPOINT), .when = OCT_CONFIG_START, .min = 1,
      .standard = "tcp://127.0.0.1:5701",
@@ -169,6 +173,9 @@ const struct oct_key oct_keys[] = {
 
     {TEXT(control, endpoint, ENDPOINT), .when = OCT_CONFIG_START, .min = 1,
      .standard = "tcp://127.0.0.1:5703", .meaning = "Address for commands."},
+
+    {TEXT(metrics, endpoint, STRING), .when = OCT_CONFIG_START, .max = 63, .standard = "",
+     .meaning = "Loopback ADDRESS:PORT for GET /metrics, such as 127.0.0.1:9464; empty: none."},
 
     {TEXT(record, directory, PATH), .when = OCT_CONFIG_LIVE, .min = 1, .standard = ".",
      .meaning = "Folder for recordings."},

@@ -14,20 +14,45 @@ static char *print(cJSON *reply)
     return text;
 }
 
-static char *refusal(const char *why)
+/* busy: the same may be granted in a moment. */
+static char *refusal(const struct oct_error *why)
 {
     cJSON *reply = cJSON_CreateObject();
     cJSON_AddBoolToObject(reply, "ok", false);
-    cJSON_AddStringToObject(reply, "error", why);
+    cJSON_AddStringToObject(reply, "error", why->text);
+    if (why->code == OCT_E_AGAIN)
+        cJSON_AddBoolToObject(reply, "busy", true);
     return print(reply);
+}
+
+static cJSON *done_tree(struct oct_daemon *daemon)
+{
+    cJSON *reply = cJSON_CreateObject();
+    cJSON_AddBoolToObject(reply, "ok", true);
+    cJSON_AddStringToObject(
+        reply, "state", oct_state_contract_name(daemon->state, oct_daemon_is_recording(daemon)));
+    cJSON_AddStringToObject(reply, "phase", oct_state_names[daemon->state]);
+    if (!oct_daemon_is_settled(daemon))
+        cJSON_AddBoolToObject(reply, "pending", true);
+    return reply;
 }
 
 static char *done(struct oct_daemon *daemon)
 {
-    cJSON *reply = cJSON_CreateObject();
-    cJSON_AddBoolToObject(reply, "ok", true);
-    cJSON_AddStringToObject(reply, "state", oct_state_names[oct_daemon_state(daemon)]);
-    return print(reply);
+    return print(done_tree(daemon));
+}
+
+char *oct_control_outcome(struct oct_daemon *daemon)
+{
+    return oct_daemon_is_settled(daemon) && daemon->outcome.code ? refusal(&daemon->outcome)
+                                                                 : done(daemon);
+}
+
+/* What was granted is begun at once. */
+static char *granted(struct oct_daemon *daemon)
+{
+    oct_daemon_look_around(daemon);
+    return done(daemon);
 }
 
 static char *status(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
@@ -43,13 +68,13 @@ static char *status(struct oct_daemon *daemon, const cJSON *request, struct oct_
 static char *start(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     (void)request;
-    return oct_daemon_start(daemon, err) ? NULL : done(daemon);
+    return oct_daemon_start(daemon, err) ? NULL : granted(daemon);
 }
 
 static char *stop(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     (void)request;
-    return oct_daemon_stop(daemon, err) ? NULL : done(daemon);
+    return oct_daemon_stop(daemon, err) ? NULL : granted(daemon);
 }
 
 /* A member that must be a string; NULL and a filled err otherwise. */
@@ -71,9 +96,7 @@ static char *record_last(struct oct_daemon *daemon, const cJSON *request, struct
     if (oct_daemon_record_last(daemon, name, err))
         return NULL;
     oct_recorder_get_status(daemon->session->recorder, &recorder);
-    cJSON *reply = cJSON_CreateObject();
-    cJSON_AddBoolToObject(reply, "ok", true);
-    cJSON_AddStringToObject(reply, "state", oct_state_names[oct_daemon_state(daemon)]);
+    cJSON *reply = done_tree(daemon);
     cJSON_AddStringToObject(reply, "file", recorder.last.file);
     return print(reply);
 }
@@ -90,7 +113,7 @@ static char *record(struct oct_daemon *daemon, const cJSON *request, struct oct_
         oct_fail(err, OCT_E_ARG, "the action '%.40s' is unknown: use start, stop or last", action);
         return NULL;
     }
-    return oct_daemon_record(daemon, begin, err) ? NULL : done(daemon);
+    return oct_daemon_record(daemon, begin, err) ? NULL : granted(daemon);
 }
 
 /* Values come as strings, or as JSON numbers and booleans, which is what people write. */
@@ -136,26 +159,32 @@ static char *shut_down(struct oct_daemon *daemon, const cJSON *request, struct o
 {
     (void)request;
     (void)err;
-    daemon->want_shutdown = true;
+    oct_daemon_shut_down(daemon);
     return done(daemon);
 }
 
 static const struct {
     const char *name;
     char *(*run)(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err);
+    bool takes_time;
 } commands[] = {
-    {"status", status}, {"start", start}, {"stop", stop},          {"record", record},
-    {"set", set},       {"get", get},     {"shutdown", shut_down},
+    {"status", status, false},      {"start", start, true}, {"stop", stop, true},
+    {"record", record, true},       {"set", set, false},    {"get", get, false},
+    {"shutdown", shut_down, false},
 };
 
-static char *run_command(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+static char *run_command(struct oct_daemon *daemon, const cJSON *request, bool *under_way,
+                         struct oct_error *err)
 {
     const char *name = text_of(request, "cmd", err);
     if (!name)
         return NULL;
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-        if (strcmp(commands[i].name, name) == 0)
-            return commands[i].run(daemon, request, err);
+        if (strcmp(commands[i].name, name) == 0) {
+            char *reply = commands[i].run(daemon, request, err);
+            *under_way = reply && commands[i].takes_time && !oct_daemon_is_settled(daemon);
+            return reply;
+        }
     oct_fail(err, OCT_E_ARG,
              "the command '%.40s' is unknown: use status, start, stop, record, set, get or "
              "shutdown",
@@ -163,11 +192,13 @@ static char *run_command(struct oct_daemon *daemon, const cJSON *request, struct
     return NULL;
 }
 
-char *oct_control_answer(struct oct_daemon *daemon, const char *bytes, size_t n_bytes)
+char *oct_control_answer(struct oct_daemon *daemon, const char *bytes, size_t n_bytes,
+                         bool *under_way)
 {
     struct oct_error err = {.text = "the request failed"};
     const char *end = NULL;
     char *reply = NULL;
+    *under_way = false;
     /* A zero byte would let the text after it pass unseen. */
     cJSON *request =
         memchr(bytes, 0, n_bytes) ? NULL : cJSON_ParseWithLengthOpts(bytes, n_bytes, &end, false);
@@ -178,7 +209,7 @@ char *oct_control_answer(struct oct_daemon *daemon, const char *bytes, size_t n_
     else if (!cJSON_IsObject(request))
         oct_fail(&err, OCT_E_FORMAT, "the request is not a JSON object");
     else
-        reply = run_command(daemon, request, &err);
+        reply = run_command(daemon, request, under_way, &err);
     cJSON_Delete(request);
-    return reply ? reply : refusal(err.text);
+    return reply ? reply : refusal(&err);
 }

@@ -1,5 +1,6 @@
 #include "daemon/control.h"
 
+#include "pipeline/clock.h"
 #include "pipeline/log.h"
 #include "pipeline/zsocket.h"
 
@@ -9,13 +10,25 @@
 
 #include <zmq.h>
 
-#define AT_ONCE 256         /* requests served before signals and timers get their turn */
+#define AT_ONCE 256 /* requests served before signals and timers get their turn */
+#define PATIENCE_NS UINT64_C(30000000) /* of the 100 ms that a reply may take */
 #define REQUEST_BYTES 65536 /* more than any command; larger messages close the connection */
+
+enum { MOST_FRAMES = 8, MOST_WAITING = 64 };
+
+/* A client whose command is under way. */
+struct waiting {
+    zmq_msg_t frames[MOST_FRAMES]; /* that go before the reply */
+    int n;
+    uint64_t until_ns;
+};
 
 struct oct_control {
     struct oct_daemon *daemon;
     void *socket;
     uv_poll_t poll;
+    struct waiting waiting[MOST_WAITING];
+    int n_waiting;
 };
 
 static void on_readable(uv_poll_t *poll, int status, int events)
@@ -52,6 +65,58 @@ enum oct_err oct_control_create(struct oct_control **out, uv_loop_t *loop,
     return OCT_OK;
 }
 
+/* Sends n frames, which are used up, and the reply, which is freed. */
+static void send_reply(struct oct_control *control, zmq_msg_t *frames, int n, char *reply)
+{
+    for (int i = 0; i < n; i++) {
+        if (reply)
+            zmq_msg_send(&frames[i], control->socket, ZMQ_SNDMORE | ZMQ_DONTWAIT);
+        zmq_msg_close(&frames[i]);
+    }
+    if (reply)
+        zmq_send(control->socket, reply, strlen(reply), ZMQ_DONTWAIT);
+    free(reply);
+}
+
+/* A zmq_msg_t may not be copied as bytes. */
+static void move_frames(struct waiting *to, zmq_msg_t *frames, int n)
+{
+    for (int i = 0; i < n; i++) {
+        zmq_msg_init(&to->frames[i]);
+        zmq_msg_move(&to->frames[i], &frames[i]);
+        zmq_msg_close(&frames[i]);
+    }
+    to->n = n;
+}
+
+static void keep_waiting(struct oct_control *control, zmq_msg_t *frames, int n)
+{
+    struct waiting *w = &control->waiting[control->n_waiting++];
+    move_frames(w, frames, n);
+    w->until_ns = oct_clock_ns() + PATIENCE_NS;
+}
+
+static void answer_waiting(struct oct_control *control)
+{
+    bool settled = oct_daemon_is_settled(control->daemon);
+    uint64_t now_ns = oct_clock_ns();
+    int n_left = 0;
+
+    for (int k = 0; k < control->n_waiting; k++) {
+        struct waiting *w = &control->waiting[k], *to = &control->waiting[n_left];
+        if (settled || now_ns >= w->until_ns) {
+            send_reply(control, w->frames, w->n, oct_control_outcome(control->daemon));
+            continue;
+        }
+        if (to != w) {
+            to->until_ns = w->until_ns;
+            move_frames(to, w->frames, w->n);
+        }
+        n_left++;
+    }
+    control->n_waiting = n_left;
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     free(handle->data);
@@ -62,6 +127,10 @@ void oct_control_destroy(struct oct_control *control)
     if (!control)
         return;
     uv_poll_stop(&control->poll);
+    for (int k = 0; k < control->n_waiting; k++)
+        send_reply(control, control->waiting[k].frames, control->waiting[k].n,
+                   oct_control_outcome(control->daemon));
+    control->n_waiting = 0;
     int linger_ms = 200; /* the reply to shutdown leaves with us */
     zmq_setsockopt(control->socket, ZMQ_LINGER, &linger_ms, sizeof(linger_ms));
     zmq_close(control->socket);
@@ -72,7 +141,6 @@ void oct_control_destroy(struct oct_control *control)
  * without delimiter) are answered with the frames they came with. */
 static bool serve_one(struct oct_control *control)
 {
-    enum { MOST_FRAMES = 8 };
     zmq_msg_t frames[MOST_FRAMES], rest;
     int n = 0, more = 1;
 
@@ -96,17 +164,17 @@ static bool serve_one(struct oct_control *control)
     if (n == 0)
         return false;
     char *reply = NULL;
+    bool under_way = false;
     if (n >= 2)
         reply = oct_control_answer(control->daemon, zmq_msg_data(&frames[n - 1]),
-                                   zmq_msg_size(&frames[n - 1]));
-    for (int i = 0; i < n; i++) {
-        if (reply && i < n - 1)
-            zmq_msg_send(&frames[i], control->socket, ZMQ_SNDMORE | ZMQ_DONTWAIT);
-        zmq_msg_close(&frames[i]);
+                                   zmq_msg_size(&frames[n - 1]), &under_way);
+    zmq_msg_close(&frames[n - 1]);
+    if (under_way && control->n_waiting < MOST_WAITING) {
+        keep_waiting(control, frames, n - 1);
+        free(reply);
+    } else {
+        send_reply(control, frames, n - 1, reply);
     }
-    if (reply)
-        zmq_send(control->socket, reply, strlen(reply), ZMQ_DONTWAIT);
-    free(reply);
     return true;
 }
 
@@ -116,6 +184,7 @@ void oct_control_serve(struct oct_control *control)
      * events each time, because that alone makes it fall silent again. What a client that never
      * pauses sends beyond AT_ONCE waits for the timer. */
     int events, left = AT_ONCE;
+    answer_waiting(control);
     size_t bytes = sizeof(events);
     do
         while (left > 0 && serve_one(control))

@@ -8,19 +8,24 @@
 
 struct oct_control;
 
-/* Binds config.control.endpoint and watches it. When a command asks for shutdown,
- * daemon->want_shutdown is set and the reply sent. */
+/* Binds config.control.endpoint and watches it. */
 enum oct_err oct_control_create(struct oct_control **control, uv_loop_t *loop,
                                 struct oct_daemon *daemon, struct oct_error *err);
 
-/* Answers what has come, a bounded number at a time. ZMQ_FD is edge-triggered, so a timer calls
- * this too. */
+/* Answers what has come, a bounded number at a time, and those whose command was under way. ZMQ_FD
+ * is edge-triggered, so a timer calls this too, every 10 ms: a reply is held back for 30 ms at
+ * most, then it says "pending". */
 void oct_control_serve(struct oct_control *control);
 
 /* Stops watching and closes the socket; memory is freed by the loop's next turn. NULL is fine. */
 void oct_control_destroy(struct oct_control *control);
 
-/* The reply (malloc'd by cJSON) to one request of n_bytes, any bytes. NULL when out of memory. */
-char *oct_control_answer(struct oct_daemon *daemon, const char *request, size_t n_bytes);
+/* The reply (malloc'd by cJSON) to one request of n_bytes, any bytes. NULL when out of memory.
+ * *under_way: what was granted is not done yet; the reply says so, a later one is the outcome. */
+char *oct_control_answer(struct oct_daemon *daemon, const char *request, size_t n_bytes,
+                         bool *under_way);
+
+/* What became of what was granted, or that it still is under way. */
+char *oct_control_outcome(struct oct_daemon *daemon);
 
 #endif

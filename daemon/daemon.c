@@ -11,117 +11,143 @@
 
 #include <zmq.h>
 
-static void keep_error(struct oct_daemon *d, const struct oct_error *err)
+void oct_daemon_keep_error(struct oct_daemon *d, const struct oct_error *err)
 {
     snprintf(d->last_error, sizeof(d->last_error), "%s", err->text);
 }
 
-static enum oct_err build_session(struct oct_daemon *d, bool open, struct oct_error *err)
+/* A step of the table; NULL or why not. */
+static const char *step(struct oct_daemon *d, enum oct_event event)
 {
-    enum oct_err e = oct_session_create(&d->session, &d->config, d->name, open, err);
-    if (e)
-        keep_error(d, err);
-    else
-        d->stale = false;
-    return e;
+    enum oct_state before = d->state;
+    const char *why = oct_state_apply(&d->state, event);
+    if (d->state == before)
+        return why;
+    if (d->state == OCT_STATE_DRAINING)
+        d->drain_by_ns = oct_clock_ns() + (uint64_t)(d->config.daemon.drain_s * 1e9);
+    oct_log(OCT_LOG_INFO, "%s: %s -> %s", oct_event_names[event], oct_state_names[before],
+            oct_state_names[d->state]);
+    return NULL;
 }
 
-enum oct_err oct_daemon_init(struct oct_daemon *d, const struct oct_config *config,
+void oct_daemon_happens(struct oct_daemon *d, enum oct_event event)
+{
+    step(d, event);
+}
+
+static enum oct_err ask(struct oct_daemon *d, enum oct_event event, struct oct_error *err)
+{
+    const char *why = d->want_shutdown ? "the daemon is ending" : step(d, event);
+    if (!why)
+        return OCT_OK;
+    bool soon = oct_state_is_passing(d->state) && !d->want_shutdown;
+    return oct_fail(err, soon ? OCT_E_AGAIN : OCT_E_STATE, "%s", why);
+}
+
+enum oct_err oct_daemon_init(struct oct_daemon *d, uv_loop_t *loop, const struct oct_config *config,
                              struct oct_error *err)
 {
     time_t now = time(NULL);
     struct tm utc;
 
-    *d = (struct oct_daemon){.config = *config, .started_ns = oct_clock_ns()};
+    *d = (struct oct_daemon){.config = *config,
+                             .loop = loop,
+                             .state = OCT_STATE_STARTING,
+                             .must_build = true,
+                             .open = config->daemon.autostart,
+                             .started_ns = oct_clock_ns()};
     gmtime_r(&now, &utc);
     strftime(d->name, sizeof(d->name), "%Y%m%dT%H%M%SZ", &utc);
     d->zmq_context = zmq_ctx_new();
     if (!d->zmq_context)
         return oct_fail(err, OCT_E_NO_MEMORY, "no ZeroMQ context: %s", zmq_strerror(zmq_errno()));
     zmq_ctx_set(d->zmq_context, ZMQ_MAX_SOCKETS, 64);
-    return build_session(d, config->daemon.autostart, err);
+    return OCT_OK;
 }
 
 void oct_daemon_finish(struct oct_daemon *d)
 {
-    oct_session_destroy(d->session);
-    d->session = NULL;
     if (d->zmq_context)
         while (zmq_ctx_term(d->zmq_context) != 0 && zmq_errno() == EINTR)
             ; /* a signal; asked again, it goes on waiting */
     d->zmq_context = NULL;
 }
 
-enum oct_state oct_daemon_state(const struct oct_daemon *d)
+bool oct_daemon_is_recording(const struct oct_daemon *d)
 {
     struct oct_recorder_status recorder;
+    if (d->must_record || d->job.kind == OCT_JOB_RECORD)
+        return true;
     if (!d->session)
-        return oct_state_of(true, false, false);
+        return false;
     oct_recorder_get_status(d->session->recorder, &recorder);
-    return oct_state_of(oct_pipeline_has_failed(d->session->pipeline, NULL),
-                        oct_ingest_gate_is_open(d->session->ingest), recorder.active);
+    return recorder.active;
 }
 
-static enum oct_err refuse(const struct oct_daemon *d, enum oct_action action,
-                           struct oct_error *err)
+bool oct_daemon_is_settled(const struct oct_daemon *d)
 {
-    const char *why = oct_state_refuses(oct_daemon_state(d), action);
-    return why ? oct_fail(err, OCT_E_STATE, "%s", why) : OCT_OK;
+    if (d->want_shutdown)
+        return true;
+    return d->job.kind == OCT_JOB_NONE && !d->must_build && !d->must_record &&
+           !oct_state_is_passing(d->state);
 }
+
+/* ---- commands ---- */
 
 enum oct_err oct_daemon_start(struct oct_daemon *d, struct oct_error *err)
 {
-    enum oct_err e = refuse(d, OCT_ACTION_START, err);
+    enum oct_state before = d->state;
+    enum oct_err e = ask(d, OCT_EVENT_START, err);
     if (e)
         return e;
-    /* What stands is given up only for what can stand. */
-    struct oct_plan *plan;
-    if (d->stale && (e = oct_config_plan(&d->config, &plan, err))) {
-        keep_error(d, err);
-        return e;
-    }
-    if (d->stale)
-        oct_plan_destroy(plan);
-    if (d->session && (d->stale || oct_pipeline_has_failed(d->session->pipeline, NULL))) {
-        oct_session_destroy(d->session);
-        d->session = NULL;
-    }
-    if (!d->session)
-        e = build_session(d, true, err);
+    d->last_error[0] = '\0';
+    if (before != OCT_STATE_STARTING)
+        d->outcome = (struct oct_error){.code = OCT_OK};
+    d->open = true;
+    if (d->state != OCT_STATE_STARTING || d->must_build || d->job.kind == OCT_JOB_BUILD)
+        return OCT_OK;
+    if (!d->session || d->stale || oct_pipeline_has_failed(d->session->pipeline, NULL))
+        d->must_build = true;
     else
-        oct_ingest_set_gate(d->session->ingest, true);
-    if (e == OCT_OK)
-        d->last_error[0] = '\0';
-    return e;
+        oct_ingest_ask_gate(d->session->ingest, true);
+    return OCT_OK;
+}
+
+static void stop_recording(struct oct_daemon *d)
+{
+    d->must_record = false;
+    d->record_cancelled = d->job.kind == OCT_JOB_RECORD;
+    if (d->session)
+        oct_recorder_stop(d->session->recorder);
 }
 
 enum oct_err oct_daemon_stop(struct oct_daemon *d, struct oct_error *err)
 {
-    enum oct_err e = refuse(d, OCT_ACTION_STOP, err);
-    if (e || !d->session)
+    enum oct_err e = ask(d, OCT_EVENT_STOP, err);
+    if (e)
         return e;
-    oct_ingest_set_gate(d->session->ingest, false); /* first: what has arrived is recorded too */
-    oct_recorder_stop(d->session->recorder);
+    d->outcome = (struct oct_error){.code = OCT_OK};
+    d->open = false;
+    if (d->state == OCT_STATE_ERROR)
+        stop_recording(d);
+    /* The gate first: what has arrived is recorded too. See follow.c for the recorder. */
+    if (d->session)
+        oct_ingest_ask_gate(d->session->ingest, false);
     return OCT_OK;
 }
 
 enum oct_err oct_daemon_record(struct oct_daemon *d, bool start, struct oct_error *err)
 {
-    enum oct_err e = refuse(d, start ? OCT_ACTION_RECORD_START : OCT_ACTION_RECORD_STOP, err);
+    enum oct_err e = ask(d, start ? OCT_EVENT_RECORD_START : OCT_EVENT_RECORD_STOP, err);
     if (e)
         return e;
-    if (start) {
-        e = oct_session_record(d->session, &d->config, err);
-        if (e) {
-            keep_error(d, err);
-        } else {
-            d->last_error[0] = '\0';
-            d->record_ns = oct_clock_ns();
-        }
-    } else if (d->session) {
-        oct_recorder_stop(d->session->recorder);
+    if (!start) {
+        stop_recording(d);
+        return OCT_OK;
     }
-    return e;
+    d->outcome = (struct oct_error){.code = OCT_OK};
+    d->must_record = true;
+    return OCT_OK;
 }
 
 enum oct_err oct_daemon_record_last(struct oct_daemon *d, const char *name, struct oct_error *err)
@@ -146,7 +172,7 @@ enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *v
         return e;
     if (when == OCT_CONFIG_START)
         return oct_fail(err, OCT_E_STATE, "%s can change only at the daemon's start", key);
-    e = refuse(d, when == OCT_CONFIG_IDLE ? OCT_ACTION_SET_IDLE_KEY : OCT_ACTION_SET_LIVE_KEY, err);
+    e = ask(d, when == OCT_CONFIG_IDLE ? OCT_EVENT_SET_IDLE_KEY : OCT_EVENT_SET_LIVE_KEY, err);
     if (e)
         return e;
     if ((e = oct_config_set(&changed, key, value, "control", err)) ||
@@ -164,53 +190,15 @@ enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *v
     return OCT_OK;
 }
 
-/* A few leftovers of a sender that restarted are as it should be; many are a second camera. */
-static void note_refused_sender(struct oct_daemon *d)
+void oct_daemon_shut_down(struct oct_daemon *d)
 {
-    enum { MANY = 16 };
-    uint64_t refused = oct_ingest_counts(d->session->ingest)->messages_bad[OCT_BAD_EPOCH];
-    struct oct_error err;
-    if (refused < d->refused_senders) /* a new session counts anew */
-        d->refused_senders = 0;
-    if (refused < d->refused_senders + MANY)
+    if (d->want_shutdown)
         return;
-    oct_fail(&err, OCT_E_FORMAT,
-             "a second sender pushes lines of an acquisition that ended: its messages are refused "
-             "(%llu so far); stop one of the two",
-             (unsigned long long)refused);
-    if (d->refused_senders == 0)
-        oct_log(OCT_LOG_WARNING, "%s", err.text);
-    keep_error(d, &err);
-    d->refused_senders = refused;
-}
-
-/* The engine that took over goes on; what happened stays to be seen. */
-static void note_failover(struct oct_daemon *d)
-{
-    const char *engine = oct_pipeline_engine_name(d->session->pipeline);
-    struct oct_error err;
-    if (d->engine && strcmp(d->engine, engine) != 0 && d->engine_session == d->session) {
-        oct_fail(&err, OCT_E_BACKEND, "the %s engine failed, the %s engine goes on (%s)", d->engine,
-                 engine, oct_pipeline_engine_description(d->session->pipeline));
-        keep_error(d, &err);
-    }
-    d->engine = engine;
-    d->engine_session = d->session;
-}
-
-void oct_daemon_look_around(struct oct_daemon *d)
-{
-    struct oct_recorder_status recorder;
-    struct oct_error failure;
-    if (!d->session)
-        return;
-    oct_recorder_get_status(d->session->recorder, &recorder);
-    if (recorder.failure.code)
-        keep_error(d, &recorder.failure);
-    else if (recorder.last.failure.code)
-        keep_error(d, &recorder.last.failure);
-    if (oct_pipeline_has_failed(d->session->pipeline, &failure))
-        keep_error(d, &failure);
-    note_refused_sender(d);
-    note_failover(d);
+    step(d, OCT_EVENT_SHUTDOWN);
+    d->drain_by_ns = oct_clock_ns() + (uint64_t)(d->config.daemon.drain_s * 1e9);
+    d->want_shutdown = true;
+    d->open = false;
+    d->must_build = false;
+    if (d->session)
+        oct_ingest_ask_gate(d->session->ingest, false);
 }

@@ -1,35 +1,56 @@
-/* The daemon: configuration, session and what control may ask of them. Main thread only. */
+/* The daemon: configuration, session, state, and what control may ask of them. Main thread only.
+ *
+ * Commands move the state (state.h) and return at once; slow work is a job (jobs.h); what happens
+ * by itself is found by looking around. Nothing here waits. */
 #ifndef OCT_DAEMON_DAEMON_H
 #define OCT_DAEMON_DAEMON_H
 
+#include "daemon/disk.h"
+#include "daemon/jobs.h"
 #include "daemon/session.h"
+#include "daemon/source.h"
 #include "daemon/state.h"
 
 struct oct_daemon {
     struct oct_config config;
-    void *zmq_context;           /* of the control socket; a session has its own */
-    struct oct_session *session; /* NULL: the last start failed */
-    bool stale;                  /* a key has changed since the session was built */
-    uint64_t refused_senders;    /* messages of ended acquisitions when last told */
-    const char *engine;          /* that ran when last looked at, of engine_session */
+    void *zmq_context; /* of the control socket; a session has its own */
+    uv_loop_t *loop;
+    enum oct_state state;
+    struct oct_session *session; /* NULL: none stands, or a job has it */
+    struct oct_job job;
+    struct oct_disk disk;
+    bool must_build, must_record; /* jobs that wait for their turn */
+    bool open;                    /* the session to be built takes lines at once */
+    bool record_cancelled;        /* stop came while the recording was being started */
+    struct oct_error outcome;     /* of the last start, stop or record start */
+    uint64_t drain_by_ns;         /* DRAINING: to be done by then */
+
+    bool stale;               /* a key has changed since the session was built */
+    uint64_t refused_senders; /* messages of ended acquisitions when last told */
+    struct oct_source source;
+    const char *engine; /* that ran when last looked at, of engine_session */
     const struct oct_session *engine_session;
-    bool want_shutdown;
+    bool failed_over; /* another engine than that of the start runs */
+
+    bool was_ready;     /* the first session came up */
+    bool want_shutdown; /* drain, then end */
+    bool has_ended;     /* nothing is left to be done */
+    bool is_overdue;    /* ending takes longer than daemon.drain_s */
     uint64_t started_ns;
     uint64_t record_ns; /* when recording was last started */
     char name[32];      /* of this run: UTC time of its start */
     char last_error[OCT_ERROR_TEXT_BYTES];
 };
 
-/* Makes the ZeroMQ context and the first session. config is copied. */
-enum oct_err oct_daemon_init(struct oct_daemon *daemon, const struct oct_config *config,
-                             struct oct_error *err);
+/* Makes the ZeroMQ context and begins to build the first session. config is copied. */
+enum oct_err oct_daemon_init(struct oct_daemon *daemon, uv_loop_t *loop,
+                             const struct oct_config *config, struct oct_error *err);
 
-/* Drains, closes files whole, frees. */
+/* After has_ended, or after init failed. */
 void oct_daemon_finish(struct oct_daemon *daemon);
 
-enum oct_state oct_daemon_state(const struct oct_daemon *daemon);
-
-/* What the control commands do. Each refusal fills err. */
+/* What the control commands do. Each refusal fills err; OCT_E_AGAIN: ask again in a moment. What
+ * was granted may still be under way: see oct_daemon_is_settled, then outcome. */
 enum oct_err oct_daemon_start(struct oct_daemon *daemon, struct oct_error *err);
 enum oct_err oct_daemon_stop(struct oct_daemon *daemon, struct oct_error *err);
 enum oct_err oct_daemon_record(struct oct_daemon *daemon, bool start, struct oct_error *err);
@@ -39,10 +60,26 @@ enum oct_err oct_daemon_record_last(struct oct_daemon *daemon, const char *name,
 enum oct_err oct_daemon_set(struct oct_daemon *daemon, const char *key, const char *value,
                             struct oct_error *err);
 
-/* Several times a second: takes note of failures in the threads. */
+/* Drains and ends; then has_ended. */
+void oct_daemon_shut_down(struct oct_daemon *daemon);
+
+/* Nothing that was asked for is under way (or the daemon ends). */
+bool oct_daemon_is_settled(const struct oct_daemon *daemon);
+
+/* Many times a second: takes note of what has happened, begins the job whose turn it is. */
 void oct_daemon_look_around(struct oct_daemon *daemon);
+
+/* A recording is being written, begun or closed. */
+bool oct_daemon_is_recording(const struct oct_daemon *daemon);
 
 /* The status reply as JSON text, malloc'd by cJSON; NULL when out of memory. */
 char *oct_daemon_status(const struct oct_daemon *daemon);
+
+/* The same as a tree, which the caller deletes. */
+struct cJSON *oct_daemon_status_tree(const struct oct_daemon *daemon);
+
+/* For daemon/follow.c: a step of the table, logged. */
+void oct_daemon_happens(struct oct_daemon *daemon, enum oct_event event);
+void oct_daemon_keep_error(struct oct_daemon *daemon, const struct oct_error *err);
 
 #endif

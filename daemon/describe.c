@@ -2,11 +2,7 @@
 
 #include "pipeline/clock.h"
 
-#include <limits.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/statvfs.h>
 
 #include <cjson/cJSON.h>
 
@@ -29,24 +25,13 @@ static void add_scan(cJSON *reply, const struct oct_config *config, const struct
     cJSON_AddNumberToObject(scan, "line_rate_hz", config->scan.line_rate_hz);
 }
 
-/* A folder that is only made when recording starts has the space of the one it will be in. */
-static void add_disk(cJSON *reply, const char *directory)
+static void add_disk(cJSON *reply, const struct oct_daemon *d)
 {
-    struct statvfs disk;
-    char path[PATH_MAX];
-
-    snprintf(path, sizeof(path), "%s", directory);
-    int failed = statvfs(path, &disk);
-    if (failed) {
-        char *slash = strrchr(path, '/');
-        snprintf(slash ? slash : path, 2, "%s", slash ? "/" : ".");
-        failed = statvfs(path, &disk);
-    }
-    if (failed)
-        cJSON_AddNullToObject(reply, "disk_bytes_free");
+    double bytes;
+    if (oct_disk_bytes_free(&d->disk, d->config.record.directory, &bytes))
+        cJSON_AddNumberToObject(reply, "disk_bytes_free", bytes);
     else
-        cJSON_AddNumberToObject(reply, "disk_bytes_free",
-                                (double)disk.f_bavail * (double)disk.f_frsize);
+        cJSON_AddNullToObject(reply, "disk_bytes_free");
 }
 
 static void add_record(cJSON *reply, cJSON *record, const struct oct_daemon *d,
@@ -84,7 +69,7 @@ void oct_daemon_describe(cJSON *reply, const struct oct_daemon *d)
     cJSON_AddStringToObject(pixels, "sample",
                             d->config.output.sample == OCT_SAMPLE_F32 ? "f32" : "u8");
     cJSON_AddNumberToObject(pixels, "saturation", (double)((1u << d->config.camera.bits) - 1));
-    add_disk(reply, d->config.record.directory);
+    add_disk(reply, d);
     if (record)
         add_record(reply, record, d, plan ? &plan->geometry : NULL);
 }

@@ -1,16 +1,20 @@
 /* octd: the daemon's start, its loop and its end. */
 #define _GNU_SOURCE /* mallopt */
 #include "daemon/control.h"
+#include "daemon/http.h"
 #include "daemon/options.h"
+#include "daemon/service.h"
 #include "pipeline/log.h"
 
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
 
 #include <uv.h>
 
-#define LOOK_AROUND_MS 100
+#define LOOK_AROUND_MS 10
 
 struct loop {
     uv_loop_t uv;
@@ -18,6 +22,9 @@ struct loop {
     uv_timer_t timer;
     struct oct_daemon daemon;
     struct oct_control *control;
+    struct oct_http *http; /* NULL: no metrics are asked for */
+    struct oct_service service;
+    bool disk_hangs;
 };
 
 static void shut_down(struct loop *loop)
@@ -26,7 +33,9 @@ static void shut_down(struct loop *loop)
         return;
     uv_close((uv_handle_t *)&loop->timer, NULL);
     oct_control_destroy(loop->control);
+    oct_http_destroy(loop->http);
     loop->control = NULL;
+    loop->http = NULL;
     for (int i = 0; i < 3; i++)
         uv_unref((uv_handle_t *)&loop->signals[i]);
 }
@@ -39,25 +48,31 @@ static void finish(struct loop *loop)
         uv_close((uv_handle_t *)&loop->signals[i], NULL);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     uv_loop_close(&loop->uv);
+    oct_service_finish(&loop->service);
 }
 
 static void on_signal(uv_signal_t *signal, int number)
 {
     struct loop *loop = signal->data;
-    if (uv_is_closing((uv_handle_t *)&loop->timer))
+    if (loop->daemon.want_shutdown)
         return;
     oct_log(OCT_LOG_INFO, "signal %d: draining and closing files", number);
-    shut_down(loop);
+    oct_daemon_shut_down(&loop->daemon);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
     struct loop *loop = timer->data;
+    struct oct_daemon *daemon = &loop->daemon;
+
+    oct_daemon_look_around(daemon);
     oct_control_serve(loop->control);
-    oct_daemon_look_around(&loop->daemon);
-    if (loop->daemon.want_shutdown) {
-        oct_log(OCT_LOG_INFO, "shutdown asked for: draining and closing files");
+    oct_http_serve(loop->http);
+    oct_service_look_around(&loop->service, daemon);
+    bool failed_at_start = daemon->state == OCT_STATE_ERROR && !daemon->was_ready;
+    if (daemon->has_ended || daemon->is_overdue || failed_at_start) {
         shut_down(loop);
+        uv_stop(&loop->uv); /* a job that hangs must not hold us */
     }
 }
 
@@ -74,21 +89,47 @@ static void watch_signals(struct loop *loop)
     uv_timer_start(&loop->timer, on_timer, LOOK_AROUND_MS, LOOK_AROUND_MS);
 }
 
+/* A disk that is being asked and does not answer within a second. */
+static bool disk_hangs(struct loop *loop)
+{
+    for (int n = 0; n < 100 && loop->daemon.disk.is_asking; n++) {
+        uv_run(&loop->uv, UV_RUN_NOWAIT);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    return loop->daemon.disk.is_asking;
+}
+
 static enum oct_err run(struct loop *loop, const struct oct_config *config, struct oct_error *err)
 {
     uv_loop_init(&loop->uv);
+    oct_service_init(&loop->service);
     /* Signals are watched before the session is built: a stop during a long start is kept. */
     watch_signals(loop);
-    enum oct_err e = oct_daemon_init(&loop->daemon, config, err);
+    enum oct_err e = oct_daemon_init(&loop->daemon, &loop->uv, config, err);
     if (e == OCT_OK)
         e = oct_control_create(&loop->control, &loop->uv, &loop->daemon, err);
-    if (e)
+    if (e == OCT_OK && config->metrics.endpoint[0])
+        e = oct_http_create(&loop->http, &loop->uv, &loop->daemon, err);
+    if (e) {
         shut_down(loop);
-    else
-        oct_log(OCT_LOG_INFO, "octd %s is ready (%s)", OCT_VERSION,
-                oct_state_names[oct_daemon_state(&loop->daemon)]);
+        finish(loop);
+        return e;
+    }
     uv_run(&loop->uv, UV_RUN_DEFAULT);
-    finish(loop);
+    if (loop->daemon.is_overdue) { /* threads hang; nothing can be ended in order */
+        oct_log(OCT_LOG_ERROR,
+                "not drained within %.6g s (daemon.drain_s): ending now; B-scans that have not "
+                "reached a file are lost",
+                config->daemon.drain_s);
+        _Exit(1);
+    }
+    if (!loop->daemon.was_ready && !loop->daemon.want_shutdown) {
+        *err = loop->daemon.outcome;
+        e = err->code;
+    }
+    loop->disk_hangs = disk_hangs(loop);
+    if (!loop->disk_hangs)
+        finish(loop);
     return e;
 }
 
@@ -109,8 +150,10 @@ int main(int argc, char **argv)
     enum oct_err e = run(&loop, &config, &err);
     if (e) {
         oct_log(OCT_LOG_ERROR, "%s", err.text);
-        return oct_exit_status(e);
+    } else {
+        oct_log(OCT_LOG_INFO, "octd has ended");
     }
-    oct_log(OCT_LOG_INFO, "octd has ended");
-    return 0;
+    if (loop.disk_hangs) /* exit would wait for libuv's threads */
+        _Exit(oct_exit_status(e));
+    return oct_exit_status(e);
 }

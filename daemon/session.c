@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <zmq.h>
@@ -102,6 +103,30 @@ enum oct_err oct_session_create(struct oct_session **out, const struct oct_confi
                 config->record.directory);
     *out = s;
     return OCT_OK;
+}
+
+void oct_session_drain(struct oct_session *s)
+{
+    struct oct_recorder_status recorder;
+    oct_recorder_drain(s->recorder);
+    oct_ingest_set_gate(s->ingest, false);
+    oct_pipeline_drain(s->pipeline);
+    /* The image ring is closed: the recorder ends by itself when it has read it. */
+    for (;;) {
+        oct_recorder_get_status(s->recorder, &recorder);
+        if (!recorder.active)
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+}
+
+/* Begun is read last: done and dropped only grow. */
+uint64_t oct_session_n_in_flight(const struct oct_session *s)
+{
+    const struct oct_ingest_counts *in = oct_ingest_counts(s->ingest);
+    struct oct_pipeline_counts out = oct_pipeline_count(s->pipeline);
+    uint64_t ended = out.bscans_done + out.bscans_dropped_engine + in->bscans_dropped;
+    return in->bscans_begun - ended;
 }
 
 void oct_session_destroy(struct oct_session *s)

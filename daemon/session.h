@@ -1,7 +1,7 @@
 /* A session: plan, engine, pipeline, ingest, publisher and recorder, built from one configuration.
  * When a key changes that the plan depends on, the daemon ends the session and builds another.
  *
- * Everything is called by the main thread. */
+ * One thread at a time calls; see daemon/jobs.h for which. */
 #ifndef OCT_DAEMON_SESSION_H
 #define OCT_DAEMON_SESSION_H
 
@@ -27,11 +27,19 @@ struct oct_session {
 enum oct_err oct_session_create(struct oct_session **session, const struct oct_config *config,
                                 const char *name, bool open, struct oct_error *err);
 
+/* Takes no more, and waits until what had arrived is reconstructed and recorded and the files are
+ * closed. Status and counts may be asked meanwhile, by another thread. Only destroy is legal
+ * afterwards. */
+void oct_session_drain(struct oct_session *session);
+
+/* B-scans begun and neither done nor dropped. */
+uint64_t oct_session_n_in_flight(const struct oct_session *session);
+
 /* Takes what has arrived, reconstructs and records what is in flight, closes files whole, frees.
  * NULL is fine. */
 void oct_session_destroy(struct oct_session *session);
 
-/* Starts a recording as the configuration says now. */
+/* Starts a recording as config says. Looks at the disk, which may take its time; any thread. */
 enum oct_err oct_session_record(struct oct_session *session, const struct oct_config *config,
                                 struct oct_error *err);
 

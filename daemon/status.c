@@ -32,6 +32,7 @@ static void add_ingest(cJSON *reply, const struct oct_ingest *ingest)
     add_u64(reply, "messages_received", c->messages);
     add_u64(reply, "messages_duplicate", c->messages_duplicate);
     add_u64(reply, "messages_missed", c->messages_missed);
+    add_u64(reply, "messages_reordered", c->messages_reordered);
     add_u64(reply, "messages_ignored", ingest ? oct_ingest_ignored(ingest) : 0);
     cJSON *bad = cJSON_AddObjectToObject(reply, "messages_bad");
     for (unsigned r = OCT_BAD_NONE + 1; r < OCT_N_BAD; r++)
@@ -97,11 +98,14 @@ static void add_last(cJSON *reply, const struct oct_recorder_status *s)
     cJSON_AddStringToObject(last, "error", s->last.failure.code ? s->last.failure.text : "");
 }
 
-static void add_recorder(cJSON *reply, struct oct_recorder *recorder)
+static void add_recorder(cJSON *reply, const struct oct_session *session)
 {
     struct oct_recorder_status s = {0};
-    if (recorder)
-        oct_recorder_get_status(recorder, &s);
+    uint64_t n_images = 0;
+    if (session) {
+        oct_recorder_get_status(session->recorder, &s);
+        n_images = oct_ring_published(oct_pipeline_images(session->pipeline));
+    }
     add_u64(reply, "volumes_written", s.volumes_written);
     add_u64(reply, "volumes_incomplete", s.volumes_incomplete);
     add_u64(reply, "bscans_written", s.bscans_written);
@@ -115,6 +119,7 @@ static void add_recorder(cJSON *reply, struct oct_recorder *recorder)
     add_u64(record, "bscans_in_file", s.bscans_in_file);
     add_u64(record, "bscans_waiting", s.keeper.n_waiting);
     add_u64(record, "buffer_bscans", s.keeper.buffer_bscans);
+    add_u64(record, "bscans_queued", n_images - s.bscans_passed);
     add_account(reply, &s.account);
     add_last(reply, &s);
 }
@@ -127,7 +132,7 @@ static void add_session(cJSON *reply, const struct oct_session *s)
                             s ? oct_pipeline_engine_description(s->pipeline) : "");
     add_ingest(reply, s ? s->ingest : NULL);
     add_bscans(reply, s);
-    add_recorder(reply, s ? s->recorder : NULL);
+    add_recorder(reply, s);
     add_latency(reply, s ? s->publisher : NULL);
     if (!s)
         return;
@@ -142,20 +147,57 @@ static void add_session(cJSON *reply, const struct oct_session *s)
     cJSON_AddStringToObject(endpoints, "publish", oct_publisher_endpoint(s->publisher));
 }
 
-char *oct_daemon_status(const struct oct_daemon *d)
+/* What is not as it should be, although B-scans may go on. */
+static void add_degraded(cJSON *reply, const struct oct_daemon *d)
+{
+    cJSON *degraded = cJSON_AddArrayToObject(reply, "degraded");
+    struct oct_recorder_status recorder = {0};
+    if (d->session)
+        oct_recorder_get_status(d->session->recorder, &recorder);
+    if (d->source.lost)
+        cJSON_AddItemToArray(degraded, cJSON_CreateString("source"));
+    if (d->failed_over)
+        cJSON_AddItemToArray(degraded, cJSON_CreateString("engine"));
+    if (recorder.failure.code)
+        cJSON_AddItemToArray(degraded, cJSON_CreateString("recording"));
+}
+
+static void add_source(cJSON *reply, const struct oct_daemon *d)
+{
+    const struct oct_ingest_counts *c =
+        d->session ? oct_ingest_counts(d->session->ingest) : &no_counts;
+    cJSON *source = cJSON_AddObjectToObject(reply, "source");
+    add_u64(source, "epoch", c->epoch);
+    cJSON_AddBoolToObject(source, "streaming", d->source.streaming);
+    cJSON_AddBoolToObject(source, "lost", d->source.lost);
+    add_u64(source, "losses", d->source.n_losses);
+}
+
+cJSON *oct_daemon_status_tree(const struct oct_daemon *d)
 {
     cJSON *reply = cJSON_CreateObject();
     if (!reply)
         return NULL;
     cJSON_AddBoolToObject(reply, "ok", true);
-    cJSON_AddStringToObject(reply, "state", oct_state_names[oct_daemon_state(d)]);
+    cJSON_AddStringToObject(reply, "state",
+                            oct_state_contract_name(d->state, oct_daemon_is_recording(d)));
+    cJSON_AddStringToObject(reply, "phase", oct_state_names[d->state]);
+    cJSON_AddBoolToObject(reply, "pending", !oct_daemon_is_settled(d));
     cJSON_AddStringToObject(reply, "version", OCT_VERSION);
     cJSON_AddNumberToObject(reply, "uptime_s", (double)(oct_clock_ns() - d->started_ns) * 1e-9);
     cJSON_AddStringToObject(reply, "last_error", d->last_error);
     cJSON_AddBoolToObject(reply, "config_changed", d->stale);
+    add_degraded(reply, d);
+    add_source(reply, d);
     add_session(reply, d->session);
     oct_daemon_describe(reply, d);
-    char *text = cJSON_PrintUnformatted(reply);
+    return reply;
+}
+
+char *oct_daemon_status(const struct oct_daemon *d)
+{
+    cJSON *reply = oct_daemon_status_tree(d);
+    char *text = reply ? cJSON_PrintUnformatted(reply) : NULL;
     cJSON_Delete(reply);
     return text;
 }

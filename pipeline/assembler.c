@@ -180,6 +180,7 @@ void oct_assembler_end(struct oct_assembler *a)
 {
     oct_assembler_flush(a, true);
     a->now.running = false;
+    atomic_store(&a->counts.over, true);
 }
 
 static void begin_acquisition(struct oct_assembler *a, const struct oct_lines_header *h)
@@ -203,6 +204,9 @@ static void begin_acquisition(struct oct_assembler *a, const struct oct_lines_he
         .next_line = from_start ? 0 : h->first_line,
     };
     a->now.next_delivered = a->now.next_bscan;
+    atomic_store(&a->counts.epoch, h->epoch);
+    atomic_store(&a->counts.over, false);
+    atomic_store(&a->counts.next_line, a->now.next_line);
     add(&a->counts.acquisitions, 1);
 }
 
@@ -242,6 +246,8 @@ static bool is_new_sequence(struct oct_assembler *a, uint64_t sequence)
         return true; /* too old to tell; its lines will tell */
     bool fresh = !(now->seen >> age & 1);
     now->seen |= (uint64_t)1 << age;
+    if (fresh && (int64_t)(sequence - now->start_sequence) > 0)
+        add(&a->counts.messages_reordered, 1);
     return fresh;
 }
 
@@ -316,6 +322,7 @@ static void take_lines(struct oct_assembler *a, const struct oct_lines_header *h
     }
     if (h->first_line + h->n_lines > a->now.next_line)
         a->now.next_line = h->first_line + h->n_lines;
+    atomic_store_explicit(&a->counts.next_line, a->now.next_line, memory_order_relaxed);
 }
 
 static enum oct_bad check_message(const struct oct_assembler *a, struct oct_lines_header *h,
@@ -353,6 +360,7 @@ static void take_end(struct oct_assembler *a, const struct oct_lines_header *h)
     }
     oct_assembler_flush(a, true);
     a->now.over = true;
+    atomic_store(&a->counts.over, true);
 }
 
 enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, size_t header_bytes,

@@ -28,7 +28,9 @@
 struct oct_ingest_counts {
     atomic_uint_fast64_t messages;           /* well-formed, duplicates included */
     atomic_uint_fast64_t messages_duplicate; /* a sequence number seen before */
-    atomic_uint_fast64_t messages_missed;    /* sequence numbers that never came */
+    atomic_uint_fast64_t messages_missed;    /* sequence numbers that had not come when a later
+                                                one did; less those reordered: never came */
+    atomic_uint_fast64_t messages_reordered; /* of those, came after all */
     atomic_uint_fast64_t messages_bad[OCT_N_BAD];
     atomic_uint_fast64_t lines_received;  /* placed into a B-scan */
     atomic_uint_fast64_t lines_missing;   /* of delivered B-scans, and of those skipped whole */
@@ -41,6 +43,9 @@ struct oct_ingest_counts {
     atomic_uint_fast64_t acquisitions;
     atomic_uint_fast64_t
         ended_at; /* slots published when the last acquisition ended, + 1; 0: none */
+    atomic_uint_fast64_t next_line; /* of the last acquisition: one past the highest line seen */
+    atomic_uint_fast32_t epoch;     /* of the last acquisition */
+    atomic_bool over;               /* its sender said that it ends, or nobody listens any more */
 };
 
 struct oct_assembler;

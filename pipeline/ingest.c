@@ -10,7 +10,7 @@
 
 #include <zmq.h>
 
-#define POLL_MS 50
+#define POLL_MS 10           /* a stop is noticed within this, and its reply has 100 ms in all */
 #define PATIENCE_US 1000000u /* a B-scan waits a second for a slot; the sender's queue fills */
 #define DRAIN_NS 1000000000u /* a sender that never pauses cannot keep us from stopping */
 
@@ -170,6 +170,13 @@ void oct_ingest_set_gate(struct oct_ingest *in, bool open)
     in->want_open = open;
     while (in->is_open != open && !in->want_end)
         pthread_cond_wait(&in->changed, &in->lock);
+    pthread_mutex_unlock(&in->lock);
+}
+
+void oct_ingest_ask_gate(struct oct_ingest *in, bool open)
+{
+    pthread_mutex_lock(&in->lock);
+    in->want_open = open;
     pthread_mutex_unlock(&in->lock);
 }
 

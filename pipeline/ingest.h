@@ -30,6 +30,9 @@ enum oct_err oct_ingest_create(struct oct_ingest **ingest, void *zmq_context,
 /* Opens or closes the gate. Closing returns once what had arrived has been taken and the B-scan
  * begun has been delivered (at most about two seconds). Any thread but the ingest's. */
 void oct_ingest_set_gate(struct oct_ingest *ingest, bool open);
+
+/* The same without waiting: oct_ingest_gate_is_open tells when it has happened. Any thread. */
+void oct_ingest_ask_gate(struct oct_ingest *ingest, bool open);
 bool oct_ingest_gate_is_open(const struct oct_ingest *ingest);
 
 /* Closes the gate as above, ends the thread, closes the socket. Does not close the ring. NULL is

@@ -26,6 +26,7 @@ struct oct_pipeline {
     struct oct_display display;
     unsigned in_flight;
     bool feed_ended;
+    uint64_t sink_waits; /* times that feed found no place with nothing in flight */
     struct oct_pipeline_counts counts;
     bool failed;
     struct oct_error failure;
@@ -47,6 +48,14 @@ static void note_failure(struct oct_pipeline *p, enum oct_err code)
         oct_log(OCT_LOG_ERROR, "%s", failure.text);
 }
 
+/* With nothing in flight only a sink can hold the image ring. */
+static void note_full(struct oct_pipeline *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->sink_waits += p->in_flight == 0;
+    pthread_mutex_unlock(&p->lock);
+}
+
 /* Waits for the next raw slot and a place for its picture. */
 static enum oct_err next_job(struct oct_pipeline *p, uint64_t timeout_us,
                              struct oct_engine_job *job)
@@ -55,9 +64,9 @@ static enum oct_err next_job(struct oct_pipeline *p, uint64_t timeout_us,
     enum oct_err e = oct_ring_read(p->raw_reader, timeout_us, &raw_slot);
     if (e)
         return e;
-    do /* a guaranteed reader may hold the ring; what is read is never given up */
-        e = oct_ring_acquire(p->images, POLL_US, &image_slot);
-    while (e == OCT_E_AGAIN);
+    /* A guaranteed reader may hold the ring; what is read is never given up. */
+    while ((e = oct_ring_acquire(p->images, POLL_US, &image_slot)) == OCT_E_AGAIN)
+        note_full(p);
     if (e)
         return e;
     job->in = oct_raw_slot(p->raw, raw_slot, &p->plan->geometry);
@@ -298,6 +307,16 @@ struct oct_pipeline_counts oct_pipeline_count(struct oct_pipeline *p)
     struct oct_pipeline_counts counts = p->counts;
     pthread_mutex_unlock(&p->lock);
     return counts;
+}
+
+struct oct_pipeline_progress oct_pipeline_get_progress(struct oct_pipeline *p)
+{
+    pthread_mutex_lock(&p->lock);
+    uint64_t finished = p->counts.bscans_done + p->counts.bscans_dropped_engine;
+    uint64_t moves = finished + p->sink_waits;
+    pthread_mutex_unlock(&p->lock);
+    return (struct oct_pipeline_progress){.moves = moves,
+                                          .n_waiting = oct_ring_published(p->raw) - finished};
 }
 
 bool oct_pipeline_has_failed(struct oct_pipeline *p, struct oct_error *why)

@@ -8,7 +8,7 @@
  *
  * | thread    | owns                  | waits on                     | is stopped by            |
  * |-----------|-----------------------|------------------------------|--------------------------|
- * | ingest    | PULL socket, assembler| zmq poll (<= 50 ms)          | oct_ingest_destroy       |
+ * | ingest    | PULL socket, assembler| zmq poll (<= 10 ms)          | oct_ingest_destroy       |
  * | feed      | raw reader, submit    | raw ring, image slot, depth  | raw ring closed and read |
  * | collect   | collect, image writer | engine (<= 100 ms)           | feed ended, none left    |
  * | workers   | the engine's own      | the engine's lock            | engine destroyed         |
@@ -70,6 +70,15 @@ void oct_pipeline_set_display(struct oct_pipeline *pipeline, const struct oct_di
 
 /* Any thread. */
 struct oct_pipeline_counts oct_pipeline_count(struct oct_pipeline *pipeline);
+
+/* For a watchdog: whether work is there, and a number that moves as long as it is being done: with
+ * each B-scan that leaves the engine, and while the engine has nothing because a sink holds the
+ * image ring. Any thread. */
+struct oct_pipeline_progress {
+    uint64_t moves;
+    uint64_t n_waiting; /* B-scans in the raw ring that have not left the engine */
+};
+struct oct_pipeline_progress oct_pipeline_get_progress(struct oct_pipeline *pipeline);
 
 /* Whether the engine has failed for good (then why is filled). Any thread. */
 bool oct_pipeline_has_failed(struct oct_pipeline *pipeline, struct oct_error *why);

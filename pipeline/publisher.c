@@ -133,14 +133,25 @@ static void send_spectrum(struct oct_publisher *pub)
         send_part(pub->socket, pub->spectrum, header.n_samples * sizeof(*pub->spectrum), 0);
 }
 
+/* Subscribers that came and went are let go by a socket only while it is used: without this they
+ * would pile up in memory as long as no lines come. */
+static void let_go_subscribers(struct oct_publisher *pub)
+{
+    int events;
+    size_t bytes = sizeof(events);
+    zmq_getsockopt(pub->socket, ZMQ_EVENTS, &events, &bytes);
+}
+
 static void *run(void *argument)
 {
     struct oct_publisher *pub = argument;
     for (;;) {
         uint64_t slot;
         enum oct_err e = oct_ring_read(pub->reader, 100000, &slot);
-        if (e == OCT_E_AGAIN)
+        if (e == OCT_E_AGAIN) {
+            let_go_subscribers(pub);
             continue;
+        }
         if (e)
             return NULL;
         publish(pub, oct_image_slot(pub->images, slot));

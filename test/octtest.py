@@ -109,7 +109,8 @@ class Daemon:
             env=dict(os.environ, **(env or {})))
         if wait:
             try:
-                self.ask("status", timeout_s=60)
+                while self.send("status", timeout_s=60)["pending"]:
+                    time.sleep(0.01)
             except Exception:
                 self.kill()
                 raise AssertionError("octd did not start: " + self.log())
@@ -118,6 +119,25 @@ class Daemon:
         return open(self.log_path, errors="replace").read()
 
     def ask(self, cmd, timeout_s=20, **fields):
+        """A patient client: asks again while the daemon is busy, waits for what is under way."""
+        until = time.monotonic() + timeout_s
+        while True:
+            reply = self.send(cmd, timeout_s, **fields)
+            if cmd == "status" or time.monotonic() > until:
+                return reply
+            if reply.get("pending"):
+                while time.monotonic() < until and (status := self.send("status"))["pending"]:
+                    time.sleep(0.01)
+                begun = cmd == "start" or fields.get("action") == "start"
+                if begun and status["state"] in ("idle", "error"):
+                    return dict(ok=False, error=status["last_error"])
+                return dict(ok=True, state=status["state"], phase=status["phase"])
+            if not reply.get("busy"):
+                return reply
+            time.sleep(0.01)
+
+    def send(self, cmd, timeout_s=20, **fields):
+        """One request, one reply."""
         socket = self.context.socket(zmq.REQ)
         socket.linger = 0
         socket.connect(self.control)

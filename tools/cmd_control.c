@@ -23,6 +23,7 @@ struct control_call {
     bool json;
     const char *plain[2]; /* arguments that are no options */
     int n_plain;
+    bool pending; /* the daemon has not done yet what it granted */
 };
 
 /* ---- the command line ---- */
@@ -284,14 +285,40 @@ static void print_answer(const struct control_call *call, const cJSON *answer)
 
 /* ---- the commands ---- */
 
+static bool is_true(const cJSON *object, const char *key)
+{
+    return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
+
+static void pause_shortly(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
+}
+
+/* Asks the same again as long as the daemon says that it is busy with starting or draining. */
+static enum oct_err exchange_patiently(const struct control_call *call, const char *request,
+                                       cJSON **answer, char **text, struct oct_error *err)
+{
+    for (double waited_s = 0;; waited_s += 0.02) {
+        enum oct_err code = exchange(call, request, answer, text, err);
+        if (code || !is_true(*answer, "busy") || waited_s >= MOST_CLOSING_S)
+            return code;
+        cJSON_Delete(*answer);
+        free(*text);
+        *answer = NULL;
+        *text = NULL;
+        pause_shortly();
+    }
+}
+
 /* Takes the request over and returns the exit status. */
-static int talk(const struct control_call *call, cJSON *request)
+static int talk(struct control_call *call, cJSON *request)
 {
     struct oct_error err = {0};
     cJSON *answer = NULL;
     char *answer_text = NULL;
     char *text = request ? cJSON_PrintUnformatted(request) : NULL;
-    enum oct_err code = text ? exchange(call, text, &answer, &answer_text, &err)
+    enum oct_err code = text ? exchange_patiently(call, text, &answer, &answer_text, &err)
                              : oct_fail(&err, OCT_E_NO_MEMORY, "out of memory");
     if (!code && call->json)
         printf("%s\n", answer_text);
@@ -300,6 +327,7 @@ static int talk(const struct control_call *call, cJSON *request)
         code = oct_fail(&err, OCT_E_STATE, "%s: %s", call->name,
                         cJSON_IsString(why) ? why->valuestring : "refused without a reason");
     }
+    call->pending = !code && is_true(answer, "pending");
     if (!code && !call->json)
         print_answer(call, answer);
     if (code)
@@ -311,25 +339,44 @@ static int talk(const struct control_call *call, cJSON *request)
     return oct_exit_status(code);
 }
 
-/* The daemon answers a stop at once and closes the file behind it; who asked wants the file. Waits
- * until no recording is active; another daemon state, or none at all, is as good. */
-static int wait_until_closed(const struct control_call *call)
+/* The exit status of a start or record start that was granted, once nothing is under way. */
+static int what_became(const struct control_call *call, const cJSON *status)
 {
-    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
+    const cJSON *record = cJSON_GetObjectItemCaseSensitive(status, "record");
+    const char *phase = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(status, "phase"));
+    const char *why = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(status, "last_error"));
+    bool starts =
+        call->n_plain > 0 ? strcmp(call->plain[0], "start") == 0 : strcmp(call->name, "start") == 0;
+    bool recording = strcmp(call->name, "record") == 0;
+    bool is_so = recording ? is_true(record, "active")
+                           : phase && strcmp(phase, "idle") != 0 && strcmp(phase, "error") != 0;
+    if (!starts || !phase || is_so)
+        return 0;
+    fprintf(stderr, "octctl: %s: %s\n", call->name,
+            why && *why ? why : "the daemon did not start: see octctl status");
+    return 1;
+}
+
+/* The daemon answers within 100 ms and may not be done by then. Waits until nothing is under way
+ * and, if `closed`, until no recording is active: who asked for a stop wants the file. A daemon
+ * that is gone is as good. */
+static int wait_until_done(const struct control_call *call, bool closed)
+{
     for (double waited_s = 0; waited_s < MOST_CLOSING_S; waited_s += 0.02) {
         struct oct_error err;
         cJSON *answer = NULL;
         char *text = NULL;
         enum oct_err e = exchange(call, "{\"cmd\":\"status\"}", &answer, &text, &err);
         const cJSON *record = e ? NULL : cJSON_GetObjectItemCaseSensitive(answer, "record");
-        bool active = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(record, "active"));
+        bool wait = !e && (is_true(answer, "pending") || (closed && is_true(record, "active")));
+        int status = wait || e ? 0 : what_became(call, answer);
         free(text);
         cJSON_Delete(answer);
-        if (!active)
-            return 0;
-        nanosleep(&pause, NULL);
+        if (!wait)
+            return status;
+        pause_shortly();
     }
-    fprintf(stderr, "octctl: the recording is still being closed after %.0f s: see octctl status\n",
+    fprintf(stderr, "octctl: %s: still under way after %.0f s: see octctl status\n", call->name,
             MOST_CLOSING_S);
     return 1;
 }
@@ -385,7 +432,11 @@ int oct_cmd_status(struct oct_config *config, int argc, char **argv)
 
 int oct_cmd_start(struct oct_config *config, int argc, char **argv)
 {
-    return plain_command(config, argc, argv);
+    struct control_call call;
+    int status = read_options(&call, config, argc, argv, 0, 0);
+    if (!status)
+        status = talk(&call, request_for(call.name));
+    return status || !call.pending ? status : wait_until_done(&call, false);
 }
 
 int oct_cmd_stop(struct oct_config *config, int argc, char **argv)
@@ -394,7 +445,7 @@ int oct_cmd_stop(struct oct_config *config, int argc, char **argv)
     int status = read_options(&call, config, argc, argv, 0, 0);
     if (!status)
         status = talk(&call, request_for(call.name));
-    return status ? status : wait_until_closed(&call);
+    return status ? status : wait_until_done(&call, true);
 }
 
 int oct_cmd_shutdown(struct oct_config *config, int argc, char **argv)
@@ -418,9 +469,10 @@ int oct_cmd_record(struct oct_config *config, int argc, char **argv)
     if (call.n_plain > 1)
         cJSON_AddStringToObject(request, "name", call.plain[1]);
     status = talk(&call, request);
-    if (status || strcmp(call.plain[0], "start") == 0)
-        return status;
-    return last ? wait_until_saved(&call) : wait_until_closed(&call);
+    if (last)
+        return status ? status : wait_until_saved(&call);
+    bool closed = strcmp(call.plain[0], "stop") == 0;
+    return status || !(closed || call.pending) ? status : wait_until_done(&call, closed);
 }
 
 int oct_cmd_set(struct oct_config *config, int argc, char **argv)

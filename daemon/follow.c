@@ -1,0 +1,228 @@
+/* What happens by itself: jobs that end, gates that open, recordings, senders, failures. Each is
+ * told to the state table, and the next job is begun when its turn has come. */
+#include "daemon/daemon.h"
+
+#include "config/apply.h"
+#include "pipeline/clock.h"
+#include "pipeline/log.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- jobs ---- */
+
+static void after_build(struct oct_daemon *d, struct oct_job *job)
+{
+    struct oct_display display;
+
+    d->session = job->session;
+    d->source = (struct oct_source){.streaming = false};
+    d->engine_session = NULL;
+    if (job->err.code) {
+        d->outcome = job->err;
+        oct_daemon_keep_error(d, &job->err);
+        oct_daemon_happens(d, job->refused ? OCT_EVENT_BUILD_REFUSED : OCT_EVENT_BUILD_FAILED);
+        return;
+    }
+    d->stale = false;
+    d->was_ready = true;
+    oct_config_display(&d->config, &display); /* live keys may have changed meanwhile */
+    oct_pipeline_set_display(d->session->pipeline, &display);
+    oct_ingest_ask_gate(d->session->ingest, d->open);
+    if (!d->open)
+        oct_daemon_happens(d, OCT_EVENT_BUILT_SHUT);
+}
+
+static void after_record(struct oct_daemon *d, const struct oct_job *job)
+{
+    bool cancelled = d->record_cancelled;
+    d->record_cancelled = false;
+    if (job->err.code) {
+        d->outcome = job->err;
+        oct_daemon_keep_error(d, &job->err);
+        return;
+    }
+    d->last_error[0] = '\0';
+    d->record_ns = oct_clock_ns();
+    if (cancelled)
+        oct_recorder_stop(d->session->recorder);
+}
+
+static void on_job_done(struct oct_job *job)
+{
+    struct oct_daemon *d = (struct oct_daemon *)((char *)job - offsetof(struct oct_daemon, job));
+    enum oct_job_kind kind = job->kind;
+
+    if (kind == OCT_JOB_BUILD)
+        after_build(d, job);
+    else if (kind == OCT_JOB_RECORD)
+        after_record(d, job);
+    job->kind = OCT_JOB_NONE;
+    job->session = NULL;
+    if (kind == OCT_JOB_DRAIN) { /* nothing more to be counted */
+        job->session = d->session;
+        d->session = NULL;
+        job->kind = OCT_JOB_END;
+        oct_job_begin(job, d->loop);
+    }
+    oct_daemon_look_around(d);
+}
+
+static void begin_job(struct oct_daemon *d, enum oct_job_kind kind)
+{
+    struct oct_job *job = &d->job;
+
+    job->kind = kind;
+    job->done = on_job_done;
+    job->session = d->session;
+    job->open = d->open;
+    job->config = d->config;
+    memcpy(job->name, d->name, sizeof(job->name));
+    if (kind == OCT_JOB_BUILD)
+        d->session = NULL;
+    oct_job_begin(job, d->loop);
+}
+
+static void begin_what_is_due(struct oct_daemon *d)
+{
+    if (d->job.kind != OCT_JOB_NONE)
+        return;
+    if (d->want_shutdown) {
+        if (d->session)
+            begin_job(d, OCT_JOB_DRAIN);
+        else
+            d->has_ended = true;
+    } else if (d->must_build && d->state == OCT_STATE_STARTING) {
+        d->must_build = false;
+        begin_job(d, OCT_JOB_BUILD);
+    } else if (d->must_record) {
+        d->must_record = false;
+        if (d->state == OCT_STATE_RECORDING)
+            begin_job(d, OCT_JOB_RECORD);
+    } else if (d->must_build && d->state == OCT_STATE_DRAINING) {
+        d->must_build = false; /* stopped before it began */
+        oct_daemon_happens(d, d->session ? OCT_EVENT_DRAINED : OCT_EVENT_BUILD_FAILED);
+    }
+}
+
+/* ---- failures ---- */
+
+/* A few leftovers of a sender that restarted are as it should be; many are a second camera. */
+static void note_refused_sender(struct oct_daemon *d)
+{
+    enum { MANY = 16 };
+    uint64_t refused = oct_ingest_counts(d->session->ingest)->messages_bad[OCT_BAD_EPOCH];
+    struct oct_error err;
+    if (refused < d->refused_senders) /* a new session counts anew */
+        d->refused_senders = 0;
+    if (refused < d->refused_senders + MANY)
+        return;
+    oct_fail(&err, OCT_E_FORMAT,
+             "a second sender pushes lines of an acquisition that ended: its messages are refused "
+             "(%" PRIu64 " so far); stop one of the two",
+             refused);
+    if (d->refused_senders == 0)
+        oct_log(OCT_LOG_WARNING, "%s", err.text);
+    oct_daemon_keep_error(d, &err);
+    d->refused_senders = refused;
+}
+
+/* The engine that took over goes on; what happened stays to be seen. */
+static void note_failover(struct oct_daemon *d)
+{
+    const char *engine = oct_pipeline_engine_name(d->session->pipeline);
+    struct oct_error err;
+    if (d->engine_session != d->session)
+        d->failed_over = false;
+    if (d->engine && strcmp(d->engine, engine) != 0 && d->engine_session == d->session) {
+        oct_fail(&err, OCT_E_BACKEND, "the %s engine failed, the %s engine goes on (%s)", d->engine,
+                 engine, oct_pipeline_engine_description(d->session->pipeline));
+        oct_daemon_keep_error(d, &err);
+        d->failed_over = true;
+    }
+    d->engine = engine;
+    d->engine_session = d->session;
+}
+
+static void note_failures(struct oct_daemon *d)
+{
+    struct oct_recorder_status recorder;
+    struct oct_error failure;
+
+    oct_recorder_get_status(d->session->recorder, &recorder);
+    if (recorder.failure.code)
+        oct_daemon_keep_error(d, &recorder.failure);
+    else if (recorder.last.failure.code)
+        oct_daemon_keep_error(d, &recorder.last.failure);
+    if (oct_pipeline_has_failed(d->session->pipeline, &failure)) {
+        oct_daemon_keep_error(d, &failure);
+        oct_daemon_happens(d, OCT_EVENT_ENGINE_FAILED);
+    }
+    note_refused_sender(d);
+    note_failover(d);
+}
+
+/* ---- states that end by themselves ---- */
+
+static void follow_source(struct oct_daemon *d)
+{
+    const struct oct_geometry *g = &oct_pipeline_plan(d->session->pipeline)->geometry;
+    double quiet_s = d->config.ingest.idle_s > 0 ? d->config.ingest.idle_s : 1;
+
+    oct_source_look(&d->source, oct_ingest_counts(d->session->ingest), (uint64_t)(quiet_s * 1e9),
+                    (uint64_t)g->n_lines * g->n_bscans, oct_clock_ns());
+    oct_daemon_happens(d, d->source.streaming ? OCT_EVENT_SOURCE_BEGAN : OCT_EVENT_SOURCE_SILENT);
+}
+
+/* The gate, then the recorder, then what is in flight. */
+static void follow_drain(struct oct_daemon *d)
+{
+    if (d->job.kind != OCT_JOB_NONE || oct_ingest_gate_is_open(d->session->ingest))
+        return;
+    oct_recorder_stop(d->session->recorder); /* after what had arrived */
+    if (!oct_daemon_is_recording(d) && oct_session_n_in_flight(d->session) == 0)
+        oct_daemon_happens(d, OCT_EVENT_DRAINED);
+}
+
+static void note_overdue(struct oct_daemon *d)
+{
+    if (d->state != OCT_STATE_DRAINING || oct_clock_ns() < d->drain_by_ns)
+        return;
+    oct_fail(&d->outcome, OCT_E_IO,
+             "not drained within %.6g s (daemon.drain_s): %" PRIu64
+             " B-scans have not left the engine%s",
+             d->config.daemon.drain_s,
+             d->session ? oct_pipeline_get_progress(d->session->pipeline).n_waiting : 0,
+             oct_daemon_is_recording(d) ? "; the recording is not closed" : "");
+    oct_daemon_keep_error(d, &d->outcome);
+    oct_log(OCT_LOG_ERROR, "%s", d->outcome.text);
+    oct_daemon_happens(d, OCT_EVENT_OVERDUE);
+}
+
+static void follow_session(struct oct_daemon *d)
+{
+    note_failures(d);
+    follow_source(d);
+    if (d->state == OCT_STATE_STARTING && !d->must_build &&
+        oct_ingest_gate_is_open(d->session->ingest))
+        oct_daemon_happens(d, OCT_EVENT_OPENED);
+    if (d->state == OCT_STATE_RECORDING && !oct_daemon_is_recording(d))
+        oct_daemon_happens(d, OCT_EVENT_RECORD_ENDED);
+    if (d->state == OCT_STATE_DRAINING && !d->want_shutdown)
+        follow_drain(d);
+}
+
+void oct_daemon_look_around(struct oct_daemon *d)
+{
+    if (d->session)
+        follow_session(d);
+    if (d->want_shutdown)
+        d->is_overdue = !d->has_ended && oct_clock_ns() > d->drain_by_ns;
+    else
+        note_overdue(d);
+    begin_what_is_due(d);
+    if (!d->want_shutdown)
+        oct_disk_look(&d->disk, d->loop, d->config.record.directory);
+}

@@ -1,0 +1,53 @@
+#include "daemon/jobs.h"
+
+#include "config/apply.h"
+
+/* What stands is given up only for what can stand. */
+static void build(struct oct_job *job)
+{
+    struct oct_plan *plan;
+    if (oct_config_plan(&job->config, &plan, &job->err)) {
+        job->refused = job->session != NULL;
+        return;
+    }
+    oct_plan_destroy(plan);
+    oct_session_destroy(job->session);
+    job->session = NULL;
+    oct_session_create(&job->session, &job->config, job->name, job->open, &job->err);
+}
+
+static void run(uv_work_t *work)
+{
+    struct oct_job *job = work->data;
+    switch (job->kind) {
+    case OCT_JOB_BUILD:
+        build(job);
+        break;
+    case OCT_JOB_RECORD:
+        oct_session_record(job->session, &job->config, &job->err);
+        break;
+    case OCT_JOB_DRAIN:
+        oct_session_drain(job->session);
+        break;
+    case OCT_JOB_END:
+        oct_session_destroy(job->session);
+        break;
+    case OCT_JOB_NONE:
+        break;
+    }
+}
+
+static void after(uv_work_t *work, int status)
+{
+    struct oct_job *job = work->data;
+    (void)status; /* never cancelled */
+    job->done(job);
+}
+
+void oct_job_begin(struct oct_job *job, uv_loop_t *loop)
+{
+    job->work.data = job;
+    job->refused = false;
+    job->err = (struct oct_error){.code = OCT_OK};
+    uv_queue_work(loop, &job->work, run, after);
+}

@@ -1,0 +1,35 @@
+/* Slow work, off the loop: building a session (FFT plans take up to seconds), starting a recording
+ * (looks at a disk), draining and ending. One piece at a time, in a thread of libuv's pool; the
+ * main thread begins it and is told of its end. So every control reply comes at once.
+ *
+ * | job    | the session meanwhile                                        |
+ * |--------|--------------------------------------------------------------|
+ * | BUILD  | is the job's: the old one goes in, the new one comes out     |
+ * | RECORD | stays the daemon's too: only the recorder's lock is shared   |
+ * | DRAIN  | stays the daemon's too, for status and counts alone          |
+ * | END    | is the job's                                                 | */
+#ifndef OCT_DAEMON_JOBS_H
+#define OCT_DAEMON_JOBS_H
+
+#include "daemon/session.h"
+
+#include <uv.h>
+
+enum oct_job_kind { OCT_JOB_NONE, OCT_JOB_BUILD, OCT_JOB_RECORD, OCT_JOB_DRAIN, OCT_JOB_END };
+
+struct oct_job {
+    uv_work_t work;
+    enum oct_job_kind kind; /* NONE: nothing is being done */
+    struct oct_session *session;
+    struct oct_config config; /* as it was when the job began */
+    char name[32];            /* of the run */
+    bool open;                /* BUILD: take lines at once */
+    bool refused;             /* BUILD: the configuration does not stand; session is the old one */
+    struct oct_error err;     /* code OCT_OK: done */
+    void (*done)(struct oct_job *job); /* main thread; kind is still set */
+};
+
+/* job->kind and all that it needs are set. */
+void oct_job_begin(struct oct_job *job, uv_loop_t *loop);
+
+#endif

@@ -1,0 +1,100 @@
+"""Real faults on real processes, for test_faults_*.py: test/preload/faults.c, senders and players."""
+import contextlib
+import numpy as np
+from octtest import *
+
+LONG = os.environ.get("OCT_LONG") == "1"
+N, M, V = 832, 20, 10  # samples, A-lines, B-scans
+
+
+def wavelengths():
+    path = os.path.join(folder("calibration"), "wavelengths.txt")
+    t = np.arange(N) / N
+    np.savetxt(path, 825 + 52 * t - 2.5 * t * t, fmt="%.9f")
+    return path
+
+
+BASE = settings(scan=dict(lines=M, bscans=V), pipeline=dict(crop_last=128, ring_bscans=32),
+                calibration=dict(wavelengths=wavelengths()))
+LINES = np.random.default_rng(1).integers(100, 4000, (2 * V * M, N)).astype("<u2")
+
+
+class Player:
+    """A camera that never pauses: octctl replay --loop."""
+
+    def __init__(self, daemon, rate=20000, *more):
+        path = os.path.join(folder("recordings"), "lines.raw")
+        LINES.tofile(path)
+        self.process = subprocess.Popen(
+            [program("octctl"), "replay", path, *daemon.common, *BASE, "--loop", "--rate",
+             str(rate), *more], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+
+@contextlib.contextmanager
+def environment(**values):
+    """os.environ for what is started within."""
+    before = dict(os.environ)
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+class Faults:
+    """The preload library, built for this test, and its switches."""
+
+    def __init__(self, name):
+        self.folder = folder("faults-" + name)
+        self.library = os.path.join(self.folder, "faults.so")
+        subprocess.run(["gcc", "-std=c17", "-O1", "-Wall", "-fPIC", "-shared", "-o", self.library,
+                        os.path.join(TOP, "test/preload/faults.c"), "-ldl"], check=True)
+
+    def environment(self, **more):
+        return environment(LD_PRELOAD=self.library, OCT_FAULTS=self.folder,
+                           ASAN_OPTIONS="verify_asan_link_order=0", **more)
+
+    @contextlib.contextmanager
+    def on(self, fault, text=""):
+        path = os.path.join(self.folder, fault)
+        with open(path + ".new", "w") as file:
+            file.write(text)
+        os.rename(path + ".new", path)
+        try:
+            yield
+        finally:
+            os.unlink(path)
+
+
+def check_sums(status):
+    """What must hold of every status, whenever it is asked for."""
+    dropped = sum(status["bscans_dropped"].values())
+    assert status["bscans_begun"] == status["bscans_done"] + dropped + status["bscans_in_flight"]
+    assert status["bscans_in_flight"] >= 0, status
+    assert status["bscans_published"] <= status["bscans_done"], status
+    if account := status.get("record_account"):
+        assert account["offered"] == (account["written"] + account["pending"]
+                                      + sum(account["dropped"].values())), account
+
+
+COUNTS = ("lines_received lines_missing lines_duplicate lines_late lines_dropped messages_received "
+          "messages_duplicate messages_missed bscans_begun bscans_done bscans_published "
+          "bscans_written bytes_written acquisitions").split()
+
+
+def check_monotonic(before, after):
+    for key in COUNTS:
+        assert after[key] >= before[key], (key, before[key], after[key])
+    assert after["uptime_s"] >= before["uptime_s"], (before["uptime_s"], after["uptime_s"])

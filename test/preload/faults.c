@@ -1,0 +1,121 @@
+/* Faults from outside, for LD_PRELOAD in tests: octd itself knows nothing of them, and what is not
+ * in it cannot be hit by accident. Files in the folder OCT_FAULTS switch them on and off:
+ *
+ * | file  | while it exists                                               |
+ * |-------|---------------------------------------------------------------|
+ * | wedge | fftwf_execute_dft does not return: the CPU engine is wedged   |
+ * | stall | pwrite, fdatasync, mkdir, statvfs wait: the disk stands still  |
+ * | clock | CLOCK_REALTIME is off by the seconds that stand in it         | */
+#define _GNU_SOURCE /* RTLD_NEXT */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/time.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+static int is_on(const char *fault, char *path, size_t bytes)
+{
+    const char *folder = getenv("OCT_FAULTS");
+    if (!folder)
+        return 0;
+    snprintf(path, bytes, "%s/%s", folder, fault);
+    return access(path, F_OK) == 0;
+}
+
+static void wait_for(const char *fault)
+{
+    char path[512];
+    while (is_on(fault, path, sizeof(path)))
+        usleep(2000);
+}
+
+void fftwf_execute_dft(void *plan, void *in, void *out)
+{
+    static void (*real)(void *, void *, void *);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "fftwf_execute_dft");
+    wait_for("wedge");
+    real(plan, in, out);
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at)
+{
+    static ssize_t (*real)(int, const void *, size_t, off_t);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "pwrite");
+    wait_for("stall");
+    return real(fd, bytes, n, at);
+}
+
+int fdatasync(int fd)
+{
+    static int (*real)(int);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "fdatasync");
+    wait_for("stall");
+    return real(fd);
+}
+
+int statvfs(const char *restrict path, struct statvfs *restrict fs)
+{
+    static int (*real)(const char *, struct statvfs *);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "statvfs");
+    wait_for("stall");
+    return real(path, fs);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+    static int (*real)(const char *, mode_t);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "mkdir");
+    wait_for("stall");
+    return real(path, mode);
+}
+
+static long clock_step_s(void)
+{
+    char path[512], text[32];
+    if (!is_on("clock", path, sizeof(path)))
+        return 0;
+    FILE *file = fopen(path, "r");
+    long step = file && fgets(text, sizeof(text), file) ? strtol(text, NULL, 10) : 0;
+    if (file)
+        fclose(file);
+    return step;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
+    int status = real(clock, now);
+    if (status == 0 && clock == CLOCK_REALTIME)
+        now->tv_sec += clock_step_s();
+    return status;
+}
+
+time_t time(time_t *out)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (out)
+        *out = now.tv_sec;
+    return now.tv_sec;
+}
+
+int gettimeofday(struct timeval *restrict now, void *restrict zone)
+{
+    struct timespec t;
+    (void)zone;
+    clock_gettime(CLOCK_REALTIME, &t);
+    now->tv_sec = t.tv_sec;
+    now->tv_usec = t.tv_nsec / 1000;
+    return 0;
+}

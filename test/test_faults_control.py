@@ -1,0 +1,218 @@
+#!/usr/bin/python3
+"""Control under random commands: a model of the daemon's states, written from daemon/state.h,
+agrees with the daemon after every reply; no command hangs; every reply comes within 100 ms."""
+import glob, random
+from octfaults import *
+
+COMMANDS = 10000 if LONG else 500
+MOST_MS = 1000 if SLOW else 100
+
+# What a command does in each phase: the next phase, or None where it is refused.
+COMMAND = {
+    "start": dict(idle="starting", starting="starting", armed="armed", running="running",
+                  recording="recording", draining=None, error="starting"),
+    "stop": dict(idle="idle", starting="draining", armed="draining", running="draining",
+                 recording="draining", draining="draining", error="error"),
+    "record start": dict(idle=None, starting=None, armed="recording", running="recording",
+                         recording=None, draining=None, error=None),
+    "record stop": {phase: phase for phase in
+                    "idle starting armed running recording draining error".split()},
+    "set idle": dict(idle="idle", starting=None, armed=None, running=None, recording=None,
+                     draining=None, error="error"),
+    "set live": dict(idle="idle", starting="starting", armed="armed", running="running",
+                     recording=None, draining=None, error="error"),
+}
+# What happens by itself.
+HAPPENS = dict(idle=[], starting=["armed", "idle"], armed=["running"], running=["armed"],
+               recording=["running"], draining=["idle"], error=[])
+CONTRACT = dict(idle=["idle"], starting=["idle"], armed=["running"], running=["running"],
+                recording=["recording"], draining=["running", "recording"], error=["error"])
+
+
+def closure(phases):
+    """All phases that these come to by themselves."""
+    found, new = set(), set(phases)
+    while new:
+        found |= new
+        new = {later for phase in new for later in HAPPENS[phase]} - found
+    return found
+
+
+BASE += settings(record=dict(sync_interval_s=0.1))
+
+
+class Client:
+    """One REQ socket that notes how long replies take."""
+
+    def __init__(self, daemon):
+        self.socket = daemon.context.socket(zmq.REQ)
+        self.socket.linger = 0
+        self.socket.connect(daemon.control)
+        self.times_ms = {}
+        self.pid = daemon.process.pid
+
+    def waited(self):
+        """{thread: ms that it was ready but got no processor}: of the daemon and of ours. On a busy
+        machine a thread that holds a lock waits too, so all of them count: such time is the
+        machine's, not the daemon's."""
+        found = {}
+        for process in (self.pid, os.getpid()):
+            for path in glob.glob(f"/proc/{process}/task/*/schedstat"):
+                try:
+                    found[path] = int(open(path).read().split()[1]) * 1e-6
+                except OSError:
+                    pass  # it has ended
+        return found
+
+    def ask(self, name, **request):
+        before, began = self.waited(), time.monotonic()
+        self.socket.send(json.dumps(request).encode())
+        assert self.socket.poll(20000), f"no reply to {name}: the daemon hangs"
+        reply = json.loads(self.socket.recv())
+        took_ms = (time.monotonic() - began) * 1e3
+        if took_ms > MOST_MS:
+            took_ms -= sum(ms - before.get(path, 0) for path, ms in self.waited().items())
+        self.times_ms.setdefault((name, reply.get("phase", "refused")), []).append(took_ms)
+        return reply
+
+    def table(self):
+        """Longest reply in ms by command and phase."""
+        return ", ".join(f"{name} in {phase}: {max(times):.1f} ms of {len(times)}"
+                         for (name, phase), times in sorted(self.times_ms.items()))
+
+    def check(self):
+        late = [(key, t) for key, times in self.times_ms.items() for t in times if t > MOST_MS]
+        assert not late, f"replies beyond {MOST_MS} ms: {late}"
+
+
+def request_for(name, rng):
+    if name == "set live":
+        return dict(cmd="set", key="pipeline.min_db", value=rng.randint(-20, 20))
+    if name == "set idle":
+        return dict(cmd="set", key="pipeline.crop_last", value=rng.randint(100, 140))
+    if name.startswith("record"):
+        return dict(cmd="record", action=name.split()[1])
+    return dict(cmd=name)
+
+
+def check_command(client, name, possible, rng):
+    """Sends one command and returns what the daemon may be in afterwards."""
+    before = closure(possible)
+    reply = client.ask(name, **request_for(name, rng))
+    granted = {COMMAND[name][phase] for phase in before} - {None}
+    if reply["ok"]:
+        assert granted, (name, before, reply)
+        allowed = closure(granted)
+        assert reply["phase"] in allowed, (name, before, reply)
+        assert reply["state"] in CONTRACT[reply["phase"]], reply
+        return {reply["phase"]}
+    refusing = {phase for phase in before if COMMAND[name][phase] is None}
+    if name == "record start" and "folder" in reply["error"]:
+        return closure(granted)
+    assert refusing, (name, before, reply)
+    return refusing
+
+
+def check_status(client, possible):
+    status = client.ask("status", cmd="status")
+    assert status["phase"] in closure(possible), (possible, status["phase"])
+    assert status["state"] in CONTRACT[status["phase"]], status
+    dropped = sum(status["bscans_dropped"].values())
+    assert status["bscans_begun"] == status["bscans_done"] + dropped + status["bscans_in_flight"]
+    assert status["bscans_in_flight"] >= 0 and not status["last_error"], status
+    return {status["phase"]}
+
+
+@case
+def random_commands():
+    """random start, stop, record and set: model and daemon agree after every reply, none hangs"""
+    seed = int(os.environ.get("OCT_SEED", "20"))
+    rng = random.Random(seed)
+    with Daemon(*BASE) as daemon, Player(daemon):
+        client = Client(daemon)
+        possible, seen = check_status(client, set(COMMAND["start"])), set()
+        for _ in range(COMMANDS):
+            name = rng.choice(list(COMMAND))
+            if "draining" in possible and rng.random() < 0.7:
+                name = "set live"  # ask what is asked most, or wait
+                time.sleep(0.02)
+            possible = check_command(client, name, possible, rng)
+            possible = check_status(client, possible)
+            seen |= possible
+            time.sleep(rng.choice([0, 0, 0.002, 0.01, 0.05]))
+        print(f"# seed {seed}: {client.table()}", flush=True)
+        assert {"idle", "running", "recording", "draining"} <= seen, seen
+        client.check()
+        assert daemon.end() == 0, daemon.log()
+
+
+@case
+def replies_while_plans_are_measured():
+    """while the first start measures FFT plans, every command is answered within 100 ms"""
+    with environment(XDG_CACHE_HOME=folder("cold")):
+        daemon = Daemon("--set", "camera.samples=16384", "--set", "scan.lines=8", "--set",
+                        "scan.bscans=4", "--set", f"calibration.kmap={kmap(16384)}", wait=False)
+    with daemon:
+        client, phases = Client(daemon), set()
+        client.ask("first", cmd="status")  # the time to load the program is not a reply's
+        del client.times_ms["first", "starting"]
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            status = client.ask("status", cmd="status")
+            phases.add(status["phase"])
+            if status["phase"] == "armed":
+                break
+            client.ask("start", cmd="start")
+            reply = client.ask("record start", cmd="record", action="start")
+            assert reply["ok"] or reply["busy"], reply
+            client.ask("set", cmd="set", key="pipeline.min_db", value=1)
+            if reply["ok"]:
+                break
+        print(f"# {client.table()}", flush=True)
+        assert "starting" in phases, phases
+        client.check()
+        assert daemon.end() == 0
+
+
+@case
+def replies_while_the_disk_stands_still():
+    """while the disk stands still, every command is answered within 100 ms, and done when it moves"""
+    faults = Faults("stall")
+    with faults.environment():
+        daemon = Daemon(*BASE)
+    with daemon, Player(daemon):
+        client = Client(daemon)
+        daemon.wait(lambda s: s["bscans_done"] > 20 and s["disk_bytes_free"] is not None)
+        with faults.on("stall"):
+            reply = client.ask("record start", cmd="record", action="start")
+            assert reply["ok"] and reply["pending"] and reply["phase"] == "recording", reply
+            began = time.monotonic()
+            while time.monotonic() - began < 3:
+                assert client.ask("status", cmd="status")["phase"] == "recording"
+                assert client.ask("set", cmd="set", key="pipeline.min_db", value=1)["ok"] is False
+                assert client.ask("record start", cmd="record", action="start")["ok"] is False
+                time.sleep(0.05)
+        daemon.wait(lambda s: s["volumes_written"] > 2)
+        with faults.on("stall"):
+            client.ask("record stop", cmd="record", action="stop")
+            assert client.ask("stop", cmd="stop")["phase"] == "draining"
+            for _ in range(20):
+                assert client.ask("status", cmd="status")["phase"] == "draining"
+                time.sleep(0.02)
+        daemon.wait(lambda s: s["phase"] == "idle")
+        print(f"# {client.table()}", flush=True)
+        client.check()
+        with faults.on("stall"):  # asked for its space, it does not answer: no reason to stay
+            time.sleep(1.2)
+            began = time.monotonic()
+            assert daemon.end() == 0, daemon.log()
+            assert time.monotonic() - began < 10
+
+
+def kmap(n):
+    path = os.path.join(folder("calibration"), f"kmap{n}.txt")
+    np.savetxt(path, np.linspace(0, n - 1, 64), fmt="%.6f")
+    return path
+
+
+main()

@@ -1,0 +1,153 @@
+#!/usr/bin/python3
+"""Viewers that stop reading, and a thousand that come and vanish, while everything is recorded:
+nothing recorded is lost, what a viewer loses is its own loss, descriptors and memory stay flat."""
+import socket
+from octfaults import *
+
+N_VANISH = 10000 if LONG else 1000
+DEPTH = 1024
+TALL = settings(pipeline=dict(crop_last=DEPTH))
+
+# A viewer in a process of its own: counts pictures and the gaps between their numbers.
+VIEWER = """
+import json, sys, zmq
+socket = zmq.Context().socket(zmq.SUB)
+socket.rcvhwm = int(sys.argv[2])
+socket.setsockopt(zmq.RCVBUF, 65536)
+socket.setsockopt(zmq.SUBSCRIBE, b"bscan")
+socket.connect(sys.argv[1])
+print("here", flush=True)
+first, last, received, lost = None, None, 0, 0
+while socket.poll(2500):
+    number = json.loads(socket.recv_multipart()[1])["frame_num"]
+    first = number if first is None else first
+    lost += number - last - 1 if last is not None else 0
+    last, received = number, received + 1
+print(json.dumps(dict(first=first, last=last, received=received, lost=lost)), flush=True)
+"""
+
+
+class Viewer:
+    def __init__(self, daemon, pictures=0):
+        """pictures: that it holds itself; 0: as many as come."""
+        self.process = subprocess.Popen([sys.executable, "-c", VIEWER, daemon.publish,
+                                         str(pictures)],
+                                        stdout=subprocess.PIPE)
+        assert self.process.stdout.readline() == b"here\n"
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def result(self):
+        out = self.process.communicate(timeout=60)[0]
+        return json.loads(out)
+
+
+def resident_kb(daemon):
+    for line in open(f"/proc/{daemon.process.pid}/status"):
+        if line.startswith("VmRSS"):
+            return int(line.split()[1])
+    raise AssertionError("no VmRSS")
+
+
+def descriptors(daemon):
+    return len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+
+
+def expect_all_recorded(daemon):
+    """Stops; everything that was begun since the recording began is in files."""
+    assert daemon.ask("stop")["ok"]
+    status = daemon.status()
+    check_sums(status)
+    assert status["lines_missing"] <= M and sum(status["bscans_dropped"].values()) == 0, status
+    assert status["bscans_written"] == status["bscans_begun"], status
+    assert status["bscans_unsaved"] == 0, status
+    return status
+
+
+@case
+def stopped_viewer():
+    """a viewer is SIGSTOPped: recorded loss 0, the other viewer sees all, the loss is its own"""
+    with Daemon(*BASE, *TALL) as daemon:
+        stopped, healthy = Viewer(daemon, pictures=4), Viewer(daemon)
+        assert daemon.ask("record", action="start")["ok"]
+        time.sleep(0.3)
+        with Player(daemon, rate=4000):
+            daemon.wait(lambda s: s["bscans_published"] > 50)
+            stopped.signal(signal.SIGSTOP)
+            before = resident_kb(daemon)
+            many = 20000 if LONG else 2000
+            halted = daemon.status()["bscans_published"]
+            daemon.wait(lambda s: s["bscans_published"] > halted + many // 2, timeout_s=200)
+            middle = resident_kb(daemon)
+            daemon.wait(lambda s: s["bscans_published"] > halted + many, timeout_s=200)
+            after = resident_kb(daemon)
+            stopped.signal(signal.SIGCONT)
+            time.sleep(0.5)
+        status = expect_all_recorded(daemon)
+        seen, mine = healthy.result(), stopped.result()
+        print(f"# published {status['bscans_published']}, healthy {seen}, stopped {mine}, "
+              f"resident {before} {middle} {after} kB", flush=True)
+        assert status["bscans_published"] == status["bscans_done"], status
+        assert seen["lost"] == 0 and seen["received"] == status["bscans_published"], seen
+        assert mine["lost"] > many // 2 and mine["received"] + mine["lost"] == seen["received"]
+        # The pictures that wait for it are bounded by publish.queue_bscans.
+        assert after - middle < 4096, (before, middle, after)
+        assert daemon.end() == 0
+
+
+def vanish(daemon, n):
+    """n viewers come, half of them subscribe, all are gone without a word."""
+    context = zmq.Context()
+    for number in range(n):
+        if number % 4 == 3:  # not even ZeroMQ
+            with socket.socket(socket.AF_UNIX) as raw:
+                raw.connect(daemon.publish.replace("ipc://", ""))
+                raw.send(b"\xff\0\0\0\0\0\0\0\1\x7f" if number % 8 == 3 else b"GET / HTTP/1.1\r\n\r\n")
+            continue
+        viewer = context.socket(zmq.SUB)
+        viewer.linger = 0
+        viewer.connect(daemon.publish)
+        if number % 2:
+            viewer.setsockopt(zmq.SUBSCRIBE, b"bscan")
+            viewer.poll(5)
+        viewer.close()
+    context.destroy(linger=0)
+
+
+@case
+def viewers_come_and_vanish():
+    """a thousand viewers connect and vanish: recorded loss 0, descriptors and memory flat"""
+    with Daemon(*BASE, *TALL) as daemon:
+        assert daemon.ask("record", action="start")["ok"]
+        with Player(daemon, rate=4000):
+            daemon.wait(lambda s: s["volumes_written"] > 40)
+            vanish(daemon, 200)
+            time.sleep(0.3)
+            before = descriptors(daemon), resident_kb(daemon)
+            vanish(daemon, N_VANISH)
+            status = daemon.wait(lambda s: descriptors(daemon) <= before[0] + 3)
+            after = descriptors(daemon), resident_kb(daemon)
+            print(f"# descriptors and resident kB before {before}, after {after}", flush=True)
+            assert after[1] - before[1] < (64 if SLOW else 12) * 1024, (before, after)
+        status = expect_all_recorded(daemon)
+        assert status["bscans_published"] == status["bscans_done"], status
+        assert daemon.end() == 0
+
+
+@case
+def viewers_vanish_while_nothing_is_published():
+    """the same while no lines come: those that have gone are let go all the same"""
+    with Daemon(*BASE, *TALL) as daemon:
+        vanish(daemon, 500)
+        time.sleep(0.3)
+        before = descriptors(daemon), resident_kb(daemon)
+        vanish(daemon, N_VANISH)
+        daemon.wait(lambda s: descriptors(daemon) <= before[0] + 3)
+        time.sleep(0.3)
+        after = descriptors(daemon), resident_kb(daemon)
+        print(f"# descriptors and resident kB before {before}, after {after}", flush=True)
+        assert after[1] - before[1] < (32 if SLOW else 3) * 1024, (before, after)
+
+
+main()
