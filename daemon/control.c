@@ -36,7 +36,7 @@ enum oct_err oct_control_create(struct oct_control **out, uv_loop_t *loop,
     control->daemon = daemon;
     control->socket =
         oct_zsocket_bind(daemon->zmq_context, ZMQ_ROUTER, daemon->config.control.endpoint,
-                         "control.endpoint", 64, REQUEST_BYTES, bound, err);
+                         "control.endpoint", 64, REQUEST_BYTES, daemon->door, bound, err);
     if (!control->socket) {
         free(control);
         return err ? err->code : OCT_E_IO;
@@ -96,7 +96,7 @@ static bool serve_one(struct oct_control *control)
     if (n == 0)
         return false;
     char *reply = NULL;
-    if (n >= 2)
+    if (n >= 2 && oct_door_admits(control->daemon->door, &frames[n - 1]))
         reply = oct_control_answer(control->daemon, zmq_msg_data(&frames[n - 1]),
                                    zmq_msg_size(&frames[n - 1]));
     for (int i = 0; i < n; i++) {

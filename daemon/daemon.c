@@ -3,6 +3,7 @@
 #include "config/apply.h"
 #include "pipeline/clock.h"
 #include "pipeline/log.h"
+#include "pipeline/zsocket.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,12 +19,33 @@ static void keep_error(struct oct_daemon *d, const struct oct_error *err)
 
 static enum oct_err build_session(struct oct_daemon *d, bool open, struct oct_error *err)
 {
-    enum oct_err e = oct_session_create(&d->session, &d->config, d->name, open, err);
+    enum oct_err e = oct_session_create(&d->session, &d->config, d->access, d->name, open, err);
     if (e)
         keep_error(d, err);
     else
         d->stale = false;
     return e;
+}
+
+/* Nobody comes in whom the configuration does not name: before anything else is built. */
+static enum oct_err build_security(struct oct_daemon *d, struct oct_error *err)
+{
+    const struct oct_config *c = &d->config;
+    const bool guarded = c->security.server_key[0] != '\0';
+    struct oct_error why;
+    /* octctl allow has use for the folder alone; a daemon with half of it would be open. */
+    if (guarded != (c->security.allowed[0] != '\0')) {
+        oct_fail(&why, OCT_E_CONFIG,
+                 "security.server_key and security.allowed belong together: give both or none");
+        return oct_config_blame(c, &why, err);
+    }
+    if (oct_zsocket_check(c->ingest.endpoint, "ingest.endpoint", guarded, &why) ||
+        oct_zsocket_check(c->publish.endpoint, "publish.endpoint", guarded, &why) ||
+        oct_zsocket_check(c->control.endpoint, "control.endpoint", guarded, &why))
+        return oct_config_blame(c, &why, err);
+    if (guarded && oct_access_create(&d->access, c->security.server_key, c->security.allowed, &why))
+        return oct_config_blame(c, &why, err);
+    return oct_door_create(&d->door, d->zmq_context, d->access, err);
 }
 
 enum oct_err oct_daemon_init(struct oct_daemon *d, const struct oct_config *config,
@@ -39,17 +61,22 @@ enum oct_err oct_daemon_init(struct oct_daemon *d, const struct oct_config *conf
     if (!d->zmq_context)
         return oct_fail(err, OCT_E_NO_MEMORY, "no ZeroMQ context: %s", zmq_strerror(zmq_errno()));
     zmq_ctx_set(d->zmq_context, ZMQ_MAX_SOCKETS, 64);
-    return build_session(d, config->daemon.autostart, err);
+    enum oct_err e = build_security(d, err);
+    return e ? e : build_session(d, config->daemon.autostart, err);
 }
 
 void oct_daemon_finish(struct oct_daemon *d)
 {
     oct_session_destroy(d->session);
     d->session = NULL;
+    oct_door_destroy(d->door);
+    d->door = NULL;
     if (d->zmq_context)
         while (zmq_ctx_term(d->zmq_context) != 0 && zmq_errno() == EINTR)
             ; /* a signal; asked again, it goes on waiting */
     d->zmq_context = NULL;
+    oct_access_destroy(d->access);
+    d->access = NULL;
 }
 
 enum oct_state oct_daemon_state(const struct oct_daemon *d)

@@ -8,6 +8,8 @@
 struct oct_daemon {
     struct oct_config config;
     void *zmq_context;           /* of the control socket; a session has its own */
+    struct oct_access *access;   /* NULL: no keys are configured */
+    struct oct_door *door;       /* of the control socket; NULL likewise */
     struct oct_session *session; /* NULL: the last start failed */
     bool stale;                  /* a key has changed since the session was built */
     uint64_t refused_senders;    /* messages of ended acquisitions when last told */

@@ -40,10 +40,11 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .max_message_bytes = (uint64_t)config->ingest.max_message_mb << 20,
         .idle_s = config->ingest.idle_s,
         .open = open,
+        .door = s->door,
     };
     enum oct_err e = oct_publisher_create(&s->publisher, context, config->publish.endpoint,
                                           config->publish.queue_bscans, g,
-                                          oct_pipeline_images(s->pipeline), name, err);
+                                          oct_pipeline_images(s->pipeline), name, s->door, err);
     if (e == OCT_OK)
         e = oct_publisher_add_spectra(s->publisher, oct_pipeline_raw(s->pipeline),
                                       (1u << config->camera.bits) - 1, err);
@@ -63,7 +64,8 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
 }
 
 enum oct_err oct_session_create(struct oct_session **out, const struct oct_config *config,
-                                const char *name, bool open, struct oct_error *err)
+                                struct oct_access *keys, const char *name, bool open,
+                                struct oct_error *err)
 {
     *out = NULL;
     struct oct_session *s = calloc(1, sizeof(*s));
@@ -73,6 +75,8 @@ enum oct_err oct_session_create(struct oct_session **out, const struct oct_confi
     s->zmq_context = zmq_ctx_new();
     if (!s->zmq_context)
         e = oct_fail(err, OCT_E_NO_MEMORY, "no ZeroMQ context: %s", zmq_strerror(zmq_errno()));
+    if (e == OCT_OK)
+        e = oct_door_create(&s->door, s->zmq_context, keys, err);
     if (e == OCT_OK)
         e = create_pipeline(s, config, err);
     if (e == OCT_OK)
@@ -111,6 +115,7 @@ void oct_session_destroy(struct oct_session *s)
     oct_ingest_destroy(s->ingest);
     oct_pipeline_destroy(s->pipeline);
     oct_plan_destroy(s->plan);
+    oct_door_destroy(s->door);
     if (s->zmq_context)
         while (zmq_ctx_term(s->zmq_context) != 0 && zmq_errno() == EINTR)
             ; /* a signal; asked again, it goes on waiting */

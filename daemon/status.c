@@ -112,6 +112,21 @@ static void add_session(cJSON *reply, const struct oct_session *s)
     cJSON_AddStringToObject(endpoints, "publish", oct_publisher_endpoint(s->publisher));
 }
 
+static void add_security(cJSON *reply, struct oct_access *access)
+{
+    struct oct_access_counts counts = {0};
+    if (access)
+        oct_access_get_counts(access, &counts);
+    cJSON *security = cJSON_AddObjectToObject(reply, "security");
+    cJSON_AddBoolToObject(security, "curve", access != NULL);
+    add_u64(security, "keys_allowed", counts.n_allowed);
+    cJSON *refused = cJSON_AddObjectToObject(security, "refused");
+    for (unsigned r = 0; r < OCT_N_REFUSALS; r++)
+        add_u64(refused, oct_refusal_names[r], counts.refused[r]);
+    add_u64(security, "messages_refused", counts.messages_refused);
+    add_u64(security, "connections_cut", counts.connections_cut);
+}
+
 char *oct_daemon_status(const struct oct_daemon *d)
 {
     cJSON *reply = cJSON_CreateObject();
@@ -125,6 +140,7 @@ char *oct_daemon_status(const struct oct_daemon *d)
     cJSON_AddBoolToObject(reply, "config_changed", d->stale);
     add_session(reply, d->session);
     oct_daemon_describe(reply, d);
+    add_security(reply, d->access);
     char *text = cJSON_PrintUnformatted(reply);
     cJSON_Delete(reply);
     return text;

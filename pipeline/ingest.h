@@ -7,6 +7,7 @@
 #define OCT_PIPELINE_INGEST_H
 
 #include "pipeline/assembler.h"
+#include "pipeline/door.h"
 #include "pipeline/geometry.h"
 #include "pipeline/ring.h"
 
@@ -16,8 +17,9 @@ struct oct_ingest_options {
     const char *endpoint; /* tcp://127.0.0.1:5701; a port of * takes a free one */
     unsigned queue_messages;
     uint64_t max_message_bytes;
-    double idle_s; /* an unfinished B-scan is delivered after this pause; 0: never */
-    bool open;     /* the gate at the start */
+    double idle_s;         /* an unfinished B-scan is delivered after this pause; 0: never */
+    bool open;             /* the gate at the start */
+    struct oct_door *door; /* borrowed; NULL: anyone on this machine may send */
 };
 
 /* Binds the socket and starts the thread. zmq_context is a ZeroMQ context, borrowed. OCT_E_IO: the
