@@ -217,10 +217,21 @@ static void note_failover(struct oct_daemon *d)
     d->engine_session = d->session;
 }
 
+static void note_changed_files(struct oct_daemon *d)
+{
+    const char *path;
+    while ((path = oct_file_watch_look(&d->watch)))
+        oct_log(OCT_LOG_WARNING,
+                "%s has changed: octd goes on with what it said at the start; start octd anew to "
+                "take it over",
+                path);
+}
+
 void oct_daemon_look_around(struct oct_daemon *d)
 {
     struct oct_recorder_status recorder;
     struct oct_error failure;
+    note_changed_files(d);
     if (!d->session)
         return;
     oct_recorder_get_status(d->session->recorder, &recorder);

@@ -4,9 +4,11 @@
 
 #include "daemon/session.h"
 #include "daemon/state.h"
+#include "daemon/watch.h"
 
 struct oct_daemon {
     struct oct_config config;
+    struct oct_file_watch watch; /* of the files it came from */
     void *zmq_context;           /* of the control socket; a session has its own */
     struct oct_access *access;   /* NULL: no keys are configured */
     struct oct_door *door;       /* of the control socket; NULL likewise */

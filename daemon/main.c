@@ -74,12 +74,14 @@ static void watch_signals(struct loop *loop)
     uv_timer_start(&loop->timer, on_timer, LOOK_AROUND_MS, LOOK_AROUND_MS);
 }
 
-static enum oct_err run(struct loop *loop, const struct oct_config *config, struct oct_error *err)
+static enum oct_err run(struct loop *loop, const struct oct_config *config,
+                        const struct oct_file_watch *watch, struct oct_error *err)
 {
     uv_loop_init(&loop->uv);
     /* Signals are watched before the session is built: a stop during a long start is kept. */
     watch_signals(loop);
     enum oct_err e = oct_daemon_init(&loop->daemon, config, err);
+    loop->daemon.watch = *watch;
     if (e == OCT_OK)
         e = oct_control_create(&loop->control, &loop->uv, &loop->daemon, err);
     if (e)
@@ -95,6 +97,7 @@ static enum oct_err run(struct loop *loop, const struct oct_config *config, stru
 int main(int argc, char **argv)
 {
     struct oct_config config;
+    struct oct_file_watch watch;
     struct oct_error err;
     int status;
 
@@ -103,10 +106,10 @@ int main(int argc, char **argv)
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of the recording, not our end */
-    if (oct_daemon_options(&config, argc, argv, &status))
+    if (oct_daemon_options(&config, &watch, argc, argv, &status))
         return status;
     static struct loop loop; /* large; zeroed */
-    enum oct_err e = run(&loop, &config, &err);
+    enum oct_err e = run(&loop, &config, &watch, &err);
     if (e) {
         oct_log(OCT_LOG_ERROR, "%s", err.text);
         return oct_exit_status(e);

@@ -95,6 +95,7 @@ static void add_session(cJSON *reply, const struct oct_session *s)
     cJSON_AddStringToObject(reply, "engine", s ? s->engine_why : "");
     cJSON_AddStringToObject(reply, "engine_now",
                             s ? oct_pipeline_engine_description(s->pipeline) : "");
+    cJSON_AddBoolToObject(reply, "memory_locked", s && oct_pipeline_is_pinned(s->pipeline));
     add_ingest(reply, s ? s->ingest : NULL);
     add_bscans(reply, s);
     add_recorder(reply, s ? s->recorder : NULL);
@@ -138,6 +139,7 @@ char *oct_daemon_status(const struct oct_daemon *d)
     cJSON_AddNumberToObject(reply, "uptime_s", (double)(oct_clock_ns() - d->started_ns) * 1e-9);
     cJSON_AddStringToObject(reply, "last_error", d->last_error);
     cJSON_AddBoolToObject(reply, "config_changed", d->stale);
+    cJSON_AddBoolToObject(reply, "config_file_changed", oct_file_watch_changed(&d->watch));
     add_session(reply, d->session);
     oct_daemon_describe(reply, d);
     add_security(reply, d->access);
