@@ -79,7 +79,7 @@ $(LIB): $(call obj,$(LIB_SRC)) $(EXTRA_LIB_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 # What a camera driver links: the client and what it needs, nothing else of ours.
-$(CLIENT): $(call obj,pipeline/client.c pipeline/wire_lines.c pipeline/err.c)
+$(CLIENT): $(call obj,pipeline/client.c pipeline/curve.c pipeline/wire_lines.c pipeline/err.c)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
@@ -171,7 +171,8 @@ config/octd.ini: $(wildcard config/*.c) | $(BUILD)/octctl
 install: all ## install under PREFIX (default /usr/local)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/octd \
 	  $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/doc/octd \
-	  $(DESTDIR)/etc/octd $(DESTDIR)$(PREFIX)/lib/systemd/system
+	  $(DESTDIR)/etc/octd $(DESTDIR)/etc/octd/allowed $(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -d -m 700 $(DESTDIR)/etc/octd/keys
 	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(CLIENT) $(DESTDIR)$(PREFIX)/lib
 	install -m 644 pipeline/client.h $(DESTDIR)$(PREFIX)/include/octd

@@ -165,6 +165,10 @@ static enum oct_err check_together(const struct oct_config *config, struct oct_e
     if ((code = check_order(config->pipeline.percentile_low, config->pipeline.percentile_high,
                             "percentile_low", "percentile_high", err)))
         return code;
+    if ((config->security.client_key[0] == '\0') != (config->security.server_public[0] == '\0'))
+        return oct_fail(err, OCT_E_CONFIG,
+                        "security.client_key and security.server_public belong together: give both "
+                        "or none");
     if (!config->record.spectra && !config->record.bscans)
         return oct_fail(err, OCT_E_CONFIG,
                         "record.spectra and record.bscans are both no: nothing would be "

@@ -40,6 +40,7 @@ const struct oct_key_section oct_key_sections[] = {
     {"control", "Where octctl and others send commands (ZeroMQ ROUTER, bound)."},
     {"metrics", "Counters for Prometheus, over HTTP on this machine alone."},
     {"record", "Recordings: one HDF5 file a volume."},
+    {"security", "CURVE keys: who may send lines, see B-scans and give commands."},
 };
 const size_t oct_n_key_sections = sizeof(oct_key_sections) / sizeof(oct_key_sections[0]);
 
@@ -154,7 +155,7 @@ const struct oct_key oct_keys[] = {
 
     {TEXT(ingest, endpoint, ENDPOINT), .when = OCT_CONFIG_START, .min = 1,
      .standard = "tcp://127.0.0.1:5701",
-     .meaning = "Address for lines. Beyond this machine: tcp://*:5701, in a trusted network."},
+     .meaning = "Address for lines. Beyond this machine: tcp://*:5701, with keys (see security)."},
     {VALUE(ingest, queue_messages), .when = OCT_CONFIG_START, .min = 1, .max = 1e6,
      .standard = "64", .unit = "messages",
      .meaning = "Messages ZeroMQ holds for the daemon before it holds back the sender."},
@@ -195,6 +196,15 @@ const struct oct_key oct_keys[] = {
      .meaning = "Which eye, noted in the recording; empty: not said."},
     {TEXT(record, pseudonym, STRING), .when = OCT_CONFIG_LIVE, .max = 127, .standard = "",
      .meaning = "Who, noted in the recording. Never a patient's name."},
+
+    {TEXT(security, server_key, PATH), .when = OCT_CONFIG_START, .standard = "",
+     .meaning = "The daemon's secret key (octctl keygen). Needed beyond this machine."},
+    {TEXT(security, allowed, PATH), .when = OCT_CONFIG_START, .standard = "",
+     .meaning = "Folder of the public keys that may come in (octctl allow)."},
+    {TEXT(security, client_key, PATH), .when = OCT_CONFIG_START, .standard = "",
+     .meaning = "Secret key of octview, octctl and octctl replay towards such a daemon."},
+    {TEXT(security, server_public, PATH), .when = OCT_CONFIG_START, .standard = "",
+     .meaning = "The daemon's public key, for the same."},
 };
 const size_t oct_n_keys = sizeof(oct_keys) / sizeof(oct_keys[0]);
 

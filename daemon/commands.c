@@ -192,6 +192,19 @@ static char *run_command(struct oct_daemon *daemon, const cJSON *request, bool *
     return NULL;
 }
 
+/* A zero, as a byte or as an escape, would let the text after it pass unseen. */
+static bool holds_zero(const char *bytes, size_t n_bytes)
+{
+    static const char escape[] = "\\u0000";
+    const size_t n = strlen(escape);
+    for (size_t i = 0; i < n_bytes; i++) {
+        if (bytes[i] == '\0' || (n_bytes - i >= n && memcmp(bytes + i, escape, n) == 0))
+            return true;
+        i += bytes[i] == '\\'; /* what it escapes, another backslash perhaps */
+    }
+    return false;
+}
+
 char *oct_control_answer(struct oct_daemon *daemon, const char *bytes, size_t n_bytes,
                          bool *under_way)
 {
@@ -199,9 +212,8 @@ char *oct_control_answer(struct oct_daemon *daemon, const char *bytes, size_t n_
     const char *end = NULL;
     char *reply = NULL;
     *under_way = false;
-    /* A zero byte would let the text after it pass unseen. */
     cJSON *request =
-        memchr(bytes, 0, n_bytes) ? NULL : cJSON_ParseWithLengthOpts(bytes, n_bytes, &end, false);
+        holds_zero(bytes, n_bytes) ? NULL : cJSON_ParseWithLengthOpts(bytes, n_bytes, &end, false);
     while (request && end < bytes + n_bytes && strchr(" \t\r\n", *end))
         end++;
     if (!request || end != bytes + n_bytes)

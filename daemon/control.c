@@ -49,7 +49,7 @@ enum oct_err oct_control_create(struct oct_control **out, uv_loop_t *loop,
     control->daemon = daemon;
     control->socket =
         oct_zsocket_bind(daemon->zmq_context, ZMQ_ROUTER, daemon->config.control.endpoint,
-                         "control.endpoint", 64, REQUEST_BYTES, bound, err);
+                         "control.endpoint", 64, REQUEST_BYTES, daemon->door, bound, err);
     if (!control->socket) {
         free(control);
         return err ? err->code : OCT_E_IO;
@@ -165,7 +165,7 @@ static bool serve_one(struct oct_control *control)
         return false;
     char *reply = NULL;
     bool under_way = false;
-    if (n >= 2)
+    if (n >= 2 && oct_door_admits(control->daemon->door, &frames[n - 1]))
         reply = oct_control_answer(control->daemon, zmq_msg_data(&frames[n - 1]),
                                    zmq_msg_size(&frames[n - 1]), &under_way);
     zmq_msg_close(&frames[n - 1]);

@@ -3,6 +3,7 @@
 #include "config/apply.h"
 #include "pipeline/clock.h"
 #include "pipeline/log.h"
+#include "pipeline/zsocket.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -44,6 +45,27 @@ static enum oct_err ask(struct oct_daemon *d, enum oct_event event, struct oct_e
     return oct_fail(err, soon ? OCT_E_AGAIN : OCT_E_STATE, "%s", why);
 }
 
+/* Nobody comes in whom the configuration does not name: before anything else is built. */
+static enum oct_err build_security(struct oct_daemon *d, struct oct_error *err)
+{
+    const struct oct_config *c = &d->config;
+    const bool guarded = c->security.server_key[0] != '\0';
+    struct oct_error why;
+    /* octctl allow has use for the folder alone; a daemon with half of it would be open. */
+    if (guarded != (c->security.allowed[0] != '\0')) {
+        oct_fail(&why, OCT_E_CONFIG,
+                 "security.server_key and security.allowed belong together: give both or none");
+        return oct_config_blame(c, &why, err);
+    }
+    if (oct_zsocket_check(c->ingest.endpoint, "ingest.endpoint", guarded, &why) ||
+        oct_zsocket_check(c->publish.endpoint, "publish.endpoint", guarded, &why) ||
+        oct_zsocket_check(c->control.endpoint, "control.endpoint", guarded, &why))
+        return oct_config_blame(c, &why, err);
+    if (guarded && oct_access_create(&d->access, c->security.server_key, c->security.allowed, &why))
+        return oct_config_blame(c, &why, err);
+    return oct_door_create(&d->door, d->zmq_context, d->access, err);
+}
+
 enum oct_err oct_daemon_init(struct oct_daemon *d, uv_loop_t *loop, const struct oct_config *config,
                              struct oct_error *err)
 {
@@ -62,15 +84,19 @@ enum oct_err oct_daemon_init(struct oct_daemon *d, uv_loop_t *loop, const struct
     if (!d->zmq_context)
         return oct_fail(err, OCT_E_NO_MEMORY, "no ZeroMQ context: %s", zmq_strerror(zmq_errno()));
     zmq_ctx_set(d->zmq_context, ZMQ_MAX_SOCKETS, 64);
-    return OCT_OK;
+    return build_security(d, err);
 }
 
 void oct_daemon_finish(struct oct_daemon *d)
 {
+    oct_door_destroy(d->door);
+    d->door = NULL;
     if (d->zmq_context)
         while (zmq_ctx_term(d->zmq_context) != 0 && zmq_errno() == EINTR)
             ; /* a signal; asked again, it goes on waiting */
     d->zmq_context = NULL;
+    oct_access_destroy(d->access);
+    d->access = NULL;
 }
 
 bool oct_daemon_is_recording(const struct oct_daemon *d)

@@ -10,10 +10,14 @@
 #include "daemon/session.h"
 #include "daemon/source.h"
 #include "daemon/state.h"
+#include "daemon/watch.h"
 
 struct oct_daemon {
     struct oct_config config;
     void *zmq_context; /* of the control socket; a session has its own */
+    struct oct_access *access; /* NULL: no keys are configured */
+    struct oct_door *door;     /* of the control socket; NULL likewise */
+    struct oct_file_watch watch; /* of the files that the configuration came from */
     uv_loop_t *loop;
     enum oct_state state;
     struct oct_session *session; /* NULL: none stands, or a job has it */

@@ -78,6 +78,7 @@ static void begin_job(struct oct_daemon *d, enum oct_job_kind kind)
     job->done = on_job_done;
     job->session = d->session;
     job->open = d->open;
+    job->keys = d->access;
     job->config = d->config;
     memcpy(job->name, d->name, sizeof(job->name));
     if (kind == OCT_JOB_BUILD)
@@ -214,8 +215,19 @@ static void follow_session(struct oct_daemon *d)
         follow_drain(d);
 }
 
+static void note_changed_files(struct oct_daemon *d)
+{
+    const char *path;
+    while ((path = oct_file_watch_look(&d->watch)))
+        oct_log(OCT_LOG_WARNING,
+                "%s has changed: octd goes on with what it said at the start; start octd anew to "
+                "take it over",
+                path);
+}
+
 void oct_daemon_look_around(struct oct_daemon *d)
 {
+    note_changed_files(d);
     if (d->session)
         follow_session(d);
     if (d->want_shutdown)

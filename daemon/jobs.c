@@ -13,7 +13,7 @@ static void build(struct oct_job *job)
     oct_plan_destroy(plan);
     oct_session_destroy(job->session);
     job->session = NULL;
-    oct_session_create(&job->session, &job->config, job->name, job->open, &job->err);
+    oct_session_create(&job->session, &job->config, job->keys, job->name, job->open, &job->err);
 }
 
 static void run(uv_work_t *work)

@@ -23,6 +23,7 @@ struct oct_job {
     struct oct_session *session;
     struct oct_config config; /* as it was when the job began */
     char name[32];            /* of the run */
+    struct oct_access *keys;  /* BUILD: borrowed; NULL: no keys are configured */
     bool open;                /* BUILD: take lines at once */
     bool refused;             /* BUILD: the configuration does not stand; session is the old one */
     struct oct_error err;     /* code OCT_OK: done */

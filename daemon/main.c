@@ -99,13 +99,15 @@ static bool disk_hangs(struct loop *loop)
     return loop->daemon.disk.is_asking;
 }
 
-static enum oct_err run(struct loop *loop, const struct oct_config *config, struct oct_error *err)
+static enum oct_err run(struct loop *loop, const struct oct_config *config,
+                        const struct oct_file_watch *watch, struct oct_error *err)
 {
     uv_loop_init(&loop->uv);
     oct_service_init(&loop->service);
     /* Signals are watched before the session is built: a stop during a long start is kept. */
     watch_signals(loop);
     enum oct_err e = oct_daemon_init(&loop->daemon, &loop->uv, config, err);
+    loop->daemon.watch = *watch;
     if (e == OCT_OK)
         e = oct_control_create(&loop->control, &loop->uv, &loop->daemon, err);
     if (e == OCT_OK && config->metrics.endpoint[0])
@@ -136,6 +138,7 @@ static enum oct_err run(struct loop *loop, const struct oct_config *config, stru
 int main(int argc, char **argv)
 {
     struct oct_config config;
+    struct oct_file_watch watch;
     struct oct_error err;
     int status;
 
@@ -144,10 +147,10 @@ int main(int argc, char **argv)
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of the recording, not our end */
-    if (oct_daemon_options(&config, argc, argv, &status))
+    if (oct_daemon_options(&config, &watch, argc, argv, &status))
         return status;
     static struct loop loop; /* large; zeroed */
-    enum oct_err e = run(&loop, &config, &err);
+    enum oct_err e = run(&loop, &config, &watch, &err);
     if (e) {
         oct_log(OCT_LOG_ERROR, "%s", err.text);
     } else {

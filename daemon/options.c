@@ -77,9 +77,11 @@ static enum oct_err read_option(int argc, char **argv, int *i, enum option *opti
 /* --help and --version first, whatever else stands there; then files; then what wins over them. */
 enum pass { PASS_LOOK, PASS_FILES, PASS_SETS };
 
-static enum oct_err apply(struct oct_config *config, enum pass pass, enum option option,
-                          const char *value, struct oct_error *err)
+static enum oct_err apply(struct oct_config *config, struct oct_file_watch *watch, enum pass pass,
+                          enum option option, const char *value, struct oct_error *err)
 {
+    if (pass == PASS_FILES && option == OPTION_CONFIG)
+        oct_file_watch_add(watch, value);
     if (pass == PASS_FILES && option == OPTION_CONFIG)
         return oct_config_load(config, value, err);
     if (pass == PASS_SETS && option == OPTION_SET)
@@ -90,8 +92,8 @@ static enum oct_err apply(struct oct_config *config, enum pass pass, enum option
 }
 
 /* *last: --help or --version if it stands there, else left as it is. */
-static enum oct_err go_over(struct oct_config *config, enum pass pass, int argc, char **argv,
-                            enum option *last, struct oct_error *err)
+static enum oct_err go_over(struct oct_config *config, struct oct_file_watch *watch, enum pass pass,
+                            int argc, char **argv, enum option *last, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
     bool ended = false; /* by "--" */
@@ -109,26 +111,28 @@ static enum oct_err go_over(struct oct_config *config, enum pass pass, int argc,
         if (!e && (option == OPTION_HELP || option == OPTION_VERSION) && *last != OPTION_VERSION)
             *last = option;
         if (!e)
-            e = apply(config, pass, option, value, err);
+            e = apply(config, watch, pass, option, value, err);
     }
     return e;
 }
 
-bool oct_daemon_options(struct oct_config *config, int argc, char **argv, int *status)
+bool oct_daemon_options(struct oct_config *config, struct oct_file_watch *watch, int argc,
+                        char **argv, int *status)
 {
     struct oct_error err = {0};
     enum option last = OPTION_CONFIG;
     oct_config_init(config);
-    enum oct_err e = go_over(config, PASS_LOOK, argc, argv, &last, &err);
+    *watch = (struct oct_file_watch){.n_files = 0};
+    enum oct_err e = go_over(config, watch, PASS_LOOK, argc, argv, &last, &err);
     bool ends = !e && last != OPTION_CONFIG;
     if (ends && last == OPTION_VERSION)
         print_version();
     else if (ends)
         print_help();
     if (!e && !ends)
-        e = go_over(config, PASS_FILES, argc, argv, &last, &err);
+        e = go_over(config, watch, PASS_FILES, argc, argv, &last, &err);
     if (!e && !ends)
-        e = go_over(config, PASS_SETS, argc, argv, &last, &err);
+        e = go_over(config, watch, PASS_SETS, argc, argv, &last, &err);
     if (!e && !ends)
         e = oct_config_check(config, &err);
     if (e)

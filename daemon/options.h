@@ -3,9 +3,11 @@
 #define OCT_DAEMON_OPTIONS_H
 
 #include "config/config.h"
+#include "daemon/watch.h"
 
 /* Reads the options into config. true: the program ends here with *status (--help, --version, or
  * a mistake that was told). */
-bool oct_daemon_options(struct oct_config *config, int argc, char **argv, int *status);
+bool oct_daemon_options(struct oct_config *config, struct oct_file_watch *watch, int argc,
+                        char **argv, int *status);
 
 #endif

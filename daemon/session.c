@@ -43,10 +43,11 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .idle_s = config->ingest.idle_s,
         .open = open,
         .losses = s->losses,
+        .door = s->door,
     };
     enum oct_err e = oct_publisher_create(&s->publisher, context, config->publish.endpoint,
                                           config->publish.queue_bscans, g,
-                                          oct_pipeline_images(s->pipeline), name, err);
+                                          oct_pipeline_images(s->pipeline), name, s->door, err);
     if (e == OCT_OK)
         e = oct_publisher_add_spectra(s->publisher, oct_pipeline_raw(s->pipeline),
                                       (1u << config->camera.bits) - 1, err);
@@ -68,7 +69,8 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
 }
 
 enum oct_err oct_session_create(struct oct_session **out, const struct oct_config *config,
-                                const char *name, bool open, struct oct_error *err)
+                                struct oct_access *keys, const char *name, bool open,
+                                struct oct_error *err)
 {
     *out = NULL;
     struct oct_session *s = calloc(1, sizeof(*s));
@@ -81,6 +83,8 @@ enum oct_err oct_session_create(struct oct_session **out, const struct oct_confi
     s->losses = oct_loss_log_create();
     if (e == OCT_OK && !s->losses)
         e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a session");
+    if (e == OCT_OK)
+        e = oct_door_create(&s->door, s->zmq_context, keys, err);
     if (e == OCT_OK)
         e = create_pipeline(s, config, err);
     if (e == OCT_OK)
@@ -147,6 +151,7 @@ void oct_session_destroy(struct oct_session *s)
     oct_pipeline_destroy(s->pipeline);
     oct_plan_destroy(s->plan);
     oct_loss_log_destroy(s->losses);
+    oct_door_destroy(s->door);
     if (s->zmq_context)
         while (zmq_ctx_term(s->zmq_context) != 0 && zmq_errno() == EINTR)
             ; /* a signal; asked again, it goes on waiting */

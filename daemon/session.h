@@ -6,6 +6,7 @@
 #define OCT_DAEMON_SESSION_H
 
 #include "config/config.h"
+#include "pipeline/door.h"
 #include "pipeline/ingest.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/publisher.h"
@@ -14,6 +15,7 @@
 struct oct_session {
     struct oct_loss_log *losses; /* from ingest and recorder to the recorder */
     void *zmq_context;           /* its own: ending it waits until the endpoints are free again */
+    struct oct_door *door;       /* NULL: no keys are configured */
     struct oct_plan *plan;
     struct oct_pipeline *pipeline;
     struct oct_ingest *ingest;
@@ -22,10 +24,11 @@ struct oct_session {
     char engine_why[256]; /* which engine and why, for the log and the status */
 };
 
-/* Builds all of it; on failure nothing is left. name: what acquisition ids start with. `open`: the
- * gate at the start. */
+/* Builds all of it; on failure nothing is left. keys: borrowed, NULL: no keys are configured.
+ * name: what acquisition ids start with. `open`: the gate at the start. */
 enum oct_err oct_session_create(struct oct_session **session, const struct oct_config *config,
-                                const char *name, bool open, struct oct_error *err);
+                                struct oct_access *keys, const char *name, bool open,
+                                struct oct_error *err);
 
 /* Takes no more, and waits until what had arrived is reconstructed and recorded and the files are
  * closed. Status and counts may be asked meanwhile, by another thread. Only destroy is legal

@@ -130,6 +130,7 @@ static void add_session(cJSON *reply, const struct oct_session *s)
     cJSON_AddStringToObject(reply, "engine", s ? s->engine_why : "");
     cJSON_AddStringToObject(reply, "engine_now",
                             s ? oct_pipeline_engine_description(s->pipeline) : "");
+    cJSON_AddBoolToObject(reply, "memory_locked", s && oct_pipeline_is_pinned(s->pipeline));
     add_ingest(reply, s ? s->ingest : NULL);
     add_bscans(reply, s);
     add_recorder(reply, s);
@@ -145,6 +146,21 @@ static void add_session(cJSON *reply, const struct oct_session *s)
     cJSON *endpoints = cJSON_AddObjectToObject(reply, "endpoints");
     cJSON_AddStringToObject(endpoints, "ingest", oct_ingest_endpoint(s->ingest));
     cJSON_AddStringToObject(endpoints, "publish", oct_publisher_endpoint(s->publisher));
+}
+
+static void add_security(cJSON *reply, struct oct_access *access)
+{
+    struct oct_access_counts counts = {0};
+    if (access)
+        oct_access_get_counts(access, &counts);
+    cJSON *security = cJSON_AddObjectToObject(reply, "security");
+    cJSON_AddBoolToObject(security, "curve", access != NULL);
+    add_u64(security, "keys_allowed", counts.n_allowed);
+    cJSON *refused = cJSON_AddObjectToObject(security, "refused");
+    for (unsigned r = 0; r < OCT_N_REFUSALS; r++)
+        add_u64(refused, oct_refusal_names[r], counts.refused[r]);
+    add_u64(security, "messages_refused", counts.messages_refused);
+    add_u64(security, "connections_cut", counts.connections_cut);
 }
 
 /* What is not as it should be, although B-scans may go on. */
@@ -187,10 +203,12 @@ cJSON *oct_daemon_status_tree(const struct oct_daemon *d)
     cJSON_AddNumberToObject(reply, "uptime_s", (double)(oct_clock_ns() - d->started_ns) * 1e-9);
     cJSON_AddStringToObject(reply, "last_error", d->last_error);
     cJSON_AddBoolToObject(reply, "config_changed", d->stale);
+    cJSON_AddBoolToObject(reply, "config_file_changed", oct_file_watch_changed(&d->watch));
     add_degraded(reply, d);
     add_source(reply, d);
     add_session(reply, d->session);
     oct_daemon_describe(reply, d);
+    add_security(reply, d->access);
     return reply;
 }
 

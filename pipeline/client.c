@@ -4,6 +4,7 @@
 
 #include "pipeline/client.h"
 #include "pipeline/clock.h"
+#include "pipeline/curve.h"
 #include "pipeline/err.h"
 #include "pipeline/wire.h"
 
@@ -64,7 +65,7 @@ static void end_loan(void *lines, void *hint)
 }
 
 static enum oct_err open_socket(struct oct_client *client, const char *endpoint, int queue_messages,
-                                int wait_ms)
+                                int wait_ms, const struct oct_curve_files *keys)
 {
     struct oct_error *err = &client->error;
     int no_linger = 0;
@@ -87,6 +88,9 @@ static enum oct_err open_socket(struct oct_client *client, const char *endpoint,
         zmq_socket_monitor(client->socket, address, ZMQ_EVENT_HANDSHAKE_SUCCEEDED) ||
         zmq_connect(client->monitor, address))
         return oct_fail(err, OCT_E_IO, "cannot set up a socket: %s", zmq_strerror(errno));
+    enum oct_err code = oct_curve_set_client(client->socket, keys, err);
+    if (code)
+        return code;
     if (zmq_connect(client->socket, endpoint))
         return oct_fail(err, OCT_E_ARG, "cannot connect to '%s': %s", endpoint,
                         zmq_strerror(errno));
@@ -226,8 +230,9 @@ enum oct_client_result oct_client_connect(struct oct_client **client, const char
     made->epoch = choose_epoch();
     made->flags = OCT_LINES_STARTS; /* a driver that forgets oct_client_start is understood too */
     int wait_ms = options->wait_ms ? to_int(options->wait_ms, 0) : -1;
+    const struct oct_curve_files keys = {options->client_key, options->server_public};
     code = open_socket(made, endpoint, to_int(options->queue_messages, DEFAULT_QUEUE_MESSAGES),
-                       wait_ms);
+                       wait_ms, &keys);
     if (code) {
         err = made->error;
         goto fail;
@@ -240,7 +245,7 @@ fail:
     if (made)
         close_socket(made);
     free(made);
-    return code == OCT_E_ARG ? OCT_CLIENT_REFUSED : OCT_CLIENT_FAILED;
+    return code == OCT_E_ARG || code == OCT_E_CONFIG ? OCT_CLIENT_REFUSED : OCT_CLIENT_FAILED;
 }
 
 void oct_client_give_up(struct oct_client *client)

@@ -76,6 +76,10 @@ struct oct_client_options {
     uint32_t wait_ms;        /* most that send waits for room in the queue; 0: for ever */
     bool drop_when_full;     /* send never waits: a block that finds no room is dropped */
     bool crc;                /* guard every payload by a CRC-32C; the daemon checks it */
+    /* CURVE, for a daemon with security.server_key: files made by octctl keygen (read at connect).
+     * Both or none. A daemon that does not know the key just never connects. */
+    const char *client_key;    /* path of this driver's secret key; NULL: plain */
+    const char *server_public; /* path of the daemon's public key */
 };
 
 /* Since connect. */

@@ -18,6 +18,7 @@
 struct oct_ingest {
     void *socket; /* the thread's own once it runs */
     struct oct_assembler *assembler;
+    struct oct_door *door;
     uint64_t idle_ns;
     char endpoint[OCT_ENDPOINT_BYTES];
     pthread_t thread;
@@ -48,12 +49,13 @@ static bool take_message(struct oct_ingest *in, bool accept)
         more = zmq_msg_more(part);
         n++;
     } while (more);
-    if (n && !accept)
+    bool admitted = n && oct_door_admits(in->door, &parts[0]);
+    if (admitted && !accept)
         atomic_fetch_add_explicit(&in->ignored, 1, memory_order_relaxed);
-    else if (n == 2)
+    else if (admitted && n == 2)
         oct_assembler_take(in->assembler, zmq_msg_data(&parts[0]), zmq_msg_size(&parts[0]),
                            zmq_msg_data(&parts[1]), zmq_msg_size(&parts[1]), oct_clock_ns());
-    else if (n)
+    else if (admitted)
         oct_assembler_count_bad(in->assembler, OCT_BAD_PARTS);
     zmq_msg_close(&parts[0]);
     zmq_msg_close(&parts[1]);
@@ -124,9 +126,9 @@ static enum oct_err start(struct oct_ingest *in, void *context,
 {
     in->socket = oct_zsocket_bind(context, ZMQ_PULL, options->endpoint, "ingest.endpoint",
                                   (int)options->queue_messages, (int64_t)options->max_message_bytes,
-                                  in->endpoint, err);
+                                  options->door, in->endpoint, err);
     if (!in->socket)
-        return OCT_E_IO;
+        return err ? err->code : OCT_E_IO;
     int status = pthread_create(&in->thread, NULL, run, in);
     if (status) {
         zmq_close(in->socket);
@@ -145,6 +147,7 @@ enum oct_err oct_ingest_create(struct oct_ingest **out, void *zmq_context,
     if (!in)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the ingest");
     in->idle_ns = (uint64_t)(options->idle_s * 1e9);
+    in->door = options->door;
     in->want_open = in->is_open = options->open;
     pthread_mutex_init(&in->lock, NULL);
     pthread_cond_init(&in->changed, NULL);

@@ -7,6 +7,7 @@
 #define OCT_PIPELINE_INGEST_H
 
 #include "pipeline/assembler.h"
+#include "pipeline/door.h"
 #include "pipeline/geometry.h"
 #include "pipeline/ring.h"
 
@@ -19,6 +20,7 @@ struct oct_ingest_options {
     double idle_s;               /* an unfinished B-scan is delivered after this pause; 0: never */
     bool open;                   /* the gate at the start */
     struct oct_loss_log *losses; /* see assembler.h; may be NULL */
+    struct oct_door *door;       /* borrowed; NULL: anyone on this machine may send */
 };
 
 /* Binds the socket and starts the thread. zmq_context is a ZeroMQ context, borrowed. OCT_E_IO: the

@@ -23,6 +23,7 @@ struct oct_publisher {
     struct oct_ring *images;
     struct oct_ring_reader *reader;
     void *socket; /* the thread's own once it runs */
+    struct oct_door *door;
     char endpoint[OCT_ENDPOINT_BYTES];
     char session[32];
     pthread_t thread;
@@ -142,11 +143,29 @@ static void let_go_subscribers(struct oct_publisher *pub)
     zmq_getsockopt(pub->socket, ZMQ_EVENTS, &events, &bytes);
 }
 
+/* Subscriptions as they come: ZeroMQ has obeyed them already, the door wants to know whose they
+ * are. The bound keeps a subscriber that floods us from holding up the pictures. */
+static void take_subscriptions(struct oct_publisher *pub)
+{
+    enum { AT_ONCE = 256 };
+    for (int i = 0; pub->door && i < AT_ONCE; i++) {
+        zmq_msg_t message;
+        zmq_msg_init(&message);
+        bool came = zmq_msg_recv(&message, pub->socket, ZMQ_DONTWAIT) >= 0;
+        if (came)
+            oct_door_admits(pub->door, &message);
+        zmq_msg_close(&message);
+        if (!came)
+            break;
+    }
+}
+
 static void *run(void *argument)
 {
     struct oct_publisher *pub = argument;
     for (;;) {
         uint64_t slot;
+        take_subscriptions(pub);
         enum oct_err e = oct_ring_read(pub->reader, 100000, &slot);
         if (e == OCT_E_AGAIN) {
             let_go_subscribers(pub);
@@ -167,10 +186,14 @@ static enum oct_err start(struct oct_publisher *pub, void *context, const char *
     if (!pub->reader)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the publisher");
     /* What subscribers send us is subscriptions of a few bytes. */
-    pub->socket = oct_zsocket_bind(context, ZMQ_PUB, endpoint, "publish.endpoint",
-                                   (int)queue_bscans, 4096, pub->endpoint, err);
+    pub->socket =
+        oct_zsocket_bind(context, pub->door ? ZMQ_XPUB : ZMQ_PUB, endpoint, "publish.endpoint",
+                         (int)queue_bscans, 4096, pub->door, pub->endpoint, err);
     if (!pub->socket)
-        return OCT_E_IO;
+        return err ? err->code : OCT_E_IO;
+    int verbose = 1; /* every subscription, not only the first to a topic */
+    if (pub->door)
+        zmq_setsockopt(pub->socket, ZMQ_XPUB_VERBOSE, &verbose, sizeof(verbose));
     int status = pthread_create(&pub->thread, NULL, run, pub);
     if (status) {
         zmq_close(pub->socket);
@@ -183,7 +206,7 @@ static enum oct_err start(struct oct_publisher *pub, void *context, const char *
 enum oct_err oct_publisher_create(struct oct_publisher **out, void *zmq_context,
                                   const char *endpoint, unsigned queue_bscans,
                                   const struct oct_geometry *geometry, struct oct_ring *images,
-                                  const char *session, struct oct_error *err)
+                                  const char *session, struct oct_door *door, struct oct_error *err)
 {
     *out = NULL;
     struct oct_publisher *pub = calloc(1, sizeof(*pub));
@@ -191,6 +214,7 @@ enum oct_err oct_publisher_create(struct oct_publisher **out, void *zmq_context,
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the publisher");
     pub->geometry = *geometry;
     pub->images = images;
+    pub->door = door;
     snprintf(pub->session, sizeof(pub->session), "%s", session);
     enum oct_err e = start(pub, zmq_context, endpoint, queue_bscans, err);
     if (e) {

@@ -10,18 +10,23 @@
 #ifndef OCT_PIPELINE_PUBLISHER_H
 #define OCT_PIPELINE_PUBLISHER_H
 
+#include "pipeline/door.h"
 #include "pipeline/geometry.h"
 #include "pipeline/latency.h"
 #include "pipeline/ring.h"
 
 struct oct_publisher;
 
-/* Binds and starts the thread; it ends when the ring is closed and read. `session` starts every
+/* Behind a door (borrowed; NULL: none) the socket is an XPUB, which tells who subscribes: a
+ * subscriber whose key goes is cut off, the others notice nothing.
+ *
+ * Binds and starts the thread; it ends when the ring is closed and read. `session` starts every
  * acquisition_id ("<session>-<acquisition>"), so that ids of two runs differ. */
 enum oct_err oct_publisher_create(struct oct_publisher **publisher, void *zmq_context,
                                   const char *endpoint, unsigned queue_bscans,
                                   const struct oct_geometry *geometry, struct oct_ring *images,
-                                  const char *session, struct oct_error *err);
+                                  const char *session, struct oct_door *door,
+                                  struct oct_error *err);
 
 /* Spectra are sent from now on, read from the raw ring (another lossy reader, which lets go of a
  * slot before it sends). limit: the largest sample there can be. Called before pictures flow; the

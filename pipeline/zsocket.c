@@ -1,8 +1,11 @@
 #define _GNU_SOURCE /* SOCK_CLOEXEC */
 #include "pipeline/zsocket.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -49,11 +52,49 @@ static int refuse_ipc(const char *endpoint)
     return taken ? EADDRINUSE : 0;
 }
 
-void *oct_zsocket_bind(void *context, int type, const char *endpoint, const char *key, int queue,
-                       int64_t max_message_bytes, char *bound, struct oct_error *err)
+bool oct_zsocket_is_local(const char *endpoint)
 {
-    int none = 0;
+    static const char *const within[] = {"ipc://", "inproc://", "shm://"};
+    static const char tcp[] = "tcp://";
+    char host[INET6_ADDRSTRLEN + 2];
+    struct in_addr v4;
+    struct in6_addr v6;
+    for (size_t i = 0; i < sizeof(within) / sizeof(within[0]); i++)
+        if (strncmp(endpoint, within[i], strlen(within[i])) == 0)
+            return true;
+    if (strncmp(endpoint, tcp, strlen(tcp)) != 0)
+        return false;
+    const char *start = endpoint + strlen(tcp), *colon = strrchr(start, ':');
+    size_t n = colon ? (size_t)(colon - start) : strlen(start);
+    bool in_brackets = n >= 2 && start[0] == '[' && start[n - 1] == ']';
+    if (n - 2 * in_brackets >= sizeof(host))
+        return false;
+    snprintf(host, sizeof(host), "%.*s", (int)(n - 2 * in_brackets), start + in_brackets);
+    if (inet_pton(AF_INET, host, &v4) == 1)
+        return ntohl(v4.s_addr) >> 24 == 127;
+    return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+enum oct_err oct_zsocket_check(const char *endpoint, const char *key, bool guarded,
+                               struct oct_error *err)
+{
+    if (guarded || oct_zsocket_is_local(endpoint))
+        return OCT_OK;
+    return oct_fail(err, OCT_E_CONFIG,
+                    "%s: %s can be reached from other machines, and no keys are set: set "
+                    "security.server_key and security.allowed (see octctl keygen), or bind "
+                    "127.0.0.1",
+                    key, endpoint);
+}
+
+void *oct_zsocket_bind(void *context, int type, const char *endpoint, const char *key, int queue,
+                       int64_t max_message_bytes, struct oct_door *door, char *bound,
+                       struct oct_error *err)
+{
+    int none = 0, v6 = strchr(endpoint, '[') != NULL;
     size_t bound_bytes = OCT_ENDPOINT_BYTES;
+    if (oct_zsocket_check(endpoint, key, door != NULL, err))
+        return NULL;
     void *socket = zmq_socket(context, type);
     if (!socket) {
         oct_fail(err, OCT_E_IO, "%s: no socket: %s", key, zmq_strerror(zmq_errno()));
@@ -63,9 +104,11 @@ void *oct_zsocket_bind(void *context, int type, const char *endpoint, const char
     zmq_setsockopt(socket, ZMQ_RCVHWM, &queue, sizeof(queue));
     zmq_setsockopt(socket, ZMQ_SNDHWM, &queue, sizeof(queue));
     zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_message_bytes, sizeof(max_message_bytes));
+    zmq_setsockopt(socket, ZMQ_IPV6, &v6, sizeof(v6));
     int refused = refuse_ipc(endpoint);
-    if (refused) {
-        explain(err, key, endpoint, refused);
+    if (refused || oct_door_guard(door, socket, err)) {
+        if (refused)
+            explain(err, key, endpoint, refused);
         zmq_close(socket);
         return NULL;
     }

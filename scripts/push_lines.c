@@ -1,4 +1,8 @@
-/* A simulated camera in C: pushes one volume into octd. push_lines [ENDPOINT [N_BSCANS]]
+/* A simulated camera in C: pushes one volume into octd.
+ *
+ *     push_lines [ENDPOINT [N_BSCANS [CLIENT.key_secret OCTD.key]]]
+ *
+ * The two files are keys made by octctl keygen, for a daemon with security.server_key.
  * A driver outside this tree writes #include <octd/client.h>; see docs/camera-drivers.md. */
 #include "pipeline/client.h"
 
@@ -34,7 +38,12 @@ int main(int argc, char **argv)
     static uint16_t lines[N_LINES][N_SAMPLES];
     const char *endpoint = argc > 1 ? argv[1] : "tcp://127.0.0.1:5701";
     long n_bscans = argc > 2 ? strtol(argv[2], NULL, 10) : 240;
-    const struct oct_client_options options = {.crc = true, .wait_ms = 10000};
+    const struct oct_client_options options = {
+        .crc = true,
+        .wait_ms = 10000,
+        .client_key = argc > 4 ? argv[3] : NULL,
+        .server_public = argc > 4 ? argv[4] : NULL,
+    };
     struct oct_client *client;
     char error[256];
 

@@ -1,7 +1,11 @@
 #!/usr/bin/python3
-"""A simulated camera: pushes one volume into octd. push_lines.py [ENDPOINT [N_BSCANS]]"""
+"""A simulated camera: pushes one volume into octd.
+
+    push_lines.py [ENDPOINT [N_BSCANS [CLIENT.key_secret OCTD.key]]]
+
+The two files are keys made by octctl keygen, for a daemon with security.server_key."""
 import os, struct, sys, time
-import numpy as np, zmq
+import numpy as np, zmq, zmq.auth
 
 ENDPOINT = sys.argv[1] if len(sys.argv) > 1 else "tcp://127.0.0.1:5701"
 N_BSCANS = int(sys.argv[2]) if len(sys.argv) > 2 else 240
@@ -10,6 +14,9 @@ STARTS, ENDS, U16 = 1, 2, 2
 
 socket = zmq.Context().socket(zmq.PUSH)
 socket.linger = 5000  # ms: how long the exit waits for what is still queued
+if len(sys.argv) > 4:
+    socket.curve_publickey, socket.curve_secretkey = zmq.auth.load_certificate(sys.argv[3])
+    socket.curve_serverkey, _ = zmq.auth.load_certificate(sys.argv[4])
 socket.connect(ENDPOINT)
 epoch = int.from_bytes(os.urandom(4), "little")  # a new one each time the sender starts
 t = np.linspace(-1, 1, N)

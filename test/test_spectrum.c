@@ -118,7 +118,7 @@ static void open_rig(struct rig *rig)
     rig->context = zmq_ctx_new();
     snprintf(endpoint, sizeof(endpoint), "inproc://spectrum-%ld", (long)getpid());
     assert_int_equal(oct_publisher_create(&rig->publisher, rig->context, endpoint, 8, &rig->g,
-                                          rig->images, "test", NULL),
+                                          rig->images, "test", NULL, NULL),
                      OCT_OK);
     assert_int_equal(oct_publisher_add_spectra(rig->publisher, rig->raw, 80, NULL), OCT_OK);
     snprintf(bound, sizeof(bound), "%s", oct_publisher_endpoint(rig->publisher));

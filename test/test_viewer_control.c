@@ -167,7 +167,7 @@ static void a_wish_is_sent_once_and_its_answer_comes_back(void **state)
     struct oct_view_control *c;
     struct oct_view_answer reply;
 
-    assert_int_equal(oct_view_control_create(&c, s->endpoint, NULL, NULL, NULL), OCT_OK);
+    assert_int_equal(oct_view_control_create(&c, s->endpoint, NULL, NULL, NULL, NULL), OCT_OK);
     assert_true(oct_view_control_wait(c, 5 * OCT_NS_PER_S));
     assert_true(oct_view_control_ask(c, OCT_VIEW_WISH_RECORD, ""));
     reply = wait_answer(c);
@@ -188,7 +188,7 @@ static void a_silent_server_is_told_and_found_again(void **state)
     struct server *s = *state;
     struct oct_view_control *c;
 
-    assert_int_equal(oct_view_control_create(&c, s->endpoint, NULL, NULL, NULL), OCT_OK);
+    assert_int_equal(oct_view_control_create(&c, s->endpoint, NULL, NULL, NULL, NULL), OCT_OK);
     assert_true(wait_reachable(c, true));
     say(s, NULL, 0, NULL, 1);
     assert_true(oct_view_control_ask(c, OCT_VIEW_WISH_STOP, ""));
@@ -226,7 +226,7 @@ static void hostile_answers_are_survived(void **state)
 
     assert_non_null(huge);
     memset(huge, '[', big);
-    assert_int_equal(oct_view_control_create(&c, s->endpoint, NULL, NULL, NULL), OCT_OK);
+    assert_int_equal(oct_view_control_create(&c, s->endpoint, NULL, NULL, NULL, NULL), OCT_OK);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_true(wait_reachable(c, true));
         say(s, bad[i], 0, bad[i], 1 + (unsigned)i % 3);
@@ -251,7 +251,7 @@ static void an_endpoint_that_is_none_is_refused(void **state)
     struct oct_view_control *c;
     struct oct_error err = {0};
 
-    assert_int_equal(oct_view_control_create(&c, "nonsense", NULL, NULL, &err), OCT_E_CONFIG);
+    assert_int_equal(oct_view_control_create(&c, "nonsense", NULL, NULL, NULL, &err), OCT_E_CONFIG);
     assert_non_null(strstr(err.text, "nonsense"));
     assert_null(c);
     oct_view_control_destroy(NULL);

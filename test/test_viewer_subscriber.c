@@ -125,7 +125,8 @@ static int open_wire(void **state)
     w->context = zmq_ctx_new();
     snprintf(w->endpoint, sizeof(w->endpoint), "ipc://%s/octview-test-%ld", folder, (long)getpid());
     open_publisher(w);
-    assert_int_equal(oct_subscriber_create(&w->subscriber, w->endpoint, NULL, NULL, NULL), OCT_OK);
+    assert_int_equal(oct_subscriber_create(&w->subscriber, w->endpoint, NULL, NULL, NULL, NULL),
+                     OCT_OK);
     w->archive = oct_view_archive_create(1 << 20, true);
     assert_non_null(w->archive);
     oct_subscriber_attach(w->subscriber, w->archive);
@@ -351,14 +352,14 @@ static void it_ends_at_once_also_with_nobody_there(void **state)
     struct oct_error err = {0};
     uint64_t start_ns = oct_view_now_ns();
 
-    assert_int_equal(oct_subscriber_create(&subscriber, "tcp://127.0.0.1:1", NULL, NULL, NULL),
-                     OCT_OK);
+    assert_int_equal(
+        oct_subscriber_create(&subscriber, "tcp://127.0.0.1:1", NULL, NULL, NULL, NULL), OCT_OK);
     assert_false(oct_subscriber_wait(subscriber, 1, 50 * OCT_NS_PER_MS));
     assert_false(oct_subscriber_take(subscriber, &picture, &report));
     assert_false(report.connected);
     oct_subscriber_destroy(subscriber);
     assert_true(oct_view_now_ns() - start_ns < 2 * OCT_NS_PER_S);
-    assert_int_equal(oct_subscriber_create(&subscriber, "nonsense", NULL, NULL, &err),
+    assert_int_equal(oct_subscriber_create(&subscriber, "nonsense", NULL, NULL, NULL, &err),
                      OCT_E_CONFIG);
     assert_null(subscriber);
     assert_non_null(strstr(err.text, "nonsense"));
@@ -385,8 +386,8 @@ static void it_tells_of_news_once_until_they_are_taken(void **state)
     struct counter counter = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
     oct_subscriber_destroy(w->subscriber);
-    assert_int_equal(oct_subscriber_create(&w->subscriber, w->endpoint, count, &counter, NULL),
-                     OCT_OK);
+    assert_int_equal(
+        oct_subscriber_create(&w->subscriber, w->endpoint, NULL, count, &counter, NULL), OCT_OK);
     for (uint64_t i = 0; i < 500; i++) {
         send_good(w, i);
         if (oct_subscriber_wait(w->subscriber, 5, 10 * OCT_NS_PER_MS))

@@ -1,5 +1,6 @@
 /* status, start, stop, record, set, get, shutdown: one JSON object each way over ZeroMQ (contract
  * section 5, control). */
+#include "pipeline/curve.h"
 #include "tools/commands.h"
 
 #include <cjson/cJSON.h>
@@ -19,6 +20,7 @@
 struct control_call {
     const char *name; /* of the command, for messages */
     const char *endpoint;
+    struct oct_curve_files keys;
     double timeout_s;
     bool json;
     const char *plain[2]; /* arguments that are no options */
@@ -32,7 +34,11 @@ static int read_options(struct control_call *call, const struct oct_config *conf
                         char **argv, int n_least, int n_most)
 {
     *call = (struct control_call){
-        .name = argv[0], .endpoint = config->control.endpoint, .timeout_s = 5};
+        .name = argv[0],
+        .endpoint = config->control.endpoint,
+        .keys = {config->security.client_key, config->security.server_public},
+        .timeout_s = 5,
+    };
     for (int i = 1; i < argc; i++) {
         const char *value;
         if (oct_option_flag(argv[i], "--json")) {
@@ -70,8 +76,12 @@ static enum oct_err receive(void *socket, const struct control_call *call, cJSON
         code =
             errno == EAGAIN
                 ? oct_fail(err, OCT_E_IO,
-                           "no daemon answers at %s (is octd running? --set control.endpoint=...)",
-                           call->endpoint)
+                           "no daemon answers at %s (is octd running? --set control.endpoint=...; "
+                           "%s)",
+                           call->endpoint,
+                           call->keys.client_key[0]
+                               ? "does it allow the key of security.client_key?"
+                               : "one with keys answers only with security.client_key")
                 : oct_fail(err, OCT_E_IO, "%s: %s", call->endpoint, zmq_strerror(errno));
     } else {
         size_t n_bytes = zmq_msg_size(&message);
@@ -107,6 +117,8 @@ static enum oct_err exchange(const struct control_call *call, const char *reques
         code = oct_fail(err, OCT_E_IO, "cannot make a socket: %s", zmq_strerror(errno));
         goto fail;
     }
+    if ((code = oct_curve_set_client(socket, &call->keys, err)))
+        goto fail;
     if (zmq_connect(socket, call->endpoint)) {
         code = oct_fail(err, OCT_E_CONFIG, "control.endpoint: cannot connect to '%s': %s",
                         call->endpoint, zmq_strerror(errno));
@@ -212,12 +224,24 @@ static void print_value(const char *key, const cJSON *value)
 /* "messages_bad" and its like: counts by reason. */
 static bool counts_by_reason(const char *key)
 {
-    return strcmp(key, "dropped") == 0 || strncmp(key, "messages_", 9) == 0 ||
-           strncmp(key, "bscans_", 7) == 0 || strncmp(key, "lines_", 6) == 0;
+    return strcmp(key, "dropped") == 0 || strncmp(key, "messages_", 9) == 0 || strncmp(key, "bscans_", 7) == 0 ||
+           strncmp(key, "lines_", 6) == 0 || strcmp(key, "refused") == 0;
+}
+
+static void print_nested(const char *key, const cJSON *object);
+
+static void print_member(const char *key, const cJSON *member)
+{
+    const char *name = member->string ? member->string : "";
+    printf("%s ", name);
+    if (cJSON_IsObject(member)) /* cJSON bounds how deep they lie */
+        print_nested(name, member);
+    else
+        print_value(ends_with(key, "_us") || !name[0] ? key : name, member);
 }
 
 /* Counts by reason: the sum, then the reasons that occurred. Anything else: name and value. */
-static void print_nested(const char *key, const cJSON *object)
+static void print_nested(const char *key, const cJSON *object) /* NOLINT(misc-no-recursion) */
 {
     bool counts = counts_by_reason(key);
     double sum = 0;
@@ -234,8 +258,8 @@ static void print_nested(const char *key, const cJSON *object)
     {
         if (counts && member->valuedouble == 0)
             continue;
-        printf("%s%s ", before, member->string ? member->string : "");
-        print_value(ends_with(key, "_us") || !member->string ? key : member->string, member);
+        printf("%s", before);
+        print_member(key, member);
         before = ", ";
     }
     if (counts && sum != 0)

@@ -5,6 +5,7 @@
  * in the numbering, as with a camera that lost them. */
 #include "pipeline/client.h"
 #include "pipeline/clock.h"
+#include "pipeline/curve.h"
 #include "tools/commands.h"
 #include "tools/line_store.h"
 #include "tools/recording.h"
@@ -28,6 +29,7 @@
 
 struct replay_options {
     const char *path, *endpoint;
+    struct oct_curve_files keys;
     double rate;    /* lines per second; 0: as fast as it goes */
     double wait_s;  /* for the daemon */
     uint64_t block; /* lines a message; 0: one B-scan */
@@ -112,7 +114,10 @@ static void note_lateness(struct replay *r, uint64_t due)
 static enum oct_err connect_client(struct replay *r, struct oct_error *err)
 {
     const struct replay_options *o = r->options;
-    const struct oct_client_options client_options = {.linger_ms = LINGER_MS, .wait_ms = SLICE_MS};
+    const struct oct_client_options client_options = {.linger_ms = LINGER_MS,
+                                                      .wait_ms = SLICE_MS,
+                                                      .client_key = o->keys.client_key,
+                                                      .server_public = o->keys.server_public};
     char why[OCT_ERROR_TEXT_BYTES / 2];
     if (oct_client_connect(&r->client, o->endpoint, r->n_samples, &client_options, why,
                            sizeof(why)))
@@ -368,7 +373,11 @@ static enum oct_err replay_recording(struct replay *r, struct oct_recording *rec
 int oct_cmd_replay(struct oct_config *config, int argc, char **argv)
 {
     struct replay_options options = {
-        .endpoint = config->ingest.endpoint, .rate = config->scan.line_rate_hz, .wait_s = 10};
+        .endpoint = config->ingest.endpoint,
+        .keys = {config->security.client_key, config->security.server_public},
+        .rate = config->scan.line_rate_hz,
+        .wait_s = 10,
+    };
     int status = read_options(&options, argc, argv);
     if (status)
         return status;

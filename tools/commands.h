@@ -56,6 +56,8 @@ int oct_cmd_get(struct oct_config *config, int argc, char **argv);
 int oct_cmd_shutdown(struct oct_config *config, int argc, char **argv);
 int oct_cmd_snapshot(struct oct_config *config, int argc, char **argv);
 int oct_cmd_check(struct oct_config *config, int argc, char **argv);
+int oct_cmd_keygen(struct oct_config *config, int argc, char **argv);
+int oct_cmd_allow(struct oct_config *config, int argc, char **argv);
 int oct_cmd_info(struct oct_config *config, int argc, char **argv);
 int oct_cmd_replay(struct oct_config *config, int argc, char **argv);
 int oct_cmd_synth(struct oct_config *config, int argc, char **argv);

@@ -59,6 +59,12 @@ static const struct oct_command commands[] = {
      "  --font FILE      a fixed-width font\n"
      "  --settings FILE  the viewer's settings, instead of the user's\n",
      oct_cmd_snapshot},
+    {"keygen", "[NAME]", "makes a pair of keys: NAME.key and NAME.key_secret", "", oct_cmd_keygen},
+    {"allow", "KEYFILE|KEY [OPTIONS]", "lets a key into the daemon (security.allowed)",
+     "  --name NAME      its name in the folder (that of the file)\n"
+     "  --list           the keys that are allowed in\n"
+     "  --remove NAME    takes one out: its connections are cut within a second\n",
+     oct_cmd_allow},
     {"bench", "[OPTIONS]", "measures this machine",
      "  --seconds S      spend about S seconds on each figure (2)\n"
      "  --json           as JSON\n",

@@ -21,6 +21,7 @@ struct oct_view_control {
     void *zmq;    /* shut down by destroy, which ends the thread */
     void *socket; /* the thread's; NULL: to be made */
     char endpoint[OCT_VIEW_ADDRESS_BYTES];
+    struct oct_curve_files keys;
     void (*notify)(void *context);
     void *notify_context;
     pthread_t thread;
@@ -35,20 +36,27 @@ struct oct_view_control {
 
 /* ---- the thread ---- */
 
-static bool open_socket(struct oct_view_control *c)
+static enum oct_err open_socket(struct oct_view_control *c, struct oct_error *err)
 {
     int no_linger = 0, on = 1, answer_ms = ANSWER_MS;
     int64_t most_bytes = MOST_ANSWER_BYTES;
 
     c->socket = zmq_socket(c->zmq, ZMQ_REQ);
     if (!c->socket)
-        return false;
+        return oct_fail(err, OCT_E_IO, "control: %s", zmq_strerror(errno));
     zmq_setsockopt(c->socket, ZMQ_LINGER, &no_linger, sizeof(no_linger));
     zmq_setsockopt(c->socket, ZMQ_IPV6, &on, sizeof(on));
     zmq_setsockopt(c->socket, ZMQ_SNDTIMEO, &answer_ms, sizeof(answer_ms));
     zmq_setsockopt(c->socket, ZMQ_RCVTIMEO, &answer_ms, sizeof(answer_ms));
     zmq_setsockopt(c->socket, ZMQ_MAXMSGSIZE, &most_bytes, sizeof(most_bytes));
-    return zmq_connect(c->socket, c->endpoint) == 0;
+    enum oct_err code = oct_curve_set_client(c->socket, &c->keys, err);
+    if (code)
+        return code;
+    if (zmq_connect(c->socket, c->endpoint) == 0)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_CONFIG,
+                    "control.endpoint '%s': %s; write tcp://HOST:PORT or ipc://PATH", c->endpoint,
+                    zmq_strerror(errno));
 }
 
 static void close_socket(struct oct_view_control *c)
@@ -64,7 +72,8 @@ static bool exchange(struct oct_view_control *c, const char *request, zmq_msg_t 
 {
     bool came = false;
 
-    if ((c->socket || open_socket(c)) && zmq_send(c->socket, request, strlen(request), 0) >= 0) {
+    if ((c->socket || open_socket(c, NULL) == OCT_OK) &&
+        zmq_send(c->socket, request, strlen(request), 0) >= 0) {
         int n;
         do
             n = zmq_msg_recv(reply, c->socket, 0);
@@ -205,6 +214,7 @@ static int start_thread(struct oct_view_control *c)
 }
 
 enum oct_err oct_view_control_create(struct oct_view_control **control, const char *endpoint,
+                                     const struct oct_curve_files *keys,
                                      void (*notify)(void *context), void *context,
                                      struct oct_error *err)
 {
@@ -223,13 +233,13 @@ enum oct_err oct_view_control_create(struct oct_view_control **control, const ch
     pthread_cond_init(&c->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     oct_view_endpoint_connectable(endpoint, c->endpoint, sizeof(c->endpoint));
+    if (keys)
+        c->keys = *keys;
     c->zmq = zmq_ctx_new();
     if (!c->zmq)
         code = oct_fail(err, OCT_E_IO, "control: %s", zmq_strerror(errno));
-    else if (!open_socket(c))
-        code = oct_fail(err, OCT_E_CONFIG,
-                        "control.endpoint '%s': %s; write tcp://HOST:PORT or ipc://PATH", endpoint,
-                        zmq_strerror(errno));
+    else
+        code = open_socket(c, err);
     int error = code ? 0 : start_thread(c);
     if (error)
         code = oct_fail_errno(err, OCT_E_IO, error, "control: cannot start a thread");

@@ -9,6 +9,7 @@
 #ifndef OCT_VIEWER_CONTROL_H
 #define OCT_VIEWER_CONTROL_H
 
+#include "pipeline/curve.h"
 #include "viewer/daemon_state.h"
 
 struct oct_view_control;
@@ -28,10 +29,12 @@ struct oct_view_answer {
     char text[256]; /* what was set, or why it was refused */
 };
 
-/* Connects, which succeeds with nobody there yet, and starts the thread. `notify` (NULL: none) is
+/* Connects, which succeeds with nobody there yet, and starts the thread. keys: NULL or of a daemon
+ * that asks for them; the paths outlive the control. `notify` (NULL: none) is
  * called in that thread when there is something new to take; it must not block. OCT_E_CONFIG: the
  * endpoint is none that ZeroMQ understands. */
 enum oct_err oct_view_control_create(struct oct_view_control **control, const char *endpoint,
+                                     const struct oct_curve_files *keys,
                                      void (*notify)(void *context), void *context,
                                      struct oct_error *err);
 

@@ -35,12 +35,16 @@ enum oct_err oct_view_desk_open(struct oct_view_desk *desk, const struct oct_vie
     if (!desk->archive)
         return oct_fail(err, OCT_E_NO_MEMORY, "octview: out of memory");
     oct_view_model_attach(&desk->model, desk->archive);
-    if ((code = oct_subscriber_create(&desk->subscriber, options->endpoint, notify, context, err)))
+    const struct oct_curve_files keys = {options->config.security.client_key,
+                                         options->config.security.server_public};
+    if ((code = oct_subscriber_create(&desk->subscriber, options->endpoint, &keys, notify, context,
+                                      err)))
         return code;
     oct_subscriber_attach(desk->subscriber, desk->archive);
     desk->model.has_control = options->control[0] != '\0';
     if (desk->model.has_control)
-        return oct_view_control_create(&desk->control, options->control, notify, context, err);
+        return oct_view_control_create(&desk->control, options->control, &keys, notify, context,
+                                       err);
     return OCT_OK;
 }
 

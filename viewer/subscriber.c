@@ -210,7 +210,7 @@ static void set_int(void *socket, int option, int value)
 }
 
 static enum oct_err open_sockets(struct oct_subscriber *s, const char *endpoint,
-                                 struct oct_error *err)
+                                 const struct oct_curve_files *keys, struct oct_error *err)
 {
     int64_t most_bytes = MOST_PART_BYTES;
 
@@ -236,6 +236,9 @@ static enum oct_err open_sockets(struct oct_subscriber *s, const char *endpoint,
     if (!s->monitor || zmq_connect(s->monitor, MONITOR_ENDPOINT) < 0)
         goto fail;
     set_int(s->monitor, ZMQ_LINGER, 0);
+    enum oct_err code = oct_curve_set_client(s->socket, keys, err);
+    if (code)
+        return code;
     if (zmq_connect(s->socket, endpoint) < 0)
         return oct_fail(err, OCT_E_CONFIG,
                         "publish.endpoint '%s': %s; write tcp://HOST:PORT or ipc://PATH", endpoint,
@@ -271,6 +274,7 @@ static void finish(struct oct_subscriber *s)
 }
 
 enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const char *endpoint,
+                                   const struct oct_curve_files *keys,
                                    void (*notify)(void *context), void *context,
                                    struct oct_error *err)
 {
@@ -291,7 +295,7 @@ enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const cha
     pthread_condattr_destroy(&monotonic);
     s->zmq = zmq_ctx_new();
     oct_view_endpoint_connectable(endpoint, address, sizeof(address));
-    code = s->zmq ? open_sockets(s, address, err)
+    code = s->zmq ? open_sockets(s, address, keys, err)
                   : oct_fail(err, OCT_E_IO, "subscription: %s", zmq_strerror(errno));
     if (code)
         goto fail;

@@ -10,6 +10,7 @@
 #ifndef OCT_VIEWER_SUBSCRIBER_H
 #define OCT_VIEWER_SUBSCRIBER_H
 
+#include "pipeline/curve.h"
 #include "viewer/archive.h"
 #include "viewer/picture.h"
 #include "viewer/spectrum.h"
@@ -26,10 +27,12 @@ struct oct_subscriber_report {
     struct oct_error last_bad; /* why the newest refused message was refused */
 };
 
-/* Connects (which succeeds with nobody there yet) and starts the thread. `notify` (NULL: none) is
+/* Connects (which succeeds with nobody there yet) and starts the thread. keys: NULL or of a daemon
+ * that asks for them; read here. `notify` (NULL: none) is
  * called in that thread when a picture becomes ready that the caller has not been told of since
  * the last take; it must not block. OCT_E_CONFIG: the endpoint is none that ZeroMQ understands. */
 enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const char *endpoint,
+                                   const struct oct_curve_files *keys,
                                    void (*notify)(void *context), void *context,
                                    struct oct_error *err);
 

@@ -1,0 +1,46 @@
+#include "daemon/watch.h"
+
+#include "pipeline/clock.h"
+
+#define LOOK_NS UINT64_C(1000000000)
+
+void oct_file_watch_add(struct oct_file_watch *w, const char *path)
+{
+    if (w->n_files == OCT_CONFIG_MAX_SOURCES || stat(path, &w->files[w->n_files].then) != 0)
+        return; /* reading it will say what is wrong */
+    w->files[w->n_files].changed = false;
+    w->files[w->n_files++].path = path;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+const char *oct_file_watch_look(struct oct_file_watch *w)
+{
+    uint64_t now = oct_clock_ns();
+    if (w->looked_ns && now - w->looked_ns < LOOK_NS)
+        return NULL;
+    for (int i = 0; i < w->n_files; i++) {
+        struct stat there;
+        /* A pipe (--config <(...)) is read once and changes by that. */
+        if (w->files[i].changed || !S_ISREG(w->files[i].then.st_mode))
+            continue;
+        if (stat(w->files[i].path, &there) != 0 || !is_same(&there, &w->files[i].then)) {
+            w->files[i].changed = true;
+            return w->files[i].path; /* the others at the next call */
+        }
+    }
+    w->looked_ns = now;
+    return NULL;
+}
+
+bool oct_file_watch_changed(const struct oct_file_watch *w)
+{
+    for (int i = 0; i < w->n_files; i++)
+        if (w->files[i].changed)
+            return true;
+    return false;
+}

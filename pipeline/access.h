@@ -1,0 +1,73 @@
+/* Who may come in: the daemon's secret key, a folder of allowed public keys, the connections that
+ * stand, and what was refused.
+ *
+ * ZeroMQ asks about a key only when a connection is made. So that a key taken out of the folder is
+ * out at once,
+ *   - every message is asked about (oct_access_admits), and refused if its key has gone;
+ *   - every connection that ever sent us something is remembered with its key, and shut down when
+ *     the key goes. A subscriber's first message is its subscription, and without one it gets
+ *     nothing: so that holds for those who only listen, too. Other connections are not disturbed.
+ * The folder is watched by a thread: inotify, and once a second besides, for file systems that tell
+ * nothing.
+ *
+ * Any thread may call. Functions take a mutex for microseconds; none waits for the network. */
+#ifndef OCT_PIPELINE_ACCESS_H
+#define OCT_PIPELINE_ACCESS_H
+
+#include "pipeline/curve.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct oct_access;
+
+enum oct_refusal {
+    OCT_REFUSED_PLAIN,       /* speaks no CURVE at all */
+    OCT_REFUSED_UNKNOWN_KEY, /* not in the folder */
+    OCT_REFUSED_REVOKED_KEY, /* was in the folder since the start, and is no more */
+    OCT_REFUSED_PROTOCOL,    /* wrong server key, or bytes that are no handshake */
+    OCT_REFUSED_BROKEN_OFF,  /* went away in the middle, as a plain client may that sees first */
+    OCT_N_REFUSALS,
+};
+extern const char *const oct_refusal_names[OCT_N_REFUSALS];
+
+struct oct_access_counts {
+    uint64_t n_allowed;               /* keys in the folder now */
+    uint64_t refused[OCT_N_REFUSALS]; /* handshakes */
+    uint64_t messages_refused;        /* of connections whose key has gone meanwhile */
+    uint64_t connections_cut;         /* for the same reason */
+};
+
+/* Reads the keys and starts the watch. server_key: path of a secret key file; allowed: path of the
+ * folder. OCT_E_CONFIG names key and file. */
+enum oct_err oct_access_create(struct oct_access **access, const char *server_key,
+                               const char *allowed, struct oct_error *err);
+
+/* No door may be left. NULL is fine. */
+void oct_access_destroy(struct oct_access *access);
+
+/* The daemon's secret key as Z85; valid until destroy. */
+const char *oct_access_secret(const struct oct_access *access);
+
+/* A handshake: whether the key (Z85) may come in; if not, it is counted and logged. peer: the
+ * address, for the log. */
+bool oct_access_greets(struct oct_access *access, const char *key, const char *peer);
+
+/* A handshake that failed before a key was seen: counted and logged. */
+void oct_access_note_refusal(struct oct_access *access, enum oct_refusal why, const char *peer);
+
+/* A message that came with `key` over the descriptor `fd` (-1: unknown): whether it counts. If not,
+ * its connection is shut down. */
+bool oct_access_admits(struct oct_access *access, const char *key, int fd);
+
+void oct_access_get_counts(struct oct_access *access, struct oct_access_counts *counts);
+
+/* One folder of public keys, NAME.key each. Calls take(context, name, key) for each that holds a
+ * key; what holds none is told to complain(context, text) (NULL: passed over). OCT_E_CONFIG: there
+ * is no such folder. OCT_E_IO: it cannot be read now, and what was called until then is not all. */
+enum oct_err oct_access_read_folder(const char *folder,
+                                    bool (*take)(void *context, const char *name, const char *key),
+                                    void (*complain)(void *context, const char *text),
+                                    void *context, struct oct_error *err);
+
+#endif

@@ -1,0 +1,206 @@
+#!/usr/bin/python3
+"""What can be wrong around octd when it starts, and while it runs: each gives one clear line, or a
+fallback that the status shows."""
+import resource, shutil, socket
+import numpy as np
+from octtest import *
+
+N, M, V = 832, 60, 8
+HERE = os.environ.get("TMPDIR", "/tmp")
+
+
+def calibration():
+    path = os.path.join(folder("calibration"), "wavelengths.txt")
+    t = np.arange(N) / N
+    np.savetxt(path, 825 + 52 * t - 2.5 * t * t, fmt="%.9f")
+    return path
+
+
+BASE = settings(scan=dict(lines=M, bscans=V), pipeline=dict(crop_last=300, backend="cpu"),
+                calibration=dict(wavelengths=calibration()))
+LINES = np.random.default_rng(1).integers(100, 4000, (V * M, N)).astype("<u2")
+SECTIONS = ("ingest", "publish", "control")
+
+
+def ends(name, **other):
+    """ipc endpoints of their own for all sections, but for those in `other`."""
+    where = {s: dict(endpoint=f"ipc://{HERE}/{name}-{s}") for s in SECTIONS}
+    return settings(**{**where, **{s: dict(endpoint=e) for s, e in other.items()}})
+
+
+def refused(*arguments, status=1):
+    """octd with these arguments ends at once; its one line of complaint."""
+    got, out, err = run("octd", *BASE, *arguments, timeout=60)
+    complaint = [line for line in err.splitlines() if "error" in line]
+    assert got == status and len(complaint) == 1, (got, err)
+    return complaint[0]
+
+
+def without(capability):
+    """The words before a program that take a power of root from it; nothing for others."""
+    if os.geteuid() != 0:
+        return []
+    if not shutil.which("setpriv"):
+        raise Skip("no setpriv")
+    return ["setpriv", f"--bounding-set=-{capability},-dac_read_search", "--inh-caps=-all"]
+
+
+def started(control, *arguments):
+    """An octd whose control endpoint is not its own choice."""
+    daemon = Daemon(*BASE, *arguments, wait=False)
+    daemon.control = control
+    try:
+        daemon.ask("status", timeout_s=60)
+    except AssertionError:
+        daemon.kill()
+        raise
+    return daemon
+
+
+class Bare(Daemon):
+    """An octd behind other words, such as setpriv ..., with limits of its own."""
+
+    def __init__(self, words, *arguments, limits=None):
+        self.words, self.limits = words, limits
+        original = subprocess.Popen
+
+        def start(command, **kw):
+            return original([*words, *command], preexec_fn=limits, **kw)
+
+        subprocess.Popen = start
+        try:
+            super().__init__(*BASE, *arguments)
+        finally:
+            subprocess.Popen = original
+
+
+@case
+def a_port_in_use_is_named():
+    """a tcp port in use is refused on each socket by key and endpoint, and nothing stays bound"""
+    for section in SECTIONS:
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", 0))
+            other.listen()
+            endpoint = f"tcp://127.0.0.1:{other.getsockname()[1]}"
+            line = refused(*ends("port", **{section: endpoint}))
+            assert f"{section}.endpoint" in line and endpoint in line and "in use" in line, line
+        control = endpoint if section == "control" else f"ipc://{HERE}/port-control"
+        with started(control, *ends("port", **{section: endpoint})) as daemon:
+            assert daemon.ask("status")["state"] == "running"
+
+
+@case
+def two_on_one_port():
+    """the same port for two sockets of one daemon is refused too"""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        endpoint = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+    line = refused(*ends("same", ingest=endpoint, publish=endpoint))
+    assert endpoint in line, line
+
+
+@case
+def a_stale_ipc_file_is_no_hindrance():
+    """an ipc file that a killed daemon left is taken over; a live one, a plain file, a folder, a
+    link and a place that is not there are refused and left alone"""
+    with Daemon(*BASE) as first:
+        first.process.kill()
+        first.process.wait()
+        for endpoint in (first.ingest, first.publish, first.control):
+            assert os.path.exists(endpoint[6:]), endpoint
+        with started(first.control, *first.common) as second:
+            for section in SECTIONS:
+                taken = getattr(first, section)
+                line = refused(*ends("taken", **{section: taken}))
+                assert section in line and "in use" in line, line
+            assert second.ask("status")["state"] == "running"
+    os.makedirs(HERE + "/things/folder", exist_ok=True)
+    with open(HERE + "/things/file", "w") as file:
+        file.write("precious")
+    os.symlink(HERE + "/things/file", HERE + "/things/link")
+    for name in ("file", "folder", "link"):
+        line = refused(*ends("things", ingest=f"ipc://{HERE}/things/{name}"))
+        assert "no socket" in line and name in line, line
+    assert open(HERE + "/things/file").read() == "precious"
+    assert os.path.islink(HERE + "/things/link") and os.path.isdir(HERE + "/things/folder")
+    line = refused(*ends("nowhere", ingest=f"ipc://{HERE}/no/such/folder/in"))
+    assert "ingest.endpoint" in line and "No such file" in line, line
+
+
+@case
+def a_read_only_record_folder():
+    """a record folder that cannot be written is told at the start, refused when recording starts,
+    and the pictures go on; made writable, it records"""
+    place = folder("readonly")
+    os.chmod(place, 0o555)
+    with Bare(without("dac_override"), "--set", f"record.directory={place}") as daemon:
+        assert "record.directory" in daemon.log() and "cannot be written" in daemon.log()
+        reply = daemon.ask("record", action="start")
+        assert not reply["ok"] and place in reply["error"], reply
+        assert "record.directory" in daemon.status()["last_error"]
+        subscriber = daemon.subscriber()
+        Sender(daemon, 1).send(LINES, 0, flags=1)
+        assert daemon.wait(lambda s: s["bscans_published"] == V)["state"] == "running"
+        assert subscriber.poll(5000)
+        os.chmod(place, 0o755)
+        assert daemon.ask("record", action="start")["ok"]
+        Sender(daemon, 2).send(LINES, 0, flags=1)
+        daemon.wait(lambda s: s["volumes_written"] == 1)
+        assert len(os.listdir(place)) == 1
+
+
+@case
+def no_memory_lock():
+    """without the right to lock memory octd warns, says so in the status, and works"""
+    def none():
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, 0))
+
+    with Bare(without("ipc_lock"), limits=none) as daemon:
+        assert daemon.log().count("not locked in memory") == 1 and "ulimit -l" in daemon.log()
+        assert daemon.status()["memory_locked"] is False
+        Sender(daemon, 1).send(LINES, 0, flags=1)
+        daemon.wait(lambda s: s["bscans_done"] == V)
+    if resource.getrlimit(resource.RLIMIT_MEMLOCK)[1] == resource.RLIM_INFINITY:
+        def all_of_it():
+            resource.setrlimit(resource.RLIMIT_MEMLOCK, (-1, -1))
+
+        with Bare([], limits=all_of_it) as daemon:
+            assert daemon.status()["memory_locked"] is True, daemon.log()
+
+
+@case
+def the_configuration_changes_under_it():
+    """a configuration file that changes, goes or is replaced is told once and flagged; what runs is
+    what it said at the start"""
+    def edit(path):
+        with open(path, "a") as ini:
+            ini.write("\n; one more line\n[record]\neye = OS\n")
+
+    def replace(path):
+        with open(path + ".new", "w") as ini:
+            ini.write("[record]\neye = OS\n")
+        os.rename(path + ".new", path)
+
+    def spoil(path):
+        with open(path, "w") as ini:
+            ini.write("this is no configuration")
+
+    for change in (edit, replace, spoil, os.remove):
+        path = HERE + "/lab.ini"
+        with open(path, "w") as ini:
+            ini.write("[camera]\nbits = 12\n")
+        with Daemon(*BASE, "--config", path) as daemon:
+            time.sleep(1.3)
+            assert daemon.status()["config_file_changed"] is False
+            change(path)
+            daemon.wait(lambda s: s["config_file_changed"], 5)
+            time.sleep(1.3)
+            assert daemon.log().count(path + " has changed") == 1, daemon.log()
+            assert daemon.ask("get", key="camera.bits")["value"] == "12"
+            assert daemon.ask("get", key="record.eye")["value"] == ""
+            assert daemon.ask("stop")["ok"] and daemon.ask("start")["ok"]
+            assert daemon.status()["state"] == "running"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+/* keygen, allow: the keys of CURVE as files. */
+#define _DEFAULT_SOURCE /* explicit_bzero */
+#include "pipeline/access.h"
+#include "pipeline/curve.h"
+#include "tools/commands.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <zmq.h>
+
+#define MOST_NAME 64
+#define PUBLIC_END ".key"
+#define SECRET_END ".key_secret"
+
+/* ---- keygen ---- */
+
+static enum oct_err make_pair(char public[OCT_CURVE_KEY_BYTES], char secret[OCT_CURVE_KEY_BYTES],
+                              struct oct_error *err)
+{
+    do /* one that could be taken for an option or a comment is a nuisance on every command line */
+        if (zmq_curve_keypair(public, secret) != 0)
+            return oct_fail(err, OCT_E_IO, "no key can be made: %s", zmq_strerror(zmq_errno()));
+    while (public[0] == '-' || public[0] == '#');
+    return OCT_OK;
+}
+
+int oct_cmd_keygen(struct oct_config *config, int argc, char **argv)
+{
+    (void)config;
+    char public[OCT_CURVE_KEY_BYTES], secret[OCT_CURVE_KEY_BYTES];
+    char public_path[PATH_MAX], secret_path[PATH_MAX];
+    const char *name = argc > 1 ? argv[1] : "octd";
+    struct oct_error err;
+    if (argc > 2 || strncmp(name, "--", 2) == 0 || !name[0])
+        return oct_command_misuse(argv[0], "give one name for the files, such as camera");
+    if (snprintf(secret_path, sizeof(secret_path), "%s" SECRET_END, name) >= PATH_MAX ||
+        snprintf(public_path, sizeof(public_path), "%s" PUBLIC_END, name) >= PATH_MAX)
+        return oct_command_misuse(argv[0], "the name is too long");
+    enum oct_err code = oct_curve_available(&err);
+    if (!code)
+        code = make_pair(public, secret, &err);
+    if (!code)
+        code = oct_curve_write(secret_path, public, secret, &err);
+    if (!code && (code = oct_curve_write(public_path, public, NULL, &err)))
+        unlink(secret_path); /* made a moment ago: half a pair helps nobody */
+    explicit_bzero(secret, sizeof(secret));
+    if (code)
+        return oct_command_fail(argv[0], &err);
+    printf("%s  secret: stays where it is used\n%s  public: for the other side\n%s\n", secret_path,
+           public_path, public);
+    return 0;
+}
+
+/* ---- allow ---- */
+
+struct allowing {
+    const char *folder, *what, *name, *remove;
+    bool list;
+    char name_buffer[MOST_NAME + 1];
+};
+
+/* A name is a file's, and that file stays in the folder: no slash, no dot first. */
+static bool is_name(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "._-";
+    size_t n = name ? strlen(name) : 0;
+    return n >= 1 && n <= MOST_NAME && name[0] != '.' && strspn(name, letters) == n;
+}
+
+static enum oct_err check_name(const char *name, struct oct_error *err)
+{
+    if (is_name(name))
+        return OCT_OK;
+    return oct_fail(err, OCT_E_ARG,
+                    "'%.80s' is no name for a key: 1 to %d letters, digits, dots, dashes and "
+                    "underscores, no dot first",
+                    name ? name : "", MOST_NAME);
+}
+
+static bool print_key(void *context, const char *name, const char *key)
+{
+    (void)context;
+    return printf("%-20s %s\n", name, key) > 0;
+}
+
+static void print_complaint(void *context, const char *text)
+{
+    (void)context;
+    fprintf(stderr, "octctl allow: %s\n", text);
+}
+
+/* /some/where/camera.key_secret -> camera */
+static void name_of_file(struct allowing *a)
+{
+    const char *slash = strrchr(a->what, '/');
+    const char *base = slash ? slash + 1 : a->what;
+    size_t n = strlen(base);
+    static const char *const ends[] = {SECRET_END, PUBLIC_END};
+    for (size_t i = 0; i < 2; i++) {
+        size_t m = strlen(ends[i]);
+        if (n > m && strcmp(base + n - m, ends[i]) == 0)
+            n -= m;
+    }
+    snprintf(a->name_buffer, sizeof(a->name_buffer), "%.*s", n <= MOST_NAME ? (int)n : MOST_NAME,
+             base);
+    a->name = a->name_buffer;
+}
+
+static enum oct_err key_of(struct allowing *a, char key[OCT_CURVE_KEY_BYTES], struct oct_error *err)
+{
+    if (!a->what)
+        return oct_fail(err, OCT_E_ARG, "which key?");
+    if (oct_curve_is_key(a->what) && access(a->what, F_OK) != 0) {
+        if (!a->name)
+            return oct_fail(err, OCT_E_ARG, "a key alone needs --name NAME");
+        memcpy(key, a->what, OCT_CURVE_KEY_BYTES);
+        return OCT_OK;
+    }
+    if (!a->name)
+        name_of_file(a);
+    return oct_curve_read_public(a->what, key, err);
+}
+
+/* Whole or not at all: octd looks at the folder at any moment. */
+static enum oct_err add(struct allowing *a, struct oct_error *err)
+{
+    char key[OCT_CURVE_KEY_BYTES], there[OCT_CURVE_KEY_BYTES];
+    char path[PATH_MAX], work[PATH_MAX];
+    enum oct_err code = key_of(a, key, err);
+    if (code || (code = check_name(a->name, err)))
+        return code;
+    /* Whatever the umask: octd may run as another user. */
+    if (mkdir(a->folder, 0755) == 0 ? chmod(a->folder, 0755) != 0 : errno != EEXIST)
+        return oct_fail_errno(err, OCT_E_IO, errno, "security.allowed: %s", a->folder);
+    if (snprintf(path, sizeof(path), "%s/%s" PUBLIC_END, a->folder, a->name) >= PATH_MAX ||
+        snprintf(work, sizeof(work), "%s/.%s.%ld", a->folder, a->name, (long)getpid()) >= PATH_MAX)
+        return oct_fail(err, OCT_E_ARG, "security.allowed: the path is too long");
+    if (access(path, F_OK) == 0) {
+        if (oct_curve_read_public(path, there, NULL) == OCT_OK && strcmp(there, key) == 0)
+            return OCT_OK;
+        return oct_fail(err, OCT_E_IO,
+                        "%s: another key has this name: --remove it or choose --name", path);
+    }
+    if ((code = oct_curve_write(work, key, NULL, err)))
+        return code;
+    if (link(work, path) != 0) /* unlike rename it replaces nothing */
+        code = oct_fail_errno(err, OCT_E_IO, errno, "%s", path);
+    unlink(work);
+    return code;
+}
+
+static enum oct_err take_out(const struct allowing *a, struct oct_error *err)
+{
+    char path[PATH_MAX];
+    enum oct_err code = check_name(a->remove, err);
+    if (code)
+        return code;
+    if (snprintf(path, sizeof(path), "%s/%s" PUBLIC_END, a->folder, a->remove) >= PATH_MAX)
+        return oct_fail(err, OCT_E_ARG, "security.allowed: the path is too long");
+    if (unlink(path) == 0)
+        return OCT_OK;
+    if (errno == ENOENT)
+        return oct_fail(err, OCT_E_IO, "no key of the name %s is allowed: see octctl allow --list",
+                        a->remove);
+    return oct_fail_errno(err, OCT_E_IO, errno, "%s", path);
+}
+
+static int read_options(struct allowing *a, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *value;
+        if (oct_option_flag(argv[i], "--list")) {
+            a->list = true;
+        } else if (oct_option_value(argc, argv, &i, "--remove", &value)) {
+            a->remove = value ? value : "";
+        } else if (oct_option_value(argc, argv, &i, "--name", &value)) {
+            a->name = value ? value : "";
+        } else if (strncmp(argv[i], "--", 2) == 0 && !oct_curve_is_key(argv[i])) {
+            return oct_command_misuse(argv[0], "unknown option '%s'", argv[i]);
+        } else if (!a->what) {
+            a->what = argv[i];
+        } else {
+            return oct_command_misuse(argv[0], "unexpected argument '%s'", argv[i]);
+        }
+    }
+    if ((a->what != NULL) + (a->remove != NULL) + a->list != 1)
+        return oct_command_misuse(argv[0], "give one of KEYFILE, KEY, --list, --remove NAME");
+    if (a->name && !a->what)
+        return oct_command_misuse(argv[0], "--name goes with a key");
+    return 0;
+}
+
+int oct_cmd_allow(struct oct_config *config, int argc, char **argv)
+{
+    struct allowing a = {.folder = config->security.allowed};
+    struct oct_error err;
+    enum oct_err code;
+    int status = read_options(&a, argc, argv);
+    if (status)
+        return status;
+    if (!a.folder[0])
+        return oct_command_misuse(argv[0], "security.allowed is not set: --config FILE or --set "
+                                           "security.allowed=FOLDER");
+    if (a.list)
+        code = oct_access_read_folder(a.folder, print_key, print_complaint, NULL, &err);
+    else if (a.remove)
+        code = take_out(&a, &err);
+    else
+        code = add(&a, &err);
+    if (code)
+        return oct_command_fail(argv[0], &err);
+    if (a.remove)
+        printf("%s is out\n", a.remove);
+    else if (!a.list)
+        printf("%s is allowed in\n", a.name);
+    return 0;
+}
