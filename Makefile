@@ -78,7 +78,9 @@ $(LIB): $(call obj,$(LIB_SRC)) $(EXTRA_LIB_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 # What a camera driver links: the client and what it needs, nothing else of ours.
-$(CLIENT): $(call obj,pipeline/client.c pipeline/wire_lines.c pipeline/err.c)
+CLIENT_SRC := pipeline/client.c pipeline/client_socket.c pipeline/client_shm.c \
+              pipeline/shm_driver.c pipeline/shm_layout.c pipeline/wire_lines.c pipeline/err.c
+$(CLIENT): $(call obj,$(CLIENT_SRC))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 

@@ -36,6 +36,7 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
     const struct oct_geometry *g = &s->plan->geometry;
     const struct oct_ingest_options ingest = {
         .endpoint = config->ingest.endpoint,
+        .shm_group = config->ingest.shm_group,
         .queue_messages = config->ingest.queue_messages,
         .max_message_bytes = (uint64_t)config->ingest.max_message_mb << 20,
         .idle_s = config->ingest.idle_s,
