@@ -57,8 +57,11 @@ static const struct oct_command commands[] = {
      "  --font FILE      a fixed-width font\n"
      "  --settings FILE  the viewer's settings, instead of the user's\n",
      oct_cmd_snapshot},
-    {"bench", "[OPTIONS]", "measures this machine",
+    {"bench", "[PART...] [OPTIONS]", "measures this machine",
+     "  PART             engine (if none is named), ingest, shm, recorder, latency, start,\n"
+     "                   growth or all\n"
      "  --seconds S      spend about S seconds on each figure (2)\n"
+     "  --size-gb G      what recorder writes into record.directory (2)\n"
      "  --json           as JSON\n",
      oct_cmd_bench},
     {"reference", "", "prints the commented configuration with all defaults", "", cmd_reference},
