@@ -22,12 +22,17 @@ static char *refusal(const char *why)
     return print(reply);
 }
 
-static char *done(struct oct_daemon *daemon)
+static cJSON *reply_done(struct oct_daemon *daemon)
 {
     cJSON *reply = cJSON_CreateObject();
     cJSON_AddBoolToObject(reply, "ok", true);
     cJSON_AddStringToObject(reply, "state", oct_state_names[oct_daemon_state(daemon)]);
-    return print(reply);
+    return reply;
+}
+
+static char *done(struct oct_daemon *daemon)
+{
+    return print(reply_done(daemon));
 }
 
 static char *status(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
@@ -71,7 +76,12 @@ static char *record(struct oct_daemon *daemon, const cJSON *request, struct oct_
         oct_fail(err, OCT_E_ARG, "the action '%.40s' is unknown: use start or stop", action);
         return NULL;
     }
-    return oct_daemon_record(daemon, begin, err) ? NULL : done(daemon);
+    if (oct_daemon_record(daemon, begin, err))
+        return NULL;
+    cJSON *reply = reply_done(daemon);
+    if (begin && daemon->outlook.warning[0])
+        cJSON_AddStringToObject(reply, "warning", daemon->outlook.warning);
+    return print(reply);
 }
 
 /* Values come as strings, or as JSON numbers and booleans, which is what people write. */

@@ -19,11 +19,13 @@ static void keep_error(struct oct_daemon *d, const struct oct_error *err)
 static enum oct_err build_session(struct oct_daemon *d, bool open, struct oct_error *err)
 {
     enum oct_err e = oct_session_create(&d->session, &d->config, d->name, open, err);
-    if (e)
+    if (e) {
         keep_error(d, err);
-    else
-        d->stale = false;
-    return e;
+        return e;
+    }
+    d->stale = false;
+    oct_outlook_measure(&d->outlook, &d->config, d->session);
+    return OCT_OK;
 }
 
 enum oct_err oct_daemon_init(struct oct_daemon *d, const struct oct_config *config,
@@ -111,6 +113,7 @@ enum oct_err oct_daemon_record(struct oct_daemon *d, bool start, struct oct_erro
     if (e)
         return e;
     if (start) {
+        oct_outlook_measure(&d->outlook, &d->config, d->session);
         e = oct_session_record(d->session, &d->config, err);
         if (e) {
             keep_error(d, err);
@@ -196,6 +199,7 @@ void oct_daemon_look_around(struct oct_daemon *d)
     struct oct_error failure;
     if (!d->session)
         return;
+    oct_outlook_follow(&d->outlook, &d->config, d->session);
     oct_recorder_get_status(d->session->recorder, &recorder);
     if (recorder.failure.code)
         keep_error(d, &recorder.failure);

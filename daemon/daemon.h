@@ -2,6 +2,7 @@
 #ifndef OCT_DAEMON_DAEMON_H
 #define OCT_DAEMON_DAEMON_H
 
+#include "daemon/outlook.h"
 #include "daemon/session.h"
 #include "daemon/state.h"
 
@@ -9,9 +10,10 @@ struct oct_daemon {
     struct oct_config config;
     void *zmq_context;           /* of the control socket; a session has its own */
     struct oct_session *session; /* NULL: the last start failed */
-    bool stale;                  /* a key has changed since the session was built */
-    uint64_t refused_senders;    /* messages of ended acquisitions when last told */
-    const char *engine;          /* that ran when last looked at, of engine_session */
+    struct oct_outlook outlook;
+    bool stale;               /* a key has changed since the session was built */
+    uint64_t refused_senders; /* messages of ended acquisitions when last told */
+    const char *engine;       /* that ran when last looked at, of engine_session */
     const struct oct_session *engine_session;
     bool want_shutdown;
     uint64_t started_ns;

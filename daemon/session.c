@@ -1,6 +1,7 @@
 #include "daemon/session.h"
 
 #include "config/apply.h"
+#include "pipeline/forecast.h"
 #include "pipeline/log.h"
 
 #include <errno.h>
@@ -24,6 +25,7 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
                           &setup.ops, &setup.engine, s->engine_why, sizeof(s->engine_why), err);
     if (e)
         return e;
+    s->engine_hz = oct_forecast_engine(setup.ops, setup.engine, s->plan, OCT_FORECAST_ENGINE_US);
     setup.plan = s->plan;
     oct_config_display(config, &setup.display);
     return oct_pipeline_create(&s->pipeline, &setup, err);

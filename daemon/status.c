@@ -126,6 +126,8 @@ char *oct_daemon_status(const struct oct_daemon *d)
     cJSON_AddBoolToObject(reply, "config_changed", d->stale);
     add_session(reply, d->session);
     oct_daemon_describe(reply, d);
+    if (d->session)
+        oct_outlook_describe(reply, &d->outlook);
     char *text = cJSON_PrintUnformatted(reply);
     cJSON_Delete(reply);
     return text;

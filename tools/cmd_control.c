@@ -296,6 +296,9 @@ static int talk(const struct control_call *call, cJSON *request)
         code = oct_fail(&err, OCT_E_STATE, "%s: %s", call->name,
                         cJSON_IsString(why) ? why->valuestring : "refused without a reason");
     }
+    const cJSON *warning = cJSON_GetObjectItemCaseSensitive(answer, "warning");
+    if (!code && cJSON_IsString(warning))
+        fprintf(stderr, "octctl: warning: %s\n", warning->valuestring);
     if (!code && !call->json)
         print_answer(call, answer);
     if (code)
