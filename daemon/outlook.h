@@ -1,5 +1,5 @@
-/* The forecast (pipeline/forecast.h) as the daemon keeps it: made when a session is built and when a
- * recording is asked for, kept up to date by what really comes in. Main thread only. */
+/* The forecast (pipeline/forecast.h) as the daemon keeps it: made when a session is built and when
+ * a recording is asked for, kept up to date by what really comes in. Main thread only. */
 #ifndef OCT_DAEMON_OUTLOOK_H
 #define OCT_DAEMON_OUTLOOK_H
 

@@ -93,9 +93,10 @@ struct oct_client_counters {
     uint64_t messages_queued, lines_queued;   /* of those sent, not yet given to the network */
 };
 
-/* Connects to the daemon's ingest.endpoint: "tcp://host:port", "ipc:///path" or "shm://NAME". Returns at once,
- * whether the daemon is there or not (see oct_client_wait_connected). options may be NULL. On
- * anything but OCT_CLIENT_OK *client is NULL and `error` (may be NULL) holds one line. */
+/* Connects to the daemon's ingest.endpoint: "tcp://host:port", "ipc:///path" or "shm://NAME".
+ * Returns at once, whether the daemon is there or not (see oct_client_wait_connected). options may
+ * be NULL. On anything but OCT_CLIENT_OK *client is NULL and `error` (may be NULL) holds one
+ * line. */
 enum oct_client_result oct_client_connect(struct oct_client **client, const char *endpoint,
                                           uint32_t n_samples,
                                           const struct oct_client_options *options, char *error,
@@ -126,15 +127,16 @@ enum oct_client_result oct_client_send_owned(struct oct_client *client, uint16_t
                                              uint32_t n_lines, uint64_t time_ns,
                                              void (*release)(void *lines, void *hint), void *hint);
 
-/* Memory for the next block, for the caller to fill: with shm:// the daemon's own, so that nothing is
- * copied until the daemon does. n_lines >= 1, with shm:// at most a B-scan (what one slot holds).
- * Waits for room as send does. One block is borrowed at a time. OCT_CLIENT_DROPPED: no room and
- * drop_when_full, *lines is NULL and the n_lines are counted as dropped. */
+/* Memory for the next block, for the caller to fill: with shm:// the daemon's own, so that nothing
+ * is copied until the daemon does. n_lines >= 1, with shm:// at most a B-scan (what one slot
+ * holds). Waits for room as send does. One block is borrowed at a time. OCT_CLIENT_DROPPED: no room
+ * and drop_when_full, *lines is NULL and the n_lines are counted as dropped. */
 enum oct_client_result oct_client_borrow(struct oct_client *client, uint32_t n_lines,
                                          uint16_t **lines);
 
-/* Sends the first n_lines (>= 1) of what was borrowed, which is the client's again unless the result
- * is OCT_CLIENT_TIMEOUT, OCT_CLIENT_INTERRUPTED or OCT_CLIENT_REFUSED: then it stays borrowed. */
+/* Sends the first n_lines (>= 1) of what was borrowed, which is the client's again unless the
+ * result is OCT_CLIENT_TIMEOUT, OCT_CLIENT_INTERRUPTED or OCT_CLIENT_REFUSED: then it stays
+ * borrowed. */
 enum oct_client_result oct_client_send_borrowed(struct oct_client *client, uint32_t n_lines,
                                                 uint64_t time_ns);
 

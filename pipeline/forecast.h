@@ -39,8 +39,8 @@ struct oct_forecast {
     bool slow_engine, slow_disk;
 };
 
-/* Lets an engine that nobody uses yet compute noise for about budget_us; A-lines a second, 0 when it
- * failed. At least one B-scan, however long it takes. */
+/* Lets an engine that nobody uses yet compute noise for about budget_us; A-lines a second, 0 when
+ * it failed. At least one B-scan, however long it takes. */
 double oct_forecast_engine(const struct oct_engine_ops *ops, struct oct_engine *engine,
                            const struct oct_plan *plan, unsigned budget_us);
 

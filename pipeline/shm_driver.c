@@ -138,7 +138,7 @@ void *oct_shm_driver_lines(struct oct_shm_driver *d, uint32_t slot)
 
 static _Atomic(uint64_t) *word_of(const struct oct_shm_driver *d, uint32_t slot)
 {
-    return (_Atomic(uint64_t) *)(void *)(d->memory + OCT_SHM_PAGE) + slot;
+    return (_Atomic(uint64_t) *)(void *)(d->memory + OCT_SHM_PAGE + slot * sizeof(uint64_t));
 }
 
 static bool is_empty(const struct oct_shm_driver *d, uint32_t slot)

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Puts the handler in place, if it is not: before the first begin, and again where somebody else may
- * have set one. Any thread that guards nothing. */
+/* Puts the handler in place, if it is not: before the first begin, and again where somebody else
+ * may have set one. Any thread that guards nothing. */
 void oct_shm_guard_install(void);
 
 void oct_shm_guard_begin(void *memory, size_t bytes);

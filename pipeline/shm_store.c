@@ -218,7 +218,7 @@ void oct_shm_store_destroy(struct oct_shm_store *s)
 
 static _Atomic(uint64_t) *word_of(struct oct_shm_store *s, uint32_t slot)
 {
-    return (_Atomic(uint64_t) *)(void *)(s->memory + OCT_SHM_PAGE) + slot;
+    return (_Atomic(uint64_t) *)(void *)(s->memory + OCT_SHM_PAGE + slot * sizeof(uint64_t));
 }
 
 static enum oct_bad find_slot(struct oct_shm_store *s, const struct oct_lines_header *h,

@@ -123,29 +123,6 @@ static void wait_for(const atomic_uint_fast64_t *count, uint64_t least)
 
 /* ---- cases ---- */
 
-static void names_are_one_word_and_no_path(void **state)
-{
-    static const char *const good[] = {"a", "lab-1_x.y", "A0"};
-    static const char *const bad[] = {"", "a/b", "/a", "..", ".a", "a b", "a\n", "\xc3\xa4"};
-    char most[OCT_SHM_NAME_BYTES + 1];
-    (void)state;
-    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
-        assert_null(oct_shm_bad_name(good[i]));
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        char endpoint[80];
-        struct oct_client *client;
-        assert_non_null(oct_shm_bad_name(bad[i]));
-        snprintf(endpoint, sizeof(endpoint), "shm://%s", bad[i]);
-        assert_int_equal(oct_client_connect(&client, endpoint, N, NULL, NULL, 0),
-                         OCT_CLIENT_REFUSED);
-    }
-    memset(most, 'a', sizeof(most));
-    most[OCT_SHM_NAME_BYTES] = '\0';
-    assert_non_null(oct_shm_bad_name(most));
-    most[OCT_SHM_NAME_BYTES - 1] = '\0';
-    assert_null(oct_shm_bad_name(most));
-}
-
 /* Blocks of every length, longer than a slot (314 lines) and than all of them but one. */
 static void lines_arrive_whole_whatever_the_block(void **state)
 {
@@ -264,43 +241,6 @@ static void a_driver_outlives_the_daemon_and_finds_the_next(void **state)
     assert_int_equal(oct_client_close(client), 0);
     free(lines);
     close_rig(&r);
-}
-
-static void a_stale_file_is_replaced_and_a_served_or_foreign_one_left_alone(void **state)
-{
-    struct rig r;
-    struct oct_shm_store *store, *second;
-    struct oct_error err;
-    (void)state;
-    name_rig(&r);
-    const struct oct_shm_options shm = {
-        .name = r.name, .group = "", .n_slots = SLOTS, .n_samples = N, .slot_bytes = 4096};
-    int stale = shm_open(r.object, O_RDWR | O_CREAT | O_EXCL, 0600);
-    assert_true(stale >= 0);
-    assert_int_equal(oct_shm_store_create(&store, &shm, &err), OCT_OK);
-    assert_int_equal(oct_shm_store_create(&second, &shm, &err), OCT_E_IO);
-    assert_non_null(strstr(err.text, "another octd"));
-    struct stat st;
-    int fd = shm_open(r.object, O_RDWR, 0);
-    assert_int_equal(fstat(fd, &st), 0);
-    assert_int_equal(st.st_mode & 0777, 0600);
-    close(fd);
-    oct_shm_store_destroy(store);
-    assert_int_equal(shm_open(r.object, O_RDWR, 0), -1);
-    close(stale);
-    if (geteuid() == 0) {
-        fd = shm_open(r.object, O_RDWR | O_CREAT | O_EXCL, 0600);
-        assert_int_equal(fchown(fd, 12345, (gid_t)-1), 0);
-        assert_int_equal(oct_shm_store_create(&store, &shm, &err), OCT_E_IO);
-        assert_non_null(strstr(err.text, "another user"));
-        close(fd);
-        assert_int_equal(shm_unlink(r.object), 0); /* it was still there */
-    }
-    const struct oct_shm_options nobody = {
-        .name = r.name, .group = "no-such-group", .n_slots = 1, .n_samples = N, .slot_bytes = 1};
-    assert_int_equal(oct_shm_store_create(&store, &nobody, &err), OCT_E_CONFIG);
-    assert_non_null(strstr(err.text, "no-such-group"));
-    assert_int_equal(shm_open(r.object, O_RDWR, 0), -1);
 }
 
 /* ---- hostile drivers ---- */
@@ -573,47 +513,17 @@ static void slots_of_a_dead_driver_come_back_and_those_of_a_living_one_stay(void
     close_rig(&r);
 }
 
-/* The recorder stalls: messages wait for seconds, and their slots are not taken for lost. */
-static void slots_whose_messages_wait_are_not_taken_back(void **state)
-{
-    struct oct_shm_store *store;
-    struct oct_shm_driver *driver;
-    struct rig r = {.ingest = NULL};
-    uint32_t slot;
-    uint8_t d[OCT_SHM_DESCRIPTOR_BYTES];
-    (void)state;
-    name_rig(&r);
-    const struct oct_shm_options shm = {
-        .name = r.name, .group = "", .n_slots = 2, .n_samples = N, .slot_bytes = 4096};
-    assert_int_equal(oct_shm_store_create(&store, &shm, NULL), OCT_OK);
-    assert_int_equal(oct_shm_driver_create(&driver, r.name, NULL), OCT_OK);
-    assert_int_equal(oct_shm_driver_attach(driver, NULL), OCT_OK);
-    assert_int_equal(oct_shm_driver_claim(driver, &slot), OCT_OK);
-    oct_shm_driver_post(driver, slot, 0x101, 1, d);
-    for (uint64_t s = 1; s < 100; s++) /* seconds in which nothing was ever drained */
-        assert_int_equal(oct_shm_store_reclaim(store, s * 1000000000u), OCT_OK);
-    assert_int_equal(oct_shm_store_reclaimed(store), 0);
-    oct_shm_store_drained(store);
-    assert_int_equal(oct_shm_store_reclaim(store, 100 * UINT64_C(1000000000)), OCT_OK);
-    assert_int_equal(oct_shm_store_reclaimed(store), 1);
-    oct_shm_driver_destroy(driver);
-    oct_shm_store_destroy(store);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_one_word_and_no_path),
         cmocka_unit_test(lines_arrive_whole_whatever_the_block),
         cmocka_unit_test(a_borrowed_slot_is_sent_without_a_copy_and_can_be_returned),
         cmocka_unit_test(what_finds_no_slot_waits_or_is_dropped_with_a_gap),
         cmocka_unit_test(a_driver_outlives_the_daemon_and_finds_the_next),
-        cmocka_unit_test(a_stale_file_is_replaced_and_a_served_or_foreign_one_left_alone),
         cmocka_unit_test(descriptors_are_believed_only_where_the_slot_agrees),
         cmocka_unit_test(garbage_of_every_kind_is_survived),
         cmocka_unit_test(a_file_cut_short_costs_that_file_and_not_the_daemon),
         cmocka_unit_test(slots_of_a_dead_driver_come_back_and_those_of_a_living_one_stay),
-        cmocka_unit_test(slots_whose_messages_wait_are_not_taken_back),
     };
     return cmocka_run_group_tests_name("shared memory", tests, NULL, NULL);
 }
