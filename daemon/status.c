@@ -20,6 +20,7 @@ static void add_u64(cJSON *object, const char *key, uint64_t value)
 
 /* Without a session (NULL below) nothing has been counted, but every key is there. */
 static const struct oct_ingest_counts no_counts;
+static const struct oct_outlook no_outlook;
 
 static void add_ingest(cJSON *reply, const struct oct_ingest *ingest)
 {
@@ -126,8 +127,7 @@ char *oct_daemon_status(const struct oct_daemon *d)
     cJSON_AddBoolToObject(reply, "config_changed", d->stale);
     add_session(reply, d->session);
     oct_daemon_describe(reply, d);
-    if (d->session)
-        oct_outlook_describe(reply, &d->outlook);
+    oct_outlook_describe(reply, d->session ? &d->outlook : &no_outlook);
     char *text = cJSON_PrintUnformatted(reply);
     cJSON_Delete(reply);
     return text;

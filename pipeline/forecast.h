@@ -40,7 +40,7 @@ struct oct_forecast {
 };
 
 /* Lets an engine that nobody uses yet compute noise for about budget_us; A-lines a second, 0 when
- * it failed. At least one B-scan, however long it takes. */
+ * it failed or when a B-scan is too large for a short trial. */
 double oct_forecast_engine(const struct oct_engine_ops *ops, struct oct_engine *engine,
                            const struct oct_plan *plan, unsigned budget_us);
 
