@@ -79,7 +79,9 @@ $(LIB): $(call obj,$(LIB_SRC)) $(EXTRA_LIB_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 # What a camera driver links: the client and what it needs, nothing else of ours.
-$(CLIENT): $(call obj,pipeline/client.c pipeline/curve.c pipeline/wire_lines.c pipeline/err.c)
+CLIENT_SRC := pipeline/client.c pipeline/client_socket.c pipeline/client_shm.c pipeline/curve.c \
+              pipeline/shm_driver.c pipeline/shm_layout.c pipeline/wire_lines.c pipeline/err.c
+$(CLIENT): $(call obj,$(CLIENT_SRC))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
@@ -150,8 +152,8 @@ tsan: ## the tests under ThreadSanitizer
 check-live: all ## 60 s at 70,000 lines/s with everything recorded
 	$(Q)BUILD=$(BUILD) test/live --seconds 60 --rate 70000
 
-bench: all ## measure this machine
-	$(Q)$(BUILD)/octctl bench
+bench: all ## measure this machine; the table goes to docs/performance.md (BENCH=--size-gb=20)
+	$(Q)BUILD=$(BUILD) scripts/bench $(BENCH)
 
 demo: all ## synthesise, stream, view, record two volumes; leaves demo/
 	$(Q)BUILD=$(BUILD) scripts/demo

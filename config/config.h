@@ -77,8 +77,9 @@ struct oct_config {
     } daemon;
     struct {
         oct_config_string endpoint;
-        uint32_t queue_messages; /* 64: ZMQ receive high-water mark */
-        uint32_t max_message_mb; /* 64: larger messages are refused by ZeroMQ */
+        uint32_t queue_messages;     /* 64: ZMQ receive high-water mark; slots of shared memory */
+        oct_config_string shm_group; /* whose members may use it too; "": nobody else */
+        uint32_t max_message_mb;     /* 64: larger messages are refused by ZeroMQ */
         double idle_s; /* 1: a B-scan begun but not finished is delivered after this pause, with
                           the rest missing; 0: never */
     } ingest;

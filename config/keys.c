@@ -155,10 +155,13 @@ const struct oct_key oct_keys[] = {
 
     {TEXT(ingest, endpoint, ENDPOINT), .when = OCT_CONFIG_START, .min = 1,
      .standard = "tcp://127.0.0.1:5701",
-     .meaning = "Address for lines. Beyond this machine: tcp://*:5701, with keys (see security)."},
+     .meaning = "Address for lines; here also shm://NAME, beyond: tcp://*:5701, with keys (see "
+                "security)."},
+    {TEXT(ingest, shm_group, STRING), .when = OCT_CONFIG_START, .max = 31, .standard = "",
+     .meaning = "Group whose members may push lines through shm://; empty: octd's own user."},
     {VALUE(ingest, queue_messages), .when = OCT_CONFIG_START, .min = 1, .max = 1e6,
      .standard = "64", .unit = "messages",
-     .meaning = "Messages ZeroMQ holds for the daemon before it holds back the sender."},
+     .meaning = "Messages ZeroMQ holds before it holds back the sender; slots of shm:// (4096)."},
     {VALUE(ingest, max_message_mb), .when = OCT_CONFIG_START, .min = 1, .max = 1024,
      .standard = "64", .unit = "MiB",
      .meaning = "A larger message is refused and its sender disconnected."},

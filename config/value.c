@@ -2,6 +2,8 @@
  * locale, which every program of ours keeps. */
 #include "config/keys.h"
 
+#include "pipeline/shm_layout.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -110,18 +112,27 @@ static const char *bad_tcp(const char *address)
     return NULL;
 }
 
-static const char *bad_endpoint(const char *text)
+/* Lines alone come through shared memory. */
+static bool may_be_shm(const struct oct_key *key)
+{
+    return !strcmp(key->section, "ingest");
+}
+
+static const char *bad_endpoint(const struct oct_key *key, const char *text)
 {
     static const char *const schemes[] = {"tcp://", "ipc://"};
     const char *address = NULL;
     int scheme = 0;
+    if (may_be_shm(key) && oct_shm_is_endpoint(text))
+        return oct_shm_bad_name(text + strlen(OCT_SHM_SCHEME));
     for (int i = 0; i < (int)(sizeof(schemes) / sizeof(schemes[0])); i++)
         if (strncmp(text, schemes[i], strlen(schemes[i])) == 0) {
             scheme = i;
             address = text + strlen(schemes[i]);
         }
     if (!address)
-        return "does not start with tcp:// or ipc://";
+        return may_be_shm(key) ? "does not start with tcp:// or ipc:// or shm://"
+                               : "does not start with tcp:// or ipc://";
     if (strlen(address) == 0)
         return "has nothing after ://";
     if (strchr(text, ' '))
@@ -149,7 +160,7 @@ static bool parse_string(const struct oct_key *key, const char *text, char *valu
     }
     bad = oct_key_bad_text(text);
     if (!bad && key->type == OCT_KEY_ENDPOINT)
-        bad = bad_endpoint(text);
+        bad = bad_endpoint(key, text);
     if (!bad && key->type == OCT_KEY_DEVICES)
         bad = bad_devices(text);
     if (bad) {
@@ -315,7 +326,8 @@ static void format_allowed(const struct oct_key *key, char *text, size_t text_by
         snprintf(text, text_bytes, "a path");
         return;
     case OCT_KEY_ENDPOINT:
-        snprintf(text, text_bytes, "tcp://HOST:PORT | ipc://PATH");
+        snprintf(text, text_bytes, "tcp://HOST:PORT | ipc://PATH%s",
+                 may_be_shm(key) ? " | shm://NAME" : "");
         return;
     }
 }

@@ -7,6 +7,7 @@
 
 #include "daemon/disk.h"
 #include "daemon/jobs.h"
+#include "daemon/outlook.h"
 #include "daemon/session.h"
 #include "daemon/source.h"
 #include "daemon/state.h"
@@ -14,15 +15,16 @@
 
 struct oct_daemon {
     struct oct_config config;
-    void *zmq_context; /* of the control socket; a session has its own */
-    struct oct_access *access; /* NULL: no keys are configured */
-    struct oct_door *door;     /* of the control socket; NULL likewise */
+    void *zmq_context;           /* of the control socket; a session has its own */
+    struct oct_access *access;   /* NULL: no keys are configured */
+    struct oct_door *door;       /* of the control socket; NULL likewise */
     struct oct_file_watch watch; /* of the files that the configuration came from */
     uv_loop_t *loop;
     enum oct_state state;
     struct oct_session *session; /* NULL: none stands, or a job has it */
     struct oct_job job;
     struct oct_disk disk;
+    struct oct_outlook outlook;
     bool must_build, must_record; /* jobs that wait for their turn */
     bool open;                    /* the session to be built takes lines at once */
     bool record_cancelled;        /* stop came while the recording was being started */

@@ -55,6 +55,8 @@ static void on_job_done(struct oct_job *job)
     struct oct_daemon *d = (struct oct_daemon *)((char *)job - offsetof(struct oct_daemon, job));
     enum oct_job_kind kind = job->kind;
 
+    if (kind == OCT_JOB_BUILD || kind == OCT_JOB_RECORD)
+        d->outlook = job->outlook;
     if (kind == OCT_JOB_BUILD)
         after_build(d, job);
     else if (kind == OCT_JOB_RECORD)
@@ -78,6 +80,7 @@ static void begin_job(struct oct_daemon *d, enum oct_job_kind kind)
     job->done = on_job_done;
     job->session = d->session;
     job->open = d->open;
+    job->outlook = d->outlook;
     job->keys = d->access;
     job->config = d->config;
     memcpy(job->name, d->name, sizeof(job->name));
@@ -202,10 +205,21 @@ static void note_overdue(struct oct_daemon *d)
     oct_daemon_happens(d, OCT_EVENT_OVERDUE);
 }
 
+/* Not while a job measures it anew. */
+static void follow_outlook(struct oct_daemon *d)
+{
+    double bytes_free;
+    if (!oct_disk_bytes_free(&d->disk, d->config.record.directory, &bytes_free))
+        bytes_free = -1;
+    if (d->job.kind == OCT_JOB_NONE)
+        oct_outlook_follow(&d->outlook, &d->config, d->session, bytes_free);
+}
+
 static void follow_session(struct oct_daemon *d)
 {
     note_failures(d);
     follow_source(d);
+    follow_outlook(d);
     if (d->state == OCT_STATE_STARTING && !d->must_build &&
         oct_ingest_gate_is_open(d->session->ingest))
         oct_daemon_happens(d, OCT_EVENT_OPENED);

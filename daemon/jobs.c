@@ -13,7 +13,9 @@ static void build(struct oct_job *job)
     oct_plan_destroy(plan);
     oct_session_destroy(job->session);
     job->session = NULL;
-    oct_session_create(&job->session, &job->config, job->keys, job->name, job->open, &job->err);
+    if (oct_session_create(&job->session, &job->config, job->keys, job->name, job->open,
+                           &job->err) == OCT_OK)
+        oct_outlook_measure(&job->outlook, &job->config, job->session);
 }
 
 static void run(uv_work_t *work)
@@ -24,6 +26,7 @@ static void run(uv_work_t *work)
         build(job);
         break;
     case OCT_JOB_RECORD:
+        oct_outlook_measure(&job->outlook, &job->config, job->session);
         oct_session_record(job->session, &job->config, &job->err);
         break;
     case OCT_JOB_DRAIN:

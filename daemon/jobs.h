@@ -11,6 +11,7 @@
 #ifndef OCT_DAEMON_JOBS_H
 #define OCT_DAEMON_JOBS_H
 
+#include "daemon/outlook.h"
 #include "daemon/session.h"
 
 #include <uv.h>
@@ -21,12 +22,13 @@ struct oct_job {
     uv_work_t work;
     enum oct_job_kind kind; /* NONE: nothing is being done */
     struct oct_session *session;
-    struct oct_config config; /* as it was when the job began */
-    char name[32];            /* of the run */
-    struct oct_access *keys;  /* BUILD: borrowed; NULL: no keys are configured */
-    bool open;                /* BUILD: take lines at once */
-    bool refused;             /* BUILD: the configuration does not stand; session is the old one */
-    struct oct_error err;     /* code OCT_OK: done */
+    struct oct_config config;   /* as it was when the job began */
+    char name[32];              /* of the run */
+    struct oct_access *keys;    /* BUILD: borrowed; NULL: no keys are configured */
+    bool open;                  /* BUILD: take lines at once */
+    struct oct_outlook outlook; /* BUILD, RECORD: in and out */
+    bool refused;         /* BUILD: the configuration does not stand; session is the old one */
+    struct oct_error err; /* code OCT_OK: done */
     void (*done)(struct oct_job *job); /* main thread; kind is still set */
 };
 

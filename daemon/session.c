@@ -2,6 +2,7 @@
 
 #include "config/apply.h"
 #include "daemon/memory.h"
+#include "pipeline/forecast.h"
 #include "pipeline/log.h"
 
 #include <errno.h>
@@ -26,6 +27,7 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
                           &setup.ops, &setup.engine, s->engine_why, sizeof(s->engine_why), err);
     if (e)
         return e;
+    s->engine_hz = oct_forecast_engine(setup.ops, setup.engine, s->plan, OCT_FORECAST_ENGINE_US);
     setup.plan = s->plan;
     oct_config_display(config, &setup.display);
     return oct_pipeline_create(&s->pipeline, &setup, err);
@@ -38,6 +40,7 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
     const struct oct_geometry *g = &s->plan->geometry;
     const struct oct_ingest_options ingest = {
         .endpoint = config->ingest.endpoint,
+        .shm_group = config->ingest.shm_group,
         .queue_messages = config->ingest.queue_messages,
         .max_message_bytes = (uint64_t)config->ingest.max_message_mb << 20,
         .idle_s = config->ingest.idle_s,

@@ -21,6 +21,7 @@ struct oct_session {
     struct oct_ingest *ingest;
     struct oct_publisher *publisher;
     struct oct_recorder *recorder;
+    double engine_hz;     /* A-lines a second that the engine was seen to compute; 0: unknown */
     char engine_why[256]; /* which engine and why, for the log and the status */
 };
 

@@ -20,6 +20,7 @@ static void add_u64(cJSON *object, const char *key, uint64_t value)
 
 /* Without a session (NULL below) nothing has been counted, but every key is there. */
 static const struct oct_ingest_counts no_counts;
+static const struct oct_outlook no_outlook;
 
 static void add_ingest(cJSON *reply, const struct oct_ingest *ingest)
 {
@@ -34,6 +35,7 @@ static void add_ingest(cJSON *reply, const struct oct_ingest *ingest)
     add_u64(reply, "messages_missed", c->messages_missed);
     add_u64(reply, "messages_reordered", c->messages_reordered);
     add_u64(reply, "messages_ignored", ingest ? oct_ingest_ignored(ingest) : 0);
+    add_u64(reply, "slots_reclaimed", ingest ? oct_ingest_reclaimed(ingest) : 0);
     cJSON *bad = cJSON_AddObjectToObject(reply, "messages_bad");
     for (unsigned r = OCT_BAD_NONE + 1; r < OCT_N_BAD; r++)
         add_u64(bad, oct_bad_names[r], c->messages_bad[r]);
@@ -208,6 +210,7 @@ cJSON *oct_daemon_status_tree(const struct oct_daemon *d)
     add_source(reply, d);
     add_session(reply, d->session);
     oct_daemon_describe(reply, d);
+    oct_outlook_describe(reply, d->session ? &d->outlook : &no_outlook);
     add_security(reply, d->access);
     return reply;
 }

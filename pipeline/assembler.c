@@ -253,15 +253,17 @@ static bool is_new_sequence(struct oct_assembler *a, uint64_t sequence)
 
 /* ---- lines ---- */
 
-static void copy_line(uint16_t *to, const void *payload, uint64_t line, uint32_t n, uint16_t format)
+/* n samples, the payload's `from`-th on. */
+static void copy_samples(uint16_t *to, const void *payload, uint64_t from, size_t n,
+                         uint16_t format)
 {
     if (format == OCT_LINES_U16) {
-        memcpy(to, (const unsigned char *)payload + line * n * 2, (size_t)n * 2);
+        memcpy(to, (const unsigned char *)payload + from * 2, n * 2);
         return;
     }
-    const uint8_t *from = (const uint8_t *)payload + line * n;
-    for (uint32_t i = 0; i < n; i++)
-        to[i] = from[i];
+    const uint8_t *bytes = (const uint8_t *)payload + from;
+    for (size_t i = 0; i < n; i++)
+        to[i] = bytes[i];
 }
 
 /* Places `count` lines, the payload's `from`-th on, all of the open B-scan. */
@@ -272,14 +274,16 @@ static void place_lines(struct oct_assembler *a, const struct oct_lines_header *
     uint32_t j = (uint32_t)((h->first_line + from) % g->n_lines), placed = 0;
 
     uint8_t *valid = a->frame ? a->frame->line_valid : a->dropped_valid;
-    for (uint32_t k = 0; k < count; k++, j++) {
-        if (valid[j])
-            continue;
-        if (a->frame)
-            copy_line(a->frame->spectra + (size_t)j * g->n_samples, payload, from + k, g->n_samples,
-                      h->format);
-        valid[j] = 1;
-        placed++;
+    for (uint32_t k = 0; k < count;) {
+        uint32_t run = 0; /* lines that have not come before, in one copy */
+        while (k + run < count && !valid[j + k + run])
+            run++;
+        if (a->frame && run)
+            copy_samples(a->frame->spectra + (size_t)(j + k) * g->n_samples, payload,
+                         (from + k) * g->n_samples, (size_t)run * g->n_samples, h->format);
+        memset(valid + j + k, 1, run);
+        placed += run;
+        k += run ? run : 1;
     }
     a->n_present += placed;
     add(&a->counts.lines_duplicate, count - placed);

@@ -1,16 +1,12 @@
-/* The camera driver's side of the wire. Everything that knows ZeroMQ is in the section "transport";
- * an endpoint of another scheme (shared memory) would bring those functions a second time. */
+/* The camera driver's side of the wire: numbers, flags, counters. How lines travel is in
+ * client_socket.c and client_shm.c, chosen by the endpoint's scheme. */
 #define _DEFAULT_SOURCE /* getentropy */
 
-#include "pipeline/client.h"
+#include "pipeline/client_private.h"
 #include "pipeline/clock.h"
-#include "pipeline/curve.h"
-#include "pipeline/err.h"
-#include "pipeline/wire.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,161 +21,39 @@
 #define DEFAULT_QUEUE_MESSAGES 64
 #define DEFAULT_LINGER_MS 2000
 
-/* Blocks that ZeroMQ has not let go of yet. Counted down by its thread. */
-struct queue_count {
-    atomic_uint_fast64_t messages, lines;
-};
-
-struct oct_client {
-    void *context, *socket, *monitor;
-    bool connected; /* a handshake was seen on the monitor */
-    uint32_t n_samples;
-    uint32_t linger_ms;
-    bool drop_when_full, crc;
-    uint32_t epoch;
-    uint64_t sequence, next_line;
-    uint16_t flags; /* of the next message */
-    struct queue_count queued;
-    struct oct_client_counters counters;
-    struct oct_error error;
-};
-
-/* ---- transport ---- */
-
-/* One block on its way: who gets the lines back, and what to count down then. */
-struct loan {
-    struct queue_count *queued;
-    uint32_t n_lines;
-    void (*release)(void *lines, void *hint);
-    void *hint;
-};
-
-static void end_loan(void *lines, void *hint)
-{
-    struct loan *loan = hint;
-    if (loan->release)
-        loan->release(lines, loan->hint);
-    atomic_fetch_sub(&loan->queued->lines, loan->n_lines);
-    atomic_fetch_sub(&loan->queued->messages, 1);
-    free(loan);
-}
-
-static enum oct_err open_socket(struct oct_client *client, const char *endpoint, int queue_messages,
-                                int wait_ms, const struct oct_curve_files *keys)
-{
-    struct oct_error *err = &client->error;
-    int no_linger = 0;
-    char address[64];
-    if (strncmp(endpoint, "tcp://", 6) != 0 && strncmp(endpoint, "ipc://", 6) != 0)
-        return oct_fail(err, OCT_E_ARG,
-                        "endpoint '%s': must start with tcp:// or ipc://, as in "
-                        "tcp://127.0.0.1:5701",
-                        endpoint);
-    client->context = zmq_ctx_new();
-    client->socket = client->context ? zmq_socket(client->context, ZMQ_PUSH) : NULL;
-    client->monitor = client->socket ? zmq_socket(client->context, ZMQ_PAIR) : NULL;
-    if (!client->monitor)
-        return oct_fail(err, OCT_E_IO, "cannot make a socket: %s", zmq_strerror(errno));
-    snprintf(address, sizeof(address), "inproc://monitor-%p", (void *)client);
-    if (zmq_setsockopt(client->socket, ZMQ_LINGER, &no_linger, sizeof(no_linger)) ||
-        zmq_setsockopt(client->socket, ZMQ_SNDHWM, &queue_messages, sizeof(queue_messages)) ||
-        zmq_setsockopt(client->socket, ZMQ_SNDTIMEO, &wait_ms, sizeof(wait_ms)) ||
-        zmq_setsockopt(client->monitor, ZMQ_LINGER, &no_linger, sizeof(no_linger)) ||
-        zmq_socket_monitor(client->socket, address, ZMQ_EVENT_HANDSHAKE_SUCCEEDED) ||
-        zmq_connect(client->monitor, address))
-        return oct_fail(err, OCT_E_IO, "cannot set up a socket: %s", zmq_strerror(errno));
-    enum oct_err code = oct_curve_set_client(client->socket, keys, err);
-    if (code)
-        return code;
-    if (zmq_connect(client->socket, endpoint))
-        return oct_fail(err, OCT_E_ARG, "cannot connect to '%s': %s", endpoint,
-                        zmq_strerror(errno));
-    return OCT_OK;
-}
-
-static void close_socket(struct oct_client *client)
-{
-    if (client->monitor) {
-        zmq_socket_monitor(client->socket, NULL, 0);
-        zmq_close(client->monitor);
-    }
-    if (client->socket)
-        zmq_close(client->socket);
-    if (client->context)
-        while (zmq_ctx_term(client->context) && errno == EINTR)
-            ;
-}
-
-static enum oct_client_result failed(struct oct_client *client, const char *what)
-{
-    oct_fail(&client->error, OCT_E_IO, "%s: %s", what, zmq_strerror(errno));
-    return OCT_CLIENT_FAILED;
-}
-
-/* Sends header and payload. The loan ends when ZeroMQ is done with the lines; if nothing was taken
- * it ends here without giving the lines back. */
-static enum oct_client_result send_parts(struct oct_client *client, const uint8_t *header,
-                                         void *lines, size_t n_bytes, struct loan *loan, int flags)
-{
-    zmq_msg_t payload;
-    if (zmq_msg_init_data(&payload, lines, n_bytes, end_loan, loan)) {
-        int why = errno;
-        loan->release = NULL;
-        end_loan(lines, loan);
-        errno = why;
-        return failed(client, "cannot make a message");
-    }
-    if (zmq_send(client->socket, header, OCT_LINES_HEADER_BYTES, flags | ZMQ_SNDMORE) < 0) {
-        int why = errno;
-        loan->release = NULL;
-        zmq_msg_close(&payload);
-        errno = why;
-        if (why == EAGAIN)
-            return OCT_CLIENT_TIMEOUT;
-        return why == EINTR ? OCT_CLIENT_INTERRUPTED : failed(client, "cannot send");
-    }
-    /* Room was made for a whole message: the second part does not wait, but a signal may strike. */
-    while (zmq_msg_send(&payload, client->socket, 0) < 0) {
-        if (errno == EINTR || errno == EAGAIN)
-            continue;
-        int why = errno;
-        loan->release = NULL;
-        zmq_msg_close(&payload);
-        errno = why;
-        return failed(client, "cannot send the second part");
-    }
-    return OCT_CLIENT_OK;
-}
+/* ---- waiting ---- */
 
 enum oct_client_result oct_client_wait_connected(struct oct_client *client, uint32_t timeout_ms)
 {
     uint64_t end_ns = oct_clock_ns() + timeout_ms * UINT64_C(1000000);
-    while (!client->connected) {
-        uint64_t now = oct_clock_ns();
-        uint64_t left_ms = end_ns > now ? (end_ns - now + 999999) / 1000000 : 0;
-        zmq_pollitem_t item = {.socket = client->monitor, .events = ZMQ_POLLIN};
-        int n = zmq_poll(&item, 1, (long)left_ms);
-        if (n < 0)
-            return errno == EINTR ? OCT_CLIENT_INTERRUPTED : failed(client, "cannot wait");
-        if (n == 0)
-            return OCT_CLIENT_TIMEOUT;
-        /* Only handshakes are asked for, so whatever comes is one: event part, address part. */
-        char part[256];
-        while (zmq_recv(client->monitor, part, sizeof(part), ZMQ_DONTWAIT) >= 0)
-            client->connected = true;
-    }
-    return OCT_CLIENT_OK;
+    enum oct_client_result result = OCT_CLIENT_OK;
+    if (client->shm)
+        result = oct_client_wait_shared(client, end_ns);
+    return result == OCT_CLIENT_OK ? oct_client_wait_socket(client, end_ns) : result;
+}
+
+/* Sent, and not yet where the daemon can lose it only by ending. */
+static uint64_t n_under_way(const struct oct_client *client, uint64_t *n_lines)
+{
+    uint64_t n = atomic_load(&client->queued.messages), in_slots = 0;
+    *n_lines = atomic_load(&client->queued.lines);
+    if (client->shm)
+        n += oct_shm_driver_pending(client->shm, &in_slots);
+    *n_lines += in_slots;
+    return n;
 }
 
 enum oct_client_result oct_client_flush(struct oct_client *client, uint32_t timeout_ms)
 {
-    uint64_t end_ns = oct_clock_ns() + timeout_ms * UINT64_C(1000000);
+    uint64_t end_ns = oct_clock_ns() + timeout_ms * UINT64_C(1000000), n_lines;
     const struct timespec pause = {.tv_nsec = 1000000};
-    while (atomic_load(&client->queued.messages) > 0) {
+    while (n_under_way(client, &n_lines) > 0) {
         if (oct_clock_ns() >= end_ns)
             return OCT_CLIENT_TIMEOUT;
         if (nanosleep(&pause, NULL) && errno == EINTR)
             return OCT_CLIENT_INTERRUPTED;
+        if (client->shm)
+            oct_client_look_for_daemon(client);
     }
     return OCT_CLIENT_OK;
 }
@@ -200,6 +74,52 @@ static int to_int(uint32_t value, uint32_t default_value)
 {
     value = value ? value : default_value;
     return value > INT_MAX ? INT_MAX : (int)value;
+}
+
+static enum oct_err choose_transport(struct oct_client *client, const char *endpoint)
+{
+    struct oct_error *err = &client->error;
+    if (oct_shm_is_endpoint(endpoint)) {
+        const char *name = endpoint + strlen(OCT_SHM_SCHEME);
+        enum oct_err e = oct_shm_driver_create(&client->shm, name, err);
+        if (e)
+            return e;
+        client->queue_messages = 0; /* no bound: the slots are one */
+        oct_shm_socket_of(name, client->endpoint);
+        oct_shm_driver_attach(client->shm, NULL); /* if the daemon is there already */
+        return OCT_OK;
+    }
+    if (strncmp(endpoint, "tcp://", 6) != 0 && strncmp(endpoint, "ipc://", 6) != 0)
+        return oct_fail(err, OCT_E_ARG,
+                        "endpoint '%s': must start with tcp://, ipc:// or shm://, as in "
+                        "tcp://127.0.0.1:5701",
+                        endpoint);
+    if (strlen(endpoint) >= sizeof(client->endpoint))
+        return oct_fail(err, OCT_E_ARG, "the endpoint is too long");
+    memcpy(client->endpoint, endpoint, strlen(endpoint) + 1);
+    return OCT_OK;
+}
+
+/* The socket may be opened again when the daemon is back. */
+static enum oct_err keep_keys(struct oct_client *client, const struct oct_client_options *options)
+{
+    const char *key = options->client_key ? options->client_key : "";
+    const char *public = options->server_public ? options->server_public : "";
+    if (strlen(key) >= sizeof(client->client_key) ||
+        strlen(public) >= sizeof(client->server_public))
+        return oct_fail(&client->error, OCT_E_ARG, "the path of a key is too long");
+    snprintf(client->client_key, sizeof(client->client_key), "%s", key);
+    snprintf(client->server_public, sizeof(client->server_public), "%s", public);
+    return OCT_OK;
+}
+
+static void destroy(struct oct_client *client)
+{
+    if (!client)
+        return;
+    oct_client_close_socket(client);
+    oct_shm_driver_destroy(client->shm);
+    free(client);
 }
 
 enum oct_client_result oct_client_connect(struct oct_client **client, const char *endpoint,
@@ -229,10 +149,13 @@ enum oct_client_result oct_client_connect(struct oct_client **client, const char
     made->crc = options->crc;
     made->epoch = choose_epoch();
     made->flags = OCT_LINES_STARTS; /* a driver that forgets oct_client_start is understood too */
-    int wait_ms = options->wait_ms ? to_int(options->wait_ms, 0) : -1;
-    const struct oct_curve_files keys = {options->client_key, options->server_public};
-    code = open_socket(made, endpoint, to_int(options->queue_messages, DEFAULT_QUEUE_MESSAGES),
-                       wait_ms, &keys);
+    made->wait_ms = options->wait_ms ? to_int(options->wait_ms, 0) : -1;
+    made->queue_messages = to_int(options->queue_messages, DEFAULT_QUEUE_MESSAGES);
+    code = keep_keys(made, options);
+    if (!code)
+        code = choose_transport(made, endpoint);
+    if (!code)
+        code = oct_client_open_socket(made);
     if (code) {
         err = made->error;
         goto fail;
@@ -242,9 +165,7 @@ enum oct_client_result oct_client_connect(struct oct_client **client, const char
 fail:
     if (error && error_bytes > 0)
         snprintf(error, error_bytes, "%s", err.text);
-    if (made)
-        close_socket(made);
-    free(made);
+    destroy(made);
     return code == OCT_E_ARG || code == OCT_E_CONFIG ? OCT_CLIENT_REFUSED : OCT_CLIENT_FAILED;
 }
 
@@ -264,21 +185,38 @@ uint64_t oct_client_close(struct oct_client *client)
         uint64_t left_ms = end_ns > now ? (end_ns - now) / 1000000 : 0;
         result = oct_client_flush(client, (uint32_t)left_ms);
     }
-    uint64_t n_given_up = atomic_load(&client->queued.messages);
+    oct_client_return(client);
+    uint64_t n_lines, n_given_up = n_under_way(client, &n_lines) + client->n_lost;
     /* What the network has "taken" may still lie in ZeroMQ's batch of small messages. */
     int linger_ms = n_given_up ? 0 : 1000;
     zmq_setsockopt(client->socket, ZMQ_LINGER, &linger_ms, sizeof(linger_ms));
-    close_socket(client);
-    free(client);
+    destroy(client);
     return n_given_up;
 }
 
 /* ---- blocks ---- */
 
-static enum oct_client_result refuse(struct oct_client *client, const char *why)
+enum oct_client_result oct_client_refuse(struct oct_client *client, const char *why)
 {
     oct_fail(&client->error, OCT_E_ARG, "%s", why);
     return OCT_CLIENT_REFUSED;
+}
+
+void oct_client_book_sent(struct oct_client *client, uint32_t n_lines)
+{
+    client->sequence++;
+    client->next_line += n_lines;
+    client->flags = 0;
+    client->counters.messages_sent++;
+    client->counters.lines_sent += n_lines;
+}
+
+enum oct_client_result oct_client_book_dropped(struct oct_client *client, uint32_t n_lines)
+{
+    client->next_line += n_lines;
+    client->counters.messages_dropped++;
+    client->counters.lines_dropped += n_lines;
+    return OCT_CLIENT_DROPPED;
 }
 
 static bool numbers_fit(const struct oct_client *client, uint32_t n_lines)
@@ -307,7 +245,7 @@ static void encode_header(const struct oct_client *client, const uint16_t *lines
 /* `loan` was malloc'd; it is gone afterwards, whatever happened. */
 static enum oct_client_result send_block(struct oct_client *client, uint16_t *lines,
                                          uint32_t n_lines, uint64_t time_ns, uint16_t flags,
-                                         struct loan *loan, bool wait)
+                                         struct oct_client_loan *loan, bool wait)
 {
     uint8_t header[OCT_LINES_HEADER_BYTES];
     encode_header(client, lines, n_lines, time_ns, flags, header);
@@ -317,14 +255,39 @@ static enum oct_client_result send_block(struct oct_client *client, uint16_t *li
     atomic_fetch_add(&client->queued.lines, n_lines);
     size_t n_bytes = (size_t)n_lines * client->n_samples * sizeof(uint16_t);
     enum oct_client_result result =
-        send_parts(client, header, lines, n_bytes, loan, wait ? 0 : ZMQ_DONTWAIT);
-    if (result == OCT_CLIENT_OK) {
-        client->sequence++;
-        client->next_line += n_lines;
-        client->flags = 0;
-        client->counters.messages_sent++;
-        client->counters.lines_sent += n_lines;
+        oct_client_send_parts(client, header, lines, n_bytes, loan, wait);
+    if (result == OCT_CLIENT_OK)
+        oct_client_book_sent(client, n_lines);
+    return result;
+}
+
+/* What every block needs; the reason on the client. */
+static enum oct_client_result check_block(struct oct_client *client, const uint16_t *lines,
+                                          uint32_t n_lines)
+{
+    if (!lines || n_lines == 0)
+        return oct_client_refuse(client, "a block needs at least one line");
+    if (!numbers_fit(client, n_lines))
+        return oct_client_refuse(client, "line numbers beyond 2^64");
+    if (client->borrowed.lines)
+        return oct_client_refuse(client, "borrowed lines come first: send or return them");
+    return OCT_CLIENT_OK;
+}
+
+static enum oct_client_result send_loan(struct oct_client *client, uint16_t *lines,
+                                        uint32_t n_lines, uint64_t time_ns,
+                                        void (*release)(void *lines, void *hint), void *hint)
+{
+    struct oct_client_loan *loan = malloc(sizeof(*loan));
+    if (!loan) {
+        oct_fail(&client->error, OCT_E_NO_MEMORY, "out of memory");
+        return OCT_CLIENT_FAILED;
     }
+    *loan = (struct oct_client_loan){.release = release, .hint = hint};
+    enum oct_client_result result =
+        send_block(client, lines, n_lines, time_ns, client->flags, loan, !client->drop_when_full);
+    if (result == OCT_CLIENT_TIMEOUT && client->drop_when_full)
+        return oct_client_book_dropped(client, n_lines);
     return result;
 }
 
@@ -332,25 +295,14 @@ enum oct_client_result oct_client_send_owned(struct oct_client *client, uint16_t
                                              uint32_t n_lines, uint64_t time_ns,
                                              void (*release)(void *lines, void *hint), void *hint)
 {
-    if (!lines || n_lines == 0)
-        return refuse(client, "a block needs at least one line");
-    if (!numbers_fit(client, n_lines))
-        return refuse(client, "line numbers beyond 2^64");
-    struct loan *loan = malloc(sizeof(*loan));
-    if (!loan) {
-        oct_fail(&client->error, OCT_E_NO_MEMORY, "out of memory");
-        return OCT_CLIENT_FAILED;
-    }
-    *loan = (struct loan){.release = release, .hint = hint};
-    enum oct_client_result result =
-        send_block(client, lines, n_lines, time_ns, client->flags, loan, !client->drop_when_full);
-    if (result == OCT_CLIENT_TIMEOUT && client->drop_when_full) {
-        /* The numbers go on and so leave the gap; flags stay for the next block. */
-        client->next_line += n_lines;
-        client->counters.messages_dropped++;
-        client->counters.lines_dropped += n_lines;
-        return OCT_CLIENT_DROPPED;
-    }
+    enum oct_client_result result = check_block(client, lines, n_lines);
+    if (result != OCT_CLIENT_OK)
+        return result;
+    if (!client->shm)
+        return send_loan(client, lines, n_lines, time_ns, release, hint);
+    result = oct_client_send_shared(client, lines, n_lines, time_ns);
+    if (result == OCT_CLIENT_OK && release)
+        release(lines, hint);
     return result;
 }
 
@@ -360,24 +312,78 @@ static void release_copy(void *lines, void *hint)
     free(lines);
 }
 
+static uint16_t *allocate_lines(struct oct_client *client, uint32_t n_lines)
+{
+    size_t n_bytes = (size_t)n_lines * client->n_samples * sizeof(uint16_t);
+    uint16_t *lines = malloc(n_bytes);
+    if (!lines)
+        oct_fail(&client->error, OCT_E_NO_MEMORY, "out of memory for a block of %zu bytes",
+                 n_bytes);
+    return lines;
+}
+
 enum oct_client_result oct_client_send(struct oct_client *client, const uint16_t *lines,
                                        uint32_t n_lines, uint64_t time_ns)
 {
-    if (!lines || n_lines == 0)
-        return refuse(client, "a block needs at least one line");
-    size_t n_bytes = (size_t)n_lines * client->n_samples * sizeof(uint16_t);
-    uint16_t *copy = malloc(n_bytes);
-    if (!copy) {
-        oct_fail(&client->error, OCT_E_NO_MEMORY, "out of memory for a block of %zu bytes",
-                 n_bytes);
+    enum oct_client_result result = check_block(client, lines, n_lines);
+    if (result != OCT_CLIENT_OK)
+        return result;
+    if (client->shm)
+        return oct_client_send_shared(client, lines, n_lines, time_ns);
+    uint16_t *copy = allocate_lines(client, n_lines);
+    if (!copy)
         return OCT_CLIENT_FAILED;
-    }
-    memcpy(copy, lines, n_bytes);
-    enum oct_client_result result =
-        oct_client_send_owned(client, copy, n_lines, time_ns, release_copy, NULL);
+    memcpy(copy, lines, (size_t)n_lines * client->n_samples * sizeof(uint16_t));
+    result = send_loan(client, copy, n_lines, time_ns, release_copy, NULL);
     if (result != OCT_CLIENT_OK)
         free(copy);
     return result;
+}
+
+/* ---- borrowed blocks ---- */
+
+enum oct_client_result oct_client_borrow(struct oct_client *client, uint32_t n_lines,
+                                         uint16_t **lines)
+{
+    *lines = NULL;
+    enum oct_client_result result = check_block(client, &(uint16_t){0}, n_lines);
+    if (result == OCT_CLIENT_OK && client->shm) {
+        result = oct_client_borrow_shared(client, n_lines);
+    } else if (result == OCT_CLIENT_OK) {
+        client->borrowed = (struct oct_client_borrowed){.lines = allocate_lines(client, n_lines),
+                                                        .most_lines = n_lines};
+        result = client->borrowed.lines ? OCT_CLIENT_OK : OCT_CLIENT_FAILED;
+    }
+    *lines = client->borrowed.lines;
+    return result;
+}
+
+enum oct_client_result oct_client_send_borrowed(struct oct_client *client, uint32_t n_lines,
+                                                uint64_t time_ns)
+{
+    struct oct_client_borrowed b = client->borrowed;
+    if (!b.lines)
+        return oct_client_refuse(client, "nothing is borrowed");
+    if (n_lines == 0 || n_lines > b.most_lines)
+        return oct_client_refuse(client, "more lines than were borrowed, or none");
+    if (client->shm)
+        return oct_client_send_borrowed_shared(client, n_lines, time_ns);
+    enum oct_client_result result =
+        send_loan(client, b.lines, n_lines, time_ns, release_copy, NULL);
+    if (result == OCT_CLIENT_DROPPED || result == OCT_CLIENT_FAILED)
+        free(b.lines);
+    if (result != OCT_CLIENT_TIMEOUT && result != OCT_CLIENT_INTERRUPTED)
+        client->borrowed.lines = NULL; /* else the lines stay borrowed: sent again or returned */
+    return result;
+}
+
+void oct_client_return(struct oct_client *client)
+{
+    if (client->borrowed.lines && client->shm)
+        oct_shm_driver_unclaim(client->shm, client->borrowed.slot);
+    else
+        free(client->borrowed.lines);
+    client->borrowed.lines = NULL;
 }
 
 enum oct_client_result oct_client_end(struct oct_client *client)
@@ -385,7 +391,7 @@ enum oct_client_result oct_client_end(struct oct_client *client)
     uint64_t end_ns = oct_clock_ns() + client->linger_ms * UINT64_C(1000000);
     const struct timespec pause = {.tv_nsec = 1000000};
     for (;;) {
-        struct loan *loan = calloc(1, sizeof(*loan));
+        struct oct_client_loan *loan = calloc(1, sizeof(*loan));
         if (!loan) {
             oct_fail(&client->error, OCT_E_NO_MEMORY, "out of memory");
             return OCT_CLIENT_FAILED;
@@ -425,8 +431,7 @@ void oct_client_end_with_next(struct oct_client *client)
 void oct_client_get_counters(const struct oct_client *client, struct oct_client_counters *counters)
 {
     *counters = client->counters;
-    counters->messages_queued = atomic_load(&client->queued.messages);
-    counters->lines_queued = atomic_load(&client->queued.lines);
+    counters->messages_queued = n_under_way(client, &counters->lines_queued);
 }
 
 const char *oct_client_error(const struct oct_client *client)

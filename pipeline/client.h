@@ -45,6 +45,13 @@
  * full, send waits, or with drop_when_full it drops the block, counts it, and the daemon sees a
  * gap. A connection that breaks is made again without help.
  *
+ * Shared memory: on the daemon's own machine "shm://NAME" instead of "tcp://..." moves the lines
+ * through memory that the daemon has made (its ingest.endpoint says the same). Everything below
+ * works alike, and oct_client_borrow writes them where the daemon reads them. What differs: the
+ * daemon's slots are the queue (queue_messages means nothing), so while no daemon is there, send
+ * waits or drops; blocks that a daemon had not taken when it ended are lost and counted as dropped;
+ * and release (oct_client_send_owned) is called by the caller's own thread before the call returns.
+ *
  * Threads: one thread uses a client at a time. Release callbacks (oct_client_send_owned) come from
  * a thread of ZeroMQ. Two clients in one program are independent. */
 #ifndef OCT_PIPELINE_CLIENT_H
@@ -62,7 +69,7 @@ struct oct_client;
 
 enum oct_client_result {
     OCT_CLIENT_OK = 0,
-    OCT_CLIENT_DROPPED,     /* queue full and drop_when_full: counted, the daemon sees a gap */
+    OCT_CLIENT_DROPPED,     /* no room and drop_when_full: counted, the daemon sees a gap */
     OCT_CLIENT_TIMEOUT,     /* the time given ran out; nothing was taken, try again or give up */
     OCT_CLIENT_INTERRUPTED, /* a signal came while waiting; nothing was taken */
     OCT_CLIENT_REFUSED,     /* an argument makes no sense; nothing was taken */
@@ -85,14 +92,15 @@ struct oct_client_options {
 /* Since connect. */
 struct oct_client_counters {
     uint64_t messages_sent, lines_sent;       /* taken by the queue */
-    uint64_t messages_dropped, lines_dropped; /* no room, drop_when_full */
+    uint64_t messages_dropped, lines_dropped; /* no room, drop_when_full; or the daemon ended */
     uint64_t lines_skipped;                   /* told by oct_client_skip */
     uint64_t messages_queued, lines_queued;   /* of those sent, not yet given to the network */
 };
 
-/* Connects to the daemon's ingest.endpoint: "tcp://host:port" or "ipc:///path". Returns at once,
- * whether the daemon is there or not (see oct_client_wait_connected). options may be NULL. On
- * anything but OCT_CLIENT_OK *client is NULL and `error` (may be NULL) holds one line. */
+/* Connects to the daemon's ingest.endpoint: "tcp://host:port", "ipc:///path" or "shm://NAME".
+ * Returns at once, whether the daemon is there or not (see oct_client_wait_connected). options may
+ * be NULL. On anything but OCT_CLIENT_OK *client is NULL and `error` (may be NULL) holds one
+ * line. */
 enum oct_client_result oct_client_connect(struct oct_client **client, const char *endpoint,
                                           uint32_t n_samples,
                                           const struct oct_client_options *options, char *error,
@@ -122,6 +130,22 @@ enum oct_client_result oct_client_send(struct oct_client *client, const uint16_t
 enum oct_client_result oct_client_send_owned(struct oct_client *client, uint16_t *lines,
                                              uint32_t n_lines, uint64_t time_ns,
                                              void (*release)(void *lines, void *hint), void *hint);
+
+/* Memory for the next block, for the caller to fill: with shm:// the daemon's own, so that nothing
+ * is copied until the daemon does. n_lines >= 1, with shm:// at most a B-scan (what one slot
+ * holds). Waits for room as send does. One block is borrowed at a time. OCT_CLIENT_DROPPED: no room
+ * and drop_when_full, *lines is NULL and the n_lines are counted as dropped. */
+enum oct_client_result oct_client_borrow(struct oct_client *client, uint32_t n_lines,
+                                         uint16_t **lines);
+
+/* Sends the first n_lines (>= 1) of what was borrowed, which is the client's again unless the
+ * result is OCT_CLIENT_TIMEOUT, OCT_CLIENT_INTERRUPTED or OCT_CLIENT_REFUSED: then it stays
+ * borrowed. */
+enum oct_client_result oct_client_send_borrowed(struct oct_client *client, uint32_t n_lines,
+                                                uint64_t time_ns);
+
+/* What was borrowed is not sent after all. Nothing borrowed is fine. */
+void oct_client_return(struct oct_client *client);
 
 /* Ends the acquisition: a message without lines that carries the end flag. Waits for room up to
  * linger_ms, also with drop_when_full. */

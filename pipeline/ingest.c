@@ -2,32 +2,102 @@
 #include "pipeline/ingest.h"
 
 #include "pipeline/clock.h"
+#include "pipeline/log.h"
+#include "pipeline/shm_layout.h"
+#include "pipeline/shm_store.h"
 #include "pipeline/zsocket.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <zmq.h>
 
 #define POLL_MS 10           /* a stop is noticed within this, and its reply has 100 ms in all */
 #define PATIENCE_US 1000000u /* a B-scan waits a second for a slot; the sender's queue fills */
 #define DRAIN_NS 1000000000u /* a sender that never pauses cannot keep us from stopping */
+#define LEAST_SLOT_BYTES (UINT64_C(256) << 10) /* short B-scans come several to a block */
 
 /* What the owner wants and what the thread has done; both only ever grow. */
 struct oct_ingest {
     void *socket; /* the thread's own once it runs */
     struct oct_assembler *assembler;
     struct oct_door *door;
+    struct oct_shm_store *shm; /* NULL: lines come through the socket; or it could not be remade */
+    bool is_shm;
+    struct oct_shm_options shm_options;
+    char shm_name[OCT_SHM_NAME_BYTES], shm_socket[OCT_SHM_PATH_BYTES], *shm_group;
     uint64_t idle_ns;
     char endpoint[OCT_ENDPOINT_BYTES];
     pthread_t thread;
-    atomic_uint_fast64_t ignored;
+    atomic_uint_fast64_t ignored, reclaimed;
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool want_open, is_open, want_end;
 };
+
+/* ---- shared memory ---- */
+
+/* A driver cut the file short: another one, under the same name, which the drivers find. */
+static void remake_shm(struct oct_ingest *in)
+{
+    struct oct_error err;
+    oct_shm_store_destroy(in->shm);
+    if (oct_shm_store_create(&in->shm, &in->shm_options, &err))
+        oct_log(OCT_LOG_ERROR, "%s: no lines come in until ingest is started again", err.text);
+    else
+        oct_log(OCT_LOG_WARNING, "%s: a driver cut the shared memory short; it was made anew",
+                in->endpoint);
+}
+
+/* The slot is given back whether the lines are wanted or not. */
+static void take_shared(struct oct_ingest *in, bool accept, zmq_msg_t parts[2])
+{
+    struct oct_shm_block block;
+    if (!in->shm)
+        return;
+    enum oct_bad bad = oct_shm_store_look(in->shm, zmq_msg_data(&parts[0]), zmq_msg_size(&parts[0]),
+                                          zmq_msg_data(&parts[1]), zmq_msg_size(&parts[1]), &block);
+    if (bad && accept)
+        oct_assembler_count_bad(in->assembler, bad);
+    else if (accept)
+        oct_assembler_take(in->assembler, zmq_msg_data(&parts[0]), zmq_msg_size(&parts[0]),
+                           block.payload, block.bytes, oct_clock_ns());
+    if (oct_shm_store_release(in->shm, &block))
+        remake_shm(in);
+}
+
+static void reclaim_slots(struct oct_ingest *in, bool drained)
+{
+    if (!in->shm)
+        return;
+    if (drained)
+        oct_shm_store_drained(in->shm);
+    if (oct_shm_store_reclaim(in->shm, oct_clock_ns()))
+        remake_shm(in);
+    else
+        atomic_store_explicit(&in->reclaimed, oct_shm_store_reclaimed(in->shm),
+                              memory_order_relaxed);
+}
+
+/* ---- messages ---- */
+
+static void take_parts(struct oct_ingest *in, bool accept, zmq_msg_t parts[2], int n)
+{
+    if (!accept)
+        atomic_fetch_add_explicit(&in->ignored, 1, memory_order_relaxed);
+    if (n == 2 && in->is_shm)
+        take_shared(in, accept, parts);
+    else if (n == 2 && accept)
+        oct_assembler_take(in->assembler, zmq_msg_data(&parts[0]), zmq_msg_size(&parts[0]),
+                           zmq_msg_data(&parts[1]), zmq_msg_size(&parts[1]), oct_clock_ns());
+    else if (accept)
+        oct_assembler_count_bad(in->assembler, OCT_BAD_PARTS);
+}
 
 /* Takes one message of any number of parts, waiting not at all. false: nothing there. */
 static bool take_message(struct oct_ingest *in, bool accept)
@@ -49,14 +119,8 @@ static bool take_message(struct oct_ingest *in, bool accept)
         more = zmq_msg_more(part);
         n++;
     } while (more);
-    bool admitted = n && oct_door_admits(in->door, &parts[0]);
-    if (admitted && !accept)
-        atomic_fetch_add_explicit(&in->ignored, 1, memory_order_relaxed);
-    else if (admitted && n == 2)
-        oct_assembler_take(in->assembler, zmq_msg_data(&parts[0]), zmq_msg_size(&parts[0]),
-                           zmq_msg_data(&parts[1]), zmq_msg_size(&parts[1]), oct_clock_ns());
-    else if (admitted)
-        oct_assembler_count_bad(in->assembler, OCT_BAD_PARTS);
+    if (n && oct_door_admits(in->door, &parts[0]))
+        take_parts(in, accept, parts, n);
     zmq_msg_close(&parts[0]);
     zmq_msg_close(&parts[1]);
     zmq_msg_close(&rest);
@@ -103,11 +167,15 @@ static void *run(void *argument)
 
     while (follow_wishes(in)) {
         bool open = in->is_open; /* only this thread writes it */
+        bool drained = true;
         if (zmq_poll(&item, 1, POLL_MS) > 0) {
             /* A burst is taken at one go, but wishes are looked at between. */
-            for (int n = 0; n < 64 && take_message(in, open); n++)
-                ;
+            int n = 0;
+            while (n < 64 && take_message(in, open))
+                n++;
+            drained = n < 64;
         }
+        reclaim_slots(in, drained);
         /* Only lines count as life: junk must not hold a B-scan back. */
         uint64_t lines = oct_assembler_counts(in->assembler)->lines_received;
         if (lines != last_lines) {
@@ -121,21 +189,76 @@ static void *run(void *argument)
     return NULL;
 }
 
-static enum oct_err start(struct oct_ingest *in, void *context,
-                          const struct oct_ingest_options *options, struct oct_error *err)
+/* The memory first: a driver that finds the socket finds it too. */
+static enum oct_err open_shm(struct oct_ingest *in, void *context,
+                             const struct oct_ingest_options *options, const struct oct_geometry *g,
+                             struct oct_error *err)
 {
-    in->socket = oct_zsocket_bind(context, ZMQ_PULL, options->endpoint, "ingest.endpoint",
-                                  (int)options->queue_messages, (int64_t)options->max_message_bytes,
-                                  options->door, in->endpoint, err);
+    const char *name = options->endpoint + strlen(OCT_SHM_SCHEME);
+    const char *bad = oct_shm_bad_name(name);
+    uint64_t bscan = oct_geometry_spectra_bytes(g);
+    char socket[OCT_SHM_PATH_BYTES], bound[OCT_ENDPOINT_BYTES];
+    if (bad)
+        return oct_fail(err, OCT_E_CONFIG, "ingest.endpoint: '%s' %s", options->endpoint, bad);
+    snprintf(in->shm_name, sizeof(in->shm_name), "%s", name);
+    in->shm_group = strdup(options->shm_group ? options->shm_group : "");
+    if (!in->shm_group)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the ingest");
+    in->shm_options = (struct oct_shm_options){
+        .name = in->shm_name,
+        .group = in->shm_group,
+        .n_slots = options->queue_messages,
+        .n_samples = g->n_samples,
+        .slot_bytes = bscan > LEAST_SLOT_BYTES ? bscan : LEAST_SLOT_BYTES,
+    };
+    in->is_shm = true;
+    enum oct_err e = oct_shm_store_create(&in->shm, &in->shm_options, err);
+    if (e)
+        return e;
+    /* Every descriptor finds room: the slots bound them. */
+    oct_shm_socket_of(name, socket);
+    in->socket = oct_zsocket_bind(context, ZMQ_PULL, socket, "ingest.endpoint", OCT_SHM_MOST_SLOTS,
+                                  4096, options->door, bound, err);
     if (!in->socket)
-        return err ? err->code : OCT_E_IO;
+        return OCT_E_IO;
+    snprintf(in->endpoint, sizeof(in->endpoint), "%s", options->endpoint);
+    snprintf(in->shm_socket, sizeof(in->shm_socket), "%s", socket + strlen("ipc://"));
+    return oct_shm_store_share(in->shm, in->shm_socket, err);
+}
+
+static enum oct_err start(struct oct_ingest *in, void *context,
+                          const struct oct_ingest_options *options, const struct oct_geometry *g,
+                          struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    if (oct_shm_is_endpoint(options->endpoint))
+        e = open_shm(in, context, options, g, err);
+    else
+        in->socket = oct_zsocket_bind(
+            context, ZMQ_PULL, options->endpoint, "ingest.endpoint", (int)options->queue_messages,
+            (int64_t)options->max_message_bytes, options->door, in->endpoint, err);
+    if (e || !in->socket)
+        return e ? e : OCT_E_IO;
     int status = pthread_create(&in->thread, NULL, run, in);
-    if (status) {
-        zmq_close(in->socket);
+    if (status)
         return oct_fail_errno(err, OCT_E_IO, status, "ingest thread");
-    }
     pthread_setname_np(in->thread, "octd-ingest");
     return OCT_OK;
+}
+
+/* What there is of it; the thread has ended or never was. */
+static void release(struct oct_ingest *in)
+{
+    if (in->socket)
+        zmq_close(in->socket);
+    if (in->shm) /* while the name is still ours */
+        unlink(in->shm_socket);
+    oct_shm_store_destroy(in->shm);
+    oct_assembler_destroy(in->assembler);
+    pthread_cond_destroy(&in->changed);
+    pthread_mutex_destroy(&in->lock);
+    free(in->shm_group);
+    free(in);
 }
 
 enum oct_err oct_ingest_create(struct oct_ingest **out, void *zmq_context,
@@ -154,13 +277,10 @@ enum oct_err oct_ingest_create(struct oct_ingest **out, void *zmq_context,
     enum oct_err e = oct_assembler_create(&in->assembler, geometry, raw, PATIENCE_US, err);
     if (e == OCT_OK) {
         oct_assembler_set_losses(in->assembler, options->losses);
-        e = start(in, zmq_context, options, err);
+        e = start(in, zmq_context, options, geometry, err);
     }
     if (e) {
-        oct_assembler_destroy(in->assembler);
-        pthread_cond_destroy(&in->changed);
-        pthread_mutex_destroy(&in->lock);
-        free(in);
+        release(in);
         return e;
     }
     *out = in;
@@ -200,11 +320,7 @@ void oct_ingest_destroy(struct oct_ingest *in)
     in->want_end = true;
     pthread_mutex_unlock(&in->lock);
     pthread_join(in->thread, NULL);
-    zmq_close(in->socket);
-    oct_assembler_destroy(in->assembler);
-    pthread_cond_destroy(&in->changed);
-    pthread_mutex_destroy(&in->lock);
-    free(in);
+    release(in);
 }
 
 const struct oct_ingest_counts *oct_ingest_counts(const struct oct_ingest *in)
@@ -215,6 +331,11 @@ const struct oct_ingest_counts *oct_ingest_counts(const struct oct_ingest *in)
 uint64_t oct_ingest_ignored(const struct oct_ingest *in)
 {
     return atomic_load_explicit(&in->ignored, memory_order_relaxed);
+}
+
+uint64_t oct_ingest_reclaimed(const struct oct_ingest *in)
+{
+    return atomic_load_explicit(&in->reclaimed, memory_order_relaxed);
 }
 
 const char *oct_ingest_endpoint(const struct oct_ingest *in)

@@ -1,5 +1,6 @@
 /* The live source: a thread that takes messages from a ZeroMQ PULL socket and gives them to the
- * assembler, which writes the raw ring.
+ * assembler, which writes the raw ring. With the endpoint shm://NAME the messages only tell where
+ * the lines lie in shared memory (shm_layout.h), from where the assembler copies them: once.
  *
  * The gate: while it is closed, messages are taken and thrown away (counted), so that a start
  * never begins with lines from before. Closing the gate first takes what has already arrived. */
@@ -14,8 +15,9 @@
 struct oct_ingest;
 
 struct oct_ingest_options {
-    const char *endpoint; /* tcp://127.0.0.1:5701; a port of * takes a free one */
-    unsigned queue_messages;
+    const char *endpoint;    /* tcp://127.0.0.1:5701 (a port of * takes a free one), shm://NAME */
+    const char *shm_group;   /* whose members may be drivers too; NULL or "": none */
+    unsigned queue_messages; /* shm://: slots */
     uint64_t max_message_bytes;
     double idle_s;               /* an unfinished B-scan is delivered after this pause; 0: never */
     bool open;                   /* the gate at the start */
@@ -44,10 +46,13 @@ void oct_ingest_destroy(struct oct_ingest *ingest);
 /* Read-only for the caller; valid until destroy. */
 const struct oct_ingest_counts *oct_ingest_counts(const struct oct_ingest *ingest);
 
+/* Slots of shared memory taken back from drivers that died. */
+uint64_t oct_ingest_reclaimed(const struct oct_ingest *ingest);
+
 /* Messages thrown away while the gate was closed. */
 uint64_t oct_ingest_ignored(const struct oct_ingest *ingest);
 
-/* The endpoint as bound (with the port that the system chose). */
+/* The endpoint as bound, or shm://NAME (with the port that the system chose). */
 const char *oct_ingest_endpoint(const struct oct_ingest *ingest);
 
 #endif

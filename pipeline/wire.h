@@ -42,6 +42,7 @@ enum oct_bad {
     OCT_BAD_PAYLOAD_SIZE, /* not n_lines * n_samples samples */
     OCT_BAD_CRC,
     OCT_BAD_EPOCH, /* an epoch that already ended */
+    OCT_BAD_SLOT,  /* a slot of shared memory that is none, or does not hold this message */
     OCT_N_BAD
 };
 extern const char *const oct_bad_names[OCT_N_BAD]; /* as they stand in the status */

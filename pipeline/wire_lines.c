@@ -21,6 +21,7 @@ const char *const oct_bad_names[OCT_N_BAD] = {
     [OCT_BAD_PAYLOAD_SIZE] = "payload_size",
     [OCT_BAD_CRC] = "crc",
     [OCT_BAD_EPOCH] = "epoch",
+    [OCT_BAD_SLOT] = "slot",
 };
 
 static const char magic[4] = {'O', 'C', 'T', 'L'};

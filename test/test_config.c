@@ -158,6 +158,10 @@ static const struct value_case value_cases[] = {
     {"ingest.endpoint", "tcp://[::1]:5701", "tcp://[::1]:5701", NULL},
     {"ingest.endpoint", "tcp://127.0.0.1:*", "tcp://127.0.0.1:*", NULL},
     {"ingest.endpoint", "ipc:///run/octd/lines", "ipc:///run/octd/lines", NULL},
+    {"ingest.endpoint", "shm://lab-1", "shm://lab-1", NULL},
+    {"ingest.endpoint", "shm://", NULL, "no name"},
+    {"ingest.endpoint", "shm:///dev/shm/x", NULL, "other characters"},
+    {"publish.endpoint", "shm://lab-1", NULL, "tcp:// or ipc://"},
     {"ingest.endpoint", "inproc://lines", NULL, "tcp:// or ipc://"}, /* within a process */
     {"ingest.endpoint", "", NULL, "must not be empty"},
     {"ingest.endpoint", "127.0.0.1:5701", NULL, "tcp:// or ipc://"},

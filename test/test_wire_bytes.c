@@ -372,9 +372,9 @@ static void client_refuses_what_makes_no_sense(void **state)
                      OCT_CLIENT_REFUSED);
     assert_null(client);
     assert_non_null(strstr(error, "n_samples"));
-    assert_int_equal(oct_client_connect(&client, "shm://octd", 832, NULL, error, 128),
+    assert_int_equal(oct_client_connect(&client, "shm://octd/x", 832, NULL, error, 128),
                      OCT_CLIENT_REFUSED);
-    assert_non_null(strstr(error, "shm://octd"));
+    assert_non_null(strstr(error, "shm://octd/x"));
     assert_int_equal(oct_client_connect(&client, "tcp://", 832, NULL, NULL, 0), OCT_CLIENT_REFUSED);
     assert_int_equal(oct_client_close(NULL), 0);
 }

@@ -5,6 +5,7 @@
 #include "pipeline/clock.h"
 #include "pipeline/engine.h"
 #include "tools/bench_cuda.h"
+#include "tools/bench_part.h"
 #include "tools/bench_scene.h"
 #include "tools/commands.h"
 
@@ -241,7 +242,7 @@ static enum oct_err measure(const struct oct_config *config, const struct shape 
     struct oct_bench_scene scene;
     char wisdom_dir[OCT_CONFIG_STRING_BYTES];
 
-    if (!oct_config_is_set(config, "camera.samples"))
+    if (shape->samples && !oct_config_is_set(config, "camera.samples"))
         c.camera.samples = shape->samples;
     enum oct_err e = oct_bench_scene_init(&scene, &c, shape->depth, err);
     if (e)
@@ -384,25 +385,141 @@ static enum oct_err bench_cuda(const struct oct_config *config, double seconds, 
     return e;
 }
 
-int oct_cmd_bench(struct oct_config *config, int argc, char **argv)
+enum oct_err oct_bench_engine(const struct oct_config *config, uint32_t lines, unsigned n_threads,
+                              double seconds, double *lines_per_s, double *bscan_us,
+                              struct oct_error *err)
 {
-    double seconds = 2;
-    bool json = false;
-    struct oct_error err;
+    struct oct_config c = *config;
+    const struct shape shape = {config->camera.samples, 0, false};
+    struct row row;
+    char why[256];
+    if (lines)
+        c.scan.lines = lines;
+    if (n_threads)
+        c.pipeline.threads = n_threads;
+    enum oct_err e = measure(&c, &shape, seconds, &row, why, sizeof(why), err);
+    *lines_per_s = e ? 0 : row.lines_per_s;
+    *bscan_us = e ? 0 : row.latency_us;
+    return e;
+}
 
+/* ---- the command ---- */
+
+static const struct {
+    const char *name;
+    oct_bench_part *run;
+} parts[] = {
+    {"ingest", oct_bench_ingest},   {"shm", oct_bench_shm},     {"recorder", oct_bench_recorder},
+    {"latency", oct_bench_latency}, {"start", oct_bench_start}, {"growth", oct_bench_growth},
+};
+enum { N_PARTS = sizeof(parts) / sizeof(parts[0]) };
+
+static void add_part_row(cJSON *array, const struct oct_bench_row *row)
+{
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "part", row->part);
+    cJSON_AddStringToObject(object, "what", row->what);
+    cJSON_AddStringToObject(object, "unit", row->unit);
+    cJSON_AddNumberToObject(object, "value", row->value);
+    cJSON_AddStringToObject(object, "limit_is", row->limit_is);
+    cJSON_AddNumberToObject(object, "limit", row->limit);
+    cJSON_AddNumberToObject(object, "ratio", row->limit > 0 ? row->value / row->limit : 0);
+    cJSON_AddNumberToObject(object, "goal", row->goal);
+    cJSON_AddBoolToObject(object, "less_is_better", row->less_is_better);
+    cJSON_AddStringToObject(object, "note", row->note);
+    cJSON_AddItemToArray(array, object);
+}
+
+/* A part that fails is named and does not keep the others from being measured. */
+static enum oct_err bench_parts(const struct oct_config *config,
+                                const struct oct_bench_options *options, const bool *wanted,
+                                bool json, struct oct_error *err)
+{
+    static struct oct_bench_rows rows; /* large */
+    enum oct_err worst = OCT_OK;
+    cJSON *report = cJSON_CreateObject(), *array = cJSON_AddArrayToObject(report, "parts");
+    rows.n = 0;
+    if (!json)
+        oct_bench_print_head();
+    for (unsigned p = 0; p < N_PARTS; p++) {
+        unsigned before = rows.n;
+        struct oct_error why;
+        if (!wanted[p])
+            continue;
+        enum oct_err e = parts[p].run(config, options, &rows, &why);
+        if (e) {
+            rows.n = before;
+            worst = oct_fail(err, e, "%s: %s", parts[p].name, why.text);
+            fprintf(stderr, "octctl bench: %s\n", err->text);
+        }
+        for (unsigned i = before; i < rows.n; i++) {
+            add_part_row(array, &rows.row[i]);
+            if (!json)
+                oct_bench_print_row(&rows.row[i]);
+        }
+    }
+    cJSON_AddStringToObject(report, "version", OCT_VERSION);
+    char *text = json ? cJSON_Print(report) : NULL;
+    if (text)
+        puts(text);
+    cJSON_free(text);
+    cJSON_Delete(report);
+    return worst;
+}
+
+struct request {
+    struct oct_bench_options options;
+    bool json, engine, any_part, part[N_PARTS];
+};
+
+static bool read_part(struct request *r, const char *name)
+{
+    bool all = strcmp(name, "all") == 0, known = all;
+    if (all || strcmp(name, "engine") == 0)
+        known = r->engine = true;
+    for (unsigned p = 0; p < N_PARTS; p++)
+        if (all || strcmp(name, parts[p].name) == 0)
+            known = r->part[p] = r->any_part = true;
+    return known;
+}
+
+static int read_request(struct request *r, int argc, char **argv)
+{
     for (int i = 1; i < argc; i++) {
         const char *value;
-        if (oct_option_flag(argv[i], "--json"))
-            json = true;
-        else if (oct_option_value(argc, argv, &i, "--seconds", &value)) {
-            if (!oct_option_double(value, &seconds) || seconds < 0.1 || seconds > 600)
+        double gb;
+        if (oct_option_flag(argv[i], "--json")) {
+            r->json = true;
+        } else if (oct_option_value(argc, argv, &i, "--seconds", &value)) {
+            double *seconds = &r->options.seconds;
+            if (!oct_option_double(value, seconds) || *seconds < 0.1 || *seconds > 600)
                 return oct_command_misuse(argv[0], "--seconds takes a number from 0.1 to 600");
-        } else {
+        } else if (oct_option_value(argc, argv, &i, "--size-gb", &value)) {
+            if (!oct_option_double(value, &gb) || gb < 0.1 || gb > 1000)
+                return oct_command_misuse(argv[0], "--size-gb takes a number from 0.1 to 1000");
+            r->options.recorder_bytes = gb * 1e9;
+        } else if (argv[i][0] == '-' || !read_part(r, argv[i])) {
             return oct_command_misuse(argv[0], "'%s' is not understood", argv[i]);
         }
     }
+    r->engine = r->engine || !r->any_part;
+    return 0;
+}
+
+int oct_cmd_bench(struct oct_config *config, int argc, char **argv)
+{
+    struct oct_error err;
+    struct request r = {
+        .options = {.seconds = 2, .recorder_bytes = 2e9, .directory = config->record.directory}};
+    int status = read_request(&r, argc, argv);
+    if (status)
+        return status;
+    double seconds = r.options.seconds;
     bool cuda = strcmp(oct_config_backend_names[config->pipeline.backend], "cuda") == 0;
-    enum oct_err e =
-        cuda ? bench_cuda(config, seconds, json, &err) : bench(config, seconds, json, &err);
-    return e ? oct_command_fail(argv[0], &err) : 0;
+    enum oct_err e = OCT_OK;
+    if (r.engine)
+        e = cuda ? bench_cuda(config, seconds, r.json, &err) : bench(config, seconds, r.json, &err);
+    if (e || !r.any_part)
+        return e ? oct_command_fail(argv[0], &err) : 0;
+    return oct_exit_status(bench_parts(config, &r.options, r.part, r.json, &err));
 }

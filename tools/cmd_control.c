@@ -224,8 +224,9 @@ static void print_value(const char *key, const cJSON *value)
 /* "messages_bad" and its like: counts by reason. */
 static bool counts_by_reason(const char *key)
 {
-    return strcmp(key, "dropped") == 0 || strncmp(key, "messages_", 9) == 0 || strncmp(key, "bscans_", 7) == 0 ||
-           strncmp(key, "lines_", 6) == 0 || strcmp(key, "refused") == 0;
+    return strcmp(key, "dropped") == 0 || strncmp(key, "messages_", 9) == 0 ||
+           strncmp(key, "bscans_", 7) == 0 || strncmp(key, "lines_", 6) == 0 ||
+           strcmp(key, "refused") == 0;
 }
 
 static void print_nested(const char *key, const cJSON *object);
@@ -335,6 +336,14 @@ static enum oct_err exchange_patiently(const struct control_call *call, const ch
     }
 }
 
+/* What the forecast says of a recording that begins. */
+static void print_warning(const cJSON *from)
+{
+    const char *warning = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(from, "warning"));
+    if (warning && *warning)
+        fprintf(stderr, "octctl: warning: %s\n", warning);
+}
+
 /* Takes the request over and returns the exit status. */
 static int talk(struct control_call *call, cJSON *request)
 {
@@ -352,6 +361,8 @@ static int talk(struct control_call *call, cJSON *request)
                         cJSON_IsString(why) ? why->valuestring : "refused without a reason");
     }
     call->pending = !code && is_true(answer, "pending");
+    if (!code)
+        print_warning(answer);
     if (!code && !call->json)
         print_answer(call, answer);
     if (code)
@@ -374,6 +385,8 @@ static int what_became(const struct control_call *call, const cJSON *status)
     bool recording = strcmp(call->name, "record") == 0;
     bool is_so = recording ? is_true(record, "active")
                            : phase && strcmp(phase, "idle") != 0 && strcmp(phase, "error") != 0;
+    if (starts && recording && is_so)
+        print_warning(cJSON_GetObjectItemCaseSensitive(status, "forecast"));
     if (!starts || !phase || is_so)
         return 0;
     fprintf(stderr, "octctl: %s: %s\n", call->name,

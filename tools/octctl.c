@@ -65,8 +65,11 @@ static const struct oct_command commands[] = {
      "  --list           the keys that are allowed in\n"
      "  --remove NAME    takes one out: its connections are cut within a second\n",
      oct_cmd_allow},
-    {"bench", "[OPTIONS]", "measures this machine",
+    {"bench", "[PART...] [OPTIONS]", "measures this machine",
+     "  PART             engine (if none is named), ingest, shm, recorder, latency, start,\n"
+     "                   growth or all\n"
      "  --seconds S      spend about S seconds on each figure (2)\n"
+     "  --size-gb G      what recorder writes into record.directory (2)\n"
      "  --json           as JSON\n",
      oct_cmd_bench},
     {"reference", "", "prints the commented configuration with all defaults", "", cmd_reference},

@@ -1,0 +1,109 @@
+#include "daemon/outlook.h"
+
+#include "pipeline/clock.h"
+#include "pipeline/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#define WINDOW_NS 1000000000u
+
+/* What is configured; where nobody said anything, or more comes than was said, what comes. */
+static double wanted_hz(const struct oct_outlook *o, const struct oct_config *config)
+{
+    bool said = oct_config_is_set(config, "scan.line_rate_hz");
+    if (o->in_hz > 0 && (!said || o->in_hz > config->scan.line_rate_hz))
+        return o->in_hz;
+    return config->scan.line_rate_hz;
+}
+
+static double bscan_bytes(const struct oct_config *config, const struct oct_geometry *g)
+{
+    return (config->record.spectra ? (double)oct_geometry_spectra_bytes(g) : 0) +
+           (config->record.bscans ? (double)oct_geometry_image_bytes(g) : 0);
+}
+
+static void make(struct oct_outlook *o, const struct oct_config *config,
+                 const struct oct_session *s)
+{
+    const struct oct_geometry *g = &oct_pipeline_plan(s->pipeline)->geometry;
+    const struct oct_forecast_setup setup = {
+        .wanted_hz = wanted_hz(o, config),
+        .engine_hz = s->engine_hz,
+        .disk = o->disk,
+        .bscan_bytes = bscan_bytes(config, g),
+        .n_lines = g->n_lines,
+        .ring_bscans = oct_ring_n_slots(oct_pipeline_raw(s->pipeline)),
+    };
+    oct_forecast_make(&o->forecast, &setup);
+    oct_forecast_warning(&o->forecast, o->warning, sizeof(o->warning));
+}
+
+/* A folder that recording will make is on the disk of the one that it will be in. */
+static void measure_disk(struct oct_outlook *o, const char *directory)
+{
+    char path[OCT_CONFIG_STRING_BYTES];
+    if (oct_forecast_disk(directory, OCT_FORECAST_DISK_US, &o->disk, NULL) == OCT_OK)
+        return;
+    snprintf(path, sizeof(path), "%s", directory);
+    char *slash = strrchr(path, '/');
+    snprintf(slash ? slash : path, 2, "%s", slash ? "/" : ".");
+    oct_forecast_disk(path, OCT_FORECAST_DISK_US, &o->disk, NULL);
+}
+
+void oct_outlook_measure(struct oct_outlook *o, const struct oct_config *config,
+                         const struct oct_session *s)
+{
+    char text[OCT_ERROR_TEXT_BYTES];
+    o->disk = (struct oct_forecast_disk){0};
+    if (config->record.spectra || config->record.bscans)
+        measure_disk(o, config->record.directory);
+    make(o, config, s);
+    oct_forecast_text(&o->forecast, text, sizeof(text));
+    oct_log(OCT_LOG_INFO, "forecast: %s", text);
+    if (o->warning[0])
+        oct_log(OCT_LOG_WARNING, "%s", o->warning);
+}
+
+static void follow_rate(struct oct_outlook *o, const struct oct_session *s, uint64_t now_ns)
+{
+    const struct oct_ingest_counts *c = oct_ingest_counts(s->ingest);
+    uint64_t lines = c->lines_received + c->lines_dropped;
+    bool same_session = lines >= o->last_lines && o->last_ns;
+    o->in_hz =
+        same_session ? (double)(lines - o->last_lines) * 1e9 / (double)(now_ns - o->last_ns) : 0;
+    o->last_lines = lines;
+    o->last_ns = now_ns;
+}
+
+void oct_outlook_follow(struct oct_outlook *o, const struct oct_config *config,
+                        const struct oct_session *s, double bytes_free)
+{
+    uint64_t now_ns = oct_clock_ns();
+    bool warned = o->warning[0] != '\0';
+    if (now_ns - o->last_ns < WINDOW_NS)
+        return;
+    follow_rate(o, s, now_ns);
+    if (o->disk.bytes_per_s > 0 && bytes_free >= 0)
+        o->disk.bytes_free = bytes_free;
+    make(o, config, s);
+    if (o->warning[0] && !warned)
+        oct_log(OCT_LOG_WARNING, "%s", o->warning);
+}
+
+void oct_outlook_describe(cJSON *reply, const struct oct_outlook *o)
+{
+    const struct oct_forecast *f = &o->forecast;
+    cJSON *object = cJSON_AddObjectToObject(reply, "forecast");
+    cJSON_AddNumberToObject(object, "wanted_hz", f->wanted_hz);
+    cJSON_AddNumberToObject(object, "in_hz", o->in_hz);
+    cJSON_AddNumberToObject(object, "engine_hz", f->engine_hz);
+    cJSON_AddNumberToObject(object, "disk_hz", f->disk_hz);
+    cJSON_AddNumberToObject(object, "ring_s", f->ring_s);
+    cJSON_AddNumberToObject(object, "overrun_s", f->overrun_s);
+    cJSON_AddNumberToObject(object, "disk_min", f->disk_min);
+    cJSON_AddBoolToObject(object, "too_slow", f->slow_engine || f->slow_disk);
+    cJSON_AddStringToObject(object, "warning", o->warning);
+}

@@ -1,0 +1,229 @@
+/* The camera driver's client over shared memory (shm_layout.h): lines go into slots, ZeroMQ carries
+ * descriptors. A block longer than a slot goes as several messages; all their slots are there
+ * before the first leaves, so that a block is taken whole or not at all. */
+#define _DEFAULT_SOURCE
+#include "pipeline/client_private.h"
+
+#include "pipeline/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <zmq.h>
+
+#define PAUSE_NS 100000 /* between two looks for a free slot: a fortieth of a B-scan at 60 kHz */
+#define MOST_PIECES 1024u
+
+/* ---- the daemon ---- */
+
+/* A new socket too: in the old one may lie descriptors of a memory that is gone. */
+static void leave_daemon(struct oct_client *client)
+{
+    uint64_t n_lines, n_messages = oct_shm_driver_pending(client->shm, &n_lines);
+    client->n_lost += n_messages;
+    client->counters.messages_dropped += n_messages;
+    client->counters.lines_dropped += n_lines;
+    oct_shm_driver_detach(client->shm);
+    oct_client_close_socket(client);
+    oct_client_open_socket(client); /* a failure shows at the next send */
+}
+
+void oct_client_look_for_daemon(struct oct_client *client)
+{
+    if (client->borrowed.lines) /* the caller may be writing there */
+        return;
+    if (oct_shm_driver_is_attached(client->shm) && !oct_shm_driver_is_served(client->shm))
+        leave_daemon(client);
+    oct_shm_driver_attach(client->shm, NULL);
+}
+
+/* ---- waiting ---- */
+
+static enum oct_client_result pause_until(uint64_t end_ns)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    if (oct_clock_ns() >= end_ns)
+        return OCT_CLIENT_TIMEOUT;
+    return nanosleep(&pause, NULL) && errno == EINTR ? OCT_CLIENT_INTERRUPTED : OCT_CLIENT_OK;
+}
+
+enum oct_client_result oct_client_wait_shared(struct oct_client *client, uint64_t end_ns)
+{
+    for (;;) {
+        oct_client_look_for_daemon(client);
+        if (oct_shm_driver_is_attached(client->shm))
+            return OCT_CLIENT_OK;
+        enum oct_err e = oct_shm_driver_attach(client->shm, &client->error);
+        if (e && e != OCT_E_AGAIN)
+            return OCT_CLIENT_FAILED; /* there is one, but not for us: waiting does not help */
+        enum oct_client_result result = e ? pause_until(end_ns) : OCT_CLIENT_OK;
+        if (result != OCT_CLIENT_OK)
+            return result;
+    }
+}
+
+static uint64_t room_deadline(const struct oct_client *client)
+{
+    if (client->drop_when_full)
+        return 0;
+    return client->wait_ms < 0 ? UINT64_MAX
+                               : oct_clock_ns() + (uint64_t)client->wait_ms * UINT64_C(1000000);
+}
+
+static uint32_t lines_per_slot(const struct oct_client *client)
+{
+    uint64_t n = oct_shm_driver_slot_bytes(client->shm) / (client->n_samples * sizeof(uint16_t));
+    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+static bool claim_all(struct oct_client *client, uint32_t *slots, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k++)
+        if (oct_shm_driver_claim(client->shm, &slots[k])) {
+            while (k-- > 0)
+                oct_shm_driver_unclaim(client->shm, slots[k]);
+            return false;
+        }
+    return true;
+}
+
+/* How many slots n_lines take of the memory that is attached now; 0: they do not fit. */
+static uint32_t slots_for(struct oct_client *client, uint32_t n_lines)
+{
+    uint32_t most = oct_shm_driver_n_slots(client->shm), per_slot = lines_per_slot(client);
+    most = most < MOST_PIECES ? most : MOST_PIECES;
+    uint64_t n = per_slot ? ((uint64_t)n_lines + per_slot - 1) / per_slot : UINT64_MAX;
+    if (n <= most)
+        return (uint32_t)n;
+    oct_fail(&client->error, OCT_E_ARG,
+             "a block of %u lines of %u samples does not fit into the daemon's memory: at most "
+             "%llu lines do",
+             n_lines, client->n_samples, (unsigned long long)per_slot * most);
+    return 0;
+}
+
+/* Waits as the options say until n_lines have their slots. */
+static enum oct_client_result claim_room(struct oct_client *client, uint32_t n_lines,
+                                         uint32_t *slots, uint32_t *n_slots)
+{
+    uint64_t end_ns = room_deadline(client);
+    for (;;) {
+        enum oct_client_result result = oct_client_wait_shared(client, end_ns);
+        if (result != OCT_CLIENT_OK)
+            return result;
+        *n_slots = slots_for(client, n_lines);
+        if (*n_slots == 0)
+            return OCT_CLIENT_REFUSED;
+        if (claim_all(client, slots, *n_slots))
+            return OCT_CLIENT_OK;
+        result = pause_until(end_ns);
+        if (result != OCT_CLIENT_OK)
+            return result;
+    }
+}
+
+/* ---- sending ---- */
+
+/* Sends what lies in a slot. */
+static enum oct_client_result post(struct oct_client *client, uint32_t slot, uint32_t n_lines,
+                                   uint64_t time_ns, uint16_t flags)
+{
+    const void *lines = oct_shm_driver_lines(client->shm, slot);
+    size_t n_bytes = (size_t)n_lines * client->n_samples * sizeof(uint16_t);
+    uint8_t header[OCT_LINES_HEADER_BYTES], descriptor[OCT_SHM_DESCRIPTOR_BYTES];
+    const struct oct_lines_header h = {
+        .sequence = client->sequence,
+        .time_ns = time_ns,
+        .first_line = client->next_line,
+        .n_lines = n_lines,
+        .n_samples = client->n_samples,
+        .format = OCT_LINES_U16,
+        .flags = flags,
+        .epoch = client->epoch,
+        .crc32c = client->crc ? oct_crc32c(lines, n_bytes) : 0,
+    };
+    oct_lines_encode(&h, header);
+    oct_shm_driver_post(client->shm, slot, oct_shm_tag(h.epoch, h.sequence), n_lines, descriptor);
+    /* The socket has no high-water mark: the slots bound what is under way. */
+    int sent;
+    do
+        sent = zmq_send(client->socket, header, sizeof(header), ZMQ_SNDMORE);
+    while (sent < 0 && errno == EINTR);
+    while (sent >= 0 && (sent = zmq_send(client->socket, descriptor, sizeof(descriptor), 0)) < 0 &&
+           errno == EINTR)
+        sent = 0;
+    if (sent < 0) {
+        oct_shm_driver_unpost(client->shm, slot);
+        return oct_client_failed(client, "cannot send");
+    }
+    oct_client_book_sent(client, n_lines);
+    return OCT_CLIENT_OK;
+}
+
+enum oct_client_result oct_client_send_shared(struct oct_client *client, const uint16_t *lines,
+                                              uint32_t n_lines, uint64_t time_ns)
+{
+    uint32_t slots[MOST_PIECES], n_slots;
+    enum oct_client_result result = claim_room(client, n_lines, slots, &n_slots);
+    if (result == OCT_CLIENT_TIMEOUT && client->drop_when_full)
+        return oct_client_book_dropped(client, n_lines);
+    if (result != OCT_CLIENT_OK)
+        return result;
+    uint32_t per_slot = lines_per_slot(client);
+    for (uint32_t k = 0; k < n_slots; k++) {
+        uint32_t n = n_lines < per_slot ? n_lines : per_slot;
+        /* The start goes with the first piece, the end with the last. */
+        uint16_t flags = (uint16_t)(client->flags & ~(k + 1 < n_slots ? OCT_LINES_ENDS : 0));
+        uint16_t later = (uint16_t)(client->flags & OCT_LINES_ENDS);
+        memcpy(oct_shm_driver_lines(client->shm, slots[k]), lines,
+               (size_t)n * client->n_samples * sizeof(uint16_t));
+        if (result == OCT_CLIENT_OK)
+            result = post(client, slots[k], n, time_ns, flags);
+        if (result != OCT_CLIENT_OK)
+            oct_shm_driver_unclaim(client->shm, slots[k]);
+        else if (k + 1 < n_slots)
+            client->flags = later;
+        lines += (size_t)n * client->n_samples;
+        n_lines -= n;
+    }
+    return result;
+}
+
+enum oct_client_result oct_client_borrow_shared(struct oct_client *client, uint32_t n_lines)
+{
+    uint32_t slots[MOST_PIECES], n_slots;
+    enum oct_client_result result = claim_room(client, n_lines, slots, &n_slots);
+    if (result == OCT_CLIENT_TIMEOUT && client->drop_when_full)
+        return oct_client_book_dropped(client, n_lines);
+    if (result != OCT_CLIENT_OK)
+        return result;
+    if (n_slots > 1) {
+        for (uint32_t k = 0; k < n_slots; k++)
+            oct_shm_driver_unclaim(client->shm, slots[k]);
+        oct_fail(&client->error, OCT_E_ARG,
+                 "%u lines are more than one slot of the daemon's memory holds: borrow at most %u",
+                 n_lines, lines_per_slot(client));
+        return OCT_CLIENT_REFUSED;
+    }
+    client->borrowed = (struct oct_client_borrowed){
+        .lines = oct_shm_driver_lines(client->shm, slots[0]),
+        .most_lines = n_lines,
+        .slot = slots[0],
+    };
+    return OCT_CLIENT_OK;
+}
+
+enum oct_client_result oct_client_send_borrowed_shared(struct oct_client *client, uint32_t n_lines,
+                                                       uint64_t time_ns)
+{
+    uint32_t slot = client->borrowed.slot;
+    bool served = oct_shm_driver_is_served(client->shm);
+    client->borrowed.lines = NULL;
+    if (served)
+        return post(client, slot, n_lines, time_ns, client->flags);
+    oct_shm_driver_unclaim(client->shm, slot);
+    oct_client_look_for_daemon(client);
+    return oct_client_book_dropped(client, n_lines); /* they lie in a memory that is gone */
+}

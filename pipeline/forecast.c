@@ -1,0 +1,192 @@
+#define _GNU_SOURCE /* O_DIRECT, O_TMPFILE */
+#include "pipeline/forecast.h"
+
+#include "pipeline/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* ---- the engine ---- */
+
+#define IN_FLIGHT 4u
+#define PATIENCE_US 5000000u
+#define MOST_SAMPLES (4096u * 4096u) /* padded, a B-scan: larger ones take too long to try */
+
+struct probe {
+    struct oct_raw_frame in; /* one for all: it is only read */
+    struct oct_image_frame out[IN_FLIGHT];
+};
+
+static void free_probe(struct probe *p)
+{
+    free(p->in.spectra);
+    free(p->in.line_valid);
+    for (unsigned k = 0; k < IN_FLIGHT; k++)
+        free(p->out[k].pixels);
+}
+
+static bool make_probe(struct probe *p, const struct oct_geometry *g)
+{
+    bool made = true;
+    uint32_t seed = 1;
+    *p = (struct probe){
+        .in = {.spectra = malloc(oct_geometry_spectra_bytes(g)), .line_valid = malloc(g->n_lines)}};
+    for (unsigned k = 0; k < IN_FLIGHT; k++) {
+        p->out[k].pixels = malloc(oct_geometry_image_bytes(g));
+        made = made && p->out[k].pixels;
+    }
+    if (!made || !p->in.spectra || !p->in.line_valid)
+        return false;
+    memset(p->in.line_valid, 1, g->n_lines);
+    for (size_t i = 0; i < (size_t)g->n_lines * g->n_samples; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        p->in.spectra[i] = (uint16_t)(1000 + (seed >> 24));
+    }
+    return true;
+}
+
+/* Computes until the time is over; B-scans done, and when the last one was. */
+static uint64_t compute(const struct oct_engine_ops *ops, struct oct_engine *engine,
+                        struct probe *p, unsigned depth, uint64_t end_ns, uint64_t *last_ns)
+{
+    uint64_t submitted = 0, collected = 0;
+    const struct oct_display display = {.log = true, .range = OCT_RANGE_MANUAL, .hi = 60};
+    bool more = true;
+    do {
+        struct oct_image_frame *done;
+        while (more && submitted - collected < depth) {
+            const struct oct_engine_job job = {&p->in, &p->out[submitted % IN_FLIGHT], display};
+            more = ops->submit(engine, &job, 1) == OCT_OK;
+            submitted += more;
+        }
+        if (submitted == collected || ops->collect(engine, PATIENCE_US, &done))
+            break;
+        collected++;
+        *last_ns = oct_clock_ns();
+        more = more && *last_ns < end_ns && done->status == OCT_OK;
+    } while (more || collected < submitted);
+    return collected == submitted ? collected : 0;
+}
+
+double oct_forecast_engine(const struct oct_engine_ops *ops, struct oct_engine *engine,
+                           const struct oct_plan *plan, unsigned budget_us)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    unsigned depth = ops->depth(engine);
+    struct probe p;
+    uint64_t n = 0, last_ns = 0, begin = oct_clock_ns();
+    if ((uint64_t)g->n_lines * g->padded > MOST_SAMPLES)
+        return 0;
+    if (make_probe(&p, g)) {
+        /* The first meets cold caches and memory, and is all there is time for if it was long. */
+        n = compute(ops, engine, &p, 1, 0, &last_ns);
+        if (n && last_ns - begin < budget_us * UINT64_C(1000)) {
+            begin = oct_clock_ns();
+            n = compute(ops, engine, &p, depth < IN_FLIGHT ? depth : IN_FLIGHT,
+                        begin + budget_us * UINT64_C(1000), &last_ns);
+        }
+    }
+    free_probe(&p);
+    return n && last_ns > begin ? (double)n * g->n_lines * 1e9 / (double)(last_ns - begin) : 0;
+}
+
+/* ---- the disk ---- */
+
+#define CHUNK_BYTES (1u << 20)
+#define MOST_BYTES (64u << 20)
+
+static bool write_chunks(int fd, const unsigned char *chunk, uint64_t end_ns, uint64_t *n_bytes)
+{
+    for (*n_bytes = 0; *n_bytes < MOST_BYTES && oct_clock_ns() < end_ns; *n_bytes += CHUNK_BYTES)
+        if (pwrite(fd, chunk, CHUNK_BYTES, (off_t)*n_bytes) != (ssize_t)CHUNK_BYTES)
+            return false;
+    return fdatasync(fd) == 0;
+}
+
+static int open_nameless(const char *directory)
+{
+    int fd = open(directory, O_TMPFILE | O_WRONLY | O_DIRECT | O_CLOEXEC, 0600);
+    return fd >= 0 ? fd : open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+}
+
+enum oct_err oct_forecast_disk(const char *directory, unsigned budget_us,
+                               struct oct_forecast_disk *disk, struct oct_error *err)
+{
+    struct statvfs fs;
+    uint64_t n_bytes = 0;
+    *disk = (struct oct_forecast_disk){0};
+    int fd = open_nameless(directory);
+    unsigned char *chunk = aligned_alloc(4096, CHUNK_BYTES);
+    if (fd < 0 || !chunk || fstatvfs(fd, &fs) != 0) {
+        int why = errno;
+        if (fd >= 0)
+            close(fd);
+        free(chunk);
+        return oct_fail_errno(err, OCT_E_IO, why, "record.directory: %s", directory);
+    }
+    disk->bytes_free = (double)fs.f_bavail * (double)fs.f_frsize;
+    memset(chunk, 0x5a, CHUNK_BYTES);
+    uint64_t begin = oct_clock_ns();
+    bool ok = write_chunks(fd, chunk, begin + budget_us * UINT64_C(1000), &n_bytes);
+    if (ok && n_bytes)
+        disk->bytes_per_s = (double)n_bytes * 1e9 / (double)(oct_clock_ns() - begin);
+    close(fd);
+    free(chunk);
+    return OCT_OK; /* a full disk is a matter of bytes_free */
+}
+
+/* ---- what follows ---- */
+
+void oct_forecast_make(struct oct_forecast *f, const struct oct_forecast_setup *s)
+{
+    double need = s->wanted_hz * OCT_FORECAST_MARGIN;
+    double line_bytes = s->bscan_bytes / s->n_lines;
+    *f = (struct oct_forecast){.wanted_hz = s->wanted_hz, .engine_hz = s->engine_hz};
+    f->ring_s = (double)s->ring_bscans * s->n_lines / s->wanted_hz;
+    if (line_bytes > 0) {
+        f->disk_hz = s->disk.bytes_per_s / line_bytes;
+        f->disk_min = s->disk.bytes_free / (line_bytes * s->wanted_hz) / 60;
+    }
+    f->slow_engine = s->engine_hz > 0 && s->engine_hz < need;
+    f->slow_disk = f->disk_hz > 0 && f->disk_hz < need;
+    double found = f->slow_engine ? f->engine_hz : f->wanted_hz;
+    if (f->slow_disk && f->disk_hz < found)
+        found = f->disk_hz;
+    if (found < f->wanted_hz)
+        f->overrun_s = f->ring_s * f->wanted_hz / (f->wanted_hz - found);
+}
+
+void oct_forecast_text(const struct oct_forecast *f, char *text, size_t bytes)
+{
+    char disk[96] = "", engine[64] = "computing was not tried";
+    if (f->engine_hz > 0)
+        snprintf(engine, sizeof(engine), "this machine computes %.0f", f->engine_hz);
+    if (f->disk_hz > 0)
+        snprintf(disk, sizeof(disk), ", the disk takes %.0f and lasts %.1f min", f->disk_hz,
+                 f->disk_min);
+    snprintf(text, bytes, "%.0f A-lines/s wanted: %s%s; the ring holds %.2f s", f->wanted_hz,
+             engine, disk, f->ring_s);
+}
+
+void oct_forecast_warning(const struct oct_forecast *f, char *text, size_t bytes)
+{
+    char engine[48] = "", disk[48] = "", when[48] = "there is nothing to spare";
+    text[0] = '\0';
+    if (!f->slow_engine && !f->slow_disk)
+        return;
+    if (f->slow_engine)
+        snprintf(engine, sizeof(engine), " this machine computes %.0f;", f->engine_hz);
+    if (f->slow_disk)
+        snprintf(disk, sizeof(disk), " the disk takes %.0f;", f->disk_hz);
+    if (f->overrun_s > 0)
+        snprintf(when, sizeof(when), "lines are lost after about %.1f s", f->overrun_s);
+    snprintf(text, bytes, "too slow for %.0f A-lines/s:%s%s %s; %s", f->wanted_hz, engine, disk,
+             when,
+             f->slow_engine ? "lower scan.line_rate_hz or pipeline.crop_last"
+                            : "record less or on another disk (record.directory)");
+}

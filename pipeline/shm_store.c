@@ -1,0 +1,307 @@
+#define _GNU_SOURCE /* shm_open's flags, getgrnam_r */
+#include "pipeline/shm_store.h"
+
+#include "pipeline/shm_guard.h"
+#include "pipeline/shm_layout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TRIES 8 /* two daemons that start together take each other's file away only so often */
+#define RECLAIM_EVERY_NS 1000000000u
+#define RECLAIM_AFTER_NS 2000000000u
+
+struct oct_shm_store {
+    char object[OCT_SHM_PATH_BYTES];
+    int fd;
+    unsigned char *memory;
+    size_t bytes;
+    uint64_t instance, slot_bytes, slots_offset;
+    uint32_t n_slots;
+    bool broken;
+    uint64_t last_reclaim_ns, reclaimed;
+    uint64_t n_drained; /* times that no message waited */
+    struct suspect {
+        uint64_t word, since_ns, n_drained;
+    } * suspects; /* [n_slots] what the slot holds, and since when */
+};
+
+/* ---- the name ---- */
+
+/* Whether the name still means the file behind fd. */
+static bool is_named(const char *object, int fd)
+{
+    struct stat mine, named;
+    int other = shm_open(object, O_RDWR | O_CLOEXEC, 0);
+    bool same = other >= 0 && fstat(other, &named) == 0 && fstat(fd, &mine) == 0 &&
+                named.st_ino == mine.st_ino && named.st_dev == mine.st_dev;
+    if (other >= 0)
+        close(other);
+    return same;
+}
+
+/* Removes what a daemon left that was killed. OCT_E_IO: it is not ours or still served. */
+static enum oct_err remove_stale(const char *object, struct oct_error *err)
+{
+    struct stat st;
+    int fd = shm_open(object, O_RDWR | O_CLOEXEC, 0);
+    if (fd < 0 && errno == ENOENT)
+        return OCT_OK;
+    if (fd < 0 || fstat(fd, &st) != 0 || st.st_uid != geteuid()) {
+        if (fd >= 0)
+            close(fd);
+        return oct_fail(err, OCT_E_IO,
+                        "ingest.endpoint: /dev/shm%s belongs to another user and is left alone: "
+                        "choose another name",
+                        object);
+    }
+    /* The lock, and the name asked for again under it: a daemon that starts just now is not robbed
+     * of its file. */
+    bool locked = oct_shm_lock(fd, OCT_SHM_DAEMON_BYTE);
+    if (locked && is_named(object, fd))
+        shm_unlink(object);
+    close(fd);
+    if (!locked)
+        return oct_fail(err, OCT_E_IO,
+                        "ingest.endpoint: /dev/shm%s is in use by another octd: stop that one or "
+                        "choose another name",
+                        object);
+    return OCT_OK;
+}
+
+static enum oct_err create_file(struct oct_shm_store *s, mode_t mode, struct oct_error *err)
+{
+    for (int i = 0; i < TRIES; i++) {
+        enum oct_err e = remove_stale(s->object, err);
+        if (e)
+            return e;
+        s->fd = shm_open(s->object, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (s->fd < 0 && errno == EEXIST)
+            continue;
+        if (s->fd < 0)
+            return oct_fail_errno(err, OCT_E_IO, errno, "ingest.endpoint: cannot make /dev/shm%s",
+                                  s->object);
+        if (oct_shm_lock(s->fd, OCT_SHM_DAEMON_BYTE) && is_named(s->object, s->fd))
+            return OCT_OK;
+        close(s->fd); /* another octd looked at it in between and took it for a stale one */
+        s->fd = -1;
+    }
+    return oct_fail(err, OCT_E_IO, "ingest.endpoint: /dev/shm%s is in use by another octd",
+                    s->object);
+}
+
+static enum oct_err give_to_group(struct oct_shm_store *s, const char *name, struct oct_error *err)
+{
+    struct group group, *found = NULL;
+    char text[4096];
+    int status = getgrnam_r(name, &group, text, sizeof(text), &found);
+    if (status || !found)
+        return oct_fail(err, OCT_E_CONFIG, "ingest.shm_group: there is no group '%s'", name);
+    if (fchown(s->fd, (uid_t)-1, group.gr_gid) != 0 || fchmod(s->fd, 0660) != 0)
+        return oct_fail_errno(err, OCT_E_CONFIG, errno,
+                              "ingest.shm_group: cannot give /dev/shm%s to the group '%s' (is "
+                              "octd's user a member?)",
+                              s->object, name);
+    return OCT_OK;
+}
+
+static enum oct_err map_file(struct oct_shm_store *s, struct oct_error *err)
+{
+    /* Space now, not at the first write: a full /dev/shm shows here and not as a signal. */
+    int status = posix_fallocate(s->fd, 0, (off_t)s->bytes);
+    void *memory = MAP_FAILED;
+    if (!status) {
+        memory = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, s->fd, 0);
+        status = memory == MAP_FAILED ? errno : 0;
+    }
+    if (status)
+        return oct_fail(err, OCT_E_NO_MEMORY,
+                        "ingest.endpoint: no room for %zu bytes in /dev/shm: %s; lower "
+                        "ingest.queue_messages",
+                        s->bytes, strerror(status));
+    s->memory = memory;
+    return OCT_OK;
+}
+
+static enum oct_err fill_header(struct oct_shm_store *s, uint32_t n_samples, struct oct_error *err)
+{
+    if (getentropy(&s->instance, sizeof(s->instance)))
+        return oct_fail_errno(err, OCT_E_IO, errno, "ingest.endpoint: no random numbers");
+    struct oct_shm_header header = {
+        .instance = s->instance,
+        .n_slots = s->n_slots,
+        .n_samples = n_samples,
+        .slot_bytes = s->slot_bytes,
+        .slots_offset = s->slots_offset,
+    };
+    memcpy(s->memory, &header, sizeof(header));
+    atomic_thread_fence(memory_order_release);
+    memcpy(s->memory, OCT_SHM_MAGIC, sizeof(header.magic));
+    return OCT_OK;
+}
+
+static enum oct_err build(struct oct_shm_store *s, const struct oct_shm_options *options,
+                          struct oct_error *err)
+{
+    s->slot_bytes = (options->slot_bytes + OCT_SHM_PAGE - 1) / OCT_SHM_PAGE * OCT_SHM_PAGE;
+    s->n_slots = options->n_slots < OCT_SHM_MOST_SLOTS ? options->n_slots : OCT_SHM_MOST_SLOTS;
+    s->slots_offset = oct_shm_slots_offset(s->n_slots);
+    s->bytes = oct_shm_file_bytes(s->n_slots, s->slot_bytes);
+    s->suspects = calloc(s->n_slots, sizeof(*s->suspects));
+    if (!s->bytes || !s->suspects)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u shared slots", s->n_slots);
+    enum oct_err e = create_file(s, 0600, err);
+    if (e == OCT_OK && options->group && options->group[0])
+        e = give_to_group(s, options->group, err);
+    if (e == OCT_OK)
+        e = map_file(s, err);
+    if (e == OCT_OK)
+        e = fill_header(s, options->n_samples, err);
+    return e;
+}
+
+enum oct_err oct_shm_store_create(struct oct_shm_store **out, const struct oct_shm_options *options,
+                                  struct oct_error *err)
+{
+    *out = NULL;
+    const char *bad = oct_shm_bad_name(options->name);
+    if (bad)
+        return oct_fail(err, OCT_E_CONFIG, "ingest.endpoint: 'shm://%s' %s", options->name, bad);
+    struct oct_shm_store *s = calloc(1, sizeof(*s));
+    if (!s)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for shared lines");
+    s->fd = -1;
+    oct_shm_guard_install();
+    oct_shm_object_of(options->name, s->object);
+    enum oct_err e = build(s, options, err);
+    if (e) {
+        oct_shm_store_destroy(s);
+        return e;
+    }
+    *out = s;
+    return OCT_OK;
+}
+
+enum oct_err oct_shm_store_share(const struct oct_shm_store *s, const char *socket_path,
+                                 struct oct_error *err)
+{
+    struct stat st;
+    if (fstat(s->fd, &st) != 0 || chown(socket_path, (uid_t)-1, st.st_gid) != 0 ||
+        chmod(socket_path, st.st_mode & 0777) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "ingest.endpoint: %s", socket_path);
+    return OCT_OK;
+}
+
+void oct_shm_store_destroy(struct oct_shm_store *s)
+{
+    if (!s)
+        return;
+    if (s->fd >= 0) {
+        if (is_named(s->object, s->fd))
+            shm_unlink(s->object);
+        close(s->fd); /* lets go of the lock: drivers see that nobody serves the file any more */
+    }
+    if (s->memory)
+        munmap(s->memory, s->bytes);
+    free(s->suspects);
+    free(s);
+}
+
+/* ---- slots ---- */
+
+static _Atomic(uint64_t) *word_of(struct oct_shm_store *s, uint32_t slot)
+{
+    return (_Atomic(uint64_t) *)(void *)(s->memory + OCT_SHM_PAGE + slot * sizeof(uint64_t));
+}
+
+static enum oct_bad find_slot(struct oct_shm_store *s, const struct oct_lines_header *h,
+                              const void *descriptor, size_t descriptor_bytes,
+                              struct oct_shm_block *block)
+{
+    struct oct_shm_descriptor d;
+    uint64_t bytes = oct_lines_payload_bytes(h);
+    if (!oct_shm_descriptor_decode(&d, descriptor, descriptor_bytes))
+        return OCT_BAD_SLOT;
+    if (d.instance != s->instance || d.slot >= s->n_slots)
+        return OCT_BAD_SLOT;
+    block->tag = oct_shm_tag(h->epoch, h->sequence);
+    if (atomic_load_explicit(word_of(s, d.slot), memory_order_acquire) != block->tag)
+        return OCT_BAD_SLOT; /* another message's, or given back already */
+    block->slot = d.slot;
+    block->in_slot = true; /* ours to give back, even when the rest is wrong */
+    if (bytes > s->slot_bytes)
+        return OCT_BAD_PAYLOAD_SIZE;
+    block->payload = s->memory + s->slots_offset + d.slot * s->slot_bytes;
+    block->bytes = (size_t)bytes;
+    return OCT_BAD_NONE;
+}
+
+enum oct_bad oct_shm_store_look(struct oct_shm_store *s, const void *header, size_t header_bytes,
+                                const void *descriptor, size_t descriptor_bytes,
+                                struct oct_shm_block *block)
+{
+    struct oct_lines_header h;
+    *block = (struct oct_shm_block){.payload = ""};
+    oct_shm_guard_begin(s->memory, s->bytes);
+    enum oct_bad bad = oct_lines_decode(&h, header, header_bytes);
+    if (bad)
+        return bad;
+    if (h.n_lines == 0)
+        return descriptor_bytes ? OCT_BAD_PAYLOAD_SIZE : OCT_BAD_NONE;
+    return find_slot(s, &h, descriptor, descriptor_bytes, block);
+}
+
+enum oct_err oct_shm_store_release(struct oct_shm_store *s, const struct oct_shm_block *block)
+{
+    uint64_t tag = block->tag;
+    if (block->in_slot)
+        atomic_compare_exchange_strong(word_of(s, block->slot), &tag, 0);
+    s->broken = oct_shm_guard_end() || s->broken;
+    return s->broken ? OCT_E_CLOSED : OCT_OK;
+}
+
+void oct_shm_store_drained(struct oct_shm_store *s)
+{
+    s->n_drained++;
+}
+
+/* While recording holds everything up, messages wait long and are as good as ever: time alone does
+ * not tell. */
+static void reclaim_slot(struct oct_shm_store *s, uint32_t slot, uint64_t now_ns)
+{
+    struct suspect *suspect = &s->suspects[slot];
+    uint64_t word = atomic_load(word_of(s, slot));
+    if (word == 0 || suspect->word != word) {
+        *suspect = (struct suspect){word, now_ns, s->n_drained};
+    } else if (now_ns - suspect->since_ns >= RECLAIM_AFTER_NS &&
+               s->n_drained != suspect->n_drained &&
+               !oct_shm_is_locked(s->fd, OCT_SHM_SLOT_BYTE(slot)) &&
+               atomic_compare_exchange_strong(word_of(s, slot), &word, 0)) {
+        suspect->word = 0;
+        s->reclaimed++;
+    }
+}
+
+enum oct_err oct_shm_store_reclaim(struct oct_shm_store *s, uint64_t now_ns)
+{
+    if (now_ns - s->last_reclaim_ns < RECLAIM_EVERY_NS)
+        return OCT_OK;
+    s->last_reclaim_ns = now_ns;
+    oct_shm_guard_begin(s->memory, s->bytes);
+    for (uint32_t slot = 0; slot < s->n_slots; slot++)
+        reclaim_slot(s, slot, now_ns);
+    s->broken = oct_shm_guard_end() || s->broken;
+    return s->broken ? OCT_E_CLOSED : OCT_OK;
+}
+
+uint64_t oct_shm_store_reclaimed(const struct oct_shm_store *s)
+{
+    return s->reclaimed;
+}

@@ -1,0 +1,70 @@
+/* Lines in through shared memory: the daemon's side (shm_layout.h draws it).
+ *
+ * Nothing in the memory is trusted: a driver may write anything anywhere in it at any time, cut the
+ * file short or die. What the daemon needs of it it keeps for itself; lines that change while they
+ * are copied are the driver's own garbage. A slot whose message never comes is taken back.
+ *
+ * One thread calls everything (the ingest thread once it runs). */
+#ifndef OCT_PIPELINE_SHM_STORE_H
+#define OCT_PIPELINE_SHM_STORE_H
+
+#include "pipeline/err.h"
+#include "pipeline/wire.h"
+
+#include <stdatomic.h>
+
+struct oct_shm_store;
+
+struct oct_shm_options {
+    const char *name;  /* behind shm:// */
+    const char *group; /* whose members may be drivers too; "": the daemon's own user alone */
+    uint32_t n_slots;  /* at most OCT_SHM_MOST_SLOTS */
+    uint32_t n_samples;
+    uint64_t slot_bytes; /* rounded up to pages */
+};
+
+/* Makes the file and locks it. One that a dead daemon left is removed first; OCT_E_IO when a living
+ * one or another user has the name, OCT_E_NO_MEMORY when /dev/shm has no room. The options are
+ * copied. */
+enum oct_err oct_shm_store_create(struct oct_shm_store **store,
+                                  const struct oct_shm_options *options, struct oct_error *err);
+
+/* Gives the socket that brings the descriptors the same owner and mode as the memory. */
+enum oct_err oct_shm_store_share(const struct oct_shm_store *store, const char *socket_path,
+                                 struct oct_error *err);
+
+/* Removes the file and frees. NULL is fine. */
+void oct_shm_store_destroy(struct oct_shm_store *store);
+
+/* A block found by its message. */
+struct oct_shm_block {
+    const void *payload;
+    size_t bytes;
+    bool in_slot;
+    uint32_t slot;
+    uint64_t tag;
+};
+
+/* Begins the look at a message's block: checks header and descriptor (the message's two parts) and
+ * points to the lines. Whatever the result, oct_shm_store_release must follow when the lines have
+ * been copied; until then the thread must not touch another store. A message without lines has an
+ * empty second part and no slot. */
+enum oct_bad oct_shm_store_look(struct oct_shm_store *store, const void *header,
+                                size_t header_bytes, const void *descriptor,
+                                size_t descriptor_bytes, struct oct_shm_block *block);
+
+/* Gives the slot back to the drivers. OCT_E_CLOSED: the file was cut short, what was read were
+ * zeros; destroy this store and make another. */
+enum oct_err oct_shm_store_release(struct oct_shm_store *store, const struct oct_shm_block *block);
+
+/* Says that no message waits: whatever was sent some time ago has come or never will. */
+void oct_shm_store_drained(struct oct_shm_store *store);
+
+/* Takes back slots whose message has not come for two seconds although nothing waited: its driver
+ * died before it was sent. Does nothing if called again within one second. Errors as release. */
+enum oct_err oct_shm_store_reclaim(struct oct_shm_store *store, uint64_t now_ns);
+
+/* Slots taken back so far. */
+uint64_t oct_shm_store_reclaimed(const struct oct_shm_store *store);
+
+#endif

@@ -1,0 +1,132 @@
+/* The forecast: what follows from rates, and the two measurements. */
+#include "pipeline/clock.h"
+#include "pipeline/forecast.h"
+#include "test/tap.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 240 lines of 1664 bytes a B-scan; the disk takes 166.4 MB/s: 100,000 A-lines/s. */
+static struct oct_forecast_setup usual(void)
+{
+    return (struct oct_forecast_setup){
+        .wanted_hz = 80000,
+        .engine_hz = 200000,
+        .disk = {.bytes_per_s = 166.4e6, .bytes_free = 166.4e6 * 600},
+        .bscan_bytes = 240 * 1664,
+        .n_lines = 240,
+        .ring_bscans = 100,
+    };
+}
+
+static void what_keeps_up_warns_of_nothing(void **state)
+{
+    struct oct_forecast f;
+    char text[512];
+    const struct oct_forecast_setup s = usual();
+    (void)state;
+    oct_forecast_make(&f, &s);
+    assert_float_equal(f.disk_hz, 100000, 0.1);
+    assert_float_equal(f.ring_s, 0.3, 1e-9);
+    assert_float_equal(f.disk_min, 12.5, 1e-3); /* ten minutes at 100 kHz */
+    assert_float_equal(f.overrun_s, 0, 0);
+    assert_false(f.slow_engine || f.slow_disk);
+    oct_forecast_warning(&f, text, sizeof(text));
+    assert_string_equal(text, "");
+    oct_forecast_text(&f, text, sizeof(text));
+    assert_non_null(strstr(text, "80000 A-lines/s wanted"));
+    assert_non_null(strstr(text, "200000"));
+    assert_non_null(strstr(text, "12.5 min"));
+    assert_non_null(strstr(text, "0.30 s"));
+}
+
+static void what_is_too_slow_is_named_with_the_time_that_is_left(void **state)
+{
+    struct oct_forecast f;
+    char text[512];
+    struct oct_forecast_setup s = usual();
+    (void)state;
+    s.wanted_hz = 125000; /* the disk lacks a fifth: the ring of 24,000 lines lasts 0.96 s */
+    oct_forecast_make(&f, &s);
+    assert_true(f.slow_disk && !f.slow_engine);
+    assert_float_equal(f.overrun_s, 0.96, 1e-6);
+    oct_forecast_warning(&f, text, sizeof(text));
+    assert_non_null(strstr(text, "the disk takes 100000"));
+    assert_non_null(strstr(text, "record.directory"));
+    assert_null(strstr(text, "computes"));
+
+    s.engine_hz = 75000; /* the slower of the two counts: 50,000 too many a second */
+    oct_forecast_make(&f, &s);
+    assert_true(f.slow_disk && f.slow_engine);
+    assert_float_equal(f.overrun_s, 0.48, 1e-6);
+    oct_forecast_warning(&f, text, sizeof(text));
+    assert_non_null(strstr(text, "computes 75000"));
+    assert_non_null(strstr(text, "takes 100000"));
+
+    s = usual();
+    s.wanted_hz = 95000; /* less than a tenth to spare: told, though nothing is lost yet */
+    oct_forecast_make(&f, &s);
+    assert_true(f.slow_disk);
+    assert_float_equal(f.overrun_s, 0, 0);
+    oct_forecast_warning(&f, text, sizeof(text));
+    assert_non_null(strstr(text, "nothing to spare"));
+}
+
+static void what_was_not_measured_or_is_not_recorded_is_not_called_slow(void **state)
+{
+    struct oct_forecast f;
+    struct oct_forecast_setup s = usual();
+    (void)state;
+    s.wanted_hz = 1e9;
+    s.bscan_bytes = 0;
+    s.engine_hz = 0;
+    oct_forecast_make(&f, &s);
+    assert_false(f.slow_engine || f.slow_disk);
+    assert_float_equal(f.disk_hz, 0, 0);
+    assert_float_equal(f.disk_min, 0, 0);
+    s = usual();
+    s.wanted_hz = 1e9;
+    s.disk = (struct oct_forecast_disk){0};
+    oct_forecast_make(&f, &s);
+    assert_false(f.slow_disk);
+}
+
+static unsigned entries_of(const char *folder)
+{
+    unsigned n = 0;
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static void the_disk_is_measured_and_nothing_stays(void **state)
+{
+    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    struct oct_forecast_disk disk;
+    struct oct_error err;
+    (void)state;
+    unsigned before = entries_of(folder);
+    assert_int_equal(oct_forecast_disk(folder, 20000, &disk, &err), OCT_OK);
+    assert_true(disk.bytes_per_s > 1e5);
+    assert_true(disk.bytes_free > 0);
+    if (getenv("TMPDIR")) /* else others use the folder too */
+        assert_int_equal(entries_of(folder), before);
+    assert_int_equal(oct_forecast_disk("/nowhere/at/all", 20000, &disk, &err), OCT_E_IO);
+    assert_non_null(strstr(err.text, "/nowhere/at/all"));
+    assert_float_equal(disk.bytes_per_s, 0, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_keeps_up_warns_of_nothing),
+        cmocka_unit_test(what_is_too_slow_is_named_with_the_time_that_is_left),
+        cmocka_unit_test(what_was_not_measured_or_is_not_recorded_is_not_called_slow),
+        cmocka_unit_test(the_disk_is_measured_and_nothing_stays),
+    };
+    return cmocka_run_group_tests_name("forecast", tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+"""The forecast in a running octd: said at the start, before a recording, and in the status."""
+import numpy as np
+from octtest import *
+
+N, M, V = 128, 20, 10
+WAVELENGTHS = os.path.join(folder("calibration"), "wavelengths.txt")
+np.savetxt(WAVELENGTHS, np.linspace(800, 806.3, N), fmt="%.10f")
+
+
+def start(*more):
+    return Daemon(*settings(camera=dict(samples=N), scan=dict(lines=M, bscans=V),
+                            calibration=dict(wavelengths=WAVELENGTHS),
+                            pipeline=dict(crop_last=256, ring_bscans=50)), *more)
+
+
+def records_folder(daemon):
+    os.makedirs(daemon.records, exist_ok=True)
+    return daemon
+
+
+@case
+def too_fast():
+    """a rate that nothing reaches is warned of at the start, before recording and in the status"""
+    with start("--set", "scan.line_rate_hz=1e9") as daemon:
+        records_folder(daemon)
+        log = daemon.log()
+        assert "forecast: 1000000000 A-lines/s wanted" in log and "too slow for" in log, log
+        status, out, err = run("octctl", "record", "start", *daemon.common)
+        assert status == 0 and "warning: too slow for 1000000000 A-lines/s" in err, (out, err)
+        assert "the disk takes" in err and "computes" in err, err
+        forecast = daemon.status()["forecast"]
+        assert forecast["too_slow"] and forecast["warning"] in err, forecast
+        assert forecast["wanted_hz"] == 1e9 and 0 < forecast["engine_hz"] < 1e9
+        assert 0 < forecast["disk_hz"] < 1e9
+        assert abs(forecast["ring_s"] - 50 * M / 1e9) < 1e-12, forecast
+        assert 0 < forecast["overrun_s"] < 1
+        status, out, _ = run("octctl", "status", *daemon.common)
+        assert "wanted_hz 1,000,000,000" in out, out
+        assert daemon.status()["state"] == "recording"
+
+
+@case
+def slow_enough():
+    """a rate that is reached by far is told without a warning; nothing but a volume is recorded"""
+    with start("--set", "scan.line_rate_hz=50") as daemon:
+        records_folder(daemon)
+        assert "forecast: 50 A-lines/s wanted" in daemon.log() and "too slow" not in daemon.log()
+        status, _, err = run("octctl", "record", "start", *daemon.common)
+        assert status == 0 and err == "", err
+        forecast = daemon.status()["forecast"]
+        assert not forecast["too_slow"] and forecast["warning"] == "", forecast
+        assert forecast["ring_s"] == 50 * M / 50 and forecast["disk_min"] > 0
+        assert os.listdir(daemon.records) == []
+
+
+@case
+def follows():
+    """what comes in takes the place of a rate that nobody configured, and of one too low"""
+    for more, wanted in (((), None), (("--set", "scan.line_rate_hz=10"), None),
+                         (("--set", "scan.line_rate_hz=77777"), 77777)):
+        with start(*more) as daemon:
+            sender = Sender(daemon, 3)
+            lines = np.full((M, N), 1000, "<u2")
+            number, until = 0, time.monotonic() + 3.2
+            while time.monotonic() < until:  # about 2,000 A-lines/s
+                sender.send(lines, number * M, flags=0 if number else 1)
+                number += 1
+                time.sleep(M / 2000)
+            forecast = daemon.status()["forecast"]
+            assert 300 < forecast["in_hz"] < 2500, forecast
+            assert forecast["wanted_hz"] == (wanted or forecast["in_hz"]), forecast
+            assert abs(forecast["ring_s"] - 50 * M / forecast["wanted_hz"]) < 1e-9
+
+
+@case
+def no_folder():
+    """a folder that recording will make is measured where it will be; without one, nothing is"""
+    with start("--set", "scan.line_rate_hz=1e9") as daemon:
+        assert not os.path.exists(daemon.records)
+        assert daemon.status()["forecast"]["disk_hz"] > 0
+        assert not os.path.exists(daemon.records)
+    with start("--set", "scan.line_rate_hz=1e9", "--set", "record.directory=/no/where") as daemon:
+        assert daemon.status()["forecast"]["disk_hz"] == 0
+        assert "computes" in daemon.log() and "the disk" not in daemon.log()
+
+
+main()

@@ -1,0 +1,221 @@
+#!/usr/bin/python3
+"""Lines through shared memory into a real octd: a driver in Python written from
+docs/camera-drivers.md alone, the client library's own, and drivers that are killed."""
+import fcntl, hashlib, mmap, os, signal, struct, subprocess, sys, time
+import numpy as np, zmq
+from octtest import *
+
+N, M, V, D = 832, 60, 10, 512
+NAME = f"pytest-{os.getpid()}"
+WAVELENGTHS = os.path.join(folder("calibration"), "wavelengths.txt")
+np.savetxt(WAVELENGTHS, np.linspace(825, 875, N), fmt="%.10f")
+COMMON = settings(camera=dict(samples=N), scan=dict(lines=M, bscans=V),
+                  calibration=dict(wavelengths=WAVELENGTHS), output=dict(sample="f32"),
+                  pipeline=dict(crop_last=D, threads=1), publish=dict(queue_bscans=200))
+SHM = settings(ingest=dict(endpoint=f"shm://{NAME}", queue_messages=8))
+
+
+class SharedSender(Sender):
+    """A driver over shm://; plain fcntl locks, an mmap and a PUSH socket."""
+
+    def __init__(self, name, epoch):
+        self.context = zmq.Context()
+        self.socket = self.context.socket(zmq.PUSH)
+        self.socket.linger = 5000
+        self.socket.connect(f"ipc:///dev/shm/octd.{name}.sock")
+        self.epoch, self.sequence = epoch, 0
+        self.fd = os.open(f"/dev/shm/octd.{name}", os.O_RDWR | os.O_CLOEXEC)
+        self.memory = mmap.mmap(self.fd, 0)
+        magic, self.instance, self.n_slots, n_samples, self.slot_bytes, self.offset = \
+            struct.unpack_from("<8sQIIQQ", self.memory, 0)
+        assert magic == b"OCTSHM01" and n_samples == N
+        self.words = np.frombuffer(self.memory, "<u8", self.n_slots, 4096)
+
+    def claim(self, timeout_s=10):
+        until = time.monotonic() + timeout_s
+        while time.monotonic() < until:
+            for slot in range(self.n_slots):
+                if self.words[slot] != 0:
+                    continue
+                try:
+                    fcntl.lockf(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 1 + slot)
+                except OSError:
+                    continue
+                if self.words[slot] == 0:
+                    return slot
+                fcntl.lockf(self.fd, fcntl.LOCK_UN, 1, 1 + slot)
+            time.sleep(0.0005)
+        raise AssertionError("no slot is free")
+
+    def post(self, slot, lines, first_line, flags=0):
+        data = lines.tobytes()
+        at = self.offset + slot * self.slot_bytes
+        self.memory[at:at + len(data)] = data
+        self.words[slot] = self.epoch << 32 | (self.sequence % 2**31) << 1 | 1
+        fcntl.lockf(self.fd, fcntl.LOCK_UN, 1, 1 + slot)
+        self.socket.send_multipart([self.header(lines, first_line, flags),
+                                    struct.pack("<QII", self.instance, slot, 0)])
+        self.sequence += 1
+
+    def send(self, lines, first_line, flags=0):
+        self.post(self.claim(), lines, first_line, flags)
+
+
+def spectra(n_lines):
+    rng = np.random.default_rng(3)
+    i, j = np.arange(N), np.arange(n_lines)[:, None]
+    fringe = 300 * np.cos(2 * np.pi * i * (0.02 + 0.18 * ((j * 37) % 101) / 101) + j)
+    return np.clip(1000 + fringe + rng.normal(0, 10, (n_lines, N)), 1, 4095).astype("<u2")
+
+
+def pictures(viewer, n):
+    got = []
+    while len(got) < n:
+        assert viewer.poll(20000), f"{len(got)} of {n}"
+        got.append(hashlib.sha256(viewer.recv_multipart()[2]).hexdigest())
+    return got
+
+
+def start(*more):
+    return Daemon(*COMMON, *SHM, *more)
+
+
+@case
+def same_bytes():
+    """pictures are the same bytes whether lines came by ipc, by mmap or by the client library"""
+    lines = spectra(20 * M)
+    seen = {}
+    with Daemon(*COMMON) as daemon:
+        viewer = daemon.subscriber()
+        sender = Sender(daemon, 5)
+        for first in range(0, len(lines), 37):
+            sender.send(lines[first:first + 37], first, flags=0 if first else 1)
+        seen["ipc"] = pictures(viewer, 20)
+    with start() as daemon:
+        viewer = daemon.subscriber()
+        sender = SharedSender(NAME, 6)
+        for first in range(0, len(lines), 37):
+            sender.send(lines[first:first + 37], first, flags=0 if first else 1)
+        seen["mmap"] = pictures(viewer, 20)
+        raw = os.path.join(folder("raw"), "lines.raw")
+        lines.tofile(raw)
+        for block in (1, 37, 500):
+            status, out, err = run("octctl", "replay", raw, *COMMON, "--to", f"shm://{NAME}",
+                                   "--rate", 20000 if block == 1 else 0, "--block", block)
+            assert status == 0, (out, err)
+            seen[f"client {block}"] = pictures(viewer, 20)
+        status = daemon.wait(lambda s: s["lines_received"] == 4 * len(lines))
+        assert status["lines_missing"] == 0 and not any(status["messages_bad"].values()), status
+        assert status["endpoints"]["ingest"] == f"shm://{NAME}"
+    assert len(set(seen["ipc"])) == 20
+    for name, got in seen.items():
+        assert got == seen["ipc"], name
+
+
+HOLDER = """
+import sys
+sys.path.insert(0, {test!r})
+import fcntl, time, test_shm_daemon as t
+s = t.SharedSender({name!r}, 77)
+for slot in range(s.n_slots):  # all held; in half of them lines whose message is never sent
+    fcntl.lockf(s.fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 1 + slot)
+    s.words[slot] = 77 << 32 | 1 if slot % 2 else 0
+print("holds", flush=True)
+time.sleep(60)
+"""
+
+
+@case
+def killed_driver():
+    """a driver killed with -9 while it holds every slot costs its slots for a moment, no more"""
+    with start() as daemon:
+        text = HOLDER.format(test=os.path.join(TOP, "test"), name=NAME)
+        holder = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE)
+        try:
+            assert holder.stdout.readline() == b"holds\n"
+            sender = SharedSender(NAME, 8)
+            try:
+                sender.claim(timeout_s=1)
+                raise RuntimeError("the slots of a living driver were given away")
+            except AssertionError:
+                pass
+        finally:
+            holder.kill()
+            holder.wait()
+        lines = spectra(8 * M)
+        for first in range(0, len(lines), M):
+            sender.send(lines[first:first + M], first, flags=0 if first else 1)
+        status = daemon.wait(lambda s: s["bscans_done"] == 8 and s["slots_reclaimed"] == 4)
+        assert status["lines_missing"] == 0, status
+
+
+@case
+def killed_daemon():
+    """a driver goes on with the daemon that follows one killed with -9, under the same name"""
+    lines = spectra(M)
+    raw = os.path.join(folder("raw"), "one.raw")
+    lines.tofile(raw)
+    first = start()
+    player = subprocess.Popen([program("octctl"), "replay", raw, *COMMON, "--to", f"shm://{NAME}",
+                               "--rate", "20000", "--loop"], stdout=subprocess.PIPE)
+    try:
+        first.wait(lambda s: s["bscans_done"] > 10)
+        first.process.kill()
+        first.process.wait()
+        assert os.path.exists(f"/dev/shm/octd.{NAME}")  # nobody could remove it
+        with start() as second:
+            status = second.wait(lambda s: s["bscans_done"] > 10)
+            assert status["lines_missing"] < 3 * M, status
+            status, _, err = run("octd", *COMMON, *SHM)
+            assert status == 1 and "another octd" in err, err
+            player.send_signal(signal.SIGINT)
+            player.wait(30)
+            assert second.end() == 0, second.log()
+        assert not os.path.exists(f"/dev/shm/octd.{NAME}")
+        assert not os.path.exists(f"/dev/shm/octd.{NAME}.sock")
+    finally:
+        player.kill()
+        player.wait()
+        first.kill()
+
+
+@case
+def garbage_beside():
+    """a driver that scribbles over everything while another one sends costs pictures, not octd"""
+    with start("--set", "ingest.idle_s=0.1") as daemon:
+        good, evil = SharedSender(NAME, 9), SharedSender(NAME, 10)
+        rng = np.random.default_rng(4)
+        lines = spectra(M)
+        for number in range(300):
+            if number % 10 == 0:
+                page = rng.integers(0, 256, 4096, np.uint8).tobytes()
+                evil.memory[0:4096] = page
+                evil.words[:] = rng.integers(0, 2**63, evil.n_slots)
+            evil.socket.send_multipart([rng.bytes(64), rng.bytes(16)])
+            evil.socket.send_multipart([evil.header(lines, number * M), struct.pack(
+                "<QII", evil.instance, int(rng.integers(0, 20)), 0)])
+            free = np.flatnonzero(good.words == 0)
+            if len(free):
+                good.post(int(free[0]), lines, number * M)
+            else:
+                good.words[0] = 0
+        status = daemon.wait(lambda s: s["messages_bad"]["slot"] > 100)
+        assert daemon.process.poll() is None
+        assert status["bscans_done"] > 0, status
+        assert daemon.end() == 0, daemon.log()
+
+
+@case
+def misnamed():
+    """a name with a slash, and one that is taken, are refused with one line and status 2 or 1"""
+    for endpoint in ("shm://a/b", "shm://", "shm://.."):
+        status, _, err = run("octd", "--set", f"ingest.endpoint={endpoint}")
+        assert status == 2 and err.count("\n") == 1 and "ingest.endpoint" in err, err
+    raw = os.path.join(folder("raw"), "two.raw")
+    spectra(M).tofile(raw)
+    status, _, err = run("octctl", "replay", raw, *COMMON, "--to", "shm://a/b")
+    assert status == 2 and err.count("\n") == 1 and "shm://a/b" in err, err
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+/* The parts of octd beside the engine, each timed beside a limit taken in the same run. A part
+ * checks what it made before it times it. */
+#ifndef OCT_TOOLS_BENCH_PART_H
+#define OCT_TOOLS_BENCH_PART_H
+
+#include "config/config.h"
+#include "pipeline/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define OCT_BENCH_REPEATS 5 /* the best counts: noise on a machine only ever adds */
+
+/* One figure. The goal is of `ratio`: value / limit. */
+struct oct_bench_row {
+    const char *part; /* "ingest" */
+    char what[64];    /* what was timed */
+    const char *limit_is;
+    const char *unit; /* of value and limit: "GB/s", "us", "s", "A-lines/s" */
+    double value, limit;
+    double goal;         /* 0: none stated */
+    bool less_is_better; /* then the ratio must not exceed the goal */
+    char note[96];       /* further figures; "" */
+};
+
+struct oct_bench_rows {
+    struct oct_bench_row row[64];
+    unsigned n;
+};
+
+struct oct_bench_options {
+    double seconds;        /* about, for each figure */
+    double recorder_bytes; /* to write */
+    const char *directory; /* where */
+};
+
+/* A new row, filled as far as the arguments go. */
+struct oct_bench_row *oct_bench_add(struct oct_bench_rows *rows, const char *part,
+                                    const char *limit_is, const char *unit, double goal);
+
+void oct_bench_print_head(void);
+void oct_bench_print_row(const struct oct_bench_row *row);
+
+/* Each adds its rows. */
+typedef enum oct_err oct_bench_part(const struct oct_config *config,
+                                    const struct oct_bench_options *options,
+                                    struct oct_bench_rows *rows, struct oct_error *err);
+oct_bench_part oct_bench_ingest, oct_bench_shm, oct_bench_recorder, oct_bench_latency,
+    oct_bench_start, oct_bench_growth;
+
+/* Of the engine of the configuration with `lines` A-lines a B-scan (0: as configured) and n_threads
+ * (0: as configured), verified: A-lines a second, and the time of one B-scan alone
+ * (cmd_bench.c). */
+enum oct_err oct_bench_engine(const struct oct_config *config, uint32_t lines, unsigned n_threads,
+                              double seconds, double *lines_per_s, double *bscan_us,
+                              struct oct_error *err);
+
+#endif
