@@ -95,6 +95,9 @@ struct oct_config {
         oct_config_string eye;       /* "", OD or OS */
         oct_config_string pseudonym; /* free text without control characters */
     } record;
+    struct {
+        uint32_t nice;
+    } view;
     struct oct_config_origin origins[OCT_CONFIG_MAX_KEYS]; /* of key k of the table */
     char sources[OCT_CONFIG_MAX_SOURCES]
                 [OCT_CONFIG_SOURCE_BYTES]; /* "lab.ini", "--set"; "": free */

@@ -39,6 +39,7 @@ const struct oct_key_section oct_key_sections[] = {
     {"publish", "Where viewers subscribe to B-scans (ZeroMQ PUB, bound)."},
     {"control", "Where octctl and others send commands (ZeroMQ ROUTER, bound)."},
     {"record", "Recordings: one HDF5 file a volume."},
+    {"view", "The viewer. What the operator chooses there is remembered elsewhere."},
 };
 const size_t oct_n_key_sections = sizeof(oct_key_sections) / sizeof(oct_key_sections[0]);
 
@@ -183,6 +184,10 @@ const struct oct_key oct_keys[] = {
      .meaning = "Which eye, noted in the recording; empty: not said."},
     {TEXT(record, pseudonym, STRING), .when = OCT_CONFIG_LIVE, .max = 127, .standard = "",
      .meaning = "Who, noted in the recording. Never a patient's name."},
+
+    {VALUE(view, nice), .when = OCT_CONFIG_START, .min = 0, .max = 19, .standard = "10",
+     .meaning =
+         "How far octview, from its own start on, gives way to octd on the same cores; 0: not."},
 };
 const size_t oct_n_keys = sizeof(oct_keys) / sizeof(oct_keys[0]);
 
