@@ -222,6 +222,14 @@ def window(endpoint):
             case("a window without a daemon is not black", bright(saved[0]) > 100)
             case("the live picture shows its layer", bright(saved[1]) > bright(saved[0]) + 5000)
             case("W fills the window", bright(saved[2][40:300, 10:60]) > bright(saved[1][40:300, 10:60]))
+        desk.keys("f")
+        desk.keys("s")
+        desk.keys("f")
+        desk.keys("s")
+        full, own = (load(p) for p in pictures()[-2:])
+        case("F fills a screen without a window manager, and F leaves it",
+             full.shape == (600, 800) and own.shape == (480, 640) and bright(full[-60:]) > 100
+             and len(pictures()) == 5, (full.shape, own.shape))
         desk.keys("q")
         case("Q quits with exit status 0", viewer.wait(timeout=10) == 0)
         text = viewer.stderr.read()

@@ -33,6 +33,11 @@ enum oct_err oct_draw_create(struct oct_draw **draw, struct SDL_Renderer *render
     return OCT_OK;
 }
 
+bool oct_draw_has_text(const struct oct_draw *draw)
+{
+    return draw->text != NULL;
+}
+
 static void arrange(struct oct_draw *draw, const struct oct_view_model *model, int width,
                     int height)
 {
