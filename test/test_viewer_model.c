@@ -387,6 +387,26 @@ static void a_new_volume_is_no_motion(void **state)
     free(q);
 }
 
+static void the_quality_of_hostile_limits_is_finite(void **state)
+{
+    (void)state;
+    static const double limits[][2] = {{-10, 50},        {-1e308, 1e307}, {1e300, 1e308},
+                                       {-1e308, -1e300}, {0, 1e-320},     {-1e308, 1e308}};
+    struct oct_view_quality *q = calloc(1, sizeof(*q));
+
+    assert_non_null(q);
+    for (uint64_t i = 0; i < 60; i++) {
+        struct oct_view_picture p = at_time(30, 4, i);
+        p.header.lo = limits[i % 6][0];
+        p.header.hi = limits[i % 6][1];
+        oct_view_quality_add(q, &p, i / 6 % 2);
+        oct_view_picture_finish(&p);
+        assert_true(isfinite(q->snr_db) && fabs(q->snr_db) <= 400);
+        assert_true(isfinite(q->sharpness) && isfinite(q->level_db));
+    }
+    free(q);
+}
+
 /* ---- measuring by key ---- */
 
 static void calipers_are_put_and_moved_by_key(void **state)
@@ -525,6 +545,7 @@ int main(void)
         cmocka_unit_test(en_face_of_hostile_numbers_stays_small),
         cmocka_unit_test(blinks_and_motion_are_marked),
         cmocka_unit_test(a_new_volume_is_no_motion),
+        cmocka_unit_test(the_quality_of_hostile_limits_is_finite),
         cmocka_unit_test(calipers_are_put_and_moved_by_key),
         cmocka_unit_test(a_point_is_marked_and_moved_by_key),
         cmocka_unit_test(a_line_rate_that_falls_is_seen_and_one_that_lasts_is_the_new_one),
