@@ -11,7 +11,7 @@
 
 static double median(const double *values, unsigned n)
 {
-    double sorted[OCT_VIEW_LINE_RATES];
+    double sorted[OCT_VIEW_LINE_RATES] = {0};
 
     for (unsigned i = 0; i < n; i++) {
         unsigned k = i;

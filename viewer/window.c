@@ -30,8 +30,8 @@ struct window {
     SDL_Rect windowed; /* where it was before the full screen */
 };
 
-/* A kiosk may have no window manager, and without one SDL's full screen moves nothing: so the window
- * takes the screen's place and size itself, and then its own again. */
+/* A kiosk may have no window manager, and without one SDL's full screen moves nothing: so the
+ * window takes the screen's place and size itself, and then its own again. */
 static void toggle_full_screen(struct window *w)
 {
     bool full = SDL_GetWindowFlags(w->window) & SDL_WINDOW_FULLSCREEN_DESKTOP;
