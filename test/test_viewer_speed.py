@@ -96,7 +96,7 @@ def settle(pid):
 
 @case
 def half_a_core_and_flat_memory():
-    """B-scans of 1024 x 1024 at 100 a second take at most half of a core and no more memory"""
+    """1024 x 1024 pixels at 100 a second take at most half of a core and no more memory"""
     if not shutil.which("Xvfb"):
         raise Skip("Xvfb is not installed")
     screen = Screen()
