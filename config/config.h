@@ -106,6 +106,9 @@ struct oct_config {
         oct_config_string server_key, allowed;       /* the daemon's; "": plain, on this machine */
         oct_config_string client_key, server_public; /* of whoever connects to it */
     } security;
+    struct {
+        uint32_t nice;
+    } view;
     struct oct_config_origin origins[OCT_CONFIG_MAX_KEYS]; /* of key k of the table */
     char sources[OCT_CONFIG_MAX_SOURCES]
                 [OCT_CONFIG_SOURCE_BYTES]; /* "lab.ini", "--set"; "": free */

@@ -41,6 +41,7 @@ const struct oct_key_section oct_key_sections[] = {
     {"metrics", "Counters for Prometheus, over HTTP on this machine alone."},
     {"record", "Recordings: one HDF5 file a volume."},
     {"security", "CURVE keys: who may send lines, see B-scans and give commands."},
+    {"view", "The viewer. What the operator chooses there is remembered elsewhere."},
 };
 const size_t oct_n_key_sections = sizeof(oct_key_sections) / sizeof(oct_key_sections[0]);
 
@@ -208,6 +209,9 @@ const struct oct_key oct_keys[] = {
      .meaning = "Secret key of octview, octctl and octctl replay towards such a daemon."},
     {TEXT(security, server_public, PATH), .when = OCT_CONFIG_START, .standard = "",
      .meaning = "The daemon's public key, for the same."},
+    {VALUE(view, nice), .when = OCT_CONFIG_START, .min = 0, .max = 19, .standard = "10",
+     .meaning =
+         "How far octview, from its own start on, gives way to octd on the same cores; 0: not."},
 };
 const size_t oct_n_keys = sizeof(oct_keys) / sizeof(oct_keys[0]);
 

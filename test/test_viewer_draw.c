@@ -184,6 +184,67 @@ static void words_are_drawn_at_every_size(void **state)
     }
 }
 
+/* What is not written must not be what stood there before. */
+static void nothing_of_the_frame_before_stays(void **state)
+{
+    (void)state;
+    static const enum oct_view_action then[] = {
+        OCT_VIEW_LAYOUT,  OCT_VIEW_LAYOUT, OCT_VIEW_HELP,       OCT_VIEW_HELP,
+        OCT_VIEW_ZOOM_IN, OCT_VIEW_LAYOUT, OCT_VIEW_ZOOM_RESET, OCT_VIEW_STRETCH};
+    for (size_t k = 0; k < N_SIZES; k++) {
+        struct stage used = stage_open(sizes[k], NULL);
+        stage_show(&used, oct_scene_layered(30, 4));
+        size_t n_bytes = (size_t)used.surface->pitch * (size_t)sizes[k][1];
+        void *over_white = malloc(n_bytes);
+        assert_non_null(over_white);
+        for (size_t i = 0; i < sizeof(then) / sizeof(then[0]); i++) {
+            oct_view_model_apply(&used.model, then[i], 1);
+            memset(used.surface->pixels, 0xff, n_bytes);
+            stage_draw(&used);
+            memcpy(over_white, used.surface->pixels, n_bytes);
+            memset(used.surface->pixels, 0, n_bytes);
+            stage_draw(&used);
+            assert_memory_equal(over_white, used.surface->pixels, n_bytes);
+        }
+        free(over_white);
+        stage_close(&used);
+    }
+}
+
+static unsigned count_colour(const struct stage *stage, struct oct_view_rect r, uint32_t rgb)
+{
+    unsigned n = 0;
+
+    for (int y = r.y; y < r.y + r.h; y++)
+        for (int x = r.x; x < r.x + r.w; x++)
+            n += pixel_at(stage, x, y) == rgb;
+    return n;
+}
+
+static void what_the_arrows_move_has_a_frame(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < N_SIZES; k++) {
+        struct stage stage = stage_open(sizes[k], NULL);
+        int text_px = oct_view_layout_text_px(sizes[k][0], sizes[k][1]);
+        stage_show(&stage, oct_scene_layered(30, 4));
+        oct_view_model_apply(&stage.model, OCT_VIEW_MARK, 1);
+        oct_view_model_apply(&stage.model, OCT_VIEW_LEVEL_DOWN, 30); /* A-line 30.5 of 120 */
+        oct_view_model_apply(&stage.model, OCT_VIEW_WINDOW_CLOSER, 10);
+        stage_draw(&stage);
+        struct oct_view_rect r = oct_draw_picture_rect(stage.draw);
+        int x = r.x + (int)(30.5 / 120 * r.w), y = r.y + (int)(60.5 / 100 * r.h);
+        /* The left side of the frame, below the label; the mark's own cross in its middle. */
+        struct oct_view_rect side = {x - text_px, y - text_px / 4, text_px / 2, text_px / 2};
+        assert_true(count_colour(&stage, side, 0xd8dee6) >= (unsigned)text_px / 2);
+        assert_true(count_colour(&stage, (struct oct_view_rect){x - 2, y - 2, 5, 5}, 0xffe14d) > 4);
+        oct_view_model_apply(&stage.model, OCT_VIEW_MEASURE, 1); /* contrast again: no frame */
+        stage_draw(&stage);
+        assert_int_equal(count_colour(&stage, side, 0xd8dee6), 0);
+        stage_close(&stage);
+    }
+}
+
 static void without_a_font_picture_and_lamp_are_drawn(void **state)
 {
     (void)state;
@@ -235,6 +296,8 @@ int main(void)
         cmocka_unit_test(a_layer_lies_at_its_depth_and_the_first_a_line_at_the_left),
         cmocka_unit_test(contrast_acts_on_the_drawn_picture),
         cmocka_unit_test(words_are_drawn_at_every_size),
+        cmocka_unit_test(nothing_of_the_frame_before_stays),
+        cmocka_unit_test(what_the_arrows_move_has_a_frame),
         cmocka_unit_test(without_a_font_picture_and_lamp_are_drawn),
         cmocka_unit_test(snapshots_are_whole_files_under_new_names),
     };

@@ -387,6 +387,147 @@ static void a_new_volume_is_no_motion(void **state)
     free(q);
 }
 
+static void the_quality_of_hostile_limits_is_finite(void **state)
+{
+    (void)state;
+    static const double limits[][2] = {{-10, 50},        {-1e308, 1e307}, {1e300, 1e308},
+                                       {-1e308, -1e300}, {0, 1e-320},     {-1e308, 1e308}};
+    struct oct_view_quality *q = calloc(1, sizeof(*q));
+
+    assert_non_null(q);
+    for (uint64_t i = 0; i < 60; i++) {
+        struct oct_view_picture p = at_time(30, 4, i);
+        p.header.lo = limits[i % 6][0];
+        p.header.hi = limits[i % 6][1];
+        oct_view_quality_add(q, &p, i / 6 % 2);
+        oct_view_picture_finish(&p);
+        assert_true(isfinite(q->snr_db) && fabs(q->snr_db) <= 400);
+        assert_true(isfinite(q->sharpness) && isfinite(q->level_db));
+    }
+    free(q);
+}
+
+/* ---- measuring by key ---- */
+
+static void calipers_are_put_and_moved_by_key(void **state)
+{
+    (void)state;
+    struct oct_view_model model;
+    struct oct_view_picture picture = oct_scene_layered(30, 4); /* 120 A-lines of 100 pixels */
+
+    oct_view_model_init(&model, "x", true);
+    oct_view_model_apply(&model, OCT_VIEW_MEASURE, 1);
+    oct_view_model_apply(&model, OCT_VIEW_LEVEL_UP, 1);
+    assert_false(model.has_caliper); /* nothing to measure yet, and no contrast is moved */
+    assert_true(model.contrast.lo == 0 && model.message[0]);
+    oct_view_model_offer(&model, &picture);
+    oct_view_picture_finish(&picture);
+    double lo = model.contrast.lo;
+    oct_view_model_apply(&model, OCT_VIEW_LEVEL_UP, 3); /* Right */
+    assert_true(model.has_caliper && model.contrast.lo == lo);
+    assert_true(model.caliper[0].line == 60.5 && model.caliper[0].depth == 35.5);
+    assert_true(model.caliper[1].line == 63.5 && model.caliper[1].depth == 65.5);
+    oct_view_model_apply(&model, OCT_VIEW_LEVEL_DOWN, 1);   /* Left */
+    oct_view_model_apply(&model, OCT_VIEW_WINDOW_WIDER, 5); /* Up */
+    assert_true(model.caliper[1].line == 62.5 && model.caliper[1].depth == 60.5);
+    oct_view_model_apply(&model, OCT_VIEW_HOLD, 1);
+    oct_view_model_apply(&model, OCT_VIEW_WINDOW_CLOSER, 2); /* Down */
+    assert_true(model.caliper[0].line == 60.5 && model.caliper[0].depth == 37.5);
+    oct_view_model_apply(&model, OCT_VIEW_HOLD, 1); /* no marked point: the first end again */
+    oct_view_model_apply(&model, OCT_VIEW_WINDOW_CLOSER, 500);
+    assert_true(model.caliper[1].depth == 100 && model.caliper[0].depth == 37.5);
+    oct_view_model_apply(&model, OCT_VIEW_CLEAR, 1);
+    assert_false(model.has_caliper);
+    oct_view_model_apply(&model, OCT_VIEW_ZOOM_IN, 3); /* they come where one looks */
+    oct_view_lens_pan(&model.lens, -5, -5);
+    oct_view_model_apply(&model, OCT_VIEW_HOLD, 1);
+    assert_true(model.caliper[0].depth < model.caliper[1].depth);
+    assert_true(model.caliper[1].depth < 100 / model.lens.zoom && model.caliper[1].line < 35);
+    oct_view_model_apply(&model, OCT_VIEW_MEASURE, 1);
+    oct_view_model_apply(&model, OCT_VIEW_LEVEL_UP, 1); /* contrast again */
+    assert_true(model.contrast.lo == lo + 1);
+    oct_view_model_finish(&model);
+}
+
+static void a_point_is_marked_and_moved_by_key(void **state)
+{
+    (void)state;
+    struct oct_view_model model;
+    struct oct_view_picture picture = oct_scene_layered(30, 4);
+
+    oct_view_model_init(&model, "x", true);
+    oct_view_model_apply(&model, OCT_VIEW_MARK, 1);
+    assert_false(model.has_mark || model.measuring);
+    oct_view_model_offer(&model, &picture);
+    oct_view_picture_finish(&picture);
+    oct_view_model_apply(&model, OCT_VIEW_CURSOR_RIGHT, 20); /* from the middle, A-line 60 */
+    oct_view_model_apply(&model, OCT_VIEW_MARK, 1);
+    assert_true(model.has_mark && model.measuring && !model.has_caliper);
+    assert_true(model.mark.line == 80.5 && model.mark.depth == 50.5);
+    oct_view_model_apply(&model, OCT_VIEW_WINDOW_WIDER, 19);
+    assert_true(model.mark.depth == 31.5);
+    assert_true(oct_view_picture_value(&model.shown, 80, 31) == 70); /* the layer */
+    oct_view_model_apply(&model, OCT_VIEW_HOLD, 1); /* calipers come to the point's side */
+    assert_true(model.has_caliper);
+    oct_view_model_apply(&model, OCT_VIEW_HOLD, 1);
+    oct_view_model_apply(&model, OCT_VIEW_HOLD, 1);
+    assert_int_equal(model.held, OCT_VIEW_HELD_MARK);
+    oct_view_model_apply(&model, OCT_VIEW_LEVEL_DOWN, 1);
+    assert_true(model.mark.line == 79.5);
+    oct_view_model_apply(&model, OCT_VIEW_CLEAR, 1);
+    assert_false(model.has_mark || model.has_caliper);
+    oct_view_model_apply(&model, OCT_VIEW_LOCK, 1); /* the profile measures nothing */
+    oct_view_model_apply(&model, OCT_VIEW_MARK, 1);
+    assert_false(model.has_mark || model.measuring);
+    oct_view_model_finish(&model);
+}
+
+/* ---- the line rate ---- */
+
+/* `seconds` of lines at a rate, told twice a second. */
+static void go_on(struct oct_view_line_rate *r, double *lines, double *time_s, double rate_hz,
+                  double seconds)
+{
+    for (double end = *time_s + seconds; *time_s < end;) {
+        *time_s += 0.5;
+        *lines += rate_hz / 2;
+        oct_view_line_rate_add(r, 1, *lines, *time_s, 240);
+    }
+}
+
+static void a_line_rate_that_falls_is_seen_and_one_that_lasts_is_the_new_one(void **state)
+{
+    (void)state;
+    struct oct_view_line_rate r = {0};
+    double lines = 5000, t = 100;
+
+    oct_view_line_rate_add(&r, 1, lines, t, 240);
+    go_on(&r, &lines, &t, 20000, 3);
+    assert_true(r.rate_hz == 20000 && r.usual_hz == 0 && !r.fell);
+    go_on(&r, &lines, &t, 17000, 4); /* not by a fifth */
+    assert_true(r.usual_hz > 0 && !r.fell);
+    go_on(&r, &lines, &t, 20000, 20);
+    assert_true(r.usual_hz == 20000 && !r.fell);
+    go_on(&r, &lines, &t, 10000, 1); /* one short measurement says nothing */
+    assert_false(r.fell);
+    go_on(&r, &lines, &t, 10000, 1);
+    assert_true(r.fell && r.rate_hz == 10000 && r.usual_hz == 20000);
+    go_on(&r, &lines, &t, 20000, 1);
+    assert_false(r.fell);
+    go_on(&r, &lines, &t, 0, 10); /* a standstill is no rate */
+    assert_true(!r.fell && r.rate_hz == 20000);
+    go_on(&r, &lines, &t, 10000, 40);
+    assert_true(!r.fell && r.usual_hz == 10000);
+    /* Slow lines take longer to measure: blocks of them are not a fall. */
+    oct_view_line_rate_add(&r, 2, 0, 0, 240);
+    assert_true(r.rate_hz == 0 && r.usual_hz == 0);
+    for (int i = 1; i < 200; i++) {
+        oct_view_line_rate_add(&r, 2, i / 2 * 240, i * 0.5, 240);
+        assert_false(r.fell);
+    }
+    assert_true(fabs(r.rate_hz - 240) < 60);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -404,6 +545,10 @@ int main(void)
         cmocka_unit_test(en_face_of_hostile_numbers_stays_small),
         cmocka_unit_test(blinks_and_motion_are_marked),
         cmocka_unit_test(a_new_volume_is_no_motion),
+        cmocka_unit_test(the_quality_of_hostile_limits_is_finite),
+        cmocka_unit_test(calipers_are_put_and_moved_by_key),
+        cmocka_unit_test(a_point_is_marked_and_moved_by_key),
+        cmocka_unit_test(a_line_rate_that_falls_is_seen_and_one_that_lasts_is_the_new_one),
     };
     return cmocka_run_group_tests_name("viewer model", tests, NULL, NULL);
 }

@@ -77,10 +77,16 @@ def calls():
     case("--help names every option and key and exits 0", run.returncode == 0 and all(
         w in run.stdout for w in ("--headless", "--connect", "--set", "Space", "publish.endpoint")))
     run = octview("--version")
-    case("--version names the libraries and exits 0",
-         run.returncode == 0 and all(w in run.stdout for w in ("octview ", "libzmq", "SDL")))
+    other = subprocess.run([OCTVIEW.replace("octview", "octctl"), "--version"],
+                           capture_output=True, text=True, timeout=60)
+    lines = [l for l in run.stdout.splitlines()[1:] if not l.startswith("SDL")]
+    case("--version is octctl's, and SDL's lines", run.returncode == 0
+         and run.stdout.startswith("octview ") and len(run.stdout.splitlines()) == len(lines) + 4
+         and lines == other.stdout.splitlines()[1:], run.stdout)
     for arguments, word in ((["--nope"], "--nope"), (["file"], "file"), (["--size", "9x9"], "9x9"),
                             (["--set", "no.such=1"], "no.such"), (["--frames", "0"], "--frames"),
+                            (["--headless", "--screenshot", "x.jpg"], "x.jpg"),
+                            (["--headless", "--screenshot", "png"], ".png"),
                             (["--headless"], "--screenshot"), (["--connect"], "--connect"),
                             (["--config", "/nonexistent.ini"], "/nonexistent.ini"),
                             (["--headless", "--screenshot", "x.png", "--connect", "odd"], "odd"),
@@ -174,6 +180,32 @@ def load(path):
     return numpy.asarray(Image.open(path).convert("L"))
 
 
+def niceness(pid):
+    """Of every thread."""
+    return {os.getpriority(os.PRIO_PROCESS, int(t)) for t in os.listdir(f"/proc/{pid}/task")}
+
+
+def gives_way(endpoint):
+    """A viewer is nicer than what started it, every thread of it, as far as view.nice says."""
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    for arguments, wanted in (([], max(before, 10)), (["--set", "view.nice=15"], max(before, 15)),
+                              (["--set", "view.nice=0"], before)):
+        viewer = subprocess.Popen([OCTVIEW, "--headless", "--screenshot", TMP + "/n.png",
+                                   "--connect", endpoint, *arguments], env=BLIND,
+                                  start_new_session=True)
+        end = time.monotonic() + 20
+        while time.monotonic() < end and len(os.listdir(f"/proc/{viewer.pid}/task")) < 4:
+            time.sleep(0.05)
+        found = niceness(viewer.pid)
+        group = f"/proc/{viewer.pid}/autogroup"  # a session of its own: its autogroup too
+        words = open(group).read().split() if os.path.exists(group) else []
+        viewer.kill()
+        viewer.wait()
+        case(f"{' '.join(arguments) or 'by itself'} octview has nice {wanted}",
+             found == {wanted} and (not words or wanted == before or words[-1] == str(wanted)),
+             (found, words))
+
+
 def window(endpoint):
     desk = Desk()
     try:
@@ -190,6 +222,14 @@ def window(endpoint):
             case("a window without a daemon is not black", bright(saved[0]) > 100)
             case("the live picture shows its layer", bright(saved[1]) > bright(saved[0]) + 5000)
             case("W fills the window", bright(saved[2][40:300, 10:60]) > bright(saved[1][40:300, 10:60]))
+        desk.keys("f")
+        desk.keys("s")
+        desk.keys("f")
+        desk.keys("s")
+        full, own = (load(p) for p in pictures()[-2:])
+        case("F fills a screen without a window manager, and F leaves it",
+             full.shape == (600, 800) and own.shape == (480, 640) and bright(full[-60:]) > 100
+             and len(pictures()) == 5, (full.shape, own.shape))
         desk.keys("q")
         case("Q quits with exit status 0", viewer.wait(timeout=10) == 0)
         text = viewer.stderr.read()
@@ -207,6 +247,7 @@ def main():
     try:
         calls()
         headless("ipc://" + os.path.join(TMP, "a"))
+        gives_way("ipc://" + os.path.join(TMP, "c"))
         if shutil.which("Xvfb") and shutil.which("xdotool"):
             window("ipc://" + os.path.join(TMP, "b"))
         else:

@@ -190,6 +190,22 @@ def calipers():
 
 
 @case
+def calipers_and_a_mark_by_key():
+    """M and the arrows put calipers there and move them; N marks a point; X takes both away"""
+    need_window()
+    before = clinic.look()
+    clinic.keys("m", "Right", "Down", "Tab", "shift+Up")
+    image = clinic.look()
+    assert share(image, MEASURE, 540, 100, 120, 440) > share(before, MEASURE, 540, 100, 120, 440) \
+        + 0.002
+    clinic.keys("n", "shift+Left", "shift+Left", "Up")
+    image = clinic.look()
+    assert share(image, (0xff, 0xe1, 0x4d), 480, 200, 200, 200) > 0.001
+    clinic.keys("x", "m")
+    assert share(clinic.look(), MEASURE, 540, 100, 120, 440) == 0
+
+
+@case
 def recording_from_the_window():
     """R records, the window says so only as the daemon confirms, and R ends it"""
     need_window()
@@ -275,9 +291,18 @@ def settings_are_remembered():
     clinic.keys("ctrl+o", "F1")
     clinic.keys("space", "l")
     clinic.keys("F1")
-    clinic.keys("q")  # locked: nothing
+    clinic.keys("q", "s")  # locked: nothing
     assert clinic.viewer.poll() is None
+    clinic.keys("r")  # recording is not locked
+    clinic.until(lambda: clinic.ask("status")["record"]["active"], "recording in the profile")
+    clinic.keys("r")
+    clinic.until(lambda: not clinic.ask("status")["record"]["active"], "the end of it")
+    before = glob.glob(HERE + "/octview-*.png")
+    clinic.keys("s", "c")  # nor are the colours; a snapshot is
     clinic.keys("ctrl+o")
+    assert glob.glob(HERE + "/octview-*.png") == before
+    middle = clinic.look()[np.s_[100:500, 200:400]]
+    assert middle[:60].mean() > middle[-60:].mean() + 10  # inverted: bright above the retina
     clinic.keys("q")
     assert clinic.viewer.wait(20) == 0
 
@@ -293,6 +318,17 @@ def snapshot_command():
     assert done.returncode == 0 and done.stderr == "", done.stderr
     image = np.asarray(Image.open(HERE + "/out.png").convert("RGB"))
     assert image.shape == (H, W, 3) and live(image)
+    with open(HERE + "/two.ini", "w") as f:
+        f.write("[view]\nlayout = two\nen_face = mean\n")
+    done = subprocess.run([program("octctl"), "snapshot", HERE + "/two.png", *clinic.common,
+                           "--size", f"{W}x{H}", "--settings", HERE + "/two.ini", "--frames", "90"],
+                          env=env, timeout=120, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    image = np.asarray(Image.open(HERE + "/two.png").convert("RGB"))[60:570, 780:1260]
+    rows = np.flatnonzero((image.std(axis=1).max(-1) > 8))
+    # 120 A-lines, 40 B-scans as far apart: a third as high as wide, not as high as a guess of 64.
+    assert 145 < rows[-1] - rows[0] < 180, (rows[0], rows[-1])
     for words, status in ((["--nope"], 2), ([], 2), (["/dev/null/a.png"], 1)):
         done = subprocess.run([program("octctl"), "snapshot", *words, *clinic.common,
                                "--settings", "none"], env=env, timeout=60,

@@ -19,12 +19,13 @@
 
 static const char status_text[] =
     "{\"ok\":true,\"state\":\"recording\",\"last_error\":\"\",\"lines_missing\":5,"
+    "\"uptime_s\":50,\"lines_received\":1000,\"acquisitions\":1,"
     "\"bscans_dropped\":{\"ring_full\":2,\"engine\":1},\"bscans_done\":100,"
     "\"volumes_written\":3,\"volumes_incomplete\":0,\"bytes_written\":1e9,\"bscans_unsaved\":0,"
     "\"record\":{\"active\":true,\"stopping\":false,\"waiting_for_volume\":false,"
     "\"file\":\"/a/b/c.h5\",\"bscans_in_file\":17,\"bytes_per_bscan\":1e6,\"elapsed_s\":75.2,"
     "\"eye\":\"OD\",\"pseudonym\":\"P-1\"},\"latency_us\":{\"p50\":4000,\"p99\":9000,\"max\":1},"
-    "\"geometry\":{\"bscans\":240},\"scan\":{\"axial_um\":1.25,\"lateral_um\":2.5,"
+    "\"geometry\":{\"lines\":120,\"bscans\":240},\"scan\":{\"axial_um\":1.25,\"lateral_um\":2.5,"
     "\"slow_um\":null,\"line_rate_hz\":50000},\"pixels\":{\"log\":true,\"sample\":\"u8\","
     "\"saturation\":4095},\"disk_bytes_free\":6e9}";
 
@@ -264,6 +265,55 @@ static void alarms_say_what_is_wrong_and_go_again(void **state)
     oct_view_model_finish(&model);
 }
 
+static bool says(const struct oct_view_model *model, const char *words, enum oct_view_tone tone)
+{
+    struct oct_view_phrase phrases[OCT_VIEW_MAX_PHRASES];
+    unsigned n = oct_view_status(model, phrases);
+
+    for (unsigned i = 0; i < n; i++)
+        if (strstr(phrases[i].text, words))
+            return phrases[i].tone == tone;
+    return false;
+}
+
+static void a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told(void **state)
+{
+    (void)state;
+    struct oct_view_model model;
+    struct oct_view_tally tally = {0};
+    struct oct_view_daemon d = {0};
+    struct oct_view_picture picture = oct_scene_layered(10, 1);
+
+    oct_view_model_init(&model, "x", true);
+    assert_int_equal(oct_view_daemon_read(&d, status_text, strlen(status_text), NULL), OCT_OK);
+    assert_true(d.uptime_s == 50 && d.lines_received == 1000 && d.acquisitions == 1);
+    assert_true(d.lines == 120 && d.line_rate_hz == 50000);
+    d.reachable = true;
+    d.disk_bytes_free = 1e12;
+    oct_view_tally_add(&tally, &picture.header, 10 * S);
+    oct_view_model_offer(&model, &picture);
+    for (uint64_t second = 0; second < 20; second++) {
+        double rate_hz = second < 14 ? 30000 : 20000;
+        d.answer_ns++;
+        oct_view_tally_add(&tally, &picture.header, (10 + second) * S);
+        oct_view_tally_add(&tally, &picture.header, (10 + second) * S + 100 * MS);
+        oct_view_model_tick(&model, (10 + second) * S + 200 * MS);
+        oct_view_model_report(&model, &tally, true);
+        hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+        if (second == 14)
+            assert_true(says(&model, " 30.0 kHz lines", OCT_VIEW_PLAIN));
+        assert_true((find(&model, "LINE RATE FELL to 20.0 kHz, it was 30.0") != NULL) ==
+                    (second >= 16));
+        /* Missing lines are the camera's too: they have an alarm of their own. */
+        d.lines_received += rate_hz / 4;
+        d.lines_missing += rate_hz * 3 / 4;
+        d.uptime_s += 1;
+    }
+    assert_true(says(&model, " 20.0 kHz lines, set 50.0", OCT_VIEW_WARN));
+    oct_view_picture_finish(&picture);
+    oct_view_model_finish(&model);
+}
+
 /* ---- settings ---- */
 
 static void settings_come_back_and_wrong_ones_are_passed_over(void **state)
@@ -316,6 +366,7 @@ int main(void)
         cmocka_unit_test(what_the_header_says_is_the_daemons_word),
         cmocka_unit_test(eye_and_pseudonym_go_to_the_daemon),
         cmocka_unit_test(alarms_say_what_is_wrong_and_go_again),
+        cmocka_unit_test(a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told),
         cmocka_unit_test(settings_come_back_and_wrong_ones_are_passed_over),
     };
     return cmocka_run_group_tests_name("viewer words", tests, NULL, NULL);

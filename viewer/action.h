@@ -32,6 +32,8 @@ enum oct_view_action {
     OCT_VIEW_SLAB_THINNER,
     OCT_VIEW_SLAB_THICKER,
     OCT_VIEW_MEASURE,
+    OCT_VIEW_HOLD, /* the next of what the arrows move while measuring */
+    OCT_VIEW_MARK,
     OCT_VIEW_CLEAR,
     OCT_VIEW_ZOOM_IN,
     OCT_VIEW_ZOOM_OUT,

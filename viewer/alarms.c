@@ -103,6 +103,11 @@ static void judge_camera(const struct oct_view_model *model, struct alarms *list
         complain(list, OCT_VIEW_WARN, "less light on the reference arm, or a shorter exposure",
                  "CAMERA SATURATED: %" PRIu64 " samples of a B-scan at %" PRIu32, s->n_saturated,
                  s->limit);
+    if (model->daemon.reachable && model->line_rate.fell &&
+        oct_view_model_state(model) == OCT_VIEW_LIVE)
+        complain(list, OCT_VIEW_WARN, "look at the camera's trigger, cable and driver",
+                 "LINE RATE FELL to %.1f kHz, it was %.1f", model->line_rate.rate_hz / 1e3,
+                 model->line_rate.usual_hz / 1e3);
 }
 
 unsigned oct_view_alarms(const struct oct_view_model *model,

@@ -17,11 +17,13 @@ struct oct_view_daemon {
     uint64_t answer_ns; /* when the newest answer came */
     char state[16];     /* idle | running | recording | error */
     char last_error[256];
-    double lines_missing, bscans_dropped, bscans_done, bscans_published; /* since its start */
+    double uptime_s, acquisitions;
+    double lines_received, lines_missing; /* since its start, and so the next */
+    double bscans_dropped, bscans_done, bscans_published;
     double latency_p50_us, latency_p99_us;
     double axial_um, lateral_um, slow_um; /* of a pixel, an A-line, a B-scan; NaN: not known */
-    double line_rate_hz;                  /* 0: not known */
-    double bscans;                        /* of a volume; 0: not known */
+    double line_rate_hz;                  /* configured; 0: not known */
+    double lines, bscans;                 /* of a B-scan, of a volume; 0: not known */
     bool pixels_told, log;                /* whether it said what pixels are; they are dB */
     double saturation;                    /* the largest sample; 0: not known */
     double disk_bytes_free;               /* NaN: not known */

@@ -5,6 +5,19 @@
 
 #include <string.h>
 
+/* SDL's software renderer scales straight into the window where both have one format, and through
+ * two pictures in between where they have not. RGB888 is ARGB8888 with the first byte unused. */
+static uint32_t sheet_format(SDL_Renderer *renderer)
+{
+    SDL_Window *window = SDL_RenderGetWindow(renderer);
+    SDL_RendererInfo info;
+
+    if (window && SDL_GetRendererInfo(renderer, &info) == 0 && info.flags & SDL_RENDERER_SOFTWARE &&
+        SDL_GetWindowPixelFormat(window) == SDL_PIXELFORMAT_RGB888)
+        return SDL_PIXELFORMAT_RGB888;
+    return SDL_PIXELFORMAT_ARGB8888;
+}
+
 enum oct_err oct_draw_create(struct oct_draw **draw, struct SDL_Renderer *renderer,
                              const char *font, struct oct_error *err)
 {
@@ -14,9 +27,15 @@ enum oct_err oct_draw_create(struct oct_draw **draw, struct SDL_Renderer *render
     if (!*draw)
         return oct_fail(err, OCT_E_NO_MEMORY, "drawing: out of memory");
     (*draw)->renderer = renderer;
+    (*draw)->sheet_format = sheet_format(renderer);
     if (oct_text_create(&(*draw)->text, renderer, font, &no_font))
         oct_log(OCT_LOG_WARNING, "%s", no_font.text);
     return OCT_OK;
+}
+
+bool oct_draw_has_text(const struct oct_draw *draw)
+{
+    return draw->text != NULL;
 }
 
 static void arrange(struct oct_draw *draw, const struct oct_view_model *model, int width,
@@ -46,7 +65,8 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
     if (SDL_GetRendererOutputSize(draw->renderer, &width, &height) < 0)
         return oct_fail(err, OCT_E_IO, "drawing: %s", SDL_GetError());
     arrange(draw, model, width, height);
-    oct_draw_fill(draw, (struct oct_view_rect){0, 0, width, height}, RGB_GROUND, 255);
+    oct_draw_around(draw, (struct oct_view_rect){0, 0, width, height}, draw->layout.bscan,
+                    RGB_GROUND);
     if ((code = oct_draw_bscan(draw, model, err)) || (code = oct_draw_enface(draw, model, err)))
         return code;
     oct_draw_scale_bars(draw, model);

@@ -15,6 +15,9 @@ struct oct_draw;
 enum oct_err oct_draw_create(struct oct_draw **draw, struct SDL_Renderer *renderer,
                              const char *font, struct oct_error *err);
 
+/* Whether a font was found. */
+bool oct_draw_has_text(const struct oct_draw *draw);
+
 /* Draws everything for the renderer's present size; presenting is the caller's. The picture is
  * converted only if it or the contrast changed since the last call. */
 enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *model,

@@ -102,9 +102,10 @@ enum oct_err oct_draw_bscan(struct oct_draw *draw, const struct oct_view_model *
 
     draw->picture_rect = area;
     draw->place = (struct oct_view_rectf){area.x, area.y, area.w, area.h};
-    oct_draw_fill(draw, area, RGB_AREA, 255);
-    if (!model->has_picture)
+    if (!model->has_picture) {
+        oct_draw_fill(draw, area, RGB_AREA, 255);
         return OCT_OK;
+    }
     draw->place = oct_view_lens_place(&model->lens, area, oct_view_model_proportion(model),
                                       model->settings.stretch);
     draw->picture_rect = seen_of(draw->place, area);
@@ -116,6 +117,7 @@ enum oct_err oct_draw_bscan(struct oct_draw *draw, const struct oct_view_model *
     if ((code = update(draw, model, part, err)))
         return code;
     struct oct_view_rect r = draw->picture_rect;
+    oct_draw_around(draw, area, r, RGB_AREA);
     if (large)
         SDL_RenderCopy(draw->renderer, draw->bscan.texture, NULL, &(SDL_Rect){r.x, r.y, r.w, r.h});
     else

@@ -26,6 +26,22 @@ void oct_draw_fill(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb, 
     SDL_RenderFillRect(draw->renderer, &(SDL_Rect){r.x, r.y, r.w, r.h});
 }
 
+void oct_draw_around(struct oct_draw *draw, struct oct_view_rect outer, struct oct_view_rect inner,
+                     uint32_t rgb)
+{
+    int right = inner.x + inner.w, bottom = inner.y + inner.h;
+    struct oct_view_rect bands[] = {
+        {outer.x, outer.y, outer.w, inner.y - outer.y},
+        {outer.x, bottom, outer.w, outer.y + outer.h - bottom},
+        {outer.x, inner.y, inner.x - outer.x, inner.h},
+        {right, inner.y, outer.x + outer.w - right, inner.h},
+    };
+
+    for (size_t i = 0; i < sizeof(bands) / sizeof(bands[0]); i++)
+        if (bands[i].w > 0 && bands[i].h > 0)
+            oct_draw_fill(draw, bands[i], rgb, 255);
+}
+
 /* Lines are as thick as letters' strokes: seen from as far. */
 void oct_draw_line(struct oct_draw *draw, double x0, double y0, double x1, double y1, uint32_t rgb,
                    unsigned alpha)
@@ -94,7 +110,7 @@ enum oct_err oct_draw_sheet_size(struct oct_draw *draw, struct oct_draw_sheet *s
         return OCT_OK;
     if (sheet->texture)
         SDL_DestroyTexture(sheet->texture);
-    sheet->texture = SDL_CreateTexture(draw->renderer, SDL_PIXELFORMAT_ARGB8888,
+    sheet->texture = SDL_CreateTexture(draw->renderer, draw->sheet_format,
                                        SDL_TEXTUREACCESS_STREAMING, (int)n_columns, (int)n_rows);
     if (!sheet->texture)
         return oct_fail(err, OCT_E_IO,

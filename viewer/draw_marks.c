@@ -52,9 +52,12 @@ static void draw_caliper(struct oct_draw *draw, const struct oct_view_model *mod
 
 static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
 {
+    const struct oct_picture_header *h = &model->shown.header;
     struct spot s = spot_of(draw, model, model->mark);
-    double value = oct_view_picture_value(&model->shown, (uint32_t)model->mark.line,
-                                          (uint32_t)model->mark.depth);
+    /* At the far edges the last pixel counts. */
+    double value =
+        oct_view_picture_value(&model->shown, (uint32_t)fmin(model->mark.line, h->n_lines - 1.0),
+                               (uint32_t)fmin(model->mark.depth, h->depth - 1.0));
     double d = draw->layout.text_px / 2.0, axial_um = model->daemon.axial_um;
     char text[96], depth[40];
 
@@ -70,6 +73,25 @@ static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
         snprintf(text, sizeof(text), "%.4g counts\u00b2  %s", value, depth);
     s.y -= oct_draw_line_height(draw, OCT_TEXT_NORMAL); /* the calipers' stands below */
     label_beside(draw, s, text, RGB_MARK);
+}
+
+/* A frame around what the arrows move. */
+static void draw_held(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    bool mark = model->held == OCT_VIEW_HELD_MARK;
+
+    if (!(mark ? model->has_mark : model->has_caliper))
+        return;
+    struct spot s = spot_of(draw, model,
+                            mark                                ? model->mark
+                            : model->held == OCT_VIEW_HELD_FROM ? model->caliper[0]
+                                                                : model->caliper[1]);
+    int d = draw->layout.text_px * 3 / 4, thick = draw->layout.text_px / 10 + 1;
+    for (int i = 0; i < thick; i++)
+        oct_draw_frame_of(draw,
+                          (struct oct_view_rect){(int)floor(s.x) - d + i, (int)floor(s.y) - d + i,
+                                                 2 * (d - i) + 1, 2 * (d - i) + 1},
+                          RGB_PLAIN);
 }
 
 static void draw_slab(struct oct_draw *draw, const struct oct_view_model *model)
@@ -100,6 +122,8 @@ void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
         draw_mark(draw, model);
     if (model->has_caliper)
         draw_caliper(draw, model);
+    if (model->measuring)
+        draw_held(draw, model);
     oct_draw_clip(draw, NULL);
 }
 
@@ -138,7 +162,7 @@ void oct_draw_scale_bars(struct oct_draw *draw, const struct oct_view_model *mod
         bar_px(h->n_lines * model->daemon.lateral_um, draw->place.w, r.w / 4, text, sizeof(text));
     if (across > 0) {
         draw_bar(draw, x, y, x + across, y);
-        oct_draw_label(draw, x + margin, y - line - margin / 2, text, RGB_PLAIN);
+        oct_draw_label(draw, x + (int)across + 2 * margin, y - line * 3 / 4, text, RGB_PLAIN);
     }
     double deep =
         bar_px(h->depth * model->daemon.axial_um, draw->place.h, r.h / 4, text, sizeof(text));

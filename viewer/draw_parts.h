@@ -35,6 +35,7 @@ struct oct_draw_sheet {
 struct oct_draw {
     SDL_Renderer *renderer;
     struct oct_text *text; /* NULL: no font */
+    uint32_t sheet_format; /* SDL's, of 4 bytes with blue first */
     struct oct_view_layout layout;
     struct oct_draw_sheet bscan, enface;
     struct oct_view_rectf place;       /* of the whole B-scan */
@@ -47,6 +48,10 @@ struct oct_draw {
 /* draw_canvas.c */
 uint32_t oct_draw_tone(enum oct_view_tone tone);
 void oct_draw_fill(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb, unsigned alpha);
+/* Fills outer without inner, which lies in it and is drawn by somebody else: on a large screen most
+ * of the time goes where pixels are written twice. */
+void oct_draw_around(struct oct_draw *draw, struct oct_view_rect outer, struct oct_view_rect inner,
+                     uint32_t rgb);
 void oct_draw_line(struct oct_draw *draw, double x0, double y0, double x1, double y1, uint32_t rgb,
                    unsigned alpha);
 void oct_draw_frame_of(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb);

@@ -30,9 +30,12 @@ static enum oct_err too_few(const struct oct_view_options *options,
                     report.tally.n_bad, advice);
 }
 
-static enum oct_err receive(const struct oct_view_options *options,
-                            struct oct_subscriber *subscriber, struct oct_error *err)
+/* What comes meanwhile is taken as a window would take it: daemon and pictures tell each other's
+ * meaning. */
+static enum oct_err receive(const struct oct_view_options *options, struct oct_view_desk *desk,
+                            struct oct_error *err)
 {
+    struct oct_subscriber *subscriber = desk->subscriber;
     const uint64_t end_ns =
         oct_view_now_ns() + (uint64_t)(options->timeout_s * (double)OCT_NS_PER_S);
     char why[64];
@@ -48,6 +51,7 @@ static enum oct_err receive(const struct oct_view_options *options,
                             left_ns < SIGNAL_CHECK_NS ? left_ns : SIGNAL_CHECK_NS);
         if (oct_signals_came())
             return too_few(options, subscriber, "interrupted", err);
+        oct_view_desk_turn(desk);
     }
     return OCT_OK;
 }
@@ -90,7 +94,7 @@ enum oct_err oct_view_headless(const struct oct_view_options *options, struct oc
     enum oct_err code;
 
     if ((code = oct_view_desk_open(&desk, options, NULL, NULL, err)) ||
-        (code = receive(options, desk.subscriber, err)))
+        (code = receive(options, &desk, err)))
         goto done;
     if (desk.control)
         oct_view_control_wait(desk.control, ANSWER_NS);

@@ -1,17 +1,17 @@
 /* octview: shows the B-scans that octd publishes. */
+#include "config/version.h"
 #include "pipeline/log.h"
 #include "viewer/action.h"
 #include "viewer/headless.h"
 #include "viewer/options.h"
+#include "viewer/priority.h"
 #include "viewer/signals.h"
 #include "viewer/window.h"
 
 #include <SDL.h>
 #include <SDL_image.h>
 #include <SDL_ttf.h>
-#include <cjson/cJSON.h>
 #include <stdio.h>
-#include <zmq.h>
 
 static const char usage[] =
     "octview shows the B-scans that octd publishes, live.\n"
@@ -51,13 +51,13 @@ static void print_help(void)
 
 static void print_version(void)
 {
-    printf("octview %s\n"
-           "built with libzmq %d.%d.%d, SDL %d.%d.%d, SDL_ttf %d.%d.%d, SDL_image %d.%d.%d, "
-           "cJSON %d.%d.%d\n",
-           OCT_VERSION, ZMQ_VERSION_MAJOR, ZMQ_VERSION_MINOR, ZMQ_VERSION_PATCH, SDL_MAJOR_VERSION,
-           SDL_MINOR_VERSION, SDL_PATCHLEVEL, SDL_TTF_MAJOR_VERSION, SDL_TTF_MINOR_VERSION,
-           SDL_TTF_PATCHLEVEL, SDL_IMAGE_MAJOR_VERSION, SDL_IMAGE_MINOR_VERSION,
-           SDL_IMAGE_PATCHLEVEL, CJSON_VERSION_MAJOR, CJSON_VERSION_MINOR, CJSON_VERSION_PATCH);
+    char sdl[160];
+
+    snprintf(sdl, sizeof(sdl), "SDL %d.%d.%d\nSDL_ttf %d.%d.%d\nSDL_image %d.%d.%d\n",
+             SDL_MAJOR_VERSION, SDL_MINOR_VERSION, SDL_PATCHLEVEL, SDL_TTF_MAJOR_VERSION,
+             SDL_TTF_MINOR_VERSION, SDL_TTF_PATCHLEVEL, SDL_IMAGE_MAJOR_VERSION,
+             SDL_IMAGE_MINOR_VERSION, SDL_IMAGE_PATCHLEVEL);
+    oct_version_write(stdout, "octview", sdl);
 }
 
 int main(int argc, char **argv)
@@ -76,10 +76,12 @@ int main(int argc, char **argv)
             break;
         case OCT_VIEW_TASK_HEADLESS:
             oct_signals_block();
+            oct_view_step_back(options.config.view.nice);
             code = oct_view_headless(&options, &err);
             break;
         case OCT_VIEW_TASK_WINDOW:
             oct_signals_block();
+            oct_view_step_back(options.config.view.nice);
             code = oct_view_window(&options, &err);
             break;
         }

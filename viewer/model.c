@@ -252,9 +252,17 @@ static void apply_rest(struct oct_view_model *model, enum oct_view_action action
         break;
     case OCT_VIEW_MEASURE:
         model->measuring = !model->measuring;
+        model->held = OCT_VIEW_HELD_TO;
+        break;
+    case OCT_VIEW_HOLD:
+        oct_view_model_hold_next(model);
+        break;
+    case OCT_VIEW_MARK:
+        oct_view_model_mark_by_key(model);
         break;
     case OCT_VIEW_CLEAR:
         model->has_caliper = model->has_mark = false;
+        model->held = OCT_VIEW_HELD_TO;
         break;
     case OCT_VIEW_EYE:
         oct_view_model_next_eye(model);
@@ -288,6 +296,8 @@ void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action act
         oct_view_model_say(model, "locked: the operator profile is on (Ctrl+O leaves it)");
         return;
     }
+    if (model->measuring && oct_view_model_move_held(model, action, times))
+        return;
     if (apply_contrast(&model->contrast, action, times))
         adapt(model, 1);
     else if (!apply_view(model, action, times))
@@ -302,36 +312,6 @@ void oct_view_model_drag(struct oct_view_model *model, double across, double dow
         return;
     /* Up widens the window, as the Up key does. */
     oct_view_contrast_move(&model->contrast, across * range, -down * range);
-}
-
-static struct oct_view_point inside(const struct oct_view_model *model, struct oct_view_point p)
-{
-    double lines = model->shown.header.n_lines, depth = model->shown.header.depth;
-
-    p.line = p.line < 0 ? 0 : p.line > lines ? lines : p.line;
-    p.depth = p.depth < 0 ? 0 : p.depth > depth ? depth : p.depth;
-    return p;
-}
-
-void oct_view_model_mark(struct oct_view_model *model, struct oct_view_point point)
-{
-    model->has_mark = model->has_picture;
-    model->mark = inside(model, point);
-}
-
-void oct_view_model_set_caliper(struct oct_view_model *model, struct oct_view_point from,
-                                struct oct_view_point to)
-{
-    model->has_caliper = model->has_picture;
-    model->caliper[0] = inside(model, from);
-    model->caliper[1] = inside(model, to);
-}
-
-void oct_view_model_point_at(struct oct_view_model *model, double line)
-{
-    double last = model->has_picture ? model->shown.header.n_lines - 1.0 : 0;
-
-    model->cursor_line = line < 0 ? 0 : line > last ? last : line;
 }
 
 /* ---- time and words ---- */

@@ -9,6 +9,7 @@
 #include "viewer/contrast.h"
 #include "viewer/control.h"
 #include "viewer/lens.h"
+#include "viewer/line_rate.h"
 #include "viewer/measure.h"
 #include "viewer/picture.h"
 #include "viewer/spectrum.h"
@@ -27,6 +28,9 @@ enum oct_view_state {
 };
 
 enum oct_view_arrangement { OCT_VIEW_ALONE, OCT_VIEW_TWO, OCT_VIEW_FOUR, OCT_VIEW_N_ARRANGEMENTS };
+
+/* What the arrows move while measuring: an end of the calipers, or the marked point. */
+enum oct_view_held { OCT_VIEW_HELD_TO, OCT_VIEW_HELD_FROM, OCT_VIEW_HELD_MARK, OCT_VIEW_N_HELD };
 
 /* What is remembered between two runs (settings.h). */
 struct oct_view_settings {
@@ -67,6 +71,7 @@ struct oct_view_model {
     bool has_control; /* there is an endpoint to ask */
     struct oct_view_daemon daemon;
     struct oct_view_watch missing, dropped, unsaved;
+    struct oct_view_line_rate line_rate;
     double volumes_before;   /* that were written when the recording began */
     enum oct_view_wish wish; /* what the window should ask the daemon for */
     char wish_text[OCT_VIEW_LABEL_BYTES];
@@ -82,8 +87,9 @@ struct oct_view_model {
     uint64_t frozen_ns; /* arrival of the newest of them */
     double cursor_line; /* of the profile */
     bool has_caliper, has_mark;
-    struct oct_view_point caliper[2], mark;
-    bool typing; /* the pseudonym */
+    struct oct_view_point caliper[2], mark; /* from, to */
+    enum oct_view_held held;                /* of what there is; see model_points.c */
+    bool typing;                            /* the pseudonym */
     char typed[OCT_VIEW_LABEL_BYTES];
 
     uint64_t now_ns;
@@ -128,7 +134,7 @@ void oct_view_model_presented(struct oct_view_model *model, uint64_t now_ns);
 
 /* Does what the action means for the model, `times` over where it is a step. Snapshot, full screen
  * and quit are the window's and do nothing here. With the operator profile only its actions do
- * anything. */
+ * anything. While measuring, the four actions of the arrow keys move the held point instead. */
 void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action action,
                           unsigned times);
 

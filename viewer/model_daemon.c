@@ -40,6 +40,9 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
         watch(&model->missing, daemon->lines_missing, first, model->now_ns);
         watch(&model->dropped, daemon->bscans_dropped, first, model->now_ns);
         watch(&model->unsaved, daemon->record.bscans_unsaved, first, model->now_ns);
+        oct_view_line_rate_add(&model->line_rate, daemon->acquisitions,
+                               daemon->lines_received + daemon->lines_missing, daemon->uptime_s,
+                               daemon->lines);
         if (daemon->record.active && (first || !model->daemon.record.active))
             model->volumes_before = daemon->record.volumes_written;
         if (daemon->pixels_told)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define LEAST_WIDTH 320
 #define LEAST_HEIGHT 240
@@ -199,6 +200,14 @@ static enum oct_err apply_config(struct oct_view_options *options, const struct 
     return OCT_OK;
 }
 
+/* A picture under another maker's name would be opened as what it is not. */
+static bool names_a_png(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+
+    return dot && strcasecmp(dot, ".png") == 0;
+}
+
 static enum oct_err check_together(struct oct_view_options *options, const struct found *found,
                                    struct oct_error *err)
 {
@@ -206,6 +215,9 @@ static enum oct_err check_together(struct oct_view_options *options, const struc
         return oct_fail(err, OCT_E_ARG, "--headless: say where to draw with --screenshot FILE.png");
     if (!found->headless && options->screenshot)
         return oct_fail(err, OCT_E_ARG, "--screenshot: needs --headless (in a window press S)");
+    if (options->screenshot && !names_a_png(options->screenshot))
+        return oct_fail(err, OCT_E_ARG, "--screenshot %s: only PNG is written; end it in .png",
+                        options->screenshot);
     if (!found->headless && (found->frames || found->timeout))
         return oct_fail(err, OCT_E_ARG, "--%s: needs --headless",
                         found->frames ? "frames" : "timeout");

@@ -118,8 +118,10 @@ static void judge(const struct look *look, bool log, double *snr_db, double *sha
     }
     double signal = percentile(look, total, 0.995), noise = percentile(look, total, 0.25);
     double ratio_db = log ? signal - noise : 10 * log10(fmax(signal, 1e-12) / fmax(noise, 1e-12));
-    *snr_db = isfinite(ratio_db) ? ratio_db : 0;
-    *sharpness = sum > 0 && isfinite(sum2) ? total * sum2 / (sum * sum) : 0;
+    /* A hostile range may be anything; what is kept is finite, and so are differences of it. */
+    double sharp = sum > 0 ? total * (sum2 / sum) / sum : 0;
+    *snr_db = isfinite(ratio_db) ? clamp_db(ratio_db) : 0;
+    *sharpness = isfinite(sharp) ? sharp : 0;
 }
 
 /* ---- motion ---- */

@@ -73,6 +73,21 @@ static void add_state(const struct oct_view_model *model, struct list *list)
         add(list, OCT_VIEW_WARN, "FROZEN");
 }
 
+/* The lines that come; beside them those the camera is set to, where that cannot be: more than are
+ * set, or less than half of them (pauses while the scanner flies back take some). */
+static void add_line_rate(const struct oct_view_model *model, double pictures_hz, struct list *list)
+{
+    double set_hz = model->daemon.reachable ? model->daemon.line_rate_hz : 0;
+    double rate_hz = model->daemon.reachable && model->line_rate.rate_hz > 0
+                         ? model->line_rate.rate_hz
+                         : pictures_hz;
+
+    if (set_hz > 0 && (rate_hz > 1.05 * set_hz || rate_hz < 0.5 * set_hz))
+        add(list, OCT_VIEW_WARN, "%5.1f kHz lines, set %.1f", rate_hz / 1e3, set_hz / 1e3);
+    else
+        add(list, OCT_VIEW_PLAIN, "%5.1f kHz lines", rate_hz / 1e3);
+}
+
 static void add_counts(const struct oct_view_model *model, struct list *list)
 {
     const struct oct_view_tally *tally = &model->tally;
@@ -86,9 +101,8 @@ static void add_counts(const struct oct_view_model *model, struct list *list)
         add(list, OCT_VIEW_PLAIN, "%5.1f B-scans/s", rate_hz);
     else
         add(list, OCT_VIEW_DIM, "  --- B-scans/s");
-    /* The lines that come, not those the camera is set to. */
     if (rate_hz > 0 && model->has_picture)
-        add(list, OCT_VIEW_PLAIN, "%5.1f kHz lines", rate_hz * model->shown.header.n_lines / 1e3);
+        add_line_rate(model, rate_hz * model->shown.header.n_lines, list);
     if (rate_hz > 0 && model->screen_hz > 0)
         add(list, OCT_VIEW_PLAIN, "screen %2.0f Hz", model->screen_hz);
     add(list, fresh_loss ? OCT_VIEW_WARN : OCT_VIEW_PLAIN, "lost %" PRIu64, tally->n_lost);
@@ -152,7 +166,8 @@ unsigned oct_view_status(const struct oct_view_model *model,
     if (model->lens.zoom > 1)
         add(&list, OCT_VIEW_PLAIN, "zoom %.1f", model->lens.zoom);
     if (model->measuring)
-        add(&list, OCT_VIEW_GOOD, "CALIPERS");
+        add(&list, OCT_VIEW_GOOD, "%s",
+            model->held == OCT_VIEW_HELD_MARK ? "MARKED POINT" : "CALIPERS");
     if (model->settings.operators)
         add(&list, OCT_VIEW_GOOD, "OPERATOR");
     add(&list, OCT_VIEW_DIM, "F1 help");

@@ -27,14 +27,30 @@ struct window {
     bool changed;        /* something is to be drawn anew */
     bool news;           /* the desk has something, which its turn will take */
     bool typing;
+    SDL_Rect windowed; /* where it was before the full screen */
 };
 
+/* A kiosk may have no window manager, and without one SDL's full screen moves nothing: so the
+ * window takes the screen's place and size itself, and then its own again. */
 static void toggle_full_screen(struct window *w)
 {
     bool full = SDL_GetWindowFlags(w->window) & SDL_WINDOW_FULLSCREEN_DESKTOP;
+    SDL_Rect *own = &w->windowed, screen;
 
+    if (!full) {
+        SDL_GetWindowPosition(w->window, &own->x, &own->y);
+        SDL_GetWindowSize(w->window, &own->w, &own->h);
+        if (SDL_GetDisplayBounds(SDL_GetWindowDisplayIndex(w->window), &screen) == 0) {
+            SDL_SetWindowPosition(w->window, screen.x, screen.y);
+            SDL_SetWindowSize(w->window, screen.w, screen.h);
+        }
+    }
     if (SDL_SetWindowFullscreen(w->window, full ? 0 : SDL_WINDOW_FULLSCREEN_DESKTOP) < 0)
         oct_view_model_say(&w->desk.model, "full screen: %s", SDL_GetError());
+    if (full) {
+        SDL_SetWindowSize(w->window, own->w, own->h);
+        SDL_SetWindowPosition(w->window, own->x, own->y);
+    }
 }
 
 /* Mouse and window share their unit, which on a dense screen is not the pixel. */
@@ -197,8 +213,9 @@ static bool has_display(void)
 static enum oct_err open_window(struct window *w, const struct oct_view_options *options,
                                 struct oct_error *err)
 {
+    const char *x11 = getenv("DISPLAY");
     char title[256];
-    uint32_t flags = SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI;
+    const uint32_t flags = SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI;
 
     SDL_SetHint(SDL_HINT_NO_SIGNAL_HANDLERS, "1");
     SDL_SetHint(SDL_HINT_VIDEO_X11_NET_WM_BYPASS_COMPOSITOR, "0");
@@ -207,8 +224,6 @@ static enum oct_err open_window(struct window *w, const struct oct_view_options 
      * keeps SDL from carrying the finished frame through OpenGL all the same. */
     SDL_SetHintWithPriority(SDL_HINT_RENDER_DRIVER, "software", SDL_HINT_DEFAULT);
     SDL_SetHintWithPriority(SDL_HINT_FRAMEBUFFER_ACCELERATION, "0", SDL_HINT_DEFAULT);
-    if (options->full_screen)
-        flags |= SDL_WINDOW_FULLSCREEN_DESKTOP;
     snprintf(title, sizeof(title), "octview %.200s", options->endpoint);
     if (!has_display())
         SDL_SetError("no display (neither DISPLAY nor WAYLAND_DISPLAY is set)");
@@ -219,14 +234,18 @@ static enum oct_err open_window(struct window *w, const struct oct_view_options 
         w->renderer = SDL_CreateRenderer(w->window, -1, 0);
     if (!w->renderer)
         return oct_fail(err, OCT_E_IO,
-                        "cannot open a window: %s; without a display use --headless --frames N "
+                        "cannot open a window%s%s: %s; without a display use --headless --frames N "
                         "--screenshot FILE.png",
-                        SDL_GetError());
+                        x11 && x11[0] ? " on DISPLAY " : "", x11 ? x11 : "", SDL_GetError());
     SDL_SetWindowMinimumSize(w->window, 320, 240);
     w->news_event = SDL_RegisterEvents(1);
     SDL_StopTextInput(); /* keys are commands until a text is asked for */
     oct_view_input_init(&w->input);
-    return oct_draw_create(&w->draw, w->renderer, options->font, err);
+    enum oct_err code = oct_draw_create(&w->draw, w->renderer, options->font, err);
+    /* Who starts it from a desktop sees no stderr. */
+    if (code == OCT_OK && !oct_draw_has_text(w->draw))
+        SDL_SetWindowTitle(w->window, "octview: no font found, no text (see octview --font)");
+    return code;
 }
 
 static void close_window(struct window *w)
@@ -247,6 +266,8 @@ enum oct_err oct_view_window(const struct oct_view_options *options, struct oct_
     if ((code = open_window(&w, options, err)) ||
         (code = oct_view_desk_open(&w.desk, options, on_news, &w, err)))
         goto done;
+    if (options->full_screen)
+        toggle_full_screen(&w);
     code = loop(&w, err);
     oct_view_desk_remember(&w.desk);
 done:

@@ -1,0 +1,82 @@
+#!/usr/bin/python3
+"""Blinks and motion in real spectra: the published scatterer volume through octd into octview's
+timeline, as it is, and with an eye closed for six B-scans (the reference light alone) and one jump
+in depth (the fringes' phase turned)."""
+import numpy as np
+from PIL import Image
+from octtest import *
+
+HERE = folder("real")
+N, V = 1024, 100
+
+
+def turned(lines, by_px):
+    """The same A-lines, deeper: the analytic signal of the fringes, times a fringe of its own."""
+    mean = lines.mean(0)
+    spectrum = np.fft.fft(lines - mean, axis=-1)
+    spectrum[:, N // 2 + 1:] = 0
+    spectrum[:, 1:N // 2] *= 2
+    phase = np.exp(2j * np.pi * by_px * np.arange(N) / 2048)
+    return mean + (np.fft.ifft(spectrum, axis=-1) * phase).real
+
+
+def closed(lines, rng):
+    mean = lines.mean(0)
+    return mean + rng.normal(0, 1, lines.shape) * np.sqrt(mean) / 2
+
+
+def runs(columns):
+    """Of marked columns; those a stutter apart are one."""
+    at = np.flatnonzero(columns)
+    return int(at.size > 0) + int(np.count_nonzero(np.diff(at) > 16))
+
+
+def marks(name, spectra):
+    """How many red and amber marks stand on the timeline after one pass."""
+    path = f"{HERE}/{name}.raw"
+    np.clip(spectra, 0, 65535).round().astype("<u2").tofile(path)
+    common = settings(
+        camera=dict(samples=N), scan=dict(lines=100, bscans=V),
+        calibration=dict(kmap=DATA + "/sd2020_kmap.txt",
+                         dispersion=DATA + "/sd2020_dispersion.txt"),
+        pipeline=dict(crop_last=700, range="percentile"),
+        ingest=dict(endpoint=f"ipc://{HERE}/in"), publish=dict(endpoint=f"ipc://{HERE}/out"),
+        control=dict(endpoint=f"ipc://{HERE}/ctl"))
+    quiet = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    octd = subprocess.Popen([program("octd"), *common], **quiet)
+    shot = subprocess.Popen([program("octctl"), "snapshot", f"{HERE}/{name}.png", "--frames", "90",
+                             "--timeout", "90", "--settings", "none", "--size", "1280x720",
+                             *common], **quiet)
+    try:
+        time.sleep(5 if SLOW else 2)
+        status, _, err = run("octctl", "replay", path, *common, "--rate",
+                             "1500" if SLOW else "4000")
+        assert status == 0, err
+        assert shot.wait(100) == 0, shot.stderr.read()
+    finally:
+        for process in (octd, shot):
+            process.kill()
+            process.communicate()
+    strip = np.asarray(Image.open(f"{HERE}/{name}.png").convert("RGB")).astype(int)
+    strip = strip[584:588, 548:1270].mean(0)  # above the curves
+    red, green, blue = strip.T
+    return (runs((red - green > 45) & (red > 120)),
+            runs((red - blue > 25) & (abs(red - green) < 40)))
+
+
+@case
+def blinks_and_motion_of_real_spectra_are_marked():
+    """real spectra have no marks; an eye closed and a jump in depth have one each"""
+    if not os.path.exists(DATA + "/scatterer.raw"):
+        raise Skip("no " + DATA)
+    spectra = np.fromfile(DATA + "/scatterer.raw", "<u2").reshape(V, 100, N).astype(float)
+    assert marks("plain", spectra) == (0, 0)
+    rng = np.random.default_rng(3)
+    for k in range(30, 36):
+        spectra[k] = closed(spectra[k], rng)
+    for k in range(60, V):
+        spectra[k] = turned(spectra[k], 40)
+    assert marks("marked", spectra) == (1, 1)
+
+
+main()

@@ -1,0 +1,136 @@
+#!/usr/bin/python3
+"""octview's window under Xvfb, with B-scans of 1024 x 1024 at 100 a second: at most half of a core
+with the software renderer, flat memory, and what is drawn is new. Processor time is measured, which
+other programs on the machine change less than the clock's; what is drawn is read from the screen's
+own memory."""
+import re, shutil, threading
+import numpy as np
+from octtest import *
+
+HERE = folder("speed")
+M = D = 1024
+HZ = 10 if SLOW else 100
+MOST_CORE = 0.5
+
+
+class Publisher(threading.Thread):
+    """Prepared pictures: the frame's number stands in the grey of each."""
+
+    def __init__(self, endpoint):
+        super().__init__(daemon=True)
+        self.endpoint, self.going, self.n = endpoint, True, 0
+        rng = np.random.default_rng(1)
+        self.images = [(rng.integers(0, 60, (M, D), dtype=np.uint8) + 20 * k).tobytes()
+                       for k in range(8)]
+
+    def run(self):
+        socket = zmq.Context.instance().socket(zmq.PUB)
+        socket.linger = 0
+        socket.sndhwm = 4
+        socket.bind(self.endpoint)
+        start = time.monotonic()
+        while self.going:
+            header = {"frame_num": self.n, "acquisition_id": "t", "dtype": "uint8",
+                      "dsize": M * D, "dataset": "bscans", "compression": "none",
+                      "shape": [str(M), str(D)], "time_ns": self.n, "missing_lines": 0,
+                      "lo": 0.0, "hi": 60.0, "volume": self.n // 512, "bscan": self.n % 512}
+            socket.send_multipart([b"bscan", json.dumps(header).encode(), self.images[self.n % 8]],
+                                  copy=False)
+            self.n += 1
+            time.sleep(max(0.0, start + self.n / HZ - time.monotonic()))
+        socket.close()
+
+
+class Screen:
+    """An Xvfb whose pixels lie in a file (XWD: a header of big-endian words, then the picture)."""
+
+    def __init__(self):
+        read, write = os.pipe()
+        self.process = subprocess.Popen(
+            ["Xvfb", "-displayfd", str(write), "-screen", "0", "1280x720x24", "-fbdir", HERE,
+             "-nolisten", "tcp", "-noreset"], pass_fds=[write], stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+        os.close(write)
+        with os.fdopen(read) as line:
+            self.display = ":" + line.readline().strip()
+        path = HERE + "/Xvfb_screen0"
+        words = np.fromfile(path, ">u4", 25)
+        assert words[11] == 32 and words[4] == 1280, words
+        self.pixels = np.memmap(path, np.uint8, "r", int(words[0] + 12 * words[19]),
+                                (720, int(words[12])))[:, :1280 * 4].reshape(720, 1280, 4)
+
+    def shown(self):
+        """Which of the prepared pictures is in the middle of the window."""
+        return round((float(self.pixels[200:240, 560:620, 0].mean()) - 29.5) / 20)
+
+
+def watch(screen, publisher, seconds):
+    """How many pictures a second are shown, and how many B-scans they are behind (of eight)."""
+    end, last, n, behind = time.monotonic() + seconds, None, 0, []
+    while time.monotonic() < end:
+        newest, now = publisher.n - 1, screen.shown()
+        if now != last:
+            behind.append((newest - now) % 8)
+            n += 1
+        last = now
+        time.sleep(0.002)
+    return n / seconds, float(np.median(behind))
+
+
+def used_s(pid):
+    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_kb(pid):
+    return int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{pid}/status").read())[1])
+
+
+def settle(pid):
+    """Ten seconds' worth of B-scans are kept, in 512 MiB at most: until those are full."""
+    before, end = 0, time.monotonic() + (120 if SLOW else 60)
+    while time.monotonic() < end and (resident_kb(pid) - before > 2048 or before < 500 * 1024):
+        before = resident_kb(pid)
+        time.sleep(2)
+
+
+@case
+def half_a_core_and_flat_memory():
+    """1024 x 1024 pixels at 100 a second take at most half of a core and no more memory"""
+    if not shutil.which("Xvfb"):
+        raise Skip("Xvfb is not installed")
+    screen = Screen()
+    publisher = Publisher(f"ipc://{HERE}/out")
+    publisher.start()
+    viewer = subprocess.Popen([program("octview"), "--connect", publisher.endpoint, "--control",
+                               "none", "--settings", "none"], cwd=HERE,
+                              env=dict(os.environ, DISPLAY=screen.display, SDL_VIDEODRIVER="x11"))
+    try:
+        settle(viewer.pid)
+        shares, drawn, memory = [], [], [resident_kb(viewer.pid)]
+        for _ in range(3):
+            before, start, first = used_s(viewer.pid), time.monotonic(), publisher.n
+            drawn.append(watch(screen, publisher, 3))
+            seconds = time.monotonic() - start
+            shares.append((used_s(viewer.pid) - before) / seconds)
+            memory.append(resident_kb(viewer.pid))
+            print(f"# {shares[-1]:.2f} of a core at {(publisher.n - first) / seconds:.0f} B-scans/s,"
+                  f" {drawn[-1][0]:.0f} of them shown, {drawn[-1][1]:.0f} behind, "
+                  f"{memory[-1] / 1024:.0f} MB")
+        assert viewer.poll() is None
+        if not SLOW:
+            assert min(shares) <= MOST_CORE, shares
+            # A busy machine shows fewer than the sixty that a quiet one does.
+            assert max(rate for rate, _ in drawn) > 20, drawn
+            assert min(late for _, late in drawn) <= 4, drawn
+        assert memory[-1] - memory[0] < 8 * 1024, memory
+        assert memory[-1] < (4 if SLOW else 0.8) * (1 << 20), memory
+    finally:
+        publisher.going = False
+        for process in (viewer, screen.process):
+            process.kill()
+            process.wait()
+        publisher.join()
+
+
+main()
