@@ -437,7 +437,7 @@ static enum oct_err alloc_workers(struct oct_engine *engine, struct oct_error *e
         worker->number = t;
         worker->values = alloc_aligned(2 * (size_t)engine->plan->geometry.depth, sizeof(float));
         worker->refined = alloc_aligned(OCT_HISTOGRAM_BINS, sizeof(uint32_t));
-        enum oct_err e = oct_line_scratch_init(&worker->line, engine->plan, err);
+        enum oct_err e = oct_line_scratch_init(&worker->line, &engine->chain, err);
         if (e)
             return e;
         if (!worker->values || !worker->refined)

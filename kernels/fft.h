@@ -1,4 +1,5 @@
-/* The FFTs of the chain: FFTW plans, shared by all workers, remembered between runs.
+/* The FFTs of the chain where lanes.h has none (long lines, no AVX2): FFTW plans, shared by all
+ * workers, remembered between runs. The benchmark measures against them everywhere.
  *
  * Which algorithm FFTW picks decides the last bit of a result. Plans are therefore measured once
  * and kept as wisdom in a folder of the user's; every later process takes the same plans, so that

@@ -4,9 +4,14 @@
 STAGES_CFLAGS := -O3 -fno-math-errno -fno-trapping-math -ffinite-math-only -fno-signed-zeros \
   -ffp-contract=fast
 $(BUILD)/kernels/stages_plain.o: EXTRA_CFLAGS := $(STAGES_CFLAGS)
-$(BUILD)/kernels/stages_avx2.o: EXTRA_CFLAGS := $(STAGES_CFLAGS) -mavx2 -mfma
-$(BUILD)/kernels/stages_avx512.o: EXTRA_CFLAGS := $(STAGES_CFLAGS) -mavx512f -mavx512bw \
-  -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
+AVX2_CFLAGS := $(STAGES_CFLAGS) -mavx2 -mfma
+AVX512_CFLAGS := $(STAGES_CFLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma \
+  -mprefer-vector-width=512
+$(BUILD)/kernels/stages_avx2.o $(BUILD)/kernels/lanes_avx2.o: EXTRA_CFLAGS := $(AVX2_CFLAGS)
+$(BUILD)/kernels/stages_avx512.o $(BUILD)/kernels/lanes_avx512.o: EXTRA_CFLAGS := $(AVX512_CFLAGS)
+
+# In our own transforms sums are written as they are rounded: the same numbers from any build.
+$(BUILD)/kernels/lanes_avx2.o $(BUILD)/kernels/lanes_avx512.o: EXTRA_CFLAGS += -ffp-contract=off
 
 # --- CUDA -----------------------------------------------------------------------------------
 # The device code is built where nvcc is found; CUDA=0|1 overrides. cudart is linked statically and

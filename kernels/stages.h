@@ -6,6 +6,7 @@
 #ifndef OCT_KERNELS_STAGES_H
 #define OCT_KERNELS_STAGES_H
 
+#include "kernels/lanes.h"
 #include "pipeline/plan.h"
 
 #include <stddef.h>
@@ -36,14 +37,18 @@ struct oct_resample {
 };
 
 struct oct_stages {
-    const char *name; /* "avx512", "avx2", "plain" */
+    const char *name;              /* "avx512", "avx2", "plain" */
+    const struct oct_lanes *lanes; /* transforms of our own; NULL: FFTW's */
 
     /* sum[i] += line[i]; at most 65536 lines fit 32 bits. */
     void (*accumulate)(uint32_t *sum, const uint16_t *line, size_t n);
 
-    /* Two lines as one complex signal: z[i] = a'[i] + i b'[i], where a' = (a - whole) - rest: the
-     * DC line comes as an integer part and a remainder, so that the difference keeps all its
-     * digits. whole may be NULL (nothing to subtract), b too (zero). z is interleaved. */
+    /* z[i] = (a[i] - whole[i]) - rest[i]: the DC line comes as an integer part and a remainder, so
+     * that the difference keeps all its digits. whole may be NULL: nothing to subtract. */
+    void (*subtract)(float *z, const uint16_t *a, const float *whole, const float *rest, size_t n);
+
+    /* Two lines as one complex signal: z[i] = a'[i] + i b'[i], a' and b' as above. whole may be
+     * NULL (nothing to subtract), b too (zero). z is interleaved. */
     void (*subtract_pair)(float *z, const uint16_t *a, const uint16_t *b, const float *whole,
                           const float *rest, size_t n);
 
@@ -64,6 +69,9 @@ struct oct_stages {
 
     /* value[d] = 10 * log10(max(|z[d]|^2, 1e-12)). Error below 1e-5 dB + 1 ulp. */
     void (*intensity_db)(float *value, const float *z, size_t n);
+
+    /* value[d] = 10 * log10(max(intensity[d], 1e-12)), as exact. */
+    void (*decibels)(float *value, const float *intensity, size_t n);
 
     void (*min_max)(const float *value, size_t n, float *min, float *max);
 

@@ -1,6 +1,7 @@
 /* The stages themselves. Included by stages_plain.c, stages_avx2.c and stages_avx512.c, which are
- * compiled for their instruction set and name the table (OCT_STAGES_TABLE, OCT_STAGES_NAME). Loops
- * are written so that gcc vectorises them; intrinsics stand only where it cannot: permutes. */
+ * compiled for their instruction set and name the table (OCT_STAGES_TABLE, OCT_STAGES_NAME,
+ * OCT_STAGES_LANES). Loops are written so that gcc vectorises them; intrinsics stand only where it
+ * cannot: permutes. */
 #include "kernels/stages.h"
 
 #include <math.h>
@@ -13,6 +14,13 @@ static void accumulate(uint32_t *restrict sum, const uint16_t *restrict line, si
 {
     for (size_t i = 0; i < n; i++)
         sum[i] += line[i];
+}
+
+static void subtract(float *restrict z, const uint16_t *restrict a, const float *restrict whole,
+                     const float *restrict rest, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        z[i] = whole ? ((float)a[i] - whole[i]) - rest[i] : (float)a[i];
 }
 
 static void subtract_pair(float *restrict z, const uint16_t *restrict a, const uint16_t *restrict b,
@@ -200,6 +208,12 @@ static void intensity_db(float *restrict value, const float *restrict z, size_t 
     }
 }
 
+static void decibels(float *restrict value, const float *restrict power, size_t n)
+{
+    for (size_t d = 0; d < n; d++)
+        value[d] = decibel(power[d] > 1e-12f ? power[d] : 1e-12f);
+}
+
 static void min_max(const float *value, size_t n, float *min, float *max)
 {
     float low = *min, high = *max;
@@ -224,13 +238,16 @@ static void to_u8(uint8_t *restrict pixel, const float *restrict value, size_t n
 
 const struct oct_stages OCT_STAGES_TABLE = {
     .name = OCT_STAGES_NAME,
+    .lanes = OCT_STAGES_LANES,
     .accumulate = accumulate,
+    .subtract = subtract,
     .subtract_pair = subtract_pair,
     .energy = energy,
     .multiply = multiply,
     .resample_pair = resample_pair,
     .intensity = intensity,
     .intensity_db = intensity_db,
+    .decibels = decibels,
     .min_max = min_max,
     .to_u8 = to_u8,
 };

@@ -24,7 +24,7 @@ struct row {
     unsigned threads;
     double error;       /* grey levels off the double-precision sums */
     double lines_per_s; /* the engine */
-    double fft_per_s;   /* the bare transforms of the chain, same plans and threads */
+    double fft_per_s;   /* the bare transforms of the chain, by FFTW, same threads */
     double latency_us;  /* one B-scan alone, submit to collect: median */
 };
 
@@ -130,7 +130,7 @@ static enum oct_err measure_engine(struct row *row, struct oct_bench_scene *scen
     return OCT_OK;
 }
 
-/* ---- the limit: bare transforms ---- */
+/* ---- the limit: bare transforms by FFTW, measured plans, whoever does the engine's ---- */
 
 struct fft_worker {
     const struct oct_fft *fft;
