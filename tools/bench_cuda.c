@@ -215,9 +215,10 @@ static enum oct_err run_kernels(struct oct_cuda_lane **lanes, unsigned n_lanes, 
 }
 
 static enum oct_err measure_kernels(struct runner *r, const struct oct_plan *plan, unsigned device,
-                                    struct oct_bench_cuda_row *row, struct oct_error *err)
+                                    double seconds, struct oct_bench_cuda_row *row,
+                                    struct oct_error *err)
 {
-    enum { MAX_LANES = 16, BATCHES = 20 };
+    enum { MAX_LANES = 16 };
     struct oct_cuda_lane *lanes[MAX_LANES] = {NULL};
     const unsigned n = row->streams < MAX_LANES ? row->streams : MAX_LANES;
     double took, best = 1e30, stages[OCT_CUDA_N_STAGES];
@@ -227,11 +228,14 @@ static enum oct_err measure_kernels(struct runner *r, const struct oct_plan *pla
         if (!e)
             e = run_lane(r, lanes[i], stages, err); /* brings the spectra */
     }
+    if (!e)
+        e = run_kernels(lanes, n, 1, &took, err);
+    const unsigned n_batches = e ? 1 : (unsigned)(seconds / REPEATS / took) + 1;
     for (int i = 0; i < REPEATS && !e; i++) {
-        e = run_kernels(lanes, n, BATCHES, &took, err);
+        e = run_kernels(lanes, n, n_batches, &took, err);
         best = took < best ? took : best;
     }
-    row->kernel_lines_per_s = (double)BATCHES * n * r->batch * r->geometry->n_lines / best;
+    row->kernel_lines_per_s = (double)n_batches * n * r->batch * r->geometry->n_lines / best;
     for (unsigned i = 0; i < n; i++)
         oct_cuda_lane_destroy(lanes[i]);
     return e;
@@ -314,7 +318,7 @@ enum oct_err oct_bench_cuda(struct oct_bench_scene *scene, const struct oct_engi
     if (!e)
         e = measure_stages(&r, scene->plan, device, row, err);
     if (!e)
-        e = measure_kernels(&r, scene->plan, device, row, err);
+        e = measure_kernels(&r, scene->plan, device, seconds / 8, row, err);
     if (!e)
         e = measure_copies(&r, device, seconds / 4, row, err);
     runner_finish(&r);

@@ -1,12 +1,15 @@
 /* The engine suite on a real GPU (scripts/gpu-check): fused and plain kernels. With "--small" only
  * the contract's tests, whose B-scans are small enough for compute-sanitizer; with "--probe"
- * nothing but the search for a GPU.
+ * nothing but the search for a GPU. The last test breaks the device for this process.
  *
  * Exit status: 0 passed, 1 failed, 3 no GPU answers. */
 #include "test/engine_suite.h"
 #include "test/tap.h"
 
+#include "test/engine_rig.h"
+
 #include "kernels/cuda_device.h"
+#include "pipeline/clock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,6 +38,65 @@ int oct_small_cmocka_run(const char *group, const struct CMUnitTest *tests, size
 /* Under compute-sanitizer a kernel takes many times longer. */
 #define PATIENCE_MS 300000
 
+void oct_gpu_poison(void); /* test/gpu/poison.cu */
+
+/* A real device that fails in mid-flight: every job comes back in order, soon, and is either right
+ * or lost; the engine then takes nothing more and can be destroyed. */
+static void test_device_fails(void **state)
+{
+    enum { N = 4 };
+    static const struct oct_scene_recipe recipe = {
+        .name = "a device that fails", .n_samples = 832, .n_lines = 240, .crop_last = 1024};
+    static const struct oct_engine_options options = {
+        .cuda = "fused", .max_batch = 1, .n_streams = N};
+    const struct oct_display display = {.log = true, .range = OCT_RANGE_MANUAL, .hi = 60};
+    struct oct_scene scene;
+    struct oct_rig rig;
+    struct oct_slot slots[N], right;
+    unsigned n_lost = 0, n_done = 0;
+    (void)state;
+    assert_true(oct_scene_create(&scene, &recipe, 1));
+    assert_true(oct_rig_open(&rig, &oct_engine_cuda, &options, &scene, OCT_SAMPLE_U8));
+    oct_slot_open(&right, &rig);
+    oct_rig_run(&rig, &scene, &display, &right);
+    for (int i = 0; i < N; i++)
+        oct_slot_open(&slots[i], &rig);
+    const uint64_t begin_ns = oct_clock_ns();
+    struct oct_raw_frame in = oct_rig_input(&scene);
+    enum oct_err e = OCT_OK;
+    for (int round = 0; round < 1000 && e != OCT_E_BACKEND; round++) {
+        unsigned n = 0;
+        if (round == 3)
+            oct_gpu_poison();
+        for (; n < N; n++) {
+            struct oct_engine_job job = {&in, &slots[n].frame, display};
+            e = rig.ops->submit(rig.engine, &job, 1);
+            if (e)
+                break;
+        }
+        for (unsigned i = 0; i < n; i++) {
+            struct oct_image_frame *done;
+            assert_int_equal(rig.ops->collect(rig.engine, 10000000, &done), OCT_OK);
+            assert_true(done == &slots[i].frame);
+            n_lost += done->status == OCT_E_BACKEND;
+            n_done += done->status == OCT_OK;
+            if (done->status == OCT_OK)
+                assert_int_equal(memcmp(done->pixels, right.frame.pixels, right.bytes), 0);
+        }
+    }
+    assert_int_equal(e, OCT_E_BACKEND);
+    assert_true(n_lost > 0 && n_done >= 2 * N);
+    rig.ops->destroy(rig.engine);
+    rig.engine = NULL;
+    assert_true(oct_clock_ns() - begin_ns < 10000000000u);
+    printf("# %u B-scans done, %u lost\n", n_done, n_lost);
+    for (int i = 0; i < N; i++)
+        oct_slot_close(&slots[i]);
+    oct_slot_close(&right);
+    oct_rig_close(&rig);
+    oct_scene_finish(&scene);
+}
+
 int main(int argc, char **argv)
 {
     static const struct oct_engine_options variants[] = {
@@ -59,7 +121,13 @@ int main(int argc, char **argv)
     if (oct_cuda_name(0, name, sizeof(name), NULL) == OCT_OK)
         printf("# %s; %s\n", name, oct_cuda_built_with());
     int n_failed = oct_suite_run_flow(&flow);
-    if (!small)
+    const struct CMUnitTest faults[] = {
+        {"a device that fails in mid-flight is given up in order", test_device_fails, NULL, NULL,
+         NULL},
+    };
+    if (!small) {
         n_failed += oct_suite_run_pictures(&pictures);
+        n_failed += cmocka_run_group_tests_name("faults", faults, NULL, NULL);
+    }
     return n_failed > 0;
 }

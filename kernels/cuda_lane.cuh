@@ -1,0 +1,162 @@
+/* A lane and what it holds on its device: tables, buffers, plans, and the kernel that fits. Part of
+ * cuda_device.cu. */
+#ifndef OCT_KERNELS_CUDA_LANE_CUH
+#define OCT_KERNELS_CUDA_LANE_CUH
+
+#include "kernels/cuda_pick.cuh"
+#include "kernels/cuda_plain.cuh"
+#include "kernels/cuda_range.cuh"
+#include "kernels/cuda_tables.cuh"
+
+#include <vector>
+
+#define MAX_OWNED 16
+
+enum stage_event { BEGUN, UPLOADED, COMPUTED, DONE, N_EVENTS };
+
+struct oct_cuda_lane {
+    int device;
+    enum oct_cuda_kernels kernels;
+    bool is_f32, dc_bscan;
+    unsigned max_batch;
+    struct oct_fused_pick fused;
+    struct oct_plain plain;
+    struct oct_cuda_tables t;
+    uint16_t *d_spectra; /* the same memory as t.spectra, t.valid */
+    uint8_t *d_valid;
+    uint32_t *d_counts;                          /* [max_batch][5][OCT_BINS] */
+    struct oct_cuda_limits *d_limits, *h_limits; /* [max_batch] */
+    void *owned[MAX_OWNED];                      /* device memory */
+    unsigned n_owned;
+    bool has_stream;
+    cudaStream_t stream;
+    unsigned n_events;
+    cudaEvent_t events[N_EVENTS];
+    struct oct_cuda_batch batch; /* at work */
+    struct oct_engine_job jobs[OCT_CUDA_MAX_BATCH];
+};
+
+template <class T>
+static enum oct_err allocate(struct oct_cuda_lane *lane, T **memory, size_t n,
+                             struct oct_error *err)
+{
+    void *p = NULL;
+    cudaError_t code = cudaMalloc(&p, n * sizeof(T));
+    if (code != cudaSuccess) {
+        size_t available = 0, total = 0;
+        cudaGetLastError();
+        cudaMemGetInfo(&available, &total);
+        return oct_fail(err, code == cudaErrorMemoryAllocation ? OCT_E_NO_MEMORY : OCT_E_BACKEND,
+                        "GPU %d: no room for %zu bytes with %zu MiB free: %s", lane->device,
+                        n * sizeof(T), available >> 20, cudaGetErrorString(code));
+    }
+    lane->owned[lane->n_owned++] = p;
+    *memory = (T *)p;
+    return OCT_OK;
+}
+
+template <class T>
+static enum oct_err upload_table(struct oct_cuda_lane *lane, const T **table, const T *values,
+                                 size_t n, struct oct_error *err)
+{
+    T *memory = NULL;
+    enum oct_err e = allocate(lane, &memory, n, err);
+    if (e)
+        return e;
+    TRY(lane->device, "upload of tables",
+        cudaMemcpy(memory, values, n * sizeof(T), cudaMemcpyHostToDevice));
+    *table = memory;
+    return OCT_OK;
+}
+
+template <class T>
+static enum oct_err upload_table(struct oct_cuda_lane *lane, const T **table,
+                                 const std::vector<T> &values, struct oct_error *err)
+{
+    return upload_table(lane, table, values.data(), values.size(), err);
+}
+
+/* ---- a lane's life ---- */
+
+static enum oct_err make_tables(struct oct_cuda_lane *lane, const struct oct_plan *plan,
+                                struct oct_error *err)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    struct oct_cuda_tables *t = &lane->t;
+    const bool fused = lane->kernels == OCT_CUDA_FUSED;
+    enum oct_err e = upload_table(lane, &t->shift, oct_make_shift(plan, fused), err);
+    if (!e && fused)
+        e = upload_table(lane, &t->resample, oct_make_resample(plan), err);
+    if (!e && fused)
+        e = upload_table(lane, &t->twiddle, oct_make_twiddles(g->padded), err);
+    if (!e && !fused)
+        e = upload_table(lane, &t->tap_first, plan->tap_first, g->upsampled, err);
+    if (!e && !fused)
+        e = upload_table(lane, &t->weight, plan->weight, (size_t)plan->n_taps * g->upsampled, err);
+    if (!e && !fused)
+        e = upload_table(lane, &t->phase, oct_make_phase(plan), err);
+    if (!e && !lane->dc_bscan) {
+        const float2 *background;
+        e = upload_table(lane, &background, oct_make_background(plan), err);
+        t->dc = e ? NULL : const_cast<float2 *>(background);
+    }
+    return e;
+}
+
+static enum oct_err make_buffers(struct oct_cuda_lane *lane, const struct oct_geometry *g,
+                                 struct oct_error *err)
+{
+    struct oct_cuda_tables *t = &lane->t;
+    const size_t n = lane->max_batch, pixels = n * g->n_lines * g->depth;
+    enum oct_err e = allocate(lane, &lane->d_spectra, n * g->n_lines * g->n_samples, err);
+    if (!e)
+        e = allocate(lane, &lane->d_valid, n * g->n_lines, err);
+    if (!e)
+        e = allocate(lane, &t->values, pixels, err);
+    if (!e && !lane->is_f32)
+        e = allocate(lane, &t->pixels, pixels, err);
+    if (!e && lane->dc_bscan)
+        e = allocate(lane, &t->dc, n * g->n_samples, err);
+    if (!e)
+        e = allocate(lane, &lane->d_counts, n * 5 * OCT_BINS, err);
+    if (!e)
+        e = allocate(lane, &lane->d_limits, n, err);
+    if (e)
+        return e;
+    t->spectra = lane->d_spectra;
+    t->valid = lane->d_valid;
+    TRY(lane->device, "limits", cudaMemset(lane->d_limits, 0, n * sizeof(*lane->d_limits)));
+    TRY(lane->device, "pinned memory",
+        cudaHostAlloc((void **)&lane->h_limits, n * sizeof(*lane->h_limits), 0));
+    return OCT_OK;
+}
+
+static enum oct_err make_plain(struct oct_cuda_lane *lane, const struct oct_geometry *g,
+                               struct oct_error *err)
+{
+    struct oct_plain *p = &lane->plain;
+    const size_t p1 = g->padded;
+    p->chunk = oct_plain_chunk(g);
+    TRY(lane->device, "plain buffers", cudaMalloc((void **)&p->x, p->chunk * p1 * sizeof(float)));
+    TRY(lane->device, "plain buffers",
+        cudaMalloc((void **)&p->spectrum, p->chunk * (p1 / 2 + 1) * sizeof(float2)));
+    TRY(lane->device, "plain buffers", cudaMalloc((void **)&p->odd, p->chunk * p1 * sizeof(float)));
+    TRY(lane->device, "plain buffers", cudaMalloc((void **)&p->v, p->chunk * p1 * 16));
+    TRY(lane->device, "plain buffers", cudaMemset(p->x, 0, p->chunk * p1 * sizeof(float)));
+    return oct_plain_plans(p, g, lane->stream, err);
+}
+
+static enum oct_err make_fused(struct oct_cuda_lane *lane, const struct oct_plan *plan,
+                               struct oct_error *err)
+{
+    enum oct_err e = oct_pick_fused(&lane->fused, lane->device, plan, err);
+    if (e)
+        return e;
+    TRY(lane->device, "shared memory",
+        cudaFuncSetAttribute((const void *)lane->fused.kernel,
+                             cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             (int)lane->fused.shared_bytes));
+    return OCT_OK;
+}
+
+#endif
