@@ -4,6 +4,7 @@
 #include "daemon/http.h"
 #include "daemon/options.h"
 #include "daemon/service.h"
+#include "pipeline/engine.h"
 #include "pipeline/log.h"
 
 #include <malloc.h>
@@ -156,7 +157,8 @@ int main(int argc, char **argv)
     } else {
         oct_log(OCT_LOG_INFO, "octd has ended");
     }
-    if (loop.disk_hangs) /* exit would wait for libuv's threads */
+    /* Exit would wait for libuv's threads, or for the driver of a GPU that hangs. */
+    if (loop.disk_hangs || oct_engine_left_hanging())
         _Exit(oct_exit_status(e));
     return oct_exit_status(e);
 }

@@ -13,35 +13,45 @@
 
 /* ---- the engine ---- */
 
-#define IN_FLIGHT 4u
+#define MOST_IN_FLIGHT 96u
 #define PATIENCE_US 5000000u
 #define MOST_SAMPLES (4096u * 4096u) /* padded, a B-scan: larger ones take too long to try */
 
+/* As the rings will be: in the engine's memory, as many pictures as it takes at once. */
 struct probe {
+    const struct oct_memory_ops *memory;
+    size_t bytes;
+    unsigned char *block;    /* spectra, then the pictures */
     struct oct_raw_frame in; /* one for all: it is only read */
-    struct oct_image_frame out[IN_FLIGHT];
+    unsigned n_out;
+    struct oct_image_frame out[MOST_IN_FLIGHT];
 };
 
 static void free_probe(struct probe *p)
 {
-    free(p->in.spectra);
+    if (p->memory && p->block)
+        p->memory->release(p->block, p->bytes);
+    else
+        free(p->block);
     free(p->in.line_valid);
-    for (unsigned k = 0; k < IN_FLIGHT; k++)
-        free(p->out[k].pixels);
 }
 
-static bool make_probe(struct probe *p, const struct oct_geometry *g)
+static bool make_probe(struct probe *p, const struct oct_engine_ops *ops, unsigned depth,
+                       const struct oct_geometry *g)
 {
-    bool made = true;
+    const size_t spectra = (oct_geometry_spectra_bytes(g) + 4095) / 4096 * 4096;
+    const size_t image = (oct_geometry_image_bytes(g) + 4095) / 4096 * 4096;
     uint32_t seed = 1;
-    *p = (struct probe){
-        .in = {.spectra = malloc(oct_geometry_spectra_bytes(g)), .line_valid = malloc(g->n_lines)}};
-    for (unsigned k = 0; k < IN_FLIGHT; k++) {
-        p->out[k].pixels = malloc(oct_geometry_image_bytes(g));
-        made = made && p->out[k].pixels;
-    }
-    if (!made || !p->in.spectra || !p->in.line_valid)
+    *p = (struct probe){.memory = ops->memory,
+                        .n_out = depth < MOST_IN_FLIGHT ? depth : MOST_IN_FLIGHT,
+                        .in = {.line_valid = malloc(g->n_lines)}};
+    p->bytes = spectra + p->n_out * image;
+    p->block = p->memory ? p->memory->alloc(p->bytes) : malloc(p->bytes);
+    if (!p->block || !p->in.line_valid)
         return false;
+    p->in.spectra = (uint16_t *)(void *)p->block;
+    for (unsigned k = 0; k < p->n_out; k++)
+        p->out[k].pixels = p->block + spectra + k * image;
     memset(p->in.line_valid, 1, g->n_lines);
     for (size_t i = 0; i < (size_t)g->n_lines * g->n_samples; i++) {
         seed = seed * 1664525u + 1013904223u;
@@ -50,20 +60,37 @@ static bool make_probe(struct probe *p, const struct oct_geometry *g)
     return true;
 }
 
+/* Fills the engine up to n_most jobs, batches as large as it takes. */
+static bool submit_more(const struct oct_engine_ops *ops, struct oct_engine *engine,
+                        struct probe *p, unsigned n_most, uint64_t *submitted, uint64_t collected)
+{
+    const struct oct_display display = {.log = true, .range = OCT_RANGE_MANUAL, .hi = 60};
+    struct oct_engine_job jobs[MOST_IN_FLIGHT];
+    const unsigned batch = ops->max_batch(engine);
+    while (*submitted - collected < n_most) {
+        uint64_t room = n_most - (*submitted - collected);
+        unsigned n = room < batch ? (unsigned)room : batch;
+        if (n < batch && n_most >= batch)
+            return true; /* whole ones keep a GPU busy */
+        for (unsigned k = 0; k < n; k++)
+            jobs[k] =
+                (struct oct_engine_job){&p->in, &p->out[(*submitted + k) % p->n_out], display};
+        if (ops->submit(engine, jobs, n))
+            return false;
+        *submitted += n;
+    }
+    return true;
+}
+
 /* Computes until the time is over; B-scans done, and when the last one was. */
 static uint64_t compute(const struct oct_engine_ops *ops, struct oct_engine *engine,
-                        struct probe *p, unsigned depth, uint64_t end_ns, uint64_t *last_ns)
+                        struct probe *p, unsigned n_most, uint64_t end_ns, uint64_t *last_ns)
 {
     uint64_t submitted = 0, collected = 0;
-    const struct oct_display display = {.log = true, .range = OCT_RANGE_MANUAL, .hi = 60};
     bool more = true;
     do {
         struct oct_image_frame *done;
-        while (more && submitted - collected < depth) {
-            const struct oct_engine_job job = {&p->in, &p->out[submitted % IN_FLIGHT], display};
-            more = ops->submit(engine, &job, 1) == OCT_OK;
-            submitted += more;
-        }
+        more = more && submit_more(ops, engine, p, n_most, &submitted, collected);
         if (submitted == collected || ops->collect(engine, PATIENCE_US, &done))
             break;
         collected++;
@@ -77,18 +104,16 @@ double oct_forecast_engine(const struct oct_engine_ops *ops, struct oct_engine *
                            const struct oct_plan *plan, unsigned budget_us)
 {
     const struct oct_geometry *g = &plan->geometry;
-    unsigned depth = ops->depth(engine);
     struct probe p;
     uint64_t n = 0, last_ns = 0, begin = oct_clock_ns();
     if ((uint64_t)g->n_lines * g->padded > MOST_SAMPLES)
         return 0;
-    if (make_probe(&p, g)) {
+    if (make_probe(&p, ops, ops->depth(engine), g)) {
         /* The first meets cold caches and memory, and is all there is time for if it was long. */
         n = compute(ops, engine, &p, 1, 0, &last_ns);
         if (n && last_ns - begin < budget_us * UINT64_C(1000)) {
             begin = oct_clock_ns();
-            n = compute(ops, engine, &p, depth < IN_FLIGHT ? depth : IN_FLIGHT,
-                        begin + budget_us * UINT64_C(1000), &last_ns);
+            n = compute(ops, engine, &p, p.n_out, begin + budget_us * UINT64_C(1000), &last_ns);
         }
     }
     free_probe(&p);

@@ -2,6 +2,7 @@
 #include "tools/commands.h"
 
 #include "config/version.h"
+#include "pipeline/engine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -242,6 +243,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "octctl: cannot write to standard output\n");
         status = 1;
     }
+    if (oct_engine_left_hanging()) /* exit would wait for the driver of a GPU that hangs */
+        _Exit(status);
     free(call.rest);
     free(call.backends);
     free(call.sets);
