@@ -26,8 +26,10 @@ static const char *step(struct oct_daemon *d, enum oct_event event)
         return why;
     if (d->state == OCT_STATE_DRAINING)
         d->drain_by_ns = oct_clock_ns() + (uint64_t)(d->config.daemon.drain_s * 1e9);
-    oct_log(OCT_LOG_INFO, "%s: %s -> %s", oct_event_names[event], oct_state_names[before],
-            oct_state_names[d->state]);
+    /* The first start that fails is told by the line that octd ends with. */
+    if (event != OCT_EVENT_BUILD_FAILED || d->was_ready)
+        oct_log(OCT_LOG_INFO, "%s: %s -> %s", oct_event_names[event], oct_state_names[before],
+                oct_state_names[d->state]);
     return NULL;
 }
 

@@ -23,6 +23,8 @@ static void after_build(struct oct_daemon *d, struct oct_job *job)
     if (job->err.code) {
         d->outcome = job->err;
         oct_daemon_keep_error(d, &job->err);
+        if (d->was_ready) /* else it is what octd ends with */
+            oct_log(OCT_LOG_ERROR, "not started: %s", job->err.text);
         oct_daemon_happens(d, job->refused ? OCT_EVENT_BUILD_REFUSED : OCT_EVENT_BUILD_FAILED);
         return;
     }
@@ -42,6 +44,7 @@ static void after_record(struct oct_daemon *d, const struct oct_job *job)
     if (job->err.code) {
         d->outcome = job->err;
         oct_daemon_keep_error(d, &job->err);
+        oct_log(OCT_LOG_ERROR, "recording not started: %s", job->err.text);
         return;
     }
     d->last_error[0] = '\0';

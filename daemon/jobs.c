@@ -18,6 +18,16 @@ static void build(struct oct_job *job)
         oct_outlook_measure(&job->outlook, &job->config, job->session);
 }
 
+/* What is refused is refused at once, not after the disk has been measured; and measured is what
+ * nobody writes to yet. */
+static void record(struct oct_job *job)
+{
+    if (oct_session_may_record(job->session, &job->config, &job->err))
+        return;
+    oct_outlook_measure(&job->outlook, &job->config, job->session);
+    oct_session_record(job->session, &job->config, &job->err);
+}
+
 static void run(uv_work_t *work)
 {
     struct oct_job *job = work->data;
@@ -26,8 +36,7 @@ static void run(uv_work_t *work)
         build(job);
         break;
     case OCT_JOB_RECORD:
-        oct_outlook_measure(&job->outlook, &job->config, job->session);
-        oct_session_record(job->session, &job->config, &job->err);
+        record(job);
         break;
     case OCT_JOB_DRAIN:
         oct_session_drain(job->session);

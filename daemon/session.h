@@ -43,6 +43,11 @@ uint64_t oct_session_n_in_flight(const struct oct_session *session);
  * NULL is fine. */
 void oct_session_destroy(struct oct_session *session);
 
+/* Whether a recording could start: the folder can be written and holds a volume. Makes the folder.
+ * Looks at the disk; any thread. */
+enum oct_err oct_session_may_record(const struct oct_session *session,
+                                    const struct oct_config *config, struct oct_error *err);
+
 /* Starts a recording as config says. Looks at the disk, which may take its time; any thread. */
 enum oct_err oct_session_record(struct oct_session *session, const struct oct_config *config,
                                 struct oct_error *err);

@@ -128,8 +128,9 @@ class Daemon:
             if reply.get("pending"):
                 while time.monotonic() < until and (status := self.send("status"))["pending"]:
                     time.sleep(0.01)
-                begun = cmd == "start" or fields.get("action") == "start"
-                if begun and status["state"] in ("idle", "error"):
+                failed = cmd == "start" and status["state"] in ("idle", "error") or \
+                    fields.get("action") == "start" and not status["record"]["active"]
+                if failed:
                     return dict(ok=False, error=status["last_error"])
                 return dict(ok=True, state=status["state"], phase=status["phase"])
             if not reply.get("busy"):

@@ -269,7 +269,7 @@ def keys_change_when_they_may():
         assert daemon.ask("set", key="pipeline.crop_last", value="100")["ok"]
         assert daemon.ask("set", key="pipeline.crop_last", value="99999")["ok"] is False
         assert daemon.ask("start")["state"] == "running"
-        time.sleep(0.5)
+        assert not viewer.poll(500)  # reconnected, it subscribes again only while it is used
         Sender(daemon, 2).send(lines[0], 0, flags=3)
         assert viewer.poll(10000)
         assert json.loads(viewer.recv_multipart()[1])["shape"] == [str(M), "100"]

@@ -50,7 +50,8 @@ def started(control, *arguments):
     daemon = Daemon(*BASE, *arguments, wait=False)
     daemon.control = control
     try:
-        daemon.ask("status", timeout_s=60)
+        while daemon.ask("status", timeout_s=60)["pending"]:
+            time.sleep(0.01)
     except AssertionError:
         daemon.kill()
         raise
@@ -135,8 +136,11 @@ def a_read_only_record_folder():
     os.chmod(place, 0o555)
     with Bare(without("dac_override"), "--set", f"record.directory={place}") as daemon:
         assert "record.directory" in daemon.log() and "cannot be written" in daemon.log()
+        measured = daemon.log().count("forecast:")
         reply = daemon.ask("record", action="start")
         assert not reply["ok"] and place in reply["error"], reply
+        assert "recording not started: record.directory" in daemon.log()
+        assert daemon.log().count("forecast:") == measured  # refused at once, nothing measured
         assert "record.directory" in daemon.status()["last_error"]
         subscriber = daemon.subscriber()
         Sender(daemon, 1).send(LINES, 0, flags=1)

@@ -223,7 +223,7 @@ def test_control():
     started = time.monotonic()
     refused("without a daemon the endpoint is named", 1,
             re.escape(f"octctl: no daemon answers at ipc://{TMP}/nobody (is octd running? --set "
-                      "control.endpoint=...)"),
+                      "control.endpoint=...; one with keys answers only with security.client_key)"),
             "status", "--endpoint", f"ipc://{TMP}/nobody", "--timeout", "0.3")
     check(0.3 <= time.monotonic() - started < 3, "--timeout is kept")
     refused("an impossible endpoint is named", 2, "cannot connect to 'carrier:pigeon'",

@@ -183,6 +183,41 @@ static void a_wish_is_sent_once_and_its_answer_comes_back(void **state)
     oct_view_control_destroy(c);
 }
 
+/* A status as octd gives it after it granted a recording. */
+#define AFTER(pending, active, error)                                                              \
+    "{\"ok\":true,\"state\":\"running\",\"pending\":" pending ",\"last_error\":\"" error           \
+    "\",\"record\":{\"active\":" active "}}"
+
+static void a_recording_is_answered_when_it_has_begun_or_failed(void **state)
+{
+    struct server *s = *state;
+    struct oct_view_control *c;
+    struct oct_view_daemon daemon;
+    struct oct_view_answer reply;
+    static const char granted[] = "{\"ok\":true,\"pending\":true}";
+    static const char *const after[2] = {AFTER("false", "true", ""),
+                                         AFTER("false", "false", "the folder is full")};
+
+    assert_int_equal(oct_view_control_create(&c, s->endpoint, NULL, NULL, NULL, NULL), OCT_OK);
+    for (int failed = 0; failed < 2; failed++) {
+        say(s, AFTER("true", "false", ""), 0, granted, 1);
+        assert_true(oct_view_control_ask(c, OCT_VIEW_WISH_RECORD, ""));
+        pause_ms(400);
+        oct_view_control_take(c, &daemon, &reply);
+        assert_int_equal(reply.wish, OCT_VIEW_WISH_NONE);
+        assert_false(oct_view_control_ask(c, OCT_VIEW_WISH_RECORD, ""));
+        say(s, after[failed], 0, granted, 1);
+        for (int i = 0; i < 800 && reply.wish == OCT_VIEW_WISH_NONE; i++) {
+            pause_ms(5);
+            oct_view_control_take(c, &daemon, &reply);
+        }
+        assert_true(reply.wish == OCT_VIEW_WISH_RECORD && reply.ok == !failed);
+        assert_string_equal(reply.text, failed ? "the folder is full" : "");
+        assert_true(daemon.record.active == !failed);
+    }
+    oct_view_control_destroy(c);
+}
+
 static void a_silent_server_is_told_and_found_again(void **state)
 {
     struct server *s = *state;
@@ -262,6 +297,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_wish_is_sent_once_and_its_answer_comes_back, open_server,
                                         close_server),
+        cmocka_unit_test_setup_teardown(a_recording_is_answered_when_it_has_begun_or_failed,
+                                        open_server, close_server),
         cmocka_unit_test_setup_teardown(a_silent_server_is_told_and_found_again, open_server,
                                         close_server),
         cmocka_unit_test_setup_teardown(hostile_answers_are_survived, open_server, close_server),

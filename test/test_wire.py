@@ -284,8 +284,8 @@ def junk_holds_nothing_back():
         assert time.monotonic() < until
     assert daemon.ask("stop")["ok"] and daemon.ask("set", key="ingest.idle_s", value="0")["ok"]
     assert daemon.ask("start")["ok"]
-    time.sleep(1.5)  # the viewer finds the daemon again
-    while viewer.poll(0):
+    time.sleep(1.5)  # the viewer finds the daemon again, and subscribes once it is used
+    while viewer.poll(300):
         viewer.recv_multipart()
 
 

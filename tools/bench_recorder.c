@@ -83,7 +83,11 @@ static enum oct_err open_rig(struct rig *r, const struct oct_config *config,
                             NULL, err);
     const struct oct_recorder_options recorder = {
         .plan = r->scene.plan, .raw = r->raw, .images = r->images, .engine = "bench"};
-    return e ? e : oct_recorder_create(&r->recorder, &recorder, err);
+    if (!e)
+        e = oct_recorder_create(&r->recorder, &recorder, err);
+    if (!e)
+        oct_recorder_drain(r->recorder); /* what comes faster than the disk waits: none is lost */
+    return e;
 }
 
 /* B-scan b into both rings; its samples lie in the slot already after one turn. */

@@ -11,10 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <zmq.h>
 
 #define ASK_EVERY_NS (OCT_NS_PER_S / 2)
 #define ANSWER_MS 2000
+#define DONE_NS (10 * OCT_NS_PER_S) /* what is granted and still not done by then counts as done */
+#define ASK_PENDING_MS 50
 #define MOST_ANSWER_BYTES (INT64_C(1) << 20)
 
 struct oct_view_control {
@@ -129,7 +132,8 @@ static char *request_of(enum oct_view_wish wish, const char *text)
     return json;
 }
 
-static void read_answer(struct oct_view_answer *answer, const char *text, zmq_msg_t *reply)
+/* True: granted, but not done yet. */
+static bool read_answer(struct oct_view_answer *answer, const char *text, zmq_msg_t *reply)
 {
     cJSON *o = cJSON_ParseWithLength(zmq_msg_data(reply), zmq_msg_size(reply));
     const char *error = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "error"));
@@ -142,7 +146,35 @@ static void read_answer(struct oct_view_answer *answer, const char *text, zmq_ms
     for (char *p = answer->text; *p; p++)
         if (iscntrl((unsigned char)*p))
             *p = '?';
+    bool pending = answer->ok && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "pending"));
     cJSON_Delete(o);
+    return pending;
+}
+
+/* octd looks at the disk before a recording begins, and its word comes before that is done: what
+ * became of it is in the status. */
+static void follow_wish(struct oct_view_control *c, struct oct_view_answer *answer)
+{
+    uint64_t until_ns = oct_view_now_ns() + DONE_NS;
+    bool wait = true;
+
+    while (wait) {
+        nanosleep(&(struct timespec){.tv_nsec = ASK_PENDING_MS * 1000000L}, NULL);
+        ask_status(c);
+        pthread_mutex_lock(&c->mutex);
+        wait =
+            !c->ending && c->daemon.reachable && c->daemon.pending && oct_view_now_ns() < until_ns;
+        if (!c->daemon.reachable) {
+            answer->ok = false;
+            snprintf(answer->text, sizeof(answer->text), "no answer from octd");
+        } else if (!c->daemon.pending && answer->wish == OCT_VIEW_WISH_RECORD &&
+                   !c->daemon.record.active) {
+            answer->ok = false;
+            snprintf(answer->text, sizeof(answer->text), "%s",
+                     c->daemon.last_error[0] ? c->daemon.last_error : "it did not begin");
+        }
+        pthread_mutex_unlock(&c->mutex);
+    }
 }
 
 static void send_wish(struct oct_view_control *c, enum oct_view_wish wish, const char *text)
@@ -152,12 +184,15 @@ static void send_wish(struct oct_view_control *c, enum oct_view_wish wish, const
 
     zmq_msg_init(&reply);
     char *request = request_of(wish, text);
+    bool pending = false;
     if (request && exchange(c, request, &reply))
-        read_answer(&answer, text, &reply);
+        pending = read_answer(&answer, text, &reply);
     else
         snprintf(answer.text, sizeof(answer.text), "no answer from octd");
     cJSON_free(request);
     zmq_msg_close(&reply);
+    if (pending && (wish == OCT_VIEW_WISH_RECORD || wish == OCT_VIEW_WISH_STOP))
+        follow_wish(c, &answer);
     pthread_mutex_lock(&c->mutex);
     c->wish = OCT_VIEW_WISH_NONE;
     c->answer = answer;

@@ -5,7 +5,8 @@
  *
  * A question that is not answered in time is given up, the socket made anew, and the daemon counts
  * as gone until something answers; what was asked then failed, and is said to have failed: it is
- * never sent again by itself. ask, take and destroy are called by one thread. */
+ * never sent again by itself. What octd grants but has not done yet (a recording that begins) is
+ * answered when it is done. ask, take and destroy are called by one thread. */
 #ifndef OCT_VIEWER_CONTROL_H
 #define OCT_VIEWER_CONTROL_H
 

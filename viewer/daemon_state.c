@@ -83,6 +83,7 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
         .known = true,
         .reachable = d->reachable,
         .answer_ns = d->answer_ns,
+        .pending = cJSON_IsTrue(item(reply, "pending")),
         .uptime_s = number(reply, "uptime_s", 0),
         .acquisitions = number(reply, "acquisitions", 0),
         .lines_received = number(reply, "lines_received", 0),

@@ -15,6 +15,7 @@ struct oct_view_daemon {
     bool known;         /* a status came at least once; without it the rest means nothing */
     bool reachable;     /* the newest question was answered in time */
     uint64_t answer_ns; /* when the newest answer came */
+    bool pending;       /* what was granted is not done yet */
     char state[16];     /* idle | running | recording | error */
     char last_error[256];
     double uptime_s, acquisitions;
