@@ -25,11 +25,11 @@ struct oct_client_borrowed {
 
 struct oct_client {
     void *context, *socket, *monitor;
-    bool connected;             /* a handshake was seen on the monitor */
-    char endpoint[1024];        /* of the socket */
-    int queue_messages;         /* its high-water mark */
+    bool connected;                             /* a handshake was seen on the monitor */
+    char endpoint[1024];                        /* of the socket */
+    int queue_messages;                         /* its high-water mark */
     char client_key[1024], server_public[1024]; /* paths; "": plain */
-    struct oct_shm_driver *shm; /* NULL: lines travel through the socket */
+    struct oct_shm_driver *shm;                 /* NULL: lines travel through the socket */
     uint32_t n_samples;
     uint32_t linger_ms;
     int wait_ms; /* -1: for ever */

@@ -26,6 +26,7 @@ struct oct_keeper {
     size_t slot_bytes, pixels_at, mask_at;
     uint64_t n_slots;
     struct oct_kept *kept; /* [n_slots] */
+    uint32_t *places;      /* [n_slots], the first n_free: memory that nobody uses; NULL: history */
 
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t news;  /* head, passed or closed has changed, or somebody shall wake */
@@ -36,6 +37,7 @@ struct oct_keeper {
     uint64_t first_payload;  /* all from here on have it */
     uint64_t passed;         /* slots of the rings taken or dropped */
     uint64_t n_dropped;
+    uint64_t n_free;
     bool wanted, draining, closed, wake;
 };
 
@@ -48,6 +50,35 @@ uint64_t oct_kept_bytes(const struct oct_geometry *g)
 {
     return whole_pages(oct_geometry_spectra_bytes(g)) + whole_pages(oct_geometry_image_bytes(g)) +
            whole_pages(g->n_lines);
+}
+
+/* ---- places ----
+ *
+ * With a history all memory is in use and slot n lies at place n. Without, each B-scan takes the
+ * place that was given back last: memory that is never needed is never touched, and what a recorder
+ * that keeps up reads and writes stays in the cache. */
+
+static void set_place(const struct oct_keeper *k, struct oct_kept *kept, uint64_t place)
+{
+    unsigned char *slot = k->memory + place * k->slot_bytes;
+    kept->raw.spectra = (uint16_t *)(void *)slot;
+    kept->image.pixels = slot + k->pixels_at;
+    kept->raw.line_valid = slot + k->mask_at;
+}
+
+/* There is one: no more B-scans wait than there are slots. Lock held. */
+static void take_place(struct oct_keeper *k, struct oct_kept *kept)
+{
+    if (k->places)
+        set_place(k, kept, k->places[--k->n_free]);
+}
+
+/* Lock held. */
+static void give_back_place(struct oct_keeper *k, const struct oct_kept *kept)
+{
+    const unsigned char *slot = (const unsigned char *)kept->raw.spectra;
+    if (k->places)
+        k->places[k->n_free++] = (uint32_t)((size_t)(slot - k->memory) / k->slot_bytes);
 }
 
 /* ---- putting ---- */
@@ -84,11 +115,13 @@ static bool put(struct oct_keeper *k, uint64_t slot, const struct oct_raw_frame 
     pthread_mutex_lock(&k->lock);
     bool ok = make_room(k);
     bool copy = raw && (k->wanted || k->options.history_bscans > 0);
+    struct oct_kept *to = &k->kept[k->head % k->n_slots];
+    if (ok)
+        take_place(k, to);
     pthread_mutex_unlock(&k->lock);
     if (!ok)
         return false;
     /* Nobody looks at this slot until head moves on. */
-    struct oct_kept *to = &k->kept[k->head % k->n_slots];
     to->raw.info = to->image.info = image->info;
     to->image.status = image->status;
     to->image.lo = image->lo;
@@ -211,18 +244,17 @@ static enum oct_err get_memory(struct oct_keeper *k, struct oct_error *err)
     if (memory != MAP_FAILED) {
         k->memory = memory;
         k->kept = calloc((size_t)k->n_slots, sizeof(*k->kept));
+        k->places = history ? NULL : calloc((size_t)k->n_slots, sizeof(*k->places));
     }
-    if (!k->kept || !k->memory)
+    if (!k->memory || !k->kept || (!history && !k->places))
         return oct_fail(err, OCT_E_NO_MEMORY,
                         "no memory to keep %llu B-scans (%.1f MiB): lower record.last_s or "
                         "record.buffer_s",
                         (unsigned long long)k->n_slots, (double)bytes / 1048576);
-    for (uint64_t i = 0; i < k->n_slots; i++) {
-        unsigned char *slot = k->memory + i * k->slot_bytes;
-        k->kept[i].raw.spectra = (uint16_t *)(void *)slot;
-        k->kept[i].image.pixels = slot + k->pixels_at;
-        k->kept[i].raw.line_valid = slot + k->mask_at;
-    }
+    for (uint64_t i = 0; i < k->n_slots; i++)
+        set_place(k, &k->kept[i], i);
+    for (uint64_t i = 0; k->places && i < k->n_slots; i++)
+        k->places[k->n_free++] = (uint32_t)(k->n_slots - 1 - i); /* the lowest on top */
     return OCT_OK;
 }
 
@@ -250,6 +282,7 @@ static void keeper_free(struct oct_keeper *k)
     pthread_cond_destroy(&k->news);
     pthread_cond_destroy(&k->room);
     pthread_mutex_destroy(&k->lock);
+    free(k->places);
     free(k->kept);
     free(k);
 }
@@ -331,6 +364,7 @@ enum oct_err oct_keeper_read(struct oct_keeper *k, uint64_t timeout_us,
 void oct_keeper_release(struct oct_keeper *k)
 {
     pthread_mutex_lock(&k->lock);
+    give_back_place(k, &k->kept[k->next_read % k->n_slots]);
     k->next_read++;
     pthread_cond_broadcast(&k->room);
     pthread_mutex_unlock(&k->lock);

@@ -16,7 +16,8 @@
  *                   | history: for   | not read by the     |
  *                   | "last" alone   | recorder            | next to be put
  *
- * Kept B-scans have numbers of their own: 0, 1, 2, ... Slot of number n: n % n_slots.
+ * Kept B-scans have numbers of their own: 0, 1, 2, ... Slot of number n: n % n_slots. Without a
+ * history the slots share their memory: as much is used as ever waited at once, no more.
  *
  * Threads: the keeper's own; one that reads and releases (the recorder); one that holds and copies
  * (the saver of the last seconds). The rest may be called by any thread. */
@@ -53,7 +54,7 @@ struct oct_kept {
 uint64_t oct_kept_bytes(const struct oct_geometry *geometry);
 
 /* history_bscans > 0 touches all memory at once, so that what is short is short now
- * (OCT_E_NO_MEMORY says how much was wanted); else it grows as it is first used. */
+ * (OCT_E_NO_MEMORY says how much was wanted); else it grows with what has to wait. */
 enum oct_err oct_keeper_create(struct oct_keeper **keeper, const struct oct_keeper_options *options,
                                struct oct_error *err);
 

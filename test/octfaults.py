@@ -68,7 +68,10 @@ class Faults:
 
     @contextlib.contextmanager
     def on(self, fault, text=""):
+        """The fault, for as long as the block takes. One that hit nobody is an error."""
         path = os.path.join(self.folder, fault)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path + ".hit")
         with open(path + ".new", "w") as file:
             file.write(text)
         os.rename(path + ".new", path)
@@ -76,6 +79,7 @@ class Faults:
             yield
         finally:
             os.unlink(path)
+        assert os.path.exists(path + ".hit"), f"{fault}: nothing was hit, so nothing was tested"
 
 
 def check_sums(status):

@@ -18,7 +18,9 @@ socket.setsockopt(zmq.SUBSCRIBE, b"bscan")
 socket.connect(sys.argv[1])
 print("here", flush=True)
 first, last, received, lost = None, None, 0, 0
-while socket.poll(2500):
+# Twice: a poll during which the process is stopped may time out the moment that it goes on, before
+# what came meanwhile has been looked at.
+while socket.poll(2500) or socket.poll(2500):
     number = json.loads(socket.recv_multipart()[1])["frame_num"]
     first = number if first is None else first
     lost += number - last - 1 if last is not None else 0

@@ -4,6 +4,8 @@ wedged and the disk stalled from outside (test/preload/faults.c)."""
 import socket
 from octfaults import *
 
+# With its own transforms the CPU engine never asks FFTW, which is what the preload can wedge.
+FFTW = settings(pipeline=dict(backend="cpu", simd="plain"))
 INTERVAL_S = 8 if SLOW else 4 if LONG else 1.2
 
 
@@ -83,7 +85,7 @@ def ready_and_fed():
 def wedged_engine():
     """with the engine wedged under load no WATCHDOG comes within the interval; freed, it does"""
     manager, faults = Manager(os.path.join(folder("notify"), "wedge")), Faults("wedge")
-    with faults.environment(), manager.daemon() as daemon:
+    with faults.environment(), manager.daemon(*FFTW) as daemon:
         flow = Flow(daemon)
         flow.push(manager, 0.5)
         assert daemon.status()["bscans_done"] > 0
@@ -106,7 +108,7 @@ def wedged_engine():
 def wedged_to_the_end():
     """a wedged engine cannot keep the daemon: it ends by daemon.drain_s with status 1 and says why"""
     faults = Faults("end")
-    with faults.environment(), Daemon(*BASE, "--set", "daemon.drain_s=2") as daemon:
+    with faults.environment(), Daemon(*BASE, *FFTW, "--set", "daemon.drain_s=2") as daemon:
         with faults.on("wedge"):
             Sender(daemon, 1).send(LINES[:V * M], 0, flags=1)
             daemon.wait(lambda s: s["bscans_begun"] == V)

@@ -126,6 +126,58 @@ static void a_recorder_that_stalls_loses_bscans_with_a_reason_and_nobody_waits(v
     close_rig(&r);
 }
 
+/* Waits until `n` wait for the recorder. */
+static void expect_waiting(struct rig *r, uint32_t n)
+{
+    struct oct_keeper_status s;
+    uint64_t until_ns = oct_clock_ns() + 5000000000u;
+    do {
+        sleep_us(200);
+        oct_keeper_get_status(r->keeper, &s);
+    } while (s.n_waiting < n && oct_clock_ns() < until_ns);
+    assert_int_equal(s.n_waiting, n);
+}
+
+static void memory_is_taken_only_for_what_has_to_wait(void **state)
+{
+    enum { MOST = 3, ROUNDS = 40 };
+    struct rig r;
+    const struct oct_kept *kept;
+    const void *places[MOST] = {NULL};
+    unsigned n_places = 0;
+    uint64_t number = 0, next = 0, passed;
+    (void)state;
+    open_rig(&r, 0);
+    oct_keeper_want(r.keeper, true);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        unsigned n = 1 + round % MOST;
+        for (unsigned i = 0; i < n; i++)
+            put(&r, number++);
+        expect_waiting(&r, n);
+        for (unsigned i = 0; i < n; i++) {
+            assert_int_equal(oct_keeper_read(r.keeper, 1000000, &kept, &passed), OCT_OK);
+            expect_bscan(kept, next++);
+            unsigned at = 0;
+            while (at < n_places && places[at] != kept->raw.spectra)
+                at++;
+            assert_true(at < MOST); /* a fourth place: one that nobody needed */
+            places[at] = kept->raw.spectra;
+            n_places = at == n_places ? n_places + 1 : n_places;
+            oct_keeper_release(r.keeper);
+        }
+    }
+    assert_int_equal(n_places, MOST);
+    for (uint64_t i = 0; i < BUFFER; i++) /* and all of it is still there */
+        put(&r, number++);
+    expect_waiting(&r, BUFFER);
+    while (next < number) {
+        assert_int_equal(oct_keeper_read(r.keeper, 1000000, &kept, &passed), OCT_OK);
+        expect_bscan(kept, next++);
+        oct_keeper_release(r.keeper);
+    }
+    close_rig(&r);
+}
+
 static void *read_slowly(void *argument)
 {
     struct rig *r = argument;
@@ -257,6 +309,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_recorder_that_stalls_loses_bscans_with_a_reason_and_nobody_waits),
+        cmocka_unit_test(memory_is_taken_only_for_what_has_to_wait),
         cmocka_unit_test(a_keeper_that_drains_drops_nothing),
         cmocka_unit_test(unwanted_bscans_pass_without_their_pixels),
         cmocka_unit_test(the_history_is_held_while_new_bscans_come_and_gives_way_to_them),

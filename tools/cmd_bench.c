@@ -351,13 +351,13 @@ static enum oct_err bench_cuda(const struct oct_config *config, double seconds, 
                                struct oct_error *err)
 {
     static const struct {
-        uint32_t depth;
         const char *kernels;
+        uint32_t depth;
         enum oct_range range;
-    } gpu_shapes[] = {{1024, "auto", OCT_RANGE_MANUAL},
-                      {2048, "auto", OCT_RANGE_MANUAL},
-                      {1024, "auto", OCT_RANGE_PERCENTILE},
-                      {1024, "plain", OCT_RANGE_MANUAL}};
+    } gpu_shapes[] = {{"auto", 1024, OCT_RANGE_MANUAL},
+                      {"auto", 2048, OCT_RANGE_MANUAL},
+                      {"auto", 1024, OCT_RANGE_PERCENTILE},
+                      {"plain", 1024, OCT_RANGE_MANUAL}};
     cJSON *report = cJSON_CreateObject();
     cJSON *rows = cJSON_AddArrayToObject(report, "cuda");
     enum oct_err e = OCT_OK;

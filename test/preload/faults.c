@@ -3,11 +3,15 @@
  *
  * | file  | while it exists                                               |
  * |-------|---------------------------------------------------------------|
- * | wedge | fftwf_execute_dft does not return: the CPU engine is wedged   |
+ * | wedge | fftwf_execute_dft does not return: the CPU engine is wedged,  |
+ * |       | if it asks FFTW at all: with pipeline.simd=plain it does      |
  * | stall | pwrite, fdatasync, mkdir, statvfs wait: the disk stands still  |
- * | clock | CLOCK_REALTIME is off by the seconds that stand in it         | */
+ * | clock | CLOCK_REALTIME is off by the seconds that stand in it         |
+ *
+ * Whom a fault has hit leaves a file FAULT.hit: a fault that hits nobody tests nothing. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -26,9 +30,21 @@ static int is_on(const char *fault, char *path, size_t bytes)
     return access(path, F_OK) == 0;
 }
 
+/* path: of the fault, as is_on made it. */
+static void leave_trace(const char *path)
+{
+    char hit[520];
+    snprintf(hit, sizeof(hit), "%s.hit", path);
+    int fd = open(hit, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+}
+
 static void wait_for(const char *fault)
 {
     char path[512];
+    if (is_on(fault, path, sizeof(path)))
+        leave_trace(path);
     while (is_on(fault, path, sizeof(path)))
         usleep(2000);
 }
@@ -83,6 +99,7 @@ static long clock_step_s(void)
     char path[512], text[32];
     if (!is_on("clock", path, sizeof(path)))
         return 0;
+    leave_trace(path);
     FILE *file = fopen(path, "r");
     long step = file && fgets(text, sizeof(text), file) ? strtol(text, NULL, 10) : 0;
     if (file)
