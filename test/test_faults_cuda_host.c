@@ -8,12 +8,9 @@
 #include "kernels/cuda_device.h"
 #include "pipeline/clock.h"
 
-#include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MEMORY ((size_t)1 << 30)
 #define N_JOBS 7u
@@ -47,11 +44,6 @@ static size_t picture_bytes;
 static double seconds(void)
 {
     return (double)oct_clock_ns() * 1e-9;
-}
-
-static void pause_ms(unsigned ms)
-{
-    nanosleep(&(struct timespec){ms / 1000, (long)(ms % 1000) * 1000000}, NULL);
 }
 
 /* ---- jobs ---- */
@@ -360,13 +352,8 @@ static bool run_with_fault(const struct oct_engine_ops *ops, enum cuda_host_faul
 }
 
 static const struct oct_engine_options few[] = {
-    {.simd = "auto", .cuda = "fused", .max_batch = 2, .n_streams = 2, .deadline_ms = PATIENCE_MS},
-    {.simd = "auto",
-     .cuda = "plain",
-     .max_batch = 2,
-     .n_streams = 1,
-     .gpus = "0,1",
-     .deadline_ms = PATIENCE_MS},
+    {.cuda = "fused", .max_batch = 2, .n_streams = 2, .deadline_ms = PATIENCE_MS},
+    {.cuda = "plain", .max_batch = 2, .n_streams = 1, .gpus = "0,1", .deadline_ms = PATIENCE_MS},
 };
 
 static unsigned count_calls(const struct oct_engine_options *options, unsigned *n_operations)
@@ -418,13 +405,13 @@ static void let_go(void)
 {
     cuda_host_reset(1, MEMORY);
     for (int i = 0; i < 500 && (cuda_host_bytes_in_use() || cuda_host_n_objects()); i++)
-        pause_ms(10);
-    pause_ms(50);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     check_nothing_left();
 }
 
 static const struct oct_engine_options hanging = {
-    .simd = "auto", .cuda = "fused", .max_batch = 2, .n_streams = 2, .deadline_ms = HANG_MS};
+    .cuda = "fused", .max_batch = 2, .n_streams = 2, .deadline_ms = HANG_MS};
 
 static void check_hang(enum cuda_host_fault fault, unsigned n)
 {
@@ -580,31 +567,30 @@ static void test_dealing(void **state)
     check_nothing_left();
 }
 
+#define CASE(name, function)                                                                       \
+    (struct CMUnitTest)                                                                            \
+    {                                                                                              \
+        name, function, NULL, NULL, NULL                                                           \
+    }
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        {"options that cannot be are refused by name", test_refusals, NULL, NULL, NULL},
-        {"without a driver the reason is told and auto takes the CPU", test_no_driver, NULL, NULL,
-         NULL},
-        {"auto takes a GPU that answers and says which", test_select_gpu, NULL, NULL, NULL},
-        {"too little memory is found at start, with the sizes", test_little_memory, NULL, NULL,
-         NULL},
-        {"only the plain kernels need cuFFT", test_no_cufft, NULL, NULL, NULL},
-        {"a GPU with little shared memory runs the plain kernels", test_small_blocks, NULL, NULL,
-         NULL},
-        {"whichever call fails, every B-scan is handed back", test_call_fails, NULL, NULL, NULL},
-        {"whichever operation fails, every B-scan is handed back", test_work_fails, NULL, NULL,
-         NULL},
-        {"with auto the CPU engine loses nothing after a failure", test_failover, NULL, NULL, NULL},
-        {"a device that hangs is given up in time", test_hangs, NULL, NULL, NULL},
-        {"with auto the CPU engine goes on when the device hangs", test_failover_from_hang, NULL,
-         NULL, NULL},
-        {"pinned memory of a hanging device holds nobody up", test_memory_of_a_hanging_device, NULL,
-         NULL, NULL},
-        {"a batch is never larger than the kernels take", test_large_batch, NULL, NULL, NULL},
-        {"percentile limits are smoothed in the order of jobs", test_smoothing_in_turn, NULL, NULL,
-         NULL},
-        {"several GPUs get B-scans in turn", test_dealing, NULL, NULL, NULL},
+        CASE("options that cannot be are refused by name", test_refusals),
+        CASE("without a driver the reason is told and auto takes the CPU", test_no_driver),
+        CASE("auto takes a GPU that answers and says which", test_select_gpu),
+        CASE("too little memory is found at start, with the sizes", test_little_memory),
+        CASE("only the plain kernels need cuFFT", test_no_cufft),
+        CASE("a GPU with little shared memory runs the plain kernels", test_small_blocks),
+        CASE("whichever call fails, every B-scan is handed back", test_call_fails),
+        CASE("whichever operation fails, every B-scan is handed back", test_work_fails),
+        CASE("with auto the CPU engine loses nothing after a failure", test_failover),
+        CASE("a device that hangs is given up in time", test_hangs),
+        CASE("with auto the CPU engine goes on when the device hangs", test_failover_from_hang),
+        CASE("pinned memory of a hanging device holds nobody up", test_memory_of_a_hanging_device),
+        CASE("a batch is never larger than the kernels take", test_large_batch),
+        CASE("percentile limits are smoothed in the order of jobs", test_smoothing_in_turn),
+        CASE("several GPUs get B-scans in turn", test_dealing),
     };
     return cmocka_run_group_tests_name("faults of GPUs", tests, make_scene, free_scene) > 0;
 }
