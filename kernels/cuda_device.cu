@@ -151,6 +151,7 @@ extern "C" enum oct_err oct_cuda_lane_create(struct oct_cuda_lane **out, unsigne
         oct_cuda_lane_destroy(lane);
         return e;
     }
+    pinning_device = (int)device;
     *out = lane;
     return OCT_OK;
 }

@@ -6,15 +6,28 @@
 #include "kernels/cuda_device.h"
 #include "kernels/cuda_error.cuh"
 
+#include <atomic>
 #include <cstring>
 #include <pthread.h>
 #include <time.h>
 
 /* ---- pinned memory ---- */
 
+/* Pinned through the device that computes: another one's context costs memory there, if that one
+ * works at all. The last that a lane was made for. */
+static std::atomic<int> pinning_device{-1};
+
+static void select_for_pinning(void)
+{
+    const int device = pinning_device;
+    if (device >= 0)
+        cudaSetDevice(device);
+}
+
 static void *alloc_pinned(size_t bytes)
 {
     void *memory = NULL;
+    select_for_pinning();
     if (cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) != cudaSuccess) {
         cudaGetLastError();
         return NULL;
@@ -25,6 +38,7 @@ static void *alloc_pinned(size_t bytes)
 
 static void *free_pinned(void *memory)
 {
+    select_for_pinning();
     cudaFreeHost(memory);
     return NULL;
 }

@@ -13,8 +13,8 @@
  * with a deadline. A lane that shows no progress for the deadline is given up like one that reports
  * an error: the engine is dead, what was in flight is collected as lost. Threads that never come
  * back keep the engine's memory, which has all that they may still read; nothing else waits for
- * them. The deadline counts looks, not the clock: a machine that stood still is no device that
- * hangs. */
+ * them. The deadline of work counts looks, not the clock: a machine that stood still is no device
+ * that hangs. */
 #include "kernels/engine_cuda_lanes.h"
 
 #include "pipeline/clock.h"

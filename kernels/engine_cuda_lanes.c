@@ -129,6 +129,12 @@ static enum oct_err wait_for_device(struct oct_lane *lane, struct oct_error *err
     }
 }
 
+/* Nobody waits for what is in flight: lanes whose turn would come first may have gone. */
+static bool is_over(const struct oct_engine *engine)
+{
+    return engine->dead || engine->stopping;
+}
+
 /* Waits until every earlier submission knows its limits, then smooths this one's. */
 static bool smooth_in_turn(struct oct_lane *lane, uint64_t number, struct oct_lane_submission *sub,
                            double *lo, double *hi)
@@ -136,11 +142,11 @@ static bool smooth_in_turn(struct oct_lane *lane, uint64_t number, struct oct_la
     struct oct_engine *engine = lane->engine;
     pthread_mutex_lock(&engine->lock);
     set_busy(lane, false); /* the lanes before it have clocks of their own */
-    for (uint64_t s = engine->first; s < number && !engine->dead; s++)
-        while (!engine->dead && s >= engine->first &&
+    for (uint64_t s = engine->first; s < number && !is_over(engine); s++)
+        while (!is_over(engine) && s >= engine->first &&
                !oct_lanes_submission(engine, s)->limits_known)
             pthread_cond_wait(&engine->work, &engine->lock);
-    bool go_on = !engine->dead;
+    bool go_on = !is_over(engine);
     for (unsigned k = 0; go_on && k < sub->n; k++) {
         const struct oct_engine_job *job = &sub->jobs[k];
         oct_cuda_lane_limits(lane->device, k, &lo[k], &hi[k]);
@@ -181,6 +187,8 @@ static void finish(struct oct_lane *lane, struct oct_lane_submission *sub, enum 
     pthread_mutex_lock(&engine->lock);
     set_busy(lane, false);
     if (engine->dead) /* the jobs were handed back; the slots are not ours any more */
+        goto out;
+    if (e && engine->stopping)
         goto out;
     if (e) {
         oct_lanes_give_up(engine, err);

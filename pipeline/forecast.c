@@ -91,8 +91,13 @@ static uint64_t compute(const struct oct_engine_ops *ops, struct oct_engine *eng
     do {
         struct oct_image_frame *done;
         more = more && submit_more(ops, engine, p, n_most, &submitted, collected);
-        if (submitted == collected || ops->collect(engine, PATIENCE_US, &done))
+        if (submitted == collected)
             break;
+        if (ops->collect(engine, PATIENCE_US, &done)) {
+            /* Late, but the jobs' memory is ours: until the engine hands them back, as it must. */
+            more = false;
+            continue;
+        }
         collected++;
         *last_ns = oct_clock_ns();
         more = more && *last_ns < end_ns && done->status == OCT_OK;

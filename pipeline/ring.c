@@ -65,8 +65,12 @@ enum oct_err oct_ring_create(struct oct_ring **out, unsigned n_slots, size_t slo
                         "memory; lower pipeline.ring_bscans",
                         n_slots, slot_bytes);
     }
-    ring->memory = memory ? memory->alloc(bytes) : map_memory(bytes);
-    ring->release_memory = memory ? memory->release : unmap_memory;
+    /* A device that refuses to pin (or has failed meanwhile) still copies from plain memory. */
+    ring->memory = memory ? memory->alloc(bytes) : NULL;
+    ring->release_memory = ring->memory ? memory->release : unmap_memory;
+    const bool by_device = ring->memory != NULL;
+    if (!ring->memory)
+        ring->memory = map_memory(bytes);
     if (!ring->memory) {
         free(ring);
         return oct_fail(err, OCT_E_NO_MEMORY,
@@ -76,7 +80,7 @@ enum oct_err oct_ring_create(struct oct_ring **out, unsigned n_slots, size_t slo
     }
     bool locked = mlock(ring->memory, bytes) == 0;
     if (pinned)
-        *pinned = locked || memory;
+        *pinned = locked || by_device;
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
