@@ -1,5 +1,6 @@
 /* What the viewer hears: pictures and spectra of a stream (JSON header, 0x1e, pixels) and status
- * replies of a daemon, through the parsers into archive and model, and out as the window's words. */
+ * replies of a daemon, through the parsers into archive and model, and out as the window's
+ * words. */
 #include "test/fuzz/fuzz.h"
 #include "viewer/archive.h"
 #include "viewer/daemon_state.h"
