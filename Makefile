@@ -47,6 +47,7 @@ VIEWER_SRC  := $(wildcard viewer/*.c)
 TOOLS_SRC   := $(wildcard tools/*.c tools/retina/*.c)
 TEST_MAINS  := $(wildcard test/test_*.c)
 TEST_SRC    := $(filter-out $(TEST_MAINS) test/faultio.c,$(wildcard test/*.c))
+FUZZ_NAMES  := $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c))
 FAULTIO     := $(BUILD)/test/faultio.so
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
@@ -54,6 +55,7 @@ LIB := $(BUILD)/liboctd.a
 CLIENT := $(BUILD)/liboctclient.a
 PROGRAMS := $(BUILD)/octd $(BUILD)/octview $(BUILD)/octctl
 TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(TEST_MAINS))
+REPLAYS := $(FUZZ_NAMES:%=$(BUILD)/test/test_fuzz_%)
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -122,6 +124,25 @@ $(CUDA_TESTS): $(BUILD)/test/%: $(BUILD)/test/%.o $(call obj,$(TEST_SRC)) $(CUDA
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) \
 	  $(call pkg_libs,cmocka libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image) -lstdc++ $(LDLIBS)
 
+# The fuzz targets: with replay.c, which feeds them their corpus (make check), and with libFuzzer
+# (make fuzz). What a target brings itself comes before the library, whose own is then left out.
+FUZZ_LIBS := $(LIB_LIBS) $(call pkg_libs,libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image) $(LDLIBS)
+FUZZ_OBJ  := $(BUILD)/test/fuzz/fuzz.o $(BUILD)/liboctfuzz.a $(LIB)
+FUZZERS   := $(FUZZ_NAMES:%=$(BUILD)/test/fuzzer_%)
+
+$(BUILD)/liboctfuzz.a: $(VIEWER_OBJ) $(DAEMON_OBJ)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(REPLAYS): $(BUILD)/test/test_fuzz_%: $(BUILD)/test/fuzz/fuzz_%.o $(BUILD)/test/fuzz/replay.o \
+                                       $(FUZZ_OBJ)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(FUZZ_LIBS)
+
+$(FUZZERS): $(BUILD)/test/fuzzer_%: $(BUILD)/test/fuzz/fuzz_%.o $(FUZZ_OBJ)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(FUZZ_LIBS)
+
 # Disk faults, for LD_PRELOAD.
 $(FAULTIO): test/faultio.c Makefile
 	@mkdir -p $(@D)
@@ -132,12 +153,12 @@ $(FAULTIO): test/faultio.c Makefile
 
 # --- testing --------------------------------------------------------------------------------
 
-build-tests: $(TESTS) $(FAULTIO)
+build-tests: $(TESTS) $(REPLAYS) $(FAULTIO)
 
-check: all $(TESTS) $(FAULTIO) ## run all tests (CI runs exactly this)
+check: all $(TESTS) $(REPLAYS) $(FAULTIO) ## run all tests (CI runs exactly this)
 	$(Q)BUILD=$(BUILD) test/run
 
-check-one: all $(TESTS) $(FAULTIO) ## run the tests whose names match T=pattern
+check-one: all $(TESTS) $(REPLAYS) $(FAULTIO) ## run the tests whose names match T=pattern
 	$(Q)BUILD=$(BUILD) test/run '$(T)'
 
 faults: all $(TESTS) $(FAULTIO) ## every fault at full length, with a table at the end
@@ -148,6 +169,15 @@ asan: ## the tests under AddressSanitizer and UBSan
 
 tsan: ## the tests under ThreadSanitizer
 	$(Q)$(MAKE) BUILD=build/tsan SAN=thread check
+
+build-fuzzers: $(FUZZERS)
+
+# Clang's own sanitizers; a build of its own. CUDA is left out: no target reaches it.
+fuzz: ## libFuzzer on everything that reads outside bytes, FUZZ_S=300 seconds each (FUZZ=name: one)
+	$(Q)scripts/setup --quiet fuzz
+	$(Q)$(MAKE) BUILD=build/fuzz CUDA=0 CC=clang SAN=address,undefined \
+	  OPT='-O1 -g -fsanitize=fuzzer-no-link -fno-sanitize-recover=undefined' build-fuzzers
+	$(Q)scripts/fuzz $(or $(FUZZ),$(FUZZ_NAMES))
 
 check-live: all ## 60 s at 70,000 lines/s with everything recorded
 	$(Q)BUILD=$(BUILD) test/live --seconds 60 --rate 70000
@@ -191,4 +221,5 @@ clean: ## remove everything made
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
 
-.PHONY: all check check-one check-live faults asan tsan bench demo lint fmt install clean help build-tests
+.PHONY: all check check-one check-live faults asan tsan bench demo lint fmt install clean help build-tests \
+        build-fuzzers fuzz

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #define MOST_GAPS (1u << 16) /* more than any file of ours; beyond it, it is none of ours */
+#define ANY_LENGTH UINT64_MAX
 
 struct source {
     hid_t file;
@@ -11,7 +12,7 @@ struct source {
 };
 
 /* Reads an array of integers into malloc'd memory; stays NULL where the file has none. *n is its
- * length: wanted when it comes in not 0. */
+ * length: wanted, unless it comes in as ANY_LENGTH. */
 static enum oct_err read_column(const struct source *from, const char *name, hid_t type,
                                 uint64_t *n, void **values, struct oct_error *err)
 {
@@ -20,9 +21,9 @@ static enum oct_err read_column(const struct source *from, const char *name, hid
     if (e == OCT_OK && a.dataset >= 0) {
         if (a.is_float)
             e = oct_fail(err, OCT_E_FORMAT, "%s: %s must be integers", from->path, name);
-        else if (*n ? a.dims[0] != *n : a.dims[0] > MOST_GAPS)
+        else if (*n == ANY_LENGTH ? a.dims[0] > MOST_GAPS : a.dims[0] != *n)
             e = oct_fail(err, OCT_E_FORMAT, "%s: %s has %" PRIu64 " rows, %" PRIu64 " expected",
-                         from->path, name, a.dims[0], *n ? *n : MOST_GAPS);
+                         from->path, name, a.dims[0], *n == ANY_LENGTH ? MOST_GAPS : *n);
         else if (!(*values = calloc((size_t)a.dims[0] + 1, H5Tget_size(type))))
             e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", from->path);
         else
@@ -83,7 +84,7 @@ static enum oct_err keep_gaps(struct oct_volume_rows *rows, const struct source 
 static enum oct_err read_gaps(struct oct_volume_rows *rows, const struct source *from,
                               struct oct_error *err)
 {
-    uint64_t n = 0, *first_line = NULL, *n_lines = NULL;
+    uint64_t n = ANY_LENGTH, *first_line = NULL, *n_lines = NULL;
     uint32_t *acquisition = NULL;
     uint8_t *reason = NULL;
     if (H5Lexists(from->file, "/gaps", H5P_DEFAULT) <= 0)

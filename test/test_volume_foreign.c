@@ -206,6 +206,35 @@ static void attributes_of_any_kind_do_no_harm(void **state)
 
 /* ---- files that are refused ---- */
 
+static void gap_columns_of_different_lengths_are_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"/gaps/acquisition", "/gaps/first_line", "/gaps/n_lines",
+                                        "/gaps/reason"};
+    const uint32_t values[4] = {1, 1, 1, 1};
+    for (int odd = 0; odd < 4; odd++)
+        for (hsize_t length = 0; length < 6; length++) {
+            struct foreign good = {.type = H5T_STD_U16LE, .rank = 3, .dims = {2, 3, 8}};
+            struct oct_volume_reader *r;
+            struct oct_error err = {0};
+            hid_t file = new_file("gaps.h5");
+            put_foreign(file, "/spectra", &good);
+            for (int i = 0; i < 4; i++) {
+                struct foreign column = {.type = H5T_STD_U32LE,
+                                         .memory = H5T_NATIVE_UINT32,
+                                         .values = i == odd && length != 4 ? NULL : values,
+                                         .rank = 1,
+                                         .dims = {i == odd ? length : 4}};
+                put_foreign(file, names[i], &column);
+            }
+            H5Fclose(file);
+            enum oct_err e = oct_volume_open(&r, "gaps.h5", &err);
+            assert_int_equal(e, length == 4 ? OCT_OK : OCT_E_FORMAT);
+            assert_true(length == 4 || strstr(err.text, "/gaps/") != NULL);
+            oct_volume_reader_destroy(r);
+        }
+}
+
 static void arrays_of_a_wrong_shape_or_type_are_refused_with_the_reason(void **state)
 {
     (void)state;
@@ -444,6 +473,7 @@ int main(void)
         cmocka_unit_test(packed_and_big_endian_arrays_of_others_are_read),
         cmocka_unit_test(eight_bit_spectra_and_lines_of_zeros_without_a_mask),
         cmocka_unit_test(attributes_of_any_kind_do_no_harm),
+        cmocka_unit_test(gap_columns_of_different_lengths_are_refused),
         cmocka_unit_test(arrays_of_a_wrong_shape_or_type_are_refused_with_the_reason),
         cmocka_unit_test(a_calibration_of_a_wrong_shape_is_refused),
         cmocka_unit_test(what_is_no_recording_is_refused_with_the_reason),

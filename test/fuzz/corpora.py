@@ -1,0 +1,129 @@
+#!/usr/bin/python3
+"""Writes the first inputs of test/fuzz/corpus: one of each kind that the targets know. Inputs that
+make fuzz found are kept beside them under names of their own and are not touched."""
+import os, struct
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
+
+
+def put(target, name, data):
+    folder = os.path.join(TOP, target)
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, name), "wb") as file:
+        file.write(data if isinstance(data, bytes) else data.encode())
+
+
+def lines():
+    header = struct.pack("<4sHHQQQIIHHII12x", b"OCTL", 1, 64, 0, 5, 0, 2, 8, 2, 1, 7, 0)
+    put("lines", "raw", b"\0\1" + header + b"\x20" + bytes(range(32)))
+    # how: next sequence, next line, small count, N samples, u16, no flags, same epoch, right size
+    block = lambda n: bytes([4, 0xff, n, 0, 0]) + bytes(n * 16)
+    put("lines", "whole", b"".join(block(5) for _ in range(6)) + b"\3\4" + block(3) + b"\1\1")
+    put("lines", "across", b"".join(block(n) for n in (2, 7, 11, 1)) + b"\2" + block(5))
+    put("lines", "gap", block(2) + bytes([4, 0xfd, 3, 9, 2, 0, 0]) + bytes(32) + block(5))
+    put("lines", "short", bytes([4, 0x7f, 5, 0, 0]) + struct.pack("<I", 12) + bytes(12)
+        + bytes([4, 0x7f, 1]) + bytes(2) + struct.pack("<I", 500) + bytes(500))
+    put("lines", "full", b"".join(block(5) for _ in range(9)))
+
+
+def shm():
+    deliver = bytes([6, 1, 5, 1, 1, 1, 1, 0])
+    put("shm", "good", deliver * 5)
+    put("shm", "cut", deliver + bytes([5, 1, 5, 1, 1, 1, 0, 3, 4, 1, 1, 0, 2, 3, 2, 3]))
+    put("shm", "scribble", deliver + bytes([0, 7, 0, 3, 9, 9, 9, 9, 9, 9, 9, 9]) + deliver)
+    put("shm", "reclaim", bytes([5, 1, 5, 1, 1]) + bytes([2, 3]) * 6)
+
+
+def control():
+    sep = b"\x1e"
+    put("control", "all", b"\2" + sep.join([
+        b'{"cmd":"status"}', b'{"cmd":"get","key":"scan.lines"}',
+        b'{"cmd":"set","key":"pipeline.max_db","value":70}',
+        b'{"cmd":"set","key":"record.eye","value":"OD"}',
+        b'{"cmd":"record","action":"start"}', b'{"cmd":"record","action":"stop"}',
+        b'{"cmd":"record","action":"last","name":"a"}', b'{"cmd":"stop"}', b'{"cmd":"start"}']))
+    put("control", "end", b'\3{"cmd":"shutdown"}\x1e{"cmd":"status"}\x1e{"cmd":"start"}')
+    put("control", "rebuild", b'\0{"cmd":"set","key":"scan.lines","value":"480"}\x1e{"cmd":"start"}'
+        b'\x1e{"cmd":"record","action":"start"}\x1e{"cmd":"status"}')
+    put("control", "name", b'\3{"cmd":"record","action":"last","name":"../../x"}')
+    put("control", "nonsense", b'\1{"cmd":7}\x1e[]\x1e{"cmd":"sta\\u0000tus"}\x1e{}x\x1e\x1e{"cmd":')
+    put("control", "behind", b'\0{"cmd":"status"} x\x1e{"cmd":"status"}{"cmd":"status"}\x1e'
+        b'{"cmd":"status"}\0\x1e{"cmd":"status"} \r\n')
+    put("control", "refused", b'\0{"cmd":"set","key":"pipeline.min_db","value":100}\x1e'
+        b'{"cmd":"set","key":"scan.lines","value":0}\x1e{"cmd":"set","key":"pipeline.crop_first",'
+        b'"value":4000}\x1e{"cmd":"set","key":"control.endpoint","value":"tcp://*:1"}')
+    put("control", "deep", b"\0" + b"[" * 1100)
+
+
+def view():
+    header = (b'{"frame_num":%d,"acquisition_id":"a","dtype":"%s","dsize":%d,"dataset":"bscan",'
+              b'"compression":"none","shape":["2","3"],"time_ns":5,"missing_lines":0,"lo":0,"hi":60,'
+              b'"volume":0,"bscan":%d}')
+    picture = lambda i: b"p" + header % (i, b"uint8", 1, i) + b"\x1e" + b"abcdef"
+    put("view", "u8", b"\x1e".join(picture(i) for i in (0, 1, 4)))
+    put("view", "f32", b"p" + header % (7, b"float", 4, 7) + b"\x1e" + struct.pack("<6f", *range(6)))
+    put("view", "spectrum", b's{"frame_num":3,"acquisition_id":"a","line":1,"n_samples":4,'
+        b'"dtype":"uint16","shape":["4"],"limit":65535,"saturated":0}\x1e' + bytes(8))
+    put("view", "status", b'd{"ok":true,"state":"recording","uptime_s":9,"lines_received":100,'
+        b'"lines_missing":2,"bscans_done":9,"bscans_published":9,"bscans_dropped":{"ring_full":1},'
+        b'"latency_us":{"p50":1,"p99":2,"max":3},"last_error":"disk","record":{"active":true,'
+        b'"file":"/a/b.h5","eye":"OD","pseudonym":"x"}}\x1e' + picture(1))
+
+
+def ini():
+    with open(os.path.join(TOP, "../../../config/octd.ini")) as file:
+        keys = [line.lstrip(";") for line in file if "=" in line or line.startswith("[")]
+    put("ini", "small", "[camera]\nsamples=832\n\n[scan]\nlines = 240 ; many\n[pipeline]\nlog=no\n"
+        "min=0\nmax=1e4\n[record]\npseudonym=a b\n[calibration]\nkmap=k.txt\n")
+    put("ini", "keys", "".join(keys[:60]))
+    put("ini", "set", "@camera.samples=1024\x1epipeline.range=percentile\x1epipeline.nothing=3\x1e"
+        "output.sample=f32\x1erecord.pseudonym=\x1bx\x1escan.line_rate_hz=nan")
+    put("ini", "wrong", "[scan\nlines=99999999999\n=\n[x]\ny=z\n[scan]\nlines=-0x5\n")
+
+
+def calibration():
+    rising = "\n".join(str(800 + i) for i in range(16))
+    put("calibration", "wavelengths", b"\0" + rising.encode())
+    put("calibration", "kmap", b"\x01# pixels\r\n0\r\n7.5\r\n15\r\n")
+    put("calibration", "dispersion", b"\x02" + b"1 0\n0, -1\n0;1e0\n")
+    put("calibration", "background", b"\x03" + b"100\n" * 16)
+    put("calibration", "infinite", b"\x01" + b"0\n1e999\n")
+    put("calibration", "nan", b"\x03" + b"nan\n" * 16)
+    put("calibration", "wrong", b"\x01" + b"1\n1e999\n0x1p4 nan\n" + b"9" * 300)
+
+
+def key():
+    public, secret = "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID", "D:)Q[IlAW!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs"
+    put("key", "both", f'# a key\nmetadata\ncurve\n    public-key = "{public}"\n'
+        f'    secret-key = "{secret}"\n')
+    put("key", "bare", public + "\n")
+    put("key", "long", f'public-key = "{public * 7}"\n')
+    put("key", "short", f'public-key = "{public[:39]}"\nsecret-key\n')
+
+
+def volume():
+    # Extents V M N D G; for each object of the target's table its kind (0: absent), shape (5: the
+    # right one), packing, whether written, and values; for each attribute a number and its kind.
+    def thing(kind, packing=0, values=(1, 0, 2)):
+        return bytes([kind, 5, packing, 1, len(values) - 1, 7]) + struct.pack(f"<{len(values)}Q", *values)
+    gone = b"\0"
+    u16, u8, u32, u64, f32, f64 = 1, 2, 4, 5, 7, 8
+    text = lambda kind, value: bytes([3, kind, 9]) + value.ljust(24, b"\0") + b"\1"
+    about = (text(7, b"octd 0.1") + bytes([0, 5]) + b"2026-01-01".ljust(24, b"\0") + b"\1"
+             + text(6, b"OD") + text(7, b"p\x1b[2J") + text(7, b"[scan]\nlines=3")
+             + bytes([4, 3]) + bytes(24) + b"\1")
+    rows = thing(u64) + thing(u64) + thing(u64) + thing(u32) * 4 + thing(u8, 0, (1, 0))
+    gaps = thing(u32) + thing(u64) + thing(u64, 0, (2, 3)) + thing(u8)
+    tables = thing(f64) + thing(f64) + thing(f64) + thing(f64)
+    put("volume", "whole", bytes([2, 3, 8, 5, 4]) + thing(u16) + thing(u8) + rows + thing(u8) + gaps
+        + tables + about)
+    put("volume", "packed", bytes([3, 4, 8, 5, 0]) + thing(3, 18) + thing(f32, 22) + gone * 17 + about)
+    put("volume", "spectra", bytes([1, 2, 8, 0, 0]) + thing(u16, 1) + gone * 23)
+    none_of = lambda kind: bytes([kind, 0, 0, 0, 0, 0])  # a length of its own: 0
+    put("volume", "gaps_without_acquisitions", bytes([2, 3, 8, 5, 30]) + thing(u16) + gone * 10
+        + none_of(u32) + thing(u64, 0, (9,)) + thing(u64, 0, (9,)) + thing(u8, 0, (2,)))
+    put("volume", "pictures", bytes([4, 2, 0, 6, 0]) + gone + thing(u16) + rows + gone * 5 + tables)
+
+
+for kind in (lines, shm, control, view, ini, calibration, key, volume):
+    kind()

@@ -1,0 +1,134 @@
+/* What the viewer hears: pictures and spectra of a stream (JSON header, 0x1e, pixels) and status
+ * replies of a daemon, through the parsers into archive and model, and out as the window's
+ * words. */
+#include "test/fuzz/fuzz.h"
+#include "viewer/archive.h"
+#include "viewer/daemon_state.h"
+#include "viewer/model.h"
+#include "viewer/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_MESSAGES = 16 };
+
+struct viewer {
+    struct oct_view_model model;
+    struct oct_view_archive *archive;
+    struct oct_view_picture picture;
+    struct oct_view_spectrum spectrum;
+    struct oct_view_tally tally;
+    uint64_t now_ns;
+};
+
+static void hear_picture(struct viewer *v, struct fuzz_input *in)
+{
+    struct oct_picture_header header;
+    struct oct_error err = {0};
+    char text[OCT_PICTURE_HEADER_BYTES];
+    double lo, hi;
+    size_t n_json, n_image;
+    char *json = fuzz_piece(in, false, &n_json), *image = fuzz_piece(in, false, &n_image);
+    enum oct_err e = oct_picture_decode(&header, json, n_json, n_image, &err);
+    if (!e)
+        e = oct_view_picture_set(&v->picture, &header, image, n_image, &err);
+    fuzz_must(e == OCT_OK || err.text[0]);
+    if (!e) {
+        fuzz_must(oct_view_picture_bytes(&header) == n_image);
+        oct_view_picture_percentiles(&v->picture, 0.3, 0.998, &lo, &hi);
+        oct_view_picture_value(&v->picture, header.n_lines - 1, header.depth - 1);
+        fuzz_must(isnan(oct_view_picture_value(&v->picture, header.n_lines, 0)));
+        if (oct_picture_encode(&header, text, sizeof(text)))
+            fuzz_must(!oct_picture_decode(&header, text, strlen(text), n_image, &err));
+        v->picture.arrival_ns = v->now_ns;
+        oct_view_tally_add(&v->tally, &header, v->now_ns);
+        oct_view_archive_add(v->archive, &v->picture);
+        oct_view_model_offer(&v->model, &v->picture);
+    } else {
+        oct_view_tally_add_bad(&v->tally);
+    }
+    oct_view_model_report(&v->model, &v->tally, true);
+    free(json);
+    free(image);
+}
+
+static void hear_spectrum(struct viewer *v, struct fuzz_input *in)
+{
+    struct oct_error err = {0};
+    size_t n_json, n_samples;
+    char *json = fuzz_piece(in, false, &n_json), *samples = fuzz_piece(in, false, &n_samples);
+    enum oct_err e = oct_view_spectrum_set(&v->spectrum, json, n_json, samples, n_samples, &err);
+    fuzz_must(e == OCT_OK || err.text[0]);
+    if (!e) {
+        fuzz_must(v->spectrum.n_samples * sizeof(uint16_t) == n_samples);
+        v->spectrum.arrival_ns = v->now_ns;
+        oct_view_model_offer_spectrum(&v->model, &v->spectrum);
+    }
+    free(json);
+    free(samples);
+}
+
+static void hear_status(struct viewer *v, struct fuzz_input *in)
+{
+    struct oct_view_daemon daemon = {.known = false};
+    const struct oct_view_answer answer = {.wish = OCT_VIEW_WISH_NONE};
+    struct oct_error err = {0};
+    size_t n;
+    char *json = fuzz_piece(in, false, &n);
+    enum oct_err e = oct_view_daemon_read(&daemon, json, n, &err);
+    fuzz_must(e == OCT_OK ? daemon.known : err.text[0] && !daemon.known);
+    daemon.reachable = true;
+    daemon.answer_ns = v->now_ns;
+    oct_view_model_hear(&v->model, &daemon, &answer);
+    oct_view_daemon_disk_s(&daemon, 100);
+    free(json);
+}
+
+static void say(struct viewer *v)
+{
+    struct oct_view_phrase phrases[OCT_VIEW_MAX_PHRASES];
+    struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
+    unsigned n = oct_view_status(&v->model, phrases);
+    fuzz_must(n <= OCT_VIEW_MAX_PHRASES);
+    for (unsigned i = 0; i < n; i++)
+        fuzz_must(memchr(phrases[i].text, '\0', sizeof(phrases[i].text)) != NULL);
+    fuzz_must(oct_view_alarms(&v->model, alarms) <= OCT_VIEW_MAX_ALARMS);
+    fuzz_must(oct_view_notice(&v->model, phrases) <= 2);
+    oct_view_recording(&v->model, phrases);
+    oct_view_label(&v->model, phrases);
+    oct_view_quality_text(&v->model, phrases);
+    oct_view_model_scale(&v->model);
+    oct_view_model_proportion(&v->model);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct viewer v;
+    struct fuzz_input in = {data, size};
+    v = (struct viewer){.now_ns = 1000000000};
+    v.archive = oct_view_archive_create(1 << 20, true);
+    fuzz_must(v.archive != NULL);
+    oct_view_model_init(&v.model, "tcp://127.0.0.1:5702", true);
+    oct_view_model_attach(&v.model, v.archive);
+    for (int i = 0; in.left > 0 && i < MOST_MESSAGES; i++) {
+        v.now_ns += 20000000;
+        oct_view_model_tick(&v.model, v.now_ns);
+        switch (fuzz_take(&in, 1)) {
+        case 's':
+            hear_spectrum(&v, &in);
+            break;
+        case 'd':
+            hear_status(&v, &in);
+            break;
+        default:
+            hear_picture(&v, &in);
+        }
+        say(&v);
+    }
+    oct_view_model_finish(&v.model);
+    oct_view_archive_destroy(v.archive);
+    oct_view_picture_finish(&v.picture);
+    oct_view_spectrum_finish(&v.spectrum);
+    return 0;
+}
