@@ -182,6 +182,9 @@ fuzz: ## libFuzzer on everything that reads outside bytes, FUZZ_S=300 seconds ea
 check-live: all ## 60 s at 70,000 lines/s with everything recorded
 	$(Q)BUILD=$(BUILD) test/live --seconds 60 --rate 70000
 
+soak: all ## octd for SOAK=0.5 hours at 70,000 lines/s, a table of loss, growth and latency
+	$(Q)BUILD=$(BUILD) scripts/soak --hours $(or $(SOAK),0.5)
+
 bench: all ## measure this machine; the table goes to docs/performance.md (BENCH=--size-gb=20)
 	$(Q)BUILD=$(BUILD) scripts/bench $(BENCH)
 
@@ -222,4 +225,4 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
 
 .PHONY: all check check-one check-live faults asan tsan bench demo lint fmt install clean help build-tests \
-        build-fuzzers fuzz
+        build-fuzzers fuzz soak

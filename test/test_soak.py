@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+"""scripts/soak, for seconds: it passes with an octd that is well, and says so when one is not."""
+from octtest import *
+
+if SLOW:
+    def skipped():
+        """scripts/soak under a sanitizer: memory there grows by design"""
+        raise Skip("not under a sanitizer")
+    case(skipped)
+    main()
+
+LEAK = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static void *leak(void *unused)
+{
+    for (;;) {
+        char *lost = malloc(1 << 20);
+        if (lost)
+            memset(lost, 1, 1 << 20);
+        usleep(50000);
+    }
+    return unused;
+}
+__attribute__((constructor)) static void begin(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, leak, NULL);
+}
+"""
+
+
+def soak(name, **wrapped):
+    """Runs it with programs of which some are shell scripts: {real} is the program itself."""
+    build = folder("soak-" + name)
+    for program_name in ("octd", "octctl"):
+        path, real = os.path.join(build, program_name), os.path.abspath(program(program_name))
+        if program_name in wrapped:
+            with open(path, "w") as script:
+                script.write("#!/bin/bash\n" + wrapped[program_name].replace("{real}", real))
+            os.chmod(path, 0o755)
+        else:
+            os.symlink(real, path)
+    done = subprocess.run(
+        [os.path.join(TOP, "scripts", "soak"), "--hours", str(6 / 3600), "--rate", "4000",
+         "--lines", "40", "--bscans", "100", "--directory", build, "--set", "record.buffer_s=0.5"],
+        env=dict(os.environ, BUILD=os.path.abspath(build)), stdout=subprocess.PIPE, timeout=120)
+    left = set(os.listdir(build)) - {"octd", "octctl", "leak.so"}
+    assert not left, f"left behind: {left}"
+    return done.returncode, done.stdout.decode()
+
+
+def fails(name, text, **wrapped):
+    status, out = soak(name, **wrapped)
+    assert status == 1 and "soak: FAILED" in out, out
+    assert any(line.startswith("soak: ") and text in line for line in out.splitlines()), out
+
+
+@case
+def well():
+    """nothing is lost and nothing grows: status 0 and a table"""
+    status, out = soak("well")
+    assert status == 0 and "soak: passed" in out, out
+    sent = next(line for line in out.splitlines() if "A-lines sent" in line).split("|")[2]
+    sent, received, missing = [int(n.replace(",", "")) for n in sent.split(", ")]
+    assert sent == received > 4000 * 4 and missing == 0, out
+    checked = next(line for line in out.splitlines() if "volumes checked" in line).split("|")[2]
+    checked, right, whole = map(int, checked.split(", "))
+    assert checked == right >= 3 and whole >= checked - 1, out
+
+
+@case
+def damaged():
+    """a bit that falls over on the disk is found"""
+    fails("damaged", "files not right", octctl="""
+        if [ "$1" = check ]; then
+            printf 'x' | dd of="${@: -1}" bs=1 seek=1000000 conv=notrunc status=none
+        fi
+        exec {real} "$@" """)
+
+
+@case
+def sender_stops():
+    """lines that stop coming are noticed"""
+    fails("stops", "replay ended", octctl="""
+        if [ "$1" = replay ]; then exec {real} "${@/--loop/--strict}"; fi
+        exec {real} "$@" """)
+
+
+@case
+def unwritten():
+    """a recording that ends before the run does is noticed"""
+    fails("unwritten", "B-scans not written", octd="""ulimit -f 1000; exec {real} "$@" """)
+
+
+@case
+def killed():
+    """an octd that dies is noticed"""
+    fails("killed", "octd ended", octd="""exec timeout -s KILL 4 {real} "$@" """)
+
+
+@case
+def leaking():
+    """memory that grows is noticed"""
+    library = os.path.join(folder("leaking"), "leak.so")
+    with open(library + ".c", "w") as source:
+        source.write(LEAK)
+    subprocess.run(["gcc", "-O1", "-fPIC", "-shared", "-pthread", "-o", library, library + ".c"],
+                   check=True)
+    fails("leaking", "memory grows", octd=f"""LD_PRELOAD={library} exec {{real}} "$@" """)
+
+
+main()
