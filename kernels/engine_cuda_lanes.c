@@ -1,4 +1,4 @@
-/* What the threads of the CUDA engine do, and what happens when a device fails: see engine_cuda.c. */
+/* What the threads of the CUDA engine do, and what happens when a device fails (engine_cuda.c). */
 #include "kernels/engine_cuda_lanes.h"
 
 #include "pipeline/clock.h"
