@@ -8,13 +8,14 @@
  * found on the device and smoothed here, on the host, in job order: that serves one GPU and several
  * alike.
  *
- * A CUDA call may block for ever when a device hangs, so only the engine's own threads make any:
- * one that looks for devices, then the lanes'. Collect, submit, create and destroy wait for them
- * with a deadline. A lane that shows no progress for the deadline is given up like one that reports
- * an error: the engine is dead, what was in flight is collected as lost. Threads that never come
- * back keep the engine's memory, which has all that they may still read; nothing else waits for
- * them. The deadline of work counts looks, not the clock: a machine that stood still is no device
- * that hangs. */
+ * A CUDA call may block for ever when a device hangs, so here only the engine's own threads make
+ * any: one that looks for devices, then the lanes' (the rings' memory is asked for by its owner).
+ * Collect, submit, create and destroy wait for them with a deadline. A lane that shows no progress
+ * for the deadline is given up like one that reports an error: the engine is dead, what was in
+ * flight is collected as lost. Threads that never come back keep the engine's memory, its plan with
+ * it; nothing else waits for them. The jobs' frames are the caller's: one that frees them after
+ * destroy must ask oct_engine_left_hanging first. The deadline of work counts looks, not the clock:
+ * a machine that stood still is no device that hangs. */
 #include "kernels/engine_cuda_lanes.h"
 
 #include "pipeline/clock.h"

@@ -224,8 +224,9 @@ static bool numbers_fit(const struct oct_client *client, uint32_t n_lines)
     return client->next_line <= UINT64_MAX - n_lines;
 }
 
-static void encode_header(const struct oct_client *client, const uint16_t *lines, uint32_t n_lines,
-                          uint64_t time_ns, uint16_t flags, uint8_t bytes[OCT_LINES_HEADER_BYTES])
+void oct_client_encode_header(const struct oct_client *client, const uint16_t *lines,
+                              uint32_t n_lines, uint64_t time_ns, uint16_t flags,
+                              uint8_t bytes[OCT_LINES_HEADER_BYTES])
 {
     size_t n_bytes = (size_t)n_lines * client->n_samples * sizeof(uint16_t);
     struct oct_lines_header header = {
@@ -248,7 +249,7 @@ static enum oct_client_result send_block(struct oct_client *client, uint16_t *li
                                          struct oct_client_loan *loan, bool wait)
 {
     uint8_t header[OCT_LINES_HEADER_BYTES];
-    encode_header(client, lines, n_lines, time_ns, flags, header);
+    oct_client_encode_header(client, lines, n_lines, time_ns, flags, header);
     loan->queued = &client->queued;
     loan->n_lines = n_lines;
     atomic_fetch_add(&client->queued.messages, 1);

@@ -55,6 +55,11 @@ struct oct_client_loan {
 enum oct_client_result oct_client_refuse(struct oct_client *client, const char *why);
 enum oct_client_result oct_client_failed(struct oct_client *client, const char *what);
 
+/* The wire header of the client's next block. */
+void oct_client_encode_header(const struct oct_client *client, const uint16_t *lines,
+                              uint32_t n_lines, uint64_t time_ns, uint16_t flags,
+                              uint8_t bytes[OCT_LINES_HEADER_BYTES]);
+
 /* Books a message that was taken. */
 void oct_client_book_sent(struct oct_client *client, uint32_t n_lines);
 

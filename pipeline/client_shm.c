@@ -130,22 +130,11 @@ static enum oct_client_result claim_room(struct oct_client *client, uint32_t n_l
 static enum oct_client_result post(struct oct_client *client, uint32_t slot, uint32_t n_lines,
                                    uint64_t time_ns, uint16_t flags)
 {
-    const void *lines = oct_shm_driver_lines(client->shm, slot);
-    size_t n_bytes = (size_t)n_lines * client->n_samples * sizeof(uint16_t);
     uint8_t header[OCT_LINES_HEADER_BYTES], descriptor[OCT_SHM_DESCRIPTOR_BYTES];
-    const struct oct_lines_header h = {
-        .sequence = client->sequence,
-        .time_ns = time_ns,
-        .first_line = client->next_line,
-        .n_lines = n_lines,
-        .n_samples = client->n_samples,
-        .format = OCT_LINES_U16,
-        .flags = flags,
-        .epoch = client->epoch,
-        .crc32c = client->crc ? oct_crc32c(lines, n_bytes) : 0,
-    };
-    oct_lines_encode(&h, header);
-    oct_shm_driver_post(client->shm, slot, oct_shm_tag(h.epoch, h.sequence), n_lines, descriptor);
+    oct_client_encode_header(client, oct_shm_driver_lines(client->shm, slot), n_lines, time_ns,
+                             flags, header);
+    oct_shm_driver_post(client->shm, slot, oct_shm_tag(client->epoch, client->sequence), n_lines,
+                        descriptor);
     /* The socket has no high-water mark: the slots bound what is under way. */
     int sent;
     do

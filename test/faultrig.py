@@ -12,13 +12,6 @@ BSCANS_S = RATE / M
 LIVE_S = 0.5  # the longest pause between two pictures that still counts as going on
 
 
-def calibration():
-    path = os.path.join(folder("calibration"), "wavelengths.txt")
-    t = np.arange(N) / N
-    np.savetxt(path, 825 + 52 * t - 2.5 * t * t, fmt="%.9f")
-    return path
-
-
 def recording():
     path = os.path.join(folder("recordings"), "lines.raw")
     lines = np.random.default_rng(4).integers(100, 4000, (2 * V, M, N)).astype("<u2")
@@ -27,7 +20,7 @@ def recording():
 
 
 BASE = settings(scan=dict(lines=M, bscans=V, line_rate_hz=RATE), pipeline=dict(crop_last=200),
-                calibration=dict(wavelengths=calibration()), record=dict(sync_interval_s=0.2))
+                calibration=dict(wavelengths=calibration(N)), record=dict(sync_interval_s=0.2))
 PATH, LINES = recording()
 
 

@@ -77,6 +77,16 @@ def folder(name):
     return path
 
 
+def calibration(n_samples):
+    """A file of wavelengths: rising, not quite straight, as a spectrometer's."""
+    path = os.path.join(folder("calibration"), "wavelengths.txt")
+    with open(path, "w") as file:
+        for i in range(n_samples):
+            t = i / n_samples
+            file.write(f"{825 + 52 * t - 2.5 * t * t:.9f}\n")
+    return path
+
+
 def settings(**sections):
     """settings(scan=dict(lines=3)) -> ["--set", "scan.lines=3"]"""
     words = []

@@ -8,13 +8,6 @@ from octtest import *
 N, M, V = 832, 60, 8
 
 
-def calibration():
-    path = os.path.join(folder("calibration"), "wavelengths.txt")
-    t = np.arange(N) / N
-    np.savetxt(path, 825 + 52 * t - 2.5 * t * t, fmt="%.9f")
-    return path
-
-
 def recording():
     path = os.path.join(folder("recordings"), "lines.raw")
     lines = np.random.default_rng(1).integers(100, 4000, (2 * V, M, N)).astype("<u2")
@@ -23,7 +16,7 @@ def recording():
 
 
 BASE = settings(scan=dict(lines=M, bscans=V), pipeline=dict(crop_last=300),
-                calibration=dict(wavelengths=calibration()))
+                calibration=dict(wavelengths=calibration(N)))
 PATH, LINES = recording()
 
 

@@ -14,13 +14,6 @@ seed = int(os.environ.get("SEED", "0")) or random.randrange(1 << 30)
 dice = random.Random(seed)
 
 
-def calibration():
-    path = os.path.join(folder("calibration"), "wavelengths.txt")
-    t = np.arange(N) / N
-    np.savetxt(path, 825 + 52 * t - 2.5 * t * t, fmt="%.9f")
-    return path
-
-
 def recording():
     path = os.path.join(folder("recordings"), "lines.raw")
     lines = np.random.default_rng(2).integers(100, 4000, (3 * V, M, N)).astype("<u2")
@@ -29,7 +22,7 @@ def recording():
 
 
 BASE = settings(scan=dict(lines=M, bscans=V, line_rate_hz=RATE), pipeline=dict(crop_last=200),
-                calibration=dict(wavelengths=calibration()),
+                calibration=dict(wavelengths=calibration(N)),
                 record=dict(sync_interval_s=SYNC_S))
 PATH, LINES = recording()
 

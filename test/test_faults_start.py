@@ -9,15 +9,8 @@ N, M, V = 832, 60, 8
 HERE = os.environ.get("TMPDIR", "/tmp")
 
 
-def calibration():
-    path = os.path.join(folder("calibration"), "wavelengths.txt")
-    t = np.arange(N) / N
-    np.savetxt(path, 825 + 52 * t - 2.5 * t * t, fmt="%.9f")
-    return path
-
-
 BASE = settings(scan=dict(lines=M, bscans=V), pipeline=dict(crop_last=300, backend="cpu"),
-                calibration=dict(wavelengths=calibration()))
+                calibration=dict(wavelengths=calibration(N)))
 LINES = np.random.default_rng(1).integers(100, 4000, (V * M, N)).astype("<u2")
 SECTIONS = ("ingest", "publish", "control")
 
