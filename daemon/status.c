@@ -42,10 +42,13 @@ static void add_ingest(cJSON *reply, const struct oct_ingest *ingest)
     add_u64(reply, "acquisitions", c->acquisitions);
 }
 
-/* Begun is read last: done and dropped only grow, so in flight is never negative. */
+/* Counts only grow while they are read: the end of the path first, its beginning last, so that
+ * published <= done and in flight is never negative. */
 static void add_bscans(cJSON *reply, const struct oct_session *s)
 {
     const struct oct_ingest_counts *c = s ? oct_ingest_counts(s->ingest) : &no_counts;
+    uint64_t published = s ? oct_publisher_published(s->publisher) : 0;
+    uint64_t skipped = s ? oct_publisher_skipped(s->publisher) : 0;
     struct oct_pipeline_counts counts = {0};
     if (s)
         counts = oct_pipeline_count(s->pipeline);
@@ -59,8 +62,8 @@ static void add_bscans(cJSON *reply, const struct oct_session *s)
     add_u64(dropped, "engine", counts.bscans_dropped_engine);
     add_u64(reply, "bscans_in_flight",
             begun - counts.bscans_done - counts.bscans_dropped_engine - no_slot);
-    add_u64(reply, "bscans_published", s ? oct_publisher_published(s->publisher) : 0);
-    add_u64(reply, "bscans_not_published", s ? oct_publisher_skipped(s->publisher) : 0);
+    add_u64(reply, "bscans_published", published);
+    add_u64(reply, "bscans_not_published", skipped);
 }
 
 static void add_latency(cJSON *reply, const struct oct_publisher *publisher)
