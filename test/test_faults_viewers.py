@@ -87,15 +87,19 @@ def stopped_viewer():
             stopped.signal(signal.SIGCONT)
             time.sleep(0.5)
         status = expect_all_recorded(daemon)
-        seen, mine = healthy.result(), stopped.result()
-        print(f"# published {status['bscans_published']}, healthy {seen}, stopped {mine}, "
+        other, mine = healthy.result(), stopped.result()
+        print(f"# published {status['bscans_published']}, healthy {other}, stopped {mine}, "
               f"resident {before} {middle} {after} kB", flush=True)
         assert status["bscans_published"] == status["bscans_done"], status
-        assert seen["lost"] == 0 and seen["received"] == status["bscans_published"], seen
-        assert mine["lost"] > many // 2 and mine["received"] + mine["lost"] == seen["received"]
+        assert other["lost"] == 0 and other["received"] == status["bscans_published"], other
+        assert mine["lost"] > many // 2 and mine["received"] + mine["lost"] == other["received"]
         # The pictures that wait for it are bounded by publish.queue_bscans.
         assert after - middle < 4096, (before, middle, after)
         assert daemon.end() == 0
+        seen(f"{status['bscans_published']} B-scans published, all written; the other viewer took "
+             f"{other['received']}, lost 0; the stopped one took {mine['received']}, lost "
+             f"{mine['lost']}; resident {before / 1024:.1f}, {middle / 1024:.1f} half way, "
+             f"{after / 1024:.1f} MiB")
 
 
 def vanish(daemon, n):
@@ -117,6 +121,11 @@ def vanish(daemon, n):
     context.destroy(linger=0)
 
 
+def flat(what, before, after):
+    seen(f"{what}descriptors {before[0]} before, {after[0]} after; resident "
+         f"{before[1] / 1024:.1f}, {after[1] / 1024:.1f} MiB")
+
+
 @case
 def viewers_come_and_vanish():
     """a thousand viewers connect and vanish: recorded loss 0, descriptors and memory flat"""
@@ -135,6 +144,7 @@ def viewers_come_and_vanish():
         status = expect_all_recorded(daemon)
         assert status["bscans_published"] == status["bscans_done"], status
         assert daemon.end() == 0
+        flat(f"{N_VANISH} viewers, {status['bscans_written']} B-scans all written; ", before, after)
 
 
 @case
@@ -150,6 +160,7 @@ def viewers_vanish_while_nothing_is_published():
         after = descriptors(daemon), resident_kb(daemon)
         print(f"# descriptors and resident kB before {before}, after {after}", flush=True)
         assert after[1] - before[1] < (32 if SLOW else 3) * 1024, (before, after)
+        flat(f"{N_VANISH} viewers; ", before, after)
 
 
 main()
