@@ -288,6 +288,27 @@ uint64_t oct_ring_skipped(const struct oct_ring_reader *reader)
     return skipped;
 }
 
+/* The oldest slot that the reader holds or may still get. Lock held. */
+static uint64_t oldest_of(const struct oct_ring_reader *r)
+{
+    uint64_t newest = r->ring->published - (r->ring->published > 0);
+    bool skips = !r->guaranteed && r->released == r->next && newest > r->next &&
+                 r->ring->published - r->next > r->most_behind;
+    return skips ? newest : r->released;
+}
+
+uint64_t oct_ring_done_below(const struct oct_ring *ring)
+{
+    struct oct_ring *writable = (struct oct_ring *)ring; /* the lock alone */
+    pthread_mutex_lock(&writable->lock);
+    uint64_t below = ring->published;
+    for (const struct oct_ring_reader *r = ring->readers; r; r = r->following)
+        if (oldest_of(r) < below)
+            below = oldest_of(r);
+    pthread_mutex_unlock(&writable->lock);
+    return below;
+}
+
 uint64_t oct_ring_published(const struct oct_ring *ring)
 {
     struct oct_ring *writable = (struct oct_ring *)ring; /* the lock alone */

@@ -134,6 +134,7 @@ def killed_driver():
         try:
             assert holder.stdout.readline() == b"holds\n"
             sender = SharedSender(NAME, 8)
+            assert sender.n_slots > 8  # those of the queue and those of the ring
             try:
                 sender.claim(timeout_s=1)
                 raise RuntimeError("the slots of a living driver were given away")
@@ -145,7 +146,8 @@ def killed_driver():
         lines = spectra(8 * M)
         for first in range(0, len(lines), M):
             sender.send(lines[first:first + M], first, flags=0 if first else 1)
-        status = daemon.wait(lambda s: s["bscans_done"] == 8 and s["slots_reclaimed"] == 4)
+        status = daemon.wait(lambda s: s["bscans_done"] == 8
+                             and s["slots_reclaimed"] == sender.n_slots // 2)
         assert status["lines_missing"] == 0, status
 
 
@@ -193,7 +195,7 @@ def garbage_beside():
                 evil.words[:] = rng.integers(0, 2**63, evil.n_slots)
             evil.socket.send_multipart([rng.bytes(64), rng.bytes(16)])
             evil.socket.send_multipart([evil.header(lines, number * M), struct.pack(
-                "<QII", evil.instance, int(rng.integers(0, 20)), 0)])
+                "<QII", evil.instance, int(rng.integers(0, evil.n_slots + 9)), 0)])
             free = np.flatnonzero(good.words == 0)
             if len(free):
                 good.post(int(free[0]), lines, number * M)
@@ -214,6 +216,11 @@ def misnamed():
     spectra(M).tofile(raw)
     status, _, err = run("octctl", "replay", raw, *COMMON, "--to", "shm://a/b")
     assert status == 2 and err.count("\n") == 1 and "shm://a/b" in err, err
+    with start() as daemon:
+        status, _, err = run("octd", *COMMON, *SHM, "--set", "publish.endpoint=tcp://127.0.0.1:*",
+                             "--set", "control.endpoint=tcp://127.0.0.1:*")
+        assert status == 1 and "another octd" in err and NAME in err, err
+        assert daemon.send("status")["ok"]
 
 
 if __name__ == "__main__":
