@@ -41,7 +41,7 @@ struct oct_ingest {
     uint64_t idle_ns;
     char endpoint[OCT_ENDPOINT_BYTES];
     pthread_t thread;
-    atomic_uint_fast64_t ignored, reclaimed;
+    atomic_uint_fast64_t ignored, reclaimed, looks;
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -226,6 +226,7 @@ static void *run(void *argument)
         }
         oct_assembler_give_back(in->assembler);
         reclaim_slots(in, drained);
+        atomic_fetch_add_explicit(&in->looks, 1, memory_order_relaxed);
         /* Only lines count as life: junk must not hold a B-scan back. */
         uint64_t lines = oct_assembler_counts(in->assembler)->lines_received;
         if (lines != last_lines) {
@@ -402,6 +403,11 @@ const struct oct_ingest_counts *oct_ingest_counts(const struct oct_ingest *in)
 uint64_t oct_ingest_ignored(const struct oct_ingest *in)
 {
     return atomic_load_explicit(&in->ignored, memory_order_relaxed);
+}
+
+uint64_t oct_ingest_looks(const struct oct_ingest *in)
+{
+    return atomic_load_explicit(&in->looks, memory_order_relaxed);
 }
 
 uint64_t oct_ingest_reclaimed(const struct oct_ingest *in)

@@ -51,6 +51,10 @@ const struct oct_ingest_counts *oct_ingest_counts(const struct oct_ingest *inges
 /* Slots of shared memory taken back from drivers that died. */
 uint64_t oct_ingest_reclaimed(const struct oct_ingest *ingest);
 
+/* How often the thread has looked for messages: every few milliseconds, but while it waits for room
+ * in the ring. Any thread. */
+uint64_t oct_ingest_looks(const struct oct_ingest *ingest);
+
 /* Messages thrown away while the gate was closed. */
 uint64_t oct_ingest_ignored(const struct oct_ingest *ingest);
 

@@ -105,6 +105,25 @@ def wedged_engine():
 
 
 @case
+def wedged_ingest():
+    """with the ingest thread wedged no WATCHDOG comes within the interval; freed, it does"""
+    manager, faults = Manager(os.path.join(folder("notify"), "ingest")), Faults("ingest")
+    with faults.environment(), manager.daemon() as daemon:
+        assert manager.listen(20, lambda text: text == "READY=1"), manager.messages
+        with faults.on("ingest"):
+            manager.listen(INTERVAL_S / 2)  # one may still be due
+            began = time.monotonic()
+            manager.listen(1.5 * INTERVAL_S)
+            assert manager.count("WATCHDOG=1", began) == 0, manager.messages
+            assert daemon.status()["ok"]
+        began = time.monotonic()
+        Flow(daemon).push(manager, 2 * INTERVAL_S)
+        assert manager.count("WATCHDOG=1", began) >= 2, manager.messages
+        assert daemon.status()["bscans_done"] > 0
+        assert daemon.end() == 0, daemon.log()
+
+
+@case
 def wedged_to_the_end():
     """a wedged engine cannot keep the daemon: it ends by daemon.drain_s with status 1 and says why"""
     faults = Faults("end")
