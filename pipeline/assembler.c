@@ -300,7 +300,8 @@ static bool can_borrow(const struct oct_assembler *a, const struct oct_lines_hea
 
 static void borrow(struct oct_assembler *a, const void *payload)
 {
-    a->frame->spectra = (uint16_t *)(uintptr_t)payload; /* const: nobody writes to it */
+    /* Nobody writes there: complete as it is, it is delivered at once. */
+    memcpy(&a->frame->spectra, &payload, sizeof(payload));
     memset(a->frame->line_valid, 1, a->geometry.n_lines);
     a->lender.lend(a->lender.owner, a->frame->info.id);
 }

@@ -60,8 +60,8 @@ enum oct_err oct_assembler_create(struct oct_assembler **assembler,
 /* Where B-scans that are given up are told, and those missing at an acquisition's end. Borrowed. */
 void oct_assembler_set_losses(struct oct_assembler *assembler, struct oct_loss_log *losses);
 
-/* Who lends the payloads that oct_assembler_take gets, for B-scans that come whole in one block: the
- * raw slot points to the lines where they are, and nothing is copied. Both run inside the
+/* Who lends the payloads that oct_assembler_take gets, for B-scans that come whole in one block:
+ * the raw slot points to the lines where they are, and nothing is copied. Both run inside the
  * assembler's functions. */
 struct oct_lender {
     void *owner;

@@ -240,8 +240,8 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* What the ring holds must not be missing to the drivers: a slot for each of its own. Where /dev/shm
- * has no room for so much, lines are copied. */
+/* What the ring holds must not be missing to the drivers: a slot for each of its own. Where
+ * /dev/shm has no room for so much, lines are copied. */
 static enum oct_err create_store(struct oct_ingest *in, unsigned n_slots, struct oct_error *err)
 {
     in->shm_options.n_slots = n_slots + (in->loans ? in->n_ring_slots : 0);

@@ -4,17 +4,16 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <sys/mman.h>
 
 /* The handler looks through them in whatever thread was struck: so lock-free, in fixed places. */
 #define MOST_GUARDS 16
 
 struct oct_shm_guard {
-    bool used;            /* under the lock */
-    atomic_uintptr_t end; /* written last, cleared first; 0: nothing is guarded */
-    atomic_uintptr_t begin;
+    _Atomic(unsigned char *) end; /* written last, cleared first; NULL: nothing is guarded */
+    _Atomic(unsigned char *) begin;
     atomic_bool struck;
+    bool used; /* under the lock */
 };
 
 static struct oct_shm_guard guards[MOST_GUARDS];
@@ -34,13 +33,13 @@ static void pass_on(int number, siginfo_t *info, void *context)
 /* Two threads that are struck at once both put zeros there. */
 static void on_sigbus(int number, siginfo_t *info, void *context)
 {
-    uintptr_t at = (uintptr_t)info->si_addr;
+    const unsigned char *at = info->si_addr;
     for (struct oct_shm_guard *g = guards; g < guards + MOST_GUARDS; g++) {
-        uintptr_t end = atomic_load(&g->end), begin = atomic_load(&g->begin);
+        unsigned char *end = atomic_load(&g->end), *begin = atomic_load(&g->begin);
         if (at < begin || at >= end)
             continue;
         atomic_store(&g->struck, true);
-        if (mmap((void *)begin, end - begin, PROT_READ | PROT_WRITE,
+        if (mmap(begin, (size_t)(end - begin), PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED)
             return;
     }
@@ -70,8 +69,8 @@ struct oct_shm_guard *oct_shm_guard_begin(void *memory, size_t bytes)
     if (guard < guards + MOST_GUARDS) {
         guard->used = true;
         atomic_store(&guard->struck, false);
-        atomic_store(&guard->begin, (uintptr_t)memory);
-        atomic_store(&guard->end, (uintptr_t)memory + bytes);
+        atomic_store(&guard->begin, memory);
+        atomic_store(&guard->end, (unsigned char *)memory + bytes);
     } else {
         guard = NULL;
     }
@@ -89,7 +88,7 @@ void oct_shm_guard_end(struct oct_shm_guard *guard)
     if (!guard)
         return;
     pthread_mutex_lock(&lock);
-    atomic_store(&guard->end, 0);
+    atomic_store(&guard->end, NULL);
     guard->used = false;
     pthread_mutex_unlock(&lock);
 }

@@ -1,5 +1,5 @@
-/* B-scans that stay where they came: messages and shared slots as places of the raw ring, through the
- * real client and ingest thread. */
+/* B-scans that stay where they came: messages and shared slots as places of the raw ring, through
+ * the real client and ingest thread. */
 #include "pipeline/client.h"
 #include "pipeline/clock.h"
 #include "pipeline/ingest.h"

@@ -379,7 +379,7 @@ static enum oct_err measure_parts(const struct oct_config *config,
                                   const char **slowest, struct oct_error *err)
 {
     struct oct_bench_rows *parts = calloc(1, sizeof(*parts));
-    struct oct_geometry g;
+    struct oct_geometry g = {0};
     double engine_hz = 0, bscan_us = 0;
     if (!parts)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
@@ -424,8 +424,8 @@ static enum oct_err start_recording(const struct rig *r, struct oct_error *err)
     }
 }
 
-/* Records what the camera sends in so many seconds, before a viewer, until all is on the disk: lines
- * a second over that time; 0: something was lost on the way. */
+/* Records what the camera sends in so many seconds, before a viewer, until all is on the disk:
+ * lines a second over that time; 0: something was lost on the way. */
 static enum oct_err run_everything(struct rig *r, double seconds, double *hz, struct oct_error *err)
 {
     const struct timespec pause = {.tv_nsec = 5000000};

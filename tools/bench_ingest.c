@@ -1,6 +1,6 @@
 /* Lines in: the ingest thread and the raw ring, behind it a reader that lets go of each B-scan at
- * once. Over ZeroMQ beside a bare receive loop into one buffer, through shared memory beside a memcpy
- * of the same bytes into a memory as large as the ring. */
+ * once. Over ZeroMQ beside a bare receive loop into one buffer, through shared memory beside a
+ * memcpy of the same bytes into a memory as large as the ring. */
 #define _GNU_SOURCE /* mallopt */
 #include "pipeline/client.h"
 #include "pipeline/clock.h"
