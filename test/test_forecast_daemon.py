@@ -62,8 +62,8 @@ def follows():
         with start(*more) as daemon:
             sender = Sender(daemon, 3)
             lines = np.full((M, N), 1000, "<u2")
-            number, until = 0, time.monotonic() + 3.2
-            while time.monotonic() < until:  # about 2,000 A-lines/s
+            number, end = 0, time.monotonic() + 3.2
+            while time.monotonic() < end:  # about 2,000 A-lines/s
                 sender.send(lines, number * M, flags=0 if number else 1)
                 number += 1
                 time.sleep(M / 2000)
