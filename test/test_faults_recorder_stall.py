@@ -26,6 +26,7 @@ def stalls(stall_s, buffer_s):
         camera.stop()
         daemon.ask("record", action="stop")
         daemon.wait(lambda s: not s["record"]["active"])
+        daemon.wait(lambda s: s["record"]["bscans_queued"] == 0)  # what was dropped does not wait
         a = account(daemon)
         assert daemon.status()["last_error"] == "" and a["pending"] == 0, a
         there, lost = everything_is_there(daemon)

@@ -530,11 +530,12 @@ static void a_recorder_made_while_bscans_flow_pairs_spectra_with_their_pictures(
     open_recorder(&r);
     put_image_of(&r, 1, 2, OCT_OK);
     WAIT(&r, s, s.bscans_passed == 1);
+    assert_int_equal(s.next_slot, 5); /* nothing before it will be recorded */
     start(&r);
     for (uint64_t n = 3; n < 5; n++)
         put_image_of(&r, 1, n, OCT_OK);
     put(&r, 1, 5, 2 * V);
-    WAIT(&r, s, s.volumes_written == 1);
+    WAIT(&r, s, s.volumes_written == 1 && s.next_slot == 2 * V);
     assert_int_equal(s.bscans_written, V);
     assert_int_equal(list_files(&r, paths, 8), 1);
     expect_file(paths[0], 1, 1, 0, V); /* volume 0 was under way */
