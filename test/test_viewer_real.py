@@ -32,7 +32,8 @@ def runs(columns):
 
 
 def marks(name, spectra):
-    """How many red and amber marks stand on the timeline after one pass."""
+    """How many red and amber marks stand on the timeline after one pass, and for how long octd
+    was kept from a processor meanwhile."""
     path = f"{HERE}/{name}.raw"
     np.clip(spectra, 0, 65535).round().astype("<u2").tofile(path)
     scan = settings(
@@ -50,9 +51,11 @@ def marks(name, spectra):
         try:
             until(lambda: n_connected(daemon.publish) == 1, "octview")
             time.sleep(2 if SLOW else 0.5)  # a subscription takes its way
+            before_ms = waited_ms(daemon.process.pid)
             status, _, err = run("octctl", "replay", path, *common, "--rate",
                                  "1500" if SLOW else "4000")
             assert status == 0, err
+            busy_ms = waited_ms(daemon.process.pid) - before_ms
             assert shot.wait(3 * PATIENCE_S) == 0, shot.stderr.read()
         finally:
             shot.kill()
@@ -61,7 +64,16 @@ def marks(name, spectra):
     strip = strip[584:588, 548:1270].mean(0)  # above the curves
     red, green, blue = strip.T
     return (runs((red - green > 45) & (red > 120)),
-            runs((red - blue > 25) & (abs(red - green) < 40)))
+            runs((red - blue > 25) & (abs(red - green) < 40))), busy_ms
+
+
+def expect(wanted, name, spectra):
+    """A pass through a busy machine, which brings pictures late or not at all, is made again."""
+    for _ in range(3):
+        found, busy_ms = marks(name, spectra)
+        if found == wanted or busy_ms < 200:
+            break
+    assert found == wanted, (name, found, wanted, busy_ms)
 
 
 @case
@@ -70,13 +82,13 @@ def blinks_and_motion_of_real_spectra_are_marked():
     if not os.path.exists(DATA + "/scatterer.raw"):
         raise Skip("no " + DATA)
     spectra = np.fromfile(DATA + "/scatterer.raw", "<u2").reshape(V, 100, N).astype(float)
-    assert marks("plain", spectra) == (0, 0)
+    expect((0, 0), "plain", spectra)
     rng = np.random.default_rng(3)
     for k in range(30, 36):
         spectra[k] = closed(spectra[k], rng)
     for k in range(60, V):
         spectra[k] = turned(spectra[k], 40)
-    assert marks("marked", spectra) == (1, 1)
+    expect((1, 1), "marked", spectra)
 
 
 main()
