@@ -167,6 +167,24 @@ def seeded_plans():
         assert sum(total[key] for total in totals) > 0, key
 
 
+@case
+def sums_hold_at_every_moment():
+    """what a status says holds at every moment, while recordings begin and end under a fast source"""
+    with Daemon(*BASE, *settings(record=dict(sync_interval_s=0.01))) as daemon, \
+            Player(daemon, rate=60000):
+        end, last, n = time.monotonic() + (60 if LONG else 5), None, 0
+        while time.monotonic() < end:
+            if n % 50 in (0, 25):
+                daemon.send("record", action="stop" if n % 50 else "start")
+            status = daemon.status()
+            if last:
+                check_monotonic(last, status)
+            last, n = status, n + 1
+        assert status["bscans_written"] > 0 and n > 100, (n, status)
+        print(f"# {n} statuses, {status['volumes_written']} volumes", flush=True)
+        assert daemon.end() == 0, daemon.log()
+
+
 # ---- a source that dies ----
 
 @case
