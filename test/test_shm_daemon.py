@@ -31,9 +31,9 @@ class SharedSender(Sender):
         assert magic == b"OCTSHM01" and n_samples == N
         self.words = np.frombuffer(self.memory, "<u8", self.n_slots, 4096)
 
-    def claim(self, timeout_s=10):
-        until = time.monotonic() + timeout_s
-        while time.monotonic() < until:
+    def claim(self, timeout_s=PATIENCE_S):
+        end = time.monotonic() + timeout_s
+        while time.monotonic() < end:
             for slot in range(self.n_slots):
                 if self.words[slot] != 0:
                     continue
@@ -71,7 +71,7 @@ def spectra(n_lines):
 def pictures(viewer, n):
     got = []
     while len(got) < n:
-        assert viewer.poll(20000), f"{len(got)} of {n}"
+        assert viewer.poll(PATIENCE_S * 1000), f"{len(got)} of {n}"
         got.append(hashlib.sha256(viewer.recv_multipart()[2]).hexdigest())
     return got
 
@@ -171,7 +171,7 @@ def killed_daemon():
             status, _, err = run("octd", *COMMON, *SHM)
             assert status == 1 and "another octd" in err, err
             player.send_signal(signal.SIGINT)
-            player.wait(30)
+            player.wait(PATIENCE_S)
             assert second.end() == 0, second.log()
         assert not os.path.exists(f"/dev/shm/octd.{NAME}")
         assert not os.path.exists(f"/dev/shm/octd.{NAME}.sock")
