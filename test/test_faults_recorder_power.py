@@ -12,12 +12,25 @@ dice = random.Random(seed)
 
 
 def read_journal(path):
-    """{inode: [(offset, bytes) of a write, or None for a sync]}"""
-    files = {}
+    """[(length of the journal behind it, inode, (offset, bytes) of a write or None for a sync)]"""
+    entries = []
     with open(path, "rb") as journal:
         while head := journal.read(32):
             inode, offset, n_bytes, is_sync = struct.unpack("<4Q", head)
-            files.setdefault(inode, []).append(None if is_sync else (offset, journal.read(n_bytes)))
+            entry = None if is_sync else (offset, journal.read(n_bytes))
+            entries.append((journal.tell(), inode, entry))
+    return entries
+
+
+def by_file(journal, sizes, most=float("inf")):
+    """{inode: [entries in order]} of these files, up to this length of the journal."""
+    files = {inode: [] for inode in sizes}
+    for behind, inode, entry in journal:
+        if inode not in sizes or behind > most:
+            continue
+        # A file begins so; under its inode the forecast may have had another, deleted since.
+        if files[inode] or entry and entry[0] == 0 and entry[1].startswith(b"\x89HDF"):
+            files[inode].append(entry)
     return files
 
 
@@ -42,22 +55,42 @@ def cut(entries, n_bytes, at):
     return image
 
 
+def recorded(meanwhile):
+    """Records, four volumes at least, with meanwhile(daemon, journal's path) asked all the time;
+    returns the journal and {inode: bytes} of the recording's files."""
+    path = os.path.join(folder("journal"), f"journal{Daemon.count}")
+    with Faulty(*settings(record=dict(sync_interval_s=0.05)), journal=path) as daemon, \
+            Camera(daemon) as camera:
+        assert daemon.ask("record", action="start")["ok"]
+        while meanwhile(daemon, path)["volumes_written"] < 4:
+            time.sleep(0.01)
+        camera.stop()
+        assert daemon.end() == 0
+        sizes = {os.stat(name).st_ino: os.stat(name).st_size for name in names(daemon)}
+    journal = read_journal(path)
+    os.unlink(path)
+    assert len(sizes) >= 4 and all(by_file(journal, sizes).values())
+    return journal, sizes
+
+
+def verified(image):
+    """How many B-scans count as written in such a file; all of them are right."""
+    out = os.path.join(folder("cuts"), "cut.h5.part")
+    with open(out, "wb") as file:
+        file.write(image)
+    numbers, _ = look(out)
+    status, _, err = run("octctl", "check", out)
+    assert status == 0, err
+    return len(numbers)
+
+
 @case
 def power_cuts():
     """the power is cut at a random moment while recording (rebuilt from all writes and syncs)"""
     print(f"# SEED={seed}", flush=True)
-    journal = os.path.join(folder("journal"), "journal")
-    with Faulty(*settings(record=dict(sync_interval_s=0.05)), journal=journal) as daemon, \
-            Camera(daemon) as camera:
-        assert daemon.ask("record", action="start")["ok"]
-        daemon.wait(lambda s: s["volumes_written"] >= 4)
-        camera.stop()
-        assert daemon.end() == 0
-        sizes = {os.stat(name).st_ino: os.stat(name).st_size for name in names(daemon)}
-    files = {inode: entries for inode, entries in read_journal(journal).items() if inode in sizes}
-    assert len(files) == len(sizes) >= 4
+    journal, sizes = recorded(lambda daemon, path: daemon.status())
+    files = by_file(journal, sizes)
     n_rows, n_without = 0, 0
-    out = os.path.join(folder("cuts"), "cut.h5.part")
     for _ in range(CUTS):
         inode = dice.choice(sorted(files))
         # Just before a sync most is at stake.
@@ -67,15 +100,31 @@ def power_cuts():
         if image is None:
             n_without += 1
             continue
-        with open(out, "wb") as file:
-            file.write(image)
-        numbers, _ = look(out)
-        n_rows += len(numbers)
-        status, _, err = run("octctl", "check", out)
-        assert status == 0, err
+        n_rows += verified(image)
     assert n_rows > CUTS, n_rows
     seen(f"{CUTS} cuts, {CUTS - n_without} files (all open; the others had no name yet), {n_rows} "
          "B-scans counted as written, all with right bytes and CRC-32C")
+
+
+@case
+def what_the_status_counted_is_there():
+    """the power is cut just after a status: every B-scan that it counted as written is there"""
+    said = []
+
+    def ask(daemon, path):
+        status = daemon.status()
+        said.append((os.path.getsize(path), status["bscans_written"]))
+        return status
+
+    journal, sizes = recorded(ask)
+    said = dice.sample(said, min(CUTS // 5, len(said)))
+    for length, written in said:
+        files = by_file(journal, sizes, length)
+        images = [cut(entries, sizes[inode], len(entries)) for inode, entries in files.items()]
+        there = sum(verified(image) for image in images if image)
+        assert there >= written, f"{written} were reported as written, {there} are there"
+    seen(f"{len(said)} cuts, up to {max(written for _, written in said)} B-scans reported as "
+         "written, none missing")
 
 
 main()

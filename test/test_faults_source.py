@@ -165,6 +165,8 @@ def seeded_plans():
     totals = [send_by_plan(seed) for seed in SEEDS]
     for key in totals[0]:  # each fault was there at all
         assert sum(total[key] for total in totals) > 0, key
+    seen(f"{len(totals)} plans: " + ", ".join(f"{sum(total[key] for total in totals)} {key}"
+                                              for key in totals[0]))
 
 
 @case
@@ -220,6 +222,7 @@ def source_dies_and_comes_back():
         names = glob.glob(daemon.records + "/*")
         assert len(names) >= len(epochs) - 1 and not any(n.endswith(".part") for n in names), names
         assert daemon.end() == 0, daemon.log()
+        seen(f"killed {len(epochs)} times, back with {len(set(epochs))} epochs, same octd")
 
 
 @case
