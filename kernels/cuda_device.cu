@@ -125,7 +125,7 @@ static enum oct_err make_lane(struct oct_cuda_lane *lane, const struct oct_plan 
 extern "C" enum oct_err oct_cuda_lane_create(struct oct_cuda_lane **out, unsigned device,
                                              const struct oct_plan *plan,
                                              enum oct_cuda_kernels kernels, unsigned max_batch,
-                                             struct oct_error *err)
+                                             struct oct_cuda_signs *signs, struct oct_error *err)
 {
     const struct oct_geometry *g = &plan->geometry;
     *out = NULL;
@@ -133,6 +133,7 @@ extern "C" enum oct_err oct_cuda_lane_create(struct oct_cuda_lane **out, unsigne
     if (!lane)
         return oct_fail(err, OCT_E_NO_MEMORY, "CUDA engine: out of memory");
     lane->device = (int)device;
+    lane->signs = signs;
     lane->kernels = kernels;
     lane->max_batch = max_batch;
     lane->is_f32 = g->sample_type == OCT_SAMPLE_F32;
@@ -167,6 +168,8 @@ extern "C" void oct_cuda_lane_destroy(struct oct_cuda_lane *lane)
         cudaFree(lane->owned[i]);
     if (lane->h_limits)
         cudaFreeHost(lane->h_limits);
+    if (lane->h_valid)
+        cudaFreeHost(lane->h_valid);
     for (unsigned i = 0; i < lane->n_events; i++)
         cudaEventDestroy(lane->events[i]);
     if (lane->has_stream)
@@ -227,19 +230,28 @@ static bool all_direct(const struct oct_cuda_batch *batch)
     return all;
 }
 
+/* Before spectra and pixels are touched: calls before may have come back late. */
+static enum oct_err check_wanted(const struct oct_cuda_lane *lane, struct oct_error *err)
+{
+    if (oct_cuda_signs_given_up(lane->signs))
+        return oct_fail(err, OCT_E_BACKEND, "GPU %d: the engine was given up meanwhile",
+                        lane->device);
+    return OCT_OK;
+}
+
 static enum oct_err upload(struct oct_cuda_lane *lane, struct oct_error *err)
 {
     const size_t lines = lane->t.n_lines, bytes = lines * lane->t.n_samples * sizeof(uint16_t);
-    uintptr_t host[OCT_CUDA_MAX_BATCH];
-    for (unsigned k = 0; k < lane->batch.n; k++) {
-        host[k] = (uintptr_t)lane->jobs[k].in->spectra;
+    for (unsigned k = 0; k < lane->batch.n; k++)
         if (lane->batch.job[k].flags & OCT_JOB_MISSING)
             TRY(lane->device, "upload",
-                cudaMemcpyAsync(lane->d_valid + k * lines, lane->jobs[k].in->line_valid, lines,
+                cudaMemcpyAsync(lane->d_valid + k * lines, lane->h_valid + k * lines, lines,
                                 cudaMemcpyHostToDevice, lane->stream));
-    }
+    enum oct_err e = check_wanted(lane, err);
+    if (e)
+        return e;
     TRY(lane->device, "upload",
-        oct_copy_bscans(host, lane->batch.n, (uint8_t *)lane->d_spectra, bytes,
+        oct_copy_bscans(lane->h_spectra, lane->batch.n, (uint8_t *)lane->d_spectra, bytes,
                         cudaMemcpyHostToDevice, lane->stream));
     return OCT_OK;
 }
@@ -247,13 +259,14 @@ static enum oct_err upload(struct oct_cuda_lane *lane, struct oct_error *err)
 static enum oct_err download(struct oct_cuda_lane *lane, struct oct_error *err)
 {
     const size_t pixels = (size_t)lane->t.n_lines * lane->t.depth;
-    uintptr_t host[OCT_CUDA_MAX_BATCH];
-    for (unsigned k = 0; k < lane->batch.n; k++)
-        host[k] = (uintptr_t)lane->jobs[k].out->pixels;
+    enum oct_err e = check_wanted(lane, err);
+    if (e)
+        return e;
     TRY(lane->device, "download",
-        oct_copy_bscans(
-            host, lane->batch.n, lane->is_f32 ? (uint8_t *)lane->t.values : lane->t.pixels,
-            lane->is_f32 ? pixels * sizeof(float) : pixels, cudaMemcpyDeviceToHost, lane->stream));
+        oct_copy_bscans(lane->h_pixels, lane->batch.n,
+                        lane->is_f32 ? (uint8_t *)lane->t.values : lane->t.pixels,
+                        lane->is_f32 ? pixels * sizeof(float) : pixels, cudaMemcpyDeviceToHost,
+                        lane->stream));
     return OCT_OK;
 }
 
@@ -364,15 +377,24 @@ static enum oct_err warm_up(struct oct_cuda_lane *lane, struct oct_error *err)
     return OCT_OK;
 }
 
-extern "C" enum oct_err oct_cuda_lane_begin(struct oct_cuda_lane *lane,
-                                            const struct oct_engine_job *jobs, unsigned n,
-                                            bool *needs_end, struct oct_error *err)
+extern "C" void oct_cuda_lane_take(struct oct_cuda_lane *lane, const struct oct_engine_job *jobs,
+                                   unsigned n)
 {
+    const size_t lines = lane->t.n_lines;
     lane->batch.n = n;
     for (unsigned k = 0; k < n; k++) {
-        lane->jobs[k] = jobs[k];
         lane->batch.job[k] = describe_job(lane, &jobs[k]);
+        lane->display[k] = jobs[k].display;
+        lane->h_spectra[k] = (uintptr_t)jobs[k].in->spectra;
+        lane->h_pixels[k] = (uintptr_t)jobs[k].out->pixels;
+        if (lane->batch.job[k].flags & OCT_JOB_MISSING)
+            memcpy(lane->h_valid + k * lines, jobs[k].in->line_valid, lines);
     }
+}
+
+extern "C" enum oct_err oct_cuda_lane_begin(struct oct_cuda_lane *lane, bool *needs_end,
+                                            struct oct_error *err)
+{
     *needs_end = (all_flags(&lane->batch) & OCT_JOB_PERCENTILE) != 0;
     TRY(lane->device, "event", cudaEventRecord(lane->events[BEGUN], lane->stream));
     enum oct_err e = upload(lane, err);
@@ -431,7 +453,7 @@ static float value_of_key(uint32_t key)
 extern "C" void oct_cuda_lane_limits(const struct oct_cuda_lane *lane, unsigned k, double *lo,
                                      double *hi)
 {
-    const struct oct_display *display = &lane->jobs[k].display;
+    const struct oct_display *display = &lane->display[k];
     const struct oct_cuda_limits *own = &lane->h_limits[k];
     const size_t n = (size_t)lane->t.n_lines * lane->t.depth;
     *lo = display->lo;

@@ -16,6 +16,7 @@ enum stage_event { BEGUN, UPLOADED, COMPUTED, DONE, N_EVENTS };
 
 struct oct_cuda_lane {
     int device;
+    struct oct_cuda_signs *signs;
     enum oct_cuda_kernels kernels;
     bool is_f32, dc_bscan;
     unsigned max_batch;
@@ -32,8 +33,10 @@ struct oct_cuda_lane {
     cudaStream_t stream;
     unsigned n_events;
     cudaEvent_t events[N_EVENTS];
-    struct oct_cuda_batch batch; /* at work */
-    struct oct_engine_job jobs[OCT_CUDA_MAX_BATCH];
+    struct oct_cuda_batch batch; /* at work, as are the next; copies, not the jobs themselves */
+    struct oct_display display[OCT_CUDA_MAX_BATCH];
+    uintptr_t h_spectra[OCT_CUDA_MAX_BATCH], h_pixels[OCT_CUDA_MAX_BATCH];
+    uint8_t *h_valid; /* [max_batch][M]; of jobs with missing lines */
 };
 
 template <class T>
@@ -128,6 +131,7 @@ static enum oct_err make_buffers(struct oct_cuda_lane *lane, const struct oct_ge
     TRY(lane->device, "limits", cudaMemset(lane->d_limits, 0, n * sizeof(*lane->d_limits)));
     TRY(lane->device, "pinned memory",
         cudaHostAlloc((void **)&lane->h_limits, n * sizeof(*lane->h_limits), 0));
+    TRY(lane->device, "pinned memory", cudaHostAlloc((void **)&lane->h_valid, n * g->n_lines, 0));
     return OCT_OK;
 }
 

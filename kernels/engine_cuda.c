@@ -13,8 +13,8 @@
  * Collect, submit, create and destroy wait for them with a deadline. A lane that shows no progress
  * for the deadline is given up like one that reports an error: the engine is dead, what was in
  * flight is collected as lost. Threads that never come back keep the engine's memory, its plan with
- * it; nothing else waits for them. The jobs' frames are the caller's: one that frees them after
- * destroy must ask oct_engine_left_hanging first. The deadline of work counts looks, not the clock:
+ * it; nothing else waits for them. Until they do they touch nothing of the jobs' but spectra and
+ * pixels, and the memory these lie in is not given back (struct oct_memory_ops). The deadline of work counts looks, not the clock:
  * a machine that stood still is no device that hangs. */
 #include "kernels/engine_cuda_lanes.h"
 
@@ -128,6 +128,8 @@ static void cuda_destroy(struct oct_engine *engine)
     pthread_cond_broadcast(&engine->work);
     bool all_ended = wait_for_threads(engine);
     engine->abandoned = !all_ended;
+    if (!all_ended)
+        oct_lanes_leave(engine);
     pthread_mutex_unlock(&engine->lock);
     if (all_ended) {
         oct_lanes_free(engine);

@@ -16,6 +16,15 @@
 
 /* ---- faults; all with the lock held ---- */
 
+void oct_lanes_leave(struct oct_engine *engine)
+{
+    for (unsigned i = 0; i < engine->n_lanes; i++)
+        oct_cuda_signs_give_up(&engine->lanes[i].signs);
+    if (!engine->holds_memory && engine->n_threads > 0)
+        oct_cuda_memory_hold();
+    engine->holds_memory = engine->n_threads > 0;
+}
+
 /* The engine ends here: everything that is not done is lost. A hanging device may still write into
  * the pictures of lost jobs; they are marked so that nobody reads them. */
 void oct_lanes_give_up(struct oct_engine *engine, const struct oct_error *why)
@@ -27,6 +36,7 @@ void oct_lanes_give_up(struct oct_engine *engine, const struct oct_error *why)
         return;
     engine->dead = true;
     engine->why = *why;
+    oct_lanes_leave(engine);
     for (uint64_t s = engine->first; s < engine->last; s++) {
         struct oct_lane_submission *sub = oct_lanes_submission(engine, s);
         if (sub->progress == FINISHED)
@@ -166,7 +176,7 @@ static enum oct_err process(struct oct_lane *lane, uint64_t number, struct oct_l
                             double *lo, double *hi, struct oct_error *err)
 {
     bool needs_end;
-    enum oct_err e = oct_cuda_lane_begin(lane->device, sub->jobs, sub->n, &needs_end, err);
+    enum oct_err e = oct_cuda_lane_begin(lane->device, &needs_end, err);
     if (!e)
         e = wait_for_device(lane, err);
     if (e || !needs_end) {
@@ -222,6 +232,7 @@ static void serve(struct oct_lane *lane)
             continue;
         }
         sub->progress = AT_WORK;
+        oct_cuda_lane_take(lane->device, sub->jobs, sub->n); /* now: they are still ours */
         set_busy(lane, true);
         pthread_mutex_unlock(&engine->lock);
         enum oct_err e = process(lane, number, sub, lo, hi, &err);
@@ -247,6 +258,8 @@ void oct_lanes_end_thread(struct oct_engine *engine)
 {
     pthread_mutex_lock(&engine->lock);
     bool is_last = --engine->n_threads == 0 && engine->abandoned;
+    if (engine->n_threads == 0 && engine->holds_memory)
+        oct_cuda_memory_let_go();
     pthread_cond_broadcast(&engine->finished);
     pthread_mutex_unlock(&engine->lock);
     if (is_last)
@@ -275,7 +288,7 @@ void *oct_lanes_run(void *argument)
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* naps of 15 us, not of 65 */
     enum oct_err e =
         oct_cuda_lane_create(&lane->device, engine->choice.devices[lane->gpu], engine->plan,
-                             engine->choice.kernels, engine->max_batch, &err);
+                             engine->choice.kernels, engine->max_batch, &lane->signs, &err);
     if (e) {
         oct_lanes_refuse(engine, &err);
     } else {

@@ -23,8 +23,9 @@ struct oct_lane {
     struct oct_engine *engine;
     unsigned gpu;                 /* index into choice.devices */
     struct oct_cuda_lane *device; /* its thread's own */
-    bool busy;                    /* not idle, and not waiting for another lane */
-    uint64_t silent_ns;           /* without progress while busy, as collect has looked */
+    struct oct_cuda_signs signs;
+    bool busy;          /* not idle, and not waiting for another lane */
+    uint64_t silent_ns; /* without progress while busy, as collect has looked */
     bool ready;
 };
 
@@ -39,9 +40,10 @@ struct oct_engine {
     pthread_mutex_t lock;
     pthread_cond_t work, finished;
     bool chosen, stopping, dead, abandoned;
-    unsigned n_threads;                      /* that have not ended */
-    uint64_t looked_ns;                      /* at the lanes' clocks */
-    struct oct_error why;                    /* of dead */
+    bool holds_memory;    /* its threads may use what it was lent: cuda_device.h */
+    unsigned n_threads;   /* that have not ended */
+    uint64_t looked_ns;   /* at the lanes' clocks */
+    struct oct_error why; /* of dead */
     struct oct_lane_submission *submissions; /* [depth] */
     struct oct_engine_job *jobs;             /* [depth][max_batch] */
     uint64_t first, last;                    /* submissions in flight, at % depth */
@@ -56,6 +58,9 @@ static inline struct oct_lane_submission *oct_lanes_submission(struct oct_engine
 {
     return &engine->submissions[number % engine->depth];
 }
+
+/* What the engine was lent goes back to its owner while its threads may still be at work. */
+void oct_lanes_leave(struct oct_engine *engine);
 
 /* The engine ends here: everything that is not done is lost. */
 void oct_lanes_give_up(struct oct_engine *engine, const struct oct_error *why);

@@ -27,7 +27,7 @@ struct machine {
     std::mutex lock;
     std::condition_variable changed;
     unsigned n_devices = 1;
-    bool has_driver = true;
+    bool has_driver = true, pins = true;
     size_t bytes = (size_t)1 << 30, shared_limit = 227 << 10;
     cuda_host_fault fault = CUDA_HOST_NO_FAULT;
     unsigned fault_at = 0, generation = 0;
@@ -66,10 +66,12 @@ cudaError_t enter_call()
         return note(cudaErrorInsufficientDriver);
     if (m.n_calls == m.fault_at && m.fault == CUDA_HOST_CALL_FAILS)
         m.lost = true;
-    if (m.n_calls == m.fault_at && m.fault == CUDA_HOST_CALL_BLOCKS) {
+    if (m.n_calls == m.fault_at &&
+        (m.fault == CUDA_HOST_CALL_BLOCKS || m.fault == CUDA_HOST_CALL_LATE)) {
+        bool is_late = m.fault == CUDA_HOST_CALL_LATE;
         unsigned mine = m.generation;
         m.changed.wait(hold, [&] { return m.generation != mine; });
-        return note(cudaErrorLaunchFailure);
+        return note(is_late ? cudaSuccess : cudaErrorLaunchFailure);
     }
     if (m.lost) /* a device that reports an error has stopped: nothing writes to memory any more */
         m.changed.wait(hold, [&] { return m.n_running == 0; });
@@ -109,7 +111,7 @@ extern "C" void cuda_host_reset(unsigned n_devices, size_t bytes)
     std::lock_guard<std::mutex> hold(m.lock);
     m.n_devices = n_devices;
     m.bytes = bytes;
-    m.has_driver = true;
+    m.has_driver = m.pins = true;
     m.shared_limit = 227 << 10;
     m.fault = CUDA_HOST_NO_FAULT;
     m.n_calls = m.n_operations = 0;
@@ -132,13 +134,23 @@ extern "C" void cuda_host_set_shared_limit(size_t bytes)
     the().shared_limit = bytes;
 }
 
+extern "C" void cuda_host_set_pinning(bool possible)
+{
+    std::lock_guard<std::mutex> hold(the().lock);
+    the().pins = possible;
+}
+
+static bool counts_calls(enum cuda_host_fault fault)
+{
+    return fault == CUDA_HOST_CALL_FAILS || fault == CUDA_HOST_CALL_BLOCKS ||
+           fault == CUDA_HOST_CALL_LATE;
+}
+
 extern "C" void cuda_host_set_fault(enum cuda_host_fault fault, unsigned n)
 {
     std::lock_guard<std::mutex> hold(the().lock);
     the().fault = fault;
-    the().fault_at =
-        n + (fault == CUDA_HOST_CALL_FAILS || fault == CUDA_HOST_CALL_BLOCKS ? the().n_calls
-                                                                             : the().n_operations);
+    the().fault_at = n + (counts_calls(fault) ? the().n_calls : the().n_operations);
 }
 
 extern "C" unsigned cuda_host_n_calls(void)
@@ -478,6 +490,8 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned)
     cudaError_t code = enter_call();
     if (code)
         return code;
+    if (!the().pins)
+        return note(cudaErrorMemoryAllocation);
     *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     if (!*memory)
         abort();
