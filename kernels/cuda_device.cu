@@ -106,11 +106,11 @@ static enum oct_err make_lane(struct oct_cuda_lane *lane, const struct oct_plan 
                               struct oct_error *err)
 {
     const struct oct_geometry *g = &plan->geometry;
-    TRY(lane->device, "select", cudaSetDevice(lane->device));
-    TRY(lane->device, "stream", cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking));
+    TRY_LANE(lane, "select", cudaSetDevice(lane->device));
+    TRY_LANE(lane, "stream", cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking));
     lane->has_stream = true;
     for (; lane->n_events < N_EVENTS; lane->n_events++)
-        TRY(lane->device, "event", cudaEventCreate(&lane->events[lane->n_events]));
+        TRY_LANE(lane, "event", cudaEventCreate(&lane->events[lane->n_events]));
     enum oct_err e = make_tables(lane, plan, err);
     if (!e)
         e = make_buffers(lane, g, err);
@@ -118,7 +118,7 @@ static enum oct_err make_lane(struct oct_cuda_lane *lane, const struct oct_plan 
         e = lane->kernels == OCT_CUDA_PLAIN ? make_plain(lane, g, err)
                                             : make_fused(lane, plan, err);
     if (!e) /* tables were uploaded outside the stream */
-        TRY(lane->device, "start", cudaDeviceSynchronize());
+        TRY_LANE(lane, "start", cudaDeviceSynchronize());
     return e ? e : warm_up(lane, err);
 }
 
@@ -157,23 +157,29 @@ extern "C" enum oct_err oct_cuda_lane_create(struct oct_cuda_lane **out, unsigne
     return OCT_OK;
 }
 
+static void note(struct oct_cuda_signs *signs, cudaError_t)
+{
+    oct_cuda_signs_note_call(signs);
+}
+
 extern "C" void oct_cuda_lane_destroy(struct oct_cuda_lane *lane)
 {
     if (!lane)
         return;
+    struct oct_cuda_signs *signs = lane->signs;
     if (lane->has_stream)
-        cudaStreamSynchronize(lane->stream);
+        note(signs, cudaStreamSynchronize(lane->stream));
     oct_plain_finish(&lane->plain);
     for (unsigned i = 0; i < lane->n_owned; i++)
-        cudaFree(lane->owned[i]);
+        note(signs, cudaFree(lane->owned[i]));
     if (lane->h_limits)
-        cudaFreeHost(lane->h_limits);
+        note(signs, cudaFreeHost(lane->h_limits));
     if (lane->h_valid)
-        cudaFreeHost(lane->h_valid);
+        note(signs, cudaFreeHost(lane->h_valid));
     for (unsigned i = 0; i < lane->n_events; i++)
-        cudaEventDestroy(lane->events[i]);
+        note(signs, cudaEventDestroy(lane->events[i]));
     if (lane->has_stream)
-        cudaStreamDestroy(lane->stream);
+        note(signs, cudaStreamDestroy(lane->stream));
     delete lane;
 }
 
@@ -244,15 +250,15 @@ static enum oct_err upload(struct oct_cuda_lane *lane, struct oct_error *err)
     const size_t lines = lane->t.n_lines, bytes = lines * lane->t.n_samples * sizeof(uint16_t);
     for (unsigned k = 0; k < lane->batch.n; k++)
         if (lane->batch.job[k].flags & OCT_JOB_MISSING)
-            TRY(lane->device, "upload",
-                cudaMemcpyAsync(lane->d_valid + k * lines, lane->h_valid + k * lines, lines,
-                                cudaMemcpyHostToDevice, lane->stream));
+            TRY_LANE(lane, "upload",
+                     cudaMemcpyAsync(lane->d_valid + k * lines, lane->h_valid + k * lines, lines,
+                                     cudaMemcpyHostToDevice, lane->stream));
     enum oct_err e = check_wanted(lane, err);
     if (e)
         return e;
-    TRY(lane->device, "upload",
-        oct_copy_bscans(lane->h_spectra, lane->batch.n, (uint8_t *)lane->d_spectra, bytes,
-                        cudaMemcpyHostToDevice, lane->stream));
+    TRY_LANE(lane, "upload",
+             oct_copy_bscans(lane->h_spectra, lane->batch.n, (uint8_t *)lane->d_spectra, bytes,
+                             cudaMemcpyHostToDevice, lane->stream));
     return OCT_OK;
 }
 
@@ -262,11 +268,11 @@ static enum oct_err download(struct oct_cuda_lane *lane, struct oct_error *err)
     enum oct_err e = check_wanted(lane, err);
     if (e)
         return e;
-    TRY(lane->device, "download",
-        oct_copy_bscans(lane->h_pixels, lane->batch.n,
-                        lane->is_f32 ? (uint8_t *)lane->t.values : lane->t.pixels,
-                        lane->is_f32 ? pixels * sizeof(float) : pixels, cudaMemcpyDeviceToHost,
-                        lane->stream));
+    TRY_LANE(lane, "download",
+             oct_copy_bscans(lane->h_pixels, lane->batch.n,
+                             lane->is_f32 ? (uint8_t *)lane->t.values : lane->t.pixels,
+                             lane->is_f32 ? pixels * sizeof(float) : pixels, cudaMemcpyDeviceToHost,
+                             lane->stream));
     return OCT_OK;
 }
 
@@ -289,7 +295,7 @@ static enum oct_err launch_chain(struct oct_cuda_lane *lane, struct oct_error *e
                    lane->fused.shared_bytes, lane->stream, t, lane->batch);
     else if (!oct_plain_launch(&lane->plain, t, lane->batch, lane->stream))
         return oct_fail(err, OCT_E_BACKEND, "GPU %d: cuFFT refuses a transform", lane->device);
-    TRY(lane->device, "kernels", cudaGetLastError());
+    TRY_LANE(lane, "kernels", cudaGetLastError());
     return OCT_OK;
 }
 
@@ -299,9 +305,9 @@ static enum oct_err launch_percentiles(struct oct_cuda_lane *lane, struct oct_er
     const unsigned n = lane->batch.n, blocks = value_blocks(lane);
     const dim3 block(OCT_RANGE_THREADS);
     const size_t counters = OCT_BINS / 2 * sizeof(uint32_t);
-    TRY(lane->device, "histogram",
-        cudaMemsetAsync(lane->d_counts, 0, (size_t)n * 5 * OCT_BINS * sizeof(uint32_t),
-                        lane->stream));
+    TRY_LANE(lane, "histogram",
+             cudaMemsetAsync(lane->d_counts, 0, (size_t)n * 5 * OCT_BINS * sizeof(uint32_t),
+                             lane->stream));
     OCT_LAUNCH((oct_histogram_kernel), dim3(blocks, n), block, counters, lane->stream, t,
                lane->batch, lane->d_counts);
     OCT_LAUNCH((oct_find_upper_kernel), dim3(4, n), block, 0, lane->stream, t, lane->batch,
@@ -310,7 +316,7 @@ static enum oct_err launch_percentiles(struct oct_cuda_lane *lane, struct oct_er
                lane->batch, lane->d_limits, lane->d_counts);
     OCT_LAUNCH((oct_find_lower_kernel), dim3(4, n), block, 0, lane->stream, t, lane->batch,
                lane->d_counts, lane->d_limits);
-    TRY(lane->device, "histogram", cudaGetLastError());
+    TRY_LANE(lane, "histogram", cudaGetLastError());
     return OCT_OK;
 }
 
@@ -329,9 +335,9 @@ static enum oct_err launch_limits(struct oct_cuda_lane *lane, struct oct_error *
         if (e)
             return e;
     }
-    TRY(lane->device, "limits",
-        cudaMemcpyAsync(lane->h_limits, lane->d_limits, n * sizeof(*lane->h_limits),
-                        cudaMemcpyDeviceToHost, lane->stream));
+    TRY_LANE(lane, "limits",
+             cudaMemcpyAsync(lane->h_limits, lane->d_limits, n * sizeof(*lane->h_limits),
+                             cudaMemcpyDeviceToHost, lane->stream));
     return OCT_OK;
 }
 
@@ -346,12 +352,12 @@ static enum oct_err launch_end(struct oct_cuda_lane *lane, struct oct_error *err
 {
     if (!lane->is_f32 && !all_direct(&lane->batch))
         launch_map(lane);
-    TRY(lane->device, "kernels", cudaGetLastError());
-    TRY(lane->device, "event", cudaEventRecord(lane->events[COMPUTED], lane->stream));
+    TRY_LANE(lane, "kernels", cudaGetLastError());
+    TRY_LANE(lane, "event", cudaEventRecord(lane->events[COMPUTED], lane->stream));
     enum oct_err e = download(lane, err);
     if (e)
         return e;
-    TRY(lane->device, "event", cudaEventRecord(lane->events[DONE], lane->stream));
+    TRY_LANE(lane, "event", cudaEventRecord(lane->events[DONE], lane->stream));
     return OCT_OK;
 }
 
@@ -364,7 +370,7 @@ static enum oct_err warm_up(struct oct_cuda_lane *lane, struct oct_error *err)
     lane->batch.job[0] = {};
     lane->batch.job[0].flags = OCT_JOB_LOG | OCT_JOB_AUTO | OCT_JOB_PERCENTILE;
     lane->batch.job[0].n_valid = lane->t.n_lines;
-    TRY(lane->device, "start", cudaMemsetAsync(lane->d_spectra, 0, spectra, lane->stream));
+    TRY_LANE(lane, "start", cudaMemsetAsync(lane->d_spectra, 0, spectra, lane->stream));
     enum oct_err e = launch_chain(lane, err);
     if (!e)
         e = launch_limits(lane, err);
@@ -372,8 +378,8 @@ static enum oct_err warm_up(struct oct_cuda_lane *lane, struct oct_error *err)
         return e;
     if (!lane->is_f32)
         launch_map(lane);
-    TRY(lane->device, "start", cudaGetLastError());
-    TRY(lane->device, "start", cudaStreamSynchronize(lane->stream));
+    TRY_LANE(lane, "start", cudaGetLastError());
+    TRY_LANE(lane, "start", cudaStreamSynchronize(lane->stream));
     return OCT_OK;
 }
 
@@ -396,29 +402,29 @@ extern "C" enum oct_err oct_cuda_lane_begin(struct oct_cuda_lane *lane, bool *ne
                                             struct oct_error *err)
 {
     *needs_end = (all_flags(&lane->batch) & OCT_JOB_PERCENTILE) != 0;
-    TRY(lane->device, "event", cudaEventRecord(lane->events[BEGUN], lane->stream));
+    TRY_LANE(lane, "event", cudaEventRecord(lane->events[BEGUN], lane->stream));
     enum oct_err e = upload(lane, err);
     if (e)
         return e;
-    TRY(lane->device, "event", cudaEventRecord(lane->events[UPLOADED], lane->stream));
+    TRY_LANE(lane, "event", cudaEventRecord(lane->events[UPLOADED], lane->stream));
     if ((e = launch_chain(lane, err)) || (e = launch_limits(lane, err)))
         return e;
     if (!*needs_end)
         return launch_end(lane, err);
-    TRY(lane->device, "event", cudaEventRecord(lane->events[DONE], lane->stream));
+    TRY_LANE(lane, "event", cudaEventRecord(lane->events[DONE], lane->stream));
     return OCT_OK;
 }
 
 extern "C" enum oct_err oct_cuda_lane_repeat(struct oct_cuda_lane *lane, unsigned n_times,
                                              struct oct_error *err)
 {
-    TRY(lane->device, "event", cudaEventRecord(lane->events[BEGUN], lane->stream));
+    TRY_LANE(lane, "event", cudaEventRecord(lane->events[BEGUN], lane->stream));
     for (unsigned i = 0; i < n_times; i++) {
         enum oct_err e = launch_chain(lane, err);
         if (e)
             return e;
     }
-    TRY(lane->device, "event", cudaEventRecord(lane->events[DONE], lane->stream));
+    TRY_LANE(lane, "event", cudaEventRecord(lane->events[DONE], lane->stream));
     return OCT_OK;
 }
 
@@ -436,9 +442,10 @@ extern "C" enum oct_err oct_cuda_lane_end(struct oct_cuda_lane *lane, const doub
 extern "C" enum oct_err oct_cuda_lane_poll(struct oct_cuda_lane *lane, struct oct_error *err)
 {
     cudaError_t code = cudaEventQuery(lane->events[DONE]);
+    oct_cuda_signs_note_call(lane->signs);
     if (code == cudaErrorNotReady) /* taken back, or the next launch's check would find it */
         return (void)cudaGetLastError(), OCT_E_AGAIN;
-    TRY(lane->device, "a batch", code);
+    TRY_LANE(lane, "a batch", code);
     return OCT_OK;
 }
 
@@ -478,7 +485,7 @@ extern "C" enum oct_err oct_cuda_lane_stages(struct oct_cuda_lane *lane, double 
 {
     for (int i = 0; i < OCT_CUDA_N_STAGES; i++) {
         float ms;
-        TRY(lane->device, "time", cudaEventElapsedTime(&ms, lane->events[i], lane->events[i + 1]));
+        TRY_LANE(lane, "time", cudaEventElapsedTime(&ms, lane->events[i], lane->events[i + 1]));
         seconds[i] = ms * 1e-3;
     }
     return OCT_OK;

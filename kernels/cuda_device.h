@@ -52,7 +52,18 @@ enum oct_err oct_cuda_check_memory(unsigned device, const struct oct_plan *plan,
  * For any thread, by the functions below. */
 struct oct_cuda_signs {
     bool given_up;
+    uint32_t n_calls; /* that came back from the device; with gaps, wraps around */
 };
+
+static inline void oct_cuda_signs_note_call(struct oct_cuda_signs *signs)
+{
+    __atomic_fetch_add(&signs->n_calls, 1, __ATOMIC_RELAXED);
+}
+
+static inline uint32_t oct_cuda_signs_n_calls(const struct oct_cuda_signs *signs)
+{
+    return __atomic_load_n(&signs->n_calls, __ATOMIC_RELAXED);
+}
 
 /* Nobody waits for the lane any more: it begins no more copies from or to its batch. */
 static inline void oct_cuda_signs_give_up(struct oct_cuda_signs *signs)

@@ -79,7 +79,10 @@ void oct_lanes_look(struct oct_engine *engine)
     uint64_t passed_ns = since_look(&engine->looked_ns);
     for (unsigned i = 0; i < engine->n_started; i++) {
         struct oct_lane *lane = &engine->lanes[i];
-        lane->silent_ns = lane->busy ? lane->silent_ns + passed_ns : 0;
+        uint32_t n_calls = oct_cuda_signs_n_calls(&lane->signs);
+        bool moves = !lane->busy || n_calls != lane->n_calls;
+        lane->n_calls = n_calls;
+        lane->silent_ns = moves ? 0 : lane->silent_ns + passed_ns;
         if (lane->silent_ns <= engine->deadline_us * 1000)
             continue;
         struct oct_error why;
@@ -88,6 +91,28 @@ void oct_lanes_look(struct oct_engine *engine)
         oct_lanes_give_up(engine, &why);
         return;
     }
+}
+
+static uint64_t count_moves(const struct oct_engine *engine)
+{
+    uint64_t n_moves = 0;
+    for (unsigned i = 0; i < engine->n_lanes; i++)
+        n_moves += oct_cuda_signs_n_calls(&engine->lanes[i].signs);
+    return n_moves - engine->n_threads;
+}
+
+struct oct_lanes_patience oct_lanes_begin_patience(const struct oct_engine *engine)
+{
+    return (struct oct_lanes_patience){.looked_ns = oct_clock_ns(), .n_moves = count_moves(engine)};
+}
+
+bool oct_lanes_lose_patience(struct oct_lanes_patience *patience, const struct oct_engine *engine,
+                             uint64_t limit_us)
+{
+    uint64_t passed_ns = since_look(&patience->looked_ns), n_moves = count_moves(engine);
+    patience->silent_ns = n_moves == patience->n_moves ? patience->silent_ns + passed_ns : 0;
+    patience->n_moves = n_moves;
+    return patience->silent_ns > limit_us * 1000;
 }
 
 /* ---- a lane ---- */

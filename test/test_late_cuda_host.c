@@ -1,6 +1,7 @@
 /* A GPU that comes back late, played by the stand-in for CUDA (test/cuda_host/): the engine was
  * given up, its jobs handed back, its session gone and another one in its place. AddressSanitizer
- * sees what the late threads touch. */
+ * sees what the late threads touch. And one that is slow or stands still with its whole machine,
+ * which must not be given up. */
 #include "test/cuda_host/cuda_host.h"
 #include "test/engine_rig.h"
 #include "test/tap.h"
@@ -9,8 +10,12 @@
 #include "pipeline/clock.h"
 #include "pipeline/ring.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define MEMORY ((size_t)1 << 30)
 #define N_JOBS 2u
@@ -190,6 +195,87 @@ static void test_pinned_rings(void **state)
     wait_until_nothing_left();
 }
 
+/* ---- healthy, but slow ---- */
+
+#if !defined(__SANITIZE_THREAD__) /* which is so slow itself that times mean nothing */
+
+#define PATIENT_MS 1000
+
+static void sleep_ms(unsigned ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}, NULL);
+}
+
+static void test_slow_calls(void **state)
+{
+    struct oct_rig rig;
+    struct lent lent;
+    (void)state;
+    cuda_host_reset(1, MEMORY);
+    open_engine(&rig, "fused", PATIENT_MS);
+    lend(&lent, rig.plan);
+    cuda_host_set_pace(PATIENT_MS / 7 * 1000); /* a batch and the end take longer than patience */
+    const uint64_t begun = oct_clock_ns();
+    assert_int_equal(run_batch(&rig, &lent), 0);
+    assert_true(oct_clock_ns() - begun > PATIENT_MS * UINT64_C(1000000));
+    oct_rig_close(&rig);
+    cuda_host_set_pace(0);
+    free_headers(&lent);
+    oct_cuda_memory.release(lent.block, lent.bytes);
+    assert_int_equal(cuda_host_bytes_in_use(), 0); /* now: nobody was left behind */
+    assert_int_equal(cuda_host_n_objects(), 0);
+}
+
+/* Brings the late call back after 25 short sleeps: a machine that stands still ends one at most. */
+static void *bring_back(void *argument)
+{
+    (void)argument;
+    for (int i = 0; i < 25; i++)
+        sleep_ms(20);
+    cuda_host_reset(1, MEMORY);
+    return NULL;
+}
+
+static pid_t stop_for_a_while(void)
+{
+    const pid_t me = getpid(), child = fork();
+    if (child != 0)
+        return child;
+    sleep_ms(100);
+    kill(me, SIGSTOP);
+    sleep_ms(5 * PATIENT_MS / 2);
+    kill(me, SIGCONT);
+    _exit(0);
+}
+
+static void test_machine_stands_still(void **state)
+{
+    const struct oct_display display = {.log = true, .range = OCT_RANGE_MANUAL, .hi = 60};
+    struct oct_rig rig;
+    struct lent lent;
+    pthread_t thread;
+    (void)state;
+    cuda_host_reset(1, MEMORY);
+    open_engine(&rig, "fused", PATIENT_MS);
+    lend(&lent, rig.plan);
+    cuda_host_set_fault(CUDA_HOST_CALL_LATE, 1);
+    struct oct_engine_job job = {lent.in[0], lent.out[0], display};
+    assert_int_equal(rig.ops->submit(rig.engine, &job, 1), OCT_OK);
+    const pid_t child = stop_for_a_while();
+    assert_int_equal(pthread_create(&thread, NULL, bring_back, NULL), 0);
+    const uint64_t begun = oct_clock_ns();
+    oct_rig_close(&rig);
+    assert_true(oct_clock_ns() - begun > PATIENT_MS * UINT64_C(2000000));
+    assert_int_equal(cuda_host_n_objects(), 0); /* the engine ended, late as it was */
+    pthread_join(thread, NULL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    free_headers(&lent);
+    oct_cuda_memory.release(lent.block, lent.bytes);
+    wait_until_nothing_left();
+}
+
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +284,11 @@ int main(void)
         {"plain rings stay while a device may use them", test_plain_rings, NULL, NULL, NULL},
         {"pinned rings are given back when the last device lets go", test_pinned_rings, NULL, NULL,
          NULL},
+#if !defined(__SANITIZE_THREAD__)
+        {"a GPU that is slow at every call is not given up", test_slow_calls, NULL, NULL, NULL},
+        {"a machine that stands still is no GPU that hangs", test_machine_stands_still, NULL, NULL,
+         NULL},
+#endif
     };
     return cmocka_run_group_tests_name("late GPUs", tests, make_scene, free_scene) > 0;
 }

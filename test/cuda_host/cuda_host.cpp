@@ -30,7 +30,7 @@ struct machine {
     bool has_driver = true, pins = true;
     size_t bytes = (size_t)1 << 30, shared_limit = 227 << 10;
     cuda_host_fault fault = CUDA_HOST_NO_FAULT;
-    unsigned fault_at = 0, generation = 0;
+    unsigned fault_at = 0, generation = 0, us_per_call = 0;
     unsigned n_calls = 0, n_operations = 0, n_objects = 0;
     unsigned n_launches[MAX_DEVICES] = {};
     bool lost = false;
@@ -62,6 +62,12 @@ cudaError_t enter_call()
     machine &m = the();
     std::unique_lock<std::mutex> hold(m.lock);
     m.n_calls++;
+    if (m.us_per_call) {
+        const std::chrono::microseconds pace(m.us_per_call);
+        hold.unlock();
+        std::this_thread::sleep_for(pace);
+        hold.lock();
+    }
     if (!m.has_driver)
         return note(cudaErrorInsufficientDriver);
     if (m.n_calls == m.fault_at && m.fault == CUDA_HOST_CALL_FAILS)
@@ -114,7 +120,7 @@ extern "C" void cuda_host_reset(unsigned n_devices, size_t bytes)
     m.has_driver = m.pins = true;
     m.shared_limit = 227 << 10;
     m.fault = CUDA_HOST_NO_FAULT;
-    m.n_calls = m.n_operations = 0;
+    m.n_calls = m.n_operations = m.us_per_call = 0;
     for (unsigned &n : m.n_launches)
         n = 0;
     m.lost = false;
@@ -138,6 +144,12 @@ extern "C" void cuda_host_set_pinning(bool possible)
 {
     std::lock_guard<std::mutex> hold(the().lock);
     the().pins = possible;
+}
+
+extern "C" void cuda_host_set_pace(unsigned us_per_call)
+{
+    std::lock_guard<std::mutex> hold(the().lock);
+    the().us_per_call = us_per_call;
 }
 
 static bool counts_calls(enum cuda_host_fault fault)

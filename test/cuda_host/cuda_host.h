@@ -34,6 +34,9 @@ void cuda_host_set_cufft(bool present);
 /* Whether host memory is pinned on request (else it is). */
 void cuda_host_set_pinning(bool possible);
 
+/* Every call takes at least so long (else nothing), as on a machine with too much to do. */
+void cuda_host_set_pace(unsigned us_per_call);
+
 /* From now on; n counts from 1. */
 void cuda_host_set_fault(enum cuda_host_fault fault, unsigned n);
 
