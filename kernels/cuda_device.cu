@@ -82,22 +82,32 @@ static size_t lane_bytes(const struct oct_plan *plan, enum oct_cuda_kernels kern
     size_t tables = (size_t)g->upsampled * (sizeof(float) * (1 + plan->n_taps) + sizeof(float2)) +
                     (size_t)g->padded * sizeof(float2) * 9; /* fused: less */
     return a_bscan * max_batch + tables +
-           (kernels == OCT_CUDA_PLAIN ? oct_plain_bytes(g) : (size_t)0);
+           (kernels == OCT_CUDA_PLAIN ? oct_plain_buffer_bytes(g) : (size_t)0);
 }
 
 extern "C" enum oct_err oct_cuda_check_memory(unsigned device, const struct oct_plan *plan,
                                               enum oct_cuda_kernels kernels, unsigned max_batch,
                                               unsigned n_lanes, struct oct_error *err)
 {
-    size_t available = 0, total = 0, wanted = lane_bytes(plan, kernels, max_batch) * n_lanes;
+    size_t available = 0, total = 0, work = 0;
+    char of_it[64] = "";
     TRY((int)device, "select", cudaSetDevice((int)device));
+    enum oct_err e =
+        kernels == OCT_CUDA_PLAIN ? oct_plain_work_bytes(&plan->geometry, &work, err) : OCT_OK;
+    if (e)
+        return e;
     TRY((int)device, "free memory", cudaMemGetInfo(&available, &total));
+    const size_t wanted = (lane_bytes(plan, kernels, max_batch) + work) * n_lanes;
     if (wanted <= available)
         return OCT_OK;
+    if (work > 0)
+        snprintf(of_it, sizeof(of_it), " (%zu MiB of it for cuFFT itself)",
+                 ((work * n_lanes) >> 20) + 1);
     return oct_fail(err, OCT_E_NO_MEMORY,
-                    "GPU %u has too little memory: %zu MiB wanted for %u streams of %u B-scans, "
+                    "GPU %u has too little memory: %zu MiB wanted%s for %u streams of %u B-scans, "
                     "%zu MiB free of %zu MiB; lower pipeline.batch or the crop",
-                    device, (wanted >> 20) + 1, n_lanes, max_batch, available >> 20, total >> 20);
+                    device, (wanted >> 20) + 1, of_it, n_lanes, max_batch, available >> 20,
+                    total >> 20);
 }
 
 static enum oct_err warm_up(struct oct_cuda_lane *lane, struct oct_error *err);
@@ -170,6 +180,7 @@ extern "C" void oct_cuda_lane_destroy(struct oct_cuda_lane *lane)
     if (lane->has_stream)
         note(signs, cudaStreamSynchronize(lane->stream));
     oct_plain_finish(&lane->plain);
+    oct_cuda_signs_note_call(signs);
     for (unsigned i = 0; i < lane->n_owned; i++)
         note(signs, cudaFree(lane->owned[i]));
     if (lane->h_limits)

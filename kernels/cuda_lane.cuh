@@ -148,14 +148,18 @@ static enum oct_err make_plain(struct oct_cuda_lane *lane, const struct oct_geom
                                struct oct_error *err)
 {
     struct oct_plain *p = &lane->plain;
-    const size_t p1 = g->padded;
     p->chunk = oct_plain_chunk(g);
-    TRY_LANE(lane, "plain buffers", cudaMalloc((void **)&p->x, p->chunk * p1 * sizeof(float)));
-    TRY_LANE(lane, "plain buffers",
-             cudaMalloc((void **)&p->spectrum, p->chunk * (p1 / 2 + 1) * sizeof(float2)));
-    TRY_LANE(lane, "plain buffers", cudaMalloc((void **)&p->odd, p->chunk * p1 * sizeof(float)));
-    TRY_LANE(lane, "plain buffers", cudaMalloc((void **)&p->v, p->chunk * p1 * 16));
-    TRY_LANE(lane, "plain buffers", cudaMemset(p->x, 0, p->chunk * p1 * sizeof(float)));
+    const size_t chunk = p->chunk, p1 = g->padded;
+    enum oct_err e = allocate(lane, &p->x, chunk * p1, err);
+    if (!e)
+        e = allocate(lane, &p->spectrum, chunk * (p1 / 2 + 1), err);
+    if (!e)
+        e = allocate(lane, &p->odd, chunk * p1, err);
+    if (!e)
+        e = allocate(lane, &p->v, chunk * g->upsampled, err);
+    if (e)
+        return e;
+    TRY_LANE(lane, "plain buffers", cudaMemset(p->x, 0, chunk * p1 * sizeof(float)));
     return oct_plain_plans(p, g, lane->stream, err);
 }
 

@@ -462,11 +462,9 @@ cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
     return code;
 }
 
-cudaError_t cudaMalloc(void **memory, size_t bytes)
+/* Without a call: cuFFT takes its work areas so. */
+cudaError_t cuda_host_take(void **memory, size_t bytes)
 {
-    cudaError_t code = enter_call();
-    if (code)
-        return code;
     std::lock_guard<std::mutex> hold(the().lock);
     if (used_on(device_now) + bytes > the().bytes)
         return note(cudaErrorMemoryAllocation);
@@ -476,6 +474,12 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
     memset(*memory, 0xff, bytes); /* NaNs: whoever reads before writing is found out */
     the().memory[*memory] = {bytes, device_now};
     return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **memory, size_t bytes)
+{
+    cudaError_t code = enter_call();
+    return code ? code : cuda_host_take(memory, bytes);
 }
 
 static void give_back(std::map<void *, std::pair<size_t, int>> &from, void *memory)
@@ -490,10 +494,15 @@ static void give_back(std::map<void *, std::pair<size_t, int>> &from, void *memo
     free(memory);
 }
 
+void cuda_host_give_back(void *memory)
+{
+    give_back(the().memory, memory);
+}
+
 cudaError_t cudaFree(void *memory)
 {
     cudaError_t code = enter_call();
-    give_back(the().memory, memory);
+    cuda_host_give_back(memory);
     return code;
 }
 

@@ -31,6 +31,9 @@ void cuda_host_remove_driver(void);
 void cuda_host_set_shared_limit(size_t bytes);
 void cuda_host_set_cufft(bool present);
 
+/* Work areas of cuFFT's plans take so much more than it says beforehand (else nothing). */
+void cuda_host_set_cufft_surplus(size_t bytes);
+
 /* Whether host memory is pinned on request (else it is). */
 void cuda_host_set_pinning(bool possible);
 
