@@ -60,7 +60,6 @@ static char *granted(struct oct_daemon *daemon)
 static char *status(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     (void)request;
-    oct_daemon_look_around(daemon);
     char *text = oct_daemon_status(daemon);
     if (!text)
         oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the status");
@@ -183,6 +182,8 @@ static char *run_command(struct oct_daemon *daemon, const cJSON *request, bool *
         return NULL;
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
         if (strcmp(commands[i].name, name) == 0) {
+            /* What the last status told is what the daemon goes by. */
+            oct_daemon_look_around(daemon);
             char *reply = commands[i].run(daemon, request, err);
             *under_way = reply && commands[i].takes_time && !oct_daemon_is_settled(daemon);
             return reply;

@@ -103,13 +103,9 @@ void oct_daemon_finish(struct oct_daemon *d)
 
 bool oct_daemon_is_recording(const struct oct_daemon *d)
 {
-    struct oct_recorder_status recorder;
     if (d->must_record || d->job.kind == OCT_JOB_RECORD)
         return true;
-    if (!d->session)
-        return false;
-    oct_recorder_get_status(d->session->recorder, &recorder);
-    return recorder.active;
+    return d->session && d->recorder.active;
 }
 
 bool oct_daemon_is_settled(const struct oct_daemon *d)

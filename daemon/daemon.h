@@ -37,6 +37,10 @@ struct oct_daemon {
     const char *engine; /* that ran when last looked at, of engine_session */
     const struct oct_session *engine_session;
     bool failed_over; /* another engine than that of the start runs */
+    /* The session's recorder and image ring when last looked at: what is told of a recording goes
+     * with the state that was entered because of it. */
+    struct oct_recorder_status recorder;
+    uint64_t n_images;
 
     bool was_ready;     /* the first session came up */
     bool want_shutdown; /* drain, then end */

@@ -155,14 +155,13 @@ static void note_failover(struct oct_daemon *d)
 
 static void note_failures(struct oct_daemon *d)
 {
-    struct oct_recorder_status recorder;
+    const struct oct_recorder_status *recorder = &d->recorder;
     struct oct_error failure;
 
-    oct_recorder_get_status(d->session->recorder, &recorder);
-    if (recorder.failure.code)
-        oct_daemon_keep_error(d, &recorder.failure);
-    else if (recorder.last.failure.code)
-        oct_daemon_keep_error(d, &recorder.last.failure);
+    if (recorder->failure.code)
+        oct_daemon_keep_error(d, &recorder->failure);
+    else if (recorder->last.failure.code)
+        oct_daemon_keep_error(d, &recorder->last.failure);
     if (oct_pipeline_has_failed(d->session->pipeline, &failure)) {
         oct_daemon_keep_error(d, &failure);
         oct_daemon_happens(d, OCT_EVENT_ENGINE_FAILED);
@@ -218,8 +217,16 @@ static void follow_outlook(struct oct_daemon *d)
         oct_outlook_follow(&d->outlook, &d->config, d->session, bytes_free);
 }
 
+/* The ring after the recorder: what has passed has been in it. */
+static void look_at_recorder(struct oct_daemon *d)
+{
+    oct_recorder_get_status(d->session->recorder, &d->recorder);
+    d->n_images = oct_ring_published(oct_pipeline_images(d->session->pipeline));
+}
+
 static void follow_session(struct oct_daemon *d)
 {
+    look_at_recorder(d);
     note_failures(d);
     follow_source(d);
     follow_outlook(d);

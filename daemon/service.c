@@ -21,23 +21,29 @@ void oct_service_finish(struct oct_service *s)
     oct_notify_finish(&s->notify);
 }
 
-bool oct_service_is_alive(const struct oct_pipeline_progress *progress, uint64_t *moves)
+/* With B-scans waiting the ingest may well wait, too: for room. */
+bool oct_service_is_alive(const struct oct_pipeline_progress *progress, uint64_t looks,
+                          struct oct_service_progress *seen)
 {
-    if (!progress || progress->n_waiting == 0)
+    if (!progress)
         return true;
-    bool moved = progress->moves != *moves;
-    *moves = progress->moves;
-    return moved;
+    const struct oct_service_progress now = {progress->moves, looks};
+    bool alive = progress->n_waiting ? now.moves != seen->moves : now.looks != seen->looks;
+    *seen = now;
+    return alive;
 }
 
 /* Four times an interval: one that is lost is no harm. */
 static void feed_watchdog(struct oct_service *s, const struct oct_daemon *d, uint64_t now_ns)
 {
     struct oct_pipeline_progress progress;
+    uint64_t looks = 0;
 
-    if (d->session)
+    if (d->session) {
         progress = oct_pipeline_get_progress(d->session->pipeline);
-    if (oct_service_is_alive(d->session ? &progress : NULL, &s->moves))
+        looks = oct_ingest_looks(d->session->ingest);
+    }
+    if (oct_service_is_alive(d->session ? &progress : NULL, looks, &s->seen))
         s->alive = true;
     if (s->watchdog_ns == 0 || !s->alive || now_ns - s->fed_ns < s->watchdog_ns / 4)
         return;

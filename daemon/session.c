@@ -44,6 +44,7 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .queue_messages = config->ingest.queue_messages,
         .max_message_bytes = (uint64_t)config->ingest.max_message_mb << 20,
         .idle_s = config->ingest.idle_s,
+        .lend = oct_pipeline_reads_any_memory(s->pipeline),
         .open = open,
         .losses = s->losses,
         .door = s->door,

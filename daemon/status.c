@@ -21,7 +21,10 @@ static void add_u64(cJSON *object, const char *key, uint64_t value)
 /* Without a session (NULL below) nothing has been counted, but every key is there. */
 static const struct oct_ingest_counts no_counts;
 static const struct oct_outlook no_outlook;
+static const struct oct_recorder_status no_recorder;
 
+/* Each line and each message is counted where it ends up after it was counted as taken, so what it
+ * ended as is read first: no part is larger than its whole. */
 static void add_ingest(cJSON *reply, const struct oct_ingest *ingest)
 {
     const struct oct_ingest_counts *c = ingest ? oct_ingest_counts(ingest) : &no_counts;
@@ -30,10 +33,10 @@ static void add_ingest(cJSON *reply, const struct oct_ingest *ingest)
     add_u64(reply, "lines_duplicate", c->lines_duplicate);
     add_u64(reply, "lines_late", c->lines_late);
     add_u64(reply, "lines_dropped", c->lines_dropped);
-    add_u64(reply, "messages_received", c->messages);
     add_u64(reply, "messages_duplicate", c->messages_duplicate);
-    add_u64(reply, "messages_missed", c->messages_missed);
     add_u64(reply, "messages_reordered", c->messages_reordered);
+    add_u64(reply, "messages_missed", c->messages_missed);
+    add_u64(reply, "messages_received", c->messages);
     add_u64(reply, "messages_ignored", ingest ? oct_ingest_ignored(ingest) : 0);
     add_u64(reply, "slots_reclaimed", ingest ? oct_ingest_reclaimed(ingest) : 0);
     cJSON *bad = cJSON_AddObjectToObject(reply, "messages_bad");
@@ -42,9 +45,11 @@ static void add_ingest(cJSON *reply, const struct oct_ingest *ingest)
     add_u64(reply, "acquisitions", c->acquisitions);
 }
 
-/* Counts only grow while they are read: the end of the path first, its beginning last, so that
- * published <= done and in flight is never negative. */
-static void add_bscans(cJSON *reply, const struct oct_session *s)
+/* Counts only grow while they are read: the end of the path first, its beginning last. So, at every
+ * moment, of B-scans written <= done + dropped by the engine (the recorder was looked at before all
+ * this), published <= done, in flight is never negative; and of lines, those of B-scans done <=
+ * received + missing <= those of B-scans begun and of B-scans that were skipped whole. */
+static void add_path(cJSON *reply, const struct oct_session *s)
 {
     const struct oct_ingest_counts *c = s ? oct_ingest_counts(s->ingest) : &no_counts;
     uint64_t published = s ? oct_publisher_published(s->publisher) : 0;
@@ -53,6 +58,7 @@ static void add_bscans(cJSON *reply, const struct oct_session *s)
     if (s)
         counts = oct_pipeline_count(s->pipeline);
     uint64_t no_slot = c->bscans_dropped;
+    add_ingest(reply, s ? s->ingest : NULL);
     uint64_t begun = c->bscans_begun;
 
     add_u64(reply, "bscans_begun", begun);
@@ -103,42 +109,36 @@ static void add_last(cJSON *reply, const struct oct_recorder_status *s)
     cJSON_AddStringToObject(last, "error", s->last.failure.code ? s->last.failure.text : "");
 }
 
-static void add_recorder(cJSON *reply, const struct oct_session *session)
+static void add_recorder(cJSON *reply, const struct oct_recorder_status *s, uint64_t n_images)
 {
-    struct oct_recorder_status s = {0};
-    uint64_t n_images = 0;
-    if (session) {
-        oct_recorder_get_status(session->recorder, &s);
-        n_images = oct_ring_published(oct_pipeline_images(session->pipeline));
-    }
-    add_u64(reply, "volumes_written", s.volumes_written);
-    add_u64(reply, "volumes_incomplete", s.volumes_incomplete);
-    add_u64(reply, "bscans_written", s.bscans_written);
-    add_u64(reply, "bscans_unsaved", s.bscans_unsaved);
-    add_u64(reply, "bytes_written", s.bytes_written);
+    add_u64(reply, "volumes_written", s->volumes_written);
+    add_u64(reply, "volumes_incomplete", s->volumes_incomplete);
+    add_u64(reply, "bscans_written", s->bscans_written);
+    add_u64(reply, "bscans_unsaved", s->bscans_unsaved);
+    add_u64(reply, "bytes_written", s->bytes_written);
     cJSON *record = cJSON_AddObjectToObject(reply, "record");
-    cJSON_AddBoolToObject(record, "active", s.active);
-    cJSON_AddBoolToObject(record, "stopping", s.stopping);
-    cJSON_AddBoolToObject(record, "waiting_for_volume", s.active && !s.file_open);
-    cJSON_AddStringToObject(record, "file", s.file);
-    add_u64(record, "bscans_in_file", s.bscans_in_file);
-    add_u64(record, "bscans_waiting", s.keeper.n_waiting);
-    add_u64(record, "buffer_bscans", s.keeper.buffer_bscans);
-    add_u64(record, "bscans_queued", n_images - s.bscans_passed);
-    add_account(reply, &s.account);
-    add_last(reply, &s);
+    cJSON_AddBoolToObject(record, "active", s->active);
+    cJSON_AddBoolToObject(record, "stopping", s->stopping);
+    cJSON_AddBoolToObject(record, "waiting_for_volume", s->active && !s->file_open);
+    cJSON_AddStringToObject(record, "file", s->file);
+    add_u64(record, "bscans_in_file", s->bscans_in_file);
+    add_u64(record, "bscans_waiting", s->keeper.n_waiting);
+    add_u64(record, "buffer_bscans", s->keeper.buffer_bscans);
+    add_u64(record, "bscans_queued", n_images > s->next_slot ? n_images - s->next_slot : 0);
+    add_account(reply, &s->account);
+    add_last(reply, s);
 }
 
-static void add_session(cJSON *reply, const struct oct_session *s)
+static void add_session(cJSON *reply, const struct oct_daemon *d)
 {
+    const struct oct_session *s = d->session;
     cJSON_AddStringToObject(reply, "backend", s ? oct_pipeline_engine_name(s->pipeline) : "none");
     cJSON_AddStringToObject(reply, "engine", s ? s->engine_why : "");
     cJSON_AddStringToObject(reply, "engine_now",
                             s ? oct_pipeline_engine_description(s->pipeline) : "");
     cJSON_AddBoolToObject(reply, "memory_locked", s && oct_pipeline_is_pinned(s->pipeline));
-    add_ingest(reply, s ? s->ingest : NULL);
-    add_bscans(reply, s);
-    add_recorder(reply, s);
+    add_path(reply, s);
+    add_recorder(reply, s ? &d->recorder : &no_recorder, s ? d->n_images : 0);
     add_latency(reply, s ? s->publisher : NULL);
     if (!s)
         return;
@@ -172,14 +172,11 @@ static void add_security(cJSON *reply, struct oct_access *access)
 static void add_degraded(cJSON *reply, const struct oct_daemon *d)
 {
     cJSON *degraded = cJSON_AddArrayToObject(reply, "degraded");
-    struct oct_recorder_status recorder = {0};
-    if (d->session)
-        oct_recorder_get_status(d->session->recorder, &recorder);
     if (d->source.lost)
         cJSON_AddItemToArray(degraded, cJSON_CreateString("source"));
     if (d->failed_over)
         cJSON_AddItemToArray(degraded, cJSON_CreateString("engine"));
-    if (recorder.failure.code)
+    if (d->session && d->recorder.failure.code)
         cJSON_AddItemToArray(degraded, cJSON_CreateString("recording"));
 }
 
@@ -211,7 +208,7 @@ cJSON *oct_daemon_status_tree(const struct oct_daemon *d)
     cJSON_AddBoolToObject(reply, "config_file_changed", oct_file_watch_changed(&d->watch));
     add_degraded(reply, d);
     add_source(reply, d);
-    add_session(reply, d->session);
+    add_session(reply, d);
     oct_daemon_describe(reply, d);
     oct_outlook_describe(reply, d->session ? &d->outlook : &no_outlook);
     add_security(reply, d->access);

@@ -45,17 +45,22 @@ enum oct_err oct_cuda_check_memory(unsigned device, const struct oct_plan *plan,
 
 enum oct_err oct_cuda_lane_create(struct oct_cuda_lane **lane, unsigned device,
                                   const struct oct_plan *plan, enum oct_cuda_kernels kernels,
-                                  unsigned max_batch, struct oct_error *err)
+                                  unsigned max_batch, struct oct_cuda_signs *signs,
+                                  struct oct_error *err)
 {
-    (void)device, (void)plan, (void)kernels, (void)max_batch;
+    (void)device, (void)plan, (void)kernels, (void)max_batch, (void)signs;
     *lane = NULL;
     return refuse(err);
 }
 
-enum oct_err oct_cuda_lane_begin(struct oct_cuda_lane *lane, const struct oct_engine_job *jobs,
-                                 unsigned n, bool *needs_end, struct oct_error *err)
+void oct_cuda_lane_take(struct oct_cuda_lane *lane, const struct oct_engine_job *jobs, unsigned n)
 {
-    (void)lane, (void)jobs, (void)n, (void)needs_end;
+    (void)lane, (void)jobs, (void)n;
+}
+
+enum oct_err oct_cuda_lane_begin(struct oct_cuda_lane *lane, bool *needs_end, struct oct_error *err)
+{
+    (void)lane, (void)needs_end;
     return refuse(err);
 }
 
@@ -94,7 +99,21 @@ static void release(void *memory, size_t bytes)
     free(memory);
 }
 
-const struct oct_memory_ops oct_cuda_memory = {.alloc = alloc, .release = release};
+static bool is_held(void)
+{
+    return false;
+}
+
+const struct oct_memory_ops oct_cuda_memory = {
+    .alloc = alloc, .release = release, .is_held = is_held};
+
+void oct_cuda_memory_hold(void)
+{
+}
+
+void oct_cuda_memory_let_go(void)
+{
+}
 
 enum oct_err oct_cuda_time_copies(unsigned device, size_t up, size_t down, unsigned n_rounds,
                                   double *seconds, struct oct_error *err)

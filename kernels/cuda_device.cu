@@ -82,22 +82,32 @@ static size_t lane_bytes(const struct oct_plan *plan, enum oct_cuda_kernels kern
     size_t tables = (size_t)g->upsampled * (sizeof(float) * (1 + plan->n_taps) + sizeof(float2)) +
                     (size_t)g->padded * sizeof(float2) * 9; /* fused: less */
     return a_bscan * max_batch + tables +
-           (kernels == OCT_CUDA_PLAIN ? oct_plain_bytes(g) : (size_t)0);
+           (kernels == OCT_CUDA_PLAIN ? oct_plain_buffer_bytes(g) : (size_t)0);
 }
 
 extern "C" enum oct_err oct_cuda_check_memory(unsigned device, const struct oct_plan *plan,
                                               enum oct_cuda_kernels kernels, unsigned max_batch,
                                               unsigned n_lanes, struct oct_error *err)
 {
-    size_t available = 0, total = 0, wanted = lane_bytes(plan, kernels, max_batch) * n_lanes;
+    size_t available = 0, total = 0, work = 0;
+    char of_it[64] = "";
     TRY((int)device, "select", cudaSetDevice((int)device));
+    enum oct_err e =
+        kernels == OCT_CUDA_PLAIN ? oct_plain_work_bytes(&plan->geometry, &work, err) : OCT_OK;
+    if (e)
+        return e;
     TRY((int)device, "free memory", cudaMemGetInfo(&available, &total));
+    const size_t wanted = (lane_bytes(plan, kernels, max_batch) + work) * n_lanes;
     if (wanted <= available)
         return OCT_OK;
+    if (work > 0)
+        snprintf(of_it, sizeof(of_it), " (%zu MiB of it for cuFFT itself)",
+                 ((work * n_lanes) >> 20) + 1);
     return oct_fail(err, OCT_E_NO_MEMORY,
-                    "GPU %u has too little memory: %zu MiB wanted for %u streams of %u B-scans, "
+                    "GPU %u has too little memory: %zu MiB wanted%s for %u streams of %u B-scans, "
                     "%zu MiB free of %zu MiB; lower pipeline.batch or the crop",
-                    device, (wanted >> 20) + 1, n_lanes, max_batch, available >> 20, total >> 20);
+                    device, (wanted >> 20) + 1, of_it, n_lanes, max_batch, available >> 20,
+                    total >> 20);
 }
 
 static enum oct_err warm_up(struct oct_cuda_lane *lane, struct oct_error *err);
@@ -106,11 +116,11 @@ static enum oct_err make_lane(struct oct_cuda_lane *lane, const struct oct_plan 
                               struct oct_error *err)
 {
     const struct oct_geometry *g = &plan->geometry;
-    TRY(lane->device, "select", cudaSetDevice(lane->device));
-    TRY(lane->device, "stream", cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking));
+    TRY_LANE(lane, "select", cudaSetDevice(lane->device));
+    TRY_LANE(lane, "stream", cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking));
     lane->has_stream = true;
     for (; lane->n_events < N_EVENTS; lane->n_events++)
-        TRY(lane->device, "event", cudaEventCreate(&lane->events[lane->n_events]));
+        TRY_LANE(lane, "event", cudaEventCreate(&lane->events[lane->n_events]));
     enum oct_err e = make_tables(lane, plan, err);
     if (!e)
         e = make_buffers(lane, g, err);
@@ -118,14 +128,14 @@ static enum oct_err make_lane(struct oct_cuda_lane *lane, const struct oct_plan 
         e = lane->kernels == OCT_CUDA_PLAIN ? make_plain(lane, g, err)
                                             : make_fused(lane, plan, err);
     if (!e) /* tables were uploaded outside the stream */
-        TRY(lane->device, "start", cudaDeviceSynchronize());
+        TRY_LANE(lane, "start", cudaDeviceSynchronize());
     return e ? e : warm_up(lane, err);
 }
 
 extern "C" enum oct_err oct_cuda_lane_create(struct oct_cuda_lane **out, unsigned device,
                                              const struct oct_plan *plan,
                                              enum oct_cuda_kernels kernels, unsigned max_batch,
-                                             struct oct_error *err)
+                                             struct oct_cuda_signs *signs, struct oct_error *err)
 {
     const struct oct_geometry *g = &plan->geometry;
     *out = NULL;
@@ -133,6 +143,7 @@ extern "C" enum oct_err oct_cuda_lane_create(struct oct_cuda_lane **out, unsigne
     if (!lane)
         return oct_fail(err, OCT_E_NO_MEMORY, "CUDA engine: out of memory");
     lane->device = (int)device;
+    lane->signs = signs;
     lane->kernels = kernels;
     lane->max_batch = max_batch;
     lane->is_f32 = g->sample_type == OCT_SAMPLE_F32;
@@ -156,21 +167,30 @@ extern "C" enum oct_err oct_cuda_lane_create(struct oct_cuda_lane **out, unsigne
     return OCT_OK;
 }
 
+static void note(struct oct_cuda_signs *signs, cudaError_t)
+{
+    oct_cuda_signs_note_call(signs);
+}
+
 extern "C" void oct_cuda_lane_destroy(struct oct_cuda_lane *lane)
 {
     if (!lane)
         return;
+    struct oct_cuda_signs *signs = lane->signs;
     if (lane->has_stream)
-        cudaStreamSynchronize(lane->stream);
+        note(signs, cudaStreamSynchronize(lane->stream));
     oct_plain_finish(&lane->plain);
+    oct_cuda_signs_note_call(signs);
     for (unsigned i = 0; i < lane->n_owned; i++)
-        cudaFree(lane->owned[i]);
+        note(signs, cudaFree(lane->owned[i]));
     if (lane->h_limits)
-        cudaFreeHost(lane->h_limits);
+        note(signs, cudaFreeHost(lane->h_limits));
+    if (lane->h_valid)
+        note(signs, cudaFreeHost(lane->h_valid));
     for (unsigned i = 0; i < lane->n_events; i++)
-        cudaEventDestroy(lane->events[i]);
+        note(signs, cudaEventDestroy(lane->events[i]));
     if (lane->has_stream)
-        cudaStreamDestroy(lane->stream);
+        note(signs, cudaStreamDestroy(lane->stream));
     delete lane;
 }
 
@@ -227,33 +247,43 @@ static bool all_direct(const struct oct_cuda_batch *batch)
     return all;
 }
 
+/* Before spectra and pixels are touched: calls before may have come back late. */
+static enum oct_err check_wanted(const struct oct_cuda_lane *lane, struct oct_error *err)
+{
+    if (oct_cuda_signs_given_up(lane->signs))
+        return oct_fail(err, OCT_E_BACKEND, "GPU %d: the engine was given up meanwhile",
+                        lane->device);
+    return OCT_OK;
+}
+
 static enum oct_err upload(struct oct_cuda_lane *lane, struct oct_error *err)
 {
     const size_t lines = lane->t.n_lines, bytes = lines * lane->t.n_samples * sizeof(uint16_t);
-    uintptr_t host[OCT_CUDA_MAX_BATCH];
-    for (unsigned k = 0; k < lane->batch.n; k++) {
-        host[k] = (uintptr_t)lane->jobs[k].in->spectra;
+    for (unsigned k = 0; k < lane->batch.n; k++)
         if (lane->batch.job[k].flags & OCT_JOB_MISSING)
-            TRY(lane->device, "upload",
-                cudaMemcpyAsync(lane->d_valid + k * lines, lane->jobs[k].in->line_valid, lines,
-                                cudaMemcpyHostToDevice, lane->stream));
-    }
-    TRY(lane->device, "upload",
-        oct_copy_bscans(host, lane->batch.n, (uint8_t *)lane->d_spectra, bytes,
-                        cudaMemcpyHostToDevice, lane->stream));
+            TRY_LANE(lane, "upload",
+                     cudaMemcpyAsync(lane->d_valid + k * lines, lane->h_valid + k * lines, lines,
+                                     cudaMemcpyHostToDevice, lane->stream));
+    enum oct_err e = check_wanted(lane, err);
+    if (e)
+        return e;
+    TRY_LANE(lane, "upload",
+             oct_copy_bscans(lane->h_spectra, lane->batch.n, (uint8_t *)lane->d_spectra, bytes,
+                             cudaMemcpyHostToDevice, lane->stream));
     return OCT_OK;
 }
 
 static enum oct_err download(struct oct_cuda_lane *lane, struct oct_error *err)
 {
     const size_t pixels = (size_t)lane->t.n_lines * lane->t.depth;
-    uintptr_t host[OCT_CUDA_MAX_BATCH];
-    for (unsigned k = 0; k < lane->batch.n; k++)
-        host[k] = (uintptr_t)lane->jobs[k].out->pixels;
-    TRY(lane->device, "download",
-        oct_copy_bscans(
-            host, lane->batch.n, lane->is_f32 ? (uint8_t *)lane->t.values : lane->t.pixels,
-            lane->is_f32 ? pixels * sizeof(float) : pixels, cudaMemcpyDeviceToHost, lane->stream));
+    enum oct_err e = check_wanted(lane, err);
+    if (e)
+        return e;
+    TRY_LANE(lane, "download",
+             oct_copy_bscans(lane->h_pixels, lane->batch.n,
+                             lane->is_f32 ? (uint8_t *)lane->t.values : lane->t.pixels,
+                             lane->is_f32 ? pixels * sizeof(float) : pixels, cudaMemcpyDeviceToHost,
+                             lane->stream));
     return OCT_OK;
 }
 
@@ -276,7 +306,7 @@ static enum oct_err launch_chain(struct oct_cuda_lane *lane, struct oct_error *e
                    lane->fused.shared_bytes, lane->stream, t, lane->batch);
     else if (!oct_plain_launch(&lane->plain, t, lane->batch, lane->stream))
         return oct_fail(err, OCT_E_BACKEND, "GPU %d: cuFFT refuses a transform", lane->device);
-    TRY(lane->device, "kernels", cudaGetLastError());
+    TRY_LANE(lane, "kernels", cudaGetLastError());
     return OCT_OK;
 }
 
@@ -286,9 +316,9 @@ static enum oct_err launch_percentiles(struct oct_cuda_lane *lane, struct oct_er
     const unsigned n = lane->batch.n, blocks = value_blocks(lane);
     const dim3 block(OCT_RANGE_THREADS);
     const size_t counters = OCT_BINS / 2 * sizeof(uint32_t);
-    TRY(lane->device, "histogram",
-        cudaMemsetAsync(lane->d_counts, 0, (size_t)n * 5 * OCT_BINS * sizeof(uint32_t),
-                        lane->stream));
+    TRY_LANE(lane, "histogram",
+             cudaMemsetAsync(lane->d_counts, 0, (size_t)n * 5 * OCT_BINS * sizeof(uint32_t),
+                             lane->stream));
     OCT_LAUNCH((oct_histogram_kernel), dim3(blocks, n), block, counters, lane->stream, t,
                lane->batch, lane->d_counts);
     OCT_LAUNCH((oct_find_upper_kernel), dim3(4, n), block, 0, lane->stream, t, lane->batch,
@@ -297,7 +327,7 @@ static enum oct_err launch_percentiles(struct oct_cuda_lane *lane, struct oct_er
                lane->batch, lane->d_limits, lane->d_counts);
     OCT_LAUNCH((oct_find_lower_kernel), dim3(4, n), block, 0, lane->stream, t, lane->batch,
                lane->d_counts, lane->d_limits);
-    TRY(lane->device, "histogram", cudaGetLastError());
+    TRY_LANE(lane, "histogram", cudaGetLastError());
     return OCT_OK;
 }
 
@@ -316,9 +346,9 @@ static enum oct_err launch_limits(struct oct_cuda_lane *lane, struct oct_error *
         if (e)
             return e;
     }
-    TRY(lane->device, "limits",
-        cudaMemcpyAsync(lane->h_limits, lane->d_limits, n * sizeof(*lane->h_limits),
-                        cudaMemcpyDeviceToHost, lane->stream));
+    TRY_LANE(lane, "limits",
+             cudaMemcpyAsync(lane->h_limits, lane->d_limits, n * sizeof(*lane->h_limits),
+                             cudaMemcpyDeviceToHost, lane->stream));
     return OCT_OK;
 }
 
@@ -333,12 +363,12 @@ static enum oct_err launch_end(struct oct_cuda_lane *lane, struct oct_error *err
 {
     if (!lane->is_f32 && !all_direct(&lane->batch))
         launch_map(lane);
-    TRY(lane->device, "kernels", cudaGetLastError());
-    TRY(lane->device, "event", cudaEventRecord(lane->events[COMPUTED], lane->stream));
+    TRY_LANE(lane, "kernels", cudaGetLastError());
+    TRY_LANE(lane, "event", cudaEventRecord(lane->events[COMPUTED], lane->stream));
     enum oct_err e = download(lane, err);
     if (e)
         return e;
-    TRY(lane->device, "event", cudaEventRecord(lane->events[DONE], lane->stream));
+    TRY_LANE(lane, "event", cudaEventRecord(lane->events[DONE], lane->stream));
     return OCT_OK;
 }
 
@@ -351,7 +381,7 @@ static enum oct_err warm_up(struct oct_cuda_lane *lane, struct oct_error *err)
     lane->batch.job[0] = {};
     lane->batch.job[0].flags = OCT_JOB_LOG | OCT_JOB_AUTO | OCT_JOB_PERCENTILE;
     lane->batch.job[0].n_valid = lane->t.n_lines;
-    TRY(lane->device, "start", cudaMemsetAsync(lane->d_spectra, 0, spectra, lane->stream));
+    TRY_LANE(lane, "start", cudaMemsetAsync(lane->d_spectra, 0, spectra, lane->stream));
     enum oct_err e = launch_chain(lane, err);
     if (!e)
         e = launch_limits(lane, err);
@@ -359,44 +389,53 @@ static enum oct_err warm_up(struct oct_cuda_lane *lane, struct oct_error *err)
         return e;
     if (!lane->is_f32)
         launch_map(lane);
-    TRY(lane->device, "start", cudaGetLastError());
-    TRY(lane->device, "start", cudaStreamSynchronize(lane->stream));
+    TRY_LANE(lane, "start", cudaGetLastError());
+    TRY_LANE(lane, "start", cudaStreamSynchronize(lane->stream));
     return OCT_OK;
 }
 
-extern "C" enum oct_err oct_cuda_lane_begin(struct oct_cuda_lane *lane,
-                                            const struct oct_engine_job *jobs, unsigned n,
-                                            bool *needs_end, struct oct_error *err)
+extern "C" void oct_cuda_lane_take(struct oct_cuda_lane *lane, const struct oct_engine_job *jobs,
+                                   unsigned n)
 {
+    const size_t lines = lane->t.n_lines;
     lane->batch.n = n;
     for (unsigned k = 0; k < n; k++) {
-        lane->jobs[k] = jobs[k];
         lane->batch.job[k] = describe_job(lane, &jobs[k]);
+        lane->display[k] = jobs[k].display;
+        lane->h_spectra[k] = (uintptr_t)jobs[k].in->spectra;
+        lane->h_pixels[k] = (uintptr_t)jobs[k].out->pixels;
+        if (lane->batch.job[k].flags & OCT_JOB_MISSING)
+            memcpy(lane->h_valid + k * lines, jobs[k].in->line_valid, lines);
     }
+}
+
+extern "C" enum oct_err oct_cuda_lane_begin(struct oct_cuda_lane *lane, bool *needs_end,
+                                            struct oct_error *err)
+{
     *needs_end = (all_flags(&lane->batch) & OCT_JOB_PERCENTILE) != 0;
-    TRY(lane->device, "event", cudaEventRecord(lane->events[BEGUN], lane->stream));
+    TRY_LANE(lane, "event", cudaEventRecord(lane->events[BEGUN], lane->stream));
     enum oct_err e = upload(lane, err);
     if (e)
         return e;
-    TRY(lane->device, "event", cudaEventRecord(lane->events[UPLOADED], lane->stream));
+    TRY_LANE(lane, "event", cudaEventRecord(lane->events[UPLOADED], lane->stream));
     if ((e = launch_chain(lane, err)) || (e = launch_limits(lane, err)))
         return e;
     if (!*needs_end)
         return launch_end(lane, err);
-    TRY(lane->device, "event", cudaEventRecord(lane->events[DONE], lane->stream));
+    TRY_LANE(lane, "event", cudaEventRecord(lane->events[DONE], lane->stream));
     return OCT_OK;
 }
 
 extern "C" enum oct_err oct_cuda_lane_repeat(struct oct_cuda_lane *lane, unsigned n_times,
                                              struct oct_error *err)
 {
-    TRY(lane->device, "event", cudaEventRecord(lane->events[BEGUN], lane->stream));
+    TRY_LANE(lane, "event", cudaEventRecord(lane->events[BEGUN], lane->stream));
     for (unsigned i = 0; i < n_times; i++) {
         enum oct_err e = launch_chain(lane, err);
         if (e)
             return e;
     }
-    TRY(lane->device, "event", cudaEventRecord(lane->events[DONE], lane->stream));
+    TRY_LANE(lane, "event", cudaEventRecord(lane->events[DONE], lane->stream));
     return OCT_OK;
 }
 
@@ -414,9 +453,10 @@ extern "C" enum oct_err oct_cuda_lane_end(struct oct_cuda_lane *lane, const doub
 extern "C" enum oct_err oct_cuda_lane_poll(struct oct_cuda_lane *lane, struct oct_error *err)
 {
     cudaError_t code = cudaEventQuery(lane->events[DONE]);
+    oct_cuda_signs_note_call(lane->signs);
     if (code == cudaErrorNotReady) /* taken back, or the next launch's check would find it */
         return (void)cudaGetLastError(), OCT_E_AGAIN;
-    TRY(lane->device, "a batch", code);
+    TRY_LANE(lane, "a batch", code);
     return OCT_OK;
 }
 
@@ -431,7 +471,7 @@ static float value_of_key(uint32_t key)
 extern "C" void oct_cuda_lane_limits(const struct oct_cuda_lane *lane, unsigned k, double *lo,
                                      double *hi)
 {
-    const struct oct_display *display = &lane->jobs[k].display;
+    const struct oct_display *display = &lane->display[k];
     const struct oct_cuda_limits *own = &lane->h_limits[k];
     const size_t n = (size_t)lane->t.n_lines * lane->t.depth;
     *lo = display->lo;
@@ -456,7 +496,7 @@ extern "C" enum oct_err oct_cuda_lane_stages(struct oct_cuda_lane *lane, double 
 {
     for (int i = 0; i < OCT_CUDA_N_STAGES; i++) {
         float ms;
-        TRY(lane->device, "time", cudaEventElapsedTime(&ms, lane->events[i], lane->events[i + 1]));
+        TRY_LANE(lane, "time", cudaEventElapsedTime(&ms, lane->events[i], lane->events[i + 1]));
         seconds[i] = ms * 1e-3;
     }
     return OCT_OK;

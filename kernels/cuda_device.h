@@ -2,11 +2,12 @@
  * CUDA's own headers stay behind it, in cuda_device.cu and the .cuh files that it includes; a build
  * without CUDA has cuda_absent.c in its place.
  *
- *     lane_create -> { lane_begin, poll ..., [ lane_end, poll ... ] } -> lane_destroy
+ *     lane_create -> { lane_take, lane_begin, poll ..., [ lane_end, poll ... ] } -> lane_destroy
  *
  * A lane is a stream with buffers for one batch of B-scans, and tables. All calls for a lane come
  * from one thread, its own; any of them may block for ever when a device hangs, so nobody else may
- * wait for that thread without a deadline. */
+ * wait for that thread without a deadline. What a call that comes back late may still touch is the
+ * lane's own, or the pixels and samples of its batch, which oct_cuda_memory_hold keeps. */
 #ifndef OCT_KERNELS_CUDA_DEVICE_H
 #define OCT_KERNELS_CUDA_DEVICE_H
 
@@ -47,16 +48,49 @@ enum oct_err oct_cuda_check_memory(unsigned device, const struct oct_plan *plan,
                                    enum oct_cuda_kernels kernels, unsigned max_batch,
                                    unsigned n_lanes, struct oct_error *err);
 
+/* What those who watch a lane and its thread tell each other; all zero at first, outlives the lane.
+ * For any thread, by the functions below. */
+struct oct_cuda_signs {
+    bool given_up;
+    uint32_t n_calls; /* that came back from the device; with gaps, wraps around */
+};
+
+static inline void oct_cuda_signs_note_call(struct oct_cuda_signs *signs)
+{
+    __atomic_fetch_add(&signs->n_calls, 1, __ATOMIC_RELAXED);
+}
+
+static inline uint32_t oct_cuda_signs_n_calls(const struct oct_cuda_signs *signs)
+{
+    return __atomic_load_n(&signs->n_calls, __ATOMIC_RELAXED);
+}
+
+/* Nobody waits for the lane any more: it begins no more copies from or to its batch. */
+static inline void oct_cuda_signs_give_up(struct oct_cuda_signs *signs)
+{
+    __atomic_store_n(&signs->given_up, true, __ATOMIC_RELEASE);
+}
+
+static inline bool oct_cuda_signs_given_up(const struct oct_cuda_signs *signs)
+{
+    return __atomic_load_n(&signs->given_up, __ATOMIC_ACQUIRE);
+}
+
 /* The plan is read here only. *lane is NULL on error. */
 enum oct_err oct_cuda_lane_create(struct oct_cuda_lane **lane, unsigned device,
                                   const struct oct_plan *plan, enum oct_cuda_kernels kernels,
-                                  unsigned max_batch, struct oct_error *err);
+                                  unsigned max_batch, struct oct_cuda_signs *signs,
+                                  struct oct_error *err);
 
-/* Queues upload and kernels of n jobs. Unless one of them asks for percentiles, pictures and limits
- * too; else lane_end must follow when poll says OCT_OK. The jobs' frames are read and written until
- * then. */
-enum oct_err oct_cuda_lane_begin(struct oct_cuda_lane *lane, const struct oct_engine_job *jobs,
-                                 unsigned n, bool *needs_end, struct oct_error *err);
+/* Copies what the lane needs to know of n jobs: their frames' headers and line_valid are read here
+ * only, spectra and pixels until the batch is done. Asks nothing of the device, so that it never
+ * waits. */
+void oct_cuda_lane_take(struct oct_cuda_lane *lane, const struct oct_engine_job *jobs, unsigned n);
+
+/* Queues upload and kernels of the batch taken. Unless one of its jobs asks for percentiles,
+ * pictures and limits too; else lane_end must follow when poll says OCT_OK. */
+enum oct_err oct_cuda_lane_begin(struct oct_cuda_lane *lane, bool *needs_end,
+                                 struct oct_error *err);
 
 /* Queues pixels and download. lo, hi [n]: limits in force; used for the jobs with percentiles. */
 enum oct_err oct_cuda_lane_end(struct oct_cuda_lane *lane, const double *lo, const double *hi,
@@ -71,9 +105,14 @@ void oct_cuda_lane_limits(const struct oct_cuda_lane *lane, unsigned k, double *
 /* NULL is fine. */
 void oct_cuda_lane_destroy(struct oct_cuda_lane *lane);
 
-/* Pinned host memory. release waits a short while for the device and then lets go of the memory
- * without giving it back: a device that hangs may still write there. */
+/* Pinned host memory. release waits a short while for the device, and not at all while memory is
+ * held; then the memory is given back later, if ever: a device that hangs may still write there. */
 extern const struct oct_memory_ops oct_cuda_memory;
+
+/* From hold to let_go no memory is given back: threads that an engine has left to themselves may
+ * still use what it was lent. Counted. Any thread. */
+void oct_cuda_memory_hold(void);
+void oct_cuda_memory_let_go(void);
 
 /* ---- for the benchmark; called when no engine is at work ---- */
 

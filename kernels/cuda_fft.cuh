@@ -193,15 +193,40 @@ static __device__ __forceinline__ void oct_exchange(float2 *v, float2 *shared, i
     oct_get<N, T, R, NS, R_NEXT>(v, shared, thread);
 }
 
-/* Two signals, one after the other through the same places: side by side in twice the memory took
- * fewer waits and more time, as the tables then fit the rest of the cache less well (measured on
- * an H200). */
-template <int N, int T, int R, int NS, int R_NEXT>
-static __device__ __forceinline__ void oct_exchange_pair(float2 (*v)[N / T], float2 *shared,
-                                                         int thread)
+/* Radices of a transform's passes, in order. */
+template <int R, int... REST> struct oct_radices {
+    static constexpr int first = R;
+};
+
+/* Factors that its passes need, all but the first. */
+template <int... R> static constexpr int oct_count_twiddles(oct_radices<R...>)
 {
-    oct_exchange<N, T, R, NS, R_NEXT, false>(v[0], shared, thread);
-    oct_exchange<N, T, R, NS, R_NEXT, false>(v[1], shared, thread);
+    int n = 0, ns = 1;
+    for (int radix : {R...}) {
+        n += ns > 1 ? radix / 2 * ns : 0;
+        ns *= radix;
+    }
+    return n;
+}
+
+/* A whole transform of LINES signals from pass (R, NS) on. The signals go through the same places
+ * one after the other: side by side in twice the memory took fewer waits and more time, as the
+ * tables then fit the rest of the cache less well (measured on an H200). */
+template <int N, int T, bool INVERSE, int LINES, bool FREE, int NS = 1, int R, int... REST>
+static __device__ __forceinline__ void oct_transform(oct_radices<R, REST...>, float2 (*v)[N / T],
+                                                     const float2 *twiddle, float2 *shared,
+                                                     int thread)
+{
+    static_assert(!FREE || LINES == 1, "the second signal meets the first one's places");
+    oct_pass<N, T, R, NS, INVERSE, LINES>(v, twiddle, thread);
+    if constexpr (sizeof...(REST) > 0) {
+        using rest = oct_radices<REST...>;
+#pragma unroll
+        for (int l = 0; l < LINES; l++)
+            oct_exchange<N, T, R, NS, rest::first, FREE>(v[l], shared, thread);
+        oct_transform<N, T, INVERSE, LINES, false, NS * R>(
+            rest{}, v, twiddle + (NS > 1 ? R / 2 * NS : 0), shared, thread);
+    }
 }
 
 #endif

@@ -24,19 +24,34 @@
 #include "kernels/cuda_fft.cuh"
 #include "kernels/cuda_types.cuh"
 
-/* Threads a block and radices for each P1. */
+#include <type_traits>
+
+/* Threads a block, and the passes of the P1 transforms (forward, inverse) and of the P2 one. The
+ * inverse begins with the radix that forward ends with, and ends with the one it began with. */
 template <int P1> struct oct_fused_shape;
 
 template <> struct oct_fused_shape<2048> {
     static constexpr int threads = 256, blocks_per_sm = 2;
-    static constexpr int first_radix = 4;               /* of the forward P1 transform */
-    static constexpr int radix_in = 16, radix_out = 16; /* first and last of the P2 transform */
+    using forward = oct_radices<4, 8, 8, 8>;
+    using inverse = oct_radices<8, 8, 8, 4>;
+    using to_depth = oct_radices<16, 16, 16>;
 };
 
 template <> struct oct_fused_shape<4096> {
     static constexpr int threads = 512, blocks_per_sm = 1;
-    static constexpr int first_radix = 8;
-    static constexpr int radix_in = 8, radix_out = 16;
+    using forward = oct_radices<8, 8, 8, 8>;
+    using inverse = forward;
+    using to_depth = oct_radices<8, 8, 8, 16>;
+};
+
+/* Where each transform's twiddles begin in the table. */
+template <int P1> struct oct_fused_twiddles {
+    using shape = oct_fused_shape<P1>;
+    static constexpr bool shared =
+        std::is_same<typename shape::forward, typename shape::inverse>::value;
+    static constexpr int n_forward = oct_count_twiddles(typename shape::forward{});
+    static constexpr int inverse = shared ? 0 : n_forward;
+    static constexpr int to_depth = inverse + oct_count_twiddles(typename shape::inverse{});
 };
 
 /* Bytes of shared memory a block. */
@@ -44,22 +59,6 @@ static size_t oct_fused_bytes(size_t p1)
 {
     return OCT_EXCHANGE_SIZE(2 * p1) * sizeof(float2);
 }
-
-/* Where a pass's twiddles begin in the table; filled on the host in the same order. */
-struct oct_fused_pass {
-    int radix, ns;
-};
-
-static const struct oct_fused_pass oct_fused_passes_2048[] = {
-    {8, 4},   {8, 32},   {8, 256}, /* forward P1: 4 8 8 8 */
-    {8, 8},   {8, 64},   {4, 512}, /* inverse P1: 8 8 8 4 */
-    {16, 16}, {16, 256},           /* P2: 16 16 16 */
-};
-
-static const struct oct_fused_pass oct_fused_passes_4096[] = {
-    {8, 8}, {8, 64}, {8, 512},  /* forward and inverse P1: 8 8 8 8 */
-    {8, 8}, {8, 64}, {16, 512}, /* P2: 8 8 8 16 */
-};
 
 /* Position m of a thread's N/T points before a first pass of radix R (or after a last one). */
 template <int N, int T, int R>
@@ -76,7 +75,7 @@ static __device__ __forceinline__ void oct_fused_load(const struct oct_cuda_tabl
                                                       unsigned bscan, unsigned line, bool has_a,
                                                       bool has_b, int thread, float2 *x)
 {
-    constexpr int T = oct_fused_shape<P1>::threads, R = oct_fused_shape<P1>::first_radix;
+    constexpr int T = oct_fused_shape<P1>::threads, R = oct_fused_shape<P1>::forward::first;
     const int first = thread - (int)t.left;
     const uint16_t *a = t.spectra + ((size_t)bscan * t.n_lines + line) * t.n_samples + first;
     const uint16_t *b = has_b ? a + t.n_samples : a;
@@ -111,45 +110,14 @@ static __device__ __forceinline__ void
 oct_fused_shift(float2 (*v)[P1 / oct_fused_shape<P1>::threads], const float2 *shift,
                 const float2 *w, float2 *shared, int thread)
 {
-    constexpr int T = oct_fused_shape<P1>::threads;
-    if constexpr (P1 == 2048) {
-        const float2 *back = w + 4 * (4 + 32 + 256);
-        oct_pass<P1, T, 4, 1, false, 1>(v, w, thread);
-        oct_exchange<P1, T, 4, 1, 8, true>(*v, shared, thread);
-        oct_pass<P1, T, 8, 4, false, 1>(v, w, thread);
-        oct_exchange<P1, T, 8, 4, 8, false>(*v, shared, thread);
-        oct_pass<P1, T, 8, 32, false, 1>(v, w + 4 * 4, thread);
-        oct_exchange<P1, T, 8, 32, 8, false>(*v, shared, thread);
-        oct_pass<P1, T, 8, 256, false, 1>(v, w + 4 * (4 + 32), thread);
+    using shape = oct_fused_shape<P1>;
+    constexpr int T = shape::threads;
+    oct_transform<P1, T, false, 1, true>(typename shape::forward{}, v, w, shared, thread);
 #pragma unroll
-        for (int m = 0; m < 8; m++)
-            (*v)[m] = oct_mul((*v)[m], __ldg(&shift[thread + 256 * m]));
-        oct_pass<P1, T, 8, 1, true, 1>(v, back, thread);
-        oct_exchange<P1, T, 8, 1, 8, false>(*v, shared, thread);
-        oct_pass<P1, T, 8, 8, true, 1>(v, back, thread);
-        oct_exchange<P1, T, 8, 8, 8, false>(*v, shared, thread);
-        oct_pass<P1, T, 8, 64, true, 1>(v, back + 4 * 8, thread);
-        oct_exchange<P1, T, 8, 64, 4, false>(*v, shared, thread);
-        oct_pass<P1, T, 4, 512, true, 1>(v, back + 4 * (8 + 64), thread);
-    } else {
-        oct_pass<P1, T, 8, 1, false, 1>(v, w, thread);
-        oct_exchange<P1, T, 8, 1, 8, true>(*v, shared, thread);
-        oct_pass<P1, T, 8, 8, false, 1>(v, w, thread);
-        oct_exchange<P1, T, 8, 8, 8, false>(*v, shared, thread);
-        oct_pass<P1, T, 8, 64, false, 1>(v, w + 4 * 8, thread);
-        oct_exchange<P1, T, 8, 64, 8, false>(*v, shared, thread);
-        oct_pass<P1, T, 8, 512, false, 1>(v, w + 4 * (8 + 64), thread);
-#pragma unroll
-        for (int m = 0; m < 8; m++)
-            (*v)[m] = oct_mul((*v)[m], __ldg(&shift[thread + 512 * m]));
-        oct_pass<P1, T, 8, 1, true, 1>(v, w, thread);
-        oct_exchange<P1, T, 8, 1, 8, false>(*v, shared, thread);
-        oct_pass<P1, T, 8, 8, true, 1>(v, w, thread);
-        oct_exchange<P1, T, 8, 8, 8, false>(*v, shared, thread);
-        oct_pass<P1, T, 8, 64, true, 1>(v, w + 4 * 8, thread);
-        oct_exchange<P1, T, 8, 64, 8, false>(*v, shared, thread);
-        oct_pass<P1, T, 8, 512, true, 1>(v, w + 4 * (8 + 64), thread);
-    }
+    for (int m = 0; m < P1 / T; m++)
+        (*v)[m] = oct_mul((*v)[m], __ldg(&shift[thread + T * m]));
+    oct_transform<P1, T, true, 1, false>(typename shape::inverse{}, v,
+                                         w + oct_fused_twiddles<P1>::inverse, shared, thread);
 }
 
 /* Sum of taps times phase, at the places of the P2 transform's first pass. */
@@ -161,7 +129,7 @@ oct_fused_resample(const float4 *resample, const float2 *u,
     constexpr int T = oct_fused_shape<P1>::threads, P2 = 2 * P1;
 #pragma unroll
     for (int m = 0; m < P2 / T; m++) {
-        const int q = oct_place<P2, T, oct_fused_shape<P1>::radix_in>(thread, m);
+        const int q = oct_place<P2, T, oct_fused_shape<P1>::to_depth::first>(thread, m);
         float2 sum, phase;
         if (N_TAPS == 2) { /* first, weight of the second, phase: both weights add up to 1 */
             const float4 entry = __ldg(&resample[q]);
@@ -184,33 +152,7 @@ oct_fused_resample(const float4 *resample, const float2 *u,
     }
 }
 
-/* P2 transforms of both lines; depth d = thread + r * P2/16 is then in v[.][r]. */
-template <int P1>
-static __device__ __forceinline__ void
-oct_fused_transform(float2 (*v)[2 * P1 / oct_fused_shape<P1>::threads], const float2 *w,
-                    float2 *shared, int thread)
-{
-    constexpr int T = oct_fused_shape<P1>::threads, P2 = 2 * P1;
-    if constexpr (P1 == 2048) {
-        w += 4 * (4 + 32 + 256) + 4 * (8 + 64) + 2 * 512;
-        oct_pass<P2, T, 16, 1, false, 2>(v, w, thread);
-        oct_exchange_pair<P2, T, 16, 1, 16>(v, shared, thread);
-        oct_pass<P2, T, 16, 16, false, 2>(v, w, thread);
-        oct_exchange_pair<P2, T, 16, 16, 16>(v, shared, thread);
-        oct_pass<P2, T, 16, 256, false, 2>(v, w + 8 * 16, thread);
-    } else {
-        w += 4 * (8 + 64 + 512);
-        oct_pass<P2, T, 8, 1, false, 2>(v, w, thread);
-        oct_exchange_pair<P2, T, 8, 1, 8>(v, shared, thread);
-        oct_pass<P2, T, 8, 8, false, 2>(v, w, thread);
-        oct_exchange_pair<P2, T, 8, 8, 8>(v, shared, thread);
-        oct_pass<P2, T, 8, 64, false, 2>(v, w + 4 * 8, thread);
-        oct_exchange_pair<P2, T, 8, 64, 16>(v, shared, thread);
-        oct_pass<P2, T, 16, 512, false, 2>(v, w + 4 * (8 + 64), thread);
-    }
-}
-
-/* Pixels of line `line` from its transform; a line that did not come is dark. */
+/* Pixels of line `line` from its transform, where depth thread + r * P2/16 lies in v[r]; a line that did not come is dark. */
 template <int P1, int KEEP>
 static __device__ __forceinline__ void oct_fused_store(const struct oct_cuda_tables &t,
                                                        const struct oct_cuda_job &job, size_t line,
@@ -256,7 +198,7 @@ __global__ void __launch_bounds__(oct_fused_shape<P1>::threads, oct_fused_shape<
 {
     OCT_SHARED(float2, shared);
     constexpr int T = oct_fused_shape<P1>::threads, P2 = 2 * P1,
-                  R = oct_fused_shape<P1>::first_radix;
+                  R = oct_fused_shape<P1>::forward::first;
     float4 *u = reinterpret_cast<float4 *>(shared);
     const int thread = (int)threadIdx.x;
     const unsigned bscan = blockIdx.y, line = 2 * blockIdx.x;
@@ -282,7 +224,9 @@ __global__ void __launch_bounds__(oct_fused_shape<P1>::threads, oct_fused_shape<
 
     float2 v[2][P2 / T];
     oct_fused_resample<P1, N_TAPS>(t.resample, reinterpret_cast<const float2 *>(u), v, thread);
-    oct_fused_transform<P1>(v, t.twiddle, shared, thread);
+    oct_transform<P2, T, false, 2, false>(typename oct_fused_shape<P1>::to_depth{}, v,
+                                          t.twiddle + oct_fused_twiddles<P1>::to_depth, shared,
+                                          thread);
 
     const size_t at = (size_t)bscan * t.n_lines + line;
     oct_fused_store<P1, KEEP>(t, job, at, has_a, v[0], thread);

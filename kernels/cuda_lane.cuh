@@ -12,10 +12,19 @@
 
 #define MAX_OWNED 16
 
+/* A call that a lane's thread makes: those who watch it see that it came back. */
+#define TRY_LANE(lane, what, call)                                                                 \
+    do {                                                                                           \
+        cudaError_t lane_code = (call);                                                            \
+        oct_cuda_signs_note_call((lane)->signs);                                                   \
+        TRY((lane)->device, what, lane_code);                                                      \
+    } while (0)
+
 enum stage_event { BEGUN, UPLOADED, COMPUTED, DONE, N_EVENTS };
 
 struct oct_cuda_lane {
     int device;
+    struct oct_cuda_signs *signs;
     enum oct_cuda_kernels kernels;
     bool is_f32, dc_bscan;
     unsigned max_batch;
@@ -32,8 +41,10 @@ struct oct_cuda_lane {
     cudaStream_t stream;
     unsigned n_events;
     cudaEvent_t events[N_EVENTS];
-    struct oct_cuda_batch batch; /* at work */
-    struct oct_engine_job jobs[OCT_CUDA_MAX_BATCH];
+    struct oct_cuda_batch batch; /* at work, as are the next; copies, not the jobs themselves */
+    struct oct_display display[OCT_CUDA_MAX_BATCH];
+    uintptr_t h_spectra[OCT_CUDA_MAX_BATCH], h_pixels[OCT_CUDA_MAX_BATCH];
+    uint8_t *h_valid; /* [max_batch][M]; of jobs with missing lines */
 };
 
 template <class T>
@@ -42,6 +53,7 @@ static enum oct_err allocate(struct oct_cuda_lane *lane, T **memory, size_t n,
 {
     void *p = NULL;
     cudaError_t code = cudaMalloc(&p, n * sizeof(T));
+    oct_cuda_signs_note_call(lane->signs);
     if (code != cudaSuccess) {
         size_t available = 0, total = 0;
         cudaGetLastError();
@@ -63,8 +75,8 @@ static enum oct_err upload_table(struct oct_cuda_lane *lane, const T **table, co
     enum oct_err e = allocate(lane, &memory, n, err);
     if (e)
         return e;
-    TRY(lane->device, "upload of tables",
-        cudaMemcpy(memory, values, n * sizeof(T), cudaMemcpyHostToDevice));
+    TRY_LANE(lane, "upload of tables",
+             cudaMemcpy(memory, values, n * sizeof(T), cudaMemcpyHostToDevice));
     *table = memory;
     return OCT_OK;
 }
@@ -125,9 +137,10 @@ static enum oct_err make_buffers(struct oct_cuda_lane *lane, const struct oct_ge
         return e;
     t->spectra = lane->d_spectra;
     t->valid = lane->d_valid;
-    TRY(lane->device, "limits", cudaMemset(lane->d_limits, 0, n * sizeof(*lane->d_limits)));
-    TRY(lane->device, "pinned memory",
-        cudaHostAlloc((void **)&lane->h_limits, n * sizeof(*lane->h_limits), 0));
+    TRY_LANE(lane, "limits", cudaMemset(lane->d_limits, 0, n * sizeof(*lane->d_limits)));
+    TRY_LANE(lane, "pinned memory",
+             cudaHostAlloc((void **)&lane->h_limits, n * sizeof(*lane->h_limits), 0));
+    TRY_LANE(lane, "pinned memory", cudaHostAlloc((void **)&lane->h_valid, n * g->n_lines, 0));
     return OCT_OK;
 }
 
@@ -135,14 +148,18 @@ static enum oct_err make_plain(struct oct_cuda_lane *lane, const struct oct_geom
                                struct oct_error *err)
 {
     struct oct_plain *p = &lane->plain;
-    const size_t p1 = g->padded;
     p->chunk = oct_plain_chunk(g);
-    TRY(lane->device, "plain buffers", cudaMalloc((void **)&p->x, p->chunk * p1 * sizeof(float)));
-    TRY(lane->device, "plain buffers",
-        cudaMalloc((void **)&p->spectrum, p->chunk * (p1 / 2 + 1) * sizeof(float2)));
-    TRY(lane->device, "plain buffers", cudaMalloc((void **)&p->odd, p->chunk * p1 * sizeof(float)));
-    TRY(lane->device, "plain buffers", cudaMalloc((void **)&p->v, p->chunk * p1 * 16));
-    TRY(lane->device, "plain buffers", cudaMemset(p->x, 0, p->chunk * p1 * sizeof(float)));
+    const size_t chunk = p->chunk, p1 = g->padded;
+    enum oct_err e = allocate(lane, &p->x, chunk * p1, err);
+    if (!e)
+        e = allocate(lane, &p->spectrum, chunk * (p1 / 2 + 1), err);
+    if (!e)
+        e = allocate(lane, &p->odd, chunk * p1, err);
+    if (!e)
+        e = allocate(lane, &p->v, chunk * g->upsampled, err);
+    if (e)
+        return e;
+    TRY_LANE(lane, "plain buffers", cudaMemset(p->x, 0, chunk * p1 * sizeof(float)));
     return oct_plain_plans(p, g, lane->stream, err);
 }
 
@@ -152,10 +169,10 @@ static enum oct_err make_fused(struct oct_cuda_lane *lane, const struct oct_plan
     enum oct_err e = oct_pick_fused(&lane->fused, lane->device, plan, err);
     if (e)
         return e;
-    TRY(lane->device, "shared memory",
-        cudaFuncSetAttribute((const void *)lane->fused.kernel,
-                             cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             (int)lane->fused.shared_bytes));
+    TRY_LANE(lane, "shared memory",
+             cudaFuncSetAttribute((const void *)lane->fused.kernel,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  (int)lane->fused.shared_bytes));
     return OCT_OK;
 }
 

@@ -10,6 +10,8 @@
 
 struct oct_cufft {
     void *library;
+    decltype(&cufftCreate) create;
+    decltype(&cufftGetSizeMany) get_size_many;
     decltype(&cufftPlanMany) plan_many;
     decltype(&cufftSetStream) set_stream;
     decltype(&cufftExecR2C) r2c;
@@ -35,7 +37,9 @@ static enum oct_err oct_cufft_open(struct oct_cufft *fft, struct oct_error *err)
         return oct_fail(err, OCT_E_BACKEND,
                         "the plain CUDA kernels need cuFFT, and no libcufft.so.10 to .12 is found; "
                         "install the CUDA toolkit's cuFFT or set LD_LIBRARY_PATH");
-    if (oct_cufft_find(fft->library, "cufftPlanMany", &fft->plan_many) &&
+    if (oct_cufft_find(fft->library, "cufftCreate", &fft->create) &&
+        oct_cufft_find(fft->library, "cufftGetSizeMany", &fft->get_size_many) &&
+        oct_cufft_find(fft->library, "cufftPlanMany", &fft->plan_many) &&
         oct_cufft_find(fft->library, "cufftSetStream", &fft->set_stream) &&
         oct_cufft_find(fft->library, "cufftExecR2C", &fft->r2c) &&
         oct_cufft_find(fft->library, "cufftExecC2R", &fft->c2r) &&

@@ -36,14 +36,36 @@ static void *alloc_pinned(size_t bytes)
     return memory;
 }
 
+/* Engines whose threads were left to themselves and have not ended. */
+static std::atomic<unsigned> n_holding{0};
+
+extern "C" void oct_cuda_memory_hold(void)
+{
+    n_holding++;
+}
+
+extern "C" void oct_cuda_memory_let_go(void)
+{
+    n_holding--;
+}
+
+static bool is_held(void)
+{
+    return n_holding > 0;
+}
+
+#define RELEASE_S 3
+#define HELD_NAP_NS 10000000
+
 static void *free_pinned(void *memory)
 {
+    const struct timespec nap = {0, HELD_NAP_NS};
+    while (is_held())
+        nanosleep(&nap, NULL);
     select_for_pinning();
     cudaFreeHost(memory);
     return NULL;
 }
-
-#define RELEASE_S 3
 
 static void release_pinned(void *memory, size_t bytes)
 {
@@ -53,12 +75,12 @@ static void release_pinned(void *memory, size_t bytes)
     if (!memory || pthread_create(&thread, NULL, free_pinned, memory))
         return;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += RELEASE_S;
+    until.tv_sec += is_held() ? 0 : RELEASE_S;
     if (pthread_timedjoin_np(thread, NULL, &until))
         pthread_detach(thread);
 }
 
-extern "C" const struct oct_memory_ops oct_cuda_memory = {alloc_pinned, release_pinned};
+extern "C" const struct oct_memory_ops oct_cuda_memory = {alloc_pinned, release_pinned, is_held};
 
 /* ---- for the benchmark ---- */
 

@@ -10,11 +10,13 @@
 #define OCT_PLAIN_THREADS 128
 #define OCT_PLAIN_CHUNK_BYTES ((size_t)16 << 20) /* 292 lines of P1 = 2048 */
 
+enum oct_plain_step { FORWARD_REAL, INVERSE_REAL, FORWARD, N_TRANSFORMS };
+
 struct oct_plain {
     struct oct_cufft fft;
-    bool has_forward_real, has_inverse_real, has_forward;
-    cufftHandle forward_real, inverse_real, forward; /* P1 r2c, P1 c2r, P2 c2c */
-    unsigned chunk;                                  /* lines */
+    unsigned n_plans;
+    cufftHandle plan[N_TRANSFORMS]; /* P1 r2c, P1 c2r, P2 c2c */
+    unsigned chunk;                 /* lines */
     float *x;         /* [chunk][P1] the line less DC, zeros at both ends: the even samples */
     float2 *spectrum; /* [chunk][P1/2 + 1] */
     float *odd;       /* [chunk][P1] */
@@ -99,23 +101,77 @@ static unsigned oct_plain_chunk(const struct oct_geometry *g)
     return fits < g->n_lines ? (unsigned)fits : g->n_lines;
 }
 
-/* Bytes of the buffers, and of work areas as large as the buffers they serve. */
-static size_t oct_plain_bytes(const struct oct_geometry *g)
+static size_t oct_plain_buffer_bytes(const struct oct_geometry *g)
 {
-    size_t p1 = g->padded, chunk = oct_plain_chunk(g);
-    return chunk * (p1 * 4 + (p1 / 2 + 1) * 8 + p1 * 4 + p1 * 16) + chunk * p1 * 16;
+    const size_t p1 = g->padded;
+    return oct_plain_chunk(g) *
+           (p1 * sizeof(float) * 2 + (p1 / 2 + 1) * sizeof(float2) + 2 * p1 * sizeof(float2));
 }
 
-static enum oct_err oct_plain_plan(struct oct_plain *p, cufftHandle *plan, bool *has, unsigned size,
-                                   unsigned rows_in, unsigned rows_out, cufftType type,
+/* One of the three transforms as cuFFT wants to hear of it: for a chunk of lines. */
+struct oct_plain_shape {
+    int size, in, out, batch;
+    cufftType type;
+};
+
+static struct oct_plain_shape oct_plain_shape_of(const struct oct_geometry *g, int step)
+{
+    const int p1 = (int)g->padded, half = p1 / 2 + 1, p2 = (int)g->upsampled;
+    const int chunk = (int)oct_plain_chunk(g);
+    return step == FORWARD_REAL   ? oct_plain_shape{p1, p1, half, chunk, CUFFT_R2C}
+           : step == INVERSE_REAL ? oct_plain_shape{p1, half, p1, chunk, CUFFT_C2R}
+                                  : oct_plain_shape{p2, p2, p2, chunk, CUFFT_C2C};
+}
+
+/* What cuFFT will take for itself for one transform. Where it does not say, as much as the
+ * transform gives out. */
+static size_t oct_plain_ask_size(const struct oct_cufft *fft, struct oct_plain_shape s)
+{
+    cufftHandle plan;
+    size_t bytes = 0;
+    if (fft->create(&plan) == CUFFT_SUCCESS) {
+        cufftResult r = fft->get_size_many(plan, 1, &s.size, &s.in, 1, s.in, &s.out, 1, s.out,
+                                           s.type, s.batch, &bytes);
+        fft->destroy(plan);
+        if (r == CUFFT_SUCCESS)
+            return bytes;
+    }
+    return (size_t)s.batch * (size_t)s.out * sizeof(float2);
+}
+
+/* Bytes of cuFFT's work areas on the current device: each plan has one of its own. */
+static enum oct_err oct_plain_work_bytes(const struct oct_geometry *g, size_t *bytes,
+                                         struct oct_error *err)
+{
+    struct oct_cufft fft;
+    enum oct_err e = oct_cufft_open(&fft, err);
+    if (e)
+        return e;
+    *bytes = 0;
+    for (int step = 0; step < N_TRANSFORMS; step++)
+        *bytes += oct_plain_ask_size(&fft, oct_plain_shape_of(g, step));
+    oct_cufft_close(&fft);
+    return OCT_OK;
+}
+
+static enum oct_err oct_plain_plan(struct oct_plain *p, struct oct_plain_shape s,
                                    cudaStream_t stream, struct oct_error *err)
 {
-    int n = (int)size, in = (int)rows_in, out = (int)rows_out;
-    cufftResult r = p->fft.plan_many(plan, 1, &n, &in, 1, in, &out, 1, out, type, (int)p->chunk);
+    cufftHandle *plan = &p->plan[p->n_plans];
+    cufftResult r =
+        p->fft.plan_many(plan, 1, &s.size, &s.in, 1, s.in, &s.out, 1, s.out, s.type, s.batch);
+    if (r == CUFFT_ALLOC_FAILED) {
+        size_t available = 0, total = 0;
+        cudaGetLastError();
+        cudaMemGetInfo(&available, &total);
+        return oct_fail(err, OCT_E_NO_MEMORY,
+                        "cuFFT: no room for %zu bytes with %zu MiB free, for %d lines of %d points",
+                        oct_plain_ask_size(&p->fft, s), available >> 20, s.batch, s.size);
+    }
     if (r != CUFFT_SUCCESS)
-        return oct_fail(err, OCT_E_BACKEND, "cuFFT: no plan for %u lines of %u points (error %d)",
-                        p->chunk, size, (int)r);
-    *has = true;
+        return oct_fail(err, OCT_E_BACKEND, "cuFFT: no plan for %d lines of %d points (error %d)",
+                        s.batch, s.size, (int)r);
+    p->n_plans++;
     r = p->fft.set_stream(*plan, stream);
     if (r != CUFFT_SUCCESS)
         return oct_fail(err, OCT_E_BACKEND, "cuFFT: a plan refuses its stream (error %d)", (int)r);
@@ -125,31 +181,16 @@ static enum oct_err oct_plain_plan(struct oct_plain *p, cufftHandle *plan, bool 
 static enum oct_err oct_plain_plans(struct oct_plain *p, const struct oct_geometry *g,
                                     cudaStream_t stream, struct oct_error *err)
 {
-    unsigned p1 = g->padded, half = p1 / 2 + 1, p2 = g->upsampled;
     enum oct_err e = oct_cufft_open(&p->fft, err);
-    if (!e)
-        e = oct_plain_plan(p, &p->forward_real, &p->has_forward_real, p1, p1, half, CUFFT_R2C,
-                           stream, err);
-    if (!e)
-        e = oct_plain_plan(p, &p->inverse_real, &p->has_inverse_real, p1, half, p1, CUFFT_C2R,
-                           stream, err);
-    if (!e)
-        e = oct_plain_plan(p, &p->forward, &p->has_forward, p2, p2, p2, CUFFT_C2C, stream, err);
+    for (int step = 0; step < N_TRANSFORMS && !e; step++)
+        e = oct_plain_plan(p, oct_plain_shape_of(g, step), stream, err);
     return e;
 }
 
 static void oct_plain_finish(struct oct_plain *p)
 {
-    if (p->has_forward_real)
-        p->fft.destroy(p->forward_real);
-    if (p->has_inverse_real)
-        p->fft.destroy(p->inverse_real);
-    if (p->has_forward)
-        p->fft.destroy(p->forward);
-    cudaFree(p->x);
-    cudaFree(p->spectrum);
-    cudaFree(p->odd);
-    cudaFree(p->v);
+    while (p->n_plans > 0)
+        p->fft.destroy(p->plan[--p->n_plans]);
     oct_cufft_close(&p->fft);
 }
 
@@ -157,17 +198,17 @@ static bool oct_plain_transforms(const struct oct_plain *p, const struct oct_cud
                                  cudaStream_t stream, unsigned n_lines)
 {
     const dim3 block(OCT_PLAIN_THREADS);
-    if (p->fft.r2c(p->forward_real, p->x, (cufftComplex *)p->spectrum) != CUFFT_SUCCESS)
+    if (p->fft.r2c(p->plan[FORWARD_REAL], p->x, (cufftComplex *)p->spectrum) != CUFFT_SUCCESS)
         return false;
     OCT_LAUNCH((oct_plain_shift_kernel),
                dim3((t.p1 / 2 + OCT_PLAIN_THREADS) / OCT_PLAIN_THREADS, n_lines), block, 0, stream,
                t, p->spectrum);
-    if (p->fft.c2r(p->inverse_real, (cufftComplex *)p->spectrum, p->odd) != CUFFT_SUCCESS)
+    if (p->fft.c2r(p->plan[INVERSE_REAL], (cufftComplex *)p->spectrum, p->odd) != CUFFT_SUCCESS)
         return false;
     OCT_LAUNCH((oct_plain_resample_kernel), dim3(t.p2 / OCT_PLAIN_THREADS, n_lines), block, 0,
                stream, t, p->x, p->odd, p->v);
-    return p->fft.c2c(p->forward, (cufftComplex *)p->v, (cufftComplex *)p->v, CUFFT_FORWARD) ==
-           CUFFT_SUCCESS;
+    return p->fft.c2c(p->plan[FORWARD], (cufftComplex *)p->v, (cufftComplex *)p->v,
+                      CUFFT_FORWARD) == CUFFT_SUCCESS;
 }
 
 /* Queues steps 1 to 8 for a whole batch. False: cuFFT refused; launch errors show in the stream. */

@@ -8,27 +8,39 @@
 #include <cstring>
 #include <vector>
 
-/* All passes' twiddles, in the order of the fused kernel; cuda_fft.cuh says which. */
-static std::vector<float2> oct_make_twiddles(uint32_t p1)
+/* All passes' twiddles but the first's; cuda_fft.cuh says which. */
+template <int... R> static void oct_add_twiddles(oct_radices<R...>, std::vector<float2> *table)
 {
-    const bool small = p1 == 2048;
-    const struct oct_fused_pass *passes = small ? oct_fused_passes_2048 : oct_fused_passes_4096;
-    const size_t n_passes = small ? sizeof(oct_fused_passes_2048) / sizeof(*passes)
-                                  : sizeof(oct_fused_passes_4096) / sizeof(*passes);
-    std::vector<float2> table;
-    for (size_t i = 0; i < n_passes; i++)
-        for (int j = 0; j < passes[i].radix / 2; j++) {
+    int ns = 1;
+    for (int radix : {R...}) {
+        for (int j = 0; ns > 1 && j < radix / 2; j++) {
             int s = 2; /* place j belongs to the step that makes transforms of s points */
             while (s / 2 <= j)
                 s *= 2;
             const int m = s == 2 ? 0 : j - s / 4;
-            for (int k = 0; k < passes[i].ns; k++) {
-                double angle =
-                    -2 * M_PI * (k + (double)m * passes[i].ns) / (passes[i].ns * (double)s);
-                table.push_back(make_float2((float)std::cos(angle), (float)std::sin(angle)));
+            for (int k = 0; k < ns; k++) {
+                double angle = -2 * M_PI * (k + (double)m * ns) / (ns * (double)s);
+                table->push_back(make_float2((float)std::cos(angle), (float)std::sin(angle)));
             }
         }
+        ns *= radix;
+    }
+}
+
+template <int P1> static std::vector<float2> oct_make_twiddles_for()
+{
+    using shape = oct_fused_shape<P1>;
+    std::vector<float2> table;
+    oct_add_twiddles(typename shape::forward{}, &table);
+    if (!oct_fused_twiddles<P1>::shared)
+        oct_add_twiddles(typename shape::inverse{}, &table);
+    oct_add_twiddles(typename shape::to_depth{}, &table);
     return table;
+}
+
+static std::vector<float2> oct_make_twiddles(uint32_t p1)
+{
+    return p1 == 2048 ? oct_make_twiddles_for<2048>() : oct_make_twiddles_for<4096>();
 }
 
 /* First tap, weights and phase of an output side by side, as oct_fused_resample reads them. */

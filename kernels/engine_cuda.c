@@ -13,9 +13,10 @@
  * Collect, submit, create and destroy wait for them with a deadline. A lane that shows no progress
  * for the deadline is given up like one that reports an error: the engine is dead, what was in
  * flight is collected as lost. Threads that never come back keep the engine's memory, its plan with
- * it; nothing else waits for them. The jobs' frames are the caller's: one that frees them after
- * destroy must ask oct_engine_left_hanging first. The deadline of work counts looks, not the clock:
- * a machine that stood still is no device that hangs. */
+ * it; nothing else waits for them. Until they do they touch nothing of the jobs' but spectra and
+ * pixels, and the memory these lie in is not given back (struct oct_memory_ops). All deadlines but
+ * collect's count looks at which nothing moved, not the clock: a machine that stands still or is
+ * slow is no device that hangs. */
 #include "kernels/engine_cuda_lanes.h"
 
 #include "pipeline/clock.h"
@@ -32,7 +33,7 @@
 #define MAX_STREAMS 16u
 #define DEADLINE_MS 2000u  /* no progress for so long: the device hangs */
 #define START_US 60000000u /* contexts of many GPUs, code made for a new one */
-#define TICK_US 50000u     /* collect looks at the lanes' clocks */
+#define TICK_US 50000u     /* between looks at the lanes' clocks */
 
 /* ---- the contract's functions ---- */
 
@@ -109,14 +110,21 @@ bool oct_engine_left_hanging(void)
     return atomic_load(&left_hanging);
 }
 
+/* Until something finishes, or for a tick. Lock held, released meanwhile. */
+static void wait_a_tick(struct oct_engine *engine)
+{
+    struct timespec until = oct_clock_deadline(TICK_US);
+    pthread_cond_timedwait(&engine->finished, &engine->lock, &until);
+}
+
 /* Waits for the threads to end; false: one hangs. Lock held. */
 static bool wait_for_threads(struct oct_engine *engine)
 {
-    struct timespec until = oct_clock_deadline(engine->deadline_us + engine->deadline_us / 2);
-    while (engine->n_threads > 0)
-        if (pthread_cond_timedwait(&engine->finished, &engine->lock, &until))
-            return engine->n_threads == 0;
-    return true;
+    struct oct_lanes_patience patience = oct_lanes_begin_patience(engine);
+    const uint64_t limit_us = engine->deadline_us + engine->deadline_us / 2;
+    while (engine->n_threads > 0 && !oct_lanes_lose_patience(&patience, engine, limit_us))
+        wait_a_tick(engine);
+    return engine->n_threads == 0;
 }
 
 static void cuda_destroy(struct oct_engine *engine)
@@ -128,6 +136,8 @@ static void cuda_destroy(struct oct_engine *engine)
     pthread_cond_broadcast(&engine->work);
     bool all_ended = wait_for_threads(engine);
     engine->abandoned = !all_ended;
+    if (!all_ended)
+        oct_lanes_leave(engine);
     pthread_mutex_unlock(&engine->lock);
     if (all_ended) {
         oct_lanes_free(engine);
@@ -164,7 +174,6 @@ static enum oct_err alloc_submissions(struct oct_engine *engine, struct oct_erro
 static enum oct_err start_thread(struct oct_engine *engine, void *(*run)(void *), void *argument,
                                  const bool *reached, const char *what, struct oct_error *err)
 {
-    struct timespec until = oct_clock_deadline(START_US);
     pthread_attr_t detached;
     pthread_t thread;
     pthread_attr_init(&detached);
@@ -176,10 +185,13 @@ static enum oct_err start_thread(struct oct_engine *engine, void *(*run)(void *)
         engine->n_threads--;
         return oct_fail_errno(err, OCT_E_IO, status, "CUDA engine: a thread");
     }
-    while (!*reached && !engine->dead)
-        if (pthread_cond_timedwait(&engine->finished, &engine->lock, &until))
+    struct oct_lanes_patience patience = oct_lanes_begin_patience(engine);
+    while (!*reached && !engine->dead) {
+        if (oct_lanes_lose_patience(&patience, engine, START_US))
             return oct_fail(err, OCT_E_BACKEND, "%s did not answer within %u s", what,
                             START_US / 1000000);
+        wait_a_tick(engine);
+    }
     if (!engine->dead)
         return OCT_OK;
     if (err)

@@ -16,6 +16,15 @@
 
 /* ---- faults; all with the lock held ---- */
 
+void oct_lanes_leave(struct oct_engine *engine)
+{
+    for (unsigned i = 0; i < engine->n_lanes; i++)
+        oct_cuda_signs_give_up(&engine->lanes[i].signs);
+    if (!engine->holds_memory && engine->n_threads > 0)
+        oct_cuda_memory_hold();
+    engine->holds_memory = engine->n_threads > 0;
+}
+
 /* The engine ends here: everything that is not done is lost. A hanging device may still write into
  * the pictures of lost jobs; they are marked so that nobody reads them. */
 void oct_lanes_give_up(struct oct_engine *engine, const struct oct_error *why)
@@ -27,6 +36,7 @@ void oct_lanes_give_up(struct oct_engine *engine, const struct oct_error *why)
         return;
     engine->dead = true;
     engine->why = *why;
+    oct_lanes_leave(engine);
     for (uint64_t s = engine->first; s < engine->last; s++) {
         struct oct_lane_submission *sub = oct_lanes_submission(engine, s);
         if (sub->progress == FINISHED)
@@ -69,7 +79,10 @@ void oct_lanes_look(struct oct_engine *engine)
     uint64_t passed_ns = since_look(&engine->looked_ns);
     for (unsigned i = 0; i < engine->n_started; i++) {
         struct oct_lane *lane = &engine->lanes[i];
-        lane->silent_ns = lane->busy ? lane->silent_ns + passed_ns : 0;
+        uint32_t n_calls = oct_cuda_signs_n_calls(&lane->signs);
+        bool moves = !lane->busy || n_calls != lane->n_calls;
+        lane->n_calls = n_calls;
+        lane->silent_ns = moves ? 0 : lane->silent_ns + passed_ns;
         if (lane->silent_ns <= engine->deadline_us * 1000)
             continue;
         struct oct_error why;
@@ -78,6 +91,28 @@ void oct_lanes_look(struct oct_engine *engine)
         oct_lanes_give_up(engine, &why);
         return;
     }
+}
+
+static uint64_t count_moves(const struct oct_engine *engine)
+{
+    uint64_t n_moves = 0;
+    for (unsigned i = 0; i < engine->n_lanes; i++)
+        n_moves += oct_cuda_signs_n_calls(&engine->lanes[i].signs);
+    return n_moves - engine->n_threads;
+}
+
+struct oct_lanes_patience oct_lanes_begin_patience(const struct oct_engine *engine)
+{
+    return (struct oct_lanes_patience){.looked_ns = oct_clock_ns(), .n_moves = count_moves(engine)};
+}
+
+bool oct_lanes_lose_patience(struct oct_lanes_patience *patience, const struct oct_engine *engine,
+                             uint64_t limit_us)
+{
+    uint64_t passed_ns = since_look(&patience->looked_ns), n_moves = count_moves(engine);
+    patience->silent_ns = n_moves == patience->n_moves ? patience->silent_ns + passed_ns : 0;
+    patience->n_moves = n_moves;
+    return patience->silent_ns > limit_us * 1000;
 }
 
 /* ---- a lane ---- */
@@ -166,7 +201,7 @@ static enum oct_err process(struct oct_lane *lane, uint64_t number, struct oct_l
                             double *lo, double *hi, struct oct_error *err)
 {
     bool needs_end;
-    enum oct_err e = oct_cuda_lane_begin(lane->device, sub->jobs, sub->n, &needs_end, err);
+    enum oct_err e = oct_cuda_lane_begin(lane->device, &needs_end, err);
     if (!e)
         e = wait_for_device(lane, err);
     if (e || !needs_end) {
@@ -222,6 +257,7 @@ static void serve(struct oct_lane *lane)
             continue;
         }
         sub->progress = AT_WORK;
+        oct_cuda_lane_take(lane->device, sub->jobs, sub->n); /* now: they are still ours */
         set_busy(lane, true);
         pthread_mutex_unlock(&engine->lock);
         enum oct_err e = process(lane, number, sub, lo, hi, &err);
@@ -247,6 +283,8 @@ void oct_lanes_end_thread(struct oct_engine *engine)
 {
     pthread_mutex_lock(&engine->lock);
     bool is_last = --engine->n_threads == 0 && engine->abandoned;
+    if (engine->n_threads == 0 && engine->holds_memory)
+        oct_cuda_memory_let_go();
     pthread_cond_broadcast(&engine->finished);
     pthread_mutex_unlock(&engine->lock);
     if (is_last)
@@ -275,7 +313,7 @@ void *oct_lanes_run(void *argument)
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* naps of 15 us, not of 65 */
     enum oct_err e =
         oct_cuda_lane_create(&lane->device, engine->choice.devices[lane->gpu], engine->plan,
-                             engine->choice.kernels, engine->max_batch, &err);
+                             engine->choice.kernels, engine->max_batch, &lane->signs, &err);
     if (e) {
         oct_lanes_refuse(engine, &err);
     } else {

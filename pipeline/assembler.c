@@ -29,6 +29,8 @@ struct oct_assembler {
     struct oct_ring *ring;
     struct oct_loss_log *losses;            /* NULL: nobody asks */
     uint64_t patience_us, patience_left_us; /* a message's, and what is left to this one */
+    struct oct_lender lender;               /* all NULL: lines are copied */
+    uint64_t given_back;                    /* slots below borrow nothing any more */
     struct oct_ingest_counts counts;
     struct acquisition now;
     bool has_ended; /* ended_epoch holds something */
@@ -79,6 +81,23 @@ void oct_assembler_set_losses(struct oct_assembler *a, struct oct_loss_log *loss
     a->losses = losses;
 }
 
+void oct_assembler_set_lender(struct oct_assembler *a, const struct oct_lender *lender)
+{
+    a->lender = *lender;
+}
+
+static void give_back_below(struct oct_assembler *a, uint64_t end)
+{
+    for (; a->given_back < end; a->given_back++)
+        a->lender.give_back(a->lender.owner, a->given_back);
+}
+
+void oct_assembler_give_back(struct oct_assembler *a)
+{
+    if (a->lender.lend)
+        give_back_below(a, oct_ring_done_below(a->ring));
+}
+
 struct oct_ingest_counts *oct_assembler_counts(struct oct_assembler *a)
 {
     return &a->counts;
@@ -125,7 +144,10 @@ static void begin_bscan(struct oct_assembler *a, uint64_t number, uint64_t time_
         memset(a->dropped_valid, 0, g->n_lines);
         return;
     }
+    if (a->lender.lend && slot >= oct_ring_n_slots(a->ring))
+        give_back_below(a, slot - oct_ring_n_slots(a->ring) + 1); /* whose place it takes */
     a->frame = oct_raw_slot(a->ring, slot, g);
+    a->frame->spectra = oct_raw_slot_spectra(a->ring, slot, g);
     a->frame->info = (struct oct_bscan_info){
         .id = slot,
         .acquisition = a->now.number,
@@ -266,16 +288,33 @@ static void copy_samples(uint16_t *to, const void *payload, uint64_t from, size_
         to[i] = bytes[i];
 }
 
-/* Places `count` lines, the payload's `from`-th on, all of the open B-scan. */
-static void place_lines(struct oct_assembler *a, const struct oct_lines_header *h,
-                        const void *payload, uint64_t from, uint32_t count, uint64_t arrival_ns)
+/* Whether the message is the open B-scan, the whole of it, as the readers want it. */
+static bool can_borrow(const struct oct_assembler *a, const struct oct_lines_header *h,
+                       const void *payload, uint32_t count)
+{
+    uint32_t n_lines = a->geometry.n_lines;
+    return a->lender.lend && a->frame && a->n_present == 0 && count == n_lines &&
+           h->n_lines == n_lines && h->format == OCT_LINES_U16 &&
+           oct_lines_payload_bytes(h) >= OCT_LEND_BYTES && (uintptr_t)payload % 2 == 0;
+}
+
+static void borrow(struct oct_assembler *a, const void *payload)
+{
+    /* Nobody writes there: complete as it is, it is delivered at once. */
+    memcpy(&a->frame->spectra, &payload, sizeof(payload));
+    memset(a->frame->line_valid, 1, a->geometry.n_lines);
+    a->lender.lend(a->lender.owner, a->frame->info.id);
+}
+
+/* Copies those of the `count` lines that have not come before; returns how many. */
+static uint32_t copy_lines(struct oct_assembler *a, const struct oct_lines_header *h,
+                           const void *payload, uint64_t from, uint32_t count)
 {
     const struct oct_geometry *g = &a->geometry;
     uint32_t j = (uint32_t)((h->first_line + from) % g->n_lines), placed = 0;
-
     uint8_t *valid = a->frame ? a->frame->line_valid : a->dropped_valid;
     for (uint32_t k = 0; k < count;) {
-        uint32_t run = 0; /* lines that have not come before, in one copy */
+        uint32_t run = 0; /* in one copy */
         while (k + run < count && !valid[j + k + run])
             run++;
         if (a->frame && run)
@@ -285,6 +324,18 @@ static void place_lines(struct oct_assembler *a, const struct oct_lines_header *
         placed += run;
         k += run ? run : 1;
     }
+    return placed;
+}
+
+/* Places `count` lines, the payload's `from`-th on, all of the open B-scan. */
+static void place_lines(struct oct_assembler *a, const struct oct_lines_header *h,
+                        const void *payload, uint64_t from, uint32_t count, uint64_t arrival_ns)
+{
+    uint32_t placed = count;
+    if (can_borrow(a, h, payload, count))
+        borrow(a, payload);
+    else
+        placed = copy_lines(a, h, payload, from, count);
     a->n_present += placed;
     add(&a->counts.lines_duplicate, count - placed);
     add(a->frame ? &a->counts.lines_received : &a->counts.lines_dropped, placed);
@@ -292,7 +343,7 @@ static void place_lines(struct oct_assembler *a, const struct oct_lines_header *
         a->frame->info.sequence = h->sequence;
         a->frame->info.arrival_ns = arrival_ns;
     }
-    if (a->n_present >= g->n_lines)
+    if (a->n_present >= a->geometry.n_lines)
         deliver_bscan(a);
 }
 
@@ -389,6 +440,7 @@ enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, siz
         return OCT_BAD_NONE;
     }
     a->patience_left_us = a->patience_us;
+    oct_assembler_give_back(a);
     take_lines(a, &h, payload, arrival_ns);
     if (h.flags & OCT_LINES_ENDS)
         take_end(a, &h);

@@ -60,6 +60,22 @@ enum oct_err oct_assembler_create(struct oct_assembler **assembler,
 /* Where B-scans that are given up are told, and those missing at an acquisition's end. Borrowed. */
 void oct_assembler_set_losses(struct oct_assembler *assembler, struct oct_loss_log *losses);
 
+/* Who lends the payloads that oct_assembler_take gets, for B-scans that come whole in one block:
+ * the raw slot points to the lines where they are, and nothing is copied. Both run inside the
+ * assembler's functions. */
+struct oct_lender {
+    void *owner;
+    void (*lend)(void *owner, uint64_t slot);      /* this take's payload stays as it is from now */
+    void (*give_back)(void *owner, uint64_t slot); /* nobody reads the slot; fine if it has none */
+};
+
+/* Copied. Without one every line is copied. Blocks smaller than OCT_LEND_BYTES are anyway. */
+#define OCT_LEND_BYTES 16384u
+void oct_assembler_set_lender(struct oct_assembler *assembler, const struct oct_lender *lender);
+
+/* Gives back what is read by nobody any more, as every take does. */
+void oct_assembler_give_back(struct oct_assembler *assembler);
+
 /* Does not flush. NULL is fine. */
 void oct_assembler_destroy(struct oct_assembler *assembler);
 

@@ -41,10 +41,14 @@ struct oct_engine_job {
     struct oct_display display;
 };
 
-/* Memory that the device reads fast (pinned). alloc returns page-aligned, zeroed memory or NULL. */
+/* Memory that the device reads fast (pinned). alloc returns page-aligned, zeroed memory or NULL.
+ * release may be called when all jobs were collected, whatever became of the device: it keeps what
+ * a hanging one may still use. Other memory that was lent to the engine must be kept when is_held
+ * says so. Any thread. */
 struct oct_memory_ops {
     void *(*alloc)(size_t bytes);
     void (*release)(void *memory, size_t bytes);
+    bool (*is_held)(void);
 };
 
 struct oct_engine_ops {

@@ -22,10 +22,11 @@ struct oct_bscan_info {
     uint64_t lost_before; /* B-scans of the acquisition directly before it that never came here */
 };
 
-/* One slot of the raw ring. Memory belongs to the ring. */
+/* One slot of the raw ring. Memory belongs to the ring, or is lent to it until the slot's last
+ * reader has done with it (loans.h); that of shared memory a driver may overwrite meanwhile. */
 struct oct_raw_frame {
     struct oct_bscan_info info;
-    uint16_t *spectra;   /* [M][N]; a missing line's samples are zero */
+    uint16_t *spectra;   /* [M][N], 2-byte aligned; a missing line's samples are zero */
     uint8_t *line_valid; /* [M] 1: the line came, 0: missing (all 1 when missing_lines == 0) */
 };
 

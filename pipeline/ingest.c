@@ -2,6 +2,7 @@
 #include "pipeline/ingest.h"
 
 #include "pipeline/clock.h"
+#include "pipeline/loans.h"
 #include "pipeline/log.h"
 #include "pipeline/shm_layout.h"
 #include "pipeline/shm_store.h"
@@ -29,16 +30,59 @@ struct oct_ingest {
     struct oct_shm_store *shm; /* NULL: lines come through the socket; or it could not be remade */
     bool is_shm;
     struct oct_shm_options shm_options;
+    struct oct_loans *loans; /* NULL: lines are copied */
+    unsigned n_ring_slots;
+    struct taking {
+        zmq_msg_t *payload;          /* of the message that is being taken */
+        struct oct_shm_block *block; /* or the block that it tells of */
+        bool lent;
+    } taking;
     char shm_name[OCT_SHM_NAME_BYTES], shm_socket[OCT_SHM_PATH_BYTES], *shm_group;
     uint64_t idle_ns;
     char endpoint[OCT_ENDPOINT_BYTES];
     pthread_t thread;
-    atomic_uint_fast64_t ignored, reclaimed;
+    atomic_uint_fast64_t ignored, reclaimed, looks;
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool want_open, is_open, want_end;
 };
+
+/* ---- lines that stay where they came ---- */
+
+static void lend(void *owner, uint64_t slot)
+{
+    struct oct_ingest *in = owner;
+    if (in->taking.block)
+        oct_loans_add_shared(in->loans, slot, in->shm, in->taking.block);
+    else
+        oct_loans_add_message(in->loans, slot, in->taking.payload);
+    in->taking.lent = true;
+}
+
+static void give_back(void *owner, uint64_t slot)
+{
+    struct oct_ingest *in = owner;
+    oct_loans_give_back(in->loans, slot);
+}
+
+static enum oct_err create_loans(struct oct_ingest *in, unsigned n_slots, struct oct_error *err)
+{
+    const struct oct_lender lender = {.owner = in, .lend = lend, .give_back = give_back};
+    in->n_ring_slots = n_slots;
+    in->loans = oct_loans_create(n_slots);
+    if (!in->loans)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the ingest");
+    oct_assembler_set_lender(in->assembler, &lender);
+    return OCT_OK;
+}
+
+static void stop_lending(struct oct_ingest *in)
+{
+    oct_assembler_set_lender(in->assembler, &(struct oct_lender){0});
+    oct_loans_destroy(in->loans);
+    in->loans = NULL;
+}
 
 /* ---- shared memory ---- */
 
@@ -64,10 +108,13 @@ static void take_shared(struct oct_ingest *in, bool accept, zmq_msg_t parts[2])
                                           zmq_msg_data(&parts[1]), zmq_msg_size(&parts[1]), &block);
     if (bad && accept)
         oct_assembler_count_bad(in->assembler, bad);
-    else if (accept)
+    in->taking = (struct taking){.block = &block};
+    if (!bad && accept)
         oct_assembler_take(in->assembler, zmq_msg_data(&parts[0]), zmq_msg_size(&parts[0]),
                            block.payload, block.bytes, oct_clock_ns());
-    if (oct_shm_store_release(in->shm, &block))
+    if (!in->taking.lent)
+        oct_shm_store_release(in->shm, &block);
+    if (oct_shm_store_is_broken(in->shm))
         remake_shm(in);
 }
 
@@ -77,7 +124,8 @@ static void reclaim_slots(struct oct_ingest *in, bool drained)
         return;
     if (drained)
         oct_shm_store_drained(in->shm);
-    if (oct_shm_store_reclaim(in->shm, oct_clock_ns()))
+    oct_shm_store_reclaim(in->shm, oct_clock_ns());
+    if (oct_shm_store_is_broken(in->shm))
         remake_shm(in);
     else
         atomic_store_explicit(&in->reclaimed, oct_shm_store_reclaimed(in->shm),
@@ -92,10 +140,11 @@ static void take_parts(struct oct_ingest *in, bool accept, zmq_msg_t parts[2], i
         atomic_fetch_add_explicit(&in->ignored, 1, memory_order_relaxed);
     if (n == 2 && in->is_shm)
         take_shared(in, accept, parts);
-    else if (n == 2 && accept)
+    else if (n == 2 && accept) {
+        in->taking = (struct taking){.payload = &parts[1]};
         oct_assembler_take(in->assembler, zmq_msg_data(&parts[0]), zmq_msg_size(&parts[0]),
                            zmq_msg_data(&parts[1]), zmq_msg_size(&parts[1]), oct_clock_ns());
-    else if (accept)
+    } else if (accept)
         oct_assembler_count_bad(in->assembler, OCT_BAD_PARTS);
 }
 
@@ -175,7 +224,9 @@ static void *run(void *argument)
                 n++;
             drained = n < 64;
         }
+        oct_assembler_give_back(in->assembler);
         reclaim_slots(in, drained);
+        atomic_fetch_add_explicit(&in->looks, 1, memory_order_relaxed);
         /* Only lines count as life: junk must not hold a B-scan back. */
         uint64_t lines = oct_assembler_counts(in->assembler)->lines_received;
         if (lines != last_lines) {
@@ -187,6 +238,23 @@ static void *run(void *argument)
         }
     }
     return NULL;
+}
+
+/* What the ring holds must not be missing to the drivers: a slot for each of its own. Where
+ * /dev/shm has no room for so much, lines are copied. */
+static enum oct_err create_store(struct oct_ingest *in, unsigned n_slots, struct oct_error *err)
+{
+    in->shm_options.n_slots = n_slots + (in->loans ? in->n_ring_slots : 0);
+    enum oct_err e = oct_shm_store_create(&in->shm, &in->shm_options, err);
+    if (e != OCT_E_NO_MEMORY || !in->loans)
+        return e;
+    stop_lending(in);
+    oct_log(OCT_LOG_INFO,
+            "ingest.endpoint: /dev/shm has no room for the ring's %u B-scans: lines "
+            "are copied out of shared memory",
+            in->n_ring_slots);
+    in->shm_options.n_slots = n_slots;
+    return oct_shm_store_create(&in->shm, &in->shm_options, err);
 }
 
 /* The memory first: a driver that finds the socket finds it too. */
@@ -207,12 +275,11 @@ static enum oct_err open_shm(struct oct_ingest *in, void *context,
     in->shm_options = (struct oct_shm_options){
         .name = in->shm_name,
         .group = in->shm_group,
-        .n_slots = options->queue_messages,
         .n_samples = g->n_samples,
         .slot_bytes = bscan > LEAST_SLOT_BYTES ? bscan : LEAST_SLOT_BYTES,
     };
     in->is_shm = true;
-    enum oct_err e = oct_shm_store_create(&in->shm, &in->shm_options, err);
+    enum oct_err e = create_store(in, options->queue_messages, err);
     if (e)
         return e;
     /* Every descriptor finds room: the slots bound them. */
@@ -253,6 +320,7 @@ static void release(struct oct_ingest *in)
         zmq_close(in->socket);
     if (in->shm) /* while the name is still ours */
         unlink(in->shm_socket);
+    oct_loans_destroy(in->loans);
     oct_shm_store_destroy(in->shm);
     oct_assembler_destroy(in->assembler);
     pthread_cond_destroy(&in->changed);
@@ -277,6 +345,10 @@ enum oct_err oct_ingest_create(struct oct_ingest **out, void *zmq_context,
     enum oct_err e = oct_assembler_create(&in->assembler, geometry, raw, PATIENCE_US, err);
     if (e == OCT_OK) {
         oct_assembler_set_losses(in->assembler, options->losses);
+        if (options->lend)
+            e = create_loans(in, oct_ring_n_slots(raw), err);
+    }
+    if (e == OCT_OK) {
         e = start(in, zmq_context, options, geometry, err);
     }
     if (e) {
@@ -331,6 +403,11 @@ const struct oct_ingest_counts *oct_ingest_counts(const struct oct_ingest *in)
 uint64_t oct_ingest_ignored(const struct oct_ingest *in)
 {
     return atomic_load_explicit(&in->ignored, memory_order_relaxed);
+}
+
+uint64_t oct_ingest_looks(const struct oct_ingest *in)
+{
+    return atomic_load_explicit(&in->looks, memory_order_relaxed);
 }
 
 uint64_t oct_ingest_reclaimed(const struct oct_ingest *in)

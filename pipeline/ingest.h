@@ -1,6 +1,7 @@
 /* The live source: a thread that takes messages from a ZeroMQ PULL socket and gives them to the
  * assembler, which writes the raw ring. With the endpoint shm://NAME the messages only tell where
- * the lines lie in shared memory (shm_layout.h), from where the assembler copies them: once.
+ * the lines lie in shared memory (shm_layout.h). A B-scan that one block brings whole may stay
+ * where it came and be a slot of the raw ring there (loans.h); other lines are copied once.
  *
  * The gate: while it is closed, messages are taken and thrown away (counted), so that a start
  * never begins with lines from before. Closing the gate first takes what has already arrived. */
@@ -17,7 +18,8 @@ struct oct_ingest;
 struct oct_ingest_options {
     const char *endpoint;    /* tcp://127.0.0.1:5701 (a port of * takes a free one), shm://NAME */
     const char *shm_group;   /* whose members may be drivers too; NULL or "": none */
-    unsigned queue_messages; /* shm://: slots */
+    unsigned queue_messages; /* shm://: slots; as many as the ring has besides, if they are lent */
+    bool lend; /* the ring's readers read any memory; else all lines go into its own */
     uint64_t max_message_bytes;
     double idle_s;               /* an unfinished B-scan is delivered after this pause; 0: never */
     bool open;                   /* the gate at the start */
@@ -39,8 +41,8 @@ void oct_ingest_set_gate(struct oct_ingest *ingest, bool open);
 void oct_ingest_ask_gate(struct oct_ingest *ingest, bool open);
 bool oct_ingest_gate_is_open(const struct oct_ingest *ingest);
 
-/* Closes the gate as above, ends the thread, closes the socket. Does not close the ring. NULL is
- * fine. */
+/* Closes the gate as above, ends the thread, closes the socket. Does not close the ring, of which
+ * nobody may read when lines were lent to it. NULL is fine. */
 void oct_ingest_destroy(struct oct_ingest *ingest);
 
 /* Read-only for the caller; valid until destroy. */
@@ -48,6 +50,10 @@ const struct oct_ingest_counts *oct_ingest_counts(const struct oct_ingest *inges
 
 /* Slots of shared memory taken back from drivers that died. */
 uint64_t oct_ingest_reclaimed(const struct oct_ingest *ingest);
+
+/* How often the thread has looked for messages: every few milliseconds, but while it waits for room
+ * in the ring. Any thread. */
+uint64_t oct_ingest_looks(const struct oct_ingest *ingest);
 
 /* Messages thrown away while the gate was closed. */
 uint64_t oct_ingest_ignored(const struct oct_ingest *ingest);

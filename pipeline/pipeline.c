@@ -289,6 +289,11 @@ const char *oct_pipeline_engine_description(const struct oct_pipeline *p)
     return p->ops->describe(p->engine);
 }
 
+bool oct_pipeline_reads_any_memory(const struct oct_pipeline *p)
+{
+    return p->ops->memory == NULL;
+}
+
 bool oct_pipeline_is_pinned(const struct oct_pipeline *p)
 {
     return p->pinned;

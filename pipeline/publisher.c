@@ -79,9 +79,9 @@ static void publish(struct oct_publisher *pub, const struct oct_image_frame *fra
     }
     if (frame->status != OCT_OK || !send_picture(pub, frame))
         return;
-    atomic_fetch_add(&pub->published, 1);
     if (frame->info.missing_lines == 0)
         oct_latency_add(&pub->latency, (oct_clock_ns() - frame->info.arrival_ns) / 1000);
+    atomic_fetch_add(&pub->published, 1); /* last: who sees it published finds its latency */
 }
 
 /* ---- spectra ---- */

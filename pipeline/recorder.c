@@ -15,6 +15,13 @@
 
 #define POLL_US 100000u
 
+/* The last B-scan that was looked at. */
+struct seen {
+    bool any;
+    uint32_t acquisition;
+    uint64_t volume, number;
+};
+
 struct oct_recorder {
     struct oct_recorder_options options;
     struct oct_keeper *keeper;
@@ -28,10 +35,8 @@ struct oct_recorder {
     uint64_t last_slot;   /* last slot written into the open file */
     uint32_t accepted;    /* B-scans given to the open file */
     uint32_t engine_lost; /* of those, without a picture */
-    uint32_t seen_acquisition, file_acquisition;
-    uint64_t seen_volume, file_volume; /* of the last B-scan that passed; of the open file */
-    uint64_t seen_number;
-    bool has_seen;
+    uint32_t file_acquisition;
+    uint64_t file_volume;
     uint64_t accounted; /* of the acquisition file_acquisition: B-scans before it are booked */
 
     pthread_mutex_t lock; /* guards what follows */
@@ -40,7 +45,8 @@ struct oct_recorder {
     uint64_t stop_at; /* end after this many slots; UINT64_MAX: go on */
     bool failing;     /* a recording failed and nobody has stopped or started since */
     bool fresh;       /* no B-scan of this recording has been accepted */
-    bool skip;        /* the volume under way when recording started is not recorded */
+    struct seen seen;
+    bool skip; /* the volume under way when recording started is not recorded */
     uint32_t skip_acquisition;
     uint64_t skip_volume;
     uint64_t bytes_closed, bscans_closed;                       /* of closed files */
@@ -248,11 +254,15 @@ static void sync_when_due(struct oct_recorder *rec)
 
 /* ---- the stream ---- */
 
-/* Whether this B-scan is to be recorded: recording is on, its volume was not under way before. */
-static bool is_wanted(struct oct_recorder *rec, const struct oct_kept *kept)
+/* Whether this B-scan is to be recorded: recording is on, its volume was not under way before. Seen
+ * from then on, so that a recording that starts now knows its volume to be under way; `before` is
+ * what was seen until then. */
+static bool is_wanted(struct oct_recorder *rec, const struct oct_kept *kept, struct seen *before)
 {
     const struct oct_bscan_info *info = &kept->raw.info;
     pthread_mutex_lock(&rec->lock);
+    *before = rec->seen;
+    rec->seen = (struct seen){true, info->acquisition, info->volume, info->number};
     if (rec->status.active && !kept->has_payload) { /* it passed before recording started */
         rec->skip = true;
         rec->skip_acquisition = info->acquisition;
@@ -269,11 +279,12 @@ static bool is_wanted(struct oct_recorder *rec, const struct oct_kept *kept)
 }
 
 /* The first number not booked yet that this B-scan's recording answers for. */
-static uint64_t first_missed(struct oct_recorder *rec, const struct oct_bscan_info *info)
+static uint64_t first_missed(struct oct_recorder *rec, const struct oct_bscan_info *info,
+                             const struct seen *before)
 {
     uint64_t volume_first = info->volume * rec->options.plan->geometry.n_bscans;
-    bool same = rec->has_seen && rec->seen_acquisition == info->acquisition;
-    uint64_t first = same ? rec->seen_number + 1 : info->number - info->lost_before;
+    bool same = before->any && before->acquisition == info->acquisition;
+    uint64_t first = same ? before->number + 1 : info->number - info->lost_before;
     pthread_mutex_lock(&rec->lock);
     bool fresh = rec->fresh;
     rec->fresh = false;
@@ -344,12 +355,13 @@ static void leave_file(struct oct_recorder *rec, const struct oct_bscan_info *in
 static void record(struct oct_recorder *rec, const struct oct_kept *kept)
 {
     const struct oct_bscan_info *info = &kept->raw.info;
+    struct seen before;
     struct oct_error err;
 
     leave_file(rec, info);
-    if (!is_wanted(rec, kept))
+    if (!is_wanted(rec, kept, &before))
         return;
-    uint64_t missed = first_missed(rec, info);
+    uint64_t missed = first_missed(rec, info, &before);
     enum oct_err e = rec->writer
                          ? lose(rec, info->acquisition, missed, info->number, OCT_LOSS_SOURCE, &err)
                          : begin_file(rec, info, missed, &err);
@@ -363,14 +375,14 @@ static void record(struct oct_recorder *rec, const struct oct_kept *kept)
         end_file(rec);
 }
 
-static void note_seen(struct oct_recorder *rec, const struct oct_bscan_info *info)
+/* n B-scans, the last of all those before `next_slot`. */
+static void note_passed(struct oct_recorder *rec, uint64_t next_slot, unsigned n)
 {
+    if (next_slot > rec->consumed)
+        rec->consumed = next_slot;
     pthread_mutex_lock(&rec->lock);
-    rec->has_seen = true;
-    rec->status.bscans_passed++;
-    rec->seen_acquisition = info->acquisition;
-    rec->seen_volume = info->volume;
-    rec->seen_number = info->number;
+    rec->status.next_slot = rec->consumed;
+    rec->status.bscans_passed += n;
     pthread_mutex_unlock(&rec->lock);
 }
 
@@ -406,12 +418,12 @@ static void *run(void *argument)
         if (e == OCT_E_CLOSED)
             break;
         if (e == OCT_OK) {
+            const uint64_t slot = kept->slot;
             record(rec, kept);
-            note_seen(rec, &kept->raw.info);
-            rec->consumed = kept->slot + 1;
-            oct_keeper_release(rec->keeper);
-        } else if (passed > rec->consumed) {
-            rec->consumed = passed;
+            oct_keeper_release(rec->keeper); /* first: none waits that is not queued */
+            note_passed(rec, slot + 1, 1);
+        } else {
+            note_passed(rec, passed, 0); /* dropped */
         }
         look_around(rec);
     }
@@ -441,7 +453,7 @@ static enum oct_err create_parts(struct oct_recorder *rec, struct oct_error *err
     enum oct_err e = oct_keeper_create(&rec->keeper, &keeper, err);
     if (e)
         return e;
-    rec->consumed = oct_keeper_first_slot(rec->keeper);
+    rec->consumed = rec->status.next_slot = oct_keeper_first_slot(rec->keeper);
     const struct oct_last_options last = {
         .plan = o->plan, .keeper = rec->keeper, .losses = o->losses, .engine = o->engine};
     return oct_last_create(&rec->last, &last, err);
@@ -490,9 +502,9 @@ static void log_forecast(const struct oct_recorder *rec, const struct oct_record
 
 static void begin(struct oct_recorder *rec)
 {
-    rec->skip = rec->has_seen;
-    rec->skip_acquisition = rec->seen_acquisition;
-    rec->skip_volume = rec->seen_volume;
+    rec->skip = rec->seen.any;
+    rec->skip_acquisition = rec->seen.acquisition;
+    rec->skip_volume = rec->seen.volume;
     rec->stop_at = UINT64_MAX;
     rec->fresh = true;
     rec->status.active = true;

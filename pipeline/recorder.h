@@ -51,6 +51,7 @@ struct oct_recorder_status {
     bool file_open;
     uint32_t bscans_in_file; /* safe in the open file */
     uint64_t bscans_passed;  /* through the recorder, recorded or not */
+    uint64_t next_slot;      /* all slots of the rings before it have passed or were dropped */
     uint64_t bscans_written; /* safe in files since the daemon's start */
     uint64_t bscans_unsaved; /* should have been written, but the recording failed: those of the
                                 file that did not get there, and all after it until stop or start */

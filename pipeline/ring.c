@@ -27,7 +27,8 @@ struct oct_ring {
     unsigned n_slots;
     size_t slot_bytes; /* a multiple of the page */
     unsigned char *memory;
-    void (*release_memory)(void *memory, size_t bytes);
+    const struct oct_memory_ops *lent_to; /* NULL: the memory is used by nobody but readers */
+    bool by_device;                       /* the memory is its own, not mapped here */
     bool closed;
     uint64_t acquired, published; /* counts: slots published .. acquired-1 are being filled */
     struct oct_ring_reader *readers;
@@ -40,9 +41,13 @@ static void *map_memory(size_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-static void unmap_memory(void *memory, size_t bytes)
+static void free_memory(struct oct_ring *ring)
 {
-    munmap(memory, bytes);
+    size_t bytes = ring->slot_bytes * ring->n_slots;
+    if (ring->by_device)
+        ring->lent_to->release(ring->memory, bytes);
+    else if (!ring->lent_to || !ring->lent_to->is_held())
+        munmap(ring->memory, bytes);
 }
 
 enum oct_err oct_ring_create(struct oct_ring **out, unsigned n_slots, size_t slot_bytes,
@@ -67,8 +72,8 @@ enum oct_err oct_ring_create(struct oct_ring **out, unsigned n_slots, size_t slo
     }
     /* A device that refuses to pin (or has failed meanwhile) still copies from plain memory. */
     ring->memory = memory ? memory->alloc(bytes) : NULL;
-    ring->release_memory = ring->memory ? memory->release : unmap_memory;
-    const bool by_device = ring->memory != NULL;
+    ring->lent_to = memory;
+    ring->by_device = ring->memory != NULL;
     if (!ring->memory)
         ring->memory = map_memory(bytes);
     if (!ring->memory) {
@@ -80,7 +85,7 @@ enum oct_err oct_ring_create(struct oct_ring **out, unsigned n_slots, size_t slo
     }
     bool locked = mlock(ring->memory, bytes) == 0;
     if (pinned)
-        *pinned = locked || by_device;
+        *pinned = locked || ring->by_device;
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -100,7 +105,7 @@ void oct_ring_destroy(struct oct_ring *ring)
         free(reader);
         reader = following;
     }
-    ring->release_memory(ring->memory, ring->slot_bytes * ring->n_slots);
+    free_memory(ring);
     pthread_cond_destroy(&ring->changed);
     pthread_mutex_destroy(&ring->lock);
     free(ring);
@@ -286,6 +291,27 @@ uint64_t oct_ring_skipped(const struct oct_ring_reader *reader)
     uint64_t skipped = reader->skipped;
     pthread_mutex_unlock(&ring->lock);
     return skipped;
+}
+
+/* The oldest slot that the reader holds or may still get. Lock held. */
+static uint64_t oldest_of(const struct oct_ring_reader *r)
+{
+    uint64_t newest = r->ring->published - (r->ring->published > 0);
+    bool skips = !r->guaranteed && r->released == r->next && newest > r->next &&
+                 r->ring->published - r->next > r->most_behind;
+    return skips ? newest : r->released;
+}
+
+uint64_t oct_ring_done_below(const struct oct_ring *ring)
+{
+    struct oct_ring *writable = (struct oct_ring *)ring; /* the lock alone */
+    pthread_mutex_lock(&writable->lock);
+    uint64_t below = ring->published;
+    for (const struct oct_ring_reader *r = ring->readers; r; r = r->following)
+        if (oldest_of(r) < below)
+            below = oldest_of(r);
+    pthread_mutex_unlock(&writable->lock);
+    return below;
 }
 
 uint64_t oct_ring_published(const struct oct_ring *ring)

@@ -78,6 +78,10 @@ uint64_t oct_ring_next(const struct oct_ring_reader *reader);
 uint64_t oct_ring_behind(const struct oct_ring_reader *reader);
 uint64_t oct_ring_skipped(const struct oct_ring_reader *reader);
 
+/* Slots below are read by nobody now and got by no reader later, not even by one that is added. Any
+ * thread; rises only. */
+uint64_t oct_ring_done_below(const struct oct_ring *ring);
+
 /* Number of slots published so far. */
 uint64_t oct_ring_published(const struct oct_ring *ring);
 

@@ -7,7 +7,8 @@
  *
  *     driver: locks the slot's byte of the file, finds the word 0, writes lines, sets the word to
  *             the message's tag, unlocks the byte, sends header and descriptor
- *     daemon: finds the tag in the word, copies the lines into the raw ring, sets the word to 0
+ *     daemon: finds the tag in the word; keeps the slot as a place of the raw ring (word 2) until
+ *             the last reader has done with it, or copies the lines; then sets the word to 0
  *
  * Who lives is told by locks on bytes of the file, which the system lets go of when a process dies,
  * however it dies: byte 0 is locked by the daemon as long as it serves the file, byte 1 + s by the
@@ -33,6 +34,7 @@
 #define OCT_SHM_PAGE 4096u       /* header; slots begin on such boundaries */
 #define OCT_SHM_MOST_SLOTS 4096u
 #define OCT_SHM_DESCRIPTOR_BYTES 16
+#define OCT_SHM_KEPT 2 /* a slot's word while the daemon reads the lines there; tags are odd */
 #define OCT_SHM_DAEMON_BYTE 0
 #define OCT_SHM_SLOT_BYTE(slot) (1 + (uint64_t)(slot))
 
@@ -67,7 +69,7 @@ void oct_shm_socket_of(const char *name, char *endpoint);
 uint64_t oct_shm_slots_offset(uint32_t n_slots);
 uint64_t oct_shm_file_bytes(uint32_t n_slots, uint64_t slot_bytes);
 
-/* What a slot's word holds while its lines are on their way; never 0. */
+/* What a slot's word holds while its lines are on their way; always odd. */
 uint64_t oct_shm_tag(uint32_t epoch, uint64_t sequence);
 
 void oct_shm_descriptor_encode(const struct oct_shm_descriptor *d,

@@ -24,13 +24,17 @@ struct oct_shm_store {
     unsigned char *memory;
     size_t bytes;
     uint64_t instance, slot_bytes, slots_offset;
-    uint32_t n_slots;
-    bool broken;
+    uint32_t n_slots, n_kept;
+    struct oct_shm_guard *guard;
+    bool destroyed; /* and only waits for what is kept */
     uint64_t last_reclaim_ns, reclaimed;
     uint64_t n_drained; /* times that no message waited */
-    struct suspect {
-        uint64_t word, since_ns, n_drained;
-    } * suspects; /* [n_slots] what the slot holds, and since when */
+    struct slot {
+        bool kept;          /* the raw ring reads it; whatever the word says */
+        uint64_t word;      /* what the slot holds, */
+        uint64_t since_ns;  /* since when, */
+        uint64_t n_drained; /* and how often no message waited until then */
+    } * slots;              /* [n_slots] */
 };
 
 /* ---- the name ---- */
@@ -127,7 +131,9 @@ static enum oct_err map_file(struct oct_shm_store *s, struct oct_error *err)
                         "ingest.queue_messages",
                         s->bytes, strerror(status));
     s->memory = memory;
-    return OCT_OK;
+    mlock(memory, s->bytes); /* as the rings are, where the system lets us */
+    s->guard = oct_shm_guard_begin(memory, s->bytes);
+    return s->guard ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "too many shared memories");
 }
 
 static enum oct_err fill_header(struct oct_shm_store *s, uint32_t n_samples, struct oct_error *err)
@@ -154,8 +160,8 @@ static enum oct_err build(struct oct_shm_store *s, const struct oct_shm_options 
     s->n_slots = options->n_slots < OCT_SHM_MOST_SLOTS ? options->n_slots : OCT_SHM_MOST_SLOTS;
     s->slots_offset = oct_shm_slots_offset(s->n_slots);
     s->bytes = oct_shm_file_bytes(s->n_slots, s->slot_bytes);
-    s->suspects = calloc(s->n_slots, sizeof(*s->suspects));
-    if (!s->bytes || !s->suspects)
+    s->slots = calloc(s->n_slots, sizeof(*s->slots));
+    if (!s->bytes || !s->slots)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u shared slots", s->n_slots);
     enum oct_err e = create_file(s, 0600, err);
     if (e == OCT_OK && options->group && options->group[0])
@@ -178,7 +184,6 @@ enum oct_err oct_shm_store_create(struct oct_shm_store **out, const struct oct_s
     if (!s)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for shared lines");
     s->fd = -1;
-    oct_shm_guard_install();
     oct_shm_object_of(options->name, s->object);
     enum oct_err e = build(s, options, err);
     if (e) {
@@ -199,6 +204,15 @@ enum oct_err oct_shm_store_share(const struct oct_shm_store *s, const char *sock
     return OCT_OK;
 }
 
+static void free_store(struct oct_shm_store *s)
+{
+    oct_shm_guard_end(s->guard);
+    if (s->memory)
+        munmap(s->memory, s->bytes);
+    free(s->slots);
+    free(s);
+}
+
 void oct_shm_store_destroy(struct oct_shm_store *s)
 {
     if (!s)
@@ -208,10 +222,9 @@ void oct_shm_store_destroy(struct oct_shm_store *s)
             shm_unlink(s->object);
         close(s->fd); /* lets go of the lock: drivers see that nobody serves the file any more */
     }
-    if (s->memory)
-        munmap(s->memory, s->bytes);
-    free(s->suspects);
-    free(s);
+    s->destroyed = true;
+    if (s->n_kept == 0)
+        free_store(s);
 }
 
 /* ---- slots ---- */
@@ -229,7 +242,7 @@ static enum oct_bad find_slot(struct oct_shm_store *s, const struct oct_lines_he
     uint64_t bytes = oct_lines_payload_bytes(h);
     if (!oct_shm_descriptor_decode(&d, descriptor, descriptor_bytes))
         return OCT_BAD_SLOT;
-    if (d.instance != s->instance || d.slot >= s->n_slots)
+    if (d.instance != s->instance || d.slot >= s->n_slots || s->slots[d.slot].kept)
         return OCT_BAD_SLOT;
     block->tag = oct_shm_tag(h->epoch, h->sequence);
     if (atomic_load_explicit(word_of(s, d.slot), memory_order_acquire) != block->tag)
@@ -249,7 +262,6 @@ enum oct_bad oct_shm_store_look(struct oct_shm_store *s, const void *header, siz
 {
     struct oct_lines_header h;
     *block = (struct oct_shm_block){.payload = ""};
-    oct_shm_guard_begin(s->memory, s->bytes);
     enum oct_bad bad = oct_lines_decode(&h, header, header_bytes);
     if (bad)
         return bad;
@@ -258,13 +270,34 @@ enum oct_bad oct_shm_store_look(struct oct_shm_store *s, const void *header, siz
     return find_slot(s, &h, descriptor, descriptor_bytes, block);
 }
 
-enum oct_err oct_shm_store_release(struct oct_shm_store *s, const struct oct_shm_block *block)
+bool oct_shm_store_is_broken(const struct oct_shm_store *s)
+{
+    return oct_shm_guard_struck(s->guard);
+}
+
+void oct_shm_store_release(struct oct_shm_store *s, const struct oct_shm_block *block)
 {
     uint64_t tag = block->tag;
     if (block->in_slot)
         atomic_compare_exchange_strong(word_of(s, block->slot), &tag, 0);
-    s->broken = oct_shm_guard_end() || s->broken;
-    return s->broken ? OCT_E_CLOSED : OCT_OK;
+}
+
+void oct_shm_store_keep(struct oct_shm_store *s, const struct oct_shm_block *block)
+{
+    uint64_t tag = block->tag;
+    atomic_compare_exchange_strong(word_of(s, block->slot), &tag, OCT_SHM_KEPT);
+    s->slots[block->slot].kept = true;
+    s->n_kept++;
+}
+
+void oct_shm_store_give_back(struct oct_shm_store *s, uint32_t slot)
+{
+    s->slots[slot].kept = false;
+    s->n_kept--;
+    if (s->destroyed && s->n_kept == 0)
+        free_store(s);
+    else
+        atomic_store(word_of(s, slot), 0);
 }
 
 void oct_shm_store_drained(struct oct_shm_store *s)
@@ -274,31 +307,29 @@ void oct_shm_store_drained(struct oct_shm_store *s)
 
 /* While recording holds everything up, messages wait long and are as good as ever: time alone does
  * not tell. */
-static void reclaim_slot(struct oct_shm_store *s, uint32_t slot, uint64_t now_ns)
+static void reclaim_slot(struct oct_shm_store *s, uint32_t k, uint64_t now_ns)
 {
-    struct suspect *suspect = &s->suspects[slot];
-    uint64_t word = atomic_load(word_of(s, slot));
-    if (word == 0 || suspect->word != word) {
-        *suspect = (struct suspect){word, now_ns, s->n_drained};
-    } else if (now_ns - suspect->since_ns >= RECLAIM_AFTER_NS &&
-               s->n_drained != suspect->n_drained &&
-               !oct_shm_is_locked(s->fd, OCT_SHM_SLOT_BYTE(slot)) &&
-               atomic_compare_exchange_strong(word_of(s, slot), &word, 0)) {
-        suspect->word = 0;
+    struct slot *slot = &s->slots[k];
+    uint64_t word = atomic_load(word_of(s, k));
+    if (word == 0 || slot->kept || slot->word != word) {
+        slot->word = slot->kept ? 0 : word;
+        slot->since_ns = now_ns;
+        slot->n_drained = s->n_drained;
+    } else if (now_ns - slot->since_ns >= RECLAIM_AFTER_NS && s->n_drained != slot->n_drained &&
+               !oct_shm_is_locked(s->fd, OCT_SHM_SLOT_BYTE(k)) &&
+               atomic_compare_exchange_strong(word_of(s, k), &word, 0)) {
+        slot->word = 0;
         s->reclaimed++;
     }
 }
 
-enum oct_err oct_shm_store_reclaim(struct oct_shm_store *s, uint64_t now_ns)
+void oct_shm_store_reclaim(struct oct_shm_store *s, uint64_t now_ns)
 {
     if (now_ns - s->last_reclaim_ns < RECLAIM_EVERY_NS)
-        return OCT_OK;
+        return;
     s->last_reclaim_ns = now_ns;
-    oct_shm_guard_begin(s->memory, s->bytes);
-    for (uint32_t slot = 0; slot < s->n_slots; slot++)
-        reclaim_slot(s, slot, now_ns);
-    s->broken = oct_shm_guard_end() || s->broken;
-    return s->broken ? OCT_E_CLOSED : OCT_OK;
+    for (uint32_t k = 0; k < s->n_slots; k++)
+        reclaim_slot(s, k, now_ns);
 }
 
 uint64_t oct_shm_store_reclaimed(const struct oct_shm_store *s)

@@ -2,9 +2,10 @@
  *
  * Nothing in the memory is trusted: a driver may write anything anywhere in it at any time, cut the
  * file short or die. What the daemon needs of it it keeps for itself; lines that change while they
- * are copied are the driver's own garbage. A slot whose message never comes is taken back.
+ * are read are the driver's own garbage. A slot whose message never comes is taken back.
  *
- * One thread calls everything (the ingest thread once it runs). */
+ * One thread calls everything (the ingest thread once it runs); slots that are kept are read by
+ * others. Memory of a file that was cut short reads as zeros, in every thread. */
 #ifndef OCT_PIPELINE_SHM_STORE_H
 #define OCT_PIPELINE_SHM_STORE_H
 
@@ -12,6 +13,7 @@
 #include "pipeline/wire.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 struct oct_shm_store;
 
@@ -33,7 +35,8 @@ enum oct_err oct_shm_store_create(struct oct_shm_store **store,
 enum oct_err oct_shm_store_share(const struct oct_shm_store *store, const char *socket_path,
                                  struct oct_error *err);
 
-/* Removes the file and frees. NULL is fine. */
+/* Removes the file and frees; the memory stays until the last slot that is kept was given back.
+ * NULL is fine. */
 void oct_shm_store_destroy(struct oct_shm_store *store);
 
 /* A block found by its message. */
@@ -46,23 +49,30 @@ struct oct_shm_block {
 };
 
 /* Begins the look at a message's block: checks header and descriptor (the message's two parts) and
- * points to the lines. Whatever the result, oct_shm_store_release must follow when the lines have
- * been copied; until then the thread must not touch another store. A message without lines has an
- * empty second part and no slot. */
+ * points to the lines. oct_shm_store_release must follow when the lines have been copied, whatever
+ * the result; or, where it was good and the block is in a slot, oct_shm_store_keep. A message
+ * without lines has an empty second part and no slot. */
 enum oct_bad oct_shm_store_look(struct oct_shm_store *store, const void *header,
                                 size_t header_bytes, const void *descriptor,
                                 size_t descriptor_bytes, struct oct_shm_block *block);
 
-/* Gives the slot back to the drivers. OCT_E_CLOSED: the file was cut short, what was read were
- * zeros; destroy this store and make another. */
-enum oct_err oct_shm_store_release(struct oct_shm_store *store, const struct oct_shm_block *block);
+/* The file was cut short, what is read are zeros: destroy this store and make another. */
+bool oct_shm_store_is_broken(const struct oct_shm_store *store);
+
+/* Gives the slot back to the drivers. */
+void oct_shm_store_release(struct oct_shm_store *store, const struct oct_shm_block *block);
+
+/* The lines stay where they are and are read there until the slot is given back, which may be after
+ * destroy. The driver sees that its block was taken. */
+void oct_shm_store_keep(struct oct_shm_store *store, const struct oct_shm_block *block);
+void oct_shm_store_give_back(struct oct_shm_store *store, uint32_t slot);
 
 /* Says that no message waits: whatever was sent some time ago has come or never will. */
 void oct_shm_store_drained(struct oct_shm_store *store);
 
 /* Takes back slots whose message has not come for two seconds although nothing waited: its driver
- * died before it was sent. Does nothing if called again within one second. Errors as release. */
-enum oct_err oct_shm_store_reclaim(struct oct_shm_store *store, uint64_t now_ns);
+ * died before it was sent. Does nothing if called again within one second. */
+void oct_shm_store_reclaim(struct oct_shm_store *store, uint64_t now_ns);
 
 /* Slots taken back so far. */
 uint64_t oct_shm_store_reclaimed(const struct oct_shm_store *store);

@@ -26,9 +26,15 @@ struct oct_raw_frame *oct_raw_slot(struct oct_ring *ring, uint64_t slot,
     uint8_t *line_valid = payload + sizeof(*frame);
     if (frame->line_valid != line_valid) { /* the writer's first call: readers only look */
         frame->line_valid = line_valid;
-        frame->spectra = (uint16_t *)(void *)(payload + raw_header_bytes(g));
+        frame->spectra = oct_raw_slot_spectra(ring, slot, g);
     }
     return frame;
+}
+
+uint16_t *oct_raw_slot_spectra(struct oct_ring *ring, uint64_t slot, const struct oct_geometry *g)
+{
+    unsigned char *payload = oct_ring_payload(ring, slot);
+    return (uint16_t *)(void *)(payload + raw_header_bytes(g));
 }
 
 struct oct_image_frame *oct_image_slot(struct oct_ring *ring, uint64_t slot)

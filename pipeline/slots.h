@@ -14,6 +14,8 @@ size_t oct_image_slot_bytes(const struct oct_geometry *g);
  * before anybody else does; then several readers may at the same time. */
 struct oct_raw_frame *oct_raw_slot(struct oct_ring *ring, uint64_t slot,
                                    const struct oct_geometry *g);
+/* The slot's own memory for spectra, which its frame may have left for other. */
+uint16_t *oct_raw_slot_spectra(struct oct_ring *ring, uint64_t slot, const struct oct_geometry *g);
 struct oct_image_frame *oct_image_slot(struct oct_ring *ring, uint64_t slot);
 
 #endif

@@ -10,6 +10,7 @@
  *     short            a write takes at most 1000 bytes; half of its blocks where it is direct
  *     eintr            every other call is interrupted before it does anything
  *     stall MS         each write and sync takes MS milliseconds longer
+ *     stall once MS    the next one alone: it removes the file before it sleeps
  *
  * The file that $FAULTIO_JOURNAL names, if it does, gets every write and sync that succeeded, in
  * order: struct entry, then the bytes written. From it a test rebuilds what a power cut leaves.
@@ -68,7 +69,8 @@ static bool suffer(int fd, char *plan, size_t bytes, bool syncing)
         return true;
     read_plan(plan, bytes);
     errno = before;
-    if (sscanf(plan, "stall %d", &stall_ms) == 1)
+    bool once = sscanf(plan, "stall once %d", &stall_ms) == 1;
+    if (once ? unlink(getenv("FAULTIO")) == 0 : sscanf(plan, "stall %d", &stall_ms) == 1)
         nanosleep(&(struct timespec){stall_ms / 1000, stall_ms % 1000 * 1000000L}, NULL);
     if (strncmp(plan, "eintr", 5) == 0 && n_calls++ % 2 == 0)
         errno = EINTR;

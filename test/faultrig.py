@@ -9,7 +9,8 @@ from octtest import *
 N, M, V = 832, 40, 100
 RATE = 12000  # A-lines a second: 300 B-scans
 BSCANS_S = RATE / M
-LIVE_S = 0.5  # the longest pause between two pictures that still counts as going on
+LIVE_S = 0.5  # the longest pause between two pictures that still counts as going on; the machine's
+# own (see Viewer) are not counted
 
 
 def recording():
@@ -43,6 +44,11 @@ class Faulty(Daemon):
             plan.write(words)
         os.rename(self.plan_path + ".new", self.plan_path)
 
+    def stall_once(self, stall_s):
+        """The next call to the disk hangs for so long; returns when it does."""
+        self.fault(f"stall once {int(stall_s * 1000)}")
+        until(lambda: not os.path.exists(self.plan_path), "a call that hangs")
+
 
 class Camera:
     """octctl replay, for ever."""
@@ -67,14 +73,33 @@ class Camera:
 
 
 class Viewer(threading.Thread):
-    """Counts pictures and notes the longest pause between two."""
+    """Counts pictures and notes the longest pause between two, less the time in it during which
+    octd, its camera and the viewer were ready to run and had no processor: that is the machine's."""
+    LOOK_S = 0.1
 
-    def __init__(self, daemon):
+    def __init__(self, daemon, camera):
         super().__init__(daemon=True)
         self.socket = daemon.subscriber()
+        self.pids = daemon.process.pid, camera.process.pid, os.getpid()
         self.n_pictures, self.longest_s, self.last_s = 0, 0.0, None
+        self.waited_s = [waited_ms(*self.pids) * 1e-3] * 2  # when looked at last, and before
+        self.looked_s = time.monotonic()
         self.ended = False
         self.start()
+
+    def look(self, now):
+        self.waited_s = [waited_ms(*self.pids) * 1e-3, self.waited_s[0]]
+        self.looked_s = now
+
+    def note(self, now):
+        """A pause that ends or goes on at this moment. It may have begun before the last look."""
+        pause_s = now - (self.last_s or now)
+        if pause_s > self.LOOK_S:
+            began_s = self.waited_s[1]
+            self.look(now)
+            self.longest_s = max(self.longest_s, pause_s - (self.waited_s[0] - began_s))
+        elif now - self.looked_s > self.LOOK_S:
+            self.look(now)
 
     def run(self):
         while not self.ended:
@@ -85,8 +110,7 @@ class Viewer(threading.Thread):
             except zmq.ZMQError:  # the test has ended
                 return
             now = time.monotonic()
-            if self.last_s:
-                self.longest_s = max(self.longest_s, now - self.last_s)
+            self.note(now)
             self.last_s, self.n_pictures = now, self.n_pictures + 1
 
     def forget(self):
@@ -94,11 +118,10 @@ class Viewer(threading.Thread):
 
     def end(self):
         """The longest pause since forget, the one that goes on included."""
-        now = time.monotonic()
-        pause_s = max(self.longest_s, now - (self.last_s or now))
         self.ended = True
-        self.join(10)
-        return pause_s
+        self.join(PATIENCE_S)
+        self.note(time.monotonic())
+        return self.longest_s
 
 
 def account(daemon):

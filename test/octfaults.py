@@ -82,17 +82,6 @@ class Faults:
         assert os.path.exists(path + ".hit"), f"{fault}: nothing was hit, so nothing was tested"
 
 
-def check_sums(status):
-    """What must hold of every status, whenever it is asked for."""
-    dropped = sum(status["bscans_dropped"].values())
-    assert status["bscans_begun"] == status["bscans_done"] + dropped + status["bscans_in_flight"]
-    assert status["bscans_in_flight"] >= 0, status
-    assert status["bscans_published"] <= status["bscans_done"], status
-    if account := status.get("record_account"):
-        assert account["offered"] == (account["written"] + account["pending"]
-                                      + sum(account["dropped"].values())), account
-
-
 COUNTS = ("lines_received lines_missing lines_duplicate lines_late lines_dropped messages_received "
           "messages_duplicate messages_missed bscans_begun bscans_done bscans_published "
           "bscans_written bytes_written acquisitions").split()

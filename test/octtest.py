@@ -1,12 +1,15 @@
 """What the Python tests share: TAP lines, running programs, and the wire of contract section 5,
 written from the contract alone."""
-import json, os, signal, struct, subprocess, sys, time, traceback
+import glob, json, os, random, signal, socket, struct, subprocess, sys, time, traceback
 import zmq
 
 BUILD = os.environ.get("OCT_BUILD", "build")
 TOP = os.environ.get("OCT_TOP", ".")
 DATA = os.path.join(TOP, "..", "shared", "data")
 SLOW = "asan" in BUILD or "tsan" in BUILD  # sanitizers: everything takes several times longer
+# How long to wait for what only has to happen in the end: it ends a test that hangs, it judges no
+# pace, and a busy machine must not reach it.
+PATIENCE_S = 240 if SLOW else 60
 
 LONG = os.environ.get("OCT_LONG", "") == "1"  # make faults: every fault at full length
 
@@ -77,6 +80,105 @@ def folder(name):
     return path
 
 
+def until(true, what, timeout_s=PATIENCE_S):
+    """Waits until true() is, and returns what it was."""
+    end = time.monotonic() + timeout_s
+    while not (found := true()):
+        assert time.monotonic() < end, "waited in vain: " + what
+        time.sleep(0.02)
+    return found
+
+
+def free_port():
+    """A port of this machine that nobody has now. Not one of those that the system gives to whoever
+    asks for any: such a one may be taken by the next connection of another test."""
+    while True:
+        port = random.randrange(10000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
+
+
+def waited_ms(*pids):
+    """For how long the threads of these processes were ready but had no processor, all of them
+    together, and the machine's own processors none either. What happens meanwhile is the machine's
+    doing: on a busy one, a thread that holds a lock waits too."""
+    total = 0.0
+    for pid in pids:
+        for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
+            try:
+                total += int(open(path).read().split()[1]) * 1e-6
+            except (OSError, IndexError):
+                pass  # it has ended
+    stolen = int(open("/proc/stat").readline().split()[8])
+    return total + stolen * 1000 / os.sysconf("SC_CLK_TCK")
+
+
+def catches(process, number=signal.SIGTERM):
+    """Waits until a process has come to handle a signal, or to block it and ask for it; before, the
+    signal would end it."""
+    def caught():
+        assert process.poll() is None, "it has ended"
+        masks = [int(line.split()[1], 16) for line in open(f"/proc/{process.pid}/status")
+                 if line.startswith(("SigCgt:", "SigBlk:"))]
+        return any(mask >> (number - 1) & 1 for mask in masks)
+    until(caught, f"a handler of signal {number}")
+
+
+def connected(subscriber, connect):
+    """Calls connect(), which makes a SUB socket connect (again), and waits until its subscription
+    stands: greeted by the other end, and a moment later, which the subscription takes."""
+    monitor = subscriber.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
+    connect()
+    # Polled, because a socket subscribes again only while it is used.
+    until(lambda: subscriber.poll(0) is not None and monitor.poll(20), "a connection")
+    subscriber.disable_monitor()
+    monitor.close(0)
+    end = time.monotonic() + (2 if SLOW else 0.5)
+    while time.monotonic() < end:
+        subscriber.poll(0)
+        time.sleep(0.02)
+
+
+def n_connected(endpoint):
+    """How many are connected to who listens at an ipc endpoint."""
+    path = endpoint[len("ipc://"):]
+    held = [line for line in open("/proc/net/unix") if line.rstrip("\n").endswith(" " + path)]
+    return max(0, len(held) - 1)
+
+
+def check_sums(status):
+    """What must hold of every status, whenever it is asked for."""
+    dropped = status["bscans_dropped"]
+    done, begun = status["bscans_done"], status["bscans_begun"]
+    out = done + dropped["engine"]
+    assert begun == done + sum(dropped.values()) + status["bscans_in_flight"], status
+    assert status["bscans_in_flight"] >= 0, status
+    assert status["bscans_published"] <= done, status
+    assert status["bscans_published"] + status["bscans_not_published"] <= out, status
+    assert status["bscans_written"] <= out, status
+    assert status["messages_duplicate"] <= status["messages_received"], status
+    assert status["messages_reordered"] <= status["messages_missed"], status
+    assert status["volumes_incomplete"] <= status["volumes_written"], status
+    latency = status["latency_us"]
+    assert latency["p50"] <= latency["p99"] <= latency["max"], latency
+    record, account = status["record"], status["record_account"]
+    assert account["offered"] == (account["written"] + account["pending"]
+                                  + sum(account["dropped"].values())), account
+    assert 0 <= account["written"] <= status["bscans_written"] and account["pending"] >= 0, account
+    assert record["bscans_waiting"] <= record["bscans_queued"], record
+    assert not record["active"] or status["phase"] in ("recording", "draining", "error"), status
+    if status["phase"] == "recording" and not status["pending"]:
+        assert record["active"], status
+    if "geometry" in status:
+        m = status["geometry"]["lines"]
+        assert out * m <= status["lines_received"] + status["lines_missing"], status
+        assert status["lines_received"] + status["lines_dropped"] <= begun * m, status
+
+
 def calibration(n_samples):
     """A file of wavelengths: rising, not quite straight, as a spectrometer's."""
     path = os.path.join(folder("calibration"), "wavelengths.txt")
@@ -128,15 +230,15 @@ class Daemon:
     def log(self):
         return open(self.log_path, errors="replace").read()
 
-    def ask(self, cmd, timeout_s=20, **fields):
+    def ask(self, cmd, timeout_s=PATIENCE_S, **fields):
         """A patient client: asks again while the daemon is busy, waits for what is under way."""
-        until = time.monotonic() + timeout_s
+        end = time.monotonic() + timeout_s
         while True:
             reply = self.send(cmd, timeout_s, **fields)
-            if cmd == "status" or time.monotonic() > until:
+            if cmd == "status" or time.monotonic() > end:
                 return reply
             if reply.get("pending"):
-                while time.monotonic() < until and (status := self.send("status"))["pending"]:
+                while time.monotonic() < end and (status := self.send("status"))["pending"]:
                     time.sleep(0.01)
                 failed = cmd == "start" and status["state"] in ("idle", "error") or \
                     fields.get("action") == "start" and not status["record"]["active"]
@@ -147,14 +249,14 @@ class Daemon:
                 return reply
             time.sleep(0.01)
 
-    def send(self, cmd, timeout_s=20, **fields):
+    def send(self, cmd, timeout_s=PATIENCE_S, **fields):
         """One request, one reply."""
         socket = self.context.socket(zmq.REQ)
         socket.linger = 0
         socket.connect(self.control)
         socket.send(json.dumps(dict(cmd=cmd, **fields)).encode())
-        until = time.monotonic() + timeout_s
-        while time.monotonic() < until:
+        end = time.monotonic() + timeout_s
+        while time.monotonic() < end:
             if socket.poll(200):
                 reply = json.loads(socket.recv())
                 socket.close()
@@ -167,29 +269,29 @@ class Daemon:
     def status(self):
         reply = self.ask("status")
         assert reply["ok"], reply
-        dropped = sum(reply["bscans_dropped"].values())
-        assert reply["bscans_begun"] == reply["bscans_done"] + dropped + reply["bscans_in_flight"]
+        check_sums(reply)
         return reply
 
-    def wait(self, what, timeout_s=30):
+    def wait(self, what, timeout_s=PATIENCE_S):
         """Waits until what(status) is true; returns that status."""
-        until = time.monotonic() + timeout_s
+        end = time.monotonic() + timeout_s
         while True:
             status = self.status()
             if what(status):
                 return status
-            assert time.monotonic() < until, f"waited in vain: {status}"
+            assert time.monotonic() < end, f"waited in vain: {status}"
             time.sleep(0.02)
 
     def subscriber(self):
+        """Gets every picture from now on; a receive that gets none ends in zmq.Again."""
         socket = self.context.socket(zmq.SUB)
         socket.rcvhwm = 0
+        socket.rcvtimeo = PATIENCE_S * 1000
         socket.setsockopt(zmq.SUBSCRIBE, b"bscan")
-        socket.connect(self.publish)
-        time.sleep(0.3)  # a subscription takes its way
+        connected(socket, lambda: socket.connect(self.publish))
         return socket
 
-    def end(self, number=signal.SIGTERM, timeout_s=60):
+    def end(self, number=signal.SIGTERM, timeout_s=PATIENCE_S):
         """Ends the daemon with a signal and returns its exit status."""
         self.process.send_signal(number)
         return self.process.wait(timeout_s)

@@ -23,7 +23,7 @@ static void open_receiver(struct receiver *r, int queue)
 {
     static unsigned n_opened;
     const char *folder = getenv("TMPDIR");
-    int no_linger = 0, timeout_ms = 5000;
+    int no_linger = 0, timeout_ms = TEST_PATIENCE_MS;
     snprintf(r->endpoint, sizeof(r->endpoint), "ipc://%s/octd-test-client-%d-%u",
              folder ? folder : "/tmp", (int)getpid(), n_opened++);
     r->context = zmq_ctx_new();
@@ -78,7 +78,7 @@ static void blocks_arrive_numbered_with_flags_and_check_sum(void **state)
     uint16_t lines[6][N], got[6 * N];
     for (unsigned i = 0; i < 6 * N; i++)
         lines[i / N][i % N] = (uint16_t)(i * 977);
-    assert_int_equal(oct_client_wait_connected(client, 5000), OCT_CLIENT_OK);
+    assert_int_equal(oct_client_wait_connected(client, TEST_PATIENCE_MS), OCT_CLIENT_OK);
     oct_client_start(client);
     assert_int_equal(oct_client_send(client, lines[0], 6, 11), OCT_CLIENT_OK);
     oct_client_skip(client, 4);
@@ -114,7 +114,7 @@ static void blocks_arrive_numbered_with_flags_and_check_sum(void **state)
             assert_memory_equal(got, payloads[i], n_bytes);
     }
     struct oct_client_counters c;
-    assert_int_equal(oct_client_flush(client, 5000), OCT_CLIENT_OK);
+    assert_int_equal(oct_client_flush(client, TEST_PATIENCE_MS), OCT_CLIENT_OK);
     oct_client_get_counters(client, &c);
     assert_int_equal(c.messages_sent, 4);
     assert_int_equal(c.lines_sent, 9);

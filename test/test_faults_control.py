@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Control under random commands: a model of the daemon's states, written from daemon/state.h,
 agrees with the daemon after every reply; no command hangs; every reply comes within 100 ms."""
-import glob, random
+import random
 from octfaults import *
 
 COMMANDS = 10000 if LONG else 500
@@ -49,30 +49,17 @@ class Client:
         self.socket.linger = 0
         self.socket.connect(daemon.control)
         self.times_ms, self.real_ms = {}, []
-        self.pid = daemon.process.pid
-
-    def waited(self):
-        """{thread: ms that it was ready but got no processor}: of the daemon and of ours. On a busy
-        machine a thread that holds a lock waits too, so all of them count: such time is the
-        machine's, not the daemon's."""
-        found = {}
-        for process in (self.pid, os.getpid()):
-            for path in glob.glob(f"/proc/{process}/task/*/schedstat"):
-                try:
-                    found[path] = int(open(path).read().split()[1]) * 1e-6
-                except OSError:
-                    pass  # it has ended
-        return found
+        self.pids = daemon.process.pid, os.getpid()
 
     def ask(self, name, **request):
-        before, began = self.waited(), time.monotonic()
+        before_ms, began = waited_ms(*self.pids), time.monotonic()
         self.socket.send(json.dumps(request).encode())
-        assert self.socket.poll(20000), f"no reply to {name}: the daemon hangs"
+        assert self.socket.poll(PATIENCE_S * 1000), f"no reply to {name}: the daemon hangs"
         reply = json.loads(self.socket.recv())
         took_ms = (time.monotonic() - began) * 1e3
         self.real_ms.append(took_ms)
         if took_ms > MOST_MS:
-            took_ms -= sum(ms - before.get(path, 0) for path, ms in self.waited().items())
+            took_ms -= max(0, waited_ms(*self.pids) - before_ms)
         self.times_ms.setdefault((name, reply.get("phase", "refused")), []).append(took_ms)
         return reply
 
@@ -121,9 +108,8 @@ def check_status(client, possible):
     status = client.ask("status", cmd="status")
     assert status["phase"] in closure(possible), (possible, status["phase"])
     assert status["state"] in CONTRACT[status["phase"]], status
-    dropped = sum(status["bscans_dropped"].values())
-    assert status["bscans_begun"] == status["bscans_done"] + dropped + status["bscans_in_flight"]
-    assert status["bscans_in_flight"] >= 0 and not status["last_error"], status
+    check_sums(status)
+    assert not status["last_error"], status
     return {status["phase"]}
 
 
@@ -160,8 +146,8 @@ def replies_while_plans_are_measured():
         client, phases = Client(daemon), set()
         client.ask("first", cmd="status")  # the time to load the program is not a reply's
         del client.times_ms["first", "starting"], client.real_ms[:]
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
             status = client.ask("status", cmd="status")
             phases.add(status["phase"])
             if status["phase"] == "armed":
@@ -210,7 +196,7 @@ def replies_while_the_disk_stands_still():
             time.sleep(1.2)
             began = time.monotonic()
             assert daemon.end() == 0, daemon.log()
-            assert time.monotonic() - began < 10
+            assert time.monotonic() - began < 15  # not daemon.drain_s
 
 
 def kmap(n):

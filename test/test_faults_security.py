@@ -61,12 +61,6 @@ def speak_as(keys, name, server="octd"):
     KeyedContext.server = zmq.auth.load_certificate(keys.public(server))[0]
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def endpoints(host="127.0.0.1"):
     return {name: f"tcp://{host}:{free_port()}" for name in ("ingest", "publish", "control")}
 
@@ -86,7 +80,7 @@ class Guarded(Daemon):
                                control=dict(endpoint=self.control))
         speak_as(keys, name)
         try:
-            self.ask("status", timeout_s=60)
+            self.ask("status")
         except Exception:
             self.kill()
             raise
@@ -277,25 +271,25 @@ def every_client_speaks_curve():
         assert status == 0, err
         daemon.wait(lambda s: s["bscans_done"] == V)
         for b in range(V):
-            assert subscriber.poll(5000), b
+            assert subscriber.poll(PATIENCE_S * 1000), b
             assert json.loads(subscriber.recv_multipart()[1])["bscan"] == b
         pair = [keys.secret("alice"), keys.public("octd")]
         for command in ([program("push_lines")],
                         ["/usr/bin/python3", TOP + "/scripts/push_lines.py"]):
             before = daemon.status()["lines_received"]
-            subprocess.run([*command, daemon.ingest, "3", *pair], check=True, timeout=60)
+            subprocess.run([*command, daemon.ingest, "3", *pair], check=True, timeout=PATIENCE_S)
             daemon.wait(lambda s: s["lines_received"] == before + 3 * 240)
         shot = HERE + "/shot.png"
         viewer = subprocess.Popen(
             [program("octview"), "--headless", "--screenshot", shot, "--settings", "none",
              *mine], stdin=subprocess.DEVNULL, env=dict(os.environ, SDL_VIDEODRIVER="dummy"),
             stderr=subprocess.PIPE)
-        for epoch in range(100):
-            send_volume(daemon, 100 + epoch)
+        end, epoch = time.monotonic() + PATIENCE_S, 100
+        while viewer.poll() is None and time.monotonic() < end:
+            send_volume(daemon, epoch)
+            epoch += 1
             time.sleep(0.1)
-            if viewer.poll() is not None:
-                break
-        assert viewer.wait(30) == 0, viewer.stderr.read()
+        assert viewer.wait(1) == 0, viewer.stderr.read()
         assert open(shot, "rb").read(4) == b"\x89PNG"
         assert sum(refused(daemon).values()) == 0, refused(daemon)
 
@@ -317,11 +311,12 @@ def strangers_are_refused_and_counted():
                     speak_as(keys, who, server)
                     assert not daemon.hears(kind, 0.4), (who, server, kind)
                     speak_as(keys, "alice")
-            after = refused(daemon)
-            assert after[reason] > before[reason], (who, server, before, after)
             sure = reason == "unknown_key"
-            more = {r: after[r] - before[r] for r in after}
-            assert more[reason] + (not sure) * more["broken_off"] >= 6, (who, server, more)
+
+            def counted():
+                more = {r: n - before[r] for r, n in refused(daemon).items()}
+                return more[reason] and more[reason] + (not sure) * more["broken_off"] >= 6
+            until(counted, f"six refusals of {who} to {server}: {before}")
         # Bytes that are no ZeroMQ at all.
         for junk in (b"GET / HTTP/1.0\r\n\r\n", b"\xff" + bytes(8) + b"\x7f\x01\x08", b"\0" * 64,
                      os.urandom(4096)):
@@ -352,7 +347,7 @@ def a_flood_does_not_fill_the_log():
     """a hundred strangers of a hundred keys are all counted, and told in a score of lines"""
     keys = standard("flood", "alice")
     with Guarded(keys) as daemon:
-        server = KeyedContext.server
+        server, n = KeyedContext.server, 0
         for _ in range(10):
             sockets = []
             for _ in range(10):
@@ -362,10 +357,11 @@ def a_flood_does_not_fill_the_log():
                 s.curve_serverkey = server
                 s.connect(daemon.ingest)
                 sockets.append(s)
-            time.sleep(0.3)
+            n += len(sockets)
+            daemon.wait(lambda s: s["security"]["refused"]["unknown_key"] >= n)
             for s in sockets:
                 s.close()
-        daemon.wait(lambda s: s["security"]["refused"]["unknown_key"] == 100, 60)
+        assert refused(daemon)["unknown_key"] == n == 100, refused(daemon)
         lines = [l for l in daemon.log().splitlines() if "refused a connection" in l]
         assert 10 <= len(lines) <= 20, len(lines)
 
@@ -407,27 +403,28 @@ def a_removed_key_is_out_at_once():
         his_voice.sndtimeo = 200
         his_voice.connect(daemon.control)
         his_voice.send_multipart([b"", b'{"cmd":"status"}'])
-        assert his_voice.poll(5000) and his_voice.recv_multipart()
+        assert his_voice.poll(PATIENCE_S * 1000) and his_voice.recv_multipart()
         camera_monitor = his_camera.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         voice_monitor = his_voice.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-        his_camera.send(LINES[:M], 0, flags=1)
         speak_as(keys, "alice")
         my_eye = daemon.subscriber()
         my_monitor = my_eye.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        his_camera.send(LINES[:M], 0, flags=1)
         daemon.wait(lambda s: s["bscans_published"] >= 1)
-        assert his_eye.poll(5000) and his_eye.recv_multipart()
         my_camera = send_volume(daemon, 8)
-        daemon.wait(lambda s: s["bscans_published"] >= 1 + V)
-        while my_eye.poll(500):
-            my_eye.recv_multipart()
-        while his_eye.poll(100):
-            his_eye.recv_multipart()
+        for eye in (my_eye, his_eye):
+            for b in range(1 + V):
+                assert eye.poll(PATIENCE_S * 1000), b
+                eye.recv_multipart()
 
         assert keys.allow("--remove", "bob")[0] == 0
-        waits = [disconnects(m, 5) for m in (his_monitor, camera_monitor, voice_monitor)]
-        assert all(w is not None and w < 2 for w in waits), waits
-        before = daemon.status()
-        assert before["security"]["connections_cut"] == 3, before["security"]
+        pids, began = (daemon.process.pid, os.getpid()), time.monotonic()
+        waited = waited_ms(*pids)
+        for monitor in (his_monitor, camera_monitor, voice_monitor):
+            assert disconnects(monitor, PATIENCE_S) is not None
+        took_s = time.monotonic() - began - (waited_ms(*pids) - waited) * 1e-3
+        assert took_s < (10 if SLOW else 2), took_s  # the folder is looked at every second
+        before = daemon.wait(lambda s: s["security"]["connections_cut"] == 3)
         assert before["security"]["keys_allowed"] == 1
         # What he sends now, over whatever connection, changes nothing; what I send, all.
         for i in range(5):
@@ -441,17 +438,17 @@ def a_removed_key_is_out_at_once():
         assert after["bscans_done"] == before["bscans_done"] + V, (before, after)
         assert after["lines_received"] == before["lines_received"] + V * M
         assert after["messages_bad"] == before["messages_bad"]
-        assert after["security"]["refused"]["revoked_key"] >= 1, after["security"]
+        daemon.wait(lambda s: s["security"]["refused"]["revoked_key"] >= 1)  # he tries again
         assert not his_voice.poll(100) and not his_eye.poll(100)
         for b in range(V):
-            assert my_eye.poll(5000), b
+            assert my_eye.poll(PATIENCE_S * 1000), b
             assert json.loads(my_eye.recv_multipart()[1])["bscan"] == b
         assert disconnects(my_monitor, 0.2) is None, "an innocent connection was cut"
         # And back again.
         assert keys.allow(keys.public("bob"))[0] == 0
-        daemon.wait(lambda s: s["security"]["keys_allowed"] == 2, 5)
+        daemon.wait(lambda s: s["security"]["keys_allowed"] == 2)
         speak_as(keys, "bob")
-        assert daemon.hears("control", 5)
+        assert daemon.hears("control", PATIENCE_S)
         log = daemon.log()
         assert log.count("the key bob is out") == 1 and log.count("the key bob is allowed") == 1
 
@@ -474,8 +471,8 @@ def a_queue_full_of_a_removed_key_is_refused():
         os.remove(keys.allowed + "/bob.key")
         daemon.process.send_signal(signal.SIGCONT)
         # Whether the watch or a message is first is chance; what counts is bounded by that moment.
-        time.sleep(1.5)
-        before = daemon.status()
+        daemon.wait(lambda s: s["security"]["keys_allowed"] == 1)
+        before = daemon.wait(lambda s: s["bscans_in_flight"] == 0)
         try_to(camera.send, LINES[:M], 2 * V * M)
         time.sleep(0.5)
         after = daemon.status()
@@ -496,12 +493,10 @@ def the_folder_itself_goes():
         assert "broken.key" in daemon.log() or "zero.key" in daemon.log() or \
             "pipe.key" in daemon.log()
         os.rename(keys.allowed, keys.allowed + ".away")
-        time.sleep(1.5)
+        until(lambda: "nobody comes in" in daemon.log(), "the news of the folder")
         assert not daemon.hears("control", 0.5)
-        assert "nobody comes in" in daemon.log()
         os.rename(keys.allowed + ".away", keys.allowed)
-        time.sleep(1.5)
-        assert daemon.hears("control", 5)
+        until(lambda: daemon.hears("control", 1), "the folder to be found again")
 
 
 @case
@@ -558,14 +553,14 @@ def messages_are_bounded():
             monitor = s.get_monitor_socket(zmq.EVENT_DISCONNECTED)
             s.connect(endpoint)
             s.send_multipart(parts)
-            assert disconnects(monitor, 10) is not None, (kind, len(parts[-1]))
+            assert disconnects(monitor, PATIENCE_S) is not None, (kind, len(parts[-1]))
             s.disable_monitor()
             s.close()
         s = daemon.context.socket(zmq.SUB)
         monitor = s.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         s.connect(daemon.publish)
         s.subscribe(b"x" * 5000)
-        assert disconnects(monitor, 10) is not None
+        assert disconnects(monitor, PATIENCE_S) is not None
         # As many parts as one likes are still one message of no use.
         s = daemon.context.socket(zmq.PUSH)
         s.connect(daemon.ingest)
@@ -605,7 +600,7 @@ def control_is_parsed_and_checked():
             if len(request) > 65536:
                 assert not s.poll(300), request[:40]
             else:
-                assert s.poll(5000), request[:40]
+                assert s.poll(PATIENCE_S * 1000), request[:40]
                 reply = json.loads(s.recv())
                 assert reply["ok"] is False and isinstance(reply["error"], str), request[:40]
                 assert len(reply["error"]) < 600
@@ -632,10 +627,10 @@ def the_unit_is_hardened():
         assert re.search(rf"^{line}$", text, re.M), line
     if not shutil.which("systemd-analyze"):
         raise Skip("no systemd-analyze")
-    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, timeout=60)
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=20",
-                           "--no-pager", unit], capture_output=True, timeout=60)
+                           "--no-pager", unit], capture_output=True, timeout=PATIENCE_S)
     assert done.returncode == 0, (done.stdout[-300:], done.stderr)
 
 

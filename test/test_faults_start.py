@@ -23,7 +23,7 @@ def ends(name, **other):
 
 def refused(*arguments, status=1):
     """octd with these arguments ends at once; its one line of complaint."""
-    got, out, err = run("octd", *BASE, *arguments, timeout=60)
+    got, out, err = run("octd", *BASE, *arguments)
     complaint = [line for line in err.splitlines() if "error" in line]
     assert got == status and len(complaint) == 1, (got, err)
     return complaint[0]
@@ -43,7 +43,7 @@ def started(control, *arguments):
     daemon = Daemon(*BASE, *arguments, wait=False)
     daemon.control = control
     try:
-        while daemon.ask("status", timeout_s=60)["pending"]:
+        while daemon.ask("status")["pending"]:
             time.sleep(0.01)
     except AssertionError:
         daemon.kill()
@@ -86,9 +86,7 @@ def a_port_in_use_is_named():
 @case
 def two_on_one_port():
     """the same port for two sockets of one daemon is refused too"""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        endpoint = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+    endpoint = f"tcp://127.0.0.1:{free_port()}"
     line = refused(*ends("same", ingest=endpoint, publish=endpoint))
     assert endpoint in line, line
 
@@ -138,7 +136,7 @@ def a_read_only_record_folder():
         subscriber = daemon.subscriber()
         Sender(daemon, 1).send(LINES, 0, flags=1)
         assert daemon.wait(lambda s: s["bscans_published"] == V)["state"] == "running"
-        assert subscriber.poll(5000)
+        assert subscriber.poll(PATIENCE_S * 1000)
         os.chmod(place, 0o755)
         assert daemon.ask("record", action="start")["ok"]
         Sender(daemon, 2).send(LINES, 0, flags=1)
@@ -149,6 +147,9 @@ def a_read_only_record_folder():
 @case
 def no_memory_lock():
     """without the right to lock memory octd warns, says so in the status, and works"""
+    if SLOW:
+        raise Skip("a sanitizer takes mlock's place: it locks nothing and says that it has")
+
     def none():
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, 0))
 
@@ -190,8 +191,8 @@ def the_configuration_changes_under_it():
             time.sleep(1.3)
             assert daemon.status()["config_file_changed"] is False
             change(path)
-            daemon.wait(lambda s: s["config_file_changed"], 5)
-            time.sleep(1.3)
+            daemon.wait(lambda s: s["config_file_changed"])
+            time.sleep(1.3)  # it looks every second
             assert daemon.log().count(path + " has changed") == 1, daemon.log()
             assert daemon.ask("get", key="camera.bits")["value"] == "12"
             assert daemon.ask("get", key="record.eye")["value"] == ""

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Viewers that stop reading, and a thousand that come and vanish, while everything is recorded:
 nothing recorded is lost, what a viewer loses is its own loss, descriptors and memory stay flat."""
-import socket
+import select, socket
 from octfaults import *
 
 N_VANISH = 10000 if LONG else 1000
@@ -10,23 +10,36 @@ DEPTH = 1024
 # publisher goes on at the newest picture when half a ring waits for it.
 TALL = settings(pipeline=dict(crop_last=DEPTH, ring_bscans=512), publish=dict(queue_bscans=200))
 
-# A viewer in a process of its own: counts pictures and the gaps between their numbers.
+# A viewer in a process of its own: counts pictures and the gaps between their numbers, until it is
+# told to end and nothing more comes.
 VIEWER = """
 import json, sys, zmq
+sys.path.insert(0, sys.argv[3])
+from octtest import connected
 socket = zmq.Context().socket(zmq.SUB)
 socket.rcvhwm = int(sys.argv[2])
 socket.setsockopt(zmq.RCVBUF, 65536)
 socket.setsockopt(zmq.SUBSCRIBE, b"bscan")
-socket.connect(sys.argv[1])
+connected(socket, lambda: socket.connect(sys.argv[1]))
 print("here", flush=True)
-first, last, received, lost = None, None, 0, 0
-# Twice: a poll during which the process is stopped may time out the moment that it goes on, before
-# what came meanwhile has been looked at.
-while socket.poll(2500) or socket.poll(2500):
-    number = json.loads(socket.recv_multipart()[1])["frame_num"]
-    first = number if first is None else first
-    lost += number - last - 1 if last is not None else 0
-    last, received = number, received + 1
+poller = zmq.Poller()
+poller.register(socket, zmq.POLLIN)
+poller.register(sys.stdin.fileno(), zmq.POLLIN)
+first, last, received, lost, told = None, None, 0, 0, False
+while True:
+    ready = dict(poller.poll(1000 if told else None))
+    if socket in ready:
+        number = json.loads(socket.recv_multipart()[1])["frame_num"]
+        first = number if first is None else first
+        if last is not None and number > last + 1:
+            print("again", flush=True)
+            lost += number - last - 1
+        last, received = number, received + 1
+    elif ready:
+        told = True
+        poller.unregister(sys.stdin.fileno())
+    else:
+        break
 print(json.dumps(dict(first=first, last=last, received=received, lost=lost)), flush=True)
 """
 
@@ -35,16 +48,21 @@ class Viewer:
     def __init__(self, daemon, pictures=0):
         """pictures: that it holds itself; 0: as many as come."""
         self.process = subprocess.Popen([sys.executable, "-c", VIEWER, daemon.publish,
-                                         str(pictures)],
-                                        stdout=subprocess.PIPE)
+                                         str(pictures), os.path.join(TOP, "test")],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self.process.stdout.readline() == b"here\n"
 
     def signal(self, number):
         self.process.send_signal(number)
 
+    def goes_on(self):
+        """Waits until it has received a picture behind a gap."""
+        out = self.process.stdout
+        assert select.select([out], [], [], PATIENCE_S)[0] and out.readline() == b"again\n"
+
     def result(self):
-        out = self.process.communicate(timeout=60)[0]
-        return json.loads(out)
+        out = self.process.communicate(b"\n", timeout=PATIENCE_S)[0]
+        return json.loads(out.splitlines()[-1])
 
 
 def resident_kb(daemon):
@@ -61,8 +79,8 @@ def descriptors(daemon):
 def expect_all_recorded(daemon):
     """Stops; everything that was begun since the recording began is in files."""
     assert daemon.ask("stop")["ok"]
-    status = daemon.status()
-    check_sums(status)
+    status = daemon.wait(lambda s: s["bscans_published"] + s["bscans_not_published"]
+                         == s["bscans_done"])
     assert status["lines_missing"] <= M and sum(status["bscans_dropped"].values()) == 0, status
     assert status["bscans_written"] == status["bscans_begun"], status
     assert status["bscans_unsaved"] == 0, status
@@ -75,29 +93,29 @@ def stopped_viewer():
     with Daemon(*BASE, *TALL) as daemon:
         stopped, healthy = Viewer(daemon, pictures=4), Viewer(daemon)
         assert daemon.ask("record", action="start")["ok"]
-        time.sleep(0.3)
         with Player(daemon, rate=4000):
             daemon.wait(lambda s: s["bscans_published"] > 50)
             stopped.signal(signal.SIGSTOP)
             before = resident_kb(daemon)
             many = 20000 if LONG else 2000
             halted = daemon.status()["bscans_published"]
-            daemon.wait(lambda s: s["bscans_published"] > halted + many // 2, timeout_s=200)
+            daemon.wait(lambda s: s["bscans_published"] > halted + many // 2, 4 * PATIENCE_S)
             middle = resident_kb(daemon)
-            daemon.wait(lambda s: s["bscans_published"] > halted + many, timeout_s=200)
+            daemon.wait(lambda s: s["bscans_published"] > halted + many, 4 * PATIENCE_S)
             after = resident_kb(daemon)
             stopped.signal(signal.SIGCONT)
-            time.sleep(0.5)
+            stopped.goes_on()
         status = expect_all_recorded(daemon)
         other, mine = healthy.result(), stopped.result()
         print(f"# published {status['bscans_published']}, healthy {other}, stopped {mine}, "
               f"resident {before} {middle} {after} kB", flush=True)
         assert status["bscans_published"] == status["bscans_done"], status
         assert other["lost"] == 0 and other["received"] == status["bscans_published"], other
-        assert mine["lost"] > many // 2 and mine["received"] + mine["lost"] == other["received"]
+        assert mine["lost"] > many // 2 and mine["first"] == other["first"], (mine, other)
+        assert halted + many // 2 < mine["last"] <= other["last"], (halted, mine, other)
         # The pictures that wait for it are bounded by publish.queue_bscans: without that bound it
         # would be many / 2 of 20 kB. On a busy machine some wait for the other viewer and the disk.
-        assert after - middle < 12 * 1024, (before, middle, after)
+        assert after - middle < (32 if SLOW else 12) * 1024, (before, middle, after)
         assert daemon.end() == 0
         seen(f"{status['bscans_published']} B-scans published, all written; the other viewer took "
              f"{other['received']}, lost 0; the stopped one took {mine['received']}, lost "
@@ -140,7 +158,7 @@ def viewers_come_and_vanish():
             time.sleep(0.3)
             before = descriptors(daemon), resident_kb(daemon)
             vanish(daemon, N_VANISH)
-            status = daemon.wait(lambda s: descriptors(daemon) <= before[0] + 3)
+            daemon.wait(lambda s: descriptors(daemon) <= before[0] + 3)
             after = descriptors(daemon), resident_kb(daemon)
             print(f"# descriptors and resident kB before {before}, after {after}", flush=True)
             assert after[1] - before[1] < (64 if SLOW else 12) * 1024, (before, after)

@@ -65,19 +65,19 @@ def ready_and_fed():
     """READY comes once, the watchdog is fed while idle and while lines flow, STOPPING at SIGTERM"""
     manager = Manager("\0oct-" + str(os.getpid()))  # an abstract name
     with manager.daemon() as daemon:
-        assert manager.listen(20, lambda text: text == "READY=1"), manager.messages
+        assert manager.listen(PATIENCE_S, lambda text: text == "READY=1"), manager.messages
         began = time.monotonic()
         manager.listen(2 * INTERVAL_S)
         assert manager.count("WATCHDOG=1", began) >= 4, manager.messages
         flow, began = Flow(daemon), time.monotonic()
         flow.push(manager, 2 * INTERVAL_S)
         assert manager.count("WATCHDOG=1", began) >= 4, manager.messages
-        assert daemon.status()["bscans_done"] > 10
+        daemon.wait(lambda s: s["bscans_done"] > 10)
         assert any("STATUS=running" in text for _, text in manager.messages), manager.messages
         assert manager.count("STOPPING=1") == 0
         daemon.process.send_signal(signal.SIGTERM)
-        assert manager.listen(20, lambda text: text == "STOPPING=1"), manager.messages
-        assert daemon.process.wait(30) == 0, daemon.log()
+        assert manager.listen(PATIENCE_S, lambda text: text == "STOPPING=1"), manager.messages
+        assert daemon.process.wait(PATIENCE_S) == 0, daemon.log()
         assert manager.count("READY=1") == 1 and manager.count("STOPPING=1") == 1
 
 
@@ -88,7 +88,7 @@ def wedged_engine():
     with faults.environment(), manager.daemon(*FFTW) as daemon:
         flow = Flow(daemon)
         flow.push(manager, 0.5)
-        assert daemon.status()["bscans_done"] > 0
+        daemon.wait(lambda s: s["bscans_done"] > 0)
         with faults.on("wedge"):
             flow.push(manager, INTERVAL_S / 2)  # one may still be due
             began = time.monotonic()
@@ -105,6 +105,25 @@ def wedged_engine():
 
 
 @case
+def wedged_ingest():
+    """with the ingest thread wedged no WATCHDOG comes within the interval; freed, it does"""
+    manager, faults = Manager(os.path.join(folder("notify"), "ingest")), Faults("ingest")
+    with faults.environment(), manager.daemon() as daemon:
+        assert manager.listen(20, lambda text: text == "READY=1"), manager.messages
+        with faults.on("ingest"):
+            manager.listen(INTERVAL_S / 2)  # one may still be due
+            began = time.monotonic()
+            manager.listen(1.5 * INTERVAL_S)
+            assert manager.count("WATCHDOG=1", began) == 0, manager.messages
+            assert daemon.status()["ok"]
+        began = time.monotonic()
+        Flow(daemon).push(manager, 2 * INTERVAL_S)
+        assert manager.count("WATCHDOG=1", began) >= 2, manager.messages
+        assert daemon.status()["bscans_done"] > 0
+        assert daemon.end() == 0, daemon.log()
+
+
+@case
 def wedged_to_the_end():
     """a wedged engine cannot keep the daemon: it ends by daemon.drain_s with status 1 and says why"""
     faults = Faults("end")
@@ -117,7 +136,7 @@ def wedged_to_the_end():
             assert "drain_s" in daemon.status()["last_error"]
             began = time.monotonic()
             assert daemon.end() == 1, daemon.log()
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 15
         assert "drain_s" in daemon.log().splitlines()[-1]
 
 
@@ -142,7 +161,7 @@ def environment_that_makes_no_sense():
     """a NOTIFY_SOCKET that is no path, and a watchdog for another process, are left alone"""
     manager = Manager(os.path.join(folder("notify"), "socket-other"))
     with manager.daemon(WATCHDOG_PID="1") as daemon:
-        assert manager.listen(20, lambda text: text == "READY=1")
+        assert manager.listen(PATIENCE_S, lambda text: text == "READY=1")
         manager.listen(INTERVAL_S)
         assert manager.count("WATCHDOG=1") == 0, manager.messages
         assert daemon.end() == 0

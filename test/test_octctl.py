@@ -3,33 +3,31 @@ import contextlib, json, os, re, signal, struct, subprocess, threading, time
 
 import h5py, numpy as np, zmq
 
-BUILD = os.environ["OCT_BUILD"]
+from octtest import BUILD, PATIENCE_S, SLOW, TOP, until, waited_ms
+
 TMP = os.environ["TMPDIR"]
-TOP = os.environ["OCT_TOP"]
 OCTCTL = os.path.join(BUILD, "octctl")
 count = 0
 
 
-SANITIZED = "asan" in BUILD or "tsan" in BUILD  # several times slower: no pace is kept there
-
-
-def check(condition, sentence, detail="", paced=False):
+def check(condition, sentence, detail="", excuse=None):
+    """excuse: why a failure tells nothing of octd, if it does not."""
     global count
     count += 1
-    if paced and SANITIZED:
-        print(f"ok {count} - {sentence} # SKIP a sanitizer's pace is not judged")
+    if not condition and excuse:
+        print(f"ok {count} - {sentence} # SKIP {excuse}: {detail}")
         return
     print(f"{'ok' if condition else 'not ok'} {count} - {sentence}")
     if not condition and detail != "":
         print("# " + str(detail).replace("\n", "\n# "))
 
 
-def run(program, *arguments, timeout=30):
+def run(program, *arguments, timeout=PATIENCE_S):
     return subprocess.run([os.path.join(BUILD, program), *map(str, arguments)], text=True,
                           capture_output=True, timeout=timeout)
 
 
-def octctl(*arguments, timeout=30):
+def octctl(*arguments, timeout=PATIENCE_S):
     done = run("octctl", *arguments, timeout=timeout)
     return done.returncode, done.stdout, done.stderr
 
@@ -225,7 +223,8 @@ def test_control():
             re.escape(f"octctl: no daemon answers at ipc://{TMP}/nobody (is octd running? --set "
                       "control.endpoint=...; one with keys answers only with security.client_key)"),
             "status", "--endpoint", f"ipc://{TMP}/nobody", "--timeout", "0.3")
-    check(0.3 <= time.monotonic() - started < 3, "--timeout is kept")
+    took_s = time.monotonic() - started
+    check(0.3 <= took_s < 5, "--timeout is kept, not its default", took_s)
     refused("an impossible endpoint is named", 2, "cannot connect to 'carrier:pigeon'",
             "status", "--endpoint", "carrier:pigeon")
 
@@ -320,7 +319,7 @@ class Receiver(threading.Thread):
         self.start()
 
     def run(self):
-        while not self.stop.is_set() or self.socket.poll(100):
+        while not self.stop.is_set() or self.socket.poll(400):
             if self.socket.poll(20):
                 parts = self.socket.recv_multipart()
                 self.messages.append((time.monotonic(), parts))
@@ -403,11 +402,9 @@ def test_replay_loop():
     process = subprocess.Popen([OCTCTL, "replay", path, *SMALL, "--loop", "--rate", "1000",
                                 "--to", receiver.endpoint, "--json"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 10
-    while len(receiver.messages) < 8 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: len(receiver.messages) >= 8, "eight messages")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=15)
+    out, err = process.communicate(timeout=PATIENCE_S)
     got = receiver.finish()
     numbers = lines_by_number(got)
     check(process.returncode == 0 and sorted(numbers) == list(range(len(numbers)))
@@ -426,18 +423,28 @@ def test_replay_rate():
     path = TMP + "/r.raw"
     samples.tofile(path)
     small = ("--set", "camera.samples=8", "--set", "scan.lines=100", "--set", "scan.bscans=10")
-    # On a busy machine this process may see blocks late that were sent in time: five tries.
+    # A busy machine keeps replay, or this process, from a processor when a block is due: five tries.
     for _ in range(5):
-        result, got = play("p5", path, *small, "--rate", 50000, "--json")
-        summary = json.loads(result[1] or '{"lines_per_s": 0}')
+        before_ms = waited_ms(os.getpid())
+        receiver = Receiver("p5")
+        process = subprocess.Popen([OCTCTL, "replay", path, *small, "--rate", "50000", "--json",
+                                    "--to", receiver.endpoint], stdout=subprocess.PIPE, text=True)
+        busy_ms = 0
+        while process.poll() is None:
+            busy_ms = max(busy_ms, waited_ms(process.pid, os.getpid()) - before_ms)
+            time.sleep(0.05)
+        result, got = (process.returncode, process.stdout.read()), receiver.finish()
+        summary = json.loads(result[1] or '{"lines_per_s": 0, "elapsed_s": 0}')
         rate_error = abs(summary["lines_per_s"] / 50000 - 1)
         worst = worst_second([m["at"] for m in got], [m["first"] + m["lines"] for m in got])
         if rate_error < 0.01 and worst < 0.01:
             break
+    excuse = "a sanitizer's pace is not judged" if SLOW else \
+        f"the machine was busy: ready for {busy_ms:.0f} ms without a processor" \
+        if busy_ms > 20 else None
     check(result[0] == 0 and rate_error < 0.01 and 1.98 < summary["elapsed_s"] < 2.02,
-          "replay reports its rate within 1 %", result, paced=True)
-    check(worst < 0.01, "any second of 50,000 lines/s is within 1 %", f"off by {worst:.4f}",
-          paced=True)
+          "replay reports its rate within 1 %", result, excuse)
+    check(worst < 0.01, "any second of 50,000 lines/s is within 1 %", f"off by {worst:.4f}", excuse)
     result, got = play("p5", path, *small, "--set", "scan.line_rate_hz=200000")
     check(result[0] == 0 and re.match(r"replay: sent 100000 lines in 0\.\d+ s: \d+ lines/s "
                                       r"\(asked for 200000\)", result[1]),
@@ -478,7 +485,7 @@ def test_replay_slow():
     socket.close(0)
     context.term()
     check(n == 160, "a slow receiver still gets everything", n)
-    check(re.search(r"fell behind by 0\.\d+ s, \d+ times?: the receiver or this machine is too "
+    check(re.search(r"fell behind by \d+\.\d+ s, \d+ times?: the receiver or this machine is too "
                     "slow", out) and len(re.findall("behind schedule", err)) == 1,
           "falling behind is told once and in the summary", out + err)
     check(process.returncode == 1 and "rate was not kept" in err,
@@ -491,7 +498,8 @@ def test_replay_errors():
     refused("without a daemon replay names the endpoint", 1,
             f"no daemon takes lines at ipc://{TMP}/none after 0.3 s", "replay", path, *SMALL,
             "--to", f"ipc://{TMP}/none", "--wait", "0.3")
-    check(time.monotonic() - started < 3, "--wait is kept")
+    took_s = time.monotonic() - started
+    check(took_s < 10, "--wait is kept, not its default", took_s)
     refused("an endpoint of an unknown kind is refused", 2, "endpoint 'carrier:pigeon'", "replay",
             path, *SMALL, "--to", "carrier:pigeon")
     refused("a negative rate is refused", 2, "--rate", "replay", path, "--rate", "-5")
@@ -518,7 +526,7 @@ def test_replay_undelivered():
     socket.rcvhwm = 1
     socket.bind(endpoint)
     done = octctl("replay", path, "--set", "camera.samples=1024", "--set", "scan.lines=512",
-                  "--rate", "0", "--to", endpoint, timeout=40)
+                  "--rate", "0", "--to", endpoint)
     socket.close(0)
     context.term()
     check(done[0] == 1 and re.search(r"\d+ messages \(\d+ lines\) were not delivered", done[2]),
@@ -531,7 +539,7 @@ def test_push_lines():
         receiver = Receiver("p6")
         try:
             done = subprocess.run([*command, receiver.endpoint, "5"], capture_output=True,
-                                  text=True, timeout=20)
+                                  text=True, timeout=PATIENCE_S)
         finally:
             got = receiver.finish()
         numbers = lines_by_number(got)

@@ -152,7 +152,7 @@ static void every_bscan_comes_out_in_order_whatever_the_engine_takes(void **stat
             open_rig(&r, scripts[i], ring);
             open_sink(&sink, &r, false);
             for (int n = 0; n < 200; n++)
-                assert_int_equal(feed(&r, 5000000), OCT_OK);
+                assert_int_equal(feed(&r, TEST_PATIENCE_US), OCT_OK);
             oct_pipeline_drain(r.pipeline);
             close_sink(&sink);
             assert_int_equal(sink.n_seen, 200);
@@ -175,7 +175,7 @@ static void a_lone_bscan_is_not_held_back_for_a_batch(void **state)
     open_sink(&sink, &r, false);
     for (uint64_t n = 1; n <= 5; n++) {
         assert_int_equal(feed(&r, 0), OCT_OK);
-        uint64_t until_ns = oct_clock_ns() + 5000000000u;
+        uint64_t until_ns = oct_clock_ns() + TEST_PATIENCE_NS;
         while (oct_pipeline_count(r.pipeline).bscans_done < n) {
             assert_true(oct_clock_ns() < until_ns);
             sleep_us(100);
@@ -196,7 +196,7 @@ static void failing_jobs_are_told_in_place_and_counted(void **state)
              16);
     open_sink(&sink, &r, false);
     for (int n = 0; n < 210; n++)
-        assert_int_equal(feed(&r, 5000000), OCT_OK);
+        assert_int_equal(feed(&r, TEST_PATIENCE_US), OCT_OK);
     oct_pipeline_drain(r.pipeline);
     close_sink(&sink);
     assert_int_equal(sink.n_seen, 210);
@@ -219,7 +219,7 @@ static void an_engine_that_dies_loses_what_it_has_and_all_after_it_in_order(void
             16);
         open_sink(&sink, &r, false);
         for (int n = 0; n < 150; n++)
-            assert_int_equal(feed(&r, 5000000), OCT_OK);
+            assert_int_equal(feed(&r, TEST_PATIENCE_US), OCT_OK);
         oct_pipeline_drain(r.pipeline);
         close_sink(&sink);
         assert_int_equal(sink.n_seen, 150);
@@ -250,7 +250,7 @@ static void a_guaranteed_reader_that_stalls_holds_all_and_nothing_is_lost(void *
     assert_int_equal(feed(&r, 1000), OCT_E_AGAIN);
     sink.stalled = false;
     for (; fed < 100; fed++)
-        assert_int_equal(feed(&r, 5000000), OCT_OK);
+        assert_int_equal(feed(&r, TEST_PATIENCE_US), OCT_OK);
     oct_pipeline_drain(r.pipeline);
     close_sink(&sink);
     assert_int_equal(sink.n_seen, 100);
@@ -294,7 +294,7 @@ static void a_lossy_reader_that_stalls_without_a_slot_stops_nobody(void **state)
     struct oct_ring_reader *lossy = add_reader(r.images, false, 4);
     open_sink(&sink, &r, false);
     for (int n = 0; n < 300; n++)
-        assert_int_equal(feed(&r, 5000000), OCT_OK);
+        assert_int_equal(feed(&r, TEST_PATIENCE_US), OCT_OK);
     oct_pipeline_drain(r.pipeline);
     close_sink(&sink);
     uint64_t slot;
@@ -313,14 +313,14 @@ static void a_change_of_display_reaches_the_next_bscans(void **state)
     open_rig(&r, (struct fake_script){.depth = 2, .max_batch = 2}, 8);
     open_sink(&sink, &r, false);
     for (int n = 0; n < 20; n++)
-        assert_int_equal(feed(&r, 5000000), OCT_OK);
-    uint64_t until_ns = oct_clock_ns() + 5000000000u;
+        assert_int_equal(feed(&r, TEST_PATIENCE_US), OCT_OK);
+    uint64_t until_ns = oct_clock_ns() + TEST_PATIENCE_NS;
     while (oct_pipeline_count(r.pipeline).bscans_done < 20 && oct_clock_ns() < until_ns)
         sleep_us(100);
     const struct oct_display display = {.range = OCT_RANGE_MANUAL, .lo = 40, .hi = 50};
     oct_pipeline_set_display(r.pipeline, &display);
     for (int n = 0; n < 20; n++)
-        assert_int_equal(feed(&r, 5000000), OCT_OK);
+        assert_int_equal(feed(&r, TEST_PATIENCE_US), OCT_OK);
     oct_pipeline_drain(r.pipeline);
     close_sink(&sink);
     assert_int_equal(sink.n_seen, 40);

@@ -34,7 +34,8 @@ def saves_the_last_seconds():
         numbers, gaps = look(path)
         assert len(numbers) == KEPT and not gaps, (len(numbers), gaps)
         assert max(numbers) - min(numbers) == KEPT - 1
-        assert before - 10 <= max(numbers) <= after, (before, max(numbers), after)
+        # The keeper may be behind what is done; not as far as the picture may be.
+        assert before - LIVE_S * BSCANS_S <= max(numbers) <= after, (before, max(numbers), after)
         check_files(daemon)
         with h5py.File(path) as f:
             assert np.array_equal(np.diff(f["frames/number"][:].astype(int)), np.ones(KEPT - 1))
@@ -50,7 +51,7 @@ def saves_the_last_seconds():
 def while_recording():
     """saving the last seconds takes nothing from a recording that is under way"""
     with Daemon(*BASE, *KEEP) as daemon, Camera(daemon) as camera:
-        viewer = Viewer(daemon)
+        viewer = Viewer(daemon, camera)
         assert daemon.ask("record", action="start")["ok"]
         full(daemon)
         for _ in range(3):
@@ -72,7 +73,8 @@ def while_recording():
 @case
 def memory_is_flat():
     """the memory is taken at the start, as said, and does not grow"""
-    with Daemon(*BASE, *KEEP) as daemon:
+    # A sanitizer holds back what is freed, up to 256 MB of it.
+    with Daemon(*BASE, *KEEP, env=dict(ASAN_OPTIONS="quarantine_size_mb=1")) as daemon:
         said = float(daemon.log().split("slow disk ")[1].split(" MiB")[0])
         slot = daemon.status()["record_last"]["memory_bytes"] / 2**20
         assert abs(said - slot) < 0.1 and said > KEPT * M * (2 * N + 200) / 2**20

@@ -38,7 +38,7 @@ static uint32_t content(uint32_t acquisition, uint64_t number, uint32_t i)
 static void put_raw(struct rig *r, uint32_t acquisition, uint64_t number)
 {
     uint64_t slot;
-    assert_int_equal(oct_ring_acquire(r->raw, 5000000, &slot), OCT_OK);
+    assert_int_equal(oct_ring_acquire(r->raw, TEST_PATIENCE_US, &slot), OCT_OK);
     struct oct_raw_frame *f = oct_raw_slot(r->raw, slot, &r->plan.geometry);
     f->info = (struct oct_bscan_info){.id = slot,
                                       .acquisition = acquisition,
@@ -55,7 +55,7 @@ static void put_raw(struct rig *r, uint32_t acquisition, uint64_t number)
 static void put_image_of(struct rig *r, uint32_t acquisition, uint64_t number, enum oct_err status)
 {
     uint64_t slot;
-    assert_int_equal(oct_ring_acquire(r->images, 5000000, &slot), OCT_OK);
+    assert_int_equal(oct_ring_acquire(r->images, TEST_PATIENCE_US, &slot), OCT_OK);
     struct oct_image_frame *f = oct_image_slot(r->images, slot);
     uint8_t *pixels = f->pixels;
     f->info = (struct oct_bscan_info){.id = slot,
@@ -177,7 +177,7 @@ static struct oct_recorder_status status_of(const struct rig *r)
 /* Waits until the condition holds for the status `s`, or fails. */
 #define WAIT(rig, s, condition)                                                                    \
     do {                                                                                           \
-        uint64_t until_ns = oct_clock_ns() + 10000000000u;                                         \
+        uint64_t until_ns = oct_clock_ns() + TEST_PATIENCE_NS;                                     \
         while ((s) = status_of(rig), !(condition)) {                                               \
             if (oct_clock_ns() > until_ns)                                                         \
                 fail_msg("waited in vain for %s; failure: %s", #condition, (s).failure.text);      \
@@ -530,11 +530,12 @@ static void a_recorder_made_while_bscans_flow_pairs_spectra_with_their_pictures(
     open_recorder(&r);
     put_image_of(&r, 1, 2, OCT_OK);
     WAIT(&r, s, s.bscans_passed == 1);
+    assert_int_equal(s.next_slot, 5); /* nothing before it will be recorded */
     start(&r);
     for (uint64_t n = 3; n < 5; n++)
         put_image_of(&r, 1, n, OCT_OK);
     put(&r, 1, 5, 2 * V);
-    WAIT(&r, s, s.volumes_written == 1);
+    WAIT(&r, s, s.volumes_written == 1 && s.next_slot == 2 * V);
     assert_int_equal(s.bscans_written, V);
     assert_int_equal(list_files(&r, paths, 8), 1);
     expect_file(paths[0], 1, 1, 0, V); /* volume 0 was under way */

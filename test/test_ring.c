@@ -187,6 +187,43 @@ static void several_acquired_slots_are_published_in_their_order(void **state)
     oct_ring_destroy(ring);
 }
 
+/* Whatever readers do: slots below are held by none, and none gets one later. */
+static void what_no_reader_can_get_any_more_is_done(void **state)
+{
+    struct oct_ring *ring = open_ring(8, 8);
+    struct oct_ring_reader *readers[3] = {add_reader(ring, true, 0), add_reader(ring, false, 1),
+                                          add_reader(ring, false, 5)};
+    uint64_t held[3][64] = {{0}}, below = 0, slot;
+    unsigned n_held[3] = {0}, n_done = 0;
+    struct dice dice = {11};
+    (void)state;
+    assert_int_equal(oct_ring_done_below(ring), 0);
+    for (int step = 0; step < 20000; step++) {
+        unsigned who = dice_below(&dice, 3), what = dice_below(&dice, 4);
+        if (what < 2) {
+            if (oct_ring_acquire(ring, 0, &slot) == OCT_OK)
+                oct_ring_publish(ring);
+        } else if (what == 2 && oct_ring_read(readers[who], 0, &slot) == OCT_OK) {
+            assert_true(slot >= below);
+            held[who][n_held[who]++] = slot;
+        } else if (what == 3 && n_held[who]) {
+            oct_ring_release(readers[who]);
+            memmove(held[who], held[who] + 1, --n_held[who] * sizeof(slot));
+        }
+        uint64_t now = oct_ring_done_below(ring);
+        assert_true(now >= below && now <= oct_ring_published(ring));
+        for (unsigned k = 0; k < 3; k++)
+            assert_true(n_held[k] == 0 || now <= held[k][0]);
+        n_done += now > below;
+        below = now;
+    }
+    assert_true(n_done > 100);
+    for (unsigned k = 0; k < 3; k++)
+        oct_ring_reader_destroy(readers[k]);
+    assert_int_equal(oct_ring_done_below(ring), oct_ring_published(ring));
+    oct_ring_destroy(ring);
+}
+
 static void a_closed_ring_is_read_to_the_end(void **state)
 {
     struct oct_ring *ring = open_ring(4, 8);
@@ -485,6 +522,7 @@ int main(void)
         cmocka_unit_test(without_readers_the_writer_goes_on_and_the_newest_stays),
         cmocka_unit_test(several_acquired_slots_are_published_in_their_order),
         cmocka_unit_test(a_closed_ring_is_read_to_the_end),
+        cmocka_unit_test(what_no_reader_can_get_any_more_is_done),
         cmocka_unit_test(a_reader_begins_with_what_is_published_next),
         cmocka_unit_test(numbers_beyond_32_bits_find_their_slot),
         cmocka_unit_test(wake_publish_and_close_end_the_wait_of_a_reader),

@@ -31,9 +31,9 @@ class SharedSender(Sender):
         assert magic == b"OCTSHM01" and n_samples == N
         self.words = np.frombuffer(self.memory, "<u8", self.n_slots, 4096)
 
-    def claim(self, timeout_s=10):
-        until = time.monotonic() + timeout_s
-        while time.monotonic() < until:
+    def claim(self, timeout_s=PATIENCE_S):
+        end = time.monotonic() + timeout_s
+        while time.monotonic() < end:
             for slot in range(self.n_slots):
                 if self.words[slot] != 0:
                     continue
@@ -71,7 +71,7 @@ def spectra(n_lines):
 def pictures(viewer, n):
     got = []
     while len(got) < n:
-        assert viewer.poll(20000), f"{len(got)} of {n}"
+        assert viewer.poll(PATIENCE_S * 1000), f"{len(got)} of {n}"
         got.append(hashlib.sha256(viewer.recv_multipart()[2]).hexdigest())
     return got
 
@@ -134,6 +134,7 @@ def killed_driver():
         try:
             assert holder.stdout.readline() == b"holds\n"
             sender = SharedSender(NAME, 8)
+            assert sender.n_slots > 8  # those of the queue and those of the ring
             try:
                 sender.claim(timeout_s=1)
                 raise RuntimeError("the slots of a living driver were given away")
@@ -145,7 +146,8 @@ def killed_driver():
         lines = spectra(8 * M)
         for first in range(0, len(lines), M):
             sender.send(lines[first:first + M], first, flags=0 if first else 1)
-        status = daemon.wait(lambda s: s["bscans_done"] == 8 and s["slots_reclaimed"] == 4)
+        status = daemon.wait(lambda s: s["bscans_done"] == 8
+                             and s["slots_reclaimed"] == sender.n_slots // 2)
         assert status["lines_missing"] == 0, status
 
 
@@ -169,7 +171,7 @@ def killed_daemon():
             status, _, err = run("octd", *COMMON, *SHM)
             assert status == 1 and "another octd" in err, err
             player.send_signal(signal.SIGINT)
-            player.wait(30)
+            player.wait(PATIENCE_S)
             assert second.end() == 0, second.log()
         assert not os.path.exists(f"/dev/shm/octd.{NAME}")
         assert not os.path.exists(f"/dev/shm/octd.{NAME}.sock")
@@ -193,7 +195,7 @@ def garbage_beside():
                 evil.words[:] = rng.integers(0, 2**63, evil.n_slots)
             evil.socket.send_multipart([rng.bytes(64), rng.bytes(16)])
             evil.socket.send_multipart([evil.header(lines, number * M), struct.pack(
-                "<QII", evil.instance, int(rng.integers(0, 20)), 0)])
+                "<QII", evil.instance, int(rng.integers(0, evil.n_slots + 9)), 0)])
             free = np.flatnonzero(good.words == 0)
             if len(free):
                 good.post(int(free[0]), lines, number * M)
@@ -214,6 +216,11 @@ def misnamed():
     spectra(M).tofile(raw)
     status, _, err = run("octctl", "replay", raw, *COMMON, "--to", "shm://a/b")
     assert status == 2 and err.count("\n") == 1 and "shm://a/b" in err, err
+    with start() as daemon:
+        status, _, err = run("octd", *COMMON, *SHM, "--set", "publish.endpoint=tcp://127.0.0.1:*",
+                             "--set", "control.endpoint=tcp://127.0.0.1:*")
+        assert status == 1 and "another octd" in err and NAME in err, err
+        assert daemon.send("status")["ok"]
 
 
 if __name__ == "__main__":

@@ -102,10 +102,10 @@ static void slots_whose_messages_wait_are_not_taken_back(void **state)
     assert_int_equal(oct_shm_driver_claim(driver, &slot), OCT_OK);
     oct_shm_driver_post(driver, slot, 0x101, 1, d);
     for (uint64_t s = 1; s < 100; s++) /* seconds in which nothing was ever drained */
-        assert_int_equal(oct_shm_store_reclaim(store, s * 1000000000u), OCT_OK);
+        oct_shm_store_reclaim(store, s * 1000000000u);
     assert_int_equal(oct_shm_store_reclaimed(store), 0);
     oct_shm_store_drained(store);
-    assert_int_equal(oct_shm_store_reclaim(store, 100 * UINT64_C(1000000000)), OCT_OK);
+    oct_shm_store_reclaim(store, 100 * UINT64_C(1000000000));
     assert_int_equal(oct_shm_store_reclaimed(store), 1);
     oct_shm_driver_destroy(driver);
     oct_shm_store_destroy(store);

@@ -7,6 +7,8 @@ import numpy
 import zmq
 from PIL import Image
 
+from octtest import PATIENCE_S, catches, until
+
 OCTVIEW = os.path.join(os.environ["OCT_BUILD"], "octview")
 TMP = tempfile.mkdtemp(prefix="octview-test-")
 BLIND = {k: v for k, v in os.environ.items()
@@ -64,7 +66,7 @@ class Publisher(threading.Thread):
 
 def octview(*arguments, **more):
     return subprocess.run([OCTVIEW, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=60, **{"env": BLIND, "cwd": TMP, **more})
+                          text=True, timeout=PATIENCE_S, **{"env": BLIND, "cwd": TMP, **more})
 
 
 def one_line(run, status, *words):
@@ -122,9 +124,9 @@ def headless(endpoint):
          one_line(run, 1, "/nonexistent/a.png"), run.stderr)
     viewer = subprocess.Popen([OCTVIEW, "--headless", "--frames", "1000000", "--screenshot", shot,
                                "--connect", endpoint], env=BLIND, stderr=subprocess.PIPE, text=True)
-    time.sleep(0.5)
+    catches(viewer)
     viewer.send_signal(signal.SIGTERM)
-    text = viewer.communicate(timeout=10)[1]
+    text = viewer.communicate(timeout=PATIENCE_S)[1]
     case("an interrupted headless run exits 1 and says so",
          viewer.returncode == 1 and "interrupted" in text, text)
     publisher.stop()
@@ -158,14 +160,22 @@ class Desk:
         viewer = subprocess.Popen([OCTVIEW, "--connect", endpoint, "--size", "640x480"],
                                   env=self.env, cwd=TMP, stderr=subprocess.PIPE, text=True)
         subprocess.run(["xdotool", "search", "--sync", "--name", "^octview "], env=self.env,
-                       stdout=subprocess.DEVNULL, timeout=20, check=True)
+                       stdout=subprocess.DEVNULL, timeout=PATIENCE_S, check=True)
         time.sleep(0.5)
         return viewer
 
     def keys(self, *keys):
         subprocess.run(["xdotool", "mousemove", "400", "300", "key", *keys], env=self.env,
-                       timeout=20, check=True)
+                       timeout=PATIENCE_S, check=True)
         time.sleep(0.6)
+
+    def snap(self):
+        """What the window shows: S, and the file that comes of it."""
+        before = set(pictures())
+        self.keys("s")
+        until(lambda: set(pictures()) - before, "a snapshot")
+        new, = set(pictures()) - before
+        return until(lambda: whole(new), "the snapshot's bytes")[0]
 
     def close(self):
         self.server.terminate()
@@ -176,8 +186,12 @@ def pictures():
     return sorted(glob.glob(os.path.join(TMP, "octview-*.png")))
 
 
-def load(path):
-    return numpy.asarray(Image.open(path).convert("L"))
+def whole(path):
+    """(pixels,), or None: a file has its name before its bytes."""
+    try:
+        return numpy.asarray(Image.open(path).convert("L")),
+    except (OSError, SyntaxError):
+        return None
 
 
 def niceness(pid):
@@ -193,9 +207,7 @@ def gives_way(endpoint):
         viewer = subprocess.Popen([OCTVIEW, "--headless", "--screenshot", TMP + "/n.png",
                                    "--connect", endpoint, *arguments], env=BLIND,
                                   start_new_session=True)
-        end = time.monotonic() + 20
-        while time.monotonic() < end and len(os.listdir(f"/proc/{viewer.pid}/task")) < 4:
-            time.sleep(0.05)
+        until(lambda: len(os.listdir(f"/proc/{viewer.pid}/task")) >= 4, "its threads")
         found = niceness(viewer.pid)
         group = f"/proc/{viewer.pid}/autogroup"  # a session of its own: its autogroup too
         words = open(group).read().split() if os.path.exists(group) else []
@@ -210,34 +222,36 @@ def window(endpoint):
     desk = Desk()
     try:
         viewer = desk.open(endpoint)
-        desk.keys("s")
+        saved = [desk.snap()]
         publisher = Publisher(endpoint)
-        time.sleep(1)
-        desk.keys("s")
+        end = time.monotonic() + PATIENCE_S
+        while True:  # until it has found the publisher
+            saved.append(desk.snap())
+            live = bright(saved[-1]) > bright(saved[0]) + 5000
+            if live or time.monotonic() > end:
+                break
         desk.keys("Shift+Left", "Shift+Left", "Down", "w")
-        desk.keys("s")
-        saved = [load(p) for p in pictures()]
-        case("S saves every snapshot under a name of its own", len(saved) == 3, pictures())
-        if len(saved) == 3:
-            case("a window without a daemon is not black", bright(saved[0]) > 100)
-            case("the live picture shows its layer", bright(saved[1]) > bright(saved[0]) + 5000)
-            case("W fills the window", bright(saved[2][40:300, 10:60]) > bright(saved[1][40:300, 10:60]))
+        saved.append(desk.snap())
+        case("S saves every snapshot under a name of its own", len(pictures()) == len(saved),
+             pictures())
+        case("a window without a daemon is not black", bright(saved[0]) > 100)
+        case("the live picture shows its layer", live, [bright(pixels) for pixels in saved])
+        case("W fills the window", bright(saved[-1][40:300, 10:60]) > bright(saved[-2][40:300, 10:60]))
         desk.keys("f")
-        desk.keys("s")
+        full = desk.snap()
         desk.keys("f")
-        desk.keys("s")
-        full, own = (load(p) for p in pictures()[-2:])
+        own = desk.snap()
         case("F fills a screen without a window manager, and F leaves it",
-             full.shape == (600, 800) and own.shape == (480, 640) and bright(full[-60:]) > 100
-             and len(pictures()) == 5, (full.shape, own.shape))
+             full.shape == (600, 800) and own.shape == (480, 640) and bright(full[-60:]) > 100,
+             (full.shape, own.shape))
         desk.keys("q")
-        case("Q quits with exit status 0", viewer.wait(timeout=10) == 0)
+        case("Q quits with exit status 0", viewer.wait(timeout=PATIENCE_S) == 0)
         text = viewer.stderr.read()
         case("a run in the window writes nothing to stderr", text == "", text)
         for name, number_of in (("SIGINT", signal.SIGINT), ("SIGTERM", signal.SIGTERM)):
             viewer = desk.open(endpoint)
             viewer.send_signal(number_of)
-            case(f"{name} ends the window with exit status 0", viewer.wait(timeout=10) == 0)
+            case(f"{name} ends the window with exit status 0", viewer.wait(timeout=PATIENCE_S) == 0)
         publisher.stop()
     finally:
         desk.close()

@@ -32,36 +32,48 @@ def runs(columns):
 
 
 def marks(name, spectra):
-    """How many red and amber marks stand on the timeline after one pass."""
+    """How many red and amber marks stand on the timeline after one pass, and for how long octd
+    was kept from a processor meanwhile."""
     path = f"{HERE}/{name}.raw"
     np.clip(spectra, 0, 65535).round().astype("<u2").tofile(path)
-    common = settings(
+    scan = settings(
         camera=dict(samples=N), scan=dict(lines=100, bscans=V),
         calibration=dict(kmap=DATA + "/sd2020_kmap.txt",
                          dispersion=DATA + "/sd2020_dispersion.txt"),
-        pipeline=dict(crop_last=700, range="percentile"),
-        ingest=dict(endpoint=f"ipc://{HERE}/in"), publish=dict(endpoint=f"ipc://{HERE}/out"),
-        control=dict(endpoint=f"ipc://{HERE}/ctl"))
-    quiet = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    octd = subprocess.Popen([program("octd"), *common], **quiet)
-    shot = subprocess.Popen([program("octctl"), "snapshot", f"{HERE}/{name}.png", "--frames", "90",
-                             "--timeout", "90", "--settings", "none", "--size", "1280x720",
-                             *common], **quiet)
-    try:
-        time.sleep(5 if SLOW else 2)
-        status, _, err = run("octctl", "replay", path, *common, "--rate",
-                             "1500" if SLOW else "4000")
-        assert status == 0, err
-        assert shot.wait(100) == 0, shot.stderr.read()
-    finally:
-        for process in (octd, shot):
-            process.kill()
-            process.communicate()
+        pipeline=dict(crop_last=700, range="percentile", ring_bscans=256),
+        publish=dict(queue_bscans=100))
+    with Daemon(*scan) as daemon:
+        common = [*daemon.common, *scan]
+        shot = subprocess.Popen(
+            [program("octctl"), "snapshot", f"{HERE}/{name}.png", "--frames", "90", "--timeout",
+             str(2 * PATIENCE_S), "--settings", "none", "--size", "1280x720", *common],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            until(lambda: n_connected(daemon.publish) == 1, "octview")
+            time.sleep(2 if SLOW else 0.5)  # a subscription takes its way
+            before_ms = waited_ms(daemon.process.pid)
+            status, _, err = run("octctl", "replay", path, *common, "--rate",
+                                 "1500" if SLOW else "4000")
+            assert status == 0, err
+            busy_ms = waited_ms(daemon.process.pid) - before_ms
+            assert shot.wait(3 * PATIENCE_S) == 0, shot.stderr.read()
+        finally:
+            shot.kill()
+            shot.communicate()
     strip = np.asarray(Image.open(f"{HERE}/{name}.png").convert("RGB")).astype(int)
     strip = strip[584:588, 548:1270].mean(0)  # above the curves
     red, green, blue = strip.T
     return (runs((red - green > 45) & (red > 120)),
-            runs((red - blue > 25) & (abs(red - green) < 40)))
+            runs((red - blue > 25) & (abs(red - green) < 40))), busy_ms
+
+
+def expect(wanted, name, spectra):
+    """A pass through a busy machine, which brings pictures late or not at all, is made again."""
+    for _ in range(3):
+        found, busy_ms = marks(name, spectra)
+        if found == wanted or busy_ms < 200:
+            break
+    assert found == wanted, (name, found, wanted, busy_ms)
 
 
 @case
@@ -70,13 +82,13 @@ def blinks_and_motion_of_real_spectra_are_marked():
     if not os.path.exists(DATA + "/scatterer.raw"):
         raise Skip("no " + DATA)
     spectra = np.fromfile(DATA + "/scatterer.raw", "<u2").reshape(V, 100, N).astype(float)
-    assert marks("plain", spectra) == (0, 0)
+    expect((0, 0), "plain", spectra)
     rng = np.random.default_rng(3)
     for k in range(30, 36):
         spectra[k] = closed(spectra[k], rng)
     for k in range(60, V):
         spectra[k] = turned(spectra[k], 40)
-    assert marks("marked", spectra) == (1, 1)
+    expect((1, 1), "marked", spectra)
 
 
 main()

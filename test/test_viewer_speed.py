@@ -74,7 +74,7 @@ def watch(screen, publisher, seconds):
             n += 1
         last = now
         time.sleep(0.002)
-    return n / seconds, float(np.median(behind))
+    return n / seconds, float(np.median(behind or [8]))
 
 
 def used_s(pid):
@@ -109,11 +109,14 @@ def half_a_core_and_flat_memory():
                                        ASAN_OPTIONS="quarantine_size_mb=1"))
     try:
         settle(viewer.pid)
-        shares, drawn, memory = [], [], [resident_kb(viewer.pid)]
+        shares, drawn, kept_out, memory = [], [], [], [resident_kb(viewer.pid)]
+        pids = viewer.pid, screen.process.pid, os.getpid()
         for _ in range(3):
             before, start, first = used_s(viewer.pid), time.monotonic(), publisher.n
+            waited = waited_ms(*pids)
             drawn.append(watch(screen, publisher, 3))
             seconds = time.monotonic() - start
+            kept_out.append((waited_ms(*pids) - waited) * 1e-3 / seconds)
             shares.append((used_s(viewer.pid) - before) / seconds)
             memory.append(resident_kb(viewer.pid))
             print(f"# {shares[-1]:.2f} of a core at {(publisher.n - first) / seconds:.0f} B-scans/s,"
@@ -122,9 +125,10 @@ def half_a_core_and_flat_memory():
         assert viewer.poll() is None
         if not SLOW:
             assert min(shares) <= MOST_CORE, shares
-            # A busy machine shows fewer than the sixty that a quiet one does.
-            assert max(rate for rate, _ in drawn) > 20, drawn
-            assert min(late for _, late in drawn) <= 4, drawn
+            # A busy machine shows fewer than the sixty that a quiet one does: how many, only one
+            # that lets the viewer run can tell.
+            good = max(rate for rate, _ in drawn) > 20 and min(late for _, late in drawn) <= 4
+            assert good or min(kept_out) > 0.2, (drawn, kept_out)
         assert memory[-1] - memory[0] < 8 * 1024, memory
         assert memory[-1] < (4 if SLOW else 0.8) * (1 << 20), memory
     finally:

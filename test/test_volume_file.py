@@ -83,7 +83,7 @@ def killed():
         # Some while the file is being made, the others while rows are.
         n_lines = 0 if k < 15 else rng.randint(2, 60)
         delay_s = rng.uniform(0, 0.02 if k < 15 else 0.005)
-        said = kill_after(path, 3000, n_lines, delay_s)
+        said = kill_after(path, 12000, n_lines, delay_s)
         names = [n for n in os.listdir(FOLDER) if n.startswith(f"killed{k}.h5")]
         if not names:
             if said:

@@ -174,7 +174,8 @@ static enum oct_err run_lane(struct runner *r, struct oct_cuda_lane *lane, doubl
     bool needs_end;
     for (unsigned k = 0; k < r->batch; k++)
         jobs[k] = (struct oct_engine_job){&r->in[k], &r->out[k], r->display};
-    enum oct_err e = oct_cuda_lane_begin(lane, jobs, r->batch, &needs_end, err);
+    oct_cuda_lane_take(lane, jobs, r->batch);
+    enum oct_err e = oct_cuda_lane_begin(lane, &needs_end, err);
     if (!e)
         e = wait_for(lane, err);
     return e ? e : oct_cuda_lane_stages(lane, seconds, err);
@@ -185,7 +186,9 @@ static enum oct_err measure_stages(struct runner *r, const struct oct_plan *plan
                                    struct oct_bench_cuda_row *row, struct oct_error *err)
 {
     struct oct_cuda_lane *lane;
-    enum oct_err e = oct_cuda_lane_create(&lane, device, plan, kernels_of(row), r->batch, err);
+    struct oct_cuda_signs signs = {0};
+    enum oct_err e =
+        oct_cuda_lane_create(&lane, device, plan, kernels_of(row), r->batch, &signs, err);
     for (int s = 0; s < OCT_CUDA_N_STAGES; s++)
         row->stage_us[s] = 1e30;
     for (int i = 0; i < 4 * REPEATS && !e; i++) {
@@ -220,11 +223,12 @@ static enum oct_err measure_kernels(struct runner *r, const struct oct_plan *pla
 {
     enum { MAX_LANES = 16 };
     struct oct_cuda_lane *lanes[MAX_LANES] = {NULL};
+    struct oct_cuda_signs signs = {0};
     const unsigned n = row->streams < MAX_LANES ? row->streams : MAX_LANES;
     double took, best = 1e30, stages[OCT_CUDA_N_STAGES];
     enum oct_err e = OCT_OK;
     for (unsigned i = 0; i < n && !e; i++) {
-        e = oct_cuda_lane_create(&lanes[i], device, plan, kernels_of(row), r->batch, err);
+        e = oct_cuda_lane_create(&lanes[i], device, plan, kernels_of(row), r->batch, &signs, err);
         if (!e)
             e = run_lane(r, lanes[i], stages, err); /* brings the spectra */
     }

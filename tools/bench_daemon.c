@@ -1,6 +1,7 @@
 /* The whole daemon, as a process of its own: from the last line in to the picture out beside the
- * time that the B-scan takes to compute, and from its start to its first picture beside the time
- * that FFTW takes to plan with the wisdom kept. */
+ * time that the B-scan takes to compute, from its start to its first picture beside the time that
+ * FFTW takes to plan with the wisdom kept, and the rate at which it records everything before a
+ * viewer beside that of its slowest part alone. */
 #define _GNU_SOURCE /* memrchr */
 #include "config/apply.h"
 #include "kernels/fft.h"
@@ -31,13 +32,14 @@ extern char **environ;
 
 struct rig {
     struct oct_bench_scene scene;
-    char folder[64];
+    char folder[64], records[OCT_CONFIG_STRING_BYTES];
     void *context, *pictures;
     pid_t octd;
     pthread_t camera;
     bool has_camera;
     atomic_bool stop;
     double rate_hz;
+    uint64_t n_given_up; /* lines that the camera found no room for */
     bool failed;
 };
 
@@ -68,9 +70,20 @@ static void *run_camera(void *argument)
         oct_client_send_owned(client, r->scene.in[b % OCT_BENCH_FRAMES].spectra, g->n_lines, b,
                               NULL, NULL);
     }
+    struct oct_client_counters counters;
+    oct_client_get_counters(client, &counters);
+    r->n_given_up = counters.lines_dropped;
     oct_client_give_up(client);
     oct_client_close(client);
     return NULL;
+}
+
+static void end_camera(struct rig *r)
+{
+    atomic_store(&r->stop, true);
+    if (r->has_camera)
+        pthread_join(r->camera, NULL);
+    r->has_camera = false;
 }
 
 /* ---- the daemon ---- */
@@ -109,7 +122,9 @@ static enum oct_err write_config(const struct rig *r, const struct oct_config *c
     snprintf(c.ingest.endpoint, sizeof(c.ingest.endpoint), "ipc://%s/in", r->folder);
     snprintf(c.publish.endpoint, sizeof(c.publish.endpoint), "ipc://%s/out", r->folder);
     snprintf(c.control.endpoint, sizeof(c.control.endpoint), "ipc://%s/control", r->folder);
-    snprintf(c.record.directory, sizeof(c.record.directory), "%s", r->folder);
+    snprintf(c.record.directory, sizeof(c.record.directory), "%s",
+             r->records[0] ? r->records : r->folder);
+    c.record.spectra = c.record.bscans = true;
     char *text = oct_config_text(&c);
     snprintf(path, sizeof(path), "%s/octd.ini", r->folder);
     FILE *file = text ? fopen(path, "w") : NULL;
@@ -154,15 +169,17 @@ static void end_octd(struct rig *r)
 
 static void close_rig(struct rig *r)
 {
-    atomic_store(&r->stop, true);
-    if (r->has_camera)
-        pthread_join(r->camera, NULL);
+    end_camera(r);
     end_octd(r);
     if (r->pictures)
         zmq_close(r->pictures);
     if (r->context)
         zmq_ctx_term(r->context);
     oct_bench_scene_finish(&r->scene);
+    if (r->records[0]) {
+        oct_bench_empty_folder(r->records);
+        rmdir(r->records);
+    }
     if (r->folder[0]) {
         char command[128];
         snprintf(command, sizeof(command), "rm -rf '%s'", r->folder); /* mkdtemp's own name */
@@ -229,26 +246,36 @@ static enum oct_err take_picture(struct rig *r, struct oct_error *err)
                : oct_fail(err, OCT_E_FORMAT, "a picture has %zu bytes", bytes);
 }
 
-/* Reads a number of the status reply, "group" may be NULL. */
-static double ask_status(const struct rig *r, const char *group, const char *key)
+/* The reply to a control request; NULL: none, or none that can be read. */
+static cJSON *ask(const struct rig *r, const char *request)
 {
     char endpoint[128], reply[16384];
     int patience = PATIENCE_MS, none = 0, n = -1;
-    double value = -1;
     void *socket = zmq_socket(r->context, ZMQ_REQ);
     snprintf(endpoint, sizeof(endpoint), "ipc://%s/control", r->folder);
     zmq_setsockopt(socket, ZMQ_RCVTIMEO, &patience, sizeof(patience));
     zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof(none));
-    if (zmq_connect(socket, endpoint) == 0 && zmq_send(socket, "{\"cmd\":\"status\"}", 16, 0) > 0)
+    if (zmq_connect(socket, endpoint) == 0 && zmq_send(socket, request, strlen(request), 0) > 0)
         n = zmq_recv(socket, reply, sizeof(reply), 0);
     cJSON *answer =
         n > 0 && n <= (int)sizeof(reply) ? cJSON_ParseWithLength(reply, (size_t)n) : NULL;
-    const cJSON *object = group ? cJSON_GetObjectItemCaseSensitive(answer, group) : answer;
-    const cJSON *number = cJSON_GetObjectItemCaseSensitive(object, key);
-    if (cJSON_IsNumber(number))
-        value = number->valuedouble;
-    cJSON_Delete(answer);
     zmq_close(socket);
+    return answer;
+}
+
+/* A number of a status reply, "group" may be NULL; -1: it is not there. */
+static double number_of(const cJSON *status, const char *group, const char *key)
+{
+    const cJSON *object = group ? cJSON_GetObjectItemCaseSensitive(status, group) : status;
+    const cJSON *number = cJSON_GetObjectItemCaseSensitive(object, key);
+    return cJSON_IsNumber(number) ? number->valuedouble : -1;
+}
+
+static double ask_status(const struct rig *r, const char *group, const char *key)
+{
+    cJSON *status = ask(r, "{\"cmd\":\"status\"}");
+    double value = number_of(status, group, key);
+    cJSON_Delete(status);
     return value;
 }
 
@@ -339,5 +366,138 @@ enum oct_err oct_bench_start(const struct oct_config *config,
                  first);
     }
     close_rig(&r);
+    return e;
+}
+
+/* ---- everything at once ---- */
+
+#define LEAST_SECONDS 5.0
+
+/* Lines a second that each part does alone; the least of them. *slowest names it. */
+static enum oct_err measure_parts(const struct oct_config *config,
+                                  const struct oct_bench_options *options, double *least_hz,
+                                  const char **slowest, struct oct_error *err)
+{
+    struct oct_bench_rows *parts = calloc(1, sizeof(*parts));
+    struct oct_geometry g = {0};
+    double engine_hz = 0, bscan_us = 0;
+    if (!parts)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+    enum oct_err e = oct_bench_engine(config, 0, 0, options->seconds, &engine_hz, &bscan_us, err);
+    if (!e)
+        e = oct_bench_ingest(config, options, parts, err);
+    if (!e)
+        e = oct_bench_recorder(config, options, parts, err);
+    if (!e)
+        e = oct_config_geometry(config, &g, err);
+    if (!e) {
+        double in = (double)oct_geometry_spectra_bytes(&g) / g.n_lines;
+        double out = (double)oct_geometry_image_bytes(&g) / g.n_lines;
+        const double hz[] = {engine_hz, parts->row[0].value * 1e9 / in,
+                             parts->row[1].value * 1e9 / (in + out)};
+        static const char *const names[] = {"the engine", "ingest", "the recorder"};
+        *least_hz = 1e300;
+        for (int k = 0; k < 3; k++)
+            if (hz[k] < *least_hz) {
+                *least_hz = hz[k];
+                *slowest = names[k];
+            }
+    }
+    free(parts);
+    return e;
+}
+
+/* A daemon that has only just begun refuses: it is asked again. */
+static enum oct_err start_recording(const struct rig *r, struct oct_error *err)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    uint64_t until = oct_clock_ns() + PATIENCE_MS * UINT64_C(1000000);
+    for (;; nanosleep(&pause, NULL)) {
+        cJSON *reply = ask(r, "{\"cmd\":\"record\",\"action\":\"start\"}");
+        bool granted = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(reply, "ok"));
+        const char *why = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(reply, "error"));
+        if (!granted && oct_clock_ns() > until)
+            oct_fail(err, OCT_E_IO, "octd does not record: %s", why ? why : "no answer");
+        cJSON_Delete(reply);
+        if (granted || oct_clock_ns() > until)
+            return granted ? OCT_OK : OCT_E_IO;
+    }
+}
+
+/* Records what the camera sends in so many seconds, before a viewer, until all is on the disk:
+ * lines a second over that time; 0: something was lost on the way. */
+static enum oct_err run_everything(struct rig *r, double seconds, double *hz, struct oct_error *err)
+{
+    const struct timespec pause = {.tv_nsec = 5000000};
+    cJSON *status = NULL;
+    enum oct_err e = start_recording(r, err);
+    if (e)
+        return e;
+    e = start_camera(r, err);
+    uint64_t begin = oct_clock_ns(), until = begin + (uint64_t)(seconds * 1e9);
+    while (!e && oct_clock_ns() < until)
+        e = take_picture(r, err);
+    end_camera(r);
+    cJSON_Delete(ask(r, "{\"cmd\":\"record\",\"action\":\"stop\"}"));
+    for (until = oct_clock_ns() + PATIENCE_MS * UINT64_C(1000000); !e; nanosleep(&pause, NULL)) {
+        cJSON_Delete(status);
+        status = ask(r, "{\"cmd\":\"status\"}");
+        const cJSON *record = cJSON_GetObjectItemCaseSensitive(status, "record");
+        if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(record, "active")))
+            break;
+        if (oct_clock_ns() > until)
+            e = oct_fail(err, OCT_E_IO, "octd does not end its recording: see its log");
+    }
+    double took = (double)(oct_clock_ns() - begin) * 1e-9;
+    double lines = number_of(status, NULL, "lines_received");
+    double done = number_of(status, NULL, "bscans_done");
+    double lost = number_of(status, NULL, "lines_missing") + (double)r->n_given_up +
+                  number_of(status, "bscans_dropped", "ring_full") +
+                  number_of(status, "bscans_dropped", "engine") +
+                  (done - number_of(status, NULL, "bscans_written")) +
+                  (done - number_of(status, NULL, "bscans_published"));
+    *hz = lost == 0 && done > 0 ? lines / took : 0;
+    cJSON_Delete(status);
+    return e;
+}
+
+static enum oct_err try_rate(const struct oct_config *config,
+                             const struct oct_bench_options *options, double rate_hz, double *hz,
+                             struct oct_error *err)
+{
+    struct rig r;
+    char records[sizeof(r.records)];
+    double seconds = 2 * options->seconds;
+    enum oct_err e = open_rig(&r, config, rate_hz, err);
+    snprintf(records, sizeof(records), "%s/octctl-bench.XXXXXX", options->directory);
+    if (!e && !mkdtemp(records))
+        e = oct_fail_errno(err, OCT_E_IO, errno, "record.directory: %s", records);
+    if (!e) {
+        memcpy(r.records, records, sizeof(records));
+        e = write_config(&r, config, err);
+    }
+    if (!e)
+        e = start_octd(&r, err);
+    if (!e && ask_status(&r, NULL, "uptime_s") < 0)
+        e = oct_fail(err, OCT_E_IO, "octd does not answer: see its log");
+    if (!e)
+        e = run_everything(&r, seconds > LEAST_SECONDS ? seconds : LEAST_SECONDS, hz, err);
+    close_rig(&r);
+    return e;
+}
+
+/* From the goal down until nothing is lost. */
+enum oct_err oct_bench_whole(const struct oct_config *config,
+                             const struct oct_bench_options *options, struct oct_bench_rows *rows,
+                             struct oct_error *err)
+{
+    struct oct_bench_row *row =
+        oct_bench_add(rows, "whole", "its slowest part alone", "A-lines/s", 0.85);
+    const char *slowest = "";
+    enum oct_err e = measure_parts(config, options, &row->limit, &slowest, err);
+    for (double share = 0.9; share > 0.05 && !e && row->value == 0; share -= 0.1)
+        e = try_rate(config, options, share * row->limit, &row->value, err);
+    snprintf(row->what, sizeof(row->what), "all recorded, a viewer, nothing lost");
+    snprintf(row->note, sizeof(row->note), "the slowest part is %s", slowest);
     return e;
 }

@@ -1,6 +1,6 @@
-/* Lines in: the ingest thread and the raw ring, nothing behind them. Over ZeroMQ beside a bare
- * receive loop into one buffer, through shared memory beside a memcpy of the same bytes into a
- * memory as large as the ring. */
+/* Lines in: the ingest thread and the raw ring, behind it a reader that lets go of each B-scan at
+ * once. Over ZeroMQ beside a bare receive loop into one buffer, through shared memory beside a
+ * memcpy of the same bytes into a memory as large as the ring. */
 #define _GNU_SOURCE /* mallopt */
 #include "pipeline/client.h"
 #include "pipeline/clock.h"
@@ -91,6 +91,7 @@ static enum oct_err open_rig(struct rig *r, const struct oct_config *config, con
         .endpoint = endpoint,
         .queue_messages = config->ingest.queue_messages,
         .max_message_bytes = (uint64_t)config->ingest.max_message_mb << 20,
+        .lend = true, /* as octd does before an engine that needs no pinned memory */
         .open = true,
     };
     e = oct_ring_create(&r->ring, config->pipeline.ring_bscans, oct_raw_slot_bytes(g), NULL, NULL,
@@ -143,26 +144,28 @@ static enum oct_err verify(struct rig *r, struct oct_error *err)
     return e || right ? e : oct_fail(err, OCT_E_FORMAT, "lines came in otherwise than sent");
 }
 
-/* Seconds from the first message's arrival to that of the last. */
+/* Seconds from the first B-scan in the ring to the last. */
 static enum oct_err time_ingest(struct rig *r, uint64_t n, double *seconds, struct oct_error *err)
 {
-    const atomic_uint_fast64_t *lines = &oct_ingest_counts(r->ingest)->lines_received;
-    uint64_t first = *lines, last = first + n * r->scene.plan->geometry.n_lines;
-    uint64_t until = oct_clock_ns() + PATIENCE_NS, begin = 0;
-    const struct timespec pause = {.tv_nsec = 200000};
-    enum oct_err e = start_camera(r, n, err);
+    struct oct_ring_reader *reader = oct_ring_reader_create(r->ring, true, 0);
+    uint64_t begin = 0, slot, missing = 0;
+    enum oct_err e = reader ? start_camera(r, n, err) : oct_fail(err, OCT_E_NO_MEMORY, "no reader");
     if (e)
         return e;
-    while (*lines < last && oct_clock_ns() < until) {
-        nanosleep(&pause, NULL);
-        if (!begin && *lines > first)
-            begin = oct_clock_ns();
+    for (uint64_t b = 0; b < n && !e; b++) {
+        e = oct_ring_read(reader, PATIENCE_NS / 1000, &slot);
+        if (e)
+            break;
+        missing += oct_raw_slot(r->ring, slot, &r->scene.plan->geometry)->info.missing_lines;
+        oct_ring_release(reader);
+        begin = begin ? begin : oct_clock_ns();
     }
     *seconds = (double)(oct_clock_ns() - begin) * 1e-9;
-    e = end_camera(r, err);
-    if (!e && *lines != last)
-        e = oct_fail(err, OCT_E_IO, "lines were lost on the way in");
-    return e;
+    oct_ring_reader_destroy(reader);
+    enum oct_err ended = end_camera(r, err);
+    if (!ended && (e || missing))
+        ended = oct_fail(err, OCT_E_IO, "lines were lost on the way in");
+    return ended;
 }
 
 /* ---- the limits ---- */

@@ -46,7 +46,10 @@ typedef enum oct_err oct_bench_part(const struct oct_config *config,
                                     const struct oct_bench_options *options,
                                     struct oct_bench_rows *rows, struct oct_error *err);
 oct_bench_part oct_bench_ingest, oct_bench_shm, oct_bench_recorder, oct_bench_latency,
-    oct_bench_start, oct_bench_growth;
+    oct_bench_start, oct_bench_growth, oct_bench_whole;
+
+/* Removes the files in it, but those that begin with a dot. */
+void oct_bench_empty_folder(const char *folder);
 
 /* Of the engine of the configuration with `lines` A-lines a B-scan (0: as configured) and n_threads
  * (0: as configured), verified: A-lines a second, and the time of one B-scan alone

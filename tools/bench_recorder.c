@@ -29,7 +29,7 @@ struct rig {
     struct oct_recorder *recorder;
 };
 
-static void empty_folder(const char *folder)
+void oct_bench_empty_folder(const char *folder)
 {
     DIR *dir = opendir(folder);
     const struct dirent *entry;
@@ -50,7 +50,7 @@ static void close_rig(struct rig *r)
     oct_ring_destroy(r->raw);
     oct_ring_destroy(r->images);
     if (r->folder[0]) {
-        empty_folder(r->folder);
+        oct_bench_empty_folder(r->folder);
         rmdir(r->folder);
     }
     oct_bench_scene_finish(&r->scene);
@@ -209,12 +209,12 @@ enum oct_err oct_bench_recorder(const struct oct_config *config,
         e = record(&r, g->n_bscans, &fed, &took, err);
         if (!e)
             e = verify(&r, err);
-        empty_folder(r.folder);
+        oct_bench_empty_folder(r.folder);
         /* The limit before and after: disks of virtual machines change their minds. */
         double bytes = (double)n * bscan;
         if (!e && !(e = write_directly(&r, bytes, &took_direct, err)) &&
             !(e = record(&r, n, &fed, &took, err))) {
-            empty_folder(r.folder);
+            oct_bench_empty_folder(r.folder);
             e = write_directly(&r, bytes, &took_after, err);
         }
         took_direct = took_after < took_direct ? took_after : took_direct;

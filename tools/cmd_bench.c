@@ -411,6 +411,7 @@ static const struct {
 } parts[] = {
     {"ingest", oct_bench_ingest},   {"shm", oct_bench_shm},     {"recorder", oct_bench_recorder},
     {"latency", oct_bench_latency}, {"start", oct_bench_start}, {"growth", oct_bench_growth},
+    {"whole", oct_bench_whole},
 };
 enum { N_PARTS = sizeof(parts) / sizeof(parts[0]) };
 

@@ -68,7 +68,7 @@ static const struct oct_command commands[] = {
      oct_cmd_allow},
     {"bench", "[PART...] [OPTIONS]", "measures this machine",
      "  PART             engine (if none is named), ingest, shm, recorder, latency, start,\n"
-     "                   growth or all\n"
+     "                   growth, whole or all\n"
      "  --seconds S      spend about S seconds on each figure (2)\n"
      "  --size-gb G      what recorder writes into record.directory (2)\n"
      "  --json           as JSON\n",

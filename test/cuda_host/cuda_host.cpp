@@ -27,10 +27,10 @@ struct machine {
     std::mutex lock;
     std::condition_variable changed;
     unsigned n_devices = 1;
-    bool has_driver = true;
+    bool has_driver = true, pins = true;
     size_t bytes = (size_t)1 << 30, shared_limit = 227 << 10;
     cuda_host_fault fault = CUDA_HOST_NO_FAULT;
-    unsigned fault_at = 0, generation = 0;
+    unsigned fault_at = 0, generation = 0, us_per_call = 0;
     unsigned n_calls = 0, n_operations = 0, n_objects = 0;
     unsigned n_launches[MAX_DEVICES] = {};
     bool lost = false;
@@ -62,14 +62,22 @@ cudaError_t enter_call()
     machine &m = the();
     std::unique_lock<std::mutex> hold(m.lock);
     m.n_calls++;
+    if (m.us_per_call) {
+        const std::chrono::microseconds pace(m.us_per_call);
+        hold.unlock();
+        std::this_thread::sleep_for(pace);
+        hold.lock();
+    }
     if (!m.has_driver)
         return note(cudaErrorInsufficientDriver);
     if (m.n_calls == m.fault_at && m.fault == CUDA_HOST_CALL_FAILS)
         m.lost = true;
-    if (m.n_calls == m.fault_at && m.fault == CUDA_HOST_CALL_BLOCKS) {
+    if (m.n_calls == m.fault_at &&
+        (m.fault == CUDA_HOST_CALL_BLOCKS || m.fault == CUDA_HOST_CALL_LATE)) {
+        bool is_late = m.fault == CUDA_HOST_CALL_LATE;
         unsigned mine = m.generation;
         m.changed.wait(hold, [&] { return m.generation != mine; });
-        return note(cudaErrorLaunchFailure);
+        return note(is_late ? cudaSuccess : cudaErrorLaunchFailure);
     }
     if (m.lost) /* a device that reports an error has stopped: nothing writes to memory any more */
         m.changed.wait(hold, [&] { return m.n_running == 0; });
@@ -109,10 +117,10 @@ extern "C" void cuda_host_reset(unsigned n_devices, size_t bytes)
     std::lock_guard<std::mutex> hold(m.lock);
     m.n_devices = n_devices;
     m.bytes = bytes;
-    m.has_driver = true;
+    m.has_driver = m.pins = true;
     m.shared_limit = 227 << 10;
     m.fault = CUDA_HOST_NO_FAULT;
-    m.n_calls = m.n_operations = 0;
+    m.n_calls = m.n_operations = m.us_per_call = 0;
     for (unsigned &n : m.n_launches)
         n = 0;
     m.lost = false;
@@ -132,13 +140,29 @@ extern "C" void cuda_host_set_shared_limit(size_t bytes)
     the().shared_limit = bytes;
 }
 
+extern "C" void cuda_host_set_pinning(bool possible)
+{
+    std::lock_guard<std::mutex> hold(the().lock);
+    the().pins = possible;
+}
+
+extern "C" void cuda_host_set_pace(unsigned us_per_call)
+{
+    std::lock_guard<std::mutex> hold(the().lock);
+    the().us_per_call = us_per_call;
+}
+
+static bool counts_calls(enum cuda_host_fault fault)
+{
+    return fault == CUDA_HOST_CALL_FAILS || fault == CUDA_HOST_CALL_BLOCKS ||
+           fault == CUDA_HOST_CALL_LATE;
+}
+
 extern "C" void cuda_host_set_fault(enum cuda_host_fault fault, unsigned n)
 {
     std::lock_guard<std::mutex> hold(the().lock);
     the().fault = fault;
-    the().fault_at =
-        n + (fault == CUDA_HOST_CALL_FAILS || fault == CUDA_HOST_CALL_BLOCKS ? the().n_calls
-                                                                             : the().n_operations);
+    the().fault_at = n + (counts_calls(fault) ? the().n_calls : the().n_operations);
 }
 
 extern "C" unsigned cuda_host_n_calls(void)
@@ -438,11 +462,9 @@ cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
     return code;
 }
 
-cudaError_t cudaMalloc(void **memory, size_t bytes)
+/* Without a call: cuFFT takes its work areas so. */
+cudaError_t cuda_host_take(void **memory, size_t bytes)
 {
-    cudaError_t code = enter_call();
-    if (code)
-        return code;
     std::lock_guard<std::mutex> hold(the().lock);
     if (used_on(device_now) + bytes > the().bytes)
         return note(cudaErrorMemoryAllocation);
@@ -452,6 +474,12 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
     memset(*memory, 0xff, bytes); /* NaNs: whoever reads before writing is found out */
     the().memory[*memory] = {bytes, device_now};
     return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **memory, size_t bytes)
+{
+    cudaError_t code = enter_call();
+    return code ? code : cuda_host_take(memory, bytes);
 }
 
 static void give_back(std::map<void *, std::pair<size_t, int>> &from, void *memory)
@@ -466,10 +494,15 @@ static void give_back(std::map<void *, std::pair<size_t, int>> &from, void *memo
     free(memory);
 }
 
+void cuda_host_give_back(void *memory)
+{
+    give_back(the().memory, memory);
+}
+
 cudaError_t cudaFree(void *memory)
 {
     cudaError_t code = enter_call();
-    give_back(the().memory, memory);
+    cuda_host_give_back(memory);
     return code;
 }
 
@@ -478,6 +511,8 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned)
     cudaError_t code = enter_call();
     if (code)
         return code;
+    if (!the().pins)
+        return note(cudaErrorMemoryAllocation);
     *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     if (!*memory)
         abort();

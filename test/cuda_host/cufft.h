@@ -11,6 +11,10 @@ enum cufftResult { CUFFT_SUCCESS = 0, CUFFT_INVALID_PLAN = 1, CUFFT_ALLOC_FAILED
 enum cufftType { CUFFT_R2C = 0x2a, CUFFT_C2R = 0x2c, CUFFT_C2C = 0x29 };
 enum { CUFFT_FORWARD = -1 };
 
+cufftResult cufftCreate(cufftHandle *plan);
+cufftResult cufftGetSizeMany(cufftHandle plan, int rank, int *n, int *in_embed, int in_stride,
+                             int in_distance, int *out_embed, int out_stride, int out_distance,
+                             cufftType type, int batch, size_t *bytes);
 cufftResult cufftPlanMany(cufftHandle *plan, int rank, int *n, int *in_embed, int in_stride,
                           int in_distance, int *out_embed, int out_stride, int out_distance,
                           cufftType type, int batch);

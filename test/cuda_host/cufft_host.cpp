@@ -12,6 +12,8 @@
 #include <fftw3.h>
 
 void cuda_host_in_stream(cudaStream_t stream, std::function<void()> operation);
+cudaError_t cuda_host_take(void **memory, size_t bytes);
+void cuda_host_give_back(void *memory);
 
 namespace
 {
@@ -20,12 +22,14 @@ struct plan {
     fftwf_plan fftw;
     cufftType type;
     cudaStream_t stream;
+    void *work; /* memory of the device; nobody looks at it */
 };
 
 std::mutex lock; /* FFTW plans are made and ended by one thread at a time */
 std::map<cufftHandle, plan> plans;
 cufftHandle last_plan = 0;
 bool present = true;
+size_t surplus = 0;
 
 plan find(cufftHandle handle)
 {
@@ -49,6 +53,33 @@ extern "C" void cuda_host_set_cufft(bool there)
     present = there;
 }
 
+extern "C" void cuda_host_set_cufft_surplus(size_t bytes)
+{
+    std::lock_guard<std::mutex> hold(lock);
+    surplus = bytes;
+}
+
+cufftResult cufftCreate(cufftHandle *handle)
+{
+    std::lock_guard<std::mutex> hold(lock);
+    plans[ *handle = ++last_plan] = {};
+    return CUFFT_SUCCESS;
+}
+
+/* FFTW takes none on the device; as much as comes out, as some of cuFFT's do. */
+static size_t work_bytes(int out_distance, int batch)
+{
+    return (size_t)out_distance * (size_t)batch * sizeof(cufftComplex);
+}
+
+cufftResult cufftGetSizeMany(cufftHandle handle, int, int *, int *, int, int, int *, int,
+                             int out_distance, cufftType, int batch, size_t *bytes)
+{
+    find(handle);
+    *bytes = work_bytes(out_distance, batch);
+    return CUFFT_SUCCESS;
+}
+
 cufftResult cufftPlanMany(cufftHandle *handle, int rank, int *n, int *in_embed, int in_stride,
                           int in_distance, int *out_embed, int out_stride, int out_distance,
                           cufftType type, int batch)
@@ -57,7 +88,7 @@ cufftResult cufftPlanMany(cufftHandle *handle, int rank, int *n, int *in_embed, 
     void *in = malloc(a * 8), *out = malloc(b * 8);
     fftwf_complex *z_in = (fftwf_complex *)in, *z_out = (fftwf_complex *)out;
     const unsigned how = FFTW_ESTIMATE | FFTW_UNALIGNED;
-    plan p = {nullptr, type, nullptr};
+    plan p = {nullptr, type, nullptr, nullptr};
     std::lock_guard<std::mutex> hold(lock);
     if (type == CUFFT_R2C)
         p.fftw =
@@ -72,7 +103,11 @@ cufftResult cufftPlanMany(cufftHandle *handle, int rank, int *n, int *in_embed, 
     free(in);
     free(out);
     if (!p.fftw)
+        abort();
+    if (cuda_host_take(&p.work, work_bytes(out_distance, batch) + surplus)) {
+        fftwf_destroy_plan(p.fftw);
         return CUFFT_ALLOC_FAILED;
+    }
     plans[ *handle = ++last_plan] = p;
     return CUFFT_SUCCESS;
 }
@@ -115,7 +150,9 @@ cufftResult cufftExecC2C(cufftHandle handle, cufftComplex *in, cufftComplex *out
 cufftResult cufftDestroy(cufftHandle handle)
 {
     std::lock_guard<std::mutex> hold(lock);
-    fftwf_destroy_plan(plans[handle].fftw);
+    if (plans[handle].fftw)
+        fftwf_destroy_plan(plans[handle].fftw);
+    cuda_host_give_back(plans[handle].work);
     plans.erase(handle);
     return CUFFT_SUCCESS;
 }
@@ -129,6 +166,7 @@ void *cuda_host_dlopen(const char *name, int)
 void *cuda_host_dlsym(void *, const char *name)
 {
     static const std::map<std::string, void *> table = {
+        {"cufftCreate", (void *)cufftCreate},     {"cufftGetSizeMany", (void *)cufftGetSizeMany},
         {"cufftPlanMany", (void *)cufftPlanMany}, {"cufftSetStream", (void *)cufftSetStream},
         {"cufftExecR2C", (void *)cufftExecR2C},   {"cufftExecC2R", (void *)cufftExecC2R},
         {"cufftExecC2C", (void *)cufftExecC2C},   {"cufftDestroy", (void *)cufftDestroy}};

@@ -21,6 +21,8 @@ struct rig {
     int fd; /* the stranger's */
     bool cut;
     uint64_t now_ns, sum;
+    struct oct_shm_block kept[SLOTS];
+    unsigned n_kept;
     struct oct_lines_header header;
     uint8_t descriptor[OCT_SHM_DESCRIPTOR_BYTES];
 };
@@ -40,16 +42,27 @@ static void open_rig(struct rig *r)
     fuzz_must(r->fd >= 0);
 }
 
+/* As the raw ring does when the last reader has done with it. */
+static void give_back(struct rig *r, unsigned k)
+{
+    const struct oct_shm_block block = r->kept[k];
+    r->sum += oct_crc32c(block.payload, block.bytes);
+    r->kept[k] = r->kept[--r->n_kept];
+    oct_shm_store_give_back(r->store, block.slot);
+}
+
 static void close_rig(struct rig *r)
 {
     oct_shm_driver_destroy(r->driver);
-    oct_shm_store_destroy(r->store);
+    oct_shm_store_destroy(r->store); /* what is kept stays */
+    while (r->n_kept)
+        give_back(r, 0);
     close(r->fd);
 }
 
-/* The store looks, the lines are read as the assembler would, the slot goes back. */
+/* The store looks, the lines are read as the assembler would, the slot goes back or is kept. */
 static bool deliver(struct rig *r, const void *header, size_t header_bytes, const void *descriptor,
-                    size_t descriptor_bytes)
+                    size_t descriptor_bytes, bool keep)
 {
     struct oct_shm_block block;
     enum oct_bad bad =
@@ -59,7 +72,15 @@ static bool deliver(struct rig *r, const void *header, size_t header_bytes, cons
         fuzz_must(block.bytes <= SLOT_BYTES && (!block.in_slot || block.slot < SLOTS));
         r->sum += oct_crc32c(block.payload, block.bytes);
     }
-    return oct_shm_store_release(r->store, &block) == OCT_OK;
+    if (keep && bad == OCT_BAD_NONE && block.in_slot) {
+        for (unsigned k = 0; k < r->n_kept; k++)
+            fuzz_must(r->kept[k].slot != block.slot); /* nobody is lent what another has */
+        oct_shm_store_keep(r->store, &block);
+        r->kept[r->n_kept++] = block;
+    } else {
+        oct_shm_store_release(r->store, &block);
+    }
+    return !oct_shm_store_is_broken(r->store);
 }
 
 /* A driver of ours; touching the memory of a file that was cut short would kill it, not octd. */
@@ -96,7 +117,7 @@ static bool send(struct rig *r, struct fuzz_input *in)
     uint8_t *exact = malloc(n ? n : 1); /* a read beyond is then seen */
     fuzz_must(exact != NULL);
     memcpy(exact, descriptor, n);
-    bool stands = deliver(r, header, n_header, exact, n);
+    bool stands = deliver(r, header, n_header, exact, n, fuzz_below(in, 2));
     free(exact);
     return stands;
 }
@@ -133,9 +154,13 @@ static bool step(struct rig *r, struct fuzz_input *in)
     case 2:
         oct_shm_store_drained(r->store);
         r->now_ns += fuzz_below(in, 4) * NS_PER_S;
-        return oct_shm_store_reclaim(r->store, r->now_ns) == OCT_OK;
+        oct_shm_store_reclaim(r->store, r->now_ns);
+        return !oct_shm_store_is_broken(r->store);
     case 3:
-        oct_shm_driver_detach(r->driver);
+        if (r->n_kept)
+            give_back(r, fuzz_below(in, r->n_kept));
+        else
+            oct_shm_driver_detach(r->driver);
         return true;
     case 4:
         return send(r, in);

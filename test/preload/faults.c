@@ -1,12 +1,13 @@
 /* Faults from outside, for LD_PRELOAD in tests: octd itself knows nothing of them, and what is not
  * in it cannot be hit by accident. Files in the folder OCT_FAULTS switch them on and off:
  *
- * | file  | while it exists                                               |
- * |-------|---------------------------------------------------------------|
- * | wedge | fftwf_execute_dft does not return: the CPU engine is wedged,  |
- * |       | if it asks FFTW at all: with pipeline.simd=plain it does      |
- * | stall | pwrite, fdatasync, mkdir, statvfs wait: the disk stands still  |
- * | clock | CLOCK_REALTIME is off by the seconds that stand in it         |
+ * | file   | while it exists                                              |
+ * |--------|--------------------------------------------------------------|
+ * | wedge  | fftwf_execute_dft does not return: the CPU engine is wedged, |
+ * |        | if it asks FFTW at all: with pipeline.simd=plain it does     |
+ * | ingest | zmq_poll does not return to the thread octd-ingest           |
+ * | stall  | pwrite, fdatasync, mkdir, statvfs wait: the disk stands still |
+ * | clock  | CLOCK_REALTIME is off by the seconds that stand in it        |
  *
  * Whom a fault has hit leaves a file FAULT.hit: a fault that hits nobody tests nothing. */
 #define _GNU_SOURCE /* RTLD_NEXT */
@@ -14,6 +15,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/time.h>
@@ -56,6 +59,18 @@ void fftwf_execute_dft(void *plan, void *in, void *out)
         *(void **)&real = dlsym(RTLD_NEXT, "fftwf_execute_dft");
     wait_for("wedge");
     real(plan, in, out);
+}
+
+int zmq_poll(void *items, int n, long timeout_ms)
+{
+    static int (*real)(void *, int, long);
+    char name[17] = "";
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "zmq_poll");
+    prctl(PR_GET_NAME, name);
+    if (strcmp(name, "octd-ingest") == 0)
+        wait_for("ingest");
+    return real(items, n, timeout_ms);
 }
 
 ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at)
