@@ -113,8 +113,9 @@ def stopped_viewer():
         assert other["lost"] == 0 and other["received"] == status["bscans_published"], other
         assert mine["lost"] > many // 2 and mine["first"] == other["first"], (mine, other)
         assert halted + many // 2 < mine["last"] <= other["last"], (halted, mine, other)
-        # The pictures that wait for it are bounded by publish.queue_bscans.
-        assert after - middle < (32 if SLOW else 4) * 1024, (before, middle, after)
+        # The pictures that wait for it are bounded by publish.queue_bscans: without that bound it
+        # would be many / 2 of 20 kB. On a busy machine some wait for the other viewer and the disk.
+        assert after - middle < (32 if SLOW else 12) * 1024, (before, middle, after)
         assert daemon.end() == 0
         seen(f"{status['bscans_published']} B-scans published, all written; the other viewer took "
              f"{other['received']}, lost 0; the stopped one took {mine['received']}, lost "
