@@ -354,8 +354,13 @@ static void run_flow(void **state)
     unsigned n_ran = 0;
     assert_non_null(flow);
     flow->suite = with->suite;
-    for (unsigned i = 0; i < N_SCENES; i++)
-        assert_true(oct_scene_create(&flow->scenes[i], &recipe, 100 + i));
+    for (unsigned i = 0; i < N_SCENES; i++) {
+        struct oct_scene_recipe own = recipe; /* other lines are missing in each */
+        own.missing = i == 1 || i == 4 ? OCT_MISSING_SOME
+                      : i == 3         ? OCT_MISSING_ALL_BUT_ONE
+                                       : OCT_MISSING_NONE;
+        assert_true(oct_scene_create(&flow->scenes[i], &own, 100 + i));
+    }
     for (unsigned v = 0; v < with->suite->n_variants; v++) {
         flow->options = &with->suite->variants[v];
         if (!open_flow(flow, flow->options))
