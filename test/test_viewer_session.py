@@ -67,8 +67,12 @@ class Clinic:
 
     def start_daemon(self):
         self.octd = self.start("octd", *self.common)
-        self.until(lambda: self.ask("status", patient=False) is not None, "octd starts")
-        if self.replay is None or self.replay.poll() is not None:
+        until(lambda: self.ask("status", patient=False) is not None, "octd starts")
+        self.keep_camera()
+
+    def keep_camera(self):
+        """Replay gives up when nobody takes its lines for a while, as on a machine too busy."""
+        if self.octd and (self.replay is None or self.replay.poll() is not None):
             self.replay = self.start("octctl", "replay", HERE + "/eye.raw", *self.common, "--loop",
                                      "--rate", "2400" if SLOW else "6000")
 
@@ -84,7 +88,10 @@ class Clinic:
         return reply
 
     def until(self, true, what):
-        until(true, what)
+        def is_so():
+            self.keep_camera()
+            return true()
+        until(is_so, what)
 
     def xdotool(self, *words):
         subprocess.run(["xdotool", *map(str, words)], env=self.env, timeout=PATIENCE_S, check=True,
