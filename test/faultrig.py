@@ -97,9 +97,10 @@ class Viewer(threading.Thread):
         if pause_s > self.LOOK_S:
             began_s = self.waited_s[1]
             self.look(now)
-            self.longest_s = max(self.longest_s, pause_s - (self.waited_s[0] - began_s))
+            pause_s -= self.waited_s[0] - began_s
         elif now - self.looked_s > self.LOOK_S:
             self.look(now)
+        self.longest_s = max(self.longest_s, pause_s)
 
     def run(self):
         while not self.ended:

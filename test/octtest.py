@@ -1,6 +1,6 @@
 """What the Python tests share: TAP lines, running programs, and the wire of contract section 5,
 written from the contract alone."""
-import glob, json, os, random, signal, socket, struct, subprocess, sys, time, traceback
+import glob, json, os, random, re, signal, socket, struct, subprocess, sys, time, traceback
 import zmq
 
 BUILD = os.environ.get("OCT_BUILD", "build")
@@ -301,6 +301,8 @@ class Daemon:
             self.process.kill()
         self.process.wait()
         self.context.destroy(linger=0)
+        # A report of a sanitizer counts, whatever became of the process.
+        assert not SLOW or not re.search(r"Sanitizer: |runtime error: ", self.log()), self.log()
 
     def __enter__(self):
         return self

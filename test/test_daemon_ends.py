@@ -89,14 +89,15 @@ def stops_under_a_sender_that_never_pauses():
 @case
 def two_signals():
     """a second signal does not cut short what the first began"""
-    with Daemon(*BASE) as daemon, Player(daemon):
+    with Daemon(*BASE) as daemon:
         assert daemon.ask("record", action="start")["ok"]
-        daemon.wait(lambda s: s["volumes_written"] >= 1)
-        begun = daemon.status()["bscans_begun"]
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            daemon.process.send_signal(number)
-            time.sleep(0.05)
-        assert daemon.process.wait(PATIENCE_S) == 0, (daemon.process.returncode, daemon.log())
+        with Player(daemon):  # from its first line on everything is recorded
+            daemon.wait(lambda s: s["volumes_written"] >= 1)
+            begun = daemon.status()["bscans_begun"]
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                daemon.process.send_signal(number)
+                time.sleep(0.05)
+            assert daemon.process.wait(PATIENCE_S) == 0, (daemon.process.returncode, daemon.log())
         assert expect_whole(daemon) >= begun
 
 

