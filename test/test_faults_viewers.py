@@ -97,7 +97,7 @@ def stopped_viewer():
             daemon.wait(lambda s: s["bscans_published"] > 50)
             stopped.signal(signal.SIGSTOP)
             before = resident_kb(daemon)
-            many = 20000 if LONG else 2000
+            many = 20000 if LONG else 600 if SLOW else 2000
             halted = daemon.status()["bscans_published"]
             daemon.wait(lambda s: s["bscans_published"] > halted + many // 2, 4 * PATIENCE_S)
             middle = resident_kb(daemon)

@@ -73,6 +73,8 @@ def expect(wanted, name, spectra):
         found, busy_ms = marks(name, spectra)
         if found == wanted or busy_ms < 200:
             break
+    if found != wanted and SLOW and busy_ms >= 200:
+        raise Skip(f"pictures came too late: octd was kept from a processor for {busy_ms:.0f} ms")
     assert found == wanted, (name, found, wanted, busy_ms)
 
 
