@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,30 @@ static enum oct_err create_file(struct oct_shm_store *s, mode_t mode, struct oct
                     s->object);
 }
 
+static bool is_member(gid_t gid)
+{
+    gid_t groups[NGROUPS_MAX];
+    int n = getgroups(NGROUPS_MAX, groups);
+    for (int k = 0; k < n; k++)
+        if (groups[k] == gid)
+            return true;
+    return getegid() == gid;
+}
+
+/* Asks only for what is not so already: a service's filter of system calls may refuse chown. */
+static int set_owner_and_mode(int fd, const char *path, gid_t gid, mode_t mode)
+{
+    struct stat st;
+    if ((fd >= 0 ? fstat(fd, &st) : stat(path, &st)) != 0)
+        return errno;
+    if (st.st_gid != gid &&
+        (fd >= 0 ? fchown(fd, (uid_t)-1, gid) : chown(path, (uid_t)-1, gid)) != 0)
+        return errno;
+    if ((st.st_mode & 0777) != mode && (fd >= 0 ? fchmod(fd, mode) : chmod(path, mode)) != 0)
+        return errno;
+    return 0;
+}
+
 static enum oct_err give_to_group(struct oct_shm_store *s, const char *name, struct oct_error *err)
 {
     struct group group, *found = NULL;
@@ -108,12 +133,17 @@ static enum oct_err give_to_group(struct oct_shm_store *s, const char *name, str
     int status = getgrnam_r(name, &group, text, sizeof(text), &found);
     if (status || !found)
         return oct_fail(err, OCT_E_CONFIG, "ingest.shm_group: there is no group '%s'", name);
-    if (fchown(s->fd, (uid_t)-1, group.gr_gid) != 0 || fchmod(s->fd, 0660) != 0)
-        return oct_fail_errno(err, OCT_E_CONFIG, errno,
-                              "ingest.shm_group: cannot give /dev/shm%s to the group '%s' (is "
-                              "octd's user a member?)",
-                              s->object, name);
-    return OCT_OK;
+    status = set_owner_and_mode(s->fd, NULL, group.gr_gid, 0660);
+    if (status == 0)
+        return OCT_OK;
+    const char *hint = "";
+    if (status == EPERM)
+        hint = is_member(group.gr_gid)
+                   ? " (the system call is refused; under systemd see SystemCallFilter)"
+                   : " (octd's user is not a member; under systemd see SupplementaryGroups)";
+    return oct_fail(err, OCT_E_CONFIG,
+                    "ingest.shm_group: cannot give /dev/shm%s to group '%s': %s%s", s->object, name,
+                    strerror(status), hint);
 }
 
 static enum oct_err map_file(struct oct_shm_store *s, struct oct_error *err)
@@ -198,10 +228,11 @@ enum oct_err oct_shm_store_share(const struct oct_shm_store *s, const char *sock
                                  struct oct_error *err)
 {
     struct stat st;
-    if (fstat(s->fd, &st) != 0 || chown(socket_path, (uid_t)-1, st.st_gid) != 0 ||
-        chmod(socket_path, st.st_mode & 0777) != 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "ingest.endpoint: %s", socket_path);
-    return OCT_OK;
+    int status = fstat(s->fd, &st)
+                     ? errno
+                     : set_owner_and_mode(-1, socket_path, st.st_gid, st.st_mode & 0777);
+    return status ? oct_fail_errno(err, OCT_E_IO, status, "ingest.endpoint: %s", socket_path)
+                  : OCT_OK;
 }
 
 static void free_store(struct oct_shm_store *s)
