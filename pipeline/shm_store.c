@@ -27,6 +27,7 @@ struct oct_shm_store {
     uint64_t instance, slot_bytes, slots_offset;
     uint32_t n_slots, n_kept;
     struct oct_shm_guard *guard;
+    bool is_short;  /* the file, though nobody has run into what is missing */
     bool destroyed; /* and only waits for what is kept */
     uint64_t last_reclaim_ns, reclaimed;
     uint64_t n_drained; /* times that no message waited */
@@ -146,11 +147,15 @@ static enum oct_err give_to_group(struct oct_shm_store *s, const char *name, str
                     strerror(status), hint);
 }
 
+/* The name is public already: a driver may cut the file short at any moment. So nothing of the memory
+ * is touched but by the system (which shrugs at missing pages) before it is under guard. */
 static enum oct_err map_file(struct oct_shm_store *s, struct oct_error *err)
 {
-    /* Space now, not at the first write: a full /dev/shm shows here and not as a signal. */
-    int status = posix_fallocate(s->fd, 0, (off_t)s->bytes);
     void *memory = MAP_FAILED;
+    int status;
+    do /* Space now, not at the first write: a full /dev/shm shows here and not as a signal. */
+        status = posix_fallocate(s->fd, 0, (off_t)s->bytes);
+    while (status == EINTR);
     if (!status) {
         memory = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, s->fd, 0);
         status = memory == MAP_FAILED ? errno : 0;
@@ -161,9 +166,11 @@ static enum oct_err map_file(struct oct_shm_store *s, struct oct_error *err)
                         "ingest.queue_messages",
                         s->bytes, strerror(status));
     s->memory = memory;
-    mlock(memory, s->bytes); /* as the rings are, where the system lets us */
     s->guard = oct_shm_guard_begin(memory, s->bytes);
-    return s->guard ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "too many shared memories");
+    if (!s->guard)
+        return oct_fail(err, OCT_E_NO_MEMORY, "too many shared memories");
+    mlock(memory, s->bytes); /* as the rings are, where the system lets us */
+    return OCT_OK;
 }
 
 static enum oct_err fill_header(struct oct_shm_store *s, uint32_t n_samples, struct oct_error *err)
@@ -303,7 +310,7 @@ enum oct_bad oct_shm_store_look(struct oct_shm_store *s, const void *header, siz
 
 bool oct_shm_store_is_broken(const struct oct_shm_store *s)
 {
-    return oct_shm_guard_struck(s->guard);
+    return s->is_short || oct_shm_guard_struck(s->guard);
 }
 
 void oct_shm_store_release(struct oct_shm_store *s, const struct oct_shm_block *block)
@@ -356,9 +363,11 @@ static void reclaim_slot(struct oct_shm_store *s, uint32_t k, uint64_t now_ns)
 
 void oct_shm_store_reclaim(struct oct_shm_store *s, uint64_t now_ns)
 {
+    struct stat st;
     if (now_ns - s->last_reclaim_ns < RECLAIM_EVERY_NS)
         return;
     s->last_reclaim_ns = now_ns;
+    s->is_short = fstat(s->fd, &st) == 0 && (uint64_t)st.st_size < s->bytes;
     for (uint32_t k = 0; k < s->n_slots; k++)
         reclaim_slot(s, k, now_ns);
 }
