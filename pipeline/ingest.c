@@ -212,6 +212,16 @@ static bool take_message(struct oct_ingest *in, bool accept)
     return n > 0;
 }
 
+/* One message, which waits for room in the ring no longer than until then. */
+static bool take_before(struct oct_ingest *in, uint64_t until_ns)
+{
+    uint64_t now_ns = oct_clock_ns();
+    if (now_ns >= until_ns)
+        return false;
+    oct_assembler_set_patience(in->assembler, (until_ns - now_ns) / 1000);
+    return take_message(in, true);
+}
+
 /* What has arrived by now is taken; then what is unfinished is delivered. */
 static void close_gate(struct oct_ingest *in)
 {
@@ -223,10 +233,19 @@ static void close_gate(struct oct_ingest *in)
         int ready = zmq_poll(&item, 1, 20);
         if (ready == 0 || (ready < 0 && errno != EINTR))
             break;
-        while (oct_clock_ns() < until && take_message(in, true))
+        while (take_before(in, until))
             ;
     }
+    oct_assembler_set_patience(in->assembler, PATIENCE_US);
     oct_assembler_end(in->assembler);
+}
+
+static bool has_new_wishes(struct oct_ingest *in)
+{
+    pthread_mutex_lock(&in->lock);
+    bool new = in->want_end || in->want_open != in->is_open;
+    pthread_mutex_unlock(&in->lock);
+    return new;
 }
 
 /* Follows the owner's wishes; false when the thread shall end. */
@@ -244,6 +263,17 @@ static bool follow_wishes(struct oct_ingest *in)
     return !end;
 }
 
+/* A burst is taken at one go, but each message may wait long for room in the ring: wishes are looked
+ * at between. Whether all that was there was taken. */
+static bool take_burst(struct oct_ingest *in)
+{
+    bool open = in->is_open; /* only this thread writes it */
+    for (int n = 0; n < 64 && !has_new_wishes(in); n++)
+        if (!take_message(in, open))
+            return true;
+    return false;
+}
+
 static void *run(void *argument)
 {
     struct oct_ingest *in = argument;
@@ -251,15 +281,7 @@ static void *run(void *argument)
     uint64_t last_ns = oct_clock_ns(), last_lines = 0;
 
     while (follow_wishes(in)) {
-        bool open = in->is_open; /* only this thread writes it */
-        bool drained = true;
-        if (zmq_poll(&item, 1, POLL_MS) > 0) {
-            /* A burst is taken at one go, but wishes are looked at between. */
-            int n = 0;
-            while (n < 64 && take_message(in, open))
-                n++;
-            drained = n < 64;
-        }
+        bool drained = zmq_poll(&item, 1, POLL_MS) <= 0 || take_burst(in);
         oct_assembler_give_back(in->assembler);
         if (in->is_shm)
             look_after_shm(in, drained);
