@@ -27,9 +27,10 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
                           &setup.ops, &setup.engine, s->engine_why, sizeof(s->engine_why), err);
     if (e)
         return e;
-    s->engine_hz = oct_forecast_engine(setup.ops, setup.engine, s->plan, OCT_FORECAST_ENGINE_US);
-    setup.plan = s->plan;
     oct_config_display(config, &setup.display);
+    s->engine_hz = oct_forecast_engine(setup.ops, setup.engine, s->plan, &setup.display,
+                                       OCT_FORECAST_ENGINE_US);
+    setup.plan = s->plan;
     return oct_pipeline_create(&s->pipeline, &setup, err);
 }
 

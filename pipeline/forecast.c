@@ -20,6 +20,7 @@
 /* As the rings will be: in the engine's memory, as many pictures as it takes at once. */
 struct probe {
     const struct oct_memory_ops *memory;
+    const struct oct_display *display;
     size_t bytes;
     unsigned char *block;    /* spectra, then the pictures */
     struct oct_raw_frame in; /* one for all: it is only read */
@@ -37,12 +38,13 @@ static void free_probe(struct probe *p)
 }
 
 static bool make_probe(struct probe *p, const struct oct_engine_ops *ops, unsigned depth,
-                       const struct oct_geometry *g)
+                       const struct oct_geometry *g, const struct oct_display *display)
 {
     const size_t spectra = (oct_geometry_spectra_bytes(g) + 4095) / 4096 * 4096;
     const size_t image = (oct_geometry_image_bytes(g) + 4095) / 4096 * 4096;
     uint32_t seed = 1;
     *p = (struct probe){.memory = ops->memory,
+                        .display = display,
                         .n_out = depth < MOST_IN_FLIGHT ? depth : MOST_IN_FLIGHT,
                         .in = {.line_valid = malloc(g->n_lines)}};
     p->bytes = spectra + p->n_out * image;
@@ -64,7 +66,6 @@ static bool make_probe(struct probe *p, const struct oct_engine_ops *ops, unsign
 static bool submit_more(const struct oct_engine_ops *ops, struct oct_engine *engine,
                         struct probe *p, unsigned n_most, uint64_t *submitted, uint64_t collected)
 {
-    const struct oct_display display = {.log = true, .range = OCT_RANGE_MANUAL, .hi = 60};
     struct oct_engine_job jobs[MOST_IN_FLIGHT];
     const unsigned batch = ops->max_batch(engine);
     while (*submitted - collected < n_most) {
@@ -74,7 +75,7 @@ static bool submit_more(const struct oct_engine_ops *ops, struct oct_engine *eng
             return true; /* whole ones keep a GPU busy */
         for (unsigned k = 0; k < n; k++)
             jobs[k] =
-                (struct oct_engine_job){&p->in, &p->out[(*submitted + k) % p->n_out], display};
+                (struct oct_engine_job){&p->in, &p->out[(*submitted + k) % p->n_out], *p->display};
         if (ops->submit(engine, jobs, n))
             return false;
         *submitted += n;
@@ -106,14 +107,15 @@ static uint64_t compute(const struct oct_engine_ops *ops, struct oct_engine *eng
 }
 
 double oct_forecast_engine(const struct oct_engine_ops *ops, struct oct_engine *engine,
-                           const struct oct_plan *plan, unsigned budget_us)
+                           const struct oct_plan *plan, const struct oct_display *display,
+                           unsigned budget_us)
 {
     const struct oct_geometry *g = &plan->geometry;
     struct probe p;
     uint64_t n = 0, last_ns = 0, begin = oct_clock_ns();
     if ((uint64_t)g->n_lines * g->padded > MOST_SAMPLES)
         return 0;
-    if (make_probe(&p, ops, ops->depth(engine), g)) {
+    if (make_probe(&p, ops, ops->depth(engine), g, display)) {
         /* The first meets cold caches and memory, and is all there is time for if it was long. */
         n = compute(ops, engine, &p, 1, 0, &last_ns);
         if (n && last_ns - begin < budget_us * UINT64_C(1000)) {

@@ -39,10 +39,12 @@ struct oct_forecast {
     bool slow_engine, slow_disk;
 };
 
-/* Lets an engine that nobody uses yet compute noise for about budget_us; A-lines a second, 0 when
- * it failed or when a B-scan is too large for a short trial. */
+/* Lets an engine that nobody uses yet compute noise for about budget_us, displayed as it will be:
+ * limits that follow the picture take their time. A-lines a second, 0 when it failed or when a
+ * B-scan is too large for a short trial. */
 double oct_forecast_engine(const struct oct_engine_ops *ops, struct oct_engine *engine,
-                           const struct oct_plan *plan, unsigned budget_us);
+                           const struct oct_plan *plan, const struct oct_display *display,
+                           unsigned budget_us);
 
 /* Writes into a file without a name in the directory, past the page cache where that is possible,
  * for about budget_us, and syncs. Nothing stays. OCT_E_IO: the directory cannot be written. */

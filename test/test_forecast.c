@@ -1,6 +1,7 @@
 /* The forecast: what follows from rates, and the two measurements. */
 #include "pipeline/clock.h"
 #include "pipeline/forecast.h"
+#include "test/fake_engine.h"
 #include "test/tap.h"
 
 #include <dirent.h>
@@ -92,6 +93,32 @@ static void what_was_not_measured_or_is_not_recorded_is_not_called_slow(void **s
     assert_false(f.slow_disk);
 }
 
+/* 1 ms a B-scan of 20 lines, one after the other: 20,000 A-lines/s; with the configured display. */
+static void the_engine_computes_what_it_will_have_to(void **state)
+{
+    const struct oct_calibration cal = {.wavelengths_nm = (double[]){800, 800.01, 800.02, 800.03},
+                                        .n_wavelengths = 4};
+    const struct oct_display display = {
+        .log = true, .range = OCT_RANGE_PERCENTILE, .percentile_lo = 30, .percentile_hi = 99};
+    struct oct_geometry g;
+    struct oct_plan *plan;
+    struct fake_watch watch = {.n_wrong = 0};
+    (void)state;
+    assert_int_equal(oct_geometry_init(&g, 4, 20, 1, 0, 0, OCT_SAMPLE_U8, NULL), OCT_OK);
+    assert_int_equal(oct_plan_create(&plan, &g, &cal, OCT_DC_BSCAN, OCT_INTERPOLATION_LINEAR, NULL),
+                     OCT_OK);
+    const struct fake_script script = {.plan = plan, .depth = 4, .max_batch = 2, .job_us = 1000};
+    struct oct_engine *engine = fake_engine_create(&script, &watch);
+    assert_non_null(engine);
+    double hz = oct_forecast_engine(&fake_engine, engine, plan, &display, 50000);
+    assert_true(hz > 1000 && hz < 21000);
+    assert_int_equal(watch.n_wrong, 0);
+    assert_int_equal(watch.display.range, OCT_RANGE_PERCENTILE);
+    assert_float_equal(watch.display.percentile_hi, 99, 0);
+    fake_engine.destroy(engine);
+    oct_plan_destroy(plan);
+}
+
 static unsigned entries_of(const char *folder)
 {
     unsigned n = 0;
@@ -126,6 +153,7 @@ int main(void)
         cmocka_unit_test(what_keeps_up_warns_of_nothing),
         cmocka_unit_test(what_is_too_slow_is_named_with_the_time_that_is_left),
         cmocka_unit_test(what_was_not_measured_or_is_not_recorded_is_not_called_slow),
+        cmocka_unit_test(the_engine_computes_what_it_will_have_to),
         cmocka_unit_test(the_disk_is_measured_and_nothing_stays),
     };
     return cmocka_run_group_tests_name("forecast", tests, NULL, NULL);
