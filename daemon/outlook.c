@@ -3,8 +3,10 @@
 #include "pipeline/clock.h"
 #include "pipeline/log.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cjson/cJSON.h>
 
@@ -41,16 +43,23 @@ static void make(struct oct_outlook *o, const struct oct_config *config,
     oct_forecast_warning(&o->forecast, o->warning, sizeof(o->warning));
 }
 
-/* A folder that recording will make is on the disk of the one that it will be in. */
+/* A folder that recording will make is on the disk of the one that it will be in. Where there is a
+ * folder that cannot be measured, nothing else is: it may be another disk. */
 static void measure_disk(struct oct_outlook *o, const char *directory)
 {
     char path[OCT_CONFIG_STRING_BYTES];
-    if (oct_forecast_disk(directory, OCT_FORECAST_DISK_US, &o->disk, NULL) == OCT_OK)
-        return;
+    struct oct_error err;
+    struct stat st;
     snprintf(path, sizeof(path), "%s", directory);
-    char *slash = strrchr(path, '/');
-    snprintf(slash ? slash : path, 2, "%s", slash ? "/" : ".");
-    oct_forecast_disk(path, OCT_FORECAST_DISK_US, &o->disk, NULL);
+    if (stat(path, &st) != 0 && errno == ENOENT) {
+        size_t n = strlen(path);
+        while (n > 1 && path[n - 1] == '/')
+            path[--n] = '\0';
+        char *slash = strrchr(path, '/');
+        snprintf(slash ? slash : path, 2, "%s", slash ? "/" : ".");
+    }
+    if (oct_forecast_disk(path, OCT_FORECAST_DISK_US, &o->disk, &err))
+        oct_log(OCT_LOG_WARNING, "no forecast of the disk: %s", err.text);
 }
 
 void oct_outlook_measure(struct oct_outlook *o, const struct oct_config *config,

@@ -132,44 +132,81 @@ double oct_forecast_engine(const struct oct_engine_ops *ops, struct oct_engine *
 #define CHUNK_BYTES (1u << 20)
 #define MOST_BYTES (64u << 20)
 
-static bool write_chunks(int fd, const unsigned char *chunk, uint64_t end_ns, uint64_t *n_bytes)
+/* 0 or errno; a full disk ends it early and is no fault. */
+static int write_chunks(int fd, const unsigned char *chunk, uint64_t end_ns, uint64_t *n_bytes)
 {
-    for (*n_bytes = 0; *n_bytes < MOST_BYTES && oct_clock_ns() < end_ns; *n_bytes += CHUNK_BYTES)
-        if (pwrite(fd, chunk, CHUNK_BYTES, (off_t)*n_bytes) != (ssize_t)CHUNK_BYTES)
-            return false;
-    return fdatasync(fd) == 0;
+    *n_bytes = 0;
+    while (*n_bytes < MOST_BYTES && oct_clock_ns() < end_ns) {
+        ssize_t n = pwrite(fd, chunk, CHUNK_BYTES, (off_t)*n_bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EINVAL && fcntl(fd, F_GETFL) & O_DIRECT) {
+            /* Some file systems tell only now that they do not know it. */
+            if (fcntl(fd, F_SETFL, 0) == 0)
+                continue;
+        }
+        if (n != (ssize_t)CHUNK_BYTES)
+            return n >= 0 || errno == ENOSPC || errno == EDQUOT ? 0 : errno;
+        *n_bytes += CHUNK_BYTES;
+    }
+    return fdatasync(fd) == 0 ? 0 : errno;
+}
+
+/* A file whose name is gone at once, where there are none without (exFAT, NFS, CIFS). */
+static int open_unlinked(const char *directory, int flags)
+{
+    char path[4096];
+    if ((size_t)snprintf(path, sizeof(path), "%s/.octd-forecast-XXXXXX", directory) >= sizeof(path))
+        return errno = ENAMETOOLONG, -1;
+    int fd = mkostemp(path, flags);
+    if (fd >= 0)
+        unlink(path);
+    return fd;
 }
 
 static int open_nameless(const char *directory)
 {
     int fd = open(directory, O_TMPFILE | O_WRONLY | O_DIRECT | O_CLOEXEC, 0600);
-    return fd >= 0 ? fd : open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EINVAL) /* no O_DIRECT */
+        fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    /* As volume_file.c does for what is recorded. */
+    if (fd < 0 && (errno == EISDIR || errno == EOPNOTSUPP || errno == EINVAL)) {
+        fd = open_unlinked(directory, O_DIRECT | O_CLOEXEC);
+        if (fd < 0 && errno == EINVAL)
+            fd = open_unlinked(directory, O_CLOEXEC);
+    }
+    return fd;
+}
+
+static int measure(int fd, unsigned budget_us, struct oct_forecast_disk *disk)
+{
+    struct statvfs fs;
+    uint64_t n_bytes = 0, begin;
+    if (fstatvfs(fd, &fs) != 0)
+        return errno;
+    disk->bytes_free = (double)fs.f_bavail * (double)fs.f_frsize;
+    unsigned char *chunk = aligned_alloc(4096, CHUNK_BYTES);
+    if (!chunk)
+        return ENOMEM;
+    memset(chunk, 0x5a, CHUNK_BYTES);
+    begin = oct_clock_ns();
+    int status = write_chunks(fd, chunk, begin + budget_us * UINT64_C(1000), &n_bytes);
+    if (status == 0 && n_bytes)
+        disk->bytes_per_s = (double)n_bytes * 1e9 / (double)(oct_clock_ns() - begin);
+    free(chunk);
+    return status;
 }
 
 enum oct_err oct_forecast_disk(const char *directory, unsigned budget_us,
                                struct oct_forecast_disk *disk, struct oct_error *err)
 {
-    struct statvfs fs;
-    uint64_t n_bytes = 0;
     *disk = (struct oct_forecast_disk){0};
     int fd = open_nameless(directory);
-    unsigned char *chunk = aligned_alloc(4096, CHUNK_BYTES);
-    if (fd < 0 || !chunk || fstatvfs(fd, &fs) != 0) {
-        int why = errno;
-        if (fd >= 0)
-            close(fd);
-        free(chunk);
-        return oct_fail_errno(err, OCT_E_IO, why, "record.directory: %s", directory);
-    }
-    disk->bytes_free = (double)fs.f_bavail * (double)fs.f_frsize;
-    memset(chunk, 0x5a, CHUNK_BYTES);
-    uint64_t begin = oct_clock_ns();
-    bool ok = write_chunks(fd, chunk, begin + budget_us * UINT64_C(1000), &n_bytes);
-    if (ok && n_bytes)
-        disk->bytes_per_s = (double)n_bytes * 1e9 / (double)(oct_clock_ns() - begin);
-    close(fd);
-    free(chunk);
-    return OCT_OK; /* a full disk is a matter of bytes_free */
+    int status = fd < 0 ? errno : measure(fd, budget_us, disk);
+    if (fd >= 0)
+        close(fd);
+    return status ? oct_fail_errno(err, OCT_E_IO, status, "record.directory: %s", directory)
+                  : OCT_OK; /* a full disk is a matter of bytes_free */
 }
 
 /* ---- what follows ---- */

@@ -46,8 +46,9 @@ double oct_forecast_engine(const struct oct_engine_ops *ops, struct oct_engine *
                            const struct oct_plan *plan, const struct oct_display *display,
                            unsigned budget_us);
 
-/* Writes into a file without a name in the directory, past the page cache where that is possible,
- * for about budget_us, and syncs. Nothing stays. OCT_E_IO: the directory cannot be written. */
+/* Writes into a file without a name in the directory (where there is no such thing, one whose name
+ * goes at once), past the page cache where that is possible, for about budget_us, and syncs. Nothing
+ * stays. OCT_E_IO: there is no such directory or it cannot be written. */
 enum oct_err oct_forecast_disk(const char *directory, unsigned budget_us,
                                struct oct_forecast_disk *disk, struct oct_error *err);
 

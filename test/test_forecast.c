@@ -1,12 +1,22 @@
 /* The forecast: what follows from rates, and the two measurements. */
+#define _GNU_SOURCE /* O_TMPFILE */
 #include "pipeline/clock.h"
 #include "pipeline/forecast.h"
 #include "test/fake_engine.h"
 #include "test/tap.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* 240 lines of 1664 bytes a B-scan; the disk takes 166.4 MB/s: 100,000 A-lines/s. */
 static struct oct_forecast_setup usual(void)
@@ -147,6 +157,49 @@ static void the_disk_is_measured_and_nothing_stays(void **state)
     assert_float_equal(disk.bytes_per_s, 0, 0);
 }
 
+/* No O_TMPFILE, as on exFAT, NFS and CIFS; the child ends with what it found. */
+static int measure_without_tmpfile(const char *folder)
+{
+    enum { FLAGS = 2 }; /* of openat */
+    struct sock_filter f[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[FLAGS])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TMPFILE & ~O_DIRECTORY, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {.len = sizeof(f) / sizeof(f[0]), .filter = f};
+    struct oct_forecast_disk disk;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        return 1;
+    if (open(folder, O_TMPFILE | O_WRONLY, 0600) >= 0 || errno != EOPNOTSUPP)
+        return 2;
+    if (oct_forecast_disk(folder, 20000, &disk, NULL))
+        return 3;
+    return disk.bytes_per_s > 1e5 && disk.bytes_free > 0 ? 0 : 4;
+}
+
+static void the_disk_is_measured_where_every_file_has_a_name(void **state)
+{
+    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    int status = 0;
+    (void)state;
+    unsigned before = entries_of(folder);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(measure_without_tmpfile(folder));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 1)
+        skip(); /* no filters here */
+    assert_int_equal(WEXITSTATUS(status), 0);
+    if (getenv("TMPDIR"))
+        assert_int_equal(entries_of(folder), before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +208,7 @@ int main(void)
         cmocka_unit_test(what_was_not_measured_or_is_not_recorded_is_not_called_slow),
         cmocka_unit_test(the_engine_computes_what_it_will_have_to),
         cmocka_unit_test(the_disk_is_measured_and_nothing_stays),
+        cmocka_unit_test(the_disk_is_measured_where_every_file_has_a_name),
     };
     return cmocka_run_group_tests_name("forecast", tests, NULL, NULL);
 }

@@ -82,7 +82,18 @@ def no_folder():
         assert not os.path.exists(daemon.records)
     with start("--set", "scan.line_rate_hz=1e9", "--set", "record.directory=/no/where") as daemon:
         assert daemon.status()["forecast"]["disk_hz"] == 0
-        assert "computes" in daemon.log() and "the disk" not in daemon.log()
+        log = daemon.log()
+        assert "computes" in log and "the disk takes" not in log, log
+        assert "no forecast of the disk: record.directory: /no/" in log, log
+
+
+@case
+def another_disk():
+    """a folder that cannot be written is not judged by the disk of the folder around it"""
+    with start("--set", "scan.line_rate_hz=1e9", "--set", "record.directory=/proc") as daemon:
+        forecast, log = daemon.status()["forecast"], daemon.log()
+        assert forecast["disk_hz"] == 0 and forecast["disk_min"] == 0, forecast
+        assert "no forecast of the disk: record.directory: /proc" in log, log
 
 
 main()
