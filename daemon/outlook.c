@@ -31,13 +31,16 @@ static void make(struct oct_outlook *o, const struct oct_config *config,
                  const struct oct_session *s)
 {
     const struct oct_geometry *g = &oct_pipeline_plan(s->pipeline)->geometry;
+    /* Another engine may have taken over since, of which nothing is known. */
+    bool same = strcmp(oct_pipeline_engine_name(s->pipeline), s->engine_name) == 0;
     const struct oct_forecast_setup setup = {
         .wanted_hz = wanted_hz(o, config),
-        .engine_hz = s->engine_hz,
+        .engine_hz = same ? s->engine_hz : 0,
         .disk = o->disk,
         .bscan_bytes = bscan_bytes(config, g),
         .n_lines = g->n_lines,
         .ring_bscans = oct_ring_n_slots(oct_pipeline_raw(s->pipeline)),
+        .buffer_bscans = s->buffer_bscans,
     };
     oct_forecast_make(&o->forecast, &setup);
     oct_forecast_warning(&o->forecast, o->warning, sizeof(o->warning));
@@ -111,7 +114,9 @@ void oct_outlook_describe(cJSON *reply, const struct oct_outlook *o)
     cJSON_AddNumberToObject(object, "engine_hz", f->engine_hz);
     cJSON_AddNumberToObject(object, "disk_hz", f->disk_hz);
     cJSON_AddNumberToObject(object, "ring_s", f->ring_s);
+    cJSON_AddNumberToObject(object, "buffer_s", f->buffer_s);
     cJSON_AddNumberToObject(object, "overrun_s", f->overrun_s);
+    cJSON_AddNumberToObject(object, "record_overrun_s", f->record_overrun_s);
     cJSON_AddNumberToObject(object, "disk_min", f->disk_min);
     cJSON_AddBoolToObject(object, "too_slow", f->slow_engine || f->slow_disk);
     cJSON_AddStringToObject(object, "warning", o->warning);

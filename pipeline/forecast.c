@@ -218,33 +218,38 @@ void oct_forecast_make(struct oct_forecast *f, const struct oct_forecast_setup *
     *f = (struct oct_forecast){.wanted_hz = s->wanted_hz, .engine_hz = s->engine_hz};
     f->ring_s = (double)s->ring_bscans * s->n_lines / s->wanted_hz;
     if (line_bytes > 0) {
+        f->buffer_s = (double)s->buffer_bscans * s->n_lines / s->wanted_hz;
         f->disk_hz = s->disk.bytes_per_s / line_bytes;
         f->disk_min = s->disk.bytes_free / (line_bytes * s->wanted_hz) / 60;
     }
     f->slow_engine = s->engine_hz > 0 && s->engine_hz < need;
     f->slow_disk = f->disk_hz > 0 && f->disk_hz < need;
-    double found = f->slow_engine ? f->engine_hz : f->wanted_hz;
-    if (f->slow_disk && f->disk_hz < found)
-        found = f->disk_hz;
-    if (found < f->wanted_hz)
-        f->overrun_s = f->ring_s * f->wanted_hz / (f->wanted_hz - found);
+    double recorded_hz = s->wanted_hz; /* what the engine does not compute does not come so far */
+    if (s->engine_hz > 0 && s->engine_hz < s->wanted_hz) {
+        f->overrun_s = f->ring_s * s->wanted_hz / (s->wanted_hz - s->engine_hz);
+        recorded_hz = s->engine_hz;
+    }
+    if (f->disk_hz > 0 && f->disk_hz < recorded_hz)
+        f->record_overrun_s = (double)s->buffer_bscans * s->n_lines / (recorded_hz - f->disk_hz);
 }
 
 void oct_forecast_text(const struct oct_forecast *f, char *text, size_t bytes)
 {
-    char disk[96] = "", engine[64] = "computing was not tried";
+    char disk[96] = "", engine[64] = "computing was not tried", buffer[64] = "";
     if (f->engine_hz > 0)
         snprintf(engine, sizeof(engine), "this machine computes %.0f", f->engine_hz);
     if (f->disk_hz > 0)
         snprintf(disk, sizeof(disk), ", the disk takes %.0f and lasts %.1f min", f->disk_hz,
                  f->disk_min);
-    snprintf(text, bytes, "%.0f A-lines/s wanted: %s%s; the ring holds %.2f s", f->wanted_hz,
-             engine, disk, f->ring_s);
+    if (f->buffer_s > 0)
+        snprintf(buffer, sizeof(buffer), ", the buffer of a recording %.2f s", f->buffer_s);
+    snprintf(text, bytes, "%.0f A-lines/s wanted: %s%s; the ring holds %.2f s%s", f->wanted_hz,
+             engine, disk, f->ring_s, buffer);
 }
 
 void oct_forecast_warning(const struct oct_forecast *f, char *text, size_t bytes)
 {
-    char engine[48] = "", disk[48] = "", when[48] = "there is nothing to spare";
+    char engine[48] = "", disk[48] = "", lines[48] = "", bscans[64] = "";
     text[0] = '\0';
     if (!f->slow_engine && !f->slow_disk)
         return;
@@ -253,9 +258,13 @@ void oct_forecast_warning(const struct oct_forecast *f, char *text, size_t bytes
     if (f->slow_disk)
         snprintf(disk, sizeof(disk), " the disk takes %.0f;", f->disk_hz);
     if (f->overrun_s > 0)
-        snprintf(when, sizeof(when), "lines are lost after about %.1f s", f->overrun_s);
-    snprintf(text, bytes, "too slow for %.0f A-lines/s:%s%s %s; %s", f->wanted_hz, engine, disk,
-             when,
-             f->slow_engine ? "lower scan.line_rate_hz or pipeline.crop_last"
-                            : "record less or on another disk (record.directory)");
+        snprintf(lines, sizeof(lines), " lines are lost after about %.1f s;", f->overrun_s);
+    if (f->record_overrun_s > 0)
+        snprintf(bscans, sizeof(bscans), " a recording loses B-scans after about %.1f s;",
+                 f->record_overrun_s);
+    snprintf(text, bytes, "too slow for %.0f A-lines/s:%s%s%s%s%s%s%s%s", f->wanted_hz, engine,
+             disk, lines, bscans, lines[0] || bscans[0] ? "" : " there is nothing to spare;",
+             f->slow_engine ? " lower scan.line_rate_hz or pipeline.crop_last" : "",
+             f->slow_engine && f->slow_disk ? ";" : "",
+             f->slow_disk ? " record less or on another disk (record.directory)" : "");
 }

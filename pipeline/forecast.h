@@ -25,17 +25,23 @@ struct oct_forecast_setup {
     double wanted_hz; /* A-lines a second that come */
     double engine_hz; /* that are computed, 0: not measured */
     struct oct_forecast_disk disk;
-    double bscan_bytes;   /* of a B-scan in a file, 0: nothing is recorded */
-    unsigned n_lines;     /* A-lines of a B-scan */
-    unsigned ring_bscans; /* slots of the raw ring */
+    double bscan_bytes;     /* of a B-scan in a file, 0: nothing is recorded */
+    unsigned n_lines;       /* A-lines of a B-scan */
+    unsigned ring_bscans;   /* slots of the raw ring */
+    unsigned buffer_bscans; /* what a recording may fall behind before it loses B-scans */
 };
 
+/* Two things may be too slow, and each costs something else: the engine lines, when the raw ring is
+ * full; the disk B-scans of a recording, when that has no more memory to fall behind. Pictures go on
+ * then. */
 struct oct_forecast {
     double wanted_hz, engine_hz;
-    double disk_hz;   /* A-lines a second that the disk takes; 0: unknown, or nothing recorded */
-    double ring_s;    /* what the ring holds at the rate wanted */
+    double disk_hz; /* A-lines a second that the disk takes; 0: unknown, or nothing recorded */
+    double ring_s,
+        buffer_s;     /* what they hold at the rate wanted; buffer_s 0: nothing is recorded */
     double overrun_s; /* until the ring is full; 0: it keeps up */
-    double disk_min;  /* minutes until the disk is full; 0: unknown, or nothing is recorded */
+    double record_overrun_s; /* until a recording loses B-scans; 0: it does not */
+    double disk_min; /* minutes until the disk is full; 0: unknown, or nothing is recorded */
     bool slow_engine, slow_disk;
 };
 
@@ -54,7 +60,7 @@ enum oct_err oct_forecast_disk(const char *directory, unsigned budget_us,
 
 void oct_forecast_make(struct oct_forecast *forecast, const struct oct_forecast_setup *setup);
 
-/* One line: rate wanted, rates found, seconds of ring, minutes of disk. */
+/* One line: rate wanted, rates found, seconds of ring and buffer, minutes of disk. */
 void oct_forecast_text(const struct oct_forecast *forecast, char *text, size_t bytes);
 
 /* One line that says what is too slow and what to do; "" when nothing is. */

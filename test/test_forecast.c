@@ -28,6 +28,7 @@ static struct oct_forecast_setup usual(void)
         .bscan_bytes = 240 * 1664,
         .n_lines = 240,
         .ring_bscans = 100,
+        .buffer_bscans = 500, /* 120,000 lines */
     };
 }
 
@@ -40,8 +41,10 @@ static void what_keeps_up_warns_of_nothing(void **state)
     oct_forecast_make(&f, &s);
     assert_float_equal(f.disk_hz, 100000, 0.1);
     assert_float_equal(f.ring_s, 0.3, 1e-9);
+    assert_float_equal(f.buffer_s, 1.5, 1e-9);
     assert_float_equal(f.disk_min, 12.5, 1e-3); /* ten minutes at 100 kHz */
     assert_float_equal(f.overrun_s, 0, 0);
+    assert_float_equal(f.record_overrun_s, 0, 0);
     assert_false(f.slow_engine || f.slow_disk);
     oct_forecast_warning(&f, text, sizeof(text));
     assert_string_equal(text, "");
@@ -50,6 +53,7 @@ static void what_keeps_up_warns_of_nothing(void **state)
     assert_non_null(strstr(text, "200000"));
     assert_non_null(strstr(text, "12.5 min"));
     assert_non_null(strstr(text, "0.30 s"));
+    assert_non_null(strstr(text, "1.50 s"));
 }
 
 static void what_is_too_slow_is_named_with_the_time_that_is_left(void **state)
@@ -58,30 +62,57 @@ static void what_is_too_slow_is_named_with_the_time_that_is_left(void **state)
     char text[512];
     struct oct_forecast_setup s = usual();
     (void)state;
-    s.wanted_hz = 125000; /* the disk lacks a fifth: the ring of 24,000 lines lasts 0.96 s */
+    s.wanted_hz = 125000; /* the disk lacks a fifth: 120,000 lines of buffer last 4.8 s */
     oct_forecast_make(&f, &s);
     assert_true(f.slow_disk && !f.slow_engine);
-    assert_float_equal(f.overrun_s, 0.96, 1e-6);
+    assert_float_equal(f.overrun_s, 0, 0); /* no line is lost: the picture goes on */
+    assert_float_equal(f.record_overrun_s, 4.8, 1e-6);
     oct_forecast_warning(&f, text, sizeof(text));
-    assert_non_null(strstr(text, "the disk takes 100000"));
-    assert_non_null(strstr(text, "record.directory"));
-    assert_null(strstr(text, "computes"));
+    assert_string_equal(text, "too slow for 125000 A-lines/s: the disk takes 100000; a recording "
+                              "loses B-scans after about 4.8 s; record less or on another disk "
+                              "(record.directory)");
 
-    s.engine_hz = 75000; /* the slower of the two counts: 50,000 too many a second */
+    s.engine_hz =
+        75000; /* 50,000 too many a second for the ring of 24,000; the disk takes the rest */
     oct_forecast_make(&f, &s);
     assert_true(f.slow_disk && f.slow_engine);
     assert_float_equal(f.overrun_s, 0.48, 1e-6);
+    assert_float_equal(f.record_overrun_s, 0, 0);
     oct_forecast_warning(&f, text, sizeof(text));
     assert_non_null(strstr(text, "computes 75000"));
     assert_non_null(strstr(text, "takes 100000"));
+    assert_non_null(strstr(text, "lines are lost after about 0.5 s"));
+
+    s.engine_hz = 112000; /* both: 12,000 a second too many for the disk */
+    oct_forecast_make(&f, &s);
+    assert_float_equal(f.overrun_s, 24000.0 / 13000, 1e-6);
+    assert_float_equal(f.record_overrun_s, 10, 1e-6);
+    oct_forecast_warning(&f, text, sizeof(text));
+    assert_string_equal(text, "too slow for 125000 A-lines/s: this machine computes 112000; the "
+                              "disk takes 100000; lines are lost after about 1.8 s; a recording "
+                              "loses B-scans after about 10.0 s; lower scan.line_rate_hz or "
+                              "pipeline.crop_last; record less or on another disk "
+                              "(record.directory)");
 
     s = usual();
     s.wanted_hz = 95000; /* less than a tenth to spare: told, though nothing is lost yet */
     oct_forecast_make(&f, &s);
     assert_true(f.slow_disk);
     assert_float_equal(f.overrun_s, 0, 0);
+    assert_float_equal(f.record_overrun_s, 0, 0);
     oct_forecast_warning(&f, text, sizeof(text));
     assert_non_null(strstr(text, "nothing to spare"));
+    assert_null(strstr(text, "crop_last")); /* would not help */
+
+    s = usual();
+    s.wanted_hz = 250000;
+    s.bscan_bytes = 0; /* nothing is recorded */
+    oct_forecast_make(&f, &s);
+    assert_true(f.slow_engine && !f.slow_disk);
+    assert_float_equal(f.overrun_s, 0.48, 1e-6);
+    assert_float_equal(f.buffer_s, 0, 0);
+    oct_forecast_warning(&f, text, sizeof(text));
+    assert_null(strstr(text, "record"));
 }
 
 static void what_was_not_measured_or_is_not_recorded_is_not_called_slow(void **state)

@@ -35,6 +35,8 @@ def too_fast():
         assert 0 < forecast["disk_hz"] < 1e9
         assert abs(forecast["ring_s"] - 50 * M / 1e9) < 1e-12, forecast
         assert 0 < forecast["overrun_s"] < 1
+        assert forecast["buffer_s"] > forecast["ring_s"], forecast
+        assert "record.directory" in err and "pipeline.crop_last" in err, err
         status, out, _ = run("octctl", "status", *daemon.common)
         assert "wanted_hz 1,000,000,000" in out, out
         assert daemon.status()["state"] == "recording"
@@ -51,6 +53,8 @@ def slow_enough():
         forecast = daemon.status()["forecast"]
         assert not forecast["too_slow"] and forecast["warning"] == "", forecast
         assert forecast["ring_s"] == 50 * M / 50 and forecast["disk_min"] > 0
+        # 3 B-scans are a second; at least 8 are kept, and half of the ring is behind them
+        assert forecast["buffer_s"] == (8 + 25) * M / 50, forecast
         assert os.listdir(daemon.records) == []
 
 
