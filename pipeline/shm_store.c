@@ -113,16 +113,16 @@ static bool is_member(gid_t gid)
     return getegid() == gid;
 }
 
-/* Asks only for what is not so already: a service's filter of system calls may refuse chown. */
-static int set_owner_and_mode(int fd, const char *path, gid_t gid, mode_t mode)
+/* Of the path, or, NULL, of what fd is. 0 or errno. Asks only for what is not so already: a service's
+ * filter of system calls may refuse chown. */
+static int set_group_and_mode(const char *path, int fd, gid_t gid, mode_t mode)
 {
     struct stat st;
-    if ((fd >= 0 ? fstat(fd, &st) : stat(path, &st)) != 0)
+    if ((path ? stat(path, &st) : fstat(fd, &st)) != 0)
         return errno;
-    if (st.st_gid != gid &&
-        (fd >= 0 ? fchown(fd, (uid_t)-1, gid) : chown(path, (uid_t)-1, gid)) != 0)
+    if (st.st_gid != gid && (path ? chown(path, (uid_t)-1, gid) : fchown(fd, (uid_t)-1, gid)) != 0)
         return errno;
-    if ((st.st_mode & 0777) != mode && (fd >= 0 ? fchmod(fd, mode) : chmod(path, mode)) != 0)
+    if ((st.st_mode & 0777) != mode && (path ? chmod(path, mode) : fchmod(fd, mode)) != 0)
         return errno;
     return 0;
 }
@@ -134,7 +134,7 @@ static enum oct_err give_to_group(struct oct_shm_store *s, const char *name, str
     int status = getgrnam_r(name, &group, text, sizeof(text), &found);
     if (status || !found)
         return oct_fail(err, OCT_E_CONFIG, "ingest.shm_group: there is no group '%s'", name);
-    status = set_owner_and_mode(s->fd, NULL, group.gr_gid, 0660);
+    status = set_group_and_mode(NULL, s->fd, group.gr_gid, 0660);
     if (status == 0)
         return OCT_OK;
     const char *hint = "";
@@ -235,9 +235,9 @@ enum oct_err oct_shm_store_share(const struct oct_shm_store *s, const char *sock
                                  struct oct_error *err)
 {
     struct stat st;
-    int status = fstat(s->fd, &st)
-                     ? errno
-                     : set_owner_and_mode(-1, socket_path, st.st_gid, st.st_mode & 0777);
+    int status = fstat(s->fd, &st) ? errno : 0;
+    if (status == 0)
+        status = set_group_and_mode(socket_path, -1, st.st_gid, st.st_mode & 0777);
     return status ? oct_fail_errno(err, OCT_E_IO, status, "ingest.endpoint: %s", socket_path)
                   : OCT_OK;
 }
