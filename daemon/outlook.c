@@ -3,8 +3,10 @@
 #include "pipeline/clock.h"
 #include "pipeline/log.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cjson/cJSON.h>
 
@@ -29,28 +31,38 @@ static void make(struct oct_outlook *o, const struct oct_config *config,
                  const struct oct_session *s)
 {
     const struct oct_geometry *g = &oct_pipeline_plan(s->pipeline)->geometry;
+    /* Another engine may have taken over since, of which nothing is known. */
+    bool same = strcmp(oct_pipeline_engine_name(s->pipeline), s->engine_name) == 0;
     const struct oct_forecast_setup setup = {
         .wanted_hz = wanted_hz(o, config),
-        .engine_hz = s->engine_hz,
+        .engine_hz = same ? s->engine_hz : 0,
         .disk = o->disk,
         .bscan_bytes = bscan_bytes(config, g),
         .n_lines = g->n_lines,
         .ring_bscans = oct_ring_n_slots(oct_pipeline_raw(s->pipeline)),
+        .buffer_bscans = s->buffer_bscans,
     };
     oct_forecast_make(&o->forecast, &setup);
     oct_forecast_warning(&o->forecast, o->warning, sizeof(o->warning));
 }
 
-/* A folder that recording will make is on the disk of the one that it will be in. */
+/* A folder that recording will make is on the disk of the one that it will be in. Where there is a
+ * folder that cannot be measured, nothing else is: it may be another disk. */
 static void measure_disk(struct oct_outlook *o, const char *directory)
 {
     char path[OCT_CONFIG_STRING_BYTES];
-    if (oct_forecast_disk(directory, OCT_FORECAST_DISK_US, &o->disk, NULL) == OCT_OK)
-        return;
+    struct oct_error err;
+    struct stat st;
     snprintf(path, sizeof(path), "%s", directory);
-    char *slash = strrchr(path, '/');
-    snprintf(slash ? slash : path, 2, "%s", slash ? "/" : ".");
-    oct_forecast_disk(path, OCT_FORECAST_DISK_US, &o->disk, NULL);
+    if (stat(path, &st) != 0 && errno == ENOENT) {
+        size_t n = strlen(path);
+        while (n > 1 && path[n - 1] == '/')
+            path[--n] = '\0';
+        char *slash = strrchr(path, '/');
+        snprintf(slash ? slash : path, 2, "%s", slash ? "/" : ".");
+    }
+    if (oct_forecast_disk(path, OCT_FORECAST_DISK_US, &o->disk, &err))
+        oct_log(OCT_LOG_WARNING, "no forecast of the disk: %s", err.text);
 }
 
 void oct_outlook_measure(struct oct_outlook *o, const struct oct_config *config,
@@ -102,7 +114,9 @@ void oct_outlook_describe(cJSON *reply, const struct oct_outlook *o)
     cJSON_AddNumberToObject(object, "engine_hz", f->engine_hz);
     cJSON_AddNumberToObject(object, "disk_hz", f->disk_hz);
     cJSON_AddNumberToObject(object, "ring_s", f->ring_s);
+    cJSON_AddNumberToObject(object, "buffer_s", f->buffer_s);
     cJSON_AddNumberToObject(object, "overrun_s", f->overrun_s);
+    cJSON_AddNumberToObject(object, "record_overrun_s", f->record_overrun_s);
     cJSON_AddNumberToObject(object, "disk_min", f->disk_min);
     cJSON_AddBoolToObject(object, "too_slow", f->slow_engine || f->slow_disk);
     cJSON_AddStringToObject(object, "warning", o->warning);

@@ -27,9 +27,11 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
                           &setup.ops, &setup.engine, s->engine_why, sizeof(s->engine_why), err);
     if (e)
         return e;
-    s->engine_hz = oct_forecast_engine(setup.ops, setup.engine, s->plan, OCT_FORECAST_ENGINE_US);
-    setup.plan = s->plan;
     oct_config_display(config, &setup.display);
+    s->engine_name = setup.ops->running ? setup.ops->running(setup.engine) : setup.ops->name;
+    s->engine_hz = oct_forecast_engine(setup.ops, setup.engine, s->plan, &setup.display,
+                                       OCT_FORECAST_ENGINE_US);
+    setup.plan = s->plan;
     return oct_pipeline_create(&s->pipeline, &setup, err);
 }
 
@@ -72,6 +74,15 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
     return e ? e : oct_recorder_create(&s->recorder, &recorder, err);
 }
 
+/* The keeper's memory, and half of the image ring behind it (keeper.h). */
+static unsigned buffer_of(const struct oct_session *s)
+{
+    struct oct_recorder_status recorder;
+    oct_recorder_get_status(s->recorder, &recorder);
+    return recorder.keeper.buffer_bscans + recorder.keeper.history_bscans +
+           oct_ring_n_slots(oct_pipeline_images(s->pipeline)) / 2;
+}
+
 enum oct_err oct_session_create(struct oct_session **out, const struct oct_config *config,
                                 struct oct_access *keys, const char *name, bool open,
                                 struct oct_error *err)
@@ -97,6 +108,7 @@ enum oct_err oct_session_create(struct oct_session **out, const struct oct_confi
         oct_session_destroy(s);
         return e;
     }
+    s->buffer_bscans = buffer_of(s);
     oct_log(OCT_LOG_INFO, "%s", s->engine_why);
     oct_memory_tell(s->recorder, config);
     oct_log(OCT_LOG_INFO, "lines in on %s, B-scans out on %s", oct_ingest_endpoint(s->ingest),

@@ -76,6 +76,11 @@ void oct_assembler_destroy(struct oct_assembler *a)
     free(a);
 }
 
+void oct_assembler_set_patience(struct oct_assembler *a, uint64_t patience_us)
+{
+    a->patience_us = patience_us;
+}
+
 void oct_assembler_set_losses(struct oct_assembler *a, struct oct_loss_log *losses)
 {
     a->losses = losses;

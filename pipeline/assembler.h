@@ -57,6 +57,9 @@ enum oct_err oct_assembler_create(struct oct_assembler **assembler,
                                   const struct oct_geometry *geometry, struct oct_ring *ring,
                                   uint64_t patience_us, struct oct_error *err);
 
+/* From the next message on; the ingest is in a hurry when it closes. */
+void oct_assembler_set_patience(struct oct_assembler *assembler, uint64_t patience_us);
+
 /* Where B-scans that are given up are told, and those missing at an acquisition's end. Borrowed. */
 void oct_assembler_set_losses(struct oct_assembler *assembler, struct oct_loss_log *losses);
 

@@ -51,6 +51,10 @@
  * daemon's slots are the queue (queue_messages means nothing), so while no daemon is there, send
  * waits or drops; blocks that a daemon had not taken when it ended are lost and counted as dropped;
  * and release (oct_client_send_owned) is called by the caller's own thread before the call returns.
+ * A block is taken whole or not at all, unless it is larger than all slots together: then it goes in
+ * as many messages as slots it fills, as they come free. Once begun it waits for the next slot up to
+ * ten seconds (or wait_ms, if that is more; drop_when_full: not at all; after a signal: linger_ms);
+ * what then finds no room is dropped and counted, the daemon sees a gap, OCT_CLIENT_DROPPED.
  *
  * Threads: one thread uses a client at a time. Release callbacks (oct_client_send_owned) come from
  * a thread of ZeroMQ. Two clients in one program are independent. */
@@ -69,7 +73,8 @@ struct oct_client;
 
 enum oct_client_result {
     OCT_CLIENT_OK = 0,
-    OCT_CLIENT_DROPPED,     /* no room and drop_when_full: counted, the daemon sees a gap */
+    OCT_CLIENT_DROPPED,     /* no room and drop_when_full, or (shm://) no room for the rest of a
+                               huge block: counted, the daemon sees a gap */
     OCT_CLIENT_TIMEOUT,     /* the time given ran out; nothing was taken, try again or give up */
     OCT_CLIENT_INTERRUPTED, /* a signal came while waiting; nothing was taken */
     OCT_CLIENT_REFUSED,     /* an argument makes no sense; nothing was taken */
@@ -92,7 +97,7 @@ struct oct_client_options {
 /* Since connect. */
 struct oct_client_counters {
     uint64_t messages_sent, lines_sent;       /* taken by the queue */
-    uint64_t messages_dropped, lines_dropped; /* no room, drop_when_full; or the daemon ended */
+    uint64_t messages_dropped, lines_dropped; /* OCT_CLIENT_DROPPED; or the daemon ended */
     uint64_t lines_skipped;                   /* told by oct_client_skip */
     uint64_t messages_queued, lines_queued;   /* of those sent, not yet given to the network */
 };

@@ -20,6 +20,7 @@
 /* As the rings will be: in the engine's memory, as many pictures as it takes at once. */
 struct probe {
     const struct oct_memory_ops *memory;
+    const struct oct_display *display;
     size_t bytes;
     unsigned char *block;    /* spectra, then the pictures */
     struct oct_raw_frame in; /* one for all: it is only read */
@@ -37,12 +38,13 @@ static void free_probe(struct probe *p)
 }
 
 static bool make_probe(struct probe *p, const struct oct_engine_ops *ops, unsigned depth,
-                       const struct oct_geometry *g)
+                       const struct oct_geometry *g, const struct oct_display *display)
 {
     const size_t spectra = (oct_geometry_spectra_bytes(g) + 4095) / 4096 * 4096;
     const size_t image = (oct_geometry_image_bytes(g) + 4095) / 4096 * 4096;
     uint32_t seed = 1;
     *p = (struct probe){.memory = ops->memory,
+                        .display = display,
                         .n_out = depth < MOST_IN_FLIGHT ? depth : MOST_IN_FLIGHT,
                         .in = {.line_valid = malloc(g->n_lines)}};
     p->bytes = spectra + p->n_out * image;
@@ -64,7 +66,6 @@ static bool make_probe(struct probe *p, const struct oct_engine_ops *ops, unsign
 static bool submit_more(const struct oct_engine_ops *ops, struct oct_engine *engine,
                         struct probe *p, unsigned n_most, uint64_t *submitted, uint64_t collected)
 {
-    const struct oct_display display = {.log = true, .range = OCT_RANGE_MANUAL, .hi = 60};
     struct oct_engine_job jobs[MOST_IN_FLIGHT];
     const unsigned batch = ops->max_batch(engine);
     while (*submitted - collected < n_most) {
@@ -74,7 +75,7 @@ static bool submit_more(const struct oct_engine_ops *ops, struct oct_engine *eng
             return true; /* whole ones keep a GPU busy */
         for (unsigned k = 0; k < n; k++)
             jobs[k] =
-                (struct oct_engine_job){&p->in, &p->out[(*submitted + k) % p->n_out], display};
+                (struct oct_engine_job){&p->in, &p->out[(*submitted + k) % p->n_out], *p->display};
         if (ops->submit(engine, jobs, n))
             return false;
         *submitted += n;
@@ -106,14 +107,15 @@ static uint64_t compute(const struct oct_engine_ops *ops, struct oct_engine *eng
 }
 
 double oct_forecast_engine(const struct oct_engine_ops *ops, struct oct_engine *engine,
-                           const struct oct_plan *plan, unsigned budget_us)
+                           const struct oct_plan *plan, const struct oct_display *display,
+                           unsigned budget_us)
 {
     const struct oct_geometry *g = &plan->geometry;
     struct probe p;
     uint64_t n = 0, last_ns = 0, begin = oct_clock_ns();
     if ((uint64_t)g->n_lines * g->padded > MOST_SAMPLES)
         return 0;
-    if (make_probe(&p, ops, ops->depth(engine), g)) {
+    if (make_probe(&p, ops, ops->depth(engine), g, display)) {
         /* The first meets cold caches and memory, and is all there is time for if it was long. */
         n = compute(ops, engine, &p, 1, 0, &last_ns);
         if (n && last_ns - begin < budget_us * UINT64_C(1000)) {
@@ -130,44 +132,81 @@ double oct_forecast_engine(const struct oct_engine_ops *ops, struct oct_engine *
 #define CHUNK_BYTES (1u << 20)
 #define MOST_BYTES (64u << 20)
 
-static bool write_chunks(int fd, const unsigned char *chunk, uint64_t end_ns, uint64_t *n_bytes)
+/* 0 or errno; a full disk ends it early and is no fault. */
+static int write_chunks(int fd, const unsigned char *chunk, uint64_t end_ns, uint64_t *n_bytes)
 {
-    for (*n_bytes = 0; *n_bytes < MOST_BYTES && oct_clock_ns() < end_ns; *n_bytes += CHUNK_BYTES)
-        if (pwrite(fd, chunk, CHUNK_BYTES, (off_t)*n_bytes) != (ssize_t)CHUNK_BYTES)
-            return false;
-    return fdatasync(fd) == 0;
+    *n_bytes = 0;
+    while (*n_bytes < MOST_BYTES && oct_clock_ns() < end_ns) {
+        ssize_t n = pwrite(fd, chunk, CHUNK_BYTES, (off_t)*n_bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EINVAL && fcntl(fd, F_GETFL) & O_DIRECT) {
+            /* Some file systems tell only now that they do not know it. */
+            if (fcntl(fd, F_SETFL, 0) == 0)
+                continue;
+        }
+        if (n != (ssize_t)CHUNK_BYTES)
+            return n >= 0 || errno == ENOSPC || errno == EDQUOT ? 0 : errno;
+        *n_bytes += CHUNK_BYTES;
+    }
+    return fdatasync(fd) == 0 ? 0 : errno;
+}
+
+/* A file whose name is gone at once, where there are none without (exFAT, NFS, CIFS). */
+static int open_unlinked(const char *directory, int flags)
+{
+    char path[4096];
+    if ((size_t)snprintf(path, sizeof(path), "%s/.octd-forecast-XXXXXX", directory) >= sizeof(path))
+        return errno = ENAMETOOLONG, -1;
+    int fd = mkostemp(path, flags);
+    if (fd >= 0)
+        unlink(path);
+    return fd;
 }
 
 static int open_nameless(const char *directory)
 {
     int fd = open(directory, O_TMPFILE | O_WRONLY | O_DIRECT | O_CLOEXEC, 0600);
-    return fd >= 0 ? fd : open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EINVAL) /* no O_DIRECT */
+        fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    /* As volume_file.c does for what is recorded. */
+    if (fd < 0 && (errno == EISDIR || errno == EOPNOTSUPP || errno == EINVAL)) {
+        fd = open_unlinked(directory, O_DIRECT | O_CLOEXEC);
+        if (fd < 0 && errno == EINVAL)
+            fd = open_unlinked(directory, O_CLOEXEC);
+    }
+    return fd;
+}
+
+static int measure(int fd, unsigned budget_us, struct oct_forecast_disk *disk)
+{
+    struct statvfs fs;
+    uint64_t n_bytes = 0, begin;
+    if (fstatvfs(fd, &fs) != 0)
+        return errno;
+    disk->bytes_free = (double)fs.f_bavail * (double)fs.f_frsize;
+    unsigned char *chunk = aligned_alloc(4096, CHUNK_BYTES);
+    if (!chunk)
+        return ENOMEM;
+    memset(chunk, 0x5a, CHUNK_BYTES);
+    begin = oct_clock_ns();
+    int status = write_chunks(fd, chunk, begin + budget_us * UINT64_C(1000), &n_bytes);
+    if (status == 0 && n_bytes)
+        disk->bytes_per_s = (double)n_bytes * 1e9 / (double)(oct_clock_ns() - begin);
+    free(chunk);
+    return status;
 }
 
 enum oct_err oct_forecast_disk(const char *directory, unsigned budget_us,
                                struct oct_forecast_disk *disk, struct oct_error *err)
 {
-    struct statvfs fs;
-    uint64_t n_bytes = 0;
     *disk = (struct oct_forecast_disk){0};
     int fd = open_nameless(directory);
-    unsigned char *chunk = aligned_alloc(4096, CHUNK_BYTES);
-    if (fd < 0 || !chunk || fstatvfs(fd, &fs) != 0) {
-        int why = errno;
-        if (fd >= 0)
-            close(fd);
-        free(chunk);
-        return oct_fail_errno(err, OCT_E_IO, why, "record.directory: %s", directory);
-    }
-    disk->bytes_free = (double)fs.f_bavail * (double)fs.f_frsize;
-    memset(chunk, 0x5a, CHUNK_BYTES);
-    uint64_t begin = oct_clock_ns();
-    bool ok = write_chunks(fd, chunk, begin + budget_us * UINT64_C(1000), &n_bytes);
-    if (ok && n_bytes)
-        disk->bytes_per_s = (double)n_bytes * 1e9 / (double)(oct_clock_ns() - begin);
-    close(fd);
-    free(chunk);
-    return OCT_OK; /* a full disk is a matter of bytes_free */
+    int status = fd < 0 ? errno : measure(fd, budget_us, disk);
+    if (fd >= 0)
+        close(fd);
+    return status ? oct_fail_errno(err, OCT_E_IO, status, "record.directory: %s", directory)
+                  : OCT_OK; /* a full disk is a matter of bytes_free */
 }
 
 /* ---- what follows ---- */
@@ -179,33 +218,38 @@ void oct_forecast_make(struct oct_forecast *f, const struct oct_forecast_setup *
     *f = (struct oct_forecast){.wanted_hz = s->wanted_hz, .engine_hz = s->engine_hz};
     f->ring_s = (double)s->ring_bscans * s->n_lines / s->wanted_hz;
     if (line_bytes > 0) {
+        f->buffer_s = (double)s->buffer_bscans * s->n_lines / s->wanted_hz;
         f->disk_hz = s->disk.bytes_per_s / line_bytes;
         f->disk_min = s->disk.bytes_free / (line_bytes * s->wanted_hz) / 60;
     }
     f->slow_engine = s->engine_hz > 0 && s->engine_hz < need;
     f->slow_disk = f->disk_hz > 0 && f->disk_hz < need;
-    double found = f->slow_engine ? f->engine_hz : f->wanted_hz;
-    if (f->slow_disk && f->disk_hz < found)
-        found = f->disk_hz;
-    if (found < f->wanted_hz)
-        f->overrun_s = f->ring_s * f->wanted_hz / (f->wanted_hz - found);
+    double recorded_hz = s->wanted_hz; /* what the engine does not compute does not come so far */
+    if (s->engine_hz > 0 && s->engine_hz < s->wanted_hz) {
+        f->overrun_s = f->ring_s * s->wanted_hz / (s->wanted_hz - s->engine_hz);
+        recorded_hz = s->engine_hz;
+    }
+    if (f->disk_hz > 0 && f->disk_hz < recorded_hz)
+        f->record_overrun_s = (double)s->buffer_bscans * s->n_lines / (recorded_hz - f->disk_hz);
 }
 
 void oct_forecast_text(const struct oct_forecast *f, char *text, size_t bytes)
 {
-    char disk[96] = "", engine[64] = "computing was not tried";
+    char disk[96] = "", engine[64] = "computing was not tried", buffer[64] = "";
     if (f->engine_hz > 0)
         snprintf(engine, sizeof(engine), "this machine computes %.0f", f->engine_hz);
     if (f->disk_hz > 0)
         snprintf(disk, sizeof(disk), ", the disk takes %.0f and lasts %.1f min", f->disk_hz,
                  f->disk_min);
-    snprintf(text, bytes, "%.0f A-lines/s wanted: %s%s; the ring holds %.2f s", f->wanted_hz,
-             engine, disk, f->ring_s);
+    if (f->buffer_s > 0)
+        snprintf(buffer, sizeof(buffer), ", the buffer of a recording %.2f s", f->buffer_s);
+    snprintf(text, bytes, "%.0f A-lines/s wanted: %s%s; the ring holds %.2f s%s", f->wanted_hz,
+             engine, disk, f->ring_s, buffer);
 }
 
 void oct_forecast_warning(const struct oct_forecast *f, char *text, size_t bytes)
 {
-    char engine[48] = "", disk[48] = "", when[48] = "there is nothing to spare";
+    char engine[48] = "", disk[48] = "", lines[48] = "", bscans[64] = "";
     text[0] = '\0';
     if (!f->slow_engine && !f->slow_disk)
         return;
@@ -214,9 +258,13 @@ void oct_forecast_warning(const struct oct_forecast *f, char *text, size_t bytes
     if (f->slow_disk)
         snprintf(disk, sizeof(disk), " the disk takes %.0f;", f->disk_hz);
     if (f->overrun_s > 0)
-        snprintf(when, sizeof(when), "lines are lost after about %.1f s", f->overrun_s);
-    snprintf(text, bytes, "too slow for %.0f A-lines/s:%s%s %s; %s", f->wanted_hz, engine, disk,
-             when,
-             f->slow_engine ? "lower scan.line_rate_hz or pipeline.crop_last"
-                            : "record less or on another disk (record.directory)");
+        snprintf(lines, sizeof(lines), " lines are lost after about %.1f s;", f->overrun_s);
+    if (f->record_overrun_s > 0)
+        snprintf(bscans, sizeof(bscans), " a recording loses B-scans after about %.1f s;",
+                 f->record_overrun_s);
+    snprintf(text, bytes, "too slow for %.0f A-lines/s:%s%s%s%s%s%s%s%s", f->wanted_hz, engine,
+             disk, lines, bscans, lines[0] || bscans[0] ? "" : " there is nothing to spare;",
+             f->slow_engine ? " lower scan.line_rate_hz or pipeline.crop_last" : "",
+             f->slow_engine && f->slow_disk ? ";" : "",
+             f->slow_disk ? " record less or on another disk (record.directory)" : "");
 }

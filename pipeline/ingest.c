@@ -20,6 +20,8 @@
 #define POLL_MS 10           /* a stop is noticed within this, and its reply has 100 ms in all */
 #define PATIENCE_US 1000000u /* a B-scan waits a second for a slot; the sender's queue fills */
 #define DRAIN_NS 1000000000u /* a sender that never pauses cannot keep us from stopping */
+#define REMAKE_EVERY_NS UINT64_C(1000000000) /* who keeps cutting the memory cannot keep us busy */
+#define TELL_EVERY_NS UINT64_C(10000000000)
 #define LEAST_SLOT_BYTES (UINT64_C(256) << 10) /* short B-scans come several to a block */
 
 /* What the owner wants and what the thread has done; both only ever grow. */
@@ -27,8 +29,13 @@ struct oct_ingest {
     void *socket; /* the thread's own once it runs */
     struct oct_assembler *assembler;
     struct oct_door *door;
-    struct oct_shm_store *shm; /* NULL: lines come through the socket; or it could not be remade */
+    struct oct_shm_store *shm; /* NULL: lines come through the socket; or it will be made anew */
     bool is_shm;
+    struct {
+        uint64_t last_ns, told_ns; /* tried; told the log */
+        unsigned n_untold;         /* tries since */
+    } remaking;
+    uint64_t reclaimed_before; /* slots, of memories that were cut short */
     struct oct_shm_options shm_options;
     struct oct_loans *loans; /* NULL: lines are copied */
     unsigned n_ring_slots;
@@ -86,50 +93,79 @@ static void stop_lending(struct oct_ingest *in)
 
 /* ---- shared memory ---- */
 
-/* A driver cut the file short: another one, under the same name, which the drivers find. */
-static void remake_shm(struct oct_ingest *in)
+/* A driver cut the file short. It goes at once: to the drivers the daemon is away, and their memory
+ * is left before they run into the hole. */
+static void let_go_if_broken(struct oct_ingest *in)
+{
+    if (!in->shm || !oct_shm_store_is_broken(in->shm))
+        return;
+    in->reclaimed_before += oct_shm_store_reclaimed(in->shm);
+    oct_shm_store_destroy(in->shm);
+    in->shm = NULL;
+}
+
+/* Another file, under the same name, which the drivers find. */
+static void remake_shm(struct oct_ingest *in, uint64_t now_ns)
 {
     struct oct_error err;
-    oct_shm_store_destroy(in->shm);
-    if (oct_shm_store_create(&in->shm, &in->shm_options, &err))
-        oct_log(OCT_LOG_ERROR, "%s: no lines come in until ingest is started again", err.text);
+    if (now_ns - in->remaking.last_ns < REMAKE_EVERY_NS)
+        return;
+    in->remaking.last_ns = now_ns;
+    in->remaking.n_untold++;
+    enum oct_err e = oct_shm_store_create(&in->shm, &in->shm_options, &err);
+    if (in->remaking.told_ns && now_ns - in->remaking.told_ns < TELL_EVERY_NS)
+        return;
+    if (e)
+        oct_log(OCT_LOG_ERROR, "%s: no lines come in; it is tried again every second", err.text);
     else
-        oct_log(OCT_LOG_WARNING, "%s: a driver cut the shared memory short; it was made anew",
-                in->endpoint);
+        oct_log(OCT_LOG_WARNING,
+                "%s: a driver cut the shared memory short; it was made anew (%u times since this "
+                "was last told)",
+                in->endpoint, in->remaking.n_untold);
+    in->remaking.told_ns = now_ns;
+    in->remaking.n_untold = 0;
+}
+
+/* While there is no memory, messages that tell of lines in it are refused. */
+static enum oct_bad find_block(struct oct_ingest *in, zmq_msg_t parts[2],
+                               struct oct_shm_block *block)
+{
+    if (in->shm)
+        return oct_shm_store_look(in->shm, zmq_msg_data(&parts[0]), zmq_msg_size(&parts[0]),
+                                  zmq_msg_data(&parts[1]), zmq_msg_size(&parts[1]), block);
+    *block = (struct oct_shm_block){.payload = ""};
+    return zmq_msg_size(&parts[1]) ? OCT_BAD_SLOT : OCT_BAD_NONE;
 }
 
 /* The slot is given back whether the lines are wanted or not. */
 static void take_shared(struct oct_ingest *in, bool accept, zmq_msg_t parts[2])
 {
     struct oct_shm_block block;
-    if (!in->shm)
-        return;
-    enum oct_bad bad = oct_shm_store_look(in->shm, zmq_msg_data(&parts[0]), zmq_msg_size(&parts[0]),
-                                          zmq_msg_data(&parts[1]), zmq_msg_size(&parts[1]), &block);
+    enum oct_bad bad = find_block(in, parts, &block);
     if (bad && accept)
         oct_assembler_count_bad(in->assembler, bad);
     in->taking = (struct taking){.block = &block};
     if (!bad && accept)
         oct_assembler_take(in->assembler, zmq_msg_data(&parts[0]), zmq_msg_size(&parts[0]),
                            block.payload, block.bytes, oct_clock_ns());
-    if (!in->taking.lent)
+    if (in->shm && !in->taking.lent)
         oct_shm_store_release(in->shm, &block);
-    if (oct_shm_store_is_broken(in->shm))
-        remake_shm(in);
+    let_go_if_broken(in);
 }
 
-static void reclaim_slots(struct oct_ingest *in, bool drained)
+static void look_after_shm(struct oct_ingest *in, bool drained)
 {
+    uint64_t now_ns = oct_clock_ns();
+    if (!in->shm)
+        remake_shm(in, now_ns);
     if (!in->shm)
         return;
     if (drained)
         oct_shm_store_drained(in->shm);
-    oct_shm_store_reclaim(in->shm, oct_clock_ns());
-    if (oct_shm_store_is_broken(in->shm))
-        remake_shm(in);
-    else
-        atomic_store_explicit(&in->reclaimed, oct_shm_store_reclaimed(in->shm),
-                              memory_order_relaxed);
+    oct_shm_store_reclaim(in->shm, now_ns);
+    atomic_store_explicit(&in->reclaimed, in->reclaimed_before + oct_shm_store_reclaimed(in->shm),
+                          memory_order_relaxed);
+    let_go_if_broken(in);
 }
 
 /* ---- messages ---- */
@@ -176,6 +212,16 @@ static bool take_message(struct oct_ingest *in, bool accept)
     return n > 0;
 }
 
+/* One message, which waits for room in the ring no longer than until then. */
+static bool take_before(struct oct_ingest *in, uint64_t until_ns)
+{
+    uint64_t now_ns = oct_clock_ns();
+    if (now_ns >= until_ns)
+        return false;
+    oct_assembler_set_patience(in->assembler, (until_ns - now_ns) / 1000);
+    return take_message(in, true);
+}
+
 /* What has arrived by now is taken; then what is unfinished is delivered. */
 static void close_gate(struct oct_ingest *in)
 {
@@ -187,10 +233,19 @@ static void close_gate(struct oct_ingest *in)
         int ready = zmq_poll(&item, 1, 20);
         if (ready == 0 || (ready < 0 && errno != EINTR))
             break;
-        while (oct_clock_ns() < until && take_message(in, true))
+        while (take_before(in, until))
             ;
     }
+    oct_assembler_set_patience(in->assembler, PATIENCE_US);
     oct_assembler_end(in->assembler);
+}
+
+static bool has_new_wishes(struct oct_ingest *in)
+{
+    pthread_mutex_lock(&in->lock);
+    bool new = in->want_end || in->want_open != in->is_open;
+    pthread_mutex_unlock(&in->lock);
+    return new;
 }
 
 /* Follows the owner's wishes; false when the thread shall end. */
@@ -208,6 +263,17 @@ static bool follow_wishes(struct oct_ingest *in)
     return !end;
 }
 
+/* A burst is taken at one go, but each message may wait long for room in the ring: wishes are looked
+ * at between. Whether all that was there was taken. */
+static bool take_burst(struct oct_ingest *in)
+{
+    bool open = in->is_open; /* only this thread writes it */
+    for (int n = 0; n < 64 && !has_new_wishes(in); n++)
+        if (!take_message(in, open))
+            return true;
+    return false;
+}
+
 static void *run(void *argument)
 {
     struct oct_ingest *in = argument;
@@ -215,17 +281,10 @@ static void *run(void *argument)
     uint64_t last_ns = oct_clock_ns(), last_lines = 0;
 
     while (follow_wishes(in)) {
-        bool open = in->is_open; /* only this thread writes it */
-        bool drained = true;
-        if (zmq_poll(&item, 1, POLL_MS) > 0) {
-            /* A burst is taken at one go, but wishes are looked at between. */
-            int n = 0;
-            while (n < 64 && take_message(in, open))
-                n++;
-            drained = n < 64;
-        }
+        bool drained = zmq_poll(&item, 1, POLL_MS) <= 0 || take_burst(in);
         oct_assembler_give_back(in->assembler);
-        reclaim_slots(in, drained);
+        if (in->is_shm)
+            look_after_shm(in, drained);
         atomic_fetch_add_explicit(&in->looks, 1, memory_order_relaxed);
         /* Only lines count as life: junk must not hold a B-scan back. */
         uint64_t lines = oct_assembler_counts(in->assembler)->lines_received;
@@ -279,6 +338,7 @@ static enum oct_err open_shm(struct oct_ingest *in, void *context,
         .slot_bytes = bscan > LEAST_SLOT_BYTES ? bscan : LEAST_SLOT_BYTES,
     };
     in->is_shm = true;
+    in->remaking.last_ns = oct_clock_ns();
     enum oct_err e = create_store(in, options->queue_messages, err);
     if (e)
         return e;
@@ -318,7 +378,7 @@ static void release(struct oct_ingest *in)
 {
     if (in->socket)
         zmq_close(in->socket);
-    if (in->shm) /* while the name is still ours */
+    if (in->shm_socket[0]) /* while the name is still ours */
         unlink(in->shm_socket);
     oct_loans_destroy(in->loans);
     oct_shm_store_destroy(in->shm);

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, MAP_NORESERVE */
 #include "pipeline/shm_guard.h"
 
 #include <pthread.h>
@@ -40,7 +40,7 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
             continue;
         atomic_store(&g->struck, true);
         if (mmap(begin, (size_t)(end - begin), PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED)
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED)
             return;
     }
     pass_on(number, info, context);

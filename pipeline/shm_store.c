@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ struct oct_shm_store {
     uint64_t instance, slot_bytes, slots_offset;
     uint32_t n_slots, n_kept;
     struct oct_shm_guard *guard;
+    bool is_short;  /* the file, though nobody has run into what is missing */
     bool destroyed; /* and only waits for what is kept */
     uint64_t last_reclaim_ns, reclaimed;
     uint64_t n_drained; /* times that no message waited */
@@ -101,6 +103,30 @@ static enum oct_err create_file(struct oct_shm_store *s, mode_t mode, struct oct
                     s->object);
 }
 
+static bool is_member(gid_t gid)
+{
+    gid_t groups[NGROUPS_MAX];
+    int n = getgroups(NGROUPS_MAX, groups);
+    for (int k = 0; k < n; k++)
+        if (groups[k] == gid)
+            return true;
+    return getegid() == gid;
+}
+
+/* Of the path, or, NULL, of what fd is. 0 or errno. Asks only for what is not so already: a service's
+ * filter of system calls may refuse chown. */
+static int set_group_and_mode(const char *path, int fd, gid_t gid, mode_t mode)
+{
+    struct stat st;
+    if ((path ? stat(path, &st) : fstat(fd, &st)) != 0)
+        return errno;
+    if (st.st_gid != gid && (path ? chown(path, (uid_t)-1, gid) : fchown(fd, (uid_t)-1, gid)) != 0)
+        return errno;
+    if ((st.st_mode & 0777) != mode && (path ? chmod(path, mode) : fchmod(fd, mode)) != 0)
+        return errno;
+    return 0;
+}
+
 static enum oct_err give_to_group(struct oct_shm_store *s, const char *name, struct oct_error *err)
 {
     struct group group, *found = NULL;
@@ -108,19 +134,28 @@ static enum oct_err give_to_group(struct oct_shm_store *s, const char *name, str
     int status = getgrnam_r(name, &group, text, sizeof(text), &found);
     if (status || !found)
         return oct_fail(err, OCT_E_CONFIG, "ingest.shm_group: there is no group '%s'", name);
-    if (fchown(s->fd, (uid_t)-1, group.gr_gid) != 0 || fchmod(s->fd, 0660) != 0)
-        return oct_fail_errno(err, OCT_E_CONFIG, errno,
-                              "ingest.shm_group: cannot give /dev/shm%s to the group '%s' (is "
-                              "octd's user a member?)",
-                              s->object, name);
-    return OCT_OK;
+    status = set_group_and_mode(NULL, s->fd, group.gr_gid, 0660);
+    if (status == 0)
+        return OCT_OK;
+    const char *hint = "";
+    if (status == EPERM)
+        hint = is_member(group.gr_gid)
+                   ? " (the system call is refused; under systemd see SystemCallFilter)"
+                   : " (octd's user is not a member; under systemd see SupplementaryGroups)";
+    return oct_fail(err, OCT_E_CONFIG,
+                    "ingest.shm_group: cannot give /dev/shm%s to group '%s': %s%s", s->object, name,
+                    strerror(status), hint);
 }
 
+/* The name is public already: a driver may cut the file short at any moment. So nothing of the memory
+ * is touched but by the system (which shrugs at missing pages) before it is under guard. */
 static enum oct_err map_file(struct oct_shm_store *s, struct oct_error *err)
 {
-    /* Space now, not at the first write: a full /dev/shm shows here and not as a signal. */
-    int status = posix_fallocate(s->fd, 0, (off_t)s->bytes);
     void *memory = MAP_FAILED;
+    int status;
+    do /* Space now, not at the first write: a full /dev/shm shows here and not as a signal. */
+        status = posix_fallocate(s->fd, 0, (off_t)s->bytes);
+    while (status == EINTR);
     if (!status) {
         memory = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, s->fd, 0);
         status = memory == MAP_FAILED ? errno : 0;
@@ -131,9 +166,11 @@ static enum oct_err map_file(struct oct_shm_store *s, struct oct_error *err)
                         "ingest.queue_messages",
                         s->bytes, strerror(status));
     s->memory = memory;
-    mlock(memory, s->bytes); /* as the rings are, where the system lets us */
     s->guard = oct_shm_guard_begin(memory, s->bytes);
-    return s->guard ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "too many shared memories");
+    if (!s->guard)
+        return oct_fail(err, OCT_E_NO_MEMORY, "too many shared memories");
+    mlock(memory, s->bytes); /* as the rings are, where the system lets us */
+    return OCT_OK;
 }
 
 static enum oct_err fill_header(struct oct_shm_store *s, uint32_t n_samples, struct oct_error *err)
@@ -198,10 +235,11 @@ enum oct_err oct_shm_store_share(const struct oct_shm_store *s, const char *sock
                                  struct oct_error *err)
 {
     struct stat st;
-    if (fstat(s->fd, &st) != 0 || chown(socket_path, (uid_t)-1, st.st_gid) != 0 ||
-        chmod(socket_path, st.st_mode & 0777) != 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "ingest.endpoint: %s", socket_path);
-    return OCT_OK;
+    int status = fstat(s->fd, &st) ? errno : 0;
+    if (status == 0)
+        status = set_group_and_mode(socket_path, -1, st.st_gid, st.st_mode & 0777);
+    return status ? oct_fail_errno(err, OCT_E_IO, status, "ingest.endpoint: %s", socket_path)
+                  : OCT_OK;
 }
 
 static void free_store(struct oct_shm_store *s)
@@ -272,7 +310,7 @@ enum oct_bad oct_shm_store_look(struct oct_shm_store *s, const void *header, siz
 
 bool oct_shm_store_is_broken(const struct oct_shm_store *s)
 {
-    return oct_shm_guard_struck(s->guard);
+    return s->is_short || oct_shm_guard_struck(s->guard);
 }
 
 void oct_shm_store_release(struct oct_shm_store *s, const struct oct_shm_block *block)
@@ -325,9 +363,11 @@ static void reclaim_slot(struct oct_shm_store *s, uint32_t k, uint64_t now_ns)
 
 void oct_shm_store_reclaim(struct oct_shm_store *s, uint64_t now_ns)
 {
+    struct stat st;
     if (now_ns - s->last_reclaim_ns < RECLAIM_EVERY_NS)
         return;
     s->last_reclaim_ns = now_ns;
+    s->is_short = fstat(s->fd, &st) == 0 && (uint64_t)st.st_size < s->bytes;
     for (uint32_t k = 0; k < s->n_slots; k++)
         reclaim_slot(s, k, now_ns);
 }

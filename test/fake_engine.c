@@ -73,6 +73,7 @@ static void queue_job(struct oct_engine *e, const struct oct_engine_job *job)
 {
     uint64_t number = ++e->watch->n_submitted, now = oct_clock_ns();
     struct fake_job *f = &e->jobs[e->end++ % MOST];
+    e->watch->display = job->display;
     if (e->last_ready_ns < now)
         e->last_ready_ns = now;
     e->last_ready_ns += e->script.job_us * 1000;

@@ -35,6 +35,8 @@ def too_fast():
         assert 0 < forecast["disk_hz"] < 1e9
         assert abs(forecast["ring_s"] - 50 * M / 1e9) < 1e-12, forecast
         assert 0 < forecast["overrun_s"] < 1
+        assert forecast["buffer_s"] > forecast["ring_s"], forecast
+        assert "record.directory" in err and "pipeline.crop_last" in err, err
         status, out, _ = run("octctl", "status", *daemon.common)
         assert "wanted_hz 1,000,000,000" in out, out
         assert daemon.status()["state"] == "recording"
@@ -51,6 +53,8 @@ def slow_enough():
         forecast = daemon.status()["forecast"]
         assert not forecast["too_slow"] and forecast["warning"] == "", forecast
         assert forecast["ring_s"] == 50 * M / 50 and forecast["disk_min"] > 0
+        # 3 B-scans are a second; at least 8 are kept, and half of the ring is behind them
+        assert forecast["buffer_s"] == (8 + 25) * M / 50, forecast
         assert os.listdir(daemon.records) == []
 
 
@@ -86,7 +90,18 @@ def no_folder():
         assert not os.path.exists(daemon.records)
     with start("--set", "scan.line_rate_hz=1e9", "--set", "record.directory=/no/where") as daemon:
         assert daemon.status()["forecast"]["disk_hz"] == 0
-        assert "computes" in daemon.log() and "the disk" not in daemon.log()
+        log = daemon.log()
+        assert "computes" in log and "the disk takes" not in log, log
+        assert "no forecast of the disk: record.directory: /no/" in log, log
+
+
+@case
+def another_disk():
+    """a folder that cannot be written is not judged by the disk of the folder around it"""
+    with start("--set", "scan.line_rate_hz=1e9", "--set", "record.directory=/proc") as daemon:
+        forecast, log = daemon.status()["forecast"], daemon.log()
+        assert forecast["disk_hz"] == 0 and forecast["disk_min"] == 0, forecast
+        assert "no forecast of the disk: record.directory: /proc" in log, log
 
 
 main()

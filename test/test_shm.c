@@ -123,10 +123,10 @@ static void wait_for(const atomic_uint_fast64_t *count, uint64_t least)
 
 /* ---- cases ---- */
 
-/* Blocks of every length, longer than a slot (314 lines) and than all of them but one. */
+/* Blocks of every length, longer than a slot (157 lines) and than all of them together (1256). */
 static void lines_arrive_whole_whatever_the_block(void **state)
 {
-    static const uint32_t blocks[] = {1, 33, 100, 157, 158, 250, 315, 1000};
+    static const uint32_t blocks[] = {1, 33, 100, 157, 158, 250, 315, 1000, 1256, 1257, 3000};
     (void)state;
     for (size_t b = 0; b < sizeof(blocks) / sizeof(blocks[0]); b++) {
         struct rig r;

@@ -206,6 +206,69 @@ def garbage_beside():
         assert daemon.end() == 0, daemon.log()
 
 
+CUTTER = """
+import os, sys, time
+inodes, until = set(), time.monotonic() + 4
+while time.monotonic() < until:
+    try:
+        os.truncate(sys.argv[1], 0)
+        inodes.add(os.stat(sys.argv[1]).st_ino)
+    except FileNotFoundError:
+        pass
+print(len(inodes))
+"""
+
+
+@case
+def cut_in_a_loop():
+    """a driver that cuts the memory in a loop costs lines meanwhile, and octd is none the worse"""
+    raw = os.path.join(folder("raw"), "cut.raw")
+    lines = spectra(M)
+    lines.tofile(raw)
+
+    def play():  # dies as its memory is cut, as any driver may
+        return subprocess.Popen([program("octctl"), "replay", raw, *COMMON, "--to",
+                                 f"shm://{NAME}", "--rate", "50000", "--loop"],
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    with start() as daemon:
+        player = play()
+        daemon.wait(lambda s: s["bscans_done"] > 5)
+        sender = SharedSender(NAME, 11)
+        cutter = subprocess.Popen([sys.executable, "-c", CUTTER, f"/dev/shm/octd.{NAME}"],
+                                  stdout=subprocess.PIPE)
+        try:
+            while cutter.poll() is None:
+                asked = time.monotonic()
+                assert daemon.status()["state"] == "running"
+                assert time.monotonic() - asked < 2
+                sender.socket.send_multipart([sender.header(lines, 0),
+                                              struct.pack("<QII", sender.instance, 0, 0)])
+                if player.poll() is not None:
+                    player = play()
+                time.sleep(0.02)
+            n_files = int(cutter.stdout.read())
+            assert 2 <= n_files <= 6, n_files  # one a second, and the one that was there
+            told = daemon.log().count("cut the shared memory short")
+            assert told == 1, daemon.log()
+            before = daemon.status()
+            assert before["messages_bad"]["slot"] > 10, before
+            after_s, until = before["bscans_done"], time.monotonic() + 20
+            while daemon.status()["bscans_done"] < after_s + 100:
+                assert time.monotonic() < until, daemon.status()
+                if player.poll() is not None:
+                    player = play()
+                time.sleep(0.02)
+        finally:
+            cutter.kill()
+            cutter.wait()
+            player.kill()
+            player.wait()
+        assert daemon.end() == 0, daemon.log()
+        assert not os.path.exists(f"/dev/shm/octd.{NAME}")
+        assert not os.path.exists(f"/dev/shm/octd.{NAME}.sock")
+
+
 @case
 def misnamed():
     """a name with a slash, and one that is taken, are refused with one line and status 2 or 1"""

@@ -1,14 +1,17 @@
 /* The file of shared memory itself: its name, its owners, its slots. */
 #include "pipeline/client.h"
+#include "pipeline/clock.h"
 #include "pipeline/shm_driver.h"
 #include "pipeline/shm_store.h"
 #include "test/tap.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 enum { N = 832, SLOTS = 8 };
@@ -111,12 +114,63 @@ static void slots_whose_messages_wait_are_not_taken_back(void **state)
     oct_shm_store_destroy(store);
 }
 
+static void on_alarm(int number)
+{
+    (void)number;
+}
+
+/* Nobody takes: what is more than all slots is taken in part, and the numbers say so. */
+static void the_rest_of_a_block_beyond_all_slots_is_dropped_and_counted(void **state)
+{
+    enum { PER_SLOT = 4096 / (64 * 2), LINES = SLOTS * PER_SLOT + 100 };
+    static const uint16_t lines[LINES * 64];
+    const struct sigaction wake = {.sa_handler = on_alarm};
+    const struct itimerval often = {.it_value = {1, 0}, .it_interval = {0, 20000}},
+                           never = {{0, 0}, {0, 0}};
+    struct oct_shm_store *store;
+    struct oct_client_counters c;
+    struct rig r;
+    (void)state;
+    sigaction(SIGALRM, &wake, NULL);
+    for (int patient = 0; patient < 2; patient++) {
+        char endpoint[80];
+        struct oct_client *client;
+        name_rig(&r);
+        const struct oct_shm_options shm = {
+            .name = r.name, .group = "", .n_slots = SLOTS, .n_samples = 64, .slot_bytes = 4096};
+        const struct oct_client_options options = {
+            .drop_when_full = !patient, .wait_ms = 10, .linger_ms = 30};
+        assert_int_equal(oct_shm_store_create(&store, &shm, NULL), OCT_OK);
+        snprintf(endpoint, sizeof(endpoint), "shm://%s", r.name);
+        assert_int_equal(oct_client_connect(&client, endpoint, 64, &options, NULL, 0),
+                         OCT_CLIENT_OK);
+        uint16_t *borrowed;
+        assert_int_equal(oct_client_borrow(client, LINES, &borrowed), OCT_CLIENT_REFUSED);
+        if (patient) /* a signal that finds it waiting, and the rest is given up soon */
+            setitimer(ITIMER_REAL, &often, NULL);
+        uint64_t begin = oct_clock_ns();
+        assert_int_equal(oct_client_send(client, lines, LINES, 0), OCT_CLIENT_DROPPED);
+        uint64_t took_ns = oct_clock_ns() - begin;
+        setitimer(ITIMER_REAL, &never, NULL);
+        assert_true(patient ? took_ns > 500000000 && took_ns < 5000000000 : took_ns < 500000000);
+        assert_non_null(strstr(oct_client_error(client), "took only 256 of the 356 lines"));
+        oct_client_get_counters(client, &c);
+        assert_int_equal(c.messages_sent, SLOTS);
+        assert_int_equal(c.lines_sent, SLOTS * PER_SLOT);
+        assert_int_equal(c.lines_dropped, 100);
+        assert_int_equal(oct_client_next_line(client), LINES);
+        oct_client_close(client);
+        oct_shm_store_destroy(store);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_one_word_and_no_path),
         cmocka_unit_test(a_stale_file_is_replaced_and_a_served_or_foreign_one_left_alone),
         cmocka_unit_test(slots_whose_messages_wait_are_not_taken_back),
+        cmocka_unit_test(the_rest_of_a_block_beyond_all_slots_is_dropped_and_counted),
     };
     return cmocka_run_group_tests_name("shared memory, the file", tests, NULL, NULL);
 }

@@ -148,10 +148,12 @@ static enum oct_err send_run(struct replay *r, uint16_t *lines, uint32_t n_lines
                 : oct_client_send(r->client, lines, n_lines, time_ns);
         if (result == OCT_CLIENT_OK)
             return OCT_OK;
+        r->interrupted = r->interrupted || take_signal();
+        if (result == OCT_CLIENT_DROPPED && r->interrupted)
+            return OCT_OK; /* the rest of a huge block */
         if (result != OCT_CLIENT_TIMEOUT && result != OCT_CLIENT_INTERRUPTED)
             return oct_fail(err, OCT_E_IO, "%s: %s", r->options->endpoint,
                             oct_client_error(r->client));
-        r->interrupted = r->interrupted || take_signal();
         if (r->interrupted)
             return OCT_OK;
         r->stuck = oct_clock_ns() - since_ns > STUCK_NS;
