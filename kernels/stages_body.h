@@ -258,6 +258,23 @@ static size_t pick_values(float *to, const float *value, size_t n, uint32_t bin)
     }
     return n_picked;
 }
+#elif defined(__AVX2__)
+static size_t pick_values(float *to, const float *value, size_t n, uint32_t bin)
+{
+    const __m256i wanted = _mm256_set1_epi32((int)bin), top = _mm256_set1_epi32(INT32_MIN);
+    size_t n_picked = 0, d = 0;
+    for (; d + 8 <= n; d += 8) {
+        __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)(value + d));
+        __m256i key = _mm256_xor_si256(bits, _mm256_or_si256(_mm256_srai_epi32(bits, 31), top));
+        __m256i hit = _mm256_cmpeq_epi32(_mm256_srli_epi32(key, OCT_HISTOGRAM_SHIFT), wanted);
+        for (int at = _mm256_movemask_ps(_mm256_castsi256_ps(hit)); at; at &= at - 1)
+            to[n_picked++] = value[d + (size_t)__builtin_ctz((unsigned)at)];
+    }
+    for (; d < n; d++)
+        if (oct_histogram_key(value[d]) >> OCT_HISTOGRAM_SHIFT == bin)
+            to[n_picked++] = value[d];
+    return n_picked;
+}
 #else
 /* Without branches, which nothing could predict. */
 static size_t pick_values(float *to, const float *value, size_t n, uint32_t bin)
