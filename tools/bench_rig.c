@@ -214,15 +214,36 @@ void oct_bench_rig_close(struct oct_bench_rig *r, bool failed)
     }
 }
 
+/* Whether octd is gone by itself: then nobody need be waited for. */
+static bool has_ended(const struct oct_bench_rig *r)
+{
+    siginfo_t info = {.si_pid = 0};
+    return r->octd > 0 && waitid(P_PID, (id_t)r->octd, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == r->octd;
+}
+
+/* A message, or nothing within our patience or of an octd that is gone; as zmq_msg_recv. */
+static int receive(const struct oct_bench_rig *r, void *socket, zmq_msg_t *message)
+{
+    int step_ms = 200, n = -1;
+    zmq_setsockopt(socket, ZMQ_RCVTIMEO, &step_ms, sizeof(step_ms));
+    for (int waited_ms = 0; n < 0 && waited_ms < OCT_BENCH_PATIENCE_MS; waited_ms += step_ms) {
+        bool ended = has_ended(r); /* before: what it sent last still counts */
+        n = zmq_msg_recv(message, socket, 0);
+        if (n < 0 && ended)
+            break;
+    }
+    return n;
+}
+
 enum oct_err oct_bench_pictures_open(struct oct_bench_rig *r, struct oct_error *err)
 {
-    int patience = OCT_BENCH_PATIENCE_MS, none = 0;
+    int none = 0;
     int every = 1; /* ms: a late connection must not count as a late picture */
     char endpoint[128];
     r->pictures = zmq_socket(r->context, ZMQ_SUB);
     snprintf(endpoint, sizeof(endpoint), "ipc://%s/out", r->folder);
     zmq_setsockopt(r->pictures, ZMQ_RECONNECT_IVL, &every, sizeof(every));
-    zmq_setsockopt(r->pictures, ZMQ_RCVTIMEO, &patience, sizeof(patience));
     zmq_setsockopt(r->pictures, ZMQ_LINGER, &none, sizeof(none));
     zmq_setsockopt(r->pictures, ZMQ_SUBSCRIBE, "bscan", 5);
     if (zmq_connect(r->pictures, endpoint))
@@ -273,7 +294,7 @@ enum oct_err oct_bench_picture_take(struct oct_bench_rig *r, uint64_t *sent_ns,
     for (int n = 0; more; n++) {
         zmq_msg_t part;
         zmq_msg_init(&part);
-        if (zmq_msg_recv(&part, r->pictures, 0) < 0) {
+        if (receive(r, r->pictures, &part) < 0) {
             zmq_msg_close(&part);
             return oct_fail(err, OCT_E_IO, "octd has sent no picture");
         }
@@ -288,24 +309,24 @@ enum oct_err oct_bench_picture_take(struct oct_bench_rig *r, uint64_t *sent_ns,
                : oct_fail(err, OCT_E_FORMAT, "a picture has %zu bytes", bytes);
 }
 
-/* The reply to a control request; NULL: none, or none that can be read. */
 cJSON *oct_bench_rig_ask(const struct oct_bench_rig *r, const char *request)
 {
-    char endpoint[128], reply[16384];
-    int patience = OCT_BENCH_PATIENCE_MS, none = 0, n = -1;
+    char endpoint[128];
+    int none = 0;
+    cJSON *answer = NULL;
+    zmq_msg_t reply;
     void *socket = zmq_socket(r->context, ZMQ_REQ);
     snprintf(endpoint, sizeof(endpoint), "ipc://%s/control", r->folder);
-    zmq_setsockopt(socket, ZMQ_RCVTIMEO, &patience, sizeof(patience));
     zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof(none));
-    if (zmq_connect(socket, endpoint) == 0 && zmq_send(socket, request, strlen(request), 0) > 0)
-        n = zmq_recv(socket, reply, sizeof(reply), 0);
-    cJSON *answer =
-        n > 0 && n <= (int)sizeof(reply) ? cJSON_ParseWithLength(reply, (size_t)n) : NULL;
+    zmq_msg_init(&reply);
+    if (zmq_connect(socket, endpoint) == 0 && zmq_send(socket, request, strlen(request), 0) > 0 &&
+        receive(r, socket, &reply) > 0)
+        answer = cJSON_ParseWithLength(zmq_msg_data(&reply), zmq_msg_size(&reply));
+    zmq_msg_close(&reply);
     zmq_close(socket);
     return answer;
 }
 
-/* A number of a status reply, "group" may be NULL; -1: it is not there. */
 double oct_bench_number(const cJSON *status, const char *group, const char *key)
 {
     const cJSON *object = group ? cJSON_GetObjectItemCaseSensitive(status, group) : status;
