@@ -2,9 +2,9 @@
  *
  * Two histograms over order-preserving integer keys of the floats: the first counts all values by
  * the upper 14 bits while they are computed (stages->histogram), the second only those of the one
- * upper bin that holds the wanted rank, picked out of all (stages->pick), and resolves 14 bits more:
- * 2^-19 of a value.
- * The CUDA engine, too, smooths its limits by this file. */
+ * upper bin that holds the wanted rank, picked out of all (stages->pick), and resolves 14 bits
+ * more: 2^-19 of a value. The CUDA engine, too, smooths its limits by this file.
+ */
 #ifndef OCT_KERNELS_PERCENTILE_H
 #define OCT_KERNELS_PERCENTILE_H
 

@@ -10,8 +10,8 @@
 
 #include <cjson/cJSON.h>
 
-/* Prints the table unless json; adds "engine" and "engine_is" (or "cuda") to the report. Of the rows
- * that came before a failure nothing is lost. */
+/* Prints the table unless json; adds "engine" and "engine_is" (or "cuda") to the report. The rows
+ * that came before a failure stay. */
 enum oct_err oct_bench_engine_table(const struct oct_config *config, double seconds, bool json,
                                     cJSON *report, struct oct_error *err);
 enum oct_err oct_bench_gpu_table(const struct oct_config *config, double seconds, bool json,
