@@ -60,6 +60,7 @@ struct oct_engine {
     uint32_t chunk_lines;
     char description[64];
     float *file_whole, *file_rest; /* [N] dc=file; NULL otherwise */
+    float *picked; /* [M * D + OCT_PICK_SLACK] the RANGE at work; there is one at a time */
 
     pthread_mutex_t lock;
     pthread_cond_t work, finished;
@@ -167,7 +168,7 @@ static void do_lines(struct oct_engine *engine, struct worker *worker, struct jo
         if (job->todo.display.range == OCT_RANGE_AUTO)
             stages->min_max(first, n_values, min, max);
         else if (job->todo.display.range == OCT_RANGE_PERCENTILE)
-            oct_histogram_add(job->counts + (size_t)worker->number * OCT_HISTOGRAM_BINS, first,
+            stages->histogram(job->counts + (size_t)worker->number * OCT_HISTOGRAM_BINS, first,
                               n_values);
     }
 }
@@ -182,14 +183,19 @@ static void find_range(struct oct_engine *engine, struct worker *worker, struct 
         out->lo = job->min;
         out->hi = job->max;
     } else if (display->range == OCT_RANGE_PERCENTILE) {
-        size_t n = (size_t)g->n_lines * g->depth;
+        const struct oct_percentile_values all = {
+            .stages = engine->chain.stages,
+            .values = job->values,
+            .n = (size_t)g->n_lines * g->depth,
+            .counts = job->counts,
+            .refined = worker->refined,
+            .picked = engine->picked,
+        };
         for (unsigned t = 1; t < engine->n_threads; t++)
             for (uint32_t b = 0; b < OCT_HISTOGRAM_BINS; b++)
                 job->counts[b] += job->counts[(size_t)t * OCT_HISTOGRAM_BINS + b];
-        out->lo = oct_histogram_percentile(job->counts, worker->refined, job->values, n,
-                                           display->percentile_lo);
-        out->hi = oct_histogram_percentile(job->counts, worker->refined, job->values, n,
-                                           display->percentile_hi);
+        oct_percentiles_find(&all, display->percentile_lo, display->percentile_hi, &out->lo,
+                             &out->hi);
         oct_smoothed_range_update(&engine->smoothed, out->info.acquisition, out->info.volume,
                                   display->smoothing_bscans, &out->lo, &out->hi);
     }
@@ -396,6 +402,7 @@ static void cpu_destroy(struct oct_engine *engine)
     free_jobs(engine);
     free(engine->file_whole);
     free(engine->file_rest);
+    free(engine->picked);
     oct_line_chain_finish(&engine->chain);
     pthread_cond_destroy(&engine->work);
     pthread_cond_destroy(&engine->finished);
@@ -411,6 +418,9 @@ static void *alloc_aligned(size_t n, size_t size)
 static enum oct_err alloc_jobs(struct oct_engine *engine)
 {
     const struct oct_geometry *g = &engine->plan->geometry;
+    engine->picked = alloc_aligned((size_t)g->n_lines * g->depth + OCT_PICK_SLACK, sizeof(float));
+    if (!engine->picked)
+        return OCT_E_NO_MEMORY;
     for (unsigned i = 0; i < DEPTH; i++) {
         struct job *job = &engine->jobs[i];
         job->whole = alloc_aligned(g->n_samples, sizeof(float));

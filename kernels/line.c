@@ -294,7 +294,8 @@ static void transform_by_lanes(const struct oct_line_chain *chain, struct oct_li
  * notices; otherwise (a dark line beside a mirror's) each travels alone. */
 #define MOST_UNEQUAL 100.0f
 
-/* Whether the pair may go on together. */
+/* Whether the pair may go on together: also two lines of nothing (a test pattern, whose lines are
+ * all alike, after dc=bscan). */
 static bool load(const struct oct_line_chain *chain, struct oct_line_scratch *s,
                  const struct oct_line_pair *pair)
 {
@@ -304,7 +305,7 @@ static bool load(const struct oct_line_chain *chain, struct oct_line_scratch *s,
     else
         load_for_fftw(chain, s, pair, energy);
     return !pair->line[1] ||
-           (energy[0] < MOST_UNEQUAL * energy[1] && energy[1] < MOST_UNEQUAL * energy[0]);
+           (energy[0] <= MOST_UNEQUAL * energy[1] && energy[1] <= MOST_UNEQUAL * energy[0]);
 }
 
 static void transform(const struct oct_line_chain *chain, struct oct_line_scratch *s,

@@ -1,18 +1,8 @@
 #include "kernels/percentile.h"
 
-#include <math.h>
 #include <string.h>
 
-#define UPPER_SHIFT 18 /* 32 - 14 */
-#define LOWER_SHIFT 4  /* 18 - 14 */
-
-/* Rising with the float, also below zero. */
-static inline uint32_t key_of(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return bits ^ ((bits >> 31) ? 0xffffffffu : 0x80000000u);
-}
+#define LOWER_SHIFT (OCT_HISTOGRAM_SHIFT - OCT_HISTOGRAM_BITS)
 
 static float value_of(uint32_t key)
 {
@@ -22,54 +12,70 @@ static float value_of(uint32_t key)
     return value;
 }
 
-void oct_histogram_add(uint32_t *counts, const float *values, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        counts[key_of(values[i]) >> UPPER_SHIFT]++;
-}
+/* Where a rank lies: the bin that holds it, and how many values lie in lower bins. */
+struct place {
+    uint32_t bin;
+    size_t below;
+};
 
-/* The bin that holds `rank`, and how many values lie in lower bins. */
-static uint32_t find_bin(const uint32_t *counts, size_t rank, size_t *below)
+/* `from`: the place of a lower rank, {0} for none. */
+static struct place find_bin(const uint32_t *counts, size_t rank, struct place from)
 {
-    size_t seen = 0;
-    uint32_t bin = 0;
-    while (bin + 1 < OCT_HISTOGRAM_BINS && seen + counts[bin] <= rank)
-        seen += counts[bin++];
-    *below = seen;
-    return bin;
-}
-
-static void refine(uint32_t *refined, uint32_t upper, const float *values, size_t n)
-{
-    memset(refined, 0, OCT_HISTOGRAM_BINS * sizeof(*refined));
-    for (size_t i = 0; i < n; i++) {
-        uint32_t key = key_of(values[i]);
-        if (key >> UPPER_SHIFT == upper)
-            refined[(key >> LOWER_SHIFT) & (OCT_HISTOGRAM_BINS - 1)]++;
+    enum { STEP = 16 };
+    struct place p = from;
+    while (p.bin + STEP < OCT_HISTOGRAM_BINS) { /* most bins are empty: they go by in strides */
+        uint32_t together = 0;
+        for (uint32_t b = 0; b < STEP; b++)
+            together += counts[p.bin + b];
+        if (p.below + together > rank)
+            break;
+        p.below += together;
+        p.bin += STEP;
     }
+    while (p.bin + 1 < OCT_HISTOGRAM_BINS && p.below + counts[p.bin] <= rank)
+        p.below += counts[p.bin++];
+    return p;
+}
+
+/* The values of one upper bin by their lower bits, into v->refined. */
+static void refine(const struct oct_percentile_values *v, uint32_t upper)
+{
+    size_t n = v->stages->pick(v->picked, v->values, v->n, upper);
+    memset(v->refined, 0, OCT_HISTOGRAM_BINS * sizeof(*v->refined));
+    for (size_t i = 0; i < n; i++)
+        v->refined[(oct_histogram_key(v->picked[i]) >> LOWER_SHIFT) & (OCT_HISTOGRAM_BINS - 1)]++;
 }
 
 /* Value at a rank inside the upper bin that `refined` resolves. */
 static double value_at(const uint32_t *refined, uint32_t upper, size_t rank_in_bin)
 {
-    size_t below;
-    uint32_t lower = find_bin(refined, rank_in_bin, &below);
-    return value_of(upper << UPPER_SHIFT | lower << LOWER_SHIFT | 1u << (LOWER_SHIFT - 1));
+    struct place p = find_bin(refined, rank_in_bin, (struct place){0});
+    return value_of(upper << OCT_HISTOGRAM_SHIFT | p.bin << LOWER_SHIFT | 1u << (LOWER_SHIFT - 1));
 }
 
-double oct_histogram_percentile(const uint32_t *counts, uint32_t *refined, const float *values,
-                                size_t n, double percent)
+/* *refined_bin: the upper bin that v->refined resolves, OCT_HISTOGRAM_BINS for none. */
+static double find_one(const struct oct_percentile_values *v, double percent, uint32_t *refined_bin)
 {
-    double rank = percent / 100 * (double)(n - 1);
-    size_t r0 = (size_t)rank, r1 = r0 + 1 < n ? r0 + 1 : r0, below0, below1;
-    uint32_t bin0 = find_bin(counts, r0, &below0), bin1 = find_bin(counts, r1, &below1);
+    double rank = percent / 100 * (double)(v->n - 1), at[2];
+    size_t r0 = (size_t)rank;
+    struct place p = {0};
+    for (size_t k = 0; k < 2; k++) {
+        size_t r = r0 + k < v->n ? r0 + k : r0;
+        p = find_bin(v->counts, r, p);
+        if (p.bin != *refined_bin)
+            refine(v, p.bin);
+        *refined_bin = p.bin;
+        at[k] = value_at(v->refined, p.bin, r - p.below);
+    }
+    return at[0] + (at[1] - at[0]) * (rank - (double)r0);
+}
 
-    refine(refined, bin0, values, n);
-    double at0 = value_at(refined, bin0, r0 - below0);
-    if (bin1 != bin0)
-        refine(refined, bin1, values, n);
-    double at1 = value_at(refined, bin1, r1 - below1);
-    return at0 + (at1 - at0) * (rank - (double)r0);
+void oct_percentiles_find(const struct oct_percentile_values *v, double lo_percent,
+                          double hi_percent, double *lo, double *hi)
+{
+    uint32_t refined_bin = OCT_HISTOGRAM_BINS;
+    *lo = find_one(v, lo_percent, &refined_bin);
+    *hi = find_one(v, hi_percent, &refined_bin);
 }
 
 void oct_smoothed_range_update(struct oct_smoothed_range *range, uint32_t acquisition,

@@ -1,27 +1,34 @@
 /* Percentiles of a B-scan's values and their smoothing over time (contract step 9, `percentile`).
  *
  * Two histograms over order-preserving integer keys of the floats: the first counts all values by
- * the upper 14 bits while they are computed, the second looks again at the values of the one upper
- * bin that holds the wanted rank and resolves 14 bits more: 2^-19 of a value, in fixed memory.
- * Both engines use this file. */
+ * the upper 14 bits while they are computed (stages->histogram), the second only those of the one
+ * upper bin that holds the wanted rank, picked out of all (stages->pick), and resolves 14 bits
+ * more: 2^-19 of a value. The CUDA engine, too, smooths its limits by this file.
+ */
 #ifndef OCT_KERNELS_PERCENTILE_H
 #define OCT_KERNELS_PERCENTILE_H
 
+#include "kernels/stages.h"
 #include "pipeline/plan.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define OCT_HISTOGRAM_BINS (1u << 14)
+/* A B-scan's values and what they are counted in. */
+struct oct_percentile_values {
+    const struct oct_stages *stages;
+    const float *values;
+    size_t n;         /* > 0 */
+    uint32_t *counts; /* [OCT_HISTOGRAM_BINS] of exactly these values */
+    /* scratch */
+    uint32_t *refined; /* [OCT_HISTOGRAM_BINS] */
+    float *picked;     /* [n + OCT_PICK_SLACK] */
+};
 
-/* counts[OCT_HISTOGRAM_BINS] += values by upper bin. */
-void oct_histogram_add(uint32_t *counts, const float *values, size_t n);
-
-/* The value at rank p/100 * (n - 1) of the sorted values, linear between ranks. counts is the
- * finished histogram of exactly these values; refined is scratch [OCT_HISTOGRAM_BINS]. */
-double oct_histogram_percentile(const uint32_t *counts, uint32_t *refined, const float *values,
-                                size_t n, double percent);
+/* *lo and *hi: the values at ranks p/100 * (n - 1) of the sorted values, linear between ranks. */
+void oct_percentiles_find(const struct oct_percentile_values *v, double lo_percent,
+                          double hi_percent, double *lo, double *hi);
 
 /* The limits in force, carried from one B-scan to the next. */
 struct oct_smoothed_range {

@@ -11,9 +11,23 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define OCT_RESAMPLE_BLOCK 8u /* outputs that share one base in the resampling tables */
 #define OCT_RESAMPLE_SPAN 16u /* complex inputs from that base that a block reaches by permutes */
+
+#define OCT_HISTOGRAM_BITS 14
+#define OCT_HISTOGRAM_BINS (1u << OCT_HISTOGRAM_BITS)
+#define OCT_HISTOGRAM_SHIFT (32 - OCT_HISTOGRAM_BITS)
+#define OCT_PICK_SLACK 16u /* floats behind what pick writes, of any value */
+
+/* Rising with the float, also below zero; its upper 14 bits are the bin of a histogram. */
+static inline uint32_t oct_histogram_key(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits ^ ((uint32_t)((int32_t)bits >> 31) | 0x80000000u);
+}
 
 /* The plan's taps for a pair of lines. The upsampled line u lies in two arrays, its even samples
  * (the padded line itself) and its odd ones; consecutive taps alternate between them. Output q is
@@ -74,6 +88,13 @@ struct oct_stages {
     void (*decibels)(float *value, const float *intensity, size_t n);
 
     void (*min_max)(const float *value, size_t n, float *min, float *max);
+
+    /* counts[bin of the value]++, [OCT_HISTOGRAM_BINS]. */
+    void (*histogram)(uint32_t *counts, const float *value, size_t n);
+
+    /* The values of one bin of the histogram, in their order; returns how many. `to` has room for
+     * n + OCT_PICK_SLACK. */
+    size_t (*pick)(float *to, const float *value, size_t n, uint32_t bin);
 
     /* pixel = clamp(round((value - lo) * scale), 0, 255); halves round up. */
     void (*to_u8)(uint8_t *pixel, const float *value, size_t n, float lo, float scale);

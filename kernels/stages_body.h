@@ -225,6 +225,69 @@ static void min_max(const float *value, size_t n, float *min, float *max)
     *max = high;
 }
 
+/* ---- percentiles ---- */
+
+static void histogram(uint32_t *restrict counts, const float *restrict value, size_t n)
+{
+    enum { STEP = 64 }; /* bins by vector code, then counted one by one */
+    uint16_t bin[STEP];
+    for (size_t d = 0; d < n; d += STEP) {
+        size_t some = n - d < STEP ? n - d : STEP;
+        for (size_t k = 0; k < some; k++)
+            bin[k] = (uint16_t)(oct_histogram_key(value[d + k]) >> OCT_HISTOGRAM_SHIFT);
+        for (size_t k = 0; k < some; k++)
+            counts[bin[k]]++;
+    }
+}
+
+#if defined(__AVX512F__)
+static size_t pick_values(float *to, const float *value, size_t n, uint32_t bin)
+{
+    const __m512i wanted = _mm512_set1_epi32((int)bin), top = _mm512_set1_epi32(INT32_MIN);
+    size_t n_picked = 0;
+    for (size_t d = 0; d < n; d += 16) {
+        __mmask16 there = n - d < 16 ? (__mmask16)((1u << (n - d)) - 1) : (__mmask16)0xffff;
+        __m512 v = _mm512_maskz_loadu_ps(there, value + d);
+        __m512i bits = _mm512_castps_si512(v);
+        __m512i key = _mm512_xor_si512(bits, _mm512_or_si512(_mm512_srai_epi32(bits, 31), top));
+        __mmask16 hit = _mm512_mask_cmpeq_epi32_mask(
+            there, _mm512_srli_epi32(key, OCT_HISTOGRAM_SHIFT), wanted);
+        /* Compressed in a register: AMD's compressing stores are slow. */
+        _mm512_storeu_ps(to + n_picked, _mm512_maskz_compress_ps(hit, v));
+        n_picked += (size_t)__builtin_popcount(hit);
+    }
+    return n_picked;
+}
+#elif defined(__AVX2__)
+static size_t pick_values(float *to, const float *value, size_t n, uint32_t bin)
+{
+    const __m256i wanted = _mm256_set1_epi32((int)bin), top = _mm256_set1_epi32(INT32_MIN);
+    size_t n_picked = 0, d = 0;
+    for (; d + 8 <= n; d += 8) {
+        __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)(value + d));
+        __m256i key = _mm256_xor_si256(bits, _mm256_or_si256(_mm256_srai_epi32(bits, 31), top));
+        __m256i hit = _mm256_cmpeq_epi32(_mm256_srli_epi32(key, OCT_HISTOGRAM_SHIFT), wanted);
+        for (int at = _mm256_movemask_ps(_mm256_castsi256_ps(hit)); at; at &= at - 1)
+            to[n_picked++] = value[d + (size_t)__builtin_ctz((unsigned)at)];
+    }
+    for (; d < n; d++)
+        if (oct_histogram_key(value[d]) >> OCT_HISTOGRAM_SHIFT == bin)
+            to[n_picked++] = value[d];
+    return n_picked;
+}
+#else
+/* Without branches, which nothing could predict. */
+static size_t pick_values(float *to, const float *value, size_t n, uint32_t bin)
+{
+    size_t n_picked = 0;
+    for (size_t d = 0; d < n; d++) {
+        to[n_picked] = value[d];
+        n_picked += oct_histogram_key(value[d]) >> OCT_HISTOGRAM_SHIFT == bin;
+    }
+    return n_picked;
+}
+#endif
+
 static void to_u8(uint8_t *restrict pixel, const float *restrict value, size_t n, float lo,
                   float scale)
 {
@@ -249,5 +312,7 @@ const struct oct_stages OCT_STAGES_TABLE = {
     .intensity_db = intensity_db,
     .decibels = decibels,
     .min_max = min_max,
+    .histogram = histogram,
+    .pick = pick_values,
     .to_u8 = to_u8,
 };

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """octctl bench: every part checks what it made, times it beside a limit and reports both."""
+import re, shutil
 from octtest import *
 
 SMALL = settings(scan=dict(lines=60, bscans=20), pipeline=dict(crop_last=512, ring_bscans=16))
@@ -16,11 +17,31 @@ def parts():
     """the parts that are named are measured, each with its limit, and nothing is left behind"""
     status, out, err = bench("recorder", "ingest", "shm", "start", "latency", "--json")
     assert status == 0, (out, err)
-    rows = {row["part"]: row for row in json.loads(out)["parts"]}
-    assert set(rows) == {"recorder", "ingest", "shm", "start", "latency"}
-    for row in rows.values():
-        assert row["value"] > 0 and row["limit"] > 0, row
-        assert abs(row["ratio"] - row["value"] / row["limit"]) < 1e-9 and row["what"], row
+    report = json.loads(out)
+    rows = report["parts"]
+    assert sorted(row["part"] for row in rows) == [
+        "ingest", "latency", "latency", "recorder", "shm", "start", "start"], out
+    for row in rows:
+        # The engine's own transforms need no plan: then the start has no limit.
+        planless = row["part"] == "start" and row["limit_is"] == "no plan is made"
+        assert row["value"] > 0 and (row["limit"] > 0) != planless, row
+        assert planless or abs(row["ratio"] - row["value"] / row["limit"]) < 1e-9, row
+        assert row["what"].endswith("D = 512") == (row["part"] in ("latency", "start")), row
+    plain = [row for row in rows if "simd=plain" in row["what"]]
+    assert len(plain) == 1 and "FFTW" in plain[0]["limit_is"], rows
+    octd, viewer = (row for row in rows if row["part"] == "latency")
+    assert octd["what"].startswith("octd") and viewer["what"].startswith("viewer"), rows
+    # The viewer's clock starts before octd's and ends after it (p50 is known to a 32nd).
+    assert viewer["value"] > 0.9 * octd["value"], (octd, viewer)
+    for row in (octd, viewer):
+        done, due = re.search(r"(\d+) of (\d+) B-scans", row["note"]).groups()
+        assert int(due) > 1000, row
+        said = float(re.search(r"([\d.]+) lines/s", row["what"]).group(1))
+        if row is octd and int(done) < 0.99 * int(due):
+            assert said < 99500 and row["goal"] == 0, row
+        elif row is octd:
+            assert said == 100000, row
+    assert "failed" not in report
     assert os.listdir(folder("bench")) == []
     assert not [name for name in os.listdir("/dev/shm") if name.startswith("octd.bench-")]
 
@@ -31,6 +52,92 @@ def table():
     status, out, err = bench("shm", "ingest")
     assert status == 0, (out, err)
     assert [line.split()[0] for line in out.splitlines() if line] == ["part", "ingest", "shm"], out
+
+
+@case
+def one_report():
+    """engine and parts make one JSON report; the engine's rows are of every display range"""
+    status, out, err = bench("engine", "shm", "--json", "--set", "camera.samples=832")
+    assert status == 0, (out, err)
+    report = json.loads(out)  # two documents would not parse
+    assert [row["part"] for row in report["parts"]] == ["shm"] and report["engine_is"], report
+    rows = report["engine"]
+    assert [row["range"] for row in rows] == ["manual", "auto", "percentile", "manual"], rows
+    for row in rows:
+        assert row["depth"] == 1024 and row["alines_per_s"] > 0, row
+        assert row["grey_levels_off"] <= 1, row
+    cores = len(os.sched_getaffinity(0))
+    assert [row["threads"] for row in rows] == [cores] * 3 + [1], rows
+
+
+@case
+def affinity():
+    """as many threads are named as the engine starts: by the cores that the process may use"""
+    core = str(min(os.sched_getaffinity(0)))
+    done = subprocess.run(["taskset", "-c", core, program("octctl"), "bench", "engine",
+                           "--json", "--seconds", "0.1", *SMALL, "--set", "camera.samples=832",
+                           "--set", "pipeline.range=percentile"],
+                          capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert {row["threads"] for row in report["engine"]} == {1}, report
+    assert {row["range"] for row in report["engine"]} == {"percentile"}, report
+
+
+@case
+def failures():
+    """what fails is named and keeps nothing else from being measured; octd's log is shown"""
+    status, out, err = bench("latency", "shm", "--json", "--set",
+                             "security.server_key=/nonexistent/key")
+    assert status == 1, (out, err)
+    report = json.loads(out)
+    assert [row["part"] for row in report["parts"]] == ["shm"], report
+    assert [row["part"] for row in report["failed"]] == ["latency"], report
+    assert "server_key" in err.split("octd's log")[1], err
+    status, out, err = bench("engine", "shm", "--json", "--set", "pipeline.backend=cuda")
+    report = json.loads(out)
+    assert [row["part"] for row in report["parts"]] == ["shm"], report
+    assert (status == 1) == ("failed" in report), (status, report)
+
+
+@case
+def nothing_left():
+    """the daemon that is timed keeps its wisdom in a folder of its own, which goes with it"""
+    cache, before = folder("cache"), set(os.listdir("/tmp"))
+    done = subprocess.run([program("octctl"), "bench", "start", *SMALL, "--json", "--set",
+                           "pipeline.simd=plain"], capture_output=True,
+                          env=dict(os.environ, XDG_CACHE_HOME=cache), timeout=300)
+    assert done.returncode == 0, done.stderr
+    [row] = json.loads(done.stdout)["parts"]
+    assert "with wisdom" in row["limit_is"] and os.listdir(cache) == [], row
+    new = [os.path.join("/tmp", name) for name in set(os.listdir("/tmp")) - before
+           if name.startswith("octctl-bench.")]
+    assert not [path for path in new if os.path.exists(path + "/octd") and
+                len(os.listdir(path)) == 1], new
+
+
+@case
+def script():
+    """scripts/bench appends what there is when a part fails, and ends with octctl's status"""
+    tree = folder("tree")
+    for name in ("scripts", "docs", "build"):
+        os.makedirs(os.path.join(tree, name), exist_ok=True)
+    shutil.copy(os.path.join(TOP, "scripts", "bench"), os.path.join(tree, "scripts"))
+    page = os.path.join(tree, "docs", "performance.md")
+    fake = os.path.join(tree, "build", "octctl")
+    for status in (0, 1):
+        with open(page, "w") as file:
+            file.write("before\n")
+        with open(fake, "w") as file:
+            file.write(f"#!/bin/sh\necho shm 1.0 $2\necho ingest failed\nexit {status}\n")
+        os.chmod(fake, 0o755)
+        done = subprocess.run([os.path.join(tree, "scripts", "bench"), "--size-gb", "3"],
+                              capture_output=True, timeout=60,
+                              env={k: v for k, v in os.environ.items() if k != "BUILD"})
+        text = open(page).read()
+        assert done.returncode == status, done
+        assert text.startswith("before\n") and "    shm 1.0 all\n" in text, text
+        assert "--size-gb 3" in text and ("status 1" in text) == (status == 1), text
 
 
 @case

@@ -76,8 +76,44 @@ static void a_dark_line_comes_out_as_if_alone(void **state)
     close_bench(&b);
 }
 
+/* A camera's test pattern after dc=bscan. */
+static void lines_of_nothing_come_out_at_the_floor(void **state)
+{
+    static const char *const sets[] = {"plain", "avx2", "avx512"};
+    static float value[2][D], whole[N], rest[N];
+    struct bench b;
+    struct oct_error err;
+
+    (void)state;
+    open_bench(&b);
+    for (int i = 0; i < N; i++)
+        whole[i] = (float)b.bright[i];
+    for (size_t s = 0; s < sizeof(sets) / sizeof(sets[0]); s++) {
+        const struct oct_stages *stages = oct_stages_select(sets[s]);
+        struct oct_line_chain chain;
+        struct oct_line_scratch scratch;
+        const struct oct_line_pair pair = {.line = {b.bright, b.bright},
+                                           .value = {value[0], value[1]},
+                                           .whole = whole,
+                                           .rest = rest,
+                                           .log = true};
+        if (!stages)
+            continue;
+        memset(value, 0, sizeof(value));
+        assert_int_equal(oct_line_chain_init(&chain, b.plan, stages, NULL, &err), OCT_OK);
+        assert_int_equal(oct_line_scratch_init(&scratch, &chain, &err), OCT_OK);
+        oct_line_reconstruct(&chain, &scratch, &pair);
+        for (int d = 0; d < D; d++)
+            assert_true(fabsf(value[0][d] + 120) < 1e-4f && fabsf(value[1][d] + 120) < 1e-4f);
+        oct_line_scratch_finish(&scratch);
+        oct_line_chain_finish(&chain);
+    }
+    close_bench(&b);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_dark_line_comes_out_as_if_alone)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_dark_line_comes_out_as_if_alone),
+                                       cmocka_unit_test(lines_of_nothing_come_out_at_the_floor)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

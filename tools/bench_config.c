@@ -1,6 +1,9 @@
 /* A benchmark's scene by the configuration. */
 #include "config/apply.h"
+#include "tools/bench_part.h"
 #include "tools/bench_scene.h"
+
+#include <stdio.h>
 
 static enum oct_err make_plan(struct oct_bench_scene *scene, const struct oct_config *config,
                               uint32_t depth, struct oct_error *err)
@@ -36,4 +39,13 @@ enum oct_err oct_bench_scene_init(struct oct_bench_scene *scene, const struct oc
     if (e)
         oct_bench_scene_finish(scene);
     return e;
+}
+
+void oct_bench_depth_text(const struct oct_config *config, char *text, size_t text_bytes)
+{
+    struct oct_geometry g;
+    if (oct_config_geometry(config, &g, NULL))
+        snprintf(text, text_bytes, "D = ?"); /* the measurement itself says why */
+    else
+        snprintf(text, text_bytes, "D = %u", g.depth);
 }

@@ -2,21 +2,22 @@
 #include "tools/bench_part.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 static enum oct_err by_cores(const struct oct_config *config,
                              const struct oct_bench_options *options, struct oct_bench_rows *rows,
                              struct oct_error *err)
 {
     double one, all, us;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    char depth[24];
+    oct_bench_depth_text(config, depth, sizeof(depth));
+    unsigned n_cores = oct_bench_n_cores();
     enum oct_err e = oct_bench_engine(config, 0, 1, options->seconds, &one, &us, err);
-    for (unsigned n = 2; n <= (unsigned)cores && !e; n *= 2) {
+    for (unsigned n = 2; n <= n_cores && !e; n *= 2) {
         struct oct_bench_row *row = oct_bench_add(rows, "growth", "one thread", "lines/s", 0.95);
         e = oct_bench_engine(config, 0, n, options->seconds, &all, &us, err);
         row->value = all / n;
         row->limit = one;
-        snprintf(row->what, sizeof(row->what), "a core, %u threads", n);
+        snprintf(row->what, sizeof(row->what), "a core, %u threads, %s", n, depth);
     }
     return e;
 }
@@ -27,6 +28,8 @@ static enum oct_err by_lines(const struct oct_config *config,
 {
     static const uint32_t lines[] = {240, 10, 60, 1024, 4096}; /* the first is the measure */
     double us, rate, usual = 1;
+    char depth[24];
+    oct_bench_depth_text(config, depth, sizeof(depth));
     enum oct_err e = OCT_OK;
     for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]) && !e; i++) {
         e = oct_bench_engine(config, lines[i], 0, options->seconds, &rate, &us, err);
@@ -39,7 +42,7 @@ static enum oct_err by_lines(const struct oct_config *config,
         row->less_is_better = true;
         row->value = 1e6 / rate;
         row->limit = 1e6 / usual;
-        snprintf(row->what, sizeof(row->what), "%u lines a B-scan", lines[i]);
+        snprintf(row->what, sizeof(row->what), "%u lines a B-scan, %s", lines[i], depth);
     }
     return e;
 }

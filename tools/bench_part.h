@@ -7,6 +7,7 @@
 #include "pipeline/err.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define OCT_BENCH_REPEATS 5 /* the best counts: noise on a machine only ever adds */
@@ -48,12 +49,18 @@ typedef enum oct_err oct_bench_part(const struct oct_config *config,
 oct_bench_part oct_bench_ingest, oct_bench_shm, oct_bench_recorder, oct_bench_latency,
     oct_bench_start, oct_bench_growth, oct_bench_whole;
 
+/* The cores that this process may use: as many threads as the engine starts by itself. */
+unsigned oct_bench_n_cores(void);
+
+/* "D = 1024": the depth that the configuration leaves, for a row's `what`. */
+void oct_bench_depth_text(const struct oct_config *config, char *text, size_t text_bytes);
+
 /* Removes the files in it, but those that begin with a dot. */
 void oct_bench_empty_folder(const char *folder);
 
 /* Of the engine of the configuration with `lines` A-lines a B-scan (0: as configured) and n_threads
  * (0: as configured), verified: A-lines a second, and the time of one B-scan alone
- * (cmd_bench.c). */
+ * (bench_engine.c). */
 enum oct_err oct_bench_engine(const struct oct_config *config, uint32_t lines, unsigned n_threads,
                               double seconds, double *lines_per_s, double *bscan_us,
                               struct oct_error *err);

@@ -129,7 +129,8 @@ static enum oct_err record(struct rig *r, uint64_t n, uint64_t *fed, double *sec
                                                    .refractive_index = 1};
     const struct timespec pause = {.tv_nsec = 1000000};
     struct oct_recorder_status status;
-    uint64_t begin = oct_clock_ns();
+    oct_recorder_get_status(r->recorder, &status);
+    uint64_t written_before = status.bscans_written, begin = oct_clock_ns();
     enum oct_err e = oct_recorder_start(r->recorder, &settings, err);
     for (uint64_t b = 0; b < n && !e; b++)
         e = feed(r, (*fed)++, err);
@@ -141,6 +142,10 @@ static enum oct_err record(struct rig *r, uint64_t n, uint64_t *fed, double *sec
     *seconds = (double)(oct_clock_ns() - begin) * 1e-9;
     if (!e && status.failure.code)
         e = oct_fail(err, status.failure.code, "%s", status.failure.text);
+    if (!e && status.bscans_written - written_before != n)
+        e = oct_fail(err, OCT_E_IO, "the recorder has written %llu of %llu B-scans",
+                     (unsigned long long)(status.bscans_written - written_before),
+                     (unsigned long long)n);
     return e;
 }
 
@@ -156,10 +161,11 @@ static enum oct_err verify(struct rig *r, struct oct_error *err)
     uint8_t *mask = malloc(g->n_lines);
     struct oct_raw_frame frame = {.line_valid = mask,
                                   .spectra = malloc(oct_geometry_spectra_bytes(g))};
+    uint64_t n_slots = oct_ring_n_slots(r->raw); /* a slot keeps the samples of its first turn */
     for (uint32_t v = 0; v < g->n_bscans && right && !e; v++) {
         e = oct_volume_read_spectra(reader, v, &frame, &valid, err);
         right = !e && valid &&
-                memcmp(frame.spectra, r->scene.in[v % OCT_BENCH_FRAMES].spectra,
+                memcmp(frame.spectra, r->scene.in[v % n_slots % OCT_BENCH_FRAMES].spectra,
                        oct_geometry_spectra_bytes(g)) == 0;
     }
     oct_volume_reader_destroy(reader);

@@ -168,3 +168,62 @@ double oct_bench_scene_error(const struct oct_bench_scene *scene, unsigned f)
     free(x);
     return worst;
 }
+
+/* ---- the limits of a display range ---- */
+
+const char *oct_bench_range_name(enum oct_range range)
+{
+    return range == OCT_RANGE_AUTO ? "auto" : range == OCT_RANGE_MANUAL ? "manual" : "percentile";
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const float *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* The value at a rank among the grey levels of a picture. */
+static double level_at(const struct oct_image_frame *out, const size_t counts[256], double rank)
+{
+    size_t seen = 0;
+    int level = 0;
+    while (level < 255 && (double)(seen + counts[level]) <= rank)
+        seen += counts[level++];
+    return out->lo + (out->hi - out->lo) * level / 255;
+}
+
+bool oct_bench_scene_limits(const struct oct_bench_scene *scene, unsigned f,
+                            const struct oct_display *wanted, double *lo, double *hi)
+{
+    const struct oct_geometry *g = &scene->plan->geometry;
+    const struct oct_image_frame *out = &scene->out[f];
+    size_t n = (size_t)g->n_lines * g->depth, counts[256] = {0};
+    bool percentile = wanted->range == OCT_RANGE_PERCENTILE;
+    double ranks[2] = {0, (double)(n - 1)};
+
+    *lo = wanted->lo;
+    *hi = wanted->hi;
+    if (wanted->range == OCT_RANGE_MANUAL)
+        return true;
+    if (percentile) {
+        ranks[0] = wanted->percentile_lo / 100 * (double)(n - 1);
+        ranks[1] = wanted->percentile_hi / 100 * (double)(n - 1);
+    }
+    if (g->sample_type == OCT_SAMPLE_U8) {
+        const uint8_t *pixels = out->pixels;
+        for (size_t i = 0; i < n; i++)
+            counts[pixels[i]]++;
+        *lo = level_at(out, counts, ranks[0]);
+        *hi = level_at(out, counts, ranks[1]);
+        return true;
+    }
+    float *sorted = malloc(n * sizeof(*sorted));
+    if (!sorted)
+        return false;
+    memcpy(sorted, out->pixels, n * sizeof(*sorted));
+    qsort(sorted, n, sizeof(*sorted), by_value);
+    *lo = (double)sorted[(size_t)ranks[0]];
+    *hi = (double)sorted[(size_t)ranks[1]];
+    free(sorted);
+    return true;
+}

@@ -13,7 +13,7 @@ struct oct_bench_scene {
     struct oct_plan *plan;
     struct oct_raw_frame in[OCT_BENCH_FRAMES];
     struct oct_image_frame out[OCT_BENCH_FRAMES];
-    struct oct_display display; /* of the config, but never percentile before auto is timed */
+    struct oct_display display; /* the config's; what is timed may take another range */
 };
 
 /* The config's geometry and calibration; where it names no calibration, a made-up spectrometer
@@ -31,5 +31,14 @@ void oct_bench_scene_finish(struct oct_bench_scene *scene);
  * double precision over the plan's tables. The largest difference in grey levels (u8) or dB (f32,
  * where the intensity is above the maximum - 80 dB). */
 double oct_bench_scene_error(const struct oct_bench_scene *scene, unsigned f);
+
+/* Limits that `wanted` demands of the values behind out[f], a picture made with auto: manual's own,
+ * else from the picture itself, so that they are right within half a grey level of it (f32:
+ * exactly). Not smoothed. False: no memory. */
+bool oct_bench_scene_limits(const struct oct_bench_scene *scene, unsigned f,
+                            const struct oct_display *wanted, double *lo, double *hi);
+
+/* "manual", "auto", "percentile" */
+const char *oct_bench_range_name(enum oct_range range);
 
 #endif
