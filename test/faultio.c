@@ -11,11 +11,12 @@
  *     short            a write takes at most 1000 bytes; half of its blocks where it is direct
  *     eintr            every other call is interrupted before it does anything
  *     stall MS         each write and sync takes MS milliseconds longer
+ *     sync_stall MS    each sync alone
  *     stall once MS    the next one alone: it removes the file before it sleeps
  *
- * The file that $FAULTIO_JOURNAL names, if it does, gets all that succeeded, in order: struct entry,
- * then its bytes. From it a test rebuilds what a power cut leaves. A file is known by its inode,
- * which another may have had before: it begins where it is created.
+ * The file that $FAULTIO_JOURNAL names, if it does, gets all that succeeded, in order: struct
+ * entry, then its bytes. From it a test rebuilds what a power cut leaves. A file is known by its
+ * inode, which another may have had before: it begins where it is created.
  *
  * Only a folder called "records" and descriptors of files in it are touched. */
 #define _GNU_SOURCE
@@ -91,7 +92,9 @@ static bool suffer(int fd, char *plan, size_t bytes, bool syncing)
     read_plan(plan, bytes);
     errno = before;
     bool once = sscanf(plan, "stall once %d", &stall_ms) == 1;
-    if (once ? unlink(getenv("FAULTIO")) == 0 : sscanf(plan, "stall %d", &stall_ms) == 1)
+    if (once ? unlink(getenv("FAULTIO")) == 0
+             : sscanf(plan, "stall %d", &stall_ms) == 1 ||
+                   (syncing && sscanf(plan, "sync_stall %d", &stall_ms) == 1))
         nanosleep(&(struct timespec){stall_ms / 1000, stall_ms % 1000 * 1000000L}, NULL);
     if (strncmp(plan, "eintr", 5) == 0 && n_calls++ % 2 == 0)
         errno = EINTR;

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """Power cuts while recording. A disk keeps what was synced; of what was written after the last sync
 it may keep anything, in any order, and sectors of a write without the others; a name is there for
-certain when the folder was synced after it was given. All writes, syncs and names of a recording are
-noted (test/faultio.c), and what a cut at a random moment could leave is rebuilt and verified."""
+certain when the folder was synced after it was given. All writes, syncs and names of a recording
+are noted (test/faultio.c), and what a cut at a random moment could leave is rebuilt and
+verified."""
 import random
 from faultrig import *
 
@@ -131,7 +132,7 @@ def power_cuts():
 
 @case
 def what_the_status_counted_is_there():
-    """the power is cut just after a status: each B-scan and whole volume that it counted is there"""
+    """the power is cut just after a status: all B-scans and volumes that it counted are there"""
     said = []
 
     def ask(daemon, path):
