@@ -35,11 +35,26 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
     return oct_pipeline_create(&s->pipeline, &setup, err);
 }
 
+/* Ingest and keeper tell it, the recorder asks when it comes to what waits in rings and memory. */
+static enum oct_err create_losses(struct oct_session *s, uint64_t n_kept, struct oct_error *err)
+{
+    uint64_t n_rings = (uint64_t)oct_ring_n_slots(oct_pipeline_raw(s->pipeline)) +
+                       oct_ring_n_slots(oct_pipeline_images(s->pipeline));
+    s->losses = oct_loss_log_create(n_kept + n_rings);
+    return s->losses ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a session");
+}
+
 static enum oct_err create_ends(struct oct_session *s, const struct oct_config *config,
                                 const char *name, bool open, struct oct_error *err)
 {
     void *context = s->zmq_context;
+    uint32_t buffer, history;
     const struct oct_geometry *g = &s->plan->geometry;
+    enum oct_err e = oct_memory_plan(config, g, &buffer, &history, err);
+    if (e == OCT_OK)
+        e = create_losses(s, (uint64_t)buffer + history, err);
+    if (e)
+        return e;
     const struct oct_ingest_options ingest = {
         .endpoint = config->ingest.endpoint,
         .shm_group = config->ingest.shm_group,
@@ -51,9 +66,9 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .losses = s->losses,
         .door = s->door,
     };
-    enum oct_err e = oct_publisher_create(&s->publisher, context, config->publish.endpoint,
-                                          config->publish.queue_bscans, g,
-                                          oct_pipeline_images(s->pipeline), name, s->door, err);
+    e = oct_publisher_create(&s->publisher, context, config->publish.endpoint,
+                             config->publish.queue_bscans, g, oct_pipeline_images(s->pipeline),
+                             name, s->door, err);
     if (e == OCT_OK)
         e = oct_publisher_add_spectra(s->publisher, oct_pipeline_raw(s->pipeline),
                                       (1u << config->camera.bits) - 1, err);
@@ -69,9 +84,10 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .ended_at = &oct_ingest_counts(s->ingest)->ended_at,
         .engine = s->engine_why,
         .losses = s->losses,
+        .buffer_bscans = buffer,
+        .history_bscans = history,
     };
-    e = oct_memory_plan(config, g, &recorder.buffer_bscans, &recorder.history_bscans, err);
-    return e ? e : oct_recorder_create(&s->recorder, &recorder, err);
+    return oct_recorder_create(&s->recorder, &recorder, err);
 }
 
 /* The keeper's memory, and half of the image ring behind it (keeper.h). */
@@ -95,9 +111,6 @@ enum oct_err oct_session_create(struct oct_session **out, const struct oct_confi
     s->zmq_context = zmq_ctx_new();
     if (!s->zmq_context)
         e = oct_fail(err, OCT_E_NO_MEMORY, "no ZeroMQ context: %s", zmq_strerror(zmq_errno()));
-    s->losses = oct_loss_log_create();
-    if (e == OCT_OK && !s->losses)
-        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a session");
     if (e == OCT_OK)
         e = oct_door_create(&s->door, s->zmq_context, keys, err);
     if (e == OCT_OK)

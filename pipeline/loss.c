@@ -2,9 +2,10 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 
-#define N_RANGES 1024u
+#define LEAST_RANGES 1024u
 
 const char *const oct_loss_names[OCT_N_LOSSES] = {
     [OCT_LOSS_NONE] = "none",
@@ -17,17 +18,32 @@ const char *const oct_loss_names[OCT_N_LOSSES] = {
     [OCT_LOSS_MORE] = "more",
 };
 
-struct oct_loss_log {
-    pthread_mutex_t lock;
-    struct oct_gap ranges[N_RANGES]; /* range i lies at i % N_RANGES */
-    uint64_t n_added;
+/* What one reason took: ranges in order, the newest `capacity` of them. */
+struct tale {
+    struct oct_gap *ranges; /* range i lies at i % capacity */
+    uint64_t n_told;
 };
 
-struct oct_loss_log *oct_loss_log_create(void)
+struct oct_loss_log {
+    pthread_mutex_t lock;
+    uint64_t capacity;
+    struct tale tales[OCT_N_LOSSES];
+    struct oct_gap ranges[]; /* [OCT_N_LOSSES][capacity] */
+};
+
+struct oct_loss_log *oct_loss_log_create(uint64_t n_bscans)
 {
-    struct oct_loss_log *log = calloc(1, sizeof(*log));
-    if (log)
-        pthread_mutex_init(&log->lock, NULL);
+    uint64_t capacity = n_bscans > LEAST_RANGES ? n_bscans : LEAST_RANGES;
+    if (capacity > SIZE_MAX / 2 / OCT_N_LOSSES / sizeof(struct oct_gap))
+        return NULL;
+    struct oct_loss_log *log =
+        calloc(1, sizeof(*log) + OCT_N_LOSSES * (size_t)capacity * sizeof(struct oct_gap));
+    if (!log)
+        return NULL;
+    log->capacity = capacity;
+    for (int r = 0; r < OCT_N_LOSSES; r++)
+        log->tales[r].ranges = log->ranges + (uint64_t)r * capacity;
+    pthread_mutex_init(&log->lock, NULL);
     return log;
 }
 
@@ -44,30 +60,64 @@ void oct_loss_log_add(struct oct_loss_log *log, const struct oct_gap *gap)
     if (!log || gap->n_lines == 0)
         return;
     pthread_mutex_lock(&log->lock);
-    struct oct_gap *last = &log->ranges[(log->n_added - 1) % N_RANGES];
-    if (log->n_added > 0 && last->acquisition == gap->acquisition && last->reason == gap->reason &&
+    struct tale *tale = &log->tales[gap->reason];
+    struct oct_gap *last = &tale->ranges[(tale->n_told - 1) % log->capacity];
+    if (tale->n_told > 0 && last->acquisition == gap->acquisition &&
         last->first_line + last->n_lines == gap->first_line)
         last->n_lines += gap->n_lines;
     else
-        log->ranges[log->n_added++ % N_RANGES] = *gap;
+        tale->ranges[tale->n_told++ % log->capacity] = *gap;
     pthread_mutex_unlock(&log->lock);
 }
 
-/* Cuts `piece` to what lies before or within `range`. */
-static void cut(struct oct_gap *piece, const struct oct_gap *range)
+/* Whether `range` ends before the piece begins. */
+static bool is_before(const struct oct_gap *range, const struct oct_gap *piece)
+{
+    if (range->acquisition != piece->acquisition)
+        return range->acquisition < piece->acquisition;
+    return range->first_line + range->n_lines <= piece->first_line;
+}
+
+/* The first range that ends after the piece begins; NULL: none does. */
+static const struct oct_gap *find(const struct oct_loss_log *log, const struct tale *tale,
+                                  const struct oct_gap *piece)
+{
+    uint64_t oldest = tale->n_told > log->capacity ? tale->n_told - log->capacity : 0;
+    uint64_t low = oldest, high = tale->n_told;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (is_before(&tale->ranges[middle % log->capacity], piece))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < tale->n_told ? &tale->ranges[low % log->capacity] : NULL;
+}
+
+/* Whether the tale had ranges that may have ended after the piece begins. */
+static bool has_forgotten(const struct oct_loss_log *log, const struct tale *tale,
+                          const struct oct_gap *piece)
+{
+    return tale->n_told > log->capacity &&
+           !is_before(&tale->ranges[tale->n_told % log->capacity], piece);
+}
+
+/* Cuts `piece` to what lies before or within `range`; true: it lies within. */
+static bool cut(struct oct_gap *piece, const struct oct_gap *range)
 {
     uint64_t end = piece->first_line + piece->n_lines,
              range_end = range->first_line + range->n_lines;
     if (range->acquisition != piece->acquisition || range_end <= piece->first_line ||
         range->first_line >= end)
-        return;
+        return false;
     if (range->first_line > piece->first_line) {
         piece->n_lines = range->first_line - piece->first_line;
-        return;
+        return false;
     }
     piece->reason = range->reason;
     if (range_end < end)
         piece->n_lines = range_end - piece->first_line;
+    return true;
 }
 
 struct oct_gap oct_loss_log_explain(struct oct_loss_log *log, const struct oct_gap *gap)
@@ -75,10 +125,18 @@ struct oct_gap oct_loss_log_explain(struct oct_loss_log *log, const struct oct_g
     struct oct_gap piece = *gap;
     if (!log)
         return piece;
+    enum oct_loss blamed = piece.reason;
+    bool known = false;
     pthread_mutex_lock(&log->lock);
-    uint64_t n = log->n_added < N_RANGES ? log->n_added : N_RANGES;
-    for (uint64_t i = 0; i < n; i++)
-        cut(&piece, &log->ranges[i]);
+    for (int r = 0; r < OCT_N_LOSSES; r++) {
+        const struct oct_gap *range = find(log, &log->tales[r], gap);
+        if (range && cut(&piece, range))
+            known = true;
+        if (gap->reason == OCT_LOSS_SOURCE && has_forgotten(log, &log->tales[r], gap))
+            blamed = (enum oct_loss)r;
+    }
     pthread_mutex_unlock(&log->lock);
+    if (!known)
+        piece.reason = blamed;
     return piece;
 }

@@ -5,8 +5,13 @@
  * lines b * M to (b + 1) * M.
  *
  * The log is where the ends of the pipeline that give B-scans up (the assembler, the keeper) tell
- * the recorder: it sees a jump in the numbers and asks why. It holds the newest ranges, neighbours
- * merged; what it has forgotten, or never knew, is a loss of the source. */
+ * the recorder: it sees a jump in the numbers and asks why. It holds the newest ranges of each
+ * reason, neighbours merged. It must hold them for as long as B-scans wait between those ends and
+ * the recorder: where losses are the rule there is a range between any two B-scans that are kept.
+ *
+ * What it never knew is a loss of the source. What it may have forgotten is not: with more ranges
+ * than it has room for, older lines than it remembers are told to have the reason of those ranges,
+ * so that never a camera is blamed for what happened here. */
 #ifndef OCT_PIPELINE_LOSS_H
 #define OCT_PIPELINE_LOSS_H
 
@@ -36,13 +41,15 @@ struct oct_gap {
 
 struct oct_loss_log;
 
-/* NULL when out of memory. */
-struct oct_loss_log *oct_loss_log_create(void);
+/* Room for what lies between n_bscans B-scans, the most that wait at once. NULL when out of
+ * memory. */
+struct oct_loss_log *oct_loss_log_create(uint64_t n_bscans);
 
 /* NULL is fine. */
 void oct_loss_log_destroy(struct oct_loss_log *log);
 
-/* Any thread. A NULL log forgets. */
+/* Any thread, but the ranges of one reason in the order of acquisitions and lines. A NULL log
+ * forgets. */
 void oct_loss_log_add(struct oct_loss_log *log, const struct oct_gap *gap);
 
 /* The first piece of `gap`: its lines from first_line on that have one reason, gap->reason where

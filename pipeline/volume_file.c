@@ -182,7 +182,7 @@ static enum oct_err sync_folder(struct oct_volume_file *file, struct oct_error *
     if (fd >= 0)
         close(fd);
     if (status != 0 && errnum != EINVAL && errnum != ENOTSUP)
-        return oct_fail_errno(err, OCT_E_IO, errnum, "%s: cannot sync the folder", file->folder);
+        return oct_fail_errno(err, OCT_E_IO, errnum, "%s: cannot sync its folder", file->path);
     return OCT_OK;
 }
 

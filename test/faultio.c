@@ -7,20 +7,24 @@
  *     (nothing)        all is well
  *     eio | enospc     writes fail
  *     sync_eio         writes succeed, syncing fails
+ *     folder_eio       syncing the folder fails, all else succeeds
  *     short            a write takes at most 1000 bytes; half of its blocks where it is direct
  *     eintr            every other call is interrupted before it does anything
  *     stall MS         each write and sync takes MS milliseconds longer
+ *     sync_stall MS    each sync alone
  *     stall once MS    the next one alone: it removes the file before it sleeps
  *
- * The file that $FAULTIO_JOURNAL names, if it does, gets every write and sync that succeeded, in
- * order: struct entry, then the bytes written. From it a test rebuilds what a power cut leaves.
+ * The file that $FAULTIO_JOURNAL names, if it does, gets all that succeeded, in order: struct
+ * entry, then its bytes. From it a test rebuilds what a power cut leaves. A file is known by its
+ * inode, which another may have had before: it begins where it is created.
  *
- * Only descriptors of files in a folder called "records" are touched. */
+ * Only a folder called "records" and descriptors of files in it are touched. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,19 +38,36 @@
 static atomic_uint n_calls;
 static pthread_mutex_t journal_lock = PTHREAD_MUTEX_INITIALIZER;
 
-struct entry {
-    uint64_t inode, offset, n_bytes, is_sync;
+enum what {
+    WRITES = 0,
+    SYNCS = 1,  /* the file or the folder */
+    BEGINS = 2, /* a new file, nameless or not */
+    NAMES = 3,  /* the bytes are its name from now on */
 };
 
-static bool is_recording(int fd)
+struct entry {
+    uint64_t inode, offset, n_bytes, what;
+};
+
+enum place { ELSEWHERE, FOLDER, RECORDING };
+
+static enum place place_of(const char *path)
+{
+    size_t n = strlen(path), folder = strlen("/records");
+    if (strstr(path, "/records/"))
+        return RECORDING;
+    return n >= folder && strcmp(path + n - folder, "/records") == 0 ? FOLDER : ELSEWHERE;
+}
+
+static enum place place_of_fd(int fd)
 {
     char link[40], path[4096];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     ssize_t n = readlink(link, path, sizeof(path) - 1);
     if (n <= 0)
-        return false;
+        return ELSEWHERE;
     path[n] = '\0';
-    return strstr(path, "/records/") != NULL;
+    return place_of(path);
 }
 
 static void read_plan(char *plan, size_t bytes)
@@ -65,12 +86,15 @@ static bool suffer(int fd, char *plan, size_t bytes, bool syncing)
     int stall_ms;
     int before = errno;
     plan[0] = '\0';
-    if (!is_recording(fd))
+    enum place place = place_of_fd(fd);
+    if (place == ELSEWHERE)
         return true;
     read_plan(plan, bytes);
     errno = before;
     bool once = sscanf(plan, "stall once %d", &stall_ms) == 1;
-    if (once ? unlink(getenv("FAULTIO")) == 0 : sscanf(plan, "stall %d", &stall_ms) == 1)
+    if (once ? unlink(getenv("FAULTIO")) == 0
+             : sscanf(plan, "stall %d", &stall_ms) == 1 ||
+                   (syncing && sscanf(plan, "sync_stall %d", &stall_ms) == 1))
         nanosleep(&(struct timespec){stall_ms / 1000, stall_ms % 1000 * 1000000L}, NULL);
     if (strncmp(plan, "eintr", 5) == 0 && n_calls++ % 2 == 0)
         errno = EINTR;
@@ -78,27 +102,45 @@ static bool suffer(int fd, char *plan, size_t bytes, bool syncing)
         errno = EIO;
     else if (!syncing && strncmp(plan, "enospc", 6) == 0)
         errno = ENOSPC;
-    else if (syncing && strncmp(plan, "sync_eio", 8) == 0)
+    else if (syncing && strncmp(plan, place == FOLDER ? "folder_eio" : "sync_eio", 8) == 0)
         errno = EIO;
     else
         return true;
     return false;
 }
 
-static void note(int fd, uint64_t offset, const void *data, uint64_t n_bytes, bool is_sync)
+static void note(uint64_t inode, uint64_t offset, const void *data, uint64_t n_bytes,
+                 enum what what)
 {
     const char *path = getenv("FAULTIO_JOURNAL");
-    struct stat st;
     int before = errno;
-    if (!path || !is_recording(fd) || fstat(fd, &st) != 0)
+    if (!path)
         return;
-    struct entry entry = {st.st_ino, offset, n_bytes, is_sync};
+    struct entry entry = {inode, offset, n_bytes, what};
     pthread_mutex_lock(&journal_lock);
     FILE *journal = fopen(path, "ab");
     if (!journal || fwrite(&entry, sizeof(entry), 1, journal) != 1 ||
         (n_bytes && fwrite(data, n_bytes, 1, journal) != 1) || fclose(journal) != 0)
         abort();
     pthread_mutex_unlock(&journal_lock);
+    errno = before;
+}
+
+static void note_fd(int fd, uint64_t offset, const void *data, uint64_t n_bytes, enum what what)
+{
+    struct stat st;
+    int before = errno;
+    if (place_of_fd(fd) != ELSEWHERE && fstat(fd, &st) == 0)
+        note(st.st_ino, offset, data, n_bytes, what);
+    errno = before;
+}
+
+static void note_name(const char *path)
+{
+    struct stat st;
+    int before = errno;
+    if (place_of(path) == RECORDING && lstat(path, &st) == 0)
+        note(st.st_ino, 0, path, strlen(path), NAMES);
     errno = before;
 }
 
@@ -114,7 +156,7 @@ static ssize_t faulty_pwrite(int fd, const void *data, size_t n, off_t offset)
         n = fcntl(fd, F_GETFL) & O_DIRECT ? (n > 4096 ? n / 2 / 4096 * 4096 : n) : 1000;
     ssize_t written = real(fd, data, n, offset);
     if (written > 0)
-        note(fd, (uint64_t)offset, data, (uint64_t)written, false);
+        note_fd(fd, (uint64_t)offset, data, (uint64_t)written, WRITES);
     return written;
 }
 
@@ -125,7 +167,7 @@ static int faulty_sync(int fd, int (*real)(int))
         return -1;
     int status = real(fd);
     if (status == 0)
-        note(fd, 0, NULL, 0, true);
+        note_fd(fd, 0, NULL, 0, SYNCS);
     return status;
 }
 
@@ -153,4 +195,45 @@ int fsync(int fd)
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "fsync");
     return faulty_sync(fd, real);
+}
+
+int open(const char *path, int flags, ...)
+{
+    static int (*real)(const char *, int, ...);
+    bool creates = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
+    mode_t mode = 0;
+    if (creates) {
+        va_list arguments;
+        va_start(arguments, flags);
+        mode = va_arg(arguments, mode_t);
+        va_end(arguments);
+    }
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "open");
+    int fd = real(path, flags, mode);
+    if (fd >= 0 && creates)
+        note_fd(fd, 0, NULL, 0, BEGINS);
+    return fd;
+}
+
+int linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
+{
+    static int (*real)(int, const char *, int, const char *, int);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "linkat");
+    int status = real(from_fd, from, to_fd, to, flags);
+    if (status == 0)
+        note_name(to);
+    return status;
+}
+
+int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+    static int (*real)(int, const char *, int, const char *, unsigned);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "renameat2");
+    int status = real(from_fd, from, to_fd, to, flags);
+    if (status == 0)
+        note_name(to);
+    return status;
 }

@@ -113,8 +113,88 @@ def waited_ms(*pids):
                 total += int(open(path).read().split()[1]) * 1e-6
             except (OSError, IndexError):
                 pass  # it has ended
+    return total + stolen_ms()
+
+
+def stolen_ms():
+    """For how long the machine's own processors had none, since it started."""
     stolen = int(open("/proc/stat").readline().split()[8])
-    return total + stolen * 1000 / os.sysconf("SC_CLK_TCK")
+    return stolen * 1000 / os.sysconf("SC_CLK_TCK")
+
+
+def waits_ms(pid):
+    """{thread: for how long it was ready but had no processor}. "main" is the main thread,
+    "ZMQbg/IO/0" and "ZMQbg/Reaper" are libzmq's of the process's first context, the others have
+    their number as name."""
+    threads = []
+    for tid in map(int, os.listdir(f"/proc/{pid}/task")):
+        try:
+            stat = open(f"/proc/{pid}/task/{tid}/stat").read()
+            wait_ms = int(open(f"/proc/{pid}/task/{tid}/schedstat").read().split()[1]) * 1e-6
+        except (OSError, IndexError):
+            continue  # it has ended
+        name, rest = stat[stat.index("(") + 1:].rsplit(")", 1)
+        threads.append((int(rest.split()[19]), tid, name, wait_ms))  # the oldest first
+    waits = {}
+    for _, tid, name, wait_ms in sorted(threads):
+        name = "main" if tid == pid else name if name.startswith("ZMQbg/") else tid
+        waits[tid if name in waits else name] = wait_ms
+    return waits
+
+
+class ReplyClock:
+    """How long a reply took, less what the machine took: waits for a processor of the threads that
+    request and reply pass, one behind the other, and of who holds a lock that the daemon's main
+    thread wants. Threads that wait for a processor beside them excuse nothing.
+
+    While it waits the client looks now and then what the main thread does. Its own waits count
+    until the first such look, when it sends, and from the last one on, when the reply may have
+    come; between them it woke for the looks alone."""
+    LOOK_MS = 40
+    PATH = "main", "ZMQbg/IO/0", "ZMQbg/Reaper"
+
+    def __init__(self, pid):
+        self.pid, self.before = pid, waits_ms(pid)
+        self.stolen_ms = stolen_ms()
+        self.own_ms, self.locked_ms = [self.path_ms(waits_ms(os.getpid()))], 0.0
+        self.began = time.monotonic()
+
+    def poll(self, socket, timeout_s):
+        """Waits for the reply; whether it has come."""
+        while time.monotonic() < self.began + timeout_s:
+            began = time.monotonic()
+            came = socket.poll(self.LOOK_MS)
+            self.own_ms.append(self.path_ms(waits_ms(os.getpid())))
+            if came:
+                return True
+            if self.wants_lock():
+                self.locked_ms += (time.monotonic() - began) * 1e3
+        return False
+
+    def wants_lock(self):
+        """Whether the daemon's main thread is in futex(), or in the kernel where nothing interrupts
+        it (it wants memory that another thread holds); yes where nobody may know."""
+        try:
+            call = open(f"/proc/{self.pid}/syscall").read().split()[0]
+            stat = open(f"/proc/{self.pid}/task/{self.pid}/stat").read()
+        except (OSError, IndexError):
+            return True
+        futex = dict(x86_64="202", aarch64="98").get(os.uname().machine, call)
+        return call == futex or stat[stat.rindex(")") + 2] == "D"
+
+    def path_ms(self, waits):
+        return sum(waits.get(name, 0) for name in self.PATH)
+
+    def took_ms(self):
+        """(by the clock, less what the machine took)"""
+        took_ms = (time.monotonic() - self.began) * 1e3
+        now = waits_ms(self.pid)
+        beside = [now[name] - self.before.get(name, 0) for name in now if name not in self.PATH]
+        own, last = self.own_ms, max(1, len(self.own_ms) - 3)  # before the last look in vain
+        excused_ms = (self.path_ms(now) - self.path_ms(self.before) + own[1] - own[0]
+                      + own[-1] - own[last] + stolen_ms() - self.stolen_ms
+                      + min(self.locked_ms, max(beside, default=0)))
+        return took_ms, took_ms - max(0, excused_ms)
 
 
 def catches(process, number=signal.SIGTERM):

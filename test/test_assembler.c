@@ -490,7 +490,7 @@ static struct oct_gap explained(struct oct_loss_log *log, uint64_t from_bscan, u
 static void what_is_lost_between_two_bscans_is_told_with_its_reason(void **state)
 {
     struct rig r;
-    struct oct_loss_log *log = oct_loss_log_create();
+    struct oct_loss_log *log = oct_loss_log_create(0);
     uint64_t slot;
     (void)state;
     open_rig(&r, 0);

@@ -75,6 +75,45 @@ def sync_eio():
     fails("sync_eio", "Input/output error")
 
 
+def stopped_by_the_folder(daemon, times):
+    """The folder cannot be synced: what is told; all that was counted as written is there."""
+    until(lambda: daemon.log().count("recording stopped: ") == times, "the recording's end")
+    status = daemon.wait(lambda s: not s["record"]["active"] and s["last_error"])
+    for words in ("cannot sync its folder", daemon.records, "Input/output error"):
+        assert words in status["last_error"], status
+    daemon.fault("")
+    assert sum(len(look(name)[0]) for name in names(daemon)) == status["bscans_written"]
+    check_files(daemon)
+    daemon.wait(lambda s: s["record_account"]["dropped"]["write_failed"] > 50)
+    assert account(daemon)["pending"] == 0
+    return status
+
+
+@case
+def folder_eio():
+    """EIO from a sync of the folder, when a file is whole and when one begins"""
+    with Faulty(*settings(scan=dict(bscans=6 * V))) as daemon, Camera(daemon) as camera:
+        viewer = Viewer(daemon, camera)
+        assert daemon.ask("record", action="start")["ok"]
+        daemon.wait(lambda s: s["record"]["bscans_in_file"])
+        daemon.fault("folder_eio")  # long before the file is whole
+        status = stopped_by_the_folder(daemon, 1)
+        files = names(daemon)
+        assert status["bscans_written"] == 6 * V and status["volumes_written"] == 0, status
+        assert len(files) == 1 and files[0].endswith(".h5"), files
+        daemon.fault("folder_eio")
+        assert daemon.send("record", action="start")["ok"]
+        status = stopped_by_the_folder(daemon, 2)
+        assert names(daemon) == files and not status["record_account"]["written"], status
+        assert daemon.ask("record", action="start")["ok"]
+        daemon.wait(lambda s: s["volumes_written"] >= status["volumes_written"] + 1)
+        pause_s = viewer.end()
+        assert pause_s < LIVE_S, pause_s
+        assert daemon.end() == 0
+        seen(f"both stopped the recording by name; all that was counted as written verified, the "
+             f"file that began withdrawn; longest pause of the live picture {pause_s * 1e3:.0f} ms")
+
+
 @case
 def enospc():
     """ENOSPC in the middle of a file (a disk that promised the space)"""

@@ -26,7 +26,7 @@ static void open_rig(struct rig *r, uint32_t history)
     r->raw = open_ring(SLOTS, oct_raw_slot_bytes(&r->plan.geometry));
     r->images = open_ring(SLOTS, oct_image_slot_bytes(&r->plan.geometry));
     r->publisher = add_reader(r->images, true, 0);
-    r->losses = oct_loss_log_create();
+    r->losses = oct_loss_log_create(0);
     const struct oct_keeper_options options = {.plan = &r->plan,
                                                .raw = r->raw,
                                                .images = r->images,

@@ -30,7 +30,7 @@ static void expect_piece(struct oct_loss_log *log, struct oct_gap asked, uint64_
 static void a_range_is_cut_where_the_reason_changes(void **state)
 {
     (void)state;
-    struct oct_loss_log *log = oct_loss_log_create();
+    struct oct_loss_log *log = oct_loss_log_create(0);
     assert_non_null(log);
     tell(log, 1, 100, 10, OCT_LOSS_RING_FULL);
     tell(log, 1, 110, 10, OCT_LOSS_RING_FULL); /* joins */
@@ -52,15 +52,44 @@ static void a_range_is_cut_where_the_reason_changes(void **state)
     oct_loss_log_destroy(NULL);
 }
 
-static void the_newest_thousand_ranges_are_kept(void **state)
+static void as_many_ranges_are_kept_as_bscans_may_wait(void **state)
 {
     (void)state;
-    struct oct_loss_log *log = oct_loss_log_create();
+    struct oct_loss_log *log = oct_loss_log_create(5000);
+    assert_non_null(log);
+    for (uint64_t i = 0; i < 5000; i++) {
+        tell(log, 1, i * 30, 10, OCT_LOSS_DISK_SLOW);
+        tell(log, 1, i * 30 + 10, 10, OCT_LOSS_RING_FULL); /* they do not push each other out */
+    }
+    for (uint64_t i = 0; i < 5000; i++) {
+        expect_piece(log, gap(1, i * 30, 30, OCT_LOSS_SOURCE), 10, OCT_LOSS_DISK_SLOW);
+        expect_piece(log, gap(1, i * 30 + 10, 20, OCT_LOSS_SOURCE), 10, OCT_LOSS_RING_FULL);
+        expect_piece(log, gap(1, i * 30 + 20, 10, OCT_LOSS_SOURCE), 10, OCT_LOSS_SOURCE);
+    }
+    oct_loss_log_destroy(log);
+    assert_null(oct_loss_log_create(UINT64_MAX / 64));
+}
+
+static void what_was_forgotten_is_never_the_source_s(void **state)
+{
+    (void)state;
+    struct oct_loss_log *log = oct_loss_log_create(0);
+    assert_non_null(log);
     for (uint64_t i = 0; i < 5000; i++)
-        tell(log, 1, i * 10, 1, OCT_LOSS_RING_FULL);
-    expect_piece(log, gap(1, 0, 1, OCT_LOSS_SOURCE), 1, OCT_LOSS_SOURCE); /* forgotten */
-    for (uint64_t i = 4000; i < 5000; i++)
-        expect_piece(log, gap(1, i * 10, 10, OCT_LOSS_SOURCE), 1, OCT_LOSS_RING_FULL);
+        tell(log, 2, i * 10, 1, OCT_LOSS_DISK_SLOW);
+    tell(log, 2, 15, 3, OCT_LOSS_RING_FULL); /* known, whatever was forgotten */
+    for (uint64_t i = 4000; i < 5000; i++) {
+        expect_piece(log, gap(2, i * 10, 10, OCT_LOSS_SOURCE), 1, OCT_LOSS_DISK_SLOW);
+        if (i > 4000)
+            expect_piece(log, gap(2, i * 10 + 1, 5, OCT_LOSS_SOURCE), 5, OCT_LOSS_SOURCE);
+    }
+    expect_piece(log, gap(2, 0, 12, OCT_LOSS_SOURCE), 12, OCT_LOSS_DISK_SLOW);
+    expect_piece(log, gap(2, 0, 20, OCT_LOSS_SOURCE), 15, OCT_LOSS_DISK_SLOW);
+    expect_piece(log, gap(2, 15, 20, OCT_LOSS_SOURCE), 3, OCT_LOSS_RING_FULL);
+    expect_piece(log, gap(1, 7, 7, OCT_LOSS_SOURCE), 7, OCT_LOSS_DISK_SLOW);
+    expect_piece(log, gap(2, 0, 12, OCT_LOSS_NOT_RECORDED), 12, OCT_LOSS_NOT_RECORDED);
+    expect_piece(log, gap(2, 50000, 9, OCT_LOSS_SOURCE), 9, OCT_LOSS_SOURCE);
+    expect_piece(log, gap(3, 0, 9, OCT_LOSS_SOURCE), 9, OCT_LOSS_SOURCE);
     oct_loss_log_destroy(log);
 }
 
@@ -98,7 +127,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_range_is_cut_where_the_reason_changes),
-        cmocka_unit_test(the_newest_thousand_ranges_are_kept),
+        cmocka_unit_test(as_many_ranges_are_kept_as_bscans_may_wait),
+        cmocka_unit_test(what_was_forgotten_is_never_the_source_s),
         cmocka_unit_test(a_full_gap_map_goes_on_counting),
     };
     return cmocka_run_group_tests_name("loss", tests, NULL, NULL);

@@ -22,7 +22,7 @@ struct rig {
 static void open_rig(struct rig *r)
 {
     struct oct_error err;
-    *r = (struct rig){.losses = oct_loss_log_create()};
+    *r = (struct rig){.losses = oct_loss_log_create(0)};
     fuzz_must(!oct_geometry_init(&r->geometry, N, M, V, 0, 0, OCT_SAMPLE_U8, &err));
     fuzz_must(
         !oct_ring_create(&r->ring, SLOTS, oct_raw_slot_bytes(&r->geometry), NULL, NULL, &err));

@@ -7,10 +7,12 @@
  * |        | if it asks FFTW at all: with pipeline.simd=plain it does     |
  * | ingest | zmq_poll does not return to the thread octd-ingest           |
  * | stall  | pwrite, fdatasync, mkdir, statvfs wait: the disk stands still |
+ * | reply  | one zmq_send in 20 of the main thread comes the milliseconds   |
+ * |        | late that stand in it                                        |
  * | clock  | CLOCK_REALTIME is off by the seconds that stand in it        |
  *
  * Whom a fault has hit leaves a file FAULT.hit: a fault that hits nobody tests nothing. */
-#define _GNU_SOURCE /* RTLD_NEXT */
+#define _GNU_SOURCE /* RTLD_NEXT, gettid */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -71,6 +73,24 @@ int zmq_poll(void *items, int n, long timeout_ms)
     if (strcmp(name, "octd-ingest") == 0)
         wait_for("ingest");
     return real(items, n, timeout_ms);
+}
+
+int zmq_send(void *socket, const void *bytes, size_t n, int flags)
+{
+    static int (*real)(void *, const void *, size_t, int);
+    static unsigned n_sent; /* by the main thread alone */
+    char path[512], text[32] = "";
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "zmq_send");
+    if (gettid() == getpid() && is_on("reply", path, sizeof(path)) && ++n_sent % 20 == 0) {
+        FILE *file = fopen(path, "r");
+        if (file && fgets(text, sizeof(text), file))
+            usleep((useconds_t)strtoul(text, NULL, 10) * 1000);
+        if (file)
+            fclose(file);
+        leave_trace(path);
+    }
+    return real(socket, bytes, n, flags);
 }
 
 ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at)
