@@ -33,6 +33,7 @@ struct oct_daemon {
 
     bool stale;               /* a key has changed since the session was built */
     uint64_t refused_senders; /* messages of ended acquisitions when last told */
+    uint64_t not_taken, not_taken_ns; /* connections, when last told; and when that was */
     struct oct_source source;
     const char *engine; /* that ran when last looked at, of engine_session */
     const struct oct_session *engine_session;

@@ -4,6 +4,7 @@
 #include "daemon/http.h"
 #include "daemon/options.h"
 #include "daemon/service.h"
+#include "pipeline/descriptors.h"
 #include "pipeline/engine.h"
 #include "pipeline/log.h"
 
@@ -150,6 +151,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of the recording, not our end */
     if (oct_daemon_options(&config, &watch, argc, argv, &status))
         return status;
+    oct_descriptors_raise();
     static struct loop loop; /* large; zeroed */
     enum oct_err e = run(&loop, &config, &watch, &err);
     if (e) {

@@ -3,6 +3,7 @@
 #include "daemon/describe.h"
 
 #include "pipeline/clock.h"
+#include "pipeline/descriptors.h"
 #include "pipeline/wire.h"
 
 #include <inttypes.h>
@@ -166,6 +167,7 @@ static void add_security(cJSON *reply, struct oct_access *access)
         add_u64(refused, oct_refusal_names[r], counts.refused[r]);
     add_u64(security, "messages_refused", counts.messages_refused);
     add_u64(security, "connections_cut", counts.connections_cut);
+    add_u64(security, "connections_not_taken", oct_descriptors_not_taken());
 }
 
 /* What is not as it should be, although B-scans may go on. */
