@@ -243,7 +243,7 @@ static void follow_session(struct oct_daemon *d)
 static void note_changed_files(struct oct_daemon *d)
 {
     const char *path;
-    while ((path = oct_file_watch_look(&d->watch)))
+    while ((path = oct_file_watch_look(&d->watch, d->loop)))
         oct_log(OCT_LOG_WARNING,
                 "%s has changed: octd goes on with what it said at the start; start octd anew to "
                 "take it over",
@@ -267,7 +267,8 @@ static void note_not_taken(struct oct_daemon *d)
 
 void oct_daemon_look_around(struct oct_daemon *d)
 {
-    note_changed_files(d);
+    if (!d->want_shutdown)
+        note_changed_files(d);
     note_not_taken(d);
     if (d->session)
         follow_session(d);

@@ -106,6 +106,7 @@ static void add_last(cJSON *reply, const struct oct_recorder_status *s)
     cJSON_AddBoolToObject(last, "saving", s->last.saving);
     cJSON_AddStringToObject(last, "file", s->last.file);
     add_u64(last, "bscans_saved", s->last.n_saved);
+    add_u64(last, "bscans_lost", s->last.n_lost);
     add_u64(last, "files_saved", s->last.n_files);
     cJSON_AddStringToObject(last, "error", s->last.failure.code ? s->last.failure.text : "");
 }

@@ -272,6 +272,10 @@ class Daemon:
             reply = self.send(cmd, timeout_s, **fields)
             if cmd == "status" or time.monotonic() > end:
                 return reply
+            if reply.get("pending") and fields.get("action") == "last":
+                last = self.wait(lambda s: s["record_last"]["file"]
+                                 or not s["record_last"]["saving"])["record_last"]
+                return dict(ok=not last["error"], file=last["file"], error=last["error"])
             if reply.get("pending"):
                 while time.monotonic() < end and (status := self.send("status"))["pending"]:
                     time.sleep(0.01)
