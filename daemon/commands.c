@@ -44,8 +44,48 @@ static char *done(struct oct_daemon *daemon)
     return print(done_tree(daemon));
 }
 
-char *oct_control_outcome(struct oct_daemon *daemon)
+/* The saver's own word: what the daemon saw when it last looked around may be older. */
+static bool last_status(const struct oct_daemon *daemon, struct oct_last_status *last)
 {
+    struct oct_recorder_status recorder;
+    if (!daemon->session)
+        return false;
+    oct_recorder_get_status(daemon->session->recorder, &recorder);
+    *last = recorder.last;
+    return true;
+}
+
+bool oct_control_is_done(const struct oct_daemon *daemon, enum oct_under_way what)
+{
+    struct oct_last_status last;
+    if (what == OCT_UNDER_WAY_LAST)
+        return !last_status(daemon, &last) || !last.opening;
+    return oct_daemon_is_settled(daemon);
+}
+
+/* The file's name, or "pending" while nobody knows yet whether it can be made. */
+static char *last_outcome(struct oct_daemon *daemon)
+{
+    struct oct_last_status last;
+    struct oct_error err;
+    if (!last_status(daemon, &last)) {
+        oct_fail(&err, OCT_E_STATE, "the daemon is ending or starting anew: see record_last");
+        return refusal(&err);
+    }
+    if (last.failure.code)
+        return refusal(&last.failure);
+    cJSON *reply = done_tree(daemon);
+    if (last.opening && !cJSON_HasObjectItem(reply, "pending"))
+        cJSON_AddBoolToObject(reply, "pending", true);
+    if (!last.opening)
+        cJSON_AddStringToObject(reply, "file", last.file);
+    return print(reply);
+}
+
+char *oct_control_outcome(struct oct_daemon *daemon, enum oct_under_way what)
+{
+    if (what == OCT_UNDER_WAY_LAST)
+        return last_outcome(daemon);
     return oct_daemon_is_settled(daemon) && daemon->outcome.code ? refusal(&daemon->outcome)
                                                                  : done(daemon);
 }
@@ -90,16 +130,12 @@ static const char *text_of(const cJSON *request, const char *key, struct oct_err
 static char *record_last(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     const char *name = NULL;
-    struct oct_recorder_status recorder;
     if (cJSON_GetObjectItemCaseSensitive(request, "name") &&
         !(name = text_of(request, "name", err)))
         return NULL;
     if (oct_daemon_record_last(daemon, name, err))
         return NULL;
-    oct_recorder_get_status(daemon->session->recorder, &recorder);
-    cJSON *reply = done_tree(daemon);
-    cJSON_AddStringToObject(reply, "file", recorder.last.file);
-    return print(reply);
+    return last_outcome(daemon);
 }
 
 static char *record(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
@@ -174,8 +210,18 @@ static const struct {
     {"shutdown", shut_down, false},
 };
 
-static char *run_command(struct oct_daemon *daemon, const cJSON *request, bool *under_way,
-                         struct oct_error *err)
+/* Of a request that was answered. */
+static enum oct_under_way what_is_under_way(const struct oct_daemon *daemon, const cJSON *request)
+{
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(request, "cmd"));
+    const char *action = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(request, "action"));
+    if (strcmp(name, "record") == 0 && strcmp(action, "last") == 0)
+        return OCT_UNDER_WAY_LAST; /* perhaps over since it was answered: it is asked again */
+    return oct_daemon_is_settled(daemon) ? OCT_UNDER_WAY_NOTHING : OCT_UNDER_WAY_CHANGE;
+}
+
+static char *run_command(struct oct_daemon *daemon, const cJSON *request,
+                         enum oct_under_way *under_way, struct oct_error *err)
 {
     const char *name = text_of(request, "cmd", err);
     if (!name)
@@ -185,7 +231,8 @@ static char *run_command(struct oct_daemon *daemon, const cJSON *request, bool *
             /* What the last status told is what the daemon goes by. */
             oct_daemon_look_around(daemon);
             char *reply = commands[i].run(daemon, request, err);
-            *under_way = reply && commands[i].takes_time && !oct_daemon_is_settled(daemon);
+            if (reply && commands[i].takes_time)
+                *under_way = what_is_under_way(daemon, request);
             return reply;
         }
     oct_fail(err, OCT_E_ARG,
@@ -209,12 +256,12 @@ static bool holds_zero(const char *bytes, size_t n_bytes)
 }
 
 char *oct_control_answer(struct oct_daemon *daemon, const char *bytes, size_t n_bytes,
-                         bool *under_way)
+                         enum oct_under_way *under_way)
 {
     struct oct_error err = {.text = "the request failed"};
     const char *end = NULL;
     char *reply = NULL;
-    *under_way = false;
+    *under_way = OCT_UNDER_WAY_NOTHING;
     cJSON *request =
         holds_zero(bytes, n_bytes) ? NULL : cJSON_ParseWithLengthOpts(bytes, n_bytes, &end, false);
     while (request && end < bytes + n_bytes && strchr(" \t\r\n", *end))

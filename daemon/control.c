@@ -20,6 +20,7 @@ enum { MOST_FRAMES = 8, MOST_WAITING = 64 };
 struct waiting {
     zmq_msg_t frames[MOST_FRAMES]; /* that go before the reply */
     int n;
+    enum oct_under_way what;
     uint64_t until_ns;
 };
 
@@ -89,27 +90,29 @@ static void move_frames(struct waiting *to, zmq_msg_t *frames, int n)
     to->n = n;
 }
 
-static void keep_waiting(struct oct_control *control, zmq_msg_t *frames, int n)
+static void keep_waiting(struct oct_control *control, zmq_msg_t *frames, int n,
+                         enum oct_under_way what)
 {
     struct waiting *w = &control->waiting[control->n_waiting++];
     move_frames(w, frames, n);
+    w->what = what;
     w->until_ns = oct_clock_ns() + PATIENCE_NS;
 }
 
 static void answer_waiting(struct oct_control *control)
 {
-    bool settled = oct_daemon_is_settled(control->daemon);
     uint64_t now_ns = oct_clock_ns();
     int n_left = 0;
 
     for (int k = 0; k < control->n_waiting; k++) {
         struct waiting *w = &control->waiting[k], *to = &control->waiting[n_left];
-        if (settled || now_ns >= w->until_ns) {
-            send_reply(control, w->frames, w->n, oct_control_outcome(control->daemon));
+        if (now_ns >= w->until_ns || oct_control_is_done(control->daemon, w->what)) {
+            send_reply(control, w->frames, w->n, oct_control_outcome(control->daemon, w->what));
             continue;
         }
         if (to != w) {
             to->until_ns = w->until_ns;
+            to->what = w->what;
             move_frames(to, w->frames, w->n);
         }
         n_left++;
@@ -129,7 +132,7 @@ void oct_control_destroy(struct oct_control *control)
     uv_poll_stop(&control->poll);
     for (int k = 0; k < control->n_waiting; k++)
         send_reply(control, control->waiting[k].frames, control->waiting[k].n,
-                   oct_control_outcome(control->daemon));
+                   oct_control_outcome(control->daemon, control->waiting[k].what));
     control->n_waiting = 0;
     int linger_ms = 200; /* the reply to shutdown leaves with us */
     zmq_setsockopt(control->socket, ZMQ_LINGER, &linger_ms, sizeof(linger_ms));
@@ -164,13 +167,13 @@ static bool serve_one(struct oct_control *control)
     if (n == 0)
         return false;
     char *reply = NULL;
-    bool under_way = false;
+    enum oct_under_way under_way = OCT_UNDER_WAY_NOTHING;
     if (n >= 2 && oct_door_admits(control->daemon->door, &frames[n - 1]))
         reply = oct_control_answer(control->daemon, zmq_msg_data(&frames[n - 1]),
                                    zmq_msg_size(&frames[n - 1]), &under_way);
     zmq_msg_close(&frames[n - 1]);
     if (under_way && control->n_waiting < MOST_WAITING) {
-        keep_waiting(control, frames, n - 1);
+        keep_waiting(control, frames, n - 1, under_way);
         free(reply);
     } else {
         send_reply(control, frames, n - 1, reply);

@@ -20,12 +20,22 @@ void oct_control_serve(struct oct_control *control);
 /* Stops watching and closes the socket; memory is freed by the loop's next turn. NULL is fine. */
 void oct_control_destroy(struct oct_control *control);
 
+/* What a reply may wait for, a moment. */
+enum oct_under_way {
+    OCT_UNDER_WAY_NOTHING,
+    OCT_UNDER_WAY_CHANGE, /* a start, a stop, a recording's start */
+    OCT_UNDER_WAY_LAST,   /* the file of the last seconds is being opened */
+};
+
 /* The reply (malloc'd by cJSON) to one request of n_bytes, any bytes. NULL when out of memory.
  * *under_way: what was granted is not done yet; the reply says so, a later one is the outcome. */
 char *oct_control_answer(struct oct_daemon *daemon, const char *request, size_t n_bytes,
-                         bool *under_way);
+                         enum oct_under_way *under_way);
+
+/* Whether that is over. */
+bool oct_control_is_done(const struct oct_daemon *daemon, enum oct_under_way what);
 
 /* What became of what was granted, or that it still is under way. */
-char *oct_control_outcome(struct oct_daemon *daemon);
+char *oct_control_outcome(struct oct_daemon *daemon, enum oct_under_way what);
 
 #endif

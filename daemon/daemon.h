@@ -31,8 +31,9 @@ struct oct_daemon {
     struct oct_error outcome;     /* of the last start, stop or record start */
     uint64_t drain_by_ns;         /* DRAINING: to be done by then */
 
-    bool stale;               /* a key has changed since the session was built */
-    uint64_t refused_senders; /* messages of ended acquisitions when last told */
+    bool stale;                       /* a key has changed since the session was built */
+    uint64_t refused_senders;         /* messages of ended acquisitions when last told */
+    uint64_t not_taken, not_taken_ns; /* connections, when last told; and when that was */
     struct oct_source source;
     const char *engine; /* that ran when last looked at, of engine_session */
     const struct oct_session *engine_session;

@@ -4,6 +4,7 @@
 
 #include "config/apply.h"
 #include "pipeline/clock.h"
+#include "pipeline/descriptors.h"
 #include "pipeline/log.h"
 
 #include <inttypes.h>
@@ -242,16 +243,33 @@ static void follow_session(struct oct_daemon *d)
 static void note_changed_files(struct oct_daemon *d)
 {
     const char *path;
-    while ((path = oct_file_watch_look(&d->watch)))
+    while ((path = oct_file_watch_look(&d->watch, d->loop)))
         oct_log(OCT_LOG_WARNING,
                 "%s has changed: octd goes on with what it said at the start; start octd anew to "
                 "take it over",
                 path);
 }
 
+/* Once a minute at most: who is turned away comes again ten times a second. */
+static void note_not_taken(struct oct_daemon *d)
+{
+    const uint64_t minute_ns = UINT64_C(60000000000);
+    uint64_t n = oct_descriptors_not_taken(), now_ns = oct_clock_ns();
+    if (n == d->not_taken || (d->not_taken_ns && now_ns - d->not_taken_ns < minute_ns))
+        return;
+    oct_log(OCT_LOG_WARNING,
+            "%" PRIu64 " connections were closed at once: no file descriptors are left for more "
+            "(raise ulimit -n, or look who connects)",
+            n - d->not_taken);
+    d->not_taken = n;
+    d->not_taken_ns = now_ns;
+}
+
 void oct_daemon_look_around(struct oct_daemon *d)
 {
-    note_changed_files(d);
+    if (!d->want_shutdown)
+        note_changed_files(d);
+    note_not_taken(d);
     if (d->session)
         follow_session(d);
     if (d->want_shutdown)

@@ -4,6 +4,7 @@
 #include "daemon/http.h"
 #include "daemon/options.h"
 #include "daemon/service.h"
+#include "pipeline/descriptors.h"
 #include "pipeline/engine.h"
 #include "pipeline/log.h"
 
@@ -93,11 +94,12 @@ static void watch_signals(struct loop *loop)
 /* A disk that is being asked and does not answer within a second. */
 static bool disk_hangs(struct loop *loop)
 {
-    for (int n = 0; n < 100 && loop->daemon.disk.is_asking; n++) {
+    const struct oct_daemon *daemon = &loop->daemon;
+    for (int n = 0; n < 100 && (daemon->disk.is_asking || daemon->watch.is_looking); n++) {
         uv_run(&loop->uv, UV_RUN_NOWAIT);
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
-    return loop->daemon.disk.is_asking;
+    return daemon->disk.is_asking || daemon->watch.is_looking;
 }
 
 static enum oct_err run(struct loop *loop, const struct oct_config *config,
@@ -150,6 +152,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of the recording, not our end */
     if (oct_daemon_options(&config, &watch, argc, argv, &status))
         return status;
+    oct_descriptors_raise();
     static struct loop loop; /* large; zeroed */
     enum oct_err e = run(&loop, &config, &watch, &err);
     if (e) {

@@ -3,6 +3,7 @@
 #include "daemon/describe.h"
 
 #include "pipeline/clock.h"
+#include "pipeline/descriptors.h"
 #include "pipeline/wire.h"
 
 #include <inttypes.h>
@@ -105,6 +106,7 @@ static void add_last(cJSON *reply, const struct oct_recorder_status *s)
     cJSON_AddBoolToObject(last, "saving", s->last.saving);
     cJSON_AddStringToObject(last, "file", s->last.file);
     add_u64(last, "bscans_saved", s->last.n_saved);
+    add_u64(last, "bscans_lost", s->last.n_lost);
     add_u64(last, "files_saved", s->last.n_files);
     cJSON_AddStringToObject(last, "error", s->last.failure.code ? s->last.failure.text : "");
 }
@@ -166,6 +168,7 @@ static void add_security(cJSON *reply, struct oct_access *access)
         add_u64(refused, oct_refusal_names[r], counts.refused[r]);
     add_u64(security, "messages_refused", counts.messages_refused);
     add_u64(security, "connections_cut", counts.connections_cut);
+    add_u64(security, "connections_not_taken", oct_descriptors_not_taken());
 }
 
 /* What is not as it should be, although B-scans may go on. */

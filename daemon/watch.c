@@ -18,22 +18,41 @@ static bool is_same(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-const char *oct_file_watch_look(struct oct_file_watch *w)
+static void look(uv_work_t *work)
 {
-    uint64_t now = oct_clock_ns();
-    if (w->looked_ns && now - w->looked_ns < LOOK_NS)
-        return NULL;
+    struct oct_file_watch *w = work->data;
     for (int i = 0; i < w->n_files; i++) {
         struct stat there;
         /* A pipe (--config <(...)) is read once and changes by that. */
-        if (w->files[i].changed || !S_ISREG(w->files[i].then.st_mode))
-            continue;
-        if (stat(w->files[i].path, &there) != 0 || !is_same(&there, &w->files[i].then)) {
+        if (!w->differs[i] && S_ISREG(w->files[i].then.st_mode))
+            w->differs[i] =
+                stat(w->files[i].path, &there) != 0 || !is_same(&there, &w->files[i].then);
+    }
+}
+
+static void after(uv_work_t *work, int status)
+{
+    struct oct_file_watch *w = work->data;
+    (void)status; /* never cancelled */
+    w->is_looking = false;
+}
+
+const char *oct_file_watch_look(struct oct_file_watch *w, uv_loop_t *loop)
+{
+    uint64_t now = oct_clock_ns();
+    if (w->is_looking || w->n_files == 0)
+        return NULL;
+    for (int i = 0; i < w->n_files; i++)
+        if (w->differs[i] && !w->files[i].changed) {
             w->files[i].changed = true;
             return w->files[i].path; /* the others at the next call */
         }
-    }
+    if (w->looked_ns && now - w->looked_ns < LOOK_NS)
+        return NULL;
     w->looked_ns = now;
+    w->is_looking = true;
+    w->work.data = w;
+    uv_queue_work(loop, &w->work, look, after);
     return NULL;
 }
 

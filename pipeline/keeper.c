@@ -33,6 +33,7 @@ struct oct_keeper {
     pthread_cond_t room;  /* next_read has grown, or a copy has ended */
     uint64_t head, next_read;
     uint64_t held, held_end; /* still to be copied: held .. held_end - 1; NOTHING_HELD */
+    uint64_t held_first;     /* where the hold began */
     bool copying;            /* number `held` is being copied */
     uint64_t first_payload;  /* all from here on have it */
     uint64_t passed;         /* slots of the rings taken or dropped */
@@ -393,20 +394,24 @@ static uint64_t history_start(const struct oct_keeper *k)
     return start > k->first_payload ? start : k->first_payload;
 }
 
-uint32_t oct_keeper_hold(struct oct_keeper *k)
+uint32_t oct_keeper_hold(struct oct_keeper *k, struct oct_bscan_info *infos)
 {
     pthread_mutex_lock(&k->lock);
     uint64_t start = history_start(k), n = k->head - start;
     k->held = n ? start : NOTHING_HELD;
+    k->held_first = start;
     k->held_end = k->head;
+    for (uint64_t i = 0; infos && i < n; i++)
+        infos[i] = k->kept[(start + i) % k->n_slots].raw.info;
     pthread_mutex_unlock(&k->lock);
     return (uint32_t)n;
 }
 
-enum oct_err oct_keeper_copy(struct oct_keeper *k, struct oct_kept *kept)
+enum oct_err oct_keeper_copy(struct oct_keeper *k, struct oct_kept *kept, uint32_t *index)
 {
     pthread_mutex_lock(&k->lock);
     bool some = k->held != NOTHING_HELD;
+    *index = (uint32_t)((some ? k->held : k->held_end) - k->held_first);
     k->copying = some;
     const struct oct_kept *from = some ? &k->kept[k->held % k->n_slots] : NULL;
     pthread_mutex_unlock(&k->lock);

@@ -21,6 +21,8 @@ struct oct_last {
 
     /* Set by start, then the thread's. */
     struct oct_record_settings settings;
+    char name[128];              /* "": one is made */
+    struct oct_bscan_info *held; /* [history_bscans], the first n_held */
     uint32_t n_held;
 
     pthread_mutex_t lock; /* guards what follows */
@@ -60,18 +62,50 @@ static void write_start_time(uint64_t arrival_ns, char *text, size_t bytes)
     strftime(text, bytes, "%Y-%m-%dT%H:%M:%SZ", &utc);
 }
 
-static enum oct_err open_file(struct oct_last *last, uint64_t arrival_ns,
-                              struct oct_volume_writer **writer, struct oct_error *err)
+/* Where it goes, as far as that can be seen before it is tried. */
+static enum oct_err find_place(struct oct_last *last, char *path, size_t bytes,
+                               struct oct_error *err)
+{
+    struct oct_record_settings *s = &last->settings;
+    const struct oct_recorder_settings into = {
+        .directory = s->directory, .spectra = s->spectra, .bscans = s->bscans};
+    enum oct_err e =
+        oct_record_settings_check(&into, &last->options.plan->geometry, last->n_held, NULL, err);
+    if (e == OCT_OK)
+        e = oct_record_settings_resolve(s, err);
+    if (e)
+        return e;
+    if (*last->name)
+        oct_record_path_named(s, last->name, path, bytes);
+    else
+        oct_record_path(s, "last", path, bytes);
+    if (access(path, F_OK) == 0)
+        return oct_fail(err, OCT_E_IO, "%s: exists already and is never overwritten", path);
+    return OCT_OK;
+}
+
+static enum oct_err open_file(struct oct_last *last, struct oct_volume_writer **writer,
+                              struct oct_error *err)
 {
     const struct oct_record_settings *s = &last->settings;
-    struct oct_volume_about about = oct_record_about(s, last->options.engine);
     struct oct_plan plan = *last->options.plan; /* not a volume: as many rows as there are */
-    char start_time[40];
-    write_start_time(arrival_ns, start_time, sizeof(start_time));
+    char path[sizeof(last->status.file)], start_time[40];
+    enum oct_err e = find_place(last, path, sizeof(path), err);
+    if (e)
+        return e;
+    struct oct_volume_about about = oct_record_about(s, last->options.engine);
+    write_start_time(last->held[0].arrival_ns, start_time, sizeof(start_time));
     about.start_time = start_time;
     about.field_bscans = plan.geometry.n_bscans;
     plan.geometry.n_bscans = last->n_held;
-    return oct_volume_create(writer, last->status.file, &plan, &about, s->spectra, s->bscans, err);
+    e = oct_volume_create(writer, path, &plan, &about, s->spectra, s->bscans, err);
+    if (e)
+        return e;
+    pthread_mutex_lock(&last->lock);
+    memcpy(last->status.file, path, sizeof(path));
+    last->status.opening = false;
+    pthread_mutex_unlock(&last->lock);
+    return OCT_OK;
 }
 
 /* What lies between two B-scans of one acquisition, and why. */
@@ -105,43 +139,88 @@ static void book_progress(struct oct_last *last, const struct oct_volume_writer 
     pthread_mutex_unlock(&last->lock);
 }
 
+/* Held B-scans from .. to - 1 were given up for newer ones. */
+static enum oct_err write_given_up(struct oct_last *last, struct oct_volume_writer *writer,
+                                   uint32_t from, uint32_t to, struct oct_error *err)
+{
+    uint64_t n_lines = last->options.plan->geometry.n_lines;
+    enum oct_err e = OCT_OK;
+    pthread_mutex_lock(&last->lock);
+    last->status.n_lost += to - from;
+    pthread_mutex_unlock(&last->lock);
+    for (uint32_t i = from; e == OCT_OK && i < to; i++) {
+        if (i > 0)
+            e = write_between(last, writer, &last->held[i - 1], &last->held[i], err);
+        if (e == OCT_OK)
+            e = oct_volume_write_gap(writer,
+                                     &(struct oct_gap){
+                                         .acquisition = last->held[i].acquisition,
+                                         .first_line = last->held[i].number * n_lines,
+                                         .n_lines = n_lines,
+                                         .reason = OCT_LOSS_DISK_SLOW,
+                                     },
+                                     err);
+    }
+    return e;
+}
+
+static enum oct_err write_one(struct oct_last *last, struct oct_volume_writer *writer,
+                              const struct oct_kept *kept, uint32_t index, uint32_t row,
+                              struct oct_error *err)
+{
+    const struct oct_record_settings *s = &last->settings;
+    enum oct_err e = OCT_OK;
+    if (index > 0)
+        e = write_between(last, writer, &last->held[index - 1], &last->held[index], err);
+    return e ? e
+             : oct_record_bscan(writer, kept, row, &last->options.plan->geometry, s->spectra,
+                                s->bscans, err);
+}
+
+/* The first is taken out of the memory that newer ones want before a disk is looked at. */
 static enum oct_err write_all(struct oct_last *last, struct oct_volume_writer **writer,
                               struct oct_kept *kept, struct oct_error *err)
 {
-    const struct oct_geometry *g = &last->options.plan->geometry;
-    struct oct_bscan_info before = {0};
     uint64_t synced_ns = oct_clock_ns();
     enum oct_err e = OCT_OK;
-    for (uint32_t row = 0; e == OCT_OK && row < last->n_held; row++) {
-        if (oct_keeper_copy(last->options.keeper, kept) == OCT_E_CLOSED)
+    uint32_t index, next = 0; /* all before next are in the file or its gap map */
+    for (uint32_t row = 0; e == OCT_OK; row++) {
+        bool more = oct_keeper_copy(last->options.keeper, kept, &index) == OCT_OK;
+        if (!*writer && (e = open_file(last, writer, err)))
             break;
-        const struct oct_bscan_info *info = &kept->raw.info;
-        e = *writer ? OCT_OK : open_file(last, info->arrival_ns, writer, err);
-        if (e == OCT_OK && row > 0)
-            e = write_between(last, *writer, &before, info, err);
+        e = write_given_up(last, *writer, next, index, err);
+        if (!more)
+            break;
         if (e == OCT_OK)
-            e = oct_record_bscan(*writer, kept, row, g, last->settings.spectra,
-                                 last->settings.bscans, err);
-        before = *info;
+            e = write_one(last, *writer, kept, index, row, err);
+        next = index + 1;
         if (e != OCT_OK || oct_clock_ns() - synced_ns < SYNC_INTERVAL_NS)
             continue;
         e = oct_volume_sync(*writer, err);
         book_progress(last, *writer);
         synced_ns = oct_clock_ns();
     }
-    oct_keeper_let_go(last->options.keeper);
     return e;
 }
 
+/* Why it was not saved, or NULL. */
 static void tell(struct oct_last *last, const struct oct_error *why)
 {
+    pthread_mutex_lock(&last->lock);
+    if (why && *last->status.file)
+        last->status.n_lost = last->n_held - last->status.n_saved;
+    struct oct_last_status s = last->status;
+    pthread_mutex_unlock(&last->lock);
     if (why)
         oct_log(OCT_LOG_ERROR, "the last seconds were not saved: %s", why->text);
+    else if (s.n_lost)
+        oct_log(OCT_LOG_WARNING,
+                "saved %u of the last %u B-scans as %s: the disk was too slow for the other %u",
+                s.n_saved, last->n_held, s.file, s.n_lost);
     else
-        oct_log(OCT_LOG_INFO, "saved the last %u B-scans as %s", last->status.n_saved,
-                last->status.file);
+        oct_log(OCT_LOG_INFO, "saved the last %u B-scans as %s", s.n_saved, s.file);
     pthread_mutex_lock(&last->lock);
-    last->status.saving = false;
+    last->status.saving = last->status.opening = false;
     if (why)
         last->status.failure = *why;
     else
@@ -158,14 +237,17 @@ static void *run(void *argument)
     enum oct_err e = get_frame(&kept, &last->options.plan->geometry, &err);
     if (e == OCT_OK)
         e = write_all(last, &writer, &kept, &err);
-    else
-        oct_keeper_let_go(last->options.keeper);
+    oct_keeper_let_go(last->options.keeper);
     free_frame(&kept);
-    if (e == OCT_OK && writer)
+    if (e == OCT_OK)
         e = oct_volume_sync(writer, &err);
     if (writer)
         book_progress(last, writer);
+    bool none = e == OCT_OK && oct_volume_written(writer) == 0;
     enum oct_err c = oct_volume_close(writer, e ? NULL : &err);
+    if (none && !c)
+        c = oct_fail(&err, OCT_E_IO, "%s: the disk was too slow: nothing was left of %u B-scans",
+                     last->status.file, last->n_held);
     tell(last, e || c ? &err : NULL);
     return NULL;
 }
@@ -184,10 +266,8 @@ enum oct_err oct_last_create(struct oct_last **out, const struct oct_last_option
     return OCT_OK;
 }
 
-static enum oct_err prepare(struct oct_last *last, const struct oct_recorder_settings *from,
-                            const char *name, struct oct_error *err)
+static enum oct_err may_start(struct oct_last *last, const char *name, struct oct_error *err)
 {
-    const struct oct_geometry *g = &last->options.plan->geometry;
     struct oct_keeper_status kept;
     struct oct_last_status status;
     oct_keeper_get_status(last->options.keeper, &kept);
@@ -196,8 +276,8 @@ static enum oct_err prepare(struct oct_last *last, const struct oct_recorder_set
         return oct_fail(err, OCT_E_STATE,
                         "nothing is kept: record.last_s is 0 (stop, set it, start)");
     if (status.saving)
-        return oct_fail(err, OCT_E_STATE, "the last seconds are being saved already, as %s",
-                        status.file);
+        return oct_fail(err, OCT_E_STATE, "the last seconds are being saved already%s%s",
+                        *status.file ? ", as " : "", status.file);
     if (kept.n_history == 0)
         return oct_fail(err, OCT_E_STATE, "nothing is kept yet: no B-scan has come");
     if (name && *name && !oct_record_name_is_safe(name))
@@ -206,36 +286,40 @@ static enum oct_err prepare(struct oct_last *last, const struct oct_recorder_set
             "the name '%.40s' must be at most 100 letters, digits, '.', '_' and '-' and "
             "not begin with '.' or '-'",
             name);
-    return oct_record_settings_check(from, g, kept.n_history, NULL, err);
+    return OCT_OK;
+}
+
+/* With the end of the one before awaited: it has told it. */
+static enum oct_err prepare(struct oct_last *last, const struct oct_recorder_settings *from,
+                            const char *name, struct oct_error *err)
+{
+    struct oct_keeper_status kept;
+    if (last->has_thread)
+        pthread_join(last->thread, NULL);
+    last->has_thread = false;
+    oct_keeper_get_status(last->options.keeper, &kept);
+    if (!last->held)
+        last->held = calloc(kept.history_bscans, sizeof(*last->held));
+    if (!last->held)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for saving the last seconds");
+    snprintf(last->name, sizeof(last->name), "%s", name ? name : "");
+    oct_record_settings_finish(&last->settings);
+    return oct_record_settings_init(&last->settings, from, err);
 }
 
 enum oct_err oct_last_start(struct oct_last *last, const struct oct_recorder_settings *from,
                             const char *name, struct oct_error *err)
 {
-    enum oct_err e = prepare(last, from, name, err);
+    enum oct_err e = may_start(last, name, err);
+    if (e == OCT_OK)
+        e = prepare(last, from, name, err);
     if (e)
         return e;
-    if (last->has_thread)
-        pthread_join(last->thread, NULL); /* it has told its end */
-    last->has_thread = false;
-    oct_record_settings_finish(&last->settings);
-    e = oct_record_settings_init(&last->settings, from, err);
-    if (e)
-        return e;
-    char path[sizeof(last->status.file)];
-    if (name && *name)
-        oct_record_path_named(&last->settings, name, path, sizeof(path));
-    else
-        oct_record_path(&last->settings, "last", path, sizeof(path));
-    if (access(path, F_OK) == 0)
-        return oct_fail(err, OCT_E_IO, "%s: exists already and is never overwritten", path);
     pthread_mutex_lock(&last->lock);
-    last->status.failure = (struct oct_error){0};
-    memcpy(last->status.file, path, sizeof(path));
-    last->status.n_saved = 0;
-    last->status.saving = true;
+    last->status =
+        (struct oct_last_status){.saving = true, .opening = true, .n_files = last->status.n_files};
     pthread_mutex_unlock(&last->lock);
-    last->n_held = oct_keeper_hold(last->options.keeper);
+    last->n_held = oct_keeper_hold(last->options.keeper, last->held); /* there are: may_start */
     int status = pthread_create(&last->thread, NULL, run, last);
     if (status == 0) {
         last->has_thread = true;
@@ -244,7 +328,7 @@ enum oct_err oct_last_start(struct oct_last *last, const struct oct_recorder_set
     }
     oct_keeper_let_go(last->options.keeper);
     pthread_mutex_lock(&last->lock);
-    last->status.saving = false;
+    last->status.saving = last->status.opening = false;
     pthread_mutex_unlock(&last->lock);
     return oct_fail_errno(err, OCT_E_IO, status, "thread for saving the last seconds");
 }
@@ -263,6 +347,7 @@ void oct_last_destroy(struct oct_last *last)
     if (last->has_thread)
         pthread_join(last->thread, NULL);
     oct_record_settings_finish(&last->settings);
+    free(last->held);
     pthread_mutex_destroy(&last->lock);
     free(last);
 }

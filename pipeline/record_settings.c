@@ -25,7 +25,7 @@ enum oct_err oct_record_settings_init(struct oct_record_settings *s,
                                       struct oct_error *err)
 {
     *s = (struct oct_record_settings){
-        .directory = realpath(from->directory, NULL), /* the status names files by it */
+        .directory = strdup(from->directory),
         .config_text = strdup(from->config_text),
         .eye = strdup(from->eye),
         .pseudonym = strdup(from->pseudonym),
@@ -40,6 +40,16 @@ enum oct_err oct_record_settings_init(struct oct_record_settings *s,
         return OCT_OK;
     oct_record_settings_finish(s);
     return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a recording");
+}
+
+enum oct_err oct_record_settings_resolve(struct oct_record_settings *s, struct oct_error *err)
+{
+    char *real = realpath(s->directory, NULL);
+    if (!real)
+        return oct_fail_errno(err, OCT_E_IO, errno, "record.directory: %s", s->directory);
+    free(s->directory);
+    s->directory = real;
+    return OCT_OK;
 }
 
 static enum oct_err check_directory(const char *directory, struct oct_error *err)

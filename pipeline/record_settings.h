@@ -28,9 +28,14 @@ struct oct_record_settings {
     double width_um, height_um, refractive_index;
 };
 
+/* Looks at no disk: the folder stays as it is written. */
 enum oct_err oct_record_settings_init(struct oct_record_settings *settings,
                                       const struct oct_recorder_settings *from,
                                       struct oct_error *err);
+
+/* The folder, which is there, by its real name: the status names files by it. Looks at the disk. */
+enum oct_err oct_record_settings_resolve(struct oct_record_settings *settings,
+                                         struct oct_error *err);
 void oct_record_settings_finish(struct oct_record_settings *settings);
 
 /* Makes the folder if need be and checks that n_bscans fit. OCT_E_IO, OCT_E_NO_SPACE. *free_bytes

@@ -521,22 +521,31 @@ enum oct_err oct_recorder_start(struct oct_recorder *rec, const struct oct_recor
                                 struct oct_error *err)
 {
     const struct oct_geometry *g = &rec->options.plan->geometry;
+    struct oct_record_settings settings = {0};
     double free_bytes;
     enum oct_err e = oct_record_settings_check(from, g, g->n_bscans, &free_bytes, err);
-    if (e)
+    if (e == OCT_OK)
+        e = oct_record_settings_init(&settings, from, err);
+    if (e == OCT_OK)
+        e = oct_record_settings_resolve(&settings, err);
+    if (e) {
+        oct_record_settings_finish(&settings);
         return e;
+    }
+    /* No disk is looked at from here on: who asks for the status waits for the lock. */
     pthread_mutex_lock(&rec->lock);
     if (rec->status.active) {
         e = oct_fail(err, OCT_E_STATE,
                      rec->status.stopping ? "the recording before is still being closed"
                                           : "a recording is under way already");
     } else {
-        oct_record_settings_finish(&rec->settings);
-        e = oct_record_settings_init(&rec->settings, from, err);
-    }
-    if (e == OCT_OK)
+        const struct oct_record_settings before = rec->settings;
+        rec->settings = settings;
+        settings = before;
         begin(rec);
+    }
     pthread_mutex_unlock(&rec->lock);
+    oct_record_settings_finish(&settings);
     if (e == OCT_OK)
         log_forecast(rec, from, free_bytes);
     return e;

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE /* SOCK_CLOEXEC */
 #include "pipeline/zsocket.h"
 
+#include "pipeline/descriptors.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -87,6 +89,13 @@ enum oct_err oct_zsocket_check(const char *endpoint, const char *key, bool guard
                     key, endpoint);
 }
 
+static enum oct_callers callers_of(int type)
+{
+    if (type == ZMQ_PULL)
+        return OCT_CALLERS_CAMERA;
+    return type == ZMQ_ROUTER ? OCT_CALLERS_CONTROL : OCT_CALLERS_VIEWERS;
+}
+
 void *oct_zsocket_bind(void *context, int type, const char *endpoint, const char *key, int queue,
                        int64_t max_message_bytes, struct oct_door *door, char *bound,
                        struct oct_error *err)
@@ -118,5 +127,6 @@ void *oct_zsocket_bind(void *context, int type, const char *endpoint, const char
         zmq_close(socket);
         return NULL;
     }
+    oct_descriptors_mark(bound, callers_of(type));
     return socket;
 }

@@ -1,6 +1,7 @@
 """What the Python tests share: TAP lines, running programs, and the wire of contract section 5,
 written from the contract alone."""
-import glob, json, os, random, re, signal, socket, struct, subprocess, sys, time, traceback
+import contextlib, glob, json, os, random, re, resource, signal, socket, struct, subprocess, sys, time
+import traceback
 import zmq
 
 BUILD = os.environ.get("OCT_BUILD", "build")
@@ -259,6 +260,40 @@ def check_sums(status):
         assert status["lines_received"] + status["lines_dropped"] <= begun * m, status
 
 
+class Crowd:
+    """Connections that say nothing and stay, while the block lasts. octd is started with so few
+    descriptors that they would not do for all of them: see few_descriptors."""
+
+    def __init__(self, endpoint, n):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, n + 200)), hard))
+        self.sockets = []
+        for _ in range(n):
+            if endpoint.startswith("ipc://"):
+                there, made = endpoint[6:], socket.socket(socket.AF_UNIX)
+            else:
+                there, made = ("127.0.0.1", int(endpoint.split(":")[-1])), socket.socket()
+            made.connect(there)  # waits its turn
+            self.sockets.append(made)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for made in self.sockets:
+            made.close()
+
+
+@contextlib.contextmanager
+def few_descriptors(n):
+    """ulimit -n for the daemons that are started within."""
+    Daemon.preexec = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n))
+    try:
+        yield
+    finally:
+        Daemon.preexec = None
+
+
 def calibration(n_samples):
     """A file of wavelengths: rising, not quite straight, as a spectrometer's."""
     path = os.path.join(folder("calibration"), "wavelengths.txt")
@@ -281,6 +316,7 @@ def settings(**sections):
 class Daemon:
     """A running octd on ipc endpoints of its own."""
     count = 0
+    preexec = None  # run in the new process before octd
 
     def __init__(self, *arguments, wait=True, env=None):
         Daemon.count += 1
@@ -298,7 +334,7 @@ class Daemon:
             [program("octd"), *self.common, "--set", f"record.directory={self.records}",
              *map(str, arguments)],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(self.log_path, "wb"),
-            env=dict(os.environ, **(env or {})))
+            env=dict(os.environ, **(env or {})), preexec_fn=Daemon.preexec)
         if wait:
             try:
                 while self.send("status", timeout_s=60)["pending"]:
@@ -317,6 +353,10 @@ class Daemon:
             reply = self.send(cmd, timeout_s, **fields)
             if cmd == "status" or time.monotonic() > end:
                 return reply
+            if reply.get("pending") and fields.get("action") == "last":
+                last = self.wait(lambda s: s["record_last"]["file"]
+                                 or not s["record_last"]["saving"])["record_last"]
+                return dict(ok=not last["error"], file=last["file"], error=last["error"])
             if reply.get("pending"):
                 while time.monotonic() < end and (status := self.send("status"))["pending"]:
                     time.sleep(0.01)

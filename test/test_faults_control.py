@@ -2,6 +2,7 @@
 """Control under random commands: a model of the daemon's states, written from daemon/state.h,
 agrees with the daemon after every reply; no command hangs; every reply comes within 100 ms."""
 import random
+import h5py
 from octfaults import *
 
 COMMANDS = 10000 if LONG else 500
@@ -169,11 +170,32 @@ def replies_while_plans_are_measured():
 def replies_while_the_disk_stands_still():
     """while the disk stands still, every command is answered within 100 ms, and done when it moves"""
     faults = Faults("stall")
+    config = os.path.join(folder("config"), "octd.ini")
+    open(config, "w").close()
     with faults.environment():
-        daemon = Daemon(*BASE)
+        daemon = Daemon("--config", config, *BASE, *settings(record=dict(last_s=1)))
     with daemon, Player(daemon):
         client = Client(daemon)
         daemon.wait(lambda s: s["bscans_done"] > 20 and s["disk_bytes_free"] is not None)
+        with faults.on("stall"):  # the last seconds, from when they were asked for
+            before = client.ask("status", cmd="status")["bscans_begun"]
+            reply = client.ask("record last", cmd="record", action="last")
+            asked = client.ask("status", cmd="status")["bscans_begun"]
+            assert reply["ok"] and reply["pending"] and "file" not in reply, reply
+            began = time.monotonic()
+            while time.monotonic() - began < 2:
+                last = client.ask("status", cmd="status")["record_last"]
+                assert last["saving"] and last["file"] == "" and last["bscans"] > 0, last
+                again = client.ask("record last", cmd="record", action="last")
+                assert not again["ok"] and "being saved already" in again["error"], again
+                time.sleep(0.05)
+        last = daemon.wait(lambda s: not s["record_last"]["saving"])["record_last"]
+        with h5py.File(last["file"]) as file:
+            valid, number = file["frames/valid"][:] == 1, file["frames/number"][:]
+        assert last["error"] == "" and valid.sum() == last["bscans_saved"] > 0, last
+        assert number[valid].max() <= asked, (number[valid].max(), before, asked)
+        reply = daemon.ask("record", action="last", name=os.path.basename(last["file"]))
+        assert not reply["ok"] and "exists already" in reply["error"], reply
         with faults.on("stall"):
             reply = client.ask("record start", cmd="record", action="start")
             assert reply["ok"] and reply["pending"] and reply["phase"] == "recording", reply

@@ -615,6 +615,26 @@ def control_is_parsed_and_checked():
 
 
 @case
+def crowd_of_strangers():
+    """strangers take every descriptor that they can have: keys are read, files opened, all the same"""
+    keys = standard("crowd", "alice")
+    keys.make("bob")
+    with few_descriptors(256):
+        daemon = Guarded(keys)
+    with daemon:
+        daemon.wait(lambda s: not s["pending"])
+        with Crowd(daemon.publish, 300):
+            daemon.wait(lambda s: s["security"]["connections_not_taken"] > 50)
+            assert keys.allow(keys.public("bob"))[0] == 0
+            daemon.wait(lambda s: s["security"]["keys_allowed"] == 2)
+            assert daemon.ask("record", action="start")["ok"]
+            send_volume(daemon, 1)
+            daemon.wait(lambda s: s["volumes_written"] == 1)
+        assert "the keys stay as they were" not in daemon.log()
+        assert daemon.end() == 0
+
+
+@case
 def the_unit_is_hardened():
     """the systemd unit verifies, keeps its restrictions and exposes little"""
     unit = folder("unit") + "/octd.service"

@@ -237,7 +237,7 @@ static void unwanted_bscans_pass_without_their_pixels(void **state)
     uint64_t began_ns = oct_clock_ns();
     assert_int_equal(oct_keeper_read(r.keeper, TEST_PATIENCE_US, &kept, &passed), OCT_E_AGAIN);
     assert_true(oct_clock_ns() - began_ns < TEST_PATIENCE_NS / 2);
-    assert_int_equal(oct_keeper_hold(r.keeper), 0);
+    assert_int_equal(oct_keeper_hold(r.keeper, NULL), 0);
     close_rig(&r);
 }
 
@@ -254,6 +254,8 @@ static void the_history_is_held_while_new_bscans_come_and_gives_way_to_them(void
     uint64_t numbers[200], passed;
     struct oct_kept kept = new_frame();
     struct oct_keeper_status s;
+    struct oct_bscan_info infos[HISTORY];
+    uint32_t index;
     (void)state;
     open_rig(&r, HISTORY);
     for (uint64_t i = 0; i < 50; i++) {
@@ -263,9 +265,12 @@ static void the_history_is_held_while_new_bscans_come_and_gives_way_to_them(void
     oct_keeper_get_status(r.keeper, &s);
     assert_int_equal(s.n_history, HISTORY);
     assert_int_equal(s.history_ns, (HISTORY - 1) * 1000);
-    assert_int_equal(oct_keeper_hold(r.keeper), HISTORY);
+    assert_int_equal(oct_keeper_hold(r.keeper, infos), HISTORY);
+    for (uint64_t i = 0; i < HISTORY; i++)
+        assert_int_equal(infos[i].number, 30 + i);
     for (uint64_t i = 0; i < 3; i++) {
-        assert_int_equal(oct_keeper_copy(r.keeper, &kept), OCT_OK);
+        assert_int_equal(oct_keeper_copy(r.keeper, &kept, &index), OCT_OK);
+        assert_int_equal(index, i);
         expect_bscan(&kept, 30 + i);
     }
     for (uint64_t i = 50; i < 65; i++) { /* 15 more: 10 fit, 2 take those copied, 2 or 3 are lost */
@@ -275,19 +280,21 @@ static void the_history_is_held_while_new_bscans_come_and_gives_way_to_them(void
     assert_int_equal(passed, 65);
     unsigned n = 0;
     uint64_t last = 0;
-    while (oct_keeper_copy(r.keeper, &kept) == OCT_OK) {
+    while (oct_keeper_copy(r.keeper, &kept, &index) == OCT_OK) {
+        assert_int_equal(infos[index].number, kept.raw.info.number); /* those skipped are known */
         expect_bscan(&kept, kept.raw.info.number);
         assert_true(kept.raw.info.number > last);
         last = kept.raw.info.number;
         n++;
     }
+    assert_int_equal(index, HISTORY);
     assert_int_equal(last, 49); /* what came after the hold is not part of it */
     assert_in_range(n, HISTORY - 3 - 3, HISTORY - 3 - 2);
     oct_keeper_get_status(r.keeper, &s);
     assert_int_equal(s.n_dropped, 0);
-    assert_int_equal(oct_keeper_hold(r.keeper), HISTORY);
+    assert_int_equal(oct_keeper_hold(r.keeper, NULL), HISTORY);
     oct_keeper_let_go(r.keeper);
-    assert_int_equal(oct_keeper_copy(r.keeper, &kept), OCT_E_CLOSED);
+    assert_int_equal(oct_keeper_copy(r.keeper, &kept, &index), OCT_E_CLOSED);
     free(kept.raw.spectra);
     free(kept.raw.line_valid);
     free(kept.image.pixels);

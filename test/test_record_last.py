@@ -120,9 +120,24 @@ def refusals():
         assert done.returncode == 2 and "record.last_s" in err and words in err, err
 
 
+def expect_slow(daemon, path):
+    """What the file lacks of the history is in its gap map as the disk's doing, and is told."""
+    numbers, gaps = look(path)
+    last = daemon.status()["record_last"]
+    assert last["file"] == path and last["bscans_saved"] == len(numbers), (path, last)
+    lost = gaps.get("disk_slow", set())
+    assert set(gaps) == {"disk_slow"} and not lost & numbers, {k: len(v) for k, v in gaps.items()}
+    assert len(numbers) + len(lost) == KEPT == max(numbers | lost) - min(numbers | lost) + 1
+    assert last["bscans_lost"] == len(lost) > 0 < len(numbers), last
+    assert (f"saved {len(numbers)} of the last {KEPT} B-scans as {path}: the disk was too slow for "
+            f"the other {len(lost)}") in daemon.log(), daemon.log()
+    check_files(daemon)
+    return len(lost)
+
+
 @case
 def slow_disk():
-    """a disk too slow to save in time costs the saved file its oldest B-scans, nothing else"""
+    """a disk too slow to save in time costs the saved file its oldest B-scans, and says so"""
     with Faulty(*KEEP, *settings(record=dict(buffer_s=0.5))) as daemon, Camera(daemon):
         full(daemon)
         daemon.fault("stall 1500")  # each write
@@ -134,9 +149,17 @@ def slow_disk():
         status = daemon.wait(lambda s: not s["record_last"]["saving"])
         assert status["record_last"]["error"] == "", status
         assert status["bscans_dropped"] == dict(ring_full=0, engine=0)
-        numbers, gaps = look(reply["file"])
-        assert 0 < len(numbers) <= KEPT
-        check_files(daemon)
+        expect_slow(daemon, reply["file"])
+        full(daemon)
+        daemon.fault("stall 60")
+        octctl = subprocess.Popen([program("octctl"), *daemon.common, "record", "last", "second"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        daemon.wait(lambda s: s["record_last"]["saving"] and
+                    s["record_last"]["bscans_lost"] > 10)
+        daemon.fault("")
+        out, err = octctl.communicate(timeout=PATIENCE_S)
+        lost = expect_slow(daemon, out.strip())
+        assert octctl.returncode == 0 and f"warning: record last: {lost} of {KEPT} B-scans" in err, err
 
 
 main()

@@ -303,7 +303,7 @@ static void print_answer(const struct control_call *call, const cJSON *answer)
         char *text = cJSON_PrintUnformatted(value);
         printf("%s\n", text ? text : "");
         cJSON_free(text);
-    } else if (!cJSON_GetObjectItemCaseSensitive(answer, "file")) { /* else its name follows */
+    } else if (call->n_plain == 0 || strcmp(call->plain[0], "last") != 0) { /* its file follows */
         printf("ok\n");
     }
 }
@@ -418,6 +418,17 @@ static int wait_until_done(const struct control_call *call, bool closed)
     return 1;
 }
 
+static void warn_of_lost(const cJSON *last)
+{
+    double saved = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(last, "bscans_saved"));
+    double lost = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(last, "bscans_lost"));
+    if (lost > 0)
+        fprintf(stderr,
+                "octctl: warning: record last: %.0f of %.0f B-scans are missing: the disk was too "
+                "slow to save them before newer ones needed their memory\n",
+                lost, lost + saved);
+}
+
 /* The same for the last seconds; prints what became of them, unless the answer was JSON. */
 static int wait_until_saved(const struct control_call *call)
 {
@@ -433,6 +444,8 @@ static int wait_until_saved(const struct control_call *call)
         saving = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(last, "saving"));
         if (e == OCT_OK && !saving && (!why || *why))
             e = oct_fail(&err, OCT_E_STATE, "record last: %s", why ? why : "it is not known");
+        if (e == OCT_OK && !saving)
+            warn_of_lost(last);
         if (e == OCT_OK && !saving && !call->json)
             printf("%s\n", file ? file : "");
         free(text);

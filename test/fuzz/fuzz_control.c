@@ -133,7 +133,7 @@ static void check_granted(const char *text, size_t n)
 static void ask(struct fuzz_input *in)
 {
     static struct oct_config before;
-    bool under_way = false;
+    enum oct_under_way under_way;
     size_t n;
     struct fuzz_input same = *in;
     char *request = fuzz_piece(in, false, &n), *text = fuzz_piece(&same, true, NULL);
@@ -169,7 +169,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             finish_job(&daemon_, i % 3 != 2);
             oct_daemon_look_around(&daemon_);
         }
-        cJSON_free(oct_control_outcome(&daemon_));
+        cJSON_free(oct_control_outcome(&daemon_, OCT_UNDER_WAY_CHANGE));
+        cJSON_free(oct_control_outcome(&daemon_, OCT_UNDER_WAY_LAST));
     }
     uv_run(&loop, UV_RUN_DEFAULT);
     return 0;

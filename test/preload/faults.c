@@ -6,8 +6,9 @@
  * | wedge  | fftwf_execute_dft does not return: the CPU engine is wedged, |
  * |        | if it asks FFTW at all: with pipeline.simd=plain it does     |
  * | ingest | zmq_poll does not return to the thread octd-ingest           |
- * | stall  | pwrite, fdatasync, mkdir, statvfs wait: the disk stands still |
- * | reply  | one zmq_send in 20 of the main thread comes the milliseconds   |
+ * | stall  | pwrite, fdatasync, mkdir, stat, statvfs, realpath wait: the  |
+ * |        | disk stands still                                            |
+ * | reply  | one zmq_send in 20 of the main thread comes the milliseconds |
  * |        | late that stand in it                                        |
  * | clock  | CLOCK_REALTIME is off by the seconds that stand in it        |
  *
@@ -118,6 +119,24 @@ int statvfs(const char *restrict path, struct statvfs *restrict fs)
         *(void **)&real = dlsym(RTLD_NEXT, "statvfs");
     wait_for("stall");
     return real(path, fs);
+}
+
+char *realpath(const char *restrict path, char *restrict real_path)
+{
+    static char *(*real)(const char *, char *);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "realpath");
+    wait_for("stall");
+    return real(path, real_path);
+}
+
+int stat(const char *restrict path, struct stat *restrict st)
+{
+    static int (*real)(const char *, struct stat *);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "stat");
+    wait_for("stall");
+    return real(path, st);
 }
 
 int mkdir(const char *path, mode_t mode)

@@ -1,0 +1,129 @@
+#define _DEFAULT_SOURCE /* syscall */
+#include "pipeline/descriptors.h"
+
+#include "pipeline/log.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define RESERVE 64 /* a session built anew takes some 30, a file or a folder of keys two or three */
+#define CAMERA_RESERVE 16
+#define CONTROL_RESERVE 16
+#define ENOUGH 1024
+/* Each connection takes memory too, so there is a bound even where descriptors have none. */
+#define MOST_TAKEN 8192
+
+/* accept() has no argument that could lead to a place of ours. */
+static atomic_uint_fast64_t n_not_taken;
+
+uint64_t oct_descriptors_not_taken(void)
+{
+    return atomic_load(&n_not_taken);
+}
+
+static rlim_t limit_now(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > MOST_TAKEN + RESERVE)
+        return MOST_TAKEN + RESERVE;
+    return limit.rlim_cur;
+}
+
+void oct_descriptors_raise(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    if (limit.rlim_cur < limit.rlim_max) {
+        rlim_t before = limit.rlim_cur;
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+            limit.rlim_cur = before;
+    }
+    if (limit.rlim_cur < ENOUGH)
+        oct_log(OCT_LOG_WARNING,
+                "only %llu file descriptors are allowed (%d are wanted): octd takes fewer "
+                "connections; raise the limit (ulimit -n, LimitNOFILE in the systemd unit)",
+                (unsigned long long)limit.rlim_cur, ENOUGH);
+}
+
+/* The lowest descriptor that this listener's callers may not have. */
+static rlim_t bound_of(int listener)
+{
+    int priority = OCT_CALLERS_VIEWERS;
+    socklen_t bytes = sizeof(priority);
+    rlim_t limit = limit_now(), reserve = RESERVE;
+    getsockopt(listener, SOL_SOCKET, SO_PRIORITY, &priority, &bytes);
+    if (priority != OCT_CALLERS_CAMERA)
+        reserve += CAMERA_RESERVE;
+    if (priority != OCT_CALLERS_CAMERA && priority != OCT_CALLERS_CONTROL)
+        reserve += CONTROL_RESERVE;
+    return limit > reserve ? limit - reserve : 0;
+}
+
+/* Not in our header: glibc's own may declare them in its way. */
+int accept(int listener, struct sockaddr *address, socklen_t *bytes);
+int accept4(int listener, struct sockaddr *address, socklen_t *bytes, int flags);
+
+int accept4(int listener, struct sockaddr *address, socklen_t *bytes, int flags)
+{
+    int fd = (int)syscall(SYS_accept4, listener, address, bytes, flags);
+    if (fd < 0 && (errno == EMFILE || errno == ENOMEM || errno == ENOBUFS))
+        errno = ENFILE; /* which libzmq passes over on ipc as well */
+    if (fd < 0 || (rlim_t)fd < bound_of(listener))
+        return fd;
+    close(fd);
+    atomic_fetch_add(&n_not_taken, 1);
+    errno = ECONNABORTED;
+    return -1;
+}
+
+int accept(int listener, struct sockaddr *address, socklen_t *bytes)
+{
+    return accept4(listener, address, bytes, 0);
+}
+
+/* ---- which listener is whose ---- */
+
+static bool is_at(int fd, const char *endpoint)
+{
+    static const char ipc[] = "ipc://";
+    union {
+        struct sockaddr_storage any;
+        struct sockaddr_un local;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } name = {0};
+    int listens = 0;
+    socklen_t bytes = sizeof(listens), name_bytes = sizeof(name) - 1;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) != 0 || !listens ||
+        getsockname(fd, (struct sockaddr *)&name.any, &name_bytes) != 0)
+        return false;
+    if (strncmp(endpoint, ipc, strlen(ipc)) == 0) {
+        bool abstract = name.local.sun_path[0] == '\0';
+        if (name.any.ss_family != AF_UNIX)
+            return false;
+        return strcmp(name.local.sun_path + abstract, endpoint + strlen(ipc) + abstract) == 0;
+    }
+    const char *colon = strrchr(endpoint, ':');
+    unsigned long port = colon ? strtoul(colon + 1, NULL, 10) : 0;
+    return (name.any.ss_family == AF_INET && ntohs(name.v4.sin_port) == port) ||
+           (name.any.ss_family == AF_INET6 && ntohs(name.v6.sin6_port) == port);
+}
+
+void oct_descriptors_mark(const char *endpoint, enum oct_callers callers)
+{
+    int priority = (int)callers, limit = (int)limit_now();
+    for (int fd = 0; fd < limit; fd++)
+        if (is_at(fd, endpoint))
+            setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &priority, sizeof(priority));
+}
