@@ -454,6 +454,56 @@ def a_removed_key_is_out_at_once():
 
 
 @case
+def a_silent_connection_goes_with_its_key():
+    """a viewer that came in and has not subscribed is cut when its key goes: what it subscribes to
+    afterwards brings it no picture"""
+    keys = standard("silent", "alice", "bob")
+    with Guarded(keys) as daemon:
+        speak_as(keys, "bob")
+        quiet, late = (daemon.context.socket(zmq.SUB) for _ in range(2))
+        made = [s.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+                for s in (quiet, late)]
+        for s in (quiet, late):
+            s.linger = 0
+            s.connect(daemon.publish)
+        for monitor in made:
+            assert monitor.poll(PATIENCE_S * 1000), "no handshake"
+            event = parse_monitor_message(monitor.recv_multipart())["event"]
+            assert event == zmq.EVENT_HANDSHAKE_SUCCEEDED, event
+        speak_as(keys, "alice")
+        mine = daemon.subscriber()
+        my_monitor = mine.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        camera = send_volume(daemon, 1)
+        daemon.wait(lambda s: s["bscans_published"] == V)
+        assert keys.allow("--remove", "bob")[0] == 0
+        late.subscribe(b"")
+        assert disconnects(made[0], PATIENCE_S) is not None, "a silent connection stayed"
+        quiet.subscribe(b"")
+        daemon.wait(lambda s: s["security"]["keys_allowed"] == 1)
+        for b in range(V):
+            camera.send(LINES[b * M:(b + 1) * M], (V + b) * M)
+        daemon.wait(lambda s: s["bscans_published"] == 2 * V)
+        assert not quiet.poll(500) and not late.poll(0), "a picture for a key that has gone"
+        assert disconnects(my_monitor, 0.1) is None, "an innocent connection was cut"
+        assert daemon.status()["security"]["connections_cut"] >= 2
+
+
+@case
+def subscribers_that_leave_are_no_refusals():
+    """a viewer that goes counts as no refused message, with its key or after it"""
+    keys = standard("leaving", "alice")
+    with Guarded(keys) as daemon:
+        for epoch in range(1, 6):
+            eye = daemon.subscriber()
+            send_volume(daemon, epoch)
+            assert eye.poll(PATIENCE_S * 1000)
+            eye.close()
+        daemon.wait(lambda s: s["bscans_in_flight"] == 0)
+        time.sleep(0.5)
+        assert daemon.status()["security"]["messages_refused"] == 0
+
+
+@case
 def a_queue_full_of_a_removed_key_is_refused():
     """messages that were already queued when their key went are refused, one by one"""
     keys = standard("queued", "alice", "bob")
