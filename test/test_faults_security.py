@@ -592,15 +592,48 @@ def recordings_stay_in_their_folder():
             assert not glob.glob(place + "/out_*") and not os.path.exists(place + "/pwned")
 
 
+def memory_kib(daemon):
+    return int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{daemon.process.pid}/status").read())[1])
+
+
+def send_without_end(endpoint, mechanism, most_bytes=64 << 20):
+    """A raw peer: a greeting, then parts of one message that has no last one. The bytes that could
+    be sent before the daemon ended the connection; None: it never did."""
+    part = b"\x03" + (60000).to_bytes(8, "big") + bytes(60000)
+    sent = 0
+    with socket.create_connection(("127.0.0.1", int(endpoint.split(":")[-1])), PATIENCE_S) as s:
+        try:
+            s.sendall(b"\xff" + bytes(8) + b"\x7f\x03\x00" + mechanism.ljust(20, b"\0") + bytes(32))
+            while sent < most_bytes:
+                s.sendall(part)
+                sent += len(part)
+        except (BrokenPipeError, ConnectionResetError):
+            return sent
+    return None
+
+
+@case
+def nobody_fills_the_memory_from_outside():
+    """a peer that has no key and sends a message without end is ended by the handshake, and takes
+    no memory"""
+    keys = standard("endless", "alice")
+    with Guarded(keys) as daemon:
+        daemon.wait(lambda s: s["state"] == "running")
+        before = memory_kib(daemon)
+        for endpoint in (daemon.ingest, daemon.publish, daemon.control):
+            for mechanism in (b"NULL", b"CURVE", b"PLAIN"):
+                sent = send_without_end(endpoint, mechanism)
+                assert sent is not None, (endpoint, mechanism)
+                print(f"# {mechanism.decode()}: {sent} bytes", flush=True)
+        assert memory_kib(daemon) < before + (20 << 10), (before, memory_kib(daemon))
+        assert daemon.status()["state"] == "running"
+
+
 @case
 def messages_are_bounded():
     """a message beyond the bound ends its connection on every socket, and nothing else"""
     with Daemon(*BASE, "--set", "ingest.max_message_mb=1") as daemon:
-        def memory():
-            return int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{daemon.process.pid}/status")
-                                 .read())[1])
-
-        before = memory()
+        before = memory_kib(daemon)
         for kind, endpoint, parts in (
                 (zmq.DEALER, daemon.control, [b"", b" " * 70000]),
                 (zmq.DEALER, daemon.control, [b" " * (64 << 20)]),
@@ -624,7 +657,7 @@ def messages_are_bounded():
         s.connect(daemon.ingest)
         s.send_multipart([b"x"] * 20000)
         daemon.wait(lambda s: s["messages_bad"]["parts"] == 1)
-        assert memory() < before + (150 << 10), (before, memory())
+        assert memory_kib(daemon) < before + (150 << 10), (before, memory_kib(daemon))
         assert daemon.status()["state"] == "running"
 
 
@@ -681,7 +714,8 @@ def the_unit_is_hardened():
         file.write(text.replace("@PREFIX@/bin/octd", os.path.abspath(program("octd")))
                    .replace("Documentation=man:octd(1)\n", ""))
     for line in ("NoNewPrivileges=yes", "ProtectSystem=strict", "PrivateTmp=yes",
-                 "LimitMEMLOCK=infinity", "DynamicUser=yes", "CapabilityBoundingSet="):
+                 "LimitMEMLOCK=infinity", "DynamicUser=yes", "CapabilityBoundingSet=",
+                 "MemoryMax=90%"):
         assert re.search(rf"^{line}$", text, re.M), line
     if not shutil.which("systemd-analyze"):
         raise Skip("no systemd-analyze")
