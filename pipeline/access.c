@@ -5,6 +5,7 @@
 #include "pipeline/log.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -44,10 +45,15 @@ struct key {
     bool allowed, found; /* found: in the folder when it was last read */
 };
 
-/* The cookie is the kernel's name of a socket: a descriptor number alone may long be another's. */
+#define NOBODY UINT32_MAX
+
+/* The cookie is the kernel's name of a socket: a descriptor number alone may long be another's.
+ * `number` orders connections and greetings: the messages of a connection carry a greeting's number
+ * that is larger than its own, those of the connections that had its descriptor before a smaller
+ * one. */
 struct connection {
-    uint64_t cookie;
-    uint32_t key; /* index into keys */
+    uint64_t cookie, number;
+    uint32_t key; /* index into keys; NOBODY: it has not sent anything yet */
 };
 
 struct oct_access {
@@ -62,6 +68,7 @@ struct oct_access {
     uint32_t n_keys;
     struct connection *connections; /* [n_connections], by descriptor; cookie 0: none */
     int n_connections;
+    uint64_t number; /* the last one given out */
     struct oct_access_counts counts;
     struct {
         uint64_t hash, at_ns;
@@ -203,10 +210,12 @@ static void cut(struct oct_access *a, int fd, uint64_t cookie)
         a->counts.connections_cut++;
 }
 
+/* Those of the key, and those whose key we do not know yet: they may be its. */
 static void cut_connections(struct oct_access *a, uint32_t key)
 {
     for (int fd = 0; fd < a->n_connections; fd++)
-        if (a->connections[fd].cookie && a->connections[fd].key == key) {
+        if (a->connections[fd].cookie &&
+            (a->connections[fd].key == key || a->connections[fd].key == NOBODY)) {
             cut(a, fd, a->connections[fd].cookie);
             a->connections[fd].cookie = 0;
         }
@@ -352,12 +361,16 @@ const char *oct_access_secret(const struct oct_access *a)
 
 /* ---- questions ---- */
 
-bool oct_access_greets(struct oct_access *a, const char *text, const char *peer)
+bool oct_access_greets(struct oct_access *a, const char *text, const char *peer,
+                       char pass[OCT_PASS_BYTES])
 {
     pthread_mutex_lock(&a->lock);
     const struct key *key = find_key(a, text);
     bool allowed = key && key->allowed;
-    if (!allowed)
+    pass[0] = '\0';
+    if (allowed)
+        snprintf(pass, OCT_PASS_BYTES, "%s %" PRIu64, key->text, ++a->number);
+    else
         note_refusal(a, key ? OCT_REFUSED_REVOKED_KEY : OCT_REFUSED_UNKNOWN_KEY, peer, text);
     pthread_mutex_unlock(&a->lock);
     return allowed;
@@ -370,33 +383,66 @@ void oct_access_note_refusal(struct oct_access *a, enum oct_refusal why, const c
     pthread_mutex_unlock(&a->lock);
 }
 
-/* False: no memory to remember it, so that it could not be cut later. */
-static bool remember(struct oct_access *a, int fd, uint64_t cookie, uint32_t key)
+/* NULL: no memory for as many. */
+static struct connection *place_of(struct oct_access *a, int fd)
 {
     if (fd >= a->n_connections) {
         int n = fd < MOST_FDS ? fd + 64 : 0;
         struct connection *more = n ? realloc(a->connections, (size_t)n * sizeof(*more)) : NULL;
         if (!more)
-            return false;
+            return NULL;
         memset(more + a->n_connections, 0, (size_t)(n - a->n_connections) * sizeof(*more));
         a->connections = more;
         a->n_connections = n;
     }
-    a->connections[fd] = (struct connection){.cookie = cookie, .key = key};
-    return true;
+    return &a->connections[fd];
 }
 
-bool oct_access_admits(struct oct_access *a, const char *text, int fd)
+/* With the cookie that is known already this is news of a connection that had the descriptor before
+ * and has gone in the meantime: another door may have told of its successor first. */
+void oct_access_note_accepted(struct oct_access *a, int fd)
 {
     uint64_t cookie = fd >= 0 ? cookie_of(fd) : 0;
+    if (!cookie)
+        return;
     pthread_mutex_lock(&a->lock);
-    const struct key *key = text ? find_key(a, text) : NULL;
+    struct connection *c = place_of(a, fd);
+    if (!c) /* whom we cannot remember we could not cut later */
+        cut(a, fd, cookie);
+    else if (c->cookie != cookie)
+        *c = (struct connection){.cookie = cookie, .number = ++a->number, .key = NOBODY};
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* The key that a pass names; NULL: we never gave it out. */
+static struct key *read_pass(struct oct_access *a, const char *pass, uint64_t *number)
+{
+    char text[OCT_CURVE_KEY_BYTES];
+    const char *space = pass ? strchr(pass, ' ') : NULL;
+    if (!space || (size_t)(space - pass) >= sizeof(text))
+        return NULL;
+    snprintf(text, sizeof(text), "%.*s", (int)(space - pass), pass);
+    *number = strtoull(space + 1, NULL, 10);
+    return find_key(a, text);
+}
+
+bool oct_access_admits(struct oct_access *a, const char *pass, int fd)
+{
+    uint64_t number = 0;
+    pthread_mutex_lock(&a->lock);
+    const struct key *key = read_pass(a, pass, &number);
     bool allowed = key && key->allowed;
-    if (allowed && cookie)
-        allowed = remember(a, fd, cookie, (uint32_t)(key - a->keys));
+    /* A late message, of a connection that has gone, says nothing about the one that has its
+     * descriptor now. */
+    struct connection *c = fd >= 0 && fd < a->n_connections && a->connections[fd].number < number
+                               ? &a->connections[fd]
+                               : NULL;
+    if (c && allowed)
+        c->key = (uint32_t)(key - a->keys);
     if (!allowed) {
         a->counts.messages_refused++;
-        cut(a, fd, cookie);
+        if (c)
+            cut(a, fd, c->cookie);
     }
     pthread_mutex_unlock(&a->lock);
     return allowed;

@@ -84,29 +84,6 @@ static bool take_request(void *zap, struct zap_request *r)
     return true;
 }
 
-static void answer(struct oct_door *door)
-{
-    struct zap_request r;
-    char key[OCT_CURVE_KEY_BYTES] = "";
-    while (take_request(door->zap, &r)) {
-        bool curve = strcmp(r.part[ZAP_MECHANISM], "CURVE") == 0 && r.length[ZAP_KEY] == 32;
-        if (curve)
-            zmq_z85_encode(key, (const uint8_t *)r.part[ZAP_KEY], 32);
-        /* A peer of an ipc socket has no address. */
-        const char *peer = r.part[ZAP_ADDRESS][0] ? r.part[ZAP_ADDRESS] : "this machine";
-        bool comes_in = curve && oct_access_greets(door->access, key, peer);
-        if (!comes_in)
-            key[0] = '\0';
-        const char *parts[] = {"1.0", NULL, comes_in ? "200" : "400", comes_in ? "OK" : "no",
-                               key,   ""};
-        for (int i = 0; i < 6; i++) {
-            const char *part = i == 1 ? r.part[ZAP_ID] : parts[i];
-            size_t bytes = i == 1 ? (size_t)r.length[ZAP_ID] : strlen(part);
-            zmq_send(door->zap, part, bytes, i < 5 ? ZMQ_SNDMORE : 0);
-        }
-    }
-}
-
 /* ---- those who never came to a key ---- */
 
 static void name_peer(int fd, char peer[PEER_BYTES])
@@ -143,6 +120,7 @@ static void note_event(struct oct_door *door, struct guarded *g, uint16_t event,
     size_t place = (size_t)(fd < 0 ? 0 : fd) % PEERS;
     switch (event) {
     case ZMQ_EVENT_ACCEPTED:
+        oct_access_note_accepted(door->access, fd);
         door->peers[place].fd = fd;
         name_peer(fd, door->peers[place].peer);
         return;
@@ -186,8 +164,6 @@ static void take_events(struct oct_door *door, struct guarded *g)
     }
 }
 
-/* ---- the thread ---- */
-
 static void take_incoming(struct oct_door *door)
 {
     eventfd_t n;
@@ -201,6 +177,41 @@ static void take_incoming(struct oct_door *door)
     }
     pthread_mutex_unlock(&door->lock);
 }
+
+static void take_all_events(struct oct_door *door)
+{
+    for (int i = 0; i < MOST_GUARDED; i++)
+        take_events(door, &door->guarded[i]);
+}
+
+/* ---- the answer about a key ---- */
+
+static void answer(struct oct_door *door)
+{
+    struct zap_request r;
+    while (take_request(door->zap, &r)) {
+        char key[OCT_CURVE_KEY_BYTES] = "", pass[OCT_PASS_BYTES] = "";
+        bool curve = strcmp(r.part[ZAP_MECHANISM], "CURVE") == 0 && r.length[ZAP_KEY] == 32;
+        if (curve)
+            zmq_z85_encode(key, (const uint8_t *)r.part[ZAP_KEY], 32);
+        /* ZeroMQ has told of the connection before it asks about its key: it shall be known before
+         * we say yes, so that it can be cut when the key goes. */
+        take_incoming(door);
+        take_all_events(door);
+        /* A peer of an ipc socket has no address. */
+        const char *peer = r.part[ZAP_ADDRESS][0] ? r.part[ZAP_ADDRESS] : "this machine";
+        bool comes_in = curve && oct_access_greets(door->access, key, peer, pass);
+        const char *parts[] = {"1.0", NULL, comes_in ? "200" : "400", comes_in ? "OK" : "no",
+                               pass,  ""};
+        for (int i = 0; i < 6; i++) {
+            const char *part = i == 1 ? r.part[ZAP_ID] : parts[i];
+            size_t bytes = i == 1 ? (size_t)r.length[ZAP_ID] : strlen(part);
+            zmq_send(door->zap, part, bytes, i < 5 ? ZMQ_SNDMORE : 0);
+        }
+    }
+}
+
+/* ---- the thread ---- */
 
 static void *run(void *context)
 {
@@ -220,14 +231,12 @@ static void *run(void *context)
         if (items[1].revents)
             take_incoming(door);
         answer(door);
-        for (int i = 0; i < MOST_GUARDED; i++)
-            take_events(door, &door->guarded[i]);
+        take_all_events(door);
     }
-    for (int i = 0; i < MOST_GUARDED; i++) {
-        take_events(door, &door->guarded[i]);
+    take_all_events(door);
+    for (int i = 0; i < MOST_GUARDED; i++)
         if (door->guarded[i].monitor)
             close_monitor(&door->guarded[i]);
-    }
     zmq_close(door->zap);
     return NULL;
 }
