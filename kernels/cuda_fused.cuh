@@ -152,7 +152,8 @@ oct_fused_resample(const float4 *resample, const float2 *u,
     }
 }
 
-/* Pixels of line `line` from its transform, where depth thread + r * P2/16 lies in v[r]; a line that did not come is dark. */
+/* Pixels of line `line` from its transform, where depth thread + r * P2/16 lies in v[r]; a line
+ * that did not come is dark. */
 template <int P1, int KEEP>
 static __device__ __forceinline__ void oct_fused_store(const struct oct_cuda_tables &t,
                                                        const struct oct_cuda_job &job, size_t line,

@@ -26,7 +26,7 @@ static inline uint32_t oct_histogram_key(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof(bits));
-    return bits ^ ((uint32_t)((int32_t)bits >> 31) | 0x80000000u);
+    return bits ^ ((0u - (bits >> 31)) | 0x80000000u);
 }
 
 /* The plan's taps for a pair of lines. The upsampled line u lies in two arrays, its even samples

@@ -31,15 +31,15 @@
  *         return oct_client_close(client) == 0 ? 0 : 1;
  *     }
  *
- * Shape: a block is n_lines A-lines of n_samples unsigned 16-bit samples in the machine's own byte
- * order, an A-line contiguous, the lines in the order of exposure. n_samples is fixed at connect
- * and must equal the daemon's camera.samples. A block may hold any number of lines and end
- * anywhere; the daemon cuts B-scans at multiples of scan.lines, counted from the line that
+ * Shape: a block is n_lines A-lines of n_samples unsigned 16-bit samples in the machine's own
+ * byte order, an A-line contiguous, the lines in the order of exposure. n_samples is fixed at
+ * connect and must equal the daemon's camera.samples. A block may hold any number of lines and
+ * end anywhere; the daemon cuts B-scans at multiples of scan.lines, counted from the line that
  * oct_client_start made number 0. Blocks of about one B-scan work well.
  *
- * Numbers: the client numbers the lines, counting from 0 at oct_client_start. Lines that the camera
- * or the driver lost must be told by oct_client_skip: then the daemon delivers the B-scan with a
- * gap at the right place; without it all later lines would slide.
+ * Numbers: the client numbers the lines, counting from 0 at oct_client_start. Lines that the
+ * camera or the driver lost must be told by oct_client_skip: then the daemon delivers the B-scan
+ * with a gap at the right place; without it all later lines would slide.
  *
  * Queue: ZeroMQ keeps up to queue_messages blocks while the daemon is away or slow. When that is
  * full, send waits, or with drop_when_full it drops the block, counts it, and the daemon sees a
@@ -49,15 +49,16 @@
  * through memory that the daemon has made (its ingest.endpoint says the same). Everything below
  * works alike, and oct_client_borrow writes them where the daemon reads them. What differs: the
  * daemon's slots are the queue (queue_messages means nothing), so while no daemon is there, send
- * waits or drops; blocks that a daemon had not taken when it ended are lost and counted as dropped;
- * and release (oct_client_send_owned) is called by the caller's own thread before the call returns.
- * A block is taken whole or not at all, unless it is larger than all slots together: then it goes in
- * as many messages as slots it fills, as they come free. Once begun it waits for the next slot up to
- * ten seconds (or wait_ms, if that is more; drop_when_full: not at all; after a signal: linger_ms);
- * what then finds no room is dropped and counted, the daemon sees a gap, OCT_CLIENT_DROPPED.
+ * waits or drops; blocks that a daemon had not taken when it ended are lost and counted as
+ * dropped; and release (oct_client_send_owned) is called by the caller's own thread before the
+ * call returns. A block is taken whole or not at all, unless it is larger than all slots
+ * together: then it goes in as many messages as slots it fills, as they come free. Once begun it
+ * waits for the next slot up to ten seconds (or wait_ms, if that is more; drop_when_full: not at
+ * all; after a signal: linger_ms); what then finds no room is dropped and counted, the daemon
+ * sees a gap, OCT_CLIENT_DROPPED.
  *
- * Threads: one thread uses a client at a time. Release callbacks (oct_client_send_owned) come from
- * a thread of ZeroMQ. Two clients in one program are independent. */
+ * Threads: one thread uses a client at a time. Release callbacks (oct_client_send_owned) come
+ * from a thread of ZeroMQ. Two clients in one program are independent. */
 #ifndef OCT_PIPELINE_CLIENT_H
 #define OCT_PIPELINE_CLIENT_H
 

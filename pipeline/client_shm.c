@@ -1,7 +1,7 @@
-/* The camera driver's client over shared memory (shm_layout.h): lines go into slots, ZeroMQ carries
- * descriptors. A block longer than a slot goes as several messages; all their slots are there
- * before the first leaves, so that a block is taken whole or not at all. One that is longer than all
- * slots together goes slot by slot as they come free. */
+/* The camera driver's client over shared memory (shm_layout.h): lines go into slots, ZeroMQ
+ * carries descriptors. A block longer than a slot goes as several messages; all their slots are
+ * there before the first leaves, so that a block is taken whole or not at all. One that is
+ * longer than all slots together goes slot by slot as they come free. */
 #define _DEFAULT_SOURCE
 #include "pipeline/client_private.h"
 
@@ -106,8 +106,8 @@ static bool claim_all(struct oct_client *client, uint32_t *slots, uint32_t n)
     return true;
 }
 
-/* What goes next of a block, in lines; 0: not even one fits. The whole block, or, where that is more
- * than all slots of the memory that is attached now, what one slot holds. */
+/* What goes next of a block, in lines; 0: not even one fits. The whole block, or, where that is
+ * more than all slots of the memory that is attached now, what one slot holds. */
 static uint32_t lines_next(struct oct_client *client, const struct room *room)
 {
     uint32_t most = oct_shm_driver_n_slots(client->shm), per_slot = lines_per_slot(client);

@@ -31,9 +31,9 @@ struct oct_forecast_setup {
     unsigned buffer_bscans; /* what a recording may fall behind before it loses B-scans */
 };
 
-/* Two things may be too slow, and each costs something else: the engine lines, when the raw ring is
- * full; the disk B-scans of a recording, when that has no more memory to fall behind. Pictures go on
- * then. */
+/* Two things may be too slow, and each costs something else: the engine lines, when the raw ring
+ * is full; the disk B-scans of a recording, when that has no more memory to fall behind.
+ * Pictures go on then. */
 struct oct_forecast {
     double wanted_hz, engine_hz;
     double disk_hz; /* A-lines a second that the disk takes; 0: unknown, or nothing recorded */
@@ -52,9 +52,9 @@ double oct_forecast_engine(const struct oct_engine_ops *ops, struct oct_engine *
                            const struct oct_plan *plan, const struct oct_display *display,
                            unsigned budget_us);
 
-/* Writes into a file without a name in the directory (where there is no such thing, one whose name
- * goes at once), past the page cache where that is possible, for about budget_us, and syncs. Nothing
- * stays. OCT_E_IO: there is no such directory or it cannot be written. */
+/* Writes into a file without a name in the directory (where there is no such thing, one whose
+ * name goes at once), past the page cache where that is possible, for about budget_us, and
+ * syncs. Nothing stays. OCT_E_IO: there is no such directory or it cannot be written. */
 enum oct_err oct_forecast_disk(const char *directory, unsigned budget_us,
                                struct oct_forecast_disk *disk, struct oct_error *err);
 

@@ -263,8 +263,8 @@ static bool follow_wishes(struct oct_ingest *in)
     return !end;
 }
 
-/* A burst is taken at one go, but each message may wait long for room in the ring: wishes are looked
- * at between. Whether all that was there was taken. */
+/* A burst is taken at one go, but each message may wait long for room in the ring: wishes are
+ * looked at between. Whether all that was there was taken. */
 static bool take_burst(struct oct_ingest *in)
 {
     bool open = in->is_open; /* only this thread writes it */

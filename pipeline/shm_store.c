@@ -113,8 +113,8 @@ static bool is_member(gid_t gid)
     return getegid() == gid;
 }
 
-/* Of the path, or, NULL, of what fd is. 0 or errno. Asks only for what is not so already: a service's
- * filter of system calls may refuse chown. */
+/* Of the path, or, NULL, of what fd is. 0 or errno. Asks only for what is not so already: a
+ * service's filter of system calls may refuse chown. */
 static int set_group_and_mode(const char *path, int fd, gid_t gid, mode_t mode)
 {
     struct stat st;
@@ -147,8 +147,8 @@ static enum oct_err give_to_group(struct oct_shm_store *s, const char *name, str
                     strerror(status), hint);
 }
 
-/* The name is public already: a driver may cut the file short at any moment. So nothing of the memory
- * is touched but by the system (which shrugs at missing pages) before it is under guard. */
+/* The name is public already: a driver may cut the file short at any moment. So nothing of the
+ * memory is touched but by the system (which shrugs at missing pages) before it is under guard. */
 static enum oct_err map_file(struct oct_shm_store *s, struct oct_error *err)
 {
     void *memory = MAP_FAILED;

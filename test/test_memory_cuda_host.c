@@ -45,7 +45,7 @@ static enum oct_err try_engine(const struct oct_engine_options *options, size_t 
     return e;
 }
 
-/* Whatever is missing, it is the check at the start that finds it, not the allocation that fails. */
+/* Whatever is missing, the check at the start finds it, and not the allocation that fails. */
 static void check_limits(const struct oct_engine_options *options)
 {
     struct oct_error err;
