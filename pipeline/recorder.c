@@ -65,14 +65,31 @@ static void book_progress(struct oct_recorder *rec)
         rec->bytes_closed + (rec->writer ? oct_volume_bytes(rec->writer) : 0);
 }
 
+/* What is neither written nor dropped waits. */
+static void close_account(struct oct_recorder_account *a, uint64_t written)
+{
+    a->written = written;
+    a->pending = a->offered - written;
+    for (int r = 0; r < OCT_N_LOSSES; r++)
+        a->pending -= a->dropped[r];
+}
+
 /* Lock held. */
 static struct oct_recorder_account account_of(const struct oct_recorder *rec)
 {
     struct oct_recorder_account a = rec->status.account;
-    a.written = rec->status.bscans_written - rec->written_before;
-    a.pending = a.offered - a.written;
+    close_account(&a, rec->status.bscans_written - rec->written_before);
+    return a;
+}
+
+/* Of the recordings before and this one. Lock held. */
+static struct oct_recorder_account total_of(const struct oct_recorder *rec)
+{
+    struct oct_recorder_account a = rec->status.total;
+    a.offered += rec->status.account.offered;
     for (int r = 0; r < OCT_N_LOSSES; r++)
-        a.pending -= a.dropped[r];
+        a.dropped[r] += rec->status.account.dropped[r];
+    close_account(&a, rec->status.bscans_written);
     return a;
 }
 
@@ -509,6 +526,7 @@ static void begin(struct oct_recorder *rec)
     rec->fresh = true;
     rec->status.active = true;
     rec->status.failure = (struct oct_error){0};
+    rec->status.total = total_of(rec);
     rec->status.account = (struct oct_recorder_account){0};
     rec->written_before = rec->status.bscans_written;
     rec->volumes_before = rec->status.volumes_written;
@@ -580,6 +598,7 @@ void oct_recorder_get_status(struct oct_recorder *rec, struct oct_recorder_statu
     pthread_mutex_lock(&rec->lock);
     *status = rec->status;
     status->account = account_of(rec);
+    status->total = total_of(rec);
     pthread_mutex_unlock(&rec->lock);
     oct_keeper_get_status(rec->keeper, &status->keeper);
     oct_last_get_status(rec->last, &status->last);

@@ -58,6 +58,7 @@ struct oct_recorder_status {
     uint64_t volumes_written, volumes_incomplete; /* files closed; of those, not whole */
     uint64_t bytes_written;
     struct oct_recorder_account account; /* of this recording, or the last one */
+    struct oct_recorder_account total;   /* of all recordings; its counts never fall */
     struct oct_error failure;            /* of the last recording that failed; code OCT_OK: none */
     struct oct_keeper_status keeper;
     struct oct_last_status last;

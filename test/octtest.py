@@ -168,6 +168,12 @@ def check_sums(status):
     record, account = status["record"], status["record_account"]
     assert account["offered"] == (account["written"] + account["pending"]
                                   + sum(account["dropped"].values())), account
+    total = status["record_total"]
+    assert total["offered"] == (total["written"] + total["pending"]
+                                + sum(total["dropped"].values())), total
+    assert total["written"] == status["bscans_written"], (total, status["bscans_written"])
+    assert total["offered"] >= account["offered"] and all(
+        total["dropped"][why] >= n for why, n in account["dropped"].items()), (total, account)
     assert 0 <= account["written"] <= status["bscans_written"] and account["pending"] >= 0, account
     assert record["bscans_waiting"] <= record["bscans_queued"], record
     assert not record["active"] or status["phase"] in ("recording", "draining", "error"), status
