@@ -243,7 +243,7 @@ class Daemon:
     count = 0
     preexec = None  # run in the new process before octd
 
-    def __init__(self, *arguments, wait=True, env=None):
+    def __init__(self, *arguments, wait=True, env=None, stderr=None):
         Daemon.count += 1
         where = folder(f"octd{os.getpid()}-{Daemon.count}")
         self.ingest = f"ipc://{where}/in"
@@ -258,7 +258,7 @@ class Daemon:
         self.process = subprocess.Popen(
             [program("octd"), *self.common, "--set", f"record.directory={self.records}",
              *map(str, arguments)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(self.log_path, "wb"),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(self.log_path, "wb") if stderr is None else stderr,
             env=dict(os.environ, **(env or {})), preexec_fn=Daemon.preexec)
         if wait:
             try:
