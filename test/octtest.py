@@ -212,7 +212,8 @@ class Crowd:
 @contextlib.contextmanager
 def few_descriptors(n):
     """ulimit -n for the daemons that are started within."""
-    Daemon.preexec = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n))
+    Daemon.preexec = staticmethod(
+        lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
     try:
         yield
     finally:
@@ -259,7 +260,7 @@ class Daemon:
             [program("octd"), *self.common, "--set", f"record.directory={self.records}",
              *map(str, arguments)],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(self.log_path, "wb") if stderr is None else stderr,
-            env=dict(os.environ, **(env or {})), preexec_fn=Daemon.preexec)
+            env=dict(os.environ, **(env or {})), preexec_fn=self.preexec)
         if wait:
             try:
                 while self.send("status", timeout_s=60)["pending"]:
