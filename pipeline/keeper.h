@@ -80,12 +80,12 @@ void oct_keeper_wake(struct oct_keeper *keeper);
 uint64_t oct_keeper_first_slot(const struct oct_keeper *keeper);
 
 /* Holds the newest history_bscans for copying; returns how many there are, and in infos
- * ([history_bscans]; may be NULL) which they are. Those that the keeper needs before they are copied
- * are given up, the oldest first. One hold at a time. */
+ * ([history_bscans]; may be NULL) which they are. Those that the keeper needs before they are
+ * copied are given up, the oldest first. One hold at a time. */
 uint32_t oct_keeper_hold(struct oct_keeper *keeper, struct oct_bscan_info *infos);
 
-/* Copies the next held B-scan into `kept` (its three arrays are the caller's, large enough). *index:
- * which of those held it is; those between it and the one before were given up. OCT_E_CLOSED: that
+/* Copies the next held B-scan into `kept` (its three arrays are the caller's, large enough).
+ * *index: which of those held it is; those between it and the one before were given up. OCT_E_CLOSED: that
  * was all, nothing is held any more; then *index is their number. */
 enum oct_err oct_keeper_copy(struct oct_keeper *keeper, struct oct_kept *kept, uint32_t *index);
 

@@ -65,20 +65,11 @@ static void book_progress(struct oct_recorder *rec)
         rec->bytes_closed + (rec->writer ? oct_volume_bytes(rec->writer) : 0);
 }
 
-/* What is neither written nor dropped waits. */
-static void close_account(struct oct_recorder_account *a, uint64_t written)
-{
-    a->written = written;
-    a->pending = a->offered - written;
-    for (int r = 0; r < OCT_N_LOSSES; r++)
-        a->pending -= a->dropped[r];
-}
-
 /* Lock held. */
 static struct oct_recorder_account account_of(const struct oct_recorder *rec)
 {
     struct oct_recorder_account a = rec->status.account;
-    close_account(&a, rec->status.bscans_written - rec->written_before);
+    oct_record_account_close(&a, rec->status.bscans_written - rec->written_before);
     return a;
 }
 
@@ -86,10 +77,8 @@ static struct oct_recorder_account account_of(const struct oct_recorder *rec)
 static struct oct_recorder_account total_of(const struct oct_recorder *rec)
 {
     struct oct_recorder_account a = rec->status.total;
-    a.offered += rec->status.account.offered;
-    for (int r = 0; r < OCT_N_LOSSES; r++)
-        a.dropped[r] += rec->status.account.dropped[r];
-    close_account(&a, rec->status.bscans_written);
+    oct_record_account_add(&a, &rec->status.account);
+    oct_record_account_close(&a, rec->status.bscans_written);
     return a;
 }
 
@@ -106,24 +95,17 @@ static void book_dropped(struct oct_recorder *rec, uint64_t n, enum oct_loss rea
 /* The sum at the end of a recording, in one line. */
 static void log_account(struct oct_recorder *rec)
 {
-    char reasons[200] = "";
-    uint64_t dropped = 0;
+    char reasons[200];
     pthread_mutex_lock(&rec->lock);
     struct oct_recorder_account a = account_of(rec);
     uint64_t n_files = rec->status.volumes_written - rec->volumes_before;
     uint64_t n_incomplete = rec->status.volumes_incomplete - rec->incomplete_before;
     pthread_mutex_unlock(&rec->lock);
-    for (int r = 0; r < OCT_N_LOSSES; r++) {
-        size_t n = strlen(reasons);
-        dropped += a.dropped[r];
-        if (a.dropped[r] > 0)
-            snprintf(reasons + n, sizeof(reasons) - n, "%s%" PRIu64 " %s", n ? ", " : " (",
-                     a.dropped[r], oct_loss_names[r]);
-    }
+    uint64_t dropped = oct_record_account_dropped(&a, reasons, sizeof(reasons));
     oct_log(dropped ? OCT_LOG_WARNING : OCT_LOG_INFO,
             "recording ended: %" PRIu64 " B-scans offered = %" PRIu64 " written + %" PRIu64
-            " dropped%s%s; %" PRIu64 " files, %" PRIu64 " of them not whole",
-            a.offered, a.written, dropped, reasons, *reasons ? ")" : "", n_files, n_incomplete);
+            " dropped%s; %" PRIu64 " files, %" PRIu64 " of them not whole",
+            a.offered, a.written, dropped, reasons, n_files, n_incomplete);
 }
 
 static void set_inactive(struct oct_recorder *rec)

@@ -19,6 +19,7 @@
 #include "pipeline/keeper.h"
 #include "pipeline/last.h"
 #include "pipeline/plan.h"
+#include "pipeline/record_account.h"
 #include "pipeline/record_settings.h"
 #include "pipeline/ring.h"
 
@@ -34,14 +35,6 @@ struct oct_recorder_options {
     const char *engine;          /* description for the file; borrowed for the recorder's life */
     struct oct_loss_log *losses; /* NULL: all losses are the source's */
     uint32_t buffer_bscans, history_bscans; /* keeper.h */
-};
-
-/* Of B-scans, by number: offered = written + pending + the sum of dropped. A recording offers every
- * number from its first B-scan to its last, whether it came or not. */
-struct oct_recorder_account {
-    uint64_t offered, written;
-    uint64_t pending;               /* accepted, not synced yet */
-    uint64_t dropped[OCT_N_LOSSES]; /* by reason (loss.h) */
 };
 
 struct oct_recorder_status {
