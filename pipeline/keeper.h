@@ -85,8 +85,8 @@ uint64_t oct_keeper_first_slot(const struct oct_keeper *keeper);
 uint32_t oct_keeper_hold(struct oct_keeper *keeper, struct oct_bscan_info *infos);
 
 /* Copies the next held B-scan into `kept` (its three arrays are the caller's, large enough).
- * *index: which of those held it is; those between it and the one before were given up. OCT_E_CLOSED: that
- * was all, nothing is held any more; then *index is their number. */
+ * *index: which of those held it is; those between it and the one before were given up.
+ * OCT_E_CLOSED: that was all, nothing is held any more; then *index is their number. */
 enum oct_err oct_keeper_copy(struct oct_keeper *keeper, struct oct_kept *kept, uint32_t *index);
 
 /* Gives up what is still held. */
