@@ -85,9 +85,9 @@ static void add_latency(cJSON *reply, const struct oct_publisher *publisher)
 }
 
 /* offered = written + pending + the sum of dropped. */
-static void add_account(cJSON *reply, const struct oct_recorder_account *a)
+static void add_account(cJSON *reply, const char *key, const struct oct_recorder_account *a)
 {
-    cJSON *account = cJSON_AddObjectToObject(reply, "record_account");
+    cJSON *account = cJSON_AddObjectToObject(reply, key);
     add_u64(account, "offered", a->offered);
     add_u64(account, "written", a->written);
     add_u64(account, "pending", a->pending);
@@ -126,8 +126,11 @@ static void add_recorder(cJSON *reply, const struct oct_recorder_status *s, uint
     add_u64(record, "bscans_in_file", s->bscans_in_file);
     add_u64(record, "bscans_waiting", s->keeper.n_waiting);
     add_u64(record, "buffer_bscans", s->keeper.buffer_bscans);
-    add_u64(record, "bscans_queued", n_images > s->next_slot ? n_images - s->next_slot : 0);
-    add_account(reply, &s->account);
+    /* What was dropped waits for nobody. */
+    uint64_t in_ring = n_images > s->keeper.next_slot ? n_images - s->keeper.next_slot : 0;
+    add_u64(record, "bscans_queued", s->keeper.n_waiting + in_ring);
+    add_account(reply, "record_account", &s->account);
+    add_account(reply, "record_total", &s->total);
     add_last(reply, s);
 }
 

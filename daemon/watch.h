@@ -27,9 +27,9 @@ struct oct_file_watch {
  * are not watched. */
 void oct_file_watch_add(struct oct_file_watch *watch, const char *path);
 
-/* Looks once a second at most, in a thread: a disk that stands still holds up nobody. The path
- * of a file that was found changed and not told yet, or NULL. A file that is put back as it was
- * still has changed. */
+/* Looks once a second at most, in a thread: a disk that stands still holds up nobody. The path of
+ * a file that was found changed and not told yet, or NULL. A file that is put back as it was still
+ * has changed. */
 const char *oct_file_watch_look(struct oct_file_watch *watch, uv_loop_t *loop);
 
 /* Whether any has changed since it was read. */

@@ -43,6 +43,7 @@ static const char *const refusal_words[OCT_N_REFUSALS] = {
 struct key {
     char text[OCT_CURVE_KEY_BYTES], name[NAME_BYTES];
     bool allowed, found; /* found: in the folder when it was last read */
+    bool changed;        /* allowed has, when that was last read */
 };
 
 #define NOBODY UINT32_MAX
@@ -108,20 +109,32 @@ static bool is_news(struct oct_access *a, uint64_t hash)
     return true;
 }
 
-static void note_refusal(struct oct_access *a, enum oct_refusal why, const char *peer,
-                         const char *key)
+/* A refusal to be told once the lock is free again: a log may make its writer wait. */
+struct news {
+    bool is_news;
+    uint64_t n_untold; /* refusals before it */
+};
+
+/* Lock held. */
+static struct news note_refusal(struct oct_access *a, enum oct_refusal why, const char *peer,
+                                const char *key)
 {
     uint64_t hash = hash_text(hash_text((uint64_t)why + 1, peer), key);
+    struct news news = {.is_news = is_news(a, hash), .n_untold = a->n_untold};
     a->counts.refused[why]++;
-    if (!is_news(a, hash)) {
-        a->n_untold++;
-        return;
-    }
+    a->n_untold = news.is_news ? 0 : a->n_untold + 1;
+    return news;
+}
+
+/* Lock free. */
+static void tell(struct news news, enum oct_refusal why, const char *peer, const char *key)
+{
     char untold[64] = "";
-    if (a->n_untold)
+    if (!news.is_news)
+        return;
+    if (news.n_untold)
         snprintf(untold, sizeof(untold), " (and %llu refusals not told)",
-                 (unsigned long long)a->n_untold);
-    a->n_untold = 0;
+                 (unsigned long long)news.n_untold);
     oct_log(OCT_LOG_WARNING, "refused a connection from %s%s%s: %s%s", peer, key[0] ? ", key " : "",
             key, refusal_words[why], untold);
 }
@@ -222,37 +235,46 @@ static void cut_connections(struct oct_access *a, uint32_t key)
 }
 
 /* What was found is allowed, everything else is not. */
-static void take_over(struct oct_access *a, bool tell)
+static void take_over(struct oct_access *a)
 {
     a->counts.n_allowed = 0;
     for (uint32_t i = 0; i < a->n_keys; i++) {
         struct key *key = &a->keys[i];
         a->counts.n_allowed += key->found;
-        if (key->allowed == key->found)
+        key->changed = key->allowed != key->found;
+        if (!key->changed)
             continue;
         key->allowed = key->found;
         if (!key->allowed)
             cut_connections(a, i);
-        if (tell)
-            oct_log(OCT_LOG_INFO, "security.allowed: the key %s is %s", key->name,
-                    key->allowed ? "allowed in" : "out, and its connections are cut");
     }
 }
 
+/* Lock free: only the thread that reads the folder, which we are, ever changes the keys. */
+static void tell_changes(const struct oct_access *a)
+{
+    for (uint32_t i = 0; i < a->n_keys; i++)
+        if (a->keys[i].changed)
+            oct_log(OCT_LOG_INFO, "security.allowed: the key %s is %s", a->keys[i].name,
+                    a->keys[i].allowed ? "allowed in" : "out, and its connections are cut");
+}
+
 /* With the folder gone nobody is allowed; when it only cannot be read now, what was read stays. */
-static enum oct_err read_keys(struct oct_access *a, bool tell, struct oct_error *err)
+static enum oct_err read_keys(struct oct_access *a, bool telling, struct oct_error *err)
 {
     struct key_list list = {.access = a};
     enum oct_err e = oct_access_read_folder(a->folder, collect, complain, &list, err);
-    if (e && tell && !a->folder_failed)
+    if (e && telling && !a->folder_failed)
         oct_log(OCT_LOG_WARNING, "%s; %s", err->text,
                 e == OCT_E_IO ? "the keys stay as they were" : "nobody comes in");
     a->folder_failed = e != OCT_OK;
     if (e != OCT_E_IO) {
         pthread_mutex_lock(&a->lock);
         merge(a, &list);
-        take_over(a, tell);
+        take_over(a);
         pthread_mutex_unlock(&a->lock);
+        if (telling)
+            tell_changes(a);
     }
     free(list.keys);
     return e;
@@ -367,20 +389,24 @@ bool oct_access_greets(struct oct_access *a, const char *text, const char *peer,
     pthread_mutex_lock(&a->lock);
     const struct key *key = find_key(a, text);
     bool allowed = key && key->allowed;
+    enum oct_refusal why = key ? OCT_REFUSED_REVOKED_KEY : OCT_REFUSED_UNKNOWN_KEY;
+    struct news news = {.is_news = false};
     pass[0] = '\0';
     if (allowed)
         snprintf(pass, OCT_PASS_BYTES, "%s %" PRIu64, key->text, ++a->number);
     else
-        note_refusal(a, key ? OCT_REFUSED_REVOKED_KEY : OCT_REFUSED_UNKNOWN_KEY, peer, text);
+        news = note_refusal(a, why, peer, text);
     pthread_mutex_unlock(&a->lock);
+    tell(news, why, peer, text);
     return allowed;
 }
 
 void oct_access_note_refusal(struct oct_access *a, enum oct_refusal why, const char *peer)
 {
     pthread_mutex_lock(&a->lock);
-    note_refusal(a, why, peer, "");
+    struct news news = note_refusal(a, why, peer, "");
     pthread_mutex_unlock(&a->lock);
+    tell(news, why, peer, "");
 }
 
 /* NULL: no memory for as many. */

@@ -99,6 +99,7 @@ struct oct_keeper_status {
     uint64_t history_ns;                    /* between the arrivals of the oldest and the newest */
     uint64_t bytes;                         /* of all slots */
     uint64_t n_dropped;                     /* for want of room, wanted or not */
+    uint64_t next_slot; /* all slots of the rings before it were taken or dropped */
 };
 void oct_keeper_get_status(struct oct_keeper *keeper, struct oct_keeper_status *status);
 

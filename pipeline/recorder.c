@@ -69,10 +69,16 @@ static void book_progress(struct oct_recorder *rec)
 static struct oct_recorder_account account_of(const struct oct_recorder *rec)
 {
     struct oct_recorder_account a = rec->status.account;
-    a.written = rec->status.bscans_written - rec->written_before;
-    a.pending = a.offered - a.written;
-    for (int r = 0; r < OCT_N_LOSSES; r++)
-        a.pending -= a.dropped[r];
+    oct_record_account_close(&a, rec->status.bscans_written - rec->written_before);
+    return a;
+}
+
+/* Of the recordings before and this one. Lock held. */
+static struct oct_recorder_account total_of(const struct oct_recorder *rec)
+{
+    struct oct_recorder_account a = rec->status.total;
+    oct_record_account_add(&a, &rec->status.account);
+    oct_record_account_close(&a, rec->status.bscans_written);
     return a;
 }
 
@@ -89,24 +95,17 @@ static void book_dropped(struct oct_recorder *rec, uint64_t n, enum oct_loss rea
 /* The sum at the end of a recording, in one line. */
 static void log_account(struct oct_recorder *rec)
 {
-    char reasons[200] = "";
-    uint64_t dropped = 0;
+    char reasons[200];
     pthread_mutex_lock(&rec->lock);
     struct oct_recorder_account a = account_of(rec);
     uint64_t n_files = rec->status.volumes_written - rec->volumes_before;
     uint64_t n_incomplete = rec->status.volumes_incomplete - rec->incomplete_before;
     pthread_mutex_unlock(&rec->lock);
-    for (int r = 0; r < OCT_N_LOSSES; r++) {
-        size_t n = strlen(reasons);
-        dropped += a.dropped[r];
-        if (a.dropped[r] > 0)
-            snprintf(reasons + n, sizeof(reasons) - n, "%s%" PRIu64 " %s", n ? ", " : " (",
-                     a.dropped[r], oct_loss_names[r]);
-    }
+    uint64_t dropped = oct_record_account_dropped(&a, reasons, sizeof(reasons));
     oct_log(dropped ? OCT_LOG_WARNING : OCT_LOG_INFO,
             "recording ended: %" PRIu64 " B-scans offered = %" PRIu64 " written + %" PRIu64
-            " dropped%s%s; %" PRIu64 " files, %" PRIu64 " of them not whole",
-            a.offered, a.written, dropped, reasons, *reasons ? ")" : "", n_files, n_incomplete);
+            " dropped%s; %" PRIu64 " files, %" PRIu64 " of them not whole",
+            a.offered, a.written, dropped, reasons, n_files, n_incomplete);
 }
 
 static void set_inactive(struct oct_recorder *rec)
@@ -509,6 +508,7 @@ static void begin(struct oct_recorder *rec)
     rec->fresh = true;
     rec->status.active = true;
     rec->status.failure = (struct oct_error){0};
+    rec->status.total = total_of(rec);
     rec->status.account = (struct oct_recorder_account){0};
     rec->written_before = rec->status.bscans_written;
     rec->volumes_before = rec->status.volumes_written;
@@ -580,6 +580,7 @@ void oct_recorder_get_status(struct oct_recorder *rec, struct oct_recorder_statu
     pthread_mutex_lock(&rec->lock);
     *status = rec->status;
     status->account = account_of(rec);
+    status->total = total_of(rec);
     pthread_mutex_unlock(&rec->lock);
     oct_keeper_get_status(rec->keeper, &status->keeper);
     oct_last_get_status(rec->last, &status->last);

@@ -19,6 +19,7 @@
 #include "pipeline/keeper.h"
 #include "pipeline/last.h"
 #include "pipeline/plan.h"
+#include "pipeline/record_account.h"
 #include "pipeline/record_settings.h"
 #include "pipeline/ring.h"
 
@@ -36,14 +37,6 @@ struct oct_recorder_options {
     uint32_t buffer_bscans, history_bscans; /* keeper.h */
 };
 
-/* Of B-scans, by number: offered = written + pending + the sum of dropped. A recording offers every
- * number from its first B-scan to its last, whether it came or not. */
-struct oct_recorder_account {
-    uint64_t offered, written;
-    uint64_t pending;               /* accepted, not synced yet */
-    uint64_t dropped[OCT_N_LOSSES]; /* by reason (loss.h) */
-};
-
 struct oct_recorder_status {
     bool active;     /* between start and the last file's close */
     bool stopping;   /* stop was called, the end has not been reached */
@@ -58,6 +51,7 @@ struct oct_recorder_status {
     uint64_t volumes_written, volumes_incomplete; /* files closed; of those, not whole */
     uint64_t bytes_written;
     struct oct_recorder_account account; /* of this recording, or the last one */
+    struct oct_recorder_account total;   /* of all recordings; its counts never fall */
     struct oct_error failure;            /* of the last recording that failed; code OCT_OK: none */
     struct oct_keeper_status keeper;
     struct oct_last_status last;

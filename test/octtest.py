@@ -249,6 +249,12 @@ def check_sums(status):
     record, account = status["record"], status["record_account"]
     assert account["offered"] == (account["written"] + account["pending"]
                                   + sum(account["dropped"].values())), account
+    total = status["record_total"]
+    assert total["offered"] == (total["written"] + total["pending"]
+                                + sum(total["dropped"].values())), total
+    assert total["written"] == status["bscans_written"], (total, status["bscans_written"])
+    assert total["offered"] >= account["offered"] and all(
+        total["dropped"][why] >= n for why, n in account["dropped"].items()), (total, account)
     assert 0 <= account["written"] <= status["bscans_written"] and account["pending"] >= 0, account
     assert record["bscans_waiting"] <= record["bscans_queued"], record
     assert not record["active"] or status["phase"] in ("recording", "draining", "error"), status
@@ -287,7 +293,8 @@ class Crowd:
 @contextlib.contextmanager
 def few_descriptors(n):
     """ulimit -n for the daemons that are started within."""
-    Daemon.preexec = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n))
+    Daemon.preexec = staticmethod(
+        lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
     try:
         yield
     finally:
@@ -318,7 +325,7 @@ class Daemon:
     count = 0
     preexec = None  # run in the new process before octd
 
-    def __init__(self, *arguments, wait=True, env=None):
+    def __init__(self, *arguments, wait=True, env=None, stderr=None):
         Daemon.count += 1
         where = folder(f"octd{os.getpid()}-{Daemon.count}")
         self.ingest = f"ipc://{where}/in"
@@ -333,8 +340,8 @@ class Daemon:
         self.process = subprocess.Popen(
             [program("octd"), *self.common, "--set", f"record.directory={self.records}",
              *map(str, arguments)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(self.log_path, "wb"),
-            env=dict(os.environ, **(env or {})), preexec_fn=Daemon.preexec)
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(self.log_path, "wb") if stderr is None else stderr,
+            env=dict(os.environ, **(env or {})), preexec_fn=self.preexec)
         if wait:
             try:
                 while self.send("status", timeout_s=60)["pending"]:

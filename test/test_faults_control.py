@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Control under random commands: a model of the daemon's states, written from daemon/state.h,
 agrees with the daemon after every reply; no command hangs; every reply comes within 100 ms."""
-import random
+import fcntl, random, re
 import h5py
 from octfaults import *
 
@@ -242,6 +242,40 @@ def a_late_reply_is_seen():
         assert len(client.late()) >= held / 4, client.real_ms
         seen(f"{len(client.late())} of {held} replies held back for 150 ms seen as late")
         assert daemon.end() == 0
+
+
+@case
+def replies_while_nobody_reads_the_log():
+    """a log that nobody reads holds up nobody, and says itself how many lines it lost"""
+    out, log = os.pipe()
+    fcntl.fcntl(log, fcntl.F_SETPIPE_SZ, 8192)  # taken as full when the second page is begun
+    read = []
+    with Daemon(*BASE, stderr=log) as daemon, Player(daemon):
+        client = Client(daemon)
+        n_lines = 0
+        while n_lines < 200:  # some 60 bytes each: twice what the pipe takes
+            for cmd, phase in (("stop", "idle"), ("start", "running")):
+                client.ask(cmd, cmd=cmd)
+                end = time.monotonic() + PATIENCE_S
+                while client.ask("status", cmd="status")["phase"] != phase:
+                    assert time.monotonic() < end, f"not {phase} after {n_lines} lines"
+                    time.sleep(0.002)
+                n_lines += 2  # at least
+        print(f"# {client.table()}", flush=True)
+        client.check()
+        read.append(os.read(out, 65536))  # what had been written before it was full
+        client.ask("stop", cmd="stop")
+        read.append(os.read(out, 65536))
+        while not read[-1].endswith(b"-> idle\n"):
+            read.append(os.read(out, 65536))
+        assert daemon.end() == 0
+    os.close(log)
+    lines = b"".join(read).decode().splitlines()
+    assert all(line.startswith("octd: ") for line in lines), lines
+    lost = [line for line in lines if "lines of this log were lost here" in line]
+    assert len(lost) == 1 and lines.index(lost[0]) > 20, lost
+    assert int(re.search(r"(\d+) lines", lost[0]).group(1)) > 50, lost
+    seen(f"{len(lines)} lines read; {lost[0]}")
 
 
 def kmap(n):

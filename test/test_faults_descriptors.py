@@ -61,7 +61,8 @@ def crowd_on_tcp():
 @case
 def soft_limit_is_raised():
     """a soft limit below the hard one is raised at the start"""
-    Daemon.preexec = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (128, 4096))
+    Daemon.preexec = staticmethod(
+        lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (128, 4096)))
     try:
         daemon = Daemon(*BASE)
     finally:

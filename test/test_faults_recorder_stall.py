@@ -4,6 +4,9 @@ cannot is dropped from the recording with its reason, and the live picture goes 
 from faultrig import *
 
 
+RING = 128  # pipeline.ring_bscans as shipped
+
+
 def stalls(stall_s, buffer_s):
     with Faulty(*settings(record=dict(buffer_s=buffer_s))) as daemon, Camera(daemon) as camera:
         assert f"stalls {buffer_s:.1f} s" in daemon.log(), daemon.log()
@@ -19,6 +22,8 @@ def stalls(stall_s, buffer_s):
             account(daemon)
             took_s = time.monotonic() - began - (waited_ms(*pids) - waited) * 1e-3
             assert took_s < LIVE_S, "control waits for the disk"
+            record = daemon.status()["record"]
+            assert record["bscans_queued"] <= record["buffer_bscans"] + RING, record
             time.sleep(0.05)
         after = daemon.status()["volumes_written"]
         daemon.wait(lambda s: s["volumes_written"] > after + 1)

@@ -55,11 +55,11 @@ class Bare(Daemon):
     """An octd behind other words, such as setpriv ..., with limits of its own."""
 
     def __init__(self, words, *arguments, limits=None):
-        self.words, self.limits = words, limits
+        self.words, self.preexec = words, limits
         original = subprocess.Popen
 
         def start(command, **kw):
-            return original([*words, *command], preexec_fn=limits, **kw)
+            return original([*words, *command], **kw)
 
         subprocess.Popen = start
         try:

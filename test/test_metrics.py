@@ -83,9 +83,39 @@ def tells_what_the_status_tells():
         assert 0 < latency['quantile="0.5"'] <= latency['quantile="1"'] < 60
         assert abs(latency['quantile="1"'] * 1e6 - status["latency_us"]["max"]) < 1e-3
         assert one(samples, "octd_disk_free_bytes") > 0
-        account = status["record_account"]
+        account = status["record_total"]
         assert one(samples, "octd_record_offered_total") == account["offered"] > 0
         assert one(samples, "octd_record_written_total") == account["written"] > 0
+        assert daemon.end() == 0
+
+
+@case
+def counters_never_fall():
+    """a recording that begins sets no counter back: offered = written + dropped over all of them"""
+    counted = re.compile(r"octd_(bscans_written|record_\w+)_total")
+    before = {}
+    with Daemon(*BASE, *ON) as daemon:
+        for epoch in (1, 2, 3):
+            assert daemon.ask("record", action="start")["ok"]
+            samples = read(get(daemon)[2])
+            for name in filter(counted.fullmatch, samples):
+                for labels, value in samples[name].items():
+                    assert value >= before.get((name, labels), 0), (name, labels, value)
+            sender = Sender(daemon, epoch)
+            sender.send(LINES[:M], 0, flags=1)
+            sender.send(LINES[:M * (V - 3)], 3 * M)  # two B-scans never come
+            daemon.wait(lambda s: s["bscans_written"] == (V - 2) * epoch)
+            assert daemon.ask("record", action="stop")["ok"]
+            status = daemon.wait(lambda s: not s["record"]["active"])
+            samples = read(get(daemon)[2])
+            assert one(samples, "octd_record_offered_total") == V * epoch, samples
+            assert one(samples, "octd_record_written_total") == (V - 2) * epoch
+            assert one(samples, "octd_bscans_written_total") == (V - 2) * epoch
+            assert samples["octd_record_dropped_total"]['reason="source"'] == 2 * epoch
+            assert one(samples, "octd_record_pending") == 0
+            assert status["record_account"]["offered"] == V  # of this one
+            before = {(name, labels): value for name in filter(counted.fullmatch, samples)
+                      for labels, value in samples[name].items()}
         assert daemon.end() == 0
 
 
