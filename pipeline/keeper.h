@@ -97,6 +97,8 @@ struct oct_keeper_status {
     uint64_t history_ns;                    /* between the arrivals of the oldest and the newest */
     uint64_t bytes;                         /* of all slots */
     uint64_t n_dropped;                     /* for want of room, wanted or not */
+    uint64_t n_taken; /* slots of the rings taken or dropped: all before this one */
+    bool is_full;     /* no room until the recorder has read on: the keeper may wait for that */
 };
 void oct_keeper_get_status(struct oct_keeper *keeper, struct oct_keeper_status *status);
 
