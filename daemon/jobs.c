@@ -1,6 +1,7 @@
 #include "daemon/jobs.h"
 
 #include "config/apply.h"
+#include "pipeline/clock.h"
 
 /* What stands is given up only for what can stand. */
 static void build(struct oct_job *job)
@@ -59,6 +60,7 @@ static void after(uv_work_t *work, int status)
 void oct_job_begin(struct oct_job *job, uv_loop_t *loop)
 {
     job->work.data = job;
+    job->begun_ns = oct_clock_ns();
     job->refused = false;
     job->err = (struct oct_error){.code = OCT_OK};
     uv_queue_work(loop, &job->work, run, after);

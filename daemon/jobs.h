@@ -21,6 +21,7 @@ enum oct_job_kind { OCT_JOB_NONE, OCT_JOB_BUILD, OCT_JOB_RECORD, OCT_JOB_DRAIN, 
 struct oct_job {
     uv_work_t work;
     enum oct_job_kind kind; /* NONE: nothing is being done */
+    uint64_t begun_ns;      /* by oct_job_begin */
     struct oct_session *session;
     struct oct_config config;   /* as it was when the job began */
     char name[32];              /* of the run */

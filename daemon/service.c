@@ -21,29 +21,59 @@ void oct_service_finish(struct oct_service *s)
     oct_notify_finish(&s->notify);
 }
 
-/* With B-scans waiting the ingest may well wait, too: for room. */
-bool oct_service_is_alive(const struct oct_pipeline_progress *progress, uint64_t looks,
-                          struct oct_service_progress *seen)
+/* Who has nothing to do may stand still; whoever comes before may well wait for room, then. */
+bool oct_service_is_alive(const struct oct_service_progress *now, struct oct_service_progress *seen)
 {
-    if (!progress)
-        return true;
-    const struct oct_service_progress now = {progress->moves, looks};
-    bool alive = progress->n_waiting ? now.moves != seen->moves : now.looks != seen->looks;
-    *seen = now;
+    bool alive = now->ingest != seen->ingest;
+    if (now->for_engine)
+        alive = now->engine != seen->engine;
+    else if (now->for_keeper)
+        alive = now->keeper != seen->keeper;
+    *seen = *now;
     return alive;
+}
+
+static struct oct_service_progress look_at(const struct oct_session *s, bool draining)
+{
+    struct oct_recorder_status recorder;
+    oct_recorder_get_status(s->recorder, &recorder); /* before the ring that it follows */
+    struct oct_pipeline_progress pipeline = oct_pipeline_get_progress(s->pipeline);
+    uint64_t images = oct_ring_published(oct_pipeline_images(s->pipeline));
+    bool may_wait = draining || recorder.keeper.is_full;
+    return (struct oct_service_progress){
+        .engine = pipeline.moves + (draining ? pipeline.sink_waits : 0),
+        .keeper = recorder.keeper.next_slot,
+        .ingest = oct_ingest_looks(s->ingest),
+        .for_engine = pipeline.n_waiting,
+        .for_keeper = may_wait ? 0 : images - recorder.keeper.next_slot,
+    };
+}
+
+/* A build that reads a file from a server that is gone, say, or waits for a driver. */
+static bool build_hangs(struct oct_service *s, const struct oct_job *job, uint64_t now_ns)
+{
+    bool hangs = job->kind == OCT_JOB_BUILD &&
+                 now_ns - job->begun_ns > OCT_SERVICE_BUILD_S * UINT64_C(1000000000);
+    if (hangs && !s->told_hanging)
+        oct_log(OCT_LOG_ERROR,
+                "the start has taken more than %d s: it hangs, look at the calibration files and "
+                "the engine%s",
+                OCT_SERVICE_BUILD_S,
+                s->watchdog_ns ? "; the service manager is told no more that octd is alive" : "");
+    s->told_hanging = hangs;
+    return hangs;
 }
 
 /* Four times an interval: one that is lost is no harm. */
 static void feed_watchdog(struct oct_service *s, const struct oct_daemon *d, uint64_t now_ns)
 {
-    struct oct_pipeline_progress progress;
-    uint64_t looks = 0;
+    struct oct_service_progress now;
 
-    if (d->session) {
-        progress = oct_pipeline_get_progress(d->session->pipeline);
-        looks = oct_ingest_looks(d->session->ingest);
-    }
-    if (oct_service_is_alive(d->session ? &progress : NULL, looks, &s->seen))
+    if (d->session)
+        now = look_at(d->session, d->job.kind == OCT_JOB_DRAIN);
+    if (build_hangs(s, &d->job, now_ns))
+        s->alive = false;
+    else if (!d->session || oct_service_is_alive(&now, &s->seen))
         s->alive = true;
     if (s->watchdog_ns == 0 || !s->alive || now_ns - s->fed_ns < s->watchdog_ns / 4)
         return;

@@ -2,20 +2,30 @@
  * STOPPING=1 when the daemon begins to end, and WATCHDOG=1.
  *
  * The watchdog is fed from progress. Within WATCHDOG_USEC either B-scans must leave the engine, or
- * there must be none for it, and then the ingest thread must have looked for lines: idle, no lines,
- * or the engine waits for a sink (a disk that stalls is no reason to be killed, what is in memory
- * would be lost). An engine that has B-scans and finishes none is wedged, whatever its threads look
- * like, and so is an ingest that looks no more; then nothing is sent, and the manager restarts the
- * daemon. So it is when the main loop itself hangs. Main thread only. */
+ * there must be none for it, and then the ingest thread must have looked for lines: idle, or no
+ * lines. An engine that has B-scans and finishes none is wedged, whatever its threads look like;
+ * so are a keeper that has pictures and takes none, and an ingest that looks no more. A disk that
+ * stalls is no reason to be killed, what is in memory would be lost: the keeper waits for it only
+ * when its memory is full, and holds up the engine only while the daemon drains; then neither
+ * counts.
+ * While a session is built there is nothing to look at; a build that takes longer than any should
+ * hangs. Then nothing is sent, and the manager restarts the daemon. So it is when the main loop
+ * itself hangs. Main thread only. */
 #ifndef OCT_DAEMON_SERVICE_H
 #define OCT_DAEMON_SERVICE_H
 
 #include "daemon/daemon.h"
 #include "daemon/notify.h"
 
+/* Measured FFT plans take up to seconds, on a machine that is busy tens of them. */
+#define OCT_SERVICE_BUILD_S 60
+
+/* What the threads have done so far, and what waits for them. */
 struct oct_service_progress {
-    uint64_t moves; /* of the pipeline */
-    uint64_t looks; /* of the ingest for lines */
+    uint64_t engine;                 /* B-scans that left the engine */
+    uint64_t keeper;                 /* B-scans that the recorder's keeper took off the rings */
+    uint64_t ingest;                 /* looks for lines */
+    uint64_t for_engine, for_keeper; /* waiting */
 };
 
 struct oct_service {
@@ -24,7 +34,7 @@ struct oct_service {
     uint64_t fed_ns, status_ns;
     struct oct_service_progress seen; /* when last looked at */
     bool alive; /* progress, or nothing to do, since the watchdog was last fed */
-    bool told_ready, told_stopping;
+    bool told_ready, told_stopping, told_hanging;
     enum oct_state told_state;
 };
 
@@ -34,8 +44,8 @@ void oct_service_finish(struct oct_service *service);
 /* Several times within WATCHDOG_USEC. */
 void oct_service_look_around(struct oct_service *service, const struct oct_daemon *daemon);
 
-/* Whether there is progress: pure, for the above and its tests. NULL: no pipeline stands. */
-bool oct_service_is_alive(const struct oct_pipeline_progress *progress, uint64_t looks,
+/* Whether there is progress since `seen`, which becomes `now`: pure, for the above and its tests. */
+bool oct_service_is_alive(const struct oct_service_progress *now,
                           struct oct_service_progress *seen);
 
 #endif

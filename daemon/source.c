@@ -18,6 +18,17 @@ static void note_loss(struct oct_source *source, const struct oct_ingest_counts 
             line, volume_lines, (unsigned)counts->epoch);
 }
 
+static void note_resynchronised(struct oct_source *source, const struct oct_ingest_counts *counts)
+{
+    uint64_t n = counts->resynchronised;
+    if (n > source->n_resynchronised)
+        oct_log(OCT_LOG_WARNING,
+                "the sender's line numbers (epoch %u) jumped ahead, and went on from where they "
+                "were: lines in between came late, and a new acquisition begins",
+                (unsigned)counts->epoch);
+    source->n_resynchronised = n;
+}
+
 void oct_source_look(struct oct_source *source, const struct oct_ingest_counts *counts,
                      uint64_t quiet_ns, uint64_t volume_lines, uint64_t now_ns)
 {
@@ -30,6 +41,7 @@ void oct_source_look(struct oct_source *source, const struct oct_ingest_counts *
         if (source->lost)
             oct_log(OCT_LOG_INFO, "lines come again (epoch %u)", (unsigned)counts->epoch);
     }
+    note_resynchronised(source, counts);
     bool silent = now_ns - source->heard_ns > quiet_ns;
     if (source->streaming && silent && !over)
         note_loss(source, counts, volume_lines);

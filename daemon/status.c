@@ -195,6 +195,7 @@ static void add_source(cJSON *reply, const struct oct_daemon *d)
     cJSON_AddBoolToObject(source, "streaming", d->source.streaming);
     cJSON_AddBoolToObject(source, "lost", d->source.lost);
     add_u64(source, "losses", d->source.n_losses);
+    add_u64(source, "resynchronised", c->resynchronised);
 }
 
 cJSON *oct_daemon_status_tree(const struct oct_daemon *d)

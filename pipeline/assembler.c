@@ -9,6 +9,20 @@
  * second it would be more than an hour. */
 #define LEAP_LINES ((uint64_t)1 << 32)
 
+/* So many messages in a row for B-scans that a jump left out: the jump was not true. */
+#define ASTRAY_MESSAGES 16
+
+/* The last jump over whole B-scans, and what came for those after all. One wrong first_line closes
+ * everything up to it; what its sender goes on with would be late for hours. */
+struct jump {
+    bool there;
+    uint64_t first_bscan, end_bscan; /* what it left out */
+    uint64_t sequence;               /* of the message that jumped */
+    unsigned
+        n_messages; /* sent after it, wholly for what it left out, each beyond the one before */
+    uint64_t last_sequence, next_line; /* of those */
+};
+
 /* An acquisition, from the sender's point of view. */
 struct acquisition {
     bool running;
@@ -22,6 +36,7 @@ struct acquisition {
     uint64_t next_bscan;     /* all before are closed */
     uint64_t next_line;      /* one past the highest line seen */
     uint64_t next_delivered; /* one past the last B-scan delivered */
+    struct jump jump;
 };
 
 struct oct_assembler {
@@ -352,14 +367,51 @@ static void place_lines(struct oct_assembler *a, const struct oct_lines_header *
         deliver_bscan(a);
 }
 
+/* Wrong jumps that follow each other are one. */
+static void note_jump(struct acquisition *now, uint64_t to_bscan, uint64_t sequence)
+{
+    struct jump *jump = &now->jump;
+    if (!jump->there || sequence - jump->sequence > ASTRAY_MESSAGES)
+        jump->first_bscan = now->next_bscan;
+    jump->there = true;
+    jump->end_bscan = to_bscan;
+    jump->sequence = sequence;
+    jump->n_messages = 0;
+}
+
 /* Moves on to B-scan `number`: closes the open one, counts those skipped whole. */
-static void move_to(struct oct_assembler *a, uint64_t number, uint64_t time_ns)
+static void move_to(struct oct_assembler *a, uint64_t number, const struct oct_lines_header *h)
 {
     if (a->open)
         deliver_bscan(a);
-    if (number > a->now.next_bscan)
+    if (number > a->now.next_bscan) {
         add(&a->counts.lines_missing, (number - a->now.next_bscan) * a->geometry.n_lines);
-    begin_bscan(a, number, time_ns);
+        note_jump(&a->now, number, h->sequence);
+    }
+    begin_bscan(a, number, h->time_ns);
+}
+
+/* Whether this message is the one too many for B-scans that the last jump left out. What the jump
+ * overtook on the way is not: it was sent before. Nor are lines sent again: those had come. */
+static bool is_astray(struct oct_assembler *a, const struct oct_lines_header *h)
+{
+    struct jump *jump = &a->now.jump;
+    if (!jump->there || h->n_lines == 0 || (int64_t)(h->sequence - jump->sequence) <= 0)
+        return false;
+    uint64_t first = h->first_line / a->geometry.n_lines;
+    uint64_t last = (h->first_line + h->n_lines - 1) / a->geometry.n_lines;
+    if (last >= a->now.next_bscan) {
+        jump->n_messages = 0; /* lines in time: it was true */
+        return false;
+    }
+    if (first < jump->first_bscan || last >= jump->end_bscan)
+        return false;
+    bool goes_on = jump->n_messages > 0 && (int64_t)(h->sequence - jump->last_sequence) > 0 &&
+                   h->first_line >= jump->next_line;
+    jump->n_messages = goes_on ? jump->n_messages + 1 : 1;
+    jump->last_sequence = h->sequence;
+    jump->next_line = h->first_line + h->n_lines;
+    return jump->n_messages > ASTRAY_MESSAGES;
 }
 
 static void take_lines(struct oct_assembler *a, const struct oct_lines_header *h,
@@ -375,7 +427,7 @@ static void take_lines(struct oct_assembler *a, const struct oct_lines_header *h
             add(&a->counts.lines_late, count);
         } else {
             if (!a->open || number != a->now.next_bscan)
-                move_to(a, number, h->time_ns);
+                move_to(a, number, h);
             place_lines(a, h, payload, from, (uint32_t)count, arrival_ns);
         }
         from += count;
@@ -443,6 +495,11 @@ enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, siz
     if (a->now.from_start && (int64_t)(h.sequence - a->now.start_sequence) < 0) {
         add(&a->counts.lines_late, h.n_lines); /* of the acquisition before, in the same epoch */
         return OCT_BAD_NONE;
+    }
+    if (is_astray(a, &h)) {
+        begin_acquisition(a, &h);
+        is_new_sequence(a, h.sequence);
+        add(&a->counts.resynchronised, 1);
     }
     a->patience_left_us = a->patience_us;
     oct_assembler_give_back(a);

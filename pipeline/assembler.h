@@ -9,6 +9,10 @@
  * A new acquisition begins with a new epoch (the sender restarted) or with the flag "starts";
  * messages of the same epoch from before the start are late. A message that ends the acquisition
  * beyond the lines seen tells that those between are missing.
+ * A jump that was not true (one wrong first_line) closes all B-scans up to it, and its sender's
+ * lines are late from then on. When 16 messages in a row that were sent after it have brought
+ * nothing but lines that it left out, each beyond the one before, the next one begins a new
+ * acquisition.
  * While it runs, messages of the epoch before are leftovers and refused, unless they can only be a
  * beginning (the flag, or sequence 0); so a second sender cannot tear a running one to pieces, the
  * newer wins. Once the newer has said that it ends, the older may go on, as a new acquisition.
@@ -41,6 +45,7 @@ struct oct_ingest_counts {
     atomic_uint_fast64_t bscans_delivered; /* into the raw ring */
     atomic_uint_fast64_t bscans_dropped;   /* begun without a free slot */
     atomic_uint_fast64_t acquisitions;
+    atomic_uint_fast64_t resynchronised; /* of those, begun because a jump was not true */
     atomic_uint_fast64_t
         ended_at; /* slots published when the last acquisition ended, + 1; 0: none */
     atomic_uint_fast64_t next_line; /* of the last acquisition: one past the highest line seen */

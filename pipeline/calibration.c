@@ -1,11 +1,14 @@
 #include "pipeline/calibration.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* More rows than any camera has pixels: a wrong file, not a calibration. */
 #define MAX_ROWS (1u << 22)
@@ -98,15 +101,35 @@ static enum oct_err read_rows(FILE *file, const char *path, unsigned n_columns, 
     return OCT_OK;
 }
 
+/* A FIFO of that name must not hold up whoever builds a session. */
+static enum oct_err open_table(FILE **file, const char *path, struct oct_error *err)
+{
+    struct stat about;
+    enum oct_err e = OCT_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    *file = NULL;
+    if (fd < 0 || fstat(fd, &about) != 0)
+        e = oct_fail_errno(err, OCT_E_CONFIG, errno, "%s: cannot be opened", path);
+    else if (!S_ISREG(about.st_mode))
+        e = oct_fail(err, OCT_E_CONFIG, "%s: is not a file: give one with a table of numbers",
+                     path);
+    else if (!(*file = fdopen(fd, "r")))
+        e = oct_fail_errno(err, OCT_E_NO_MEMORY, errno, "%s: cannot be opened", path);
+    if (e && fd >= 0)
+        close(fd);
+    return e;
+}
+
 enum oct_err oct_calibration_read_table(const char *path, unsigned n_columns, double **values,
                                         size_t *n_rows, struct oct_error *err)
 {
     *values = NULL;
     *n_rows = 0;
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return oct_fail_errno(err, OCT_E_CONFIG, errno, "%s: cannot be opened", path);
-    enum oct_err e = read_rows(file, path, n_columns, values, n_rows, err);
+    FILE *file;
+    enum oct_err e = open_table(&file, path, err);
+    if (e)
+        return e;
+    e = read_rows(file, path, n_columns, values, n_rows, err);
     fclose(file);
     if (e) {
         free(*values);

@@ -1,6 +1,8 @@
 #define _DEFAULT_SOURCE /* explicit_bzero */
 #include "pipeline/curve.h"
 
+#include "pipeline/folder.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -160,7 +162,7 @@ enum oct_err oct_curve_write(const char *path, const char *public_key, const cha
     int why = errno;
     explicit_bzero(text, sizeof(text));
     if (close(fd) == 0 && written)
-        return OCT_OK;
+        return oct_folder_sync_parent(path, err);
     unlink(path);
     return oct_fail_errno(err, OCT_E_IO, why, "%s: cannot be written", path);
 }

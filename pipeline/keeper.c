@@ -451,6 +451,7 @@ void oct_keeper_get_status(struct oct_keeper *k, struct oct_keeper_status *statu
         .bytes = k->slot_bytes * k->n_slots,
         .n_dropped = k->n_dropped,
         .next_slot = k->passed,
+        .is_full = k->head - k->next_read >= k->n_slots,
     };
     if (k->head > start && k->options.history_bscans > 0)
         status->history_ns = k->kept[(k->head - 1) % k->n_slots].raw.info.arrival_ns -

@@ -318,9 +318,10 @@ struct oct_pipeline_progress oct_pipeline_get_progress(struct oct_pipeline *p)
 {
     pthread_mutex_lock(&p->lock);
     uint64_t finished = p->counts.bscans_done + p->counts.bscans_dropped_engine;
-    uint64_t moves = finished + p->sink_waits;
+    uint64_t sink_waits = p->sink_waits;
     pthread_mutex_unlock(&p->lock);
-    return (struct oct_pipeline_progress){.moves = moves,
+    return (struct oct_pipeline_progress){.moves = finished,
+                                          .sink_waits = sink_waits,
                                           .n_waiting = oct_ring_published(p->raw) - finished};
 }
 

@@ -74,11 +74,10 @@ void oct_pipeline_set_display(struct oct_pipeline *pipeline, const struct oct_di
 /* Any thread. */
 struct oct_pipeline_counts oct_pipeline_count(struct oct_pipeline *pipeline);
 
-/* For a watchdog: whether work is there, and a number that moves as long as it is being done: with
- * each B-scan that leaves the engine, and while the engine has nothing because a sink holds the
- * image ring. Any thread. */
+/* For a watchdog: whether work is there, and numbers that move: with each B-scan that leaves the
+ * engine; and while the engine has nothing because a sink holds the image ring. Any thread. */
 struct oct_pipeline_progress {
-    uint64_t moves;
+    uint64_t moves, sink_waits;
     uint64_t n_waiting; /* B-scans in the raw ring that have not left the engine */
 };
 struct oct_pipeline_progress oct_pipeline_get_progress(struct oct_pipeline *pipeline);

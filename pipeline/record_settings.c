@@ -1,6 +1,8 @@
 #define _GNU_SOURCE /* strdup, realpath */
 #include "pipeline/record_settings.h"
 
+#include "pipeline/folder.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -55,9 +57,14 @@ enum oct_err oct_record_settings_resolve(struct oct_record_settings *s, struct o
 static enum oct_err check_directory(const char *directory, struct oct_error *err)
 {
     struct stat st;
-    if (mkdir(directory, 0777) != 0 && errno != EEXIST)
+    if (mkdir(directory, 0777) == 0) {
+        enum oct_err e = oct_folder_sync_parent(directory, err);
+        if (e)
+            return e;
+    } else if (errno != EEXIST) {
         return oct_fail_errno(err, OCT_E_IO, errno, "record.directory: %s cannot be made",
                               directory);
+    }
     if (stat(directory, &st) != 0)
         return oct_fail_errno(err, OCT_E_IO, errno, "record.directory: %s", directory);
     if (!S_ISDIR(st.st_mode))

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE /* fallocate, O_DIRECT, O_TMPFILE, renameat2, SEEK_DATA */
 #include "pipeline/volume_file.h"
 
+#include "pipeline/folder.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,14 +19,6 @@ static char *joined(const char *a, const char *b)
     if (text)
         snprintf(text, bytes, "%s%s", a, b);
     return text;
-}
-
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    if (!slash)
-        return strdup(".");
-    return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
 static enum oct_err refuse_existing(const char *path, struct oct_error *err)
@@ -69,7 +63,7 @@ enum oct_err oct_volume_file_draft(struct oct_volume_file *file, const char *pat
     *file = (struct oct_volume_file){.fd = -1, .direct_fd = -1};
     file->path = strdup(path);
     file->part = joined(path, ".part");
-    file->folder = folder_of(path);
+    file->folder = oct_folder_of(path);
     if (!file->path || !file->part || !file->folder)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     enum oct_err e = refuse_existing(file->path, err);
@@ -173,17 +167,11 @@ static int sync_fully(int fd, int (*sync)(int fd))
     return status;
 }
 
-static enum oct_err sync_folder(struct oct_volume_file *file, struct oct_error *err)
+static enum oct_err sync_folder(const struct oct_volume_file *file, struct oct_error *err)
 {
-    int fd = open(file->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Some file systems refuse to sync a folder (EINVAL): they promise no more than they do. */
-    int status = fd < 0 ? -1 : sync_fully(fd, fsync);
-    int errnum = errno;
-    if (fd >= 0)
-        close(fd);
-    if (status != 0 && errnum != EINVAL && errnum != ENOTSUP)
-        return oct_fail_errno(err, OCT_E_IO, errnum, "%s: cannot sync its folder", file->path);
-    return OCT_OK;
+    struct oct_error why;
+    enum oct_err e = oct_folder_sync(file->folder, &why);
+    return e ? oct_fail(err, e, "%s: %s", file->path, why.text) : OCT_OK;
 }
 
 /* rename that never replaces; returns 0 or -1 with errno. */
@@ -217,7 +205,7 @@ enum oct_err oct_volume_file_publish(struct oct_volume_file *file, struct oct_er
     if (name_draft(file) != 0)
         return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot give the file this name",
                               file->part);
-    enum oct_err e = sync_folder(file, err);
+    enum oct_err e = oct_folder_sync(file->folder, err);
     if (e == OCT_OK) {
         file->direct_fd = open(file->part, O_WRONLY | O_DIRECT | O_CLOEXEC);
         if (file->direct_fd < 0 && errno != EINVAL)
@@ -274,7 +262,7 @@ enum oct_err oct_volume_file_sync(struct oct_volume_file *file, struct oct_error
 enum oct_err oct_volume_file_rename(struct oct_volume_file *file, struct oct_error *err)
 {
     if (rename_new(file->part, file->path) == 0)
-        return sync_folder(file, err);
+        return oct_folder_sync(file->folder, err);
     if (errno == EEXIST)
         return oct_fail(err, OCT_E_IO,
                         "%s: exists already and is never overwritten: the recording stays as %s",

@@ -85,6 +85,10 @@ struct model {
     uint64_t delivered, read;
     uint64_t messages, duplicate, missed, received, missing, lines_duplicate, late, lines_dropped;
     uint64_t begun, dropped, bad_epoch, ended_at;
+    bool jumped;
+    uint64_t jump_bscan, jump_end, jump_sequence, resynchronised;
+    struct oct_lines_header astray[17]; /* in a row, for what the last jump left out */
+    unsigned n_astray;
 };
 
 static void model_close(struct model *m)
@@ -109,6 +113,14 @@ static void model_begin_bscan(struct model *m, const struct oct_lines_header *h,
 {
     if (m->open)
         model_close(m);
+    if (number != m->next) {
+        if (!m->jumped || h->sequence - m->jump_sequence > 16)
+            m->jump_bscan = m->next;
+        m->jumped = true;
+        m->jump_end = number;
+        m->jump_sequence = h->sequence;
+        m->n_astray = 0;
+    }
     m->missing += (number - m->next) * M;
     m->next = number;
     m->open = true;
@@ -170,6 +182,31 @@ static void model_begin_acquisition(struct model *m, const struct oct_lines_head
     m->highest = h->sequence - 1;
     m->next = m->from_start ? 0 : h->first_line / M;
     m->n_came = 0;
+    m->jumped = false;
+    m->n_astray = 0;
+}
+
+/* The jump was a lie when 17 messages were sent after it, wholly for what it left out, in order. */
+static bool model_is_astray(struct model *m, const struct oct_lines_header *h)
+{
+    unsigned n_late = 0, n_left_out = 0;
+    if (!m->jumped || (int64_t)(h->sequence - m->jump_sequence) <= 0)
+        return false;
+    for (uint32_t k = 0; k < h->n_lines; k++) {
+        uint64_t number = (h->first_line + k) / M;
+        n_late += number < m->next;
+        n_left_out += number >= m->jump_bscan && number < m->jump_end;
+    }
+    if (n_late < h->n_lines)
+        m->n_astray = 0;
+    if (h->n_lines == 0 || n_late < h->n_lines || n_left_out < h->n_lines)
+        return false;
+    const struct oct_lines_header *before = m->n_astray ? &m->astray[m->n_astray - 1] : NULL;
+    if (before && (h->first_line < before->first_line + before->n_lines ||
+                   (int64_t)(h->sequence - before->sequence) <= 0))
+        m->n_astray = 0;
+    m->astray[m->n_astray++] = *h;
+    return m->n_astray == 17;
 }
 
 static enum oct_bad model_take(struct model *m, const struct oct_lines_header *h,
@@ -199,6 +236,12 @@ static enum oct_bad model_take(struct model *m, const struct oct_lines_header *h
     if (m->from_start && (int64_t)(h->sequence - m->start) < 0) {
         m->late += h->n_lines;
         return OCT_BAD_NONE;
+    }
+    if (model_is_astray(m, h)) {
+        model_begin_acquisition(m, h);
+        m->highest = h->sequence;
+        m->came[m->n_came++] = h->sequence;
+        m->resynchronised++;
     }
     for (uint64_t k = 0; k < h->n_lines; k++)
         model_line(m, h, h->first_line + k, arrival_ns);
@@ -249,6 +292,7 @@ static void expect_counts(const struct rig *r, const struct model *m)
     assert_int_equal(c->bscans_delivered, m->delivered);
     assert_int_equal(c->bscans_dropped, m->dropped);
     assert_int_equal(c->acquisitions, m->acquisition);
+    assert_int_equal(c->resynchronised, m->resynchronised);
     assert_int_equal(c->ended_at, m->ended_at);
     assert_true(oct_assembler_is_open(r->assembler) == m->open);
     bool in_ring = m->open && !m->dropping;
@@ -303,6 +347,8 @@ static struct oct_lines_header next_message(struct camera *c)
             h.n_lines = 0;
     }
     c->line = h.first_line + h.n_lines;
+    if (dice_below(d, 60) == 0) /* a wrong number, and on as if nothing had been */
+        h.first_line += 1000 * M;
     c->sequence += 1 + (dice_below(d, 25) == 0 ? dice_below(d, 4) : 0);
     c->recent[c->n_recent++ % N_RECENT] = h;
     return h;
@@ -355,6 +401,7 @@ static void run_plan(uint64_t seed, uint32_t read_one_in)
         expect_bscan(&r, m);
     assert_true(m->begun > 500 && m->missing > 0 && m->late > 0 && m->duplicate > 0);
     assert_true(m->lines_duplicate > 0 && m->missed > 0 && m->acquisition > 20);
+    assert_true(m->resynchronised > 0);
     assert_true((read_one_in > 1) == (m->dropped > 0));
     free(m);
     close_rig(&r);
@@ -461,6 +508,59 @@ static void lines_from_before_a_start_in_the_same_epoch_are_late(void **state)
     push(&r, 13, M, M, 0); /* the acquisition is not disturbed */
     assert_int_equal(r.counts->lines_received, 3 * M);
     assert_int_equal(r.counts->lines_missing, 0);
+    close_rig(&r);
+}
+
+static void one_wrong_line_number_silences_nobody(void **state)
+{
+    const uint64_t wrong = ((uint64_t)1 << 32) / M; /* as far as a jump may go */
+    struct rig r;
+    uint64_t slot;
+    (void)state;
+    open_rig(&r, 0);
+    push(&r, 0, 0, M, OCT_LINES_STARTS);
+    push(&r, 1, wrong * M, M, 0);
+    for (uint64_t i = 1; i <= 16; i++)
+        push(&r, 1 + i, i * M, M, 0);
+    assert_int_equal(r.counts->lines_late, 16 * M);
+    assert_int_equal(r.counts->acquisitions, 1);
+    for (uint64_t i = 17; i <= 20; i++)
+        push(&r, 1 + i, i * M, M, 0);
+    assert_int_equal(r.counts->lines_late, 16 * M);
+    assert_int_equal(r.counts->acquisitions, 2);
+    assert_int_equal(r.counts->resynchronised, 1);
+    assert_int_equal(r.counts->messages_missed, 0);
+    assert_int_equal(r.counts->lines_missing, (wrong - 1) * M);
+    assert_int_equal(r.counts->next_line, 21 * M);
+    for (uint64_t i = 0; i < 6; i++) {
+        assert_int_equal(oct_ring_read(r.reader, 0, &slot), OCT_OK);
+        const struct oct_raw_frame *frame = oct_raw_slot(r.ring, slot, &r.geometry);
+        assert_int_equal(frame->info.number, i == 0 ? 0 : i == 1 ? wrong : 15 + i);
+        assert_int_equal(frame->info.acquisition, i < 2 ? 1 : 2);
+        oct_ring_release(r.reader);
+    }
+    assert_int_equal(oct_ring_read(r.reader, 0, &slot), OCT_E_AGAIN);
+    close_rig(&r);
+}
+
+/* What a true jump overtook was sent before it; what is sent again had come. */
+static void late_lines_alone_begin_no_acquisition(void **state)
+{
+    struct rig r;
+    (void)state;
+    open_rig(&r, 0);
+    push(&r, 0, 0, M, OCT_LINES_STARTS);
+    push(&r, 100, 100 * M, M, 0);
+    for (uint64_t i = 1; i < 100; i++) /* overtaken */
+        push(&r, i, i * M, M, 0);
+    assert_int_equal(r.counts->lines_late, 99 * M);
+    for (uint64_t i = 101; i < 150; i++) /* a camera that lost lines, then one line too late */
+        push(&r, i, i == 120 ? 50 * M : i * M, M, 0);
+    assert_int_equal(r.counts->lines_late, 100 * M);
+    for (uint64_t i = 0; i < 40; i++) /* sent again under new numbers */
+        push(&r, 150 + i, (101 + i) * M, M, 0);
+    assert_int_equal(r.counts->resynchronised, 0);
+    assert_int_equal(r.counts->acquisitions, 1);
     close_rig(&r);
 }
 
@@ -583,6 +683,8 @@ int main(void)
         cmocka_unit_test(line_numbers_that_leap_wildly_are_refused_and_change_nothing),
         cmocka_unit_test(a_camera_joined_at_the_largest_line_numbers_is_counted_right),
         cmocka_unit_test(lines_from_before_a_start_in_the_same_epoch_are_late),
+        cmocka_unit_test(one_wrong_line_number_silences_nobody),
+        cmocka_unit_test(late_lines_alone_begin_no_acquisition),
         cmocka_unit_test(an_end_beyond_the_lines_seen_counts_those_between_as_missing),
         cmocka_unit_test(what_is_lost_between_two_bscans_is_told_with_its_reason),
         cmocka_unit_test(after_the_gate_was_closed_nothing_from_meanwhile_is_missing),

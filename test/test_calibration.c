@@ -185,6 +185,25 @@ static void files_that_cannot_be_read_are_refused_by_name(void **state)
     rmdir("test_plan_folder");
 }
 
+/* With nobody at its other end a FIFO would hold up whoever opens it, for ever. */
+static void a_fifo_is_refused_at_once(void **state)
+{
+    (void)state;
+    double *values;
+    size_t n;
+    struct oct_error err;
+    assert_int_equal(mkfifo("test_plan_fifo", 0600), 0);
+    alarm(TEST_PATIENCE_MS / 1000); /* what waits there is ended */
+    assert_int_equal(oct_calibration_read_table("test_plan_fifo", 1, &values, &n, &err),
+                     OCT_E_CONFIG);
+    alarm(0);
+    check_message(&err, "test_plan_fifo: is not a file");
+    assert_null(values);
+    unlink("test_plan_fifo");
+    assert_int_equal(oct_calibration_read_table("/dev/zero", 1, &values, &n, &err), OCT_E_CONFIG);
+    check_message(&err, "/dev/zero: is not a file");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +215,7 @@ int main(void)
         cmocka_unit_test(a_huge_file_is_refused_before_it_fills_the_memory),
         cmocka_unit_test(many_rows_are_read),
         cmocka_unit_test(files_that_cannot_be_read_are_refused_by_name),
+        cmocka_unit_test(a_fifo_is_refused_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

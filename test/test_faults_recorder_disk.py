@@ -79,7 +79,7 @@ def stopped_by_the_folder(daemon, times):
     """The folder cannot be synced: what is told; all that was counted as written is there."""
     until(lambda: daemon.log().count("recording stopped: ") == times, "the recording's end")
     status = daemon.wait(lambda s: not s["record"]["active"] and s["last_error"])
-    for words in ("cannot sync its folder", daemon.records, "Input/output error"):
+    for words in ("cannot sync the folder", daemon.records, "Input/output error"):
         assert words in status["last_error"], status
     daemon.fault("")
     assert sum(len(look(name)[0]) for name in names(daemon)) == status["bscans_written"]

@@ -206,7 +206,7 @@ def source_dies_and_comes_back():
             epochs.append(status["source"]["epoch"])
             status = daemon.wait(lambda s: s["degraded"] == ["source"])
             assert status["source"] == dict(epoch=epochs[-1], streaming=False, lost=True,
-                                            losses=number + 1), status["source"]
+                                            losses=number + 1, resynchronised=0), status["source"]
             assert status["phase"] == "recording"  # it goes on with the next volume
         assert daemon.ask("record", action="stop")["ok"]
         daemon.wait(lambda s: s["phase"] == "armed" and s["degraded"] == ["source"])
@@ -223,6 +223,26 @@ def source_dies_and_comes_back():
         assert len(names) >= len(epochs) - 1 and not any(n.endswith(".part") for n in names), names
         assert daemon.end() == 0, daemon.log()
         seen(f"killed {len(epochs)} times, back with {len(set(epochs))} epochs, same octd")
+
+
+@case
+def one_wrong_line_number():
+    """a header whose line number leaps far ahead costs the 16 messages after it, not the stream"""
+    with Daemon(*BASE) as daemon:
+        subscriber = daemon.subscriber()
+        sender, n = Sender(daemon, 1), 40
+        for b in range(n):
+            at = b % V * M
+            sender.send(LINES[at:at + M], b * M if b != 5 else 200_000_000 * M, flags=b == 0)
+        status = daemon.wait(lambda s: s["bscans_done"] == n - 16)
+        assert status["lines_late"] == 16 * M and status["acquisitions"] == 2, status
+        assert status["source"]["resynchronised"] == 1, status
+        assert daemon.log().count("jumped ahead") == 1, daemon.log()
+        frames = [json.loads(m[1])["frame_num"] for m in
+                  (subscriber.recv_multipart() for _ in range(n - 16))]
+        assert frames[:5] == list(range(5)) and frames[-1] == n - 1, frames
+        check_sums(daemon.status())
+        assert daemon.end() == 0, daemon.log()
 
 
 @case

@@ -124,6 +124,71 @@ def wedged_ingest():
 
 
 @case
+def wedged_keeper():
+    """with the recorder's keeper wedged no WATCHDOG comes within the interval, with few lines and
+    with many; freed, it does"""
+    manager, faults = Manager(os.path.join(folder("notify"), "keeper")), Faults("keeper")
+    with faults.environment(), manager.daemon() as daemon:
+        flow = Flow(daemon)
+        flow.push(manager, 0.5)
+        daemon.wait(lambda s: s["bscans_done"] > 0)
+        with faults.on("keeper"):
+            flow.push(manager, 0.05)  # the rings do not fill: only the keeper stands still
+            manager.listen(INTERVAL_S / 2)  # one may still be due
+            began = time.monotonic()
+            manager.listen(1.5 * INTERVAL_S)
+            assert 0 < daemon.status()["record"]["bscans_queued"] < 16
+            flow.push(manager, 1.5 * INTERVAL_S)
+            assert manager.count("WATCHDOG=1", began) == 0, manager.messages
+        began = time.monotonic()
+        flow.push(manager, 2 * INTERVAL_S)
+        assert manager.count("WATCHDOG=1", began) >= 2, manager.messages
+        assert daemon.end() == 0, daemon.log()
+
+
+def is_full(daemon):
+    """The recorder's buffer is, and the keeper has one more in hand."""
+    record = daemon.status()["record"]
+    return record["bscans_queued"] > record["bscans_waiting"] >= record["buffer_bscans"]
+
+
+@case
+def a_full_buffer_is_no_wedge():
+    """a disk that stands still with the buffer full and no more lines: the watchdog goes on"""
+    manager, faults = Manager(os.path.join(folder("notify"), "full")), Faults("full")
+    with faults.environment(), manager.daemon("--set", "record.buffer_s=0.01") as daemon:
+        assert daemon.ask("record", action="start")["ok"]
+        flow = Flow(daemon)
+        flow.push(manager, 0.3)
+        with faults.on("stall"):
+            until(lambda: flow.push(manager, 0.2) or is_full(daemon), "a full buffer")
+            began = time.monotonic()
+            manager.listen(2 * INTERVAL_S)
+            assert manager.count("WATCHDOG=1", began) >= 4, manager.messages
+            assert is_full(daemon)
+        assert daemon.end() == 0, daemon.log()
+
+
+@case
+def a_fifo_as_calibration():
+    """a FIFO as a calibration is refused at once, and the daemon can be started with another"""
+    manager = Manager("\0oct-fifo-" + str(os.getpid()))
+    path = os.path.join(folder("fifo"), "wavelengths")
+    os.mkfifo(path)
+    with manager.daemon() as daemon:
+        before = daemon.ask("get", key="calibration.wavelengths")["value"]
+        assert daemon.ask("stop")["ok"]
+        daemon.wait(lambda s: s["phase"] == "idle")
+        assert daemon.ask("set", key="calibration.wavelengths", value=path)["ok"]
+        reply = daemon.ask("start")
+        assert not reply["ok"] and path in reply["error"], reply
+        assert daemon.status()["phase"] == "idle"
+        assert daemon.ask("set", key="calibration.wavelengths", value=before)["ok"]
+        assert daemon.ask("start")["ok"]
+        assert daemon.end() == 0, daemon.log()
+
+
+@case
 def wedged_to_the_end():
     """a wedged engine cannot keep the daemon: it ends by daemon.drain_s with status 1 and says why"""
     faults = Faults("end")

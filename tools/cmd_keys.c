@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE /* explicit_bzero */
 #include "pipeline/access.h"
 #include "pipeline/curve.h"
+#include "pipeline/folder.h"
 #include "tools/commands.h"
 
 #include <errno.h>
@@ -129,6 +130,15 @@ static enum oct_err key_of(struct allowing *a, char key[OCT_CURVE_KEY_BYTES], st
     return oct_curve_read_public(a->what, key, err);
 }
 
+static enum oct_err make_folder(const char *folder, struct oct_error *err)
+{
+    bool made = mkdir(folder, 0755) == 0;
+    /* Whatever the umask: octd may run as another user. */
+    if (made ? chmod(folder, 0755) != 0 : errno != EEXIST)
+        return oct_fail_errno(err, OCT_E_IO, errno, "security.allowed: %s", folder);
+    return made ? oct_folder_sync_parent(folder, err) : OCT_OK;
+}
+
 /* Whole or not at all: octd looks at the folder at any moment. */
 static enum oct_err add(struct allowing *a, struct oct_error *err)
 {
@@ -137,9 +147,8 @@ static enum oct_err add(struct allowing *a, struct oct_error *err)
     enum oct_err code = key_of(a, key, err);
     if (code || (code = check_name(a->name, err)))
         return code;
-    /* Whatever the umask: octd may run as another user. */
-    if (mkdir(a->folder, 0755) == 0 ? chmod(a->folder, 0755) != 0 : errno != EEXIST)
-        return oct_fail_errno(err, OCT_E_IO, errno, "security.allowed: %s", a->folder);
+    if ((code = make_folder(a->folder, err)))
+        return code;
     if (snprintf(path, sizeof(path), "%s/%s" PUBLIC_END, a->folder, a->name) >= PATH_MAX ||
         snprintf(work, sizeof(work), "%s/.%s.%ld", a->folder, a->name, (long)getpid()) >= PATH_MAX)
         return oct_fail(err, OCT_E_ARG, "security.allowed: the path is too long");
@@ -154,7 +163,7 @@ static enum oct_err add(struct allowing *a, struct oct_error *err)
     if (link(work, path) != 0) /* unlike rename it replaces nothing */
         code = oct_fail_errno(err, OCT_E_IO, errno, "%s", path);
     unlink(work);
-    return code;
+    return code ? code : oct_folder_sync(a->folder, err);
 }
 
 static enum oct_err take_out(const struct allowing *a, struct oct_error *err)
@@ -165,8 +174,8 @@ static enum oct_err take_out(const struct allowing *a, struct oct_error *err)
         return code;
     if (snprintf(path, sizeof(path), "%s/%s" PUBLIC_END, a->folder, a->remove) >= PATH_MAX)
         return oct_fail(err, OCT_E_ARG, "security.allowed: the path is too long");
-    if (unlink(path) == 0)
-        return OCT_OK;
+    if (unlink(path) == 0) /* synced: after a power cut it must not be back */
+        return oct_folder_sync(a->folder, err);
     if (errno == ENOENT)
         return oct_fail(err, OCT_E_IO, "no key of the name %s is allowed: see octctl allow --list",
                         a->remove);

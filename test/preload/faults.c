@@ -6,6 +6,7 @@
  * | wedge  | fftwf_execute_dft does not return: the CPU engine is wedged, |
  * |        | if it asks FFTW at all: with pipeline.simd=plain it does     |
  * | ingest | zmq_poll does not return to the thread octd-ingest           |
+ * | keeper | clock_gettime does not return to the thread octd-keeper      |
  * | stall  | pwrite, fdatasync, mkdir, stat, statvfs, realpath wait: the  |
  * |        | disk stands still                                            |
  * | reply  | one zmq_send in 20 of the main thread comes the milliseconds |
@@ -64,14 +65,19 @@ void fftwf_execute_dft(void *plan, void *in, void *out)
     real(plan, in, out);
 }
 
+static int is_thread(const char *wanted)
+{
+    char name[17] = "";
+    prctl(PR_GET_NAME, name);
+    return strcmp(name, wanted) == 0;
+}
+
 int zmq_poll(void *items, int n, long timeout_ms)
 {
     static int (*real)(void *, int, long);
-    char name[17] = "";
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "zmq_poll");
-    prctl(PR_GET_NAME, name);
-    if (strcmp(name, "octd-ingest") == 0)
+    if (is_thread("octd-ingest"))
         wait_for("ingest");
     return real(items, n, timeout_ms);
 }
@@ -167,6 +173,8 @@ int clock_gettime(clockid_t clock, struct timespec *now)
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
     int status = real(clock, now);
+    if (is_thread("octd-keeper"))
+        wait_for("keeper");
     if (status == 0 && clock == CLOCK_REALTIME)
         now->tv_sec += clock_step_s();
     return status;
