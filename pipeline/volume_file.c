@@ -205,7 +205,7 @@ enum oct_err oct_volume_file_publish(struct oct_volume_file *file, struct oct_er
     if (name_draft(file) != 0)
         return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot give the file this name",
                               file->part);
-    enum oct_err e = oct_folder_sync(file->folder, err);
+    enum oct_err e = sync_folder(file, err);
     if (e == OCT_OK) {
         file->direct_fd = open(file->part, O_WRONLY | O_DIRECT | O_CLOEXEC);
         if (file->direct_fd < 0 && errno != EINVAL)
@@ -262,7 +262,7 @@ enum oct_err oct_volume_file_sync(struct oct_volume_file *file, struct oct_error
 enum oct_err oct_volume_file_rename(struct oct_volume_file *file, struct oct_error *err)
 {
     if (rename_new(file->part, file->path) == 0)
-        return oct_folder_sync(file->folder, err);
+        return sync_folder(file, err);
     if (errno == EEXIST)
         return oct_fail(err, OCT_E_IO,
                         "%s: exists already and is never overwritten: the recording stays as %s",
