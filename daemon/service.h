@@ -44,7 +44,7 @@ void oct_service_finish(struct oct_service *service);
 /* Several times within WATCHDOG_USEC. */
 void oct_service_look_around(struct oct_service *service, const struct oct_daemon *daemon);
 
-/* Whether there is progress since `seen`, which becomes `now`: pure, for the above and its tests. */
+/* Whether there is progress since `seen`, which becomes `now`: pure, for the above and tests. */
 bool oct_service_is_alive(const struct oct_service_progress *now,
                           struct oct_service_progress *seen);
 

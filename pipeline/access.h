@@ -10,8 +10,8 @@
  *     key is still allowed its program makes a new one by itself, and has lost nothing. Connections
  *     of other keys that have spoken are not disturbed.
  * ZeroMQ hands messages on when their connection may long have gone and its descriptor be
- * another's. So a connection gets a pass at its handshake, which comes with each of its messages and tells it
- * from those that had the same descriptor before and after.
+ * another's. So a connection gets a pass at its handshake, which comes with each of its messages
+ * and tells it from those that had the same descriptor before and after.
  * The folder is watched by a thread: inotify, and once a second besides, for file systems that tell
  * nothing.
  *

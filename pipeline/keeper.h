@@ -100,7 +100,7 @@ struct oct_keeper_status {
     uint64_t bytes;                         /* of all slots */
     uint64_t n_dropped;                     /* for want of room, wanted or not */
     uint64_t next_slot; /* all slots of the rings before it were taken or dropped */
-    bool is_full; /* no room until the recorder has read on: the keeper may wait for that */
+    bool is_full;       /* no room until the recorder has read on: the keeper may wait for that */
 };
 void oct_keeper_get_status(struct oct_keeper *keeper, struct oct_keeper_status *status);
 
