@@ -47,6 +47,17 @@ static enum oct_err measure_parts(const struct oct_config *config,
     return e;
 }
 
+/* Whether what was granted has begun: the reply may come before, and the volume that runs by then
+ * is not recorded. */
+static bool is_recording(const struct oct_bench_rig *r)
+{
+    cJSON *status = oct_bench_rig_ask(r, "{\"cmd\":\"status\"}");
+    const cJSON *record = cJSON_GetObjectItemCaseSensitive(status, "record");
+    bool active = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(record, "active"));
+    cJSON_Delete(status);
+    return active;
+}
+
 /* A daemon that has only just begun refuses: it is asked again. */
 static enum oct_err start_recording(const struct oct_bench_rig *r, struct oct_error *err)
 {
@@ -56,12 +67,19 @@ static enum oct_err start_recording(const struct oct_bench_rig *r, struct oct_er
         cJSON *reply = oct_bench_rig_ask(r, "{\"cmd\":\"record\",\"action\":\"start\"}");
         bool granted = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(reply, "ok"));
         const char *why = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(reply, "error"));
-        if (!granted && oct_clock_ns() > until)
+        bool late = !granted && oct_clock_ns() > until;
+        if (late)
             oct_fail(err, OCT_E_IO, "octd does not record: %s", why ? why : "no answer");
         cJSON_Delete(reply);
-        if (granted || oct_clock_ns() > until)
-            return granted ? OCT_OK : OCT_E_IO;
+        if (late)
+            return OCT_E_IO;
+        if (granted)
+            break;
     }
+    for (; !is_recording(r); nanosleep(&pause, NULL))
+        if (oct_clock_ns() > until)
+            return oct_fail(err, OCT_E_IO, "octd granted a recording and does not begin it");
+    return OCT_OK;
 }
 
 /* Records what the camera sends in so many seconds, before a viewer, until all is on the disk:
@@ -139,7 +157,7 @@ enum oct_err oct_bench_whole(const struct oct_config *config,
     char depth[24];
     oct_bench_depth_text(config, depth, sizeof(depth));
     enum oct_err e = measure_parts(config, options, &row->limit, &slowest, err);
-    for (double share = 0.9; share > 0.05 && !e && row->value == 0; share -= 0.1)
+    for (double share = 0.9; share > 0.05 && !e && row->value == 0; share -= 0.05)
         e = try_rate(config, options, share * row->limit, &row->value, err);
     snprintf(row->what, sizeof(row->what), "all recorded, a viewer, %s", depth);
     snprintf(row->note, sizeof(row->note), "nothing lost; the slowest part is %s", slowest);
