@@ -340,7 +340,8 @@ class Daemon:
         self.process = subprocess.Popen(
             [program("octd"), *self.common, "--set", f"record.directory={self.records}",
              *map(str, arguments)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(self.log_path, "wb") if stderr is None else stderr,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=open(self.log_path, "wb") if stderr is None else stderr,
             env=dict(os.environ, **(env or {})), preexec_fn=self.preexec)
         if wait:
             try:
@@ -351,6 +352,8 @@ class Daemon:
                 raise AssertionError("octd did not start: " + self.log())
 
     def log(self):
+        if not os.path.exists(self.log_path):
+            return ""  # its stderr went elsewhere
         return open(self.log_path, errors="replace").read()
 
     def ask(self, cmd, timeout_s=PATIENCE_S, **fields):
