@@ -97,7 +97,8 @@ def failures():
     status, out, err = bench("engine", "shm", "--json", "--set", "pipeline.backend=cuda")
     report = json.loads(out)
     assert [row["part"] for row in report["parts"]] == ["shm"], report
-    assert (status == 1) == ("failed" in report), (status, report)
+    # 1: no GPU answers; 2: this build has no CUDA engine
+    assert (status in (1, 2)) == ("failed" in report), (status, report)
 
 
 @case
