@@ -361,8 +361,10 @@ enum oct_err oct_access_create(struct oct_access **out, const char *server_key, 
         free_all(a);
         return e;
     }
-    oct_log(OCT_LOG_INFO, "CURVE on all sockets; %llu keys are allowed in",
-            (unsigned long long)a->counts.n_allowed);
+    pthread_mutex_lock(&a->lock); /* the folder is watched already */
+    unsigned long long n_allowed = a->counts.n_allowed;
+    pthread_mutex_unlock(&a->lock);
+    oct_log(OCT_LOG_INFO, "CURVE on all sockets; %llu keys are allowed in", n_allowed);
     *out = a;
     return OCT_OK;
 }
