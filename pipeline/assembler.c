@@ -18,9 +18,9 @@ struct jump {
     bool there;
     uint64_t first_bscan, end_bscan; /* what it left out */
     uint64_t sequence;               /* of the message that jumped */
-    unsigned
-        n_messages; /* sent after it, wholly for what it left out, each beyond the one before */
-    uint64_t last_sequence, next_line; /* of those */
+    /* Sent after it, wholly for what it left out, each beyond the one before: */
+    unsigned n_messages;
+    uint64_t last_sequence, next_line;
 };
 
 /* An acquisition, from the sender's point of view. */
