@@ -162,7 +162,8 @@ const struct oct_key oct_keys[] = {
      .meaning = "Group whose members may push lines through shm://; empty: octd's own user."},
     {VALUE(ingest, queue_messages), .when = OCT_CONFIG_START, .min = 1, .max = 1e6,
      .standard = "64", .unit = "messages",
-     .meaning = "Messages ZeroMQ holds before it holds back the sender; slots of shm:// (4096)."},
+     .meaning =
+         "Messages ZeroMQ holds before it holds back the sender; shm://: slots beside the ring's."},
     {VALUE(ingest, max_message_mb), .when = OCT_CONFIG_START, .min = 1, .max = 1024,
      .standard = "64", .unit = "MiB",
      .meaning = "A larger message is refused and its sender disconnected."},
