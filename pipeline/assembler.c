@@ -1,5 +1,6 @@
 #include "pipeline/assembler.h"
 
+#include "pipeline/crc32c.h"
 #include "pipeline/slots.h"
 
 #include <stdlib.h>

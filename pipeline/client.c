@@ -4,6 +4,7 @@
 
 #include "pipeline/client_private.h"
 #include "pipeline/clock.h"
+#include "pipeline/crc32c.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,3 +1,4 @@
+#include "pipeline/crc32c.h"
 #include "pipeline/volume.h"
 
 #include "pipeline/volume_file.h"

@@ -55,12 +55,6 @@ enum oct_bad oct_lines_decode(struct oct_lines_header *header, const void *bytes
 /* Bytes of the payload that a decoded header announces (no overflow: counts are 32 bit). */
 uint64_t oct_lines_payload_bytes(const struct oct_lines_header *header);
 
-/* CRC-32C (Castagnoli, reflected, start and final XOR 0xffffffff) of a buffer. */
-uint32_t oct_crc32c(const void *bytes, size_t n_bytes);
-
-/* The same without the processor's own instruction; oct_crc32c uses it where there is none. */
-uint32_t oct_crc32c_portable(const void *bytes, size_t n_bytes);
-
 /* ---- B-scans out: topic, JSON header, image ---- */
 
 #define OCT_TOPIC_BSCAN "bscan"

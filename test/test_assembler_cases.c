@@ -1,6 +1,7 @@
 /* The assembler: single cases beside the random streams of test_assembler. */
 #include "pipeline/assembler.h"
 #include "pipeline/clock.h"
+#include "pipeline/crc32c.h"
 #include "pipeline/slots.h"
 #include "test/assembler_rig.h"
 #include "test/pipeline_help.h"

@@ -1,6 +1,7 @@
 /* The camera driver's client against a PULL socket in the same program, and the line store that
  * feeds it in `octctl replay`. */
 #include "pipeline/client.h"
+#include "pipeline/crc32c.h"
 #include "pipeline/wire.h"
 #include "test/tap.h"
 #include "tools/line_store.h"

@@ -1,5 +1,6 @@
 /* The bytes on the wire, written out by hand from the contract. */
 #include "pipeline/client.h"
+#include "pipeline/crc32c.h"
 #include "pipeline/wire.h"
 #include "test/tap.h"
 
@@ -163,13 +164,22 @@ static void crc32c_gives_the_published_values(void **state)
 static void crc32c_is_the_same_with_and_without_the_instruction(void **state)
 {
     (void)state;
-    uint8_t bytes[1200];
+    static uint8_t bytes[3 * 3072 + 200];
     uint32_t random = 1;
     for (unsigned i = 0; i < sizeof(bytes); i++)
         bytes[i] = (uint8_t)((random = random * 1664525 + 1013904223) >> 24);
     for (unsigned start = 0; start < 16; start++)
         for (unsigned n = 0; n + start <= sizeof(bytes); n += n < 40 ? 1 : 37)
             assert_int_equal(oct_crc32c(bytes + start, n), oct_crc32c_portable(bytes + start, n));
+    for (unsigned n = 3072 - 9; n <= 3072 + 9; n++) /* where three streams begin */
+        assert_int_equal(oct_crc32c(bytes + 1, n), oct_crc32c_portable(bytes + 1, n));
+    /* A bit anywhere in any stream counts. */
+    uint32_t before = oct_crc32c(bytes, 2 * 3072);
+    for (unsigned at = 0; at < 2 * 3072; at += 61) {
+        bytes[at] ^= 0x10;
+        assert_int_not_equal(oct_crc32c(bytes, 2 * 3072), before);
+        bytes[at] ^= 0x10;
+    }
 }
 
 /* ---- B-scans out ---- */

@@ -1,6 +1,7 @@
 /* Lines in over the wire: messages of two parts, as they are or nearly right, into the real
  * assembler; whatever comes, the accounting holds and every B-scan delivered is whole. */
 #include "pipeline/assembler.h"
+#include "pipeline/crc32c.h"
 #include "pipeline/slots.h"
 #include "test/fuzz/fuzz.h"
 
