@@ -8,45 +8,45 @@
  *     staging            [================..]
  *
  * staging[0] always lies on a block boundary of the file and staging holds every byte from there
- * on, so whole blocks go out with O_DIRECT and nothing needs to be read back. A push in the middle
- * of a block writes the partial block exactly, through the page cache, and keeps it in staging: it
- * goes out again, whole, with the rows that follow. After a jump the block's first bytes are zeros,
- * as in the file, for rows only rise. */
+ * on, so whole blocks go out with O_DIRECT and nothing needs to be read back. Full, it goes to the
+ * queue (volume_queue.h), which writes it while the next is filled. A push in the middle of a block
+ * writes the partial block exactly, through the page cache, and keeps it in staging: it goes out
+ * again, whole, with the rows that follow. After a jump the block's first bytes are zeros, as in
+ * the file, for rows only rise. */
 #ifndef OCT_PIPELINE_VOLUME_STREAM_H
 #define OCT_PIPELINE_VOLUME_STREAM_H
 
 #include "pipeline/err.h"
 #include "pipeline/volume_file.h"
+#include "pipeline/volume_queue.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct oct_volume_stream {
-    struct oct_volume_file *file; /* borrowed */
-    uint64_t start;               /* the dataset's offset in the file, a multiple of a block */
+    struct oct_volume_file *file;   /* borrowed, as the queue */
+    struct oct_volume_queue *queue; /* of several streams of the file */
+    uint64_t start;                 /* the dataset's offset in the file, a multiple of a block */
     size_t row_bytes;
-    unsigned char *staging; /* block-aligned, owned */
-    size_t staging_bytes;   /* multiple of a block */
+    unsigned char *staging; /* lent by the queue; NULL: nothing is held */
     uint64_t base;          /* file offset of staging[0] */
     size_t n_held;          /* bytes of staging in use */
     size_t n_pushed;        /* leading bytes of it that are in the file already */
-    uint64_t n_bytes;       /* bytes of the dataset that went to the file so far */
+    uint64_t n_bytes;       /* new bytes of the dataset that went to the file by pushes */
 };
 
-/* start must be a multiple of OCT_VOLUME_BLOCK_BYTES (else OCT_E_ARG); staging_bytes is rounded up
- * to blocks. */
+/* start must be a multiple of OCT_VOLUME_BLOCK_BYTES (else OCT_E_ARG). The stream holds at most one
+ * block of the queue, which outlives it. */
 enum oct_err oct_volume_stream_init(struct oct_volume_stream *stream, struct oct_volume_file *file,
-                                    uint64_t start, size_t row_bytes, size_t staging_bytes,
-                                    struct oct_error *err);
+                                    struct oct_volume_queue *queue, uint64_t start,
+                                    size_t row_bytes, struct oct_error *err);
 
-/* Copies one row; `row` must be greater than that of every earlier call. */
+/* Copies one row; `row` must be greater than that of every earlier call. May report a failure to
+ * write rows before it. */
 enum oct_err oct_volume_stream_append(struct oct_volume_stream *stream, uint64_t row,
                                       const void *data, struct oct_error *err);
 
-/* Writes all that is held to the file (not synced). */
+/* Waits for the queue, then writes all that is held (not synced). */
 enum oct_err oct_volume_stream_push(struct oct_volume_stream *stream, struct oct_error *err);
-
-/* Frees the staging buffer; what it held is lost. Fine on a zeroed stream. */
-void oct_volume_stream_finish(struct oct_volume_stream *stream);
 
 #endif

@@ -14,8 +14,8 @@
 /* Arrays are declared little-endian and written as they lie in memory. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values would need swapping");
 
-#define STAGING_BYTES ((size_t)4 << 20)
-#define MASK_STAGING_BYTES ((size_t)256 << 10)
+#define N_STREAMS 3u
+#define N_UNDER_WAY 3u /* blocks written or waiting for it: the disk never waits for the next */
 #define MAX_ROWS 1024u /* rows of /frames that wait for a sync */
 
 /* A row of /frames that waits until its samples and pixels are safe. */
@@ -31,6 +31,7 @@ struct oct_volume_writer {
     struct oct_geometry geometry;
     struct oct_volume_file file;
     struct oct_volume_layout layout;
+    struct oct_volume_queue *queue;
     struct oct_volume_stream spectra, bscans, line_valid;
     struct oct_volume_gaps gaps;
     uint8_t *has_spectra;  /* [V] 1: accepted; NULL in files without spectra */
@@ -75,17 +76,16 @@ static enum oct_err make_streams(struct oct_volume_writer *w, bool with_spectra,
                                  struct oct_error *err)
 {
     const struct oct_geometry *g = &w->geometry;
-    enum oct_err e = OCT_OK;
-    if (with_spectra) {
-        e = oct_volume_stream_init(&w->spectra, &w->file, w->layout.spectra,
-                                   oct_geometry_spectra_bytes(g), STAGING_BYTES, err);
-        if (e == OCT_OK)
-            e = oct_volume_stream_init(&w->line_valid, &w->file, w->layout.line_valid, g->n_lines,
-                                       MASK_STAGING_BYTES, err);
-    }
+    enum oct_err e = oct_volume_queue_create(&w->queue, &w->file, N_STREAMS + N_UNDER_WAY, err);
+    if (e == OCT_OK && with_spectra)
+        e = oct_volume_stream_init(&w->spectra, &w->file, w->queue, w->layout.spectra,
+                                   oct_geometry_spectra_bytes(g), err);
+    if (e == OCT_OK && with_spectra)
+        e = oct_volume_stream_init(&w->line_valid, &w->file, w->queue, w->layout.line_valid,
+                                   g->n_lines, err);
     if (e == OCT_OK && with_bscans)
-        e = oct_volume_stream_init(&w->bscans, &w->file, w->layout.bscans,
-                                   oct_geometry_image_bytes(g), STAGING_BYTES, err);
+        e = oct_volume_stream_init(&w->bscans, &w->file, w->queue, w->layout.bscans,
+                                   oct_geometry_image_bytes(g), err);
     if (e == OCT_OK && w->layout.gap_column[0] != 0)
         e = oct_volume_gaps_init(&w->gaps, &w->file, w->layout.gap_column, oct_gap_capacity(g),
                                  err);
@@ -94,9 +94,7 @@ static enum oct_err make_streams(struct oct_volume_writer *w, bool with_spectra,
 
 static void writer_free(struct oct_volume_writer *w)
 {
-    oct_volume_stream_finish(&w->spectra);
-    oct_volume_stream_finish(&w->line_valid);
-    oct_volume_stream_finish(&w->bscans);
+    oct_volume_queue_destroy(w->queue);
     oct_volume_gaps_finish(&w->gaps);
     oct_volume_file_close(&w->file);
     free(w->has_spectra);
@@ -188,8 +186,8 @@ static enum oct_err put_column(struct oct_volume_writer *w, int column, struct o
 static enum oct_err sync_all(struct oct_volume_writer *w, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
-    struct oct_volume_stream *streams[] = {&w->spectra, &w->line_valid, &w->bscans};
-    for (int i = 0; i < 3 && e == OCT_OK; i++)
+    struct oct_volume_stream *streams[N_STREAMS] = {&w->spectra, &w->line_valid, &w->bscans};
+    for (unsigned i = 0; i < N_STREAMS && e == OCT_OK; i++)
         if (streams[i]->file)
             e = oct_volume_stream_push(streams[i], err);
     if (e == OCT_OK)
@@ -367,8 +365,8 @@ uint64_t oct_volume_written(const struct oct_volume_writer *writer)
 
 uint64_t oct_volume_bytes(const struct oct_volume_writer *writer)
 {
-    return writer->other_bytes + writer->spectra.n_bytes + writer->line_valid.n_bytes +
-           writer->bscans.n_bytes;
+    return writer->other_bytes + oct_volume_queue_bytes(writer->queue) + writer->spectra.n_bytes +
+           writer->line_valid.n_bytes + writer->bscans.n_bytes;
 }
 
 enum oct_err oct_volume_close(struct oct_volume_writer *writer, struct oct_error *err)

@@ -123,6 +123,25 @@ static void bytes_written_are_counted_once(void **state)
     volume_close(w);
 }
 
+static void a_block_pushed_in_parts_and_then_whole_counts_once(void **state)
+{
+    (void)state;
+    enum { V = 13 };
+    /* Four rows fill a block of the queue and begin the next. */
+    struct oct_plan plan = volume_plan(832, 340, V, 1, OCT_SAMPLE_U8);
+    struct oct_volume_writer *w = volume_make("parts.h5", &plan, true, false);
+    uint64_t metadata = oct_volume_bytes(w);
+    for (uint32_t v = 0; v < V; v++) {
+        volume_add(w, &plan, v, true, false);
+        if (v % 3 == 0)
+            volume_sync(w);
+    }
+    volume_sync(w);
+    uint64_t row = 832 * 340 * 2 + 340 + 3 * 8 + 3 * 4 + 1;
+    assert_int_equal(oct_volume_bytes(w) - metadata, V * row);
+    volume_close(w);
+}
+
 static void nothing_can_be_added_twice_or_to_nothing(void **state)
 {
     (void)state;
@@ -150,6 +169,7 @@ int main(void)
         cmocka_unit_test(the_calibration_comes_back_to_the_last_bit),
         cmocka_unit_test(dispersion_coefficients_are_stored_as_the_phase_they_give),
         cmocka_unit_test(bytes_written_are_counted_once),
+        cmocka_unit_test(a_block_pushed_in_parts_and_then_whole_counts_once),
         cmocka_unit_test(nothing_can_be_added_twice_or_to_nothing),
     };
     return cmocka_run_group_tests_name("volume content", tests, NULL, NULL);
