@@ -1,17 +1,22 @@
-/* The CPU engine: a pool of workers that share the lines of the B-scans in flight.
+/* The CPU engine: a pool of workers that share the B-scans in flight.
  *
  * A job goes through phases; the chunks of a phase may be done by any worker, oldest job first, so
- * that a single B-scan uses all cores (latency) and a backlog keeps them all busy (throughput):
+ * that a single B-scan uses all cores (latency):
  *
- *     DC     one worker   the DC line, mean over the lines that came (dc=bscan)
- *     LINES  chunks       reconstruction of A-lines; manual range: pixels too
- *     RANGE  one worker   auto or percentile limits; in job order, because limits are smoothed
- *     MAP    chunks       pixels from values (u8 with auto or percentile)
- *     DONE                collected in order
+ *     BEGIN   one worker   the DC line, mean over the lines that came (dc=bscan)
+ *     LINES   chunks       reconstruction of A-lines; manual range: pixels too
+ *     LIMITS  one worker   the B-scan's own, auto or percentile
+ *     TURN    in job order percentile: smoothed, a few sums under the lock
+ *     MAP     chunks       pixels from values (u8 with auto or percentile)
+ *     DONE                 collected in order
  *
- * All state is under one lock, taken once a chunk. */
+ * Where all workers have B-scans of their own, or where one is so short that handing its pieces
+ * around costs more than it saves, a worker takes it whole, BEGIN to MAP without the lock; only
+ * TURN, when an older one is not yet there, sends it back to the others.
+ *
+ * All state is under one lock, taken once a piece. */
 #define _GNU_SOURCE /* sched_getaffinity, pthread_setname_np */
-#include "kernels/line.h"
+#include "kernels/bscan.h"
 #include "kernels/percentile.h"
 #include "pipeline/engine.h"
 
@@ -24,273 +29,269 @@
 #include <string.h>
 #include <time.h>
 
-#define DEPTH 4u /* jobs in flight: one finishing, one at work, two waiting */
+#define LEAST_DEPTH 4u /* jobs in flight: one finishing, one at work, two waiting */
+#define MOST_DEPTH 64u
+#define MOST_SHARES 1024u /* histograms of all jobs together: 64 MB */
 #define MAX_THREADS 256u
-#define NULL_DB (-120.0f) /* 10 * log10(1e-12): a missing line */
 
-enum phase { PHASE_DC, PHASE_LINES, PHASE_RANGE, PHASE_MAP, PHASE_DONE };
+/* In lines of 2048 padded samples, about 5 us each. Handing one B-scan from worker to worker took
+ * 24 us, so that of 16 lines two workers at best save what it costs. MOST_WHOLE: of 240 lines 3 %
+ * quicker with range=auto, of 1024 no more; pieces finish the oldest B-scan first. WORK_IN_FLIGHT,
+ * a worker: short B-scans wait in such numbers that none is without work while the collector
+ * sleeps. */
+#define MOST_ALWAYS_WHOLE 16u
+#define MOST_WHOLE 256u
+#define WORK_IN_FLIGHT 240u
+
+enum phase { PHASE_BEGIN, PHASE_LINES, PHASE_LIMITS, PHASE_TURN, PHASE_MAP, PHASE_DONE };
 
 struct job {
-    struct oct_engine_job todo;
+    struct oct_bscan bscan;
     enum phase phase;
-    bool unit_taken;    /* DC or RANGE is being worked on */
+    bool whole;         /* by one worker */
+    bool unit_taken;    /* BEGIN or LIMITS is being worked on */
     uint32_t next_line; /* LINES, MAP: first line not yet taken */
     uint32_t done_lines;
+};
+
+/* What a worker does between two looks at the engine. */
+struct piece {
+    struct job *job;
+    enum phase phase;
+    bool whole; /* BEGIN: and all that follows */
+    uint32_t from, to;
     float min, max;
-    float *values;       /* [M][D] f32: scratch, or the output itself when it is f32 */
-    float *scratch;      /* owned; NULL when the output is f32 */
-    float *whole, *rest; /* [N] the DC line */
-    uint32_t *sums;      /* [N] */
-    uint32_t *counts;    /* [n_threads][OCT_HISTOGRAM_BINS] */
 };
 
 struct worker {
     struct oct_engine *engine;
     unsigned number;
     pthread_t thread;
-    struct oct_line_scratch line;
-    float *values;     /* [2][D] a pair of lines, manual range */
-    uint32_t *refined; /* [OCT_HISTOGRAM_BINS] */
+    struct oct_bscan_scratch scratch;
 };
 
 struct oct_engine {
     const struct oct_plan *plan;
-    struct oct_line_chain chain;
+    struct oct_bscan_chain chain;
     unsigned n_threads, n_started;
-    uint32_t chunk_lines;
+    unsigned depth;         /* jobs that may be in flight */
+    uint32_t chunk_lines;   /* even */
+    bool always_whole;      /* too short to be shared */
+    bool whole_when_behind; /* short enough to be done whole while others wait */
     char description[64];
-    float *file_whole, *file_rest; /* [N] dc=file; NULL otherwise */
-    float *picked; /* [M * D + OCT_PICK_SLACK] the RANGE at work; there is one at a time */
 
     pthread_mutex_t lock;
     pthread_cond_t work, finished;
     bool stopping;
-    struct job jobs[DEPTH];
-    uint64_t first, last; /* jobs first .. last-1 are in flight; job i lies in jobs[i % DEPTH] */
+    unsigned n_asleep, n_called; /* workers that wait for work; calls they have not answered yet */
+    unsigned n_new, n_done;      /* jobs that nobody has begun; that are done and not collected */
+    uint64_t first, last;        /* jobs first .. last-1 are in flight; job i: jobs[i % depth] */
+    uint64_t turn;               /* jobs below have had their turn; first <= turn <= last */
     struct oct_smoothed_range smoothed;
+    struct job *jobs; /* [depth] */
     struct worker workers[];
 };
 
-/* ---- one phase of one job ---- */
-
-static void split(double value, float *whole, float *rest)
+static struct job *job_at(const struct oct_engine *engine, uint64_t i)
 {
-    *whole = (float)(int64_t)value;
-    *rest = (float)(value - (double)*whole);
+    return &engine->jobs[i % engine->depth];
 }
 
-static void find_dc_line(const struct oct_engine *engine, struct job *job)
-{
-    const struct oct_geometry *g = &engine->plan->geometry;
-    const struct oct_raw_frame *in = job->todo.in;
-    uint32_t n_valid = 0;
+/* ---- a piece, without the lock ---- */
 
-    memset(job->sums, 0, g->n_samples * sizeof(*job->sums));
-    for (uint32_t j = 0; j < g->n_lines; j++)
-        if (in->line_valid[j]) {
-            engine->chain.stages->accumulate(job->sums, in->spectra + (size_t)j * g->n_samples,
-                                             g->n_samples);
-            n_valid++;
-        }
-    /* Divided, not multiplied by 1/n: a constant column leaves exactly nothing. */
-    for (uint32_t i = 0; i < g->n_samples; i++)
-        split(n_valid ? (double)job->sums[i] / n_valid : 0, &job->whole[i], &job->rest[i]);
+static bool is_smoothed(const struct job *job)
+{
+    return job->bscan.job.display.range == OCT_RANGE_PERCENTILE;
 }
 
-/* Lines j and, where it exists, j + 1: values[0], values[1]. Which lines travel together depends on
- * their numbers alone, so that results do not depend on who does them. */
-static void reconstruct(const struct oct_engine *engine, struct worker *worker, struct job *job,
-                        uint32_t j, float *values[2])
-{
-    const struct oct_geometry *g = &engine->plan->geometry;
-    const struct oct_raw_frame *in = job->todo.in;
-    struct oct_line_pair pair = {.log = job->todo.display.log};
-    int n = 0;
-
-    for (uint32_t k = 0; k < 2 && j + k < g->n_lines; k++) {
-        if (in->line_valid[j + k]) {
-            pair.line[n] = in->spectra + (size_t)(j + k) * g->n_samples;
-            pair.value[n++] = values[k];
-        } else {
-            for (uint32_t d = 0; d < g->depth; d++)
-                values[k][d] = pair.log ? NULL_DB : 0.0f;
-        }
-    }
-    if (engine->plan->dc == OCT_DC_BSCAN) {
-        pair.whole = job->whole;
-        pair.rest = job->rest;
-    } else if (engine->plan->dc == OCT_DC_FILE) {
-        pair.whole = engine->file_whole;
-        pair.rest = engine->file_rest;
-    }
-    if (n)
-        oct_line_reconstruct(&engine->chain, &worker->line, &pair);
-}
-
-/* Scale of step 9 as a factor; 0 for an empty range: every pixel is then 0. */
-static float pixel_scale(double lo, double hi)
-{
-    return hi > lo ? (float)(255 / (hi - lo)) : 0;
-}
-
-static void map_line(const struct oct_engine *engine, struct job *job, uint32_t j,
-                     const float *values)
-{
-    const struct oct_geometry *g = &engine->plan->geometry;
-    struct oct_image_frame *out = job->todo.out;
-    engine->chain.stages->to_u8((uint8_t *)out->pixels + (size_t)j * g->depth, values, g->depth,
-                                (float)out->lo, pixel_scale(out->lo, out->hi));
-}
-
-static bool maps_at_once(const struct oct_engine *engine, const struct job *job)
+/* Whether pixels are still to be made when the limits are known. */
+static bool needs_map(const struct oct_engine *engine, const struct job *job)
 {
     return engine->plan->geometry.sample_type == OCT_SAMPLE_U8 &&
-           job->todo.display.range == OCT_RANGE_MANUAL;
+           !oct_bscan_maps_at_once(&engine->chain, &job->bscan);
 }
 
-static void do_lines(struct oct_engine *engine, struct worker *worker, struct job *job,
-                     uint32_t from, uint32_t to, float *min, float *max)
+static void do_whole(struct oct_engine *engine, struct worker *worker, struct job *job)
 {
-    const struct oct_stages *stages = engine->chain.stages;
-    uint32_t depth = engine->plan->geometry.depth;
+    const uint32_t n_lines = engine->plan->geometry.n_lines;
+    uint32_t *counts = worker->scratch.counts;
+    struct oct_bscan *b = &job->bscan;
 
-    for (uint32_t j = from; j < to; j += 2) {
-        uint32_t n = to - j < 2 ? 1 : 2;
-        bool at_once = maps_at_once(engine, job);
-        float *first = at_once ? worker->values : job->values + (size_t)j * depth;
-        float *values[2] = {first, first + depth};
-        reconstruct(engine, worker, job, j, values);
-        for (uint32_t k = 0; at_once && k < n; k++)
-            map_line(engine, job, j + k, values[k]);
-        if (at_once)
-            continue;
-        size_t n_values = (size_t)n * depth;
-        if (job->todo.display.range == OCT_RANGE_AUTO)
-            stages->min_max(first, n_values, min, max);
-        else if (job->todo.display.range == OCT_RANGE_PERCENTILE)
-            stages->histogram(job->counts + (size_t)worker->number * OCT_HISTOGRAM_BINS, first,
-                              n_values);
-    }
+    oct_bscan_begin(b, &engine->chain, counts);
+    oct_bscan_lines(b, &engine->chain, &worker->scratch, 0, n_lines, counts, &b->min, &b->max);
+    oct_bscan_limits(b, &engine->chain, &worker->scratch, counts);
+    if (!is_smoothed(job) && needs_map(engine, job))
+        oct_bscan_map(b, &engine->chain, 0, n_lines);
 }
 
-static void find_range(struct oct_engine *engine, struct worker *worker, struct job *job)
+/* Histograms that several workers fill at once: one a worker, or one a chunk where those are
+ * fewer. */
+static unsigned count_shares(const struct oct_engine *engine)
 {
-    const struct oct_geometry *g = &engine->plan->geometry;
-    const struct oct_display *display = &job->todo.display;
-    struct oct_image_frame *out = job->todo.out;
-
-    if (display->range == OCT_RANGE_AUTO) {
-        out->lo = job->min;
-        out->hi = job->max;
-    } else if (display->range == OCT_RANGE_PERCENTILE) {
-        const struct oct_percentile_values all = {
-            .stages = engine->chain.stages,
-            .values = job->values,
-            .n = (size_t)g->n_lines * g->depth,
-            .counts = job->counts,
-            .refined = worker->refined,
-            .picked = engine->picked,
-        };
-        for (unsigned t = 1; t < engine->n_threads; t++)
-            for (uint32_t b = 0; b < OCT_HISTOGRAM_BINS; b++)
-                job->counts[b] += job->counts[(size_t)t * OCT_HISTOGRAM_BINS + b];
-        oct_percentiles_find(&all, display->percentile_lo, display->percentile_hi, &out->lo,
-                             &out->hi);
-        oct_smoothed_range_update(&engine->smoothed, out->info.acquisition, out->info.volume,
-                                  display->smoothing_bscans, &out->lo, &out->hi);
-    }
+    uint32_t n_chunks =
+        (engine->plan->geometry.n_lines + engine->chunk_lines - 1) / engine->chunk_lines;
+    return n_chunks < engine->n_threads ? n_chunks : engine->n_threads;
 }
 
-/* ---- who does what ---- */
-
-static void start_job(const struct oct_engine *engine, struct job *job)
+static uint32_t *share_of(const struct oct_engine *engine, const struct worker *worker,
+                          const struct piece *p)
 {
-    const struct oct_display *display = &job->todo.display;
-    struct oct_image_frame *out = job->todo.out;
-
-    job->phase = engine->plan->dc == OCT_DC_BSCAN ? PHASE_DC : PHASE_LINES;
-    job->unit_taken = false;
-    job->next_line = job->done_lines = 0;
-    job->min = FLT_MAX;
-    job->max = -FLT_MAX;
-    job->values = engine->plan->geometry.sample_type == OCT_SAMPLE_F32 ? out->pixels : job->scratch;
-    if (display->range == OCT_RANGE_PERCENTILE)
-        memset(job->counts, 0, engine->n_threads * OCT_HISTOGRAM_BINS * sizeof(uint32_t));
-    out->status = OCT_OK;
-    out->lo = display->lo;
-    out->hi = display->hi;
+    const struct oct_bscan *b = &p->job->bscan;
+    unsigned share =
+        b->n_shares < engine->n_threads ? p->from / engine->chunk_lines : worker->number;
+    return b->counts + (size_t)share * OCT_HISTOGRAM_BINS;
 }
 
-/* Called with the lock held. Finds the oldest job that has something to do and takes a piece. */
-static struct job *take(struct oct_engine *engine, enum phase *phase, uint32_t *from, uint32_t *to)
+static void do_piece(struct oct_engine *engine, struct worker *worker, struct piece *p)
 {
-    uint32_t n_lines = engine->plan->geometry.n_lines;
-    for (uint64_t i = engine->first; i < engine->last; i++) {
-        struct job *job = &engine->jobs[i % DEPTH];
-        *phase = job->phase;
-        if (job->phase == PHASE_DC || job->phase == PHASE_RANGE) {
-            /* Limits are smoothed from B-scan to B-scan: the one before comes first. */
-            bool in_turn = job->phase == PHASE_DC || i == engine->first ||
-                           engine->jobs[(i - 1) % DEPTH].phase > PHASE_RANGE;
-            if (!job->unit_taken && in_turn) {
-                job->unit_taken = true;
-                return job;
-            }
-        } else if (job->phase != PHASE_DONE && job->next_line < n_lines) {
-            *from = job->next_line;
-            *to = n_lines - *from < engine->chunk_lines ? n_lines : *from + engine->chunk_lines;
-            job->next_line = *to;
-            return job;
-        }
-    }
-    return NULL;
-}
-
-/* Called with the lock held, after a piece of `phase` was done. */
-static void advance(struct oct_engine *engine, struct job *job, enum phase phase, uint32_t n_done)
-{
-    const struct oct_geometry *g = &engine->plan->geometry;
-    bool chunks = phase == PHASE_LINES || phase == PHASE_MAP;
-
-    job->done_lines += n_done;
-    if (chunks && job->done_lines < g->n_lines)
-        return;
-    job->unit_taken = false;
-    job->next_line = job->done_lines = 0;
-    if (phase == PHASE_DC)
-        job->phase = PHASE_LINES;
-    else if (phase == PHASE_LINES)
-        job->phase = PHASE_RANGE;
-    else if (phase == PHASE_RANGE && g->sample_type == OCT_SAMPLE_U8 && !maps_at_once(engine, job))
-        job->phase = PHASE_MAP;
-    else
-        job->phase = PHASE_DONE;
-    if (job->phase == PHASE_DONE && job == &engine->jobs[engine->first % DEPTH])
-        pthread_cond_signal(&engine->finished);
-    pthread_cond_broadcast(&engine->work);
-}
-
-static void do_piece(struct oct_engine *engine, struct worker *worker, struct job *job,
-                     enum phase phase, uint32_t from, uint32_t to, float *min, float *max)
-{
-    uint32_t depth = engine->plan->geometry.depth;
-    switch (phase) {
-    case PHASE_DC:
-        find_dc_line(engine, job);
+    struct oct_bscan *b = &p->job->bscan;
+    switch (p->phase) {
+    case PHASE_BEGIN:
+        if (p->whole)
+            do_whole(engine, worker, p->job);
+        else
+            oct_bscan_begin(b, &engine->chain, NULL);
         break;
     case PHASE_LINES:
-        do_lines(engine, worker, job, from, to, min, max);
+        oct_bscan_lines(b, &engine->chain, &worker->scratch, p->from, p->to,
+                        share_of(engine, worker, p), &p->min, &p->max);
         break;
-    case PHASE_RANGE:
-        find_range(engine, worker, job);
+    case PHASE_LIMITS:
+        oct_bscan_limits(b, &engine->chain, &worker->scratch, NULL);
         break;
     case PHASE_MAP:
-        for (uint32_t j = from; j < to; j++)
-            map_line(engine, job, j, job->values + (size_t)j * depth);
+        oct_bscan_map(b, &engine->chain, p->from, p->to);
         break;
+    case PHASE_TURN:
     case PHASE_DONE:
         break;
     }
+}
+
+/* ---- who does what: all with the lock held ---- */
+
+/* Finds the oldest job that has something to do and takes a piece. */
+static bool take(struct oct_engine *engine, struct piece *p)
+{
+    uint32_t n_lines = engine->plan->geometry.n_lines;
+    for (uint64_t i = engine->first; i < engine->last; i++) {
+        struct job *job = job_at(engine, i);
+        *p = (struct piece){.job = job, .phase = job->phase, .min = FLT_MAX, .max = -FLT_MAX};
+        if (job->phase == PHASE_BEGIN || job->phase == PHASE_LIMITS) {
+            if (job->unit_taken)
+                continue;
+            job->unit_taken = true;
+            if (job->phase == PHASE_BEGIN) {
+                job->whole = engine->always_whole ||
+                             (engine->whole_when_behind && engine->n_new >= engine->n_threads);
+                engine->n_new--;
+            }
+            p->whole = job->whole;
+            return true;
+        }
+        if ((job->phase == PHASE_LINES || job->phase == PHASE_MAP) && job->next_line < n_lines) {
+            p->from = job->next_line;
+            p->to = job->whole || n_lines - p->from < engine->chunk_lines
+                        ? n_lines
+                        : p->from + engine->chunk_lines;
+            job->next_line = p->to;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void enter(struct oct_engine *engine, struct job *job, enum phase phase)
+{
+    engine->n_done += phase == PHASE_DONE;
+    job->phase = phase;
+    job->unit_taken = false;
+    job->next_line = job->done_lines = 0;
+}
+
+/* Limits follow one another: the B-scan before comes first. Returns how many more jobs are to be
+ * mapped now. */
+static unsigned give_turns(struct oct_engine *engine)
+{
+    unsigned n_maps = 0;
+    for (; engine->turn < engine->last; engine->turn++) {
+        struct job *job = job_at(engine, engine->turn);
+        struct oct_image_frame *out = job->bscan.job.out;
+        if (job->phase < PHASE_TURN)
+            break;
+        if (job->phase > PHASE_TURN)
+            continue;
+        oct_smoothed_range_update(&engine->smoothed, out->info.acquisition, out->info.volume,
+                                  job->bscan.job.display.smoothing_bscans, &out->lo, &out->hi);
+        enter(engine, job, needs_map(engine, job) ? PHASE_MAP : PHASE_DONE);
+        n_maps += job->phase == PHASE_MAP;
+    }
+    return n_maps;
+}
+
+static unsigned chunks_of(const struct oct_engine *engine, const struct job *job)
+{
+    uint32_t n_lines = engine->plan->geometry.n_lines;
+    return job->whole ? 1 : (n_lines + engine->chunk_lines - 1) / engine->chunk_lines;
+}
+
+/* A piece was done. Returns how many pieces may be begun now that could not before. */
+static unsigned advance(struct oct_engine *engine, const struct piece *p)
+{
+    struct job *job = p->job;
+    bool chunks = p->phase == PHASE_LINES || p->phase == PHASE_MAP;
+
+    job->bscan.min = p->min < job->bscan.min ? p->min : job->bscan.min;
+    job->bscan.max = p->max > job->bscan.max ? p->max : job->bscan.max;
+    job->done_lines += p->to - p->from;
+    if (chunks && job->done_lines < engine->plan->geometry.n_lines)
+        return 0;
+    if (p->phase == PHASE_BEGIN && !p->whole)
+        enter(engine, job, PHASE_LINES);
+    else if (p->phase == PHASE_LINES)
+        enter(engine, job, PHASE_LIMITS);
+    else if (p->phase == PHASE_MAP)
+        enter(engine, job, PHASE_DONE);
+    else if (is_smoothed(job))
+        enter(engine, job, PHASE_TURN);
+    else
+        enter(engine, job, !p->whole && needs_map(engine, job) ? PHASE_MAP : PHASE_DONE);
+    unsigned n = job->phase == PHASE_LINES || job->phase == PHASE_MAP ? chunks_of(engine, job)
+                 : job->phase == PHASE_LIMITS                         ? 1
+                                                                      : 0;
+    return n + (job->phase >= PHASE_TURN ? give_turns(engine) : 0);
+}
+
+/* How many sleeping workers to call for so many pieces; each is a signal to be given. */
+static unsigned to_call(struct oct_engine *engine, unsigned n_pieces)
+{
+    unsigned n_free = engine->n_asleep - engine->n_called;
+    unsigned n = n_pieces < n_free ? n_pieces : n_free;
+    engine->n_called += n;
+    return n;
+}
+
+/* Signals are given without the lock, so that who wakes does not wait for it at once. */
+static void call(struct oct_engine *engine, unsigned n)
+{
+    while (n--)
+        pthread_cond_signal(&engine->work);
+}
+
+/* Whether to wake who collects. Each time takes a worker's core from it: of short B-scans several
+ * are collected at once, as long as there is enough left to do and so another end to come. */
+static bool is_worth_collecting(const struct oct_engine *engine)
+{
+    return job_at(engine, engine->first)->phase == PHASE_DONE &&
+           (engine->n_done >= engine->depth / 8 || engine->n_new < engine->n_threads);
+}
+
+static void sleep_until_called(struct oct_engine *engine)
+{
+    engine->n_asleep++;
+    pthread_cond_wait(&engine->work, &engine->lock);
+    engine->n_asleep--;
+    engine->n_called -= engine->n_called > 0; /* none after a wake-up out of nothing */
 }
 
 static void *work(void *argument)
@@ -300,20 +301,24 @@ static void *work(void *argument)
 
     pthread_mutex_lock(&engine->lock);
     while (!engine->stopping) {
-        enum phase phase;
-        uint32_t from = 0, to = 0;
-        struct job *job = take(engine, &phase, &from, &to);
-        if (!job) {
-            pthread_cond_wait(&engine->work, &engine->lock);
+        struct piece p;
+        if (!take(engine, &p)) {
+            sleep_until_called(engine);
             continue;
         }
-        float min = FLT_MAX, max = -FLT_MAX;
         pthread_mutex_unlock(&engine->lock);
-        do_piece(engine, worker, job, phase, from, to, &min, &max);
+        do_piece(engine, worker, &p);
         pthread_mutex_lock(&engine->lock);
-        job->min = min < job->min ? min : job->min;
-        job->max = max > job->max ? max : job->max;
-        advance(engine, job, phase, to - from);
+        unsigned n = advance(engine, &p);
+        n = to_call(engine, n > 1 ? n - 1 : 0); /* one is ours */
+        bool to_collect = is_worth_collecting(engine);
+        if (n || to_collect) {
+            pthread_mutex_unlock(&engine->lock);
+            if (to_collect)
+                pthread_cond_signal(&engine->finished);
+            call(engine, n);
+            pthread_mutex_lock(&engine->lock);
+        }
     }
     pthread_mutex_unlock(&engine->lock);
     return NULL;
@@ -325,18 +330,21 @@ static enum oct_err cpu_submit(struct oct_engine *engine, const struct oct_engin
                                unsigned n)
 {
     pthread_mutex_lock(&engine->lock);
-    if (engine->last - engine->first + n > DEPTH) {
+    if (engine->last - engine->first + n > engine->depth) {
         pthread_mutex_unlock(&engine->lock);
         return OCT_E_AGAIN;
     }
     for (unsigned k = 0; k < n; k++) {
-        struct job *job = &engine->jobs[engine->last % DEPTH];
-        job->todo = jobs[k];
-        start_job(engine, job);
+        struct job *job = job_at(engine, engine->last);
+        oct_bscan_take(&job->bscan, &engine->chain, &jobs[k]);
+        job->whole = false;
+        enter(engine, job, PHASE_BEGIN);
         engine->last++;
     }
-    pthread_cond_broadcast(&engine->work);
+    engine->n_new += n;
+    n = to_call(engine, n);
     pthread_mutex_unlock(&engine->lock);
+    call(engine, n);
     return OCT_OK;
 }
 
@@ -357,7 +365,7 @@ static enum oct_err cpu_collect(struct oct_engine *engine, uint64_t timeout_us,
     enum oct_err e = OCT_OK;
 
     pthread_mutex_lock(&engine->lock);
-    struct job *oldest = &engine->jobs[engine->first % DEPTH];
+    struct job *oldest = job_at(engine, engine->first);
     while (engine->first == engine->last || oldest->phase != PHASE_DONE)
         if (pthread_cond_timedwait(&engine->finished, &engine->lock, &deadline) == ETIMEDOUT) {
             e = OCT_E_AGAIN;
@@ -365,23 +373,12 @@ static enum oct_err cpu_collect(struct oct_engine *engine, uint64_t timeout_us,
         }
     if (engine->first != engine->last && oldest->phase == PHASE_DONE) {
         e = OCT_OK;
-        *done = oldest->todo.out;
+        *done = oldest->bscan.job.out;
         engine->first++;
+        engine->n_done--;
     }
     pthread_mutex_unlock(&engine->lock);
     return e;
-}
-
-static void free_jobs(struct oct_engine *engine)
-{
-    for (unsigned i = 0; i < DEPTH; i++) {
-        struct job *job = &engine->jobs[i];
-        free(job->scratch);
-        free(job->whole);
-        free(job->rest);
-        free(job->sums);
-        free(job->counts);
-    }
 }
 
 static void cpu_destroy(struct oct_engine *engine)
@@ -394,80 +391,34 @@ static void cpu_destroy(struct oct_engine *engine)
     pthread_mutex_unlock(&engine->lock);
     for (unsigned t = 0; t < engine->n_started; t++)
         pthread_join(engine->workers[t].thread, NULL);
-    for (unsigned t = 0; t < engine->n_threads; t++) {
-        oct_line_scratch_finish(&engine->workers[t].line);
-        free(engine->workers[t].values);
-        free(engine->workers[t].refined);
-    }
-    free_jobs(engine);
-    free(engine->file_whole);
-    free(engine->file_rest);
-    free(engine->picked);
-    oct_line_chain_finish(&engine->chain);
+    for (unsigned t = 0; t < engine->n_threads; t++)
+        oct_bscan_scratch_finish(&engine->workers[t].scratch);
+    for (unsigned i = 0; engine->jobs && i < engine->depth; i++)
+        oct_bscan_finish(&engine->jobs[i].bscan);
+    free(engine->jobs);
+    oct_bscan_chain_finish(&engine->chain);
     pthread_cond_destroy(&engine->work);
     pthread_cond_destroy(&engine->finished);
     pthread_mutex_destroy(&engine->lock);
     free(engine);
 }
 
-static void *alloc_aligned(size_t n, size_t size)
-{
-    return aligned_alloc(64, (n * size + 63) / 64 * 64);
-}
+/* ---- creation ---- */
 
-static enum oct_err alloc_jobs(struct oct_engine *engine)
+static enum oct_err alloc_jobs(struct oct_engine *engine, struct oct_error *err)
 {
-    const struct oct_geometry *g = &engine->plan->geometry;
-    engine->picked = alloc_aligned((size_t)g->n_lines * g->depth + OCT_PICK_SLACK, sizeof(float));
-    if (!engine->picked)
-        return OCT_E_NO_MEMORY;
-    for (unsigned i = 0; i < DEPTH; i++) {
-        struct job *job = &engine->jobs[i];
-        job->whole = alloc_aligned(g->n_samples, sizeof(float));
-        job->rest = alloc_aligned(g->n_samples, sizeof(float));
-        job->sums = alloc_aligned(g->n_samples, sizeof(uint32_t));
-        job->counts =
-            alloc_aligned((size_t)engine->n_threads * OCT_HISTOGRAM_BINS, sizeof(uint32_t));
-        if (!job->whole || !job->rest || !job->sums || !job->counts)
-            return OCT_E_NO_MEMORY;
-        if (g->sample_type == OCT_SAMPLE_U8) {
-            job->scratch = alloc_aligned((size_t)g->n_lines * g->depth, sizeof(float));
-            if (!job->scratch)
-                return OCT_E_NO_MEMORY;
-        }
+    unsigned n_shares = engine->always_whole ? 0 : count_shares(engine);
+    enum oct_err e = OCT_OK;
+    engine->jobs = calloc(engine->depth, sizeof(*engine->jobs));
+    for (unsigned i = 0; engine->jobs && i < engine->depth && !e; i++) {
+        e = oct_bscan_init(&engine->jobs[i].bscan, &engine->chain, n_shares);
+        engine->jobs[i].phase = PHASE_DONE;
     }
-    return OCT_OK;
-}
-
-static enum oct_err alloc_workers(struct oct_engine *engine, struct oct_error *err)
-{
-    for (unsigned t = 0; t < engine->n_threads; t++) {
-        struct worker *worker = &engine->workers[t];
-        worker->engine = engine;
-        worker->number = t;
-        worker->values = alloc_aligned(2 * (size_t)engine->plan->geometry.depth, sizeof(float));
-        worker->refined = alloc_aligned(OCT_HISTOGRAM_BINS, sizeof(uint32_t));
-        enum oct_err e = oct_line_scratch_init(&worker->line, &engine->chain, err);
-        if (e)
-            return e;
-        if (!worker->values || !worker->refined)
-            return OCT_E_NO_MEMORY;
-    }
-    return OCT_OK;
-}
-
-static enum oct_err split_background(struct oct_engine *engine)
-{
-    uint32_t n = engine->plan->geometry.n_samples;
-    if (engine->plan->dc != OCT_DC_FILE)
-        return OCT_OK;
-    engine->file_whole = alloc_aligned(n, sizeof(float));
-    engine->file_rest = alloc_aligned(n, sizeof(float));
-    if (!engine->file_whole || !engine->file_rest)
-        return OCT_E_NO_MEMORY;
-    for (uint32_t i = 0; i < n; i++)
-        split(engine->plan->calibration.background[i], &engine->file_whole[i],
-              &engine->file_rest[i]);
+    if (e || !engine->jobs)
+        return oct_fail(err, OCT_E_NO_MEMORY,
+                        "CPU engine: out of memory for %u B-scans of %u lines and %u pixels",
+                        engine->depth, engine->plan->geometry.n_lines,
+                        engine->plan->geometry.depth);
     return OCT_OK;
 }
 
@@ -481,6 +432,13 @@ static unsigned count_cores(void)
 
 static enum oct_err start_workers(struct oct_engine *engine, struct oct_error *err)
 {
+    for (unsigned t = 0; t < engine->n_threads; t++) {
+        engine->workers[t].engine = engine;
+        engine->workers[t].number = t;
+        enum oct_err e = oct_bscan_scratch_init(&engine->workers[t].scratch, &engine->chain, err);
+        if (e)
+            return e;
+    }
     for (unsigned t = 0; t < engine->n_threads; t++) {
         int status = pthread_create(&engine->workers[t].thread, NULL, work, &engine->workers[t]);
         if (status)
@@ -502,17 +460,26 @@ static void init_locks(struct oct_engine *engine)
     pthread_condattr_destroy(&monotonic);
 }
 
-static enum oct_err prepare(struct oct_engine *engine, const char *wisdom_dir,
-                            const struct oct_stages *stages, struct oct_error *err)
+/* How B-scans of this size are shared out. */
+static void share_out(struct oct_engine *engine, const struct oct_geometry *g)
 {
-    enum oct_err e = oct_line_chain_init(&engine->chain, engine->plan, stages, wisdom_dir, err);
-    if (e)
-        return e;
-    if (alloc_jobs(engine) || split_background(engine) || alloc_workers(engine, err))
-        return oct_fail(err, OCT_E_NO_MEMORY,
-                        "CPU engine: out of memory for %u B-scans of %u lines and %u pixels", DEPTH,
-                        engine->plan->geometry.n_lines, engine->plan->geometry.depth);
-    return start_workers(engine, err);
+    /* Work in lines of 2048 samples: one takes about 5 us. */
+    const uint64_t work = (uint64_t)g->n_lines * g->padded / 2048;
+    /* Small enough that workers end together, large enough that the lock costs nothing; whole
+     * pairs. */
+    engine->chunk_lines = g->n_lines / (engine->n_threads * 8) / 2 * 2 + 2;
+    if (engine->chunk_lines > 16)
+        engine->chunk_lines = 16;
+    engine->always_whole = work <= MOST_ALWAYS_WHOLE;
+    engine->whole_when_behind = work <= MOST_WHOLE;
+    engine->depth = LEAST_DEPTH;
+    if (!engine->whole_when_behind)
+        return;
+    uint64_t depth = (uint64_t)WORK_IN_FLIGHT * engine->n_threads / work;
+    unsigned most = engine->always_whole ? MOST_DEPTH : MOST_SHARES / count_shares(engine);
+    most = most < MOST_DEPTH ? most : MOST_DEPTH;
+    if (depth > LEAST_DEPTH)
+        engine->depth = depth < most ? (unsigned)depth : most;
 }
 
 static enum oct_err cpu_create(struct oct_engine **out, const struct oct_plan *plan,
@@ -531,15 +498,15 @@ static enum oct_err cpu_create(struct oct_engine **out, const struct oct_plan *p
         return oct_fail(err, OCT_E_NO_MEMORY, "CPU engine: out of memory");
     engine->plan = plan;
     engine->n_threads = n_threads;
-    /* Small enough that workers end together, large enough that the lock costs nothing; whole
-     * pairs. */
-    engine->chunk_lines = plan->geometry.n_lines / (n_threads * 8) / 2 * 2 + 2;
-    if (engine->chunk_lines > 16)
-        engine->chunk_lines = 16;
+    share_out(engine, &plan->geometry);
     snprintf(engine->description, sizeof(engine->description), "%u thread%s, %s", n_threads,
              n_threads == 1 ? "" : "s", stages->name);
     init_locks(engine);
-    enum oct_err e = prepare(engine, options->wisdom_dir, stages, err);
+    enum oct_err e = oct_bscan_chain_init(&engine->chain, plan, stages, options->wisdom_dir, err);
+    if (!e)
+        e = alloc_jobs(engine, err);
+    if (!e)
+        e = start_workers(engine, err);
     if (e) {
         cpu_destroy(engine);
         return e;
@@ -555,8 +522,7 @@ static const char *cpu_describe(const struct oct_engine *engine)
 
 static unsigned cpu_depth(const struct oct_engine *engine)
 {
-    (void)engine;
-    return DEPTH;
+    return engine->depth;
 }
 
 /* Batches save a CPU nothing: every line is its own transform. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #define LOWER_SHIFT (OCT_HISTOGRAM_SHIFT - OCT_HISTOGRAM_BITS)
+#define BLOCK 128u /* bins */
 
 static float value_of(uint32_t key)
 {
@@ -18,54 +19,60 @@ struct place {
     size_t below;
 };
 
-/* `from`: the place of a lower rank, {0} for none. */
-static struct place find_bin(const uint32_t *counts, size_t rank, struct place from)
+/* One upper bin resolved: v->refined counts its values by their lower bits, `coarse` the same in
+ * blocks of bins. Of v->refined only blocks that hold a value are in use: B-scans may be short, and
+ * it is long. */
+struct refinement {
+    uint32_t bin; /* OCT_HISTOGRAM_BINS: none yet */
+    uint32_t coarse[OCT_HISTOGRAM_BINS / BLOCK];
+};
+
+static uint32_t lower_bits(float value)
 {
-    enum { STEP = 16 };
-    struct place p = from;
-    while (p.bin + STEP < OCT_HISTOGRAM_BINS) { /* most bins are empty: they go by in strides */
-        uint32_t together = 0;
-        for (uint32_t b = 0; b < STEP; b++)
-            together += counts[p.bin + b];
-        if (p.below + together > rank)
-            break;
-        p.below += together;
-        p.bin += STEP;
-    }
-    while (p.bin + 1 < OCT_HISTOGRAM_BINS && p.below + counts[p.bin] <= rank)
-        p.below += counts[p.bin++];
-    return p;
+    return (oct_histogram_key(value) >> LOWER_SHIFT) & (OCT_HISTOGRAM_BINS - 1);
 }
 
-/* The values of one upper bin by their lower bits, into v->refined. */
-static void refine(const struct oct_percentile_values *v, uint32_t upper)
+static void refine(const struct oct_percentile_values *v, uint32_t upper, struct refinement *r)
 {
     size_t n = v->stages->pick(v->picked, v->values, v->n, upper);
-    memset(v->refined, 0, OCT_HISTOGRAM_BINS * sizeof(*v->refined));
+    *r = (struct refinement){.bin = upper};
     for (size_t i = 0; i < n; i++)
-        v->refined[(oct_histogram_key(v->picked[i]) >> LOWER_SHIFT) & (OCT_HISTOGRAM_BINS - 1)]++;
+        r->coarse[lower_bits(v->picked[i]) / BLOCK]++;
+    for (uint32_t c = 0; c < OCT_HISTOGRAM_BINS / BLOCK; c++)
+        if (r->coarse[c])
+            memset(v->refined + (size_t)c * BLOCK, 0, BLOCK * sizeof(*v->refined));
+    for (size_t i = 0; i < n; i++)
+        v->refined[lower_bits(v->picked[i])]++;
 }
 
-/* Value at a rank inside the upper bin that `refined` resolves. */
-static double value_at(const uint32_t *refined, uint32_t upper, size_t rank_in_bin)
+/* Value at a rank inside the refined bin, which holds more values than that. */
+static double value_at(const struct oct_percentile_values *v, const struct refinement *r,
+                       size_t rank_in_bin)
 {
-    struct place p = find_bin(refined, rank_in_bin, (struct place){0});
-    return value_of(upper << OCT_HISTOGRAM_SHIFT | p.bin << LOWER_SHIFT | 1u << (LOWER_SHIFT - 1));
+    uint32_t c = 0, lower;
+    size_t below = 0;
+    while (c + 1 < OCT_HISTOGRAM_BINS / BLOCK && below + r->coarse[c] <= rank_in_bin)
+        below += r->coarse[c++];
+    lower = c * BLOCK;
+    while (lower + 1 < (c + 1) * BLOCK && below + v->refined[lower] <= rank_in_bin)
+        below += v->refined[lower++];
+    return value_of(r->bin << OCT_HISTOGRAM_SHIFT | lower << LOWER_SHIFT | 1u << (LOWER_SHIFT - 1));
 }
 
-/* *refined_bin: the upper bin that v->refined resolves, OCT_HISTOGRAM_BINS for none. */
-static double find_one(const struct oct_percentile_values *v, double percent, uint32_t *refined_bin)
+/* *p: the place of a rank found before, {0} for none; becomes that of the last one found. */
+static double find_one(const struct oct_percentile_values *v, double percent, struct place *p,
+                       struct refinement *r)
 {
     double rank = percent / 100 * (double)(v->n - 1), at[2];
     size_t r0 = (size_t)rank;
-    struct place p = {0};
+    if (p->below > r0)
+        *p = (struct place){0};
     for (size_t k = 0; k < 2; k++) {
-        size_t r = r0 + k < v->n ? r0 + k : r0;
-        p = find_bin(v->counts, r, p);
-        if (p.bin != *refined_bin)
-            refine(v, p.bin);
-        *refined_bin = p.bin;
-        at[k] = value_at(v->refined, p.bin, r - p.below);
+        size_t wanted = r0 + k < v->n ? r0 + k : r0;
+        v->stages->find_bin(v->counts, wanted, &p->bin, &p->below);
+        if (p->bin != r->bin)
+            refine(v, p->bin, r);
+        at[k] = value_at(v, r, wanted - p->below);
     }
     return at[0] + (at[1] - at[0]) * (rank - (double)r0);
 }
@@ -73,9 +80,10 @@ static double find_one(const struct oct_percentile_values *v, double percent, ui
 void oct_percentiles_find(const struct oct_percentile_values *v, double lo_percent,
                           double hi_percent, double *lo, double *hi)
 {
-    uint32_t refined_bin = OCT_HISTOGRAM_BINS;
-    *lo = find_one(v, lo_percent, &refined_bin);
-    *hi = find_one(v, hi_percent, &refined_bin);
+    struct refinement r = {.bin = OCT_HISTOGRAM_BINS};
+    struct place p = {0};
+    *lo = find_one(v, lo_percent, &p, &r);
+    *hi = find_one(v, hi_percent, &p, &r);
 }
 
 void oct_smoothed_range_update(struct oct_smoothed_range *range, uint32_t acquisition,

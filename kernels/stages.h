@@ -57,6 +57,11 @@ struct oct_stages {
     /* sum[i] += line[i]; at most 65536 lines fit 32 bits. */
     void (*accumulate)(uint32_t *sum, const uint16_t *line, size_t n);
 
+    /* sum[i] / n_lines in double precision as an integer part and a remainder, each a float; zeros
+     * when n_lines is 0. Divided, not multiplied by 1/n: a constant column leaves exactly nothing.
+     * The same bits from every build. */
+    void (*mean)(float *whole, float *rest, const uint32_t *sum, uint32_t n_lines, size_t n);
+
     /* z[i] = (a[i] - whole[i]) - rest[i]: the DC line comes as an integer part and a remainder, so
      * that the difference keeps all its digits. whole may be NULL: nothing to subtract. */
     void (*subtract)(float *z, const uint16_t *a, const float *whole, const float *rest, size_t n);
@@ -91,6 +96,10 @@ struct oct_stages {
 
     /* counts[bin of the value]++, [OCT_HISTOGRAM_BINS]. */
     void (*histogram)(uint32_t *counts, const float *value, size_t n);
+
+    /* The bin that holds the value of this rank: from *bin on, below which lie *below values (no
+     * more than rank). Both go on to it; the last bin when there are not so many values. */
+    void (*find_bin)(const uint32_t *counts, size_t rank, uint32_t *bin, size_t *below);
 
     /* The values of one bin of the histogram, in their order; returns how many. `to` has room for
      * n + OCT_PICK_SLACK. */

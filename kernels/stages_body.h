@@ -16,6 +16,24 @@ static void accumulate(uint32_t *restrict sum, const uint16_t *restrict line, si
         sum[i] += line[i];
 }
 
+static void mean(float *restrict whole, float *restrict rest, const uint32_t *restrict sum,
+                 uint32_t n_lines, size_t n)
+{
+    if (n_lines == 0) {
+        memset(whole, 0, n * sizeof(*whole));
+        memset(rest, 0, n * sizeof(*rest));
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        /* Below 2^31 and of either sign, which every instruction set converts; exact. */
+        double total = (double)(int32_t)(sum[i] ^ 0x80000000u) + 0x1p31;
+        double value = total / n_lines;
+        double floor = (double)(int32_t)value;
+        whole[i] = (float)floor;
+        rest[i] = (float)(value - floor);
+    }
+}
+
 static void subtract(float *restrict z, const uint16_t *restrict a, const float *restrict whole,
                      const float *restrict rest, size_t n)
 {
@@ -240,6 +258,29 @@ static void histogram(uint32_t *restrict counts, const float *restrict value, si
     }
 }
 
+/* On to the stride of n_stride bins in which the value of that rank lies: most bins are empty. */
+static inline void stride_to(const uint32_t *counts, size_t rank, uint32_t n_stride, uint32_t *bin,
+                             size_t *below)
+{
+    while (*bin + n_stride < OCT_HISTOGRAM_BINS) {
+        const uint32_t *at = counts + *bin; /* no index that might wrap: gcc makes vectors of it */
+        uint32_t together = 0;
+        for (size_t k = 0; k < n_stride; k++)
+            together += at[k];
+        if (*below + together > rank)
+            break;
+        *below += together;
+        *bin += n_stride;
+    }
+}
+
+static void find_bin(const uint32_t *counts, size_t rank, uint32_t *bin, size_t *below)
+{
+    stride_to(counts, rank, 512, bin, below);
+    stride_to(counts, rank, 32, bin, below);
+    stride_to(counts, rank, 1, bin, below);
+}
+
 #if defined(__AVX512F__)
 static size_t pick_values(float *to, const float *value, size_t n, uint32_t bin)
 {
@@ -303,6 +344,7 @@ const struct oct_stages OCT_STAGES_TABLE = {
     .name = OCT_STAGES_NAME,
     .lanes = OCT_STAGES_LANES,
     .accumulate = accumulate,
+    .mean = mean,
     .subtract = subtract,
     .subtract_pair = subtract_pair,
     .energy = energy,
@@ -313,6 +355,7 @@ const struct oct_stages OCT_STAGES_TABLE = {
     .decibels = decibels,
     .min_max = min_max,
     .histogram = histogram,
+    .find_bin = find_bin,
     .pick = pick_values,
     .to_u8 = to_u8,
 };
