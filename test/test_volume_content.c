@@ -133,7 +133,7 @@ static void a_block_pushed_in_parts_and_then_whole_counts_once(void **state)
     uint64_t metadata = oct_volume_bytes(w);
     for (uint32_t v = 0; v < V; v++) {
         volume_add(w, &plan, v, true, false);
-        if (v % 3 == 0)
+        if (v % 6 == 0)
             volume_sync(w);
     }
     volume_sync(w);
