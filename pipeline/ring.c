@@ -23,7 +23,9 @@ struct oct_ring_reader {
 
 struct oct_ring {
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    /* Apart, so that who lets go of a slot wakes none of those that wait for the next. */
+    pthread_cond_t news; /* published, closed, woken: readers wait */
+    pthread_cond_t room; /* released, closed: the writer waits */
     unsigned n_slots;
     size_t slot_bytes; /* a multiple of the page */
     unsigned char *memory;
@@ -90,7 +92,8 @@ enum oct_err oct_ring_create(struct oct_ring **out, unsigned n_slots, size_t slo
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&ring->lock, NULL);
-    pthread_cond_init(&ring->changed, &monotonic);
+    pthread_cond_init(&ring->news, &monotonic);
+    pthread_cond_init(&ring->room, &monotonic);
     pthread_condattr_destroy(&monotonic);
     *out = ring;
     return OCT_OK;
@@ -106,7 +109,8 @@ void oct_ring_destroy(struct oct_ring *ring)
         reader = following;
     }
     free_memory(ring);
-    pthread_cond_destroy(&ring->changed);
+    pthread_cond_destroy(&ring->news);
+    pthread_cond_destroy(&ring->room);
     pthread_mutex_destroy(&ring->lock);
     free(ring);
 }
@@ -121,10 +125,17 @@ void *oct_ring_payload(struct oct_ring *ring, uint64_t slot)
     return ring->memory + slot % ring->n_slots * ring->slot_bytes;
 }
 
-/* Waits for a change until the deadline; false when it has passed. Lock held. */
-static bool wait_change(struct oct_ring *ring, const struct timespec *deadline)
+/* Until the deadline; false when it has passed. Lock held. */
+static bool wait_for(struct oct_ring *ring, pthread_cond_t *change, const struct timespec *deadline)
 {
-    return pthread_cond_timedwait(&ring->changed, &ring->lock, deadline) != ETIMEDOUT;
+    return pthread_cond_timedwait(change, &ring->lock, deadline) != ETIMEDOUT;
+}
+
+/* Lets go of the lock first: who wakes would only wait for it. */
+static void unlock_and_tell(struct oct_ring *ring, pthread_cond_t *change)
+{
+    pthread_mutex_unlock(&ring->lock);
+    pthread_cond_broadcast(change);
 }
 
 /* Whether any reader still needs the memory that slot number `acquired` would take. Lock held. */
@@ -150,7 +161,7 @@ enum oct_err oct_ring_acquire(struct oct_ring *ring, uint64_t timeout_us, uint64
 
     pthread_mutex_lock(&ring->lock);
     while (!ring->closed && is_held(ring))
-        if (!wait_change(ring, &deadline)) {
+        if (!wait_for(ring, &ring->room, &deadline)) {
             e = is_held(ring) ? OCT_E_AGAIN : OCT_OK;
             break;
         }
@@ -166,16 +177,15 @@ void oct_ring_publish(struct oct_ring *ring)
 {
     pthread_mutex_lock(&ring->lock);
     ring->published++;
-    pthread_cond_broadcast(&ring->changed);
-    pthread_mutex_unlock(&ring->lock);
+    unlock_and_tell(ring, &ring->news);
 }
 
 void oct_ring_close(struct oct_ring *ring)
 {
     pthread_mutex_lock(&ring->lock);
     ring->closed = true;
-    pthread_cond_broadcast(&ring->changed);
-    pthread_mutex_unlock(&ring->lock);
+    pthread_cond_broadcast(&ring->room);
+    unlock_and_tell(ring, &ring->news);
 }
 
 struct oct_ring_reader *oct_ring_reader_create(struct oct_ring *ring, bool guaranteed,
@@ -205,8 +215,7 @@ void oct_ring_reader_destroy(struct oct_ring_reader *reader)
     while (*link != reader)
         link = &(*link)->following;
     *link = reader->following;
-    pthread_cond_broadcast(&ring->changed);
-    pthread_mutex_unlock(&ring->lock);
+    unlock_and_tell(ring, &ring->room);
     free(reader);
 }
 
@@ -234,7 +243,7 @@ enum oct_err oct_ring_read(struct oct_ring_reader *reader, uint64_t timeout_us, 
 
     pthread_mutex_lock(&ring->lock);
     while (reader->next == ring->published && !ring->closed && !reader->woken)
-        if (!wait_change(ring, &deadline))
+        if (!wait_for(ring, &ring->news, &deadline))
             break;
     if (reader->next == ring->published)
         e = ring->closed ? OCT_E_CLOSED : OCT_E_AGAIN;
@@ -253,8 +262,7 @@ void oct_ring_release(struct oct_ring_reader *reader)
     struct oct_ring *ring = reader->ring;
     pthread_mutex_lock(&ring->lock);
     reader->released++;
-    pthread_cond_broadcast(&ring->changed);
-    pthread_mutex_unlock(&ring->lock);
+    unlock_and_tell(ring, &ring->room);
 }
 
 void oct_ring_wake(struct oct_ring_reader *reader)
@@ -262,8 +270,7 @@ void oct_ring_wake(struct oct_ring_reader *reader)
     struct oct_ring *ring = reader->ring;
     pthread_mutex_lock(&ring->lock);
     reader->woken = true;
-    pthread_cond_broadcast(&ring->changed);
-    pthread_mutex_unlock(&ring->lock);
+    unlock_and_tell(ring, &ring->news);
 }
 
 uint64_t oct_ring_next(const struct oct_ring_reader *reader)
