@@ -120,10 +120,8 @@ enum oct_err oct_bench_latency(const struct oct_config *config,
     e = oct_bench_rig_open(&r, config, LATENCY_RATE_HZ, err);
     if (!e)
         e = oct_bench_rig_start(&r, err);
-    /* octd first: what a camera queued while nobody listened would come in a burst, and its wait
-     * would stand in the percentiles as if octd were slow. */
-    if (!e && oct_bench_rig_status(&r, NULL, "uptime_s") < 0)
-        e = oct_fail(err, OCT_E_IO, "octd does not answer");
+    if (!e)
+        e = oct_bench_rig_await(&r, err);
     if (!e)
         e = oct_bench_camera_start(&r, err);
     if (!e)

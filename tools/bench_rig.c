@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <zmq.h>
@@ -334,10 +335,22 @@ double oct_bench_number(const cJSON *status, const char *group, const char *key)
     return cJSON_IsNumber(number) ? number->valuedouble : -1;
 }
 
-double oct_bench_rig_status(const struct oct_bench_rig *r, const char *group, const char *key)
+enum oct_err oct_bench_rig_await(const struct oct_bench_rig *r, struct oct_error *err)
 {
-    cJSON *status = oct_bench_rig_ask(r, "{\"cmd\":\"status\"}");
-    double value = oct_bench_number(status, group, key);
-    cJSON_Delete(status);
-    return value;
+    const struct timespec pause = {.tv_nsec = 20000000};
+    uint64_t until = oct_clock_ns() + OCT_BENCH_PATIENCE_MS * UINT64_C(1000000);
+    for (;; nanosleep(&pause, NULL)) {
+        cJSON *status = oct_bench_rig_ask(r, "{\"cmd\":\"status\"}");
+        const char *phase = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(status, "phase"));
+        bool answers = phase != NULL;
+        bool ready = answers && (strcmp(phase, "armed") == 0 || strcmp(phase, "running") == 0);
+        bool failed = answers && strcmp(phase, "error") == 0;
+        cJSON_Delete(status);
+        if (ready)
+            return OCT_OK;
+        if (!answers)
+            return oct_fail(err, OCT_E_IO, "octd does not answer");
+        if (failed || oct_clock_ns() > until)
+            return oct_fail(err, OCT_E_IO, "octd does not take lines");
+    }
 }

@@ -63,7 +63,9 @@ cJSON *oct_bench_rig_ask(const struct oct_bench_rig *r, const char *request);
 
 /* A number of a status reply, "group" may be NULL; -1: it is not there. */
 double oct_bench_number(const cJSON *status, const char *group, const char *key);
-/* The same of a status asked for now. */
-double oct_bench_rig_status(const struct oct_bench_rig *r, const char *group, const char *key);
+
+/* Returns when octd takes lines: while it plans or wakes a GPU, what a camera sends would wait in
+ * queues, come in a burst, and stand in the percentiles as if octd were slow. */
+enum oct_err oct_bench_rig_await(const struct oct_bench_rig *r, struct oct_error *err);
 
 #endif

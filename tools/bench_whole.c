@@ -138,8 +138,8 @@ static enum oct_err try_rate(const struct oct_config *config,
     }
     if (!e)
         e = oct_bench_rig_start(&r, err);
-    if (!e && oct_bench_rig_status(&r, NULL, "uptime_s") < 0)
-        e = oct_fail(err, OCT_E_IO, "octd does not answer");
+    if (!e)
+        e = oct_bench_rig_await(&r, err);
     if (!e)
         e = run_everything(&r, seconds > LEAST_SECONDS ? seconds : LEAST_SECONDS, hz, err);
     oct_bench_rig_close(&r, e != OCT_OK);
