@@ -47,6 +47,22 @@ def parts():
 
 
 @case
+def by_shared_memory():
+    """octd gets its lines through shared memory where the configuration says so"""
+    child = subprocess.Popen([program("octctl"), "bench", "start", *SMALL, "--json", "--set",
+                              "ingest.endpoint=shm://theirs"], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+    mine, seen = f"octd.bench-rig-{child.pid}", set()
+    while child.poll() is None:
+        seen.update(os.listdir("/dev/shm"))
+        time.sleep(0.01)
+    out, err = child.communicate()
+    assert child.returncode == 0, err
+    assert [row["part"] for row in json.loads(out)["parts"]] == ["start", "start"], out
+    assert mine in seen and mine not in os.listdir("/dev/shm") and "octd.theirs" not in seen, seen
+
+
+@case
 def table():
     """the table has one line a figure"""
     status, out, err = bench("shm", "ingest")

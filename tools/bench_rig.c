@@ -4,6 +4,7 @@
 #include "config/apply.h"
 #include "pipeline/client.h"
 #include "pipeline/clock.h"
+#include "pipeline/shm_layout.h"
 #include "tools/bench_part.h"
 
 #include <errno.h>
@@ -37,9 +38,7 @@ static void *run_camera(void *argument)
     const struct oct_geometry *g = &r->scene.plan->geometry;
     const struct oct_client_options options = {.drop_when_full = true, .linger_ms = 1};
     struct oct_client *client;
-    char endpoint[128];
-    snprintf(endpoint, sizeof(endpoint), "ipc://%s/in", r->folder);
-    r->camera_failed = oct_client_connect(&client, endpoint, g->n_samples, &options, NULL, 0) != 0;
+    r->camera_failed = oct_client_connect(&client, r->ingest, g->n_samples, &options, NULL, 0) != 0;
     if (r->camera_failed)
         return NULL;
     uint64_t begin = oct_clock_ns();
@@ -107,7 +106,7 @@ enum oct_err oct_bench_rig_configure(const struct oct_bench_rig *r, const struct
     enum oct_err e = add_calibration(r, &c, err);
     if (e)
         return e;
-    snprintf(c.ingest.endpoint, sizeof(c.ingest.endpoint), "ipc://%s/in", r->folder);
+    snprintf(c.ingest.endpoint, sizeof(c.ingest.endpoint), "%s", r->ingest);
     snprintf(c.publish.endpoint, sizeof(c.publish.endpoint), "ipc://%s/out", r->folder);
     snprintf(c.control.endpoint, sizeof(c.control.endpoint), "ipc://%s/control", r->folder);
     snprintf(c.record.directory, sizeof(c.record.directory), "%s",
@@ -267,6 +266,10 @@ enum oct_err oct_bench_rig_open(struct oct_bench_rig *r, const struct oct_config
         r->folder[0] = '\0';
         return oct_fail_errno(err, OCT_E_IO, errno, "/tmp: no folder");
     }
+    if (oct_shm_is_endpoint(config->ingest.endpoint))
+        snprintf(r->ingest, sizeof(r->ingest), OCT_SHM_SCHEME "bench-rig-%d", (int)getpid());
+    else
+        snprintf(r->ingest, sizeof(r->ingest), "ipc://%s/in", r->folder);
     enum oct_err e = oct_bench_scene_init(&r->scene, config, 0, err);
     if (!e)
         e = oct_bench_rig_configure(r, config, err);

@@ -17,6 +17,7 @@
 struct oct_bench_rig {
     struct oct_bench_scene scene;
     char folder[64];                       /* sockets, configuration, log, octd's cache */
+    char ingest[96];                       /* where the camera sends: shared memory if configured */
     char records[OCT_CONFIG_STRING_BYTES]; /* where octd records; "": the folder. Removed, too */
     void *context, *pictures;
     pid_t octd;

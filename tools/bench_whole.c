@@ -2,6 +2,7 @@
  * slowest part alone. */
 #include "config/apply.h"
 #include "pipeline/clock.h"
+#include "pipeline/shm_layout.h"
 #include "tools/bench_part.h"
 #include "tools/bench_rig.h"
 
@@ -159,7 +160,8 @@ enum oct_err oct_bench_whole(const struct oct_config *config,
     enum oct_err e = measure_parts(config, options, &row->limit, &slowest, err);
     for (double share = 0.9; share > 0.05 && !e && row->value == 0; share -= 0.05)
         e = try_rate(config, options, share * row->limit, &row->value, err);
-    snprintf(row->what, sizeof(row->what), "all recorded, a viewer, %s", depth);
+    snprintf(row->what, sizeof(row->what), "all recorded, a viewer, %s%s", depth,
+             oct_shm_is_endpoint(config->ingest.endpoint) ? ", shm" : "");
     snprintf(row->note, sizeof(row->note), "nothing lost; the slowest part is %s", slowest);
     return e;
 }
