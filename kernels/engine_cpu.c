@@ -209,11 +209,17 @@ static void enter(struct oct_engine *engine, struct job *job, enum phase phase)
     job->next_line = job->done_lines = 0;
 }
 
-/* Limits follow one another: the B-scan before comes first. Returns how many more jobs are to be
- * mapped now. */
+static unsigned chunks_of(const struct oct_engine *engine, const struct job *job)
+{
+    uint32_t n_lines = engine->plan->geometry.n_lines;
+    return job->whole ? 1 : (n_lines + engine->chunk_lines - 1) / engine->chunk_lines;
+}
+
+/* Limits follow one another: the B-scan before comes first. Returns how many pieces may be mapped
+ * now that could not before. */
 static unsigned give_turns(struct oct_engine *engine)
 {
-    unsigned n_maps = 0;
+    unsigned n_maps = 0; /* pieces */
     for (; engine->turn < engine->last; engine->turn++) {
         struct job *job = job_at(engine, engine->turn);
         struct oct_image_frame *out = job->bscan.job.out;
@@ -224,15 +230,9 @@ static unsigned give_turns(struct oct_engine *engine)
         oct_smoothed_range_update(&engine->smoothed, out->info.acquisition, out->info.volume,
                                   job->bscan.job.display.smoothing_bscans, &out->lo, &out->hi);
         enter(engine, job, needs_map(engine, job) ? PHASE_MAP : PHASE_DONE);
-        n_maps += job->phase == PHASE_MAP;
+        n_maps += job->phase == PHASE_MAP ? chunks_of(engine, job) : 0;
     }
     return n_maps;
-}
-
-static unsigned chunks_of(const struct oct_engine *engine, const struct job *job)
-{
-    uint32_t n_lines = engine->plan->geometry.n_lines;
-    return job->whole ? 1 : (n_lines + engine->chunk_lines - 1) / engine->chunk_lines;
 }
 
 /* A piece was done. Returns how many pieces may be begun now that could not before. */
@@ -425,9 +425,8 @@ static enum oct_err alloc_jobs(struct oct_engine *engine, struct oct_error *err)
 static unsigned count_cores(void)
 {
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set) == 0)
-        return (unsigned)CPU_COUNT(&set);
-    return 1;
+    int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
+    return n > 0 ? (unsigned)n : 1;
 }
 
 static enum oct_err start_workers(struct oct_engine *engine, struct oct_error *err)

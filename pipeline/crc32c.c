@@ -5,9 +5,10 @@
  *
  *     crc(A B C) = crc(A) x^16P + crc(B) x^8P + crc(C)  mod P(x),  P = PIECE
  *
- * A product with x^n is a carry-less multiplication by x^(n - 33) mod P(x) and one more instruction,
- * which itself multiplies by x^32; the remaining x comes from the reflected order of bits (V. Gopal
- * et al., Fast CRC computation for iSCSI polynomial using CRC32 instruction, Intel, 2011). */
+ * A product with x^n is a carry-less multiplication by x^(n - 33) mod P(x) and one more
+ * instruction, which itself multiplies by x^32; the remaining x comes from the reflected order of
+ * bits (V. Gopal et al., Fast CRC computation for iSCSI polynomial using CRC32 instruction, Intel,
+ * 2011). */
 #include "pipeline/crc32c.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* CRC-32C of the payloads on the wire and of the arrays in files (contract sections 4 and 5). Part of
- * the camera driver's client library. Any thread. */
+/* CRC-32C of the payloads on the wire and of the arrays in files (contract sections 4 and 5). Part
+ * of the camera driver's client library. Any thread. */
 #ifndef OCT_PIPELINE_CRC32C_H
 #define OCT_PIPELINE_CRC32C_H
 

@@ -25,7 +25,7 @@ struct oct_ring {
     pthread_mutex_t lock;
     /* Apart, so that who lets go of a slot wakes none of those that wait for the next. */
     pthread_cond_t news; /* published, closed, woken: readers wait */
-    pthread_cond_t room; /* released, closed: the writer waits */
+    pthread_cond_t room; /* released, published, closed: the writer waits */
     unsigned n_slots;
     size_t slot_bytes; /* a multiple of the page */
     unsigned char *memory;
@@ -177,6 +177,8 @@ void oct_ring_publish(struct oct_ring *ring)
 {
     pthread_mutex_lock(&ring->lock);
     ring->published++;
+    /* Who acquires may be another thread than who publishes, and waits while all is being filled. */
+    pthread_cond_broadcast(&ring->room);
     unlock_and_tell(ring, &ring->news);
 }
 

@@ -289,6 +289,8 @@ static void numbers_beyond_32_bits_find_their_slot(void **state)
 
 /* ---- threads ---- */
 
+#define WAIT_US UINT64_C(20000000)
+
 struct waiter {
     struct oct_ring *ring;
     struct oct_ring_reader *reader;
@@ -299,14 +301,14 @@ struct waiter {
 static void *wait_to_read(void *argument)
 {
     struct waiter *w = argument;
-    w->result = oct_ring_read(w->reader, 20000000, &w->slot);
+    w->result = oct_ring_read(w->reader, WAIT_US, &w->slot);
     return NULL;
 }
 
 static void *wait_to_acquire(void *argument)
 {
     struct waiter *w = argument;
-    w->result = oct_ring_acquire(w->ring, 20000000, &w->slot);
+    w->result = oct_ring_acquire(w->ring, WAIT_US, &w->slot);
     return NULL;
 }
 
@@ -363,6 +365,28 @@ static void release_close_and_a_leaving_reader_end_the_wait_of_the_writer(void *
             oct_ring_close(ring);
         join(thread);
         assert_int_equal(w.result, round % 3 == 2 ? OCT_E_CLOSED : OCT_OK);
+        oct_ring_destroy(ring);
+    }
+}
+
+static void who_acquires_hears_of_what_another_publishes(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 20; round++) {
+        struct oct_ring *ring = open_ring(4, 8);
+        struct waiter w = {.ring = ring};
+        uint64_t slot, begin_ns = oct_clock_ns();
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(oct_ring_acquire(ring, 0, &slot), OCT_OK);
+        pthread_t thread = go(wait_to_acquire, &w); /* all are being filled */
+        sleep_us((uint64_t)(round % 5) * 300);
+        oct_ring_publish(ring);
+        oct_ring_publish(ring); /* now the first is not the newest any more */
+        join(thread);
+        assert_int_equal(w.result, OCT_OK);
+        assert_int_equal(w.slot, 4);
+        /* Told, not found at the end of its patience. */
+        assert_true(oct_clock_ns() - begin_ns < UINT64_C(500) * WAIT_US);
         oct_ring_destroy(ring);
     }
 }
@@ -526,6 +550,7 @@ int main(void)
         cmocka_unit_test(a_reader_begins_with_what_is_published_next),
         cmocka_unit_test(numbers_beyond_32_bits_find_their_slot),
         cmocka_unit_test(wake_publish_and_close_end_the_wait_of_a_reader),
+        cmocka_unit_test(who_acquires_hears_of_what_another_publishes),
         cmocka_unit_test(release_close_and_a_leaving_reader_end_the_wait_of_the_writer),
         cmocka_unit_test(no_slot_changes_under_anyone_in_the_smallest_ring),
         cmocka_unit_test(no_slot_changes_under_anyone_in_a_larger_ring),
