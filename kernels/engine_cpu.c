@@ -128,9 +128,9 @@ static void do_whole(struct oct_engine *engine, struct worker *worker, struct jo
  * fewer. */
 static unsigned count_shares(const struct oct_engine *engine)
 {
-    uint32_t n_chunks =
-        (engine->plan->geometry.n_lines + engine->chunk_lines - 1) / engine->chunk_lines;
-    return n_chunks < engine->n_threads ? n_chunks : engine->n_threads;
+    uint32_t n_lines = engine->plan->geometry.n_lines, chunk = engine->chunk_lines;
+    uint32_t n_more = n_lines > chunk ? (n_lines - 1) / chunk : 0; /* chunks after the first */
+    return n_more < engine->n_threads ? n_more + 1 : engine->n_threads;
 }
 
 static uint32_t *share_of(const struct oct_engine *engine, const struct worker *worker,

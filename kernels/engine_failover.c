@@ -6,7 +6,7 @@
  * Every job is kept here until it is collected. Spectra stay in their slots until then, so whatever
  * the GPU had and was not collected is computed again on the CPU: a GPU that dies costs time, no
  * B-scan. Depth and batch stay as the GPU engine gave them, because rings were sized by them; what
- * is beyond the CPU engine's smaller depth waits here. The CPU engine is created by the collecting
+ * is beyond the CPU engine's depth waits here. The CPU engine is created by the collecting
  * thread, which the failure has stopped anyway. Percentile limits start afresh on the CPU. */
 #include "kernels/cuda_device.h"
 #include "pipeline/clock.h"

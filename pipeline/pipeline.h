@@ -13,8 +13,10 @@
  * | collect   | collect, image writer | engine (<= 100 ms)           | feed ended, none left    |
  * | workers   | the engine's own      | the engine's lock            | engine destroyed         |
  * | keeper    | kept B-scans          | image ring (<= 100 ms)       | image ring closed, read  |
- * | recorder  | volume files          | keeper (<= 100 ms), the disk | keeper closed, read      |
- * | last      | the file it saves     | the disk                     | its end                  |
+ * | recorder  | volume files          | keeper (<= 100 ms), writer   | keeper closed, read      |
+ * | last      | the file it saves     | writer                       | its end                  |
+ * | writer    | a block of an open    | the disk; one a file         | the file's close         |
+ * |           | file (volume_queue.h) |                              |                          |
  * | publisher | PUB socket            | image ring (<= 100 ms)       | image ring closed, read  |
  * | main      | control, signals      | libuv                        | shutdown                 |
  *

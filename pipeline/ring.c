@@ -177,7 +177,7 @@ void oct_ring_publish(struct oct_ring *ring)
 {
     pthread_mutex_lock(&ring->lock);
     ring->published++;
-    /* Who acquires may be another thread than who publishes, and waits while all is being filled. */
+    /* Who acquires may be another thread, and waits while all slots are being filled. */
     pthread_cond_broadcast(&ring->room);
     unlock_and_tell(ring, &ring->news);
 }

@@ -1,11 +1,10 @@
-#include "pipeline/crc32c.h"
 #include "pipeline/volume.h"
 
+#include "pipeline/crc32c.h"
 #include "pipeline/volume_file.h"
 #include "pipeline/volume_gaps.h"
 #include "pipeline/volume_layout.h"
 #include "pipeline/volume_stream.h"
-#include "pipeline/wire.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* check: whether recordings hold what was written into them. */
 #include "pipeline/crc32c.h"
-#include "pipeline/wire.h"
 #include "tools/commands.h"
 
 #include "pipeline/volume.h"
