@@ -228,6 +228,7 @@ static void look_at_recorder(struct oct_daemon *d)
 static void follow_session(struct oct_daemon *d)
 {
     look_at_recorder(d);
+    oct_backlog_look(&d->backlog, &d->recorder, oct_clock_ns());
     note_failures(d);
     follow_source(d);
     follow_outlook(d);
