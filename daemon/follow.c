@@ -65,6 +65,8 @@ static void on_job_done(struct oct_job *job)
         after_build(d, job);
     else if (kind == OCT_JOB_RECORD)
         after_record(d, job);
+    if (d->session) /* live keys may have changed since the job began to measure */
+        oct_outlook_changed(&d->outlook, &d->config, d->session);
     job->kind = OCT_JOB_NONE;
     job->session = NULL;
     if (kind == OCT_JOB_DRAIN) { /* nothing more to be counted */
