@@ -210,6 +210,7 @@ enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *v
         struct oct_display display;
         oct_config_display(&d->config, &display);
         oct_pipeline_set_display(d->session->pipeline, &display);
+        oct_outlook_changed(&d->outlook, &d->config, d->session);
     }
     return OCT_OK;
 }

@@ -5,6 +5,7 @@
 #ifndef OCT_DAEMON_DAEMON_H
 #define OCT_DAEMON_DAEMON_H
 
+#include "daemon/backlog.h"
 #include "daemon/disk.h"
 #include "daemon/jobs.h"
 #include "daemon/outlook.h"
@@ -25,6 +26,7 @@ struct oct_daemon {
     struct oct_job job;
     struct oct_disk disk;
     struct oct_outlook outlook;
+    struct oct_backlog backlog;
     bool must_build, must_record; /* jobs that wait for their turn */
     bool open;                    /* the session to be built takes lines at once */
     bool record_cancelled;        /* stop came while the recording was being started */

@@ -65,6 +65,8 @@ static void on_job_done(struct oct_job *job)
         after_build(d, job);
     else if (kind == OCT_JOB_RECORD)
         after_record(d, job);
+    if (d->session) /* live keys may have changed since the job began to measure */
+        oct_outlook_changed(&d->outlook, &d->config, d->session);
     job->kind = OCT_JOB_NONE;
     job->session = NULL;
     if (kind == OCT_JOB_DRAIN) { /* nothing more to be counted */
@@ -228,6 +230,7 @@ static void look_at_recorder(struct oct_daemon *d)
 static void follow_session(struct oct_daemon *d)
 {
     look_at_recorder(d);
+    oct_backlog_look(&d->backlog, &d->recorder, oct_clock_ns());
     note_failures(d);
     follow_source(d);
     follow_outlook(d);

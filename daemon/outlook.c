@@ -1,5 +1,6 @@
 #include "daemon/outlook.h"
 
+#include "config/apply.h"
 #include "pipeline/clock.h"
 #include "pipeline/log.h"
 
@@ -27,16 +28,34 @@ static double bscan_bytes(const struct oct_config *config, const struct oct_geom
            (config->record.bscans ? (double)oct_geometry_image_bytes(g) : 0);
 }
 
+/* Whether a picture costs what it cost then: black and white themselves, and how fast they follow,
+ * are no work; finding them is. */
+static bool shows_as(const struct oct_display *then, const struct oct_config *config)
+{
+    struct oct_display now;
+    oct_config_display(config, &now);
+    return now.log == then->log && now.range == then->range &&
+           (now.range != OCT_RANGE_PERCENTILE ||
+            (now.percentile_lo == then->percentile_lo && now.percentile_hi == then->percentile_hi));
+}
+
+static bool is_on_same_disk(const struct oct_outlook *o, const struct oct_config *config)
+{
+    return strcmp(o->directory, config->record.directory) == 0;
+}
+
+/* What is configured now may not be what was measured. */
 static void make(struct oct_outlook *o, const struct oct_config *config,
                  const struct oct_session *s)
 {
     const struct oct_geometry *g = &oct_pipeline_plan(s->pipeline)->geometry;
     /* Another engine may have taken over since, of which nothing is known. */
-    bool same = strcmp(oct_pipeline_engine_name(s->pipeline), s->engine_name) == 0;
+    bool same = strcmp(oct_pipeline_engine_name(s->pipeline), s->engine_name) == 0 &&
+                shows_as(&s->engine_display, config);
     const struct oct_forecast_setup setup = {
         .wanted_hz = wanted_hz(o, config),
         .engine_hz = same ? s->engine_hz : 0,
-        .disk = o->disk,
+        .disk = is_on_same_disk(o, config) ? o->disk : (struct oct_forecast_disk){0},
         .bscan_bytes = bscan_bytes(config, g),
         .n_lines = g->n_lines,
         .ring_bscans = oct_ring_n_slots(oct_pipeline_raw(s->pipeline)),
@@ -70,6 +89,7 @@ void oct_outlook_measure(struct oct_outlook *o, const struct oct_config *config,
 {
     char text[OCT_ERROR_TEXT_BYTES];
     o->disk = (struct oct_forecast_disk){0};
+    snprintf(o->directory, sizeof(o->directory), "%s", config->record.directory);
     if (config->record.spectra || config->record.bscans)
         measure_disk(o, config->record.directory);
     make(o, config, s);
@@ -98,11 +118,17 @@ void oct_outlook_follow(struct oct_outlook *o, const struct oct_config *config,
     if (now_ns - o->last_ns < WINDOW_NS)
         return;
     follow_rate(o, s, now_ns);
-    if (o->disk.bytes_per_s > 0 && bytes_free >= 0)
+    if (o->disk.bytes_per_s > 0 && bytes_free >= 0 && is_on_same_disk(o, config))
         o->disk.bytes_free = bytes_free;
     make(o, config, s);
     if (o->warning[0] && !warned)
         oct_log(OCT_LOG_WARNING, "%s", o->warning);
+}
+
+void oct_outlook_changed(struct oct_outlook *o, const struct oct_config *config,
+                         const struct oct_session *s)
+{
+    make(o, config, s);
 }
 
 void oct_outlook_describe(cJSON *reply, const struct oct_outlook *o)

@@ -10,6 +10,7 @@
 struct oct_outlook {
     struct oct_forecast forecast;
     struct oct_forecast_disk disk;
+    oct_config_string directory;        /* on which it was measured */
     double in_hz;                       /* A-lines a second that come in, over the last second */
     uint64_t last_lines, last_ns;       /* when that was last looked at */
     char warning[OCT_ERROR_TEXT_BYTES]; /* "": nothing is too slow */
@@ -24,6 +25,11 @@ void oct_outlook_measure(struct oct_outlook *outlook, const struct oct_config *c
  * be too much. Measures nothing. bytes_free: on the disk, negative while it is not known. */
 void oct_outlook_follow(struct oct_outlook *outlook, const struct oct_config *config,
                         const struct oct_session *session, double bytes_free);
+
+/* A key has changed: what was measured with another directory or other display limits is unknown
+ * from now on. Measures nothing. */
+void oct_outlook_changed(struct oct_outlook *outlook, const struct oct_config *config,
+                         const struct oct_session *session);
 
 typedef struct cJSON cJSON;
 /* Adds "forecast" to the status. */

@@ -28,6 +28,7 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
     if (e)
         return e;
     oct_config_display(config, &setup.display);
+    s->engine_display = setup.display;
     s->engine_name = setup.ops->running ? setup.ops->running(setup.engine) : setup.ops->name;
     s->engine_hz = oct_forecast_engine(setup.ops, setup.engine, s->plan, &setup.display,
                                        OCT_FORECAST_ENGINE_US);

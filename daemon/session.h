@@ -23,8 +23,9 @@ struct oct_session {
     struct oct_recorder *recorder;
     double engine_hz;        /* A-lines a second that an engine was seen to compute; 0: unknown */
     const char *engine_name; /* which: another may go on when it fails */
-    unsigned buffer_bscans;  /* that a recording may fall behind before it loses some */
-    char engine_why[256];    /* which engine and why, for the log and the status */
+    struct oct_display engine_display; /* as it was measured with */
+    unsigned buffer_bscans;            /* that a recording may fall behind before it loses some */
+    char engine_why[256];              /* which engine and why, for the log and the status */
 };
 
 /* Builds all of it; on failure nothing is left. keys: borrowed, NULL: no keys are configured.

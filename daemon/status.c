@@ -184,6 +184,8 @@ static void add_degraded(cJSON *reply, const struct oct_daemon *d)
         cJSON_AddItemToArray(degraded, cJSON_CreateString("engine"));
     if (d->session && d->recorder.failure.code)
         cJSON_AddItemToArray(degraded, cJSON_CreateString("recording"));
+    if (d->session && d->backlog.disk_slow)
+        cJSON_AddItemToArray(degraded, cJSON_CreateString("disk"));
 }
 
 static void add_source(cJSON *reply, const struct oct_daemon *d)

@@ -46,8 +46,9 @@ struct oct_forecast {
 };
 
 /* Lets an engine that nobody uses yet compute noise for about budget_us, displayed as it will be:
- * limits that follow the picture take their time. A-lines a second, 0 when it failed or when a
- * B-scan is too large for a short trial. */
+ * limits that follow the picture take their time. A-lines a second, the median of three trials of a
+ * third each (fewer of an engine that takes longer); 0 when it failed or when a B-scan is too large
+ * for a short trial. */
 double oct_forecast_engine(const struct oct_engine_ops *ops, struct oct_engine *engine,
                            const struct oct_plan *plan, const struct oct_display *display,
                            unsigned budget_us);

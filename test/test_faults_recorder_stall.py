@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """A disk that stalls while octd records: what the recorder's memory absorbs is not lost, what it
 cannot is dropped from the recording with its reason, and the live picture goes on."""
+import re, urllib.request
 from faultrig import *
 
 
@@ -77,6 +78,50 @@ def overflows(stall_s, buffer_s):
 def stall_too_long():
     """the disk stalls 5 s, the recorder's memory is for 1 s"""
     overflows(5, 1)
+
+
+@case
+def slow_is_told():
+    """a disk that becomes slow while recording: status, metrics and log say so, until it is back"""
+    setup = settings(record=dict(buffer_s=1), metrics=dict(endpoint="127.0.0.1:0"))
+    with Faulty(*setup) as daemon, Camera(daemon):
+        url = re.search(r"metrics on (http://\S+)", daemon.log()).group(1)
+
+        def metric():
+            text = urllib.request.urlopen(url, timeout=PATIENCE_S).read().decode()
+            return int(re.search(r'octd_degraded{what="disk"} (\d)', text).group(1))
+
+        assert daemon.ask("record", action="start")["ok"]
+        daemon.wait(lambda s: s["volumes_written"] >= 2 and s["degraded"] == [])
+        for words in "stall 400", "stall once 5000":
+            daemon.fault(words)
+            began, full = time.monotonic(), None
+            while "disk" not in (status := daemon.status())["degraded"]:
+                record, now = status["record"], time.monotonic()
+                if full is None and record["bscans_waiting"] >= record["buffer_bscans"]:
+                    full = now
+                assert now - began < PATIENCE_S, status
+                time.sleep(0.02)
+            now = time.monotonic()
+            seen(f"{words}: told {now - began:.1f} s after it began, {now - (full or now):.1f} s "
+                 "after the memory was full")
+            if words == "stall 400":  # the other may be over
+                until(metric, "the metric")
+                assert status["last_error"] == "" and status["phase"] == "recording"
+            daemon.fault("")
+            daemon.wait(lambda s: "disk" not in s["degraded"])
+            until(lambda: not metric(), "the metric's end")
+        log = daemon.log()
+        assert "the disk takes too long: " in log, log
+        ends = log.count("the disk no longer holds up the recording")
+        assert log.count("the disk takes too long") == ends, log
+        # What ends while it is slow ends the word of it, too.
+        daemon.fault("stall 400")
+        daemon.wait(lambda s: "disk" in s["degraded"])
+        daemon.ask("record", action="stop")
+        daemon.fault("")
+        assert daemon.wait(lambda s: not s["record"]["active"])["degraded"] == []
+        check_files(daemon)
 
 
 @case

@@ -104,4 +104,43 @@ def another_disk():
         assert "no forecast of the disk: record.directory: /proc" in log, log
 
 
+@case
+def changed():
+    """what was measured is unknown once another disk or other display limits are configured"""
+    with start("--set", "scan.line_rate_hz=1e9", "--set", "pipeline.range=auto") as daemon:
+        def change(key, value):
+            assert daemon.ask("set", key=key, value=value)["ok"]
+            return daemon.status()["forecast"]
+
+        before = daemon.status()["forecast"]
+        assert before["engine_hz"] > 0 and before["disk_hz"] > 0
+        forecast = change("pipeline.range", "percentile")
+        assert forecast["engine_hz"] == forecast["overrun_s"] == 0, forecast
+        assert forecast["disk_hz"] == before["disk_hz"] and forecast["too_slow"]
+        assert "computes" not in forecast["warning"] and "the disk takes" in forecast["warning"]
+        other = folder("another-disk")
+        forecast = change("record.directory", other)
+        assert forecast["disk_hz"] == forecast["disk_min"] == forecast["record_overrun_s"] == 0
+        assert not forecast["too_slow"] and forecast["warning"] == "", forecast
+        time.sleep(1.3)  # it is looked at once a second
+        assert daemon.status()["forecast"]["disk_hz"] == 0
+        forecast = change("pipeline.range", "auto")
+        assert forecast["engine_hz"] == before["engine_hz"], "as it was measured"
+        change("pipeline.range", "percentile")
+        assert daemon.ask("record", action="start")["ok"]  # measures the disk, not the engine
+        forecast = daemon.status()["forecast"]
+        assert forecast["disk_hz"] > 0 and forecast["disk_min"] > 0 and forecast["too_slow"]
+        assert forecast["engine_hz"] == 0, forecast
+        assert daemon.ask("record", action="stop")["ok"]
+        daemon.wait(lambda s: not s["record"]["active"])
+        assert change("record.spectra", "no")["disk_hz"] > forecast["disk_hz"]  # the same disk
+        # A start that builds the engine anew measures it with what is configured then.
+        assert daemon.ask("stop")["ok"]
+        daemon.wait(lambda s: s["phase"] == "idle")
+        change("scan.width_um", "1000")
+        assert daemon.ask("start")["ok"]
+        forecast = daemon.status()["forecast"]
+        assert forecast["engine_hz"] > 0 and forecast["disk_hz"] > 0, forecast
+
+
 main()

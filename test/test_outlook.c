@@ -1,4 +1,5 @@
 /* The forecast as the daemon keeps it, when what was measured is no more. */
+#include "config/apply.h"
 #include "daemon/outlook.h"
 #include "test/fake_engine.h"
 #include "test/tap.h"
@@ -29,6 +30,7 @@ static void what_a_gpu_computed_is_not_forecast_of_the_cpu_that_took_over(void *
     (void)state;
     ops.running = running;
     oct_config_init(&config);
+    oct_config_display(&config, &session.engine_display);
     config.record.spectra = config.record.bscans = false;
     assert_int_equal(oct_geometry_init(&g, N, M, 1, 0, 0, OCT_SAMPLE_U8, NULL), OCT_OK);
     assert_int_equal(oct_plan_create(&plan, &g, &cal, OCT_DC_BSCAN, OCT_INTERPOLATION_LINEAR, NULL),

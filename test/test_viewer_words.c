@@ -19,11 +19,14 @@
 
 static const char status_text[] =
     "{\"ok\":true,\"state\":\"recording\",\"last_error\":\"\",\"lines_missing\":5,"
+    "\"degraded\":[\"source\",\"disk\"],"
     "\"uptime_s\":50,\"lines_received\":1000,\"acquisitions\":1,"
     "\"bscans_dropped\":{\"ring_full\":2,\"engine\":1},\"bscans_done\":100,"
     "\"volumes_written\":3,\"volumes_incomplete\":0,\"bytes_written\":1e9,\"bscans_unsaved\":0,"
     "\"record\":{\"active\":true,\"stopping\":false,\"waiting_for_volume\":false,"
-    "\"file\":\"/a/b/c.h5\",\"bscans_in_file\":17,\"bytes_per_bscan\":1e6,\"elapsed_s\":75.2,"
+    "\"file\":\"/a/b/"
+    "c.h5\",\"bscans_in_file\":17,\"bscans_waiting\":321,\"bytes_per_bscan\":1e6,\"elapsed_s\":75."
+    "2,"
     "\"eye\":\"OD\",\"pseudonym\":\"P-1\"},\"latency_us\":{\"p50\":4000,\"p99\":9000,\"max\":1},"
     "\"geometry\":{\"lines\":120,\"bscans\":240},\"scan\":{\"axial_um\":1.25,\"lateral_um\":2.5,"
     "\"slow_um\":null,\"line_rate_hz\":50000},\"pixels\":{\"log\":true,\"sample\":\"u8\","
@@ -43,7 +46,8 @@ static void a_status_is_read_and_a_hostile_one_survived(void **state)
                                       "{\"ok\":\"yes\",\"state\":\"idle\"}"};
     static const char *const odd[] = {
         "{\"ok\":true,\"state\":\"idle\",\"record\":[],\"scan\":5,\"pixels\":\"x\","
-        "\"disk_bytes_free\":-1,\"bscans_dropped\":{\"a\":\"b\",\"c\":-5}}",
+        "\"degraded\":[5,[\"disk\"],null,\"disks\"],\"disk_bytes_free\":-1,\"bscans_dropped\":{"
+        "\"a\":\"b\",\"c\":-5}}",
         "{\"ok\":true,\"state\":\"idle\\u0007\",\"scan\":{\"axial_um\":-1,\"lateral_um\":1e300,"
         "\"line_rate_hz\":1e999},\"geometry\":{\"bscans\":1e30},\"record\":{\"file\":5,"
         "\"elapsed_s\":-1,\"eye\":\"a very long eye indeed\"}}"};
@@ -51,6 +55,7 @@ static void a_status_is_read_and_a_hostile_one_survived(void **state)
 
     assert_int_equal(oct_view_daemon_read(&d, status_text, strlen(status_text), NULL), OCT_OK);
     assert_true(d.known && d.record.active && d.log && d.pixels_told);
+    assert_true(d.disk_slow && d.record.bscans_waiting == 321);
     assert_string_equal(d.record.file, "c.h5");
     assert_string_equal(d.record.eye, "OD");
     assert_true(d.bscans_dropped == 3 && d.axial_um == 1.25 && isnan(d.slow_um));
@@ -64,6 +69,7 @@ static void a_status_is_read_and_a_hostile_one_survived(void **state)
     for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
         assert_int_equal(oct_view_daemon_read(&d, odd[i], strlen(odd[i]), NULL), OCT_OK);
         assert_true(isnan(d.axial_um) && isnan(d.lateral_um) && isnan(d.disk_bytes_free));
+        assert_false(d.disk_slow);
         assert_true(d.bscans_dropped == 0 && d.record.elapsed_s == 0);
         assert_true(strlen(d.record.eye) < sizeof(d.record.eye));
     }
@@ -224,6 +230,7 @@ static void alarms_say_what_is_wrong_and_go_again(void **state)
     d.reachable = true;
     d.answer_ns = 1;
     d.disk_bytes_free = 1e12;
+    d.disk_slow = false;
     for (uint64_t i = 0; i < 100; i++) {
         picture.header.frame_num = i;
         oct_view_tally_add(&tally, &picture.header, 10 * S + i * 10 * MS);
@@ -238,11 +245,18 @@ static void alarms_say_what_is_wrong_and_go_again(void **state)
     hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
     assert_non_null(find(&model, "A-LINES MISSING: 8"));
     assert_non_null(find(&model, "B-SCANS DROPPED: 4"));
+    assert_null(find(&model, "DISK TOO SLOW"));
+    d.disk_slow = true;
+    d.answer_ns = 3;
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    assert_non_null(find(&model, "DISK TOO SLOW: 321 B-scans wait"));
+    d.disk_slow = false;
     d.disk_bytes_free = 30e6 * 100;
     d.record.bscans_unsaved = 9;
     strcpy(d.last_error, "No space left on device");
-    d.answer_ns = 3;
+    d.answer_ns = 4;
     hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    assert_null(find(&model, "DISK TOO SLOW"));
     assert_int_equal(find(&model, "DISK LOW: room for 00:30")->what.tone, OCT_VIEW_BAD);
     assert_non_null(strstr(find(&model, "NOT RECORDED: 9")->remedy.text, "No space"));
     model.spectrum =
@@ -254,7 +268,7 @@ static void alarms_say_what_is_wrong_and_go_again(void **state)
     assert_non_null(find(&model, "NO SIGNAL"));
     strcpy(d.state, "idle");
     hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
-    d.answer_ns = 4;
+    d.answer_ns = 5;
     hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
     assert_non_null(find(&model, "octd is stopped"));
     d.reachable = false;

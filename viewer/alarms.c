@@ -86,6 +86,10 @@ static void judge_daemon(const struct oct_view_model *model, struct alarms *list
     if (fresh(model, &model->unsaved))
         complain(list, OCT_VIEW_BAD, d->last_error[0] ? d->last_error : "see octd's log",
                  "NOT RECORDED: %.0f B-scans were not saved", d->record.bscans_unsaved);
+    if (d->disk_slow)
+        complain(list, OCT_VIEW_WARN,
+                 "record less, or to another folder on a faster disk (record.directory)",
+                 "DISK TOO SLOW: %.0f B-scans wait to be recorded", d->record.bscans_waiting);
     if (fresh(model, &model->dropped))
         complain(list, OCT_VIEW_WARN,
                  "the computer is too slow: a lower line rate, fewer programs, a GPU",

@@ -53,6 +53,18 @@ static double sum_of(const cJSON *counts)
     return sum;
 }
 
+static bool has_word(const cJSON *words, const char *word)
+{
+    const cJSON *each;
+    bool found = false;
+
+    cJSON_ArrayForEach(each, words)
+    {
+        found |= cJSON_IsString(each) && strcmp(each->valuestring, word) == 0;
+    }
+    return found;
+}
+
 static void read_record(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *record = item(reply, "record");
@@ -63,6 +75,7 @@ static void read_record(struct oct_view_daemon *d, const cJSON *reply)
     d->record.waiting_for_volume = cJSON_IsTrue(item(record, "waiting_for_volume"));
     d->record.elapsed_s = number(record, "elapsed_s", 0);
     d->record.bscans_in_file = number(record, "bscans_in_file", 0);
+    d->record.bscans_waiting = number(record, "bscans_waiting", 0);
     d->record.bytes_per_bscan = number(record, "bytes_per_bscan", 0);
     d->record.volumes_written = number(reply, "volumes_written", 0);
     d->record.volumes_incomplete = number(reply, "volumes_incomplete", 0);
@@ -84,6 +97,7 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
         .reachable = d->reachable,
         .answer_ns = d->answer_ns,
         .pending = cJSON_IsTrue(item(reply, "pending")),
+        .disk_slow = has_word(item(reply, "degraded"), "disk"),
         .uptime_s = number(reply, "uptime_s", 0),
         .acquisitions = number(reply, "acquisitions", 0),
         .lines_received = number(reply, "lines_received", 0),

@@ -16,6 +16,7 @@ struct oct_view_daemon {
     bool reachable;     /* the newest question was answered in time */
     uint64_t answer_ns; /* when the newest answer came */
     bool pending;       /* what was granted is not done yet */
+    bool disk_slow;     /* it holds up the recording */
     char state[16];     /* idle | running | recording | error */
     char last_error[256];
     double uptime_s, acquisitions;
@@ -30,7 +31,7 @@ struct oct_view_daemon {
     double disk_bytes_free;               /* NaN: not known */
     struct {
         bool active, stopping, waiting_for_volume;
-        double elapsed_s, bscans_in_file, bytes_per_bscan;
+        double elapsed_s, bscans_in_file, bscans_waiting, bytes_per_bscan;
         double volumes_written, volumes_incomplete, bytes_written, bscans_unsaved;
         char file[256]; /* the last part of the path */
         char eye[8], pseudonym[OCT_VIEW_LABEL_BYTES];

@@ -1,0 +1,77 @@
+#include "daemon/backlog.h"
+
+#include "pipeline/log.h"
+
+#include <inttypes.h>
+
+#define STILL_NS UINT64_C(900000000)
+#define OVER_NS UINT64_C(500000000)
+#define STEADY_NS UINT64_C(500000000) /* shorter rests are a disk's usual ones */
+#define CALM_NS UINT64_C(1000000000)
+#define TELL_EVERY_NS UINT64_C(60000000000)
+
+/* Longer between two looks, and it was we who got no processor: perhaps the recorder neither. */
+#define LONGEST_STEP_NS UINT64_C(100000000)
+
+static void begin(struct oct_backlog *b, const struct oct_keeper_status *k, uint64_t now_ns)
+{
+    b->disk_slow = true;
+    b->begun_ns = now_ns;
+    b->told = !b->told_ns || now_ns - b->told_ns >= TELL_EVERY_NS;
+    if (!b->told)
+        return;
+    b->told_ns = now_ns;
+    oct_log(OCT_LOG_WARNING,
+            "the disk takes too long: %" PRIu32 " B-scans wait to be recorded (record.buffer_s is "
+            "room for %" PRIu32 "; what comes beyond is not recorded): record less or on another "
+            "disk (record.directory)",
+            k->n_waiting, k->buffer_bscans);
+}
+
+static void end(struct oct_backlog *b, uint64_t now_ns)
+{
+    b->disk_slow = false;
+    if (b->told)
+        oct_log(OCT_LOG_INFO,
+                "the disk no longer holds up the recording, as it did for %.1f s: %" PRIu64
+                " B-scans were not recorded",
+                (double)(now_ns - b->begun_ns) * 1e-9, b->n_lost);
+}
+
+/* What has been so since the last look. */
+static void follow(struct oct_backlog *b, const struct oct_recorder_status *r, uint64_t step_ns)
+{
+    const struct oct_keeper_status *k = &r->keeper;
+    bool moves = k->n_waiting == 0 || r->bscans_passed != b->n_passed;
+    uint64_t n_lost = k->n_dropped > b->n_dropped ? k->n_dropped - b->n_dropped : 0;
+
+    if (k->n_waiting >= k->buffer_bscans)
+        b->is_over = true;
+    else if (k->n_waiting <= k->buffer_bscans / 2)
+        b->is_over = false;
+    b->still_ns = moves ? 0 : b->still_ns + step_ns;
+    b->over_ns = b->is_over ? b->over_ns + step_ns : 0;
+    bool calm = !n_lost && !b->is_over && b->still_ns < STEADY_NS;
+    b->calm_ns = calm ? b->calm_ns + step_ns : 0;
+    b->n_lost = b->disk_slow ? b->n_lost + n_lost : n_lost;
+}
+
+void oct_backlog_look(struct oct_backlog *b, const struct oct_recorder_status *r, uint64_t now_ns)
+{
+    uint64_t step_ns = b->looked_ns ? now_ns - b->looked_ns : 0;
+
+    if (r->active) {
+        follow(b, r, step_ns < LONGEST_STEP_NS ? step_ns : LONGEST_STEP_NS);
+    } else {
+        b->is_over = false;
+        b->still_ns = b->over_ns = 0;
+    }
+    b->looked_ns = now_ns;
+    b->n_passed = r->bscans_passed;
+    b->n_dropped = r->keeper.n_dropped;
+    if (b->disk_slow && (!r->active || b->calm_ns >= CALM_NS))
+        end(b, now_ns);
+    else if (!b->disk_slow && r->active &&
+             (b->n_lost || b->still_ns >= STILL_NS || b->over_ns >= OVER_NS))
+        begin(b, &r->keeper, now_ns);
+}

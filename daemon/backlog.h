@@ -1,0 +1,27 @@
+/* Whether a recording waits for its disk: judged from what waits in the recorder's memory and from
+ * whether the recorder moves, as both are seen many times a second. Main thread only. */
+#ifndef OCT_DAEMON_BACKLOG_H
+#define OCT_DAEMON_BACKLOG_H
+
+#include "pipeline/recorder.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct oct_backlog {
+    bool disk_slow;                          /* the disk holds up the recording */
+    uint64_t looked_ns, n_passed, n_dropped; /* when last looked, and what was seen */
+    bool is_over;                            /* the memory was full, and is not half empty yet */
+    uint64_t still_ns, over_ns, calm_ns;     /* how long the recorder has not moved, ... */
+    uint64_t begun_ns, n_lost; /* of the slowness under way: when, B-scans dropped in it */
+    uint64_t told_ns;          /* when the log last got a beginning; 0: never */
+    bool told;                 /* of the one under way */
+};
+
+/* Several times a second. disk_slow is true within a second of the memory of a recording being full
+ * or of the recorder not moving while B-scans wait, at once when one is dropped, and until for a
+ * second none of it has been so. Both ends are logged, once a minute at most. */
+void oct_backlog_look(struct oct_backlog *backlog, const struct oct_recorder_status *recorder,
+                      uint64_t now_ns);
+
+#endif
