@@ -67,12 +67,6 @@ static enum oct_err run_full(struct runner *r, uint64_t n_batches, double *secon
     return e;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 static enum oct_err single_latency(struct runner *r, double *us, struct oct_error *err)
 {
     enum { N = 101 };
@@ -85,8 +79,7 @@ static enum oct_err single_latency(struct runner *r, double *us, struct oct_erro
             return e;
         all[i] = (double)(oct_clock_ns() - begin) * 1e-3;
     }
-    qsort(all, N, sizeof(all[0]), by_value);
-    *us = all[N / 2];
+    *us = oct_bench_median(all, N);
     return OCT_OK;
 }
 

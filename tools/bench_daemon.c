@@ -24,12 +24,6 @@ struct delays {
     size_t n, most;
 };
 
-static int by_value(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* Of sorted delays. */
 static double delay_at(const struct delays *d, double share)
 {
@@ -53,7 +47,7 @@ static enum oct_err watch(struct oct_bench_rig *r, double seconds, struct delays
         if (!e && d->n < d->most)
             d->us[d->n++] = (double)(now_ns - sent_ns) * 1e-3;
     }
-    qsort(d->us, d->n, sizeof(*d->us), by_value);
+    oct_bench_median(d->us, d->n); /* sorts */
     return e;
 }
 

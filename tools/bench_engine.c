@@ -83,12 +83,6 @@ static double run_full(struct runner *r, uint64_t n)
     return (double)(oct_clock_ns() - begin) * 1e-9;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 static double single_latency_us(struct runner *r)
 {
     enum { N = 101 };
@@ -101,8 +95,7 @@ static double single_latency_us(struct runner *r)
             ;
         us[i] = (double)(oct_clock_ns() - begin) * 1e-3;
     }
-    qsort(us, N, sizeof(us[0]), by_value);
-    return us[N / 2];
+    return oct_bench_median(us, N);
 }
 
 static void make_picture(struct runner *r, const struct oct_display *display)

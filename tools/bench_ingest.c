@@ -228,19 +228,6 @@ static enum oct_err time_memcpy(struct rig *r, const struct oct_config *config, 
 typedef enum oct_err time_limit(struct rig *r, const struct oct_config *config, uint64_t n,
                                 double *seconds, struct oct_error *err);
 
-static int by_value(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-/* Not the best: where several threads share few cores, luck makes a turn short as well as long. */
-static double median(double turns[N_TURNS])
-{
-    qsort(turns, N_TURNS, sizeof(*turns), by_value);
-    return turns[N_TURNS / 2];
-}
-
 static enum oct_err measure(const struct oct_config *config,
                             const struct oct_bench_options *options, const char *endpoint,
                             time_limit *limit, struct oct_bench_row *row, struct oct_error *err)
@@ -261,7 +248,9 @@ static enum oct_err measure(const struct oct_config *config,
             e = time_ingest(&r, n, &ours[i], err);
     }
     if (!e) {
-        double ours_s = median(ours), limit_s = median(limits);
+        /* Not the best: where several threads share few cores, luck makes a turn short, too. */
+        double ours_s = oct_bench_median(ours, N_TURNS);
+        double limit_s = oct_bench_median(limits, N_TURNS);
         double gb = (double)n * (double)oct_geometry_spectra_bytes(&r.scene.plan->geometry) * 1e-9;
         row->value = gb / ours_s;
         row->limit = gb / limit_s;

@@ -169,6 +169,22 @@ double oct_bench_scene_error(const struct oct_bench_scene *scene, unsigned f)
     return worst;
 }
 
+/* ---- figures ---- */
+
+static int by_figure(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+double oct_bench_median(double *values, size_t n)
+{
+    if (n == 0)
+        return 0;
+    qsort(values, n, sizeof(*values), by_figure);
+    return values[n / 2];
+}
+
 /* ---- the limits of a display range ---- */
 
 const char *oct_bench_range_name(enum oct_range range)

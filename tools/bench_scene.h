@@ -38,6 +38,9 @@ double oct_bench_scene_error(const struct oct_bench_scene *scene, unsigned f);
 bool oct_bench_scene_limits(const struct oct_bench_scene *scene, unsigned f,
                             const struct oct_display *wanted, double *lo, double *hi);
 
+/* The middle one of n; sorts them. 0: there are none. */
+double oct_bench_median(double *values, size_t n);
+
 /* "manual", "auto", "percentile" */
 const char *oct_bench_range_name(enum oct_range range);
 
