@@ -38,7 +38,7 @@
  * 24 us, so that of 16 lines two workers at best save what it costs. MOST_WHOLE: of 240 lines 3 %
  * quicker with range=auto, of 1024 no more; pieces finish the oldest B-scan first. WORK_IN_FLIGHT,
  * a worker: short B-scans wait in such numbers that none is without work while the collector
- * sleeps. */
+ * sleeps; at least one waits for each that is at work, or sixteen workers would never be behind. */
 #define MOST_ALWAYS_WHOLE 16u
 #define MOST_WHOLE 256u
 #define WORK_IN_FLIGHT 240u
@@ -170,6 +170,12 @@ static void do_piece(struct oct_engine *engine, struct worker *worker, struct pi
 
 /* ---- who does what: all with the lock held ---- */
 
+/* Whether enough B-scans wait that each worker may do one alone and none is without for long. */
+static bool is_behind(const struct oct_engine *engine)
+{
+    return engine->whole_when_behind && engine->n_new > engine->n_threads / 2;
+}
+
 /* Finds the oldest job that has something to do and takes a piece. */
 static bool take(struct oct_engine *engine, struct piece *p)
 {
@@ -182,8 +188,7 @@ static bool take(struct oct_engine *engine, struct piece *p)
                 continue;
             job->unit_taken = true;
             if (job->phase == PHASE_BEGIN) {
-                job->whole = engine->always_whole ||
-                             (engine->whole_when_behind && engine->n_new >= engine->n_threads);
+                job->whole = engine->always_whole || is_behind(engine);
                 engine->n_new--;
             }
             p->whole = job->whole;
@@ -262,11 +267,21 @@ static unsigned advance(struct oct_engine *engine, const struct piece *p)
     return n + (job->phase >= PHASE_TURN ? give_turns(engine) : 0);
 }
 
-/* How many sleeping workers to call for so many pieces; each is a signal to be given. */
-static unsigned to_call(struct oct_engine *engine, unsigned n_pieces)
+/* Sees to it that sleeping workers come for so many pieces, of which n_own are the caller's.
+ * Returns the signals that are still to be given: B-scans that are always whole call as many
+ * workers as they are. One that may be shared out calls all, at once, its single pieces too, for
+ * more will follow: called by ones, two workers often woke on one core and shared it while the
+ * other stood idle (0.7 or 1.2 ms a B-scan, by luck). */
+static unsigned to_call(struct oct_engine *engine, unsigned n_pieces, unsigned n_own)
 {
+    if (n_pieces && !engine->always_whole) {
+        engine->n_called = engine->n_asleep;
+        pthread_cond_broadcast(&engine->work);
+        return 0;
+    }
     unsigned n_free = engine->n_asleep - engine->n_called;
-    unsigned n = n_pieces < n_free ? n_pieces : n_free;
+    unsigned n_more = n_pieces > n_own ? n_pieces - n_own : 0;
+    unsigned n = n_more < n_free ? n_more : n_free;
     engine->n_called += n;
     return n;
 }
@@ -276,14 +291,6 @@ static void call(struct oct_engine *engine, unsigned n)
 {
     while (n--)
         pthread_cond_signal(&engine->work);
-}
-
-/* All of them, for a B-scan that is shared out: called by ones, two of them often woke on one core
- * and shared it while the other stood idle (0.7 or 1.2 ms a B-scan, by luck). Lock held. */
-static void call_all(struct oct_engine *engine)
-{
-    engine->n_called = engine->n_asleep;
-    pthread_cond_broadcast(&engine->work);
 }
 
 /* Whether to wake who collects. Each time takes a worker's core from it: of short B-scans several
@@ -318,11 +325,7 @@ static void *work(void *argument)
         do_piece(engine, worker, &p);
         pthread_mutex_lock(&engine->lock);
         unsigned n = advance(engine, &p);
-        if (n && !engine->always_whole) {
-            call_all(engine);
-            n = 0;
-        }
-        n = to_call(engine, n > 1 ? n - 1 : 0); /* one is ours */
+        n = to_call(engine, n, 1);
         bool to_collect = is_worth_collecting(engine);
         if (n || to_collect) {
             pthread_mutex_unlock(&engine->lock);
@@ -354,11 +357,7 @@ static enum oct_err cpu_submit(struct oct_engine *engine, const struct oct_engin
         engine->last++;
     }
     engine->n_new += n;
-    if (!engine->always_whole) {
-        call_all(engine);
-        n = 0;
-    }
-    n = to_call(engine, n);
+    n = to_call(engine, n, 0);
     pthread_mutex_unlock(&engine->lock);
     call(engine, n);
     return OCT_OK;
@@ -491,6 +490,8 @@ static void share_out(struct oct_engine *engine, const struct oct_geometry *g)
     if (!engine->whole_when_behind)
         return;
     uint64_t depth = (uint64_t)WORK_IN_FLIGHT * engine->n_threads / work;
+    if (depth < 2 * engine->n_threads)
+        depth = 2 * engine->n_threads;
     unsigned most = engine->always_whole ? MOST_DEPTH : MOST_SHARES / count_shares(engine);
     most = most < MOST_DEPTH ? most : MOST_DEPTH;
     if (depth > LEAST_DEPTH)
