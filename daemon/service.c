@@ -21,16 +21,15 @@ void oct_service_finish(struct oct_service *s)
     oct_notify_finish(&s->notify);
 }
 
-/* Who has nothing to do may stand still; whoever comes before may well wait for room, then. */
-bool oct_service_is_alive(const struct oct_service_progress *now, struct oct_service_progress *seen)
+bool oct_service_is_alive(const struct oct_service_progress *now, struct oct_service_progress *seen,
+                          struct oct_service_life *life)
 {
-    bool alive = now->ingest != seen->ingest;
-    if (now->for_engine)
-        alive = now->engine != seen->engine;
-    else if (now->for_keeper)
-        alive = now->keeper != seen->keeper;
+    bool ingest_may_wait = now->for_engine || now->for_keeper;
+    life->engine |= !now->for_engine || now->engine != seen->engine;
+    life->keeper |= !now->for_keeper || now->keeper != seen->keeper;
+    life->ingest |= ingest_may_wait || now->ingest != seen->ingest;
     *seen = *now;
-    return alive;
+    return life->engine && life->keeper && life->ingest;
 }
 
 static struct oct_service_progress look_at(const struct oct_session *s, bool draining)
@@ -67,20 +66,19 @@ static bool build_hangs(struct oct_service *s, const struct oct_job *job, uint64
 /* Four times an interval: one that is lost is no harm. */
 static void feed_watchdog(struct oct_service *s, const struct oct_daemon *d, uint64_t now_ns)
 {
-    struct oct_service_progress now;
-
-    if (d->session)
-        now = look_at(d->session, d->job.kind == OCT_JOB_DRAIN);
-    if (build_hangs(s, &d->job, now_ns))
-        s->alive = false;
-    else if (!d->session || oct_service_is_alive(&now, &s->seen))
-        s->alive = true;
-    if (s->watchdog_ns == 0 || !s->alive || now_ns - s->fed_ns < s->watchdog_ns / 4)
+    bool alive = true;
+    if (d->session) {
+        struct oct_service_progress now = look_at(d->session, d->job.kind == OCT_JOB_DRAIN);
+        alive = oct_service_is_alive(&now, &s->seen, &s->life);
+    }
+    if (build_hangs(s, &d->job, now_ns) || !alive)
+        return;
+    if (s->watchdog_ns == 0 || now_ns - s->fed_ns < s->watchdog_ns / 4)
         return;
     if (!oct_notify_send(&s->notify, "WATCHDOG=1"))
         return;
     s->fed_ns = now_ns;
-    s->alive = false;
+    s->life = (struct oct_service_life){0};
 }
 
 static void tell_status(struct oct_service *s, const struct oct_daemon *d, uint64_t now_ns)

@@ -12,33 +12,78 @@
 #include <unistd.h>
 
 /* engine, keeper, ingest, for_engine, for_keeper */
-#define IS_ALIVE(...) oct_service_is_alive(&(struct oct_service_progress){__VA_ARGS__}, &seen)
+#define IS_ALIVE(...)                                                                              \
+    oct_service_is_alive(&(struct oct_service_progress){__VA_ARGS__}, &seen, &life)
+#define FEED()                                                                                     \
+    life = (struct oct_service_life)                                                               \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 static void with_nothing_to_do_the_ingest_must_look(void **state)
 {
     (void)state;
     struct oct_service_progress seen = {0};
+    struct oct_service_life life = {0};
     assert_true(IS_ALIVE(5, 5, 1, 0, 0));
+    FEED();
     assert_false(IS_ALIVE(5, 5, 1, 0, 0));
     assert_true(IS_ALIVE(5, 5, 2, 0, 0));
+    assert_true(IS_ALIVE(5, 5, 2, 0, 0)); /* as long as it was not told */
 }
 
 static void with_bscans_waiting_they_must_leave_the_engine(void **state)
 {
     (void)state;
     struct oct_service_progress seen = {0};
+    struct oct_service_life life = {0};
     assert_true(IS_ALIVE(5, 5, 1, 3, 0));
+    FEED();
     assert_false(IS_ALIVE(5, 6, 2, 3, 1)); /* what the others do is not enough */
     assert_true(IS_ALIVE(6, 6, 2, 3, 0));
+    FEED();
+    assert_false(IS_ALIVE(6, 6, 2, 3, 0));
+    assert_true(IS_ALIVE(6, 6, 3, 0, 0)); /* none waits any more */
 }
 
 static void with_pictures_waiting_the_keeper_must_take_them(void **state)
 {
     (void)state;
     struct oct_service_progress seen = {0};
+    struct oct_service_life life = {0};
     assert_true(IS_ALIVE(5, 5, 1, 0, 3));
+    FEED();
     assert_false(IS_ALIVE(6, 5, 2, 0, 4));
-    assert_true(IS_ALIVE(6, 6, 2, 0, 3));
+    assert_false(IS_ALIVE(7, 5, 3, 9, 5)); /* however busy the engine is */
+    assert_true(IS_ALIVE(7, 6, 3, 9, 4));  /* and neither need move again by now */
+}
+
+/* Each within the interval, not at one look: a slow engine and a keeper that waits for it. */
+static void they_may_move_one_after_another(void **state)
+{
+    (void)state;
+    struct oct_service_progress seen = {0};
+    struct oct_service_life life = {0};
+    assert_true(IS_ALIVE(5, 5, 1, 3, 1));
+    FEED();
+    assert_false(IS_ALIVE(6, 5, 1, 3, 2));
+    assert_true(IS_ALIVE(6, 6, 1, 3, 1));
+    FEED();
+    assert_false(IS_ALIVE(6, 7, 1, 3, 0));
+    assert_true(IS_ALIVE(7, 7, 1, 2, 1));
+}
+
+/* Who waits for room looks for no lines meanwhile: that the others move is enough. */
+static void the_ingest_may_wait_for_the_others(void **state)
+{
+    (void)state;
+    struct oct_service_progress seen = {0};
+    struct oct_service_life life = {0};
+    assert_true(IS_ALIVE(5, 5, 1, 3, 3));
+    FEED();
+    assert_true(IS_ALIVE(6, 6, 1, 3, 3));
+    FEED();
+    assert_false(IS_ALIVE(6, 6, 1, 0, 0));
 }
 
 /* ---- a start that hangs ---- */
@@ -131,6 +176,8 @@ int main(void)
         cmocka_unit_test(with_nothing_to_do_the_ingest_must_look),
         cmocka_unit_test(with_bscans_waiting_they_must_leave_the_engine),
         cmocka_unit_test(with_pictures_waiting_the_keeper_must_take_them),
+        cmocka_unit_test(they_may_move_one_after_another),
+        cmocka_unit_test(the_ingest_may_wait_for_the_others),
         cmocka_unit_test_setup_teardown(a_start_that_hangs_is_not_reported_alive, open_manager,
                                         close_manager),
     };
