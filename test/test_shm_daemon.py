@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Lines through shared memory into a real octd: a driver in Python written from
 docs/camera-drivers.md alone, the client library's own, and drivers that are killed."""
-import fcntl, hashlib, mmap, os, signal, struct, subprocess, sys, time
+import atexit, fcntl, glob, hashlib, mmap, os, signal, struct, subprocess, sys, time
 import numpy as np, zmq
 from octtest import *
 
@@ -13,6 +13,13 @@ COMMON = settings(camera=dict(samples=N), scan=dict(lines=M, bscans=V),
                   calibration=dict(wavelengths=WAVELENGTHS), output=dict(sample="f32"),
                   pipeline=dict(crop_last=D, threads=1), publish=dict(queue_bscans=200))
 SHM = settings(ingest=dict(endpoint=f"shm://{NAME}", queue_messages=8))
+
+
+@atexit.register
+def remove_shared():
+    """What an octd leaves that a failing test kills."""
+    for path in glob.glob(f"/dev/shm/octd.{NAME}*"):
+        os.unlink(path)
 
 
 class SharedSender(Sender):
