@@ -233,6 +233,15 @@ static unsigned count_in(const char *folder)
     return n;
 }
 
+/* A thread is there for a moment after it was joined. */
+static void expect_count(const char *folder, unsigned n)
+{
+    uint64_t until_ns = oct_clock_ns() + TEST_PATIENCE_NS;
+    while (count_in(folder) != n && oct_clock_ns() < until_ns)
+        sleep_us(1000);
+    assert_int_equal(count_in(folder), n);
+}
+
 /* ---- cases: nothing fails ---- */
 
 static void the_next_file_does_not_wait_for_the_sync_of_the_one_before(void **state)
@@ -250,6 +259,8 @@ static void the_next_file_does_not_wait_for_the_sync_of_the_one_before(void **st
     expect_names(&r, 2, (const char *const[]){"_v0000.h5.part", "_v0001.h5.part"});
     let_go();
     WAIT(&r, s, s.volumes_written == 1);
+    assert_true(s.file_open && strstr(s.file, "_v0001.h5"));
+    assert_true(s.bscans_written == V && s.bscans_in_file == 0 && s.account.pending == 3);
     put(&r, 1, V + 3, 2 * V);
     WAIT(&r, s, s.volumes_written == 2);
     expect_account(s, 2 * V, 0);
@@ -366,22 +377,28 @@ static void the_end_of_the_daemon_waits_for_both_files(void **state)
 
 static void no_descriptor_and_no_thread_is_left(void **state)
 {
+    static const char fds[] = "/proc/self/fd", threads[] = "/proc/self/task";
     struct rig r;
     struct oct_recorder_status s;
     (void)state;
-    open_rig(&r);
-    start(&r);
     unsigned n_fds = 0, n_threads = 0;
+    open_rings(&r);
+    unsigned n_fds_before = count_in(fds), n_threads_before = count_in(threads);
+    open_recorder(&r);
+    start(&r);
     for (uint64_t volume = 0; volume < 40; volume++) {
         put(&r, 1, volume * V, (volume + 1) * V);
         WAIT(&r, s, s.volumes_written == volume + 1);
         if (volume == 0) {
-            n_fds = count_in("/proc/self/fd");
-            n_threads = count_in("/proc/self/task");
+            n_fds = count_in(fds);
+            n_threads = n_threads_before + 3; /* keeper, recorder, closer */
         }
     }
-    assert_int_equal(count_in("/proc/self/fd"), n_fds);
-    assert_int_equal(count_in("/proc/self/task"), n_threads);
+    expect_count(fds, n_fds);
+    expect_count(threads, n_threads);
+    close_recorder(&r);
+    expect_count(fds, n_fds_before);
+    expect_count(threads, n_threads_before);
     close_rig(&r);
 }
 
