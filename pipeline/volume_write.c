@@ -17,8 +17,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values would need swa
 #define MAX_ROWS 1024u /* rows of /frames that wait for a sync */
 
 /* Blocks written or waiting for it, so that the disk never waits: not for the next block, and not
- * for the next file, where one is closed while another is made. That takes libhdf5 as long as two
- * or three blocks, and each of its two syncs waits behind as many. Only as many are ever touched as
+ * for the next file where one is closed while another is made. Making one takes two syncs, which
+ * wait behind blocks themselves: 4.3 and 2.8 ms where a block takes 1.1. With three blocks the disk
+ * was idle for 2.8 ms a file, with six for 2.1, with ten for 0.3. Only as many are ever touched as
  * the disk was behind. */
 #define N_UNDER_WAY 10u
 
