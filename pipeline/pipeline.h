@@ -13,7 +13,9 @@
  * | collect   | collect, image writer | engine (<= 100 ms)           | feed ended, none left    |
  * | workers   | the engine's own      | the engine's lock            | engine destroyed         |
  * | keeper    | kept B-scans          | image ring (<= 100 ms)       | image ring closed, read  |
- * | recorder  | volume files          | keeper (<= 100 ms), writer   | keeper closed, read      |
+ * | recorder  | the open volume file  | keeper (<= 100 ms), writer,  | keeper closed, read      |
+ * |           |                       | closer                       |                          |
+ * | closer    | the file before it    | the disk, the file's writer  | recorder ended           |
  * | last      | the file it saves     | writer                       | its end                  |
  * | writer    | a block of an open    | the disk; one a file         | the file's close         |
  * |           | file (volume_queue.h) |                              |                          |

@@ -4,7 +4,9 @@
 #include "pipeline/clock.h"
 #include "pipeline/log.h"
 #include "pipeline/record_bscan.h"
+#include "pipeline/recorder_books.h"
 #include "pipeline/volume.h"
+#include "pipeline/volume_closer.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -26,10 +28,11 @@ struct oct_recorder {
     struct oct_recorder_options options;
     struct oct_keeper *keeper;
     struct oct_last *last;
+    struct oct_volume_closer *closer;
     pthread_t thread;
 
     /* The thread's own. */
-    struct oct_volume_writer *writer;
+    struct oct_volume_writer *writer; /* the open file */
     uint64_t last_sync_ns;
     uint64_t consumed;    /* slots read so far */
     uint64_t last_slot;   /* last slot written into the open file */
@@ -39,9 +42,10 @@ struct oct_recorder {
     uint64_t file_volume;
     uint64_t accounted; /* of the acquisition file_acquisition: B-scans before it are booked */
 
-    pthread_mutex_t lock; /* guards what follows */
+    struct oct_recorder_books books;
+
+    /* Under the books' lock. */
     struct oct_record_settings settings;
-    struct oct_recorder_status status;
     uint64_t stop_at; /* end after this many slots; UINT64_MAX: go on */
     bool failing;     /* a recording failed and nobody has stopped or started since */
     bool fresh;       /* no B-scan of this recording has been accepted */
@@ -49,120 +53,83 @@ struct oct_recorder {
     bool skip; /* the volume under way when recording started is not recorded */
     uint32_t skip_acquisition;
     uint64_t skip_volume;
-    uint64_t bytes_closed, bscans_closed;                       /* of closed files */
-    uint64_t written_before, volumes_before, incomplete_before; /* this recording */
 };
 
-/* ---- accounting ---- */
-
-/* Puts the writer's progress into the status. Lock held. */
-static void book_progress(struct oct_recorder *rec)
-{
-    uint64_t written = rec->writer ? oct_volume_written(rec->writer) : 0;
-    rec->status.bscans_in_file = (uint32_t)written;
-    rec->status.bscans_written = rec->bscans_closed + written;
-    rec->status.bytes_written =
-        rec->bytes_closed + (rec->writer ? oct_volume_bytes(rec->writer) : 0);
-}
-
-/* Lock held. */
-static struct oct_recorder_account account_of(const struct oct_recorder *rec)
-{
-    struct oct_recorder_account a = rec->status.account;
-    oct_record_account_close(&a, rec->status.bscans_written - rec->written_before);
-    return a;
-}
-
-/* Of the recordings before and this one. Lock held. */
-static struct oct_recorder_account total_of(const struct oct_recorder *rec)
-{
-    struct oct_recorder_account a = rec->status.total;
-    oct_record_account_add(&a, &rec->status.account);
-    oct_record_account_close(&a, rec->status.bscans_written);
-    return a;
-}
-
-static void book_dropped(struct oct_recorder *rec, uint64_t n, enum oct_loss reason, bool offered)
-{
-    pthread_mutex_lock(&rec->lock);
-    rec->status.account.offered += offered ? n : 0;
-    rec->status.account.dropped[reason] += n;
-    if (reason == OCT_LOSS_WRITE_FAILED || reason == OCT_LOSS_DISK_SLOW)
-        rec->status.bscans_unsaved += n;
-    pthread_mutex_unlock(&rec->lock);
-}
-
-/* The sum at the end of a recording, in one line. */
-static void log_account(struct oct_recorder *rec)
-{
-    char reasons[200];
-    pthread_mutex_lock(&rec->lock);
-    struct oct_recorder_account a = account_of(rec);
-    uint64_t n_files = rec->status.volumes_written - rec->volumes_before;
-    uint64_t n_incomplete = rec->status.volumes_incomplete - rec->incomplete_before;
-    pthread_mutex_unlock(&rec->lock);
-    uint64_t dropped = oct_record_account_dropped(&a, reasons, sizeof(reasons));
-    oct_log(dropped ? OCT_LOG_WARNING : OCT_LOG_INFO,
-            "recording ended: %" PRIu64 " B-scans offered = %" PRIu64 " written + %" PRIu64
-            " dropped%s; %" PRIu64 " files, %" PRIu64 " of them not whole",
-            a.offered, a.written, dropped, reasons, n_files, n_incomplete);
-}
+/* ---- the end of a recording ---- */
 
 static void set_inactive(struct oct_recorder *rec)
 {
-    pthread_mutex_lock(&rec->lock);
-    rec->status.active = rec->status.stopping = false;
+    pthread_mutex_lock(&rec->books.lock);
+    rec->books.status.active = rec->books.status.stopping = false;
     oct_keeper_want(rec->keeper, false);
-    pthread_mutex_unlock(&rec->lock);
+    pthread_mutex_unlock(&rec->books.lock);
 }
 
 static void fail(struct oct_recorder *rec, const struct oct_error *why)
 {
     oct_log(OCT_LOG_ERROR, "recording stopped: %s", why->text);
-    log_account(rec);
-    pthread_mutex_lock(&rec->lock);
-    rec->status.failure = *why;
+    oct_recorder_books_log(&rec->books);
+    pthread_mutex_lock(&rec->books.lock);
+    rec->books.status.failure = *why;
     rec->failing = true;
-    rec->status.active = rec->status.stopping = false;
+    rec->books.status.active = rec->books.status.stopping = false;
     oct_keeper_want(rec->keeper, false);
-    pthread_mutex_unlock(&rec->lock);
+    pthread_mutex_unlock(&rec->books.lock);
 }
 
-/* ---- the open file ---- */
+/* ---- the open file, and the one before it ---- */
 
-static enum oct_err close_file(struct oct_recorder *rec, struct oct_error *err)
+/* The open file is closed beside all that follows; first the one before must be. */
+static void leave_open_file(struct oct_recorder *rec)
 {
-    if (!rec->writer)
-        return OCT_OK;
-    enum oct_err e = oct_volume_sync(rec->writer, err);
-    uint64_t written = oct_volume_written(rec->writer);
-    uint64_t n_failed = rec->accepted - rec->engine_lost - written;
-
-    pthread_mutex_lock(&rec->lock);
-    book_progress(rec);
-    rec->bscans_closed += written;
-    rec->bytes_closed += oct_volume_bytes(rec->writer);
-    rec->status.bscans_unsaved += rec->accepted - written;
-    rec->status.account.dropped[OCT_LOSS_WRITE_FAILED] += n_failed;
-    pthread_mutex_unlock(&rec->lock);
-    enum oct_err c = oct_volume_close(rec->writer, e ? NULL : err);
+    oct_volume_closer_wait(rec->closer);
+    oct_recorder_books_left(&rec->books, &(struct oct_recorder_file){
+                                             .n_bscans = rec->options.plan->geometry.n_bscans,
+                                             .accepted = rec->accepted,
+                                             .engine_lost = rec->engine_lost,
+                                             .written = oct_volume_written(rec->writer),
+                                             .bytes = oct_volume_bytes(rec->writer),
+                                         });
+    oct_volume_closer_put(rec->closer, rec->writer);
     rec->writer = NULL;
-    pthread_mutex_lock(&rec->lock);
-    rec->status.file_open = false;
-    if (!c) {
-        rec->status.volumes_written++;
-        if (written < rec->options.plan->geometry.n_bscans)
-            rec->status.volumes_incomplete++;
-    }
-    pthread_mutex_unlock(&rec->lock);
-    return e ? e : c;
 }
 
-/* The file first, then the news: from then on another recording may be started. */
+/* The closer's thread. */
+static void on_synced(void *owner, uint64_t n_written, uint64_t n_bytes)
+{
+    struct oct_recorder *rec = owner;
+    oct_recorder_books_synced(&rec->books, n_written, n_bytes);
+}
+
+/* The closer's thread; a failure is the recorder's to act upon. */
+static void on_closed(void *owner, const struct oct_error *why)
+{
+    struct oct_recorder *rec = owner;
+    oct_recorder_books_closed(&rec->books, why);
+    if (why)
+        oct_keeper_wake(rec->keeper);
+}
+
+/* Waits until no file is being closed. Whether closing one has failed, and why. */
+static bool await_closed(struct oct_recorder *rec, struct oct_error *why)
+{
+    oct_volume_closer_wait(rec->closer);
+    return oct_recorder_books_take_failure(&rec->books, why);
+}
+
+/* The open file, or making one, has failed. The files first, then the news: from then on another
+ * recording may be started. Of two files that failed the older is what stopped the recording. */
 static void give_up(struct oct_recorder *rec, const struct oct_error *why)
 {
-    close_file(rec, NULL);
-    fail(rec, why);
+    struct oct_error older, again;
+    bool older_failed = await_closed(rec, &older);
+    if (rec->writer) {
+        leave_open_file(rec);
+        await_closed(rec, &again); /* it says no more than why does */
+    }
+    if (older_failed)
+        oct_log(OCT_LOG_ERROR, "the file after it failed too: %s", why->text);
+    fail(rec, older_failed ? &older : why);
 }
 
 /* B-scans from .. to - 1 were not recorded: why, says the log, else `reason`. Into the gap map as
@@ -187,7 +154,7 @@ static enum oct_err lose(struct oct_recorder *rec, uint32_t acquisition, uint64_
         if (in_file && e == OCT_OK)
             e = oct_volume_write_gap(rec->writer, &piece, err);
         if (piece.reason != OCT_LOSS_NOT_RECORDED) {
-            book_dropped(rec, n, piece.reason, true);
+            oct_recorder_books_dropped(&rec->books, n, piece.reason, true);
             rec->accounted = from + n;
         }
         from += n;
@@ -195,17 +162,49 @@ static enum oct_err lose(struct oct_recorder *rec, uint32_t acquisition, uint64_
     return e;
 }
 
+/* What the open file does not have of its volume nobody recorded. */
+static enum oct_err lose_rest(struct oct_recorder *rec, struct oct_error *err)
+{
+    uint64_t end = (rec->file_volume + 1) * rec->options.plan->geometry.n_bscans;
+    return lose(rec, rec->file_acquisition, rec->accounted, end, OCT_LOSS_NOT_RECORDED, err);
+}
+
 static void end_file(struct oct_recorder *rec)
 {
     struct oct_error err;
     if (!rec->writer)
         return;
-    uint64_t end = (rec->file_volume + 1) * rec->options.plan->geometry.n_bscans;
-    enum oct_err e =
-        lose(rec, rec->file_acquisition, rec->accounted, end, OCT_LOSS_NOT_RECORDED, &err);
-    enum oct_err c = close_file(rec, e ? NULL : &err);
-    if (e || c)
-        fail(rec, &err);
+    if (lose_rest(rec, &err))
+        give_up(rec, &err);
+    else
+        leave_open_file(rec);
+}
+
+/* A file that could not be closed ends the recording, and the file after it with what it has. */
+static void heed_closed(struct oct_recorder *rec)
+{
+    struct oct_error why, next;
+    if (!oct_recorder_books_take_failure(&rec->books, &why))
+        return;
+    if (rec->writer) {
+        lose_rest(rec, NULL);
+        leave_open_file(rec);
+    }
+    if (await_closed(rec, &next))
+        oct_log(OCT_LOG_ERROR, "the file after it failed too: %s", next.text);
+    fail(rec, &why);
+}
+
+/* Closes all files. False: that failed, and was told, or nothing was being recorded. */
+static bool settle(struct oct_recorder *rec)
+{
+    end_file(rec);
+    oct_volume_closer_wait(rec->closer);
+    heed_closed(rec);
+    pthread_mutex_lock(&rec->books.lock);
+    bool active = rec->books.status.active;
+    pthread_mutex_unlock(&rec->books.lock);
+    return active;
 }
 
 static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_info *info,
@@ -213,12 +212,13 @@ static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_i
 {
     const struct oct_record_settings *s = &rec->settings; /* only start changes them */
     struct oct_volume_about about = oct_record_about(s, rec->options.engine);
-    char path[sizeof(rec->status.file)], ending[32];
+    char path[sizeof(rec->books.status.file)], ending[32];
     about.counted = true;
     about.first_bscan = info->volume * rec->options.plan->geometry.n_bscans;
     snprintf(ending, sizeof(ending), "v%04" PRIu64, info->volume);
     oct_record_path(s, ending, path, sizeof(path));
-    if (strcmp(path, rec->status.file) == 0) { /* another acquisition in the same millisecond */
+    if (strcmp(path, rec->books.status.file) ==
+        0) { /* another acquisition in the same millisecond */
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         oct_record_path(s, ending, path, sizeof(path));
     }
@@ -230,10 +230,7 @@ static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_i
     rec->file_volume = info->volume;
     rec->last_sync_ns = oct_clock_ns();
     rec->accepted = rec->engine_lost = 0;
-    pthread_mutex_lock(&rec->lock);
-    memcpy(rec->status.file, path, sizeof(path));
-    rec->status.file_open = true;
-    pthread_mutex_unlock(&rec->lock);
+    oct_recorder_books_opened(&rec->books, path);
     return OCT_OK;
 }
 
@@ -244,9 +241,8 @@ static void sync_when_due(struct oct_recorder *rec)
         return;
     rec->last_sync_ns = oct_clock_ns();
     enum oct_err e = oct_volume_sync(rec->writer, &err);
-    pthread_mutex_lock(&rec->lock);
-    book_progress(rec);
-    pthread_mutex_unlock(&rec->lock);
+    oct_recorder_books_progress(&rec->books, oct_volume_written(rec->writer),
+                                oct_volume_bytes(rec->writer));
     if (e)
         give_up(rec, &err);
 }
@@ -259,21 +255,21 @@ static void sync_when_due(struct oct_recorder *rec)
 static bool is_wanted(struct oct_recorder *rec, const struct oct_kept *kept, struct seen *before)
 {
     const struct oct_bscan_info *info = &kept->raw.info;
-    pthread_mutex_lock(&rec->lock);
+    pthread_mutex_lock(&rec->books.lock);
     *before = rec->seen;
     rec->seen = (struct seen){true, info->acquisition, info->volume, info->number};
-    if (rec->status.active && !kept->has_payload) { /* it passed before recording started */
+    if (rec->books.status.active && !kept->has_payload) { /* it passed before recording started */
         rec->skip = true;
         rec->skip_acquisition = info->acquisition;
         rec->skip_volume = info->volume;
     }
     bool begun_before =
         rec->skip && info->acquisition == rec->skip_acquisition && info->volume == rec->skip_volume;
-    bool wanted = rec->status.active && !begun_before && kept->slot < rec->stop_at;
+    bool wanted = rec->books.status.active && !begun_before && kept->slot < rec->stop_at;
     bool failing = rec->failing;
-    pthread_mutex_unlock(&rec->lock);
+    pthread_mutex_unlock(&rec->books.lock);
     if (failing) /* who asked for a recording still wants it */
-        book_dropped(rec, 1, OCT_LOSS_WRITE_FAILED, true);
+        oct_recorder_books_dropped(&rec->books, 1, OCT_LOSS_WRITE_FAILED, true);
     return wanted;
 }
 
@@ -284,10 +280,10 @@ static uint64_t first_missed(struct oct_recorder *rec, const struct oct_bscan_in
     uint64_t volume_first = info->volume * rec->options.plan->geometry.n_bscans;
     bool same = before->any && before->acquisition == info->acquisition;
     uint64_t first = same ? before->number + 1 : info->number - info->lost_before;
-    pthread_mutex_lock(&rec->lock);
+    pthread_mutex_lock(&rec->books.lock);
     bool fresh = rec->fresh;
     rec->fresh = false;
-    pthread_mutex_unlock(&rec->lock);
+    pthread_mutex_unlock(&rec->books.lock);
     if (fresh && first < volume_first)
         first = volume_first;
     if (!fresh && info->acquisition == rec->file_acquisition && first < rec->accounted)
@@ -330,10 +326,10 @@ static enum oct_err accept(struct oct_recorder *rec, const struct oct_kept *kept
     rec->engine_lost += lost;
     rec->last_slot = kept->slot;
     rec->accounted = info->number + 1;
-    pthread_mutex_lock(&rec->lock);
-    rec->status.account.offered++;
-    rec->status.account.dropped[OCT_LOSS_ENGINE] += lost;
-    pthread_mutex_unlock(&rec->lock);
+    pthread_mutex_lock(&rec->books.lock);
+    rec->books.status.account.offered++;
+    rec->books.status.account.dropped[OCT_LOSS_ENGINE] += lost;
+    pthread_mutex_unlock(&rec->books.lock);
     return oct_record_bscan(rec->writer, kept, info->bscan, &rec->options.plan->geometry,
                             s->spectra, s->bscans, err);
 }
@@ -358,6 +354,7 @@ static void record(struct oct_recorder *rec, const struct oct_kept *kept)
     struct oct_error err;
 
     leave_file(rec, info);
+    heed_closed(rec);
     if (!is_wanted(rec, kept, &before))
         return;
     uint64_t missed = first_missed(rec, info, &before);
@@ -367,7 +364,7 @@ static void record(struct oct_recorder *rec, const struct oct_kept *kept)
     if (e == OCT_OK)
         e = accept(rec, kept, &err);
     else
-        book_dropped(rec, 1, OCT_LOSS_WRITE_FAILED, true);
+        oct_recorder_books_dropped(&rec->books, 1, OCT_LOSS_WRITE_FAILED, true);
     if (e)
         give_up(rec, &err);
     else if (info->bscan + 1 == rec->options.plan->geometry.n_bscans)
@@ -379,10 +376,10 @@ static void note_passed(struct oct_recorder *rec, uint64_t next_slot, unsigned n
 {
     if (next_slot > rec->consumed)
         rec->consumed = next_slot;
-    pthread_mutex_lock(&rec->lock);
-    rec->status.next_slot = rec->consumed;
-    rec->status.bscans_passed += n;
-    pthread_mutex_unlock(&rec->lock);
+    pthread_mutex_lock(&rec->books.lock);
+    rec->books.status.next_slot = rec->consumed;
+    rec->books.status.bscans_passed += n;
+    pthread_mutex_unlock(&rec->books.lock);
 }
 
 /* Ends what has to end when no further B-scan says so. */
@@ -391,17 +388,12 @@ static void look_around(struct oct_recorder *rec)
     uint64_t ended_at = rec->options.ended_at ? atomic_load(rec->options.ended_at) : 0;
     if (rec->writer && ended_at && rec->consumed + 1 >= ended_at && rec->last_slot + 1 < ended_at)
         end_file(rec);
-    pthread_mutex_lock(&rec->lock);
-    bool stop = rec->status.active && rec->consumed >= rec->stop_at;
-    pthread_mutex_unlock(&rec->lock);
-    if (stop) {
-        end_file(rec);
-        pthread_mutex_lock(&rec->lock);
-        stop = rec->status.active; /* else closing failed, and that was told */
-        pthread_mutex_unlock(&rec->lock);
-    }
-    if (stop) {
-        log_account(rec);
+    heed_closed(rec);
+    pthread_mutex_lock(&rec->books.lock);
+    bool stop = rec->books.status.active && rec->consumed >= rec->stop_at;
+    pthread_mutex_unlock(&rec->books.lock);
+    if (stop && settle(rec)) {
+        oct_recorder_books_log(&rec->books);
         set_inactive(rec);
     }
     sync_when_due(rec);
@@ -426,12 +418,8 @@ static void *run(void *argument)
         }
         look_around(rec);
     }
-    end_file(rec);
-    pthread_mutex_lock(&rec->lock);
-    bool active = rec->status.active;
-    pthread_mutex_unlock(&rec->lock);
-    if (active)
-        log_account(rec);
+    if (settle(rec))
+        oct_recorder_books_log(&rec->books);
     set_inactive(rec);
     return NULL;
 }
@@ -452,7 +440,12 @@ static enum oct_err create_parts(struct oct_recorder *rec, struct oct_error *err
     enum oct_err e = oct_keeper_create(&rec->keeper, &keeper, err);
     if (e)
         return e;
-    rec->consumed = rec->status.next_slot = oct_keeper_first_slot(rec->keeper);
+    rec->consumed = rec->books.status.next_slot = oct_keeper_first_slot(rec->keeper);
+    const struct oct_volume_closer_calls calls = {
+        .synced = on_synced, .closed = on_closed, .owner = rec};
+    e = oct_volume_closer_create(&rec->closer, &calls, err);
+    if (e)
+        return e;
     const struct oct_last_options last = {
         .plan = o->plan, .keeper = rec->keeper, .losses = o->losses, .engine = o->engine};
     return oct_last_create(&rec->last, &last, err);
@@ -467,7 +460,7 @@ enum oct_err oct_recorder_create(struct oct_recorder **out,
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the recorder");
     rec->options = *options;
     rec->stop_at = UINT64_MAX;
-    pthread_mutex_init(&rec->lock, NULL);
+    oct_recorder_books_init(&rec->books);
     enum oct_err e = create_parts(rec, err);
     int status = e ? 0 : pthread_create(&rec->thread, NULL, run, rec);
     if (status)
@@ -475,10 +468,11 @@ enum oct_err oct_recorder_create(struct oct_recorder **out,
     if (e) {
         /* The keeper's thread ends with the image ring: whoever made the rings closes them. */
         oct_last_destroy(rec->last);
+        oct_volume_closer_destroy(rec->closer);
         if (rec->keeper)
             oct_ring_close(options->images);
         oct_keeper_destroy(rec->keeper);
-        pthread_mutex_destroy(&rec->lock);
+        oct_recorder_books_finish(&rec->books);
         free(rec);
         return e;
     }
@@ -506,13 +500,7 @@ static void begin(struct oct_recorder *rec)
     rec->skip_volume = rec->seen.volume;
     rec->stop_at = UINT64_MAX;
     rec->fresh = true;
-    rec->status.active = true;
-    rec->status.failure = (struct oct_error){0};
-    rec->status.total = total_of(rec);
-    rec->status.account = (struct oct_recorder_account){0};
-    rec->written_before = rec->status.bscans_written;
-    rec->volumes_before = rec->status.volumes_written;
-    rec->incomplete_before = rec->status.volumes_incomplete;
+    oct_recorder_books_begin(&rec->books);
     rec->failing = false;
     oct_keeper_want(rec->keeper, true);
 }
@@ -533,18 +521,18 @@ enum oct_err oct_recorder_start(struct oct_recorder *rec, const struct oct_recor
         return e;
     }
     /* No disk is looked at from here on: who asks for the status waits for the lock. */
-    pthread_mutex_lock(&rec->lock);
-    if (rec->status.active) {
+    pthread_mutex_lock(&rec->books.lock);
+    if (rec->books.status.active) {
         e = oct_fail(err, OCT_E_STATE,
-                     rec->status.stopping ? "the recording before is still being closed"
-                                          : "a recording is under way already");
+                     rec->books.status.stopping ? "the recording before is still being closed"
+                                                : "a recording is under way already");
     } else {
         const struct oct_record_settings before = rec->settings;
         rec->settings = settings;
         settings = before;
         begin(rec);
     }
-    pthread_mutex_unlock(&rec->lock);
+    pthread_mutex_unlock(&rec->books.lock);
     oct_record_settings_finish(&settings);
     if (e == OCT_OK)
         log_forecast(rec, from, free_bytes);
@@ -565,23 +553,23 @@ void oct_recorder_drain(struct oct_recorder *rec)
 void oct_recorder_stop(struct oct_recorder *rec)
 {
     uint64_t published = oct_ring_published(rec->options.raw);
-    pthread_mutex_lock(&rec->lock);
+    pthread_mutex_lock(&rec->books.lock);
     rec->failing = false;
-    if (rec->status.active && !rec->status.stopping) {
+    if (rec->books.status.active && !rec->books.status.stopping) {
         rec->stop_at = published;
-        rec->status.stopping = true;
+        rec->books.status.stopping = true;
     }
-    pthread_mutex_unlock(&rec->lock);
+    pthread_mutex_unlock(&rec->books.lock);
     oct_keeper_wake(rec->keeper);
 }
 
 void oct_recorder_get_status(struct oct_recorder *rec, struct oct_recorder_status *status)
 {
-    pthread_mutex_lock(&rec->lock);
-    *status = rec->status;
-    status->account = account_of(rec);
-    status->total = total_of(rec);
-    pthread_mutex_unlock(&rec->lock);
+    pthread_mutex_lock(&rec->books.lock);
+    *status = rec->books.status;
+    status->account = oct_recorder_books_account(&rec->books);
+    status->total = oct_recorder_books_total(&rec->books);
+    pthread_mutex_unlock(&rec->books.lock);
     oct_keeper_get_status(rec->keeper, &status->keeper);
     oct_last_get_status(rec->last, &status->last);
 }
@@ -591,9 +579,10 @@ void oct_recorder_destroy(struct oct_recorder *rec)
     if (!rec)
         return;
     pthread_join(rec->thread, NULL);
+    oct_volume_closer_destroy(rec->closer);
     oct_last_destroy(rec->last);
     oct_keeper_destroy(rec->keeper);
     oct_record_settings_finish(&rec->settings);
-    pthread_mutex_destroy(&rec->lock);
+    oct_recorder_books_finish(&rec->books);
     free(rec);
 }

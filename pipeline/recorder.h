@@ -9,8 +9,15 @@
  * another begins, or when recording stops; then it holds what there was and the other rows are not
  * valid. stop takes effect after the B-scans that were in the raw ring.
  *
- * A failure (disk full, folder gone) ends the recording, keeps what the file has, is logged once
- * and kept for the status; pictures go on.
+ * A file is closed by a thread of its own (volume_closer.h), so that the disk has its last blocks
+ * to write while the next is made. At most two are open so, each with up to 26 MiB of blocks for
+ * the disk (volume.h); where there would be three the recorder waits. The end of a recording, and
+ * of the recorder, waits for all files.
+ *
+ * A failure (disk full, folder gone) ends the recording, keeps what its files have, is logged once
+ * and kept for the status; pictures go on. Where a file cannot be closed, the one after it may have
+ * begun: that is closed too, with what it has. Where both fail, the older is the reason in the
+ * status and the log names both.
  *
  * start, stop and status are called by one thread (the main loop). */
 #ifndef OCT_PIPELINE_RECORDER_H
@@ -38,11 +45,11 @@ struct oct_recorder_options {
 };
 
 struct oct_recorder_status {
-    bool active;     /* between start and the last file's close */
-    bool stopping;   /* stop was called, the end has not been reached */
-    char file[1024]; /* being written, or the last one; "" : none yet */
-    bool file_open;
-    uint32_t bscans_in_file; /* safe in the open file */
+    bool active;             /* between start and the last file's close */
+    bool stopping;           /* stop was called, the end has not been reached */
+    char file[1024];         /* the newest: being written, or the last one; "" : none yet */
+    bool file_open;          /* it, or the one before it, is not closed yet */
+    uint32_t bscans_in_file; /* safe in the newest */
     uint64_t bscans_passed;  /* through the recorder, recorded or not */
     uint64_t next_slot;      /* all slots of the rings before it have passed or were dropped */
     uint64_t bscans_written; /* safe in files since the daemon's start */

@@ -10,7 +10,7 @@
  * into aligned blocks, which a thread of the writer's writes while the next are gathered
  * (volume_queue.h); its row of /frames gets valid = 1 only when they are synced. So a row with
  * valid = 1 is right whenever the writer is killed. A failure to write shows at a later call, at
- * the next sync at the latest.
+ * the next sync at the latest. Blocks take 26 MiB at most, as much as the disk was behind.
  *
  * One thread uses a writer or a reader at a time. libhdf5 is not thread-safe; this file holds one
  * lock around all its calls, so that a reader and a writer may live in different threads. */
