@@ -85,9 +85,9 @@ static void place_block(struct oct_lane_taps *taps, const struct oct_plan *plan,
     block->odd_base = find_base(plan, q0, width, 0, &block->direct);
     for (unsigned i = 0; i < width; i++) {
         uint32_t q = q0 + i, first = plan->tap_first[q];
-        int16_t *offset = taps->offset + b * 2 * width + i;
+        int16_t *offset = taps->offset + (b * width + i) * 2;
         offset[0] = (int16_t)((int32_t)((first + 1) / 2) - block->even_base);
-        offset[width] = (int16_t)((int32_t)(first / 2) - block->odd_base);
+        offset[1] = (int16_t)((int32_t)(first / 2) - block->odd_base);
         for (unsigned t = 0; t < plan->n_taps; t++) {
             size_t at = (b * taps->n_half_taps + t / 2) * 2 + (first + t) % 2;
             taps->weight[at * width + i] = plan->weight[(size_t)t * taps->n + q];

@@ -48,7 +48,7 @@ struct oct_lane_taps {
     uint32_t n; /* P2 */
     unsigned width, n_half_taps;
     struct oct_lane_block *block; /* [P2/width] */
-    int16_t *offset;              /* [P2/width][2][width]: even, odd */
+    int16_t *offset;              /* [P2/width][width][2]: even, odd */
     float *weight;                /* [P2/width][n_half_taps][2][width]: even, odd */
     float *phase;                 /* [P2/width][2][width]: re, im */
 };

@@ -3,7 +3,9 @@
 #include "kernels/lanes.h"
 #include "kernels/lanes_vector.h"
 
-/* ---- the work array: [16 rows k1][C + pad columns][2][16 lanes] ---- */
+/* ---- the work array: [16 rows k1][C + pad columns][PARTS][2][WIDTH] ----
+ *
+ * A point's re and im lie in one line of the cache, where CPUs store two registers at a time. */
 
 INLINE size_t row_floats(uint32_t columns)
 {
@@ -12,13 +14,15 @@ INLINE size_t row_floats(uint32_t columns)
 
 INLINE struct point load_point(const float *vector, int part)
 {
-    return (struct point){load(vector + part * WIDTH), load(vector + OCT_LANES + part * WIDTH)};
+    const float *at = vector + part * 2 * WIDTH;
+    return (struct point){load(at), load(at + WIDTH)};
 }
 
 INLINE void store_point(float *vector, int part, struct point z)
 {
-    store(vector + part * WIDTH, z.re);
-    store(vector + OCT_LANES + part * WIDTH, z.im);
+    float *at = vector + part * 2 * WIDTH;
+    store(at, z.re);
+    store(at + WIDTH, z.im);
 }
 
 /* The second half of a transform over n1, turned, to column n2 of the rows. */
@@ -68,30 +72,32 @@ INLINE void along_row_16(float *row, int part)
     }
 }
 
-/* 32 points do not fit the registers: x is memory. */
+/* 32 points do not fit the registers: two passes in place. Bin k lies in column_of(k). */
 INLINE void along_row_32(float *row, int part)
 {
-    struct point x[32];
     for (int n = 0; n < 8; n++) {
+        struct point x[4];
         UNROLL
-        for (int c = n; c < 32; c += 8)
-            x[c] = load_point(row + c * 32, part);
-        dft4(&x[n], &x[n + 8], &x[n + 16], &x[n + 24]);
+        for (int j = 0; j < 4; j++)
+            x[j] = load_point(row + (n + 8 * j) * 32, part);
+        dft4(&x[0], &x[1], &x[2], &x[3]);
         UNROLL
-        for (int k = 1; k < 4; k++)
-            x[n + 8 * k] = times_scalar(x[n + 8 * k], turns_32[k][n][0], turns_32[k][n][1]);
+        for (int k = 0; k < 4; k++)
+            store_point(row + (n + 8 * k) * 32, part,
+                        k == 0 ? x[0] : times_scalar(x[k], turns_32[k][n][0], turns_32[k][n][1]));
     }
-    for (int k = 0; k < 4; k++) {
-        dft8(x + 8 * k);
-        UNROLL
-        for (int c = 0; c < 8; c++)
-            store_point(row + (k + 4 * c) * 32, part, x[8 * k + BIN_8(c)]);
-    }
+    for (int k = 0; k < 4; k++)
+        along_row_8(row + k * 256, part);
 }
 
-static void along_rows(float *work, uint32_t columns)
+INLINE size_t column_of(size_t k2, uint32_t columns)
 {
-    for (int k = 0; k < 16; k++, work += row_floats(columns))
+    return columns == 32 ? 8 * (k2 % 4) + k2 / 4 : k2;
+}
+
+static void along_rows(float *work, uint32_t columns, int n_rows)
+{
+    for (int k = 0; k < n_rows; k++, work += row_floats(columns))
         for (int part = 0; part < PARTS; part++)
             if (columns == 8)
                 along_row_8(work, part);
@@ -107,23 +113,15 @@ static void along_rows(float *work, uint32_t columns)
 INLINE void rows_to_lanes(vec *x, const float *column, size_t stride)
 {
     UNROLL
-    for (int part = 0; part < PARTS; part++) {
-        UNROLL
-        for (int i = 0; i < WIDTH; i++)
-            x[part * WIDTH + i] = load(column + (size_t)i * stride + part * WIDTH);
-        transpose(x + part * WIDTH);
-    }
+    for (int part = 0; part < PARTS; part++)
+        load_transposed(x + part * WIDTH, column + part * 2 * WIDTH, stride);
 }
 
 INLINE void lanes_to_rows(float *column, size_t stride, vec *x)
 {
     UNROLL
-    for (int part = 0; part < PARTS; part++) {
-        transpose(x + part * WIDTH);
-        UNROLL
-        for (int i = 0; i < WIDTH; i++)
-            store(column + (size_t)i * stride + part * WIDTH, x[part * WIDTH + i]);
-    }
+    for (int part = 0; part < PARTS; part++)
+        store_transposed(column + part * 2 * WIDTH, stride, x + part * WIDTH);
 }
 
 /* The first half of a transform over l. */
@@ -131,7 +129,7 @@ INLINE void lanes_first(struct point *x, const float *column, size_t stride, con
 {
     vec re[16], im[16];
     rows_to_lanes(re, column, stride);
-    rows_to_lanes(im, column + OCT_LANES, stride);
+    rows_to_lanes(im, column + WIDTH, stride);
     UNROLL
     for (int i = 0; i < 4; i++) {
         UNROLL
@@ -175,7 +173,7 @@ INLINE void filter_lanes(float *column, size_t stride, const float *inner, const
         }
     }
     lanes_to_rows(column, stride, re);
-    lanes_to_rows(column + OCT_LANES, stride, im);
+    lanes_to_rows(column + WIDTH, stride, im);
 }
 
 INLINE void rows_loaded(float *work, const float *const even[2], const struct oct_lane_fft *fft,
@@ -232,12 +230,12 @@ static void half_sample(float *const odd[2], const float *const even[2],
     for (size_t n2 = 0; n2 < columns; n2++)
         for (int part = 0; part < PARTS; part++)
             rows_loaded(work, even, fft, n2, part);
-    along_rows(work, columns);
+    along_rows(work, columns, 16);
     for (size_t k2 = 0; k2 < columns; k2++)
         for (size_t k1 = 0; k1 < 16; k1 += WIDTH)
             filter_lanes(work + k1 * stride + k2 * 32, stride, fft->inner + k2 * 32,
                          filter + 16 * k2 + k1, fft->n);
-    along_rows(work, columns);
+    along_rows(work, columns, 16);
     for (size_t n2 = 0; n2 < columns; n2++)
         for (int part = 0; part < PARTS; part++)
             rows_stored(odd, work, fft, n2, part);
@@ -257,8 +255,8 @@ INLINE void resample(struct point *x, const float *const even[2], const float *c
     const struct oct_lane_block *block = &taps->block[b];
     const float *weight = taps->weight + b * n_half_taps * 2 * WIDTH;
     const float *phase = taps->phase + b * 2 * WIDTH;
-    index_vec at_even = load_offsets(taps->offset + b * 2 * WIDTH);
-    index_vec at_odd = load_offsets(taps->offset + b * 2 * WIDTH + WIDTH);
+    index_vec at = load_offsets(taps->offset + b * 2 * WIDTH);
+    index_vec at_even = lower(at, direct), at_odd = upper(at);
     vec w_even = load(weight), w_odd = load(weight + WIDTH), sum[2];
 
     for (int i = 0; i < 2; i++)
@@ -267,8 +265,9 @@ INLINE void resample(struct point *x, const float *const even[2], const float *c
     if (n_half_taps == 2) {
         w_even = load(weight + 2 * WIDTH);
         w_odd = load(weight + 3 * WIDTH);
-        at_even = next(at_even);
-        at_odd = next(at_odd);
+        at = next(at);
+        at_even = lower(at, direct);
+        at_odd = upper(at);
         for (int i = 0; i < 2; i++) {
             sum[i] = plus(sum[i], w_even, take(even[i] + block->even_base, at_even, direct));
             sum[i] = plus(sum[i], w_odd, take(odd[i] + block->odd_base, at_odd, direct));
@@ -311,26 +310,41 @@ INLINE void rows_resampled(float *const work[2], const float *const even[2],
         }
 }
 
-INLINE void lanes_to_power(float *power, const float *work, const struct oct_lane_fft *fft,
+/* The first n_out of 16 outputs, of WIDTH rows. */
+INLINE void lanes_to_power(float *power, const float *rows, const struct oct_lane_fft *fft,
                            unsigned n_out)
 {
     uint32_t columns = fft->columns;
-    size_t stride = row_floats(columns);
-    for (size_t k2 = 0; k2 < columns; k2++)
-        for (size_t k1 = 0; k1 < 16; k1 += WIDTH) {
-            struct point x[16];
-            float *at = power + 16 * k2 + k1;
-            lanes_first(x, work + k1 * stride + k2 * 32, stride, fft->inner + k2 * 32);
+    for (size_t k2 = 0; k2 < columns; k2++) {
+        struct point x[16];
+        float *at = power + 16 * k2;
+        lanes_first(x, rows + column_of(k2, columns) * 32, row_floats(columns),
+                    fft->inner + k2 * 32);
+        UNROLL
+        for (unsigned i = 0; i < 4 && i < n_out; i++) {
+            dft16_second(x, (int)i);
             UNROLL
-            for (unsigned i = 0; i < 4 && i < n_out; i++) {
-                dft16_second(x, (int)i);
-                UNROLL
-                for (unsigned k3 = i; k3 < n_out; k3 += 4) {
-                    struct point z = x[BIN_16(k3)];
-                    store(at + (size_t)k3 * 16 * columns, plus(z.im * z.im, z.re, z.re));
-                }
+            for (unsigned k3 = i; k3 < n_out; k3 += 4) {
+                struct point z = x[BIN_16(k3)];
+                store(at + (size_t)k3 * 16 * columns, plus(z.im * z.im, z.re, z.re));
             }
         }
+    }
+}
+
+/* WIDTH rows at a time, which the first-level cache holds. */
+static void rows_to_power(float *power, float *rows, const struct oct_lane_fft *fft, unsigned n_out)
+{
+    for (size_t k1 = 0; k1 < 16; k1 += WIDTH) {
+        float *some = rows + k1 * row_floats(fft->columns);
+        along_rows(some, fft->columns, WIDTH);
+        if (n_out == 1)
+            lanes_to_power(power + k1, some, fft, 1);
+        else if (n_out == 4)
+            lanes_to_power(power + k1, some, fft, 4);
+        else
+            lanes_to_power(power + k1, some, fft, 8);
+    }
 }
 
 static void to_depth(float *const power[2], const float *const even[2], const float *const odd[2],
@@ -342,15 +356,8 @@ static void to_depth(float *const power[2], const float *const even[2], const fl
         rows_resampled(works, even, odd, taps, fft, 2);
     else
         rows_resampled(works, even, odd, taps, fft, 1);
-    for (int i = 0; i < 2 && power[i]; i++) {
-        along_rows(works[i], fft->columns);
-        if (n_out == 1)
-            lanes_to_power(power[i], works[i], fft, 1);
-        else if (n_out == 4)
-            lanes_to_power(power[i], works[i], fft, 4);
-        else
-            lanes_to_power(power[i], works[i], fft, 8);
-    }
+    for (int i = 0; i < 2 && power[i]; i++)
+        rows_to_power(power[i], works[i], fft, n_out);
 }
 
 const struct oct_lanes OCT_LANES_TABLE = {

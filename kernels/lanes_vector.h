@@ -7,6 +7,7 @@
 #define OCT_KERNELS_LANES_VECTOR_H
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define UNROLL _Pragma("GCC unroll 32")
@@ -57,6 +58,15 @@ INLINE vec minus(vec c, vec a, vec b)
 #endif
 }
 
+INLINE vec all(float x)
+{
+#ifdef __AVX512F__
+    return _mm512_set1_ps(x);
+#else
+    return _mm256_set1_ps(x);
+#endif
+}
+
 INLINE struct point times(struct point z, vec re, vec im)
 {
     return (struct point){minus(z.re * re, z.im, im), plus(z.re * im, z.im, re)};
@@ -64,7 +74,7 @@ INLINE struct point times(struct point z, vec re, vec im)
 
 INLINE struct point times_scalar(struct point z, float re, float im)
 {
-    return times(z, (vec){0} + re, (vec){0} + im);
+    return times(z, all(re), all(im));
 }
 
 /* ---- small transforms, in place ---- */
@@ -188,12 +198,6 @@ static const float turns_32[4][8][2] = {
 #define UNPACK_HIGH _mm512_unpackhi_ps
 #define PAIR(which, a, b)                                                                          \
     _mm512_castpd_ps(_mm512_unpack##which##_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)))
-#else
-#define UNPACK_LOW _mm256_unpacklo_ps
-#define UNPACK_HIGH _mm256_unpackhi_ps
-#define PAIR(which, a, b)                                                                          \
-    _mm256_castpd_ps(_mm256_unpack##which##_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)))
-#endif
 
 /* 4 by 4 floats in each 128 bits of four registers. */
 INLINE void transpose_quarters(vec *x)
@@ -212,7 +216,6 @@ INLINE void transpose(vec *x)
     UNROLL
     for (int i = 0; i < WIDTH; i += 4)
         transpose_quarters(x + i);
-#ifdef __AVX512F__
     UNROLL
     for (int c = 0; c < 4; c++) {
         vec a = _mm512_shuffle_f32x4(x[c], x[4 + c], 0x88);
@@ -224,27 +227,89 @@ INLINE void transpose(vec *x)
         x[8 + c] = _mm512_shuffle_f32x4(a, d, 0xdd);
         x[12 + c] = _mm512_shuffle_f32x4(b, e, 0xdd);
     }
-#else
-    UNROLL
-    for (int c = 0; c < 4; c++) {
-        vec a = x[c], b = x[4 + c];
-        x[c] = _mm256_permute2f128_ps(a, b, 0x20);
-        x[4 + c] = _mm256_permute2f128_ps(a, b, 0x31);
-    }
-#endif
 }
+
+/* x[i] = row i, transposed; and back. */
+INLINE void load_transposed(vec *x, const float *row, size_t stride)
+{
+    UNROLL
+    for (size_t i = 0; i < WIDTH; i++)
+        x[i] = load(row + i * stride);
+    transpose(x);
+}
+
+INLINE void store_transposed(float *row, size_t stride, vec *x)
+{
+    transpose(x);
+    UNROLL
+    for (size_t i = 0; i < WIDTH; i++)
+        store(row + i * stride, x[i]);
+}
+#else
+/* 4 by 4 floats in each half of four registers: by shuffles alone, which newer CPUs do two at a
+ * time, unlike what unpacks or crosses halves. */
+INLINE void transpose_quarters(vec *x)
+{
+    vec a = _mm256_shuffle_ps(x[0], x[1], 0x44), b = _mm256_shuffle_ps(x[2], x[3], 0x44);
+    vec c = _mm256_shuffle_ps(x[0], x[1], 0xee), d = _mm256_shuffle_ps(x[2], x[3], 0xee);
+    x[0] = _mm256_shuffle_ps(a, b, 0x88);
+    x[1] = _mm256_shuffle_ps(a, b, 0xdd);
+    x[2] = _mm256_shuffle_ps(c, d, 0x88);
+    x[3] = _mm256_shuffle_ps(c, d, 0xdd);
+}
+
+/* x[i] = element i of 8 rows; and back. The halves change places on the way from or to memory. */
+INLINE void load_transposed(vec *x, const float *row, size_t stride)
+{
+    UNROLL
+    for (size_t h = 0; h < 8; h += 4) {
+        UNROLL
+        for (size_t i = 0; i < 4; i++) {
+            __m256 low = _mm256_castps128_ps256(_mm_load_ps(row + i * stride + h));
+            x[h + i] = _mm256_insertf128_ps(low, _mm_load_ps(row + (i + 4) * stride + h), 1);
+        }
+        transpose_quarters(x + h);
+    }
+}
+
+INLINE void store_transposed(float *row, size_t stride, vec *x)
+{
+    UNROLL
+    for (size_t h = 0; h < 8; h += 4) {
+        transpose_quarters(x + h);
+        UNROLL
+        for (size_t i = 0; i < 4; i++) {
+            _mm_store_ps(row + i * stride + h, _mm256_castps256_ps128(x[h + i]));
+            _mm_store_ps(row + (i + 4) * stride + h, _mm256_extractf128_ps(x[h + i], 1));
+        }
+    }
+}
+#endif
 
 /* ---- neighbours ---- */
 
+/* Offsets come in pairs of 16 bits, even and odd. A permute looks at the lowest bits alone; to
+ * widen each for itself would take the port that permutes. */
 #ifdef __AVX512F__
 INLINE index_vec load_offsets(const int16_t *from)
 {
-    return _mm512_cvtepi16_epi32(_mm256_load_si256((const __m256i *)from));
+    return _mm512_load_si512(from);
 }
 
+INLINE index_vec lower(index_vec at, bool direct)
+{
+    return direct ? at : _mm512_and_si512(at, _mm512_set1_epi32(0xffff));
+}
+
+INLINE index_vec upper(index_vec at)
+{
+    return _mm512_srli_epi32(at, 16);
+}
+
+/* Both a step further. */
 INLINE index_vec next(index_vec at)
 {
-    return _mm512_add_epi32(at, _mm512_set1_epi32(1));
+    return _mm512_add_epi32(at, _mm512_set1_epi32(0x10001));
 }
 
 /* WIDTH neighbours, put where they belong: the work of a gather, as k is monotonic. */
@@ -260,12 +325,22 @@ INLINE vec gather(const float *from, index_vec at)
 #else
 INLINE index_vec load_offsets(const int16_t *from)
 {
-    return _mm256_cvtepi16_epi32(_mm_load_si128((const __m128i *)from));
+    return _mm256_load_si256((const __m256i *)(const void *)from);
+}
+
+INLINE index_vec lower(index_vec at, bool direct)
+{
+    return direct ? at : _mm256_and_si256(at, _mm256_set1_epi32(0xffff));
+}
+
+INLINE index_vec upper(index_vec at)
+{
+    return _mm256_srli_epi32(at, 16);
 }
 
 INLINE index_vec next(index_vec at)
 {
-    return _mm256_add_epi32(at, _mm256_set1_epi32(1));
+    return _mm256_add_epi32(at, _mm256_set1_epi32(0x10001));
 }
 
 INLINE vec pick(const float *from, index_vec at)

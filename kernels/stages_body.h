@@ -300,16 +300,45 @@ static size_t pick_values(float *to, const float *value, size_t n, uint32_t bin)
     return n_picked;
 }
 #elif defined(__AVX2__)
+/* Those of four values whose bits are set come first. */
+static const int32_t first_set[16][4] __attribute__((aligned(16))) = {
+    {0}, {0},    {1},    {0, 1},    {2},    {0, 2},    {1, 2},    {0, 1, 2},
+    {3}, {0, 3}, {1, 3}, {0, 1, 3}, {2, 3}, {0, 2, 3}, {1, 2, 3}, {0, 1, 2, 3},
+};
+
+static inline size_t pick_of_4(float *to, const float *value, unsigned hits)
+{
+    const __m128i order = _mm_load_si128((const __m128i *)(const void *)first_set[hits]);
+    _mm_storeu_ps(to, _mm_permutevar_ps(_mm_loadu_ps(value), order));
+    return (size_t)__builtin_popcount(hits);
+}
+
+/* Bit k: value[k] is in the bin. Within a bin all signs are alike: no keys are needed. */
+static inline __m256i in_bin(const float *value, __m256i wanted)
+{
+    __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)value);
+    return _mm256_cmpeq_epi32(_mm256_srli_epi32(bits, OCT_HISTOGRAM_SHIFT), wanted);
+}
+
 static size_t pick_values(float *to, const float *value, size_t n, uint32_t bin)
 {
-    const __m256i wanted = _mm256_set1_epi32((int)bin), top = _mm256_set1_epi32(INT32_MIN);
+    const uint32_t top = OCT_HISTOGRAM_BINS / 2,
+                   bits = bin & top ? bin ^ top : ~bin & (2 * top - 1);
+    const __m256i wanted = _mm256_set1_epi32((int)bits);
     size_t n_picked = 0, d = 0;
-    for (; d + 8 <= n; d += 8) {
-        __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)(value + d));
-        __m256i key = _mm256_xor_si256(bits, _mm256_or_si256(_mm256_srai_epi32(bits, 31), top));
-        __m256i hit = _mm256_cmpeq_epi32(_mm256_srli_epi32(key, OCT_HISTOGRAM_SHIFT), wanted);
-        for (int at = _mm256_movemask_ps(_mm256_castsi256_ps(hit)); at; at &= at - 1)
-            to[n_picked++] = value[d + (size_t)__builtin_ctz((unsigned)at)];
+    for (; d + 32 <= n; d += 32) {
+        const float *v = value + d;
+        __m256i hit[4] = {in_bin(v, wanted), in_bin(v + 8, wanted), in_bin(v + 16, wanted),
+                          in_bin(v + 24, wanted)};
+        __m256i any =
+            _mm256_or_si256(_mm256_or_si256(hit[0], hit[1]), _mm256_or_si256(hit[2], hit[3]));
+        if (_mm256_testz_si256(any, any))
+            continue;
+        for (int k = 0; k < 4; k++) {
+            unsigned hits = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(hit[k]));
+            n_picked += pick_of_4(to + n_picked, v + 8 * k, hits & 15);
+            n_picked += pick_of_4(to + n_picked, v + 8 * k + 4, hits >> 4);
+        }
     }
     for (; d < n; d++)
         if (oct_histogram_key(value[d]) >> OCT_HISTOGRAM_SHIFT == bin)
