@@ -10,8 +10,8 @@ AVX512_CFLAGS := $(STAGES_CFLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl -ma
 $(BUILD)/kernels/stages_avx2.o $(BUILD)/kernels/lanes_avx2.o: EXTRA_CFLAGS := $(AVX2_CFLAGS)
 $(BUILD)/kernels/stages_avx512.o $(BUILD)/kernels/lanes_avx512.o: EXTRA_CFLAGS := $(AVX512_CFLAGS)
 
-# In our own transforms sums are written as they are rounded: the same numbers from any build. And as
-# they are meant: without signed zeros gcc makes e + (y - x) of e - (x - y), which is one more
+# In our own transforms sums are written as they are rounded: the same numbers from any build. And
+# as they are meant: without signed zeros gcc makes e + (y - x) of e - (x - y), which is one more
 # subtraction wherever x - y is wanted too: an eighth of all additions.
 $(BUILD)/kernels/lanes_avx2.o $(BUILD)/kernels/lanes_avx512.o: EXTRA_CFLAGS += -ffp-contract=off \
   -fsigned-zeros
