@@ -170,10 +170,13 @@ static void do_piece(struct oct_engine *engine, struct worker *worker, struct pi
 
 /* ---- who does what: all with the lock held ---- */
 
-/* Whether enough B-scans wait that each worker may do one alone and none is without for long. */
+/* Whether enough B-scans wait that each worker may do one alone and none is without for long: half
+ * a B-scan a worker, or a quarter of what may be in flight where that is less. */
 static bool is_behind(const struct oct_engine *engine)
 {
-    return engine->whole_when_behind && engine->n_new > engine->n_threads / 2;
+    unsigned enough =
+        engine->n_threads / 2 < engine->depth / 4 ? engine->n_threads / 2 : engine->depth / 4;
+    return engine->whole_when_behind && engine->n_new > enough;
 }
 
 /* Finds the oldest job that has something to do and takes a piece. */
