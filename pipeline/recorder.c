@@ -71,7 +71,7 @@ static void fail(struct oct_recorder *rec, const struct oct_error *why)
     oct_recorder_books_log(&rec->books);
     pthread_mutex_lock(&rec->books.lock);
     rec->books.status.failure = *why;
-    rec->failing = true;
+    rec->failing = !rec->books.status.stopping; /* else nobody wants what comes now */
     rec->books.status.active = rec->books.status.stopping = false;
     oct_keeper_want(rec->keeper, false);
     pthread_mutex_unlock(&rec->books.lock);
@@ -169,23 +169,27 @@ static enum oct_err lose_rest(struct oct_recorder *rec, struct oct_error *err)
     return lose(rec, rec->file_acquisition, rec->accounted, end, OCT_LOSS_NOT_RECORDED, err);
 }
 
-static void end_file(struct oct_recorder *rec)
+/* False: it failed, and was told. */
+static bool end_file(struct oct_recorder *rec)
 {
     struct oct_error err;
     if (!rec->writer)
-        return;
-    if (lose_rest(rec, &err))
+        return true;
+    if (lose_rest(rec, &err)) {
         give_up(rec, &err);
-    else
-        leave_open_file(rec);
+        return false;
+    }
+    leave_open_file(rec);
+    return true;
 }
 
-/* A file that could not be closed ends the recording, and the file after it with what it has. */
-static void heed_closed(struct oct_recorder *rec)
+/* A file that could not be closed ends the recording, and the file after it with what it has.
+ * False: there was one, and it was told. */
+static bool heed_closed(struct oct_recorder *rec)
 {
     struct oct_error why, next;
     if (!oct_recorder_books_take_failure(&rec->books, &why))
-        return;
+        return true;
     if (rec->writer) {
         lose_rest(rec, NULL);
         leave_open_file(rec);
@@ -193,18 +197,20 @@ static void heed_closed(struct oct_recorder *rec)
     if (await_closed(rec, &next))
         oct_log(OCT_LOG_ERROR, "the file after it failed too: %s", next.text);
     fail(rec, &why);
+    return false;
 }
 
-/* Closes all files. False: that failed, and was told, or nothing was being recorded. */
+/* Closes all files. False: that failed, and was told, or nothing was being recorded. After a
+ * failure was told the status may be another recording's. */
 static bool settle(struct oct_recorder *rec)
 {
-    end_file(rec);
-    oct_volume_closer_wait(rec->closer);
-    heed_closed(rec);
     pthread_mutex_lock(&rec->books.lock);
     bool active = rec->books.status.active;
     pthread_mutex_unlock(&rec->books.lock);
-    return active;
+    bool ended = end_file(rec);
+    oct_volume_closer_wait(rec->closer);
+    bool closed = heed_closed(rec);
+    return active && ended && closed;
 }
 
 static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_info *info,
@@ -217,8 +223,8 @@ static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_i
     about.first_bscan = info->volume * rec->options.plan->geometry.n_bscans;
     snprintf(ending, sizeof(ending), "v%04" PRIu64, info->volume);
     oct_record_path(s, ending, path, sizeof(path));
-    if (strcmp(path, rec->books.status.file) ==
-        0) { /* another acquisition in the same millisecond */
+    /* Another acquisition in the same millisecond? */
+    if (strcmp(path, rec->books.status.file) == 0) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         oct_record_path(s, ending, path, sizeof(path));
     }

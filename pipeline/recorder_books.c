@@ -126,8 +126,8 @@ void oct_recorder_books_closed(struct oct_recorder_books *books, const struct oc
     if (!why) {
         books->status.volumes_written++;
         books->status.volumes_incomplete += books->closing.written < books->closing.n_bscans;
-    } else if (books->close_failure.code == OCT_OK) {
-        books->close_failure = *why;
+    } else if (books->n_close_failures < OCT_RECORDER_FAILURES) {
+        books->close_failure[books->n_close_failures++] = *why;
     }
     add_up(books);
     pthread_mutex_unlock(&books->lock);
@@ -136,10 +136,12 @@ void oct_recorder_books_closed(struct oct_recorder_books *books, const struct oc
 bool oct_recorder_books_take_failure(struct oct_recorder_books *books, struct oct_error *why)
 {
     pthread_mutex_lock(&books->lock);
-    *why = books->close_failure;
-    books->close_failure = (struct oct_error){0};
+    bool any = books->n_close_failures > 0;
+    *why = books->close_failure[0];
+    books->close_failure[0] = books->close_failure[1];
+    books->n_close_failures -= any;
     pthread_mutex_unlock(&books->lock);
-    return why->code != OCT_OK;
+    return any;
 }
 
 /* ---- telling ---- */

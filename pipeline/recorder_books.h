@@ -24,6 +24,8 @@ struct oct_recorder_file {
     uint64_t written, bytes;
 };
 
+#define OCT_RECORDER_FAILURES 2u /* the file being closed, and the one that was put after it */
+
 struct oct_recorder_books {
     pthread_mutex_t lock; /* guards what follows */
     struct oct_recorder_status status;
@@ -32,7 +34,8 @@ struct oct_recorder_books {
     bool is_closing;                       /* a file is being closed */
     struct oct_recorder_file closing;      /* then: it */
     uint64_t others_written, others_bytes; /* safe in all files but the open one */
-    struct oct_error close_failure;        /* not taken yet; code OCT_OK: none */
+    struct oct_error close_failure[OCT_RECORDER_FAILURES]; /* not taken yet, the older first */
+    unsigned n_close_failures;
     uint64_t written_before, volumes_before, incomplete_before; /* this recording */
 };
 

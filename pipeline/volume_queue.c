@@ -14,6 +14,7 @@ struct piece {
 
 struct oct_volume_queue {
     struct oct_volume_file *file;
+    void *mapped;          /* a block more than the blocks, which lie aligned in it */
     unsigned char *memory; /* n_blocks blocks */
     unsigned n_blocks;
     pthread_t thread;
@@ -64,12 +65,30 @@ static void *run(void *argument)
     }
 }
 
+static size_t mapped_bytes(const struct oct_volume_queue *q)
+{
+    return (q->n_blocks + 1) * OCT_VOLUME_QUEUE_BYTES;
+}
+
+/* Not by malloc: with two files open in turn what is freed would stay with it, in pieces that the
+ * next file's blocks do not fit. */
+static void map_blocks(struct oct_volume_queue *q)
+{
+    void *mapped =
+        mmap(NULL, mapped_bytes(q), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED)
+        return;
+    size_t beyond = (uintptr_t)mapped % OCT_VOLUME_QUEUE_BYTES;
+    q->mapped = mapped;
+    q->memory = (unsigned char *)mapped + (beyond ? OCT_VOLUME_QUEUE_BYTES - beyond : 0);
+}
+
 static enum oct_err get_memory(struct oct_volume_queue *q, struct oct_error *err)
 {
     const size_t bytes = q->n_blocks * OCT_VOLUME_QUEUE_BYTES;
     q->pieces = calloc(q->n_blocks, sizeof(*q->pieces));
     q->free_block = calloc(q->n_blocks, sizeof(*q->free_block));
-    q->memory = aligned_alloc(OCT_VOLUME_QUEUE_BYTES, bytes);
+    map_blocks(q);
     if (!q->pieces || !q->free_block || !q->memory)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory for %zu bytes of blocks",
                         q->file->path, bytes);
@@ -85,7 +104,8 @@ static void free_all(struct oct_volume_queue *q)
     pthread_mutex_destroy(&q->lock);
     pthread_cond_destroy(&q->put);
     pthread_cond_destroy(&q->done);
-    free(q->memory);
+    if (q->mapped)
+        munmap(q->mapped, mapped_bytes(q));
     free(q->free_block);
     free(q->pieces);
     free(q);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static uint32_t content(uint32_t acquisition, uint64_t number, uint32_t i)
 {
@@ -202,4 +203,37 @@ void expect_file(const char *path, uint32_t acquisition, uint64_t volume, uint32
     assert_true(facts->n_samples != 0 || facts->depth != 0);
     oct_volume_reader_destroy(reader);
     assert_non_null(strstr(path, "/P-7----x_OS_"));
+}
+
+/* ---- the log ---- */
+
+void listen_to_log(struct ear *ear)
+{
+    ear->file = tmpfile();
+    assert_non_null(ear->file);
+    ear->stderr_fd = dup(STDERR_FILENO);
+    dup2(fileno(ear->file), STDERR_FILENO);
+}
+
+void heard(struct ear *ear, const char *const words[], unsigned counts[], size_t n)
+{
+    char text[8192];
+    dup2(ear->stderr_fd, STDERR_FILENO);
+    close(ear->stderr_fd);
+    rewind(ear->file);
+    text[fread(text, 1, sizeof(text) - 1, ear->file)] = '\0';
+    fclose(ear->file);
+    for (size_t i = 0; i < n; i++) {
+        counts[i] = 0;
+        for (const char *at = text; (at = strstr(at, words[i])); at++)
+            counts[i]++;
+    }
+}
+
+void expect_log(struct ear *ear, const char *words, unsigned times)
+{
+    unsigned count;
+    heard(ear, &words, &count, 1);
+    if (count != times)
+        fail_msg("logged %u times instead of %u: %s", count, times, words);
 }

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum { N = 40, M = 3, V = 6, D = 20, SLOTS = 64 };
 
@@ -63,5 +64,17 @@ size_t list_files(const struct rig *r, char paths[][256], size_t most);
 /* Rows from .. to - 1 of volume `volume` are there and right, the others are not valid. */
 void expect_file(const char *path, uint32_t acquisition, uint64_t volume, uint32_t from,
                  uint32_t to);
+
+/* What is logged from listen_to_log to heard or expect_log, which end it. */
+struct ear {
+    FILE *file;
+    int stderr_fd;
+};
+
+void listen_to_log(struct ear *ear);
+
+/* How often each of the n words was logged. */
+void heard(struct ear *ear, const char *const words[], unsigned counts[], size_t n);
+void expect_log(struct ear *ear, const char *words, unsigned times);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 
 #define BYTES OCT_VOLUME_QUEUE_BYTES
 #define N_BLOCKS 3u
+#define TEST_MEMORY_MIB 64u /* a second file's and what malloc keeps */
 
 /* ---- the disk ---- */
 
@@ -249,6 +251,58 @@ static void what_was_put_is_written_before_the_queue_ends(void **state)
     close_scene(&s);
 }
 
+static size_t resident_mib(void)
+{
+    size_t total, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%zu %zu", &total, &resident), 2);
+    fclose(file);
+    return resident * (size_t)sysconf(_SC_PAGESIZE) >> 20;
+}
+
+/* The queue of another file, all of whose blocks but one have been in use. */
+static struct oct_volume_queue *use_queue(struct scene *s, unsigned n_blocks)
+{
+    struct oct_volume_queue *queue;
+    unsigned char *block;
+    assert_int_equal(oct_volume_queue_create(&queue, &s->file, n_blocks, NULL), OCT_OK);
+    for (unsigned k = 1; k < n_blocks; k++) {
+        assert_int_equal(oct_volume_queue_take(queue, &block, NULL), OCT_OK);
+        memset(block, (int)k, BYTES);
+    }
+    return queue;
+}
+
+/* One file is made while the one before is closed, for hours, as octd uses malloc. */
+static void memory_goes_back_with_its_queue(void **state)
+{
+    enum { N_FILES = 60, SMALL = 64 << 10 };
+    struct scene s;
+    void *kept[N_FILES];
+    (void)state;
+    mallopt(M_MMAP_THRESHOLD, 64 << 20);
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
+    open_scene(&s);
+    struct oct_volume_queue *before = use_queue(&s, 13);
+    size_t least = resident_mib(), most = 0;
+    for (unsigned i = 0; i < N_FILES; i++) {
+        struct oct_volume_queue *next = use_queue(&s, i % 3 ? 13 : 12);
+        kept[i] = malloc(SMALL + i * 4096);
+        assert_non_null(kept[i]);
+        memset(kept[i], 1, SMALL);
+        oct_volume_queue_destroy(before);
+        before = next;
+        most = resident_mib() > most ? resident_mib() : most;
+    }
+    oct_volume_queue_destroy(before);
+    for (unsigned i = 0; i < N_FILES; i++)
+        free(kept[i]);
+    close_scene(&s);
+    if (most > least + TEST_MEMORY_MIB)
+        fail_msg("%zu MiB resident, %zu with one file", most, least);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +311,7 @@ int main(void)
         cmocka_unit_test(after_a_failure_nothing_more_is_written),
         cmocka_unit_test(who_waits_for_a_block_hears_of_the_failure),
         cmocka_unit_test(what_was_put_is_written_before_the_queue_ends),
+        cmocka_unit_test(memory_goes_back_with_its_queue),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const char *temporary = getenv("TMPDIR");
