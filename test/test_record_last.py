@@ -56,6 +56,7 @@ def while_recording():
         full(daemon)
         for _ in range(3):
             assert ask_last(daemon)[0] == 0
+        daemon.wait(lambda s: s["record_account"]["offered"] > 2 * V)  # a slow machine: later
         pause_s = viewer.end()
         camera.stop()
         daemon.ask("record", action="stop")
