@@ -3,6 +3,7 @@
 #include "pipeline/access.h"
 #include "test/tap.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,6 +134,16 @@ static void leave(struct connection *c)
     close(c->theirs);
 }
 
+/* Its descriptor will be another connection's: the thread that reads the folder must not get it
+ * meanwhile. */
+static void leave_for_another(struct connection *c)
+{
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(dup2(null, c->ours), c->ours);
+    close(null);
+    close(c->theirs);
+}
+
 static void a_connection_goes_with_its_key(void **state)
 {
     struct rig *rig = *state;
@@ -165,7 +176,7 @@ static void a_late_message_leaves_the_next_connection_its_own(void **state)
     struct connection a = come_in(rig, ALICE, -1);
     assert_true(oct_access_admits(rig->access, a.pass, a.ours));
     int fd = a.ours;
-    leave(&a);
+    leave_for_another(&a);
     struct connection b = come_in(rig, BOB, fd);
     assert_true(oct_access_admits(rig->access, b.pass, fd));
     /* Alice's last message was still queued: it counts, and changes nothing about Bob. */
@@ -180,7 +191,7 @@ static void a_late_message_before_the_first_does_not_name_the_next_connection(vo
     struct rig *rig = *state;
     struct connection a = come_in(rig, ALICE, -1);
     int fd = a.ours;
-    leave(&a);
+    leave_for_another(&a);
     struct connection b = come_in(rig, BOB, fd);
     assert_true(oct_access_admits(rig->access, a.pass, fd)); /* late */
     remove_key(rig, BOB);
@@ -194,7 +205,7 @@ static void a_late_message_of_a_removed_key_cuts_nobody_else(void **state)
     struct connection b = come_in(rig, BOB, -1);
     assert_true(oct_access_admits(rig->access, b.pass, b.ours));
     int fd = b.ours;
-    leave(&b);
+    leave_for_another(&b);
     remove_key(rig, BOB);
     struct connection a = come_in(rig, ALICE, fd);
     assert_true(oct_access_admits(rig->access, a.pass, fd));
