@@ -2,6 +2,7 @@
 
 #include "test/tap.h"
 
+#include <dirent.h>
 #include <time.h>
 
 uint64_t dice_roll(struct dice *dice)
@@ -38,4 +39,15 @@ struct oct_ring_reader *add_reader(struct oct_ring *ring, bool guaranteed, unsig
     struct oct_ring_reader *reader = oct_ring_reader_create(ring, guaranteed, most_behind);
     assert_non_null(reader);
     return reader;
+}
+
+unsigned count_entries(const char *folder)
+{
+    unsigned n = 0;
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
 }

@@ -22,4 +22,7 @@ void sleep_us(uint64_t us);
 struct oct_ring *open_ring(unsigned n_slots, size_t slot_bytes);
 struct oct_ring_reader *add_reader(struct oct_ring *ring, bool guaranteed, unsigned most_behind);
 
+/* What a folder holds, . and .. too. */
+unsigned count_entries(const char *folder);
+
 #endif

@@ -17,17 +17,22 @@ static uint32_t content(uint32_t acquisition, uint64_t number, uint32_t i)
     return (uint32_t)dice_roll(&dice) | 1;
 }
 
+static struct oct_bscan_info info_of(uint64_t slot, uint32_t acquisition, uint64_t number)
+{
+    return (struct oct_bscan_info){.id = slot,
+                                   .acquisition = acquisition,
+                                   .number = number,
+                                   .volume = number / V,
+                                   .bscan = (uint32_t)(number % V),
+                                   .sequence = number + 7};
+}
+
 void put_raw(struct rig *r, uint32_t acquisition, uint64_t number)
 {
     uint64_t slot;
     assert_int_equal(oct_ring_acquire(r->raw, TEST_PATIENCE_US, &slot), OCT_OK);
     struct oct_raw_frame *f = oct_raw_slot(r->raw, slot, &r->plan.geometry);
-    f->info = (struct oct_bscan_info){.id = slot,
-                                      .acquisition = acquisition,
-                                      .number = number,
-                                      .volume = number / V,
-                                      .bscan = (uint32_t)(number % V),
-                                      .sequence = number + 7};
+    f->info = info_of(slot, acquisition, number);
     memset(f->line_valid, 1, M);
     for (uint32_t i = 0; i < M * N; i++)
         f->spectra[i] = (uint16_t)content(acquisition, number, i);
@@ -40,12 +45,7 @@ void put_image_of(struct rig *r, uint32_t acquisition, uint64_t number, enum oct
     assert_int_equal(oct_ring_acquire(r->images, TEST_PATIENCE_US, &slot), OCT_OK);
     struct oct_image_frame *f = oct_image_slot(r->images, slot);
     uint8_t *pixels = f->pixels;
-    f->info = (struct oct_bscan_info){.id = slot,
-                                      .acquisition = acquisition,
-                                      .number = number,
-                                      .volume = number / V,
-                                      .bscan = (uint32_t)(number % V),
-                                      .sequence = number + 7};
+    f->info = info_of(slot, acquisition, number);
     f->status = status;
     f->lo = 0;
     f->hi = 1;

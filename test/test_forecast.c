@@ -3,9 +3,9 @@
 #include "pipeline/clock.h"
 #include "pipeline/forecast.h"
 #include "test/fake_engine.h"
+#include "test/pipeline_help.h"
 #include "test/tap.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -160,29 +160,18 @@ static void the_engine_computes_what_it_will_have_to(void **state)
     oct_plan_destroy(plan);
 }
 
-static unsigned entries_of(const char *folder)
-{
-    unsigned n = 0;
-    DIR *dir = opendir(folder);
-    assert_non_null(dir);
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n;
-}
-
 static void the_disk_is_measured_and_nothing_stays(void **state)
 {
     const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     struct oct_forecast_disk disk;
     struct oct_error err;
     (void)state;
-    unsigned before = entries_of(folder);
+    unsigned before = count_entries(folder);
     assert_int_equal(oct_forecast_disk(folder, 20000, &disk, &err), OCT_OK);
     assert_true(disk.bytes_per_s > 1e5);
     assert_true(disk.bytes_free > 0);
     if (getenv("TMPDIR")) /* else others use the folder too */
-        assert_int_equal(entries_of(folder), before);
+        assert_int_equal(count_entries(folder), before);
     assert_int_equal(oct_forecast_disk("/nowhere/at/all", 20000, &disk, &err), OCT_E_IO);
     assert_non_null(strstr(err.text, "/nowhere/at/all"));
     assert_float_equal(disk.bytes_per_s, 0, 0);
@@ -217,7 +206,7 @@ static void the_disk_is_measured_where_every_file_has_a_name(void **state)
     const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     int status = 0;
     (void)state;
-    unsigned before = entries_of(folder);
+    unsigned before = count_entries(folder);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0)
@@ -228,7 +217,7 @@ static void the_disk_is_measured_where_every_file_has_a_name(void **state)
         skip(); /* no filters here */
     assert_int_equal(WEXITSTATUS(status), 0);
     if (getenv("TMPDIR"))
-        assert_int_equal(entries_of(folder), before);
+        assert_int_equal(count_entries(folder), before);
 }
 
 int main(void)

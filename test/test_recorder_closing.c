@@ -3,7 +3,6 @@
 #define _GNU_SOURCE /* SYS_pwrite64, SYS_linkat */
 #include "test/recorder_rig.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -189,24 +188,13 @@ static void expect_names(const struct rig *r, size_t n, const char *const ending
             fail_msg("%s does not end in %s", paths[i], endings[i]);
 }
 
-static unsigned count_in(const char *folder)
-{
-    unsigned n = 0;
-    DIR *dir = opendir(folder);
-    assert_non_null(dir);
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n;
-}
-
 /* A thread is there for a moment after it was joined. */
 static void expect_count(const char *folder, unsigned n)
 {
     uint64_t until_ns = oct_clock_ns() + TEST_PATIENCE_NS;
-    while (count_in(folder) != n && oct_clock_ns() < until_ns)
+    while (count_entries(folder) != n && oct_clock_ns() < until_ns)
         sleep_us(1000);
-    assert_int_equal(count_in(folder), n);
+    assert_int_equal(count_entries(folder), n);
 }
 
 /* ---- cases: nothing fails ---- */
@@ -346,14 +334,14 @@ static void no_descriptor_and_no_thread_is_left(void **state)
     (void)state;
     unsigned n_fds = 0;
     open_rings(&r);
-    unsigned n_fds_before = count_in(fds), n_threads_before = count_in(threads);
+    unsigned n_fds_before = count_entries(fds), n_threads_before = count_entries(threads);
     open_recorder(&r);
     start(&r);
     for (uint64_t volume = 0; volume < 40; volume++) {
         put(&r, 1, volume * V, (volume + 1) * V);
         WAIT(&r, s, s.volumes_written == volume + 1);
         if (volume == 0)
-            n_fds = count_in(fds);
+            n_fds = count_entries(fds);
     }
     expect_count(fds, n_fds);
     expect_count(threads, n_threads_before + 3); /* keeper, recorder, closer */
