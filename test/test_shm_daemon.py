@@ -218,10 +218,12 @@ import os, sys, time
 inodes, until = set(), time.monotonic() + 4
 while time.monotonic() < until:
     try:
-        os.truncate(sys.argv[1], 0)
-        inodes.add(os.stat(sys.argv[1]).st_ino)
+        file = os.open(sys.argv[1], os.O_WRONLY)  # octd unlinks it as soon as it is short
     except FileNotFoundError:
-        pass
+        continue
+    os.ftruncate(file, 0)
+    inodes.add(os.fstat(file).st_ino)
+    os.close(file)
 print(len(inodes))
 """
 
