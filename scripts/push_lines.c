@@ -41,6 +41,7 @@ int main(int argc, char **argv)
     const struct oct_client_options options = {
         .crc = true,
         .wait_ms = 10000,
+        .linger_ms = 10000,
         .client_key = argc > 4 ? argv[3] : NULL,
         .server_public = argc > 4 ? argv[4] : NULL,
     };
@@ -52,15 +53,24 @@ int main(int argc, char **argv)
         return 1;
     }
     oct_client_start(client);
-    for (long b = 0; b < n_bscans; b++) {
+    long b = 0;
+    for (; b < n_bscans; b++) {
         expose(lines, b);
-        if (oct_client_send(client, lines[0], N_LINES, now_ns()) != OCT_CLIENT_OK) {
-            fprintf(stderr, "push_lines: no daemon takes lines at %s\n", endpoint);
+        if (oct_client_send(client, lines[0], N_LINES, now_ns()) != OCT_CLIENT_OK)
             break;
-        }
         const struct timespec pause = {.tv_nsec = N_LINES * (1000000000L / RATE_HZ)};
         nanosleep(&pause, NULL);
     }
-    oct_client_end(client);
-    return oct_client_close(client) == 0 ? 0 : 1;
+    if (b == n_bscans)
+        oct_client_end(client);
+    else
+        oct_client_give_up(client);
+    uint64_t n_given_up = oct_client_close(client);
+    if (b == n_bscans && n_given_up == 0)
+        return 0;
+    fprintf(stderr,
+            "push_lines: %ld of %ld B-scans sent, %llu messages not delivered: no daemon "
+            "takes lines at %s\n",
+            b, n_bscans, (unsigned long long)n_given_up, endpoint);
+    return 1;
 }

@@ -12,8 +12,11 @@ N_BSCANS = int(sys.argv[2]) if len(sys.argv) > 2 else 240
 N, M, RATE_HZ = 832, 240, 50000  # camera.samples, scan.lines, A-lines a second
 STARTS, ENDS, U16 = 1, 2, 2
 
-socket = zmq.Context().socket(zmq.PUSH)
-socket.linger = 5000  # ms: how long the exit waits for what is still queued
+context = zmq.Context()
+socket = context.socket(zmq.PUSH)
+socket.immediate = True   # nothing is sent into the void: without octd, send waits
+socket.sndtimeo = 10000   # ms, then it gives up
+socket.linger = 10000     # ms that context.term() waits for what is still on its way
 if len(sys.argv) > 4:
     socket.curve_publickey, socket.curve_secretkey = zmq.auth.load_certificate(sys.argv[3])
     socket.curve_serverkey, _ = zmq.auth.load_certificate(sys.argv[4])
@@ -27,5 +30,10 @@ for b in range(N_BSCANS):
     flags = (STARTS if b == 0 else 0) | (ENDS if b == N_BSCANS - 1 else 0)
     header = struct.pack("<4sHHQQQIIHHII12x", b"OCTL", 1, 64, b, time.monotonic_ns(), b * M,
                          M, N, U16, flags, epoch, 0)  # 0: no CRC-32C; 12 reserved bytes
-    socket.send_multipart([header, lines.tobytes()])
+    try:
+        socket.send_multipart([header, lines.tobytes()])
+    except zmq.Again:
+        sys.exit(f"push_lines: no daemon takes lines at {ENDPOINT}")
     time.sleep(M / RATE_HZ)
+socket.close()
+context.term()  # Python's own end waits for nothing

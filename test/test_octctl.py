@@ -533,9 +533,12 @@ def test_replay_undelivered():
           "what a stuck daemon did not take is counted", done)
 
 
+PUSH_LINES = {"Python": ["/usr/bin/python3", TOP + "/scripts/push_lines.py"],
+              "C": [BUILD + "/push_lines"]}
+
+
 def test_push_lines():
-    for name, command in (("Python", ["/usr/bin/python3", TOP + "/scripts/push_lines.py"]),
-                          ("C", [BUILD + "/push_lines"])):
+    for name, command in PUSH_LINES.items():
         receiver = Receiver("p6")
         try:
             done = subprocess.run([*command, receiver.endpoint, "5"], capture_output=True,
@@ -554,6 +557,37 @@ def test_push_lines():
               f"the {name} example's check sum is right or absent")
 
 
+def push_five(name, where):
+    return subprocess.Popen([*PUSH_LINES[name], f"ipc://{TMP}/{where}", "5"], text=True,
+                            stderr=subprocess.PIPE)
+
+
+def test_push_lines_late():
+    """The daemon comes a second after the camera and takes nothing for another: nothing is lost,
+    and nothing is sent where nobody ever comes."""
+    late = {name: push_five(name, "late" + name) for name in PUSH_LINES}
+    nowhere = {name: push_five(name, "nowhere") for name in PUSH_LINES}
+    time.sleep(1)
+    context, sockets = zmq.Context(), {}
+    for name in late:
+        sockets[name] = context.socket(zmq.PULL)
+        sockets[name].rcvhwm = 1
+        sockets[name].bind(f"ipc://{TMP}/late{name}")
+    time.sleep(1)
+    for name, socket in sockets.items():
+        numbers = []
+        while len(numbers) < 5 and socket.poll(PATIENCE_S * 1000):
+            numbers.append(struct.unpack_from("<Q", socket.recv_multipart()[0], 8)[0])
+        said = late[name].communicate(timeout=PATIENCE_S)[1]
+        check(numbers == list(range(5)) and late[name].returncode == 0,
+              f"the {name} example waits for a daemon that is late and slow", (numbers, said))
+    for name in nowhere:
+        said = nowhere[name].communicate(timeout=PATIENCE_S)[1]
+        check(nowhere[name].returncode == 1 and said.count("\n") == 1 and "nowhere" in said,
+              f"the {name} example says that no daemon is there", said)
+    context.destroy(linger=0)
+
+
 def crc32c(data):
     table = []
     for i in range(256):
@@ -568,6 +602,6 @@ def crc32c(data):
 
 for test in (test_version, test_global_options, test_command_line, test_control, test_info,
              test_replay_bytes, test_replay_gaps, test_replay_loop, test_replay_rate, test_replay_slow, test_replay_errors,
-             test_replay_undelivered, test_push_lines):
+             test_replay_undelivered, test_push_lines, test_push_lines_late):
     test()
 print(f"1..{count}")
