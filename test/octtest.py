@@ -387,11 +387,12 @@ class Daemon:
         socket.send(json.dumps(dict(cmd=cmd, **fields)).encode())
         end = time.monotonic() + timeout_s
         while time.monotonic() < end:
+            ended = self.process.poll() is not None  # what it said last may still be on its way
             if socket.poll(200):
                 reply = json.loads(socket.recv())
                 socket.close()
                 return reply
-            if self.process.poll() is not None:
+            if ended:
                 break
         socket.close()
         raise AssertionError(f"no reply to {cmd}; log: {self.log()}")

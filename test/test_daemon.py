@@ -209,7 +209,7 @@ def killed_while_recording():
         for name in sorted(glob.glob(daemon.records + "/*")):
             with h5py.File(name) as volume:
                 rows = np.flatnonzero(volume["frames/valid"][:])
-                base = V if name.endswith(".part") else 0
+                base = V * int(re.search(r"_v(\d+)\.h5", name)[1])
                 for row in rows:
                     assert np.array_equal(volume["spectra"][row], lines[base + row])
                 found += len(rows)

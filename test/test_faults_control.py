@@ -176,7 +176,8 @@ def replies_while_the_disk_stands_still():
         daemon = Daemon("--config", config, *BASE, *settings(record=dict(last_s=1)))
     with daemon, Player(daemon):
         client = Client(daemon)
-        daemon.wait(lambda s: s["bscans_done"] > 20 and s["disk_bytes_free"] is not None)
+        daemon.wait(lambda s: s["bscans_done"] > 20 and s["disk_bytes_free"] is not None
+                    and s["record_last"]["bscans"] > 0)
         with faults.on("stall"):  # the last seconds, from when they were asked for
             before = client.ask("status", cmd="status")["bscans_begun"]
             reply = client.ask("record last", cmd="record", action="last")

@@ -427,7 +427,7 @@ def a_removed_key_is_out_at_once():
             assert disconnects(monitor, PATIENCE_S) is not None
         took_s = time.monotonic() - began - (waited_ms(*pids) - waited) * 1e-3
         assert took_s < (10 if SLOW else 2), took_s  # the folder is looked at every second
-        before = daemon.wait(lambda s: s["security"]["connections_cut"] == 3)
+        before = daemon.wait(lambda s: s["security"]["connections_cut"] >= 3)
         assert before["security"]["keys_allowed"] == 1
         # What he sends now, over whatever connection, changes nothing; what I send, all.
         for i in range(5):

@@ -20,12 +20,12 @@ def saved(daemon):
     return sum(int(h5py.File(name)["frames/valid"][:].sum()) for name in names)
 
 
-def fill(daemon, epoch=1, n_bscans=80):
+def fill(daemon, epoch=1, n_bscans=100):
     """Pushes faster than one thread reconstructs until B-scans queue up in memory."""
     sender = Sender(daemon, epoch)
     for b in range(n_bscans):
         sender.send(LARGE_LINES, b * LARGE_M, flags=b == 0)
-    return daemon.wait(lambda s: s["bscans_in_flight"] > 16)
+    return daemon.wait(lambda s: s["bscans_in_flight"] > 40)
 
 
 def end(daemon):
@@ -39,7 +39,7 @@ def end(daemon):
         except AssertionError:
             continue
         check_sums(reply)
-        if "geometry" in reply:  # the session still stands
+        if "geometry" in reply and reply["phase"] == "draining":  # the session still stands
             last = reply
         time.sleep(0.005)
     return daemon.process.returncode, last

@@ -193,7 +193,7 @@ def sums_hold_at_every_moment():
 def source_dies_and_comes_back():
     """a source killed in the middle of a volume: degraded, then running, new epoch, same octd"""
     # Volumes that take a minute, so that wherever it dies, that is in the middle of one.
-    with Daemon(*BASE, *settings(ingest=dict(idle_s=0.4), scan=dict(bscans=1200))) as daemon:
+    with Daemon(*BASE, *settings(ingest=dict(idle_s=1.5), scan=dict(bscans=1200))) as daemon:
         assert daemon.ask("record", action="start")["ok"]
         epochs = []
         for number in range(6 if LONG else 3):
@@ -249,7 +249,7 @@ def one_wrong_line_number():
 @case
 def an_announced_end_is_no_loss():
     """a source that says that it ends, or ends with a volume, leaves nothing degraded"""
-    with Daemon(*BASE, "--set", "ingest.idle_s=0.2") as daemon:
+    with Daemon(*BASE, "--set", "ingest.idle_s=1") as daemon:
         sender = Sender(daemon, 1)
         sender.send(LINES[:M], 0, flags=1)
         sender.send(LINES[M:3 * M], M, flags=2)

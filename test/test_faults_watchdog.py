@@ -32,6 +32,15 @@ class Manager:
                 return True
         return False
 
+    def now(self):
+        """The time, when all that was told before it has been noted."""
+        self.socket.settimeout(0)
+        try:
+            while True:
+                self.messages.append((time.monotonic(), self.socket.recv(4096).decode()))
+        except BlockingIOError:
+            return time.monotonic()
+
     def count(self, text, since=0.0):
         return sum(when >= since and text in message.split("\n")
                    for when, message in self.messages)
@@ -48,9 +57,10 @@ class Flow:
         self.sender, self.line = Sender(daemon, 1), 0
         self.sender.socket.sndtimeo = 0
 
-    def push(self, manager, seconds):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+    def push(self, manager, seconds, n_bscans=0):
+        """For so long, and until so many were sent."""
+        end, n = time.monotonic() + seconds, self.line // M + n_bscans
+        while time.monotonic() < end or self.line < n * M:
             at = self.line % (V * M)
             try:
                 self.sender.send(LINES[at:at + M], self.line, flags=self.line == 0)
@@ -90,8 +100,8 @@ def wedged_engine():
         flow.push(manager, 0.5)
         daemon.wait(lambda s: s["bscans_done"] > 0)
         with faults.on("wedge"):
-            flow.push(manager, INTERVAL_S / 2)  # one may still be due
-            began = time.monotonic()
+            flow.push(manager, INTERVAL_S)  # one may still be due
+            began = manager.now()
             flow.push(manager, 1.5 * INTERVAL_S)
             assert manager.count("WATCHDOG=1", began) == 0, manager.messages
             status = daemon.status()  # control goes on, and says so
@@ -111,8 +121,8 @@ def wedged_ingest():
     with faults.environment(), manager.daemon() as daemon:
         assert manager.listen(20, lambda text: text == "READY=1"), manager.messages
         with faults.on("ingest"):
-            manager.listen(INTERVAL_S / 2)  # one may still be due
-            began = time.monotonic()
+            manager.listen(INTERVAL_S)  # one may still be due
+            began = manager.now()
             manager.listen(1.5 * INTERVAL_S)
             assert manager.count("WATCHDOG=1", began) == 0, manager.messages
             assert daemon.status()["ok"]
@@ -131,11 +141,12 @@ def wedged_keeper():
     with faults.environment(), manager.daemon() as daemon:
         flow = Flow(daemon)
         flow.push(manager, 0.5)
-        daemon.wait(lambda s: s["bscans_done"] > 0)
+        daemon.wait(lambda s: s["bscans_done"] == flow.line // M and
+                    s["record"]["bscans_queued"] == 0)
         with faults.on("keeper"):
-            flow.push(manager, 0.05)  # the rings do not fill: only the keeper stands still
-            manager.listen(INTERVAL_S / 2)  # one may still be due
-            began = time.monotonic()
+            flow.push(manager, 0, 5)  # the rings do not fill: only the keeper stands still
+            manager.listen(INTERVAL_S)  # one may still be due
+            began = manager.now()
             manager.listen(1.5 * INTERVAL_S)
             assert 0 < daemon.status()["record"]["bscans_queued"] < 16
             assert manager.count("WATCHDOG=1", began) == 0, manager.messages
