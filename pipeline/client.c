@@ -21,6 +21,7 @@
 
 #define DEFAULT_QUEUE_MESSAGES 64
 #define DEFAULT_LINGER_MS 2000
+#define LEAST_LINGER_MS 1000
 
 /* ---- waiting ---- */
 
@@ -175,21 +176,26 @@ void oct_client_give_up(struct oct_client *client)
     client->linger_ms = 0;
 }
 
+static uint32_t ms_until(uint64_t end_ns)
+{
+    uint64_t now_ns = oct_clock_ns();
+    return end_ns > now_ns ? (uint32_t)((end_ns - now_ns) / 1000000) : 0;
+}
+
 uint64_t oct_client_close(struct oct_client *client)
 {
     if (!client)
         return 0;
     uint64_t end_ns = oct_clock_ns() + client->linger_ms * UINT64_C(1000000);
     enum oct_client_result result = OCT_CLIENT_INTERRUPTED;
-    while (result == OCT_CLIENT_INTERRUPTED) {
-        uint64_t now = oct_clock_ns();
-        uint64_t left_ms = end_ns > now ? (end_ns - now) / 1000000 : 0;
-        result = oct_client_flush(client, (uint32_t)left_ms);
-    }
+    while (result == OCT_CLIENT_INTERRUPTED)
+        result = oct_client_flush(client, ms_until(end_ns));
     oct_client_return(client);
     uint64_t n_lines, n_given_up = n_under_way(client, &n_lines) + client->n_lost;
     /* What the network has "taken" may still lie in ZeroMQ's batch of small messages. */
-    int linger_ms = n_given_up ? 0 : 1000;
+    int linger_ms = n_given_up ? 0 : to_int(ms_until(end_ns), LEAST_LINGER_MS);
+    if (n_given_up == 0 && linger_ms < LEAST_LINGER_MS)
+        linger_ms = LEAST_LINGER_MS;
     zmq_setsockopt(client->socket, ZMQ_LINGER, &linger_ms, sizeof(linger_ms));
     destroy(client);
     return n_given_up;

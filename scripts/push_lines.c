@@ -61,16 +61,14 @@ int main(int argc, char **argv)
         const struct timespec pause = {.tv_nsec = N_LINES * (1000000000L / RATE_HZ)};
         nanosleep(&pause, NULL);
     }
-    if (b == n_bscans)
-        oct_client_end(client);
-    else
+    bool ended = b == n_bscans && oct_client_end(client) == OCT_CLIENT_OK;
+    snprintf(error, sizeof(error), "%s", oct_client_error(client));
+    if (!ended)
         oct_client_give_up(client);
     uint64_t n_given_up = oct_client_close(client);
-    if (b == n_bscans && n_given_up == 0)
+    if (ended && n_given_up == 0)
         return 0;
-    fprintf(stderr,
-            "push_lines: %ld of %ld B-scans sent, %llu messages not delivered: no daemon "
-            "takes lines at %s\n",
-            b, n_bscans, (unsigned long long)n_given_up, endpoint);
+    fprintf(stderr, "push_lines: %s: %s; %llu messages were not delivered\n", endpoint,
+            error[0] ? error : "no daemon takes lines there", (unsigned long long)n_given_up);
     return 1;
 }

@@ -14,13 +14,18 @@ STARTS, ENDS, U16 = 1, 2, 2
 
 context = zmq.Context()
 socket = context.socket(zmq.PUSH)
-socket.immediate = True   # nothing is sent into the void: without octd, send waits
-socket.sndtimeo = 10000   # ms, then it gives up
-socket.linger = 10000     # ms that context.term() waits for what is still on its way
+socket.sndhwm = 8        # B-scans that may wait; ZeroMQ's own 1000 would hide a daemon that hangs
+socket.sndtimeo = 10000  # ms that send waits for room
+socket.linger = 10000    # ms that context.term() waits for what is still on its way
 if len(sys.argv) > 4:
     socket.curve_publickey, socket.curve_secretkey = zmq.auth.load_certificate(sys.argv[3])
     socket.curve_serverkey, _ = zmq.auth.load_certificate(sys.argv[4])
+monitor = socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
 socket.connect(ENDPOINT)
+if not monitor.poll(10000):
+    sys.exit(f"push_lines: no daemon at {ENDPOINT} within 10 s")
+socket.disable_monitor()
+monitor.close()
 epoch = int.from_bytes(os.urandom(4), "little")  # a new one each time the sender starts
 t = np.linspace(-1, 1, N)
 source = 20000 * np.exp(-4 * t * t)  # the light source's spectrum, in camera counts
@@ -33,7 +38,7 @@ for b in range(N_BSCANS):
     try:
         socket.send_multipart([header, lines.tobytes()])
     except zmq.Again:
-        sys.exit(f"push_lines: no daemon takes lines at {ENDPOINT}")
+        sys.exit(f"push_lines: the daemon at {ENDPOINT} has taken nothing for 10 s")
     time.sleep(M / RATE_HZ)
 socket.close()
 context.term()  # Python's own end waits for nothing
