@@ -193,9 +193,9 @@ uint64_t oct_client_close(struct oct_client *client)
     oct_client_return(client);
     uint64_t n_lines, n_given_up = n_under_way(client, &n_lines) + client->n_lost;
     /* What the network has "taken" may still lie in ZeroMQ's batch of small messages. */
-    int linger_ms = n_given_up ? 0 : to_int(ms_until(end_ns), LEAST_LINGER_MS);
-    if (n_given_up == 0 && linger_ms < LEAST_LINGER_MS)
-        linger_ms = LEAST_LINGER_MS;
+    uint32_t left_ms = ms_until(end_ns);
+    int linger_ms =
+        n_given_up ? 0 : to_int(left_ms > LEAST_LINGER_MS ? left_ms : 0, LEAST_LINGER_MS);
     zmq_setsockopt(client->socket, ZMQ_LINGER, &linger_ms, sizeof(linger_ms));
     destroy(client);
     return n_given_up;

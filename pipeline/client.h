@@ -172,8 +172,8 @@ const char *oct_client_error(const struct oct_client *client);
 /* What is still queued is given up: oct_client_close will not wait for it. */
 void oct_client_give_up(struct oct_client *client);
 
-/* Waits up to linger_ms for delivery, closes and frees. Returns how many messages were given up;
- * 0: the network took all. NULL is fine. */
+/* Waits up to linger_ms for delivery (for the last bytes a second at least), closes and frees.
+ * Returns how many messages were given up; 0: the network took all. NULL is fine. */
 uint64_t oct_client_close(struct oct_client *client);
 
 #ifdef __cplusplus

@@ -17,11 +17,14 @@ socket = context.socket(zmq.PUSH)
 socket.sndhwm = 8        # B-scans that may wait; ZeroMQ's own 1000 would hide a daemon that hangs
 socket.sndtimeo = 10000  # ms that send waits for room
 socket.linger = 10000    # ms that context.term() waits for what is still on its way
-if len(sys.argv) > 4:
-    socket.curve_publickey, socket.curve_secretkey = zmq.auth.load_certificate(sys.argv[3])
-    socket.curve_serverkey, _ = zmq.auth.load_certificate(sys.argv[4])
 monitor = socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
-socket.connect(ENDPOINT)
+try:
+    if len(sys.argv) > 4:
+        socket.curve_publickey, socket.curve_secretkey = zmq.auth.load_certificate(sys.argv[3])
+        socket.curve_serverkey, _ = zmq.auth.load_certificate(sys.argv[4])
+    socket.connect(ENDPOINT)
+except (OSError, ValueError, zmq.ZMQError) as error:
+    sys.exit(f"push_lines: {ENDPOINT}: {error}")
 if not monitor.poll(10000):
     sys.exit(f"push_lines: no daemon at {ENDPOINT} within 10 s")
 socket.disable_monitor()

@@ -320,6 +320,10 @@ def settings(**sections):
     return words
 
 
+# For a program whose memory is looked at: AddressSanitizer holds back up to 256 MB of what was freed.
+NOTHING_HELD_BACK = dict(ASAN_OPTIONS="quarantine_size_mb=1")
+
+
 class Daemon:
     """A running octd on ipc endpoints of its own."""
     count = 0

@@ -10,9 +10,6 @@ DEPTH = 1024
 # publisher goes on at the newest picture when half a ring waits for it.
 TALL = settings(pipeline=dict(crop_last=DEPTH, ring_bscans=512), publish=dict(queue_bscans=200))
 
-# AddressSanitizer keeps what was freed, up to 256 MB: that is no growth.
-FREED = dict(ASAN_OPTIONS="quarantine_size_mb=1")
-
 # A viewer in a process of its own: counts pictures and the gaps between their numbers, until it is
 # told to end and nothing more comes.
 VIEWER = """
@@ -93,7 +90,7 @@ def expect_all_recorded(daemon):
 @case
 def stopped_viewer():
     """a viewer is SIGSTOPped: recorded loss 0, the other viewer sees all, the loss is its own"""
-    with Daemon(*BASE, *TALL, env=FREED) as daemon:
+    with Daemon(*BASE, *TALL, env=NOTHING_HELD_BACK) as daemon:
         stopped, healthy = Viewer(daemon, pictures=4), Viewer(daemon)
         assert daemon.ask("record", action="start")["ok"]
         with Player(daemon, rate=4000):
@@ -153,7 +150,7 @@ def flat(what, before, after):
 @case
 def viewers_come_and_vanish():
     """thousands of viewers connect and vanish: recorded loss 0, descriptors and memory flat"""
-    with Daemon(*BASE, *TALL, env=FREED) as daemon:
+    with Daemon(*BASE, *TALL, env=NOTHING_HELD_BACK) as daemon:
         assert daemon.ask("record", action="start")["ok"]
         with Player(daemon, rate=4000):
             daemon.wait(lambda s: s["volumes_written"] > 60)  # each slot of the rings was used
@@ -174,7 +171,7 @@ def viewers_come_and_vanish():
 @case
 def viewers_vanish_while_nothing_is_published():
     """the same while no lines come: those that have gone are let go all the same"""
-    with Daemon(*BASE, *TALL, env=FREED) as daemon:
+    with Daemon(*BASE, *TALL, env=NOTHING_HELD_BACK) as daemon:
         vanish(daemon, 500)
         time.sleep(0.3)
         before = descriptors(daemon), resident_kb(daemon)

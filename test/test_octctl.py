@@ -557,6 +557,15 @@ def test_push_lines():
               f"the {name} example's check sum is right or absent")
 
 
+def test_push_lines_refused():
+    for what, endpoint, *keys in (("endpoint", "nonsense"),
+                                  ("key file", f"ipc://{TMP}/none", TMP + "/no.key_secret", TMP)):
+        done = subprocess.run([*PUSH_LINES["Python"], endpoint, "5", *keys], capture_output=True,
+                              text=True, timeout=PATIENCE_S)
+        check(done.returncode == 1 and done.stderr.startswith("push_lines: ")
+              and done.stderr.count("\n") == 1, f"a wrong {what} is one line", done.stderr)
+
+
 def push_five(name, where):
     return subprocess.Popen([*PUSH_LINES[name], f"ipc://{TMP}/{where}", "5"], text=True,
                             stderr=subprocess.PIPE)
@@ -605,6 +614,7 @@ def crc32c(data):
 
 for test in (test_version, test_global_options, test_command_line, test_control, test_info,
              test_replay_bytes, test_replay_gaps, test_replay_loop, test_replay_rate, test_replay_slow, test_replay_errors,
-             test_replay_undelivered, test_push_lines, test_push_lines_late):
+             test_replay_undelivered, test_push_lines, test_push_lines_refused,
+             test_push_lines_late):
     test()
 print(f"1..{count}")

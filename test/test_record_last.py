@@ -74,8 +74,7 @@ def while_recording():
 @case
 def memory_is_flat():
     """the memory is taken at the start, as said, and does not grow"""
-    # A sanitizer holds back what is freed, up to 256 MB of it.
-    with Daemon(*BASE, *KEEP, env=dict(ASAN_OPTIONS="quarantine_size_mb=1")) as daemon:
+    with Daemon(*BASE, *KEEP, env=NOTHING_HELD_BACK) as daemon:
         said = float(daemon.log().split("slow disk ")[1].split(" MiB")[0])
         slot = daemon.status()["record_last"]["memory_bytes"] / 2**20
         assert abs(said - slot) < 0.1 and said > KEPT * M * (2 * N + 200) / 2**20

@@ -105,8 +105,7 @@ def half_a_core_and_flat_memory():
     viewer = subprocess.Popen([program("octview"), "--connect", publisher.endpoint, "--control",
                                "none", "--settings", "none"], cwd=HERE,
                               env=dict(os.environ, DISPLAY=screen.display, SDL_VIDEODRIVER="x11",
-                                       # Else what is freed is held back, up to 256 MB of it.
-                                       ASAN_OPTIONS="quarantine_size_mb=1"))
+                                       **NOTHING_HELD_BACK))
     try:
         settle(viewer.pid)
         shares, drawn, kept_out, memory = [], [], [], [resident_kb(viewer.pid)]
