@@ -195,16 +195,31 @@ static void follow_drain(struct oct_daemon *d)
         oct_daemon_happens(d, OCT_EVENT_DRAINED);
 }
 
+/* Behind an engine that holds nothing, a recording waits for its disk alone. */
+static void tell_what_is_left(struct oct_daemon *d)
+{
+    uint64_t n_in_engine =
+        d->session ? oct_pipeline_get_progress(d->session->pipeline).n_waiting : 0;
+    if (oct_daemon_is_recording(d) && n_in_engine == 0)
+        oct_fail(&d->outcome, OCT_E_IO,
+                 "not drained within %.6g s (daemon.drain_s): the disk has not taken %" PRIu64
+                 " B-scans yet, the recording is not closed: allow more time, or record on another "
+                 "disk (record.directory)",
+                 d->config.daemon.drain_s,
+                 d->recorder.account.pending + d->recorder.keeper.n_waiting);
+    else
+        oct_fail(&d->outcome, OCT_E_IO,
+                 "not drained within %.6g s (daemon.drain_s): %" PRIu64
+                 " B-scans have not left the engine%s",
+                 d->config.daemon.drain_s, n_in_engine,
+                 oct_daemon_is_recording(d) ? "; the recording is not closed" : "");
+}
+
 static void note_overdue(struct oct_daemon *d)
 {
     if (d->state != OCT_STATE_DRAINING || oct_clock_ns() < d->drain_by_ns)
         return;
-    oct_fail(&d->outcome, OCT_E_IO,
-             "not drained within %.6g s (daemon.drain_s): %" PRIu64
-             " B-scans have not left the engine%s",
-             d->config.daemon.drain_s,
-             d->session ? oct_pipeline_get_progress(d->session->pipeline).n_waiting : 0,
-             oct_daemon_is_recording(d) ? "; the recording is not closed" : "");
+    tell_what_is_left(d);
     oct_daemon_keep_error(d, &d->outcome);
     oct_log(OCT_LOG_ERROR, "%s", d->outcome.text);
     oct_daemon_happens(d, OCT_EVENT_OVERDUE);

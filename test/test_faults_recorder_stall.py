@@ -177,6 +177,26 @@ def ends_during_a_stall():
         seen(f"exit status 0 after {took_s:.1f} s, {len(there)} B-scans saved, all that had come")
 
 
+@case
+def stops_during_a_stall():
+    """stop while the disk stalls beyond daemon.drain_s: told, and closed when the disk comes back"""
+    with Faulty(*settings(record=dict(buffer_s=8), daemon=dict(drain_s=2))) as daemon:
+        assert daemon.ask("record", action="start")["ok"]
+        with Camera(daemon):
+            daemon.wait(lambda s: s["volumes_written"] >= 1)
+            daemon.stall_once(5)
+            reply = daemon.ask("stop")
+        told = daemon.status()["last_error"]
+        waiting = re.search(r"the disk has not taken (\d+) B-scans", told)
+        assert reply["ok"] and reply["phase"] == "error" and waiting and int(waiting[1]) > 100, told
+        status = daemon.wait(lambda s: not s["record"]["active"])
+        assert "+ 0 dropped" in daemon.log(), daemon.log()
+        assert status["record_account"]["pending"] == 0
+        assert status["bscans_written"] == status["record_account"]["offered"], status
+        assert daemon.end() == 0, daemon.log()
+        check_files(daemon)
+        seen(told)
+
 
 if LONG:
     @case
