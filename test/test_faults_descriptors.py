@@ -10,8 +10,8 @@ FEW, CROWD = 256, 300
 def flood(endpoint_of, *arguments):
     """A crowd comes to the viewers' socket in the middle of a recording, and stays."""
     with few_descriptors(FEW):
-        daemon = Daemon(*BASE, *arguments)
-    with daemon, Player(daemon, rate=4000) as camera:
+        daemon = Daemon(*BASE, *LONG_VOLUMES, *arguments)
+    with daemon, Player(daemon, 4000, *LONG_VOLUMES) as camera:
         assert "only 256 file descriptors are allowed" in daemon.log(), daemon.log()
         assert daemon.ask("record", action="start")["ok"]
         daemon.wait(lambda s: s["volumes_written"] > 3)
@@ -22,14 +22,14 @@ def flood(endpoint_of, *arguments):
             held = len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
             assert held <= FEW - 64, held
             camera.kill()  # a camera comes back, control is asked anew, files are opened
-            with Player(daemon, rate=4000):
+            with Player(daemon, 4000, *LONG_VOLUMES):
                 written = status["volumes_written"]
                 daemon.wait(lambda s: s["volumes_written"] > written + 5)
                 assert daemon.ask("record", action="stop")["ok"]
                 daemon.wait(lambda s: not s["record"]["active"])
                 assert daemon.ask("stop")["ok"] and daemon.ask("start")["ok"]  # a session anew
         assert "no file descriptors are left for more" in daemon.log()
-        with Player(daemon, rate=4000):  # those that went made room
+        with Player(daemon, 4000, *LONG_VOLUMES):  # those that went made room
             subscriber = daemon.context.socket(zmq.SUB)
             subscriber.linger = 0
             subscriber.subscribe(b"bscan")

@@ -122,7 +122,8 @@ def counters_never_fall():
 @case
 def sums_hold_under_load():
     """begun = done + dropped + in flight, offered = written + dropped + pending, in each answer"""
-    with Daemon(*BASE, *ON) as daemon, Player(daemon):
+    long = settings(scan=dict(bscans=20 * V))
+    with Daemon(*BASE, *long, *ON) as daemon, Player(daemon, 20000, *long):
         daemon.wait(lambda s: s["bscans_done"] > 20)
         for action in ("start", "stop", "start"):  # an account begins with its recording
             assert daemon.ask("record", action=action)["ok"]

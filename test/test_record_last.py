@@ -4,7 +4,7 @@ from faultrig import *
 
 LAST_S = 2.0
 KEPT = int(LAST_S * BSCANS_S)
-KEEP = settings(record=dict(last_s=LAST_S))
+KEEP = settings(record=dict(last_s=LAST_S, buffer_s=5))
 
 
 def ask_last(daemon, *arguments):
