@@ -255,7 +255,7 @@ def replies_while_nobody_reads_the_log():
     out, log = os.pipe()
     fcntl.fcntl(log, fcntl.F_SETPIPE_SZ, 8192)  # taken as full when the second page is begun
     read = []
-    with Daemon(*BASE, stderr=log) as daemon, Player(daemon):
+    with Daemon(*BASE, stderr=log) as daemon, Player(daemon, rate=400):
         client = Client(daemon)
         n_lines = 0
         while n_lines < 200:  # some 60 bytes each: twice what the pipe takes

@@ -140,7 +140,7 @@ def slow_disk():
     """a disk too slow to save in time costs the saved file its oldest B-scans, and says so"""
     with Faulty(*KEEP, *settings(record=dict(buffer_s=0.5))) as daemon, Camera(daemon):
         full(daemon)
-        daemon.fault("stall 1500")  # each write
+        daemon.fault("stall 300")  # each write
         reply = daemon.ask("record", action="last")
         assert reply["ok"], reply
         time.sleep(2.5)
