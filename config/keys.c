@@ -150,8 +150,8 @@ const struct oct_key oct_keys[] = {
 
     {VALUE(daemon, autostart), .when = OCT_CONFIG_START, .standard = "yes",
      .meaning = "Accept lines from the daemon's start on; no: wait for the command start."},
-    /* A second alone goes by until lines of a camera that never pauses are no longer taken. */
-    {VALUE(daemon, drain_s), .when = OCT_CONFIG_LIVE, .min = 2, .max = 3600, .standard = "30",
+    /* The gate takes a second to close under a camera that never pauses, two with a full ring. */
+    {VALUE(daemon, drain_s), .when = OCT_CONFIG_LIVE, .min = 3, .max = 3600, .standard = "30",
      .unit = "s",
      .meaning = "At stop and at the end: what was begun is saved within this, or given up."},
 

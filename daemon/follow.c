@@ -195,12 +195,12 @@ static void follow_drain(struct oct_daemon *d)
         oct_daemon_happens(d, OCT_EVENT_DRAINED);
 }
 
-/* Behind an engine that holds nothing, a recording waits for its disk alone. */
+/* Behind an engine that holds nothing, a recording that was told to end waits for its disk. */
 static void tell_what_is_left(struct oct_daemon *d)
 {
     uint64_t n_in_engine =
         d->session ? oct_pipeline_get_progress(d->session->pipeline).n_waiting : 0;
-    if (oct_daemon_is_recording(d) && n_in_engine == 0)
+    if (d->session && d->recorder.stopping && n_in_engine == 0)
         oct_fail(&d->outcome, OCT_E_IO,
                  "not drained within %.6g s (daemon.drain_s): the disk has not taken %" PRIu64
                  " B-scans yet, the recording is not closed: allow more time, or record on another "

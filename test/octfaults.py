@@ -15,10 +15,10 @@ def wavelengths():
 
 
 BASE = settings(scan=dict(lines=M, bscans=V), pipeline=dict(crop_last=128, ring_bscans=32),
-                calibration=dict(wavelengths=wavelengths()))
-# For cameras that are recorded for seconds: a disk that takes a quarter of a second to close a
-# volume keeps up with those of 5 V, not with those of V.
-LONG_VOLUMES = settings(scan=dict(bscans=5 * V))
+                calibration=dict(wavelengths=wavelengths()), daemon=dict(drain_s=60))
+# For cameras that are recorded for seconds: a volume is closed with some three syncs, and at 4000
+# A-lines a second V B-scans take 50 ms.
+LONG_VOLUMES = settings(scan=dict(bscans=10 * V))
 LINES = np.random.default_rng(1).integers(100, 4000, (2 * V * M, N)).astype("<u2")
 
 

@@ -30,7 +30,8 @@ def recording(n_bscans, name="lines.raw"):
 
 
 BASE = settings(scan=dict(lines=M, bscans=V), pipeline=dict(crop_last=700),
-                calibration=dict(wavelengths=calibration(), dispersion_a2=11, dispersion_a3=-2))
+                calibration=dict(wavelengths=calibration(), dispersion_a2=11, dispersion_a3=-2),
+                daemon=dict(drain_s=60))
 
 
 def files(daemon):

@@ -16,7 +16,7 @@ def recording():
 
 
 BASE = settings(scan=dict(lines=M, bscans=V), pipeline=dict(crop_last=300),
-                calibration=dict(wavelengths=calibration(N)))
+                calibration=dict(wavelengths=calibration(N)), daemon=dict(drain_s=60))
 PATH, LINES = recording()
 
 

@@ -120,12 +120,12 @@ def random_commands():
     """random start, stop, record and set: model and daemon agree after every reply, none hangs"""
     seed = int(os.environ.get("OCT_SEED", "20"))
     rng = random.Random(seed)
-    with Daemon(*BASE, *LONG_VOLUMES) as daemon, Player(daemon, 20000, *LONG_VOLUMES):
+    with Daemon(*BASE, *LONG_VOLUMES) as daemon, Player(daemon, 10000, *LONG_VOLUMES):
         client = Client(daemon)
         possible, phases = check_status(client, set(COMMAND["start"])), set()
         wanted, end = {"idle", "running", "recording", "draining"}, time.monotonic() + PATIENCE_S
         commands = 0
-        # A disk that hangs can keep one phase for most of the commands: more, until all were seen.
+        # A disk that hangs holds one phase for many commands: goes on until every one was seen.
         while commands < COMMANDS or (not wanted <= phases and time.monotonic() < end):
             commands += 1
             name = rng.choice(list(COMMAND))
@@ -234,8 +234,8 @@ def a_late_reply_is_seen():
         raise Skip("a second is allowed here, more than what is held back")
     faults, most = Faults("reply"), 300
     with faults.environment():
-        daemon = Daemon(*BASE)
-    with daemon, Player(daemon):
+        daemon = Daemon(*BASE, *LONG_VOLUMES)
+    with daemon, Player(daemon, 4000, *LONG_VOLUMES):
         client = Client(daemon)
         daemon.ask("record", action="start")
         with faults.on("reply", "150"):

@@ -7,7 +7,7 @@ from faultrig import *
 @case
 def short_writes_and_interrupts():
     """short writes, then EINTR at every other call"""
-    with Faulty() as daemon, Camera(daemon) as camera:
+    with Faulty(*settings(record=dict(buffer_s=5))) as daemon, Camera(daemon) as camera:
         viewer = Viewer(daemon, camera)
         assert daemon.ask("record", action="start")["ok"]
         for words in ("short", "eintr"):

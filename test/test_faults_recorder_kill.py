@@ -96,12 +96,25 @@ def killed_at_random_moments():
     killed(ROUNDS, 0)
 
 
+def sync_here_s():
+    """What a sync takes this disk, whatever octd does."""
+    took_s = []
+    with open(os.path.join(folder("sync"), "file"), "wb", buffering=0) as file:
+        for _ in range(9):
+            file.write(bytes(1 << 20))
+            began = time.monotonic()
+            os.fdatasync(file.fileno())
+            took_s.append(time.monotonic() - began)
+    return statistics.median(took_s)
+
+
 @case
 def killed_within_a_volume():
     """kill -9 within a long volume: what is lost is what came since the last sync"""
     lost_s = killed(ROUNDS + 2, 0.75, *settings(scan=dict(bscans=10 * V)))
-    # The interval, and a sync that takes its time; the median, as a disk may hang now and then.
-    assert statistics.median(lost_s) < SYNC_S + (0.6 if SLOW else 0.4), lost_s
+    # The interval and two syncs under way; the median, as a disk may hang now and then.
+    allowed_s = SYNC_S + (0.6 if SLOW else 0.4) + 4 * sync_here_s()
+    assert statistics.median(lost_s) < allowed_s, (lost_s, allowed_s)
 
 
 main()

@@ -180,11 +180,12 @@ def ends_during_a_stall():
 @case
 def stops_during_a_stall():
     """stop while the disk stalls beyond daemon.drain_s: told, and closed when the disk comes back"""
-    with Faulty(*settings(record=dict(buffer_s=8), daemon=dict(drain_s=2))) as daemon:
+    with Faulty(*settings(record=dict(buffer_s=8), daemon=dict(drain_s=3))) as daemon:
         assert daemon.ask("record", action="start")["ok"]
         with Camera(daemon):
             daemon.wait(lambda s: s["volumes_written"] >= 1)
-            daemon.stall_once(5)
+            daemon.stall_once(7)
+            time.sleep(1)  # some come meanwhile
             reply = daemon.ask("stop")
         told = daemon.status()["last_error"]
         waiting = re.search(r"the disk has not taken (\d+) B-scans", told)

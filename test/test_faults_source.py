@@ -284,7 +284,7 @@ def clock_steps():
         assert status["uptime_s"] < 600 and status["latency_us"]["max"] < 60e6, status
         assert sum(status["bscans_dropped"].values()) == 0 and status["lines_missing"] == 0
         assert daemon.ask("stop")["ok"]
-        written = daemon.status()["bscans_written"]
+        written = daemon.wait(lambda s: not s["record"]["active"])["bscans_written"]
         # No file took another's place although the clock named the same seconds again.
         names = glob.glob(daemon.records + "/*.h5")
         assert len({name[name.rindex("/"):][:13] for name in names}) >= 2, names

@@ -204,7 +204,7 @@ def a_fifo_as_calibration():
 def wedged_to_the_end():
     """a wedged engine cannot keep the daemon: it ends by daemon.drain_s with status 1 and says why"""
     faults = Faults("end")
-    with faults.environment(), Daemon(*BASE, *FFTW, "--set", "daemon.drain_s=2") as daemon:
+    with faults.environment(), Daemon(*BASE, *FFTW, "--set", "daemon.drain_s=3") as daemon:
         with faults.on("wedge"):
             Sender(daemon, 1).send(LINES[:V * M], 0, flags=1)
             daemon.wait(lambda s: s["bscans_begun"] == V)

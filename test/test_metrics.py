@@ -123,7 +123,7 @@ def counters_never_fall():
 def sums_hold_under_load():
     """begun = done + dropped + in flight, offered = written + dropped + pending, in each answer"""
     long = settings(scan=dict(bscans=20 * V))
-    with Daemon(*BASE, *long, *ON) as daemon, Player(daemon, 20000, *long):
+    with Daemon(*BASE, *long, *ON) as daemon, Player(daemon, 4000, *long):
         daemon.wait(lambda s: s["bscans_done"] > 20)
         for action in ("start", "stop", "start"):  # an account begins with its recording
             assert daemon.ask("record", action=action)["ok"]

@@ -4,7 +4,7 @@ from faultrig import *
 
 LAST_S = 2.0
 KEPT = int(LAST_S * BSCANS_S)
-KEEP = settings(record=dict(last_s=LAST_S, buffer_s=5))
+KEEP = settings(record=dict(last_s=LAST_S))
 
 
 def ask_last(daemon, *arguments):
@@ -24,7 +24,7 @@ def full(daemon):
 @case
 def saves_the_last_seconds():
     """the last seconds become a file, in order, complete, verified, and they are the last ones"""
-    with Daemon(*BASE, *KEEP) as daemon, Camera(daemon):
+    with Daemon(*BASE, *KEEP, *settings(record=dict(buffer_s=5))) as daemon, Camera(daemon):
         assert "MiB" in daemon.log() and f"{KEPT} B-scans" in daemon.log(), daemon.log()
         full(daemon)
         before = daemon.status()["bscans_done"]
@@ -50,7 +50,8 @@ def saves_the_last_seconds():
 @case
 def while_recording():
     """saving the last seconds takes nothing from a recording that is under way"""
-    with Daemon(*BASE, *KEEP) as daemon, Camera(daemon) as camera:
+    with Daemon(*BASE, *KEEP, *settings(record=dict(buffer_s=5))) as daemon, \
+            Camera(daemon) as camera:
         viewer = Viewer(daemon, camera)
         assert daemon.ask("record", action="start")["ok"]
         full(daemon)

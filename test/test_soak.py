@@ -26,7 +26,7 @@ static void *leak(void *unused)
         char *lost = malloc(1 << 20);
         if (lost)
             memset(lost, 1, 1 << 20);
-        if (i % 20 == 0)
+        if (i % 8 == 0)
             pthread_create(&thread, NULL, sleeper, NULL);
         usleep(50000);
     }
