@@ -107,42 +107,47 @@ $(BUILD)/push_lines: $(BUILD)/scripts/push_lines.o $(CLIENT)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(call pkg_libs,libzmq) $(LDLIBS)
 
-# The viewer's model and drawing, without its main, for the tests.
-VIEWER_OBJ := $(filter-out $(BUILD)/viewer/main.o,$(call obj,$(VIEWER_SRC)))
-TOOLS_OBJ  := $(filter-out $(BUILD)/tools/octctl.o,$(call obj,$(TOOLS_SRC)))
-DAEMON_OBJ := $(filter-out $(BUILD)/daemon/main.o,$(call obj,$(DAEMON_SRC)))
-
-$(filter-out $(CUDA_TESTS),$(TESTS)): $(BUILD)/test/%: $(BUILD)/test/%.o $(call obj,$(TEST_SRC)) $(VIEWER_OBJ) $(TOOLS_OBJ) \
-                           $(DAEMON_OBJ) $(LIB)
-	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) \
-	  $(call pkg_libs,cmocka libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image) $(LDLIBS)
-
-# The stand-in for CUDA comes before the library, whose own device code is then left out.
-$(CUDA_TESTS): $(BUILD)/test/%: $(BUILD)/test/%.o $(call obj,$(TEST_SRC)) $(CUDA_HOST_OBJ) \
-                                $(VIEWER_OBJ) $(TOOLS_OBJ) $(DAEMON_OBJ) $(LIB)
-	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) \
-	  $(call pkg_libs,cmocka libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image) -lstdc++ $(LDLIBS)
-
-# The fuzz targets: with replay.c, which feeds them their corpus (make check), and with libFuzzer
-# (make fuzz). What a target brings itself comes before the library, whose own is then left out.
-FUZZ_LIBS := $(LIB_LIBS) $(call pkg_libs,libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image) $(LDLIBS)
-FUZZ_OBJ  := $(BUILD)/test/fuzz/fuzz.o $(BUILD)/liboctfuzz.a $(LIB)
-FUZZERS   := $(FUZZ_NAMES:%=$(BUILD)/test/fuzzer_%)
-
-$(BUILD)/liboctfuzz.a: $(VIEWER_OBJ) $(DAEMON_OBJ)
+# What a test or a fuzz target links: archives, of which it takes only what it calls. What it brings
+# itself comes before them, whose own is then left out; the mains are in none.
+archive = $(BUILD)/lib$(1).a
+ROOM_ARCHIVES := $(foreach room,daemon viewer tools,$(call archive,oct$(room)))
+TEST_ARCHIVE  := $(call archive,octtest)
+$(call archive,octdaemon): $(filter-out $(BUILD)/daemon/main.o,$(call obj,$(DAEMON_SRC)))
+$(call archive,octviewer): $(filter-out $(BUILD)/viewer/main.o,$(call obj,$(VIEWER_SRC)))
+$(call archive,octtools): $(filter-out $(BUILD)/tools/octctl.o,$(call obj,$(TOOLS_SRC)))
+$(TEST_ARCHIVE): $(call obj,$(TEST_SRC))
+$(ROOM_ARCHIVES) $(TEST_ARCHIVE):
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(REPLAYS): $(BUILD)/test/test_fuzz_%: $(BUILD)/test/fuzz/fuzz_%.o $(BUILD)/test/fuzz/replay.o \
-                                       $(FUZZ_OBJ)
-	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(FUZZ_LIBS)
+# --as-needed: a test of the rings does not load SDL.
+ALL_LIBS := $(LIB_LIBS) $(call pkg_libs,libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image) $(LDLIBS)
+TEST_ARCHIVES := $(TEST_ARCHIVE) $(ROOM_ARCHIVES) $(LIB)
+LINK_TEST = $(Q)$(CC) $(LDFLAGS) -Wl,--as-needed -o $@ $(filter %.o,$^) \
+  -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
 
-$(FUZZERS): $(BUILD)/test/fuzzer_%: $(BUILD)/test/fuzz/fuzz_%.o $(FUZZ_OBJ)
+$(filter-out $(CUDA_TESTS),$(TESTS)): $(BUILD)/test/%: $(BUILD)/test/%.o $(TEST_ARCHIVES)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(FUZZ_LIBS)
+	$(LINK_TEST) $(ALL_LIBS) $(call pkg_libs,cmocka)
+
+# The stand-in for CUDA is whole objects, before the library's own device code.
+$(CUDA_TESTS): $(BUILD)/test/%: $(BUILD)/test/%.o $(CUDA_HOST_OBJ) $(TEST_ARCHIVES)
+	$(call say,LD,$@)
+	$(LINK_TEST) $(ALL_LIBS) $(call pkg_libs,cmocka) -lstdc++
+
+# The fuzz targets: with replay.c, which feeds them their corpus (make check), and with libFuzzer
+# (make fuzz).
+FUZZ_LINKS := $(BUILD)/test/fuzz/fuzz.o $(ROOM_ARCHIVES) $(LIB)
+FUZZERS    := $(FUZZ_NAMES:%=$(BUILD)/test/fuzzer_%)
+
+$(REPLAYS): $(BUILD)/test/test_fuzz_%: $(BUILD)/test/fuzz/fuzz_%.o $(BUILD)/test/fuzz/replay.o \
+                                       $(FUZZ_LINKS)
+	$(call say,LD,$@)
+	$(LINK_TEST) $(ALL_LIBS)
+
+$(FUZZERS): $(BUILD)/test/fuzzer_%: $(BUILD)/test/fuzz/fuzz_%.o $(FUZZ_LINKS)
+	$(call say,LD,$@)
+	$(LINK_TEST) -fsanitize=fuzzer $(ALL_LIBS)
 
 # Disk faults, for LD_PRELOAD.
 $(FAULTIO): test/faultio.c Makefile
