@@ -49,8 +49,9 @@ struct oct_assembler {
     uint64_t given_back;                    /* slots below borrow nothing any more */
     struct oct_ingest_counts counts;
     struct acquisition now;
-    bool has_ended; /* ended_epoch holds something */
-    uint32_t ended_epoch;
+    struct rivals { /* messages of other epochs, refused since the running sender was heard */
+        uint64_t n, since_ns; /* the first's arrival */
+    } rivals;
 
     uint8_t *dropped_valid;      /* [M] the mask of a B-scan that found no slot */
     bool open;                   /* a B-scan has begun: number now.next_bscan */
@@ -230,10 +231,7 @@ static void begin_acquisition(struct oct_assembler *a, const struct oct_lines_he
 {
     if (a->now.running)
         oct_assembler_flush(a, true);
-    if (a->now.number && a->now.epoch != h->epoch) {
-        a->has_ended = true;
-        a->ended_epoch = a->now.epoch;
-    }
+    a->rivals.n = 0;
     bool from_start = h->flags & OCT_LINES_STARTS;
     a->now = (struct acquisition){
         .running = true,
@@ -253,19 +251,30 @@ static void begin_acquisition(struct oct_assembler *a, const struct oct_lines_he
     add(&a->counts.acquisitions, 1);
 }
 
-/* Decides whether the message begins an acquisition; OCT_BAD_EPOCH for leftovers. */
-static enum oct_bad follow_epoch(struct oct_assembler *a, const struct oct_lines_header *h)
+/* Whether the running sender fell silent while others went on; one more message of theirs is here.
+ * Both figures are needed: what a stall has let queue up comes within moments, and of senders that
+ * send seldom two in a row mean nothing. */
+static bool is_outlasted(struct rivals *rivals, uint64_t arrival_ns)
+{
+    if (rivals->n++ == 0)
+        rivals->since_ns = arrival_ns;
+    return rivals->n >= OCT_TAKEOVER_MESSAGES && arrival_ns - rivals->since_ns >= OCT_TAKEOVER_NS;
+}
+
+/* Decides whether the message begins an acquisition; OCT_BAD_EPOCH: another sender's runs. No epoch
+ * is remembered but the running one's: which others there were tells nothing about who goes on. */
+static enum oct_bad follow_epoch(struct oct_assembler *a, const struct oct_lines_header *h,
+                                 uint64_t arrival_ns)
 {
     bool starts = h->flags & OCT_LINES_STARTS;
     if (a->now.running && h->epoch == a->now.epoch) {
+        a->rivals.n = 0;
         if (starts && h->sequence != a->now.start_sequence)
             begin_acquisition(a, h);
         return OCT_BAD_NONE;
     }
-    /* While an acquisition runs, what the sender before it left on the way is refused. A message
-     * that can only be a beginning is one, whatever its epoch: some senders reuse two of them. */
-    bool begins = starts || h->sequence == 0;
-    if (a->now.running && !a->now.over && a->has_ended && h->epoch == a->ended_epoch && !begins)
+    bool at_once = !a->now.running || a->now.over || starts || h->sequence == 0;
+    if (!at_once && !is_outlasted(&a->rivals, arrival_ns))
         return OCT_BAD_EPOCH;
     begin_acquisition(a, h);
     return OCT_BAD_NONE;
@@ -482,7 +491,7 @@ enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, siz
     struct oct_lines_header h;
     enum oct_bad bad = check_message(a, &h, header, header_bytes, payload, payload_bytes);
     if (!bad)
-        bad = follow_epoch(a, &h);
+        bad = follow_epoch(a, &h, arrival_ns);
     if (bad) {
         oct_assembler_count_bad(a, bad);
         return bad;

@@ -6,16 +6,29 @@
  * come for it later are late and only counted. B-scans of which no line came are not delivered;
  * their lines are counted as missing.
  *
- * A new acquisition begins with a new epoch (the sender restarted) or with the flag "starts";
- * messages of the same epoch from before the start are late. A message that ends the acquisition
- * beyond the lines seen tells that those between are missing.
+ * Who is heard. An acquisition is one epoch's; a message of another epoch (another sender)
+ *   1. begins the next acquisition at once if it can only be a beginning (the flag "starts", or
+ *      sequence 0), or if none runs: there was none, or its sender has said that it ends.
+ *   2. Else it is refused and counted, until such messages, of one sender or several, have come for
+ *      200 ms, three of them at least, and none of the running epoch between: then it takes over.
+ * So of two that go on the one that began last is heard; leftovers of others change nothing; and
+ * who goes on alone is heard 200 ms after the last message of any other, however many there were.
+ * (R runs, S is another epoch, S0 its beginning; times are those of arrival, no sender's clock.)
+ *
+ *     R R S R S S R ...        leftovers of S, in any number             S refused, R goes on
+ *     R R S0 R S R S ...       S restarted, or is a second camera        S from S0 on, R refused
+ *     R R S0 S S | R R R ...   S began and was killed                    R again after 200 ms
+ *     R R | S S S ...          R was killed; S was refused, or began     S after 200 ms
+ *                              with neither flag nor sequence 0
+ *     R R(ends) S ...          R said that it ends                       S at once
+ *     R S T R T S T | S S ...  several queued up, one of them goes on    S 200 ms after the last T
+ *
+ * Within an epoch the flag "starts" begins a new acquisition; messages from before it are late.
+ * A message that ends the acquisition beyond the lines seen tells that those between are missing.
  * A jump that was not true (one wrong first_line) closes all B-scans up to it, and its sender's
  * lines are late from then on. When 16 messages in a row that were sent after it have brought
  * nothing but lines that it left out, each beyond the one before, the next one begins a new
  * acquisition.
- * While it runs, messages of the epoch before are leftovers and refused, unless they can only be a
- * beginning (the flag, or sequence 0); so a second sender cannot tear a running one to pieces, the
- * newer wins. Once the newer has said that it ends, the older may go on, as a new acquisition.
  *
  * One thread calls take, flush and end (the ingest thread). Counts may be read by any thread; who
  * reads dropped or delivered before begun finds them no larger. */
@@ -28,6 +41,9 @@
 #include "pipeline/wire.h"
 
 #include <stdatomic.h>
+
+#define OCT_TAKEOVER_NS UINT64_C(200000000)
+#define OCT_TAKEOVER_MESSAGES 3u
 
 struct oct_ingest_counts {
     atomic_uint_fast64_t messages;           /* well-formed, duplicates included */

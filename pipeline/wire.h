@@ -41,7 +41,7 @@ enum oct_bad {
     OCT_BAD_LINES,        /* no lines and no flag, or line numbers that overflow or leap wildly */
     OCT_BAD_PAYLOAD_SIZE, /* not n_lines * n_samples samples */
     OCT_BAD_CRC,
-    OCT_BAD_EPOCH, /* an epoch that already ended */
+    OCT_BAD_EPOCH, /* another epoch's acquisition runs (assembler.h) */
     OCT_BAD_SLOT,  /* a slot of shared memory that is none, or does not hold this message */
     OCT_N_BAD
 };
