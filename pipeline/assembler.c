@@ -280,25 +280,30 @@ static enum oct_bad follow_epoch(struct oct_assembler *a, const struct oct_lines
     return OCT_BAD_NONE;
 }
 
-/* Books the sequence number; false when it has come before. Differences are taken modulo 2^64, so
- * that a number that wraps goes on. */
+/* Whether number a was sent after number b, which wrap at 2^64. Half the range apart neither was. */
+static bool is_after(uint64_t a, uint64_t b)
+{
+    return a != b && a - b < (uint64_t)1 << 63;
+}
+
+/* Books the sequence number; false when it has come before. */
 static bool is_new_sequence(struct oct_assembler *a, uint64_t sequence)
 {
     struct acquisition *now = &a->now;
-    int64_t ahead = (int64_t)(sequence - now->last_sequence);
-    if (ahead > 0) {
+    if (is_after(sequence, now->last_sequence)) {
+        uint64_t ahead = sequence - now->last_sequence;
         now->seen = ahead < 64 ? now->seen << ahead : 0;
         now->seen |= 1;
         now->last_sequence = sequence;
-        add(&a->counts.messages_missed, (uint64_t)ahead - 1);
+        add(&a->counts.messages_missed, ahead - 1);
         return true;
     }
-    uint64_t age = (uint64_t)-ahead;
+    uint64_t age = now->last_sequence - sequence;
     if (age >= 64)
         return true; /* too old to tell; its lines will tell */
     bool fresh = !(now->seen >> age & 1);
     now->seen |= (uint64_t)1 << age;
-    if (fresh && (int64_t)(sequence - now->start_sequence) > 0)
+    if (fresh && is_after(sequence, now->start_sequence))
         add(&a->counts.messages_reordered, 1);
     return fresh;
 }
@@ -406,7 +411,7 @@ static void move_to(struct oct_assembler *a, uint64_t number, const struct oct_l
 static bool is_astray(struct oct_assembler *a, const struct oct_lines_header *h)
 {
     struct jump *jump = &a->now.jump;
-    if (!jump->there || h->n_lines == 0 || (int64_t)(h->sequence - jump->sequence) <= 0)
+    if (!jump->there || h->n_lines == 0 || !is_after(h->sequence, jump->sequence))
         return false;
     uint64_t first = h->first_line / a->geometry.n_lines;
     uint64_t last = (h->first_line + h->n_lines - 1) / a->geometry.n_lines;
@@ -416,7 +421,7 @@ static bool is_astray(struct oct_assembler *a, const struct oct_lines_header *h)
     }
     if (first < jump->first_bscan || last >= jump->end_bscan)
         return false;
-    bool goes_on = jump->n_messages > 0 && (int64_t)(h->sequence - jump->last_sequence) > 0 &&
+    bool goes_on = jump->n_messages > 0 && is_after(h->sequence, jump->last_sequence) &&
                    h->first_line >= jump->next_line;
     jump->n_messages = goes_on ? jump->n_messages + 1 : 1;
     jump->last_sequence = h->sequence;
@@ -502,7 +507,8 @@ enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, siz
         add(&a->counts.lines_duplicate, h.n_lines);
         return OCT_BAD_NONE;
     }
-    if (a->now.from_start && (int64_t)(h.sequence - a->now.start_sequence) < 0) {
+    bool first = h.sequence == a->now.start_sequence;
+    if (a->now.from_start && !first && !is_after(h.sequence, a->now.start_sequence)) {
         add(&a->counts.lines_late, h.n_lines); /* of the acquisition before, in the same epoch */
         return OCT_BAD_NONE;
     }

@@ -98,6 +98,39 @@ static void lines_from_before_a_start_in_the_same_epoch_are_late(void **state)
     close_assembler(&r);
 }
 
+/* Neither is after the other: each counts as sent before. */
+static void sequence_numbers_half_their_range_apart_are_counted_and_go_on(void **state)
+{
+    const uint64_t half = (uint64_t)1 << 63, starts[] = {0, 1, 5, half - 1, half, UINT64_MAX};
+    (void)state;
+    for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
+        const uint64_t s = starts[i];
+        struct assembler_rig r;
+        open_assembler(&r, 0);
+        push(&r, s, 0, M, 0);
+        push(&r, s + half, M, M, 0);    /* taken: too old to tell whether it came before */
+        push(&r, s + 1, 200 * M, M, 0); /* a jump, and half the range from it */
+        push(&r, s + 1 + half, 2 * M, M, 0);
+        for (uint64_t k = 0; k < 20; k++)
+            push(&r, s + 2 + k % 2 * half, (3 + k) * M, M, 0);
+        assert_int_equal(r.counts->messages, 24);
+        assert_int_equal(r.counts->messages_missed, 0);
+        assert_int_equal(r.counts->messages_reordered, 0);
+        assert_int_equal(r.counts->lines_received, 3 * M);
+        assert_int_equal(r.counts->resynchronised, 0);
+        close_assembler(&r);
+
+        open_assembler(&r, 0);
+        push(&r, s, 0, M, OCT_LINES_STARTS);
+        push(&r, s + half, M, M, 0); /* of the acquisition before */
+        push(&r, s + 1, M, M, 0);
+        assert_int_equal(r.counts->lines_late, M);
+        assert_int_equal(r.counts->lines_received, 2 * M);
+        assert_int_equal(r.counts->messages_missed, 0);
+        close_assembler(&r);
+    }
+}
+
 static void one_wrong_line_number_silences_nobody(void **state)
 {
     const uint64_t wrong = ((uint64_t)1 << 32) / M; /* as far as a jump may go */
@@ -268,6 +301,7 @@ int main(void)
         cmocka_unit_test(line_numbers_that_leap_wildly_are_refused_and_change_nothing),
         cmocka_unit_test(a_camera_joined_at_the_largest_line_numbers_is_counted_right),
         cmocka_unit_test(lines_from_before_a_start_in_the_same_epoch_are_late),
+        cmocka_unit_test(sequence_numbers_half_their_range_apart_are_counted_and_go_on),
         cmocka_unit_test(one_wrong_line_number_silences_nobody),
         cmocka_unit_test(late_lines_alone_begin_no_acquisition),
         cmocka_unit_test(an_end_beyond_the_lines_seen_counts_those_between_as_missing),
