@@ -8,12 +8,19 @@
 #include <string.h>
 #include <unistd.h>
 
+uint32_t oct_config_crop_last(const struct oct_config *config)
+{
+    if (config->pipeline.crop_last != OCT_CONFIG_CROP_AUTO)
+        return config->pipeline.crop_last;
+    return oct_geometry_padded(config->camera.samples) / 2; /* P1 = P2/2 */
+}
+
 enum oct_err oct_config_geometry(const struct oct_config *config, struct oct_geometry *geometry,
                                  struct oct_error *err)
 {
     struct oct_error why = {.text = ""};
     if (oct_geometry_init(geometry, config->camera.samples, config->scan.lines, config->scan.bscans,
-                          config->pipeline.crop_first, config->pipeline.crop_last,
+                          config->pipeline.crop_first, oct_config_crop_last(config),
                           (enum oct_sample_type)config->output.sample, &why))
         return oct_config_blame(config, &why, err);
     return OCT_OK;

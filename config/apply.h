@@ -6,6 +6,9 @@
 #include "pipeline/engine.h"
 #include "pipeline/plan.h"
 
+/* One past the last depth pixel kept, 0: all; crop_last=auto is P2/4, for any camera.samples. */
+uint32_t oct_config_crop_last(const struct oct_config *config);
+
 /* Messages of the functions below start with where the key at fault was given (oct_config_blame).
  */
 enum oct_err oct_config_geometry(const struct oct_config *config, struct oct_geometry *geometry,

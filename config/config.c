@@ -1,5 +1,6 @@
 #include "config/config.h"
 
+#include "config/apply.h"
 #include "config/keys.h"
 #include "pipeline/plan.h"
 
@@ -211,19 +212,22 @@ static void make_absolute(char *path, size_t path_bytes)
 
 char *oct_config_text(const struct oct_config *config)
 {
+    struct oct_config effective =
+        *config; /* a file says what was computed, not how it was chosen */
     char *text = NULL;
     size_t text_bytes = 0;
     FILE *out = open_memstream(&text, &text_bytes);
     if (!out)
         return NULL;
     const char *section = "";
+    effective.pipeline.crop_last = oct_config_crop_last(config);
     for (size_t i = 0; i < oct_n_keys; i++) {
         char value[OCT_CONFIG_STRING_BYTES];
         const struct oct_key *key = &oct_keys[i];
         if (strcmp(section, key->section))
             fprintf(out, "%s[%s]\n", i ? "\n" : "", key->section);
         section = key->section;
-        oct_key_format(key, config, value, sizeof(value));
+        oct_key_format(key, &effective, value, sizeof(value));
         if (key->type == OCT_KEY_PATH)
             make_absolute(value, sizeof(value));
         fprintf(out, "%s =%s%s\n", key->name, value[0] ? " " : "", value);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #define OCT_CONFIG_STRING_BYTES 1024
+#define OCT_CONFIG_CROP_AUTO UINT32_MAX
 
 typedef char oct_config_string[OCT_CONFIG_STRING_BYTES];
 
@@ -52,9 +53,10 @@ struct oct_config {
         int backend;       /* enum oct_config_backend */
         int dc;            /* enum oct_dc */
         int interpolation; /* enum oct_interpolation */
-        uint32_t crop_first, crop_last;
+        uint32_t crop_first;
+        uint32_t crop_last; /* OCT_CONFIG_CROP_AUTO (the default): P2/4; 0: all */
         bool log;
-        int range;                              /* enum oct_range */
+        int range;                              /* enum oct_range: percentile */
         double min_db, max_db;                  /* manual, log=yes: 0, 60 */
         double min, max;                        /* manual, log=no: 0, 1e4 */
         double percentile_low, percentile_high; /* 30, 99.8 */
@@ -173,8 +175,9 @@ enum oct_err oct_config_check(const struct oct_config *config, struct oct_error 
 enum oct_err oct_config_blame(const struct oct_config *config, const struct oct_error *why,
                               struct oct_error *err);
 
-/* The whole effective configuration as INI text, every key, paths absolute where they can be;
- * malloc'd, NULL when out of memory. Loading it gives the same values. */
+/* The whole effective configuration as INI text, every key, paths absolute where they can be and
+ * crop_last=auto as the number that it stands for; malloc'd, NULL when out of memory. Loading it
+ * gives the same values, and the same text again. */
 char *oct_config_text(const struct oct_config *config);
 
 /* Writes the commented reference file: config/octd.ini is exactly this, and a test says so. */

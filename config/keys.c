@@ -98,17 +98,14 @@ const struct oct_key oct_keys[] = {
     {VALUE(pipeline, crop_first), .when = OCT_CONFIG_IDLE, .min = 0, .max = OCT_MAX_SAMPLES - 1,
      .standard = "0", .unit = "depth pixels", .meaning = "First depth pixel kept."},
     {VALUE(pipeline, crop_last), .when = OCT_CONFIG_IDLE, .min = 0, .max = OCT_MAX_SAMPLES,
-     .standard = "0", .unit = "depth pixels", .shipped = "1024",
-     .shipped_why = "nothing real lies beyond P2/4 with the 2x upsampling; P2 is 4096 for up to "
-                    "2048 samples",
-     .meaning = "One past the last depth pixel kept, at most P2/2; 0: all."},
+     .standard = "auto", .word = "auto", .word_value = OCT_CONFIG_CROP_AUTO, .unit = "depth pixels",
+     .meaning = "One past the last depth pixel kept; auto: P2/4, nothing real is deeper; 0: all, "
+                "P2/2."},
     {VALUE(pipeline, log), .when = OCT_CONFIG_IDLE, .standard = "yes",
      .meaning = "Pictures show decibels (yes) or intensity in counts^2 (no)."},
     {VALUE(pipeline, range), .when = OCT_CONFIG_LIVE, .names = range_names, .first = OCT_RANGE_AUTO,
-     .standard = "auto", .shipped = "percentile",
-     .shipped_why = "the minimum that auto takes of a B-scan is a speckle null: the live picture "
-                    "would flicker",
-     .meaning = "Display limits: the B-scan's own minimum and maximum, fixed, or percentiles."},
+     .standard = "percentile",
+     .meaning = "Display limits: the B-scan's minimum and maximum (flickers), fixed, percentiles."},
     {VALUE(pipeline, min_db), .when = OCT_CONFIG_LIVE, .min = -1000, .max = 1000, .standard = "0",
      .unit = "dB", .meaning = "Black when range=manual and log=yes."},
     {VALUE(pipeline, max_db), .when = OCT_CONFIG_LIVE, .min = -1000, .max = 1000, .standard = "60",

@@ -26,11 +26,11 @@ struct oct_key {
     double min, max; /* of the value; of a string: its length in bytes (max 0: all that fits) */
     const char *const *names; /* enum: NULL-terminated; string: the allowed values, NULL: any */
     int first;                /* enum: value of names[0] */
-    const char *standard;     /* the default, as it would stand in a file */
-    const char *shipped;      /* value in config/octd.ini where it differs from the default, NULL */
-    const char *shipped_why;  /* the reason, NULL if not shipped */
-    const char *unit;         /* NULL: none */
-    const char *meaning;      /* one line */
+    const char *standard;     /* the default, as it would stand in a file; octd.ini ships it */
+    const char *word;         /* u32: stands for the value word_value, beside min..max; or NULL */
+    uint32_t word_value;
+    const char *unit;    /* NULL: none */
+    const char *meaning; /* one line */
 };
 
 struct oct_key_section {

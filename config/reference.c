@@ -45,20 +45,16 @@ static void write_key(FILE *out, const struct oct_key *key)
     snprintf(line, sizeof(line), "%s; default %s; %s", range,
              key->standard[0] ? key->standard : "nothing", when_text(key->when));
     write_wrapped(out, line);
-    if (key->shipped) {
-        snprintf(line, sizeof(line), "Set here: %s.", key->shipped_why);
-        write_wrapped(out, line);
-    }
-    const char *value = key->shipped ? key->shipped : key->standard;
-    fprintf(out, "%s%s =%s%s\n", key->shipped ? "" : ";", key->name, value[0] ? " " : "", value);
+    fprintf(out, ";%s =%s%s\n", key->name, key->standard[0] ? " " : "", key->standard);
 }
 
 void oct_config_write_reference(FILE *out)
 {
     fputs("; octd configuration: every key, with its default. Printed by `octctl reference`.\n"
           ";\n"
-          "; \"; text\" explains, \";key = value\" is a key at its default: take the ';' away to\n"
-          "; change it. The keys that stand without ';' are set here, for the reason given.\n"
+          "; \"; text\" explains, \";key = value\" is a key at its default, which holds without "
+          "this\n"
+          "; file too: take the ';' away to change it.\n"
           "; A ';' first in a line or after a space starts a comment, a '#' only first in a line.\n"
           "; A relative path is taken from the folder of this file. Unknown keys are errors.\n"
           "; --set SECTION.KEY=VALUE on the command line wins over this file.\n",

@@ -183,7 +183,9 @@ static bool parse_trimmed(const struct oct_key *key, void *place, const char *te
     int index;
     switch (key->type) {
     case OCT_KEY_U32:
-        if (!parse_whole(key, text, &whole))
+        if (key->word && !strcmp(key->word, text))
+            whole = key->word_value;
+        else if (!parse_whole(key, text, &whole))
             return false;
         *(uint32_t *)place = (uint32_t)whole;
         return true;
@@ -261,7 +263,10 @@ size_t oct_key_format(const struct oct_key *key, const struct oct_config *config
     const char *value = number;
     switch (key->type) {
     case OCT_KEY_U32:
-        snprintf(number, sizeof(number), "%lu", (unsigned long)*(const uint32_t *)place);
+        if (key->word && *(const uint32_t *)place == key->word_value)
+            value = key->word;
+        else
+            snprintf(number, sizeof(number), "%lu", (unsigned long)*(const uint32_t *)place);
         break;
     case OCT_KEY_U64:
         snprintf(number, sizeof(number), "%llu", (unsigned long long)*(const uint64_t *)place);
@@ -300,7 +305,8 @@ static void format_allowed(const struct oct_key *key, char *text, size_t text_by
     switch (key->type) {
     case OCT_KEY_U32:
     case OCT_KEY_U64:
-        snprintf(text, text_bytes, "%.0f to %.0f", key->min, key->max);
+        snprintf(text, text_bytes, "%s%s%.0f to %.0f", key->word ? key->word : "",
+                 key->word ? " | " : "", key->min, key->max);
         return;
     case OCT_KEY_F64:
         format_real(key->min, min, sizeof(min));

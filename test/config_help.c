@@ -46,12 +46,10 @@ char *config_temp_path(const char *name)
     return path;
 }
 
-void config_assert_same(const struct oct_config *a, const struct oct_config *b, bool with_shipped)
+void config_assert_same(const struct oct_config *a, const struct oct_config *b)
 {
     for (size_t i = 0; i < oct_n_keys; i++) {
         char text_a[OCT_CONFIG_STRING_BYTES], text_b[OCT_CONFIG_STRING_BYTES];
-        if (oct_keys[i].shipped && !with_shipped)
-            continue;
         oct_key_format(&oct_keys[i], a, text_a, sizeof(text_a));
         oct_key_format(&oct_keys[i], b, text_b, sizeof(text_b));
         if (strcmp(text_a, text_b))

@@ -30,6 +30,6 @@ void config_write_file(const char *path, const char *text);
 char *config_temp_path(const char *name);
 
 /* The same values, those that the reference file ships with another value left out if asked. */
-void config_assert_same(const struct oct_config *a, const struct oct_config *b, bool with_shipped);
+void config_assert_same(const struct oct_config *a, const struct oct_config *b);
 
 #endif

@@ -40,6 +40,33 @@ static void geometry_and_display_follow_the_keys(void **state)
     assert_has(err.text, "pipeline.crop_first is 100");
 }
 
+/* Twice upsampled, nothing real lies beyond P2/4; 0 keeps its meaning. */
+static void the_depth_follows_the_samples(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *samples, *crop_last;
+        uint32_t depth;
+    } cases[] = {
+        {"4", "auto", 1024},       {"832", "auto", 1024},  {"1024", "auto", 1024},
+        {"2048", "auto", 1024},    {"2049", "auto", 2048}, {"8192", "auto", 4096},
+        {"131072", "auto", 65536}, {"1024", "0", 2048},    {"2049", "0", 4096},
+        {"1024", "2048", 2048},    {"2049", "1024", 1024},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct oct_config config;
+        struct oct_geometry g;
+        struct oct_error err = {.text = ""};
+        oct_config_init(&config);
+        oct_config_set(&config, "camera.samples", cases[i].samples, "--set", &err);
+        config_assert_ok(oct_config_geometry(&config, &g, &err), &err);
+        assert_int_equal(g.crop_last, g.padded / 2); /* nobody said anything */
+        oct_config_set(&config, "pipeline.crop_last", cases[i].crop_last, "--set", &err);
+        config_assert_ok(oct_config_geometry(&config, &g, &err), &err);
+        assert_int_equal(g.depth, cases[i].depth);
+    }
+}
+
 static void engine_options_name_the_cache_folder(void **state)
 {
     (void)state;
@@ -147,6 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(geometry_and_display_follow_the_keys),
+        cmocka_unit_test(the_depth_follows_the_samples),
         cmocka_unit_test(engine_options_name_the_cache_folder),
         cmocka_unit_test(calibration_files_are_read_into_a_plan),
         cmocka_unit_test(calibration_faults_name_key_and_file),
