@@ -92,6 +92,7 @@ static void a_layer_lies_at_its_depth_and_the_first_a_line_at_the_left(void **st
     for (size_t k = 0; k < N_SIZES; k++) {
         struct stage stage = stage_open(sizes[k], NULL);
         stage_show(&stage, oct_scene_layered(30, 4));
+        stage.model.settings.square = true;
         stage_draw(&stage);
         struct oct_view_rect r = oct_draw_picture_rect(stage.draw);
         assert_true(abs(r.w * 100 - r.h * 120) <= 120); /* 120 x 100: proportions kept */
@@ -114,6 +115,43 @@ static void a_layer_lies_at_its_depth_and_the_first_a_line_at_the_left(void **st
         assert_int_equal(pixel_at(&stage, r.x, y) & 255, 200);
         assert_int_equal(pixel_at(&stage, r.x + r.w - 1, y) & 255, 10);
         assert_int_equal(pixel_at(&stage, r.x + r.w / 2, y) & 255, 10);
+        stage_close(&stage);
+    }
+}
+
+static struct oct_view_rect drawn_rect(struct stage *stage)
+{
+    stage_draw(stage);
+    return oct_draw_picture_rect(stage->draw);
+}
+
+static bool same_rect(struct oct_view_rect a, struct oct_view_rect b)
+{
+    return memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+/* Where a spacing is not known there are no proportions to keep. */
+static void a_picture_of_unknown_spacing_fills_its_panel(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < N_SIZES; k++) {
+        struct stage stage = stage_open(sizes[k], NULL);
+        stage_show(&stage, oct_scene_layered(30, 4));
+        struct oct_view_rect all = drawn_rect(&stage);
+        assert_true(same_rect(all, oct_draw_layout(stage.draw)->bscan));
+        assert_true((double)all.w * all.h > 0.5 * sizes[k][0] * sizes[k][1]);
+        stage.model.daemon.axial_um = 2.5; /* one of both is not enough */
+        assert_true(same_rect(all, drawn_rect(&stage)));
+        oct_view_model_apply(&stage.model, OCT_VIEW_STRETCH, 1); /* square pixels */
+        struct oct_view_rect square = drawn_rect(&stage);
+        assert_true(abs(square.w * 100 - square.h * 120) <= 120);
+        stage.model.daemon.lateral_um = 5; /* 600 um across, 250 deep: as it is in the eye */
+        struct oct_view_rect known = drawn_rect(&stage);
+        assert_true(abs(known.w * 250 - known.h * 600) <= 600);
+        oct_view_model_apply(&stage.model, OCT_VIEW_STRETCH, 1);
+        assert_true(same_rect(all, drawn_rect(&stage)));
+        stage.model.daemon.lateral_um = NAN; /* each of both wishes is kept for itself */
+        assert_true(same_rect(square, drawn_rect(&stage)));
         stage_close(&stage);
     }
 }
@@ -294,6 +332,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_layer_lies_at_its_depth_and_the_first_a_line_at_the_left),
+        cmocka_unit_test(a_picture_of_unknown_spacing_fills_its_panel),
         cmocka_unit_test(contrast_acts_on_the_drawn_picture),
         cmocka_unit_test(words_are_drawn_at_every_size),
         cmocka_unit_test(nothing_of_the_frame_before_stays),

@@ -236,7 +236,8 @@ def window(endpoint):
              pictures())
         case("a window without a daemon is not black", bright(saved[0]) > 100)
         case("the live picture shows its layer", live, [bright(pixels) for pixels in saved])
-        case("W fills the window", bright(saved[-1][40:300, 10:60]) > bright(saved[-2][40:300, 10:60]))
+        case("W makes pixels square where no spacing is known, and the window is filled without",
+             bright(saved[-1][40:300, 10:60]) < bright(saved[-2][40:300, 10:60]))
         desk.keys("f")
         full = desk.snap()
         desk.keys("f")

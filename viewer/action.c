@@ -40,7 +40,7 @@ const struct oct_view_key oct_view_keys[] = {
     {"Ctrl+Down", OCT_VIEW_PAN_DOWN, NULL},
     {"J", OCT_VIEW_CURSOR_LEFT, "A-line of the profile: to the left, to the right"},
     {"K", OCT_VIEW_CURSOR_RIGHT, NULL},
-    {"W", OCT_VIEW_STRETCH, "fill the window, or keep the proportions"},
+    {"W", OCT_VIEW_STRETCH, "fill the window, or keep proportions (unknown: square pixels)"},
     {"Y", OCT_VIEW_EYE, "the eye: not said, OD, OS"},
     {"T", OCT_VIEW_PSEUDONYM, "type the pseudonym (Enter: done, Escape: leave it)"},
     {"S", OCT_VIEW_SNAPSHOT, "save the window as a PNG in the working folder"},

@@ -107,7 +107,7 @@ enum oct_err oct_draw_bscan(struct oct_draw *draw, const struct oct_view_model *
         return OCT_OK;
     }
     draw->place = oct_view_lens_place(&model->lens, area, oct_view_model_proportion(model),
-                                      model->settings.stretch);
+                                      oct_view_model_fills(model));
     draw->picture_rect = seen_of(draw->place, area);
     /* SDL cuts a scaled copy at whole pixels of the picture. Where those are large on the screen
      * they are drawn here, each where it is: what is measured must lie where it is seen. */

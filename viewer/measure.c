@@ -3,12 +3,18 @@
 #include <math.h>
 #include <stdio.h>
 
+bool oct_view_proportion_known(double across_um, double down_um)
+{
+    double ratio = across_um / down_um;
+
+    return isfinite(ratio) && ratio > 0;
+}
+
 double oct_view_proportion(uint32_t n_across, double across_um, uint32_t n_down, double down_um)
 {
     double pixels = n_down ? (double)n_across / n_down : 1;
-    double ratio = across_um / down_um;
 
-    return isfinite(ratio) && ratio > 0 ? pixels * ratio : pixels;
+    return oct_view_proportion_known(across_um, down_um) ? pixels * (across_um / down_um) : pixels;
 }
 
 double oct_view_distance_um(struct oct_view_point a, struct oct_view_point b,

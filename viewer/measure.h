@@ -2,6 +2,7 @@
 #ifndef OCT_VIEWER_MEASURE_H
 #define OCT_VIEWER_MEASURE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,9 @@ struct oct_view_point {
 struct oct_view_scale {
     double lateral_um, axial_um;
 };
+
+/* Whether both spacings are known. */
+bool oct_view_proportion_known(double across_um, double down_um);
 
 /* Width over height of a picture as it is in the eye; its pixels' where a spacing is not known. */
 double oct_view_proportion(uint32_t n_across, double across_um, uint32_t n_down, double down_um);

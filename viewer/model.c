@@ -185,6 +185,16 @@ static bool apply_contrast(struct oct_view_contrast *c, enum oct_view_action act
     }
 }
 
+static bool knows_proportion(const struct oct_view_model *model)
+{
+    return oct_view_proportion_known(model->daemon.lateral_um, model->daemon.axial_um);
+}
+
+bool oct_view_model_fills(const struct oct_view_model *model)
+{
+    return knows_proportion(model) ? model->settings.stretch : !model->settings.square;
+}
+
 static bool apply_view(struct oct_view_model *model, enum oct_view_action action, unsigned times)
 {
     struct oct_view_lens *lens = &model->lens;
@@ -229,7 +239,10 @@ static bool apply_view(struct oct_view_model *model, enum oct_view_action action
                                                                  : -(double)times));
         return true;
     case OCT_VIEW_STRETCH:
-        s->stretch = !s->stretch;
+        if (knows_proportion(model))
+            s->stretch = !s->stretch;
+        else
+            s->square = !s->square;
         return true;
     default:
         return false;

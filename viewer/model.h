@@ -37,7 +37,9 @@ struct oct_view_settings {
     enum oct_view_arrangement arrangement;
     enum oct_view_projection projection;
     struct oct_view_slab slab;
-    bool stretch, operators;
+    bool stretch; /* the B-scan fills its panel where its proportions are known ... */
+    bool square;  /* ... and keeps square pixels where they are not */
+    bool operators;
 };
 
 /* A count of the daemon's that should not rise. */
@@ -167,5 +169,9 @@ double oct_view_model_silence_s(const struct oct_view_model *model);
 /* What the daemon said about spacings (NaN: unknown), and the shown picture's width over height. */
 struct oct_view_scale oct_view_model_scale(const struct oct_view_model *model);
 double oct_view_model_proportion(const struct oct_view_model *model);
+
+/* Whether the B-scan takes its whole panel. Where a spacing is not known there are no proportions
+ * to keep: A-lines and depth are of different kinds, and square pixels no better than others. */
+bool oct_view_model_fills(const struct oct_view_model *model);
 
 #endif

@@ -89,6 +89,8 @@ static bool take(struct oct_view_model *model, const char *key, const char *text
         good = read_number(text, 0, 1, &s->slab.last);
     else if (strcmp(key, "fill_window") == 0)
         good = read_yes(text, &s->stretch);
+    else if (strcmp(key, "square_pixels") == 0)
+        good = read_yes(text, &s->square);
     else if (strcmp(key, "operator") == 0)
         good = read_yes(text, &s->operators);
     return good;
@@ -156,8 +158,8 @@ static void write_all(FILE *file, const struct oct_view_model *model)
     fprintf(file, "layout = %s\nen_face = %s\n", arrangements[s->arrangement],
             projections[s->projection]);
     fprintf(file, "slab_first = %.6g\nslab_last = %.6g\n", s->slab.first, s->slab.last);
-    fprintf(file, "fill_window = %s\noperator = %s\n", s->stretch ? "yes" : "no",
-            s->operators ? "yes" : "no");
+    fprintf(file, "fill_window = %s\nsquare_pixels = %s\noperator = %s\n",
+            s->stretch ? "yes" : "no", s->square ? "yes" : "no", s->operators ? "yes" : "no");
     fprintf(file, "colours = %s\ncontrast = %s\n", oct_view_palette_names[c->palette],
             ranges[c->range]);
     fprintf(file, "black = %.9g\nwhite = %.9g\ngamma = %.6g\n", c->lo, c->hi, c->gamma);
