@@ -1,6 +1,6 @@
 /* A simulated camera in C: pushes one volume into octd.
  *
- *     push_lines [ENDPOINT [N_BSCANS [CLIENT.key_secret OCTD.key]]]
+ *     push_lines [--samples N] [ENDPOINT [N_BSCANS [CLIENT.key_secret OCTD.key]]]
  *
  * The two files are keys made by octctl keygen, for a daemon with security.server_key.
  * A driver outside this tree writes #include <octd/client.h>; see docs/camera-drivers.md. */
@@ -9,9 +9,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
-enum { N_SAMPLES = 832, N_LINES = 240, RATE_HZ = 50000 };
+enum { N_LINES = 240, RATE_HZ = 50000, MOST_SAMPLES = 8192 };
 
 static uint64_t now_ns(void)
 {
@@ -21,21 +22,32 @@ static uint64_t now_ns(void)
 }
 
 /* What a camera would deliver: a mirror whose depth waves over the B-scan. */
-static void expose(uint16_t lines[N_LINES][N_SAMPLES], long bscan)
+static void expose(uint16_t *lines, uint32_t n_samples, long bscan)
 {
     for (int j = 0; j < N_LINES; j++) {
         double depth = 60 + 20 * sin(6.283 * ((double)j / N_LINES + (double)bscan / 240));
-        for (int i = 0; i < N_SAMPLES; i++) {
-            double t = 2.0 * i / (N_SAMPLES - 1) - 1;
-            lines[j][i] =
-                (uint16_t)(20000 * exp(-4 * t * t) * (1 + 0.3 * cos(3.14159 * depth * t)));
+        for (uint32_t i = 0; i < n_samples; i++) {
+            double t = 2.0 * i / (n_samples - 1) - 1;
+            *lines++ = (uint16_t)(20000 * exp(-4 * t * t) * (1 + 0.3 * cos(3.14159 * depth * t)));
         }
     }
 }
 
 int main(int argc, char **argv)
 {
-    static uint16_t lines[N_LINES][N_SAMPLES];
+    static uint16_t lines[N_LINES * MOST_SAMPLES];
+    uint32_t n_samples = 832; /* camera.samples */
+
+    if (argc > 2 && strcmp(argv[1], "--samples") == 0) {
+        unsigned long given = strtoul(argv[2], NULL, 10);
+        if (given < 4 || given > MOST_SAMPLES) {
+            fprintf(stderr, "push_lines: --samples takes 4 to %d\n", MOST_SAMPLES);
+            return 2;
+        }
+        n_samples = (uint32_t)given;
+        argv += 2;
+        argc -= 2;
+    }
     const char *endpoint = argc > 1 ? argv[1] : "tcp://127.0.0.1:5701";
     long n_bscans = argc > 2 ? strtol(argv[2], NULL, 10) : 240;
     const struct oct_client_options options = {
@@ -48,15 +60,15 @@ int main(int argc, char **argv)
     struct oct_client *client;
     char error[256];
 
-    if (oct_client_connect(&client, endpoint, N_SAMPLES, &options, error, sizeof(error))) {
+    if (oct_client_connect(&client, endpoint, n_samples, &options, error, sizeof(error))) {
         fprintf(stderr, "push_lines: %s\n", error);
         return 1;
     }
     oct_client_start(client);
     long b = 0;
     for (; b < n_bscans; b++) {
-        expose(lines, b);
-        if (oct_client_send(client, lines[0], N_LINES, now_ns()) != OCT_CLIENT_OK)
+        expose(lines, n_samples, b);
+        if (oct_client_send(client, lines, N_LINES, now_ns()) != OCT_CLIENT_OK)
             break;
         const struct timespec pause = {.tv_nsec = N_LINES * (1000000000L / RATE_HZ)};
         nanosleep(&pause, NULL);

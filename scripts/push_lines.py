@@ -1,15 +1,18 @@
 #!/usr/bin/python3
 """A simulated camera: pushes one volume into octd.
 
-    push_lines.py [ENDPOINT [N_BSCANS [CLIENT.key_secret OCTD.key]]]
+    push_lines.py [--samples N] [ENDPOINT [N_BSCANS [CLIENT.key_secret OCTD.key]]]
 
 The two files are keys made by octctl keygen, for a daemon with security.server_key."""
 import os, struct, sys, time
 import numpy as np, zmq, zmq.auth
 
+N, M, RATE_HZ = 832, 240, 50000  # camera.samples, scan.lines, A-lines a second
+if sys.argv[1:2] == ["--samples"]:
+    N = int(sys.argv[2])
+    del sys.argv[1:3]
 ENDPOINT = sys.argv[1] if len(sys.argv) > 1 else "tcp://127.0.0.1:5701"
 N_BSCANS = int(sys.argv[2]) if len(sys.argv) > 2 else 240
-N, M, RATE_HZ = 832, 240, 50000  # camera.samples, scan.lines, A-lines a second
 STARTS, ENDS, U16 = 1, 2, 2
 
 context = zmq.Context()
