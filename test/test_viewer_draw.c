@@ -3,6 +3,7 @@
 #include "test/viewer_scene.h"
 #include "viewer/clock.h"
 #include "viewer/draw.h"
+#include "viewer/input.h"
 #include "viewer/png.h"
 
 #include <SDL.h>
@@ -283,6 +284,129 @@ static void what_the_arrows_move_has_a_frame(void **state)
     }
 }
 
+/* Recording for 75 s, as octd says it. */
+static void stage_record(struct stage *stage, const char *pseudonym)
+{
+    struct oct_view_daemon *d = &stage->model.daemon;
+
+    stage->model.has_control = true;
+    d->known = d->reachable = d->record.active = true;
+    d->record.elapsed_s = 75;
+    d->record.bscans_in_file = 17;
+    snprintf(d->record.pseudonym, sizeof(d->record.pseudonym), "%s", pseudonym);
+}
+
+/* The column behind the last one from `from` to `to` in which the header has a letter. */
+static int end_of_words(const struct stage *stage, int from, int to)
+{
+    struct oct_view_rect header = oct_draw_layout(stage->draw)->header;
+    int end = from;
+
+    for (int x = from; x < to; x++)
+        for (int y = header.y; y < header.y + header.h; y++)
+            end = (pixel_at(stage, x, y) & 0xffffff) != 0xb3261e ? x + 1 : end;
+    return end;
+}
+
+static void a_long_pseudonym_leaves_the_recording_readable(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "P-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-01234567",
+        "\u00c4\u00d6\u00dc-\u0416\u0416\u0416-\u00c4\u00d6\u00dc-\u0416\u0416\u0416-"
+        "\u00c4\u00d6\u00dc"
+        "-\u0416\u0416\u0416-\u00c4\u00d6\u00dc-\u0416\u0416\u0416-\u00c4\u00d6\u00dc-\u0416\u0416",
+        "\xff\xfe\x80\x80\x80-\xc3", /* no letters at all */
+    };
+    for (size_t k = 0; k < N_SIZES * 3; k++) {
+        const int *size = sizes[k / 3];
+        struct stage stage = stage_open(size, NULL);
+        stage_record(&stage, "");
+        stage_draw(&stage);
+        int label = size[0] - size[0] / 6; /* "no label" stands behind this */
+        int end = end_of_words(&stage, 0, label), height = oct_draw_layout(stage.draw)->header.h;
+        assert_true(end > size[0] / 4 && end < label - 4);
+        size_t n_row = (size_t)end * sizeof(uint32_t);
+        uint8_t *alone = malloc(n_row * (size_t)height);
+        assert_non_null(alone);
+        const uint8_t *pixels = stage.surface->pixels;
+        for (int y = 0; y < height; y++)
+            memcpy(alone + n_row * (size_t)y, pixels + y * stage.surface->pitch, n_row);
+        stage_record(&stage, names[k % 3]);
+        for (int typing = 0; typing < 2; typing++) {
+            stage.model.typing = typing;
+            snprintf(stage.model.typed, sizeof(stage.model.typed), "%s", names[k % 3]);
+            stage_draw(&stage);
+            for (int y = 0; y < height; y++)
+                assert_memory_equal(alone + n_row * (size_t)y, pixels + y * stage.surface->pitch,
+                                    n_row);
+            int margin = oct_draw_layout(stage.draw)->margin;
+            assert_true(end_of_words(&stage, label, size[0]) > label); /* some of it is there */
+            assert_true(end_of_words(&stage, label, size[0]) <= size[0] - margin);
+        }
+        free(alone);
+        stage_close(&stage);
+    }
+}
+
+static void words_too_long_for_their_line_end_within_it(void **state)
+{
+    (void)state;
+    struct stage stage = stage_open(sizes[0], NULL);
+
+    stage_record(&stage, "P-0123456789-0123456789-0123456789-0123456789");
+    stage.model.daemon.record.active = false;
+    stage.model.answer.wish = OCT_VIEW_WISH_RECORD;
+    memset(stage.model.answer.text, 'W', sizeof(stage.model.answer.text) - 1);
+    stage.model.daemon.record_failed = true;
+    memset(stage.model.daemon.last_error, 'W', sizeof(stage.model.daemon.last_error) - 1);
+    stage_draw(&stage);
+    const struct oct_view_layout *l = oct_draw_layout(stage.draw);
+    struct oct_view_rect right = {l->header.w - l->margin, 0, l->margin, l->header.h};
+    assert_int_equal(count_colour(&stage, right, 0x222a34), (unsigned)(right.w * right.h));
+    right = (struct oct_view_rect){l->area.x + l->area.w, l->area.y, 640 - l->area.x - l->area.w,
+                                   l->area.h};
+    assert_int_equal(count_colour(&stage, right, 0x12161c), (unsigned)(right.w * right.h));
+    stage_close(&stage);
+}
+
+static bool press(struct oct_view_input *input, struct oct_view_model *model, SDL_Keycode key)
+{
+    SDL_Event event = {.key = {.type = SDL_KEYDOWN, .keysym = {.sym = key}}};
+
+    input->quit = false;
+    oct_view_input_take(input, &event, model, NULL, 1);
+    return input->quit;
+}
+
+static void escape_does_not_leave_a_recording(void **state)
+{
+    (void)state;
+    struct oct_view_input input;
+    struct oct_view_model model;
+
+    oct_view_input_init(&input);
+    oct_view_model_init(&model, "x", true);
+    assert_true(press(&input, &model, SDLK_ESCAPE));
+    model.help = true;
+    assert_false(press(&input, &model, SDLK_ESCAPE));
+    assert_false(model.help);
+    model.has_control = true;
+    oct_view_model_apply(&model, OCT_VIEW_RECORD, 1); /* wished for */
+    assert_false(press(&input, &model, SDLK_ESCAPE));
+    assert_non_null(strstr(model.message, "Q quits"));
+    model.wish = OCT_VIEW_WISH_NONE;
+    model.daemon.record.active = true;
+    assert_false(press(&input, &model, SDLK_ESCAPE));
+    model.help = true; /* the help goes all the same */
+    assert_false(press(&input, &model, SDLK_ESCAPE));
+    assert_false(model.help);
+    assert_true(press(&input, &model, SDLK_q));
+    model.daemon.record.active = false;
+    assert_true(press(&input, &model, SDLK_ESCAPE));
+    oct_view_model_finish(&model);
+}
+
 static void without_a_font_picture_and_lamp_are_drawn(void **state)
 {
     (void)state;
@@ -337,6 +461,9 @@ int main(void)
         cmocka_unit_test(words_are_drawn_at_every_size),
         cmocka_unit_test(nothing_of_the_frame_before_stays),
         cmocka_unit_test(what_the_arrows_move_has_a_frame),
+        cmocka_unit_test(a_long_pseudonym_leaves_the_recording_readable),
+        cmocka_unit_test(words_too_long_for_their_line_end_within_it),
+        cmocka_unit_test(escape_does_not_leave_a_recording),
         cmocka_unit_test(without_a_font_picture_and_lamp_are_drawn),
         cmocka_unit_test(snapshots_are_whole_files_under_new_names),
     };

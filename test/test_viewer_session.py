@@ -242,7 +242,9 @@ def recording_from_the_window():
     clinic.wish(lambda: clinic.keys("r"), lambda: clinic.ask("status")["record"]["active"],
                 "recording")
     clinic.see(recording, "the header says recording")
+    clinic.keys("Escape")  # leaves no recording alone
     clinic.until(lambda: clinic.ask("status")["volumes_written"] >= 1, "a volume")
+    assert clinic.viewer.poll() is None
     # The button, its first, at the left.
     clinic.wish(lambda: clinic.xdotool("mousemove", 90, 645, "click", 1),
                 lambda: not clinic.ask("status")["record"]["active"], "the end of it")

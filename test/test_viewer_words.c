@@ -22,11 +22,13 @@ static const char status_text[] =
     "\"degraded\":[\"source\",\"disk\"],"
     "\"uptime_s\":50,\"lines_received\":1000,\"acquisitions\":1,"
     "\"bscans_dropped\":{\"ring_full\":2,\"engine\":1},\"bscans_done\":100,"
-    "\"volumes_written\":3,\"volumes_incomplete\":0,\"bytes_written\":1e9,\"bscans_unsaved\":0,"
+    "\"volumes_written\":3,\"volumes_incomplete\":0,\"bytes_written\":1e9,\"bscans_unsaved\":40,"
+    "\"record_account\":{\"offered\":50,\"written\":17,\"pending\":24,\"dropped\":{\"source\":2,"
+    "\"ring_full\":0,\"disk_slow\":7,\"x\":\"y\"}},"
     "\"record\":{\"active\":true,\"stopping\":false,\"waiting_for_volume\":false,"
     "\"file\":\"/a/b/"
     "c.h5\",\"bscans_in_file\":17,\"bscans_waiting\":321,\"bytes_per_bscan\":1e6,\"elapsed_s\":75."
-    "2,"
+    "2,\"disk_left_s\":1234.5,"
     "\"eye\":\"OD\",\"pseudonym\":\"P-1\"},\"latency_us\":{\"p50\":4000,\"p99\":9000,\"max\":1},"
     "\"geometry\":{\"lines\":120,\"bscans\":240},\"scan\":{\"axial_um\":1.25,\"lateral_um\":2.5,"
     "\"slow_um\":null,\"line_rate_hz\":50000},\"pixels\":{\"log\":true,\"sample\":\"u8\","
@@ -59,8 +61,10 @@ static void a_status_is_read_and_a_hostile_one_survived(void **state)
     assert_string_equal(d.record.file, "c.h5");
     assert_string_equal(d.record.eye, "OD");
     assert_true(d.bscans_dropped == 3 && d.axial_um == 1.25 && isnan(d.slow_um));
-    assert_true(oct_view_daemon_disk_s(&d, 100) == 60);
-    assert_true(isnan(oct_view_daemon_disk_s(&d, 0)));
+    assert_true(d.record.disk_left_s == 1234.5 && !d.record_failed);
+    assert_true(d.record.n_lost == 9);
+    assert_string_equal(d.record.lost_text, "2 source, 7 disk_slow");
+    assert_string_equal(d.record.lost_why, "disk_slow");
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct oct_view_daemon before = d;
         assert_int_equal(oct_view_daemon_read(&d, bad[i], strlen(bad[i]), NULL), OCT_E_FORMAT);
@@ -128,6 +132,7 @@ static void what_the_header_says_is_the_daemons_word(void **state)
     assert_int_equal(oct_view_daemon_read(&d, status_text, strlen(status_text), NULL), OCT_OK);
     d.reachable = true;
     d.record.active = false;
+    d.record.n_lost = 0;
     d.answer_ns = 1;
     hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
     oct_view_recording(&model, &p);
@@ -229,7 +234,8 @@ static void alarms_say_what_is_wrong_and_go_again(void **state)
     assert_int_equal(oct_view_daemon_read(&d, status_text, strlen(status_text), NULL), OCT_OK);
     d.reachable = true;
     d.answer_ns = 1;
-    d.disk_bytes_free = 1e12;
+    d.record.disk_left_s = 1e5;
+    d.record.n_lost = 0;
     d.disk_slow = false;
     for (uint64_t i = 0; i < 100; i++) {
         picture.header.frame_num = i;
@@ -251,14 +257,9 @@ static void alarms_say_what_is_wrong_and_go_again(void **state)
     hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
     assert_non_null(find(&model, "DISK TOO SLOW: 321 B-scans wait"));
     d.disk_slow = false;
-    d.disk_bytes_free = 30e6 * 100;
-    d.record.bscans_unsaved = 9;
-    strcpy(d.last_error, "No space left on device");
     d.answer_ns = 4;
     hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
     assert_null(find(&model, "DISK TOO SLOW"));
-    assert_int_equal(find(&model, "DISK LOW: room for 00:30")->what.tone, OCT_VIEW_BAD);
-    assert_non_null(strstr(find(&model, "NOT RECORDED: 9")->remedy.text, "No space"));
     model.spectrum =
         (struct oct_view_spectrum){.n_saturated = 44, .limit = 4095, .arrival_ns = 11 * S};
     assert_non_null(find(&model, "CAMERA SATURATED: 44 samples of a B-scan at 4095"));
@@ -279,6 +280,54 @@ static void alarms_say_what_is_wrong_and_go_again(void **state)
     oct_view_model_finish(&model);
 }
 
+/* Counts of the whole session, and of the recording before, are no loss of this one. */
+static void a_loss_is_told_by_the_recordings_own_account_and_ends_with_it(void **state)
+{
+    (void)state;
+    struct oct_view_model model;
+    struct oct_view_daemon d = {0};
+    const struct oct_view_alarm *alarm;
+    struct oct_view_phrase p;
+
+    oct_view_model_init(&model, "x", true);
+    assert_int_equal(oct_view_daemon_read(&d, status_text, strlen(status_text), NULL), OCT_OK);
+    d.reachable = true;
+    d.disk_slow = false;
+    for (uint64_t second = 10; second < 60; second += 5) { /* as long as the recording lasts */
+        oct_view_model_tick(&model, second * S);
+        d.answer_ns = second;
+        hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+        alarm = find(&model, "NOT RECORDED: 9 B-scans of this recording (2 source, 7 disk_slow)");
+        assert_true(alarm && alarm->what.tone == OCT_VIEW_BAD);
+        assert_non_null(strstr(alarm->remedy.text, "faster disk"));
+    }
+    d.record.active = false;
+    d.answer_ns++;
+    hear(&model, &d, OCT_VIEW_WISH_STOP, true, "");
+    assert_null(find(&model, "NOT RECORDED"));
+    d.record.volumes_written += 2;
+    d.answer_ns++;
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    oct_view_recording(&model, &p);
+    assert_string_equal(p.text, "SAVED 2 volumes, 9 B-scans NOT RECORDED, the last c.h5");
+    assert_int_equal(p.tone, OCT_VIEW_WARN);
+    d.record.active = true; /* another one: its account begins at nothing */
+    d.record.n_lost = 0;
+    d.answer_ns++;
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    assert_null(find(&model, "NOT RECORDED"));
+    d.record.active = false; /* it ended by itself: that must not be missed */
+    d.record_failed = true;
+    d.record.n_lost = 3;
+    strcpy(d.last_error, "No space left on device");
+    d.answer_ns++;
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    oct_view_model_tick(&model, 600 * S);
+    alarm = find(&model, "RECORDING FAILED: 3 B-scans NOT RECORDED");
+    assert_true(alarm && strstr(alarm->remedy.text, "No space"));
+    oct_view_model_finish(&model);
+}
+
 static bool says(const struct oct_view_model *model, const char *words, enum oct_view_tone tone)
 {
     struct oct_view_phrase phrases[OCT_VIEW_MAX_PHRASES];
@@ -288,6 +337,59 @@ static bool says(const struct oct_view_model *model, const char *words, enum oct
         if (strstr(phrases[i].text, words))
             return phrases[i].tone == tone;
     return false;
+}
+
+/* By the daemon's word, not by the B-scans that came during the last second. */
+static void the_disk_lasts_as_long_as_the_daemon_says(void **state)
+{
+    (void)state;
+    struct oct_view_model model;
+    struct oct_view_tally tally = {0};
+    struct oct_view_daemon d = {0};
+    struct oct_view_picture picture = oct_scene_layered(10, 1);
+
+    oct_view_model_init(&model, "x", true);
+    assert_int_equal(oct_view_daemon_read(&d, status_text, strlen(status_text), NULL), OCT_OK);
+    d.reachable = true;
+    d.disk_bytes_free = 62e9;
+    for (uint64_t i = 0; i < 100; i++) { /* a burst: 1,000 B-scans/s of 1 MB */
+        picture.header.frame_num = i;
+        oct_view_tally_add(&tally, &picture.header, 10 * S + i * MS);
+    }
+    oct_view_model_report(&model, &tally, true);
+    for (uint64_t second = 10; second < 40; second++) {
+        oct_view_model_tick(&model, second * S);
+        d.answer_ns = second;
+        d.record.disk_left_s = second == 20 || second == 21 ? 30 : 5400; /* for two seconds */
+        hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+        assert_null(find(&model, "DISK LOW"));
+    }
+    assert_true(says(&model, "disk 62 GB, 1:30:00", OCT_VIEW_PLAIN));
+    for (uint64_t second = 40; second < 50; second++) {
+        oct_view_model_tick(&model, second * S);
+        d.answer_ns = second;
+        d.record.disk_left_s = 290 - (double)(second - 40);
+        hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    }
+    assert_int_equal(find(&model, "DISK LOW: room for 04:41")->what.tone, OCT_VIEW_WARN);
+    d.record.active = false; /* none goes on: five minutes are enough to begin one */
+    d.answer_ns++;
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    assert_null(find(&model, "DISK LOW"));
+    d.record.disk_left_s = 30;
+    for (uint64_t second = 50; second < 60; second++) {
+        oct_view_model_tick(&model, second * S);
+        d.answer_ns = second;
+        hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    }
+    assert_int_equal(find(&model, "DISK LOW: room for 00:30")->what.tone, OCT_VIEW_BAD);
+    d.record.disk_left_s = NAN; /* nothing is to be recorded */
+    d.answer_ns++;
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    assert_null(find(&model, "DISK LOW"));
+    assert_true(says(&model, "disk 62 GB", OCT_VIEW_PLAIN));
+    oct_view_picture_finish(&picture);
+    oct_view_model_finish(&model);
 }
 
 static void a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told(void **state)
@@ -303,7 +405,6 @@ static void a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told(void **state)
     assert_true(d.uptime_s == 50 && d.lines_received == 1000 && d.acquisitions == 1);
     assert_true(d.lines == 120 && d.line_rate_hz == 50000);
     d.reachable = true;
-    d.disk_bytes_free = 1e12;
     oct_view_tally_add(&tally, &picture.header, 10 * S);
     oct_view_model_offer(&model, &picture);
     for (uint64_t second = 0; second < 20; second++) {
@@ -380,6 +481,8 @@ int main(void)
         cmocka_unit_test(what_the_header_says_is_the_daemons_word),
         cmocka_unit_test(eye_and_pseudonym_go_to_the_daemon),
         cmocka_unit_test(alarms_say_what_is_wrong_and_go_again),
+        cmocka_unit_test(a_loss_is_told_by_the_recordings_own_account_and_ends_with_it),
+        cmocka_unit_test(the_disk_lasts_as_long_as_the_daemon_says),
         cmocka_unit_test(a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told),
         cmocka_unit_test(settings_come_back_and_wrong_ones_are_passed_over),
     };

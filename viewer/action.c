@@ -48,7 +48,8 @@ const struct oct_view_key oct_view_keys[] = {
     {"F", OCT_VIEW_FULL_SCREEN, "full screen, on or off"},
     {"Ctrl+O", OCT_VIEW_LOCK, "operator profile: only recording, contrast and label"},
     {"F1 H", OCT_VIEW_HELP, "this help"},
-    {"Q Escape", OCT_VIEW_QUIT, "quit"},
+    {"Q", OCT_VIEW_QUIT, "quit; a recording goes on in octd"},
+    {"Escape", OCT_VIEW_LEAVE, "take this help away, else quit, but not while recording"},
 };
 const size_t oct_view_n_keys = sizeof(oct_view_keys) / sizeof(oct_view_keys[0]);
 

@@ -53,6 +53,7 @@ enum oct_view_action {
     OCT_VIEW_LOCK, /* the operator profile */
     OCT_VIEW_HELP,
     OCT_VIEW_QUIT,
+    OCT_VIEW_LEAVE, /* what lies over the picture; the window, if octd does not record */
     OCT_VIEW_N_ACTIONS
 };
 

@@ -11,8 +11,8 @@
 /* How long a count that rose stands in the banner. */
 #define ROSE_NS (10 * OCT_NS_PER_S)
 #define FRESH_SPECTRUM_NS (3 * OCT_NS_PER_S)
-#define DISK_LOW_S 600.0
-#define DISK_OUT_S 60.0
+/* How long the disk must have been too small to be told: longer than a camera's burst. */
+#define DISK_LOW_NS (5 * OCT_NS_PER_S)
 
 struct alarms {
     struct oct_view_alarm *alarm;
@@ -58,13 +58,14 @@ static void judge_stream(const struct oct_view_model *model, struct alarms *list
 static void judge_disk(const struct oct_view_model *model, struct alarms *list)
 {
     const struct oct_view_daemon *d = &model->daemon;
-    double left_s = oct_view_daemon_disk_s(d, oct_view_tally_rate_hz(&model->tally));
+    double left_s = d->record.disk_left_s;
     char text[32];
 
-    if (!d->reachable || !(left_s < DISK_LOW_S))
+    if (!d->reachable || model->disk_low_ns == 0 ||
+        model->now_ns < model->disk_low_ns + DISK_LOW_NS)
         return;
     oct_view_duration_text(left_s, text, sizeof(text));
-    complain(list, left_s < DISK_OUT_S ? OCT_VIEW_BAD : OCT_VIEW_WARN,
+    complain(list, left_s < OCT_VIEW_DISK_OUT_S ? OCT_VIEW_BAD : OCT_VIEW_WARN,
              "move recordings away, or record to another folder (record.directory)",
              "DISK LOW: room for %s of recording", text);
 }
@@ -72,6 +73,40 @@ static void judge_disk(const struct oct_view_model *model, struct alarms *list)
 static bool fresh(const struct oct_view_model *model, const struct oct_view_watch *watch)
 {
     return watch->rose_ns != 0 && model->now_ns < watch->rose_ns + ROSE_NS;
+}
+
+static const char *remedy_of_loss(const struct oct_view_daemon *d)
+{
+    static const struct {
+        const char *why, *remedy;
+    } known[] = {
+        {"source", "look at camera, cable and camera driver"},
+        {"ring_full", "the computer is too slow: a lower line rate, fewer programs, a GPU"},
+        {"engine", "the engine failed: see octd's log"},
+        {"disk_slow", "record less, or to another folder on a faster disk (record.directory)"},
+    };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(d->record.lost_why, known[i].why) == 0)
+            return known[i].remedy;
+    return d->last_error[0] ? d->last_error : "see octd's log";
+}
+
+/* Of this recording, by its own account, for as long as it lasts; one that failed has ended, and
+ * that stands until another is begun. */
+static void judge_recording(const struct oct_view_daemon *d, struct alarms *list)
+{
+    const char *error = d->last_error[0] ? d->last_error : "see octd's log";
+
+    if (d->record_failed && d->record.n_lost > 0)
+        complain(list, OCT_VIEW_BAD, error, "RECORDING FAILED: %.0f B-scan%s NOT RECORDED",
+                 d->record.n_lost, d->record.n_lost > 1 ? "s" : "");
+    else if (d->record_failed)
+        complain(list, OCT_VIEW_BAD, error, "RECORDING FAILED");
+    else if (d->record.active && d->record.n_lost > 0)
+        complain(list, OCT_VIEW_BAD, remedy_of_loss(d),
+                 "NOT RECORDED: %.0f B-scan%s of this recording (%s)", d->record.n_lost,
+                 d->record.n_lost > 1 ? "s" : "", d->record.lost_text);
 }
 
 static void judge_daemon(const struct oct_view_model *model, struct alarms *list)
@@ -83,9 +118,7 @@ static void judge_daemon(const struct oct_view_model *model, struct alarms *list
     if (strcmp(d->state, "error") == 0)
         complain(list, OCT_VIEW_BAD, d->last_error[0] ? d->last_error : "see its log",
                  "OCTD HAS FAILED");
-    if (fresh(model, &model->unsaved))
-        complain(list, OCT_VIEW_BAD, d->last_error[0] ? d->last_error : "see octd's log",
-                 "NOT RECORDED: %.0f B-scans were not saved", d->record.bscans_unsaved);
+    judge_recording(d, list);
     if (d->disk_slow)
         complain(list, OCT_VIEW_WARN,
                  "record less, or to another folder on a faster disk (record.directory)",

@@ -65,6 +65,28 @@ static bool has_word(const cJSON *words, const char *word)
     return found;
 }
 
+/* What a recording was offered and its files lack (docs/recordings.md, the account). */
+static void read_lost(struct oct_view_daemon *d, const cJSON *account)
+{
+    const cJSON *count, *dropped = item(account, "dropped");
+    char *to = d->record.lost_text;
+    size_t used = 0, n_bytes = sizeof(d->record.lost_text);
+    double most = 0;
+
+    d->record.n_lost = sum_of(dropped);
+    cJSON_ArrayForEach(count, dropped)
+    {
+        if (!cJSON_IsNumber(count) || !(count->valuedouble > 0) || !count->string)
+            continue;
+        if (used < n_bytes)
+            used += (size_t)snprintf(to + used, n_bytes - used, "%s%.0f %.20s", used ? ", " : "",
+                                     count->valuedouble, count->string);
+        if (count->valuedouble > most)
+            snprintf(d->record.lost_why, sizeof(d->record.lost_why), "%s", count->string);
+        most = fmax(most, count->valuedouble);
+    }
+}
+
 static void read_record(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *record = item(reply, "record");
@@ -80,7 +102,8 @@ static void read_record(struct oct_view_daemon *d, const cJSON *reply)
     d->record.volumes_written = number(reply, "volumes_written", 0);
     d->record.volumes_incomplete = number(reply, "volumes_incomplete", 0);
     d->record.bytes_written = number(reply, "bytes_written", 0);
-    d->record.bscans_unsaved = number(reply, "bscans_unsaved", 0);
+    d->record.disk_left_s = number(record, "disk_left_s", NAN);
+    read_lost(d, item(reply, "record_account"));
     text(record, "eye", d->record.eye, sizeof(d->record.eye));
     text(record, "pseudonym", d->record.pseudonym, sizeof(d->record.pseudonym));
     text(record, "file", path, sizeof(path));
@@ -98,6 +121,7 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
         .answer_ns = d->answer_ns,
         .pending = cJSON_IsTrue(item(reply, "pending")),
         .disk_slow = has_word(item(reply, "degraded"), "disk"),
+        .record_failed = has_word(item(reply, "degraded"), "recording"),
         .uptime_s = number(reply, "uptime_s", 0),
         .acquisitions = number(reply, "acquisitions", 0),
         .lines_received = number(reply, "lines_received", 0),
@@ -136,11 +160,4 @@ enum oct_err oct_view_daemon_read(struct oct_view_daemon *daemon, const char *js
         code = oct_fail(err, OCT_E_FORMAT, "what answers is no octd: check control.endpoint");
     cJSON_Delete(reply);
     return code;
-}
-
-double oct_view_daemon_disk_s(const struct oct_view_daemon *daemon, double bscans_hz)
-{
-    double bytes_a_second = daemon->record.bytes_per_bscan * bscans_hz;
-
-    return bytes_a_second > 0 ? daemon->disk_bytes_free / bytes_a_second : (double)NAN;
 }

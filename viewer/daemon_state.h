@@ -17,6 +17,7 @@ struct oct_view_daemon {
     uint64_t answer_ns; /* when the newest answer came */
     bool pending;       /* what was granted is not done yet */
     bool disk_slow;     /* it holds up the recording */
+    bool record_failed; /* the last recording did */
     char state[16];     /* idle | running | recording | error */
     char last_error[256];
     double uptime_s, acquisitions;
@@ -32,7 +33,12 @@ struct oct_view_daemon {
     struct {
         bool active, stopping, waiting_for_volume;
         double elapsed_s, bscans_in_file, bscans_waiting, bytes_per_bscan;
-        double volumes_written, volumes_incomplete, bytes_written, bscans_unsaved;
+        double volumes_written, volumes_incomplete, bytes_written;
+        double disk_left_s; /* the daemon's word on how long the disk lasts; NaN: not known */
+        /* B-scans of this recording, or the last one, that are not in its files, the reason of
+         * most of them as record_account names it (""), and all reasons: "7 disk_slow, 2 source" */
+        double n_lost;
+        char lost_why[24], lost_text[96];
         char file[256]; /* the last part of the path */
         char eye[8], pseudonym[OCT_VIEW_LABEL_BYTES];
     } record;
@@ -42,8 +48,5 @@ struct oct_view_daemon {
  * reachable and answer_ns are the caller's. */
 enum oct_err oct_view_daemon_read(struct oct_view_daemon *daemon, const char *json, size_t n_bytes,
                                   struct oct_error *err);
-
-/* Seconds until the disk is full, recording at this rate; NaN: cannot be said. */
-double oct_view_daemon_disk_s(const struct oct_view_daemon *daemon, double bscans_hz);
 
 #endif

@@ -75,6 +75,57 @@ int oct_draw_text_width(struct oct_draw *draw, enum oct_text_size size, const ch
     return draw->text ? oct_text_width(draw->text, size, string) : 0;
 }
 
+/* Bytes of the first n letters of UTF-8; a byte that is none counts as one. */
+static size_t bytes_of_letters(const char *text, size_t n)
+{
+    size_t at = 0;
+
+    for (; n > 0 && text[at]; n--)
+        for (at++; ((unsigned char)text[at] & 0xc0) == 0x80;)
+            at++;
+    return at;
+}
+
+static void cut(const char *all, size_t n_letters, size_t n_kept, bool keep_end, char *text,
+                size_t n_bytes)
+{
+    static const char ellipsis[] = "\u2026";
+
+    if (keep_end)
+        SDL_snprintf(text, n_bytes, "%s%s", ellipsis,
+                     all + bytes_of_letters(all, n_letters - n_kept));
+    else
+        SDL_snprintf(text, n_bytes, "%.*s%s", (int)bytes_of_letters(all, n_kept), all, ellipsis);
+}
+
+int oct_draw_text_fit(struct oct_draw *draw, enum oct_text_size size, char *text, size_t n_bytes,
+                      int most_px, bool keep_end)
+{
+    char all[OCT_VIEW_TEXT_BYTES + 8];
+    int w = oct_draw_text_width(draw, size, text);
+    size_t n_letters = 0, least = 0;
+
+    if (w <= most_px)
+        return w;
+    SDL_strlcpy(all, text, sizeof(all));
+    for (size_t at = 0; all[at]; n_letters++)
+        at += bytes_of_letters(all + at, 1);
+    /* The most letters that fit, by halves. */
+    for (size_t most = n_letters; least < most;) {
+        size_t n = least + (most - least + 1) / 2;
+        cut(all, n_letters, n, keep_end, text, n_bytes);
+        if (oct_draw_text_width(draw, size, text) <= most_px)
+            least = n;
+        else
+            most = n - 1;
+    }
+    cut(all, n_letters, least, keep_end, text, n_bytes);
+    w = oct_draw_text_width(draw, size, text);
+    if (w > most_px)
+        text[0] = '\0';
+    return w > most_px ? 0 : w;
+}
+
 int oct_draw_line_height(const struct oct_draw *draw, enum oct_text_size size)
 {
     if (draw->text)

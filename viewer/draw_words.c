@@ -69,16 +69,18 @@ void oct_draw_header(struct oct_draw *draw, const struct oct_view_model *model)
     oct_draw_fill(draw,
                   (struct oct_view_rect){bar.x + margin, bar.y + (bar.h - lamp) / 2, lamp, lamp},
                   rgb, 255);
-    int left = bar.x + 2 * margin + lamp;
+    int left = bar.x + 2 * margin + lamp, room = bar.x + bar.w - left - 2 * margin;
+    int w_label = oct_draw_text_width(draw, OCT_TEXT_LARGE, label.text), gap = 2 * margin;
+    /* Whether it records is told first: the label has what is left of the line. Only words that
+     * would leave it nothing, such as a long reason, leave it a sixth. What is typed shows its end.
+     */
+    int least = w_label < room / 6 ? w_label : room / 6;
+    int w = oct_draw_text_fit(draw, OCT_TEXT_LARGE, recording.text, sizeof(recording.text),
+                              room - least - gap, false);
     oct_draw_text(draw, OCT_TEXT_LARGE, left, y, recording.text, rgb);
-    /* The label is never cut: it is the recording's text that gives way. */
-    int w = oct_draw_text_width(draw, OCT_TEXT_LARGE, label.text);
-    int x = bar.x + bar.w - w - 2 * margin;
-    if (w == 0)
-        return;
-    oct_draw_fill(draw, (struct oct_view_rect){x - margin, bar.y, w + 3 * margin, bar.h},
-                  on ? RGB_RECORD : RGB_BAR, 255);
-    oct_draw_text(draw, OCT_TEXT_LARGE, x, y, label.text,
+    w = oct_draw_text_fit(draw, OCT_TEXT_LARGE, label.text, sizeof(label.text), room - w - gap,
+                          model->typing);
+    oct_draw_text(draw, OCT_TEXT_LARGE, left + room - w, y, label.text,
                   on ? 0xffffffu : oct_draw_tone(label.tone));
 }
 
@@ -140,15 +142,14 @@ static struct band open_band(struct oct_draw *draw, struct oct_view_rect r, enum
 }
 
 static void add_line(struct oct_draw *draw, struct band *band, enum oct_text_size size,
-                     const struct oct_view_phrase *phrase)
+                     struct oct_view_phrase *phrase)
 {
-    int margin = draw->layout.margin, w = oct_draw_text_width(draw, size, phrase->text);
+    int margin = draw->layout.margin, room = band->r.w - 3 * margin;
 
-    /* What does not fit in large letters stands in normal ones. */
-    if (w > band->r.w - 3 * margin) {
+    /* What does not fit in large letters stands in normal ones, and is cut if it must be. */
+    if (oct_draw_text_width(draw, size, phrase->text) > room)
         size = OCT_TEXT_NORMAL;
-        w = oct_draw_text_width(draw, size, phrase->text);
-    }
+    int w = oct_draw_text_fit(draw, size, phrase->text, sizeof(phrase->text), room, false);
     int x = band->r.x + (band->r.w - w) / 2;
     x = x < band->r.x + 2 * margin ? band->r.x + 2 * margin : x;
     oct_draw_text(draw, size, x, band->y, phrase->text, oct_draw_tone(phrase->tone));

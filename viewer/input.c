@@ -59,6 +59,17 @@ static enum oct_view_action find(const struct oct_view_input *input, const SDL_K
     return OCT_VIEW_NOTHING;
 }
 
+/* Escape first takes away what lies over the picture. It is the key that one hits to be rid of
+ * something, and so not one that takes a recording out of sight. */
+static void leave(struct oct_view_input *input, struct oct_view_model *model)
+{
+    if (!model->help && oct_view_model_is_recording(model))
+        oct_view_model_say(model, "octd is recording: R ends that, Q quits octview alone");
+    else
+        input->quit = !model->help;
+    model->help = false;
+}
+
 static void act(struct oct_view_input *input, struct oct_view_model *model,
                 enum oct_view_action action, unsigned times)
 {
@@ -75,9 +86,11 @@ static void act(struct oct_view_input *input, struct oct_view_model *model,
         input->full_screen = true;
         break;
     case OCT_VIEW_QUIT:
-        /* Escape first takes away what lies over the picture. */
         input->quit = !model->help;
         model->help = false;
+        break;
+    case OCT_VIEW_LEAVE:
+        leave(input, model);
         break;
     default:
         oct_view_model_apply(model, action, times);

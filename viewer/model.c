@@ -27,7 +27,7 @@ void oct_view_model_init(struct oct_view_model *model, const char *endpoint, boo
     model->settings.slab = (struct oct_view_slab){0.4, 0.6};
     model->cursor_line = -1;
     model->daemon.axial_um = model->daemon.lateral_um = model->daemon.slow_um = NAN;
-    model->daemon.disk_bytes_free = NAN;
+    model->daemon.disk_bytes_free = model->daemon.record.disk_left_s = NAN;
 }
 
 void oct_view_model_finish(struct oct_view_model *model)

@@ -42,6 +42,10 @@ struct oct_view_settings {
     bool operators;
 };
 
+/* Seconds of recording that are too few: for one that goes on, and for those to come. */
+#define OCT_VIEW_DISK_LOW_S 300.0
+#define OCT_VIEW_DISK_OUT_S 60.0
+
 /* A count of the daemon's that should not rise. */
 struct oct_view_watch {
     double count;
@@ -72,7 +76,8 @@ struct oct_view_model {
     /* The daemon. */
     bool has_control; /* there is an endpoint to ask */
     struct oct_view_daemon daemon;
-    struct oct_view_watch missing, dropped, unsaved;
+    struct oct_view_watch missing, dropped;
+    uint64_t disk_low_ns; /* since when the disk lasts for too short; 0: long enough */
     struct oct_view_line_rate line_rate;
     double volumes_before;   /* that were written when the recording began */
     enum oct_view_wish wish; /* what the window should ask the daemon for */
@@ -134,8 +139,8 @@ void oct_view_model_tick(struct oct_view_model *model, uint64_t now_ns);
 /* The shown picture is on the screen now. */
 void oct_view_model_presented(struct oct_view_model *model, uint64_t now_ns);
 
-/* Does what the action means for the model, `times` over where it is a step. Snapshot, full screen
- * and quit are the window's and do nothing here. With the operator profile only its actions do
+/* Does what the action means for the model, `times` over where it is a step. Snapshot, full screen,
+ * quit and leave are the window's and do nothing here. With the operator profile only its actions do
  * anything. While measuring, the four actions of the arrow keys move the held point instead. */
 void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action action,
                           unsigned times);
@@ -160,6 +165,9 @@ void oct_view_model_end_typing(struct oct_view_model *model, bool keep);
 /* A short line for the user, shown for a few seconds. */
 void oct_view_model_say(struct oct_view_model *model, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Whether octd records, or is about to, as far as it said. */
+bool oct_view_model_is_recording(const struct oct_view_model *model);
 
 enum oct_view_state oct_view_model_state(const struct oct_view_model *model);
 

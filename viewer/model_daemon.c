@@ -16,6 +16,23 @@ static void watch(struct oct_view_watch *w, double count, bool first, uint64_t n
     w->count = count; /* less: the daemon started anew */
 }
 
+/* A burst of the camera's makes the disk's time short for a moment. */
+static void watch_disk(struct oct_view_model *model, const struct oct_view_daemon *daemon)
+{
+    double least_s = daemon->record.active ? OCT_VIEW_DISK_LOW_S : OCT_VIEW_DISK_OUT_S;
+
+    if (!(daemon->record.disk_left_s < least_s))
+        model->disk_low_ns = 0;
+    else if (model->disk_low_ns == 0)
+        model->disk_low_ns = model->now_ns;
+}
+
+bool oct_view_model_is_recording(const struct oct_view_model *model)
+{
+    return model->daemon.record.active || model->asked == OCT_VIEW_WISH_RECORD ||
+           model->wish == OCT_VIEW_WISH_RECORD;
+}
+
 static void hear_answer(struct oct_view_model *model, const struct oct_view_answer *answer)
 {
     model->asked = OCT_VIEW_WISH_NONE;
@@ -39,7 +56,7 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
     if (daemon->known && daemon->answer_ns != model->daemon.answer_ns) {
         watch(&model->missing, daemon->lines_missing, first, model->now_ns);
         watch(&model->dropped, daemon->bscans_dropped, first, model->now_ns);
-        watch(&model->unsaved, daemon->record.bscans_unsaved, first, model->now_ns);
+        watch_disk(model, daemon);
         oct_view_line_rate_add(&model->line_rate, daemon->acquisitions,
                                daemon->lines_received + daemon->lines_missing, daemon->uptime_s,
                                daemon->lines);

@@ -10,7 +10,6 @@
 
 /* How long a loss stays marked after the last one. */
 #define LOSS_MARK_NS (10 * OCT_NS_PER_S)
-#define DISK_WARN_S 1800.0
 
 struct list {
     struct oct_view_phrase *phrases;
@@ -126,16 +125,18 @@ static void add_picture(const struct oct_view_model *model, struct list *list)
 static void add_disk(const struct oct_view_model *model, struct list *list)
 {
     char text[32];
-    double left_s = oct_view_daemon_disk_s(&model->daemon, oct_view_tally_rate_hz(&model->tally));
+    double left_s = model->daemon.record.disk_left_s;
+    double free_gb = model->daemon.disk_bytes_free / 1e9;
 
     if (!model->daemon.reachable || isnan(model->daemon.disk_bytes_free))
         return;
     if (isnan(left_s)) {
-        add(list, OCT_VIEW_PLAIN, "disk %.0f GB", model->daemon.disk_bytes_free / 1e9);
+        add(list, OCT_VIEW_PLAIN, "disk %.0f GB", free_gb);
         return;
     }
     oct_view_duration_text(left_s, text, sizeof(text));
-    add(list, left_s < DISK_WARN_S ? OCT_VIEW_WARN : OCT_VIEW_PLAIN, "disk for %s", text);
+    add(list, left_s < OCT_VIEW_DISK_OUT_S ? OCT_VIEW_WARN : OCT_VIEW_PLAIN, "disk %.0f GB, %s",
+        free_gb, text);
 }
 
 static void add_contrast(const struct oct_view_contrast *contrast, struct list *list)
@@ -179,12 +180,15 @@ unsigned oct_view_status(const struct oct_view_model *model,
 static bool answered(const struct oct_view_model *model, struct oct_view_phrase *phrase)
 {
     const struct oct_view_daemon *d = &model->daemon;
-    double n = d->record.volumes_written - model->volumes_before;
+    double n = d->record.volumes_written - model->volumes_before, n_lost = d->record.n_lost;
 
     if (model->answer.wish == OCT_VIEW_WISH_NONE)
         return false;
     if (!model->answer.ok)
         set(phrase, OCT_VIEW_BAD, "NOT DONE: %s", model->answer.text);
+    else if (model->answer.wish == OCT_VIEW_WISH_STOP && n > 0 && n_lost > 0)
+        set(phrase, OCT_VIEW_WARN, "SAVED %.0f volume%s, %.0f B-scan%s NOT RECORDED, the last %s",
+            n, n > 1 ? "s" : "", n_lost, n_lost > 1 ? "s" : "", d->record.file);
     else if (model->answer.wish == OCT_VIEW_WISH_STOP && n > 0)
         set(phrase, OCT_VIEW_GOOD, "SAVED %.0f volume%s, the last %s", n, n > 1 ? "s" : "",
             d->record.file);
