@@ -430,10 +430,13 @@ static void snapshots_are_whole_files_under_new_names(void **state)
     struct stage stage = stage_open(sizes[0], NULL);
     char first[256], second[256], third[256], fixed[256];
     struct oct_error err = {0};
+    time_t now = time(NULL);
 
     stage_draw(&stage);
-    assert_int_equal(oct_png_save_new(stage.surface, folder, first, sizeof(first), NULL), OCT_OK);
-    assert_int_equal(oct_png_save_new(stage.surface, folder, second, sizeof(second), NULL), OCT_OK);
+    assert_int_equal(oct_png_save_new(stage.surface, folder, now, first, sizeof(first), NULL),
+                     OCT_OK);
+    assert_int_equal(oct_png_save_new(stage.surface, folder, now, second, sizeof(second), NULL),
+                     OCT_OK);
     assert_string_not_equal(first, second);
     SDL_Surface *back = IMG_Load(first);
     assert_non_null(back);
@@ -444,8 +447,8 @@ static void snapshots_are_whole_files_under_new_names(void **state)
     assert_int_equal(oct_png_save(stage.surface, fixed, NULL), OCT_OK);
     assert_int_equal(oct_png_save(stage.surface, "/nonexistent/a.png", &err), OCT_E_IO);
     assert_non_null(strstr(err.text, "/nonexistent/a.png"));
-    assert_int_equal(oct_png_save_new(stage.surface, "/nonexistent", third, sizeof(third), &err),
-                     OCT_E_IO);
+    assert_int_equal(
+        oct_png_save_new(stage.surface, "/nonexistent", now, third, sizeof(third), &err), OCT_E_IO);
     remove(first);
     remove(fixed);
     remove(second);

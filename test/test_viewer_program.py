@@ -175,7 +175,7 @@ class Desk:
         self.keys("s")
         until(lambda: set(pictures()) - before, "a snapshot")
         new, = set(pictures()) - before
-        return until(lambda: whole(new), "the snapshot's bytes")[0]
+        return numpy.asarray(Image.open(new).convert("L"))  # a file that has its name is whole
 
     def close(self):
         self.server.terminate()
@@ -184,14 +184,6 @@ class Desk:
 
 def pictures():
     return sorted(glob.glob(os.path.join(TMP, "octview-*.png")))
-
-
-def whole(path):
-    """(pixels,), or None: a file has its name before its bytes."""
-    try:
-        return numpy.asarray(Image.open(path).convert("L")),
-    except (OSError, SyntaxError):
-        return None
 
 
 def niceness(pid):

@@ -113,14 +113,7 @@ class Clinic:
         self.xdotool("key", key)
         self.until(lambda: set(glob.glob(HERE + "/octview-*.png")) - before, "a snapshot")
         new, = set(glob.glob(HERE + "/octview-*.png")) - before
-
-        def read():
-            try:  # its name is there before its bytes are
-                return np.asarray(Image.open(new).convert("RGB"))
-            except (OSError, SyntaxError):
-                return None
-        self.until(lambda: read() is not None, "the snapshot's bytes")
-        return read()
+        return np.asarray(Image.open(new).convert("RGB"))  # a file that has its name is whole
 
     def wish(self, press, true, what, again_s=20 if SLOW else PATIENCE_S):
         """A wish that octd grants. octview gives up on an answer after two seconds, which an octd

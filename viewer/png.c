@@ -1,14 +1,15 @@
+#define _GNU_SOURCE /* renameat2 */
 #include "viewer/png.h"
 
 #include <SDL.h>
 #include <SDL_image.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,68 +32,104 @@ static enum oct_err write_png(SDL_Surface *surface, FILE *file, const char *path
     return OCT_OK;
 }
 
+/* A file beside `path` under a name that nobody else has: PATH.PID-N.part. Not by mkstemp: a picture
+ * is as readable as any file its owner makes. */
 static FILE *open_beside(const char *path, char *name, size_t name_bytes)
 {
-    if (snprintf(name, name_bytes, "%s.XXXXXX", path) >= (int)name_bytes) {
-        errno = ENAMETOOLONG;
-        return NULL;
+    static atomic_uint n_files;
+    int fd = -1;
+
+    errno = EEXIST;
+    while (fd < 0 && errno == EEXIST) {
+        if (snprintf(name, name_bytes, "%s.%ld-%u.part", path, (long)getpid(), n_files++) >=
+            (int)name_bytes) {
+            errno = ENAMETOOLONG;
+            return NULL;
+        }
+        fd = open(name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     }
-    int fd = mkstemp(name);
-    if (fd < 0)
-        return NULL;
-    FILE *file = fdopen(fd, "wb");
-    if (!file) {
+    FILE *file = fd >= 0 ? fdopen(fd, "wb") : NULL;
+    if (fd >= 0 && !file) {
         close(fd);
         unlink(name);
-        return NULL;
     }
-    /* mkstemp gives 0600; a picture is as readable as any file its owner makes. */
-    mode_t mask = umask(0);
-    umask(mask);
-    fchmod(fd, 0666 & ~mask);
     return file;
+}
+
+/* Writes the picture, whole and synced, into a file beside `path`; `name` is the file's, "" when it
+ * failed. */
+static enum oct_err write_beside(SDL_Surface *surface, const char *path, char *name,
+                                 size_t name_bytes, struct oct_error *err)
+{
+    FILE *file = open_beside(path, name, name_bytes);
+
+    if (!file) {
+        name[0] = '\0';
+        return oct_fail_errno(err, OCT_E_IO, errno, "cannot write %s", path);
+    }
+    enum oct_err code = write_png(surface, file, path, err);
+    if (fclose(file) != 0 && code == OCT_OK)
+        code = oct_fail_errno(err, OCT_E_IO, errno, "cannot write %s", path);
+    if (code) {
+        unlink(name);
+        name[0] = '\0';
+    }
+    return code;
 }
 
 enum oct_err oct_png_save(SDL_Surface *surface, const char *path, struct oct_error *err)
 {
     char name[4096];
 
-    FILE *file = open_beside(path, name, sizeof(name));
-    if (!file)
-        return oct_fail_errno(err, OCT_E_IO, errno, "cannot write %s", path);
-    enum oct_err code = write_png(surface, file, path, err);
-    if (fclose(file) != 0 && code == OCT_OK)
+    enum oct_err code = write_beside(surface, path, name, sizeof(name), err);
+    if (code == OCT_OK && rename(name, path) != 0) {
         code = oct_fail_errno(err, OCT_E_IO, errno, "cannot write %s", path);
-    if (code == OCT_OK && rename(name, path) != 0)
-        code = oct_fail_errno(err, OCT_E_IO, errno, "cannot write %s", path);
-    if (code)
         unlink(name);
+    }
     return code;
 }
 
-enum oct_err oct_png_save_new(SDL_Surface *surface, const char *folder, char *path,
+/* Renames, but never over a file that exists: EEXIST then. Not every file system can do it in one
+ * step; a name that is made by link is as whole. */
+static int rename_new(const char *from, const char *to)
+{
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    if (link(from, to) == 0)
+        return unlink(from);
+    if (errno == EEXIST || (errno != EPERM && errno != ENOTSUP))
+        return -1;
+    if (access(to, F_OK) == 0) { /* neither: as good as it gets there */
+        errno = EEXIST;
+        return -1;
+    }
+    return rename(from, to);
+}
+
+enum oct_err oct_png_save_new(SDL_Surface *surface, const char *folder, time_t when, char *path,
                               size_t path_bytes, struct oct_error *err)
 {
-    time_t now = time(NULL);
+    char stamp[32], name[4096];
     struct tm local;
-    char stamp[32];
-    int fd = -1;
+    int renamed = -1;
 
-    localtime_r(&now, &local);
+    localtime_r(&when, &local);
     strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &local);
-    errno = EEXIST;
-    for (int i = 1; i <= MOST_SNAPSHOTS_A_SECOND && fd < 0 && errno == EEXIST; i++) {
-        if (snprintf(path, path_bytes, "%s/octview-%s-%03d.png", folder, stamp, i) >=
-            (int)path_bytes)
-            return oct_fail(err, OCT_E_IO, "snapshot: the folder name %s is too long", folder);
-        /* Creating the name first makes it ours: nothing that exists is ever replaced. */
-        fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-    }
-    if (fd < 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "cannot write %s", path);
-    close(fd);
-    enum oct_err code = oct_png_save(surface, path, err);
+    if (snprintf(path, path_bytes, "%s/octview-%s-999.png", folder, stamp) >= (int)path_bytes)
+        return oct_fail(err, OCT_E_IO, "snapshot: the folder name %s is too long", folder);
+    enum oct_err code = write_beside(surface, path, name, sizeof(name), err);
     if (code)
-        unlink(path);
+        return code;
+    errno = EEXIST;
+    for (int i = 1; i <= MOST_SNAPSHOTS_A_SECOND && renamed != 0 && errno == EEXIST; i++) {
+        snprintf(path, path_bytes, "%s/octview-%s-%03d.png", folder, stamp, i);
+        renamed = rename_new(name, path);
+    }
+    if (renamed == 0)
+        return OCT_OK;
+    code = oct_fail_errno(err, OCT_E_IO, errno, "cannot write %s", path);
+    unlink(name);
     return code;
 }

@@ -5,6 +5,7 @@
 #include "pipeline/err.h"
 
 #include <stddef.h>
+#include <time.h>
 
 struct SDL_Surface;
 
@@ -13,8 +14,9 @@ struct SDL_Surface;
 enum oct_err oct_png_save(struct SDL_Surface *surface, const char *path, struct oct_error *err);
 
 /* As oct_png_save, under a name that is not taken yet: FOLDER/octview-YYYYMMDD-HHMMSS-NNN.png,
- * local time, NNN from 001 on. The name is written to path (of path_bytes). */
-enum oct_err oct_png_save_new(struct SDL_Surface *surface, const char *folder, char *path,
-                              size_t path_bytes, struct oct_error *err);
+ * `when` in local time, NNN from 001 on. A file has such a name only when it is whole, and replaces
+ * none. The name is written to path (of path_bytes). */
+enum oct_err oct_png_save_new(struct SDL_Surface *surface, const char *folder, time_t when,
+                              char *path, size_t path_bytes, struct oct_error *err);
 
 #endif

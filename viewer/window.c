@@ -6,8 +6,8 @@
 #include "viewer/desk.h"
 #include "viewer/draw.h"
 #include "viewer/input.h"
-#include "viewer/png.h"
 #include "viewer/signals.h"
+#include "viewer/snapshots.h"
 
 #include <SDL.h>
 #include <stdio.h>
@@ -16,12 +16,15 @@
 #define FRAME_NS (OCT_NS_PER_S / 60)
 /* With nothing new the window still counts the seconds of a silence and looks for signals. */
 #define IDLE_NS (200 * OCT_NS_PER_MS)
+/* What an end waits for snapshots that are being written. */
+#define SNAPSHOTS_WAIT_S 10
 
 struct window {
     SDL_Window *window;
     SDL_Renderer *renderer;
     struct oct_draw *draw;
     struct oct_view_desk desk;
+    struct oct_view_snapshots *snapshots;
     struct oct_view_input input;
     uint32_t news_event; /* pushed by the threads of the desk */
     bool changed;        /* something is to be drawn anew */
@@ -87,7 +90,7 @@ static void on_event(struct window *w, const SDL_Event *event)
     }
 }
 
-/* In a thread of the desk. SDL_PushEvent may be called from any. */
+/* In a thread of the desk or of the snapshots. SDL_PushEvent may be called from any. */
 static void on_news(void *context)
 {
     const struct window *w = context;
@@ -130,21 +133,28 @@ static void save(struct window *w, bool plain)
 {
     struct oct_view_model *model = &w->desk.model;
     struct oct_error why = {0};
-    char path[64];
 
     if (plain && !model->has_picture) {
         oct_view_model_say(model, "there is no picture to save yet");
         return;
     }
     SDL_Surface *surface = plain ? plain_picture(model) : whole_window(w);
-    enum oct_err code = surface ? oct_png_save_new(surface, ".", path, sizeof(path), &why)
-                                : oct_fail(&why, OCT_E_NO_MEMORY, "snapshot: %s", SDL_GetError());
-    SDL_FreeSurface(surface);
-    if (code) {
+    if (oct_view_snapshots_add(w->snapshots, surface, &why)) {
         oct_view_model_say(model, "%s", why.text);
         oct_log(OCT_LOG_ERROR, "%s", why.text);
-    } else {
-        oct_view_model_say(model, "saved %s", path);
+    }
+}
+
+/* Says in the window what became of snapshots. */
+static void take_snapshots(struct window *w)
+{
+    struct oct_view_snapshot_done done;
+
+    while (oct_view_snapshots_take(w->snapshots, &done)) {
+        oct_view_model_say(&w->desk.model, "%s%s", done.code ? "" : "saved ", done.text);
+        if (done.code)
+            oct_log(OCT_LOG_ERROR, "%s", done.text);
+        w->changed = true;
     }
 }
 
@@ -183,6 +193,7 @@ static enum oct_err loop(struct window *w, struct oct_error *err)
         if (now_ns < (w->changed || w->news ? due_ns : idle_ns))
             continue;
         w->news = false;
+        take_snapshots(w);
         if (!oct_view_desk_turn(&w->desk) && !w->changed && now_ns < idle_ns)
             continue;
         if ((code = draw_window(w, err)))
@@ -264,14 +275,16 @@ enum oct_err oct_view_window(const struct oct_view_options *options, struct oct_
     enum oct_err code;
 
     if ((code = open_window(&w, options, err)) ||
-        (code = oct_view_desk_open(&w.desk, options, on_news, &w, err)))
+        (code = oct_view_desk_open(&w.desk, options, on_news, &w, err)) ||
+        (code = oct_view_snapshots_create(&w.snapshots, ".", on_news, &w, err)))
         goto done;
     if (options->full_screen)
         toggle_full_screen(&w);
     code = loop(&w, err);
     oct_view_desk_remember(&w.desk);
 done:
-    /* The desk first: its threads push events into SDL. */
+    /* These first: their threads push events into SDL. */
+    oct_view_snapshots_destroy(w.snapshots, SNAPSHOTS_WAIT_S);
     oct_view_desk_close(&w.desk);
     close_window(&w);
     return code;

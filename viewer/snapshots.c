@@ -1,0 +1,187 @@
+#include "viewer/snapshots.h"
+
+#include "pipeline/log.h"
+#include "viewer/png.h"
+
+#include <SDL.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct job {
+    SDL_Surface *surface; /* NULL: written */
+    time_t when;
+    struct oct_view_snapshot_done done;
+};
+
+struct oct_view_snapshots {
+    pthread_mutex_t mutex; /* guards all that is not constant */
+    pthread_cond_t changed;
+    pthread_t thread;
+    char *folder;
+    void (*notify)(void *context);
+    void *context;
+    struct job job[OCT_VIEW_MOST_SNAPSHOTS]; /* n_taken <= n_written <= n_added, modulo */
+    unsigned n_added, n_written, n_taken;
+    bool ending;    /* nothing is added any more */
+    bool ended;     /* the thread has written all */
+    bool abandoned; /* nobody waits for it: it frees everything itself */
+};
+
+static struct job *job_of(struct oct_view_snapshots *s, unsigned i)
+{
+    return &s->job[i % OCT_VIEW_MOST_SNAPSHOTS];
+}
+
+static void free_all(struct oct_view_snapshots *s)
+{
+    for (unsigned i = 0; i < OCT_VIEW_MOST_SNAPSHOTS; i++)
+        SDL_FreeSurface(s->job[i].surface);
+    pthread_mutex_destroy(&s->mutex);
+    pthread_cond_destroy(&s->changed);
+    free(s->folder);
+    free(s);
+}
+
+/* The mutex is held, and let go while the file is written. */
+static void write_next(struct oct_view_snapshots *s)
+{
+    struct job *job = job_of(s, s->n_written);
+    SDL_Surface *surface = job->surface;
+    struct oct_view_snapshot_done done = {0};
+    struct oct_error why = {0};
+    time_t when = job->when;
+
+    job->surface = NULL;
+    pthread_mutex_unlock(&s->mutex);
+    done.code = oct_png_save_new(surface, s->folder, when, done.text, sizeof(done.text), &why);
+    if (done.code)
+        snprintf(done.text, sizeof(done.text), "%s", why.text);
+    SDL_FreeSurface(surface);
+    pthread_mutex_lock(&s->mutex);
+    job->done = done;
+    s->n_written++;
+}
+
+static void *run(void *context)
+{
+    struct oct_view_snapshots *s = context;
+
+    pthread_mutex_lock(&s->mutex);
+    while (!s->abandoned && !(s->ending && s->n_written == s->n_added)) {
+        if (s->n_written == s->n_added) {
+            pthread_cond_wait(&s->changed, &s->mutex);
+            continue;
+        }
+        write_next(s);
+        if (s->notify && !s->ending)
+            s->notify(s->context);
+    }
+    bool abandoned = s->abandoned;
+    s->ended = true;
+    pthread_cond_signal(&s->changed);
+    pthread_mutex_unlock(&s->mutex);
+    if (abandoned)
+        free_all(s);
+    return NULL;
+}
+
+enum oct_err oct_view_snapshots_create(struct oct_view_snapshots **snapshots, const char *folder,
+                                       void (*notify)(void *context), void *context,
+                                       struct oct_error *err)
+{
+    struct oct_view_snapshots *s = calloc(1, sizeof(*s));
+    pthread_condattr_t attributes;
+
+    *snapshots = NULL;
+    if (s)
+        s->folder = strdup(folder);
+    if (!s || !s->folder) {
+        free(s);
+        return oct_fail(err, OCT_E_NO_MEMORY, "snapshots: out of memory");
+    }
+    s->notify = notify;
+    s->context = context;
+    pthread_mutex_init(&s->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    int error = pthread_create(&s->thread, NULL, run, s);
+    if (error) {
+        free_all(s);
+        return oct_fail_errno(err, OCT_E_NO_MEMORY, error, "snapshots: no thread");
+    }
+    *snapshots = s;
+    return OCT_OK;
+}
+
+enum oct_err oct_view_snapshots_add(struct oct_view_snapshots *s, SDL_Surface *surface,
+                                    struct oct_error *err)
+{
+    enum oct_err code = OCT_OK;
+
+    if (!surface)
+        return oct_fail(err, OCT_E_NO_MEMORY, "snapshot: out of memory");
+    pthread_mutex_lock(&s->mutex);
+    if (s->n_added - s->n_taken == OCT_VIEW_MOST_SNAPSHOTS) {
+        code = oct_fail(err, OCT_E_AGAIN,
+                        "no snapshot: %d wait to be written already, is the disk slow?",
+                        OCT_VIEW_MOST_SNAPSHOTS);
+        SDL_FreeSurface(surface);
+    } else {
+        *job_of(s, s->n_added++) = (struct job){.surface = surface, .when = time(NULL)};
+        pthread_cond_signal(&s->changed);
+    }
+    pthread_mutex_unlock(&s->mutex);
+    return code;
+}
+
+bool oct_view_snapshots_take(struct oct_view_snapshots *s, struct oct_view_snapshot_done *done)
+{
+    pthread_mutex_lock(&s->mutex);
+    bool has_one = s->n_taken < s->n_written;
+    if (has_one)
+        *done = job_of(s, s->n_taken++)->done;
+    pthread_mutex_unlock(&s->mutex);
+    return has_one;
+}
+
+static void log_rest(struct oct_view_snapshots *s)
+{
+    for (; s->n_taken < s->n_written; s->n_taken++)
+        if (job_of(s, s->n_taken)->done.code)
+            oct_log(OCT_LOG_ERROR, "%s", job_of(s, s->n_taken)->done.text);
+}
+
+void oct_view_snapshots_destroy(struct oct_view_snapshots *s, int wait_s)
+{
+    struct timespec until;
+    int error = 0;
+
+    if (!s)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += wait_s;
+    pthread_mutex_lock(&s->mutex);
+    s->ending = true;
+    pthread_cond_signal(&s->changed);
+    while (!s->ended && error == 0)
+        error = pthread_cond_timedwait(&s->changed, &s->mutex, &until);
+    log_rest(s);
+    bool ended = s->ended;
+    if (!ended)
+        oct_log(OCT_LOG_ERROR, "%u snapshots were not written within %d s: given up",
+                s->n_added - s->n_written, wait_s);
+    s->abandoned = !ended;
+    pthread_t thread = s->thread;
+    pthread_mutex_unlock(&s->mutex);
+    if (!ended) {
+        pthread_detach(thread);
+        return;
+    }
+    pthread_join(thread, NULL);
+    free_all(s);
+}

@@ -1,0 +1,40 @@
+/* Pictures of the window on their way into PNG files: a thread of its own compresses, writes and
+ * syncs them, which takes longer than a frame may, and for ever on a disk that stands still. One
+ * thread owns the struct and calls what is below. */
+#ifndef OCT_VIEWER_SNAPSHOTS_H
+#define OCT_VIEWER_SNAPSHOTS_H
+
+#include "pipeline/err.h"
+
+#include <stdbool.h>
+
+#define OCT_VIEW_MOST_SNAPSHOTS 8
+
+struct SDL_Surface;
+struct oct_view_snapshots;
+
+/* What became of one. */
+struct oct_view_snapshot_done {
+    enum oct_err code;
+    char text[OCT_ERROR_TEXT_BYTES]; /* its path, or what went wrong */
+};
+
+/* Files go to `folder`, which is copied. `notify` is called by the thread when one is done. */
+enum oct_err oct_view_snapshots_create(struct oct_view_snapshots **snapshots, const char *folder,
+                                       void (*notify)(void *context), void *context,
+                                       struct oct_error *err);
+
+/* Takes the surface over, also where it fails; returns at once. OCT_E_AGAIN: so many wait already
+ * (OCT_VIEW_MOST_SNAPSHOTS). Its name is of the time of this call. */
+enum oct_err oct_view_snapshots_add(struct oct_view_snapshots *snapshots,
+                                    struct SDL_Surface *surface, struct oct_error *err);
+
+/* What became of the oldest that is done and was not taken yet; false: none is. */
+bool oct_view_snapshots_take(struct oct_view_snapshots *snapshots,
+                             struct oct_view_snapshot_done *done);
+
+/* Waits until all are written, wait_s at most; what fails from here on is logged, and so is that
+ * some were given up. NULL is fine. */
+void oct_view_snapshots_destroy(struct oct_view_snapshots *snapshots, int wait_s);
+
+#endif
