@@ -72,6 +72,7 @@ enum oct_err oct_config_calibration(const struct oct_config *config, struct oct_
     cal->coefficient[3] = config->calibration.dispersion_a3;
     cal->coefficient[4] = config->calibration.dispersion_a4;
     cal->coefficient[5] = config->calibration.dispersion_a5;
+    cal->dispersion_over = (enum oct_dispersion_over)config->calibration.dispersion_over;
     return OCT_OK;
 fail:
     oct_calibration_finish(cal);

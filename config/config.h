@@ -48,6 +48,7 @@ struct oct_config {
     struct {
         oct_config_string wavelengths, kmap, dispersion, background;       /* paths; "": none */
         double dispersion_a2, dispersion_a3, dispersion_a4, dispersion_a5; /* radians */
+        int dispersion_over; /* enum oct_dispersion_over: what their t runs over */
     } calibration;
     struct {
         int backend;       /* enum oct_config_backend */

@@ -9,6 +9,7 @@ const char *const oct_config_simd_names[] = {"auto", "avx512", "avx2", "plain", 
 const char *const oct_config_backend_names[] = {"auto", "cpu", "cuda", NULL};
 static const char *const dc_names[] = {"bscan", "file", "none", NULL};
 static const char *const interpolation_names[] = {"linear", "cubic", NULL};
+static const char *const over_names[] = {"grid", "spectrum", NULL};
 static const char *const range_names[] = {"auto", "manual", "percentile", NULL};
 static const char *const sample_names[] = {"u8", "f32", NULL};
 static const char *const eye_names[] = {"", "OD", "OS", NULL};
@@ -70,7 +71,9 @@ const struct oct_key oct_keys[] = {
     {TEXT(calibration, wavelengths, PATH), .when = OCT_CONFIG_IDLE, .standard = "", .unit = "nm",
      .meaning = "Wavelength of every sample (N or P2 values, one a line). This or kmap."},
     {TEXT(calibration, kmap, PATH), .when = OCT_CONFIG_IDLE, .standard = "", .unit = "pixels",
-     .meaning = "Camera coordinates of equal steps in k, one a line. This or wavelengths."},
+     .meaning =
+         "Camera coordinates of equal steps in k, one a line; 0 is the first sample. The map "
+         "need not begin at 0 nor end at N - 1. This or wavelengths."},
     {TEXT(calibration, dispersion, PATH), .when = OCT_CONFIG_IDLE, .standard = "",
      .meaning =
          "Complex phase that undoes dispersion (P2 lines \"re im\"). This or dispersion_a2.."},
@@ -78,13 +81,16 @@ const struct oct_key oct_keys[] = {
      .meaning = "Spectrum to subtract when dc=file (N values, one a line)."},
     {VALUE(calibration, dispersion_a2), .when = OCT_CONFIG_IDLE, .min = -1e6, .max = 1e6,
      .standard = "0", .unit = "rad",
-     .meaning = "Dispersion: coefficient of t^2, t from -1 to 1 over the spectrum."},
+     .meaning = "Dispersion: coefficient of t^2; t is as dispersion_over says."},
     {VALUE(calibration, dispersion_a3), .when = OCT_CONFIG_IDLE, .min = -1e6, .max = 1e6,
      .standard = "0", .unit = "rad", .meaning = "Dispersion: coefficient of t^3."},
     {VALUE(calibration, dispersion_a4), .when = OCT_CONFIG_IDLE, .min = -1e6, .max = 1e6,
      .standard = "0", .unit = "rad", .meaning = "Dispersion: coefficient of t^4."},
     {VALUE(calibration, dispersion_a5), .when = OCT_CONFIG_IDLE, .min = -1e6, .max = 1e6,
      .standard = "0", .unit = "rad", .meaning = "Dispersion: coefficient of t^5."},
+    {VALUE(calibration, dispersion_over), .when = OCT_CONFIG_IDLE, .names = over_names,
+     .first = OCT_DISPERSION_OVER_GRID, .standard = "grid",
+     .meaning = "t runs from -1 to 1 in k over the P2 padded steps, or the camera's own samples."},
 
     {VALUE(pipeline, backend), .when = OCT_CONFIG_IDLE, .names = oct_config_backend_names,
      .standard = "auto", .meaning = "What computes; auto: the GPU if one answers, else the CPU."},

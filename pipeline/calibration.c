@@ -139,9 +139,9 @@ enum oct_err oct_calibration_read_table(const char *path, unsigned n_columns, do
     return e;
 }
 
-double oct_calibration_theta(const struct oct_calibration *cal, uint32_t n, uint32_t q)
+double oct_calibration_theta(const struct oct_calibration *cal, double t)
 {
-    double t = 2.0 * q / (n - 1) - 1, theta = 0;
+    double theta = 0;
     for (int m = OCT_MAX_DISPERSION_ORDER; m >= 2; m--)
         theta = (theta + cal->coefficient[m]) * t;
     return theta * t;
@@ -175,6 +175,7 @@ enum oct_err oct_calibration_copy(struct oct_calibration *dst, const struct oct_
 {
     *dst = (struct oct_calibration){0};
     memcpy(dst->coefficient, src->coefficient, sizeof(dst->coefficient));
+    dst->dispersion_over = src->dispersion_over;
     if (copy_values(&dst->wavelengths_nm, &dst->n_wavelengths, src->wavelengths_nm,
                     src->n_wavelengths, 1) &&
         copy_values(&dst->kmap_px, &dst->n_kmap, src->kmap_px, src->n_kmap, 1) &&

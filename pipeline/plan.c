@@ -190,6 +190,38 @@ static enum oct_err compute_taps(const struct grid *grid, unsigned n_taps, uint3
     return OCT_OK;
 }
 
+/* Where t of the coefficients is -1 and +1. Camera sample c lies at upsampled position 2 (c + left),
+ * a whole number, so the axis has its value. */
+static enum oct_err find_dispersion_span(struct oct_plan *plan, const struct grid *grid,
+                                         struct oct_error *err)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    const uint32_t at[] = {0, grid->n - 1, 2 * g->left, 2 * (g->left + g->n_samples - 1)};
+    double k[4];
+
+    plan->q_minus = 0;
+    plan->q_plus = grid->n - 1;
+    if (plan->calibration.dispersion_over == OCT_DISPERSION_OVER_GRID)
+        return OCT_OK;
+    for (int i = 0; i < 4; i++)
+        k[i] = plan->calibration.n_wavelengths ? 2 * PI / grid->axis[at[i]] : grid->axis[at[i]];
+    plan->q_minus = (k[2] - k[0]) / (k[1] - k[0]) * (grid->n - 1);
+    plan->q_plus = (k[3] - k[0]) / (k[1] - k[0]) * (grid->n - 1);
+    if (!(plan->q_plus - plan->q_minus >= 1)) /* less than a step, or no number */
+        return oct_fail(err, OCT_E_CONFIG,
+                        "calibration.dispersion_over is spectrum, but the camera's samples take "
+                        "less than one of the P2 = %u steps in k: the wavelengths or the k map are "
+                        "too uneven, use grid",
+                        grid->n);
+    return OCT_OK;
+}
+
+double oct_plan_theta(const struct oct_plan *plan, uint32_t q)
+{
+    double t = 2 * (q - plan->q_minus) / (plan->q_plus - plan->q_minus) - 1;
+    return oct_calibration_theta(&plan->calibration, t);
+}
+
 /* Contract step 5, times 1/N of step 6. */
 static enum oct_err compute_phase(struct oct_plan *plan, float *re, float *im,
                                   struct oct_error *err)
@@ -208,7 +240,7 @@ static enum oct_err compute_phase(struct oct_plan *plan, float *re, float *im,
             c = cal->dispersion[2 * q];
             s = cal->dispersion[2 * q + 1];
         } else {
-            double theta = oct_calibration_theta(cal, n, q);
+            double theta = oct_plan_theta(plan, q);
             if (!isfinite(theta))
                 return oct_fail(err, OCT_E_CONFIG,
                                 "calibration.dispersion_a2 and following: not finite");
@@ -258,6 +290,8 @@ static enum oct_err compute_k_tables(struct oct_plan *plan, uint32_t *tap_first,
                          : grid_from_kmap(&grid, plan, err);
     if (e == OCT_OK)
         e = compute_taps(&grid, plan->n_taps, tap_first, weight, err);
+    if (e == OCT_OK)
+        e = find_dispersion_span(plan, &grid, err);
     if (e == OCT_OK)
         plan->axial_um = from_wavelengths ? axial_um(&grid) : NAN;
     free(grid.axis);
@@ -335,8 +369,8 @@ static enum oct_err fill_tables(struct oct_plan *plan, struct oct_error *err)
         plan->background = NULL;
     }
     compute_shift(g->padded, shift_re, shift_im);
-    enum oct_err e = compute_phase(plan, phase_re, phase_im, err);
-    return e ? e : compute_k_tables(plan, tap_first, weight, err);
+    enum oct_err e = compute_k_tables(plan, tap_first, weight, err);
+    return e ? e : compute_phase(plan, phase_re, phase_im, err);
 }
 
 enum oct_err oct_plan_create(struct oct_plan **out, const struct oct_geometry *geometry,

@@ -58,6 +58,7 @@ struct oct_plan {
     const float *phase_im;
     const float *shift_re; /* [P1/2 + 1], exp(+i pi k / P1) / P1, last 0 */
     const float *shift_im;
+    double q_minus, q_plus; /* where on the k grid t of the coefficients is -1 and +1 */
     double axial_um; /* optical path per depth pixel, micrometres in air; NaN without wavelengths */
     struct oct_calibration calibration; /* the plan's own copy */
 };
@@ -69,6 +70,10 @@ struct oct_plan {
 enum oct_err oct_plan_create(struct oct_plan **plan, const struct oct_geometry *geometry,
                              const struct oct_calibration *calibration, enum oct_dc dc,
                              enum oct_interpolation interpolation, struct oct_error *err);
+
+/* theta of contract step 5 in radians at output q, from the coefficients: what the recorder writes
+ * is what the engines apply. */
+double oct_plan_theta(const struct oct_plan *plan, uint32_t q);
 
 /* NULL is fine. */
 void oct_plan_destroy(struct oct_plan *plan);

@@ -196,7 +196,7 @@ static void put_coefficients(struct builder *b, const struct oct_plan *plan)
         return;
     }
     for (uint32_t q = 0; q < n; q++) {
-        double theta = oct_calibration_theta(&plan->calibration, n, q);
+        double theta = oct_plan_theta(plan, q);
         phase[2 * q] = cos(theta);
         phase[2 * q + 1] = -sin(theta);
     }

@@ -90,7 +90,10 @@ static bool make_axis(struct oct_scene *scene, size_t p2)
 static bool make_dispersion(struct oct_scene *scene, size_t p2)
 {
     struct oct_calibration *cal = &scene->cal;
-    if (scene->recipe.dispersion == OCT_DISPERSION_COEFFICIENTS) {
+    if (scene->recipe.dispersion == OCT_DISPERSION_SPECTRUM)
+        cal->dispersion_over = OCT_DISPERSION_OVER_SPECTRUM;
+    if (scene->recipe.dispersion == OCT_DISPERSION_COEFFICIENTS ||
+        scene->recipe.dispersion == OCT_DISPERSION_SPECTRUM) {
         cal->coefficient[2] = 37.5;
         cal->coefficient[3] = -11.25;
         cal->coefficient[4] = 2.5;
@@ -222,6 +225,7 @@ static struct oct_oracle_setup oracle_setup(const struct oct_scene *scene)
         .kmap_px = scene->cal.kmap_px,
         .n_kmap = scene->cal.n_kmap,
         .dispersion = scene->cal.dispersion,
+        .over_spectrum = scene->cal.dispersion_over == OCT_DISPERSION_OVER_SPECTRUM,
         .cubic = recipe->interpolation == OCT_INTERPOLATION_CUBIC,
     };
     for (int m = 2; m <= OCT_MAX_DISPERSION_ORDER; m++)

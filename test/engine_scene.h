@@ -15,7 +15,12 @@ enum oct_scene_axis {
     OCT_AXIS_KMAP_FALLING,
     OCT_AXIS_KMAP_OF_TWO, /* the least there can be */
 };
-enum oct_scene_dispersion { OCT_DISPERSION_NONE, OCT_DISPERSION_COEFFICIENTS, OCT_DISPERSION_FILE };
+enum oct_scene_dispersion {
+    OCT_DISPERSION_NONE,
+    OCT_DISPERSION_COEFFICIENTS, /* over the P2 steps */
+    OCT_DISPERSION_SPECTRUM,     /* coefficients over the camera's samples */
+    OCT_DISPERSION_FILE
+};
 enum oct_scene_light {
     OCT_LIGHT_REFLECTORS, /* 12 bit: source on a pedestal, reflectors 60 dB apart, shot noise */
     OCT_LIGHT_ZERO,

@@ -170,6 +170,30 @@ static void fill_taps(struct tables *t)
     }
 }
 
+/* k (or s) at camera sample c. */
+static double k_of_sample(const struct tables *t, size_t c)
+{
+    const struct oct_oracle_setup *setup = t->setup;
+    if (setup->kmap_px)
+        return kmap_at(setup, (double)c);
+    if (setup->n_wavelengths == t->p2)
+        return two_pi / setup->wavelengths_nm[(c + t->left) * t->p2 / t->p1];
+    return two_pi / setup->wavelengths_nm[c];
+}
+
+/* t of step 5's polynomial at step q of the grid: linear in k. */
+static double dispersion_t(const struct tables *t, size_t q)
+{
+    double part = (double)q / (double)(t->p2 - 1);
+    if (!t->setup->over_spectrum)
+        return 2 * part - 1;
+    double begin = t->setup->kmap_px ? t->axis[0] : two_pi / t->axis[0];
+    double end = t->setup->kmap_px ? t->axis[t->p2 - 1] : two_pi / t->axis[t->p2 - 1];
+    double low = k_of_sample(t, 0), high = k_of_sample(t, t->setup->n_samples - 1);
+    double k = begin + (end - begin) * part;
+    return (2 * k - low - high) / (high - low);
+}
+
 /* Step 5. */
 static void fill_phase(struct tables *t)
 {
@@ -180,7 +204,7 @@ static void fill_phase(struct tables *t)
             phase[1] = t->setup->dispersion[2 * q + 1];
             continue;
         }
-        double at = 2 * (double)q / (double)(t->p2 - 1) - 1;
+        double at = dispersion_t(t, q);
         double theta = 0;
         for (int m = 2; m <= 5; m++)
             theta += t->setup->coefficient[m] * pow(at, m);

@@ -37,6 +37,7 @@ struct oct_oracle_setup {
     size_t n_kmap;
     const double *dispersion; /* [P2][2] re, im; NULL: the coefficients */
     double coefficient[6];    /* [m] = a_m, m = 2 .. 5 */
+    bool over_spectrum;       /* t is -1 at camera sample 0 and 1 at N-1, else over the P2 steps */
     bool cubic;
 };
 

@@ -46,6 +46,8 @@ void oct_physics_spectra(const double *lambda_nm, const struct oct_mirror *mirro
             double k = 2 * pi / lambda_nm[i];
             double t = 2 * (k - k_first) / (k_last - k_first) - 1;
             double in_camera = (k - k_camera_first) / (k_camera_last - k_camera_first);
+            if (mirror->over_camera)
+                t = 2 * in_camera - 1;
             double source = exp(-pow((in_camera - 0.5) / 0.2, 2));
             double phase = 2 * k * mirror->z_um * 1e3 +
                            along * (mirror->a2 * t * t + mirror->a3 * t * t * t) +

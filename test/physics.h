@@ -2,8 +2,8 @@
  *
  * A mirror at z_um of optical path behind the reference gives on camera pixel i, at wave number
  * k_i = 2 pi / lambda_i, the counts S(k_i) * (1 + V cos(2 k_i z + theta)), S the Gaussian source.
- * theta, dispersion, is a polynomial in t, which runs from -1 to 1 over the k of the padded line
- * (contract step 5). */
+ * theta, dispersion, is a polynomial in t, which runs from -1 to 1 over the k of the padded line,
+ * or of the camera (contract step 5). */
 #ifndef OCT_TEST_PHYSICS_H
 #define OCT_TEST_PHYSICS_H
 
@@ -31,6 +31,7 @@ struct oct_mirror {
     double z_um;
     double amplitude; /* V times the largest counts of S */
     double a2, a3;    /* dispersion, radians */
+    int over_camera;  /* their t runs over the camera's own k instead */
 };
 
 /* Adds the mirror's fringes to a fresh source spectrum: spectra [OCT_PHYSICS_LINES][N]. */

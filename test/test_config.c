@@ -104,6 +104,8 @@ static const struct value_case value_cases[] = {
     {"scan.line_rate_hz", "70,5", NULL, "'70,5'"},
     {"scan.line_rate_hz", "7e4 Hz", NULL, "'7e4 Hz'"},
     {"scan.line_rate_hz", "1e", NULL, "'1e'"},
+    {"calibration.dispersion_over", "spectrum", "spectrum", NULL},
+    {"calibration.dispersion_over", "camera", NULL, "grid | spectrum"},
     {"calibration.dispersion_a2", "-12.25", "-12.25", NULL},
     {"calibration.dispersion_a3", "0.1", "0.1", NULL},
     {"calibration.dispersion_a3", "0.30000000000000004", "0.30000000000000004", NULL},

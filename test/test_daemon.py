@@ -89,13 +89,15 @@ def recon_equals_recorded():
 
 @case
 def recon_equals_recorded_in_floats():
-    """the same for pictures of floats, and for a file of wavelengths as long as P2 and cubic"""
+    """the same for pictures of floats, a file of wavelengths as long as P2, cubic, dispersion over the
+    spectrum"""
     path, _ = recording(V)
     long = os.path.join(folder("calibration"), "long.txt")
     t = (np.arange(4096) / 2 - (2048 - N) // 2) / N
     np.savetxt(long, 825 + 52 * t - 2.5 * t * t, fmt="%.9f")
     with Daemon(*BASE, *settings(output=dict(sample="f32"), pipeline=dict(interpolation="cubic"),
-                                 calibration=dict(wavelengths=long))) as daemon:
+                                 calibration=dict(wavelengths=long, dispersion_over="spectrum",
+                                                  dispersion_a5=.5))) as daemon:
         daemon.ask("record", action="start")
         replay(daemon, path)
         daemon.wait(lambda s: s["volumes_written"] == 1)
@@ -103,6 +105,19 @@ def recon_equals_recorded_in_floats():
         with h5py.File(name) as a, h5py.File(recon(name)) as b:
             assert a["bscans"].dtype == "f4" and np.array_equal(a["bscans"][:], b["bscans"][:])
             assert np.array_equal(a["calibration/wavelengths_nm"][:].size, 4096)
+            # t is -1 at the first of the camera's samples and 1 at the last, linear in k
+            lam, first = a["calibration/wavelengths_nm"][:], 2048 - N
+            k = np.linspace(1 / lam[0], 1 / lam[-1], 4096)
+            low, high = 1 / lam[first], 1 / lam[first + 2 * (N - 1)]
+            t = 2 * (k - low) / (high - low) - 1
+            phase = np.exp(-1j * (11 * t**2 - 2 * t**3 + .5 * t**5))
+            assert np.abs(a["calibration/dispersion"][:] @ [1, 1j] - phase).max() < 1e-9
+            assert np.array_equal(a["calibration/dispersion"], b["calibration/dispersion"])
+        # the recording's coefficients, read the other way
+        with h5py.File(recon(name, "--set", "calibration.dispersion_over=grid")) as other:
+            t = 2 * np.arange(4096) / 4095 - 1
+            phase = np.exp(-1j * (11 * t**2 - 2 * t**3 + .5 * t**5))
+            assert np.abs(other["calibration/dispersion"][:] @ [1, 1j] - phase).max() < 1e-9
 
 
 @case

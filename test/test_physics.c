@@ -136,6 +136,32 @@ static void coefficients_compensate_dispersion(void **state)
     }
 }
 
+/* What a lab found on its own spectrum, 832 samples from -1 to 1, is taken as it is; over the padded
+ * line the same numbers are another curve and compensate nothing. */
+static void coefficients_over_the_camera_compensate_dispersion(void **state)
+{
+    (void)state;
+    for (int falling = 0; falling < 2; falling++) {
+        double lambda_nm[N];
+        oct_physics_wavelengths(lambda_nm, falling);
+        struct oct_mirror mirror = {.z_um = depth_um(lambda_nm, 333.3),
+                                    .amplitude = 5000,
+                                    .a2 = 15,
+                                    .a3 = 3,
+                                    .over_camera = 1};
+        struct oct_calibration cal = {.wavelengths_nm = lambda_nm, .n_wavelengths = N};
+        cal.coefficient[2] = mirror.a2;
+        cal.coefficient[3] = mirror.a3;
+        struct oct_peak grid = peak_of(&cal, lambda_nm, &mirror);
+        cal.dispersion_over = OCT_DISPERSION_OVER_SPECTRUM;
+        check_compensation(lambda_nm, &mirror, &cal);
+        struct oct_peak spectrum = peak_of(&cal, lambda_nm, &mirror);
+        printf("# width %.3f px over the spectrum, %.3f over the grid\n", spectrum.width_px,
+               grid.width_px);
+        assert_true(grid.width_px > 1.3 * spectrum.width_px);
+    }
+}
+
 static void a_file_of_phases_compensates_dispersion(void **state)
 {
     (void)state;
@@ -266,6 +292,7 @@ int main(void)
         cmocka_unit_test(mirrors_stand_where_they_are_when_wavelengths_fall),
         cmocka_unit_test(the_plan_knows_how_deep_a_pixel_is),
         cmocka_unit_test(coefficients_compensate_dispersion),
+        cmocka_unit_test(coefficients_over_the_camera_compensate_dispersion),
         cmocka_unit_test(a_file_of_phases_compensates_dispersion),
         cmocka_unit_test(a_k_map_and_its_wavelengths_give_one_picture),
         cmocka_unit_test(a_k_map_may_be_given_from_either_end),

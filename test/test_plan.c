@@ -334,6 +334,56 @@ static void numbers_that_are_not_finite_are_refused(void **state)
     refuse(lab, "calibration.wavelengths");
 }
 
+static struct oct_plan *plan_over_spectrum(struct lab *lab)
+{
+    struct oct_plan *plan;
+    struct oct_error err = {.text = ""};
+    lab->cal.dispersion_over = OCT_DISPERSION_OVER_SPECTRUM;
+    if (oct_plan_create(&plan, &lab->geometry, &lab->cal, lab->dc, OCT_INTERPOLATION_LINEAR, &err))
+        fail_msg("refused: %s", err.text);
+    return plan;
+}
+
+/* The lab's coefficients over its own samples: theta at sample 0 is that of t = -1, at sample N - 1
+ * that of t = 1. A k map of one slope puts the samples 2 * left steps from the grid's start. */
+static void coefficients_may_run_over_the_cameras_samples(void **state)
+{
+    struct lab *lab = *state;
+    const double first = P2 / 2 - N, last = first + 2 * (N - 1);
+    lab->cal.coefficient[2] = 8;
+    lab->cal.coefficient[3] = 1;
+    use_kmap(lab, 64);
+    for (int falling = 0; falling < 2; falling++) { /* t follows the samples, either way */
+        for (int i = 0; i < 64; i++)
+            lab->kmap[i] = falling ? 70 - 1.01 * i : 1.01 * i;
+        struct oct_plan *plan = plan_over_spectrum(lab);
+        assert_true(fabs(plan->q_minus - first) < 1e-6 && fabs(plan->q_plus - last) < 1e-6);
+        assert_true(fabs(oct_plan_theta(plan, (uint32_t)first) - 7) < 1e-6);
+        assert_true(fabs(oct_plan_theta(plan, (uint32_t)last) - 9) < 1e-6);
+        /* goes on beyond them: t = 3 is one span further */
+        assert_true(fabs(oct_plan_theta(plan, (uint32_t)(2 * last - first)) - (72 + 27)) < 1e-5);
+        oct_plan_destroy(plan);
+    }
+    lab->cal.dispersion_over = OCT_DISPERSION_OVER_GRID;
+    struct oct_plan *plan;
+    assert_int_equal(
+        oct_plan_create(&plan, &lab->geometry, &lab->cal, lab->dc, OCT_INTERPOLATION_LINEAR, NULL),
+        OCT_OK);
+    assert_true(oct_plan_theta(plan, 0) == 7 && oct_plan_theta(plan, P2 - 1) == 9);
+    oct_plan_destroy(plan);
+}
+
+static void samples_without_a_step_in_k_have_no_dispersion_of_their_own(void **state)
+{
+    struct lab *lab = *state;
+    static const double kmap[] = {-1, -0.5, 70};
+    lab->cal.dispersion_over = OCT_DISPERSION_OVER_SPECTRUM;
+    memcpy(lab->kmap, kmap, sizeof(kmap));
+    use_kmap(lab, 3); /* nearly all of k before the first sample */
+    lab->kmap[0] = -0.5000001;
+    refuse(lab, "calibration.dispersion_over");
+}
+
 static void one_line_cannot_be_its_own_background(void **state)
 {
     struct lab *lab = *state;
@@ -397,6 +447,8 @@ int main(void)
         LAB_TEST(k_maps_that_make_no_axis_are_refused),
         LAB_TEST(a_wrong_number_of_dispersion_values_is_refused),
         LAB_TEST(numbers_that_are_not_finite_are_refused),
+        LAB_TEST(coefficients_may_run_over_the_cameras_samples),
+        LAB_TEST(samples_without_a_step_in_k_have_no_dispersion_of_their_own),
         LAB_TEST(one_line_cannot_be_its_own_background),
         LAB_TEST(a_missing_or_wrong_background_is_refused),
         LAB_TEST(a_calibration_is_copied_deeply),

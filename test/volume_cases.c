@@ -25,6 +25,7 @@ struct oct_plan volume_plan(uint32_t n_samples, uint32_t n_lines, uint32_t n_bsc
     struct oct_error err;
     if (oct_geometry_init(&plan.geometry, n_samples, n_lines, n_bscans, 3, 3 + depth, type, &err))
         fail_msg("%s", err.text);
+    plan.q_plus = plan.geometry.upsampled - 1;
     return plan;
 }
 

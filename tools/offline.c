@@ -71,6 +71,7 @@ static void replace_given(struct oct_config *c, const struct oct_config *now,
         c->calibration.dispersion_a3 = now->calibration.dispersion_a3;
         c->calibration.dispersion_a4 = now->calibration.dispersion_a4;
         c->calibration.dispersion_a5 = now->calibration.dispersion_a5;
+        c->calibration.dispersion_over = now->calibration.dispersion_over;
     }
 }
 
