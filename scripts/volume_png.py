@@ -4,7 +4,9 @@
     volume_png.py FILE.h5 --bscan 120 bscan.png
     volume_png.py FILE.h5 --en-face 200:260 enface.png     (mean over these depth pixels)
 
-The aspect follows the file's axis spacings where it has them.
+The aspect follows the file's axis spacings; where one of the two is unknown, pixels are square. En
+face, grey values are first turned back into what they stand for (dB, or counts^2), each B-scan by
+its own limits /frames/lo and /frames/hi; B-scans and A-lines that are missing are black.
 """
 import argparse
 import h5py
@@ -13,13 +15,15 @@ from PIL import Image
 
 
 def spacings(pictures):
-    """Micrometres along B-scans, A-lines, depth; 1 where unknown."""
-    values = np.asarray(pictures.attrs.get("axis_spacing_um", [1, 1, 1]), float)
-    return np.where(np.isfinite(values) & (values > 0), values, 1)
+    """Micrometres along B-scans, A-lines, depth; NaN where unknown."""
+    values = np.asarray(pictures.attrs.get("axis_spacing_um", [np.nan] * 3), float)
+    return np.where(values > 0, values, np.nan)
 
 
 def save(image, rows_um, columns_um, path):
     """Writes a grey image, its pixels made square; never smaller than it was."""
+    if not np.isfinite(rows_um * columns_um):
+        rows_um = columns_um = 1
     image = Image.fromarray(np.clip(np.round(image), 0, 255).astype("u1"))
     finest = min(rows_um, columns_um)
     size = (round(image.width * min(columns_um / finest, 4)),
@@ -29,8 +33,29 @@ def save(image, rows_um, columns_um, path):
 
 
 def stretch(image):
-    low, high = np.percentile(image, (1, 99.8))
-    return (image - low) / max(high - low, 1e-9) * 255
+    """Grey values by limits common to the whole image; NaN is black."""
+    there = np.isfinite(image)
+    if not there.any():
+        return np.zeros(image.shape)
+    low, high = np.percentile(image[there], (1, 99.8))
+    return np.where(there, (image - low) / max(high - low, 1e-9) * 255, 0)
+
+
+def en_face(volume, first, last):
+    """The mean over depth [B-scan][A-line] in the pictures' own unit; NaN where nothing came."""
+    pictures = volume["bscans"]
+    image = np.empty(pictures.shape[:2])
+    for b in range(len(pictures)):  # one at a time: a volume may be larger than the memory
+        image[b] = pictures[b, :, first:last].mean(axis=1, dtype=float)
+    frames = volume.get("frames", {})
+    if pictures.dtype == "u1" and "lo" in frames and "hi" in frames:
+        lo, hi = frames["lo"][:][:, None], frames["hi"][:][:, None]
+        image = lo + image / 255 * (hi - lo)
+    if "valid" in frames:
+        image[frames["valid"][:] != 1] = np.nan
+    if "line_valid" in frames:
+        image[frames["line_valid"][:] != 1] = np.nan
+    return image
 
 
 def main():
@@ -62,8 +87,7 @@ def main():
         else:
             if not 0 <= first < last <= pictures.shape[2]:
                 parser.error(f"--en-face {a.en_face}: depths are 0 to {pictures.shape[2]}")
-            save(stretch(pictures[:, :, first:last].astype(float).mean(axis=2)), across, along,
-                 a.png)
+            save(stretch(en_face(volume, first, last)), across, along, a.png)
 
 
 main()
