@@ -73,6 +73,7 @@ struct oct_config {
     } output;
     struct {
         uint64_t header_bytes, trailer_bytes;
+        bool check_samples; /* yes: refuse what looks like no u16 camera samples */
     } file;
     struct {
         bool autostart;

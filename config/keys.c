@@ -71,9 +71,8 @@ const struct oct_key oct_keys[] = {
     {TEXT(calibration, wavelengths, PATH), .when = OCT_CONFIG_IDLE, .standard = "", .unit = "nm",
      .meaning = "Wavelength of every sample (N or P2 values, one a line). This or kmap."},
     {TEXT(calibration, kmap, PATH), .when = OCT_CONFIG_IDLE, .standard = "", .unit = "pixels",
-     .meaning =
-         "Camera coordinates of equal steps in k, one a line; 0 is the first sample. The map "
-         "need not begin at 0 nor end at N - 1. This or wavelengths."},
+     .meaning = "Camera pixels (0: the first) of equal steps in k, any first and last entry. Or "
+                "wavelengths."},
     {TEXT(calibration, dispersion, PATH), .when = OCT_CONFIG_IDLE, .standard = "",
      .meaning =
          "Complex phase that undoes dispersion (P2 lines \"re im\"). This or dispersion_a2.."},
@@ -150,6 +149,9 @@ const struct oct_key oct_keys[] = {
      .standard = "0", .unit = "bytes", .meaning = "Skipped at the start of a plain sample file."},
     {VALUE(file, trailer_bytes), .when = OCT_CONFIG_IDLE, .min = 0, .max = MAX_FILE_PART,
      .standard = "0", .unit = "bytes", .meaning = "Skipped at the end of a plain sample file."},
+    {VALUE(file, check_samples), .when = OCT_CONFIG_IDLE, .standard = "yes",
+     .meaning = "Refuse a plain sample file that looks like floats, like swapped bytes, or exceeds "
+                "camera.bits."},
 
     {VALUE(daemon, autostart), .when = OCT_CONFIG_START, .standard = "yes",
      .meaning = "Accept lines from the daemon's start on; no: wait for the command start."},

@@ -41,8 +41,7 @@ static void write_key(FILE *out, const struct oct_key *key)
 {
     char range[128], line[512];
     oct_key_format_range(key, range, sizeof(range));
-    fputc('\n', out);
-    write_wrapped(out, key->meaning);
+    fprintf(out, "\n; %s\n", key->meaning);
     snprintf(line, sizeof(line), "%s; default %s; %s", range,
              key->standard[0] ? key->standard : "nothing", when_text(key->when));
     write_wrapped(out, line);

@@ -60,6 +60,46 @@ static size_t first_turn(const double *values, size_t n)
     return n;
 }
 
+/* What numbers of this size may have been meant for; "" if nothing comes to mind. Of a file of wave
+ * numbers the median tells no more than its size. */
+static const char *unit_hint(double value)
+{
+    static const struct {
+        double low, high;
+        const char *text;
+    } hints[] = {
+        {0.2, 3, ": looks like micrometres, nm are wanted (times 1000)"},
+        {2e-7, 3e-6, ": looks like metres, nm are wanted (times 1e9)"},
+        {3000, 50000,
+         ": looks like angstrom (a tenth of it is nm) or wave numbers in 1/cm (1e7 "
+         "divided by them is nm), nm are wanted"},
+        {3, 32, ": looks like wave numbers in rad/um, nm are wanted (2000 pi divided by them)"},
+        {0.002, 0.032, ": looks like wave numbers in rad/nm, nm are wanted (2 pi divided by them)"},
+        {2e6, 3.2e7, ": looks like wave numbers in rad/m, nm are wanted (2e9 pi divided by them)"},
+    };
+    for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++)
+        if (value >= hints[i].low && value <= hints[i].high)
+            return hints[i].text;
+    return "";
+}
+
+/* The camera's own wavelengths, first to last; what the padding continues may lie outside. */
+static enum oct_err check_wavelengths(const struct oct_geometry *g,
+                                      const struct oct_calibration *cal, struct oct_error *err)
+{
+    bool padded = cal->n_wavelengths == g->upsampled && g->n_samples != g->upsampled;
+    double first = cal->wavelengths_nm[padded ? 2 * g->left : 0];
+    double last =
+        cal->wavelengths_nm[padded ? 2 * (g->left + g->n_samples - 1) : cal->n_wavelengths - 1];
+    if (fmin(first, last) >= OCT_MIN_WAVELENGTH_NM && fmax(first, last) <= OCT_MAX_WAVELENGTH_NM)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_CONFIG,
+                    "calibration.wavelengths run from %g to %g over the camera, not within %g to "
+                    "%g nm%s; a spectrometer beyond that takes calibration.kmap",
+                    first, last, OCT_MIN_WAVELENGTH_NM, OCT_MAX_WAVELENGTH_NM,
+                    unit_hint(sqrt(first * last)));
+}
+
 /* Contract step 4, wavelengths: lambda[p], then lambda'[q] = 2 pi / k[q], k in P2 equal steps. */
 static enum oct_err grid_from_wavelengths(struct grid *grid, const struct oct_plan *plan,
                                           struct oct_error *err)
@@ -80,6 +120,9 @@ static enum oct_err grid_from_wavelengths(struct grid *grid, const struct oct_pl
                         "strictly (%g nm follows %g nm)",
                         first_turn(given, n) + 1, given[first_turn(given, n)],
                         given[first_turn(given, n) - 1]);
+    enum oct_err e = check_wavelengths(g, cal, err);
+    if (e)
+        return e;
     if (n == g->upsampled) {
         memcpy(grid->axis, given, n * sizeof(double));
     } else {

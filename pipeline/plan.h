@@ -31,6 +31,10 @@ enum oct_range { OCT_RANGE_AUTO, OCT_RANGE_MANUAL, OCT_RANGE_PERCENTILE };
 
 #define OCT_MAX_TAPS 4u
 
+/* What the camera's own wavelengths must lie within: beyond, a file is not in nm. */
+#define OCT_MIN_WAVELENGTH_NM 200.0
+#define OCT_MAX_WAVELENGTH_NM 3000.0
+
 /* Steps 8 and 9: how an intensity becomes a pixel. A copy travels with every submission, so that
  * it may change while frames flow. */
 struct oct_display {
@@ -65,7 +69,8 @@ struct oct_plan {
 
 /* Checks the calibration against the geometry and computes the tables. Exactly one of wavelengths
  * and k map must be there. OCT_E_CONFIG names the key (calibration.wavelengths, ...) and what is
- * wrong: count, not strictly monotonic, not positive over all P2 positions, dispersion count,
+ * wrong: count, not strictly monotonic, not nanometres, not positive over all P2 positions,
+ * dispersion count,
  * background missing for dc=file, dc=bscan with a single line. *plan is NULL on error. */
 enum oct_err oct_plan_create(struct oct_plan **plan, const struct oct_geometry *geometry,
                              const struct oct_calibration *calibration, enum oct_dc dc,

@@ -517,6 +517,38 @@ def test_replay_errors():
     refused("a volume without spectra is refused", 1, "n.h5: .*no spectra", "replay", path)
 
 
+def test_foreign_samples():
+    """Plain files that hold something else: told by what it looks like, where, and the way out."""
+    t = np.linspace(-1, 1, 64)
+    counts = 900 + 2500 * np.exp(-3 * t * t) * (1 + .2 * np.cos(40 * t + np.arange(200)[:, None]))
+    counts += np.random.default_rng(1).normal(0, 5, counts.shape)
+    small = ["--set", "camera.samples=64", "--set", "scan.lines=10", "--to", f"ipc://{TMP}/none",
+             "--wait", "0"]
+    path = os.path.join(TMP, "foreign.raw")
+    for kind, dtype, words, lines in (
+            ("f32", "<f4", "from byte 6 on it looks like 32-bit floats", 20),
+            ("f64", "<f8", "from byte 6 on it looks like 64-bit floats", 40),
+            ("big-endian", ">u2", "from byte 6 on the two bytes .* swapped", 10)):
+        with open(path, "wb") as f:
+            f.write(b"header" + counts.astype(dtype).tobytes())
+        there = [path, "--set", "file.header_bytes=6", *small]
+        refused(f"{kind} samples are refused", 1,
+                f"foreign.raw: {words}.*u16.*file.check_samples=no", "replay", *there)
+        refused(f"{kind} samples are taken by who insists", 1, "no daemon takes lines", "replay",
+                *there, "--set", "file.check_samples=no")
+    counts.astype("<u2").tofile(path)
+    refused("samples beyond camera.bits are refused", 1,
+            r"the sample at byte \d+ is \d+, but camera.bits = 10 ends at 1023: correct camera.bits",
+            "recon", path, os.path.join(TMP, "foreign.h5"), *small[:4], "--set", "camera.bits=10")
+    axis = os.path.join(TMP, "axis.txt")
+    for scale, words in ((1e-3, "looks like micrometres"), (1e-9, "looks like metres"),
+                         (10, "looks like angstrom"), (1e3, "within 200 to 3000 nm;")):
+        np.savetxt(axis, scale * (850 + 20 * t))
+        refused(f"wavelengths times {scale} are refused", 2, "calibration.wavelengths.*" + words,
+                "recon", path, os.path.join(TMP, "foreign.h5"), *small[:4],
+                "--set", "calibration.wavelengths=" + axis)
+
+
 def test_replay_undelivered():
     """The daemon is there, then stops taking lines for good."""
     path = TMP + "/s.raw"
@@ -613,7 +645,7 @@ def crc32c(data):
 
 
 for test in (test_version, test_global_options, test_command_line, test_control, test_info,
-             test_replay_bytes, test_replay_gaps, test_replay_loop, test_replay_rate, test_replay_slow, test_replay_errors,
+             test_replay_bytes, test_replay_gaps, test_replay_loop, test_replay_rate, test_replay_slow, test_replay_errors, test_foreign_samples,
              test_replay_undelivered, test_push_lines, test_push_lines_refused,
              test_push_lines_late):
     test()

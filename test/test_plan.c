@@ -282,6 +282,45 @@ static void wavelengths_beyond_all_measure_are_refused(void **state)
     refuse(lab, "calibration.wavelengths");
 }
 
+/* A file in other units, or of wave numbers, is told which it looks like. */
+static void wavelengths_that_are_no_nanometres_are_refused(void **state)
+{
+    struct lab *lab = *state;
+    static const struct {
+        double scale, power; /* of 850 nm and on */
+        const char *says;    /* "": refused without a guess; NULL: accepted */
+    } cases[] = {
+        {1e-3, 1, "looks like micrometres"},
+        {1e-9, 1, "looks like metres"},
+        {10, 1, "looks like angstrom"},
+        {1e7, -1, "wave numbers in 1/cm"},
+        {6.283185307, -1, "wave numbers in rad/nm"},
+        {6283.185307, -1, "wave numbers in rad/um"},
+        {6283185307, -1, "wave numbers in rad/m"},
+        {1e-4, 1, ""},
+        {200.0 / 850, 1, NULL},
+        {199.9 / 850, 1, ""},
+        {2995.0 / 850, 1, NULL},
+        {3001.0 / 850, 1, ""},
+    };
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        struct oct_error err = {.text = ""};
+        struct oct_plan *plan;
+        for (int i = 0; i < N; i++)
+            lab->wavelengths[i] = cases[k].scale * pow(850 + 0.01 * i, cases[k].power);
+        enum oct_err e = oct_plan_create(&plan, &lab->geometry, &lab->cal, lab->dc,
+                                         OCT_INTERPOLATION_LINEAR, &err);
+        if (e != (cases[k].says ? OCT_E_CONFIG : OCT_OK) ||
+            (e && (!strstr(err.text, cases[k].says) || !strstr(err.text, "calibration.kmap"))))
+            fail_msg("case %zu: %d, %s", k, e, err.text);
+        oct_plan_destroy(plan);
+    }
+    for (int i = 0; i < P2; i++) /* of P2 values, what the camera does not see is free */
+        lab->wavelengths[i] = 150 + 0.75 * i;
+    lab->cal.n_wavelengths = P2;
+    accept(lab);
+}
+
 static void k_maps_that_make_no_axis_are_refused(void **state)
 {
     struct lab *lab = *state;
@@ -444,6 +483,7 @@ int main(void)
         LAB_TEST(wavelengths_that_turn_negative_in_the_padding_are_refused),
         LAB_TEST(wavelengths_too_close_to_tell_apart_are_refused),
         LAB_TEST(wavelengths_beyond_all_measure_are_refused),
+        LAB_TEST(wavelengths_that_are_no_nanometres_are_refused),
         LAB_TEST(k_maps_that_make_no_axis_are_refused),
         LAB_TEST(a_wrong_number_of_dispersion_values_is_refused),
         LAB_TEST(numbers_that_are_not_finite_are_refused),

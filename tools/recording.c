@@ -1,5 +1,7 @@
 #include "tools/recording.h"
 
+#include "tools/plain_check.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -130,8 +132,14 @@ static enum oct_err open_plain(struct oct_recording *r, const struct oct_config 
     r->n_samples = config->camera.samples;
     r->n_lines = config->scan.lines;
     r->header_bytes = config->file.header_bytes;
+    code = count_bscans(r, (uint64_t)about.st_size, config->file.trailer_bytes, err);
+    if (code == OCT_OK && config->file.check_samples)
+        code =
+            oct_plain_check(r->fd, r->path, r->header_bytes,
+                            (uint64_t)about.st_size - r->header_bytes - config->file.trailer_bytes,
+                            config->camera.bits, err);
     posix_fadvise(r->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    return count_bscans(r, (uint64_t)about.st_size, config->file.trailer_bytes, err);
+    return code;
 }
 
 static enum oct_err read_plain(struct oct_recording *r, uint64_t i, struct oct_raw_frame *frame,
