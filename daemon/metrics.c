@@ -29,6 +29,8 @@ static const struct metric metrics[] = {
     {"lines_received", "octd_lines_received_total", "A-lines placed into B-scans.", COUNTER, NULL,
      0},
     {"lines_missing", "octd_lines_missing_total", "A-lines that never came.", COUNTER, NULL, 0},
+    {"lines_cut", "octd_lines_cut_total",
+     "Of those, cut off by a stop or a start: no loss of the camera's.", COUNTER, NULL, 0},
     {"lines_duplicate", "octd_lines_duplicate_total", "A-lines that came again.", COUNTER, NULL, 0},
     {"lines_late", "octd_lines_late_total", "A-lines whose B-scan was closed.", COUNTER, NULL, 0},
     {"lines_dropped", "octd_lines_dropped_total", "A-lines whose B-scan found no free slot.",

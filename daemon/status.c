@@ -30,7 +30,9 @@ static void add_ingest(cJSON *reply, const struct oct_ingest *ingest)
 {
     const struct oct_ingest_counts *c = ingest ? oct_ingest_counts(ingest) : &no_counts;
     add_u64(reply, "lines_received", c->lines_received);
+    uint64_t cut = c->lines_cut;
     add_u64(reply, "lines_missing", c->lines_missing);
+    add_u64(reply, "lines_cut", cut);
     add_u64(reply, "lines_duplicate", c->lines_duplicate);
     add_u64(reply, "lines_late", c->lines_late);
     add_u64(reply, "lines_dropped", c->lines_dropped);

@@ -30,13 +30,14 @@ struct acquisition {
     bool over;       /* its sender said so: another may begin without more ado */
     bool from_start; /* began with the flag "starts": what was sent before is not part of it */
     uint32_t epoch;
-    uint32_t number;         /* ours: 1, 2, ... */
-    uint64_t start_sequence; /* of the message that began it */
-    uint64_t last_sequence;  /* highest */
-    uint64_t seen;           /* bit i: last_sequence - i has come */
-    uint64_t next_bscan;     /* all before are closed */
-    uint64_t next_line;      /* one past the highest line seen */
-    uint64_t next_delivered; /* one past the last B-scan delivered */
+    uint32_t number;                 /* ours: 1, 2, ... */
+    uint64_t start_sequence;         /* of the message that began it */
+    uint64_t last_sequence;          /* highest */
+    uint64_t seen;                   /* bit i: last_sequence - i has come */
+    uint64_t next_bscan;             /* all before are closed */
+    uint64_t next_line;              /* one past the highest line seen */
+    uint64_t next_delivered;         /* one past the last B-scan delivered */
+    uint64_t heard_first, heard_end; /* lines while somebody listened: others were cut off */
     struct jump jump;
 };
 
@@ -192,9 +193,21 @@ static void clear_missing(struct oct_assembler *a)
                    g->n_samples * sizeof(uint16_t));
 }
 
+/* Of the B-scan that grows: lines that did not come because nobody listened then. */
+static uint32_t count_cut(const struct oct_assembler *a)
+{
+    uint64_t first = a->now.next_bscan * a->geometry.n_lines;
+    uint32_t n_cut = 0;
+    for (uint32_t j = 0; j < a->geometry.n_lines; j++)
+        n_cut += !a->frame->line_valid[j] &&
+                 (first + j < a->now.heard_first || first + j >= a->now.heard_end);
+    return n_cut;
+}
+
 static void deliver_bscan(struct oct_assembler *a)
 {
     uint32_t missing = a->geometry.n_lines - a->n_present;
+    uint32_t n_cut = missing && a->frame ? count_cut(a) : 0;
 
     a->open = false;
     a->now.next_bscan++;
@@ -205,6 +218,7 @@ static void deliver_bscan(struct oct_assembler *a)
     a->frame->info.missing_lines = missing;
     a->now.next_delivered = a->now.next_bscan;
     add(&a->counts.lines_missing, missing);
+    add(&a->counts.lines_cut, n_cut);
     add(&a->counts.bscans_delivered, 1);
     oct_ring_publish(a->ring);
     a->frame = NULL;
@@ -222,6 +236,7 @@ void oct_assembler_flush(struct oct_assembler *a, bool ended)
 
 void oct_assembler_end(struct oct_assembler *a)
 {
+    a->now.heard_end = a->now.next_line;
     oct_assembler_flush(a, true);
     a->now.running = false;
     atomic_store(&a->counts.over, true);
@@ -232,7 +247,7 @@ static void begin_acquisition(struct oct_assembler *a, const struct oct_lines_he
     if (a->now.running)
         oct_assembler_flush(a, true);
     a->rivals.n = 0;
-    bool from_start = h->flags & OCT_LINES_STARTS;
+    bool from_start = h->flags & OCT_LINES_STARTS, goes_on = a->now.running;
     a->now = (struct acquisition){
         .running = true,
         .from_start = from_start,
@@ -243,6 +258,8 @@ static void begin_acquisition(struct oct_assembler *a, const struct oct_lines_he
         /* Who joins a running camera did not miss what went before. */
         .next_bscan = from_start ? 0 : h->first_line / a->geometry.n_lines,
         .next_line = from_start ? 0 : h->first_line,
+        .heard_first = from_start || goes_on ? 0 : h->first_line,
+        .heard_end = UINT64_MAX,
     };
     a->now.next_delivered = a->now.next_bscan;
     atomic_store(&a->counts.epoch, h->epoch);

@@ -52,8 +52,12 @@ struct oct_ingest_counts {
                                                 one did; less those reordered: never came */
     atomic_uint_fast64_t messages_reordered; /* of those, came after all */
     atomic_uint_fast64_t messages_bad[OCT_N_BAD];
-    atomic_uint_fast64_t lines_received;  /* placed into a B-scan */
-    atomic_uint_fast64_t lines_missing;   /* of delivered B-scans, and of those skipped whole */
+    atomic_uint_fast64_t lines_received; /* placed into a B-scan */
+    atomic_uint_fast64_t lines_missing;  /* of delivered B-scans, and of those skipped whole */
+    atomic_uint_fast64_t
+        lines_cut; /* of those missing: of the B-scan that oct_assembler_end closed,
+                                       after the last line that had come; and of the one in whose
+                                       middle lines were taken up again, before the first */
     atomic_uint_fast64_t lines_duplicate; /* came again */
     atomic_uint_fast64_t lines_late;      /* their B-scan was closed already */
     atomic_uint_fast64_t lines_dropped;   /* came, but their B-scan found no free slot */

@@ -259,6 +259,34 @@ static void after_the_gate_was_closed_nothing_from_meanwhile_is_missing(void **s
     close_assembler(&r);
 }
 
+/* A gap of the camera's is missing; what a stop and a start cut off is missing too, but no loss. */
+static void what_a_stop_and_a_start_cut_off_is_told_apart(void **state)
+{
+    struct assembler_rig r;
+    (void)state;
+    open_assembler(&r, 0);
+    push(&r, 0, 7 * M + 3, 1, 0); /* joins a running camera: 3 lines before, 1 lost in the middle */
+    push(&r, 1, 7 * M + 4, 1, 0);
+    push(&r, 2, 8 * M, 1, 0);
+    push(&r, 4, 8 * M + 2, 1, 0); /* M + 1 is lost */
+    assert_int_equal(r.counts->lines_missing, 3);
+    assert_int_equal(r.counts->lines_cut, 3);
+    oct_assembler_end(r.assembler);
+    assert_int_equal(r.counts->lines_missing, 3 + M - 2);
+    assert_int_equal(r.counts->lines_cut, 3 + M - 3);
+    push(&r, 50, 20 * M + 4, M, 0); /* started again, amid a B-scan */
+    push(&r, 51, 21 * M + 4, 1, 0);
+    push(&r, 60, 30 * M + 2, M, 0); /* and the camera leaps */
+    push(&r, 61, 31 * M + 2, M - 2, 0);
+    assert_int_equal(r.counts->lines_cut, 3 + M - 3 + 4);
+    assert_int_equal(r.counts->lines_missing, 3 + M - 2 + 4 + 8 * M + 2);
+    push(&r, 0, 0, 1, OCT_LINES_STARTS); /* begins a new acquisition itself */
+    push(&r, 1, M - 1, 1, 0);
+    push(&r, 2, M, M, 0);
+    assert_int_equal(r.counts->lines_cut, 3 + M - 3 + 4);
+    close_assembler(&r);
+}
+
 static void malformed_messages_are_counted_by_reason_and_change_nothing(void **state)
 {
     uint8_t header[OCT_LINES_HEADER_BYTES];
@@ -307,6 +335,7 @@ int main(void)
         cmocka_unit_test(an_end_beyond_the_lines_seen_counts_those_between_as_missing),
         cmocka_unit_test(what_is_lost_between_two_bscans_is_told_with_its_reason),
         cmocka_unit_test(after_the_gate_was_closed_nothing_from_meanwhile_is_missing),
+        cmocka_unit_test(what_a_stop_and_a_start_cut_off_is_told_apart),
         cmocka_unit_test(malformed_messages_are_counted_by_reason_and_change_nothing),
     };
     return cmocka_run_group_tests_name("assembler, cases", tests, NULL, NULL);

@@ -66,7 +66,7 @@ def tells_what_the_status_tells():
         code, kind, text = get(daemon)
         samples = read(text)
         assert code == 200 and kind == "text/plain; version=0.0.4; charset=utf-8"
-        for key in ("lines_received", "lines_missing", "messages_received", "messages_missed",
+        for key in ("lines_received", "lines_missing", "lines_cut", "messages_received", "messages_missed",
                     "bscans_begun", "bscans_done", "bscans_published", "bscans_written",
                     "bscans_unsaved", "volumes_written", "volumes_incomplete", "acquisitions"):
             assert one(samples, f"octd_{key}_total") == status[key], key

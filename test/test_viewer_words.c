@@ -18,7 +18,7 @@
 /* ---- the daemon's words ---- */
 
 static const char status_text[] =
-    "{\"ok\":true,\"state\":\"recording\",\"last_error\":\"\",\"lines_missing\":5,"
+    "{\"ok\":true,\"state\":\"recording\",\"last_error\":\"\",\"lines_missing\":9,\"lines_cut\":4,"
     "\"degraded\":[\"source\",\"disk\"],"
     "\"uptime_s\":50,\"lines_received\":1000,\"acquisitions\":1,"
     "\"bscans_dropped\":{\"ring_full\":2,\"engine\":1},\"bscans_done\":100,"

@@ -125,7 +125,7 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
         .uptime_s = number(reply, "uptime_s", 0),
         .acquisitions = number(reply, "acquisitions", 0),
         .lines_received = number(reply, "lines_received", 0),
-        .lines_missing = number(reply, "lines_missing", 0),
+        .lines_missing = number(reply, "lines_missing", 0) - number(reply, "lines_cut", 0),
         .bscans_dropped = sum_of(item(reply, "bscans_dropped")),
         .bscans_done = number(reply, "bscans_done", 0),
         .bscans_published = number(reply, "bscans_published", 0),

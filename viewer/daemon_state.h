@@ -21,7 +21,8 @@ struct oct_view_daemon {
     char state[16];     /* idle | running | recording | error */
     char last_error[256];
     double uptime_s, acquisitions;
-    double lines_received, lines_missing; /* since its start, and so the next */
+    double lines_received, lines_missing; /* since its start, and so the next; those that
+                                             the operator's own stop and start cut off are not */
     double bscans_dropped, bscans_done, bscans_published;
     double latency_p50_us, latency_p99_us;
     double axial_um, lateral_um, slow_um; /* of a pixel, an A-line, a B-scan; NaN: not known */
