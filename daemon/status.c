@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <cjson/cJSON.h>
 
@@ -213,6 +214,7 @@ cJSON *oct_daemon_status_tree(const struct oct_daemon *d)
     cJSON_AddStringToObject(reply, "phase", oct_state_names[d->state]);
     cJSON_AddBoolToObject(reply, "pending", !oct_daemon_is_settled(d));
     cJSON_AddStringToObject(reply, "version", OCT_VERSION);
+    add_u64(reply, "pid", (uint64_t)getpid());
     cJSON_AddNumberToObject(reply, "uptime_s", (double)(oct_clock_ns() - d->started_ns) * 1e-9);
     cJSON_AddStringToObject(reply, "last_error", d->last_error);
     cJSON_AddBoolToObject(reply, "config_changed", d->stale);

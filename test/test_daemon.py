@@ -360,6 +360,37 @@ def idle_until_started():
 
 
 @case
+def octctl_waits():
+    """octctl stop and shutdown return when it is so, and what they cut off is no loss"""
+    _, lines = recording(V)
+    with Daemon(*BASE, "--set", "ingest.idle_s=0") as daemon:
+        sender = Sender(daemon, 1)
+        sender.send(lines[0][:M // 2], 0, flags=1)
+        daemon.wait(lambda s: s["bscans_begun"] == 1)
+        assert run("octctl", "stop", *daemon.common) == (0, "ok\n", "")
+        status = daemon.status()
+        assert status["phase"] == "idle" and not status["pending"], status
+        assert status["lines_missing"] == status["lines_cut"] == M - M // 2, status
+        assert run("octctl", "start", *daemon.common) == (0, "ok\n", "")
+        sender.send(lines[1][10:], M + 10)
+        sender.send(lines[2], 2 * M)
+        status = daemon.wait(lambda s: s["bscans_done"] == 3)
+        assert status["lines_missing"] == status["lines_cut"] == M - M // 2 + 10, status
+        assert daemon.ask("record", action="start")["ok"]
+        sender.send(lines[3], 3 * M)
+        daemon.wait(lambda s: s["bscans_done"] == 4)
+        code, out, err = run("octctl", "status", *daemon.common)
+        first = [line.split()[0] for line in out.splitlines()[:5]]
+        assert first == ["state", "recording", "lines", "losses", "disk"], out
+        for key in status:
+            assert key == "ok" or out.count("\n  " + key.replace("_", " ")[:20]) >= 1 or \
+                key.endswith("_s") or key.endswith("_us"), (key, out)
+        assert run("octctl", "shutdown", *daemon.common) == (0, "ok\n", "")
+        assert daemon.process.poll() == 0, "octd has ended when octctl has"
+        assert all(name.endswith(".h5") for name in os.listdir(daemon.records))
+
+
+@case
 def idle_bscan():
     """a B-scan begun and left alone is delivered after ingest.idle_s"""
     _, lines = recording(V)

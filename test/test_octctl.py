@@ -145,6 +145,8 @@ def answer(request):
         return {"ok": True}
     if command == "record" and request.get("action") in ("start", "stop"):
         return {"ok": True}
+    if command == "get" and request.get("key") == "daemon.drain_s":
+        return {"ok": True, "key": "daemon.drain_s", "value": "0"}
     if command in ("start", "stop", "shutdown"):
         return {"ok": True}
     if command == "get" and request.get("key") == "nonsense":
@@ -185,7 +187,14 @@ def test_control():
     requests = []
     with fake_daemon(endpoint, requests):
         code, out, err = octctl("status", *where)
-        rows = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in out.splitlines())
+        summary, *groups = out.split("\n\n")
+        check(code == 0 and [g.splitlines()[0] for g in groups] ==
+              ["daemon", "lines in", "B-scans out", "recording", "machine", "set-up"]
+              and re.fullmatch(r"state +recording\nlines +1,234,567 received\n"
+                               r"losses +3 messages refused", summary),
+              "status begins with a summary, and all the rest stands in groups", out + err)
+        rows = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for group in groups
+                    for line in group.splitlines()[1:])
         check(code == 0 and rows.get("state") == "recording"
               and rows.get("lines received") == "1,234,567"
               and rows.get("bytes written") == "2.50 GB"
@@ -204,13 +213,17 @@ def test_control():
               {"cmd": "set", "key": "pipeline.min_db", "value": "-10"},
               "set passes a negative value on as text", requests[-1])
         results = [octctl(*c, "--endpoint", endpoint) for c in
-                   (["start"], ["stop"], ["record", "start"], ["record", "stop"], ["shutdown"])]
+                   (["start"], ["stop"], ["record", "start"], ["record", "stop"],
+                    ["shutdown", "--no-wait"])]
         # A stop asks for the status until the recording's file is closed.
         check(all(r == (0, "ok\n", "") for r in results) and requests[-7:] ==
               [{"cmd": "start"}, {"cmd": "stop"}, {"cmd": "status"},
                {"cmd": "record", "action": "start"}, {"cmd": "record", "action": "stop"},
                {"cmd": "status"}, {"cmd": "shutdown"}],
               "start, stop, record and shutdown say ok", (results, requests[-7:]))
+        refused("a daemon that does not end is told after drain_s and 5 s", 1,
+                r"^octctl: shutdown: octd has not ended after 5 s \(daemon.drain_s and 5 s\)",
+                "shutdown", *where)
         refused("a refusal is shown as one line", 1,
                 r"^octctl: set: not while\?recording: scan.lines$", "set", "scan.lines", "3",
                 *where)

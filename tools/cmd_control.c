@@ -2,6 +2,7 @@
  * section 5, control). */
 #include "pipeline/curve.h"
 #include "tools/commands.h"
+#include "tools/status_table.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -10,19 +11,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <time.h>
 #include <zmq.h>
 
 #define MOST_ANSWER_BYTES (1 << 20)
 #define MOST_TIMEOUT_S 86400.0
-#define MOST_CLOSING_S 60.0
+#define MOST_BUSY_S 60.0
+#define USUAL_DRAIN_S 30.0
+#define END_S 5.0 /* beyond daemon.drain_s: sockets, threads and memory are given back */
+#define PAUSE_S 0.02
 
 struct control_call {
     const char *name; /* of the command, for messages */
     const char *endpoint;
     struct oct_curve_files keys;
     double timeout_s;
-    bool json;
+    bool json, no_wait;
     const char *plain[2]; /* arguments that are no options */
     int n_plain;
     bool pending; /* the daemon has not done yet what it granted */
@@ -43,6 +48,8 @@ static int read_options(struct control_call *call, const struct oct_config *conf
         const char *value;
         if (oct_option_flag(argv[i], "--json")) {
             call->json = true;
+        } else if (oct_option_flag(argv[i], "--no-wait")) {
+            call->no_wait = true;
         } else if (oct_option_value(argc, argv, &i, "--timeout", &value)) {
             if (!oct_option_double(value, &call->timeout_s) || call->timeout_s <= 0 ||
                 call->timeout_s > MOST_TIMEOUT_S)
@@ -137,166 +144,13 @@ fail:
     return code;
 }
 
-/* ---- showing a status ---- */
-
-/* 1234567 as "1,234,567"; fractions keep three digits. */
-static void print_number(double value)
-{
-    char digits[64];
-    if (value != floor(value) || fabs(value) >= 1e18) {
-        printf("%.6g", value);
-        return;
-    }
-    int n = snprintf(digits, sizeof(digits), "%.0f", fabs(value));
-    if (value < 0)
-        putchar('-');
-    for (int i = 0; i < n; i++) {
-        if (i > 0 && (n - i) % 3 == 0)
-            putchar(',');
-        putchar(digits[i]);
-    }
-}
-
-static void print_bytes(double bytes)
-{
-    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
-    size_t unit = 0;
-    while (bytes >= 1000 && unit + 1 < sizeof(units) / sizeof(units[0])) {
-        bytes /= 1000;
-        unit++;
-    }
-    printf(unit ? "%.2f %s" : "%.0f %s", bytes, units[unit]);
-}
-
-static void print_seconds(double seconds)
-{
-    if (seconds < 60 || seconds > 1e12) {
-        printf("%.1f s", seconds);
-        return;
-    }
-    uint64_t s = (uint64_t)seconds;
-    if (s >= 86400)
-        printf("%" PRIu64 " d ", s / 86400);
-    if (s >= 3600)
-        printf("%" PRIu64 " h ", s / 3600 % 24);
-    printf("%" PRIu64 " min %" PRIu64 " s", s / 60 % 60, s % 60);
-}
-
-static void print_microseconds(double us)
-{
-    if (us < 1000)
-        printf("%.0f us", us);
-    else if (us < 1e6)
-        printf("%.2f ms", us / 1e3);
-    else
-        printf("%.2f s", us / 1e6);
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
-static void print_nested(const char *key, const cJSON *object);
-
-/* The unit follows from the end of the key, as everywhere in octd. */
-static void print_value(const char *key, const cJSON *value)
-{
-    if (cJSON_IsString(value))
-        printf("%s", value->valuestring[0] ? value->valuestring : "-");
-    else if (cJSON_IsBool(value))
-        printf("%s", cJSON_IsTrue(value) ? "yes" : "no");
-    else if (cJSON_IsObject(value))
-        print_nested(key, value);
-    else if (!cJSON_IsNumber(value))
-        printf("-");
-    else if (ends_with(key, "bytes") || strncmp(key, "bytes_", 6) == 0)
-        print_bytes(value->valuedouble);
-    else if (ends_with(key, "_us"))
-        print_microseconds(value->valuedouble);
-    else if (ends_with(key, "_s"))
-        print_seconds(value->valuedouble);
-    else
-        print_number(value->valuedouble);
-}
-
-/* "messages_bad" and its like: counts by reason. */
-static bool counts_by_reason(const char *key)
-{
-    return strcmp(key, "dropped") == 0 || strncmp(key, "messages_", 9) == 0 ||
-           strncmp(key, "bscans_", 7) == 0 || strncmp(key, "lines_", 6) == 0 ||
-           strcmp(key, "refused") == 0;
-}
-
-static void print_nested(const char *key, const cJSON *object);
-
-static void print_member(const char *key, const cJSON *member)
-{
-    const char *name = member->string ? member->string : "";
-    printf("%s ", name);
-    if (cJSON_IsObject(member)) /* cJSON bounds how deep they lie */
-        print_nested(name, member);
-    else
-        print_value(ends_with(key, "_us") || !name[0] ? key : name, member);
-}
-
-/* Counts by reason: the sum, then the reasons that occurred. Anything else: name and value. */
-static void print_nested(const char *key, const cJSON *object) /* NOLINT(misc-no-recursion) */
-{
-    bool counts = counts_by_reason(key);
-    double sum = 0;
-    const cJSON *member;
-    cJSON_ArrayForEach(member, object)
-    {
-        counts = counts && cJSON_IsNumber(member);
-        sum += cJSON_IsNumber(member) ? member->valuedouble : 0;
-    }
-    if (counts)
-        print_number(sum);
-    const char *before = counts ? " (" : "";
-    cJSON_ArrayForEach(member, object)
-    {
-        if (counts && member->valuedouble == 0)
-            continue;
-        printf("%s", before);
-        print_member(key, member);
-        before = ", ";
-    }
-    if (counts && sum != 0)
-        putchar(')');
-}
-
-static void print_status(const cJSON *answer)
-{
-    const cJSON *member;
-    cJSON_ArrayForEach(member, answer)
-    {
-        if (!member->string || strcmp(member->string, "ok") == 0)
-            continue;
-        char label[32];
-        snprintf(label, sizeof(label), "%s", member->string);
-        for (char *c = label; *c; c++)
-            *c = *c == '_' ? ' ' : *c;
-        /* The value shows its unit itself. */
-        if (ends_with(label, " us"))
-            label[strlen(label) - 3] = '\0';
-        else if (ends_with(label, " s"))
-            label[strlen(label) - 2] = '\0';
-        printf("%-20s ", label);
-        if (cJSON_IsObject(member) || cJSON_IsArray(member))
-            print_nested(member->string, member);
-        else
-            print_value(member->string, member);
-        putchar('\n');
-    }
-}
+/* ---- showing an answer ---- */
 
 static void print_answer(const struct control_call *call, const cJSON *answer)
 {
     const cJSON *value = cJSON_GetObjectItemCaseSensitive(answer, "value");
     if (strcmp(call->name, "status") == 0) {
-        print_status(answer);
+        oct_status_table_print(answer);
     } else if (strcmp(call->name, "get") == 0 && cJSON_IsString(value)) {
         printf("%s\n", value->valuestring);
     } else if (strcmp(call->name, "get") == 0 && value) {
@@ -315,18 +169,25 @@ static bool is_true(const cJSON *object, const char *key)
     return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, key));
 }
 
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 static void pause_shortly(void)
 {
-    nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = (long)(PAUSE_S * 1e9)}, NULL);
 }
 
 /* Asks the same again as long as the daemon says that it is busy with starting or draining. */
 static enum oct_err exchange_patiently(const struct control_call *call, const char *request,
                                        cJSON **answer, char **text, struct oct_error *err)
 {
-    for (double waited_s = 0;; waited_s += 0.02) {
+    for (double end_s = now_s() + MOST_BUSY_S;;) {
         enum oct_err code = exchange(call, request, answer, text, err);
-        if (code || !is_true(*answer, "busy") || waited_s >= MOST_CLOSING_S)
+        if (code || !is_true(*answer, "busy") || now_s() >= end_s)
             return code;
         cJSON_Delete(*answer);
         free(*text);
@@ -374,7 +235,24 @@ static int talk(struct control_call *call, cJSON *request)
     return oct_exit_status(code);
 }
 
-/* The exit status of a start or record start that was granted, once nothing is under way. */
+/* How long the daemon may take to drain, and some seconds more. */
+static double most_draining_s(const struct control_call *call)
+{
+    struct oct_error err;
+    cJSON *answer = NULL;
+    char *text = NULL;
+    double drain_s = USUAL_DRAIN_S;
+    if (!exchange(call, "{\"cmd\":\"get\",\"key\":\"daemon.drain_s\"}", &answer, &text, &err)) {
+        const cJSON *value = cJSON_GetObjectItemCaseSensitive(answer, "value");
+        if (cJSON_IsString(value) && !oct_option_double(value->valuestring, &drain_s))
+            drain_s = USUAL_DRAIN_S;
+    }
+    free(text);
+    cJSON_Delete(answer);
+    return fmin(fmax(drain_s, 0), MOST_TIMEOUT_S) + END_S;
+}
+
+/* The exit status of what was granted, once nothing is under way. */
 static int what_became(const struct control_call *call, const cJSON *status)
 {
     const cJSON *record = cJSON_GetObjectItemCaseSensitive(status, "record");
@@ -383,14 +261,15 @@ static int what_became(const struct control_call *call, const cJSON *status)
     bool starts =
         call->n_plain > 0 ? strcmp(call->plain[0], "start") == 0 : strcmp(call->name, "start") == 0;
     bool recording = strcmp(call->name, "record") == 0;
-    bool is_so = recording ? is_true(record, "active")
-                           : phase && strcmp(phase, "idle") != 0 && strcmp(phase, "error") != 0;
+    bool failed = phase && strcmp(phase, "error") == 0;
+    bool is_so =
+        recording ? is_true(record, "active") : phase && strcmp(phase, "idle") != 0 && !failed;
     if (starts && recording && is_so)
         print_warning(cJSON_GetObjectItemCaseSensitive(status, "forecast"));
-    if (!starts || !phase || is_so)
+    if (starts ? !phase || is_so : recording || !failed)
         return 0;
     fprintf(stderr, "octctl: %s: %s\n", call->name,
-            why && *why ? why : "the daemon did not start: see octctl status");
+            why && *why ? why : "the daemon failed at it: see octctl status");
     return 1;
 }
 
@@ -399,7 +278,8 @@ static int what_became(const struct control_call *call, const cJSON *status)
  * that is gone is as good. */
 static int wait_until_done(const struct control_call *call, bool closed)
 {
-    for (double waited_s = 0; waited_s < MOST_CLOSING_S; waited_s += 0.02) {
+    double most_s = 0, end_s = 0;
+    while (end_s <= 0 || now_s() < end_s) {
         struct oct_error err;
         cJSON *answer = NULL;
         char *text = NULL;
@@ -411,10 +291,93 @@ static int wait_until_done(const struct control_call *call, bool closed)
         cJSON_Delete(answer);
         if (!wait)
             return status;
+        if (end_s <= 0) {
+            most_s = most_draining_s(call);
+            end_s = now_s() + most_s;
+        }
         pause_shortly();
     }
-    fprintf(stderr, "octctl: %s: still under way after %.0f s: see octctl status\n", call->name,
-            MOST_CLOSING_S);
+    fprintf(stderr,
+            "octctl: %s: still under way after %.0f s (daemon.drain_s and %.0f s): see octctl "
+            "status\n",
+            call->name, most_s, END_S);
+    return 1;
+}
+
+/* Whether a daemon answers; its process, if it runs on this machine, 0 if that is not known. */
+static bool find_process(const struct control_call *call, pid_t *process)
+{
+    struct oct_error err;
+    cJSON *answer = NULL;
+    char *text = NULL, path[64], name[16] = "";
+    double pid = 0;
+    bool here = strncmp(call->endpoint, "ipc://", 6) == 0 ||
+                strncmp(call->endpoint, "tcp://127.", 10) == 0 ||
+                strncmp(call->endpoint, "tcp://localhost:", 16) == 0 ||
+                strncmp(call->endpoint, "tcp://[::1]:", 12) == 0;
+    bool answers = !exchange(call, "{\"cmd\":\"status\"}", &answer, &text, &err);
+    *process = 0;
+    if (answers && here)
+        pid = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(answer, "pid"));
+    free(text);
+    cJSON_Delete(answer);
+    if (!(pid > 1 && pid < 1e9))
+        return answers;
+    /* Through a tunnel, or from within a container, the number is another process's. */
+    snprintf(path, sizeof(path), "/proc/%.0f/comm", pid);
+    FILE *file = fopen(path, "re");
+    if (file && !fgets(name, sizeof(name), file))
+        name[0] = '\0';
+    if (file)
+        fclose(file);
+    if (strcmp(name, "octd\n") == 0)
+        *process = (pid_t)pid;
+    return answers;
+}
+
+/* A process that is gone, or a zombie that only waits for its parent. */
+static bool has_ended(pid_t pid)
+{
+    char path[64], line[512] = "";
+    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return true;
+    if (!fgets(line, sizeof(line), file))
+        line[0] = '\0';
+    fclose(file);
+    const char *name_end = strrchr(line, ')');
+    return !name_end || strncmp(name_end, ") Z", 3) == 0 || strncmp(name_end, ") X", 3) == 0;
+}
+
+/* Without a process to look at: nobody answers, twice in a row, for a second each. */
+static bool is_silent(const struct control_call *call)
+{
+    struct control_call brief = *call;
+    brief.timeout_s = 1;
+    for (int n = 0; n < 2; n++) {
+        struct oct_error err;
+        cJSON *answer = NULL;
+        char *text = NULL;
+        enum oct_err e = exchange(&brief, "{\"cmd\":\"status\"}", &answer, &text, &err);
+        free(text);
+        cJSON_Delete(answer);
+        if (!e)
+            return false;
+    }
+    return true;
+}
+
+static int wait_until_ended(const struct control_call *call, pid_t pid, double most_s)
+{
+    for (double end_s = now_s() + most_s; now_s() < end_s; pause_shortly())
+        if (pid ? has_ended(pid) : is_silent(call))
+            return 0;
+    fprintf(
+        stderr,
+        "octctl: shutdown: octd has not ended after %.0f s (daemon.drain_s and %.0f s): see its "
+        "log\n",
+        most_s, END_S);
     return 1;
 }
 
@@ -486,7 +449,7 @@ int oct_cmd_start(struct oct_config *config, int argc, char **argv)
     int status = read_options(&call, config, argc, argv, 0, 0);
     if (!status)
         status = talk(&call, request_for(call.name));
-    return status || !call.pending ? status : wait_until_done(&call, false);
+    return status || call.no_wait || !call.pending ? status : wait_until_done(&call, false);
 }
 
 int oct_cmd_stop(struct oct_config *config, int argc, char **argv)
@@ -495,12 +458,22 @@ int oct_cmd_stop(struct oct_config *config, int argc, char **argv)
     int status = read_options(&call, config, argc, argv, 0, 0);
     if (!status)
         status = talk(&call, request_for(call.name));
-    return status ? status : wait_until_done(&call, true);
+    return status || call.no_wait ? status : wait_until_done(&call, true);
 }
 
 int oct_cmd_shutdown(struct oct_config *config, int argc, char **argv)
 {
-    return plain_command(config, argc, argv);
+    struct control_call call;
+    int status = read_options(&call, config, argc, argv, 0, 0);
+    if (status)
+        return status;
+    /* Asked before: afterwards it may not answer any more. */
+    pid_t pid;
+    if (call.no_wait || !find_process(&call, &pid))
+        return talk(&call, request_for(call.name));
+    double most_s = most_draining_s(&call);
+    status = talk(&call, request_for(call.name));
+    return status ? status : wait_until_ended(&call, pid, most_s);
 }
 
 int oct_cmd_record(struct oct_config *config, int argc, char **argv)
@@ -522,7 +495,9 @@ int oct_cmd_record(struct oct_config *config, int argc, char **argv)
     if (last)
         return status ? status : wait_until_saved(&call);
     bool closed = strcmp(call.plain[0], "stop") == 0;
-    return status || !(closed || call.pending) ? status : wait_until_done(&call, closed);
+    if (status || call.no_wait || !(closed || call.pending))
+        return status;
+    return wait_until_done(&call, closed);
 }
 
 int oct_cmd_set(struct oct_config *config, int argc, char **argv)

@@ -11,7 +11,8 @@
 #define CONTROL_OPTIONS                                                                            \
     "  --json           print the daemon's answer as it came\n"                                    \
     "  --timeout S      wait at most S seconds for the answer (5)\n"                               \
-    "  --endpoint E     the daemon's control.endpoint\n"
+    "  --endpoint E     the daemon's control.endpoint\n"                                           \
+    "  --no-wait        return when the daemon has granted it, not when it is done\n"
 
 static int cmd_reference(struct oct_config *config, int argc, char **argv)
 {

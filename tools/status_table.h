@@ -1,0 +1,11 @@
+/* The daemon's status for people: what is looked at daily first, then all of it by groups. */
+#ifndef OCT_TOOLS_STATUS_TABLE_H
+#define OCT_TOOLS_STATUS_TABLE_H
+
+typedef struct cJSON cJSON;
+
+/* Prints the status reply to stdout, every key of it once below the summary; keys that are not
+ * known here come last. Whatever the reply holds is printed as it is. */
+void oct_status_table_print(const cJSON *status);
+
+#endif
