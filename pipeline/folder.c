@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
 #include "pipeline/folder.h"
 
 #include <errno.h>
@@ -8,10 +9,8 @@
 
 enum oct_err oct_folder_sync(const char *folder, struct oct_error *err)
 {
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), status;
-    do
-        status = fd < 0 ? -1 : fsync(fd);
-    while (fd >= 0 && status != 0 && errno == EINTR);
+    int fd = (int)TEMP_FAILURE_RETRY(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    int status = fd < 0 ? -1 : (int)TEMP_FAILURE_RETRY(fsync(fd));
     int errnum = errno;
     if (fd >= 0)
         close(fd);

@@ -1,5 +1,5 @@
-/* libhdf5, held safely: one lock around every call, its own printing turned off, its reason for a
- * failure as one line. Included by the volume files of this room only: it shows HDF5's types. */
+/* libhdf5, held safely: one lock around every call, its own printing, its handler at exit and its
+ * loading of plug-ins turned off, its reason for a failure as one line. Included by the volume files of this room only: it shows HDF5's types. */
 #ifndef OCT_PIPELINE_HDF5_LOCK_H
 #define OCT_PIPELINE_HDF5_LOCK_H
 
@@ -14,5 +14,8 @@ void oct_hdf5_unlock(void);
 /* What libhdf5 says was at the root of its last failure in this thread ("" when it says nothing).
  * Call it under the lock, before the next libhdf5 call. Returns text. */
 const char *oct_hdf5_reason(char *text, size_t text_bytes);
+
+/* Makes text from a file fit for a terminal: control characters become '?'. Returns text. */
+char *oct_hdf5_printable(char *text);
 
 #endif

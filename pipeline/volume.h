@@ -93,7 +93,8 @@ enum oct_err oct_volume_close(struct oct_volume_writer *writer, struct oct_error
 
 /* Writes further datasets and groups into a closed file (the synthetic retina's /truth). Rank <= 3.
  * Intermediate groups are made. `attribute_units` becomes the attribute "units"; it may be NULL.
- * OCT_E_IO: no such file, or it has such a dataset already. */
+ * OCT_E_IO: no such file, it has such a dataset already, or the disk refused: what the file then
+ * holds is unknown, so add before it has its name. OCT_E_NO_MEMORY: nothing was changed. */
 enum oct_err oct_volume_add_f64(const char *path, const char *dataset, const double *values,
                                 unsigned rank, const size_t *dims, const char *attribute_units,
                                 struct oct_error *err);

@@ -1,7 +1,14 @@
+#define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
 /* Further arrays in a closed file: the ground truth of synthetic recordings. */
 #include "pipeline/volume.h"
 
-#include "pipeline/hdf5_lock.h"
+#include "pipeline/hdf5_image.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* `reason` is taken where the failure is: libhdf5 forgets it at the next call. */
 static hid_t create_array(hid_t file, const char *name, unsigned rank, const size_t *dims,
@@ -45,35 +52,67 @@ static bool put_units(hid_t dataset, const char *units)
     return ok;
 }
 
-enum oct_err oct_volume_add_f64(const char *path, const char *dataset, const double *values,
-                                unsigned rank, const size_t *dims, const char *attribute_units,
-                                struct oct_error *err)
+struct addition {
+    const char *name, *units;
+    const double *values;
+    unsigned rank;
+    const size_t *dims;
+};
+
+/* Into the file's image; nothing of it is in the file yet. Under the lock. */
+static bool put(struct oct_hdf5_image *image, const struct addition *a, char *reason,
+                size_t reason_bytes)
 {
-    if (rank > 3)
-        return oct_fail(err, OCT_E_ARG, "%s: %s: %u axes, at most 3 can be stored", path, dataset,
-                        rank);
-    char reason[160] = "";
     hid_t array = H5I_INVALID_HID;
     bool ok = false;
-    oct_hdf5_lock();
-    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
-    if (file < 0)
-        oct_hdf5_reason(reason, sizeof(reason));
-    else
-        array = create_array(file, dataset, rank, dims, reason, sizeof(reason));
+    hid_t file = oct_hdf5_image_open(image, H5F_ACC_RDWR, 1, reason, reason_bytes);
+    if (file >= 0)
+        array = create_array(file, a->name, a->rank, a->dims, reason, reason_bytes);
     if (array >= 0) {
-        ok = H5Dwrite(array, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0 &&
-             (!attribute_units || put_units(array, attribute_units));
+        ok = H5Dwrite(array, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, a->values) >= 0 &&
+             (!a->units || put_units(array, a->units));
         if (!ok)
-            oct_hdf5_reason(reason, sizeof(reason));
+            oct_hdf5_reason(reason, reason_bytes);
         H5Dclose(array);
     }
     if (file >= 0 && H5Fclose(file) < 0 && ok) {
         ok = false;
-        oct_hdf5_reason(reason, sizeof(reason));
+        oct_hdf5_reason(reason, reason_bytes);
     }
+    return ok;
+}
+
+static enum oct_err add(int fd, const char *path, const struct addition *a, struct oct_error *err)
+{
+    struct stat st;
+    struct oct_hdf5_image image;
+    char reason[160] = "";
+    uint64_t n_bytes;
+    if (fd < 0 || fstat(fd, &st) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", path);
+    if (!S_ISREG(st.st_mode))
+        return oct_fail(err, OCT_E_IO, "%s: not a file", path);
+    oct_hdf5_image_init(&image, fd, (uint64_t)st.st_size);
+    oct_hdf5_lock();
+    bool ok = put(&image, a, reason, sizeof(reason));
     oct_hdf5_unlock();
-    if (!ok)
-        return oct_fail(err, OCT_E_IO, "%s: cannot add %s: %s", path, dataset, reason);
-    return OCT_OK;
+    enum oct_err e = ok ? oct_hdf5_image_store(&image, fd, path, &n_bytes, err)
+                        : oct_fail(err, OCT_E_IO, "%s: cannot add %s: %s", path, a->name, reason);
+    oct_hdf5_image_finish(&image);
+    return e;
+}
+
+enum oct_err oct_volume_add_f64(const char *path, const char *dataset, const double *values,
+                                unsigned rank, const size_t *dims, const char *attribute_units,
+                                struct oct_error *err)
+{
+    const struct addition a = {dataset, attribute_units, values, rank, dims};
+    if (rank > 3)
+        return oct_fail(err, OCT_E_ARG, "%s: %s: %u axes, at most 3 can be stored", path, dataset,
+                        rank);
+    int fd = (int)TEMP_FAILURE_RETRY(open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    enum oct_err e = add(fd, path, &a, err);
+    if (fd >= 0)
+        close(fd);
+    return e;
 }

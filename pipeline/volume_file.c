@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* fallocate, O_DIRECT, O_TMPFILE, renameat2, SEEK_DATA */
+#define _GNU_SOURCE /* fallocate, O_DIRECT, O_TMPFILE, renameat2, TEMP_FAILURE_RETRY */
 #include "pipeline/volume_file.h"
 
 #include "pipeline/folder.h"
@@ -34,9 +34,15 @@ static enum oct_err refuse_existing(const char *path, struct oct_error *err)
     return OCT_OK;
 }
 
+/* Network and user-space file systems may be interrupted in any call: then it is made again. */
+static int open_fully(const char *path, int flags)
+{
+    return (int)TEMP_FAILURE_RETRY(open(path, flags, 0666));
+}
+
 static enum oct_err open_draft(struct oct_volume_file *file, struct oct_error *err)
 {
-    file->fd = open(file->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    file->fd = open_fully(file->folder, O_TMPFILE | O_RDWR | O_CLOEXEC);
     if (file->fd >= 0)
         return OCT_OK;
     /* EISDIR: kernels that do not know O_TMPFILE; EOPNOTSUPP: file systems that do not. */
@@ -46,7 +52,7 @@ static enum oct_err open_draft(struct oct_volume_file *file, struct oct_error *e
         char *name = joined(file->part, suffix);
         if (!name)
             return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", file->path);
-        file->fd = open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
+        file->fd = open_fully(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC);
         if (file->fd >= 0) {
             file->draft = name;
             return OCT_OK;
@@ -84,14 +90,11 @@ enum oct_err oct_volume_file_reserve(struct oct_volume_file *file, uint64_t byte
                                      struct oct_error *err)
 {
     uint64_t n_free = free_bytes(file->fd);
-    int status;
-    do
-        status = fallocate(file->fd, 0, 0, (off_t)bytes);
-    while (status != 0 && errno == EINTR);
+    int status = (int)TEMP_FAILURE_RETRY(fallocate(file->fd, 0, 0, (off_t)bytes));
     if (status != 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
         /* No reservation here (some network file systems): then at least it must fit now. */
         errno = ENOSPC;
-        status = n_free < bytes ? -1 : ftruncate(file->fd, (off_t)bytes);
+        status = n_free < bytes ? -1 : (int)TEMP_FAILURE_RETRY(ftruncate(file->fd, (off_t)bytes));
     }
     if (status == 0)
         return OCT_OK;
@@ -104,67 +107,11 @@ enum oct_err oct_volume_file_reserve(struct oct_volume_file *file, uint64_t byte
                           (unsigned long long)bytes);
 }
 
-static enum oct_err copy_range(struct oct_volume_file *file, int image_fd, off_t from, off_t to,
-                               unsigned char *buffer, size_t buffer_bytes, struct oct_error *err)
-{
-    while (from < to) {
-        size_t n = (size_t)(to - from) < buffer_bytes ? (size_t)(to - from) : buffer_bytes;
-        ssize_t got = pread(image_fd, buffer, n, from);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return oct_fail_errno(err, OCT_E_IO, got < 0 ? errno : EIO,
-                                  "%s: cannot read back the metadata", file->path);
-        enum oct_err e =
-            oct_volume_file_write(file, buffer, (size_t)got, (uint64_t)from, false, err);
-        if (e != OCT_OK)
-            return e;
-        from += got;
-    }
-    return OCT_OK;
-}
-
-enum oct_err oct_volume_file_fill(struct oct_volume_file *file, int image_fd, uint64_t bytes,
-                                  uint64_t *n_copied, struct oct_error *err)
-{
-    *n_copied = 0;
-    const size_t buffer_bytes = 1u << 18;
-    unsigned char *buffer = malloc(buffer_bytes);
-    if (!buffer)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", file->path);
-    enum oct_err e = OCT_OK;
-    off_t to = 0;
-    for (;;) {
-        off_t from = lseek(image_fd, to, SEEK_DATA);
-        if (from < 0 && errno == ENXIO) /* nothing but holes from here on */
-            break;
-        if (from >= 0)
-            to = lseek(image_fd, from, SEEK_HOLE);
-        if (from < 0 || to < 0) {
-            e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read back the metadata",
-                               file->path);
-            break;
-        }
-        e = copy_range(file, image_fd, from, to, buffer, buffer_bytes, err);
-        if (e != OCT_OK)
-            break;
-        *n_copied += (uint64_t)(to - from);
-    }
-    if (e == OCT_OK && ftruncate(file->fd, (off_t)bytes) != 0)
-        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot set its length", file->path);
-    free(buffer);
-    return e;
-}
-
 /* A signal, or a network file system, may interrupt a sync: then nothing is known, and it is asked
  * for again. */
 static int sync_fully(int fd, int (*sync)(int fd))
 {
-    int status;
-    do
-        status = sync(fd);
-    while (status != 0 && errno == EINTR);
-    return status;
+    return (int)TEMP_FAILURE_RETRY(sync(fd));
 }
 
 static enum oct_err sync_folder(const struct oct_volume_file *file, struct oct_error *err)
@@ -177,11 +124,13 @@ static enum oct_err sync_folder(const struct oct_volume_file *file, struct oct_e
 /* rename that never replaces; returns 0 or -1 with errno. */
 static int rename_new(const char *from, const char *to)
 {
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+    if (TEMP_FAILURE_RETRY(renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE)) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -1;
-    return link(from, to) == 0 ? unlink(from) : -1;
+    if (TEMP_FAILURE_RETRY(link(from, to)) != 0)
+        return -1;
+    return (int)TEMP_FAILURE_RETRY(unlink(from));
 }
 
 static int name_draft(struct oct_volume_file *file)
@@ -195,7 +144,7 @@ static int name_draft(struct oct_volume_file *file)
     }
     char self[40];
     snprintf(self, sizeof(self), "/proc/self/fd/%d", file->fd);
-    return linkat(AT_FDCWD, self, AT_FDCWD, file->part, AT_SYMLINK_FOLLOW);
+    return (int)TEMP_FAILURE_RETRY(linkat(AT_FDCWD, self, AT_FDCWD, file->part, AT_SYMLINK_FOLLOW));
 }
 
 enum oct_err oct_volume_file_publish(struct oct_volume_file *file, struct oct_error *err)
@@ -207,7 +156,7 @@ enum oct_err oct_volume_file_publish(struct oct_volume_file *file, struct oct_er
                               file->part);
     enum oct_err e = sync_folder(file, err);
     if (e == OCT_OK) {
-        file->direct_fd = open(file->part, O_WRONLY | O_DIRECT | O_CLOEXEC);
+        file->direct_fd = open_fully(file->part, O_WRONLY | O_DIRECT | O_CLOEXEC);
         if (file->direct_fd < 0 && errno != EINVAL)
             e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open it again", file->part);
     }

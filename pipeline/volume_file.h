@@ -36,11 +36,6 @@ enum oct_err oct_volume_file_draft(struct oct_volume_file *file, const char *pat
 enum oct_err oct_volume_file_reserve(struct oct_volume_file *file, uint64_t bytes,
                                      struct oct_error *err);
 
-/* Copies image_fd (all but its holes: *n_copied bytes) over the draft and sets the length to
- * `bytes`. */
-enum oct_err oct_volume_file_fill(struct oct_volume_file *file, int image_fd, uint64_t bytes,
-                                  uint64_t *n_copied, struct oct_error *err);
-
 /* Syncs the draft, names it PATH.part, syncs the folder, opens the direct descriptor. */
 enum oct_err oct_volume_file_publish(struct oct_volume_file *file, struct oct_error *err);
 

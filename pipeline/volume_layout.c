@@ -1,18 +1,13 @@
-#define _GNU_SOURCE /* memfd_create */
 #include "pipeline/volume_layout.h"
 
 #include "pipeline/hdf5_lock.h"
 #include "pipeline/volume_file.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 /* libhdf5's handles while a file is made. After the first failure every step does nothing. */
 struct builder {
@@ -331,26 +326,21 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
     }
 }
 
-static void open_builder(struct builder *b, const char *image)
+static void open_builder(struct builder *b, struct oct_hdf5_image *image)
 {
     *b = (struct builder){.file = H5I_INVALID_HID};
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     b->array = H5Pcreate(H5P_DATASET_CREATE);
     b->text = H5Tcopy(H5T_C_S1);
-    /* The plain driver looks a symbolic link's target up by name, and a memory file has none. */
-    if (H5Pset_fapl_stdio(access) < 0 || H5Pset_alignment(access, 1, OCT_VOLUME_BLOCK_BYTES) < 0 ||
-        H5Pset_layout(b->array, H5D_CONTIGUOUS) < 0 ||
+    if (H5Pset_layout(b->array, H5D_CONTIGUOUS) < 0 ||
         H5Pset_alloc_time(b->array, H5D_ALLOC_TIME_EARLY) < 0 ||
         H5Pset_fill_time(b->array, H5D_FILL_TIME_NEVER) < 0 ||
         H5Pset_obj_track_times(b->array, 0) < 0 || /* same seed, same bytes */
         H5Tset_size(b->text, H5T_VARIABLE) < 0 || H5Tset_cset(b->text, H5T_CSET_UTF8) < 0)
         note_failure(b);
     if (!b->failed)
-        b->file = H5Fcreate(image, H5F_ACC_TRUNC, H5P_DEFAULT, access);
-    if (b->file < 0)
-        note_failure(b);
-    if (access >= 0)
-        H5Pclose(access);
+        b->file = oct_hdf5_image_open(image, H5F_ACC_TRUNC, OCT_VOLUME_BLOCK_BYTES, b->reason,
+                                      sizeof(b->reason));
+    b->failed |= b->file < 0;
 }
 
 static void close_builder(struct builder *b)
@@ -363,32 +353,21 @@ static void close_builder(struct builder *b)
         note_failure(b);
 }
 
-enum oct_err oct_volume_layout_build(int *image_fd, struct oct_volume_layout *layout,
+enum oct_err oct_volume_layout_build(struct oct_hdf5_image *image, struct oct_volume_layout *layout,
                                      const char *path, const struct oct_plan *plan,
                                      const struct oct_volume_about *about, bool with_spectra,
                                      bool with_bscans, struct oct_error *err)
 {
-    *layout = (struct oct_volume_layout){0};
-    *image_fd = memfd_create("octd-volume", MFD_CLOEXEC);
-    if (*image_fd < 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "%s: no memory file for its metadata", path);
-
-    char image[40];
-    snprintf(image, sizeof(image), "/proc/self/fd/%d", *image_fd);
     struct builder b;
+    *layout = (struct oct_volume_layout){0};
     oct_hdf5_lock();
     open_builder(&b, image);
     if (!b.failed)
         build(&b, layout, plan, about, with_spectra, with_bscans);
     close_builder(&b);
     oct_hdf5_unlock();
-
-    struct stat st;
-    if (!b.failed && fstat(*image_fd, &st) == 0) {
-        layout->file_bytes = (uint64_t)st.st_size;
-        return OCT_OK;
-    }
-    close(*image_fd);
-    *image_fd = -1;
-    return oct_fail(err, OCT_E_IO, "%s: libhdf5 cannot make its metadata: %s", path, b.reason);
+    if (b.failed)
+        return oct_fail(err, OCT_E_IO, "%s: libhdf5 cannot make its metadata: %s", path, b.reason);
+    layout->file_bytes = image->end;
+    return OCT_OK;
 }

@@ -4,6 +4,7 @@
 #define OCT_PIPELINE_VOLUME_LAYOUT_H
 
 #include "pipeline/err.h"
+#include "pipeline/hdf5_image.h"
 #include "pipeline/plan.h"
 #include "pipeline/volume.h"
 #include "pipeline/volume_gaps.h"
@@ -46,13 +47,10 @@ uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,
                                     const struct oct_volume_about *about, bool with_spectra,
                                     bool with_bscans);
 
-/* Makes the HDF5 file in memory: *image_fd is a sparse file of layout->file_bytes whose holes are
- * the arrays still to be written; the caller closes it. `path` only names the file in errors.
- *
- * In memory, because libhdf5 1.10 that meets a full disk while it flushes cannot close its file any
- * more and crashes when the program exits; and because the file on disk then comes into being with
- * its metadata whole. */
-enum oct_err oct_volume_layout_build(int *image_fd, struct oct_volume_layout *layout,
+/* Makes the HDF5 file in memory (hdf5_image.h), layout->file_bytes long, with holes where the arrays
+ * will lie: so the file on disk comes into being with its metadata whole. `image` is to be
+ * initialised and finished by the caller; `path` only names the file in errors. */
+enum oct_err oct_volume_layout_build(struct oct_hdf5_image *image, struct oct_volume_layout *layout,
                                      const char *path, const struct oct_plan *plan,
                                      const struct oct_volume_about *about, bool with_spectra,
                                      bool with_bscans, struct oct_error *err);

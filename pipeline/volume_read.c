@@ -1,5 +1,7 @@
+#define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
 #include "pipeline/volume.h"
 
+#include "pipeline/hdf5_image.h"
 #include "pipeline/hdf5_probe.h"
 #include "pipeline/hdf5_read.h"
 #include "pipeline/volume_calibration.h"
@@ -28,6 +30,7 @@ struct oct_volume_reader {
     char *path;
     int fd;
     uint64_t file_bytes;
+    struct oct_hdf5_image image; /* of fd, for libhdf5 */
     hid_t file;
     struct series spectra, bscans, line_valid;
     struct oct_volume_rows rows;
@@ -39,12 +42,25 @@ struct oct_volume_reader {
 
 static void look(const char *path);
 
+/* At the start, or after a block of another program's own: at 512, 1024, 2048, ... */
+static bool has_signature(const struct oct_volume_reader *r)
+{
+    static const char signature[8] = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
+    char start[sizeof(signature)];
+    for (uint64_t at = 0; at < r->file_bytes; at = at ? at * 2 : 512)
+        if (TEMP_FAILURE_RETRY(pread(r->fd, start, sizeof(start), (off_t)at)) ==
+                (ssize_t)sizeof(start) &&
+            memcmp(start, signature, sizeof(start)) == 0)
+            return true;
+    return false;
+}
+
 /* probed: a child has looked at the file and lives, or this is the child. */
 static enum oct_err open_file(struct oct_volume_reader *r, bool probed, struct oct_error *err)
 {
     struct stat st;
     /* O_NONBLOCK: a named pipe must not hold the program. */
-    r->fd = open(r->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    r->fd = (int)TEMP_FAILURE_RETRY(open(r->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     if (r->fd < 0 || fstat(r->fd, &st) != 0)
         return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", r->path);
     if (!S_ISREG(st.st_mode))
@@ -55,17 +71,14 @@ static enum oct_err open_file(struct oct_volume_reader *r, bool probed, struct o
         return e;
 
     /* One may be read while it is written: see volume.h. No lock is taken on it. */
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-#if H5_VERSION_GE(1, 10, 7)
-    H5Pset_file_locking(access, 0, 1);
-#endif
-    r->file = H5Fopen(r->path, H5F_ACC_RDONLY, access);
-    char reason[160];
-    oct_hdf5_reason(reason, sizeof(reason));
-    H5Pclose(access);
+    char reason[160] = "";
+    oct_hdf5_image_init(&r->image, r->fd, r->file_bytes);
+    r->file = oct_hdf5_image_open(&r->image, H5F_ACC_RDONLY, 1, reason, sizeof(reason));
     if (r->file >= 0)
         return OCT_OK;
-    if (H5Fis_hdf5(r->path) <= 0)
+    if (r->image.failed)
+        return oct_fail(err, OCT_E_IO, "%s: cannot be read: the disk refuses", r->path);
+    if (!has_signature(r))
         return oct_fail(err, OCT_E_FORMAT, "%s: not an HDF5 file (%" PRIu64 " bytes)", r->path,
                         r->file_bytes);
     return oct_fail(err, OCT_E_FORMAT, "%s: damaged or truncated HDF5 file: %s", r->path, reason);
@@ -175,9 +188,7 @@ static void copy_text(struct oct_volume_reader *r, const char *name, char *text,
 {
     char *value = oct_hdf5_root_text(r->file, name, 4096);
     snprintf(text, text_bytes, "%s", value ? value : "");
-    for (; *text; text++) /* it will be printed: no control characters from outside */
-        if ((unsigned char)*text < ' ' || *text == 127)
-            *text = '?';
+    oct_hdf5_printable(text); /* it will be */
     free(value);
 }
 
@@ -242,6 +253,7 @@ static void reader_free(struct oct_volume_reader *r)
     oct_hdf5_array_close(&r->line_valid.array);
     if (r->file >= 0)
         H5Fclose(r->file);
+    oct_hdf5_image_finish(&r->image);
     if (r->fd >= 0)
         close(r->fd);
     free(r->path);
@@ -326,9 +338,7 @@ static enum oct_err read_plain(struct oct_volume_reader *r, const struct series 
     uint64_t offset = s->place + (uint64_t)v * s->row_bytes;
     size_t left = s->row_bytes;
     while (left > 0) {
-        ssize_t n = pread(r->fd, next, left, (off_t)offset);
-        if (n < 0 && errno == EINTR)
-            continue;
+        ssize_t n = TEMP_FAILURE_RETRY(pread(r->fd, next, left, (off_t)offset));
         if (n < 0)
             return oct_fail_errno(err, OCT_E_IO, errno, "%s: %s: cannot read B-scan %u", r->path,
                                   s->array.name, v);

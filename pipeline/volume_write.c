@@ -1,6 +1,7 @@
 #include "pipeline/volume.h"
 
 #include "pipeline/crc32c.h"
+#include "pipeline/hdf5_image.h"
 #include "pipeline/volume_file.h"
 #include "pipeline/volume_gaps.h"
 #include "pipeline/volume_layout.h"
@@ -57,23 +58,23 @@ static enum oct_err make_file(struct oct_volume_writer *w, const char *path,
                               const struct oct_plan *plan, const struct oct_volume_about *about,
                               bool with_spectra, bool with_bscans, struct oct_error *err)
 {
-    int image_fd = -1;
+    struct oct_hdf5_image image;
+    oct_hdf5_image_init(&image, -1, 0);
     enum oct_err e = oct_volume_file_draft(&w->file, path, err);
     /* The space first: with a full disk nothing else need be tried. */
     if (e == OCT_OK)
         e = oct_volume_file_reserve(
             &w->file, oct_volume_layout_estimate(plan, about, with_spectra, with_bscans), err);
     if (e == OCT_OK)
-        e = oct_volume_layout_build(&image_fd, &w->layout, path, plan, about, with_spectra,
+        e = oct_volume_layout_build(&image, &w->layout, path, plan, about, with_spectra,
                                     with_bscans, err);
     if (e == OCT_OK)
         e = oct_volume_file_reserve(&w->file, w->layout.file_bytes, err);
     if (e == OCT_OK)
-        e = oct_volume_file_fill(&w->file, image_fd, w->layout.file_bytes, &w->other_bytes, err);
+        e = oct_hdf5_image_store(&image, w->file.fd, path, &w->other_bytes, err);
     if (e == OCT_OK)
         e = oct_volume_file_publish(&w->file, err);
-    if (image_fd >= 0)
-        close(image_fd);
+    oct_hdf5_image_finish(&image);
     return e;
 }
 

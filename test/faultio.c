@@ -10,6 +10,7 @@
  *     folder_eio       syncing the folder fails, all else succeeds
  *     short            a write takes at most 1000 bytes; half of its blocks where it is direct
  *     eintr            every other call is interrupted before it does anything
+ *     random N SEED    one call in N fails: ENOSPC, EIO or EINTR; opening, cutting and naming too
  *     stall MS         each write and sync takes MS milliseconds longer
  *     sync_stall MS    each sync alone
  *     stall once MS    the next one alone: it removes the file before it sleeps
@@ -18,7 +19,7 @@
  * entry, then its bytes. From it a test rebuilds what a power cut leaves. A file is known by its
  * inode, which another may have had before: it begins where it is created.
  *
- * Only a folder called "records" and descriptors of files in it are touched. */
+ * Only a folder called "records", descriptors of files in it and files in memory are touched. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -54,7 +55,7 @@ enum place { ELSEWHERE, FOLDER, RECORDING };
 static enum place place_of(const char *path)
 {
     size_t n = strlen(path), folder = strlen("/records");
-    if (strstr(path, "/records/"))
+    if (strstr(path, "/records/") || strstr(path, "/memfd:"))
         return RECORDING;
     return n >= folder && strcmp(path + n - folder, "/records") == 0 ? FOLDER : ELSEWHERE;
 }
@@ -78,6 +79,22 @@ static void read_plan(char *plan, size_t bytes)
     plan[n > 0 ? n : 0] = '\0';
     if (fd >= 0)
         close(fd);
+}
+
+/* Whether this call is one of those; the same ones for the same seed, as far as threads allow. */
+static bool is_unlucky(const char *plan)
+{
+    static const int errors[] = {ENOSPC, EIO, EINTR};
+    unsigned one_in, seed;
+    if (sscanf(plan, "random %u %u", &one_in, &seed) != 2)
+        return false;
+    uint64_t h = ((uint64_t)seed << 32 | n_calls++) * UINT64_C(0x9e3779b97f4a7c15);
+    h = (h ^ h >> 31) * UINT64_C(0xbf58476d1ce4e5b9);
+    h ^= h >> 29;
+    if (h % one_in != 0)
+        return false;
+    errno = errors[h / one_in % 3];
+    return true;
 }
 
 /* What every call suffers; false: it fails with errno. */
@@ -105,8 +122,20 @@ static bool suffer(int fd, char *plan, size_t bytes, bool syncing)
     else if (syncing && strncmp(plan, place == FOLDER ? "folder_eio" : "sync_eio", 8) == 0)
         errno = EIO;
     else
-        return true;
+        return !is_unlucky(plan);
     return false;
+}
+
+/* What calls suffer that the words before do not speak of. */
+static bool suffer_luck(enum place place)
+{
+    char plan[64];
+    int before = errno;
+    if (place == ELSEWHERE)
+        return true;
+    read_plan(plan, sizeof(plan));
+    errno = before;
+    return !is_unlucky(plan);
 }
 
 static void note(uint64_t inode, uint64_t offset, const void *data, uint64_t n_bytes,
@@ -210,10 +239,36 @@ int open(const char *path, int flags, ...)
     }
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "open");
+    if (!suffer_luck(place_of(path)))
+        return -1;
     int fd = real(path, flags, mode);
     if (fd >= 0 && creates)
         note_fd(fd, 0, NULL, 0, BEGINS);
     return fd;
+}
+
+int ftruncate(int fd, off_t length)
+{
+    static int (*real)(int, off_t);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "ftruncate");
+    return suffer_luck(place_of_fd(fd)) ? real(fd, length) : -1;
+}
+
+int fallocate(int fd, int mode, off_t offset, off_t length)
+{
+    static int (*real)(int, int, off_t, off_t);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "fallocate");
+    return suffer_luck(place_of_fd(fd)) ? real(fd, mode, offset, length) : -1;
+}
+
+size_t fwrite(const void *data, size_t size, size_t n, FILE *file)
+{
+    static size_t (*real)(const void *, size_t, size_t, FILE *);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "fwrite");
+    return suffer_luck(place_of_fd(fileno(file))) ? real(data, size, n, file) : 0;
 }
 
 int linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
@@ -221,6 +276,8 @@ int linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
     static int (*real)(int, const char *, int, const char *, int);
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "linkat");
+    if (!suffer_luck(place_of(to)))
+        return -1;
     int status = real(from_fd, from, to_fd, to, flags);
     if (status == 0)
         note_name(to);
@@ -232,6 +289,8 @@ int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned
     static int (*real)(int, const char *, int, const char *, unsigned);
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "renameat2");
+    if (!suffer_luck(place_of(to)))
+        return -1;
     int status = real(from_fd, from, to_fd, to, flags);
     if (status == 0)
         note_name(to);

@@ -121,6 +121,48 @@ def enospc():
     fails("enospc", "No space left")
 
 
+def unlucky_round(daemon, seed):
+    """One recording, or as many as it takes to see files come and fail."""
+    before = daemon.status()["volumes_written"]
+    daemon.fault(f"random 40 {seed}")
+    end = time.monotonic() + PATIENCE_S
+    failed = 0
+    while time.monotonic() < end:
+        if not daemon.ask("record", action="start")["ok"]:
+            failed += 1
+        status = daemon.wait(lambda s: not s["record"]["active"]
+                             or s["volumes_written"] > before + 4)
+        failed += not status["record"]["active"]
+        if status["volumes_written"] > before + 4 or failed > 2:
+            break
+    daemon.ask("record", action="stop")
+    daemon.wait(lambda s: not s["record"]["active"])
+    account(daemon)
+    daemon.fault("")
+    return failed
+
+
+@case
+def random_faults():
+    """one call in 40 fails by chance (ENOSPC, EIO, EINTR), three seeds: octd ends with 0"""
+    with Faulty(*settings(scan=dict(bscans=20))) as daemon, Camera(daemon) as camera:
+        viewer = Viewer(daemon, camera)
+        failed = sum(unlucky_round(daemon, seed) for seed in range(3))
+        assert failed > 4, failed
+        files = names(daemon)
+        there = sum(len(look(name)[0]) for name in files)
+        written = daemon.status()["bscans_written"]
+        assert there >= written > 0, (there, written)
+        check_files(daemon)
+        pause_s = viewer.end()
+        assert pause_s < LIVE_S, pause_s
+        status = daemon.end()
+        assert status == 0, status
+        seen(f"{failed} recordings ended by name, {written} B-scans counted as written and verified "
+             f"in {len(files)} files; octd ended with 0; longest pause of the live picture "
+             f"{pause_s * 1e3:.0f} ms")
+
+
 @case
 def full_disk():
     """the disk is full (a small tmpfs)"""
