@@ -20,30 +20,47 @@ static enum oct_err refuse_hdf5(const struct oct_hdf5_array *array, const char *
     return oct_fail(err, OCT_E_FORMAT, "%s: %s: %s: %s", array->path, array->name, what, reason);
 }
 
-/* Whether every link on the way to "/a/b" exists. */
-static bool is_there(hid_t file, const char *name)
+/* Whether every link on the way to "/a/b" exists; none may leave the file. */
+static enum oct_err find_links(const struct oct_hdf5_array *array, hid_t file, bool *is_there,
+                               struct oct_error *err)
 {
     char part[64];
-    for (const char *end = name; *end;) {
+    *is_there = false;
+    for (const char *end = array->name; *end;) {
+        H5L_info_t link;
         end = strchr(end + 1, '/');
         if (!end)
-            end = name + strlen(name);
-        size_t n = (size_t)(end - name);
+            end = array->name + strlen(array->name);
+        size_t n = (size_t)(end - array->name);
         if (n >= sizeof(part))
-            return false;
-        memcpy(part, name, n);
+            return OCT_OK;
+        memcpy(part, array->name, n);
         part[n] = '\0';
         if (H5Lexists(file, part, H5P_DEFAULT) <= 0)
-            return false;
+            return OCT_OK;
+        if (H5Lget_info(file, part, &link, H5P_DEFAULT) < 0)
+            return refuse_hdf5(array, "cannot read how it is linked", err);
+        if (link.type != H5L_TYPE_HARD && link.type != H5L_TYPE_SOFT)
+            return refuse(array,
+                          "it is a link into another file, and those are not followed: copy "
+                          "it into this one (h5copy -f ext)",
+                          err);
     }
-    return true;
+    *is_there = true;
+    return OCT_OK;
 }
 
-static enum oct_err check_packing(const struct oct_hdf5_array *array, hid_t properties,
+/* Values that lie in other files are not read: a file says which, and they may be anything, a pipe
+ * that never ends among them. Nor are filters that libhdf5 would have to load. */
+static enum oct_err check_storage(const struct oct_hdf5_array *array, hid_t properties,
                                   struct oct_error *err)
 {
+    static const char elsewhere[] =
+        "its values lie in other files, and those are not read: copy them into this one";
     if (properties < 0)
         return refuse_hdf5(array, "cannot read how it is stored", err);
+    if (H5Pget_layout(properties) == H5D_VIRTUAL || H5Pget_external_count(properties) != 0)
+        return refuse(array, elsewhere, err);
     int n_filters = H5Pget_nfilters(properties);
     for (int i = 0; i < n_filters; i++) {
         unsigned flags;
@@ -51,12 +68,18 @@ static enum oct_err check_packing(const struct oct_hdf5_array *array, hid_t prop
         char name[40] = "";
         H5Z_filter_t filter = H5Pget_filter2(properties, (unsigned)i, &flags, &n_values, NULL,
                                              sizeof(name) - 1, name, NULL);
-        if (filter < 0 || H5Zfilter_avail(filter) <= 0)
+        if (filter < 0 || filter >= H5Z_FILTER_RESERVED || H5Zfilter_avail(filter) <= 0)
             return oct_fail(err, OCT_E_FORMAT,
-                            "%s: %s: packed with filter %d (%s), which the libhdf5 here lacks: "
+                            "%s: %s: packed with filter %d (%s), which libhdf5 itself lacks: "
                             "repack the file (h5repack -f GZIP=1)",
-                            array->path, array->name, (int)filter, name);
+                            array->path, array->name, (int)filter, oct_hdf5_printable(name));
     }
+    return OCT_OK;
+}
+
+static enum oct_err check_chunks(const struct oct_hdf5_array *array, hid_t properties,
+                                 struct oct_error *err)
+{
     hsize_t chunk[OCT_HDF5_MAX_RANK];
     if (H5Pget_layout(properties) != H5D_CHUNKED)
         return OCT_OK;
@@ -107,20 +130,23 @@ static enum oct_err check_extent(struct oct_hdf5_array *array, struct oct_error 
 enum oct_err oct_hdf5_array_open(struct oct_hdf5_array *array, hid_t file, const char *path,
                                  const char *name, unsigned rank, struct oct_error *err)
 {
+    bool is_there;
     *array = (struct oct_hdf5_array){
         .path = path, .name = name, .rank = rank, .dataset = -1, .type = -1};
-    if (!is_there(file, name))
-        return OCT_OK;
+    enum oct_err e = find_links(array, file, &is_there, err);
+    if (e != OCT_OK || !is_there)
+        return e;
     array->dataset = H5Dopen2(file, name, H5P_DEFAULT);
     if (array->dataset < 0)
         return refuse_hdf5(array, "cannot be opened as a dataset", err);
-    enum oct_err e = check_type(array, err);
+    hid_t properties = H5Dget_create_plist(array->dataset);
+    e = check_storage(array, properties, err); /* first: extents may be those of another file */
+    if (e == OCT_OK)
+        e = check_type(array, err);
     if (e == OCT_OK)
         e = check_extent(array, err);
-    if (e != OCT_OK)
-        return e;
-    hid_t properties = H5Dget_create_plist(array->dataset);
-    e = check_packing(array, properties, err);
+    if (e == OCT_OK)
+        e = check_chunks(array, properties, err);
     if (properties >= 0)
         H5Pclose(properties);
     return e;

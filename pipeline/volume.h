@@ -120,8 +120,9 @@ struct oct_volume_reader;
 /* Opens any file with the contract's layout, ours or another program's (chunked, compressed and
  * big-endian datasets too, as far as libhdf5 can read them; spectra of 8 or 16 unsigned bits;
  * pictures of 8 bits are read as u8, of 16 bits or floats as f32). Everything but one of /spectra
- * and /bscans is optional. OCT_E_IO: cannot be opened; OCT_E_FORMAT: not HDF5, truncated, without
- * /spectra and /bscans, or of a shape or type beyond geometry.h's limits: says which. */
+ * and /bscans is optional. OCT_E_IO: cannot be opened; OCT_E_FORMAT: no plain file, not HDF5,
+ * truncated, without /spectra and /bscans, in other files in part, packed with a filter that is not
+ * libhdf5's own, or of a shape or type beyond geometry.h's limits: says which. */
 enum oct_err oct_volume_open(struct oct_volume_reader **reader, const char *path,
                              struct oct_error *err);
 
