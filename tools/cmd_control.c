@@ -1,5 +1,6 @@
 /* status, start, stop, record, set, get, shutdown: one JSON object each way over ZeroMQ (contract
  * section 5, control). */
+#include "pipeline/clock.h"
 #include "pipeline/curve.h"
 #include "tools/commands.h"
 #include "tools/status_table.h"
@@ -17,16 +18,17 @@
 
 #define MOST_ANSWER_BYTES (1 << 20)
 #define MOST_TIMEOUT_S 86400.0
-#define MOST_BUSY_S 60.0
-#define USUAL_DRAIN_S 30.0
-#define END_S 5.0 /* beyond daemon.drain_s: sockets, threads and memory are given back */
+#define MOST_WAIT_S 600.0  /* for what gets on all the time */
+#define USUAL_DRAIN_S 10.0 /* of a daemon that does not say */
+#define END_S 5.0          /* beyond daemon.drain_s: sockets, threads and memory are given back */
 #define PAUSE_S 0.02
 
 struct control_call {
     const char *name; /* of the command, for messages */
     const char *endpoint;
     struct oct_curve_files keys;
-    double timeout_s;
+    double timeout_s; /* without an answer */
+    double wait_s;    /* for what was granted, while nothing gets on; 0: by daemon.drain_s */
     bool json, no_wait;
     const char *plain[2]; /* arguments that are no options */
     int n_plain;
@@ -54,6 +56,10 @@ static int read_options(struct control_call *call, const struct oct_config *conf
             if (!oct_option_double(value, &call->timeout_s) || call->timeout_s <= 0 ||
                 call->timeout_s > MOST_TIMEOUT_S)
                 return oct_command_misuse(argv[0], "--timeout needs a number of seconds above 0");
+        } else if (oct_option_value(argc, argv, &i, "--wait", &value)) {
+            if (!oct_option_double(value, &call->wait_s) || call->wait_s <= 0 ||
+                call->wait_s > MOST_TIMEOUT_S)
+                return oct_command_misuse(argv[0], "--wait needs a number of seconds above 0");
         } else if (oct_option_value(argc, argv, &i, "--endpoint", &value)) {
             if (!value)
                 return oct_command_misuse(argv[0], "--endpoint needs a value");
@@ -72,6 +78,17 @@ static int read_options(struct control_call *call, const struct oct_config *conf
 }
 
 /* ---- the exchange ---- */
+
+/* What is printed must not steer a terminal, whoever answers. cJSON bounds how deep they lie. */
+static void make_printable(cJSON *item) /* NOLINT(misc-no-recursion) */
+{
+    char *texts[] = {item->string, item->valuestring};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        for (char *c = texts[i]; c && *c; c++)
+            *c = (unsigned char)*c < ' ' || *c == 127 ? '?' : *c;
+    cJSON *child;
+    cJSON_ArrayForEach(child, item) make_printable(child);
+}
 
 static enum oct_err receive(void *socket, const struct control_call *call, cJSON **answer,
                             char **text, struct oct_error *err)
@@ -103,6 +120,8 @@ static enum oct_err receive(void *socket, const struct control_call *call, cJSON
                             "%s: the answer is no JSON object: is that really octd's control "
                             "endpoint?",
                             call->endpoint);
+        else
+            make_printable(*answer);
     }
     zmq_msg_close(&message);
     return code;
@@ -171,9 +190,7 @@ static bool is_true(const cJSON *object, const char *key)
 
 static double now_s(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    return (double)oct_clock_ns() * 1e-9;
 }
 
 static void pause_shortly(void)
@@ -181,19 +198,88 @@ static void pause_shortly(void)
     nanosleep(&(struct timespec){.tv_nsec = (long)(PAUSE_S * 1e9)}, NULL);
 }
 
+/* How long the daemon may take to drain, and some seconds more. It answers at once or not at all. */
+static double most_draining_s(const struct control_call *call)
+{
+    struct control_call brief = *call;
+    struct oct_error err;
+    cJSON *answer = NULL;
+    char *text = NULL;
+    double drain_s = USUAL_DRAIN_S;
+    brief.timeout_s = fmin(call->timeout_s, 1);
+    if (!exchange(&brief, "{\"cmd\":\"get\",\"key\":\"daemon.drain_s\"}", &answer, &text, &err)) {
+        const cJSON *value = cJSON_GetObjectItemCaseSensitive(answer, "value");
+        if (cJSON_IsString(value) && !oct_option_double(value->valuestring, &drain_s))
+            drain_s = USUAL_DRAIN_S;
+    }
+    free(text);
+    cJSON_Delete(answer);
+    return fmin(fmax(drain_s, 0), MOST_WAIT_S) + END_S;
+}
+
+/* The one limit of everything that is waited for: a daemon that gets on is given MOST_WAIT_S, one
+ * whose counts all stand still limit_s. Counts only rise; numbers that jump do not help. */
+struct patience {
+    uint64_t began_ns, moved_ns; /* 0: nothing was asked yet */
+    double most;                 /* the highest count so far */
+    double limit_s;
+};
+
+static double count_of(const cJSON *object, const char *key)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    return cJSON_IsNumber(item) ? item->valuedouble : 0;
+}
+
+/* Whether to ask again after this status; if not, for how long it was waited is in err. */
+static bool may_wait(struct patience *p, const struct control_call *call, const cJSON *status,
+                     struct oct_error *err)
+{
+    const cJSON *last = cJSON_GetObjectItemCaseSensitive(status, "record_last");
+    double count = count_of(status, "bscans_written") + count_of(status, "bytes_written") +
+                   count_of(last, "bscans_saved");
+    if (strcmp(call->name, "record") != 0) /* pictures that go on say nothing of a recording */
+        count += count_of(status, "bscans_done");
+    uint64_t now_ns = oct_clock_ns();
+    if (p->began_ns == 0)
+        *p = (struct patience){now_ns, now_ns, count,
+                               call->wait_s > 0 ? call->wait_s : most_draining_s(call)};
+    if (count > p->most) {
+        p->most = count;
+        p->moved_ns = now_ns;
+    }
+    double still_s = (double)(now_ns - p->moved_ns) * 1e-9;
+    double all_s = (double)(now_ns - p->began_ns) * 1e-9;
+    if (still_s < p->limit_s && all_s < MOST_WAIT_S)
+        return true;
+    oct_fail(err, OCT_E_STATE,
+             "%s: not done after %.0f s%s: see octctl status and the daemon's log", call->name,
+             all_s, still_s < p->limit_s ? "" : ", and the daemon gets on with nothing (--wait)");
+    return false;
+}
+
 /* Asks the same again as long as the daemon says that it is busy with starting or draining. */
 static enum oct_err exchange_patiently(const struct control_call *call, const char *request,
                                        cJSON **answer, char **text, struct oct_error *err)
 {
-    for (double end_s = now_s() + MOST_BUSY_S;;) {
+    struct patience patience = {0};
+    for (;;) {
         enum oct_err code = exchange(call, request, answer, text, err);
-        if (code || !is_true(*answer, "busy") || now_s() >= end_s)
+        cJSON *status = NULL;
+        char *status_text = NULL;
+        if (code || !is_true(*answer, "busy"))
             return code;
         cJSON_Delete(*answer);
         free(*text);
         *answer = NULL;
         *text = NULL;
         pause_shortly();
+        code = exchange(call, "{\"cmd\":\"status\"}", &status, &status_text, err);
+        bool wait = !code && may_wait(&patience, call, status, err);
+        cJSON_Delete(status);
+        free(status_text);
+        if (!wait)
+            return code ? code : OCT_E_STATE;
     }
 }
 
@@ -235,23 +321,6 @@ static int talk(struct control_call *call, cJSON *request)
     return oct_exit_status(code);
 }
 
-/* How long the daemon may take to drain, and some seconds more. */
-static double most_draining_s(const struct control_call *call)
-{
-    struct oct_error err;
-    cJSON *answer = NULL;
-    char *text = NULL;
-    double drain_s = USUAL_DRAIN_S;
-    if (!exchange(call, "{\"cmd\":\"get\",\"key\":\"daemon.drain_s\"}", &answer, &text, &err)) {
-        const cJSON *value = cJSON_GetObjectItemCaseSensitive(answer, "value");
-        if (cJSON_IsString(value) && !oct_option_double(value->valuestring, &drain_s))
-            drain_s = USUAL_DRAIN_S;
-    }
-    free(text);
-    cJSON_Delete(answer);
-    return fmin(fmax(drain_s, 0), MOST_TIMEOUT_S) + END_S;
-}
-
 /* The exit status of what was granted, once nothing is under way. */
 static int what_became(const struct control_call *call, const cJSON *status)
 {
@@ -278,8 +347,8 @@ static int what_became(const struct control_call *call, const cJSON *status)
  * that is gone is as good. */
 static int wait_until_done(const struct control_call *call, bool closed)
 {
-    double most_s = 0, end_s = 0;
-    while (end_s <= 0 || now_s() < end_s) {
+    struct patience patience = {0};
+    for (;;) {
         struct oct_error err;
         cJSON *answer = NULL;
         char *text = NULL;
@@ -287,21 +356,15 @@ static int wait_until_done(const struct control_call *call, bool closed)
         const cJSON *record = e ? NULL : cJSON_GetObjectItemCaseSensitive(answer, "record");
         bool wait = !e && (is_true(answer, "pending") || (closed && is_true(record, "active")));
         int status = wait || e ? 0 : what_became(call, answer);
+        bool too_long = wait && !may_wait(&patience, call, answer, &err);
         free(text);
         cJSON_Delete(answer);
-        if (!wait)
-            return status;
-        if (end_s <= 0) {
-            most_s = most_draining_s(call);
-            end_s = now_s() + most_s;
-        }
+        if (too_long)
+            fprintf(stderr, "octctl: %s\n", err.text);
+        if (!wait || too_long)
+            return too_long ? 1 : status;
         pause_shortly();
     }
-    fprintf(stderr,
-            "octctl: %s: still under way after %.0f s (daemon.drain_s and %.0f s): see octctl "
-            "status\n",
-            call->name, most_s, END_S);
-    return 1;
 }
 
 /* Whether a daemon answers; its process, if it runs on this machine, 0 if that is not known. */
@@ -395,8 +458,8 @@ static void warn_of_lost(const cJSON *last)
 /* The same for the last seconds; prints what became of them, unless the answer was JSON. */
 static int wait_until_saved(const struct control_call *call)
 {
-    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
-    for (bool saving = true; saving; nanosleep(&pause, NULL)) {
+    struct patience patience = {0};
+    for (bool saving = true; saving; pause_shortly()) {
         struct oct_error err;
         cJSON *answer = NULL;
         char *text = NULL;
@@ -407,6 +470,8 @@ static int wait_until_saved(const struct control_call *call)
         saving = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(last, "saving"));
         if (e == OCT_OK && !saving && (!why || *why))
             e = oct_fail(&err, OCT_E_STATE, "record last: %s", why ? why : "it is not known");
+        if (e == OCT_OK && saving && !may_wait(&patience, call, answer, &err))
+            e = OCT_E_STATE;
         if (e == OCT_OK && !saving)
             warn_of_lost(last);
         if (e == OCT_OK && !saving && !call->json)

@@ -11,6 +11,7 @@
 #define CONTROL_OPTIONS                                                                            \
     "  --json           print the daemon's answer as it came\n"                                    \
     "  --timeout S      wait at most S seconds for the answer (5)\n"                               \
+    "  --wait S         and for what it grants while nothing gets on (daemon.drain_s + 5)\n"       \
     "  --endpoint E     the daemon's control.endpoint\n"                                           \
     "  --no-wait        return when the daemon has granted it, not when it is done\n"
 
