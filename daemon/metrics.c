@@ -142,7 +142,7 @@ static void write_escaped(FILE *out, const char *text)
 
 static void write_words(FILE *out, const cJSON *status)
 {
-    static const char *const troubles[] = {"source", "engine", "recording", "disk"};
+    static const char *const troubles[] = {"source", "engine", "recording", "disk", "keys"};
     const char *phase = cJSON_GetStringValue(find(status, "phase"));
     const cJSON *degraded = find(status, "degraded"), *item;
 

@@ -161,14 +161,22 @@ static void add_session(cJSON *reply, const struct oct_daemon *d)
     cJSON_AddStringToObject(endpoints, "publish", oct_publisher_endpoint(s->publisher));
 }
 
-static void add_security(cJSON *reply, struct oct_access *access)
+static struct oct_access_counts count_access(const struct oct_daemon *d)
 {
     struct oct_access_counts counts = {0};
-    if (access)
-        oct_access_get_counts(access, &counts);
+    if (d->access)
+        oct_access_get_counts(d->access, &counts);
+    return counts;
+}
+
+static void add_security(cJSON *reply, const struct oct_daemon *d)
+{
+    struct oct_access_counts counts = count_access(d);
     cJSON *security = cJSON_AddObjectToObject(reply, "security");
-    cJSON_AddBoolToObject(security, "curve", access != NULL);
+    cJSON_AddBoolToObject(security, "curve", d->access != NULL);
     add_u64(security, "keys_allowed", counts.n_allowed);
+    add_u64(security, "keys_unreadable", counts.n_unreadable);
+    cJSON_AddBoolToObject(security, "keys_incomplete", counts.is_incomplete);
     cJSON *refused = cJSON_AddObjectToObject(security, "refused");
     for (unsigned r = 0; r < OCT_N_REFUSALS; r++)
         add_u64(refused, oct_refusal_names[r], counts.refused[r]);
@@ -180,6 +188,7 @@ static void add_security(cJSON *reply, struct oct_access *access)
 /* What is not as it should be, although B-scans may go on. */
 static void add_degraded(cJSON *reply, const struct oct_daemon *d)
 {
+    struct oct_access_counts access = count_access(d);
     cJSON *degraded = cJSON_AddArrayToObject(reply, "degraded");
     if (d->source.lost)
         cJSON_AddItemToArray(degraded, cJSON_CreateString("source"));
@@ -189,6 +198,8 @@ static void add_degraded(cJSON *reply, const struct oct_daemon *d)
         cJSON_AddItemToArray(degraded, cJSON_CreateString("recording"));
     if (d->session && d->backlog.disk_slow)
         cJSON_AddItemToArray(degraded, cJSON_CreateString("disk"));
+    if (access.n_unreadable || access.is_incomplete)
+        cJSON_AddItemToArray(degraded, cJSON_CreateString("keys"));
 }
 
 static void add_source(cJSON *reply, const struct oct_daemon *d)
@@ -224,7 +235,7 @@ cJSON *oct_daemon_status_tree(const struct oct_daemon *d)
     add_session(reply, d);
     oct_daemon_describe(reply, d);
     oct_outlook_describe(reply, d->session ? &d->outlook : &no_outlook);
-    add_security(reply, d->access);
+    add_security(reply, d);
     return reply;
 }
 

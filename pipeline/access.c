@@ -2,6 +2,7 @@
 #include "pipeline/access.h"
 
 #include "pipeline/clock.h"
+#include "pipeline/key_folder.h"
 #include "pipeline/log.h"
 
 #include <errno.h>
@@ -16,10 +17,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define LOOK_MS 1000   /* at least so often the folder is read */
-#define MOST_KEYS 4096 /* that are remembered, with those that have gone */
+#define LOOK_MS 1000                 /* at least so often the folder is read */
+#define MOST_GONE OCT_MOST_KEY_FILES /* keys that are remembered though they have gone */
+#define MOST_KEYS (OCT_MOST_KEY_FILES + MOST_GONE)
+#define MOST_CHANGES 20 /* told one by one when the folder was read */
 #define MOST_FDS (1 << 20)
-#define NAME_BYTES 64
 #define TOLD 64                             /* refusals the log remembers */
 #define TELL_AGAIN_NS UINT64_C(60000000000) /* the same refusal once a minute */
 #define MOST_LINES 20                       /* of different ones in that time */
@@ -40,13 +42,24 @@ static const char *const refusal_words[OCT_N_REFUSALS] = {
     [OCT_REFUSED_BROKEN_OFF] = "it went away in the middle of the handshake: has it no key?",
 };
 
+/* All keys that are or were allowed, in the order of strcmp. The thread makes a new table beside the
+ * one that stands and exchanges them: nobody waits while it is made. */
 struct key {
-    char text[OCT_CURVE_KEY_BYTES], name[NAME_BYTES];
-    bool allowed, found; /* found: in the folder when it was last read */
-    bool changed;        /* allowed has, when that was last read */
+    char text[OCT_CURVE_KEY_BYTES];
+    bool allowed;
 };
 
-#define NOBODY UINT32_MAX
+struct key_table {
+    struct key *keys; /* [MOST_KEYS], n of them used */
+    uint32_t n;
+};
+
+/* What the folder held, and its keys in the order of strcmp, each once. */
+struct reading {
+    struct oct_key_folder folder;
+    const struct oct_key_file **keys; /* [OCT_MOST_KEY_FILES], n of them used */
+    uint32_t n;
+};
 
 /* The cookie is the kernel's name of a socket: a descriptor number alone may long be another's.
  * `number` orders connections and greetings: the messages of a connection carry a greeting's number
@@ -54,19 +67,21 @@ struct key {
  * one. */
 struct connection {
     uint64_t cookie, number;
-    uint32_t key; /* index into keys; NOBODY: it has not sent anything yet */
+    char key[OCT_CURVE_KEY_BYTES]; /* "": it has not sent anything yet */
 };
 
 struct oct_access {
     char secret[OCT_CURVE_KEY_BYTES];
     char *folder;
     pthread_t thread;
-    int stop_fd, watch_fd;          /* watch_fd: -1 without inotify */
-    bool folder_failed, complained; /* the thread's */
+    int stop_fd, watch_fd; /* watch_fd: -1 without inotify */
 
-    pthread_mutex_t lock; /* guards the rest */
-    struct key *keys;     /* [n_keys] */
-    uint32_t n_keys;
+    /* The thread's: the newest reading, the one before, and the table that does not stand. */
+    struct reading now, before;
+    struct key_table other;
+
+    pthread_mutex_t lock;           /* guards the rest */
+    struct key_table table;         /* only the thread changes it */
     struct connection *connections; /* [n_connections], by descriptor; cookie 0: none */
     int n_connections;
     uint64_t number; /* the last one given out */
@@ -141,71 +156,71 @@ static void tell(struct news news, enum oct_refusal why, const char *peer, const
 
 /* ---- keys ---- */
 
-/* A lab has some ten keys: a search from end to end is quick. */
-static struct key *find_key(struct oct_access *a, const char *text)
+/* NULL: it was never allowed, or that was forgotten. */
+static const struct key *find_key(const struct key_table *table, const char *text)
 {
-    for (uint32_t i = 0; i < a->n_keys; i++)
-        if (strcmp(a->keys[i].text, text) == 0)
-            return &a->keys[i];
+    size_t first = 0, n = table->n;
+    while (n > 0) {
+        const struct key *middle = &table->keys[first + n / 2];
+        int order = strcmp(text, middle->text);
+        if (order == 0)
+            return middle;
+        first = order < 0 ? first : first + n / 2 + 1;
+        n = order < 0 ? n / 2 : n - n / 2 - 1;
+    }
     return NULL;
 }
 
-/* What the folder holds now, read without the lock: a disk may stall, and nobody waits for it. */
-struct key_list {
-    struct oct_access *access;
-    struct key *keys; /* [n] */
-    uint32_t n;
-};
-
-static bool collect(void *context, const char *name, const char *text)
+static bool is_allowed(const struct key_table *table, const char *text)
 {
-    struct key_list *list = context;
-    struct key *more =
-        list->n < MOST_KEYS ? realloc(list->keys, (list->n + (size_t)1) * sizeof(*more)) : NULL;
-    if (!more)
-        return false;
-    list->keys = more;
-    struct key *key = &list->keys[list->n++];
-    *key = (struct key){.found = true};
-    snprintf(key->text, sizeof(key->text), "%s", text);
-    snprintf(key->name, sizeof(key->name), "%.*s", NAME_BYTES - 1, name);
-    return true;
+    const struct key *key = find_key(table, text);
+    return key && key->allowed;
 }
 
-static void complain(void *context, const char *text)
+static int by_key(const void *a, const void *b)
 {
-    struct oct_access *a = ((struct key_list *)context)->access;
-    if (!a->complained)
-        oct_log(OCT_LOG_WARNING, "security.allowed: %s; it lets nobody in", text);
-    a->complained = true;
+    const struct oct_key_file *one = *(const struct oct_key_file *const *)a;
+    const struct oct_key_file *other = *(const struct oct_key_file *const *)b;
+    int order = strcmp(one->key, other->key);
+    return order ? order : strcmp(one->name, other->name);
 }
 
-/* A place for one more key; one that has gone makes room. NULL: there is none. */
-static struct key *new_key(struct oct_access *a)
+/* Of several files that hold the same key the first by name counts. */
+static void sort_keys(struct reading *reading)
 {
-    for (uint32_t i = 0; i < a->n_keys && a->n_keys == MOST_KEYS; i++)
-        if (!a->keys[i].allowed && !a->keys[i].found)
-            return &a->keys[i];
-    struct key *more =
-        a->n_keys < MOST_KEYS ? realloc(a->keys, (a->n_keys + (size_t)1) * sizeof(*more)) : NULL;
-    if (!more)
-        return NULL;
-    a->keys = more;
-    return &a->keys[a->n_keys++];
+    uint32_t n = 0;
+    reading->n = 0;
+    for (uint32_t i = 0; i < reading->folder.n; i++)
+        if (reading->folder.files[i].state == OCT_KEY_FILE_HOLDS)
+            reading->keys[n++] = &reading->folder.files[i];
+    qsort(reading->keys, n, sizeof(*reading->keys), by_key);
+    for (uint32_t i = 0; i < n; i++)
+        if (i == 0 || strcmp(reading->keys[i]->key, reading->keys[i - 1]->key) != 0)
+            reading->keys[reading->n++] = reading->keys[i];
 }
 
-static void merge(struct oct_access *a, const struct key_list *list)
+/* What was found is allowed, everything else is not. Of more than MOST_GONE keys that have gone some
+ * are forgotten: they are told as unknown from then on. */
+static void make_table(struct key_table *table, const struct key_table *old,
+                       const struct reading *reading)
 {
-    for (uint32_t i = 0; i < a->n_keys; i++)
-        a->keys[i].found = false;
-    for (uint32_t i = 0; i < list->n; i++) {
-        struct key *known = find_key(a, list->keys[i].text);
-        struct key *key = known ? known : new_key(a);
-        bool allowed = known && known->allowed;
-        if (!key) /* out of memory: whom we cannot remember we cannot cut off */
+    uint32_t i = 0, k = 0, n_gone = 0;
+    table->n = 0;
+    while (i < reading->n || k < old->n) {
+        int order = i == reading->n ? 1
+                    : k == old->n   ? -1
+                                    : strcmp(reading->keys[i]->key, old->keys[k].text);
+        if (order > 0 && n_gone == MOST_GONE) {
+            k++;
             continue;
-        *key = list->keys[i];
-        key->allowed = allowed;
+        }
+        struct key *key = &table->keys[table->n++];
+        key->allowed = order <= 0;
+        memcpy(key->text, order <= 0 ? reading->keys[i]->key : old->keys[k].text,
+               sizeof(key->text));
+        n_gone += order > 0;
+        i += order <= 0;
+        k += order >= 0;
     }
 }
 
@@ -223,60 +238,103 @@ static void cut(struct oct_access *a, int fd, uint64_t cookie)
         a->counts.connections_cut++;
 }
 
-/* Those of the key, and those whose key we do not know yet: they may be its. */
-static void cut_connections(struct oct_access *a, uint32_t key)
+/* Lock held. Those whose key has gone, and those whose key we do not know yet: it may be that one. */
+static void cut_connections(struct oct_access *a)
 {
-    for (int fd = 0; fd < a->n_connections; fd++)
-        if (a->connections[fd].cookie &&
-            (a->connections[fd].key == key || a->connections[fd].key == NOBODY)) {
-            cut(a, fd, a->connections[fd].cookie);
-            a->connections[fd].cookie = 0;
-        }
+    for (int fd = 0; fd < a->n_connections; fd++) {
+        struct connection *c = &a->connections[fd];
+        if (!c->cookie || (c->key[0] && is_allowed(&a->table, c->key)))
+            continue;
+        cut(a, fd, c->cookie);
+        c->cookie = 0;
+    }
 }
 
-/* What was found is allowed, everything else is not. */
+/* What changes in the log, but no more lines at a time than somebody reads. */
+struct telling {
+    struct oct_access *access;
+    uint32_t n;
+};
+
+static bool may_tell(struct telling *t)
+{
+    return t->n++ < MOST_CHANGES;
+}
+
+static void complain(void *context, const struct oct_key_file *file, const char *text)
+{
+    struct telling *t = context;
+    const struct oct_key_file *then = oct_key_folder_find(&t->access->before.folder, file->name);
+    if ((!then || then->state != file->state) && may_tell(t))
+        oct_log(OCT_LOG_WARNING, "security.allowed: %s; it lets nobody in%s", text,
+                file->state == OCT_KEY_FILE_UNREADABLE ? " until it can be read" : "");
+}
+
+static void tell_changes(struct telling *t, bool at_start)
+{
+    const struct reading *now = &t->access->now, *before = &t->access->before;
+    uint32_t i = 0, k = 0;
+    while (i < now->n || k < before->n) {
+        int order = i == now->n      ? 1
+                    : k == before->n ? -1
+                                     : strcmp(now->keys[i]->key, before->keys[k]->key);
+        const char *name = order > 0 ? before->keys[k]->name : now->keys[i]->name;
+        if (order && !at_start && may_tell(t))
+            oct_log(OCT_LOG_INFO, "security.allowed: the key %s is %s", name,
+                    order < 0 ? "allowed in" : "out, and its connections are cut");
+        i += order <= 0;
+        k += order >= 0;
+    }
+}
+
+static void tell_listing(const struct oct_access *a, const struct oct_error *err)
+{
+    static const char *const meaning[] = {
+        [OCT_KEYS_NO_FOLDER] = "nobody comes in",
+        [OCT_KEYS_UNLISTED] = "each known key is looked at by its name, no new one comes in",
+        [OCT_KEYS_TOO_MANY] = "those taken before stay, no new one comes in",
+    };
+    enum oct_key_listing listing = a->now.folder.listing;
+    if (listing != OCT_KEYS_LISTED && listing != a->before.folder.listing)
+        oct_log(OCT_LOG_ERROR, "%s; %s", err->text, meaning[listing]);
+}
+
+/* Only the thread that reads the folder, which we are, ever changes the table. */
 static void take_over(struct oct_access *a)
 {
-    a->counts.n_allowed = 0;
-    for (uint32_t i = 0; i < a->n_keys; i++) {
-        struct key *key = &a->keys[i];
-        a->counts.n_allowed += key->found;
-        key->changed = key->allowed != key->found;
-        if (!key->changed)
-            continue;
-        key->allowed = key->found;
-        if (!key->allowed)
-            cut_connections(a, i);
-    }
+    make_table(&a->other, &a->table, &a->now);
+    bool gone = false;
+    for (uint32_t k = 0; k < a->before.n && !gone; k++)
+        gone = !is_allowed(&a->other, a->before.keys[k]->key);
+    pthread_mutex_lock(&a->lock);
+    struct key_table old = a->table;
+    a->table = a->other;
+    a->counts.n_allowed = a->now.n;
+    a->counts.n_unreadable = a->now.folder.n_unreadable;
+    a->counts.is_incomplete = a->now.folder.listing != OCT_KEYS_LISTED;
+    if (gone)
+        cut_connections(a);
+    pthread_mutex_unlock(&a->lock);
+    a->other = old;
 }
 
-/* Lock free: only the thread that reads the folder, which we are, ever changes the keys. */
-static void tell_changes(const struct oct_access *a)
+/* The keys of the folder are those allowed from now on. What is told is told when it is so, and
+ * with the lock free: a log may make its writer wait. */
+static enum oct_err read_keys(struct oct_access *a, bool at_start, struct oct_error *err)
 {
-    for (uint32_t i = 0; i < a->n_keys; i++)
-        if (a->keys[i].changed)
-            oct_log(OCT_LOG_INFO, "security.allowed: the key %s is %s", a->keys[i].name,
-                    a->keys[i].allowed ? "allowed in" : "out, and its connections are cut");
-}
-
-/* With the folder gone nobody is allowed; when it only cannot be read now, what was read stays. */
-static enum oct_err read_keys(struct oct_access *a, bool telling, struct oct_error *err)
-{
-    struct key_list list = {.access = a};
-    enum oct_err e = oct_access_read_folder(a->folder, collect, complain, &list, err);
-    if (e && telling && !a->folder_failed)
-        oct_log(OCT_LOG_WARNING, "%s; %s", err->text,
-                e == OCT_E_IO ? "the keys stay as they were" : "nobody comes in");
-    a->folder_failed = e != OCT_OK;
-    if (e != OCT_E_IO) {
-        pthread_mutex_lock(&a->lock);
-        merge(a, &list);
-        take_over(a);
-        pthread_mutex_unlock(&a->lock);
-        if (telling)
-            tell_changes(a);
-    }
-    free(list.keys);
+    struct reading last = a->before;
+    struct telling t = {.access = a};
+    a->before = a->now;
+    a->now = last;
+    enum oct_err e =
+        oct_key_folder_read(&a->now.folder, &a->before.folder, a->folder, complain, &t, err);
+    sort_keys(&a->now);
+    take_over(a);
+    if (!at_start)
+        tell_listing(a, err);
+    tell_changes(&t, at_start);
+    if (t.n > MOST_CHANGES)
+        oct_log(OCT_LOG_INFO, "security.allowed: and %u more such changes", t.n - MOST_CHANGES);
     return e;
 }
 
@@ -302,7 +360,7 @@ static void *run(void *context)
     while (!(wait[0].revents & POLLIN)) {
         struct oct_error err;
         watch_folder(a); /* first: what changes while we read is read again */
-        read_keys(a, true, &err);
+        read_keys(a, false, &err);
         wait[0].revents = 0;
         poll(wait, 2, LOOK_MS); /* a negative descriptor is passed over */
     }
@@ -319,10 +377,30 @@ static void free_all(struct oct_access *a)
         close(a->stop_fd);
     pthread_mutex_destroy(&a->lock);
     free(a->connections);
-    free(a->keys);
+    oct_key_folder_finish(&a->now.folder);
+    oct_key_folder_finish(&a->before.folder);
+    free(a->now.keys);
+    free(a->before.keys);
+    free(a->table.keys);
+    free(a->other.keys);
     free(a->folder);
     explicit_bzero(a->secret, sizeof(a->secret));
     free(a);
+}
+
+/* All that the thread will ever need: short of memory it still takes keys out. */
+static enum oct_err reserve(struct oct_access *a, const char *allowed, struct oct_error *err)
+{
+    a->folder = strdup(allowed);
+    a->table.keys = calloc(MOST_KEYS, sizeof(*a->table.keys));
+    a->other.keys = calloc(MOST_KEYS, sizeof(*a->other.keys));
+    a->now.keys = calloc(OCT_MOST_KEY_FILES, sizeof(const struct oct_key_file *));
+    a->before.keys = calloc(OCT_MOST_KEY_FILES, sizeof(const struct oct_key_file *));
+    if (!a->folder || !a->table.keys || !a->other.keys || !a->now.keys || !a->before.keys ||
+        a->stop_fd < 0)
+        return oct_fail(err, OCT_E_NO_MEMORY, "security: out of memory or descriptors");
+    enum oct_err e = oct_key_folder_init(&a->now.folder, err);
+    return e ? e : oct_key_folder_init(&a->before.folder, err);
 }
 
 static enum oct_err start(struct oct_access *a, const char *server_key, const char *allowed,
@@ -334,10 +412,7 @@ static enum oct_err start(struct oct_access *a, const char *server_key, const ch
         return e;
     if (oct_curve_read_secret(server_key, a->secret, &why))
         return oct_fail(err, OCT_E_CONFIG, "security.server_key: %s", why.text);
-    a->folder = strdup(allowed);
-    if (!a->folder || a->stop_fd < 0)
-        return oct_fail(err, OCT_E_NO_MEMORY, "security: out of memory or descriptors");
-    if ((e = read_keys(a, false, err)))
+    if ((e = reserve(a, allowed, err)) || (e = read_keys(a, true, err)))
         return e;
     int status = pthread_create(&a->thread, NULL, run, a);
     if (status)
@@ -389,7 +464,7 @@ bool oct_access_greets(struct oct_access *a, const char *text, const char *peer,
                        char pass[OCT_PASS_BYTES])
 {
     pthread_mutex_lock(&a->lock);
-    const struct key *key = find_key(a, text);
+    const struct key *key = find_key(&a->table, text);
     bool allowed = key && key->allowed;
     enum oct_refusal why = key ? OCT_REFUSED_REVOKED_KEY : OCT_REFUSED_UNKNOWN_KEY;
     struct news news = {.is_news = false};
@@ -438,12 +513,12 @@ void oct_access_note_accepted(struct oct_access *a, int fd)
     if (!c) /* whom we cannot remember we could not cut later */
         cut(a, fd, cookie);
     else if (c->cookie != cookie)
-        *c = (struct connection){.cookie = cookie, .number = ++a->number, .key = NOBODY};
+        *c = (struct connection){.cookie = cookie, .number = ++a->number};
     pthread_mutex_unlock(&a->lock);
 }
 
 /* The key that a pass names; NULL: we never gave it out. */
-static struct key *read_pass(struct oct_access *a, const char *pass, uint64_t *number)
+static const struct key *read_pass(struct oct_access *a, const char *pass, uint64_t *number)
 {
     char text[OCT_CURVE_KEY_BYTES];
     const char *space = pass ? strchr(pass, ' ') : NULL;
@@ -451,7 +526,7 @@ static struct key *read_pass(struct oct_access *a, const char *pass, uint64_t *n
         return NULL;
     snprintf(text, sizeof(text), "%.*s", (int)(space - pass), pass);
     *number = strtoull(space + 1, NULL, 10);
-    return find_key(a, text);
+    return find_key(&a->table, text);
 }
 
 bool oct_access_admits(struct oct_access *a, const char *pass, int fd)
@@ -466,7 +541,7 @@ bool oct_access_admits(struct oct_access *a, const char *pass, int fd)
                                ? &a->connections[fd]
                                : NULL;
     if (c && allowed)
-        c->key = (uint32_t)(key - a->keys);
+        memcpy(c->key, key->text, sizeof(c->key));
     if (!allowed) {
         a->counts.messages_refused++;
         if (c)

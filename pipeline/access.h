@@ -13,7 +13,10 @@
  * another's. So a connection gets a pass at its handshake, which comes with each of its messages
  * and tells it from those that had the same descriptor before and after.
  * The folder is watched by a thread: inotify, and once a second besides, for file systems that tell
- * nothing.
+ * nothing. A key is allowed by a file that was seen to hold it, and by nothing else: key_folder.h has
+ * the rules for files, and for a folder, that cannot be read. There are at most OCT_MOST_KEY_FILES:
+ * with more the daemon does not start; while there are more later those that were taken before count
+ * as long as their files stand, and no other is taken.
  *
  * Any thread may call. Functions take a mutex for microseconds; none waits for the network. */
 #ifndef OCT_PIPELINE_ACCESS_H
@@ -38,6 +41,8 @@ extern const char *const oct_refusal_names[OCT_N_REFUSALS];
 
 struct oct_access_counts {
     uint64_t n_allowed;               /* keys in the folder now */
+    uint64_t n_unreadable;            /* its files that cannot be read now and let nobody in */
+    bool is_incomplete;               /* it cannot be listed, is gone or holds too many files */
     uint64_t refused[OCT_N_REFUSALS]; /* handshakes */
     uint64_t messages_refused;        /* of connections whose key has gone meanwhile */
     uint64_t connections_cut;         /* for the same reason, and those that had not spoken */
@@ -46,7 +51,8 @@ struct oct_access_counts {
 #define OCT_PASS_BYTES (OCT_CURVE_KEY_BYTES + 24)
 
 /* Reads the keys and starts the watch. server_key: path of a secret key file; allowed: path of the
- * folder. OCT_E_CONFIG names key and file. */
+ * folder. OCT_E_CONFIG names key and file, or says that the folder holds too many. A file of the
+ * folder that cannot be read is told in the log and lets nobody in. */
 enum oct_err oct_access_create(struct oct_access **access, const char *server_key,
                                const char *allowed, struct oct_error *err);
 
@@ -73,13 +79,5 @@ void oct_access_note_refusal(struct oct_access *access, enum oct_refusal why, co
 bool oct_access_admits(struct oct_access *access, const char *pass, int fd);
 
 void oct_access_get_counts(struct oct_access *access, struct oct_access_counts *counts);
-
-/* One folder of public keys, NAME.key each. Calls take(context, name, key) for each that holds a
- * key; what holds none is told to complain(context, text) (NULL: passed over). OCT_E_CONFIG: there
- * is no such folder. OCT_E_IO: it cannot be read now, and what was called until then is not all. */
-enum oct_err oct_access_read_folder(const char *folder,
-                                    bool (*take)(void *context, const char *name, const char *key),
-                                    void (*complain)(void *context, const char *text),
-                                    void *context, struct oct_error *err);
 
 #endif

@@ -76,28 +76,32 @@ static bool find_key(const char *text, const char *field, char key[OCT_CURVE_KEY
     return !end[strspn(end, " \t\r\n")] && take_key(first, key);
 }
 
-static enum oct_err read_text(const char *path, bool secret, char text[MOST_FILE_BYTES + 1],
+/* OCT_E_CONFIG: it cannot be read, and errno says why. OCT_E_FORMAT: it is no key file. */
+static enum oct_err read_text(int folder, const char *path, bool secret,
+                              char text[MOST_FILE_BYTES + 1], struct stat *about,
                               struct oct_error *err)
 {
-    struct stat about;
     enum oct_err code = OCT_OK;
     ssize_t n = 0;
-    int why = EINVAL;
-    /* A FIFO of that name must not hold us up. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0 || fstat(fd, &about) != 0) {
+    int fd, why = 0;
+    do /* a FIFO of that name must not hold us up */
+        fd = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0 || fstat(fd, about) != 0) {
         why = errno;
         code = oct_fail_errno(err, OCT_E_CONFIG, why, "%s: cannot read the key", path);
-    } else if (!S_ISREG(about.st_mode) || about.st_size > MOST_FILE_BYTES) {
-        code = oct_fail(err, OCT_E_CONFIG, "%s: is no key file", path);
-    } else if (secret && (about.st_mode & (S_IRWXO | S_IWGRP))) {
+    } else if (!S_ISREG(about->st_mode) || about->st_size > MOST_FILE_BYTES) {
+        code = oct_fail(err, OCT_E_FORMAT, "%s: is no key file", path);
+    } else if (secret && (about->st_mode & (S_IRWXO | S_IWGRP))) {
         /* The group may read: that is how a service manager hands a secret to its service. */
-        code = oct_fail(err, OCT_E_CONFIG,
+        code = oct_fail(err, OCT_E_FORMAT,
                         "%s: a secret key that others may read is none: chmod 600 it, or better "
                         "make a new one",
                         path);
     } else {
-        n = read(fd, text, MOST_FILE_BYTES);
+        do
+            n = read(fd, text, MOST_FILE_BYTES);
+        while (n < 0 && errno == EINTR);
         why = errno;
         if (n < 0)
             code = oct_fail_errno(err, OCT_E_CONFIG, why, "%s: cannot read the key", path);
@@ -105,35 +109,54 @@ static enum oct_err read_text(const char *path, bool secret, char text[MOST_FILE
     if (fd >= 0)
         close(fd);
     text[n > 0 ? n : 0] = '\0';
-    errno = why; /* whoever watches the keys tells "gone" from "no descriptors left" by it */
+    errno = why;
     return code;
 }
 
-static enum oct_err read_key(const char *path, bool secret, char key[OCT_CURVE_KEY_BYTES],
+static enum oct_err read_key(int folder, const char *path, bool secret,
+                             char key[OCT_CURVE_KEY_BYTES], struct stat *about,
                              struct oct_error *err)
 {
     char text[MOST_FILE_BYTES + 1];
     const char *field = secret ? "secret-key" : "public-key";
-    enum oct_err code = read_text(path, secret, text, err);
-    if (!code && !find_key(text, field, key)) {
-        code = oct_fail(err, OCT_E_CONFIG, "%s: holds no %s (make one with octctl keygen)", path,
+    enum oct_err code = read_text(folder, path, secret, text, about, err);
+    int why = errno;
+    if (!code && !find_key(text, field, key))
+        code = oct_fail(err, OCT_E_FORMAT, "%s: holds no %s (make one with octctl keygen)", path,
                         field);
-        errno = EINVAL;
-    }
     explicit_bzero(text, sizeof(text));
+    errno = why;
     return code;
+}
+
+/* Whoever names one file in a configuration wants to know no more than that it will not do. */
+static enum oct_err read_named(const char *path, bool secret, char key[OCT_CURVE_KEY_BYTES],
+                               struct oct_error *err)
+{
+    struct stat about;
+    if (!read_key(AT_FDCWD, path, secret, key, &about, err))
+        return OCT_OK;
+    if (err)
+        err->code = OCT_E_CONFIG;
+    return OCT_E_CONFIG;
+}
+
+enum oct_err oct_curve_read_public_at(int folder, const char *path, char key[OCT_CURVE_KEY_BYTES],
+                                      struct stat *about, struct oct_error *err)
+{
+    return read_key(folder, path, false, key, about, err);
 }
 
 enum oct_err oct_curve_read_public(const char *path, char key[OCT_CURVE_KEY_BYTES],
                                    struct oct_error *err)
 {
-    return read_key(path, false, key, err);
+    return read_named(path, false, key, err);
 }
 
 enum oct_err oct_curve_read_secret(const char *path, char key[OCT_CURVE_KEY_BYTES],
                                    struct oct_error *err)
 {
-    return read_key(path, true, key, err);
+    return read_named(path, true, key, err);
 }
 
 enum oct_err oct_curve_write(const char *path, const char *public_key, const char *secret_key,

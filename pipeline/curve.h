@@ -11,6 +11,8 @@
 
 #include <stdbool.h>
 
+struct stat;
+
 #define OCT_CURVE_KEY_BYTES 41
 
 /* OCT_E_CONFIG: this machine's libzmq was built without CURVE; says what to install. */
@@ -25,6 +27,12 @@ enum oct_err oct_curve_read_public(const char *path, char key[OCT_CURVE_KEY_BYTE
                                    struct oct_error *err);
 enum oct_err oct_curve_read_secret(const char *path, char key[OCT_CURVE_KEY_BYTES],
                                    struct oct_error *err);
+
+/* As oct_curve_read_public, of a path relative to an open folder (or AT_FDCWD), and what was read in
+ * `about`. Tells a file that was read and holds no key (OCT_E_FORMAT) from one that could not be
+ * read (OCT_E_CONFIG; errno says why). */
+enum oct_err oct_curve_read_public_at(int folder, const char *path, char key[OCT_CURVE_KEY_BYTES],
+                                      struct stat *about, struct oct_error *err);
 
 /* Writes a new key file, synced, never over an existing one (OCT_E_IO). secret: NULL for a public
  * file (mode 0644); with it the mode is 0600. */

@@ -231,7 +231,7 @@ def names_stay_in_the_folder():
     public = zmq.auth.load_certificate(keys.public("alice"))[0].decode()
     os.makedirs(keys.allowed + "/sub")  # so that a path through it leads somewhere
     for name in ("../out", "a/b", "sub/../../out", "sub/../../alice",
-                 "sub/in", "/etc/out", ".hidden", "", "..", "a" * 65, "a b", "a\nb", "a;b",
+                 "sub/in", "/etc/out", ".hidden", "", "..", "a" * 252, "a b", "a\nb", "a;b",
                  "$(id)", "ä"):
         for words in (("--name", name, keys.public("alice")), ("--name", name, public),
                       ("--remove", name)):
@@ -249,6 +249,13 @@ def names_stay_in_the_folder():
     assert keys.allow(public)[0] == 2  # a key alone has no name
     assert keys.allow(public, "--name", "alice.2")[0] == 0
     assert keys.allow(public[:-1], "--name", "short")[0] in (1, 2)
+    # As long as a file's name may be, whole: two that begin alike are two.
+    for end in "xy":
+        long = shutil.copy(keys.public("bob"), keys.folder + "/" + "l" * 250 + end + ".key")
+        assert keys.allow(long)[0] == 0
+        os.rename(long, keys.folder + "/moved.key")
+        assert os.path.exists(f"{keys.allowed}/{'l' * 250}{end}.key")
+        assert keys.allow("--remove", "l" * 250 + end)[0] == 0
     status, out, err = keys.allow("--list")
     assert status == 0 and sorted(out.split()) == sorted(["alice", public, "alice.2", public]), out
     assert keys.allow("--remove", "alice")[0] == 0
@@ -568,6 +575,40 @@ def the_folder_itself_goes():
 
 
 @case
+def unreadable_and_too_many_keys():
+    """a key file that cannot be read lets nobody in and is told, in the log once, in the status and
+    as degraded; another's removal counts meanwhile; more keys than octd takes are refused"""
+    keys = standard("spoilt", "alice", "bob", "carol")
+    with Guarded(keys) as daemon:
+        os.symlink("/proc/self/mem", keys.folder + "/link")  # opens; reading it is EIO
+        os.rename(keys.folder + "/link", keys.allowed + "/bob.key")
+        status = daemon.wait(lambda s: s["security"]["keys_allowed"] == 2)
+        assert status["security"]["keys_unreadable"] == 1 and "keys" in status["degraded"], status
+        os.remove(keys.allowed + "/carol.key")
+        status = daemon.wait(lambda s: s["security"]["keys_allowed"] == 1)
+        for who in ("bob", "carol"):
+            speak_as(keys, who)
+            assert not daemon.hears("control", 0.5), who
+        speak_as(keys, "alice")
+        time.sleep(1.2)  # it looks every second
+        assert daemon.log().count("bob.key: cannot read") == 1, daemon.log()
+        os.remove(keys.allowed + "/bob.key")
+        status = daemon.wait(lambda s: s["degraded"] == [])
+        assert status["security"]["keys_unreadable"] == 0
+    public = open(keys.public("bob"), "rb").read()
+    for i in range(4096 - 1):
+        with open(f"{keys.allowed}/{i}.key", "wb") as file:
+            file.write(public)
+    status, out, err = keys.allow(keys.public("carol"))
+    assert status == 1 and "4096" in err, err
+    shutil.copy(keys.public("carol"), keys.allowed)
+    status, out, err = run("octd", *BASE, *settings(
+        security=dict(server_key=keys.secret("octd"), allowed=keys.allowed)))
+    assert status == 2 and "more than 4096 keys" in err and err.count("\n") == 1, (status, err)
+    shutil.rmtree(keys.allowed)
+
+
+@case
 def recordings_stay_in_their_folder():
     """no name that a client gives leads a recording out of the record folder, or to a shell"""
     hostile = ["../../out", "/etc/out", "..", ".", "a/b", "a\\b", "$(touch pwned)", "`touch pwned`",
@@ -731,7 +772,7 @@ def crowd_of_strangers():
             assert daemon.ask("record", action="start")["ok"]
             send_volume(daemon, 1)
             daemon.wait(lambda s: s["volumes_written"] == 1)
-        assert "the keys stay as they were" not in daemon.log()
+        assert "folder of keys" not in daemon.log()
         assert daemon.end() == 0
 
 

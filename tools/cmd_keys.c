@@ -1,8 +1,8 @@
 /* keygen, allow: the keys of CURVE as files. */
 #define _DEFAULT_SOURCE /* explicit_bzero */
-#include "pipeline/access.h"
 #include "pipeline/curve.h"
 #include "pipeline/folder.h"
+#include "pipeline/key_folder.h"
 #include "tools/commands.h"
 
 #include <errno.h>
@@ -16,8 +16,8 @@
 
 #include <zmq.h>
 
-#define MOST_NAME 64
 #define PUBLIC_END ".key"
+#define MOST_NAME (NAME_MAX - (sizeof(PUBLIC_END) - 1))
 #define SECRET_END ".key_secret"
 
 /* ---- keygen ---- */
@@ -64,7 +64,7 @@ int oct_cmd_keygen(struct oct_config *config, int argc, char **argv)
 struct allowing {
     const char *folder, *what, *name, *remove;
     bool list;
-    char name_buffer[MOST_NAME + 1];
+    char name_buffer[MOST_NAME + 2];
 };
 
 /* A name is a file's, and that file stays in the folder: no slash, no dot first. */
@@ -81,21 +81,51 @@ static enum oct_err check_name(const char *name, struct oct_error *err)
     if (is_name(name))
         return OCT_OK;
     return oct_fail(err, OCT_E_ARG,
-                    "'%.80s' is no name for a key: 1 to %d letters, digits, dots, dashes and "
+                    "'%.80s' is no name for a key: 1 to %zu letters, digits, dots, dashes and "
                     "underscores, no dot first",
                     name ? name : "", MOST_NAME);
 }
 
-static bool print_key(void *context, const char *name, const char *key)
+static void print_complaint(void *context, const struct oct_key_file *file, const char *text)
 {
     (void)context;
-    return printf("%-20s %s\n", name, key) > 0;
+    (void)file;
+    fprintf(stderr, "octctl allow: %s\n", text);
 }
 
-static void print_complaint(void *context, const char *text)
+static enum oct_err read_folder(struct oct_key_folder *keys, const char *path, bool telling,
+                                struct oct_error *err)
 {
-    (void)context;
-    fprintf(stderr, "octctl allow: %s\n", text);
+    static const struct oct_key_folder never = {0};
+    enum oct_err code = oct_key_folder_init(keys, err);
+    return code ? code
+                : oct_key_folder_read(keys, &never, path, telling ? print_complaint : NULL, NULL,
+                                      err);
+}
+
+static enum oct_err list(const struct allowing *a, struct oct_error *err)
+{
+    struct oct_key_folder keys;
+    enum oct_err code = read_folder(&keys, a->folder, true, err);
+    for (uint32_t i = 0; i < keys.n; i++)
+        if (keys.files[i].state == OCT_KEY_FILE_HOLDS)
+            printf("%-20s %s\n", keys.files[i].name, keys.files[i].key);
+    oct_key_folder_finish(&keys);
+    return code;
+}
+
+/* One too many would keep the daemon from starting. */
+static enum oct_err check_room(const struct allowing *a, struct oct_error *err)
+{
+    struct oct_key_folder keys;
+    enum oct_err code = read_folder(&keys, a->folder, false, err);
+    if (!code && keys.n == OCT_MOST_KEY_FILES)
+        code = oct_fail(err, OCT_E_IO,
+                        "security.allowed: %s: there are %d keys, as many as octd takes: --remove "
+                        "one that nobody uses",
+                        a->folder, OCT_MOST_KEY_FILES);
+    oct_key_folder_finish(&keys);
+    return code;
 }
 
 /* /some/where/camera.key_secret -> camera */
@@ -110,8 +140,9 @@ static void name_of_file(struct allowing *a)
         if (n > m && strcmp(base + n - m, ends[i]) == 0)
             n -= m;
     }
-    snprintf(a->name_buffer, sizeof(a->name_buffer), "%.*s", n <= MOST_NAME ? (int)n : MOST_NAME,
-             base);
+    /* One that is too long stays so, and is refused: cut short it could be another's. */
+    snprintf(a->name_buffer, sizeof(a->name_buffer), "%.*s",
+             n <= MOST_NAME ? (int)n : (int)MOST_NAME + 1, base);
     a->name = a->name_buffer;
 }
 
@@ -150,7 +181,7 @@ static enum oct_err add(struct allowing *a, struct oct_error *err)
     if ((code = make_folder(a->folder, err)))
         return code;
     if (snprintf(path, sizeof(path), "%s/%s" PUBLIC_END, a->folder, a->name) >= PATH_MAX ||
-        snprintf(work, sizeof(work), "%s/.%s.%ld", a->folder, a->name, (long)getpid()) >= PATH_MAX)
+        snprintf(work, sizeof(work), "%s/.allow.%ld", a->folder, (long)getpid()) >= PATH_MAX)
         return oct_fail(err, OCT_E_ARG, "security.allowed: the path is too long");
     if (access(path, F_OK) == 0) {
         if (oct_curve_read_public(path, there, NULL) == OCT_OK && strcmp(there, key) == 0)
@@ -158,7 +189,7 @@ static enum oct_err add(struct allowing *a, struct oct_error *err)
         return oct_fail(err, OCT_E_IO,
                         "%s: another key has this name: --remove it or choose --name", path);
     }
-    if ((code = oct_curve_write(work, key, NULL, err)))
+    if ((code = check_room(a, err)) || (code = oct_curve_write(work, key, NULL, err)))
         return code;
     if (link(work, path) != 0) /* unlike rename it replaces nothing */
         code = oct_fail_errno(err, OCT_E_IO, errno, "%s", path);
@@ -219,7 +250,7 @@ int oct_cmd_allow(struct oct_config *config, int argc, char **argv)
         return oct_command_misuse(argv[0], "security.allowed is not set: --config FILE or --set "
                                            "security.allowed=FOLDER");
     if (a.list)
-        code = oct_access_read_folder(a.folder, print_key, print_complaint, NULL, &err);
+        code = list(&a, &err);
     else if (a.remove)
         code = take_out(&a, &err);
     else
