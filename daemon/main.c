@@ -1,5 +1,5 @@
 /* octd: the daemon's start, its loop and its end. */
-#define _GNU_SOURCE /* mallopt */
+#define _GNU_SOURCE /* mallopt, SIGPWR */
 #include "daemon/control.h"
 #include "daemon/http.h"
 #include "daemon/options.h"
@@ -7,6 +7,7 @@
 #include "pipeline/descriptors.h"
 #include "pipeline/engine.h"
 #include "pipeline/log.h"
+#include "pipeline/stdio.h"
 
 #include <malloc.h>
 #include <signal.h>
@@ -18,9 +19,14 @@
 
 #define LOOK_AROUND_MS 10
 
+/* Those that ask the process to end, in time or soon: the power fails, the processor time that it
+ * was given runs out. */
+static const int ending_signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPWR, SIGXCPU};
+#define N_ENDING (sizeof(ending_signals) / sizeof(ending_signals[0]))
+
 struct loop {
     uv_loop_t uv;
-    uv_signal_t signals[3];
+    uv_signal_t signals[N_ENDING];
     uv_timer_t timer;
     struct oct_daemon daemon;
     struct oct_control *control;
@@ -38,7 +44,7 @@ static void shut_down(struct loop *loop)
     oct_http_destroy(loop->http);
     loop->control = NULL;
     loop->http = NULL;
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < N_ENDING; i++)
         uv_unref((uv_handle_t *)&loop->signals[i]);
 }
 
@@ -46,7 +52,7 @@ static void shut_down(struct loop *loop)
 static void finish(struct loop *loop)
 {
     oct_daemon_finish(&loop->daemon);
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < N_ENDING; i++)
         uv_close((uv_handle_t *)&loop->signals[i], NULL);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     uv_loop_close(&loop->uv);
@@ -78,13 +84,20 @@ static void on_timer(uv_timer_t *timer)
     }
 }
 
+static bool is_ignored(int number)
+{
+    struct sigaction now;
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 static void watch_signals(struct loop *loop)
 {
-    static const int numbers[3] = {SIGTERM, SIGINT, SIGHUP};
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < N_ENDING; i++) {
         uv_signal_init(&loop->uv, &loop->signals[i]);
         loop->signals[i].data = loop;
-        uv_signal_start(&loop->signals[i], on_signal, numbers[i]);
+        if (ending_signals[i] == SIGHUP && is_ignored(SIGHUP))
+            continue; /* nohup: a terminal that goes is no reason to end */
+        uv_signal_start(&loop->signals[i], on_signal, ending_signals[i]);
     }
     uv_timer_init(&loop->uv, &loop->timer);
     loop->timer.data = loop;
@@ -138,6 +151,24 @@ static enum oct_err run(struct loop *loop, const struct oct_config *config,
     return e;
 }
 
+/* Signals that mean nothing to octd and whose default is to end a process: an acquisition does not
+ * end by a stray one. Those of a program that handles them before main (a profiler) stay its own.
+ * Errors of the process itself (SIGSEGV, SIGABRT, ...) end it, and those that stop it stop it. */
+static void ignore_signals(void)
+{
+    static const int numbers[] = {
+        SIGUSR1, SIGUSR2,   SIGALRM, SIGVTALRM, SIGPROF,
+        SIGIO,   SIGSTKFLT, SIGPIPE, SIGXFSZ /* a file size limit is an error of the recording */};
+    for (int number = 1; number <= SIGRTMAX; number++) {
+        struct sigaction now;
+        bool is_one = number >= SIGRTMIN;
+        for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+            is_one |= numbers[i] == number;
+        if (is_one && sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+            signal(number, SIG_IGN);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct oct_config config;
@@ -145,11 +176,11 @@ int main(int argc, char **argv)
     struct oct_error err;
     int status;
 
+    oct_stdio_reserve();
     /* Message bodies are some 100 kB each: kept on the heap instead of mapped and unmapped. */
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of the recording, not our end */
+    ignore_signals();
     if (oct_daemon_options(&config, &watch, argc, argv, &status))
         return status;
     oct_descriptors_raise();

@@ -91,6 +91,10 @@ static int drop_rig(void **state)
 {
     struct rig *rig = *state;
     char path[400];
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = limit.rlim_max; /* a test may have failed without descriptors */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     oct_access_destroy(rig->access);
     for (int i = 0; i < N_CLIENTS; i++) {
         key_path(rig, i, path);

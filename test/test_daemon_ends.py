@@ -102,6 +102,35 @@ def two_signals():
 
 
 @case
+def other_signals():
+    """signals that mean nothing to it change nothing; SIGQUIT, SIGPWR and SIGXCPU drain as SIGTERM"""
+    stray = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF,
+             signal.SIGIO, signal.SIGSTKFLT, signal.SIGPIPE, signal.SIGRTMIN, signal.SIGRTMAX]
+    for last in (signal.SIGQUIT, signal.SIGPWR, signal.SIGXCPU):
+        with Daemon(*BASE) as daemon:
+            assert daemon.ask("record", action="start")["ok"]
+            sender = Sender(daemon, 1)
+            sender.send(LINES.reshape(-1, N)[:5 * M], 0, flags=1)
+            for number in stray:
+                daemon.process.send_signal(number)
+            daemon.wait(lambda s: s["bscans_done"] == 5 and s["state"] == "recording")
+            sender.send(LINES.reshape(-1, N)[5 * M:7 * M], 5 * M)
+            daemon.wait(lambda s: s["bscans_begun"] == 7)
+            for number in (last, signal.SIGUSR1, last):
+                daemon.process.send_signal(number)
+            assert daemon.process.wait(PATIENCE_S) == 0, (last, daemon.process.returncode)
+            assert expect_whole(daemon) == 7
+    Daemon.preexec = staticmethod(lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # nohup
+    try:
+        with Daemon(*BASE) as daemon:
+            daemon.process.send_signal(signal.SIGHUP)
+            assert not daemon.ask("set", key="no.such", value=1)["ok"] and daemon.status()["ok"]
+            assert daemon.end() == 0
+    finally:
+        Daemon.preexec = None
+
+
+@case
 def record_stop_then_shutdown():
     """record stop and shutdown at once close the file with all that had come"""
     for _ in range(3):

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What can be wrong around octd when it starts, and while it runs: each gives one clear line, or a
 fallback that the status shows."""
-import resource, shutil, socket
+import glob, resource, shutil, socket
 import numpy as np
 from octtest import *
 
@@ -198,6 +198,43 @@ def the_configuration_changes_under_it():
             assert daemon.ask("get", key="record.eye")["value"] == ""
             assert daemon.ask("stop")["ok"] and daemon.ask("start")["ok"]
             assert daemon.status()["state"] == "running"
+
+
+NO_STDIO = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]
+
+
+@case
+def without_standard_files():
+    """with standard input, output and error closed octd records and ends in order, octctl writes a
+    whole file, octview shows: none of their files has one of those numbers"""
+    def holds_places(pid):
+        places = [f"/proc/{pid}/fd/{fd}" for fd in range(3)]
+        return [os.path.lexists(p) and os.readlink(p) for p in places] == ["/dev/null"] * 3
+
+    with Bare(NO_STDIO) as daemon:
+        assert holds_places(daemon.process.pid)
+        assert daemon.ask("record", action="start")["ok"]
+        Sender(daemon, 1).send(LINES, 0, flags=1)
+        daemon.wait(lambda s: s["volumes_written"] == 1)
+        daemon.send("set", key="no.such.key", value=1)  # refused, in the log
+        assert daemon.end() == 0
+        assert run("octctl", "check", *glob.glob(daemon.records + "/*"))[0] == 0
+    size = settings(camera=dict(samples=64), scan=dict(lines=4, bscans=2))
+    words = [program("octctl"), "synth", "--volumes", "1", *size]
+    for name, before in (("usual", []), ("bare", NO_STDIO)):
+        status = subprocess.run([*before, *words, f"{HERE}/{name}.raw"], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+        assert status == (1 if before else 0), (name, status)  # what it prints goes nowhere
+    usual = open(HERE + "/usual.raw", "rb").read()
+    assert usual and usual == open(HERE + "/bare.raw", "rb").read()
+    viewer = subprocess.Popen([*NO_STDIO, program("octview"), "--headless", "--settings", "none",
+                               "--screenshot", HERE + "/shot.png", *ends("nobody")], env=dict(os.environ, SDL_VIDEODRIVER="dummy"))
+    try:
+        until(lambda: viewer.poll() is None and "octview" in os.readlink(
+            f"/proc/{viewer.pid}/exe") and holds_places(viewer.pid), "octview with its places taken")
+    finally:
+        viewer.kill()
+        viewer.wait()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 #include "config/version.h"
 #include "pipeline/engine.h"
+#include "pipeline/stdio.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -229,6 +230,7 @@ static int run(struct oct_config *config, struct call *call, int argc, char **ar
 
 int main(int argc, char **argv)
 {
+    oct_stdio_reserve();
     size_t n = (size_t)(argc > 0 ? argc : 0) + 1;
     struct oct_config *config = calloc(1, sizeof(*config));
     struct call call = {.configs = calloc(n, sizeof(char *)),

@@ -1,6 +1,7 @@
 /* octview: shows the B-scans that octd publishes. */
 #include "config/version.h"
 #include "pipeline/log.h"
+#include "pipeline/stdio.h"
 #include "viewer/action.h"
 #include "viewer/headless.h"
 #include "viewer/options.h"
@@ -64,6 +65,8 @@ int main(int argc, char **argv)
 {
     struct oct_view_options options;
     struct oct_error err = {0};
+
+    oct_stdio_reserve();
     enum oct_err code = oct_view_options_read(&options, argc, argv, &err);
 
     if (code == OCT_OK) {
