@@ -7,6 +7,7 @@
 
 #include "daemon/backlog.h"
 #include "daemon/disk.h"
+#include "daemon/driver.h"
 #include "daemon/jobs.h"
 #include "daemon/outlook.h"
 #include "daemon/session.h"
@@ -34,9 +35,9 @@ struct oct_daemon {
     uint64_t drain_by_ns;         /* DRAINING: to be done by then */
 
     bool stale;                       /* a key has changed since the session was built */
-    uint64_t refused_senders;         /* messages of ended acquisitions when last told */
     uint64_t not_taken, not_taken_ns; /* connections, when last told; and when that was */
     struct oct_source source;
+    struct oct_driver driver;
     const char *engine; /* that ran when last looked at, of engine_session */
     const struct oct_session *engine_session;
     bool failed_over; /* another engine than that of the start runs */

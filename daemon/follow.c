@@ -119,26 +119,6 @@ static void begin_what_is_due(struct oct_daemon *d)
 
 /* ---- failures ---- */
 
-/* A few leftovers of a sender that restarted are as it should be; many are a second camera. */
-static void note_refused_sender(struct oct_daemon *d)
-{
-    enum { MANY = 16 };
-    uint64_t refused = oct_ingest_counts(d->session->ingest)->messages_bad[OCT_BAD_EPOCH];
-    struct oct_error err;
-    if (refused < d->refused_senders) /* a new session counts anew */
-        d->refused_senders = 0;
-    if (refused < d->refused_senders + MANY)
-        return;
-    oct_fail(&err, OCT_E_FORMAT,
-             "a second sender pushes lines of an acquisition that ended: its messages are refused "
-             "(%" PRIu64 " so far); stop one of the two",
-             refused);
-    if (d->refused_senders == 0)
-        oct_log(OCT_LOG_WARNING, "%s", err.text);
-    oct_daemon_keep_error(d, &err);
-    d->refused_senders = refused;
-}
-
 /* The engine that took over goes on; what happened stays to be seen. */
 static void note_failover(struct oct_daemon *d)
 {
@@ -169,7 +149,6 @@ static void note_failures(struct oct_daemon *d)
         oct_daemon_keep_error(d, &failure);
         oct_daemon_happens(d, OCT_EVENT_ENGINE_FAILED);
     }
-    note_refused_sender(d);
     note_failover(d);
 }
 
@@ -182,6 +161,7 @@ static void follow_source(struct oct_daemon *d)
 
     oct_source_look(&d->source, oct_ingest_counts(d->session->ingest), (uint64_t)(quiet_s * 1e9),
                     (uint64_t)g->n_lines * g->n_bscans, oct_clock_ns());
+    oct_driver_look(&d->driver, oct_ingest_driver(d->session->ingest), &d->config, oct_clock_ns());
     oct_daemon_happens(d, d->source.streaming ? OCT_EVENT_SOURCE_BEGAN : OCT_EVENT_SOURCE_SILENT);
 }
 

@@ -192,6 +192,8 @@ static void add_degraded(cJSON *reply, const struct oct_daemon *d)
     cJSON *degraded = cJSON_AddArrayToObject(reply, "degraded");
     if (d->source.lost)
         cJSON_AddItemToArray(degraded, cJSON_CreateString("source"));
+    if (d->session && d->driver.fault != OCT_DRIVER_RIGHT)
+        cJSON_AddItemToArray(degraded, cJSON_CreateString("source_refused"));
     if (d->failed_over)
         cJSON_AddItemToArray(degraded, cJSON_CreateString("engine"));
     if (d->session && d->recorder.failure.code)
@@ -200,6 +202,21 @@ static void add_degraded(cJSON *reply, const struct oct_daemon *d)
         cJSON_AddItemToArray(degraded, cJSON_CreateString("disk"));
     if (access.n_unreadable || access.is_incomplete)
         cJSON_AddItemToArray(degraded, cJSON_CreateString("keys"));
+}
+
+/* What the camera driver does wrong, in the words of the log; "" if nothing. */
+static void add_fault(cJSON *source, const struct oct_daemon *d)
+{
+    static const struct oct_driver none;
+    const struct oct_driver *driver = d->session ? &d->driver : &none;
+    char text[OCT_ERROR_TEXT_BYTES];
+    bool wrong = driver->fault != OCT_DRIVER_RIGHT;
+    oct_driver_text(driver, text, sizeof(text));
+    cJSON *fault = cJSON_AddObjectToObject(source, "fault");
+    cJSON_AddStringToObject(fault, "reason", oct_driver_fault_names[driver->fault]);
+    add_u64(fault, "messages", wrong ? driver->n_messages : 0);
+    cJSON_AddStringToObject(fault, "text", text);
+    cJSON_AddStringToObject(fault, "cure", wrong ? driver->cure : "");
 }
 
 static void add_source(cJSON *reply, const struct oct_daemon *d)
@@ -212,6 +229,7 @@ static void add_source(cJSON *reply, const struct oct_daemon *d)
     cJSON_AddBoolToObject(source, "lost", d->source.lost);
     add_u64(source, "losses", d->source.n_losses);
     add_u64(source, "resynchronised", c->resynchronised);
+    add_fault(source, d);
 }
 
 cJSON *oct_daemon_status_tree(const struct oct_daemon *d)

@@ -49,6 +49,7 @@ struct oct_assembler {
     struct oct_lender lender;               /* all NULL: lines are copied */
     uint64_t given_back;                    /* slots below borrow nothing any more */
     struct oct_ingest_counts counts;
+    struct oct_driver_watch driver;
     struct acquisition now;
     struct rivals { /* messages of other epochs, refused since the running sender was heard */
         uint64_t n, since_ns; /* the first's arrival */
@@ -83,6 +84,7 @@ enum oct_err oct_assembler_create(struct oct_assembler **out, const struct oct_g
         *out = NULL;
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the assembler");
     }
+    oct_driver_watch_init(&a->driver);
     return OCT_OK;
 }
 
@@ -90,6 +92,7 @@ void oct_assembler_destroy(struct oct_assembler *a)
 {
     if (!a)
         return;
+    oct_driver_watch_finish(&a->driver);
     free(a->dropped_valid);
     free(a);
 }
@@ -126,6 +129,11 @@ struct oct_ingest_counts *oct_assembler_counts(struct oct_assembler *a)
     return &a->counts;
 }
 
+struct oct_driver_watch *oct_assembler_driver(struct oct_assembler *a)
+{
+    return &a->driver;
+}
+
 bool oct_assembler_is_open(const struct oct_assembler *a)
 {
     return a->open;
@@ -134,6 +142,16 @@ bool oct_assembler_is_open(const struct oct_assembler *a)
 void oct_assembler_count_bad(struct oct_assembler *a, enum oct_bad reason)
 {
     add(&a->counts.messages_bad[reason], 1);
+}
+
+void oct_assembler_refuse(struct oct_assembler *a, enum oct_bad reason, unsigned n_parts,
+                          const void *first, size_t first_bytes)
+{
+    oct_assembler_count_bad(a, reason);
+    oct_driver_watch_refuse(
+        &a->driver, reason,
+        &(struct oct_driver_refusal){
+            .first = first, .first_bytes = first_bytes, .n_parts = n_parts, .epoch = a->now.epoch});
 }
 
 /* ---- B-scans ---- */
@@ -507,6 +525,20 @@ static void take_end(struct oct_assembler *a, const struct oct_lines_header *h)
     atomic_store(&a->counts.over, true);
 }
 
+/* Tells the watch of a message that was taken. */
+static void note_taken(struct oct_assembler *a, const struct oct_lines_header *h,
+                       const void *payload, uint64_t arrival_ns, bool is_useless)
+{
+    uint64_t behind = a->now.last_sequence - h->sequence; /* modulo 2^64, as everywhere */
+    oct_driver_watch_take(&a->driver, &(struct oct_driver_take){
+                                          .header = h,
+                                          .payload = payload,
+                                          .arrival_ns = arrival_ns,
+                                          .is_useless = is_useless,
+                                          .is_behind = behind > 0 && behind <= INT64_MAX,
+                                      });
+}
+
 enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, size_t header_bytes,
                                 const void *payload, size_t payload_bytes, uint64_t arrival_ns)
 {
@@ -516,10 +548,18 @@ enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, siz
         bad = follow_epoch(a, &h, arrival_ns);
     if (bad) {
         oct_assembler_count_bad(a, bad);
+        oct_driver_watch_refuse(&a->driver, bad,
+                                &(struct oct_driver_refusal){.header = &h,
+                                                             .first = header,
+                                                             .first_bytes = header_bytes,
+                                                             .payload_bytes = payload_bytes,
+                                                             .n_parts = 2,
+                                                             .epoch = a->now.epoch});
         return bad;
     }
     add(&a->counts.messages, 1);
     if (!is_new_sequence(a, h.sequence)) {
+        note_taken(a, &h, payload, arrival_ns, true);
         add(&a->counts.messages_duplicate, 1);
         add(&a->counts.lines_duplicate, h.n_lines);
         return OCT_BAD_NONE;
@@ -527,6 +567,7 @@ enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, siz
     bool first = h.sequence == a->now.start_sequence;
     if (a->now.from_start && !first && !is_after(h.sequence, a->now.start_sequence)) {
         add(&a->counts.lines_late, h.n_lines); /* of the acquisition before, in the same epoch */
+        note_taken(a, &h, payload, arrival_ns, true);
         return OCT_BAD_NONE;
     }
     if (is_astray(a, &h)) {
@@ -534,6 +575,9 @@ enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, siz
         is_new_sequence(a, h.sequence);
         add(&a->counts.resynchronised, 1);
     }
+    uint64_t end = h.first_line + h.n_lines;
+    note_taken(a, &h, payload, arrival_ns,
+               h.n_lines && (end - 1) / a->geometry.n_lines < a->now.next_bscan);
     a->patience_left_us = a->patience_us;
     oct_assembler_give_back(a);
     take_lines(a, &h, payload, arrival_ns);

@@ -35,6 +35,7 @@
 #ifndef OCT_PIPELINE_ASSEMBLER_H
 #define OCT_PIPELINE_ASSEMBLER_H
 
+#include "pipeline/driver_watch.h"
 #include "pipeline/geometry.h"
 #include "pipeline/loss.h"
 #include "pipeline/ring.h"
@@ -113,7 +114,14 @@ enum oct_bad oct_assembler_take(struct oct_assembler *assembler, const void *hea
                                 size_t header_bytes, const void *payload, size_t payload_bytes,
                                 uint64_t arrival_ns);
 
-/* Counts a message that is not even two parts. */
+/* Counts a message that is not even two parts, and tells the watch what it was. */
+void oct_assembler_refuse(struct oct_assembler *assembler, enum oct_bad reason, unsigned n_parts,
+                          const void *first, size_t first_bytes);
+
+/* What the messages look like: driver_watch.h. Lives as long as the assembler. */
+struct oct_driver_watch *oct_assembler_driver(struct oct_assembler *assembler);
+
+/* Counts a message whose lines cannot be reached. */
 void oct_assembler_count_bad(struct oct_assembler *assembler, enum oct_bad reason);
 
 /* Delivers a B-scan that has begun, with the rest missing. `ended`: the acquisition is over. */

@@ -143,7 +143,8 @@ static void take_shared(struct oct_ingest *in, bool accept, zmq_msg_t parts[2])
     struct oct_shm_block block;
     enum oct_bad bad = find_block(in, parts, &block);
     if (bad && accept)
-        oct_assembler_count_bad(in->assembler, bad);
+        oct_assembler_refuse(in->assembler, bad, 2, zmq_msg_data(&parts[0]),
+                             zmq_msg_size(&parts[0]));
     in->taking = (struct taking){.block = &block};
     if (!bad && accept)
         oct_assembler_take(in->assembler, zmq_msg_data(&parts[0]), zmq_msg_size(&parts[0]),
@@ -181,7 +182,8 @@ static void take_parts(struct oct_ingest *in, bool accept, zmq_msg_t parts[2], i
         oct_assembler_take(in->assembler, zmq_msg_data(&parts[0]), zmq_msg_size(&parts[0]),
                            zmq_msg_data(&parts[1]), zmq_msg_size(&parts[1]), oct_clock_ns());
     } else if (accept)
-        oct_assembler_count_bad(in->assembler, OCT_BAD_PARTS);
+        oct_assembler_refuse(in->assembler, OCT_BAD_PARTS, (unsigned)n, zmq_msg_data(&parts[0]),
+                             zmq_msg_size(&parts[0]));
 }
 
 /* Takes one message of any number of parts, waiting not at all. false: nothing there. */
@@ -458,6 +460,11 @@ void oct_ingest_destroy(struct oct_ingest *in)
 const struct oct_ingest_counts *oct_ingest_counts(const struct oct_ingest *in)
 {
     return oct_assembler_counts(in->assembler);
+}
+
+struct oct_driver_watch *oct_ingest_driver(const struct oct_ingest *in)
+{
+    return oct_assembler_driver(in->assembler);
 }
 
 uint64_t oct_ingest_ignored(const struct oct_ingest *in)

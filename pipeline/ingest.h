@@ -48,6 +48,9 @@ void oct_ingest_destroy(struct oct_ingest *ingest);
 /* Read-only for the caller; valid until destroy. */
 const struct oct_ingest_counts *oct_ingest_counts(const struct oct_ingest *ingest);
 
+/* What the messages look like (driver_watch.h); valid until destroy. Any thread. */
+struct oct_driver_watch *oct_ingest_driver(const struct oct_ingest *ingest);
+
 /* Slots of shared memory taken back from drivers that died. */
 uint64_t oct_ingest_reclaimed(const struct oct_ingest *ingest);
 

@@ -222,6 +222,40 @@ static const struct oct_view_alarm *find(const struct oct_view_model *model, con
     return NULL;
 }
 
+/* As octd says it (daemon/status.c); `degraded` is what counts, so the words go with it. */
+#define REFUSED(degraded)                                                                          \
+    "{\"ok\":true,\"state\":\"running\",\"degraded\":[" degraded "],\"source\":{\"fault\":{"       \
+    "\"reason\":\"samples\",\"messages\":40,\"text\":\"40 messages refused: 1000 samples a line "  \
+    "come, camera.samples is 1024\",\"cure\":\"set camera.samples=1000\"}}}"
+
+static void a_wrong_driver_is_named_in_octds_words(void **state)
+{
+    (void)state;
+    static const char wrong[] = REFUSED("\"source_refused\""), right[] = REFUSED("");
+    struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
+    struct oct_view_phrase notice[2];
+    struct oct_view_model model;
+    struct oct_view_daemon d = {0};
+
+    oct_view_model_init(&model, "x", true);
+    assert_int_equal(oct_view_daemon_read(&d, wrong, strlen(wrong), NULL), OCT_OK);
+    d.reachable = true;
+    d.answer_ns = 1;
+    oct_view_model_tick(&model, 11 * S);
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    assert_true(oct_view_alarms(&model, alarms) > 0); /* the first stands in the banner */
+    assert_string_equal(alarms[0].what.text, "CAMERA DRIVER: 40 messages refused: 1000 samples a "
+                                             "line come, camera.samples is 1024");
+    assert_string_equal(alarms[0].remedy.text, "set camera.samples=1000");
+    assert_int_equal(oct_view_notice(&model, notice), 2);
+    assert_null(strstr(notice[1].text, "does the camera send?"));
+    assert_int_equal(oct_view_daemon_read(&d, right, strlen(right), NULL), OCT_OK);
+    d.answer_ns = 2;
+    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    assert_null(find(&model, "CAMERA DRIVER"));
+    oct_view_model_finish(&model);
+}
+
 static void alarms_say_what_is_wrong_and_go_again(void **state)
 {
     (void)state;
@@ -483,6 +517,7 @@ int main(void)
         cmocka_unit_test(alarms_say_what_is_wrong_and_go_again),
         cmocka_unit_test(a_loss_is_told_by_the_recordings_own_account_and_ends_with_it),
         cmocka_unit_test(the_disk_lasts_as_long_as_the_daemon_says),
+        cmocka_unit_test(a_wrong_driver_is_named_in_octds_words),
         cmocka_unit_test(a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told),
         cmocka_unit_test(settings_come_back_and_wrong_ones_are_passed_over),
     };

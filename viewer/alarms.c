@@ -48,11 +48,24 @@ static void judge_stream(const struct oct_view_model *model, struct alarms *list
     else if (stalled && model->daemon.reachable && strcmp(model->daemon.state, "idle") == 0)
         complain(list, OCT_VIEW_BAD, "start it: octctl start", "NO SIGNAL: octd is stopped");
     else if (stalled)
-        complain(list, OCT_VIEW_BAD, "octd answers, but no B-scan comes: is the camera sending?",
+        complain(list, OCT_VIEW_BAD,
+                 model->daemon.driver.text[0]
+                     ? "octd answers and the camera sends, but octd cannot use what comes"
+                     : "octd answers, but no B-scan comes: is the camera sending?",
                  "NO SIGNAL for %.0f s", silence_s);
     else if (model->has_control && model->daemon.known && !model->daemon.reachable)
         complain(list, OCT_VIEW_BAD, "pictures come, but recording cannot be started or seen",
                  "OCTD DOES NOT ANSWER");
+}
+
+/* Before the silence that it causes: this says why. */
+static void judge_driver(const struct oct_view_model *model, struct alarms *list)
+{
+    const struct oct_view_daemon *d = &model->daemon;
+
+    if (d->reachable && d->driver.text[0])
+        complain(list, OCT_VIEW_BAD, d->driver.cure[0] ? d->driver.cure : "see octd's log",
+                 "CAMERA DRIVER: %s", d->driver.text);
 }
 
 static void judge_disk(const struct oct_view_model *model, struct alarms *list)
@@ -152,6 +165,7 @@ unsigned oct_view_alarms(const struct oct_view_model *model,
 {
     struct alarms list = {.alarm = alarms};
 
+    judge_driver(model, &list);
     judge_stream(model, &list);
     judge_daemon(model, &list);
     judge_camera(model, &list);

@@ -111,6 +111,16 @@ static void read_record(struct oct_view_daemon *d, const cJSON *reply)
     snprintf(d->record.file, sizeof(d->record.file), "%.255s", slash ? slash + 1 : path);
 }
 
+static void read_driver(struct oct_view_daemon *d, const cJSON *reply)
+{
+    const cJSON *fault = item(item(reply, "source"), "fault");
+
+    if (!has_word(item(reply, "degraded"), "source_refused"))
+        return;
+    text(fault, "text", d->driver.text, sizeof(d->driver.text));
+    text(fault, "cure", d->driver.cure, sizeof(d->driver.cure));
+}
+
 static void read_all(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *scan = item(reply, "scan"), *pixels = item(reply, "pixels");
@@ -144,6 +154,7 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
     };
     text(reply, "state", d->state, sizeof(d->state));
     text(reply, "last_error", d->last_error, sizeof(d->last_error));
+    read_driver(d, reply);
     read_record(d, reply);
 }
 

@@ -18,7 +18,10 @@ struct oct_view_daemon {
     bool pending;       /* what was granted is not done yet */
     bool disk_slow;     /* it holds up the recording */
     bool record_failed; /* the last recording did */
-    char state[16];     /* idle | running | recording | error */
+    struct {            /* what the camera driver does wrong, and what to do; "": nothing */
+        char text[256], cure[256];
+    } driver;
+    char state[16]; /* idle | running | recording | error */
     char last_error[256];
     double uptime_s, acquisitions;
     double lines_received, lines_missing; /* since its start, and so the next; those that

@@ -244,8 +244,11 @@ unsigned oct_view_notice(const struct oct_view_model *model, struct oct_view_phr
         return 0;
     set(&lines[0], OCT_VIEW_PLAIN, "waiting for %.200s", model->endpoint);
     set(&lines[1], OCT_VIEW_DIM, "%s",
-        model->connected ? "octd answers, no B-scan came yet: is it started, does the camera send?"
-                         : "nothing answers there: is octd running?");
+        model->daemon.reachable && model->daemon.driver.text[0]
+            ? "octd cannot use what the camera driver sends: see above"
+        : model->connected
+            ? "octd answers, no B-scan came yet: is it started, does the camera send?"
+            : "nothing answers there: is octd running?");
     return 2;
 }
 

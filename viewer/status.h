@@ -15,7 +15,7 @@ enum oct_view_tone {
 
 #define OCT_VIEW_TEXT_BYTES 384
 #define OCT_VIEW_MAX_PHRASES 16
-#define OCT_VIEW_MAX_ALARMS 10
+#define OCT_VIEW_MAX_ALARMS 11
 
 struct oct_view_phrase {
     char text[OCT_VIEW_TEXT_BYTES];

@@ -1,0 +1,49 @@
+/* What the camera driver does wrong, judged several times a second from what the ingest thread saw
+ * of its messages (pipeline/driver_watch.h): one reason, how many messages, what came, and what to
+ * do. Told to the log and kept for the status. Main thread only.
+ *
+ * Messages of the last 1.5 seconds count. Nothing is said of what a healthy stream brings with it:
+ * - a malformed message among right ones, until there are three;
+ * - refused for their epoch or slot, until they go on through that time: what was left of a sender
+ *   comes in a burst;
+ * - numbers that contradict each other, unless there are more of them than right ones: a message
+ *   may come twice, or be overtaken. */
+#ifndef OCT_DAEMON_DRIVER_H
+#define OCT_DAEMON_DRIVER_H
+
+#include "config/config.h"
+#include "pipeline/driver_watch.h"
+
+enum { OCT_DRIVER_SLICES = 10 }; /* of 150 ms */
+
+/* How many messages came in one slice of time. */
+struct oct_driver_slice {
+    uint32_t n[OCT_N_DRIVER_FAULTS];
+};
+
+struct oct_driver {
+    unsigned fault;            /* OCT_DRIVER_RIGHT: none */
+    uint64_t n_messages;       /* since it was found, and those it was found by */
+    char what[160], cure[192]; /* "1000 samples a line come, camera.samples is 1024" */
+
+    const struct oct_driver_watch *watch; /* of which session */
+    struct oct_driver_slice slices[OCT_DRIVER_SLICES];
+    unsigned newest; /* of the slices */
+    uint64_t slice_ns, seen[OCT_N_DRIVER_FAULTS];
+    uint64_t told_ns, quiet_ns; /* the log; and how long it is left alone after that */
+    unsigned told;
+};
+
+/* Looks and tells the log: at once when something is wrong or something else is, then again after
+ * 1, 2, 4, ... at most 64 seconds; never twice within a second. */
+void oct_driver_look(struct oct_driver *driver, struct oct_driver_watch *watch,
+                     const struct oct_config *config, uint64_t now_ns);
+
+/* "40 messages refused: 1000 samples a line come, camera.samples is 1024"; "" if nothing is. */
+void oct_driver_text(const struct oct_driver *driver, char *text, size_t n_bytes);
+
+/* What is wrong with such a message, and what to do about it. */
+void oct_driver_explain(struct oct_driver *driver, unsigned fault,
+                        const struct oct_driver_message *message, const struct oct_config *config);
+
+#endif
