@@ -179,7 +179,9 @@ enum oct_err oct_daemon_record_last(struct oct_daemon *d, const char *name, stru
     if (!d->session)
         return oct_fail(err, OCT_E_STATE,
                         "the daemon is in error: see last_error, then send start");
-    return oct_session_record_last(d->session, &d->config, name, err);
+    struct oct_config config = d->config;
+    config.scan.line_rate_hz = oct_line_rate_hz(&d->line_rate, &d->config);
+    return oct_session_record_last(d->session, &config, name, err);
 }
 
 /* A change is tried on a copy first. Whether the calibration files fit shows at the next start: a

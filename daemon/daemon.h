@@ -9,6 +9,7 @@
 #include "daemon/disk.h"
 #include "daemon/driver.h"
 #include "daemon/jobs.h"
+#include "daemon/line_rate.h"
 #include "daemon/outlook.h"
 #include "daemon/session.h"
 #include "daemon/source.h"
@@ -38,6 +39,7 @@ struct oct_daemon {
     uint64_t not_taken, not_taken_ns; /* connections, when last told; and when that was */
     struct oct_source source;
     struct oct_driver driver;
+    struct oct_line_rate line_rate;
     const char *engine; /* that ran when last looked at, of engine_session */
     const struct oct_session *engine_session;
     bool failed_over; /* another engine than that of the start runs */

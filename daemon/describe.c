@@ -14,15 +14,17 @@ static void add_length(cJSON *object, const char *key, double um)
         cJSON_AddNullToObject(object, key);
 }
 
-static void add_scan(cJSON *reply, const struct oct_config *config, const struct oct_plan *plan)
+static void add_scan(cJSON *reply, const struct oct_daemon *d, const struct oct_plan *plan)
 {
+    const struct oct_config *config = &d->config;
     cJSON *scan = cJSON_AddObjectToObject(reply, "scan");
     double axial_um = plan ? plan->axial_um / config->scan.refractive_index : NAN;
 
     add_length(scan, "axial_um", axial_um);
     add_length(scan, "lateral_um", config->scan.width_um / config->scan.lines);
     add_length(scan, "slow_um", config->scan.height_um / config->scan.bscans);
-    cJSON_AddNumberToObject(scan, "line_rate_hz", config->scan.line_rate_hz);
+    cJSON_AddNumberToObject(scan, "line_rate_hz", oct_line_rate_hz(&d->line_rate, config));
+    cJSON_AddStringToObject(scan, "line_rate_from", oct_line_rate_from(&d->line_rate, config));
 }
 
 static void add_disk(cJSON *reply, const struct oct_daemon *d)
@@ -45,10 +47,10 @@ static void add_record(cJSON *reply, cJSON *record, const struct oct_daemon *d,
         bytes += (double)oct_geometry_image_bytes(g);
     cJSON_AddNumberToObject(record, "bytes_per_bscan", bytes);
     const cJSON *disk = cJSON_GetObjectItemCaseSensitive(reply, "disk_bytes_free");
-    if (cJSON_IsNumber(disk) && bytes > 0) /* at the line rate that the camera is said to have */
+    if (cJSON_IsNumber(disk) && bytes > 0) /* at the line rate in force */
         cJSON_AddNumberToObject(record, "disk_left_s",
                                 disk->valuedouble / bytes * d->config.scan.lines /
-                                    d->config.scan.line_rate_hz);
+                                    oct_line_rate_hz(&d->line_rate, &d->config));
     else
         cJSON_AddNullToObject(record, "disk_left_s");
     bool active = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(record, "active"));
@@ -63,7 +65,7 @@ void oct_daemon_describe(cJSON *reply, const struct oct_daemon *d)
     const struct oct_plan *plan = d->session ? oct_pipeline_plan(d->session->pipeline) : NULL;
     cJSON *record = cJSON_GetObjectItemCaseSensitive(reply, "record");
 
-    add_scan(reply, &d->config, plan);
+    add_scan(reply, d, plan);
     cJSON *pixels = cJSON_AddObjectToObject(reply, "pixels");
     cJSON_AddBoolToObject(pixels, "log", d->config.pipeline.log);
     cJSON_AddStringToObject(pixels, "sample",

@@ -89,6 +89,8 @@ static void begin_job(struct oct_daemon *d, enum oct_job_kind kind)
     job->outlook = d->outlook;
     job->keys = d->access;
     job->config = d->config;
+    if (kind == OCT_JOB_RECORD) /* a file says with what it was made */
+        job->config.scan.line_rate_hz = oct_line_rate_hz(&d->line_rate, &d->config);
     memcpy(job->name, d->name, sizeof(job->name));
     if (kind == OCT_JOB_BUILD)
         d->session = NULL;
@@ -162,6 +164,8 @@ static void follow_source(struct oct_daemon *d)
     oct_source_look(&d->source, oct_ingest_counts(d->session->ingest), (uint64_t)(quiet_s * 1e9),
                     (uint64_t)g->n_lines * g->n_bscans, oct_clock_ns());
     oct_driver_look(&d->driver, oct_ingest_driver(d->session->ingest), &d->config, oct_clock_ns());
+    oct_line_rate_look(&d->line_rate, oct_ingest_driver(d->session->ingest), &d->config,
+                       oct_clock_ns());
     oct_daemon_happens(d, d->source.streaming ? OCT_EVENT_SOURCE_BEGAN : OCT_EVENT_SOURCE_SILENT);
 }
 

@@ -219,6 +219,26 @@ static void add_fault(cJSON *source, const struct oct_daemon *d)
     cJSON_AddStringToObject(fault, "cure", wrong ? driver->cure : "");
 }
 
+/* What the newest right message that was looked at holds. */
+static void add_seen(cJSON *source, const struct oct_daemon *d)
+{
+    static const struct oct_line_rate none;
+    const struct oct_line_rate *rate = d->session ? &d->line_rate : &none;
+    const struct oct_driver_look *look = &rate->look;
+    cJSON *seen = cJSON_AddObjectToObject(source, "seen");
+    add_u64(seen, "looks", look->number);
+    add_u64(seen, "samples_a_line", look->header.n_samples);
+    add_u64(seen, "lines_a_message", look->header.n_lines);
+    add_u64(seen, "sample_bits", look->header.format == OCT_LINES_U8 ? 8 : look->number ? 16 : 0);
+    cJSON_AddBoolToObject(seen, "crc", look->header.crc32c != 0);
+    add_u64(seen, "camera_ns", look->header.time_ns);
+    cJSON_AddNumberToObject(seen, "by_camera_hz", rate->by_camera_hz);
+    cJSON_AddNumberToObject(seen, "by_octd_hz", rate->by_octd_hz);
+    add_u64(seen, "sample_min", look->samples.min);
+    add_u64(seen, "sample_max", look->samples.max);
+    cJSON_AddStringToObject(seen, "samples", oct_sample_fault_names[look->samples.fault]);
+}
+
 static void add_source(cJSON *reply, const struct oct_daemon *d)
 {
     const struct oct_ingest_counts *c =
@@ -230,6 +250,7 @@ static void add_source(cJSON *reply, const struct oct_daemon *d)
     add_u64(source, "losses", d->source.n_losses);
     add_u64(source, "resynchronised", c->resynchronised);
     add_fault(source, d);
+    add_seen(source, d);
 }
 
 cJSON *oct_daemon_status_tree(const struct oct_daemon *d)

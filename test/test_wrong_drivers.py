@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Camera drivers that are wrong in the usual ways, against a running octd: each is named, with a
+"""What octd learns from its camera. Camera drivers that are wrong in the usual ways, against a running octd: each is named, with a
 reason, how many messages and what to do, in the status, in the log and so in octview, within two
 seconds; a healthy stream with the losses that it has is not blamed."""
 import threading
@@ -7,7 +7,7 @@ import numpy as np
 from octtest import *
 
 N, M, V = 128, 40, 10
-BASE = settings(camera=dict(samples=N), scan=dict(lines=M, bscans=V, line_rate_hz=2000),
+BASE = settings(camera=dict(samples=N), scan=dict(lines=M, bscans=V),
                 pipeline=dict(crop_last=50, threads=1), calibration=dict(wavelengths=calibration(N)))
 LINES = np.random.default_rng(3).integers(100, 4000, (M, N)).astype("<u2")
 PAUSE_S = 0.02  # 50 B-scans a second
@@ -115,7 +115,7 @@ def named(status, reason, words):
 @case
 def each_wrong_driver_is_named():
     """each wrong driver is named within two seconds, in status and log, and forgotten as soon"""
-    with Daemon(*BASE) as daemon:
+    with Daemon(*BASE, "--set", "scan.line_rate_hz=2000") as daemon:
         start = time.monotonic()
         for reason, words, cure, how in WRONG:
             with Driver(daemon, how) as driver:
@@ -134,6 +134,8 @@ def each_wrong_driver_is_named():
             assert time.monotonic() - began < 2 or SLOW
             daemon.wait(lambda s: s["source"]["streaming"])
         until(lambda: "nothing is wrong any more" in daemon.log(), "the end in the log", 5)
+        assert daemon.status()["scan"]["line_rate_from"] == "config"
+        assert daemon.status()["scan"]["line_rate_hz"] == 2000
         took_s = time.monotonic() - start
         log = [line for line in daemon.log().splitlines() if "camera driver: " in line]
         assert len(WRONG) / 3 < len(log) <= took_s + 1, (took_s, log)
@@ -162,13 +164,38 @@ def a_healthy_stream_is_not_blamed():
             before.send(LINES, k * M)
         before.socket.close()
         with Driver(daemon, lively) as driver:
-            while driver.k < 120:
+            while driver.k < 180:
                 status = daemon.status()
                 assert "source_refused" not in status["degraded"], status["source"]
                 time.sleep(0.05)
+        scan, n_seen = status["scan"], status["source"]["seen"]
+        assert scan["line_rate_from"] == "camera", scan  # whose clock stands still
+        assert n_seen["by_camera_hz"] == 0 and 1000 < scan["line_rate_hz"] < 2500, (scan, n_seen)
         assert status["lines_missing"] > 0 and status["messages_duplicate"] > 0, status
         assert status["source"]["fault"] == dict(reason="", messages=0, text="", cure="")
         assert "camera driver" not in daemon.log(), daemon.log()
+
+
+@case
+def the_line_rate_comes_from_the_camera():
+    """where scan.line_rate_hz is not set, the camera's own is taken, said, and recorded"""
+    def clocked(s, k):
+        s.send(LINES, k * M, time_ns=5 + k * 10 ** 9 * M // 2100)  # 1.9 kHz come, of 2.1 by its clock
+    with Daemon(*BASE) as daemon:
+        assert daemon.status()["scan"]["line_rate_from"] == "default"
+        with Driver(daemon, clocked):
+            scan = daemon.wait(lambda s: s["scan"]["line_rate_from"] == "camera", 20)["scan"]
+            assert abs(scan["line_rate_hz"] - 2100) < 1, scan
+            assert "scan.line_rate_hz is not set" in daemon.log(), daemon.log()
+            assert daemon.ask("record", action="start")["ok"]
+            status = daemon.wait(lambda s: s["volumes_written"])
+            assert abs(status["source"]["seen"]["by_camera_hz"] - 2100) < 1, status["source"]
+        import glob, h5py
+        with h5py.File(sorted(glob.glob(daemon.records + "/*.h5"))[0], "r") as file:
+            text = next(v for k, v in file.attrs.items() if "config" in k)
+            text = text.decode() if isinstance(text, bytes) else str(text)
+        rate = float(re.search(r"line_rate_hz *= *(\S+)", text).group(1))
+        assert abs(rate - 2100) < 1, rate
 
 
 main()

@@ -1,0 +1,83 @@
+#include "daemon/line_rate.h"
+
+#include "pipeline/log.h"
+
+#include <math.h>
+
+#define MEASURE_NS UINT64_C(1000000000)
+#define TELL_NS (10 * MEASURE_NS)
+#define CLOSE 0.05
+
+static bool is_close(double a, double b)
+{
+    return fabs(a - b) <= CLOSE * b;
+}
+
+static void tell(struct oct_line_rate *r, const struct oct_config *config, uint64_t now_ns)
+{
+    if (oct_config_is_set(config, "scan.line_rate_hz") ||
+        (r->told_ns && now_ns - r->told_ns < TELL_NS))
+        return;
+    r->told_ns = now_ns;
+    oct_log(OCT_LOG_INFO,
+            "scan.line_rate_hz is not set: the camera's %.6g A-lines a second are taken for it "
+            "(measured by %s)",
+            r->measured_hz,
+            r->measured_hz == r->by_camera_hz ? "its own clock"
+                                              : "octd's clock: its own does not keep pace");
+}
+
+/* One wild measurement (a queue that is emptied, a pause) is no new rate. */
+static void take(struct oct_line_rate *r, double hz, const struct oct_config *config,
+                 uint64_t now_ns)
+{
+    bool twice = is_close(hz, r->last_hz);
+    r->last_hz = hz;
+    if (!twice || (r->measured_hz > 0 && is_close(hz, r->measured_hz)))
+        return;
+    r->measured_hz = hz;
+    tell(r, config, now_ns);
+}
+
+static void measure(struct oct_line_rate *r, const struct oct_config *config, uint64_t now_ns)
+{
+    const struct oct_lines_header *from = &r->since.header, *to = &r->look.header;
+    double lines = (double)(to->first_line - from->first_line);
+    double by_octd_ns = (double)(r->look.arrival_ns - r->since.arrival_ns);
+    double by_camera_ns = to->time_ns > from->time_ns ? (double)(to->time_ns - from->time_ns) : 0;
+    bool keeps_pace = by_camera_ns > 0.5 * by_octd_ns && by_camera_ns < 2 * by_octd_ns;
+    r->by_octd_hz = lines * 1e9 / by_octd_ns;
+    r->by_camera_hz = by_camera_ns > 0 ? lines * 1e9 / by_camera_ns : 0;
+    take(r, keeps_pace ? r->by_camera_hz : r->by_octd_hz, config, now_ns);
+}
+
+void oct_line_rate_look(struct oct_line_rate *r, struct oct_driver_watch *watch,
+                        const struct oct_config *config, uint64_t now_ns)
+{
+    if (r->watch != watch)
+        *r = (struct oct_line_rate){.watch = watch, .told_ns = r->told_ns};
+    uint64_t number = r->look.number;
+    if (!oct_driver_watch_look(watch, &r->look) || r->look.number == number)
+        return;
+    const struct oct_lines_header *h = &r->look.header;
+    if (r->since.number == 0 || h->epoch != r->since.header.epoch ||
+        h->first_line <= r->since.header.first_line) {
+        r->since = r->look;
+    } else if (r->look.arrival_ns - r->since.arrival_ns >= MEASURE_NS) {
+        measure(r, config, now_ns);
+        r->since = r->look;
+    }
+}
+
+double oct_line_rate_hz(const struct oct_line_rate *r, const struct oct_config *config)
+{
+    bool measured = r->measured_hz > 0 && !oct_config_is_set(config, "scan.line_rate_hz");
+    return measured ? r->measured_hz : config->scan.line_rate_hz;
+}
+
+const char *oct_line_rate_from(const struct oct_line_rate *r, const struct oct_config *config)
+{
+    return oct_config_is_set(config, "scan.line_rate_hz") ? "config"
+           : r->measured_hz > 0                           ? "camera"
+                                                          : "default";
+}

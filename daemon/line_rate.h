@@ -1,0 +1,29 @@
+/* The camera's line rate, measured: A-lines over the camera's own clock where that keeps pace with
+ * octd's (between half and twice as fast), else over octd's. Where scan.line_rate_hz was not
+ * configured, what is measured takes its place. Main thread only. */
+#ifndef OCT_DAEMON_LINE_RATE_H
+#define OCT_DAEMON_LINE_RATE_H
+
+#include "config/config.h"
+#include "pipeline/driver_watch.h"
+
+struct oct_line_rate {
+    double by_camera_hz, by_octd_hz; /* over the last second or more, by each clock; 0: unknown */
+    double measured_hz; /* two measurements that agreed, and what followed close by; 0: none */
+    const struct oct_driver_watch *watch; /* of which session */
+    struct oct_driver_look look, since;   /* the newest, and where the running measurement began */
+    double last_hz;
+    uint64_t told_ns;
+};
+
+/* A few times a second. Tells the log when what is measured is taken for what is not configured. */
+void oct_line_rate_look(struct oct_line_rate *rate, struct oct_driver_watch *watch,
+                        const struct oct_config *config, uint64_t now_ns);
+
+/* What holds: configured, else measured, else the default. */
+double oct_line_rate_hz(const struct oct_line_rate *rate, const struct oct_config *config);
+
+/* "config", "camera" or "default". */
+const char *oct_line_rate_from(const struct oct_line_rate *rate, const struct oct_config *config);
+
+#endif
