@@ -212,6 +212,12 @@ static void explain_numbers(struct oct_driver *d, unsigned fault,
         WHAT(d, "sequence rises by %" PRIu64 " a message (%" PRIu64 " after %" PRIu64 ")",
              h->sequence - m->before_sequence, h->sequence, m->before_sequence);
         CURE(d, "raise sequence by 1 with each message; first_line counts lines");
+    } else if (fault == OCT_DRIVER_STARTS_AGAIN) {
+        bool flag = h->flags & OCT_LINES_STARTS;
+        WHAT(d, flag ? "each message starts an acquisition (flag 1)"
+                     : "each message has another epoch, and so starts an acquisition");
+        CURE(d, flag ? "set flag 1 in the first message of an acquisition only"
+                     : "choose the epoch once, when the driver starts");
     } else if (fault == OCT_DRIVER_LINE_STUCK) {
         WHAT(d, "first_line stays %" PRIu64 " while sequence goes on", h->first_line);
     } else {

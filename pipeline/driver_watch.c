@@ -24,6 +24,7 @@ const char *const oct_driver_fault_names[OCT_N_DRIVER_FAULTS] = {
     [OCT_DRIVER_LINE_STUCK] = "first_line_stuck",
     [OCT_DRIVER_LINE_OVERLAPS] = "first_line_overlaps",
     [OCT_DRIVER_LINE_COUNTS_SAMPLES] = "first_line_counts_samples",
+    [OCT_DRIVER_STARTS_AGAIN] = "starts_again",
     [OCT_DRIVER_LINE_WENT_BACK] = "first_line_went_back",
     [OCT_DRIVER_EPOCH_AGAIN] = "epoch_again",
 };
@@ -97,7 +98,10 @@ static unsigned judge(struct oct_driver_watch *w, const struct oct_driver_take *
 {
     const struct oct_lines_header *h = take->header, *before = &w->before;
     unsigned fault = OCT_DRIVER_RIGHT;
-    if (w->has_before && before->epoch == h->epoch && !(h->flags & OCT_LINES_STARTS)) {
+    bool begins = before->epoch != h->epoch || h->flags & OCT_LINES_STARTS;
+    if (w->has_before && begins) {
+        fault = before->flags & OCT_LINES_ENDS ? OCT_DRIVER_RIGHT : OCT_DRIVER_STARTS_AGAIN;
+    } else if (w->has_before) {
         fault = judge_step(before, h);
         if (h->first_line < before->first_line) {
             w->back_sequence = before->sequence;

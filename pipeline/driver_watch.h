@@ -25,6 +25,7 @@ enum oct_driver_fault {
     OCT_DRIVER_LINE_STUCK,          /* the next sequence, the same first_line */
     OCT_DRIVER_LINE_OVERLAPS,       /* first_line rises by less than the lines of a message */
     OCT_DRIVER_LINE_COUNTS_SAMPLES, /* first_line rises by the samples or bytes of a message */
+    OCT_DRIVER_STARTS_AGAIN,        /* flag 1 or another epoch, and what ran had not ended */
     OCT_DRIVER_LINE_WENT_BACK,      /* all lines too late: first_line began again */
     OCT_DRIVER_EPOCH_AGAIN,         /* the same, or sent before, and the sequence began again too */
     OCT_N_DRIVER_FAULTS

@@ -2,48 +2,9 @@
 """What octd learns from its camera. Camera drivers that are wrong in the usual ways, against a running octd: each is named, with a
 reason, how many messages and what to do, in the status, in the log and so in octview, within two
 seconds; a healthy stream with the losses that it has is not blamed."""
-import threading
-import numpy as np
-from octtest import *
-
-N, M, V = 128, 40, 10
-BASE = settings(camera=dict(samples=N), scan=dict(lines=M, bscans=V),
-                pipeline=dict(crop_last=50, threads=1), calibration=dict(wavelengths=calibration(N)))
-LINES = np.random.default_rng(3).integers(100, 4000, (M, N)).astype("<u2")
-PAUSE_S = 0.02  # 50 B-scans a second
-
-
-class Driver(Sender):
-    """Sends message after message, as `how(self, k)` says, until it is stopped."""
-    epochs = iter(range(100, 10000))
-
-    def __init__(self, daemon, how):
-        super().__init__(daemon, next(self.epochs))
-        self.how, self.going, self.k = how, True, 0
-        self.thread = threading.Thread(target=self.run, daemon=True)
-
-    def run(self):
-        while self.going:
-            self.how(self, self.k)
-            self.k += 1
-            time.sleep(PAUSE_S)
-
-    def raw(self, *parts):
-        self.socket.send_multipart(parts)
-        self.sequence += 1
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.going = False
-        self.thread.join()
-        self.socket.close()
-
-
-def right(s, k):
-    s.send(LINES, k * M)
+import glob
+import h5py
+from driverrig import *
 
 
 def used_again(s, k):
@@ -103,6 +64,10 @@ WRONG = [
     ("first_line_counts_samples", "first_line rises by 5120 a message", "not samples",
      lambda s, k: s.send(LINES, k * M * N)),
     ("resent", "come again and again", "count on", lambda s, k: s.send(LINES, 0, sequence=0)),
+    ("starts_again", "each message starts an acquisition", "first message",
+     lambda s, k: s.send(LINES, k * M, flags=1)),
+    ("starts_again", "each message has another epoch", "choose the epoch once",
+     lambda s, k: s.send(LINES, k * M, epoch=20000 + k)),
     ("reserved", "the header has flags 8", "flags", lambda s, k: s.send(LINES, k * M, flags=8)),
 ]
 
@@ -190,7 +155,6 @@ def the_line_rate_comes_from_the_camera():
             assert daemon.ask("record", action="start")["ok"]
             status = daemon.wait(lambda s: s["volumes_written"])
             assert abs(status["source"]["seen"]["by_camera_hz"] - 2100) < 1, status["source"]
-        import glob, h5py
         with h5py.File(sorted(glob.glob(daemon.records + "/*.h5"))[0], "r") as file:
             text = next(v for k, v in file.attrs.items() if "config" in k)
             text = text.decode() if isinstance(text, bytes) else str(text)

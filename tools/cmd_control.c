@@ -486,6 +486,28 @@ static int wait_until_saved(const struct control_call *call)
     return 0;
 }
 
+enum oct_err oct_control_status(const struct oct_config *config, const char *endpoint,
+                                double timeout_s, cJSON **status, struct oct_error *err)
+{
+    const struct control_call call = {
+        .name = "status",
+        .endpoint = endpoint ? endpoint : config->control.endpoint,
+        .keys = {config->security.client_key, config->security.server_public},
+        .timeout_s = timeout_s,
+    };
+    char *text = NULL;
+    *status = NULL;
+    enum oct_err code = exchange(&call, "{\"cmd\":\"status\"}", status, &text, err);
+    if (!code && !is_true(*status, "ok"))
+        code = oct_fail(err, OCT_E_FORMAT, "%s: the answer is no status", call.endpoint);
+    if (code) {
+        cJSON_Delete(*status);
+        *status = NULL;
+    }
+    free(text);
+    return code;
+}
+
 static cJSON *request_for(const char *command)
 {
     cJSON *request = cJSON_CreateObject();

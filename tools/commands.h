@@ -47,6 +47,12 @@ bool oct_option_value(int argc, char **argv, int *i, const char *name, const cha
 bool oct_option_u64(const char *text, uint64_t *value);
 bool oct_option_double(const char *text, double *value);
 
+/* Asks the running daemon for its status, which the caller deletes. endpoint: NULL: that of the
+ * configuration. */
+struct cJSON;
+enum oct_err oct_control_status(const struct oct_config *config, const char *endpoint,
+                                double timeout_s, struct cJSON **status, struct oct_error *err);
+
 int oct_cmd_status(struct oct_config *config, int argc, char **argv);
 int oct_cmd_start(struct oct_config *config, int argc, char **argv);
 int oct_cmd_stop(struct oct_config *config, int argc, char **argv);
@@ -54,6 +60,7 @@ int oct_cmd_record(struct oct_config *config, int argc, char **argv);
 int oct_cmd_set(struct oct_config *config, int argc, char **argv);
 int oct_cmd_get(struct oct_config *config, int argc, char **argv);
 int oct_cmd_shutdown(struct oct_config *config, int argc, char **argv);
+int oct_cmd_doctor(struct oct_config *config, int argc, char **argv);
 int oct_cmd_snapshot(struct oct_config *config, int argc, char **argv);
 int oct_cmd_check(struct oct_config *config, int argc, char **argv);
 int oct_cmd_keygen(struct oct_config *config, int argc, char **argv);

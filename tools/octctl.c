@@ -48,6 +48,12 @@ static const struct oct_command commands[] = {
      "  --json           print it as JSON\n", oct_cmd_check},
     {"status", "[OPTIONS]", "state and counters of the running daemon", CONTROL_OPTIONS,
      oct_cmd_status},
+    {"doctor", "[OPTIONS]", "what the camera driver does right and wrong",
+     "  --seconds N      watch for N seconds (5)\n"
+     "  --json           as JSON\n"
+     "  --timeout S      wait at most S seconds for an answer (5)\n"
+     "  --endpoint E     the daemon's control.endpoint\n",
+     oct_cmd_doctor},
     {"start", "[OPTIONS]", "accept lines", CONTROL_OPTIONS, oct_cmd_start},
     {"stop", "[OPTIONS]", "accept no more lines", CONTROL_OPTIONS, oct_cmd_stop},
     {"record", "start|stop|last [NAME]", "record volumes, stop, or save the last seconds",
