@@ -138,6 +138,12 @@ static void same_sequence(struct oct_lines_header *h, unsigned k)
     h->sequence = 100;
 }
 
+static void counts_lines(struct oct_lines_header *h, unsigned k)
+{
+    (void)k;
+    h->sequence = h->first_line;
+}
+
 static void same_line(struct oct_lines_header *h, unsigned k)
 {
     (void)k;
@@ -174,6 +180,7 @@ static void wrong_drivers_are_named_at_any_rate_and_forgotten(void **state)
         const char *words, *cure;
     } wrong[] = {
         {same_sequence, "sequence stays 100", "by 1"},
+        {counts_lines, "sequence rises by 5 a message", "by 1"},
         {same_line, "first_line stays 0", "0, n, 2n"},
         {counts_bscans, "first_line rises by 1 a message, each brings 5 lines", "0, 5, 10"},
         {wrong_samples, "1000 samples a line come, camera.samples is 832 (not set, built in)",

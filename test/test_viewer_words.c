@@ -234,6 +234,8 @@ static void a_wrong_driver_is_named_in_octds_words(void **state)
     static const char wrong[] = REFUSED("\"source_refused\""), right[] = REFUSED("");
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
     struct oct_view_phrase notice[2];
+    struct oct_view_tally tally = {0};
+    struct oct_picture_header header = oct_scene_header(1, "a");
     struct oct_view_model model;
     struct oct_view_daemon d = {0};
 
@@ -249,6 +251,11 @@ static void a_wrong_driver_is_named_in_octds_words(void **state)
     assert_string_equal(alarms[0].remedy.text, "set camera.samples=1000");
     assert_int_equal(oct_view_notice(&model, notice), 2);
     assert_null(strstr(notice[1].text, "does the camera send?"));
+    oct_view_tally_add(&tally, &header, 11 * S);
+    oct_view_model_report(&model, &tally, true);
+    oct_view_model_tick(&model, 40 * S); /* no picture for half a minute: that is why */
+    assert_true(oct_view_alarms(&model, alarms) > 1 && strstr(alarms[0].what.text, "1000 samples"));
+    assert_null(strstr(find(&model, "NO SIGNAL")->remedy.text, "is the camera sending?"));
     assert_int_equal(oct_view_daemon_read(&d, right, strlen(right), NULL), OCT_OK);
     d.answer_ns = 2;
     hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
