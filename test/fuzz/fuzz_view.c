@@ -81,7 +81,6 @@ static void hear_status(struct viewer *v, struct fuzz_input *in)
     daemon.reachable = true;
     daemon.answer_ns = v->now_ns;
     oct_view_model_hear(&v->model, &daemon, &answer);
-    oct_view_daemon_disk_s(&daemon, 100);
     free(json);
 }
 
