@@ -23,6 +23,7 @@ static enum oct_bad send(struct assembler_rig *r, struct sender *s, uint16_t fla
 {
     struct oct_lines_header h = {
         .sequence = s->sequence,
+        .time_ns = s->sequence * UINT64_C(0x9e3779b97f4a7c15) * s->epoch, /* nonsense: no matter */
         .first_line = s->sequence * M,
         .n_lines = M,
         .n_samples = N,
@@ -240,7 +241,7 @@ static void a_sender_that_is_held_up_here_is_not_silent(void **state)
 
 /* ---- all orders ---- */
 
-enum { SENDERS = 3, QUEUED = 3, GOES_ON = 6, MOST = SENDERS * (1 + QUEUED + GOES_ON) };
+enum { SENDERS = 3, QUEUED = 3, GOES_ON = 5, MOST = SENDERS * (1 + QUEUED + GOES_ON) };
 
 /* How a sender's queued messages begin. */
 enum beginning { HAD_BEGUN, SEQUENCE_0, STARTS, N_BEGINNINGS };
@@ -271,15 +272,11 @@ static bool is_refused(const struct story *t, uint32_t epoch, bool begins)
 }
 
 /* Only the one count has changed. */
-static void expect_nothing_else(const struct oct_ingest_counts *now,
-                                const struct oct_ingest_counts *before)
+static void expect_one_more_refused(const struct oct_ingest_counts *now,
+                                    struct oct_ingest_counts *before)
 {
-    assert_memory_equal(now, before, offsetof(struct oct_ingest_counts, messages_bad));
-    for (unsigned b = 0; b < OCT_N_BAD; b++)
-        assert_int_equal(now->messages_bad[b], before->messages_bad[b] + (b == OCT_BAD_EPOCH));
-    size_t from = offsetof(struct oct_ingest_counts, lines_received);
-    size_t bytes = offsetof(struct oct_ingest_counts, over) - from;
-    assert_memory_equal((const char *)now + from, (const char *)before + from, bytes);
+    before->messages_bad[OCT_BAD_EPOCH]++;
+    assert_memory_equal(now, before, offsetof(struct oct_ingest_counts, over));
     assert_true(now->over == before->over);
 }
 
@@ -292,7 +289,7 @@ static bool tell(struct story *t, struct sender *s, uint16_t flags)
     memcpy(&before, t->r->counts, sizeof(before));
     assert_int_equal(send(t->r, s, flags, t->now), refused ? OCT_BAD_EPOCH : OCT_BAD_NONE);
     if (refused)
-        expect_nothing_else(t->r->counts, &before);
+        expect_one_more_refused(t->r->counts, &before);
     else
         t->n_begun += t->running != s->epoch || flags & OCT_LINES_STARTS;
     t->n_refused += refused;
