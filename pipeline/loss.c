@@ -18,6 +18,19 @@ const char *const oct_loss_names[OCT_N_LOSSES] = {
     [OCT_LOSS_MORE] = "more",
 };
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t oct_gap_lines_within(const struct oct_gap *gap, uint64_t first_line, uint64_t n_lines)
+{
+    uint64_t into = first_line - gap->first_line, ahead = gap->first_line - first_line;
+    if (into < gap->n_lines) /* they begin in the gap */
+        return least(n_lines, gap->n_lines - into);
+    return ahead < n_lines ? least(gap->n_lines, n_lines - ahead) : 0;
+}
+
 /* What one reason took: ranges in order, the newest `capacity` of them. */
 struct tale {
     struct oct_gap *ranges; /* range i lies at i % capacity */
@@ -75,7 +88,8 @@ static bool is_before(const struct oct_gap *range, const struct oct_gap *piece)
 {
     if (range->acquisition != piece->acquisition)
         return range->acquisition < piece->acquisition;
-    return range->first_line + range->n_lines <= piece->first_line;
+    uint64_t ahead = piece->first_line - range->first_line;
+    return ahead < (uint64_t)1 << 63 && ahead >= range->n_lines;
 }
 
 /* The first range that ends after the piece begins; NULL: none does. */
@@ -105,18 +119,15 @@ static bool has_forgotten(const struct oct_loss_log *log, const struct tale *tal
 /* Cuts `piece` to what lies before or within `range`; true: it lies within. */
 static bool cut(struct oct_gap *piece, const struct oct_gap *range)
 {
-    uint64_t end = piece->first_line + piece->n_lines,
-             range_end = range->first_line + range->n_lines;
-    if (range->acquisition != piece->acquisition || range_end <= piece->first_line ||
-        range->first_line >= end)
+    uint64_t within = oct_gap_lines_within(range, piece->first_line, piece->n_lines);
+    if (range->acquisition != piece->acquisition || within == 0)
         return false;
-    if (range->first_line > piece->first_line) {
+    if (piece->first_line - range->first_line >= range->n_lines) { /* it begins before */
         piece->n_lines = range->first_line - piece->first_line;
         return false;
     }
     piece->reason = range->reason;
-    if (range_end < end)
-        piece->n_lines = range_end - piece->first_line;
+    piece->n_lines = within;
     return true;
 }
 

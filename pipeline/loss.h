@@ -2,7 +2,8 @@
  *
  * Lines are named by their number in the acquisition (wire.h: first_line), so that a gap means the
  * same to the camera driver, the assembler, the recorder and whoever reads the file. B-scan b is
- * lines b * M to (b + 1) * M.
+ * lines b * M to (b + 1) * M. They are counted modulo 2^64: a B-scan and a volume that have begun
+ * before the last line number have lines beyond, so ranges are compared by differences alone.
  *
  * The log is where the ends of the pipeline that give B-scans up (the assembler, the keeper) tell
  * the recorder: it sees a jump in the numbers and asks why. It holds the newest ranges of each
@@ -38,6 +39,9 @@ struct oct_gap {
     uint64_t first_line, n_lines;
     enum oct_loss reason;
 };
+
+/* How many of the n_lines lines from first_line on lie within the gap. Any numbers are fine. */
+uint64_t oct_gap_lines_within(const struct oct_gap *gap, uint64_t first_line, uint64_t n_lines);
 
 struct oct_loss_log;
 

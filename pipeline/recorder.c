@@ -132,26 +132,24 @@ static void give_up(struct oct_recorder *rec, const struct oct_error *why)
     fail(rec, older_failed ? &older : why);
 }
 
-/* B-scans from .. to - 1 were not recorded: why, says the log, else `reason`. Into the gap map as
- * far as they belong to the open file, and into the account unless nobody wanted them. */
+/* B-scans from .. to - 1 were not recorded: why, says the log, else `reason`. Into the gap map of
+ * the open file, which none of them is behind, and into the account unless nobody wanted them.
+ * Where the last volume reaches beyond 2^64 `to` has wrapped. */
 static enum oct_err lose(struct oct_recorder *rec, uint32_t acquisition, uint64_t from, uint64_t to,
                          enum oct_loss reason, struct oct_error *err)
 {
     const struct oct_geometry *g = &rec->options.plan->geometry;
-    uint64_t file_end = (rec->file_volume + 1) * g->n_bscans;
     enum oct_err e = OCT_OK;
-    while (from < to) {
-        bool in_file = rec->writer && from < file_end;
-        uint64_t end = in_file && to > file_end ? file_end : to;
+    while (from != to && to - from <= INT64_MAX) {
         struct oct_gap piece =
             oct_loss_log_explain(rec->options.losses, &(struct oct_gap){
                                                           .acquisition = acquisition,
                                                           .first_line = from * g->n_lines,
-                                                          .n_lines = (end - from) * g->n_lines,
+                                                          .n_lines = (to - from) * g->n_lines,
                                                           .reason = reason,
                                                       });
         uint64_t n = piece.n_lines / g->n_lines;
-        if (in_file && e == OCT_OK)
+        if (rec->writer && e == OCT_OK)
             e = oct_volume_write_gap(rec->writer, &piece, err);
         if (piece.reason != OCT_LOSS_NOT_RECORDED) {
             oct_recorder_books_dropped(&rec->books, n, piece.reason, true);

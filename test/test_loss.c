@@ -52,6 +52,48 @@ static void a_range_is_cut_where_the_reason_changes(void **state)
     oct_loss_log_destroy(NULL);
 }
 
+/* Lines per B-scan and B-scans per volume do not divide 2^64: the last of each goes on beyond. */
+static void ranges_go_on_beyond_the_last_line_number(void **state)
+{
+    const uint64_t end = UINT64_MAX; /* and end + 1 is 0 */
+    (void)state;
+    struct oct_loss_log *log = oct_loss_log_create(0);
+    assert_non_null(log);
+    tell(log, 1, end - 99, 20, OCT_LOSS_RING_FULL);
+    tell(log, 1, end - 49, 100, OCT_LOSS_SOURCE); /* to line 49 beyond */
+    tell(log, 1, 50, 10, OCT_LOSS_SOURCE);        /* joins */
+    expect_piece(log, gap(1, end - 109, 300, OCT_LOSS_NONE), 10, OCT_LOSS_NONE);
+    expect_piece(log, gap(1, end - 99, 300, OCT_LOSS_NONE), 20, OCT_LOSS_RING_FULL);
+    expect_piece(log, gap(1, end - 79, 300, OCT_LOSS_NONE), 30, OCT_LOSS_NONE);
+    expect_piece(log, gap(1, end - 49, 300, OCT_LOSS_NONE), 110, OCT_LOSS_SOURCE);
+    expect_piece(log, gap(1, end - 9, 30, OCT_LOSS_NONE), 30, OCT_LOSS_SOURCE);
+    expect_piece(log, gap(1, end, 10, OCT_LOSS_NONE), 10, OCT_LOSS_SOURCE);
+    expect_piece(log, gap(1, 0, 10, OCT_LOSS_NONE), 10, OCT_LOSS_SOURCE);
+    expect_piece(log, gap(1, 40, 200, OCT_LOSS_NONE), 20, OCT_LOSS_SOURCE);
+    expect_piece(log, gap(1, 60, 30, OCT_LOSS_NOT_RECORDED), 30, OCT_LOSS_NOT_RECORDED);
+    tell(log, 2, 0, 10, OCT_LOSS_SOURCE); /* the next acquisition begins anew */
+    expect_piece(log, gap(1, end - 9, 80, OCT_LOSS_NONE), 70, OCT_LOSS_SOURCE);
+    expect_piece(log, gap(2, 0, 80, OCT_LOSS_NONE), 10, OCT_LOSS_SOURCE);
+    oct_loss_log_destroy(log);
+}
+
+/* Against a walk from line to line. */
+static void the_lines_of_a_gap_within_a_range_are_counted(void **state)
+{
+    const uint64_t at[] = {0, 1000, UINT64_MAX - 20, UINT64_MAX - 3};
+    (void)state;
+    for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++)
+        for (uint64_t n = 0; n < 8; n++)
+            for (uint64_t first = at[i] - 12; first != at[i] + 12; first++)
+                for (uint64_t m = 0; m < 12; m++) {
+                    const struct oct_gap g = gap(1, at[i], n, OCT_LOSS_SOURCE);
+                    uint64_t wanted = 0;
+                    for (uint64_t k = 0; k < m; k++)
+                        wanted += first + k - at[i] < n;
+                    assert_int_equal(oct_gap_lines_within(&g, first, m), wanted);
+                }
+}
+
 static void as_many_ranges_are_kept_as_bscans_may_wait(void **state)
 {
     (void)state;
@@ -127,6 +169,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_range_is_cut_where_the_reason_changes),
+        cmocka_unit_test(ranges_go_on_beyond_the_last_line_number),
+        cmocka_unit_test(the_lines_of_a_gap_within_a_range_are_counted),
         cmocka_unit_test(as_many_ranges_are_kept_as_bscans_may_wait),
         cmocka_unit_test(what_was_forgotten_is_never_the_source_s),
         cmocka_unit_test(a_full_gap_map_goes_on_counting),

@@ -139,6 +139,64 @@ def spoiled(source, change):
     return path
 
 
+def ends_anywhere(m, v, dc):
+    top = 2**64 // (m * v) * m * v  # begins the last volume
+    with Daemon(*BASE, *settings(scan=dict(lines=m, bscans=v), pipeline=dict(dc=dc))) as daemon:
+        assert daemon.ask("record", action="start")["ok"]
+        sender, last, source, written = Sender(daemon, 0), 2**64 - 1, 0, 0
+        for begin in (0, top - v * m, top, top + m):
+            for end in [begin + n for n in (3, m, m + 3, 2 * m + 1, 3 * m, 4 * m + 5)] + [last]:
+                if not begin < end <= min(last, begin + 6 * m):
+                    continue
+                for come in {min(end, begin + m), end}:  # what comes of it, from its begin on
+                    sender.epoch, sender.sequence = sender.epoch + 1, 0
+                    sender.send(LINES[:come - begin], begin)
+                    sender.send(LINES[:0], end, flags=2)
+                    came, stop = -(-come // m), -(-end // m)
+                    stop = min(stop, -(-came // v) * v)  # a volume of which nothing came: no file
+                    written += came - begin // m
+                    source += stop - came
+        assert sender.epoch > 15 and source > 10, (sender.epoch, source)
+        daemon.wait(lambda s: s["acquisitions"] == sender.epoch)
+        daemon.ask("record", action="stop")
+        daemon.wait(lambda s: not s["record"]["active"])
+        a = account(daemon)
+        assert a["written"] == written and a["dropped"]["source"] == source, (a, written, source)
+        assert a["offered"] == source + written, a
+        for name in names(daemon):
+            with h5py.File(name) as f:
+                valid = f["frames/valid"][:] == 1
+                numbers = [int(n) for n in f["frames/number"][:][valid]]
+                rows = [int(f.attrs["first_bscan"]) + int(r) for r in np.flatnonzero(valid)]
+                assert numbers == rows
+                ranges = [(int(a), int(n)) for a, n in
+                          zip(f["gaps/first_line"][:], f["gaps/n_lines"][:]) if n > 0]
+                # Every line of the volume is there once, in a row or in the gap map.
+                lines = [x % 2**64 for a, n in ranges for x in range(a, a + n)]
+                for number, mask in zip(numbers, f["frames/line_valid"][:][valid]):
+                    lines += [(number * m + int(j)) % 2**64 for j in np.flatnonzero(mask)]
+                begin = int(f.attrs["first_bscan"]) * m
+                own = [x % 2**64 for x in range(begin, begin + v * m)]
+                assert sorted(lines) == sorted(own), (name, begin, ranges)
+        status, out, err = run("octctl", "check", *names(daemon))
+        assert status == 0, (out, err)
+
+    def shift(f):  # a range that stands elsewhere is still found
+        index = np.flatnonzero(f["gaps/n_lines"][:])[-1]
+        f["gaps/first_line"][index] = (int(f["gaps/first_line"][index]) + 1) % 2**64
+    for name in names(daemon)[-3:]:
+        status, out, err = run("octctl", "check", spoiled(name, shift))
+        assert status == 1 and "gap map" in out, (name, out, err)
+
+
+@case
+def ends_anywhere_near_the_last_number():
+    """acquisitions that end anywhere, in the middle of a B-scan and near line 2^64 too: file, account
+    and check agree"""
+    for m, v, dc in ((7, 3, "bscan"), (1, 7, "none")):  # volumes that do not divide 2^64
+        ends_anywhere(m, v, dc)
+
+
 @case
 def check_finds_it():
     """octctl check names the B-scan that is not as it was written, whatever is wrong with it"""

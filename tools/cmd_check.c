@@ -45,14 +45,11 @@ static uint64_t gap_lines(const struct check *c, uint32_t acquisition, uint64_t 
 {
     uint64_t found = 0;
     for (size_t i = 0; i < c->n_gaps; i++) {
-        const struct oct_gap *g = &c->gaps[i];
-        uint64_t from = g->first_line > first ? g->first_line : first;
-        uint64_t g_end = g->first_line + g->n_lines, end = first + n;
-        uint64_t to = g_end < end ? g_end : end;
-        if (g->acquisition != acquisition || from >= to)
+        uint64_t within = oct_gap_lines_within(&c->gaps[i], first, n);
+        if (c->gaps[i].acquisition != acquisition || within == 0)
             continue;
-        found += to - from;
-        *reason = g->reason;
+        found += within;
+        *reason = c->gaps[i].reason;
     }
     return found;
 }
