@@ -83,7 +83,7 @@ $(LIB): $(call obj,$(LIB_SRC)) $(EXTRA_LIB_OBJ)
 # What a camera driver links: the client and what it needs, nothing else of ours.
 CLIENT_SRC := pipeline/client.c pipeline/client_socket.c pipeline/client_shm.c pipeline/curve.c \
               pipeline/folder.c pipeline/shm_driver.c pipeline/shm_layout.c \
-              pipeline/wire_lines.c pipeline/crc32c.c pipeline/err.c
+              pipeline/wire_lines.c pipeline/crc32c.c pipeline/err.c pipeline/utf8.c
 $(CLIENT): $(call obj,$(CLIENT_SRC))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^

@@ -3,6 +3,7 @@
 #include "config/keys.h"
 
 #include "pipeline/shm_layout.h"
+#include "pipeline/utf8.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -73,6 +74,9 @@ static int index_of(const char *const *names, const char *text)
 const char *oct_key_bad_text(const char *text)
 {
     bool after_space = true;
+    if (oct_utf8_valid_bytes(text, strlen(text)) < strlen(text))
+        return "is not UTF-8: write it in that encoding; a file or folder whose name is in another "
+               "one needs a new name or a link";
     for (; *text; text++) {
         if (iscntrl((unsigned char)*text))
             return "holds a control character";

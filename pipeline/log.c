@@ -1,6 +1,8 @@
 #define _GNU_SOURCE /* program_invocation_short_name */
 #include "pipeline/log.h"
 
+#include "pipeline/utf8.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -69,9 +71,10 @@ void oct_log(enum oct_log_level level, const char *format, ...)
     va_start(args, format);
     int more = vsnprintf(line + n, LINE_BYTES - n - 1, format, args);
     va_end(args);
-    n += more < 0 ? 0 : (size_t)more;
-    if (n > LINE_BYTES - 2)
-        n = LINE_BYTES - 2;
+    if (more < 0)
+        line[n] = '\0';
+    oct_utf8_make_line(line + n); /* a file's name may hold a line's end */
+    n += strlen(line + n);
     line[n++] = '\n';
 
     pthread_mutex_lock(&lock);
