@@ -1,18 +1,13 @@
 /* The control commands: from a request's bytes to a reply's text. */
 #include "daemon/control.h"
+#include "daemon/describe.h"
+#include "daemon/request.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <cjson/cJSON.h>
-
-static char *print(cJSON *reply)
-{
-    char *text = reply ? cJSON_PrintUnformatted(reply) : NULL;
-    cJSON_Delete(reply);
-    return text;
-}
 
 /* busy: the same may be granted in a moment. */
 static char *refusal(const struct oct_error *why)
@@ -22,7 +17,7 @@ static char *refusal(const struct oct_error *why)
     cJSON_AddStringToObject(reply, "error", why->text);
     if (why->code == OCT_E_AGAIN)
         cJSON_AddBoolToObject(reply, "busy", true);
-    return print(reply);
+    return oct_reply_print(reply);
 }
 
 static cJSON *done_tree(struct oct_daemon *daemon)
@@ -41,7 +36,7 @@ static cJSON *done_tree(struct oct_daemon *daemon)
 
 static char *done(struct oct_daemon *daemon)
 {
-    return print(done_tree(daemon));
+    return oct_reply_print(done_tree(daemon));
 }
 
 /* The saver's own word: what the daemon saw when it last looked around may be older. */
@@ -79,7 +74,7 @@ static char *last_outcome(struct oct_daemon *daemon)
         cJSON_AddBoolToObject(reply, "pending", true);
     if (!last.opening)
         cJSON_AddStringToObject(reply, "file", last.file);
-    return print(reply);
+    return oct_reply_print(reply);
 }
 
 char *oct_control_outcome(struct oct_daemon *daemon, enum oct_under_way what)
@@ -189,7 +184,7 @@ static char *get(struct oct_daemon *daemon, const cJSON *request, struct oct_err
     cJSON_AddBoolToObject(reply, "ok", true);
     cJSON_AddStringToObject(reply, "key", key);
     cJSON_AddStringToObject(reply, "value", value);
-    return print(reply);
+    return oct_reply_print(reply);
 }
 
 static char *shut_down(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
@@ -242,35 +237,29 @@ static char *run_command(struct oct_daemon *daemon, const cJSON *request,
     return NULL;
 }
 
-/* A zero, as a byte or as an escape, would let the text after it pass unseen. */
-static bool holds_zero(const char *bytes, size_t n_bytes)
+static cJSON *parse(const char *bytes, size_t n_bytes, struct oct_error *err)
 {
-    static const char escape[] = "\\u0000";
-    const size_t n = strlen(escape);
-    for (size_t i = 0; i < n_bytes; i++) {
-        if (bytes[i] == '\0' || (n_bytes - i >= n && memcmp(bytes + i, escape, n) == 0))
-            return true;
-        i += bytes[i] == '\\'; /* what it escapes, another backslash perhaps */
-    }
-    return false;
+    const char *end = NULL;
+    if (oct_request_check(bytes, n_bytes, err))
+        return NULL;
+    cJSON *request = cJSON_ParseWithLengthOpts(bytes, n_bytes, &end, false);
+    while (request && end < bytes + n_bytes && strchr(" \t\r\n", *end))
+        end++;
+    if (request && end == bytes + n_bytes && cJSON_IsObject(request))
+        return request;
+    oct_fail(err, OCT_E_FORMAT, "the request is not one JSON object");
+    cJSON_Delete(request);
+    return NULL;
 }
 
 char *oct_control_answer(struct oct_daemon *daemon, const char *bytes, size_t n_bytes,
                          enum oct_under_way *under_way)
 {
     struct oct_error err = {.text = "the request failed"};
-    const char *end = NULL;
     char *reply = NULL;
     *under_way = OCT_UNDER_WAY_NOTHING;
-    cJSON *request =
-        holds_zero(bytes, n_bytes) ? NULL : cJSON_ParseWithLengthOpts(bytes, n_bytes, &end, false);
-    while (request && end < bytes + n_bytes && strchr(" \t\r\n", *end))
-        end++;
-    if (!request || end != bytes + n_bytes)
-        oct_fail(&err, OCT_E_FORMAT, "the request is not one JSON object");
-    else if (!cJSON_IsObject(request))
-        oct_fail(&err, OCT_E_FORMAT, "the request is not a JSON object");
-    else
+    cJSON *request = parse(bytes, n_bytes, &err);
+    if (request)
         reply = run_command(daemon, request, under_way, &err);
     cJSON_Delete(request);
     return reply ? reply : refusal(&err);

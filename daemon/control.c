@@ -10,11 +10,14 @@
 
 #include <zmq.h>
 
-#define AT_ONCE 256 /* requests served before signals and timers get their turn */
+#define AT_ONCE 64                /* requests served before signals and timers get their turn, */
+#define TURN_NS UINT64_C(5000000) /* or as many as are answered within this */
 #define PATIENCE_NS UINT64_C(30000000) /* of the 100 ms that a reply may take */
-#define REQUEST_BYTES 65536 /* more than any command; larger messages close the connection */
+#define MESSAGE_BYTES 65536            /* a part that is larger closes the connection */
 
-enum { MOST_FRAMES = 8, MOST_WAITING = 64 };
+/* A request has two or three parts. What follows more of them is dropped, PARTS_AT_ONCE in the
+ * place of a request. */
+enum { MOST_FRAMES = 8, MOST_WAITING = 64, PARTS_AT_ONCE = 1024 };
 
 /* A client whose command is under way. */
 struct waiting {
@@ -30,6 +33,7 @@ struct oct_control {
     uv_poll_t poll;
     struct waiting waiting[MOST_WAITING];
     int n_waiting;
+    bool in_rest; /* of a message with too many parts */
 };
 
 static void on_readable(uv_poll_t *poll, int status, int events)
@@ -50,7 +54,7 @@ enum oct_err oct_control_create(struct oct_control **out, uv_loop_t *loop,
     control->daemon = daemon;
     control->socket =
         oct_zsocket_bind(daemon->zmq_context, ZMQ_ROUTER, daemon->config.control.endpoint,
-                         "control.endpoint", 64, REQUEST_BYTES, daemon->door, bound, err);
+                         "control.endpoint", 64, MESSAGE_BYTES, daemon->door, bound, err);
     if (!control->socket) {
         free(control);
         return err ? err->code : OCT_E_IO;
@@ -140,32 +144,33 @@ void oct_control_destroy(struct oct_control *control)
     uv_close((uv_handle_t *)&control->poll, on_closed);
 }
 
-/* ROUTER with REQ at the other end: identity, empty delimiter, request. Other shapes (a DEALER
- * without delimiter) are answered with the frames they came with. */
-static bool serve_one(struct oct_control *control)
+/* False: nothing is there. */
+static bool receive(struct oct_control *control, zmq_msg_t *frame)
 {
-    zmq_msg_t frames[MOST_FRAMES], rest;
-    int n = 0, more = 1;
+    int status;
+    zmq_msg_init(frame);
+    do
+        status = zmq_msg_recv(frame, control->socket, ZMQ_DONTWAIT);
+    while (status < 0 && errno == EINTR);
+    if (status < 0)
+        zmq_msg_close(frame);
+    return status >= 0;
+}
 
-    while (more) {
-        zmq_msg_t *frame = n < MOST_FRAMES ? &frames[n] : &rest;
-        zmq_msg_init(frame);
-        int status;
-        do
-            status = zmq_msg_recv(frame, control->socket, ZMQ_DONTWAIT);
-        while (status < 0 && errno == EINTR);
-        if (status < 0) {
-            zmq_msg_close(frame);
-            break;
-        }
-        more = zmq_msg_more(frame);
-        if (n < MOST_FRAMES)
-            n++;
-        else
-            zmq_msg_close(&rest);
+static void drop_rest(struct oct_control *control)
+{
+    zmq_msg_t frame;
+    for (int n = 0; control->in_rest && n < PARTS_AT_ONCE; n++) {
+        control->in_rest = receive(control, &frame);
+        if (!control->in_rest)
+            return;
+        control->in_rest = zmq_msg_more(&frame);
+        zmq_msg_close(&frame);
     }
-    if (n == 0)
-        return false;
+}
+
+static void answer(struct oct_control *control, zmq_msg_t *frames, int n)
+{
     char *reply = NULL;
     enum oct_under_way under_way = OCT_UNDER_WAY_NOTHING;
     if (n >= 2 && oct_door_admits(control->daemon->door, &frames[n - 1]))
@@ -178,20 +183,49 @@ static bool serve_one(struct oct_control *control)
     } else {
         send_reply(control, frames, n - 1, reply);
     }
+}
+
+/* ROUTER with REQ at the other end: identity, empty delimiter, request. Other shapes (a DEALER
+ * without delimiter) are answered with the frames they came with; one of too many parts is not. */
+static bool serve_one(struct oct_control *control)
+{
+    zmq_msg_t frames[MOST_FRAMES];
+    int n = 0;
+
+    if (control->in_rest) {
+        drop_rest(control);
+        return true;
+    }
+    while (n < MOST_FRAMES && receive(control, &frames[n]) && zmq_msg_more(&frames[n++]))
+        ;
+    if (n == 0)
+        return false;
+    control->in_rest = zmq_msg_more(&frames[n - 1]);
+    if (!control->in_rest) {
+        answer(control, frames, n);
+        return true;
+    }
+    while (n > 0)
+        zmq_msg_close(&frames[--n]);
     return true;
+}
+
+static bool has_requests(struct oct_control *control)
+{
+    int events = 0;
+    size_t bytes = sizeof(events);
+    return zmq_getsockopt(control->socket, ZMQ_EVENTS, &events, &bytes) == 0 &&
+           (events & ZMQ_POLLIN);
 }
 
 void oct_control_serve(struct oct_control *control)
 {
     /* Drained to the last, because the descriptor tells a message only once; and asked for its
-     * events each time, because that alone makes it fall silent again. What a client that never
-     * pauses sends beyond AT_ONCE waits for the timer. */
-    int events, left = AT_ONCE;
+     * events before each, because that alone makes it fall silent again, and a client that comes
+     * while others flood is seen at once: ZeroMQ takes one message of each in turn. What clients
+     * that never pause send beyond one turn waits for the timer. */
+    uint64_t until_ns = oct_clock_ns() + TURN_NS;
     answer_waiting(control);
-    size_t bytes = sizeof(events);
-    do
-        while (left > 0 && serve_one(control))
-            left--;
-    while (left > 0 && zmq_getsockopt(control->socket, ZMQ_EVENTS, &events, &bytes) == 0 &&
-           (events & ZMQ_POLLIN));
+    for (int n = 0; n < AT_ONCE && oct_clock_ns() < until_ns && has_requests(control); n++)
+        serve_one(control);
 }

@@ -37,6 +37,7 @@ struct oct_daemon {
 
     bool stale;                       /* a key has changed since the session was built */
     uint64_t not_taken, not_taken_ns; /* connections, when last told; and when that was */
+    uint64_t flooded, flooded_ns;     /* the same of those cut for a message of many parts */
     struct oct_source source;
     struct oct_driver driver;
     struct oct_line_rate line_rate;

@@ -1,10 +1,20 @@
 #include "daemon/describe.h"
 
 #include "pipeline/clock.h"
+#include "pipeline/utf8.h"
 
 #include <math.h>
 
 #include <cjson/cJSON.h>
+
+char *oct_reply_print(cJSON *reply)
+{
+    char *text = reply ? cJSON_PrintUnformatted(reply) : NULL;
+    cJSON_Delete(reply);
+    if (text)
+        oct_utf8_repair(text);
+    return text;
+}
 
 static void add_length(cJSON *object, const char *key, double um)
 {

@@ -4,8 +4,8 @@
 
 #include "config/apply.h"
 #include "pipeline/clock.h"
-#include "pipeline/descriptors.h"
 #include "pipeline/log.h"
+#include "pipeline/parts.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -252,19 +252,33 @@ static void note_changed_files(struct oct_daemon *d)
                 path);
 }
 
-/* Once a minute at most: who is turned away comes again ten times a second. */
-static void note_not_taken(struct oct_daemon *d)
+/* How many more there are than were told; 0: too few seconds ago. Once a minute at most: who is
+ * turned away comes again ten times a second. */
+static uint64_t untold(uint64_t n, uint64_t *told, uint64_t *told_ns)
 {
     const uint64_t minute_ns = UINT64_C(60000000000);
-    uint64_t n = oct_descriptors_not_taken(), now_ns = oct_clock_ns();
-    if (n == d->not_taken || (d->not_taken_ns && now_ns - d->not_taken_ns < minute_ns))
-        return;
-    oct_log(OCT_LOG_WARNING,
-            "%" PRIu64 " connections were closed at once: no file descriptors are left for more "
-            "(raise ulimit -n, or look who connects)",
-            n - d->not_taken);
-    d->not_taken = n;
-    d->not_taken_ns = now_ns;
+    uint64_t now_ns = oct_clock_ns(), more = n - *told;
+    if (more == 0 || (*told_ns && now_ns - *told_ns < minute_ns))
+        return 0;
+    *told = n;
+    *told_ns = now_ns;
+    return more;
+}
+
+static void note_not_taken(struct oct_daemon *d)
+{
+    uint64_t n = untold(oct_descriptors_not_taken(), &d->not_taken, &d->not_taken_ns);
+    if (n > 0)
+        oct_log(OCT_LOG_WARNING,
+                "%" PRIu64 " connections were closed at once: no file descriptors are left for "
+                "more (raise ulimit -n, or look who connects)",
+                n);
+    n = untold(oct_parts_n_cut_all(), &d->flooded, &d->flooded_ns);
+    if (n > 0)
+        oct_log(OCT_LOG_WARNING,
+                "%" PRIu64 " connections were cut: a message of more than %d parts (lines have 2, "
+                "a request 1 to 3; look who sends)",
+                n, OCT_PARTS_MOST);
 }
 
 void oct_daemon_look_around(struct oct_daemon *d)

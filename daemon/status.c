@@ -4,6 +4,7 @@
 
 #include "pipeline/clock.h"
 #include "pipeline/descriptors.h"
+#include "pipeline/parts.h"
 #include "pipeline/wire.h"
 
 #include <inttypes.h>
@@ -183,6 +184,7 @@ static void add_security(cJSON *reply, const struct oct_daemon *d)
     add_u64(security, "messages_refused", counts.messages_refused);
     add_u64(security, "connections_cut", counts.connections_cut);
     add_u64(security, "connections_not_taken", oct_descriptors_not_taken());
+    add_u64(security, "connections_flooded", oct_parts_n_cut_all());
 }
 
 /* What is not as it should be, although B-scans may go on. */
@@ -280,8 +282,5 @@ cJSON *oct_daemon_status_tree(const struct oct_daemon *d)
 
 char *oct_daemon_status(const struct oct_daemon *d)
 {
-    cJSON *reply = oct_daemon_status_tree(d);
-    char *text = reply ? cJSON_PrintUnformatted(reply) : NULL;
-    cJSON_Delete(reply);
-    return text;
+    return oct_reply_print(oct_daemon_status_tree(d));
 }

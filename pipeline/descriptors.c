@@ -2,6 +2,7 @@
 #include "pipeline/descriptors.h"
 
 #include "pipeline/log.h"
+#include "pipeline/parts.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -56,16 +57,21 @@ void oct_descriptors_raise(void)
                 (unsigned long long)limit.rlim_cur, ENOUGH);
 }
 
-/* The lowest descriptor that this listener's callers may not have. */
-static rlim_t bound_of(int listener)
+static enum oct_callers callers_of(int listener)
 {
-    int priority = OCT_CALLERS_VIEWERS;
+    int priority = OCT_CALLERS_OTHERS;
     socklen_t bytes = sizeof(priority);
-    rlim_t limit = limit_now(), reserve = RESERVE;
     getsockopt(listener, SOL_SOCKET, SO_PRIORITY, &priority, &bytes);
-    if (priority != OCT_CALLERS_CAMERA)
+    return (enum oct_callers)priority;
+}
+
+/* The lowest descriptor that these callers may not have. */
+static rlim_t bound_of(enum oct_callers callers)
+{
+    rlim_t limit = limit_now(), reserve = RESERVE;
+    if (callers != OCT_CALLERS_CAMERA)
         reserve += CAMERA_RESERVE;
-    if (priority != OCT_CALLERS_CAMERA && priority != OCT_CALLERS_CONTROL)
+    if (callers != OCT_CALLERS_CAMERA && callers != OCT_CALLERS_CONTROL)
         reserve += CONTROL_RESERVE;
     return limit > reserve ? limit - reserve : 0;
 }
@@ -79,8 +85,13 @@ int accept4(int listener, struct sockaddr *address, socklen_t *bytes, int flags)
     int fd = (int)syscall(SYS_accept4, listener, address, bytes, flags);
     if (fd < 0 && (errno == EMFILE || errno == ENOMEM || errno == ENOBUFS))
         errno = ENFILE; /* which libzmq passes over on ipc as well */
-    if (fd < 0 || (rlim_t)fd < bound_of(listener))
+    if (fd < 0)
         return fd;
+    enum oct_callers callers = callers_of(listener);
+    if ((rlim_t)fd < bound_of(callers)) {
+        oct_parts_follow(fd, callers);
+        return fd;
+    }
     close(fd);
     atomic_fetch_add(&n_not_taken, 1);
     errno = ECONNABORTED;

@@ -21,7 +21,8 @@
 
 /* The values are the socket priorities (socket(7), SO_PRIORITY) that listeners are marked with. */
 enum oct_callers {
-    OCT_CALLERS_VIEWERS = 0, /* and all that is not marked */
+    OCT_CALLERS_OTHERS = 0, /* of listeners that are not marked: they have what viewers have */
+    OCT_CALLERS_VIEWERS = 2,
     OCT_CALLERS_CONTROL = 4,
     OCT_CALLERS_CAMERA = 6,
 };
@@ -30,7 +31,7 @@ enum oct_callers {
 void oct_descriptors_raise(void);
 
 /* Marks the socket that listens at `endpoint` ("tcp://127.0.0.1:5701" or "ipc:///path", as bound)
- * as one for these callers. */
+ * as one for these callers, whose messages are bounded in parts from now on (parts.h). */
 void oct_descriptors_mark(const char *endpoint, enum oct_callers callers);
 
 /* Connections closed for want of descriptors since the program's start. */

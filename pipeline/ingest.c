@@ -4,6 +4,7 @@
 #include "pipeline/clock.h"
 #include "pipeline/loans.h"
 #include "pipeline/log.h"
+#include "pipeline/parts.h"
 #include "pipeline/shm_layout.h"
 #include "pipeline/shm_store.h"
 #include "pipeline/zsocket.h"
@@ -22,6 +23,7 @@
 #define DRAIN_NS 1000000000u /* a sender that never pauses cannot keep us from stopping */
 #define REMAKE_EVERY_NS UINT64_C(1000000000) /* who keeps cutting the memory cannot keep us busy */
 #define TELL_EVERY_NS UINT64_C(10000000000)
+#define PARTS_AT_ONCE 4096 /* of those that are dropped: the gate and the ring wait no longer */
 #define LEAST_SLOT_BYTES (UINT64_C(256) << 10) /* short B-scans come several to a block */
 
 /* What the owner wants and what the thread has done; both only ever grow. */
@@ -46,6 +48,8 @@ struct oct_ingest {
     } taking;
     char shm_name[OCT_SHM_NAME_BYTES], shm_socket[OCT_SHM_PATH_BYTES], *shm_group;
     uint64_t idle_ns;
+    bool in_rest;   /* of a message with too many parts */
+    uint64_t n_cut; /* connections, of those counted: see parts.h */
     char endpoint[OCT_ENDPOINT_BYTES];
     pthread_t thread;
     atomic_uint_fast64_t ignored, reclaimed, looks;
@@ -186,32 +190,54 @@ static void take_parts(struct oct_ingest *in, bool accept, zmq_msg_t parts[2], i
                              zmq_msg_size(&parts[0]));
 }
 
-/* Takes one message of any number of parts, waiting not at all. false: nothing there. */
+/* Waits not at all. False: nothing is there. */
+static bool receive(struct oct_ingest *in, zmq_msg_t *part)
+{
+    int status;
+    do
+        status = zmq_msg_recv(part, in->socket, ZMQ_DONTWAIT);
+    while (status < 0 && errno == EINTR);
+    return status >= 0;
+}
+
+/* What stands behind the second part: nothing, or not lines of ours. */
+static void drop_rest(struct oct_ingest *in)
+{
+    zmq_msg_t part;
+    zmq_msg_init(&part);
+    for (int n = 0; in->in_rest && n < PARTS_AT_ONCE; n++)
+        in->in_rest = receive(in, &part) && zmq_msg_more(&part);
+    zmq_msg_close(&part);
+}
+
+/* Takes one message, or goes on dropping one of many parts. False: nothing there. */
 static bool take_message(struct oct_ingest *in, bool accept)
 {
-    zmq_msg_t parts[2], rest;
-    int n = 0, more = 0;
+    zmq_msg_t parts[2];
+    int n = 0;
 
+    if (in->in_rest) {
+        drop_rest(in);
+        return true;
+    }
     zmq_msg_init(&parts[0]);
     zmq_msg_init(&parts[1]);
-    zmq_msg_init(&rest);
-    do {
-        zmq_msg_t *part = n < 2 ? &parts[n] : &rest;
-        int status;
-        do
-            status = zmq_msg_recv(part, in->socket, n ? 0 : ZMQ_DONTWAIT);
-        while (status < 0 && errno == EINTR);
-        if (status < 0)
-            break;
-        more = zmq_msg_more(part);
-        n++;
-    } while (more);
+    while (n < 2 && receive(in, &parts[n]) && zmq_msg_more(&parts[n++]))
+        ;
+    in->in_rest = n == 2 && zmq_msg_more(&parts[1]);
     if (n && oct_door_admits(in->door, &parts[0]))
-        take_parts(in, accept, parts, n);
+        take_parts(in, accept, parts, in->in_rest ? 3 : n);
     zmq_msg_close(&parts[0]);
     zmq_msg_close(&parts[1]);
-    zmq_msg_close(&rest);
     return n > 0;
+}
+
+/* Their connections are cut before the last part has come. */
+static void count_cut(struct oct_ingest *in)
+{
+    for (uint64_t n = oct_parts_n_cut(OCT_CALLERS_CAMERA); in->n_cut < n; in->n_cut++)
+        if (in->is_open)
+            oct_assembler_count_bad(in->assembler, OCT_BAD_PARTS);
 }
 
 /* One message, which waits for room in the ring no longer than until then. */
@@ -270,7 +296,7 @@ static bool follow_wishes(struct oct_ingest *in)
 static bool take_burst(struct oct_ingest *in)
 {
     bool open = in->is_open; /* only this thread writes it */
-    for (int n = 0; n < 64 && !has_new_wishes(in); n++)
+    for (int n = 0; n < 64 && !has_new_wishes(in) && !(n > 0 && in->in_rest); n++)
         if (!take_message(in, open))
             return true;
     return false;
@@ -284,6 +310,7 @@ static void *run(void *argument)
 
     while (follow_wishes(in)) {
         bool drained = zmq_poll(&item, 1, POLL_MS) <= 0 || take_burst(in);
+        count_cut(in);
         oct_assembler_give_back(in->assembler);
         if (in->is_shm)
             look_after_shm(in, drained);
@@ -401,6 +428,7 @@ enum oct_err oct_ingest_create(struct oct_ingest **out, void *zmq_context,
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the ingest");
     in->idle_ns = (uint64_t)(options->idle_s * 1e9);
     in->door = options->door;
+    in->n_cut = oct_parts_n_cut(OCT_CALLERS_CAMERA);
     in->want_open = in->is_open = options->open;
     pthread_mutex_init(&in->lock, NULL);
     pthread_cond_init(&in->changed, NULL);

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Control under random commands: a model of the daemon's states, written from daemon/state.h,
 agrees with the daemon after every reply; no command hangs; every reply comes within 100 ms."""
-import fcntl, random, re
+import fcntl, random, re, socket, struct
 import h5py
 from octfaults import *
 
@@ -281,6 +281,223 @@ def replies_while_nobody_reads_the_log():
     assert len(lost) == 1 and lines.index(lost[0]) > 20, lost
     assert int(re.search(r"(\d+) lines", lost[0]).group(1)) > 50, lost
     seen(f"{len(lines)} lines read; {lost[0]}")
+
+
+def main_waits_ms(daemon):
+    """For how long the main thread was ready and had no processor."""
+    return waits_ms(daemon.process.pid)["main"] + stolen_ms()
+
+
+class Watchdog:
+    """Hears octd's WATCHDOG=1 as systemd does, and notes the longest pause between two, less the
+    main thread's waits for a processor in it."""
+
+    def __init__(self, name):
+        self.path = os.path.join(folder("notify"), name)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.socket.setblocking(False)
+        self.last = None
+
+    def environment(self, interval_s):
+        return environment(NOTIFY_SOCKET=self.path, WATCHDOG_USEC=str(int(interval_s * 1e6)))
+
+    def begin(self, daemon):
+        self.daemon, self.longest_s = daemon, 0.0
+        self.last = time.monotonic(), main_waits_ms(daemon)
+
+    def look(self):
+        now, waited = time.monotonic(), main_waits_ms(self.daemon)
+        self.longest_s = max(self.longest_s, now - self.last[0] - (waited - self.last[1]) * 1e-3)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                if b"WATCHDOG=1" in self.socket.recv(4096):
+                    self.last = now, waited
+
+
+FLOOD = """
+import sys, time, zmq
+context, request = zmq.Context(), b'{"cmd":"status","a":[' + b"0," * 32000 + b"0]}"
+sockets = [context.socket(zmq.DEALER) for _ in range(48)]
+for socket in sockets:
+    socket.linger = 0
+    socket.connect(sys.argv[1])
+until = time.monotonic() + 30
+while time.monotonic() < until:
+    n_full = 0
+    for socket in sockets:
+        try:
+            socket.send_multipart([b"", request], zmq.NOBLOCK)
+        except zmq.Again:
+            n_full += 1
+    if n_full == len(sockets):
+        time.sleep(0.001)
+"""
+
+
+@case
+def replies_while_wide_requests_flood():
+    """while 48 clients flood with requests of 32,000 values, replies come and the watchdog is fed"""
+    watchdog, interval_s = Watchdog("flood"), 1.0
+    with watchdog.environment(interval_s):
+        daemon = Daemon(*BASE)
+    with daemon:
+        client = Client(daemon)
+        wide = client.ask("wide", cmd="status", a=[0] * 1000)
+        assert not wide["ok"] and "more than 64 names and values" in wide["error"], wide
+        wide = client.ask("long", cmd="status", a="x" * 60000)
+        assert not wide["ok"] and "at most 8192" in wide["error"], wide
+        flood = subprocess.Popen([sys.executable, "-c", FLOOD, daemon.control])
+        try:
+            time.sleep(0.5)
+            watchdog.begin(daemon)
+            end = time.monotonic() + 3
+            while time.monotonic() < end:
+                assert client.ask("status", cmd="status")["ok"]
+                watchdog.look()
+        finally:
+            flood.kill()
+            flood.wait()
+        client.check("beside 48 clients that flood: ")
+        assert watchdog.longest_s < interval_s, watchdog.longest_s  # it is due each quarter
+        seen(f"WATCHDOG=1 of 1 s: the longest pause {watchdog.longest_s * 1e3:.0f} ms")
+        assert daemon.end() == 0
+
+
+def speak_zmtp(endpoint, kind):
+    """A plain connection that has shaken hands as a ZeroMQ 4 socket of that kind."""
+    def hear(n):
+        while n > 0:
+            n -= len(peer.recv(n))
+    peer = socket.socket(socket.AF_UNIX)
+    peer.settimeout(PATIENCE_S)
+    peer.connect(endpoint[len("ipc://"):])
+    peer.sendall(b"\xff" + bytes(8) + b"\x7f\3\0NULL" + bytes(48))
+    hear(64)
+    ready = b"\5READY\x0bSocket-Type" + struct.pack(">I", len(kind)) + kind
+    peer.sendall(b"\4" + bytes([len(ready)]) + ready)
+    return peer
+
+
+def flood_with_parts(endpoint, kind, n):
+    """A message of so many empty parts, the last one not among them; whether it was cut off."""
+    peer = speak_zmtp(endpoint, kind)
+    try:
+        peer.sendall(b"\1\0" * n)
+        peer.settimeout(2)
+        while peer.recv(65536):  # its greeting and what else it had to say
+            pass
+    except (BrokenPipeError, ConnectionResetError):
+        return True
+    except TimeoutError:
+        return False
+    return True
+
+
+def memory_mib(daemon):
+    status = open(f"/proc/{daemon.process.pid}/status").read()
+    return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) >> 10
+
+
+@case
+def messages_of_a_million_parts():
+    """a message of a million empty parts ends its connection before octd has collected it"""
+    with Daemon(*BASE) as daemon, Player(daemon):
+        client, before = Client(daemon), daemon.wait(lambda s: s["bscans_done"] > 20)
+        had_mib = memory_mib(daemon)
+        for endpoint, kind in (daemon.ingest, b"PUSH"), (daemon.control, b"DEALER"), \
+                (daemon.publish, b"SUB"):
+            assert flood_with_parts(endpoint, kind, 1_000_000), kind
+            client.ask("status", cmd="status")
+        status = daemon.wait(lambda s: s["security"]["connections_flooded"] == 3)
+        assert status["messages_bad"]["parts"] == 1, status["messages_bad"]
+        assert memory_mib(daemon) < had_mib + (200 if SLOW else 30), (memory_mib(daemon), had_mib)
+        assert "connections were cut: a message of more than 16 parts" in daemon.log()
+        daemon.wait(lambda s: s["bscans_done"] > status["bscans_done"] + 20)
+        assert not before["messages_bad"]["parts"]
+        for n, cut in (16, 0), (17, 1):  # as a client that asks with so many parts
+            asker = daemon.context.socket(zmq.PUSH)
+            asker.linger = 1000
+            asker.connect(daemon.ingest)
+            asker.send_multipart([b""] * n)
+            now = daemon.wait(lambda s: s["messages_bad"]["parts"] == 2 + cut)
+            assert now["security"]["connections_flooded"] >= 3 + cut, now["security"]
+            asker.close()
+        client.check("beside messages of a million parts: ")
+        assert daemon.end() == 0
+
+
+def raw_reply(daemon, request):
+    """The bytes that answer these bytes."""
+    asker = daemon.context.socket(zmq.REQ)
+    asker.linger = 0
+    asker.connect(daemon.control)
+    asker.send(request)
+    assert asker.poll(PATIENCE_S * 1000), f"no reply to {request}"
+    reply = asker.recv()
+    asker.close()
+    return reply
+
+
+LATIN = "J\xfcrgen".encode("latin-1")
+
+
+def refused(*arguments):
+    done = subprocess.run([program("octd"), *arguments], capture_output=True, timeout=PATIENCE_S)
+    assert done.returncode == 2, (done.returncode, done.stderr)
+    return done.stderr.decode()  # which is UTF-8 itself
+
+
+@case
+def text_that_is_no_utf8():
+    """Latin-1 is refused in config, --set and control with what to do; what the system calls so is
+    shown with '?'; every reply is UTF-8 and JSON"""
+    config = os.path.join(folder("latin"), "lab.ini")
+    with open(config, "wb") as file:
+        file.write(b"; M\xfcller's\n[record]\npseudonym = " + LATIN + b"\n")
+    said = refused("--config", config)
+    assert "lab.ini:3: [record] pseudonym: 'J?rgen' is not UTF-8: write it in that" in said, said
+    said = refused("--set", b"record.pseudonym=" + LATIN)
+    assert "--set record.pseudonym: 'J?rgen' is not UTF-8" in said, said
+    said = refused("--set", b"record.directory=/data/" + LATIN)
+    assert "--set record.directory: '/data/J?rgen' is not UTF-8" in said and "link" in said, said
+    where = os.path.join(folder("latin").encode(), b"M\xfcller")
+    os.mkdir(where)
+    Daemon.preexec = staticmethod(lambda: os.chdir(where))
+    try:
+        daemon = Daemon(*BASE, "--set", "record.directory=.", *settings(record=dict(last_s=1)))
+    finally:
+        Daemon.preexec = None
+    with daemon, Player(daemon):
+        for request in (b'{"cmd":"set","key":"record.pseudonym","value":"' + LATIN + b'"}',
+                        b'{"cmd":"' + LATIN + b'"}', b'{"cmd":"get","key":"' + LATIN + b'"}',
+                        b'{"cmd":"' + b"a" * 39 + "\u20ac".encode() + b'"}'):  # cut in the message
+            reply = json.loads(raw_reply(daemon, request).decode())
+            assert reply["ok"] is False, reply
+        for name in ("J\u00fcrgen", "\u03bb \u5b57 \U0001f441"):
+            assert daemon.send("set", key="record.pseudonym", value=name)["ok"]
+            reply = json.loads(raw_reply(daemon, b'{"cmd":"get","key":"record.pseudonym"}').decode())
+            assert reply["value"] == name, reply
+        daemon.wait(lambda s: s["record_last"]["bscans"] > 0)
+        raw_reply(daemon, b'{"cmd":"record","action":"last"}').decode()
+
+        def saved():
+            status = json.loads(raw_reply(daemon, b'{"cmd":"status"}').decode())
+            return not status["record_last"]["saving"] and status["record_last"]
+        last = until(saved, "the last seconds")
+        assert "/M?ller/" in last["file"] and last["files_saved"] == 1, last
+        raw_reply(daemon, b'{"cmd":"record","action":"start"}').decode()
+        until(lambda: json.loads(raw_reply(daemon, b'{"cmd":"status"}').decode())["volumes_written"],
+              "a volume")
+        assert daemon.end() == 0, daemon.log()
+        open(daemon.log_path, "rb").read().decode()
+    written = [name for name in os.listdir(where) if name.endswith(b".h5")]
+    assert len(written) >= 2, written
+    with h5py.File(os.path.join(where, written[0])) as file:
+        texts = [v for v in file.attrs.values() if isinstance(v, (str, bytes))]
+        assert all(isinstance(text, str) and "\ufffd" not in text and
+                   not any("\udc80" <= c <= "\udcff" for c in text) for text in texts), texts
+        assert "\u5b57" in "".join(texts), texts
 
 
 def kmap(n):

@@ -4,6 +4,7 @@
  * so no input gets at the disk. */
 #include "daemon/control.h"
 #include "pipeline/log.h"
+#include "pipeline/utf8.h"
 #include "test/fuzz/fuzz.h"
 
 #include <stdarg.h>
@@ -139,7 +140,7 @@ static void ask(struct fuzz_input *in)
     char *request = fuzz_piece(in, false, &n), *text = fuzz_piece(&same, true, NULL);
     before = daemon_.config;
     char *reply = oct_control_answer(&daemon_, request, n, &under_way);
-    fuzz_must(reply != NULL);
+    fuzz_must(reply != NULL && oct_utf8_valid_bytes(reply, strlen(reply)) == strlen(reply));
     cJSON *tree = cJSON_Parse(reply);
     const cJSON *ok = cJSON_GetObjectItemCaseSensitive(tree, "ok");
     fuzz_must(cJSON_IsObject(tree) && cJSON_IsBool(ok));
