@@ -44,6 +44,7 @@ static void add_ingest(cJSON *reply, const struct oct_ingest *ingest)
     add_u64(reply, "messages_received", c->messages);
     add_u64(reply, "messages_ignored", ingest ? oct_ingest_ignored(ingest) : 0);
     add_u64(reply, "slots_reclaimed", ingest ? oct_ingest_reclaimed(ingest) : 0);
+    add_u64(reply, "shm_mended", ingest ? oct_ingest_mended(ingest) : 0);
     cJSON *bad = cJSON_AddObjectToObject(reply, "messages_bad");
     for (unsigned r = OCT_BAD_NONE + 1; r < OCT_N_BAD; r++)
         add_u64(bad, oct_bad_names[r], c->messages_bad[r]);

@@ -6,7 +6,7 @@
 #include "pipeline/log.h"
 #include "pipeline/parts.h"
 #include "pipeline/shm_layout.h"
-#include "pipeline/shm_store.h"
+#include "pipeline/shm_source.h"
 #include "pipeline/zsocket.h"
 
 #include <errno.h>
@@ -21,9 +21,7 @@
 #define POLL_MS 10           /* a stop is noticed within this, and its reply has 100 ms in all */
 #define PATIENCE_US 1000000u /* a B-scan waits a second for a slot; the sender's queue fills */
 #define DRAIN_NS 1000000000u /* a sender that never pauses cannot keep us from stopping */
-#define REMAKE_EVERY_NS UINT64_C(1000000000) /* who keeps cutting the memory cannot keep us busy */
-#define TELL_EVERY_NS UINT64_C(10000000000)
-#define PARTS_AT_ONCE 4096 /* of those that are dropped: the gate and the ring wait no longer */
+#define PARTS_AT_ONCE 4096   /* of those that are dropped: the gate and the ring wait no longer */
 #define LEAST_SLOT_BYTES (UINT64_C(256) << 10) /* short B-scans come several to a block */
 
 /* What the owner wants and what the thread has done; both only ever grow. */
@@ -31,28 +29,20 @@ struct oct_ingest {
     void *socket; /* the thread's own once it runs */
     struct oct_assembler *assembler;
     struct oct_door *door;
-    struct oct_shm_store *shm; /* NULL: lines come through the socket; or it will be made anew */
-    bool is_shm;
-    struct {
-        uint64_t last_ns, told_ns; /* tried; told the log */
-        unsigned n_untold;         /* tries since */
-    } remaking;
-    uint64_t reclaimed_before; /* slots, of memories that were cut short */
-    struct oct_shm_options shm_options;
-    struct oct_loans *loans; /* NULL: lines are copied */
+    struct oct_shm_source *shared; /* NULL: lines come through the socket */
+    struct oct_loans *loans;       /* NULL: lines are copied */
     unsigned n_ring_slots;
     struct taking {
         zmq_msg_t *payload;          /* of the message that is being taken */
         struct oct_shm_block *block; /* or the block that it tells of */
         bool lent;
     } taking;
-    char shm_name[OCT_SHM_NAME_BYTES], shm_socket[OCT_SHM_PATH_BYTES], *shm_group;
     uint64_t idle_ns;
     bool in_rest;   /* of a message with too many parts */
     uint64_t n_cut; /* connections, of those counted: see parts.h */
     char endpoint[OCT_ENDPOINT_BYTES];
     pthread_t thread;
-    atomic_uint_fast64_t ignored, reclaimed, looks;
+    atomic_uint_fast64_t ignored, looks;
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -65,7 +55,7 @@ static void lend(void *owner, uint64_t slot)
 {
     struct oct_ingest *in = owner;
     if (in->taking.block)
-        oct_loans_add_shared(in->loans, slot, in->shm, in->taking.block);
+        oct_loans_add_shared(in->loans, slot, oct_shm_source_store(in->shared), in->taking.block);
     else
         oct_loans_add_message(in->loans, slot, in->taking.payload);
     in->taking.lent = true;
@@ -97,45 +87,12 @@ static void stop_lending(struct oct_ingest *in)
 
 /* ---- shared memory ---- */
 
-/* A driver cut the file short. It goes at once: to the drivers the daemon is away, and their memory
- * is left before they run into the hole. */
-static void let_go_if_broken(struct oct_ingest *in)
-{
-    if (!in->shm || !oct_shm_store_is_broken(in->shm))
-        return;
-    in->reclaimed_before += oct_shm_store_reclaimed(in->shm);
-    oct_shm_store_destroy(in->shm);
-    in->shm = NULL;
-}
-
-/* Another file, under the same name, which the drivers find. */
-static void remake_shm(struct oct_ingest *in, uint64_t now_ns)
-{
-    struct oct_error err;
-    if (now_ns - in->remaking.last_ns < REMAKE_EVERY_NS)
-        return;
-    in->remaking.last_ns = now_ns;
-    in->remaking.n_untold++;
-    enum oct_err e = oct_shm_store_create(&in->shm, &in->shm_options, &err);
-    if (in->remaking.told_ns && now_ns - in->remaking.told_ns < TELL_EVERY_NS)
-        return;
-    if (e)
-        oct_log(OCT_LOG_ERROR, "%s: no lines come in; it is tried again every second", err.text);
-    else
-        oct_log(OCT_LOG_WARNING,
-                "%s: a driver cut the shared memory short; it was made anew (%u times since this "
-                "was last told)",
-                in->endpoint, in->remaking.n_untold);
-    in->remaking.told_ns = now_ns;
-    in->remaking.n_untold = 0;
-}
-
 /* While there is no memory, messages that tell of lines in it are refused. */
-static enum oct_bad find_block(struct oct_ingest *in, zmq_msg_t parts[2],
+static enum oct_bad find_block(struct oct_shm_store *store, zmq_msg_t parts[2],
                                struct oct_shm_block *block)
 {
-    if (in->shm)
-        return oct_shm_store_look(in->shm, zmq_msg_data(&parts[0]), zmq_msg_size(&parts[0]),
+    if (store)
+        return oct_shm_store_look(store, zmq_msg_data(&parts[0]), zmq_msg_size(&parts[0]),
                                   zmq_msg_data(&parts[1]), zmq_msg_size(&parts[1]), block);
     *block = (struct oct_shm_block){.payload = ""};
     return zmq_msg_size(&parts[1]) ? OCT_BAD_SLOT : OCT_BAD_NONE;
@@ -145,7 +102,8 @@ static enum oct_bad find_block(struct oct_ingest *in, zmq_msg_t parts[2],
 static void take_shared(struct oct_ingest *in, bool accept, zmq_msg_t parts[2])
 {
     struct oct_shm_block block;
-    enum oct_bad bad = find_block(in, parts, &block);
+    struct oct_shm_store *store = oct_shm_source_store(in->shared);
+    enum oct_bad bad = find_block(store, parts, &block);
     if (bad && accept)
         oct_assembler_refuse(in->assembler, bad, 2, zmq_msg_data(&parts[0]),
                              zmq_msg_size(&parts[0]));
@@ -153,24 +111,9 @@ static void take_shared(struct oct_ingest *in, bool accept, zmq_msg_t parts[2])
     if (!bad && accept)
         oct_assembler_take(in->assembler, zmq_msg_data(&parts[0]), zmq_msg_size(&parts[0]),
                            block.payload, block.bytes, oct_clock_ns());
-    if (in->shm && !in->taking.lent)
-        oct_shm_store_release(in->shm, &block);
-    let_go_if_broken(in);
-}
-
-static void look_after_shm(struct oct_ingest *in, bool drained)
-{
-    uint64_t now_ns = oct_clock_ns();
-    if (!in->shm)
-        remake_shm(in, now_ns);
-    if (!in->shm)
-        return;
-    if (drained)
-        oct_shm_store_drained(in->shm);
-    oct_shm_store_reclaim(in->shm, now_ns);
-    atomic_store_explicit(&in->reclaimed, in->reclaimed_before + oct_shm_store_reclaimed(in->shm),
-                          memory_order_relaxed);
-    let_go_if_broken(in);
+    if (store && !in->taking.lent)
+        oct_shm_store_release(store, &block);
+    oct_shm_source_check(in->shared);
 }
 
 /* ---- messages ---- */
@@ -179,7 +122,7 @@ static void take_parts(struct oct_ingest *in, bool accept, zmq_msg_t parts[2], i
 {
     if (!accept)
         atomic_fetch_add_explicit(&in->ignored, 1, memory_order_relaxed);
-    if (n == 2 && in->is_shm)
+    if (n == 2 && in->shared)
         take_shared(in, accept, parts);
     else if (n == 2 && accept) {
         in->taking = (struct taking){.payload = &parts[1]};
@@ -312,8 +255,8 @@ static void *run(void *argument)
         bool drained = zmq_poll(&item, 1, POLL_MS) <= 0 || take_burst(in);
         count_cut(in);
         oct_assembler_give_back(in->assembler);
-        if (in->is_shm)
-            look_after_shm(in, drained);
+        if (in->shared)
+            oct_shm_source_look_after(in->shared, drained);
         atomic_fetch_add_explicit(&in->looks, 1, memory_order_relaxed);
         /* Only lines count as life: junk must not hold a B-scan back. */
         uint64_t lines = oct_assembler_counts(in->assembler)->lines_received;
@@ -330,10 +273,12 @@ static void *run(void *argument)
 
 /* What the ring holds must not be missing to the drivers: a slot for each of its own. Where
  * /dev/shm has no room for so much, lines are copied. */
-static enum oct_err create_store(struct oct_ingest *in, unsigned n_slots, struct oct_error *err)
+static enum oct_err create_shared(struct oct_ingest *in, struct oct_shm_options *shm,
+                                  struct oct_error *err)
 {
-    in->shm_options.n_slots = n_slots + (in->loans ? in->n_ring_slots : 0);
-    enum oct_err e = oct_shm_store_create(&in->shm, &in->shm_options, err);
+    const unsigned n_slots = shm->n_slots;
+    shm->n_slots += in->loans ? in->n_ring_slots : 0;
+    enum oct_err e = oct_shm_source_create(&in->shared, shm, err);
     if (e != OCT_E_NO_MEMORY || !in->loans)
         return e;
     stop_lending(in);
@@ -341,8 +286,8 @@ static enum oct_err create_store(struct oct_ingest *in, unsigned n_slots, struct
             "ingest.endpoint: /dev/shm has no room for the ring's %u B-scans: lines "
             "are copied out of shared memory",
             in->n_ring_slots);
-    in->shm_options.n_slots = n_slots;
-    return oct_shm_store_create(&in->shm, &in->shm_options, err);
+    shm->n_slots = n_slots;
+    return oct_shm_source_create(&in->shared, shm, err);
 }
 
 /* The memory first: a driver that finds the socket finds it too. */
@@ -353,33 +298,18 @@ static enum oct_err open_shm(struct oct_ingest *in, void *context,
     const char *name = options->endpoint + strlen(OCT_SHM_SCHEME);
     const char *bad = oct_shm_bad_name(name);
     uint64_t bscan = oct_geometry_spectra_bytes(g);
-    char socket[OCT_SHM_PATH_BYTES], bound[OCT_ENDPOINT_BYTES];
     if (bad)
         return oct_fail(err, OCT_E_CONFIG, "ingest.endpoint: '%s' %s", options->endpoint, bad);
-    snprintf(in->shm_name, sizeof(in->shm_name), "%s", name);
-    in->shm_group = strdup(options->shm_group ? options->shm_group : "");
-    if (!in->shm_group)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the ingest");
-    in->shm_options = (struct oct_shm_options){
-        .name = in->shm_name,
-        .group = in->shm_group,
+    struct oct_shm_options shm = {
+        .name = name,
+        .group = options->shm_group ? options->shm_group : "",
+        .n_slots = options->queue_messages,
         .n_samples = g->n_samples,
         .slot_bytes = bscan > LEAST_SLOT_BYTES ? bscan : LEAST_SLOT_BYTES,
     };
-    in->is_shm = true;
-    in->remaking.last_ns = oct_clock_ns();
-    enum oct_err e = create_store(in, options->queue_messages, err);
-    if (e)
-        return e;
-    /* Every descriptor finds room: the slots bound them. */
-    oct_shm_socket_of(name, socket);
-    in->socket = oct_zsocket_bind(context, ZMQ_PULL, socket, "ingest.endpoint", OCT_SHM_MOST_SLOTS,
-                                  4096, options->door, bound, err);
-    if (!in->socket)
-        return OCT_E_IO;
     snprintf(in->endpoint, sizeof(in->endpoint), "%s", options->endpoint);
-    snprintf(in->shm_socket, sizeof(in->shm_socket), "%s", socket + strlen("ipc://"));
-    return oct_shm_store_share(in->shm, in->shm_socket, err);
+    enum oct_err e = create_shared(in, &shm, err);
+    return e ? e : oct_shm_source_bind(in->shared, context, options->door, &in->socket, err);
 }
 
 static enum oct_err start(struct oct_ingest *in, void *context,
@@ -407,14 +337,11 @@ static void release(struct oct_ingest *in)
 {
     if (in->socket)
         zmq_close(in->socket);
-    if (in->shm_socket[0]) /* while the name is still ours */
-        unlink(in->shm_socket);
     oct_loans_destroy(in->loans);
-    oct_shm_store_destroy(in->shm);
+    oct_shm_source_destroy(in->shared);
     oct_assembler_destroy(in->assembler);
     pthread_cond_destroy(&in->changed);
     pthread_mutex_destroy(&in->lock);
-    free(in->shm_group);
     free(in);
 }
 
@@ -507,7 +434,12 @@ uint64_t oct_ingest_looks(const struct oct_ingest *in)
 
 uint64_t oct_ingest_reclaimed(const struct oct_ingest *in)
 {
-    return atomic_load_explicit(&in->reclaimed, memory_order_relaxed);
+    return in->shared ? oct_shm_source_reclaimed(in->shared) : 0;
+}
+
+uint64_t oct_ingest_mended(const struct oct_ingest *in)
+{
+    return in->shared ? oct_shm_source_mended(in->shared) : 0;
 }
 
 const char *oct_ingest_endpoint(const struct oct_ingest *in)

@@ -54,6 +54,10 @@ struct oct_driver_watch *oct_ingest_driver(const struct oct_ingest *ingest);
 /* Slots of shared memory taken back from drivers that died. */
 uint64_t oct_ingest_reclaimed(const struct oct_ingest *ingest);
 
+/* Times that shared memory or its socket was removed, replaced, cut or overwritten by others, and
+ * put right. */
+uint64_t oct_ingest_mended(const struct oct_ingest *ingest);
+
 /* How often the thread has looked for messages: every few milliseconds, but while it waits for room
  * in the ring. Any thread. */
 uint64_t oct_ingest_looks(const struct oct_ingest *ingest);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define TRIES 8 /* two daemons that start together take each other's file away only so often */
+#define BLOCK_BYTES 512 /* of st_blocks */
 #define RECLAIM_EVERY_NS 1000000000u
 #define RECLAIM_AFTER_NS 2000000000u
 
@@ -24,11 +25,15 @@ struct oct_shm_store {
     int fd;
     unsigned char *memory;
     size_t bytes;
+    struct oct_shm_header header; /* as it shall be in the file */
     uint64_t instance, slot_bytes, slots_offset;
     uint32_t n_slots, n_kept;
     struct oct_shm_guard *guard;
-    bool is_short;  /* the file, though nobody has run into what is missing */
-    bool destroyed; /* and only waits for what is kept */
+    bool is_short;   /* the file, though nobody has run into what is missing */
+    bool is_unnamed; /* found by nobody */
+    uint64_t n_mended;
+    blkcnt_t n_blocks; /* of the whole file: fewer are holes */
+    bool destroyed;    /* and only waits for what is kept */
     uint64_t last_reclaim_ns, reclaimed;
     uint64_t n_drained; /* times that no message waited */
     struct slot {
@@ -173,20 +178,34 @@ static enum oct_err map_file(struct oct_shm_store *s, struct oct_error *err)
     return OCT_OK;
 }
 
+/* The magic last: a driver that finds it finds the rest. */
+static void write_header(struct oct_shm_store *s)
+{
+    struct oct_shm_header header = s->header;
+    memset(header.magic, 0, sizeof(header.magic));
+    memcpy(s->memory, &header, sizeof(header));
+    atomic_thread_fence(memory_order_release);
+    memcpy(s->memory, OCT_SHM_MAGIC, sizeof(header.magic));
+}
+
 static enum oct_err fill_header(struct oct_shm_store *s, uint32_t n_samples, struct oct_error *err)
 {
+    struct stat st;
     if (getentropy(&s->instance, sizeof(s->instance)))
         return oct_fail_errno(err, OCT_E_IO, errno, "ingest.endpoint: no random numbers");
-    struct oct_shm_header header = {
+    s->header = (struct oct_shm_header){
         .instance = s->instance,
         .n_slots = s->n_slots,
         .n_samples = n_samples,
         .slot_bytes = s->slot_bytes,
         .slots_offset = s->slots_offset,
     };
-    memcpy(s->memory, &header, sizeof(header));
-    atomic_thread_fence(memory_order_release);
-    memcpy(s->memory, OCT_SHM_MAGIC, sizeof(header.magic));
+    memcpy(s->header.magic, OCT_SHM_MAGIC, sizeof(s->header.magic));
+    write_header(s);
+    /* Pages beyond the file's end, of a huge page, may go at any time. */
+    blkcnt_t whole = (blkcnt_t)(s->bytes / BLOCK_BYTES);
+    if (fstat(s->fd, &st) == 0)
+        s->n_blocks = st.st_blocks < whole ? st.st_blocks : whole;
     return OCT_OK;
 }
 
@@ -258,7 +277,10 @@ void oct_shm_store_destroy(struct oct_shm_store *s)
     if (s->fd >= 0) {
         if (is_named(s->object, s->fd))
             shm_unlink(s->object);
-        close(s->fd); /* lets go of the lock: drivers see that nobody serves the file any more */
+        /* Drivers see that nobody serves the file any more. Closing alone would not do: the memory
+         * holds the open file, and the lock, until the last slot was given back. */
+        oct_shm_unlock(s->fd, OCT_SHM_DAEMON_BYTE);
+        close(s->fd);
     }
     s->destroyed = true;
     if (s->n_kept == 0)
@@ -313,6 +335,16 @@ bool oct_shm_store_is_broken(const struct oct_shm_store *s)
     return s->is_short || oct_shm_guard_struck(s->guard);
 }
 
+bool oct_shm_store_is_unnamed(const struct oct_shm_store *s)
+{
+    return s->is_unnamed;
+}
+
+uint64_t oct_shm_store_mended(const struct oct_shm_store *s)
+{
+    return s->n_mended;
+}
+
 void oct_shm_store_release(struct oct_shm_store *s, const struct oct_shm_block *block)
 {
     uint64_t tag = block->tag;
@@ -348,6 +380,8 @@ void oct_shm_store_drained(struct oct_shm_store *s)
 static void reclaim_slot(struct oct_shm_store *s, uint32_t k, uint64_t now_ns)
 {
     struct slot *slot = &s->slots[k];
+    if (slot->kept) /* whoever wrote over it: no driver shall take it for free */
+        atomic_store(word_of(s, k), OCT_SHM_KEPT);
     uint64_t word = atomic_load(word_of(s, k));
     if (word == 0 || slot->kept || slot->word != word) {
         slot->word = slot->kept ? 0 : word;
@@ -361,13 +395,46 @@ static void reclaim_slot(struct oct_shm_store *s, uint32_t k, uint64_t now_ns)
     }
 }
 
+/* ---- the file, which others may have got at ---- */
+
+/* Drivers come in by the header and the file's size. A file that was cut and has grown again has
+ * holes, which take room when they are written to: it is asked for now. */
+static void mend(struct oct_shm_store *s, const struct stat *st)
+{
+    bool too_long = (uint64_t)st->st_size > s->bytes, has_holes = st->st_blocks < s->n_blocks;
+    bool overwritten = memcmp(s->memory, &s->header, sizeof(s->header)) != 0;
+    if (!too_long && !has_holes && !overwritten)
+        return;
+    if ((too_long && ftruncate(s->fd, (off_t)s->bytes) != 0) ||
+        (has_holes && posix_fallocate(s->fd, 0, (off_t)s->bytes) != 0)) {
+        s->is_short = true;
+        return;
+    }
+    if (overwritten)
+        write_header(s);
+    s->n_mended++;
+}
+
+static void look_at_file(struct oct_shm_store *s)
+{
+    struct stat mine, named;
+    char path[OCT_SHM_PATH_BYTES + sizeof("/dev/shm")];
+    snprintf(path, sizeof(path), "/dev/shm%s", s->object);
+    if (fstat(s->fd, &mine) != 0)
+        return;
+    s->is_unnamed =
+        lstat(path, &named) != 0 || named.st_ino != mine.st_ino || named.st_dev != mine.st_dev;
+    s->is_short = (uint64_t)mine.st_size < s->bytes;
+    if (!oct_shm_store_is_broken(s))
+        mend(s, &mine);
+}
+
 void oct_shm_store_reclaim(struct oct_shm_store *s, uint64_t now_ns)
 {
-    struct stat st;
     if (now_ns - s->last_reclaim_ns < RECLAIM_EVERY_NS)
         return;
     s->last_reclaim_ns = now_ns;
-    s->is_short = fstat(s->fd, &st) == 0 && (uint64_t)st.st_size < s->bytes;
+    look_at_file(s);
     for (uint32_t k = 0; k < s->n_slots; k++)
         reclaim_slot(s, k, now_ns);
 }

@@ -59,6 +59,13 @@ enum oct_bad oct_shm_store_look(struct oct_shm_store *store, const void *header,
 /* The file was cut short, what is read are zeros: destroy this store and make another. */
 bool oct_shm_store_is_broken(const struct oct_shm_store *store);
 
+/* The name means another file now, or none: drivers that are attached go on, no other finds in.
+ * Make another store, which takes the name if nobody serves it, then destroy this one. */
+bool oct_shm_store_is_unnamed(const struct oct_shm_store *store);
+
+/* How often what others did to header or size was undone, in place: those attached go on. */
+uint64_t oct_shm_store_mended(const struct oct_shm_store *store);
+
 /* Gives the slot back to the drivers. */
 void oct_shm_store_release(struct oct_shm_store *store, const struct oct_shm_block *block);
 
@@ -70,8 +77,9 @@ void oct_shm_store_give_back(struct oct_shm_store *store, uint32_t slot);
 /* Says that no message waits: whatever was sent some time ago has come or never will. */
 void oct_shm_store_drained(struct oct_shm_store *store);
 
-/* Takes back slots whose message has not come for two seconds although nothing waited: its driver
- * died before it was sent. Does nothing if called again within one second. */
+/* Looks after the file: whether it is still named and whole, and mends what can be mended. Takes
+ * back slots whose message has not come for two seconds although nothing waited: its driver died
+ * before it was sent. Does nothing if called again within one second. */
 void oct_shm_store_reclaim(struct oct_shm_store *store, uint64_t now_ns);
 
 /* Slots taken back so far. */

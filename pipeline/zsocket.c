@@ -130,3 +130,17 @@ void *oct_zsocket_bind(void *context, int type, const char *endpoint, const char
     oct_descriptors_mark(bound, callers_of(type));
     return socket;
 }
+
+enum oct_err oct_zsocket_bind_again(void *socket, const char *endpoint, const char *key,
+                                    struct oct_error *err)
+{
+    int type = 0, refused = refuse_ipc(endpoint);
+    size_t type_bytes = sizeof(type);
+    if (refused)
+        return explain(err, key, endpoint, refused);
+    if (zmq_getsockopt(socket, ZMQ_TYPE, &type, &type_bytes) != 0 ||
+        zmq_bind(socket, endpoint) != 0)
+        return explain(err, key, endpoint, zmq_errno());
+    oct_descriptors_mark(endpoint, callers_of(type));
+    return OCT_OK;
+}

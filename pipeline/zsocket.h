@@ -27,4 +27,9 @@ void *oct_zsocket_bind(void *context, int type, const char *endpoint, const char
                        int64_t max_message_bytes, struct oct_door *door, char *bound,
                        struct oct_error *err);
 
+/* For an ipc endpoint that this socket is bound to and whose file is gone: makes it again. Whom the
+ * socket is connected to stays connected. OCT_E_IO: another program has the name. */
+enum oct_err oct_zsocket_bind_again(void *socket, const char *endpoint, const char *key,
+                                    struct oct_error *err);
+
 #endif

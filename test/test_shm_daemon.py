@@ -278,6 +278,111 @@ def cut_in_a_loop():
         assert not os.path.exists(f"/dev/shm/octd.{NAME}.sock")
 
 
+def put(path, data=b"not octd's"):
+    """Another file in the place of this one."""
+    with open(path + ".new", "wb") as file:
+        file.write(data)
+    os.rename(path + ".new", path)
+
+
+def overwrite(path):
+    with open(path, "r+b") as file:
+        file.write(bytes(64))
+
+
+def regrow(path, to=0, more=0):
+    file = os.open(path, os.O_RDWR)
+    size = os.fstat(file).st_size
+    os.ftruncate(file, to)
+    os.ftruncate(file, size + more)
+    os.close(file)
+
+
+MEMORY, SOCKET = f"/dev/shm/octd.{NAME}", f"/dev/shm/octd.{NAME}.sock"
+# What is done, what the log says of it, whether drivers that are attached go on as they are.
+HARMS = [
+    ("the memory's name is removed", lambda: os.unlink(MEMORY), "removed or replaced the shared",
+     False),
+    ("the memory is replaced by another file", lambda: put(MEMORY), None, False),
+    ("the socket's name is removed", lambda: os.unlink(SOCKET), "replaced the socket", True),
+    ("the socket is replaced by another file", lambda: put(SOCKET), None, True),
+    ("the header is zeroed", lambda: overwrite(MEMORY), "wrote over the header", True),
+    ("the memory is cut and grown again", lambda: regrow(MEMORY), None, None),
+    ("its end is cut and grown again", lambda: regrow(MEMORY, 1 << 20), None, None),
+    ("the memory is made longer", lambda: regrow(MEMORY, os.stat(MEMORY).st_size, 4096), None, True),
+]
+
+
+def send_one(sender, lines):
+    """One B-scan, by whatever is left of the memory."""
+    sender.sequence += 1
+    sender.send(lines, M * sender.sequence)
+
+
+@case
+def harm_is_put_right():
+    """memory or socket removed, replaced, overwritten, cut and grown: a new driver comes in within
+    two seconds, those that can go on do, and the log says what was done"""
+    lines = spectra(M)
+    with start("--set", "ingest.idle_s=0.2") as daemon:
+        for number, (name, harm, words, goes_on) in enumerate(HARMS):
+            sender = SharedSender(NAME, 100 + number)
+            send_one(sender, lines)
+            done = daemon.wait(lambda s: s["bscans_done"] > number)
+            harm()
+            began, mended = time.monotonic(), done["shm_mended"]
+            after = daemon.wait(lambda s: s["shm_mended"] > mended, 20)
+            took_s = time.monotonic() - began
+            assert took_s < 2 + waited_ms(daemon.process.pid) * 1e-3, (name, took_s)
+            assert after["shm_mended"] == mended + 1, (name, after)
+            assert words is None or words in daemon.log(), (name, daemon.log())
+            if goes_on:
+                send_one(sender, lines)
+                daemon.wait(lambda s: s["bscans_done"] > done["bscans_done"])
+            elif goes_on is False:  # as docs/camera-drivers.md says, it opens the file again
+                until(lambda: not is_served(sender.fd), "the old memory to be let go")
+            done = daemon.status()
+            newcomer = SharedSender(NAME, 200 + number)
+            send_one(newcomer, lines)
+            daemon.wait(lambda s: s["bscans_done"] > done["bscans_done"])
+            seen(f"{name}: put right after {took_s:.1f} s")
+        assert daemon.status()["state"] == "running"
+        assert daemon.end() == 0, daemon.log()
+    assert not os.path.exists(MEMORY) and not os.path.exists(SOCKET)
+
+
+def is_served(fd):
+    """Whether somebody holds byte 0 of the file."""
+    lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+    F_OFD_GETLK = 36
+    return struct.unpack("hhqqi4x", fcntl.fcntl(fd, F_OFD_GETLK, lock))[0] != fcntl.F_UNLCK
+
+
+@case
+def anothers_name_is_left_alone():
+    """an octd whose names were removed leaves those of the octd that took them, and says so"""
+    lines = spectra(M)
+    with start() as first:
+        sender = SharedSender(NAME, 300)
+        send_one(sender, lines)
+        first.wait(lambda s: s["bscans_done"] == 1)
+        os.kill(first.process.pid, signal.SIGSTOP)  # so that it does not take them again at once
+        os.unlink(MEMORY)
+        os.unlink(SOCKET)
+        with start() as second:
+            inodes = [os.stat(path).st_ino for path in (MEMORY, SOCKET)]
+            os.kill(first.process.pid, signal.SIGCONT)
+            until(lambda: "no new driver comes in; it is tried again" in first.log(), "a message")
+            send_one(sender, lines)  # who was attached goes on
+            first.wait(lambda s: s["bscans_done"] == 2)
+            newcomer = SharedSender(NAME, 301)
+            send_one(newcomer, lines)
+            second.wait(lambda s: s["bscans_done"] == 1)
+            assert first.end() == 0, first.log()
+            assert inodes == [os.stat(path).st_ino for path in (MEMORY, SOCKET)]
+            assert second.end() == 0
+
+
 @case
 def misnamed():
     """a name with a slash, and one that is taken, are refused with one line and status 2 or 1"""

@@ -114,6 +114,96 @@ static void slots_whose_messages_wait_are_not_taken_back(void **state)
     oct_shm_store_destroy(store);
 }
 
+/* A newcomer's way in: the name, the header, the size. */
+static bool lets_in(const struct rig *r)
+{
+    struct oct_shm_driver *driver;
+    assert_int_equal(oct_shm_driver_create(&driver, r->name, NULL), OCT_OK);
+    bool attached = oct_shm_driver_attach(driver, NULL) == OCT_OK;
+    oct_shm_driver_destroy(driver);
+    return attached;
+}
+
+static void what_others_do_to_the_file_is_mended_or_told(void **state)
+{
+    struct oct_shm_store *store, *second;
+    struct rig r;
+    uint64_t now_ns = oct_clock_ns();
+    (void)state;
+    name_rig(&r);
+    const struct oct_shm_options shm = {
+        .name = r.name, .group = "", .n_slots = 2, .n_samples = N, .slot_bytes = 4096};
+    assert_int_equal(oct_shm_store_create(&store, &shm, NULL), OCT_OK);
+    int fd = shm_open(r.object, O_RDWR, 0);
+    struct stat st;
+    assert_int_equal(fstat(fd, &st), 0);
+    for (unsigned k = 0; k < 4; k++) {
+        if (k == 0)
+            assert_int_equal(pwrite(fd, "\0\0\0\0\0\0\0\0", 8, 0), 8);
+        else if (k == 1)
+            assert_int_equal(pwrite(fd, "\1\2\3\4\5\6\7", 8, 24), 8); /* bytes a slot */
+        else if (k == 2)
+            assert_int_equal(ftruncate(fd, st.st_size + 4096), 0);
+        else
+            assert_true(ftruncate(fd, 0) == 0 && ftruncate(fd, st.st_size) == 0);
+        assert_false(lets_in(&r));
+        oct_shm_store_reclaim(store, now_ns += UINT64_C(1000000000));
+        assert_true(lets_in(&r));
+        assert_int_equal(oct_shm_store_mended(store), k + 1);
+        assert_false(oct_shm_store_is_broken(store) || oct_shm_store_is_unnamed(store));
+    }
+    struct stat grown;
+    assert_int_equal(fstat(fd, &grown), 0);
+    assert_true(grown.st_blocks >= st.st_blocks); /* room that was taken is taken again */
+    assert_int_equal(shm_unlink(r.object), 0);
+    oct_shm_store_reclaim(store, now_ns += UINT64_C(1000000000));
+    assert_true(oct_shm_store_is_unnamed(store));
+    assert_int_equal(oct_shm_store_create(&second, &shm, NULL), OCT_OK);
+    oct_shm_store_destroy(store); /* leaves the name to who has it now */
+    assert_true(lets_in(&r));
+    oct_shm_store_destroy(second);
+    close(fd);
+}
+
+/* Closing a file does not let go of its lock while it is mapped. */
+static void drivers_see_that_a_store_with_kept_slots_has_gone(void **state)
+{
+    const struct oct_lines_header header = {
+        .n_lines = 1, .n_samples = N, .format = OCT_LINES_U16, .epoch = 7};
+    uint8_t bytes[OCT_LINES_HEADER_BYTES], descriptor[OCT_SHM_DESCRIPTOR_BYTES];
+    struct oct_shm_store *store;
+    struct oct_shm_driver *driver;
+    struct oct_shm_block block;
+    struct rig r;
+    uint32_t slot, other;
+    (void)state;
+    name_rig(&r);
+    const struct oct_shm_options shm = {
+        .name = r.name, .group = "", .n_slots = 2, .n_samples = N, .slot_bytes = 4096};
+    assert_int_equal(oct_shm_store_create(&store, &shm, NULL), OCT_OK);
+    assert_int_equal(oct_shm_driver_create(&driver, r.name, NULL), OCT_OK);
+    assert_int_equal(oct_shm_driver_attach(driver, NULL), OCT_OK);
+    assert_int_equal(oct_shm_driver_claim(driver, &slot), OCT_OK);
+    oct_shm_driver_post(driver, slot, oct_shm_tag(7, 0), 1, descriptor);
+    oct_lines_encode(&header, bytes);
+    assert_int_equal(
+        oct_shm_store_look(store, bytes, sizeof(bytes), descriptor, sizeof(descriptor), &block),
+        OCT_BAD_NONE);
+    oct_shm_store_keep(store, &block);
+    assert_true(oct_shm_driver_is_served(driver));
+    /* Nor is its slot given away when somebody has written over its word. */
+    int fd = shm_open(r.object, O_RDWR, 0);
+    assert_int_equal(pwrite(fd, "\0\0\0\0\0\0\0\0", 8, OCT_SHM_PAGE + 8 * (off_t)slot), 8);
+    close(fd);
+    oct_shm_store_reclaim(store, oct_clock_ns());
+    assert_int_equal(oct_shm_driver_claim(driver, &other), OCT_OK);
+    assert_int_not_equal(other, slot);
+    oct_shm_store_destroy(store);
+    assert_false(oct_shm_driver_is_served(driver));
+    oct_shm_store_give_back(store, slot);
+    oct_shm_driver_destroy(driver);
+}
+
 static void on_alarm(int number)
 {
     (void)number;
@@ -170,6 +260,8 @@ int main(void)
         cmocka_unit_test(names_are_one_word_and_no_path),
         cmocka_unit_test(a_stale_file_is_replaced_and_a_served_or_foreign_one_left_alone),
         cmocka_unit_test(slots_whose_messages_wait_are_not_taken_back),
+        cmocka_unit_test(what_others_do_to_the_file_is_mended_or_told),
+        cmocka_unit_test(drivers_see_that_a_store_with_kept_slots_has_gone),
         cmocka_unit_test(the_rest_of_a_block_beyond_all_slots_is_dropped_and_counted),
     };
     return cmocka_run_group_tests_name("shared memory, the file", tests, NULL, NULL);
