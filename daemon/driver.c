@@ -11,13 +11,17 @@
 #define GOES_ON 5      /* slices between the first and the last */
 #define SLICES_APART 4 /* that hold any: two bursts are no sender */
 #define TELL_NS UINT64_C(1000000000)
+#define HOLD_NS (5 * TELL_NS)
 #define MOST_QUIET_NS (64 * TELL_NS)
 
 /* ---- the window ---- */
 
 static void forget(struct oct_driver *d, struct oct_driver_watch *watch, uint64_t now_ns)
 {
-    *d = (struct oct_driver){.watch = watch, .slice_ns = now_ns, .told_ns = d->told_ns};
+    *d = (struct oct_driver){.watch = watch,
+                             .slice_ns = now_ns,
+                             .told_ns = d->told_ns,
+                             .told_knocks_ns = d->told_knocks_ns};
     for (unsigned f = 0; f < OCT_N_DRIVER_FAULTS; f++)
         d->seen[f] = watch->n[f];
 }
@@ -74,6 +78,8 @@ static bool is_fault(unsigned fault, const struct sum *sum, const struct sum *ri
 {
     if (fault == OCT_BAD_EPOCH || fault == OCT_BAD_SLOT)
         return sum->n_slices >= SLICES_APART && sum->first - sum->last >= GOES_ON;
+    if (fault == OCT_DRIVER_NO_PUSH) /* while messages come, who knocks is another */
+        return right->n == 0;
     if (fault < OCT_N_BAD)
         return sum->n >= MALFORMED || (sum->n > 0 && right->n == 0);
     return sum->n > 1 && prevails(sum, right);
@@ -93,6 +99,17 @@ static unsigned judge(const struct oct_driver *d, uint64_t *n)
         }
     }
     return worst;
+}
+
+/* A PUB socket connects once, is turned away, and its driver sends into nothing. So that stands
+ * until something comes, or for some seconds. */
+static unsigned hold(struct oct_driver *d, unsigned fault, uint64_t now_ns)
+{
+    if (fault == OCT_DRIVER_NO_PUSH)
+        d->hold_until_ns = now_ns + HOLD_NS;
+    else if (fault != OCT_DRIVER_RIGHT || sum_of(d, OCT_DRIVER_RIGHT).n > 0)
+        d->hold_until_ns = 0;
+    return now_ns < d->hold_until_ns ? OCT_DRIVER_NO_PUSH : fault;
 }
 
 /* ---- the words ---- */
@@ -118,6 +135,9 @@ static void explain_parts(struct oct_driver *d, const struct oct_driver_message 
          m->n_parts == 1 ? "s" : "");
     CURE(d, "send the 64-byte header with ZMQ_SNDMORE, then the lines (Python: "
             "send_multipart([header, lines]))");
+    if (m->n_parts == 1 && memcmp(m->start, "OCTL", 4) != 0)
+        CURE(d, "it does not begin with OCTL: send header and lines as two parts of a ZeroMQ "
+                "message, not through plain TCP");
 }
 
 static void explain_layout(struct oct_driver *d, unsigned fault, const struct oct_driver_message *m)
@@ -254,6 +274,13 @@ static void explain_late(struct oct_driver *d, unsigned fault, const struct oct_
     }
 }
 
+static void explain_connection(struct oct_driver *d)
+{
+    WHAT(d, "what connects to ingest.endpoint is no ZeroMQ PUSH socket");
+    CURE(d, "a driver connects a PUSH socket (not PUB, REQ, plain TCP); viewers connect to "
+            "publish.endpoint");
+}
+
 void oct_driver_explain(struct oct_driver *d, unsigned fault, const struct oct_driver_message *m,
                         const struct oct_config *config)
 {
@@ -290,6 +317,9 @@ void oct_driver_explain(struct oct_driver *d, unsigned fault, const struct oct_d
     case OCT_DRIVER_LINE_WENT_BACK:
         explain_late(d, fault, m);
         break;
+    case OCT_DRIVER_NO_PUSH:
+        explain_connection(d);
+        break;
     default:
         explain_numbers(d, fault, m);
     }
@@ -297,11 +327,12 @@ void oct_driver_explain(struct oct_driver *d, unsigned fault, const struct oct_d
 
 void oct_driver_text(const struct oct_driver *d, char *text, size_t n_bytes)
 {
+    bool connections = d->fault == OCT_DRIVER_NO_PUSH;
     text[0] = '\0';
     if (d->fault != OCT_DRIVER_RIGHT)
-        snprintf(text, n_bytes, "%" PRIu64 " message%s %s: %s", d->n_messages,
-                 d->n_messages == 1 ? "" : "s", d->fault < OCT_N_BAD ? "refused" : "of no use",
-                 d->what);
+        snprintf(text, n_bytes, "%" PRIu64 " %s%s %s: %s", d->n_messages,
+                 connections ? "connection" : "message", d->n_messages == 1 ? "" : "s",
+                 connections || d->fault < OCT_N_BAD ? "refused" : "of no use", d->what);
 }
 
 /* ---- the log ---- */
@@ -310,6 +341,9 @@ static void tell(struct oct_driver *d, uint64_t now_ns)
 {
     char text[OCT_ERROR_TEXT_BYTES];
     bool other = d->fault != d->told;
+    bool knocks = d->fault == OCT_DRIVER_NO_PUSH; /* what looks after open ports does so for ever */
+    if (knocks && d->told_knocks_ns && now_ns - d->told_knocks_ns < MOST_QUIET_NS)
+        return;
     if (d->told_ns && now_ns - d->told_ns < (other ? TELL_NS : d->quiet_ns))
         return;
     oct_driver_text(d, text, sizeof(text));
@@ -322,6 +356,8 @@ static void tell(struct oct_driver *d, uint64_t now_ns)
     d->quiet_ns = other ? TELL_NS : d->quiet_ns < MOST_QUIET_NS ? 2 * d->quiet_ns : MOST_QUIET_NS;
     d->told = d->fault;
     d->told_ns = now_ns;
+    if (knocks)
+        d->told_knocks_ns = now_ns;
 }
 
 void oct_driver_look(struct oct_driver *d, struct oct_driver_watch *watch,
@@ -332,7 +368,7 @@ void oct_driver_look(struct oct_driver *d, struct oct_driver_watch *watch,
     if (d->watch != watch)
         forget(d, watch, now_ns);
     count(d, watch, now_ns);
-    unsigned fault = judge(d, &n);
+    unsigned fault = hold(d, judge(d, &n), now_ns);
     if (fault != d->fault)
         d->n_messages = n;
     d->fault = fault;

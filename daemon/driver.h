@@ -6,6 +6,7 @@
  * - a malformed message among right ones, until there are three;
  * - refused for their epoch or slot, until they go on through that time: what was left of a sender
  *   comes in a burst;
+ * - connections that come to nothing, while right messages come;
  * - numbers that contradict each other, unless there are more of them than right ones: a message
  *   may come twice, or be overtaken. */
 #ifndef OCT_DAEMON_DRIVER_H
@@ -30,6 +31,7 @@ struct oct_driver {
     struct oct_driver_slice slices[OCT_DRIVER_SLICES];
     unsigned newest; /* of the slices */
     uint64_t slice_ns, seen[OCT_N_DRIVER_FAULTS];
+    uint64_t hold_until_ns, told_knocks_ns;
     uint64_t told_ns, quiet_ns; /* the log; and how long it is left alone after that */
     unsigned told;
 };

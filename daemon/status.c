@@ -252,6 +252,8 @@ static void add_source(cJSON *reply, const struct oct_daemon *d)
     cJSON_AddBoolToObject(source, "lost", d->source.lost);
     add_u64(source, "losses", d->source.n_losses);
     add_u64(source, "resynchronised", c->resynchronised);
+    add_u64(source, "connections_refused",
+            d->session ? oct_ingest_driver(d->session->ingest)->n[OCT_DRIVER_NO_PUSH] : 0);
     add_fault(source, d);
     add_seen(source, d);
 }

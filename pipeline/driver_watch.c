@@ -27,6 +27,7 @@ const char *const oct_driver_fault_names[OCT_N_DRIVER_FAULTS] = {
     [OCT_DRIVER_STARTS_AGAIN] = "starts_again",
     [OCT_DRIVER_LINE_WENT_BACK] = "first_line_went_back",
     [OCT_DRIVER_EPOCH_AGAIN] = "epoch_again",
+    [OCT_DRIVER_NO_PUSH] = "no_push",
 };
 
 void oct_driver_watch_init(struct oct_driver_watch *w)
@@ -150,6 +151,11 @@ void oct_driver_watch_take(struct oct_driver_watch *w, const struct oct_driver_t
     }
     w->before = *take->header;
     w->has_before = true;
+}
+
+void oct_driver_watch_connection(struct oct_driver_watch *w)
+{
+    count(w, OCT_DRIVER_NO_PUSH);
 }
 
 bool oct_driver_watch_newest(struct oct_driver_watch *w, unsigned fault,

@@ -28,6 +28,7 @@ enum oct_driver_fault {
     OCT_DRIVER_STARTS_AGAIN,        /* flag 1 or another epoch, and what ran had not ended */
     OCT_DRIVER_LINE_WENT_BACK,      /* all lines too late: first_line began again */
     OCT_DRIVER_EPOCH_AGAIN,         /* the same, or sent before, and the sequence began again too */
+    OCT_DRIVER_NO_PUSH, /* connections, not messages: another kind of socket, or no ZeroMQ at all */
     OCT_N_DRIVER_FAULTS
 };
 extern const char *const oct_driver_fault_names[OCT_N_DRIVER_FAULTS];
@@ -89,6 +90,9 @@ struct oct_driver_take {
     bool is_behind;  /* its sequence is below the highest of the acquisition */
 };
 void oct_driver_watch_take(struct oct_driver_watch *watch, const struct oct_driver_take *take);
+
+/* A connection that came to nothing: OCT_DRIVER_NO_PUSH. */
+void oct_driver_watch_connection(struct oct_driver_watch *watch);
 
 /* Any thread. false: none yet. */
 bool oct_driver_watch_newest(struct oct_driver_watch *watch, unsigned fault,

@@ -5,6 +5,7 @@
 #include "pipeline/loans.h"
 #include "pipeline/log.h"
 #include "pipeline/parts.h"
+#include "pipeline/peers.h"
 #include "pipeline/shm_layout.h"
 #include "pipeline/shm_source.h"
 #include "pipeline/zsocket.h"
@@ -29,6 +30,7 @@ struct oct_ingest {
     void *socket; /* the thread's own once it runs */
     struct oct_assembler *assembler;
     struct oct_door *door;
+    struct oct_peers *peers;       /* the thread's own; NULL: nobody knows who knocks */
     struct oct_shm_source *shared; /* NULL: lines come through the socket */
     struct oct_loans *loans;       /* NULL: lines are copied */
     unsigned n_ring_slots;
@@ -255,6 +257,7 @@ static void *run(void *argument)
         bool drained = zmq_poll(&item, 1, POLL_MS) <= 0 || take_burst(in);
         count_cut(in);
         oct_assembler_give_back(in->assembler);
+        oct_peers_look(in->peers, oct_assembler_driver(in->assembler));
         if (in->shared)
             oct_shm_source_look_after(in->shared, drained);
         atomic_fetch_add_explicit(&in->looks, 1, memory_order_relaxed);
@@ -325,6 +328,7 @@ static enum oct_err start(struct oct_ingest *in, void *context,
             (int64_t)options->max_message_bytes, options->door, in->endpoint, err);
     if (e || !in->socket)
         return e ? e : OCT_E_IO;
+    in->peers = oct_peers_watch(context, in->socket);
     int status = pthread_create(&in->thread, NULL, run, in);
     if (status)
         return oct_fail_errno(err, OCT_E_IO, status, "ingest thread");
@@ -335,6 +339,7 @@ static enum oct_err start(struct oct_ingest *in, void *context,
 /* What there is of it; the thread has ended or never was. */
 static void release(struct oct_ingest *in)
 {
+    oct_peers_end(in->peers);
     if (in->socket)
         zmq_close(in->socket);
     oct_loans_destroy(in->loans);

@@ -111,6 +111,55 @@ def each_wrong_driver_is_named():
 
 
 @case
+def who_is_no_driver():
+    """a socket that is no PUSH, and who speaks no ZeroMQ, are named while nothing comes"""
+    port = free_port()
+    with Daemon(*BASE, "--set", f"ingest.endpoint=tcp://127.0.0.1:{port}") as daemon:
+        daemon.ingest = f"tcp://127.0.0.1:{port}"
+
+        def knock(said=b"GET / HTTP/1.0\r\n\r\n" + bytes(100)):
+            with socket.create_connection(("127.0.0.1", port)) as stranger:
+                stranger.sendall(said)
+                stranger.settimeout(5)
+                try:
+                    while stranger.recv(100):
+                        pass
+                except ConnectionError:
+                    pass
+
+        def named(what):
+            status = daemon.wait(lambda s: s["source"]["fault"]["reason"] == what, 5)
+            assert "source_refused" in status["degraded"], status["degraded"]
+            return status["source"]["fault"]
+
+        for kind in zmq.PUB, zmq.REQ:
+            wrong = daemon.context.socket(kind)
+            wrong.linger = 0
+            wrong.connect(daemon.ingest)
+            fault = named("no_push")
+            seen(f"{fault['text']}: {fault['cure']}")
+            assert "no ZeroMQ PUSH socket" in fault["text"] and "not PUB" in fault["cure"], fault
+            time.sleep(2)
+            named("no_push")  # it stands until something comes, or for some seconds
+            wrong.close()
+            with Driver(daemon, right):
+                daemon.wait(lambda s: s["degraded"] == [], 5)
+                knock()
+                time.sleep(0.2)
+                status = daemon.status()
+                assert "source_refused" not in status["degraded"], status["source"]
+                assert status["source"]["connections_refused"] > 0, status["source"]
+            time.sleep(1.6)
+        knock()
+        named("no_push")
+        # What ZeroMQ takes for frames of its first version.
+        knock(Sender(daemon, 1).header(LINES, 0) + LINES.tobytes())
+        assert "not through plain TCP" in named("parts")["cure"]
+        assert daemon.log().count("no ZeroMQ PUSH socket") == 1, daemon.log()  # in a minute
+        assert daemon.end() == 0
+
+
+@case
 def a_healthy_stream_is_not_blamed():
     """leftovers, a restart, gaps, repeats and overtaken messages are nobody's fault"""
     def lively(s, k):
@@ -129,13 +178,14 @@ def a_healthy_stream_is_not_blamed():
             before.send(LINES, k * M)
         before.socket.close()
         with Driver(daemon, lively) as driver:
-            while driver.k < 180:
+            end = time.monotonic() + 20
+            while driver.k < 100 or status["scan"]["line_rate_from"] != "camera":
                 status = daemon.status()
+                assert time.monotonic() < end, status
                 assert "source_refused" not in status["degraded"], status["source"]
                 time.sleep(0.05)
         scan, n_seen = status["scan"], status["source"]["seen"]
-        assert scan["line_rate_from"] == "camera", scan  # whose clock stands still
-        assert n_seen["by_camera_hz"] == 0 and 1000 < scan["line_rate_hz"] < 2500, (scan, n_seen)
+        assert n_seen["by_camera_hz"] == 0 and 500 < scan["line_rate_hz"] < 2500, (scan, n_seen)  # it stands
         assert status["lines_missing"] > 0 and status["messages_duplicate"] > 0, status
         assert status["source"]["fault"] == dict(reason="", messages=0, text="", cure="")
         assert "camera driver" not in daemon.log(), daemon.log()

@@ -149,11 +149,16 @@ static void judge_messages(const struct oct_doctor_seen *seen, struct oct_doctor
 {
     double n = rise(seen, "messages_received"), bad = refused(seen);
     const char *endpoint = text_of(item(seen->last, "endpoints"), "ingest");
-    if (n + bad == 0)
+    double knocks = number(item(seen->last, "source"), "connections_refused");
+    if (n + bad == 0 && knocks > 0)
         say(r, "messages", false,
-            "is the driver running, its socket a PUSH, its endpoint this one, its queue not "
-            "dropped "
-            "at its end (linger)? With keys: see security in octctl status",
+            "a driver connects a PUSH socket (not PUB, REQ, plain TCP), and keeps it open",
+            "none came to %s; %.0f connections since octd's start were no PUSH socket", endpoint,
+            knocks);
+    else if (n + bad == 0)
+        say(r, "messages", false,
+            "is the driver running, its endpoint this one, its queue not dropped at its end "
+            "(linger)? With keys: see security in octctl status",
             "none came to %s", endpoint);
     else if (n == 0)
         say(r, "messages", false, "see below", "%.0f came, all of them were refused", bad);
