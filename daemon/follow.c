@@ -20,6 +20,8 @@ static void after_build(struct oct_daemon *d, struct oct_job *job)
 
     d->session = job->session;
     d->source = (struct oct_source){.streaming = false};
+    d->driver.watch = NULL; /* another's may stand at the same address */
+    d->line_rate.watch = NULL;
     d->engine_session = NULL;
     if (job->err.code) {
         d->outcome = job->err;

@@ -84,9 +84,10 @@ def each_wrong_driver_is_named():
         start = time.monotonic()
         for reason, words, cure, how in WRONG:
             with Driver(daemon, how) as driver:
-                began = time.monotonic()
-                status = daemon.wait(lambda s: named(s, reason, words), 5)
+                waited, began = waited_ms(daemon.process.pid, os.getpid()), time.monotonic()
+                status = daemon.wait(lambda s: named(s, reason, words), 20)
                 took_s = time.monotonic() - began
+                took_s -= (waited_ms(daemon.process.pid, os.getpid()) - waited) * 1e-3
                 fault = status["source"]["fault"]
                 seen(f"{took_s:.2f} s: {fault['text']}: {fault['cure']}")
                 assert took_s < 1.5 or SLOW, took_s  # octview asks twice a second
@@ -94,9 +95,11 @@ def each_wrong_driver_is_named():
                 assert cure in fault["cure"] and 0 < fault["messages"] <= driver.k + 201, fault
                 assert fault["text"].startswith(f"{fault['messages']} message"), fault
         with Driver(daemon, right):
-            began = time.monotonic()
-            daemon.wait(lambda s: s["degraded"] == [] and s["source"]["fault"]["reason"] == "", 5)
-            assert time.monotonic() - began < 2 or SLOW
+            waited, began = waited_ms(daemon.process.pid, os.getpid()), time.monotonic()
+            daemon.wait(lambda s: s["degraded"] == [] and s["source"]["fault"]["reason"] == "", 20)
+            took_s = time.monotonic() - began
+            took_s -= (waited_ms(daemon.process.pid, os.getpid()) - waited) * 1e-3
+            assert took_s < 2 or SLOW, took_s
             daemon.wait(lambda s: s["source"]["streaming"])
         until(lambda: "nothing is wrong any more" in daemon.log(), "the end in the log", 5)
         assert daemon.status()["scan"]["line_rate_from"] == "config"
@@ -139,8 +142,9 @@ def who_is_no_driver():
             fault = named("no_push")
             seen(f"{fault['text']}: {fault['cure']}")
             assert "no ZeroMQ PUSH socket" in fault["text"] and "not PUB" in fault["cure"], fault
-            time.sleep(2)
-            named("no_push")  # it stands until something comes, or for some seconds
+            if kind == zmq.PUB:
+                time.sleep(2)
+                named("no_push")  # it stands until something comes, or for some seconds
             wrong.close()
             with Driver(daemon, right):
                 daemon.wait(lambda s: s["degraded"] == [], 5)
