@@ -43,7 +43,8 @@ static void count(struct oct_driver *d, const struct oct_driver_watch *watch, ui
     }
 }
 
-/* n: in the window; n_newest: in the newer half of it; first, last: slices ago; n_slices: of them. */
+/* n: in the window; n_newest: in the newer half of it; first, last: slices ago; n_slices: that hold
+ * any. */
 struct sum {
     uint64_t n, n_newest;
     unsigned first, last, n_slices;
@@ -82,7 +83,8 @@ static bool is_fault(unsigned fault, const struct sum *sum, const struct sum *ri
         return right->n == 0;
     if (fault < OCT_N_BAD)
         return sum->n >= MALFORMED || (sum->n > 0 && right->n == 0);
-    return sum->n > 1 && prevails(sum, right);
+    /* A restart shows twice: its first message, and the first that was left of the one before. */
+    return sum->n > (fault == OCT_DRIVER_STARTS_AGAIN ? 2 : 1) && prevails(sum, right);
 }
 
 /* The one that most messages show. */

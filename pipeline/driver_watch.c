@@ -58,6 +58,17 @@ static void keep(struct oct_driver_watch *w, unsigned fault,
     count(w, fault);
 }
 
+static bool is_new_epoch(struct oct_driver_watch *w, uint32_t epoch)
+{
+    for (unsigned i = 0; i < w->n_epochs && i < OCT_DRIVER_EPOCHS; i++)
+        if (w->epochs[i] == epoch)
+            return false;
+    w->epochs[w->n_epochs++ % OCT_DRIVER_EPOCHS] = epoch;
+    if (w->n_epochs == 2 * OCT_DRIVER_EPOCHS)
+        w->n_epochs = OCT_DRIVER_EPOCHS;
+    return true;
+}
+
 void oct_driver_watch_refuse(struct oct_driver_watch *w, enum oct_bad bad,
                              const struct oct_driver_refusal *r)
 {
@@ -71,7 +82,8 @@ void oct_driver_watch_refuse(struct oct_driver_watch *w, enum oct_bad bad,
         message.header = *r->header;
     if (r->first_bytes >= sizeof(message.start))
         memcpy(message.start, r->first, sizeof(message.start));
-    keep(w, bad, &message);
+    bool starts = bad == OCT_BAD_EPOCH && is_new_epoch(w, message.header.epoch);
+    keep(w, starts ? OCT_DRIVER_STARTS_AGAIN : (unsigned)bad, &message);
 }
 
 /* What the numbers of two messages of one epoch say. Numbers that were lost or overtook each other

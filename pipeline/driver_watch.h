@@ -16,7 +16,7 @@
 #include <stdbool.h>
 
 /* A fault, an unsigned: below OCT_N_BAD a refusal by its reason (enum oct_bad), else one of these.
- * The latter are well-formed; they contradict the message before them, which is one number less of the same epoch. */
+ * The latter are well-formed; they contradict the message before them, of the same epoch. */
 enum oct_driver_fault {
     OCT_DRIVER_RIGHT = OCT_BAD_NONE,
     OCT_DRIVER_RESENT = OCT_N_BAD,  /* sequence and first_line of the message before */
@@ -25,7 +25,8 @@ enum oct_driver_fault {
     OCT_DRIVER_LINE_STUCK,          /* the next sequence, the same first_line */
     OCT_DRIVER_LINE_OVERLAPS,       /* first_line rises by less than the lines of a message */
     OCT_DRIVER_LINE_COUNTS_SAMPLES, /* first_line rises by the samples or bytes of a message */
-    OCT_DRIVER_STARTS_AGAIN,        /* flag 1 or another epoch, and what ran had not ended */
+    OCT_DRIVER_STARTS_AGAIN,        /* flag 1 or another epoch, and what ran had not ended; or an
+                                       epoch refused that none of the last four had */
     OCT_DRIVER_LINE_WENT_BACK,      /* all lines too late: first_line began again */
     OCT_DRIVER_EPOCH_AGAIN,         /* the same, or sent before, and the sequence began again too */
     OCT_DRIVER_NO_PUSH, /* connections, not messages: another kind of socket, or no ZeroMQ at all */
@@ -39,7 +40,7 @@ struct oct_driver_message {
     unsigned char start[8]; /* its first bytes */
     uint64_t header_bytes, payload_bytes;
     unsigned n_parts;
-    /* The message that it contradicts; of those that are too late: what came before the step back. */
+    /* The message that it contradicts; of those too late: the last before the step back. */
     uint64_t before_sequence, before_line;
     uint32_t before_n_lines;
     uint32_t epoch; /* that is being received */
@@ -53,6 +54,8 @@ struct oct_driver_look {
     struct oct_sample_look samples;
 };
 
+enum { OCT_DRIVER_EPOCHS = 4 }; /* senders at once, whose epochs are told from ever new ones */
+
 struct oct_driver_watch {
     atomic_uint_fast64_t n[OCT_N_DRIVER_FAULTS]; /* messages; [OCT_DRIVER_RIGHT]: right ones */
     pthread_mutex_t lock;
@@ -63,6 +66,8 @@ struct oct_driver_watch {
     struct oct_lines_header before;
     uint64_t back_sequence, back_line; /* before the last step back */
     uint64_t looked_ns;
+    uint32_t epochs[OCT_DRIVER_EPOCHS]; /* refused ones, the last to come up */
+    unsigned n_epochs;
 };
 
 /* Zeroed memory. */

@@ -328,7 +328,8 @@ static enum oct_err start(struct oct_ingest *in, void *context,
             (int64_t)options->max_message_bytes, options->door, in->endpoint, err);
     if (e || !in->socket)
         return e ? e : OCT_E_IO;
-    in->peers = oct_peers_watch(context, in->socket);
+    if (!options->door) /* which follows the socket's events itself; only one can */
+        in->peers = oct_peers_watch(context, in->socket);
     int status = pthread_create(&in->thread, NULL, run, in);
     if (status)
         return oct_fail_errno(err, OCT_E_IO, status, "ingest thread");

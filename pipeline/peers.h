@@ -1,5 +1,5 @@
 /* Who connects to a ZeroMQ socket and is no partner for it: a socket of another kind, or something
- * that does not speak ZeroMQ at all. ZeroMQ turns both away without a word, and their owners wonder.
+ * that does not speak ZeroMQ at all. ZeroMQ turns both away without a word.
  * Which of the two it was cannot be known: whichever end looks first hangs up.
  *
  * The thread that owns the socket makes it, looks, and ends it before the socket is closed. */
@@ -10,7 +10,8 @@
 
 struct oct_peers;
 
-/* Of a socket that is bound. NULL: it cannot be known (out of memory or sockets). */
+/* Of a socket that is bound, and that stands behind no door: ZeroMQ tells its events to one only.
+ * NULL: it cannot be known (out of memory or sockets). */
 struct oct_peers *oct_peers_watch(void *zmq_context, void *socket);
 
 /* Takes what has happened since and counts it in the driver's watch; waits for nothing. peers NULL

@@ -1,11 +1,12 @@
-"""What the tests of right and wrong camera drivers share: one that goes on sending as it is told."""
+"""A camera driver that goes on sending as it is told, for the tests of right and wrong ones."""
 import threading
 import numpy as np
 from octtest import *
 
 N, M, V = 128, 40, 10
 BASE = settings(camera=dict(samples=N), scan=dict(lines=M, bscans=V),
-                pipeline=dict(crop_last=50, threads=1), calibration=dict(wavelengths=calibration(N)))
+                pipeline=dict(crop_last=50, threads=1),
+                calibration=dict(wavelengths=calibration(N)))
 LINES = np.random.default_rng(3).integers(100, 4000, (M, N)).astype("<u2")
 PAUSE_S = 0.02  # 50 B-scans a second
 

@@ -21,7 +21,8 @@ def doctor(daemon, *arguments):
 
 
 def examine(how, *more, expect=1):
-    with Daemon(*BASE, *settings(camera=dict(bits=12)), *more) as daemon, Driver(daemon, how) as driver:
+    bits = settings(camera=dict(bits=12))
+    with Daemon(*BASE, *bits, *more) as daemon, Driver(daemon, how) as driver:
         until(lambda: driver.k > 60, "60 messages")
         status, checks = doctor(daemon)
         assert status == expect, checks
@@ -81,7 +82,7 @@ def values_of_samples():
 @case
 def nothing_to_look_at():
     """no daemon, one that is stopped, no driver, and a wrong call: one line, and the status"""
-    status, out, err = run("octctl", "doctor", "--timeout", "0.3", "--endpoint", "ipc:///tmp/no/one")
+    status, out, err = run("octctl", "doctor", "--timeout", "0.3", "--endpoint", "ipc:///no/one")
     assert status == 1 and not out and err.count("\n") == 1 and "no daemon answers" in err, err
     for words in (["--seconds", "0"], ["--seconds", "nan"], ["more"], ["--what"], ["--seconds"]):
         status, out, err = run("octctl", "doctor", *words)

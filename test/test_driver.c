@@ -242,6 +242,27 @@ static void a_second_sender_that_goes_on_is_told_and_leftovers_are_not(void **st
     }
 }
 
+static void an_epoch_for_every_message_is_told_whether_it_is_refused_or_taken(void **state)
+{
+    (void)state;
+    struct oct_lines_header h = {.epoch = 40, .n_lines = M, .n_samples = N};
+    struct stand s;
+    for (unsigned refused = 0; refused < 2; refused++) {
+        open_stand(&s);
+        struct oct_driver_watch *watch = oct_assembler_driver(s.rig.assembler);
+        for (unsigned k = 0; k < 100; k++, step(&s), h.epoch++, s.h.epoch++) {
+            if (!refused || k % 11 == 0)
+                send(&s, &s.h);
+            else
+                oct_driver_watch_refuse(watch, OCT_BAD_EPOCH,
+                                        &(struct oct_driver_refusal){.header = &h, .n_parts = 2});
+            wait_ns(&s, 20 * MS);
+        }
+        assert_non_null(strstr(s.driver.what, "each message has another epoch"));
+        close_stand(&s);
+    }
+}
+
 /* ---- samples ---- */
 
 static void fill(uint16_t *line, unsigned n, unsigned kind)
@@ -284,6 +305,7 @@ int main(void)
         cmocka_unit_test(a_single_malformed_message_among_right_ones_is_not_told),
         cmocka_unit_test(wrong_drivers_are_named_at_any_rate_and_forgotten),
         cmocka_unit_test(a_second_sender_that_goes_on_is_told_and_leftovers_are_not),
+        cmocka_unit_test(an_epoch_for_every_message_is_told_whether_it_is_refused_or_taken),
         cmocka_unit_test(samples_of_the_wrong_kind_are_told_apart),
     };
     return cmocka_run_group_tests_name("driver", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What octd learns from its camera. Camera drivers that are wrong in the usual ways, against a running octd: each is named, with a
+"""What octd learns from its camera. Drivers that are wrong in the usual ways: each is named, with a
 reason, how many messages and what to do, in the status, in the log and so in octview, within two
 seconds; a healthy stream with the losses that it has is not blamed."""
 import glob
@@ -189,7 +189,7 @@ def a_healthy_stream_is_not_blamed():
                 assert "source_refused" not in status["degraded"], status["source"]
                 time.sleep(0.05)
         scan, n_seen = status["scan"], status["source"]["seen"]
-        assert n_seen["by_camera_hz"] == 0 and 500 < scan["line_rate_hz"] < 2500, (scan, n_seen)  # it stands
+        assert n_seen["by_camera_hz"] == 0 and 500 < scan["line_rate_hz"] < 2500, (scan, n_seen)
         assert status["lines_missing"] > 0 and status["messages_duplicate"] > 0, status
         assert status["source"]["fault"] == dict(reason="", messages=0, text="", cure="")
         assert "camera driver" not in daemon.log(), daemon.log()
@@ -199,7 +199,7 @@ def a_healthy_stream_is_not_blamed():
 def the_line_rate_comes_from_the_camera():
     """where scan.line_rate_hz is not set, the camera's own is taken, said, and recorded"""
     def clocked(s, k):
-        s.send(LINES, k * M, time_ns=5 + k * 10 ** 9 * M // 2100)  # 1.9 kHz come, of 2.1 by its clock
+        s.send(LINES, k * M, time_ns=5 + k * 10 ** 9 * M // 2100)  # its clock goes wrong
     with Daemon(*BASE) as daemon:
         assert daemon.status()["scan"]["line_rate_from"] == "default"
         with Driver(daemon, clocked):
