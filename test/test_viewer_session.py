@@ -330,6 +330,42 @@ def settings_are_remembered():
     assert clinic.viewer.wait(PATIENCE_S) == 0
 
 
+def locales():
+    """Names of locales that are not UTF-8, and where to find them. In Japan's older one X11 composes
+    its own bytes; it is made here, where that can be done."""
+    yield "C", None
+    path, name = folder("session/locales"), "ja_JP.eucJP"
+    if shutil.which("localedef"):
+        subprocess.run(["localedef", "-i", "ja_JP", "-f", "EUC-JP", f"{path}/{name}"],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if os.path.exists(f"{path}/{name}"):
+        yield name, path
+
+
+@case
+def letters_survive_any_locale():
+    """a pseudonym typed in letters outside ASCII, alone or of two keys, arrives in any locale"""
+    need_window()
+    env = {k: v for k, v in clinic.env.items() if not k.startswith("LC_") and k != "LANG"}
+    typed, there = "P\u00e9\u00b5\u015f\u0416\u00fc", dict(env, LC_ALL="C.UTF-8")
+    for name, path in locales():
+        clinic.env = dict(env, LC_ALL=name, **({"LOCPATH": path} if path else {}))
+        clinic.open()
+        clinic.see(live, "a live picture")
+        clinic.env = there  # xdotool's own
+
+        def type_name():
+            clinic.keys("t", *["BackSpace"] * 10)
+            clinic.xdotool("type", "--delay", "60", typed[:-1])
+            clinic.keys("dead_diaeresis", "u", "Return")
+        clinic.wish(type_name, lambda: clinic.ask("get", key="record.pseudonym")["value"] == typed,
+                    "the pseudonym in " + name, again_s=3)
+        clinic.keys("q")
+        assert clinic.viewer.wait(PATIENCE_S) == 0
+        assert clinic.ask("set", key="record.pseudonym", value="")["ok"]
+    clinic.env = env
+
+
 @case
 def snapshot_command():
     """octctl snapshot draws the same window without a display"""

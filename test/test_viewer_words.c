@@ -2,10 +2,13 @@
 #include "test/tap.h"
 #include "test/viewer_scene.h"
 #include "viewer/clock.h"
+#include "viewer/letters.h"
 #include "viewer/model.h"
 #include "viewer/settings.h"
 #include "viewer/status.h"
 
+#include <langinfo.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,6 +208,47 @@ static void eye_and_pseudonym_go_to_the_daemon(void **state)
         oct_view_model_rub_out(&model);
     assert_string_equal(model.typed, "");
     oct_view_model_finish(&model);
+}
+
+static void letters_are_utf8_in_any_locale(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *clean;
+    } cases[] = {
+        {"", ""},
+        {"P-\u00e9\u00b5\u015f\u0416\u20ac\U0001f441",
+         "P-\u00e9\u00b5\u015f\u0416\u20ac\U0001f441"},
+        {"a\nb\x7f\x1b", "a?b??"},
+        {"caf\xe9 x", "caf? x"},             /* Latin-1 */
+        {"\xc2\x85 C1", "?? C1"},            /* a control character of two bytes */
+        {"\xc0\xaf \xed\xa0\x80", "?? ???"}, /* overlong, a surrogate */
+        {"\xf4\x90\x80\x80", "????"},        /* beyond Unicode */
+        {"cut \xe2\x82", "cut "},            /* by a buffer's end */
+        {"cut \xc3", "cut "},
+        {"\xe2\x28\xa1", "?(?"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[64];
+        snprintf(text, sizeof(text), "%s", cases[i].text);
+        assert_true(oct_view_letters_are(text) == (strcmp(text, cases[i].clean) == 0));
+        oct_view_letters_clean(text);
+        assert_string_equal(text, cases[i].clean);
+        assert_true(oct_view_letters_are(text));
+    }
+    char *before = getenv("LC_ALL") ? strdup(getenv("LC_ALL")) : NULL;
+    static const char *const locales[] = {"C", "POSIX", "", "xx_YY.nonsense", "C.UTF-8"};
+    for (size_t i = 0; i < sizeof(locales) / sizeof(locales[0]); i++) {
+        setenv("LC_ALL", locales[i], 1);
+        oct_view_letters_set_locale();
+        assert_true(setlocale(LC_CTYPE, "") && !strcmp(nl_langinfo(CODESET), "UTF-8"));
+        setlocale(LC_CTYPE, "C");
+    }
+    if (before)
+        setenv("LC_ALL", before, 1);
+    else
+        unsetenv("LC_ALL");
+    free(before);
 }
 
 /* ---- alarms ---- */
@@ -521,6 +565,7 @@ int main(void)
         cmocka_unit_test(mutated_statuses_are_survived),
         cmocka_unit_test(what_the_header_says_is_the_daemons_word),
         cmocka_unit_test(eye_and_pseudonym_go_to_the_daemon),
+        cmocka_unit_test(letters_are_utf8_in_any_locale),
         cmocka_unit_test(alarms_say_what_is_wrong_and_go_again),
         cmocka_unit_test(a_loss_is_told_by_the_recordings_own_account_and_ends_with_it),
         cmocka_unit_test(the_disk_lasts_as_long_as_the_daemon_says),

@@ -2,9 +2,9 @@
 
 #include "viewer/clock.h"
 #include "viewer/endpoint.h"
+#include "viewer/letters.h"
 
 #include <cjson/cJSON.h>
-#include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -143,9 +143,7 @@ static bool read_answer(struct oct_view_answer *answer, const char *text, zmq_ms
              answer->ok ? text
              : error    ? error
                         : "the answer was no JSON of octd's: check control.endpoint");
-    for (char *p = answer->text; *p; p++)
-        if (iscntrl((unsigned char)*p))
-            *p = '?';
+    oct_view_letters_clean(answer->text);
     bool pending = answer->ok && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "pending"));
     cJSON_Delete(o);
     return pending;

@@ -1,7 +1,8 @@
 #include "viewer/daemon_state.h"
 
+#include "viewer/letters.h"
+
 #include <cjson/cJSON.h>
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,9 +36,7 @@ static void text(const cJSON *object, const char *key, char *to, size_t n_bytes)
     const char *from = cJSON_GetStringValue(item(object, key));
 
     snprintf(to, n_bytes, "%s", from ? from : "");
-    for (char *c = to; *c; c++)
-        if (iscntrl((unsigned char)*c))
-            *c = '?';
+    oct_view_letters_clean(to);
 }
 
 static double sum_of(const cJSON *counts)

@@ -1,9 +1,9 @@
 #include "viewer/model.h"
 
 #include "viewer/clock.h"
+#include "viewer/letters.h"
 #include "viewer/model_parts.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -367,9 +367,7 @@ void oct_view_model_say(struct oct_view_model *model, const char *format, ...)
     va_start(args, format);
     vsnprintf(model->message, sizeof(model->message), format, args);
     va_end(args);
-    for (char *c = model->message; *c; c++)
-        if (iscntrl((unsigned char)*c))
-            *c = '?';
+    oct_view_letters_clean(model->message);
     model->message_until_ns = model->now_ns + MESSAGE_NS;
 }
 

@@ -1,9 +1,9 @@
 /* The part of the model that listens to the daemon and wishes something of it. */
 #include "viewer/clock.h"
+#include "viewer/letters.h"
 #include "viewer/model.h"
 #include "viewer/model_parts.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -121,11 +121,8 @@ void oct_view_model_type(struct oct_view_model *model, const char *text)
     size_t n = strlen(model->typed);
 
     /* Whole letters only: what does not fit is left out as it came. */
-    if (!model->typing || n + strlen(text) >= sizeof(model->typed))
+    if (!model->typing || n + strlen(text) >= sizeof(model->typed) || !oct_view_letters_are(text))
         return;
-    for (const char *c = text; *c; c++)
-        if (iscntrl((unsigned char)*c))
-            return;
     snprintf(model->typed + n, sizeof(model->typed) - n, "%s", text);
 }
 

@@ -6,6 +6,7 @@
 #include "viewer/desk.h"
 #include "viewer/draw.h"
 #include "viewer/input.h"
+#include "viewer/letters.h"
 #include "viewer/signals.h"
 #include "viewer/snapshots.h"
 
@@ -228,6 +229,7 @@ static enum oct_err open_window(struct window *w, const struct oct_view_options 
     char title[256];
     const uint32_t flags = SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI;
 
+    oct_view_letters_set_locale();
     SDL_SetHint(SDL_HINT_NO_SIGNAL_HANDLERS, "1");
     SDL_SetHint(SDL_HINT_VIDEO_X11_NET_WM_BYPASS_COMPOSITOR, "0");
     /* Drawing on the CPU by default: it is fast enough, looks the same everywhere, and leaves the
