@@ -86,20 +86,19 @@ static size_t bytes_of_letters(const char *text, size_t n)
     return at;
 }
 
-static void cut(const char *all, size_t n_letters, size_t n_kept, bool keep_end, char *text,
-                size_t n_bytes)
+static void cut(const char *all, size_t n_letters, size_t n_kept, enum oct_draw_cut where,
+                char *text, size_t n_bytes)
 {
-    static const char ellipsis[] = "\u2026";
+    size_t n_first = where == OCT_DRAW_CUT_END      ? n_kept
+                     : where == OCT_DRAW_CUT_MIDDLE ? n_kept / 2
+                                                    : 0;
 
-    if (keep_end)
-        SDL_snprintf(text, n_bytes, "%s%s", ellipsis,
-                     all + bytes_of_letters(all, n_letters - n_kept));
-    else
-        SDL_snprintf(text, n_bytes, "%.*s%s", (int)bytes_of_letters(all, n_kept), all, ellipsis);
+    SDL_snprintf(text, n_bytes, "%.*s\u2026%s", (int)bytes_of_letters(all, n_first), all,
+                 all + bytes_of_letters(all, n_letters - (n_kept - n_first)));
 }
 
 int oct_draw_text_fit(struct oct_draw *draw, enum oct_text_size size, char *text, size_t n_bytes,
-                      int most_px, bool keep_end)
+                      int most_px, enum oct_draw_cut where)
 {
     char all[OCT_VIEW_TEXT_BYTES + 8];
     int w = oct_draw_text_width(draw, size, text);
@@ -113,13 +112,13 @@ int oct_draw_text_fit(struct oct_draw *draw, enum oct_text_size size, char *text
     /* The most letters that fit, by halves. */
     for (size_t most = n_letters; least < most;) {
         size_t n = least + (most - least + 1) / 2;
-        cut(all, n_letters, n, keep_end, text, n_bytes);
+        cut(all, n_letters, n, where, text, n_bytes);
         if (oct_draw_text_width(draw, size, text) <= most_px)
             least = n;
         else
             most = n - 1;
     }
-    cut(all, n_letters, least, keep_end, text, n_bytes);
+    cut(all, n_letters, least, where, text, n_bytes);
     w = oct_draw_text_width(draw, size, text);
     if (w > most_px)
         text[0] = '\0';

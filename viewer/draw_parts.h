@@ -45,6 +45,8 @@ struct oct_draw {
     uint64_t enface_limits_ns; /* when they were found */
 };
 
+enum oct_draw_cut { OCT_DRAW_CUT_END, OCT_DRAW_CUT_MIDDLE, OCT_DRAW_CUT_BEGINNING };
+
 /* draw_canvas.c */
 uint32_t oct_draw_tone(enum oct_view_tone tone);
 void oct_draw_fill(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb, unsigned alpha);
@@ -62,10 +64,10 @@ int oct_draw_text(struct oct_draw *draw, enum oct_text_size size, int x, int y, 
                   uint32_t rgb);
 int oct_draw_text_width(struct oct_draw *draw, enum oct_text_size size, const char *string);
 int oct_draw_line_height(const struct oct_draw *draw, enum oct_text_size size);
-/* Cuts the text at a letter, and puts an ellipsis there, until it is at most `most_px` wide: its
- * end, or its beginning. Returns its width. Nothing but "" or an ellipsis may be left. */
+/* Takes letters away, and puts an ellipsis there, until the text is at most `most_px` wide. Returns
+ * its width. Nothing but "" or an ellipsis may be left. */
 int oct_draw_text_fit(struct oct_draw *draw, enum oct_text_size size, char *text, size_t n_bytes,
-                      int most_px, bool keep_end);
+                      int most_px, enum oct_draw_cut where);
 void oct_draw_clip(struct oct_draw *draw, const struct oct_view_rect *r); /* NULL: none */
 /* Makes the sheet's texture anew if its size is another. */
 enum oct_err oct_draw_sheet_size(struct oct_draw *draw, struct oct_draw_sheet *sheet,

@@ -76,10 +76,10 @@ void oct_draw_header(struct oct_draw *draw, const struct oct_view_model *model)
      */
     int least = w_label < room / 6 ? w_label : room / 6;
     int w = oct_draw_text_fit(draw, OCT_TEXT_LARGE, recording.text, sizeof(recording.text),
-                              room - least - gap, false);
+                              room - least - gap, OCT_DRAW_CUT_END);
     oct_draw_text(draw, OCT_TEXT_LARGE, left, y, recording.text, rgb);
     w = oct_draw_text_fit(draw, OCT_TEXT_LARGE, label.text, sizeof(label.text), room - w - gap,
-                          model->typing);
+                          model->typing ? OCT_DRAW_CUT_BEGINNING : OCT_DRAW_CUT_END);
     oct_draw_text(draw, OCT_TEXT_LARGE, left + room - w, y, label.text,
                   on ? 0xffffffu : oct_draw_tone(label.tone));
 }
@@ -146,10 +146,12 @@ static void add_line(struct oct_draw *draw, struct band *band, enum oct_text_siz
 {
     int margin = draw->layout.margin, room = band->r.w - 3 * margin;
 
-    /* What does not fit in large letters stands in normal ones, and is cut if it must be. */
+    /* What does not fit in large letters stands in normal ones, and loses its middle if it must: an
+     * error begins with a path and ends with the reason. */
     if (oct_draw_text_width(draw, size, phrase->text) > room)
         size = OCT_TEXT_NORMAL;
-    int w = oct_draw_text_fit(draw, size, phrase->text, sizeof(phrase->text), room, false);
+    int w = oct_draw_text_fit(draw, size, phrase->text, sizeof(phrase->text), room,
+                              OCT_DRAW_CUT_MIDDLE);
     int x = band->r.x + (band->r.w - w) / 2;
     x = x < band->r.x + 2 * margin ? band->r.x + 2 * margin : x;
     oct_draw_text(draw, size, x, band->y, phrase->text, oct_draw_tone(phrase->tone));
