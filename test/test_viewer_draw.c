@@ -358,7 +358,7 @@ static void words_too_long_for_their_line_end_within_it(void **state)
     stage.model.daemon.record.active = false;
     stage.model.answer.wish = OCT_VIEW_WISH_RECORD;
     memset(stage.model.answer.text, 'W', sizeof(stage.model.answer.text) - 1);
-    stage.model.daemon.record_failed = true;
+    stage.model.daemon.record.failed = true;
     memset(stage.model.daemon.last_error, 'W', sizeof(stage.model.daemon.last_error) - 1);
     stage_draw(&stage);
     const struct oct_view_layout *l = oct_draw_layout(stage.draw);

@@ -64,7 +64,7 @@ static void a_status_is_read_and_a_hostile_one_survived(void **state)
     assert_string_equal(d.record.file, "c.h5");
     assert_string_equal(d.record.eye, "OD");
     assert_true(d.bscans_dropped == 3 && d.axial_um == 1.25 && isnan(d.slow_um));
-    assert_true(d.record.disk_left_s == 1234.5 && !d.record_failed);
+    assert_true(d.record.disk_left_s == 1234.5 && !d.record.failed);
     assert_true(d.record.n_lost == 9);
     assert_string_equal(d.record.lost_text, "2 source, 7 disk_slow");
     assert_string_equal(d.record.lost_why, "disk_slow");
@@ -402,7 +402,7 @@ static void a_loss_is_told_by_the_recordings_own_account_and_ends_with_it(void *
     hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
     assert_null(find(&model, "NOT RECORDED"));
     d.record.active = false; /* it ended by itself: that must not be missed */
-    d.record_failed = true;
+    d.record.failed = true;
     d.record.n_lost = 3;
     strcpy(d.last_error, "No space left on device");
     d.answer_ns++;
@@ -566,10 +566,10 @@ int main(void)
         cmocka_unit_test(what_the_header_says_is_the_daemons_word),
         cmocka_unit_test(eye_and_pseudonym_go_to_the_daemon),
         cmocka_unit_test(letters_are_utf8_in_any_locale),
-        cmocka_unit_test(alarms_say_what_is_wrong_and_go_again),
         cmocka_unit_test(a_loss_is_told_by_the_recordings_own_account_and_ends_with_it),
         cmocka_unit_test(the_disk_lasts_as_long_as_the_daemon_says),
         cmocka_unit_test(a_wrong_driver_is_named_in_octds_words),
+        cmocka_unit_test(alarms_say_what_is_wrong_and_go_again),
         cmocka_unit_test(a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told),
         cmocka_unit_test(settings_come_back_and_wrong_ones_are_passed_over),
     };

@@ -111,10 +111,10 @@ static void judge_recording(const struct oct_view_daemon *d, struct alarms *list
 {
     const char *error = d->last_error[0] ? d->last_error : "see octd's log";
 
-    if (d->record_failed && d->record.n_lost > 0)
+    if (d->record.failed && d->record.n_lost > 0)
         complain(list, OCT_VIEW_BAD, error, "RECORDING FAILED: %.0f B-scan%s NOT RECORDED",
                  d->record.n_lost, d->record.n_lost > 1 ? "s" : "");
-    else if (d->record_failed)
+    else if (d->record.failed)
         complain(list, OCT_VIEW_BAD, error, "RECORDING FAILED");
     else if (d->record.active && d->record.n_lost > 0)
         complain(list, OCT_VIEW_BAD, remedy_of_loss(d),

@@ -130,7 +130,7 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
         .answer_ns = d->answer_ns,
         .pending = cJSON_IsTrue(item(reply, "pending")),
         .disk_slow = has_word(item(reply, "degraded"), "disk"),
-        .record_failed = has_word(item(reply, "degraded"), "recording"),
+        .record.failed = has_word(item(reply, "degraded"), "recording"),
         .uptime_s = number(reply, "uptime_s", 0),
         .acquisitions = number(reply, "acquisitions", 0),
         .lines_received = number(reply, "lines_received", 0),

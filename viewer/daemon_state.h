@@ -17,7 +17,6 @@ struct oct_view_daemon {
     uint64_t answer_ns; /* when the newest answer came */
     bool pending;       /* what was granted is not done yet */
     bool disk_slow;     /* it holds up the recording */
-    bool record_failed; /* the last recording did */
     struct {            /* what the camera driver does wrong, and what to do; "": nothing */
         char text[256], cure[256];
     } driver;
@@ -36,6 +35,7 @@ struct oct_view_daemon {
     double disk_bytes_free;               /* NaN: not known */
     struct {
         bool active, stopping, waiting_for_volume;
+        bool failed; /* the last one did */
         double elapsed_s, bscans_in_file, bscans_waiting, bytes_per_bscan;
         double volumes_written, volumes_incomplete, bytes_written;
         double disk_left_s; /* the daemon's word on how long the disk lasts; NaN: not known */
