@@ -27,7 +27,7 @@ static const char status_text[] =
     "\"bscans_dropped\":{\"ring_full\":2,\"engine\":1},\"bscans_done\":100,"
     "\"volumes_written\":3,\"volumes_incomplete\":0,\"bytes_written\":1e9,\"bscans_unsaved\":40,"
     "\"record_account\":{\"offered\":50,\"written\":17,\"pending\":24,\"dropped\":{\"source\":2,"
-    "\"ring_full\":0,\"disk_slow\":7,\"x\":\"y\"}},"
+    "\"ring_full\":0,\"disk_slow\":7,\"a\\nb\":1,\"x\":\"y\"}},"
     "\"record\":{\"active\":true,\"stopping\":false,\"waiting_for_volume\":false,"
     "\"file\":\"/a/b/"
     "c.h5\",\"bscans_in_file\":17,\"bscans_waiting\":321,\"bytes_per_bscan\":1e6,\"elapsed_s\":75."
@@ -65,8 +65,8 @@ static void a_status_is_read_and_a_hostile_one_survived(void **state)
     assert_string_equal(d.record.eye, "OD");
     assert_true(d.bscans_dropped == 3 && d.axial_um == 1.25 && isnan(d.slow_um));
     assert_true(d.record.disk_left_s == 1234.5 && !d.record.failed);
-    assert_true(d.record.n_lost == 9);
-    assert_string_equal(d.record.lost_text, "2 source, 7 disk_slow");
+    assert_true(d.record.n_lost == 10);
+    assert_string_equal(d.record.lost_text, "2 source, 7 disk_slow, 1 a?b");
     assert_string_equal(d.record.lost_why, "disk_slow");
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct oct_view_daemon before = d;
@@ -382,7 +382,8 @@ static void a_loss_is_told_by_the_recordings_own_account_and_ends_with_it(void *
         oct_view_model_tick(&model, second * S);
         d.answer_ns = second;
         hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
-        alarm = find(&model, "NOT RECORDED: 9 B-scans of this recording (2 source, 7 disk_slow)");
+        alarm = find(&model,
+                     "NOT RECORDED: 10 B-scans of this recording (2 source, 7 disk_slow, 1 a?b)");
         assert_true(alarm && alarm->what.tone == OCT_VIEW_BAD);
         assert_non_null(strstr(alarm->remedy.text, "faster disk"));
     }
@@ -394,7 +395,7 @@ static void a_loss_is_told_by_the_recordings_own_account_and_ends_with_it(void *
     d.answer_ns++;
     hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
     oct_view_recording(&model, &p);
-    assert_string_equal(p.text, "SAVED 2 volumes, 9 B-scans NOT RECORDED, the last c.h5");
+    assert_string_equal(p.text, "SAVED 2 volumes, 10 B-scans NOT RECORDED, the last c.h5");
     assert_int_equal(p.tone, OCT_VIEW_WARN);
     d.record.active = true; /* another one: its account begins at nothing */
     d.record.n_lost = 0;

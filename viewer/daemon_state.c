@@ -75,7 +75,8 @@ static void read_lost(struct oct_view_daemon *d, const cJSON *account)
     d->record.n_lost = sum_of(dropped);
     cJSON_ArrayForEach(count, dropped)
     {
-        if (!cJSON_IsNumber(count) || !(count->valuedouble > 0) || !count->string)
+        if (!cJSON_IsNumber(count) || !(count->valuedouble > 0 && count->valuedouble < 1e18) ||
+            !count->string)
             continue;
         if (used < n_bytes)
             used += (size_t)snprintf(to + used, n_bytes - used, "%s%.0f %.20s", used ? ", " : "",
@@ -84,6 +85,8 @@ static void read_lost(struct oct_view_daemon *d, const cJSON *account)
             snprintf(d->record.lost_why, sizeof(d->record.lost_why), "%s", count->string);
         most = fmax(most, count->valuedouble);
     }
+    oct_view_letters_clean(to); /* names of keys are outside bytes too */
+    oct_view_letters_clean(d->record.lost_why);
 }
 
 static void read_record(struct oct_view_daemon *d, const cJSON *reply)

@@ -4,6 +4,7 @@
 #include "test/fuzz/fuzz.h"
 #include "viewer/archive.h"
 #include "viewer/daemon_state.h"
+#include "viewer/letters.h"
 #include "viewer/model.h"
 #include "viewer/status.h"
 
@@ -81,6 +82,9 @@ static void hear_status(struct viewer *v, struct fuzz_input *in)
     daemon.reachable = true;
     daemon.answer_ns = v->now_ns;
     oct_view_model_hear(&v->model, &daemon, &answer);
+    fuzz_must(daemon.record.n_lost >= 0 && oct_view_letters_are(daemon.record.lost_text));
+    fuzz_must(oct_view_letters_are(daemon.last_error) &&
+              oct_view_letters_are(daemon.record.pseudonym));
     free(json);
 }
 
