@@ -57,7 +57,7 @@ void oct_draw_status(struct oct_draw *draw, const struct oct_view_model *model)
 void oct_draw_header(struct oct_draw *draw, const struct oct_view_model *model)
 {
     struct oct_view_rect bar = draw->layout.header;
-    struct oct_view_phrase recording, label;
+    struct oct_view_phrase recording = {.text = ""}, label = {.text = ""};
     int margin = draw->layout.margin, lamp = draw->layout.large_px * 3 / 4;
     int y = bar.y + (bar.h - oct_draw_line_height(draw, OCT_TEXT_LARGE)) / 2;
     bool on = model->daemon.reachable && model->daemon.record.active;
