@@ -16,6 +16,11 @@
 #include "daemon/state.h"
 #include "daemon/watch.h"
 
+/* Connections that were turned away for one reason: how many when last told, and when that was. */
+struct oct_turned_away {
+    uint64_t n, told_ns;
+};
+
 struct oct_daemon {
     struct oct_config config;
     void *zmq_context;           /* of the control socket; a session has its own */
@@ -35,9 +40,8 @@ struct oct_daemon {
     struct oct_error outcome;     /* of the last start, stop or record start */
     uint64_t drain_by_ns;         /* DRAINING: to be done by then */
 
-    bool stale;                       /* a key has changed since the session was built */
-    uint64_t not_taken, not_taken_ns; /* connections, when last told; and when that was */
-    uint64_t flooded, flooded_ns;     /* the same of those cut for a message of many parts */
+    bool stale; /* a key has changed since the session was built */
+    struct oct_turned_away not_taken, viewers_cut, flooded;
     struct oct_source source;
     struct oct_driver driver;
     struct oct_line_rate line_rate;

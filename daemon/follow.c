@@ -4,6 +4,8 @@
 
 #include "config/apply.h"
 #include "pipeline/clock.h"
+#include "pipeline/descriptors.h"
+#include "pipeline/intake.h"
 #include "pipeline/log.h"
 #include "pipeline/parts.h"
 
@@ -254,40 +256,31 @@ static void note_changed_files(struct oct_daemon *d)
                 path);
 }
 
-/* How many more there are than were told; 0: too few seconds ago. Once a minute at most: who is
- * turned away comes again ten times a second. */
-static uint64_t untold(uint64_t n, uint64_t *told, uint64_t *told_ns)
+/* Once a minute at most: who is turned away comes again ten times a second. */
+static void note_turned_away(struct oct_turned_away *t, uint64_t n, const char *what)
 {
     const uint64_t minute_ns = UINT64_C(60000000000);
-    uint64_t now_ns = oct_clock_ns(), more = n - *told;
-    if (more == 0 || (*told_ns && now_ns - *told_ns < minute_ns))
-        return 0;
-    *told = n;
-    *told_ns = now_ns;
-    return more;
-}
-
-static void note_not_taken(struct oct_daemon *d)
-{
-    uint64_t n = untold(oct_descriptors_not_taken(), &d->not_taken, &d->not_taken_ns);
-    if (n > 0)
-        oct_log(OCT_LOG_WARNING,
-                "%" PRIu64 " connections were closed at once: no file descriptors are left for "
-                "more (raise ulimit -n, or look who connects)",
-                n);
-    n = untold(oct_parts_n_cut_all(), &d->flooded, &d->flooded_ns);
-    if (n > 0)
-        oct_log(OCT_LOG_WARNING,
-                "%" PRIu64 " connections were cut: a message of more than %d parts (lines have 2, "
-                "a request 1 to 3; look who sends)",
-                n, OCT_PARTS_MOST);
+    uint64_t now_ns = oct_clock_ns();
+    if (n == t->n || (t->told_ns && now_ns - t->told_ns < minute_ns))
+        return;
+    oct_log(OCT_LOG_WARNING, "%" PRIu64 " connections were %s", n - t->n, what);
+    t->n = n;
+    t->told_ns = now_ns;
 }
 
 void oct_daemon_look_around(struct oct_daemon *d)
 {
     if (!d->want_shutdown)
         note_changed_files(d);
-    note_not_taken(d);
+    note_turned_away(&d->not_taken, oct_descriptors_not_taken(),
+                     "closed at once: no file descriptors are left for more (raise ulimit -n, or "
+                     "look who connects)");
+    note_turned_away(&d->viewers_cut, oct_intake_viewers_cut(),
+                     "cut off: a viewer sent or subscribed to more than any needs (look who "
+                     "connects to publish.endpoint)");
+    note_turned_away(&d->flooded, oct_parts_n_cut_all(),
+                     "cut off: a message of more than 16 parts (lines have 2, a request 1 to 3; "
+                     "look who sends)");
     if (d->session)
         follow_session(d);
     if (d->want_shutdown)

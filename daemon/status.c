@@ -4,6 +4,7 @@
 
 #include "pipeline/clock.h"
 #include "pipeline/descriptors.h"
+#include "pipeline/intake.h"
 #include "pipeline/parts.h"
 #include "pipeline/wire.h"
 
@@ -186,6 +187,7 @@ static void add_security(cJSON *reply, const struct oct_daemon *d)
     add_u64(security, "connections_cut", counts.connections_cut);
     add_u64(security, "connections_not_taken", oct_descriptors_not_taken());
     add_u64(security, "connections_flooded", oct_parts_n_cut_all());
+    add_u64(security, "viewers_cut", oct_intake_viewers_cut());
 }
 
 /* What is not as it should be, although B-scans may go on. */

@@ -2,6 +2,7 @@
 #include "pipeline/access.h"
 
 #include "pipeline/clock.h"
+#include "pipeline/descriptors.h"
 #include "pipeline/key_folder.h"
 #include "pipeline/log.h"
 
@@ -224,18 +225,9 @@ static void make_table(struct key_table *table, const struct key_table *old,
     }
 }
 
-static uint64_t cookie_of(int fd)
-{
-    uint64_t cookie = 0;
-    socklen_t bytes = sizeof(cookie);
-    return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &bytes) == 0 ? cookie : 0;
-}
-
-/* ZeroMQ sees the end of the stream and tidies up by itself; the descriptor stays its own. */
 static void cut(struct oct_access *a, int fd, uint64_t cookie)
 {
-    if (cookie && cookie_of(fd) == cookie && shutdown(fd, SHUT_RDWR) == 0)
-        a->counts.connections_cut++;
+    a->counts.connections_cut += oct_descriptors_cut(fd, cookie);
 }
 
 /* Lock held. Those whose key has gone, and those whose key we do not know yet: it may be that one. */
@@ -505,7 +497,7 @@ static struct connection *place_of(struct oct_access *a, int fd)
  * and has gone in the meantime: another door may have told of its successor first. */
 void oct_access_note_accepted(struct oct_access *a, int fd)
 {
-    uint64_t cookie = fd >= 0 ? cookie_of(fd) : 0;
+    uint64_t cookie = fd >= 0 ? oct_descriptors_cookie(fd) : 0;
     if (!cookie)
         return;
     pthread_mutex_lock(&a->lock);

@@ -1,10 +1,13 @@
-#define _DEFAULT_SOURCE /* syscall */
+#define _DEFAULT_SOURCE /* syscall, SO_COOKIE */
 #include "pipeline/descriptors.h"
 
+#include "pipeline/clock.h"
+#include "pipeline/intake.h"
 #include "pipeline/log.h"
 #include "pipeline/parts.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -21,10 +24,11 @@
 #define CONTROL_RESERVE 16
 #define ENOUGH 1024
 /* Each connection takes memory too, so there is a bound even where descriptors have none. */
-#define MOST_TAKEN 8192
+#define MOST_TAKEN (OCT_DESCRIPTORS_MOST - RESERVE)
 
 /* accept() has no argument that could lead to a place of ours. */
 static atomic_uint_fast64_t n_not_taken;
+static atomic_int next_viewer;
 
 uint64_t oct_descriptors_not_taken(void)
 {
@@ -57,9 +61,9 @@ void oct_descriptors_raise(void)
                 (unsigned long long)limit.rlim_cur, ENOUGH);
 }
 
-static enum oct_callers callers_of(int listener)
+enum oct_callers oct_descriptors_callers(int listener)
 {
-    int priority = OCT_CALLERS_OTHERS;
+    int priority = OCT_CALLERS_UNKNOWN;
     socklen_t bytes = sizeof(priority);
     getsockopt(listener, SOL_SOCKET, SO_PRIORITY, &priority, &bytes);
     return (enum oct_callers)priority;
@@ -79,6 +83,38 @@ static rlim_t bound_of(enum oct_callers callers)
 /* Not in our header: glibc's own may declare them in its way. */
 int accept(int listener, struct sockaddr *address, socklen_t *bytes);
 int accept4(int listener, struct sockaddr *address, socklen_t *bytes, int flags);
+ssize_t recv(int fd, void *bytes, size_t n, int flags);
+
+/* Whether the connection may stay; if not, why is counted. */
+static bool takes(int fd, enum oct_callers callers)
+{
+    if ((rlim_t)fd >= bound_of(callers)) {
+        atomic_fetch_add(&n_not_taken, 1);
+        return false;
+    }
+    if (callers == OCT_CALLERS_VIEWERS && oct_intake_is_full(oct_clock_ns())) {
+        oct_intake_note_cut();
+        return false;
+    }
+    return true;
+}
+
+/* A viewer's connection gets the next number. */
+static int move_viewer(int fd)
+{
+    /* It has the listener's mark, which is no priority that we want for pictures. */
+    setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &(int){0}, sizeof(int));
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, atomic_load(&next_viewer));
+    if (moved >= 0 && (rlim_t)moved >= bound_of(OCT_CALLERS_VIEWERS)) {
+        close(moved);
+        moved = -1;
+    }
+    atomic_store(&next_viewer, moved + 1); /* at the bound: from the lowest again */
+    if (moved < 0)
+        return fd;
+    close(fd);
+    return moved;
+}
 
 int accept4(int listener, struct sockaddr *address, socklen_t *bytes, int flags)
 {
@@ -87,13 +123,15 @@ int accept4(int listener, struct sockaddr *address, socklen_t *bytes, int flags)
         errno = ENFILE; /* which libzmq passes over on ipc as well */
     if (fd < 0)
         return fd;
-    enum oct_callers callers = callers_of(listener);
-    if ((rlim_t)fd < bound_of(callers)) {
-        oct_parts_follow(fd, callers);
+    enum oct_callers callers = oct_descriptors_callers(listener);
+    if (takes(fd, callers)) {
+        if (callers == OCT_CALLERS_VIEWERS)
+            fd = move_viewer(fd);
+        oct_intake_begin(fd, listener);
+        oct_parts_follow(fd, listener);
         return fd;
     }
     close(fd);
-    atomic_fetch_add(&n_not_taken, 1);
     errno = ECONNABORTED;
     return -1;
 }
@@ -101,6 +139,33 @@ int accept4(int listener, struct sockaddr *address, socklen_t *bytes, int flags)
 int accept(int listener, struct sockaddr *address, socklen_t *bytes)
 {
     return accept4(listener, address, bytes, 0);
+}
+
+ssize_t recv(int fd, void *bytes, size_t n, int flags)
+{
+    ssize_t got = (ssize_t)syscall(SYS_recvfrom, fd, bytes, n, flags, NULL, NULL);
+    if (got <= 0 || (flags & MSG_PEEK) || fd >= OCT_DESCRIPTORS_MOST)
+        return got;
+    if (oct_intake_exceeds(fd, (size_t)got, oct_clock_ns()))
+        return 0; /* the end of the stream */
+    if (oct_parts_admit(fd, bytes, (size_t)got))
+        return got;
+    errno = ECONNRESET;
+    return -1;
+}
+
+/* ---- connections ---- */
+
+uint64_t oct_descriptors_cookie(int fd)
+{
+    uint64_t cookie = 0;
+    socklen_t bytes = sizeof(cookie);
+    return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &bytes) == 0 ? cookie : 0;
+}
+
+bool oct_descriptors_cut(int fd, uint64_t cookie)
+{
+    return cookie && oct_descriptors_cookie(fd) == cookie && shutdown(fd, SHUT_RDWR) == 0;
 }
 
 /* ---- which listener is whose ---- */

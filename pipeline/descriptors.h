@@ -13,16 +13,27 @@
  *     | everybody                | control and   | the camera   | files, folders,
  *     |                          | the camera    | alone        | new sessions: ours alone
  *
+ * ZeroMQ tells whose a message is by the descriptor, and late. So a viewer's connection does not keep
+ * the lowest number but gets the next one after the viewer before it, and numbers of connections that
+ * have gone come round again only when all up to the bound have been used.
+ *
+ * recv() of the whole process is ours as well: what is received is bounded before libzmq sees it, by
+ * bytes for viewers (intake.h) and by the parts of a message for all that are marked (parts.h).
+ *
  * Any thread. */
 #ifndef OCT_PIPELINE_DESCRIPTORS_H
 #define OCT_PIPELINE_DESCRIPTORS_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/* No connection has a descriptor as high as this. */
+#define OCT_DESCRIPTORS_MOST 8256
 
 /* The values are the socket priorities (socket(7), SO_PRIORITY) that listeners are marked with. */
 enum oct_callers {
-    OCT_CALLERS_OTHERS = 0, /* of listeners that are not marked: they have what viewers have */
-    OCT_CALLERS_VIEWERS = 2,
+    OCT_CALLERS_UNKNOWN = 0, /* not marked; as many descriptors as viewers */
+    OCT_CALLERS_VIEWERS = 1,
     OCT_CALLERS_CONTROL = 4,
     OCT_CALLERS_CAMERA = 6,
 };
@@ -33,6 +44,16 @@ void oct_descriptors_raise(void);
 /* Marks the socket that listens at `endpoint` ("tcp://127.0.0.1:5701" or "ipc:///path", as bound)
  * as one for these callers, whose messages are bounded in parts from now on (parts.h). */
 void oct_descriptors_mark(const char *endpoint, enum oct_callers callers);
+
+/* The mark of a listener. */
+enum oct_callers oct_descriptors_callers(int listener);
+
+/* The kernel's name of the socket behind a descriptor, which no other ever has; 0: it is none. */
+uint64_t oct_descriptors_cookie(int fd);
+
+/* Shuts the connection down if the descriptor is still that socket's: ZeroMQ sees the end of the
+ * stream and tidies up by itself, the descriptor stays its own. False: it is another's, or none. */
+bool oct_descriptors_cut(int fd, uint64_t cookie);
 
 /* Connections closed for want of descriptors since the program's start. */
 uint64_t oct_descriptors_not_taken(void);

@@ -1,21 +1,24 @@
-#define _DEFAULT_SOURCE /* syscall */
 #include "pipeline/parts.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#define MOST_FDS 8256 /* accept() takes none above (descriptors.c) */
 #define N_CALLERS 8
 #define SIGNATURE_BYTES 10
 #define GREETING_BYTES 64 /* version 3, from its first byte on */
 #define GREETING_2_BYTES 12
 #define MOST_SIZE (UINT64_C(1) << 40)
 
-enum phase { NOT_FOLLOWED, SIGNATURE, VERSION, GREETING, FLAGS, SIZE, BODY };
+enum phase {
+    NOT_FOLLOWED,
+    SIGNATURE,
+    VERSION,
+    GREETING,
+    FLAGS,
+    SIZE,
+    BODY,
+    NEW /* left: listener */
+};
 enum flag { FLAG_MORE = 1, FLAG_LONG = 2, FLAG_COMMAND = 4 };
 
 /* ---- following ---- */
@@ -86,6 +89,7 @@ bool oct_parts_take(struct oct_parts *p, const void *bytes, size_t n_bytes)
     while (ok && at < end)
         switch ((enum phase)p->phase) {
         case NOT_FOLLOWED:
+        case NEW:
             return true;
         case SIGNATURE:
             ok = take_signature(p, *at++);
@@ -109,10 +113,10 @@ bool oct_parts_take(struct oct_parts *p, const void *bytes, size_t n_bytes)
 
 /* ---- the process's connections ----
  *
- * recv() has no argument that could lead to a place of ours. One thread at a time reads from a
+ * recv() (descriptors.c) has no argument that could lead to a place of ours. One thread at a time reads from a
  * descriptor; it may be another one's after it was closed. */
 
-static _Atomic(struct oct_parts) followed[MOST_FDS]; /* [fd] */
+static _Atomic(struct oct_parts) followed[OCT_DESCRIPTORS_MOST]; /* [fd] */
 static atomic_uint_fast64_t n_cut[N_CALLERS];
 
 static struct oct_parts load(int fd)
@@ -125,10 +129,18 @@ static void store(int fd, struct oct_parts parts)
     atomic_store_explicit(&followed[fd], parts, memory_order_relaxed);
 }
 
-void oct_parts_follow(int fd, enum oct_callers callers)
+/* ZeroMQ accepts as soon as it has bound, before there is a mark: it is looked at with the first
+ * bytes. */
+void oct_parts_follow(int fd, int listener)
 {
-    if (fd >= 0 && fd < MOST_FDS)
-        store(fd, callers == OCT_CALLERS_OTHERS ? (struct oct_parts){0} : oct_parts_begin(callers));
+    if (fd >= 0 && fd < OCT_DESCRIPTORS_MOST)
+        store(fd, (struct oct_parts){.phase = NEW, .left = (uint32_t)listener});
+}
+
+static struct oct_parts first_look(struct oct_parts new)
+{
+    enum oct_callers callers = oct_descriptors_callers((int)new.left);
+    return callers == OCT_CALLERS_UNKNOWN ? (struct oct_parts){0} : oct_parts_begin(callers);
 }
 
 uint64_t oct_parts_n_cut(enum oct_callers callers)
@@ -144,23 +156,15 @@ uint64_t oct_parts_n_cut_all(void)
     return n;
 }
 
-/* Not in our header: glibc's own may declare it in its way. */
-ssize_t recv(int fd, void *buffer, size_t n_bytes, int flags);
-
-ssize_t recv(int fd, void *buffer, size_t n_bytes, int flags)
+bool oct_parts_admit(int fd, const void *bytes, size_t n_bytes)
 {
-    ssize_t n = syscall(SYS_recvfrom, fd, buffer, n_bytes, flags, NULL, NULL);
-    if (n <= 0 || (flags & MSG_PEEK) || fd >= MOST_FDS)
-        return n;
-    struct oct_parts parts = load(fd);
-    if (parts.phase == NOT_FOLLOWED)
-        return n;
-    bool ok = oct_parts_take(&parts, buffer, (size_t)n);
+    struct oct_parts parts =
+        fd >= 0 && fd < OCT_DESCRIPTORS_MOST ? load(fd) : (struct oct_parts){0};
+    if (parts.phase == NEW)
+        parts = first_look(parts);
+    bool ok = oct_parts_take(&parts, bytes, n_bytes);
     if (!ok && parts.n_parts >= OCT_PARTS_MOST)
         atomic_fetch_add(&n_cut[parts.callers], 1);
     store(fd, ok ? parts : (struct oct_parts){0});
-    if (ok)
-        return n;
-    errno = ECONNRESET;
-    return -1;
+    return ok;
 }

@@ -4,6 +4,7 @@
 #include "pipeline/clock.h"
 #include "pipeline/slots.h"
 #include "pipeline/spectrum.h"
+#include "pipeline/subscriptions.h"
 #include "pipeline/wire.h"
 #include "pipeline/zsocket.h"
 
@@ -24,6 +25,7 @@ struct oct_publisher {
     struct oct_ring_reader *reader;
     void *socket; /* the thread's own once it runs */
     struct oct_door *door;
+    struct oct_subscriptions *subscriptions; /* the thread's */
     char endpoint[OCT_ENDPOINT_BYTES];
     char session[32];
     pthread_t thread;
@@ -46,7 +48,25 @@ static bool send_part(void *socket, const void *bytes, size_t n, int flags)
     return status >= 0;
 }
 
-static bool send_picture(struct oct_publisher *pub, const struct oct_image_frame *frame)
+/* A picture on its way out. ZeroMQ obeys subscriptions while it sends, which takes as long as there
+ * are any: by then the slot must be back, or a viewer would hold up the engine and the camera. So
+ * the picture is copied out first, into the messages that ZeroMQ takes over: no more copies than
+ * zmq_send makes. */
+struct parcel {
+    zmq_msg_t part[3];
+    struct oct_bscan_info info;
+};
+
+static bool fill(zmq_msg_t *part, const void *bytes, size_t n)
+{
+    if (zmq_msg_init_size(part, n) != 0)
+        return false;
+    memcpy(zmq_msg_data(part), bytes, n);
+    return true;
+}
+
+static bool pack(struct oct_publisher *pub, const struct oct_image_frame *frame,
+                 struct parcel *parcel)
 {
     const struct oct_geometry *g = &pub->geometry;
     struct oct_picture_header header = {
@@ -65,22 +85,47 @@ static bool send_picture(struct oct_publisher *pub, const struct oct_image_frame
 
     snprintf(header.acquisition_id, sizeof(header.acquisition_id), "%s-%u", pub->session,
              frame->info.acquisition);
+    parcel->info = frame->info;
+    for (int i = 0; i < 3; i++)
+        zmq_msg_init(&parcel->part[i]);
     size_t n = oct_picture_encode(&header, json, sizeof(json));
-    return n && send_part(pub->socket, OCT_TOPIC_BSCAN, strlen(OCT_TOPIC_BSCAN), ZMQ_SNDMORE) &&
-           send_part(pub->socket, json, n, ZMQ_SNDMORE) &&
-           send_part(pub->socket, frame->pixels, oct_geometry_image_bytes(g), 0);
+    return n && fill(&parcel->part[0], OCT_TOPIC_BSCAN, strlen(OCT_TOPIC_BSCAN)) &&
+           fill(&parcel->part[1], json, n) &&
+           fill(&parcel->part[2], frame->pixels, oct_geometry_image_bytes(g));
 }
 
+static bool send_parcel(struct oct_publisher *pub, struct parcel *parcel)
+{
+    bool sent = true;
+    for (int i = 0; i < 3 && sent; i++) {
+        int status;
+        do
+            status = zmq_msg_send(&parcel->part[i], pub->socket, i < 2 ? ZMQ_SNDMORE : 0);
+        while (status < 0 && errno == EINTR);
+        sent = status >= 0;
+    }
+    for (int i = 0; i < 3; i++)
+        zmq_msg_close(&parcel->part[i]);
+    return sent;
+}
+
+/* Gives the slot back before it sends. */
 static void publish(struct oct_publisher *pub, const struct oct_image_frame *frame)
 {
+    struct parcel parcel;
+    bool is_whole = frame->status == OCT_OK;
     if (frame->info.acquisition != pub->acquisition) {
         pub->acquisition = frame->info.acquisition;
         oct_latency_reset(&pub->latency);
     }
-    if (frame->status != OCT_OK || !send_picture(pub, frame))
+    bool packed = is_whole && pack(pub, frame, &parcel);
+    oct_ring_release(pub->reader);
+    if (!is_whole)
         return;
-    if (frame->info.missing_lines == 0)
-        oct_latency_add(&pub->latency, (oct_clock_ns() - frame->info.arrival_ns) / 1000);
+    if (!packed || !send_parcel(pub, &parcel))
+        return;
+    if (parcel.info.missing_lines == 0)
+        oct_latency_add(&pub->latency, (oct_clock_ns() - parcel.info.arrival_ns) / 1000);
     atomic_fetch_add(&pub->published, 1); /* last: who sees it published finds its latency */
 }
 
@@ -134,30 +179,37 @@ static void send_spectrum(struct oct_publisher *pub)
         send_part(pub->socket, pub->spectrum, header.n_samples * sizeof(*pub->spectrum), 0);
 }
 
-/* Subscribers that came and went are let go by a socket only while it is used: without this they
- * would pile up in memory as long as no lines come. */
-static void let_go_subscribers(struct oct_publisher *pub)
+/* One that began (1) or ended (0), with its connection's descriptor. ZeroMQ makes an end for each
+ * that goes, with no key and no descriptor. */
+static void admit_subscription(struct oct_publisher *pub, zmq_msg_t *message)
 {
-    int events;
-    size_t bytes = sizeof(events);
-    zmq_getsockopt(pub->socket, ZMQ_EVENTS, &events, &bytes);
+    const uint8_t *bytes = zmq_msg_data(message);
+    size_t n = zmq_msg_size(message);
+    int fd = zmq_msg_get(message, ZMQ_SRCFD);
+    if (n == 0 || bytes[0] > 1 || fd < 0)
+        return;
+    if (bytes[0] == 1 && !oct_door_admits(pub->door, message))
+        return; /* the door has cut it off */
+    oct_subscriptions_note(pub->subscriptions, fd, bytes[0] == 1, bytes + 1, n - 1);
 }
 
 /* Subscriptions as they come: ZeroMQ has obeyed them already, the door wants to know whose they
- * are. That is soon enough: a connection whose key goes is cut, whatever it has subscribed to.
+ * are, and how many stand is bounded. That is soon enough: a connection whose key goes, or that has
+ * too many, is cut, whatever it has subscribed to.
  * (ZMQ_XPUB_MANUAL would let us obey them ourselves, but in libzmq 4.3.4 that follows a dangling
  * pointer when the subscriber has gone in the meantime: libzmq pull request 4137.)
- * An end of a subscription is not asked about: ZeroMQ makes one, with no key, for each that goes.
- * The bound keeps a subscriber that floods us from holding up the pictures. */
+ * The bound keeps subscribers that flood us from holding up the pictures. Looking for them also lets
+ * go of subscribers that have gone, which a socket does only while it is used: without it they would
+ * pile up in memory as long as no lines come. */
 static void take_subscriptions(struct oct_publisher *pub)
 {
-    enum { AT_ONCE = 256 };
-    for (int i = 0; pub->door && i < AT_ONCE; i++) {
+    enum { AT_ONCE = 4096 };
+    for (int i = 0; i < AT_ONCE; i++) {
         zmq_msg_t message;
         zmq_msg_init(&message);
         bool came = zmq_msg_recv(&message, pub->socket, ZMQ_DONTWAIT) >= 0;
-        if (came && zmq_msg_size(&message) > 0 && *(const uint8_t *)zmq_msg_data(&message) == 1)
-            oct_door_admits(pub->door, &message);
+        if (came)
+            admit_subscription(pub, &message);
         zmq_msg_close(&message);
         if (!came)
             break;
@@ -171,14 +223,11 @@ static void *run(void *argument)
         uint64_t slot;
         take_subscriptions(pub);
         enum oct_err e = oct_ring_read(pub->reader, 100000, &slot);
-        if (e == OCT_E_AGAIN) {
-            let_go_subscribers(pub);
+        if (e == OCT_E_AGAIN)
             continue;
-        }
         if (e)
             return NULL;
         publish(pub, oct_image_slot(pub->images, slot));
-        oct_ring_release(pub->reader);
         send_spectrum(pub);
     }
 }
@@ -189,15 +238,16 @@ static enum oct_err start(struct oct_publisher *pub, void *context, const char *
     pub->reader = oct_ring_reader_create(pub->images, false, oct_ring_n_slots(pub->images) / 2);
     if (!pub->reader)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the publisher");
-    /* What subscribers send us is subscriptions of a few bytes. */
-    pub->socket =
-        oct_zsocket_bind(context, pub->door ? ZMQ_XPUB : ZMQ_PUB, endpoint, "publish.endpoint",
-                         (int)queue_bscans, 4096, pub->door, pub->endpoint, err);
+    pub->subscriptions = oct_subscriptions_create();
+    if (!pub->subscriptions)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the publisher");
+    /* To a subscriber an XPUB is a PUB. What subscribers send us is subscriptions of a few bytes. */
+    pub->socket = oct_zsocket_bind(context, ZMQ_XPUB, endpoint, "publish.endpoint",
+                                   (int)queue_bscans, 4096, pub->door, pub->endpoint, err);
     if (!pub->socket)
         return err ? err->code : OCT_E_IO;
-    int verbose = 1; /* every subscription, not only the first to a topic */
-    if (pub->door)
-        zmq_setsockopt(pub->socket, ZMQ_XPUB_VERBOSE, &verbose, sizeof(verbose));
+    int verboser = 1; /* every subscription and every end of one, not only the first and the last */
+    zmq_setsockopt(pub->socket, ZMQ_XPUB_VERBOSER, &verboser, sizeof(verboser));
     int status = pthread_create(&pub->thread, NULL, run, pub);
     if (status) {
         zmq_close(pub->socket);
@@ -223,6 +273,7 @@ enum oct_err oct_publisher_create(struct oct_publisher **out, void *zmq_context,
     enum oct_err e = start(pub, zmq_context, endpoint, queue_bscans, err);
     if (e) {
         oct_ring_reader_destroy(pub->reader);
+        oct_subscriptions_destroy(pub->subscriptions);
         free(pub);
         return e;
     }
@@ -250,6 +301,7 @@ void oct_publisher_destroy(struct oct_publisher *pub)
     zmq_close(pub->socket);
     oct_ring_reader_destroy(pub->reader);
     oct_ring_reader_destroy(pub->raw_reader);
+    oct_subscriptions_destroy(pub->subscriptions);
     free(pub->spectrum);
     free(pub);
 }

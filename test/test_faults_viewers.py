@@ -193,4 +193,70 @@ def viewers_vanish_while_nothing_is_published():
         flat(f"{N_VANISH} viewers; ", before, after)
 
 
+# A viewer that subscribes to argv[2] topics of argv[3] bytes, connects again whenever it is cut off,
+# and ends with its standard input.
+GREEDY = """
+import select, sys, zmq
+n, bytes_each = int(sys.argv[2]), int(sys.argv[3])
+socket = zmq.Context().socket(zmq.SUB)
+socket.sndhwm = socket.linger = 0
+socket.connect(sys.argv[1])
+for i in range(n):
+    socket.setsockopt(zmq.SUBSCRIBE, (b"%08d" % i).ljust(bytes_each, b"x"))
+print("here", flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    socket.poll(20)
+"""
+
+
+@case
+def greedy_viewers():
+    """viewers with 100,000 subscriptions, 20,000 long ones and 65 are cut off, again and again: the
+    camera never finds its queue full, all is recorded, another viewer loses nothing, memory is flat;
+    64 subscriptions are served"""
+    with Daemon(*BASE, *TALL, env=NOTHING_HELD_BACK) as daemon:
+        assert daemon.ask("record", action="start")["ok"]
+        healthy, many = Viewer(daemon), daemon.context.socket(zmq.SUB)
+        many.rcvhwm, many.rcvtimeo = 0, PATIENCE_S * 1000
+        for i in range(63):
+            many.subscribe(b"nothing %08d" % i)
+        many.subscribe(b"bscan")
+        connected(many, lambda: many.connect(daemon.publish))
+        camera = Sender(daemon, 1)
+        camera.socket.close(0)
+        camera.socket = daemon.context.socket(zmq.PUSH)
+        camera.socket.linger, camera.socket.sndhwm = 0, 200  # a second
+        camera.socket.connect(daemon.ingest)
+        block = LINES[:M]
+        first, due, before, greedy = 0, time.monotonic(), 0, []
+        while not greedy or first < 400 * M or daemon.send("status")["security"]["viewers_cut"] < 10:
+            due = max(due + M / RATE, time.monotonic() - 0.1)
+            time.sleep(max(0, due - time.monotonic()))
+            camera.send(block, first, flags=int(first == 0))
+            assert camera.socket.poll(0, zmq.POLLOUT), "the camera's queue is full"
+            first += M
+            assert first < 20000 * M, "nobody is cut off"
+            if first == 200 * M:
+                before = resident_kb(daemon)
+                greedy = [subprocess.Popen([sys.executable, "-c", GREEDY, daemon.publish, *size],
+                                           stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+                          for size in (("100000", "8"), ("20000", "4000"), ("65", "8"))]
+        after = resident_kb(daemon)
+        for process in greedy:
+            process.communicate(b"\n", timeout=PATIENCE_S)
+        n = first // M
+        status = expect_all_recorded(daemon)
+        assert status["bscans_published"] == status["bscans_written"] == n, (n, status)
+        other = healthy.result()
+        cut = status["security"]["viewers_cut"]
+        seen(f"{n} B-scans, all published and written; another viewer took {other['received']}; "
+             f"{cut} connections cut; resident {before / 1024:.1f}, {after / 1024:.1f} MiB")
+        assert other["lost"] == 0 and other["received"] == n, other
+        for b in range(n):
+            assert json.loads(many.recv_multipart()[1])["frame_num"] == b
+        assert after - before < (64 if SLOW else 32) * 1024, (before, after)
+        assert "cut off" in daemon.log()
+        assert daemon.end() == 0
+
+
 main()

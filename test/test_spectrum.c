@@ -1,10 +1,13 @@
 /* Spectra out: the header's bytes, hostile ones too, and a publisher that sends them. */
+#define _GNU_SOURCE /* RTLD_NEXT */
 #include "pipeline/clock.h"
 #include "pipeline/publisher.h"
 #include "pipeline/slots.h"
 #include "pipeline/spectrum.h"
 #include "test/tap.h"
 
+#include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,12 +179,73 @@ static void the_publisher_sends_the_newest_spectrum_a_few_times_a_second(void **
     close_rig(&rig);
 }
 
+/* Before libzmq's, which obeys subscriptions while it sends, for as long as there are any: the
+ * publisher's thread sends nothing while `held` is set. */
+static atomic_bool held;
+static atomic_uint n_held;
+
+static void hold(void)
+{
+    bool counted = false;
+    while (atomic_load(&held)) {
+        atomic_fetch_add(&n_held, !counted);
+        counted = true;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
+int zmq_msg_send(zmq_msg_t *message, void *socket, int flags)
+{
+    static int (*real)(zmq_msg_t *, void *, int);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "zmq_msg_send");
+    hold();
+    return real(message, socket, flags);
+}
+
+int zmq_send(void *socket, const void *bytes, size_t n, int flags)
+{
+    static int (*real)(void *, const void *, size_t, int);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "zmq_send");
+    hold();
+    return real(socket, bytes, n, flags);
+}
+
+static void a_publisher_that_is_held_up_holds_up_nobody(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    publish_bscan(&rig, 0, 0);
+    for (int ms = 0; oct_publisher_published(rig.publisher) < 1; ms++) {
+        assert_true(ms < TEST_PATIENCE_MS);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    atomic_store(&held, true);
+    publish_bscan(&rig, 1, 0);
+    for (int ms = 0; atomic_load(&n_held) == 0; ms++) {
+        assert_true(ms < TEST_PATIENCE_MS);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    for (uint64_t number = 2; number < 4 * N_SLOTS; number++)
+        publish_bscan(&rig, number, 0); /* finds a slot each time */
+    atomic_store(&held, false);
+    for (int ms = 0; oct_publisher_published(rig.publisher) < 3; ms++) {
+        assert_true(ms < TEST_PATIENCE_MS);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    assert_true(oct_publisher_skipped(rig.publisher) > 0);
+    close_rig(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_header_comes_back_as_it_went),
         cmocka_unit_test(headers_that_lie_are_refused),
         cmocka_unit_test(the_publisher_sends_the_newest_spectrum_a_few_times_a_second),
+        cmocka_unit_test(a_publisher_that_is_held_up_holds_up_nobody),
     };
     return cmocka_run_group_tests_name("spectrum", tests, NULL, NULL);
 }
