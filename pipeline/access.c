@@ -43,8 +43,8 @@ static const char *const refusal_words[OCT_N_REFUSALS] = {
     [OCT_REFUSED_BROKEN_OFF] = "it went away in the middle of the handshake: has it no key?",
 };
 
-/* All keys that are or were allowed, in the order of strcmp. The thread makes a new table beside the
- * one that stands and exchanges them: nobody waits while it is made. */
+/* All keys that are or were allowed, in the order of strcmp. The thread makes a new table beside
+ * the one that stands and exchanges them: nobody waits while it is made. */
 struct key {
     char text[OCT_CURVE_KEY_BYTES];
     bool allowed;
@@ -200,8 +200,8 @@ static void sort_keys(struct reading *reading)
             reading->keys[reading->n++] = reading->keys[i];
 }
 
-/* What was found is allowed, everything else is not. Of more than MOST_GONE keys that have gone some
- * are forgotten: they are told as unknown from then on. */
+/* What was found is allowed, everything else is not. Of more than MOST_GONE keys that have gone
+ * some are forgotten: they are told as unknown from then on. */
 static void make_table(struct key_table *table, const struct key_table *old,
                        const struct reading *reading)
 {
@@ -230,7 +230,8 @@ static void cut(struct oct_access *a, int fd, uint64_t cookie)
     a->counts.connections_cut += oct_descriptors_cut(fd, cookie);
 }
 
-/* Lock held. Those whose key has gone, and those whose key we do not know yet: it may be that one. */
+/* Lock held. Those whose key has gone, and those whose key we do not know yet: it may be the
+ * same. */
 static void cut_connections(struct oct_access *a)
 {
     for (int fd = 0; fd < a->n_connections; fd++) {

@@ -13,10 +13,10 @@
  * another's. So a connection gets a pass at its handshake, which comes with each of its messages
  * and tells it from those that had the same descriptor before and after.
  * The folder is watched by a thread: inotify, and once a second besides, for file systems that tell
- * nothing. A key is allowed by a file that was seen to hold it, and by nothing else: key_folder.h has
- * the rules for files, and for a folder, that cannot be read. There are at most OCT_MOST_KEY_FILES:
- * with more the daemon does not start; while there are more later those that were taken before count
- * as long as their files stand, and no other is taken.
+ * nothing. A key is allowed by a file that was seen to hold it, and by nothing else: key_folder.h
+ * has the rules for files, and for a folder, that cannot be read. There are at most
+ * OCT_MOST_KEY_FILES: with more the daemon does not start; while there are more later those that
+ * were taken before count as long as their files stand, and no other is taken.
  *
  * Any thread may call. Functions take a mutex for microseconds; none waits for the network. */
 #ifndef OCT_PIPELINE_ACCESS_H

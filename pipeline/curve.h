@@ -28,8 +28,8 @@ enum oct_err oct_curve_read_public(const char *path, char key[OCT_CURVE_KEY_BYTE
 enum oct_err oct_curve_read_secret(const char *path, char key[OCT_CURVE_KEY_BYTES],
                                    struct oct_error *err);
 
-/* As oct_curve_read_public, of a path relative to an open folder (or AT_FDCWD), and what was read in
- * `about`. Tells a file that was read and holds no key (OCT_E_FORMAT) from one that could not be
+/* As oct_curve_read_public, of a path relative to an open folder (or AT_FDCWD), and what was read
+ * in `about`. Tells a file that was read and holds no key (OCT_E_FORMAT) from one that could not be
  * read (OCT_E_CONFIG; errno says why). */
 enum oct_err oct_curve_read_public_at(int folder, const char *path, char key[OCT_CURVE_KEY_BYTES],
                                       struct stat *about, struct oct_error *err);

@@ -13,9 +13,9 @@
  *     | everybody                | control and   | the camera   | files, folders,
  *     |                          | the camera    | alone        | new sessions: ours alone
  *
- * ZeroMQ tells whose a message is by the descriptor, and late. So a viewer's connection does not keep
- * the lowest number but gets the next one after the viewer before it, and numbers of connections that
- * have gone come round again only when all up to the bound have been used.
+ * ZeroMQ tells whose a message is by the descriptor, and late. So a viewer's connection does not
+ * keep the lowest number but gets the next one after the viewer before it, and numbers of
+ * connections that have gone come round again only when all up to the bound have been used.
  *
  * recv() of the whole process is ours as well: what is received is bounded before libzmq sees it, by
  * bytes for viewers (intake.h) and by the parts of a message for all that are marked (parts.h).

@@ -13,7 +13,7 @@
 /* recv() (descriptors.c) has no argument that could lead to a place of ours. By descriptor, each of
  *     0                    not looked at
  *     IS_NEW | listener    accepted from this listener, no byte has come since it was marked
- *     t                    a viewer: what it has sent so far, at OCT_VIEWER_BYTES_S, lasts until t */
+ *     t                    a viewer: what it has sent, at OCT_VIEWER_BYTES_S, lasts until t */
 #define IS_NEW (UINT64_C(1) << 63)
 static atomic_uint_fast64_t intake[OCT_DESCRIPTORS_MOST];
 static atomic_uint_fast64_t cookies[OCT_DESCRIPTORS_MOST]; /* of those sockets */

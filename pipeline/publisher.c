@@ -198,9 +198,9 @@ static void admit_subscription(struct oct_publisher *pub, zmq_msg_t *message)
  * too many, is cut, whatever it has subscribed to.
  * (ZMQ_XPUB_MANUAL would let us obey them ourselves, but in libzmq 4.3.4 that follows a dangling
  * pointer when the subscriber has gone in the meantime: libzmq pull request 4137.)
- * The bound keeps subscribers that flood us from holding up the pictures. Looking for them also lets
- * go of subscribers that have gone, which a socket does only while it is used: without it they would
- * pile up in memory as long as no lines come. */
+ * The bound keeps subscribers that flood us from holding up the pictures. Looking for them also
+ * lets go of subscribers that have gone, which a socket does only while it is used: without it they
+ * would pile up in memory as long as no lines come. */
 static void take_subscriptions(struct oct_publisher *pub)
 {
     enum { AT_ONCE = 4096 };
@@ -241,7 +241,7 @@ static enum oct_err start(struct oct_publisher *pub, void *context, const char *
     pub->subscriptions = oct_subscriptions_create();
     if (!pub->subscriptions)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the publisher");
-    /* To a subscriber an XPUB is a PUB. What subscribers send us is subscriptions of a few bytes. */
+    /* To a subscriber an XPUB is a PUB. What it sends us is subscriptions of a few bytes. */
     pub->socket = oct_zsocket_bind(context, ZMQ_XPUB, endpoint, "publish.endpoint",
                                    (int)queue_bscans, 4096, pub->door, pub->endpoint, err);
     if (!pub->socket)

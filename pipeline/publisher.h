@@ -6,9 +6,9 @@
  *
  * It is a lossy reader: when it falls behind by half the ring it goes on at the newest picture;
  * what it skipped is counted. A slow subscriber loses pictures in its own queue of
- * `queue_bscans` and sees that in frame_num; nothing waits for it: each picture is copied out of its
- * slot before ZeroMQ, which obeys subscriptions meanwhile, is asked to send. What a subscriber may
- * send us, and have, is bounded (intake.h, subscriptions.h); one with more is cut off. */
+ * `queue_bscans` and sees that in frame_num; nothing waits for it: each picture is copied out of
+ * its slot before ZeroMQ, which obeys subscriptions meanwhile, is asked to send. What a subscriber
+ * may send us, and have, is bounded (intake.h, subscriptions.h); one with more is cut off. */
 #ifndef OCT_PIPELINE_PUBLISHER_H
 #define OCT_PIPELINE_PUBLISHER_H
 
@@ -19,8 +19,8 @@
 
 struct oct_publisher;
 
-/* The socket is an XPUB, which tells who subscribes. Behind a door (borrowed; NULL: none) a subscriber
- * whose key goes is cut off, the others notice nothing.
+/* The socket is an XPUB, which tells who subscribes. Behind a door (borrowed; NULL: none) a
+ * subscriber whose key goes is cut off, the others notice nothing.
  *
  * Binds and starts the thread; it ends when the ring is closed and read. `session` starts every
  * acquisition_id ("<session>-<acquisition>"), so that ids of two runs differ. */

@@ -235,7 +235,7 @@ def greedy_viewers():
             camera.send(block, first, flags=int(first == 0))
             assert camera.socket.poll(0, zmq.POLLOUT), "the camera's queue is full"
             first += M
-            assert first < 20000 * M, "nobody is cut off"
+            assert first < 4000 * M, "nobody is cut off"
             if first == 200 * M:
                 before = resident_kb(daemon)
                 greedy = [subprocess.Popen([sys.executable, "-c", GREEDY, daemon.publish, *size],
