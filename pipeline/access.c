@@ -352,10 +352,15 @@ static void *run(void *context)
                              {.fd = a->watch_fd, .events = POLLIN}};
     while (!(wait[0].revents & POLLIN)) {
         struct oct_error err;
+        uint64_t began_ns = oct_clock_ns();
         watch_folder(a); /* first: what changes while we read is read again */
         read_keys(a, false, &err);
-        wait[0].revents = 0;
-        poll(wait, 2, LOOK_MS); /* a negative descriptor is passed over */
+        /* As long again as it took: thousands of files that come one by one leave others half of
+         * the processor. */
+        uint64_t took_ms = (oct_clock_ns() - began_ns) / 1000000;
+        wait[0].revents = wait[1].revents = 0;
+        if (poll(wait, 1, took_ms < LOOK_MS / 2 ? (int)took_ms : LOOK_MS / 2) == 0)
+            poll(wait, 2, LOOK_MS); /* a negative descriptor is passed over */
     }
     return NULL;
 }
