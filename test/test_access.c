@@ -544,7 +544,7 @@ static void a_long_name_in_a_deep_folder_is_taken(void **state)
     char path[PATH_MAX], name[NAME_MAX + 1], key[OCT_CURVE_KEY_BYTES];
     size_t n = (size_t)snprintf(path, sizeof(path), "%s", rig->folder);
     size_t top = n;
-    while (n + 100 < PATH_MAX - 200) {
+    while (n + 100 < PATH_MAX - 50) {
         memset(path + n, 'd', 100);
         path[n] = '/';
         path[n += 100] = '\0';
