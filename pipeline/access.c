@@ -194,7 +194,7 @@ static void sort_keys(struct reading *reading)
     for (uint32_t i = 0; i < reading->folder.n; i++)
         if (reading->folder.files[i].state == OCT_KEY_FILE_HOLDS)
             reading->keys[n++] = &reading->folder.files[i];
-    qsort(reading->keys, n, sizeof(*reading->keys), by_key);
+    qsort(reading->keys, n, sizeof(const struct oct_key_file *), by_key);
     for (uint32_t i = 0; i < n; i++)
         if (i == 0 || strcmp(reading->keys[i]->key, reading->keys[i - 1]->key) != 0)
             reading->keys[reading->n++] = reading->keys[i];
