@@ -64,7 +64,7 @@ static size_t say(struct link *l, size_t n)
     static const char empty[4096] = {0};
     size_t came = 0;
     while (n > 0) {
-        size_t some = n < sizeof(bytes) ? n : sizeof(bytes);
+        size_t some = n < sizeof(empty) ? n : sizeof(empty);
         char received[4096];
         if (send(l->theirs, l->has_spoken ? empty : greeting, some, MSG_NOSIGNAL) != (ssize_t)some)
             break;
