@@ -15,6 +15,8 @@ CC      ?= gcc
 CXX     ?= g++
 PREFIX  ?= /usr/local
 DESTDIR ?=
+# Nothing is installed outside PREFIX, but for a system's own prefixes, whose configuration is /etc.
+SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 
 PACKAGES := libzmq libuv libmicrohttpd inih sdl2 SDL2_ttf SDL2_image fftw3f hdf5 libcjson
 
@@ -209,20 +211,24 @@ config/octd.ini: $(wildcard config/*.c) | $(BUILD)/octctl
 
 # --- installing -----------------------------------------------------------------------------
 
-install: all ## install under PREFIX (default /usr/local)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/octd \
-	  $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/doc/octd \
-	  $(DESTDIR)/etc/octd $(DESTDIR)/etc/octd/allowed $(DESTDIR)$(PREFIX)/lib/systemd/system
-	install -d -m 700 $(DESTDIR)/etc/octd/keys
-	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(CLIENT) $(DESTDIR)$(PREFIX)/lib
-	install -m 644 pipeline/client.h $(DESTDIR)$(PREFIX)/include/octd
-	install -m 644 docs/octd.1 docs/octctl.1 docs/octview.1 $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 README.md docs/*.md docs/dashboard.json $(DESTDIR)$(PREFIX)/share/doc/octd
-	[ -e $(DESTDIR)/etc/octd/octd.ini ] || \
-	  install -m 644 config/octd.ini $(DESTDIR)/etc/octd/octd.ini
-	sed 's|@PREFIX@|$(PREFIX)|' config/octd.service \
-	  > $(DESTDIR)$(PREFIX)/lib/systemd/system/octd.service
+INSTALLED := $(DESTDIR)$(PREFIX)
+FILL_IN = sed 's|@PREFIX@|$(PREFIX)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g; s|@VERSION@|$(VERSION)|g'
+install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for that and /usr)
+	install -d $(INSTALLED)/bin $(INSTALLED)/lib/pkgconfig $(INSTALLED)/lib/systemd/system \
+	  $(INSTALLED)/include/octd $(INSTALLED)/share/man/man1 \
+	  $(INSTALLED)/share/doc/octd/examples $(DESTDIR)$(SYSCONFDIR)/octd/allowed
+	install -d -m 700 $(DESTDIR)$(SYSCONFDIR)/octd/keys
+	install -m 755 $(PROGRAMS) $(BUILD)/push_lines $(INSTALLED)/bin
+	install -m 644 $(CLIENT) $(INSTALLED)/lib
+	install -m 644 pipeline/client.h $(INSTALLED)/include/octd
+	install -m 644 docs/octd.1 docs/octctl.1 docs/octview.1 $(INSTALLED)/share/man/man1
+	install -m 644 README.md docs/*.md docs/*.png docs/dashboard.json $(INSTALLED)/share/doc/octd
+	install -m 644 scripts/push_lines.c $(INSTALLED)/share/doc/octd/examples
+	install -m 755 scripts/push_lines.py scripts/volume_png.py $(INSTALLED)/share/doc/octd/examples
+	[ -e $(DESTDIR)$(SYSCONFDIR)/octd/octd.ini ] || \
+	  install -m 644 config/octd.ini $(DESTDIR)$(SYSCONFDIR)/octd/octd.ini
+	$(FILL_IN) config/octclient.pc.in > $(INSTALLED)/lib/pkgconfig/octclient.pc
+	$(FILL_IN) config/octd.service > $(INSTALLED)/lib/systemd/system/octd.service
 
 clean: ## remove everything made
 	rm -rf build demo

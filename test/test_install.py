@@ -1,0 +1,126 @@
+#!/usr/bin/python3
+"""make install: what lies where, by a user who may write nowhere else, and that it can be used."""
+import contextlib, os, shutil, subprocess, tempfile
+from octtest import BUILD, SLOW, TOP, case, main
+
+DRIVER = """
+#include <octd/client.h>
+#include <stdio.h>
+
+int main(void)
+{
+    const struct oct_client_options options = {.wait_ms = 1, .linger_ms = 1};
+    struct oct_client *client;
+    char error[256];
+    int status = oct_client_connect(&client, "carrier:pigeon", 832, &options, error,
+                                    sizeof(error));
+    printf("%d %s\\n", status, error);
+    return 0;
+}
+"""
+PROGRAMS = ("octd", "octview", "octctl", "push_lines")
+
+
+@contextlib.contextmanager
+def tree():
+    """A copy of what make install takes, which anyone may read, and a folder that anyone may write;
+    the rest of the machine is not theirs."""
+    top = tempfile.mkdtemp(prefix="octd-test-install-", dir="/tmp")
+    try:
+        shutil.copy(TOP + "/Makefile", top)
+        shutil.copy(TOP + "/README.md", top)
+        for name in ("config", "docs", "kernels", "pipeline", "scripts"):
+            shutil.copytree(os.path.join(TOP, name), os.path.join(top, name))
+        os.mkdir(top + "/build")
+        for name in PROGRAMS + ("liboctclient.a",):
+            shutil.copy(os.path.join(BUILD, name), top + "/build")
+        subprocess.run(["chmod", "-R", "a+rX", top], check=True)
+        os.mkdir(top + "/to")
+        os.chmod(top + "/to", 0o777)
+        os.chmod(top + "/build", 0o777)  # theirs: make notes there how it built
+        yield top
+    finally:
+        shutil.rmtree(top)
+
+
+def nobody():
+    """What makes of the next command one of an ordinary user."""
+    if os.getuid() != 0:
+        return []
+    return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+def install(top, *settings):
+    """As an ordinary user: whatever is written outside fails it. -o: all is built."""
+    environment = {k: v for k, v in os.environ.items()
+                   if not k.startswith("MAKE") and k not in ("MFLAGS", "BUILD", "PREFIX")}
+    done = subprocess.run([*nobody(), "make", "-o", "all", "install", "BUILD=build", "CUDA=0",
+                           *settings], cwd=top, text=True,
+                          env=dict(environment, HOME="/nonexistent", TMPDIR="/tmp"),
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def files_in(folder):
+    return sorted(os.path.relpath(os.path.join(where, name), folder)
+                  for where, _, names in os.walk(folder) for name in names)
+
+
+@case
+def of_a_user():
+    """an ordinary user installs everything under PREFIX, and a driver is built against it"""
+    with tree() as top:
+        prefix = top + "/to/octd"
+        install(top, "PREFIX=" + prefix)
+        there = files_in(prefix)
+        wanted = [f"bin/{name}" for name in PROGRAMS]
+        wanted += ["etc/octd/octd.ini", "include/octd/client.h", "lib/liboctclient.a",
+                   "lib/pkgconfig/octclient.pc", "lib/systemd/system/octd.service",
+                   "share/man/man1/octctl.1", "share/doc/octd/README.md",
+                   "share/doc/octd/examples/push_lines.py"]
+        assert not set(wanted) - set(there), (set(wanted) - set(there), there)
+        assert os.stat(prefix + "/etc/octd/keys").st_mode & 0o777 == 0o700
+        assert files_in(top + "/to") == ["octd/" + name for name in there]
+        unit = open(prefix + "/lib/systemd/system/octd.service").read()
+        assert f"ExecStart={prefix}/bin/octd --config {prefix}/etc/octd/octd.ini\n" in unit
+        assert "@" not in unit.replace("@system-service", "").replace("@privileged", "") \
+            .replace("@resources", "").replace("@chown", ""), unit
+        version = subprocess.run([prefix + "/bin/octctl", "--version"], check=True, text=True,
+                                 stdout=subprocess.PIPE).stdout.split()[1]
+        where = dict(os.environ, PKG_CONFIG_PATH=prefix + "/lib/pkgconfig")
+
+        def ask(*options):
+            return subprocess.run(["pkg-config", *options, "octclient"], check=True, env=where,
+                                  text=True, stdout=subprocess.PIPE).stdout.split()
+        assert ask("--modversion") == [version]
+        install(top, "PREFIX=" + prefix)  # again: the configuration that stands is kept
+        if SLOW:
+            return  # the archive wants its sanitizer
+        open(top + "/to/driver.c", "w").write(DRIVER)
+        subprocess.run(["cc", "-o", top + "/to/driver", top + "/to/driver.c",
+                        *ask("--cflags", "--libs")], check=True)
+        said = subprocess.run([top + "/to/driver"], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout
+        assert "carrier:pigeon" in said, said
+
+
+@case
+def of_a_system():
+    """DESTDIR holds a system's PREFIX, whose configuration lies in /etc; what stands is kept"""
+    with tree() as top:
+        for prefix in ("/usr", "/usr/local"):
+            to = top + "/to/" + prefix.replace("/", "_")
+            install(top, "PREFIX=" + prefix, "DESTDIR=" + to)
+            there = files_in(to)
+            assert prefix[1:] + "/bin/octd" in there and "etc/octd/octd.ini" in there, there
+            assert all(name.startswith((prefix[1:] + "/", "etc/octd/")) for name in there), there
+            unit = open(to + prefix + "/lib/systemd/system/octd.service").read()
+            assert f"ExecStart={prefix}/bin/octd --config /etc/octd/octd.ini\n" in unit
+            assert f"prefix={prefix}\n" in open(to + prefix + "/lib/pkgconfig/octclient.pc").read()
+        open(to + "/etc/octd/octd.ini", "w").write("; mine\n")
+        install(top, "PREFIX=/usr/local", "DESTDIR=" + to)
+        assert open(to + "/etc/octd/octd.ini").read() == "; mine\n"
+
+
+main()
