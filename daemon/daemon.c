@@ -112,8 +112,9 @@ bool oct_daemon_is_settled(const struct oct_daemon *d)
 {
     if (d->want_shutdown)
         return true;
-    return d->job.kind == OCT_JOB_NONE && !d->must_build && !d->must_record &&
-           !oct_state_is_passing(d->state);
+    /* Nobody asked for a try, and what is asked for waits for its end, some 50 ms. */
+    return (d->job.kind == OCT_JOB_NONE || d->job.kind == OCT_JOB_TRY) && !d->must_build &&
+           !d->must_record && !oct_state_is_passing(d->state);
 }
 
 /* ---- commands ---- */

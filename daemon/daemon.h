@@ -33,6 +33,7 @@ struct oct_daemon {
     struct oct_job job;
     struct oct_disk disk;
     struct oct_outlook outlook;
+    struct oct_outlook_idle idle;
     struct oct_backlog backlog;
     bool must_build, must_record; /* jobs that wait for their turn */
     bool open;                    /* the session to be built takes lines at once */

@@ -58,6 +58,12 @@ static void after_record(struct oct_daemon *d, const struct oct_job *job)
         oct_recorder_stop(d->session->recorder);
 }
 
+static void after_try(struct oct_daemon *d, const struct oct_job *job)
+{
+    oct_forecast_series_add(&d->session->engine_rates, job->rates.rate[0], job->rates.waited[0]);
+    oct_outlook_measured(&d->outlook, &d->config, d->session);
+}
+
 static void on_job_done(struct oct_job *job)
 {
     struct oct_daemon *d = (struct oct_daemon *)((char *)job - offsetof(struct oct_daemon, job));
@@ -69,6 +75,8 @@ static void on_job_done(struct oct_job *job)
         after_build(d, job);
     else if (kind == OCT_JOB_RECORD)
         after_record(d, job);
+    else if (kind == OCT_JOB_TRY)
+        after_try(d, job);
     if (d->session) /* live keys may have changed since the job began to measure */
         oct_outlook_changed(&d->outlook, &d->config, d->session);
     job->kind = OCT_JOB_NONE;
@@ -101,8 +109,19 @@ static void begin_job(struct oct_daemon *d, enum oct_job_kind kind)
     oct_job_begin(job, d->loop);
 }
 
+/* Nothing comes and nothing is under way. Of a GPU nothing is tried: another engine on it takes
+ * memory and seconds, and other programs' work seldom slows it. */
+static bool may_try(const struct oct_daemon *d)
+{
+    return (d->state == OCT_STATE_IDLE || d->state == OCT_STATE_ARMED) && d->session && !d->stale &&
+           !oct_daemon_is_recording(d) && !d->source.streaming && !d->recorder.last.saving &&
+           strcmp(d->session->engine_name, "cpu") == 0 &&
+           strcmp(oct_pipeline_engine_name(d->session->pipeline), "cpu") == 0;
+}
+
 static void begin_what_is_due(struct oct_daemon *d)
 {
+    bool is_quiet = may_try(d);
     if (d->job.kind != OCT_JOB_NONE)
         return;
     if (d->want_shutdown) {
@@ -120,6 +139,8 @@ static void begin_what_is_due(struct oct_daemon *d)
     } else if (d->must_build && d->state == OCT_STATE_DRAINING) {
         d->must_build = false; /* stopped before it began */
         oct_daemon_happens(d, d->session ? OCT_EVENT_DRAINED : OCT_EVENT_BUILD_FAILED);
+    } else if (oct_outlook_is_due(&d->idle, is_quiet, oct_clock_ns())) {
+        begin_job(d, OCT_JOB_TRY);
     }
 }
 

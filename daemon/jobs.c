@@ -39,6 +39,9 @@ static void run(uv_work_t *work)
     case OCT_JOB_RECORD:
         record(job);
         break;
+    case OCT_JOB_TRY:
+        oct_session_measure(job->session, &job->config, &job->rates);
+        break;
     case OCT_JOB_DRAIN:
         oct_session_drain(job->session);
         break;
@@ -62,6 +65,7 @@ void oct_job_begin(struct oct_job *job, uv_loop_t *loop)
     job->work.data = job;
     job->begun_ns = oct_clock_ns();
     job->refused = false;
+    job->rates = (struct oct_forecast_series){0};
     job->err = (struct oct_error){.code = OCT_OK};
     uv_queue_work(loop, &job->work, run, after);
 }

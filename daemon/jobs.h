@@ -6,6 +6,7 @@
  * |--------|--------------------------------------------------------------|
  * | BUILD  | is the job's: the old one goes in, the new one comes out     |
  * | RECORD | stays the daemon's too: only the recorder's lock is shared   |
+ * | TRY    | stays the daemon's too: its plan alone is read               |
  * | DRAIN  | stays the daemon's too, for status and counts alone          |
  * | END    | is the job's                                                 | */
 #ifndef OCT_DAEMON_JOBS_H
@@ -16,18 +17,26 @@
 
 #include <uv.h>
 
-enum oct_job_kind { OCT_JOB_NONE, OCT_JOB_BUILD, OCT_JOB_RECORD, OCT_JOB_DRAIN, OCT_JOB_END };
+enum oct_job_kind {
+    OCT_JOB_NONE,
+    OCT_JOB_BUILD,
+    OCT_JOB_RECORD,
+    OCT_JOB_TRY, /* how fast the engine is, while nothing comes: nobody asked for it */
+    OCT_JOB_DRAIN,
+    OCT_JOB_END
+};
 
 struct oct_job {
     uv_work_t work;
     enum oct_job_kind kind; /* NONE: nothing is being done */
     uint64_t begun_ns;      /* by oct_job_begin */
     struct oct_session *session;
-    struct oct_config config;   /* as it was when the job began */
-    char name[32];              /* of the run */
-    struct oct_access *keys;    /* BUILD: borrowed; NULL: no keys are configured */
-    bool open;                  /* BUILD: take lines at once */
-    struct oct_outlook outlook; /* BUILD, RECORD: in and out */
+    struct oct_config config;         /* as it was when the job began */
+    char name[32];                    /* of the run */
+    struct oct_access *keys;          /* BUILD: borrowed; NULL: no keys are configured */
+    bool open;                        /* BUILD: take lines at once */
+    struct oct_outlook outlook;       /* BUILD, RECORD: in and out */
+    struct oct_forecast_series rates; /* TRY: out */
     bool refused;         /* BUILD: the configuration does not stand; session is the old one */
     struct oct_error err; /* code OCT_OK: done */
     void (*done)(struct oct_job *job); /* main thread; kind is still set */

@@ -52,11 +52,21 @@ static void make(struct oct_outlook *o, const struct oct_config *config,
     /* Another engine may have taken over since, of which nothing is known. */
     bool same = strcmp(oct_pipeline_engine_name(s->pipeline), s->engine_name) == 0 &&
                 shows_as(&s->engine_display, config);
+    const bool disk = is_on_same_disk(o, config);
+    const double bytes = bscan_bytes(config, g),
+                 need_hz = wanted_hz(o, config) * OCT_FORECAST_MARGIN;
+    bool engine_busy, disk_busy;
+    double engine_hz = oct_forecast_series_rate(&s->engine_rates, &engine_busy);
+    struct oct_forecast_disk now = o->disk;
+    now.bytes_per_s = oct_forecast_series_rate(&o->disk_rates, &disk_busy);
     const struct oct_forecast_setup setup = {
         .wanted_hz = wanted_hz(o, config),
-        .engine_hz = same ? s->engine_hz : 0,
-        .disk = is_on_same_disk(o, config) ? o->disk : (struct oct_forecast_disk){0},
-        .bscan_bytes = bscan_bytes(config, g),
+        .engine_hz = same ? engine_hz : 0,
+        .n_engine_slow = oct_forecast_series_below(&s->engine_rates, need_hz),
+        .n_disk_slow = oct_forecast_series_below(&o->disk_rates, need_hz * bytes / g->n_lines),
+        .busy = (same && engine_busy) || (disk && disk_busy),
+        .disk = disk ? now : (struct oct_forecast_disk){0},
+        .bscan_bytes = bytes,
         .n_lines = g->n_lines,
         .ring_bscans = oct_ring_n_slots(oct_pipeline_raw(s->pipeline)),
         .buffer_bscans = s->buffer_bscans,
@@ -80,23 +90,63 @@ static void measure_disk(struct oct_outlook *o, const char *directory)
         char *slash = strrchr(path, '/');
         snprintf(slash ? slash : path, 2, "%s", slash ? "/" : ".");
     }
-    if (oct_forecast_disk(path, OCT_FORECAST_DISK_US, &o->disk, &err))
-        oct_log(OCT_LOG_WARNING, "no forecast of the disk: %s", err.text);
+    for (unsigned n = 0; n < OCT_FORECAST_AGREEING; n++) {
+        struct oct_forecast_load load;
+        oct_forecast_load_begin(&load);
+        if (oct_forecast_disk(path, OCT_FORECAST_DISK_US, &o->disk, &err)) {
+            oct_log(OCT_LOG_WARNING, "no forecast of the disk: %s", err.text);
+            o->disk_rates = (struct oct_forecast_series){0};
+            return;
+        }
+        oct_forecast_series_add(&o->disk_rates, o->disk.bytes_per_s, oct_forecast_load_end(&load));
+    }
+}
+
+static void log_forecast(const struct oct_outlook *o)
+{
+    char text[OCT_ERROR_TEXT_BYTES];
+    oct_forecast_text(&o->forecast, text, sizeof(text));
+    oct_log(OCT_LOG_INFO, "forecast: %s", text);
+    if (o->warning[0])
+        oct_log(OCT_LOG_WARNING, "%s", o->warning);
 }
 
 void oct_outlook_measure(struct oct_outlook *o, const struct oct_config *config,
                          const struct oct_session *s)
 {
-    char text[OCT_ERROR_TEXT_BYTES];
+    if (!is_on_same_disk(o, config))
+        o->disk_rates = (struct oct_forecast_series){0};
     o->disk = (struct oct_forecast_disk){0};
     snprintf(o->directory, sizeof(o->directory), "%s", config->record.directory);
     if (config->record.spectra || config->record.bscans)
         measure_disk(o, config->record.directory);
     make(o, config, s);
-    oct_forecast_text(&o->forecast, text, sizeof(text));
-    oct_log(OCT_LOG_INFO, "forecast: %s", text);
-    if (o->warning[0])
-        oct_log(OCT_LOG_WARNING, "%s", o->warning);
+    log_forecast(o);
+}
+
+void oct_outlook_measured(struct oct_outlook *o, const struct oct_config *config,
+                          const struct oct_session *s)
+{
+    bool warned = o->warning[0] != '\0';
+    make(o, config, s);
+    if (warned != (o->warning[0] != '\0'))
+        log_forecast(o);
+}
+
+bool oct_outlook_is_due(struct oct_outlook_idle *idle, bool quiet, uint64_t now_ns)
+{
+    if (!quiet) {
+        *idle = (struct oct_outlook_idle){0};
+        return false;
+    }
+    if (!idle->quiet_ns)
+        *idle = (struct oct_outlook_idle){now_ns, OCT_OUTLOOK_FIRST_NS};
+    if (now_ns - idle->quiet_ns < idle->pause_ns)
+        return false;
+    idle->quiet_ns = now_ns;
+    idle->pause_ns =
+        idle->pause_ns < OCT_OUTLOOK_PAUSE_NS / 2 ? 2 * idle->pause_ns : OCT_OUTLOOK_PAUSE_NS;
+    return true;
 }
 
 static void follow_rate(struct oct_outlook *o, const struct oct_session *s, uint64_t now_ns)
@@ -118,7 +168,7 @@ void oct_outlook_follow(struct oct_outlook *o, const struct oct_config *config,
     if (now_ns - o->last_ns < WINDOW_NS)
         return;
     follow_rate(o, s, now_ns);
-    if (o->disk.bytes_per_s > 0 && bytes_free >= 0 && is_on_same_disk(o, config))
+    if (o->disk_rates.n_taken && bytes_free >= 0 && is_on_same_disk(o, config))
         o->disk.bytes_free = bytes_free;
     make(o, config, s);
     if (o->warning[0] && !warned)
@@ -131,7 +181,7 @@ void oct_outlook_changed(struct oct_outlook *o, const struct oct_config *config,
     make(o, config, s);
 }
 
-void oct_outlook_describe(cJSON *reply, const struct oct_outlook *o)
+void oct_outlook_describe(cJSON *reply, const struct oct_outlook *o, const struct oct_session *s)
 {
     const struct oct_forecast *f = &o->forecast;
     cJSON *object = cJSON_AddObjectToObject(reply, "forecast");
@@ -144,6 +194,9 @@ void oct_outlook_describe(cJSON *reply, const struct oct_outlook *o)
     cJSON_AddNumberToObject(object, "overrun_s", f->overrun_s);
     cJSON_AddNumberToObject(object, "record_overrun_s", f->record_overrun_s);
     cJSON_AddNumberToObject(object, "disk_min", f->disk_min);
+    cJSON_AddNumberToObject(object, "engine_measurements", s ? s->engine_rates.n_taken : 0);
+    cJSON_AddNumberToObject(object, "disk_measurements", o->disk_rates.n_taken);
+    cJSON_AddBoolToObject(object, "busy", f->busy);
     cJSON_AddBoolToObject(object, "too_slow", f->slow_engine || f->slow_disk);
     cJSON_AddStringToObject(object, "warning", o->warning);
 }

@@ -10,13 +10,29 @@
 struct oct_outlook {
     struct oct_forecast forecast;
     struct oct_forecast_disk disk;
-    oct_config_string directory;        /* on which it was measured */
-    double in_hz;                       /* A-lines a second that come in, over the last second */
-    uint64_t last_lines, last_ns;       /* when that was last looked at */
-    char warning[OCT_ERROR_TEXT_BYTES]; /* "": nothing is too slow */
+    struct oct_forecast_series disk_rates; /* bytes a second */
+    oct_config_string directory;           /* on which they were measured */
+    double in_hz;                          /* A-lines a second that come in, over the last second */
+    uint64_t last_lines, last_ns;          /* when that was last looked at */
+    char warning[OCT_ERROR_TEXT_BYTES];    /* "": nothing is too slow */
 };
 
-/* Measures the disk, if there is something to record, and tells the log what to expect. Takes as
+/* When nothing comes, the engine is measured anew: 2 s after the last line, or the start, then after
+ * twice that and so on, once a minute in the end. That is some 50 ms of all cores a minute, and
+ * tells a machine that was busy when octd started from one that is too slow. The disk is not: it
+ * may hang, and holds up nothing but what needs it. */
+struct oct_outlook_idle {
+    uint64_t quiet_ns; /* since when nothing has come; 0: something comes */
+    uint64_t pause_ns; /* from then, or from the last measurement, to the next */
+};
+#define OCT_OUTLOOK_FIRST_NS UINT64_C(2000000000)
+#define OCT_OUTLOOK_PAUSE_NS UINT64_C(60000000000)
+
+/* Whether a measurement is due; is then counted as begun. `quiet`: nothing comes, nothing else is
+ * under way. Pure, for the daemon and tests. */
+bool oct_outlook_is_due(struct oct_outlook_idle *idle, bool quiet, uint64_t now_ns);
+
+/* Measures the disk twice, if there is something to record, and tells the log what to expect. Takes as
  * long as the disk does: not for the main thread. */
 void oct_outlook_measure(struct oct_outlook *outlook, const struct oct_config *config,
                          const struct oct_session *session);
@@ -26,13 +42,18 @@ void oct_outlook_measure(struct oct_outlook *outlook, const struct oct_config *c
 void oct_outlook_follow(struct oct_outlook *outlook, const struct oct_config *config,
                         const struct oct_session *session, double bytes_free);
 
+/* The session's engine has been measured again: tells the log if that changes the warning. */
+void oct_outlook_measured(struct oct_outlook *outlook, const struct oct_config *config,
+                          const struct oct_session *session);
+
 /* A key has changed: what was measured with another directory or other display limits is unknown
  * from now on. Measures nothing. */
 void oct_outlook_changed(struct oct_outlook *outlook, const struct oct_config *config,
                          const struct oct_session *session);
 
 typedef struct cJSON cJSON;
-/* Adds "forecast" to the status. */
-void oct_outlook_describe(cJSON *reply, const struct oct_outlook *outlook);
+/* Adds "forecast" to the status. session: NULL if there is none. */
+void oct_outlook_describe(cJSON *reply, const struct oct_outlook *outlook,
+                          const struct oct_session *session);
 
 #endif

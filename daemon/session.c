@@ -2,7 +2,6 @@
 
 #include "config/apply.h"
 #include "daemon/memory.h"
-#include "pipeline/forecast.h"
 #include "pipeline/log.h"
 
 #include <errno.h>
@@ -11,6 +10,31 @@
 #include <unistd.h>
 
 #include <zmq.h>
+
+static void measure(const struct oct_engine_ops *ops, struct oct_engine *engine,
+                    const struct oct_plan *plan, const struct oct_display *display,
+                    struct oct_forecast_series *rates)
+{
+    struct oct_forecast_load load;
+    oct_forecast_load_begin(&load);
+    double hz = oct_forecast_engine(ops, engine, plan, display, OCT_FORECAST_ENGINE_US);
+    oct_forecast_series_add(rates, hz, oct_forecast_load_end(&load));
+}
+
+void oct_session_measure(const struct oct_session *s, const struct oct_config *config,
+                         struct oct_forecast_series *rates)
+{
+    const struct oct_engine_ops *ops;
+    struct oct_engine_options options;
+    struct oct_engine *engine;
+    struct oct_error err;
+    char wisdom_dir[OCT_CONFIG_STRING_BYTES], why[OCT_ERROR_TEXT_BYTES];
+    oct_config_engine_options(config, &options, wisdom_dir, sizeof(wisdom_dir));
+    if (oct_engine_select("cpu", s->plan, &options, &ops, &engine, why, sizeof(why), &err))
+        return;
+    measure(ops, engine, s->plan, &s->engine_display, rates);
+    ops->destroy(engine);
+}
 
 static enum oct_err create_pipeline(struct oct_session *s, const struct oct_config *config,
                                     struct oct_error *err)
@@ -30,8 +54,8 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
     oct_config_display(config, &setup.display);
     s->engine_display = setup.display;
     s->engine_name = setup.ops->running ? setup.ops->running(setup.engine) : setup.ops->name;
-    s->engine_hz = oct_forecast_engine(setup.ops, setup.engine, s->plan, &setup.display,
-                                       OCT_FORECAST_ENGINE_US);
+    for (unsigned n = 0; n < OCT_FORECAST_AGREEING; n++)
+        measure(setup.ops, setup.engine, s->plan, &setup.display, &s->engine_rates);
     setup.plan = s->plan;
     return oct_pipeline_create(&s->pipeline, &setup, err);
 }

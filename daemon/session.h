@@ -7,6 +7,7 @@
 
 #include "config/config.h"
 #include "pipeline/door.h"
+#include "pipeline/forecast.h"
 #include "pipeline/ingest.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/publisher.h"
@@ -21,8 +22,9 @@ struct oct_session {
     struct oct_ingest *ingest;
     struct oct_publisher *publisher;
     struct oct_recorder *recorder;
-    double engine_hz;        /* A-lines a second that an engine was seen to compute; 0: unknown */
-    const char *engine_name; /* which: another may go on when it fails */
+    struct oct_forecast_series
+        engine_rates;                  /* A-lines a second that an engine was seen to compute */
+    const char *engine_name;           /* which: another may go on when it fails */
     struct oct_display engine_display; /* as it was measured with */
     unsigned buffer_bscans;            /* that a recording may fall behind before it loses some */
     char engine_why[256];              /* which engine and why, for the log and the status */
@@ -33,6 +35,11 @@ struct oct_session {
 enum oct_err oct_session_create(struct oct_session **session, const struct oct_config *config,
                                 struct oct_access *keys, const char *name, bool open,
                                 struct oct_error *err);
+
+/* Lets a second CPU engine compute noise beside the session, as it was measured at its start, and
+ * adds the rate. Reads the session's plan alone; any thread. Takes some 50 ms of all threads. */
+void oct_session_measure(const struct oct_session *session, const struct oct_config *config,
+                         struct oct_forecast_series *rates);
 
 /* Takes no more, and waits until what had arrived is reconstructed and recorded and the files are
  * closed. Status and counts may be asked meanwhile, by another thread. Only destroy is legal

@@ -280,7 +280,7 @@ cJSON *oct_daemon_status_tree(const struct oct_daemon *d)
     add_source(reply, d);
     add_session(reply, d);
     oct_daemon_describe(reply, d);
-    oct_outlook_describe(reply, d->session ? &d->outlook : &no_outlook);
+    oct_outlook_describe(reply, d->session ? &d->outlook : &no_outlook, d->session);
     add_security(reply, d);
     return reply;
 }

@@ -3,8 +3,10 @@
 
 #include "pipeline/clock.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,6 +247,79 @@ enum oct_err oct_forecast_disk(const char *directory, unsigned budget_us,
                   : OCT_OK; /* a full disk is a matter of bytes_free */
 }
 
+/* ---- several measurements ---- */
+
+void oct_forecast_series_add(struct oct_forecast_series *s, double rate, double waited)
+{
+    if (!(rate > 0))
+        return;
+    s->rate[s->n_taken % OCT_FORECAST_KEPT] = rate;
+    s->waited[s->n_taken % OCT_FORECAST_KEPT] = waited;
+    s->n_taken++;
+}
+
+static unsigned n_kept(const struct oct_forecast_series *s)
+{
+    return s->n_taken < OCT_FORECAST_KEPT ? s->n_taken : OCT_FORECAST_KEPT;
+}
+
+double oct_forecast_series_rate(const struct oct_forecast_series *s, bool *busy)
+{
+    double calm[OCT_FORECAST_KEPT], largest = 0;
+    unsigned n_calm = 0;
+    for (unsigned k = 0; k < n_kept(s); k++) {
+        largest = s->rate[k] > largest ? s->rate[k] : largest;
+        if (s->waited[k] <= OCT_FORECAST_BUSY)
+            calm[n_calm++] = s->rate[k];
+    }
+    *busy = n_calm == 0 && largest > 0;
+    return *busy ? largest : median_of(calm, n_calm);
+}
+
+unsigned oct_forecast_series_below(const struct oct_forecast_series *s, double limit)
+{
+    unsigned n_below = 0;
+    for (unsigned k = 0; k < n_kept(s); k++)
+        n_below += s->rate[k] < limit;
+    return n_below;
+}
+
+/* "ran waited slices", in ns. */
+static void add_thread(struct oct_forecast_load *load, const char *tid)
+{
+    char path[64];
+    unsigned long long ran_ns = 0, waited_ns = 0;
+    snprintf(path, sizeof(path), "/proc/self/task/%.20s/schedstat", tid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return; /* it has ended */
+    if (fscanf(file, "%llu %llu", &ran_ns, &waited_ns) == 2) {
+        load->ran_s += (double)ran_ns * 1e-9;
+        load->waited_s += (double)waited_ns * 1e-9;
+    }
+    fclose(file);
+}
+
+void oct_forecast_load_begin(struct oct_forecast_load *load)
+{
+    *load = (struct oct_forecast_load){0};
+    DIR *tasks = opendir("/proc/self/task");
+    if (!tasks)
+        return;
+    for (const struct dirent *task; (task = readdir(tasks));)
+        if (task->d_name[0] != '.')
+            add_thread(load, task->d_name);
+    closedir(tasks);
+}
+
+double oct_forecast_load_end(const struct oct_forecast_load *load)
+{
+    struct oct_forecast_load now;
+    oct_forecast_load_begin(&now);
+    double ran_s = now.ran_s - load->ran_s, waited_s = now.waited_s - load->waited_s;
+    return waited_s > 0 && ran_s + waited_s > 0 ? fmin(waited_s / (ran_s + waited_s), 1) : 0;
+}
+
 /* ---- what follows ---- */
 
 void oct_forecast_make(struct oct_forecast *f, const struct oct_forecast_setup *s)
@@ -258,16 +333,20 @@ void oct_forecast_make(struct oct_forecast *f, const struct oct_forecast_setup *
         f->disk_hz = s->disk.bytes_per_s / line_bytes;
         f->disk_min = s->disk.bytes_free / (line_bytes * s->wanted_hz) / 60;
     }
-    f->slow_engine = s->engine_hz > 0 && s->engine_hz < need;
-    f->slow_disk = f->disk_hz > 0 && f->disk_hz < need;
+    f->busy = s->busy;
+    f->slow_engine =
+        s->engine_hz > 0 && s->engine_hz < need && s->n_engine_slow >= OCT_FORECAST_AGREEING;
+    f->slow_disk = f->disk_hz > 0 && f->disk_hz < need && s->n_disk_slow >= OCT_FORECAST_AGREEING;
     double recorded_hz = s->wanted_hz; /* what the engine does not compute does not come so far */
-    if (s->engine_hz > 0 && s->engine_hz < s->wanted_hz) {
+    if (f->slow_engine && s->engine_hz < s->wanted_hz) {
         f->overrun_s = f->ring_s * s->wanted_hz / (s->wanted_hz - s->engine_hz);
         recorded_hz = s->engine_hz;
     }
-    if (f->disk_hz > 0 && f->disk_hz < recorded_hz)
+    if (f->slow_disk && f->disk_hz < recorded_hz)
         f->record_overrun_s = (double)s->buffer_bscans * s->n_lines / (recorded_hz - f->disk_hz);
 }
+
+static const char busy_text[] = "; the machine was busy while that was measured";
 
 void oct_forecast_text(const struct oct_forecast *f, char *text, size_t bytes)
 {
@@ -279,8 +358,8 @@ void oct_forecast_text(const struct oct_forecast *f, char *text, size_t bytes)
                  f->disk_min);
     if (f->buffer_s > 0)
         snprintf(buffer, sizeof(buffer), ", the buffer of a recording %.2f s", f->buffer_s);
-    snprintf(text, bytes, "%.0f A-lines/s wanted: %s%s; the ring holds %.2f s%s", f->wanted_hz,
-             engine, disk, f->ring_s, buffer);
+    snprintf(text, bytes, "%.0f A-lines/s wanted: %s%s; the ring holds %.2f s%s%s", f->wanted_hz,
+             engine, disk, f->ring_s, buffer, f->busy ? busy_text : "");
 }
 
 void oct_forecast_warning(const struct oct_forecast *f, char *text, size_t bytes)
@@ -298,9 +377,10 @@ void oct_forecast_warning(const struct oct_forecast *f, char *text, size_t bytes
     if (f->record_overrun_s > 0)
         snprintf(bscans, sizeof(bscans), " a recording loses B-scans after about %.1f s;",
                  f->record_overrun_s);
-    snprintf(text, bytes, "too slow for %.0f A-lines/s:%s%s%s%s%s%s%s%s", f->wanted_hz, engine,
+    snprintf(text, bytes, "too slow for %.0f A-lines/s:%s%s%s%s%s%s%s%s%s", f->wanted_hz, engine,
              disk, lines, bscans, lines[0] || bscans[0] ? "" : " there is nothing to spare;",
              f->slow_engine ? " lower scan.line_rate_hz or pipeline.crop_last" : "",
              f->slow_engine && f->slow_disk ? ";" : "",
-             f->slow_disk ? " record less or on another disk (record.directory)" : "");
+             f->slow_disk ? " record less or on another disk (record.directory)" : "",
+             f->busy ? busy_text : "");
 }

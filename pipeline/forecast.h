@@ -8,13 +8,45 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Both measurements together stay under 200 ms on a machine that is not hopeless. */
-#define OCT_FORECAST_ENGINE_US 60000u
-#define OCT_FORECAST_DISK_US 80000u
+/* Both, measured twice, together stay under 200 ms on a machine that is not hopeless. */
+#define OCT_FORECAST_ENGINE_US 40000u
+#define OCT_FORECAST_DISK_US 50000u
 
 /* Less than this much more than wanted is called too slow: computing and writing share a machine
  * that has more to do. */
 #define OCT_FORECAST_MARGIN 1.1
+
+/* So many measurements must say that it is too slow before anybody is warned. */
+#define OCT_FORECAST_AGREEING 2u
+
+/* More than this share of the time that its threads wanted a processor, they had to wait for one:
+ * the machine was busy with something else, and what was measured says little. */
+#define OCT_FORECAST_BUSY 0.1
+
+/* The last measurements of one rate. All zero: none. */
+enum { OCT_FORECAST_KEPT = 5 };
+struct oct_forecast_series {
+    unsigned n_taken; /* since it began; the newest OCT_FORECAST_KEPT are kept */
+    double rate[OCT_FORECAST_KEPT], waited[OCT_FORECAST_KEPT];
+};
+
+/* rate 0 (not measured) is not kept. waited: share of time, see OCT_FORECAST_BUSY. */
+void oct_forecast_series_add(struct oct_forecast_series *series, double rate, double waited);
+
+/* The median of those kept that were not disturbed; if all were, the largest, since that was
+ * disturbed least. 0: none. *busy: all were. */
+double oct_forecast_series_rate(const struct oct_forecast_series *series, bool *busy);
+
+/* How many of those kept, disturbed or not, lie below a limit. */
+unsigned oct_forecast_series_below(const struct oct_forecast_series *series, double limit);
+
+/* How long this process's threads have run and have waited for a processor, all together. What
+ * passes between two looks is told by the second; 0 where the system does not say. */
+struct oct_forecast_load {
+    double ran_s, waited_s;
+};
+void oct_forecast_load_begin(struct oct_forecast_load *load);
+double oct_forecast_load_end(const struct oct_forecast_load *load); /* share waited, 0..1 */
 
 struct oct_forecast_disk {
     double bytes_per_s; /* 0: not measured */
@@ -22,8 +54,10 @@ struct oct_forecast_disk {
 };
 
 struct oct_forecast_setup {
-    double wanted_hz; /* A-lines a second that come */
-    double engine_hz; /* that are computed, 0: not measured */
+    double wanted_hz;                    /* A-lines a second that come */
+    double engine_hz;                    /* that are computed, 0: not measured */
+    unsigned n_engine_slow, n_disk_slow; /* measurements that say it is too slow */
+    bool busy;                           /* the machine was, during all of either's */
     struct oct_forecast_disk disk;
     double bscan_bytes;     /* of a B-scan in a file, 0: nothing is recorded */
     unsigned n_lines;       /* A-lines of a B-scan */
@@ -42,7 +76,8 @@ struct oct_forecast {
     double overrun_s; /* until the ring is full; 0: it keeps up */
     double record_overrun_s; /* until a recording loses B-scans; 0: it does not */
     double disk_min; /* minutes until the disk is full; 0: unknown, or nothing is recorded */
-    bool slow_engine, slow_disk;
+    bool slow_engine, slow_disk; /* by OCT_FORECAST_AGREEING measurements at least */
+    bool busy;
 };
 
 /* Lets an engine that nobody uses yet compute noise for about budget_us, displayed as it will be:

@@ -10,7 +10,9 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -24,6 +26,8 @@ static struct oct_forecast_setup usual(void)
     return (struct oct_forecast_setup){
         .wanted_hz = 80000,
         .engine_hz = 200000,
+        .n_engine_slow = OCT_FORECAST_AGREEING,
+        .n_disk_slow = OCT_FORECAST_AGREEING,
         .disk = {.bytes_per_s = 166.4e6, .bytes_free = 166.4e6 * 600},
         .bscan_bytes = 240 * 1664,
         .n_lines = 240,
@@ -113,6 +117,97 @@ static void what_is_too_slow_is_named_with_the_time_that_is_left(void **state)
     assert_float_equal(f.buffer_s, 0, 0);
     oct_forecast_warning(&f, text, sizeof(text));
     assert_null(strstr(text, "record"));
+}
+
+static struct oct_forecast_series series_of(unsigned n, const double *rate, const double *waited)
+{
+    struct oct_forecast_series s = {.n_taken = 0};
+    for (unsigned k = 0; k < n; k++)
+        oct_forecast_series_add(&s, rate[k], waited[k]);
+    return s;
+}
+
+/* 16,471 and 185,167 lines/s were found within minutes on a machine that others used. */
+static void several_measurements_are_one_rate(void **state)
+{
+    static const struct {
+        unsigned n;
+        double rate[7], waited[7], wanted;
+        bool busy;
+        unsigned n_below_100000;
+    } cases[] = {
+        {0, {0}, {0}, 0, false, 0},
+        {1, {16471}, {0}, 16471, false, 1},
+        {1, {16471}, {0.8}, 16471, true, 1},
+        {2, {16471, 185167}, {0.8, 0.01}, 185167, false, 1}, /* the calm one counts */
+        {2, {16471, 40000}, {0.8, 0.5}, 40000, true, 2},     /* the one disturbed least */
+        {3, {180000, 16471, 185167}, {0, 0.05, 0}, 180000, false, 1},
+        {4, {16471, 0, 185167, 184000}, {0, 0, 0, 0}, 184000, false, 1}, /* 0 is none */
+        {7, {1, 2, 183000, 185000, 184000, 182000, 186000}, {0}, 184000, false, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        bool busy;
+        struct oct_forecast_series s = series_of(cases[i].n, cases[i].rate, cases[i].waited);
+        assert_float_equal(oct_forecast_series_rate(&s, &busy), cases[i].wanted, 1e-9);
+        assert_int_equal(busy, cases[i].busy);
+        assert_int_equal(oct_forecast_series_below(&s, 100000), cases[i].n_below_100000);
+    }
+}
+
+static void one_measurement_warns_of_nothing(void **state)
+{
+    struct oct_forecast f;
+    char text[512];
+    (void)state;
+    for (unsigned n = 0; n <= OCT_FORECAST_AGREEING; n++) {
+        struct oct_forecast_setup s = usual();
+        s.wanted_hz = 250000;
+        s.n_engine_slow = s.n_disk_slow = n;
+        s.busy = true;
+        oct_forecast_make(&f, &s);
+        bool warns = n >= 2;
+        assert_int_equal(f.slow_engine, warns);
+        assert_int_equal(f.slow_disk, warns);
+        assert_true(warns ? f.overrun_s > 0 : f.overrun_s <= 0 && f.record_overrun_s <= 0);
+        oct_forecast_warning(&f, text, sizeof(text));
+        assert_int_equal(text[0] != '\0', warns);
+        if (warns)
+            assert_non_null(strstr(text, "; the machine was busy while that was measured"));
+        oct_forecast_text(&f, text, sizeof(text));
+        assert_non_null(strstr(text, "; the machine was busy while that was measured"));
+    }
+}
+
+static void *spin(void *until_ns)
+{
+    while (oct_clock_ns() < *(uint64_t *)until_ns)
+        ;
+    return NULL;
+}
+
+/* More threads than processors, all of which want to run. */
+static void waiting_for_a_processor_is_seen(void **state)
+{
+    enum { N_THREADS = 64 };
+    pthread_t threads[N_THREADS];
+    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
+    struct oct_forecast_load load;
+    uint64_t until_ns = oct_clock_ns() + 60000000;
+    (void)state;
+    if (access("/proc/self/schedstat", R_OK) || n_cores > N_THREADS / 3)
+        skip();
+    oct_forecast_load_begin(&load);
+    for (int i = 0; i < N_THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, spin, &until_ns), 0);
+    /* While they live: what a thread has waited is gone with it. */
+    while (oct_clock_ns() + 10000000 < until_ns)
+        usleep(1000);
+    double waited = oct_forecast_load_end(&load);
+    for (int i = 0; i < N_THREADS; i++)
+        pthread_join(threads[i], NULL);
+    printf("# waited %.2f of the time\n", waited);
+    assert_true(waited > OCT_FORECAST_BUSY && waited <= 1);
 }
 
 static void what_was_not_measured_or_is_not_recorded_is_not_called_slow(void **state)
@@ -225,6 +320,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_keeps_up_warns_of_nothing),
         cmocka_unit_test(what_is_too_slow_is_named_with_the_time_that_is_left),
+        cmocka_unit_test(several_measurements_are_one_rate),
+        cmocka_unit_test(one_measurement_warns_of_nothing),
+        cmocka_unit_test(waiting_for_a_processor_is_seen),
         cmocka_unit_test(what_was_not_measured_or_is_not_recorded_is_not_called_slow),
         cmocka_unit_test(the_engine_computes_what_it_will_have_to),
         cmocka_unit_test(the_disk_is_measured_and_nothing_stays),

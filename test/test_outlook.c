@@ -5,6 +5,7 @@
 #include "test/tap.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 enum { N = 4, M = 20 };
 
@@ -23,7 +24,7 @@ static void what_a_gpu_computed_is_not_forecast_of_the_cpu_that_took_over(void *
     struct oct_engine_ops ops = fake_engine;
     struct oct_geometry g;
     struct oct_plan *plan;
-    struct oct_session session = {.engine_hz = 12345, .engine_name = "cuda"};
+    struct oct_session session = {.engine_rates = {2, {12345, 12345}, {0}}, .engine_name = "cuda"};
     struct oct_outlook outlook = {.in_hz = 0};
     struct oct_config config;
     struct fake_watch watch = {.n_wrong = 0};
@@ -40,9 +41,24 @@ static void what_a_gpu_computed_is_not_forecast_of_the_cpu_that_took_over(void *
         .plan = plan, .ops = &ops, .engine = fake_engine_create(&script, &watch), .ring_bscans = 8};
     assert_int_equal(oct_pipeline_create(&session.pipeline, &setup, NULL), OCT_OK);
 
+    session.engine_rates.n_taken = 1; /* one measurement warns of nothing */
+    oct_outlook_measure(&outlook, &config, &session);
+    assert_float_equal(outlook.forecast.engine_hz, 12345, 0);
+    assert_false(outlook.forecast.slow_engine);
+    assert_string_equal(outlook.warning, "");
+    session.engine_rates.n_taken = 2;
     oct_outlook_measure(&outlook, &config, &session);
     assert_float_equal(outlook.forecast.engine_hz, 12345, 0);
     assert_true(outlook.forecast.slow_engine); /* 100,000 are wanted */
+    for (unsigned n = 0; n < 2; n++) /* the machine was busy: found out while nothing comes */
+        session.engine_rates.waited[n] = 0.5;
+    oct_outlook_measured(&outlook, &config, &session);
+    assert_non_null(strstr(outlook.warning, "the machine was busy"));
+    oct_forecast_series_add(&session.engine_rates, 185167, 0);
+    oct_outlook_measured(&outlook, &config, &session);
+    assert_float_equal(outlook.forecast.engine_hz, 185167, 0);
+    assert_string_equal(outlook.warning, "");
+    session.engine_rates = (struct oct_forecast_series){2, {12345, 12345}, {0}};
     has_failed_over = true;
     oct_outlook_measure(&outlook, &config, &session);
     assert_float_equal(outlook.forecast.engine_hz, 0, 0);
@@ -53,10 +69,34 @@ static void what_a_gpu_computed_is_not_forecast_of_the_cpu_that_took_over(void *
     oct_plan_destroy(plan);
 }
 
+static void the_engine_is_tried_seldom_and_only_while_nothing_comes(void **state)
+{
+    struct oct_outlook_idle idle = {0};
+    const uint64_t s = 1000000000;
+    uint64_t now_ns = 5 * s, n = 0, last_ns = now_ns;
+    (void)state;
+    assert_false(oct_outlook_is_due(&idle, false, now_ns));
+    for (; now_ns < 10000 * s; now_ns += s / 100) {
+        if (!oct_outlook_is_due(&idle, true, now_ns))
+            continue;
+        if (n++ < 5)
+            assert_int_equal(now_ns - last_ns, (s << n));
+        else
+            assert_int_equal(now_ns - last_ns, 60 * s);
+        last_ns = now_ns;
+    }
+    assert_in_range(n, 168, 172);
+    assert_false(oct_outlook_is_due(&idle, false, now_ns)); /* lines come */
+    assert_false(oct_outlook_is_due(&idle, true, now_ns + 60 * s));
+    assert_false(oct_outlook_is_due(&idle, true, now_ns + 62 * s - 1));
+    assert_true(oct_outlook_is_due(&idle, true, now_ns + 62 * s));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_gpu_computed_is_not_forecast_of_the_cpu_that_took_over),
+        cmocka_unit_test(the_engine_is_tried_seldom_and_only_while_nothing_comes),
     };
     return cmocka_run_group_tests_name("the outlook", tests, NULL, NULL);
 }
