@@ -17,8 +17,8 @@ struct oct_outlook {
     char warning[OCT_ERROR_TEXT_BYTES];    /* "": nothing is too slow */
 };
 
-/* When nothing comes, the engine is measured anew: 2 s after the last line, or the start, then after
- * twice that and so on, once a minute in the end. That is some 50 ms of all cores a minute, and
+/* When nothing comes, the engine is measured anew: 2 s after the last line or the start, then
+ * after twice that and so on, once a minute in the end. That is some 50 ms of all cores a minute, and
  * tells a machine that was busy when octd started from one that is too slow. The disk is not: it
  * may hang, and holds up nothing but what needs it. */
 struct oct_outlook_idle {
@@ -32,8 +32,8 @@ struct oct_outlook_idle {
  * under way. Pure, for the daemon and tests. */
 bool oct_outlook_is_due(struct oct_outlook_idle *idle, bool quiet, uint64_t now_ns);
 
-/* Measures the disk twice, if there is something to record, and tells the log what to expect. Takes as
- * long as the disk does: not for the main thread. */
+/* Measures the disk twice, if there is something to record, and tells the log what to expect. Takes
+ * as long as the disk does: not for the main thread. */
 void oct_outlook_measure(struct oct_outlook *outlook, const struct oct_config *config,
                          const struct oct_session *session);
 

@@ -233,8 +233,8 @@ static enum oct_err compute_taps(const struct grid *grid, unsigned n_taps, uint3
     return OCT_OK;
 }
 
-/* Where t of the coefficients is -1 and +1. Camera sample c lies at upsampled position 2 (c + left),
- * a whole number, so the axis has its value. */
+/* Where t of the coefficients is -1 and +1. Camera sample c lies at upsampled position
+ * 2 (c + left), a whole number, so the axis has its value. */
 static enum oct_err find_dispersion_span(struct oct_plan *plan, const struct grid *grid,
                                          struct oct_error *err)
 {

@@ -136,8 +136,8 @@ static void coefficients_compensate_dispersion(void **state)
     }
 }
 
-/* What a lab found on its own spectrum, 832 samples from -1 to 1, is taken as it is; over the padded
- * line the same numbers are another curve and compensate nothing. */
+/* What a lab found on its own spectrum, 832 samples from -1 to 1, is taken as it is; over the
+ * padded line the same numbers are another curve and compensate nothing. */
 static void coefficients_over_the_camera_compensate_dispersion(void **state)
 {
     (void)state;
