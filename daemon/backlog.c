@@ -38,19 +38,34 @@ static void end(struct oct_backlog *b, uint64_t now_ns)
                 (double)(now_ns - b->begun_ns) * 1e-9, b->n_lost);
 }
 
+static void tell_pause(struct oct_backlog *b, const struct oct_keeper_status *k, uint64_t now_ns)
+{
+    bool is_new = k->n_pauses > b->n_pauses;
+    b->n_pauses = k->n_pauses; /* a new session counts anew */
+    if (!is_new || (b->pause_told_ns && now_ns - b->pause_told_ns < TELL_EVERY_NS))
+        return;
+    b->pause_told_ns = now_ns;
+    oct_log(OCT_LOG_WARNING,
+            "octd did not run for %.1f s (stopped by a signal or a debugger, suspended, or without "
+            "a processor): what a recording cannot keep of all that comes at once now is dropped "
+            "as paused",
+            (double)k->pause_ns * 1e-9);
+}
+
 /* What has been so since the last look. */
 static void follow(struct oct_backlog *b, const struct oct_recorder_status *r, uint64_t step_ns)
 {
     const struct oct_keeper_status *k = &r->keeper;
     bool moves = k->n_waiting == 0 || r->bscans_passed != b->n_passed;
-    uint64_t n_lost = k->n_dropped > b->n_dropped ? k->n_dropped - b->n_dropped : 0;
+    uint64_t n_slow = k->n_dropped - k->n_paused;
+    uint64_t n_lost = n_slow > b->n_dropped ? n_slow - b->n_dropped : 0;
 
     if (k->n_waiting >= k->buffer_bscans)
         b->is_over = true;
     else if (k->n_waiting <= k->buffer_bscans / 2)
         b->is_over = false;
     b->still_ns = moves ? 0 : b->still_ns + step_ns;
-    b->over_ns = b->is_over ? b->over_ns + step_ns : 0;
+    b->over_ns = b->is_over && !k->catches_up ? b->over_ns + step_ns : 0;
     bool calm = !n_lost && !b->is_over && b->still_ns < STEADY_NS;
     b->calm_ns = calm ? b->calm_ns + step_ns : 0;
     b->n_lost = b->disk_slow ? b->n_lost + n_lost : n_lost;
@@ -68,7 +83,8 @@ void oct_backlog_look(struct oct_backlog *b, const struct oct_recorder_status *r
     }
     b->looked_ns = now_ns;
     b->n_passed = r->bscans_passed;
-    b->n_dropped = r->keeper.n_dropped;
+    b->n_dropped = r->keeper.n_dropped - r->keeper.n_paused;
+    tell_pause(b, &r->keeper, now_ns);
     if (b->disk_slow && (!r->active || b->calm_ns >= CALM_NS))
         end(b, now_ns);
     else if (!b->disk_slow && r->active &&

@@ -16,11 +16,15 @@ struct oct_backlog {
     uint64_t begun_ns, n_lost; /* of the slowness under way: when, B-scans dropped in it */
     uint64_t told_ns;          /* when the log last got a beginning; 0: never */
     bool told;                 /* of the one under way */
+    uint64_t n_pauses;         /* of the program, that have been looked at */
+    uint64_t pause_told_ns;    /* when the log last got one; 0: never */
 };
 
 /* Several times a second. disk_slow is true within a second of the memory of a recording being full
  * or of the recorder not moving while B-scans wait, at once when one is dropped, and until for a
- * second none of it has been so. Both ends are logged, once a minute at most. */
+ * second none of it has been so. Both ends are logged, once a minute at most. What comes at once after
+ * a pause of the program (pipeline/pause.h) fills the memory without the disk being slow; pauses are
+ * logged, once a minute at most. */
 void oct_backlog_look(struct oct_backlog *backlog, const struct oct_recorder_status *recorder,
                       uint64_t now_ns);
 

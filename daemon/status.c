@@ -100,6 +100,7 @@ static void add_account(cJSON *reply, const char *key, const struct oct_recorder
     cJSON *dropped = cJSON_AddObjectToObject(account, "dropped");
     for (int r = OCT_LOSS_SOURCE; r <= OCT_LOSS_WRITE_FAILED; r++)
         add_u64(dropped, oct_loss_names[r], a->dropped[r]);
+    add_u64(dropped, oct_loss_names[OCT_LOSS_PAUSED], a->dropped[OCT_LOSS_PAUSED]);
 }
 
 static void add_last(cJSON *reply, const struct oct_recorder_status *s)

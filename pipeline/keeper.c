@@ -2,6 +2,7 @@
 #include "pipeline/keeper.h"
 
 #include "pipeline/clock.h"
+#include "pipeline/pause.h"
 #include "pipeline/slots.h"
 
 #include <errno.h>
@@ -19,6 +20,7 @@
 /* While the system gives or takes back memory in one piece, no thread of the process gets any, and
  * none a page that it touches for the first time: 5 GB held up control replies for 1.4 s. */
 #define SLICE ((size_t)1 << 20)
+#define STUCK_NS UINT64_C(500000000) /* a recorder that gives nothing back waits for its disk */
 
 struct oct_keeper {
     struct oct_keeper_options options;
@@ -40,7 +42,9 @@ struct oct_keeper {
     bool copying;            /* number `held` is being copied */
     uint64_t first_payload;  /* all from here on have it */
     uint64_t passed;         /* slots of the rings taken or dropped */
-    uint64_t n_dropped;
+    uint64_t n_dropped, n_paused;
+    struct oct_pause pause;
+    uint64_t released_ns; /* when the recorder last gave something back, or could at the earliest */
     uint64_t n_free;
     bool wanted, draining, closed, wake;
 };
@@ -144,17 +148,36 @@ static bool put(struct oct_keeper *k, uint64_t slot, const struct oct_raw_frame 
     return true;
 }
 
+/* The keeper's own thread, often: it waits for 100 ms at most, and never for a disk. Lock held. */
+static uint64_t look_at_clock(struct oct_keeper *k)
+{
+    uint64_t now_ns = oct_pause_clock_ns();
+    if (oct_pause_look(&k->pause, now_ns))
+        k->released_ns = now_ns;
+    return now_ns;
+}
+
+static void look_for_pause(struct oct_keeper *k)
+{
+    pthread_mutex_lock(&k->lock);
+    look_at_clock(k);
+    pthread_mutex_unlock(&k->lock);
+}
+
 static void drop(struct oct_keeper *k, uint64_t slot, const struct oct_bscan_info *info)
 {
     uint64_t n_lines = k->options.plan->geometry.n_lines;
     pthread_mutex_lock(&k->lock);
+    uint64_t now_ns = look_at_clock(k);
+    bool paused = oct_pause_is_felt(&k->pause, now_ns) && now_ns - k->released_ns < STUCK_NS;
     k->n_dropped++;
+    k->n_paused += paused;
     pthread_mutex_unlock(&k->lock);
     oct_loss_log_add(k->options.losses, &(struct oct_gap){
                                             .acquisition = info->acquisition,
                                             .first_line = info->number * n_lines,
                                             .n_lines = n_lines,
-                                            .reason = OCT_LOSS_DISK_SLOW,
+                                            .reason = paused ? OCT_LOSS_PAUSED : OCT_LOSS_DISK_SLOW,
                                         });
     pthread_mutex_lock(&k->lock);
     k->passed = slot + 1; /* after the log: who sees it gone finds the reason */
@@ -180,6 +203,7 @@ static bool wait_for_room(struct oct_keeper *k)
     bool wait = k->draining || !behind;
     if (wait && k->head - k->next_read >= k->n_slots)
         timed_wait(&k->room, &k->lock, WAIT_FOR_ROOM_US);
+    look_at_clock(k);
     pthread_mutex_unlock(&k->lock);
     return wait;
 }
@@ -192,7 +216,7 @@ static const struct oct_raw_frame *read_raw(struct oct_keeper *k, uint64_t slot)
     for (;;) {
         uint64_t raw_slot;
         while (oct_ring_read(k->raw_reader, POLL_US, &raw_slot) == OCT_E_AGAIN)
-            ;
+            look_for_pause(k);
         if (raw_slot == slot)
             return oct_raw_slot(k->options.raw, slot, &k->options.plan->geometry);
         oct_ring_release(k->raw_reader); /* its picture went before we were there */
@@ -218,6 +242,7 @@ static void *run(void *argument)
     for (;;) {
         uint64_t slot;
         enum oct_err e = oct_ring_read(k->image_reader, POLL_US, &slot);
+        look_for_pause(k);
         if (e == OCT_E_CLOSED)
             break;
         if (e)
@@ -393,6 +418,7 @@ void oct_keeper_release(struct oct_keeper *k)
     pthread_mutex_lock(&k->lock);
     give_back_place(k, &k->kept[k->next_read % k->n_slots]);
     k->next_read++;
+    k->released_ns = oct_pause_clock_ns();
     pthread_cond_broadcast(&k->room);
     pthread_mutex_unlock(&k->lock);
 }
@@ -476,6 +502,10 @@ void oct_keeper_get_status(struct oct_keeper *k, struct oct_keeper_status *statu
         .n_history = (uint32_t)(k->head - start),
         .bytes = k->slot_bytes * k->n_slots,
         .n_dropped = k->n_dropped,
+        .n_paused = k->n_paused,
+        .n_pauses = k->pause.n,
+        .pause_ns = k->pause.length_ns,
+        .catches_up = oct_pause_is_felt(&k->pause, oct_pause_clock_ns()),
         .next_slot = k->passed,
         .is_full = k->head - k->next_read >= k->n_slots,
     };

@@ -10,7 +10,9 @@
  * holds up the recorder, and the keeper takes on what comes meanwhile. Only when its memory holds
  * nothing but B-scans that the recorder has not read, and half of the image ring has filled behind
  * it too, does it drop a B-scan: from the recording alone (OCT_LOSS_DISK_SLOW in the loss log),
- * the picture is published all the same.
+ * the picture is published all the same. After a pause of the whole program (pause.h) all that came
+ * meanwhile comes at once: what is dropped while that is caught up with, and while the recorder
+ * moves, is OCT_LOSS_PAUSED.
  *
  *     kept number   first .......... next_read ........... head
  *                   | history: for   | not read by the     |
@@ -99,6 +101,9 @@ struct oct_keeper_status {
     uint64_t history_ns;                    /* between the arrivals of the oldest and the newest */
     uint64_t bytes;                         /* of all slots */
     uint64_t n_dropped;                     /* for want of room, wanted or not */
+    uint64_t n_paused;                      /* of those, after a pause of the program */
+    uint64_t n_pauses, pause_ns;            /* of the program, and how long the newest was */
+    bool catches_up;                        /* with what came in that */
     uint64_t next_slot; /* all slots of the rings before it were taken or dropped */
     bool is_full;       /* no room until the recorder has read on: the keeper may wait for that */
 };

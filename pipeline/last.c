@@ -144,7 +144,9 @@ static enum oct_err write_given_up(struct oct_last *last, struct oct_volume_writ
                                    uint32_t from, uint32_t to, struct oct_error *err)
 {
     uint64_t n_lines = last->options.plan->geometry.n_lines;
+    struct oct_keeper_status kept;
     enum oct_err e = OCT_OK;
+    oct_keeper_get_status(last->options.keeper, &kept);
     pthread_mutex_lock(&last->lock);
     last->status.n_lost += to - from;
     pthread_mutex_unlock(&last->lock);
@@ -152,14 +154,15 @@ static enum oct_err write_given_up(struct oct_last *last, struct oct_volume_writ
         if (i > 0)
             e = write_between(last, writer, &last->held[i - 1], &last->held[i], err);
         if (e == OCT_OK)
-            e = oct_volume_write_gap(writer,
-                                     &(struct oct_gap){
-                                         .acquisition = last->held[i].acquisition,
-                                         .first_line = last->held[i].number * n_lines,
-                                         .n_lines = n_lines,
-                                         .reason = OCT_LOSS_DISK_SLOW,
-                                     },
-                                     err);
+            e = oct_volume_write_gap(
+                writer,
+                &(struct oct_gap){
+                    .acquisition = last->held[i].acquisition,
+                    .first_line = last->held[i].number * n_lines,
+                    .n_lines = n_lines,
+                    .reason = kept.catches_up ? OCT_LOSS_PAUSED : OCT_LOSS_DISK_SLOW,
+                },
+                err);
     }
     return e;
 }

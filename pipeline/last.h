@@ -3,7 +3,8 @@
  *
  * The file has a row for every B-scan kept, close together in the order they came, whatever volume
  * or acquisition they belong to: /frames/number and /frames/acquisition say which they are. Those
- * that a slow disk costs are in its gap map, as OCT_LOSS_DISK_SLOW.
+ * that a slow disk costs are in its gap map, as OCT_LOSS_DISK_SLOW, or OCT_LOSS_PAUSED right after
+ * a pause of the program (keeper.h).
  *
  * All calls by one thread (the main loop); create and destroy alone may take their time. */
 #ifndef OCT_PIPELINE_LAST_H

@@ -16,6 +16,7 @@ const char *const oct_loss_names[OCT_N_LOSSES] = {
     [OCT_LOSS_WRITE_FAILED] = "write_failed",
     [OCT_LOSS_NOT_RECORDED] = "not_recorded",
     [OCT_LOSS_MORE] = "more",
+    [OCT_LOSS_PAUSED] = "paused",
 };
 
 static uint64_t least(uint64_t a, uint64_t b)

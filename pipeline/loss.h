@@ -28,6 +28,7 @@ enum oct_loss {
     OCT_LOSS_WRITE_FAILED = 5, /* the disk refused: full, gone, broken */
     OCT_LOSS_NOT_RECORDED = 6, /* before the recording began or after it ended: nothing is lost */
     OCT_LOSS_MORE = 7,         /* the gap map is full: all that is lost from here on, any reason */
+    OCT_LOSS_PAUSED = 8,       /* octd itself did not run, and too much came at once after it */
     OCT_N_LOSSES
 };
 

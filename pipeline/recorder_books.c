@@ -48,7 +48,8 @@ void oct_recorder_books_dropped(struct oct_recorder_books *books, uint64_t n, en
     pthread_mutex_lock(&books->lock);
     books->status.account.offered += offered ? n : 0;
     books->status.account.dropped[reason] += n;
-    if (reason == OCT_LOSS_WRITE_FAILED || reason == OCT_LOSS_DISK_SLOW)
+    if (reason == OCT_LOSS_WRITE_FAILED || reason == OCT_LOSS_DISK_SLOW ||
+        reason == OCT_LOSS_PAUSED)
         books->status.bscans_unsaved += n;
     pthread_mutex_unlock(&books->lock);
 }

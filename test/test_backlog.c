@@ -115,6 +115,30 @@ static void a_daemon_that_was_not_run_for_long_blames_no_disk(void **state)
     assert_false(s.backlog.disk_slow);
 }
 
+static void what_comes_at_once_after_a_pause_blames_no_disk(void **state)
+{
+    struct scene s = recording();
+    (void)state;
+    look(&s, 1000, 10, 1, 0);
+    s.recorder.keeper.n_pauses = 1;
+    s.recorder.keeper.pause_ns = 3000 * MS;
+    s.recorder.keeper.catches_up = true;
+    for (int k = 0; k < 200; k++) {
+        s.recorder.keeper.n_paused += 5; /* of the five that look drops */
+        look(&s, 10, ROOM, 1, 5);
+        assert_false(s.backlog.disk_slow);
+    }
+    assert_in_range(look(&s, 3000, ROOM, 0, 0), 100, 1000); /* it stands still all the same */
+    s = recording();
+    look(&s, 1000, 10, 1, 0);
+    s.recorder.keeper.catches_up = true;
+    assert_int_equal(look(&s, 100, ROOM, 1, 1), 10); /* dropped for the disk: at once */
+    s = recording();
+    look(&s, 1000, 10, 1, 0);
+    s.recorder.keeper.catches_up = false; /* caught up, and still full */
+    assert_in_range(look(&s, 3000, ROOM, 1, 0), 100, 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +147,7 @@ int main(void)
         cmocka_unit_test(it_goes_when_the_disk_is_back_for_a_second_and_not_between_two_stalls),
         cmocka_unit_test(it_ends_with_the_recording_and_what_passes_without_one_is_nobodys_loss),
         cmocka_unit_test(a_daemon_that_was_not_run_for_long_blames_no_disk),
+        cmocka_unit_test(what_comes_at_once_after_a_pause_blames_no_disk),
     };
     return cmocka_run_group_tests_name("the backlog", tests, NULL, NULL);
 }

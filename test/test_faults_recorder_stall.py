@@ -40,7 +40,7 @@ def stalls(stall_s, buffer_s):
         assert set(lost) <= {"disk_slow"}, lost.keys()
         dropped = len(lost.get("disk_slow", ()))
         assert a["dropped"] == dict(source=0, ring_full=0, engine=0, disk_slow=dropped,
-                                    write_failed=0), (a, dropped)
+                                    write_failed=0, paused=0), (a, dropped)
         assert a["written"] == len(there) and a["offered"] == len(there) + dropped
         assert pause_s < LIVE_S, f"the live picture paused {pause_s:.2f} s"
         if dropped:
@@ -62,6 +62,42 @@ def stall_absorbed_long():
     dropped, pause_s = stalls(5, 8)
     assert dropped == 0, dropped
     seen(f"no B-scan lost; longest pause of the live picture {pause_s * 1e3:.0f} ms")
+
+
+@case
+def paused():
+    """octd is stopped (SIGSTOP) for 3 s while the camera goes on: no disk is blamed"""
+    stop_s, buffer_s, words = 3, 0.5, "sync_stall 15"  # a disk that keeps up, but with no burst
+    with Faulty(*settings(record=dict(buffer_s=buffer_s))) as daemon, Camera(daemon) as camera:
+        daemon.fault(words)
+        assert daemon.ask("record", action="start")["ok"]
+        before = daemon.wait(lambda s: s["volumes_written"] >= 2)
+        before = before["record_account"]["dropped"]["disk_slow"]
+        daemon.process.send_signal(signal.SIGSTOP)
+        time.sleep(stop_s)
+        daemon.process.send_signal(signal.SIGCONT)
+        end, degraded = time.monotonic() + stop_s, set()
+        while time.monotonic() < end:
+            account(daemon)
+            degraded.update(daemon.status()["degraded"])
+            time.sleep(0.02)
+        after = daemon.status()["volumes_written"]
+        daemon.wait(lambda s: s["volumes_written"] > after + 1)
+        camera.stop()
+        daemon.ask("record", action="stop")
+        daemon.wait(lambda s: not s["record"]["active"])
+        a = account(daemon)
+        there, lost = everything_is_there(daemon)
+        check_files(daemon)
+        assert a["dropped"]["disk_slow"] == before, (a, before)
+        assert before or "disk" not in degraded, degraded
+        n_lost = len(lost.get("paused", ()))
+        assert 0 < n_lost == a["dropped"]["paused"] < stop_s * BSCANS_S, (a, n_lost)
+        assert a["written"] == len(there) and a["offered"] == len(there) + n_lost + before, a
+        assert re.search(r"octd did not run for 3\.\d s", daemon.log()), daemon.log()
+        assert f"{n_lost} paused" in daemon.log() and not daemon.status()["last_error"]
+        seen(f"{n_lost} of {stop_s * BSCANS_S:.0f} B-scans dropped as paused, none as disk_slow, "
+             "the same in the gap maps, the status and the log")
 
 
 def overflows(stall_s, buffer_s):

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, RTLD_NEXT */
 /* The keeper between two rings that the test feeds and a recorder that it plays. */
 #include "pipeline/clock.h"
 #include "pipeline/keeper.h"
@@ -6,6 +6,7 @@
 #include "test/pipeline_help.h"
 #include "test/tap.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -105,6 +106,106 @@ static unsigned read_all(struct rig *r, uint64_t *numbers, unsigned most, uint64
         oct_keeper_release(r->keeper);
     }
     return n;
+}
+
+/* The clock by which the keeper sees pauses stands still but for what a test adds. */
+static atomic_uint_fast64_t boot_ns = UINT64_C(1000000000);
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    static int (*real)(clockid_t, struct timespec *);
+    if (clock == CLOCK_BOOTTIME) {
+        uint64_t ns = atomic_load(&boot_ns);
+        *now = (struct timespec){.tv_sec = (time_t)(ns / 1000000000u),
+                                 .tv_nsec = (long)(ns % 1000000000u)};
+        return 0;
+    }
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
+    return real(clock, now);
+}
+
+/* So much time goes by while the keeper, which looks every 100 ms, does not run. */
+static void pause_all(struct rig *r, uint64_t ms)
+{
+    struct oct_keeper_status before, now;
+    const uint64_t until_ns = oct_clock_ns() + TEST_PATIENCE_NS;
+    oct_keeper_get_status(r->keeper, &before);
+    atomic_fetch_add(&boot_ns, ms * 1000000u);
+    do {
+        assert_true(oct_clock_ns() < until_ns);
+        oct_keeper_get_status(r->keeper, &now);
+    } while (now.n_pauses == before.n_pauses);
+    assert_int_equal(now.pause_ns, ms * 1000000u);
+    assert_true(now.catches_up);
+}
+
+/* Puts so many that some are dropped; the reason why, OCT_LOSS_NONE if there are two. */
+static enum oct_loss overflow(struct rig *r, uint64_t *next)
+{
+    struct oct_keeper_status before, now;
+    const uint64_t until_ns = oct_clock_ns() + TEST_PATIENCE_NS;
+    oct_keeper_get_status(r->keeper, &before);
+    for (unsigned i = 0; i < BUFFER + 2 * SLOTS; i++)
+        put(r, (*next)++);
+    do {
+        assert_true(oct_clock_ns() < until_ns);
+        oct_keeper_get_status(r->keeper, &now);
+    } while (now.n_dropped < before.n_dropped + SLOTS);
+    uint64_t n_dropped = now.n_dropped - before.n_dropped;
+    uint64_t n_paused = now.n_paused - before.n_paused;
+    return n_paused == n_dropped ? OCT_LOSS_PAUSED
+           : n_paused == 0       ? OCT_LOSS_DISK_SLOW
+                                 : OCT_LOSS_NONE;
+}
+
+static void read_one(struct rig *r)
+{
+    uint64_t number, passed;
+    assert_int_equal(read_all(r, &number, 1, UINT64_MAX, &passed), 1);
+}
+
+static void what_comes_at_once_after_a_pause_is_no_slow_disk(void **state)
+{
+    struct rig r;
+    uint64_t next = 0;
+    struct oct_keeper_status s;
+    (void)state;
+    open_rig(&r, 0);
+    oct_keeper_want(r.keeper, true);
+    put(&r, next++); /* it has looked at the clock when this one has come */
+    read_one(&r);
+    pause_all(&r, 3000);
+    assert_int_equal(overflow(&r, &next), OCT_LOSS_PAUSED);
+    struct oct_gap lost = {.acquisition = 1,
+                           .first_line = (1 + BUFFER) * M,
+                           .n_lines = M,
+                           .reason = OCT_LOSS_SOURCE};
+    assert_int_equal(oct_loss_log_explain(r.losses, &lost).reason, OCT_LOSS_PAUSED);
+
+    /* The recorder gives nothing back for half a second: that is the disk, pause or not. */
+    atomic_fetch_add(&boot_ns, UINT64_C(499000000));
+    assert_int_equal(overflow(&r, &next), OCT_LOSS_PAUSED);
+    atomic_fetch_add(&boot_ns, UINT64_C(1000000));
+    assert_int_equal(overflow(&r, &next), OCT_LOSS_DISK_SLOW);
+
+    /* Nor is what comes later the pause's: as long again and a second, no more. */
+    pause_all(&r, 600);
+    assert_int_equal(overflow(&r, &next), OCT_LOSS_PAUSED);
+    for (int i = 0; i < 4; i++) { /* steps that are no pauses, and a recorder that moves */
+        oct_keeper_get_status(r.keeper, &s);
+        assert_true(s.catches_up);
+        atomic_fetch_add(&boot_ns, UINT64_C(400000000));
+        read_one(&r);
+        assert_int_equal(overflow(&r, &next), i < 3 ? OCT_LOSS_PAUSED : OCT_LOSS_DISK_SLOW);
+    }
+    oct_keeper_get_status(r.keeper, &s);
+    assert_false(s.catches_up);
+    assert_int_equal(s.n_pauses, 2);
+    oct_keeper_want(r.keeper, false);
+    while (oct_keeper_read(r.keeper, 100000, &(const struct oct_kept *){NULL}, &next) == OCT_OK)
+        oct_keeper_release(r.keeper);
+    close_rig(&r);
 }
 
 static void a_recorder_that_stalls_loses_bscans_with_a_reason_and_nobody_waits(void **state)
@@ -414,6 +515,7 @@ static void much_memory_is_taken_and_given_back_without_holding_up_other_threads
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_comes_at_once_after_a_pause_is_no_slow_disk),
         cmocka_unit_test(a_recorder_that_stalls_loses_bscans_with_a_reason_and_nobody_waits),
         cmocka_unit_test(memory_is_taken_only_for_what_has_to_wait),
         cmocka_unit_test(a_keeper_that_drains_drops_nothing),
