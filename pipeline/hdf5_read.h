@@ -26,7 +26,8 @@ struct oct_hdf5_array {
 
 /* Opens the dataset `name`. Not there: OCT_OK with dataset < 0. OCT_E_FORMAT: not a dataset of
  * `rank` axes of integers or floats, in another file in part (external link, external storage,
- * virtual dataset), packed in a way that libhdf5 itself lacks, or that would take absurd memory. oct_hdf5_array_close must follow in any case. */
+ * virtual dataset), packed in a way that libhdf5 itself lacks, or that would take absurd memory.
+ * oct_hdf5_array_close must follow in any case. */
 enum oct_err oct_hdf5_array_open(struct oct_hdf5_array *array, hid_t file, const char *path,
                                  const char *name, unsigned rank, struct oct_error *err);
 void oct_hdf5_array_close(struct oct_hdf5_array *array);

@@ -91,6 +91,9 @@ uint64_t oct_volume_bytes(const struct oct_volume_writer *writer);
  * name has appeared meanwhile. NULL is fine. */
 enum oct_err oct_volume_close(struct oct_volume_writer *writer, struct oct_error *err);
 
+/* Makes an HDF5 file that holds nothing yet, or empties one. OCT_E_IO: it cannot be written. */
+enum oct_err oct_volume_create_empty(const char *path, struct oct_error *err);
+
 /* Writes further datasets and groups into a closed file (the synthetic retina's /truth). Rank <= 3.
  * Intermediate groups are made. `attribute_units` becomes the attribute "units"; it may be NULL.
  * OCT_E_IO: no such file, it has such a dataset already, or the disk refused: what the file then

@@ -102,6 +102,34 @@ static enum oct_err add(int fd, const char *path, const struct addition *a, stru
     return e;
 }
 
+static enum oct_err build_empty(struct oct_hdf5_image *image, const char *path,
+                                struct oct_error *err)
+{
+    char reason[160] = "";
+    oct_hdf5_lock();
+    hid_t file = oct_hdf5_image_open(image, H5F_ACC_TRUNC, 1, reason, sizeof(reason));
+    if (file >= 0)
+        H5Fclose(file);
+    oct_hdf5_unlock();
+    return file >= 0 ? OCT_OK : oct_fail(err, OCT_E_IO, "%s: cannot be made: %s", path, reason);
+}
+
+enum oct_err oct_volume_create_empty(const char *path, struct oct_error *err)
+{
+    struct oct_hdf5_image image;
+    uint64_t n_bytes;
+    int fd = (int)TEMP_FAILURE_RETRY(open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (fd < 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", path);
+    oct_hdf5_image_init(&image, -1, 0);
+    enum oct_err e = build_empty(&image, path, err);
+    if (e == OCT_OK)
+        e = oct_hdf5_image_store(&image, fd, path, &n_bytes, err);
+    oct_hdf5_image_finish(&image);
+    close(fd);
+    return e;
+}
+
 enum oct_err oct_volume_add_f64(const char *path, const char *dataset, const double *values,
                                 unsigned rank, const size_t *dims, const char *attribute_units,
                                 struct oct_error *err)

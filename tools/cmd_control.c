@@ -3,6 +3,7 @@
 #include "pipeline/clock.h"
 #include "pipeline/curve.h"
 #include "tools/commands.h"
+#include "tools/patience.h"
 #include "tools/status_table.h"
 
 #include <cjson/cJSON.h>
@@ -18,7 +19,6 @@
 
 #define MOST_ANSWER_BYTES (1 << 20)
 #define MOST_TIMEOUT_S 86400.0
-#define MOST_WAIT_S 600.0  /* for what gets on all the time */
 #define USUAL_DRAIN_S 10.0 /* of a daemon that does not say */
 #define END_S 5.0          /* beyond daemon.drain_s: sockets, threads and memory are given back */
 #define PAUSE_S 0.02
@@ -214,55 +214,23 @@ static double most_draining_s(const struct control_call *call)
     }
     free(text);
     cJSON_Delete(answer);
-    return fmin(fmax(drain_s, 0), MOST_WAIT_S) + END_S;
-}
-
-/* The one limit of everything that is waited for: a daemon that gets on is given MOST_WAIT_S, one
- * whose counts all stand still limit_s. Counts only rise; numbers that jump do not help. */
-struct patience {
-    uint64_t began_ns, moved_ns; /* 0: nothing was asked yet */
-    double most;                 /* the highest count so far */
-    double limit_s;
-};
-
-static double count_of(const cJSON *object, const char *key)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
-    return cJSON_IsNumber(item) ? item->valuedouble : 0;
+    return fmin(fmax(drain_s, 0), MOST_TIMEOUT_S) + END_S;
 }
 
 /* Whether to ask again after this status; if not, for how long it was waited is in err. */
-static bool may_wait(struct patience *p, const struct control_call *call, const cJSON *status,
-                     struct oct_error *err)
+static bool may_wait(struct oct_patience *patience, const struct control_call *call,
+                     const cJSON *status, struct oct_error *err)
 {
-    const cJSON *last = cJSON_GetObjectItemCaseSensitive(status, "record_last");
-    double count = count_of(status, "bscans_written") + count_of(status, "bytes_written") +
-                   count_of(last, "bscans_saved");
-    if (strcmp(call->name, "record") != 0) /* pictures that go on say nothing of a recording */
-        count += count_of(status, "bscans_done");
-    uint64_t now_ns = oct_clock_ns();
-    if (p->began_ns == 0)
-        *p = (struct patience){now_ns, now_ns, count,
-                               call->wait_s > 0 ? call->wait_s : most_draining_s(call)};
-    if (count > p->most) {
-        p->most = count;
-        p->moved_ns = now_ns;
-    }
-    double still_s = (double)(now_ns - p->moved_ns) * 1e-9;
-    double all_s = (double)(now_ns - p->began_ns) * 1e-9;
-    if (still_s < p->limit_s && all_s < MOST_WAIT_S)
-        return true;
-    oct_fail(err, OCT_E_STATE,
-             "%s: not done after %.0f s%s: see octctl status and the daemon's log", call->name,
-             all_s, still_s < p->limit_s ? "" : ", and the daemon gets on with nothing (--wait)");
-    return false;
+    if (patience->wait_s <= 0)
+        patience->wait_s = most_draining_s(call);
+    return oct_patience_lasts(patience, status, err);
 }
 
 /* Asks the same again as long as the daemon says that it is busy with starting or draining. */
 static enum oct_err exchange_patiently(const struct control_call *call, const char *request,
                                        cJSON **answer, char **text, struct oct_error *err)
 {
-    struct patience patience = {0};
+    struct oct_patience patience = {.command = call->name, .wait_s = call->wait_s};
     for (;;) {
         enum oct_err code = exchange(call, request, answer, text, err);
         cJSON *status = NULL;
@@ -347,7 +315,7 @@ static int what_became(const struct control_call *call, const cJSON *status)
  * that is gone is as good. */
 static int wait_until_done(const struct control_call *call, bool closed)
 {
-    struct patience patience = {0};
+    struct oct_patience patience = {.command = call->name, .wait_s = call->wait_s};
     for (;;) {
         struct oct_error err;
         cJSON *answer = NULL;
@@ -458,7 +426,7 @@ static void warn_of_lost(const cJSON *last)
 /* The same for the last seconds; prints what became of them, unless the answer was JSON. */
 static int wait_until_saved(const struct control_call *call)
 {
-    struct patience patience = {0};
+    struct oct_patience patience = {.command = call->name, .wait_s = call->wait_s};
     for (bool saving = true; saving; pause_shortly()) {
         struct oct_error err;
         cJSON *answer = NULL;

@@ -1,6 +1,5 @@
 #include "tools/retina/truth_file.h"
 
-#include "pipeline/hdf5_lock.h"
 #include "pipeline/volume.h"
 
 #include <stdio.h>
@@ -8,15 +7,7 @@
 
 enum oct_err oct_truth_file_create(const char *path, struct oct_error *err)
 {
-    char reason[160] = "";
-
-    oct_hdf5_lock();
-    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-    bool ok = file >= 0 && H5Fclose(file) >= 0;
-    if (!ok)
-        oct_hdf5_reason(reason, sizeof(reason));
-    oct_hdf5_unlock();
-    return ok ? OCT_OK : oct_fail(err, OCT_E_IO, "%s: cannot be written: %s", path, reason);
+    return oct_volume_create_empty(path, err);
 }
 
 static enum oct_err add_cones(const char *path, const struct oct_retina_facts *facts,
