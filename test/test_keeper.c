@@ -177,10 +177,8 @@ static void what_comes_at_once_after_a_pause_is_no_slow_disk(void **state)
     read_one(&r);
     pause_all(&r, 3000);
     assert_int_equal(overflow(&r, &next), OCT_LOSS_PAUSED);
-    struct oct_gap lost = {.acquisition = 1,
-                           .first_line = (1 + BUFFER) * M,
-                           .n_lines = M,
-                           .reason = OCT_LOSS_SOURCE};
+    struct oct_gap lost = {
+        .acquisition = 1, .first_line = (1 + BUFFER) * M, .n_lines = M, .reason = OCT_LOSS_SOURCE};
     assert_int_equal(oct_loss_log_explain(r.losses, &lost).reason, OCT_LOSS_PAUSED);
 
     /* The recorder gives nothing back for half a second: that is the disk, pause or not. */
