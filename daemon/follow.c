@@ -300,7 +300,7 @@ void oct_daemon_look_around(struct oct_daemon *d)
                      "cut off: a viewer sent or subscribed to more than any needs (look who "
                      "connects to publish.endpoint)");
     note_turned_away(&d->flooded, oct_parts_n_cut_all(),
-                     "cut off: a message of more than 16 parts (lines have 2, a request 1 to 3; "
+                     "cut: a message of more than 16 parts (lines have 2, a request 1 to 3; "
                      "look who sends)");
     if (d->session)
         follow_session(d);

@@ -146,12 +146,12 @@ ssize_t recv(int fd, void *bytes, size_t n, int flags)
     ssize_t got = (ssize_t)syscall(SYS_recvfrom, fd, bytes, n, flags, NULL, NULL);
     if (got <= 0 || (flags & MSG_PEEK) || fd >= OCT_DESCRIPTORS_MOST)
         return got;
-    if (oct_intake_exceeds(fd, (size_t)got, oct_clock_ns()))
-        return 0; /* the end of the stream */
-    if (oct_parts_admit(fd, bytes, (size_t)got))
-        return got;
-    errno = ECONNRESET;
-    return -1;
+    bool exceeds = oct_intake_exceeds(fd, (size_t)got, oct_clock_ns());
+    if (!oct_parts_admit(fd, bytes, (size_t)got)) {
+        errno = ECONNRESET;
+        return -1;
+    }
+    return exceeds ? 0 : got; /* 0: the end of the stream */
 }
 
 /* ---- connections ---- */

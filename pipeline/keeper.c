@@ -148,28 +148,29 @@ static bool put(struct oct_keeper *k, uint64_t slot, const struct oct_raw_frame 
     return true;
 }
 
-/* The keeper's own thread, often: it waits for 100 ms at most, and never for a disk. Lock held. */
-static uint64_t look_at_clock(struct oct_keeper *k)
+/* Lock held; the time was taken before, so that whoever asks for the status waits for no system
+ * call. */
+static void note_time(struct oct_keeper *k, uint64_t now_ns)
 {
-    uint64_t now_ns = oct_pause_clock_ns();
     if (oct_pause_look(&k->pause, now_ns))
         k->released_ns = now_ns;
-    return now_ns;
 }
 
+/* The keeper's own thread, often: it waits for 100 ms at most, and never for a disk. */
 static void look_for_pause(struct oct_keeper *k)
 {
+    uint64_t now_ns = oct_pause_clock_ns();
     pthread_mutex_lock(&k->lock);
-    look_at_clock(k);
+    note_time(k, now_ns);
     pthread_mutex_unlock(&k->lock);
 }
 
 static void drop(struct oct_keeper *k, uint64_t slot, const struct oct_bscan_info *info)
 {
-    uint64_t n_lines = k->options.plan->geometry.n_lines;
+    uint64_t n_lines = k->options.plan->geometry.n_lines, now_ns = oct_pause_clock_ns();
     pthread_mutex_lock(&k->lock);
-    uint64_t now_ns = look_at_clock(k);
-    bool paused = oct_pause_is_felt(&k->pause, now_ns) && now_ns - k->released_ns < STUCK_NS;
+    note_time(k, now_ns);
+    bool paused = oct_pause_is_felt(&k->pause, now_ns) && now_ns < k->released_ns + STUCK_NS;
     k->n_dropped++;
     k->n_paused += paused;
     pthread_mutex_unlock(&k->lock);
@@ -203,8 +204,8 @@ static bool wait_for_room(struct oct_keeper *k)
     bool wait = k->draining || !behind;
     if (wait && k->head - k->next_read >= k->n_slots)
         timed_wait(&k->room, &k->lock, WAIT_FOR_ROOM_US);
-    look_at_clock(k);
     pthread_mutex_unlock(&k->lock);
+    look_for_pause(k);
     return wait;
 }
 
@@ -415,10 +416,11 @@ enum oct_err oct_keeper_read(struct oct_keeper *k, uint64_t timeout_us,
 
 void oct_keeper_release(struct oct_keeper *k)
 {
+    uint64_t now_ns = oct_pause_clock_ns();
     pthread_mutex_lock(&k->lock);
     give_back_place(k, &k->kept[k->next_read % k->n_slots]);
     k->next_read++;
-    k->released_ns = oct_pause_clock_ns();
+    k->released_ns = now_ns;
     pthread_cond_broadcast(&k->room);
     pthread_mutex_unlock(&k->lock);
 }
@@ -493,6 +495,7 @@ void oct_keeper_let_go(struct oct_keeper *k)
 
 void oct_keeper_get_status(struct oct_keeper *k, struct oct_keeper_status *status)
 {
+    uint64_t now_ns = oct_pause_clock_ns();
     pthread_mutex_lock(&k->lock);
     uint64_t start = history_start(k);
     *status = (struct oct_keeper_status){
@@ -505,7 +508,7 @@ void oct_keeper_get_status(struct oct_keeper *k, struct oct_keeper_status *statu
         .n_paused = k->n_paused,
         .n_pauses = k->pause.n,
         .pause_ns = k->pause.length_ns,
-        .catches_up = oct_pause_is_felt(&k->pause, oct_pause_clock_ns()),
+        .catches_up = oct_pause_is_felt(&k->pause, now_ns),
         .next_slot = k->passed,
         .is_full = k->head - k->next_read >= k->n_slots,
     };

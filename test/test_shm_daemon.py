@@ -315,7 +315,6 @@ HARMS = [
 
 def send_one(sender, lines):
     """One B-scan, by whatever is left of the memory."""
-    sender.sequence += 1
     sender.send(lines, M * sender.sequence)
 
 
