@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -34,9 +35,16 @@ static void free_probe(struct probe *p)
 {
     if (p->memory && p->block)
         p->memory->release(p->block, p->bytes);
-    else
-        free(p->block);
+    else if (p->block)
+        munmap(p->block, p->bytes);
     free(p->in.line_valid);
+}
+
+/* Mapped, so that nothing of it stays with the heap of a thread that may not measure again. */
+static unsigned char *map_memory(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
 }
 
 static bool make_probe(struct probe *p, const struct oct_engine_ops *ops, unsigned depth,
@@ -50,7 +58,7 @@ static bool make_probe(struct probe *p, const struct oct_engine_ops *ops, unsign
                         .n_out = depth < MOST_IN_FLIGHT ? depth : MOST_IN_FLIGHT,
                         .in = {.line_valid = malloc(g->n_lines)}};
     p->bytes = spectra + p->n_out * image;
-    p->block = p->memory ? p->memory->alloc(p->bytes) : malloc(p->bytes);
+    p->block = p->memory ? p->memory->alloc(p->bytes) : map_memory(p->bytes);
     if (!p->block || !p->in.line_valid)
         return false;
     p->in.spectra = (uint16_t *)(void *)p->block;
