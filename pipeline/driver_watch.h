@@ -3,8 +3,8 @@
  * is daemon/driver.h's.
  *
  * The ingest thread notes; any thread reads. A right message costs one addition, and ten times a
- * second a look at one of its lines; a wrong one is copied under a lock that the ingest thread
- * never waits for. Nothing allocates. */
+ * second a look at one of its lines; a wrong one is copied under a lock, for
+ * which the ingest thread waits only with the first of a kind. Nothing allocates. */
 #ifndef OCT_PIPELINE_DRIVER_WATCH_H
 #define OCT_PIPELINE_DRIVER_WATCH_H
 

@@ -68,9 +68,11 @@ bool oct_intake_is_full(uint64_t now_ns)
 static void charge_all(size_t n_bytes, uint64_t now_ns)
 {
     uint64_t before = atomic_load(&all_until_ns), after;
-    do
+    do {
         after = (before < now_ns ? now_ns : before) + n_bytes * ALL_NS_PER_BYTE;
-    while (!atomic_compare_exchange_weak(&all_until_ns, &before, after));
+        if (after > now_ns + 2 * SECOND_NS)
+            after = now_ns + 2 * SECOND_NS; /* however many there were, they are over soon */
+    } while (!atomic_compare_exchange_weak(&all_until_ns, &before, after));
 }
 
 bool oct_intake_exceeds(int fd, size_t n_bytes, uint64_t now_ns)

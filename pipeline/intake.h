@@ -10,8 +10,8 @@
  *
  * one that sends more is shut down and counted. Who comes again and again is held back by what all
  * viewers together may send: OCT_VIEWERS_BYTES at once, and as much again each second. When that is
- * used up no new viewer's connection is taken until there is room again, a fraction of a second
- * later; those that stand are not touched. Camera and control are not looked at.
+ * used up no new viewer's connection is taken until there is room again, two seconds after the last
+ * such byte at most; those that stand are not touched. Camera and control are not looked at.
  *
  * What stays of it in the end is bounded by subscriptions.h. Any thread. */
 #ifndef OCT_PIPELINE_INTAKE_H
@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #define OCT_VIEWER_BYTES 8192
-#define OCT_VIEWER_BYTES_S 256
+#define OCT_VIEWER_BYTES_S 4000
 #define OCT_VIEWERS_BYTES 262144
 
 /* A connection was accepted over `fd` from this listener. The listener's mark is looked at when

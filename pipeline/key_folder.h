@@ -63,7 +63,7 @@ enum oct_err oct_key_folder_init(struct oct_key_folder *keys, struct oct_error *
 void oct_key_folder_finish(struct oct_key_folder *keys);
 
 /* Reads the folder at `path`. before: as it was when it was last read (empty: never). For each file
- * that holds no key or cannot be read calls complain(context, name, text) (NULL: passed over), each
+ * that holds no key or cannot be read calls complain(context, file, text) (NULL: passed over), each
  * time. Errors say why there is no whole listing: OCT_E_CONFIG for one that is not there or has too
  * many files, OCT_E_IO; `keys` is filled all the same, by rule 4. */
 enum oct_err oct_key_folder_read(struct oct_key_folder *keys, const struct oct_key_folder *before,

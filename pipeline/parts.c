@@ -9,16 +9,7 @@
 #define GREETING_2_BYTES 12
 #define MOST_SIZE (UINT64_C(1) << 40)
 
-enum phase {
-    NOT_FOLLOWED,
-    SIGNATURE,
-    VERSION,
-    GREETING,
-    FLAGS,
-    SIZE,
-    BODY,
-    NEW /* left: listener */
-};
+enum phase { NOT_FOLLOWED, SIGNATURE, VERSION, GREETING, FLAGS, SIZE, BODY };
 enum flag { FLAG_MORE = 1, FLAG_LONG = 2, FLAG_COMMAND = 4 };
 
 /* ---- following ---- */
@@ -43,7 +34,7 @@ static bool take_version(struct oct_parts *p, unsigned byte)
     unsigned whole = byte == 1 ? GREETING_2_BYTES : GREETING_BYTES;
     p->phase = GREETING;
     p->left = whole - SIGNATURE_BYTES - 1;
-    return byte != 0;
+    return byte != 0 && !(byte == 1 && p->callers == OCT_CALLERS_VIEWERS);
 }
 
 /* Commands may stand between the parts of a message. */
@@ -89,7 +80,6 @@ bool oct_parts_take(struct oct_parts *p, const void *bytes, size_t n_bytes)
     while (ok && at < end)
         switch ((enum phase)p->phase) {
         case NOT_FOLLOWED:
-        case NEW:
             return true;
         case SIGNATURE:
             ok = take_signature(p, *at++);
@@ -117,6 +107,7 @@ bool oct_parts_take(struct oct_parts *p, const void *bytes, size_t n_bytes)
  * descriptor; it may be another one's after it was closed. */
 
 static _Atomic(struct oct_parts) followed[OCT_DESCRIPTORS_MOST]; /* [fd] */
+static atomic_int listeners[OCT_DESCRIPTORS_MOST];               /* [fd], where it came from */
 static atomic_uint_fast64_t n_cut[N_CALLERS];
 
 static struct oct_parts load(int fd)
@@ -129,18 +120,12 @@ static void store(int fd, struct oct_parts parts)
     atomic_store_explicit(&followed[fd], parts, memory_order_relaxed);
 }
 
-/* ZeroMQ accepts as soon as it has bound, before there is a mark: it is looked at with the first
- * bytes. */
 void oct_parts_follow(int fd, int listener)
 {
-    if (fd >= 0 && fd < OCT_DESCRIPTORS_MOST)
-        store(fd, (struct oct_parts){.phase = NEW, .left = (uint32_t)listener});
-}
-
-static struct oct_parts first_look(struct oct_parts new)
-{
-    enum oct_callers callers = oct_descriptors_callers((int)new.left);
-    return callers == OCT_CALLERS_UNKNOWN ? (struct oct_parts){0} : oct_parts_begin(callers);
+    if (fd < 0 || fd >= OCT_DESCRIPTORS_MOST)
+        return;
+    atomic_store_explicit(&listeners[fd], listener, memory_order_relaxed);
+    store(fd, oct_parts_begin(OCT_CALLERS_UNKNOWN));
 }
 
 uint64_t oct_parts_n_cut(enum oct_callers callers)
@@ -156,15 +141,21 @@ uint64_t oct_parts_n_cut_all(void)
     return n;
 }
 
+/* ZeroMQ accepts as soon as it has bound, before there is a mark: until then a connection is followed
+ * and nothing more. */
 bool oct_parts_admit(int fd, const void *bytes, size_t n_bytes)
 {
     struct oct_parts parts =
         fd >= 0 && fd < OCT_DESCRIPTORS_MOST ? load(fd) : (struct oct_parts){0};
-    if (parts.phase == NEW)
-        parts = first_look(parts);
+    if (parts.phase == NOT_FOLLOWED)
+        return true;
+    if (parts.callers == OCT_CALLERS_UNKNOWN)
+        parts.callers = (uint64_t)oct_descriptors_callers(atomic_load(&listeners[fd])) & 7;
     bool ok = oct_parts_take(&parts, bytes, n_bytes);
-    if (!ok && parts.n_parts >= OCT_PARTS_MOST)
-        atomic_fetch_add(&n_cut[parts.callers], 1);
     store(fd, ok ? parts : (struct oct_parts){0});
-    return ok;
+    if (ok || parts.callers == OCT_CALLERS_UNKNOWN)
+        return true;
+    if (parts.n_parts >= OCT_PARTS_MOST)
+        atomic_fetch_add(&n_cut[parts.callers], 1);
+    return false;
 }

@@ -7,7 +7,9 @@
  * listeners, and one whose message has more than OCT_PARTS_MOST parts ends: libzmq is told
  * ECONNRESET, and forgets what had come of that message.
  *
- *     greeting   64 bytes (ZMTP 3), 12 (ZMTP 2)        what begins otherwise is cut too
+ *     greeting   64 bytes (ZMTP 3), 12 (ZMTP 2)        what begins otherwise is cut too, and a
+ *                                                      viewer with ZMTP 2: libzmq does not say
+ *                                                      whose its subscriptions are
  *     frame      flags (1: more follow, 2: long, 4: command), size of 1 or 8 bytes, so many bytes
  *
  * With keys the frames are encrypted, and which belong together is not to be seen: only who has an
@@ -28,10 +30,7 @@ struct oct_parts {
     uint64_t left : 40;   /* bytes of the greeting, of the size or of the body still to come */
     uint64_t phase : 3;   /* enum phase, of parts.c */
     uint64_t n_parts : 5; /* of the message so far */
-    uint64_t is_more : 1; /* of the frame that has begun */
-    uint64_t is_long : 1;
-    uint64_t is_command : 1;
-    uint64_t n_size : 4; /* bytes of the size still to come; `left` then collects it */
+    uint64_t n_size : 4;  /* bytes of the size still to come; `left` then collects it */
     uint64_t callers : 3;
 };
 
@@ -42,7 +41,7 @@ struct oct_parts oct_parts_begin(enum oct_callers callers);
 bool oct_parts_take(struct oct_parts *parts, const void *bytes, size_t n_bytes);
 
 /* For accept(): a connection over `fd` was just accepted from this listener. Those of listeners that
- * have no mark when the first byte comes are not followed. Any thread, as what follows. */
+ * are never marked are not bounded. Any thread, as what follows. */
 void oct_parts_follow(int fd, int listener);
 
 /* For recv(): follows what was received. False: libzmq must not see it, and the connection is cut. */

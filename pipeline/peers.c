@@ -11,7 +11,8 @@
 struct oct_peers {
     void *socket, *events;
     /* Connections that were accepted and whose handshake is not over, the oldest first. ZeroMQ
-     * names no connection when it tells of a handshake: it is taken for the oldest one's. */
+     * names no connection when it tells of a handshake: with several it may be any of them, and none
+     * of them is blamed later. */
     uint32_t waiting[MOST_WAITING];
     unsigned n_waiting;
 };
@@ -68,8 +69,7 @@ static void follow(struct oct_peers *p, uint16_t event, uint32_t connection,
         oct_driver_watch_connection(watch);
         /* fall through */
     default: /* it succeeded, or a key was missing, which the door counts */
-        if (p->n_waiting)
-            forget(p, 0);
+        p->n_waiting = 0;
     }
 }
 

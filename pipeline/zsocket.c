@@ -46,10 +46,12 @@ static int refuse_ipc(const char *endpoint)
     if (!S_ISSOCK(there.st_mode))
         return ENOTSOCK;
     memcpy(address.sun_path, path, strlen(path));
-    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    /* Not waiting: who listens and accepts nobody holds the name as well (EAGAIN). */
+    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (probe < 0)
         return errno;
-    bool taken = connect(probe, (const struct sockaddr *)&address, sizeof(address)) == 0;
+    bool taken = connect(probe, (const struct sockaddr *)&address, sizeof(address)) == 0 ||
+                 errno == EAGAIN || errno == EINPROGRESS;
     close(probe);
     return taken ? EADDRINUSE : 0;
 }

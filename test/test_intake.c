@@ -4,14 +4,18 @@
 #include "pipeline/descriptors.h"
 #include "pipeline/intake.h"
 #include "pipeline/subscriptions.h"
+#include "pipeline/zsocket.h"
 #include "test/tap.h"
 
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include <zmq.h>
 
 /* ---- bytes ---- */
 
@@ -146,6 +150,14 @@ static void all_viewers_together_are_bounded(void **state)
     }
     assert_true(oct_intake_is_full(now_ns));
     assert_false(oct_intake_is_full(now_ns + UINT64_C(50000000)));
+    for (int i = 0; i < 4000; i++) { /* at one moment: it is over two seconds later all the same */
+        struct link l = make_link(OCT_CALLERS_UNKNOWN);
+        mark(l.listener, OCT_CALLERS_VIEWERS);
+        oct_intake_exceeds(l.ours, OCT_VIEWER_BYTES, now_ns);
+        drop_link(&l);
+    }
+    assert_true(oct_intake_is_full(now_ns));
+    assert_false(oct_intake_is_full(now_ns + UINT64_C(2000000000)));
     /* By the clock it is full for ages: a connection is closed at once, no other's. */
     uint64_t before = oct_intake_viewers_cut();
     struct link camera = make_link(OCT_CALLERS_CAMERA);
@@ -160,6 +172,37 @@ static void all_viewers_together_are_bounded(void **state)
     assert_int_equal(oct_intake_viewers_cut(), before + 1);
     close(next);
     drop_link(&camera);
+}
+
+/* ---- names ---- */
+
+/* Its queue is full and it accepts nobody: to connect would wait for ever. */
+static void who_listens_and_accepts_nobody_holds_the_name(void **state)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    struct oct_error err = {.text = ""};
+    char endpoint[sizeof(name.sun_path) + 8], bound[256];
+    (void)state;
+    snprintf(name.sun_path, sizeof(name.sun_path), "%s/held", getenv("TMPDIR"));
+    snprintf(endpoint, sizeof(endpoint), "ipc://%s", name.sun_path);
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0), waiting[2];
+    unlink(name.sun_path);
+    assert_int_equal(bind(listener, (struct sockaddr *)&name, sizeof(name)), 0);
+    assert_int_equal(listen(listener, 0), 0);
+    for (int i = 0; i < 2; i++) {
+        waiting[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        connect(waiting[i], (struct sockaddr *)&name, sizeof(name));
+    }
+    void *context = zmq_ctx_new();
+    alarm(20);
+    assert_null(oct_zsocket_bind(context, ZMQ_PULL, endpoint, "ingest.endpoint", 8, 4096, NULL,
+                                 bound, &err));
+    alarm(0);
+    assert_non_null(strstr(err.text, "ingest.endpoint"));
+    zmq_ctx_term(context);
+    close(listener);
+    close(waiting[0]);
+    close(waiting[1]);
 }
 
 /* ---- subscriptions ---- */
@@ -265,6 +308,7 @@ int main(void)
         cmocka_unit_test(a_viewers_number_is_not_the_next_ones),
         cmocka_unit_test(a_little_each_second_is_for_ever),
         cmocka_unit_test(all_viewers_together_are_bounded),
+        cmocka_unit_test(who_listens_and_accepts_nobody_holds_the_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

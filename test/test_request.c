@@ -165,6 +165,9 @@ static void streams_of_another_kind_end(void **state)
     check_everywhere(&s, false);
     add(&long_one, "\2\0\1\0\0\0\0\0\0", 9); /* 2^48 bytes */
     check_everywhere(&long_one, false);
+    struct stream old = greeting(2);
+    struct oct_parts viewer = oct_parts_begin(OCT_CALLERS_VIEWERS);
+    assert_false(oct_parts_take(&viewer, old.bytes, old.n)); /* whose subscriptions are nobody's */
     struct oct_parts others = {0};
     assert_true(oct_parts_take(&others, "GET", 3)); /* whom nobody follows */
 }

@@ -154,6 +154,14 @@ def who_is_no_driver():
                 assert "source_refused" not in status["degraded"], status["source"]
                 assert status["source"]["connections_refused"] > 0, status["source"]
             time.sleep(1.6)
+        # One that waits and says nothing, beside a camera that does all right and ends.
+        refused = daemon.status()["source"]["connections_refused"]
+        with socket.create_connection(("127.0.0.1", port)):
+            time.sleep(0.2)
+            with Driver(daemon, right):
+                daemon.wait(lambda s: s["degraded"] == [], 5)
+            time.sleep(0.5)
+            assert daemon.status()["source"]["connections_refused"] == refused
         knock()
         named("no_push")
         # What ZeroMQ would take for frames of its first version.
