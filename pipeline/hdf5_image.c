@@ -308,7 +308,9 @@ static enum oct_err write_pages(const struct oct_hdf5_image *image, int fd, cons
                                 uint64_t *n_bytes, struct oct_error *err)
 {
     unsigned char *buffer = malloc(RUN_PAGES * PAGE);
-    enum oct_err e = buffer ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    enum oct_err e = OCT_OK;
+    if (!buffer)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     for (size_t end = image->n_pages, first; e == OCT_OK && end > 0; end = first) {
         first = gather(image, end, buffer);
         uint64_t offset = image->pages[first].offset;
