@@ -18,9 +18,9 @@ struct oct_outlook {
 };
 
 /* When nothing comes, the engine is measured anew: 2 s after the last line or the start, then
- * after twice that and so on, once a minute in the end. That is some 50 ms of all cores a minute, and
- * tells a machine that was busy when octd started from one that is too slow. The disk is not: it
- * may hang, and holds up nothing but what needs it. */
+ * after twice that and so on, once a minute in the end. That is some 50 ms of all cores a minute,
+ * and tells a machine that was busy when octd started from one that is too slow. The disk is not:
+ * it may hang, and holds up nothing but what needs it. */
 struct oct_outlook_idle {
     uint64_t quiet_ns; /* since when nothing has come; 0: something comes */
     uint64_t pause_ns; /* from then, or from the last measurement, to the next */

@@ -315,7 +315,8 @@ static enum oct_bad follow_epoch(struct oct_assembler *a, const struct oct_lines
     return OCT_BAD_NONE;
 }
 
-/* Whether number a was sent after number b, which wrap at 2^64. Half the range apart neither was. */
+/* Whether number a was sent after number b, which wrap at 2^64. Half the range apart neither
+ * was. */
 static bool is_after(uint64_t a, uint64_t b)
 {
     return a != b && a - b < (uint64_t)1 << 63;

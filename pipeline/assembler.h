@@ -12,9 +12,10 @@
  *   2. Else it is refused and counted, until such messages, of one sender or several, have come for
  *      200 ms, three of them at least, and none of the running epoch between: then it takes over.
  * So of two that go on the one that began last is heard, as long as it does not pause for 200 ms;
- * leftovers of others change nothing; and who goes on alone is heard 200 ms after the last message of
- * any other, or with its third message if it sends fewer than ten a second, however many there were.
- * (R runs, S is another epoch, S0 its beginning; times are those of arrival, no sender's clock.)
+ * leftovers of others change nothing; and who goes on alone is heard 200 ms after the last message
+ * of any other, or with its third message if it sends fewer than ten a second, however many there
+ * were. (R runs, S is another epoch, S0 its beginning; times are those of arrival, no sender's
+ * clock.)
  *
  *     R R S R S S R ...        leftovers of S, in any number             S refused, R goes on
  *     R R S0 R S R S ...       S restarted, or is a second camera        S from S0 on, R refused

@@ -17,8 +17,8 @@
  * keep the lowest number but gets the next one after the viewer before it, and numbers of
  * connections that have gone come round again only when all up to the bound have been used.
  *
- * recv() of the whole process is ours as well: what is received is bounded before libzmq sees it, by
- * bytes for viewers (intake.h) and by the parts of a message for all that are marked (parts.h).
+ * recv() of the whole process is ours as well: what is received is bounded before libzmq sees it,
+ * by bytes for viewers (intake.h) and by the parts of a message for all that are marked (parts.h).
  *
  * Any thread. */
 #ifndef OCT_PIPELINE_DESCRIPTORS_H

@@ -103,8 +103,8 @@ bool oct_parts_take(struct oct_parts *p, const void *bytes, size_t n_bytes)
 
 /* ---- the process's connections ----
  *
- * recv() (descriptors.c) has no argument that could lead to a place of ours. One thread at a time reads from a
- * descriptor; it may be another one's after it was closed. */
+ * recv() (descriptors.c) has no argument that could lead to a place of ours. One thread at a time
+ * reads from a descriptor; it may be another one's after it was closed. */
 
 static _Atomic(struct oct_parts) followed[OCT_DESCRIPTORS_MOST]; /* [fd] */
 static atomic_int listeners[OCT_DESCRIPTORS_MOST];               /* [fd], where it came from */
@@ -141,8 +141,8 @@ uint64_t oct_parts_n_cut_all(void)
     return n;
 }
 
-/* ZeroMQ accepts as soon as it has bound, before there is a mark: until then a connection is followed
- * and nothing more. */
+/* ZeroMQ accepts as soon as it has bound, before there is a mark: until then a connection is
+ * followed and nothing more. */
 bool oct_parts_admit(int fd, const void *bytes, size_t n_bytes)
 {
     struct oct_parts parts =

@@ -40,11 +40,12 @@ struct oct_parts oct_parts_begin(enum oct_callers callers);
 /* Follows the next bytes. False: too many parts, or no such stream. Pure. */
 bool oct_parts_take(struct oct_parts *parts, const void *bytes, size_t n_bytes);
 
-/* For accept(): a connection over `fd` was just accepted from this listener. Those of listeners that
- * are never marked are not bounded. Any thread, as what follows. */
+/* For accept(): a connection over `fd` was just accepted from this listener. Those of listeners
+ * that are never marked are not bounded. Any thread, as what follows. */
 void oct_parts_follow(int fd, int listener);
 
-/* For recv(): follows what was received. False: libzmq must not see it, and the connection is cut. */
+/* For recv(): follows what was received. False: libzmq must not see it, and the connection is
+ * cut. */
 bool oct_parts_admit(int fd, const void *bytes, size_t n_bytes);
 
 /* Connections cut since the program's start. */

@@ -11,8 +11,8 @@
 struct oct_peers {
     void *socket, *events;
     /* Connections that were accepted and whose handshake is not over, the oldest first. ZeroMQ
-     * names no connection when it tells of a handshake: with several it may be any of them, and none
-     * of them is blamed later. */
+     * names no connection when it tells of a handshake: with several it may be any of them, and
+     * none of them is blamed later. */
     uint32_t waiting[MOST_WAITING];
     unsigned n_waiting;
 };

@@ -9,7 +9,7 @@
  * | it was removed, another has its name   | made anew; then the old one is let go               |
  * | header overwritten, size changed       | written again in place; drivers go on               |
  * | the socket's file removed or replaced  | bound again; drivers that are connected go on       |
- * | a symbolic link has the file's name     | left alone until it is gone: it may lead anywhere    |
+ * | a symbolic link has the file's name    | left alone until it is gone: it may lead anywhere   |
  *
  * What another octd serves meanwhile under the name is left alone.
  *

@@ -198,7 +198,8 @@ static void pause_shortly(void)
     nanosleep(&(struct timespec){.tv_nsec = (long)(PAUSE_S * 1e9)}, NULL);
 }
 
-/* How long the daemon may take to drain, and some seconds more. It answers at once or not at all. */
+/* How long the daemon may take to drain, and some seconds more. It answers at once or not at
+ * all. */
 static double most_draining_s(const struct control_call *call)
 {
     struct control_call brief = *call;

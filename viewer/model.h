@@ -140,8 +140,8 @@ void oct_view_model_tick(struct oct_view_model *model, uint64_t now_ns);
 void oct_view_model_presented(struct oct_view_model *model, uint64_t now_ns);
 
 /* Does what the action means for the model, `times` over where it is a step. Snapshot, full screen,
- * quit and leave are the window's and do nothing here. With the operator profile only its actions do
- * anything. While measuring, the four actions of the arrow keys move the held point instead. */
+ * quit and leave are the window's and do nothing here. With the operator profile only its actions
+ * do anything. While measuring, the four actions of the arrow keys move the held point instead. */
 void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action action,
                           unsigned times);
 

@@ -32,8 +32,8 @@ static enum oct_err write_png(SDL_Surface *surface, FILE *file, const char *path
     return OCT_OK;
 }
 
-/* A file beside `path` under a name that nobody else has: PATH.PID-N.part. Not by mkstemp: a picture
- * is as readable as any file its owner makes. */
+/* A file beside `path` under a name that nobody else has: PATH.PID-N.part. Not by mkstemp: a
+ * picture is as readable as any file its owner makes. */
 static FILE *open_beside(const char *path, char *name, size_t name_bytes)
 {
     static atomic_uint n_files;
