@@ -15,6 +15,7 @@ CC      ?= gcc
 CXX     ?= g++
 PREFIX  ?= /usr/local
 DESTDIR ?=
+override PREFIX := $(abspath $(PREFIX))
 # Nothing is installed outside PREFIX, but for a system's own prefixes, whose configuration is /etc.
 SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 
