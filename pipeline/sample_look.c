@@ -1,12 +1,13 @@
 #include "pipeline/sample_look.h"
 
-#include <stdbool.h>
+#include <stdlib.h>
 
 #define LEAST_SAMPLES 64
 /* Steps from sample to sample over the range of the line, on average: a third for noise. */
 #define NOISY 0.2
 #define SMOOTH 0.05
 #define ROUGHER 4
+#define FARTHER 8.0 /* times, halves of floats from each other */
 
 const char *const oct_sample_fault_names[OCT_N_SAMPLE_FAULTS] = {
     [OCT_SAMPLES_FINE] = "fine",
@@ -51,6 +52,31 @@ static uint16_t swapped(uint16_t x)
     return (uint16_t)(x << 8 | x >> 8);
 }
 
+static bool is_zero(const unsigned char *number, size_t pieces)
+{
+    for (size_t i = 0; i < 2 * pieces; i++)
+        if (number[i])
+            return false;
+    return true;
+}
+
+bool oct_samples_halves_differ(const void *samples, size_t n, size_t pieces, bool without_zeros)
+{
+    double within = 0, between = 0;
+    int before = -1;
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char *number = (const unsigned char *)samples + 2 * i * pieces;
+        if (without_zeros && is_zero(number, pieces))
+            continue;
+        int lowest = sample_at(number, 0, OCT_LINES_U16);
+        int uppermost = sample_at(number, (uint32_t)pieces - 1, OCT_LINES_U16);
+        between += before < 0 ? 0 : abs((uppermost & 0x7fff) - before);
+        within += abs(uppermost - lowest);
+        before = uppermost & 0x7fff;
+    }
+    return within > FARTHER * between;
+}
+
 /* Upper halves of floats from 1 to 65535 lie between 0x3f80 and 0x4780, those of zeros are zero;
  * lower halves are any bits. */
 static bool looks_float(const unsigned char *bytes, uint32_t n, const struct run *as_is)
@@ -64,7 +90,8 @@ static bool looks_float(const unsigned char *bytes, uint32_t n, const struct run
             return false;
         n_upper += upper != 0;
     }
-    return n_upper > n / 4 && roughness(as_is, n) > NOISY;
+    return n_upper > n / 4 && roughness(as_is, n) > NOISY &&
+           oct_samples_halves_differ(bytes, n / 2, 2, true);
 }
 
 struct oct_sample_look oct_samples_look(const void *samples, uint32_t n, uint16_t format)

@@ -4,6 +4,8 @@
 
 #include "pipeline/wire.h"
 
+#include <stdbool.h>
+
 enum oct_sample_fault {
     OCT_SAMPLES_FINE,
     OCT_SAMPLES_ZERO,    /* all of them */
@@ -24,5 +26,11 @@ struct oct_sample_look {
  * right way it is smooth, read the wrong way it is noise; a camera that delivers nothing but noise
  * is noise either way and is not blamed. */
 struct oct_sample_look oct_samples_look(const void *samples, uint32_t n, uint16_t format);
+
+/* Whether n numbers of so many 16-bit pieces, least significant first, have the halves of floats:
+ * the uppermost 16 bits of each, without the sign, lie close to those of the number before, and the
+ * lowest far from them. In a spectrum, or noise, both are samples like any other. Without zeros:
+ * those are passed over, so that some among floats do not tear their upper halves apart. */
+bool oct_samples_halves_differ(const void *samples, size_t n, size_t pieces, bool without_zeros);
 
 #endif

@@ -55,6 +55,18 @@ def a_driver_with_many_faults():
 
 
 @case
+def noise_on_the_level_of_floats():
+    """noise between 16400 and 18000, where upper halves of floats lie, is no float; floats are"""
+    noise = np.random.default_rng(5).integers(16400, 18001, (M, N)).astype("<u2")
+    wrong, _ = examine(lambda s, k: s.send(noise, k * M, time_ns=k * 20 * 10 ** 6), "--set",
+                       "camera.bits=16", expect=0)
+    floats = np.ascontiguousarray(SMOOTH[:, :N // 2].astype("<f4")).view("<u2")
+    wrong, _ = examine(lambda s, k: s.send(floats, k * M, time_ns=k * 20 * 10 ** 6), "--set",
+                       "camera.bits=16")
+    assert list(wrong) == ["samples"] and "look like floats" in wrong["samples"][1], wrong
+
+
+@case
 def what_octd_refuses():
     """what octd says of a wrong driver, doctor says; other refusals it names by reason"""
     def how(s, k):

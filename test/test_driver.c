@@ -270,26 +270,27 @@ static void fill(uint16_t *line, unsigned n, unsigned kind)
     for (unsigned i = 0; i < n; i++) {
         double t = (double)i / n;
         uint16_t smooth = (uint16_t)(3000 * t * (1 - t) * 4 + 300 + 40 * (i % 9 > 4));
-        float real = (float)smooth;
+        float real = kind == 7 && i % 6 > 3 ? 0 : (float)smooth;
         uint16_t halves[2];
         memcpy(halves, &real, sizeof(halves));
-        line[i] = kind == 0   ? smooth
-                  : kind == 1 ? (uint16_t)(smooth << 8 | smooth >> 8)
-                  : kind == 2 ? halves[i % 2]
-                  : kind == 3 ? 0
-                  : kind == 4 ? 777
-                              : (uint16_t)(i * 40503u >> 3);
+        line[i] = kind == 0                ? smooth
+                  : kind == 1              ? (uint16_t)(smooth << 8 | smooth >> 8)
+                  : kind == 2 || kind == 7 ? halves[i % 2]
+                  : kind == 3              ? 0
+                  : kind == 4              ? 777
+                  : kind == 6              ? (uint16_t)(16400 + i * 40503u % 65536 * 1601 / 65536)
+                                           : (uint16_t)(i * 40503u >> 3);
     }
 }
 
 static void samples_of_the_wrong_kind_are_told_apart(void **state)
 {
     (void)state;
-    static const enum oct_sample_fault expected[] = {OCT_SAMPLES_FINE,  OCT_SAMPLES_SWAPPED,
-                                                     OCT_SAMPLES_FLOAT, OCT_SAMPLES_ZERO,
-                                                     OCT_SAMPLES_STUCK, OCT_SAMPLES_FINE};
+    static const enum oct_sample_fault expected[] = {
+        OCT_SAMPLES_FINE,  OCT_SAMPLES_SWAPPED, OCT_SAMPLES_FLOAT, OCT_SAMPLES_ZERO,
+        OCT_SAMPLES_STUCK, OCT_SAMPLES_FINE,    OCT_SAMPLES_FINE,  OCT_SAMPLES_FLOAT};
     uint16_t line[832];
-    for (unsigned kind = 0; kind < 6; kind++) {
+    for (unsigned kind = 0; kind < 8; kind++) {
         fill(line, 832, kind);
         struct oct_sample_look look = oct_samples_look(line, 832, OCT_LINES_U16);
         assert_int_equal(look.fault, expected[kind]);

@@ -1,5 +1,7 @@
 #include "tools/plain_check.h"
 
+#include "pipeline/sample_look.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +15,6 @@
 #define NEARLY 0.995 /* of all: a header not named, a marker in a line may differ */
 #define N_BINS 16u   /* of a lower half, by its upper four bits */
 #define EVENLY 0.02  /* of the lower halves in the emptiest bin; 1/16 when they are noise */
-#define FARTHER 8.0  /* times, halves of floats from each other */
 #define SMOOTHER 4.0 /* times, with the bytes swapped: measured real spectra lie at or below 1 */
 
 /* ---- floats ---- */
@@ -29,20 +30,6 @@ static double number_at(const uint16_t *samples, size_t n_bytes)
     }
     memcpy(&f64, samples, sizeof(f64));
     return f64;
-}
-
-/* The uppermost 16 bits of each number lie close together, without their sign, and the lowest far
- * from them; in a spectrum both are samples like any other. */
-static bool halves_differ(const uint16_t *samples, size_t total, size_t step)
-{
-    double within = 0, between = 0;
-    for (size_t i = 0; i < total; i++) {
-        const uint16_t *number = samples + i * step;
-        int upper = number[step - 1] & 0x7fff, before = i ? number[-1] & 0x7fff : upper;
-        between += abs(upper - before);
-        within += abs(number[step - 1] - number[0]);
-    }
-    return within > FARTHER * between;
 }
 
 /* Floats that a lab stores: counts or shares of full scale, with or without a sign. Nearly all must
@@ -65,7 +52,7 @@ static bool looks_like_floats(const uint16_t *samples, size_t n, size_t n_bytes)
         bins[samples[i * step] >> 12]++;
     }
     if ((double)n_plausible < NEARLY * (double)total || 2 * n_nonzero < total ||
-        !halves_differ(samples, total, step))
+        !oct_samples_halves_differ(samples, total, step, false))
         return false;
     size_t emptiest = bins[0];
     for (size_t b = 1; b < N_BINS; b++)
