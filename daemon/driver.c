@@ -7,9 +7,11 @@
 #include <string.h>
 
 #define SLICE_NS UINT64_C(150000000)
-#define MALFORMED 3    /* messages in the window */
-#define GOES_ON 5      /* slices between the first and the last */
-#define SLICES_APART 4 /* that hold any: two bursts are no sender */
+#define MALFORMED 3              /* messages in the window */
+#define GOES_ON 5                /* slices between the first and the last */
+#define SLICES_APART 4           /* that hold any: two bursts are no sender */
+#define SELDOM_NS (8 * SLICE_NS) /* for three messages: the slices may miss one of them */
+#define LONG_AGO_NS (30 * TELL_NS)
 #define TELL_NS UINT64_C(1000000000)
 #define HOLD_NS (5 * TELL_NS)
 #define MOST_QUIET_NS (64 * TELL_NS)
@@ -26,8 +28,28 @@ static void forget(struct oct_driver *d, struct oct_driver_watch *watch, uint64_
         d->seen[f] = watch->n[f];
 }
 
+/* Numbers that contradict each other; the others are refusals, or no messages. */
+static bool is_of_numbers(unsigned fault)
+{
+    return fault >= OCT_N_BAD && fault != OCT_DRIVER_NO_PUSH;
+}
+
+/* What came since the look before, if its numbers could be judged. */
+static void note_last(struct oct_driver *d, const uint64_t *came, uint64_t now_ns)
+{
+    unsigned most = OCT_DRIVER_RIGHT;
+    for (unsigned f = 0; f < OCT_N_DRIVER_FAULTS; f++)
+        if (is_of_numbers(f) && came[f] > came[most])
+            most = f;
+    if (came[most] == 0)
+        return;
+    memmove(d->last + 1, d->last, sizeof(d->last) - sizeof(d->last[0]));
+    d->last[0] = (struct oct_driver_last){now_ns, most};
+}
+
 static void count(struct oct_driver *d, const struct oct_driver_watch *watch, uint64_t now_ns)
 {
+    uint64_t came[OCT_N_DRIVER_FAULTS];
     for (unsigned n = 0; now_ns - d->slice_ns >= SLICE_NS; n++) {
         uint64_t behind = (now_ns - d->slice_ns) / SLICE_NS;
         d->slice_ns += n < OCT_DRIVER_SLICES ? SLICE_NS : behind * SLICE_NS;
@@ -35,12 +57,13 @@ static void count(struct oct_driver *d, const struct oct_driver_watch *watch, ui
         d->slices[d->newest] = (struct oct_driver_slice){0};
     }
     for (unsigned f = 0; f < OCT_N_DRIVER_FAULTS; f++) {
-        uint64_t seen = watch->n[f];
-        d->slices[d->newest].n[f] += (uint32_t)(seen - d->seen[f]);
+        came[f] = watch->n[f] - d->seen[f];
+        d->slices[d->newest].n[f] += (uint32_t)came[f];
         if (d->fault != OCT_DRIVER_RIGHT && f == (unsigned)d->fault)
-            d->n_messages += seen - d->seen[f];
-        d->seen[f] = seen;
+            d->n_messages += came[f];
+        d->seen[f] += came[f];
     }
+    note_last(d, came, now_ns);
 }
 
 /* n: in the window; n_newest: in the newer half of it; first, last: slices ago; n_slices: that hold
@@ -101,6 +124,35 @@ static unsigned judge(const struct oct_driver *d, uint64_t *n)
         }
     }
     return worst;
+}
+
+/* Whether the driver still sends, as seldom as it did. */
+static bool goes_on(const struct oct_driver *d, uint64_t now_ns)
+{
+    uint64_t longest_ns = 0;
+    for (unsigned i = 0; i + 1 < OCT_DRIVER_LAST && d->last[i + 1].time_ns; i++)
+        if (d->last[i].time_ns - d->last[i + 1].time_ns > longest_ns)
+            longest_ns = d->last[i].time_ns - d->last[i + 1].time_ns;
+    return now_ns - d->last[0].time_ns <= 2 * longest_ns;
+}
+
+/* What three of the last four messages show, of a driver that sends too seldom for the window. */
+static unsigned judge_last(const struct oct_driver *d, uint64_t now_ns, uint64_t *n)
+{
+    for (unsigned first = 0; first < 2; first++) {
+        unsigned fault = d->last[first].fault, n_same = 0, oldest = first;
+        for (unsigned i = first; i < OCT_DRIVER_LAST; i++)
+            if (d->last[i].time_ns && d->last[i].fault == fault &&
+                now_ns - d->last[i].time_ns <= LONG_AGO_NS) {
+                n_same++;
+                oldest = i;
+            }
+        if (n_same < 3 || d->last[first].time_ns - d->last[oldest].time_ns < SELDOM_NS)
+            continue;
+        *n = n_same;
+        return goes_on(d, now_ns) ? fault : OCT_DRIVER_RIGHT;
+    }
+    return OCT_DRIVER_RIGHT;
 }
 
 /* A PUB socket connects once, is turned away, and its driver sends into nothing. So that stands
@@ -327,14 +379,25 @@ void oct_driver_explain(struct oct_driver *d, unsigned fault, const struct oct_d
     }
 }
 
+/* What became of the messages: of some faults every B-scan is made, or some are. */
+static const char *fate(unsigned fault)
+{
+    if (fault == OCT_DRIVER_NO_PUSH || fault < OCT_N_BAD)
+        return "refused";
+    if (fault == OCT_DRIVER_STARTS_AGAIN)
+        return "marked as a start";
+    bool is_used = fault == OCT_DRIVER_SEQUENCE_JUMPS || fault == OCT_DRIVER_LINE_OVERLAPS ||
+                   fault == OCT_DRIVER_LINE_COUNTS_SAMPLES;
+    return is_used ? "numbered wrong" : "of no use";
+}
+
 void oct_driver_text(const struct oct_driver *d, char *text, size_t n_bytes)
 {
-    bool connections = d->fault == OCT_DRIVER_NO_PUSH;
     text[0] = '\0';
     if (d->fault != OCT_DRIVER_RIGHT)
         snprintf(text, n_bytes, "%" PRIu64 " %s%s %s: %s", d->n_messages,
-                 connections ? "connection" : "message", d->n_messages == 1 ? "" : "s",
-                 connections || d->fault < OCT_N_BAD ? "refused" : "of no use", d->what);
+                 d->fault == OCT_DRIVER_NO_PUSH ? "connection" : "message",
+                 d->n_messages == 1 ? "" : "s", fate(d->fault), d->what);
 }
 
 /* ---- the log ---- */
@@ -370,7 +433,10 @@ void oct_driver_look(struct oct_driver *d, struct oct_driver_watch *watch,
     if (d->watch != watch)
         forget(d, watch, now_ns);
     count(d, watch, now_ns);
-    unsigned fault = hold(d, judge(d, &n), now_ns);
+    unsigned fault = judge(d, &n);
+    if (fault == OCT_DRIVER_RIGHT)
+        fault = judge_last(d, now_ns, &n);
+    fault = hold(d, fault, now_ns);
     if (fault != d->fault)
         d->n_messages = n;
     d->fault = fault;

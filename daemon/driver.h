@@ -8,7 +8,11 @@
  *   comes in a burst;
  * - connections that come to nothing, while right messages come;
  * - numbers that contradict each other, unless there are more of them than right ones: a message
- *   may come twice, or be overtaken. */
+ *   may come twice, or be overtaken.
+ *
+ * Of a driver that sends seldom too little falls into that time. So of messages whose numbers
+ * contradict each other the last four count as well, however long that takes (half a minute at
+ * most): three of the same kind are told. */
 #ifndef OCT_DAEMON_DRIVER_H
 #define OCT_DAEMON_DRIVER_H
 
@@ -16,10 +20,17 @@
 #include "pipeline/driver_watch.h"
 
 enum { OCT_DRIVER_SLICES = 10 }; /* of 150 ms */
+enum { OCT_DRIVER_LAST = 4 };    /* looks that found messages */
 
 /* How many messages came in one slice of time. */
 struct oct_driver_slice {
     uint32_t n[OCT_N_DRIVER_FAULTS];
+};
+
+/* What most messages of one look were: a fault of numbers, or OCT_DRIVER_RIGHT. */
+struct oct_driver_last {
+    uint64_t time_ns; /* 0: none */
+    unsigned fault;
 };
 
 struct oct_driver {
@@ -29,7 +40,8 @@ struct oct_driver {
 
     const struct oct_driver_watch *watch; /* of which session */
     struct oct_driver_slice slices[OCT_DRIVER_SLICES];
-    unsigned newest; /* of the slices */
+    unsigned newest;                              /* of the slices */
+    struct oct_driver_last last[OCT_DRIVER_LAST]; /* the newest first */
     uint64_t slice_ns, seen[OCT_N_DRIVER_FAULTS];
     uint64_t hold_until_ns, told_knocks_ns;
     uint64_t told_ns, quiet_ns; /* the log; and how long it is left alone after that */

@@ -245,6 +245,11 @@ static void add_seen(cJSON *source, const struct oct_daemon *d)
     cJSON_AddStringToObject(seen, "samples", oct_sample_fault_names[look->samples.fault]);
 }
 
+static uint64_t n_seen(const struct oct_daemon *d, enum oct_driver_fault fault)
+{
+    return d->session ? oct_ingest_driver(d->session->ingest)->n[fault] : 0;
+}
+
 static void add_source(cJSON *reply, const struct oct_daemon *d)
 {
     const struct oct_ingest_counts *c =
@@ -255,8 +260,8 @@ static void add_source(cJSON *reply, const struct oct_daemon *d)
     cJSON_AddBoolToObject(source, "lost", d->source.lost);
     add_u64(source, "losses", d->source.n_losses);
     add_u64(source, "resynchronised", c->resynchronised);
-    add_u64(source, "connections_refused",
-            d->session ? oct_ingest_driver(d->session->ingest)->n[OCT_DRIVER_NO_PUSH] : 0);
+    add_u64(source, "starts_again", n_seen(d, OCT_DRIVER_STARTS_AGAIN));
+    add_u64(source, "connections_refused", n_seen(d, OCT_DRIVER_NO_PUSH));
     add_fault(source, d);
     add_seen(source, d);
 }

@@ -535,6 +535,7 @@ static void note_taken(struct oct_assembler *a, const struct oct_lines_header *h
                                           .header = h,
                                           .payload = payload,
                                           .arrival_ns = arrival_ns,
+                                          .bscan_lines = a->geometry.n_lines,
                                           .is_useless = is_useless,
                                           .is_behind = behind > 0 && behind <= INT64_MAX,
                                       });

@@ -107,13 +107,23 @@ static unsigned judge_step(const struct oct_lines_header *before, const struct o
     return OCT_DRIVER_RIGHT;
 }
 
+/* Whether nothing is cut off where an acquisition begins with h: the one before said that it ends,
+ * or whole B-scans had come, and whole ones follow. */
+static bool follows_whole(const struct oct_lines_header *before, const struct oct_driver_take *take)
+{
+    if (before->flags & OCT_LINES_ENDS)
+        return true;
+    return take->header->first_line == 0 &&
+           (before->first_line + before->n_lines) % take->bscan_lines == 0;
+}
+
 static unsigned judge(struct oct_driver_watch *w, const struct oct_driver_take *take)
 {
     const struct oct_lines_header *h = take->header, *before = &w->before;
     unsigned fault = OCT_DRIVER_RIGHT;
     bool begins = before->epoch != h->epoch || h->flags & OCT_LINES_STARTS;
     if (w->has_before && begins) {
-        fault = before->flags & OCT_LINES_ENDS ? OCT_DRIVER_RIGHT : OCT_DRIVER_STARTS_AGAIN;
+        fault = follows_whole(before, take) ? OCT_DRIVER_RIGHT : OCT_DRIVER_STARTS_AGAIN;
     } else if (w->has_before) {
         fault = judge_step(before, h);
         if (h->first_line < before->first_line) {

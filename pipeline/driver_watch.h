@@ -25,7 +25,8 @@ enum oct_driver_fault {
     OCT_DRIVER_LINE_STUCK,          /* the next sequence, the same first_line */
     OCT_DRIVER_LINE_OVERLAPS,       /* first_line rises by less than the lines of a message */
     OCT_DRIVER_LINE_COUNTS_SAMPLES, /* first_line rises by the samples or bytes of a message */
-    OCT_DRIVER_STARTS_AGAIN,        /* flag 1 or another epoch, and what ran had not ended; or an
+    OCT_DRIVER_STARTS_AGAIN,        /* flag 1 or another epoch, and what ran had not ended: it did
+                                       not say so, nor does line 0 follow a whole B-scan; or an
                                        epoch refused that none of the last four had */
     OCT_DRIVER_LINE_WENT_BACK,      /* all lines too late: first_line began again */
     OCT_DRIVER_EPOCH_AGAIN,         /* the same, or sent before, and the sequence began again too */
@@ -91,6 +92,7 @@ struct oct_driver_take {
     const struct oct_lines_header *header;
     const void *payload;
     uint64_t arrival_ns;
+    uint32_t bscan_lines;
     bool is_useless; /* all its lines had come before, or came too late */
     bool is_behind;  /* its sequence is below the highest of the acquisition */
 };

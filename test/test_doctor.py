@@ -55,6 +55,21 @@ def a_driver_with_many_faults():
 
 
 @case
+def many_acquisitions():
+    """whole B-scans as acquisitions of their own are well; those that cut each other off are not"""
+    for flags in (1, 3):
+        _, checks = examine(lambda s, k: s.send(SMOOTH, 0, flags=flags, time_ns=k * 20 * 10 ** 6),
+                            expect=0)
+        assert " began meanwhile, the last in epoch" in checks["acquisitions"][1], checks
+
+    def half(s, k):
+        s.send(SMOOTH[:M // 2], 0, flags=1, time_ns=k * 20 * 10 ** 6)
+    wrong, _ = examine(half)
+    assert "while another had not ended" in wrong["acquisitions"][1], wrong
+    assert "messages marked as a start: each message starts" in wrong["driver"][1], wrong
+
+
+@case
 def noise_on_the_level_of_floats():
     """noise between 16400 and 18000, where upper halves of floats lie, is no float; floats are"""
     noise = np.random.default_rng(5).integers(16400, 18001, (M, N)).astype("<u2")

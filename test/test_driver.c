@@ -220,6 +220,141 @@ static void wrong_drivers_are_named_at_any_rate_and_forgotten(void **state)
         }
 }
 
+static void starts_with_each(struct oct_lines_header *h, unsigned k)
+{
+    (void)k;
+    h->flags = OCT_LINES_STARTS;
+}
+
+static void slow_drivers_are_named_with_their_third_wrong_message(void **state)
+{
+    (void)state;
+    static void (*const wrong[])(struct oct_lines_header * h, unsigned k) = {
+        same_sequence, counts_lines, same_line, counts_bscans, begins_again, starts_with_each};
+    static const unsigned periods_ms[] = {600, 800, 1000, 2000, 5000};
+    struct stand s;
+    for (size_t w = 0; w < sizeof(wrong) / sizeof(wrong[0]); w++)
+        for (size_t p = 0; p < sizeof(periods_ms) / sizeof(periods_ms[0]); p++) {
+            const uint64_t period_ns = periods_ms[p] * MS;
+            unsigned first = wrong[w] == begins_again ? 3 : 1; /* that is wrong */
+            open_stand(&s);
+            for (unsigned k = 0; k < first + 3; k++, step(&s)) {
+                struct oct_lines_header h = s.h;
+                wrong[w](&h, k);
+                send(&s, &h);
+                wait_ns(&s, period_ns);
+            }
+            if (!s.blamed_ns)
+                print_message("fault %zu every %u ms\n", w, periods_ms[p]);
+            assert_in_range(s.blamed_ns, 7 * S + first * period_ns,
+                            7 * S + (first + 2) * period_ns + 100 * MS);
+            assert_true(s.driver.fault != OCT_DRIVER_RIGHT); /* until more should have come */
+            uint64_t until_ns = s.now_ns + 2 * S;
+            s.h.epoch++;
+            s.h.sequence = s.h.first_line = 0; /* else it is refused at first */
+            for (unsigned k = 0; k < 2 || s.now_ns < until_ns; k++, step(&s)) {
+                send(&s, &s.h);
+                wait_ns(&s, period_ns);
+            }
+            if (s.driver.fault != OCT_DRIVER_RIGHT)
+                print_message("fault %zu every %u ms: %s\n", w, periods_ms[p], s.driver.what);
+            assert_int_equal(s.driver.fault, OCT_DRIVER_RIGHT);
+            close_stand(&s);
+        }
+}
+
+static void a_slow_driver_that_is_gone_is_forgotten(void **state)
+{
+    (void)state;
+    struct stand s;
+    open_stand(&s);
+    for (unsigned k = 0; k < 5; k++, step(&s)) {
+        struct oct_lines_header h = s.h;
+        h.first_line = 0;
+        send(&s, &h);
+        wait_ns(&s, 2 * S);
+    }
+    assert_int_equal(s.driver.fault, OCT_DRIVER_LINE_STUCK);
+    wait_ns(&s, 5 * S);
+    assert_int_equal(s.driver.fault, OCT_DRIVER_RIGHT);
+    close_stand(&s);
+}
+
+/* Whole B-scans as acquisitions of their own, with the end said or not; and acquisitions of some
+ * messages that say that they end. */
+static void acquisitions_that_follow_each_other_whole_are_healthy(void **state)
+{
+    (void)state;
+    static const unsigned rates_hz[] = {1, 10, 400};
+    struct stand s;
+    for (unsigned kind = 0; kind < 4; kind++)
+        for (size_t r = 0; r < sizeof(rates_hz) / sizeof(rates_hz[0]); r++) {
+            open_stand(&s);
+            s.h.n_lines = kind < 2 ? M : kind == 2 ? 2 * M : 3;
+            for (unsigned k = 0; k < 100; k++, step(&s)) {
+                if (kind < 3 || k % 3 == 0)
+                    s.h.first_line = 0;
+                s.h.flags = kind == 1                 ? OCT_LINES_STARTS | OCT_LINES_ENDS
+                            : kind < 3 || k % 3 == 0  ? OCT_LINES_STARTS
+                            : kind == 3 && k % 3 == 2 ? OCT_LINES_ENDS
+                                                      : 0;
+                send(&s, &s.h);
+                wait_ns(&s, S / rates_hz[r]);
+            }
+            if (s.blamed_ns)
+                print_message("kind %u, %u a second: %s\n", kind, rates_hz[r], s.driver.what);
+            assert_int_equal(s.blamed_ns, 0);
+            assert_int_equal(s.rig.counts->acquisitions, kind < 3 ? 100 : 34);
+            assert_int_equal(oct_assembler_driver(s.rig.assembler)->n[OCT_DRIVER_STARTS_AGAIN], 0);
+            close_stand(&s);
+        }
+}
+
+/* Pieces that are cut off, or begin in their midst, are none of these. */
+static void acquisitions_cut_off_by_the_next_are_told(void **state)
+{
+    (void)state;
+    struct stand s;
+    for (unsigned kind = 0; kind < 2; kind++) {
+        open_stand(&s);
+        s.h.n_lines = kind ? M : M - 1;
+        for (unsigned k = 0; k < 40; k++, step(&s)) {
+            s.h.first_line = kind ? (k + 1) * (uint64_t)M : 0;
+            s.h.flags = OCT_LINES_STARTS;
+            send(&s, &s.h);
+            wait_ns(&s, 50 * MS);
+        }
+        assert_int_equal(s.driver.fault, OCT_DRIVER_STARTS_AGAIN);
+        close_stand(&s);
+    }
+}
+
+static void the_text_says_what_became_of_the_messages(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned fault;
+        const char *text;
+    } said[] = {
+        {OCT_BAD_SAMPLES, "3 messages refused: what"},
+        {OCT_DRIVER_SEQUENCE_JUMPS, "3 messages numbered wrong: what"},
+        {OCT_DRIVER_LINE_OVERLAPS, "3 messages numbered wrong: what"},
+        {OCT_DRIVER_LINE_COUNTS_SAMPLES, "3 messages numbered wrong: what"},
+        {OCT_DRIVER_STARTS_AGAIN, "3 messages marked as a start: what"},
+        {OCT_DRIVER_LINE_STUCK, "3 messages of no use: what"},
+        {OCT_DRIVER_EPOCH_AGAIN, "3 messages of no use: what"},
+        {OCT_DRIVER_NO_PUSH, "3 connections refused: what"},
+        {OCT_DRIVER_RIGHT, ""},
+    };
+    struct oct_driver d = {.n_messages = 3, .what = "what"};
+    char text[OCT_ERROR_TEXT_BYTES];
+    for (size_t k = 0; k < sizeof(said) / sizeof(said[0]); k++) {
+        d.fault = said[k].fault;
+        oct_driver_text(&d, text, sizeof(text));
+        assert_string_equal(text, said[k].text);
+    }
+}
+
 static void a_second_sender_that_goes_on_is_told_and_leftovers_are_not(void **state)
 {
     (void)state;
@@ -305,6 +440,11 @@ int main(void)
         cmocka_unit_test(a_healthy_stream_is_never_blamed),
         cmocka_unit_test(a_single_malformed_message_among_right_ones_is_not_told),
         cmocka_unit_test(wrong_drivers_are_named_at_any_rate_and_forgotten),
+        cmocka_unit_test(slow_drivers_are_named_with_their_third_wrong_message),
+        cmocka_unit_test(a_slow_driver_that_is_gone_is_forgotten),
+        cmocka_unit_test(acquisitions_that_follow_each_other_whole_are_healthy),
+        cmocka_unit_test(acquisitions_cut_off_by_the_next_are_told),
+        cmocka_unit_test(the_text_says_what_became_of_the_messages),
         cmocka_unit_test(a_second_sender_that_goes_on_is_told_and_leftovers_are_not),
         cmocka_unit_test(an_epoch_for_every_message_is_told_whether_it_is_refused_or_taken),
         cmocka_unit_test(samples_of_the_wrong_kind_are_told_apart),

@@ -249,16 +249,23 @@ static void judge_loss(const struct oct_doctor_seen *seen, struct oct_doctor_rep
         late, twice);
 }
 
+/* Those that cut another off tell a driver that does not know when it starts. A volume, or a B-scan,
+ * may well be an acquisition of its own. */
 static void judge_starts(const struct oct_doctor_seen *seen, struct oct_doctor_report *r)
 {
     double n = rise(seen, "acquisitions"), seconds = rise(seen, "uptime_s");
-    double epoch = number(item(seen->last, "source"), "epoch");
+    const cJSON *now = item(seen->last, "source"), *before = item(seen->first, "source");
+    double n_cut = number(now, "starts_again") - number(before, "starts_again");
+    double epoch = number(now, "epoch");
     if (n == 0)
         say(r, "acquisitions", true, "", "one went on throughout (epoch %.0f)", epoch);
+    else if (n_cut > 1 + seconds / 2)
+        say(r, "acquisitions", false, "one epoch a start of the driver, flag 1 once",
+            "%.0f began meanwhile, %.0f of them while another had not ended; the last in epoch "
+            "%.0f",
+            n, fmin(n, n_cut), epoch);
     else
-        say(r, "acquisitions", n <= 1 + seconds / 2,
-            n <= 1 + seconds / 2 ? "" : "one epoch a start of the driver, flag 1 once",
-            "%.0f began meanwhile, the last in epoch %.0f", n, epoch);
+        say(r, "acquisitions", true, "", "%.0f began meanwhile, the last in epoch %.0f", n, epoch);
 }
 
 /* Units by which drivers are off, between the camera's clock and octd's. */
