@@ -34,7 +34,8 @@ static const char status_text[] =
     "2,\"disk_left_s\":1234.5,"
     "\"eye\":\"OD\",\"pseudonym\":\"P-1\"},\"latency_us\":{\"p50\":4000,\"p99\":9000,\"max\":1},"
     "\"geometry\":{\"lines\":120,\"bscans\":240},\"scan\":{\"axial_um\":1.25,\"lateral_um\":2.5,"
-    "\"slow_um\":null,\"line_rate_hz\":50000},\"pixels\":{\"log\":true,\"sample\":\"u8\","
+    "\"slow_um\":null,\"line_rate_hz\":50000,\"line_rate_from\":\"config\"},\"pixels\":{\"log\":"
+    "true,\"sample\":\"u8\","
     "\"saturation\":4095},\"disk_bytes_free\":6e9}";
 
 static void a_status_is_read_and_a_hostile_one_survived(void **state)
@@ -489,7 +490,7 @@ static void a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told(void **state)
     oct_view_model_init(&model, "x", true);
     assert_int_equal(oct_view_daemon_read(&d, status_text, strlen(status_text), NULL), OCT_OK);
     assert_true(d.uptime_s == 50 && d.lines_received == 1000 && d.acquisitions == 1);
-    assert_true(d.lines == 120 && d.line_rate_hz == 50000);
+    assert_true(d.lines == 120 && d.set_line_rate_hz == 50000);
     d.reachable = true;
     oct_view_tally_add(&tally, &picture.header, 10 * S);
     oct_view_model_offer(&model, &picture);
@@ -511,6 +512,22 @@ static void a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told(void **state)
         d.uptime_s += 1;
     }
     assert_true(says(&model, " 20.0 kHz lines, set 50.0", OCT_VIEW_WARN));
+    /* What nobody configured is octd's word on the same camera, and some seconds behind it. */
+    static const char *const from[] = {"camera", "default", "config", "", "config"};
+    for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
+        char text[256];
+        snprintf(text, sizeof(text),
+                 "{\"ok\":true,\"state\":\"running\",\"scan\":{\"line_rate_hz\":50000,"
+                 "\"line_rate_from\":\"%s\"}}",
+                 from[i]);
+        struct oct_view_daemon other = d;
+        assert_int_equal(oct_view_daemon_read(&other, text, strlen(text), NULL), OCT_OK);
+        d.set_line_rate_hz = other.set_line_rate_hz;
+        hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+        bool set = strcmp(from[i], "config") == 0;
+        assert_int_equal(says(&model, " 20.0 kHz lines, set 50.0", OCT_VIEW_WARN), set);
+        assert_int_equal(says(&model, " 20.0 kHz lines", OCT_VIEW_PLAIN), !set);
+    }
     oct_view_picture_finish(&picture);
     oct_view_model_finish(&model);
 }

@@ -126,7 +126,11 @@ static void read_driver(struct oct_view_daemon *d, const cJSON *reply)
 static void read_all(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *scan = item(reply, "scan"), *pixels = item(reply, "pixels");
+    char from[16];
 
+    /* What nobody configured octd measured, of this very camera, and some seconds behind it. */
+    text(scan, "line_rate_from", from, sizeof(from));
+    bool set = strcmp(from, "config") == 0;
     *d = (struct oct_view_daemon){
         .known = true,
         .reachable = d->reachable,
@@ -146,7 +150,7 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
         .axial_um = length_um(scan, "axial_um"),
         .lateral_um = length_um(scan, "lateral_um"),
         .slow_um = length_um(scan, "slow_um"),
-        .line_rate_hz = number(scan, "line_rate_hz", 0),
+        .set_line_rate_hz = set ? number(scan, "line_rate_hz", 0) : 0,
         .lines = number(item(reply, "geometry"), "lines", 0),
         .bscans = number(item(reply, "geometry"), "bscans", 0),
         .pixels_told = cJSON_IsBool(item(pixels, "log")),

@@ -28,7 +28,7 @@ struct oct_view_daemon {
     double bscans_dropped, bscans_done, bscans_published;
     double latency_p50_us, latency_p99_us;
     double axial_um, lateral_um, slow_um; /* of a pixel, an A-line, a B-scan; NaN: not known */
-    double line_rate_hz;                  /* configured; 0: not known */
+    double set_line_rate_hz;              /* configured; 0: by nobody, or not known */
     double lines, bscans;                 /* of a B-scan, of a volume; 0: not known */
     bool pixels_told, log;                /* whether it said what pixels are; they are dB */
     double saturation;                    /* the largest sample; 0: not known */

@@ -76,7 +76,7 @@ static void add_state(const struct oct_view_model *model, struct list *list)
  * set, or less than half of them (pauses while the scanner flies back take some). */
 static void add_line_rate(const struct oct_view_model *model, double pictures_hz, struct list *list)
 {
-    double set_hz = model->daemon.reachable ? model->daemon.line_rate_hz : 0;
+    double set_hz = model->daemon.reachable ? model->daemon.set_line_rate_hz : 0;
     double rate_hz = model->daemon.reachable && model->line_rate.rate_hz > 0
                          ? model->line_rate.rate_hz
                          : pictures_hz;
