@@ -5,6 +5,8 @@
 #include <math.h>
 
 #define MEASURE_NS UINT64_C(1000000000)
+#define ANEW_NS (MEASURE_NS / 5)  /* the first ones of an acquisition */
+#define HOLDS_NS (3 * MEASURE_NS) /* what was measured of the acquisition before */
 #define TELL_NS (10 * MEASURE_NS)
 #define CLOSE 0.05
 
@@ -27,13 +29,17 @@ static void tell(struct oct_line_rate *r, const struct oct_config *config, uint6
                                               : "octd's clock: its own does not keep pace");
 }
 
-/* One wild measurement (a queue that is emptied, a pause) is no new rate. */
-static void take(struct oct_line_rate *r, double hz, const struct oct_config *config,
-                 uint64_t now_ns)
+/* One wild measurement (a queue that is emptied, a pause) is no new rate. Two clocks that keep pace
+ * are none, so that of a new acquisition one is enough. */
+static void take(struct oct_line_rate *r, double hz, bool keeps_pace,
+                 const struct oct_config *config, uint64_t now_ns)
 {
-    bool twice = is_close(hz, r->last_hz);
+    bool sure = is_close(hz, r->last_hz) || (r->anew_ns && keeps_pace);
     r->last_hz = hz;
-    if (!twice || (r->measured_hz > 0 && is_close(hz, r->measured_hz)))
+    if (!sure)
+        return;
+    r->anew_ns = 0;
+    if (r->measured_hz > 0 && is_close(hz, r->measured_hz))
         return;
     r->measured_hz = hz;
     tell(r, config, now_ns);
@@ -48,7 +54,15 @@ static void measure(struct oct_line_rate *r, const struct oct_config *config, ui
     bool keeps_pace = by_camera_ns > 0.5 * by_octd_ns && by_camera_ns < 2 * by_octd_ns;
     r->by_octd_hz = lines * 1e9 / by_octd_ns;
     r->by_camera_hz = by_camera_ns > 0 ? lines * 1e9 / by_camera_ns : 0;
-    take(r, keeps_pace ? r->by_camera_hz : r->by_octd_hz, config, now_ns);
+    take(r, keeps_pace ? r->by_camera_hz : r->by_octd_hz, keeps_pace, config, now_ns);
+}
+
+static void begin_anew(struct oct_line_rate *r)
+{
+    r->since = r->look;
+    r->last_hz = 0;
+    if (!r->anew_ns)
+        r->anew_ns = r->look.arrival_ns;
 }
 
 void oct_line_rate_look(struct oct_line_rate *r, struct oct_driver_watch *watch,
@@ -62,11 +76,13 @@ void oct_line_rate_look(struct oct_line_rate *r, struct oct_driver_watch *watch,
     const struct oct_lines_header *h = &r->look.header;
     if (r->since.number == 0 || h->epoch != r->since.header.epoch ||
         h->first_line <= r->since.header.first_line) {
-        r->since = r->look;
-    } else if (r->look.arrival_ns - r->since.arrival_ns >= MEASURE_NS) {
+        begin_anew(r);
+    } else if (r->look.arrival_ns - r->since.arrival_ns >= (r->anew_ns ? ANEW_NS : MEASURE_NS)) {
         measure(r, config, now_ns);
         r->since = r->look;
     }
+    if (r->anew_ns && r->look.arrival_ns - r->anew_ns > HOLDS_NS)
+        r->measured_hz = 0;
 }
 
 double oct_line_rate_hz(const struct oct_line_rate *r, const struct oct_config *config)

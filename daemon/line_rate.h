@@ -1,6 +1,9 @@
 /* The camera's line rate, measured: A-lines over the camera's own clock where that keeps pace with
  * octd's (between half and twice as fast), else over octd's. Where scan.line_rate_hz was not
- * configured, what is measured takes its place. Main thread only. */
+ * configured, what is measured takes its place. Main thread only.
+ *
+ * Each acquisition is measured anew, within some tenths of a second: another sender may have another
+ * rate. What was measured before holds until then, for three seconds of its messages at most. */
 #ifndef OCT_DAEMON_LINE_RATE_H
 #define OCT_DAEMON_LINE_RATE_H
 
@@ -13,6 +16,7 @@ struct oct_line_rate {
     const struct oct_driver_watch *watch; /* of which session */
     struct oct_driver_look look, since;   /* the newest, and where the running measurement began */
     double last_hz;
+    uint64_t anew_ns; /* when an acquisition began that is not measured yet; 0: it is */
     uint64_t told_ns;
 };
 
