@@ -240,6 +240,7 @@ static void follow_outlook(struct oct_daemon *d)
     double bytes_free;
     if (!oct_disk_bytes_free(&d->disk, d->config.record.directory, &bytes_free))
         bytes_free = -1;
+    d->outlook.camera_hz = d->line_rate.measured_hz;
     if (d->job.kind == OCT_JOB_NONE)
         oct_outlook_follow(&d->outlook, &d->config, d->session, bytes_free);
 }

@@ -13,13 +13,15 @@
 
 #define WINDOW_NS 1000000000u
 
-/* What is configured; where nobody said anything, or more comes than was said, what comes. */
-static double wanted_hz(const struct oct_outlook *o, const struct oct_config *config)
+/* What is configured; where nobody said anything, or more comes than was said, what comes, or came
+ * last. *known: it is one of these, not the rate that is built in. */
+static double wanted_hz(const struct oct_outlook *o, const struct oct_config *config, bool *known)
 {
     bool said = oct_config_is_set(config, "scan.line_rate_hz");
+    *known = said || o->in_hz > 0 || o->camera_hz > 0;
     if (o->in_hz > 0 && (!said || o->in_hz > config->scan.line_rate_hz))
         return o->in_hz;
-    return config->scan.line_rate_hz;
+    return said || !*known ? config->scan.line_rate_hz : o->camera_hz;
 }
 
 static double bscan_bytes(const struct oct_config *config, const struct oct_geometry *g)
@@ -53,18 +55,20 @@ static void make(struct oct_outlook *o, const struct oct_config *config,
     bool same = strcmp(oct_pipeline_engine_name(s->pipeline), s->engine_name) == 0 &&
                 shows_as(&s->engine_display, config);
     const bool disk = is_on_same_disk(o, config);
-    const double bytes = bscan_bytes(config, g),
-                 need_hz = wanted_hz(o, config) * OCT_FORECAST_MARGIN;
-    bool engine_busy, disk_busy;
+    bool engine_busy, disk_busy, rate_known;
+    const double bytes = bscan_bytes(config, g), wanted = wanted_hz(o, config, &rate_known),
+                 need_hz = wanted * OCT_FORECAST_MARGIN;
     double engine_hz = oct_forecast_series_rate(&s->engine_rates, &engine_busy);
     struct oct_forecast_disk now = o->disk;
     now.bytes_per_s = oct_forecast_series_rate(&o->disk_rates, &disk_busy);
     const struct oct_forecast_setup setup = {
-        .wanted_hz = wanted_hz(o, config),
+        .wanted_hz = wanted,
+        .rate_known = rate_known,
         .engine_hz = same ? engine_hz : 0,
         .n_engine_slow = oct_forecast_series_below(&s->engine_rates, need_hz),
         .n_disk_slow = oct_forecast_series_below(&o->disk_rates, need_hz * bytes / g->n_lines),
-        .busy = (same && engine_busy) || (disk && disk_busy),
+        .engine_busy = same && engine_busy,
+        .disk_busy = disk && disk_busy,
         .disk = disk ? now : (struct oct_forecast_disk){0},
         .bscan_bytes = bytes,
         .n_lines = g->n_lines,

@@ -13,6 +13,8 @@ struct oct_outlook {
     struct oct_forecast_series disk_rates; /* bytes a second */
     oct_config_string directory;           /* on which they were measured */
     double in_hz;                          /* A-lines a second that come in, over the last second */
+    double camera_hz;                      /* the camera's line rate as measured, 0: never; the
+                                              owner's to set (line_rate.h) */
     uint64_t last_lines, last_ns;          /* when that was last looked at */
     char warning[OCT_ERROR_TEXT_BYTES];    /* "": nothing is too slow */
 };

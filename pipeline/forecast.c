@@ -330,6 +330,12 @@ double oct_forecast_load_end(const struct oct_forecast_load *load)
 
 /* ---- what follows ---- */
 
+static bool is_slow(double hz, double need_hz, unsigned n_slow, bool busy)
+{
+    return hz > 0 && hz * (busy ? OCT_FORECAST_EXCUSE : 1) < need_hz &&
+           n_slow >= OCT_FORECAST_AGREEING;
+}
+
 void oct_forecast_make(struct oct_forecast *f, const struct oct_forecast_setup *s)
 {
     double need = s->wanted_hz * OCT_FORECAST_MARGIN;
@@ -341,10 +347,11 @@ void oct_forecast_make(struct oct_forecast *f, const struct oct_forecast_setup *
         f->disk_hz = s->disk.bytes_per_s / line_bytes;
         f->disk_min = s->disk.bytes_free / (line_bytes * s->wanted_hz) / 60;
     }
-    f->busy = s->busy;
-    f->slow_engine =
-        s->engine_hz > 0 && s->engine_hz < need && s->n_engine_slow >= OCT_FORECAST_AGREEING;
-    f->slow_disk = f->disk_hz > 0 && f->disk_hz < need && s->n_disk_slow >= OCT_FORECAST_AGREEING;
+    f->busy = s->engine_busy || s->disk_busy;
+    f->rate_known = s->rate_known;
+    f->slow_engine = s->rate_known && is_slow(s->engine_hz, need, s->n_engine_slow, s->engine_busy);
+    f->slow_disk = s->rate_known && is_slow(f->disk_hz, need, s->n_disk_slow, s->disk_busy);
+    f->told_busy = (f->slow_engine && s->engine_busy) || (f->slow_disk && s->disk_busy);
     double recorded_hz = s->wanted_hz; /* what the engine does not compute does not come so far */
     if (f->slow_engine && s->engine_hz < s->wanted_hz) {
         f->overrun_s = f->ring_s * s->wanted_hz / (s->wanted_hz - s->engine_hz);
@@ -366,8 +373,9 @@ void oct_forecast_text(const struct oct_forecast *f, char *text, size_t bytes)
                  f->disk_min);
     if (f->buffer_s > 0)
         snprintf(buffer, sizeof(buffer), ", the buffer of a recording %.2f s", f->buffer_s);
-    snprintf(text, bytes, "%.0f A-lines/s wanted: %s%s; the ring holds %.2f s%s%s", f->wanted_hz,
-             engine, disk, f->ring_s, buffer, f->busy ? busy_text : "");
+    snprintf(text, bytes, "%.0f A-lines/s wanted%s: %s%s; the ring holds %.2f s%s%s", f->wanted_hz,
+             f->rate_known ? "" : " (not set, built in)", engine, disk, f->ring_s, buffer,
+             f->busy ? busy_text : "");
 }
 
 void oct_forecast_warning(const struct oct_forecast *f, char *text, size_t bytes)
@@ -390,5 +398,5 @@ void oct_forecast_warning(const struct oct_forecast *f, char *text, size_t bytes
              f->slow_engine ? " lower scan.line_rate_hz or pipeline.crop_last" : "",
              f->slow_engine && f->slow_disk ? ";" : "",
              f->slow_disk ? " record less or on another disk (record.directory)" : "",
-             f->busy ? busy_text : "");
+             f->told_busy ? busy_text : "");
 }

@@ -23,6 +23,10 @@
  * the machine was busy with something else, and what was measured says little. */
 #define OCT_FORECAST_BUSY 0.1
 
+/* What other work has left of a rate may be so much less than the whole; what is slower still is
+ * told even then. */
+#define OCT_FORECAST_EXCUSE 10
+
 /* The last measurements of one rate. All zero: none. */
 enum { OCT_FORECAST_KEPT = 5 };
 struct oct_forecast_series {
@@ -55,9 +59,10 @@ struct oct_forecast_disk {
 
 struct oct_forecast_setup {
     double wanted_hz;                    /* A-lines a second that come */
+    bool rate_known;                     /* configured, or seen; else nobody is warned */
     double engine_hz;                    /* that are computed, 0: not measured */
     unsigned n_engine_slow, n_disk_slow; /* measurements that say it is too slow */
-    bool busy;                           /* the machine was, during all of either's */
+    bool engine_busy, disk_busy;         /* the machine was, during all of them */
     struct oct_forecast_disk disk;
     double bscan_bytes;     /* of a B-scan in a file, 0: nothing is recorded */
     unsigned n_lines;       /* A-lines of a B-scan */
@@ -77,7 +82,8 @@ struct oct_forecast {
     double record_overrun_s; /* until a recording loses B-scans; 0: it does not */
     double disk_min; /* minutes until the disk is full; 0: unknown, or nothing is recorded */
     bool slow_engine, slow_disk; /* by OCT_FORECAST_AGREEING measurements at least */
-    bool busy;
+    bool busy, told_busy;        /* the machine was, during one; during what is called slow */
+    bool rate_known;
 };
 
 /* Lets an engine that nobody uses yet compute noise for about budget_us, displayed as it will be:

@@ -59,6 +59,24 @@ def slow_enough():
 
 
 @case
+def nobody_said():
+    """the rate that is built in is told as such, and nobody is warned of it; what came last takes
+    its place"""
+    with start("--set", "pipeline.threads=1") as daemon:
+        log = daemon.log()
+        assert "A-lines/s wanted (not set, built in): " in log and "too slow" not in log, log
+        assert not daemon.status()["forecast"]["too_slow"]
+        sender = Sender(daemon, 3)
+        lines = np.full((M, N), 1000, "<u2")
+        for number in range(120):
+            sender.send(lines, number * M, time_ns=number * 10 ** 9 * M // 2000)
+            time.sleep(M / 2000)
+        daemon.wait(lambda s: s["scan"]["line_rate_from"] == "camera")
+        forecast = daemon.wait(lambda s: s["forecast"]["in_hz"] == 0)["forecast"]
+        assert abs(forecast["wanted_hz"] - 2000) < 1, forecast  # as it came last
+
+
+@case
 def follows():
     """what comes in takes the place of a rate that nobody configured, and of one too low"""
     for more, wanted in (((), None), (("--set", "scan.line_rate_hz=10"), None),
