@@ -1,5 +1,7 @@
 #include "pipeline/hdf5_lock.h"
 
+#include "pipeline/utf8.h"
+
 #include <pthread.h>
 #include <stdio.h>
 
@@ -35,9 +37,7 @@ struct reason {
 
 char *oct_hdf5_printable(char *text)
 {
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 127)
-            *c = '?';
+    oct_utf8_make_line(text);
     return text;
 }
 

@@ -16,7 +16,8 @@ void oct_hdf5_unlock(void);
  * Call it under the lock, before the next libhdf5 call. Returns text. */
 const char *oct_hdf5_reason(char *text, size_t text_bytes);
 
-/* Makes text from a file fit for a terminal: control characters become '?'. Returns text. */
+/* Makes text from a file fit for a terminal: control characters and bytes that are no
+ * UTF-8 (a character cut at its end too) become '?'. Returns text. */
 char *oct_hdf5_printable(char *text);
 
 #endif

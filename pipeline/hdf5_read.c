@@ -1,5 +1,7 @@
 #include "pipeline/hdf5_read.h"
 
+#include "pipeline/utf8.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -258,5 +260,7 @@ char *oct_hdf5_root_text(hid_t file, const char *name, size_t max_bytes)
         H5Tclose(type);
     if (attribute >= 0)
         H5Aclose(attribute);
+    if (text)
+        oct_utf8_repair(text);
     return text;
 }

@@ -44,7 +44,8 @@ enum oct_err oct_hdf5_array_read_row(const struct oct_hdf5_array *array, uint64_
                                      hid_t memory_type, void *values, struct oct_error *err);
 
 /* A string attribute of the root, fixed or variable length: malloc'd, NUL-terminated; NULL where
- * it is absent, no string, or longer than max_bytes. */
+ * it is absent, no string, or longer than max_bytes. It is UTF-8: a recording of another program or
+ * of days gone by cannot be written anew, so its bytes in any other encoding become '?'. */
 char *oct_hdf5_root_text(hid_t file, const char *name, size_t max_bytes);
 
 #endif

@@ -305,6 +305,42 @@ def test_info():
     refused("info wants a file", 2, "which file", "info")
 
 
+def test_latin():
+    """What a recording holds in another encoding keeps nobody from its data."""
+    attributes = {
+        "fixed": lambda text: np.bytes_(text),
+        "variable": lambda text: np.array(text, dtype=h5py.string_dtype("ascii")),
+    }
+    text = "[record]\npseudonym = J\xfcrgen\ndirectory = /data/M\xfcller\n".encode("latin-1")
+    for kind, write in attributes.items():
+        path, _ = make_h5(f"latin-{kind}.h5")
+        with h5py.File(path, "r+") as f:
+            f["calibration/wavelengths_nm"][:] = np.linspace(840, 850, N)
+            f.attrs["config"] = write(text)
+            f.attrs["pseudonym"] = write("J\xfcrgen \x9b".encode("latin-1"))
+            f.attrs["software"] = write("\u0416".encode() * 400)  # cut within a character
+        named = os.path.join(TMP.encode(), kind.encode() + b"-M\xfcller.h5")
+        os.rename(path, named)
+        done = subprocess.run([OCTCTL, "info", named, "--json"], capture_output=True)
+        try:
+            facts = json.loads(done.stdout.decode())
+        except ValueError as why:
+            facts = {"pseudonym": str(why)}
+        check(facts["pseudonym"] == "J?rgen ?" and facts["file"].endswith("M?ller.h5"),
+              f"info --json of {kind} texts in Latin-1 is UTF-8", (facts, done.stderr))
+        done = subprocess.run([OCTCTL, "check", named, "--json"], capture_output=True)
+        check(b"M?ller.h5" in done.stdout and done.stdout.decode(errors="replace").isascii(),
+              "and so is that of check", done)
+        out = os.path.join(TMP, kind + "-out.h5")
+        done = subprocess.run([OCTCTL, "recon", named, out], capture_output=True)
+        check(done.returncode == 0, f"recon of {kind} texts in Latin-1 works", done)
+        if done.returncode == 0:
+            with h5py.File(out) as f:
+                check("pseudonym = J?rgen\n" in f.attrs["config"] and
+                      "directory = /data/M?ller\n" in f.attrs["config"],
+                      "and the new file's configuration is UTF-8", f.attrs["config"])
+
+
 def cut(path, name, n_bytes):
     with open(path, "rb") as f, open(os.path.join(TMP, name), "wb") as g:
         g.write(f.read(n_bytes))
@@ -658,6 +694,7 @@ def crc32c(data):
 
 
 for test in (test_version, test_global_options, test_command_line, test_control, test_info,
+             test_latin,
              test_replay_bytes, test_replay_gaps, test_replay_loop, test_replay_rate, test_replay_slow, test_replay_errors, test_foreign_samples,
              test_replay_undelivered, test_push_lines, test_push_lines_refused,
              test_push_lines_late):

@@ -304,12 +304,9 @@ static bool check_file(const char *path, bool json, cJSON *files)
 static int finish(const char *name, cJSON *files, bool json, bool ok)
 {
     struct oct_error err;
-    char *text = json ? cJSON_Print(files) : NULL;
-    if (text)
-        printf("%s\n", text);
-    cJSON_free(text);
+    bool printed = json && oct_command_print_json(files);
     cJSON_Delete(files);
-    if (json && !text) {
+    if (json && !printed) {
         oct_fail(&err, OCT_E_NO_MEMORY, "out of memory");
         return oct_command_fail(name, &err);
     }

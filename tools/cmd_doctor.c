@@ -94,12 +94,9 @@ static int print_json(const struct oct_doctor_report *r, double seconds)
         cJSON_AddStringToObject(check, "cure", r->checks[i].cure);
         cJSON_AddItemToArray(checks, check);
     }
-    char *text = cJSON_Print(all);
-    if (text)
-        printf("%s\n", text);
-    cJSON_free(text);
+    bool printed = oct_command_print_json(all);
     cJSON_Delete(all);
-    return text ? 0 : 1;
+    return printed ? 0 : 1;
 }
 
 int oct_cmd_doctor(struct oct_config *config, int argc, char **argv)

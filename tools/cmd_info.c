@@ -116,15 +116,11 @@ static int print_facts(const char *name, const cJSON *o, bool json)
         print_table(o);
         return 0;
     }
-    char *text = cJSON_Print(o);
-    if (!text) {
-        struct oct_error err;
-        oct_fail(&err, OCT_E_NO_MEMORY, "out of memory");
-        return oct_command_fail(name, &err);
-    }
-    printf("%s\n", text);
-    cJSON_free(text);
-    return 0;
+    struct oct_error err;
+    if (oct_command_print_json(o))
+        return 0;
+    oct_fail(&err, OCT_E_NO_MEMORY, "out of memory");
+    return oct_command_fail(name, &err);
 }
 
 int oct_cmd_info(struct oct_config *config, int argc, char **argv)

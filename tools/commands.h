@@ -47,9 +47,13 @@ bool oct_option_value(int argc, char **argv, int *i, const char *name, const cha
 bool oct_option_u64(const char *text, uint64_t *value);
 bool oct_option_double(const char *text, double *value);
 
+/* Prints the tree on stdout as JSON, which is UTF-8 whatever the system calls its files. False: out
+ * of memory, nothing is printed. */
+struct cJSON;
+bool oct_command_print_json(const struct cJSON *tree);
+
 /* Asks the running daemon for its status, which the caller deletes. endpoint: NULL: that of the
  * configuration. */
-struct cJSON;
 enum oct_err oct_control_status(const struct oct_config *config, const char *endpoint,
                                 double timeout_s, struct cJSON **status, struct oct_error *err);
 

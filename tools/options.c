@@ -1,6 +1,8 @@
 /* Reading a command's options and telling what was wrong with them. */
+#include "pipeline/utf8.h"
 #include "tools/commands.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -64,4 +66,15 @@ bool oct_option_double(const char *text, double *value)
     char *end;
     *value = strtod(text, &end);
     return *end == '\0' && isfinite(*value);
+}
+
+bool oct_command_print_json(const cJSON *tree)
+{
+    char *text = cJSON_Print(tree);
+    if (!text)
+        return false;
+    oct_utf8_repair(text);
+    printf("%s\n", text);
+    cJSON_free(text);
+    return true;
 }
