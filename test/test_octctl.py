@@ -135,8 +135,15 @@ STATUS = {"ok": True, "state": "recording", "backend": "cpu", "lines_received": 
           "latency_us": {"p50": 900, "p99": 3400, "max": 2000000}}
 
 
+answers = {"pending": False}  # to what was granted
+
+
 def answer(request):
     command = request.get("cmd")
+    if answers["pending"] and command == "status":
+        return dict(STATUS, pending=True, record={"active": True})
+    if answers["pending"] and command in ("start", "stop", "record"):
+        return {"ok": True, "pending": True}
     if command == "status":
         return STATUS
     if command == "get" and request.get("key") == "scan.lines":
@@ -221,6 +228,17 @@ def test_control():
                {"cmd": "record", "action": "start"}, {"cmd": "record", "action": "stop"},
                {"cmd": "status"}, {"cmd": "shutdown"}],
               "start, stop, record and shutdown say ok", (results, requests[-7:]))
+        answers["pending"] = True
+        for command in (["start"], ["stop"], ["record", "start"], ["record", "stop"], ["shutdown"]):
+            began = time.monotonic()
+            code, out, err = octctl(*command, "--wait", "0.5", *where)
+            took_s = time.monotonic() - began
+            check(code == 1 and out == "" and err.count("\n") == 1 and "--wait" in err
+                  and .5 <= took_s < 4,
+                  f"{command} says no ok before it is so, and keeps --wait", (code, out, err, took_s))
+            check(octctl(*command, "--no-wait", *where) == (0, "ok\n", ""),
+                  f"{command} --no-wait says ok to what was granted")
+        answers["pending"] = False
         refused("a daemon that does not end is told after drain_s and 5 s", 1,
                 r"^octctl: shutdown: octd has not ended after 5 s \(daemon.drain_s and 5 s\)",
                 "shutdown", *where)

@@ -176,12 +176,18 @@ static void print_answer(const struct control_call *call, const cJSON *answer)
         char *text = cJSON_PrintUnformatted(value);
         printf("%s\n", text ? text : "");
         cJSON_free(text);
-    } else if (call->n_plain == 0 || strcmp(call->plain[0], "last") != 0) { /* its file follows */
-        printf("ok\n");
     }
 }
 
-/* ---- the commands ---- */
+/* Once it is so, and not before: a script that reads "ok" goes by it. Passes the status on. */
+static int say_ok(const struct control_call *call, int status)
+{
+    if (status == 0 && !call->json)
+        printf("ok\n");
+    return status;
+}
+
+/* ---- waiting ---- */
 
 static bool is_true(const cJSON *object, const char *key)
 {
@@ -405,11 +411,11 @@ static int wait_until_ended(const struct control_call *call, pid_t pid, double m
     for (double end_s = now_s() + most_s; now_s() < end_s; pause_shortly())
         if (pid ? has_ended(pid) : is_silent(call))
             return 0;
-    fprintf(
-        stderr,
-        "octctl: shutdown: octd has not ended after %.0f s (daemon.drain_s and %.0f s): see its "
-        "log\n",
-        most_s, END_S);
+    fprintf(stderr, "octctl: shutdown: octd has not ended after %g s ", most_s);
+    if (call->wait_s > 0)
+        fprintf(stderr, "(--wait): see its log\n");
+    else
+        fprintf(stderr, "(daemon.drain_s and %.0f s): see its log\n", END_S);
     return 1;
 }
 
@@ -494,6 +500,8 @@ static int plain_command(const struct oct_config *config, int argc, char **argv)
     return status ? status : talk(&call, request_for(call.name));
 }
 
+/* ---- the commands ---- */
+
 int oct_cmd_status(struct oct_config *config, int argc, char **argv)
 {
     return plain_command(config, argc, argv);
@@ -503,18 +511,18 @@ int oct_cmd_start(struct oct_config *config, int argc, char **argv)
 {
     struct control_call call;
     int status = read_options(&call, config, argc, argv, 0, 0);
-    if (!status)
-        status = talk(&call, request_for(call.name));
-    return status || call.no_wait || !call.pending ? status : wait_until_done(&call, false);
+    if (status || (status = talk(&call, request_for(call.name))))
+        return status;
+    return say_ok(&call, call.no_wait || !call.pending ? 0 : wait_until_done(&call, false));
 }
 
 int oct_cmd_stop(struct oct_config *config, int argc, char **argv)
 {
     struct control_call call;
     int status = read_options(&call, config, argc, argv, 0, 0);
-    if (!status)
-        status = talk(&call, request_for(call.name));
-    return status || call.no_wait ? status : wait_until_done(&call, true);
+    if (status || (status = talk(&call, request_for(call.name))))
+        return status;
+    return say_ok(&call, call.no_wait ? 0 : wait_until_done(&call, true));
 }
 
 int oct_cmd_shutdown(struct oct_config *config, int argc, char **argv)
@@ -526,10 +534,11 @@ int oct_cmd_shutdown(struct oct_config *config, int argc, char **argv)
     /* Asked before: afterwards it may not answer any more. */
     pid_t pid;
     if (call.no_wait || !find_process(&call, &pid))
-        return talk(&call, request_for(call.name));
-    double most_s = most_draining_s(&call);
-    status = talk(&call, request_for(call.name));
-    return status ? status : wait_until_ended(&call, pid, most_s);
+        return say_ok(&call, talk(&call, request_for(call.name)));
+    double most_s = call.wait_s > 0 ? call.wait_s : most_draining_s(&call);
+    if ((status = talk(&call, request_for(call.name))))
+        return status;
+    return say_ok(&call, wait_until_ended(&call, pid, most_s));
 }
 
 int oct_cmd_record(struct oct_config *config, int argc, char **argv)
@@ -548,12 +557,11 @@ int oct_cmd_record(struct oct_config *config, int argc, char **argv)
     if (call.n_plain > 1)
         cJSON_AddStringToObject(request, "name", call.plain[1]);
     status = talk(&call, request);
-    if (last)
+    if (status || last)
         return status ? status : wait_until_saved(&call);
     bool closed = strcmp(call.plain[0], "stop") == 0;
-    if (status || call.no_wait || !(closed || call.pending))
-        return status;
-    return wait_until_done(&call, closed);
+    bool wait = !call.no_wait && (closed || call.pending);
+    return say_ok(&call, wait ? wait_until_done(&call, closed) : 0);
 }
 
 int oct_cmd_set(struct oct_config *config, int argc, char **argv)
@@ -565,7 +573,7 @@ int oct_cmd_set(struct oct_config *config, int argc, char **argv)
     cJSON *request = request_for("set");
     cJSON_AddStringToObject(request, "key", call.plain[0]);
     cJSON_AddStringToObject(request, "value", call.plain[1]);
-    return talk(&call, request);
+    return say_ok(&call, talk(&call, request));
 }
 
 int oct_cmd_get(struct oct_config *config, int argc, char **argv)
