@@ -151,6 +151,10 @@ enum oct_err oct_config_set(struct oct_config *config, const char *key, const ch
 enum oct_err oct_config_set_assignment(struct oct_config *config, const char *assignment,
                                        struct oct_error *err);
 
+/* What forbids bytes as text anywhere in a configuration, as the end of a sentence ("is not UTF-8:
+ * ..."), or NULL. */
+const char *oct_config_bad_encoding(const char *text);
+
 /* The value as text, as it would stand in the file. OCT_E_CONFIG: no such key. */
 enum oct_err oct_config_get(const struct oct_config *config, const char *key, char *value,
                             size_t value_bytes, struct oct_error *err);

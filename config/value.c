@@ -71,12 +71,20 @@ static int index_of(const char *const *names, const char *text)
     return -1;
 }
 
+const char *oct_config_bad_encoding(const char *text)
+{
+    if (oct_utf8_valid_bytes(text, strlen(text)) == strlen(text))
+        return NULL;
+    return "is not UTF-8: write it in that encoding; a file or folder whose name is in another one "
+           "needs a new name or a link";
+}
+
 const char *oct_key_bad_text(const char *text)
 {
     bool after_space = true;
-    if (oct_utf8_valid_bytes(text, strlen(text)) < strlen(text))
-        return "is not UTF-8: write it in that encoding; a file or folder whose name is in another "
-               "one needs a new name or a link";
+    const char *bad = oct_config_bad_encoding(text);
+    if (bad)
+        return bad;
     for (; *text; text++) {
         if (iscntrl((unsigned char)*text))
             return "holds a control character";

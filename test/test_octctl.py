@@ -245,6 +245,15 @@ def test_control():
         refused("a refusal is shown as one line", 1,
                 r"^octctl: set: not while\?recording: scan.lines$", "set", "scan.lines", "3",
                 *where)
+        latin = "J\xfcrgen".encode("latin-1")
+        n_requests = len(requests)
+        for arguments, says in (((b"set", b"record.pseudonym", latin), "record.pseudonym: "),
+                                ((b"record", b"last", latin), "last: "), ((b"get", latin), "")):
+            done = subprocess.run([OCTCTL, *arguments, *where], capture_output=True)
+            said = done.stderr.decode()
+            check(done.returncode == 2 and len(requests) == n_requests and said.startswith(
+                f"octctl {arguments[0].decode()}: {says}'J?rgen' is not UTF-8: write it in that "),
+                f"{arguments[0]} in Latin-1 is refused by what the user wrote", said)
         code, out, err = octctl("set", "scan.lines", "3", "--json", *where)
         check(code == 1 and json.loads(out)["ok"] is False and err,
               "a refusal with --json prints the reply and fails", (code, out, err))

@@ -21,6 +21,7 @@
 #define MOST_TIMEOUT_S 86400.0
 #define USUAL_DRAIN_S 10.0 /* of a daemon that does not say */
 #define END_S 5.0          /* beyond daemon.drain_s: sockets, threads and memory are given back */
+#define END_TEXT "5"
 #define PAUSE_S 0.02
 
 struct control_call {
@@ -36,6 +37,21 @@ struct control_call {
 };
 
 /* ---- the command line ---- */
+
+/* JSON is UTF-8: the daemon would tell of a request that nobody wrote. */
+static int refuse_encoding(const struct control_call *call)
+{
+    struct oct_error err;
+    const char *bad = NULL;
+    int i = 0;
+    while (i < call->n_plain && !(bad = oct_config_bad_encoding(call->plain[i])))
+        i++;
+    if (!bad)
+        return 0;
+    oct_fail(&err, OCT_E_CONFIG, "%.60s%s'%.60s' %s", i ? call->plain[0] : "", i ? ": " : "",
+             call->plain[i], bad);
+    return oct_command_fail(call->name, &err);
+}
 
 static int read_options(struct control_call *call, const struct oct_config *config, int argc,
                         char **argv, int n_least, int n_most)
@@ -74,7 +90,7 @@ static int read_options(struct control_call *call, const struct oct_config *conf
     }
     if (call->n_plain < n_least)
         return oct_command_misuse(argv[0], "an argument is missing");
-    return 0;
+    return refuse_encoding(call);
 }
 
 /* ---- the exchange ---- */
@@ -411,11 +427,8 @@ static int wait_until_ended(const struct control_call *call, pid_t pid, double m
     for (double end_s = now_s() + most_s; now_s() < end_s; pause_shortly())
         if (pid ? has_ended(pid) : is_silent(call))
             return 0;
-    fprintf(stderr, "octctl: shutdown: octd has not ended after %g s ", most_s);
-    if (call->wait_s > 0)
-        fprintf(stderr, "(--wait): see its log\n");
-    else
-        fprintf(stderr, "(daemon.drain_s and %.0f s): see its log\n", END_S);
+    fprintf(stderr, "octctl: shutdown: octd has not ended after %g s (%s): see its log\n", most_s,
+            call->wait_s > 0 ? "--wait" : "daemon.drain_s and " END_TEXT " s");
     return 1;
 }
 
