@@ -153,13 +153,6 @@ static herr_t driver_close(H5FD_t *file)
     return 0;
 }
 
-static int driver_compare(const H5FD_t *a, const H5FD_t *b)
-{
-    uintptr_t first = (uintptr_t)((const struct handle *)a)->image;
-    uintptr_t second = (uintptr_t)((const struct handle *)b)->image;
-    return first < second ? -1 : first > second;
-}
-
 /* As libhdf5's own drivers for one plain file: so the file has the same layout. */
 static herr_t driver_query(const H5FD_t *file, unsigned long *flags)
 {
@@ -236,7 +229,8 @@ static const H5FD_class_t driver = {
     .fapl_size = sizeof(struct target),
     .open = driver_open,
     .close = driver_close,
-    .cmp = driver_compare,
+    /* No .cmp: libhdf5 then tells open files apart by their handles. An image's address would not
+     * do: it may be that of one whose file libhdf5 failed to close and holds for good. */
     .query = driver_query,
     .get_eoa = driver_get_eoa,
     .set_eoa = driver_set_eoa,

@@ -1,4 +1,5 @@
 /* Recordings: what a file says beside its samples: texts, calibration, sizes, added datasets. */
+#include "pipeline/hdf5_image.h"
 #include "test/tap.h"
 #include "test/volume_cases.h"
 
@@ -160,6 +161,34 @@ static void nothing_can_be_added_twice_or_to_nothing(void **state)
     volume_expect("add.h5", &plan.geometry, (const uint8_t[]){0, 0}, true, true);
 }
 
+/* libhdf5 may fail to close a file, and then keeps it for good. An image that comes to lie where
+ * that one's lay is another file all the same. */
+static void an_image_is_never_taken_for_the_one_before_it(void **state)
+{
+    (void)state;
+    static struct oct_hdf5_image image; /* static: the file that stays open points at it */
+    char reason[160] = "";
+    oct_hdf5_lock();
+    oct_hdf5_image_init(&image, -1, 0);
+    hid_t stale = oct_hdf5_image_open(&image, H5F_ACC_TRUNC, 1, reason, sizeof(reason));
+    assert_true(stale >= 0);
+    hid_t group = H5Gcreate2(stale, "of_the_stale_one", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    assert_true(group >= 0 && H5Gclose(group) >= 0 && H5Fflush(stale, H5F_SCOPE_LOCAL) >= 0);
+    oct_hdf5_image_finish(&image);
+    oct_hdf5_image_init(&image, -1, 0);
+    hid_t next = oct_hdf5_image_open(&image, H5F_ACC_TRUNC, 1, reason, sizeof(reason));
+    if (next < 0)
+        fail_msg("refused: %s", reason);
+    assert_int_equal(H5Lexists(next, "of_the_stale_one", H5P_DEFAULT), 0);
+    assert_true(H5Fclose(next) >= 0);
+    hid_t again = oct_hdf5_image_open(&image, H5F_ACC_RDONLY, 1, reason, sizeof(reason));
+    assert_true(again >= 0);
+    assert_int_equal(H5Lexists(again, "of_the_stale_one", H5P_DEFAULT), 0);
+    assert_true(H5Fclose(again) >= 0 && H5Fclose(stale) >= 0);
+    oct_hdf5_image_finish(&image);
+    oct_hdf5_unlock();
+}
+
 int main(void)
 {
     if (getenv("TMPDIR") && chdir(getenv("TMPDIR")) != 0)
@@ -171,6 +200,7 @@ int main(void)
         cmocka_unit_test(bytes_written_are_counted_once),
         cmocka_unit_test(a_block_pushed_in_parts_and_then_whole_counts_once),
         cmocka_unit_test(nothing_can_be_added_twice_or_to_nothing),
+        cmocka_unit_test(an_image_is_never_taken_for_the_one_before_it),
     };
     return cmocka_run_group_tests_name("volume content", tests, NULL, NULL);
 }
