@@ -14,9 +14,11 @@
 
 enum oct_plain_look {
     OCT_PLAIN_SAMPLES,   /* nothing speaks against it */
-    OCT_PLAIN_FLOAT32,   /* little-endian floats: the upper half of each is an exponent's, and the
-                            lower half is noise, or the numbers are whole */
+    OCT_PLAIN_FLOAT32,   /* floats of either byte order, after a header of any length: the upper
+                            half of each is an exponent's, and the lower half is noise, or the
+                            numbers are whole */
     OCT_PLAIN_FLOAT64,   /* the same of 8 bytes */
+    OCT_PLAIN_INTEGERS,  /* of 32 bits or more, as above: every second word is 0 or a sign */
     OCT_PLAIN_SWAPPED,   /* big-endian: neighbours lie far closer together with the bytes swapped */
     OCT_PLAIN_TOO_LARGE, /* a sample is more than 2^bits - 1 */
 };
