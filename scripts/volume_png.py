@@ -9,15 +9,33 @@ face, grey values are first turned back into what they stand for (dB, or counts^
 its own limits /frames/lo and /frames/hi; B-scans and A-lines that are missing are black.
 """
 import argparse
+import sys
 import h5py
 import numpy as np
 from PIL import Image
 
 
+class Unfit(Exception):
+    """The file does not hold what was asked for, or holds it in another shape."""
+
+
 def spacings(pictures):
     """Micrometres along B-scans, A-lines, depth; NaN where unknown."""
-    values = np.asarray(pictures.attrs.get("axis_spacing_um", [np.nan] * 3), float)
+    try:
+        values = np.asarray(pictures.attrs.get("axis_spacing_um", [np.nan] * 3), float)
+    except (ValueError, TypeError):
+        values = np.empty(0)
+    if values.shape != (3,):
+        raise Unfit("/bscans: axis_spacing_um must be three numbers")
     return np.where(values > 0, values, np.nan)
+
+
+def frames_row(frames, name, shape):
+    """/frames/NAME, which must be numbers of this shape."""
+    row = frames[name]
+    if getattr(row, "shape", None) != shape or row.dtype.kind not in "biuf":
+        raise Unfit(f"/frames/{name} must be numbers [{']['.join(map(str, shape))}], as /bscans is")
+    return row[:]
 
 
 def save(image, rows_um, columns_um, path):
@@ -44,18 +62,38 @@ def stretch(image):
 def en_face(volume, first, last):
     """The mean over depth [B-scan][A-line] in the pictures' own unit; NaN where nothing came."""
     pictures = volume["bscans"]
-    image = np.empty(pictures.shape[:2])
+    shape = pictures.shape[:2]
+    image = np.empty(shape)
     for b in range(len(pictures)):  # one at a time: a volume may be larger than the memory
         image[b] = pictures[b, :, first:last].mean(axis=1, dtype=float)
     frames = volume.get("frames", {})
     if pictures.dtype == "u1" and "lo" in frames and "hi" in frames:
-        lo, hi = frames["lo"][:][:, None], frames["hi"][:][:, None]
+        lo, hi = (frames_row(frames, name, shape[:1])[:, None] for name in ("lo", "hi"))
         image = lo + image / 255 * (hi - lo)
     if "valid" in frames:
-        image[frames["valid"][:] != 1] = np.nan
+        image[frames_row(frames, "valid", shape[:1]) != 1] = np.nan
     if "line_valid" in frames:
-        image[frames["line_valid"][:] != 1] = np.nan
+        image[frames_row(frames, "line_valid", shape) != 1] = np.nan
     return image
+
+
+def draw(a, volume):
+    if "bscans" not in volume:
+        raise Unfit("holds no /bscans (reconstruct it with octctl recon)")
+    pictures = volume["bscans"]
+    if getattr(pictures, "ndim", 0) != 3 or pictures.dtype.kind not in "uif":
+        raise Unfit("/bscans must be numbers [B-scan][A-line][depth]")
+    across, along, depth = spacings(pictures)
+    if a.bscan is not None:
+        if not 0 <= a.bscan < len(pictures):
+            raise Unfit(f"has B-scans 0 to {len(pictures) - 1}, not --bscan {a.bscan}")
+        image = pictures[a.bscan].T.astype(float)
+        save(image if pictures.dtype == "u1" else stretch(image), depth, along, a.png)
+    else:
+        first, last = a.depths
+        if not 0 <= first < last <= pictures.shape[2]:
+            raise Unfit(f"has depths 0 to {pictures.shape[2]}, not --en-face {a.en_face}")
+        save(stretch(en_face(volume, first, last)), across, along, a.png)
 
 
 def main():
@@ -68,26 +106,15 @@ def main():
     if (a.bscan is None) == (a.en_face is None):
         parser.error("give either --bscan or --en-face")
     try:
-        first, last = (int(x) for x in (a.en_face or "0:0").split(":"))
-        volume = h5py.File(a.file)
+        a.depths = [int(x) for x in (a.en_face or "0:0").split(":")]
+        _first, _last = a.depths
     except ValueError:
         parser.error(f"--en-face {a.en_face}: write it as FIRST:LAST, e.g. 200:260")
-    except OSError as why:
-        parser.error(f"{a.file}: {why}")
-    with volume:
-        if "bscans" not in volume:
-            parser.error(f"{a.file}: holds no /bscans (reconstruct it with octctl recon)")
-        pictures = volume["bscans"]
-        across, along, depth = spacings(pictures)
-        if a.bscan is not None:
-            if not 0 <= a.bscan < len(pictures):
-                parser.error(f"--bscan {a.bscan}: {a.file} has B-scans 0 to {len(pictures) - 1}")
-            image = pictures[a.bscan].T.astype(float)
-            save(image if pictures.dtype == "u1" else stretch(image), depth, along, a.png)
-        else:
-            if not 0 <= first < last <= pictures.shape[2]:
-                parser.error(f"--en-face {a.en_face}: depths are 0 to {pictures.shape[2]}")
-            save(stretch(en_face(volume, first, last)), across, along, a.png)
+    try:
+        with h5py.File(a.file) as volume:
+            draw(a, volume)
+    except (OSError, Unfit) as why:
+        sys.exit(f"volume_png: {a.file}: {why}")
 
 
 main()

@@ -99,4 +99,43 @@ def foreign_files():
     assert image[6].max() == 0 and image[0].min() == 255
 
 
+def refusal(path, *arguments):
+    done = subprocess.run([sys.executable, TOP + "/scripts/volume_png.py", path, *arguments,
+                           os.path.join(folder("volumes"), "none.png")], text=True,
+                          capture_output=True)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, (done.returncode, done.stderr)
+    assert not os.path.exists(os.path.join(folder("volumes"), "none.png"))
+    return done.stderr
+
+
+@case
+def files_that_are_otherwise():
+    """what does not fit is told in one line"""
+    for spacing in (np.array([1., 2.]), "3 um", np.float64(3)):
+        path = volume("odd.h5", scene())
+        with h5py.File(path, "r+") as f:
+            f["bscans"].attrs["axis_spacing_um"] = spacing
+        for how in (("--bscan", "3"), ("--en-face", "5:10")):
+            assert "odd.h5: /bscans: axis_spacing_um must be three" in refusal(path, *how), spacing
+    for name in ("lo", "hi", "valid", "line_valid"):
+        for row in (np.zeros((V + 1, M), "f8") if name == "line_valid" else np.zeros(V - 1),
+                    np.array([b"x"] * V), None):
+            path = volume("odd.h5", scene())
+            with h5py.File(path, "r+") as f:
+                del f["frames/" + name]
+                if row is None:
+                    f.create_group("frames/" + name)
+                else:
+                    f["frames/" + name] = row
+            assert f"odd.h5: /frames/{name} must be numbers [{V}]" in \
+                refusal(path, "--en-face", "5:10"), name
+    path = volume("odd.h5", scene())
+    assert "B-scans 0 to 11" in refusal(path, "--bscan", str(V))
+    assert "depths 0 to 20" in refusal(path, "--en-face", f"0:{D + 1}")
+    with h5py.File(path, "r+") as f:
+        del f["bscans"]
+        f["bscans"] = np.zeros(4)
+    assert "/bscans must be numbers [B-scan]" in refusal(path, "--bscan", "0")
+
+
 main()
