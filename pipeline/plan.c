@@ -1,6 +1,7 @@
 #include "pipeline/plan.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,27 +61,51 @@ static size_t first_turn(const double *values, size_t n)
     return n;
 }
 
-/* What numbers of this size may have been meant for; "" if nothing comes to mind. Of a file of wave
- * numbers the median tells no more than its size. */
-static const char *unit_hint(double value)
+static bool are_nanometres(double first, double last)
+{
+    return fmin(first, last) >= OCT_MIN_WAVELENGTH_NM && fmax(first, last) <= OCT_MAX_WAVELENGTH_NM;
+}
+
+/* Counted one by one, up or down, from below any wavelength on. */
+static bool are_pixel_numbers(const double *values, size_t n)
+{
+    const double step = values[n - 1] > values[0] ? 1 : -1;
+    for (size_t i = 0; i < n; i++)
+        if (values[i] != values[0] + step * (double)i || values[i] != nearbyint(values[i]))
+            return false;
+    return fmin(values[0], values[n - 1]) < OCT_MIN_WAVELENGTH_NM;
+}
+
+/* What the n values, of which the camera sees first to last, may have been meant for: each unit in
+ * which both ends are wavelengths, two at most; "" if nothing comes to mind. */
+static const char *unit_hint(const double *values, size_t n, double first, double last, char *text,
+                             size_t text_bytes)
 {
     static const struct {
-        double low, high;
-        const char *text;
-    } hints[] = {
-        {0.2, 3, ": looks like micrometres, nm are wanted (times 1000)"},
-        {2e-7, 3e-6, ": looks like metres, nm are wanted (times 1e9)"},
-        {3000, 50000,
-         ": looks like angstrom (a tenth of it is nm) or wave numbers in 1/cm (1e7 "
-         "divided by them is nm), nm are wanted"},
-        {3, 32, ": looks like wave numbers in rad/um, nm are wanted (2000 pi divided by them)"},
-        {0.002, 0.032, ": looks like wave numbers in rad/nm, nm are wanted (2 pi divided by them)"},
-        {2e6, 3.2e7, ": looks like wave numbers in rad/m, nm are wanted (2e9 pi divided by them)"},
+        double nm; /* in one of it, or that divided by the value */
+        bool divided;
+        const char *name, *cure;
+    } units[] = {
+        {1e3, false, "micrometres", "times 1000"},
+        {1e9, false, "metres", "times 1e9"},
+        {0.1, false, "angstrom", "a tenth of it"},
+        {1e7, true, "wave numbers in 1/cm", "1e7 divided by them"},
+        {2e3 * PI, true, "wave numbers in rad/um", "2000 pi divided by them"},
+        {2 * PI, true, "wave numbers in rad/nm", "2 pi divided by them"},
+        {2e9 * PI, true, "wave numbers in rad/m", "2e9 pi divided by them"},
     };
-    for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++)
-        if (value >= hints[i].low && value <= hints[i].high)
-            return hints[i].text;
-    return "";
+    size_t used = 0;
+    text[0] = '\0';
+    if (are_pixel_numbers(values, n))
+        return ": these are pixel numbers: nanometres are wanted, or give calibration.kmap";
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]) && used < text_bytes; i++) {
+        double nm = units[i].nm;
+        if (units[i].divided ? are_nanometres(nm / first, nm / last)
+                             : are_nanometres(nm * first, nm * last))
+            used += (size_t)snprintf(text + used, text_bytes - used, "%s%s (%s is nm)",
+                                     used ? " or " : ": looks like ", units[i].name, units[i].cure);
+    }
+    return text;
 }
 
 /* The camera's own wavelengths, first to last; what the padding continues may lie outside. */
@@ -91,13 +116,15 @@ static enum oct_err check_wavelengths(const struct oct_geometry *g,
     double first = cal->wavelengths_nm[padded ? 2 * g->left : 0];
     double last =
         cal->wavelengths_nm[padded ? 2 * (g->left + g->n_samples - 1) : cal->n_wavelengths - 1];
-    if (fmin(first, last) >= OCT_MIN_WAVELENGTH_NM && fmax(first, last) <= OCT_MAX_WAVELENGTH_NM)
+    char hint[160];
+    if (are_nanometres(first, last))
         return OCT_OK;
-    return oct_fail(err, OCT_E_CONFIG,
-                    "calibration.wavelengths run from %g to %g over the camera, not within %g to "
-                    "%g nm%s; a spectrometer beyond that takes calibration.kmap",
-                    first, last, OCT_MIN_WAVELENGTH_NM, OCT_MAX_WAVELENGTH_NM,
-                    unit_hint(sqrt(first * last)));
+    return oct_fail(
+        err, OCT_E_CONFIG,
+        "calibration.wavelengths run from %g to %g over the camera, not within %g to "
+        "%g nm%s; a spectrometer beyond that takes calibration.kmap",
+        first, last, OCT_MIN_WAVELENGTH_NM, OCT_MAX_WAVELENGTH_NM,
+        unit_hint(cal->wavelengths_nm, cal->n_wavelengths, first, last, hint, sizeof(hint)));
 }
 
 /* Contract step 4, wavelengths: lambda[p], then lambda'[q] = 2 pi / k[q], k in P2 equal steps. */

@@ -315,6 +315,30 @@ static void wavelengths_that_are_no_nanometres_are_refused(void **state)
             fail_msg("case %zu: %d, %s", k, e, err.text);
         oct_plan_destroy(plan);
     }
+    static const struct {
+        double first, step;
+        const char *says; /* NULL: no guess */
+    } lines[] = {
+        {0, 1, "pixel numbers: nanometres are wanted, or give calibration.kmap"},
+        {1, 1, "pixel numbers: nanometres are wanted, or give calibration.kmap"},
+        {N, -1, "pixel numbers: nanometres are wanted, or give calibration.kmap"},
+        {0.5, 1, NULL},
+        {1, 1.001, NULL},      /* its middle alone would be in rad/um */
+        {40000, 1000, NULL},   /* the ends fit no unit together */
+        {3001, 1, "angstrom"}, /* within one unit, and counted by chance */
+    };
+    for (size_t k = 0; k < sizeof(lines) / sizeof(lines[0]); k++) {
+        struct oct_error err = {.text = ""};
+        struct oct_plan *plan;
+        for (int i = 0; i < N; i++)
+            lab->wavelengths[i] = lines[k].first + lines[k].step * i;
+        assert_int_equal(oct_plan_create(&plan, &lab->geometry, &lab->cal, lab->dc,
+                                         OCT_INTERPOLATION_LINEAR, &err),
+                         OCT_E_CONFIG);
+        if (lines[k].says ? !strstr(err.text, lines[k].says)
+                          : strstr(err.text, "looks like") || strstr(err.text, "pixel numbers"))
+            fail_msg("line %zu: %s", k, err.text);
+    }
     for (int i = 0; i < P2; i++) /* of P2 values, what the camera does not see is free */
         lab->wavelengths[i] = 150 + 0.75 * i;
     lab->cal.n_wavelengths = P2;
