@@ -177,7 +177,8 @@ enum oct_err oct_config_check(const struct oct_config *config, struct oct_error 
 /* Fills err (not `why` itself) with the message of `why`, and returns its code. If the message
  * names keys ("section.key"), the one of them that was given last is taken to be at fault, and the
  * message starts with where that was: "lab.ini:7: [pipeline] crop_last: ",
- * "--set pipeline.crop_last: ". A key at its default adds nothing. */
+ * "--set pipeline.crop_last: ". A key at its default adds nothing but that
+ * it is, where its value stands behind it: "camera.samples (832: not set, built in)". */
 enum oct_err oct_config_blame(const struct oct_config *config, const struct oct_error *why,
                               struct oct_error *err);
 

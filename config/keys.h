@@ -75,7 +75,8 @@ void oct_key_copy_origin(struct oct_config *config, const struct oct_config *ove
 const struct oct_key *oct_key_to_blame(const struct oct_config *config, const char *text);
 
 /* oct_fail with text after where the key was given; text alone when key is NULL or at its
- * default. */
+ * default. Values in the text that nobody set are said to be built in, as oct_config_blame has
+ * it. */
 enum oct_err oct_key_fail(const struct oct_config *config, const struct oct_key *key,
                           enum oct_err code, const char *text, struct oct_error *err);
 

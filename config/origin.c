@@ -104,10 +104,47 @@ static const char *skip_key(const char *text, const struct oct_key *key)
     return text;
 }
 
+/* Where `word` goes on with a key and its built-in value in brackets, "camera.samples (832)", which
+ * nobody set: the length up to the closing one. 0: it does not. */
+static size_t built_in_value(const struct oct_config *config, const char *word)
+{
+    char shown[64];
+    for (size_t k = 0; k < oct_n_keys; k++) {
+        const struct oct_key *key = &oct_keys[k];
+        int n =
+            snprintf(shown, sizeof(shown), "%s.%s (%s)", key->section, key->name, key->standard);
+        if (!oct_key_is_marked(config, key) && n > 0 && (size_t)n < sizeof(shown) &&
+            strncmp(word, shown, (size_t)n) == 0)
+            return (size_t)n - 1;
+    }
+    return 0;
+}
+
+/* Says so of such values: whoever never set the number looks for it in vain. */
+static void tell_built_in(const struct oct_config *config, const char *from, char *text)
+{
+    static const char note[] = ": not set, built in";
+    size_t used = 0;
+    for (size_t at = 0; from[at] && used < OCT_ERROR_TEXT_BYTES - 1; at++) {
+        bool begins_word = at == 0 || from[at - 1] == ' ';
+        size_t n = begins_word ? built_in_value(config, from + at) : 0;
+        if (n > 0 && used + n + sizeof(note) < OCT_ERROR_TEXT_BYTES) {
+            memcpy(text + used, from + at, n);
+            memcpy(text + used + n, note, sizeof(note) - 1);
+            used += n + sizeof(note) - 1;
+            at += n;
+        }
+        text[used++] = from[at];
+    }
+    text[used] = '\0';
+}
+
 enum oct_err oct_key_fail(const struct oct_config *config, const struct oct_key *key,
                           enum oct_err code, const char *text, struct oct_error *err)
 {
-    char prefix[PREFIX_BYTES];
+    char prefix[PREFIX_BYTES], told[OCT_ERROR_TEXT_BYTES];
+    tell_built_in(config, text, told);
+    text = told;
     if (!key || !oct_key_is_marked(config, key))
         return oct_fail(err, code, "%s", text);
     text = skip_key(text, key);

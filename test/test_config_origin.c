@@ -147,7 +147,7 @@ static void long_names_are_cut_at_their_beginning_and_the_fault_is_told(void **s
     load(&config, "[pipeline]\nmin_db=60\n", name);
     assert_int_equal(check(&config, &err), OCT_E_CONFIG);
     assert_has(err.text, "nnn/long.ini:2: [pipeline] min_db: is 60: it must be less than "
-                         "pipeline.max_db (60)");
+                         "pipeline.max_db (60: not set, built in)");
     struct oct_plan *plan;
     snprintf(text, sizeof(text), "[calibration]\nkmap=/%.330s\n", name);
     load(&config, text, name);
@@ -228,6 +228,36 @@ static void a_count_that_a_later_key_spoils_blames_that_key(void **state)
     unlink(path);
 }
 
+static void a_number_that_nobody_set_is_said_to_be_built_in(void **state)
+{
+    (void)state;
+    struct oct_config config;
+    struct oct_plan *plan;
+    struct oct_error err;
+    const char *path = config_temp_path("t.txt");
+    config_write_file(path, "8\n7\n6\n5\n4\n3\n2\n1\n");
+    oct_config_init(&config);
+    set(&config, "calibration.wavelengths", path, "--set");
+    assert_int_equal(oct_config_plan(&config, &plan, &err), OCT_E_CONFIG);
+    assert_has(err.text, "it must have camera.samples (832: not set, built in) or P2 (");
+    set(&config, "camera.samples", "832", "--set");
+    assert_int_equal(oct_config_plan(&config, &plan, &err), OCT_E_CONFIG);
+    assert_has(err.text, "it must have camera.samples (832) or P2 (");
+    unlink(path);
+    /* Not of another number, however the program came by it, and never beyond the room there is. */
+    struct oct_error why = {.code = OCT_E_CONFIG, .text = "scan.lines (8) scan.lines (240)"};
+    oct_config_init(&config);
+    oct_config_blame(&config, &why, &err);
+    assert_string_equal(err.text, "scan.lines (8) scan.lines (240: not set, built in)");
+    for (size_t n = 0; n + 17 < sizeof(why.text); n++) {
+        memset(why.text, ' ', sizeof(why.text));
+        strcpy(why.text + n, "scan.lines (240)");
+        oct_config_blame(&config, &why, &err);
+        assert_has(err.text, "scan.lines (240");
+        assert_int_equal(err.text[strlen(err.text) - 1], ')');
+    }
+}
+
 static void a_path_with_a_number_sign_gets_a_hint(void **state)
 {
     (void)state;
@@ -282,6 +312,7 @@ int main(void)
         cmocka_unit_test(long_names_are_cut_at_their_beginning_and_the_fault_is_told),
         cmocka_unit_test(calibration_faults_name_file_line_key_and_path),
         cmocka_unit_test(a_count_that_a_later_key_spoils_blames_that_key),
+        cmocka_unit_test(a_number_that_nobody_set_is_said_to_be_built_in),
         cmocka_unit_test(a_path_with_a_number_sign_gets_a_hint),
         cmocka_unit_test(other_errors_stay_as_they_are),
     };
