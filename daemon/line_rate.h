@@ -2,8 +2,9 @@
  * octd's (between half and twice as fast), else over octd's. Where scan.line_rate_hz was not
  * configured, what is measured takes its place. Main thread only.
  *
- * Each acquisition is measured anew, within some tenths of a second: another sender may have another
- * rate. What was measured before holds until then, for three seconds of its messages at most. */
+ * Each acquisition is measured anew, within some tenths of a second: another sender may have
+ * another rate. What was measured before holds until then, for three seconds of its messages at
+ * most. */
 #ifndef OCT_DAEMON_LINE_RATE_H
 #define OCT_DAEMON_LINE_RATE_H
 

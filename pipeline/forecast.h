@@ -23,8 +23,8 @@
  * the machine was busy with something else, and what was measured says little. */
 #define OCT_FORECAST_BUSY 0.1
 
-/* What other work leaves of a rate may be less by far (an eleventh was seen); what is slower still is
- * told even then. */
+/* What other work leaves of a rate may be less by far (an eleventh was seen); what is slower still
+ * is told even then. */
 #define OCT_FORECAST_EXCUSE 100
 
 /* The last measurements of one rate. All zero: none. */

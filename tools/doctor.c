@@ -249,8 +249,8 @@ static void judge_loss(const struct oct_doctor_seen *seen, struct oct_doctor_rep
         late, twice);
 }
 
-/* Those that cut another off tell a driver that does not know when it starts. A volume, or a B-scan,
- * may well be an acquisition of its own. */
+/* Those that cut another off tell a driver that does not know when it starts. A volume, or a
+ * B-scan, may well be an acquisition of its own. */
 static void judge_starts(const struct oct_doctor_seen *seen, struct oct_doctor_report *r)
 {
     double n = rise(seen, "acquisitions"), seconds = rise(seen, "uptime_s");
