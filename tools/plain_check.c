@@ -60,7 +60,7 @@ static double number_at(const void *bytes, const struct lay *lay, size_t i)
 /* As sample_look.h judges them, in the order that it knows. */
 static bool halves_differ(const void *bytes, const struct lay *lay, size_t total)
 {
-    uint16_t *words = malloc(total * lay->n_words * sizeof(*words));
+    uint16_t *words = total ? malloc(total * lay->n_words * sizeof(*words)) : NULL;
     if (!words)
         return false;
     for (size_t i = 0; i < total; i++)
