@@ -38,13 +38,13 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmis
 OPT  ?= -O2 -g
 SAN_FLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -O1)
 
-CPPFLAGS += -I. -D_POSIX_C_SOURCE=200809L -DOCT_VERSION='"$(VERSION)"'
+CPPFLAGS += -I. -Ipipeline/client -D_POSIX_C_SOURCE=200809L -DOCT_VERSION='"$(VERSION)"'
 CFLAGS   += -std=c17 $(OPT) $(WARN) -pthread $(SAN_FLAGS)
 LDFLAGS  += -pthread $(SAN_FLAGS)
 LDLIBS   += -lm
 
 # One folder a room; one program a folder.
-LIB_SRC     := $(wildcard pipeline/*.c kernels/*.c config/*.c)
+LIB_SRC     := $(wildcard pipeline/*/*.c kernels/*.c config/*.c)
 DAEMON_SRC  := $(wildcard daemon/*.c)
 VIEWER_SRC  := $(wildcard viewer/*.c)
 TOOLS_SRC   := $(wildcard tools/*.c tools/retina/*.c)
@@ -81,15 +81,15 @@ $(BUILD)/viewer/enface.o $(BUILD)/viewer/quality.o: EXTRA_CFLAGS += -O3
 
 $(LIB): $(call obj,$(LIB_SRC)) $(EXTRA_LIB_OBJ)
 	$(call say,AR,$@)
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
+	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
 # What a camera driver links: the client and what it needs, nothing else of ours.
-CLIENT_SRC := pipeline/client.c pipeline/client_socket.c pipeline/client_shm.c pipeline/curve.c \
-              pipeline/folder.c pipeline/shm_driver.c pipeline/shm_layout.c \
-              pipeline/wire_lines.c pipeline/crc32c.c pipeline/err.c pipeline/utf8.c
+CLIENT_SRC := pipeline/client/client.c pipeline/client/socket.c pipeline/client/shm.c pipeline/net/curve.c \
+              pipeline/base/folder.c pipeline/client/shm_driver.c pipeline/wire/shm_layout.c \
+              pipeline/wire/lines.c pipeline/base/crc32c.c pipeline/base/err.c pipeline/base/utf8.c
 $(CLIENT): $(call obj,$(CLIENT_SRC))
 	$(call say,AR,$@)
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
+	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
 LIB_LIBS := $(call pkg_libs,libzmq fftw3f hdf5 libcjson inih) $(EXTRA_LIBS)
 
@@ -121,7 +121,7 @@ $(call archive,octtools): $(filter-out $(BUILD)/tools/octctl.o,$(call obj,$(TOOL
 $(TEST_ARCHIVE): $(call obj,$(TEST_SRC))
 $(ROOM_ARCHIVES) $(TEST_ARCHIVE):
 	$(call say,AR,$@)
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
+	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
 # --as-needed: a test of the rings does not load SDL.
 ALL_LIBS := $(LIB_LIBS) $(call pkg_libs,libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image) $(LDLIBS)
@@ -221,7 +221,7 @@ install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for t
 	install -d -m 700 $(DESTDIR)$(SYSCONFDIR)/octd/keys
 	install -m 755 $(PROGRAMS) $(BUILD)/push_lines $(INSTALLED)/bin
 	install -m 644 $(CLIENT) $(INSTALLED)/lib
-	install -m 644 pipeline/client.h $(INSTALLED)/include/octd
+	install -m 644 pipeline/client/octd/client.h $(INSTALLED)/include/octd
 	install -m 644 docs/octd.1 docs/octctl.1 docs/octview.1 $(INSTALLED)/share/man/man1
 	install -m 644 README.md docs/*.md docs/*.png docs/dashboard.json $(INSTALLED)/share/doc/octd
 	install -m 644 scripts/push_lines.c $(INSTALLED)/share/doc/octd/examples

@@ -3,8 +3,8 @@
 #define OCT_CONFIG_APPLY_H
 
 #include "config/config.h"
-#include "pipeline/engine.h"
-#include "pipeline/plan.h"
+#include "pipeline/flow/engine.h"
+#include "pipeline/plan/plan.h"
 
 /* One past the last depth pixel kept, 0: all; crop_last=auto is P2/4, for any camera.samples. */
 uint32_t oct_config_crop_last(const struct oct_config *config);

@@ -2,7 +2,7 @@
 
 #include "config/apply.h"
 #include "config/keys.h"
-#include "pipeline/plan.h"
+#include "pipeline/plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>

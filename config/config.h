@@ -8,7 +8,7 @@
 #ifndef OCT_CONFIG_CONFIG_H
 #define OCT_CONFIG_CONFIG_H
 
-#include "pipeline/err.h"
+#include "pipeline/base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 #include "config/keys.h"
 
-#include "pipeline/geometry.h"
-#include "pipeline/plan.h"
+#include "pipeline/plan/geometry.h"
+#include "pipeline/plan/plan.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  * locale, which every program of ours keeps. */
 #include "config/keys.h"
 
-#include "pipeline/shm_layout.h"
-#include "pipeline/utf8.h"
+#include "pipeline/base/utf8.h"
+#include "pipeline/wire/shm_layout.h"
 
 #include <ctype.h>
 #include <errno.h>

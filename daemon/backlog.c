@@ -1,6 +1,6 @@
 #include "daemon/backlog.h"
 
-#include "pipeline/log.h"
+#include "pipeline/base/log.h"
 
 #include <inttypes.h>
 

@@ -3,7 +3,7 @@
 #ifndef OCT_DAEMON_BACKLOG_H
 #define OCT_DAEMON_BACKLOG_H
 
-#include "pipeline/recorder.h"
+#include "pipeline/record/recorder.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,8 +23,8 @@ struct oct_backlog {
 /* Several times a second. disk_slow is true within a second of the memory of a recording being full
  * or of the recorder not moving while B-scans wait, at once when one is dropped, and until for a
  * second none of it has been so. Both ends are logged, once a minute at most. What comes at once
- * after a pause of the program (pipeline/pause.h) fills the memory without the disk being slow;
- * pauses are logged, once a minute at most. */
+ * after a pause of the program (pipeline/base/pause.h) fills the memory without the disk being
+ * slow; pauses are logged, once a minute at most. */
 void oct_backlog_look(struct oct_backlog *backlog, const struct oct_recorder_status *recorder,
                       uint64_t now_ns);
 

@@ -1,8 +1,8 @@
 #include "daemon/control.h"
 
-#include "pipeline/clock.h"
-#include "pipeline/log.h"
-#include "pipeline/zsocket.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/base/log.h"
+#include "pipeline/net/zsocket.h"
 
 #include <errno.h>
 #include <stdlib.h>

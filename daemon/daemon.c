@@ -1,9 +1,9 @@
 #include "daemon/daemon.h"
 
 #include "config/apply.h"
-#include "pipeline/clock.h"
-#include "pipeline/log.h"
-#include "pipeline/zsocket.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/base/log.h"
+#include "pipeline/net/zsocket.h"
 
 #include <errno.h>
 #include <stdio.h>

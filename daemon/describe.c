@@ -1,7 +1,7 @@
 #include "daemon/describe.h"
 
-#include "pipeline/clock.h"
-#include "pipeline/utf8.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/base/utf8.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 #include "daemon/disk.h"
 
-#include "pipeline/clock.h"
+#include "pipeline/base/clock.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* What the camera driver does wrong, judged several times a second from what the ingest thread saw
- * of its messages (pipeline/driver_watch.h): one reason, how many messages, what came, and what to
- * do. Told to the log and kept for the status. Main thread only.
+ * of its messages (pipeline/ingest/driver_watch.h): one reason, how many messages, what came, and
+ * what to do. Told to the log and kept for the status. Main thread only.
  *
  * Messages of the last 1.5 seconds count. Nothing is said of what a healthy stream brings with it:
  * - a malformed message among right ones, until there are three;
@@ -17,7 +17,7 @@
 #define OCT_DAEMON_DRIVER_H
 
 #include "config/config.h"
-#include "pipeline/driver_watch.h"
+#include "pipeline/ingest/driver_watch.h"
 
 enum { OCT_DRIVER_SLICES = 10 }; /* of 150 ms */
 enum { OCT_DRIVER_LAST = 4 };    /* looks that found messages */

@@ -3,11 +3,11 @@
 #include "daemon/daemon.h"
 
 #include "config/apply.h"
-#include "pipeline/clock.h"
-#include "pipeline/descriptors.h"
-#include "pipeline/intake.h"
-#include "pipeline/log.h"
-#include "pipeline/parts.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/base/log.h"
+#include "pipeline/net/descriptors.h"
+#include "pipeline/net/intake.h"
+#include "pipeline/net/parts.h"
 
 #include <inttypes.h>
 #include <stddef.h>

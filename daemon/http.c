@@ -2,7 +2,7 @@
 #include "daemon/http.h"
 
 #include "daemon/metrics.h"
-#include "pipeline/log.h"
+#include "pipeline/base/log.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

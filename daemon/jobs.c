@@ -1,7 +1,7 @@
 #include "daemon/jobs.h"
 
 #include "config/apply.h"
-#include "pipeline/clock.h"
+#include "pipeline/base/clock.h"
 
 #include <pthread.h>
 

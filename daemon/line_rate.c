@@ -1,6 +1,6 @@
 #include "daemon/line_rate.h"
 
-#include "pipeline/log.h"
+#include "pipeline/base/log.h"
 
 #include <math.h>
 

@@ -9,7 +9,7 @@
 #define OCT_DAEMON_LINE_RATE_H
 
 #include "config/config.h"
-#include "pipeline/driver_watch.h"
+#include "pipeline/ingest/driver_watch.h"
 
 struct oct_line_rate {
     double by_camera_hz, by_octd_hz; /* over the last second or more, by each clock; 0: unknown */

@@ -4,10 +4,10 @@
 #include "daemon/http.h"
 #include "daemon/options.h"
 #include "daemon/service.h"
-#include "pipeline/descriptors.h"
-#include "pipeline/engine.h"
-#include "pipeline/log.h"
-#include "pipeline/stdio.h"
+#include "pipeline/base/log.h"
+#include "pipeline/base/stdio.h"
+#include "pipeline/flow/engine.h"
+#include "pipeline/net/descriptors.h"
 
 #include <malloc.h>
 #include <signal.h>

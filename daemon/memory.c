@@ -1,7 +1,7 @@
 #include "daemon/memory.h"
 
-#include "pipeline/keeper.h"
-#include "pipeline/log.h"
+#include "pipeline/base/log.h"
+#include "pipeline/record/keeper.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
 #define OCT_DAEMON_MEMORY_H
 
 #include "config/config.h"
-#include "pipeline/geometry.h"
-#include "pipeline/recorder.h"
+#include "pipeline/plan/geometry.h"
+#include "pipeline/record/recorder.h"
 
 /* From record.buffer_s and record.last_s at scan.line_rate_hz. OCT_E_CONFIG: record.last_s takes
  * more than there is, or more B-scans than a file may hold; says how much would do. */

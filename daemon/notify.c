@@ -1,7 +1,7 @@
 #define _GNU_SOURCE /* SOCK_CLOEXEC */
 #include "daemon/notify.h"
 
-#include "pipeline/log.h"
+#include "pipeline/base/log.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 #include "daemon/options.h"
 
 #include "config/version.h"
-#include "pipeline/log.h"
+#include "pipeline/base/log.h"
 
 #include <stdio.h>
 #include <string.h>

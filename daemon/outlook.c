@@ -1,8 +1,8 @@
 #include "daemon/outlook.h"
 
 #include "config/apply.h"
-#include "pipeline/clock.h"
-#include "pipeline/log.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/base/log.h"
 
 #include <errno.h>
 #include <stdio.h>

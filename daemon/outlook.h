@@ -1,11 +1,11 @@
-/* The forecast (pipeline/forecast.h) as the daemon keeps it: made when a session is built and when
- * a recording is asked for, kept up to date by what really comes in. One thread at a time. */
+/* The forecast (pipeline/flow/forecast.h) as the daemon keeps it: made when a session is built and
+ * when a recording is asked for, kept up to date by what really comes in. One thread at a time. */
 #ifndef OCT_DAEMON_OUTLOOK_H
 #define OCT_DAEMON_OUTLOOK_H
 
 #include "config/config.h"
 #include "daemon/session.h"
-#include "pipeline/forecast.h"
+#include "pipeline/flow/forecast.h"
 
 struct oct_outlook {
     struct oct_forecast forecast;

@@ -1,6 +1,6 @@
 #include "daemon/request.h"
 
-#include "pipeline/utf8.h"
+#include "pipeline/base/utf8.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef OCT_DAEMON_REQUEST_H
 #define OCT_DAEMON_REQUEST_H
 
-#include "pipeline/err.h"
+#include "pipeline/base/err.h"
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 #include "daemon/service.h"
 
-#include "pipeline/clock.h"
-#include "pipeline/log.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/base/log.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 #include "config/apply.h"
 #include "daemon/memory.h"
-#include "pipeline/log.h"
+#include "pipeline/base/log.h"
 
 #include <errno.h>
 #include <stdlib.h>

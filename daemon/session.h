@@ -6,12 +6,12 @@
 #define OCT_DAEMON_SESSION_H
 
 #include "config/config.h"
-#include "pipeline/door.h"
-#include "pipeline/forecast.h"
-#include "pipeline/ingest.h"
-#include "pipeline/pipeline.h"
-#include "pipeline/publisher.h"
-#include "pipeline/recorder.h"
+#include "pipeline/flow/forecast.h"
+#include "pipeline/flow/pipeline.h"
+#include "pipeline/ingest/ingest.h"
+#include "pipeline/net/door.h"
+#include "pipeline/publish/publisher.h"
+#include "pipeline/record/recorder.h"
 
 struct oct_session {
     struct oct_loss_log *losses; /* from ingest and recorder to the recorder */

@@ -3,7 +3,7 @@
 #ifndef OCT_DAEMON_SOURCE_H
 #define OCT_DAEMON_SOURCE_H
 
-#include "pipeline/assembler.h"
+#include "pipeline/ingest/assembler.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,11 +2,11 @@
 #include "daemon/daemon.h"
 #include "daemon/describe.h"
 
-#include "pipeline/clock.h"
-#include "pipeline/descriptors.h"
-#include "pipeline/intake.h"
-#include "pipeline/parts.h"
-#include "pipeline/wire.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/net/descriptors.h"
+#include "pipeline/net/intake.h"
+#include "pipeline/net/parts.h"
+#include "pipeline/wire/wire.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "daemon/watch.h"
 
-#include "pipeline/clock.h"
+#include "pipeline/base/clock.h"
 
 #define LOOK_NS UINT64_C(1000000000)
 

@@ -12,7 +12,7 @@
 #define OCT_KERNELS_BSCAN_H
 
 #include "kernels/line.h"
-#include "pipeline/engine.h"
+#include "pipeline/flow/engine.h"
 
 struct oct_bscan_chain {
     const struct oct_plan *plan; /* borrowed */

@@ -11,7 +11,7 @@
 #ifndef OCT_KERNELS_CUDA_DEVICE_H
 #define OCT_KERNELS_CUDA_DEVICE_H
 
-#include "pipeline/engine.h"
+#include "pipeline/flow/engine.h"
 
 #include <stdbool.h>
 #include <stddef.h>

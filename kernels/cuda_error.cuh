@@ -4,7 +4,7 @@
 
 #include "kernels/cuda_launch.cuh"
 
-#include "pipeline/err.h"
+#include "pipeline/base/err.h"
 
 static enum oct_err cuda_fail(struct oct_error *err, int device, const char *what, cudaError_t code)
 {

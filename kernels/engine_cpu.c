@@ -18,7 +18,7 @@
 #define _GNU_SOURCE /* sched_getaffinity, pthread_setname_np */
 #include "kernels/bscan.h"
 #include "kernels/percentile.h"
-#include "pipeline/engine.h"
+#include "pipeline/flow/engine.h"
 
 #include <errno.h>
 #include <float.h>

@@ -19,8 +19,8 @@
  * slow is no device that hangs. */
 #include "kernels/engine_cuda_lanes.h"
 
-#include "pipeline/clock.h"
-#include "pipeline/log.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/base/log.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

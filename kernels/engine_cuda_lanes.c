@@ -1,8 +1,8 @@
 /* What the threads of the CUDA engine do, and what happens when a device fails (engine_cuda.c). */
 #include "kernels/engine_cuda_lanes.h"
 
-#include "pipeline/clock.h"
-#include "pipeline/log.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/base/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>

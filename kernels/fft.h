@@ -8,7 +8,7 @@
 #ifndef OCT_KERNELS_FFT_H
 #define OCT_KERNELS_FFT_H
 
-#include "pipeline/err.h"
+#include "pipeline/base/err.h"
 
 #include <fftw3.h>
 #include <stdbool.h>

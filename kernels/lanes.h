@@ -18,7 +18,7 @@
 #ifndef OCT_KERNELS_LANES_H
 #define OCT_KERNELS_LANES_H
 
-#include "pipeline/plan.h"
+#include "pipeline/plan/plan.h"
 
 #include <stdbool.h>
 #include <stdint.h>

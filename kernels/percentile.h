@@ -9,7 +9,7 @@
 #define OCT_KERNELS_PERCENTILE_H
 
 #include "kernels/stages.h"
-#include "pipeline/plan.h"
+#include "pipeline/plan/plan.h"
 
 #include <stdbool.h>
 #include <stddef.h>

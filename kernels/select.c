@@ -1,5 +1,5 @@
 #include "kernels/cuda_device.h"
-#include "pipeline/engine.h"
+#include "pipeline/flow/engine.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #define OCT_KERNELS_STAGES_H
 
 #include "kernels/lanes.h"
-#include "pipeline/plan.h"
+#include "pipeline/plan/plan.h"
 
 #include <stddef.h>
 #include <stdint.h>

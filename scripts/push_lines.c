@@ -3,8 +3,8 @@
  *     push_lines [--samples N] [ENDPOINT [N_BSCANS [CLIENT.key_secret OCTD.key]]]
  *
  * The two files are keys made by octctl keygen, for a daemon with security.server_key.
- * A driver outside this tree writes #include <octd/client.h>; see docs/camera-drivers.md. */
-#include "pipeline/client.h"
+ * See docs/camera-drivers.md. */
+#include "octd/client.h"
 
 #include <math.h>
 #include <stdio.h>

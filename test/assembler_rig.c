@@ -1,6 +1,6 @@
 #include "test/assembler_rig.h"
 
-#include "pipeline/slots.h"
+#include "pipeline/flow/slots.h"
 #include "test/pipeline_help.h"
 #include "test/tap.h"
 

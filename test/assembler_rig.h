@@ -2,7 +2,7 @@
 #ifndef OCT_TEST_ASSEMBLER_RIG_H
 #define OCT_TEST_ASSEMBLER_RIG_H
 
-#include "pipeline/assembler.h"
+#include "pipeline/ingest/assembler.h"
 
 enum { N = 6, M = 5, V = 4, MOST_LINES = 25, SLOTS = 24 };
 

@@ -3,7 +3,7 @@
 #ifndef OCT_TEST_ENGINE_BOUNDS_H
 #define OCT_TEST_ENGINE_BOUNDS_H
 
-#include "pipeline/frame.h"
+#include "pipeline/flow/frame.h"
 #include "test/engine_scene.h"
 
 struct oct_worst {

@@ -1,4 +1,5 @@
-/* The engine contract of pipeline/engine.h: order, batches, loans, limits over time, refusals. */
+/* The engine contract of pipeline/flow/engine.h: order, batches, loans, limits over time,
+ * refusals. */
 #include "test/engine_suite.h"
 
 #include "test/engine_bounds.h"

@@ -3,7 +3,7 @@
 #ifndef OCT_TEST_ENGINE_RIG_H
 #define OCT_TEST_ENGINE_RIG_H
 
-#include "pipeline/engine.h"
+#include "pipeline/flow/engine.h"
 #include "test/engine_scene.h"
 
 struct oct_rig {

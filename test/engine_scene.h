@@ -3,7 +3,7 @@
 #ifndef OCT_TEST_ENGINE_SCENE_H
 #define OCT_TEST_ENGINE_SCENE_H
 
-#include "pipeline/plan.h"
+#include "pipeline/plan/plan.h"
 #include "test/oracle.h"
 
 enum oct_scene_axis {

@@ -3,7 +3,7 @@
 #ifndef OCT_TEST_ENGINE_SUITE_H
 #define OCT_TEST_ENGINE_SUITE_H
 
-#include "pipeline/engine.h"
+#include "pipeline/flow/engine.h"
 
 /* n_variants ways to create the engine, e.g. one an instruction set. A variant that this machine
  * cannot run is named in a TAP comment; a test that no variant could run is skipped. */
@@ -17,7 +17,7 @@ struct oct_suite {
  * case and variant. Returns the number of failed tests. */
 int oct_suite_run_pictures(const struct oct_suite *suite);
 
-/* The engine contract of pipeline/engine.h: order, batches, loans, limits over time, refusals
+/* The engine contract of pipeline/flow/engine.h: order, batches, loans, limits over time, refusals
  * (engine_flow.c). Returns the number of failed tests. */
 int oct_suite_run_flow(const struct oct_suite *suite);
 

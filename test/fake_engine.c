@@ -1,6 +1,6 @@
 #include "test/fake_engine.h"
 
-#include "pipeline/clock.h"
+#include "pipeline/base/clock.h"
 
 #include <pthread.h>
 #include <stdlib.h>

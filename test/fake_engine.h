@@ -5,7 +5,7 @@
 #ifndef OCT_TEST_FAKE_ENGINE_H
 #define OCT_TEST_FAKE_ENGINE_H
 
-#include "pipeline/engine.h"
+#include "pipeline/flow/engine.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

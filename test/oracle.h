@@ -14,7 +14,7 @@
  * nodes (axis[m], u[m]), m = l-1 .. l+2, where l is the interval of the linear case and axis is
  * lambda (or s of a k map) with its real, unequal spacing; at both ends the four nodes are shifted
  * inward so that they stay within 0 .. P2-1. Percentiles, their smoothing and hi <= lo (every
- * pixel 0) are as pipeline/plan.h's struct oct_display says. */
+ * pixel 0) are as pipeline/plan/plan.h's struct oct_display says. */
 #ifndef OCT_TEST_ORACLE_H
 #define OCT_TEST_ORACLE_H
 

@@ -2,7 +2,7 @@
 #ifndef OCT_TEST_PIPELINE_HELP_H
 #define OCT_TEST_PIPELINE_HELP_H
 
-#include "pipeline/ring.h"
+#include "pipeline/flow/ring.h"
 #include "test/volume_cases.h"
 
 #include <stdbool.h>

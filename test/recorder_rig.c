@@ -1,8 +1,8 @@
 #define _GNU_SOURCE /* nftw */
 #include "test/recorder_rig.h"
 
-#include "pipeline/slots.h"
-#include "pipeline/volume.h"
+#include "pipeline/flow/slots.h"
+#include "pipeline/volume/volume.h"
 
 #include <ftw.h>
 #include <glob.h>

@@ -3,8 +3,8 @@
 #ifndef OCT_TEST_RECORDER_RIG_H
 #define OCT_TEST_RECORDER_RIG_H
 
-#include "pipeline/clock.h"
-#include "pipeline/recorder.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/record/recorder.h"
 #include "test/pipeline_help.h"
 #include "test/tap.h"
 

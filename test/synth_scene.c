@@ -2,7 +2,7 @@
 
 #include "test/tap.h"
 
-#include "pipeline/geometry.h"
+#include "pipeline/plan/geometry.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Who may come in, asked as ZeroMQ asks: connections over descriptors that are used again, passes
  * that come late, keys that go. */
 #define _GNU_SOURCE /* RTLD_NEXT */
-#include "pipeline/access.h"
-#include "pipeline/key_folder.h"
+#include "pipeline/net/access.h"
+#include "pipeline/net/key_folder.h"
 #include "test/tap.h"
 
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* The assembler against a model that works line by line and keeps everything. */
-#include "pipeline/assembler.h"
-#include "pipeline/clock.h"
-#include "pipeline/slots.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/flow/slots.h"
+#include "pipeline/ingest/assembler.h"
 #include "test/assembler_rig.h"
 #include "test/pipeline_help.h"
 #include "test/tap.h"

@@ -1,8 +1,8 @@
 /* The assembler: single cases beside the random streams of test_assembler. */
-#include "pipeline/assembler.h"
-#include "pipeline/clock.h"
-#include "pipeline/crc32c.h"
-#include "pipeline/slots.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/base/crc32c.h"
+#include "pipeline/flow/slots.h"
+#include "pipeline/ingest/assembler.h"
 #include "test/assembler_rig.h"
 #include "test/pipeline_help.h"
 #include "test/tap.h"

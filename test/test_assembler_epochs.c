@@ -1,7 +1,7 @@
 /* Who is heard when several senders push: the rule for epochs of assembler.h, in the cases that are
  * drawn there and in every order in which three senders' messages can come. */
-#include "pipeline/assembler.h"
-#include "pipeline/slots.h"
+#include "pipeline/flow/slots.h"
+#include "pipeline/ingest/assembler.h"
 #include "test/assembler_rig.h"
 #include "test/pipeline_help.h"
 #include "test/tap.h"

@@ -1,6 +1,6 @@
 /* Whether a recording waits for its disk, as the daemon judges it from look to look. */
 #include "daemon/backlog.h"
-#include "pipeline/log.h"
+#include "pipeline/base/log.h"
 #include "test/tap.h"
 
 #include <stdint.h>

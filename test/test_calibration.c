@@ -1,5 +1,5 @@
 /* Calibration files: what is read, and that what is refused is named by file and line. */
-#include "pipeline/calibration.h"
+#include "pipeline/plan/calibration.h"
 #include "test/tap.h"
 
 #include <stdio.h>

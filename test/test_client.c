@@ -1,8 +1,8 @@
 /* The camera driver's client against a PULL socket in the same program, and the line store that
  * feeds it in `octctl replay`. */
-#include "pipeline/client.h"
-#include "pipeline/crc32c.h"
-#include "pipeline/wire.h"
+#include "octd/client.h"
+#include "pipeline/base/crc32c.h"
+#include "pipeline/wire/wire.h"
 #include "test/tap.h"
 #include "tools/line_store.h"
 

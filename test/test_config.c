@@ -2,8 +2,8 @@
 #include "test/config_help.h"
 
 #include "config/keys.h"
-#include "pipeline/geometry.h"
-#include "pipeline/plan.h"
+#include "pipeline/plan/geometry.h"
+#include "pipeline/plan/plan.h"
 
 #include <stdio.h>
 

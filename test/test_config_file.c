@@ -2,7 +2,7 @@
 #include "test/config_help.h"
 
 #include "config/keys.h"
-#include "pipeline/plan.h"
+#include "pipeline/plan/plan.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Messages: one line of text that does nothing to a terminal. */
 #include "test/tap.h"
 
-#include "pipeline/err.h"
+#include "pipeline/base/err.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "test/tap.h"
 
 #include "kernels/cuda_device.h"
-#include "pipeline/clock.h"
+#include "pipeline/base/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>

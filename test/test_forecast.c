@@ -1,7 +1,7 @@
 /* The forecast: what follows from rates, and the two measurements. */
 #define _GNU_SOURCE /* O_TMPFILE */
-#include "pipeline/clock.h"
-#include "pipeline/forecast.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/flow/forecast.h"
 #include "test/fake_engine.h"
 #include "test/pipeline_help.h"
 #include "test/tap.h"

@@ -1,6 +1,6 @@
 /* The forecast of an engine, by a clock of the test's own: it goes on when the engine computes. */
-#include "pipeline/clock.h"
-#include "pipeline/forecast.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/flow/forecast.h"
 #include "test/tap.h"
 
 #include <time.h>

@@ -1,7 +1,7 @@
 /* The ingest's gate: closing it takes about two seconds at most, whatever lies waiting. */
-#include "pipeline/clock.h"
-#include "pipeline/ingest.h"
-#include "pipeline/slots.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/flow/slots.h"
+#include "pipeline/ingest/ingest.h"
 #include "test/pipeline_help.h"
 #include "test/tap.h"
 

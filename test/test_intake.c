@@ -1,10 +1,10 @@
 /* What a viewer may send and have: bytes by connection and of all viewers, subscriptions. */
 #define _DEFAULT_SOURCE
-#include "pipeline/clock.h"
-#include "pipeline/descriptors.h"
-#include "pipeline/intake.h"
-#include "pipeline/subscriptions.h"
-#include "pipeline/zsocket.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/net/descriptors.h"
+#include "pipeline/net/intake.h"
+#include "pipeline/net/subscriptions.h"
+#include "pipeline/net/zsocket.h"
 #include "test/tap.h"
 
 #include <poll.h>

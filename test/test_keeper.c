@@ -1,8 +1,8 @@
 #define _GNU_SOURCE /* MAP_ANONYMOUS, RTLD_NEXT */
 /* The keeper between two rings that the test feeds and a recorder that it plays. */
-#include "pipeline/clock.h"
-#include "pipeline/keeper.h"
-#include "pipeline/slots.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/flow/slots.h"
+#include "pipeline/record/keeper.h"
 #include "test/pipeline_help.h"
 #include "test/tap.h"
 

@@ -7,8 +7,8 @@
 #include "test/tap.h"
 
 #include "kernels/cuda_device.h"
-#include "pipeline/clock.h"
-#include "pipeline/ring.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/flow/ring.h"
 
 #include <pthread.h>
 #include <signal.h>

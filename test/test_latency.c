@@ -1,5 +1,5 @@
 /* The latency histogram against a sorted array. */
-#include "pipeline/latency.h"
+#include "pipeline/base/latency.h"
 #include "test/pipeline_help.h"
 #include "test/tap.h"
 

@@ -1,10 +1,10 @@
 /* B-scans that stay where they came: messages and shared slots as places of the raw ring, through
  * the real client and ingest thread. */
-#include "pipeline/client.h"
-#include "pipeline/clock.h"
-#include "pipeline/ingest.h"
-#include "pipeline/shm_layout.h"
-#include "pipeline/slots.h"
+#include "octd/client.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/flow/slots.h"
+#include "pipeline/ingest/ingest.h"
+#include "pipeline/wire/shm_layout.h"
 #include "test/pipeline_help.h"
 #include "test/tap.h"
 

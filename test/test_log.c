@@ -1,7 +1,7 @@
 /* The log, with a pipe for stderr. */
 #define _GNU_SOURCE /* F_SETPIPE_SZ, program_invocation_short_name */
-#include "pipeline/clock.h"
-#include "pipeline/log.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/base/log.h"
 #include "test/tap.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* The loss log and the gap map's table. */
-#include "pipeline/loss.h"
-#include "pipeline/volume_gaps.h"
+#include "pipeline/flow/loss.h"
+#include "pipeline/volume/gaps.h"
 #include "test/tap.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* What the plan and the CPU engine make of light whose answer is known from physics. */
 #include "test/physics.h"
 
-#include "pipeline/engine.h"
+#include "pipeline/flow/engine.h"
 #include "test/tap.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* The threads between the rings, with an engine that is slow, fails or dies. */
-#include "pipeline/assembler.h"
-#include "pipeline/clock.h"
-#include "pipeline/pipeline.h"
-#include "pipeline/slots.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/flow/pipeline.h"
+#include "pipeline/flow/slots.h"
+#include "pipeline/ingest/assembler.h"
 #include "test/fake_engine.h"
 #include "test/pipeline_help.h"
 #include "test/tap.h"

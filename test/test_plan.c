@@ -1,5 +1,5 @@
 /* What geometry and plan refuse, and that they say which key it is. */
-#include "pipeline/plan.h"
+#include "pipeline/plan/plan.h"
 #include "test/tap.h"
 
 #include <math.h>

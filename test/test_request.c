@@ -1,7 +1,7 @@
 /* What comes in, bounded before it is taken apart: a request's text, a message's parts. */
 #include "daemon/request.h"
-#include "pipeline/parts.h"
-#include "pipeline/utf8.h"
+#include "pipeline/base/utf8.h"
+#include "pipeline/net/parts.h"
 #include "test/tap.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* The ring: order, owners, loss, closing; then the same with threads that write and check
  * patterns. */
-#include "pipeline/clock.h"
-#include "pipeline/ring.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/flow/ring.h"
 #include "test/pipeline_help.h"
 #include "test/tap.h"
 

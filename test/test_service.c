@@ -1,6 +1,6 @@
 /* What the service manager is told: when the daemon counts as alive, and when a start hangs. */
 #include "daemon/service.h"
-#include "pipeline/clock.h"
+#include "pipeline/base/clock.h"
 #include "test/tap.h"
 
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* Lines through shared memory: the camera driver's client and hostile drivers against the real
  * ingest thread and raw ring. */
-#include "pipeline/client.h"
-#include "pipeline/clock.h"
-#include "pipeline/ingest.h"
-#include "pipeline/shm_driver.h"
-#include "pipeline/shm_store.h"
-#include "pipeline/slots.h"
+#include "octd/client.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/client/shm_driver.h"
+#include "pipeline/flow/slots.h"
+#include "pipeline/ingest/ingest.h"
+#include "pipeline/ingest/shm_store.h"
 #include "test/pipeline_help.h"
 #include "test/tap.h"
 

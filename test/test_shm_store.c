@@ -1,8 +1,8 @@
 /* The file of shared memory itself: its name, its owners, its slots. */
-#include "pipeline/client.h"
-#include "pipeline/clock.h"
-#include "pipeline/shm_driver.h"
-#include "pipeline/shm_store.h"
+#include "octd/client.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/client/shm_driver.h"
+#include "pipeline/ingest/shm_store.h"
 #include "test/tap.h"
 
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* Shared memory where the shipped systemd unit lets octd do little: a filter refuses chown. */
 #define _GNU_SOURCE /* setgroups */
-#include "pipeline/ingest.h"
-#include "pipeline/shm_layout.h"
-#include "pipeline/shm_store.h"
-#include "pipeline/slots.h"
+#include "pipeline/flow/slots.h"
+#include "pipeline/ingest/ingest.h"
+#include "pipeline/ingest/shm_store.h"
+#include "pipeline/wire/shm_layout.h"
 #include "test/pipeline_help.h"
 #include "test/tap.h"
 

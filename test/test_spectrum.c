@@ -1,9 +1,9 @@
 /* Spectra out: the header's bytes, hostile ones too, and a publisher that sends them. */
 #define _GNU_SOURCE /* RTLD_NEXT */
-#include "pipeline/clock.h"
-#include "pipeline/publisher.h"
-#include "pipeline/slots.h"
-#include "pipeline/spectrum.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/flow/slots.h"
+#include "pipeline/flow/spectrum.h"
+#include "pipeline/publish/publisher.h"
 #include "test/tap.h"
 
 #include <dlfcn.h>

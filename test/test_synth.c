@@ -1,7 +1,7 @@
 /* The synthetic retina: its bytes, its bounds, its motion. */
 #include "test/tap.h"
 
-#include "pipeline/geometry.h"
+#include "pipeline/plan/geometry.h"
 #include "test/synth_scene.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #include "test/tap.h"
 
 #include "config/apply.h"
-#include "pipeline/volume.h"
+#include "pipeline/volume/volume.h"
 #include "test/synth_scene.h"
 #include "tools/commands.h"
 

@@ -1,7 +1,7 @@
 /* Pictures of the synthetic retina against its own truth: layers, camera, cones. */
 #include "test/tap.h"
 
-#include "pipeline/geometry.h"
+#include "pipeline/plan/geometry.h"
 #include "test/synth_scene.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Recordings: what a file says beside its samples: texts, calibration, sizes, added datasets. */
-#include "pipeline/hdf5_image.h"
+#include "pipeline/volume/hdf5_image.h"
 #include "test/tap.h"
 #include "test/volume_cases.h"
 

@@ -1,5 +1,5 @@
 /* Recordings that others made, that are damaged, or that lie. */
-#include "pipeline/hdf5_probe.h"
+#include "pipeline/volume/hdf5_probe.h"
 #include "test/tap.h"
 #include "test/volume_cases.h"
 

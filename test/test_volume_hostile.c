@@ -1,8 +1,8 @@
 /* Recordings that point elsewhere: at pipes that never end, at devices, at other files, at code to
  * be loaded. None is followed, and each is refused at once, in one line. What others make in good
  * faith is still read. */
-#include "pipeline/clock.h"
-#include "pipeline/volume.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/volume/volume.h"
 #include "test/tap.h"
 
 #include <fcntl.h>

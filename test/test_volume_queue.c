@@ -1,7 +1,7 @@
 /* The blocks of a recording on their way to the file, with a disk that waits and refuses when
  * told. */
 #define _GNU_SOURCE /* O_DIRECT, SYS_pwrite64 */
-#include "pipeline/volume_queue.h"
+#include "pipeline/volume/queue.h"
 #include "test/tap.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* The bytes on the wire, written out by hand from the contract. */
-#include "pipeline/client.h"
-#include "pipeline/crc32c.h"
-#include "pipeline/wire.h"
+#include "octd/client.h"
+#include "pipeline/base/crc32c.h"
+#include "pipeline/wire/wire.h"
 #include "test/tap.h"
 
 #include <math.h>

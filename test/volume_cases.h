@@ -3,7 +3,7 @@
 #ifndef OCT_TEST_VOLUME_CASES_H
 #define OCT_TEST_VOLUME_CASES_H
 
-#include "pipeline/volume.h"
+#include "pipeline/volume/volume.h"
 
 #include <stdbool.h>
 #include <stddef.h>

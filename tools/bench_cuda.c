@@ -1,7 +1,7 @@
 #include "tools/bench_cuda.h"
 
 #include "kernels/cuda_device.h"
-#include "pipeline/clock.h"
+#include "pipeline/base/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>

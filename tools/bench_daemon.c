@@ -3,7 +3,7 @@
  * that FFTW takes to plan with the wisdom kept. */
 #include "config/apply.h"
 #include "kernels/fft.h"
-#include "pipeline/clock.h"
+#include "pipeline/base/clock.h"
 #include "tools/bench_part.h"
 #include "tools/bench_rig.h"
 

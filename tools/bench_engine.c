@@ -3,8 +3,8 @@
 #include "tools/bench_engine.h"
 #include "config/apply.h"
 #include "kernels/fft.h"
-#include "pipeline/clock.h"
-#include "pipeline/engine.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/flow/engine.h"
 #include "tools/bench_part.h"
 #include "tools/bench_scene.h"
 

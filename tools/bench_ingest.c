@@ -2,10 +2,10 @@
  * once. Over ZeroMQ beside a bare receive loop into one buffer, through shared memory beside a
  * memcpy of the same bytes into a memory as large as the ring. */
 #define _GNU_SOURCE /* mallopt */
-#include "pipeline/client.h"
-#include "pipeline/clock.h"
-#include "pipeline/ingest.h"
-#include "pipeline/slots.h"
+#include "octd/client.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/flow/slots.h"
+#include "pipeline/ingest/ingest.h"
 #include "tools/bench_part.h"
 #include "tools/bench_scene.h"
 

@@ -4,7 +4,7 @@
 #define OCT_TOOLS_BENCH_PART_H
 
 #include "config/config.h"
-#include "pipeline/err.h"
+#include "pipeline/base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,10 +2,10 @@
  * goes, beside O_DIRECT writes of as many bytes into one file of the same disk (what dd does with
  * oflag=direct). Both end when the disk has everything. */
 #define _GNU_SOURCE /* O_DIRECT, fallocate */
-#include "pipeline/clock.h"
-#include "pipeline/recorder.h"
-#include "pipeline/slots.h"
-#include "pipeline/volume.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/flow/slots.h"
+#include "pipeline/record/recorder.h"
+#include "pipeline/volume/volume.h"
 #include "tools/bench_part.h"
 #include "tools/bench_scene.h"
 

@@ -2,9 +2,9 @@
 #define _GNU_SOURCE /* memrchr */
 #include "tools/bench_rig.h"
 #include "config/apply.h"
-#include "pipeline/client.h"
-#include "pipeline/clock.h"
-#include "pipeline/shm_layout.h"
+#include "octd/client.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/wire/shm_layout.h"
 #include "tools/bench_part.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #ifndef OCT_TOOLS_BENCH_SCENE_H
 #define OCT_TOOLS_BENCH_SCENE_H
 
-#include "pipeline/engine.h"
+#include "pipeline/flow/engine.h"
 
 #define OCT_BENCH_FRAMES 8u /* different B-scans in turn, so that no cache holds them all */
 

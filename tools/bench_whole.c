@@ -1,8 +1,8 @@
 /* Everything at once: the rate at which octd records everything before a viewer beside that of its
  * slowest part alone. */
 #include "config/apply.h"
-#include "pipeline/clock.h"
-#include "pipeline/shm_layout.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/wire/shm_layout.h"
 #include "tools/bench_part.h"
 #include "tools/bench_rig.h"
 

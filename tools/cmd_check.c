@@ -1,8 +1,8 @@
 /* check: whether recordings hold what was written into them. */
-#include "pipeline/crc32c.h"
+#include "pipeline/base/crc32c.h"
 #include "tools/commands.h"
 
-#include "pipeline/volume.h"
+#include "pipeline/volume/volume.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* status, start, stop, record, set, get, shutdown: one JSON object each way over ZeroMQ (contract
  * section 5, control). */
-#include "pipeline/clock.h"
-#include "pipeline/curve.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/net/curve.h"
 #include "tools/commands.h"
 #include "tools/patience.h"
 #include "tools/status_table.h"

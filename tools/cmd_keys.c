@@ -1,8 +1,8 @@
 /* keygen, allow: the keys of CURVE as files. */
 #define _DEFAULT_SOURCE /* explicit_bzero */
-#include "pipeline/curve.h"
-#include "pipeline/folder.h"
-#include "pipeline/key_folder.h"
+#include "pipeline/base/folder.h"
+#include "pipeline/net/curve.h"
+#include "pipeline/net/key_folder.h"
 #include "tools/commands.h"
 
 #include <errno.h>

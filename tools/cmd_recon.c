@@ -1,9 +1,9 @@
 /* octctl recon: a recording in, a volume file out, through the daemon's own pipeline. */
 #include "config/apply.h"
-#include "pipeline/clock.h"
-#include "pipeline/pipeline.h"
-#include "pipeline/slots.h"
-#include "pipeline/volume.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/flow/pipeline.h"
+#include "pipeline/flow/slots.h"
+#include "pipeline/volume/volume.h"
 #include "tools/commands.h"
 #include "tools/offline.h"
 

@@ -5,8 +5,8 @@
  * OUT.raw.truth.h5, each volume's below /truth/volume-000 and so on. A file gets its name when it
  * is whole; until then it is NAME.synth. */
 #include "config/apply.h"
-#include "pipeline/plan.h"
-#include "pipeline/volume.h"
+#include "pipeline/plan/plan.h"
+#include "pipeline/volume/volume.h"
 #include "tools/commands.h"
 #include "tools/retina/calibration_folder.h"
 #include "tools/retina/retina.h"

@@ -3,7 +3,7 @@
 #define OCT_TOOLS_COMMANDS_H
 
 #include "config/config.h"
-#include "pipeline/err.h"
+#include "pipeline/base/err.h"
 
 struct oct_command {
     const char *name;

@@ -2,7 +2,7 @@
 #ifndef OCT_TOOLS_DOCTOR_H
 #define OCT_TOOLS_DOCTOR_H
 
-#include "pipeline/sample_look.h"
+#include "pipeline/ingest/sample_look.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 #ifndef OCT_TOOLS_OFFLINE_H
 #define OCT_TOOLS_OFFLINE_H
 
-#include "pipeline/plan.h"
+#include "pipeline/plan/plan.h"
 #include "tools/recording.h"
 
 /* On return *config is the effective configuration (scan.bscans: all B-scans of the recording) and

@@ -1,5 +1,5 @@
 /* Reading a command's options and telling what was wrong with them. */
-#include "pipeline/utf8.h"
+#include "pipeline/base/utf8.h"
 #include "tools/commands.h"
 
 #include <cjson/cJSON.h>

@@ -1,6 +1,6 @@
 #include "tools/patience.h"
 
-#include "pipeline/clock.h"
+#include "pipeline/base/clock.h"
 
 #include <string.h>
 

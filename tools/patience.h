@@ -2,7 +2,7 @@
 #ifndef OCT_TOOLS_PATIENCE_H
 #define OCT_TOOLS_PATIENCE_H
 
-#include "pipeline/err.h"
+#include "pipeline/base/err.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 #include "tools/plain_check.h"
 
-#include "pipeline/sample_look.h"
+#include "pipeline/ingest/sample_look.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #ifndef OCT_TOOLS_PLAIN_CHECK_H
 #define OCT_TOOLS_PLAIN_CHECK_H
 
-#include "pipeline/err.h"
+#include "pipeline/base/err.h"
 
 #include <stddef.h>
 #include <stdint.h>

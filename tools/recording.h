@@ -5,10 +5,10 @@
 #define OCT_TOOLS_RECORDING_H
 
 #include "config/config.h"
-#include "pipeline/calibration.h"
-#include "pipeline/err.h"
-#include "pipeline/frame.h"
-#include "pipeline/volume.h"
+#include "pipeline/base/err.h"
+#include "pipeline/flow/frame.h"
+#include "pipeline/plan/calibration.h"
+#include "pipeline/volume/volume.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,7 +10,7 @@
 #ifndef OCT_VIEWER_CONTROL_H
 #define OCT_VIEWER_CONTROL_H
 
-#include "pipeline/curve.h"
+#include "pipeline/net/curve.h"
 #include "viewer/daemon_state.h"
 
 struct oct_view_control;

@@ -3,7 +3,7 @@
 #ifndef OCT_VIEWER_DAEMON_STATE_H
 #define OCT_VIEWER_DAEMON_STATE_H
 
-#include "pipeline/err.h"
+#include "pipeline/base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 #include "viewer/desk.h"
 
-#include "pipeline/log.h"
+#include "pipeline/base/log.h"
 #include "viewer/clock.h"
 #include "viewer/settings.h"
 

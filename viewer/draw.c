@@ -1,6 +1,6 @@
 #include "viewer/draw.h"
 
-#include "pipeline/log.h"
+#include "pipeline/base/log.h"
 #include "viewer/draw_parts.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef OCT_VIEWER_DRAW_H
 #define OCT_VIEWER_DRAW_H
 
-#include "pipeline/err.h"
+#include "pipeline/base/err.h"
 #include "viewer/layout.h"
 #include "viewer/lens.h"
 #include "viewer/model.h"

@@ -1,7 +1,7 @@
 /* octview: shows the B-scans that octd publishes. */
 #include "config/version.h"
-#include "pipeline/log.h"
-#include "pipeline/stdio.h"
+#include "pipeline/base/log.h"
+#include "pipeline/base/stdio.h"
 #include "viewer/action.h"
 #include "viewer/headless.h"
 #include "viewer/options.h"

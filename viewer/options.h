@@ -3,7 +3,7 @@
 #define OCT_VIEWER_OPTIONS_H
 
 #include "config/config.h"
-#include "pipeline/err.h"
+#include "pipeline/base/err.h"
 
 #include <stdbool.h>
 #include <stdint.h>

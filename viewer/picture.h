@@ -5,8 +5,8 @@
 #ifndef OCT_VIEWER_PICTURE_H
 #define OCT_VIEWER_PICTURE_H
 
-#include "pipeline/err.h"
-#include "pipeline/wire.h"
+#include "pipeline/base/err.h"
+#include "pipeline/wire/wire.h"
 
 #include <stdbool.h>
 #include <stddef.h>

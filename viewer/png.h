@@ -2,7 +2,7 @@
 #ifndef OCT_VIEWER_PNG_H
 #define OCT_VIEWER_PNG_H
 
-#include "pipeline/err.h"
+#include "pipeline/base/err.h"
 
 #include <stddef.h>
 #include <time.h>

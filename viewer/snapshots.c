@@ -1,6 +1,6 @@
 #include "viewer/snapshots.h"
 
-#include "pipeline/log.h"
+#include "pipeline/base/log.h"
 #include "viewer/png.h"
 
 #include <SDL.h>

@@ -4,7 +4,7 @@
 #ifndef OCT_VIEWER_SNAPSHOTS_H
 #define OCT_VIEWER_SNAPSHOTS_H
 
-#include "pipeline/err.h"
+#include "pipeline/base/err.h"
 
 #include <stdbool.h>
 

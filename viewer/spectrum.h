@@ -2,8 +2,8 @@
 #ifndef OCT_VIEWER_SPECTRUM_H
 #define OCT_VIEWER_SPECTRUM_H
 
-#include "pipeline/err.h"
-#include "pipeline/spectrum.h"
+#include "pipeline/base/err.h"
+#include "pipeline/flow/spectrum.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -10,7 +10,7 @@
 #ifndef OCT_VIEWER_SUBSCRIBER_H
 #define OCT_VIEWER_SUBSCRIBER_H
 
-#include "pipeline/curve.h"
+#include "pipeline/net/curve.h"
 #include "viewer/archive.h"
 #include "viewer/picture.h"
 #include "viewer/spectrum.h"

@@ -3,7 +3,7 @@
 #ifndef OCT_VIEWER_TALLY_H
 #define OCT_VIEWER_TALLY_H
 
-#include "pipeline/wire.h"
+#include "pipeline/wire/wire.h"
 
 #include <stdbool.h>
 #include <stdint.h>

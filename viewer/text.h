@@ -3,7 +3,7 @@
 #ifndef OCT_VIEWER_TEXT_H
 #define OCT_VIEWER_TEXT_H
 
-#include "pipeline/err.h"
+#include "pipeline/base/err.h"
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 #include "viewer/window.h"
 
-#include "pipeline/log.h"
+#include "pipeline/base/log.h"
 #include "viewer/clock.h"
 #include "viewer/convert.h"
 #include "viewer/desk.h"

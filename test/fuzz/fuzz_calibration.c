@@ -1,7 +1,7 @@
 /* Calibration files: the first byte says which, the rest is the file; what is read goes into a
  * plan, as at the daemon's start. */
-#include "pipeline/calibration.h"
-#include "pipeline/plan.h"
+#include "pipeline/plan/calibration.h"
+#include "pipeline/plan/plan.h"
 #include "test/fuzz/fuzz.h"
 
 #include <math.h>

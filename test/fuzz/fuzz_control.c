@@ -3,8 +3,8 @@
  * Only slow work is a stand-in (oct_job_begin below): no session is built, no recording is begun,
  * so no input gets at the disk. */
 #include "daemon/control.h"
-#include "pipeline/log.h"
-#include "pipeline/utf8.h"
+#include "pipeline/base/log.h"
+#include "pipeline/base/utf8.h"
 #include "test/fuzz/fuzz.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Key files: read as a public and as a secret one; what is taken for a key is one. */
-#include "pipeline/curve.h"
+#include "pipeline/net/curve.h"
 #include "test/fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Lines in over the wire: messages of two parts, as they are or nearly right, into the real
  * assembler; whatever comes, the accounting holds and every B-scan delivered is whole. */
-#include "pipeline/assembler.h"
-#include "pipeline/crc32c.h"
-#include "pipeline/slots.h"
+#include "pipeline/base/crc32c.h"
+#include "pipeline/flow/slots.h"
+#include "pipeline/ingest/assembler.h"
 #include "test/fuzz/fuzz.h"
 
 #include <stdlib.h>

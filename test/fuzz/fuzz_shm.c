@@ -1,9 +1,9 @@
 /* Lines in through shared memory: a driver that follows the rules, and one that writes anywhere,
  * cuts the file short and sends any header and descriptor, against the daemon's real store. */
 #define _GNU_SOURCE /* shm_open */
-#include "pipeline/crc32c.h"
-#include "pipeline/shm_driver.h"
-#include "pipeline/shm_store.h"
+#include "pipeline/base/crc32c.h"
+#include "pipeline/client/shm_driver.h"
+#include "pipeline/ingest/shm_store.h"
 #include "test/fuzz/fuzz.h"
 
 #include <fcntl.h>

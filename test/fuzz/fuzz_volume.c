@@ -2,9 +2,9 @@
  * the reader sends a child ahead (hdf5_probe.h); here the input makes files that libhdf5 can read
  * but that say anything: which objects there are, of which type, shape, packing and values, and
  * the root's attributes. The child is left out, or it would hide faults of ours. */
-#include "pipeline/hdf5_lock.h"
-#include "pipeline/hdf5_probe.h"
-#include "pipeline/volume.h"
+#include "pipeline/volume/hdf5_lock.h"
+#include "pipeline/volume/hdf5_probe.h"
+#include "pipeline/volume/volume.h"
 #include "test/fuzz/fuzz.h"
 
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "test/engine_rig.h"
 
 #include "kernels/cuda_device.h"
-#include "pipeline/clock.h"
+#include "pipeline/base/clock.h"
 
 #include <stdio.h>
 #include <string.h>

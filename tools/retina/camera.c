@@ -1,7 +1,7 @@
 /* Source, spectrometer and camera: from the transformed depth profile to counts. */
 #include "tools/retina/model.h"
 
-#include "pipeline/geometry.h"
+#include "pipeline/plan/geometry.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Puts the parts together: threads over B-scans, A-lines within them. */
 #include "tools/retina/retina.h"
 
-#include "pipeline/geometry.h"
+#include "pipeline/plan/geometry.h"
 #include "tools/retina/model.h"
 
 #include <fftw3.h>

@@ -22,7 +22,7 @@
 #ifndef OCT_TOOLS_RETINA_RETINA_H
 #define OCT_TOOLS_RETINA_RETINA_H
 
-#include "pipeline/err.h"
+#include "pipeline/base/err.h"
 
 #include <stddef.h>
 #include <stdint.h>

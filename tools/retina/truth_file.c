@@ -1,6 +1,6 @@
 #include "tools/retina/truth_file.h"
 
-#include "pipeline/volume.h"
+#include "pipeline/volume/volume.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,0 +1,110 @@
+/* The engine contract: what turns raw frames into image frames (contract section 1).
+ *
+ *     create -> { submit ... collect ... } -> destroy
+ *
+ * An engine is a table of functions and an opaque state. Threads: one thread calls submit, one
+ * thread (the same or another) calls collect; any thread calls describe and running; create and
+ * destroy are called while neither submit nor collect runs. Loans: the frames of a job belong to
+ * the engine from a successful submit until collect returns that job; input is only read, and the
+ * input slot must stay untouched meanwhile.
+ * Order: collect returns jobs in the order of submission, whatever happened to them.
+ * Legal states: submit fails with OCT_E_AGAIN when `depth` jobs are in flight (collect first);
+ * collect with nothing in flight waits and returns OCT_E_AGAIN. destroy is legal at any time and
+ * waits for work in flight to stop; jobs not collected are lost.
+ * Failure: a job that could not be done is collected with out->status != OCT_OK. When the device
+ * itself is gone every later submit returns OCT_E_BACKEND; collect still returns what was in
+ * flight, with that status, and never hangs. */
+#ifndef OCT_PIPELINE_FLOW_ENGINE_H
+#define OCT_PIPELINE_FLOW_ENGINE_H
+
+#include "pipeline/flow/frame.h"
+#include "pipeline/plan/plan.h"
+
+#include <stddef.h>
+
+struct oct_engine;
+
+struct oct_engine_options {
+    unsigned n_threads;     /* CPU workers; 0: one a core */
+    unsigned max_batch;     /* most jobs one submit may bring; 0: the engine's own choice */
+    const char *simd;       /* "auto", "avx512", "avx2", "plain" */
+    const char *gpus;       /* "0,1": CUDA devices, NULL or "": the first that answers */
+    const char *cuda;       /* "fused", "plain" kernels; NULL or "auto": fused where it can run */
+    unsigned n_streams;     /* CUDA streams a GPU; 0: the engine's own choice */
+    unsigned deadline_ms;   /* a GPU that shows no progress for so long is given up; 0: 2000 */
+    const char *wisdom_dir; /* folder where FFT plans are kept between runs; NULL: none kept */
+};
+
+struct oct_engine_job {
+    const struct oct_raw_frame *in;
+    struct oct_image_frame *out; /* the engine fills status, lo, hi, pixels; nothing else */
+    struct oct_display display;
+};
+
+/* Memory that the device reads fast (pinned). alloc returns page-aligned, zeroed memory or NULL.
+ * release may be called when all jobs were collected, whatever became of the device: it keeps what
+ * a hanging one may still use. Other memory that was lent to the engine must be kept when is_held
+ * says so. Any thread. */
+struct oct_memory_ops {
+    void *(*alloc)(size_t bytes);
+    void (*release)(void *memory, size_t bytes);
+    bool (*is_held)(void);
+};
+
+struct oct_engine_ops {
+    const char *name; /* "cpu", "cuda" */
+
+    /* The plan must outlive the engine. *engine is NULL on error. */
+    enum oct_err (*create)(struct oct_engine **engine, const struct oct_plan *plan,
+                           const struct oct_engine_options *options, struct oct_error *err);
+
+    /* One line on what it runs on, e.g. "2 threads, AVX-512". Valid until destroy. */
+    const char *(*describe)(const struct oct_engine *engine);
+
+    /* "cpu" or "cuda": what computes now, where that can differ from the name; NULL: the name. */
+    const char *(*running)(const struct oct_engine *engine);
+
+    /* Jobs that may be in flight at once, and the most that one submit takes (<= depth). */
+    unsigned (*depth)(const struct oct_engine *engine);
+    unsigned (*max_batch)(const struct oct_engine *engine);
+
+    /* Takes all n jobs (1 <= n <= max_batch) as one batch, or none. Does not wait for work. The
+     * array itself is copied. */
+    enum oct_err (*submit)(struct oct_engine *engine, const struct oct_engine_job *jobs,
+                           unsigned n);
+
+    /* Waits up to timeout_us for the oldest job in flight; *done is its out frame. */
+    enum oct_err (*collect)(struct oct_engine *engine, uint64_t timeout_us,
+                            struct oct_image_frame **done);
+
+    /* NULL is fine. */
+    void (*destroy)(struct oct_engine *engine);
+
+    /* Where rings for this engine should live; NULL: plain page-aligned memory. */
+    const struct oct_memory_ops *memory;
+};
+
+/* The CPU engine (kernels/engine_cpu.c). Always there. */
+extern const struct oct_engine_ops oct_engine_cpu;
+
+/* The CUDA engine (kernels/engine_cuda.c). Its create fails with OCT_E_CONFIG where this build
+ * has none and with OCT_E_BACKEND and the reason where no GPU answers. */
+extern const struct oct_engine_ops oct_engine_cuda;
+
+/* Whether a GPU that hangs was left to itself in this process. Its driver's exit handlers may then
+ * wait for ever: once everything is closed, leave by _exit. Any thread. */
+bool oct_engine_left_hanging(void);
+
+/* The CUDA engine until its device fails, from then on the CPU engine (kernels/engine_failover.c).
+ * create succeeds only if the CUDA engine starts. */
+extern const struct oct_engine_ops oct_engine_failover;
+
+/* Picks the engine for "auto", "cpu" or "cuda" and creates it (kernels/select.c). *why is a line
+ * for the log that says which and why, in a buffer of why_bytes. OCT_E_CONFIG: unknown name or a
+ * name this build does not have; OCT_E_BACKEND: asked for, but the device does not answer. */
+enum oct_err oct_engine_select(const char *backend, const struct oct_plan *plan,
+                               const struct oct_engine_options *options,
+                               const struct oct_engine_ops **ops, struct oct_engine **engine,
+                               char *why, size_t why_bytes, struct oct_error *err);
+
+#endif

@@ -1,0 +1,43 @@
+/* What travels through the rings: a B-scan of spectra, then the same B-scan as a picture. */
+#ifndef OCT_PIPELINE_FLOW_FRAME_H
+#define OCT_PIPELINE_FLOW_FRAME_H
+
+#include "pipeline/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Who a B-scan is. Filled by the assembler (or a file source), copied unchanged into the image
+ * frame by the feeding thread. */
+struct oct_bscan_info {
+    uint64_t id;          /* number since the pipeline started, no gaps: the accounting's key */
+    uint32_t acquisition; /* number of the acquisition (new epoch, or flag "starts") since start */
+    uint64_t number;      /* B-scan number within the acquisition: first_line / M */
+    uint64_t volume;      /* number / V */
+    uint32_t bscan;       /* number % V */
+    uint64_t sequence;    /* message that completed it */
+    uint64_t time_ns;     /* the camera's clock at the first block that reached it */
+    uint64_t arrival_ns;  /* CLOCK_MONOTONIC when its last line arrived */
+    uint32_t missing_lines;
+    uint64_t lost_before; /* B-scans of the acquisition directly before it that never came here */
+};
+
+/* One slot of the raw ring. Memory belongs to the ring, or is lent to it until the slot's last
+ * reader has done with it (loans.h); that of shared memory a driver may overwrite meanwhile. */
+struct oct_raw_frame {
+    struct oct_bscan_info info;
+    uint16_t *spectra;   /* [M][N], 2-byte aligned; a missing line's samples are zero */
+    uint8_t *line_valid; /* [M] 1: the line came, 0: missing (all 1 when missing_lines == 0) */
+};
+
+/* One slot of the image ring. Memory belongs to the ring; the engine fills pixels, lo, hi. */
+struct oct_image_frame {
+    struct oct_bscan_info info;
+    enum oct_err status; /* OCT_OK, or why the engine lost it: then the pixels mean nothing */
+    double lo, hi;       /* display limits used: dB when log, else counts^2 */
+    void *pixels;        /* [M][D] u8 or f32 (geometry.sample_type); f32: dB or counts^2 itself */
+    void *elsewhere;     /* NULL, or the pixels' place since a device that hangs may write into the
+                            slot's own; never freed, as that may last */
+};
+
+#endif

@@ -1,0 +1,336 @@
+#define _GNU_SOURCE /* pthread_setname_np */
+#include "pipeline/flow/pipeline.h"
+
+#include "pipeline/base/clock.h"
+#include "pipeline/base/log.h"
+#include "pipeline/flow/slots.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define POLL_US 100000u
+#define MAX_BATCH 64u
+
+struct oct_pipeline {
+    const struct oct_plan *plan;
+    const struct oct_engine_ops *ops;
+    struct oct_engine *engine;
+    struct oct_ring *raw, *images;
+    struct oct_ring_reader *raw_reader;
+    bool pinned;
+    bool has_feed, has_collect; /* threads that run */
+    pthread_t feed, collect;
+
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t room;  /* in_flight has sunk */
+    struct oct_display display;
+    unsigned in_flight;
+    bool feed_ended;
+    uint64_t sink_waits; /* times that feed found no place with nothing in flight */
+    struct oct_pipeline_counts counts;
+    bool failed;
+    struct oct_error failure;
+};
+
+/* ---- feed ---- */
+
+static void note_failure(struct oct_pipeline *p, enum oct_err code)
+{
+    struct oct_error failure;
+    oct_fail(&failure, code, "the %s engine has failed (%s): B-scans are dropped", p->ops->name,
+             p->ops->describe(p->engine));
+    pthread_mutex_lock(&p->lock);
+    bool first = !p->failed;
+    p->failed = true;
+    p->failure = failure;
+    pthread_mutex_unlock(&p->lock);
+    if (first)
+        oct_log(OCT_LOG_ERROR, "%s", failure.text);
+}
+
+/* With nothing in flight only a sink can hold the image ring. */
+static void note_full(struct oct_pipeline *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->sink_waits += p->in_flight == 0;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* Waits for the next raw slot and a place for its picture. */
+static enum oct_err next_job(struct oct_pipeline *p, uint64_t timeout_us,
+                             struct oct_engine_job *job)
+{
+    uint64_t raw_slot, image_slot;
+    enum oct_err e = oct_ring_read(p->raw_reader, timeout_us, &raw_slot);
+    if (e)
+        return e;
+    /* A guaranteed reader may hold the ring; what is read is never given up. */
+    while ((e = oct_ring_acquire(p->images, POLL_US, &image_slot)) == OCT_E_AGAIN)
+        note_full(p);
+    if (e)
+        return e;
+    job->in = oct_raw_slot(p->raw, raw_slot, &p->plan->geometry);
+    job->out = oct_image_slot(p->images, image_slot);
+    job->out->info = job->in->info;
+    job->out->status = OCT_OK;
+    return OCT_OK;
+}
+
+static void wait_for_room(struct oct_pipeline *p, unsigned most)
+{
+    pthread_mutex_lock(&p->lock);
+    while (p->in_flight > most)
+        pthread_cond_wait(&p->room, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* Books one finished picture and hands it to the sinks. In order of slots. */
+static void finish(struct oct_pipeline *p, bool ok)
+{
+    pthread_mutex_lock(&p->lock);
+    if (ok)
+        p->counts.bscans_done++;
+    else
+        p->counts.bscans_dropped_engine++;
+    pthread_mutex_unlock(&p->lock);
+    oct_ring_publish(p->images);
+    oct_ring_release(p->raw_reader);
+}
+
+static void submit(struct oct_pipeline *p, struct oct_engine_job *jobs, unsigned n)
+{
+    wait_for_room(p, p->ops->depth(p->engine) - n);
+    pthread_mutex_lock(&p->lock);
+    p->in_flight += n; /* before submit: collect may be done before we are back */
+    for (unsigned k = 0; k < n; k++)
+        jobs[k].display = p->display;
+    pthread_mutex_unlock(&p->lock);
+    enum oct_err e = p->ops->submit(p->engine, jobs, n);
+    if (e == OCT_OK)
+        return;
+    note_failure(p, e);
+    pthread_mutex_lock(&p->lock);
+    p->in_flight -= n;
+    pthread_mutex_unlock(&p->lock);
+    wait_for_room(p, 0); /* pictures leave in order: those in flight first */
+    for (unsigned k = 0; k < n; k++) {
+        jobs[k].out->status = e;
+        finish(p, false);
+    }
+}
+
+static void *run_feed(void *argument)
+{
+    struct oct_pipeline *p = argument;
+    unsigned most = p->ops->max_batch(p->engine);
+    struct oct_engine_job jobs[MAX_BATCH];
+
+    if (most > MAX_BATCH)
+        most = MAX_BATCH;
+    for (;;) {
+        unsigned n = 0;
+        enum oct_err e = next_job(p, POLL_US, &jobs[0]);
+        if (e == OCT_E_AGAIN)
+            continue;
+        if (e)
+            break;
+        /* One B-scan at once when live; a backlog goes in batches. */
+        for (n = 1; n < most; n++)
+            if (next_job(p, 0, &jobs[n]))
+                break;
+        submit(p, jobs, n);
+    }
+    pthread_mutex_lock(&p->lock);
+    p->feed_ended = true;
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+/* ---- collect ---- */
+
+static bool is_finished(struct oct_pipeline *p)
+{
+    pthread_mutex_lock(&p->lock);
+    bool finished = p->feed_ended && p->in_flight == 0;
+    pthread_mutex_unlock(&p->lock);
+    return finished;
+}
+
+static void *run_collect(void *argument)
+{
+    struct oct_pipeline *p = argument;
+    while (!is_finished(p)) {
+        struct oct_image_frame *done;
+        if (p->ops->collect(p->engine, POLL_US, &done))
+            continue;
+        finish(p, done->status == OCT_OK);
+        pthread_mutex_lock(&p->lock);
+        p->in_flight--;
+        pthread_cond_broadcast(&p->room);
+        pthread_mutex_unlock(&p->lock);
+    }
+    oct_ring_close(p->images);
+    return NULL;
+}
+
+/* ---- life ---- */
+
+static enum oct_err create_rings(struct oct_pipeline *p, unsigned n_slots, struct oct_error *err)
+{
+    const struct oct_geometry *g = &p->plan->geometry;
+    const struct oct_memory_ops *memory = p->ops->memory;
+    unsigned least = p->ops->depth(p->engine) + 4;
+    bool raw_pinned, images_pinned;
+
+    if (n_slots < least)
+        n_slots = least;
+    enum oct_err e =
+        oct_ring_create(&p->raw, n_slots, oct_raw_slot_bytes(g), memory, &raw_pinned, err);
+    if (e)
+        return e;
+    e = oct_ring_create(&p->images, n_slots, oct_image_slot_bytes(g), memory, &images_pinned, err);
+    if (e)
+        return e;
+    p->pinned = raw_pinned && images_pinned;
+    p->raw_reader = oct_ring_reader_create(p->raw, true, 0);
+    return p->raw_reader ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a reader");
+}
+
+static enum oct_err start_threads(struct oct_pipeline *p, struct oct_error *err)
+{
+    int status = pthread_create(&p->feed, NULL, run_feed, p);
+    if (status)
+        return oct_fail_errno(err, OCT_E_IO, status, "feed thread");
+    p->has_feed = true;
+    pthread_setname_np(p->feed, "octd-feed");
+    status = pthread_create(&p->collect, NULL, run_collect, p);
+    if (status)
+        return oct_fail_errno(err, OCT_E_IO, status, "collect thread");
+    p->has_collect = true;
+    pthread_setname_np(p->collect, "octd-collect");
+    return OCT_OK;
+}
+
+enum oct_err oct_pipeline_create(struct oct_pipeline **out, const struct oct_pipeline_setup *setup,
+                                 struct oct_error *err)
+{
+    *out = NULL;
+    struct oct_pipeline *p = calloc(1, sizeof(*p));
+    if (!p) {
+        setup->ops->destroy(setup->engine);
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the pipeline");
+    }
+    p->plan = setup->plan;
+    p->ops = setup->ops;
+    p->engine = setup->engine;
+    p->display = setup->display;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->room, NULL);
+    enum oct_err e = create_rings(p, setup->ring_bscans, err);
+    if (e == OCT_OK)
+        e = start_threads(p, err);
+    if (e) {
+        oct_pipeline_destroy(p);
+        return e;
+    }
+    *out = p;
+    return OCT_OK;
+}
+
+void oct_pipeline_drain(struct oct_pipeline *p)
+{
+    if (p->raw)
+        oct_ring_close(p->raw);
+    if (p->has_feed)
+        pthread_join(p->feed, NULL);
+    if (p->has_collect)
+        pthread_join(p->collect, NULL);
+    p->has_feed = p->has_collect = false;
+}
+
+void oct_pipeline_destroy(struct oct_pipeline *p)
+{
+    if (!p)
+        return;
+    if (p->images && !p->has_collect)
+        oct_ring_close(p->images); /* creation failed half way: feed must not wait for room */
+    oct_pipeline_drain(p);
+    p->ops->destroy(p->engine);
+    oct_ring_reader_destroy(p->raw_reader);
+    oct_ring_destroy(p->raw);
+    oct_ring_destroy(p->images);
+    pthread_cond_destroy(&p->room);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
+struct oct_ring *oct_pipeline_raw(struct oct_pipeline *p)
+{
+    return p->raw;
+}
+
+struct oct_ring *oct_pipeline_images(struct oct_pipeline *p)
+{
+    return p->images;
+}
+
+const struct oct_plan *oct_pipeline_plan(const struct oct_pipeline *p)
+{
+    return p->plan;
+}
+
+const char *oct_pipeline_engine_name(const struct oct_pipeline *p)
+{
+    return p->ops->running ? p->ops->running(p->engine) : p->ops->name;
+}
+
+const char *oct_pipeline_engine_description(const struct oct_pipeline *p)
+{
+    return p->ops->describe(p->engine);
+}
+
+bool oct_pipeline_reads_any_memory(const struct oct_pipeline *p)
+{
+    return p->ops->memory == NULL;
+}
+
+bool oct_pipeline_is_pinned(const struct oct_pipeline *p)
+{
+    return p->pinned;
+}
+
+void oct_pipeline_set_display(struct oct_pipeline *p, const struct oct_display *display)
+{
+    pthread_mutex_lock(&p->lock);
+    p->display = *display;
+    pthread_mutex_unlock(&p->lock);
+}
+
+struct oct_pipeline_counts oct_pipeline_count(struct oct_pipeline *p)
+{
+    pthread_mutex_lock(&p->lock);
+    struct oct_pipeline_counts counts = p->counts;
+    pthread_mutex_unlock(&p->lock);
+    return counts;
+}
+
+struct oct_pipeline_progress oct_pipeline_get_progress(struct oct_pipeline *p)
+{
+    pthread_mutex_lock(&p->lock);
+    uint64_t finished = p->counts.bscans_done + p->counts.bscans_dropped_engine;
+    uint64_t sink_waits = p->sink_waits;
+    pthread_mutex_unlock(&p->lock);
+    return (struct oct_pipeline_progress){.moves = finished,
+                                          .sink_waits = sink_waits,
+                                          .n_waiting = oct_ring_published(p->raw) - finished};
+}
+
+bool oct_pipeline_has_failed(struct oct_pipeline *p, struct oct_error *why)
+{
+    pthread_mutex_lock(&p->lock);
+    bool failed = p->failed;
+    if (failed && why)
+        *why = p->failure;
+    pthread_mutex_unlock(&p->lock);
+    return failed;
+}

@@ -1,0 +1,589 @@
+#include "pipeline/ingest/assembler.h"
+
+#include "pipeline/base/crc32c.h"
+#include "pipeline/flow/slots.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A first_line this far beyond what was seen is a broken header, not a gap: at a million A-lines a
+ * second it would be more than an hour. */
+#define LEAP_LINES ((uint64_t)1 << 32)
+
+/* So many messages in a row for B-scans that a jump left out: the jump was not true. */
+#define ASTRAY_MESSAGES 16
+
+/* The last jump over whole B-scans, and what came for those after all. One wrong first_line closes
+ * everything up to it; what its sender goes on with would be late for hours. */
+struct jump {
+    bool there;
+    uint64_t first_bscan, end_bscan; /* what it left out */
+    uint64_t sequence;               /* of the message that jumped */
+    /* Sent after it, wholly for what it left out, each beyond the one before: */
+    unsigned n_messages;
+    uint64_t last_sequence, next_line;
+};
+
+/* An acquisition, from the sender's point of view. */
+struct acquisition {
+    bool running;
+    bool over;       /* its sender said so: another may begin without more ado */
+    bool from_start; /* began with the flag "starts": what was sent before is not part of it */
+    uint32_t epoch;
+    uint32_t number;                 /* ours: 1, 2, ... */
+    uint64_t start_sequence;         /* of the message that began it */
+    uint64_t last_sequence;          /* highest */
+    uint64_t seen;                   /* bit i: last_sequence - i has come */
+    uint64_t next_bscan;             /* all before are closed */
+    uint64_t next_line;              /* one past the highest line seen */
+    uint64_t next_delivered;         /* one past the last B-scan delivered */
+    uint64_t heard_first, heard_end; /* lines while somebody listened: others were cut off */
+    struct jump jump;
+};
+
+struct oct_assembler {
+    struct oct_geometry geometry;
+    struct oct_ring *ring;
+    struct oct_loss_log *losses;            /* NULL: nobody asks */
+    uint64_t patience_us, patience_left_us; /* a message's, and what is left to this one */
+    struct oct_lender lender;               /* all NULL: lines are copied */
+    uint64_t given_back;                    /* slots below borrow nothing any more */
+    struct oct_ingest_counts counts;
+    struct oct_driver_watch driver;
+    struct acquisition now;
+    struct rivals { /* messages of other epochs, refused since the running sender was heard */
+        uint64_t n, since_ns; /* the first's arrival */
+    } rivals;
+
+    uint8_t *dropped_valid;      /* [M] the mask of a B-scan that found no slot */
+    bool open;                   /* a B-scan has begun: number now.next_bscan */
+    struct oct_raw_frame *frame; /* where it grows; NULL: no slot was free, its lines are dropped */
+    uint32_t n_present;
+};
+
+/* Release: who sees a B-scan dropped has seen it begun. */
+static void add(atomic_uint_fast64_t *count, uint64_t n)
+{
+    atomic_fetch_add_explicit(count, n, memory_order_release);
+}
+
+enum oct_err oct_assembler_create(struct oct_assembler **out, const struct oct_geometry *geometry,
+                                  struct oct_ring *ring, uint64_t patience_us,
+                                  struct oct_error *err)
+{
+    struct oct_assembler *a = calloc(1, sizeof(*a));
+    *out = a;
+    if (!a)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the assembler");
+    a->geometry = *geometry;
+    a->ring = ring;
+    a->patience_us = patience_us;
+    a->dropped_valid = malloc(geometry->n_lines);
+    if (!a->dropped_valid) {
+        free(a);
+        *out = NULL;
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the assembler");
+    }
+    oct_driver_watch_init(&a->driver);
+    return OCT_OK;
+}
+
+void oct_assembler_destroy(struct oct_assembler *a)
+{
+    if (!a)
+        return;
+    oct_driver_watch_finish(&a->driver);
+    free(a->dropped_valid);
+    free(a);
+}
+
+void oct_assembler_set_patience(struct oct_assembler *a, uint64_t patience_us)
+{
+    a->patience_us = patience_us;
+}
+
+void oct_assembler_set_losses(struct oct_assembler *a, struct oct_loss_log *losses)
+{
+    a->losses = losses;
+}
+
+void oct_assembler_set_lender(struct oct_assembler *a, const struct oct_lender *lender)
+{
+    a->lender = *lender;
+}
+
+static void give_back_below(struct oct_assembler *a, uint64_t end)
+{
+    for (; a->given_back < end; a->given_back++)
+        a->lender.give_back(a->lender.owner, a->given_back);
+}
+
+void oct_assembler_give_back(struct oct_assembler *a)
+{
+    if (a->lender.lend)
+        give_back_below(a, oct_ring_done_below(a->ring));
+}
+
+struct oct_ingest_counts *oct_assembler_counts(struct oct_assembler *a)
+{
+    return &a->counts;
+}
+
+struct oct_driver_watch *oct_assembler_driver(struct oct_assembler *a)
+{
+    return &a->driver;
+}
+
+bool oct_assembler_is_open(const struct oct_assembler *a)
+{
+    return a->open;
+}
+
+void oct_assembler_count_bad(struct oct_assembler *a, enum oct_bad reason)
+{
+    add(&a->counts.messages_bad[reason], 1);
+}
+
+void oct_assembler_refuse(struct oct_assembler *a, enum oct_bad reason, unsigned n_parts,
+                          const void *first, size_t first_bytes)
+{
+    oct_assembler_count_bad(a, reason);
+    oct_driver_watch_refuse(
+        &a->driver, reason,
+        &(struct oct_driver_refusal){
+            .first = first, .first_bytes = first_bytes, .n_parts = n_parts, .epoch = a->now.epoch});
+}
+
+/* ---- B-scans ---- */
+
+/* B-scans first .. end - 1 of this acquisition will not be delivered. */
+static void tell_lost(struct oct_assembler *a, uint64_t first, uint64_t end, enum oct_loss reason)
+{
+    uint64_t n_lines = a->geometry.n_lines;
+    oct_loss_log_add(a->losses, &(struct oct_gap){
+                                    .acquisition = a->now.number,
+                                    .first_line = first * n_lines,
+                                    .n_lines = (end - first) * n_lines,
+                                    .reason = reason,
+                                });
+}
+
+static void begin_bscan(struct oct_assembler *a, uint64_t number, uint64_t time_ns)
+{
+    const struct oct_geometry *g = &a->geometry;
+    uint64_t slot;
+
+    a->open = true;
+    a->n_present = 0;
+    a->frame = NULL;
+    a->now.next_bscan = number;
+    add(&a->counts.bscans_begun, 1);
+    if (oct_ring_acquire(a->ring, a->patience_left_us, &slot)) {
+        a->patience_left_us = 0; /* a message of many B-scans must not wait for each */
+        add(&a->counts.bscans_dropped, 1);
+        tell_lost(a, number, number + 1, OCT_LOSS_RING_FULL);
+        memset(a->dropped_valid, 0, g->n_lines);
+        return;
+    }
+    if (a->lender.lend && slot >= oct_ring_n_slots(a->ring))
+        give_back_below(a, slot - oct_ring_n_slots(a->ring) + 1); /* whose place it takes */
+    a->frame = oct_raw_slot(a->ring, slot, g);
+    a->frame->spectra = oct_raw_slot_spectra(a->ring, slot, g);
+    a->frame->info = (struct oct_bscan_info){
+        .id = slot,
+        .acquisition = a->now.number,
+        .number = number,
+        .volume = number / g->n_bscans,
+        .bscan = (uint32_t)(number % g->n_bscans),
+        .time_ns = time_ns,
+        .lost_before = number - a->now.next_delivered,
+    };
+    memset(a->frame->line_valid, 0, g->n_lines);
+}
+
+/* Missing lines are zero in the ring and in the file. */
+static void clear_missing(struct oct_assembler *a)
+{
+    const struct oct_geometry *g = &a->geometry;
+    for (uint32_t j = 0; j < g->n_lines; j++)
+        if (!a->frame->line_valid[j])
+            memset(a->frame->spectra + (size_t)j * g->n_samples, 0,
+                   g->n_samples * sizeof(uint16_t));
+}
+
+/* Of the B-scan that grows: lines that did not come because nobody listened then. */
+static uint32_t count_cut(const struct oct_assembler *a)
+{
+    uint64_t first = a->now.next_bscan * a->geometry.n_lines;
+    uint32_t n_cut = 0;
+    for (uint32_t j = 0; j < a->geometry.n_lines; j++)
+        n_cut += !a->frame->line_valid[j] &&
+                 (first + j < a->now.heard_first || first + j >= a->now.heard_end);
+    return n_cut;
+}
+
+static void deliver_bscan(struct oct_assembler *a)
+{
+    uint32_t missing = a->geometry.n_lines - a->n_present;
+    uint32_t n_cut = missing && a->frame ? count_cut(a) : 0;
+
+    a->open = false;
+    a->now.next_bscan++;
+    if (!a->frame)
+        return;
+    if (missing)
+        clear_missing(a);
+    a->frame->info.missing_lines = missing;
+    a->now.next_delivered = a->now.next_bscan;
+    add(&a->counts.lines_missing, missing);
+    add(&a->counts.lines_cut, n_cut);
+    add(&a->counts.bscans_delivered, 1);
+    oct_ring_publish(a->ring);
+    a->frame = NULL;
+}
+
+/* ---- acquisitions ---- */
+
+void oct_assembler_flush(struct oct_assembler *a, bool ended)
+{
+    if (a->open)
+        deliver_bscan(a);
+    if (ended)
+        atomic_store(&a->counts.ended_at, oct_ring_published(a->ring) + 1);
+}
+
+void oct_assembler_end(struct oct_assembler *a)
+{
+    a->now.heard_end = a->now.next_line;
+    oct_assembler_flush(a, true);
+    a->now.running = false;
+    atomic_store(&a->counts.over, true);
+}
+
+static void begin_acquisition(struct oct_assembler *a, const struct oct_lines_header *h)
+{
+    if (a->now.running)
+        oct_assembler_flush(a, true);
+    a->rivals.n = 0;
+    bool from_start = h->flags & OCT_LINES_STARTS, goes_on = a->now.running;
+    a->now = (struct acquisition){
+        .running = true,
+        .from_start = from_start,
+        .epoch = h->epoch,
+        .number = a->now.number + 1,
+        .start_sequence = h->sequence,
+        .last_sequence = h->sequence - 1,
+        /* Who joins a running camera did not miss what went before. */
+        .next_bscan = from_start ? 0 : h->first_line / a->geometry.n_lines,
+        .next_line = from_start ? 0 : h->first_line,
+        .heard_first = from_start || goes_on ? 0 : h->first_line,
+        .heard_end = UINT64_MAX,
+    };
+    a->now.next_delivered = a->now.next_bscan;
+    atomic_store(&a->counts.epoch, h->epoch);
+    atomic_store(&a->counts.over, false);
+    atomic_store(&a->counts.next_line, a->now.next_line);
+    add(&a->counts.acquisitions, 1);
+}
+
+/* Whether the running sender fell silent while others went on; one more message of theirs is here.
+ * Both figures are needed: what a stall has let queue up comes within moments, and of senders that
+ * send seldom two in a row mean nothing. */
+static bool is_outlasted(struct rivals *rivals, uint64_t arrival_ns)
+{
+    if (rivals->n++ == 0)
+        rivals->since_ns = arrival_ns;
+    return rivals->n >= OCT_TAKEOVER_MESSAGES && arrival_ns - rivals->since_ns >= OCT_TAKEOVER_NS;
+}
+
+/* Decides whether the message begins an acquisition; OCT_BAD_EPOCH: another sender's runs. No epoch
+ * is remembered but the running one's: which others there were tells nothing about who goes on. */
+static enum oct_bad follow_epoch(struct oct_assembler *a, const struct oct_lines_header *h,
+                                 uint64_t arrival_ns)
+{
+    bool starts = h->flags & OCT_LINES_STARTS;
+    if (a->now.running && h->epoch == a->now.epoch) {
+        a->rivals.n = 0;
+        if (starts && h->sequence != a->now.start_sequence)
+            begin_acquisition(a, h);
+        return OCT_BAD_NONE;
+    }
+    bool at_once = !a->now.running || a->now.over || starts || h->sequence == 0;
+    if (!at_once && !is_outlasted(&a->rivals, arrival_ns))
+        return OCT_BAD_EPOCH;
+    begin_acquisition(a, h);
+    return OCT_BAD_NONE;
+}
+
+/* Whether number a was sent after number b, which wrap at 2^64. Half the range apart neither
+ * was. */
+static bool is_after(uint64_t a, uint64_t b)
+{
+    return a != b && a - b < (uint64_t)1 << 63;
+}
+
+/* Books the sequence number; false when it has come before. */
+static bool is_new_sequence(struct oct_assembler *a, uint64_t sequence)
+{
+    struct acquisition *now = &a->now;
+    if (is_after(sequence, now->last_sequence)) {
+        uint64_t ahead = sequence - now->last_sequence;
+        now->seen = ahead < 64 ? now->seen << ahead : 0;
+        now->seen |= 1;
+        now->last_sequence = sequence;
+        add(&a->counts.messages_missed, ahead - 1);
+        return true;
+    }
+    uint64_t age = now->last_sequence - sequence;
+    if (age >= 64)
+        return true; /* too old to tell; its lines will tell */
+    bool fresh = !(now->seen >> age & 1);
+    now->seen |= (uint64_t)1 << age;
+    if (fresh && is_after(sequence, now->start_sequence))
+        add(&a->counts.messages_reordered, 1);
+    return fresh;
+}
+
+/* ---- lines ---- */
+
+/* n samples, the payload's `from`-th on. */
+static void copy_samples(uint16_t *to, const void *payload, uint64_t from, size_t n,
+                         uint16_t format)
+{
+    if (format == OCT_LINES_U16) {
+        memcpy(to, (const unsigned char *)payload + from * 2, n * 2);
+        return;
+    }
+    const uint8_t *bytes = (const uint8_t *)payload + from;
+    for (size_t i = 0; i < n; i++)
+        to[i] = bytes[i];
+}
+
+/* Whether the message is the open B-scan, the whole of it, as the readers want it. */
+static bool can_borrow(const struct oct_assembler *a, const struct oct_lines_header *h,
+                       const void *payload, uint32_t count)
+{
+    uint32_t n_lines = a->geometry.n_lines;
+    return a->lender.lend && a->frame && a->n_present == 0 && count == n_lines &&
+           h->n_lines == n_lines && h->format == OCT_LINES_U16 &&
+           oct_lines_payload_bytes(h) >= OCT_LEND_BYTES && (uintptr_t)payload % 2 == 0;
+}
+
+static void borrow(struct oct_assembler *a, const void *payload)
+{
+    /* Nobody writes there: complete as it is, it is delivered at once. */
+    memcpy(&a->frame->spectra, &payload, sizeof(payload));
+    memset(a->frame->line_valid, 1, a->geometry.n_lines);
+    a->lender.lend(a->lender.owner, a->frame->info.id);
+}
+
+/* Copies those of the `count` lines that have not come before; returns how many. */
+static uint32_t copy_lines(struct oct_assembler *a, const struct oct_lines_header *h,
+                           const void *payload, uint64_t from, uint32_t count)
+{
+    const struct oct_geometry *g = &a->geometry;
+    uint32_t j = (uint32_t)((h->first_line + from) % g->n_lines), placed = 0;
+    uint8_t *valid = a->frame ? a->frame->line_valid : a->dropped_valid;
+    for (uint32_t k = 0; k < count;) {
+        uint32_t run = 0; /* in one copy */
+        while (k + run < count && !valid[j + k + run])
+            run++;
+        if (a->frame && run)
+            copy_samples(a->frame->spectra + (size_t)(j + k) * g->n_samples, payload,
+                         (from + k) * g->n_samples, (size_t)run * g->n_samples, h->format);
+        memset(valid + j + k, 1, run);
+        placed += run;
+        k += run ? run : 1;
+    }
+    return placed;
+}
+
+/* Places `count` lines, the payload's `from`-th on, all of the open B-scan. */
+static void place_lines(struct oct_assembler *a, const struct oct_lines_header *h,
+                        const void *payload, uint64_t from, uint32_t count, uint64_t arrival_ns)
+{
+    uint32_t placed = count;
+    if (can_borrow(a, h, payload, count))
+        borrow(a, payload);
+    else
+        placed = copy_lines(a, h, payload, from, count);
+    a->n_present += placed;
+    add(&a->counts.lines_duplicate, count - placed);
+    add(a->frame ? &a->counts.lines_received : &a->counts.lines_dropped, placed);
+    if (a->frame) {
+        a->frame->info.sequence = h->sequence;
+        a->frame->info.arrival_ns = arrival_ns;
+    }
+    if (a->n_present >= a->geometry.n_lines)
+        deliver_bscan(a);
+}
+
+/* Wrong jumps that follow each other are one. */
+static void note_jump(struct acquisition *now, uint64_t to_bscan, uint64_t sequence)
+{
+    struct jump *jump = &now->jump;
+    if (!jump->there || sequence - jump->sequence > ASTRAY_MESSAGES)
+        jump->first_bscan = now->next_bscan;
+    jump->there = true;
+    jump->end_bscan = to_bscan;
+    jump->sequence = sequence;
+    jump->n_messages = 0;
+}
+
+/* Moves on to B-scan `number`: closes the open one, counts those skipped whole. */
+static void move_to(struct oct_assembler *a, uint64_t number, const struct oct_lines_header *h)
+{
+    if (a->open)
+        deliver_bscan(a);
+    if (number > a->now.next_bscan) {
+        add(&a->counts.lines_missing, (number - a->now.next_bscan) * a->geometry.n_lines);
+        note_jump(&a->now, number, h->sequence);
+    }
+    begin_bscan(a, number, h->time_ns);
+}
+
+/* Whether this message is the one too many for B-scans that the last jump left out. What the jump
+ * overtook on the way is not: it was sent before. Nor are lines sent again: those had come. */
+static bool is_astray(struct oct_assembler *a, const struct oct_lines_header *h)
+{
+    struct jump *jump = &a->now.jump;
+    if (!jump->there || h->n_lines == 0 || !is_after(h->sequence, jump->sequence))
+        return false;
+    uint64_t first = h->first_line / a->geometry.n_lines;
+    uint64_t last = (h->first_line + h->n_lines - 1) / a->geometry.n_lines;
+    if (last >= a->now.next_bscan) {
+        jump->n_messages = 0; /* lines in time: it was true */
+        return false;
+    }
+    if (first < jump->first_bscan || last >= jump->end_bscan)
+        return false;
+    bool goes_on = jump->n_messages > 0 && is_after(h->sequence, jump->last_sequence) &&
+                   h->first_line >= jump->next_line;
+    jump->n_messages = goes_on ? jump->n_messages + 1 : 1;
+    jump->last_sequence = h->sequence;
+    jump->next_line = h->first_line + h->n_lines;
+    return jump->n_messages > ASTRAY_MESSAGES;
+}
+
+static void take_lines(struct oct_assembler *a, const struct oct_lines_header *h,
+                       const void *payload, uint64_t arrival_ns)
+{
+    uint32_t n_lines = a->geometry.n_lines;
+    for (uint64_t from = 0; from < h->n_lines;) {
+        uint64_t line = h->first_line + from, number = line / n_lines;
+        uint64_t count = n_lines - line % n_lines;
+        if (count > h->n_lines - from)
+            count = h->n_lines - from;
+        if (number < a->now.next_bscan) {
+            add(&a->counts.lines_late, count);
+        } else {
+            if (!a->open || number != a->now.next_bscan)
+                move_to(a, number, h);
+            place_lines(a, h, payload, from, (uint32_t)count, arrival_ns);
+        }
+        from += count;
+    }
+    if (h->first_line + h->n_lines > a->now.next_line)
+        a->now.next_line = h->first_line + h->n_lines;
+    atomic_store_explicit(&a->counts.next_line, a->now.next_line, memory_order_relaxed);
+}
+
+static enum oct_bad check_message(const struct oct_assembler *a, struct oct_lines_header *h,
+                                  const void *header, size_t header_bytes, const void *payload,
+                                  size_t payload_bytes)
+{
+    enum oct_bad bad = oct_lines_decode(h, header, header_bytes);
+    if (bad)
+        return bad;
+    if (h->n_samples != a->geometry.n_samples)
+        return OCT_BAD_SAMPLES;
+    if (oct_lines_payload_bytes(h) != payload_bytes)
+        return OCT_BAD_PAYLOAD_SIZE;
+    if (h->crc32c && oct_crc32c(payload, payload_bytes) != h->crc32c)
+        return OCT_BAD_CRC;
+    bool same = a->now.running && h->epoch == a->now.epoch;
+    bool starts = h->flags & OCT_LINES_STARTS;
+    uint64_t expected = starts ? 0 : same ? a->now.next_line : h->first_line;
+    if (h->first_line > expected && h->first_line - expected > LEAP_LINES)
+        return OCT_BAD_LINES;
+    return OCT_BAD_NONE;
+}
+
+/* The acquisition ends after h: whole B-scans that should have come before are missing. */
+static void take_end(struct oct_assembler *a, const struct oct_lines_header *h)
+{
+    uint64_t n_lines = a->geometry.n_lines, end = h->first_line + h->n_lines;
+    oct_assembler_flush(a, false);
+    uint64_t next_bscan = end / n_lines + (end % n_lines != 0);
+    if (end / n_lines >= a->now.next_bscan) {
+        add(&a->counts.lines_missing, end - a->now.next_bscan * n_lines);
+        if (next_bscan > a->now.next_bscan) /* told before the end is: the recorder then asks */
+            tell_lost(a, a->now.next_bscan, next_bscan, OCT_LOSS_SOURCE);
+        a->now.next_bscan = next_bscan;
+    }
+    oct_assembler_flush(a, true);
+    a->now.over = true;
+    atomic_store(&a->counts.over, true);
+}
+
+/* Tells the watch of a message that was taken. */
+static void note_taken(struct oct_assembler *a, const struct oct_lines_header *h,
+                       const void *payload, uint64_t arrival_ns, bool is_useless)
+{
+    uint64_t behind = a->now.last_sequence - h->sequence; /* modulo 2^64, as everywhere */
+    oct_driver_watch_take(&a->driver, &(struct oct_driver_take){
+                                          .header = h,
+                                          .payload = payload,
+                                          .arrival_ns = arrival_ns,
+                                          .bscan_lines = a->geometry.n_lines,
+                                          .is_useless = is_useless,
+                                          .is_behind = behind > 0 && behind <= INT64_MAX,
+                                      });
+}
+
+enum oct_bad oct_assembler_take(struct oct_assembler *a, const void *header, size_t header_bytes,
+                                const void *payload, size_t payload_bytes, uint64_t arrival_ns)
+{
+    struct oct_lines_header h;
+    enum oct_bad bad = check_message(a, &h, header, header_bytes, payload, payload_bytes);
+    if (!bad)
+        bad = follow_epoch(a, &h, arrival_ns);
+    if (bad) {
+        oct_assembler_count_bad(a, bad);
+        oct_driver_watch_refuse(&a->driver, bad,
+                                &(struct oct_driver_refusal){.header = &h,
+                                                             .first = header,
+                                                             .first_bytes = header_bytes,
+                                                             .payload_bytes = payload_bytes,
+                                                             .n_parts = 2,
+                                                             .epoch = a->now.epoch});
+        return bad;
+    }
+    add(&a->counts.messages, 1);
+    if (!is_new_sequence(a, h.sequence)) {
+        note_taken(a, &h, payload, arrival_ns, true);
+        add(&a->counts.messages_duplicate, 1);
+        add(&a->counts.lines_duplicate, h.n_lines);
+        return OCT_BAD_NONE;
+    }
+    bool first = h.sequence == a->now.start_sequence;
+    if (a->now.from_start && !first && !is_after(h.sequence, a->now.start_sequence)) {
+        add(&a->counts.lines_late, h.n_lines); /* of the acquisition before, in the same epoch */
+        note_taken(a, &h, payload, arrival_ns, true);
+        return OCT_BAD_NONE;
+    }
+    if (is_astray(a, &h)) {
+        begin_acquisition(a, &h);
+        is_new_sequence(a, h.sequence);
+        add(&a->counts.resynchronised, 1);
+    }
+    uint64_t end = h.first_line + h.n_lines;
+    note_taken(a, &h, payload, arrival_ns,
+               h.n_lines && (end - 1) / a->geometry.n_lines < a->now.next_bscan);
+    a->patience_left_us = a->patience_us;
+    oct_assembler_give_back(a);
+    take_lines(a, &h, payload, arrival_ns);
+    if (h.flags & OCT_LINES_ENDS)
+        take_end(a, &h);
+    return OCT_BAD_NONE;
+}

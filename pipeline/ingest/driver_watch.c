@@ -1,0 +1,198 @@
+#include "pipeline/ingest/driver_watch.h"
+
+#include <string.h>
+
+#define LOOK_EVERY_NS UINT64_C(100000000)
+
+const char *const oct_driver_fault_names[OCT_N_DRIVER_FAULTS] = {
+    [OCT_DRIVER_RIGHT] = "",
+    [OCT_BAD_PARTS] = "parts",
+    [OCT_BAD_HEADER_SIZE] = "header_size",
+    [OCT_BAD_MAGIC] = "magic",
+    [OCT_BAD_VERSION] = "version",
+    [OCT_BAD_RESERVED] = "reserved",
+    [OCT_BAD_FORMAT] = "format",
+    [OCT_BAD_SAMPLES] = "samples",
+    [OCT_BAD_LINES] = "lines",
+    [OCT_BAD_PAYLOAD_SIZE] = "payload_size",
+    [OCT_BAD_CRC] = "crc",
+    [OCT_BAD_EPOCH] = "epoch",
+    [OCT_BAD_SLOT] = "slot",
+    [OCT_DRIVER_RESENT] = "resent",
+    [OCT_DRIVER_SEQUENCE_STUCK] = "sequence_stuck",
+    [OCT_DRIVER_SEQUENCE_JUMPS] = "sequence_jumps",
+    [OCT_DRIVER_LINE_STUCK] = "first_line_stuck",
+    [OCT_DRIVER_LINE_OVERLAPS] = "first_line_overlaps",
+    [OCT_DRIVER_LINE_COUNTS_SAMPLES] = "first_line_counts_samples",
+    [OCT_DRIVER_STARTS_AGAIN] = "starts_again",
+    [OCT_DRIVER_LINE_WENT_BACK] = "first_line_went_back",
+    [OCT_DRIVER_EPOCH_AGAIN] = "epoch_again",
+    [OCT_DRIVER_NO_PUSH] = "no_push",
+};
+
+void oct_driver_watch_init(struct oct_driver_watch *w)
+{
+    pthread_mutex_init(&w->lock, NULL);
+}
+
+void oct_driver_watch_finish(struct oct_driver_watch *w)
+{
+    pthread_mutex_destroy(&w->lock);
+}
+
+static void count(struct oct_driver_watch *w, unsigned fault)
+{
+    atomic_fetch_add_explicit(&w->n[fault], 1, memory_order_relaxed);
+}
+
+/* Who reads holds the lock for some hundred bytes; the message after this one serves as well. The
+ * first of its kind is waited for: there may be no second. */
+static void keep(struct oct_driver_watch *w, unsigned fault,
+                 const struct oct_driver_message *message)
+{
+    bool first = atomic_load_explicit(&w->n[fault], memory_order_relaxed) == 0;
+    if (first ? pthread_mutex_lock(&w->lock) == 0 : pthread_mutex_trylock(&w->lock) == 0) {
+        w->newest[fault] = *message;
+        pthread_mutex_unlock(&w->lock);
+    }
+    count(w, fault);
+}
+
+static bool is_new_epoch(struct oct_driver_watch *w, uint32_t epoch)
+{
+    for (unsigned i = 0; i < w->n_epochs && i < OCT_DRIVER_EPOCHS; i++)
+        if (w->epochs[i] == epoch)
+            return false;
+    w->epochs[w->n_epochs++ % OCT_DRIVER_EPOCHS] = epoch;
+    if (w->n_epochs == 2 * OCT_DRIVER_EPOCHS)
+        w->n_epochs = OCT_DRIVER_EPOCHS;
+    return true;
+}
+
+void oct_driver_watch_refuse(struct oct_driver_watch *w, enum oct_bad bad,
+                             const struct oct_driver_refusal *r)
+{
+    struct oct_driver_message message = {
+        .header_bytes = r->first_bytes,
+        .payload_bytes = r->payload_bytes,
+        .n_parts = r->n_parts,
+        .epoch = r->epoch,
+    };
+    if (r->header)
+        message.header = *r->header;
+    if (r->first_bytes >= sizeof(message.start))
+        memcpy(message.start, r->first, sizeof(message.start));
+    bool starts = bad == OCT_BAD_EPOCH && is_new_epoch(w, message.header.epoch);
+    keep(w, starts ? OCT_DRIVER_STARTS_AGAIN : (unsigned)bad, &message);
+}
+
+/* What the numbers of two messages of one epoch say. Numbers that were lost or overtook each other
+ * on the way say nothing: then both steps tell the same story. */
+static unsigned judge_step(const struct oct_lines_header *before, const struct oct_lines_header *h)
+{
+    uint64_t step = h->sequence - before->sequence, lines = h->first_line - before->first_line;
+    uint64_t n = before->n_lines, samples = n * before->n_samples;
+    if (n == 0 || h->n_lines == 0)
+        return OCT_DRIVER_RIGHT;
+    if (step == 0)
+        return lines == 0 ? OCT_DRIVER_RESENT : OCT_DRIVER_SEQUENCE_STUCK;
+    if (step > 1)
+        return lines == n && step <= UINT64_MAX / 2 ? OCT_DRIVER_SEQUENCE_JUMPS : OCT_DRIVER_RIGHT;
+    if (lines == 0)
+        return OCT_DRIVER_LINE_STUCK;
+    if (lines < n)
+        return OCT_DRIVER_LINE_OVERLAPS;
+    if (lines > n && (lines == samples || lines == 2 * samples))
+        return OCT_DRIVER_LINE_COUNTS_SAMPLES;
+    return OCT_DRIVER_RIGHT;
+}
+
+/* Whether nothing is cut off where an acquisition begins with h: the one before said that it ends,
+ * or whole B-scans had come, and whole ones follow. */
+static bool follows_whole(const struct oct_lines_header *before, const struct oct_driver_take *take)
+{
+    if (before->flags & OCT_LINES_ENDS)
+        return true;
+    return take->header->first_line == 0 &&
+           (before->first_line + before->n_lines) % take->bscan_lines == 0;
+}
+
+static unsigned judge(struct oct_driver_watch *w, const struct oct_driver_take *take)
+{
+    const struct oct_lines_header *h = take->header, *before = &w->before;
+    unsigned fault = OCT_DRIVER_RIGHT;
+    bool begins = before->epoch != h->epoch || h->flags & OCT_LINES_STARTS;
+    if (w->has_before && begins) {
+        fault = follows_whole(before, take) ? OCT_DRIVER_RIGHT : OCT_DRIVER_STARTS_AGAIN;
+    } else if (w->has_before) {
+        fault = judge_step(before, h);
+        if (h->first_line < before->first_line) {
+            w->back_sequence = before->sequence;
+            w->back_line = before->first_line + before->n_lines - (before->n_lines > 0);
+        }
+    }
+    if (fault == OCT_DRIVER_RIGHT && take->is_useless && h->n_lines)
+        fault = take->is_behind ? OCT_DRIVER_EPOCH_AGAIN : OCT_DRIVER_LINE_WENT_BACK;
+    return fault;
+}
+
+static void look_at(struct oct_driver_watch *w, const struct oct_driver_take *take)
+{
+    const struct oct_lines_header *h = take->header;
+    if (take->arrival_ns - w->looked_ns < LOOK_EVERY_NS || h->n_lines == 0 ||
+        pthread_mutex_trylock(&w->lock))
+        return;
+    size_t line_bytes = (size_t)h->n_samples * (h->format == OCT_LINES_U16 ? 2 : 1);
+    const unsigned char *line = (const unsigned char *)take->payload + h->n_lines / 2 * line_bytes;
+    w->looked_ns = take->arrival_ns;
+    w->look = (struct oct_driver_look){
+        .number = w->look.number + 1,
+        .arrival_ns = take->arrival_ns,
+        .header = *h,
+        .samples = oct_samples_look(line, h->n_samples, h->format),
+    };
+    pthread_mutex_unlock(&w->lock);
+}
+
+void oct_driver_watch_take(struct oct_driver_watch *w, const struct oct_driver_take *take)
+{
+    unsigned fault = judge(w, take);
+    if (fault == OCT_DRIVER_RIGHT) {
+        count(w, fault);
+        look_at(w, take);
+    } else {
+        bool late = fault == OCT_DRIVER_EPOCH_AGAIN || fault == OCT_DRIVER_LINE_WENT_BACK;
+        keep(w, fault,
+             &(struct oct_driver_message){
+                 .header = *take->header,
+                 .before_sequence = late ? w->back_sequence : w->before.sequence,
+                 .before_line = late ? w->back_line : w->before.first_line,
+                 .before_n_lines = w->before.n_lines,
+                 .epoch = take->header->epoch,
+             });
+    }
+    w->before = *take->header;
+    w->has_before = true;
+}
+
+void oct_driver_watch_connection(struct oct_driver_watch *w)
+{
+    count(w, OCT_DRIVER_NO_PUSH);
+}
+
+bool oct_driver_watch_newest(struct oct_driver_watch *w, unsigned fault,
+                             struct oct_driver_message *message)
+{
+    pthread_mutex_lock(&w->lock);
+    *message = w->newest[fault];
+    pthread_mutex_unlock(&w->lock);
+    return atomic_load_explicit(&w->n[fault], memory_order_relaxed) > 0;
+}
+
+bool oct_driver_watch_look(struct oct_driver_watch *w, struct oct_driver_look *look)
+{
+    pthread_mutex_lock(&w->lock);
+    *look = w->look;
+    pthread_mutex_unlock(&w->lock);
+    return look->number > 0;
+}

@@ -1,0 +1,71 @@
+/* The live source: a thread that takes messages from a ZeroMQ PULL socket and gives them to the
+ * assembler, which writes the raw ring. With the endpoint shm://NAME the messages only tell where
+ * the lines lie in shared memory (shm_layout.h). A B-scan that one block brings whole may stay
+ * where it came and be a slot of the raw ring there (loans.h); other lines are copied once.
+ *
+ * The gate: while it is closed, messages are taken and thrown away (counted), so that a start
+ * never begins with lines from before. Closing the gate first takes what has already arrived. */
+#ifndef OCT_PIPELINE_INGEST_INGEST_H
+#define OCT_PIPELINE_INGEST_INGEST_H
+
+#include "pipeline/flow/ring.h"
+#include "pipeline/ingest/assembler.h"
+#include "pipeline/net/door.h"
+#include "pipeline/plan/geometry.h"
+
+struct oct_ingest;
+
+struct oct_ingest_options {
+    const char *endpoint;    /* tcp://127.0.0.1:5701 (a port of * takes a free one), shm://NAME */
+    const char *shm_group;   /* whose members may be drivers too; NULL or "": none */
+    unsigned queue_messages; /* shm://: slots; as many as the ring has besides, if they are lent */
+    bool lend; /* the ring's readers read any memory; else all lines go into its own */
+    uint64_t max_message_bytes;
+    double idle_s;               /* an unfinished B-scan is delivered after this pause; 0: never */
+    bool open;                   /* the gate at the start */
+    struct oct_loss_log *losses; /* see assembler.h; may be NULL */
+    struct oct_door *door;       /* borrowed; NULL: anyone on this machine may send */
+};
+
+/* Binds the socket and starts the thread. zmq_context is a ZeroMQ context, borrowed. OCT_E_IO: the
+ * endpoint is in use or not allowed; names it. */
+enum oct_err oct_ingest_create(struct oct_ingest **ingest, void *zmq_context,
+                               const struct oct_geometry *geometry, struct oct_ring *raw,
+                               const struct oct_ingest_options *options, struct oct_error *err);
+
+/* Opens or closes the gate. Closing returns once what had arrived has been taken and the B-scan
+ * begun has been delivered (at most about two seconds). Any thread but the ingest's. */
+void oct_ingest_set_gate(struct oct_ingest *ingest, bool open);
+
+/* The same without waiting: oct_ingest_gate_is_open tells when it has happened. Any thread. */
+void oct_ingest_ask_gate(struct oct_ingest *ingest, bool open);
+bool oct_ingest_gate_is_open(const struct oct_ingest *ingest);
+
+/* Closes the gate as above, ends the thread, closes the socket. Does not close the ring, of which
+ * nobody may read when lines were lent to it. NULL is fine. */
+void oct_ingest_destroy(struct oct_ingest *ingest);
+
+/* Read-only for the caller; valid until destroy. */
+const struct oct_ingest_counts *oct_ingest_counts(const struct oct_ingest *ingest);
+
+/* What the messages look like (driver_watch.h); valid until destroy. Any thread. */
+struct oct_driver_watch *oct_ingest_driver(const struct oct_ingest *ingest);
+
+/* Slots of shared memory taken back from drivers that died. */
+uint64_t oct_ingest_reclaimed(const struct oct_ingest *ingest);
+
+/* Times that shared memory or its socket was removed, replaced, cut or overwritten by others, and
+ * put right. */
+uint64_t oct_ingest_mended(const struct oct_ingest *ingest);
+
+/* How often the thread has looked for messages: every few milliseconds, but while it waits for room
+ * in the ring. Any thread. */
+uint64_t oct_ingest_looks(const struct oct_ingest *ingest);
+
+/* Messages thrown away while the gate was closed. */
+uint64_t oct_ingest_ignored(const struct oct_ingest *ingest);
+
+/* The endpoint as bound, or shm://NAME (with the port that the system chose). */
+const char *oct_ingest_endpoint(const struct oct_ingest *ingest);
+
+#endif

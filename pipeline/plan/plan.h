@@ -1,0 +1,86 @@
+/* The plan: everything about a reconstruction that does not depend on the samples, computed once,
+ * in double precision, and handed to every engine. The accuracy of the product is decided here.
+ *
+ * Source: B. A. Shafer, "Real-time adaptive-optics OCT image reconstruction on a GPU", Purdue
+ * 2014, chapters 2 and 4; docs/reconstruction.md has the equations. For one A-line x (N samples,
+ * DC removed) an engine computes
+ *
+ *     u[2i]   = x_padded[i]                                        i < P1
+ *     u[2i+1] = c2r(X[k] * shift[k])[i],  X = r2c(x_padded)        k <= P1/2      (exact 2x)
+ *     v[q]    = phase[q] * sum_t weight[t][q] * u[tap_first[q] + t]     q < P2
+ *     B       = fft(v)                                  (counts: phase carries the 1/N)
+ *     I[d]    = |B[crop_first + d]|^2                              d < D
+ *
+ * which is steps 2 to 8: a bin of the 2x-long spectrum that was the Nyquist bin, halved, is zero
+ * at every odd sample, so shift[P1/2] = 0, and shift carries the 1/P1 of the inverse.
+ *
+ * A plan is immutable after creation and may be read by any number of threads. */
+#ifndef OCT_PIPELINE_PLAN_PLAN_H
+#define OCT_PIPELINE_PLAN_PLAN_H
+
+#include "pipeline/base/err.h"
+#include "pipeline/plan/calibration.h"
+#include "pipeline/plan/geometry.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum oct_dc { OCT_DC_BSCAN, OCT_DC_FILE, OCT_DC_NONE };
+enum oct_interpolation { OCT_INTERPOLATION_LINEAR, OCT_INTERPOLATION_CUBIC };
+enum oct_range { OCT_RANGE_AUTO, OCT_RANGE_MANUAL, OCT_RANGE_PERCENTILE };
+
+#define OCT_MAX_TAPS 4u
+
+/* What the camera's own wavelengths must lie within: beyond, a file is not in nm. */
+#define OCT_MIN_WAVELENGTH_NM 200.0
+#define OCT_MAX_WAVELENGTH_NM 3000.0
+
+/* Steps 8 and 9: how an intensity becomes a pixel. A copy travels with every submission, so that
+ * it may change while frames flow. */
+struct oct_display {
+    bool log; /* pixels from 10*log10(max(I, 1e-12)) dB instead of I (counts^2) */
+    enum oct_range range;
+    double lo, hi;        /* manual: dB when log, else counts^2; hi > lo */
+    double percentile_lo; /* percentile: 0..100, of the B-scan's pixels, linear between ranks */
+    double percentile_hi;
+    double smoothing_bscans; /* percentile: time constant s in B-scans, >= 0. From the second
+                                B-scan of a volume on: limit += (own - limit) / (1 + s). A volume
+                                starts afresh, so that it reconstructs alike wherever it is run. */
+};
+
+/* Samples at q steps before the first or after the last tap never occur: tap_first[q] + n_taps <=
+ * P2 for every q. All arrays are 64-byte aligned and owned by the plan. */
+struct oct_plan {
+    struct oct_geometry geometry;
+    enum oct_dc dc;
+    enum oct_interpolation interpolation;
+    const float *background;   /* [N] counts; NULL unless dc == OCT_DC_FILE */
+    unsigned n_taps;           /* 2 linear, 4 cubic */
+    const uint32_t *tap_first; /* [P2], into u */
+    const float *weight;       /* [n_taps][P2] */
+    const float *phase_re;     /* [P2], exp(-i theta) / N, or the file's phase / N */
+    const float *phase_im;
+    const float *shift_re; /* [P1/2 + 1], exp(+i pi k / P1) / P1, last 0 */
+    const float *shift_im;
+    double q_minus, q_plus; /* where on the k grid t of the coefficients is -1 and +1 */
+    double axial_um; /* optical path per depth pixel, micrometres in air; NaN without wavelengths */
+    struct oct_calibration calibration; /* the plan's own copy */
+};
+
+/* Checks the calibration against the geometry and computes the tables. Exactly one of wavelengths
+ * and k map must be there. OCT_E_CONFIG names the key (calibration.wavelengths, ...) and what is
+ * wrong: count, not strictly monotonic, not nanometres, not positive over all P2 positions,
+ * dispersion count,
+ * background missing for dc=file, dc=bscan with a single line. *plan is NULL on error. */
+enum oct_err oct_plan_create(struct oct_plan **plan, const struct oct_geometry *geometry,
+                             const struct oct_calibration *calibration, enum oct_dc dc,
+                             enum oct_interpolation interpolation, struct oct_error *err);
+
+/* theta of contract step 5 in radians at output q, from the coefficients: what the recorder writes
+ * is what the engines apply. */
+double oct_plan_theta(const struct oct_plan *plan, uint32_t q);
+
+/* NULL is fine. */
+void oct_plan_destroy(struct oct_plan *plan);
+
+#endif

@@ -1,0 +1,356 @@
+#define _GNU_SOURCE /* pthread_setname_np */
+#include "pipeline/record/history.h"
+
+#include "pipeline/base/clock.h"
+#include "pipeline/base/log.h"
+#include "pipeline/record/bscan.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SYNC_INTERVAL_NS 1000000000u
+
+struct oct_last {
+    struct oct_last_options options;
+    pthread_t thread;
+    bool has_thread;
+
+    /* Set by start, then the thread's. */
+    struct oct_record_settings settings;
+    char name[128];              /* "": one is made */
+    struct oct_bscan_info *held; /* [history_bscans], the first n_held */
+    uint32_t n_held;
+
+    pthread_mutex_t lock; /* guards what follows */
+    struct oct_last_status status;
+};
+
+/* ---- the thread ---- */
+
+/* The frame that B-scans are copied into. */
+static enum oct_err get_frame(struct oct_kept *kept, const struct oct_geometry *g,
+                              struct oct_error *err)
+{
+    *kept = (struct oct_kept){0};
+    kept->raw.spectra = malloc(oct_geometry_spectra_bytes(g));
+    kept->raw.line_valid = malloc(g->n_lines);
+    kept->image.pixels = malloc(oct_geometry_image_bytes(g));
+    if (kept->raw.spectra && kept->raw.line_valid && kept->image.pixels)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for saving the last seconds");
+}
+
+static void free_frame(struct oct_kept *kept)
+{
+    free(kept->raw.spectra);
+    free(kept->raw.line_valid);
+    free(kept->image.pixels);
+}
+
+/* When the first B-scan came, UTC. */
+static void write_start_time(uint64_t arrival_ns, char *text, size_t bytes)
+{
+    uint64_t now_ns = oct_clock_ns();
+    time_t then =
+        time(NULL) - (time_t)((now_ns > arrival_ns ? now_ns - arrival_ns : 0) / 1000000000u);
+    struct tm utc;
+    gmtime_r(&then, &utc);
+    strftime(text, bytes, "%Y-%m-%dT%H:%M:%SZ", &utc);
+}
+
+/* Where it goes, as far as that can be seen before it is tried. */
+static enum oct_err find_place(struct oct_last *last, char *path, size_t bytes,
+                               struct oct_error *err)
+{
+    struct oct_record_settings *s = &last->settings;
+    const struct oct_recorder_settings into = {
+        .directory = s->directory, .spectra = s->spectra, .bscans = s->bscans};
+    enum oct_err e =
+        oct_record_settings_check(&into, &last->options.plan->geometry, last->n_held, NULL, err);
+    if (e == OCT_OK)
+        e = oct_record_settings_resolve(s, err);
+    if (e)
+        return e;
+    if (*last->name)
+        oct_record_path_named(s, last->name, path, bytes);
+    else
+        oct_record_path(s, "last", path, bytes);
+    if (access(path, F_OK) == 0)
+        return oct_fail(err, OCT_E_IO, "%s: exists already and is never overwritten", path);
+    return OCT_OK;
+}
+
+static enum oct_err open_file(struct oct_last *last, struct oct_volume_writer **writer,
+                              struct oct_error *err)
+{
+    const struct oct_record_settings *s = &last->settings;
+    struct oct_plan plan = *last->options.plan; /* not a volume: as many rows as there are */
+    char path[sizeof(last->status.file)], start_time[40];
+    enum oct_err e = find_place(last, path, sizeof(path), err);
+    if (e)
+        return e;
+    struct oct_volume_about about = oct_record_about(s, last->options.engine);
+    write_start_time(last->held[0].arrival_ns, start_time, sizeof(start_time));
+    about.start_time = start_time;
+    about.field_bscans = plan.geometry.n_bscans;
+    plan.geometry.n_bscans = last->n_held;
+    e = oct_volume_create(writer, path, &plan, &about, s->spectra, s->bscans, err);
+    if (e)
+        return e;
+    pthread_mutex_lock(&last->lock);
+    memcpy(last->status.file, path, sizeof(path));
+    last->status.opening = false;
+    pthread_mutex_unlock(&last->lock);
+    return OCT_OK;
+}
+
+/* What lies between two B-scans of one acquisition, and why. */
+static enum oct_err write_between(struct oct_last *last, struct oct_volume_writer *writer,
+                                  const struct oct_bscan_info *before,
+                                  const struct oct_bscan_info *info, struct oct_error *err)
+{
+    uint64_t n_lines = last->options.plan->geometry.n_lines;
+    enum oct_err e = OCT_OK;
+    struct oct_gap rest = {
+        .acquisition = info->acquisition,
+        .first_line = (before->number + 1) * n_lines,
+        .reason = OCT_LOSS_SOURCE,
+    };
+    if (before->acquisition != info->acquisition || info->number <= before->number)
+        return OCT_OK;
+    rest.n_lines = info->number * n_lines - rest.first_line;
+    while (e == OCT_OK && rest.n_lines > 0) {
+        struct oct_gap piece = oct_loss_log_explain(last->options.losses, &rest);
+        e = oct_volume_write_gap(writer, &piece, err);
+        rest.first_line += piece.n_lines;
+        rest.n_lines -= piece.n_lines;
+    }
+    return e;
+}
+
+static void book_progress(struct oct_last *last, const struct oct_volume_writer *writer)
+{
+    pthread_mutex_lock(&last->lock);
+    last->status.n_saved = (uint32_t)oct_volume_written(writer);
+    pthread_mutex_unlock(&last->lock);
+}
+
+/* Held B-scans from .. to - 1 were given up for newer ones. */
+static enum oct_err write_given_up(struct oct_last *last, struct oct_volume_writer *writer,
+                                   uint32_t from, uint32_t to, struct oct_error *err)
+{
+    uint64_t n_lines = last->options.plan->geometry.n_lines;
+    struct oct_keeper_status kept;
+    enum oct_err e = OCT_OK;
+    oct_keeper_get_status(last->options.keeper, &kept);
+    pthread_mutex_lock(&last->lock);
+    last->status.n_lost += to - from;
+    pthread_mutex_unlock(&last->lock);
+    for (uint32_t i = from; e == OCT_OK && i < to; i++) {
+        if (i > 0)
+            e = write_between(last, writer, &last->held[i - 1], &last->held[i], err);
+        if (e == OCT_OK)
+            e = oct_volume_write_gap(
+                writer,
+                &(struct oct_gap){
+                    .acquisition = last->held[i].acquisition,
+                    .first_line = last->held[i].number * n_lines,
+                    .n_lines = n_lines,
+                    .reason = kept.catches_up ? OCT_LOSS_PAUSED : OCT_LOSS_DISK_SLOW,
+                },
+                err);
+    }
+    return e;
+}
+
+static enum oct_err write_one(struct oct_last *last, struct oct_volume_writer *writer,
+                              const struct oct_kept *kept, uint32_t index, uint32_t row,
+                              struct oct_error *err)
+{
+    const struct oct_record_settings *s = &last->settings;
+    enum oct_err e = OCT_OK;
+    if (index > 0)
+        e = write_between(last, writer, &last->held[index - 1], &last->held[index], err);
+    return e ? e
+             : oct_record_bscan(writer, kept, row, &last->options.plan->geometry, s->spectra,
+                                s->bscans, err);
+}
+
+/* The first is taken out of the memory that newer ones want before a disk is looked at. */
+static enum oct_err write_all(struct oct_last *last, struct oct_volume_writer **writer,
+                              struct oct_kept *kept, struct oct_error *err)
+{
+    uint64_t synced_ns = oct_clock_ns();
+    enum oct_err e = OCT_OK;
+    uint32_t index, next = 0; /* all before next are in the file or its gap map */
+    for (uint32_t row = 0; e == OCT_OK; row++) {
+        bool more = oct_keeper_copy(last->options.keeper, kept, &index) == OCT_OK;
+        if (!*writer && (e = open_file(last, writer, err)))
+            break;
+        e = write_given_up(last, *writer, next, index, err);
+        if (!more)
+            break;
+        if (e == OCT_OK)
+            e = write_one(last, *writer, kept, index, row, err);
+        next = index + 1;
+        if (e != OCT_OK || oct_clock_ns() - synced_ns < SYNC_INTERVAL_NS)
+            continue;
+        e = oct_volume_sync(*writer, err);
+        book_progress(last, *writer);
+        synced_ns = oct_clock_ns();
+    }
+    return e;
+}
+
+/* Why it was not saved, or NULL. */
+static void tell(struct oct_last *last, const struct oct_error *why)
+{
+    pthread_mutex_lock(&last->lock);
+    if (why && *last->status.file)
+        last->status.n_lost = last->n_held - last->status.n_saved;
+    struct oct_last_status s = last->status;
+    pthread_mutex_unlock(&last->lock);
+    if (why)
+        oct_log(OCT_LOG_ERROR, "the last seconds were not saved: %s", why->text);
+    else if (s.n_lost)
+        oct_log(OCT_LOG_WARNING,
+                "saved %u of the last %u B-scans as %s: the disk was too slow for the other %u",
+                s.n_saved, last->n_held, s.file, s.n_lost);
+    else
+        oct_log(OCT_LOG_INFO, "saved the last %u B-scans as %s", s.n_saved, s.file);
+    pthread_mutex_lock(&last->lock);
+    last->status.saving = last->status.opening = false;
+    if (why)
+        last->status.failure = *why;
+    else
+        last->status.n_files++;
+    pthread_mutex_unlock(&last->lock);
+}
+
+static void *run(void *argument)
+{
+    struct oct_last *last = argument;
+    struct oct_volume_writer *writer = NULL;
+    struct oct_kept kept;
+    struct oct_error err;
+    enum oct_err e = get_frame(&kept, &last->options.plan->geometry, &err);
+    if (e == OCT_OK)
+        e = write_all(last, &writer, &kept, &err);
+    oct_keeper_let_go(last->options.keeper);
+    free_frame(&kept);
+    if (e == OCT_OK)
+        e = oct_volume_sync(writer, &err);
+    if (writer)
+        book_progress(last, writer);
+    bool none = e == OCT_OK && oct_volume_written(writer) == 0;
+    enum oct_err c = oct_volume_close(writer, e ? NULL : &err);
+    if (none && !c)
+        c = oct_fail(&err, OCT_E_IO, "%s: the disk was too slow: nothing was left of %u B-scans",
+                     last->status.file, last->n_held);
+    tell(last, e || c ? &err : NULL);
+    return NULL;
+}
+
+/* ---- from outside ---- */
+
+enum oct_err oct_last_create(struct oct_last **out, const struct oct_last_options *options,
+                             struct oct_error *err)
+{
+    struct oct_last *last = calloc(1, sizeof(*last));
+    *out = last;
+    if (!last)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the recorder");
+    last->options = *options;
+    pthread_mutex_init(&last->lock, NULL);
+    return OCT_OK;
+}
+
+static enum oct_err may_start(struct oct_last *last, const char *name, struct oct_error *err)
+{
+    struct oct_keeper_status kept;
+    struct oct_last_status status;
+    oct_keeper_get_status(last->options.keeper, &kept);
+    oct_last_get_status(last, &status);
+    if (kept.history_bscans == 0)
+        return oct_fail(err, OCT_E_STATE,
+                        "nothing is kept: record.last_s is 0 (stop, set it, start)");
+    if (status.saving)
+        return oct_fail(err, OCT_E_STATE, "the last seconds are being saved already%s%s",
+                        *status.file ? ", as " : "", status.file);
+    if (kept.n_history == 0)
+        return oct_fail(err, OCT_E_STATE, "nothing is kept yet: no B-scan has come");
+    if (name && *name && !oct_record_name_is_safe(name))
+        return oct_fail(
+            err, OCT_E_ARG,
+            "the name '%.40s' must be at most 100 letters, digits, '.', '_' and '-' and "
+            "not begin with '.' or '-'",
+            name);
+    return OCT_OK;
+}
+
+/* With the end of the one before awaited: it has told it. */
+static enum oct_err prepare(struct oct_last *last, const struct oct_recorder_settings *from,
+                            const char *name, struct oct_error *err)
+{
+    struct oct_keeper_status kept;
+    if (last->has_thread)
+        pthread_join(last->thread, NULL);
+    last->has_thread = false;
+    oct_keeper_get_status(last->options.keeper, &kept);
+    if (!last->held)
+        last->held = calloc(kept.history_bscans, sizeof(*last->held));
+    if (!last->held)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for saving the last seconds");
+    snprintf(last->name, sizeof(last->name), "%s", name ? name : "");
+    oct_record_settings_finish(&last->settings);
+    return oct_record_settings_init(&last->settings, from, err);
+}
+
+enum oct_err oct_last_start(struct oct_last *last, const struct oct_recorder_settings *from,
+                            const char *name, struct oct_error *err)
+{
+    enum oct_err e = may_start(last, name, err);
+    if (e == OCT_OK)
+        e = prepare(last, from, name, err);
+    if (e)
+        return e;
+    pthread_mutex_lock(&last->lock);
+    last->status =
+        (struct oct_last_status){.saving = true, .opening = true, .n_files = last->status.n_files};
+    pthread_mutex_unlock(&last->lock);
+    last->n_held = oct_keeper_hold(last->options.keeper, last->held); /* there are: may_start */
+    int status = pthread_create(&last->thread, NULL, run, last);
+    if (status == 0) {
+        last->has_thread = true;
+        pthread_setname_np(last->thread, "octd-last");
+        return OCT_OK;
+    }
+    oct_keeper_let_go(last->options.keeper);
+    pthread_mutex_lock(&last->lock);
+    last->status.saving = last->status.opening = false;
+    pthread_mutex_unlock(&last->lock);
+    return oct_fail_errno(err, OCT_E_IO, status, "thread for saving the last seconds");
+}
+
+void oct_last_get_status(struct oct_last *last, struct oct_last_status *status)
+{
+    pthread_mutex_lock(&last->lock);
+    *status = last->status;
+    pthread_mutex_unlock(&last->lock);
+}
+
+void oct_last_destroy(struct oct_last *last)
+{
+    if (!last)
+        return;
+    if (last->has_thread)
+        pthread_join(last->thread, NULL);
+    oct_record_settings_finish(&last->settings);
+    free(last->held);
+    pthread_mutex_destroy(&last->lock);
+    free(last);
+}

@@ -1,0 +1,592 @@
+#define _GNU_SOURCE /* pthread_setname_np */
+#include "pipeline/record/recorder.h"
+
+#include "pipeline/base/clock.h"
+#include "pipeline/base/log.h"
+#include "pipeline/record/books.h"
+#include "pipeline/record/bscan.h"
+#include "pipeline/volume/closer.h"
+#include "pipeline/volume/volume.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define POLL_US 100000u
+
+/* The last B-scan that was looked at. */
+struct seen {
+    bool any;
+    uint32_t acquisition;
+    uint64_t volume, number;
+};
+
+struct oct_recorder {
+    struct oct_recorder_options options;
+    struct oct_keeper *keeper;
+    struct oct_last *last;
+    struct oct_volume_closer *closer;
+    pthread_t thread;
+
+    /* The thread's own. */
+    struct oct_volume_writer *writer; /* the open file */
+    uint64_t last_sync_ns;
+    uint64_t consumed;    /* slots read so far */
+    uint64_t last_slot;   /* last slot written into the open file */
+    uint32_t accepted;    /* B-scans given to the open file */
+    uint32_t engine_lost; /* of those, without a picture */
+    uint32_t file_acquisition;
+    uint64_t file_volume;
+    uint64_t accounted; /* of the acquisition file_acquisition: B-scans before it are booked */
+
+    struct oct_recorder_books books;
+
+    /* Under the books' lock. */
+    struct oct_record_settings settings;
+    uint64_t stop_at; /* end after this many slots; UINT64_MAX: go on */
+    bool failing;     /* a recording failed and nobody has stopped or started since */
+    bool fresh;       /* no B-scan of this recording has been accepted */
+    struct seen seen;
+    bool skip; /* the volume under way when recording started is not recorded */
+    uint32_t skip_acquisition;
+    uint64_t skip_volume;
+};
+
+/* ---- the end of a recording ---- */
+
+static void set_inactive(struct oct_recorder *rec)
+{
+    pthread_mutex_lock(&rec->books.lock);
+    rec->books.status.active = rec->books.status.stopping = false;
+    oct_keeper_want(rec->keeper, false);
+    pthread_mutex_unlock(&rec->books.lock);
+}
+
+static void fail(struct oct_recorder *rec, const struct oct_error *why)
+{
+    oct_log(OCT_LOG_ERROR, "recording stopped: %s", why->text);
+    oct_recorder_books_log(&rec->books);
+    pthread_mutex_lock(&rec->books.lock);
+    rec->books.status.failure = *why;
+    rec->failing = !rec->books.status.stopping; /* else nobody wants what comes now */
+    rec->books.status.active = rec->books.status.stopping = false;
+    oct_keeper_want(rec->keeper, false);
+    pthread_mutex_unlock(&rec->books.lock);
+}
+
+/* ---- the open file, and the one before it ---- */
+
+/* The open file is closed beside all that follows; first the one before must be. */
+static void leave_open_file(struct oct_recorder *rec)
+{
+    oct_volume_closer_wait(rec->closer);
+    oct_recorder_books_left(&rec->books, &(struct oct_recorder_file){
+                                             .n_bscans = rec->options.plan->geometry.n_bscans,
+                                             .accepted = rec->accepted,
+                                             .engine_lost = rec->engine_lost,
+                                             .written = oct_volume_written(rec->writer),
+                                             .bytes = oct_volume_bytes(rec->writer),
+                                         });
+    oct_volume_closer_put(rec->closer, rec->writer);
+    rec->writer = NULL;
+}
+
+/* The closer's thread. */
+static void on_synced(void *owner, uint64_t n_written, uint64_t n_bytes)
+{
+    struct oct_recorder *rec = owner;
+    oct_recorder_books_synced(&rec->books, n_written, n_bytes);
+}
+
+/* The closer's thread; a failure is the recorder's to act upon. */
+static void on_closed(void *owner, const struct oct_error *why)
+{
+    struct oct_recorder *rec = owner;
+    oct_recorder_books_closed(&rec->books, why);
+    if (why)
+        oct_keeper_wake(rec->keeper);
+}
+
+/* Waits until no file is being closed. Whether closing one has failed, and why. */
+static bool await_closed(struct oct_recorder *rec, struct oct_error *why)
+{
+    oct_volume_closer_wait(rec->closer);
+    return oct_recorder_books_take_failure(&rec->books, why);
+}
+
+/* The open file, or making one, has failed. The files first, then the news: from then on another
+ * recording may be started. Of two files that failed the older is what stopped the recording. */
+static void give_up(struct oct_recorder *rec, const struct oct_error *why)
+{
+    struct oct_error older, again;
+    bool older_failed = await_closed(rec, &older);
+    if (rec->writer) {
+        leave_open_file(rec);
+        await_closed(rec, &again); /* it says no more than why does */
+    }
+    if (older_failed)
+        oct_log(OCT_LOG_ERROR, "the file after it failed too: %s", why->text);
+    fail(rec, older_failed ? &older : why);
+}
+
+/* B-scans from .. to - 1 were not recorded: why, says the log, else `reason`. Into the gap map of
+ * the open file, which none of them is behind, and into the account unless nobody wanted them.
+ * Where the last volume reaches beyond 2^64 `to` has wrapped. */
+static enum oct_err lose(struct oct_recorder *rec, uint32_t acquisition, uint64_t from, uint64_t to,
+                         enum oct_loss reason, struct oct_error *err)
+{
+    const struct oct_geometry *g = &rec->options.plan->geometry;
+    enum oct_err e = OCT_OK;
+    while (from != to && to - from <= INT64_MAX) {
+        struct oct_gap piece =
+            oct_loss_log_explain(rec->options.losses, &(struct oct_gap){
+                                                          .acquisition = acquisition,
+                                                          .first_line = from * g->n_lines,
+                                                          .n_lines = (to - from) * g->n_lines,
+                                                          .reason = reason,
+                                                      });
+        uint64_t n = piece.n_lines / g->n_lines;
+        if (rec->writer && e == OCT_OK)
+            e = oct_volume_write_gap(rec->writer, &piece, err);
+        if (piece.reason != OCT_LOSS_NOT_RECORDED) {
+            oct_recorder_books_dropped(&rec->books, n, piece.reason, true);
+            rec->accounted = from + n;
+        }
+        from += n;
+    }
+    return e;
+}
+
+/* What the open file does not have of its volume nobody recorded. */
+static enum oct_err lose_rest(struct oct_recorder *rec, struct oct_error *err)
+{
+    uint64_t end = (rec->file_volume + 1) * rec->options.plan->geometry.n_bscans;
+    return lose(rec, rec->file_acquisition, rec->accounted, end, OCT_LOSS_NOT_RECORDED, err);
+}
+
+/* False: it failed, and was told. */
+static bool end_file(struct oct_recorder *rec)
+{
+    struct oct_error err;
+    if (!rec->writer)
+        return true;
+    if (lose_rest(rec, &err)) {
+        give_up(rec, &err);
+        return false;
+    }
+    leave_open_file(rec);
+    return true;
+}
+
+/* A file that could not be closed ends the recording, and the file after it with what it has.
+ * False: there was one, and it was told. */
+static bool heed_closed(struct oct_recorder *rec)
+{
+    struct oct_error why, next;
+    if (!oct_recorder_books_take_failure(&rec->books, &why))
+        return true;
+    if (rec->writer) {
+        lose_rest(rec, NULL);
+        leave_open_file(rec);
+    }
+    if (await_closed(rec, &next))
+        oct_log(OCT_LOG_ERROR, "the file after it failed too: %s", next.text);
+    fail(rec, &why);
+    return false;
+}
+
+/* Closes all files. False: that failed, and was told, or nothing was being recorded. After a
+ * failure was told the status may be another recording's. */
+static bool settle(struct oct_recorder *rec)
+{
+    pthread_mutex_lock(&rec->books.lock);
+    bool active = rec->books.status.active;
+    pthread_mutex_unlock(&rec->books.lock);
+    bool ended = end_file(rec);
+    oct_volume_closer_wait(rec->closer);
+    bool closed = heed_closed(rec);
+    return active && ended && closed;
+}
+
+static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_info *info,
+                              struct oct_error *err)
+{
+    const struct oct_record_settings *s = &rec->settings; /* only start changes them */
+    struct oct_volume_about about = oct_record_about(s, rec->options.engine);
+    char path[sizeof(rec->books.status.file)], ending[32];
+    about.counted = true;
+    about.first_bscan = info->volume * rec->options.plan->geometry.n_bscans;
+    snprintf(ending, sizeof(ending), "v%04" PRIu64, info->volume);
+    oct_record_path(s, ending, path, sizeof(path));
+    /* Another acquisition in the same millisecond? */
+    if (strcmp(path, rec->books.status.file) == 0) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        oct_record_path(s, ending, path, sizeof(path));
+    }
+    enum oct_err e = oct_volume_create(&rec->writer, path, rec->options.plan, &about, s->spectra,
+                                       s->bscans, err);
+    if (e)
+        return e;
+    rec->file_acquisition = info->acquisition;
+    rec->file_volume = info->volume;
+    rec->last_sync_ns = oct_clock_ns();
+    rec->accepted = rec->engine_lost = 0;
+    oct_recorder_books_opened(&rec->books, path);
+    return OCT_OK;
+}
+
+static void sync_when_due(struct oct_recorder *rec)
+{
+    struct oct_error err;
+    if (!rec->writer || oct_clock_ns() - rec->last_sync_ns < rec->settings.sync_interval_ns)
+        return;
+    rec->last_sync_ns = oct_clock_ns();
+    enum oct_err e = oct_volume_sync(rec->writer, &err);
+    oct_recorder_books_progress(&rec->books, oct_volume_written(rec->writer),
+                                oct_volume_bytes(rec->writer));
+    if (e)
+        give_up(rec, &err);
+}
+
+/* ---- the stream ---- */
+
+/* Whether this B-scan is to be recorded: recording is on, its volume was not under way before. Seen
+ * from then on, so that a recording that starts now knows its volume to be under way; `before` is
+ * what was seen until then. */
+static bool is_wanted(struct oct_recorder *rec, const struct oct_kept *kept, struct seen *before)
+{
+    const struct oct_bscan_info *info = &kept->raw.info;
+    pthread_mutex_lock(&rec->books.lock);
+    *before = rec->seen;
+    rec->seen = (struct seen){true, info->acquisition, info->volume, info->number};
+    if (rec->books.status.active && !kept->has_payload) { /* it passed before recording started */
+        rec->skip = true;
+        rec->skip_acquisition = info->acquisition;
+        rec->skip_volume = info->volume;
+    }
+    bool begun_before =
+        rec->skip && info->acquisition == rec->skip_acquisition && info->volume == rec->skip_volume;
+    bool wanted = rec->books.status.active && !begun_before && kept->slot < rec->stop_at;
+    bool failing = rec->failing;
+    pthread_mutex_unlock(&rec->books.lock);
+    if (failing) /* who asked for a recording still wants it */
+        oct_recorder_books_dropped(&rec->books, 1, OCT_LOSS_WRITE_FAILED, true);
+    return wanted;
+}
+
+/* The first number not booked yet that this B-scan's recording answers for. */
+static uint64_t first_missed(struct oct_recorder *rec, const struct oct_bscan_info *info,
+                             const struct seen *before)
+{
+    uint64_t volume_first = info->volume * rec->options.plan->geometry.n_bscans;
+    bool same = before->any && before->acquisition == info->acquisition;
+    uint64_t first = same ? before->number + 1 : info->number - info->lost_before;
+    pthread_mutex_lock(&rec->books.lock);
+    bool fresh = rec->fresh;
+    rec->fresh = false;
+    pthread_mutex_unlock(&rec->books.lock);
+    if (fresh && first < volume_first)
+        first = volume_first;
+    if (!fresh && info->acquisition == rec->file_acquisition && first < rec->accounted)
+        first = rec->accounted;
+    return first < info->number ? first : info->number;
+}
+
+/* Opens the file of this B-scan's volume, with all that was lost before it in the gap map: of
+ * volumes of which nothing came too, which have no file of their own to say so. */
+static enum oct_err begin_file(struct oct_recorder *rec, const struct oct_bscan_info *info,
+                               uint64_t missed, struct oct_error *err)
+{
+    const struct oct_geometry *g = &rec->options.plan->geometry;
+    uint64_t volume_first = info->volume * g->n_bscans;
+    enum oct_err e = open_file(rec, info, err);
+    enum oct_err l = OCT_OK;
+    if (missed < volume_first)
+        l = lose(rec, info->acquisition, missed, volume_first, OCT_LOSS_SOURCE, e ? NULL : err);
+    if (e || l)
+        return e ? e : l;
+    uint64_t from = missed > volume_first ? missed : volume_first;
+    e = oct_volume_write_gap(rec->writer,
+                             &(struct oct_gap){
+                                 .acquisition = info->acquisition,
+                                 .first_line = volume_first * g->n_lines,
+                                 .n_lines = (from - volume_first) * g->n_lines,
+                                 .reason = OCT_LOSS_NOT_RECORDED,
+                             },
+                             err);
+    return e ? e : lose(rec, info->acquisition, from, info->number, OCT_LOSS_SOURCE, err);
+}
+
+static enum oct_err accept(struct oct_recorder *rec, const struct oct_kept *kept,
+                           struct oct_error *err)
+{
+    const struct oct_record_settings *s = &rec->settings;
+    const struct oct_bscan_info *info = &kept->raw.info;
+    bool lost = s->bscans && kept->image.status != OCT_OK;
+    rec->accepted++;
+    rec->engine_lost += lost;
+    rec->last_slot = kept->slot;
+    rec->accounted = info->number + 1;
+    pthread_mutex_lock(&rec->books.lock);
+    rec->books.status.account.offered++;
+    rec->books.status.account.dropped[OCT_LOSS_ENGINE] += lost;
+    pthread_mutex_unlock(&rec->books.lock);
+    return oct_record_bscan(rec->writer, kept, info->bscan, &rec->options.plan->geometry,
+                            s->spectra, s->bscans, err);
+}
+
+/* A B-scan of another volume ends the open file; between the two some may be missing. */
+static void leave_file(struct oct_recorder *rec, const struct oct_bscan_info *info)
+{
+    uint64_t end = (rec->file_volume + 1) * rec->options.plan->geometry.n_bscans;
+    if (!rec->writer ||
+        (info->acquisition == rec->file_acquisition && info->volume == rec->file_volume))
+        return;
+    if (info->acquisition == rec->file_acquisition)
+        lose(rec, info->acquisition, rec->accounted, info->number < end ? info->number : end,
+             OCT_LOSS_SOURCE, NULL);
+    end_file(rec);
+}
+
+static void record(struct oct_recorder *rec, const struct oct_kept *kept)
+{
+    const struct oct_bscan_info *info = &kept->raw.info;
+    struct seen before;
+    struct oct_error err;
+
+    leave_file(rec, info);
+    heed_closed(rec);
+    if (!is_wanted(rec, kept, &before))
+        return;
+    uint64_t missed = first_missed(rec, info, &before);
+    enum oct_err e = rec->writer
+                         ? lose(rec, info->acquisition, missed, info->number, OCT_LOSS_SOURCE, &err)
+                         : begin_file(rec, info, missed, &err);
+    if (e == OCT_OK)
+        e = accept(rec, kept, &err);
+    else
+        oct_recorder_books_dropped(&rec->books, 1, OCT_LOSS_WRITE_FAILED, true);
+    if (e)
+        give_up(rec, &err);
+    else if (info->bscan + 1 == rec->options.plan->geometry.n_bscans)
+        end_file(rec);
+}
+
+/* n B-scans, the last of all those before `next_slot`. */
+static void note_passed(struct oct_recorder *rec, uint64_t next_slot, unsigned n)
+{
+    if (next_slot > rec->consumed)
+        rec->consumed = next_slot;
+    pthread_mutex_lock(&rec->books.lock);
+    rec->books.status.next_slot = rec->consumed;
+    rec->books.status.bscans_passed += n;
+    pthread_mutex_unlock(&rec->books.lock);
+}
+
+/* Ends what has to end when no further B-scan says so. */
+static void look_around(struct oct_recorder *rec)
+{
+    uint64_t ended_at = rec->options.ended_at ? atomic_load(rec->options.ended_at) : 0;
+    if (rec->writer && ended_at && rec->consumed + 1 >= ended_at && rec->last_slot + 1 < ended_at)
+        end_file(rec);
+    heed_closed(rec);
+    pthread_mutex_lock(&rec->books.lock);
+    bool stop = rec->books.status.active && rec->consumed >= rec->stop_at;
+    pthread_mutex_unlock(&rec->books.lock);
+    if (stop && settle(rec)) {
+        oct_recorder_books_log(&rec->books);
+        set_inactive(rec);
+    }
+    sync_when_due(rec);
+}
+
+static void *run(void *argument)
+{
+    struct oct_recorder *rec = argument;
+    for (;;) {
+        const struct oct_kept *kept;
+        uint64_t passed;
+        enum oct_err e = oct_keeper_read(rec->keeper, POLL_US, &kept, &passed);
+        if (e == OCT_E_CLOSED)
+            break;
+        if (e == OCT_OK) {
+            const uint64_t slot = kept->slot;
+            record(rec, kept);
+            oct_keeper_release(rec->keeper); /* first: none waits that is not queued */
+            note_passed(rec, slot + 1, 1);
+        } else {
+            note_passed(rec, passed, 0); /* dropped */
+        }
+        look_around(rec);
+    }
+    if (settle(rec))
+        oct_recorder_books_log(&rec->books);
+    set_inactive(rec);
+    return NULL;
+}
+
+/* ---- from outside ---- */
+
+static enum oct_err create_parts(struct oct_recorder *rec, struct oct_error *err)
+{
+    const struct oct_recorder_options *o = &rec->options;
+    const struct oct_keeper_options keeper = {
+        .plan = o->plan,
+        .raw = o->raw,
+        .images = o->images,
+        .losses = o->losses,
+        .buffer_bscans = o->buffer_bscans,
+        .history_bscans = o->history_bscans,
+    };
+    enum oct_err e = oct_keeper_create(&rec->keeper, &keeper, err);
+    if (e)
+        return e;
+    rec->consumed = rec->books.status.next_slot = oct_keeper_first_slot(rec->keeper);
+    const struct oct_volume_closer_calls calls = {
+        .synced = on_synced, .closed = on_closed, .owner = rec};
+    e = oct_volume_closer_create(&rec->closer, &calls, err);
+    if (e)
+        return e;
+    const struct oct_last_options last = {
+        .plan = o->plan, .keeper = rec->keeper, .losses = o->losses, .engine = o->engine};
+    return oct_last_create(&rec->last, &last, err);
+}
+
+enum oct_err oct_recorder_create(struct oct_recorder **out,
+                                 const struct oct_recorder_options *options, struct oct_error *err)
+{
+    *out = NULL;
+    struct oct_recorder *rec = calloc(1, sizeof(*rec));
+    if (!rec)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the recorder");
+    rec->options = *options;
+    rec->stop_at = UINT64_MAX;
+    oct_recorder_books_init(&rec->books);
+    enum oct_err e = create_parts(rec, err);
+    int status = e ? 0 : pthread_create(&rec->thread, NULL, run, rec);
+    if (status)
+        e = oct_fail_errno(err, OCT_E_IO, status, "recorder thread");
+    if (e) {
+        /* The keeper's thread ends with the image ring: whoever made the rings closes them. */
+        oct_last_destroy(rec->last);
+        oct_volume_closer_destroy(rec->closer);
+        if (rec->keeper)
+            oct_ring_close(options->images);
+        oct_keeper_destroy(rec->keeper);
+        oct_recorder_books_finish(&rec->books);
+        free(rec);
+        return e;
+    }
+    pthread_setname_np(rec->thread, "octd-recorder");
+    *out = rec;
+    return OCT_OK;
+}
+
+/* What the folder has room for, told before it is needed. */
+static void log_forecast(const struct oct_recorder *rec, const struct oct_recorder_settings *from,
+                         double free_bytes)
+{
+    const struct oct_geometry *g = &rec->options.plan->geometry;
+    double bytes = oct_record_bscan_bytes(from, g);
+    if (from->line_rate_hz > 0)
+        oct_log(OCT_LOG_INFO, "recording into %s: %.1f GB free, room for %.0f volumes or %.0f s",
+                from->directory, free_bytes * 1e-9, free_bytes / (bytes * g->n_bscans),
+                free_bytes / (bytes * from->line_rate_hz / g->n_lines));
+}
+
+static void begin(struct oct_recorder *rec)
+{
+    rec->skip = rec->seen.any;
+    rec->skip_acquisition = rec->seen.acquisition;
+    rec->skip_volume = rec->seen.volume;
+    rec->stop_at = UINT64_MAX;
+    rec->fresh = true;
+    oct_recorder_books_begin(&rec->books);
+    rec->failing = false;
+    oct_keeper_want(rec->keeper, true);
+}
+
+enum oct_err oct_recorder_start(struct oct_recorder *rec, const struct oct_recorder_settings *from,
+                                struct oct_error *err)
+{
+    const struct oct_geometry *g = &rec->options.plan->geometry;
+    struct oct_record_settings settings = {0};
+    double free_bytes;
+    enum oct_err e = oct_record_settings_check(from, g, g->n_bscans, &free_bytes, err);
+    if (e == OCT_OK)
+        e = oct_record_settings_init(&settings, from, err);
+    if (e == OCT_OK)
+        e = oct_record_settings_resolve(&settings, err);
+    if (e) {
+        oct_record_settings_finish(&settings);
+        return e;
+    }
+    /* No disk is looked at from here on: who asks for the status waits for the lock. */
+    pthread_mutex_lock(&rec->books.lock);
+    if (rec->books.status.active) {
+        e = oct_fail(err, OCT_E_STATE,
+                     rec->books.status.stopping ? "the recording before is still being closed"
+                                                : "a recording is under way already");
+    } else {
+        const struct oct_record_settings before = rec->settings;
+        rec->settings = settings;
+        settings = before;
+        begin(rec);
+    }
+    pthread_mutex_unlock(&rec->books.lock);
+    oct_record_settings_finish(&settings);
+    if (e == OCT_OK)
+        log_forecast(rec, from, free_bytes);
+    return e;
+}
+
+enum oct_err oct_recorder_last(struct oct_recorder *rec, const struct oct_recorder_settings *from,
+                               const char *name, struct oct_error *err)
+{
+    return oct_last_start(rec->last, from, name, err);
+}
+
+void oct_recorder_drain(struct oct_recorder *rec)
+{
+    oct_keeper_drain(rec->keeper);
+}
+
+void oct_recorder_stop(struct oct_recorder *rec)
+{
+    uint64_t published = oct_ring_published(rec->options.raw);
+    pthread_mutex_lock(&rec->books.lock);
+    rec->failing = false;
+    if (rec->books.status.active && !rec->books.status.stopping) {
+        rec->stop_at = published;
+        rec->books.status.stopping = true;
+    }
+    pthread_mutex_unlock(&rec->books.lock);
+    oct_keeper_wake(rec->keeper);
+}
+
+void oct_recorder_get_status(struct oct_recorder *rec, struct oct_recorder_status *status)
+{
+    pthread_mutex_lock(&rec->books.lock);
+    *status = rec->books.status;
+    status->account = oct_recorder_books_account(&rec->books);
+    status->total = oct_recorder_books_total(&rec->books);
+    pthread_mutex_unlock(&rec->books.lock);
+    oct_keeper_get_status(rec->keeper, &status->keeper);
+    oct_last_get_status(rec->last, &status->last);
+}
+
+void oct_recorder_destroy(struct oct_recorder *rec)
+{
+    if (!rec)
+        return;
+    pthread_join(rec->thread, NULL);
+    oct_volume_closer_destroy(rec->closer);
+    oct_last_destroy(rec->last);
+    oct_keeper_destroy(rec->keeper);
+    oct_record_settings_finish(&rec->settings);
+    oct_recorder_books_finish(&rec->books);
+    free(rec);
+}

@@ -1,0 +1,92 @@
+/* The recorder: a thread that writes volumes, one file each (volume.h).
+ *
+ * It reads from the keeper (keeper.h), which reads both rings and never waits for the disk: what a
+ * stall of the disk lets pile up beyond the keeper's memory is dropped from the recording, counted
+ * as "disk_slow" and noted in the file's gap map, and pictures go on. It may be made while B-scans
+ * flow: those under way then pass it by. Recording
+ * goes by volumes: after start, the first volume of which no B-scan had reached the recorder is the
+ * first recorded; a file is closed as soon as its volume is whole, when the acquisition ends or
+ * another begins, or when recording stops; then it holds what there was and the other rows are not
+ * valid. stop takes effect after the B-scans that were in the raw ring.
+ *
+ * A file is closed by a thread of its own (volume_closer.h), so that the disk has its last blocks
+ * to write while the next is made. At most two are open so, each with up to 26 MiB of blocks for
+ * the disk (volume.h); where there would be three the recorder waits. The end of a recording, and
+ * of the recorder, waits for all files.
+ *
+ * A failure (disk full, folder gone) ends the recording, keeps what its files have, is logged once
+ * and kept for the status; pictures go on. Where a file cannot be closed, the one after it may have
+ * begun: that is closed too, with what it has. Where both fail, the older is the reason in the
+ * status and the log names both.
+ *
+ * start, stop and status are called by one thread (the main loop). */
+#ifndef OCT_PIPELINE_RECORD_RECORDER_H
+#define OCT_PIPELINE_RECORD_RECORDER_H
+
+#include "pipeline/flow/ring.h"
+#include "pipeline/plan/plan.h"
+#include "pipeline/record/account.h"
+#include "pipeline/record/history.h"
+#include "pipeline/record/keeper.h"
+#include "pipeline/record/settings.h"
+
+#include <stdatomic.h>
+
+struct oct_recorder;
+
+struct oct_recorder_options {
+    const struct oct_plan *plan; /* must outlive the recorder */
+    struct oct_ring *raw, *images;
+    /* Slots published when the last acquisition ended, + 1 (assembler.h); NULL: none ends. */
+    const atomic_uint_fast64_t *ended_at;
+    const char *engine;          /* description for the file; borrowed for the recorder's life */
+    struct oct_loss_log *losses; /* NULL: all losses are the source's */
+    uint32_t buffer_bscans, history_bscans; /* keeper.h */
+};
+
+struct oct_recorder_status {
+    bool active;             /* between start and the last file's close */
+    bool stopping;           /* stop was called, the end has not been reached */
+    char file[1024];         /* the newest: being written, or the last one; "" : none yet */
+    bool file_open;          /* it, or the one before it, is not closed yet */
+    uint32_t bscans_in_file; /* safe in the newest */
+    uint64_t bscans_passed;  /* through the recorder, recorded or not */
+    uint64_t next_slot;      /* all slots of the rings before it have passed or were dropped */
+    uint64_t bscans_written; /* safe in files since the daemon's start */
+    uint64_t bscans_unsaved; /* should have been written, but the recording failed: those of the
+                                file that did not get there, and all after it until stop or start */
+    uint64_t volumes_written, volumes_incomplete; /* files closed; of those, not whole */
+    uint64_t bytes_written;
+    struct oct_recorder_account account; /* of this recording, or the last one */
+    struct oct_recorder_account total;   /* of all recordings; its counts never fall */
+    struct oct_error failure;            /* of the last recording that failed; code OCT_OK: none */
+    struct oct_keeper_status keeper;
+    struct oct_last_status last;
+};
+
+enum oct_err oct_recorder_create(struct oct_recorder **recorder,
+                                 const struct oct_recorder_options *options, struct oct_error *err);
+
+/* Checks that the folder can be written and holds a volume (OCT_E_IO, OCT_E_NO_SPACE).
+ * OCT_E_STATE: recording already. */
+enum oct_err oct_recorder_start(struct oct_recorder *recorder,
+                                const struct oct_recorder_settings *settings,
+                                struct oct_error *err);
+
+/* Saves what the keeper's history holds, whether a recording is under way or not (last.h). */
+enum oct_err oct_recorder_last(struct oct_recorder *recorder,
+                               const struct oct_recorder_settings *settings, const char *name,
+                               struct oct_error *err);
+
+/* The daemon is about to end: from now on nothing is dropped, however slow the disk. */
+void oct_recorder_drain(struct oct_recorder *recorder);
+
+/* Returns at once; status tells when the file is closed. Nothing to do when not active. */
+void oct_recorder_stop(struct oct_recorder *recorder);
+
+void oct_recorder_get_status(struct oct_recorder *recorder, struct oct_recorder_status *status);
+
+/* The image ring must be closed: what is in it is still written, the file closed. NULL is fine. */
+void oct_recorder_destroy(struct oct_recorder *recorder);
+
+#endif

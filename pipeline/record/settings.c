@@ -1,0 +1,171 @@
+#define _GNU_SOURCE /* strdup, realpath */
+#include "pipeline/record/settings.h"
+
+#include "pipeline/base/folder.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+void oct_record_settings_finish(struct oct_record_settings *s)
+{
+    free(s->directory);
+    free(s->config_text);
+    free(s->eye);
+    free(s->pseudonym);
+    *s = (struct oct_record_settings){0};
+}
+
+enum oct_err oct_record_settings_init(struct oct_record_settings *s,
+                                      const struct oct_recorder_settings *from,
+                                      struct oct_error *err)
+{
+    *s = (struct oct_record_settings){
+        .directory = strdup(from->directory),
+        .config_text = strdup(from->config_text),
+        .eye = strdup(from->eye),
+        .pseudonym = strdup(from->pseudonym),
+        .spectra = from->spectra,
+        .bscans = from->bscans,
+        .sync_interval_ns = (uint64_t)(from->sync_interval_s * 1e9),
+        .width_um = from->width_um,
+        .height_um = from->height_um,
+        .refractive_index = from->refractive_index,
+    };
+    if (s->directory && s->config_text && s->eye && s->pseudonym)
+        return OCT_OK;
+    oct_record_settings_finish(s);
+    return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a recording");
+}
+
+enum oct_err oct_record_settings_resolve(struct oct_record_settings *s, struct oct_error *err)
+{
+    char *real = realpath(s->directory, NULL);
+    if (!real)
+        return oct_fail_errno(err, OCT_E_IO, errno, "record.directory: %s", s->directory);
+    free(s->directory);
+    s->directory = real;
+    return OCT_OK;
+}
+
+static enum oct_err check_directory(const char *directory, struct oct_error *err)
+{
+    struct stat st;
+    if (mkdir(directory, 0777) == 0) {
+        enum oct_err e = oct_folder_sync_parent(directory, err);
+        if (e)
+            return e;
+    } else if (errno != EEXIST) {
+        return oct_fail_errno(err, OCT_E_IO, errno, "record.directory: %s cannot be made",
+                              directory);
+    }
+    if (stat(directory, &st) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "record.directory: %s", directory);
+    if (!S_ISDIR(st.st_mode))
+        return oct_fail(err, OCT_E_IO, "record.directory: %s is not a folder", directory);
+    if (access(directory, W_OK | X_OK) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "record.directory: %s cannot be written",
+                              directory);
+    return OCT_OK;
+}
+
+double oct_record_bscan_bytes(const struct oct_recorder_settings *from,
+                              const struct oct_geometry *g)
+{
+    double bytes = 0;
+    if (from->spectra)
+        bytes += (double)oct_geometry_spectra_bytes(g);
+    if (from->bscans)
+        bytes += (double)oct_geometry_image_bytes(g);
+    return bytes;
+}
+
+enum oct_err oct_record_settings_check(const struct oct_recorder_settings *from,
+                                       const struct oct_geometry *g, uint64_t n_bscans,
+                                       double *free_bytes, struct oct_error *err)
+{
+    struct statvfs fs;
+    enum oct_err e = check_directory(from->directory, err);
+    if (e)
+        return e;
+    if (statvfs(from->directory, &fs) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "record.directory: %s", from->directory);
+    double n_free = (double)fs.f_bavail * (double)fs.f_frsize;
+    double wanted = oct_record_bscan_bytes(from, g) * (double)n_bscans;
+    if (free_bytes)
+        *free_bytes = n_free;
+    if (n_free < wanted)
+        return oct_fail(err, OCT_E_NO_SPACE,
+                        "record.directory: %s has %.1f MB free, but %s takes %.1f MB",
+                        from->directory, n_free * 1e-6,
+                        n_bscans == g->n_bscans ? "a volume" : "this recording", wanted * 1e-6);
+    return OCT_OK;
+}
+
+/* Appends text to a file name, only what can do no harm there, and a '_'. */
+static void append_word(char *name, size_t bytes, const char *text)
+{
+    size_t n = strlen(name);
+    for (; *text && n + 2 < bytes; text++)
+        name[n++] = (char)(isalnum((unsigned char)*text) || *text == '-' ? *text : '-');
+    name[n++] = '_';
+    name[n] = '\0';
+}
+
+void oct_record_path(const struct oct_record_settings *s, const char *ending, char *path,
+                     size_t bytes)
+{
+    char words[256] = "", stamp[32];
+    struct timespec now;
+    struct tm utc;
+
+    if (*s->pseudonym)
+        append_word(words, sizeof(words) - 8, s->pseudonym);
+    if (*s->eye)
+        append_word(words, sizeof(words), s->eye);
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%S", &utc);
+    snprintf(path, bytes, "%s/%s%s%03ldZ_%s.h5", s->directory, words, stamp, now.tv_nsec / 1000000,
+             ending);
+}
+
+bool oct_record_name_is_safe(const char *name)
+{
+    size_t n = strlen(name);
+    if (n == 0 || n > 100 || name[0] == '.' || name[0] == '-')
+        return false;
+    for (; *name; name++)
+        if (!((*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') ||
+              (*name >= '0' && *name <= '9') || strchr("._-", *name)))
+            return false;
+    return true;
+}
+
+void oct_record_path_named(const struct oct_record_settings *s, const char *name, char *path,
+                           size_t bytes)
+{
+    size_t n = strlen(name);
+    bool has_suffix = n > 3 && strcmp(name + n - 3, ".h5") == 0;
+    snprintf(path, bytes, "%s/%s%s", s->directory, name, has_suffix ? "" : ".h5");
+}
+
+struct oct_volume_about oct_record_about(const struct oct_record_settings *s, const char *engine)
+{
+    return (struct oct_volume_about){
+        .config_text = s->config_text,
+        .eye = s->eye,
+        .pseudonym = s->pseudonym,
+        .engine = engine,
+        .width_um = s->width_um,
+        .height_um = s->height_um,
+        .refractive_index = s->refractive_index,
+        .gap_map = true,
+    };
+}

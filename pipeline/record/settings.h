@@ -1,0 +1,67 @@
+/* What a recording is about, where it goes and how its files are called. */
+#ifndef OCT_PIPELINE_RECORD_SETTINGS_H
+#define OCT_PIPELINE_RECORD_SETTINGS_H
+
+#include "pipeline/base/err.h"
+#include "pipeline/plan/plan.h"
+#include "pipeline/volume/volume.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* As the owner gives it; copied. */
+struct oct_recorder_settings {
+    const char *directory; /* made if absent, its parent must be there */
+    bool spectra, bscans;  /* at least one */
+    double sync_interval_s;
+    const char *config_text, *eye, *pseudonym;
+    double width_um, height_um, refractive_index;
+    double line_rate_hz; /* for the forecast; 0: none */
+};
+
+/* The recorder's copy. Zeroed is empty. */
+struct oct_record_settings {
+    char *directory, *config_text, *eye, *pseudonym;
+    bool spectra, bscans;
+    uint64_t sync_interval_ns;
+    double width_um, height_um, refractive_index;
+};
+
+/* Looks at no disk: the folder stays as it is written. */
+enum oct_err oct_record_settings_init(struct oct_record_settings *settings,
+                                      const struct oct_recorder_settings *from,
+                                      struct oct_error *err);
+
+/* The folder, which is there, by its real name: the status names files by it. Looks at the disk. */
+enum oct_err oct_record_settings_resolve(struct oct_record_settings *settings,
+                                         struct oct_error *err);
+void oct_record_settings_finish(struct oct_record_settings *settings);
+
+/* Makes the folder if need be and checks that n_bscans fit. OCT_E_IO, OCT_E_NO_SPACE. *free_bytes
+ * (may be NULL): what is free there. */
+enum oct_err oct_record_settings_check(const struct oct_recorder_settings *from,
+                                       const struct oct_geometry *geometry, uint64_t n_bscans,
+                                       double *free_bytes, struct oct_error *err);
+
+/* Bytes of a B-scan in the file. */
+double oct_record_bscan_bytes(const struct oct_recorder_settings *from,
+                              const struct oct_geometry *geometry);
+
+/* directory/[pseudonym_][eye_]YYYYMMDDTHHMMSSmmmZ_ENDING.h5, the time being now */
+void oct_record_path(const struct oct_record_settings *settings, const char *ending, char *path,
+                     size_t path_bytes);
+
+/* Whether a name that came from outside may be a file's: letters, digits, '.', '_' and '-', no dot
+ * first, at most 100 of them; with or without ".h5". It cannot leave the folder. */
+bool oct_record_name_is_safe(const char *name);
+
+/* directory/NAME.h5 */
+void oct_record_path_named(const struct oct_record_settings *settings, const char *name, char *path,
+                           size_t path_bytes);
+
+/* For oct_volume_create; borrows from settings. */
+struct oct_volume_about oct_record_about(const struct oct_record_settings *settings,
+                                         const char *engine);
+
+#endif

@@ -1,0 +1,56 @@
+/* The operating system's side of a recording being written: names, space, bytes, syncing.
+ *
+ *     draft (no name) -> PATH.part -> PATH
+ *
+ * A draft has no name at all (O_TMPFILE), so a process killed while it writes the metadata leaves
+ * nothing behind; where the file system has no such files it is PATH.part.new.PID. No step ever
+ * replaces an existing file. One thread at a time. */
+#ifndef OCT_PIPELINE_VOLUME_FILE_H
+#define OCT_PIPELINE_VOLUME_FILE_H
+
+#include "pipeline/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Direct I/O moves whole blocks: offset, length and memory are multiples of this. */
+#define OCT_VOLUME_BLOCK_BYTES 4096u
+
+struct oct_volume_file {
+    char *path;    /* the final name */
+    char *part;    /* path.part */
+    char *folder;  /* of both */
+    char *draft;   /* the draft's name where it must have one, else NULL */
+    int fd;        /* buffered, -1: none */
+    int direct_fd; /* O_DIRECT, -1: this file system has none */
+};
+
+/* Opens the draft. OCT_E_IO when path or path.part exists or the folder cannot be written. In any
+ * case oct_volume_file_close must follow. */
+enum oct_err oct_volume_file_draft(struct oct_volume_file *file, const char *path,
+                                   struct oct_error *err);
+
+/* Reserves `bytes` and sets the length. OCT_E_NO_SPACE says how much is wanted and free. What is
+ * not written reads as zeros. */
+enum oct_err oct_volume_file_reserve(struct oct_volume_file *file, uint64_t bytes,
+                                     struct oct_error *err);
+
+/* Syncs the draft, names it PATH.part, syncs the folder, opens the direct descriptor. */
+enum oct_err oct_volume_file_publish(struct oct_volume_file *file, struct oct_error *err);
+
+/* Writes all bytes at offset. `direct` asks for O_DIRECT: then offset, bytes and data must be
+ * multiples of OCT_VOLUME_BLOCK_BYTES; it falls back to the page cache where it must. */
+enum oct_err oct_volume_file_write(struct oct_volume_file *file, const void *data, size_t bytes,
+                                   uint64_t offset, bool direct, struct oct_error *err);
+
+/* fdatasync: covers both descriptors. */
+enum oct_err oct_volume_file_sync(struct oct_volume_file *file, struct oct_error *err);
+
+/* PATH.part gets its final name; syncs the folder. OCT_E_IO when PATH has appeared meanwhile. */
+enum oct_err oct_volume_file_rename(struct oct_volume_file *file, struct oct_error *err);
+
+/* Closes the descriptors, removes a draft never published, frees the names. */
+void oct_volume_file_close(struct oct_volume_file *file);
+
+#endif

@@ -1,0 +1,341 @@
+#define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
+#include "pipeline/volume/hdf5_image.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if H5_VERSION_GE(1, 13, 0)
+#include <H5FDdevelop.h>
+#endif
+
+#define PAGE 4096u
+#define RUN_PAGES 64u /* written at once */
+#define MAX_ADDRESS ((haddr_t)INT64_MAX)
+
+struct oct_hdf5_page {
+    uint64_t offset; /* a multiple of PAGE */
+    unsigned char *bytes;
+};
+
+/* What libhdf5 holds of an open image. */
+struct handle {
+    H5FD_t public; /* first: libhdf5 knows no more of it */
+    struct oct_hdf5_image *image;
+    haddr_t end_of_allocated;
+};
+
+/* What the access properties hold: the driver's own part. */
+struct target {
+    struct oct_hdf5_image *image;
+};
+
+/* No such file: libhdf5 looks the name up, finds nothing and leaves it at that. */
+static const char name_of_all[] = "/dev/null/octd";
+
+/* ---- pages ---- */
+
+/* The first page at or after `offset`. */
+static size_t find(const struct oct_hdf5_image *image, uint64_t offset)
+{
+    size_t low = 0, high = image->n_pages;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (image->pages[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* What the base has, and zeros beyond its end. */
+static bool read_base(const struct oct_hdf5_image *image, uint64_t offset, unsigned char *bytes,
+                      size_t n_bytes)
+{
+    size_t done = 0;
+    while (image->base_fd >= 0 && done < n_bytes && offset + done < image->base_bytes) {
+        uint64_t left = image->base_bytes - offset - done;
+        size_t n = n_bytes - done < left ? n_bytes - done : (size_t)left;
+        ssize_t got =
+            TEMP_FAILURE_RETRY(pread(image->base_fd, bytes + done, n, (off_t)(offset + done)));
+        if (got < 0)
+            return false;
+        if (got == 0) /* it was cut meanwhile */
+            break;
+        done += (size_t)got;
+    }
+    memset(bytes + done, 0, n_bytes - done);
+    return true;
+}
+
+static bool add_page(struct oct_hdf5_image *image, size_t at, uint64_t offset)
+{
+    if (image->n_pages == image->room) {
+        size_t room = image->room ? image->room * 2 : 64;
+        struct oct_hdf5_page *pages = realloc(image->pages, room * sizeof(*pages));
+        if (!pages)
+            return false;
+        image->pages = pages;
+        image->room = room;
+    }
+    unsigned char *bytes = malloc(PAGE);
+    if (!bytes || !read_base(image, offset, bytes, PAGE)) {
+        free(bytes);
+        return false;
+    }
+    memmove(image->pages + at + 1, image->pages + at,
+            (image->n_pages - at) * sizeof(*image->pages));
+    image->pages[at] = (struct oct_hdf5_page){offset, bytes};
+    image->n_pages++;
+    return true;
+}
+
+static bool put(struct oct_hdf5_image *image, uint64_t offset, const unsigned char *bytes,
+                size_t n_bytes)
+{
+    while (n_bytes > 0) {
+        uint64_t start = offset / PAGE * PAGE;
+        size_t within = (size_t)(offset - start), n = PAGE - within;
+        if (n > n_bytes)
+            n = n_bytes;
+        size_t at = find(image, start);
+        if ((at == image->n_pages || image->pages[at].offset != start) &&
+            !add_page(image, at, start))
+            return false;
+        memcpy(image->pages[at].bytes + within, bytes, n);
+        offset += n;
+        bytes += n;
+        n_bytes -= n;
+    }
+    if (offset > image->end)
+        image->end = offset;
+    return true;
+}
+
+static bool get(const struct oct_hdf5_image *image, uint64_t offset, unsigned char *bytes,
+                size_t n_bytes)
+{
+    if (!read_base(image, offset, bytes, n_bytes))
+        return false;
+    for (size_t at = find(image, offset / PAGE * PAGE); at < image->n_pages; at++) {
+        const struct oct_hdf5_page *page = &image->pages[at];
+        uint64_t from = page->offset > offset ? page->offset : offset;
+        uint64_t to =
+            page->offset + PAGE < offset + n_bytes ? page->offset + PAGE : offset + n_bytes;
+        if (from >= to)
+            break;
+        memcpy(bytes + (from - offset), page->bytes + (from - page->offset), (size_t)(to - from));
+    }
+    return true;
+}
+
+/* ---- libhdf5's side: one table of functions, a "virtual file driver" ---- */
+
+static H5FD_t *driver_open(const char *name, unsigned flags, hid_t access, haddr_t max_address)
+{
+    const struct target *target = H5Pget_driver_info(access);
+    (void)flags;
+    (void)max_address;
+    if (!target || !target->image || strcmp(name, name_of_all) != 0)
+        return NULL; /* a file that the open one points at */
+    struct handle *handle = calloc(1, sizeof(*handle));
+    if (!handle)
+        return NULL;
+    handle->image = target->image;
+    return &handle->public;
+}
+
+static herr_t driver_close(H5FD_t *file)
+{
+    free(file);
+    return 0;
+}
+
+/* As libhdf5's own drivers for one plain file: so the file has the same layout. */
+static herr_t driver_query(const H5FD_t *file, unsigned long *flags)
+{
+    (void)file;
+    *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
+             H5FD_FEAT_AGGREGATE_SMALLDATA;
+    return 0;
+}
+
+static haddr_t driver_get_eoa(const H5FD_t *file, H5FD_mem_t type)
+{
+    (void)type;
+    return ((const struct handle *)file)->end_of_allocated;
+}
+
+static herr_t driver_set_eoa(H5FD_t *file, H5FD_mem_t type, haddr_t address)
+{
+    (void)type;
+    ((struct handle *)file)->end_of_allocated = address;
+    return 0;
+}
+
+static haddr_t driver_get_eof(const H5FD_t *file, H5FD_mem_t type)
+{
+    (void)type;
+    return ((const struct handle *)file)->image->end;
+}
+
+static herr_t driver_read(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t address,
+                          size_t n_bytes, void *bytes)
+{
+    struct oct_hdf5_image *image = ((struct handle *)file)->image;
+    (void)type;
+    (void)transfer;
+    if (address > MAX_ADDRESS || n_bytes > MAX_ADDRESS - address)
+        return -1;
+    if (get(image, address, bytes, n_bytes))
+        return 0;
+    image->failed = true;
+    return -1;
+}
+
+static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t address,
+                           size_t n_bytes, const void *bytes)
+{
+    struct oct_hdf5_image *image = ((struct handle *)file)->image;
+    (void)type;
+    (void)transfer;
+    if (address > MAX_ADDRESS || n_bytes > MAX_ADDRESS - address)
+        return -1;
+    /* It says so to the owner, not to libhdf5: a file that libhdf5 could not flush it can neither
+     * close nor forget. */
+    image->failed |= !put(image, address, bytes, n_bytes);
+    return 0;
+}
+
+static herr_t driver_truncate(H5FD_t *file, hid_t transfer, hbool_t closing)
+{
+    const struct handle *handle = (const struct handle *)file;
+    (void)transfer;
+    (void)closing;
+    handle->image->end = handle->end_of_allocated;
+    return 0;
+}
+
+static const H5FD_class_t driver = {
+#if H5_VERSION_GE(1, 13, 0)
+    .version = H5FD_CLASS_VERSION,
+    .value = (H5FD_class_value_t)600, /* 512 and beyond: for tests and private use */
+#endif
+    .name = "octd",
+    .maxaddr = MAX_ADDRESS,
+    .fc_degree = H5F_CLOSE_WEAK,
+    .fapl_size = sizeof(struct target),
+    .open = driver_open,
+    .close = driver_close,
+    /* No .cmp: libhdf5 then tells open files apart by their handles. An image's address would not
+     * do: it may be that of one whose file libhdf5 failed to close and holds for good. */
+    .query = driver_query,
+    .get_eoa = driver_get_eoa,
+    .set_eoa = driver_set_eoa,
+    .get_eof = driver_get_eof,
+    .read = driver_read,
+    .write = driver_write,
+    .truncate = driver_truncate,
+    .fl_map = H5FD_FLMAP_DICHOTOMY,
+};
+
+/* ---- the owner's side ---- */
+
+void oct_hdf5_image_init(struct oct_hdf5_image *image, int base_fd, uint64_t base_bytes)
+{
+    *image =
+        (struct oct_hdf5_image){.base_fd = base_fd, .base_bytes = base_bytes, .end = base_bytes};
+}
+
+hid_t oct_hdf5_image_open(struct oct_hdf5_image *image, unsigned flags, uint64_t alignment,
+                          char *reason, size_t reason_bytes)
+{
+    const struct target target = {image};
+    hid_t file = H5I_INVALID_HID;
+    hid_t id = H5FDregister(&driver), access = H5Pcreate(H5P_FILE_ACCESS);
+    if (id >= 0 && access >= 0 && H5Pset_driver(access, id, &target) >= 0 &&
+        H5Pset_alignment(access, 1, alignment) >= 0)
+        file = flags & H5F_ACC_TRUNC ? H5Fcreate(name_of_all, flags, H5P_DEFAULT, access)
+                                     : H5Fopen(name_of_all, flags, access);
+    if (file < 0)
+        oct_hdf5_reason(reason, reason_bytes);
+    if (access >= 0)
+        H5Pclose(access);
+    if (id >= 0)
+        H5FDunregister(id); /* an open file keeps it */
+    return file;
+}
+
+static enum oct_err write_fully(int fd, const unsigned char *bytes, size_t n_bytes, uint64_t offset,
+                                const char *path, struct oct_error *err)
+{
+    while (n_bytes > 0) {
+        ssize_t n = TEMP_FAILURE_RETRY(pwrite(fd, bytes, n_bytes, (off_t)offset));
+        if (n <= 0)
+            return oct_fail_errno(err, OCT_E_IO, n < 0 ? errno : EIO,
+                                  "%s: cannot write %zu bytes of metadata at byte %llu", path,
+                                  n_bytes, (unsigned long long)offset);
+        bytes += n;
+        n_bytes -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return OCT_OK;
+}
+
+/* Pages that lie side by side, up to number `end`, as many as the buffer holds: copies them and
+ * returns the first of them. */
+static size_t gather(const struct oct_hdf5_image *image, size_t end, unsigned char *buffer)
+{
+    size_t first = end - 1;
+    while (first > 0 && end - first < RUN_PAGES &&
+           image->pages[first - 1].offset + PAGE == image->pages[first].offset)
+        first--;
+    for (size_t i = first; i < end; i++)
+        memcpy(buffer + (i - first) * PAGE, image->pages[i].bytes, PAGE);
+    return first;
+}
+
+/* The last first: what points at new things comes after them. */
+static enum oct_err write_pages(const struct oct_hdf5_image *image, int fd, const char *path,
+                                uint64_t *n_bytes, struct oct_error *err)
+{
+    unsigned char *buffer = malloc(RUN_PAGES * PAGE);
+    enum oct_err e = OCT_OK;
+    if (!buffer)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    for (size_t end = image->n_pages, first; e == OCT_OK && end > 0; end = first) {
+        first = gather(image, end, buffer);
+        uint64_t offset = image->pages[first].offset;
+        uint64_t left = image->end > offset ? image->end - offset : 0;
+        size_t n = (end - first) * PAGE;
+        if (n > left)
+            n = (size_t)left;
+        e = write_fully(fd, buffer, n, offset, path, err);
+        *n_bytes += n;
+    }
+    free(buffer);
+    return e;
+}
+
+enum oct_err oct_hdf5_image_store(const struct oct_hdf5_image *image, int fd, const char *path,
+                                  uint64_t *n_bytes, struct oct_error *err)
+{
+    *n_bytes = 0;
+    if (image->failed)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: its metadata cannot be made: out of memory",
+                        path);
+    if (TEMP_FAILURE_RETRY(ftruncate(fd, (off_t)image->end)) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot set its length", path);
+    return write_pages(image, fd, path, n_bytes, err);
+}
+
+void oct_hdf5_image_finish(struct oct_hdf5_image *image)
+{
+    for (size_t i = 0; i < image->n_pages; i++)
+        free(image->pages[i].bytes);
+    free(image->pages);
+    image->pages = NULL;
+    image->n_pages = image->room = 0;
+}

@@ -1,0 +1,55 @@
+/* A file that libhdf5 reads and writes in memory alone: it opens, writes, syncs and cuts nothing
+ * that could fail but for want of memory.
+ *
+ *     libhdf5 --writes--> pages in memory --oct_hdf5_image_store--> a file of the disk
+ *             <--reads--- those pages; else base_fd, by pread; else zeros
+ *
+ * In memory, because libhdf5 1.10 that meets a failure while it flushes cannot close its file any
+ * more and crashes when the program exits. What oct_hdf5_image_store meets on the disk is ours to
+ * retry or to report, with libhdf5 out of the way. What is never written takes no memory: arrays of
+ * gigabytes are holes.
+ *
+ * Files that the open one points at (external links, virtual datasets) cannot be opened through it.
+ *
+ * Included by the volume files of this room only: it shows HDF5's types. Under the lock of
+ * hdf5_lock.h where it says so. */
+#ifndef OCT_PIPELINE_VOLUME_HDF5_IMAGE_H
+#define OCT_PIPELINE_VOLUME_HDF5_IMAGE_H
+
+#include "pipeline/base/err.h"
+#include "pipeline/volume/hdf5_lock.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct oct_hdf5_page;
+
+struct oct_hdf5_image {
+    int base_fd; /* borrowed; -1: it begins empty */
+    uint64_t base_bytes;
+    uint64_t end; /* its length */
+    bool failed;  /* it could not do what libhdf5 asked for: its contents are worth nothing */
+    struct oct_hdf5_page *pages; /* those that were written, rising */
+    size_t n_pages, room;
+};
+
+/* base_fd -1: an empty file; else a regular file of base_bytes, which nobody changes meanwhile. */
+void oct_hdf5_image_init(struct oct_hdf5_image *image, int base_fd, uint64_t base_bytes);
+
+/* Opens it (H5F_ACC_RDONLY, H5F_ACC_RDWR) or makes it anew (H5F_ACC_TRUNC), objects aligned to
+ * `alignment`. The image must stay where it is until the file is closed. Negative: refused, and
+ * `reason` has libhdf5's. Under the lock. */
+hid_t oct_hdf5_image_open(struct oct_hdf5_image *image, unsigned flags, uint64_t alignment,
+                          char *reason, size_t reason_bytes);
+
+/* Writes the pages into fd, which has the image's base or nothing, and sets its length; its file
+ * must be closed. *n_bytes: written. OCT_E_IO names `path`; OCT_E_NO_MEMORY: `failed`, nothing was
+ * written. */
+enum oct_err oct_hdf5_image_store(const struct oct_hdf5_image *image, int fd, const char *path,
+                                  uint64_t *n_bytes, struct oct_error *err);
+
+/* Frees the pages; its file must be closed. */
+void oct_hdf5_image_finish(struct oct_hdf5_image *image);
+
+#endif

@@ -1,0 +1,62 @@
+#include "pipeline/volume/hdf5_lock.h"
+
+#include "pipeline/base/utf8.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+/* The mutable things at file scope: libhdf5's state is global, so its lock must be too. */
+static pthread_mutex_t hdf5_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* Before libhdf5 does anything. Its handler at exit walks through all that is open, a file among it
+ * that failed: with every file closed by its owner there is nothing to be done there. And no code
+ * is loaded because a file names a filter. */
+static void set_up(void)
+{
+    H5dont_atexit();
+    H5PLset_loading_state(0);
+}
+
+void oct_hdf5_lock(void)
+{
+    pthread_mutex_lock(&hdf5_mutex);
+    pthread_once(&once, set_up);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
+void oct_hdf5_unlock(void)
+{
+    pthread_mutex_unlock(&hdf5_mutex);
+}
+
+struct reason {
+    char *text;
+    size_t text_bytes;
+};
+
+char *oct_hdf5_printable(char *text)
+{
+    oct_utf8_make_line(text);
+    return text;
+}
+
+/* H5E_WALK_UPWARD begins where the fault was found; a positive value ends the walk. */
+static herr_t keep_first(unsigned n, const H5E_error2_t *entry, void *data)
+{
+    (void)n;
+    struct reason *reason = data;
+    if (!entry->desc || !entry->desc[0])
+        return 0;
+    snprintf(reason->text, reason->text_bytes, "%s", entry->desc);
+    oct_hdf5_printable(reason->text);
+    return 1;
+}
+
+const char *oct_hdf5_reason(char *text, size_t text_bytes)
+{
+    struct reason reason = {text, text_bytes};
+    text[0] = '\0';
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, &reason);
+    return text;
+}

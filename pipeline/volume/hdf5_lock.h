@@ -1,0 +1,23 @@
+/* libhdf5, held safely: one lock around every call, its own printing, its handler at exit and its
+ * loading of plug-ins turned off, its reason for a failure as one line. Included by the volume
+ * files of this room only: it shows HDF5's types. */
+#ifndef OCT_PIPELINE_VOLUME_HDF5_LOCK_H
+#define OCT_PIPELINE_VOLUME_HDF5_LOCK_H
+
+#include <hdf5.h>
+#include <stddef.h>
+
+/* Every call of libhdf5 lies between these two; not recursive. The library keeps its error stack
+ * for each thread, so lock also silences the automatic printing of this one. */
+void oct_hdf5_lock(void);
+void oct_hdf5_unlock(void);
+
+/* What libhdf5 says was at the root of its last failure in this thread ("" when it says nothing).
+ * Call it under the lock, before the next libhdf5 call. Returns text. */
+const char *oct_hdf5_reason(char *text, size_t text_bytes);
+
+/* Makes text from a file fit for a terminal: control characters and bytes that are no
+ * UTF-8 (a character cut at its end too) become '?'. Returns text. */
+char *oct_hdf5_printable(char *text);
+
+#endif

@@ -1,0 +1,266 @@
+#include "pipeline/volume/hdf5_read.h"
+
+#include "pipeline/base/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* libhdf5 unpacks a chunk at a time into memory of its own. */
+#define MAX_CHUNK_BYTES ((uint64_t)1 << 30)
+
+static enum oct_err refuse(const struct oct_hdf5_array *array, const char *what,
+                           struct oct_error *err)
+{
+    return oct_fail(err, OCT_E_FORMAT, "%s: %s: %s", array->path, array->name, what);
+}
+
+static enum oct_err refuse_hdf5(const struct oct_hdf5_array *array, const char *what,
+                                struct oct_error *err)
+{
+    char reason[160];
+    oct_hdf5_reason(reason, sizeof(reason));
+    return oct_fail(err, OCT_E_FORMAT, "%s: %s: %s: %s", array->path, array->name, what, reason);
+}
+
+/* Whether every link on the way to "/a/b" exists; none may leave the file. */
+static enum oct_err find_links(const struct oct_hdf5_array *array, hid_t file, bool *is_there,
+                               struct oct_error *err)
+{
+    char part[64];
+    *is_there = false;
+    for (const char *end = array->name; *end;) {
+        H5L_info_t link;
+        end = strchr(end + 1, '/');
+        if (!end)
+            end = array->name + strlen(array->name);
+        size_t n = (size_t)(end - array->name);
+        if (n >= sizeof(part))
+            return OCT_OK;
+        memcpy(part, array->name, n);
+        part[n] = '\0';
+        if (H5Lexists(file, part, H5P_DEFAULT) <= 0)
+            return OCT_OK;
+        if (H5Lget_info(file, part, &link, H5P_DEFAULT) < 0)
+            return refuse_hdf5(array, "cannot read how it is linked", err);
+        if (link.type != H5L_TYPE_HARD && link.type != H5L_TYPE_SOFT)
+            return refuse(array,
+                          "it is a link into another file, and those are not followed: copy "
+                          "it into this one (h5copy -f ext)",
+                          err);
+    }
+    *is_there = true;
+    return OCT_OK;
+}
+
+/* Values that lie in other files are not read: a file says which, and they may be anything, a pipe
+ * that never ends among them. Nor are filters that libhdf5 would have to load. */
+static enum oct_err check_storage(const struct oct_hdf5_array *array, hid_t properties,
+                                  struct oct_error *err)
+{
+    static const char elsewhere[] =
+        "its values lie in other files, and those are not read: copy them into this one";
+    if (properties < 0)
+        return refuse_hdf5(array, "cannot read how it is stored", err);
+    if (H5Pget_layout(properties) == H5D_VIRTUAL || H5Pget_external_count(properties) != 0)
+        return refuse(array, elsewhere, err);
+    int n_filters = H5Pget_nfilters(properties);
+    for (int i = 0; i < n_filters; i++) {
+        unsigned flags;
+        size_t n_values = 0;
+        char name[40] = "";
+        H5Z_filter_t filter = H5Pget_filter2(properties, (unsigned)i, &flags, &n_values, NULL,
+                                             sizeof(name) - 1, name, NULL);
+        if (filter < 0 || filter >= H5Z_FILTER_RESERVED || H5Zfilter_avail(filter) <= 0)
+            return oct_fail(err, OCT_E_FORMAT,
+                            "%s: %s: packed with filter %d (%s), which libhdf5 itself lacks: "
+                            "repack the file (h5repack -f GZIP=1)",
+                            array->path, array->name, (int)filter, oct_hdf5_printable(name));
+    }
+    return OCT_OK;
+}
+
+static enum oct_err check_chunks(const struct oct_hdf5_array *array, hid_t properties,
+                                 struct oct_error *err)
+{
+    hsize_t chunk[OCT_HDF5_MAX_RANK];
+    if (H5Pget_layout(properties) != H5D_CHUNKED)
+        return OCT_OK;
+    if (H5Pget_chunk(properties, OCT_HDF5_MAX_RANK, chunk) != (int)array->rank)
+        return refuse_hdf5(array, "its chunks have another rank", err);
+    uint64_t bytes = array->value_bytes;
+    for (unsigned i = 0; i < array->rank; i++) {
+        if (chunk[i] > MAX_CHUNK_BYTES || bytes * chunk[i] > MAX_CHUNK_BYTES)
+            return refuse(array, "its chunks are larger than 1 GiB", err);
+        bytes *= chunk[i];
+    }
+    return OCT_OK;
+}
+
+static enum oct_err check_type(struct oct_hdf5_array *array, struct oct_error *err)
+{
+    array->type = H5Dget_type(array->dataset);
+    H5T_class_t class = array->type < 0 ? H5T_NO_CLASS : H5Tget_class(array->type);
+    if (class != H5T_INTEGER && class != H5T_FLOAT)
+        return refuse(array, "its values are neither integers nor floats", err);
+    array->is_float = class == H5T_FLOAT;
+    array->is_signed = array->is_float || H5Tget_sign(array->type) != H5T_SGN_NONE;
+    array->value_bytes = H5Tget_size(array->type);
+    if (array->value_bytes < 1 || array->value_bytes > 16)
+        return refuse(array, "its values have an absurd size", err);
+    return OCT_OK;
+}
+
+static enum oct_err check_extent(struct oct_hdf5_array *array, struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    hid_t space = H5Dget_space(array->dataset);
+    hsize_t dims[H5S_MAX_RANK] = {0};
+    if (space < 0 || H5Sget_simple_extent_type(space) != H5S_SIMPLE)
+        e = refuse(array, "it is not an array", err);
+    else if (H5Sget_simple_extent_ndims(space) != (int)array->rank)
+        e = oct_fail(err, OCT_E_FORMAT, "%s: %s: %d axes where %u belong", array->path, array->name,
+                     H5Sget_simple_extent_ndims(space), array->rank);
+    else if (H5Sget_simple_extent_dims(space, dims, NULL) < 0)
+        e = refuse_hdf5(array, "cannot read its extents", err);
+    for (unsigned i = 0; e == OCT_OK && i < array->rank; i++)
+        array->dims[i] = dims[i];
+    if (space >= 0)
+        H5Sclose(space);
+    return e;
+}
+
+enum oct_err oct_hdf5_array_open(struct oct_hdf5_array *array, hid_t file, const char *path,
+                                 const char *name, unsigned rank, struct oct_error *err)
+{
+    bool is_there;
+    *array = (struct oct_hdf5_array){
+        .path = path, .name = name, .rank = rank, .dataset = -1, .type = -1};
+    enum oct_err e = find_links(array, file, &is_there, err);
+    if (e != OCT_OK || !is_there)
+        return e;
+    array->dataset = H5Dopen2(file, name, H5P_DEFAULT);
+    if (array->dataset < 0)
+        return refuse_hdf5(array, "cannot be opened as a dataset", err);
+    hid_t properties = H5Dget_create_plist(array->dataset);
+    e = check_storage(array, properties, err); /* first: extents may be those of another file */
+    if (e == OCT_OK)
+        e = check_type(array, err);
+    if (e == OCT_OK)
+        e = check_extent(array, err);
+    if (e == OCT_OK)
+        e = check_chunks(array, properties, err);
+    if (properties >= 0)
+        H5Pclose(properties);
+    return e;
+}
+
+void oct_hdf5_array_close(struct oct_hdf5_array *array)
+{
+    if (array->type >= 0)
+        H5Tclose(array->type);
+    if (array->dataset >= 0)
+        H5Dclose(array->dataset);
+    array->type = array->dataset = -1;
+}
+
+uint64_t oct_hdf5_array_place(const struct oct_hdf5_array *array, hid_t memory_type,
+                              uint64_t file_bytes)
+{
+    hid_t properties = H5Dget_create_plist(array->dataset);
+    bool plain = properties >= 0 && H5Pget_layout(properties) == H5D_CONTIGUOUS &&
+                 H5Pget_external_count(properties) == 0 && H5Tequal(array->type, memory_type) > 0;
+    if (properties >= 0)
+        H5Pclose(properties);
+    haddr_t offset = plain ? H5Dget_offset(array->dataset) : HADDR_UNDEF;
+    uint64_t bytes = array->value_bytes;
+    for (unsigned i = 0; i < array->rank; i++)
+        bytes *= array->dims[i]; /* limits of geometry.h: no overflow */
+    if (offset == HADDR_UNDEF || offset > file_bytes || bytes > file_bytes - offset)
+        return 0;
+    return (uint64_t)offset;
+}
+
+enum oct_err oct_hdf5_array_read(const struct oct_hdf5_array *array, hid_t memory_type,
+                                 void *values, struct oct_error *err)
+{
+    if (H5Dread(array->dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
+        return refuse_hdf5(array, "cannot be read", err);
+    return OCT_OK;
+}
+
+enum oct_err oct_hdf5_array_read_row(const struct oct_hdf5_array *array, uint64_t v,
+                                     hid_t memory_type, void *values, struct oct_error *err)
+{
+    hsize_t first[OCT_HDF5_MAX_RANK] = {v};
+    hsize_t count[OCT_HDF5_MAX_RANK] = {1};
+    for (unsigned i = 1; i < array->rank; i++)
+        count[i] = array->dims[i];
+    enum oct_err e = OCT_OK;
+    hid_t from = H5Dget_space(array->dataset);
+    hid_t to = H5Screate_simple((int)array->rank, count, NULL);
+    if (from < 0 || to < 0 ||
+        H5Sselect_hyperslab(from, H5S_SELECT_SET, first, NULL, count, NULL) < 0 ||
+        H5Dread(array->dataset, memory_type, to, from, H5P_DEFAULT, values) < 0)
+        e = refuse_hdf5(array, "cannot be read", err);
+    if (from >= 0)
+        H5Sclose(from);
+    if (to >= 0)
+        H5Sclose(to);
+    return e;
+}
+
+static char *variable_text(hid_t attribute, hid_t type, size_t max_bytes)
+{
+    char *text = NULL, *copy = NULL;
+    hid_t memory = H5Tcopy(type); /* keeps its character set: libhdf5 does not convert those */
+    if (memory >= 0 && H5Aread(attribute, memory, &text) >= 0 && text) {
+        size_t n = strnlen(text, max_bytes + 1);
+        copy = n <= max_bytes ? strndup(text, n) : NULL;
+        H5free_memory(text);
+    }
+    if (memory >= 0)
+        H5Tclose(memory);
+    return copy;
+}
+
+static char *fixed_text(hid_t attribute, hid_t type, size_t max_bytes)
+{
+    size_t n = H5Tget_size(type);
+    if (n < 1 || n > max_bytes)
+        return NULL;
+    char *text = calloc(n + 1, 1);
+    if (text && H5Aread(attribute, type, text) < 0) {
+        free(text);
+        return NULL;
+    }
+    if (text && H5Tget_strpad(type) == H5T_STR_SPACEPAD)
+        while (n > 0 && text[n - 1] == ' ')
+            text[--n] = '\0';
+    return text;
+}
+
+char *oct_hdf5_root_text(hid_t file, const char *name, size_t max_bytes)
+{
+    char *text = NULL;
+    if (H5Aexists(file, name) <= 0)
+        return NULL;
+    hid_t attribute = H5Aopen(file, name, H5P_DEFAULT);
+    hid_t type = attribute < 0 ? H5I_INVALID_HID : H5Aget_type(attribute);
+    hid_t space = attribute < 0 ? H5I_INVALID_HID : H5Aget_space(attribute);
+    if (type >= 0 && space >= 0 && H5Tget_class(type) == H5T_STRING &&
+        H5Sget_simple_extent_npoints(space) == 1) {
+        if (H5Tis_variable_str(type) > 0)
+            text = variable_text(attribute, type, max_bytes);
+        else
+            text = fixed_text(attribute, type, max_bytes);
+    }
+    if (space >= 0)
+        H5Sclose(space);
+    if (type >= 0)
+        H5Tclose(type);
+    if (attribute >= 0)
+        H5Aclose(attribute);
+    if (text)
+        oct_utf8_repair(text);
+    return text;
+}

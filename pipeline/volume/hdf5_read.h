@@ -1,0 +1,51 @@
+/* Reading HDF5 files that anybody may have made: nothing is believed before it is checked. Called
+ * under the lock of hdf5_lock.h. Included by the volume files of this room only. */
+#ifndef OCT_PIPELINE_VOLUME_HDF5_READ_H
+#define OCT_PIPELINE_VOLUME_HDF5_READ_H
+
+#include "pipeline/base/err.h"
+#include "pipeline/volume/hdf5_lock.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OCT_HDF5_MAX_RANK 3
+
+struct oct_hdf5_array {
+    const char *path; /* of the file; borrowed, as is name */
+    const char *name;
+    hid_t dataset; /* negative: the file has no such array */
+    hid_t type;
+    bool is_float; /* else integer */
+    bool is_signed;
+    size_t value_bytes;
+    unsigned rank;
+    uint64_t dims[OCT_HDF5_MAX_RANK];
+};
+
+/* Opens the dataset `name`. Not there: OCT_OK with dataset < 0. OCT_E_FORMAT: not a dataset of
+ * `rank` axes of integers or floats, in another file in part (external link, external storage,
+ * virtual dataset), packed in a way that libhdf5 itself lacks, or that would take absurd memory.
+ * oct_hdf5_array_close must follow in any case. */
+enum oct_err oct_hdf5_array_open(struct oct_hdf5_array *array, hid_t file, const char *path,
+                                 const char *name, unsigned rank, struct oct_error *err);
+void oct_hdf5_array_close(struct oct_hdf5_array *array);
+
+/* Where values of memory_type lie in the file as they are; 0: they must go through libhdf5. */
+uint64_t oct_hdf5_array_place(const struct oct_hdf5_array *array, hid_t memory_type,
+                              uint64_t file_bytes);
+
+/* Reads everything, or row v (all of [v][...]), converted to memory_type. The caller has checked
+ * the extents. */
+enum oct_err oct_hdf5_array_read(const struct oct_hdf5_array *array, hid_t memory_type,
+                                 void *values, struct oct_error *err);
+enum oct_err oct_hdf5_array_read_row(const struct oct_hdf5_array *array, uint64_t v,
+                                     hid_t memory_type, void *values, struct oct_error *err);
+
+/* A string attribute of the root, fixed or variable length: malloc'd, NUL-terminated; NULL where
+ * it is absent, no string, or longer than max_bytes. It is UTF-8: a recording of another program or
+ * of days gone by cannot be written anew, so its bytes in any other encoding become '?'. */
+char *oct_hdf5_root_text(hid_t file, const char *name, size_t max_bytes);
+
+#endif

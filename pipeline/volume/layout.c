@@ -1,0 +1,373 @@
+#include "pipeline/volume/layout.h"
+
+#include "pipeline/volume/file.h"
+#include "pipeline/volume/hdf5_lock.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* libhdf5's handles while a file is made. After the first failure every step does nothing. */
+struct builder {
+    hid_t file;
+    hid_t array; /* creation properties: contiguous, allocated at once, never filled */
+    hid_t text;  /* string type: variable length, UTF-8; what h5py reads as str */
+    bool failed;
+    char reason[160]; /* of the first failure: libhdf5 forgets it at the next call */
+};
+
+static void note_failure(struct builder *b)
+{
+    if (!b->failed)
+        oct_hdf5_reason(b->reason, sizeof(b->reason));
+    b->failed = true;
+}
+
+struct column {
+    const char *name;
+    size_t bytes;
+};
+
+static const struct column columns[OCT_N_COLUMNS] = {
+    [OCT_COLUMN_SEQUENCE] = {"/frames/sequence", 8},
+    [OCT_COLUMN_TIME_NS] = {"/frames/time_ns", 8},
+    [OCT_COLUMN_MISSING_LINES] = {"/frames/missing_lines", 4},
+    [OCT_COLUMN_ACQUISITION] = {"/frames/acquisition", 4},
+    [OCT_COLUMN_NUMBER] = {"/frames/number", 8},
+    [OCT_COLUMN_SPECTRA_CRC] = {"/frames/spectra_crc32c", 4},
+    [OCT_COLUMN_BSCANS_CRC] = {"/frames/bscans_crc32c", 4},
+    [OCT_COLUMN_LO] = {"/frames/lo", 8},
+    [OCT_COLUMN_HI] = {"/frames/hi", 8},
+    [OCT_COLUMN_VALID] = {"/frames/valid", 1},
+};
+
+size_t oct_volume_column_bytes(enum oct_volume_column column)
+{
+    return columns[column].bytes;
+}
+
+static hid_t column_type(enum oct_volume_column column)
+{
+    switch (column) {
+    case OCT_COLUMN_LO:
+    case OCT_COLUMN_HI:
+        return H5T_IEEE_F64LE;
+    case OCT_COLUMN_VALID:
+        return H5T_STD_U8LE;
+    case OCT_COLUMN_MISSING_LINES:
+    case OCT_COLUMN_ACQUISITION:
+    case OCT_COLUMN_SPECTRA_CRC:
+    case OCT_COLUMN_BSCANS_CRC:
+        return H5T_STD_U32LE;
+    default:
+        return H5T_STD_U64LE;
+    }
+}
+
+/* What the columns and the calibration can take: each array starts a block of its own. */
+uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,
+                                    const struct oct_volume_about *about, bool with_spectra,
+                                    bool with_bscans)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    const struct oct_calibration *cal = &plan->calibration;
+    uint64_t bytes = 1u << 20; /* headers, groups, heaps; a block an object */
+    for (int c = 0; c < OCT_N_COLUMNS; c++)
+        bytes += (uint64_t)g->n_bscans * columns[c].bytes;
+    for (int c = 0; c < OCT_N_GAP_COLUMNS; c++)
+        bytes += (uint64_t)oct_gap_capacity(g) * oct_gap_column_bytes((enum oct_gap_column)c);
+    if (with_spectra)
+        bytes += (uint64_t)g->n_bscans * (oct_geometry_spectra_bytes(g) + g->n_lines);
+    if (with_bscans)
+        bytes += (uint64_t)g->n_bscans * oct_geometry_image_bytes(g);
+    bytes += sizeof(double) * (cal->n_wavelengths + cal->n_kmap + cal->n_background);
+    bytes += 2 * sizeof(double) * (uint64_t)g->upsampled;
+    return bytes + 2 * (about->config_text ? strlen(about->config_text) : 0);
+}
+
+/* ---- attributes ---- */
+
+static void put_attribute(struct builder *b, hid_t object, const char *name, hid_t type,
+                          hsize_t n /* 0: scalar */, const void *values)
+{
+    if (b->failed)
+        return;
+    hid_t space = n ? H5Screate_simple(1, &n, NULL) : H5Screate(H5S_SCALAR);
+    hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    if (attribute < 0 || H5Awrite(attribute, type, values) < 0)
+        note_failure(b);
+    if (attribute >= 0)
+        H5Aclose(attribute);
+    if (space >= 0)
+        H5Sclose(space);
+}
+
+static void put_text(struct builder *b, hid_t object, const char *name, const char *text)
+{
+    const char *value = text ? text : "";
+    put_attribute(b, object, name, b->text, 0, &value);
+}
+
+static void put_f64(struct builder *b, hid_t object, const char *name, double value)
+{
+    put_attribute(b, object, name, H5T_IEEE_F64LE, 0, &value);
+}
+
+static void put_axes(struct builder *b, hid_t object, const char *const names[3],
+                     const double spacing_um[3])
+{
+    put_attribute(b, object, "axis_names", b->text, 3, names);
+    put_attribute(b, object, "axis_spacing_um", H5T_IEEE_F64LE, 3, spacing_um);
+}
+
+/* ---- arrays ---- */
+
+/* Returns the open dataset or a negative number. */
+static hid_t make_array(struct builder *b, const char *name, hid_t type, int rank,
+                        const hsize_t *dims)
+{
+    if (b->failed)
+        return H5I_INVALID_HID;
+    hid_t space = H5Screate_simple(rank, dims, NULL);
+    hid_t dataset = H5Dcreate2(b->file, name, type, space, H5P_DEFAULT, b->array, H5P_DEFAULT);
+    if (dataset < 0)
+        note_failure(b);
+    if (space >= 0)
+        H5Sclose(space);
+    return dataset;
+}
+
+/* Where the array lies. It is fixed: allocated at creation, contiguous, never resized. */
+static uint64_t place_of(struct builder *b, hid_t dataset)
+{
+    haddr_t offset = b->failed ? HADDR_UNDEF : H5Dget_offset(dataset);
+    if (offset == HADDR_UNDEF)
+        note_failure(b);
+    return b->failed ? 0 : (uint64_t)offset;
+}
+
+static void close_array(hid_t dataset)
+{
+    if (dataset >= 0)
+        H5Dclose(dataset);
+}
+
+static void make_group(struct builder *b, const char *name)
+{
+    if (b->failed)
+        return;
+    hid_t group = H5Gcreate2(b->file, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    if (group < 0 || H5Gclose(group) < 0)
+        note_failure(b);
+}
+
+static void put_table(struct builder *b, const char *name, const double *values, int rank,
+                      const hsize_t *dims)
+{
+    hid_t dataset = make_array(b, name, H5T_IEEE_F64LE, rank, dims);
+    if (!b->failed &&
+        H5Dwrite(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
+        note_failure(b);
+    close_array(dataset);
+}
+
+static void put_list(struct builder *b, const char *name, const double *values, size_t n)
+{
+    hsize_t dim = n;
+    if (n > 0)
+        put_table(b, name, values, 1, &dim);
+}
+
+/* The phase of contract step 5 from its coefficients. */
+static void put_coefficients(struct builder *b, const struct oct_plan *plan)
+{
+    uint32_t n = plan->geometry.upsampled;
+    hsize_t dims[2] = {n, 2};
+    double *phase = malloc(2 * sizeof(*phase) * n);
+    if (!phase) {
+        note_failure(b);
+        return;
+    }
+    for (uint32_t q = 0; q < n; q++) {
+        double theta = oct_plan_theta(plan, q);
+        phase[2 * q] = cos(theta);
+        phase[2 * q + 1] = -sin(theta);
+    }
+    put_table(b, "/calibration/dispersion", phase, 2, dims);
+    free(phase);
+}
+
+static void put_calibration(struct builder *b, const struct oct_plan *plan)
+{
+    const struct oct_calibration *cal = &plan->calibration;
+    make_group(b, "/calibration");
+    put_list(b, "/calibration/wavelengths_nm", cal->wavelengths_nm, cal->n_wavelengths);
+    put_list(b, "/calibration/kmap_px", cal->kmap_px, cal->n_kmap);
+    put_list(b, "/calibration/background", cal->background, cal->n_background);
+    if (cal->n_dispersion > 0) {
+        hsize_t dims[2] = {cal->n_dispersion, 2};
+        put_table(b, "/calibration/dispersion", cal->dispersion, 2, dims);
+    } else {
+        put_coefficients(b, plan); /* all ones without any: the array is always there */
+    }
+}
+
+/* ---- the whole ---- */
+
+static double spacing(double extent_um, uint32_t n)
+{
+    return extent_um > 0 ? extent_um / n : NAN;
+}
+
+static void put_about(struct builder *b, const struct oct_volume_about *about)
+{
+    char now[40] = "";
+    time_t t = time(NULL);
+    struct tm utc;
+    if (!about->start_time && gmtime_r(&t, &utc))
+        strftime(now, sizeof(now), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    put_text(b, b->file, "software", "octd " OCT_VERSION);
+    put_text(b, b->file, "start_time", about->start_time ? about->start_time : now);
+    put_text(b, b->file, "engine", about->engine);
+    put_text(b, b->file, "eye", about->eye);
+    put_text(b, b->file, "pseudonym", about->pseudonym);
+    put_text(b, b->file, "config", about->config_text);
+    put_f64(b, b->file, "refractive_index", about->refractive_index);
+    if (about->counted)
+        put_attribute(b, b->file, "first_bscan", H5T_STD_U64LE, 0, &about->first_bscan);
+}
+
+/* Which arrays a file has depends on what it holds. */
+static bool has_column(int column, bool with_spectra, bool with_bscans)
+{
+    if (column == OCT_COLUMN_LO || column == OCT_COLUMN_HI || column == OCT_COLUMN_BSCANS_CRC)
+        return with_bscans;
+    return column != OCT_COLUMN_SPECTRA_CRC || with_spectra;
+}
+
+static void build_gaps(struct builder *b, const struct oct_geometry *g,
+                       struct oct_volume_layout *layout)
+{
+    static const char *const names[OCT_N_GAP_COLUMNS] = {
+        [OCT_GAP_ACQUISITION] = "/gaps/acquisition",
+        [OCT_GAP_FIRST_LINE] = "/gaps/first_line",
+        [OCT_GAP_N_LINES] = "/gaps/n_lines",
+        [OCT_GAP_REASON] = "/gaps/reason",
+    };
+    hsize_t dim = oct_gap_capacity(g);
+    make_group(b, "/gaps");
+    for (int c = 0; c < OCT_N_GAP_COLUMNS; c++) {
+        hid_t type = c == OCT_GAP_REASON        ? H5T_STD_U8LE
+                     : c == OCT_GAP_ACQUISITION ? H5T_STD_U32LE
+                                                : H5T_STD_U64LE;
+        hid_t dataset = make_array(b, names[c], type, 1, &dim);
+        layout->gap_column[c] = place_of(b, dataset);
+        if (c == OCT_GAP_REASON)
+            put_attribute(b, dataset, "names", b->text, OCT_N_LOSSES, oct_loss_names);
+        close_array(dataset);
+    }
+}
+
+static void build_frames(struct builder *b, const struct oct_geometry *g,
+                         struct oct_volume_layout *layout, bool with_spectra, bool with_bscans)
+{
+    hsize_t dims[2] = {g->n_bscans, g->n_lines};
+    make_group(b, "/frames");
+    for (int c = 0; c < OCT_N_COLUMNS; c++) {
+        if (!has_column(c, with_spectra, with_bscans))
+            continue;
+        hid_t dataset = make_array(b, columns[c].name, column_type(c), 1, dims);
+        layout->column[c] = place_of(b, dataset);
+        close_array(dataset);
+    }
+    if (with_spectra) {
+        hid_t dataset = make_array(b, "/frames/line_valid", H5T_STD_U8LE, 2, dims);
+        layout->line_valid = place_of(b, dataset);
+        close_array(dataset);
+    }
+}
+
+/* Small things first, so that all metadata stands together at the file's start. */
+static void build(struct builder *b, struct oct_volume_layout *layout, const struct oct_plan *plan,
+                  const struct oct_volume_about *about, bool with_spectra, bool with_bscans)
+{
+    static const char *const spectra_axes[3] = {"bscan", "line", "sample"};
+    static const char *const volume_axes[3] = {"bscan", "line", "depth"};
+    const struct oct_geometry *g = &plan->geometry;
+    double index = about->refractive_index > 0 ? about->refractive_index : 1;
+    double spacing_um[3] = {
+        spacing(about->height_um, about->field_bscans ? about->field_bscans : g->n_bscans),
+        spacing(about->width_um, g->n_lines), plan->axial_um / index};
+
+    put_about(b, about);
+    put_axes(b, b->file, volume_axes, spacing_um);
+    put_calibration(b, plan);
+    build_frames(b, g, layout, with_spectra, with_bscans);
+    if (about->gap_map)
+        build_gaps(b, g, layout);
+    if (with_bscans) {
+        hsize_t dims[3] = {g->n_bscans, g->n_lines, g->depth};
+        hid_t type = g->sample_type == OCT_SAMPLE_F32 ? H5T_IEEE_F32LE : H5T_STD_U8LE;
+        hid_t dataset = make_array(b, "/bscans", type, 3, dims);
+        put_axes(b, dataset, volume_axes, spacing_um);
+        put_attribute(b, dataset, "first_depth_px", H5T_NATIVE_UINT32, 0, &g->crop_first);
+        layout->bscans = place_of(b, dataset);
+        close_array(dataset);
+    }
+    if (with_spectra) {
+        hsize_t dims[3] = {g->n_bscans, g->n_lines, g->n_samples};
+        hid_t dataset = make_array(b, "/spectra", H5T_STD_U16LE, 3, dims);
+        spacing_um[2] = NAN;
+        put_axes(b, dataset, spectra_axes, spacing_um);
+        layout->spectra = place_of(b, dataset);
+        close_array(dataset);
+    }
+}
+
+static void open_builder(struct builder *b, struct oct_hdf5_image *image)
+{
+    *b = (struct builder){.file = H5I_INVALID_HID};
+    b->array = H5Pcreate(H5P_DATASET_CREATE);
+    b->text = H5Tcopy(H5T_C_S1);
+    if (H5Pset_layout(b->array, H5D_CONTIGUOUS) < 0 ||
+        H5Pset_alloc_time(b->array, H5D_ALLOC_TIME_EARLY) < 0 ||
+        H5Pset_fill_time(b->array, H5D_FILL_TIME_NEVER) < 0 ||
+        H5Pset_obj_track_times(b->array, 0) < 0 || /* same seed, same bytes */
+        H5Tset_size(b->text, H5T_VARIABLE) < 0 || H5Tset_cset(b->text, H5T_CSET_UTF8) < 0)
+        note_failure(b);
+    if (!b->failed)
+        b->file = oct_hdf5_image_open(image, H5F_ACC_TRUNC, OCT_VOLUME_BLOCK_BYTES, b->reason,
+                                      sizeof(b->reason));
+    b->failed |= b->file < 0;
+}
+
+static void close_builder(struct builder *b)
+{
+    if (b->text >= 0)
+        H5Tclose(b->text);
+    if (b->array >= 0)
+        H5Pclose(b->array);
+    if (b->file >= 0 && H5Fclose(b->file) < 0)
+        note_failure(b);
+}
+
+enum oct_err oct_volume_layout_build(struct oct_hdf5_image *image, struct oct_volume_layout *layout,
+                                     const char *path, const struct oct_plan *plan,
+                                     const struct oct_volume_about *about, bool with_spectra,
+                                     bool with_bscans, struct oct_error *err)
+{
+    struct builder b;
+    *layout = (struct oct_volume_layout){0};
+    oct_hdf5_lock();
+    open_builder(&b, image);
+    if (!b.failed)
+        build(&b, layout, plan, about, with_spectra, with_bscans);
+    close_builder(&b);
+    oct_hdf5_unlock();
+    if (b.failed)
+        return oct_fail(err, OCT_E_IO, "%s: libhdf5 cannot make its metadata: %s", path, b.reason);
+    layout->file_bytes = image->end;
+    return OCT_OK;
+}

@@ -1,0 +1,470 @@
+#define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
+#include "pipeline/volume/volume.h"
+
+#include "pipeline/volume/calibration.h"
+#include "pipeline/volume/hdf5_image.h"
+#include "pipeline/volume/hdf5_probe.h"
+#include "pipeline/volume/hdf5_read.h"
+#include "pipeline/volume/rows.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAX_CONFIG_BYTES ((size_t)16 << 20)
+
+/* An array that is read a B-scan at a time. */
+struct series {
+    struct oct_hdf5_array array;
+    hid_t memory_type;
+    size_t row_bytes; /* in memory */
+    uint64_t place;   /* offset in the file of values that are as in memory, 0: ask libhdf5 */
+};
+
+struct oct_volume_reader {
+    char *path;
+    int fd;
+    uint64_t file_bytes;
+    struct oct_hdf5_image image; /* of fd, for libhdf5 */
+    hid_t file;
+    struct series spectra, bscans, line_valid;
+    struct oct_volume_rows rows;
+    char *config_text;
+    struct oct_volume_facts facts;
+};
+
+/* ---- opening ---- */
+
+static void look(const char *path);
+
+/* At the start, or after a block of another program's own: at 512, 1024, 2048, ... */
+static bool has_signature(const struct oct_volume_reader *r)
+{
+    static const char signature[8] = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
+    char start[sizeof(signature)];
+    for (uint64_t at = 0; at < r->file_bytes; at = at ? at * 2 : 512)
+        if (TEMP_FAILURE_RETRY(pread(r->fd, start, sizeof(start), (off_t)at)) ==
+                (ssize_t)sizeof(start) &&
+            memcmp(start, signature, sizeof(start)) == 0)
+            return true;
+    return false;
+}
+
+/* probed: a child has looked at the file and lives, or this is the child. */
+static enum oct_err open_file(struct oct_volume_reader *r, bool probed, struct oct_error *err)
+{
+    struct stat st;
+    /* O_NONBLOCK: a named pipe must not hold the program. */
+    r->fd = (int)TEMP_FAILURE_RETRY(open(r->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (r->fd < 0 || fstat(r->fd, &st) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", r->path);
+    if (!S_ISREG(st.st_mode))
+        return oct_fail(err, OCT_E_FORMAT, "%s: not a file", r->path);
+    r->file_bytes = (uint64_t)st.st_size;
+    enum oct_err e = probed ? OCT_OK : oct_hdf5_probe(r->path, look, err);
+    if (e != OCT_OK)
+        return e;
+
+    /* One may be read while it is written: see volume.h. No lock is taken on it. */
+    char reason[160] = "";
+    oct_hdf5_image_init(&r->image, r->fd, r->file_bytes);
+    r->file = oct_hdf5_image_open(&r->image, H5F_ACC_RDONLY, 1, reason, sizeof(reason));
+    if (r->file >= 0)
+        return OCT_OK;
+    if (r->image.failed)
+        return oct_fail(err, OCT_E_IO, "%s: cannot be read: the disk refuses", r->path);
+    if (!has_signature(r))
+        return oct_fail(err, OCT_E_FORMAT, "%s: not an HDF5 file (%" PRIu64 " bytes)", r->path,
+                        r->file_bytes);
+    return oct_fail(err, OCT_E_FORMAT, "%s: damaged or truncated HDF5 file: %s", r->path, reason);
+}
+
+static enum oct_err refuse_extents(const struct oct_hdf5_array *a, struct oct_error *err)
+{
+    return oct_fail(err, OCT_E_FORMAT,
+                    "%s: %s is [%" PRIu64 "][%" PRIu64 "][%" PRIu64
+                    "]: beyond what can be processed, or empty",
+                    a->path, a->name, a->dims[0], a->dims[1], a->dims[2]);
+}
+
+static enum oct_err check_extents(const struct oct_hdf5_array *a, uint64_t min_last,
+                                  struct oct_error *err)
+{
+    if (a->dims[0] < 1 || a->dims[0] > OCT_MAX_BSCANS || a->dims[1] < 1 ||
+        a->dims[1] > OCT_MAX_LINES || a->dims[2] < min_last || a->dims[2] > OCT_MAX_SAMPLES ||
+        a->dims[1] * a->dims[2] > OCT_MAX_BSCAN_SAMPLES)
+        return refuse_extents(a, err);
+    return OCT_OK;
+}
+
+/* memory_type and place, once array is open and checked. */
+static void settle(struct oct_volume_reader *r, struct series *s, hid_t memory_type)
+{
+    s->memory_type = memory_type;
+    s->row_bytes = H5Tget_size(memory_type);
+    for (unsigned i = 1; i < s->array.rank; i++)
+        s->row_bytes *= (size_t)s->array.dims[i];
+    s->place = oct_hdf5_array_place(&s->array, memory_type, r->file_bytes);
+}
+
+static enum oct_err open_spectra(struct oct_volume_reader *r, struct oct_error *err)
+{
+    struct oct_hdf5_array *a = &r->spectra.array;
+    enum oct_err e = oct_hdf5_array_open(a, r->file, r->path, "/spectra", 3, err);
+    if (e != OCT_OK || a->dataset < 0)
+        return e;
+    if (a->is_signed || a->value_bytes > 2)
+        return oct_fail(err, OCT_E_FORMAT, "%s: /spectra must be unsigned integers of 8 or 16 bits",
+                        r->path);
+    e = check_extents(a, OCT_MIN_SAMPLES, err);
+    if (e != OCT_OK)
+        return e;
+    settle(r, &r->spectra, H5T_NATIVE_UINT16);
+    r->facts.n_bscans = (uint32_t)a->dims[0];
+    r->facts.n_lines = (uint32_t)a->dims[1];
+    r->facts.n_samples = (uint32_t)a->dims[2];
+    return OCT_OK;
+}
+
+static enum oct_err open_bscans(struct oct_volume_reader *r, struct oct_error *err)
+{
+    struct oct_hdf5_array *a = &r->bscans.array;
+    enum oct_err e = oct_hdf5_array_open(a, r->file, r->path, "/bscans", 3, err);
+    if (e != OCT_OK || a->dataset < 0)
+        return e;
+    bool is_u8 = !a->is_signed && a->value_bytes == 1;
+    if (!a->is_float && (a->is_signed || a->value_bytes > 2))
+        return oct_fail(err, OCT_E_FORMAT,
+                        "%s: /bscans must be floats or unsigned integers of 8 or 16 bits", r->path);
+    e = check_extents(a, 1, err);
+    if (e != OCT_OK)
+        return e;
+    if (r->facts.n_samples > 0 &&
+        (a->dims[0] != r->facts.n_bscans || a->dims[1] != r->facts.n_lines))
+        return oct_fail(err, OCT_E_FORMAT,
+                        "%s: /bscans has %" PRIu64 " B-scans of %" PRIu64
+                        " lines, /spectra %u of %u",
+                        r->path, a->dims[0], a->dims[1], r->facts.n_bscans, r->facts.n_lines);
+    settle(r, &r->bscans, is_u8 ? H5T_NATIVE_UINT8 : H5T_NATIVE_FLOAT);
+    r->facts.n_bscans = (uint32_t)a->dims[0];
+    r->facts.n_lines = (uint32_t)a->dims[1];
+    r->facts.depth = (uint32_t)a->dims[2];
+    r->facts.sample_type = is_u8 ? OCT_SAMPLE_U8 : OCT_SAMPLE_F32;
+    return OCT_OK;
+}
+
+static enum oct_err open_mask(struct oct_volume_reader *r, struct oct_error *err)
+{
+    struct oct_hdf5_array *a = &r->line_valid.array;
+    enum oct_err e = oct_hdf5_array_open(a, r->file, r->path, "/frames/line_valid", 2, err);
+    if (e != OCT_OK || a->dataset < 0)
+        return e;
+    if (a->is_float || a->dims[0] != r->facts.n_bscans || a->dims[1] != r->facts.n_lines)
+        return oct_fail(err, OCT_E_FORMAT, "%s: /frames/line_valid must be integers [%u][%u]",
+                        r->path, r->facts.n_bscans, r->facts.n_lines);
+    settle(r, &r->line_valid, H5T_NATIVE_UINT8);
+    return OCT_OK;
+}
+
+static enum oct_err open_frames(struct oct_volume_reader *r, struct oct_error *err)
+{
+    struct oct_volume_facts *f = &r->facts;
+    enum oct_err e = oct_volume_rows_read(&r->rows, r->file, r->path, f->n_bscans, err);
+    f->has_spectra_crc = r->rows.spectra_crc32c != NULL;
+    f->has_bscans_crc = r->rows.bscans_crc32c != NULL;
+    f->has_number = r->rows.number != NULL;
+    f->has_gaps = r->rows.has_gaps;
+    f->counted = r->rows.counted;
+    f->first_bscan = r->rows.first_bscan;
+    return e == OCT_OK ? open_mask(r, err) : e;
+}
+
+static void copy_text(struct oct_volume_reader *r, const char *name, char *text, size_t text_bytes)
+{
+    char *value = oct_hdf5_root_text(r->file, name, 4096);
+    snprintf(text, text_bytes, "%s", value ? value : "");
+    oct_hdf5_printable(text); /* it will be */
+    free(value);
+}
+
+static void count_rows(struct oct_volume_reader *r)
+{
+    struct oct_volume_facts *f = &r->facts;
+    for (uint32_t v = 0; v < f->n_bscans; v++) {
+        if (r->rows.valid && !r->rows.valid[v])
+            continue;
+        f->n_valid++;
+        f->missing_lines += r->rows.missing_lines ? r->rows.missing_lines[v] : 0;
+    }
+    f->whole = f->n_valid == f->n_bscans;
+}
+
+static enum oct_err open_all(struct oct_volume_reader *r, bool probed, struct oct_error *err)
+{
+    struct oct_volume_facts *f = &r->facts;
+    enum oct_err e = open_file(r, probed, err);
+    if (e == OCT_OK)
+        e = open_spectra(r, err);
+    if (e == OCT_OK)
+        e = open_bscans(r, err);
+    if (e == OCT_OK && f->n_bscans == 0)
+        e = oct_fail(err, OCT_E_FORMAT, "%s: holds neither /spectra nor /bscans: no recording",
+                     r->path);
+    if (e == OCT_OK)
+        e = open_frames(r, err);
+    if (e != OCT_OK)
+        return e;
+    copy_text(r, "software", f->software, sizeof(f->software));
+    copy_text(r, "start_time", f->start_time, sizeof(f->start_time));
+    copy_text(r, "eye", f->eye, sizeof(f->eye));
+    copy_text(r, "pseudonym", f->pseudonym, sizeof(f->pseudonym));
+    r->config_text = oct_hdf5_root_text(r->file, "config", MAX_CONFIG_BYTES);
+    count_rows(r);
+    return OCT_OK;
+}
+
+static struct oct_volume_reader *reader_new(const char *path)
+{
+    struct oct_volume_reader *r = calloc(1, sizeof(*r));
+    if (!r)
+        return NULL;
+    struct series *all[] = {&r->spectra, &r->bscans, &r->line_valid};
+    for (int i = 0; i < 3; i++)
+        all[i]->array = (struct oct_hdf5_array){.dataset = -1, .type = -1};
+    r->fd = -1;
+    r->file = H5I_INVALID_HID;
+    r->path = strdup(path);
+    if (r->path)
+        return r;
+    free(r);
+    return NULL;
+}
+
+/* Under the lock. */
+static void reader_free(struct oct_volume_reader *r)
+{
+    oct_hdf5_array_close(&r->spectra.array);
+    oct_hdf5_array_close(&r->bscans.array);
+    oct_hdf5_array_close(&r->line_valid.array);
+    if (r->file >= 0)
+        H5Fclose(r->file);
+    oct_hdf5_image_finish(&r->image);
+    if (r->fd >= 0)
+        close(r->fd);
+    free(r->path);
+    oct_volume_rows_finish(&r->rows);
+    free(r->config_text);
+    free(r);
+}
+
+/* Walks the index of a chunked array and unpacks its first and last B-scan. */
+static void look_at_series(const struct oct_volume_reader *r, const struct series *s)
+{
+    if (s->array.dataset < 0 || s->place != 0)
+        return;
+    H5Dget_storage_size(s->array.dataset);
+    void *row = malloc(s->row_bytes);
+    if (row) {
+        oct_hdf5_array_read_row(&s->array, 0, s->memory_type, row, NULL);
+        oct_hdf5_array_read_row(&s->array, r->facts.n_bscans - 1, s->memory_type, row, NULL);
+    }
+    free(row);
+}
+
+/* In the child of the probe: everything that libhdf5 will be asked for. */
+static void look(const char *path)
+{
+    struct oct_calibration cal;
+    struct oct_volume_reader *r = reader_new(path);
+    if (!r)
+        return;
+    if (open_all(r, true, NULL) == OCT_OK) {
+        look_at_series(r, &r->spectra);
+        look_at_series(r, &r->bscans);
+        look_at_series(r, &r->line_valid);
+        if (oct_volume_calibration_read(r->file, r->path, &cal, NULL) == OCT_OK)
+            oct_calibration_finish(&cal);
+    }
+    reader_free(r);
+}
+
+enum oct_err oct_volume_open(struct oct_volume_reader **reader, const char *path,
+                             struct oct_error *err)
+{
+    *reader = NULL;
+    struct oct_volume_reader *r = reader_new(path);
+    if (!r)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    oct_hdf5_lock();
+    enum oct_err e = open_all(r, false, err);
+    if (e != OCT_OK)
+        reader_free(r);
+    oct_hdf5_unlock();
+    if (e == OCT_OK)
+        *reader = r;
+    return e;
+}
+
+void oct_volume_reader_destroy(struct oct_volume_reader *reader)
+{
+    if (!reader)
+        return;
+    oct_hdf5_lock();
+    reader_free(reader);
+    oct_hdf5_unlock();
+}
+
+const struct oct_volume_facts *oct_volume_facts(const struct oct_volume_reader *reader)
+{
+    return &reader->facts;
+}
+
+const char *oct_volume_config_text(const struct oct_volume_reader *reader)
+{
+    return reader->config_text;
+}
+
+/* ---- rows ---- */
+
+static enum oct_err read_plain(struct oct_volume_reader *r, const struct series *s, uint32_t v,
+                               void *values, struct oct_error *err)
+{
+    unsigned char *next = values;
+    uint64_t offset = s->place + (uint64_t)v * s->row_bytes;
+    size_t left = s->row_bytes;
+    while (left > 0) {
+        ssize_t n = TEMP_FAILURE_RETRY(pread(r->fd, next, left, (off_t)offset));
+        if (n < 0)
+            return oct_fail_errno(err, OCT_E_IO, errno, "%s: %s: cannot read B-scan %u", r->path,
+                                  s->array.name, v);
+        if (n == 0)
+            return oct_fail(err, OCT_E_FORMAT, "%s: %s: the file ends within B-scan %u", r->path,
+                            s->array.name, v);
+        next += n;
+        left -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return OCT_OK;
+}
+
+static enum oct_err read_series(struct oct_volume_reader *r, const struct series *s, uint32_t v,
+                                void *values, struct oct_error *err)
+{
+    if (s->place != 0)
+        return read_plain(r, s, v, values, err);
+    oct_hdf5_lock();
+    enum oct_err e = oct_hdf5_array_read_row(&s->array, v, s->memory_type, values, err);
+    oct_hdf5_unlock();
+    return e;
+}
+
+static enum oct_err check_row(const struct oct_volume_reader *r, const struct series *s,
+                              const char *what, uint32_t v, struct oct_error *err)
+{
+    if (s->array.dataset < 0)
+        return oct_fail(err, OCT_E_ARG, "%s: holds no %s", r->path, what);
+    if (v >= r->facts.n_bscans)
+        return oct_fail(err, OCT_E_ARG, "%s: no B-scan %u: it has %u", r->path, v,
+                        r->facts.n_bscans);
+    return OCT_OK;
+}
+
+struct oct_volume_row oct_volume_row(const struct oct_volume_reader *reader, uint32_t v)
+{
+    const struct oct_volume_rows *rows = &reader->rows;
+    if (v >= reader->facts.n_bscans)
+        return (struct oct_volume_row){0};
+    return (struct oct_volume_row){
+        .valid = !rows->valid || rows->valid[v],
+        .missing_lines = rows->missing_lines ? rows->missing_lines[v] : 0,
+        .acquisition = rows->acquisition ? rows->acquisition[v] : 0,
+        .spectra_crc32c = rows->spectra_crc32c ? rows->spectra_crc32c[v] : 0,
+        .bscans_crc32c = rows->bscans_crc32c ? rows->bscans_crc32c[v] : 0,
+        .sequence = rows->sequence ? rows->sequence[v] : 0,
+        .time_ns = rows->time_ns ? rows->time_ns[v] : 0,
+        .number = rows->number ? rows->number[v] : 0,
+    };
+}
+
+const struct oct_gap *oct_volume_gaps(const struct oct_volume_reader *reader, size_t *n)
+{
+    *n = reader->rows.n_gaps;
+    return reader->rows.gaps;
+}
+
+static bool all_zero(const uint16_t *line, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (line[i] != 0)
+            return false;
+    return true;
+}
+
+/* The mask and, from it, missing_lines: what comes after divides by the number of lines. */
+static enum oct_err read_mask(struct oct_volume_reader *r, uint32_t v, struct oct_raw_frame *frame,
+                              struct oct_error *err)
+{
+    const struct oct_volume_facts *f = &r->facts;
+    uint8_t *mask = frame->line_valid;
+    bool has_mask = r->line_valid.array.dataset >= 0;
+    bool guess = !has_mask && r->rows.missing_lines && r->rows.missing_lines[v] > 0;
+    memset(mask, 1, f->n_lines);
+    if (has_mask) {
+        enum oct_err e = read_series(r, &r->line_valid, v, mask, err);
+        if (e != OCT_OK)
+            return e;
+    }
+    uint32_t n_missing = 0;
+    for (uint32_t j = 0; j < f->n_lines; j++) {
+        if (guess)
+            mask[j] = !all_zero(frame->spectra + (size_t)j * f->n_samples, f->n_samples);
+        mask[j] = mask[j] != 0;
+        n_missing += !mask[j];
+    }
+    frame->info.missing_lines = n_missing;
+    return OCT_OK;
+}
+
+enum oct_err oct_volume_read_spectra(struct oct_volume_reader *reader, uint32_t v,
+                                     struct oct_raw_frame *frame, bool *valid,
+                                     struct oct_error *err)
+{
+    struct oct_volume_reader *r = reader;
+    enum oct_err e = check_row(r, &r->spectra, "spectra", v, err);
+    if (e == OCT_OK)
+        e = read_series(r, &r->spectra, v, frame->spectra, err);
+    if (e == OCT_OK)
+        e = read_mask(r, v, frame, err);
+    if (e != OCT_OK)
+        return e;
+    frame->info.sequence = r->rows.sequence ? r->rows.sequence[v] : 0;
+    frame->info.time_ns = r->rows.time_ns ? r->rows.time_ns[v] : 0;
+    *valid = !r->rows.valid || r->rows.valid[v];
+    return OCT_OK;
+}
+
+enum oct_err oct_volume_read_image(struct oct_volume_reader *reader, uint32_t v, void *pixels,
+                                   bool *valid, struct oct_error *err)
+{
+    struct oct_volume_reader *r = reader;
+    enum oct_err e = check_row(r, &r->bscans, "B-scans", v, err);
+    if (e == OCT_OK)
+        e = read_series(r, &r->bscans, v, pixels, err);
+    if (e == OCT_OK)
+        *valid = !r->rows.valid || r->rows.valid[v];
+    return e;
+}
+
+enum oct_err oct_volume_calibration(struct oct_volume_reader *reader, struct oct_calibration *cal,
+                                    struct oct_error *err)
+{
+    oct_hdf5_lock();
+    enum oct_err e = oct_volume_calibration_read(reader->file, reader->path, cal, err);
+    oct_hdf5_unlock();
+    return e;
+}

@@ -1,0 +1,34 @@
+/* What a recording says about its B-scans: the columns of /frames and the gap map, read whole.
+ *
+ * A file need not have any of them; those that are there must be integers of the right length. All
+ * calls under the HDF5 lock (hdf5_lock.h) except oct_volume_rows_finish. */
+#ifndef OCT_PIPELINE_VOLUME_ROWS_H
+#define OCT_PIPELINE_VOLUME_ROWS_H
+
+#include "pipeline/base/err.h"
+#include "pipeline/flow/loss.h"
+#include "pipeline/volume/hdf5_read.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct oct_volume_rows {
+    uint64_t *sequence, *time_ns, *number; /* [V]; each NULL where the file has none */
+    uint32_t *missing_lines, *acquisition, *spectra_crc32c, *bscans_crc32c;
+    uint8_t *valid;
+    struct oct_gap *gaps; /* [n_gaps] */
+    size_t n_gaps;
+    bool has_gaps; /* there is a gap map, though it may be empty */
+    bool counted;  /* the attribute first_bscan is there */
+    uint64_t first_bscan;
+};
+
+/* path only names the file in errors. rows comes in zeroed; finish it in any case. OCT_E_FORMAT
+ * says which array is wrong. */
+enum oct_err oct_volume_rows_read(struct oct_volume_rows *rows, hid_t file, const char *path,
+                                  uint32_t n_bscans, struct oct_error *err);
+
+void oct_volume_rows_finish(struct oct_volume_rows *rows);
+
+#endif

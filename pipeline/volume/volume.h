@@ -1,0 +1,169 @@
+/* Recordings: one HDF5 file a volume (contract section 4, docs/recordings.md).
+ *
+ * Writing. All datasets are contiguous, allocated at creation and aligned to 4096 bytes, so each
+ * lies at one fixed offset of the file. The file is created and its metadata is synced as
+ * NAME.part; after that libhdf5 is not used any more: samples, pixels and rows are written with
+ * pwrite at those offsets. The file is a valid HDF5 file at every moment from then on. It gets its
+ * final name when it is closed.
+ *
+ * A B-scan is a row: its number within the volume, info.bscan. Its samples and pixels are gathered
+ * into aligned blocks, which a thread of the writer's writes while the next are gathered
+ * (volume_queue.h); its row of /frames gets valid = 1 only when they are synced. So a row with
+ * valid = 1 is right whenever the writer is killed. A failure to write shows at a later call, at
+ * the next sync at the latest. Blocks take 26 MiB at most, as much as the disk was behind.
+ *
+ * One thread uses a writer or a reader at a time. libhdf5 is not thread-safe; this file holds one
+ * lock around all its calls, so that a reader and a writer may live in different threads. */
+#ifndef OCT_PIPELINE_VOLUME_VOLUME_H
+#define OCT_PIPELINE_VOLUME_VOLUME_H
+
+#include "pipeline/base/err.h"
+#include "pipeline/flow/frame.h"
+#include "pipeline/flow/loss.h"
+#include "pipeline/plan/plan.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- writing ---- */
+
+/* What a volume file says about itself beside its arrays. Strings are borrowed for the call. */
+struct oct_volume_about {
+    const char *config_text; /* the whole effective configuration */
+    const char *start_time;  /* UTC, ISO 8601; NULL: now */
+    const char *eye;         /* "", "OD" or "OS" */
+    const char *pseudonym;
+    const char *engine;         /* describe() of the engine, "" for none */
+    double width_um, height_um; /* scanned field, 0: unknown */
+    uint32_t field_bscans;      /* B-scans that height_um holds; 0: as many as the file has rows */
+    double refractive_index;
+    bool gap_map;         /* it has one, and it is kept complete: oct_volume_write_gap */
+    bool counted;         /* row r is B-scan first_bscan + r of its acquisition, or a gap */
+    uint64_t first_bscan; /* then: of row 0 */
+};
+
+struct oct_volume_writer;
+
+/* Creates path (as path.part until closed). Space for all V B-scans is reserved, so a full disk
+ * shows here (OCT_E_NO_SPACE: nothing is left behind). OCT_E_IO: path or path.part exists already
+ * (neither is ever overwritten), or the folder cannot be written. `plan` gives geometry and
+ * calibration and is not kept. *writer is NULL on error. */
+enum oct_err oct_volume_create(struct oct_volume_writer **writer, const char *path,
+                               const struct oct_plan *plan, const struct oct_volume_about *about,
+                               bool with_spectra, bool with_bscans, struct oct_error *err);
+
+/* Writes the spectra of B-scan info.bscan and the mask of its lines. Rows must rise from call to
+ * call: a row that is out of range, came before or comes late is OCT_E_ARG and changes nothing.
+ * Skipped rows stay zero with valid = 0. The data is copied before the call returns. */
+enum oct_err oct_volume_write_spectra(struct oct_volume_writer *writer,
+                                      const struct oct_raw_frame *frame, struct oct_error *err);
+
+/* Writes the picture and its row of /frames. Rows must rise among the pictures as among the
+ * spectra (else OCT_E_ARG, nothing changed), but spectra may run ahead of pictures by any number;
+ * in a file with spectra those of the same B-scan must have come (else OCT_E_ARG). A picture whose
+ * status is not OCT_OK is not written and its row keeps valid = 0; its spectra stay. */
+enum oct_err oct_volume_write_image(struct oct_volume_writer *writer,
+                                    const struct oct_image_frame *frame, struct oct_error *err);
+
+/* For files without pictures: the row of /frames alone, after the spectra of the same B-scan, in
+ * rising order (else OCT_E_ARG). */
+enum oct_err oct_volume_write_row(struct oct_volume_writer *writer,
+                                  const struct oct_bscan_info *info, struct oct_error *err);
+
+/* Notes lines that the file lacks, and why, in its gap map, if it has one. Goes to the file with
+ * the next sync. */
+enum oct_err oct_volume_write_gap(struct oct_volume_writer *writer, const struct oct_gap *gap,
+                                  struct oct_error *err);
+
+/* Pushes everything accepted so far to the file and syncs it (fdatasync): only then are its rows
+ * valid and counted by oct_volume_written. The writer also does so by itself when many rows wait.
+ * After a failure to write or sync every later call fails with the same code: what the file then
+ * holds beyond the rows counted is unknown. */
+enum oct_err oct_volume_sync(struct oct_volume_writer *writer, struct oct_error *err);
+
+/* B-scans that are in the file with valid = 1, and bytes written so far (metadata too). */
+uint64_t oct_volume_written(const struct oct_volume_writer *writer);
+uint64_t oct_volume_bytes(const struct oct_volume_writer *writer);
+
+/* Syncs, closes, renames to the final name, syncs the folder; frees the writer in any case. On
+ * error the .part file stays and holds what was written; OCT_E_IO also when a file of the final
+ * name has appeared meanwhile. NULL is fine. */
+enum oct_err oct_volume_close(struct oct_volume_writer *writer, struct oct_error *err);
+
+/* Makes an HDF5 file that holds nothing yet, or empties one. OCT_E_IO: it cannot be written. */
+enum oct_err oct_volume_create_empty(const char *path, struct oct_error *err);
+
+/* Writes further datasets and groups into a closed file (the synthetic retina's /truth). Rank <= 3.
+ * Intermediate groups are made. `attribute_units` becomes the attribute "units"; it may be NULL.
+ * OCT_E_IO: no such file, it has such a dataset already, or the disk refused: what the file then
+ * holds is unknown, so add before it has its name. OCT_E_NO_MEMORY: nothing was changed. */
+enum oct_err oct_volume_add_f64(const char *path, const char *dataset, const double *values,
+                                unsigned rank, const size_t *dims, const char *attribute_units,
+                                struct oct_error *err);
+
+/* ---- reading ---- */
+
+struct oct_volume_facts {
+    uint32_t n_bscans, n_lines, n_samples; /* V, M, N; n_samples 0: no spectra */
+    uint32_t depth;                        /* D; 0: no pictures */
+    enum oct_sample_type sample_type;
+    uint64_t n_valid;       /* rows with valid = 1 (all rows where there is no /frames) */
+    uint64_t missing_lines; /* sum */
+    bool whole;             /* n_valid == n_bscans */
+    bool has_spectra_crc, has_bscans_crc; /* of each array that is there */
+    bool has_number, has_gaps;
+    bool counted; /* row r is B-scan first_bscan + r */
+    uint64_t first_bscan;
+    char software[64], start_time[40], eye[8], pseudonym[128];
+};
+
+struct oct_volume_reader;
+
+/* Opens any file with the contract's layout, ours or another program's (chunked, compressed and
+ * big-endian datasets too, as far as libhdf5 can read them; spectra of 8 or 16 unsigned bits;
+ * pictures of 8 bits are read as u8, of 16 bits or floats as f32). Everything but one of /spectra
+ * and /bscans is optional. OCT_E_IO: cannot be opened; OCT_E_FORMAT: no plain file, not HDF5,
+ * truncated, without /spectra and /bscans, in other files in part, packed with a filter that is not
+ * libhdf5's own, or of a shape or type beyond geometry.h's limits: says which. */
+enum oct_err oct_volume_open(struct oct_volume_reader **reader, const char *path,
+                             struct oct_error *err);
+
+const struct oct_volume_facts *oct_volume_facts(const struct oct_volume_reader *reader);
+
+/* The embedded configuration text, or NULL. Owned by the reader. */
+const char *oct_volume_config_text(const struct oct_volume_reader *reader);
+
+/* Fills cal from /calibration (empty where absent; coefficients are zero: the file holds the phase
+ * they gave). The caller finishes it; on error it is empty. */
+enum oct_err oct_volume_calibration(struct oct_volume_reader *reader, struct oct_calibration *cal,
+                                    struct oct_error *err);
+
+/* A row of /frames as it stands in the file; 0 where the file has no such column. */
+struct oct_volume_row {
+    bool valid;
+    uint32_t missing_lines, acquisition, spectra_crc32c, bscans_crc32c;
+    uint64_t sequence, time_ns, number;
+};
+struct oct_volume_row oct_volume_row(const struct oct_volume_reader *reader, uint32_t v);
+
+/* The gap map; *n is 0 where there is none. Owned by the reader. Values are not checked. */
+const struct oct_gap *oct_volume_gaps(const struct oct_volume_reader *reader, size_t *n);
+
+/* Reads B-scan v: samples into frame->spectra, the mask into frame->line_valid, and sequence,
+ * time_ns, missing_lines of frame->info (zero in files that have none). *valid tells whether the
+ * row was written whole; without /frames/valid every row is. The mask wins where it disagrees with
+ * missing_lines; in a file without a mask that misses lines, lines of nothing but zeros are the
+ * missing ones. OCT_E_ARG: v out of range or no spectra in the file. */
+enum oct_err oct_volume_read_spectra(struct oct_volume_reader *reader, uint32_t v,
+                                     struct oct_raw_frame *frame, bool *valid,
+                                     struct oct_error *err);
+
+/* Reads picture v into pixels ([M][D] of sample_type). Errors as for spectra. */
+enum oct_err oct_volume_read_image(struct oct_volume_reader *reader, uint32_t v, void *pixels,
+                                   bool *valid, struct oct_error *err);
+
+/* NULL is fine. */
+void oct_volume_reader_destroy(struct oct_volume_reader *reader);
+
+#endif
