@@ -44,12 +44,12 @@ LDFLAGS  += -pthread $(SAN_FLAGS)
 LDLIBS   += -lm
 
 # One folder a room; one program a folder.
-LIB_SRC     := $(wildcard pipeline/*/*.c kernels/*.c config/*.c)
+LIB_SRC     := $(wildcard pipeline/*/*.c kernels/*.c kernels/*/*.c formats/*.c config/*.c)
 DAEMON_SRC  := $(wildcard daemon/*.c)
-VIEWER_SRC  := $(wildcard viewer/*.c)
-TOOLS_SRC   := $(wildcard tools/*.c tools/retina/*.c)
-TEST_MAINS  := $(wildcard test/test_*.c)
-TEST_SRC    := $(filter-out $(TEST_MAINS) test/faultio.c,$(wildcard test/*.c))
+VIEWER_SRC  := $(wildcard viewer/*.c viewer/*/*.c)
+TOOLS_SRC   := $(wildcard tools/*.c tools/*/*.c)
+TEST_MAINS  := $(wildcard test/*/test_*.c)
+TEST_SRC    := $(wildcard test/rig/*.c)
 FUZZ_NAMES  := $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c))
 FAULTIO     := $(BUILD)/test/faultio.so
 
@@ -57,7 +57,7 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 LIB := $(BUILD)/liboctd.a
 CLIENT := $(BUILD)/liboctclient.a
 PROGRAMS := $(BUILD)/octd $(BUILD)/octview $(BUILD)/octctl
-TESTS := $(patsubst test/%.c,$(BUILD)/test/%,$(TEST_MAINS))
+TESTS := $(patsubst %.c,$(BUILD)/test/%,$(notdir $(TEST_MAINS)))
 REPLAYS := $(FUZZ_NAMES:%=$(BUILD)/test/test_fuzz_%)
 
 .DEFAULT_GOAL := all
@@ -77,7 +77,7 @@ $(BUILD)/%.o: %.c Makefile
 	$(Q)$(CC) $(CPPFLAGS) $(SYSTEM_CFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Loops over all pixels of all pictures, which gcc turns into vector code only when asked.
-$(BUILD)/viewer/enface.o $(BUILD)/viewer/quality.o: EXTRA_CFLAGS += -O3
+$(BUILD)/viewer/model/enface.o $(BUILD)/viewer/model/quality.o: EXTRA_CFLAGS += -O3
 
 $(LIB): $(call obj,$(LIB_SRC)) $(EXTRA_LIB_OBJ)
 	$(call say,AR,$@)
@@ -129,12 +129,15 @@ TEST_ARCHIVES := $(TEST_ARCHIVE) $(ROOM_ARCHIVES) $(LIB)
 LINK_TEST = $(Q)$(CC) $(LDFLAGS) -Wl,--as-needed -o $@ $(filter %.o,$^) \
   -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
 
-$(filter-out $(CUDA_TESTS),$(TESTS)): $(BUILD)/test/%: $(BUILD)/test/%.o $(TEST_ARCHIVES)
+$(filter-out $(CUDA_TESTS),$(TESTS)): $(TEST_ARCHIVES)
 	$(call say,LD,$@)
 	$(LINK_TEST) $(ALL_LIBS) $(call pkg_libs,cmocka)
 
+# test/ROOM/test_NAME.c becomes build/test/test_NAME.
+$(foreach main,$(TEST_MAINS),$(eval $(BUILD)/test/$(notdir $(basename $(main))): $(call obj,$(main))))
+
 # The stand-in for CUDA is whole objects, before the library's own device code.
-$(CUDA_TESTS): $(BUILD)/test/%: $(BUILD)/test/%.o $(CUDA_HOST_OBJ) $(TEST_ARCHIVES)
+$(CUDA_TESTS): $(CUDA_HOST_OBJ) $(TEST_ARCHIVES)
 	$(call say,LD,$@)
 	$(LINK_TEST) $(ALL_LIBS) $(call pkg_libs,cmocka) -lstdc++
 
@@ -153,7 +156,7 @@ $(FUZZERS): $(BUILD)/test/fuzzer_%: $(BUILD)/test/fuzz/fuzz_%.o $(FUZZ_LINKS)
 	$(LINK_TEST) -fsanitize=fuzzer $(ALL_LIBS)
 
 # Disk faults, for LD_PRELOAD.
-$(FAULTIO): test/faultio.c Makefile
+$(FAULTIO): test/preload/faultio.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) -std=gnu17 $(OPT) $(WARN) -Wno-pedantic -fPIC -shared -o $@ $< -ldl

@@ -3,17 +3,17 @@
 # nothing depends on the sign of zero.
 STAGES_CFLAGS := -O3 -fno-math-errno -fno-trapping-math -ffinite-math-only -fno-signed-zeros \
   -ffp-contract=fast
-$(BUILD)/kernels/stages_plain.o: EXTRA_CFLAGS := $(STAGES_CFLAGS)
+$(BUILD)/kernels/recon/stages_plain.o: EXTRA_CFLAGS := $(STAGES_CFLAGS)
 AVX2_CFLAGS := $(STAGES_CFLAGS) -mavx2 -mfma
 AVX512_CFLAGS := $(STAGES_CFLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma \
   -mprefer-vector-width=512
-$(BUILD)/kernels/stages_avx2.o $(BUILD)/kernels/lanes_avx2.o: EXTRA_CFLAGS := $(AVX2_CFLAGS)
-$(BUILD)/kernels/stages_avx512.o $(BUILD)/kernels/lanes_avx512.o: EXTRA_CFLAGS := $(AVX512_CFLAGS)
+$(BUILD)/kernels/recon/stages_avx2.o $(BUILD)/kernels/recon/lanes_avx2.o: EXTRA_CFLAGS := $(AVX2_CFLAGS)
+$(BUILD)/kernels/recon/stages_avx512.o $(BUILD)/kernels/recon/lanes_avx512.o: EXTRA_CFLAGS := $(AVX512_CFLAGS)
 
 # In our own transforms sums are written as they are rounded: the same numbers from any build. And
 # as they are meant: without signed zeros gcc makes e + (y - x) of e - (x - y), which is one more
 # subtraction wherever x - y is wanted too: an eighth of all additions.
-$(BUILD)/kernels/lanes_avx2.o $(BUILD)/kernels/lanes_avx512.o: EXTRA_CFLAGS += -ffp-contract=off \
+$(BUILD)/kernels/recon/lanes_avx2.o $(BUILD)/kernels/recon/lanes_avx512.o: EXTRA_CFLAGS += -ffp-contract=off \
   -fsigned-zeros
 
 # --- CUDA -----------------------------------------------------------------------------------
@@ -36,8 +36,8 @@ NVCCFLAGS := -std=c++17 -O3 -I. -DOCT_CUDA_ARCHS='"$(addprefix sm_,$(CUDA_ARCHS)
   $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
   -gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX) \
   -Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-pthread
-LIB_SRC := $(filter-out kernels/cuda_absent.c,$(LIB_SRC))
-EXTRA_LIB_OBJ := $(BUILD)/kernels/cuda_device.o
+LIB_SRC := $(filter-out kernels/device/cuda_absent.c,$(LIB_SRC))
+EXTRA_LIB_OBJ := $(BUILD)/kernels/recon/cuda_device.o
 $(BUILD)/config/version.o: CPPFLAGS += -DOCT_HAS_CUDA
 EXTRA_LIBS := $(addprefix -L,$(firstword $(wildcard $(CUDA_HOME)/lib64 \
   $(CUDA_HOME)/targets/x86_64-linux/lib $(CUDA_HOME)/targets/sbsa-linux/lib))) -lcudart_static -lstdc++ -ldl -lrt
@@ -50,7 +50,7 @@ $(shell mkdir -p $(BUILD) && rm -f $(LIB) $(BUILD)/config/version.o && echo $(CU
 endif
 endif
 
-$(BUILD)/kernels/cuda_device.o: kernels/cuda_device.cu kernels/kernels.mk
+$(BUILD)/kernels/recon/cuda_device.o: kernels/recon/cuda_device.cu kernels/kernels.mk
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)
 	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
@@ -70,7 +70,7 @@ $(BUILD)/test/cuda_host/%.o: test/cuda_host/%.cpp
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CUDA_HOST_FLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/test/cuda_host/device.o: kernels/cuda_device.cu
+$(BUILD)/test/cuda_host/device.o: kernels/recon/cuda_device.cu
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CUDA_HOST_FLAGS) -MMD -MP -x c++ -c -o $@ $<

@@ -1,7 +1,7 @@
 /* octctl bench: what this machine does. Every figure stands beside a limit taken in the same run,
  * and the output is checked before anything is timed. */
-#include "tools/bench_engine.h"
-#include "tools/bench_part.h"
+#include "tools/bench/engine.h"
+#include "tools/bench/part.h"
 #include "tools/commands.h"
 
 #include <stdio.h>

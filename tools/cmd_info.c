@@ -1,6 +1,6 @@
 /* info: what a recording or a volume holds. */
+#include "formats/recording.h"
 #include "tools/commands.h"
-#include "tools/recording.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>

@@ -3,12 +3,12 @@
  * The schedule is absolute: a block of lines p .. q - 1 leaves when a camera would have exposed
  * them all, at start + q / rate, so no error adds up. Lines that the recording lacks become gaps
  * in the numbering, as with a camera that lost them. */
+#include "formats/recording.h"
 #include "octd/client.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/net/curve.h"
 #include "tools/commands.h"
 #include "tools/line_store.h"
-#include "tools/recording.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>

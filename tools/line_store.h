@@ -6,7 +6,7 @@
 #ifndef OCT_TOOLS_LINE_STORE_H
 #define OCT_TOOLS_LINE_STORE_H
 
-#include "tools/recording.h"
+#include "formats/recording.h"
 
 struct oct_line_store;
 

@@ -3,8 +3,8 @@
 #ifndef OCT_TOOLS_OFFLINE_H
 #define OCT_TOOLS_OFFLINE_H
 
+#include "formats/recording.h"
 #include "pipeline/plan/plan.h"
-#include "tools/recording.h"
 
 /* On return *config is the effective configuration (scan.bscans: all B-scans of the recording) and
  * *plan its plan. config comes in as oct_recording_open left it. */

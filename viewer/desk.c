@@ -1,7 +1,7 @@
 #include "viewer/desk.h"
 
 #include "pipeline/base/log.h"
-#include "viewer/clock.h"
+#include "viewer/model/clock.h"
 #include "viewer/settings.h"
 
 #include <stdio.h>

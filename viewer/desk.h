@@ -3,10 +3,10 @@
 #ifndef OCT_VIEWER_DESK_H
 #define OCT_VIEWER_DESK_H
 
-#include "viewer/control.h"
-#include "viewer/model.h"
+#include "viewer/model/model.h"
+#include "viewer/net/control.h"
+#include "viewer/net/subscriber.h"
 #include "viewer/options.h"
-#include "viewer/subscriber.h"
 
 struct oct_view_desk {
     struct oct_view_model model;

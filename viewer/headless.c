@@ -1,9 +1,9 @@
 #include "viewer/headless.h"
 
-#include "viewer/clock.h"
 #include "viewer/desk.h"
-#include "viewer/draw.h"
-#include "viewer/png.h"
+#include "viewer/draw/draw.h"
+#include "viewer/draw/png.h"
+#include "viewer/model/clock.h"
 #include "viewer/signals.h"
 
 #include <SDL.h>

@@ -2,8 +2,8 @@
 #ifndef OCT_VIEWER_INPUT_H
 #define OCT_VIEWER_INPUT_H
 
-#include "viewer/draw.h"
-#include "viewer/model.h"
+#include "viewer/draw/draw.h"
+#include "viewer/model/model.h"
 
 #include <SDL.h>
 

@@ -2,7 +2,7 @@
 #ifndef OCT_VIEWER_SETTINGS_H
 #define OCT_VIEWER_SETTINGS_H
 
-#include "viewer/model.h"
+#include "viewer/model/model.h"
 
 /* XDG_CONFIG_HOME/octd/viewer.ini, else HOME/.config/octd/viewer.ini; false: neither is set. */
 bool oct_view_settings_path(char *path, size_t n_bytes);

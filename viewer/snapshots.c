@@ -1,7 +1,7 @@
 #include "viewer/snapshots.h"
 
 #include "pipeline/base/log.h"
-#include "viewer/png.h"
+#include "viewer/draw/png.h"
 
 #include <SDL.h>
 #include <pthread.h>

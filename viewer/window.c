@@ -1,12 +1,12 @@
 #include "viewer/window.h"
 
 #include "pipeline/base/log.h"
-#include "viewer/clock.h"
-#include "viewer/convert.h"
 #include "viewer/desk.h"
-#include "viewer/draw.h"
+#include "viewer/draw/draw.h"
 #include "viewer/input.h"
-#include "viewer/letters.h"
+#include "viewer/model/clock.h"
+#include "viewer/model/convert.h"
+#include "viewer/model/letters.h"
 #include "viewer/signals.h"
 #include "viewer/snapshots.h"
 

@@ -2,11 +2,11 @@
  * replies of a daemon, through the parsers into archive and model, and out as the window's
  * words. */
 #include "test/fuzz/fuzz.h"
-#include "viewer/archive.h"
-#include "viewer/daemon_state.h"
-#include "viewer/letters.h"
-#include "viewer/model.h"
-#include "viewer/status.h"
+#include "viewer/model/archive.h"
+#include "viewer/model/daemon_state.h"
+#include "viewer/model/letters.h"
+#include "viewer/model/model.h"
+#include "viewer/model/status.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,9 +4,9 @@
  *     bench [SECONDS [STREAMS [BATCH]]]      0 or left out: the engine's own choice
  *
  * Exit status: 0, 1 failed, 3 no GPU. */
-#include "tools/bench_cuda.h"
+#include "tools/bench/cuda.h"
 
-#include "kernels/cuda_device.h"
+#include "kernels/device/cuda_device.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,12 +3,12 @@
  * nothing but the search for a GPU. The last test breaks the device for this process.
  *
  * Exit status: 0 passed, 1 failed, 3 no GPU answers. */
-#include "test/engine_suite.h"
-#include "test/tap.h"
+#include "test/rig/engine_suite.h"
+#include "test/rig/tap.h"
 
-#include "test/engine_rig.h"
+#include "test/rig/engine_rig.h"
 
-#include "kernels/cuda_device.h"
+#include "kernels/device/cuda_device.h"
 #include "pipeline/base/clock.h"
 
 #include <stdio.h>

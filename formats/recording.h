@@ -1,0 +1,62 @@
+/* A recording, whichever way it was stored: a volume file (.h5, contract section 4) or plain
+ * samples (.raw, .bin: u16 little-endian [B][M][N], between file.header_bytes and
+ * file.trailer_bytes). One thread uses a recording at a time. */
+#ifndef OCT_FORMATS_RECORDING_H
+#define OCT_FORMATS_RECORDING_H
+
+#include "config/config.h"
+#include "pipeline/base/err.h"
+#include "pipeline/flow/frame.h"
+#include "pipeline/plan/calibration.h"
+#include "pipeline/volume/volume.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct oct_recording;
+
+/* Whether oct_recording_open would take `path` for a volume: it begins as HDF5 does, or its name
+ * ends in .h5 or .hdf5. False when it cannot be read. */
+bool oct_recording_is_volume(const char *path);
+
+/* Opens `path`: a volume (see above), anything else is plain samples.
+ *
+ * A volume brings its own geometry: camera.samples, scan.lines and scan.bscans of the config are
+ * changed to it, unless a file or --set gave them and they differ: then OCT_E_CONFIG names file,
+ * key and both values. A volume without spectra is OCT_E_FORMAT.
+ *
+ * Plain samples take their geometry from the config, which stays as it is. The number of B-scans
+ * follows from the size and need not be a multiple of scan.bscans. OCT_E_FORMAT when the size does
+ * not fit (says by how much).
+ *
+ * *recording is NULL on error. */
+enum oct_err oct_recording_open(struct oct_recording **recording, const char *path,
+                                struct oct_config *config, struct oct_error *err);
+
+/* B-scans in the file. */
+uint64_t oct_recording_n_bscans(const struct oct_recording *recording);
+
+/* N, M, V: after open the same as camera.samples, scan.lines, scan.bscans of the config. */
+uint32_t oct_recording_n_samples(const struct oct_recording *recording);
+uint32_t oct_recording_n_lines(const struct oct_recording *recording);
+uint32_t oct_recording_bscans_per_volume(const struct oct_recording *recording);
+
+/* What the volume says of itself, its embedded configuration text, and (in *cal, which the caller
+ * finishes) its calibration. Plain samples have none: NULL, NULL, empty. The pointers live as long
+ * as the recording. */
+const struct oct_volume_facts *oct_recording_facts(const struct oct_recording *recording);
+const char *oct_recording_config_text(const struct oct_recording *recording);
+enum oct_err oct_recording_calibration(struct oct_recording *recording, struct oct_calibration *cal,
+                                       struct oct_error *err);
+
+/* Reads B-scan i into frame->spectra ([M][N]) and frame->line_valid ([M]), both the caller's, and
+ * sets number, volume, bscan, sequence, time_ns and missing_lines of frame->info; the rest of it
+ * is left alone. Plain samples have time_ns counted from 0 by scan.line_rate_hz. *valid is false
+ * for a row of a volume that was never written: then every line_valid is 0. */
+enum oct_err oct_recording_read(struct oct_recording *recording, uint64_t i,
+                                struct oct_raw_frame *frame, bool *valid, struct oct_error *err);
+
+/* NULL is fine. */
+void oct_recording_close(struct oct_recording *recording);
+
+#endif

@@ -1,0 +1,259 @@
+#include "kernels/recon/bscan.h"
+
+#include "kernels/recon/percentile.h"
+
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NULL_DB (-120.0f) /* 10 * log10(1e-12): a missing line */
+
+/* ---- memory ---- */
+
+static void *alloc_aligned(size_t n, size_t size)
+{
+    return aligned_alloc(64, (n * size + 63) / 64 * 64);
+}
+
+static enum oct_err split_background(struct oct_bscan_chain *chain)
+{
+    uint32_t n = chain->plan->geometry.n_samples;
+    if (chain->plan->dc != OCT_DC_FILE)
+        return OCT_OK;
+    chain->file_whole = alloc_aligned(n, sizeof(float));
+    chain->file_rest = alloc_aligned(n, sizeof(float));
+    if (!chain->file_whole || !chain->file_rest)
+        return OCT_E_NO_MEMORY;
+    for (uint32_t i = 0; i < n; i++) {
+        double value = chain->plan->calibration.background[i];
+        chain->file_whole[i] = (float)(int64_t)value;
+        chain->file_rest[i] = (float)(value - (double)chain->file_whole[i]);
+    }
+    return OCT_OK;
+}
+
+enum oct_err oct_bscan_chain_init(struct oct_bscan_chain *chain, const struct oct_plan *plan,
+                                  const struct oct_stages *stages, const char *wisdom_dir,
+                                  struct oct_error *err)
+{
+    *chain = (struct oct_bscan_chain){.plan = plan};
+    enum oct_err e = oct_line_chain_init(&chain->line, plan, stages, wisdom_dir, err);
+    if (e)
+        return e;
+    if (split_background(chain))
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the background line");
+    return OCT_OK;
+}
+
+void oct_bscan_chain_finish(struct oct_bscan_chain *chain)
+{
+    free(chain->file_whole);
+    free(chain->file_rest);
+    oct_line_chain_finish(&chain->line);
+    *chain = (struct oct_bscan_chain){0};
+}
+
+enum oct_err oct_bscan_scratch_init(struct oct_bscan_scratch *scratch,
+                                    const struct oct_bscan_chain *chain, struct oct_error *err)
+{
+    *scratch = (struct oct_bscan_scratch){
+        .pair = alloc_aligned(2 * (size_t)chain->plan->geometry.depth, sizeof(float)),
+        .counts = alloc_aligned(OCT_HISTOGRAM_BINS, sizeof(uint32_t)),
+        .refined = alloc_aligned(OCT_HISTOGRAM_BINS, sizeof(uint32_t)),
+    };
+    if (!scratch->pair || !scratch->counts || !scratch->refined)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a worker's buffers");
+    return oct_line_scratch_init(&scratch->line, &chain->line, err);
+}
+
+void oct_bscan_scratch_finish(struct oct_bscan_scratch *scratch)
+{
+    oct_line_scratch_finish(&scratch->line);
+    free(scratch->pair);
+    free(scratch->counts);
+    free(scratch->refined);
+    *scratch = (struct oct_bscan_scratch){0};
+}
+
+enum oct_err oct_bscan_init(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
+                            unsigned n_shares)
+{
+    const struct oct_geometry *g = &chain->plan->geometry;
+    const size_t n_pixels = (size_t)g->n_lines * g->depth;
+    *bscan = (struct oct_bscan){
+        .picked = alloc_aligned(n_pixels + OCT_PICK_SLACK, sizeof(float)),
+        .whole = alloc_aligned(g->n_samples, sizeof(float)),
+        .rest = alloc_aligned(g->n_samples, sizeof(float)),
+        .sums = alloc_aligned(g->n_samples, sizeof(uint32_t)),
+        .n_shares = n_shares,
+    };
+    if (n_shares)
+        bscan->counts = alloc_aligned((size_t)n_shares * OCT_HISTOGRAM_BINS, sizeof(uint32_t));
+    if (g->sample_type == OCT_SAMPLE_U8)
+        bscan->scratch = alloc_aligned(n_pixels, sizeof(float));
+    if (!bscan->picked || !bscan->whole || !bscan->rest || !bscan->sums ||
+        (n_shares && !bscan->counts) || (g->sample_type == OCT_SAMPLE_U8 && !bscan->scratch))
+        return OCT_E_NO_MEMORY;
+    return OCT_OK;
+}
+
+void oct_bscan_finish(struct oct_bscan *bscan)
+{
+    free(bscan->scratch);
+    free(bscan->picked);
+    free(bscan->whole);
+    free(bscan->rest);
+    free(bscan->sums);
+    free(bscan->counts);
+    *bscan = (struct oct_bscan){0};
+}
+
+/* ---- DC ---- */
+
+void oct_bscan_take(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
+                    const struct oct_engine_job *job)
+{
+    bscan->job = *job;
+    bscan->min = FLT_MAX;
+    bscan->max = -FLT_MAX;
+    bscan->values =
+        chain->plan->geometry.sample_type == OCT_SAMPLE_F32 ? job->out->pixels : bscan->scratch;
+    job->out->status = OCT_OK;
+    job->out->lo = job->display.lo;
+    job->out->hi = job->display.hi;
+}
+
+void oct_bscan_begin(struct oct_bscan *bscan, const struct oct_bscan_chain *chain, uint32_t *counts)
+{
+    const struct oct_geometry *g = &chain->plan->geometry;
+    const struct oct_raw_frame *in = bscan->job.in;
+    const struct oct_stages *stages = chain->line.stages;
+    uint32_t n_valid = 0;
+
+    if (bscan->job.display.range == OCT_RANGE_PERCENTILE)
+        memset(counts ? counts : bscan->counts, 0,
+               (counts ? 1 : bscan->n_shares) * OCT_HISTOGRAM_BINS * sizeof(uint32_t));
+    if (chain->plan->dc != OCT_DC_BSCAN)
+        return;
+    memset(bscan->sums, 0, g->n_samples * sizeof(*bscan->sums));
+    for (uint32_t j = 0; j < g->n_lines; j++)
+        if (in->line_valid[j]) {
+            stages->accumulate(bscan->sums, in->spectra + (size_t)j * g->n_samples, g->n_samples);
+            n_valid++;
+        }
+    stages->mean(bscan->whole, bscan->rest, bscan->sums, n_valid, g->n_samples);
+}
+
+/* ---- lines ---- */
+
+/* Lines j and, where it exists, j + 1: values[0], values[1]. */
+static void reconstruct(const struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
+                        struct oct_bscan_scratch *scratch, uint32_t j, float *values[2])
+{
+    const struct oct_geometry *g = &chain->plan->geometry;
+    const struct oct_raw_frame *in = bscan->job.in;
+    struct oct_line_pair pair = {.log = bscan->job.display.log};
+    int n = 0;
+
+    for (uint32_t k = 0; k < 2 && j + k < g->n_lines; k++) {
+        if (in->line_valid[j + k]) {
+            pair.line[n] = in->spectra + (size_t)(j + k) * g->n_samples;
+            pair.value[n++] = values[k];
+        } else {
+            for (uint32_t d = 0; d < g->depth; d++)
+                values[k][d] = pair.log ? NULL_DB : 0.0f;
+        }
+    }
+    if (chain->plan->dc == OCT_DC_BSCAN) {
+        pair.whole = bscan->whole;
+        pair.rest = bscan->rest;
+    } else if (chain->plan->dc == OCT_DC_FILE) {
+        pair.whole = chain->file_whole;
+        pair.rest = chain->file_rest;
+    }
+    if (n)
+        oct_line_reconstruct(&chain->line, &scratch->line, &pair);
+}
+
+/* Scale of step 9 as a factor; 0 for an empty range: every pixel is then 0. */
+static float pixel_scale(double lo, double hi)
+{
+    return hi > lo ? (float)(255 / (hi - lo)) : 0;
+}
+
+static void map_line(struct oct_bscan *bscan, const struct oct_bscan_chain *chain, uint32_t j,
+                     const float *values)
+{
+    const struct oct_geometry *g = &chain->plan->geometry;
+    struct oct_image_frame *out = bscan->job.out;
+    chain->line.stages->to_u8((uint8_t *)out->pixels + (size_t)j * g->depth, values, g->depth,
+                              (float)out->lo, pixel_scale(out->lo, out->hi));
+}
+
+bool oct_bscan_maps_at_once(const struct oct_bscan_chain *chain, const struct oct_bscan *bscan)
+{
+    return chain->plan->geometry.sample_type == OCT_SAMPLE_U8 &&
+           bscan->job.display.range == OCT_RANGE_MANUAL;
+}
+
+void oct_bscan_lines(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
+                     struct oct_bscan_scratch *scratch, uint32_t from, uint32_t to,
+                     uint32_t *counts, float *min, float *max)
+{
+    const struct oct_stages *stages = chain->line.stages;
+    const bool at_once = oct_bscan_maps_at_once(chain, bscan);
+    uint32_t depth = chain->plan->geometry.depth;
+
+    for (uint32_t j = from; j < to; j += 2) {
+        uint32_t n = to - j < 2 ? 1 : 2;
+        float *first = at_once ? scratch->pair : bscan->values + (size_t)j * depth;
+        float *values[2] = {first, first + depth};
+        reconstruct(bscan, chain, scratch, j, values);
+        for (uint32_t k = 0; at_once && k < n; k++)
+            map_line(bscan, chain, j + k, values[k]);
+        if (at_once)
+            continue;
+        size_t n_values = (size_t)n * depth;
+        if (bscan->job.display.range == OCT_RANGE_AUTO)
+            stages->min_max(first, n_values, min, max);
+        else if (bscan->job.display.range == OCT_RANGE_PERCENTILE)
+            stages->histogram(counts, first, n_values);
+    }
+}
+
+/* ---- limits and pixels ---- */
+
+void oct_bscan_limits(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
+                      struct oct_bscan_scratch *scratch, uint32_t *counts)
+{
+    const struct oct_geometry *g = &chain->plan->geometry;
+    const struct oct_display *display = &bscan->job.display;
+    struct oct_image_frame *out = bscan->job.out;
+
+    if (display->range == OCT_RANGE_AUTO) {
+        out->lo = bscan->min;
+        out->hi = bscan->max;
+    } else if (display->range == OCT_RANGE_PERCENTILE) {
+        const struct oct_percentile_values all = {
+            .stages = chain->line.stages,
+            .values = bscan->values,
+            .n = (size_t)g->n_lines * g->depth,
+            .counts = counts ? counts : bscan->counts,
+            .refined = scratch->refined,
+            .picked = bscan->picked,
+        };
+        for (unsigned s = 1; !counts && s < bscan->n_shares; s++)
+            for (uint32_t b = 0; b < OCT_HISTOGRAM_BINS; b++)
+                bscan->counts[b] += bscan->counts[(size_t)s * OCT_HISTOGRAM_BINS + b];
+        oct_percentiles_find(&all, display->percentile_lo, display->percentile_hi, &out->lo,
+                             &out->hi);
+    }
+}
+
+void oct_bscan_map(struct oct_bscan *bscan, const struct oct_bscan_chain *chain, uint32_t from,
+                   uint32_t to)
+{
+    const uint32_t depth = chain->plan->geometry.depth;
+    for (uint32_t j = from; j < to; j++)
+        map_line(bscan, chain, j, bscan->values + (size_t)j * depth);
+}

@@ -1,0 +1,179 @@
+/* A lane and what it holds on its device: tables, buffers, plans, and the kernel that fits. Part of
+ * cuda_device.cu. */
+#ifndef OCT_KERNELS_CUDA_LANE_CUH
+#define OCT_KERNELS_CUDA_LANE_CUH
+
+#include "kernels/recon/cuda_pick.cuh"
+#include "kernels/recon/cuda_plain.cuh"
+#include "kernels/recon/cuda_range.cuh"
+#include "kernels/recon/cuda_tables.cuh"
+
+#include <vector>
+
+#define MAX_OWNED 16
+
+/* A call that a lane's thread makes: those who watch it see that it came back. */
+#define TRY_LANE(lane, what, call)                                                                 \
+    do {                                                                                           \
+        cudaError_t lane_code = (call);                                                            \
+        oct_cuda_signs_note_call((lane)->signs);                                                   \
+        TRY((lane)->device, what, lane_code);                                                      \
+    } while (0)
+
+enum stage_event { BEGUN, UPLOADED, COMPUTED, DONE, N_EVENTS };
+
+struct oct_cuda_lane {
+    int device;
+    struct oct_cuda_signs *signs;
+    enum oct_cuda_kernels kernels;
+    bool is_f32, dc_bscan;
+    unsigned max_batch;
+    struct oct_fused_pick fused;
+    struct oct_plain plain;
+    struct oct_cuda_tables t;
+    uint16_t *d_spectra; /* the same memory as t.spectra, t.valid */
+    uint8_t *d_valid;
+    uint32_t *d_counts;                          /* [max_batch][5][OCT_BINS] */
+    struct oct_cuda_limits *d_limits, *h_limits; /* [max_batch] */
+    void *owned[MAX_OWNED];                      /* device memory */
+    unsigned n_owned;
+    bool has_stream;
+    cudaStream_t stream;
+    unsigned n_events;
+    cudaEvent_t events[N_EVENTS];
+    struct oct_cuda_batch batch; /* at work, as are the next; copies, not the jobs themselves */
+    struct oct_display display[OCT_CUDA_MAX_BATCH];
+    uintptr_t h_spectra[OCT_CUDA_MAX_BATCH], h_pixels[OCT_CUDA_MAX_BATCH];
+    uint8_t *h_valid; /* [max_batch][M]; of jobs with missing lines */
+};
+
+template <class T>
+static enum oct_err allocate(struct oct_cuda_lane *lane, T **memory, size_t n,
+                             struct oct_error *err)
+{
+    void *p = NULL;
+    cudaError_t code = cudaMalloc(&p, n * sizeof(T));
+    oct_cuda_signs_note_call(lane->signs);
+    if (code != cudaSuccess) {
+        size_t available = 0, total = 0;
+        cudaGetLastError();
+        cudaMemGetInfo(&available, &total);
+        return oct_fail(err, code == cudaErrorMemoryAllocation ? OCT_E_NO_MEMORY : OCT_E_BACKEND,
+                        "GPU %d: no room for %zu bytes with %zu MiB free: %s", lane->device,
+                        n * sizeof(T), available >> 20, cudaGetErrorString(code));
+    }
+    lane->owned[lane->n_owned++] = p;
+    *memory = (T *)p;
+    return OCT_OK;
+}
+
+template <class T>
+static enum oct_err upload_table(struct oct_cuda_lane *lane, const T **table, const T *values,
+                                 size_t n, struct oct_error *err)
+{
+    T *memory = NULL;
+    enum oct_err e = allocate(lane, &memory, n, err);
+    if (e)
+        return e;
+    TRY_LANE(lane, "upload of tables",
+             cudaMemcpy(memory, values, n * sizeof(T), cudaMemcpyHostToDevice));
+    *table = memory;
+    return OCT_OK;
+}
+
+template <class T>
+static enum oct_err upload_table(struct oct_cuda_lane *lane, const T **table,
+                                 const std::vector<T> &values, struct oct_error *err)
+{
+    return upload_table(lane, table, values.data(), values.size(), err);
+}
+
+/* ---- a lane's life ---- */
+
+static enum oct_err make_tables(struct oct_cuda_lane *lane, const struct oct_plan *plan,
+                                struct oct_error *err)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    struct oct_cuda_tables *t = &lane->t;
+    const bool fused = lane->kernels == OCT_CUDA_FUSED;
+    enum oct_err e = upload_table(lane, &t->shift, oct_make_shift(plan, fused), err);
+    if (!e && fused)
+        e = upload_table(lane, &t->resample, oct_make_resample(plan), err);
+    if (!e && fused)
+        e = upload_table(lane, &t->twiddle, oct_make_twiddles(g->padded), err);
+    if (!e && !fused)
+        e = upload_table(lane, &t->tap_first, plan->tap_first, g->upsampled, err);
+    if (!e && !fused)
+        e = upload_table(lane, &t->weight, plan->weight, (size_t)plan->n_taps * g->upsampled, err);
+    if (!e && !fused)
+        e = upload_table(lane, &t->phase, oct_make_phase(plan), err);
+    if (!e && !lane->dc_bscan) {
+        const float2 *background;
+        e = upload_table(lane, &background, oct_make_background(plan), err);
+        t->dc = e ? NULL : const_cast<float2 *>(background);
+    }
+    return e;
+}
+
+static enum oct_err make_buffers(struct oct_cuda_lane *lane, const struct oct_geometry *g,
+                                 struct oct_error *err)
+{
+    struct oct_cuda_tables *t = &lane->t;
+    const size_t n = lane->max_batch, pixels = n * g->n_lines * g->depth;
+    enum oct_err e = allocate(lane, &lane->d_spectra, n * g->n_lines * g->n_samples, err);
+    if (!e)
+        e = allocate(lane, &lane->d_valid, n * g->n_lines, err);
+    if (!e)
+        e = allocate(lane, &t->values, pixels, err);
+    if (!e && !lane->is_f32)
+        e = allocate(lane, &t->pixels, pixels, err);
+    if (!e && lane->dc_bscan)
+        e = allocate(lane, &t->dc, n * g->n_samples, err);
+    if (!e)
+        e = allocate(lane, &lane->d_counts, n * 5 * OCT_BINS, err);
+    if (!e)
+        e = allocate(lane, &lane->d_limits, n, err);
+    if (e)
+        return e;
+    t->spectra = lane->d_spectra;
+    t->valid = lane->d_valid;
+    TRY_LANE(lane, "limits", cudaMemset(lane->d_limits, 0, n * sizeof(*lane->d_limits)));
+    TRY_LANE(lane, "pinned memory",
+             cudaHostAlloc((void **)&lane->h_limits, n * sizeof(*lane->h_limits), 0));
+    TRY_LANE(lane, "pinned memory", cudaHostAlloc((void **)&lane->h_valid, n * g->n_lines, 0));
+    return OCT_OK;
+}
+
+static enum oct_err make_plain(struct oct_cuda_lane *lane, const struct oct_geometry *g,
+                               struct oct_error *err)
+{
+    struct oct_plain *p = &lane->plain;
+    p->chunk = oct_plain_chunk(g);
+    const size_t chunk = p->chunk, p1 = g->padded;
+    enum oct_err e = allocate(lane, &p->x, chunk * p1, err);
+    if (!e)
+        e = allocate(lane, &p->spectrum, chunk * (p1 / 2 + 1), err);
+    if (!e)
+        e = allocate(lane, &p->odd, chunk * p1, err);
+    if (!e)
+        e = allocate(lane, &p->v, chunk * g->upsampled, err);
+    if (e)
+        return e;
+    TRY_LANE(lane, "plain buffers", cudaMemset(p->x, 0, chunk * p1 * sizeof(float)));
+    return oct_plain_plans(p, g, lane->stream, err);
+}
+
+static enum oct_err make_fused(struct oct_cuda_lane *lane, const struct oct_plan *plan,
+                               struct oct_error *err)
+{
+    enum oct_err e = oct_pick_fused(&lane->fused, lane->device, plan, err);
+    if (e)
+        return e;
+    TRY_LANE(lane, "shared memory",
+             cudaFuncSetAttribute((const void *)lane->fused.kernel,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  (int)lane->fused.shared_bytes));
+    return OCT_OK;
+}
+
+#endif

@@ -1,0 +1,294 @@
+/* What both variants share: the DC line before the chain; limits and pixels after it. */
+#ifndef OCT_KERNELS_CUDA_RANGE_CUH
+#define OCT_KERNELS_CUDA_RANGE_CUH
+
+#include "kernels/recon/cuda_types.cuh"
+
+/* ---- step 1: the mean of the lines that came ---- */
+
+#define OCT_MEAN_COLUMNS 32
+#define OCT_MEAN_ROWS 16
+
+/* grid (ceil(N / 32), n), block (32, 16). Sums are exact (65535 * 65536 < 2^32), and the mean goes
+ * out as whole counts and a remainder, so that sample - whole - rest keeps all digits. */
+static __global__ void oct_mean_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch)
+{
+    __shared__ uint32_t sums[OCT_MEAN_ROWS][OCT_MEAN_COLUMNS];
+    const unsigned i = blockIdx.x * OCT_MEAN_COLUMNS + threadIdx.x, bscan = blockIdx.y;
+    const struct oct_cuda_job &job = batch.job[bscan];
+    const uint8_t *valid = t.valid + (size_t)bscan * t.n_lines;
+    uint32_t sum = 0;
+
+    if (i < t.n_samples) {
+        const uint16_t *column = t.spectra + (size_t)bscan * t.n_lines * t.n_samples + i;
+        if (job.flags & OCT_JOB_MISSING) {
+            for (unsigned j = threadIdx.y; j < t.n_lines; j += OCT_MEAN_ROWS)
+                if (valid[j])
+                    sum += column[(size_t)j * t.n_samples];
+        } else {
+            /* eight loads in flight at a time: the kernel's time is theirs */
+            for (unsigned j = threadIdx.y; j < t.n_lines; j += 8 * OCT_MEAN_ROWS) {
+                uint16_t sample[8];
+#pragma unroll
+                for (unsigned r = 0; r < 8; r++)
+                    sample[r] =
+                        column[(size_t)min(j + r * OCT_MEAN_ROWS, t.n_lines - 1u) * t.n_samples];
+#pragma unroll
+                for (unsigned r = 0; r < 8; r++)
+                    sum += j + r * OCT_MEAN_ROWS < t.n_lines ? sample[r] : 0u;
+            }
+        }
+    }
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y == 0 && i < t.n_samples) {
+        for (unsigned row = 1; row < OCT_MEAN_ROWS; row++)
+            sum += sums[row][threadIdx.x];
+        uint32_t n = job.n_valid ? job.n_valid : 1;
+        t.dc[(size_t)bscan * t.n_samples + i] =
+            make_float2((float)(sum / n), (float)(sum % n) / (float)n);
+    }
+}
+
+/* ---- order-preserving keys of floats, as kernels/recon/percentile.c has them ---- */
+
+static __device__ __forceinline__ uint32_t oct_key_of(float value)
+{
+    uint32_t bits = (uint32_t)__float_as_int(value);
+    return bits ^ ((bits >> 31) ? 0xffffffffu : 0x80000000u);
+}
+
+static __device__ __forceinline__ float oct_value_of(uint32_t key)
+{
+    return __int_as_float((int)(key ^ ((key >> 31) ? 0x80000000u : 0xffffffffu)));
+}
+
+/* ---- limits: auto ---- */
+
+#define OCT_RANGE_THREADS 256
+#define OCT_VALUES_PER_THREAD 64 /* so that a block's 16384 values fit 16-bit counters */
+#define OCT_VALUES_PER_BLOCK (OCT_RANGE_THREADS * OCT_VALUES_PER_THREAD)
+
+/* Per job, in device memory and copied to the host at the end. */
+struct oct_cuda_limits {
+    uint32_t low_key, high_key; /* auto: keys of minimum and maximum */
+    uint32_t bin[4], below[4];  /* percentile: upper bins of the ranks lo, lo + 1, hi, hi + 1 */
+    float at[4];                /* percentile: values at those ranks */
+};
+
+/* grid n, 1 thread: nothing seen yet. */
+static __global__ void oct_limits_clear_kernel(struct oct_cuda_limits *limits)
+{
+    limits[blockIdx.x].low_key = 0xffffffffu;
+    limits[blockIdx.x].high_key = 0;
+}
+
+/* grid (ceil(M*D / 16384), n). */
+static __global__ void oct_min_max_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
+                                          struct oct_cuda_limits *limits)
+{
+    __shared__ uint32_t lows[OCT_RANGE_THREADS], highs[OCT_RANGE_THREADS];
+    const unsigned bscan = blockIdx.y, thread = threadIdx.x;
+    const size_t n = (size_t)t.n_lines * t.depth, begin = (size_t)blockIdx.x * OCT_VALUES_PER_BLOCK;
+    const float *values = t.values + bscan * n;
+    uint32_t low = 0xffffffffu, high = 0;
+
+    if (!(batch.job[bscan].flags & OCT_JOB_AUTO))
+        return; /* the whole block */
+    for (unsigned i = 0; i < OCT_VALUES_PER_THREAD; i++) {
+        size_t at = begin + i * OCT_RANGE_THREADS + thread;
+        if (at < n) {
+            uint32_t key = oct_key_of(values[at]);
+            low = min(low, key);
+            high = max(high, key);
+        }
+    }
+    lows[thread] = low;
+    highs[thread] = high;
+    for (unsigned half = OCT_RANGE_THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (thread < half) {
+            lows[thread] = min(lows[thread], lows[thread + half]);
+            highs[thread] = max(highs[thread], highs[thread + half]);
+        }
+    }
+    if (thread == 0) {
+        atomicMin(&limits[bscan].low_key, lows[0]);
+        atomicMax(&limits[bscan].high_key, highs[0]);
+    }
+}
+
+/* ---- limits: percentile, by the definition in kernels/recon/percentile.h ---- */
+
+#define OCT_BINS (1u << 14)
+#define OCT_UPPER_SHIFT 18 /* 32 - 14 */
+#define OCT_LOWER_SHIFT 4  /* 18 - 14 */
+
+/* Counts in shared memory first: the values of a B-scan in dB meet in a few dozen bins. Two 16-bit
+ * counters a word, 32 KiB. */
+static __device__ __forceinline__ void oct_count(uint32_t *counters, uint32_t bin)
+{
+    atomicAdd(&counters[bin / 2], bin % 2 ? 0x10000u : 1u);
+}
+
+static __device__ __forceinline__ void oct_counters_clear(uint32_t *counters, unsigned thread)
+{
+    for (unsigned w = thread; w < OCT_BINS / 2; w += OCT_RANGE_THREADS)
+        counters[w] = 0;
+    __syncthreads();
+}
+
+static __device__ __forceinline__ void oct_counters_add(const uint32_t *counters, uint32_t *counts,
+                                                        unsigned thread)
+{
+    __syncthreads();
+    for (unsigned w = thread; w < OCT_BINS / 2; w += OCT_RANGE_THREADS) {
+        uint32_t pair = counters[w];
+        if (pair & 0xffffu)
+            atomicAdd(&counts[2 * w], pair & 0xffffu);
+        if (pair >> 16)
+            atomicAdd(&counts[2 * w + 1], pair >> 16);
+    }
+}
+
+/* grid (ceil(M*D / 16384), n). counts [n][5][bins]: the first of each five gets the upper bins. */
+static __global__ void oct_histogram_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
+                                            uint32_t *counts)
+{
+    OCT_SHARED(uint32_t, counters);
+    const unsigned bscan = blockIdx.y, thread = threadIdx.x;
+    const size_t n = (size_t)t.n_lines * t.depth, begin = (size_t)blockIdx.x * OCT_VALUES_PER_BLOCK;
+    const float *values = t.values + bscan * n;
+
+    if (!(batch.job[bscan].flags & OCT_JOB_PERCENTILE))
+        return;
+    oct_counters_clear(counters, thread);
+    for (unsigned i = 0; i < OCT_VALUES_PER_THREAD; i++) {
+        size_t at = begin + i * OCT_RANGE_THREADS + thread;
+        if (at < n)
+            oct_count(counters, oct_key_of(values[at]) >> OCT_UPPER_SHIFT);
+    }
+    oct_counters_add(counters, counts + (size_t)bscan * 5 * OCT_BINS, thread);
+}
+
+/* grid (ceil(M*D / 16384), 4, n): values of upper bin limits.bin[blockIdx.y], 14 bits deeper. */
+static __global__ void oct_refine_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
+                                         const struct oct_cuda_limits *limits, uint32_t *counts)
+{
+    OCT_SHARED(uint32_t, counters);
+    const unsigned bscan = blockIdx.z, which = blockIdx.y, thread = threadIdx.x;
+    const size_t n = (size_t)t.n_lines * t.depth, begin = (size_t)blockIdx.x * OCT_VALUES_PER_BLOCK;
+    const float *values = t.values + bscan * n;
+
+    if (!(batch.job[bscan].flags & OCT_JOB_PERCENTILE))
+        return;
+    const uint32_t upper = limits[bscan].bin[which];
+    if (which % 2 == 1 && upper == limits[bscan].bin[which - 1])
+        return; /* the bin below has them */
+    oct_counters_clear(counters, thread);
+    for (unsigned i = 0; i < OCT_VALUES_PER_THREAD; i++) {
+        size_t at = begin + i * OCT_RANGE_THREADS + thread;
+        if (at < n) {
+            uint32_t key = oct_key_of(values[at]);
+            if (key >> OCT_UPPER_SHIFT == upper)
+                oct_count(counters, (key >> OCT_LOWER_SHIFT) & (OCT_BINS - 1));
+        }
+    }
+    oct_counters_add(counters, counts + ((size_t)bscan * 5 + 1 + which) * OCT_BINS, thread);
+}
+
+/* The bin of counts that holds `rank`, and how many lie below it; by the whole block. */
+static __device__ void oct_find_bin(const uint32_t *counts, uint32_t rank, uint32_t *sums,
+                                    uint32_t *found, unsigned thread)
+{
+    constexpr unsigned each = OCT_BINS / OCT_RANGE_THREADS;
+    uint32_t sum = 0;
+    for (unsigned b = 0; b < each; b++)
+        sum += counts[thread * each + b];
+    __syncthreads(); /* whoever still reads found or sums */
+    sums[thread] = sum;
+    __syncthreads();
+    if (thread == 0) {
+        uint32_t seen = 0, bin = 0;
+        for (unsigned p = 0; p + 1 < OCT_RANGE_THREADS && seen + sums[p] <= rank; p++) {
+            seen += sums[p];
+            bin += each;
+        }
+        while (bin + 1 < OCT_BINS && seen + counts[bin] <= rank)
+            seen += counts[bin++];
+        found[0] = bin;
+        found[1] = seen;
+    }
+    __syncthreads();
+}
+
+/* Rank number `which` of a job: lo, lo + 1, hi, hi + 1; none beyond the last value. */
+static __device__ __forceinline__ uint32_t oct_rank(const struct oct_cuda_job &job, unsigned which,
+                                                    size_t n)
+{
+    size_t rank = (size_t)job.rank[which / 2] + which % 2;
+    return (uint32_t)(rank < n ? rank : n - 1);
+}
+
+/* grid (4, n), 256 threads. */
+static __global__ void oct_find_upper_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
+                                             const uint32_t *counts, struct oct_cuda_limits *limits)
+{
+    __shared__ uint32_t sums[OCT_RANGE_THREADS], found[2];
+    const unsigned bscan = blockIdx.y, which = blockIdx.x, thread = threadIdx.x;
+    if (!(batch.job[bscan].flags & OCT_JOB_PERCENTILE))
+        return;
+    uint32_t rank = oct_rank(batch.job[bscan], which, (size_t)t.n_lines * t.depth);
+    oct_find_bin(counts + (size_t)bscan * 5 * OCT_BINS, rank, sums, found, thread);
+    if (thread == 0) {
+        limits[bscan].bin[which] = found[0];
+        limits[bscan].below[which] = found[1];
+    }
+}
+
+static __global__ void oct_find_lower_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
+                                             const uint32_t *counts, struct oct_cuda_limits *limits)
+{
+    __shared__ uint32_t sums[OCT_RANGE_THREADS], found[2];
+    const unsigned bscan = blockIdx.y, which = blockIdx.x, thread = threadIdx.x;
+    if (!(batch.job[bscan].flags & OCT_JOB_PERCENTILE))
+        return;
+    const struct oct_cuda_limits &own = limits[bscan];
+    unsigned from = which % 2 == 1 && own.bin[which] == own.bin[which - 1] ? which - 1 : which;
+    uint32_t rank = oct_rank(batch.job[bscan], which, (size_t)t.n_lines * t.depth);
+    oct_find_bin(counts + ((size_t)bscan * 5 + 1 + from) * OCT_BINS, rank - own.below[which], sums,
+                 found, thread);
+    if (thread == 0)
+        limits[bscan].at[which] =
+            oct_value_of(own.bin[which] << OCT_UPPER_SHIFT | found[0] << OCT_LOWER_SHIFT |
+                         1u << (OCT_LOWER_SHIFT - 1));
+}
+
+/* ---- step 9 for values whose limits came late ---- */
+
+/* grid (ceil(M*D / 16384), n). With auto the limits are on the device. */
+static __global__ void oct_map_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
+                                      const struct oct_cuda_limits *limits)
+{
+    const unsigned bscan = blockIdx.y;
+    const size_t n = (size_t)t.n_lines * t.depth, begin = (size_t)blockIdx.x * OCT_VALUES_PER_BLOCK;
+    const struct oct_cuda_job &job = batch.job[bscan];
+    const float *values = t.values + bscan * n;
+    uint8_t *pixels = t.pixels + bscan * n;
+    float lo = job.lo, scale = job.scale;
+
+    if (job.flags & OCT_JOB_DIRECT)
+        return; /* has its pixels */
+    if (job.flags & OCT_JOB_AUTO) {
+        lo = oct_value_of(limits[bscan].low_key);
+        float hi = oct_value_of(limits[bscan].high_key);
+        scale = hi > lo ? (float)(255 / ((double)hi - (double)lo)) : 0;
+    }
+    for (unsigned i = 0; i < OCT_VALUES_PER_THREAD; i++) {
+        size_t at = begin + i * OCT_RANGE_THREADS + threadIdx.x;
+        if (at < n)
+            pixels[at] = oct_to_u8(values[at], lo, scale);
+    }
+}
+
+#endif

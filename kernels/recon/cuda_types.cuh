@@ -1,0 +1,106 @@
+/* What kernels are given: the tables of a plan on the device and the jobs of a batch. */
+#ifndef OCT_KERNELS_CUDA_TYPES_CUH
+#define OCT_KERNELS_CUDA_TYPES_CUH
+
+#include "kernels/device/cuda_device.h"
+#include "kernels/device/cuda_launch.cuh"
+
+#include <cstdint>
+
+/* A job's flags. */
+#define OCT_JOB_LOG 1u     /* values in dB */
+#define OCT_JOB_MISSING 2u /* some lines are missing: look into `valid` */
+#define OCT_JOB_DIRECT 4u  /* u8 with known limits: pixels at once, no values */
+#define OCT_JOB_AUTO 8u    /* limits are the own minimum and maximum */
+#define OCT_JOB_PERCENTILE 16u
+
+struct oct_cuda_job {
+    float lo, scale;  /* pixel = (value - lo) * scale; unused with AUTO */
+    uint32_t n_valid; /* lines that came */
+    uint32_t flags;
+    uint32_t rank[2]; /* percentiles: lower of the two neighbouring ranks, of lo and of hi */
+};
+
+/* Travels by value as a kernel argument: 24 bytes a job. */
+struct oct_cuda_batch {
+    unsigned n;
+    struct oct_cuda_job job[OCT_CUDA_MAX_BATCH];
+};
+
+/* Shapes and device pointers; by value, too. Batch arrays hold max_batch B-scans. */
+struct oct_cuda_tables {
+    uint32_t n_samples, n_lines, depth, left, crop_first; /* N, M, D */
+    uint32_t p1, p2, n_taps;
+    const uint32_t *tap_first; /* plain: [P2] */
+    const float *weight;       /* plain: [n_taps][P2] */
+    const float2 *phase;       /* plain: [P2] */
+    const float4 *resample;    /* fused: [P2], with four taps [P2][2]; cuda_tables.cuh says what */
+    const float2 *shift;       /* fused: [P1], plain: [P1/2 + 1] */
+    const float2 *twiddle;     /* fused: one table a pass, see cuda_fft.cuh */
+    const uint16_t *spectra;   /* [max_batch][M][N] */
+    const uint8_t *valid;      /* [max_batch][M]; read only with OCT_JOB_MISSING */
+    float2 *dc;                /* [max_batch][N] whole and rest, or [N] for all when dc_stride 0 */
+    uint32_t dc_stride;        /* N with dc=bscan, else 0 */
+    float *values;             /* [max_batch][M][D] dB or counts^2 */
+    uint8_t *pixels;           /* [max_batch][M][D] */
+};
+
+/* Without care for numbers below 2^-126, which cost three instructions. */
+static __device__ __forceinline__ float oct_log2(float x)
+{
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return log2f(x);
+#endif
+}
+
+/* 10 * log10(max(x, 1e-12)), as 10 * log10(2) * log2: within 1e-4 dB, far inside contract 1.3. The
+ * floor is exactly what a missing line shows, else `auto` would stretch the difference. */
+static __device__ __forceinline__ float oct_decibel(float x)
+{
+    return x > 1e-12f ? 3.01029995664f * oct_log2(x) : -120.0f;
+}
+
+/* To an integer, 0 below and 255 above: one instruction on a device. */
+static __device__ __forceinline__ uint8_t oct_clamp_u8(float value)
+{
+#ifdef __CUDA_ARCH__
+    uint32_t clamped;
+    asm("cvt.rzi.u8.f32 %0, %1;" : "=r"(clamped) : "f"(value));
+    return (uint8_t)clamped;
+#else
+    return (uint8_t)(int)fminf(fmaxf(value, 0.0f), 255.0f);
+#endif
+}
+
+static __device__ __forceinline__ uint8_t oct_to_u8(float value, float lo, float scale)
+{
+    return oct_clamp_u8((value - lo) * scale + 0.5f);
+}
+
+/* Stores one pixel of line j of job k: as a picture when the limits are known, else as a value. */
+static __device__ __forceinline__ void
+oct_store(const struct oct_cuda_tables &t, const struct oct_cuda_job &job, size_t at, float value)
+{
+    if (job.flags & OCT_JOB_DIRECT)
+        t.pixels[at] = oct_to_u8(value, job.lo, job.scale);
+    else
+        t.values[at] = value;
+}
+
+static __device__ __forceinline__ float oct_intensity(float2 z, uint32_t flags)
+{
+    float i = z.x * z.x + z.y * z.y;
+    return flags & OCT_JOB_LOG ? oct_decibel(i) : i;
+}
+
+/* What a missing line shows: 10 * log10(1e-12), or nothing. */
+static __device__ __forceinline__ float oct_darkness(uint32_t flags)
+{
+    return flags & OCT_JOB_LOG ? -120.0f : 0.0f;
+}
+
+#endif

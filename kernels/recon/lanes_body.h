@@ -1,0 +1,367 @@
+/* The transforms themselves (lanes.h has the equations). Included by lanes_avx2.c and
+ * lanes_avx512.c, which are compiled for their instruction set and name the table. */
+#include "kernels/recon/lanes.h"
+#include "kernels/recon/lanes_vector.h"
+
+/* ---- the work array: [16 rows k1][C + pad columns][PARTS][2][WIDTH] ----
+ *
+ * A point's re and im lie in one line of the cache, where CPUs store two registers at a time. */
+
+INLINE size_t row_floats(uint32_t columns)
+{
+    return (size_t)(columns + OCT_LANES_ROW_PAD) * 2 * OCT_LANES;
+}
+
+INLINE struct point load_point(const float *vector, int part)
+{
+    const float *at = vector + part * 2 * WIDTH;
+    return (struct point){load(at), load(at + WIDTH)};
+}
+
+INLINE void store_point(float *vector, int part, struct point z)
+{
+    float *at = vector + part * 2 * WIDTH;
+    store(at, z.re);
+    store(at + WIDTH, z.im);
+}
+
+/* The second half of a transform over n1, turned, to column n2 of the rows. */
+INLINE void rows_second(float *column, size_t stride, const float *outer, int part, struct point *x)
+{
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        dft16_second(x, i);
+        UNROLL
+        for (int k = i; k < 16; k += 4) {
+            const float *turn = outer + k * 32 + part * WIDTH;
+            store_point(column + (size_t)k * stride, part,
+                        k == 0 ? x[0] : times(x[BIN_16(k)], load(turn), load(turn + OCT_LANES)));
+        }
+    }
+}
+
+/* The transform along a row, n2 -> k2 or, swapped, k2 -> n2. */
+INLINE void along_row_8(float *row, int part)
+{
+    struct point x[8];
+    UNROLL
+    for (int c = 0; c < 8; c++)
+        x[c] = load_point(row + c * 32, part);
+    dft8(x);
+    UNROLL
+    for (int c = 0; c < 8; c++)
+        store_point(row + c * 32, part, x[BIN_8(c)]);
+}
+
+INLINE void along_row_16(float *row, int part)
+{
+    struct point x[16];
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        UNROLL
+        for (int c = i; c < 16; c += 4)
+            x[c] = load_point(row + c * 32, part);
+        dft16_first(x, i);
+    }
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        dft16_second(x, i);
+        UNROLL
+        for (int c = i; c < 16; c += 4)
+            store_point(row + c * 32, part, x[BIN_16(c)]);
+    }
+}
+
+/* 32 points do not fit the registers: two passes in place. Bin k lies in column_of(k). */
+INLINE void along_row_32(float *row, int part)
+{
+    for (int n = 0; n < 8; n++) {
+        struct point x[4];
+        UNROLL
+        for (int j = 0; j < 4; j++)
+            x[j] = load_point(row + (n + 8 * j) * 32, part);
+        dft4(&x[0], &x[1], &x[2], &x[3]);
+        UNROLL
+        for (int k = 0; k < 4; k++)
+            store_point(row + (n + 8 * k) * 32, part,
+                        k == 0 ? x[0] : times_scalar(x[k], turns_32[k][n][0], turns_32[k][n][1]));
+    }
+    for (int k = 0; k < 4; k++)
+        along_row_8(row + k * 256, part);
+}
+
+INLINE size_t column_of(size_t k2, uint32_t columns)
+{
+    return columns == 32 ? 8 * (k2 % 4) + k2 / 4 : k2;
+}
+
+static void along_rows(float *work, uint32_t columns, int n_rows)
+{
+    for (int k = 0; k < n_rows; k++, work += row_floats(columns))
+        for (int part = 0; part < PARTS; part++)
+            if (columns == 8)
+                along_row_8(work, part);
+            else if (columns == 16)
+                along_row_16(work, part);
+            else
+                along_row_32(work, part);
+}
+
+/* ---- between rows and lanes ---- */
+
+/* Of WIDTH rows, one column's re or im: x[l], lanes are rows; and back. */
+INLINE void rows_to_lanes(vec *x, const float *column, size_t stride)
+{
+    UNROLL
+    for (int part = 0; part < PARTS; part++)
+        load_transposed(x + part * WIDTH, column + part * 2 * WIDTH, stride);
+}
+
+INLINE void lanes_to_rows(float *column, size_t stride, vec *x)
+{
+    UNROLL
+    for (int part = 0; part < PARTS; part++)
+        store_transposed(column + part * 2 * WIDTH, stride, x + part * WIDTH);
+}
+
+/* The first half of a transform over l. */
+INLINE void lanes_first(struct point *x, const float *column, size_t stride, const float *inner)
+{
+    vec re[16], im[16];
+    rows_to_lanes(re, column, stride);
+    rows_to_lanes(im, column + WIDTH, stride);
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        UNROLL
+        for (int l = i; l < 16; l += 4) {
+            x[l] = (struct point){re[l], im[l]};
+            if (l > 0)
+                x[l] = times_scalar(x[l], inner[2 * l], inner[2 * l + 1]);
+        }
+        dft16_first(x, i);
+    }
+}
+
+/* Filters bins (k1, k2, k3 = 0..15) of WIDTH k1 and leaves the column swapped, on its way back. */
+INLINE void filter_lanes(float *column, size_t stride, const float *inner, const float *filter,
+                         uint32_t n)
+{
+    struct point x[16], y[16];
+    vec re[16], im[16];
+    lanes_first(x, column, stride, inner);
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        dft16_second(x, i);
+        UNROLL
+        for (int k = i; k < 16; k += 4) {
+            const float *h = filter + (size_t)k * (n / 16);
+            struct point z = times(x[BIN_16(k)], load(h), load(h + n));
+            y[k] = (struct point){z.im, z.re};
+        }
+        dft16_first(y, i);
+    }
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        dft16_second(y, i);
+        UNROLL
+        for (int l = i; l < 16; l += 4) {
+            struct point z = y[BIN_16(l)];
+            if (l > 0)
+                z = times_scalar(z, inner[2 * l], inner[2 * l + 1]);
+            re[l] = z.re;
+            im[l] = z.im;
+        }
+    }
+    lanes_to_rows(column, stride, re);
+    lanes_to_rows(column + WIDTH, stride, im);
+}
+
+INLINE void rows_loaded(float *work, const float *const even[2], const struct oct_lane_fft *fft,
+                        size_t n2, int part)
+{
+    struct point x[16];
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        UNROLL
+        for (size_t n1 = (size_t)i; n1 < 16; n1 += 4) {
+            size_t at = 16 * (n1 * fft->columns + n2) + (size_t)part * WIDTH;
+            x[n1] = (struct point){load(even[0] + at), load(even[1] + at)};
+        }
+        dft16_first(x, i);
+    }
+    rows_second(work + n2 * 32, row_floats(fft->columns), fft->outer + n2 * 512, part, x);
+}
+
+/* The last pass of the inverse; what is swapped on the way is put right. */
+INLINE void rows_stored(float *const odd[2], const float *work, const struct oct_lane_fft *fft,
+                        size_t n2, int part)
+{
+    struct point x[16];
+    size_t stride = row_floats(fft->columns);
+    const float *column = work + n2 * 32, *outer = fft->outer + n2 * 512 + part * WIDTH;
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        UNROLL
+        for (size_t k = (size_t)i; k < 16; k += 4) {
+            x[k] = load_point(column + k * stride, part);
+            if (k > 0)
+                x[k] = times(x[k], load(outer + k * 32), load(outer + k * 32 + OCT_LANES));
+        }
+        dft16_first(x, i);
+    }
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        dft16_second(x, i);
+        UNROLL
+        for (size_t n1 = (size_t)i; n1 < 16; n1 += 4) {
+            size_t at = 16 * (n1 * fft->columns + n2) + (size_t)part * WIDTH;
+            store(odd[0] + at, x[BIN_16(n1)].im);
+            store(odd[1] + at, x[BIN_16(n1)].re);
+        }
+    }
+}
+
+static void half_sample(float *const odd[2], const float *const even[2],
+                        const struct oct_lane_fft *fft, const float *filter, float *work)
+{
+    uint32_t columns = fft->columns;
+    size_t stride = row_floats(columns);
+
+    for (size_t n2 = 0; n2 < columns; n2++)
+        for (int part = 0; part < PARTS; part++)
+            rows_loaded(work, even, fft, n2, part);
+    along_rows(work, columns, 16);
+    for (size_t k2 = 0; k2 < columns; k2++)
+        for (size_t k1 = 0; k1 < 16; k1 += WIDTH)
+            filter_lanes(work + k1 * stride + k2 * 32, stride, fft->inner + k2 * 32,
+                         filter + 16 * k2 + k1, fft->n);
+    along_rows(work, columns, 16);
+    for (size_t n2 = 0; n2 < columns; n2++)
+        for (int part = 0; part < PARTS; part++)
+            rows_stored(odd, work, fft, n2, part);
+}
+
+/* ---- resampling ---- */
+
+INLINE vec take(const float *from, index_vec at, bool direct)
+{
+    return direct ? pick(from, at) : gather(from, at);
+}
+
+/* Block b of the taps: WIDTH outputs of both lines, times the phase, to x[0] and x[1]. */
+INLINE void resample(struct point *x, const float *const even[2], const float *const odd[2],
+                     const struct oct_lane_taps *taps, size_t b, unsigned n_half_taps, bool direct)
+{
+    const struct oct_lane_block *block = &taps->block[b];
+    const float *weight = taps->weight + b * n_half_taps * 2 * WIDTH;
+    const float *phase = taps->phase + b * 2 * WIDTH;
+    index_vec at = load_offsets(taps->offset + b * 2 * WIDTH);
+    index_vec at_even = lower(at, direct), at_odd = upper(at);
+    vec w_even = load(weight), w_odd = load(weight + WIDTH), sum[2];
+
+    for (int i = 0; i < 2; i++)
+        sum[i] = plus(w_odd * take(odd[i] + block->odd_base, at_odd, direct), w_even,
+                      take(even[i] + block->even_base, at_even, direct));
+    if (n_half_taps == 2) {
+        w_even = load(weight + 2 * WIDTH);
+        w_odd = load(weight + 3 * WIDTH);
+        at = next(at);
+        at_even = lower(at, direct);
+        at_odd = upper(at);
+        for (int i = 0; i < 2; i++) {
+            sum[i] = plus(sum[i], w_even, take(even[i] + block->even_base, at_even, direct));
+            sum[i] = plus(sum[i], w_odd, take(odd[i] + block->odd_base, at_odd, direct));
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        x[i] = (struct point){sum[i] * load(phase), sum[i] * load(phase + WIDTH)};
+}
+
+/* ---- to depth ---- */
+
+/* The first pass for both lines: the tables are read once. */
+INLINE void rows_resampled(float *const work[2], const float *const even[2],
+                           const float *const odd[2], const struct oct_lane_taps *taps,
+                           const struct oct_lane_fft *fft, unsigned n_half_taps)
+{
+    size_t stride = row_floats(fft->columns);
+    struct point kept[16][2];
+
+    for (size_t n2 = 0; n2 < fft->columns; n2++)
+        for (int part = 0; part < PARTS; part++) {
+            for (size_t n1 = 0; n1 < 16; n1++) {
+                size_t b = (n2 * 16 + n1) * PARTS + (size_t)part;
+                if (__builtin_expect(taps->block[b].direct, 1))
+                    resample(kept[n1], even, odd, taps, b, n_half_taps, true);
+                else
+                    resample(kept[n1], even, odd, taps, b, n_half_taps, false);
+            }
+            for (int i = 0; i < 2; i++) {
+                struct point x[16];
+                UNROLL
+                for (int j = 0; j < 4; j++) {
+                    UNROLL
+                    for (int n1 = j; n1 < 16; n1 += 4)
+                        x[n1] = kept[n1][i];
+                    dft16_first(x, j);
+                }
+                rows_second(work[i] + n2 * 32, stride, fft->outer + n2 * 512, part, x);
+            }
+        }
+}
+
+/* The first n_out of 16 outputs, of WIDTH rows. */
+INLINE void lanes_to_power(float *power, const float *rows, const struct oct_lane_fft *fft,
+                           unsigned n_out)
+{
+    uint32_t columns = fft->columns;
+    for (size_t k2 = 0; k2 < columns; k2++) {
+        struct point x[16];
+        float *at = power + 16 * k2;
+        lanes_first(x, rows + column_of(k2, columns) * 32, row_floats(columns),
+                    fft->inner + k2 * 32);
+        UNROLL
+        for (unsigned i = 0; i < 4 && i < n_out; i++) {
+            dft16_second(x, (int)i);
+            UNROLL
+            for (unsigned k3 = i; k3 < n_out; k3 += 4) {
+                struct point z = x[BIN_16(k3)];
+                store(at + (size_t)k3 * 16 * columns, plus(z.im * z.im, z.re, z.re));
+            }
+        }
+    }
+}
+
+/* WIDTH rows at a time, which the first-level cache holds. */
+static void rows_to_power(float *power, float *rows, const struct oct_lane_fft *fft, unsigned n_out)
+{
+    for (size_t k1 = 0; k1 < 16; k1 += WIDTH) {
+        float *some = rows + k1 * row_floats(fft->columns);
+        along_rows(some, fft->columns, WIDTH);
+        if (n_out == 1)
+            lanes_to_power(power + k1, some, fft, 1);
+        else if (n_out == 4)
+            lanes_to_power(power + k1, some, fft, 4);
+        else
+            lanes_to_power(power + k1, some, fft, 8);
+    }
+}
+
+static void to_depth(float *const power[2], const float *const even[2], const float *const odd[2],
+                     const struct oct_lane_taps *taps, const struct oct_lane_fft *fft,
+                     unsigned n_out, float *work)
+{
+    float *const works[2] = {work, work + oct_lane_work_floats(fft->n)};
+    if (taps->n_half_taps == 2)
+        rows_resampled(works, even, odd, taps, fft, 2);
+    else
+        rows_resampled(works, even, odd, taps, fft, 1);
+    for (int i = 0; i < 2 && power[i]; i++)
+        rows_to_power(power[i], works[i], fft, n_out);
+}
+
+const struct oct_lanes OCT_LANES_TABLE = {
+    .width = WIDTH,
+    .half_sample = half_sample,
+    .to_depth = to_depth,
+};

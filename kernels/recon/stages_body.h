@@ -1,0 +1,390 @@
+/* The stages themselves. Included by stages_plain.c, stages_avx2.c and stages_avx512.c, which are
+ * compiled for their instruction set and name the table (OCT_STAGES_TABLE, OCT_STAGES_NAME,
+ * OCT_STAGES_LANES). Loops are written so that gcc vectorises them; intrinsics stand only where it
+ * cannot: permutes. */
+#include "kernels/recon/stages.h"
+
+#include <math.h>
+#include <string.h>
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
+static void accumulate(uint32_t *restrict sum, const uint16_t *restrict line, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sum[i] += line[i];
+}
+
+static void mean(float *restrict whole, float *restrict rest, const uint32_t *restrict sum,
+                 uint32_t n_lines, size_t n)
+{
+    if (n_lines == 0) {
+        memset(whole, 0, n * sizeof(*whole));
+        memset(rest, 0, n * sizeof(*rest));
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        /* Below 2^31 and of either sign, which every instruction set converts; exact. */
+        double total = (double)(int32_t)(sum[i] ^ 0x80000000u) + 0x1p31;
+        double value = total / n_lines;
+        double floor = (double)(int32_t)value;
+        whole[i] = (float)floor;
+        rest[i] = (float)(value - floor);
+    }
+}
+
+static void subtract(float *restrict z, const uint16_t *restrict a, const float *restrict whole,
+                     const float *restrict rest, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        z[i] = whole ? ((float)a[i] - whole[i]) - rest[i] : (float)a[i];
+}
+
+static void subtract_pair(float *restrict z, const uint16_t *restrict a, const uint16_t *restrict b,
+                          const float *restrict whole, const float *restrict rest, size_t n)
+{
+    if (!whole)
+        for (size_t i = 0; i < n; i++) {
+            z[2 * i] = (float)a[i];
+            z[2 * i + 1] = b ? (float)b[i] : 0.0f;
+        }
+    else if (b)
+        for (size_t i = 0; i < n; i++) {
+            z[2 * i] = ((float)a[i] - whole[i]) - rest[i];
+            z[2 * i + 1] = ((float)b[i] - whole[i]) - rest[i];
+        }
+    else
+        for (size_t i = 0; i < n; i++) {
+            z[2 * i] = ((float)a[i] - whole[i]) - rest[i];
+            z[2 * i + 1] = 0.0f;
+        }
+}
+
+static void energy(const float *z, size_t n, float sum[2])
+{
+    float lane[16] = {0}; /* partial sums, so that no order of addition is in the way */
+    for (size_t i = 0; i < 2 * n; i += 16)
+        for (size_t k = 0; k < 16; k++)
+            lane[k] += z[i + k] * z[i + k];
+    sum[0] = sum[1] = 0;
+    for (size_t k = 0; k < 16; k++)
+        sum[k % 2] += lane[k];
+}
+
+static void multiply(float *restrict z, const float *restrict h, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        float re = z[2 * k], im = z[2 * k + 1];
+        z[2 * k] = re * h[2 * k] - im * h[2 * k + 1];
+        z[2 * k + 1] = re * h[2 * k + 1] + im * h[2 * k];
+    }
+}
+
+/* ---- resampling: both lines of a pair at once, as re and im ---- */
+
+/* Any block: plain loads at computed indices. sum: interleaved [8]. */
+static inline void gather_block(float *restrict sum, const float *restrict even,
+                                const float *restrict odd, const struct oct_resample *r, size_t q0)
+{
+    for (size_t q = 0; q < OCT_RESAMPLE_BLOCK; q++) {
+        const float *e = even + 2 * (size_t)r->even_first[q0 + q];
+        const float *o = odd + 2 * (size_t)r->odd_first[q0 + q];
+        float a = 0, b = 0;
+        for (unsigned t = 0; t < r->n_half_taps; t++) {
+            float we = r->even_weight[2 * ((size_t)t * r->n + q0 + q)];
+            float wo = r->odd_weight[2 * ((size_t)t * r->n + q0 + q)];
+            a += we * e[2 * t] + wo * o[2 * t];
+            b += we * e[2 * t + 1] + wo * o[2 * t + 1];
+        }
+        sum[2 * q] = a;
+        sum[2 * q + 1] = b;
+    }
+}
+
+#if defined(__AVX512F__)
+/* 8 complex values from 16 neighbours: k is monotonic, so a two-source permute of two registers
+ * does the work of a gather. */
+static inline __m512 pick(const float *from, __m512i at)
+{
+    return _mm512_castpd_ps(_mm512_permutex2var_pd(_mm512_castps_pd(_mm512_loadu_ps(from)), at,
+                                                   _mm512_castps_pd(_mm512_loadu_ps(from + 16))));
+}
+
+static inline __m512 taps_block(const float *even, const float *odd, const struct oct_resample *r,
+                                size_t b)
+{
+    size_t q0 = b * OCT_RESAMPLE_BLOCK;
+    if (!r->direct[b]) {
+        float sum[2 * OCT_RESAMPLE_BLOCK];
+        gather_block(sum, even, odd, r, q0);
+        return _mm512_loadu_ps(sum);
+    }
+    const float *e = even + 2 * (size_t)r->even_base[b], *o = odd + 2 * (size_t)r->odd_base[b];
+    __m512i at_even = _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(r->even_offset + q0)));
+    __m512i at_odd = _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(r->odd_offset + q0)));
+    __m512 sum = _mm512_mul_ps(_mm512_load_ps(r->even_weight + 2 * q0), pick(e, at_even));
+    sum = _mm512_fmadd_ps(_mm512_load_ps(r->odd_weight + 2 * q0), pick(o, at_odd), sum);
+    if (r->n_half_taps == 2) {
+        size_t w = 2 * ((size_t)r->n + q0);
+        at_even = _mm512_add_epi64(at_even, _mm512_set1_epi64(1));
+        at_odd = _mm512_add_epi64(at_odd, _mm512_set1_epi64(1));
+        sum = _mm512_fmadd_ps(_mm512_load_ps(r->even_weight + w), pick(e, at_even), sum);
+        sum = _mm512_fmadd_ps(_mm512_load_ps(r->odd_weight + w), pick(o, at_odd), sum);
+    }
+    return sum;
+}
+
+static void resample_pair(float *va, float *vb, const float *even, const float *odd,
+                          const struct oct_resample *r)
+{
+    for (size_t b = 0; b < r->n / OCT_RESAMPLE_BLOCK; b++) {
+        size_t at = 2 * b * OCT_RESAMPLE_BLOCK;
+        __m512 sum = taps_block(even, odd, r, b), phase = _mm512_load_ps(r->phase + at);
+        _mm512_store_ps(va + at, _mm512_mul_ps(_mm512_moveldup_ps(sum), phase));
+        _mm512_store_ps(vb + at, _mm512_mul_ps(_mm512_movehdup_ps(sum), phase));
+    }
+}
+
+#elif defined(__AVX2__)
+/* 4 complex values at computed places, each loaded as one double. */
+static inline __m256 pick(const float *from, const int32_t *first)
+{
+    return _mm256_castpd_ps(
+        _mm256_i32gather_pd((const double *)from, _mm_load_si128((const __m128i *)first), 8));
+}
+
+static void resample_pair(float *va, float *vb, const float *even, const float *odd,
+                          const struct oct_resample *r)
+{
+    for (size_t q = 0; q < r->n; q += 4) {
+        __m256 sum =
+            _mm256_mul_ps(_mm256_load_ps(r->even_weight + 2 * q), pick(even, r->even_first + q));
+        sum = _mm256_fmadd_ps(_mm256_load_ps(r->odd_weight + 2 * q), pick(odd, r->odd_first + q),
+                              sum);
+        if (r->n_half_taps == 2) {
+            size_t w = 2 * ((size_t)r->n + q);
+            sum = _mm256_fmadd_ps(_mm256_load_ps(r->even_weight + w),
+                                  pick(even + 2, r->even_first + q), sum);
+            sum = _mm256_fmadd_ps(_mm256_load_ps(r->odd_weight + w),
+                                  pick(odd + 2, r->odd_first + q), sum);
+        }
+        __m256 phase = _mm256_load_ps(r->phase + 2 * q);
+        _mm256_store_ps(va + 2 * q, _mm256_mul_ps(_mm256_moveldup_ps(sum), phase));
+        _mm256_store_ps(vb + 2 * q, _mm256_mul_ps(_mm256_movehdup_ps(sum), phase));
+    }
+}
+
+#else
+static void resample_pair(float *restrict va, float *restrict vb, const float *restrict even,
+                          const float *restrict odd, const struct oct_resample *r)
+{
+    for (size_t q0 = 0; q0 < r->n; q0 += OCT_RESAMPLE_BLOCK) {
+        float sum[2 * OCT_RESAMPLE_BLOCK];
+        gather_block(sum, even, odd, r, q0);
+        for (size_t q = 0; q < OCT_RESAMPLE_BLOCK; q++) {
+            const float *phase = r->phase + 2 * (q0 + q);
+            va[2 * (q0 + q)] = sum[2 * q] * phase[0];
+            va[2 * (q0 + q) + 1] = sum[2 * q] * phase[1];
+            vb[2 * (q0 + q)] = sum[2 * q + 1] * phase[0];
+            vb[2 * (q0 + q) + 1] = sum[2 * q + 1] * phase[1];
+        }
+    }
+}
+#endif
+
+/* ---- intensity ---- */
+
+static void intensity(float *restrict value, const float *restrict z, size_t n)
+{
+    for (size_t d = 0; d < n; d++)
+        value[d] = z[2 * d] * z[2 * d] + z[2 * d + 1] * z[2 * d + 1];
+}
+
+/* 10 * log10(x) for x in the normal range. x = 2^e * m with m in [1/sqrt2, sqrt2);
+ * ln m = 2 atanh(t), t = (m - 1) / (m + 1), |t| <= 0.1716: the series to t^9 leaves 1e-9. */
+static inline float decibel(float x)
+{
+    const float db_per_octave = 3.01029995664f, db_per_2neper = 8.68588963807f;
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    uint32_t up = bits - 0x3f3504f3u; /* bits of 1/sqrt2 */
+    int32_t e = (int32_t)up >> 23;
+    bits = (up & 0x007fffffu) + 0x3f3504f3u;
+    float m;
+    memcpy(&m, &bits, sizeof(m));
+    float t = (m - 1.0f) / (m + 1.0f), s = t * t;
+    float series = 1.0f + s * (0.333333333f + s * (0.2f + s * (0.142857143f + s * 0.111111111f)));
+    return (float)e * db_per_octave + db_per_2neper * t * series;
+}
+
+static void intensity_db(float *restrict value, const float *restrict z, size_t n)
+{
+    for (size_t d = 0; d < n; d++) {
+        float i = z[2 * d] * z[2 * d] + z[2 * d + 1] * z[2 * d + 1];
+        value[d] = decibel(i > 1e-12f ? i : 1e-12f);
+    }
+}
+
+static void decibels(float *restrict value, const float *restrict power, size_t n)
+{
+    for (size_t d = 0; d < n; d++)
+        value[d] = decibel(power[d] > 1e-12f ? power[d] : 1e-12f);
+}
+
+static void min_max(const float *value, size_t n, float *min, float *max)
+{
+    float low = *min, high = *max;
+    for (size_t d = 0; d < n; d++) {
+        low = value[d] < low ? value[d] : low;
+        high = value[d] > high ? value[d] : high;
+    }
+    *min = low;
+    *max = high;
+}
+
+/* ---- percentiles ---- */
+
+static void histogram(uint32_t *restrict counts, const float *restrict value, size_t n)
+{
+    enum { STEP = 64 }; /* bins by vector code, then counted one by one */
+    uint16_t bin[STEP];
+    for (size_t d = 0; d < n; d += STEP) {
+        size_t some = n - d < STEP ? n - d : STEP;
+        for (size_t k = 0; k < some; k++)
+            bin[k] = (uint16_t)(oct_histogram_key(value[d + k]) >> OCT_HISTOGRAM_SHIFT);
+        for (size_t k = 0; k < some; k++)
+            counts[bin[k]]++;
+    }
+}
+
+/* On to the stride of n_stride bins in which the value of that rank lies: most bins are empty. */
+static inline void stride_to(const uint32_t *counts, size_t rank, uint32_t n_stride, uint32_t *bin,
+                             size_t *below)
+{
+    while (*bin + n_stride < OCT_HISTOGRAM_BINS) {
+        const uint32_t *at = counts + *bin; /* no index that might wrap: gcc makes vectors of it */
+        uint32_t together = 0;
+        for (size_t k = 0; k < n_stride; k++)
+            together += at[k];
+        if (*below + together > rank)
+            break;
+        *below += together;
+        *bin += n_stride;
+    }
+}
+
+static void find_bin(const uint32_t *counts, size_t rank, uint32_t *bin, size_t *below)
+{
+    stride_to(counts, rank, 512, bin, below);
+    stride_to(counts, rank, 32, bin, below);
+    stride_to(counts, rank, 1, bin, below);
+}
+
+#if defined(__AVX512F__)
+static size_t pick_values(float *to, const float *value, size_t n, uint32_t bin)
+{
+    const __m512i wanted = _mm512_set1_epi32((int)bin), top = _mm512_set1_epi32(INT32_MIN);
+    size_t n_picked = 0;
+    for (size_t d = 0; d < n; d += 16) {
+        __mmask16 there = n - d < 16 ? (__mmask16)((1u << (n - d)) - 1) : (__mmask16)0xffff;
+        __m512 v = _mm512_maskz_loadu_ps(there, value + d);
+        __m512i bits = _mm512_castps_si512(v);
+        __m512i key = _mm512_xor_si512(bits, _mm512_or_si512(_mm512_srai_epi32(bits, 31), top));
+        __mmask16 hit = _mm512_mask_cmpeq_epi32_mask(
+            there, _mm512_srli_epi32(key, OCT_HISTOGRAM_SHIFT), wanted);
+        /* Compressed in a register: AMD's compressing stores are slow. */
+        _mm512_storeu_ps(to + n_picked, _mm512_maskz_compress_ps(hit, v));
+        n_picked += (size_t)__builtin_popcount(hit);
+    }
+    return n_picked;
+}
+#elif defined(__AVX2__)
+/* Those of four values whose bits are set come first. */
+static const int32_t first_set[16][4] __attribute__((aligned(16))) = {
+    {0}, {0},    {1},    {0, 1},    {2},    {0, 2},    {1, 2},    {0, 1, 2},
+    {3}, {0, 3}, {1, 3}, {0, 1, 3}, {2, 3}, {0, 2, 3}, {1, 2, 3}, {0, 1, 2, 3},
+};
+
+static inline size_t pick_of_4(float *to, const float *value, unsigned hits)
+{
+    const __m128i order = _mm_load_si128((const __m128i *)(const void *)first_set[hits]);
+    _mm_storeu_ps(to, _mm_permutevar_ps(_mm_loadu_ps(value), order));
+    return (size_t)__builtin_popcount(hits);
+}
+
+/* Bit k: value[k] is in the bin. Within a bin all signs are alike: no keys are needed. */
+static inline __m256i in_bin(const float *value, __m256i wanted)
+{
+    __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)value);
+    return _mm256_cmpeq_epi32(_mm256_srli_epi32(bits, OCT_HISTOGRAM_SHIFT), wanted);
+}
+
+static size_t pick_values(float *to, const float *value, size_t n, uint32_t bin)
+{
+    const uint32_t top = OCT_HISTOGRAM_BINS / 2,
+                   bits = bin & top ? bin ^ top : ~bin & (2 * top - 1);
+    const __m256i wanted = _mm256_set1_epi32((int)bits);
+    size_t n_picked = 0, d = 0;
+    for (; d + 32 <= n; d += 32) {
+        const float *v = value + d;
+        __m256i hit[4] = {in_bin(v, wanted), in_bin(v + 8, wanted), in_bin(v + 16, wanted),
+                          in_bin(v + 24, wanted)};
+        __m256i any =
+            _mm256_or_si256(_mm256_or_si256(hit[0], hit[1]), _mm256_or_si256(hit[2], hit[3]));
+        if (_mm256_testz_si256(any, any))
+            continue;
+        for (int k = 0; k < 4; k++) {
+            unsigned hits = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(hit[k]));
+            n_picked += pick_of_4(to + n_picked, v + 8 * k, hits & 15);
+            n_picked += pick_of_4(to + n_picked, v + 8 * k + 4, hits >> 4);
+        }
+    }
+    for (; d < n; d++)
+        if (oct_histogram_key(value[d]) >> OCT_HISTOGRAM_SHIFT == bin)
+            to[n_picked++] = value[d];
+    return n_picked;
+}
+#else
+/* Without branches, which nothing could predict. */
+static size_t pick_values(float *to, const float *value, size_t n, uint32_t bin)
+{
+    size_t n_picked = 0;
+    for (size_t d = 0; d < n; d++) {
+        to[n_picked] = value[d];
+        n_picked += oct_histogram_key(value[d]) >> OCT_HISTOGRAM_SHIFT == bin;
+    }
+    return n_picked;
+}
+#endif
+
+static void to_u8(uint8_t *restrict pixel, const float *restrict value, size_t n, float lo,
+                  float scale)
+{
+    for (size_t d = 0; d < n; d++) {
+        float p = (value[d] - lo) * scale + 0.5f;
+        p = p > 0.0f ? p : 0.0f;
+        p = p < 255.0f ? p : 255.0f;
+        pixel[d] = (uint8_t)(int32_t)p;
+    }
+}
+
+const struct oct_stages OCT_STAGES_TABLE = {
+    .name = OCT_STAGES_NAME,
+    .lanes = OCT_STAGES_LANES,
+    .accumulate = accumulate,
+    .mean = mean,
+    .subtract = subtract,
+    .subtract_pair = subtract_pair,
+    .energy = energy,
+    .multiply = multiply,
+    .resample_pair = resample_pair,
+    .intensity = intensity,
+    .intensity_db = intensity_db,
+    .decibels = decibels,
+    .min_max = min_max,
+    .histogram = histogram,
+    .find_bin = find_bin,
+    .pick = pick_values,
+    .to_u8 = to_u8,
+};

@@ -1,0 +1,75 @@
+/* Messages: one line of text that does nothing to a terminal. */
+#include "test/rig/tap.h"
+
+#include "pipeline/base/err.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static void messages_keep_text_and_drop_what_steers_a_terminal(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"plain, 1.5 um", "plain, 1.5 um"},
+        {"\xce\xbbm \xe2\x82\xac \xf0\x9f\x91\x81", "\xce\xbbm \xe2\x82\xac \xf0\x9f\x91\x81"},
+        {"a\nb\tc\033[1m\x7f", "a?b?c?[1m?"},
+        {"\x9b"
+         "31m",
+         "?31m"}, /* CSI as one byte */
+        {"\xc2\x9b"
+         "31m",
+         "??31m"},                           /* the same as UTF-8 */
+        {"\xc2\xa0", "\xc2\xa0"},            /* the first character beyond C1 */
+        {"\x89HDF\r\n\x1a", "?HDF???"},      /* another kind of file */
+        {"\xff\xfe\x80", "???"},             /* never UTF-8 */
+        {"\xc3", "?"},                       /* cut short by the end */
+        {"\xe2\x82", "??"},                  /* likewise */
+        {"\xe2\x82x", "??x"},                /* cut short by another character */
+        {"\xc0\xaf \xe0\x80\xaf", "?? ???"}, /* overlong */
+        {"\xf0\x80\x80\xaf", "????"},        /* overlong */
+        {"\xed\xa0\x80", "???"},             /* a surrogate */
+        {"\xf4\x90\x80\x80", "????"},        /* beyond Unicode */
+        {"\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct oct_error err;
+        assert_int_equal(oct_fail(&err, OCT_E_FORMAT, "%s", cases[i][0]), OCT_E_FORMAT);
+        assert_string_equal(err.text, cases[i][1]);
+    }
+}
+
+static void a_character_cut_by_the_end_of_the_message_is_replaced(void **state)
+{
+    (void)state;
+    struct oct_error err;
+    char text[OCT_ERROR_TEXT_BYTES + 8];
+    memset(text, 'a', sizeof(text));
+    memcpy(text + OCT_ERROR_TEXT_BYTES - 2, "\xce\xbb", 3); /* its first byte still fits */
+    oct_fail(&err, OCT_E_IO, "%s", text);
+    assert_int_equal(strlen(err.text), OCT_ERROR_TEXT_BYTES - 1);
+    assert_int_equal(err.text[OCT_ERROR_TEXT_BYTES - 2], '?');
+    assert_int_equal(err.text[OCT_ERROR_TEXT_BYTES - 3], 'a');
+}
+
+static void a_full_disk_has_its_own_code(void **state)
+{
+    (void)state;
+    struct oct_error err;
+    assert_int_equal(oct_fail_errno(&err, OCT_E_IO, ENOSPC, "x.h5"), OCT_E_NO_SPACE);
+    assert_int_equal(err.code, OCT_E_NO_SPACE);
+    assert_int_equal(strncmp(err.text, "x.h5: ", 6), 0);
+    assert_int_equal(oct_fail_errno(NULL, OCT_E_CONFIG, ENOSPC, "x.h5"), OCT_E_CONFIG);
+    assert_int_equal(oct_exit_status(OCT_E_CONFIG), 2);
+    assert_int_equal(oct_exit_status(OCT_E_IO), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_keep_text_and_drop_what_steers_a_terminal),
+        cmocka_unit_test(a_character_cut_by_the_end_of_the_message_is_replaced),
+        cmocka_unit_test(a_full_disk_has_its_own_code),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,361 @@
+/* The configuration: key table, values, single keys, keys that go together. */
+#include "test/rig/config_help.h"
+
+#include "config/keys.h"
+#include "pipeline/plan/geometry.h"
+#include "pipeline/plan/plan.h"
+
+#include <stdio.h>
+
+/* ---- the table ---- */
+
+static void table_is_sound(void **state)
+{
+    (void)state;
+    size_t section = 0;
+    for (size_t i = 0; i < oct_n_keys; i++) {
+        const struct oct_key *key = &oct_keys[i];
+        char why[256], text[OCT_CONFIG_STRING_BYTES];
+        struct oct_config config = {0};
+        while (strcmp(oct_key_sections[section].name, key->section))
+            assert_true(++section < oct_n_key_sections); /* the order of the sections */
+        assert_ptr_equal(oct_key_find(key->section, key->name), key); /* no name twice */
+        if (!oct_key_parse(key, &config, key->standard, why, sizeof(why)))
+            fail_msg("default of %s.%s: %s", key->section, key->name, why);
+        oct_key_format(key, &config, text, sizeof(text));
+        assert_string_equal(text, key->standard);
+        assert_true(!key->word || (key->type == OCT_KEY_U32 && key->word_value > key->max));
+        assert_true(key->type != OCT_KEY_ENUM || key->names);
+        assert_true(key->meaning && strlen(key->meaning) < 98);
+    }
+    assert_int_equal(section, oct_n_key_sections - 1);
+}
+
+static void defaults_are_those_of_the_contract(void **state)
+{
+    (void)state;
+    struct oct_config c;
+    struct oct_error err;
+    oct_config_init(&c);
+    assert_int_equal(c.camera.samples, 832);
+    assert_int_equal(c.camera.bits, 16);
+    assert_int_equal(c.scan.lines, 240);
+    assert_int_equal(c.scan.bscans, 240);
+    assert_true(c.scan.line_rate_hz == 100000 && c.scan.refractive_index == 1.36);
+    assert_string_equal(c.calibration.wavelengths, "");
+    assert_int_equal(c.pipeline.backend, OCT_BACKEND_AUTO);
+    assert_int_equal(c.pipeline.dc, OCT_DC_BSCAN);
+    assert_int_equal(c.pipeline.interpolation, OCT_INTERPOLATION_LINEAR);
+    assert_int_equal(c.pipeline.crop_first, 0);
+    assert_int_equal(c.pipeline.crop_last, OCT_CONFIG_CROP_AUTO);
+    assert_true(c.pipeline.log);
+    assert_int_equal(c.pipeline.range, OCT_RANGE_PERCENTILE);
+    assert_true(c.pipeline.min_db == 0 && c.pipeline.max_db == 60);
+    assert_true(c.pipeline.min == 0 && c.pipeline.max == 1e4);
+    assert_true(c.pipeline.percentile_low == 30 && c.pipeline.percentile_high == 99.8);
+    assert_true(c.pipeline.smoothing_bscans == 30);
+    assert_int_equal(c.pipeline.ring_bscans, 128);
+    assert_int_equal(c.output.sample, OCT_SAMPLE_U8);
+    assert_true(c.daemon.autostart);
+    assert_string_equal(c.ingest.endpoint, "tcp://127.0.0.1:5701");
+    assert_string_equal(c.publish.endpoint, "tcp://127.0.0.1:5702");
+    assert_string_equal(c.control.endpoint, "tcp://127.0.0.1:5703");
+    assert_int_equal(c.ingest.queue_messages, 64);
+    assert_int_equal(c.publish.queue_bscans, 32);
+    assert_string_equal(c.record.directory, ".");
+    assert_true(c.record.spectra && c.record.bscans && c.record.sync_interval_s == 1);
+    assert_false(oct_config_is_set(&c, "camera.samples"));
+    config_assert_ok(oct_config_check(&c, &err), &err);
+}
+
+/* ---- values ---- */
+
+struct value_case {
+    const char *key, *value;
+    const char *kept; /* as oct_config_get says it; NULL: refused */
+    const char *says; /* part of the refusal */
+};
+
+static const struct value_case value_cases[] = {
+    {"camera.samples", "2048", "2048", NULL},
+    {"camera.samples", " 4 ", "4", NULL},
+    {"camera.samples", "131072", "131072", NULL},
+    {"camera.samples", "3", NULL, "4 to 131072"},
+    {"camera.samples", "131073", NULL, "4 to 131072"},
+    {"camera.samples", "4294967300", NULL, "4 to 131072"},
+    {"camera.samples", "18446744073709551620", NULL, "4 to 131072"},
+    {"camera.samples", "-832", NULL, "'-832'"},
+    {"camera.samples", "+832", NULL, "'+832'"},
+    {"camera.samples", "832px", NULL, "'832px'"},
+    {"camera.samples", "832.0", NULL, "4 to 131072"},
+    {"camera.samples", "0x340", NULL, "4 to 131072"},
+    {"camera.samples", "8 32", NULL, "4 to 131072"},
+    {"camera.samples", "", NULL, "4 to 131072"},
+    {"file.header_bytes", "1099511627776", "1099511627776", NULL},
+    {"file.header_bytes", "1099511627777", NULL, "0 to 1099511627776"},
+    {"file.header_bytes", "-1", NULL, "0 to 1099511627776"},
+    {"scan.line_rate_hz", "70000.5", "70000.5", NULL},
+    {"scan.line_rate_hz", "7e4", "70000", NULL},
+    {"scan.line_rate_hz", "0.1", NULL, "1 to 1000000000"},
+    {"scan.line_rate_hz", "nan", NULL, "1 to 1000000000"},
+    {"scan.line_rate_hz", "inf", NULL, "1 to 1000000000"},
+    {"scan.line_rate_hz", "1e999", NULL, "1 to 1000000000"},
+    {"scan.line_rate_hz", "0x10", NULL, "1 to 1000000000"},
+    {"scan.line_rate_hz", "70,5", NULL, "'70,5'"},
+    {"scan.line_rate_hz", "7e4 Hz", NULL, "'7e4 Hz'"},
+    {"scan.line_rate_hz", "1e", NULL, "'1e'"},
+    {"calibration.dispersion_over", "spectrum", "spectrum", NULL},
+    {"calibration.dispersion_over", "camera", NULL, "grid | spectrum"},
+    {"calibration.dispersion_a2", "-12.25", "-12.25", NULL},
+    {"calibration.dispersion_a3", "0.1", "0.1", NULL},
+    {"calibration.dispersion_a3", "0.30000000000000004", "0.30000000000000004", NULL},
+    {"pipeline.percentile_low", "0", "0", NULL},
+    {"pipeline.percentile_high", "100", "100", NULL},
+    {"pipeline.percentile_high", "100.1", NULL, "0 to 100"},
+    {"pipeline.percentile_low", "-0.1", NULL, "0 to 100"},
+    {"pipeline.smoothing_bscans", "-1", NULL, "0 to 1000000"},
+    {"pipeline.log", "Yes", "yes", NULL},
+    {"pipeline.log", "true", "yes", NULL},
+    {"pipeline.log", "on", "yes", NULL},
+    {"pipeline.log", "1", "yes", NULL},
+    {"pipeline.log", "no", "no", NULL},
+    {"pipeline.log", "FALSE", "no", NULL},
+    {"pipeline.log", "off", "no", NULL},
+    {"pipeline.log", "0", "no", NULL},
+    {"pipeline.log", "y", NULL, "yes | no"},
+    {"pipeline.log", "2", NULL, "yes | no"},
+    {"pipeline.log", "", NULL, "yes | no"},
+    {"pipeline.backend", "cuda", "cuda", NULL},
+    {"pipeline.backend", "gpu", NULL, "auto | cpu | cuda"},
+    {"pipeline.dc", "file", "file", NULL},
+    {"pipeline.dc", "File", NULL, "bscan | file | none"},
+    {"pipeline.interpolation", "cubic", "cubic", NULL},
+    {"pipeline.simd", "avx2", "avx2", NULL},
+    {"pipeline.simd", "sse", NULL, "auto | avx512 | avx2 | plain"},
+    {"pipeline.range", "manual", "manual", NULL},
+    {"pipeline.crop_last", "auto", "auto", NULL},
+    {"pipeline.crop_last", "0", "0", NULL},
+    {"pipeline.crop_last", "131072", "131072", NULL},
+    {"pipeline.crop_last", "131073", NULL, "auto | 0 to 131072"},
+    {"pipeline.crop_last", "4294967295", NULL, "auto | 0 to 131072"},
+    {"pipeline.crop_last", "all", NULL, "auto | 0 to 131072"},
+    {"pipeline.crop_first", "auto", NULL, "0 to 131071"},
+    {"output.sample", "f32", "f32", NULL},
+    {"output.sample", "u16", NULL, "u8 | f32"},
+    {"pipeline.gpus", "", "", NULL},
+    {"pipeline.gpus", "0,1,15", "0,1,15", NULL},
+    {"pipeline.gpus", "0,", NULL, "device numbers"},
+    {"pipeline.gpus", ",0", NULL, "device numbers"},
+    {"pipeline.gpus", "all", NULL, "device numbers"},
+    {"record.eye", "OD", "OD", NULL},
+    {"record.eye", "", "", NULL},
+    {"record.eye", "left", NULL, "OD | OS"},
+    {"record.pseudonym", "P-017; second visit", "P-017; second visit", NULL},
+    {"record.pseudonym", "P-017 ;second", NULL, "comment"},
+    {"record.pseudonym", ";P", NULL, "comment"},
+    {"record.pseudonym", "a\nb", NULL, "control character"},
+    {"record.pseudonym", "a\tb", NULL, "control character"},
+    {"record.pseudonym", "a\033[1m", NULL, "control character"},
+    {"record.directory", "data/today", "data/today", NULL},
+    {"record.directory", "", NULL, "must not be empty"},
+    {"calibration.wavelengths", "", "", NULL},
+    {"ingest.endpoint", "tcp://*:5701", "tcp://*:5701", NULL},
+    {"ingest.endpoint", "tcp://[::1]:5701", "tcp://[::1]:5701", NULL},
+    {"ingest.endpoint", "tcp://127.0.0.1:*", "tcp://127.0.0.1:*", NULL},
+    {"ingest.endpoint", "ipc:///run/octd/lines", "ipc:///run/octd/lines", NULL},
+    {"ingest.endpoint", "shm://lab-1", "shm://lab-1", NULL},
+    {"ingest.endpoint", "shm://", NULL, "no name"},
+    {"ingest.endpoint", "shm:///dev/shm/x", NULL, "other characters"},
+    {"publish.endpoint", "shm://lab-1", NULL, "tcp:// or ipc://"},
+    {"ingest.endpoint", "inproc://lines", NULL, "tcp:// or ipc://"}, /* within a process */
+    {"ingest.endpoint", "", NULL, "must not be empty"},
+    {"ingest.endpoint", "127.0.0.1:5701", NULL, "tcp:// or ipc://"},
+    {"ingest.endpoint", "http://localhost:80", NULL, "tcp:// or ipc://"},
+    {"ingest.endpoint", "ipc://", NULL, "nothing after"},
+    {"ingest.endpoint", "tcp://localhost", NULL, "tcp://HOST:PORT"},
+    {"ingest.endpoint", "tcp://:5701", NULL, "tcp://HOST:PORT"},
+    {"ingest.endpoint", "tcp://localhost:65536", NULL, "0 to 65535"},
+    {"ingest.endpoint", "tcp://localhost:57o1", NULL, "0 to 65535"},
+    {"ingest.endpoint", "tcp://local host:1", NULL, "space"},
+    {"publish.queue_bscans", "0", NULL, "1 to 65536"},
+    {"ingest.queue_messages", "0", NULL, "1 to 1000000"},
+};
+
+static void values_are_checked_by_type_and_range(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(value_cases) / sizeof(value_cases[0]); i++) {
+        const struct value_case *v = &value_cases[i];
+        struct oct_config config, before;
+        struct oct_error err = {.text = ""};
+        char kept[OCT_CONFIG_STRING_BYTES];
+        oct_config_init(&config);
+        before = config;
+        enum oct_err code = oct_config_set(&config, v->key, v->value, "--set", &err);
+        if (v->kept) {
+            if (code)
+                fail_msg("%s=%s: %s", v->key, v->value, err.text);
+            config_assert_ok(oct_config_get(&config, v->key, kept, sizeof(kept), &err), &err);
+            assert_string_equal(kept, v->kept);
+            assert_true(oct_config_is_set(&config, v->key));
+        } else {
+            if (code != OCT_E_CONFIG)
+                fail_msg("%s=%s was accepted", v->key, v->value);
+            assert_int_equal(strncmp(err.text, "--set ", 6), 0);
+            assert_int_equal(strncmp(err.text + 6, v->key, strlen(v->key)), 0);
+            assert_has(err.text, v->says);
+            assert_memory_equal(&config, &before, sizeof(config));
+        }
+    }
+}
+
+static void long_strings_are_refused_not_cut(void **state)
+{
+    (void)state;
+    struct oct_config config;
+    struct oct_error err;
+    char text[OCT_CONFIG_STRING_BYTES + 8];
+    oct_config_init(&config);
+    memset(text, 'a', sizeof(text));
+    text[0] = '/';
+    text[OCT_CONFIG_STRING_BYTES - 1] = '\0';
+    config_assert_ok(oct_config_set(&config, "record.directory", text, "--set", &err), &err);
+    assert_string_equal(config.record.directory, text);
+    text[OCT_CONFIG_STRING_BYTES - 1] = 'a';
+    text[OCT_CONFIG_STRING_BYTES] = '\0';
+    assert_int_equal(oct_config_set(&config, "record.directory", text, "--set", &err),
+                     OCT_E_CONFIG);
+    assert_has(err.text, "1024 bytes long: at most 1023");
+    text[128] = '\0';
+    assert_int_equal(oct_config_set(&config, "record.pseudonym", text, "--set", &err),
+                     OCT_E_CONFIG);
+    assert_has(err.text, "128 bytes long: at most 127");
+    text[127] = '\0';
+    config_assert_ok(oct_config_set(&config, "record.pseudonym", text, "--set", &err), &err);
+    snprintf(text, sizeof(text), "ipc:///%0107d", 0);
+    assert_int_equal(oct_config_set(&config, "ingest.endpoint", text, "--set", &err), OCT_E_CONFIG);
+    assert_has(err.text, "too long for a socket");
+    assert_int_equal(oct_config_get(&config, "record.pseudonym", text, 5, &err), OCT_E_ARG);
+}
+
+static void unknown_keys_name_the_nearest(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"camera.sampels", "did you mean camera.samples?"},
+        {"camera.lines", "did you mean scan.lines?"},
+        {"camera.sample", "did you mean camera.samples?"},
+        {"pipeline.croplast", "did you mean pipeline.crop_last?"},
+        {"record.endpoint", ".endpoint?"},
+        {"camra.samples", "did you mean [camera]?"},
+        {"camera.qqqqqqqqqq", "no such key"},
+        {"zzzzzzz.samples", "no such section"},
+        {"samples", "SECTION.KEY"},
+        {"", "SECTION.KEY"},
+        {".", "no such section"},
+        {"camera.", "no such key"},
+    };
+    struct oct_config config;
+    oct_config_init(&config);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct oct_error err = {.text = ""};
+        char value[64];
+        enum oct_config_when when;
+        assert_int_equal(oct_config_set(&config, cases[i][0], "1", "control", &err), OCT_E_CONFIG);
+        assert_has(err.text, "control: ");
+        assert_has(err.text, cases[i][1]);
+        assert_int_equal(oct_config_get(&config, cases[i][0], value, sizeof(value), &err),
+                         OCT_E_CONFIG);
+        assert_has(err.text, cases[i][1]);
+        assert_int_equal(oct_config_when(cases[i][0], &when, &err), OCT_E_CONFIG);
+        assert_false(oct_config_is_set(&config, cases[i][0]));
+    }
+    struct oct_error err = {.text = ""};
+    assert_int_equal(oct_config_set(&config, "camera.qqqqqqqqqq", "1", "x", &err), OCT_E_CONFIG);
+    assert_null(strstr(err.text, "did you mean"));
+}
+
+static void assignments_are_split_at_the_first_equals_sign(void **state)
+{
+    (void)state;
+    struct oct_config config;
+    struct oct_error err = {.text = ""};
+    oct_config_init(&config);
+    config_assert_ok(oct_config_set_assignment(&config, "camera.samples=1024", &err), &err);
+    assert_int_equal(config.camera.samples, 1024);
+    config_assert_ok(oct_config_set_assignment(&config, " record.directory = a=b ", &err), &err);
+    assert_string_equal(config.record.directory, "a=b");
+    static const char *const bad[] = {"camera.samples", "", "=5", "  =5", "camera.samples=x"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(oct_config_set_assignment(&config, bad[i], &err), OCT_E_CONFIG);
+        assert_has(err.text, "--set");
+    }
+    assert_int_equal(config.camera.samples, 1024);
+}
+
+static void when_a_key_may_change(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        enum oct_config_when when;
+    } cases[] = {
+        {"pipeline.range", OCT_CONFIG_LIVE},         {"pipeline.min_db", OCT_CONFIG_LIVE},
+        {"pipeline.max", OCT_CONFIG_LIVE},           {"pipeline.percentile_low", OCT_CONFIG_LIVE},
+        {"record.directory", OCT_CONFIG_LIVE},       {"record.eye", OCT_CONFIG_LIVE},
+        {"pipeline.log", OCT_CONFIG_IDLE},           {"camera.samples", OCT_CONFIG_IDLE},
+        {"pipeline.ring_bscans", OCT_CONFIG_IDLE},   {"calibration.kmap", OCT_CONFIG_IDLE},
+        {"daemon.autostart", OCT_CONFIG_START},      {"ingest.endpoint", OCT_CONFIG_START},
+        {"publish.endpoint", OCT_CONFIG_START},      {"control.endpoint", OCT_CONFIG_START},
+        {"ingest.queue_messages", OCT_CONFIG_START}, {"publish.queue_bscans", OCT_CONFIG_START},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        enum oct_config_when when;
+        struct oct_error err;
+        config_assert_ok(oct_config_when(cases[i].key, &when, &err), &err);
+        if (when != cases[i].when)
+            fail_msg("%s", cases[i].key);
+    }
+}
+
+/* ---- several keys together ---- */
+
+static void keys_that_do_not_go_together_are_refused(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"[calibration]\nwavelengths=/a\nkmap=/b\n", "calibration.kmap"},
+        {"[calibration]\ndispersion=/a\ndispersion_a3=1\n", "calibration.dispersion"},
+        {"[pipeline]\ndc=file\n", "calibration.background"},
+        {"[pipeline]\nmin_db=60\n", "[pipeline] min_db"},
+        {"[pipeline]\nmax=0\n", "[pipeline] max"},
+        {"[pipeline]\npercentile_low=99.8\n", "[pipeline] percentile_low"},
+        {"[record]\nspectra=no\nbscans=no\n", "record.spectra"},
+    };
+    struct oct_config config;
+    struct oct_error err;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        config_accept(&config, cases[i][0]);
+        assert_int_equal(oct_config_check(&config, &err), OCT_E_CONFIG);
+        assert_has(err.text, cases[i][1]);
+    }
+    config_accept(&config,
+                  "[calibration]\nkmap=/b\nbackground=/c\n[pipeline]\ndc=file\nmin_db=59.9\n"
+                  "[record]\nspectra=no\n");
+    config_assert_ok(oct_config_check(&config, &err), &err);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(table_is_sound),
+        cmocka_unit_test(defaults_are_those_of_the_contract),
+        cmocka_unit_test(values_are_checked_by_type_and_range),
+        cmocka_unit_test(long_strings_are_refused_not_cut),
+        cmocka_unit_test(unknown_keys_name_the_nearest),
+        cmocka_unit_test(assignments_are_split_at_the_first_equals_sign),
+        cmocka_unit_test(when_a_key_may_change),
+        cmocka_unit_test(keys_that_do_not_go_together_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,183 @@
+/* From the configuration to geometry, display, engine options, calibration and plan. */
+#include "test/rig/config_help.h"
+
+#include "config/apply.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- what the pipeline gets ---- */
+
+static void geometry_and_display_follow_the_keys(void **state)
+{
+    (void)state;
+    struct oct_config config;
+    struct oct_geometry g;
+    struct oct_display display;
+    struct oct_error err = {.text = ""};
+    config_accept(&config,
+                  "[camera]\nsamples=2049\n[scan]\nlines=16\nbscans=3\n[pipeline]\n"
+                  "crop_first=10\ncrop_last=100\nrange=manual\nmin_db=-5\nmax_db=55\nmin=2\n"
+                  "max=9\npercentile_low=1\npercentile_high=98\nsmoothing_bscans=7\n"
+                  "[output]\nsample=f32\n");
+    config_assert_ok(oct_config_geometry(&config, &g, &err), &err);
+    assert_int_equal(g.padded, 4096);
+    assert_int_equal(g.n_lines, 16);
+    assert_int_equal(g.n_bscans, 3);
+    assert_int_equal(g.crop_first, 10);
+    assert_int_equal(g.depth, 90);
+    assert_int_equal(g.sample_type, OCT_SAMPLE_F32);
+    oct_config_display(&config, &display);
+    assert_true(display.log && display.range == OCT_RANGE_MANUAL);
+    assert_true(display.lo == -5 && display.hi == 55 && display.smoothing_bscans == 7);
+    assert_true(display.percentile_lo == 1 && display.percentile_hi == 98);
+    config.pipeline.log = false;
+    oct_config_display(&config, &display);
+    assert_true(!display.log && display.lo == 2 && display.hi == 9);
+    config.pipeline.crop_first = 100;
+    assert_int_equal(oct_config_geometry(&config, &g, &err), OCT_E_CONFIG);
+    assert_has(err.text, "pipeline.crop_first is 100");
+}
+
+/* Twice upsampled, nothing real lies beyond P2/4; 0 keeps its meaning. */
+static void the_depth_follows_the_samples(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *samples, *crop_last;
+        uint32_t depth;
+    } cases[] = {
+        {"4", "auto", 1024},       {"832", "auto", 1024},  {"1024", "auto", 1024},
+        {"2048", "auto", 1024},    {"2049", "auto", 2048}, {"8192", "auto", 4096},
+        {"131072", "auto", 65536}, {"1024", "0", 2048},    {"2049", "0", 4096},
+        {"1024", "2048", 2048},    {"2049", "1024", 1024},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct oct_config config;
+        struct oct_geometry g;
+        struct oct_error err = {.text = ""};
+        oct_config_init(&config);
+        oct_config_set(&config, "camera.samples", cases[i].samples, "--set", &err);
+        config_assert_ok(oct_config_geometry(&config, &g, &err), &err);
+        assert_int_equal(g.crop_last, g.padded / 2); /* nobody said anything */
+        oct_config_set(&config, "pipeline.crop_last", cases[i].crop_last, "--set", &err);
+        config_assert_ok(oct_config_geometry(&config, &g, &err), &err);
+        assert_int_equal(g.depth, cases[i].depth);
+    }
+}
+
+static void engine_options_name_the_cache_folder(void **state)
+{
+    (void)state;
+    struct oct_config config;
+    struct oct_engine_options options;
+    char dir[64];
+    config_accept(&config, "[pipeline]\nthreads=3\nbatch=5\nsimd=avx2\ngpus=1\n");
+    char *cache = getenv("XDG_CACHE_HOME") ? strdup(getenv("XDG_CACHE_HOME")) : NULL;
+    char *home = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
+    setenv("XDG_CACHE_HOME", "/cache", 1);
+    setenv("HOME", "/home/lab", 1);
+    oct_config_engine_options(&config, &options, dir, sizeof(dir));
+    assert_int_equal(options.n_threads, 3);
+    assert_int_equal(options.max_batch, 5);
+    assert_string_equal(options.simd, "avx2");
+    assert_string_equal(options.gpus, "1");
+    assert_string_equal(options.wisdom_dir, "/cache/octd");
+    setenv("XDG_CACHE_HOME", "relative", 1);
+    oct_config_engine_options(&config, &options, dir, sizeof(dir));
+    assert_string_equal(options.wisdom_dir, "/home/lab/.cache/octd");
+    oct_config_engine_options(&config, &options, dir, 8);
+    assert_null(options.wisdom_dir);
+    unsetenv("HOME");
+    oct_config_engine_options(&config, &options, dir, sizeof(dir));
+    assert_null(options.wisdom_dir);
+    if (cache)
+        setenv("XDG_CACHE_HOME", cache, 1);
+    else
+        unsetenv("XDG_CACHE_HOME");
+    if (home)
+        setenv("HOME", home, 1);
+    free(cache);
+    free(home);
+}
+
+static void calibration_files_are_read_into_a_plan(void **state)
+{
+    (void)state;
+    struct oct_config config;
+    struct oct_calibration cal;
+    struct oct_plan *plan;
+    struct oct_error err = {.text = ""};
+    config_accept(&config, "[camera]\nsamples=8\n[scan]\nlines=2\nbscans=1\n"
+                           "[calibration]\ndispersion_a2=1.5\ndispersion_a5=-2\n");
+    const char *path = config_temp_path("nm.txt");
+    config_write_file(path, "800\n800.1\n800.2\n800.3\n800.4\n800.5\n800.6\n800.7\n");
+    config_assert_ok(oct_config_set(&config, "calibration.wavelengths", path, "test", &err), &err);
+    config_assert_ok(oct_config_calibration(&config, &cal, &err), &err);
+    assert_int_equal(cal.n_wavelengths, 8);
+    assert_true(cal.wavelengths_nm[7] == 800.7);
+    assert_true(cal.coefficient[2] == 1.5 && cal.coefficient[5] == -2 && cal.coefficient[3] == 0);
+    assert_null(cal.background);
+    oct_calibration_finish(&cal);
+    config_assert_ok(oct_config_plan(&config, &plan, &err), &err);
+    assert_int_equal(plan->geometry.n_samples, 8);
+    assert_int_equal(plan->dc, OCT_DC_BSCAN);
+    oct_plan_destroy(plan);
+    unlink(path);
+}
+
+static void calibration_faults_name_key_and_file(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *text, *says;
+    } cases[] = {
+        {"calibration.wavelengths", NULL, "No such file"},
+        {"calibration.kmap", "1\nx\n", "faulty.txt:2: "},
+        {"calibration.background", "1 2\n", "faulty.txt:1: "},
+        {"calibration.dispersion", "1\n", "faulty.txt:1: "},
+        {"calibration.wavelengths", "800\n801\n", "2 values"},              /* too few */
+        {"calibration.wavelengths", "8\n7\n6\n7\n4\n3\n2\n1\n", "value 4"}, /* not monotonic */
+        {"calibration.dispersion", "1 0\n1 0\n", "2 values"},               /* too few */
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct oct_config config;
+        struct oct_plan *plan = (struct oct_plan *)&config;
+        struct oct_error err = {.text = ""};
+        char fine[4096], path[4096];
+        config_accept(&config, "[camera]\nsamples=8\n[scan]\nlines=2\nbscans=1\n");
+        snprintf(fine, sizeof(fine), "%s", config_temp_path("fine.txt"));
+        snprintf(path, sizeof(path), "%s", config_temp_path("faulty.txt"));
+        config_write_file(fine, "800\n800.1\n800.2\n800.3\n800.4\n800.5\n800.6\n800.7\n");
+        if (cases[i].text)
+            config_write_file(path, cases[i].text);
+        else
+            unlink(path);
+        if (strcmp(cases[i].key, "calibration.kmap"))
+            config_assert_ok(oct_config_set(&config, "calibration.wavelengths", fine, "test", &err),
+                             &err);
+        config_assert_ok(oct_config_set(&config, cases[i].key, path, "test", &err), &err);
+        enum oct_err code = oct_config_plan(&config, &plan, &err);
+        if (code != OCT_E_CONFIG)
+            fail_msg("case %zu: code %d %s", i, (int)code, err.text);
+        assert_null(plan);
+        assert_has(err.text, cases[i].key);
+        assert_has(err.text, "faulty.txt");
+        assert_has(err.text, cases[i].says);
+        unlink(path);
+        unlink(fine);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(geometry_and_display_follow_the_keys),
+        cmocka_unit_test(the_depth_follows_the_samples),
+        cmocka_unit_test(engine_options_name_the_cache_folder),
+        cmocka_unit_test(calibration_files_are_read_into_a_plan),
+        cmocka_unit_test(calibration_faults_name_key_and_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,76 @@
+/* The CUDA engine's kernels and its stream logic on the host (test/cuda_host/): the same tests that
+ * the CPU engine passes, over both variants, one GPU and two, small batches and large.
+ *
+ * Under ThreadSanitizer every GPU thread is a thread to it, which costs it a second a B-scan: there
+ * each kernel runs on a few lines only, which is where a missing barrier or atomic shows. */
+#include "test/cuda_host/cuda_host.h"
+#include "test/rig/engine_rig.h"
+#include "test/rig/engine_suite.h"
+#include "test/rig/tap.h"
+
+#define PATIENCE_MS 120000 /* a sanitizer or a busy machine is not a device that hangs */
+
+static const struct oct_engine_options variants[] = {
+    {.cuda = "auto", .max_batch = 4, .deadline_ms = PATIENCE_MS},
+    {.cuda = "plain", .max_batch = 2, .n_streams = 1, .deadline_ms = PATIENCE_MS},
+};
+
+#if defined(__SANITIZE_THREAD__)
+
+static const struct oct_scene_recipe few[] = {
+    {.name = "three lines", .n_samples = 100, .n_lines = 3, .crop_last = 50},
+    {.name = "three lines, P1 = 4096", .n_samples = 2049, .n_lines = 3, .crop_last = 50},
+};
+
+static void test_races(void **state)
+{
+    static const struct oct_display displays[] = {
+        {.log = true, .range = OCT_RANGE_MANUAL, .hi = 60},
+        {.range = OCT_RANGE_AUTO},
+        {.range = OCT_RANGE_PERCENTILE, .percentile_lo = 5, .percentile_hi = 99},
+    };
+    (void)state;
+    for (int r = 0; r < 2; r++) {
+        struct oct_scene scene;
+        assert_true(oct_scene_create(&scene, &few[r], 3));
+        for (int v = 0; v < 2; v++) {
+            struct oct_rig rig;
+            struct oct_slot slot;
+            assert_true(oct_rig_open(&rig, &oct_engine_cuda, &variants[v], &scene, OCT_SAMPLE_U8));
+            oct_slot_open(&slot, &rig);
+            for (int d = 0; d < 3; d++)
+                oct_rig_run(&rig, &scene, &displays[d], &slot);
+            oct_slot_close(&slot);
+            oct_rig_close(&rig);
+        }
+        oct_scene_finish(&scene);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        {"no kernel has a race between its threads or blocks", test_races, NULL, NULL, NULL},
+    };
+    cuda_host_reset(1, (size_t)2 << 30);
+    return cmocka_run_group_tests_name("races", tests, NULL, NULL) > 0;
+}
+
+#else
+
+int main(void)
+{
+    static const struct oct_engine_options flows[] = {
+        {.cuda = "fused", .deadline_ms = PATIENCE_MS},
+        {.cuda = "fused", .gpus = "1,0", .max_batch = 3, .deadline_ms = PATIENCE_MS},
+        {.cuda = "plain", .max_batch = 2, .n_streams = 5, .deadline_ms = PATIENCE_MS},
+    };
+    const struct oct_suite pictures = {&oct_engine_cuda, variants, 2};
+    const struct oct_suite flow = {&oct_engine_cuda, flows, 3};
+    cuda_host_reset(2, (size_t)2 << 30);
+    int n_failed = oct_suite_run_pictures(&pictures);
+    n_failed += oct_suite_run_flow(&flow);
+    return n_failed > 0;
+}
+
+#endif

@@ -1,0 +1,294 @@
+/* A GPU that comes back late, played by the stand-in for CUDA (test/cuda_host/): the engine was
+ * given up, its jobs handed back, its session gone and another one in its place. AddressSanitizer
+ * sees what the late threads touch. And one that is slow or stands still with its whole machine,
+ * which must not be given up. */
+#include "test/cuda_host/cuda_host.h"
+#include "test/rig/engine_rig.h"
+#include "test/rig/tap.h"
+
+#include "kernels/device/cuda_device.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/flow/ring.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MEMORY ((size_t)1 << 30)
+#define N_JOBS 2u
+#define MINUTE_US 60000000u
+#if defined(__SANITIZE_THREAD__)
+#define STRIDE 4u /* kernels take seconds then */
+#define DEADLINE_MS 4000
+#else
+#define STRIDE 1u
+#define DEADLINE_MS 150
+#endif
+
+static const struct oct_scene_recipe recipe = {
+    .name = "late", .n_samples = 120, .n_lines = 3, .crop_last = 90};
+static struct oct_scene scene;
+
+static int make_scene(void **state)
+{
+    (void)state;
+    return oct_scene_create(&scene, &recipe, 5) ? 0 : 1;
+}
+
+static int free_scene(void **state)
+{
+    (void)state;
+    oct_scene_finish(&scene);
+    return 0;
+}
+
+/* ---- frames whose parts can be given back one by one ---- */
+
+struct lent {
+    struct oct_raw_frame *in[N_JOBS];
+    struct oct_image_frame *out[N_JOBS];
+    size_t bytes; /* of block: all spectra, then all pictures */
+    unsigned char *block;
+};
+
+static void lend(struct lent *lent, const struct oct_plan *plan)
+{
+    const size_t spectra = oct_geometry_spectra_bytes(&plan->geometry);
+    const size_t picture = oct_geometry_image_bytes(&plan->geometry);
+    lent->bytes = N_JOBS * (spectra + picture);
+    lent->block = oct_cuda_memory.alloc(lent->bytes);
+    assert_non_null(lent->block);
+    for (unsigned i = 0; i < N_JOBS; i++) {
+        lent->in[i] = calloc(1, sizeof(*lent->in[i]));
+        lent->out[i] = calloc(1, sizeof(*lent->out[i]));
+        lent->in[i]->line_valid = calloc(recipe.n_lines, 1);
+        lent->in[i]->line_valid[0] = 1; /* lines are missing, so that the mask is looked at */
+        lent->in[i]->spectra = (uint16_t *)(void *)(lent->block + i * spectra);
+        lent->out[i]->pixels = lent->block + N_JOBS * spectra + i * picture;
+        memcpy(lent->in[i]->spectra, scene.spectra, spectra);
+    }
+}
+
+static void free_headers(struct lent *lent)
+{
+    for (unsigned i = 0; i < N_JOBS; i++) {
+        free(lent->in[i]->line_valid);
+        free(lent->in[i]);
+        free(lent->out[i]);
+    }
+}
+
+/* ---- sessions ---- */
+
+static void open_engine(struct oct_rig *rig, const char *kernels, unsigned deadline_ms)
+{
+    const struct oct_engine_options options = {
+        .cuda = kernels, .max_batch = N_JOBS, .n_streams = 2, .deadline_ms = deadline_ms};
+    assert_true(oct_rig_open(rig, &oct_engine_cuda, &options, &scene, OCT_SAMPLE_U8));
+}
+
+/* All jobs as one batch; returns how many of them are lost. */
+static unsigned run_batch(struct oct_rig *rig, const struct lent *lent)
+{
+    const struct oct_display display = {
+        .log = true, .range = OCT_RANGE_PERCENTILE, .percentile_lo = 20, .percentile_hi = 99};
+    struct oct_engine_job jobs[N_JOBS];
+    unsigned n_lost = 0;
+    for (unsigned i = 0; i < N_JOBS; i++)
+        jobs[i] = (struct oct_engine_job){lent->in[i], lent->out[i], display};
+    assert_int_equal(rig->ops->submit(rig->engine, jobs, N_JOBS), OCT_OK);
+    for (unsigned i = 0; i < N_JOBS; i++) {
+        struct oct_image_frame *done = NULL;
+        assert_int_equal(rig->ops->collect(rig->engine, MINUTE_US, &done), OCT_OK);
+        assert_ptr_equal(done, lent->out[i]);
+        n_lost += done->status != OCT_OK;
+    }
+    return n_lost;
+}
+
+static void wait_until_nothing_left(void)
+{
+    for (int i = 0; i < 1000 && (cuda_host_bytes_in_use() || cuda_host_n_objects()); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    assert_int_equal(cuda_host_bytes_in_use(), 0);
+    assert_int_equal(cuda_host_n_objects(), 0);
+}
+
+/* The n-th call of a batch is late. Returns whether the engine was given up for it. */
+static bool run_late(const char *kernels, unsigned n)
+{
+    struct oct_rig rig;
+    struct lent lent;
+    cuda_host_reset(1, MEMORY);
+    open_engine(&rig, kernels, DEADLINE_MS);
+    lend(&lent, rig.plan);
+    cuda_host_set_fault(CUDA_HOST_CALL_LATE, n);
+    const bool given_up = run_batch(&rig, &lent) > 0;
+    free_headers(&lent); /* theirs were handed back */
+    oct_rig_close(&rig);
+    const uint64_t begun = oct_clock_ns();
+    oct_cuda_memory.release(lent.block, lent.bytes);
+    assert_true(oct_clock_ns() - begun < UINT64_C(2000000000)); /* waits for nobody */
+    if (given_up) {
+        cuda_host_set_fault(CUDA_HOST_NO_FAULT, 0); /* the late call stays away */
+        open_engine(&rig, kernels, MINUTE_US / 1000);
+        lend(&lent, rig.plan);
+        assert_int_equal(run_batch(&rig, &lent), 0);
+        free_headers(&lent);
+        oct_rig_close(&rig);
+        oct_cuda_memory.release(lent.block, lent.bytes);
+    }
+    cuda_host_reset(1, MEMORY); /* now it comes back */
+    wait_until_nothing_left();
+    return given_up;
+}
+
+static void test_late_calls(void **state)
+{
+    static const char *const kernels[] = {"fused", "plain"};
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        unsigned n_given_up = 0;
+        for (unsigned n = 1; n <= 12; n += STRIDE)
+            n_given_up += run_late(kernels[k], n);
+        assert_true(n_given_up > 8 / STRIDE);
+    }
+}
+
+/* ---- memory ---- */
+
+static void test_plain_rings(void **state)
+{
+    struct oct_ring *ring;
+    struct oct_error err;
+    bool pinned;
+    (void)state;
+    cuda_host_reset(1, MEMORY);
+    cuda_host_set_pinning(false);
+    assert_int_equal(oct_ring_create(&ring, 3, 4096, &oct_cuda_memory, &pinned, &err), OCT_OK);
+    unsigned char *memory = oct_ring_payload(ring, 0);
+    oct_cuda_memory_hold();
+    oct_ring_destroy(ring);
+    memset(memory, 1, (size_t)3 * 4096); /* as a late copy would */
+    oct_cuda_memory_let_go();
+    wait_until_nothing_left();
+}
+
+static void test_pinned_rings(void **state)
+{
+    struct oct_ring *ring;
+    struct oct_error err;
+    (void)state;
+    cuda_host_reset(1, MEMORY);
+    assert_int_equal(oct_ring_create(&ring, 3, 4096, &oct_cuda_memory, NULL, &err), OCT_OK);
+    unsigned char *memory = oct_ring_payload(ring, 0);
+    oct_cuda_memory_hold();
+    oct_cuda_memory_hold();
+    oct_ring_destroy(ring);
+    oct_cuda_memory_let_go();
+    memset(memory, 1, (size_t)3 * 4096);
+    assert_true(cuda_host_bytes_in_use() >= (size_t)3 * 4096);
+    oct_cuda_memory_let_go();
+    wait_until_nothing_left();
+}
+
+/* ---- healthy, but slow ---- */
+
+#if !defined(__SANITIZE_THREAD__) /* which is so slow itself that times mean nothing */
+
+#define PATIENT_MS 1000
+
+static void sleep_ms(unsigned ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}, NULL);
+}
+
+static void test_slow_calls(void **state)
+{
+    struct oct_rig rig;
+    struct lent lent;
+    (void)state;
+    cuda_host_reset(1, MEMORY);
+    open_engine(&rig, "fused", PATIENT_MS);
+    lend(&lent, rig.plan);
+    cuda_host_set_pace(PATIENT_MS / 7 * 1000); /* a batch and the end take longer than patience */
+    const uint64_t begun = oct_clock_ns();
+    assert_int_equal(run_batch(&rig, &lent), 0);
+    assert_true(oct_clock_ns() - begun > PATIENT_MS * UINT64_C(1000000));
+    oct_rig_close(&rig);
+    cuda_host_set_pace(0);
+    free_headers(&lent);
+    oct_cuda_memory.release(lent.block, lent.bytes);
+    assert_int_equal(cuda_host_bytes_in_use(), 0); /* now: nobody was left behind */
+    assert_int_equal(cuda_host_n_objects(), 0);
+}
+
+/* Brings the late call back after 25 short sleeps: a machine that stands still ends one at most. */
+static void *bring_back(void *argument)
+{
+    (void)argument;
+    for (int i = 0; i < 25; i++)
+        sleep_ms(20);
+    cuda_host_reset(1, MEMORY);
+    return NULL;
+}
+
+static pid_t stop_for_a_while(void)
+{
+    const pid_t me = getpid(), child = fork();
+    if (child != 0)
+        return child;
+    sleep_ms(100);
+    kill(me, SIGSTOP);
+    sleep_ms(5 * PATIENT_MS / 2);
+    kill(me, SIGCONT);
+    _exit(0);
+}
+
+static void test_machine_stands_still(void **state)
+{
+    const struct oct_display display = {.log = true, .range = OCT_RANGE_MANUAL, .hi = 60};
+    struct oct_rig rig;
+    struct lent lent;
+    pthread_t thread;
+    (void)state;
+    cuda_host_reset(1, MEMORY);
+    open_engine(&rig, "fused", PATIENT_MS);
+    lend(&lent, rig.plan);
+    cuda_host_set_fault(CUDA_HOST_CALL_LATE, 1);
+    struct oct_engine_job job = {lent.in[0], lent.out[0], display};
+    assert_int_equal(rig.ops->submit(rig.engine, &job, 1), OCT_OK);
+    const pid_t child = stop_for_a_while();
+    assert_int_equal(pthread_create(&thread, NULL, bring_back, NULL), 0);
+    const uint64_t begun = oct_clock_ns();
+    oct_rig_close(&rig);
+    assert_true(oct_clock_ns() - begun > PATIENT_MS * UINT64_C(2000000));
+    assert_int_equal(cuda_host_n_objects(), 0); /* the engine ended, late as it was */
+    pthread_join(thread, NULL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    free_headers(&lent);
+    oct_cuda_memory.release(lent.block, lent.bytes);
+    wait_until_nothing_left();
+}
+
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        {"a call that comes back late touches nothing that was given back", test_late_calls, NULL,
+         NULL, NULL},
+        {"plain rings stay while a device may use them", test_plain_rings, NULL, NULL, NULL},
+        {"pinned rings are given back when the last device lets go", test_pinned_rings, NULL, NULL,
+         NULL},
+#if !defined(__SANITIZE_THREAD__)
+        {"a GPU that is slow at every call is not given up", test_slow_calls, NULL, NULL, NULL},
+        {"a machine that stands still is no GPU that hangs", test_machine_stands_still, NULL, NULL,
+         NULL},
+#endif
+    };
+    return cmocka_run_group_tests_name("late GPUs", tests, make_scene, free_scene) > 0;
+}

@@ -1,0 +1,119 @@
+/* The chain for one pair of A-lines, with each instruction set: what a line becomes must not depend
+ * on the line that travels with it. The oracle cannot see that: beside a bright line it grants a
+ * dark one the bright one's rounding noise. */
+#include "kernels/recon/line.h"
+#include "test/rig/engine_scene.h"
+#include "test/rig/tap.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { N = 832, D = 1024 };
+
+struct bench {
+    struct oct_scene scene;
+    struct oct_plan *plan;
+    uint16_t bright[N], dark[N];
+};
+
+static void open_bench(struct bench *b)
+{
+    const struct oct_scene_recipe recipe = {
+        .name = "pair", .n_samples = N, .n_lines = 1, .crop_last = D, .dc = OCT_DC_NONE};
+    struct oct_error err;
+    assert_true(oct_scene_create(&b->scene, &recipe, 1));
+    assert_int_equal(oct_scene_plan(&b->scene, OCT_SAMPLE_F32, &b->plan, &err), OCT_OK);
+    for (int i = 0; i < N; i++) { /* 30000 counts and 4: 77 dB apart */
+        b->bright[i] = (uint16_t)(30000 + 30000 * sin(0.31 * i));
+        b->dark[i] = (uint16_t)(4 + 4 * sin(0.83 * i));
+    }
+}
+
+static void close_bench(struct bench *b)
+{
+    oct_plan_destroy(b->plan);
+    oct_scene_finish(&b->scene);
+}
+
+static void reconstruct(const struct bench *b, const char *simd, const uint16_t *first,
+                        const uint16_t *second, float *value[2])
+{
+    struct oct_line_chain chain;
+    struct oct_line_scratch scratch;
+    struct oct_error err;
+    const struct oct_line_pair pair = {
+        .line = {first, second}, .value = {value[0], value[1]}, .log = true};
+
+    assert_int_equal(oct_line_chain_init(&chain, b->plan, oct_stages_select(simd), NULL, &err),
+                     OCT_OK);
+    assert_int_equal(oct_line_scratch_init(&scratch, &chain, &err), OCT_OK);
+    oct_line_reconstruct(&chain, &scratch, &pair);
+    oct_line_scratch_finish(&scratch);
+    oct_line_chain_finish(&chain);
+}
+
+static void a_dark_line_comes_out_as_if_alone(void **state)
+{
+    static const char *const sets[] = {"plain", "avx2", "avx512"};
+    static float alone[2][D], beside[2][D], unused[D];
+    struct bench b;
+
+    (void)state;
+    open_bench(&b);
+    for (int i = 0; i < 3; i++) {
+        if (!oct_stages_select(sets[i]))
+            continue;
+        reconstruct(&b, sets[i], b.bright, NULL, (float *[2]){alone[0], unused});
+        reconstruct(&b, sets[i], b.dark, NULL, (float *[2]){alone[1], unused});
+        for (int turned = 0; turned < 2; turned++) {
+            const uint16_t *first = turned ? b.dark : b.bright;
+            const uint16_t *second = turned ? b.bright : b.dark;
+            reconstruct(&b, sets[i], first, second, (float *[2]){beside[turned], beside[!turned]});
+            assert_memory_equal(beside[0], alone[0], sizeof(alone[0]));
+            assert_memory_equal(beside[1], alone[1], sizeof(alone[1]));
+        }
+    }
+    close_bench(&b);
+}
+
+/* A camera's test pattern after dc=bscan. */
+static void lines_of_nothing_come_out_at_the_floor(void **state)
+{
+    static const char *const sets[] = {"plain", "avx2", "avx512"};
+    static float value[2][D], whole[N], rest[N];
+    struct bench b;
+    struct oct_error err;
+
+    (void)state;
+    open_bench(&b);
+    for (int i = 0; i < N; i++)
+        whole[i] = (float)b.bright[i];
+    for (size_t s = 0; s < sizeof(sets) / sizeof(sets[0]); s++) {
+        const struct oct_stages *stages = oct_stages_select(sets[s]);
+        struct oct_line_chain chain;
+        struct oct_line_scratch scratch;
+        const struct oct_line_pair pair = {.line = {b.bright, b.bright},
+                                           .value = {value[0], value[1]},
+                                           .whole = whole,
+                                           .rest = rest,
+                                           .log = true};
+        if (!stages)
+            continue;
+        memset(value, 0, sizeof(value));
+        assert_int_equal(oct_line_chain_init(&chain, b.plan, stages, NULL, &err), OCT_OK);
+        assert_int_equal(oct_line_scratch_init(&scratch, &chain, &err), OCT_OK);
+        oct_line_reconstruct(&chain, &scratch, &pair);
+        for (int d = 0; d < D; d++)
+            assert_true(fabsf(value[0][d] + 120) < 1e-4f && fabsf(value[1][d] + 120) < 1e-4f);
+        oct_line_scratch_finish(&scratch);
+        oct_line_chain_finish(&chain);
+    }
+    close_bench(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_dark_line_comes_out_as_if_alone),
+                                       cmocka_unit_test(lines_of_nothing_come_out_at_the_floor)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

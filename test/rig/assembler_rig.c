@@ -1,0 +1,52 @@
+#include "test/rig/assembler_rig.h"
+
+#include "pipeline/flow/slots.h"
+#include "test/rig/pipeline_help.h"
+#include "test/rig/tap.h"
+
+#include <stdlib.h>
+
+void open_assembler(struct assembler_rig *r, uint64_t patience_us)
+{
+    struct oct_error err = {.text = ""};
+    assert_int_equal(oct_geometry_init(&r->geometry, N, M, V, 0, 0, OCT_SAMPLE_U8, &err), OCT_OK);
+    r->ring = open_ring(SLOTS, oct_raw_slot_bytes(&r->geometry));
+    r->reader = add_reader(r->ring, true, 0);
+    assert_int_equal(oct_assembler_create(&r->assembler, &r->geometry, r->ring, patience_us, &err),
+                     OCT_OK);
+    r->counts = oct_assembler_counts(r->assembler);
+}
+
+void close_assembler(struct assembler_rig *r)
+{
+    oct_assembler_destroy(r->assembler);
+    oct_ring_destroy(r->ring);
+}
+
+uint16_t assembler_sample(const struct oct_lines_header *h, uint64_t line, uint32_t i)
+{
+    struct dice dice = {h->epoch * 7919ull + h->sequence * 104729 + line * 131 + i};
+    uint16_t value = (uint16_t)(dice_roll(&dice) | 1);
+    return h->format == OCT_LINES_U8 ? value & 0xff : value;
+}
+
+enum oct_bad send_message(struct assembler_rig *r, const struct oct_lines_header *h,
+                          uint64_t arrival_ns)
+{
+    uint8_t header[OCT_LINES_HEADER_BYTES];
+    unsigned char *payload = malloc(h->n_lines * (size_t)N * 2 + 1);
+    assert_non_null(payload);
+    size_t n = 0;
+    for (uint32_t j = 0; j < h->n_lines; j++)
+        for (uint32_t i = 0; i < N; i++) {
+            uint16_t value = assembler_sample(h, h->first_line + j, i);
+            payload[n++] = (unsigned char)(value & 0xff);
+            if (h->format == OCT_LINES_U16)
+                payload[n++] = (unsigned char)(value >> 8);
+        }
+    oct_lines_encode(h, header);
+    enum oct_bad bad =
+        oct_assembler_take(r->assembler, header, sizeof(header), payload, n, arrival_ns);
+    free(payload);
+    return bad;
+}

@@ -1,0 +1,35 @@
+/* What the tests of the configuration share. */
+#ifndef OCT_TEST_RIG_CONFIG_HELP_H
+#define OCT_TEST_RIG_CONFIG_HELP_H
+
+#include "test/rig/tap.h"
+
+#include "config/config.h"
+
+#include <string.h>
+
+#define assert_has(text, part)                                                                     \
+    do {                                                                                           \
+        if (!strstr(text, part))                                                                   \
+            fail_msg("\"%s\" does not say \"%s\"", text, part);                                    \
+    } while (0)
+
+/* Fails with the error's own words. */
+void config_assert_ok(enum oct_err code, const struct oct_error *err);
+
+/* Loads text as "lab.ini" that must be refused and leave the config as it was; the message is in
+ * *err. */
+void config_refuse(const char *text, struct oct_error *err);
+
+/* Defaults, then the text, which must be fine. */
+void config_accept(struct oct_config *config, const char *text);
+
+void config_write_file(const char *path, const char *text);
+
+/* TMPDIR/name, good until the next call. */
+char *config_temp_path(const char *name);
+
+/* The same values, those that the reference file ships with another value left out if asked. */
+void config_assert_same(const struct oct_config *a, const struct oct_config *b);
+
+#endif

@@ -1,0 +1,164 @@
+#include "test/rig/engine_bounds.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Of the largest amplitude: 132 dB below it, two units of single precision. What is left where
+ * everything cancels is of that size and depends on the order of operations. */
+#define GRANTED_AMPLITUDE 2.4e-7
+
+static double db_of(double intensity)
+{
+    return 10 * log10(intensity);
+}
+
+static bool say(bool holds, const struct oct_scene *scene, const char *bound, size_t pixel,
+                double got, double wanted)
+{
+    if (!holds)
+        printf("# %s: %s, line %zu depth %zu: %.9g, the oracle has %.9g\n", scene->recipe.name,
+               bound, pixel / (scene->n_pixels / scene->recipe.n_lines),
+               pixel % (scene->n_pixels / scene->recipe.n_lines), got, wanted);
+    return holds;
+}
+
+/* Largest difference in levels, where, and how many pixels differ at all. */
+struct difference {
+    int most;
+    size_t at, n_off;
+    double wanted;
+};
+
+static struct difference compare(const struct oct_scene *scene, bool log, const uint8_t *pixels,
+                                 double lo, double hi)
+{
+    const double *values = log ? scene->db : scene->intensity;
+    struct difference found = {.most = 0};
+    for (size_t i = 0; i < scene->n_pixels; i++) {
+        double wanted = oct_oracle_pixel(values[i], lo, hi);
+        int off = abs((int)lround(wanted) - pixels[i]);
+        found.n_off += off != 0;
+        if (off > found.most) {
+            found.most = off;
+            found.at = i;
+            found.wanted = wanted;
+        }
+    }
+    return found;
+}
+
+bool oct_bound_linear_auto(struct oct_worst *worst, const struct oct_scene *scene,
+                           const uint8_t *pixels, double lo, double hi)
+{
+    struct difference found = compare(scene, false, pixels, lo, hi);
+    if (found.most > worst->linear_auto)
+        worst->linear_auto = found.most;
+    return say(found.most <= 1, scene, "linear auto, level", found.at, pixels[found.at],
+               found.wanted);
+}
+
+bool oct_bound_log_manual(struct oct_worst *worst, const struct oct_scene *scene,
+                          const uint8_t *pixels, double lo)
+{
+    struct difference found = compare(scene, true, pixels, lo, lo + 60);
+    double off = (double)found.n_off / (double)scene->n_pixels;
+    if (found.most > worst->log_manual)
+        worst->log_manual = found.most;
+    worst->log_manual_off = fmax(worst->log_manual_off, off);
+    bool few = found.n_off * 1000 <= scene->n_pixels;
+    if (!few)
+        printf("# %s: log manual, %zu of %zu pixels off\n", scene->recipe.name, found.n_off,
+               scene->n_pixels);
+    return say(found.most <= 1, scene, "log manual, level", found.at, pixels[found.at],
+               found.wanted) &&
+           few;
+}
+
+bool oct_bound_float(struct oct_worst *worst, const struct oct_scene *scene, bool log,
+                     const float *pixels)
+{
+    double floor_intensity = scene->brightest * 1e-8;
+    for (size_t i = 0; i < scene->n_pixels; i++) {
+        if (!isfinite(pixels[i]) || (!log && pixels[i] < 0))
+            return say(false, scene, "f32, not an intensity", i, (double)pixels[i],
+                       scene->intensity[i]);
+        if (!(scene->intensity[i] > floor_intensity))
+            continue;
+        double db = log ? (double)pixels[i] : db_of((double)pixels[i]);
+        double off = fabs(db - scene->db[i]);
+        worst->f32_db = fmax(worst->f32_db, off);
+        if (!(off <= 0.01))
+            return say(false, scene, "f32, dB", i, db, scene->db[i]);
+    }
+    return true;
+}
+
+static bool limit_holds(struct oct_worst *worst, const struct oct_scene *scene, bool log,
+                        double got, double wanted)
+{
+    double got_amplitude = sqrt(log ? pow(10, got / 10) : got);
+    double wanted_amplitude = sqrt(log ? pow(10, wanted / 10) : wanted);
+    double off = fabs(20 * log10(got_amplitude / wanted_amplitude));
+    if (fabs(got_amplitude - wanted_amplitude) <= GRANTED_AMPLITUDE * sqrt(scene->brightest))
+        return true;
+    worst->limits_db = fmax(worst->limits_db, off);
+    return off <= 0.02;
+}
+
+bool oct_bound_limits(struct oct_worst *worst, const struct oct_scene *scene, bool log, double lo,
+                      double hi, double oracle_lo, double oracle_hi)
+{
+    bool holds = limit_holds(worst, scene, log, lo, oracle_lo) &&
+                 limit_holds(worst, scene, log, hi, oracle_hi);
+    if (!holds)
+        printf("# %s: limits %.9g .. %.9g, the oracle has %.9g .. %.9g %s\n", scene->recipe.name,
+               lo, hi, oracle_lo, oracle_hi, log ? "dB" : "counts^2");
+    return holds;
+}
+
+/* The level the oracle would show for its amplitude plus `more`. */
+static double level(double intensity, double more, bool log, double lo, double hi)
+{
+    double amplitude = fmax(sqrt(intensity) + more, 0);
+    double changed = amplitude * amplitude;
+    return oct_oracle_pixel(log ? oct_oracle_db(changed) : changed, lo, hi);
+}
+
+bool oct_bound_band(struct oct_worst *worst, const struct oct_scene *scene, bool log,
+                    const uint8_t *pixels, double lo, double hi)
+{
+    double granted = GRANTED_AMPLITUDE * sqrt(scene->brightest);
+    for (size_t i = 0; i < scene->n_pixels; i++) {
+        int least = (int)lround(level(scene->intensity[i], -granted, log, lo, hi));
+        int most = (int)lround(level(scene->intensity[i], granted, log, lo, hi));
+        int off = pixels[i] < least ? least - pixels[i] : pixels[i] - most;
+        if (off > worst->other)
+            worst->other = off;
+        if (off > 1)
+            return say(false, scene, log ? "log, level" : "linear, level", i, pixels[i],
+                       level(scene->intensity[i], 0, log, lo, hi));
+    }
+    return true;
+}
+
+bool oct_bound_dark(const struct oct_scene *scene, enum oct_sample_type sample_type, bool log,
+                    const void *pixels)
+{
+    double granted = 1e-14 * scene->largest * scene->largest;
+    for (size_t i = 0; i < scene->n_pixels; i++) {
+        double got;
+        if (sample_type == OCT_SAMPLE_U8) {
+            got = ((const uint8_t *)pixels)[i];
+            if (got != 0)
+                return say(false, scene, "dark, level", i, got, 0);
+        } else {
+            got = (double)((const float *)pixels)[i];
+            double most = log ? oct_oracle_db(granted) : granted;
+            /* the floor of the log is 1e-12 in float as well */
+            if (!(got <= most + 1e-3 * log))
+                return say(false, scene, "dark, f32", i, got, scene->intensity[i]);
+        }
+    }
+    return true;
+}

@@ -1,0 +1,104 @@
+#include "test/rig/engine_rig.h"
+
+#include "test/rig/tap.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GUARD_BYTES 256
+#define PATTERN 0xa5
+#define MINUTE_US 60000000u
+
+bool oct_rig_open(struct oct_rig *rig, const struct oct_engine_ops *ops,
+                  const struct oct_engine_options *options, const struct oct_scene *scene,
+                  enum oct_sample_type sample_type)
+{
+    struct oct_error err = {.text = ""};
+    *rig = (struct oct_rig){.ops = ops};
+    if (oct_scene_plan(scene, sample_type, &rig->plan, &err))
+        fail_msg("no plan: %s", err.text);
+    enum oct_err e = ops->create(&rig->engine, rig->plan, options, &err);
+    if (e == OCT_OK) {
+        assert_non_null(rig->engine);
+        return true;
+    }
+    assert_null(rig->engine);
+    bool lacks_simd = e == OCT_E_CONFIG && strstr(err.text, "CPU") != NULL;
+    if (!lacks_simd && e != OCT_E_BACKEND)
+        fail_msg("engine %s, simd %s: %s", ops->name, options->simd, err.text);
+    printf("# %s %s: %s\n", ops->name, options->simd ? options->simd : "", err.text);
+    oct_plan_destroy(rig->plan);
+    rig->plan = NULL;
+    return false;
+}
+
+void oct_rig_close(struct oct_rig *rig)
+{
+    rig->ops->destroy(rig->engine);
+    oct_plan_destroy(rig->plan);
+    *rig = (struct oct_rig){.ops = rig->ops};
+}
+
+void oct_slot_open(struct oct_slot *slot, const struct oct_rig *rig)
+{
+    *slot = (struct oct_slot){.bytes = oct_geometry_image_bytes(&rig->plan->geometry)};
+    slot->memory = aligned_alloc(4096, (slot->bytes + GUARD_BYTES + 4095) / 4096 * 4096);
+    assert_non_null(slot->memory);
+    slot->frame.pixels = slot->memory;
+    oct_slot_refill(slot);
+}
+
+void oct_slot_refill(struct oct_slot *slot)
+{
+    memset(slot->memory, PATTERN, slot->bytes + GUARD_BYTES);
+    slot->frame.status = OCT_E_STATE;
+    slot->frame.lo = slot->frame.hi = NAN;
+}
+
+void oct_slot_check(const struct oct_slot *slot)
+{
+    for (size_t i = 0; i < GUARD_BYTES; i++)
+        assert_int_equal(slot->memory[slot->bytes + i], PATTERN);
+}
+
+void oct_slot_close(struct oct_slot *slot)
+{
+    free(slot->memory);
+    *slot = (struct oct_slot){.bytes = 0};
+}
+
+struct oct_raw_frame oct_rig_input(const struct oct_scene *scene)
+{
+    struct oct_raw_frame in = {.spectra = scene->spectra, .line_valid = scene->line_valid};
+    for (uint32_t j = 0; j < scene->recipe.n_lines; j++)
+        in.info.missing_lines += !scene->line_valid[j];
+    return in;
+}
+
+struct oct_image_frame *oct_rig_collect(struct oct_rig *rig)
+{
+    struct oct_image_frame *done = NULL;
+    assert_int_equal(rig->ops->collect(rig->engine, MINUTE_US, &done), OCT_OK);
+    assert_non_null(done);
+    assert_int_equal(done->status, OCT_OK);
+    assert_false(isnan(done->lo) || isnan(done->hi));
+    return done;
+}
+
+void oct_rig_run(struct oct_rig *rig, const struct oct_scene *scene,
+                 const struct oct_display *display, struct oct_slot *slot)
+{
+    struct oct_raw_frame in = oct_rig_input(scene);
+    oct_slot_refill(slot);
+    slot->frame.info.missing_lines = in.info.missing_lines;
+    in.info = slot->frame.info;
+    struct oct_engine_job job = {.in = &in, .out = &slot->frame, .display = *display};
+    assert_int_equal(rig->ops->submit(rig->engine, &job, 1), OCT_OK);
+    memset(&job, 0xff, sizeof(job)); /* the array itself is copied by submit */
+    assert_ptr_equal(oct_rig_collect(rig), &slot->frame);
+    assert_ptr_equal(slot->frame.pixels, slot->memory);
+    assert_memory_equal(&slot->frame.info, &in.info, sizeof(in.info));
+    oct_slot_check(slot);
+}

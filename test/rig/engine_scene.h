@@ -1,0 +1,78 @@
+/* What the engine tests look at: a B-scan of spectra with its calibration, made from a short
+ * recipe, and the oracle's answer to it. The same recipe and seed give the same samples. */
+#ifndef OCT_TEST_RIG_ENGINE_SCENE_H
+#define OCT_TEST_RIG_ENGINE_SCENE_H
+
+#include "pipeline/plan/plan.h"
+#include "test/rig/oracle.h"
+
+enum oct_scene_axis {
+    OCT_AXIS_RISING, /* N wavelengths */
+    OCT_AXIS_FALLING,
+    OCT_AXIS_P2_RISING, /* P2 wavelengths */
+    OCT_AXIS_P2_FALLING,
+    OCT_AXIS_KMAP_RISING, /* N/2 + 2 camera coordinates */
+    OCT_AXIS_KMAP_FALLING,
+    OCT_AXIS_KMAP_OF_TWO, /* the least there can be */
+};
+enum oct_scene_dispersion {
+    OCT_DISPERSION_NONE,
+    OCT_DISPERSION_COEFFICIENTS, /* over the P2 steps */
+    OCT_DISPERSION_SPECTRUM,     /* coefficients over the camera's samples */
+    OCT_DISPERSION_FILE
+};
+enum oct_scene_light {
+    OCT_LIGHT_REFLECTORS, /* 12 bit: source on a pedestal, reflectors 60 dB apart, shot noise */
+    OCT_LIGHT_ZERO,
+    OCT_LIGHT_FULL,        /* all 65535 */
+    OCT_LIGHT_RANDOM,      /* 0..65535 */
+    OCT_LIGHT_IMPULSE,     /* one sample of 65535 in the whole B-scan */
+    OCT_LIGHT_ALTERNATING, /* 0, 65535, 0, ...; every other line begins with 65535 */
+};
+enum oct_scene_missing {
+    OCT_MISSING_NONE,
+    OCT_MISSING_SOME, /* every third line, the first and the last */
+    OCT_MISSING_ALL_BUT_ONE,
+    OCT_MISSING_ALL
+};
+
+struct oct_scene_recipe {
+    const char *name; /* a sentence: the test's name */
+    uint32_t n_samples, n_lines, crop_first, crop_last;
+    enum oct_scene_axis axis;
+    enum oct_scene_dispersion dispersion;
+    enum oct_dc dc;
+    enum oct_interpolation interpolation;
+    enum oct_scene_light light;
+    enum oct_scene_missing missing;
+};
+
+struct oct_scene {
+    struct oct_scene_recipe recipe;
+    struct oct_calibration cal;
+    uint16_t *spectra;   /* [M][N], 64-byte aligned, zero where a line is missing */
+    uint8_t *line_valid; /* [M] */
+    size_t n_pixels;     /* M * D */
+    double *intensity;   /* [M][D] the oracle's, counts^2 */
+    double *db;          /* [M][D] the same in dB */
+    double brightest;    /* largest intensity */
+    uint16_t largest;    /* largest sample of a line that came */
+};
+
+/* Makes the samples and asks the oracle. False when out of memory. */
+bool oct_scene_create(struct oct_scene *scene, const struct oct_scene_recipe *recipe,
+                      uint64_t seed);
+void oct_scene_finish(struct oct_scene *scene);
+
+/* What the engine must be given to compute this scene. */
+enum oct_err oct_scene_plan(const struct oct_scene *scene, enum oct_sample_type sample_type,
+                            struct oct_plan **plan, struct oct_error *err);
+
+/* The display's options in the oracle's words. */
+struct oct_oracle_range oct_scene_range(const struct oct_display *display);
+
+/* 0 <= value < 1, and a normal deviate, from a state that starts with any seed. */
+double oct_random_uniform(uint64_t *state);
+double oct_random_normal(uint64_t *state);
+
+#endif

@@ -1,0 +1,375 @@
+#include "test/rig/engine_suite.h"
+
+#include "test/rig/engine_bounds.h"
+#include "test/rig/engine_rig.h"
+#include "test/rig/tap.h"
+
+#include <stdio.h>
+
+static const struct oct_scene_recipe recipes[] = {
+    {.name = "832 samples, 240 lines, dispersion by coefficients, half the depth",
+     .n_samples = 832,
+     .n_lines = 240,
+     .crop_last = 1024,
+     .dispersion = OCT_DISPERSION_COEFFICIENTS},
+    {.name = "832 samples, 240 lines, cubic",
+     .n_samples = 832,
+     .n_lines = 240,
+     .crop_last = 1024,
+     .interpolation = OCT_INTERPOLATION_CUBIC},
+    {.name = "1024 samples, 1049 lines, k map",
+     .n_samples = 1024,
+     .n_lines = 1049,
+     .crop_last = 512,
+     .axis = OCT_AXIS_KMAP_RISING},
+    {.name = "2048 samples fill the padded line; wavelengths fall, dispersion from a file",
+     .n_samples = 2048,
+     .n_lines = 32,
+     .axis = OCT_AXIS_FALLING,
+     .dispersion = OCT_DISPERSION_FILE},
+    {.name = "2049 samples double the padded line", .n_samples = 2049, .n_lines = 16},
+    {.name = "2049 samples, cubic, wavelengths fall",
+     .n_samples = 2049,
+     .n_lines = 16,
+     .axis = OCT_AXIS_FALLING,
+     .interpolation = OCT_INTERPOLATION_CUBIC,
+     .dispersion = OCT_DISPERSION_FILE},
+    {.name = "5000 samples, 3 lines, the first pixels of depth",
+     .n_samples = 5000,
+     .n_lines = 3,
+     .crop_last = 256},
+    {.name = "4 samples, 2 lines: the least", .n_samples = 4, .n_lines = 2},
+    {.name = "5 samples, 3 lines, wavelengths fall, cubic",
+     .n_samples = 5,
+     .n_lines = 3,
+     .axis = OCT_AXIS_FALLING,
+     .interpolation = OCT_INTERPOLATION_CUBIC},
+    {.name = "100 samples, 7 lines",
+     .n_samples = 100,
+     .n_lines = 7,
+     .dispersion = OCT_DISPERSION_COEFFICIENTS},
+    {.name = "833 samples, 31 lines, wavelengths fall",
+     .n_samples = 833,
+     .n_lines = 31,
+     .axis = OCT_AXIS_FALLING},
+    {.name = "2047 samples, a single line without DC subtraction",
+     .n_samples = 2047,
+     .n_lines = 1,
+     .dc = OCT_DC_NONE},
+    {.name = "P2 wavelengths, rising",
+     .n_samples = 832,
+     .n_lines = 24,
+     .crop_last = 1024,
+     .axis = OCT_AXIS_P2_RISING},
+    {.name = "P2 wavelengths, falling, cubic",
+     .n_samples = 832,
+     .n_lines = 24,
+     .crop_last = 1024,
+     .axis = OCT_AXIS_P2_FALLING,
+     .interpolation = OCT_INTERPOLATION_CUBIC},
+    {.name = "k map falling, cubic, dispersion from a file",
+     .n_samples = 832,
+     .n_lines = 24,
+     .axis = OCT_AXIS_KMAP_FALLING,
+     .interpolation = OCT_INTERPOLATION_CUBIC,
+     .dispersion = OCT_DISPERSION_FILE},
+    {.name = "a k map of two coordinates",
+     .n_samples = 832,
+     .n_lines = 24,
+     .crop_last = 1024,
+     .axis = OCT_AXIS_KMAP_OF_TWO},
+    {.name = "cropped to 17 .. 1018",
+     .n_samples = 832,
+     .n_lines = 24,
+     .crop_first = 17,
+     .crop_last = 1018,
+     .dispersion = OCT_DISPERSION_COEFFICIENTS},
+    {.name = "cropped to the single depth 37",
+     .n_samples = 832,
+     .n_lines = 24,
+     .crop_first = 37,
+     .crop_last = 38},
+    /* Full-range noise: of reflectors the last depth shows nothing but what leaks from a peak that
+     * the crop hides, 89 dB below it, and 80 dB below that lies beyond floats. */
+    {.name = "cropped to the last depth",
+     .n_samples = 832,
+     .n_lines = 24,
+     .crop_first = 2047,
+     .crop_last = 2048,
+     .light = OCT_LIGHT_RANDOM},
+    {.name = "cropped around a sixteenth of P2, where a shorter way ends",
+     .n_samples = 832,
+     .n_lines = 5,
+     .crop_first = 240,
+     .crop_last = 257,
+     .light = OCT_LIGHT_RANDOM},
+    {.name = "cropped around a quarter of P2, where another ends",
+     .n_samples = 832,
+     .n_lines = 5,
+     .crop_first = 1000,
+     .crop_last = 1025,
+     .light = OCT_LIGHT_RANDOM},
+    {.name = "4096 samples, half the depth",
+     .n_samples = 4096,
+     .n_lines = 6,
+     .crop_last = 2048,
+     .light = OCT_LIGHT_RANDOM,
+     .dispersion = OCT_DISPERSION_COEFFICIENTS},
+    {.name = "832 samples, dispersion over the spectrum",
+     .n_samples = 832,
+     .n_lines = 5,
+     .crop_last = 1024,
+     .dispersion = OCT_DISPERSION_SPECTRUM},
+    {.name = "wavelengths fall, dispersion over the spectrum",
+     .n_samples = 1001,
+     .n_lines = 5,
+     .crop_last = 1024,
+     .axis = OCT_AXIS_FALLING,
+     .dispersion = OCT_DISPERSION_SPECTRUM},
+    {.name = "k map falling, dispersion over the spectrum",
+     .n_samples = 1024,
+     .n_lines = 5,
+     .crop_last = 1024,
+     .axis = OCT_AXIS_KMAP_FALLING,
+     .dispersion = OCT_DISPERSION_SPECTRUM},
+    {.name = "P2 wavelengths, cubic, dispersion over the spectrum",
+     .n_samples = 832,
+     .n_lines = 5,
+     .crop_last = 1024,
+     .axis = OCT_AXIS_P2_FALLING,
+     .interpolation = OCT_INTERPOLATION_CUBIC,
+     .dispersion = OCT_DISPERSION_SPECTRUM},
+    {.name = "cropped to 15 depths, less than a vector",
+     .n_samples = 832,
+     .n_lines = 5,
+     .crop_first = 100,
+     .crop_last = 115},
+    {.name = "DC from a file",
+     .n_samples = 832,
+     .n_lines = 24,
+     .crop_last = 1024,
+     .dc = OCT_DC_FILE},
+    {.name = "no DC subtraction",
+     .n_samples = 832,
+     .n_lines = 24,
+     .crop_last = 1024,
+     .dc = OCT_DC_NONE},
+    {.name = "missing lines count neither in the mean nor in the picture",
+     .n_samples = 832,
+     .n_lines = 25,
+     .crop_last = 1024,
+     .missing = OCT_MISSING_SOME},
+    {.name = "missing lines are dark with DC from a file",
+     .n_samples = 832,
+     .n_lines = 9,
+     .crop_last = 1024,
+     .dc = OCT_DC_FILE,
+     .missing = OCT_MISSING_SOME},
+    {.name = "missing lines are dark without DC subtraction",
+     .n_samples = 832,
+     .n_lines = 9,
+     .crop_last = 1024,
+     .dc = OCT_DC_NONE,
+     .missing = OCT_MISSING_SOME},
+    {.name = "one line came and is its own mean",
+     .n_samples = 832,
+     .n_lines = 9,
+     .crop_last = 1024,
+     .missing = OCT_MISSING_ALL_BUT_ONE},
+    {.name = "one line came, without DC subtraction",
+     .n_samples = 832,
+     .n_lines = 9,
+     .crop_last = 1024,
+     .dc = OCT_DC_NONE,
+     .missing = OCT_MISSING_ALL_BUT_ONE},
+    {.name = "no line came",
+     .n_samples = 832,
+     .n_lines = 9,
+     .crop_last = 1024,
+     .dc = OCT_DC_FILE,
+     .missing = OCT_MISSING_ALL},
+    {.name = "all samples zero", .n_samples = 832, .n_lines = 9, .light = OCT_LIGHT_ZERO},
+    {.name = "all samples zero, without DC subtraction",
+     .n_samples = 832,
+     .n_lines = 9,
+     .light = OCT_LIGHT_ZERO,
+     .dc = OCT_DC_NONE},
+    {.name = "all samples saturated, 49 lines",
+     .n_samples = 832,
+     .n_lines = 49,
+     .crop_last = 300,
+     .light = OCT_LIGHT_FULL},
+    {.name = "all samples saturated, 103 lines",
+     .n_samples = 832,
+     .n_lines = 103,
+     .crop_last = 300,
+     .light = OCT_LIGHT_FULL},
+    {.name = "all samples saturated, 300 lines: sums beyond 2^24",
+     .n_samples = 832,
+     .n_lines = 300,
+     .crop_last = 10,
+     .light = OCT_LIGHT_FULL},
+    {.name = "all samples saturated, without DC subtraction",
+     .n_samples = 832,
+     .n_lines = 9,
+     .light = OCT_LIGHT_FULL,
+     .dc = OCT_DC_NONE},
+    {.name = "random samples over the full range",
+     .n_samples = 832,
+     .n_lines = 33,
+     .light = OCT_LIGHT_RANDOM,
+     .dispersion = OCT_DISPERSION_COEFFICIENTS},
+    {.name = "a single impulse",
+     .n_samples = 832,
+     .n_lines = 9,
+     .light = OCT_LIGHT_IMPULSE,
+     .dc = OCT_DC_NONE},
+    {.name = "a single impulse less its mean",
+     .n_samples = 832,
+     .n_lines = 9,
+     .light = OCT_LIGHT_IMPULSE},
+    {.name = "samples that alternate between nothing and saturation",
+     .n_samples = 832,
+     .n_lines = 9,
+     .light = OCT_LIGHT_ALTERNATING},
+    {.name = "alternating samples that fill the padded line, without DC subtraction",
+     .n_samples = 2048,
+     .n_lines = 9,
+     .light = OCT_LIGHT_ALTERNATING,
+     .dc = OCT_DC_NONE},
+};
+
+#define N_RECIPES (sizeof(recipes) / sizeof(recipes[0]))
+
+struct case_state {
+    const struct oct_suite *suite;
+    const struct oct_scene_recipe *recipe;
+};
+
+/* The ways a B-scan is shown; manual limits follow from the scene. */
+static const struct oct_display displays[] = {
+    {.range = OCT_RANGE_AUTO},
+    {.range = OCT_RANGE_MANUAL},
+    {.range = OCT_RANGE_PERCENTILE, .percentile_lo = 5, .percentile_hi = 99.5},
+    {.range = OCT_RANGE_PERCENTILE, .percentile_lo = 0, .percentile_hi = 100},
+    {.log = true, .range = OCT_RANGE_AUTO},
+    {.log = true, .range = OCT_RANGE_MANUAL},
+    {.log = true, .range = OCT_RANGE_PERCENTILE, .percentile_lo = 30, .percentile_hi = 99.8},
+    {.log = true, .range = OCT_RANGE_PERCENTILE, .percentile_lo = 50, .percentile_hi = 100},
+};
+
+#define N_DISPLAYS (sizeof(displays) / sizeof(displays[0]))
+
+static struct oct_display display_for(const struct oct_scene *scene, size_t n)
+{
+    struct oct_display display = displays[n];
+    bool dark = scene->brightest == 0;
+    if (display.range == OCT_RANGE_MANUAL && display.log) {
+        display.hi = dark ? 60 : oct_oracle_db(scene->brightest);
+        display.lo = display.hi - 60;
+    } else if (display.range == OCT_RANGE_MANUAL) {
+        display.lo = dark ? 1 : scene->brightest / 1000;
+        display.hi = dark ? 100 : scene->brightest / 4;
+    }
+    return display;
+}
+
+/* A display of this scene and the oracle's limits for it. */
+struct view {
+    struct oct_display display;
+    double lo, hi;
+};
+
+static void ask_views(const struct oct_scene *scene, struct view *views)
+{
+    for (size_t n = 0; n < N_DISPLAYS; n++) {
+        views[n].display = display_for(scene, n);
+        struct oct_oracle_range range = oct_scene_range(&views[n].display);
+        struct oct_oracle_memory memory = {.begun = false};
+        assert_true(oct_oracle_limits(&range, range.log ? scene->db : scene->intensity,
+                                      scene->n_pixels, 0, 0, &memory, &views[n].lo, &views[n].hi));
+    }
+}
+
+/* One picture against every bound that applies to it. */
+static bool check_picture(struct oct_worst *worst, const struct oct_scene *scene,
+                          const struct view *view, enum oct_sample_type sample_type,
+                          const struct oct_image_frame *frame)
+{
+    const struct oct_display *display = &view->display;
+    if (scene->brightest == 0)
+        return oct_bound_dark(scene, sample_type, display->log, frame->pixels);
+    if (display->range == OCT_RANGE_MANUAL)
+        assert_true(frame->lo == display->lo && frame->hi == display->hi);
+    else if (!oct_bound_limits(worst, scene, display->log, frame->lo, frame->hi, view->lo,
+                               view->hi))
+        return false;
+    if (sample_type == OCT_SAMPLE_F32)
+        return oct_bound_float(worst, scene, display->log, frame->pixels);
+    if (display->range == OCT_RANGE_AUTO && !display->log)
+        return oct_bound_linear_auto(worst, scene, frame->pixels, view->lo, view->hi);
+    if (display->range == OCT_RANGE_MANUAL && display->log)
+        return oct_bound_log_manual(worst, scene, frame->pixels, display->lo);
+    bool own = display->range == OCT_RANGE_AUTO || display->percentile_lo == 0;
+    return oct_bound_band(worst, scene, display->log, frame->pixels, own ? frame->lo : view->lo,
+                          own ? frame->hi : view->hi);
+}
+
+/* All displays with one sample type; false when this machine cannot run the variant. */
+static bool check_variant(const struct oct_suite *suite, const struct oct_engine_options *options,
+                          const struct oct_scene *scene, const struct view *views,
+                          enum oct_sample_type sample_type, struct oct_worst *worst,
+                          unsigned *n_bad)
+{
+    struct oct_rig rig;
+    struct oct_slot slot;
+    if (!oct_rig_open(&rig, suite->ops, options, scene, sample_type))
+        return false;
+    oct_slot_open(&slot, &rig);
+    for (size_t n = 0; n < N_DISPLAYS; n++) {
+        slot.frame.info.volume = n; /* each starts its smoothing afresh */
+        oct_rig_run(&rig, scene, &views[n].display, &slot);
+        *n_bad += !check_picture(worst, scene, &views[n], sample_type, &slot.frame);
+    }
+    oct_slot_close(&slot);
+    oct_rig_close(&rig);
+    return true;
+}
+
+static void test_case(void **state)
+{
+    const struct case_state *with = *state;
+    struct oct_scene scene;
+    struct view views[N_DISPLAYS];
+    unsigned n_bad = 0, n_ran = 0;
+    assert_true(oct_scene_create(&scene, with->recipe, 20));
+    ask_views(&scene, views);
+    for (unsigned v = 0; v < with->suite->n_variants; v++) {
+        const struct oct_engine_options *options = &with->suite->variants[v];
+        struct oct_worst worst = {.linear_auto = 0};
+        if (!check_variant(with->suite, options, &scene, views, OCT_SAMPLE_U8, &worst, &n_bad) ||
+            !check_variant(with->suite, options, &scene, views, OCT_SAMPLE_F32, &worst, &n_bad))
+            continue;
+        n_ran++;
+        printf("# %-6s %-6s lin %d, log %d off %.4f %%, other %d, f32 %.5f dB, lo hi %.5f dB: %s\n",
+               with->suite->ops->name, options->simd ? options->simd : "-", worst.linear_auto,
+               worst.log_manual, 100 * worst.log_manual_off, worst.other, worst.f32_db,
+               worst.limits_db, scene.recipe.name);
+    }
+    oct_scene_finish(&scene);
+    if (n_ran == 0)
+        skip();
+    assert_int_equal(n_bad, 0);
+}
+
+int oct_suite_run_pictures(const struct oct_suite *suite)
+{
+    struct case_state states[N_RECIPES];
+    struct CMUnitTest tests[N_RECIPES];
+    for (size_t i = 0; i < N_RECIPES; i++) {
+        states[i] = (struct case_state){suite, &recipes[i]};
+        tests[i] = (struct CMUnitTest){
+            .name = recipes[i].name, .test_func = test_case, .initial_state = &states[i]};
+    }
+    return cmocka_run_group_tests_name("pictures against the oracle", tests, NULL, NULL);
+}

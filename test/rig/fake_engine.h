@@ -1,0 +1,33 @@
+/* An engine for tests of the pipeline: no reconstruction, but the whole of its contract, watched.
+ *
+ * A picture's pixels are all (first sample of the B-scan + display.lo) % 251. Jobs are done one
+ * after the other, each after its time. */
+#ifndef OCT_TEST_RIG_FAKE_ENGINE_H
+#define OCT_TEST_RIG_FAKE_ENGINE_H
+
+#include "pipeline/flow/engine.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct fake_script {
+    const struct oct_plan *plan;
+    unsigned depth, max_batch;
+    uint64_t job_us;      /* a job takes this long */
+    uint64_t fail_one_in; /* every such job fails (0: none) */
+    uint64_t dies_at;     /* job number from which on submit returns OCT_E_BACKEND; 0: never */
+};
+
+extern const struct oct_engine_ops fake_engine;
+
+/* The caller owns what the watch points to; it outlives the engine. */
+struct fake_watch {
+    atomic_uint_fast64_t n_submitted, n_batches, most_in_flight;
+    atomic_uint_fast64_t n_wrong; /* breaches of the engine contract by the caller */
+    struct oct_display display;   /* of the job submitted last */
+};
+struct oct_engine *fake_engine_create(const struct fake_script *script, struct fake_watch *watch);
+
+uint8_t fake_pixel(uint16_t first_sample, double lo);
+
+#endif

@@ -1,0 +1,434 @@
+#include "test/rig/oracle.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Lines that go through the sums together: as many as fit the vectors that every x86-64 and arm64
+ * has. Wider ones are slower there, since gcc takes them through memory. */
+#define SIDE_BY_SIDE 2
+#define MAX_THREADS 16
+
+/* The inner sums only index by masked angles; checking each access would take minutes. */
+#define UNCHECKED __attribute__((no_sanitize("address", "thread", "undefined")))
+
+static const double two_pi = 6.283185307179586476925286766559;
+
+/* One value of each of the lines side by side. */
+typedef double lines_value __attribute__((vector_size(SIDE_BY_SIDE * sizeof(double))));
+
+struct taps {
+    size_t first;
+    size_t n;
+    double weight[4];
+};
+
+struct tables {
+    const struct oct_oracle_setup *setup;
+    const uint16_t *spectra;
+    const uint8_t *line_valid;
+    double *intensity;
+    size_t p1, p2, left, depth;
+    double *cosine, *sine; /* [P2]: of 2 pi n / P2 */
+    double *dc;            /* [N] */
+    double *axis;          /* [P2]: lambda, or s */
+    struct taps *taps;     /* [P2] */
+    double *phase;         /* [P2][2] */
+    atomic_size_t next_line;
+    atomic_bool out_of_memory;
+};
+
+/* What the lines side by side pass through. */
+struct work {
+    lines_value *x;        /* [N] */
+    lines_value *spectrum; /* [P1/2 + 1][2] */
+    lines_value *u;        /* [P2] */
+    lines_value *v;        /* [P2][2] */
+};
+
+static size_t padded(size_t n_samples)
+{
+    size_t p1 = 2048;
+    while (p1 < n_samples)
+        p1 *= 2;
+    return p1;
+}
+
+size_t oct_oracle_upsampled(const struct oct_oracle_setup *setup)
+{
+    return 2 * padded(setup->n_samples);
+}
+
+size_t oct_oracle_depth(const struct oct_oracle_setup *setup)
+{
+    size_t last = setup->crop_last ? setup->crop_last : padded(setup->n_samples);
+    return last - setup->crop_first;
+}
+
+/* Step 1: what is subtracted from every line that came. */
+static void fill_dc(struct tables *t)
+{
+    const struct oct_oracle_setup *setup = t->setup;
+    size_t n = setup->n_samples;
+    for (size_t i = 0; i < n; i++) {
+        double sum = 0;
+        size_t came = 0;
+        for (size_t j = 0; j < setup->n_lines; j++) {
+            if (!t->line_valid[j])
+                continue;
+            sum += t->spectra[j * n + i];
+            came++;
+        }
+        if (setup->dc == OCT_ORACLE_DC_FILE)
+            t->dc[i] = setup->background[i];
+        else
+            t->dc[i] = setup->dc == OCT_ORACLE_DC_BSCAN && came ? sum / (double)came : 0;
+    }
+}
+
+/* Step 4, first half: lambda[p] (or s[p]) at camera coordinate c = p * P1 / P2 - left. */
+static double wavelength_at(const struct oct_oracle_setup *setup, double c)
+{
+    const double *w = setup->wavelengths_nm;
+    double last = (double)setup->n_wavelengths - 2;
+    double i = floor(c);
+    if (i < 0)
+        i = 0;
+    if (i > last)
+        i = last;
+    size_t at = (size_t)i;
+    return w[at] + (c - i) * (w[at + 1] - w[at]);
+}
+
+static double kmap_at(const struct oct_oracle_setup *setup, double c)
+{
+    const double *m = setup->kmap_px;
+    size_t n = setup->n_kmap;
+    bool rises = m[n - 1] > m[0];
+    size_t at = 0;
+    while (at < n - 2 && (rises ? c >= m[at + 1] : c <= m[at + 1]))
+        at++;
+    return ((double)at + (c - m[at]) / (m[at + 1] - m[at])) / (double)(n - 1);
+}
+
+static void fill_axis(struct tables *t)
+{
+    const struct oct_oracle_setup *setup = t->setup;
+    for (size_t p = 0; p < t->p2; p++) {
+        double c = (double)p * (double)t->p1 / (double)t->p2 - (double)t->left;
+        if (setup->kmap_px)
+            t->axis[p] = kmap_at(setup, c);
+        else if (setup->n_wavelengths == t->p2)
+            t->axis[p] = setup->wavelengths_nm[p];
+        else
+            t->axis[p] = wavelength_at(setup, c);
+    }
+}
+
+/* The l with `target` between axis[l] and axis[l+1]. */
+static size_t interval(const double *axis, size_t n, double target)
+{
+    bool rises = axis[n - 1] > axis[0];
+    size_t low = 0, high = n - 1;
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+        if (rises ? axis[middle] <= target : axis[middle] >= target)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void fill_taps(struct tables *t)
+{
+    double begin = t->setup->kmap_px ? t->axis[0] : two_pi / t->axis[0];
+    double end = t->setup->kmap_px ? t->axis[t->p2 - 1] : two_pi / t->axis[t->p2 - 1];
+    for (size_t q = 0; q < t->p2; q++) {
+        double k = begin + (end - begin) * (double)q / (double)(t->p2 - 1);
+        double target = t->setup->kmap_px ? k : two_pi / k;
+        size_t l = interval(t->axis, t->p2, target);
+        struct taps *taps = &t->taps[q];
+        taps->n = t->setup->cubic ? 4 : 2;
+        taps->first = l;
+        if (t->setup->cubic) {
+            taps->first = l ? l - 1 : 0;
+            if (taps->first > t->p2 - 4)
+                taps->first = t->p2 - 4;
+        }
+        /* Lagrange through the nodes; with two of them that is the linear interpolation. */
+        const double *node = t->axis + taps->first;
+        for (size_t m = 0; m < taps->n; m++) {
+            taps->weight[m] = 1;
+            for (size_t o = 0; o < taps->n; o++)
+                if (o != m)
+                    taps->weight[m] *= (target - node[o]) / (node[m] - node[o]);
+        }
+    }
+}
+
+/* k (or s) at camera sample c. */
+static double k_of_sample(const struct tables *t, size_t c)
+{
+    const struct oct_oracle_setup *setup = t->setup;
+    if (setup->kmap_px)
+        return kmap_at(setup, (double)c);
+    if (setup->n_wavelengths == t->p2)
+        return two_pi / setup->wavelengths_nm[(c + t->left) * t->p2 / t->p1];
+    return two_pi / setup->wavelengths_nm[c];
+}
+
+/* t of step 5's polynomial at step q of the grid: linear in k. */
+static double dispersion_t(const struct tables *t, size_t q)
+{
+    double part = (double)q / (double)(t->p2 - 1);
+    if (!t->setup->over_spectrum)
+        return 2 * part - 1;
+    double begin = t->setup->kmap_px ? t->axis[0] : two_pi / t->axis[0];
+    double end = t->setup->kmap_px ? t->axis[t->p2 - 1] : two_pi / t->axis[t->p2 - 1];
+    double low = k_of_sample(t, 0), high = k_of_sample(t, t->setup->n_samples - 1);
+    double k = begin + (end - begin) * part;
+    return (2 * k - low - high) / (high - low);
+}
+
+/* Step 5. */
+static void fill_phase(struct tables *t)
+{
+    for (size_t q = 0; q < t->p2; q++) {
+        double *phase = t->phase + 2 * q;
+        if (t->setup->dispersion) {
+            phase[0] = t->setup->dispersion[2 * q];
+            phase[1] = t->setup->dispersion[2 * q + 1];
+            continue;
+        }
+        double at = dispersion_t(t, q);
+        double theta = 0;
+        for (int m = 2; m <= 5; m++)
+            theta += t->setup->coefficient[m] * pow(at, m);
+        phase[0] = cos(theta);
+        phase[1] = -sin(theta);
+    }
+}
+
+static void load_lines(const struct tables *t, size_t line, struct work *w)
+{
+    size_t n = t->setup->n_samples;
+    for (size_t i = 0; i < n; i++)
+        for (size_t l = 0; l < SIDE_BY_SIDE; l++) {
+            size_t j = line + l;
+            bool came = j < t->setup->n_lines && t->line_valid[j];
+            w->x[i][l] = came ? t->spectra[j * n + i] - t->dc[i] : 0;
+        }
+}
+
+/* Steps 2 and 3. The table is of P2 angles, so that 2 pi k n / P1 is entry 2 k n. */
+UNCHECKED static void upsample(const struct tables *t, struct work *w)
+{
+    size_t mask = t->p2 - 1, nyquist = t->p1 / 2;
+    for (size_t k = 0; k <= nyquist; k++) {
+        lines_value re = {0}, im = {0};
+        for (size_t i = 0; i < t->setup->n_samples; i++) {
+            size_t angle = (2 * k * (i + t->left)) & mask;
+            re += w->x[i] * t->cosine[angle];
+            im -= w->x[i] * t->sine[angle];
+        }
+        double keep = k == nyquist ? 0.5 : 1;
+        w->spectrum[2 * k] = re * keep;
+        w->spectrum[2 * k + 1] = im * keep;
+    }
+    for (size_t p = 0; p < t->p2; p++) {
+        lines_value sum = {0};
+        for (size_t k = 1; k <= nyquist; k++) {
+            size_t angle = (k * p) & mask;
+            sum += w->spectrum[2 * k] * t->cosine[angle];
+            sum -= w->spectrum[2 * k + 1] * t->sine[angle];
+        }
+        /* irfft divides by P2, the contract multiplies by P2 / P1. */
+        w->u[p] = (w->spectrum[0] + sum * 2.0) / (double)t->p1;
+    }
+}
+
+/* Steps 4 (second half) and 5. */
+static void resample(const struct tables *t, struct work *w)
+{
+    for (size_t q = 0; q < t->p2; q++) {
+        const struct taps *taps = &t->taps[q];
+        lines_value sum = {0};
+        for (size_t m = 0; m < taps->n; m++)
+            sum += w->u[taps->first + m] * taps->weight[m];
+        w->v[2 * q] = sum * t->phase[2 * q];
+        w->v[2 * q + 1] = sum * t->phase[2 * q + 1];
+    }
+}
+
+/* Steps 6, 7 and 8 without the log. */
+UNCHECKED static void transform(const struct tables *t, size_t line, const struct work *w)
+{
+    size_t mask = t->p2 - 1;
+    for (size_t i = 0; i < t->depth; i++) {
+        size_t d = t->setup->crop_first + i;
+        lines_value re = {0}, im = {0};
+        for (size_t q = 0; q < t->p2; q++) {
+            double c = t->cosine[(d * q) & mask], s = t->sine[(d * q) & mask];
+            re += w->v[2 * q] * c + w->v[2 * q + 1] * s;
+            im += w->v[2 * q + 1] * c - w->v[2 * q] * s;
+        }
+        re /= (double)t->setup->n_samples;
+        im /= (double)t->setup->n_samples;
+        for (size_t l = 0; l < SIDE_BY_SIDE && line + l < t->setup->n_lines; l++)
+            t->intensity[(line + l) * t->depth + i] = re[l] * re[l] + im[l] * im[l];
+    }
+}
+
+static lines_value *values_alloc(size_t n)
+{
+    return aligned_alloc(sizeof(lines_value), n * sizeof(lines_value));
+}
+
+static void *work_on_lines(void *arg)
+{
+    struct tables *t = arg;
+    struct work w = {
+        .x = values_alloc(t->setup->n_samples),
+        .spectrum = values_alloc(t->p1 + 2),
+        .u = values_alloc(t->p2),
+        .v = values_alloc(2 * t->p2),
+    };
+    if (w.x && w.spectrum && w.u && w.v) {
+        for (;;) {
+            size_t line = atomic_fetch_add(&t->next_line, SIDE_BY_SIDE);
+            if (line >= t->setup->n_lines)
+                break;
+            load_lines(t, line, &w);
+            upsample(t, &w);
+            resample(t, &w);
+            transform(t, line, &w);
+        }
+    } else {
+        atomic_store(&t->out_of_memory, true);
+    }
+    free(w.x);
+    free(w.spectrum);
+    free(w.u);
+    free(w.v);
+    return NULL;
+}
+
+static void work_on_all_cores(struct tables *t)
+{
+    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
+    pthread_t threads[MAX_THREADS];
+    long n_threads = 0;
+    while (n_threads < n_cores - 1 && n_threads < MAX_THREADS &&
+           pthread_create(&threads[n_threads], NULL, work_on_lines, t) == 0)
+        n_threads++;
+    work_on_lines(t);
+    while (n_threads > 0)
+        pthread_join(threads[--n_threads], NULL);
+}
+
+bool oct_oracle_intensity(const struct oct_oracle_setup *setup, const uint16_t *spectra,
+                          const uint8_t *line_valid, double *intensity)
+{
+    size_t p1 = padded(setup->n_samples), p2 = 2 * p1;
+    struct tables t = {
+        .setup = setup,
+        .spectra = spectra,
+        .line_valid = line_valid,
+        .intensity = intensity,
+        .p1 = p1,
+        .p2 = p2,
+        .left = (p1 - setup->n_samples) / 2,
+        .depth = oct_oracle_depth(setup),
+        .cosine = malloc(p2 * sizeof(double)),
+        .sine = malloc(p2 * sizeof(double)),
+        .dc = malloc(setup->n_samples * sizeof(double)),
+        .axis = calloc(p2, sizeof(double)),
+        .taps = malloc(p2 * sizeof(struct taps)),
+        .phase = malloc(p2 * 2 * sizeof(double)),
+    };
+    bool done = false;
+    if (t.cosine && t.sine && t.dc && t.axis && t.taps && t.phase) {
+        for (size_t n = 0; n < p2; n++) {
+            t.cosine[n] = cos(two_pi * (double)n / (double)p2);
+            t.sine[n] = sin(two_pi * (double)n / (double)p2);
+        }
+        fill_dc(&t);
+        fill_axis(&t);
+        fill_taps(&t);
+        fill_phase(&t);
+        work_on_all_cores(&t);
+        done = !atomic_load(&t.out_of_memory);
+    }
+    free(t.cosine);
+    free(t.sine);
+    free(t.dc);
+    free(t.axis);
+    free(t.taps);
+    free(t.phase);
+    return done;
+}
+
+double oct_oracle_db(double intensity)
+{
+    return 10 * log10(fmax(intensity, 1e-12));
+}
+
+static int compare_values(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The value at rank p/100 * (n-1), linear between ranks. */
+static double percentile(const double *sorted, size_t n, double percent)
+{
+    double rank = percent / 100 * (double)(n - 1);
+    size_t below = (size_t)floor(rank);
+    if (below + 1 >= n)
+        return sorted[n - 1];
+    return sorted[below] + (rank - (double)below) * (sorted[below + 1] - sorted[below]);
+}
+
+bool oct_oracle_limits(const struct oct_oracle_range *range, const double *values, size_t n,
+                       uint32_t acquisition, uint64_t volume, struct oct_oracle_memory *memory,
+                       double *lo, double *hi)
+{
+    if (range->mode == OCT_ORACLE_MANUAL) {
+        *lo = range->lo;
+        *hi = range->hi;
+        return true;
+    }
+    double *sorted = malloc(n * sizeof(double));
+    if (!sorted)
+        return false;
+    memcpy(sorted, values, n * sizeof(double));
+    qsort(sorted, n, sizeof(double), compare_values);
+    if (range->mode == OCT_ORACLE_AUTO) {
+        *lo = sorted[0];
+        *hi = sorted[n - 1];
+    } else {
+        double own_lo = percentile(sorted, n, range->percentile_lo);
+        double own_hi = percentile(sorted, n, range->percentile_hi);
+        if (memory->begun && memory->acquisition == acquisition && memory->volume == volume) {
+            memory->lo += (own_lo - memory->lo) / (1 + range->smoothing_bscans);
+            memory->hi += (own_hi - memory->hi) / (1 + range->smoothing_bscans);
+        } else {
+            *memory = (struct oct_oracle_memory){true, acquisition, volume, own_lo, own_hi};
+        }
+        *lo = memory->lo;
+        *hi = memory->hi;
+    }
+    free(sorted);
+    return true;
+}
+
+double oct_oracle_pixel(double value, double lo, double hi)
+{
+    if (!(hi > lo))
+        return 0;
+    return fmin(fmax((value - lo) / (hi - lo) * 255, 0), 255);
+}

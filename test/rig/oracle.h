@@ -1,0 +1,81 @@
+/* The oracle: contract section 1 word for word, in double precision, by direct sums.
+ *
+ * Written from the contract alone; it shares no code with pipeline/ or kernels/ and uses no FFT.
+ * Every step is the sum that defines it, for every line and every depth pixel asked for:
+ *
+ *     step 3   X[k] = sum_n x[n] e^(-2 pi i k n / P1)              k <= P1/2, the last one halved
+ *              u[p] = (X[0] + 2 Re sum_k X[k] e^(2 pi i k p / P2)) / P1
+ *     step 6   B[d] = sum_q v[q] e^(-2 pi i d q / P2) / N          first <= d < last
+ *
+ * No subset of lines, no closed forms: two lines go through the sums side by side and the
+ * machine's cores share the work, which keeps it to seconds.
+ *
+ * Beyond the contract: `cubic` interpolation is the four-point Lagrange polynomial through the
+ * nodes (axis[m], u[m]), m = l-1 .. l+2, where l is the interval of the linear case and axis is
+ * lambda (or s of a k map) with its real, unequal spacing; at both ends the four nodes are shifted
+ * inward so that they stay within 0 .. P2-1. Percentiles, their smoothing and hi <= lo (every
+ * pixel 0) are as pipeline/plan/plan.h's struct oct_display says. */
+#ifndef OCT_TEST_RIG_ORACLE_H
+#define OCT_TEST_RIG_ORACLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum oct_oracle_dc { OCT_ORACLE_DC_BSCAN, OCT_ORACLE_DC_FILE, OCT_ORACLE_DC_NONE };
+enum oct_oracle_mode { OCT_ORACLE_AUTO, OCT_ORACLE_MANUAL, OCT_ORACLE_PERCENTILE };
+
+/* Arrays belong to the caller. Exactly one of wavelengths_nm and kmap_px is not NULL. */
+struct oct_oracle_setup {
+    size_t n_samples, n_lines;    /* N, M */
+    size_t crop_first, crop_last; /* crop_last 0: P2 / 2 */
+    enum oct_oracle_dc dc;
+    const double *background;     /* [N], with OCT_ORACLE_DC_FILE */
+    const double *wavelengths_nm; /* [n_wavelengths], N or P2 of them */
+    size_t n_wavelengths;
+    const double *kmap_px; /* [n_kmap] */
+    size_t n_kmap;
+    const double *dispersion; /* [P2][2] re, im; NULL: the coefficients */
+    double coefficient[6];    /* [m] = a_m, m = 2 .. 5 */
+    bool over_spectrum;       /* t is -1 at camera sample 0 and 1 at N-1, else over the P2 steps */
+    bool cubic;
+};
+
+struct oct_oracle_range {
+    bool log;
+    enum oct_oracle_mode mode;
+    double lo, hi; /* manual */
+    double percentile_lo, percentile_hi;
+    double smoothing_bscans;
+};
+
+/* The percentile limits' memory; all zero before the first B-scan. */
+struct oct_oracle_memory {
+    bool begun;
+    uint32_t acquisition;
+    uint64_t volume;
+    double lo, hi;
+};
+
+/* P2 and D of a setup. */
+size_t oct_oracle_upsampled(const struct oct_oracle_setup *setup);
+size_t oct_oracle_depth(const struct oct_oracle_setup *setup);
+
+/* Steps 1 to 8: spectra [M][N], line_valid [M] (0: missing), intensity [M][D], counts^2. False
+ * when out of memory. Starts and joins its own threads. */
+bool oct_oracle_intensity(const struct oct_oracle_setup *setup, const uint16_t *spectra,
+                          const uint8_t *line_valid, double *intensity);
+
+/* Step 8's log: 10*log10(max(I, 1e-12)). */
+double oct_oracle_db(double intensity);
+
+/* Step 9's limits for the n values of a B-scan (dB when range->log, else counts^2). False when out
+ * of memory. */
+bool oct_oracle_limits(const struct oct_oracle_range *range, const double *values, size_t n,
+                       uint32_t acquisition, uint64_t volume, struct oct_oracle_memory *memory,
+                       double *lo, double *hi);
+
+/* Step 9 before rounding, clamped to 0..255. The u8 pixel is this rounded to nearest. */
+double oct_oracle_pixel(double value, double lo, double hi);
+
+#endif

@@ -1,0 +1,126 @@
+/* The GPU benchmark's logic, run at a small size on the stand-in for CUDA: its figures mean nothing
+ * there, but every step is taken, and wrong pictures stop it. */
+#include "test/cuda_host/cuda_host.h"
+#include "test/rig/tap.h"
+
+#include "config/config.h"
+#include "tools/bench/cuda.h"
+#include "tools/commands.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void make_scene(struct oct_bench_scene *scene)
+{
+    struct oct_geometry geometry;
+    struct oct_calibration cal = {.n_wavelengths = 0};
+    struct oct_error err;
+    *scene = (struct oct_bench_scene){.plan = NULL};
+    assert_int_equal(oct_geometry_init(&geometry, 200, 4, 1, 0, 100, OCT_SAMPLE_U8, &err), OCT_OK);
+    assert_int_equal(oct_bench_calibration(&cal, 200), OCT_OK);
+    assert_int_equal(oct_plan_create(&scene->plan, &geometry, &cal, OCT_DC_BSCAN,
+                                     OCT_INTERPOLATION_LINEAR, &err),
+                     OCT_OK);
+    oct_calibration_finish(&cal);
+    assert_int_equal(oct_bench_scene_fill(scene, &err), OCT_OK);
+}
+
+static void test_row(void **state)
+{
+    static const char *const kernels[] = {"fused", "fused", "plain"};
+    static const enum oct_range ranges[] = {OCT_RANGE_MANUAL, OCT_RANGE_PERCENTILE, OCT_RANGE_AUTO};
+    struct oct_bench_scene scene;
+    (void)state;
+    cuda_host_reset(1, (size_t)1 << 30);
+    make_scene(&scene);
+    for (int i = 0; i < 3; i++) {
+        struct oct_error err = {.text = ""};
+        struct oct_bench_cuda_row row;
+        struct oct_engine_options options = {
+            .cuda = kernels[i], .max_batch = 2, .n_streams = 2, .deadline_ms = 60000};
+        enum oct_err e = oct_bench_cuda(&scene, &options, ranges[i], 0.2, &row, &err);
+        if (e)
+            fail_msg("%s", err.text);
+        assert_string_equal(row.kernels, kernels[i]);
+        assert_true(row.samples == 200 && row.lines == 4 && row.depth == 100);
+        assert_true(row.batch == 2 && row.streams == 2);
+        assert_true(row.error <= 1);
+        assert_true(row.lines_per_s > 1 && row.lines_per_s < row.copy_lines_per_s);
+        assert_true(row.device_bytes_per_s > 1);
+        for (int s = 0; s < 3; s++)
+            assert_true(row.stage_us[s] > 0 && row.stage_us[s] < 1e7);
+        assert_true(row.latency_us > 1 && row.latency_us < 1e7);
+        assert_int_equal(cuda_host_bytes_in_use(), 0);
+    }
+    oct_bench_scene_finish(&scene);
+}
+
+static void test_wrong_pictures(void **state)
+{
+    struct oct_bench_scene scene;
+    struct oct_bench_cuda_row row;
+    struct oct_error err = {.text = ""};
+    struct oct_engine_options options = {.cuda = "fused", .max_batch = 1, .n_streams = 1};
+    (void)state;
+    cuda_host_reset(1, (size_t)1 << 30);
+    make_scene(&scene);
+    /* after nine at the start and five for the first picture: the chain of the one checked */
+    cuda_host_set_fault(CUDA_HOST_KERNEL_SKIPPED, 16);
+    assert_int_equal(oct_bench_cuda(&scene, &options, OCT_RANGE_MANUAL, 0.2, &row, &err),
+                     OCT_E_BACKEND);
+    assert_non_null(strstr(err.text, "grey levels: not timed"));
+    oct_bench_scene_finish(&scene);
+    assert_int_equal(cuda_host_bytes_in_use(), 0);
+}
+
+static void test_failure(void **state)
+{
+    struct oct_bench_scene scene;
+    struct oct_bench_cuda_row row;
+    struct oct_engine_options options = {
+        .cuda = "fused", .max_batch = 2, .n_streams = 2, .deadline_ms = 60000};
+    (void)state;
+    make_scene(&scene);
+    for (unsigned n = 1; n < 400; n += 23) {
+        struct oct_error err = {.text = ""};
+        cuda_host_reset(1, (size_t)1 << 30);
+        cuda_host_set_fault(CUDA_HOST_CALL_FAILS, n);
+        assert_int_equal(oct_bench_cuda(&scene, &options, OCT_RANGE_MANUAL, 0.1, &row, &err),
+                         OCT_E_BACKEND);
+        assert_true(strlen(err.text) > 0);
+        assert_int_equal(cuda_host_bytes_in_use(), 0);
+    }
+    oct_bench_scene_finish(&scene);
+}
+
+static void test_command(void **state)
+{
+    struct oct_config config;
+    struct oct_error err;
+    char name[] = "bench", seconds[] = "--seconds", least[] = "0.1", json[] = "--json";
+    char *argv[] = {name, seconds, least, json, NULL};
+    (void)state;
+#if defined(__SANITIZE_THREAD__)
+    skip(); /* the command's own deadline is that of a GPU, not of threads under a sanitizer */
+#endif
+    cuda_host_reset(1, (size_t)1 << 30);
+    oct_config_init(&config);
+    assert_int_equal(oct_config_set(&config, "pipeline.backend", "cuda", "test", &err), OCT_OK);
+    assert_int_equal(oct_config_set(&config, "scan.lines", "3", "test", &err), OCT_OK);
+    assert_int_equal(oct_config_set(&config, "pipeline.batch", "2", "test", &err), OCT_OK);
+    assert_int_equal(oct_cmd_bench(&config, 4, argv), 0);
+    cuda_host_remove_driver();
+    assert_int_equal(oct_cmd_bench(&config, 4, argv), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        {"a row has every figure, for both variants", test_row, NULL, NULL, NULL},
+        {"wrong pictures are not timed", test_wrong_pictures, NULL, NULL, NULL},
+        {"a CUDA call that fails ends the benchmark with a reason", test_failure, NULL, NULL, NULL},
+        {"octctl bench --backend cuda runs, and fails without a driver", test_command, NULL, NULL,
+         NULL},
+    };
+    return cmocka_run_group_tests_name("the GPU benchmark", tests, NULL, NULL) > 0;
+}

@@ -1,0 +1,274 @@
+/* The synthetic retina in the viewer's window: layers lie where the truth has them, the calipers
+ * read the truth's distances, alarms and recording are seen, at three sizes of the window. */
+#include "test/rig/synth_scene.h"
+#include "test/rig/tap.h"
+#include "viewer/draw/draw.h"
+#include "viewer/model/clock.h"
+
+#include <SDL.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define S OCT_NS_PER_S
+#define BSCAN 20u /* of the rendered ones */
+#define INDEX 1.36
+
+static const int sizes[][2] = {{1280, 720}, {1920, 1080}, {3840, 2160}};
+#define N_SIZES (sizeof(sizes) / sizeof(sizes[0]))
+
+struct stage {
+    const struct synth_scene *scene;
+    uint8_t *pixels; /* [N_LINES][DEPTH], -10 .. 40 dB */
+    SDL_Surface *surface;
+    SDL_Renderer *renderer;
+    struct oct_draw *draw;
+    struct oct_view_model model;
+};
+
+static void reconstruct(struct stage *stage)
+{
+    float mean[SYNTH_N_SAMPLES], line[SYNTH_DEPTH];
+
+    stage->pixels = malloc((size_t)SYNTH_N_LINES * SYNTH_DEPTH);
+    assert_non_null(stage->pixels);
+    synth_bscan_mean(stage->scene, BSCAN, mean);
+    for (uint32_t j = 0; j < SYNTH_N_LINES; j++) {
+        synth_reconstruct(stage->scene, BSCAN, j, mean, 0, SYNTH_DEPTH, line);
+        for (uint32_t d = 0; d < SYNTH_DEPTH; d++) {
+            double grey = (10 * log10(fmax((double)line[d], 1e-12)) + 10) / 50 * 255;
+            stage->pixels[j * SYNTH_DEPTH + d] = (uint8_t)(grey < 0     ? 0
+                                                           : grey > 255 ? 255
+                                                                        : grey + 0.5);
+        }
+    }
+}
+
+static void open_stage(struct stage *stage, const int size[2])
+{
+    struct oct_view_picture picture = {0};
+    struct oct_view_tally tally = {0};
+    struct oct_picture_header header = {.sample_type = OCT_SAMPLE_U8,
+                                        .n_lines = SYNTH_N_LINES,
+                                        .depth = SYNTH_DEPTH,
+                                        .lo = -10,
+                                        .hi = 40};
+    struct oct_view_daemon daemon = {
+        .known = true,
+        .reachable = true,
+        .answer_ns = 1,
+        .state = "running",
+        .axial_um = stage->scene->facts->axial_um / INDEX,
+        .lateral_um = stage->scene->facts->width_um / SYNTH_N_LINES,
+        .disk_bytes_free = NAN,
+    };
+
+    stage->surface =
+        SDL_CreateRGBSurfaceWithFormat(0, size[0], size[1], 32, SDL_PIXELFORMAT_ARGB8888);
+    stage->renderer = SDL_CreateSoftwareRenderer(stage->surface);
+    assert_non_null(stage->renderer);
+    assert_int_equal(oct_draw_create(&stage->draw, stage->renderer, NULL, NULL), OCT_OK);
+    oct_view_model_init(&stage->model, "x", true);
+    oct_view_model_tick(&stage->model, 5 * S);
+    assert_int_equal(oct_view_picture_set(&picture, &header, stage->pixels,
+                                          (size_t)SYNTH_N_LINES * SYNTH_DEPTH, NULL),
+                     OCT_OK);
+    oct_view_tally_add(&tally, &header, 5 * S);
+    oct_view_model_offer(&stage->model, &picture);
+    oct_view_model_report(&stage->model, &tally, true);
+    oct_view_model_hear(&stage->model, &daemon, &(struct oct_view_answer){0});
+    oct_view_picture_finish(&picture);
+}
+
+static void draw(struct stage *stage)
+{
+    assert_int_equal(oct_draw_frame(stage->draw, &stage->model, NULL), OCT_OK);
+    SDL_RenderFlush(stage->renderer);
+}
+
+static void close_stage(struct stage *stage)
+{
+    oct_draw_destroy(stage->draw);
+    SDL_DestroyRenderer(stage->renderer);
+    SDL_FreeSurface(stage->surface);
+    oct_view_model_finish(&stage->model);
+}
+
+static uint32_t pixel_at(const struct stage *stage, int x, int y)
+{
+    uint32_t pixel;
+
+    assert_true(x >= 0 && x < stage->surface->w && y >= 0 && y < stage->surface->h);
+    memcpy(&pixel, (const uint8_t *)stage->surface->pixels + y * stage->surface->pitch + 4 * x, 4);
+    return pixel & 0xffffffu;
+}
+
+/* The middle of the bright band that the screen shows near a depth of A-line j, in depth pixels. */
+static double band_on_screen(const struct stage *stage, uint32_t j, double depth, double reach)
+{
+    struct oct_view_rectf place = oct_draw_place(stage->draw);
+    int x = (int)(place.x + (j + 0.5) / SYNTH_N_LINES * place.w);
+    double per_px = SYNTH_DEPTH / place.h, sum = 0, sum_depth = 0;
+
+    for (double d = depth - reach; d <= depth + reach; d += per_px) {
+        int y = (int)(place.y + d / per_px);
+        double grey = pixel_at(stage, x, y) & 255;
+        double weight = pow(10, grey / 255 * 5); /* intensity: the scale is 50 dB */
+        sum += weight;
+        sum_depth += weight * ((y + 0.5 - place.y) * per_px);
+    }
+    return sum_depth / sum;
+}
+
+static void the_calipers_read_the_truths_distance(void **state)
+{
+    struct stage stage = {.scene = *state};
+
+    reconstruct(&stage);
+    for (size_t k = 0; k < N_SIZES; k++) {
+        open_stage(&stage, sizes[k]);
+        draw(&stage);
+        struct oct_view_rectf place = oct_draw_place(stage.draw);
+        double axial_um = stage.model.daemon.axial_um, error_um = 0, band_error = 0;
+        unsigned n = 0;
+        for (uint32_t j = 10; j < SYNTH_N_LINES - 10; j += 4, n++) {
+            /* A depth pixel's middle is half a pixel below its number. */
+            double ilm = synth_surface(stage.scene, OCT_SURFACE_ILM, BSCAN, j) + 0.5;
+            double isos = synth_surface(stage.scene, OCT_SURFACE_ISOS, BSCAN, j) + 0.5;
+            struct oct_view_point a = {j + 0.5, band_on_screen(&stage, j, ilm, 8)};
+            struct oct_view_point b = {j + 0.5, band_on_screen(&stage, j, isos, 8)};
+            oct_view_model_set_caliper(&stage.model, a, b);
+            double um = oct_view_distance_um(stage.model.caliper[0], stage.model.caliper[1],
+                                             oct_view_model_scale(&stage.model));
+            error_um += um - (isos - ilm) * axial_um;
+            band_error += a.depth - ilm;
+        }
+        /* A pixel: of the picture, or of the screen where those are larger. */
+        double pixel = fmax(1, SYNTH_DEPTH / place.h);
+        assert_true(fabs(error_um / n) < pixel * axial_um);
+        assert_true(fabs(band_error / n) < pixel);
+        /* The proportions are those of the tissue. */
+        double wide = stage.scene->facts->width_um, deep = SYNTH_DEPTH * axial_um;
+        assert_true(fabs(place.w / place.h / (wide / deep) - 1) < 0.01);
+        /* What is drawn: a line of its own colour between the ends. */
+        draw(&stage);
+        int x = (int)(place.x + stage.model.caliper[0].line / SYNTH_N_LINES * place.w);
+        int y = (int)(place.y + (stage.model.caliper[0].depth + stage.model.caliper[1].depth) / 2 /
+                                    SYNTH_DEPTH * place.h);
+        assert_int_equal(pixel_at(&stage, x, y), 0x5cc8ff);
+        close_stage(&stage);
+    }
+    free(stage.pixels);
+}
+
+/* Pixels of that colour in a rectangle. */
+static unsigned count_of(const struct stage *stage, struct oct_view_rect r, uint32_t rgb)
+{
+    unsigned n = 0;
+
+    for (int y = r.y; y < r.y + r.h; y++)
+        for (int x = r.x; x < r.x + r.w; x++)
+            n += pixel_at(stage, x, y) == rgb;
+    return n;
+}
+
+static void alarms_and_recording_are_seen(void **state)
+{
+    struct stage stage = {.scene = *state};
+
+    reconstruct(&stage);
+    for (size_t k = 0; k < N_SIZES; k++) {
+        open_stage(&stage, sizes[k]);
+        draw(&stage);
+        const struct oct_view_layout *l = oct_draw_layout(stage.draw);
+        struct oct_view_rect stripe = {l->area.x, l->area.y, l->margin, l->text_px};
+        assert_int_equal(count_of(&stage, stripe, 0xf08a7c), 0);
+        assert_int_equal(count_of(&stage, l->header, 0xb3261e), 0);
+        stage.model.daemon.record.active = true;
+        oct_view_model_tick(&stage.model, 60 * S); /* nothing came for 55 s */
+        draw(&stage);
+        assert_int_equal(count_of(&stage, stripe, 0xf08a7c), (unsigned)(stripe.w * stripe.h));
+        assert_true(count_of(&stage, l->header, 0xb3261e) >
+                    (unsigned)(l->header.w * l->header.h / 2));
+        /* What the daemon does not confirm is not shown as recording. */
+        stage.model.daemon.reachable = false;
+        draw(&stage);
+        assert_int_equal(count_of(&stage, l->header, 0xb3261e), 0);
+        close_stage(&stage);
+    }
+    free(stage.pixels);
+}
+
+static void zoomed_the_panel_shows_the_part_and_nothing_beyond(void **state)
+{
+    struct stage stage = {.scene = *state};
+
+    reconstruct(&stage);
+    for (size_t k = 0; k < N_SIZES; k++) {
+        open_stage(&stage, sizes[k]);
+        stage.model.lens = (struct oct_view_lens){10, 0.5, 0.5};
+        draw(&stage);
+        struct oct_view_rectf place = oct_draw_place(stage.draw);
+        struct oct_view_rect r = oct_draw_picture_rect(stage.draw);
+        const struct oct_view_layout *l = oct_draw_layout(stage.draw);
+        assert_true(r.w <= l->bscan.w && r.h <= l->bscan.h && place.h > 9.9 * l->bscan.h);
+        /* The middle pixel of the screen is the picture's pixel there. */
+        for (int dy = -40; dy <= 40; dy += 8) {
+            int x = r.x + r.w / 2, y = r.y + r.h / 2 + dy;
+            uint32_t line = (uint32_t)((x + 0.5 - place.x) / place.w * SYNTH_N_LINES);
+            uint32_t d = (uint32_t)((y + 0.5 - place.y) / place.h * SYNTH_DEPTH);
+            assert_int_equal(pixel_at(&stage, x, y) & 255, stage.pixels[line * SYNTH_DEPTH + d]);
+        }
+        /* Left of the panel and above it is the ground. */
+        assert_int_equal(pixel_at(&stage, l->bscan.x - 1, l->bscan.y + l->bscan.h / 2), 0x12161c);
+        close_stage(&stage);
+    }
+    free(stage.pixels);
+}
+
+static void en_face_profile_and_spectrum_have_their_panels(void **state)
+{
+    struct stage stage = {.scene = *state};
+    struct oct_view_archive *archive = oct_view_archive_create(1 << 20, true);
+
+    reconstruct(&stage);
+    open_stage(&stage, sizes[0]);
+    oct_view_model_attach(&stage.model, archive);
+    oct_view_archive_describe(archive, 60, true);
+    for (uint32_t b = 0; b < 30; b++) {
+        stage.model.shown.header.bscan = b;
+        stage.model.shown.arrival_ns = (b + 1) * S / 100;
+        oct_view_archive_add(archive, &stage.model.shown);
+    }
+    struct oct_view_tally tally = stage.model.tally;
+    oct_view_model_report(&stage.model, &tally, true);
+    stage.model.settings.arrangement = OCT_VIEW_FOUR;
+    stage.model.spectrum.n_samples = 100;
+    stage.model.spectrum.limit = 1000;
+    stage.model.spectrum.sample = calloc(100, sizeof(uint16_t));
+    assert_non_null(stage.model.spectrum.sample);
+    draw(&stage);
+    const struct oct_view_layout *l = oct_draw_layout(stage.draw);
+    struct oct_view_rect e = l->enface;
+    /* Half of the volume is there: bright above, empty below. */
+    assert_int_equal(pixel_at(&stage, e.x + e.w / 2, e.y + e.h - 4), 0x1a2028);
+    assert_true((pixel_at(&stage, e.x + e.w / 2, e.y + e.h / 2 - e.h / 10) & 255) != 0x28);
+    assert_true(count_of(&stage, l->profile, 0x7fc8a0) > (unsigned)l->profile.w / 2);
+    assert_true(count_of(&stage, l->spectrum, 0x5cc8ff) > (unsigned)l->spectrum.w / 2);
+    assert_true(count_of(&stage, l->spectrum, 0xf08a7c) > (unsigned)l->spectrum.w / 2);
+    close_stage(&stage);
+    oct_view_archive_destroy(archive);
+    free(stage.pixels);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_calipers_read_the_truths_distance),
+        cmocka_unit_test(alarms_and_recording_are_seen),
+        cmocka_unit_test(zoomed_the_panel_shows_the_part_and_nothing_beyond),
+        cmocka_unit_test(en_face_profile_and_spectrum_have_their_panels),
+    };
+    return cmocka_run_group_tests_name("viewer retina", tests, synth_scene_make, synth_scene_drop);
+}

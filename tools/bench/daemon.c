@@ -1,0 +1,219 @@
+/* The whole daemon, as a process of its own: from the last line in to the picture out beside the
+ * time that the B-scan takes to compute, and from its start to its first picture beside the time
+ * that FFTW takes to plan with the wisdom kept. */
+#include "config/apply.h"
+#include "kernels/recon/fft.h"
+#include "pipeline/base/clock.h"
+#include "tools/bench/part.h"
+#include "tools/bench/rig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LATENCY_RATE_HZ 100000.0
+#define ENOUGH 0.99 /* of the B-scans that the camera was to send: less is another rate */
+
+/* ---- latency ---- */
+
+/* What the subscriber saw, one a picture: from the camera's sending of the last line on. */
+struct delays {
+    double *us;
+    size_t n, most;
+};
+
+/* Of sorted delays. */
+static double delay_at(const struct delays *d, double share)
+{
+    return d->n ? d->us[(size_t)(share * (double)(d->n - 1))] : -1;
+}
+
+static enum oct_err watch(struct oct_bench_rig *r, double seconds, struct delays *d,
+                          struct oct_error *err)
+{
+    uint64_t until = oct_clock_ns() + (uint64_t)(seconds * 1e9), sent_ns = 0;
+    enum oct_err e = OCT_OK;
+    d->most = (size_t)(2 * seconds * r->rate_hz / r->scene.plan->geometry.n_lines) + 1000;
+    d->us = calloc(d->most, sizeof(*d->us));
+    if (!d->us)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the delays");
+    while (!e && oct_clock_ns() < until) {
+        e = oct_bench_picture_take(r, &sent_ns, err);
+        uint64_t now_ns = oct_clock_ns();
+        if (!e && (sent_ns == 0 || sent_ns > now_ns))
+            e = oct_fail(err, OCT_E_FORMAT, "a picture does not tell when its lines were sent");
+        if (!e && d->n < d->most)
+            d->us[d->n++] = (double)(now_ns - sent_ns) * 1e-3;
+    }
+    oct_bench_median(d->us, d->n); /* sorts */
+    return e;
+}
+
+/* Once the camera has ended: octd's last word when it has done all that came, or after a while. */
+static cJSON *await_status(const struct oct_bench_rig *r, double n_due)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    cJSON *status = NULL;
+    for (int i = 0; i < 50; i++, nanosleep(&pause, NULL)) {
+        cJSON_Delete(status);
+        status = oct_bench_rig_ask(r, "{\"cmd\":\"status\"}");
+        if (!status || oct_bench_number(status, NULL, "bscans_done") >= n_due)
+            break;
+    }
+    return status;
+}
+
+/* One row of octd's own account and one of the subscriber's. */
+static enum oct_err report_latency(struct oct_bench_rig *r, const struct delays *d, double alone_us,
+                                   const char *depth, struct oct_bench_rows *rows,
+                                   struct oct_error *err)
+{
+    double n_lines = r->scene.plan->geometry.n_lines;
+    double n_due = (double)(uint64_t)(r->camera_s * r->rate_hz / n_lines);
+    cJSON *status = await_status(r, n_due);
+    double n_done = oct_bench_number(status, NULL, "bscans_done");
+    double own_us = oct_bench_number(status, "latency_us", "p50");
+    bool enough = n_done >= ENOUGH * n_due;
+    double rate_hz = enough ? r->rate_hz : n_done * n_lines / r->camera_s;
+    if (n_done < 0 || own_us < 0 || n_due < 1) {
+        cJSON_Delete(status);
+        return oct_fail(err, OCT_E_IO, "octd does not tell its latency");
+    }
+    for (int k = 0; k < 2; k++) {
+        struct oct_bench_row *row = oct_bench_add(rows, "latency", "the B-scan's computation", "us",
+                                                  k == 0 && enough ? 1.5 : 0);
+        row->less_is_better = true;
+        row->value = k ? delay_at(d, 0.5) : own_us;
+        row->limit = alone_us;
+        snprintf(row->what, sizeof(row->what), "%s p50, %.0f lines/s, %s", k ? "viewer" : "octd",
+                 rate_hz, depth);
+        double p99 = k ? delay_at(d, 0.99) : oct_bench_number(status, "latency_us", "p99");
+        snprintf(row->note, sizeof(row->note),
+                 "p99 %.0f us%s, %.0f of %.0f B-scans, %llu lines given up%s", p99,
+                 k ? "" : " (goal 5000)", k ? (double)d->n : n_done, n_due,
+                 (unsigned long long)r->n_given_up, enough ? "" : "; TOO SLOW a machine");
+    }
+    cJSON_Delete(status);
+    return OCT_OK;
+}
+
+enum oct_err oct_bench_latency(const struct oct_config *config,
+                               const struct oct_bench_options *options, struct oct_bench_rows *rows,
+                               struct oct_error *err)
+{
+    struct oct_bench_rig r;
+    struct delays d = {0};
+    char depth[24];
+    double rate = 0, alone_us = 0;
+    enum oct_err e = oct_bench_engine(config, 0, 0, options->seconds, &rate, &alone_us, err);
+    if (e)
+        return e;
+    oct_bench_depth_text(config, depth, sizeof(depth));
+    e = oct_bench_rig_open(&r, config, LATENCY_RATE_HZ, err);
+    if (!e)
+        e = oct_bench_rig_start(&r, err);
+    if (!e)
+        e = oct_bench_rig_await(&r, err);
+    if (!e)
+        e = oct_bench_camera_start(&r, err);
+    if (!e)
+        e = watch(&r, options->seconds + 1, &d, err);
+    oct_bench_camera_end(&r);
+    if (!e)
+        e = report_latency(&r, &d, alone_us, depth, rows, err);
+    free(d.us);
+    oct_bench_rig_close(&r, e != OCT_OK);
+    return e;
+}
+
+/* ---- start ---- */
+
+static enum oct_err time_start(struct oct_bench_rig *r, double *seconds, struct oct_error *err)
+{
+    oct_bench_pictures_close(r);
+    enum oct_err e = oct_bench_pictures_open(r, err);
+    uint64_t begin = oct_clock_ns();
+    if (!e)
+        e = oct_bench_rig_start(r, err);
+    if (!e)
+        e = oct_bench_picture_take(r, NULL, err);
+    *seconds = (double)(oct_clock_ns() - begin) * 1e-9;
+    oct_bench_rig_end(r);
+    return e;
+}
+
+/* What FFTW's plans take with the wisdom that octd has left; 0: it has left none, and made no plan:
+ * the engine's transforms are its own. */
+static enum oct_err time_plans(const struct oct_bench_rig *r, double *seconds,
+                               struct oct_error *err)
+{
+    uint32_t padded = r->scene.plan->geometry.padded;
+    struct oct_fft fft;
+    char wisdom_dir[80], file[128];
+    *seconds = 0;
+    snprintf(wisdom_dir, sizeof(wisdom_dir), "%s/octd", r->folder);
+    snprintf(file, sizeof(file), "%s/fftwf-%u.wisdom", wisdom_dir, padded);
+    if (access(file, R_OK) != 0)
+        return OCT_OK;
+    uint64_t begin = oct_clock_ns();
+    enum oct_err e = oct_fft_init(&fft, padded, wisdom_dir, err);
+    *seconds = (double)(oct_clock_ns() - begin) * 1e-9;
+    if (!e)
+        oct_fft_finish(&fft);
+    return e;
+}
+
+static enum oct_err measure_start(const struct oct_config *config, struct oct_bench_rows *rows,
+                                  struct oct_error *err)
+{
+    struct oct_bench_rig r;
+    double first = 0, second = 0, plans = 0;
+    char depth[24];
+    oct_bench_depth_text(config, depth, sizeof(depth));
+    enum oct_err e = oct_bench_rig_open(&r, config, 50000, err);
+    if (!e)
+        e = oct_bench_camera_start(&r, err); /* it runs already when octd starts */
+    if (!e)
+        e = time_start(&r, &first, err);
+    if (!e)
+        e = time_start(&r, &second, err);
+    if (!e)
+        e = time_plans(&r, &plans, err);
+    if (!e) {
+        struct oct_bench_row *row = oct_bench_add(
+            rows, "start", plans > 0 ? "FFTW plans, with wisdom" : "no plan is made", "s", 0);
+        row->less_is_better = true;
+        row->value = second;
+        row->limit = plans;
+        snprintf(row->what, sizeof(row->what), "second start, simd=%s, %s",
+                 oct_config_simd_names[config->pipeline.simd], depth);
+        snprintf(row->note, sizeof(row->note), "to the first picture: goal 1 s; the first%s %.2f s",
+                 plans > 0 ? ", without wisdom," : "", first);
+    }
+    oct_bench_rig_close(&r, e != OCT_OK);
+    return e;
+}
+
+static int find_simd(const char *name)
+{
+    int k = 0;
+    while (strcmp(oct_config_simd_names[k], name) != 0)
+        k++;
+    return k;
+}
+
+/* As configured, and with FFTW's transforms, where the wisdom matters. */
+enum oct_err oct_bench_start(const struct oct_config *config,
+                             const struct oct_bench_options *options, struct oct_bench_rows *rows,
+                             struct oct_error *err)
+{
+    struct oct_config c = *config;
+    (void)options;
+    enum oct_err e = measure_start(config, rows, err);
+    if (e || strcmp(oct_config_simd_names[config->pipeline.simd], "plain") == 0)
+        return e;
+    c.pipeline.simd = find_simd("plain");
+    return measure_start(&c, rows, err);
+}

@@ -1,0 +1,359 @@
+/* octd as a process of its own, with a camera and a viewer of ours. */
+#define _GNU_SOURCE /* memrchr */
+#include "tools/bench/rig.h"
+#include "config/apply.h"
+#include "octd/client.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/wire/shm_layout.h"
+#include "tools/bench/part.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <zmq.h>
+
+extern char **environ;
+
+/* ---- the camera ---- */
+
+static void sleep_until(uint64_t at_ns)
+{
+    const struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000u),
+                                .tv_nsec = (long)(at_ns % 1000000000u)};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
+/* One B-scan a block, when a camera would have exposed it, daemon or not. */
+static void *run_camera(void *argument)
+{
+    struct oct_bench_rig *r = argument;
+    const struct oct_geometry *g = &r->scene.plan->geometry;
+    const struct oct_client_options options = {.drop_when_full = true, .linger_ms = 1};
+    struct oct_client *client;
+    r->camera_failed = oct_client_connect(&client, r->ingest, g->n_samples, &options, NULL, 0) != 0;
+    if (r->camera_failed)
+        return NULL;
+    uint64_t begin = oct_clock_ns();
+    for (uint64_t b = 0; !atomic_load(&r->stop); b++) {
+        sleep_until(begin + (uint64_t)((double)(b + 1) * g->n_lines / r->rate_hz * 1e9));
+        /* The clock at the last line, not the first: what is measured begins there. */
+        oct_client_send_owned(client, r->scene.in[b % OCT_BENCH_FRAMES].spectra, g->n_lines,
+                              oct_clock_ns(), NULL, NULL);
+    }
+    r->camera_s = (double)(oct_clock_ns() - begin) * 1e-9;
+    struct oct_client_counters counters;
+    oct_client_flush(client, 1000);
+    oct_client_get_counters(client, &counters);
+    r->n_given_up = counters.lines_dropped + counters.lines_queued;
+    oct_client_give_up(client);
+    oct_client_close(client);
+    return NULL;
+}
+
+void oct_bench_camera_end(struct oct_bench_rig *r)
+{
+    atomic_store(&r->stop, true);
+    if (r->has_camera)
+        pthread_join(r->camera, NULL);
+    r->has_camera = false;
+}
+
+enum oct_err oct_bench_camera_start(struct oct_bench_rig *r, struct oct_error *err)
+{
+    int status = pthread_create(&r->camera, NULL, run_camera, r);
+    r->has_camera = status == 0;
+    return status ? oct_fail_errno(err, OCT_E_IO, status, "camera thread") : OCT_OK;
+}
+
+/* ---- the daemon ---- */
+
+/* The made-up spectrometer, for a configuration that has none. */
+static enum oct_err add_calibration(const struct oct_bench_rig *r, struct oct_config *c,
+                                    struct oct_error *err)
+{
+    struct oct_calibration cal = {0};
+    oct_config_string *path = &c->calibration.wavelengths;
+    if ((*path)[0] || c->calibration.kmap[0])
+        return OCT_OK;
+    snprintf(*path, sizeof(*path), "%s/wavelengths.txt", r->folder);
+    FILE *file = fopen(*path, "w");
+    if (!file)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s", *path);
+    enum oct_err e = oct_bench_calibration(&cal, c->camera.samples);
+    for (size_t i = 0; i < cal.n_wavelengths; i++)
+        fprintf(file, "%.10f\n", cal.wavelengths_nm[i]);
+    c->calibration.dispersion_a2 = cal.coefficient[2];
+    c->calibration.dispersion_a3 = cal.coefficient[3];
+    oct_calibration_finish(&cal);
+    bool ok = fclose(file) == 0 && !e;
+    return ok ? OCT_OK : oct_fail(err, OCT_E_IO, "%s: cannot be written", *path);
+}
+
+/* The configuration as it is, on endpoints of our own. */
+enum oct_err oct_bench_rig_configure(const struct oct_bench_rig *r, const struct oct_config *config,
+                                     struct oct_error *err)
+{
+    struct oct_config c = *config;
+    char path[128];
+    enum oct_err e = add_calibration(r, &c, err);
+    if (e)
+        return e;
+    snprintf(c.ingest.endpoint, sizeof(c.ingest.endpoint), "%s", r->ingest);
+    snprintf(c.publish.endpoint, sizeof(c.publish.endpoint), "ipc://%s/out", r->folder);
+    snprintf(c.control.endpoint, sizeof(c.control.endpoint), "ipc://%s/control", r->folder);
+    snprintf(c.record.directory, sizeof(c.record.directory), "%s",
+             r->records[0] ? r->records : r->folder);
+    c.record.spectra = c.record.bscans = true;
+    char *text = oct_config_text(&c);
+    snprintf(path, sizeof(path), "%s/octd.ini", r->folder);
+    FILE *file = text ? fopen(path, "w") : NULL;
+    bool ok = file && fputs(text, file) >= 0;
+    if (file)
+        ok = fclose(file) == 0 && ok;
+    free(text);
+    return ok ? OCT_OK : oct_fail(err, OCT_E_IO, "%s: cannot be written", path);
+}
+
+/* Our environment, but the wisdom kept in a folder of its own: NAME=value strings, the last NULL.
+ * Only the array is the caller's to free; `cache` is borrowed. */
+static char **make_environment(char *cache)
+{
+    static const char name[] = "XDG_CACHE_HOME=";
+    size_t n = 0, kept = 0;
+    while (environ[n])
+        n++;
+    char **all = calloc(n + 2, sizeof(*all));
+    for (size_t i = 0; i < n && all; i++)
+        if (strncmp(environ[i], name, sizeof(name) - 1) != 0)
+            all[kept++] = environ[i];
+    if (all)
+        all[kept] = cache;
+    return all;
+}
+
+enum oct_err oct_bench_rig_start(struct oct_bench_rig *r, struct oct_error *err)
+{
+    char self[1024], config[128], log[128], cache[128];
+    posix_spawn_file_actions_t actions;
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 8);
+    char *slash = n > 0 ? memrchr(self, '/', (size_t)n) : NULL;
+    if (!slash)
+        return oct_fail(err, OCT_E_IO, "cannot find octd beside octctl");
+    memcpy(slash + 1, "octd", 5);
+    snprintf(config, sizeof(config), "%s/octd.ini", r->folder);
+    snprintf(log, sizeof(log), "%s/log", r->folder);
+    snprintf(cache, sizeof(cache), "XDG_CACHE_HOME=%s", r->folder);
+    char **environment = make_environment(cache);
+    if (!environment)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for octd's environment");
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log, O_WRONLY | O_CREAT | O_TRUNC,
+                                     0600);
+    char *const argv[] = {self, "--config", config, NULL};
+    int status = posix_spawn(&r->octd, self, &actions, NULL, argv, environment);
+    posix_spawn_file_actions_destroy(&actions);
+    free(environment);
+    return status ? oct_fail_errno(err, OCT_E_IO, status, "%s", self) : OCT_OK;
+}
+
+void oct_bench_rig_end(struct oct_bench_rig *r)
+{
+    if (r->octd > 0) {
+        kill(r->octd, SIGTERM);
+        while (waitpid(r->octd, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    r->octd = 0;
+}
+
+/* The end of its log, which is removed with the folder. */
+static void show_log(const struct oct_bench_rig *r)
+{
+    char path[128], text[1501];
+    snprintf(path, sizeof(path), "%s/log", r->folder);
+    FILE *log = fopen(path, "r");
+    if (!log)
+        return;
+    if (fseek(log, -(long)(sizeof(text) - 1), SEEK_END) != 0)
+        rewind(log); /* it is shorter */
+    size_t n = fread(text, 1, sizeof(text) - 1, log);
+    fclose(log);
+    text[n] = '\0';
+    const char *from = n == sizeof(text) - 1 ? strchr(text, '\n') : NULL;
+    if (n)
+        fprintf(stderr, "octctl bench: the end of octd's log:\n%s\n", from ? from + 1 : text);
+}
+
+void oct_bench_rig_close(struct oct_bench_rig *r, bool failed)
+{
+    oct_bench_camera_end(r);
+    oct_bench_rig_end(r);
+    oct_bench_pictures_close(r);
+    if (r->context)
+        zmq_ctx_term(r->context);
+    oct_bench_scene_finish(&r->scene);
+    if (r->records[0]) {
+        oct_bench_empty_folder(r->records);
+        rmdir(r->records);
+    }
+    if (failed && r->folder[0])
+        show_log(r);
+    if (r->folder[0]) {
+        char command[128];
+        snprintf(command, sizeof(command), "rm -rf '%s'", r->folder); /* mkdtemp's own name */
+        if (system(command) != 0)
+            fprintf(stderr, "octctl bench: %s is left behind\n", r->folder);
+    }
+}
+
+/* Whether octd is gone by itself: then nobody need be waited for. */
+static bool has_ended(const struct oct_bench_rig *r)
+{
+    siginfo_t info = {.si_pid = 0};
+    return r->octd > 0 && waitid(P_PID, (id_t)r->octd, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == r->octd;
+}
+
+/* A message, or nothing within our patience or of an octd that is gone; as zmq_msg_recv. */
+static int receive(const struct oct_bench_rig *r, void *socket, zmq_msg_t *message)
+{
+    int step_ms = 200, n = -1;
+    zmq_setsockopt(socket, ZMQ_RCVTIMEO, &step_ms, sizeof(step_ms));
+    for (int waited_ms = 0; n < 0 && waited_ms < OCT_BENCH_PATIENCE_MS; waited_ms += step_ms) {
+        bool ended = has_ended(r); /* before: what it sent last still counts */
+        n = zmq_msg_recv(message, socket, 0);
+        if (n < 0 && ended)
+            break;
+    }
+    return n;
+}
+
+enum oct_err oct_bench_pictures_open(struct oct_bench_rig *r, struct oct_error *err)
+{
+    int none = 0;
+    int every = 1; /* ms: a late connection must not count as a late picture */
+    char endpoint[128];
+    r->pictures = zmq_socket(r->context, ZMQ_SUB);
+    snprintf(endpoint, sizeof(endpoint), "ipc://%s/out", r->folder);
+    zmq_setsockopt(r->pictures, ZMQ_RECONNECT_IVL, &every, sizeof(every));
+    zmq_setsockopt(r->pictures, ZMQ_LINGER, &none, sizeof(none));
+    zmq_setsockopt(r->pictures, ZMQ_SUBSCRIBE, "bscan", 5);
+    if (zmq_connect(r->pictures, endpoint))
+        return oct_fail(err, OCT_E_IO, "%s: %s", endpoint, zmq_strerror(zmq_errno()));
+    return OCT_OK;
+}
+
+void oct_bench_pictures_close(struct oct_bench_rig *r)
+{
+    if (r->pictures)
+        zmq_close(r->pictures);
+    r->pictures = NULL;
+}
+
+enum oct_err oct_bench_rig_open(struct oct_bench_rig *r, const struct oct_config *config,
+                                double rate_hz, struct oct_error *err)
+{
+    *r = (struct oct_bench_rig){.folder = "/tmp/octctl-bench.XXXXXX", .rate_hz = rate_hz};
+    if (!mkdtemp(r->folder)) {
+        r->folder[0] = '\0';
+        return oct_fail_errno(err, OCT_E_IO, errno, "/tmp: no folder");
+    }
+    if (oct_shm_is_endpoint(config->ingest.endpoint))
+        snprintf(r->ingest, sizeof(r->ingest), OCT_SHM_SCHEME "bench-rig-%d", (int)getpid());
+    else
+        snprintf(r->ingest, sizeof(r->ingest), "ipc://%s/in", r->folder);
+    enum oct_err e = oct_bench_scene_init(&r->scene, config, 0, err);
+    if (!e)
+        e = oct_bench_rig_configure(r, config, err);
+    if (e)
+        return e;
+    r->context = zmq_ctx_new();
+    return oct_bench_pictures_open(r, err);
+}
+
+/* The camera's clock in a picture's header; 0: there is none. */
+static uint64_t read_sent_ns(zmq_msg_t *header)
+{
+    cJSON *object = cJSON_ParseWithLength(zmq_msg_data(header), zmq_msg_size(header));
+    double sent_ns = oct_bench_number(object, NULL, "time_ns");
+    cJSON_Delete(object);
+    return sent_ns > 0 ? (uint64_t)sent_ns : 0;
+}
+
+enum oct_err oct_bench_picture_take(struct oct_bench_rig *r, uint64_t *sent_ns,
+                                    struct oct_error *err)
+{
+    const struct oct_geometry *g = &r->scene.plan->geometry;
+    size_t bytes = 0;
+    int more = 1;
+    size_t more_bytes = sizeof(more);
+    for (int n = 0; more; n++) {
+        zmq_msg_t part;
+        zmq_msg_init(&part);
+        if (receive(r, r->pictures, &part) < 0) {
+            zmq_msg_close(&part);
+            return oct_fail(err, OCT_E_IO, "octd has sent no picture");
+        }
+        if (n == 1 && sent_ns)
+            *sent_ns = read_sent_ns(&part);
+        bytes = zmq_msg_size(&part);
+        zmq_msg_close(&part);
+        zmq_getsockopt(r->pictures, ZMQ_RCVMORE, &more, &more_bytes);
+    }
+    return bytes == oct_geometry_image_bytes(g)
+               ? OCT_OK
+               : oct_fail(err, OCT_E_FORMAT, "a picture has %zu bytes", bytes);
+}
+
+cJSON *oct_bench_rig_ask(const struct oct_bench_rig *r, const char *request)
+{
+    char endpoint[128];
+    int none = 0;
+    cJSON *answer = NULL;
+    zmq_msg_t reply;
+    void *socket = zmq_socket(r->context, ZMQ_REQ);
+    snprintf(endpoint, sizeof(endpoint), "ipc://%s/control", r->folder);
+    zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof(none));
+    zmq_msg_init(&reply);
+    if (zmq_connect(socket, endpoint) == 0 && zmq_send(socket, request, strlen(request), 0) > 0 &&
+        receive(r, socket, &reply) > 0)
+        answer = cJSON_ParseWithLength(zmq_msg_data(&reply), zmq_msg_size(&reply));
+    zmq_msg_close(&reply);
+    zmq_close(socket);
+    return answer;
+}
+
+double oct_bench_number(const cJSON *status, const char *group, const char *key)
+{
+    const cJSON *object = group ? cJSON_GetObjectItemCaseSensitive(status, group) : status;
+    const cJSON *number = cJSON_GetObjectItemCaseSensitive(object, key);
+    return cJSON_IsNumber(number) ? number->valuedouble : -1;
+}
+
+enum oct_err oct_bench_rig_await(const struct oct_bench_rig *r, struct oct_error *err)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    uint64_t until = oct_clock_ns() + OCT_BENCH_PATIENCE_MS * UINT64_C(1000000);
+    for (;; nanosleep(&pause, NULL)) {
+        cJSON *status = oct_bench_rig_ask(r, "{\"cmd\":\"status\"}");
+        const char *phase = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(status, "phase"));
+        bool answers = phase != NULL;
+        bool ready = answers && (strcmp(phase, "armed") == 0 || strcmp(phase, "running") == 0);
+        bool failed = answers && strcmp(phase, "error") == 0;
+        cJSON_Delete(status);
+        if (ready)
+            return OCT_OK;
+        if (!answers)
+            return oct_fail(err, OCT_E_IO, "octd does not answer");
+        if (failed || oct_clock_ns() > until)
+            return oct_fail(err, OCT_E_IO, "octd does not take lines");
+    }
+}

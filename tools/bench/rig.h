@@ -1,0 +1,72 @@
+/* octd as a process of its own between a camera and a viewer of the benchmark's, all in a folder of
+ * its own under /tmp. One thread uses a rig; the camera is a second. */
+#ifndef OCT_TOOLS_BENCH_RIG_H
+#define OCT_TOOLS_BENCH_RIG_H
+
+#include "config/config.h"
+#include "tools/bench/scene.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include <cjson/cJSON.h>
+
+#define OCT_BENCH_PATIENCE_MS 30000
+
+struct oct_bench_rig {
+    struct oct_bench_scene scene;
+    char folder[64];                       /* sockets, configuration, log, octd's cache */
+    char ingest[96];                       /* where the camera sends: shared memory if configured */
+    char records[OCT_CONFIG_STRING_BYTES]; /* where octd records; "": the folder. Removed, too */
+    void *context, *pictures;
+    pid_t octd;
+    pthread_t camera;
+    bool has_camera;
+    atomic_bool stop;
+    double rate_hz;
+    /* after the camera has ended */
+    double camera_s;     /* how long it ran */
+    uint64_t n_given_up; /* lines that it found no room for, or that nobody took */
+    bool camera_failed;
+};
+
+/* The configuration on endpoints of the rig's own; pictures are awaited from here on. To be closed
+ * whatever it returns. */
+enum oct_err oct_bench_rig_open(struct oct_bench_rig *r, const struct oct_config *config,
+                                double rate_hz, struct oct_error *err);
+/* failed: the end of octd's log goes to stderr before it is removed. */
+void oct_bench_rig_close(struct oct_bench_rig *r, bool failed);
+
+/* Writes the configuration again, for another r->records or other settings. */
+enum oct_err oct_bench_rig_configure(const struct oct_bench_rig *r, const struct oct_config *config,
+                                     struct oct_error *err);
+
+/* octd, in its own environment: what it keeps for the next start lies in the folder. */
+enum oct_err oct_bench_rig_start(struct oct_bench_rig *r, struct oct_error *err);
+void oct_bench_rig_end(struct oct_bench_rig *r);
+
+/* One B-scan a block at rate_hz, the clock (oct_clock_ns) at its sending as the block's time. */
+enum oct_err oct_bench_camera_start(struct oct_bench_rig *r, struct oct_error *err);
+void oct_bench_camera_end(struct oct_bench_rig *r);
+
+/* A new subscriber: nothing that an octd before sent can reach it. */
+enum oct_err oct_bench_pictures_open(struct oct_bench_rig *r, struct oct_error *err);
+void oct_bench_pictures_close(struct oct_bench_rig *r);
+
+/* Waits for a picture and checks that it is one of the geometry's. *sent_ns (may be NULL): when its
+ * lines were sent; 0: it does not say. */
+enum oct_err oct_bench_picture_take(struct oct_bench_rig *r, uint64_t *sent_ns,
+                                    struct oct_error *err);
+
+/* The reply to a control request, for cJSON_Delete; NULL: none, or none that can be read. */
+cJSON *oct_bench_rig_ask(const struct oct_bench_rig *r, const char *request);
+
+/* A number of a status reply, "group" may be NULL; -1: it is not there. */
+double oct_bench_number(const cJSON *status, const char *group, const char *key);
+
+/* Returns when octd takes lines: while it plans or wakes a GPU, what a camera sends would wait in
+ * queues, come in a burst, and stand in the percentiles as if octd were slow. */
+enum oct_err oct_bench_rig_await(const struct oct_bench_rig *r, struct oct_error *err);
+
+#endif

@@ -1,0 +1,245 @@
+#include "tools/bench/scene.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PI 3.14159265358979323846
+
+/* A spectrometer of 50 nm around 850 nm, k not linear in pixels, some dispersion. */
+enum oct_err oct_bench_calibration(struct oct_calibration *cal, uint32_t n)
+{
+    cal->wavelengths_nm = malloc(n * sizeof(double));
+    if (!cal->wavelengths_nm)
+        return OCT_E_NO_MEMORY;
+    cal->n_wavelengths = n;
+    for (uint32_t i = 0; i < n; i++) {
+        double t = (double)i / n;
+        cal->wavelengths_nm[i] = 825 + 52 * t - 2.5 * t * t;
+    }
+    cal->coefficient[2] = 12;
+    cal->coefficient[3] = -3;
+    return OCT_OK;
+}
+
+/* Fringes of a few reflectors under a Gaussian source, and noise, 12 bits. */
+static void fill_spectra(const struct oct_geometry *g, uint16_t *spectra, uint32_t seed)
+{
+    for (uint32_t j = 0; j < g->n_lines; j++)
+        for (uint32_t i = 0; i < g->n_samples; i++) {
+            double t = (double)i / g->n_samples, envelope = exp(-8 * (t - 0.5) * (t - 0.5));
+            double fringes = 0;
+            for (uint32_t r = 1; r <= 4; r++)
+                fringes += cos(2 * PI * (r * 45.3 * t + 0.37 * j * r + seed)) * 60 / r;
+            seed = seed * 1664525u + 1013904223u;
+            double noise = (double)(seed >> 24) / 8 - 16;
+            double value = 300 + 2600 * envelope + fringes * envelope + noise;
+            spectra[(size_t)j * g->n_samples + i] = (uint16_t)value;
+        }
+}
+
+static enum oct_err make_frame(struct oct_bench_scene *scene, unsigned f)
+{
+    const struct oct_geometry *g = &scene->plan->geometry;
+    struct oct_raw_frame *in = &scene->in[f];
+
+    in->spectra = malloc(oct_geometry_spectra_bytes(g));
+    in->line_valid = malloc(g->n_lines);
+    scene->out[f].pixels = malloc(oct_geometry_image_bytes(g));
+    if (!in->spectra || !in->line_valid || !scene->out[f].pixels)
+        return OCT_E_NO_MEMORY;
+    memset(in->line_valid, 1, g->n_lines);
+    fill_spectra(g, in->spectra, f + 1);
+    return OCT_OK;
+}
+
+enum oct_err oct_bench_scene_fill(struct oct_bench_scene *scene, struct oct_error *err)
+{
+    for (unsigned f = 0; f < OCT_BENCH_FRAMES; f++)
+        if (make_frame(scene, f))
+            return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the benchmark's B-scans");
+    return OCT_OK;
+}
+
+void oct_bench_scene_finish(struct oct_bench_scene *scene)
+{
+    for (unsigned f = 0; f < OCT_BENCH_FRAMES; f++) {
+        free(scene->in[f].spectra);
+        free(scene->in[f].line_valid);
+        free(scene->out[f].pixels);
+    }
+    oct_plan_destroy(scene->plan);
+    *scene = (struct oct_bench_scene){0};
+}
+
+/* ---- the check ---- */
+
+/* u[p] of the 2x upsampled line by direct interpolation with the periodic kernel whose spectrum is
+ * 1 below and 1/2 at the Nyquist frequency (contract step 3). */
+static void upsample(const struct oct_geometry *g, const double *x, double *u)
+{
+    for (uint32_t p = 0; p < g->upsampled; p++) {
+        u[p] = 0;
+        for (uint32_t i = 0; i < g->n_samples; i++) {
+            double away = 0.5 * p - (g->left + i);
+            double s = sin(PI * away / g->padded);
+            if (p % 2 == 0)
+                u[p] += away == 0 ? x[i] : 0;
+            else
+                u[p] += x[i] * sin(PI * away) * cos(PI * away / g->padded) / (g->padded * s);
+        }
+    }
+}
+
+/* B-scan line j in double: intensity of the kept pixels. */
+static void reconstruct(const struct oct_plan *plan, const double *x, double *intensity)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    uint32_t n = g->upsampled;
+    double *u = malloc(5 * (size_t)n * sizeof(double));
+    if (!u)
+        abort();
+    double *re = u + n, *im = re + n, *c = im + n, *s = c + n;
+    upsample(g, x, u);
+    for (uint32_t q = 0; q < n; q++) {
+        double sum = 0;
+        for (unsigned t = 0; t < plan->n_taps; t++)
+            sum += (double)plan->weight[(size_t)t * n + q] * u[plan->tap_first[q] + t];
+        re[q] = sum * (double)plan->phase_re[q];
+        im[q] = sum * (double)plan->phase_im[q];
+        c[q] = cos(2 * PI * q / n);
+        s[q] = -sin(2 * PI * q / n);
+    }
+    for (uint32_t d = 0; d < g->depth; d++) {
+        double a = 0, b = 0;
+        for (uint32_t q = 0; q < n; q++) {
+            uint32_t k = (uint32_t)((uint64_t)(g->crop_first + d) * q % n);
+            a += re[q] * c[k] - im[q] * s[k];
+            b += re[q] * s[k] + im[q] * c[k];
+        }
+        intensity[d] = a * a + b * b;
+    }
+    free(u);
+}
+
+static void subtract_dc(const struct oct_bench_scene *scene, unsigned f, uint32_t j, double *x)
+{
+    const struct oct_plan *plan = scene->plan;
+    const struct oct_geometry *g = &plan->geometry;
+    const uint16_t *a = scene->in[f].spectra;
+    for (uint32_t i = 0; i < g->n_samples; i++) {
+        double dc = plan->dc == OCT_DC_FILE ? plan->calibration.background[i] : 0;
+        for (uint32_t m = 0; plan->dc == OCT_DC_BSCAN && m < g->n_lines; m++)
+            dc += (double)a[(size_t)m * g->n_samples + i] / g->n_lines;
+        x[i] = a[(size_t)j * g->n_samples + i] - dc;
+    }
+}
+
+static double pixel_error(const struct oct_bench_scene *scene, unsigned f, size_t at,
+                          double intensity, double most)
+{
+    const struct oct_image_frame *out = &scene->out[f];
+    double db = 10 * log10(fmax(intensity, 1e-12));
+    if (scene->plan->geometry.sample_type == OCT_SAMPLE_F32)
+        return db > most - 80 ? fabs((double)((const float *)out->pixels)[at] - db) : 0;
+    double level = round((db - out->lo) / (out->hi - out->lo) * 255);
+    return fabs(((const uint8_t *)out->pixels)[at] - fmin(fmax(level, 0), 255));
+}
+
+double oct_bench_scene_error(const struct oct_bench_scene *scene, unsigned f)
+{
+    const struct oct_geometry *g = &scene->plan->geometry;
+    const uint32_t lines[3] = {0, g->n_lines / 2, g->n_lines - 1};
+    double *x = malloc((g->n_samples + g->depth) * sizeof(double)), worst = 0;
+
+    if (!x)
+        return INFINITY;
+    double *intensity = x + g->n_samples;
+    for (unsigned k = 0; k < 3; k++) {
+        double most = 0;
+        subtract_dc(scene, f, lines[k], x);
+        reconstruct(scene->plan, x, intensity);
+        for (uint32_t d = 0; d < g->depth; d++)
+            most = fmax(most, intensity[d]);
+        for (uint32_t d = 0; d < g->depth; d++)
+            worst = fmax(worst, pixel_error(scene, f, (size_t)lines[k] * g->depth + d, intensity[d],
+                                            10 * log10(fmax(most, 1e-12))));
+    }
+    free(x);
+    return worst;
+}
+
+/* ---- figures ---- */
+
+static int by_figure(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+double oct_bench_median(double *values, size_t n)
+{
+    if (n == 0)
+        return 0;
+    qsort(values, n, sizeof(*values), by_figure);
+    return values[n / 2];
+}
+
+/* ---- the limits of a display range ---- */
+
+const char *oct_bench_range_name(enum oct_range range)
+{
+    return range == OCT_RANGE_AUTO ? "auto" : range == OCT_RANGE_MANUAL ? "manual" : "percentile";
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const float *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* The value at a rank among the grey levels of a picture. */
+static double level_at(const struct oct_image_frame *out, const size_t counts[256], double rank)
+{
+    size_t seen = 0;
+    int level = 0;
+    while (level < 255 && (double)(seen + counts[level]) <= rank)
+        seen += counts[level++];
+    return out->lo + (out->hi - out->lo) * level / 255;
+}
+
+bool oct_bench_scene_limits(const struct oct_bench_scene *scene, unsigned f,
+                            const struct oct_display *wanted, double *lo, double *hi)
+{
+    const struct oct_geometry *g = &scene->plan->geometry;
+    const struct oct_image_frame *out = &scene->out[f];
+    size_t n = (size_t)g->n_lines * g->depth, counts[256] = {0};
+    bool percentile = wanted->range == OCT_RANGE_PERCENTILE;
+    double ranks[2] = {0, (double)(n - 1)};
+
+    *lo = wanted->lo;
+    *hi = wanted->hi;
+    if (wanted->range == OCT_RANGE_MANUAL)
+        return true;
+    if (percentile) {
+        ranks[0] = wanted->percentile_lo / 100 * (double)(n - 1);
+        ranks[1] = wanted->percentile_hi / 100 * (double)(n - 1);
+    }
+    if (g->sample_type == OCT_SAMPLE_U8) {
+        const uint8_t *pixels = out->pixels;
+        for (size_t i = 0; i < n; i++)
+            counts[pixels[i]]++;
+        *lo = level_at(out, counts, ranks[0]);
+        *hi = level_at(out, counts, ranks[1]);
+        return true;
+    }
+    float *sorted = malloc(n * sizeof(*sorted));
+    if (!sorted)
+        return false;
+    memcpy(sorted, out->pixels, n * sizeof(*sorted));
+    qsort(sorted, n, sizeof(*sorted), by_value);
+    *lo = (double)sorted[(size_t)ranks[0]];
+    *hi = (double)sorted[(size_t)ranks[1]];
+    free(sorted);
+    return true;
+}

@@ -1,0 +1,175 @@
+/* Fills, lines, letters. */
+#include "viewer/draw/parts.h"
+
+#include <math.h>
+
+uint32_t oct_draw_tone(enum oct_view_tone tone)
+{
+    static const uint32_t rgb[] = {
+        [OCT_VIEW_PLAIN] = RGB_PLAIN, [OCT_VIEW_DIM] = RGB_DIM, [OCT_VIEW_GOOD] = RGB_GOOD,
+        [OCT_VIEW_WARN] = RGB_WARN,   [OCT_VIEW_BAD] = RGB_BAD,
+    };
+    return rgb[tone];
+}
+
+static void set_colour(struct oct_draw *draw, uint32_t rgb, unsigned alpha)
+{
+    SDL_SetRenderDrawBlendMode(draw->renderer,
+                               alpha == 255 ? SDL_BLENDMODE_NONE : SDL_BLENDMODE_BLEND);
+    SDL_SetRenderDrawColor(draw->renderer, (Uint8)(rgb >> 16), (Uint8)(rgb >> 8), (Uint8)rgb,
+                           (Uint8)alpha);
+}
+
+void oct_draw_fill(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb, unsigned alpha)
+{
+    set_colour(draw, rgb, alpha);
+    SDL_RenderFillRect(draw->renderer, &(SDL_Rect){r.x, r.y, r.w, r.h});
+}
+
+void oct_draw_around(struct oct_draw *draw, struct oct_view_rect outer, struct oct_view_rect inner,
+                     uint32_t rgb)
+{
+    int right = inner.x + inner.w, bottom = inner.y + inner.h;
+    struct oct_view_rect bands[] = {
+        {outer.x, outer.y, outer.w, inner.y - outer.y},
+        {outer.x, bottom, outer.w, outer.y + outer.h - bottom},
+        {outer.x, inner.y, inner.x - outer.x, inner.h},
+        {right, inner.y, outer.x + outer.w - right, inner.h},
+    };
+
+    for (size_t i = 0; i < sizeof(bands) / sizeof(bands[0]); i++)
+        if (bands[i].w > 0 && bands[i].h > 0)
+            oct_draw_fill(draw, bands[i], rgb, 255);
+}
+
+/* Lines are as thick as letters' strokes: seen from as far. */
+void oct_draw_line(struct oct_draw *draw, double x0, double y0, double x1, double y1, uint32_t rgb,
+                   unsigned alpha)
+{
+    int n = draw->layout.text_px / 10 + 1;
+    bool steep = fabs(y1 - y0) > fabs(x1 - x0);
+
+    set_colour(draw, rgb, alpha);
+    for (int i = 0; i < n; i++) {
+        int d = i - n / 2;
+        SDL_RenderDrawLine(draw->renderer, (int)floor(x0) + (steep ? d : 0),
+                           (int)floor(y0) + (steep ? 0 : d), (int)floor(x1) + (steep ? d : 0),
+                           (int)floor(y1) + (steep ? 0 : d));
+    }
+}
+
+void oct_draw_frame_of(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb)
+{
+    set_colour(draw, rgb, 255);
+    SDL_RenderDrawRect(draw->renderer, &(SDL_Rect){r.x, r.y, r.w, r.h});
+}
+
+int oct_draw_text(struct oct_draw *draw, enum oct_text_size size, int x, int y, const char *string,
+                  uint32_t rgb)
+{
+    return draw->text ? oct_text_draw(draw->text, size, x, y, string, rgb) : 0;
+}
+
+int oct_draw_text_width(struct oct_draw *draw, enum oct_text_size size, const char *string)
+{
+    return draw->text ? oct_text_width(draw->text, size, string) : 0;
+}
+
+/* Bytes of the first n letters of UTF-8; a byte that is none counts as one. */
+static size_t bytes_of_letters(const char *text, size_t n)
+{
+    size_t at = 0;
+
+    for (; n > 0 && text[at]; n--)
+        for (at++; ((unsigned char)text[at] & 0xc0) == 0x80;)
+            at++;
+    return at;
+}
+
+static void cut(const char *all, size_t n_letters, size_t n_kept, enum oct_draw_cut where,
+                char *text, size_t n_bytes)
+{
+    size_t n_first = where == OCT_DRAW_CUT_END      ? n_kept
+                     : where == OCT_DRAW_CUT_MIDDLE ? n_kept / 2
+                                                    : 0;
+
+    SDL_snprintf(text, n_bytes, "%.*s\u2026%s", (int)bytes_of_letters(all, n_first), all,
+                 all + bytes_of_letters(all, n_letters - (n_kept - n_first)));
+}
+
+int oct_draw_text_fit(struct oct_draw *draw, enum oct_text_size size, char *text, size_t n_bytes,
+                      int most_px, enum oct_draw_cut where)
+{
+    char all[OCT_VIEW_TEXT_BYTES + 8];
+    int w = oct_draw_text_width(draw, size, text);
+    size_t n_letters = 0, least = 0;
+
+    if (w <= most_px)
+        return w;
+    SDL_strlcpy(all, text, sizeof(all));
+    for (size_t at = 0; all[at]; n_letters++)
+        at += bytes_of_letters(all + at, 1);
+    /* The most letters that fit, by halves. */
+    for (size_t most = n_letters; least < most;) {
+        size_t n = least + (most - least + 1) / 2;
+        cut(all, n_letters, n, where, text, n_bytes);
+        if (oct_draw_text_width(draw, size, text) <= most_px)
+            least = n;
+        else
+            most = n - 1;
+    }
+    cut(all, n_letters, least, where, text, n_bytes);
+    w = oct_draw_text_width(draw, size, text);
+    if (w > most_px)
+        text[0] = '\0';
+    return w > most_px ? 0 : w;
+}
+
+int oct_draw_line_height(const struct oct_draw *draw, enum oct_text_size size)
+{
+    if (draw->text)
+        return oct_text_line_height(draw->text, size);
+    return size == OCT_TEXT_LARGE ? draw->layout.large_px : draw->layout.text_px;
+}
+
+void oct_draw_label(struct oct_draw *draw, int x, int y, const char *string, uint32_t rgb)
+{
+    int margin = draw->layout.margin / 2, w = oct_draw_text_width(draw, OCT_TEXT_NORMAL, string);
+
+    if (w == 0)
+        return;
+    oct_draw_fill(draw,
+                  (struct oct_view_rect){x - margin, y, w + 2 * margin,
+                                         oct_draw_line_height(draw, OCT_TEXT_NORMAL)},
+                  RGB_GROUND, 160);
+    oct_draw_text(draw, OCT_TEXT_NORMAL, x, y, string, rgb);
+}
+
+void oct_draw_clip(struct oct_draw *draw, const struct oct_view_rect *r)
+{
+    if (r)
+        SDL_RenderSetClipRect(draw->renderer, &(SDL_Rect){r->x, r->y, r->w, r->h});
+    else
+        SDL_RenderSetClipRect(draw->renderer, NULL);
+}
+
+enum oct_err oct_draw_sheet_size(struct oct_draw *draw, struct oct_draw_sheet *sheet,
+                                 unsigned n_columns, unsigned n_rows, struct oct_error *err)
+{
+    if (sheet->texture && n_columns == sheet->n_columns && n_rows == sheet->n_rows)
+        return OCT_OK;
+    if (sheet->texture)
+        SDL_DestroyTexture(sheet->texture);
+    sheet->texture = SDL_CreateTexture(draw->renderer, draw->sheet_format,
+                                       SDL_TEXTUREACCESS_STREAMING, (int)n_columns, (int)n_rows);
+    if (!sheet->texture)
+        return oct_fail(err, OCT_E_IO,
+                        "drawing a picture of %u x %u: %s; SDL_RENDER_DRIVER=software may help",
+                        n_columns, n_rows, SDL_GetError());
+    SDL_SetTextureBlendMode(sheet->texture, SDL_BLENDMODE_NONE);
+    SDL_SetTextureScaleMode(sheet->texture, SDL_ScaleModeLinear);
+    sheet->n_columns = n_columns;
+    sheet->n_rows = n_rows;
+    sheet->serial = 0;
+    return OCT_OK;
+}

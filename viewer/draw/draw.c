@@ -1,0 +1,125 @@
+#include "viewer/draw/draw.h"
+
+#include "pipeline/base/log.h"
+#include "viewer/draw/parts.h"
+
+#include <string.h>
+
+/* SDL's software renderer scales straight into the window where both have one format, and through
+ * two pictures in between where they have not. RGB888 is ARGB8888 with the first byte unused. */
+static uint32_t sheet_format(SDL_Renderer *renderer)
+{
+    SDL_Window *window = SDL_RenderGetWindow(renderer);
+    SDL_RendererInfo info;
+
+    if (window && SDL_GetRendererInfo(renderer, &info) == 0 && info.flags & SDL_RENDERER_SOFTWARE &&
+        SDL_GetWindowPixelFormat(window) == SDL_PIXELFORMAT_RGB888)
+        return SDL_PIXELFORMAT_RGB888;
+    return SDL_PIXELFORMAT_ARGB8888;
+}
+
+enum oct_err oct_draw_create(struct oct_draw **draw, struct SDL_Renderer *renderer,
+                             const char *font, struct oct_error *err)
+{
+    struct oct_error no_font;
+
+    *draw = SDL_calloc(1, sizeof(**draw));
+    if (!*draw)
+        return oct_fail(err, OCT_E_NO_MEMORY, "drawing: out of memory");
+    (*draw)->renderer = renderer;
+    (*draw)->sheet_format = sheet_format(renderer);
+    if (oct_text_create(&(*draw)->text, renderer, font, &no_font))
+        oct_log(OCT_LOG_WARNING, "%s", no_font.text);
+    return OCT_OK;
+}
+
+bool oct_draw_has_text(const struct oct_draw *draw)
+{
+    return draw->text != NULL;
+}
+
+static void arrange(struct oct_draw *draw, const struct oct_view_model *model, int width,
+                    int height)
+{
+    static const unsigned n_panels[] = {1, 2, 4};
+    const struct oct_view_button *buttons;
+    int text_px = oct_view_layout_text_px(width, height);
+
+    if (draw->text)
+        oct_text_set_size(draw->text, text_px, text_px * 3 / 2);
+    /* Without a font the heights of lines follow from the layout's letters. */
+    draw->layout.text_px = text_px;
+    draw->layout.large_px = text_px * 3 / 2;
+    int status = oct_draw_status_height(draw, model, width, text_px);
+    oct_view_layout_window(&draw->layout, width, height, status,
+                           n_panels[model->settings.arrangement],
+                           (unsigned)oct_view_buttons(model->settings.operators, &buttons));
+}
+
+enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *model,
+                            struct oct_error *err)
+{
+    int width, height;
+    enum oct_err code;
+
+    if (SDL_GetRendererOutputSize(draw->renderer, &width, &height) < 0)
+        return oct_fail(err, OCT_E_IO, "drawing: %s", SDL_GetError());
+    arrange(draw, model, width, height);
+    oct_draw_around(draw, (struct oct_view_rect){0, 0, width, height}, draw->layout.bscan,
+                    RGB_GROUND);
+    if ((code = oct_draw_bscan(draw, model, err)) || (code = oct_draw_enface(draw, model, err)))
+        return code;
+    oct_draw_scale_bars(draw, model);
+    oct_draw_marks(draw, model);
+    oct_draw_colour_bar(draw, model);
+    oct_draw_profile(draw, model);
+    oct_draw_spectrum(draw, model);
+    oct_draw_timeline(draw, model);
+    oct_draw_banner(draw, model);
+    oct_draw_message(draw, model);
+    oct_draw_header(draw, model);
+    oct_draw_buttons(draw, model);
+    oct_draw_status(draw, model);
+    if (model->help && draw->text)
+        oct_draw_help(draw);
+    return OCT_OK;
+}
+
+const struct oct_view_layout *oct_draw_layout(const struct oct_draw *draw)
+{
+    return &draw->layout;
+}
+
+struct oct_view_rectf oct_draw_place(const struct oct_draw *draw)
+{
+    return draw->place;
+}
+
+struct oct_view_rect oct_draw_picture_rect(const struct oct_draw *draw)
+{
+    return draw->picture_rect;
+}
+
+static void forget_sheet(struct oct_draw_sheet *sheet)
+{
+    if (sheet->texture)
+        SDL_DestroyTexture(sheet->texture);
+    memset(sheet, 0, sizeof(*sheet));
+}
+
+void oct_draw_forget(struct oct_draw *draw)
+{
+    forget_sheet(&draw->bscan);
+    forget_sheet(&draw->enface);
+    if (draw->text)
+        oct_text_forget(draw->text);
+}
+
+void oct_draw_destroy(struct oct_draw *draw)
+{
+    if (!draw)
+        return;
+    oct_draw_forget(draw);
+    oct_text_destroy(draw->text);
+    SDL_free(draw);
+}

@@ -1,0 +1,40 @@
+/* Drawing a model into an SDL renderer: the same code for the window and off-screen. */
+#ifndef OCT_VIEWER_DRAW_DRAW_H
+#define OCT_VIEWER_DRAW_DRAW_H
+
+#include "pipeline/base/err.h"
+#include "viewer/model/layout.h"
+#include "viewer/model/lens.h"
+#include "viewer/model/model.h"
+
+struct SDL_Renderer;
+struct oct_draw;
+
+/* Without a font everything but text is drawn and a warning says so on stderr. `font` NULL: the
+ * usual places. The renderer is borrowed and must outlive the drawing. */
+enum oct_err oct_draw_create(struct oct_draw **draw, struct SDL_Renderer *renderer,
+                             const char *font, struct oct_error *err);
+
+/* Whether a font was found. */
+bool oct_draw_has_text(const struct oct_draw *draw);
+
+/* Draws everything for the renderer's present size; presenting is the caller's. The picture is
+ * converted only if it or the contrast changed since the last call. */
+enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *model,
+                            struct oct_error *err);
+
+/* Where the last oct_draw_frame put things. */
+const struct oct_view_layout *oct_draw_layout(const struct oct_draw *draw);
+
+/* Where it put the whole B-scan, of which the panel shows a part when it is zoomed; and the part of
+ * the panel that shows it (the whole panel when there is no picture). */
+struct oct_view_rectf oct_draw_place(const struct oct_draw *draw);
+struct oct_view_rect oct_draw_picture_rect(const struct oct_draw *draw);
+
+/* The renderer lost its textures: all are made anew at the next frame. */
+void oct_draw_forget(struct oct_draw *draw);
+
+/* NULL is fine. */
+void oct_draw_destroy(struct oct_draw *draw);
+
+#endif

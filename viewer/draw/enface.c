@@ -1,0 +1,137 @@
+/* The en face picture, row by row as the scan goes on. */
+#include "viewer/draw/parts.h"
+#include "viewer/model/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LIMITS_EVERY_NS (OCT_NS_PER_S / 2)
+
+static const char *const names[] = {"mean", "maximum", "slab"};
+
+/* Its own black and white, found anew now and then; true: they changed. */
+static bool find_limits(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    enum oct_view_projection projection = model->settings.projection;
+    double lo, hi;
+
+    if (draw->enface_projection == projection && draw->enface_limits_ns != 0 &&
+        draw->enface.serial != 0 && model->now_ns < draw->enface_limits_ns + LIMITS_EVERY_NS)
+        return false;
+    draw->enface_limits_ns = model->now_ns;
+    if (!oct_view_enface_limits(&model->enface, projection, &lo, &hi))
+        return false;
+    /* A change that nobody sees is not worth drawing all rows for. */
+    double range = hi - lo, step = range / 100;
+    if (draw->enface_projection == projection && draw->enface.serial != 0 &&
+        fabs(lo - draw->enface_lo) < step && fabs(hi - draw->enface_hi) < step)
+        return false;
+    draw->enface_projection = projection;
+    draw->enface_lo = lo;
+    draw->enface_hi = hi;
+    return true;
+}
+
+static void colour_row(const struct oct_draw *draw, const float *value, uint32_t n,
+                       const uint32_t colours[256], uint32_t *argb)
+{
+    float lo = (float)draw->enface_lo, gain = (float)(255 / (draw->enface_hi - draw->enface_lo));
+
+    for (uint32_t c = 0; c < n; c++) {
+        float level = (value[c] - lo) * gain;
+        /* A row that never came is NaN and has the ground's colour. */
+        argb[c] = isnan(value[c]) ? 0xff000000u | RGB_AREA
+                                  : colours[level > 0 ? level < 255 ? (unsigned)level : 255u : 0u];
+    }
+}
+
+static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *model,
+                           struct oct_error *err)
+{
+    const struct oct_view_enface *e = &model->enface;
+    struct oct_draw_sheet *sheet = &draw->enface;
+    const struct oct_view_contrast *c = &model->contrast;
+    uint32_t colours[256], argb[OCT_VIEW_ENFACE_MOST];
+    enum oct_err code = oct_draw_sheet_size(draw, sheet, e->n_columns, e->n_rows, err);
+
+    if (code)
+        return code;
+    bool all = sheet->serial == 0 || sheet->contrast.gamma != c->gamma ||
+               sheet->contrast.palette != c->palette;
+    all = find_limits(draw, model) || all;
+    if (!all && sheet->serial == e->serial)
+        return OCT_OK;
+    oct_view_contrast_colours(c, colours);
+    for (uint32_t row = 0; row < e->n_rows; row++) {
+        if (!all && e->row_serial[row] <= sheet->serial)
+            continue;
+        colour_row(draw, oct_view_enface_row(e, model->settings.projection, row), e->n_columns,
+                   colours, argb);
+        SDL_UpdateTexture(sheet->texture, &(SDL_Rect){0, (int)row, (int)e->n_columns, 1}, argb,
+                          (int)(e->n_columns * sizeof(*argb)));
+    }
+    sheet->serial = e->serial;
+    sheet->contrast = *c;
+    return OCT_OK;
+}
+
+/* Where the scan is: a line across and an arrow at each side. */
+static void draw_position(struct oct_draw *draw, const struct oct_view_model *model,
+                          struct oct_view_rect r)
+{
+    double y = r.y + (model->enface.newest_row + 0.5) * r.h / model->enface.n_rows;
+    int size = draw->layout.text_px / 3;
+
+    oct_draw_line(draw, r.x, y, r.x + r.w - 1, y, RGB_GOOD, 160);
+    oct_draw_fill(draw, (struct oct_view_rect){r.x - size, (int)y - size / 2, size, size}, RGB_GOOD,
+                  255);
+    oct_draw_fill(draw, (struct oct_view_rect){r.x + r.w, (int)y - size / 2, size, size}, RGB_GOOD,
+                  255);
+}
+
+static void draw_bar(struct oct_draw *draw, const struct oct_view_model *model,
+                     struct oct_view_rect r)
+{
+    double field_um = model->daemon.lateral_um * model->enface.n_lines;
+    double um = oct_view_scale_bar_um(field_um / 4);
+    int margin = draw->layout.margin, line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+    int x = r.x + 2 * margin, y = r.y + r.h - 2 * margin;
+    char text[32];
+
+    if (!(um > 0) || r.w < 8 * line)
+        return;
+    oct_view_length_text(um, text, sizeof(text));
+    oct_draw_line(draw, x, y, x + um / field_um * r.w, y, RGB_PLAIN, 255);
+    oct_draw_label(draw, x + margin, y - line - margin / 2, text, RGB_PLAIN);
+}
+
+enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model *model,
+                             struct oct_error *err)
+{
+    struct oct_view_rect area = draw->layout.enface;
+    const struct oct_view_enface *e = &model->enface;
+    char text[64];
+    enum oct_err code;
+
+    if (area.w == 0)
+        return OCT_OK;
+    oct_draw_fill(draw, area, RGB_AREA, 255);
+    snprintf(text, sizeof(text), "en face, %s", names[model->settings.projection]);
+    if (e->n_rows == 0) {
+        oct_draw_text(draw, OCT_TEXT_NORMAL, area.x + draw->layout.margin, area.y, text, RGB_DIM);
+        return OCT_OK;
+    }
+    if ((code = update(draw, model, err)))
+        return code;
+    int size = draw->layout.text_px / 3;
+    struct oct_view_rect inner = {area.x + size, area.y, area.w - 2 * size, area.h};
+    double proportion = oct_view_proportion(e->n_lines, model->daemon.lateral_um, e->n_bscans,
+                                            model->daemon.slow_um);
+    struct oct_view_rect r = oct_view_layout_fit(inner, proportion, model->settings.stretch);
+    SDL_RenderCopy(draw->renderer, draw->enface.texture, NULL, &(SDL_Rect){r.x, r.y, r.w, r.h});
+    draw_position(draw, model, r);
+    draw_bar(draw, model, r);
+    oct_draw_label(draw, r.x + draw->layout.margin, r.y, text, RGB_PLAIN);
+    return OCT_OK;
+}

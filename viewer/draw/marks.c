@@ -1,0 +1,173 @@
+/* What lies over the B-scan: calipers, marked point, profile's A-line, slab, scale bars. */
+#include "viewer/draw/parts.h"
+
+#include <math.h>
+#include <stdio.h>
+
+struct spot {
+    double x, y;
+};
+
+static struct spot spot_of(const struct oct_draw *draw, const struct oct_view_model *model,
+                           struct oct_view_point p)
+{
+    const struct oct_picture_header *h = &model->shown.header;
+    return (struct spot){draw->place.x + p.line / h->n_lines * draw->place.w,
+                         draw->place.y + p.depth / h->depth * draw->place.h};
+}
+
+/* To the right of a place, within the panel, which may be wider than the picture. */
+static void label_beside(struct oct_draw *draw, struct spot at, const char *text, uint32_t rgb)
+{
+    struct oct_view_rect r = draw->layout.bscan;
+    int margin = draw->layout.margin, w = oct_draw_text_width(draw, OCT_TEXT_NORMAL, text);
+    int x = (int)at.x + draw->layout.text_px, y = (int)at.y;
+    int last_y = r.y + r.h - oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+
+    x = x + w + margin > r.x + r.w ? r.x + r.w - w - margin : x;
+    x = x < r.x + margin ? r.x + margin : x;
+    y = y > last_y ? last_y : y < r.y ? r.y : y;
+    oct_draw_clip(draw, &r);
+    oct_draw_label(draw, x, y, text, rgb);
+    oct_draw_clip(draw, &draw->picture_rect);
+}
+
+static void draw_caliper(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    struct spot a = spot_of(draw, model, model->caliper[0]);
+    struct spot b = spot_of(draw, model, model->caliper[1]);
+    double length = hypot(b.x - a.x, b.y - a.y), tick = draw->layout.text_px / 2.0;
+    char text[128];
+
+    oct_draw_line(draw, a.x, a.y, b.x, b.y, RGB_MEASURE, 255);
+    if (length > 0) {
+        double nx = -(b.y - a.y) / length * tick, ny = (b.x - a.x) / length * tick;
+        oct_draw_line(draw, a.x - nx, a.y - ny, a.x + nx, a.y + ny, RGB_MEASURE, 255);
+        oct_draw_line(draw, b.x - nx, b.y - ny, b.x + nx, b.y + ny, RGB_MEASURE, 255);
+    }
+    oct_view_distance_text(model->caliper[0], model->caliper[1], oct_view_model_scale(model), text,
+                           sizeof(text));
+    label_beside(draw, b, text, RGB_MEASURE);
+}
+
+static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    const struct oct_picture_header *h = &model->shown.header;
+    struct spot s = spot_of(draw, model, model->mark);
+    /* At the far edges the last pixel counts. */
+    double value =
+        oct_view_picture_value(&model->shown, (uint32_t)fmin(model->mark.line, h->n_lines - 1.0),
+                               (uint32_t)fmin(model->mark.depth, h->depth - 1.0));
+    double d = draw->layout.text_px / 2.0, axial_um = model->daemon.axial_um;
+    char text[96], depth[40];
+
+    oct_draw_line(draw, s.x - d, s.y, s.x + d, s.y, RGB_MARK, 255);
+    oct_draw_line(draw, s.x, s.y - d, s.x, s.y + d, RGB_MARK, 255);
+    if (isfinite(axial_um))
+        snprintf(depth, sizeof(depth), "depth %.0f \u00b5m", model->mark.depth * axial_um);
+    else
+        snprintf(depth, sizeof(depth), "depth %.0f px", model->mark.depth);
+    if (model->contrast.log)
+        snprintf(text, sizeof(text), "%.1f dB  %s", value, depth);
+    else
+        snprintf(text, sizeof(text), "%.4g counts\u00b2  %s", value, depth);
+    s.y -= oct_draw_line_height(draw, OCT_TEXT_NORMAL); /* the calipers' stands below */
+    label_beside(draw, s, text, RGB_MARK);
+}
+
+/* A frame around what the arrows move. */
+static void draw_held(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    bool mark = model->held == OCT_VIEW_HELD_MARK;
+
+    if (!(mark ? model->has_mark : model->has_caliper))
+        return;
+    struct spot s = spot_of(draw, model,
+                            mark                                ? model->mark
+                            : model->held == OCT_VIEW_HELD_FROM ? model->caliper[0]
+                                                                : model->caliper[1]);
+    int d = draw->layout.text_px * 3 / 4, thick = draw->layout.text_px / 10 + 1;
+    for (int i = 0; i < thick; i++)
+        oct_draw_frame_of(draw,
+                          (struct oct_view_rect){(int)floor(s.x) - d + i, (int)floor(s.y) - d + i,
+                                                 2 * (d - i) + 1, 2 * (d - i) + 1},
+                          RGB_PLAIN);
+}
+
+static void draw_slab(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    const struct oct_view_slab *slab = &model->settings.slab;
+    struct oct_view_rectf p = draw->place;
+
+    oct_draw_line(draw, p.x, p.y + slab->first * p.h, p.x + p.w, p.y + slab->first * p.h, RGB_GOOD,
+                  120);
+    oct_draw_line(draw, p.x, p.y + slab->last * p.h, p.x + p.w, p.y + slab->last * p.h, RGB_GOOD,
+                  120);
+}
+
+void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    const struct oct_picture_header *h = &model->shown.header;
+
+    if (!model->has_picture)
+        return;
+    oct_draw_clip(draw, &draw->picture_rect);
+    if (draw->layout.enface.w > 0 && model->settings.projection == OCT_VIEW_SLAB)
+        draw_slab(draw, model);
+    if (draw->layout.profile.w > 0) {
+        double x = draw->place.x + (model->cursor_line + 0.5) / h->n_lines * draw->place.w;
+        oct_draw_line(draw, x, draw->place.y, x, draw->place.y + draw->place.h, RGB_GOOD, 120);
+    }
+    if (model->has_mark)
+        draw_mark(draw, model);
+    if (model->has_caliper)
+        draw_caliper(draw, model);
+    if (model->measuring)
+        draw_held(draw, model);
+    oct_draw_clip(draw, NULL);
+}
+
+/* ---- scale bars ---- */
+
+/* A dark line under a bright one is seen on any picture. */
+static void draw_bar(struct oct_draw *draw, double x0, double y0, double x1, double y1)
+{
+    int n = draw->layout.text_px / 10 + 1;
+
+    oct_draw_line(draw, x0 + n, y0 + n, x1 + n, y1 + n, RGB_GROUND, 255);
+    oct_draw_line(draw, x0, y0, x1, y1, RGB_PLAIN, 255);
+}
+
+static double bar_px(double um_all, double px_all, int room_px, char *text, size_t n_bytes)
+{
+    double um = oct_view_scale_bar_um(um_all / px_all * room_px);
+
+    if (!(um > 0) || !isfinite(um))
+        return 0;
+    oct_view_length_text(um, text, n_bytes);
+    return um / um_all * px_all;
+}
+
+void oct_draw_scale_bars(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    const struct oct_picture_header *h = &model->shown.header;
+    struct oct_view_rect r = draw->picture_rect;
+    int margin = draw->layout.margin, line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+    int x = r.x + 2 * margin, y = r.y + r.h - 2 * margin;
+    char text[32];
+
+    if (!model->has_picture || r.w < 8 * line || r.h < 8 * line)
+        return;
+    double across =
+        bar_px(h->n_lines * model->daemon.lateral_um, draw->place.w, r.w / 4, text, sizeof(text));
+    if (across > 0) {
+        draw_bar(draw, x, y, x + across, y);
+        oct_draw_label(draw, x + (int)across + 2 * margin, y - line * 3 / 4, text, RGB_PLAIN);
+    }
+    double deep =
+        bar_px(h->depth * model->daemon.axial_um, draw->place.h, r.h / 4, text, sizeof(text));
+    if (deep > 0) {
+        draw_bar(draw, x, y - deep, x, y);
+        oct_draw_label(draw, x + margin, y - (int)deep, text, RGB_PLAIN);
+    }
+}

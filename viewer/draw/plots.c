@@ -1,0 +1,201 @@
+/* Plots: the A-line's profile, the spectrum, the timeline of the quality. */
+#include "viewer/draw/parts.h"
+#include "viewer/model/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* A plot's inside, and the values at its lower and upper edge. */
+struct plot {
+    struct oct_view_rect r;
+    double lo, hi;
+};
+
+static double height_of(const struct plot *plot, double value)
+{
+    double share = (value - plot->lo) / (plot->hi - plot->lo);
+
+    share = share > 0 ? share < 1 ? share : 1 : 0; /* NaN too */
+    return plot->r.y + plot->r.h - 1 - share * (plot->r.h - 1);
+}
+
+static struct plot open_plot(struct oct_draw *draw, struct oct_view_rect area, const char *title,
+                             double lo, double hi)
+{
+    int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), margin = draw->layout.margin;
+    int left = 4 * draw->layout.text_px;
+    struct plot plot = {{area.x + left, area.y + line, area.w - left - margin, area.h - 2 * line},
+                        lo,
+                        hi > lo ? hi : lo + 1};
+
+    oct_draw_fill(draw, area, RGB_AREA, 255);
+    oct_draw_text(draw, OCT_TEXT_NORMAL, area.x + left, area.y, title, RGB_DIM);
+    plot.r.w = plot.r.w > 1 ? plot.r.w : 1;
+    plot.r.h = plot.r.h > 1 ? plot.r.h : 1;
+    oct_draw_frame_of(draw, plot.r, RGB_BUTTON);
+    return plot;
+}
+
+static void label_heights(struct oct_draw *draw, const struct plot *plot)
+{
+    double step = oct_view_scale_bar_um((plot->hi - plot->lo) / 3);
+    int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+    char text[32];
+
+    for (double v = ceil(plot->lo / step) * step; step > 0 && v <= plot->hi; v += step) {
+        double y = height_of(plot, v);
+        oct_draw_fill(draw, (struct oct_view_rect){plot->r.x, (int)y, plot->r.w, 1}, RGB_BUTTON,
+                      255);
+        snprintf(text, sizeof(text), "%g", fabs(v) < step / 2 ? 0 : v);
+        int w = oct_draw_text_width(draw, OCT_TEXT_NORMAL, text);
+        oct_draw_text(draw, OCT_TEXT_NORMAL, plot->r.x - w - draw->layout.margin / 2,
+                      (int)y - line / 2, text, RGB_DIM);
+    }
+}
+
+/* A curve of n values over the plot's width; where several meet in a column, all of their range. */
+static void draw_curve(struct oct_draw *draw, const struct plot *plot, uint32_t n,
+                       double (*value)(const void *context, uint32_t i), const void *context,
+                       uint32_t rgb)
+{
+    double last = NAN;
+    int thick = draw->layout.text_px / 20 + 1;
+
+    for (int x = 0; x < plot->r.w; x++) {
+        uint32_t from = (uint32_t)((uint64_t)n * (uint64_t)x / (uint64_t)plot->r.w);
+        uint32_t to = (uint32_t)((uint64_t)n * (uint64_t)(x + 1) / (uint64_t)plot->r.w);
+        double top = INFINITY, bottom = -INFINITY;
+        for (uint32_t i = from; i < n && (i < to || i == from); i++) {
+            double y = height_of(plot, value(context, i));
+            top = fmin(top, y);
+            bottom = fmax(bottom, y);
+        }
+        if (isfinite(last)) {
+            top = fmin(top, last);
+            bottom = fmax(bottom, last);
+        }
+        last = height_of(plot, value(context, from < n ? from : n - 1));
+        oct_draw_fill(
+            draw,
+            (struct oct_view_rect){plot->r.x + x, (int)top, thick, (int)(bottom - top) + thick},
+            rgb, 255);
+    }
+}
+
+/* ---- the profile ---- */
+
+static double profile_value(const void *context, uint32_t i)
+{
+    const struct oct_view_model *model = context;
+    return oct_view_picture_value(&model->shown, (uint32_t)model->cursor_line, i);
+}
+
+void oct_draw_profile(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    struct oct_view_rect area = draw->layout.profile;
+    const struct oct_picture_header *h = &model->shown.header;
+    double lo = model->contrast.published_lo, hi = model->contrast.published_hi;
+    char text[96];
+
+    if (area.w == 0)
+        return;
+    snprintf(text, sizeof(text), "A-line %.0f, %s", model->cursor_line,
+             model->contrast.log ? "dB" : "counts\u00b2");
+    struct plot plot = open_plot(draw, area, model->has_picture ? text : "A-line",
+                                 fmin(lo, model->contrast.lo), fmax(hi, model->contrast.hi));
+    if (!model->has_picture)
+        return;
+    label_heights(draw, &plot);
+    draw_curve(draw, &plot, h->depth, profile_value, model, RGB_GOOD);
+    /* The limits of the contrast. */
+    oct_draw_line(draw, plot.r.x, height_of(&plot, model->contrast.lo), plot.r.x + plot.r.w,
+                  height_of(&plot, model->contrast.lo), RGB_MARK, 90);
+    oct_draw_line(draw, plot.r.x, height_of(&plot, model->contrast.hi), plot.r.x + plot.r.w,
+                  height_of(&plot, model->contrast.hi), RGB_MARK, 90);
+    if (isfinite(model->daemon.axial_um))
+        snprintf(text, sizeof(text), "depth 0 .. %.0f \u00b5m", h->depth * model->daemon.axial_um);
+    else
+        snprintf(text, sizeof(text), "depth 0 .. %u px", h->depth);
+    oct_draw_text(draw, OCT_TEXT_NORMAL, plot.r.x, plot.r.y + plot.r.h, text, RGB_DIM);
+}
+
+/* ---- the spectrum ---- */
+
+static double spectrum_value(const void *context, uint32_t i)
+{
+    return ((const struct oct_view_spectrum *)context)->sample[i];
+}
+
+void oct_draw_spectrum(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    struct oct_view_rect area = draw->layout.spectrum;
+    const struct oct_view_spectrum *s = &model->spectrum;
+    char text[96];
+
+    if (area.w == 0)
+        return;
+    struct plot plot = open_plot(draw, area, "spectrum, counts", 0, s->limit * 1.05);
+    if (!s->n_samples) {
+        oct_draw_text(draw, OCT_TEXT_NORMAL, plot.r.x + draw->layout.margin, plot.r.y,
+                      "none came yet", RGB_DIM);
+        return;
+    }
+    label_heights(draw, &plot);
+    draw_curve(draw, &plot, s->n_samples, spectrum_value, s, RGB_MEASURE);
+    double y = height_of(&plot, s->limit);
+    oct_draw_line(draw, plot.r.x, y, plot.r.x + plot.r.w, y, RGB_BAD, 255);
+    snprintf(text, sizeof(text), "A-line %u, saturated %llu", s->line,
+             (unsigned long long)s->n_saturated);
+    oct_draw_text(draw, OCT_TEXT_NORMAL, plot.r.x, plot.r.y + plot.r.h, text,
+                  s->n_saturated ? RGB_WARN : RGB_DIM);
+}
+
+/* ---- the timeline ---- */
+
+static void draw_moments(struct oct_draw *draw, const struct oct_view_model *model,
+                         const struct plot *snr, const struct plot *sharpness)
+{
+    uint64_t now = model->now_ns / OCT_VIEW_TIMELINE_BIN_NS;
+    struct oct_view_rect r = snr->r;
+    int thick = draw->layout.text_px / 10 + 1;
+
+    for (unsigned i = 0; i < OCT_VIEW_TIMELINE; i++) {
+        const struct oct_view_moment *m =
+            now >= i ? oct_view_quality_moment(&model->quality, now - i) : NULL;
+        if (!m)
+            continue;
+        int x = r.x + r.w - 1 - (int)((uint64_t)i * (uint64_t)r.w / OCT_VIEW_TIMELINE);
+        if (m->marks)
+            oct_draw_fill(draw, (struct oct_view_rect){x - thick / 2, r.y, thick + 1, r.h},
+                          m->marks & OCT_VIEW_MARK_BLINK ? RGB_BAD : RGB_WARN, 130);
+        oct_draw_fill(draw,
+                      (struct oct_view_rect){x, (int)height_of(sharpness, (double)m->sharpness),
+                                             thick, thick},
+                      RGB_DIM, 255);
+        oct_draw_fill(
+            draw, (struct oct_view_rect){x, (int)height_of(snr, (double)m->snr_db), thick, thick},
+            RGB_GOOD, 255);
+    }
+}
+
+void oct_draw_timeline(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    struct oct_view_rect area = draw->layout.timeline, words = area;
+    const struct oct_view_quality *q = &model->quality;
+    struct oct_view_phrase phrase;
+    int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+
+    oct_view_quality_text(model, &phrase);
+    oct_draw_fill(draw, area, RGB_AREA, 255);
+    int y = area.y + (area.h - line) / 2;
+    words.w =
+        draw->layout.margin + oct_draw_text(draw, OCT_TEXT_NORMAL, area.x + draw->layout.margin, y,
+                                            phrase.text, oct_draw_tone(phrase.tone));
+    struct plot snr = {{area.x + words.w + draw->layout.margin, area.y + 1,
+                        area.w - words.w - draw->layout.margin, area.h - 2},
+                       0,
+                       fmax(10, q->level_db * 1.4)};
+    struct plot sharpness = {snr.r, 0, fmax(2, q->sharpness * 2)};
+    if (snr.r.w > 8 * draw->layout.text_px)
+        draw_moments(draw, model, &snr, &sharpness);
+}

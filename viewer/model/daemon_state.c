@@ -1,0 +1,180 @@
+#include "viewer/model/daemon_state.h"
+
+#include "viewer/model/letters.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_JSON_BYTES (1u << 20)
+
+static const cJSON *item(const cJSON *object, const char *key)
+{
+    return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+/* A number that is a count or a length: finite, not negative. */
+static double number(const cJSON *object, const char *key, double otherwise)
+{
+    const cJSON *value = item(object, key);
+
+    if (!cJSON_IsNumber(value) || !isfinite(value->valuedouble) || value->valuedouble < 0)
+        return otherwise;
+    return value->valuedouble;
+}
+
+static double length_um(const cJSON *scan, const char *key)
+{
+    double um = number(scan, key, NAN);
+
+    return um >= 1e-6 && um <= 1e6 ? um : NAN;
+}
+
+static void text(const cJSON *object, const char *key, char *to, size_t n_bytes)
+{
+    const char *from = cJSON_GetStringValue(item(object, key));
+
+    snprintf(to, n_bytes, "%s", from ? from : "");
+    oct_view_letters_clean(to);
+}
+
+static double sum_of(const cJSON *counts)
+{
+    double sum = 0;
+    const cJSON *count;
+
+    cJSON_ArrayForEach(count, counts)
+    {
+        if (cJSON_IsNumber(count) && isfinite(count->valuedouble) && count->valuedouble > 0)
+            sum += count->valuedouble;
+    }
+    return sum;
+}
+
+static bool has_word(const cJSON *words, const char *word)
+{
+    const cJSON *each;
+    bool found = false;
+
+    cJSON_ArrayForEach(each, words)
+    {
+        found |= cJSON_IsString(each) && strcmp(each->valuestring, word) == 0;
+    }
+    return found;
+}
+
+/* What a recording was offered and its files lack (docs/recordings.md, the account). */
+static void read_lost(struct oct_view_daemon *d, const cJSON *account)
+{
+    const cJSON *count, *dropped = item(account, "dropped");
+    char *to = d->record.lost_text;
+    size_t used = 0, n_bytes = sizeof(d->record.lost_text);
+    double most = 0;
+
+    d->record.n_lost = sum_of(dropped);
+    cJSON_ArrayForEach(count, dropped)
+    {
+        if (!cJSON_IsNumber(count) || !(count->valuedouble > 0 && count->valuedouble < 1e18) ||
+            !count->string)
+            continue;
+        if (used < n_bytes)
+            used += (size_t)snprintf(to + used, n_bytes - used, "%s%.0f %.20s", used ? ", " : "",
+                                     count->valuedouble, count->string);
+        if (count->valuedouble > most)
+            snprintf(d->record.lost_why, sizeof(d->record.lost_why), "%s", count->string);
+        most = fmax(most, count->valuedouble);
+    }
+    oct_view_letters_clean(to); /* names of keys are outside bytes too */
+    oct_view_letters_clean(d->record.lost_why);
+}
+
+static void read_record(struct oct_view_daemon *d, const cJSON *reply)
+{
+    const cJSON *record = item(reply, "record");
+    char path[1024];
+
+    d->record.active = cJSON_IsTrue(item(record, "active"));
+    d->record.stopping = cJSON_IsTrue(item(record, "stopping"));
+    d->record.waiting_for_volume = cJSON_IsTrue(item(record, "waiting_for_volume"));
+    d->record.elapsed_s = number(record, "elapsed_s", 0);
+    d->record.bscans_in_file = number(record, "bscans_in_file", 0);
+    d->record.bscans_waiting = number(record, "bscans_waiting", 0);
+    d->record.bytes_per_bscan = number(record, "bytes_per_bscan", 0);
+    d->record.volumes_written = number(reply, "volumes_written", 0);
+    d->record.volumes_incomplete = number(reply, "volumes_incomplete", 0);
+    d->record.bytes_written = number(reply, "bytes_written", 0);
+    d->record.disk_left_s = number(record, "disk_left_s", NAN);
+    read_lost(d, item(reply, "record_account"));
+    text(record, "eye", d->record.eye, sizeof(d->record.eye));
+    text(record, "pseudonym", d->record.pseudonym, sizeof(d->record.pseudonym));
+    text(record, "file", path, sizeof(path));
+    const char *slash = strrchr(path, '/');
+    snprintf(d->record.file, sizeof(d->record.file), "%.255s", slash ? slash + 1 : path);
+}
+
+static void read_driver(struct oct_view_daemon *d, const cJSON *reply)
+{
+    const cJSON *fault = item(item(reply, "source"), "fault");
+
+    if (!has_word(item(reply, "degraded"), "source_refused"))
+        return;
+    text(fault, "text", d->driver.text, sizeof(d->driver.text));
+    text(fault, "cure", d->driver.cure, sizeof(d->driver.cure));
+}
+
+static void read_all(struct oct_view_daemon *d, const cJSON *reply)
+{
+    const cJSON *scan = item(reply, "scan"), *pixels = item(reply, "pixels");
+    char from[16];
+
+    /* What nobody configured octd measured, of this very camera, and some seconds behind it. */
+    text(scan, "line_rate_from", from, sizeof(from));
+    bool set = strcmp(from, "config") == 0;
+    *d = (struct oct_view_daemon){
+        .known = true,
+        .reachable = d->reachable,
+        .answer_ns = d->answer_ns,
+        .pending = cJSON_IsTrue(item(reply, "pending")),
+        .disk_slow = has_word(item(reply, "degraded"), "disk"),
+        .record.failed = has_word(item(reply, "degraded"), "recording"),
+        .uptime_s = number(reply, "uptime_s", 0),
+        .acquisitions = number(reply, "acquisitions", 0),
+        .lines_received = number(reply, "lines_received", 0),
+        .lines_missing = number(reply, "lines_missing", 0) - number(reply, "lines_cut", 0),
+        .bscans_dropped = sum_of(item(reply, "bscans_dropped")),
+        .bscans_done = number(reply, "bscans_done", 0),
+        .bscans_published = number(reply, "bscans_published", 0),
+        .latency_p50_us = number(item(reply, "latency_us"), "p50", 0),
+        .latency_p99_us = number(item(reply, "latency_us"), "p99", 0),
+        .axial_um = length_um(scan, "axial_um"),
+        .lateral_um = length_um(scan, "lateral_um"),
+        .slow_um = length_um(scan, "slow_um"),
+        .set_line_rate_hz = set ? number(scan, "line_rate_hz", 0) : 0,
+        .lines = number(item(reply, "geometry"), "lines", 0),
+        .bscans = number(item(reply, "geometry"), "bscans", 0),
+        .pixels_told = cJSON_IsBool(item(pixels, "log")),
+        .log = cJSON_IsTrue(item(pixels, "log")),
+        .saturation = number(pixels, "saturation", 0),
+        .disk_bytes_free = number(reply, "disk_bytes_free", NAN),
+    };
+    text(reply, "state", d->state, sizeof(d->state));
+    text(reply, "last_error", d->last_error, sizeof(d->last_error));
+    read_driver(d, reply);
+    read_record(d, reply);
+}
+
+enum oct_err oct_view_daemon_read(struct oct_view_daemon *daemon, const char *json, size_t n_bytes,
+                                  struct oct_error *err)
+{
+    cJSON *reply = n_bytes <= MOST_JSON_BYTES ? cJSON_ParseWithLength(json, n_bytes) : NULL;
+    enum oct_err code = OCT_OK;
+
+    if (cJSON_IsObject(reply) && cJSON_IsTrue(item(reply, "ok")) &&
+        cJSON_IsString(item(reply, "state")))
+        read_all(daemon, reply);
+    else
+        code = oct_fail(err, OCT_E_FORMAT, "what answers is no octd: check control.endpoint");
+    cJSON_Delete(reply);
+    return code;
+}

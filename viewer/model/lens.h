@@ -1,0 +1,32 @@
+/* Zoom and pan: where a picture lies in an area of the window, and back from the window into the
+ * picture. Pure. */
+#ifndef OCT_VIEWER_MODEL_LENS_H
+#define OCT_VIEWER_MODEL_LENS_H
+
+#include "viewer/model/layout.h"
+
+#define OCT_VIEW_MOST_ZOOM 32.0
+
+/* What of the picture stands in the middle of the area, as shares of its width and height. */
+struct oct_view_lens {
+    double zoom, x, y; /* zoom >= 1; 1: all of it */
+};
+
+struct oct_view_rectf {
+    double x, y, w, h;
+};
+
+void oct_view_lens_init(struct oct_view_lens *lens);
+
+/* Where the whole picture lies; zoomed it reaches beyond the area, which cuts it. */
+struct oct_view_rectf oct_view_lens_place(const struct oct_view_lens *lens,
+                                          struct oct_view_rect area, double proportion,
+                                          bool stretch);
+
+/* Zooms by a factor around the share of the picture that lies at (x, y), which stays there. */
+void oct_view_lens_zoom(struct oct_view_lens *lens, double factor, double x, double y);
+
+/* Moves the view by shares of what is seen. */
+void oct_view_lens_pan(struct oct_view_lens *lens, double x, double y);
+
+#endif

@@ -1,0 +1,406 @@
+#include "viewer/model/model.h"
+
+#include "viewer/model/clock.h"
+#include "viewer/model/letters.h"
+#include "viewer/model/model_parts.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MESSAGE_NS (4 * OCT_NS_PER_S)
+/* Silence is a stall after four intervals of the stream, but never sooner or later than these. */
+#define STALL_LEAST_S 2.0
+#define STALL_MOST_S 10.0
+/* Automatic contrast: the share that is black, the share that is not white, how fast it follows. */
+#define AUTO_BLACK 0.20
+#define AUTO_WHITE 0.998
+#define AUTO_PACE 0.1
+
+void oct_view_model_init(struct oct_view_model *model, const char *endpoint, bool log)
+{
+    memset(model, 0, sizeof(*model));
+    snprintf(model->endpoint, sizeof(model->endpoint), "%s", endpoint);
+    oct_view_contrast_init(&model->contrast, log);
+    oct_view_lens_init(&model->lens);
+    model->settings.slab = (struct oct_view_slab){0.4, 0.6};
+    model->cursor_line = -1;
+    model->daemon.axial_um = model->daemon.lateral_um = model->daemon.slow_um = NAN;
+    model->daemon.disk_bytes_free = model->daemon.record.disk_left_s = NAN;
+}
+
+void oct_view_model_finish(struct oct_view_model *model)
+{
+    oct_view_picture_finish(&model->shown);
+    oct_view_picture_finish(&model->newest);
+    oct_view_enface_finish(&model->enface);
+    oct_view_spectrum_finish(&model->spectrum);
+    model->has_picture = model->newest_waits = false;
+}
+
+void oct_view_model_attach(struct oct_view_model *model, struct oct_view_archive *archive)
+{
+    model->archive = archive;
+    oct_view_archive_set_slab(archive, model->settings.slab);
+}
+
+/* ---- pictures ---- */
+
+static void adapt(struct oct_view_model *model, double pace)
+{
+    double lo, hi;
+
+    if (model->contrast.range == OCT_VIEW_AUTO && model->has_picture &&
+        oct_view_picture_percentiles(&model->shown, AUTO_BLACK, AUTO_WHITE, &lo, &hi))
+        oct_view_contrast_adapt(&model->contrast, lo, hi, pace);
+}
+
+static void show(struct oct_view_model *model, struct oct_view_picture *picture)
+{
+    bool first = !model->has_picture;
+
+    oct_view_picture_swap(&model->shown, picture);
+    model->has_picture = true;
+    model->serial++;
+    oct_view_contrast_publish(&model->contrast, model->shown.header.lo, model->shown.header.hi);
+    adapt(model, first ? 1 : AUTO_PACE);
+    if (model->cursor_line < 0 || model->cursor_line >= model->shown.header.n_lines)
+        model->cursor_line = model->shown.header.n_lines / 2;
+}
+
+void oct_view_model_offer(struct oct_view_model *model, struct oct_view_picture *picture)
+{
+    if (model->frozen && model->has_picture) {
+        oct_view_picture_swap(&model->newest, picture);
+        model->newest_waits = true;
+    } else {
+        show(model, picture);
+    }
+}
+
+static void set_frozen(struct oct_view_model *model, bool frozen)
+{
+    model->frozen = frozen;
+    model->back = 0;
+    model->frozen_ns = model->shown.arrival_ns;
+    if (model->archive)
+        oct_view_archive_freeze(model->archive, frozen);
+    if (!frozen && model->newest_waits) {
+        show(model, &model->newest);
+        model->newest_waits = false;
+    }
+}
+
+/* Stepping starts at the newest kept picture, which may be one later than the shown one. */
+static void step_back(struct oct_view_model *model, int by)
+{
+    struct oct_view_picture kept = {0};
+    unsigned n = model->archive ? oct_view_archive_count(model->archive) : 0;
+    long long back = (long long)model->back + by;
+
+    if (!model->frozen || n == 0) {
+        oct_view_model_say(model, "%s", model->frozen ? "no B-scans are kept" : "freeze first");
+        return;
+    }
+    back = back < 0 ? 0 : back >= n ? n - 1 : back;
+    if (oct_view_archive_get(model->archive, (unsigned)back, &kept)) {
+        model->back = (unsigned)back;
+        if (back == 0 || kept.arrival_ns > model->frozen_ns)
+            model->frozen_ns = kept.arrival_ns;
+        show(model, &kept);
+    }
+    oct_view_picture_finish(&kept);
+}
+
+void oct_view_model_report(struct oct_view_model *model, const struct oct_view_tally *tally,
+                           bool connected)
+{
+    model->tally = *tally;
+    model->connected = connected;
+    if (model->archive)
+        oct_view_archive_copy(model->archive, &model->enface, &model->quality);
+}
+
+void oct_view_model_offer_spectrum(struct oct_view_model *model, struct oct_view_spectrum *spectrum)
+{
+    struct oct_view_spectrum kept = model->spectrum;
+
+    model->spectrum = *spectrum;
+    *spectrum = kept;
+}
+
+/* ---- what the user does ---- */
+
+static void move_slab(struct oct_view_model *model, double shift, double grow)
+{
+    struct oct_view_slab *slab = &model->settings.slab;
+    double middle = (slab->first + slab->last) / 2 + shift;
+    double half = (slab->last - slab->first) / 2 + grow;
+
+    half = half < 0.005 ? 0.005 : half > 0.5 ? 0.5 : half;
+    middle = middle < half ? half : middle > 1 - half ? 1 - half : middle;
+    *slab = (struct oct_view_slab){middle - half, middle + half};
+    model->settings.projection = OCT_VIEW_SLAB;
+    if (model->archive)
+        oct_view_archive_set_slab(model->archive, *slab);
+}
+
+static bool apply_contrast(struct oct_view_contrast *c, enum oct_view_action action, unsigned times)
+{
+    double step = oct_view_contrast_step(c) * times;
+
+    switch (action) {
+    case OCT_VIEW_AUTO_CONTRAST:
+        oct_view_contrast_set_range(c, c->range == OCT_VIEW_AUTO ? OCT_VIEW_MANUAL : OCT_VIEW_AUTO);
+        return true;
+    case OCT_VIEW_PUBLISHED_CONTRAST:
+        oct_view_contrast_set_range(c, OCT_VIEW_PUBLISHED);
+        return true;
+    case OCT_VIEW_LEVEL_DOWN:
+    case OCT_VIEW_LEVEL_UP:
+        oct_view_contrast_move(c, action == OCT_VIEW_LEVEL_UP ? step : -step, 0);
+        return true;
+    case OCT_VIEW_WINDOW_WIDER:
+    case OCT_VIEW_WINDOW_CLOSER:
+        oct_view_contrast_move(c, 0, action == OCT_VIEW_WINDOW_WIDER ? 2 * step : -2 * step);
+        return true;
+    case OCT_VIEW_LOWER_DOWN:
+    case OCT_VIEW_LOWER_UP:
+        oct_view_contrast_move_lo(c, action == OCT_VIEW_LOWER_UP ? step : -step);
+        return true;
+    case OCT_VIEW_UPPER_DOWN:
+    case OCT_VIEW_UPPER_UP:
+        oct_view_contrast_move_hi(c, action == OCT_VIEW_UPPER_UP ? step : -step);
+        return true;
+    case OCT_VIEW_GAMMA_DOWN:
+    case OCT_VIEW_GAMMA_UP:
+        oct_view_contrast_set_gamma(c, c->gamma * (action == OCT_VIEW_GAMMA_UP ? 1.1 : 1 / 1.1));
+        return true;
+    case OCT_VIEW_PALETTE:
+        c->palette = (enum oct_view_palette)((c->palette + 1) % OCT_VIEW_N_PALETTES);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool knows_proportion(const struct oct_view_model *model)
+{
+    return oct_view_proportion_known(model->daemon.lateral_um, model->daemon.axial_um);
+}
+
+bool oct_view_model_fills(const struct oct_view_model *model)
+{
+    return knows_proportion(model) ? model->settings.stretch : !model->settings.square;
+}
+
+static bool apply_view(struct oct_view_model *model, enum oct_view_action action, unsigned times)
+{
+    struct oct_view_lens *lens = &model->lens;
+    struct oct_view_settings *s = &model->settings;
+
+    switch (action) {
+    case OCT_VIEW_LAYOUT:
+        s->arrangement =
+            (enum oct_view_arrangement)((s->arrangement + 1) % OCT_VIEW_N_ARRANGEMENTS);
+        return true;
+    case OCT_VIEW_PROJECTION:
+        s->projection = (enum oct_view_projection)((s->projection + 1) % OCT_VIEW_N_PROJECTIONS);
+        return true;
+    case OCT_VIEW_SLAB_UP:
+    case OCT_VIEW_SLAB_DOWN:
+        move_slab(model, (action == OCT_VIEW_SLAB_DOWN ? 0.01 : -0.01) * times, 0);
+        return true;
+    case OCT_VIEW_SLAB_THINNER:
+    case OCT_VIEW_SLAB_THICKER:
+        move_slab(model, 0, (action == OCT_VIEW_SLAB_THICKER ? 0.005 : -0.005) * times);
+        return true;
+    case OCT_VIEW_ZOOM_IN:
+    case OCT_VIEW_ZOOM_OUT:
+        oct_view_lens_zoom(lens, pow(action == OCT_VIEW_ZOOM_IN ? 1.25 : 0.8, times), lens->x,
+                           lens->y);
+        return true;
+    case OCT_VIEW_ZOOM_RESET:
+        oct_view_lens_init(lens);
+        return true;
+    case OCT_VIEW_PAN_LEFT:
+    case OCT_VIEW_PAN_RIGHT:
+        oct_view_lens_pan(lens, (action == OCT_VIEW_PAN_RIGHT ? 0.1 : -0.1) * times, 0);
+        return true;
+    case OCT_VIEW_PAN_UP:
+    case OCT_VIEW_PAN_DOWN:
+        oct_view_lens_pan(lens, 0, (action == OCT_VIEW_PAN_DOWN ? 0.1 : -0.1) * times);
+        return true;
+    case OCT_VIEW_CURSOR_LEFT:
+    case OCT_VIEW_CURSOR_RIGHT:
+        oct_view_model_point_at(model, model->cursor_line + (action == OCT_VIEW_CURSOR_RIGHT
+                                                                 ? (double)times
+                                                                 : -(double)times));
+        return true;
+    case OCT_VIEW_STRETCH:
+        if (knows_proportion(model))
+            s->stretch = !s->stretch;
+        else
+            s->square = !s->square;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void apply_rest(struct oct_view_model *model, enum oct_view_action action, unsigned times)
+{
+    switch (action) {
+    case OCT_VIEW_RECORD:
+        oct_view_model_wish(
+            model, model->daemon.record.active ? OCT_VIEW_WISH_STOP : OCT_VIEW_WISH_RECORD, "");
+        break;
+    case OCT_VIEW_FREEZE:
+        set_frozen(model, !model->frozen);
+        break;
+    case OCT_VIEW_OLDER:
+    case OCT_VIEW_NEWER:
+        step_back(model, action == OCT_VIEW_OLDER ? (int)times : -(int)times);
+        break;
+    case OCT_VIEW_MEASURE:
+        model->measuring = !model->measuring;
+        model->held = OCT_VIEW_HELD_TO;
+        break;
+    case OCT_VIEW_HOLD:
+        oct_view_model_hold_next(model);
+        break;
+    case OCT_VIEW_MARK:
+        oct_view_model_mark_by_key(model);
+        break;
+    case OCT_VIEW_CLEAR:
+        model->has_caliper = model->has_mark = false;
+        model->held = OCT_VIEW_HELD_TO;
+        break;
+    case OCT_VIEW_EYE:
+        oct_view_model_next_eye(model);
+        break;
+    case OCT_VIEW_PSEUDONYM:
+        model->typing = model->has_control;
+        snprintf(model->typed, sizeof(model->typed), "%s", model->daemon.record.pseudonym);
+        if (!model->has_control)
+            oct_view_model_wish(model, OCT_VIEW_WISH_NONE, "");
+        break;
+    case OCT_VIEW_LOCK:
+        model->settings.operators = !model->settings.operators;
+        if (model->frozen)
+            set_frozen(model, false); /* the profile has no key to go on with */
+        model->measuring = false;
+        oct_view_model_say(model, "%s",
+                           model->settings.operators ? "operator profile: Ctrl+O leaves it"
+                                                     : "all keys");
+        break;
+    case OCT_VIEW_HELP:
+        model->help = !model->help;
+        break;
+    default:
+        break;
+    }
+}
+
+void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action action, unsigned times)
+{
+    if (model->settings.operators && !oct_view_action_is_operators(action)) {
+        oct_view_model_say(model, "locked: the operator profile is on (Ctrl+O leaves it)");
+        return;
+    }
+    if (model->measuring && oct_view_model_move_held(model, action, times))
+        return;
+    if (apply_contrast(&model->contrast, action, times))
+        adapt(model, 1);
+    else if (!apply_view(model, action, times))
+        apply_rest(model, action, times);
+}
+
+void oct_view_model_drag(struct oct_view_model *model, double across, double down)
+{
+    double range = model->contrast.published_hi - model->contrast.published_lo;
+
+    if (across == 0.0 && down == 0.0)
+        return;
+    /* Up widens the window, as the Up key does. */
+    oct_view_contrast_move(&model->contrast, across * range, -down * range);
+}
+
+/* ---- time and words ---- */
+
+void oct_view_model_tick(struct oct_view_model *model, uint64_t now_ns)
+{
+    model->now_ns = now_ns;
+    if (now_ns >= model->message_until_ns)
+        model->message[0] = '\0';
+    if (now_ns >= model->answer_until_ns)
+        model->answer.wish = OCT_VIEW_WISH_NONE;
+}
+
+static void count_frame(struct oct_view_model *model, uint64_t now_ns)
+{
+    uint64_t window_ns = now_ns - model->screen_since_ns;
+
+    model->n_screen++;
+    if (window_ns < OCT_NS_PER_S)
+        return;
+    model->screen_hz =
+        model->screen_since_ns ? (double)model->n_screen * 1e9 / (double)window_ns : 0;
+    model->screen_since_ns = now_ns;
+    model->n_screen = 0;
+}
+
+void oct_view_model_presented(struct oct_view_model *model, uint64_t now_ns)
+{
+    count_frame(model, now_ns);
+    if (!model->has_picture || model->frozen || now_ns < model->shown.arrival_ns)
+        return;
+    double ms = (double)(now_ns - model->shown.arrival_ns) / 1e6;
+    model->screen_ms += (ms - model->screen_ms) * (model->screen_ms > 0 ? 0.05 : 1);
+}
+
+void oct_view_model_say(struct oct_view_model *model, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(model->message, sizeof(model->message), format, args);
+    va_end(args);
+    oct_view_letters_clean(model->message);
+    model->message_until_ns = model->now_ns + MESSAGE_NS;
+}
+
+double oct_view_model_silence_s(const struct oct_view_model *model)
+{
+    /* A picture may arrive between two ticks and so be newer than `now`. */
+    if (model->tally.n_received == 0 || model->now_ns <= model->tally.last_arrival_ns)
+        return 0;
+    return (double)(model->now_ns - model->tally.last_arrival_ns) / (double)OCT_NS_PER_S;
+}
+
+enum oct_view_state oct_view_model_state(const struct oct_view_model *model)
+{
+    if (model->tally.n_received == 0)
+        return OCT_VIEW_WAITING;
+    double rate_hz = oct_view_tally_rate_hz(&model->tally);
+    double stall_s = rate_hz > 0 ? 4.0 / rate_hz : STALL_LEAST_S;
+    if (stall_s < STALL_LEAST_S)
+        stall_s = STALL_LEAST_S;
+    if (stall_s > STALL_MOST_S)
+        stall_s = STALL_MOST_S;
+    return oct_view_model_silence_s(model) < stall_s ? OCT_VIEW_LIVE : OCT_VIEW_STALLED;
+}
+
+struct oct_view_scale oct_view_model_scale(const struct oct_view_model *model)
+{
+    return (struct oct_view_scale){model->daemon.lateral_um, model->daemon.axial_um};
+}
+
+double oct_view_model_proportion(const struct oct_view_model *model)
+{
+    const struct oct_picture_header *h = &model->shown.header;
+
+    return oct_view_proportion(h->n_lines, model->daemon.lateral_um, h->depth,
+                               model->daemon.axial_um);
+}

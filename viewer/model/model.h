@@ -1,0 +1,186 @@
+/* The viewer's state: what is shown, how, and what is known about stream and daemon. Neither SDL
+ * nor zmq; one thread owns a model. Nothing here reads a clock: oct_view_model_tick brings the
+ * time. */
+#ifndef OCT_VIEWER_MODEL_MODEL_H
+#define OCT_VIEWER_MODEL_MODEL_H
+
+#include "viewer/model/action.h"
+#include "viewer/model/archive.h"
+#include "viewer/model/contrast.h"
+#include "viewer/model/daemon_state.h"
+#include "viewer/model/lens.h"
+#include "viewer/model/line_rate.h"
+#include "viewer/model/measure.h"
+#include "viewer/model/picture.h"
+#include "viewer/model/spectrum.h"
+#include "viewer/model/tally.h"
+#include "viewer/model/wish.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define OCT_VIEW_ENDPOINT_BYTES 1024
+#define OCT_VIEW_MESSAGE_BYTES 384
+
+enum oct_view_state {
+    OCT_VIEW_WAITING, /* no picture came yet */
+    OCT_VIEW_LIVE,
+    OCT_VIEW_STALLED, /* pictures came, but none for a while */
+};
+
+enum oct_view_arrangement { OCT_VIEW_ALONE, OCT_VIEW_TWO, OCT_VIEW_FOUR, OCT_VIEW_N_ARRANGEMENTS };
+
+/* What the arrows move while measuring: an end of the calipers, or the marked point. */
+enum oct_view_held { OCT_VIEW_HELD_TO, OCT_VIEW_HELD_FROM, OCT_VIEW_HELD_MARK, OCT_VIEW_N_HELD };
+
+/* What is remembered between two runs (settings.h). */
+struct oct_view_settings {
+    enum oct_view_arrangement arrangement;
+    enum oct_view_projection projection;
+    struct oct_view_slab slab;
+    bool stretch; /* the B-scan fills its panel where its proportions are known ... */
+    bool square;  /* ... and keeps square pixels where they are not */
+    bool operators;
+};
+
+/* Seconds of recording that are too few: for one that goes on, and for those to come. */
+#define OCT_VIEW_DISK_LOW_S 300.0
+#define OCT_VIEW_DISK_OUT_S 60.0
+
+/* A count of the daemon's that should not rise. */
+struct oct_view_watch {
+    double count;
+    uint64_t rose_ns; /* 0: it never rose while we looked */
+};
+
+/* Members are read freely; they are written by the functions below. */
+struct oct_view_model {
+    char endpoint[OCT_VIEW_ENDPOINT_BYTES];
+    struct oct_view_settings settings;
+
+    /* The stream. */
+    struct oct_view_archive *archive; /* borrowed; NULL: nothing is kept */
+    struct oct_view_picture shown;    /* meaningful when has_picture; owned */
+    bool has_picture;
+    uint64_t serial;                /* changes whenever another picture is shown */
+    struct oct_view_picture newest; /* came while frozen, when newest_waits; owned */
+    bool newest_waits;
+    struct oct_view_enface enface; /* a copy; owned */
+    struct oct_view_quality quality;
+    struct oct_view_tally tally;
+    bool connected;                    /* a publisher answers at the endpoint */
+    struct oct_view_spectrum spectrum; /* the newest; owned */
+    double screen_hz;                  /* frames drawn a second */
+    uint64_t screen_since_ns, n_screen;
+    double screen_ms; /* from a picture's arrival to the screen, smoothed */
+
+    /* The daemon. */
+    bool has_control; /* there is an endpoint to ask */
+    struct oct_view_daemon daemon;
+    struct oct_view_watch missing, dropped;
+    uint64_t disk_low_ns; /* since when the disk lasts for too short; 0: long enough */
+    struct oct_view_line_rate line_rate;
+    double volumes_before;   /* that were written when the recording began */
+    enum oct_view_wish wish; /* what the window should ask the daemon for */
+    char wish_text[OCT_VIEW_LABEL_BYTES];
+    enum oct_view_wish asked;      /* on its way */
+    struct oct_view_answer answer; /* the daemon's last word on a recording, shown for a while */
+    uint64_t answer_until_ns;
+
+    /* What the user does. */
+    struct oct_view_contrast contrast;
+    struct oct_view_lens lens;
+    bool frozen, help, measuring;
+    unsigned back;      /* frozen: how many kept pictures before the newest */
+    uint64_t frozen_ns; /* arrival of the newest of them */
+    double cursor_line; /* of the profile */
+    bool has_caliper, has_mark;
+    struct oct_view_point caliper[2], mark; /* from, to */
+    enum oct_view_held held;                /* of what there is; see model_points.c */
+    bool typing;                            /* the pseudonym */
+    char typed[OCT_VIEW_LABEL_BYTES];
+
+    uint64_t now_ns;
+    char message[OCT_VIEW_MESSAGE_BYTES]; /* "" when there is none (any more) */
+    uint64_t message_until_ns;
+};
+
+/* `log`: pixels are dB (pipeline.log), else counts^2, until the daemon says which. */
+void oct_view_model_init(struct oct_view_model *model, const char *endpoint, bool log);
+
+/* Frees the pictures. */
+void oct_view_model_finish(struct oct_view_model *model);
+
+/* Gives it the archive, which is told the settings. */
+void oct_view_model_attach(struct oct_view_model *model, struct oct_view_archive *archive);
+
+/* Brings a picture newer than all before; the structs are swapped, so that *picture holds a buffer
+ * to reuse afterwards. While frozen it waits and the shown one stays. */
+void oct_view_model_offer(struct oct_view_model *model, struct oct_view_picture *picture);
+
+/* Brings the subscriber's counts, and what the archive has. */
+void oct_view_model_report(struct oct_view_model *model, const struct oct_view_tally *tally,
+                           bool connected);
+
+/* Brings a spectrum newer than the one before; the structs are swapped. */
+void oct_view_model_offer_spectrum(struct oct_view_model *model,
+                                   struct oct_view_spectrum *spectrum);
+
+/* Brings what the daemon said. */
+void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_daemon *daemon,
+                         const struct oct_view_answer *answer);
+
+/* What is to be asked for now; it counts as asked from then on. NONE: nothing. */
+enum oct_view_wish oct_view_model_take_wish(struct oct_view_model *model,
+                                            char text[OCT_VIEW_LABEL_BYTES]);
+
+/* Time goes on: a message that was up long enough goes. */
+void oct_view_model_tick(struct oct_view_model *model, uint64_t now_ns);
+
+/* The shown picture is on the screen now. */
+void oct_view_model_presented(struct oct_view_model *model, uint64_t now_ns);
+
+/* Does what the action means for the model, `times` over where it is a step. Snapshot, full screen,
+ * quit and leave are the window's and do nothing here. With the operator profile only its actions
+ * do anything. While measuring, the four actions of the arrow keys move the held point instead. */
+void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action action,
+                          unsigned times);
+
+/* A mouse drag across the picture, in parts of its width and height (down and right positive): the
+ * whole width moves the level, the whole height the window by the published range. */
+void oct_view_model_drag(struct oct_view_model *model, double across, double down);
+
+/* Marks a point; sets the calipers. Places beyond the picture are moved to its edge. */
+void oct_view_model_mark(struct oct_view_model *model, struct oct_view_point point);
+void oct_view_model_set_caliper(struct oct_view_model *model, struct oct_view_point from,
+                                struct oct_view_point to);
+
+/* The A-line of the profile. */
+void oct_view_model_point_at(struct oct_view_model *model, double line);
+
+/* While typing: text that came, one letter away, done (or not). */
+void oct_view_model_type(struct oct_view_model *model, const char *text);
+void oct_view_model_rub_out(struct oct_view_model *model);
+void oct_view_model_end_typing(struct oct_view_model *model, bool keep);
+
+/* A short line for the user, shown for a few seconds. */
+void oct_view_model_say(struct oct_view_model *model, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Whether octd records, or is about to, as far as it said. */
+bool oct_view_model_is_recording(const struct oct_view_model *model);
+
+enum oct_view_state oct_view_model_state(const struct oct_view_model *model);
+
+/* Seconds since the newest picture came; 0 when none came yet. */
+double oct_view_model_silence_s(const struct oct_view_model *model);
+
+/* What the daemon said about spacings (NaN: unknown), and the shown picture's width over height. */
+struct oct_view_scale oct_view_model_scale(const struct oct_view_model *model);
+double oct_view_model_proportion(const struct oct_view_model *model);
+
+/* Whether the B-scan takes its whole panel. Where a spacing is not known there are no proportions
+ * to keep: A-lines and depth are of different kinds, and square pixels no better than others. */
+bool oct_view_model_fills(const struct oct_view_model *model);
+
+#endif

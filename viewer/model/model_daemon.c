@@ -1,0 +1,144 @@
+/* The part of the model that listens to the daemon and wishes something of it. */
+#include "viewer/model/clock.h"
+#include "viewer/model/letters.h"
+#include "viewer/model/model.h"
+#include "viewer/model/model_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ANSWER_NS (8 * OCT_NS_PER_S)
+
+static void watch(struct oct_view_watch *w, double count, bool first, uint64_t now_ns)
+{
+    if (!first && count > w->count)
+        w->rose_ns = now_ns;
+    w->count = count; /* less: the daemon started anew */
+}
+
+/* A burst of the camera's makes the disk's time short for a moment. */
+static void watch_disk(struct oct_view_model *model, const struct oct_view_daemon *daemon)
+{
+    double least_s = daemon->record.active ? OCT_VIEW_DISK_LOW_S : OCT_VIEW_DISK_OUT_S;
+
+    if (!(daemon->record.disk_left_s < least_s))
+        model->disk_low_ns = 0;
+    else if (model->disk_low_ns == 0)
+        model->disk_low_ns = model->now_ns;
+}
+
+bool oct_view_model_is_recording(const struct oct_view_model *model)
+{
+    return model->daemon.record.active || model->asked == OCT_VIEW_WISH_RECORD ||
+           model->wish == OCT_VIEW_WISH_RECORD;
+}
+
+static void hear_answer(struct oct_view_model *model, const struct oct_view_answer *answer)
+{
+    model->asked = OCT_VIEW_WISH_NONE;
+    if (answer->wish == OCT_VIEW_WISH_RECORD || answer->wish == OCT_VIEW_WISH_STOP) {
+        model->answer = *answer;
+        model->answer_until_ns = model->now_ns + ANSWER_NS;
+    } else if (!answer->ok) {
+        oct_view_model_say(model, "octd refused: %s", answer->text);
+    } else {
+        oct_view_model_say(model, "octd confirms: %s %s",
+                           answer->wish == OCT_VIEW_WISH_EYE ? "eye" : "pseudonym",
+                           answer->text[0] ? answer->text : "not said");
+    }
+}
+
+void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_daemon *daemon,
+                         const struct oct_view_answer *answer)
+{
+    bool first = !model->daemon.known;
+
+    if (daemon->known && daemon->answer_ns != model->daemon.answer_ns) {
+        watch(&model->missing, daemon->lines_missing, first, model->now_ns);
+        watch(&model->dropped, daemon->bscans_dropped, first, model->now_ns);
+        watch_disk(model, daemon);
+        oct_view_line_rate_add(&model->line_rate, daemon->acquisitions,
+                               daemon->lines_received + daemon->lines_missing, daemon->uptime_s,
+                               daemon->lines);
+        if (daemon->record.active && (first || !model->daemon.record.active))
+            model->volumes_before = daemon->record.volumes_written;
+        if (daemon->pixels_told)
+            model->contrast.log = daemon->log;
+        if (model->archive)
+            oct_view_archive_describe(model->archive,
+                                      daemon->bscans < UINT32_MAX ? (uint32_t)daemon->bscans : 0,
+                                      model->contrast.log);
+    }
+    model->has_control = true;
+    if (daemon->known)
+        model->daemon = *daemon;
+    else
+        model->daemon.reachable = false;
+    if (answer->wish != OCT_VIEW_WISH_NONE)
+        hear_answer(model, answer);
+}
+
+void oct_view_model_wish(struct oct_view_model *model, enum oct_view_wish wish, const char *text)
+{
+    if (!model->has_control) {
+        oct_view_model_say(model, "no control endpoint: start octview with --control ENDPOINT");
+        return;
+    }
+    if (model->asked != OCT_VIEW_WISH_NONE) {
+        oct_view_model_say(model, "octd has not answered yet");
+        return;
+    }
+    model->wish = wish;
+    snprintf(model->wish_text, sizeof(model->wish_text), "%s", text);
+}
+
+enum oct_view_wish oct_view_model_take_wish(struct oct_view_model *model,
+                                            char text[OCT_VIEW_LABEL_BYTES])
+{
+    enum oct_view_wish wish = model->wish;
+
+    memcpy(text, model->wish_text, OCT_VIEW_LABEL_BYTES);
+    model->wish = OCT_VIEW_WISH_NONE;
+    if (wish != OCT_VIEW_WISH_NONE)
+        model->asked = wish;
+    return wish;
+}
+
+void oct_view_model_next_eye(struct oct_view_model *model)
+{
+    const char *eye = model->daemon.record.eye;
+
+    oct_view_model_wish(model, OCT_VIEW_WISH_EYE,
+                        !eye[0]                  ? "OD"
+                        : strcmp(eye, "OD") == 0 ? "OS"
+                                                 : "");
+}
+
+/* ---- typing ---- */
+
+void oct_view_model_type(struct oct_view_model *model, const char *text)
+{
+    size_t n = strlen(model->typed);
+
+    /* Whole letters only: what does not fit is left out as it came. */
+    if (!model->typing || n + strlen(text) >= sizeof(model->typed) || !oct_view_letters_are(text))
+        return;
+    snprintf(model->typed + n, sizeof(model->typed) - n, "%s", text);
+}
+
+void oct_view_model_rub_out(struct oct_view_model *model)
+{
+    size_t n = strlen(model->typed);
+
+    /* A UTF-8 letter: its following bytes and its first. */
+    while (n > 0 && ((unsigned char)model->typed[n - 1] & 0xc0) == 0x80)
+        n--;
+    model->typed[n > 0 ? n - 1 : 0] = '\0';
+}
+
+void oct_view_model_end_typing(struct oct_view_model *model, bool keep)
+{
+    model->typing = false;
+    if (keep)
+        oct_view_model_wish(model, OCT_VIEW_WISH_PSEUDONYM, model->typed);
+}

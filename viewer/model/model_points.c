@@ -1,0 +1,129 @@
+/* The part of the model that measures: calipers, marked point, the profile's A-line, by mouse and
+ * by key. */
+#include "viewer/model/model.h"
+#include "viewer/model/model_parts.h"
+
+#include <math.h>
+
+/* Half the length of calipers that a key puts there, in parts of the depth in view. */
+#define HALF_CALIPER 0.15
+
+static struct oct_view_point inside(const struct oct_view_model *model, struct oct_view_point p)
+{
+    double lines = model->shown.header.n_lines, depth = model->shown.header.depth;
+
+    p.line = p.line < 0 ? 0 : p.line > lines ? lines : p.line;
+    p.depth = p.depth < 0 ? 0 : p.depth > depth ? depth : p.depth;
+    return p;
+}
+
+void oct_view_model_mark(struct oct_view_model *model, struct oct_view_point point)
+{
+    model->has_mark = model->has_picture;
+    model->mark = inside(model, point);
+}
+
+void oct_view_model_set_caliper(struct oct_view_model *model, struct oct_view_point from,
+                                struct oct_view_point to)
+{
+    model->has_caliper = model->has_picture;
+    model->caliper[0] = inside(model, from);
+    model->caliper[1] = inside(model, to);
+    model->held = OCT_VIEW_HELD_TO;
+}
+
+void oct_view_model_point_at(struct oct_view_model *model, double line)
+{
+    double last = model->has_picture ? model->shown.header.n_lines - 1.0 : 0;
+
+    model->cursor_line = line < 0 ? 0 : line > last ? last : line;
+}
+
+/* ---- by key ---- */
+
+/* The middle of a pixel: a step more or less is the next pixel's. */
+static double middle_of_pixel(double at)
+{
+    return floor(at) + 0.5;
+}
+
+static bool can_measure(struct oct_view_model *model)
+{
+    if (!model->has_picture)
+        oct_view_model_say(model, "there is no picture to measure yet");
+    return model->has_picture;
+}
+
+static void put_caliper(struct oct_view_model *model)
+{
+    const struct oct_picture_header *h = &model->shown.header;
+    double line = middle_of_pixel(model->lens.x * h->n_lines);
+    double half = HALF_CALIPER / model->lens.zoom;
+    double top = middle_of_pixel((model->lens.y - half) * h->depth);
+    double bottom = middle_of_pixel((model->lens.y + half) * h->depth);
+
+    oct_view_model_set_caliper(model, (struct oct_view_point){line, top},
+                               (struct oct_view_point){line, bottom});
+}
+
+static struct oct_view_point *held_point(struct oct_view_model *model)
+{
+    switch (model->held) {
+    case OCT_VIEW_HELD_MARK:
+        return model->has_mark ? &model->mark : NULL;
+    case OCT_VIEW_HELD_FROM:
+        return model->has_caliper ? &model->caliper[0] : NULL;
+    default:
+        return model->has_caliper ? &model->caliper[1] : NULL;
+    }
+}
+
+void oct_view_model_hold_next(struct oct_view_model *model)
+{
+    if (!model->measuring) {
+        oct_view_model_say(model, "M first: Tab changes what the arrows move while measuring");
+        return;
+    }
+    if (!can_measure(model))
+        return;
+    if (!model->has_caliper) {
+        put_caliper(model);
+        return;
+    }
+    do
+        model->held = (enum oct_view_held)((model->held + 1) % OCT_VIEW_N_HELD);
+    while (!held_point(model));
+}
+
+void oct_view_model_mark_by_key(struct oct_view_model *model)
+{
+    if (!can_measure(model))
+        return;
+    if (!model->has_mark)
+        oct_view_model_mark(model, (struct oct_view_point){
+                                       middle_of_pixel(model->cursor_line),
+                                       middle_of_pixel(model->lens.y * model->shown.header.depth)});
+    model->measuring = true;
+    model->held = OCT_VIEW_HELD_MARK;
+}
+
+bool oct_view_model_move_held(struct oct_view_model *model, enum oct_view_action action,
+                              unsigned times)
+{
+    /* The arrow keys' actions, as steps to the right and down. */
+    int right = action == OCT_VIEW_LEVEL_UP ? 1 : action == OCT_VIEW_LEVEL_DOWN ? -1 : 0;
+    int down = action == OCT_VIEW_WINDOW_CLOSER ? 1 : action == OCT_VIEW_WINDOW_WIDER ? -1 : 0;
+
+    if (right == 0 && down == 0)
+        return false;
+    if (!can_measure(model))
+        return true;
+    struct oct_view_point *p = held_point(model);
+    if (!p) {
+        put_caliper(model);
+        p = held_point(model);
+    }
+    *p = inside(model, (struct oct_view_point){p->line + right * (double)times,
+                                               p->depth + down * (double)times});
+    return true;
+}

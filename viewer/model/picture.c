@@ -1,0 +1,145 @@
+#include "viewer/model/picture.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+size_t oct_view_picture_bytes(const struct oct_picture_header *header)
+{
+    size_t pixel_bytes;
+
+    if (header->sample_type == OCT_SAMPLE_U8)
+        pixel_bytes = sizeof(uint8_t);
+    else if (header->sample_type == OCT_SAMPLE_F32)
+        pixel_bytes = sizeof(float);
+    else
+        return 0;
+    if (header->n_lines == 0 || header->depth == 0 ||
+        header->depth > OCT_MAX_BSCAN_SAMPLES / header->n_lines)
+        return 0;
+    return (size_t)header->n_lines * header->depth * pixel_bytes;
+}
+
+enum oct_err oct_view_picture_set(struct oct_view_picture *picture,
+                                  const struct oct_picture_header *header, const void *pixels,
+                                  size_t n_bytes, struct oct_error *err)
+{
+    size_t wanted_bytes = oct_view_picture_bytes(header);
+
+    if (wanted_bytes == 0 || wanted_bytes != n_bytes)
+        return oct_fail(err, OCT_E_FORMAT,
+                        "picture of %u x %u pixels: %zu bytes came, %zu are needed; check the "
+                        "publisher",
+                        header->n_lines, header->depth, n_bytes, wanted_bytes);
+    if (n_bytes > picture->capacity_bytes) {
+        void *grown = malloc(n_bytes);
+        if (!grown)
+            return oct_fail(err, OCT_E_NO_MEMORY,
+                            "picture of %zu bytes: out of memory; publish smaller pictures",
+                            n_bytes);
+        free(picture->pixels);
+        picture->pixels = grown;
+        picture->capacity_bytes = n_bytes;
+    }
+    memcpy(picture->pixels, pixels, n_bytes);
+    picture->header = *header;
+    return OCT_OK;
+}
+
+double oct_view_picture_value(const struct oct_view_picture *picture, uint32_t line, uint32_t depth)
+{
+    const struct oct_picture_header *h = &picture->header;
+
+    if (!picture->pixels || line >= h->n_lines || depth >= h->depth)
+        return NAN;
+    size_t i = (size_t)line * h->depth + depth;
+    if (h->sample_type == OCT_SAMPLE_F32)
+        return ((const float *)picture->pixels)[i];
+    return h->lo + ((const uint8_t *)picture->pixels)[i] / 255.0 * (h->hi - h->lo);
+}
+
+/* ---- percentiles ---- */
+
+#define N_BINS 1024u
+#define LOOKED_AT 64u /* A-lines */
+
+struct counts {
+    uint32_t bin[N_BINS], total;
+    double lo, step;
+};
+
+static void count_u8(const struct oct_view_picture *picture, uint32_t step, struct counts *counts)
+{
+    const struct oct_picture_header *h = &picture->header;
+
+    counts->lo = h->lo;
+    counts->step = (h->hi - h->lo) / 255.0;
+    for (uint32_t line = 0; line < h->n_lines; line += step)
+        for (uint32_t d = 0; d < h->depth; d++, counts->total++)
+            counts->bin[((const uint8_t *)picture->pixels)[(size_t)line * h->depth + d]]++;
+}
+
+static void count_f32(const struct oct_view_picture *picture, uint32_t step, struct counts *counts)
+{
+    const struct oct_picture_header *h = &picture->header;
+    double least = INFINITY, most = -INFINITY;
+
+    for (uint32_t line = 0; line < h->n_lines; line += step)
+        for (uint32_t d = 0; d < h->depth; d++) {
+            double v = oct_view_picture_value(picture, line, d);
+            least = isfinite(v) && v < least ? v : least;
+            most = isfinite(v) && v > most ? v : most;
+        }
+    counts->lo = least;
+    counts->step = most > least ? (most - least) / (N_BINS - 1) : 1;
+    for (uint32_t line = 0; line < h->n_lines; line += step)
+        for (uint32_t d = 0; d < h->depth; d++) {
+            double v = (oct_view_picture_value(picture, line, d) - least) / counts->step;
+            if (!(v >= 0 && v < N_BINS))
+                continue;
+            counts->bin[(unsigned)v]++;
+            counts->total++;
+        }
+}
+
+static double percentile(const struct counts *counts, double share)
+{
+    double seen = 0;
+
+    for (unsigned i = 0; i < N_BINS; i++) {
+        seen += counts->bin[i];
+        if (seen >= share * counts->total && seen > 0)
+            return counts->lo + i * counts->step;
+    }
+    return counts->lo;
+}
+
+bool oct_view_picture_percentiles(const struct oct_view_picture *picture, double share_lo,
+                                  double share_hi, double *lo, double *hi)
+{
+    struct counts counts = {0};
+    uint32_t step = (picture->header.n_lines + LOOKED_AT - 1) / LOOKED_AT;
+
+    if (!picture->pixels || step == 0)
+        return false;
+    if (picture->header.sample_type == OCT_SAMPLE_F32)
+        count_f32(picture, step, &counts);
+    else
+        count_u8(picture, step, &counts);
+    *lo = percentile(&counts, share_lo);
+    *hi = percentile(&counts, share_hi);
+    return counts.total > 0;
+}
+
+void oct_view_picture_swap(struct oct_view_picture *a, struct oct_view_picture *b)
+{
+    struct oct_view_picture kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+void oct_view_picture_finish(struct oct_view_picture *picture)
+{
+    free(picture->pixels);
+    memset(picture, 0, sizeof(*picture));
+}

@@ -1,0 +1,54 @@
+/* The words of the window: what the status line, the header, the centre of an empty window and the
+ * banner say about a model. No SDL. */
+#ifndef OCT_VIEWER_MODEL_STATUS_H
+#define OCT_VIEWER_MODEL_STATUS_H
+
+#include "viewer/model/model.h"
+
+enum oct_view_tone {
+    OCT_VIEW_PLAIN,
+    OCT_VIEW_DIM, /* of little weight */
+    OCT_VIEW_GOOD,
+    OCT_VIEW_WARN, /* worth a look */
+    OCT_VIEW_BAD,
+};
+
+#define OCT_VIEW_TEXT_BYTES 384
+#define OCT_VIEW_MAX_PHRASES 16
+#define OCT_VIEW_MAX_ALARMS 11
+
+struct oct_view_phrase {
+    char text[OCT_VIEW_TEXT_BYTES];
+    enum oct_view_tone tone;
+};
+
+/* The status line, the most important phrase first; returns how many (<= OCT_VIEW_MAX_PHRASES). A
+ * window breaks lines between phrases only. */
+unsigned oct_view_status(const struct oct_view_model *model,
+                         struct oct_view_phrase phrases[OCT_VIEW_MAX_PHRASES]);
+
+/* Whether it records, in the daemon's own words, never in hopes. */
+void oct_view_recording(const struct oct_view_model *model, struct oct_view_phrase *phrase);
+
+/* Eye and pseudonym. */
+void oct_view_label(const struct oct_view_model *model, struct oct_view_phrase *phrase);
+
+/* What stands in the middle of a window without a picture: two lines; 0 when there is one. */
+unsigned oct_view_notice(const struct oct_view_model *model, struct oct_view_phrase lines[2]);
+
+/* What is wrong, and what to do about it; both lines have the alarm's tone. */
+struct oct_view_alarm {
+    struct oct_view_phrase what, remedy;
+};
+
+/* The worst first; returns how many. */
+unsigned oct_view_alarms(const struct oct_view_model *model,
+                         struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS]);
+
+/* The quality in numbers: "SNR 31.2 dB  sharpness 5.1  blinks 1  motions 3". */
+void oct_view_quality_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
+
+/* "1:02:03" or "02:03". */
+void oct_view_duration_text(double seconds, char *text, size_t n_bytes);
+
+#endif

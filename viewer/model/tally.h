@@ -1,0 +1,36 @@
+/* What came, what was lost, how fast: counted from the headers of all pictures, also of those that
+ * were never drawn. Pure: the caller brings the time. */
+#ifndef OCT_VIEWER_MODEL_TALLY_H
+#define OCT_VIEWER_MODEL_TALLY_H
+
+#include "pipeline/wire/wire.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A zeroed struct has counted nothing. Members are read freely and written by the functions. */
+struct oct_view_tally {
+    uint64_t n_received;      /* good pictures */
+    uint64_t n_lost;          /* gaps of frame_num within an acquisition; sticks at UINT64_MAX */
+    uint64_t n_bad;           /* messages that were no picture */
+    uint64_t last_frame_num;  /* of the newest picture */
+    uint64_t last_arrival_ns; /* of the newest picture; 0: none came yet */
+    uint64_t last_loss_ns;    /* when n_lost last grew; 0: never */
+    char acquisition_id[sizeof(((struct oct_picture_header *)0)->acquisition_id)];
+    uint64_t window_start_ns; /* of the running measurement of the rate */
+    uint64_t n_window;        /* arrivals since then, its first not counted */
+    double rate_hz;           /* of the last finished measurement; 0: none yet */
+};
+
+/* Counts one good picture. A frame_num that stands still or goes back is a sender that started
+ * anew, not a loss; so is another acquisition_id. */
+void oct_view_tally_add(struct oct_view_tally *tally, const struct oct_picture_header *header,
+                        uint64_t now_ns);
+
+/* Counts one message that was refused. */
+void oct_view_tally_add_bad(struct oct_view_tally *tally);
+
+/* Pictures a second; 0 while nothing can be said (fewer than two pictures). */
+double oct_view_tally_rate_hz(const struct oct_view_tally *tally);
+
+#endif

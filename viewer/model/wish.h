@@ -1,0 +1,22 @@
+/* What the operator wants of the daemon, and what it answered. */
+#ifndef OCT_VIEWER_MODEL_WISH_H
+#define OCT_VIEWER_MODEL_WISH_H
+
+#include <stdbool.h>
+
+enum oct_view_wish {
+    OCT_VIEW_WISH_NONE,
+    OCT_VIEW_WISH_RECORD,
+    OCT_VIEW_WISH_STOP,
+    OCT_VIEW_WISH_EYE,       /* text: "", OD or OS */
+    OCT_VIEW_WISH_PSEUDONYM, /* text */
+};
+
+/* The daemon's own word on a wish. */
+struct oct_view_answer {
+    enum oct_view_wish wish; /* NONE: no answer came */
+    bool ok;
+    char text[256]; /* what was set, or why it was refused */
+};
+
+#endif

@@ -1,0 +1,337 @@
+#include "viewer/net/control.h"
+
+#include "viewer/model/clock.h"
+#include "viewer/model/letters.h"
+#include "viewer/net/endpoint.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <zmq.h>
+
+#define ASK_EVERY_NS (OCT_NS_PER_S / 2)
+#define ANSWER_MS 2000
+#define DONE_NS (10 * OCT_NS_PER_S) /* what is granted and still not done by then counts as done */
+#define ASK_PENDING_MS 50
+#define MOST_ANSWER_BYTES (INT64_C(1) << 20)
+
+struct oct_view_control {
+    void *zmq;    /* shut down by destroy, which ends the thread */
+    void *socket; /* the thread's; NULL: to be made */
+    char endpoint[OCT_VIEW_ADDRESS_BYTES];
+    struct oct_curve_files keys;
+    void (*notify)(void *context);
+    void *notify_context;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards the rest */
+    pthread_cond_t changed;
+    bool ending;
+    enum oct_view_wish wish; /* to be sent, or on its way */
+    char wish_text[256];
+    struct oct_view_answer answer;
+    struct oct_view_daemon daemon;
+};
+
+/* ---- the thread ---- */
+
+static enum oct_err open_socket(struct oct_view_control *c, struct oct_error *err)
+{
+    int no_linger = 0, on = 1, answer_ms = ANSWER_MS;
+    int64_t most_bytes = MOST_ANSWER_BYTES;
+
+    c->socket = zmq_socket(c->zmq, ZMQ_REQ);
+    if (!c->socket)
+        return oct_fail(err, OCT_E_IO, "control: %s", zmq_strerror(errno));
+    zmq_setsockopt(c->socket, ZMQ_LINGER, &no_linger, sizeof(no_linger));
+    zmq_setsockopt(c->socket, ZMQ_IPV6, &on, sizeof(on));
+    zmq_setsockopt(c->socket, ZMQ_SNDTIMEO, &answer_ms, sizeof(answer_ms));
+    zmq_setsockopt(c->socket, ZMQ_RCVTIMEO, &answer_ms, sizeof(answer_ms));
+    zmq_setsockopt(c->socket, ZMQ_MAXMSGSIZE, &most_bytes, sizeof(most_bytes));
+    enum oct_err code = oct_curve_set_client(c->socket, &c->keys, err);
+    if (code)
+        return code;
+    if (zmq_connect(c->socket, c->endpoint) == 0)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_CONFIG,
+                    "control.endpoint '%s': %s; write tcp://HOST:PORT or ipc://PATH", c->endpoint,
+                    zmq_strerror(errno));
+}
+
+static void close_socket(struct oct_view_control *c)
+{
+    if (c->socket)
+        zmq_close(c->socket);
+    c->socket = NULL;
+}
+
+/* One request, one reply. False: none came in time (the socket is gone then). A reply of several
+ * parts is read to its end; only the first counts. */
+static bool exchange(struct oct_view_control *c, const char *request, zmq_msg_t *reply)
+{
+    bool came = false;
+
+    if ((c->socket || open_socket(c, NULL) == OCT_OK) &&
+        zmq_send(c->socket, request, strlen(request), 0) >= 0) {
+        int n;
+        do
+            n = zmq_msg_recv(reply, c->socket, 0);
+        while (n < 0 && errno == EINTR);
+        came = n >= 0;
+    }
+    bool more = came && zmq_msg_more(reply);
+    while (more) {
+        zmq_msg_t rest;
+        zmq_msg_init(&rest);
+        more = zmq_msg_recv(&rest, c->socket, 0) >= 0 && zmq_msg_more(&rest);
+        zmq_msg_close(&rest);
+    }
+    if (!came)
+        close_socket(c); /* a REQ that waits in vain can never ask again */
+    return came;
+}
+
+static void ask_status(struct oct_view_control *c)
+{
+    zmq_msg_t reply;
+
+    zmq_msg_init(&reply);
+    bool came = exchange(c, "{\"cmd\":\"status\"}", &reply);
+    pthread_mutex_lock(&c->mutex);
+    c->daemon.reachable = came && oct_view_daemon_read(&c->daemon, zmq_msg_data(&reply),
+                                                       zmq_msg_size(&reply), NULL) == OCT_OK;
+    if (c->daemon.reachable)
+        c->daemon.answer_ns = oct_view_now_ns();
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+    zmq_msg_close(&reply);
+    if (c->notify)
+        c->notify(c->notify_context);
+}
+
+/* The request as JSON, malloc'd by cJSON; NULL when out of memory. */
+static char *request_of(enum oct_view_wish wish, const char *text)
+{
+    cJSON *o = cJSON_CreateObject();
+    bool record = wish == OCT_VIEW_WISH_RECORD || wish == OCT_VIEW_WISH_STOP;
+
+    cJSON_AddStringToObject(o, "cmd", record ? "record" : "set");
+    if (record) {
+        cJSON_AddStringToObject(o, "action", wish == OCT_VIEW_WISH_RECORD ? "start" : "stop");
+    } else {
+        cJSON_AddStringToObject(o, "key",
+                                wish == OCT_VIEW_WISH_EYE ? "record.eye" : "record.pseudonym");
+        cJSON_AddStringToObject(o, "value", text);
+    }
+    char *json = cJSON_PrintUnformatted(o);
+    cJSON_Delete(o);
+    return json;
+}
+
+/* True: granted, but not done yet. */
+static bool read_answer(struct oct_view_answer *answer, const char *text, zmq_msg_t *reply)
+{
+    cJSON *o = cJSON_ParseWithLength(zmq_msg_data(reply), zmq_msg_size(reply));
+    const char *error = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "error"));
+
+    answer->ok = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "ok"));
+    snprintf(answer->text, sizeof(answer->text), "%s",
+             answer->ok ? text
+             : error    ? error
+                        : "the answer was no JSON of octd's: check control.endpoint");
+    oct_view_letters_clean(answer->text);
+    bool pending = answer->ok && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "pending"));
+    cJSON_Delete(o);
+    return pending;
+}
+
+/* octd looks at the disk before a recording begins, and its word comes before that is done: what
+ * became of it is in the status. */
+static void follow_wish(struct oct_view_control *c, struct oct_view_answer *answer)
+{
+    uint64_t until_ns = oct_view_now_ns() + DONE_NS;
+    bool wait = true;
+
+    while (wait) {
+        nanosleep(&(struct timespec){.tv_nsec = ASK_PENDING_MS * 1000000L}, NULL);
+        ask_status(c);
+        pthread_mutex_lock(&c->mutex);
+        wait =
+            !c->ending && c->daemon.reachable && c->daemon.pending && oct_view_now_ns() < until_ns;
+        if (!c->daemon.reachable) {
+            answer->ok = false;
+            snprintf(answer->text, sizeof(answer->text), "no answer from octd");
+        } else if (!c->daemon.pending && answer->wish == OCT_VIEW_WISH_RECORD &&
+                   !c->daemon.record.active) {
+            answer->ok = false;
+            snprintf(answer->text, sizeof(answer->text), "%s",
+                     c->daemon.last_error[0] ? c->daemon.last_error : "it did not begin");
+        }
+        pthread_mutex_unlock(&c->mutex);
+    }
+}
+
+static void send_wish(struct oct_view_control *c, enum oct_view_wish wish, const char *text)
+{
+    struct oct_view_answer answer = {.wish = wish};
+    zmq_msg_t reply;
+
+    zmq_msg_init(&reply);
+    char *request = request_of(wish, text);
+    bool pending = false;
+    if (request && exchange(c, request, &reply))
+        pending = read_answer(&answer, text, &reply);
+    else
+        snprintf(answer.text, sizeof(answer.text), "no answer from octd");
+    cJSON_free(request);
+    zmq_msg_close(&reply);
+    if (pending && (wish == OCT_VIEW_WISH_RECORD || wish == OCT_VIEW_WISH_STOP))
+        follow_wish(c, &answer);
+    pthread_mutex_lock(&c->mutex);
+    c->wish = OCT_VIEW_WISH_NONE;
+    c->answer = answer;
+    pthread_mutex_unlock(&c->mutex);
+}
+
+static void *run(void *context)
+{
+    struct oct_view_control *c = context;
+    enum oct_view_wish wish = OCT_VIEW_WISH_NONE;
+    char text[sizeof(c->wish_text)] = "";
+    bool ending = false;
+
+    while (!ending) {
+        if (wish != OCT_VIEW_WISH_NONE)
+            send_wish(c, wish, text);
+        ask_status(c); /* after a wish at once: its effect shows */
+        uint64_t until_ns = oct_view_now_ns() + ASK_EVERY_NS;
+        struct timespec until = {.tv_sec = (time_t)(until_ns / OCT_NS_PER_S),
+                                 .tv_nsec = (long)(until_ns % OCT_NS_PER_S)};
+        pthread_mutex_lock(&c->mutex);
+        while (!c->ending && c->wish == OCT_VIEW_WISH_NONE &&
+               pthread_cond_timedwait(&c->changed, &c->mutex, &until) == 0)
+            ;
+        ending = c->ending;
+        wish = c->wish;
+        snprintf(text, sizeof(text), "%s", c->wish_text);
+        pthread_mutex_unlock(&c->mutex);
+    }
+    close_socket(c);
+    return NULL;
+}
+
+/* ---- the caller's side ---- */
+
+static void finish(struct oct_view_control *c)
+{
+    if (c->zmq)
+        zmq_ctx_term(c->zmq);
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->mutex);
+    free(c);
+}
+
+static int start_thread(struct oct_view_control *c)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&c->thread, NULL, run, c);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+enum oct_err oct_view_control_create(struct oct_view_control **control, const char *endpoint,
+                                     const struct oct_curve_files *keys,
+                                     void (*notify)(void *context), void *context,
+                                     struct oct_error *err)
+{
+    pthread_condattr_t monotonic;
+    enum oct_err code = OCT_OK;
+
+    *control = NULL;
+    struct oct_view_control *c = calloc(1, sizeof(*c));
+    if (!c)
+        return oct_fail(err, OCT_E_NO_MEMORY, "control: out of memory");
+    c->notify = notify;
+    c->notify_context = context;
+    pthread_mutex_init(&c->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    oct_view_endpoint_connectable(endpoint, c->endpoint, sizeof(c->endpoint));
+    if (keys)
+        c->keys = *keys;
+    c->zmq = zmq_ctx_new();
+    if (!c->zmq)
+        code = oct_fail(err, OCT_E_IO, "control: %s", zmq_strerror(errno));
+    else
+        code = open_socket(c, err);
+    int error = code ? 0 : start_thread(c);
+    if (error)
+        code = oct_fail_errno(err, OCT_E_IO, error, "control: cannot start a thread");
+    if (code) {
+        close_socket(c);
+        finish(c);
+        return code;
+    }
+    *control = c;
+    return OCT_OK;
+}
+
+bool oct_view_control_ask(struct oct_view_control *c, enum oct_view_wish wish, const char *text)
+{
+    pthread_mutex_lock(&c->mutex);
+    bool accepted = c->wish == OCT_VIEW_WISH_NONE;
+    if (accepted) {
+        c->wish = wish;
+        snprintf(c->wish_text, sizeof(c->wish_text), "%s", text);
+        pthread_cond_broadcast(&c->changed);
+    }
+    pthread_mutex_unlock(&c->mutex);
+    return accepted;
+}
+
+void oct_view_control_take(struct oct_view_control *c, struct oct_view_daemon *daemon,
+                           struct oct_view_answer *answer)
+{
+    pthread_mutex_lock(&c->mutex);
+    *daemon = c->daemon;
+    *answer = c->answer;
+    c->answer.wish = OCT_VIEW_WISH_NONE;
+    pthread_mutex_unlock(&c->mutex);
+}
+
+bool oct_view_control_wait(struct oct_view_control *c, uint64_t timeout_ns)
+{
+    uint64_t until_ns = oct_view_now_ns() + timeout_ns;
+    struct timespec until = {.tv_sec = (time_t)(until_ns / OCT_NS_PER_S),
+                             .tv_nsec = (long)(until_ns % OCT_NS_PER_S)};
+    int error = 0;
+
+    pthread_mutex_lock(&c->mutex);
+    while (!c->daemon.known && error == 0)
+        error = pthread_cond_timedwait(&c->changed, &c->mutex, &until);
+    bool known = c->daemon.known;
+    pthread_mutex_unlock(&c->mutex);
+    return known;
+}
+
+void oct_view_control_destroy(struct oct_view_control *c)
+{
+    if (!c)
+        return;
+    pthread_mutex_lock(&c->mutex);
+    c->ending = true;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+    zmq_ctx_shutdown(c->zmq);
+    pthread_join(c->thread, NULL);
+    finish(c);
+}

@@ -1,0 +1,378 @@
+#include "viewer/net/subscriber.h"
+
+#include "viewer/model/clock.h"
+#include "viewer/net/endpoint.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+#define MONITOR_ENDPOINT "inproc://octview-monitor"
+/* The thread drains faster than a network fills; a longer queue would only keep old pictures. */
+#define QUEUE_MESSAGES 2
+/* The largest picture there can be, as f32: a sender of more is cut off by ZeroMQ itself. */
+#define MOST_PART_BYTES ((int64_t)OCT_MAX_BSCAN_SAMPLES * 4)
+/* The kernel finds out that a peer went away without closing (cable, power). ZeroMQ's own
+ * heartbeats are left off: with libzmq 4.3.4 a subscription under load, large messages on their
+ * way, came to a standstill in several test runs with them and in none without. */
+#define KEEPALIVE_IDLE_S 5
+#define KEEPALIVE_INTERVAL_S 2
+#define KEEPALIVE_PROBES 3
+#define RECONNECT_MS 100
+#define RECONNECT_MOST_MS 1000
+
+enum { PART_TOPIC, PART_HEADER, PART_IMAGE, N_PARTS };
+
+struct oct_subscriber {
+    void *zmq;     /* shut down by destroy, which is what ends the thread */
+    void *socket;  /* the thread's from its start on */
+    void *monitor; /* the thread's too */
+    void (*notify)(void *context);
+    void *notify_context;
+    struct oct_view_picture filling; /* the thread's */
+    struct oct_view_spectrum filling_spectrum;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards the rest */
+    pthread_cond_t arrived;
+    struct oct_view_picture ready;
+    bool has_ready;
+    struct oct_view_spectrum ready_spectrum;
+    bool has_spectrum;
+    struct oct_view_archive *archive; /* NULL: none */
+    struct oct_subscriber_report report;
+};
+
+/* ---- the thread ---- */
+
+static void refuse(struct oct_subscriber *s, const struct oct_error *why)
+{
+    pthread_mutex_lock(&s->mutex);
+    oct_view_tally_add_bad(&s->report.tally);
+    s->report.last_bad = *why;
+    pthread_mutex_unlock(&s->mutex);
+}
+
+static void publish(struct oct_subscriber *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    struct oct_view_archive *archive = s->archive;
+    pthread_mutex_unlock(&s->mutex);
+    s->filling.arrival_ns = oct_view_now_ns();
+    if (archive)
+        oct_view_archive_add(archive, &s->filling);
+    pthread_mutex_lock(&s->mutex);
+    oct_view_tally_add(&s->report.tally, &s->filling.header, s->filling.arrival_ns);
+    oct_view_picture_swap(&s->filling, &s->ready);
+    bool told = s->has_ready;
+    s->has_ready = true;
+    pthread_cond_broadcast(&s->arrived);
+    pthread_mutex_unlock(&s->mutex);
+    if (!told && s->notify)
+        s->notify(s->notify_context);
+}
+
+static void publish_spectrum(struct oct_subscriber *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    s->filling_spectrum.arrival_ns = oct_view_now_ns();
+    struct oct_view_spectrum newest = s->filling_spectrum;
+    s->filling_spectrum = s->ready_spectrum;
+    s->ready_spectrum = newest;
+    s->has_spectrum = true;
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* Subscribing is by prefix: other topics may begin alike. */
+static bool is_topic(zmq_msg_t *part, const char *topic)
+{
+    return zmq_msg_size(part) == strlen(topic) &&
+           memcmp(zmq_msg_data(part), topic, strlen(topic)) == 0;
+}
+
+static enum oct_err take_picture(struct oct_subscriber *s, zmq_msg_t parts[N_PARTS],
+                                 struct oct_error *err)
+{
+    struct oct_picture_header header;
+    enum oct_err code = oct_picture_decode(&header, zmq_msg_data(&parts[PART_HEADER]),
+                                           zmq_msg_size(&parts[PART_HEADER]),
+                                           zmq_msg_size(&parts[PART_IMAGE]), err);
+
+    if (code == OCT_OK)
+        code = oct_view_picture_set(&s->filling, &header, zmq_msg_data(&parts[PART_IMAGE]),
+                                    zmq_msg_size(&parts[PART_IMAGE]), err);
+    if (code == OCT_OK)
+        publish(s);
+    return code;
+}
+
+static enum oct_err take_message(struct oct_subscriber *s, zmq_msg_t parts[N_PARTS],
+                                 unsigned n_parts, struct oct_error *err)
+{
+    enum oct_err code;
+
+    if (n_parts != N_PARTS)
+        return oct_fail(err, OCT_E_FORMAT, "message of %u parts, a B-scan has %d", n_parts,
+                        N_PARTS);
+    if (is_topic(&parts[PART_TOPIC], OCT_TOPIC_BSCAN))
+        return take_picture(s, parts, err);
+    if (!is_topic(&parts[PART_TOPIC], OCT_TOPIC_SPECTRUM))
+        return oct_fail(err, OCT_E_FORMAT,
+                        "topic is neither " OCT_TOPIC_BSCAN " nor " OCT_TOPIC_SPECTRUM);
+    code = oct_view_spectrum_set(
+        &s->filling_spectrum, zmq_msg_data(&parts[PART_HEADER]), zmq_msg_size(&parts[PART_HEADER]),
+        zmq_msg_data(&parts[PART_IMAGE]), zmq_msg_size(&parts[PART_IMAGE]), err);
+    if (code == OCT_OK)
+        publish_spectrum(s);
+    return code;
+}
+
+/* Receives one message whole: parts beyond the third are counted and thrown away one by one.
+ * False when the context was shut down. */
+static bool receive(struct oct_subscriber *s)
+{
+    zmq_msg_t parts[N_PARTS + 1];
+    unsigned n_parts = 0;
+    bool more = true;
+    struct oct_error err = {0};
+
+    for (unsigned i = 0; i <= N_PARTS; i++)
+        zmq_msg_init(&parts[i]);
+    while (more) {
+        zmq_msg_t *part = &parts[n_parts < N_PARTS ? n_parts : N_PARTS];
+        if (zmq_msg_recv(part, s->socket, 0) < 0) {
+            if (errno == EINTR)
+                continue;
+            break;
+        }
+        if (n_parts < UINT32_MAX)
+            n_parts++;
+        more = zmq_msg_more(part);
+    }
+    if (!more && take_message(s, parts, n_parts, &err))
+        refuse(s, &err);
+    for (unsigned i = 0; i <= N_PARTS; i++)
+        zmq_msg_close(&parts[i]);
+    return !more;
+}
+
+/* A monitor message: u16 event and u32 value, then the address, which is not needed. */
+static void note_connection(struct oct_subscriber *s)
+{
+    uint8_t bytes[64];
+    uint16_t event = 0;
+    int more = 1;
+    size_t more_bytes = sizeof(more);
+
+    if (zmq_recv(s->monitor, bytes, sizeof(bytes), 0) < (int)sizeof(event))
+        return;
+    memcpy(&event, bytes, sizeof(event));
+    while (zmq_getsockopt(s->monitor, ZMQ_RCVMORE, &more, &more_bytes) == 0 && more)
+        if (zmq_recv(s->monitor, bytes, sizeof(bytes), 0) < 0)
+            break;
+    pthread_mutex_lock(&s->mutex);
+    s->report.connected = event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+    pthread_mutex_unlock(&s->mutex);
+}
+
+static void *run(void *context)
+{
+    struct oct_subscriber *s = context;
+    zmq_pollitem_t items[] = {
+        {.socket = s->socket, .events = ZMQ_POLLIN},
+        {.socket = s->monitor, .events = ZMQ_POLLIN},
+    };
+    bool going = true;
+
+    while (going) {
+        if (zmq_poll(items, 2, -1) < 0) {
+            going = errno == EINTR;
+            continue;
+        }
+        if (items[1].revents)
+            note_connection(s);
+        if (items[0].revents)
+            going = receive(s);
+    }
+    zmq_close(s->monitor);
+    zmq_close(s->socket);
+    return NULL;
+}
+
+/* ---- the caller's side ---- */
+
+static void set_int(void *socket, int option, int value)
+{
+    zmq_setsockopt(socket, option, &value, sizeof(value));
+}
+
+static enum oct_err open_sockets(struct oct_subscriber *s, const char *endpoint,
+                                 const struct oct_curve_files *keys, struct oct_error *err)
+{
+    int64_t most_bytes = MOST_PART_BYTES;
+
+    s->socket = zmq_socket(s->zmq, ZMQ_SUB);
+    if (!s->socket)
+        goto fail;
+    set_int(s->socket, ZMQ_LINGER, 0);
+    set_int(s->socket, ZMQ_RCVHWM, QUEUE_MESSAGES);
+    set_int(s->socket, ZMQ_IPV6, 1);
+    set_int(s->socket, ZMQ_TCP_KEEPALIVE, 1);
+    set_int(s->socket, ZMQ_TCP_KEEPALIVE_IDLE, KEEPALIVE_IDLE_S);
+    set_int(s->socket, ZMQ_TCP_KEEPALIVE_INTVL, KEEPALIVE_INTERVAL_S);
+    set_int(s->socket, ZMQ_TCP_KEEPALIVE_CNT, KEEPALIVE_PROBES);
+    set_int(s->socket, ZMQ_RECONNECT_IVL, RECONNECT_MS);
+    set_int(s->socket, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MOST_MS);
+    zmq_setsockopt(s->socket, ZMQ_MAXMSGSIZE, &most_bytes, sizeof(most_bytes));
+    zmq_setsockopt(s->socket, ZMQ_SUBSCRIBE, OCT_TOPIC_BSCAN, strlen(OCT_TOPIC_BSCAN));
+    zmq_setsockopt(s->socket, ZMQ_SUBSCRIBE, OCT_TOPIC_SPECTRUM, strlen(OCT_TOPIC_SPECTRUM));
+    if (zmq_socket_monitor(s->socket, MONITOR_ENDPOINT,
+                           ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED) < 0)
+        goto fail;
+    s->monitor = zmq_socket(s->zmq, ZMQ_PAIR);
+    if (!s->monitor || zmq_connect(s->monitor, MONITOR_ENDPOINT) < 0)
+        goto fail;
+    set_int(s->monitor, ZMQ_LINGER, 0);
+    enum oct_err code = oct_curve_set_client(s->socket, keys, err);
+    if (code)
+        return code;
+    if (zmq_connect(s->socket, endpoint) < 0)
+        return oct_fail(err, OCT_E_CONFIG,
+                        "publish.endpoint '%s': %s; write tcp://HOST:PORT or ipc://PATH", endpoint,
+                        zmq_strerror(errno));
+    return OCT_OK;
+fail:
+    return oct_fail(err, OCT_E_IO, "subscription: %s; try again with fewer programs running",
+                    zmq_strerror(errno));
+}
+
+/* Signals are for the main thread: the new one starts with all of them blocked. */
+static int start_thread(struct oct_subscriber *s)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&s->thread, NULL, run, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+static void finish(struct oct_subscriber *s)
+{
+    zmq_ctx_term(s->zmq);
+    pthread_cond_destroy(&s->arrived);
+    pthread_mutex_destroy(&s->mutex);
+    oct_view_picture_finish(&s->filling);
+    oct_view_picture_finish(&s->ready);
+    oct_view_spectrum_finish(&s->filling_spectrum);
+    oct_view_spectrum_finish(&s->ready_spectrum);
+    free(s);
+}
+
+enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const char *endpoint,
+                                   const struct oct_curve_files *keys,
+                                   void (*notify)(void *context), void *context,
+                                   struct oct_error *err)
+{
+    char address[OCT_VIEW_ADDRESS_BYTES];
+    pthread_condattr_t monotonic;
+    enum oct_err code;
+
+    *subscriber = NULL;
+    struct oct_subscriber *s = calloc(1, sizeof(*s));
+    if (!s)
+        return oct_fail(err, OCT_E_NO_MEMORY, "subscription: out of memory");
+    s->notify = notify;
+    s->notify_context = context;
+    pthread_mutex_init(&s->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->arrived, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    s->zmq = zmq_ctx_new();
+    oct_view_endpoint_connectable(endpoint, address, sizeof(address));
+    code = s->zmq ? open_sockets(s, address, keys, err)
+                  : oct_fail(err, OCT_E_IO, "subscription: %s", zmq_strerror(errno));
+    if (code)
+        goto fail;
+    int error = start_thread(s);
+    if (error) {
+        code = oct_fail_errno(err, OCT_E_IO, error, "subscription: cannot start a thread");
+        goto fail;
+    }
+    *subscriber = s;
+    return OCT_OK;
+fail:
+    if (s->monitor)
+        zmq_close(s->monitor);
+    if (s->socket)
+        zmq_close(s->socket);
+    finish(s);
+    return code;
+}
+
+void oct_subscriber_attach(struct oct_subscriber *subscriber, struct oct_view_archive *archive)
+{
+    pthread_mutex_lock(&subscriber->mutex);
+    subscriber->archive = archive;
+    pthread_mutex_unlock(&subscriber->mutex);
+}
+
+bool oct_subscriber_take_spectrum(struct oct_subscriber *subscriber,
+                                  struct oct_view_spectrum *spectrum)
+{
+    pthread_mutex_lock(&subscriber->mutex);
+    bool came = subscriber->has_spectrum;
+    if (came) {
+        struct oct_view_spectrum kept = *spectrum;
+        *spectrum = subscriber->ready_spectrum;
+        subscriber->ready_spectrum = kept;
+    }
+    subscriber->has_spectrum = false;
+    pthread_mutex_unlock(&subscriber->mutex);
+    return came;
+}
+
+bool oct_subscriber_take(struct oct_subscriber *subscriber, struct oct_view_picture *picture,
+                         struct oct_subscriber_report *report)
+{
+    pthread_mutex_lock(&subscriber->mutex);
+    *report = subscriber->report;
+    bool came = subscriber->has_ready;
+    if (came)
+        oct_view_picture_swap(&subscriber->ready, picture);
+    subscriber->has_ready = false;
+    pthread_mutex_unlock(&subscriber->mutex);
+    return came;
+}
+
+bool oct_subscriber_wait(struct oct_subscriber *subscriber, uint64_t n_received,
+                         uint64_t timeout_ns)
+{
+    uint64_t until_ns = oct_view_now_ns() + timeout_ns;
+    struct timespec until = {
+        .tv_sec = (time_t)(until_ns / OCT_NS_PER_S),
+        .tv_nsec = (long)(until_ns % OCT_NS_PER_S),
+    };
+    int error = 0;
+
+    pthread_mutex_lock(&subscriber->mutex);
+    while (subscriber->report.tally.n_received < n_received && error == 0)
+        error = pthread_cond_timedwait(&subscriber->arrived, &subscriber->mutex, &until);
+    bool enough = subscriber->report.tally.n_received >= n_received;
+    pthread_mutex_unlock(&subscriber->mutex);
+    return enough;
+}
+
+void oct_subscriber_destroy(struct oct_subscriber *subscriber)
+{
+    if (!subscriber)
+        return;
+    zmq_ctx_shutdown(subscriber->zmq);
+    pthread_join(subscriber->thread, NULL);
+    finish(subscriber);
+}

@@ -1,0 +1,59 @@
+/* The subscription: a thread that owns a zmq SUB socket, checks every message and keeps the newest
+ * picture, never a backlog.
+ *
+ *     create -> { wait | take ... } -> destroy
+ *
+ * Everything that arrives is outside bytes: what is no picture is counted and dropped. The thread
+ * connects again by itself for ever. Its memory is flat: three picture buffers that are swapped
+ * (filling, ready, the caller's) and a receive queue of a few messages. take, wait and destroy are
+ * called by one thread. */
+#ifndef OCT_VIEWER_NET_SUBSCRIBER_H
+#define OCT_VIEWER_NET_SUBSCRIBER_H
+
+#include "pipeline/net/curve.h"
+#include "viewer/model/archive.h"
+#include "viewer/model/picture.h"
+#include "viewer/model/spectrum.h"
+#include "viewer/model/tally.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct oct_subscriber;
+
+struct oct_subscriber_report {
+    struct oct_view_tally tally;
+    bool connected;            /* a publisher answers at the endpoint */
+    struct oct_error last_bad; /* why the newest refused message was refused */
+};
+
+/* Connects (which succeeds with nobody there yet) and starts the thread. keys: NULL or of a daemon
+ * that asks for them; read here. `notify` (NULL: none) is
+ * called in that thread when a picture becomes ready that the caller has not been told of since
+ * the last take; it must not block. OCT_E_CONFIG: the endpoint is none that ZeroMQ understands. */
+enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const char *endpoint,
+                                   const struct oct_curve_files *keys,
+                                   void (*notify)(void *context), void *context,
+                                   struct oct_error *err);
+
+/* Every picture from now on also goes to the archive (borrowed; it outlives the subscriber), in the
+ * subscriber's thread. */
+void oct_subscriber_attach(struct oct_subscriber *subscriber, struct oct_view_archive *archive);
+
+/* If a spectrum came since the last time, swaps it into *spectrum and returns true. */
+bool oct_subscriber_take_spectrum(struct oct_subscriber *subscriber,
+                                  struct oct_view_spectrum *spectrum);
+
+/* Fills the report; if a picture came since the last take, swaps it into *picture and returns
+ * true. Never waits for the network. */
+bool oct_subscriber_take(struct oct_subscriber *subscriber, struct oct_view_picture *picture,
+                         struct oct_subscriber_report *report);
+
+/* Waits until n pictures have been received in all, or the time runs out; true if they have. */
+bool oct_subscriber_wait(struct oct_subscriber *subscriber, uint64_t n_received,
+                         uint64_t timeout_ns);
+
+/* Stops the thread at once and frees everything. NULL is fine. */
+void oct_subscriber_destroy(struct oct_subscriber *subscriber);
+
+#endif
