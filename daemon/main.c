@@ -4,9 +4,9 @@
 #include "daemon/http.h"
 #include "daemon/options.h"
 #include "daemon/service.h"
+#include "kernels/engines.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/stdio.h"
-#include "pipeline/flow/engine.h"
 #include "pipeline/net/descriptors.h"
 
 #include <malloc.h>

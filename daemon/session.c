@@ -1,4 +1,5 @@
 #include "daemon/session.h"
+#include "kernels/engines.h"
 
 #include "config/apply.h"
 #include "daemon/memory.h"

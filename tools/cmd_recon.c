@@ -1,5 +1,6 @@
 /* octctl recon: a recording in, a volume file out, through the daemon's own pipeline. */
 #include "config/apply.h"
+#include "kernels/engines.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/flow/pipeline.h"
 #include "pipeline/flow/slots.h"

@@ -2,8 +2,8 @@
 #include "tools/commands.h"
 
 #include "config/version.h"
+#include "kernels/engines.h"
 #include "pipeline/base/stdio.h"
-#include "pipeline/flow/engine.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -18,7 +18,7 @@
 #define _GNU_SOURCE /* sched_getaffinity, pthread_setname_np */
 #include "kernels/recon/bscan.h"
 #include "kernels/recon/percentile.h"
-#include "pipeline/flow/engine.h"
+#include "kernels/recon/tables.h"
 
 #include <errno.h>
 #include <float.h>

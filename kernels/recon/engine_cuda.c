@@ -18,6 +18,7 @@
  * collect's count looks at which nothing moved, not the clock: a machine that stands still or is
  * slow is no device that hangs. */
 #include "kernels/recon/engine_cuda_lanes.h"
+#include "kernels/recon/tables.h"
 
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"

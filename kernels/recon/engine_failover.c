@@ -9,9 +9,9 @@
  * is beyond the CPU engine's depth waits here. The CPU engine is created by the collecting
  * thread, which the failure has stopped anyway. Percentile limits start afresh on the CPU. */
 #include "kernels/device/cuda_device.h"
+#include "kernels/recon/tables.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
-#include "pipeline/flow/engine.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -84,27 +84,4 @@ struct oct_engine_ops {
     const struct oct_memory_ops *memory;
 };
 
-/* The CPU engine (kernels/recon/engine_cpu.c). Always there. */
-extern const struct oct_engine_ops oct_engine_cpu;
-
-/* The CUDA engine (kernels/recon/engine_cuda.c). Its create fails with OCT_E_CONFIG where this
- * build has none and with OCT_E_BACKEND and the reason where no GPU answers. */
-extern const struct oct_engine_ops oct_engine_cuda;
-
-/* Whether a GPU that hangs was left to itself in this process. Its driver's exit handlers may then
- * wait for ever: once everything is closed, leave by _exit. Any thread. */
-bool oct_engine_left_hanging(void);
-
-/* The CUDA engine until its device fails, from then on the CPU engine
- * (kernels/recon/engine_failover.c). create succeeds only if the CUDA engine starts. */
-extern const struct oct_engine_ops oct_engine_failover;
-
-/* Picks the engine for "auto", "cpu" or "cuda" and creates it (kernels/recon/select.c). *why is a
- * line for the log that says which and why, in a buffer of why_bytes. OCT_E_CONFIG: unknown name or
- * a name this build does not have; OCT_E_BACKEND: asked for, but the device does not answer. */
-enum oct_err oct_engine_select(const char *backend, const struct oct_plan *plan,
-                               const struct oct_engine_options *options,
-                               const struct oct_engine_ops **ops, struct oct_engine **engine,
-                               char *why, size_t why_bytes, struct oct_error *err);
-
 #endif

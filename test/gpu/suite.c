@@ -3,6 +3,7 @@
  * nothing but the search for a GPU. The last test breaks the device for this process.
  *
  * Exit status: 0 passed, 1 failed, 3 no GPU answers. */
+#include "kernels/engines.h"
 #include "test/rig/engine_suite.h"
 #include "test/rig/tap.h"
 

@@ -1,4 +1,5 @@
 /* The CPU engine with each instruction set against the oracle and the engine contract. */
+#include "kernels/engines.h"
 #include "test/rig/engine_rig.h"
 #include "test/rig/engine_suite.h"
 #include "test/rig/tap.h"

@@ -3,6 +3,7 @@
  *
  * Under ThreadSanitizer every GPU thread is a thread to it, which costs it a second a B-scan: there
  * each kernel runs on a few lines only, which is where a missing barrier or atomic shows. */
+#include "kernels/engines.h"
 #include "test/cuda_host/cuda_host.h"
 #include "test/rig/engine_rig.h"
 #include "test/rig/engine_suite.h"

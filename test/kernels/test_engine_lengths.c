@@ -1,5 +1,6 @@
 /* The CPU engine with B-scans of every length: it shares them out in different ways, and nothing
  * of that may show. What each way computes is the oracle's business (test_engine_cpu.c). */
+#include "kernels/engines.h"
 #include "kernels/recon/stages.h"
 #include "test/rig/engine_rig.h"
 #include "test/rig/engine_scene.h"

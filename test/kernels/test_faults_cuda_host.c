@@ -1,6 +1,7 @@
 /* What goes wrong with GPUs, played by the stand-in for CUDA (test/cuda_host/): nothing hangs,
  * nothing leaks, every B-scan is handed back, what is handed back as done is right, and with
  * backend=auto the CPU engine goes on. */
+#include "kernels/engines.h"
 #include "test/cuda_host/cuda_host.h"
 #include "test/rig/engine_rig.h"
 #include "test/rig/tap.h"

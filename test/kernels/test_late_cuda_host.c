@@ -2,6 +2,7 @@
  * given up, its jobs handed back, its session gone and another one in its place. AddressSanitizer
  * sees what the late threads touch. And one that is slow or stands still with its whole machine,
  * which must not be given up. */
+#include "kernels/engines.h"
 #include "test/cuda_host/cuda_host.h"
 #include "test/rig/engine_rig.h"
 #include "test/rig/tap.h"

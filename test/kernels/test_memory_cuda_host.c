@@ -1,5 +1,6 @@
 /* Memory of GPUs that is too little, played by the stand-in for CUDA (test/cuda_host/), whose plans
  * take work areas as cuFFT's do: all of it is asked for before anything is begun. */
+#include "kernels/engines.h"
 #include "test/cuda_host/cuda_host.h"
 #include "test/rig/engine_rig.h"
 #include "test/rig/tap.h"

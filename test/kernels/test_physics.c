@@ -1,7 +1,7 @@
 /* What the plan and the CPU engine make of light whose answer is known from physics. */
 #include "test/rig/physics.h"
 
-#include "pipeline/flow/engine.h"
+#include "kernels/engines.h"
 #include "test/rig/tap.h"
 
 #include <math.h>

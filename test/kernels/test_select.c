@@ -1,5 +1,6 @@
 /* Which engine a backend's name gives on this machine, with whatever this build has: device code or
  * none, a driver or none. What a GPU does to it is played in test_faults_cuda_host.c. */
+#include "kernels/engines.h"
 #include "test/rig/engine_rig.h"
 #include "test/rig/tap.h"
 

@@ -1,4 +1,5 @@
 #include "tools/bench/cuda.h"
+#include "kernels/engines.h"
 
 #include "kernels/device/cuda_device.h"
 #include "pipeline/base/clock.h"

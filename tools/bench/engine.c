@@ -2,9 +2,9 @@
  * before it is timed. */
 #include "tools/bench/engine.h"
 #include "config/apply.h"
+#include "kernels/engines.h"
 #include "kernels/recon/fft.h"
 #include "pipeline/base/clock.h"
-#include "pipeline/flow/engine.h"
 #include "tools/bench/part.h"
 #include "tools/bench/scene.h"
 

@@ -1,5 +1,5 @@
 #include "kernels/device/cuda_device.h"
-#include "pipeline/flow/engine.h"
+#include "kernels/engines.h"
 
 #include <stdio.h>
 #include <string.h>
