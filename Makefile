@@ -21,10 +21,12 @@ SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 
 PACKAGES := libzmq libuv libmicrohttpd inih sdl2 SDL2_ttf SDL2_image fftw3f hdf5 libcjson
 
-# Set-up first: the goals that need packages ask scripts/setup once (it installs what is missing).
+# The goals that need packages ask scripts/setup once. What a newcomer types first, and CI, installs
+# what is missing; building alone says what is missing and installs nothing.
 NEED_SETUP := $(filter-out clean help fmt,$(or $(MAKECMDGOALS),all))
+INSTALLS   := $(filter setup demo check check-one,$(NEED_SETUP))
 ifneq ($(NEED_SETUP),)
-ifneq ($(shell scripts/setup --quiet 1>&2 && echo ready),ready)
+ifneq ($(shell scripts/setup --quiet $(if $(INSTALLS),,--look) 1>&2 && echo ready),ready)
 $(error set-up is incomplete: see the lines above)
 endif
 endif
@@ -63,6 +65,8 @@ REPLAYS := $(FUZZ_NAMES:%=$(BUILD)/test/test_fuzz_%)
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SUFFIXES:
+
+setup: ## install the Debian packages that building, tests and the demo need
 
 all: $(PROGRAMS) $(CLIENT) $(BUILD)/push_lines ## build octd, octview, octctl and the client library
 
@@ -240,5 +244,5 @@ clean: ## remove everything made
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
 
-.PHONY: all check check-one check-live faults asan tsan bench demo lint fmt install clean help build-tests \
+.PHONY: all setup check check-one check-live faults asan tsan bench demo lint fmt install clean help build-tests \
         build-fuzzers fuzz soak
