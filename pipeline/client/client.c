@@ -1,5 +1,5 @@
 /* The camera driver's side of the wire: numbers, flags, counters. How lines travel is in
- * client_socket.c and client_shm.c, chosen by the endpoint's scheme. */
+ * client/socket.c and client/shm.c, chosen by the endpoint's scheme. */
 #define _DEFAULT_SOURCE /* getentropy */
 
 #include "pipeline/base/clock.h"

@@ -1,5 +1,5 @@
-/* The inside of the camera driver's client: client.c (numbers, flags, counters), client_socket.c
- * (ZeroMQ) and client_shm.c (shared memory). For these files alone. */
+/* The inside of the camera driver's client: client.c (numbers, flags, counters), client/socket.c
+ * (ZeroMQ) and client/shm.c (shared memory). For these files alone. */
 #ifndef OCT_PIPELINE_CLIENT_PRIVATE_H
 #define OCT_PIPELINE_CLIENT_PRIVATE_H
 
@@ -67,7 +67,7 @@ void oct_client_book_sent(struct oct_client *client, uint32_t n_lines);
  * flags stay for the next block. */
 enum oct_client_result oct_client_book_dropped(struct oct_client *client, uint32_t n_lines);
 
-/* ---- client_socket.c ---- */
+/* ---- client/socket.c ---- */
 
 enum oct_err oct_client_open_socket(struct oct_client *client);
 void oct_client_close_socket(struct oct_client *client);
@@ -81,7 +81,7 @@ enum oct_client_result oct_client_send_parts(struct oct_client *client, const ui
                                              void *lines, size_t n_bytes,
                                              struct oct_client_loan *loan, bool wait);
 
-/* ---- client_shm.c ---- */
+/* ---- client/shm.c ---- */
 
 /* Attaches to the daemon's memory, now or at end_ns at the latest. */
 enum oct_client_result oct_client_wait_shared(struct oct_client *client, uint64_t end_ns);

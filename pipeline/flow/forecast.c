@@ -215,7 +215,7 @@ static int open_nameless(const char *directory)
     int fd = open(directory, O_TMPFILE | O_WRONLY | O_DIRECT | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EINVAL) /* no O_DIRECT */
         fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-    /* As volume_file.c does for what is recorded. */
+    /* As volume/file.c does for what is recorded. */
     if (fd < 0 && (errno == EISDIR || errno == EOPNOTSUPP || errno == EINVAL)) {
         fd = open_unlinked(directory, O_DIRECT | O_CLOEXEC);
         if (fd < 0 && errno == EINVAL)

@@ -18,7 +18,7 @@
  * | closer    | the file before it    | the disk, the file's writer  | recorder ended           |
  * | last      | the file it saves     | writer                       | its end                  |
  * | writer    | a block of an open    | the disk; one a file         | the file's close         |
- * |           | file (volume_queue.h) |                              |                          |
+ * |           | file (volume/queue.h) |                              |                          |
  * | publisher | PUB socket            | image ring (<= 100 ms)       | image ring closed, read  |
  * | main      | control, signals      | libuv                        | shutdown                 |
  *

@@ -9,7 +9,7 @@
  * another begins, or when recording stops; then it holds what there was and the other rows are not
  * valid. stop takes effect after the B-scans that were in the raw ring.
  *
- * A file is closed by a thread of its own (volume_closer.h), so that the disk has its last blocks
+ * A file is closed by a thread of its own (volume/closer.h), so that the disk has its last blocks
  * to write while the next is made. At most two are open so, each with up to 26 MiB of blocks for
  * the disk (volume.h); where there would be three the recorder waits. The end of a recording, and
  * of the recorder, waits for all files.
@@ -73,7 +73,8 @@ enum oct_err oct_recorder_start(struct oct_recorder *recorder,
                                 const struct oct_recorder_settings *settings,
                                 struct oct_error *err);
 
-/* Saves what the keeper's history holds, whether a recording is under way or not (last.h). */
+/* Saves what the keeper's history holds, whether a recording is under way or not
+ * (record/history.h). */
 enum oct_err oct_recorder_last(struct oct_recorder *recorder,
                                const struct oct_recorder_settings *settings, const char *name,
                                struct oct_error *err);

@@ -8,7 +8,7 @@
  *
  * A B-scan is a row: its number within the volume, info.bscan. Its samples and pixels are gathered
  * into aligned blocks, which a thread of the writer's writes while the next are gathered
- * (volume_queue.h); its row of /frames gets valid = 1 only when they are synced. So a row with
+ * (volume/queue.h); its row of /frames gets valid = 1 only when they are synced. So a row with
  * valid = 1 is right whenever the writer is killed. A failure to write shows at a later call, at
  * the next sync at the latest. Blocks take 26 MiB at most, as much as the disk was behind.
  *

@@ -1,5 +1,5 @@
-/* The engine's table: rows by geometry, threads and display range (bench_engine.c), or of a GPU
- * beside its bus (bench_gpu.c). */
+/* The engine's table: rows by geometry, threads and display range (bench/engine.c), or of a GPU
+ * beside its bus (bench/gpu.c). */
 #ifndef OCT_TOOLS_BENCH_ENGINE_H
 #define OCT_TOOLS_BENCH_ENGINE_H
 

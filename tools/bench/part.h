@@ -60,7 +60,7 @@ void oct_bench_empty_folder(const char *folder);
 
 /* Of the engine of the configuration with `lines` A-lines a B-scan (0: as configured) and n_threads
  * (0: as configured), verified: A-lines a second, and the time of one B-scan alone
- * (bench_engine.c). */
+ * (bench/engine.c). */
 enum oct_err oct_bench_engine(const struct oct_config *config, uint32_t lines, unsigned n_threads,
                               double seconds, double *lines_per_s, double *bscan_us,
                               struct oct_error *err);

@@ -47,7 +47,7 @@ struct oct_draw {
 
 enum oct_draw_cut { OCT_DRAW_CUT_END, OCT_DRAW_CUT_MIDDLE, OCT_DRAW_CUT_BEGINNING };
 
-/* draw_canvas.c */
+/* draw/canvas.c */
 uint32_t oct_draw_tone(enum oct_view_tone tone);
 void oct_draw_fill(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb, unsigned alpha);
 /* Fills outer without inner, which lies in it and is drawn by somebody else: on a large screen most
@@ -73,7 +73,7 @@ void oct_draw_clip(struct oct_draw *draw, const struct oct_view_rect *r); /* NUL
 enum oct_err oct_draw_sheet_size(struct oct_draw *draw, struct oct_draw_sheet *sheet,
                                  unsigned n_columns, unsigned n_rows, struct oct_error *err);
 
-/* draw_bscan.c, draw_marks.c, draw_enface.c, draw_plots.c, draw_words.c */
+/* draw/bscan.c, draw/marks.c, draw/enface.c, draw/plots.c, draw/words.c */
 enum oct_err oct_draw_bscan(struct oct_draw *draw, const struct oct_view_model *model,
                             struct oct_error *err);
 void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model);
