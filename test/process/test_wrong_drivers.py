@@ -108,7 +108,8 @@ def each_wrong_driver_is_named():
         log = [line for line in daemon.log().splitlines() if "camera driver: " in line]
         assert len(WRONG) / 3 < len(log) <= took_s + 1, (took_s, log)
         for line in log:
-            assert "nothing is wrong any more" in line or any(words in line and cure in line for _, words, cure, _ in WRONG), line
+            assert "nothing is wrong any more" in line or any(
+                words in line and cure in line for _, words, cure, _ in WRONG), line
         assert "nothing is wrong any more" in log[-1], log[-1]
         assert daemon.end() == 0
 
