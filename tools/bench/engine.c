@@ -8,6 +8,7 @@
 #include "tools/bench/part.h"
 #include "tools/bench/scene.h"
 
+#include <cjson/cJSON.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>

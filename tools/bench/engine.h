@@ -8,13 +8,13 @@
 
 #include <stdbool.h>
 
-#include <cjson/cJSON.h>
+struct cJSON;
 
 /* Prints the table unless json; adds "engine" and "engine_is" (or "cuda") to the report. The rows
  * that came before a failure stay. */
 enum oct_err oct_bench_engine_table(const struct oct_config *config, double seconds, bool json,
-                                    cJSON *report, struct oct_error *err);
+                                    struct cJSON *report, struct oct_error *err);
 enum oct_err oct_bench_gpu_table(const struct oct_config *config, double seconds, bool json,
-                                 cJSON *report, struct oct_error *err);
+                                 struct cJSON *report, struct oct_error *err);
 
 #endif

@@ -3,6 +3,8 @@
 #include "tools/bench/cuda.h"
 #include "tools/bench/engine.h"
 
+#include <cjson/cJSON.h>
+
 static void add_cuda_row(cJSON *rows, const struct oct_bench_cuda_row *row)
 {
     cJSON *object = cJSON_CreateObject();
