@@ -228,6 +228,16 @@ static void print_lines(const cJSON *status)
     putchar('\n');
 }
 
+/* What the camera driver does wrong, and the cure. */
+static void print_driver(const cJSON *status)
+{
+    const cJSON *fault = item(item(status, "source"), "fault");
+    if (!text_of(fault, "text")[0])
+        return;
+    print_label("camera driver");
+    printf("%s: %s\n", text_of(fault, "text"), text_of(fault, "cure"));
+}
+
 static void print_losses(const cJSON *status)
 {
     const struct {
@@ -331,6 +341,7 @@ void oct_status_table_print(const cJSON *status)
     print_state(status);
     print_recording(status);
     print_lines(status);
+    print_driver(status);
     print_losses(status);
     print_disk(status);
     for (int g = 0; g <= N_GROUPS; g++) {

@@ -94,6 +94,10 @@ def each_wrong_driver_is_named():
                 assert status["degraded"] == ["source_refused"], status["degraded"]
                 assert cure in fault["cure"] and 0 < fault["messages"] <= driver.k + 201, fault
                 assert fault["text"].startswith(f"{fault['messages']} message"), fault
+                if reason == "samples":
+                    summary = run("octctl", "status", "--endpoint", daemon.control)[1]
+                    assert re.search(r"^camera driver +\d+ messages? refused: .*set camera.samples",
+                                     summary, re.M), summary
         with Driver(daemon, right):
             waited, began = waited_ms(daemon.process.pid, os.getpid()), time.monotonic()
             daemon.wait(lambda s: s["degraded"] == [] and s["source"]["fault"]["reason"] == "", 20)
