@@ -219,7 +219,7 @@ static void add_fault(cJSON *source, const struct oct_daemon *d)
     bool wrong = driver->fault != OCT_DRIVER_RIGHT;
     oct_driver_text(driver, text, sizeof(text));
     cJSON *fault = cJSON_AddObjectToObject(source, "fault");
-    cJSON_AddStringToObject(fault, "reason", oct_driver_fault_names[driver->fault]);
+    cJSON_AddStringToObject(fault, "reason", oct_driver_fault_name(driver->fault));
     add_u64(fault, "messages", wrong ? driver->n_messages : 0);
     cJSON_AddStringToObject(fault, "text", text);
     cJSON_AddStringToObject(fault, "cure", wrong ? driver->cure : "");

@@ -4,31 +4,24 @@
 
 #define LOOK_EVERY_NS UINT64_C(100000000)
 
-const char *const oct_driver_fault_names[OCT_N_DRIVER_FAULTS] = {
-    [OCT_DRIVER_RIGHT] = "",
-    [OCT_BAD_PARTS] = "parts",
-    [OCT_BAD_HEADER_SIZE] = "header_size",
-    [OCT_BAD_MAGIC] = "magic",
-    [OCT_BAD_VERSION] = "version",
-    [OCT_BAD_RESERVED] = "reserved",
-    [OCT_BAD_FORMAT] = "format",
-    [OCT_BAD_SAMPLES] = "samples",
-    [OCT_BAD_LINES] = "lines",
-    [OCT_BAD_PAYLOAD_SIZE] = "payload_size",
-    [OCT_BAD_CRC] = "crc",
-    [OCT_BAD_EPOCH] = "epoch",
-    [OCT_BAD_SLOT] = "slot",
-    [OCT_DRIVER_RESENT] = "resent",
-    [OCT_DRIVER_SEQUENCE_STUCK] = "sequence_stuck",
-    [OCT_DRIVER_SEQUENCE_JUMPS] = "sequence_jumps",
-    [OCT_DRIVER_LINE_STUCK] = "first_line_stuck",
-    [OCT_DRIVER_LINE_OVERLAPS] = "first_line_overlaps",
-    [OCT_DRIVER_LINE_COUNTS_SAMPLES] = "first_line_counts_samples",
-    [OCT_DRIVER_STARTS_AGAIN] = "starts_again",
-    [OCT_DRIVER_LINE_WENT_BACK] = "first_line_went_back",
-    [OCT_DRIVER_EPOCH_AGAIN] = "epoch_again",
-    [OCT_DRIVER_NO_PUSH] = "no_push",
-};
+const char *oct_driver_fault_name(unsigned fault)
+{
+    static const char *const names[OCT_N_DRIVER_FAULTS - OCT_N_BAD] = {
+        [OCT_DRIVER_RESENT - OCT_N_BAD] = "resent",
+        [OCT_DRIVER_SEQUENCE_STUCK - OCT_N_BAD] = "sequence_stuck",
+        [OCT_DRIVER_SEQUENCE_JUMPS - OCT_N_BAD] = "sequence_jumps",
+        [OCT_DRIVER_LINE_STUCK - OCT_N_BAD] = "first_line_stuck",
+        [OCT_DRIVER_LINE_OVERLAPS - OCT_N_BAD] = "first_line_overlaps",
+        [OCT_DRIVER_LINE_COUNTS_SAMPLES - OCT_N_BAD] = "first_line_counts_samples",
+        [OCT_DRIVER_STARTS_AGAIN - OCT_N_BAD] = "starts_again",
+        [OCT_DRIVER_LINE_WENT_BACK - OCT_N_BAD] = "first_line_went_back",
+        [OCT_DRIVER_EPOCH_AGAIN - OCT_N_BAD] = "epoch_again",
+        [OCT_DRIVER_NO_PUSH - OCT_N_BAD] = "no_push",
+    };
+    if (fault == OCT_DRIVER_RIGHT)
+        return "";
+    return fault < OCT_N_BAD ? oct_bad_names[fault] : names[fault - OCT_N_BAD];
+}
 
 void oct_driver_watch_init(struct oct_driver_watch *w)
 {

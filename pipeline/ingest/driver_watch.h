@@ -33,7 +33,8 @@ enum oct_driver_fault {
     OCT_DRIVER_NO_PUSH, /* connections, not messages: another kind of socket, or no ZeroMQ at all */
     OCT_N_DRIVER_FAULTS
 };
-extern const char *const oct_driver_fault_names[OCT_N_DRIVER_FAULTS];
+/* As the status has it; "" for none. */
+const char *oct_driver_fault_name(unsigned fault);
 
 /* The newest message of a fault. Refusals: what of it could be read. */
 struct oct_driver_message {

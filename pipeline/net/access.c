@@ -157,19 +157,15 @@ static void tell(struct news news, enum oct_refusal why, const char *peer, const
 
 /* ---- keys ---- */
 
+static int order_key(const void *text, const void *key)
+{
+    return strcmp(text, ((const struct key *)key)->text);
+}
+
 /* NULL: it was never allowed, or that was forgotten. */
 static const struct key *find_key(const struct key_table *table, const char *text)
 {
-    size_t first = 0, n = table->n;
-    while (n > 0) {
-        const struct key *middle = &table->keys[first + n / 2];
-        int order = strcmp(text, middle->text);
-        if (order == 0)
-            return middle;
-        first = order < 0 ? first : first + n / 2 + 1;
-        n = order < 0 ? n / 2 : n - n / 2 - 1;
-    }
-    return NULL;
+    return table->n ? bsearch(text, table->keys, table->n, sizeof(*table->keys), order_key) : NULL;
 }
 
 static bool is_allowed(const struct key_table *table, const char *text)

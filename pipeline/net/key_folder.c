@@ -33,18 +33,14 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct oct_key_file *)a)->name, ((const struct oct_key_file *)b)->name);
 }
 
+static int order_file(const void *name, const void *file)
+{
+    return strcmp(name, ((const struct oct_key_file *)file)->name);
+}
+
 const struct oct_key_file *oct_key_folder_find(const struct oct_key_folder *keys, const char *name)
 {
-    size_t first = 0, n = keys->n;
-    while (n > 0) {
-        const struct oct_key_file *middle = &keys->files[first + n / 2];
-        int order = strcmp(name, middle->name);
-        if (order == 0)
-            return middle;
-        first = order < 0 ? first : first + n / 2 + 1;
-        n = order < 0 ? n / 2 : n - n / 2 - 1;
-    }
-    return NULL;
+    return keys->n ? bsearch(name, keys->files, keys->n, sizeof(*keys->files), order_file) : NULL;
 }
 
 static bool is_public_key_name(const char *name)
