@@ -191,7 +191,7 @@ static void explain_parts(struct oct_driver *d, const struct oct_driver_message 
             "send_multipart([header, lines]))");
     if (m->n_parts == 1 && memcmp(m->start, "OCTL", 4) != 0)
         CURE(d, "it does not begin with OCTL: send header and lines as two parts of a ZeroMQ "
-                "message, not through plain TCP");
+                "message (ZMQ_SNDMORE)");
 }
 
 static void explain_layout(struct oct_driver *d, unsigned fault, const struct oct_driver_message *m)

@@ -19,7 +19,7 @@
  * | last      | the file it saves     | writer                       | its end                  |
  * | writer    | a block of an open    | the disk; one a file         | the file's close         |
  * |           | file (volume/queue.h) |                              |                          |
- * | publisher | PUB socket            | image ring (<= 100 ms)       | image ring closed, read  |
+ * | publisher | XPUB socket           | image ring (<= 100 ms)       | image ring closed, read  |
  * | main      | control, signals      | libuv                        | shutdown                 |
  *
  * Everything that was published into the raw ring is reconstructed and reaches every guaranteed

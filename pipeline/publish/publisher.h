@@ -1,4 +1,4 @@
-/* The publisher: a thread that sends every picture of the image ring on a ZeroMQ PUB socket
+/* The publisher: a thread that sends every picture of the image ring on a ZeroMQ XPUB socket
  * (contract section 5, "B-scans out"): topic, JSON header, image.
  *
  * A few times a second it also sends a spectrum (spectrum.h): the middle A-line of the newest
