@@ -70,7 +70,7 @@ static enum oct_err move_pictures(struct oct_engine *engine)
         void *place = aligned_alloc(4096, bytes);
         if (!place)
             return OCT_E_NO_MEMORY;
-        out->elsewhere = out->pixels = place;
+        out->pixels = place; /* never freed: that may last */
     }
     return OCT_OK;
 }

@@ -3,6 +3,7 @@
 #define OCT_PIPELINE_FLOW_FRAME_H
 
 #include "pipeline/base/err.h"
+#include "pipeline/flow/image.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,14 +31,23 @@ struct oct_raw_frame {
     uint8_t *line_valid; /* [M] 1: the line came, 0: missing (all 1 when missing_lines == 0) */
 };
 
-/* One slot of the image ring. Memory belongs to the ring; the engine fills pixels, lo, hi. */
+/* One slot of a ring of images: of the image ring, whose images are an engine's pictures, or of the
+ * results of an analysis. Memory belongs to the ring.
+ *
+ * In the image ring the engine fills status, pixels, lo, hi, and values where there is room for
+ * them. An analysis fills all but form (pipeline/flow/stage.h). */
 struct oct_image_frame {
-    struct oct_bscan_info info;
+    struct oct_bscan_info info; /* the B-scan it came from; of a volume: the newest in it */
     enum oct_err status; /* OCT_OK, or why the engine lost it: then the pixels mean nothing */
-    double lo, hi;       /* display limits used: dB when log, else counts^2 */
-    void *pixels;        /* [M][D] u8 or f32 (geometry.sample_type); f32: dB or counts^2 itself */
-    void *elsewhere;     /* NULL, or the pixels' place since a device that hangs may write into the
-                            slot's own; never freed, as that may last */
+    const struct oct_image_form *form; /* the same for all of a ring, outlives it */
+    uint32_t dims[OCT_IMAGE_MAX_RANK]; /* as in the form; dims[0] may be smaller */
+    bool whole;                        /* of a volume: nothing will be added */
+    double lo, hi;                     /* what black and white stand for, in the quantity's unit */
+    void *pixels;       /* dims of form->type; a picture: [M][D] u8 or f32 (dB or counts^2) */
+    float *values;      /* pictures: NULL, or [M][D] dB or counts^2 for those who asked for
+                            them (pipeline.h); of f32 pictures these are the pixels */
+    float *values_room; /* where an engine puts values; NULL: no room. An engine may give the slot
+                            other memory for pixels and values_room, for good */
 };
 
 #endif

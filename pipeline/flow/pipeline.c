@@ -6,6 +6,7 @@
 #include "pipeline/flow/slots.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #define POLL_US 100000u
@@ -17,6 +18,9 @@ struct oct_pipeline {
     struct oct_engine *engine;
     struct oct_ring *raw, *images;
     struct oct_ring_reader *raw_reader;
+    struct oct_image_form form;
+    bool lends_values;
+    atomic_uint asked[OCT_MAX_ASKERS]; /* B-scans that each still wants values of */
     bool pinned;
     bool has_feed, has_collect; /* threads that run */
     pthread_t feed, collect;
@@ -56,6 +60,19 @@ static void note_full(struct oct_pipeline *p)
     pthread_mutex_unlock(&p->lock);
 }
 
+/* Whether anybody wants the next B-scan's values; it is one less to come for all who do. */
+static bool take_request(struct oct_pipeline *p)
+{
+    bool wanted = false;
+    for (unsigned i = 0; i < OCT_MAX_ASKERS; i++) {
+        unsigned n = atomic_load_explicit(&p->asked[i], memory_order_relaxed);
+        while (n > 0 && !atomic_compare_exchange_weak(&p->asked[i], &n, n - 1))
+            ;
+        wanted = wanted || n > 0;
+    }
+    return wanted;
+}
+
 /* Waits for the next raw slot and a place for its picture. */
 static enum oct_err next_job(struct oct_pipeline *p, uint64_t timeout_us,
                              struct oct_engine_job *job)
@@ -70,9 +87,12 @@ static enum oct_err next_job(struct oct_pipeline *p, uint64_t timeout_us,
     if (e)
         return e;
     job->in = oct_raw_slot(p->raw, raw_slot, &p->plan->geometry);
-    job->out = oct_image_slot(p->images, image_slot);
+    job->out = oct_image_slot_begin(p->images, image_slot, &p->form, p->lends_values);
     job->out->info = job->in->info;
-    job->out->status = OCT_OK;
+    if (p->form.type == OCT_SAMPLE_F32)
+        job->out->values = job->out->pixels;
+    else if (p->lends_values && take_request(p))
+        job->out->values = job->out->values_room;
     return OCT_OK;
 }
 
@@ -188,7 +208,8 @@ static enum oct_err create_rings(struct oct_pipeline *p, unsigned n_slots, struc
         oct_ring_create(&p->raw, n_slots, oct_raw_slot_bytes(g), memory, &raw_pinned, err);
     if (e)
         return e;
-    e = oct_ring_create(&p->images, n_slots, oct_image_slot_bytes(g), memory, &images_pinned, err);
+    e = oct_ring_create(&p->images, n_slots, oct_image_slot_bytes_of(&p->form, p->lends_values),
+                        memory, &images_pinned, err);
     if (e)
         return e;
     p->pinned = raw_pinned && images_pinned;
@@ -224,6 +245,8 @@ enum oct_err oct_pipeline_create(struct oct_pipeline **out, const struct oct_pip
     p->ops = setup->ops;
     p->engine = setup->engine;
     p->display = setup->display;
+    p->lends_values = setup->lends_values;
+    oct_image_form_of_bscan(&p->form, &p->plan->geometry, p->display.log, &setup->spacing);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->room, NULL);
     enum oct_err e = create_rings(p, setup->ring_bscans, err);
@@ -272,6 +295,24 @@ struct oct_ring *oct_pipeline_raw(struct oct_pipeline *p)
 struct oct_ring *oct_pipeline_images(struct oct_pipeline *p)
 {
     return p->images;
+}
+
+const struct oct_image_form *oct_pipeline_form(const struct oct_pipeline *p)
+{
+    return &p->form;
+}
+
+bool oct_pipeline_ask_values(struct oct_pipeline *p, unsigned asker, unsigned n)
+{
+    bool lends = p->lends_values || p->form.type == OCT_SAMPLE_F32;
+    if (lends)
+        atomic_store(&p->asked[asker], n);
+    return lends;
+}
+
+unsigned oct_pipeline_depth(const struct oct_pipeline *p)
+{
+    return p->ops->depth(p->engine);
 }
 
 const struct oct_plan *oct_pipeline_plan(const struct oct_pipeline *p)

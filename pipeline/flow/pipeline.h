@@ -42,6 +42,8 @@ struct oct_pipeline_setup {
     struct oct_engine *engine; /* becomes the pipeline's */
     struct oct_display display;
     unsigned ring_bscans; /* slots of each ring; raised to what the engine needs */
+    struct oct_spacing spacing;
+    bool lends_values; /* slots have room for float values: see oct_pipeline_ask_values */
 };
 
 struct oct_pipeline_counts {
@@ -74,6 +76,21 @@ bool oct_pipeline_reads_any_memory(const struct oct_pipeline *pipeline);
 
 /* How pixels are made, from the next B-scan on. Any thread. */
 void oct_pipeline_set_display(struct oct_pipeline *pipeline, const struct oct_display *display);
+
+/* The form of the image ring's pictures. */
+const struct oct_image_form *oct_pipeline_form(const struct oct_pipeline *pipeline);
+
+/* Float values of B-scans are lent to those who ask for them, and made for no other B-scan: on a
+ * GPU they are four times what pixels take of the bus. An asker (at most OCT_MAX_ASKERS; the number
+ * is its own) asks for the next n B-scans at a time; asking again replaces what is left of the
+ * request before. Of f32 pictures values always are there. Any thread. Returns false if the
+ * pipeline lends none. */
+#define OCT_MAX_ASKERS 16u
+bool oct_pipeline_ask_values(struct oct_pipeline *pipeline, unsigned asker, unsigned n);
+
+/* B-scans that may be between the raw ring and the image ring at once: who wants values of every
+ * B-scan asks for more than that at a time. */
+unsigned oct_pipeline_depth(const struct oct_pipeline *pipeline);
 
 /* Any thread. */
 struct oct_pipeline_counts oct_pipeline_count(struct oct_pipeline *pipeline);

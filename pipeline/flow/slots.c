@@ -1,5 +1,7 @@
 #include "pipeline/flow/slots.h"
 
+#include <string.h>
+
 #define PAGE 4096u
 
 /* The frame's struct and the mask of M lines, rounded up to whole pages. */
@@ -13,9 +15,27 @@ size_t oct_raw_slot_bytes(const struct oct_geometry *g)
     return raw_header_bytes(g) + oct_geometry_spectra_bytes(g);
 }
 
+static size_t whole_pages(size_t bytes)
+{
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+static bool has_own_values(const struct oct_image_form *form, bool with_values)
+{
+    return with_values && form->type != OCT_SAMPLE_F32;
+}
+
 size_t oct_image_slot_bytes(const struct oct_geometry *g)
 {
     return PAGE + oct_geometry_image_bytes(g);
+}
+
+size_t oct_image_slot_bytes_of(const struct oct_image_form *form, bool with_values)
+{
+    size_t pixels = whole_pages(oct_image_form_bytes(form));
+    size_t values =
+        has_own_values(form, with_values) ? oct_image_form_bytes(form) * sizeof(float) : 0;
+    return PAGE + pixels + whole_pages(values);
 }
 
 struct oct_raw_frame *oct_raw_slot(struct oct_ring *ring, uint64_t slot,
@@ -41,8 +61,23 @@ struct oct_image_frame *oct_image_slot(struct oct_ring *ring, uint64_t slot)
 {
     unsigned char *payload = oct_ring_payload(ring, slot);
     struct oct_image_frame *frame = (struct oct_image_frame *)(void *)payload;
-    void *pixels = frame->elsewhere ? frame->elsewhere : payload + PAGE;
-    if (frame->pixels != pixels) /* the writer's first call: readers only look */
-        frame->pixels = pixels;
+    if (!frame->pixels) /* the writer's first call: readers only look */
+        frame->pixels = payload + PAGE;
+    return frame;
+}
+
+struct oct_image_frame *oct_image_slot_begin(struct oct_ring *ring, uint64_t slot,
+                                             const struct oct_image_form *form, bool with_values)
+{
+    struct oct_image_frame *frame = oct_image_slot(ring, slot);
+    unsigned char *own = oct_ring_payload(ring, slot);
+    frame->form = form;
+    memcpy(frame->dims, form->dims, sizeof(frame->dims));
+    frame->whole = true;
+    frame->status = OCT_OK;
+    frame->values = NULL;
+    if (has_own_values(form, with_values) && !frame->values_room)
+        frame->values_room =
+            (float *)(void *)(own + PAGE + whole_pages(oct_image_form_bytes(form)));
     return frame;
 }

@@ -7,8 +7,23 @@
 #include "pipeline/flow/ring.h"
 #include "pipeline/plan/geometry.h"
 
+#include <stdatomic.h>
+
+/* Where images come from: a ring of frames of one form. Publisher and recorder take such, by
+ * form->name, whatever computed them. All members are borrowed. */
+struct oct_image_source {
+    const struct oct_image_form *form;
+    struct oct_ring *ring;
+    /* B-scans: slots of the image ring below this have been dealt with, and what came of them is in
+     * `ring`. NULL: nobody knows. */
+    const atomic_uint_fast64_t *dealt_below;
+};
+
 size_t oct_raw_slot_bytes(const struct oct_geometry *g);
+
 size_t oct_image_slot_bytes(const struct oct_geometry *g);
+/* The same for any form; with_values: with room for float values beside u8 pixels. */
+size_t oct_image_slot_bytes_of(const struct oct_image_form *form, bool with_values);
 
 /* The frame in a slot, its pointers set. Contents are whatever the slot held. The writer calls this
  * before anybody else does; then several readers may at the same time. */
@@ -16,6 +31,10 @@ struct oct_raw_frame *oct_raw_slot(struct oct_ring *ring, uint64_t slot,
                                    const struct oct_geometry *g);
 /* The slot's own memory for spectra, which its frame may have left for other. */
 uint16_t *oct_raw_slot_spectra(struct oct_ring *ring, uint64_t slot, const struct oct_geometry *g);
+/* Points its pixels at the slot's memory, unless an engine has given it other. */
 struct oct_image_frame *oct_image_slot(struct oct_ring *ring, uint64_t slot);
+/* For the writer: sets form and dims too, and values_room where the slot has room for them. */
+struct oct_image_frame *oct_image_slot_begin(struct oct_ring *ring, uint64_t slot,
+                                             const struct oct_image_form *form, bool with_values);
 
 #endif

@@ -1,0 +1,55 @@
+/* The analysis contract: what every analysis is, live and offline, on the CPU and on a GPU.
+ *
+ *     create -> { push -> take ... take | configure | reset } -> destroy
+ *
+ * An analysis is a table and an opaque state. It takes B-scans one at a time, in the order of the
+ * acquisition but perhaps with some left out (info.number tells), and makes images: one a B-scan
+ * or one a volume, of the one form that create returns. Its name is the name of its topic, its
+ * dataset (/analysis/NAME) and its row in the status.
+ *
+ * Threads: one call at a time, all from one thread (but create and destroy, which the owner may
+ * call elsewhere while that thread does not run). push may take as long as it takes: live, its
+ * stage skips what comes meanwhile (pipeline/flow/stage.h).
+ * Loans: push borrows the B-scan until it returns; take fills memory of the caller's.
+ * States: after an error of push or take the analysis goes on with the next B-scan, except after
+ * OCT_E_BACKEND: its device is gone, and only destroy is legal. Then the CPU twin takes over
+ * (analysis/select.h), with that B-scan.
+ * Twins: the CPU twin is the reference; a CUDA twin has the same name, form and settings and
+ * differs by what the analysis' header says. */
+#ifndef OCT_ANALYSIS_ANALYSIS_H
+#define OCT_ANALYSIS_ANALYSIS_H
+
+#include "pipeline/flow/image.h"
+#include "pipeline/flow/stage.h"
+
+struct oct_workers;
+
+struct oct_analysis_setup {
+    const struct oct_image_form *input; /* of the B-scans pushed; values: the same as f32 */
+    uint32_t n_bscans;                  /* V: B-scans a volume */
+    struct oct_spacing spacing;
+    double line_rate_hz;         /* 0: unknown */
+    bool live;                   /* else every B-scan comes, and only what is whole is wanted */
+    const void *settings;        /* ops->settings_bytes; copied */
+    struct oct_workers *workers; /* the process's pool (kernels/device/workers.h); NULL: one's own
+                                    thread alone */
+    const char *gpus;            /* as pipeline.gpus */
+    unsigned deadline_ms;        /* of a GPU; 0: 2000 */
+};
+
+struct oct_analysis_ops {
+    const char *name;    /* "enface" */
+    const char *backend; /* "cpu", "cuda" */
+    const char *meaning; /* one line, for help and documents */
+    enum oct_stage_input input;
+    size_t settings_bytes;
+
+    /* *analysis is NULL on error. Fills the form of its results. OCT_E_CONFIG: settings or sizes
+     * that cannot be; OCT_E_BACKEND: no device; OCT_E_NO_MEMORY. */
+    enum oct_err (*create)(struct oct_analysis **analysis, const struct oct_analysis_setup *setup,
+                           struct oct_image_form *form, struct oct_error *err);
+
+    struct oct_stage_ops run; /* push, take, reset, configure, running, destroy */
+};
+
+#endif

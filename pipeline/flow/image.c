@@ -1,0 +1,102 @@
+#include "pipeline/flow/image.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *unit;
+} quantities[OCT_N_QUANTITIES] = {
+    [OCT_QUANTITY_INTENSITY] = {"intensity", "counts^2"},
+    [OCT_QUANTITY_INTENSITY_DB] = {"intensity", "dB"},
+    [OCT_QUANTITY_LENGTH] = {"length", "um"},
+    [OCT_QUANTITY_NUMBERS] = {"numbers", "as labelled"},
+};
+
+const char *oct_quantity_name(enum oct_quantity quantity)
+{
+    return quantities[quantity].name;
+}
+
+const char *oct_quantity_unit(enum oct_quantity quantity)
+{
+    return quantities[quantity].unit;
+}
+
+static size_t value_bytes(enum oct_sample_type type)
+{
+    return type == OCT_SAMPLE_F32 ? sizeof(float) : 1;
+}
+
+size_t oct_image_form_bytes(const struct oct_image_form *form)
+{
+    size_t n = value_bytes(form->type);
+    for (unsigned i = 0; i < form->rank; i++)
+        n *= form->dims[i];
+    return n;
+}
+
+static bool is_name(const char *name)
+{
+    size_t n = strnlen(name, OCT_IMAGE_NAME_BYTES);
+    return n > 0 && n < OCT_IMAGE_NAME_BYTES && *name >= 'a' && *name <= 'z' &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
+}
+
+static bool has_right_size(const struct oct_image_form *form)
+{
+    uint64_t n = 1;
+    if (form->rank < 1 || form->rank > OCT_IMAGE_MAX_RANK)
+        return false;
+    for (unsigned i = 0; i < form->rank; i++) {
+        n *= form->dims[i];
+        if (n == 0 || n > OCT_MAX_BSCAN_SAMPLES || !form->axes[i])
+            return false;
+    }
+    return true;
+}
+
+static bool has_right_labels(const struct oct_image_form *form)
+{
+    uint32_t n = form->dims[form->rank - 1];
+    if (!form->labels)
+        return form->quantity != OCT_QUANTITY_NUMBERS;
+    if (n > OCT_IMAGE_MAX_LABELS)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (!form->labels[i])
+            return false;
+    return true;
+}
+
+enum oct_err oct_image_form_check(const struct oct_image_form *form, struct oct_error *err)
+{
+    if (!is_name(form->name))
+        return oct_fail(err, OCT_E_ARG,
+                        "an image has no name of lower-case letters, digits and '_'");
+    if ((unsigned)form->quantity >= OCT_N_QUANTITIES)
+        return oct_fail(err, OCT_E_ARG, "%s: no such quantity", form->name);
+    if (form->type != OCT_SAMPLE_U8 && form->type != OCT_SAMPLE_F32)
+        return oct_fail(err, OCT_E_ARG, "%s: values are neither u8 nor f32", form->name);
+    if (!has_right_size(form))
+        return oct_fail(err, OCT_E_ARG,
+                        "%s: 1 to %u axes with names and at most %u values are possible",
+                        form->name, OCT_IMAGE_MAX_RANK, OCT_MAX_BSCAN_SAMPLES);
+    if (!has_right_labels(form))
+        return oct_fail(err, OCT_E_ARG, "%s: columns of numbers need a label each, %u at most",
+                        form->name, OCT_IMAGE_MAX_LABELS);
+    return OCT_OK;
+}
+
+void oct_image_form_of_bscan(struct oct_image_form *form, const struct oct_geometry *geometry,
+                             bool log, const struct oct_spacing *spacing)
+{
+    *form = (struct oct_image_form){
+        .name = "bscan",
+        .quantity = log ? OCT_QUANTITY_INTENSITY_DB : OCT_QUANTITY_INTENSITY,
+        .type = geometry->sample_type,
+        .rank = 2,
+        .dims = {geometry->n_lines, geometry->depth},
+        .spacing_um = {spacing->line_um, spacing->depth_um},
+        .axes = {"line", "depth"},
+    };
+}

@@ -1,0 +1,126 @@
+/* A stage: whatever is computed from B-scans, beside the stream. A thread with an analysis in it:
+ *
+ *     image ring (or another stage's results) -> copy, release -> push -> take ... -> RESULT RING
+ *
+ * Live it is a lossy reader that copies a B-scan and releases its slot at once: an analysis,
+ * however slow, never holds up a picture or a recording. It skips to the newest when it is late.
+ * Offline it is guaranteed: every B-scan passes, and a result waits for its readers.
+ * Accounting, at every moment: seen = done + skipped. A B-scan counts when the stage has finished
+ * with it; what was not the stage's is never counted.
+ *
+ * The result ring's frames describe themselves (image.h); a stage knows no socket, no file and no
+ * window. What an analysis returns is checked before it is published: a size that its form does
+ * not allow, or limits that are no numbers, fail the B-scan.
+ *
+ * Faults stay in the stage: they are counted, logged (the first of each kind, and then once a
+ * minute at most) and kept for the status. An analysis that never returns costs its own thread
+ * alone: destroy waits `give_up_ms` for it, then leaves thread, analysis and results to
+ * themselves; they are freed when it returns after all.
+ *
+ * Threads: one thread creates and destroys. Any thread configures and counts. */
+#ifndef OCT_PIPELINE_FLOW_STAGE_H
+#define OCT_PIPELINE_FLOW_STAGE_H
+
+#include "pipeline/flow/frame.h"
+#include "pipeline/flow/pipeline.h"
+#include "pipeline/flow/ring.h"
+#include "pipeline/flow/slots.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The state of an analysis: each has its own (analysis/analysis.h). */
+struct oct_analysis;
+
+/* What a stage asks of its analysis, always from the stage's thread, one call at a time. */
+struct oct_stage_ops {
+    /* Takes a B-scan in. The frame and what it points at are lent until push returns. OCT_E_BACKEND:
+     * its device is gone, and every later push will say so. Any other error concerns this B-scan
+     * alone. */
+    enum oct_err (*push)(struct oct_analysis *analysis, const struct oct_image_frame *bscan,
+                         struct oct_error *err);
+
+    /* Fills a result, if one is ready: dims, info, whole, lo, hi and pixels, which has room for the
+     * form's largest image. Called until it returns OCT_E_AGAIN. */
+    enum oct_err (*take)(struct oct_analysis *analysis, struct oct_image_frame *result,
+                         struct oct_error *err);
+
+    /* Forgets all B-scans: another acquisition begins. Settings stay. */
+    void (*reset)(struct oct_analysis *analysis);
+
+    /* Other settings from the next push on; NULL: there are none. An error leaves those before. */
+    enum oct_err (*configure)(struct oct_analysis *analysis, const void *settings,
+                              struct oct_error *err);
+
+    /* "cpu" or "cuda": what computes now. Any thread. NULL: the CPU. */
+    const char *(*running)(const struct oct_analysis *analysis);
+
+    /* NULL is fine. */
+    void (*destroy)(struct oct_analysis *analysis);
+};
+
+enum oct_stage_input {
+    OCT_STAGE_PICTURES, /* frame->pixels, as they are shown: form->type, lo, hi */
+    OCT_STAGE_VALUES,   /* frame->values too: [M][D] dB or counts^2, not cut off */
+};
+
+struct oct_stage_setup {
+    const struct oct_image_form *form; /* of the results; copied */
+    const struct oct_stage_ops *ops;
+    struct oct_analysis *analysis; /* becomes the stage's, on failure too */
+    enum oct_stage_input input;
+    struct oct_pipeline *pipeline; /* outlives the stage but for one left to itself; NULL: `in` */
+    struct oct_ring *in;           /* NULL: the pipeline's image ring */
+    unsigned asker;                /* of values: its own number (pipeline.h) */
+    bool guaranteed;               /* offline */
+    unsigned give_up_ms;           /* 0: 2000 */
+    size_t settings_bytes;         /* of what oct_stage_configure takes */
+};
+
+enum oct_stage_skip {
+    OCT_STAGE_LATE,      /* others came meanwhile */
+    OCT_STAGE_LOST,      /* the engine lost its picture */
+    OCT_STAGE_NO_VALUES, /* its values had not been asked for */
+    OCT_STAGE_FAILED,    /* the analysis failed, or returned what cannot be */
+    OCT_STAGE_N_SKIPS
+};
+extern const char *const oct_stage_skip_names[OCT_STAGE_N_SKIPS]; /* as in the status */
+
+struct oct_stage_counts {
+    uint64_t seen, done; /* seen = done + the sum of skipped */
+    uint64_t skipped[OCT_STAGE_N_SKIPS];
+    uint64_t results;         /* published into the result ring */
+    uint64_t busy_ns;         /* how long it has been at work at one B-scan; 0: it waits */
+    char running[8];          /* "cpu", "cuda" */
+    struct oct_error failure; /* of the newest fault; code OCT_OK: none so far */
+};
+
+struct oct_stage;
+
+/* Checks the form and starts the thread. OCT_E_ARG: the form cannot be; OCT_E_NO_MEMORY;
+ * OCT_E_STATE: it wants values and the pipeline lends none. */
+enum oct_err oct_stage_create(struct oct_stage **stage, const struct oct_stage_setup *setup,
+                              struct oct_error *err);
+
+/* Other settings (settings_bytes of them, copied) from the next B-scan on. Never waits for the
+ * analysis; one that refuses them says so as a fault of its stage. Any thread. */
+void oct_stage_configure(struct oct_stage *stage, const void *settings);
+
+const char *oct_stage_name(const struct oct_stage *stage);
+
+/* Its results, for publisher, recorder or another stage. Lives as long as the stage. */
+struct oct_image_source oct_stage_results(const struct oct_stage *stage);
+
+/* Any thread. */
+void oct_stage_count(struct oct_stage *stage, struct oct_stage_counts *counts);
+
+/* The result ring is closed when the ring it reads is closed and has been read, or when that takes
+ * longer than give_up_ms (guaranteed: it takes as long as it takes). The ring it reads must be
+ * closed. Then readers of the results come to their end. */
+void oct_stage_drain(struct oct_stage *stage);
+
+/* Drains if that was not done. Readers of the results must be gone. NULL is fine. */
+void oct_stage_destroy(struct oct_stage *stage);
+
+#endif
