@@ -41,10 +41,16 @@ struct oct_stage_ops {
     enum oct_err (*push)(struct oct_analysis *analysis, const struct oct_image_frame *bscan,
                          struct oct_error *err);
 
-    /* Fills a result, if one is ready: dims, info, whole, lo, hi and pixels, which has room for the
-     * form's largest image. Called until it returns OCT_E_AGAIN. */
+    /* Fills a result, if one is ready: pixels, which has room for the form's largest image, and
+     * where they differ from what is there already: info (of the B-scan just pushed), dims (the
+     * form's), whole (true), lo and hi (0 and 1). Called after each push until it returns
+     * OCT_E_AGAIN, and live again when nothing has come for a tenth of a second. */
     enum oct_err (*take)(struct oct_analysis *analysis, struct oct_image_frame *result,
                          struct oct_error *err);
+
+    /* No more B-scans of this acquisition come: take may now return what has not become whole. NULL:
+     * nothing waits to become whole. */
+    void (*end)(struct oct_analysis *analysis);
 
     /* Forgets all B-scans: another acquisition begins. Settings stay. */
     void (*reset)(struct oct_analysis *analysis);
@@ -61,8 +67,8 @@ struct oct_stage_ops {
 };
 
 enum oct_stage_input {
-    OCT_STAGE_PICTURES, /* frame->pixels, as they are shown: form->type, lo, hi */
-    OCT_STAGE_VALUES,   /* frame->values too: [M][D] dB or counts^2, not cut off */
+    OCT_STAGE_PICTURES, /* frame->pixels, as they are shown: form->type, lo, hi; no values */
+    OCT_STAGE_VALUES,   /* frame->values: [M][D] f32, dB or counts^2, not cut off; no pixels */
 };
 
 struct oct_stage_setup {
@@ -70,12 +76,14 @@ struct oct_stage_setup {
     const struct oct_stage_ops *ops;
     struct oct_analysis *analysis; /* becomes the stage's, on failure too */
     enum oct_stage_input input;
-    struct oct_pipeline *pipeline; /* outlives the stage but for one left to itself; NULL: `in` */
-    struct oct_ring *in;           /* NULL: the pipeline's image ring */
-    unsigned asker;                /* of values: its own number (pipeline.h) */
-    bool guaranteed;               /* offline */
-    unsigned give_up_ms;           /* 0: 2000 */
-    size_t settings_bytes;         /* of what oct_stage_configure takes */
+    struct oct_pipeline *pipeline; /* outlives the stage but for one left to itself */
+    /* NULL: the pipeline's image ring; else another stage's results, and the form of those */
+    struct oct_ring *in;
+    const struct oct_image_form *input_form; /* copied */
+    unsigned asker;                          /* of values: its own number (pipeline.h) */
+    bool guaranteed;                         /* offline */
+    unsigned give_up_ms;                     /* 0: 2000 */
+    size_t settings_bytes;                   /* of what oct_stage_configure takes */
 };
 
 enum oct_stage_skip {
@@ -91,6 +99,7 @@ struct oct_stage_counts {
     uint64_t seen, done; /* seen = done + the sum of skipped */
     uint64_t skipped[OCT_STAGE_N_SKIPS];
     uint64_t results;         /* published into the result ring */
+    bool failing;             /* the newest B-scan that it took failed */
     uint64_t busy_ns;         /* how long it has been at work at one B-scan; 0: it waits */
     char running[8];          /* "cpu", "cuda" */
     struct oct_error failure; /* of the newest fault; code OCT_OK: none so far */
@@ -118,7 +127,8 @@ void oct_stage_count(struct oct_stage *stage, struct oct_stage_counts *counts);
 /* The result ring is closed when the ring it reads is closed and has been read, or when that takes
  * longer than give_up_ms (guaranteed: it takes as long as it takes). The ring it reads must be
  * closed. Then readers of the results come to their end. */
-void oct_stage_drain(struct oct_stage *stage);
+/* False: the analysis was left to itself, and may go on using what create was given for ever. */
+bool oct_stage_drain(struct oct_stage *stage);
 
 /* Drains if that was not done. Readers of the results must be gone. NULL is fine. */
 void oct_stage_destroy(struct oct_stage *stage);

@@ -117,9 +117,13 @@ static void finish(struct oct_engine *e, const struct fake_job *f)
     out->status = f->status;
     out->lo = f->job.display.lo;
     out->hi = f->job.display.hi;
-    if (f->status == OCT_OK)
-        memset(out->pixels, fake_pixel(f->job.in->spectra[0], out->lo),
-               oct_geometry_image_bytes(g));
+    if (f->status != OCT_OK)
+        return;
+    uint8_t pixel = fake_pixel(f->job.in->spectra[0], out->lo);
+    memset(out->pixels, pixel, oct_geometry_image_bytes(g));
+    for (size_t i = 0; out->values && i < (size_t)g->n_lines * g->depth; i++)
+        out->values[i] = (float)pixel / 2;
+    e->watch->n_with_values += out->values != NULL;
 }
 
 static enum oct_err fake_collect(struct oct_engine *e, uint64_t timeout_us,

@@ -1,6 +1,7 @@
 /* An engine for tests of the pipeline: no reconstruction, but the whole of its contract, watched.
  *
- * A picture's pixels are all (first sample of the B-scan + display.lo) % 251. Jobs are done one
+ * A picture's pixels are all (first sample of the B-scan + display.lo) % 251; float values, where
+ * they are asked for, are half of that. Jobs are done one
  * after the other, each after its time. */
 #ifndef OCT_TEST_RIG_FAKE_ENGINE_H
 #define OCT_TEST_RIG_FAKE_ENGINE_H
@@ -23,6 +24,7 @@ extern const struct oct_engine_ops fake_engine;
 /* The caller owns what the watch points to; it outlives the engine. */
 struct fake_watch {
     atomic_uint_fast64_t n_submitted, n_batches, most_in_flight;
+    atomic_uint_fast64_t n_with_values;
     atomic_uint_fast64_t n_wrong; /* breaches of the engine contract by the caller */
     struct oct_display display;   /* of the job submitted last */
 };

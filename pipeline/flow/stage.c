@@ -1,0 +1,525 @@
+#define _GNU_SOURCE /* pthread_setname_np */
+#include "pipeline/flow/stage.h"
+
+#include "pipeline/base/clock.h"
+#include "pipeline/base/log.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POLL_US 100000u
+#define N_RESULTS 8u /* slots of the result ring: two readers, one writer, and some to spare */
+#define GIVE_UP_MS 2000u
+#define MORE_VALUES 4u               /* asked for beyond what is under way: none is missed */
+#define MOST_TAKES 64u               /* results of one B-scan; more is a fault */
+#define SLOW_NS UINT64_C(1000000000) /* one B-scan: worth a line in the log */
+#define TELL_EVERY_NS UINT64_C(60000000000)
+
+const char *const oct_stage_skip_names[OCT_STAGE_N_SKIPS] = {
+    [OCT_STAGE_LATE] = "late",
+    [OCT_STAGE_LOST] = "lost",
+    [OCT_STAGE_NO_VALUES] = "no_values",
+    [OCT_STAGE_FAILED] = "failed",
+};
+
+struct oct_stage {
+    struct oct_stage_setup setup;
+    struct oct_image_form form, input;
+    struct oct_ring *in, *results;
+    struct oct_ring_reader *reader; /* NULL once the stage was left to itself */
+    pthread_t thread;
+
+    /* The thread's own. */
+    struct oct_image_frame bscan; /* a copy; pixels or values are ours */
+    void *copy;
+    size_t copy_bytes;
+    void *settings; /* as given to the analysis last */
+    bool has_slot;  /* of the results: acquired, not published */
+    uint64_t slot;
+    bool any; /* a B-scan was pushed since the last reset; the newest: */
+    struct oct_bscan_info newest;
+    bool took_newest;    /* and a result of it was published */
+    uint64_t read_below; /* slots that were read */
+    uint64_t n_late;     /* that the reader had skipped at the last look */
+
+    atomic_uint_fast64_t dealt_below;
+
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t changed;
+    bool joined, ended, abandoned, destroyed;
+    uint64_t busy_since_ns; /* 0: it waits */
+    void *next_settings;    /* to be given before the next push */
+    bool has_settings;
+    struct oct_stage_counts counts;
+    uint64_t told_ns, n_untold; /* faults: the newest in the log, and those since */
+};
+
+/* ---- faults and counts ---- */
+
+/* Faults come with every B-scan or not at all: the log gets the first, then one a minute. */
+static void note_fault(struct oct_stage *s, const struct oct_error *why)
+{
+    uint64_t now_ns = oct_clock_ns();
+    pthread_mutex_lock(&s->lock);
+    s->counts.failure = *why;
+    bool tell = s->told_ns == 0 || now_ns - s->told_ns > TELL_EVERY_NS;
+    uint64_t n = s->n_untold + 1;
+    s->told_ns = tell ? now_ns : s->told_ns;
+    s->n_untold = tell ? 0 : n;
+    pthread_mutex_unlock(&s->lock);
+    if (tell && n > 1)
+        oct_log(OCT_LOG_WARNING, "analysis %s: %s (%llu faults since the last such line)",
+                s->form.name, why->text, (unsigned long long)n);
+    else if (tell)
+        oct_log(OCT_LOG_WARNING, "analysis %s: %s", s->form.name, why->text);
+}
+
+static void count_skips(struct oct_stage *s, enum oct_stage_skip reason, uint64_t n)
+{
+    pthread_mutex_lock(&s->lock);
+    s->counts.seen += n;
+    s->counts.skipped[reason] += n;
+    s->counts.failing = s->counts.failing || reason == OCT_STAGE_FAILED;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void count_done(struct oct_stage *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->counts.seen++;
+    s->counts.done++;
+    s->counts.failing = false;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- a B-scan comes in ---- */
+
+/* Enough that the values of every B-scan come while the stage keeps up, and no more. */
+static void ask_values(struct oct_stage *s)
+{
+    if (s->setup.input == OCT_STAGE_VALUES && s->setup.pipeline)
+        oct_pipeline_ask_values(
+            s->setup.pipeline, s->setup.asker,
+            s->setup.guaranteed ? UINT32_MAX : oct_pipeline_depth(s->setup.pipeline) + MORE_VALUES);
+}
+
+/* Copies the slot, so that it can be released at once. False, with the reason: not to be used. */
+static bool copy_in(struct oct_stage *s, const struct oct_image_frame *frame,
+                    enum oct_stage_skip *reason)
+{
+    const bool wants_values = s->setup.input == OCT_STAGE_VALUES;
+    if (frame->status != OCT_OK) {
+        *reason = OCT_STAGE_LOST;
+        return false;
+    }
+    if (wants_values && !frame->values) {
+        *reason = OCT_STAGE_NO_VALUES;
+        return false;
+    }
+    s->bscan = *frame;
+    memcpy(s->copy, wants_values ? frame->values : frame->pixels, s->copy_bytes);
+    s->bscan.form = &s->input;
+    s->bscan.pixels = wants_values ? NULL : s->copy;
+    s->bscan.values = wants_values ? s->copy : NULL;
+    s->bscan.values_room = NULL;
+    return true;
+}
+
+/* Whether there were any. */
+static bool apply_settings(struct oct_stage *s)
+{
+    struct oct_error err;
+    pthread_mutex_lock(&s->lock);
+    bool has = s->has_settings;
+    if (has)
+        memcpy(s->settings, s->next_settings, s->setup.settings_bytes);
+    s->has_settings = false;
+    pthread_mutex_unlock(&s->lock);
+    if (has && s->setup.ops->configure &&
+        s->setup.ops->configure(s->setup.analysis, s->settings, &err))
+        note_fault(s, &err);
+    return has;
+}
+
+/* ---- its results go out ---- */
+
+static bool is_abandoned(struct oct_stage *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool abandoned = s->abandoned;
+    pthread_mutex_unlock(&s->lock);
+    return abandoned;
+}
+
+/* Offline a reader may hold the ring for as long as it needs. */
+static enum oct_err acquire_slot(struct oct_stage *s)
+{
+    while (!s->has_slot) {
+        enum oct_err e = oct_ring_acquire(s->results, POLL_US, &s->slot);
+        if (e == OCT_E_CLOSED || is_abandoned(s))
+            return OCT_E_CLOSED;
+        s->has_slot = e == OCT_OK;
+    }
+    return OCT_OK;
+}
+
+static enum oct_err check_result(const struct oct_stage *s, const struct oct_image_frame *result,
+                                 struct oct_error *err)
+{
+    const struct oct_image_form *form = &s->form;
+    for (unsigned i = 0; i < form->rank; i++)
+        if (i == 0 ? result->dims[i] > form->dims[i] : result->dims[i] != form->dims[i])
+            return oct_fail(err, OCT_E_ARG,
+                            "it returned an image of nonsense size: axis '%s' has %u, its form %u",
+                            form->axes[i], result->dims[i], form->dims[i]);
+    if (!isfinite(result->lo) || !isfinite(result->hi))
+        return oct_fail(err, OCT_E_ARG, "it returned limits that are no numbers");
+    if (result->info.acquisition != s->newest.acquisition || result->info.number > s->newest.number)
+        return oct_fail(err, OCT_E_ARG, "it returned an image of a B-scan that has not come yet");
+    return OCT_OK;
+}
+
+/* OCT_E_AGAIN: there is no further result. */
+static enum oct_err publish_one(struct oct_stage *s, struct oct_error *err)
+{
+    enum oct_err e = acquire_slot(s);
+    if (e)
+        return oct_fail(err, e, "the results are closed");
+    struct oct_image_frame *result = oct_image_slot_begin(s->results, s->slot, &s->form, false);
+    void *pixels = result->pixels;
+    result->info = s->newest;
+    result->lo = 0;
+    result->hi = 1;
+    e = s->setup.ops->take(s->setup.analysis, result, err);
+    result->pixels = pixels; /* and the form is ours, whatever it did with them */
+    result->form = &s->form;
+    if (!e)
+        e = check_result(s, result, err);
+    if (e)
+        return e;
+    s->has_slot = false;
+    s->took_newest = s->took_newest || result->info.number == s->newest.number;
+    oct_ring_publish(s->results);
+    pthread_mutex_lock(&s->lock);
+    s->counts.results++;
+    pthread_mutex_unlock(&s->lock);
+    return OCT_OK;
+}
+
+static enum oct_err publish_all(struct oct_stage *s, struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    for (unsigned n = 0; n < MOST_TAKES && !e; n++)
+        e = publish_one(s, err);
+    if (e == OCT_E_AGAIN)
+        return OCT_OK;
+    return e ? e : oct_fail(err, OCT_E_ARG, "it returns results without end");
+}
+
+/* ---- the thread ---- */
+
+static void set_busy(struct oct_stage *s, bool busy)
+{
+    pthread_mutex_lock(&s->lock);
+    s->busy_since_ns = busy ? oct_clock_ns() : 0;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* What the analysis still has of the acquisition before. */
+static void end_acquisition(struct oct_stage *s)
+{
+    struct oct_error err;
+    if (s->any && s->setup.ops->end) {
+        s->setup.ops->end(s->setup.analysis);
+        if (!is_abandoned(s) && publish_all(s, &err))
+            note_fault(s, &err);
+    }
+    s->any = false;
+}
+
+static enum oct_err push(struct oct_stage *s, struct oct_error *err)
+{
+    const struct oct_stage_ops *ops = s->setup.ops;
+    if (s->any && s->newest.acquisition != s->bscan.info.acquisition) {
+        end_acquisition(s);
+        ops->reset(s->setup.analysis);
+    }
+    s->any = true;
+    s->newest = s->bscan.info;
+    s->took_newest = false;
+    enum oct_err e = ops->push(s->setup.analysis, &s->bscan, err);
+    return e || is_abandoned(s) ? e : publish_all(s, err);
+}
+
+static void work(struct oct_stage *s)
+{
+    struct oct_error err;
+    uint64_t begun_ns = oct_clock_ns();
+    enum oct_err e = push(s, &err);
+    uint64_t took_ns = oct_clock_ns() - begun_ns;
+    if (e == OCT_OK)
+        count_done(s);
+    else
+        count_skips(s, OCT_STAGE_FAILED, 1);
+    if (e && e != OCT_E_CLOSED) {
+        note_fault(s, &err);
+    } else if (!s->setup.guaranteed && took_ns > SLOW_NS) {
+        oct_fail(&err, OCT_E_AGAIN,
+                 "it took %.1f s for one B-scan; it skips those that come meanwhile",
+                 (double)took_ns * 1e-9);
+        note_fault(s, &err);
+    }
+}
+
+/* An image of a volume that has not taken up the newest B-scan yet is still owed: it comes when
+ * nothing has come for a while. */
+static void note_dealt(struct oct_stage *s)
+{
+    if (!s->form.of_volume || s->took_newest)
+        atomic_store(&s->dealt_below, s->read_below);
+}
+
+static void handle(struct oct_stage *s, uint64_t slot)
+{
+    enum oct_stage_skip reason = OCT_STAGE_LOST;
+    uint64_t n_late = oct_ring_skipped(s->reader);
+    if (n_late != s->n_late)
+        count_skips(s, OCT_STAGE_LATE, n_late - s->n_late);
+    s->n_late = n_late;
+    bool good = copy_in(s, oct_image_slot(s->in, slot), &reason);
+    oct_ring_release(s->reader);
+    s->read_below = slot + 1;
+    ask_values(s);
+    if (!good) {
+        count_skips(s, reason, 1);
+        note_dealt(s);
+        return;
+    }
+    set_busy(s, true); /* the rings it reads are not touched: it may be left to itself */
+    apply_settings(s);
+    work(s);
+    set_busy(s, false);
+    note_dealt(s);
+}
+
+/* Nothing has come for a while: what the analysis owes is published. */
+static void look_again(struct oct_stage *s)
+{
+    struct oct_error err;
+    set_busy(s, true);
+    bool changed = apply_settings(s);
+    if (s->any && (changed || !s->took_newest) && publish_all(s, &err))
+        note_fault(s, &err);
+    set_busy(s, false);
+    atomic_store(&s->dealt_below, s->read_below);
+}
+
+static void free_stage(struct oct_stage *s)
+{
+    s->setup.ops->destroy(s->setup.analysis);
+    oct_ring_destroy(s->results);
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    free(s->copy);
+    free(s->settings);
+    free(s->next_settings);
+    free(s);
+}
+
+/* The last act of the thread; it frees what its owner has gone without. */
+static void end_thread(struct oct_stage *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->ended = true;
+    bool last = s->destroyed;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    if (last)
+        free_stage(s);
+}
+
+static void *run(void *argument)
+{
+    struct oct_stage *s = argument;
+    uint64_t slot;
+    ask_values(s);
+    while (!is_abandoned(s)) {
+        enum oct_err e = oct_ring_read(s->reader, POLL_US, &slot);
+        if (e == OCT_E_CLOSED)
+            break;
+        if (e == OCT_OK)
+            handle(s, slot);
+        else if (!s->setup.guaranteed)
+            look_again(s);
+    }
+    if (!is_abandoned(s)) {
+        set_busy(s, true);
+        end_acquisition(s);
+        set_busy(s, false);
+    }
+    atomic_store(&s->dealt_below, s->read_below);
+    oct_ring_close(s->results);
+    end_thread(s);
+    return NULL;
+}
+
+/* ---- from outside ---- */
+
+static enum oct_err alloc_stage(struct oct_stage *s, struct oct_error *err)
+{
+    const struct oct_stage_setup *setup = &s->setup;
+    s->in = setup->in ? setup->in : oct_pipeline_images(setup->pipeline);
+    s->copy_bytes = oct_image_form_bytes(&s->input);
+    s->copy = malloc(s->copy_bytes);
+    if (setup->settings_bytes) {
+        s->settings = malloc(setup->settings_bytes);
+        s->next_settings = malloc(setup->settings_bytes);
+    }
+    if (!s->copy || (setup->settings_bytes && (!s->settings || !s->next_settings)))
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the analysis %s", s->form.name);
+    enum oct_err e = oct_ring_create(&s->results, N_RESULTS,
+                                     oct_image_slot_bytes_of(&s->form, false), NULL, NULL, err);
+    if (e)
+        return e;
+    s->reader = oct_ring_reader_create(s->in, setup->guaranteed, oct_ring_n_slots(s->in) / 2);
+    return s->reader ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a reader");
+}
+
+/* What is pushed: the pipeline's pictures, their values, or another stage's results. */
+static enum oct_err find_input(struct oct_stage *s, struct oct_error *err)
+{
+    const struct oct_stage_setup *setup = &s->setup;
+    s->input = setup->input_form ? *setup->input_form : *oct_pipeline_form(setup->pipeline);
+    if (setup->input != OCT_STAGE_VALUES)
+        return OCT_OK;
+    s->input.type = OCT_SAMPLE_F32;
+    if (setup->in || !oct_pipeline_ask_values(setup->pipeline, setup->asker, 0))
+        return oct_fail(err, OCT_E_STATE, "analysis %s wants float values, which are not lent here",
+                        s->form.name);
+    return OCT_OK;
+}
+
+enum oct_err oct_stage_create(struct oct_stage **out, const struct oct_stage_setup *setup,
+                              struct oct_error *err)
+{
+    *out = NULL;
+    struct oct_stage *s = calloc(1, sizeof(*s));
+    if (!s) {
+        setup->ops->destroy(setup->analysis);
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for an analysis");
+    }
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    s->setup = *setup;
+    s->form = *setup->form;
+    if (s->setup.give_up_ms == 0)
+        s->setup.give_up_ms = GIVE_UP_MS;
+    enum oct_err e = oct_image_form_check(&s->form, err);
+    if (!e)
+        e = find_input(s, err);
+    if (!e)
+        e = alloc_stage(s, err);
+    int status = e ? 0 : pthread_create(&s->thread, NULL, run, s);
+    if (status)
+        e = oct_fail_errno(err, OCT_E_IO, status, "thread of the analysis %s", s->form.name);
+    if (e) {
+        oct_ring_reader_destroy(s->reader);
+        free_stage(s);
+        return e;
+    }
+    char name[16];
+    snprintf(name, sizeof(name), "octd-%.10s", s->form.name);
+    pthread_setname_np(s->thread, name);
+    *out = s;
+    return OCT_OK;
+}
+
+void oct_stage_configure(struct oct_stage *s, const void *settings)
+{
+    pthread_mutex_lock(&s->lock);
+    if (s->setup.settings_bytes) {
+        memcpy(s->next_settings, settings, s->setup.settings_bytes);
+        s->has_settings = true;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+const char *oct_stage_name(const struct oct_stage *s)
+{
+    return s->form.name;
+}
+
+struct oct_image_source oct_stage_results(const struct oct_stage *s)
+{
+    return (struct oct_image_source){
+        .form = &s->form, .ring = s->results, .dealt_below = s->setup.in ? NULL : &s->dealt_below};
+}
+
+void oct_stage_count(struct oct_stage *s, struct oct_stage_counts *counts)
+{
+    const struct oct_stage_ops *ops = s->setup.ops;
+    pthread_mutex_lock(&s->lock);
+    *counts = s->counts;
+    counts->busy_ns = s->busy_since_ns ? oct_clock_ns() - s->busy_since_ns : 0;
+    pthread_mutex_unlock(&s->lock);
+    snprintf(counts->running, sizeof(counts->running), "%s",
+             ops->running ? ops->running(s->setup.analysis) : "cpu");
+}
+
+/* The analysis does not return: its thread keeps what it may still use, and nobody else waits.
+ * It is inside the analysis and looks whether it was abandoned before it touches the ring it read.
+ * Lock held. */
+static void abandon(struct oct_stage *s)
+{
+    s->abandoned = true;
+    oct_log(OCT_LOG_WARNING,
+            "analysis %s has been at work at one B-scan for %.1f s: it is left to itself",
+            s->form.name, (double)(oct_clock_ns() - s->busy_since_ns) * 1e-9);
+    oct_ring_reader_destroy(s->reader);
+    s->reader = NULL;
+    pthread_detach(s->thread);
+    s->joined = true;
+    oct_ring_close(s->results);
+}
+
+bool oct_stage_drain(struct oct_stage *s)
+{
+    struct timespec deadline = oct_clock_deadline((uint64_t)s->setup.give_up_ms * 1000);
+    pthread_mutex_lock(&s->lock);
+    while (!s->ended && !s->abandoned) {
+        if (s->setup.guaranteed || !s->busy_since_ns) {
+            struct timespec soon = oct_clock_deadline(POLL_US);
+            pthread_cond_timedwait(&s->changed, &s->lock, &soon);
+        } else if (pthread_cond_timedwait(&s->changed, &s->lock, &deadline) && s->busy_since_ns) {
+            abandon(s);
+        }
+    }
+    bool join = !s->joined, abandoned = s->abandoned;
+    s->joined = true;
+    pthread_mutex_unlock(&s->lock);
+    if (join)
+        pthread_join(s->thread, NULL);
+    return !abandoned;
+}
+
+void oct_stage_destroy(struct oct_stage *s)
+{
+    if (!s)
+        return;
+    oct_stage_drain(s);
+    oct_ring_reader_destroy(s->reader);
+    s->reader = NULL;
+    pthread_mutex_lock(&s->lock);
+    s->destroyed = true;
+    bool free_now = s->ended;
+    pthread_mutex_unlock(&s->lock);
+    if (free_now)
+        free_stage(s);
+}
