@@ -46,7 +46,7 @@ LDFLAGS  += -pthread $(SAN_FLAGS)
 LDLIBS   += -lm
 
 # One folder a room; one program a folder.
-LIB_SRC     := $(wildcard pipeline/*/*.c kernels/*.c kernels/*/*.c formats/*.c config/*.c)
+LIB_SRC     := $(wildcard pipeline/*/*.c kernels/*.c kernels/*/*.c analysis/*.c analysis/*/*.c formats/*.c config/*.c)
 DAEMON_SRC  := $(wildcard daemon/*.c)
 VIEWER_SRC  := $(wildcard viewer/*.c viewer/*/*.c)
 TOOLS_SRC   := $(wildcard tools/*.c tools/*/*.c)
@@ -81,7 +81,7 @@ $(BUILD)/%.o: %.c Makefile
 	$(Q)$(CC) $(CPPFLAGS) $(SYSTEM_CFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Loops over all pixels of all pictures, which gcc turns into vector code only when asked.
-$(BUILD)/viewer/model/enface.o $(BUILD)/viewer/model/quality.o: EXTRA_CFLAGS += -O3
+$(BUILD)/analysis/enface/enface.o $(BUILD)/analysis/quality/quality.o: EXTRA_CFLAGS += -O3
 
 $(LIB): $(call obj,$(LIB_SRC)) $(EXTRA_LIB_OBJ)
 	$(call say,AR,$@)

@@ -1,6 +1,6 @@
 /* The analysis contract: what every analysis is, live and offline, on the CPU and on a GPU.
  *
- *     create -> { push -> take ... take | configure | reset } -> destroy
+ *     create -> { push -> take ... take | end -> take ... take | configure | reset } -> destroy
  *
  * An analysis is a table and an opaque state. It takes B-scans one at a time, in the order of the
  * acquisition but perhaps with some left out (info.number tells), and makes images: one a B-scan
@@ -49,7 +49,7 @@ struct oct_analysis_ops {
     enum oct_err (*create)(struct oct_analysis **analysis, const struct oct_analysis_setup *setup,
                            struct oct_image_form *form, struct oct_error *err);
 
-    struct oct_stage_ops run; /* push, take, reset, configure, running, destroy */
+    struct oct_stage_ops run; /* push, take, end, reset, configure, running, destroy */
 };
 
 #endif

@@ -1,0 +1,32 @@
+#include "analysis/analyses.h"
+
+#include "analysis/enface/enface.h"
+#include "analysis/quality/quality.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct oct_analysis_entry oct_analyses[] = {
+    {.cpu = &oct_enface_cpu},
+    {.cpu = &oct_quality_cpu},
+};
+const unsigned oct_n_analyses = sizeof(oct_analyses) / sizeof(oct_analyses[0]);
+
+const struct oct_analysis_entry *oct_analysis_find(const char *name)
+{
+    for (unsigned i = 0; i < oct_n_analyses; i++)
+        if (strcmp(oct_analyses[i].cpu->name, name) == 0)
+            return &oct_analyses[i];
+    return NULL;
+}
+
+void oct_analysis_names(char *text, size_t text_bytes)
+{
+    size_t at = 0;
+    text[0] = '\0';
+    for (unsigned i = 0; i < oct_n_analyses && at < text_bytes; i++) {
+        int n =
+            snprintf(text + at, text_bytes - at, "%s%s", i ? ", " : "", oct_analyses[i].cpu->name);
+        at += n > 0 ? (size_t)n : 0;
+    }
+}
