@@ -1,0 +1,118 @@
+/* Started threads: their names, their signals, and the message where none can be started. */
+#define _GNU_SOURCE /* pthread_getname_np, pthread_setattr_default_np */
+#include "test/rig/tap.h"
+
+#include "pipeline/base/thread.h"
+
+#include <semaphore.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct seen {
+    sem_t named, done;
+    char name[16];
+    sigset_t blocked;
+};
+
+static void *look(void *argument)
+{
+    struct seen *seen = argument;
+    sem_wait(&seen->named); /* its creator names it, maybe after it has begun */
+    pthread_getname_np(pthread_self(), seen->name, sizeof(seen->name));
+    pthread_sigmask(SIG_SETMASK, NULL, &seen->blocked);
+    sem_post(&seen->done);
+    return NULL;
+}
+
+static int set_up(void **state)
+{
+    static struct seen seen;
+    memset(&seen, 0, sizeof(seen));
+    sem_init(&seen.named, 0, 0);
+    sem_init(&seen.done, 0, 0);
+    *state = &seen;
+    return 0;
+}
+
+static void a_thread_has_its_name_and_its_creators_signals_stay(void **state)
+{
+    struct seen *seen = *state;
+    struct oct_error err = {.text = ""};
+    pthread_t thread;
+    sigset_t before, after;
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    assert_int_equal(oct_thread_start(&thread, "octd-look", look, seen, "look thread", &err),
+                     OCT_OK);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    sem_post(&seen->named);
+    pthread_join(thread, NULL);
+    assert_string_equal(seen->name, "octd-look");
+    assert_int_equal(sigismember(&before, SIGTERM), sigismember(&after, SIGTERM));
+    assert_int_equal(sigismember(&after, SIGTERM), 0);
+}
+
+static void a_thread_blocks_what_others_send_and_not_what_it_raises(void **state)
+{
+    struct seen *seen = *state;
+    static const int sent[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD, SIGALRM, SIGPIPE};
+    static const int raised[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    pthread_t thread;
+    assert_int_equal(oct_thread_start(&thread, NULL, look, seen, "look thread", NULL), OCT_OK);
+    sem_post(&seen->named);
+    pthread_join(thread, NULL);
+    for (size_t i = 0; i < sizeof(sent) / sizeof(sent[0]); i++)
+        assert_int_equal(sigismember(&seen->blocked, sent[i]), 1);
+    for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++)
+        assert_int_equal(sigismember(&seen->blocked, raised[i]), 0);
+}
+
+static void a_detached_thread_has_its_name_too(void **state)
+{
+    struct seen *seen = *state;
+    assert_int_equal(oct_thread_start_detached("octd-alone", look, seen, "lone thread", NULL),
+                     OCT_OK);
+    sem_post(&seen->named);
+    sem_wait(&seen->done);
+    assert_string_equal(seen->name, "octd-alone");
+}
+
+/* In a process of its own: a stack of 64 TiB is more than the address space has room for. */
+static int start_without_memory(void)
+{
+    struct oct_error err = {.text = ""};
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    if (pthread_attr_setstacksize(&attributes, (size_t)1 << 46) ||
+        pthread_setattr_default_np(&attributes))
+        return 2;
+    if (oct_thread_start(&thread, "octd-none", look, NULL, "look thread", &err) != OCT_E_IO)
+        return 3;
+    return strncmp(err.text, "look thread: ", 13) == 0 && err.code == OCT_E_IO ? 0 : 4;
+}
+
+static void without_a_thread_there_is_a_message(void **state)
+{
+    (void)state;
+    int status = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(start_without_memory());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_thread_has_its_name_and_its_creators_signals_stay, set_up),
+        cmocka_unit_test_setup(a_thread_blocks_what_others_send_and_not_what_it_raises, set_up),
+        cmocka_unit_test_setup(a_detached_thread_has_its_name_too, set_up),
+        cmocka_unit_test(without_a_thread_there_is_a_message),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
