@@ -2,6 +2,7 @@
 
 #include "config/apply.h"
 #include "pipeline/base/clock.h"
+#include "pipeline/base/thread.h"
 
 #include <pthread.h>
 
@@ -33,7 +34,7 @@ static void *run_measure(void *argument)
 static void measure(struct oct_job *job)
 {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, run_measure, job) == 0)
+    if (oct_thread_start(&thread, NULL, run_measure, job, "measuring", NULL) == OCT_OK)
         pthread_join(thread, NULL);
 }
 

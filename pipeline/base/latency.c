@@ -1,5 +1,7 @@
 #include "pipeline/base/latency.h"
 
+#include "pipeline/base/histogram.h"
+
 /* Below 64 a bucket a value; above, 32 buckets a power of two. */
 static unsigned bucket_of(uint64_t value)
 {
@@ -35,15 +37,10 @@ void oct_latency_reset(struct oct_latency *latency)
     atomic_store_explicit(&latency->max_us, 0, memory_order_relaxed);
 }
 
-static uint64_t percentile(const uint32_t *counts, uint64_t n, unsigned percent, uint64_t max)
+static uint64_t percentile(const uint32_t *counts, double share, uint64_t max)
 {
-    uint64_t wanted = (n * percent + 99) / 100, seen = 0;
-    for (unsigned b = 0; b < OCT_LATENCY_BUCKETS; b++) {
-        seen += counts[b];
-        if (seen >= wanted)
-            return upper_end(b) < max ? upper_end(b) : max;
-    }
-    return max;
+    unsigned bucket = (unsigned)oct_histogram_percentile(counts, OCT_LATENCY_BUCKETS, share);
+    return upper_end(bucket) < max ? upper_end(bucket) : max;
 }
 
 struct oct_latency_summary oct_latency_summarise(const struct oct_latency *latency)
@@ -58,7 +55,7 @@ struct oct_latency_summary oct_latency_summarise(const struct oct_latency *laten
     if (s.n == 0)
         return s;
     s.max_us = atomic_load_explicit(&latency->max_us, memory_order_relaxed);
-    s.p50_us = percentile(counts, s.n, 50, s.max_us);
-    s.p99_us = percentile(counts, s.n, 99, s.max_us);
+    s.p50_us = percentile(counts, 0.5, s.max_us);
+    s.p99_us = percentile(counts, 0.99, s.max_us);
     return s;
 }

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* O_DIRECT, O_TMPFILE */
 #include "pipeline/flow/forecast.h"
 
+#include "pipeline/base/aligned.h"
 #include "pipeline/base/clock.h"
 
 #include <dirent.h>
@@ -231,7 +232,7 @@ static int measure(int fd, unsigned budget_us, struct oct_forecast_disk *disk)
     if (fstatvfs(fd, &fs) != 0)
         return errno;
     disk->bytes_free = (double)fs.f_bavail * (double)fs.f_frsize;
-    unsigned char *chunk = aligned_alloc(4096, CHUNK_BYTES);
+    unsigned char *chunk = oct_aligned_alloc(4096, 1, CHUNK_BYTES);
     if (!chunk)
         return ENOMEM;
     memset(chunk, 0x5a, CHUNK_BYTES);

@@ -1,8 +1,8 @@
-#define _GNU_SOURCE /* pthread_setname_np */
 #include "pipeline/flow/pipeline.h"
 
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
+#include "pipeline/base/thread.h"
 #include "pipeline/flow/slots.h"
 
 #include <pthread.h>
@@ -219,17 +219,13 @@ static enum oct_err create_rings(struct oct_pipeline *p, unsigned n_slots, struc
 
 static enum oct_err start_threads(struct oct_pipeline *p, struct oct_error *err)
 {
-    int status = pthread_create(&p->feed, NULL, run_feed, p);
-    if (status)
-        return oct_fail_errno(err, OCT_E_IO, status, "feed thread");
-    p->has_feed = true;
-    pthread_setname_np(p->feed, "octd-feed");
-    status = pthread_create(&p->collect, NULL, run_collect, p);
-    if (status)
-        return oct_fail_errno(err, OCT_E_IO, status, "collect thread");
-    p->has_collect = true;
-    pthread_setname_np(p->collect, "octd-collect");
-    return OCT_OK;
+    enum oct_err e = oct_thread_start(&p->feed, "octd-feed", run_feed, p, "feed thread", err);
+    p->has_feed = e == OCT_OK;
+    if (e)
+        return e;
+    e = oct_thread_start(&p->collect, "octd-collect", run_collect, p, "collect thread", err);
+    p->has_collect = e == OCT_OK;
+    return e;
 }
 
 enum oct_err oct_pipeline_create(struct oct_pipeline **out, const struct oct_pipeline_setup *setup,

@@ -2,8 +2,8 @@
 #include "pipeline/flow/ring.h"
 
 #include "pipeline/base/clock.h"
+#include "pipeline/base/condition.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -88,13 +88,9 @@ enum oct_err oct_ring_create(struct oct_ring **out, unsigned n_slots, size_t slo
     bool locked = mlock(ring->memory, bytes) == 0;
     if (pinned)
         *pinned = locked || ring->by_device;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&ring->lock, NULL);
-    pthread_cond_init(&ring->news, &monotonic);
-    pthread_cond_init(&ring->room, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    oct_condition_init(&ring->news);
+    oct_condition_init(&ring->room);
     *out = ring;
     return OCT_OK;
 }
@@ -123,12 +119,6 @@ unsigned oct_ring_n_slots(const struct oct_ring *ring)
 void *oct_ring_payload(struct oct_ring *ring, uint64_t slot)
 {
     return ring->memory + slot % ring->n_slots * ring->slot_bytes;
-}
-
-/* Until the deadline; false when it has passed. Lock held. */
-static bool wait_for(struct oct_ring *ring, pthread_cond_t *change, const struct timespec *deadline)
-{
-    return pthread_cond_timedwait(change, &ring->lock, deadline) != ETIMEDOUT;
 }
 
 /* Lets go of the lock first: who wakes would only wait for it. */
@@ -161,7 +151,7 @@ enum oct_err oct_ring_acquire(struct oct_ring *ring, uint64_t timeout_us, uint64
 
     pthread_mutex_lock(&ring->lock);
     while (!ring->closed && is_held(ring))
-        if (!wait_for(ring, &ring->room, &deadline)) {
+        if (!oct_condition_wait_until(&ring->room, &ring->lock, &deadline)) {
             e = is_held(ring) ? OCT_E_AGAIN : OCT_OK;
             break;
         }
@@ -245,7 +235,7 @@ enum oct_err oct_ring_read(struct oct_ring_reader *reader, uint64_t timeout_us, 
 
     pthread_mutex_lock(&ring->lock);
     while (reader->next == ring->published && !ring->closed && !reader->woken)
-        if (!wait_for(ring, &ring->news, &deadline))
+        if (!oct_condition_wait_until(&ring->news, &ring->lock, &deadline))
             break;
     if (reader->next == ring->published)
         e = ring->closed ? OCT_E_CLOSED : OCT_E_AGAIN;

@@ -1,8 +1,8 @@
-#define _GNU_SOURCE /* pthread_setname_np */
 #include "pipeline/ingest/ingest.h"
 
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
+#include "pipeline/base/thread.h"
 #include "pipeline/ingest/loans.h"
 #include "pipeline/ingest/peers.h"
 #include "pipeline/ingest/shm_source.h"
@@ -330,11 +330,7 @@ static enum oct_err start(struct oct_ingest *in, void *context,
         return e ? e : OCT_E_IO;
     if (!options->door) /* which follows the socket's events itself; only one can */
         in->peers = oct_peers_watch(context, in->socket);
-    int status = pthread_create(&in->thread, NULL, run, in);
-    if (status)
-        return oct_fail_errno(err, OCT_E_IO, status, "ingest thread");
-    pthread_setname_np(in->thread, "octd-ingest");
-    return OCT_OK;
+    return oct_thread_start(&in->thread, "octd-ingest", run, in, "ingest thread", err);
 }
 
 /* What there is of it; the thread has ended or never was. */

@@ -1,8 +1,9 @@
-#define _GNU_SOURCE /* pthread_setname_np, SO_COOKIE */
+#define _GNU_SOURCE /* SO_COOKIE */
 #include "pipeline/net/access.h"
 
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
+#include "pipeline/base/thread.h"
 #include "pipeline/net/descriptors.h"
 #include "pipeline/net/key_folder.h"
 
@@ -408,11 +409,8 @@ static enum oct_err start(struct oct_access *a, const char *server_key, const ch
         return oct_fail(err, OCT_E_CONFIG, "security.server_key: %s", why.text);
     if ((e = reserve(a, allowed, err)) || (e = read_keys(a, true, err)))
         return e;
-    int status = pthread_create(&a->thread, NULL, run, a);
-    if (status)
-        return oct_fail_errno(err, OCT_E_IO, status, "security.allowed: no thread to watch it");
-    pthread_setname_np(a->thread, "octd-keys");
-    return OCT_OK;
+    return oct_thread_start(&a->thread, "octd-keys", run, a,
+                            "security.allowed: no thread to watch it", err);
 }
 
 enum oct_err oct_access_create(struct oct_access **out, const char *server_key, const char *allowed,

@@ -1,5 +1,6 @@
-#define _GNU_SOURCE /* pthread_setname_np */
 #include "pipeline/net/door.h"
+
+#include "pipeline/base/thread.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -246,11 +247,13 @@ static void *run(void *context)
 enum oct_err oct_door_create(struct oct_door **out, void *zmq_context, struct oct_access *access,
                              struct oct_error *err)
 {
+    static const char what[] = "security: cannot ask for keys";
+    enum oct_err e;
     *out = NULL;
     if (!access)
         return OCT_OK;
     struct oct_door *door = calloc(1, sizeof(*door));
-    int none = 0, status = 0;
+    int none = 0;
     if (!door)
         return oct_fail(err, OCT_E_NO_MEMORY, "security: out of memory");
     door->context = zmq_context;
@@ -261,20 +264,18 @@ enum oct_err oct_door_create(struct oct_door **out, void *zmq_context, struct oc
     if (door->wake_fd < 0 || !door->zap ||
         zmq_setsockopt(door->zap, ZMQ_LINGER, &none, sizeof(none)) != 0 ||
         zmq_bind(door->zap, ZAP_ENDPOINT) != 0)
-        status = errno;
+        e = oct_fail(err, OCT_E_IO, "%s: %s", what, zmq_strerror(errno));
     else
-        status = pthread_create(&door->thread, NULL, run, door);
-    if (status) {
-        oct_fail(err, OCT_E_IO, "security: cannot ask for keys: %s", zmq_strerror(status));
+        e = oct_thread_start(&door->thread, "octd-door", run, door, what, err);
+    if (e) {
         if (door->zap)
             zmq_close(door->zap);
         if (door->wake_fd >= 0)
             close(door->wake_fd);
         pthread_mutex_destroy(&door->lock);
         free(door);
-        return OCT_E_IO;
+        return e;
     }
-    pthread_setname_np(door->thread, "octd-door");
     *out = door;
     return OCT_OK;
 }

@@ -1,5 +1,7 @@
 #include "pipeline/plan/plan.h"
 
+#include "pipeline/base/aligned.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,15 +15,6 @@ struct grid {
     double *axis;   /* [P2] lambda in nm, or s of a k map, at each upsampled position */
     double *target; /* [P2] where on that axis each output q lies */
 };
-
-static void *table_alloc(size_t n, size_t size)
-{
-    size_t bytes = (n * size + 63) / 64 * 64;
-    void *table = aligned_alloc(64, bytes);
-    if (table)
-        memset(table, 0, bytes);
-    return table;
-}
 
 /* Value of the piecewise linear function through (x[i], y[i]) at t, x strictly rising, continued
  * with the end slopes. *hint makes a rising sequence of t cheap. */
@@ -410,12 +403,13 @@ static enum oct_err fill_tables(struct oct_plan *plan, struct oct_error *err)
 {
     const struct oct_geometry *g = &plan->geometry;
     size_t p2 = g->upsampled, half = g->padded / 2 + 1;
-    uint32_t *tap_first = table_alloc(p2, sizeof(*tap_first));
-    float *weight = table_alloc(plan->n_taps * p2, sizeof(float));
-    float *phase_re = table_alloc(p2, sizeof(float)), *phase_im = table_alloc(p2, sizeof(float));
-    float *shift_re = table_alloc(half, sizeof(float)),
-          *shift_im = table_alloc(half, sizeof(float));
-    float *background = table_alloc(g->n_samples, sizeof(float));
+    uint32_t *tap_first = oct_aligned_calloc(64, p2, sizeof(*tap_first));
+    float *weight = oct_aligned_calloc(64, plan->n_taps * p2, sizeof(float));
+    float *phase_re = oct_aligned_calloc(64, p2, sizeof(float)),
+          *phase_im = oct_aligned_calloc(64, p2, sizeof(float));
+    float *shift_re = oct_aligned_calloc(64, half, sizeof(float)),
+          *shift_im = oct_aligned_calloc(64, half, sizeof(float));
+    float *background = oct_aligned_calloc(64, g->n_samples, sizeof(float));
 
     plan->tap_first = tap_first;
     plan->weight = weight;

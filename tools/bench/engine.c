@@ -4,7 +4,9 @@
 #include "config/apply.h"
 #include "kernels/engines.h"
 #include "kernels/recon/fft.h"
+#include "pipeline/base/aligned.h"
 #include "pipeline/base/clock.h"
+#include "pipeline/base/thread.h"
 #include "tools/bench/part.h"
 #include "tools/bench/scene.h"
 
@@ -187,11 +189,11 @@ static void *run_transforms(void *argument)
 {
     const struct fft_worker *w = argument;
     const struct oct_fft *fft = w->fft;
-    size_t bytes = 2 * (size_t)w->padded * sizeof(fftwf_complex);
-    fftwf_complex *a = aligned_alloc(64, bytes), *b = aligned_alloc(64, bytes);
+    size_t n = 2 * (size_t)w->padded;
+    fftwf_complex *a = oct_aligned_calloc(64, n, sizeof(*a));
+    fftwf_complex *b = oct_aligned_alloc(64, n, sizeof(*b));
 
     if (a && b) {
-        memset(a, 0, bytes);
         for (uint64_t i = 0; i < w->n_lines; i += 2) { /* lines in pairs, as the chain does */
             fftwf_execute_dft(fft->forward_pair, a, b);
             fftwf_execute_dft(fft->inverse_pair, b, a);
@@ -210,7 +212,8 @@ static double time_transforms(struct fft_worker *workers, unsigned n_threads, ui
     unsigned started = 0;
     for (; started < n_threads; started++) {
         workers[started].n_lines = n_lines / n_threads;
-        if (pthread_create(&workers[started].thread, NULL, run_transforms, &workers[started]))
+        if (oct_thread_start(&workers[started].thread, NULL, run_transforms, &workers[started],
+                             "transforms", NULL))
             break;
     }
     for (unsigned t = 0; t < started; t++)

@@ -5,6 +5,7 @@
 #include "pipeline/ingest/ingest.h"
 #include "octd/client.h"
 #include "pipeline/base/clock.h"
+#include "pipeline/base/thread.h"
 #include "pipeline/flow/slots.h"
 #include "tools/bench/part.h"
 #include "tools/bench/scene.h"
@@ -109,8 +110,7 @@ static enum oct_err open_rig(struct rig *r, const struct oct_config *config, con
 static enum oct_err start_camera(struct rig *r, uint64_t n_bscans, struct oct_error *err)
 {
     r->camera.n_bscans = n_bscans;
-    int status = pthread_create(&r->camera.thread, NULL, run_camera, &r->camera);
-    return status ? oct_fail_errno(err, OCT_E_IO, status, "camera thread") : OCT_OK;
+    return oct_thread_start(&r->camera.thread, NULL, run_camera, &r->camera, "camera thread", err);
 }
 
 static enum oct_err end_camera(struct rig *r, struct oct_error *err)

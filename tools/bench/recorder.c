@@ -3,6 +3,7 @@
  * oflag=direct). Both end when the disk has everything. */
 #define _GNU_SOURCE /* O_DIRECT, fallocate */
 #include "pipeline/record/recorder.h"
+#include "pipeline/base/aligned.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/flow/slots.h"
 #include "pipeline/volume/volume.h"
@@ -179,7 +180,7 @@ static enum oct_err write_directly(struct rig *r, double bytes, double *seconds,
 {
     char path[sizeof(r->folder) + 16];
     snprintf(path, sizeof(path), "%s/direct", r->folder);
-    unsigned char *block = aligned_alloc(4096, BLOCK_BYTES);
+    unsigned char *block = oct_aligned_alloc(4096, 1, BLOCK_BYTES);
     uint64_t n = (uint64_t)(bytes / BLOCK_BYTES) + 1, begin = oct_clock_ns();
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_DIRECT | O_CLOEXEC, 0600);
     bool ok = fd >= 0 && block;

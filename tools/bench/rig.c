@@ -4,6 +4,7 @@
 #include "config/apply.h"
 #include "octd/client.h"
 #include "pipeline/base/clock.h"
+#include "pipeline/base/thread.h"
 #include "pipeline/wire/shm_layout.h"
 #include "tools/bench/part.h"
 
@@ -68,9 +69,9 @@ void oct_bench_camera_end(struct oct_bench_rig *r)
 
 enum oct_err oct_bench_camera_start(struct oct_bench_rig *r, struct oct_error *err)
 {
-    int status = pthread_create(&r->camera, NULL, run_camera, r);
-    r->has_camera = status == 0;
-    return status ? oct_fail_errno(err, OCT_E_IO, status, "camera thread") : OCT_OK;
+    enum oct_err e = oct_thread_start(&r->camera, NULL, run_camera, r, "camera thread", err);
+    r->has_camera = e == OCT_OK;
+    return e;
 }
 
 /* ---- the daemon ---- */
