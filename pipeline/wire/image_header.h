@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OCT_IMAGE_HEADER_BYTES 8192 /* more than any header we write */
+#define OCT_IMAGE_HEADER_BYTES 16384 /* more than any header we write */
 #define OCT_IMAGE_LABEL_BYTES 32
 
 /* As it came: everything is a copy, nothing is owned elsewhere. */
@@ -37,25 +37,30 @@ struct oct_image_header {
     unsigned rank;
     uint32_t dims[OCT_IMAGE_MAX_RANK];
     double spacing_um[OCT_IMAGE_MAX_RANK]; /* NaN: unknown */
-    char unit[24];
+    char unit[24];                         /* "": unknown */
     bool whole;
     double lo, hi;
     unsigned n_labels;
     char labels[OCT_IMAGE_MAX_LABELS][OCT_IMAGE_LABEL_BYTES];
 };
 
-/* Writes the JSON text of a frame that has a form (NUL-terminated); returns its length, 0 if it did
- * not fit or lo or hi is not finite. acquisition_id: "<session>-<acquisition>". */
+/* Writes the JSON text of a frame that has a form (NUL-terminated); returns its length. 0, and an
+ * empty text: it did not fit, lo or hi is not finite, or a label is not one line of UTF-8 of less
+ * than OCT_IMAGE_LABEL_BYTES. acquisition_id: "<session>-<acquisition>". Spacings that are not
+ * above 0 are written as null. */
 size_t oct_image_header_encode(const struct oct_image_frame *frame, const char *acquisition_id,
                                char *json, size_t json_bytes);
 
 /* Parses and checks untrusted JSON against the size of the values. OCT_E_FORMAT says what is
- * wrong. Unknown keys are ignored; keys beyond those of `bscan` may be absent (spacing NaN, whole,
- * no labels). */
+ * wrong. Unknown keys are ignored; keys beyond those of `bscan` may be absent (spacing NaN, no
+ * unit, whole, no labels). All texts are one line of UTF-8; there are as many labels as the last
+ * axis is long, or none. At most OCT_MAX_BSCAN_SAMPLES values. Integers above 2^53 come out rounded
+ * to a double. On failure the header is all zero. */
 enum oct_err oct_image_header_decode(struct oct_image_header *header, const char *json,
                                      size_t json_bytes, size_t value_bytes, struct oct_error *err);
 
-/* The column of that label in a row of labelled f32 numbers; NaN: there is none. */
+/* The value in the column of that label, in a row of labelled f32 numbers; NaN: there is none. row
+ * has as many values as there are labels. */
 double oct_image_header_value(const struct oct_image_header *header, const float *row,
                               const char *label);
 

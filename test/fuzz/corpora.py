@@ -70,6 +70,20 @@ def view():
         b'"file":"/a/b.h5","eye":"OD","pseudonym":"x"}}\x1e' + picture(1))
 
 
+def image():
+    header = (b'{"frame_num":5,"acquisition_id":"a","dtype":"%s","dsize":%d,"dataset":"analysis/x",'
+              b'"compression":"none","shape":[%s],"time_ns":5,"missing_lines":0,"lo":0,"hi":60,'
+              b'"volume":0,"bscan":3%s}')
+    put("image", "picture", header % (b"uint8", 6, b'"2","3"', b"") + b"\x1eabcdef")
+    put("image", "row", header % (b"float", 12, b'"1","3"', b',"quantity":"numbers","unit":"um",'
+        b'"axes":["row","column"],"spacing_um":[null,null],"whole":true,"labels":["a","b","c"],'
+        b'"values":{"a":1,"b":null,"c":-3.5}') + b"\x1e" + struct.pack("<3f", 1, 2, -3.5))
+    put("image", "none", header % (b"float", 0, b'"0","2","5"', b',"spacing_um":[12.25,null,3.5],'
+        b'"whole":false') + b"\x1e")
+    put("image", "label", header % (b"uint8", 1, b'"1"', b',"labels":["\\u001b[2J"]') + b"\x1ea")
+    put("image", "large", header % (b"uint8", 1, b'"268435456","268435456","0"', b"") + b"\x1ea")
+
+
 def ini():
     with open(os.path.join(TOP, "../../../config/octd.ini")) as file:
         keys = [line.lstrip(";") for line in file if "=" in line or line.startswith("[")]
@@ -125,5 +139,5 @@ def volume():
     put("volume", "pictures", bytes([4, 2, 0, 6, 0]) + gone + thing(u16) + rows + gone * 5 + tables)
 
 
-for kind in (lines, shm, control, view, ini, calibration, key, volume):
+for kind in (lines, shm, control, view, image, ini, calibration, key, volume):
     kind()
