@@ -17,9 +17,13 @@ $(BUILD)/kernels/recon/lanes_avx2.o $(BUILD)/kernels/recon/lanes_avx512.o: EXTRA
   -fsigned-zeros
 
 # --- CUDA -----------------------------------------------------------------------------------
-# The device code is built where nvcc is found; CUDA=0|1 overrides. cudart is linked statically and
-# cuFFT loaded when wanted, so that the same programs run without a driver. Builds with sanitizers
-# leave it out: there the kernels run on the host (test/cuda_host/), which sanitizers can see.
+# Every .cu of kernels/ and analysis/ is device code, built where nvcc is found; CUDA=0|1 overrides.
+# Without nvcc X_absent.c, if there is one beside X.cu, takes its place. cudart is linked statically
+# and cuFFT loaded when wanted, so that the same programs run without a driver. Builds with
+# sanitizers leave device code out: there the kernels run on the host (test/cuda_host/), which
+# sanitizers can see.
+CUDA_SRC := $(wildcard kernels/*/*.cu analysis/*/*.cu)
+CUDA_ABSENT := $(wildcard $(CUDA_SRC:.cu=_absent.c))
 NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 CUDA ?= $(if $(NVCC),$(if $(SAN),0,1),0)
 
@@ -36,11 +40,13 @@ NVCCFLAGS := -std=c++17 -O3 -I. -DOCT_CUDA_ARCHS='"$(addprefix sm_,$(CUDA_ARCHS)
   $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
   -gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX) \
   -Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-pthread
-LIB_SRC := $(filter-out kernels/device/cuda_absent.c,$(LIB_SRC))
-EXTRA_LIB_OBJ := $(BUILD)/kernels/recon/cuda_device.o
+LIB_SRC := $(filter-out $(CUDA_ABSENT),$(LIB_SRC))
+EXTRA_LIB_OBJ := $(CUDA_SRC:%=$(BUILD)/%.o)
 $(BUILD)/config/version.o: CPPFLAGS += -DOCT_HAS_CUDA
 EXTRA_LIBS := $(addprefix -L,$(firstword $(wildcard $(CUDA_HOME)/lib64 \
   $(CUDA_HOME)/targets/x86_64-linux/lib $(CUDA_HOME)/targets/sbsa-linux/lib))) -lcudart_static -lstdc++ -ldl -lrt
+else
+LIB_SRC := $(sort $(LIB_SRC) $(CUDA_ABSENT))
 endif
 
 # A library made with the other setting is not up to date, though its parts are.
@@ -50,14 +56,15 @@ $(shell mkdir -p $(BUILD) && rm -f $(LIB) $(BUILD)/config/version.o && echo $(CU
 endif
 endif
 
-$(BUILD)/kernels/recon/cuda_device.o: kernels/recon/cuda_device.cu kernels/kernels.mk
+$(BUILD)/%.cu.o: %.cu kernels/kernels.mk
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)
 	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
-# The same source for the host, with the stand-in for CUDA that the tests use.
+# The same sources for the host, with the stand-in for CUDA that the tests use.
 CUDA_HOST_SRC := $(wildcard test/cuda_host/*.cpp)
-CUDA_HOST_OBJ := $(patsubst %.cpp,$(BUILD)/%.o,$(CUDA_HOST_SRC)) $(BUILD)/test/cuda_host/device.o
+CUDA_HOST_OBJ := $(patsubst %.cpp,$(BUILD)/%.o,$(CUDA_HOST_SRC)) \
+  $(CUDA_SRC:%=$(BUILD)/test/cuda_host/%.o)
 # Tests run where they are built: with this processor's FMA, which fuses as nvcc does; fmaf() is a
 # call into libm otherwise.
 CUDA_HOST_FMA := $(if $(shell grep -m1 -ow fma /proc/cpuinfo 2>/dev/null),-O3 -mavx2 -mfma)
@@ -70,7 +77,7 @@ $(BUILD)/test/cuda_host/%.o: test/cuda_host/%.cpp
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CUDA_HOST_FLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/test/cuda_host/device.o: kernels/recon/cuda_device.cu
+$(BUILD)/test/cuda_host/%.cu.o: %.cu
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CUDA_HOST_FLAGS) -MMD -MP -x c++ -c -o $@ $<
