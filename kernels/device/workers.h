@@ -7,7 +7,13 @@
 
 #include "pipeline/base/err.h"
 
+#include <pthread.h>
+#include <stdbool.h>
+
 struct oct_workers;
+
+/* Most threads of a pool: more are not started. */
+#define OCT_MOST_WORKERS 256u
 
 /* n_threads 0: one a core that this process may use. Threads are called octd-worker. */
 enum oct_err oct_workers_create(struct oct_workers **workers, unsigned n_threads,
@@ -24,5 +30,65 @@ unsigned oct_workers_n_threads(const struct oct_workers *workers);
  * must not call it. workers NULL: the caller does all pieces, as worker 0. */
 void oct_workers_run(struct oct_workers *workers, unsigned n_pieces,
                      void (*run)(void *context, unsigned piece, unsigned worker), void *context);
+
+/* ---- sources: who has pieces that follow from one another, as an engine's do ---- */
+
+/* Where workers look for pieces. A worker asks the sources of the first rank, then those of the
+ * next; sources of one rank take turns, a piece each. The owner keeps what its pieces are under the
+ * pool's lock, which each worker takes once a piece.
+ *
+ *     oct_workers_add -> { pieces come up: to_call, call } -> oct_workers_remove
+ */
+struct oct_work_source;
+
+struct oct_work_ops {
+    /* Lock held. Takes a piece for this worker and keeps it until `finish`; false: there is none. */
+    bool (*take)(struct oct_work_source *source, unsigned worker);
+
+    /* Lock not held. Does the piece that this worker took. */
+    void (*run)(struct oct_work_source *source, unsigned worker);
+
+    /* Lock held: the piece is done. Returns how many pieces may be begun now that could not before.
+     * Sets *wakes where somebody waits for what was done. NULL: pieces do not follow from others. */
+    unsigned (*finish)(struct oct_work_source *source, unsigned worker, bool *wakes);
+
+    /* Lock not held: signals who waits, after a finish that set *wakes. */
+    void (*wake)(struct oct_work_source *source);
+};
+
+enum oct_work_rank { OCT_WORK_PICTURES, OCT_WORK_ANALYSES, OCT_WORK_N_RANKS };
+
+/* The owner sets ops, rank and calls_all before oct_workers_add. */
+struct oct_work_source {
+    const struct oct_work_ops *ops;
+    enum oct_work_rank rank;
+    /* New pieces call all sleeping workers at once; false: as many as there are pieces. Called by
+     * ones, two workers often woke on one core and shared it while the other stood idle (0.7 or
+     * 1.2 ms a B-scan, by luck). */
+    bool calls_all;
+
+    /* The pool's own, guarded by its lock. */
+    struct oct_work_source *next, *previous; /* a circle, of the same rank */
+    unsigned n_at_work;                      /* workers between take and the end of finish, wake */
+    bool is_leaving;
+    pthread_cond_t left; /* n_at_work is 0 */
+};
+
+/* From now on workers come for pieces. The source must not move. Other sources may be at work. */
+void oct_workers_add(struct oct_workers *workers, struct oct_work_source *source);
+
+/* Workers take no more of its pieces; returns when those that were begun are finished. */
+void oct_workers_remove(struct oct_workers *workers, struct oct_work_source *source);
+
+/* Guards what all sources of the pool take and finish. */
+pthread_mutex_t *oct_workers_lock(struct oct_workers *workers);
+
+/* Lock held. So many pieces of the source came up, of which the caller itself comes back for n_own.
+ * Returns the signals that are still to be given, by oct_workers_call. */
+unsigned oct_workers_to_call(struct oct_workers *workers, const struct oct_work_source *source,
+                             unsigned n_pieces, unsigned n_own);
+
+/* Lock not held, so that who wakes does not wait for it at once. */
+void oct_workers_call(struct oct_workers *workers, unsigned n);
 
 #endif

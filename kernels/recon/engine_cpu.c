@@ -1,4 +1,5 @@
-/* The CPU engine: a pool of workers that share the B-scans in flight.
+/* The CPU engine: a source of work for a pool of workers (kernels/device/workers.h), which share the
+ * B-scans in flight.
  *
  * A job goes through phases; the chunks of a phase may be done by any worker, oldest job first, so
  * that a single B-scan uses all cores (latency):
@@ -14,8 +15,8 @@
  * around costs more than it saves, a worker takes it whole, BEGIN to MAP without the lock; only
  * TURN, when an older one is not yet there, sends it back to the others.
  *
- * All state is under one lock, taken once a piece. */
-#define _GNU_SOURCE /* sched_getaffinity, pthread_setname_np */
+ * All state is under one lock, the pool's, taken once a piece. */
+#include "kernels/device/workers.h"
 #include "kernels/recon/bscan.h"
 #include "kernels/recon/percentile.h"
 #include "kernels/recon/tables.h"
@@ -23,7 +24,7 @@
 #include <errno.h>
 #include <float.h>
 #include <pthread.h>
-#include <sched.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,6 @@
 #define LEAST_DEPTH 4u /* jobs in flight: one finishing, one at work, two waiting */
 #define MOST_DEPTH 64u
 #define MOST_SHARES 1024u /* histograms of all jobs together: 64 MB */
-#define MAX_THREADS 256u
 
 /* In lines of 2048 padded samples, about 5 us each. Handing one B-scan from worker to worker took
  * 24 us, so that of 16 lines two workers at best save what it costs. MOST_WHOLE: of 240 lines 3 %
@@ -54,7 +54,7 @@ struct job {
     uint32_t done_lines;
 };
 
-/* What a worker does between two looks at the engine. */
+/* What a worker does between two looks at the pool. */
 struct piece {
     struct job *job;
     enum phase phase;
@@ -63,33 +63,32 @@ struct piece {
     float min, max;
 };
 
+/* What a worker has here, on cache lines of its own: it writes to its piece without the lock. */
 struct worker {
-    struct oct_engine *engine;
-    unsigned number;
-    pthread_t thread;
+    alignas(64) struct piece piece;
     struct oct_bscan_scratch scratch;
 };
 
 struct oct_engine {
+    struct oct_work_source source;       /* first: the pool gives it back */
+    struct oct_workers *pool, *own_pool; /* own_pool: NULL when it was lent */
     const struct oct_plan *plan;
     struct oct_bscan_chain chain;
-    unsigned n_threads, n_started;
+    unsigned n_threads;     /* of the pool */
     unsigned depth;         /* jobs that may be in flight */
     uint32_t chunk_lines;   /* even */
     bool always_whole;      /* too short to be shared */
     bool whole_when_behind; /* short enough to be done whole while others wait */
     char description[64];
 
-    pthread_mutex_t lock;
-    pthread_cond_t work, finished;
-    bool stopping;
-    unsigned n_asleep, n_called; /* workers that wait for work; calls they have not answered yet */
-    unsigned n_new, n_done;      /* jobs that nobody has begun; that are done and not collected */
-    uint64_t first, last;        /* jobs first .. last-1 are in flight; job i: jobs[i % depth] */
-    uint64_t turn;               /* jobs below have had their turn; first <= turn <= last */
+    pthread_mutex_t *lock; /* the pool's; guards what follows */
+    pthread_cond_t finished;
+    unsigned n_new, n_done; /* jobs that nobody has begun; that are done and not collected */
+    uint64_t first, last;   /* jobs first .. last-1 are in flight; job i: jobs[i % depth] */
+    uint64_t turn;          /* jobs below have had their turn; first <= turn <= last */
     struct oct_smoothed_range smoothed;
-    struct job *jobs; /* [depth] */
-    struct worker workers[];
+    struct job *jobs;       /* [depth] */
+    struct worker *workers; /* [n_threads] */
 };
 
 static struct job *job_at(const struct oct_engine *engine, uint64_t i)
@@ -133,17 +132,18 @@ static unsigned count_shares(const struct oct_engine *engine)
     return n_more < engine->n_threads ? n_more + 1 : engine->n_threads;
 }
 
-static uint32_t *share_of(const struct oct_engine *engine, const struct worker *worker,
-                          const struct piece *p)
+static uint32_t *share_of(const struct oct_engine *engine, unsigned number, const struct piece *p)
 {
     const struct oct_bscan *b = &p->job->bscan;
-    unsigned share =
-        b->n_shares < engine->n_threads ? p->from / engine->chunk_lines : worker->number;
+    unsigned share = b->n_shares < engine->n_threads ? p->from / engine->chunk_lines : number;
     return b->counts + (size_t)share * OCT_HISTOGRAM_BINS;
 }
 
-static void do_piece(struct oct_engine *engine, struct worker *worker, struct piece *p)
+static void do_piece(struct oct_work_source *source, unsigned number)
 {
+    struct oct_engine *engine = (struct oct_engine *)source;
+    struct worker *worker = &engine->workers[number];
+    struct piece *p = &worker->piece;
     struct oct_bscan *b = &p->job->bscan;
     switch (p->phase) {
     case PHASE_BEGIN:
@@ -154,7 +154,7 @@ static void do_piece(struct oct_engine *engine, struct worker *worker, struct pi
         break;
     case PHASE_LINES:
         oct_bscan_lines(b, &engine->chain, &worker->scratch, p->from, p->to,
-                        share_of(engine, worker, p), &p->min, &p->max);
+                        share_of(engine, number, p), &p->min, &p->max);
         break;
     case PHASE_LIMITS:
         oct_bscan_limits(b, &engine->chain, &worker->scratch, NULL);
@@ -180,8 +180,10 @@ static bool is_behind(const struct oct_engine *engine)
 }
 
 /* Finds the oldest job that has something to do and takes a piece. */
-static bool take(struct oct_engine *engine, struct piece *p)
+static bool take(struct oct_work_source *source, unsigned number)
 {
+    struct oct_engine *engine = (struct oct_engine *)source;
+    struct piece *p = &engine->workers[number].piece;
     uint32_t n_lines = engine->plan->geometry.n_lines;
     for (uint64_t i = engine->first; i < engine->last; i++) {
         struct job *job = job_at(engine, i);
@@ -270,32 +272,6 @@ static unsigned advance(struct oct_engine *engine, const struct piece *p)
     return n + (job->phase >= PHASE_TURN ? give_turns(engine) : 0);
 }
 
-/* Sees to it that sleeping workers come for so many pieces, of which n_own are the caller's.
- * Returns the signals that are still to be given: B-scans that are always whole call as many
- * workers as they are. One that may be shared out calls all, at once, its single pieces too, for
- * more will follow: called by ones, two workers often woke on one core and shared it while the
- * other stood idle (0.7 or 1.2 ms a B-scan, by luck). */
-static unsigned to_call(struct oct_engine *engine, unsigned n_pieces, unsigned n_own)
-{
-    if (n_pieces && !engine->always_whole) {
-        engine->n_called = engine->n_asleep;
-        pthread_cond_broadcast(&engine->work);
-        return 0;
-    }
-    unsigned n_free = engine->n_asleep - engine->n_called;
-    unsigned n_more = n_pieces > n_own ? n_pieces - n_own : 0;
-    unsigned n = n_more < n_free ? n_more : n_free;
-    engine->n_called += n;
-    return n;
-}
-
-/* Signals are given without the lock, so that who wakes does not wait for it at once. */
-static void call(struct oct_engine *engine, unsigned n)
-{
-    while (n--)
-        pthread_cond_signal(&engine->work);
-}
-
 /* Whether to wake who collects. Each time takes a worker's core from it: of short B-scans several
  * are collected at once, as long as there is enough left to do and so another end to come. */
 static bool is_worth_collecting(const struct oct_engine *engine)
@@ -304,52 +280,30 @@ static bool is_worth_collecting(const struct oct_engine *engine)
            (engine->n_done >= engine->depth / 8 || engine->n_new < engine->n_threads);
 }
 
-static void sleep_until_called(struct oct_engine *engine)
+static unsigned finish(struct oct_work_source *source, unsigned number, bool *wakes)
 {
-    engine->n_asleep++;
-    pthread_cond_wait(&engine->work, &engine->lock);
-    engine->n_asleep--;
-    engine->n_called -= engine->n_called > 0; /* none after a wake-up out of nothing */
+    struct oct_engine *engine = (struct oct_engine *)source;
+    unsigned n = advance(engine, &engine->workers[number].piece);
+    *wakes = is_worth_collecting(engine);
+    return n;
 }
 
-static void *work(void *argument)
+static void wake(struct oct_work_source *source)
 {
-    struct worker *worker = argument;
-    struct oct_engine *engine = worker->engine;
-
-    pthread_mutex_lock(&engine->lock);
-    while (!engine->stopping) {
-        struct piece p;
-        if (!take(engine, &p)) {
-            sleep_until_called(engine);
-            continue;
-        }
-        pthread_mutex_unlock(&engine->lock);
-        do_piece(engine, worker, &p);
-        pthread_mutex_lock(&engine->lock);
-        unsigned n = advance(engine, &p);
-        n = to_call(engine, n, 1);
-        bool to_collect = is_worth_collecting(engine);
-        if (n || to_collect) {
-            pthread_mutex_unlock(&engine->lock);
-            if (to_collect)
-                pthread_cond_signal(&engine->finished);
-            call(engine, n);
-            pthread_mutex_lock(&engine->lock);
-        }
-    }
-    pthread_mutex_unlock(&engine->lock);
-    return NULL;
+    pthread_cond_signal(&((struct oct_engine *)source)->finished);
 }
+
+static const struct oct_work_ops work_ops = {
+    .take = take, .run = do_piece, .finish = finish, .wake = wake};
 
 /* ---- the contract's functions ---- */
 
 static enum oct_err cpu_submit(struct oct_engine *engine, const struct oct_engine_job *jobs,
                                unsigned n)
 {
-    pthread_mutex_lock(&engine->lock);
+    pthread_mutex_lock(engine->lock);
     if (engine->last - engine->first + n > engine->depth) {
-        pthread_mutex_unlock(&engine->lock);
+        pthread_mutex_unlock(engine->lock);
         return OCT_E_AGAIN;
     }
     for (unsigned k = 0; k < n; k++) {
@@ -360,9 +314,9 @@ static enum oct_err cpu_submit(struct oct_engine *engine, const struct oct_engin
         engine->last++;
     }
     engine->n_new += n;
-    n = to_call(engine, n, 0);
-    pthread_mutex_unlock(&engine->lock);
-    call(engine, n);
+    n = oct_workers_to_call(engine->pool, &engine->source, n, 0);
+    pthread_mutex_unlock(engine->lock);
+    oct_workers_call(engine->pool, n);
     return OCT_OK;
 }
 
@@ -382,10 +336,10 @@ static enum oct_err cpu_collect(struct oct_engine *engine, uint64_t timeout_us,
     struct timespec deadline = deadline_after(timeout_us);
     enum oct_err e = OCT_OK;
 
-    pthread_mutex_lock(&engine->lock);
+    pthread_mutex_lock(engine->lock);
     struct job *oldest = job_at(engine, engine->first);
     while (engine->first == engine->last || oldest->phase != PHASE_DONE)
-        if (pthread_cond_timedwait(&engine->finished, &engine->lock, &deadline) == ETIMEDOUT) {
+        if (pthread_cond_timedwait(&engine->finished, engine->lock, &deadline) == ETIMEDOUT) {
             e = OCT_E_AGAIN;
             break;
         }
@@ -395,30 +349,31 @@ static enum oct_err cpu_collect(struct oct_engine *engine, uint64_t timeout_us,
         engine->first++;
         engine->n_done--;
     }
-    pthread_mutex_unlock(&engine->lock);
+    pthread_mutex_unlock(engine->lock);
     return e;
+}
+
+/* What an engine that was never added holds, too. */
+static void free_engine(struct oct_engine *engine)
+{
+    oct_workers_destroy(engine->own_pool);
+    for (unsigned t = 0; engine->workers && t < engine->n_threads; t++)
+        oct_bscan_scratch_finish(&engine->workers[t].scratch);
+    for (unsigned i = 0; engine->jobs && i < engine->depth; i++)
+        oct_bscan_finish(&engine->jobs[i].bscan);
+    free(engine->workers);
+    free(engine->jobs);
+    oct_bscan_chain_finish(&engine->chain);
+    pthread_cond_destroy(&engine->finished);
+    free(engine);
 }
 
 static void cpu_destroy(struct oct_engine *engine)
 {
     if (!engine)
         return;
-    pthread_mutex_lock(&engine->lock);
-    engine->stopping = true;
-    pthread_cond_broadcast(&engine->work);
-    pthread_mutex_unlock(&engine->lock);
-    for (unsigned t = 0; t < engine->n_started; t++)
-        pthread_join(engine->workers[t].thread, NULL);
-    for (unsigned t = 0; t < engine->n_threads; t++)
-        oct_bscan_scratch_finish(&engine->workers[t].scratch);
-    for (unsigned i = 0; engine->jobs && i < engine->depth; i++)
-        oct_bscan_finish(&engine->jobs[i].bscan);
-    free(engine->jobs);
-    oct_bscan_chain_finish(&engine->chain);
-    pthread_cond_destroy(&engine->work);
-    pthread_cond_destroy(&engine->finished);
-    pthread_mutex_destroy(&engine->lock);
-    free(engine);
+    oct_workers_remove(engine->pool, &engine->source);
+    free_engine(engine);
 }
 
 /* ---- creation ---- */
@@ -440,39 +395,27 @@ static enum oct_err alloc_jobs(struct oct_engine *engine, struct oct_error *err)
     return OCT_OK;
 }
 
-static unsigned count_cores(void)
+static enum oct_err alloc_workers(struct oct_engine *engine, struct oct_error *err)
 {
-    cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
-    return n > 0 ? (unsigned)n : 1;
-}
-
-static enum oct_err start_workers(struct oct_engine *engine, struct oct_error *err)
-{
+    size_t bytes = engine->n_threads * sizeof(*engine->workers);
+    engine->workers = aligned_alloc(alignof(struct worker), bytes);
+    if (!engine->workers)
+        return oct_fail(err, OCT_E_NO_MEMORY, "CPU engine: out of memory for %u workers",
+                        engine->n_threads);
+    memset(engine->workers, 0, bytes);
     for (unsigned t = 0; t < engine->n_threads; t++) {
-        engine->workers[t].engine = engine;
-        engine->workers[t].number = t;
         enum oct_err e = oct_bscan_scratch_init(&engine->workers[t].scratch, &engine->chain, err);
         if (e)
             return e;
     }
-    for (unsigned t = 0; t < engine->n_threads; t++) {
-        int status = pthread_create(&engine->workers[t].thread, NULL, work, &engine->workers[t]);
-        if (status)
-            return oct_fail_errno(err, OCT_E_IO, status, "CPU engine: worker %u", t);
-        pthread_setname_np(engine->workers[t].thread, "octd-worker");
-        engine->n_started++;
-    }
     return OCT_OK;
 }
 
-static void init_locks(struct oct_engine *engine)
+static void init_finished(struct oct_engine *engine)
 {
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_mutex_init(&engine->lock, NULL);
-    pthread_cond_init(&engine->work, NULL);
     pthread_cond_init(&engine->finished, &monotonic);
     pthread_condattr_destroy(&monotonic);
 }
@@ -501,6 +444,30 @@ static void share_out(struct oct_engine *engine, const struct oct_geometry *g)
         engine->depth = depth < most ? (unsigned)depth : most;
 }
 
+static enum oct_err choose_pool(struct oct_engine *engine, const struct oct_engine_options *options,
+                                struct oct_error *err)
+{
+    engine->pool = options->workers;
+    if (!engine->pool) {
+        enum oct_err e = oct_workers_create(&engine->own_pool, options->n_threads, err);
+        if (e)
+            return e;
+        engine->pool = engine->own_pool;
+    }
+    engine->n_threads = oct_workers_n_threads(engine->pool);
+    engine->lock = oct_workers_lock(engine->pool);
+    return OCT_OK;
+}
+
+/* B-scans that are always whole call as many workers as they are. One that may be shared out calls
+ * all, its single pieces too, for more will follow. */
+static void join_pool(struct oct_engine *engine)
+{
+    engine->source = (struct oct_work_source){
+        .ops = &work_ops, .rank = OCT_WORK_PICTURES, .calls_all = !engine->always_whole};
+    oct_workers_add(engine->pool, &engine->source);
+}
+
 static enum oct_err cpu_create(struct oct_engine **out, const struct oct_plan *plan,
                                const struct oct_engine_options *options, struct oct_error *err)
 {
@@ -509,27 +476,27 @@ static enum oct_err cpu_create(struct oct_engine **out, const struct oct_plan *p
     if (!stages)
         return oct_fail(err, OCT_E_CONFIG, "pipeline.simd is %s: this CPU cannot run it; use auto",
                         options->simd);
-    unsigned n_threads = options->n_threads ? options->n_threads : count_cores();
-    if (n_threads > MAX_THREADS)
-        n_threads = MAX_THREADS;
-    struct oct_engine *engine = calloc(1, sizeof(*engine) + n_threads * sizeof(struct worker));
+    struct oct_engine *engine = calloc(1, sizeof(*engine));
     if (!engine)
         return oct_fail(err, OCT_E_NO_MEMORY, "CPU engine: out of memory");
     engine->plan = plan;
-    engine->n_threads = n_threads;
-    share_out(engine, &plan->geometry);
-    snprintf(engine->description, sizeof(engine->description), "%u thread%s, %s", n_threads,
-             n_threads == 1 ? "" : "s", stages->name);
-    init_locks(engine);
-    enum oct_err e = oct_bscan_chain_init(&engine->chain, plan, stages, options->wisdom_dir, err);
+    init_finished(engine);
+    enum oct_err e = choose_pool(engine, options, err);
+    if (!e) {
+        share_out(engine, &plan->geometry);
+        e = oct_bscan_chain_init(&engine->chain, plan, stages, options->wisdom_dir, err);
+    }
     if (!e)
         e = alloc_jobs(engine, err);
     if (!e)
-        e = start_workers(engine, err);
+        e = alloc_workers(engine, err);
     if (e) {
-        cpu_destroy(engine);
+        free_engine(engine);
         return e;
     }
+    snprintf(engine->description, sizeof(engine->description), "%u thread%s, %s", engine->n_threads,
+             engine->n_threads == 1 ? "" : "s", stages->name);
+    join_pool(engine);
     *out = engine;
     return OCT_OK;
 }

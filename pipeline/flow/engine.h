@@ -23,9 +23,10 @@
 #include <stddef.h>
 
 struct oct_engine;
+struct oct_workers;
 
 struct oct_engine_options {
-    unsigned n_threads;     /* CPU workers; 0: one a core */
+    unsigned n_threads;     /* CPU workers; 0: one a core; of the pool below when that is given */
     unsigned max_batch;     /* most jobs one submit may bring; 0: the engine's own choice */
     const char *simd;       /* "auto", "avx512", "avx2", "plain" */
     const char *gpus;       /* "0,1": CUDA devices, NULL or "": the first that answers */
@@ -33,11 +34,18 @@ struct oct_engine_options {
     unsigned n_streams;     /* CUDA streams a GPU; 0: the engine's own choice */
     unsigned deadline_ms;   /* a GPU that shows no progress for so long is given up; 0: 2000 */
     const char *wisdom_dir; /* folder where FFT plans are kept between runs; NULL: none kept */
+    struct oct_workers *workers; /* the process's pool (kernels/device/workers.h), which outlives
+                                    the engine and may work for others too; NULL: a CPU engine
+                                    creates and owns its own */
 };
 
 struct oct_engine_job {
     const struct oct_raw_frame *in;
-    struct oct_image_frame *out; /* the engine fills status, lo, hi, pixels; nothing else */
+    /* The engine fills status, lo, hi and pixels. Of a u8 picture whose `values` is not NULL it also
+     * writes the [M][D] floats that the pixels were made of there, as f32 pictures have them; of an
+     * f32 picture these are the pixels. Nothing else, and nothing at values_room when `values` is
+     * NULL: then values cost nothing. */
+    struct oct_image_frame *out;
     struct oct_display display;
 };
 
