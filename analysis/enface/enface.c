@@ -1,6 +1,7 @@
 #include "analysis/enface/enface.h"
 
 #include "pipeline/base/clock.h"
+#include "pipeline/base/histogram.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -106,21 +107,10 @@ static void add_row(struct oct_analysis *a, const struct oct_image_frame *bscan)
 
 /* ---- limits ---- */
 
-static double percentile(const uint32_t bins[N_BINS], uint32_t total, double share)
-{
-    double wanted = share * total, seen = 0;
-    for (unsigned i = 0; i < N_BINS; i++) {
-        seen += bins[i];
-        if (seen >= wanted)
-            return i / (N_BINS - 1.0);
-    }
-    return 1;
-}
-
 /* The 1st and the 99.5th percentile; 0 and 1 where there is nothing. */
 static void find_limits(const float *value, size_t n, double *lo, double *hi)
 {
-    uint32_t bins[N_BINS] = {0}, total = 0;
+    uint32_t bins[N_BINS] = {0};
     size_t step = (n + MOST_COUNTED - 1) / MOST_COUNTED;
     double least = INFINITY, most = -INFINITY;
     for (size_t i = 0; i < n; i += step) {
@@ -139,10 +129,9 @@ static void find_limits(const float *value, size_t n, double *lo, double *hi)
             continue;
         unsigned bin = (unsigned)(((double)value[i] - least) / range * (N_BINS - 1));
         bins[bin < N_BINS ? bin : N_BINS - 1]++;
-        total++;
     }
-    *lo = least + percentile(bins, total, 0.01) * range;
-    *hi = least + percentile(bins, total, 0.995) * range;
+    *lo = least + oct_histogram_percentile(bins, N_BINS, 0.01) / (N_BINS - 1) * range;
+    *hi = least + oct_histogram_percentile(bins, N_BINS, 0.995) / (N_BINS - 1) * range;
     if (!(*hi > *lo))
         *hi = *lo + range;
 }

@@ -1,5 +1,7 @@
 #include "analysis/quality/quality.h"
 
+#include "pipeline/base/histogram.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +41,7 @@ struct oct_analysis {
 };
 
 struct look {
-    double bin[N_BINS];           /* how many pixels */
+    uint32_t bin[N_BINS];         /* how many pixels */
     double lo, step;              /* a bin's value: lo + i * step */
     double profile[MOST_PROFILE]; /* sums, scaled as they are */
 };
@@ -100,15 +102,9 @@ static void count_u8(const struct oct_analysis *a, const uint8_t *pixels, struct
         look->bin[i * (N_BINS - 1) / 255] += counts[i];
 }
 
-static double percentile(const struct look *look, double total, double share)
+static double percentile(const struct look *look, double share)
 {
-    double seen = 0;
-    for (unsigned i = 0; i < N_BINS; i++) {
-        seen += look->bin[i];
-        if (seen >= share * total)
-            return look->lo + i * look->step;
-    }
-    return look->lo + (N_BINS - 1) * look->step;
+    return look->lo + oct_histogram_percentile(look->bin, N_BINS, share) * look->step;
 }
 
 static double clamp_db(double db)
@@ -129,7 +125,7 @@ static void judge(struct oct_analysis *a, const struct look *look)
         sum += look->bin[i] * intensity;
         sum2 += look->bin[i] * intensity * intensity;
     }
-    double signal = percentile(look, total, 0.995), noise = percentile(look, total, 0.25);
+    double signal = percentile(look, 0.995), noise = percentile(look, 0.25);
     double ratio_db = log ? signal - noise : 10 * log10(fmax(signal, 1e-12) / fmax(noise, 1e-12));
     /* A hostile range may be anything; what is kept is finite, and so are differences of it. */
     double sharp = sum > 0 ? total * (sum2 / sum) / sum : 0;

@@ -1,8 +1,9 @@
-#define _GNU_SOURCE /* pthread_setname_np */
 #include "pipeline/flow/stage.h"
 
 #include "pipeline/base/clock.h"
+#include "pipeline/base/condition.h"
 #include "pipeline/base/log.h"
+#include "pipeline/base/thread.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -402,6 +403,14 @@ static enum oct_err find_input(struct oct_stage *s, struct oct_error *err)
     return OCT_OK;
 }
 
+static enum oct_err start_thread(struct oct_stage *s, struct oct_error *err)
+{
+    char name[16], what[64];
+    snprintf(name, sizeof(name), "octd-%.10s", s->form.name);
+    snprintf(what, sizeof(what), "thread of the analysis %s", s->form.name);
+    return oct_thread_start(&s->thread, name, run, s, what, err);
+}
+
 enum oct_err oct_stage_create(struct oct_stage **out, const struct oct_stage_setup *setup,
                               struct oct_error *err)
 {
@@ -411,12 +420,8 @@ enum oct_err oct_stage_create(struct oct_stage **out, const struct oct_stage_set
         setup->ops->destroy(setup->analysis);
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for an analysis");
     }
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    oct_condition_init(&s->changed);
     s->setup = *setup;
     s->form = *setup->form;
     if (s->setup.give_up_ms == 0)
@@ -426,17 +431,13 @@ enum oct_err oct_stage_create(struct oct_stage **out, const struct oct_stage_set
         e = find_input(s, err);
     if (!e)
         e = alloc_stage(s, err);
-    int status = e ? 0 : pthread_create(&s->thread, NULL, run, s);
-    if (status)
-        e = oct_fail_errno(err, OCT_E_IO, status, "thread of the analysis %s", s->form.name);
+    if (!e)
+        e = start_thread(s, err);
     if (e) {
         oct_ring_reader_destroy(s->reader);
         free_stage(s);
         return e;
     }
-    char name[16];
-    snprintf(name, sizeof(name), "octd-%.10s", s->form.name);
-    pthread_setname_np(s->thread, name);
     *out = s;
     return OCT_OK;
 }
@@ -495,9 +496,9 @@ bool oct_stage_drain(struct oct_stage *s)
     pthread_mutex_lock(&s->lock);
     while (!s->ended && !s->abandoned) {
         if (s->setup.guaranteed || !s->busy_since_ns) {
-            struct timespec soon = oct_clock_deadline(POLL_US);
-            pthread_cond_timedwait(&s->changed, &s->lock, &soon);
-        } else if (pthread_cond_timedwait(&s->changed, &s->lock, &deadline) && s->busy_since_ns) {
+            oct_condition_wait_us(&s->changed, &s->lock, POLL_US);
+        } else if (!oct_condition_wait_until(&s->changed, &s->lock, &deadline) &&
+                   s->busy_since_ns) {
             abandon(s);
         }
     }
