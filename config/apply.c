@@ -2,7 +2,6 @@
 
 #include "config/keys.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,24 +26,23 @@ enum oct_err oct_config_geometry(const struct oct_config *config, struct oct_geo
 }
 
 /* Reads one calibration file, if the config names it; the message names the key. */
-static enum oct_err read_table(const struct oct_config *config, const char *name, const char *path,
+static enum oct_err read_table(const struct oct_config *config, const char *key, const char *path,
                                unsigned n_columns, double **values, size_t *n_rows,
                                struct oct_error *err)
 {
-    struct oct_error why = {.text = ""};
-    char text[OCT_ERROR_TEXT_BYTES + 256];
+    struct oct_error found = {.text = ""}, why;
     if (!path[0])
         return OCT_OK;
-    enum oct_err code = oct_calibration_read_table(path, n_columns, values, n_rows, &why);
+    enum oct_err code = oct_calibration_read_table(path, n_columns, values, n_rows, &found);
     if (!code)
         return OCT_OK;
-    const struct oct_key *key = oct_key_find("calibration", name);
-    bool comment_meant =
-        oct_key_came_from_file(config, key) && strstr(path, " #") && access(path, R_OK);
-    snprintf(text, sizeof(text), "calibration.%s: %s%s", name, why.text,
-             comment_meant ? " (a '#' starts a comment only first in a line; ' ;' does within one)"
-                           : "");
-    return oct_key_fail(config, key, code, text, err);
+    bool comment_meant = oct_key_came_from_file(config, oct_key_find_dotted(key)) &&
+                         strstr(path, " #") && access(path, R_OK);
+    oct_fail_key(&why, code, key, "%s: %s", key, found.text);
+    return oct_key_blame(
+        config, &why,
+        comment_meant ? " (a '#' starts a comment only first in a line; ' ;' does within one)" : "",
+        err);
 }
 
 enum oct_err oct_config_calibration(const struct oct_config *config, struct oct_calibration *cal,
@@ -52,20 +50,20 @@ enum oct_err oct_config_calibration(const struct oct_config *config, struct oct_
 {
     enum oct_err code;
     *cal = (struct oct_calibration){0};
-    code = read_table(config, "wavelengths", config->calibration.wavelengths, 1,
+    code = read_table(config, "calibration.wavelengths", config->calibration.wavelengths, 1,
                       &cal->wavelengths_nm, &cal->n_wavelengths, err);
     if (code)
         goto fail;
-    code =
-        read_table(config, "kmap", config->calibration.kmap, 1, &cal->kmap_px, &cal->n_kmap, err);
+    code = read_table(config, "calibration.kmap", config->calibration.kmap, 1, &cal->kmap_px,
+                      &cal->n_kmap, err);
     if (code)
         goto fail;
-    code = read_table(config, "dispersion", config->calibration.dispersion, 2, &cal->dispersion,
-                      &cal->n_dispersion, err);
+    code = read_table(config, "calibration.dispersion", config->calibration.dispersion, 2,
+                      &cal->dispersion, &cal->n_dispersion, err);
     if (code)
         goto fail;
-    code = read_table(config, "background", config->calibration.background, 1, &cal->background,
-                      &cal->n_background, err);
+    code = read_table(config, "calibration.background", config->calibration.background, 1,
+                      &cal->background, &cal->n_background, err);
     if (code)
         goto fail;
     cal->coefficient[2] = config->calibration.dispersion_a2;
@@ -131,17 +129,13 @@ static enum oct_err name_file(const struct oct_config *config, const struct oct_
         {"calibration.dispersion", config->calibration.dispersion},
         {"calibration.background", config->calibration.background},
     };
-    const struct oct_key *key = oct_key_to_blame(config, why->text);
-    char text[OCT_ERROR_TEXT_BYTES + OCT_CONFIG_STRING_BYTES + 8];
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        size_t n_key = strlen(files[i].key);
-        if (files[i].path[0] && !strncmp(why->text, files[i].key, n_key) &&
-            !isalnum((unsigned char)why->text[n_key]) && why->text[n_key] != '_') {
-            snprintf(text, sizeof(text), "%s (in %s)", why->text, files[i].path);
-            return oct_key_fail(config, key, why->code, text, err);
-        }
-    }
-    return oct_key_fail(config, key, why->code, why->text, err);
+    char in_file[OCT_CONFIG_STRING_BYTES + 8] = "";
+    size_t n_first = strcspn(why->key, " ");
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        if (files[i].path[0] && n_first == strlen(files[i].key) &&
+            !strncmp(why->key, files[i].key, n_first))
+            snprintf(in_file, sizeof(in_file), " (in %s)", files[i].path);
+    return oct_key_blame(config, why, in_file, err);
 }
 
 enum oct_err oct_config_plan(const struct oct_config *config, struct oct_plan **plan,

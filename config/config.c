@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define WHY_BYTES 256
+#define SECTION_BYTES 64
 
 void oct_config_init(struct oct_config *config)
 {
@@ -18,18 +19,33 @@ void oct_config_init(struct oct_config *config)
         oct_key_parse(&oct_keys[i], config, oct_keys[i].standard, why, sizeof(why));
 }
 
-/* Splits "section.name" and finds it; says why not in `why`. */
+/* Splits "section.name"; section: of SECTION_BYTES. Returns the name, or NULL: it is not dotted. */
+static const char *split_dotted(const char *dotted, char *section)
+{
+    size_t n_section = strcspn(dotted, ".");
+    if (!dotted[n_section] || n_section >= SECTION_BYTES)
+        return NULL;
+    memcpy(section, dotted, n_section);
+    section[n_section] = '\0';
+    return dotted + n_section + 1;
+}
+
+const struct oct_key *oct_key_find_dotted(const char *dotted)
+{
+    char section[SECTION_BYTES];
+    const char *name = split_dotted(dotted, section);
+    return name ? oct_key_find(section, name) : NULL;
+}
+
+/* The same, and says why not in `why`. */
 static const struct oct_key *find_dotted(const char *dotted, char *why, size_t why_bytes)
 {
-    char section[64];
-    size_t n_section = strcspn(dotted, ".");
-    if (!dotted[n_section] || n_section >= sizeof(section)) {
+    char section[SECTION_BYTES];
+    const char *name = split_dotted(dotted, section);
+    if (!name) {
         snprintf(why, why_bytes, "no such key: a key is SECTION.KEY, such as camera.samples");
         return NULL;
     }
-    memcpy(section, dotted, n_section);
-    section[n_section] = '\0';
-    const char *name = dotted + n_section + 1;
     const struct oct_key *key = oct_key_find(section, name);
     if (!key)
         oct_key_explain_unknown(section, name, why, why_bytes);
@@ -125,11 +141,13 @@ void oct_config_overlay(struct oct_config *config, const struct oct_config *over
 static enum oct_err check_order(double low, double high, const char *low_key, const char *high_key,
                                 struct oct_error *err)
 {
+    char keys[OCT_ERROR_KEY_BYTES];
     if (low < high)
         return OCT_OK;
-    return oct_fail(err, OCT_E_CONFIG,
-                    "pipeline.%s is %.15g: it must be less than pipeline.%s (%.15g)", low_key, low,
-                    high_key, high);
+    snprintf(keys, sizeof(keys), "%s %s", low_key, high_key);
+    oct_fail_key(err, OCT_E_CONFIG, keys, "%s is %.15g: it must be less than %s (%.15g", low_key,
+                 low, high_key, high);
+    return oct_error_go_on(err, OCT_E_CONFIG, high_key, ")");
 }
 
 /* The order of the first coefficient that is not 0; 0: all are. */
@@ -147,33 +165,40 @@ static enum oct_err check_together(const struct oct_config *config, struct oct_e
 {
     enum oct_err code;
     if (config->calibration.wavelengths[0] && config->calibration.kmap[0])
-        return oct_fail(err, OCT_E_CONFIG,
-                        "calibration.wavelengths and calibration.kmap are both given: keep one");
+        return oct_fail_key(
+            err, OCT_E_CONFIG, "calibration.wavelengths calibration.kmap",
+            "calibration.wavelengths and calibration.kmap are both given: keep one");
     int coefficient = first_coefficient(config);
-    if (config->calibration.dispersion[0] && coefficient)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "calibration.dispersion and calibration.dispersion_a%d are both given: "
-                        "keep the file or the coefficients",
-                        coefficient);
+    if (config->calibration.dispersion[0] && coefficient) {
+        char keys[OCT_ERROR_KEY_BYTES];
+        snprintf(keys, sizeof(keys), "calibration.dispersion calibration.dispersion_a%d",
+                 coefficient);
+        return oct_fail_key(err, OCT_E_CONFIG, keys,
+                            "calibration.dispersion and calibration.dispersion_a%d are both given: "
+                            "keep the file or the coefficients",
+                            coefficient);
+    }
     if (config->pipeline.dc == OCT_DC_FILE && !config->calibration.background[0])
-        return oct_fail(err, OCT_E_CONFIG,
-                        "calibration.background is missing: pipeline.dc=file needs it");
-    if ((code = check_order(config->pipeline.min_db, config->pipeline.max_db, "min_db", "max_db",
-                            err)))
+        return oct_fail_key(err, OCT_E_CONFIG, "calibration.background pipeline.dc",
+                            "calibration.background is missing: pipeline.dc=file needs it");
+    if ((code = check_order(config->pipeline.min_db, config->pipeline.max_db, "pipeline.min_db",
+                            "pipeline.max_db", err)))
         return code;
-    if ((code = check_order(config->pipeline.min, config->pipeline.max, "min", "max", err)))
+    if ((code = check_order(config->pipeline.min, config->pipeline.max, "pipeline.min",
+                            "pipeline.max", err)))
         return code;
     if ((code = check_order(config->pipeline.percentile_low, config->pipeline.percentile_high,
-                            "percentile_low", "percentile_high", err)))
+                            "pipeline.percentile_low", "pipeline.percentile_high", err)))
         return code;
     if ((config->security.client_key[0] == '\0') != (config->security.server_public[0] == '\0'))
-        return oct_fail(err, OCT_E_CONFIG,
-                        "security.client_key and security.server_public belong together: give both "
-                        "or none");
+        return oct_fail_key(
+            err, OCT_E_CONFIG, "security.client_key security.server_public",
+            "security.client_key and security.server_public belong together: give both "
+            "or none");
     if (!config->record.spectra && !config->record.bscans)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "record.spectra and record.bscans are both no: nothing would be "
-                        "recorded, set one to yes");
+        return oct_fail_key(err, OCT_E_CONFIG, "record.spectra record.bscans",
+                            "record.spectra and record.bscans are both no: nothing would be "
+                            "recorded, set one to yes");
     return OCT_OK;
 }
 

@@ -174,11 +174,11 @@ bool oct_config_is_set(const struct oct_config *config, const char *key);
  * starts with where the key at fault was given (see oct_config_blame). */
 enum oct_err oct_config_check(const struct oct_config *config, struct oct_error *err);
 
-/* Fills err (not `why` itself) with the message of `why`, and returns its code. If the message
- * names keys ("section.key"), the one of them that was given last is taken to be at fault, and the
- * message starts with where that was: "lab.ini:7: [pipeline] crop_last: ",
- * "--set pipeline.crop_last: ". A key at its default adds nothing but that
- * it is, where its value stands behind it: "camera.samples (832: not set, built in)". */
+/* Fills err (not `why` itself) with the message of `why`, and returns its code. Of the keys that
+ * `why` blames (struct oct_error) the one given last is taken to be at fault, and the message starts
+ * with where that was: "lab.ini:7: [pipeline] crop_last: ", "--set pipeline.crop_last: ". A key at
+ * its default adds nothing. Behind the value of a key (value_key) that is at its default the
+ * message says so: "camera.samples (832: not set, built in)". err blames no key: it has been told. */
 enum oct_err oct_config_blame(const struct oct_config *config, const struct oct_error *why,
                               struct oct_error *err);
 

@@ -71,14 +71,12 @@ bool oct_key_came_from_file(const struct oct_config *config, const struct oct_ke
 void oct_key_copy_origin(struct oct_config *config, const struct oct_config *over,
                          const struct oct_key *key);
 
-/* Of the keys that text names ("section.key") and that were given, the one given last; or NULL. */
-const struct oct_key *oct_key_to_blame(const struct oct_config *config, const char *text);
+/* NULL if there is no key of that name, "section.key". */
+const struct oct_key *oct_key_find_dotted(const char *dotted);
 
-/* oct_fail with text after where the key was given; text alone when key is NULL or at its
- * default. Values in the text that nobody set are said to be built in, as oct_config_blame has
- * it. */
-enum oct_err oct_key_fail(const struct oct_config *config, const struct oct_key *key,
-                          enum oct_err code, const char *text, struct oct_error *err);
+/* As oct_config_blame, with `more` behind the text ("": nothing). */
+enum oct_err oct_key_blame(const struct oct_config *config, const struct oct_error *why,
+                           const char *more, struct oct_error *err);
 
 /* Checks `text` against the key's type and range and stores it. Spaces at both ends are dropped.
  * False: nothing is stored and `why` (of why_bytes) says what is wrong and what is allowed. */

@@ -3,7 +3,6 @@
 
 #include "config/keys.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #define PREFIX_BYTES (OCT_CONFIG_SOURCE_BYTES + 128) /* the source, a line number, a key */
@@ -82,96 +81,80 @@ static void format_prefix(const struct oct_config *config, const struct oct_key 
                  key->section, key->name);
 }
 
-/* Does `text` go on with this key's full name? Returns the name's length, 0: no. */
-static size_t starts_with_key(const char *text, const struct oct_key *key)
-{
-    size_t n_section = strlen(key->section), n_name = strlen(key->name);
-    if (strncmp(text, key->section, n_section) || text[n_section] != '.' ||
-        strncmp(text + n_section + 1, key->name, n_name))
-        return 0;
-    size_t n = n_section + 1 + n_name;
-    return isalnum((unsigned char)text[n]) || text[n] == '_' ? 0 : n;
-}
-
-/* The message without the key it starts with, which the prefix has named. */
+/* The text without the key that it starts with, which the prefix has named. */
 static const char *skip_key(const char *text, const struct oct_key *key)
 {
-    size_t n = starts_with_key(text, key);
-    if (n && (!strncmp(text + n, ": ", 2) || !strncmp(text + n, ", ", 2)))
+    char name[128];
+    size_t n = (size_t)snprintf(name, sizeof(name), "%s.%s", key->section, key->name);
+    if (strncmp(text, name, n))
+        return text;
+    if (!strncmp(text + n, ": ", 2) || !strncmp(text + n, ", ", 2))
         return text + n + 2;
-    if (n && (!strncmp(text + n, " is ", 4) || !strncmp(text + n, " has ", 5)))
+    if (!strncmp(text + n, " is ", 4) || !strncmp(text + n, " has ", 5))
         return text + n + 1;
     return text;
 }
 
-/* Where `word` goes on with a key and its built-in value in brackets, "camera.samples (832)", which
- * nobody set: the length up to the closing one. 0: it does not. */
-static size_t built_in_value(const struct oct_config *config, const char *word)
+/* Whether a key has its built-in value because nobody gave it another: a program may have changed it
+ * since, as a recording's own numbers do. */
+static bool is_built_in(const struct oct_config *config, const struct oct_key *key)
 {
-    char shown[64];
-    for (size_t k = 0; k < oct_n_keys; k++) {
-        const struct oct_key *key = &oct_keys[k];
-        int n =
-            snprintf(shown, sizeof(shown), "%s.%s (%s)", key->section, key->name, key->standard);
-        if (!oct_key_is_marked(config, key) && n > 0 && (size_t)n < sizeof(shown) &&
-            strncmp(word, shown, (size_t)n) == 0)
-            return (size_t)n - 1;
-    }
-    return 0;
+    char value[OCT_CONFIG_STRING_BYTES];
+    oct_key_format(key, config, value, sizeof(value));
+    return !oct_key_is_marked(config, key) && strcmp(value, key->standard) == 0;
 }
 
-/* Says so of such values: whoever never set the number looks for it in vain. */
-static void tell_built_in(const struct oct_config *config, const char *from, char *text)
+/* The text of `why`, which says of a value at its default that it is: whoever never set the number
+ * looks for it in vain. */
+static void format_text(const struct oct_config *config, const struct oct_error *why, char *text)
 {
     static const char note[] = ": not set, built in";
-    size_t used = 0;
-    for (size_t at = 0; from[at] && used < OCT_ERROR_TEXT_BYTES - 1; at++) {
-        bool begins_word = at == 0 || from[at - 1] == ' ';
-        size_t n = begins_word ? built_in_value(config, from + at) : 0;
-        if (n > 0 && used + n + sizeof(note) < OCT_ERROR_TEXT_BYTES) {
-            memcpy(text + used, from + at, n);
-            memcpy(text + used + n, note, sizeof(note) - 1);
-            used += n + sizeof(note) - 1;
-            at += n;
-        }
-        text[used++] = from[at];
+    const struct oct_key *key = oct_key_find_dotted(why->value_key);
+    size_t n = strlen(why->text), end = why->value_end;
+    if (!key || end > n || n + sizeof(note) > OCT_ERROR_TEXT_BYTES || !is_built_in(config, key)) {
+        memcpy(text, why->text, n + 1);
+        return;
     }
-    text[used] = '\0';
+    memcpy(text, why->text, end);
+    memcpy(text + end, note, sizeof(note) - 1);
+    memcpy(text + end + sizeof(note) - 1, why->text + end, n - end + 1);
 }
 
-enum oct_err oct_key_fail(const struct oct_config *config, const struct oct_key *key,
-                          enum oct_err code, const char *text, struct oct_error *err)
+/* Of the keys that `why` blames and that were given, the one given last; or NULL. */
+static const struct oct_key *key_to_blame(const struct oct_config *config,
+                                          const struct oct_error *why)
 {
-    char prefix[PREFIX_BYTES], told[OCT_ERROR_TEXT_BYTES];
-    tell_built_in(config, text, told);
-    text = told;
-    if (!key || !oct_key_is_marked(config, key))
-        return oct_fail(err, code, "%s", text);
-    text = skip_key(text, key);
-    format_prefix(config, key, OCT_CONFIG_SOURCE_BYTES, prefix);
-    if (strlen(prefix) + strlen(text) >= OCT_ERROR_TEXT_BYTES) /* its end says what is wrong */
-        format_prefix(config, key, SHORT_NAME, prefix);
-    return oct_fail(err, code, "%s%s", prefix, text);
-}
-
-const struct oct_key *oct_key_to_blame(const struct oct_config *config, const char *text)
-{
+    char keys[OCT_ERROR_KEY_BYTES], *rest = NULL;
     const struct oct_key *last = NULL;
     uint32_t order = 0;
-    for (const char *word = text; *word; word++) {
-        if (word > text && word[-1] != ' ' && word[-1] != '(')
-            continue;
-        for (size_t k = 0; k < oct_n_keys; k++)
-            if (config->origins[k].order > order && starts_with_key(word, &oct_keys[k])) {
-                last = &oct_keys[k];
-                order = config->origins[k].order;
-            }
+    memcpy(keys, why->key, sizeof(keys));
+    for (char *name = strtok_r(keys, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
+        const struct oct_key *key = oct_key_find_dotted(name);
+        if (key && config->origins[key - oct_keys].order > order) {
+            last = key;
+            order = config->origins[key - oct_keys].order;
+        }
     }
     return last;
+}
+
+enum oct_err oct_key_blame(const struct oct_config *config, const struct oct_error *why,
+                           const char *more, struct oct_error *err)
+{
+    char prefix[PREFIX_BYTES], told[OCT_ERROR_TEXT_BYTES];
+    const struct oct_key *key = key_to_blame(config, why);
+    format_text(config, why, told);
+    if (!key)
+        return oct_fail(err, why->code, "%s%s", told, more);
+    const char *text = skip_key(told, key);
+    format_prefix(config, key, OCT_CONFIG_SOURCE_BYTES, prefix);
+    if (strlen(prefix) + strlen(text) + strlen(more) >= OCT_ERROR_TEXT_BYTES)
+        format_prefix(config, key, SHORT_NAME, prefix); /* the text's end says what is wrong */
+    return oct_fail(err, why->code, "%s%s%s", prefix, text, more);
 }
 
 enum oct_err oct_config_blame(const struct oct_config *config, const struct oct_error *why,
                               struct oct_error *err)
 {
-    return oct_key_fail(config, oct_key_to_blame(config, why->text), why->code, why->text, err);
+    return oct_key_blame(config, why, "", err);
 }

@@ -55,8 +55,8 @@ static enum oct_err build_security(struct oct_daemon *d, struct oct_error *err)
     struct oct_error why;
     /* octctl allow has use for the folder alone; a daemon with half of it would be open. */
     if (guarded != (c->security.allowed[0] != '\0')) {
-        oct_fail(&why, OCT_E_CONFIG,
-                 "security.server_key and security.allowed belong together: give both or none");
+        oct_fail_key(&why, OCT_E_CONFIG, "security.server_key security.allowed",
+                     "security.server_key and security.allowed belong together: give both or none");
         return oct_config_blame(c, &why, err);
     }
     if (oct_zsocket_check(c->ingest.endpoint, "ingest.endpoint", guarded, &why) ||

@@ -69,10 +69,10 @@ static enum oct_err listen_on(const char *endpoint, int *fd, struct oct_error *e
     int yes = 1;
 
     if (!read_address(endpoint, &address, &bytes))
-        return oct_fail(err, OCT_E_CONFIG,
-                        "metrics.endpoint: '%s' is no loopback ADDRESS:PORT, such as "
-                        "127.0.0.1:9464 or [::1]:9464",
-                        endpoint);
+        return oct_fail_key(err, OCT_E_CONFIG, "metrics.endpoint",
+                            "metrics.endpoint: '%s' is no loopback ADDRESS:PORT, such as "
+                            "127.0.0.1:9464 or [::1]:9464",
+                            endpoint);
     *fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (*fd >= 0)
         setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
@@ -80,7 +80,8 @@ static enum oct_err listen_on(const char *endpoint, int *fd, struct oct_error *e
         int why = errno;
         if (*fd >= 0)
             close(*fd);
-        return oct_fail_errno(err, OCT_E_IO, why, "metrics.endpoint: %s", endpoint);
+        return oct_fail_key_errno(err, OCT_E_IO, "metrics.endpoint", why, "metrics.endpoint: %s",
+                                  endpoint);
     }
     if (getsockname(*fd, &address.any, &bytes) == 0)
         oct_log(
@@ -182,7 +183,8 @@ enum oct_err oct_http_create(struct oct_http **out, uv_loop_t *loop,
     if (!info) {
         close(fd);
         free(http);
-        return oct_fail(err, OCT_E_NO_MEMORY, "metrics.endpoint: no HTTP server");
+        return oct_fail_key(err, OCT_E_NO_MEMORY, "metrics.endpoint",
+                            "metrics.endpoint: no HTTP server");
     }
     http->daemon = daemon;
     http->poll.data = http;

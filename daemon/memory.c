@@ -48,18 +48,18 @@ enum oct_err oct_memory_plan(const struct oct_config *config, const struct oct_g
     double buffer = ceil(config->record.buffer_s * per_s);
     double history = ceil(config->record.last_s * per_s);
     if (history > OCT_MAX_BSCANS)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "record.last_s: %g s are %.0f B-scans, a file holds at most %u: at most "
-                        "%g s",
-                        config->record.last_s, history, OCT_MAX_BSCANS,
-                        floor(OCT_MAX_BSCANS / per_s));
+        return oct_fail_key(
+            err, OCT_E_CONFIG, "record.last_s",
+            "record.last_s: %g s are %.0f B-scans, a file holds at most %u: at most "
+            "%g s",
+            config->record.last_s, history, OCT_MAX_BSCANS, floor(OCT_MAX_BSCANS / per_s));
     if (history > 0 && (history + buffer) * bytes > free_bytes)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "record.last_s: %g s (and record.buffer_s: %g s) take %.0f MiB, but only "
-                        "%.0f MiB can be had: at most %.1f s",
-                        config->record.last_s, config->record.buffer_s,
-                        (history + buffer) * bytes / MIB, free_bytes / MIB,
-                        fmax(0, free_bytes / bytes / per_s - config->record.buffer_s));
+        return oct_fail_key(
+            err, OCT_E_CONFIG, "record.last_s record.buffer_s",
+            "record.last_s: %g s (and record.buffer_s: %g s) take %.0f MiB, but only "
+            "%.0f MiB can be had: at most %.1f s",
+            config->record.last_s, config->record.buffer_s, (history + buffer) * bytes / MIB,
+            free_bytes / MIB, fmax(0, free_bytes / bytes / per_s - config->record.buffer_s));
     /* The buffer grows only as it is needed; a share of the memory bounds it. */
     buffer = fmin(buffer, floor(fmin(free_bytes / bytes, UINT32_MAX / 2)));
     *buffer_bscans = (uint32_t)buffer;

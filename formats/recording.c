@@ -56,10 +56,11 @@ static enum oct_err adopt(const struct oct_config *config, const char *path, con
                           uint32_t *value, uint32_t in_file, struct oct_error *err)
 {
     if (oct_config_is_set(config, key) && *value != in_file)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "%s: was recorded with %s = %" PRIu32
-                        ", but the configuration says %" PRIu32 ": leave the key out or correct it",
-                        path, key, in_file, *value);
+        return oct_fail_key(err, OCT_E_CONFIG, key,
+                            "%s: was recorded with %s = %" PRIu32
+                            ", but the configuration says %" PRIu32
+                            ": leave the key out or correct it",
+                            path, key, in_file, *value);
     *value = in_file;
     return OCT_OK;
 }

@@ -23,10 +23,19 @@ enum oct_err {
 };
 
 #define OCT_ERROR_TEXT_BYTES 512
+#define OCT_ERROR_KEY_BYTES 96
+#define OCT_ERROR_VALUE_KEY_BYTES 40
 
 struct oct_error {
     enum oct_err code;
     char text[OCT_ERROR_TEXT_BYTES]; /* one line, no newline, NUL-terminated */
+    /* The configuration's keys that are at fault, for whoever knows where they were given
+     * (oct_config_blame): "section.key"; where one of several is, all of them with a space between,
+     * first the one that the text begins with; "": none. */
+    char key[OCT_ERROR_KEY_BYTES];
+    /* text shows the value of this key and goes on behind it at text[value_end]; "": no value. */
+    char value_key[OCT_ERROR_VALUE_KEY_BYTES];
+    unsigned value_end;
 };
 
 /* Fills err (which may be NULL) and returns code, so that callers write `return oct_fail(...)`.
@@ -35,10 +44,28 @@ struct oct_error {
 enum oct_err oct_fail(struct oct_error *err, enum oct_err code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The same for a fault of the configuration; key: as in struct oct_error. */
+enum oct_err oct_fail_key(struct oct_error *err, enum oct_err code, const char *key,
+                          const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* Adds the keys to an error that is filled already, and returns code. */
+enum oct_err oct_error_blame(struct oct_error *err, enum oct_err code, const char *key);
+
+/* Appends to the text, which ends with the value of `key` so far, what follows that value:
+ *     oct_fail_key(err, OCT_E_CONFIG, "scan.lines", "more than scan.lines (%u", n_lines);
+ *     return oct_error_go_on(err, OCT_E_CONFIG, "scan.lines", ")"); */
+enum oct_err oct_error_go_on(struct oct_error *err, enum oct_err code, const char *key,
+                             const char *format, ...) __attribute__((format(printf, 4, 5)));
+
 /* As oct_fail, with ": " and strerror(errnum) at the end; ENOSPC and EDQUOT turn OCT_E_IO into
  * OCT_E_NO_SPACE. */
 enum oct_err oct_fail_errno(struct oct_error *err, enum oct_err code, int errnum,
                             const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* The two together. */
+enum oct_err oct_fail_key_errno(struct oct_error *err, enum oct_err code, const char *key,
+                                int errnum, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 
 /* The exit status of contract section 2 for a code: 0, 1 (failed while working) or 2 (called or
  * configured wrongly). */

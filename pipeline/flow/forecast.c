@@ -252,7 +252,8 @@ enum oct_err oct_forecast_disk(const char *directory, unsigned budget_us,
     int status = fd < 0 ? errno : measure(fd, budget_us, disk);
     if (fd >= 0)
         close(fd);
-    return status ? oct_fail_errno(err, OCT_E_IO, status, "record.directory: %s", directory)
+    return status ? oct_fail_key_errno(err, OCT_E_IO, "record.directory", status,
+                                       "record.directory: %s", directory)
                   : OCT_OK; /* a full disk is a matter of bytes_free */
 }
 

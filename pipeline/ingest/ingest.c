@@ -302,7 +302,8 @@ static enum oct_err open_shm(struct oct_ingest *in, void *context,
     const char *bad = oct_shm_bad_name(name);
     uint64_t bscan = oct_geometry_spectra_bytes(g);
     if (bad)
-        return oct_fail(err, OCT_E_CONFIG, "ingest.endpoint: '%s' %s", options->endpoint, bad);
+        return oct_fail_key(err, OCT_E_CONFIG, "ingest.endpoint", "ingest.endpoint: '%s' %s",
+                            options->endpoint, bad);
     struct oct_shm_options shm = {
         .name = name,
         .group = options->shm_group ? options->shm_group : "",

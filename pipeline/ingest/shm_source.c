@@ -134,7 +134,8 @@ static enum oct_err share_socket(struct oct_shm_source *s, struct oct_error *err
 {
     enum oct_err e = oct_shm_store_share(s->store, s->path, err);
     if (e == OCT_OK && lstat(s->path, &s->socket_file) != 0)
-        e = oct_fail_errno(err, OCT_E_IO, errno, "ingest.endpoint: %s", s->path);
+        e = oct_fail_key_errno(err, OCT_E_IO, "ingest.endpoint", errno, "ingest.endpoint: %s",
+                               s->path);
     return e;
 }
 

@@ -68,10 +68,11 @@ static enum oct_err remove_stale(const char *object, struct oct_error *err)
     if (fd < 0 || fstat(fd, &st) != 0 || st.st_uid != geteuid()) {
         if (fd >= 0)
             close(fd);
-        return oct_fail(err, OCT_E_IO,
-                        "ingest.endpoint: /dev/shm%s belongs to another user and is left alone: "
-                        "choose another name",
-                        object);
+        return oct_fail_key(
+            err, OCT_E_IO, "ingest.endpoint",
+            "ingest.endpoint: /dev/shm%s belongs to another user and is left alone: "
+            "choose another name",
+            object);
     }
     /* The lock, and the name asked for again under it: a daemon that starts just now is not robbed
      * of its file. */
@@ -80,10 +81,11 @@ static enum oct_err remove_stale(const char *object, struct oct_error *err)
         shm_unlink(object);
     close(fd);
     if (!locked)
-        return oct_fail(err, OCT_E_IO,
-                        "ingest.endpoint: /dev/shm%s is in use by another octd: stop that one or "
-                        "choose another name",
-                        object);
+        return oct_fail_key(
+            err, OCT_E_IO, "ingest.endpoint",
+            "ingest.endpoint: /dev/shm%s is in use by another octd: stop that one or "
+            "choose another name",
+            object);
     return OCT_OK;
 }
 
@@ -97,15 +99,15 @@ static enum oct_err create_file(struct oct_shm_store *s, mode_t mode, struct oct
         if (s->fd < 0 && errno == EEXIST)
             continue;
         if (s->fd < 0)
-            return oct_fail_errno(err, OCT_E_IO, errno, "ingest.endpoint: cannot make /dev/shm%s",
-                                  s->object);
+            return oct_fail_key_errno(err, OCT_E_IO, "ingest.endpoint", errno,
+                                      "ingest.endpoint: cannot make /dev/shm%s", s->object);
         if (oct_shm_lock(s->fd, OCT_SHM_DAEMON_BYTE) && is_named(s->object, s->fd))
             return OCT_OK;
         close(s->fd); /* another octd looked at it in between and took it for a stale one */
         s->fd = -1;
     }
-    return oct_fail(err, OCT_E_IO, "ingest.endpoint: /dev/shm%s is in use by another octd",
-                    s->object);
+    return oct_fail_key(err, OCT_E_IO, "ingest.endpoint",
+                        "ingest.endpoint: /dev/shm%s is in use by another octd", s->object);
 }
 
 static bool is_member(gid_t gid)
@@ -138,7 +140,8 @@ static enum oct_err give_to_group(struct oct_shm_store *s, const char *name, str
     char text[4096];
     int status = getgrnam_r(name, &group, text, sizeof(text), &found);
     if (status || !found)
-        return oct_fail(err, OCT_E_CONFIG, "ingest.shm_group: there is no group '%s'", name);
+        return oct_fail_key(err, OCT_E_CONFIG, "ingest.shm_group",
+                            "ingest.shm_group: there is no group '%s'", name);
     status = set_group_and_mode(NULL, s->fd, group.gr_gid, 0660);
     if (status == 0)
         return OCT_OK;
@@ -147,9 +150,9 @@ static enum oct_err give_to_group(struct oct_shm_store *s, const char *name, str
         hint = is_member(group.gr_gid)
                    ? " (the system call is refused; under systemd see SystemCallFilter)"
                    : " (octd's user is not a member; under systemd see SupplementaryGroups)";
-    return oct_fail(err, OCT_E_CONFIG,
-                    "ingest.shm_group: cannot give /dev/shm%s to group '%s': %s%s", s->object, name,
-                    strerror(status), hint);
+    return oct_fail_key(err, OCT_E_CONFIG, "ingest.shm_group",
+                        "ingest.shm_group: cannot give /dev/shm%s to group '%s': %s%s", s->object,
+                        name, strerror(status), hint);
 }
 
 /* The name is public already: a driver may cut the file short at any moment. So nothing of the
@@ -166,10 +169,10 @@ static enum oct_err map_file(struct oct_shm_store *s, struct oct_error *err)
         status = memory == MAP_FAILED ? errno : 0;
     }
     if (status)
-        return oct_fail(err, OCT_E_NO_MEMORY,
-                        "ingest.endpoint: no room for %zu bytes in /dev/shm: %s; lower "
-                        "ingest.queue_messages",
-                        s->bytes, strerror(status));
+        return oct_fail_key(err, OCT_E_NO_MEMORY, "ingest.endpoint ingest.queue_messages",
+                            "ingest.endpoint: no room for %zu bytes in /dev/shm: %s; lower "
+                            "ingest.queue_messages",
+                            s->bytes, strerror(status));
     s->memory = memory;
     s->guard = oct_shm_guard_begin(memory, s->bytes);
     if (!s->guard)
@@ -192,7 +195,8 @@ static enum oct_err fill_header(struct oct_shm_store *s, uint32_t n_samples, str
 {
     struct stat st;
     if (getentropy(&s->instance, sizeof(s->instance)))
-        return oct_fail_errno(err, OCT_E_IO, errno, "ingest.endpoint: no random numbers");
+        return oct_fail_key_errno(err, OCT_E_IO, "ingest.endpoint", errno,
+                                  "ingest.endpoint: no random numbers");
     s->header = (struct oct_shm_header){
         .instance = s->instance,
         .n_slots = s->n_slots,
@@ -235,7 +239,8 @@ enum oct_err oct_shm_store_create(struct oct_shm_store **out, const struct oct_s
     *out = NULL;
     const char *bad = oct_shm_bad_name(options->name);
     if (bad)
-        return oct_fail(err, OCT_E_CONFIG, "ingest.endpoint: 'shm://%s' %s", options->name, bad);
+        return oct_fail_key(err, OCT_E_CONFIG, "ingest.endpoint", "ingest.endpoint: 'shm://%s' %s",
+                            options->name, bad);
     struct oct_shm_store *s = calloc(1, sizeof(*s));
     if (!s)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for shared lines");
@@ -257,7 +262,8 @@ enum oct_err oct_shm_store_share(const struct oct_shm_store *s, const char *sock
     int status = fstat(s->fd, &st) ? errno : 0;
     if (status == 0)
         status = set_group_and_mode(socket_path, -1, st.st_gid, st.st_mode & 0777);
-    return status ? oct_fail_errno(err, OCT_E_IO, status, "ingest.endpoint: %s", socket_path)
+    return status ? oct_fail_key_errno(err, OCT_E_IO, "ingest.endpoint", status,
+                                       "ingest.endpoint: %s", socket_path)
                   : OCT_OK;
 }
 

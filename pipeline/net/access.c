@@ -406,11 +406,13 @@ static enum oct_err start(struct oct_access *a, const char *server_key, const ch
     if (e)
         return e;
     if (oct_curve_read_secret(server_key, a->secret, &why))
-        return oct_fail(err, OCT_E_CONFIG, "security.server_key: %s", why.text);
+        return oct_fail_key(err, OCT_E_CONFIG, "security.server_key", "security.server_key: %s",
+                            why.text);
     if ((e = reserve(a, allowed, err)) || (e = read_keys(a, true, err)))
         return e;
-    return oct_thread_start(&a->thread, "octd-keys", run, a,
-                            "security.allowed: no thread to watch it", err);
+    e = oct_thread_start(&a->thread, "octd-keys", run, a, "security.allowed: no thread to watch it",
+                         err);
+    return e ? oct_error_blame(err, e, "security.allowed") : OCT_OK;
 }
 
 enum oct_err oct_access_create(struct oct_access **out, const char *server_key, const char *allowed,

@@ -200,9 +200,9 @@ enum oct_err oct_curve_set_client(void *socket, const struct oct_curve_files *fi
     if (!has_key && !has_server)
         return OCT_OK;
     if (has_key != has_server)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "security.client_key and security.server_public belong together: give "
-                        "both");
+        return oct_fail_key(err, OCT_E_CONFIG, "security.client_key security.server_public",
+                            "security.client_key and security.server_public belong together: give "
+                            "both");
     enum oct_err code = oct_curve_available(err);
     if (!code)
         code = oct_curve_read_public(server_public, server, err);

@@ -61,10 +61,11 @@ static enum oct_err list(struct oct_key_folder *keys, DIR *folder, const char *p
             continue;
         if (keys->n == OCT_MOST_KEY_FILES) {
             keys->listing = OCT_KEYS_TOO_MANY;
-            return oct_fail(err, OCT_E_CONFIG,
-                            "security.allowed: %s: more than %d keys: take out those that nobody "
-                            "uses",
-                            path, OCT_MOST_KEY_FILES);
+            return oct_fail_key(
+                err, OCT_E_CONFIG, "security.allowed",
+                "security.allowed: %s: more than %d keys: take out those that nobody "
+                "uses",
+                path, OCT_MOST_KEY_FILES);
         }
         struct oct_key_file *file = &keys->files[keys->n++];
         size_t n = strlen(entry->d_name) - ENDING_BYTES;
@@ -73,8 +74,8 @@ static enum oct_err list(struct oct_key_folder *keys, DIR *folder, const char *p
     }
     if (errno) {
         keys->listing = OCT_KEYS_UNLISTED;
-        return oct_fail_errno(err, OCT_E_IO, errno,
-                              "security.allowed: %s: cannot list the folder of keys", path);
+        return oct_fail_key_errno(err, OCT_E_IO, "security.allowed", errno,
+                                  "security.allowed: %s: cannot list the folder of keys", path);
     }
     qsort(keys->files, keys->n, sizeof(*keys->files), by_name);
     return OCT_OK;
@@ -90,8 +91,9 @@ static DIR *open_folder(struct oct_key_folder *keys, const char *path, enum oct_
     bool is_none = errno == ENOENT || errno == ENOTDIR;
     keys->listing = folder ? OCT_KEYS_LISTED : is_none ? OCT_KEYS_NO_FOLDER : OCT_KEYS_UNLISTED;
     if (!folder)
-        *code = oct_fail_errno(err, is_none || errno == EACCES ? OCT_E_CONFIG : OCT_E_IO, errno,
-                               "security.allowed: %s: cannot read the folder of keys", path);
+        *code = oct_fail_key_errno(err, is_none || errno == EACCES ? OCT_E_CONFIG : OCT_E_IO,
+                                   "security.allowed", errno,
+                                   "security.allowed: %s: cannot read the folder of keys", path);
     return folder;
 }
 

@@ -26,8 +26,8 @@ static enum oct_err explain(struct oct_error *err, const char *key, const char *
         hint = " (a file of that name exists and is no socket: it is left alone)";
     else if (errnum == EINVAL || errnum == EPROTONOSUPPORT || errnum == ENODEV)
         hint = " (write it like tcp://127.0.0.1:5701 or ipc:///run/octd/lines)";
-    return oct_fail(err, OCT_E_IO, "%s: cannot bind %s: %s%s", key, endpoint, zmq_strerror(errnum),
-                    hint);
+    return oct_fail_key(err, OCT_E_IO, key, "%s: cannot bind %s: %s%s", key, endpoint,
+                        zmq_strerror(errnum), hint);
 }
 
 /* libzmq removes the file of an ipc endpoint before it binds, whatever it is and whoever uses it: a
@@ -84,11 +84,13 @@ enum oct_err oct_zsocket_check(const char *endpoint, const char *key, bool guard
 {
     if (guarded || oct_zsocket_is_local(endpoint))
         return OCT_OK;
-    return oct_fail(err, OCT_E_CONFIG,
-                    "%s: %s can be reached from other machines, and no keys are set: set "
-                    "security.server_key and security.allowed (see octctl keygen), or bind "
-                    "127.0.0.1",
-                    key, endpoint);
+    char keys[OCT_ERROR_KEY_BYTES];
+    snprintf(keys, sizeof(keys), "%s security.server_key security.allowed", key);
+    return oct_fail_key(err, OCT_E_CONFIG, keys,
+                        "%s: %s can be reached from other machines, and no keys are set: set "
+                        "security.server_key and security.allowed (see octctl keygen), or bind "
+                        "127.0.0.1",
+                        key, endpoint);
 }
 
 static enum oct_callers callers_of(int type)
@@ -108,7 +110,7 @@ void *oct_zsocket_bind(void *context, int type, const char *endpoint, const char
         return NULL;
     void *socket = zmq_socket(context, type);
     if (!socket) {
-        oct_fail(err, OCT_E_IO, "%s: no socket: %s", key, zmq_strerror(zmq_errno()));
+        oct_fail_key(err, OCT_E_IO, key, "%s: no socket: %s", key, zmq_strerror(zmq_errno()));
         return NULL;
     }
     zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof(none));

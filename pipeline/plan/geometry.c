@@ -15,32 +15,35 @@ enum oct_err oct_geometry_init(struct oct_geometry *g, uint32_t n_samples, uint3
                                enum oct_sample_type sample_type, struct oct_error *err)
 {
     if (n_samples < OCT_MIN_SAMPLES || n_samples > OCT_MAX_SAMPLES)
-        return oct_fail(err, OCT_E_CONFIG, "camera.samples is %u: it must be %u to %u", n_samples,
-                        OCT_MIN_SAMPLES, OCT_MAX_SAMPLES);
+        return oct_fail_key(err, OCT_E_CONFIG, "camera.samples",
+                            "camera.samples is %u: it must be %u to %u", n_samples, OCT_MIN_SAMPLES,
+                            OCT_MAX_SAMPLES);
     if (n_lines < 1 || n_lines > OCT_MAX_LINES)
-        return oct_fail(err, OCT_E_CONFIG, "scan.lines is %u: it must be 1 to %u", n_lines,
-                        OCT_MAX_LINES);
+        return oct_fail_key(err, OCT_E_CONFIG, "scan.lines", "scan.lines is %u: it must be 1 to %u",
+                            n_lines, OCT_MAX_LINES);
     if (n_bscans < 1 || n_bscans > OCT_MAX_BSCANS)
-        return oct_fail(err, OCT_E_CONFIG, "scan.bscans is %u: it must be 1 to %u", n_bscans,
-                        OCT_MAX_BSCANS);
+        return oct_fail_key(err, OCT_E_CONFIG, "scan.bscans",
+                            "scan.bscans is %u: it must be 1 to %u", n_bscans, OCT_MAX_BSCANS);
     uint32_t padded = oct_geometry_padded(n_samples);
     uint32_t last = crop_last ? crop_last : padded;
     if (last > padded)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "pipeline.crop_last is %u: %u samples give depth pixels 0 to %u, so it "
-                        "must be at most %u (0: all)",
-                        crop_last, n_samples, padded - 1, padded);
+        return oct_fail_key(err, OCT_E_CONFIG, "pipeline.crop_last",
+                            "pipeline.crop_last is %u: %u samples give depth pixels 0 to %u, so it "
+                            "must be at most %u (0: all)",
+                            crop_last, n_samples, padded - 1, padded);
     if (crop_first >= last)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "pipeline.crop_first is %u: it must be less than pipeline.crop_last (%u)",
-                        crop_first, last);
+        return oct_fail_key(
+            err, OCT_E_CONFIG, "pipeline.crop_first pipeline.crop_last",
+            "pipeline.crop_first is %u: it must be less than pipeline.crop_last (%u)", crop_first,
+            last);
     uint32_t depth = last - crop_first;
     uint64_t most = (uint64_t)n_lines * (n_samples > depth ? n_samples : depth);
     if (most > OCT_MAX_BSCAN_SAMPLES)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "scan.lines is %u: with %u samples and %u depth pixels a B-scan would hold "
-                        "%llu values, more than %u",
-                        n_lines, n_samples, depth, (unsigned long long)most, OCT_MAX_BSCAN_SAMPLES);
+        return oct_fail_key(
+            err, OCT_E_CONFIG, "scan.lines",
+            "scan.lines is %u: with %u samples and %u depth pixels a B-scan would hold "
+            "%llu values, more than %u",
+            n_lines, n_samples, depth, (unsigned long long)most, OCT_MAX_BSCAN_SAMPLES);
     *g = (struct oct_geometry){
         .n_samples = n_samples,
         .n_lines = n_lines,

@@ -112,8 +112,8 @@ static enum oct_err check_wavelengths(const struct oct_geometry *g,
     char hint[160];
     if (are_nanometres(first, last))
         return OCT_OK;
-    return oct_fail(
-        err, OCT_E_CONFIG,
+    return oct_fail_key(
+        err, OCT_E_CONFIG, "calibration.wavelengths calibration.kmap",
         "calibration.wavelengths run from %g to %g over the camera, not within %g to "
         "%g nm%s; a spectrometer beyond that takes calibration.kmap",
         first, last, OCT_MIN_WAVELENGTH_NM, OCT_MAX_WAVELENGTH_NM,
@@ -129,17 +129,19 @@ static enum oct_err grid_from_wavelengths(struct grid *grid, const struct oct_pl
     const double *given = cal->wavelengths_nm;
     size_t n = cal->n_wavelengths;
 
-    if (n != g->n_samples && n != g->upsampled)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "calibration.wavelengths has %zu values: it must have camera.samples "
-                        "(%u) or P2 (%u) of them",
-                        n, g->n_samples, g->upsampled);
+    if (n != g->n_samples && n != g->upsampled) {
+        oct_fail_key(err, OCT_E_CONFIG, "calibration.wavelengths camera.samples",
+                     "calibration.wavelengths has %zu values: it must have camera.samples (%u", n,
+                     g->n_samples);
+        return oct_error_go_on(err, OCT_E_CONFIG, "camera.samples", ") or P2 (%u) of them",
+                               g->upsampled);
+    }
     if (!direction(given, n))
-        return oct_fail(err, OCT_E_CONFIG,
-                        "calibration.wavelengths, value %zu: wavelengths must rise or fall "
-                        "strictly (%g nm follows %g nm)",
-                        first_turn(given, n) + 1, given[first_turn(given, n)],
-                        given[first_turn(given, n) - 1]);
+        return oct_fail_key(err, OCT_E_CONFIG, "calibration.wavelengths",
+                            "calibration.wavelengths, value %zu: wavelengths must rise or fall "
+                            "strictly (%g nm follows %g nm)",
+                            first_turn(given, n) + 1, given[first_turn(given, n)],
+                            given[first_turn(given, n) - 1]);
     enum oct_err e = check_wavelengths(g, cal, err);
     if (e)
         return e;
@@ -156,14 +158,16 @@ static enum oct_err grid_from_wavelengths(struct grid *grid, const struct oct_pl
     }
     double first = grid->axis[0], last = grid->axis[grid->n - 1];
     if (!(first > 0 && last > 0))
-        return oct_fail(err, OCT_E_CONFIG,
-                        "calibration.wavelengths: over the padded line they run from %g to %g nm, "
-                        "but must stay positive (end slopes too steep, or not nanometres)",
-                        first, last);
+        return oct_fail_key(
+            err, OCT_E_CONFIG, "calibration.wavelengths",
+            "calibration.wavelengths: over the padded line they run from %g to %g nm, "
+            "but must stay positive (end slopes too steep, or not nanometres)",
+            first, last);
     if (!direction(grid->axis, grid->n))
-        return oct_fail(err, OCT_E_CONFIG,
-                        "calibration.wavelengths: neighbours lie too close together to tell the "
-                        "positions between them apart");
+        return oct_fail_key(
+            err, OCT_E_CONFIG, "calibration.wavelengths",
+            "calibration.wavelengths: neighbours lie too close together to tell the "
+            "positions between them apart");
     double k_first = 2 * PI / first, k_last = 2 * PI / last;
     for (uint32_t q = 0; q < grid->n; q++)
         grid->target[q] = 2 * PI / (k_first + (k_last - k_first) * q / (grid->n - 1));
@@ -179,13 +183,13 @@ static enum oct_err grid_from_kmap(struct grid *grid, const struct oct_plan *pla
     enum oct_err e = OCT_OK;
 
     if (n < 2)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "calibration.kmap has %zu values: it must have at least 2", n);
+        return oct_fail_key(err, OCT_E_CONFIG, "calibration.kmap",
+                            "calibration.kmap has %zu values: it must have at least 2", n);
     int sign = direction(cal->kmap_px, n);
     if (!sign)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "calibration.kmap, value %zu: coordinates must rise or fall strictly",
-                        first_turn(cal->kmap_px, n) + 1);
+        return oct_fail_key(err, OCT_E_CONFIG, "calibration.kmap",
+                            "calibration.kmap, value %zu: coordinates must rise or fall strictly",
+                            first_turn(cal->kmap_px, n) + 1);
     double *coordinate = malloc(2 * n * sizeof(double));
     if (!coordinate)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a k map of %zu values", n);
@@ -202,9 +206,10 @@ static enum oct_err grid_from_kmap(struct grid *grid, const struct oct_plan *pla
     for (uint32_t q = 0; q < grid->n; q++)
         grid->target[q] = first + (last - first) * q / (grid->n - 1);
     if (!direction(grid->axis, grid->n))
-        e = oct_fail(err, OCT_E_CONFIG,
-                     "calibration.kmap: neighbouring coordinates lie too close together to tell "
-                     "k steps apart");
+        e = oct_fail_key(
+            err, OCT_E_CONFIG, "calibration.kmap",
+            "calibration.kmap: neighbouring coordinates lie too close together to tell "
+            "k steps apart");
     free(coordinate);
     return e;
 }
@@ -245,9 +250,9 @@ static enum oct_err compute_taps(const struct grid *grid, unsigned n_taps, uint3
         for (unsigned k = 0; k < n_taps; k++) {
             weight[(size_t)k * grid->n + q] = (float)w[k];
             if (!isfinite((float)w[k]))
-                return oct_fail(err, OCT_E_CONFIG,
-                                "calibration.wavelengths or calibration.kmap: values so large, "
-                                "small or uneven that k space cannot be computed");
+                return oct_fail_key(err, OCT_E_CONFIG, "calibration.wavelengths calibration.kmap",
+                                    "calibration.wavelengths or calibration.kmap: values so large, "
+                                    "small or uneven that k space cannot be computed");
         }
     }
     return OCT_OK;
@@ -271,11 +276,12 @@ static enum oct_err find_dispersion_span(struct oct_plan *plan, const struct gri
     plan->q_minus = (k[2] - k[0]) / (k[1] - k[0]) * (grid->n - 1);
     plan->q_plus = (k[3] - k[0]) / (k[1] - k[0]) * (grid->n - 1);
     if (!(plan->q_plus - plan->q_minus >= 1)) /* less than a step, or no number */
-        return oct_fail(err, OCT_E_CONFIG,
-                        "calibration.dispersion_over is spectrum, but the camera's samples take "
-                        "less than one of the P2 = %u steps in k: the wavelengths or the k map are "
-                        "too uneven, use grid",
-                        grid->n);
+        return oct_fail_key(
+            err, OCT_E_CONFIG, "calibration.dispersion_over",
+            "calibration.dispersion_over is spectrum, but the camera's samples take "
+            "less than one of the P2 = %u steps in k: the wavelengths or the k map are "
+            "too uneven, use grid",
+            grid->n);
     return OCT_OK;
 }
 
@@ -294,9 +300,9 @@ static enum oct_err compute_phase(struct oct_plan *plan, float *re, float *im,
     double scale = 1.0 / plan->geometry.n_samples;
 
     if (cal->n_dispersion && cal->n_dispersion != n)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "calibration.dispersion has %zu values: it must have P2 = %u of them",
-                        cal->n_dispersion, n);
+        return oct_fail_key(err, OCT_E_CONFIG, "calibration.dispersion",
+                            "calibration.dispersion has %zu values: it must have P2 = %u of them",
+                            cal->n_dispersion, n);
     for (uint32_t q = 0; q < n; q++) {
         double c = 1, s = 0;
         if (cal->n_dispersion) {
@@ -305,16 +311,16 @@ static enum oct_err compute_phase(struct oct_plan *plan, float *re, float *im,
         } else {
             double theta = oct_plan_theta(plan, q);
             if (!isfinite(theta))
-                return oct_fail(err, OCT_E_CONFIG,
-                                "calibration.dispersion_a2 and following: not finite");
+                return oct_fail_key(err, OCT_E_CONFIG, "calibration.dispersion_a2",
+                                    "calibration.dispersion_a2 and following: not finite");
             c = cos(theta);
             s = -sin(theta);
         }
         re[q] = (float)(c * scale);
         im[q] = (float)(s * scale);
         if (!isfinite(re[q]) || !isfinite(im[q]))
-            return oct_fail(err, OCT_E_CONFIG,
-                            "calibration.dispersion, value %u: too large for a phase", q + 1);
+            return oct_fail_key(err, OCT_E_CONFIG, "calibration.dispersion",
+                                "calibration.dispersion, value %u: too large for a phase", q + 1);
     }
     return OCT_OK;
 }
@@ -366,7 +372,8 @@ static enum oct_err all_finite(const double *values, size_t n, const char *key,
 {
     for (size_t i = 0; i < n; i++)
         if (!isfinite(values[i]))
-            return oct_fail(err, OCT_E_CONFIG, "%s, value %zu: not a finite number", key, i + 1);
+            return oct_fail_key(err, OCT_E_CONFIG, key, "%s, value %zu: not a finite number", key,
+                                i + 1);
     return OCT_OK;
 }
 
@@ -375,22 +382,26 @@ static enum oct_err check(const struct oct_geometry *g, const struct oct_calibra
 {
     enum oct_err e;
     if (cal->n_wavelengths && cal->n_kmap)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "calibration.wavelengths and calibration.kmap are both given: one of them "
-                        "decides, remove the other");
+        return oct_fail_key(
+            err, OCT_E_CONFIG, "calibration.wavelengths calibration.kmap",
+            "calibration.wavelengths and calibration.kmap are both given: one of them "
+            "decides, remove the other");
     if (!cal->n_wavelengths && !cal->n_kmap)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "calibration.wavelengths is not set: name a file of wavelengths (nm, one a "
-                        "line) there, or a k map in calibration.kmap");
+        return oct_fail_key(
+            err, OCT_E_CONFIG, "calibration.wavelengths calibration.kmap",
+            "calibration.wavelengths is not set: name a file of wavelengths (nm, one a "
+            "line) there, or a k map in calibration.kmap");
     if (dc == OCT_DC_BSCAN && g->n_lines < 2)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "scan.lines is 1: with pipeline.dc=bscan a single A-line would be "
-                        "subtracted from itself; use dc=file or dc=none");
-    if (dc == OCT_DC_FILE && cal->n_background != g->n_samples)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "calibration.background has %zu values: with pipeline.dc=file it must have "
-                        "camera.samples (%u)",
-                        cal->n_background, g->n_samples);
+        return oct_fail_key(err, OCT_E_CONFIG, "scan.lines pipeline.dc",
+                            "scan.lines is 1: with pipeline.dc=bscan a single A-line would be "
+                            "subtracted from itself; use dc=file or dc=none");
+    if (dc == OCT_DC_FILE && cal->n_background != g->n_samples) {
+        oct_fail_key(err, OCT_E_CONFIG, "calibration.background pipeline.dc camera.samples",
+                     "calibration.background has %zu values: with pipeline.dc=file it must have "
+                     "camera.samples (%u",
+                     cal->n_background, g->n_samples);
+        return oct_error_go_on(err, OCT_E_CONFIG, "camera.samples", ")");
+    }
     if ((e = all_finite(cal->wavelengths_nm, cal->n_wavelengths, "calibration.wavelengths", err)) ||
         (e = all_finite(cal->kmap_px, cal->n_kmap, "calibration.kmap", err)) ||
         (e = all_finite(cal->dispersion, 2 * cal->n_dispersion, "calibration.dispersion", err)) ||
@@ -424,9 +435,10 @@ static enum oct_err fill_tables(struct oct_plan *plan, struct oct_error *err)
         for (uint32_t i = 0; i < g->n_samples; i++) {
             background[i] = (float)plan->calibration.background[i];
             if (!(fabs(plan->calibration.background[i]) < 1e9))
-                return oct_fail(err, OCT_E_CONFIG,
-                                "calibration.background, value %u: %g are no counts of a camera",
-                                i + 1, plan->calibration.background[i]);
+                return oct_fail_key(
+                    err, OCT_E_CONFIG, "calibration.background",
+                    "calibration.background, value %u: %g are no counts of a camera", i + 1,
+                    plan->calibration.background[i]);
         }
     } else {
         free(background);

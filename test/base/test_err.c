@@ -64,12 +64,53 @@ static void a_full_disk_has_its_own_code(void **state)
     assert_int_equal(oct_exit_status(OCT_E_IO), 1);
 }
 
+static void an_error_carries_the_keys_at_fault_until_it_is_filled_again(void **state)
+{
+    (void)state;
+    struct oct_error err;
+    assert_int_equal(
+        oct_fail_key(&err, OCT_E_CONFIG, "scan.lines pipeline.dc", "scan.lines is %d", 1),
+        OCT_E_CONFIG);
+    assert_string_equal(err.text, "scan.lines is 1");
+    assert_string_equal(err.key, "scan.lines pipeline.dc");
+    oct_fail(&err, OCT_E_IO, "another fault");
+    assert_string_equal(err.key, "");
+    assert_int_equal(oct_error_blame(&err, OCT_E_IO, "record.directory"), OCT_E_IO);
+    assert_string_equal(err.text, "another fault");
+    assert_string_equal(err.key, "record.directory");
+    assert_int_equal(oct_fail_key_errno(&err, OCT_E_IO, "record.directory", ENOSPC, "/x"),
+                     OCT_E_NO_SPACE);
+    assert_int_equal(strncmp(err.text, "/x: ", 4), 0);
+    assert_string_equal(err.key, "record.directory");
+    assert_int_equal(oct_fail_key(NULL, OCT_E_CONFIG, "scan.lines", "nobody asks"), OCT_E_CONFIG);
+}
+
+static void an_error_knows_where_the_value_of_a_key_ends(void **state)
+{
+    (void)state;
+    struct oct_error err;
+    oct_fail_key(&err, OCT_E_CONFIG, "a.b", "more than c.d (%d", 8);
+    assert_int_equal(oct_error_go_on(&err, OCT_E_CONFIG, "c.d", ") or\n%d", 9), OCT_E_CONFIG);
+    assert_string_equal(err.text, "more than c.d (8) or?9");
+    assert_string_equal(err.key, "a.b");
+    assert_string_equal(err.value_key, "c.d");
+    assert_string_equal(err.text + err.value_end, ") or?9");
+    oct_fail(&err, OCT_E_IO, "another fault");
+    assert_string_equal(err.value_key, "");
+    oct_fail(&err, OCT_E_IO, "%*s", OCT_ERROR_TEXT_BYTES, ""); /* no room for more */
+    oct_error_go_on(&err, OCT_E_IO, "c.d", "rest");
+    assert_int_equal(strlen(err.text), OCT_ERROR_TEXT_BYTES - 1);
+    assert_int_equal(oct_error_go_on(NULL, OCT_E_IO, "c.d", "rest"), OCT_E_IO);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_keep_text_and_drop_what_steers_a_terminal),
         cmocka_unit_test(a_character_cut_by_the_end_of_the_message_is_replaced),
         cmocka_unit_test(a_full_disk_has_its_own_code),
+        cmocka_unit_test(an_error_carries_the_keys_at_fault_until_it_is_filled_again),
+        cmocka_unit_test(an_error_knows_where_the_value_of_a_key_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

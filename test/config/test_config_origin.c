@@ -245,13 +245,19 @@ static void a_number_that_nobody_set_is_said_to_be_built_in(void **state)
     assert_has(err.text, "it must have camera.samples (832) or P2 (");
     unlink(path);
     /* Not of another number, however the program came by it, and never beyond the room there is. */
-    struct oct_error why = {.code = OCT_E_CONFIG, .text = "scan.lines (8) scan.lines (240)"};
+    struct oct_error why;
+    oct_fail(&why, OCT_E_CONFIG, "scan.lines (8) scan.lines (240");
+    oct_error_go_on(&why, OCT_E_CONFIG, "scan.lines", ") or so");
     oct_config_init(&config);
     oct_config_blame(&config, &why, &err);
-    assert_string_equal(err.text, "scan.lines (8) scan.lines (240: not set, built in)");
-    for (size_t n = 0; n + 17 < sizeof(why.text); n++) {
-        memset(why.text, ' ', sizeof(why.text));
-        strcpy(why.text + n, "scan.lines (240)");
+    assert_string_equal(err.text, "scan.lines (8) scan.lines (240: not set, built in) or so");
+    config.scan.lines = 8;
+    oct_config_blame(&config, &why, &err);
+    assert_string_equal(err.text, "scan.lines (8) scan.lines (240) or so");
+    oct_config_init(&config);
+    for (int n = 0; n + 17 < (int)sizeof(why.text); n++) {
+        oct_fail(&why, OCT_E_CONFIG, "%*sscan.lines (240", n, "");
+        oct_error_go_on(&why, OCT_E_CONFIG, "scan.lines", ")");
         oct_config_blame(&config, &why, &err);
         assert_has(err.text, "scan.lines (240");
         assert_int_equal(err.text[strlen(err.text) - 1], ')');
@@ -295,11 +301,23 @@ static void other_errors_stay_as_they_are(void **state)
     assert_int_equal(err.code, OCT_E_NO_MEMORY);
     assert_string_equal(err.text, why.text);
     assert_int_equal(oct_config_blame(&config, &why, NULL), OCT_E_NO_MEMORY);
-    /* pipeline.min is no part of pipeline.min_db, nor of a path. */
-    strcpy(why.text, "/my.pipeline.min: pipeline.min_db is odd");
+    /* What the text names is not searched: the error says which keys may be at fault. */
+    oct_fail_key(&why, OCT_E_CONFIG, "pipeline.min_db", "pipeline.min: pipeline.min_db is odd");
     oct_config_blame(&config, &why, &err);
     assert_string_equal(err.text, "lab.ini:2: [pipeline] min_db: "
-                                  "/my.pipeline.min: pipeline.min_db is odd");
+                                  "pipeline.min: pipeline.min_db is odd");
+    oct_fail(&why, OCT_E_CONFIG, "pipeline.min_db is odd");
+    oct_config_blame(&config, &why, &err);
+    assert_string_equal(err.text, "pipeline.min_db is odd");
+    oct_fail_key(&why, OCT_E_CONFIG, "pipeline.none pipeline", "pipeline.none is no key");
+    oct_config_blame(&config, &why, &err);
+    assert_string_equal(err.text, "pipeline.none is no key");
+    /* Told once: the blamed error blames nothing more. */
+    oct_fail_key(&why, OCT_E_CONFIG, "pipeline.min_db pipeline.min", "both are odd");
+    oct_config_blame(&config, &why, &err);
+    assert_string_equal(err.text, "lab.ini:3: [pipeline] min: both are odd");
+    oct_config_blame(&config, &err, &why);
+    assert_string_equal(why.text, err.text);
 }
 
 int main(void)

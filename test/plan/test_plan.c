@@ -69,6 +69,9 @@ static void check_message(const struct oct_error *err, const char *key)
     assert_int_equal(err->code, OCT_E_CONFIG);
     if (!strstr(err->text, key))
         fail_msg("'%s' does not name %s", err->text, key);
+    if (!strstr(err->key, key))
+        fail_msg("'%s' blames '%s', not %s", err->text, err->key, key);
+    assert_int_equal(strncmp(err->text, err->key, strcspn(err->key, " ")), 0);
     assert_null(strchr(err->text, '\n'));
 }
 
