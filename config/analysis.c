@@ -1,0 +1,31 @@
+#include "config/analysis.h"
+
+#include <math.h>
+#include <string.h>
+
+bool oct_config_analysis(const struct oct_config *config, const char *name,
+                         union oct_config_analysis_settings *settings)
+{
+    if (strcmp(name, oct_enface_cpu.name) != 0)
+        return false;
+    settings->enface = (struct oct_enface_settings){
+        .projection = (enum oct_projection)config->analysis.enface_projection,
+        .slab_first = config->analysis.enface_slab_first,
+        .slab_last = config->analysis.enface_slab_last,
+    };
+    return true;
+}
+
+static double spacing(double extent_um, uint32_t n)
+{
+    return extent_um > 0 ? extent_um / n : NAN;
+}
+
+struct oct_spacing oct_config_spacing(const struct oct_config *config, const struct oct_plan *plan)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    double index = config->scan.refractive_index > 0 ? config->scan.refractive_index : 1;
+    return (struct oct_spacing){.bscan_um = spacing(config->scan.height_um, g->n_bscans),
+                                .line_um = spacing(config->scan.width_um, g->n_lines),
+                                .depth_um = plan->axial_um / index};
+}

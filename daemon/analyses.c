@@ -1,0 +1,155 @@
+#include "daemon/analyses.h"
+
+#include "analysis/select.h"
+#include "config/analysis.h"
+#include "config/apply.h"
+#include "pipeline/base/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LONG_NS UINT64_C(5000000000) /* at one B-scan: the log and the status say so */
+
+static enum oct_err find_one(struct oct_daemon_analyses *all, const char *name, bool *wants_values,
+                             struct oct_error *err)
+{
+    char names[256];
+    const struct oct_analysis_entry *entry = oct_analysis_find(name);
+    oct_analysis_names(names, sizeof(names));
+    if (!entry)
+        return oct_fail(err, OCT_E_CONFIG, "analysis.run: there is no analysis '%s': use some of %s",
+                        name, names);
+    if (all->n == OCT_DAEMON_MOST_ANALYSES)
+        return oct_fail(err, OCT_E_CONFIG, "analysis.run: at most %u", OCT_DAEMON_MOST_ANALYSES);
+    all->analysis[all->n++].entry = entry;
+    *wants_values = *wants_values || entry->cpu->input == OCT_STAGE_VALUES;
+    return OCT_OK;
+}
+
+enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *all,
+                                      const struct oct_config *config, bool *wants_values,
+                                      struct oct_error *err)
+{
+    static const char between[] = ", ";
+    enum oct_err e = OCT_OK;
+    *all = (struct oct_daemon_analyses){.n = 0};
+    *wants_values = false;
+    for (const char *at = config->analysis.run; *at && !e;) {
+        char name[OCT_IMAGE_NAME_BYTES];
+        size_t n = strcspn(at, between);
+        snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : sizeof(name)), at);
+        if (n > 0)
+            e = find_one(all, name, wants_values, err);
+        at += n;
+        at += strspn(at, between);
+    }
+    return e;
+}
+
+static enum oct_err start_one(struct oct_daemon_analysis *a, unsigned asker,
+                              const struct oct_config *config, struct oct_pipeline *pipeline,
+                              struct oct_workers *workers, struct oct_error *err)
+{
+    union oct_config_analysis_settings settings;
+    struct oct_analysis_choice choice;
+    const struct oct_plan *plan = oct_pipeline_plan(pipeline);
+    oct_config_analysis(config, a->entry->cpu->name, &settings);
+    const struct oct_analysis_setup setup = {
+        .input = oct_pipeline_form(pipeline),
+        .n_bscans = plan->geometry.n_bscans,
+        .spacing = oct_config_spacing(config, plan),
+        .line_rate_hz = config->scan.line_rate_hz,
+        .live = true,
+        .settings = &settings,
+        .workers = workers,
+        .gpus = config->pipeline.gpus,
+    };
+    enum oct_err e =
+        oct_analysis_select(&choice, a->entry, oct_config_backend_names[config->pipeline.backend],
+                            &setup, err);
+    if (e)
+        return e;
+    const struct oct_stage_setup stage = {
+        .form = &choice.form,
+        .ops = choice.ops,
+        .analysis = choice.analysis,
+        .input = choice.input,
+        .pipeline = pipeline,
+        .asker = asker,
+        .settings_bytes = choice.settings_bytes,
+    };
+    e = oct_stage_create(&a->stage, &stage, err);
+    if (!e && a->entry->cuda)
+        oct_log(OCT_LOG_INFO, "%s", choice.why);
+    return e;
+}
+
+void oct_daemon_analyses_start(struct oct_daemon_analyses *all, const struct oct_config *config,
+                               struct oct_pipeline *pipeline, struct oct_workers *workers)
+{
+    for (unsigned i = 0; i < all->n; i++) {
+        struct oct_daemon_analysis *a = &all->analysis[i];
+        if (start_one(a, i, config, pipeline, workers, &a->refused)) {
+            oct_log(OCT_LOG_WARNING, "analysis %s does not run: %s", a->entry->cpu->name,
+                    a->refused.text);
+            continue;
+        }
+        all->sources[all->n_sources] = oct_stage_results(a->stage);
+        all->source_of[all->n_sources++] = i;
+    }
+}
+
+bool oct_daemon_analyses_drain(struct oct_daemon_analyses *all)
+{
+    bool all_ended = true;
+    for (unsigned i = 0; i < all->n; i++)
+        if (all->analysis[i].stage)
+            all_ended = oct_stage_drain(all->analysis[i].stage) && all_ended;
+    return all_ended;
+}
+
+void oct_daemon_analyses_destroy(struct oct_daemon_analyses *all)
+{
+    for (unsigned i = 0; i < all->n; i++)
+        oct_stage_destroy(all->analysis[i].stage);
+    *all = (struct oct_daemon_analyses){.n = 0};
+}
+
+void oct_daemon_analyses_configure(struct oct_daemon_analyses *all, const struct oct_config *config)
+{
+    union oct_config_analysis_settings settings;
+    for (unsigned i = 0; i < all->n; i++)
+        if (all->analysis[i].stage && oct_config_analysis(config, all->analysis[i].entry->cpu->name,
+                                                          &settings))
+            oct_stage_configure(all->analysis[i].stage, &settings);
+}
+
+void oct_daemon_analyses_look(struct oct_daemon_analyses *all)
+{
+    for (unsigned i = 0; i < all->n; i++) {
+        struct oct_daemon_analysis *a = &all->analysis[i];
+        struct oct_stage_counts counts = {.busy_ns = 0};
+        if (a->stage)
+            oct_stage_count(a->stage, &counts);
+        bool is_long = counts.busy_ns > LONG_NS;
+        if (is_long && !a->told)
+            oct_log(OCT_LOG_WARNING,
+                    "analysis %s has been at work at one B-scan for %.0f s and skips all that come; "
+                    "pictures and recordings go on",
+                    a->entry->cpu->name, (double)counts.busy_ns * 1e-9);
+        a->told = is_long;
+    }
+}
+
+bool oct_daemon_analyses_are_degraded(const struct oct_daemon_analyses *all)
+{
+    for (unsigned i = 0; i < all->n; i++) {
+        struct oct_stage_counts counts;
+        if (!all->analysis[i].stage)
+            return true;
+        oct_stage_count(all->analysis[i].stage, &counts);
+        if (counts.failing || counts.busy_ns > LONG_NS)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,55 @@
+/* The analyses that run beside the stream (analysis.run): one stage each on the image ring.
+ *
+ * An analysis that does not start leaves pictures and recordings alone: the log and the status say
+ * why. Created and destroyed with the session; the rest is for the main thread. */
+#ifndef OCT_DAEMON_ANALYSES_H
+#define OCT_DAEMON_ANALYSES_H
+
+#include "analysis/analyses.h"
+#include "config/config.h"
+
+#define OCT_DAEMON_MOST_ANALYSES 16u
+
+struct oct_daemon_analysis {
+    const struct oct_analysis_entry *entry;
+    struct oct_stage *stage;  /* NULL: it did not start */
+    struct oct_error refused; /* why */
+    bool told;                /* that it has been at work at one B-scan for long */
+};
+
+struct oct_daemon_analyses {
+    unsigned n;
+    struct oct_daemon_analysis analysis[OCT_DAEMON_MOST_ANALYSES]; /* in the order of analysis.run */
+    unsigned n_sources;
+    struct oct_image_source sources[OCT_DAEMON_MOST_ANALYSES]; /* of those that started */
+    unsigned source_of[OCT_DAEMON_MOST_ANALYSES];              /* index into analysis */
+};
+
+/* Finds the names. OCT_E_CONFIG: there is no such analysis. *wants_values: one of them needs the
+ * float values of B-scans, so the pipeline has to lend them. */
+enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *analyses,
+                                      const struct oct_config *config, bool *wants_values,
+                                      struct oct_error *err);
+
+/* Starts them. */
+void oct_daemon_analyses_start(struct oct_daemon_analyses *analyses, const struct oct_config *config,
+                               struct oct_pipeline *pipeline, struct oct_workers *workers);
+
+/* The image ring is closed. Their results are closed afterwards. False: one was left to itself and
+ * may go on using the worker pool. */
+bool oct_daemon_analyses_drain(struct oct_daemon_analyses *analyses);
+
+/* Readers of their results are gone. */
+void oct_daemon_analyses_destroy(struct oct_daemon_analyses *analyses);
+
+/* Gives them the settings of the configuration. */
+void oct_daemon_analyses_configure(struct oct_daemon_analyses *analyses,
+                                   const struct oct_config *config);
+
+/* Logs one that has been at work at one B-scan for long. */
+void oct_daemon_analyses_look(struct oct_daemon_analyses *analyses);
+
+/* One of them does not run, hangs, or failed at its newest B-scan. */
+bool oct_daemon_analyses_are_degraded(const struct oct_daemon_analyses *analyses);
+
+#endif
