@@ -113,11 +113,13 @@ void oct_bscan_finish(struct oct_bscan *bscan)
 void oct_bscan_take(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                     const struct oct_engine_job *job)
 {
+    const bool is_f32 = chain->plan->geometry.sample_type == OCT_SAMPLE_F32;
     bscan->job = *job;
     bscan->min = FLT_MAX;
     bscan->max = -FLT_MAX;
-    bscan->values =
-        chain->plan->geometry.sample_type == OCT_SAMPLE_F32 ? job->out->pixels : bscan->scratch;
+    bscan->values = is_f32             ? job->out->pixels
+                    : job->out->values ? job->out->values
+                                       : bscan->scratch;
     job->out->status = OCT_OK;
     job->out->lo = job->display.lo;
     job->out->hi = job->display.hi;
@@ -202,11 +204,12 @@ void oct_bscan_lines(struct oct_bscan *bscan, const struct oct_bscan_chain *chai
 {
     const struct oct_stages *stages = chain->line.stages;
     const bool at_once = oct_bscan_maps_at_once(chain, bscan);
+    const bool in_pairs = at_once && !bscan->job.out->values; /* nobody wants its values */
     uint32_t depth = chain->plan->geometry.depth;
 
     for (uint32_t j = from; j < to; j += 2) {
         uint32_t n = to - j < 2 ? 1 : 2;
-        float *first = at_once ? scratch->pair : bscan->values + (size_t)j * depth;
+        float *first = in_pairs ? scratch->pair : bscan->values + (size_t)j * depth;
         float *values[2] = {first, first + depth};
         reconstruct(bscan, chain, scratch, j, values);
         for (uint32_t k = 0; at_once && k < n; k++)

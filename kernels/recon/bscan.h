@@ -30,7 +30,7 @@ struct oct_bscan_scratch {
 struct oct_bscan {
     struct oct_engine_job job;
     float min, max;      /* range=auto: of the lines done so far */
-    float *values;       /* [M][D] f32: scratch, or the output itself when it is f32 */
+    float *values;       /* [M][D] f32: scratch, or the output's: its values, its f32 pixels */
     float *scratch;      /* owned; NULL when the output is f32 */
     float *picked;       /* [M * D + OCT_PICK_SLACK]; owned, as what follows */
     float *whole, *rest; /* [N] the DC line */
@@ -53,7 +53,8 @@ enum oct_err oct_bscan_init(struct oct_bscan *bscan, const struct oct_bscan_chai
                             unsigned n_shares);
 void oct_bscan_finish(struct oct_bscan *bscan);
 
-/* The B-scan's pixels come with its lines: no limits are looked for. */
+/* The B-scan's pixels come with its lines: no limits are looked for. Its values are then kept for
+ * those who asked for them only. */
 bool oct_bscan_maps_at_once(const struct oct_bscan_chain *chain, const struct oct_bscan *bscan);
 
 /* Takes the job; quick. */

@@ -217,6 +217,7 @@ static struct oct_cuda_job describe_job(const struct oct_cuda_lane *lane,
         job.n_valid += from->in->line_valid[j] != 0;
     job.flags |= display->log ? OCT_JOB_LOG : 0;
     job.flags |= job.n_valid < lane->t.n_lines ? OCT_JOB_MISSING : 0;
+    job.flags |= from->out->values && !lane->is_f32 ? OCT_JOB_VALUES : 0;
     if (display->range == OCT_RANGE_AUTO) {
         job.flags |= OCT_JOB_AUTO;
     } else if (display->range == OCT_RANGE_PERCENTILE) {
@@ -284,6 +285,12 @@ static enum oct_err download(struct oct_cuda_lane *lane, struct oct_error *err)
                              lane->is_f32 ? (uint8_t *)lane->t.values : lane->t.pixels,
                              lane->is_f32 ? pixels * sizeof(float) : pixels, cudaMemcpyDeviceToHost,
                              lane->stream));
+    for (unsigned k = 0; k < lane->batch.n; k++)
+        if (lane->batch.job[k].flags & OCT_JOB_VALUES)
+            TRY_LANE(lane, "download of values",
+                     cudaMemcpyAsync(lane->h_values[k], lane->t.values + k * pixels,
+                                     pixels * sizeof(float), cudaMemcpyDeviceToHost,
+                                     lane->stream));
     return OCT_OK;
 }
 
@@ -404,6 +411,7 @@ extern "C" void oct_cuda_lane_take(struct oct_cuda_lane *lane, const struct oct_
         lane->display[k] = jobs[k].display;
         lane->h_spectra[k] = (uintptr_t)jobs[k].in->spectra;
         lane->h_pixels[k] = (uintptr_t)jobs[k].out->pixels;
+        lane->h_values[k] = jobs[k].out->values;
         if (lane->batch.job[k].flags & OCT_JOB_MISSING)
             memcpy(lane->h_valid + k * lines, jobs[k].in->line_valid, lines);
     }

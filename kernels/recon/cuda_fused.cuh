@@ -182,7 +182,8 @@ static __device__ __forceinline__ void oct_fused_store(const struct oct_cuda_tab
         for (int r = 0; r < KEEP; r++)
             if (first + r * APART < t.depth)
                 pixels[r * APART] = oct_clamp_u8(fmaf(value[r], scale, offset));
-    } else {
+    }
+    if (oct_stores_values(flags)) {
         float *values = t.values + at;
 #pragma unroll
         for (int r = 0; r < KEEP; r++)

@@ -10,9 +10,10 @@
 /* A job's flags. */
 #define OCT_JOB_LOG 1u     /* values in dB */
 #define OCT_JOB_MISSING 2u /* some lines are missing: look into `valid` */
-#define OCT_JOB_DIRECT 4u  /* u8 with known limits: pixels at once, no values */
+#define OCT_JOB_DIRECT 4u  /* u8 with known limits: pixels at once; values if they are wanted */
 #define OCT_JOB_AUTO 8u    /* limits are the own minimum and maximum */
 #define OCT_JOB_PERCENTILE 16u
+#define OCT_JOB_VALUES 32u /* somebody wants the values of this u8 picture */
 
 struct oct_cuda_job {
     float lo, scale;  /* pixel = (value - lo) * scale; unused with AUTO */
@@ -81,13 +82,20 @@ static __device__ __forceinline__ uint8_t oct_to_u8(float value, float lo, float
     return oct_clamp_u8((value - lo) * scale + 0.5f);
 }
 
-/* Stores one pixel of line j of job k: as a picture when the limits are known, else as a value. */
+/* Whether a job's values are stored: others of it are made of them, or somebody wants them. */
+static __device__ __forceinline__ bool oct_stores_values(uint32_t flags)
+{
+    return (flags & (OCT_JOB_DIRECT | OCT_JOB_VALUES)) != OCT_JOB_DIRECT;
+}
+
+/* Stores one pixel of line j of job k: as a picture when the limits are known, else as a value;
+ * as both where values are wanted. */
 static __device__ __forceinline__ void
 oct_store(const struct oct_cuda_tables &t, const struct oct_cuda_job &job, size_t at, float value)
 {
     if (job.flags & OCT_JOB_DIRECT)
         t.pixels[at] = oct_to_u8(value, job.lo, job.scale);
-    else
+    if (oct_stores_values(job.flags))
         t.values[at] = value;
 }
 

@@ -61,18 +61,36 @@ static void feed_cpu(struct oct_engine *engine)
         engine->fed++;
 }
 
-/* A device that hangs may still write into the pictures it was given: they move. Lock held. */
+/* Never freed: what a hanging device may write to must last. NULL: out of memory. */
+static void *new_place(size_t bytes)
+{
+    return aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+}
+
+static enum oct_err move_picture(struct oct_image_frame *out, const struct oct_geometry *g)
+{
+    const bool has_own_values = out->values && g->sample_type != OCT_SAMPLE_F32;
+    void *pixels = new_place(oct_geometry_image_bytes(g));
+    float *values =
+        has_own_values ? new_place((size_t)g->n_lines * g->depth * sizeof(float)) : pixels;
+    if (!pixels || !values)
+        return OCT_E_NO_MEMORY;
+    out->pixels = pixels;
+    if (has_own_values)
+        out->values_room = values;
+    if (out->values)
+        out->values = values;
+    return OCT_OK;
+}
+
+/* A device that hangs may still write into the pictures and values it was given: they move. Lock
+ * held. */
 static enum oct_err move_pictures(struct oct_engine *engine)
 {
-    const size_t bytes = (oct_geometry_image_bytes(&engine->plan->geometry) + 4095) / 4096 * 4096;
-    for (uint64_t i = engine->first; i < engine->last; i++) {
-        struct oct_image_frame *out = engine->jobs[i % engine->depth].out;
-        void *place = aligned_alloc(4096, bytes);
-        if (!place)
-            return OCT_E_NO_MEMORY;
-        out->pixels = place; /* never freed: that may last */
-    }
-    return OCT_OK;
+    enum oct_err e = OCT_OK;
+    for (uint64_t i = engine->first; i < engine->last && !e; i++)
+        e = move_picture(engine->jobs[i % engine->depth].out, &engine->plan->geometry);
+    return e;
 }
 
 /* The GPU engine is dead. Lock held, released while engines come and go; what comes meanwhile is

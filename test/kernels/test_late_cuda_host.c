@@ -51,7 +51,7 @@ static int free_scene(void **state)
 struct lent {
     struct oct_raw_frame *in[N_JOBS];
     struct oct_image_frame *out[N_JOBS];
-    size_t bytes; /* of block: all spectra, then all pictures */
+    size_t bytes; /* of block: all values, then all spectra, then all pictures */
     unsigned char *block;
 };
 
@@ -59,7 +59,8 @@ static void lend(struct lent *lent, const struct oct_plan *plan)
 {
     const size_t spectra = oct_geometry_spectra_bytes(&plan->geometry);
     const size_t picture = oct_geometry_image_bytes(&plan->geometry);
-    lent->bytes = N_JOBS * (spectra + picture);
+    const size_t values = picture * sizeof(float);
+    lent->bytes = N_JOBS * (values + spectra + picture);
     lent->block = oct_cuda_memory.alloc(lent->bytes);
     assert_non_null(lent->block);
     for (unsigned i = 0; i < N_JOBS; i++) {
@@ -67,8 +68,9 @@ static void lend(struct lent *lent, const struct oct_plan *plan)
         lent->out[i] = calloc(1, sizeof(*lent->out[i]));
         lent->in[i]->line_valid = calloc(recipe.n_lines, 1);
         lent->in[i]->line_valid[0] = 1; /* lines are missing, so that the mask is looked at */
-        lent->in[i]->spectra = (uint16_t *)(void *)(lent->block + i * spectra);
-        lent->out[i]->pixels = lent->block + N_JOBS * spectra + i * picture;
+        lent->in[i]->spectra = (uint16_t *)(void *)(lent->block + N_JOBS * values + i * spectra);
+        lent->out[i]->pixels = lent->block + N_JOBS * (values + spectra) + i * picture;
+        lent->out[i]->values = (float *)(void *)(lent->block + i * values);
         memcpy(lent->in[i]->spectra, scene.spectra, spectra);
     }
 }

@@ -111,32 +111,63 @@ static enum oct_err submit(struct flow *flow, uint64_t id, unsigned n,
 }
 
 /* Every B-scan alone, one after the other: what all other ways must give, byte for byte. */
-static uint8_t *pictures_alone(struct flow *flow, size_t *bytes)
+struct alone {
+    uint8_t *pictures, *values; /* [N_BSCANS] */
+    size_t picture_bytes, values_bytes;
+};
+
+static struct alone run_alone(struct flow *flow)
 {
-    *bytes = flow->slots[0].bytes;
-    uint8_t *pictures = malloc(N_BSCANS * *bytes);
-    assert_non_null(pictures);
+    struct oct_slot *slot = &flow->slots[0];
+    struct alone alone = {.picture_bytes = slot->bytes, .values_bytes = slot->values_bytes};
+    alone.pictures = malloc(N_BSCANS * alone.picture_bytes);
+    alone.values = malloc(N_BSCANS * alone.values_bytes);
+    assert_true(alone.pictures && alone.values);
     for (uint64_t id = 0; id < N_BSCANS; id++) {
         struct oct_display display = display_of(flow, id);
-        flow->slots[0].frame.info = (struct oct_bscan_info){.id = id};
-        oct_rig_run(&flow->rig, scene_of(flow, id), &display, &flow->slots[0]);
-        memcpy(pictures + id * *bytes, flow->slots[0].memory, *bytes);
+        slot->frame.info = (struct oct_bscan_info){.id = id};
+        oct_rig_run_for_values(&flow->rig, scene_of(flow, id), &display, slot);
+        memcpy(alone.values + id * alone.values_bytes, slot->values_memory, alone.values_bytes);
+        oct_rig_run(&flow->rig, scene_of(flow, id), &display, slot);
+        memcpy(alone.pictures + id * alone.picture_bytes, slot->memory, alone.picture_bytes);
     }
-    return pictures;
+    return alone;
 }
 
-static void check_collected(struct flow *flow, uint64_t id, const uint8_t *alone, size_t bytes)
+static void free_alone(struct alone *alone)
+{
+    free(alone->pictures);
+    free(alone->values);
+}
+
+static bool no_values(uint64_t id)
+{
+    (void)id;
+    return false;
+}
+
+/* Of a batch one, several or no B-scan, of every kind of display. */
+static bool some_values(uint64_t id)
+{
+    return id % 3 == 1 || id % 7 < 2;
+}
+
+static void check_collected(struct flow *flow, uint64_t id, const struct alone *alone)
 {
     struct oct_slot *slot = &flow->slots[id % flow->depth];
+    const size_t bytes = alone->picture_bytes, values = alone->values_bytes;
     assert_ptr_equal(oct_rig_collect(&flow->rig), &slot->frame);
     assert_int_equal(slot->frame.info.id, id);
-    if (memcmp(slot->memory, alone + id * bytes, bytes) != 0)
+    if (memcmp(slot->memory, alone->pictures + id * bytes, bytes) != 0)
         fail_msg("B-scan %u differs from the same B-scan alone", (unsigned)id);
+    if (slot->frame.values && memcmp(slot->values_memory, alone->values + id * values, values) != 0)
+        fail_msg("values of B-scan %u differ from those of the same B-scan alone", (unsigned)id);
     oct_slot_check(slot);
 }
 
 /* All B-scans in batches of changing size, the engine kept as full as it can be. */
-static void run_in_batches(struct flow *flow, const uint8_t *alone, size_t bytes)
+static void run_in_batches(struct flow *flow, const struct alone *alone,
+                           bool (*wants_values)(uint64_t id))
 {
     unsigned most = flow->suite->ops->max_batch(flow->rig.engine);
     uint64_t in = 0, out = 0, random = 4;
@@ -149,28 +180,36 @@ static void run_in_batches(struct flow *flow, const uint8_t *alone, size_t bytes
                 struct oct_slot *slot = &flow->slots[(in + i) % flow->depth];
                 oct_slot_refill(slot);
                 slot->frame.info = (struct oct_bscan_info){.id = in + i};
+                if (wants_values(in + i))
+                    oct_slot_ask_values(slot);
             }
             assert_int_equal(submit(flow, in, n, display_of), OCT_OK);
             in += n;
         } else {
-            check_collected(flow, out++, alone, bytes);
+            check_collected(flow, out++, alone);
         }
     }
 }
 
 static void test_order(struct flow *flow)
 {
-    size_t bytes;
-    uint8_t *alone = pictures_alone(flow, &bytes);
-    run_in_batches(flow, alone, bytes);
-    run_in_batches(flow, alone, bytes);
-    free(alone);
+    struct alone alone = run_alone(flow);
+    run_in_batches(flow, &alone, no_values);
+    run_in_batches(flow, &alone, no_values);
+    free_alone(&alone);
+}
+
+static void test_values(struct flow *flow)
+{
+    struct alone alone = run_alone(flow);
+    run_in_batches(flow, &alone, some_values);
+    run_in_batches(flow, &alone, some_values);
+    free_alone(&alone);
 }
 
 static void test_threads_alike(struct flow *flow)
 {
-    size_t bytes;
-    uint8_t *alone = pictures_alone(flow, &bytes);
+    struct alone alone = run_alone(flow);
     for (unsigned n_threads = 1; n_threads <= 5; n_threads += 2) {
         struct oct_engine_options options = *flow->options;
         options.n_threads = n_threads;
@@ -178,9 +217,9 @@ static void test_threads_alike(struct flow *flow)
         close_flow(flow);
         assert_true(open_flow(flow, &options));
         assert_in_range(flow->suite->ops->max_batch(flow->rig.engine), 1, n_threads);
-        run_in_batches(flow, alone, bytes);
+        run_in_batches(flow, &alone, some_values);
     }
-    free(alone);
+    free_alone(&alone);
 }
 
 static void test_input_untouched(struct flow *flow)
@@ -335,6 +374,7 @@ static const struct {
     flow_test test;
 } flow_tests[] = {
     {"jobs come back in order and alike, whatever the batches", test_order},
+    {"values come with the B-scans that ask for them, whatever the batches", test_values},
     {"pictures are the same bytes with any number of threads", test_threads_alike},
     {"the input is only read", test_input_untouched},
     {"a full engine says so and takes nothing", test_full},

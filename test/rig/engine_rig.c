@@ -41,31 +41,57 @@ void oct_rig_close(struct oct_rig *rig)
     *rig = (struct oct_rig){.ops = rig->ops};
 }
 
+static uint8_t *alloc_guarded(size_t bytes)
+{
+    uint8_t *memory = aligned_alloc(4096, (bytes + GUARD_BYTES + 4095) / 4096 * 4096);
+    assert_non_null(memory);
+    return memory;
+}
+
 void oct_slot_open(struct oct_slot *slot, const struct oct_rig *rig)
 {
-    *slot = (struct oct_slot){.bytes = oct_geometry_image_bytes(&rig->plan->geometry)};
-    slot->memory = aligned_alloc(4096, (slot->bytes + GUARD_BYTES + 4095) / 4096 * 4096);
-    assert_non_null(slot->memory);
+    const struct oct_geometry *g = &rig->plan->geometry;
+    *slot = (struct oct_slot){.bytes = oct_geometry_image_bytes(g),
+                              .values_bytes = (size_t)g->n_lines * g->depth * sizeof(float)};
+    slot->memory = alloc_guarded(slot->bytes);
+    slot->values_memory = alloc_guarded(slot->values_bytes);
     slot->frame.pixels = slot->memory;
+    slot->frame.values_room = (float *)(void *)slot->values_memory;
     oct_slot_refill(slot);
 }
 
 void oct_slot_refill(struct oct_slot *slot)
 {
     memset(slot->memory, PATTERN, slot->bytes + GUARD_BYTES);
+    memset(slot->values_memory, PATTERN, slot->values_bytes + GUARD_BYTES);
     slot->frame.status = OCT_E_STATE;
     slot->frame.lo = slot->frame.hi = NAN;
+    slot->frame.values = NULL;
+}
+
+void oct_slot_ask_values(struct oct_slot *slot)
+{
+    slot->frame.values = slot->frame.values_room;
+}
+
+static void check_untouched(const uint8_t *memory, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (memory[i] != PATTERN)
+            fail_msg("byte %zu was written, which is not the engine's", i);
 }
 
 void oct_slot_check(const struct oct_slot *slot)
 {
-    for (size_t i = 0; i < GUARD_BYTES; i++)
-        assert_int_equal(slot->memory[slot->bytes + i], PATTERN);
+    const size_t values = slot->frame.values ? slot->values_bytes : 0;
+    check_untouched(slot->memory + slot->bytes, GUARD_BYTES);
+    check_untouched(slot->values_memory + values, slot->values_bytes - values + GUARD_BYTES);
 }
 
 void oct_slot_close(struct oct_slot *slot)
 {
     free(slot->memory);
+    free(slot->values_memory);
     *slot = (struct oct_slot){.bytes = 0};
 }
 
@@ -87,11 +113,10 @@ struct oct_image_frame *oct_rig_collect(struct oct_rig *rig)
     return done;
 }
 
-void oct_rig_run(struct oct_rig *rig, const struct oct_scene *scene,
-                 const struct oct_display *display, struct oct_slot *slot)
+static void run_one(struct oct_rig *rig, const struct oct_scene *scene,
+                    const struct oct_display *display, struct oct_slot *slot)
 {
     struct oct_raw_frame in = oct_rig_input(scene);
-    oct_slot_refill(slot);
     slot->frame.info.missing_lines = in.info.missing_lines;
     in.info = slot->frame.info;
     struct oct_engine_job job = {.in = &in, .out = &slot->frame, .display = *display};
@@ -101,4 +126,19 @@ void oct_rig_run(struct oct_rig *rig, const struct oct_scene *scene,
     assert_ptr_equal(slot->frame.pixels, slot->memory);
     assert_memory_equal(&slot->frame.info, &in.info, sizeof(in.info));
     oct_slot_check(slot);
+}
+
+void oct_rig_run(struct oct_rig *rig, const struct oct_scene *scene,
+                 const struct oct_display *display, struct oct_slot *slot)
+{
+    oct_slot_refill(slot);
+    run_one(rig, scene, display, slot);
+}
+
+void oct_rig_run_for_values(struct oct_rig *rig, const struct oct_scene *scene,
+                            const struct oct_display *display, struct oct_slot *slot)
+{
+    oct_slot_refill(slot);
+    oct_slot_ask_values(slot);
+    run_one(rig, scene, display, slot);
 }

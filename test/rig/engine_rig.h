@@ -12,11 +12,11 @@ struct oct_rig {
     struct oct_engine *engine;
 };
 
-/* One output picture with guard bytes behind it. */
+/* One output picture with guard bytes behind it, and room for its values with the same. */
 struct oct_slot {
     struct oct_image_frame frame;
-    uint8_t *memory;
-    size_t bytes; /* of the picture */
+    uint8_t *memory, *values_memory;
+    size_t bytes, values_bytes;
 };
 
 /* False when this machine cannot run the engine or the instruction set asked for (the reason is
@@ -26,11 +26,14 @@ bool oct_rig_open(struct oct_rig *rig, const struct oct_engine_ops *ops,
                   enum oct_sample_type sample_type);
 void oct_rig_close(struct oct_rig *rig);
 
-/* The slot's picture is filled with a pattern, status and limits with values that no engine
- * writes, so that what an engine leaves unwritten shows. */
+/* The slot's picture and values are filled with a pattern, status and limits with values that no
+ * engine writes, so that what an engine leaves unwritten shows. Nobody asks for values then. */
 void oct_slot_open(struct oct_slot *slot, const struct oct_rig *rig);
 void oct_slot_refill(struct oct_slot *slot);
-/* Fails the test when something was written behind the picture. */
+/* After refill: the next job of this slot asks for values. */
+void oct_slot_ask_values(struct oct_slot *slot);
+/* Fails the test when something was written behind the picture or its values, or into the room for
+ * values though nobody asked. */
 void oct_slot_check(const struct oct_slot *slot);
 void oct_slot_close(struct oct_slot *slot);
 
@@ -40,6 +43,9 @@ struct oct_raw_frame oct_rig_input(const struct oct_scene *scene);
 /* Submits one job and waits for it; checks status, order and guards. info is the slot's. */
 void oct_rig_run(struct oct_rig *rig, const struct oct_scene *scene,
                  const struct oct_display *display, struct oct_slot *slot);
+/* The same, and asks for values. */
+void oct_rig_run_for_values(struct oct_rig *rig, const struct oct_scene *scene,
+                            const struct oct_display *display, struct oct_slot *slot);
 
 /* Collects the next job within a minute; fails the test if none comes or it is not done well. */
 struct oct_image_frame *oct_rig_collect(struct oct_rig *rig);

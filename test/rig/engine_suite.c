@@ -5,6 +5,8 @@
 #include "test/rig/tap.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const struct oct_scene_recipe recipes[] = {
     {.name = "832 samples, 240 lines, dispersion by coefficients, half the depth",
@@ -315,11 +317,58 @@ static bool check_picture(struct oct_worst *worst, const struct oct_scene *scene
                           own ? frame->hi : view->hi);
 }
 
+/* A variant's values of a scene, [linear, log][M][D]: they depend on nothing else of a display, and
+ * are what its f32 pictures show. */
+struct values {
+    float *of[2]; /* NULL: not seen yet */
+};
+
+static bool is_as_before(struct values *values, const struct oct_scene *scene, bool log,
+                         const void *now)
+{
+    const size_t bytes = scene->n_pixels * sizeof(float);
+    float **before = &values->of[log];
+    if (*before) {
+        bool same = memcmp(*before, now, bytes) == 0;
+        if (!same)
+            printf("# %s: %s values differ between displays or from those of f32 pictures\n",
+                   scene->recipe.name, log ? "log" : "linear");
+        return same;
+    }
+    *before = malloc(bytes);
+    assert_non_null(*before);
+    memcpy(*before, now, bytes);
+    return true;
+}
+
+/* The same B-scan once more, now with its values: they hold the bounds of floats, and the picture
+ * is as without them. */
+static bool check_values(struct oct_worst *worst, const struct oct_scene *scene,
+                         const struct view *view, struct values *values, struct oct_rig *rig,
+                         struct oct_slot *slot)
+{
+    const bool log = view->display.log;
+    const double lo = slot->frame.lo, hi = slot->frame.hi;
+    uint8_t *without = malloc(slot->bytes);
+    assert_non_null(without);
+    memcpy(without, slot->memory, slot->bytes);
+    oct_rig_run_for_values(rig, scene, &view->display, slot);
+    bool same = memcmp(without, slot->memory, slot->bytes) == 0 && slot->frame.lo == lo &&
+                slot->frame.hi == hi;
+    if (!same)
+        printf("# %s: the picture with values differs from that without\n", scene->recipe.name);
+    free(without);
+    bool holds = scene->brightest == 0
+                     ? oct_bound_dark(scene, OCT_SAMPLE_F32, log, slot->frame.values)
+                     : oct_bound_float(worst, scene, log, slot->frame.values);
+    return same && holds && is_as_before(values, scene, log, slot->frame.values);
+}
+
 /* All displays with one sample type; false when this machine cannot run the variant. */
 static bool check_variant(const struct oct_suite *suite, const struct oct_engine_options *options,
                           const struct oct_scene *scene, const struct view *views,
-                          enum oct_sample_type sample_type, struct oct_worst *worst,
-                          unsigned *n_bad)
+                          enum oct_sample_type sample_type, struct values *values,
+                          struct oct_worst *worst, unsigned *n_bad)
 {
     struct oct_rig rig;
     struct oct_slot slot;
@@ -330,6 +379,10 @@ static bool check_variant(const struct oct_suite *suite, const struct oct_engine
         slot.frame.info.volume = n; /* each starts its smoothing afresh */
         oct_rig_run(&rig, scene, &views[n].display, &slot);
         *n_bad += !check_picture(worst, scene, &views[n], sample_type, &slot.frame);
+        if (sample_type == OCT_SAMPLE_U8)
+            *n_bad += !check_values(worst, scene, &views[n], values, &rig, &slot);
+        else
+            *n_bad += !is_as_before(values, scene, views[n].display.log, slot.frame.pixels);
     }
     oct_slot_close(&slot);
     oct_rig_close(&rig);
@@ -347,8 +400,14 @@ static void test_case(void **state)
     for (unsigned v = 0; v < with->suite->n_variants; v++) {
         const struct oct_engine_options *options = &with->suite->variants[v];
         struct oct_worst worst = {.linear_auto = 0};
-        if (!check_variant(with->suite, options, &scene, views, OCT_SAMPLE_U8, &worst, &n_bad) ||
-            !check_variant(with->suite, options, &scene, views, OCT_SAMPLE_F32, &worst, &n_bad))
+        struct values values = {.of = {NULL, NULL}};
+        bool ran = check_variant(with->suite, options, &scene, views, OCT_SAMPLE_U8, &values,
+                                 &worst, &n_bad) &&
+                   check_variant(with->suite, options, &scene, views, OCT_SAMPLE_F32, &values,
+                                 &worst, &n_bad);
+        free(values.of[0]);
+        free(values.of[1]);
+        if (!ran)
             continue;
         n_ran++;
         printf("# %-6s %-6s lin %d, log %d off %.4f %%, other %d, f32 %.5f dB, lo hi %.5f dB: %s\n",
