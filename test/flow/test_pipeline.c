@@ -19,24 +19,32 @@ struct rig {
     struct oct_ring *raw, *images;
 };
 
-static void open_rig(struct rig *r, struct fake_script script, unsigned ring_bscans)
+static void open_rig_with(struct rig *r, struct fake_script script, unsigned ring_bscans,
+                          const struct oct_engine_ops *ops, enum oct_sample_type type,
+                          bool lends_values)
 {
     struct oct_error err = {.text = ""};
     memset(r, 0, sizeof(*r));
-    r->plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
+    r->plan = volume_plan(N, M, V, D, type);
     script.plan = &r->plan;
     const struct oct_pipeline_setup setup = {
         .plan = &r->plan,
-        .ops = &fake_engine,
+        .ops = ops,
         .engine = fake_engine_create(&script, &r->watch),
         .display = {.range = OCT_RANGE_MANUAL, .lo = 1, .hi = 2},
         .ring_bscans = ring_bscans,
+        .lends_values = lends_values,
     };
     assert_non_null(setup.engine);
     if (oct_pipeline_create(&r->pipeline, &setup, &err))
         fail_msg("%s", err.text);
     r->raw = oct_pipeline_raw(r->pipeline);
     r->images = oct_pipeline_images(r->pipeline);
+}
+
+static void open_rig(struct rig *r, struct fake_script script, unsigned ring_bscans)
+{
+    open_rig_with(r, script, ring_bscans, &fake_engine, OCT_SAMPLE_U8, false);
 }
 
 static void close_rig(struct rig *r)
@@ -349,6 +357,161 @@ static void a_pipeline_ends_in_every_state(void **state)
     oct_pipeline_destroy(NULL);
 }
 
+/* ---- values ---- */
+
+static float fake_value(uint64_t id, unsigned i)
+{
+    return (float)id + 0.5f + (float)i * 1000;
+}
+
+/* The fake engine, which also fills the values of those that ask. */
+static enum oct_err submit_with_values(struct oct_engine *engine, const struct oct_engine_job *jobs,
+                                       unsigned n)
+{
+    for (unsigned k = 0; k < n; k++)
+        for (unsigned i = 0; jobs[k].out->values && i < M * D; i++)
+            jobs[k].out->values[i] = fake_value(jobs[k].out->info.id, i);
+    return fake_engine.submit(engine, jobs, n);
+}
+
+static void open_lender(struct rig *r, unsigned max_batch, enum oct_sample_type type, bool lends)
+{
+    static struct oct_engine_ops ops;
+    ops = fake_engine;
+    ops.submit = submit_with_values;
+    open_rig_with(r, (struct fake_script){.depth = 4, .max_batch = max_batch}, 8, &ops, type,
+                  lends);
+}
+
+static void wait_until_done(struct rig *r, uint64_t n)
+{
+    uint64_t until_ns = oct_clock_ns() + TEST_PATIENCE_NS;
+    while (oct_pipeline_count(r->pipeline).bscans_done < n) {
+        assert_true(oct_clock_ns() < until_ns);
+        sleep_us(100);
+    }
+}
+
+/* The next picture; whether it has values, which must then be its own. */
+static bool read_one(struct rig *r, struct oct_ring_reader *reader, uint64_t id)
+{
+    uint64_t slot;
+    assert_int_equal(oct_ring_read(reader, TEST_PATIENCE_US, &slot), OCT_OK);
+    assert_int_equal(slot, id);
+    const struct oct_image_frame *frame = oct_image_slot(r->images, slot);
+    const bool has_values = frame->values != NULL;
+    const uint8_t *pixels = frame->pixels;
+    assert_int_equal(frame->status, OCT_OK);
+    for (unsigned i = 0; has_values && i < M * D; i++)
+        assert_true(frame->values[i] == fake_value(id, i));
+    for (unsigned i = 0; i < M * D; i++) /* values lie beside them */
+        assert_int_equal(pixels[i], fake_pixel(first_sample(id), frame->lo));
+    oct_ring_release(reader);
+    return has_values;
+}
+
+static void values_come_with_exactly_the_next_n_bscans_of_each_asker(void **state)
+{
+    /* At which B-scan who asks for how many. Two askers' requests overlap, one ends within the
+     * other's, one is renewed before its end, one is taken back. */
+    static const struct {
+        uint64_t at;
+        unsigned asker, n;
+    } asks[] = {{2, 0, 3},   {3, 1, 5},   {10, 2, 1},   {12, 3, 4}, {14, 3, 6},
+                {22, 15, 9}, {24, 15, 0}, {26, 4, 100}, {30, 4, 2}, {30, 5, 1}};
+    enum { N_FED = 50 };
+    (void)state;
+    for (unsigned max_batch = 1; max_batch <= 4; max_batch += 3) {
+        struct rig r;
+        unsigned left[OCT_MAX_ASKERS] = {0};
+        size_t a = 0;
+        open_lender(&r, max_batch, OCT_SAMPLE_U8, true);
+        struct oct_ring_reader *reader = add_reader(r.images, true, 0);
+        for (uint64_t id = 0; id < N_FED; id++) {
+            bool wanted = false;
+            for (; a < sizeof(asks) / sizeof(asks[0]) && asks[a].at == id; a++) {
+                assert_true(oct_pipeline_ask_values(r.pipeline, asks[a].asker, asks[a].n));
+                left[asks[a].asker] = asks[a].n;
+            }
+            for (unsigned i = 0; i < OCT_MAX_ASKERS; i++) {
+                wanted = wanted || left[i] > 0;
+                left[i] -= left[i] > 0;
+            }
+            assert_int_equal(feed(&r, TEST_PATIENCE_US), OCT_OK);
+            wait_until_done(&r, id + 1); /* none is under way when the next one asks */
+            assert_int_equal(read_one(&r, reader, id), wanted);
+        }
+        oct_ring_reader_destroy(reader);
+        close_rig(&r);
+    }
+}
+
+/* Whatever is under way when it is asked, and in batches: as many as were asked for in a row, and
+ * the first of them within what was under way. */
+static void a_request_in_full_flight_is_met_in_a_row(void **state)
+{
+    enum { N_FED = 300, N_ASKED = 7 };
+    struct rig r;
+    uint64_t first = 0, n_with = 0, asked_at = 0;
+    (void)state;
+    open_lender(&r, 4, OCT_SAMPLE_U8, true);
+    struct oct_ring_reader *reader = add_reader(r.images, true, 0);
+    for (uint64_t fed = 0, id = 0; id < N_FED; id++) {
+        while (fed < N_FED && feed(&r, 0) == OCT_OK)
+            fed++;
+        if (id == N_FED / 2) {
+            asked_at = id;
+            assert_true(oct_pipeline_ask_values(r.pipeline, 6, N_ASKED));
+        }
+        if (!read_one(&r, reader, id))
+            continue;
+        first = n_with++ == 0 ? id : first;
+        assert_int_equal(id, first + n_with - 1);
+    }
+    assert_int_equal(n_with, N_ASKED);
+    /* what could be fed before: both rings */
+    assert_in_range(first, asked_at, asked_at + 16);
+    oct_ring_reader_destroy(reader);
+    close_rig(&r);
+}
+
+static void a_pipeline_without_room_lends_no_values(void **state)
+{
+    struct rig r;
+    (void)state;
+    open_lender(&r, 1, OCT_SAMPLE_U8, false);
+    struct oct_ring_reader *reader = add_reader(r.images, true, 0);
+    assert_false(oct_pipeline_ask_values(r.pipeline, 0, 10));
+    for (uint64_t id = 0; id < 20; id++) { /* every slot more than once */
+        assert_int_equal(feed(&r, TEST_PATIENCE_US), OCT_OK);
+        assert_false(read_one(&r, reader, id));
+    }
+    oct_ring_reader_destroy(reader);
+    close_rig(&r);
+}
+
+static void values_of_f32_pictures_are_their_pixels(void **state)
+{
+    (void)state;
+    for (int lends = 0; lends < 2; lends++) {
+        struct rig r;
+        uint64_t slot;
+        open_rig_with(&r, (struct fake_script){.depth = 4, .max_batch = 1}, 8, &fake_engine,
+                      OCT_SAMPLE_F32, lends);
+        struct oct_ring_reader *reader = add_reader(r.images, true, 0);
+        assert_true(oct_pipeline_ask_values(r.pipeline, 0, 1)); /* one, and all come */
+        for (uint64_t id = 0; id < 20; id++) {
+            assert_int_equal(feed(&r, TEST_PATIENCE_US), OCT_OK);
+            assert_int_equal(oct_ring_read(reader, TEST_PATIENCE_US, &slot), OCT_OK);
+            const struct oct_image_frame *frame = oct_image_slot(r.images, slot);
+            assert_ptr_equal(frame->values, frame->pixels);
+            oct_ring_release(reader);
+        }
+        oct_ring_reader_destroy(reader);
+        close_rig(&r);
+    }
+}
+
 /* ---- the books ---- */
 
 struct books {
@@ -436,6 +599,10 @@ int main(void)
         cmocka_unit_test(a_lossy_reader_that_stalls_without_a_slot_stops_nobody),
         cmocka_unit_test(a_change_of_display_reaches_the_next_bscans),
         cmocka_unit_test(a_pipeline_ends_in_every_state),
+        cmocka_unit_test(values_come_with_exactly_the_next_n_bscans_of_each_asker),
+        cmocka_unit_test(a_request_in_full_flight_is_met_in_a_row),
+        cmocka_unit_test(a_pipeline_without_room_lends_no_values),
+        cmocka_unit_test(values_of_f32_pictures_are_their_pixels),
         cmocka_unit_test(in_every_snapshot_begun_is_at_least_done_and_dropped),
     };
     return cmocka_run_group_tests_name("pipeline", tests, NULL, NULL);

@@ -1,0 +1,507 @@
+/* The worker pool: pieces of analyses, sources that take turns, reconstruction before analysis, and
+ * engines that come and go on one pool. */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "kernels/device/workers.h"
+#include "kernels/engines.h"
+#include "pipeline/base/clock.h"
+#include "test/rig/engine_rig.h"
+#include "test/rig/pipeline_help.h"
+#include "test/rig/tap.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__SANITIZE_THREAD__)
+enum { ROUNDS = 20, N_BSCANS = 30 };
+#else
+enum { ROUNDS = 200, N_BSCANS = 120 };
+#endif
+enum { MOST_PIECES = 1000, N_CALLERS = 4, MOST_TEST_THREADS = 9 };
+
+static struct oct_workers *open_pool(unsigned n_threads)
+{
+    struct oct_workers *pool;
+    struct oct_error err = {.text = ""};
+    if (oct_workers_create(&pool, n_threads, &err))
+        fail_msg("%s", err.text);
+    return pool;
+}
+
+static void wait_for(const atomic_uint *count, unsigned least)
+{
+    uint64_t until_ns = oct_clock_ns() + TEST_PATIENCE_NS;
+    while (atomic_load(count) < least) {
+        assert_true(oct_clock_ns() < until_ns);
+        sleep_us(100);
+    }
+}
+
+/* ---- pieces of analyses ---- */
+
+struct tally {
+    unsigned n_pieces, n_threads;
+    uint64_t work;                             /* rounds of arithmetic a piece */
+    atomic_uint times[MOST_PIECES], n_wrong;   /* how often each piece was done */
+    atomic_uint inside[MOST_TEST_THREADS + 1]; /* pieces that a worker is at; 1 at most */
+    atomic_uint by[MOST_TEST_THREADS + 1];     /* pieces that it did */
+    unsigned plain[MOST_PIECES];               /* written without atomics: read after the run */
+};
+
+static void count_piece(void *context, unsigned piece, unsigned worker)
+{
+    struct tally *t = context;
+    if (piece >= t->n_pieces || worker > t->n_threads) {
+        atomic_fetch_add(&t->n_wrong, 1);
+        return;
+    }
+    atomic_fetch_add(&t->n_wrong, atomic_fetch_add(&t->inside[worker], 1) != 0);
+    atomic_fetch_add(&t->times[piece], 1);
+    for (volatile uint64_t i = 0; i < t->work; i++)
+        ;
+    t->plain[piece] = piece + 1;
+    atomic_fetch_add(&t->by[worker], 1);
+    atomic_fetch_sub(&t->inside[worker], 1);
+}
+
+/* One run; returns how many pieces were done wrong, twice or not at all. */
+static unsigned run_tally(struct oct_workers *pool, struct tally *t, unsigned n_pieces,
+                          unsigned n_threads, uint64_t work)
+{
+    memset(t, 0, sizeof(*t));
+    t->n_pieces = n_pieces;
+    t->n_threads = n_threads;
+    t->work = work;
+    oct_workers_run(pool, n_pieces, count_piece, t);
+    unsigned n_wrong = t->n_wrong;
+    for (unsigned i = 0; i < MOST_PIECES; i++)
+        n_wrong += t->times[i] != (i < n_pieces) || t->plain[i] != (i < n_pieces ? i + 1 : 0);
+    return n_wrong;
+}
+
+static void every_piece_is_done_once_and_before_run_returns(void **state)
+{
+    static const unsigned threads[] = {1, 2, 3, MOST_TEST_THREADS};
+    static const unsigned pieces[] = {0, 1, 2, 3, 8, 100, MOST_PIECES};
+    static struct tally tally;
+    (void)state;
+    for (size_t t = 0; t < 4; t++) {
+        struct oct_workers *pool = open_pool(threads[t]);
+        assert_int_equal(oct_workers_n_threads(pool), threads[t]);
+        for (int round = 0; round < ROUNDS / 10; round++)
+            for (size_t p = 0; p < 7; p++)
+                assert_int_equal(run_tally(pool, &tally, pieces[p], threads[t], 50), 0);
+        oct_workers_destroy(pool);
+    }
+}
+
+static void without_a_pool_the_caller_does_all_as_worker_0(void **state)
+{
+    static struct tally tally;
+    (void)state;
+    assert_int_equal(run_tally(NULL, &tally, 50, 0, 0), 0);
+    assert_int_equal(tally.by[0], 50);
+    oct_workers_destroy(NULL);
+}
+
+/* Pieces that wait for one another: only n_threads workers and the caller together end them. */
+struct meeting {
+    unsigned n_wanted;
+    atomic_uint n_here, worker_seen[MOST_TEST_THREADS + 1];
+};
+
+static void meet(void *context, unsigned piece, unsigned worker)
+{
+    struct meeting *m = context;
+    (void)piece;
+    atomic_fetch_add(&m->worker_seen[worker], 1);
+    atomic_fetch_add(&m->n_here, 1);
+    wait_for(&m->n_here, m->n_wanted);
+}
+
+static void all_workers_and_the_caller_work_at_once(void **state)
+{
+    (void)state;
+    for (unsigned n = 1; n <= MOST_TEST_THREADS; n += 4) {
+        struct oct_workers *pool = open_pool(n);
+        for (unsigned wanted = 2; wanted <= n + 1; wanted++) {
+            struct meeting m = {.n_wanted = wanted};
+            oct_workers_run(pool, wanted, meet, &m);
+            assert_int_equal(m.worker_seen[n], 1); /* the caller's number */
+            for (unsigned w = 0; w < n; w++)
+                assert_true(m.worker_seen[w] <= 1);
+        }
+        oct_workers_destroy(pool);
+    }
+}
+
+struct caller {
+    struct oct_workers *pool;
+    unsigned n_threads, n_wrong;
+    const atomic_bool *stop; /* NULL: ROUNDS times */
+    pthread_t thread;
+    struct tally tally;
+};
+
+static void *call_again_and_again(void *argument)
+{
+    struct caller *c = argument;
+    for (unsigned round = 0; c->stop ? !*c->stop : round < ROUNDS; round++)
+        c->n_wrong += run_tally(c->pool, &c->tally, round % 40, c->n_threads, 200);
+    return NULL;
+}
+
+static void start_callers(struct caller *callers, struct oct_workers *pool, const atomic_bool *stop)
+{
+    for (unsigned i = 0; i < N_CALLERS; i++) {
+        callers[i].pool = pool;
+        callers[i].n_threads = oct_workers_n_threads(pool);
+        callers[i].n_wrong = 0;
+        callers[i].stop = stop;
+        assert_int_equal(
+            pthread_create(&callers[i].thread, NULL, call_again_and_again, &callers[i]), 0);
+    }
+}
+
+static void join_callers(struct caller *callers)
+{
+    for (unsigned i = 0; i < N_CALLERS; i++) {
+        assert_int_equal(pthread_join(callers[i].thread, NULL), 0);
+        assert_int_equal(callers[i].n_wrong, 0);
+    }
+}
+
+static void several_may_call_at_once(void **state)
+{
+    static struct caller callers[N_CALLERS];
+    (void)state;
+    for (unsigned n = 1; n <= 5; n += 2) {
+        struct oct_workers *pool = open_pool(n);
+        start_callers(callers, pool, NULL);
+        join_callers(callers);
+        oct_workers_destroy(pool);
+    }
+}
+
+static void a_pool_has_a_worker_for_each_core_unless_told_otherwise(void **state)
+{
+    cpu_set_t set;
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
+    struct oct_workers *pool = open_pool(0);
+    assert_int_equal(oct_workers_n_threads(pool), CPU_COUNT(&set));
+    oct_workers_destroy(pool);
+    for (int round = 0; round < ROUNDS; round++) /* whatever its threads have come to */
+        oct_workers_destroy(open_pool(1 + (unsigned)round % 4));
+}
+
+/* ---- reconstruction before analysis ---- */
+
+/* A source whose pieces are handed out one by one by the test, under the pool's lock. */
+struct pictures {
+    struct oct_work_source source; /* first */
+    unsigned n_open;               /* pieces that may be taken */
+    atomic_uint n_done;
+    char *log; /* what was done, in order: 'A', 'B' */
+    atomic_uint *n_log;
+    char name;
+};
+
+static bool take_picture(struct oct_work_source *source, unsigned worker)
+{
+    struct pictures *p = (struct pictures *)source;
+    (void)worker;
+    if (p->n_open == 0)
+        return false;
+    p->n_open--;
+    return true;
+}
+
+static void do_picture(struct oct_work_source *source, unsigned worker)
+{
+    struct pictures *p = (struct pictures *)source;
+    (void)worker;
+    p->log[atomic_fetch_add(p->n_log, 1)] = p->name;
+    atomic_fetch_add(&p->n_done, 1);
+}
+
+static const struct oct_work_ops picture_ops = {.take = take_picture, .run = do_picture};
+
+static void open_pictures(struct pictures *p, struct oct_workers *pool, unsigned n)
+{
+    pthread_mutex_lock(oct_workers_lock(pool));
+    p->n_open += n;
+    unsigned n_calls = oct_workers_to_call(pool, &p->source, n, 0);
+    pthread_mutex_unlock(oct_workers_lock(pool));
+    oct_workers_call(pool, n_calls);
+}
+
+/* An analysis of two pieces: its first holds whoever does it until the test lets go. */
+struct analysis {
+    struct oct_workers *pool;
+    pthread_t thread;
+    unsigned n_pieces;
+    atomic_uint n_begun;
+    atomic_bool let_go;
+    char *log;
+    atomic_uint *n_log;
+};
+
+static void do_analysis(void *context, unsigned piece, unsigned worker)
+{
+    struct analysis *a = context;
+    (void)piece;
+    if (worker == oct_workers_n_threads(a->pool)) { /* the caller: not what is looked at */
+        while (!a->let_go)
+            sleep_us(100);
+        return;
+    }
+    if (atomic_fetch_add(&a->n_begun, 1) == 0)
+        while (!a->let_go)
+            sleep_us(100);
+    a->log[atomic_fetch_add(a->n_log, 1)] = 'a';
+}
+
+static void *run_analysis(void *argument)
+{
+    struct analysis *a = argument;
+    oct_workers_run(a->pool, a->n_pieces, do_analysis, a);
+    return NULL;
+}
+
+/* The only worker is at a piece of an analysis, of which more wait, when B-scans come. */
+static void pieces_of_pictures_go_before_those_of_analyses(void **state)
+{
+    char log[64] = "";
+    atomic_uint n_log = 0;
+    (void)state;
+    struct oct_workers *pool = open_pool(1);
+    struct pictures a = {.source = {.ops = &picture_ops, .rank = OCT_WORK_PICTURES},
+                         .log = log,
+                         .n_log = &n_log,
+                         .name = 'A'};
+    struct pictures b = a;
+    struct analysis analysis = {.pool = pool, .n_pieces = 6, .log = log, .n_log = &n_log};
+    b.name = 'B';
+    oct_workers_add(pool, &a.source);
+    oct_workers_add(pool, &b.source);
+    assert_int_equal(pthread_create(&analysis.thread, NULL, run_analysis, &analysis), 0);
+    wait_for(&analysis.n_begun, 1);
+    open_pictures(&a, pool, 3);
+    open_pictures(&b, pool, 3);
+    analysis.let_go = true;
+    assert_int_equal(pthread_join(analysis.thread, NULL), 0);
+    wait_for(&b.n_done, 3);
+    oct_workers_remove(pool, &a.source);
+    oct_workers_remove(pool, &b.source);
+    oct_workers_destroy(pool);
+    /* The piece that was begun is finished; then pictures, in turn. The caller took one, and maybe
+     * more of what is left then. */
+    log[7] = '\0';
+    assert_string_equal(log, "aABABAB");
+}
+
+static void a_source_is_not_asked_after_it_was_removed(void **state)
+{
+    (void)state;
+    struct oct_workers *pool = open_pool(3);
+    for (int round = 0; round < ROUNDS; round++) {
+        char log[64];
+        atomic_uint n_log = 0;
+        struct pictures p = {
+            .source = {.ops = &picture_ops, .rank = OCT_WORK_PICTURES, .calls_all = round % 2},
+            .log = log,
+            .n_log = &n_log};
+        oct_workers_add(pool, &p.source);
+        open_pictures(&p, pool, 30);
+        if (round % 4 < 2)
+            wait_for(&p.n_done, 1);
+        oct_workers_remove(pool, &p.source);
+        assert_int_equal(p.n_open + p.n_done, 30); /* none is half done */
+        assert_int_equal(p.source.n_at_work, 0);
+    }
+    oct_workers_destroy(pool);
+}
+
+/* ---- engines on one pool ---- */
+
+static const struct oct_scene_recipe recipes[] = {
+    {.name = "always whole", .n_samples = 200, .n_lines = 7, .crop_last = 200},
+    {.name = "shared out", .n_samples = 300, .n_lines = 41, .crop_last = 300},
+};
+enum { N_RECIPES = 2, N_DISPLAYS = 3 };
+static struct oct_scene scenes[N_RECIPES];
+
+static const struct oct_display displays[N_DISPLAYS] = {
+    {.log = true, .range = OCT_RANGE_PERCENTILE, .percentile_lo = 30, .percentile_hi = 99},
+    {.range = OCT_RANGE_AUTO},
+    {.log = true, .range = OCT_RANGE_MANUAL, .hi = 60},
+};
+
+static int make_scenes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_RECIPES; i++)
+        if (!oct_scene_create(&scenes[i], &recipes[i], 7))
+            return 1;
+    return 0;
+}
+
+static int free_scenes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_RECIPES; i++)
+        oct_scene_finish(&scenes[i]);
+    return 0;
+}
+
+/* An engine kept full by its own thread; every picture is compared with the same one alone. */
+struct user {
+    const struct oct_scene *scene;
+    struct oct_workers *pool;
+    unsigned n_bscans, n_engines; /* one after the other */
+    bool leaves_early;            /* destroys engines with jobs in flight */
+    pthread_t thread;
+    uint8_t *alone[N_DISPLAYS];
+};
+
+#define MOST_SLOTS 64u
+
+static void use_engine(struct user *u)
+{
+    const struct oct_engine_options options = {.workers = u->pool};
+    static const struct oct_engine_ops *const ops = &oct_engine_cpu;
+    struct oct_raw_frame in = oct_rig_input(u->scene);
+    struct oct_slot slots[MOST_SLOTS];
+    struct oct_rig rig;
+    assert_true(oct_rig_open(&rig, ops, &options, u->scene, OCT_SAMPLE_U8));
+    const unsigned depth = ops->depth(rig.engine);
+    assert_in_range(depth, 1, MOST_SLOTS);
+    for (unsigned i = 0; i < depth; i++)
+        oct_slot_open(&slots[i], &rig);
+    for (unsigned begun = 0, done = 0; done < u->n_bscans; done++) {
+        for (; begun < u->n_bscans && begun - done < depth; begun++) {
+            struct oct_slot *slot = &slots[begun % depth];
+            struct oct_engine_job job = {&in, &slot->frame, displays[begun % N_DISPLAYS]};
+            oct_slot_refill(slot);
+            slot->frame.info = (struct oct_bscan_info){.volume = begun}; /* no smoothing */
+            assert_int_equal(ops->submit(rig.engine, &job, 1), OCT_OK);
+        }
+        if (u->leaves_early && 2 * done > u->n_bscans)
+            break;
+        const struct oct_slot *slot = &slots[done % depth];
+        assert_ptr_equal(oct_rig_collect(&rig), &slot->frame);
+        assert_memory_equal(slot->memory, u->alone[done % N_DISPLAYS], slot->bytes);
+    }
+    oct_rig_close(&rig);
+    for (unsigned i = 0; i < depth; i++)
+        oct_slot_close(&slots[i]);
+}
+
+static void *run_user(void *argument)
+{
+    struct user *u = argument;
+    for (unsigned i = 0; i < u->n_engines; i++)
+        use_engine(u);
+    return NULL;
+}
+
+/* What each display gives with a pool of the engine's own. */
+static void open_user(struct user *u, const struct oct_scene *scene, struct oct_workers *pool)
+{
+    const struct oct_engine_options options = {.n_threads = 1};
+    struct oct_rig rig;
+    struct oct_slot slot;
+    *u = (struct user){.scene = scene, .pool = pool, .n_bscans = N_BSCANS, .n_engines = 1};
+    assert_true(oct_rig_open(&rig, &oct_engine_cpu, &options, scene, OCT_SAMPLE_U8));
+    oct_slot_open(&slot, &rig);
+    for (unsigned d = 0; d < N_DISPLAYS; d++) {
+        slot.frame.info.volume = d;
+        oct_rig_run(&rig, scene, &displays[d], &slot);
+        u->alone[d] = malloc(slot.bytes);
+        assert_non_null(u->alone[d]);
+        memcpy(u->alone[d], slot.memory, slot.bytes);
+    }
+    oct_slot_close(&slot);
+    oct_rig_close(&rig);
+}
+
+static void start_user(struct user *u)
+{
+    assert_int_equal(pthread_create(&u->thread, NULL, run_user, u), 0);
+}
+
+static void close_user(struct user *u)
+{
+    assert_int_equal(pthread_join(u->thread, NULL), 0);
+    for (unsigned d = 0; d < N_DISPLAYS; d++)
+        free(u->alone[d]);
+}
+
+static void engines_on_one_pool_make_the_pictures_they_make_alone(void **state)
+{
+    (void)state;
+    for (unsigned n = 1; n <= 5; n += 2) {
+        struct oct_workers *pool = open_pool(n);
+        struct user users[2 * N_RECIPES];
+        for (unsigned i = 0; i < 2 * N_RECIPES; i++)
+            open_user(&users[i], &scenes[i % N_RECIPES], pool);
+        for (unsigned i = 0; i < 2 * N_RECIPES; i++)
+            start_user(&users[i]);
+        for (unsigned i = 0; i < 2 * N_RECIPES; i++)
+            close_user(&users[i]);
+        oct_workers_destroy(pool);
+    }
+}
+
+static void engines_and_analyses_come_and_go_while_others_work(void **state)
+{
+    static struct caller callers[N_CALLERS];
+    atomic_bool stop = false;
+    struct user users[3];
+    (void)state;
+    struct oct_workers *pool = open_pool(3);
+    for (unsigned i = 0; i < 3; i++)
+        open_user(&users[i], &scenes[i % N_RECIPES], pool);
+    users[1].n_bscans = users[2].n_bscans = 10;
+    users[1].n_engines = users[2].n_engines = N_BSCANS / 6;
+    users[2].leaves_early = true;
+    start_callers(callers, pool, &stop);
+    for (unsigned i = 0; i < 3; i++)
+        start_user(&users[i]);
+    for (unsigned i = 0; i < 3; i++)
+        close_user(&users[i]);
+    stop = true;
+    join_callers(callers);
+    oct_workers_destroy(pool);
+}
+
+static void an_engine_has_as_many_threads_as_the_pool_it_is_lent(void **state)
+{
+    struct oct_workers *pool = open_pool(3);
+    const struct oct_engine_options options = {.n_threads = 7, .workers = pool};
+    struct oct_rig rig;
+    (void)state;
+    assert_true(oct_rig_open(&rig, &oct_engine_cpu, &options, &scenes[0], OCT_SAMPLE_U8));
+    assert_non_null(strstr(oct_engine_cpu.describe(rig.engine), "3 threads"));
+    oct_rig_close(&rig);
+    oct_workers_destroy(pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_piece_is_done_once_and_before_run_returns),
+        cmocka_unit_test(without_a_pool_the_caller_does_all_as_worker_0),
+        cmocka_unit_test(all_workers_and_the_caller_work_at_once),
+        cmocka_unit_test(several_may_call_at_once),
+        cmocka_unit_test(a_pool_has_a_worker_for_each_core_unless_told_otherwise),
+        cmocka_unit_test(pieces_of_pictures_go_before_those_of_analyses),
+        cmocka_unit_test(a_source_is_not_asked_after_it_was_removed),
+        cmocka_unit_test(engines_on_one_pool_make_the_pictures_they_make_alone),
+        cmocka_unit_test(engines_and_analyses_come_and_go_while_others_work),
+        cmocka_unit_test(an_engine_has_as_many_threads_as_the_pool_it_is_lent),
+    };
+    return cmocka_run_group_tests_name("workers", tests, make_scenes, free_scenes) > 0;
+}
