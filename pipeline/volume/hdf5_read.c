@@ -115,11 +115,18 @@ static enum oct_err check_extent(struct oct_hdf5_array *array, struct oct_error 
     enum oct_err e = OCT_OK;
     hid_t space = H5Dget_space(array->dataset);
     hsize_t dims[H5S_MAX_RANK] = {0};
-    if (space < 0 || H5Sget_simple_extent_type(space) != H5S_SIMPLE)
+    bool is_array = space >= 0 && H5Sget_simple_extent_type(space) == H5S_SIMPLE;
+    int rank = is_array ? H5Sget_simple_extent_ndims(space) : 0;
+    if (array->rank == 0 && rank >= 1 && rank <= OCT_HDF5_MAX_RANK)
+        array->rank = (unsigned)rank;
+    if (!is_array)
         e = refuse(array, "it is not an array", err);
-    else if (H5Sget_simple_extent_ndims(space) != (int)array->rank)
+    else if (array->rank == 0)
+        e = oct_fail(err, OCT_E_FORMAT, "%s: %s: %d axes: 1 to %d belong there", array->path,
+                     array->name, rank, OCT_HDF5_MAX_RANK);
+    else if (rank != (int)array->rank)
         e = oct_fail(err, OCT_E_FORMAT, "%s: %s: %d axes where %u belong", array->path, array->name,
-                     H5Sget_simple_extent_ndims(space), array->rank);
+                     rank, array->rank);
     else if (H5Sget_simple_extent_dims(space, dims, NULL) < 0)
         e = refuse_hdf5(array, "cannot read its extents", err);
     for (unsigned i = 0; e == OCT_OK && i < array->rank; i++)
@@ -239,12 +246,12 @@ static char *fixed_text(hid_t attribute, hid_t type, size_t max_bytes)
     return text;
 }
 
-char *oct_hdf5_root_text(hid_t file, const char *name, size_t max_bytes)
+char *oct_hdf5_text(hid_t object, const char *name, size_t max_bytes)
 {
     char *text = NULL;
-    if (H5Aexists(file, name) <= 0)
+    if (H5Aexists(object, name) <= 0)
         return NULL;
-    hid_t attribute = H5Aopen(file, name, H5P_DEFAULT);
+    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
     hid_t type = attribute < 0 ? H5I_INVALID_HID : H5Aget_type(attribute);
     hid_t space = attribute < 0 ? H5I_INVALID_HID : H5Aget_space(attribute);
     if (type >= 0 && space >= 0 && H5Tget_class(type) == H5T_STRING &&

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OCT_HDF5_MAX_RANK 3
+#define OCT_HDF5_MAX_RANK 4
 
 struct oct_hdf5_array {
     const char *path; /* of the file; borrowed, as is name */
@@ -24,8 +24,8 @@ struct oct_hdf5_array {
     uint64_t dims[OCT_HDF5_MAX_RANK];
 };
 
-/* Opens the dataset `name`. Not there: OCT_OK with dataset < 0. OCT_E_FORMAT: not a dataset of
- * `rank` axes of integers or floats, in another file in part (external link, external storage,
+/* Opens the dataset `name`. Not there: OCT_OK with dataset < 0. rank 0: any from 1 to
+ * OCT_HDF5_MAX_RANK. OCT_E_FORMAT: not a dataset of `rank` axes of integers or floats, in another file in part (external link, external storage,
  * virtual dataset), packed in a way that libhdf5 itself lacks, or that would take absurd memory.
  * oct_hdf5_array_close must follow in any case. */
 enum oct_err oct_hdf5_array_open(struct oct_hdf5_array *array, hid_t file, const char *path,
@@ -43,9 +43,9 @@ enum oct_err oct_hdf5_array_read(const struct oct_hdf5_array *array, hid_t memor
 enum oct_err oct_hdf5_array_read_row(const struct oct_hdf5_array *array, uint64_t v,
                                      hid_t memory_type, void *values, struct oct_error *err);
 
-/* A string attribute of the root, fixed or variable length: malloc'd, NUL-terminated; NULL where
+/* A string attribute of an object, the file for its root, fixed or variable length: malloc'd, NUL-terminated; NULL where
  * it is absent, no string, or longer than max_bytes. It is UTF-8: a recording of another program or
  * of days gone by cannot be written anew, so its bytes in any other encoding become '?'. */
-char *oct_hdf5_root_text(hid_t file, const char *name, size_t max_bytes);
+char *oct_hdf5_text(hid_t object, const char *name, size_t max_bytes);
 
 #endif

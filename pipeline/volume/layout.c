@@ -43,6 +43,23 @@ static const struct column columns[OCT_N_COLUMNS] = {
     [OCT_COLUMN_VALID] = {"/frames/valid", 1},
 };
 
+static const struct column result_columns[OCT_N_RESULT_COLUMNS] = {
+    [OCT_RESULT_ROWS] = {"_rows", 4},
+    [OCT_RESULT_LO] = {"_lo", 8},
+    [OCT_RESULT_HI] = {"_hi", 8},
+    [OCT_RESULT_VALID] = {"_valid", 1},
+};
+
+size_t oct_volume_result_column_bytes(enum oct_volume_result_column column)
+{
+    return result_columns[column].bytes;
+}
+
+const char *oct_volume_result_suffix(enum oct_volume_result_column column)
+{
+    return result_columns[column].name;
+}
+
 size_t oct_volume_column_bytes(enum oct_volume_column column)
 {
     return columns[column].bytes;
@@ -66,6 +83,21 @@ static hid_t column_type(enum oct_volume_column column)
     }
 }
 
+#define RESULT_HEADER_BYTES (1u << 16) /* of one form's objects: a block each, labels, padding */
+
+static uint64_t results_bytes(const struct oct_geometry *g, const struct oct_volume_about *about)
+{
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < about->n_forms; i++) {
+        const struct oct_image_form *form = about->forms[i];
+        uint64_t n = form->of_volume ? 1 : g->n_bscans;
+        bytes += RESULT_HEADER_BYTES + n * oct_image_form_bytes(form);
+        for (int c = 0; c < OCT_N_RESULT_COLUMNS; c++)
+            bytes += n * result_columns[c].bytes;
+    }
+    return bytes;
+}
+
 /* What the columns and the calibration can take: each array starts a block of its own. */
 uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,
                                     const struct oct_volume_about *about, bool with_spectra,
@@ -84,6 +116,7 @@ uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,
         bytes += (uint64_t)g->n_bscans * oct_geometry_image_bytes(g);
     bytes += sizeof(double) * (cal->n_wavelengths + cal->n_kmap + cal->n_background);
     bytes += 2 * sizeof(double) * (uint64_t)g->upsampled;
+    bytes += results_bytes(g, about);
     return bytes + 2 * (about->config_text ? strlen(about->config_text) : 0);
 }
 
@@ -115,11 +148,11 @@ static void put_f64(struct builder *b, hid_t object, const char *name, double va
     put_attribute(b, object, name, H5T_IEEE_F64LE, 0, &value);
 }
 
-static void put_axes(struct builder *b, hid_t object, const char *const names[3],
-                     const double spacing_um[3])
+static void put_axes(struct builder *b, hid_t object, unsigned rank, const char *const *names,
+                     const double *spacing_um)
 {
-    put_attribute(b, object, "axis_names", b->text, 3, names);
-    put_attribute(b, object, "axis_spacing_um", H5T_IEEE_F64LE, 3, spacing_um);
+    put_attribute(b, object, "axis_names", b->text, rank, names);
+    put_attribute(b, object, "axis_spacing_um", H5T_IEEE_F64LE, rank, spacing_um);
 }
 
 /* ---- arrays ---- */
@@ -214,6 +247,46 @@ static void put_calibration(struct builder *b, const struct oct_plan *plan)
     }
 }
 
+/* ---- forms ---- */
+
+/* Whether a dataset of `a` would have the name of one of `b`. */
+static bool collide(const struct oct_image_form *a, const struct oct_image_form *b)
+{
+    char name[2 * OCT_IMAGE_NAME_BYTES];
+    if (strcmp(a->name, b->name) == 0)
+        return true;
+    for (int c = 0; a->of_volume && c < OCT_N_RESULT_COLUMNS; c++) {
+        snprintf(name, sizeof(name), "%s%s", a->name, result_columns[c].name);
+        if (strcmp(name, b->name) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum oct_err oct_volume_forms_check(const struct oct_image_form *const *forms, unsigned n_forms,
+                                    struct oct_error *err)
+{
+    if (n_forms > OCT_VOLUME_MAX_FORMS)
+        return oct_fail(err, OCT_E_ARG, "%u analyses are to be recorded: at most %u are possible",
+                        n_forms, OCT_VOLUME_MAX_FORMS);
+    for (unsigned i = 0; i < n_forms; i++) {
+        enum oct_err e = oct_image_form_check(forms[i], err);
+        if (e != OCT_OK)
+            return e;
+        if (strcmp(forms[i]->name, "line") == 0 && !forms[i]->of_volume)
+            return oct_fail(err, OCT_E_ARG,
+                            "line: an analysis of this name cannot be recorded: "
+                            "/frames/line_valid is the mask of lines");
+        for (unsigned k = 0; k < n_forms; k++)
+            if (k != i && collide(forms[i], forms[k]))
+                return oct_fail(err, OCT_E_ARG,
+                                "%s and %s: these analyses cannot be recorded "
+                                "together: their datasets would have the same names",
+                                forms[i]->name, forms[k]->name);
+    }
+    return OCT_OK;
+}
+
 /* ---- the whole ---- */
 
 static double spacing(double extent_um, uint32_t n)
@@ -289,6 +362,64 @@ static void build_frames(struct builder *b, const struct oct_geometry *g,
     }
 }
 
+static void build_result_columns(struct builder *b, const struct oct_image_form *form,
+                                 hsize_t n_results, struct oct_volume_result_layout *layout)
+{
+    static const char *const folders[2] = {"/frames", "/analysis"};
+    char name[2 * OCT_IMAGE_NAME_BYTES];
+    for (int c = 0; c < OCT_N_RESULT_COLUMNS; c++) {
+        bool is_limit = c == OCT_RESULT_LO || c == OCT_RESULT_HI;
+        if (is_limit && form->type != OCT_SAMPLE_U8)
+            continue;
+        hid_t type = is_limit               ? H5T_IEEE_F64LE
+                     : c == OCT_RESULT_ROWS ? H5T_STD_U32LE
+                                            : H5T_STD_U8LE;
+        snprintf(name, sizeof(name), "%s/%s%s", folders[form->of_volume], form->name,
+                 result_columns[c].name);
+        hid_t dataset = make_array(b, name, type, 1, &n_results);
+        layout->column[c] = place_of(b, dataset);
+        close_array(dataset);
+    }
+}
+
+/* bscan_um: between neighbouring B-scans, for an axis of them whose form does not know it. */
+static void build_result(struct builder *b, const struct oct_image_form *form, uint32_t n_bscans,
+                         double bscan_um, struct oct_volume_result_layout *layout)
+{
+    char name[2 * OCT_IMAGE_NAME_BYTES];
+    hsize_t dims[OCT_IMAGE_MAX_RANK + 1] = {n_bscans};
+    const char *axes[OCT_IMAGE_MAX_RANK + 1] = {"bscan"};
+    double spacing_um[OCT_IMAGE_MAX_RANK + 1] = {bscan_um};
+    unsigned first = form->of_volume ? 0 : 1, rank = first + form->rank;
+    for (unsigned i = 0; i < form->rank; i++) {
+        bool is_bscan = strcmp(form->axes[i], "bscan") == 0;
+        dims[first + i] = form->dims[i];
+        axes[first + i] = form->axes[i];
+        spacing_um[first + i] =
+            is_bscan && isnan(form->spacing_um[i]) ? bscan_um : form->spacing_um[i];
+    }
+    build_result_columns(b, form, form->of_volume ? 1 : n_bscans, layout);
+    snprintf(name, sizeof(name), "/analysis/%s", form->name);
+    hid_t type = form->type == OCT_SAMPLE_F32 ? H5T_IEEE_F32LE : H5T_STD_U8LE;
+    hid_t dataset = make_array(b, name, type, (int)rank, dims);
+    put_text(b, dataset, "quantity", oct_quantity_name(form->quantity));
+    put_text(b, dataset, "units", oct_quantity_unit(form->quantity));
+    put_axes(b, dataset, rank, axes, spacing_um);
+    if (form->labels)
+        put_attribute(b, dataset, "labels", b->text, form->dims[form->rank - 1], form->labels);
+    layout->data = place_of(b, dataset);
+    close_array(dataset);
+}
+
+static void build_results(struct builder *b, const struct oct_volume_about *about,
+                          uint32_t n_bscans, double bscan_um, struct oct_volume_layout *layout)
+{
+    if (about->n_forms > 0)
+        make_group(b, "/analysis");
+    for (unsigned i = 0; i < about->n_forms; i++)
+        build_result(b, about->forms[i], n_bscans, bscan_um, &layout->results[i]);
+}
+
 /* Small things first, so that all metadata stands together at the file's start. */
 static void build(struct builder *b, struct oct_volume_layout *layout, const struct oct_plan *plan,
                   const struct oct_volume_about *about, bool with_spectra, bool with_bscans)
@@ -302,16 +433,17 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
         spacing(about->width_um, g->n_lines), plan->axial_um / index};
 
     put_about(b, about);
-    put_axes(b, b->file, volume_axes, spacing_um);
+    put_axes(b, b->file, 3, volume_axes, spacing_um);
     put_calibration(b, plan);
     build_frames(b, g, layout, with_spectra, with_bscans);
     if (about->gap_map)
         build_gaps(b, g, layout);
+    build_results(b, about, g->n_bscans, spacing_um[0], layout);
     if (with_bscans) {
         hsize_t dims[3] = {g->n_bscans, g->n_lines, g->depth};
         hid_t type = g->sample_type == OCT_SAMPLE_F32 ? H5T_IEEE_F32LE : H5T_STD_U8LE;
         hid_t dataset = make_array(b, "/bscans", type, 3, dims);
-        put_axes(b, dataset, volume_axes, spacing_um);
+        put_axes(b, dataset, 3, volume_axes, spacing_um);
         put_attribute(b, dataset, "first_depth_px", H5T_NATIVE_UINT32, 0, &g->crop_first);
         layout->bscans = place_of(b, dataset);
         close_array(dataset);
@@ -320,7 +452,7 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
         hsize_t dims[3] = {g->n_bscans, g->n_lines, g->n_samples};
         hid_t dataset = make_array(b, "/spectra", H5T_STD_U16LE, 3, dims);
         spacing_um[2] = NAN;
-        put_axes(b, dataset, spectra_axes, spacing_um);
+        put_axes(b, dataset, 3, spectra_axes, spacing_um);
         layout->spectra = place_of(b, dataset);
         close_array(dataset);
     }

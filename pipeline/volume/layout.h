@@ -28,6 +28,21 @@ enum oct_volume_column {
     OCT_N_COLUMNS
 };
 
+/* Of the results of one form, one value a result: /frames/NAME_..., [V], or, of the whole volume,
+ * /analysis/NAME_..., [1]. `valid` is last: it is written after the others. */
+enum oct_volume_result_column {
+    OCT_RESULT_ROWS, /* how much of the first axis is in use */
+    OCT_RESULT_LO,   /* u8 alone */
+    OCT_RESULT_HI,
+    OCT_RESULT_VALID,
+    OCT_N_RESULT_COLUMNS
+};
+
+struct oct_volume_result_layout {
+    uint64_t data; /* /analysis/NAME */
+    uint64_t column[OCT_N_RESULT_COLUMNS];
+};
+
 /* Offsets in bytes from the start of the file, all multiples of OCT_VOLUME_BLOCK_BYTES; 0: the file
  * has no such array. */
 struct oct_volume_layout {
@@ -36,11 +51,15 @@ struct oct_volume_layout {
     uint64_t line_valid; /* u8 [V][M] */
     uint64_t column[OCT_N_COLUMNS];
     uint64_t gap_column[OCT_N_GAP_COLUMNS];
+    struct oct_volume_result_layout results[OCT_VOLUME_MAX_FORMS]; /* of about->forms */
     uint64_t file_bytes;
 };
 
 /* Bytes of one value of a column. */
 size_t oct_volume_column_bytes(enum oct_volume_column column);
+size_t oct_volume_result_column_bytes(enum oct_volume_result_column column);
+/* "_valid": what follows the form's name. */
+const char *oct_volume_result_suffix(enum oct_volume_result_column column);
 
 /* An upper bound of the file's length. */
 uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,

@@ -2,6 +2,7 @@
 #include "pipeline/volume/volume.h"
 
 #include "pipeline/volume/calibration.h"
+#include "pipeline/volume/datasets.h"
 #include "pipeline/volume/hdf5_image.h"
 #include "pipeline/volume/hdf5_probe.h"
 #include "pipeline/volume/hdf5_read.h"
@@ -186,7 +187,7 @@ static enum oct_err open_frames(struct oct_volume_reader *r, struct oct_error *e
 
 static void copy_text(struct oct_volume_reader *r, const char *name, char *text, size_t text_bytes)
 {
-    char *value = oct_hdf5_root_text(r->file, name, 4096);
+    char *value = oct_hdf5_text(r->file, name, 4096);
     snprintf(text, text_bytes, "%s", value ? value : "");
     oct_hdf5_printable(text); /* it will be */
     free(value);
@@ -223,7 +224,7 @@ static enum oct_err open_all(struct oct_volume_reader *r, bool probed, struct oc
     copy_text(r, "start_time", f->start_time, sizeof(f->start_time));
     copy_text(r, "eye", f->eye, sizeof(f->eye));
     copy_text(r, "pseudonym", f->pseudonym, sizeof(f->pseudonym));
-    r->config_text = oct_hdf5_root_text(r->file, "config", MAX_CONFIG_BYTES);
+    r->config_text = oct_hdf5_text(r->file, "config", MAX_CONFIG_BYTES);
     count_rows(r);
     return OCT_OK;
 }
@@ -289,6 +290,9 @@ static void look(const char *path)
         look_at_series(r, &r->line_valid);
         if (oct_volume_calibration_read(r->file, r->path, &cal, NULL) == OCT_OK)
             oct_calibration_finish(&cal);
+        struct oct_volume_dataset datasets[OCT_VOLUME_MAX_FORMS];
+        unsigned n;
+        oct_volume_datasets_read(r->file, r->path, r->facts.n_bscans, datasets, &n, NULL);
     }
     reader_free(r);
 }
@@ -465,6 +469,17 @@ enum oct_err oct_volume_calibration(struct oct_volume_reader *reader, struct oct
 {
     oct_hdf5_lock();
     enum oct_err e = oct_volume_calibration_read(reader->file, reader->path, cal, err);
+    oct_hdf5_unlock();
+    return e;
+}
+
+enum oct_err oct_volume_datasets(struct oct_volume_reader *reader,
+                                 struct oct_volume_dataset datasets[OCT_VOLUME_MAX_FORMS],
+                                 unsigned *n, struct oct_error *err)
+{
+    oct_hdf5_lock();
+    enum oct_err e = oct_volume_datasets_read(reader->file, reader->path, reader->facts.n_bscans,
+                                              datasets, n, err);
     oct_hdf5_unlock();
     return e;
 }

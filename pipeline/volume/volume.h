@@ -10,7 +10,8 @@
  * into aligned blocks, which a thread of the writer's writes while the next are gathered
  * (volume/queue.h); its row of /frames gets valid = 1 only when they are synced. So a row with
  * valid = 1 is right whenever the writer is killed. A failure to write shows at a later call, at
- * the next sync at the latest. Blocks take 26 MiB at most, as much as the disk was behind.
+ * the next sync at the latest. Blocks take 26 MiB at most, as much as the disk was behind, and 2 MiB
+ * more for each dataset of per-B-scan results.
  *
  * One thread uses a writer or a reader at a time. libhdf5 is not thread-safe; this file holds one
  * lock around all its calls, so that a reader and a writer may live in different threads. */
@@ -19,12 +20,15 @@
 
 #include "pipeline/base/err.h"
 #include "pipeline/flow/frame.h"
+#include "pipeline/flow/image.h"
 #include "pipeline/flow/loss.h"
 #include "pipeline/plan/plan.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#define OCT_VOLUME_MAX_FORMS 16u
 
 /* ---- writing ---- */
 
@@ -41,14 +45,28 @@ struct oct_volume_about {
     bool gap_map;         /* it has one, and it is kept complete: oct_volume_write_gap */
     bool counted;         /* row r is B-scan first_bscan + r of its acquisition, or a gap */
     uint64_t first_bscan; /* then: of row 0 */
+    /* Results of analyses that the file has room for, /analysis/NAME each; their labels and axes
+     * outlive the writer. */
+    const struct oct_image_form *const *forms; /* [n_forms] */
+    unsigned n_forms;
 };
 
 struct oct_volume_writer;
 
+/* OCT_E_ARG: more than OCT_VOLUME_MAX_FORMS, a form that cannot be (image.h), or names of which the
+ * datasets would collide. */
+enum oct_err oct_volume_forms_check(const struct oct_image_form *const *forms, unsigned n_forms,
+                                    struct oct_error *err);
+
+/* Whether a frame is an image of this form: the same name, type and extents, the first of which may
+ * be smaller. */
+bool oct_volume_result_fits(const struct oct_image_form *form, const struct oct_image_frame *frame);
+
 /* Creates path (as path.part until closed). Space for all V B-scans is reserved, so a full disk
  * shows here (OCT_E_NO_SPACE: nothing is left behind). OCT_E_IO: path or path.part exists already
- * (neither is ever overwritten), or the folder cannot be written. `plan` gives geometry and
- * calibration and is not kept. *writer is NULL on error. */
+ * (neither is ever overwritten), or the folder cannot be written. OCT_E_ARG: neither spectra nor
+ * B-scans are to be written, or the forms cannot be (oct_volume_forms_check). `plan` gives geometry
+ * and calibration and is not kept. *writer is NULL on error. */
 enum oct_err oct_volume_create(struct oct_volume_writer **writer, const char *path,
                                const struct oct_plan *plan, const struct oct_volume_about *about,
                                bool with_spectra, bool with_bscans, struct oct_error *err);
@@ -70,6 +88,21 @@ enum oct_err oct_volume_write_image(struct oct_volume_writer *writer,
  * rising order (else OCT_E_ARG). */
 enum oct_err oct_volume_write_row(struct oct_volume_writer *writer,
                                   const struct oct_bscan_info *info, struct oct_error *err);
+
+/* Writes a result of about->forms[i_form]; copied before the call returns.
+ *
+ * One image a B-scan: goes to row info.bscan. Rows of one form must rise, and may come before or
+ * after the picture of their B-scan. /frames/NAME_valid of the row becomes 1 as /frames/valid does:
+ * only when the result is synced. Of a table with fewer rows than the form has, the rest is NaN
+ * (f32) or 0 (u8).
+ *
+ * One image a volume: each replaces the one before. The writer keeps the newest and writes it at the
+ * next sync. /analysis/NAME_valid is 0 in the file while the image is being replaced there.
+ *
+ * OCT_E_ARG: no such form, a frame of another form, a status that is not OCT_OK, or a row out of
+ * range or out of order; nothing is changed and the writer goes on. */
+enum oct_err oct_volume_write_result(struct oct_volume_writer *writer, unsigned i_form,
+                                     const struct oct_image_frame *frame, struct oct_error *err);
 
 /* Notes lines that the file lacks, and why, in its gap map, if it has one. Goes to the file with
  * the next sync. */
@@ -149,6 +182,25 @@ struct oct_volume_row oct_volume_row(const struct oct_volume_reader *reader, uin
 
 /* The gap map; *n is 0 where there is none. Owned by the reader. Values are not checked. */
 const struct oct_gap *oct_volume_gaps(const struct oct_volume_reader *reader, size_t *n);
+
+/* A dataset of results, /analysis/NAME: [V][...], or of the whole volume [...]. */
+struct oct_volume_dataset {
+    char name[OCT_IMAGE_NAME_BYTES];
+    char unit[32], quantity[32]; /* "" where the file does not say */
+    enum oct_sample_type type;
+    unsigned rank; /* 1..4 */
+    uint64_t dims[OCT_IMAGE_MAX_RANK + 1];
+    bool of_volume;
+    uint32_t n_valid; /* rows with valid = 1; of the volume: 0 or 1 */
+};
+
+/* Lists those that the file has, by name, OCT_VOLUME_MAX_FORMS at most. A dataset counts as one when
+ * /frames/NAME_valid or /analysis/NAME_valid is there. OCT_E_FORMAT: one of them is not as this
+ * writer makes them: its shape, its type, a flag that is neither 0 nor 1, or more rows in use than
+ * there are; says which. */
+enum oct_err oct_volume_datasets(struct oct_volume_reader *reader,
+                                 struct oct_volume_dataset datasets[OCT_VOLUME_MAX_FORMS],
+                                 unsigned *n, struct oct_error *err);
 
 /* Reads B-scan v: samples into frame->spectra, the mask into frame->line_valid, and sequence,
  * time_ns, missing_lines of frame->info (zero in files that have none). *valid tells whether the

@@ -5,6 +5,7 @@
 #include "pipeline/volume/gaps.h"
 #include "pipeline/volume/hdf5_image.h"
 #include "pipeline/volume/layout.h"
+#include "pipeline/volume/results.h"
 #include "pipeline/volume/stream.h"
 
 #include <stdlib.h>
@@ -40,6 +41,7 @@ struct oct_volume_writer {
     struct oct_volume_queue *queue;
     struct oct_volume_stream spectra, bscans, line_valid;
     struct oct_volume_gaps gaps;
+    struct oct_volume_results results;
     uint8_t *has_spectra;  /* [V] 1: accepted; NULL in files without spectra */
     uint32_t *spectra_crc; /* [V] of those accepted; NULL likewise */
     int64_t last_spectra;  /* the newest row accepted, -1: none */
@@ -78,11 +80,13 @@ static enum oct_err make_file(struct oct_volume_writer *w, const char *path,
     return e;
 }
 
-static enum oct_err make_streams(struct oct_volume_writer *w, bool with_spectra, bool with_bscans,
-                                 struct oct_error *err)
+static enum oct_err make_streams(struct oct_volume_writer *w, const struct oct_volume_about *about,
+                                 bool with_spectra, bool with_bscans, struct oct_error *err)
 {
     const struct oct_geometry *g = &w->geometry;
-    enum oct_err e = oct_volume_queue_create(&w->queue, &w->file, N_STREAMS + N_UNDER_WAY, err);
+    unsigned n_results = oct_volume_results_n_streams(about->forms, about->n_forms);
+    enum oct_err e =
+        oct_volume_queue_create(&w->queue, &w->file, N_STREAMS + n_results + N_UNDER_WAY, err);
     if (e == OCT_OK && with_spectra)
         e = oct_volume_stream_init(&w->spectra, &w->file, w->queue, w->layout.spectra,
                                    oct_geometry_spectra_bytes(g), err);
@@ -95,6 +99,9 @@ static enum oct_err make_streams(struct oct_volume_writer *w, bool with_spectra,
     if (e == OCT_OK && w->layout.gap_column[0] != 0)
         e = oct_volume_gaps_init(&w->gaps, &w->file, w->layout.gap_column, oct_gap_capacity(g),
                                  err);
+    if (e == OCT_OK)
+        e = oct_volume_results_init(&w->results, &w->file, w->queue, &w->layout, about, g->n_bscans,
+                                    err);
     return e;
 }
 
@@ -102,6 +109,7 @@ static void writer_free(struct oct_volume_writer *w)
 {
     oct_volume_queue_destroy(w->queue);
     oct_volume_gaps_finish(&w->gaps);
+    oct_volume_results_finish(&w->results);
     oct_volume_file_close(&w->file);
     free(w->has_spectra);
     free(w->spectra_crc);
@@ -116,6 +124,9 @@ enum oct_err oct_volume_create(struct oct_volume_writer **writer, const char *pa
     *writer = NULL;
     if (!with_spectra && !with_bscans)
         return oct_fail(err, OCT_E_ARG, "%s: neither spectra nor B-scans are to be recorded", path);
+    enum oct_err e = oct_volume_forms_check(about->forms, about->n_forms, err);
+    if (e != OCT_OK)
+        return e;
     struct oct_volume_writer *w = calloc(1, sizeof(*w));
     if (!w)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
@@ -126,7 +137,6 @@ enum oct_err oct_volume_create(struct oct_volume_writer **writer, const char *pa
     w->spectra_crc = with_spectra ? calloc(w->geometry.n_bscans, sizeof(*w->spectra_crc)) : NULL;
     w->file.fd = w->file.direct_fd = -1;
 
-    enum oct_err e = OCT_OK;
     bool published = false;
     if (!w->rows || (with_spectra && (!w->has_spectra || !w->spectra_crc)))
         e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
@@ -134,7 +144,7 @@ enum oct_err oct_volume_create(struct oct_volume_writer **writer, const char *pa
         e = make_file(w, path, plan, about, with_spectra, with_bscans, err);
     published = e == OCT_OK;
     if (e == OCT_OK)
-        e = make_streams(w, with_spectra, with_bscans, err);
+        e = make_streams(w, about, with_spectra, with_bscans, err);
     if (e != OCT_OK) {
         if (published)
             unlink(w->file.part);
@@ -201,11 +211,15 @@ static enum oct_err sync_all(struct oct_volume_writer *w, struct oct_error *err)
     for (int c = 0; c < OCT_COLUMN_VALID && e == OCT_OK; c++)
         e = put_column(w, c, err);
     if (e == OCT_OK)
+        e = oct_volume_results_push(&w->results, &w->other_bytes, err);
+    if (e == OCT_OK)
         e = oct_volume_file_sync(&w->file, err);
-    if (e != OCT_OK || w->n_rows == 0)
+    if (e != OCT_OK || (w->n_rows == 0 && !oct_volume_results_are_new(&w->results)))
         return e;
 
     e = put_column(w, OCT_COLUMN_VALID, err);
+    if (e == OCT_OK)
+        e = oct_volume_results_push_valid(&w->results, &w->other_bytes, err);
     if (e == OCT_OK)
         e = oct_volume_file_sync(&w->file, err);
     if (e != OCT_OK)
@@ -362,6 +376,18 @@ enum oct_err oct_volume_write_gap(struct oct_volume_writer *writer, const struct
     return OCT_OK;
 }
 
+enum oct_err oct_volume_write_result(struct oct_volume_writer *writer, unsigned i_form,
+                                     const struct oct_image_frame *frame, struct oct_error *err)
+{
+    if (writer->broken != OCT_OK)
+        return refuse_broken(writer, err);
+    enum oct_err e = oct_volume_results_accept(&writer->results, i_form, frame, err);
+    if (e == OCT_E_ARG)
+        return e;
+    writer->dirty = true;
+    return writer->broken = e;
+}
+
 /* ---- counting and closing ---- */
 
 uint64_t oct_volume_written(const struct oct_volume_writer *writer)
@@ -372,7 +398,8 @@ uint64_t oct_volume_written(const struct oct_volume_writer *writer)
 uint64_t oct_volume_bytes(const struct oct_volume_writer *writer)
 {
     return writer->other_bytes + oct_volume_queue_bytes(writer->queue) + writer->spectra.n_bytes +
-           writer->line_valid.n_bytes + writer->bscans.n_bytes;
+           writer->line_valid.n_bytes + writer->bscans.n_bytes +
+           oct_volume_results_bytes(&writer->results);
 }
 
 enum oct_err oct_volume_close(struct oct_volume_writer *writer, struct oct_error *err)

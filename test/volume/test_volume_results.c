@@ -1,0 +1,627 @@
+/* Recordings: results of analyses beside the B-scans, and what a crash leaves of them.
+ *
+ * `test_volume_results --writer PATH` makes the file that test_volume_results.py reads. */
+#define _GNU_SOURCE /* SYS_pwrite64 */
+#include "pipeline/base/crc32c.h"
+#include "pipeline/volume/hdf5_image.h"
+#include "pipeline/volume/layout.h"
+#include "test/rig/tap.h"
+#include "test/rig/volume_cases.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { N = 40, M = 5, V = 12, D = 16, ROWS = 4, COLUMNS = 3 };
+
+/* ---- a system that ends after so many calls ---- */
+
+#define MOST_UNSYNCED 64u
+
+static struct {
+    pthread_mutex_t lock;
+    unsigned ends_at; /* the call that is not made any more; 0: none */
+    bool power_cut;   /* then of what was not synced only the newest write is on the disk */
+    unsigned n_calls;
+    int fd; /* the first one written to: it can be read */
+    struct {
+        void *before;
+        size_t bytes;
+        off_t offset;
+    } unsynced[MOST_UNSYNCED];
+    unsigned n_unsynced;
+} machine = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void end_if_due(void)
+{
+    if (machine.ends_at == 0 || ++machine.n_calls < machine.ends_at)
+        return;
+    for (unsigned i = machine.n_unsynced; machine.power_cut && i-- > 0;)
+        if (i + 1 < machine.n_unsynced)
+            syscall(SYS_pwrite64, machine.fd, machine.unsynced[i].before, machine.unsynced[i].bytes,
+                    machine.unsynced[i].offset);
+    _exit(0);
+}
+
+/* These stand before libc's in the link, so the library's calls come here. */
+ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
+{
+    pthread_mutex_lock(&machine.lock);
+    if (machine.n_calls == 0)
+        machine.fd = fd;
+    end_if_due();
+    if (machine.ends_at && machine.n_unsynced < MOST_UNSYNCED) {
+        void *before = calloc(bytes, 1);
+        if (pread(machine.fd, before, bytes, offset) < 0)
+            abort();
+        machine.unsynced[machine.n_unsynced].before = before;
+        machine.unsynced[machine.n_unsynced].bytes = bytes;
+        machine.unsynced[machine.n_unsynced++].offset = offset;
+    }
+    ssize_t n = syscall(SYS_pwrite64, fd, data, bytes, offset);
+    pthread_mutex_unlock(&machine.lock);
+    return n;
+}
+
+static void note_sync(void)
+{
+    pthread_mutex_lock(&machine.lock);
+    end_if_due();
+    machine.n_unsynced = 0;
+    pthread_mutex_unlock(&machine.lock);
+}
+
+int fdatasync(int fd)
+{
+    note_sync();
+    return machine.ends_at ? 0 : (int)syscall(SYS_fdatasync, fd);
+}
+
+int fsync(int fd)
+{
+    note_sync();
+    return machine.ends_at ? 0 : (int)syscall(SYS_fsync, fd);
+}
+
+/* ---- the scene ---- */
+
+static const char *const labels[COLUMNS] = {"depth, um", "level, dB", "ä"};
+
+static const struct oct_image_form table = {
+    .name = "cells",
+    .quantity = OCT_QUANTITY_NUMBERS,
+    .type = OCT_SAMPLE_F32,
+    .rank = 2,
+    .dims = {ROWS, COLUMNS},
+    .spacing_um = {NAN, NAN},
+    .axes = {"cell", "column"},
+    .labels = labels,
+};
+
+static const struct oct_image_form picture = {
+    .name = "smooth",
+    .quantity = OCT_QUANTITY_INTENSITY_DB,
+    .type = OCT_SAMPLE_U8,
+    .rank = 3,
+    .dims = {2, M, D},
+    .spacing_um = {NAN, 7.5, 2},
+    .axes = {"look", "line", "depth"},
+};
+
+static const struct oct_image_form enface = {
+    .name = "enface",
+    .quantity = OCT_QUANTITY_INTENSITY_DB,
+    .type = OCT_SAMPLE_F32,
+    .rank = 2,
+    .dims = {V, M},
+    .spacing_um = {NAN, 7.5},
+    .axes = {"bscan", "line"},
+    .of_volume = true,
+};
+
+static const struct oct_image_form shadow = {
+    .name = "shadow",
+    .quantity = OCT_QUANTITY_INTENSITY,
+    .type = OCT_SAMPLE_U8,
+    .rank = 1,
+    .dims = {3 * 4096 + 5},
+    .spacing_um = {NAN},
+    .axes = {"line"},
+    .of_volume = true,
+};
+
+static const struct oct_image_form *const forms[] = {&table, &picture, &enface, &shadow};
+enum { TABLE, PICTURE, ENFACE, SHADOW, N_FORMS };
+
+static struct oct_volume_writer *make(const char *path, const struct oct_plan *plan)
+{
+    struct oct_volume_about about = volume_about;
+    struct oct_volume_writer *w;
+    struct oct_error err;
+    about.forms = forms;
+    about.n_forms = N_FORMS;
+    if (oct_volume_create(&w, path, plan, &about, true, true, &err))
+        fail_msg("%s", err.text);
+    return w;
+}
+
+/* A result whose values follow from its B-scan: value i is bscan + 1 + i / 100, a pixel its low
+ * byte; a table has bscan % (ROWS + 1) rows. Of a volume every value is bscan + 1. */
+static enum oct_err put(struct oct_volume_writer *w, unsigned i, uint32_t bscan,
+                        struct oct_error *err)
+{
+    const struct oct_image_form *form = forms[i];
+    size_t n = oct_image_form_bytes(form) / (form->type == OCT_SAMPLE_F32 ? sizeof(float) : 1);
+    float *f32 = calloc(n, sizeof(*f32));
+    unsigned char *u8 = (unsigned char *)f32;
+    for (size_t k = 0; k < n; k++) {
+        if (form->type == OCT_SAMPLE_F32)
+            f32[k] = (float)(bscan + 1) + (form->of_volume ? 0 : (float)k / 100);
+        else
+            u8[k] = (unsigned char)(bscan + 1 + (form->of_volume ? 0 : k));
+    }
+    struct oct_image_frame frame = {
+        .info = {.bscan = bscan},
+        .form = form,
+        .lo = bscan,
+        .hi = bscan + 10.0,
+        .pixels = f32,
+    };
+    memcpy(frame.dims, form->dims, sizeof(frame.dims));
+    if (i == TABLE)
+        frame.dims[0] = bscan % (ROWS + 1);
+    enum oct_err e = oct_volume_write_result(w, i, &frame, err);
+    free(f32);
+    return e;
+}
+
+static void must_put(struct oct_volume_writer *w, unsigned i, uint32_t bscan)
+{
+    struct oct_error err;
+    if (put(w, i, bscan, &err))
+        fail_msg("%s", err.text);
+}
+
+/* Everything of a dataset, converted; *n values. */
+static double *values_of(const char *path, const char *name, size_t *n)
+{
+    oct_hdf5_lock();
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
+    if (dataset < 0)
+        fail_msg("%s has no %s", path, name);
+    hid_t space = H5Dget_space(dataset);
+    *n = (size_t)H5Sget_simple_extent_npoints(space);
+    double *values = calloc(*n, sizeof(*values));
+    assert_true(H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
+    H5Sclose(space);
+    H5Dclose(dataset);
+    H5Fclose(file);
+    oct_hdf5_unlock();
+    return values;
+}
+
+/* Row `bscan` of a dataset of B-scans, of which `n_rows` of the first axis are used. */
+static void expect_row(unsigned i, const double *row, size_t n, uint32_t bscan, double n_rows)
+{
+    const struct oct_image_form *form = forms[i];
+    size_t used = (size_t)(n_rows * (double)n / form->dims[0]);
+    for (size_t k = 0; k < n; k++) {
+        if (i == TABLE && k >= used)
+            assert_true(isnan(row[k]));
+        else if (i == TABLE)
+            assert_true(fabs(row[k] - (bscan + 1 + (double)k / 100)) < 1e-5);
+        else
+            assert_true(row[k] == (unsigned char)(bscan + 1 + k));
+    }
+}
+
+/* Every valid row is right; which are valid, as bits. */
+static unsigned expect_dataset(const char *path, unsigned i)
+{
+    char name[80];
+    size_t n, n_values;
+    unsigned found = 0;
+    snprintf(name, sizeof(name), "/frames/%s_valid", forms[i]->name);
+    double *valid = values_of(path, name, &n);
+    assert_int_equal(n, V);
+    snprintf(name, sizeof(name), "/frames/%s_rows", forms[i]->name);
+    double *rows = values_of(path, name, &n);
+    snprintf(name, sizeof(name), "/analysis/%s", forms[i]->name);
+    double *values = values_of(path, name, &n_values);
+    for (uint32_t v = 0; v < V; v++) {
+        assert_true(valid[v] == 0 || valid[v] == 1);
+        found |= valid[v] > 0 ? 1u << v : 0;
+        if (valid[v] > 0)
+            assert_true(rows[v] == (i == TABLE ? v % (ROWS + 1) : forms[i]->dims[0]));
+        if (valid[v] > 0)
+            expect_row(i, values + v * (n_values / V), n_values / V, v, rows[v]);
+    }
+    free(valid);
+    free(rows);
+    free(values);
+    return found;
+}
+
+/* An image of a volume that is valid is one of those written, whole. Which: its B-scan + 1; 0:
+ * none. */
+static unsigned expect_volume(const char *path, unsigned i)
+{
+    char name[80];
+    size_t n;
+    snprintf(name, sizeof(name), "/analysis/%s_valid", forms[i]->name);
+    double *valid = values_of(path, name, &n);
+    assert_int_equal(n, 1);
+    bool is_valid = valid[0] == 1;
+    assert_true(is_valid || valid[0] == 0);
+    snprintf(name, sizeof(name), "/analysis/%s", forms[i]->name);
+    double *values = values_of(path, name, &n);
+    unsigned found = is_valid ? (unsigned)values[0] : 0;
+    for (size_t k = 0; k < n && is_valid; k++)
+        assert_true(values[k] == found);
+    if (is_valid && forms[i]->type == OCT_SAMPLE_U8) {
+        snprintf(name, sizeof(name), "/analysis/%s_lo", forms[i]->name);
+        double *lo = values_of(path, name, &n);
+        assert_true(lo[0] == found - 1);
+        free(lo);
+    }
+    free(valid);
+    free(values);
+    return found;
+}
+
+/* ---- cases ---- */
+
+static void a_file_without_forms_is_what_it_was_before_there_were_any(void **state)
+{
+    (void)state;
+    unsigned major, minor, release;
+    oct_hdf5_lock();
+    H5get_libversion(&major, &minor, &release);
+    oct_hdf5_unlock();
+    /* The bytes are libhdf5's, and the version is in them. */
+    if (major != 1 || minor != 10 || release != 8 || strcmp(OCT_VERSION, "0.1.0") != 0)
+        skip();
+    struct oct_plan plan = volume_plan(101, 9, 5, 33, OCT_SAMPLE_U8);
+    struct oct_volume_about about = volume_about;
+    struct oct_volume_writer *w;
+    struct oct_error err;
+    size_t bytes;
+    about.gap_map = about.counted = true;
+    about.first_bscan = 15;
+    assert_int_equal(oct_volume_create(&w, "old.h5", &plan, &about, true, true, &err), OCT_OK);
+    for (uint32_t v = 0; v < 5; v++)
+        if (v != 2)
+            volume_add(w, &plan, v, true, true);
+    const struct oct_gap gap = {
+        .acquisition = 3, .first_line = 17 * 9, .n_lines = 9, .reason = OCT_LOSS_SOURCE};
+    assert_int_equal(oct_volume_write_gap(w, &gap, &err), OCT_OK);
+    volume_close(w);
+    unsigned char *file = volume_slurp("old.h5", &bytes);
+    assert_int_equal(bytes, 291714);
+    assert_int_equal(oct_crc32c(file, bytes), 0xc39962b4);
+    free(file);
+}
+
+static void results_come_back_late_and_early_ones_too(void **state)
+{
+    (void)state;
+    struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
+    struct oct_volume_writer *w = make("results.h5", &plan);
+    must_put(w, TABLE, 0); /* before its B-scan */
+    for (uint32_t v = 0; v < V; v++) {
+        volume_add(w, &plan, v, true, true);
+        if (v >= 3 && v != 6)
+            must_put(w, PICTURE, v - 3);
+        if (v % 5 == 4)
+            volume_sync(w);
+    }
+    for (uint32_t v = 1; v < V; v += 2)
+        must_put(w, TABLE, v);
+    for (uint32_t v = 2; v < 5; v++)
+        must_put(w, ENFACE, v);
+    volume_close(w);
+    assert_int_equal(expect_dataset("results.h5", TABLE), 0xaaa | 1);
+    assert_int_equal(expect_dataset("results.h5", PICTURE), 0x1ff & ~8u);
+    assert_int_equal(expect_volume("results.h5", ENFACE), 5);
+    assert_int_equal(expect_volume("results.h5", SHADOW), 0); /* nothing came */
+    uint8_t written[V];
+    memset(written, 1, sizeof(written));
+    volume_expect("results.h5", &plan.geometry, written, true, true);
+}
+
+static void an_image_of_a_volume_is_replaced_by_the_newest(void **state)
+{
+    (void)state;
+    struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
+    struct oct_volume_writer *w = make("newest.h5", &plan);
+    for (uint32_t v = 0; v < V; v++) {
+        volume_add(w, &plan, v, true, true);
+        must_put(w, SHADOW, v);
+        must_put(w, ENFACE, v);
+        if (v < 2)
+            continue;
+        volume_sync(w);
+        assert_int_equal(expect_volume("newest.h5.part", SHADOW), v + 1);
+        assert_int_equal(expect_volume("newest.h5.part", ENFACE), v + 1);
+    }
+    uint64_t bytes = oct_volume_bytes(w);
+    must_put(w, SHADOW, 3);
+    volume_sync(w);
+    assert_int_equal(oct_volume_bytes(w), bytes); /* nothing new */
+    volume_close(w);
+    assert_int_equal(expect_volume("newest.h5", SHADOW), 4);
+    assert_int_equal(expect_volume("newest.h5", ENFACE), V);
+}
+
+static void a_wrong_result_is_refused_and_changes_nothing(void **state)
+{
+    (void)state;
+    struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
+    struct oct_volume_writer *w = make("wrong.h5", &plan);
+    struct oct_error err;
+    struct oct_image_form other = table;
+    float values[ROWS * COLUMNS * 2] = {0};
+    struct oct_image_frame frame = {.form = &table, .dims = {ROWS, COLUMNS}, .pixels = values};
+    must_put(w, TABLE, 4);
+    assert_int_equal(put(w, TABLE, 4, &err), OCT_E_ARG);
+    assert_non_null(strstr(err.text, "rise"));
+    assert_int_equal(put(w, TABLE, 3, &err), OCT_E_ARG);
+    assert_int_equal(put(w, TABLE, V, &err), OCT_E_ARG);
+    frame.info.bscan = 7;
+    assert_int_equal(oct_volume_write_result(w, N_FORMS, &frame, &err), OCT_E_ARG);
+    assert_int_equal(oct_volume_write_result(w, ENFACE, &frame, &err), OCT_E_ARG);
+    frame.dims[0] = ROWS + 1;
+    assert_int_equal(oct_volume_write_result(w, TABLE, &frame, &err), OCT_E_ARG);
+    assert_non_null(strstr(err.text, "form"));
+    frame.dims[0] = ROWS;
+    frame.dims[1] = COLUMNS - 1;
+    assert_int_equal(oct_volume_write_result(w, TABLE, &frame, &err), OCT_E_ARG);
+    frame.dims[1] = COLUMNS;
+    frame.status = OCT_E_BACKEND;
+    assert_int_equal(oct_volume_write_result(w, TABLE, &frame, &err), OCT_E_ARG);
+    frame.status = OCT_OK;
+    other.type = OCT_SAMPLE_U8;
+    frame.form = &other;
+    assert_int_equal(oct_volume_write_result(w, TABLE, &frame, &err), OCT_E_ARG);
+    frame.form = NULL;
+    assert_int_equal(oct_volume_write_result(w, TABLE, &frame, &err), OCT_E_ARG);
+    must_put(w, TABLE, 5); /* the writer goes on */
+    volume_close(w);
+    assert_int_equal(expect_dataset("wrong.h5", TABLE), 0x30);
+}
+
+static void a_file_without_the_dataset_takes_no_result(void **state)
+{
+    (void)state;
+    struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
+    struct oct_volume_writer *w = volume_make("none.h5", &plan, true, true);
+    struct oct_error err;
+    assert_int_equal(put(w, TABLE, 0, &err), OCT_E_ARG);
+    volume_add(w, &plan, 0, true, true);
+    volume_close(w);
+}
+
+static enum oct_err create_with(const struct oct_image_form *const *some, unsigned n,
+                                struct oct_error *err)
+{
+    struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
+    struct oct_volume_about about = volume_about;
+    struct oct_volume_writer *w;
+    struct stat st;
+    about.forms = some;
+    about.n_forms = n;
+    enum oct_err e = oct_volume_create(&w, "forms.h5", &plan, &about, true, true, err);
+    if (e == OCT_OK)
+        oct_volume_close(w, NULL);
+    else
+        assert_true(stat("forms.h5.part", &st) != 0);
+    unlink("forms.h5");
+    return e;
+}
+
+static void names_that_collide_are_refused_at_the_start(void **state)
+{
+    (void)state;
+    struct oct_image_form other = enface, line = picture, many[OCT_VOLUME_MAX_FORMS + 1];
+    const struct oct_image_form *two[2] = {&enface, &other}, *all[OCT_VOLUME_MAX_FORMS + 1];
+    struct oct_error err;
+    assert_int_equal(create_with(two, 2, &err), OCT_E_ARG);
+    snprintf(other.name, sizeof(other.name), "enface_valid");
+    assert_int_equal(create_with(two, 2, &err), OCT_E_ARG);
+    assert_non_null(strstr(err.text, "enface_valid"));
+    snprintf(other.name, sizeof(other.name), "enface_depth");
+    assert_int_equal(create_with(two, 2, &err), OCT_OK);
+    two[0] = &line;
+    snprintf(line.name, sizeof(line.name), "line");
+    assert_int_equal(create_with(two, 1, &err), OCT_E_ARG);
+    line.rank = 0;
+    snprintf(line.name, sizeof(line.name), "lines");
+    assert_int_equal(create_with(two, 1, &err), OCT_E_ARG);
+    for (unsigned i = 0; i <= OCT_VOLUME_MAX_FORMS; i++) {
+        many[i] = picture;
+        snprintf(many[i].name, sizeof(many[i].name), "form%u", i);
+        all[i] = &many[i];
+    }
+    assert_int_equal(create_with(all, OCT_VOLUME_MAX_FORMS + 1, &err), OCT_E_ARG);
+    assert_int_equal(create_with(all, OCT_VOLUME_MAX_FORMS, &err), OCT_OK);
+}
+
+static void the_estimate_is_an_upper_bound_of_the_length(void **state)
+{
+    (void)state;
+    const char *long_labels[OCT_IMAGE_MAX_LABELS],
+        *text = "a label of a hundred and twenty letters, as nobody should ever write one into a "
+                "table of "
+                "numbers, because it is long";
+    struct oct_image_form many[OCT_VOLUME_MAX_FORMS];
+    const struct oct_image_form *all[OCT_VOLUME_MAX_FORMS];
+    struct oct_volume_about about = volume_about;
+    struct oct_volume_layout layout;
+    struct oct_hdf5_image image;
+    struct oct_error err;
+    for (unsigned i = 0; i < OCT_IMAGE_MAX_LABELS; i++)
+        long_labels[i] = text;
+    for (unsigned i = 0; i < OCT_VOLUME_MAX_FORMS; i++) {
+        many[i] = i % 2 ? shadow : table;
+        many[i].labels = i % 2 ? NULL : long_labels;
+        many[i].dims[1] = OCT_IMAGE_MAX_LABELS;
+        snprintf(many[i].name, sizeof(many[i].name), "form%u", i);
+        all[i] = &many[i];
+    }
+    about.forms = all;
+    about.n_forms = OCT_VOLUME_MAX_FORMS;
+    for (uint32_t v = 1; v < 3000; v = v * 7 + 1) {
+        struct oct_plan plan = volume_plan(N, M, v, D, OCT_SAMPLE_U8);
+        oct_hdf5_image_init(&image, -1, 0);
+        assert_int_equal(
+            oct_volume_layout_build(&image, &layout, "x", &plan, &about, true, true, &err), OCT_OK);
+        assert_true(oct_volume_layout_estimate(&plan, &about, true, true) >= layout.file_bytes);
+        for (unsigned i = 0; i < OCT_VOLUME_MAX_FORMS; i++)
+            assert_true(layout.results[i].data > 0 && layout.results[i].data % 4096 == 0);
+        oct_hdf5_image_finish(&image);
+    }
+}
+
+static void the_reader_lists_what_is_there(void **state)
+{
+    (void)state;
+    struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
+    struct oct_volume_writer *w = make("list.h5", &plan);
+    struct oct_volume_dataset d[OCT_VOLUME_MAX_FORMS];
+    struct oct_volume_reader *r;
+    struct oct_error err;
+    unsigned n;
+    must_put(w, TABLE, 2);
+    must_put(w, TABLE, 9);
+    must_put(w, ENFACE, 0);
+    volume_close(w);
+    assert_int_equal(oct_volume_open(&r, "list.h5", &err), OCT_OK);
+    assert_int_equal(oct_volume_datasets(r, d, &n, &err), OCT_OK);
+    oct_volume_reader_destroy(r);
+    assert_int_equal(n, N_FORMS);
+    assert_string_equal(d[0].name, "cells");
+    assert_true(d[0].rank == 3 && d[0].dims[0] == V && d[0].dims[1] == ROWS &&
+                d[0].dims[2] == COLUMNS && d[0].n_valid == 2 && !d[0].of_volume);
+    assert_string_equal(d[0].quantity, "numbers");
+    assert_string_equal(d[1].name, "enface");
+    assert_true(d[1].rank == 2 && d[1].dims[0] == V && d[1].n_valid == 1 && d[1].of_volume);
+    assert_string_equal(d[1].unit, "dB");
+    assert_true(d[2].of_volume && d[2].n_valid == 0 && d[2].type == OCT_SAMPLE_U8);
+    assert_string_equal(d[3].name, "smooth");
+    assert_int_equal(d[3].rank, 4);
+    volume_close(volume_make("nolist.h5", &plan, true, true));
+    assert_int_equal(oct_volume_open(&r, "nolist.h5", &err), OCT_OK);
+    assert_int_equal(oct_volume_datasets(r, d, &n, &err), OCT_OK);
+    assert_int_equal(n, 0);
+    oct_volume_reader_destroy(r);
+}
+
+/* Writes results and syncs often; *safe: how many rows are. */
+static void write_until_the_end(const struct oct_plan *plan, unsigned *safe)
+{
+    struct oct_volume_writer *w = make("crash.h5", plan);
+    for (uint32_t v = 0; v < V; v++) {
+        volume_add(w, plan, v, true, true);
+        must_put(w, TABLE, v);
+        if (v % 3 == 0)
+            must_put(w, PICTURE, v);
+        must_put(w, SHADOW, v);
+        if (v % 2)
+            volume_sync(w);
+        *safe = v % 2 ? v + 1 : *safe;
+    }
+    volume_close(w);
+    *safe = V + 1;
+}
+
+/* false: it came to its end before. */
+static bool crash_at(const struct oct_plan *plan, unsigned call, bool power_cut, unsigned *safe,
+                     unsigned *n_replaced)
+{
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        machine.ends_at = call;
+        machine.power_cut = power_cut;
+        write_until_the_end(plan, safe);
+        _exit(7);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 7));
+    bool ended = WEXITSTATUS(status) == 0;
+    const char *path = access("crash.h5", F_OK) == 0 ? "crash.h5" : "crash.h5.part";
+    if (access(path, F_OK) != 0)
+        return ended;
+    unsigned cells = expect_dataset(path, TABLE), smooth = expect_dataset(path, PICTURE);
+    unsigned image = expect_volume(path, SHADOW), n = *safe < V ? *safe : V;
+    assert_int_equal(cells & ((1u << n) - 1), (1u << n) - 1);
+    assert_int_equal(smooth & ((1u << n) - 1), 0x249 & ((1u << n) - 1));
+    *n_replaced += image == 0 && n > 0;
+    assert_true(image == 0 || image >= n);
+    unlink(path);
+    return ended;
+}
+
+static void what_a_crash_leaves_is_right_after_every_single_call(void **state)
+{
+    (void)state;
+    struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
+    /* Written by the child. */
+    unsigned *safe =
+        mmap(NULL, sizeof(*safe), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(safe != MAP_FAILED);
+    for (int power_cut = 0; power_cut < 2; power_cut++) {
+        unsigned call = 1, n_replaced = 0;
+        for (*safe = 0; crash_at(&plan, call, power_cut, safe, &n_replaced); *safe = 0)
+            call++;
+        assert_true(call > 60); /* it came in all stages */
+        assert_true(n_replaced > 3 && n_replaced < call / 2);
+    }
+}
+
+static int write_sample(const char *path)
+{
+    struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
+    struct oct_volume_writer *w = make(path, &plan);
+    for (uint32_t v = 0; v < V; v++) {
+        volume_add(w, &plan, v, true, true);
+        if (v != 5)
+            must_put(w, TABLE, v);
+        if (v >= 2)
+            must_put(w, PICTURE, v);
+        must_put(w, ENFACE, v);
+    }
+    volume_close(w);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "--writer") == 0)
+        return write_sample(argv[2]);
+    if (getenv("TMPDIR") && chdir(getenv("TMPDIR")) != 0)
+        return 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_without_forms_is_what_it_was_before_there_were_any),
+        cmocka_unit_test(results_come_back_late_and_early_ones_too),
+        cmocka_unit_test(an_image_of_a_volume_is_replaced_by_the_newest),
+        cmocka_unit_test(a_wrong_result_is_refused_and_changes_nothing),
+        cmocka_unit_test(a_file_without_the_dataset_takes_no_result),
+        cmocka_unit_test(names_that_collide_are_refused_at_the_start),
+        cmocka_unit_test(the_estimate_is_an_upper_bound_of_the_length),
+        cmocka_unit_test(the_reader_lists_what_is_there),
+        cmocka_unit_test(what_a_crash_leaves_is_right_after_every_single_call),
+    };
+    return cmocka_run_group_tests_name("volume results", tests, NULL, NULL);
+}
