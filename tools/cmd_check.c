@@ -221,6 +221,11 @@ static enum oct_err look_at(struct check *c, struct oct_error *err)
     c->pixels = malloc((size_t)f->n_lines * (f->depth + 1) * sizeof(float));
     if (!c->frame.spectra || !c->frame.line_valid || !c->pixels)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", c->path);
+    struct oct_volume_dataset datasets[OCT_VOLUME_MAX_FORMS];
+    unsigned n_datasets;
+    code = oct_volume_datasets(c->reader, datasets, &n_datasets, err);
+    if (code)
+        return code;
     size_t n = strlen(c->path);
     c->is_part = n > 5 && strcmp(c->path + n - 5, ".part") == 0;
     c->gaps = oct_volume_gaps(c->reader, &c->n_gaps);

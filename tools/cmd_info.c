@@ -7,6 +7,36 @@
 #include <stdio.h>
 #include <string.h>
 
+static void describe_dataset(cJSON *list, const struct oct_volume_dataset *d)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "name", d->name);
+    cJSON *shape = cJSON_AddArrayToObject(o, "shape");
+    for (unsigned i = 0; i < d->rank; i++)
+        cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)d->dims[i]));
+    cJSON_AddStringToObject(o, "sample", d->type == OCT_SAMPLE_F32 ? "f32" : "u8");
+    cJSON_AddStringToObject(o, "quantity", d->quantity);
+    cJSON_AddStringToObject(o, "unit", d->unit);
+    cJSON_AddBoolToObject(o, "of_volume", d->of_volume);
+    cJSON_AddNumberToObject(o, "valid", d->n_valid);
+    cJSON_AddItemToArray(list, o);
+}
+
+/* The results of analyses, if the file has any. */
+static enum oct_err describe_datasets(cJSON *o, struct oct_volume_reader *reader,
+                                      struct oct_error *err)
+{
+    struct oct_volume_dataset datasets[OCT_VOLUME_MAX_FORMS];
+    unsigned n;
+    enum oct_err code = oct_volume_datasets(reader, datasets, &n, err);
+    if (code || n == 0)
+        return code;
+    cJSON *list = cJSON_AddArrayToObject(o, "datasets");
+    for (unsigned i = 0; i < n; i++)
+        describe_dataset(list, &datasets[i]);
+    return OCT_OK;
+}
+
 /* The facts go into one JSON object; without --json it is shown as a table. Members that do not
  * apply are left out. */
 static enum oct_err describe_volume(cJSON *o, const char *path, struct oct_error *err)
@@ -40,6 +70,7 @@ static enum oct_err describe_volume(cJSON *o, const char *path, struct oct_error
     cJSON_AddNumberToObject(o, "wavelengths", (double)cal.n_wavelengths);
     cJSON_AddNumberToObject(o, "dispersion", (double)cal.n_dispersion);
     cJSON_AddBoolToObject(o, "configuration", oct_volume_config_text(reader) != NULL);
+    code = describe_datasets(o, reader, err);
 fail:
     oct_calibration_finish(&cal);
     oct_volume_reader_destroy(reader);
@@ -110,10 +141,37 @@ static void print_table(const cJSON *o)
     }
 }
 
+static const char *text_of(const cJSON *o, const char *key)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+    return text ? text : "";
+}
+
+/* "enface [512][300] f32, dB: written" */
+static void print_datasets(const cJSON *o)
+{
+    const cJSON *d, *extent;
+    cJSON_ArrayForEach(d, cJSON_GetObjectItemCaseSensitive(o, "datasets"))
+    {
+        double n_valid = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(d, "valid"));
+        printf("%-18s %s ", "dataset", text_of(d, "name"));
+        cJSON_ArrayForEach(extent, cJSON_GetObjectItemCaseSensitive(d, "shape"))
+        {
+            printf("[%.0f]", cJSON_GetNumberValue(extent));
+        }
+        printf(" %s, %s: ", text_of(d, "sample"), text_of(d, "unit"));
+        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(d, "of_volume")))
+            puts(n_valid > 0 ? "written" : "not written");
+        else
+            printf("%.0f rows written\n", n_valid);
+    }
+}
+
 static int print_facts(const char *name, const cJSON *o, bool json)
 {
     if (!json) {
         print_table(o);
+        print_datasets(o);
         return 0;
     }
     struct oct_error err;
