@@ -140,6 +140,12 @@ $(filter-out $(CUDA_TESTS),$(TESTS)): $(TEST_ARCHIVES)
 # test/ROOM/test_NAME.c becomes build/test/test_NAME.
 $(foreach main,$(TEST_MAINS),$(eval $(BUILD)/test/$(notdir $(basename $(main))): $(call obj,$(main))))
 
+# octd with analyses of a test's own: its table comes before the library's, whose own is left out.
+MISBEHAVING := $(BUILD)/test/octd_misbehaving
+$(MISBEHAVING): $(BUILD)/test/daemon/octd_misbehaving.o $(BUILD)/daemon/main.o $(TEST_ARCHIVES)
+	$(call say,LD,$@)
+	$(LINK_TEST) $(ALL_LIBS)
+
 # The stand-in for CUDA is whole objects, before the library's own device code.
 $(CUDA_TESTS): $(CUDA_HOST_OBJ) $(TEST_ARCHIVES)
 	$(call say,LD,$@)
@@ -169,12 +175,12 @@ $(FAULTIO): test/preload/faultio.c Makefile
 
 # --- testing --------------------------------------------------------------------------------
 
-build-tests: $(TESTS) $(REPLAYS) $(FAULTIO)
+build-tests: $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING)
 
-check: all $(TESTS) $(REPLAYS) $(FAULTIO) ## run all tests (CI runs exactly this)
+check: all $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) ## run all tests (CI runs exactly this)
 	$(Q)BUILD=$(BUILD) test/run
 
-check-one: all $(TESTS) $(REPLAYS) $(FAULTIO) ## run the tests whose names match T=pattern
+check-one: all $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) ## run the tests whose names match T=pattern
 	$(Q)BUILD=$(BUILD) test/run '$(T)'
 
 faults: all $(TESTS) $(FAULTIO) ## every fault at full length, with a table at the end

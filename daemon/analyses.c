@@ -17,10 +17,11 @@ static enum oct_err find_one(struct oct_daemon_analyses *all, const char *name, 
     const struct oct_analysis_entry *entry = oct_analysis_find(name);
     oct_analysis_names(names, sizeof(names));
     if (!entry)
-        return oct_fail(err, OCT_E_CONFIG, "analysis.run: there is no analysis '%s': use some of %s",
-                        name, names);
+        return oct_fail_key(err, OCT_E_CONFIG, "analysis.run",
+                            "analysis.run: there is no analysis '%s': use some of %s", name, names);
     if (all->n == OCT_DAEMON_MOST_ANALYSES)
-        return oct_fail(err, OCT_E_CONFIG, "analysis.run: at most %u", OCT_DAEMON_MOST_ANALYSES);
+        return oct_fail_key(err, OCT_E_CONFIG, "analysis.run", "analysis.run: at most %u",
+                            OCT_DAEMON_MOST_ANALYSES);
     all->analysis[all->n++].entry = entry;
     *wants_values = *wants_values || entry->cpu->input == OCT_STAGE_VALUES;
     return OCT_OK;
@@ -32,6 +33,7 @@ enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *all,
 {
     static const char between[] = ", ";
     enum oct_err e = OCT_OK;
+    struct oct_error why;
     *all = (struct oct_daemon_analyses){.n = 0};
     *wants_values = false;
     for (const char *at = config->analysis.run; *at && !e;) {
@@ -39,11 +41,11 @@ enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *all,
         size_t n = strcspn(at, between);
         snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : sizeof(name)), at);
         if (n > 0)
-            e = find_one(all, name, wants_values, err);
+            e = find_one(all, name, wants_values, &why);
         at += n;
         at += strspn(at, between);
     }
-    return e;
+    return e ? oct_config_blame(config, &why, err) : OCT_OK;
 }
 
 static enum oct_err start_one(struct oct_daemon_analysis *a, unsigned asker,
@@ -64,9 +66,8 @@ static enum oct_err start_one(struct oct_daemon_analysis *a, unsigned asker,
         .workers = workers,
         .gpus = config->pipeline.gpus,
     };
-    enum oct_err e =
-        oct_analysis_select(&choice, a->entry, oct_config_backend_names[config->pipeline.backend],
-                            &setup, err);
+    enum oct_err e = oct_analysis_select(
+        &choice, a->entry, oct_config_backend_names[config->pipeline.backend], &setup, err);
     if (e)
         return e;
     const struct oct_stage_setup stage = {
@@ -119,8 +120,8 @@ void oct_daemon_analyses_configure(struct oct_daemon_analyses *all, const struct
 {
     union oct_config_analysis_settings settings;
     for (unsigned i = 0; i < all->n; i++)
-        if (all->analysis[i].stage && oct_config_analysis(config, all->analysis[i].entry->cpu->name,
-                                                          &settings))
+        if (all->analysis[i].stage &&
+            oct_config_analysis(config, all->analysis[i].entry->cpu->name, &settings))
             oct_stage_configure(all->analysis[i].stage, &settings);
 }
 
@@ -133,10 +134,11 @@ void oct_daemon_analyses_look(struct oct_daemon_analyses *all)
             oct_stage_count(a->stage, &counts);
         bool is_long = counts.busy_ns > LONG_NS;
         if (is_long && !a->told)
-            oct_log(OCT_LOG_WARNING,
-                    "analysis %s has been at work at one B-scan for %.0f s and skips all that come; "
-                    "pictures and recordings go on",
-                    a->entry->cpu->name, (double)counts.busy_ns * 1e-9);
+            oct_log(
+                OCT_LOG_WARNING,
+                "analysis %s has been at work at one B-scan for %.0f s and skips all that come; "
+                "pictures and recordings go on",
+                a->entry->cpu->name, (double)counts.busy_ns * 1e-9);
         a->told = is_long;
     }
 }

@@ -19,7 +19,8 @@ struct oct_daemon_analysis {
 
 struct oct_daemon_analyses {
     unsigned n;
-    struct oct_daemon_analysis analysis[OCT_DAEMON_MOST_ANALYSES]; /* in the order of analysis.run */
+    struct oct_daemon_analysis
+        analysis[OCT_DAEMON_MOST_ANALYSES]; /* in the order of analysis.run */
     unsigned n_sources;
     struct oct_image_source sources[OCT_DAEMON_MOST_ANALYSES]; /* of those that started */
     unsigned source_of[OCT_DAEMON_MOST_ANALYSES];              /* index into analysis */
@@ -32,8 +33,9 @@ enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *analyses,
                                       struct oct_error *err);
 
 /* Starts them. */
-void oct_daemon_analyses_start(struct oct_daemon_analyses *analyses, const struct oct_config *config,
-                               struct oct_pipeline *pipeline, struct oct_workers *workers);
+void oct_daemon_analyses_start(struct oct_daemon_analyses *analyses,
+                               const struct oct_config *config, struct oct_pipeline *pipeline,
+                               struct oct_workers *workers);
 
 /* The image ring is closed. Their results are closed afterwards. False: one was left to itself and
  * may go on using the worker pool. */

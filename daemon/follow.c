@@ -292,6 +292,8 @@ static void note_turned_away(struct oct_turned_away *t, uint64_t n, const char *
 
 void oct_daemon_look_around(struct oct_daemon *d)
 {
+    if (d->session)
+        oct_daemon_analyses_look(&d->session->analyses);
     if (!d->want_shutdown)
         note_changed_files(d);
     note_turned_away(&d->not_taken, oct_descriptors_not_taken(),

@@ -20,6 +20,17 @@ struct metric {
     double scale;      /* 0: as it stands */
 };
 
+/* A number of each object of the status' array "analysis", or an object of numbers there. */
+static const struct metric of_analyses[] = {
+    {"seen", "octd_analysis_seen_total", "B-scans that an analysis dealt with: done + skipped.",
+     COUNTER, NULL, 0},
+    {"done", "octd_analysis_done_total", "Of those, analysed.", COUNTER, NULL, 0},
+    {"skipped", "octd_analysis_skipped_total", "Of those, skipped.", COUNTER, "reason", 0},
+    {"results", "octd_analysis_results_total", "Results that an analysis made.", COUNTER, NULL, 0},
+    {"busy_s", "octd_analysis_busy_seconds", "At work at one B-scan for so long.", GAUGE, NULL, 0},
+    {"failing", "octd_analysis_failing", "Whether its newest B-scan failed.", GAUGE, NULL, 0},
+};
+
 /* Rows of one name stand together. */
 static const struct metric metrics[] = {
     {"uptime_s", "octd_uptime_seconds", "Since the daemon's start.", GAUGE, NULL, 0},
@@ -143,7 +154,7 @@ static void write_escaped(FILE *out, const char *text)
 static void write_words(FILE *out, const cJSON *status)
 {
     static const char *const troubles[] = {"source", "source_refused", "engine", "recording",
-                                           "disk"};
+                                           "disk",   "analysis",       "keys"};
     const char *phase = cJSON_GetStringValue(find(status, "phase"));
     const cJSON *degraded = find(status, "degraded"), *item;
 
@@ -168,6 +179,27 @@ static void write_words(FILE *out, const cJSON *status)
     }
 }
 
+static void write_of_analyses(FILE *out, const struct metric *m, const cJSON *analyses)
+{
+    const cJSON *analysis, *member;
+    write_head(out, m->name, m->help, m->kind);
+    cJSON_ArrayForEach(analysis, analyses)
+    {
+        const char *name = cJSON_GetStringValue(find(analysis, "name"));
+        const cJSON *value = find(analysis, m->path);
+        if (!cJSON_IsObject(value)) {
+            fprintf(out, "%s{analysis=\"%s\"}", m->name, name);
+            write_value(out, value, m->scale);
+            continue;
+        }
+        cJSON_ArrayForEach(member, value)
+        {
+            fprintf(out, "%s{analysis=\"%s\",%s=\"%s\"}", m->name, name, m->label, member->string);
+            write_value(out, member, m->scale);
+        }
+    }
+}
+
 char *oct_metrics_text(const cJSON *status, size_t *n_bytes)
 {
     char *text = NULL;
@@ -177,6 +209,10 @@ char *oct_metrics_text(const cJSON *status, size_t *n_bytes)
     write_words(out, status);
     for (size_t k = 0; k < sizeof(metrics) / sizeof(metrics[0]); k++)
         write_metric(out, &metrics[k], find(status, metrics[k].path));
+    const cJSON *analyses = find(status, "analysis");
+    for (size_t k = 0;
+         cJSON_GetArraySize(analyses) > 0 && k < sizeof(of_analyses) / sizeof(of_analyses[0]); k++)
+        write_of_analyses(out, &of_analyses[k], analyses);
     bool whole = !ferror(out);
     if (fclose(out) == 0 && whole)
         return text;

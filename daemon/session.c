@@ -1,6 +1,8 @@
 #include "daemon/session.h"
+#include "kernels/device/workers.h"
 #include "kernels/engines.h"
 
+#include "config/analysis.h"
 #include "config/apply.h"
 #include "daemon/memory.h"
 #include "pipeline/base/log.h"
@@ -31,6 +33,7 @@ void oct_session_measure(const struct oct_session *s, const struct oct_config *c
     struct oct_error err;
     char wisdom_dir[OCT_CONFIG_STRING_BYTES], why[OCT_ERROR_TEXT_BYTES];
     oct_config_engine_options(config, &options, wisdom_dir, sizeof(wisdom_dir));
+    options.workers = s->workers;
     if (oct_engine_select("cpu", s->plan, &options, &ops, &engine, why, sizeof(why), &err))
         return;
     measure(ops, engine, s->plan, &s->engine_display, rates);
@@ -44,10 +47,15 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
     struct oct_pipeline_setup setup = {.ring_bscans = config->pipeline.ring_bscans};
     char wisdom_dir[OCT_CONFIG_STRING_BYTES];
 
-    enum oct_err e = oct_config_plan(config, &s->plan, err);
+    enum oct_err e = oct_daemon_analyses_find(&s->analyses, config, &setup.lends_values, err);
+    if (!e)
+        e = oct_config_plan(config, &s->plan, err);
+    if (!e)
+        e = oct_workers_create(&s->workers, config->pipeline.threads, err);
     if (e)
         return e;
     oct_config_engine_options(config, &options, wisdom_dir, sizeof(wisdom_dir));
+    options.workers = s->workers;
     e = oct_engine_select(oct_config_backend_names[config->pipeline.backend], s->plan, &options,
                           &setup.ops, &setup.engine, s->engine_why, sizeof(s->engine_why), err);
     if (e)
@@ -58,7 +66,11 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
     for (unsigned n = 0; n < OCT_FORECAST_AGREEING; n++)
         measure(setup.ops, setup.engine, s->plan, &setup.display, &s->engine_rates);
     setup.plan = s->plan;
-    return oct_pipeline_create(&s->pipeline, &setup, err);
+    setup.spacing = oct_config_spacing(config, s->plan);
+    e = oct_pipeline_create(&s->pipeline, &setup, err);
+    if (!e)
+        oct_daemon_analyses_start(&s->analyses, config, s->pipeline, s->workers);
+    return e;
 }
 
 /* Ingest and keeper tell it, the recorder asks when it comes to what waits in rings and memory. */
@@ -200,10 +212,14 @@ void oct_session_destroy(struct oct_session *s)
         oct_ingest_set_gate(s->ingest, false);
     if (s->pipeline)
         oct_pipeline_drain(s->pipeline);
+    bool all_ended = oct_daemon_analyses_drain(&s->analyses);
     oct_recorder_destroy(s->recorder);
     oct_publisher_destroy(s->publisher);
     oct_ingest_destroy(s->ingest);
+    oct_daemon_analyses_destroy(&s->analyses);
     oct_pipeline_destroy(s->pipeline);
+    if (all_ended) /* else it lasts as long as the program: a thread may still be using it */
+        oct_workers_destroy(s->workers);
     oct_plan_destroy(s->plan);
     oct_loss_log_destroy(s->losses);
     oct_door_destroy(s->door);

@@ -1,4 +1,4 @@
-/* A session: plan, engine, pipeline, ingest, publisher and recorder, built from one configuration.
+/* A session: plan, engine, pipeline, analyses, ingest, publisher and recorder, built from one configuration.
  * When a key changes that the plan depends on, the daemon ends the session and builds another.
  *
  * One thread at a time calls; see daemon/jobs.h for which. */
@@ -6,6 +6,7 @@
 #define OCT_DAEMON_SESSION_H
 
 #include "config/config.h"
+#include "daemon/analyses.h"
 #include "pipeline/flow/forecast.h"
 #include "pipeline/flow/pipeline.h"
 #include "pipeline/ingest/ingest.h"
@@ -18,7 +19,9 @@ struct oct_session {
     void *zmq_context;           /* its own: ending it waits until the endpoints are free again */
     struct oct_door *door;       /* NULL: no keys are configured */
     struct oct_plan *plan;
+    struct oct_workers *workers; /* of engines and analyses alike */
     struct oct_pipeline *pipeline;
+    struct oct_daemon_analyses analyses;
     struct oct_ingest *ingest;
     struct oct_publisher *publisher;
     struct oct_recorder *recorder;

@@ -152,6 +152,7 @@ static void add_session(cJSON *reply, const struct oct_daemon *d)
     add_path(reply, s);
     add_recorder(reply, s ? &d->recorder : &no_recorder, s ? d->n_images : 0);
     add_latency(reply, s ? s->publisher : NULL);
+    add_analyses(reply, s);
     if (!s)
         return;
     const struct oct_geometry *g = &oct_pipeline_plan(s->pipeline)->geometry;
@@ -163,6 +164,34 @@ static void add_session(cJSON *reply, const struct oct_daemon *d)
     cJSON *endpoints = cJSON_AddObjectToObject(reply, "endpoints");
     cJSON_AddStringToObject(endpoints, "ingest", oct_ingest_endpoint(s->ingest));
     cJSON_AddStringToObject(endpoints, "publish", oct_publisher_endpoint(s->publisher));
+}
+
+/* One object an analysis, in the order of analysis.run. seen = done + the sum of skipped. */
+static void add_analysis(cJSON *array, const struct oct_daemon_analysis *a)
+{
+    struct oct_stage_counts c = {.failure = a->refused};
+    if (a->stage)
+        oct_stage_count(a->stage, &c);
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddItemToArray(array, object);
+    cJSON_AddStringToObject(object, "name", a->entry->cpu->name);
+    cJSON_AddStringToObject(object, "running", a->stage ? c.running : "none");
+    add_u64(object, "seen", c.seen);
+    add_u64(object, "done", c.done);
+    cJSON *skipped = cJSON_AddObjectToObject(object, "skipped");
+    for (int r = 0; r < OCT_STAGE_N_SKIPS; r++)
+        add_u64(skipped, oct_stage_skip_names[r], c.skipped[r]);
+    add_u64(object, "results", c.results);
+    cJSON_AddNumberToObject(object, "busy_s", (double)c.busy_ns * 1e-9);
+    cJSON_AddBoolToObject(object, "failing", !a->stage || c.failing);
+    cJSON_AddStringToObject(object, "error", c.failure.code ? c.failure.text : "");
+}
+
+static void add_analyses(cJSON *reply, const struct oct_session *s)
+{
+    cJSON *array = cJSON_AddArrayToObject(reply, "analysis");
+    for (unsigned i = 0; s && i < s->analyses.n; i++)
+        add_analysis(array, &s->analyses.analysis[i]);
 }
 
 static struct oct_access_counts count_access(const struct oct_daemon *d)
@@ -206,6 +235,8 @@ static void add_degraded(cJSON *reply, const struct oct_daemon *d)
         cJSON_AddItemToArray(degraded, cJSON_CreateString("recording"));
     if (d->session && d->backlog.disk_slow)
         cJSON_AddItemToArray(degraded, cJSON_CreateString("disk"));
+    if (d->session && oct_daemon_analyses_are_degraded(&d->session->analyses))
+        cJSON_AddItemToArray(degraded, cJSON_CreateString("analysis"));
     if (access.n_unreadable || access.is_incomplete)
         cJSON_AddItemToArray(degraded, cJSON_CreateString("keys"));
 }

@@ -256,6 +256,9 @@ def check_sums(status):
     assert total["offered"] >= account["offered"] and all(
         total["dropped"][why] >= n for why, n in account["dropped"].items()), (total, account)
     assert 0 <= account["written"] <= status["bscans_written"] and account["pending"] >= 0, account
+    for analysis in status["analysis"]:
+        assert analysis["seen"] == analysis["done"] + sum(analysis["skipped"].values()), analysis
+        assert analysis["seen"] <= out, (analysis, status)
     assert record["bscans_waiting"] <= record["bscans_queued"], record
     assert not record["active"] or status["phase"] in ("recording", "draining", "error"), status
     if status["phase"] == "recording" and not status["pending"]:
@@ -327,6 +330,7 @@ NOTHING_HELD_BACK = dict(ASAN_OPTIONS="quarantine_size_mb=1")
 class Daemon:
     """A running octd on ipc endpoints of its own."""
     count = 0
+    program = "octd"
     preexec = None  # run in the new process before octd
 
     def __init__(self, *arguments, wait=True, env=None, stderr=None):
@@ -342,7 +346,7 @@ class Daemon:
                                publish=dict(endpoint=self.publish),
                                control=dict(endpoint=self.control))
         self.process = subprocess.Popen(
-            [program("octd"), *self.common, "--set", f"record.directory={self.records}",
+            [program(self.program), *self.common, "--set", f"record.directory={self.records}",
              *map(str, arguments)],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=open(self.log_path, "wb") if stderr is None else stderr,
