@@ -97,13 +97,15 @@ enum oct_err oct_config_get(const struct oct_config *config, const char *key, ch
     return OCT_OK;
 }
 
-enum oct_err oct_config_when(const char *key, enum oct_config_when *when, struct oct_error *err)
+enum oct_err oct_config_when(const char *key, enum oct_config_when *when, unsigned *applies,
+                             struct oct_error *err)
 {
     char why[WHY_BYTES];
     const struct oct_key *found = find_dotted(key, why, sizeof(why));
     if (!found)
         return oct_fail(err, OCT_E_CONFIG, "%.100s: %s", key, why);
     *when = found->when;
+    *applies = found->applies;
     return OCT_OK;
 }
 
@@ -189,6 +191,9 @@ static enum oct_err check_together(const struct oct_config *config, struct oct_e
         return code;
     if ((code = check_order(config->pipeline.percentile_low, config->pipeline.percentile_high,
                             "pipeline.percentile_low", "pipeline.percentile_high", err)))
+        return code;
+    if ((code = check_order(config->analysis.enface_slab_first, config->analysis.enface_slab_last,
+                            "analysis.enface_slab_first", "analysis.enface_slab_last", err)))
         return code;
     if ((config->security.client_key[0] == '\0') != (config->security.server_public[0] == '\0'))
         return oct_fail_key(

@@ -33,6 +33,10 @@ struct oct_config_origin {
 
 enum oct_config_backend { OCT_BACKEND_AUTO, OCT_BACKEND_CPU, OCT_BACKEND_CUDA };
 
+enum oct_config_projection { OCT_PROJECTION_MEAN, OCT_PROJECTION_MAX, OCT_PROJECTION_SLAB };
+
+#define OCT_CONFIG_MAX_NAMES 16 /* in a list of names such as analysis.run */
+
 struct oct_config {
     struct {
         uint32_t samples; /* 832 */
@@ -107,6 +111,13 @@ struct oct_config {
         oct_config_string pseudonym; /* free text without control characters */
     } record;
     struct {
+        oct_config_string run; /* "enface,quality": names of letters, digits and '_', each once, at
+                                  most OCT_CONFIG_MAX_NAMES; which there are, the one who builds
+                                  them knows; "": none */
+        int enface_projection; /* enum oct_config_projection: mean */
+        double enface_slab_first, enface_slab_last; /* 0.4, 0.6: shares of the depth, 0..1 */
+    } analysis;
+    struct {
         oct_config_string server_key, allowed;       /* the daemon's; "": plain, on this machine */
         oct_config_string client_key, server_public; /* of whoever connects to it */
     } security;
@@ -124,6 +135,15 @@ enum oct_config_when {
     OCT_CONFIG_LIVE,  /* at once */
     OCT_CONFIG_IDLE,  /* only while idle (stop first) */
     OCT_CONFIG_START, /* only at the daemon's start */
+};
+
+/* What of a running daemon takes over a changed LIVE key; flags, several may be set. */
+enum oct_config_applies {
+    OCT_APPLIES_DISPLAY = 1 << 0,   /* the engine's display limits: the next B-scan */
+    OCT_APPLIES_RECORDING = 1 << 1, /* the recorder reads the key when the next recording starts */
+    OCT_APPLIES_ANALYSIS = 1 << 2,  /* the stages beside the stream: their next B-scan */
+    OCT_APPLIES_FORECAST = 1 << 3,  /* the forecast is made anew */
+    OCT_APPLIES_DAEMON = 1 << 4,    /* the daemon reads the key when it next needs it */
 };
 
 extern const char *const oct_config_simd_names[];    /* NULL-terminated */
@@ -162,15 +182,17 @@ enum oct_err oct_config_get(const struct oct_config *config, const char *key, ch
 /* Takes over from `over` every key that a file or --set gave there, with where it came from. */
 void oct_config_overlay(struct oct_config *config, const struct oct_config *over);
 
-/* When "section.key" may change. OCT_E_CONFIG: no such key. */
-enum oct_err oct_config_when(const char *key, enum oct_config_when *when, struct oct_error *err);
+/* When "section.key" may change, and what applies the change: flags of enum oct_config_applies, 0
+ * for a key that is not LIVE. OCT_E_CONFIG: no such key. */
+enum oct_err oct_config_when(const char *key, enum oct_config_when *when, unsigned *applies,
+                             struct oct_error *err);
 
 /* Whether a file or --set gave this key. */
 bool oct_config_is_set(const struct oct_config *config, const char *key);
 
 /* Checks of several keys together: at most one of wavelengths and kmap, at most one of dispersion
- * file and coefficients, min < max (both pairs), percentile_low < percentile_high, something to
- * record, background given with dc=file. Geometry is checked by oct_geometry_init. The message
+ * file and coefficients, min < max (both pairs), percentile_low < percentile_high,
+ * enface_slab_first < enface_slab_last, something to record, background given with dc=file. Geometry is checked by oct_geometry_init. The message
  * starts with where the key at fault was given (see oct_config_blame). */
 enum oct_err oct_config_check(const struct oct_config *config, struct oct_error *err);
 

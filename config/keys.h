@@ -14,6 +14,7 @@ enum oct_key_type {
     OCT_KEY_ENUM,     /* an int: index into names, plus first */
     OCT_KEY_STRING,   /* this and the rest are oct_config_string */
     OCT_KEY_DEVICES,  /* device numbers with commas between */
+    OCT_KEY_NAMES,    /* names with commas between, each once */
     OCT_KEY_PATH,     /* relative to the folder of the file that says it */
     OCT_KEY_ENDPOINT, /* of ZeroMQ */
 };
@@ -22,8 +23,9 @@ struct oct_key {
     const char *section, *name;
     enum oct_key_type type;
     enum oct_config_when when;
-    size_t offset;   /* in struct oct_config */
-    double min, max; /* of the value; of a string: its length in bytes (max 0: all that fits) */
+    unsigned applies; /* LIVE: flags of enum oct_config_applies, at least one; else 0 */
+    size_t offset;    /* in struct oct_config */
+    double min, max;  /* of the value; of a string: its length in bytes (max 0: all that fits) */
     const char *const *names; /* enum: NULL-terminated; string: the allowed values, NULL: any */
     int first;                /* enum: value of names[0] */
     const char *standard;     /* the default, as it would stand in a file; octd.ini ships it */

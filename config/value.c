@@ -111,6 +111,31 @@ static const char *bad_devices(const char *text)
     return NULL;
 }
 
+_Static_assert(OCT_CONFIG_MAX_NAMES == 16, "as a message below says");
+
+/* "enface,quality"; empty is fine. */
+static const char *bad_names(const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    const char *names[OCT_CONFIG_MAX_NAMES];
+    size_t lengths[OCT_CONFIG_MAX_NAMES];
+    if (!text[0])
+        return NULL;
+    for (unsigned n = 0; n < OCT_CONFIG_MAX_NAMES; n++) {
+        names[n] = text;
+        lengths[n] = strspn(text, letters);
+        text += lengths[n];
+        if (lengths[n] == 0 || (*text && *text != ','))
+            return "is not a list of names such as enface,quality (letters, digits and _)";
+        for (unsigned before = 0; before < n; before++)
+            if (lengths[before] == lengths[n] && !memcmp(names[before], names[n], lengths[n]))
+                return "holds a name twice";
+        if (!*text++)
+            return NULL;
+    }
+    return "holds more than 16 names";
+}
+
 static const char *bad_tcp(const char *address)
 {
     const char *colon = strrchr(address, ':');
@@ -175,6 +200,8 @@ static bool parse_string(const struct oct_key *key, const char *text, char *valu
         bad = bad_endpoint(key, text);
     if (!bad && key->type == OCT_KEY_DEVICES)
         bad = bad_devices(text);
+    if (!bad && key->type == OCT_KEY_NAMES)
+        bad = bad_names(text);
     if (bad) {
         snprintf(why, why_bytes, "'%.*s' %s", SHOWN_BYTES, text, bad);
         return false;
@@ -224,6 +251,7 @@ static bool parse_trimmed(const struct oct_key *key, void *place, const char *te
         return true;
     case OCT_KEY_STRING:
     case OCT_KEY_DEVICES:
+    case OCT_KEY_NAMES:
     case OCT_KEY_PATH:
     case OCT_KEY_ENDPOINT:
         return parse_string(key, text, place, why, why_bytes);
@@ -294,6 +322,7 @@ size_t oct_key_format(const struct oct_key *key, const struct oct_config *config
         break;
     case OCT_KEY_STRING:
     case OCT_KEY_DEVICES:
+    case OCT_KEY_NAMES:
     case OCT_KEY_PATH:
     case OCT_KEY_ENDPOINT:
         value = place;
@@ -339,6 +368,9 @@ static void format_allowed(const struct oct_key *key, char *text, size_t text_by
         return;
     case OCT_KEY_DEVICES:
         snprintf(text, text_bytes, "device numbers with commas between, or nothing");
+        return;
+    case OCT_KEY_NAMES:
+        snprintf(text, text_bytes, "names with commas between, or nothing");
         return;
     case OCT_KEY_PATH:
         snprintf(text, text_bytes, "a path");

@@ -185,6 +185,33 @@ enum oct_err oct_daemon_record_last(struct oct_daemon *d, const char *name, stru
     return oct_session_record_last(d->session, &config, name, err);
 }
 
+/* ---- live keys ---- */
+
+static void apply_display(struct oct_daemon *d)
+{
+    struct oct_display display;
+    oct_config_display(&d->config, &display);
+    oct_pipeline_set_display(d->session->pipeline, &display);
+}
+
+/* No stage runs beside a session yet: whoever starts them configures them here. */
+static void apply_analysis(struct oct_daemon *d)
+{
+    (void)d;
+}
+
+void oct_daemon_apply(struct oct_daemon *d, unsigned applies)
+{
+    if (!d->session)
+        return; /* the next one is built from d->config */
+    if (applies & OCT_APPLIES_DISPLAY)
+        apply_display(d);
+    if (applies & OCT_APPLIES_ANALYSIS)
+        apply_analysis(d);
+    if (applies & OCT_APPLIES_FORECAST)
+        oct_outlook_changed(&d->outlook, &d->config, d->session);
+}
+
 /* A change is tried on a copy first. Whether the calibration files fit shows at the next start: a
  * new camera takes several keys, and none of them fits alone. */
 enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *value,
@@ -193,8 +220,9 @@ enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *v
     struct oct_config changed = d->config;
     struct oct_geometry geometry;
     enum oct_config_when when;
+    unsigned applies;
 
-    enum oct_err e = oct_config_when(key, &when, err);
+    enum oct_err e = oct_config_when(key, &when, &applies, err);
     if (e)
         return e;
     if (when == OCT_CONFIG_START)
@@ -207,14 +235,10 @@ enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *v
         (e = oct_config_geometry(&changed, &geometry, err)))
         return e;
     d->config = changed;
-    if (when == OCT_CONFIG_IDLE) {
+    if (when == OCT_CONFIG_IDLE)
         d->stale = true;
-    } else if (d->session) {
-        struct oct_display display;
-        oct_config_display(&d->config, &display);
-        oct_pipeline_set_display(d->session->pipeline, &display);
-        oct_outlook_changed(&d->outlook, &d->config, d->session);
-    }
+    else
+        oct_daemon_apply(d, applies);
     return OCT_OK;
 }
 

@@ -100,6 +100,10 @@ char *oct_daemon_status(const struct oct_daemon *daemon);
 /* The same as a tree, which the caller deletes. */
 struct cJSON *oct_daemon_status_tree(const struct oct_daemon *daemon);
 
+/* Hands changed LIVE keys to what applies them: flags of enum oct_config_applies. What those of the
+ * recording and of the daemon apply to reads the configuration when it next needs it. */
+void oct_daemon_apply(struct oct_daemon *daemon, unsigned applies);
+
 /* For daemon/follow.c: a step of the table, logged. */
 void oct_daemon_happens(struct oct_daemon *daemon, enum oct_event event);
 void oct_daemon_keep_error(struct oct_daemon *daemon, const struct oct_error *err);

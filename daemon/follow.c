@@ -2,7 +2,6 @@
  * told to the state table, and the next job is begun when its turn has come. */
 #include "daemon/daemon.h"
 
-#include "config/apply.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
 #include "pipeline/net/descriptors.h"
@@ -18,8 +17,6 @@
 
 static void after_build(struct oct_daemon *d, struct oct_job *job)
 {
-    struct oct_display display;
-
     d->session = job->session;
     d->source = (struct oct_source){.streaming = false};
     d->driver.watch = NULL; /* another's may stand at the same address */
@@ -35,8 +32,8 @@ static void after_build(struct oct_daemon *d, struct oct_job *job)
     }
     d->stale = false;
     d->was_ready = true;
-    oct_config_display(&d->config, &display); /* live keys may have changed meanwhile */
-    oct_pipeline_set_display(d->session->pipeline, &display);
+    /* Live keys may have changed meanwhile; on_job_done makes the forecast anew. */
+    oct_daemon_apply(d, OCT_APPLIES_DISPLAY | OCT_APPLIES_ANALYSIS);
     oct_ingest_ask_gate(d->session->ingest, d->open);
     if (!d->open)
         oct_daemon_happens(d, OCT_EVENT_BUILT_SHUT);

@@ -27,6 +27,8 @@ static void table_is_sound(void **state)
         assert_true(!key->word || (key->type == OCT_KEY_U32 && key->word_value > key->max));
         assert_true(key->type != OCT_KEY_ENUM || key->names);
         assert_true(key->meaning && strlen(key->meaning) < 98);
+        if ((key->when == OCT_CONFIG_LIVE) != (key->applies != 0))
+            fail_msg("%s.%s: what applies it, if it is live?", key->section, key->name);
     }
     assert_int_equal(section, oct_n_key_sections - 1);
 }
@@ -64,6 +66,9 @@ static void defaults_are_those_of_the_contract(void **state)
     assert_int_equal(c.publish.queue_bscans, 32);
     assert_string_equal(c.record.directory, ".");
     assert_true(c.record.spectra && c.record.bscans && c.record.sync_interval_s == 1);
+    assert_string_equal(c.analysis.run, "enface,quality");
+    assert_int_equal(c.analysis.enface_projection, OCT_PROJECTION_MEAN);
+    assert_true(c.analysis.enface_slab_first == 0.4 && c.analysis.enface_slab_last == 0.6);
     assert_false(oct_config_is_set(&c, "camera.samples"));
     config_assert_ok(oct_config_check(&c, &err), &err);
 }
@@ -128,6 +133,21 @@ static const struct value_case value_cases[] = {
     {"pipeline.backend", "cuda", "cuda", NULL},
     {"pipeline.backend", "gpu", NULL, "auto | cpu | cuda"},
     {"pipeline.dc", "file", "file", NULL},
+    {"analysis.run", "", "", NULL},
+    {"analysis.run", "enface", "enface", NULL},
+    {"analysis.run", " B_2,enface,b_2 ", "B_2,enface,b_2", NULL},
+    {"analysis.run", "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p", "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p", NULL},
+    {"analysis.run", "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q", NULL, "more than 16"},
+    {"analysis.run", "enface,quality,enface", NULL, "twice"},
+    {"analysis.run", "enface,enf,enface2", "enface,enf,enface2", NULL},
+    {"analysis.run", "enface,", NULL, "list of names"},
+    {"analysis.run", ",enface", NULL, "list of names"},
+    {"analysis.run", "enface, quality", NULL, "list of names"},
+    {"analysis.run", "en-face", NULL, "list of names"},
+    {"analysis.run", "/etc", NULL, "list of names"},
+    {"analysis.enface_projection", "slab", "slab", NULL},
+    {"analysis.enface_projection", "sum", NULL, "mean | max | slab"},
+    {"analysis.enface_slab_last", "1.01", NULL, "0 to 1"},
     {"pipeline.dc", "File", NULL, "bscan | file | none"},
     {"pipeline.interpolation", "cubic", "cubic", NULL},
     {"pipeline.simd", "avx2", "avx2", NULL},
@@ -261,13 +281,14 @@ static void unknown_keys_name_the_nearest(void **state)
         struct oct_error err = {.text = ""};
         char value[64];
         enum oct_config_when when;
+        unsigned applies;
         assert_int_equal(oct_config_set(&config, cases[i][0], "1", "control", &err), OCT_E_CONFIG);
         assert_has(err.text, "control: ");
         assert_has(err.text, cases[i][1]);
         assert_int_equal(oct_config_get(&config, cases[i][0], value, sizeof(value), &err),
                          OCT_E_CONFIG);
         assert_has(err.text, cases[i][1]);
-        assert_int_equal(oct_config_when(cases[i][0], &when, &err), OCT_E_CONFIG);
+        assert_int_equal(oct_config_when(cases[i][0], &when, &applies, &err), OCT_E_CONFIG);
         assert_false(oct_config_is_set(&config, cases[i][0]));
     }
     struct oct_error err = {.text = ""};
@@ -293,27 +314,43 @@ static void assignments_are_split_at_the_first_equals_sign(void **state)
     assert_int_equal(config.camera.samples, 1024);
 }
 
-static void when_a_key_may_change(void **state)
+static void when_a_key_may_change_and_what_applies_it(void **state)
 {
     (void)state;
     static const struct {
         const char *key;
         enum oct_config_when when;
+        unsigned applies;
     } cases[] = {
-        {"pipeline.range", OCT_CONFIG_LIVE},         {"pipeline.min_db", OCT_CONFIG_LIVE},
-        {"pipeline.max", OCT_CONFIG_LIVE},           {"pipeline.percentile_low", OCT_CONFIG_LIVE},
-        {"record.directory", OCT_CONFIG_LIVE},       {"record.eye", OCT_CONFIG_LIVE},
-        {"pipeline.log", OCT_CONFIG_IDLE},           {"camera.samples", OCT_CONFIG_IDLE},
-        {"pipeline.ring_bscans", OCT_CONFIG_IDLE},   {"calibration.kmap", OCT_CONFIG_IDLE},
-        {"daemon.autostart", OCT_CONFIG_START},      {"ingest.endpoint", OCT_CONFIG_START},
-        {"publish.endpoint", OCT_CONFIG_START},      {"control.endpoint", OCT_CONFIG_START},
-        {"ingest.queue_messages", OCT_CONFIG_START}, {"publish.queue_bscans", OCT_CONFIG_START},
+        {"pipeline.range", OCT_CONFIG_LIVE, OCT_APPLIES_DISPLAY | OCT_APPLIES_FORECAST},
+        {"pipeline.min_db", OCT_CONFIG_LIVE, OCT_APPLIES_DISPLAY},
+        {"pipeline.max", OCT_CONFIG_LIVE, OCT_APPLIES_DISPLAY},
+        {"pipeline.percentile_low", OCT_CONFIG_LIVE, OCT_APPLIES_DISPLAY | OCT_APPLIES_FORECAST},
+        {"pipeline.smoothing_bscans", OCT_CONFIG_LIVE, OCT_APPLIES_DISPLAY},
+        {"record.directory", OCT_CONFIG_LIVE, OCT_APPLIES_RECORDING | OCT_APPLIES_FORECAST},
+        {"record.bscans", OCT_CONFIG_LIVE, OCT_APPLIES_RECORDING | OCT_APPLIES_FORECAST},
+        {"record.eye", OCT_CONFIG_LIVE, OCT_APPLIES_RECORDING},
+        {"daemon.drain_s", OCT_CONFIG_LIVE, OCT_APPLIES_DAEMON},
+        {"analysis.enface_projection", OCT_CONFIG_LIVE, OCT_APPLIES_ANALYSIS},
+        {"analysis.enface_slab_last", OCT_CONFIG_LIVE, OCT_APPLIES_ANALYSIS},
+        {"analysis.run", OCT_CONFIG_IDLE, 0},
+        {"pipeline.log", OCT_CONFIG_IDLE, 0},
+        {"camera.samples", OCT_CONFIG_IDLE, 0},
+        {"pipeline.ring_bscans", OCT_CONFIG_IDLE, 0},
+        {"calibration.kmap", OCT_CONFIG_IDLE, 0},
+        {"daemon.autostart", OCT_CONFIG_START, 0},
+        {"ingest.endpoint", OCT_CONFIG_START, 0},
+        {"publish.endpoint", OCT_CONFIG_START, 0},
+        {"control.endpoint", OCT_CONFIG_START, 0},
+        {"ingest.queue_messages", OCT_CONFIG_START, 0},
+        {"publish.queue_bscans", OCT_CONFIG_START, 0},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         enum oct_config_when when;
+        unsigned applies;
         struct oct_error err;
-        config_assert_ok(oct_config_when(cases[i].key, &when, &err), &err);
-        if (when != cases[i].when)
+        config_assert_ok(oct_config_when(cases[i].key, &when, &applies, &err), &err);
+        if (when != cases[i].when || applies != cases[i].applies)
             fail_msg("%s", cases[i].key);
     }
 }
@@ -331,6 +368,9 @@ static void keys_that_do_not_go_together_are_refused(void **state)
         {"[pipeline]\nmax=0\n", "[pipeline] max"},
         {"[pipeline]\npercentile_low=99.8\n", "[pipeline] percentile_low"},
         {"[record]\nspectra=no\nbscans=no\n", "record.spectra"},
+        {"[analysis]\nenface_slab_first=0.6\n", "[analysis] enface_slab_first: is 0.6: it must be "
+                                                "less than analysis.enface_slab_last (0.6"},
+        {"[analysis]\nenface_slab_last=0.3\n", "[analysis] enface_slab_last"},
     };
     struct oct_config config;
     struct oct_error err;
@@ -354,7 +394,7 @@ int main(void)
         cmocka_unit_test(long_strings_are_refused_not_cut),
         cmocka_unit_test(unknown_keys_name_the_nearest),
         cmocka_unit_test(assignments_are_split_at_the_first_equals_sign),
-        cmocka_unit_test(when_a_key_may_change),
+        cmocka_unit_test(when_a_key_may_change_and_what_applies_it),
         cmocka_unit_test(keys_that_do_not_go_together_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
