@@ -1,183 +1,88 @@
 /* octctl recon: a recording in, a volume file out, through the daemon's own pipeline. */
 #include "config/apply.h"
+#include "formats/recording_plan.h"
 #include "kernels/engines.h"
 #include "pipeline/base/clock.h"
-#include "pipeline/flow/pipeline.h"
-#include "pipeline/flow/slots.h"
+#include "pipeline/flow/offline.h"
 #include "pipeline/volume/volume.h"
 #include "tools/commands.h"
-#include "tools/offline.h"
+#include "tools/interrupt.h"
+#include "tools/output.h"
+#include "tools/progress.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/* The source at the left end: its own thread, so that reading and writing overlap. */
-struct source {
-    struct oct_recording *recording;
-    struct oct_pipeline *pipeline;
-    pthread_t thread;
-    enum oct_err result;
-    struct oct_error err;
-    uint64_t n_skipped; /* rows that the recording never had */
-};
 
 struct job {
     const char *in, *out;
     bool force;
+    const volatile sig_atomic_t *cancel;
+    struct oct_output output;
     struct oct_recording *recording;
     struct oct_plan *plan;
     struct oct_pipeline *pipeline;
     struct oct_volume_writer *writer;
-    char path[OCT_CONFIG_STRING_BYTES + 32]; /* being written */
-    char why[256];
+    char why[256]; /* this engine was chosen */
 };
 
-static volatile sig_atomic_t was_interrupted;
+/* ---- both ends of the run ---- */
 
-static void on_signal(int number)
+static enum oct_err read_bscan(void *context, uint64_t index, struct oct_raw_frame *frame,
+                               enum oct_offline_next *next, struct oct_error *err)
 {
-    (void)number;
-    was_interrupted = 1;
-}
+    struct oct_recording *recording = context;
+    bool valid;
 
-static void watch_signals(void)
-{
-    const struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-static void *read_recording(void *argument)
-{
-    struct source *source = argument;
-    struct oct_ring *raw = oct_pipeline_raw(source->pipeline);
-    const struct oct_geometry *g = &oct_pipeline_plan(source->pipeline)->geometry;
-    uint64_t n = oct_recording_n_bscans(source->recording), slot = 0;
-    bool acquired = false;
-
-    for (uint64_t i = 0; i < n && !source->result; i++) {
-        bool valid;
-        while (!acquired) {
-            enum oct_err e = oct_ring_acquire(raw, 100000, &slot);
-            if (e == OCT_E_CLOSED) /* the sink has failed */
-                return NULL;
-            acquired = e == OCT_OK;
-        }
-        struct oct_raw_frame *frame = oct_raw_slot(raw, slot, g);
-        frame->info = (struct oct_bscan_info){.id = slot};
-        source->result = oct_recording_read(source->recording, i, frame, &valid, &source->err);
-        if (source->result)
-            break;
-        frame->info.bscan = (uint32_t)i; /* its row in the one file that is written */
-        if (!valid) {
-            source->n_skipped++;
-            continue; /* the slot serves the next */
-        }
-        frame->info.arrival_ns = oct_clock_ns();
-        oct_ring_publish(raw);
-        acquired = false;
-    }
-    oct_ring_close(raw);
-    return NULL;
-}
-
-static void show_progress(uint64_t done, uint64_t all, uint64_t started_ns, bool last)
-{
-    static const char bar[] = "########################################";
-    if (!isatty(STDERR_FILENO))
-        return;
-    double seconds = (double)(oct_clock_ns() - started_ns) * 1e-9;
-    int filled = (int)(all ? done * 40 / all : 40);
-    fprintf(stderr, "\r[%-40.*s] %llu of %llu B-scans, %.0f a second%s", filled, bar,
-            (unsigned long long)done, (unsigned long long)all,
-            seconds > 0 ? (double)done / seconds : 0, last ? "\n" : "");
-}
-
-/* ---- the sink at the right end ---- */
-
-struct sink {
-    struct oct_ring_reader *reader;
-    uint64_t all, done, started_ns, shown_ns;
-};
-
-static enum oct_err write_image(struct job *job, const struct oct_image_frame *image,
-                                struct oct_error *err)
-{
-    if (was_interrupted)
-        return oct_fail(err, OCT_E_CLOSED, "interrupted: nothing is left behind");
-    if (image->status)
-        return oct_fail(err, image->status, "%s: the engine lost B-scan %u", job->in,
-                        image->info.bscan);
-    return oct_volume_write_image(job->writer, image, err);
-}
-
-/* Reads the ring to its end, whatever happens, so that every thread comes to its end too. */
-static enum oct_err drain_images(struct job *job, struct sink *sink, struct oct_error *err)
-{
-    struct oct_ring *images = oct_pipeline_images(job->pipeline);
-    enum oct_err e = OCT_OK, r;
-    uint64_t slot;
-
-    while ((r = oct_ring_read(sink->reader, 100000, &slot)) != OCT_E_CLOSED) {
-        if (r)
-            continue;
-        if (e == OCT_OK) {
-            e = write_image(job, oct_image_slot(images, slot), err);
-            if (e)
-                oct_ring_close(oct_pipeline_raw(job->pipeline)); /* ends the source */
-        }
-        oct_ring_release(sink->reader);
-        sink->done++;
-        if (oct_clock_ns() - sink->shown_ns > 100000000u) {
-            show_progress(sink->done, sink->all, sink->started_ns, false);
-            sink->shown_ns = oct_clock_ns();
-        }
-    }
+    *next = OCT_OFFLINE_END;
+    if (index == oct_recording_n_bscans(recording))
+        return OCT_OK;
+    enum oct_err e = oct_recording_read(recording, index, frame, &valid, err);
+    frame->info.bscan = (uint32_t)index; /* its row in the one file that is written */
+    *next = valid ? OCT_OFFLINE_BSCAN : OCT_OFFLINE_SKIP;
     return e;
 }
 
-static void report(const struct job *job, const struct sink *sink, uint64_t n_skipped)
+static enum oct_err write_picture(void *context, uint64_t index,
+                                  const struct oct_image_frame *picture, struct oct_error *err)
 {
-    const struct oct_geometry *g = &job->plan->geometry;
-    double seconds = (double)(oct_clock_ns() - sink->started_ns) * 1e-9;
-    printf("%s: %llu B-scans of %u lines, %u depth pixels in %.2f s (%.0f A-lines/s)\n", job->out,
-           (unsigned long long)sink->done, g->n_lines, g->depth, seconds,
-           (double)sink->done * g->n_lines / seconds);
-    if (n_skipped)
-        printf("%s: %llu B-scans are missing in %s and stay empty\n", job->out,
-               (unsigned long long)n_skipped, job->in);
+    (void)index; /* picture->info.bscan */
+    return oct_volume_write_image(context, picture, err);
 }
 
-static enum oct_err write_images(struct job *job, struct oct_error *err)
+static void report(const struct job *job, const struct oct_progress *progress,
+                   const struct oct_offline_counts *counts)
 {
-    struct source source = {.recording = job->recording, .pipeline = job->pipeline};
-    struct sink sink = {
-        .reader = oct_ring_reader_create(oct_pipeline_images(job->pipeline), true, 0),
-        .all = oct_recording_n_bscans(job->recording),
-        .started_ns = oct_clock_ns(),
-        .shown_ns = oct_clock_ns(),
+    const struct oct_geometry *g = &job->plan->geometry;
+    double seconds = oct_progress_seconds(progress);
+    printf("%s: %llu B-scans of %u lines, %u depth pixels in %.2f s (%.0f A-lines/s)\n", job->out,
+           (unsigned long long)counts->n_pictures, g->n_lines, g->depth, seconds,
+           (double)counts->n_pictures * g->n_lines / seconds);
+    if (counts->n_skipped)
+        printf("%s: %llu B-scans are missing in %s and stay empty\n", job->out,
+               (unsigned long long)counts->n_skipped, job->in);
+}
+
+static enum oct_err write_pictures(struct job *job, struct oct_error *err)
+{
+    struct oct_progress progress = {.what = "B-scans", .started_ns = oct_clock_ns()};
+    const struct oct_offline_setup setup = {
+        .pipeline = job->pipeline,
+        .source = {.name = job->in,
+                   .n_bscans = oct_recording_n_bscans(job->recording),
+                   .context = job->recording,
+                   .read = read_bscan},
+        .sink = {.context = job->writer, .picture = write_picture},
+        .progress = oct_progress_show,
+        .progress_context = &progress,
+        .cancel = job->cancel,
     };
-    if (!sink.reader)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a reader");
-    int status = pthread_create(&source.thread, NULL, read_recording, &source);
-    if (status) {
-        oct_ring_reader_destroy(sink.reader);
-        return oct_fail_errno(err, OCT_E_IO, status, "source thread");
-    }
-    enum oct_err e = drain_images(job, &sink, err);
-    pthread_join(source.thread, NULL);
-    show_progress(sink.done, sink.all, sink.started_ns, true);
-    oct_ring_reader_destroy(sink.reader);
-    if (e == OCT_OK && source.result)
-        e = oct_fail(err, source.result, "%s", source.err.text);
+    struct oct_offline_counts counts;
+    enum oct_err e = oct_offline_run(&setup, &counts, err);
+    oct_progress_end(&progress, counts.n_pictures, setup.source.n_bscans);
     if (e == OCT_OK)
-        report(job, &sink, source.n_skipped);
+        report(job, &progress, &counts);
     return e;
 }
 
@@ -185,24 +90,16 @@ static enum oct_err write_images(struct job *job, struct oct_error *err)
 
 /* What is safe stays safe: the recording itself is never the output, nor is a file with spectra
  * replaced by one without. */
-static enum oct_err check_output(const struct job *job, struct oct_error *err)
+static enum oct_err check_output(struct job *job, struct oct_error *err)
 {
-    struct stat in, out;
     struct oct_volume_reader *there;
     const char *suffix = strrchr(job->out, '.');
 
     if (!suffix || (strcmp(suffix, ".h5") != 0 && strcmp(suffix, ".hdf5") != 0))
         return oct_fail(err, OCT_E_ARG, "%s: the output is a volume file: name it *.h5", job->out);
-    if (stat(job->out, &out) != 0)
-        return OCT_OK;
-    if (stat(job->in, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-        return oct_fail(err, OCT_E_ARG, "%s: is the recording itself; choose another output",
-                        job->out);
-    if (!job->force)
-        return oct_fail(err, OCT_E_IO, "%s: exists already; choose another name, or --force",
-                        job->out);
-    if (oct_volume_open(&there, job->out, NULL) != OCT_OK)
-        return OCT_OK; /* no volume of ours: that is what --force is for */
+    enum oct_err e = oct_output_init(&job->output, job->out, job->in, job->force, err);
+    if (e || access(job->out, F_OK) != 0 || oct_volume_open(&there, job->out, NULL) != OCT_OK)
+        return e; /* what is there and no volume of ours: that is what --force is for */
     bool has_spectra = oct_volume_facts(there)->n_samples > 0;
     oct_volume_reader_destroy(there);
     if (has_spectra)
@@ -230,12 +127,8 @@ static enum oct_err create_output(struct job *job, const struct oct_config *conf
         .height_um = config->scan.height_um,
         .refractive_index = config->scan.refractive_index,
     };
-    if (job->force)
-        snprintf(job->path, sizeof(job->path), "%s.new.%ld", job->out, (long)getpid());
-    else
-        snprintf(job->path, sizeof(job->path), "%s", job->out);
     enum oct_err e =
-        oct_volume_create(&job->writer, job->path, job->plan, &about, false, true, err);
+        oct_volume_create(&job->writer, job->output.work, job->plan, &about, false, true, err);
     free(text);
     return e;
 }
@@ -261,27 +154,23 @@ static enum oct_err finish_output(struct job *job, enum oct_err e, struct oct_er
     struct oct_error close_err;
     enum oct_err c = oct_volume_close(job->writer, &close_err);
     job->writer = NULL;
-    if (e || c) {
-        char part[sizeof(job->path) + 8];
-        snprintf(part, sizeof(part), "%s%s", job->path, c ? ".part" : "");
-        unlink(part); /* half a reconstruction can be made again; its input is safe */
-        return e ? e : oct_fail(err, c, "%s", close_err.text);
-    }
-    if (job->force && rename(job->path, job->out) != 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot replace it", job->out);
-    return OCT_OK;
+    if (!e && !c)
+        return oct_output_publish(&job->output, err);
+    /* Half a reconstruction can be made again; its input is safe. */
+    oct_output_discard(&job->output, c ? ".part" : "");
+    return e ? e : oct_fail(err, c, "%s", close_err.text);
 }
 
 static enum oct_err reconstruct(struct job *job, struct oct_config *config, struct oct_error *err)
 {
     enum oct_err e = check_output(job, err);
     if (e || (e = oct_recording_open(&job->recording, job->in, config, err)) ||
-        (e = oct_offline_plan(&job->plan, config, job->recording, err)))
+        (e = oct_recording_plan(&job->plan, config, job->recording, err)))
         return e;
     if ((e = create_pipeline(job, config, err)) || (e = create_output(job, config, err)))
         return e;
     fprintf(stderr, "%s\n", job->why);
-    e = write_images(job, err);
+    e = write_pictures(job, err);
     return finish_output(job, e, err);
 }
 
@@ -306,7 +195,7 @@ int oct_cmd_recon(struct oct_config *config, int argc, char **argv)
         return oct_command_misuse(argv[0], "two files are needed: the recording and the output");
     if (strlen(job.out) >= OCT_CONFIG_STRING_BYTES)
         return oct_command_misuse(argv[0], "the output's name is too long");
-    watch_signals();
+    job.cancel = oct_interrupt_watch();
     enum oct_err e = reconstruct(&job, config, &err);
     oct_pipeline_destroy(job.pipeline);
     oct_volume_close(job.writer, NULL);

@@ -1,4 +1,4 @@
-#include "tools/offline.h"
+#include "formats/recording_plan.h"
 
 #include "config/apply.h"
 
@@ -120,8 +120,8 @@ static enum oct_err merge_calibration(struct oct_calibration *cal, const struct 
     return OCT_OK;
 }
 
-enum oct_err oct_offline_plan(struct oct_plan **plan, struct oct_config *config,
-                              struct oct_recording *recording, struct oct_error *err)
+enum oct_err oct_recording_plan(struct oct_plan **plan, struct oct_config *config,
+                                struct oct_recording *recording, struct oct_error *err)
 {
     const struct oct_config now = *config;
     const struct given given = find_given(&now);

@@ -1,0 +1,20 @@
+#include "tools/interrupt.h"
+
+#include <stddef.h>
+
+/* A handler reaches nothing else. */
+static volatile sig_atomic_t was_interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    was_interrupted = 1;
+}
+
+const volatile sig_atomic_t *oct_interrupt_watch(void)
+{
+    const struct sigaction action = {.sa_handler = on_signal};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    return &was_interrupted;
+}
