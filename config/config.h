@@ -33,8 +33,6 @@ struct oct_config_origin {
 
 enum oct_config_backend { OCT_BACKEND_AUTO, OCT_BACKEND_CPU, OCT_BACKEND_CUDA };
 
-enum oct_config_projection { OCT_PROJECTION_MEAN, OCT_PROJECTION_MAX, OCT_PROJECTION_SLAB };
-
 #define OCT_CONFIG_MAX_NAMES 16 /* in a list of names such as analysis.run */
 
 struct oct_config {
@@ -114,7 +112,7 @@ struct oct_config {
         oct_config_string run; /* "enface,quality": names of letters, digits and '_', each once, at
                                   most OCT_CONFIG_MAX_NAMES; which there are, the one who builds
                                   them knows; "": none */
-        int enface_projection; /* enum oct_config_projection: mean */
+        int enface_projection; /* enum oct_projection: mean */
         double enface_slab_first, enface_slab_last; /* 0.4, 0.6: shares of the depth, 0..1 */
     } analysis;
     struct {

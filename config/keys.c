@@ -1,5 +1,6 @@
 #include "config/keys.h"
 
+#include "analysis/enface/enface.h"
 #include "pipeline/plan/geometry.h"
 #include "pipeline/plan/plan.h"
 

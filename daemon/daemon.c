@@ -194,10 +194,9 @@ static void apply_display(struct oct_daemon *d)
     oct_pipeline_set_display(d->session->pipeline, &display);
 }
 
-/* No stage runs beside a session yet: whoever starts them configures them here. */
 static void apply_analysis(struct oct_daemon *d)
 {
-    (void)d;
+    oct_daemon_analyses_configure(&d->session->analyses, &d->config);
 }
 
 void oct_daemon_apply(struct oct_daemon *d, unsigned applies)

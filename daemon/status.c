@@ -141,31 +141,6 @@ static void add_recorder(cJSON *reply, const struct oct_recorder_status *s, uint
     add_last(reply, s);
 }
 
-static void add_session(cJSON *reply, const struct oct_daemon *d)
-{
-    const struct oct_session *s = d->session;
-    cJSON_AddStringToObject(reply, "backend", s ? oct_pipeline_engine_name(s->pipeline) : "none");
-    cJSON_AddStringToObject(reply, "engine", s ? s->engine_why : "");
-    cJSON_AddStringToObject(reply, "engine_now",
-                            s ? oct_pipeline_engine_description(s->pipeline) : "");
-    cJSON_AddBoolToObject(reply, "memory_locked", s && oct_pipeline_is_pinned(s->pipeline));
-    add_path(reply, s);
-    add_recorder(reply, s ? &d->recorder : &no_recorder, s ? d->n_images : 0);
-    add_latency(reply, s ? s->publisher : NULL);
-    add_analyses(reply, s);
-    if (!s)
-        return;
-    const struct oct_geometry *g = &oct_pipeline_plan(s->pipeline)->geometry;
-    cJSON *geometry = cJSON_AddObjectToObject(reply, "geometry");
-    add_u64(geometry, "samples", g->n_samples);
-    add_u64(geometry, "lines", g->n_lines);
-    add_u64(geometry, "bscans", g->n_bscans);
-    add_u64(geometry, "depth", g->depth);
-    cJSON *endpoints = cJSON_AddObjectToObject(reply, "endpoints");
-    cJSON_AddStringToObject(endpoints, "ingest", oct_ingest_endpoint(s->ingest));
-    cJSON_AddStringToObject(endpoints, "publish", oct_publisher_endpoint(s->publisher));
-}
-
 /* One object an analysis, in the order of analysis.run. seen = done + the sum of skipped. */
 static void add_analysis(cJSON *array, const struct oct_daemon_analysis *a)
 {
@@ -187,11 +162,38 @@ static void add_analysis(cJSON *array, const struct oct_daemon_analysis *a)
     cJSON_AddStringToObject(object, "error", c.failure.code ? c.failure.text : "");
 }
 
-static void add_analyses(cJSON *reply, const struct oct_session *s)
+static cJSON *describe_analyses(const struct oct_session *s)
 {
-    cJSON *array = cJSON_AddArrayToObject(reply, "analysis");
+    cJSON *array = cJSON_CreateArray();
     for (unsigned i = 0; s && i < s->analyses.n; i++)
         add_analysis(array, &s->analyses.analysis[i]);
+    return array;
+}
+
+static void add_session(cJSON *reply, const struct oct_daemon *d)
+{
+    const struct oct_session *s = d->session;
+    cJSON *analyses = describe_analyses(s); /* before what they see: seen <= done */
+    cJSON_AddStringToObject(reply, "backend", s ? oct_pipeline_engine_name(s->pipeline) : "none");
+    cJSON_AddStringToObject(reply, "engine", s ? s->engine_why : "");
+    cJSON_AddStringToObject(reply, "engine_now",
+                            s ? oct_pipeline_engine_description(s->pipeline) : "");
+    cJSON_AddBoolToObject(reply, "memory_locked", s && oct_pipeline_is_pinned(s->pipeline));
+    add_path(reply, s);
+    add_recorder(reply, s ? &d->recorder : &no_recorder, s ? d->n_images : 0);
+    add_latency(reply, s ? s->publisher : NULL);
+    cJSON_AddItemToObject(reply, "analysis", analyses);
+    if (!s)
+        return;
+    const struct oct_geometry *g = &oct_pipeline_plan(s->pipeline)->geometry;
+    cJSON *geometry = cJSON_AddObjectToObject(reply, "geometry");
+    add_u64(geometry, "samples", g->n_samples);
+    add_u64(geometry, "lines", g->n_lines);
+    add_u64(geometry, "bscans", g->n_bscans);
+    add_u64(geometry, "depth", g->depth);
+    cJSON *endpoints = cJSON_AddObjectToObject(reply, "endpoints");
+    cJSON_AddStringToObject(endpoints, "ingest", oct_ingest_endpoint(s->ingest));
+    cJSON_AddStringToObject(endpoints, "publish", oct_publisher_endpoint(s->publisher));
 }
 
 static struct oct_access_counts count_access(const struct oct_daemon *d)
