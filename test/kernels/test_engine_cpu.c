@@ -1,4 +1,5 @@
 /* The CPU engine with each instruction set against the oracle and the engine contract. */
+#include "kernels/device/workers.h"
 #include "kernels/engines.h"
 #include "test/rig/engine_rig.h"
 #include "test/rig/engine_suite.h"
@@ -94,12 +95,18 @@ int main(void)
         {.simd = "avx512"},
     };
     const struct oct_suite suite = {&oct_engine_cpu, variants, 3};
+    struct oct_engine_options lent[4] = {variants[0], variants[1], variants[2], {.simd = "auto"}};
+    const struct oct_suite with_lent_pool = {&oct_engine_cpu, lent, 4};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_machine_runs_plain_and_auto),
         cmocka_unit_test(avx2_and_avx512_make_the_same_bytes),
     };
+    struct oct_error err;
+    if (oct_workers_create(&lent[3].workers, 3, &err))
+        return 1;
     int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
     n_failed += oct_suite_run_pictures(&suite);
-    n_failed += oct_suite_run_flow(&suite);
+    n_failed += oct_suite_run_flow(&with_lent_pool);
+    oct_workers_destroy(lent[3].workers);
     return n_failed > 0;
 }
