@@ -42,14 +42,15 @@ void oct_workers_run(struct oct_workers *workers, unsigned n_pieces,
 struct oct_work_source;
 
 struct oct_work_ops {
-    /* Lock held. Takes a piece for this worker and keeps it until `finish`; false: there is none. */
+    /* Lock held. Takes a piece for this worker, and keeps it until finish; false: there is none. */
     bool (*take)(struct oct_work_source *source, unsigned worker);
 
     /* Lock not held. Does the piece that this worker took. */
     void (*run)(struct oct_work_source *source, unsigned worker);
 
-    /* Lock held: the piece is done. Returns how many pieces may be begun now that could not before.
-     * Sets *wakes where somebody waits for what was done. NULL: pieces do not follow from others. */
+    /* Lock held: the piece is done. Returns how many pieces may be begun now that could not before,
+     * and sets *wakes where somebody waits for what was done. NULL: no piece follows from another,
+     * and nobody waits. */
     unsigned (*finish)(struct oct_work_source *source, unsigned worker, bool *wakes);
 
     /* Lock not held: signals who waits, after a finish that set *wakes. */
@@ -74,7 +75,8 @@ struct oct_work_source {
     pthread_cond_t left; /* n_at_work is 0 */
 };
 
-/* From now on workers come for pieces. The source must not move. Other sources may be at work. */
+/* Workers that look for a piece ask this source too from now on; those asleep are called for the
+ * pieces that come up later. The source must not move. Other sources may be at work. */
 void oct_workers_add(struct oct_workers *workers, struct oct_work_source *source);
 
 /* Workers take no more of its pieces; returns when those that were begun are finished. */

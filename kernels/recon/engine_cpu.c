@@ -1,5 +1,5 @@
-/* The CPU engine: a source of work for a pool of workers (kernels/device/workers.h), which share the
- * B-scans in flight.
+/* The CPU engine: a source of work for a pool of workers (kernels/device/workers.h), which share
+ * the B-scans in flight.
  *
  * A job goes through phases; the chunks of a phase may be done by any worker, oldest job first, so
  * that a single B-scan uses all cores (latency):

@@ -41,10 +41,11 @@ struct oct_engine_options {
 
 struct oct_engine_job {
     const struct oct_raw_frame *in;
-    /* The engine fills status, lo, hi and pixels. Of a u8 picture whose `values` is not NULL it also
-     * writes the [M][D] floats that the pixels were made of there, as f32 pictures have them; of an
-     * f32 picture these are the pixels. Nothing else, and nothing at values_room when `values` is
-     * NULL: then values cost nothing. */
+    /* The engine fills status, lo, hi and pixels. Where `values` of a u8 picture is not NULL, it
+     * also writes there the [M][D] floats that the pixels were made of, the same as an f32 picture
+     * has; the pixels stay what they are without. Of an f32 picture values are the pixels.
+     * Nothing else is written, and nothing at values_room when `values` is NULL: then they cost
+     * nothing. */
     struct oct_image_frame *out;
     struct oct_display display;
 };
