@@ -11,6 +11,16 @@
 
 #define PAGE 4096u
 
+/* Between a reader that wakes another and the one it wakes. Each holds it, and either may be the
+ * first to let go. Locks are taken in this order: the publishing ring's, the bell's, the woken
+ * reader's ring's. */
+struct bell {
+    pthread_mutex_t lock;
+    struct oct_ring_reader *sleeper; /* NULL: it has gone */
+    struct bell *following;          /* of the same sleeper */
+    unsigned n_holders;
+};
+
 struct oct_ring_reader {
     struct oct_ring *ring;
     struct oct_ring_reader *following;
@@ -19,6 +29,8 @@ struct oct_ring_reader {
     uint64_t released; /* slots below are given back */
     uint64_t next;     /* released <= next: slots released .. next-1 are held */
     uint64_t skipped;
+    struct bell *rings; /* what is published here; NULL: nobody elsewhere is woken */
+    struct bell *heard; /* those that wake this reader */
 };
 
 struct oct_ring {
@@ -95,13 +107,41 @@ enum oct_err oct_ring_create(struct oct_ring **out, unsigned n_slots, size_t slo
     return OCT_OK;
 }
 
+static void let_go(struct bell *bell)
+{
+    if (!bell)
+        return;
+    pthread_mutex_lock(&bell->lock);
+    bool is_last = --bell->n_holders == 0;
+    pthread_mutex_unlock(&bell->lock);
+    if (!is_last)
+        return;
+    pthread_mutex_destroy(&bell->lock);
+    free(bell);
+}
+
+/* It is in no ring's list any more. */
+static void free_reader(struct oct_ring_reader *reader)
+{
+    let_go(reader->rings);
+    for (struct bell *bell = reader->heard; bell;) {
+        struct bell *following = bell->following;
+        pthread_mutex_lock(&bell->lock); /* waits for who is waking it just now */
+        bell->sleeper = NULL;
+        pthread_mutex_unlock(&bell->lock);
+        let_go(bell);
+        bell = following;
+    }
+    free(reader);
+}
+
 void oct_ring_destroy(struct oct_ring *ring)
 {
     if (!ring)
         return;
     for (struct oct_ring_reader *reader = ring->readers; reader;) {
         struct oct_ring_reader *following = reader->following;
-        free(reader);
+        free_reader(reader);
         reader = following;
     }
     free_memory(ring);
@@ -163,10 +203,24 @@ enum oct_err oct_ring_acquire(struct oct_ring *ring, uint64_t timeout_us, uint64
     return e;
 }
 
+/* Wakes the readers of other rings that want to know. Lock held. */
+static void wake_others(const struct oct_ring *ring)
+{
+    for (const struct oct_ring_reader *r = ring->readers; r; r = r->following) {
+        if (!r->rings)
+            continue;
+        pthread_mutex_lock(&r->rings->lock);
+        if (r->rings->sleeper)
+            oct_ring_wake(r->rings->sleeper);
+        pthread_mutex_unlock(&r->rings->lock);
+    }
+}
+
 void oct_ring_publish(struct oct_ring *ring)
 {
     pthread_mutex_lock(&ring->lock);
     ring->published++;
+    wake_others(ring);
     /* Who acquires may be another thread, and waits while all slots are being filled. */
     pthread_cond_broadcast(&ring->room);
     unlock_and_tell(ring, &ring->news);
@@ -176,6 +230,7 @@ void oct_ring_close(struct oct_ring *ring)
 {
     pthread_mutex_lock(&ring->lock);
     ring->closed = true;
+    wake_others(ring);
     pthread_cond_broadcast(&ring->room);
     unlock_and_tell(ring, &ring->news);
 }
@@ -208,7 +263,7 @@ void oct_ring_reader_destroy(struct oct_ring_reader *reader)
         link = &(*link)->following;
     *link = reader->following;
     unlock_and_tell(ring, &ring->room);
-    free(reader);
+    free_reader(reader);
 }
 
 /* A lossy reader that fell behind, or whose slot is gone, goes on at the newest. While it holds a
@@ -235,7 +290,7 @@ enum oct_err oct_ring_read(struct oct_ring_reader *reader, uint64_t timeout_us, 
 
     pthread_mutex_lock(&ring->lock);
     while (reader->next == ring->published && !ring->closed && !reader->woken)
-        if (!oct_condition_wait_until(&ring->news, &ring->lock, &deadline))
+        if (timeout_us == 0 || !oct_condition_wait_until(&ring->news, &ring->lock, &deadline))
             break;
     if (reader->next == ring->published)
         e = ring->closed ? OCT_E_CLOSED : OCT_E_AGAIN;
@@ -263,6 +318,26 @@ void oct_ring_wake(struct oct_ring_reader *reader)
     pthread_mutex_lock(&ring->lock);
     reader->woken = true;
     unlock_and_tell(ring, &ring->news);
+}
+
+bool oct_ring_reader_wakes(struct oct_ring_reader *reader, struct oct_ring_reader *other)
+{
+    struct bell *bell = calloc(1, sizeof(*bell)), *before;
+    if (!bell)
+        return false;
+    pthread_mutex_init(&bell->lock, NULL);
+    bell->sleeper = other;
+    bell->n_holders = 2;
+    pthread_mutex_lock(&other->ring->lock);
+    bell->following = other->heard;
+    other->heard = bell;
+    pthread_mutex_unlock(&other->ring->lock);
+    pthread_mutex_lock(&reader->ring->lock);
+    before = reader->rings;
+    reader->rings = bell;
+    pthread_mutex_unlock(&reader->ring->lock);
+    let_go(before);
+    return true;
 }
 
 uint64_t oct_ring_next(const struct oct_ring_reader *reader)

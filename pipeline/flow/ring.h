@@ -71,6 +71,13 @@ void oct_ring_release(struct oct_ring_reader *reader);
 /* Makes a reader that waits in oct_ring_read return OCT_E_AGAIN now (or its next call). */
 void oct_ring_wake(struct oct_ring_reader *reader);
 
+/* From now on, whatever is published into the reader's ring, or its end, wakes `other` too, a
+ * reader of another ring: a thread that waits for that one alone misses nothing of this one. In
+ * place of whom it woke before. Either reader may be destroyed first, by any thread. False: out of
+ * memory. Publishing takes the other ring's lock: rings that wake each other's readers in a circle
+ * block each other. */
+bool oct_ring_reader_wakes(struct oct_ring_reader *reader, struct oct_ring_reader *other);
+
 /* The slot that a guaranteed reader gets next. */
 uint64_t oct_ring_next(const struct oct_ring_reader *reader);
 

@@ -296,12 +296,15 @@ struct waiter {
     struct oct_ring_reader *reader;
     enum oct_err result;
     uint64_t slot;
+    bool was_woken; /* before its time was over */
 };
 
 static void *wait_to_read(void *argument)
 {
     struct waiter *w = argument;
+    const uint64_t begin_ns = oct_clock_ns();
     w->result = oct_ring_read(w->reader, WAIT_US, &w->slot);
+    w->was_woken = oct_clock_ns() - begin_ns < WAIT_US * 1000;
     return NULL;
 }
 
@@ -341,8 +344,95 @@ static void wake_publish_and_close_end_the_wait_of_a_reader(void **state)
         join(thread);
         static const enum oct_err wanted[] = {OCT_E_AGAIN, OCT_OK, OCT_E_CLOSED};
         assert_int_equal(w.result, wanted[round % 3]);
+        assert_true(w.was_woken);
         oct_ring_destroy(ring);
     }
+}
+
+/* A thread that waits for one ring hears of another's. */
+static void what_another_ring_publishes_and_its_end_wake_a_reader(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 60; round++) {
+        struct oct_ring *ring = open_ring(3, 8), *results = open_ring(3, 8);
+        struct waiter w = {.ring = ring, .reader = add_reader(ring, true, 0)};
+        struct oct_ring_reader *lossy = add_reader(results, false, 1);
+        assert_true(oct_ring_reader_wakes(lossy, w.reader));
+        pthread_t thread = go(wait_to_read, &w);
+        sleep_us((uint64_t)(round % 5) * 300); /* before it waits, and while */
+        if (round % 2)
+            write_slot(results);
+        else
+            oct_ring_close(results);
+        join(thread);
+        assert_true(w.was_woken && w.result == OCT_E_AGAIN);
+        expect_nothing(w.reader, OCT_E_AGAIN);
+        oct_ring_destroy(round % 4 < 2 ? ring : results);
+        oct_ring_destroy(round % 4 < 2 ? results : ring);
+    }
+}
+
+static void a_reader_wakes_the_last_it_was_told_of_as_long_as_both_are_there(void **state)
+{
+    (void)state;
+    struct oct_ring *ring = open_ring(4, 8), *results = open_ring(4, 8);
+    struct oct_ring_reader *a = add_reader(ring, true, 0), *b = add_reader(ring, true, 0);
+    struct oct_ring_reader *lossy = add_reader(results, false, 1);
+    struct oct_ring_reader *other = add_reader(results, false, 1);
+    struct waiter w = {.ring = ring, .reader = b};
+    assert_true(oct_ring_reader_wakes(lossy, a));
+    assert_true(oct_ring_reader_wakes(other, a)); /* by several */
+    assert_true(oct_ring_reader_wakes(lossy, b)); /* another now */
+    write_slot(results);
+    wait_to_read(&w); /* at once: it was woken before */
+    assert_true(w.was_woken && w.result == OCT_E_AGAIN);
+    oct_ring_reader_destroy(a);
+    write_slot(results);
+    wait_to_read(&w);
+    assert_true(w.was_woken && w.result == OCT_E_AGAIN);
+    oct_ring_reader_destroy(lossy);
+    write_slot(results);
+    const uint64_t begin_ns = oct_clock_ns();
+    uint64_t slot;
+    assert_int_equal(oct_ring_read(b, 20000, &slot), OCT_E_AGAIN);
+    assert_true(oct_clock_ns() - begin_ns >= 20000000); /* nobody woke it */
+    oct_ring_destroy(results);
+    oct_ring_destroy(ring);
+}
+
+struct publishing {
+    struct oct_ring *ring;
+    atomic_bool ends;
+};
+
+static void *publish_all_the_while(void *argument)
+{
+    struct publishing *p = argument;
+    uint64_t slot;
+    while (!atomic_load(&p->ends))
+        if (oct_ring_acquire(p->ring, 1000, &slot) == OCT_OK)
+            oct_ring_publish(p->ring);
+    return NULL;
+}
+
+static void those_that_wake_and_are_woken_go_while_others_publish(void **state)
+{
+    (void)state;
+    struct oct_ring *ring = open_ring(4, 8);
+    struct publishing p = {.ring = open_ring(4, 8)};
+    pthread_t thread = go(publish_all_the_while, &p);
+    for (int round = 0; round < 2000; round++) {
+        struct oct_ring_reader *sleeper = add_reader(ring, true, 0);
+        struct oct_ring_reader *lossy = add_reader(p.ring, false, 1);
+        assert_true(oct_ring_reader_wakes(lossy, sleeper));
+        assert_true(oct_ring_reader_wakes(lossy, sleeper));
+        oct_ring_reader_destroy(round % 2 ? sleeper : lossy);
+        oct_ring_reader_destroy(round % 2 ? lossy : sleeper);
+    }
+    atomic_store(&p.ends, true);
+    join(thread);
+    oct_ring_destroy(p.ring);
+    oct_ring_destroy(ring);
 }
 
 static void release_close_and_a_leaving_reader_end_the_wait_of_the_writer(void **state)
@@ -550,6 +640,9 @@ int main(void)
         cmocka_unit_test(a_reader_begins_with_what_is_published_next),
         cmocka_unit_test(numbers_beyond_32_bits_find_their_slot),
         cmocka_unit_test(wake_publish_and_close_end_the_wait_of_a_reader),
+        cmocka_unit_test(what_another_ring_publishes_and_its_end_wake_a_reader),
+        cmocka_unit_test(a_reader_wakes_the_last_it_was_told_of_as_long_as_both_are_there),
+        cmocka_unit_test(those_that_wake_and_are_woken_go_while_others_publish),
         cmocka_unit_test(who_acquires_hears_of_what_another_publishes),
         cmocka_unit_test(release_close_and_a_leaving_reader_end_the_wait_of_the_writer),
         cmocka_unit_test(no_slot_changes_under_anyone_in_the_smallest_ring),
