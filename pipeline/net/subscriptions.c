@@ -1,8 +1,10 @@
 #include "pipeline/net/subscriptions.h"
 
+#include "pipeline/base/clock.h"
 #include "pipeline/net/descriptors.h"
 #include "pipeline/net/intake.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,9 +22,18 @@ struct topic_length {
     uint16_t bytes;
 };
 
+struct watched {
+    const char *topic;
+    bool always; /* by somebody whose end would not be noticed */
+    atomic_bool now;
+};
+
 struct oct_subscriptions {
     struct viewer *viewers; /* [n], by descriptor */
     int n;
+    struct watched *watched; /* [n_watched] */
+    unsigned n_watched;
+    uint64_t review_ns; /* when to look again; 0: nothing has ended */
 };
 
 struct oct_subscriptions *oct_subscriptions_create(void)
@@ -34,8 +45,10 @@ void oct_subscriptions_destroy(struct oct_subscriptions *all)
 {
     for (int fd = 0; all && fd < all->n; fd++)
         free(all->viewers[fd].topics);
-    if (all)
+    if (all) {
         free(all->viewers);
+        free(all->watched);
+    }
     free(all);
 }
 
@@ -122,9 +135,82 @@ static bool apply(struct viewer *v, bool begins, const uint8_t *topic, size_t n_
     return stands || !begins || put_in(v, topic, n_bytes);
 }
 
+/* ---- what is wanted ---- */
+
+bool oct_subscriptions_watch(struct oct_subscriptions *all, const char *topic)
+{
+    struct watched *more = realloc(all->watched, (all->n_watched + 1) * sizeof(*more));
+    if (!more)
+        return false;
+    all->watched = more;
+    more[all->n_watched].topic = topic;
+    more[all->n_watched].always = false;
+    atomic_init(&more[all->n_watched].now, false);
+    all->n_watched++;
+    return true;
+}
+
+bool oct_subscriptions_wants(const struct oct_subscriptions *all, const char *topic)
+{
+    for (unsigned i = 0; i < all->n_watched; i++)
+        if (strcmp(all->watched[i].topic, topic) == 0)
+            return atomic_load(&all->watched[i].now);
+    return false;
+}
+
+/* ZeroMQ's rule: a subscription takes every topic that begins with it, none at all takes all. */
+static bool takes(const uint8_t *subscription, size_t n_bytes, const char *topic)
+{
+    return n_bytes <= strlen(topic) && (n_bytes == 0 || memcmp(subscription, topic, n_bytes) == 0);
+}
+
+static void note_wish(struct oct_subscriptions *all, const uint8_t *subscription, size_t n_bytes,
+                      bool for_ever)
+{
+    for (unsigned i = 0; i < all->n_watched; i++)
+        if (takes(subscription, n_bytes, all->watched[i].topic)) {
+            all->watched[i].always |= for_ever;
+            atomic_store(&all->watched[i].now, true);
+        }
+}
+
+static bool has_one_that_takes(const struct viewer *v, const char *topic)
+{
+    for (uint32_t at = 0; at < v->n_bytes;
+         at += (uint32_t)sizeof(struct topic_length) + length_at(v, at))
+        if (takes(v->topics + at + sizeof(struct topic_length), length_at(v, at), topic))
+            return true;
+    return false;
+}
+
+static bool is_wanted(const struct oct_subscriptions *all, const char *topic)
+{
+    for (int fd = 0; fd < all->n; fd++)
+        if (!all->viewers[fd].is_cut && has_one_that_takes(&all->viewers[fd], topic))
+            return true;
+    return false;
+}
+
+void oct_subscriptions_review(struct oct_subscriptions *all)
+{
+    if (!all->review_ns || oct_clock_ns() < all->review_ns)
+        return;
+    all->review_ns = 0;
+    for (int fd = 0; fd < all->n; fd++)
+        if (all->viewers[fd].cookie && oct_descriptors_cookie(fd) != all->viewers[fd].cookie)
+            forget(&all->viewers[fd]);
+    for (unsigned i = 0; i < all->n_watched; i++)
+        atomic_store(&all->watched[i].now,
+                     all->watched[i].always || is_wanted(all, all->watched[i].topic));
+}
+
 bool oct_subscriptions_note(struct oct_subscriptions *all, int fd, bool begins,
                             const uint8_t *topic, size_t n_bytes)
 {
+    if (!begins)
+        all->review_ns = oct_clock_ns() + OCT_SUBSCRIPTIONS_REVIEW_MS * UINT64_C(1000000);
+    if (begins && fd < 0)
+        note_wish(all, topic, n_bytes, true);
     uint64_t cookie = oct_descriptors_cookie(fd);
     if (!oct_intake_is_viewer(fd, cookie))
         return true;
@@ -135,8 +221,11 @@ bool oct_subscriptions_note(struct oct_subscriptions *all, int fd, bool begins,
     }
     if (v && v->is_cut)
         return false;
-    if (v && apply(v, begins, topic, n_bytes))
+    if (v && apply(v, begins, topic, n_bytes)) {
+        if (begins)
+            note_wish(all, topic, n_bytes, false);
         return true;
+    }
     if (v)
         v->is_cut = true;
     if (oct_descriptors_cut(fd, cookie))

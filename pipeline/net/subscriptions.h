@@ -1,10 +1,11 @@
 /* Who subscribes to what: the subscriptions that stand, by connection, as an XPUB socket tells of
- * them (ZMQ_XPUB_VERBOSER), so that a connection with more than a viewer has use for is shut down.
- * How quickly they may come is bounded before (intake.h).
+ * them (ZMQ_XPUB_VERBOSER), so that a connection with more than a viewer has use for is shut down,
+ * and so that nobody computes what nobody takes. How quickly they may come is bounded before
+ * (intake.h).
  *
  * ZeroMQ tells of a subscription when its connection may have gone. Only what comes over a
  * descriptor that is a viewer's now is charged, to that viewer; its number is not given to another
- * for some hundred connections (descriptors.h). One thread. */
+ * for some hundred connections (descriptors.h). One thread, but for oct_subscriptions_wants. */
 #ifndef OCT_PIPELINE_NET_SUBSCRIPTIONS_H
 #define OCT_PIPELINE_NET_SUBSCRIPTIONS_H
 
@@ -22,8 +23,27 @@ struct oct_subscriptions *oct_subscriptions_create(void);
 void oct_subscriptions_destroy(struct oct_subscriptions *all);
 
 /* A subscription to the topic begins or ends, over the descriptor (one that is no viewer's now:
- * nothing is done). False: its connection has too many and was shut down. */
+ * nothing is done; -1: the connection has none). False: its connection has too many and was shut
+ * down. */
 bool oct_subscriptions_note(struct oct_subscriptions *all, int fd, bool begins,
                             const uint8_t *topic, size_t n_bytes);
+
+/* ---- what is wanted ---- */
+
+/* Looks out for subscribers to messages of this topic from now on. The name is borrowed. Before any
+ * subscription is noted. False: out of memory. */
+bool oct_subscriptions_watch(struct oct_subscriptions *all, const char *topic);
+
+/* Whether somebody subscribes to the topic, which is watched: to its name or to what it begins with
+ * (as ZeroMQ compares them), over a connection that stands. True as soon as the subscription is
+ * noted; false again some time after its end (review). What somebody without a descriptor (inproc) once
+ * wanted stays wanted: ZeroMQ does not say whose the ends are. Any thread. */
+bool oct_subscriptions_wants(const struct oct_subscriptions *all, const char *topic);
+
+/* Looks again at what is wanted when an end was noted OCT_SUBSCRIPTIONS_REVIEW_MS ago, by when
+ * ZeroMQ has closed the descriptors of connections that have gone. To be called all the while;
+ * costs nothing else. */
+#define OCT_SUBSCRIPTIONS_REVIEW_MS 250
+void oct_subscriptions_review(struct oct_subscriptions *all);
 
 #endif

@@ -283,6 +283,86 @@ static void who_has_gone_is_charged_to_nobody(void **state)
     oct_subscriptions_destroy(all);
 }
 
+static bool subscribe(struct oct_subscriptions *all, int fd, bool begins, const char *topic)
+{
+    return oct_subscriptions_note(all, fd, begins, (const uint8_t *)topic, strlen(topic));
+}
+
+/* Looks again once it is time to. */
+static void review(struct oct_subscriptions *all)
+{
+    usleep((OCT_SUBSCRIPTIONS_REVIEW_MS + 20) * 1000);
+    oct_subscriptions_review(all);
+}
+
+static struct oct_subscriptions *watch_two(void)
+{
+    struct oct_subscriptions *all = oct_subscriptions_create();
+    assert_true(oct_subscriptions_watch(all, "enface") && oct_subscriptions_watch(all, "quality"));
+    return all;
+}
+
+static void a_topic_is_wanted_by_whoever_subscribes_to_how_it_begins(void **state)
+{
+    static const struct {
+        const char *subscription;
+        bool enface, quality;
+    } cases[] = {{"enface", true, false}, {"enfac", true, false},   {"e", true, false},
+                 {"", true, true},        {"quality", false, true}, {"enfacex", false, false},
+                 {"bscan", false, false}, {"Enface", false, false}, {"nface", false, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct oct_subscriptions *all = watch_two();
+        struct link l = make_link(OCT_CALLERS_VIEWERS);
+        assert_false(oct_subscriptions_wants(all, "enface"));
+        assert_true(subscribe(all, l.ours, true, cases[i].subscription));
+        for (int again = 0; again < (i ? 1 : 2); again++) {
+            assert_int_equal(oct_subscriptions_wants(all, "enface"), cases[i].enface);
+            assert_int_equal(oct_subscriptions_wants(all, "quality"), cases[i].quality);
+            assert_false(oct_subscriptions_wants(all, "e")); /* is not watched */
+            subscribe(all, l.ours, false, "never began");
+            review(all);
+        }
+        drop_link(&l);
+        oct_subscriptions_destroy(all);
+    }
+}
+
+static void what_is_wanted_ends_with_the_last_that_wants_it(void **state)
+{
+    (void)state;
+    struct oct_subscriptions *all = watch_two();
+    struct link a = make_link(OCT_CALLERS_VIEWERS), b = make_link(OCT_CALLERS_VIEWERS);
+    subscribe(all, a.ours, true, "enface");
+    subscribe(all, b.ours, true, "en");
+    subscribe(all, a.ours, false, "enface");
+    review(all);
+    assert_true(oct_subscriptions_wants(all, "enface"));
+    /* ZeroMQ tells of the end of a connection without saying whose it is, and perhaps before its
+     * descriptor is closed. */
+    subscribe(all, -1, false, "en");
+    oct_subscriptions_review(all);
+    drop_link(&b);
+    assert_true(oct_subscriptions_wants(all, "enface"));
+    review(all);
+    assert_false(oct_subscriptions_wants(all, "enface"));
+    /* What one wanted that was cut is not wanted. */
+    subscribe(all, a.ours, true, "quality");
+    for (unsigned i = 0; i < OCT_MOST_SUBSCRIPTIONS; i++)
+        note(all, a.ours, true, i);
+    assert_true(is_cut(a.theirs));
+    subscribe(all, -1, false, "quality");
+    review(all);
+    assert_false(oct_subscriptions_wants(all, "quality"));
+    /* Whose end would not be noticed wants it for ever. */
+    subscribe(all, -1, true, "quality");
+    subscribe(all, -1, false, "quality");
+    review(all);
+    assert_true(oct_subscriptions_wants(all, "quality"));
+    drop_link(&a);
+    oct_subscriptions_destroy(all);
+}
+
 /* So that a late message finds nobody under its connection's number, and not the next viewer. */
 static void a_viewers_number_is_not_the_next_ones(void **state)
 {
@@ -305,6 +385,8 @@ int main(void)
         cmocka_unit_test(many_subscriptions_are_cut),
         cmocka_unit_test(long_subscriptions_are_cut),
         cmocka_unit_test(who_has_gone_is_charged_to_nobody),
+        cmocka_unit_test(a_topic_is_wanted_by_whoever_subscribes_to_how_it_begins),
+        cmocka_unit_test(what_is_wanted_ends_with_the_last_that_wants_it),
         cmocka_unit_test(a_viewers_number_is_not_the_next_ones),
         cmocka_unit_test(a_little_each_second_is_for_ever),
         cmocka_unit_test(all_viewers_together_are_bounded),
