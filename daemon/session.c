@@ -104,12 +104,18 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .losses = s->losses,
         .door = s->door,
     };
-    e = oct_publisher_create(&s->publisher, context, config->publish.endpoint,
-                             config->publish.queue_bscans, g, oct_pipeline_images(s->pipeline),
-                             name, s->door, err);
-    if (e == OCT_OK)
-        e = oct_publisher_add_spectra(s->publisher, oct_pipeline_raw(s->pipeline),
-                                      (1u << config->camera.bits) - 1, err);
+    const struct oct_publisher_options publisher = {
+        .zmq_context = context,
+        .endpoint = config->publish.endpoint,
+        .queue_bscans = config->publish.queue_bscans,
+        .geometry = g,
+        .images = oct_pipeline_images(s->pipeline),
+        .session = name,
+        .door = s->door,
+        .raw = oct_pipeline_raw(s->pipeline),
+        .limit = (1u << config->camera.bits) - 1,
+    };
+    e = oct_publisher_create(&s->publisher, &publisher, err);
     if (e)
         return e;
     e = oct_ingest_create(&s->ingest, context, g, oct_pipeline_raw(s->pipeline), &ingest, err);

@@ -2,73 +2,104 @@
 #include "pipeline/publish/publisher.h"
 
 #include "pipeline/base/clock.h"
-#include "pipeline/flow/slots.h"
 #include "pipeline/flow/spectrum.h"
 #include "pipeline/net/subscriptions.h"
 #include "pipeline/net/zsocket.h"
+#include "pipeline/wire/image_header.h"
 #include "pipeline/wire/wire.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <zmq.h>
 
 #define LINGER_MS 300 /* the last pictures leave with us; a subscriber that hangs costs no more */
 #define SPECTRUM_EVERY_NS UINT64_C(250000000)
+#define WAIT_US 100000 /* for a picture or a result: then subscriptions are looked for */
+#define LAST_LOOK_NS 5000000
+
+/* A message on its way out. ZeroMQ obeys subscriptions while it sends, which takes as long as there
+ * are any: by then the slot must be back, or a viewer would hold up the engine and the camera. So
+ * the image is copied out first, into the messages that ZeroMQ takes over: no more copies than
+ * zmq_send makes. */
+struct parcel {
+    zmq_msg_t part[3];
+    bool is_timed;
+    uint64_t arrival_ns; /* of what counts for the latency */
+};
+
+enum packed {
+    PACKED,
+    NOT_TO_SEND, /* the engine lost it, or nobody wants it */
+    NOT_POSSIBLE,
+};
+
+struct topic {
+    const char *name;
+    struct oct_ring *ring;
+    struct oct_ring_reader *reader;
+    const struct oct_image_form *form; /* of a source's images; else NULL */
+    uint64_t every_ns, taken_ns;       /* no more often than that; when it was */
+    bool is_over;                      /* its ring is closed and read */
+    atomic_uint_fast64_t published, unwanted, failed;
+    /* Copies what is in the slot, which the caller gives back. */
+    enum packed (*pack)(struct oct_publisher *pub, struct topic *topic, uint64_t slot,
+                        struct parcel *parcel);
+};
 
 struct oct_publisher {
     struct oct_geometry geometry;
-    struct oct_ring *images;
-    struct oct_ring_reader *reader;
-    void *socket; /* the thread's own once it runs */
+    struct topic *topics; /* [n_topics] as in oct_publisher_topic */
+    unsigned n_topics;
+    unsigned turn;  /* the thread's: of the topics behind the first */
+    uint32_t limit; /* of the spectra */
+    void *socket;   /* the thread's own once it runs */
     struct oct_door *door;
     struct oct_subscriptions *subscriptions; /* the thread's */
     char endpoint[OCT_ENDPOINT_BYTES];
     char session[32];
     pthread_t thread;
+    atomic_bool ending;   /* destroy waits */
     uint32_t acquisition; /* the thread's: of the picture before */
-    atomic_uint_fast64_t published;
     struct oct_latency latency;
-    struct oct_ring *raw; /* of the spectra; NULL: none are sent */
-    struct oct_ring_reader *raw_reader;
-    uint16_t *spectrum; /* [N], a copy */
-    uint32_t limit;
-    uint64_t spectrum_ns; /* when the last one was sent */
 };
 
-static bool send_part(void *socket, const void *bytes, size_t n, int flags)
-{
-    int status;
-    do
-        status = zmq_send(socket, bytes, n, flags);
-    while (status < 0 && errno == EINTR);
-    return status >= 0;
-}
-
-/* A picture on its way out. ZeroMQ obeys subscriptions while it sends, which takes as long as there
- * are any: by then the slot must be back, or a viewer would hold up the engine and the camera. So
- * the picture is copied out first, into the messages that ZeroMQ takes over: no more copies than
- * zmq_send makes. */
-struct parcel {
-    zmq_msg_t part[3];
-    struct oct_bscan_info info;
-};
+/* ---- packing ---- */
 
 static bool fill(zmq_msg_t *part, const void *bytes, size_t n)
 {
     if (zmq_msg_init_size(part, n) != 0)
         return false;
-    memcpy(zmq_msg_data(part), bytes, n);
+    if (n > 0)
+        memcpy(zmq_msg_data(part), bytes, n);
     return true;
 }
 
-static bool pack(struct oct_publisher *pub, const struct oct_image_frame *frame,
-                 struct parcel *parcel)
+/* n_json: 0 if the header could not be written. */
+static enum packed fill_all(struct parcel *parcel, const struct topic *topic, const char *json,
+                            size_t n_json, const void *values, size_t n_values)
+{
+    bool all = n_json && fill(&parcel->part[0], topic->name, strlen(topic->name)) &&
+               fill(&parcel->part[1], json, n_json) && fill(&parcel->part[2], values, n_values);
+    return all ? PACKED : NOT_POSSIBLE;
+}
+
+static void write_acquisition(const struct oct_publisher *pub, uint32_t acquisition, char *id,
+                              size_t id_bytes)
+{
+    snprintf(id, id_bytes, "%s-%u", pub->session, acquisition);
+}
+
+static enum packed pack_bscan(struct oct_publisher *pub, struct topic *topic, uint64_t slot,
+                              struct parcel *parcel)
 {
     const struct oct_geometry *g = &pub->geometry;
+    const struct oct_image_frame *frame = oct_image_slot(topic->ring, slot);
     struct oct_picture_header header = {
         .frame_num = frame->info.number,
         .sample_type = g->sample_type,
@@ -83,53 +114,19 @@ static bool pack(struct oct_publisher *pub, const struct oct_image_frame *frame,
     };
     char json[OCT_PICTURE_HEADER_BYTES];
 
-    snprintf(header.acquisition_id, sizeof(header.acquisition_id), "%s-%u", pub->session,
-             frame->info.acquisition);
-    parcel->info = frame->info;
-    for (int i = 0; i < 3; i++)
-        zmq_msg_init(&parcel->part[i]);
-    size_t n = oct_picture_encode(&header, json, sizeof(json));
-    return n && fill(&parcel->part[0], OCT_TOPIC_BSCAN, strlen(OCT_TOPIC_BSCAN)) &&
-           fill(&parcel->part[1], json, n) &&
-           fill(&parcel->part[2], frame->pixels, oct_geometry_image_bytes(g));
-}
-
-static bool send_parcel(struct oct_publisher *pub, struct parcel *parcel)
-{
-    bool sent = true;
-    for (int i = 0; i < 3 && sent; i++) {
-        int status;
-        do
-            status = zmq_msg_send(&parcel->part[i], pub->socket, i < 2 ? ZMQ_SNDMORE : 0);
-        while (status < 0 && errno == EINTR);
-        sent = status >= 0;
-    }
-    for (int i = 0; i < 3; i++)
-        zmq_msg_close(&parcel->part[i]);
-    return sent;
-}
-
-/* Gives the slot back before it sends. */
-static void publish(struct oct_publisher *pub, const struct oct_image_frame *frame)
-{
-    struct parcel parcel;
-    bool is_whole = frame->status == OCT_OK;
     if (frame->info.acquisition != pub->acquisition) {
         pub->acquisition = frame->info.acquisition;
         oct_latency_reset(&pub->latency);
     }
-    bool packed = is_whole && pack(pub, frame, &parcel);
-    oct_ring_release(pub->reader);
-    if (!is_whole)
-        return;
-    if (!packed || !send_parcel(pub, &parcel))
-        return;
-    if (parcel.info.missing_lines == 0)
-        oct_latency_add(&pub->latency, (oct_clock_ns() - parcel.info.arrival_ns) / 1000);
-    atomic_fetch_add(&pub->published, 1); /* last: who sees it published finds its latency */
+    if (frame->status != OCT_OK)
+        return NOT_TO_SEND;
+    write_acquisition(pub, frame->info.acquisition, header.acquisition_id,
+                      sizeof(header.acquisition_id));
+    parcel->is_timed = frame->info.missing_lines == 0;
+    parcel->arrival_ns = frame->info.arrival_ns;
+    size_t n = oct_picture_encode(&header, json, sizeof(json));
+    return fill_all(parcel, topic, json, n, frame->pixels, oct_geometry_image_bytes(g));
 }
-
-/* ---- spectra ---- */
 
 static uint64_t count_saturated(const struct oct_raw_frame *frame, const struct oct_geometry *g,
                                 uint32_t limit)
@@ -141,42 +138,107 @@ static uint64_t count_saturated(const struct oct_raw_frame *frame, const struct 
     return n;
 }
 
-/* Copies what is sent out of the newest slot and gives it back at once. False: there is none. */
-static bool take_spectrum(struct oct_publisher *pub, struct oct_spectrum_header *header)
+static enum packed pack_spectrum(struct oct_publisher *pub, struct topic *topic, uint64_t slot,
+                                 struct parcel *parcel)
 {
     const struct oct_geometry *g = &pub->geometry;
-    uint64_t slot;
-
-    if (oct_ring_read(pub->raw_reader, 0, &slot))
-        return false;
-    const struct oct_raw_frame *frame = oct_raw_slot(pub->raw, slot, g);
-    *header = (struct oct_spectrum_header){
+    const struct oct_raw_frame *frame = oct_raw_slot(topic->ring, slot, g);
+    const struct oct_spectrum_header header = {
         .frame_num = frame->info.number,
         .line = g->n_lines / 2,
         .n_samples = g->n_samples,
         .limit = pub->limit,
         .n_saturated = count_saturated(frame, g, pub->limit),
     };
-    memcpy(pub->spectrum, frame->spectra + (size_t)header->line * g->n_samples,
-           g->n_samples * sizeof(*pub->spectrum));
-    oct_ring_release(pub->raw_reader);
-    return true;
+    char json[OCT_SPECTRUM_HEADER_BYTES];
+    size_t n = oct_spectrum_encode(&header, json, sizeof(json));
+    return fill_all(parcel, topic, json, n, frame->spectra + (size_t)header.line * g->n_samples,
+                    g->n_samples * sizeof(*frame->spectra));
 }
 
-static void send_spectrum(struct oct_publisher *pub)
+/* Only the first axis may be shorter. */
+static bool fits(const struct oct_image_frame *frame, const struct oct_image_form *form)
 {
-    struct oct_spectrum_header header;
-    char json[OCT_SPECTRUM_HEADER_BYTES];
-    uint64_t now_ns = oct_clock_ns();
+    for (unsigned i = 1; i < form->rank; i++)
+        if (frame->dims[i] != form->dims[i])
+            return false;
+    return frame->dims[0] <= form->dims[0];
+}
 
-    if (!pub->raw_reader || now_ns - pub->spectrum_ns < SPECTRUM_EVERY_NS ||
-        !take_spectrum(pub, &header))
+static enum packed pack_image(struct oct_publisher *pub, struct topic *topic, uint64_t slot,
+                              struct parcel *parcel)
+{
+    struct oct_image_frame frame = *oct_image_slot(topic->ring, slot);
+    char id[64], json[OCT_IMAGE_HEADER_BYTES];
+
+    if (frame.status != OCT_OK)
+        return NOT_TO_SEND;
+    if (!oct_subscriptions_wants(pub->subscriptions, topic->name)) {
+        atomic_fetch_add(&topic->unwanted, 1);
+        return NOT_TO_SEND;
+    }
+    frame.form = topic->form;
+    if (!fits(&frame, topic->form))
+        return NOT_POSSIBLE;
+    write_acquisition(pub, frame.info.acquisition, id, sizeof(id));
+    size_t n = oct_image_header_encode(&frame, id, json, sizeof(json));
+    size_t n_bytes = oct_image_form_bytes(topic->form) / topic->form->dims[0] * frame.dims[0];
+    return fill_all(parcel, topic, json, n, frame.pixels, n_bytes);
+}
+
+/* ---- sending ---- */
+
+static bool send_parcel(struct oct_publisher *pub, struct parcel *parcel)
+{
+    bool sent = true;
+    for (int i = 0; i < 3 && sent; i++) {
+        int status;
+        do
+            status = zmq_msg_send(&parcel->part[i], pub->socket, i < 2 ? ZMQ_SNDMORE : 0);
+        while (status < 0 && errno == EINTR);
+        sent = status >= 0;
+    }
+    return sent;
+}
+
+/* Gives the slot back before it sends. */
+static void publish(struct oct_publisher *pub, struct topic *topic, uint64_t slot)
+{
+    struct parcel parcel = {.is_timed = false};
+    for (int i = 0; i < 3; i++)
+        zmq_msg_init(&parcel.part[i]);
+    enum packed packed = topic->pack(pub, topic, slot, &parcel);
+    oct_ring_release(topic->reader);
+    if (packed == PACKED && !send_parcel(pub, &parcel))
+        packed = NOT_POSSIBLE;
+    for (int i = 0; i < 3; i++)
+        zmq_msg_close(&parcel.part[i]);
+    if (packed == NOT_POSSIBLE)
+        atomic_fetch_add(&topic->failed, 1);
+    if (packed != PACKED)
         return;
-    pub->spectrum_ns = now_ns;
-    size_t n = oct_spectrum_encode(&header, json, sizeof(json));
-    if (n && send_part(pub->socket, OCT_TOPIC_SPECTRUM, strlen(OCT_TOPIC_SPECTRUM), ZMQ_SNDMORE) &&
-        send_part(pub->socket, json, n, ZMQ_SNDMORE))
-        send_part(pub->socket, pub->spectrum, header.n_samples * sizeof(*pub->spectrum), 0);
+    if (parcel.is_timed)
+        oct_latency_add(&pub->latency, (oct_clock_ns() - parcel.arrival_ns) / 1000);
+    atomic_fetch_add(&topic->published, 1); /* last: who sees it published finds its latency */
+}
+
+/* Takes one message of the topics behind the first, which take turns. False: none has any. */
+static bool publish_another(struct oct_publisher *pub)
+{
+    uint64_t slot, now_ns = oct_clock_ns();
+    for (unsigned i = 1; i < pub->n_topics; i++) {
+        struct topic *topic = &pub->topics[1 + pub->turn++ % (pub->n_topics - 1)];
+        if (topic->is_over || now_ns - topic->taken_ns < topic->every_ns)
+            continue;
+        enum oct_err e = oct_ring_read(topic->reader, 0, &slot);
+        topic->is_over = e == OCT_E_CLOSED;
+        if (e)
+            continue;
+        topic->taken_ns = now_ns;
+        publish(pub, topic, slot);
+        return true;
+    }
+    return false;
 }
 
 /* One that began (1) or ended (0), with its connection's descriptor. ZeroMQ makes an end for each
@@ -185,12 +247,12 @@ static void admit_subscription(struct oct_publisher *pub, zmq_msg_t *message)
 {
     const uint8_t *bytes = zmq_msg_data(message);
     size_t n = zmq_msg_size(message);
-    int fd = zmq_msg_get(message, ZMQ_SRCFD);
-    if (n == 0 || bytes[0] > 1 || fd < 0)
+    if (n == 0 || bytes[0] > 1)
         return;
     if (bytes[0] == 1 && !oct_door_admits(pub->door, message))
         return; /* the door has cut it off */
-    oct_subscriptions_note(pub->subscriptions, fd, bytes[0] == 1, bytes + 1, n - 1);
+    oct_subscriptions_note(pub->subscriptions, zmq_msg_get(message, ZMQ_SRCFD), bytes[0] == 1,
+                           bytes + 1, n - 1);
 }
 
 /* Subscriptions as they come: ZeroMQ has obeyed them already, the door wants to know whose they
@@ -214,36 +276,145 @@ static void take_subscriptions(struct oct_publisher *pub)
         if (!came)
             break;
     }
+    oct_subscriptions_review(pub->subscriptions);
+}
+
+/* No pictures will come. Results are computed a little longer; once destroy waits, what is there
+ * goes out, and no more than the rings hold. */
+static void publish_the_rest(struct oct_publisher *pub)
+{
+    bool are_over = false;
+    unsigned n_left = 0;
+    while (!are_over && !atomic_load(&pub->ending)) {
+        take_subscriptions(pub);
+        if (!publish_another(pub))
+            nanosleep(&(struct timespec){.tv_nsec = LAST_LOOK_NS}, NULL);
+        are_over = true;
+        for (unsigned i = 1; i < pub->n_topics; i++)
+            are_over &= pub->topics[i].is_over || !pub->topics[i].form;
+    }
+    for (unsigned i = 1; i < pub->n_topics; i++)
+        n_left += oct_ring_n_slots(pub->topics[i].ring);
+    while (n_left-- > 0 && publish_another(pub))
+        ;
 }
 
 static void *run(void *argument)
 {
     struct oct_publisher *pub = argument;
+    struct topic *pictures = &pub->topics[0];
+    bool more = false;
     for (;;) {
         uint64_t slot;
         take_subscriptions(pub);
-        enum oct_err e = oct_ring_read(pub->reader, 100000, &slot);
-        if (e == OCT_E_AGAIN)
-            continue;
-        if (e)
-            return NULL;
-        publish(pub, oct_image_slot(pub->images, slot));
-        send_spectrum(pub);
+        enum oct_err e = oct_ring_read(pictures->reader, more ? 0 : WAIT_US, &slot);
+        if (e == OCT_E_CLOSED)
+            break;
+        if (e == OCT_OK)
+            publish(pub, pictures, slot);
+        more = publish_another(pub);
     }
+    publish_the_rest(pub);
+    return NULL;
 }
 
-static enum oct_err start(struct oct_publisher *pub, void *context, const char *endpoint,
-                          unsigned queue_bscans, struct oct_error *err)
+/* ---- topics ---- */
+
+/* Whether a header can be written for such images at all: labels may not be. */
+static bool has_header(const struct oct_image_form *form)
 {
-    pub->reader = oct_ring_reader_create(pub->images, false, oct_ring_n_slots(pub->images) / 2);
-    if (!pub->reader)
+    float row[OCT_IMAGE_MAX_LABELS] = {0};
+    char json[OCT_IMAGE_HEADER_BYTES];
+    struct oct_image_frame frame = {.form = form, .pixels = row};
+    memcpy(frame.dims, form->dims, sizeof(frame.dims));
+    return oct_image_header_encode(&frame, "", json, sizeof(json)) > 0;
+}
+
+static enum oct_err check_source(const struct oct_publisher *pub, const struct oct_image_form *form,
+                                 struct oct_error *err)
+{
+    enum oct_err e = oct_image_form_check(form, err);
+    if (e)
+        return e;
+    bool is_taken = strcmp(form->name, OCT_TOPIC_SPECTRUM) == 0;
+    for (unsigned i = 0; i < pub->n_topics; i++)
+        is_taken |= strcmp(form->name, pub->topics[i].name) == 0;
+    if (is_taken)
+        return oct_fail(err, OCT_E_ARG, "%s: there is a topic of that name already", form->name);
+    if (!has_header(form))
+        return oct_fail(err, OCT_E_ARG,
+                        "%s: a label is not one line of UTF-8 of less than %d bytes", form->name,
+                        OCT_IMAGE_LABEL_BYTES);
+    return OCT_OK;
+}
+
+/* Adds a topic behind the others. most_behind: as for oct_ring_reader_create. */
+static struct topic *add(struct oct_publisher *pub, const char *name, struct oct_ring *ring,
+                         unsigned most_behind, struct oct_error *err)
+{
+    struct topic *topic = &pub->topics[pub->n_topics];
+    topic->name = name;
+    topic->ring = ring;
+    topic->reader = oct_ring_reader_create(ring, false, most_behind);
+    if (!topic->reader) {
+        oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the publisher");
+        return NULL;
+    }
+    pub->n_topics++;
+    return topic;
+}
+
+static enum oct_err add_source(struct oct_publisher *pub, const struct oct_image_source *source,
+                               struct oct_error *err)
+{
+    enum oct_err e = check_source(pub, source->form, err);
+    if (e)
+        return e;
+    struct topic *topic =
+        add(pub, source->form->name, source->ring, oct_ring_n_slots(source->ring) / 2, err);
+    if (!topic)
+        return OCT_E_NO_MEMORY;
+    topic->form = source->form;
+    topic->pack = pack_image;
+    if (!oct_ring_reader_wakes(topic->reader, pub->topics[0].reader) ||
+        !oct_subscriptions_watch(pub->subscriptions, topic->name))
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the publisher");
-    pub->subscriptions = oct_subscriptions_create();
-    if (!pub->subscriptions)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the publisher");
+    return OCT_OK;
+}
+
+static enum oct_err add_topics(struct oct_publisher *pub,
+                               const struct oct_publisher_options *options, struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    struct topic *topic =
+        add(pub, OCT_TOPIC_BSCAN, options->images, oct_ring_n_slots(options->images) / 2, err);
+    if (!topic)
+        return OCT_E_NO_MEMORY;
+    topic->pack = pack_bscan;
+    if (options->raw) {
+        topic = add(pub, OCT_TOPIC_SPECTRUM, options->raw, 1, err);
+        if (!topic)
+            return OCT_E_NO_MEMORY;
+        topic->every_ns = SPECTRUM_EVERY_NS;
+        topic->pack = pack_spectrum;
+    }
+    for (unsigned i = 0; i < options->n_sources && !e; i++)
+        e = add_source(pub, &options->sources[i], err);
+    return e;
+}
+
+/* ---- the whole ---- */
+
+static enum oct_err start(struct oct_publisher *pub, const struct oct_publisher_options *options,
+                          struct oct_error *err)
+{
+    enum oct_err e = add_topics(pub, options, err);
+    if (e)
+        return e;
     /* To a subscriber an XPUB is a PUB. What it sends us is subscriptions of a few bytes. */
-    pub->socket = oct_zsocket_bind(context, ZMQ_XPUB, endpoint, "publish.endpoint",
-                                   (int)queue_bscans, 4096, pub->door, pub->endpoint, err);
+    pub->socket =
+        oct_zsocket_bind(options->zmq_context, ZMQ_XPUB, options->endpoint, "publish.endpoint",
+                         (int)options->queue_bscans, 4096, pub->door, pub->endpoint, err);
     if (!pub->socket)
         return err ? err->code : OCT_E_IO;
     int verboser = 1; /* every subscription and every end of one, not only the first and the last */
@@ -257,63 +428,80 @@ static enum oct_err start(struct oct_publisher *pub, void *context, const char *
     return OCT_OK;
 }
 
-enum oct_err oct_publisher_create(struct oct_publisher **out, void *zmq_context,
-                                  const char *endpoint, unsigned queue_bscans,
-                                  const struct oct_geometry *geometry, struct oct_ring *images,
-                                  const char *session, struct oct_door *door, struct oct_error *err)
+static void free_all(struct oct_publisher *pub)
+{
+    for (unsigned i = 0; i < pub->n_topics; i++)
+        oct_ring_reader_destroy(pub->topics[i].reader);
+    oct_subscriptions_destroy(pub->subscriptions);
+    free(pub->topics);
+    free(pub);
+}
+
+enum oct_err oct_publisher_create(struct oct_publisher **out,
+                                  const struct oct_publisher_options *options,
+                                  struct oct_error *err)
 {
     *out = NULL;
     struct oct_publisher *pub = calloc(1, sizeof(*pub));
     if (!pub)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the publisher");
-    pub->geometry = *geometry;
-    pub->images = images;
-    pub->door = door;
-    snprintf(pub->session, sizeof(pub->session), "%s", session);
-    enum oct_err e = start(pub, zmq_context, endpoint, queue_bscans, err);
+    pub->geometry = *options->geometry;
+    pub->limit = options->limit;
+    pub->door = options->door;
+    snprintf(pub->session, sizeof(pub->session), "%s", options->session);
+    pub->topics = calloc(options->n_sources + 2u, sizeof(*pub->topics));
+    pub->subscriptions = oct_subscriptions_create();
+    enum oct_err e = pub->topics && pub->subscriptions
+                         ? start(pub, options, err)
+                         : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the publisher");
     if (e) {
-        oct_ring_reader_destroy(pub->reader);
-        oct_subscriptions_destroy(pub->subscriptions);
-        free(pub);
+        free_all(pub);
         return e;
     }
     *out = pub;
     return OCT_OK;
 }
 
-enum oct_err oct_publisher_add_spectra(struct oct_publisher *pub, struct oct_ring *raw,
-                                       uint32_t limit, struct oct_error *err)
-{
-    pub->spectrum = malloc(pub->geometry.n_samples * sizeof(*pub->spectrum));
-    pub->raw = raw;
-    pub->limit = limit;
-    pub->raw_reader = pub->spectrum ? oct_ring_reader_create(raw, false, 1) : NULL;
-    return pub->raw_reader ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for spectra");
-}
-
 void oct_publisher_destroy(struct oct_publisher *pub)
 {
     if (!pub)
         return;
+    atomic_store(&pub->ending, true);
     pthread_join(pub->thread, NULL);
     int linger_ms = LINGER_MS;
     zmq_setsockopt(pub->socket, ZMQ_LINGER, &linger_ms, sizeof(linger_ms));
     zmq_close(pub->socket);
-    oct_ring_reader_destroy(pub->reader);
-    oct_ring_reader_destroy(pub->raw_reader);
-    oct_subscriptions_destroy(pub->subscriptions);
-    free(pub->spectrum);
-    free(pub);
+    free_all(pub);
+}
+
+bool oct_publisher_wants(const struct oct_publisher *pub, const char *name)
+{
+    return oct_subscriptions_wants(pub->subscriptions, name);
+}
+
+struct oct_publisher_topic oct_publisher_topic(const struct oct_publisher *pub, unsigned i)
+{
+    if (i >= pub->n_topics)
+        return (struct oct_publisher_topic){.name = NULL};
+    const struct topic *topic = &pub->topics[i];
+    return (struct oct_publisher_topic){
+        .name = topic->name,
+        .published = atomic_load(&topic->published),
+        /* Of spectra most are left out on purpose. */
+        .skipped =
+            (topic->every_ns ? 0 : oct_ring_skipped(topic->reader)) + atomic_load(&topic->failed),
+        .unwanted = atomic_load(&topic->unwanted),
+    };
 }
 
 uint64_t oct_publisher_published(const struct oct_publisher *pub)
 {
-    return atomic_load(&pub->published);
+    return atomic_load(&pub->topics[0].published);
 }
 
 uint64_t oct_publisher_skipped(const struct oct_publisher *pub)
 {
-    return oct_ring_skipped(pub->reader);
+    return oct_ring_skipped(pub->topics[0].reader);
 }
 
 struct oct_latency_summary oct_publisher_latency(const struct oct_publisher *pub)

@@ -121,10 +121,17 @@ static void open_rig(struct rig *rig)
         oct_ring_create(&rig->images, N_SLOTS, oct_image_slot_bytes(&rig->g), NULL, NULL, NULL), 0);
     rig->context = zmq_ctx_new();
     snprintf(endpoint, sizeof(endpoint), "inproc://spectrum-%ld", (long)getpid());
-    assert_int_equal(oct_publisher_create(&rig->publisher, rig->context, endpoint, 8, &rig->g,
-                                          rig->images, "test", NULL, NULL),
-                     OCT_OK);
-    assert_int_equal(oct_publisher_add_spectra(rig->publisher, rig->raw, 80, NULL), OCT_OK);
+    const struct oct_publisher_options options = {
+        .zmq_context = rig->context,
+        .endpoint = endpoint,
+        .queue_bscans = 8,
+        .geometry = &rig->g,
+        .images = rig->images,
+        .session = "test",
+        .raw = rig->raw,
+        .limit = 80,
+    };
+    assert_int_equal(oct_publisher_create(&rig->publisher, &options, NULL), OCT_OK);
     snprintf(bound, sizeof(bound), "%s", oct_publisher_endpoint(rig->publisher));
     rig->socket = zmq_socket(rig->context, ZMQ_SUB);
     zmq_setsockopt(rig->socket, ZMQ_RCVTIMEO, &wait_ms, sizeof(wait_ms));

@@ -1,0 +1,684 @@
+/* Named topics: images of any form, published beside the pictures. */
+#define _GNU_SOURCE /* RTLD_NEXT, syscall */
+#include "pipeline/base/clock.h"
+#include "pipeline/flow/slots.h"
+#include "pipeline/net/intake.h"
+#include "pipeline/net/parts.h"
+#include "pipeline/publish/publisher.h"
+#include "pipeline/wire/image_header.h"
+#include "pipeline/wire/wire.h"
+#include "test/rig/tap.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <zmq.h>
+
+#define N_SLOTS 8u
+#define MAP_BYTES (256 * 1024) /* a few fill what the kernel keeps of a connection */
+#define SOON_NS 20000000       /* the publisher looks by itself every 100 ms only */
+
+static const char *const columns[] = {"line", "height um", "angle"};
+
+/* A table of up to 4 rows. */
+static const struct oct_image_form rows_form = {
+    .name = "rows",
+    .quantity = OCT_QUANTITY_NUMBERS,
+    .type = OCT_SAMPLE_F32,
+    .rank = 2,
+    .dims = {4, 3},
+    .spacing_um = {NAN, NAN},
+    .axes = {"row", "column"},
+    .labels = columns,
+};
+
+static const struct oct_image_form map_form = {
+    .name = "map",
+    .quantity = OCT_QUANTITY_INTENSITY_DB,
+    .type = OCT_SAMPLE_U8,
+    .rank = 2,
+    .dims = {256, 1024},
+    .spacing_um = {12.25, 3.5},
+    .axes = {"bscan", "line"},
+    .of_volume = true,
+};
+
+struct rig {
+    struct oct_geometry g;
+    struct oct_ring *images, *rows, *map;
+    struct oct_publisher *publisher;
+    void *context;
+    uint64_t number; /* of the next image */
+};
+
+static void sleep_ms(unsigned ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000},
+              NULL);
+}
+
+/* ---- what is sent ---- */
+
+/* Before libzmq's: the publisher's thread sends no message while `held` is set, and the first
+ * letters of the topics that it sends are noted in their order. */
+static atomic_bool held;
+static atomic_uint n_held;
+static char sent[4096];
+static atomic_uint n_sent;
+
+int zmq_msg_send(zmq_msg_t *message, void *socket, int flags)
+{
+    static int (*real)(zmq_msg_t *, void *, int);
+    static bool is_behind_the_first; /* one thread */
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "zmq_msg_send");
+    if (!is_behind_the_first) {
+        unsigned n = atomic_load(&n_sent);
+        if (n < sizeof(sent))
+            sent[n] = *(char *)zmq_msg_data(message);
+        atomic_fetch_add(&n_sent, 1);
+        if (atomic_load(&held)) {
+            atomic_fetch_add(&n_held, 1);
+            while (atomic_load(&held))
+                sleep_ms(1);
+        }
+    }
+    is_behind_the_first = flags & ZMQ_SNDMORE;
+    return real(message, socket, flags);
+}
+
+/* Holds the publisher at its next message, of which it has begun the first part. */
+static void hold(void)
+{
+    atomic_store(&n_held, 0);
+    atomic_store(&held, true);
+}
+
+static void wait_until_held(void)
+{
+    for (int ms = 0; atomic_load(&n_held) == 0; ms++) {
+        assert_true(ms < TEST_PATIENCE_MS);
+        sleep_ms(1);
+    }
+}
+
+static void let_go(void)
+{
+    atomic_store(&held, false);
+}
+
+/* Bounds stand by descriptor (intake.h, parts.h), and only accept() sets them: a daemon connects
+ * nowhere. Our subscribers get numbers that connections to an earlier publisher had. Declared here,
+ * because glibc declares it in its own way. */
+int connect(int fd, const void *address, unsigned bytes);
+
+int connect(int fd, const void *address, unsigned bytes)
+{
+    oct_intake_begin(fd, fd);
+    oct_parts_follow(fd, fd);
+    return (int)syscall(SYS_connect, fd, address, bytes);
+}
+
+/* ---- the rig ---- */
+
+static struct oct_ring *open_ring_of(const struct oct_image_form *form)
+{
+    struct oct_ring *ring;
+    assert_int_equal(
+        oct_ring_create(&ring, N_SLOTS, oct_image_slot_bytes_of(form, false), NULL, NULL, NULL),
+        OCT_OK);
+    return ring;
+}
+
+static struct oct_publisher_options options_of(struct rig *rig)
+{
+    return (struct oct_publisher_options){
+        .zmq_context = rig->context,
+        .endpoint = "tcp://127.0.0.1:*",
+        .queue_bscans = 20,
+        .geometry = &rig->g,
+        .images = rig->images,
+        .session = "test",
+    };
+}
+
+static void open_rig(struct rig *rig)
+{
+    memset(rig, 0, sizeof(*rig));
+    assert_int_equal(oct_geometry_init(&rig->g, 64, 6, 4, 0, 32, OCT_SAMPLE_U8, NULL), OCT_OK);
+    assert_int_equal(
+        oct_ring_create(&rig->images, N_SLOTS, oct_image_slot_bytes(&rig->g), NULL, NULL, NULL), 0);
+    rig->rows = open_ring_of(&rows_form);
+    rig->map = open_ring_of(&map_form);
+    rig->context = zmq_ctx_new();
+    const struct oct_image_source sources[] = {{.form = &rows_form, .ring = rig->rows},
+                                               {.form = &map_form, .ring = rig->map}};
+    struct oct_publisher_options options = options_of(rig);
+    options.sources = sources;
+    options.n_sources = 2;
+    assert_int_equal(oct_publisher_create(&rig->publisher, &options, NULL), OCT_OK);
+}
+
+static void close_rig(struct rig *rig)
+{
+    oct_ring_close(rig->images);
+    oct_ring_close(rig->rows);
+    oct_ring_close(rig->map);
+    oct_publisher_destroy(rig->publisher);
+    zmq_ctx_term(rig->context);
+    oct_ring_destroy(rig->images);
+    oct_ring_destroy(rig->rows);
+    oct_ring_destroy(rig->map);
+}
+
+static struct oct_image_frame *begin(struct rig *rig, struct oct_ring *ring,
+                                     const struct oct_image_form *form)
+{
+    uint64_t slot;
+    assert_int_equal(oct_ring_acquire(ring, TEST_PATIENCE_US, &slot), OCT_OK);
+    struct oct_image_frame *frame = oct_image_slot_begin(ring, slot, form, false);
+    frame->info = (struct oct_bscan_info){.number = rig->number++, .acquisition = 3};
+    frame->lo = 0;
+    frame->hi = 60;
+    return frame;
+}
+
+static void publish_rows(struct rig *rig, uint32_t n)
+{
+    struct oct_image_frame *frame = begin(rig, rig->rows, &rows_form);
+    float *values = frame->pixels;
+    for (uint32_t i = 0; i < 3 * n; i++)
+        values[i] = (float)i + 0.5f;
+    frame->dims[0] = n;
+    oct_ring_publish(rig->rows);
+}
+
+static void publish_map(struct rig *rig, bool whole)
+{
+    struct oct_image_frame *frame = begin(rig, rig->map, &map_form);
+    memset(frame->pixels, 9, MAP_BYTES);
+    frame->whole = whole;
+    oct_ring_publish(rig->map);
+}
+
+static void publish_bscan(struct rig *rig)
+{
+    uint64_t slot;
+    assert_int_equal(oct_ring_acquire(rig->images, TEST_PATIENCE_US, &slot), OCT_OK);
+    struct oct_image_frame *image = oct_image_slot(rig->images, slot);
+    image->info = (struct oct_bscan_info){.number = rig->number++};
+    image->status = OCT_OK;
+    image->lo = 0;
+    image->hi = 1;
+    memset(image->pixels, 0, oct_geometry_image_bytes(&rig->g));
+    oct_ring_publish(rig->images);
+}
+
+/* ---- subscribers ---- */
+
+static void *subscribe(struct rig *rig, const char *topic)
+{
+    int patience_ms = TEST_PATIENCE_MS, none = 0;
+    void *socket = zmq_socket(rig->context, ZMQ_SUB);
+    assert_non_null(socket);
+    zmq_setsockopt(socket, ZMQ_RCVTIMEO, &patience_ms, sizeof(patience_ms));
+    zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof(none));
+    zmq_setsockopt(socket, ZMQ_RCVHWM, &none, sizeof(none));
+    zmq_setsockopt(socket, ZMQ_SUBSCRIBE, topic, strlen(topic));
+    assert_int_equal(zmq_connect(socket, oct_publisher_endpoint(rig->publisher)), 0);
+    return socket;
+}
+
+static void wait_until(const struct rig *rig, const char *topic, bool wanted)
+{
+    for (int ms = 0; oct_publisher_wants(rig->publisher, topic) != wanted; ms++) {
+        assert_true(ms < TEST_PATIENCE_MS);
+        sleep_ms(1);
+    }
+}
+
+static void wait_until_published(const struct rig *rig, unsigned topic, uint64_t n)
+{
+    for (int ms = 0; oct_publisher_topic(rig->publisher, topic).published < n; ms++) {
+        assert_true(ms < TEST_PATIENCE_MS);
+        sleep_ms(1);
+    }
+}
+
+struct message {
+    char topic[64], json[OCT_IMAGE_HEADER_BYTES];
+    int n_json, n_values;
+    unsigned char values[4096];
+};
+
+/* Whole messages of three parts. */
+static void receive(void *socket, struct message *m)
+{
+    int more = 0;
+    size_t bytes = sizeof(more);
+    int n = zmq_recv(socket, m->topic, sizeof(m->topic) - 1, 0);
+    assert_true(n > 0);
+    m->topic[n] = '\0';
+    m->n_json = zmq_recv(socket, m->json, sizeof(m->json) - 1, 0);
+    m->n_values = zmq_recv(socket, m->values, sizeof(m->values), 0);
+    assert_true(m->n_json > 0 && m->n_values >= 0);
+    m->json[m->n_json] = '\0';
+    zmq_getsockopt(socket, ZMQ_RCVMORE, &more, &bytes);
+    assert_int_equal(more, 0);
+}
+
+static void receive_image(void *socket, struct message *m, struct oct_image_header *header)
+{
+    struct oct_error err = {.text = ""};
+    receive(socket, m);
+    if (oct_image_header_decode(header, m->json, (size_t)m->n_json, (size_t)m->n_values, &err))
+        fail_msg("%s", err.text);
+}
+
+static void expect_nothing(void *socket)
+{
+    char part[64];
+    assert_int_equal(zmq_recv(socket, part, sizeof(part), ZMQ_DONTWAIT), -1);
+}
+
+/* ---- tests ---- */
+
+static void every_topic_comes_with_a_header_that_says_what_it_is(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct message m;
+    struct oct_image_header h;
+    open_rig(&rig);
+    void *rows = subscribe(&rig, "rows"), *all = subscribe(&rig, "");
+    wait_until(&rig, "rows", true);
+    wait_until(&rig, "map", true);
+    for (uint32_t n = 0; n <= 4; n++) {
+        publish_rows(&rig, n);
+        receive_image(rows, &m, &h);
+        assert_string_equal(m.topic, "rows");
+        assert_string_equal(h.dataset, "analysis/rows");
+        assert_string_equal(h.acquisition_id, "test-3");
+        assert_int_equal(h.frame_num, n);
+        assert_int_equal(h.dims[0], n);
+        assert_int_equal(h.dims[1], 3);
+        assert_int_equal(m.n_values, n * 12);
+        for (uint32_t i = 0; i < 3 * n; i++)
+            assert_true(((const float *)(const void *)m.values)[i] == (float)i + 0.5f);
+        receive_image(all, &m, &h);
+        assert_string_equal(m.topic, "rows");
+    }
+    publish_map(&rig, false);
+    receive_image(all, &m, &h);
+    assert_string_equal(m.topic, "map");
+    assert_false(h.whole);
+    assert_true(h.spacing_um[0] == 12.25 && h.hi == 60);
+    assert_int_equal(m.n_values, MAP_BYTES);
+    assert_int_equal(m.values[34], 9);
+    publish_bscan(&rig);
+    receive(all, &m);
+    assert_string_equal(m.topic, "bscan");
+    assert_null(strstr(m.json, "quantity"));
+    expect_nothing(rows);
+    zmq_close(rows);
+    zmq_close(all);
+    close_rig(&rig);
+}
+
+static void what_cannot_be_sent_is_skipped_and_the_next_comes(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct message m;
+    struct oct_image_header h;
+    open_rig(&rig);
+    void *rows = subscribe(&rig, "rows");
+    wait_until(&rig, "rows", true);
+    for (unsigned fault = 0; fault < 4; fault++) {
+        struct oct_image_frame *frame = begin(&rig, rig.rows, &rows_form);
+        if (fault == 0)
+            frame->dims[0] = 5;
+        else if (fault == 1)
+            frame->dims[1] = 1u << 20;
+        else if (fault == 2)
+            frame->hi = NAN;
+        else
+            frame->status = OCT_E_BACKEND; /* lost, not impossible */
+        oct_ring_publish(rig.rows);
+        for (int ms = 0; fault < 3 && oct_publisher_topic(rig.publisher, 1).skipped <= fault;
+             ms++) {
+            assert_true(ms < TEST_PATIENCE_MS);
+            sleep_ms(1);
+        }
+    }
+    publish_rows(&rig, 1);
+    receive_image(rows, &m, &h);
+    assert_int_equal(h.frame_num, 4);
+    wait_until_published(&rig, 1, 1);
+    struct oct_publisher_topic topic = oct_publisher_topic(rig.publisher, 1);
+    assert_string_equal(topic.name, "rows");
+    assert_int_equal(topic.published, 1);
+    assert_int_equal(topic.skipped, 3);
+    assert_int_equal(topic.unwanted, 0);
+    zmq_close(rows);
+    close_rig(&rig);
+}
+
+static void what_nobody_wants_is_read_and_dropped(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    void *map = subscribe(&rig, "map");
+    wait_until(&rig, "map", true);
+    assert_false(oct_publisher_wants(rig.publisher, "rows"));
+    unsigned before = atomic_load(&n_sent);
+    for (unsigned n = 1; n <= 100; n++)
+        publish_rows(&rig, 4);
+    for (int ms = 0;; ms++) {
+        struct oct_publisher_topic topic = oct_publisher_topic(rig.publisher, 1);
+        assert_int_equal(topic.published, 0);
+        assert_true(topic.unwanted + topic.skipped <= 100);
+        if (topic.unwanted + topic.skipped == 100)
+            break;
+        assert_true(ms < TEST_PATIENCE_MS);
+        sleep_ms(1);
+    }
+    assert_int_equal(atomic_load(&n_sent), before);
+    assert_null(oct_publisher_topic(rig.publisher, 3).name);
+    zmq_close(map);
+    close_rig(&rig);
+}
+
+static void what_is_wanted_follows_the_subscriptions_that_stand(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    assert_false(oct_publisher_wants(rig.publisher, "rows"));
+    assert_false(oct_publisher_wants(rig.publisher, "no such topic"));
+    void *longer = subscribe(&rig, "rowsx"), *bscan = subscribe(&rig, "bscan");
+    void *prefix = subscribe(&rig, "ro"), *exact = subscribe(&rig, "rows");
+    wait_until(&rig, "rows", true);
+    assert_false(oct_publisher_wants(rig.publisher, "map"));
+    /* Ends of what never began take nothing from others. */
+    void *stranger = zmq_socket(rig.context, ZMQ_XSUB);
+    assert_int_equal(zmq_connect(stranger, oct_publisher_endpoint(rig.publisher)), 0);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(zmq_send(stranger, "\0rows", 5, 0), 5);
+    zmq_setsockopt(exact, ZMQ_UNSUBSCRIBE, "rows", 4);
+    sleep_ms(600);
+    assert_true(oct_publisher_wants(rig.publisher, "rows"));
+    zmq_close(prefix); /* goes without a word */
+    wait_until(&rig, "rows", false);
+    zmq_setsockopt(exact, ZMQ_SUBSCRIBE, "", 0);
+    wait_until(&rig, "rows", true);
+    wait_until(&rig, "map", true);
+    zmq_close(exact);
+    wait_until(&rig, "map", false);
+    assert_false(oct_publisher_wants(rig.publisher, "rows"));
+    zmq_close(longer);
+    zmq_close(bscan);
+    zmq_close(stranger);
+    close_rig(&rig);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median: a busy machine is late now and then. */
+static void a_result_goes_out_at_once_while_no_picture_comes(void **state)
+{
+    (void)state;
+    enum { TRIALS = 15 };
+    struct rig rig;
+    struct message m;
+    uint64_t took_ns[TRIALS];
+    open_rig(&rig);
+    void *rows = subscribe(&rig, "rows");
+    wait_until(&rig, "rows", true);
+    for (unsigned i = 0; i < TRIALS; i++) {
+        sleep_ms(7 + 13 * i % 50); /* anywhere in the publisher's own wait */
+        const uint64_t begin_ns = oct_clock_ns();
+        publish_rows(&rig, 1);
+        receive(rows, &m);
+        took_ns[i] = oct_clock_ns() - begin_ns;
+    }
+    qsort(took_ns, TRIALS, sizeof(took_ns[0]), by_size);
+    printf("# from result to subscriber: median %.2f ms, longest %.2f ms\n",
+           (double)took_ns[TRIALS / 2] / 1e6, (double)took_ns[TRIALS - 1] / 1e6);
+    assert_true(took_ns[TRIALS / 2] < SOON_NS);
+    zmq_close(rows);
+    close_rig(&rig);
+}
+
+struct flood {
+    struct rig *rig;
+    atomic_bool ends;
+};
+
+static void *flood(void *argument)
+{
+    struct flood *f = argument;
+    uint64_t slot;
+    while (!atomic_load(&f->ends))
+        if (oct_ring_acquire(f->rig->rows, 1000, &slot) == OCT_OK) {
+            struct oct_image_frame *frame =
+                oct_image_slot_begin(f->rig->rows, slot, &rows_form, false);
+            frame->lo = frame->hi = 0;
+            oct_ring_publish(f->rig->rows);
+        }
+    return NULL;
+}
+
+/* While a message of the flood is being sent a picture comes: it is the next. */
+static void a_flood_delays_a_picture_by_one_message_at_most(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct flood f = {.rig = &rig};
+    pthread_t thread;
+    open_rig(&rig);
+    void *rows = subscribe(&rig, "rows");
+    wait_until(&rig, "rows", true);
+    assert_int_equal(pthread_create(&thread, NULL, flood, &f), 0);
+    for (unsigned round = 0; round < 20; round++) {
+        hold();
+        wait_until_held();
+        atomic_store(&n_sent, 0);
+        publish_bscan(&rig);
+        publish_bscan(&rig);
+        for (uint64_t n = oct_ring_published(rig.rows); oct_ring_published(rig.rows) < n + 2;)
+            sleep_ms(1); /* the flood goes on */
+        let_go();
+        for (int ms = 0; atomic_load(&n_sent) < 3; ms++) {
+            assert_true(ms < TEST_PATIENCE_MS);
+            sleep_ms(1);
+        }
+        /* And the flood is not starved by pictures. */
+        assert_memory_equal(sent, "brb", 3);
+    }
+    atomic_store(&f.ends, true);
+    pthread_join(thread, NULL);
+    assert_true(oct_publisher_topic(rig.publisher, 1).skipped > 0);
+    assert_int_equal(oct_publisher_skipped(rig.publisher), 0);
+    zmq_close(rows);
+    close_rig(&rig);
+}
+
+/* Its connection's queue is full, and stays so: everybody else gets everything. */
+static void a_subscriber_that_does_not_read_holds_up_nobody(void **state)
+{
+    (void)state;
+    enum { MANY = 150 };
+    struct rig rig;
+    struct message m;
+    int one = 1, wait_ms = 300;
+    unsigned n_came = 0;
+    open_rig(&rig);
+    void *slow = zmq_socket(rig.context, ZMQ_SUB), *rows = subscribe(&rig, "rows");
+    zmq_setsockopt(slow, ZMQ_RCVHWM, &one, sizeof(one));
+    zmq_setsockopt(slow, ZMQ_RCVBUF, &one, sizeof(one));
+    zmq_setsockopt(slow, ZMQ_SUBSCRIBE, "map", 3);
+    assert_int_equal(zmq_connect(slow, oct_publisher_endpoint(rig.publisher)), 0);
+    wait_until(&rig, "rows", true);
+    wait_until(&rig, "map", true);
+    while (oct_publisher_topic(rig.publisher, 2).published < MANY) {
+        publish_map(&rig, true);
+        publish_rows(&rig, 1);
+        receive(rows, &m);
+        assert_string_equal(m.topic, "rows");
+    }
+    assert_int_equal(oct_publisher_topic(rig.publisher, 1).skipped, 0);
+    /* What it finds is what waited for it, no more. */
+    zmq_setsockopt(slow, ZMQ_RCVTIMEO, &wait_ms, sizeof(wait_ms));
+    while (zmq_recv(slow, m.values, sizeof(m.values), 0) >= 0)
+        n_came++;
+    assert_true(n_came > 0 && n_came / 3 < MANY / 2);
+    zmq_close(slow);
+    zmq_close(rows);
+    close_rig(&rig);
+}
+
+static void a_source_that_ends_early_ends_nobody_else(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct message m;
+    open_rig(&rig);
+    void *all = subscribe(&rig, "");
+    wait_until(&rig, "rows", true);
+    publish_rows(&rig, 2);
+    oct_ring_close(rig.rows);
+    receive(all, &m);
+    assert_string_equal(m.topic, "rows"); /* what it had published comes */
+    for (int i = 0; i < 20; i++) {
+        publish_bscan(&rig);
+        receive(all, &m);
+        assert_string_equal(m.topic, "bscan");
+        publish_map(&rig, true);
+        receive(all, &m);
+        assert_string_equal(m.topic, "map");
+    }
+    zmq_close(all);
+    close_rig(&rig);
+}
+
+/* A stage computes on when the pictures have ended. */
+static void results_after_the_last_picture_are_sent(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct message m;
+    open_rig(&rig);
+    void *all = subscribe(&rig, "");
+    wait_until(&rig, "rows", true);
+    publish_bscan(&rig);
+    oct_ring_close(rig.images);
+    receive(all, &m);
+    assert_string_equal(m.topic, "bscan");
+    sleep_ms(20);
+    publish_rows(&rig, 1);
+    receive(all, &m);
+    assert_string_equal(m.topic, "rows");
+    publish_map(&rig, true);
+    oct_publisher_destroy(rig.publisher); /* the sources are still open */
+    rig.publisher = NULL;
+    receive(all, &m);
+    assert_string_equal(m.topic, "map");
+    for (unsigned i = 0; i < 3 * N_SLOTS; i++)
+        publish_rows(&rig, 4); /* nobody reads them, and nobody is woken */
+    zmq_close(all);
+    close_rig(&rig);
+}
+
+static void a_publisher_ends_while_a_source_floods(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 10; round++) {
+        struct rig rig;
+        struct flood f = {.rig = &rig};
+        pthread_t thread;
+        open_rig(&rig);
+        void *rows = subscribe(&rig, round % 2 ? "rows" : "map");
+        wait_until(&rig, round % 2 ? "rows" : "map", true);
+        assert_int_equal(pthread_create(&thread, NULL, flood, &f), 0);
+        sleep_ms(5);
+        oct_ring_close(rig.images);
+        oct_publisher_destroy(rig.publisher);
+        rig.publisher = NULL;
+        atomic_store(&f.ends, true);
+        pthread_join(thread, NULL);
+        zmq_close(rows);
+        close_rig(&rig);
+    }
+}
+
+static void refuse(struct rig *rig, const struct oct_image_form *form, const char *says)
+{
+    const struct oct_image_source sources[] = {{.form = &map_form, .ring = rig->map},
+                                               {.form = form, .ring = rig->rows}};
+    struct oct_publisher_options options = options_of(rig);
+    struct oct_publisher *publisher;
+    struct oct_error err = {.text = ""};
+    options.sources = sources;
+    options.n_sources = 2;
+    assert_int_equal(oct_publisher_create(&publisher, &options, &err), OCT_E_ARG);
+    assert_null(publisher);
+    if (!strstr(err.text, says))
+        fail_msg("'%s' does not say '%s'", err.text, says);
+    assert_int_equal(oct_publisher_create(&publisher, &options, NULL), OCT_E_ARG);
+}
+
+static void sources_without_a_name_of_their_own_are_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"bscan", "spectrum", "map"};
+    static const char *const labels[] = {"a", "a label of more than 31 letters", "c",
+                                         "a label of more than 31 letters, really"};
+    struct rig rig;
+    struct oct_image_form form = rows_form;
+    open_rig(&rig);
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(form.name, sizeof(form.name), "%s", names[i]);
+        refuse(&rig, &form, "there is a topic of that name already");
+    }
+    snprintf(form.name, sizeof(form.name), "Big");
+    refuse(&rig, &form, "lower-case");
+    form = rows_form;
+    form.rank = 4;
+    refuse(&rig, &form, "axes");
+    form.rank = 2;
+    form.labels = labels + 1;
+    refuse(&rig, &form, "label");
+    close_rig(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_topic_comes_with_a_header_that_says_what_it_is),
+        cmocka_unit_test(what_cannot_be_sent_is_skipped_and_the_next_comes),
+        cmocka_unit_test(what_nobody_wants_is_read_and_dropped),
+        cmocka_unit_test(what_is_wanted_follows_the_subscriptions_that_stand),
+        cmocka_unit_test(a_result_goes_out_at_once_while_no_picture_comes),
+        cmocka_unit_test(a_flood_delays_a_picture_by_one_message_at_most),
+        cmocka_unit_test(a_subscriber_that_does_not_read_holds_up_nobody),
+        cmocka_unit_test(a_source_that_ends_early_ends_nobody_else),
+        cmocka_unit_test(results_after_the_last_picture_are_sent),
+        cmocka_unit_test(a_publisher_ends_while_a_source_floods),
+        cmocka_unit_test(sources_without_a_name_of_their_own_are_refused),
+    };
+    return cmocka_run_group_tests_name("topics", tests, NULL, NULL);
+}
