@@ -29,8 +29,8 @@ static cJSON *done_tree(struct oct_daemon *daemon)
     cJSON_AddStringToObject(reply, "phase", oct_state_names[daemon->state]);
     if (!oct_daemon_is_settled(daemon))
         cJSON_AddBoolToObject(reply, "pending", true);
-    else if (daemon->state == OCT_STATE_RECORDING && daemon->outlook.warning[0])
-        cJSON_AddStringToObject(reply, "warning", daemon->outlook.warning);
+    else if (daemon->state == OCT_STATE_RECORDING && daemon->forecast.warning[0])
+        cJSON_AddStringToObject(reply, "warning", daemon->forecast.warning);
     return reply;
 }
 

@@ -208,7 +208,7 @@ void oct_daemon_apply(struct oct_daemon *d, unsigned applies)
     if (applies & OCT_APPLIES_ANALYSIS)
         apply_analysis(d);
     if (applies & OCT_APPLIES_FORECAST)
-        oct_outlook_changed(&d->outlook, &d->config, d->session);
+        oct_daemon_forecast_changed(&d->forecast, &d->config, d->session);
 }
 
 /* A change is tried on a copy first. Whether the calibration files fit shows at the next start: a

@@ -8,9 +8,9 @@
 #include "daemon/backlog.h"
 #include "daemon/disk.h"
 #include "daemon/driver.h"
+#include "daemon/forecast.h"
 #include "daemon/jobs.h"
 #include "daemon/line_rate.h"
-#include "daemon/outlook.h"
 #include "daemon/session.h"
 #include "daemon/source.h"
 #include "daemon/state.h"
@@ -32,8 +32,8 @@ struct oct_daemon {
     struct oct_session *session; /* NULL: none stands, or a job has it */
     struct oct_job job;
     struct oct_disk disk;
-    struct oct_outlook outlook;
-    struct oct_outlook_idle idle;
+    struct oct_daemon_forecast forecast;
+    struct oct_daemon_forecast_idle idle;
     struct oct_backlog backlog;
     bool must_build, must_record; /* jobs that wait for their turn */
     bool open;                    /* the session to be built takes lines at once */

@@ -58,7 +58,7 @@ static void after_record(struct oct_daemon *d, const struct oct_job *job)
 static void after_try(struct oct_daemon *d, const struct oct_job *job)
 {
     oct_forecast_series_add(&d->session->engine_rates, job->rates.rate[0], job->rates.waited[0]);
-    oct_outlook_measured(&d->outlook, &d->config, d->session);
+    oct_daemon_forecast_measured(&d->forecast, &d->config, d->session);
 }
 
 static void on_job_done(struct oct_job *job)
@@ -67,7 +67,7 @@ static void on_job_done(struct oct_job *job)
     enum oct_job_kind kind = job->kind;
 
     if (kind == OCT_JOB_BUILD || kind == OCT_JOB_RECORD)
-        d->outlook = job->outlook;
+        d->forecast = job->forecast;
     if (kind == OCT_JOB_BUILD)
         after_build(d, job);
     else if (kind == OCT_JOB_RECORD)
@@ -75,7 +75,7 @@ static void on_job_done(struct oct_job *job)
     else if (kind == OCT_JOB_TRY)
         after_try(d, job);
     if (d->session) /* live keys may have changed since the job began to measure */
-        oct_outlook_changed(&d->outlook, &d->config, d->session);
+        oct_daemon_forecast_changed(&d->forecast, &d->config, d->session);
     job->kind = OCT_JOB_NONE;
     job->session = NULL;
     if (kind == OCT_JOB_DRAIN) { /* nothing more to be counted */
@@ -95,7 +95,7 @@ static void begin_job(struct oct_daemon *d, enum oct_job_kind kind)
     job->done = on_job_done;
     job->session = d->session;
     job->open = d->open;
-    job->outlook = d->outlook;
+    job->forecast = d->forecast;
     job->keys = d->access;
     job->config = d->config;
     if (kind == OCT_JOB_RECORD) /* a file says with what it was made */
@@ -136,7 +136,7 @@ static void begin_what_is_due(struct oct_daemon *d)
     } else if (d->must_build && d->state == OCT_STATE_DRAINING) {
         d->must_build = false; /* stopped before it began */
         oct_daemon_happens(d, d->session ? OCT_EVENT_DRAINED : OCT_EVENT_BUILD_FAILED);
-    } else if (oct_outlook_is_due(&d->idle, is_quiet, oct_clock_ns())) {
+    } else if (oct_daemon_forecast_is_due(&d->idle, is_quiet, oct_clock_ns())) {
         begin_job(d, OCT_JOB_TRY);
     }
 }
@@ -232,14 +232,14 @@ static void note_overdue(struct oct_daemon *d)
 }
 
 /* Not while a job measures it anew. */
-static void follow_outlook(struct oct_daemon *d)
+static void follow_forecast(struct oct_daemon *d)
 {
     double bytes_free;
     if (!oct_disk_bytes_free(&d->disk, d->config.record.directory, &bytes_free))
         bytes_free = -1;
-    d->outlook.camera_hz = d->line_rate.measured_hz;
+    d->forecast.camera_hz = d->line_rate.measured_hz;
     if (d->job.kind == OCT_JOB_NONE)
-        oct_outlook_follow(&d->outlook, &d->config, d->session, bytes_free);
+        oct_daemon_forecast_tick(&d->forecast, &d->config, d->session, bytes_free);
 }
 
 /* The ring after the recorder: what has passed has been in it. */
@@ -255,7 +255,7 @@ static void follow_session(struct oct_daemon *d)
     oct_backlog_look(&d->backlog, &d->recorder, oct_clock_ns());
     note_failures(d);
     follow_source(d);
-    follow_outlook(d);
+    follow_forecast(d);
     if (d->state == OCT_STATE_STARTING && !d->must_build &&
         oct_ingest_gate_is_open(d->session->ingest))
         oct_daemon_happens(d, OCT_EVENT_OPENED);

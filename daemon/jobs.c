@@ -19,7 +19,7 @@ static void build(struct oct_job *job)
     job->session = NULL;
     if (oct_session_create(&job->session, &job->config, job->keys, job->name, job->open,
                            &job->err) == OCT_OK)
-        oct_outlook_measure(&job->outlook, &job->config, job->session);
+        oct_daemon_forecast_measure(&job->forecast, &job->config, job->session);
 }
 
 static void *run_measure(void *argument)
@@ -44,7 +44,7 @@ static void record(struct oct_job *job)
 {
     if (oct_session_may_record(job->session, &job->config, &job->err))
         return;
-    oct_outlook_measure(&job->outlook, &job->config, job->session);
+    oct_daemon_forecast_measure(&job->forecast, &job->config, job->session);
     oct_session_record(job->session, &job->config, &job->err);
 }
 

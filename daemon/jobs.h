@@ -12,7 +12,7 @@
 #ifndef OCT_DAEMON_JOBS_H
 #define OCT_DAEMON_JOBS_H
 
-#include "daemon/outlook.h"
+#include "daemon/forecast.h"
 #include "daemon/session.h"
 
 #include <uv.h>
@@ -31,12 +31,12 @@ struct oct_job {
     enum oct_job_kind kind; /* NONE: nothing is being done */
     uint64_t begun_ns;      /* by oct_job_begin */
     struct oct_session *session;
-    struct oct_config config;         /* as it was when the job began */
-    char name[32];                    /* of the run */
-    struct oct_access *keys;          /* BUILD: borrowed; NULL: no keys are configured */
-    bool open;                        /* BUILD: take lines at once */
-    struct oct_outlook outlook;       /* BUILD, RECORD: in and out */
-    struct oct_forecast_series rates; /* TRY: out */
+    struct oct_config config;            /* as it was when the job began */
+    char name[32];                       /* of the run */
+    struct oct_access *keys;             /* BUILD: borrowed; NULL: no keys are configured */
+    bool open;                           /* BUILD: take lines at once */
+    struct oct_daemon_forecast forecast; /* BUILD, RECORD: in and out */
+    struct oct_forecast_series rates;    /* TRY: out */
     bool refused;         /* BUILD: the configuration does not stand; session is the old one */
     struct oct_error err; /* code OCT_OK: done */
     void (*done)(struct oct_job *job); /* main thread; kind is still set */

@@ -24,7 +24,7 @@ static void add_u64(cJSON *object, const char *key, uint64_t value)
 
 /* Without a session (NULL below) nothing has been counted, but every key is there. */
 static const struct oct_ingest_counts no_counts;
-static const struct oct_outlook no_outlook;
+static const struct oct_daemon_forecast no_forecast;
 static const struct oct_recorder_status no_recorder;
 
 /* Each line and each message is counted where it ends up after it was counted as taken, so what it
@@ -319,7 +319,7 @@ cJSON *oct_daemon_status_tree(const struct oct_daemon *d)
     add_source(reply, d);
     add_session(reply, d);
     oct_daemon_describe(reply, d);
-    oct_outlook_describe(reply, d->session ? &d->outlook : &no_outlook, d->session);
+    oct_daemon_forecast_describe(reply, d->session ? &d->forecast : &no_forecast, d->session);
     add_security(reply, d);
     return reply;
 }

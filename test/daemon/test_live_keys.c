@@ -122,10 +122,10 @@ static void the_forecast_is_made_anew_for_keys_that_change_it(void **state)
         {"analysis.enface_slab_first", "0.1", false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        r->daemon.outlook.forecast.wanted_hz = 0;
-        r->daemon.outlook.in_hz = 60000;
+        r->daemon.forecast.result.wanted_hz = 0;
+        r->daemon.forecast.in_hz = 60000;
         set(r, cases[i].key, cases[i].value);
-        if (cases[i].forecast != (r->daemon.outlook.forecast.wanted_hz == 60000))
+        if (cases[i].forecast != (r->daemon.forecast.result.wanted_hz == 60000))
             fail_msg("%s", cases[i].key);
     }
 }

@@ -1,4 +1,4 @@
-#include "daemon/outlook.h"
+#include "daemon/forecast.h"
 
 #include "config/apply.h"
 #include "pipeline/base/clock.h"
@@ -15,7 +15,8 @@
 
 /* What is configured; where nobody said anything, or more comes than was said, what comes, or came
  * last. *known: it is one of these, not the rate that is built in. */
-static double wanted_hz(const struct oct_outlook *o, const struct oct_config *config, bool *known)
+static double wanted_hz(const struct oct_daemon_forecast *o, const struct oct_config *config,
+                        bool *known)
 {
     bool said = oct_config_is_set(config, "scan.line_rate_hz");
     *known = said || o->in_hz > 0 || o->camera_hz > 0;
@@ -41,13 +42,13 @@ static bool shows_as(const struct oct_display *then, const struct oct_config *co
             (now.percentile_lo == then->percentile_lo && now.percentile_hi == then->percentile_hi));
 }
 
-static bool is_on_same_disk(const struct oct_outlook *o, const struct oct_config *config)
+static bool is_on_same_disk(const struct oct_daemon_forecast *o, const struct oct_config *config)
 {
     return strcmp(o->directory, config->record.directory) == 0;
 }
 
 /* What is configured now may not be what was measured. */
-static void make(struct oct_outlook *o, const struct oct_config *config,
+static void make(struct oct_daemon_forecast *o, const struct oct_config *config,
                  const struct oct_session *s)
 {
     const struct oct_geometry *g = &oct_pipeline_plan(s->pipeline)->geometry;
@@ -75,13 +76,13 @@ static void make(struct oct_outlook *o, const struct oct_config *config,
         .ring_bscans = oct_ring_n_slots(oct_pipeline_raw(s->pipeline)),
         .buffer_bscans = s->buffer_bscans,
     };
-    oct_forecast_make(&o->forecast, &setup);
-    oct_forecast_warning(&o->forecast, o->warning, sizeof(o->warning));
+    oct_forecast_make(&o->result, &setup);
+    oct_forecast_warning(&o->result, o->warning, sizeof(o->warning));
 }
 
 /* A folder that recording will make is on the disk of the one that it will be in. Where there is a
  * folder that cannot be measured, nothing else is: it may be another disk. */
-static void measure_disk(struct oct_outlook *o, const char *directory)
+static void measure_disk(struct oct_daemon_forecast *o, const char *directory)
 {
     char path[OCT_CONFIG_STRING_BYTES];
     struct oct_error err;
@@ -106,17 +107,17 @@ static void measure_disk(struct oct_outlook *o, const char *directory)
     }
 }
 
-static void log_forecast(const struct oct_outlook *o)
+static void log_forecast(const struct oct_daemon_forecast *o)
 {
     char text[OCT_ERROR_TEXT_BYTES];
-    oct_forecast_text(&o->forecast, text, sizeof(text));
+    oct_forecast_text(&o->result, text, sizeof(text));
     oct_log(OCT_LOG_INFO, "forecast: %s", text);
     if (o->warning[0])
         oct_log(OCT_LOG_WARNING, "%s", o->warning);
 }
 
-void oct_outlook_measure(struct oct_outlook *o, const struct oct_config *config,
-                         const struct oct_session *s)
+void oct_daemon_forecast_measure(struct oct_daemon_forecast *o, const struct oct_config *config,
+                                 const struct oct_session *s)
 {
     if (!is_on_same_disk(o, config))
         o->disk_rates = (struct oct_forecast_series){0};
@@ -128,8 +129,8 @@ void oct_outlook_measure(struct oct_outlook *o, const struct oct_config *config,
     log_forecast(o);
 }
 
-void oct_outlook_measured(struct oct_outlook *o, const struct oct_config *config,
-                          const struct oct_session *s)
+void oct_daemon_forecast_measured(struct oct_daemon_forecast *o, const struct oct_config *config,
+                                  const struct oct_session *s)
 {
     bool warned = o->warning[0] != '\0';
     make(o, config, s);
@@ -137,23 +138,24 @@ void oct_outlook_measured(struct oct_outlook *o, const struct oct_config *config
         log_forecast(o);
 }
 
-bool oct_outlook_is_due(struct oct_outlook_idle *idle, bool quiet, uint64_t now_ns)
+bool oct_daemon_forecast_is_due(struct oct_daemon_forecast_idle *idle, bool quiet, uint64_t now_ns)
 {
     if (!quiet) {
-        *idle = (struct oct_outlook_idle){0};
+        *idle = (struct oct_daemon_forecast_idle){0};
         return false;
     }
     if (!idle->quiet_ns)
-        *idle = (struct oct_outlook_idle){now_ns, OCT_OUTLOOK_FIRST_NS};
+        *idle = (struct oct_daemon_forecast_idle){now_ns, OCT_DAEMON_FORECAST_FIRST_NS};
     if (now_ns - idle->quiet_ns < idle->pause_ns)
         return false;
     idle->quiet_ns = now_ns;
-    idle->pause_ns =
-        idle->pause_ns < OCT_OUTLOOK_PAUSE_NS / 2 ? 2 * idle->pause_ns : OCT_OUTLOOK_PAUSE_NS;
+    idle->pause_ns = idle->pause_ns < OCT_DAEMON_FORECAST_PAUSE_NS / 2
+                         ? 2 * idle->pause_ns
+                         : OCT_DAEMON_FORECAST_PAUSE_NS;
     return true;
 }
 
-static void follow_rate(struct oct_outlook *o, const struct oct_session *s, uint64_t now_ns)
+static void follow_rate(struct oct_daemon_forecast *o, const struct oct_session *s, uint64_t now_ns)
 {
     const struct oct_ingest_counts *c = oct_ingest_counts(s->ingest);
     uint64_t lines = c->lines_received + c->lines_dropped;
@@ -164,8 +166,8 @@ static void follow_rate(struct oct_outlook *o, const struct oct_session *s, uint
     o->last_ns = now_ns;
 }
 
-void oct_outlook_follow(struct oct_outlook *o, const struct oct_config *config,
-                        const struct oct_session *s, double bytes_free)
+void oct_daemon_forecast_tick(struct oct_daemon_forecast *o, const struct oct_config *config,
+                              const struct oct_session *s, double bytes_free)
 {
     uint64_t now_ns = oct_clock_ns();
     bool warned = o->warning[0] != '\0';
@@ -179,15 +181,16 @@ void oct_outlook_follow(struct oct_outlook *o, const struct oct_config *config,
         oct_log(OCT_LOG_WARNING, "%s", o->warning);
 }
 
-void oct_outlook_changed(struct oct_outlook *o, const struct oct_config *config,
-                         const struct oct_session *s)
+void oct_daemon_forecast_changed(struct oct_daemon_forecast *o, const struct oct_config *config,
+                                 const struct oct_session *s)
 {
     make(o, config, s);
 }
 
-void oct_outlook_describe(cJSON *reply, const struct oct_outlook *o, const struct oct_session *s)
+void oct_daemon_forecast_describe(cJSON *reply, const struct oct_daemon_forecast *o,
+                                  const struct oct_session *s)
 {
-    const struct oct_forecast *f = &o->forecast;
+    const struct oct_forecast *f = &o->result;
     cJSON *object = cJSON_AddObjectToObject(reply, "forecast");
     cJSON_AddNumberToObject(object, "wanted_hz", f->wanted_hz);
     cJSON_AddNumberToObject(object, "in_hz", o->in_hz);

@@ -1,6 +1,6 @@
 /* The forecast as the daemon keeps it, when what was measured is no more. */
 #include "config/apply.h"
-#include "daemon/outlook.h"
+#include "daemon/forecast.h"
 #include "test/rig/fake_engine.h"
 #include "test/rig/tap.h"
 
@@ -25,7 +25,7 @@ static void what_a_gpu_computed_is_not_forecast_of_the_cpu_that_took_over(void *
     struct oct_geometry g;
     struct oct_plan *plan;
     struct oct_session session = {.engine_rates = {2, {12345, 12345}, {0}}, .engine_name = "cuda"};
-    struct oct_outlook outlook = {.in_hz = 0};
+    struct oct_daemon_forecast forecast = {.in_hz = 0};
     struct oct_config config;
     struct fake_watch watch = {.n_wrong = 0};
     (void)state;
@@ -42,44 +42,44 @@ static void what_a_gpu_computed_is_not_forecast_of_the_cpu_that_took_over(void *
     assert_int_equal(oct_pipeline_create(&session.pipeline, &setup, NULL), OCT_OK);
 
     session.engine_rates.n_taken = 1; /* one measurement warns of nothing */
-    oct_outlook_measure(&outlook, &config, &session);
-    assert_float_equal(outlook.forecast.engine_hz, 12345, 0);
-    assert_false(outlook.forecast.slow_engine);
-    assert_string_equal(outlook.warning, "");
+    oct_daemon_forecast_measure(&forecast, &config, &session);
+    assert_float_equal(forecast.result.engine_hz, 12345, 0);
+    assert_false(forecast.result.slow_engine);
+    assert_string_equal(forecast.warning, "");
     session.engine_rates.n_taken = 2;
-    oct_outlook_measure(&outlook, &config, &session);
-    assert_float_equal(outlook.forecast.engine_hz, 12345, 0);
-    assert_float_equal(outlook.forecast.wanted_hz, 100000, 0);
-    assert_false(outlook.forecast.slow_engine); /* built in: nobody wants that */
-    assert_string_equal(outlook.warning, "");
-    outlook.camera_hz = 50000; /* there was a camera, and it may go on */
-    oct_outlook_changed(&outlook, &config, &session);
-    assert_float_equal(outlook.forecast.wanted_hz, 50000, 0);
-    assert_true(outlook.forecast.slow_engine);
-    outlook.in_hz = 60000; /* what comes */
-    oct_outlook_changed(&outlook, &config, &session);
-    assert_float_equal(outlook.forecast.wanted_hz, 60000, 0);
-    assert_true(outlook.forecast.slow_engine);
-    outlook.in_hz = 0;
+    oct_daemon_forecast_measure(&forecast, &config, &session);
+    assert_float_equal(forecast.result.engine_hz, 12345, 0);
+    assert_float_equal(forecast.result.wanted_hz, 100000, 0);
+    assert_false(forecast.result.slow_engine); /* built in: nobody wants that */
+    assert_string_equal(forecast.warning, "");
+    forecast.camera_hz = 50000; /* there was a camera, and it may go on */
+    oct_daemon_forecast_changed(&forecast, &config, &session);
+    assert_float_equal(forecast.result.wanted_hz, 50000, 0);
+    assert_true(forecast.result.slow_engine);
+    forecast.in_hz = 60000; /* what comes */
+    oct_daemon_forecast_changed(&forecast, &config, &session);
+    assert_float_equal(forecast.result.wanted_hz, 60000, 0);
+    assert_true(forecast.result.slow_engine);
+    forecast.in_hz = 0;
     assert_int_equal(oct_config_set_assignment(&config, "scan.line_rate_hz=100000", NULL), OCT_OK);
-    oct_outlook_changed(&outlook, &config, &session);
-    assert_float_equal(outlook.forecast.wanted_hz, 100000, 0);
-    assert_true(outlook.forecast.slow_engine);
+    oct_daemon_forecast_changed(&forecast, &config, &session);
+    assert_float_equal(forecast.result.wanted_hz, 100000, 0);
+    assert_true(forecast.result.slow_engine);
     for (unsigned n = 0; n < 2; n++) /* the machine was busy: found out while nothing comes */
         session.engine_rates.waited[n] = 0.5;
-    oct_outlook_measured(&outlook, &config, &session);
-    assert_true(outlook.forecast.busy);
-    assert_string_equal(outlook.warning, "");
+    oct_daemon_forecast_measured(&forecast, &config, &session);
+    assert_true(forecast.result.busy);
+    assert_string_equal(forecast.warning, "");
     oct_forecast_series_add(&session.engine_rates, 185167, 0);
-    oct_outlook_measured(&outlook, &config, &session);
-    assert_float_equal(outlook.forecast.engine_hz, 185167, 0);
-    assert_string_equal(outlook.warning, "");
+    oct_daemon_forecast_measured(&forecast, &config, &session);
+    assert_float_equal(forecast.result.engine_hz, 185167, 0);
+    assert_string_equal(forecast.warning, "");
     session.engine_rates = (struct oct_forecast_series){2, {12345, 12345}, {0}};
     has_failed_over = true;
-    oct_outlook_measure(&outlook, &config, &session);
-    assert_float_equal(outlook.forecast.engine_hz, 0, 0);
-    assert_false(outlook.forecast.slow_engine);
-    assert_string_equal(outlook.warning, "");
+    oct_daemon_forecast_measure(&forecast, &config, &session);
+    assert_float_equal(forecast.result.engine_hz, 0, 0);
+    assert_false(forecast.result.slow_engine);
+    assert_string_equal(forecast.warning, "");
 
     oct_pipeline_destroy(session.pipeline);
     oct_plan_destroy(plan);
@@ -87,13 +87,13 @@ static void what_a_gpu_computed_is_not_forecast_of_the_cpu_that_took_over(void *
 
 static void the_engine_is_tried_seldom_and_only_while_nothing_comes(void **state)
 {
-    struct oct_outlook_idle idle = {0};
+    struct oct_daemon_forecast_idle idle = {0};
     const uint64_t s = 1000000000;
     uint64_t now_ns = 5 * s, n = 0, last_ns = now_ns;
     (void)state;
-    assert_false(oct_outlook_is_due(&idle, false, now_ns));
+    assert_false(oct_daemon_forecast_is_due(&idle, false, now_ns));
     for (; now_ns < 10000 * s; now_ns += s / 100) {
-        if (!oct_outlook_is_due(&idle, true, now_ns))
+        if (!oct_daemon_forecast_is_due(&idle, true, now_ns))
             continue;
         if (n++ < 5)
             assert_int_equal(now_ns - last_ns, (s << n));
@@ -102,10 +102,10 @@ static void the_engine_is_tried_seldom_and_only_while_nothing_comes(void **state
         last_ns = now_ns;
     }
     assert_in_range(n, 168, 172);
-    assert_false(oct_outlook_is_due(&idle, false, now_ns)); /* lines come */
-    assert_false(oct_outlook_is_due(&idle, true, now_ns + 60 * s));
-    assert_false(oct_outlook_is_due(&idle, true, now_ns + 62 * s - 1));
-    assert_true(oct_outlook_is_due(&idle, true, now_ns + 62 * s));
+    assert_false(oct_daemon_forecast_is_due(&idle, false, now_ns)); /* lines come */
+    assert_false(oct_daemon_forecast_is_due(&idle, true, now_ns + 60 * s));
+    assert_false(oct_daemon_forecast_is_due(&idle, true, now_ns + 62 * s - 1));
+    assert_true(oct_daemon_forecast_is_due(&idle, true, now_ns + 62 * s));
 }
 
 int main(void)
@@ -114,5 +114,5 @@ int main(void)
         cmocka_unit_test(what_a_gpu_computed_is_not_forecast_of_the_cpu_that_took_over),
         cmocka_unit_test(the_engine_is_tried_seldom_and_only_while_nothing_comes),
     };
-    return cmocka_run_group_tests_name("the outlook", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("the forecast", tests, NULL, NULL);
 }

@@ -1,14 +1,14 @@
 /* The forecast (pipeline/flow/forecast.h) as the daemon keeps it: made when a session is built and
  * when a recording is asked for, kept up to date by what really comes in. One thread at a time. */
-#ifndef OCT_DAEMON_OUTLOOK_H
-#define OCT_DAEMON_OUTLOOK_H
+#ifndef OCT_DAEMON_FORECAST_H
+#define OCT_DAEMON_FORECAST_H
 
 #include "config/config.h"
 #include "daemon/session.h"
 #include "pipeline/flow/forecast.h"
 
-struct oct_outlook {
-    struct oct_forecast forecast;
+struct oct_daemon_forecast {
+    struct oct_forecast result;
     struct oct_forecast_disk disk;
     struct oct_forecast_series disk_rates; /* bytes a second */
     oct_config_string directory;           /* on which they were measured */
@@ -23,39 +23,42 @@ struct oct_outlook {
  * after twice that and so on, once a minute in the end. That is some 50 ms of all cores a minute,
  * and tells a machine that was busy when octd started from one that is too slow. The disk is not:
  * it may hang, and holds up nothing but what needs it. */
-struct oct_outlook_idle {
+struct oct_daemon_forecast_idle {
     uint64_t quiet_ns; /* since when nothing has come; 0: something comes */
     uint64_t pause_ns; /* from then, or from the last measurement, to the next */
 };
-#define OCT_OUTLOOK_FIRST_NS UINT64_C(2000000000)
-#define OCT_OUTLOOK_PAUSE_NS UINT64_C(60000000000)
+#define OCT_DAEMON_FORECAST_FIRST_NS UINT64_C(2000000000)
+#define OCT_DAEMON_FORECAST_PAUSE_NS UINT64_C(60000000000)
 
 /* Whether a measurement is due; is then counted as begun. `quiet`: nothing comes, nothing else is
  * under way. Pure, for the daemon and tests. */
-bool oct_outlook_is_due(struct oct_outlook_idle *idle, bool quiet, uint64_t now_ns);
+bool oct_daemon_forecast_is_due(struct oct_daemon_forecast_idle *idle, bool quiet, uint64_t now_ns);
 
 /* Measures the disk twice, if there is something to record, and tells the log what to expect. Takes
  * as long as the disk does: not for the main thread. */
-void oct_outlook_measure(struct oct_outlook *outlook, const struct oct_config *config,
-                         const struct oct_session *session);
+void oct_daemon_forecast_measure(struct oct_daemon_forecast *forecast,
+                                 const struct oct_config *config,
+                                 const struct oct_session *session);
 
 /* Several times a second: follows the rate that comes in, and tells the log when that turns out to
  * be too much. Measures nothing. bytes_free: on the disk, negative while it is not known. */
-void oct_outlook_follow(struct oct_outlook *outlook, const struct oct_config *config,
-                        const struct oct_session *session, double bytes_free);
+void oct_daemon_forecast_tick(struct oct_daemon_forecast *forecast, const struct oct_config *config,
+                              const struct oct_session *session, double bytes_free);
 
 /* The session's engine has been measured again: tells the log if that changes the warning. */
-void oct_outlook_measured(struct oct_outlook *outlook, const struct oct_config *config,
-                          const struct oct_session *session);
+void oct_daemon_forecast_measured(struct oct_daemon_forecast *forecast,
+                                  const struct oct_config *config,
+                                  const struct oct_session *session);
 
 /* A key has changed: what was measured with another directory or other display limits is unknown
  * from now on. Measures nothing. */
-void oct_outlook_changed(struct oct_outlook *outlook, const struct oct_config *config,
-                         const struct oct_session *session);
+void oct_daemon_forecast_changed(struct oct_daemon_forecast *forecast,
+                                 const struct oct_config *config,
+                                 const struct oct_session *session);
 
 typedef struct cJSON cJSON;
 /* Adds "forecast" to the status. session: NULL if there is none. */
-void oct_outlook_describe(cJSON *reply, const struct oct_outlook *outlook,
-                          const struct oct_session *session);
+void oct_daemon_forecast_describe(cJSON *reply, const struct oct_daemon_forecast *forecast,
+                                  const struct oct_session *session);
 
 #endif
