@@ -88,7 +88,7 @@ char *oct_control_outcome(struct oct_daemon *daemon, enum oct_under_way what)
 /* What was granted is begun at once. */
 static char *granted(struct oct_daemon *daemon)
 {
-    oct_daemon_look_around(daemon);
+    oct_daemon_tick(daemon);
     return done(daemon);
 }
 
@@ -224,7 +224,7 @@ static char *run_command(struct oct_daemon *daemon, const cJSON *request,
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
         if (strcmp(commands[i].name, name) == 0) {
             /* What the last status told is what the daemon goes by. */
-            oct_daemon_look_around(daemon);
+            oct_daemon_tick(daemon);
             char *reply = commands[i].run(daemon, request, err);
             if (reply && commands[i].takes_time)
                 *under_way = what_is_under_way(daemon, request);

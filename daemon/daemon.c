@@ -155,7 +155,7 @@ enum oct_err oct_daemon_stop(struct oct_daemon *d, struct oct_error *err)
     d->open = false;
     if (d->state == OCT_STATE_ERROR)
         stop_recording(d);
-    /* The gate first: what has arrived is recorded too. See follow.c for the recorder. */
+    /* The gate first: what has arrived is recorded too. See tick.c for the recorder. */
     if (d->session)
         oct_ingest_ask_gate(d->session->ingest, false);
     return OCT_OK;

@@ -89,7 +89,7 @@ void oct_daemon_shut_down(struct oct_daemon *daemon);
 bool oct_daemon_is_settled(const struct oct_daemon *daemon);
 
 /* Many times a second: takes note of what has happened, begins the job whose turn it is. */
-void oct_daemon_look_around(struct oct_daemon *daemon);
+void oct_daemon_tick(struct oct_daemon *daemon);
 
 /* A recording is being written, begun or closed. */
 bool oct_daemon_is_recording(const struct oct_daemon *daemon);
@@ -104,7 +104,7 @@ struct cJSON *oct_daemon_status_tree(const struct oct_daemon *daemon);
  * recording and of the daemon apply to reads the configuration when it next needs it. */
 void oct_daemon_apply(struct oct_daemon *daemon, unsigned applies);
 
-/* For daemon/follow.c: a step of the table, logged. */
+/* For daemon/tick.c: a step of the table, logged. */
 void oct_daemon_happens(struct oct_daemon *daemon, enum oct_event event);
 void oct_daemon_keep_error(struct oct_daemon *daemon, const struct oct_error *err);
 

@@ -155,7 +155,7 @@ bool oct_daemon_forecast_is_due(struct oct_daemon_forecast_idle *idle, bool quie
     return true;
 }
 
-static void follow_rate(struct oct_daemon_forecast *o, const struct oct_session *s, uint64_t now_ns)
+static void tick_rate(struct oct_daemon_forecast *o, const struct oct_session *s, uint64_t now_ns)
 {
     const struct oct_ingest_counts *c = oct_ingest_counts(s->ingest);
     uint64_t lines = c->lines_received + c->lines_dropped;
@@ -173,7 +173,7 @@ void oct_daemon_forecast_tick(struct oct_daemon_forecast *o, const struct oct_co
     bool warned = o->warning[0] != '\0';
     if (now_ns - o->last_ns < WINDOW_NS)
         return;
-    follow_rate(o, s, now_ns);
+    tick_rate(o, s, now_ns);
     if (o->disk_rates.n_taken && bytes_free >= 0 && is_on_same_disk(o, config))
         o->disk.bytes_free = bytes_free;
     make(o, config, s);

@@ -73,7 +73,7 @@ static void on_timer(uv_timer_t *timer)
     struct loop *loop = timer->data;
     struct oct_daemon *daemon = &loop->daemon;
 
-    oct_daemon_look_around(daemon);
+    oct_daemon_tick(daemon);
     oct_control_serve(loop->control);
     oct_http_serve(loop->http);
     oct_service_look_around(&loop->service, daemon);

@@ -168,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ask(&in);
         if ((first >> (4 + i % 4)) & 1) {
             finish_job(&daemon_, i % 3 != 2);
-            oct_daemon_look_around(&daemon_);
+            oct_daemon_tick(&daemon_);
         }
         cJSON_free(oct_control_outcome(&daemon_, OCT_UNDER_WAY_CHANGE));
         cJSON_free(oct_control_outcome(&daemon_, OCT_UNDER_WAY_LAST));

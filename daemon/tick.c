@@ -84,7 +84,7 @@ static void on_job_done(struct oct_job *job)
         job->kind = OCT_JOB_END;
         oct_job_begin(job, d->loop);
     }
-    oct_daemon_look_around(d);
+    oct_daemon_tick(d);
 }
 
 static void begin_job(struct oct_daemon *d, enum oct_job_kind kind)
@@ -178,7 +178,7 @@ static void note_failures(struct oct_daemon *d)
 
 /* ---- states that end by themselves ---- */
 
-static void follow_source(struct oct_daemon *d)
+static void tick_source(struct oct_daemon *d)
 {
     const struct oct_geometry *g = &oct_pipeline_plan(d->session->pipeline)->geometry;
     double quiet_s = d->config.ingest.idle_s > 0 ? d->config.ingest.idle_s : 1;
@@ -192,7 +192,7 @@ static void follow_source(struct oct_daemon *d)
 }
 
 /* The gate, then the recorder, then what is in flight. */
-static void follow_drain(struct oct_daemon *d)
+static void tick_drain(struct oct_daemon *d)
 {
     if (d->job.kind != OCT_JOB_NONE || oct_ingest_gate_is_open(d->session->ingest))
         return;
@@ -232,7 +232,7 @@ static void note_overdue(struct oct_daemon *d)
 }
 
 /* Not while a job measures it anew. */
-static void follow_forecast(struct oct_daemon *d)
+static void tick_forecast(struct oct_daemon *d)
 {
     double bytes_free;
     if (!oct_disk_bytes_free(&d->disk, d->config.record.directory, &bytes_free))
@@ -249,20 +249,20 @@ static void look_at_recorder(struct oct_daemon *d)
     d->n_images = oct_ring_published(oct_pipeline_images(d->session->pipeline));
 }
 
-static void follow_session(struct oct_daemon *d)
+static void tick_session(struct oct_daemon *d)
 {
     look_at_recorder(d);
     oct_backlog_look(&d->backlog, &d->recorder, oct_clock_ns());
     note_failures(d);
-    follow_source(d);
-    follow_forecast(d);
+    tick_source(d);
+    tick_forecast(d);
     if (d->state == OCT_STATE_STARTING && !d->must_build &&
         oct_ingest_gate_is_open(d->session->ingest))
         oct_daemon_happens(d, OCT_EVENT_OPENED);
     if (d->state == OCT_STATE_RECORDING && !oct_daemon_is_recording(d))
         oct_daemon_happens(d, OCT_EVENT_RECORD_ENDED);
     if (d->state == OCT_STATE_DRAINING && !d->want_shutdown)
-        follow_drain(d);
+        tick_drain(d);
 }
 
 static void note_changed_files(struct oct_daemon *d)
@@ -287,7 +287,7 @@ static void note_turned_away(struct oct_turned_away *t, uint64_t n, const char *
     t->told_ns = now_ns;
 }
 
-void oct_daemon_look_around(struct oct_daemon *d)
+void oct_daemon_tick(struct oct_daemon *d)
 {
     if (d->session)
         oct_daemon_analyses_look(&d->session->analyses);
@@ -303,7 +303,7 @@ void oct_daemon_look_around(struct oct_daemon *d)
                      "cut: a message of more than 16 parts (lines have 2, a request 1 to 3; "
                      "look who sends)");
     if (d->session)
-        follow_session(d);
+        tick_session(d);
     if (d->want_shutdown)
         d->is_overdue = !d->has_ended && oct_clock_ns() > d->drain_by_ns;
     else
