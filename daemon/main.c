@@ -7,7 +7,7 @@
 #include "kernels/engines.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/stdio.h"
-#include "pipeline/net/descriptors.h"
+#include "pipeline/net/connections.h"
 
 #include <malloc.h>
 #include <signal.h>
@@ -183,7 +183,7 @@ int main(int argc, char **argv)
     ignore_signals();
     if (oct_daemon_options(&config, &watch, argc, argv, &status))
         return status;
-    oct_descriptors_raise();
+    oct_connections_raise();
     static struct loop loop; /* large; zeroed */
     enum oct_err e = run(&loop, &config, &watch, &err);
     if (e) {

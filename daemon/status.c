@@ -3,9 +3,7 @@
 #include "daemon/describe.h"
 
 #include "pipeline/base/clock.h"
-#include "pipeline/net/descriptors.h"
-#include "pipeline/net/intake.h"
-#include "pipeline/net/parts.h"
+#include "pipeline/net/connections.h"
 #include "pipeline/wire/wire.h"
 
 #include <inttypes.h>
@@ -217,9 +215,9 @@ static void add_security(cJSON *reply, const struct oct_daemon *d)
         add_u64(refused, oct_refusal_names[r], counts.refused[r]);
     add_u64(security, "messages_refused", counts.messages_refused);
     add_u64(security, "connections_cut", counts.connections_cut);
-    add_u64(security, "connections_not_taken", oct_descriptors_not_taken());
-    add_u64(security, "connections_flooded", oct_parts_n_cut_all());
-    add_u64(security, "viewers_cut", oct_intake_viewers_cut());
+    add_u64(security, "connections_not_taken", oct_connections_not_taken());
+    add_u64(security, "connections_flooded", oct_connections_flooded_all());
+    add_u64(security, "viewers_cut", oct_connections_viewers_cut());
 }
 
 /* What is not as it should be, although B-scans may go on. */

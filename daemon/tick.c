@@ -4,9 +4,7 @@
 
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
-#include "pipeline/net/descriptors.h"
-#include "pipeline/net/intake.h"
-#include "pipeline/net/parts.h"
+#include "pipeline/net/connections.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -293,13 +291,13 @@ void oct_daemon_tick(struct oct_daemon *d)
         oct_daemon_analyses_look(&d->session->analyses);
     if (!d->want_shutdown)
         note_changed_files(d);
-    note_turned_away(&d->not_taken, oct_descriptors_not_taken(),
+    note_turned_away(&d->not_taken, oct_connections_not_taken(),
                      "closed at once: no file descriptors are left for more (raise ulimit -n, or "
                      "look who connects)");
-    note_turned_away(&d->viewers_cut, oct_intake_viewers_cut(),
+    note_turned_away(&d->viewers_cut, oct_connections_viewers_cut(),
                      "cut off: a viewer sent or subscribed to more than any needs (look who "
                      "connects to publish.endpoint)");
-    note_turned_away(&d->flooded, oct_parts_n_cut_all(),
+    note_turned_away(&d->flooded, oct_connections_flooded_all(),
                      "cut: a message of more than 16 parts (lines have 2, a request 1 to 3; "
                      "look who sends)");
     if (d->session)

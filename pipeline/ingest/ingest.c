@@ -6,7 +6,7 @@
 #include "pipeline/ingest/loans.h"
 #include "pipeline/ingest/peers.h"
 #include "pipeline/ingest/shm_source.h"
-#include "pipeline/net/parts.h"
+#include "pipeline/net/connections.h"
 #include "pipeline/net/zsocket.h"
 #include "pipeline/wire/shm_layout.h"
 
@@ -41,7 +41,7 @@ struct oct_ingest {
     } taking;
     uint64_t idle_ns;
     bool in_rest;   /* of a message with too many parts */
-    uint64_t n_cut; /* connections, of those counted: see parts.h */
+    uint64_t n_cut; /* connections, of those counted: see connections.h */
     char endpoint[OCT_ENDPOINT_BYTES];
     pthread_t thread;
     atomic_uint_fast64_t ignored, looks;
@@ -180,7 +180,7 @@ static bool take_message(struct oct_ingest *in, bool accept)
 /* Their connections are cut before the last part has come. */
 static void count_cut(struct oct_ingest *in)
 {
-    for (uint64_t n = oct_parts_n_cut(OCT_CALLERS_CAMERA); in->n_cut < n; in->n_cut++)
+    for (uint64_t n = oct_connections_flooded(OCT_CALLERS_CAMERA); in->n_cut < n; in->n_cut++)
         if (in->is_open)
             oct_assembler_count_bad(in->assembler, OCT_BAD_PARTS);
 }
@@ -358,7 +358,7 @@ enum oct_err oct_ingest_create(struct oct_ingest **out, void *zmq_context,
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the ingest");
     in->idle_ns = (uint64_t)(options->idle_s * 1e9);
     in->door = options->door;
-    in->n_cut = oct_parts_n_cut(OCT_CALLERS_CAMERA);
+    in->n_cut = oct_connections_flooded(OCT_CALLERS_CAMERA);
     in->want_open = in->is_open = options->open;
     pthread_mutex_init(&in->lock, NULL);
     pthread_cond_init(&in->changed, NULL);

@@ -4,7 +4,7 @@
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/thread.h"
-#include "pipeline/net/descriptors.h"
+#include "pipeline/net/connections.h"
 #include "pipeline/net/key_folder.h"
 
 #include <errno.h>
@@ -224,7 +224,7 @@ static void make_table(struct key_table *table, const struct key_table *old,
 
 static void cut(struct oct_access *a, int fd, uint64_t cookie)
 {
-    a->counts.connections_cut += oct_descriptors_cut(fd, cookie);
+    a->counts.connections_cut += oct_connections_cut(fd, cookie);
 }
 
 /* Lock held. Those whose key has gone, and those whose key we do not know yet: it may be the
@@ -499,7 +499,7 @@ static struct connection *place_of(struct oct_access *a, int fd)
  * and has gone in the meantime: another door may have told of its successor first. */
 void oct_access_note_accepted(struct oct_access *a, int fd)
 {
-    uint64_t cookie = fd >= 0 ? oct_descriptors_cookie(fd) : 0;
+    uint64_t cookie = fd >= 0 ? oct_connections_cookie(fd) : 0;
     if (!cookie)
         return;
     pthread_mutex_lock(&a->lock);

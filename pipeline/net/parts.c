@@ -1,18 +1,22 @@
 #include "pipeline/net/parts.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
-#define N_CALLERS 8
 #define SIGNATURE_BYTES 10
 #define GREETING_BYTES 64 /* version 3, from its first byte on */
 #define GREETING_2_BYTES 12
 #define MOST_SIZE (UINT64_C(1) << 40)
 
-enum phase { NOT_FOLLOWED, SIGNATURE, VERSION, GREETING, FLAGS, SIZE, BODY };
+enum phase {
+    NOT_FOLLOWED = OCT_PARTS_NOT_FOLLOWED,
+    SIGNATURE,
+    VERSION,
+    GREETING,
+    FLAGS,
+    SIZE,
+    BODY
+};
 enum flag { FLAG_MORE = 1, FLAG_LONG = 2, FLAG_COMMAND = 4 };
-
-/* ---- following ---- */
 
 struct oct_parts oct_parts_begin(enum oct_callers callers)
 {
@@ -99,63 +103,4 @@ bool oct_parts_take(struct oct_parts *p, const void *bytes, size_t n_bytes)
             break;
         }
     return ok;
-}
-
-/* ---- the process's connections ----
- *
- * recv() (descriptors.c) has no argument that could lead to a place of ours. One thread at a time
- * reads from a descriptor; it may be another one's after it was closed. */
-
-static _Atomic(struct oct_parts) followed[OCT_DESCRIPTORS_MOST]; /* [fd] */
-static atomic_int listeners[OCT_DESCRIPTORS_MOST];               /* [fd], where it came from */
-static atomic_uint_fast64_t n_cut[N_CALLERS];
-
-static struct oct_parts load(int fd)
-{
-    return atomic_load_explicit(&followed[fd], memory_order_relaxed);
-}
-
-static void store(int fd, struct oct_parts parts)
-{
-    atomic_store_explicit(&followed[fd], parts, memory_order_relaxed);
-}
-
-void oct_parts_follow(int fd, int listener)
-{
-    if (fd < 0 || fd >= OCT_DESCRIPTORS_MOST)
-        return;
-    atomic_store_explicit(&listeners[fd], listener, memory_order_relaxed);
-    store(fd, oct_parts_begin(OCT_CALLERS_UNKNOWN));
-}
-
-uint64_t oct_parts_n_cut(enum oct_callers callers)
-{
-    return atomic_load(&n_cut[callers]);
-}
-
-uint64_t oct_parts_n_cut_all(void)
-{
-    uint64_t n = 0;
-    for (int callers = 0; callers < N_CALLERS; callers++)
-        n += oct_parts_n_cut((enum oct_callers)callers);
-    return n;
-}
-
-/* ZeroMQ accepts as soon as it has bound, before there is a mark: until then a connection is
- * followed and nothing more. */
-bool oct_parts_admit(int fd, const void *bytes, size_t n_bytes)
-{
-    struct oct_parts parts =
-        fd >= 0 && fd < OCT_DESCRIPTORS_MOST ? load(fd) : (struct oct_parts){0};
-    if (parts.phase == NOT_FOLLOWED)
-        return true;
-    if (parts.callers == OCT_CALLERS_UNKNOWN)
-        parts.callers = (uint64_t)oct_descriptors_callers(atomic_load(&listeners[fd])) & 7;
-    bool ok = oct_parts_take(&parts, bytes, n_bytes);
-    store(fd, ok ? parts : (struct oct_parts){0});
-    if (ok || parts.callers == OCT_CALLERS_UNKNOWN)
-        return true;
-    if (parts.n_parts >= OCT_PARTS_MOST)
-        atomic_fetch_add(&n_cut[parts.callers], 1);
-    return false;
 }

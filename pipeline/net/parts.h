@@ -2,10 +2,10 @@
  *
  * libzmq hands on a message when its last part has come, keeps those before it without a bound (it
  * has no option for one, and its queue counts whole messages), and then whoever receives has to
- * take three million empty parts before anything of others. So recv() of the whole process is ours,
- * as accept() is (descriptors.h): it follows the frames of connections that were accepted by marked
- * listeners, and one whose message has more than OCT_PARTS_MOST parts ends: libzmq is told
- * ECONNRESET, and forgets what had come of that message.
+ * take three million empty parts before anything of others. So the frames of connections that were
+ * accepted by marked listeners are followed as they are received (connections.h), and one whose
+ * message has more than OCT_PARTS_MOST parts ends: libzmq is told ECONNRESET, and forgets what had
+ * come of that message.
  *
  *     greeting   64 bytes (ZMTP 3), 12 (ZMTP 2)        what begins otherwise is cut too, and a
  *                                                      viewer with ZMTP 2: libzmq does not say
@@ -13,17 +13,21 @@
  *     frame      flags (1: more follow, 2: long, 4: command), size of 1 or 8 bytes, so many bytes
  *
  * With keys the frames are encrypted, and which belong together is not to be seen: only who has an
- * allowed key can send such a message then. */
+ * allowed key can send such a message then.
+ *
+ * Pure functions; any thread. */
 #ifndef OCT_PIPELINE_NET_PARTS_H
 #define OCT_PIPELINE_NET_PARTS_H
 
-#include "pipeline/net/descriptors.h"
+#include "pipeline/net/connections.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define OCT_PARTS_MOST 16 /* lines have 2, a request up to 3, a subscription 1 */
+
+#define OCT_PARTS_NOT_FOLLOWED 0 /* a phase */
 
 /* Where in its stream a connection is. All zero: not followed. */
 struct oct_parts {
@@ -37,19 +41,7 @@ struct oct_parts {
 /* Before a connection's first byte. */
 struct oct_parts oct_parts_begin(enum oct_callers callers);
 
-/* Follows the next bytes. False: too many parts, or no such stream. Pure. */
+/* Follows the next bytes. False: too many parts, or no such stream. */
 bool oct_parts_take(struct oct_parts *parts, const void *bytes, size_t n_bytes);
-
-/* For accept(): a connection over `fd` was just accepted from this listener. Those of listeners
- * that are never marked are not bounded. Any thread, as what follows. */
-void oct_parts_follow(int fd, int listener);
-
-/* For recv(): follows what was received. False: libzmq must not see it, and the connection is
- * cut. */
-bool oct_parts_admit(int fd, const void *bytes, size_t n_bytes);
-
-/* Connections cut since the program's start. */
-uint64_t oct_parts_n_cut(enum oct_callers callers);
-uint64_t oct_parts_n_cut_all(void);
 
 #endif

@@ -1,8 +1,7 @@
 #include "pipeline/net/subscriptions.h"
 
 #include "pipeline/base/clock.h"
-#include "pipeline/net/descriptors.h"
-#include "pipeline/net/intake.h"
+#include "pipeline/net/connections.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -60,7 +59,7 @@ static void forget(struct viewer *v)
 
 static struct viewer *place_of(struct oct_subscriptions *all, int fd)
 {
-    if (fd < 0 || fd >= OCT_DESCRIPTORS_MOST)
+    if (fd < 0 || fd >= OCT_CONNECTIONS_MOST)
         return NULL;
     if (fd >= all->n) {
         int n = fd + 64;
@@ -197,7 +196,7 @@ void oct_subscriptions_review(struct oct_subscriptions *all)
         return;
     all->review_ns = 0;
     for (int fd = 0; fd < all->n; fd++)
-        if (all->viewers[fd].cookie && oct_descriptors_cookie(fd) != all->viewers[fd].cookie)
+        if (all->viewers[fd].cookie && oct_connections_cookie(fd) != all->viewers[fd].cookie)
             forget(&all->viewers[fd]);
     for (unsigned i = 0; i < all->n_watched; i++)
         atomic_store(&all->watched[i].now,
@@ -211,8 +210,8 @@ bool oct_subscriptions_note(struct oct_subscriptions *all, int fd, bool begins,
         all->review_ns = oct_clock_ns() + OCT_SUBSCRIPTIONS_REVIEW_MS * UINT64_C(1000000);
     if (begins && fd < 0)
         note_wish(all, topic, n_bytes, true);
-    uint64_t cookie = oct_descriptors_cookie(fd);
-    if (!oct_intake_is_viewer(fd, cookie))
+    uint64_t cookie = oct_connections_cookie(fd);
+    if (!oct_connections_is_viewer(fd, cookie))
         return true;
     struct viewer *v = place_of(all, fd);
     if (v && v->cookie != cookie) {
@@ -228,7 +227,7 @@ bool oct_subscriptions_note(struct oct_subscriptions *all, int fd, bool begins,
     }
     if (v)
         v->is_cut = true;
-    if (oct_descriptors_cut(fd, cookie))
-        oct_intake_note_cut();
+    if (oct_connections_cut(fd, cookie))
+        oct_connections_note_viewer_cut();
     return false;
 }

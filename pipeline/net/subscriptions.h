@@ -1,11 +1,11 @@
 /* Who subscribes to what: the subscriptions that stand, by connection, as an XPUB socket tells of
  * them (ZMQ_XPUB_VERBOSER), so that a connection with more than a viewer has use for is shut down,
  * and so that nobody computes what nobody takes. How quickly they may come is bounded before
- * (intake.h).
+ * (connections.h).
  *
  * ZeroMQ tells of a subscription when its connection may have gone. Only what comes over a
  * descriptor that is a viewer's now is charged, to that viewer; its number is not given to another
- * for some hundred connections (descriptors.h). One thread, but for oct_subscriptions_wants. */
+ * for some hundred connections (connections.h). One thread, but for oct_subscriptions_wants. */
 #ifndef OCT_PIPELINE_NET_SUBSCRIPTIONS_H
 #define OCT_PIPELINE_NET_SUBSCRIPTIONS_H
 

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE /* SOCK_CLOEXEC */
 #include "pipeline/net/zsocket.h"
 
-#include "pipeline/net/descriptors.h"
+#include "pipeline/net/connections.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -131,7 +131,7 @@ void *oct_zsocket_bind(void *context, int type, const char *endpoint, const char
         zmq_close(socket);
         return NULL;
     }
-    oct_descriptors_mark(bound, callers_of(type));
+    oct_connections_mark(bound, callers_of(type));
     return socket;
 }
 
@@ -145,6 +145,6 @@ enum oct_err oct_zsocket_bind_again(void *socket, const char *endpoint, const ch
     if (zmq_getsockopt(socket, ZMQ_TYPE, &type, &type_bytes) != 0 ||
         zmq_bind(socket, endpoint) != 0)
         return explain(err, key, endpoint, zmq_errno());
-    oct_descriptors_mark(endpoint, callers_of(type));
+    oct_connections_mark(endpoint, callers_of(type));
     return OCT_OK;
 }

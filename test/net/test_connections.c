@@ -1,8 +1,7 @@
 /* What a viewer may send and have: bytes by connection and of all viewers, subscriptions. */
 #define _DEFAULT_SOURCE
 #include "pipeline/base/clock.h"
-#include "pipeline/net/descriptors.h"
-#include "pipeline/net/intake.h"
+#include "pipeline/net/connections.h"
 #include "pipeline/net/subscriptions.h"
 #include "pipeline/net/zsocket.h"
 #include "test/rig/tap.h"
@@ -85,14 +84,14 @@ static size_t say(struct link *l, size_t n)
 static void a_viewer_that_sends_too_much_is_cut(void **state)
 {
     (void)state;
-    uint64_t before = oct_intake_viewers_cut();
+    uint64_t before = oct_connections_viewers_cut();
     struct link l = make_link(OCT_CALLERS_VIEWERS), other = make_link(OCT_CALLERS_VIEWERS);
     assert_int_equal(say(&l, OCT_VIEWER_BYTES), OCT_VIEWER_BYTES);
     assert_false(is_cut(l.theirs));
     /* A second's worth may have come in beside it on a slow machine. */
     assert_true(say(&l, OCT_VIEWER_BYTES) < OCT_VIEWER_BYTES);
     assert_true(is_cut(l.theirs));
-    assert_int_equal(oct_intake_viewers_cut(), before + 1);
+    assert_int_equal(oct_connections_viewers_cut(), before + 1);
     assert_int_equal(say(&other, OCT_VIEWER_BYTES), OCT_VIEWER_BYTES); /* each has its own */
     assert_false(is_cut(other.theirs));
     drop_link(&l);
@@ -129,11 +128,11 @@ static void a_little_each_second_is_for_ever(void **state)
     (void)state;
     struct link l = make_link(OCT_CALLERS_VIEWERS);
     uint64_t now_ns = oct_clock_ns() + UINT64_C(1000000000000);
-    assert_false(oct_intake_exceeds(l.ours, OCT_VIEWER_BYTES, now_ns));
+    assert_false(oct_connections_viewer_exceeds(l.ours, OCT_VIEWER_BYTES, now_ns));
     for (int s = 1; s < 10000; s++)
-        assert_false(
-            oct_intake_exceeds(l.ours, OCT_VIEWER_BYTES_S, now_ns += UINT64_C(1000000000)));
-    assert_true(oct_intake_exceeds(l.ours, 1, now_ns));
+        assert_false(oct_connections_viewer_exceeds(l.ours, OCT_VIEWER_BYTES_S,
+                                                    now_ns += UINT64_C(1000000000)));
+    assert_true(oct_connections_viewer_exceeds(l.ours, 1, now_ns));
     drop_link(&l);
 }
 
@@ -144,22 +143,22 @@ static void all_viewers_together_are_bounded(void **state)
     for (int i = 0; i < OCT_VIEWERS_BYTES / OCT_VIEWER_BYTES; i++) {
         struct link l = make_link(OCT_CALLERS_UNKNOWN); /* by the clock it may be full */
         mark(l.listener, OCT_CALLERS_VIEWERS);
-        assert_false(oct_intake_is_full(now_ns));
-        assert_false(oct_intake_exceeds(l.ours, OCT_VIEWER_BYTES, now_ns));
+        assert_false(oct_connections_viewers_are_full(now_ns));
+        assert_false(oct_connections_viewer_exceeds(l.ours, OCT_VIEWER_BYTES, now_ns));
         drop_link(&l);
     }
-    assert_true(oct_intake_is_full(now_ns));
-    assert_false(oct_intake_is_full(now_ns + UINT64_C(50000000)));
+    assert_true(oct_connections_viewers_are_full(now_ns));
+    assert_false(oct_connections_viewers_are_full(now_ns + UINT64_C(50000000)));
     for (int i = 0; i < 4000; i++) { /* at one moment: it is over two seconds later all the same */
         struct link l = make_link(OCT_CALLERS_UNKNOWN);
         mark(l.listener, OCT_CALLERS_VIEWERS);
-        oct_intake_exceeds(l.ours, OCT_VIEWER_BYTES, now_ns);
+        oct_connections_viewer_exceeds(l.ours, OCT_VIEWER_BYTES, now_ns);
         drop_link(&l);
     }
-    assert_true(oct_intake_is_full(now_ns));
-    assert_false(oct_intake_is_full(now_ns + UINT64_C(2000000000)));
+    assert_true(oct_connections_viewers_are_full(now_ns));
+    assert_false(oct_connections_viewers_are_full(now_ns + UINT64_C(2000000000)));
     /* By the clock it is full for ages: a connection is closed at once, no other's. */
-    uint64_t before = oct_intake_viewers_cut();
+    uint64_t before = oct_connections_viewers_cut();
     struct link camera = make_link(OCT_CALLERS_CAMERA);
     struct sockaddr_un name;
     socklen_t bytes = sizeof(name);
@@ -169,7 +168,7 @@ static void all_viewers_together_are_bounded(void **state)
     mark(camera.listener, OCT_CALLERS_VIEWERS);
     assert_int_equal(accept(camera.listener, NULL, NULL), -1);
     assert_true(is_cut(next));
-    assert_int_equal(oct_intake_viewers_cut(), before + 1);
+    assert_int_equal(oct_connections_viewers_cut(), before + 1);
     close(next);
     drop_link(&camera);
 }
@@ -219,7 +218,7 @@ static void many_subscriptions_are_cut(void **state)
     (void)state;
     struct oct_subscriptions *all = oct_subscriptions_create();
     struct link a = make_link(OCT_CALLERS_VIEWERS), b = make_link(OCT_CALLERS_VIEWERS);
-    uint64_t before = oct_intake_viewers_cut();
+    uint64_t before = oct_connections_viewers_cut();
     for (unsigned i = 0; i < OCT_MOST_SUBSCRIPTIONS; i++)
         assert_true(note(all, a.ours, true, i) && note(all, b.ours, true, i));
     assert_true(note(all, a.ours, true, 5));   /* stands already */
@@ -230,7 +229,7 @@ static void many_subscriptions_are_cut(void **state)
     assert_false(note(all, a.ours, true, 7));
     assert_true(is_cut(a.theirs));
     assert_false(is_cut(b.theirs));
-    assert_int_equal(oct_intake_viewers_cut(), before + 1);
+    assert_int_equal(oct_connections_viewers_cut(), before + 1);
     drop_link(&a);
     drop_link(&b);
     oct_subscriptions_destroy(all);
@@ -259,19 +258,19 @@ static void who_has_gone_is_charged_to_nobody(void **state)
     (void)state;
     struct oct_subscriptions *all = oct_subscriptions_create();
     struct link a = make_link(OCT_CALLERS_VIEWERS), b = make_link(OCT_CALLERS_CAMERA);
-    uint64_t before = oct_intake_viewers_cut();
+    uint64_t before = oct_connections_viewers_cut();
     int fd = a.ours;
     for (unsigned i = 0; i <= OCT_MOST_SUBSCRIPTIONS; i++)
         note(all, fd, true, i);
     assert_true(is_cut(a.theirs));
     for (unsigned i = 0; i < 10; i++)
         assert_false(note(all, fd, true, i));
-    assert_int_equal(oct_intake_viewers_cut(), before + 1);
+    assert_int_equal(oct_connections_viewers_cut(), before + 1);
     assert_int_equal(dup2(b.ours, fd), fd); /* its number is now another's, no viewer's */
     for (unsigned i = 0; i < 10 * OCT_MOST_SUBSCRIPTIONS; i++)
         assert_true(note(all, fd, true, i));
     assert_false(is_cut(b.theirs));
-    oct_intake_begin(fd, a.listener); /* a viewer's, but a new one's */
+    oct_connections_begin(fd, a.listener); /* a viewer's, but a new one's */
     for (unsigned i = 0; i < OCT_MOST_SUBSCRIPTIONS; i++)
         assert_true(note(all, fd, true, i));
     assert_false(is_cut(b.theirs));
