@@ -1,30 +1,25 @@
 #include "viewer/net/control.h"
 
+#include "pipeline/net/control_client.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/letters.h"
 #include "viewer/net/endpoint.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <zmq.h>
 
 #define ASK_EVERY_NS (OCT_NS_PER_S / 2)
 #define ANSWER_MS 2000
 #define DONE_NS (10 * OCT_NS_PER_S) /* what is granted and still not done by then counts as done */
 #define ASK_PENDING_MS 50
-#define MOST_ANSWER_BYTES (INT64_C(1) << 20)
 
 struct oct_view_control {
-    void *zmq;    /* shut down by destroy, which ends the thread */
-    void *socket; /* the thread's; NULL: to be made */
-    char endpoint[OCT_VIEW_ADDRESS_BYTES];
-    struct oct_curve_files keys;
+    struct oct_control_client *client; /* the thread's; destroy ends what it asks */
     void (*notify)(void *context);
     void *notify_context;
     pthread_t thread;
@@ -39,76 +34,20 @@ struct oct_view_control {
 
 /* ---- the thread ---- */
 
-static enum oct_err open_socket(struct oct_view_control *c, struct oct_error *err)
-{
-    int no_linger = 0, on = 1, answer_ms = ANSWER_MS;
-    int64_t most_bytes = MOST_ANSWER_BYTES;
-
-    c->socket = zmq_socket(c->zmq, ZMQ_REQ);
-    if (!c->socket)
-        return oct_fail(err, OCT_E_IO, "control: %s", zmq_strerror(errno));
-    zmq_setsockopt(c->socket, ZMQ_LINGER, &no_linger, sizeof(no_linger));
-    zmq_setsockopt(c->socket, ZMQ_IPV6, &on, sizeof(on));
-    zmq_setsockopt(c->socket, ZMQ_SNDTIMEO, &answer_ms, sizeof(answer_ms));
-    zmq_setsockopt(c->socket, ZMQ_RCVTIMEO, &answer_ms, sizeof(answer_ms));
-    zmq_setsockopt(c->socket, ZMQ_MAXMSGSIZE, &most_bytes, sizeof(most_bytes));
-    enum oct_err code = oct_curve_set_client(c->socket, &c->keys, err);
-    if (code)
-        return code;
-    if (zmq_connect(c->socket, c->endpoint) == 0)
-        return OCT_OK;
-    return oct_fail(err, OCT_E_CONFIG,
-                    "control.endpoint '%s': %s; write tcp://HOST:PORT or ipc://PATH", c->endpoint,
-                    zmq_strerror(errno));
-}
-
-static void close_socket(struct oct_view_control *c)
-{
-    if (c->socket)
-        zmq_close(c->socket);
-    c->socket = NULL;
-}
-
-/* One request, one reply. False: none came in time (the socket is gone then). A reply of several
- * parts is read to its end; only the first counts. */
-static bool exchange(struct oct_view_control *c, const char *request, zmq_msg_t *reply)
-{
-    bool came = false;
-
-    if ((c->socket || open_socket(c, NULL) == OCT_OK) &&
-        zmq_send(c->socket, request, strlen(request), 0) >= 0) {
-        int n;
-        do
-            n = zmq_msg_recv(reply, c->socket, 0);
-        while (n < 0 && errno == EINTR);
-        came = n >= 0;
-    }
-    bool more = came && zmq_msg_more(reply);
-    while (more) {
-        zmq_msg_t rest;
-        zmq_msg_init(&rest);
-        more = zmq_msg_recv(&rest, c->socket, 0) >= 0 && zmq_msg_more(&rest);
-        zmq_msg_close(&rest);
-    }
-    if (!came)
-        close_socket(c); /* a REQ that waits in vain can never ask again */
-    return came;
-}
-
 static void ask_status(struct oct_view_control *c)
 {
-    zmq_msg_t reply;
+    char *reply;
+    size_t n_bytes;
 
-    zmq_msg_init(&reply);
-    bool came = exchange(c, "{\"cmd\":\"status\"}", &reply);
+    bool came = oct_control_client_ask(c->client, "{\"cmd\":\"status\"}", ANSWER_MS, &reply,
+                                       &n_bytes, NULL) == OCT_OK;
     pthread_mutex_lock(&c->mutex);
-    c->daemon.reachable = came && oct_view_daemon_read(&c->daemon, zmq_msg_data(&reply),
-                                                       zmq_msg_size(&reply), NULL) == OCT_OK;
+    c->daemon.reachable = came && oct_view_daemon_read(&c->daemon, reply, n_bytes, NULL) == OCT_OK;
     if (c->daemon.reachable)
         c->daemon.answer_ns = oct_view_now_ns();
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->mutex);
-    zmq_msg_close(&reply);
+    free(reply);
     if (c->notify)
         c->notify(c->notify_context);
 }
@@ -133,9 +72,10 @@ static char *request_of(enum oct_view_wish wish, const char *text)
 }
 
 /* True: granted, but not done yet. */
-static bool read_answer(struct oct_view_answer *answer, const char *text, zmq_msg_t *reply)
+static bool read_answer(struct oct_view_answer *answer, const char *text, const char *reply,
+                        size_t n_bytes)
 {
-    cJSON *o = cJSON_ParseWithLength(zmq_msg_data(reply), zmq_msg_size(reply));
+    cJSON *o = cJSON_ParseWithLength(reply, n_bytes);
     const char *error = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "error"));
 
     answer->ok = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "ok"));
@@ -178,17 +118,17 @@ static void follow_wish(struct oct_view_control *c, struct oct_view_answer *answ
 static void send_wish(struct oct_view_control *c, enum oct_view_wish wish, const char *text)
 {
     struct oct_view_answer answer = {.wish = wish};
-    zmq_msg_t reply;
-
-    zmq_msg_init(&reply);
-    char *request = request_of(wish, text);
+    char *reply = NULL, *request = request_of(wish, text);
+    size_t n_bytes;
     bool pending = false;
-    if (request && exchange(c, request, &reply))
-        pending = read_answer(&answer, text, &reply);
+
+    if (request &&
+        oct_control_client_ask(c->client, request, ANSWER_MS, &reply, &n_bytes, NULL) == OCT_OK)
+        pending = read_answer(&answer, text, reply, n_bytes);
     else
         snprintf(answer.text, sizeof(answer.text), "no answer from octd");
     cJSON_free(request);
-    zmq_msg_close(&reply);
+    free(reply);
     if (pending && (wish == OCT_VIEW_WISH_RECORD || wish == OCT_VIEW_WISH_STOP))
         follow_wish(c, &answer);
     pthread_mutex_lock(&c->mutex);
@@ -220,7 +160,6 @@ static void *run(void *context)
         snprintf(text, sizeof(text), "%s", c->wish_text);
         pthread_mutex_unlock(&c->mutex);
     }
-    close_socket(c);
     return NULL;
 }
 
@@ -228,8 +167,7 @@ static void *run(void *context)
 
 static void finish(struct oct_view_control *c)
 {
-    if (c->zmq)
-        zmq_ctx_term(c->zmq);
+    oct_control_client_destroy(c->client);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->mutex);
     free(c);
@@ -252,7 +190,12 @@ enum oct_err oct_view_control_create(struct oct_view_control **control, const ch
                                      struct oct_error *err)
 {
     pthread_condattr_t monotonic;
-    enum oct_err code = OCT_OK;
+    char connectable[OCT_VIEW_ADDRESS_BYTES];
+    const struct oct_control_client_setup setup = {
+        .endpoint = connectable,
+        .keys = keys ? *keys : (struct oct_curve_files){NULL, NULL},
+        .prefers_ipv6 = true,
+    };
 
     *control = NULL;
     struct oct_view_control *c = calloc(1, sizeof(*c));
@@ -265,19 +208,12 @@ enum oct_err oct_view_control_create(struct oct_view_control **control, const ch
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&c->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    oct_view_endpoint_connectable(endpoint, c->endpoint, sizeof(c->endpoint));
-    if (keys)
-        c->keys = *keys;
-    c->zmq = zmq_ctx_new();
-    if (!c->zmq)
-        code = oct_fail(err, OCT_E_IO, "control: %s", zmq_strerror(errno));
-    else
-        code = open_socket(c, err);
+    oct_view_endpoint_connectable(endpoint, connectable, sizeof(connectable));
+    enum oct_err code = oct_control_client_create(&c->client, &setup, err);
     int error = code ? 0 : start_thread(c);
     if (error)
         code = oct_fail_errno(err, OCT_E_IO, error, "control: cannot start a thread");
     if (code) {
-        close_socket(c);
         finish(c);
         return code;
     }
@@ -331,7 +267,7 @@ void oct_view_control_destroy(struct oct_view_control *c)
     c->ending = true;
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->mutex);
-    zmq_ctx_shutdown(c->zmq);
+    oct_control_client_end(c->client);
     pthread_join(c->thread, NULL);
     finish(c);
 }
