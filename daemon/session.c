@@ -114,6 +114,8 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .door = s->door,
         .raw = oct_pipeline_raw(s->pipeline),
         .limit = (1u << config->camera.bits) - 1,
+        .sources = s->analyses.sources,
+        .n_sources = s->analyses.n_sources,
     };
     e = oct_publisher_create(&s->publisher, &publisher, err);
     if (e)

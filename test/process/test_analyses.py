@@ -91,7 +91,7 @@ def a_live_setting_reaches_its_stage():
         enface, pictures = listen(daemon, "enface"), listen(daemon, "bscan")
         sender = Sender(daemon, 1)
         in_step(daemon, sender, V)
-        assert daemon.ask("set", key="analysis.enface_projection", value="maximum")["ok"]
+        assert daemon.ask("set", key="analysis.enface_projection", value="max")["ok"]
         assert daemon.ask("get", key="analysis.enface_projection")["value"] == "maximum"
         in_step(daemon, sender, V, V)
         most = []

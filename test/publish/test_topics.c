@@ -2,7 +2,7 @@
 #define _GNU_SOURCE /* RTLD_NEXT, syscall */
 #include "pipeline/base/clock.h"
 #include "pipeline/flow/slots.h"
-#include "pipeline/net/intake.h"
+#include "pipeline/net/connections.h"
 #include "pipeline/net/parts.h"
 #include "pipeline/publish/publisher.h"
 #include "pipeline/wire/image_header.h"
@@ -115,14 +115,14 @@ static void let_go(void)
     atomic_store(&held, false);
 }
 
-/* Bounds stand by descriptor (intake.h, parts.h), and only accept() sets them: a daemon connects
+/* Bounds stand by descriptor (connections.h, parts.h), and only accept() sets them: a daemon connects
  * nowhere. Our subscribers get numbers that connections to an earlier publisher had. Declared here,
  * because glibc declares it in its own way. */
 int connect(int fd, const void *address, unsigned bytes);
 
 int connect(int fd, const void *address, unsigned bytes)
 {
-    oct_intake_begin(fd, fd);
+    oct_connections_begin(fd, fd);
     oct_parts_follow(fd, fd);
     return (int)syscall(SYS_connect, fd, address, bytes);
 }
