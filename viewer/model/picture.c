@@ -1,5 +1,7 @@
 #include "viewer/model/picture.h"
 
+#include "pipeline/base/histogram.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,14 +106,7 @@ static void count_f32(const struct oct_view_picture *picture, uint32_t step, str
 
 static double percentile(const struct counts *counts, double share)
 {
-    double seen = 0;
-
-    for (unsigned i = 0; i < N_BINS; i++) {
-        seen += counts->bin[i];
-        if (seen >= share * counts->total && seen > 0)
-            return counts->lo + i * counts->step;
-    }
-    return counts->lo;
+    return counts->lo + oct_histogram_percentile(counts->bin, N_BINS, share) * counts->step;
 }
 
 bool oct_view_picture_percentiles(const struct oct_view_picture *picture, double share_lo,
