@@ -31,7 +31,7 @@ enum oct_err oct_view_desk_open(struct oct_view_desk *desk, const struct oct_vie
 
     oct_view_model_init(&desk->model, options->endpoint, log);
     read_settings(desk, options);
-    desk->archive = oct_view_archive_create(HISTORY_BYTES, log);
+    desk->archive = oct_view_archive_create(HISTORY_BYTES);
     if (!desk->archive)
         return oct_fail(err, OCT_E_NO_MEMORY, "octview: out of memory");
     oct_view_model_attach(&desk->model, desk->archive);
@@ -80,6 +80,10 @@ bool oct_view_desk_turn(struct oct_view_desk *desk)
         oct_view_model_offer_spectrum(model, &desk->spare_spectrum);
         changed = true;
     }
+    if (oct_subscriber_take_image(desk->subscriber, OCT_VIEW_TOPIC_ENFACE, &desk->spare_image)) {
+        oct_view_model_offer_enface(model, &desk->spare_image);
+        changed = true;
+    }
     changed |= report.connected != model->connected || report.tally.n_bad != model->tally.n_bad;
     if (changed)
         oct_view_model_report(model, &report.tally, report.connected);
@@ -107,6 +111,7 @@ void oct_view_desk_close(struct oct_view_desk *desk)
     oct_view_control_destroy(desk->control);
     oct_view_picture_finish(&desk->spare);
     oct_view_spectrum_finish(&desk->spare_spectrum);
+    oct_view_image_finish(&desk->spare_image);
     oct_view_model_finish(&desk->model);
     oct_view_archive_destroy(desk->archive);
     memset(desk, 0, sizeof(*desk));

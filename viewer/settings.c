@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 static const char *const arrangements[] = {"one", "two", "four", NULL};
-static const char *const projections[] = {"mean", "maximum", "slab", NULL};
 static const char *const ranges[] = {"published", "auto", "manual", NULL};
 
 bool oct_view_settings_path(char *path, size_t n_bytes)
@@ -70,8 +69,6 @@ static bool take(struct oct_view_model *model, const char *key, const char *text
 
     if (strcmp(key, "layout") == 0 && (good = read_name(text, arrangements, &number)))
         s->arrangement = (enum oct_view_arrangement)number;
-    else if (strcmp(key, "en_face") == 0 && (good = read_name(text, projections, &number)))
-        s->projection = (enum oct_view_projection)number;
     else if (strcmp(key, "colours") == 0 &&
              (good = read_name(text, oct_view_palette_names, &number)))
         c->palette = (enum oct_view_palette)number;
@@ -83,10 +80,6 @@ static bool take(struct oct_view_model *model, const char *key, const char *text
         good = read_number(text, -1e30, 1e30, &c->hi);
     else if (strcmp(key, "gamma") == 0)
         good = read_number(text, OCT_VIEW_LEAST_GAMMA, OCT_VIEW_MOST_GAMMA, &c->gamma);
-    else if (strcmp(key, "slab_first") == 0)
-        good = read_number(text, 0, 1, &s->slab.first);
-    else if (strcmp(key, "slab_last") == 0)
-        good = read_number(text, 0, 1, &s->slab.last);
     else if (strcmp(key, "fill_window") == 0)
         good = read_yes(text, &s->stretch);
     else if (strcmp(key, "square_pixels") == 0)
@@ -120,7 +113,6 @@ enum oct_err oct_view_settings_load(struct oct_view_model *model, const char *pa
                                     struct oct_error *err)
 {
     struct reading reading = {model, path, err, false};
-    struct oct_view_slab before = model->settings.slab;
 
     FILE *file = fopen(path, "r");
     if (!file)
@@ -128,8 +120,6 @@ enum oct_err oct_view_settings_load(struct oct_view_model *model, const char *pa
                                : oct_fail_errno(err, OCT_E_IO, errno, "cannot read %s", path);
     int line = ini_parse_file(file, on_line, &reading);
     fclose(file);
-    if (model->settings.slab.last - model->settings.slab.first < 0.01)
-        model->settings.slab = before;
     if (!(model->contrast.hi > model->contrast.lo))
         oct_view_contrast_set_range(&model->contrast, OCT_VIEW_PUBLISHED);
     if (line != 0 && !reading.wrong)
@@ -155,9 +145,7 @@ static void write_all(FILE *file, const struct oct_view_model *model)
     const struct oct_view_contrast *c = &model->contrast;
 
     fprintf(file, "; What octview remembers. It is written anew whenever octview ends.\n[view]\n");
-    fprintf(file, "layout = %s\nen_face = %s\n", arrangements[s->arrangement],
-            projections[s->projection]);
-    fprintf(file, "slab_first = %.6g\nslab_last = %.6g\n", s->slab.first, s->slab.last);
+    fprintf(file, "layout = %s\n", arrangements[s->arrangement]);
     fprintf(file, "fill_window = %s\nsquare_pixels = %s\noperator = %s\n",
             s->stretch ? "yes" : "no", s->square ? "yes" : "no", s->operators ? "yes" : "no");
     fprintf(file, "colours = %s\ncontrast = %s\n", oct_view_palette_names[c->palette],

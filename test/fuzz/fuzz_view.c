@@ -1,6 +1,6 @@
-/* What the viewer hears: pictures and spectra of a stream (JSON header, 0x1e, pixels) and status
- * replies of a daemon, through the parsers into archive and model, and out as the window's
- * words. */
+/* What the viewer hears: pictures, spectra, en face pictures and rows of the quality of a stream
+ * (JSON header, 0x1e, values) and status replies of a daemon, through the parsers into archive and
+ * model, and out as the window's words; and what its en face keys make of a daemon's settings. */
 #include "test/fuzz/fuzz.h"
 #include "viewer/model/archive.h"
 #include "viewer/model/daemon_state.h"
@@ -19,6 +19,7 @@ struct viewer {
     struct oct_view_archive *archive;
     struct oct_view_picture picture;
     struct oct_view_spectrum spectrum;
+    struct oct_view_image image;
     struct oct_view_tally tally;
     uint64_t now_ns;
 };
@@ -70,6 +71,74 @@ static void hear_spectrum(struct viewer *v, struct fuzz_input *in)
     free(samples);
 }
 
+static void look_at_enface(const struct oct_view_enface *e)
+{
+    fuzz_must(e->n_rows <= OCT_VIEW_ENFACE_MOST && e->n_columns <= OCT_VIEW_ENFACE_MOST);
+    fuzz_must(isfinite(e->lo) && isfinite(e->hi) && e->lo < e->hi);
+    fuzz_must(e->n_rows == 0 || e->newest_row < e->n_rows);
+    for (uint32_t row = 0; row < e->n_rows; row++) {
+        fuzz_must(e->row_serial[row] <= e->serial);
+        for (uint32_t c = 0; c < e->n_columns; c++)
+            fuzz_must(!isinf(oct_view_enface_row(e, row)[c]));
+    }
+}
+
+static void look_at_quality(const struct oct_view_quality *q, uint64_t now_ns)
+{
+    const struct oct_view_moment *m = oct_view_quality_moment(q, now_ns / OCT_VIEW_TIMELINE_BIN_NS);
+    fuzz_must(isfinite(q->snr_db) && isfinite(q->sharpness) && isfinite(q->level_db));
+    fuzz_must(!m || (!isinf(m->snr_db) && !isinf(m->sharpness)));
+}
+
+/* As the subscriber takes them: decoded, checked, copied. */
+static void hear_image(struct viewer *v, struct fuzz_input *in, bool enface)
+{
+    struct oct_image_header header;
+    struct oct_error err = {0};
+    size_t n_json, n_values;
+    char *json = fuzz_piece(in, false, &n_json), *values = fuzz_piece(in, false, &n_values);
+    enum oct_err e = oct_image_header_decode(&header, json, n_json, n_values, &err);
+    if (!e)
+        e = enface ? oct_view_enface_check(&header, &err) : oct_view_quality_check(&header, &err);
+    if (!e)
+        e = oct_view_image_set(&v->image, &header, values, n_values, &err);
+    fuzz_must(e == OCT_OK || err.text[0]);
+    if (!e) {
+        fuzz_must(oct_view_image_bytes(&header) == n_values);
+        v->image.arrival_ns = v->now_ns;
+        if (enface)
+            oct_view_model_offer_enface(&v->model, &v->image);
+        else
+            oct_view_archive_add_quality(v->archive, &v->image);
+        if (enface)
+            look_at_enface(&v->model.enface);
+        oct_view_model_report(&v->model, &v->tally, true);
+        look_at_quality(&v->model.quality, v->now_ns);
+    }
+    free(json);
+    free(values);
+}
+
+/* A key, and perhaps the daemon's answer to what came of it. */
+static void press(struct viewer *v, struct fuzz_input *in)
+{
+    static const enum oct_view_action actions[] = {OCT_VIEW_PROJECTION, OCT_VIEW_SLAB_UP,
+                                                   OCT_VIEW_SLAB_DOWN, OCT_VIEW_SLAB_THINNER,
+                                                   OCT_VIEW_SLAB_THICKER};
+    const struct oct_view_daemon daemon = v->model.daemon;
+    char text[OCT_VIEW_LABEL_BYTES] = "";
+    oct_view_model_apply(&v->model, actions[fuzz_below(in, 5)], 1 + fuzz_below(in, 200));
+    enum oct_view_wish wish = oct_view_model_take_wish(&v->model, text);
+    fuzz_must(wish == OCT_VIEW_WISH_NONE || text[0]);
+    const struct oct_view_answer answer = {.wish = v->model.asked, .ok = fuzz_below(in, 4) > 0};
+    if (fuzz_below(in, 2))
+        oct_view_model_hear(&v->model, &daemon, &answer);
+    const struct oct_view_enface_settings *s = &v->model.enface_wishes.wanted;
+    fuzz_must(s->projection < OCT_VIEW_N_PROJECTIONS);
+    fuzz_must(!v->model.enface_wishes.known ||
+              (s->slab.first >= 0 && s->slab.first < s->slab.last && s->slab.last <= 1));
+}
+
 static void hear_status(struct viewer *v, struct fuzz_input *in)
 {
     struct oct_view_daemon daemon = {.known = false};
@@ -101,6 +170,7 @@ static void say(struct viewer *v)
     oct_view_recording(&v->model, phrases);
     oct_view_label(&v->model, phrases);
     oct_view_quality_text(&v->model, phrases);
+    oct_view_enface_text(&v->model, phrases);
     oct_view_model_scale(&v->model);
     oct_view_model_proportion(&v->model);
 }
@@ -110,7 +180,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct viewer v;
     struct fuzz_input in = {data, size};
     v = (struct viewer){.now_ns = 1000000000};
-    v.archive = oct_view_archive_create(1 << 20, true);
+    v.archive = oct_view_archive_create(1 << 20);
     fuzz_must(v.archive != NULL);
     oct_view_model_init(&v.model, "tcp://127.0.0.1:5702", true);
     oct_view_model_attach(&v.model, v.archive);
@@ -120,6 +190,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         switch (fuzz_take(&in, 1)) {
         case 's':
             hear_spectrum(&v, &in);
+            break;
+        case 'e':
+            hear_image(&v, &in, true);
+            break;
+        case 'q':
+            hear_image(&v, &in, false);
+            break;
+        case 'k':
+            press(&v, &in);
             break;
         case 'd':
             hear_status(&v, &in);
@@ -133,5 +212,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     oct_view_archive_destroy(v.archive);
     oct_view_picture_finish(&v.picture);
     oct_view_spectrum_finish(&v.spectrum);
+    oct_view_image_finish(&v.image);
     return 0;
 }

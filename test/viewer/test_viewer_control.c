@@ -183,6 +183,36 @@ static void a_wish_is_sent_once_and_its_answer_comes_back(void **state)
     oct_view_control_destroy(c);
 }
 
+static void every_wish_sets_its_own_key(void **state)
+{
+    struct server *s = *state;
+    struct oct_view_control *c;
+    static const struct {
+        enum oct_view_wish wish;
+        const char *text, *request;
+    } cases[] = {
+        {OCT_VIEW_WISH_STOP, "", "{\"cmd\":\"record\",\"action\":\"stop\"}"},
+        {OCT_VIEW_WISH_EYE, "OS", "{\"cmd\":\"set\",\"key\":\"record.eye\",\"value\":\"OS\"}"},
+        {OCT_VIEW_WISH_PROJECTION, "slab",
+         "{\"cmd\":\"set\",\"key\":\"analysis.enface_projection\",\"value\":\"slab\"}"},
+        {OCT_VIEW_WISH_SLAB_FIRST, "0.4100",
+         "{\"cmd\":\"set\",\"key\":\"analysis.enface_slab_first\",\"value\":\"0.4100\"}"},
+        {OCT_VIEW_WISH_SLAB_LAST, "0.6100",
+         "{\"cmd\":\"set\",\"key\":\"analysis.enface_slab_last\",\"value\":\"0.6100\"}"},
+    };
+
+    assert_int_equal(oct_view_control_create(&c, s->endpoint, NULL, NULL, NULL, NULL), OCT_OK);
+    assert_true(oct_view_control_wait(c, TEST_PATIENCE_NS));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_true(oct_view_control_ask(c, cases[i].wish, cases[i].text));
+        struct oct_view_answer reply = wait_answer(c);
+        assert_true(reply.wish == cases[i].wish && reply.ok);
+        assert_string_equal(reply.text, cases[i].text);
+        assert_string_equal(s->last, cases[i].request);
+    }
+    oct_view_control_destroy(c);
+}
+
 /* A status as octd gives it after it granted a recording. */
 #define AFTER(pending, active, error)                                                              \
     "{\"ok\":true,\"state\":\"running\",\"pending\":" pending ",\"last_error\":\"" error           \
@@ -295,6 +325,7 @@ static void an_endpoint_that_is_none_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_wish_sets_its_own_key, open_server, close_server),
         cmocka_unit_test_setup_teardown(a_wish_is_sent_once_and_its_answer_comes_back, open_server,
                                         close_server),
         cmocka_unit_test_setup_teardown(a_recording_is_answered_when_it_has_begun_or_failed,

@@ -123,7 +123,9 @@ struct stage {
     struct oct_view_model model;
     struct oct_view_tally tally;
     struct oct_view_picture picture;
+    struct oct_view_image image;
     uint64_t now_ns, n_good, n_bad;
+    uint64_t n_good_images, n_bad_images;
 };
 
 static void stage_open(struct stage *s)
@@ -134,7 +136,7 @@ static void stage_open(struct stage *s)
     s->renderer = SDL_CreateSoftwareRenderer(s->surface);
     assert_non_null(s->renderer);
     assert_int_equal(oct_draw_create(&s->draw, s->renderer, NULL, NULL), OCT_OK);
-    s->archive = oct_view_archive_create(1 << 20, true);
+    s->archive = oct_view_archive_create(1 << 20);
     assert_non_null(s->archive);
     oct_view_model_init(&s->model, "x", true);
     oct_view_model_attach(&s->model, s->archive);
@@ -144,6 +146,7 @@ static void stage_open(struct stage *s)
 static void stage_close(struct stage *s)
 {
     oct_view_picture_finish(&s->picture);
+    oct_view_image_finish(&s->image);
     oct_view_model_finish(&s->model);
     oct_view_archive_destroy(s->archive);
     oct_draw_destroy(s->draw);
@@ -170,6 +173,106 @@ static void receive(struct stage *s, const char *json, size_t n, const void *ima
     oct_view_model_offer(&s->model, &s->picture);
 }
 
+static const char *const labels[] = {"snr_db",  "sharpness", "level_db", "blink",         "motion",
+                                     "missing", "blinks",    "motions",  "snr_smooth_db", "x"};
+
+/* A header's text of an en face picture, or of a row of the quality. */
+static size_t make_image_header(struct dice *dice, bool enface, char *json, size_t *value_bytes)
+{
+    static const char *const rows[] = {"0", "1", "2", "3", "61", "300", "3000"};
+    static const char *const odd[] = {"",
+                                      "\"labels\":[],",
+                                      "\"labels\":[\"a\",5],",
+                                      "\"whole\":7,",
+                                      "\"spacing_um\":[null],",
+                                      "\"unit\":\"\\u0007\",",
+                                      "\"rank\":9,",
+                                      "\"labels\":null,"};
+    const char *m = enface ? PICK(dice, extents) : "10";
+    const char *v = enface ? PICK(dice, rows) : now_and_then(dice, 8, "1", PICK(dice, rows));
+    bool u8 = dice_below(dice, 12) == 0, row = !enface && dice_below(dice, 2);
+    char shape[64], words[512] = "";
+
+    *value_bytes = (size_t)atoi(v) * (size_t)atoi(m) * (u8 ? 1 : 4);
+    if (row) { /* of one axis */
+        *value_bytes = u8 ? 10 : 40;
+        snprintf(shape, sizeof(shape), "\"10\"");
+    } else {
+        snprintf(shape, sizeof(shape), "\"%s\",\"%s\"",
+                 now_and_then(dice, 12, v, PICK(dice, bad_extents)), m);
+    }
+    for (unsigned i = 0; !enface && i < 10; i++)
+        snprintf(words + strlen(words), sizeof(words) - strlen(words), "%s\"%s\"",
+                 i ? "," : "\"labels\":[", labels[i]);
+    int n = snprintf(
+        json, MOST_JSON,
+        "{%s%s%s\"frame_num\":%s,\"acquisition_id\":\"%s\",\"dtype\":\"%s\",\"dsize\":%zu,"
+        "\"dataset\":\"analysis/%s\",\"compression\":\"none\",\"shape\":[%s],\"time_ns\":%s,"
+        "\"missing_lines\":%s,\"lo\":%s,\"hi\":%s,\"volume\":%s,\"bscan\":%s}",
+        now_and_then(dice, 4, "", PICK(dice, odd)), words, enface ? "" : "],",
+        now_and_then(dice, 10, "7", PICK(dice, numbers)),
+        now_and_then(dice, 10, "a", PICK(dice, texts)), u8 ? "uint8" : "float", *value_bytes,
+        now_and_then(dice, 20, enface ? "enface" : "quality", PICK(dice, texts)), shape,
+        now_and_then(dice, 10, "5", PICK(dice, numbers)),
+        now_and_then(dice, 10, "0", PICK(dice, numbers)),
+        now_and_then(dice, 3, "-10", PICK(dice, numbers)),
+        now_and_then(dice, 3, "50", PICK(dice, numbers)),
+        now_and_then(dice, 8, "1", PICK(dice, numbers)),
+        now_and_then(dice, 3, "3", PICK(dice, numbers)));
+    assert_true(n > 0 && n < MOST_JSON);
+    return dice_below(dice, 4) == 0 ? harm(dice, json, (size_t)n) : (size_t)n;
+}
+
+/* As the subscriber does. */
+static void receive_image(struct stage *s, bool enface, const char *json, size_t n,
+                          const void *values, size_t n_bytes)
+{
+    struct oct_image_header header;
+    struct oct_error err = {0};
+
+    if (oct_image_header_decode(&header, json, n, n_bytes, &err) ||
+        (enface ? oct_view_enface_check : oct_view_quality_check)(&header, &err) ||
+        oct_view_image_set(&s->image, &header, values, n_bytes, &err)) {
+        assert_true(err.text[0] != '\0');
+        s->n_bad_images++;
+        return;
+    }
+    s->n_good_images++;
+    s->image.arrival_ns = s->now_ns;
+    if (enface)
+        oct_view_model_offer_enface(&s->model, &s->image);
+    else
+        oct_view_archive_add_quality(s->archive, &s->image);
+}
+
+/* An octd that says anything of its en face picture; now and then it answers. */
+static void tell_settings(struct stage *s, struct dice *dice)
+{
+    static const char *const shares[] = {"0", "1", "0.4", "0.5", "-1", "2", "null", "1e-320"};
+    static const char *const projections[] = {"mean", "max", "slab", "maximum", ""};
+    struct oct_view_daemon d = {0};
+    struct oct_view_answer answer = {.wish = s->model.asked, .ok = dice_below(dice, 3) > 0};
+    char json[256], text[OCT_VIEW_LABEL_BYTES];
+    int n = snprintf(json, sizeof(json),
+                     "{\"ok\":true,\"state\":\"running\",\"analysis\":[{\"name\":\"%s\","
+                     "\"projection\":\"%s\",\"slab_first\":%s,\"slab_last\":%s}]}",
+                     now_and_then(dice, 5, "enface", "x"), PICK(dice, projections),
+                     PICK(dice, shares), PICK(dice, shares));
+
+    assert_int_equal(oct_view_daemon_read(&d, json, (size_t)n, NULL), OCT_OK);
+    d.reachable = true;
+    d.answer_ns = s->now_ns;
+    oct_view_model_hear(&s->model, &d, &answer);
+    oct_view_model_take_wish(&s->model, text);
+    const struct oct_view_enface_wishes *w = &s->model.enface_wishes;
+    if (w->known) {
+        assert_true(w->octds.projection < OCT_VIEW_N_PROJECTIONS);
+        assert_true(w->wanted.projection < OCT_VIEW_N_PROJECTIONS);
+        assert_true(w->wanted.slab.first >= 0 && w->wanted.slab.last <= 1);
+        assert_true(w->octds.slab.first >= 0 && w->octds.slab.last <= 1);
+    }
+}
+
 static void press(struct stage *s, struct dice *dice)
 {
     enum oct_view_action action =
@@ -184,8 +287,7 @@ static void press(struct stage *s, struct dice *dice)
         oct_view_model_set_caliper(&s->model, a, b);
     if (dice_below(dice, 5) == 0)
         oct_view_model_mark(&s->model, a);
-    oct_view_archive_describe(s->archive, dice_below(dice, 3) ? 240 : (uint32_t)dice_roll(dice),
-                              dice_below(dice, 2));
+    tell_settings(s, dice);
 }
 
 static void look(struct stage *s)
@@ -198,6 +300,10 @@ static void look(struct stage *s)
     assert_true(c->published_lo < c->published_hi);
     assert_true(isfinite(s->model.quality.snr_db) && isfinite(s->model.quality.sharpness));
     assert_true(s->model.enface.n_rows <= OCT_VIEW_ENFACE_MOST);
+    assert_true(s->model.enface.n_columns <= OCT_VIEW_ENFACE_MOST);
+    if (s->model.enface.n_rows > 0)
+        assert_true(s->model.enface.lo < s->model.enface.hi &&
+                    s->model.enface.newest_row < s->model.enface.n_rows);
     if (s->model.has_picture)
         assert_true(s->model.cursor_line >= 0 &&
                     s->model.cursor_line < s->model.shown.header.n_lines);
@@ -244,6 +350,46 @@ static void hostile_pictures_go_the_whole_way(void **state)
     stage_close(&s);
 }
 
+/* Values as bits: NaN and infinity among them, and now and then a number as it should be. */
+static void make_values(struct dice *dice, float *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (dice_below(dice, 2))
+            values[i] = (float)dice_below(dice, 100) / 2 - 10;
+}
+
+static void hostile_images_go_the_whole_way(void **state)
+{
+    (void)state;
+    struct dice dice = {29};
+    struct stage s;
+    char json[MOST_JSON];
+
+    stage_open(&s);
+    s.model.settings.arrangement = OCT_VIEW_FOUR;
+    for (unsigned i = 0; i < rounds(); i++) {
+        bool enface = dice_below(&dice, 2);
+        size_t n_bytes, n = make_image_header(&dice, enface, json, &n_bytes);
+        char *text = malloc(n ? n : 1);
+        assert_non_null(text);
+        memcpy(text, json, n);
+        if (dice_below(&dice, 20) == 0)
+            n_bytes = dice_below(&dice, 2000);
+        void *values = make_bytes(&dice, n_bytes);
+        make_values(&dice, values, n_bytes / 4);
+        s.now_ns += dice_below(&dice, 50) ? 10 * OCT_NS_PER_MS : 30 * OCT_NS_PER_S;
+        receive_image(&s, enface, text, n, values, n_bytes);
+        free(values);
+        free(text);
+        if (dice_below(&dice, 3) == 0)
+            press(&s, &dice);
+        if (dice_below(&dice, 5) == 0)
+            look(&s);
+    }
+    assert_true(s.n_good_images > rounds() / 5 && s.n_bad_images > rounds() / 5);
+    stage_close(&s);
+}
+
 static void hostile_spectra_are_read_or_refused(void **state)
 {
     (void)state;
@@ -285,6 +431,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hostile_pictures_go_the_whole_way),
+        cmocka_unit_test(hostile_images_go_the_whole_way),
         cmocka_unit_test(hostile_spectra_are_read_or_refused),
     };
     return cmocka_run_group_tests_name("viewer, hostile publisher", tests, NULL, NULL);

@@ -240,7 +240,7 @@ static void ten_seconds_are_kept_in_bounded_memory(void **state)
 static void frozen_it_steps_through_what_was_kept(void **state)
 {
     (void)state;
-    struct oct_view_archive *archive = oct_view_archive_create(1 << 20, true);
+    struct oct_view_archive *archive = oct_view_archive_create(1 << 20);
     struct oct_view_picture picture = oct_scene_layered(10, 1);
     struct oct_view_model model;
 
@@ -274,137 +274,455 @@ static void frozen_it_steps_through_what_was_kept(void **state)
 
 /* ---- en face ---- */
 
-static void en_face_is_mean_maximum_and_slab_row_by_row(void **state)
-{
-    (void)state;
-    struct oct_view_enface enface = {0}, copy = {0};
-    struct oct_view_picture picture = oct_scene_layered(30, 4);
-    double step = 60 / 255.0, lo, hi;
-
-    picture.header.bscan = 7;
-    oct_view_enface_add(&enface, &picture, 20, (struct oct_view_slab){0.28, 0.36});
-    assert_int_equal(enface.n_rows, 20);
-    assert_int_equal(enface.n_columns, 120);
-    assert_int_equal(enface.newest_row, 7);
-    double mean = 10 + (4 * 255 + 96 * 10) / 100.0 * step;
-    double slab = 10 + (4 * 255 + 4 * 10) / 8.0 * step; /* depths 28 .. 35 */
-    assert_true(fabs((double)oct_view_enface_row(&enface, OCT_VIEW_MEAN, 7)[60] - mean) < 1e-3);
-    assert_true(fabs((double)oct_view_enface_row(&enface, OCT_VIEW_MAX, 7)[60] - 70) < 1e-3);
-    assert_true(fabs((double)oct_view_enface_row(&enface, OCT_VIEW_SLAB, 7)[60] - slab) < 1e-3);
-    assert_true(isnan(oct_view_enface_row(&enface, OCT_VIEW_MEAN, 8)[60]));
-    oct_view_enface_copy(&copy, &enface);
-    assert_true(oct_view_enface_row(&copy, OCT_VIEW_MEAN, 7)[60] ==
-                oct_view_enface_row(&enface, OCT_VIEW_MEAN, 7)[60]);
-    assert_true(oct_view_enface_limits(&copy, OCT_VIEW_MEAN, &lo, &hi));
-    assert_true(lo <= mean + 1e-3 && hi > lo);
-    assert_int_equal(copy.row_serial[8], 0);
-    oct_view_enface_add_slab(&enface, &picture, (struct oct_view_slab){0, 0.1});
-    assert_true(fabs((double)oct_view_enface_row(&enface, OCT_VIEW_SLAB, 7)[60] - 10 - 10 * step) <
-                1e-3);
-    oct_view_enface_copy(&copy, &enface);
-    assert_true(oct_view_enface_row(&copy, OCT_VIEW_SLAB, 7)[60] ==
-                oct_view_enface_row(&enface, OCT_VIEW_SLAB, 7)[60]);
-    oct_view_enface_finish(&enface);
-    oct_view_enface_finish(&copy);
-    oct_view_picture_finish(&picture);
-}
-
-static void en_face_of_hostile_numbers_stays_small(void **state)
+static void en_face_is_octds_picture_row_by_row(void **state)
 {
     (void)state;
     struct oct_view_enface enface = {0};
-    struct oct_view_picture picture = oct_scene_layered(30, 4);
-    double lo, hi;
+    struct oct_view_image image = oct_scene_enface(20, 120);
 
-    assert_false(oct_view_enface_limits(&enface, OCT_VIEW_MEAN, &lo, &hi));
-    picture.header.bscan = UINT32_MAX;
-    oct_view_enface_add(&enface, &picture, 0, (struct oct_view_slab){0, 1});
-    assert_true(enface.n_rows <= OCT_VIEW_ENFACE_MOST);
-    picture.header.bscan = 5000000;
-    oct_view_enface_add(&enface, &picture, 0, (struct oct_view_slab){NAN, NAN});
-    assert_true(enface.n_rows <= OCT_VIEW_ENFACE_MOST);
-    picture.header.bscan = 12;
-    oct_view_enface_add(&enface, &picture, 4, (struct oct_view_slab){2, -1});
-    assert_true(enface.n_rows <= OCT_VIEW_ENFACE_MOST);
+    oct_scene_enface_fill(&image, 7, 33);
+    ((float *)image.values)[7 * 120 + 60] = 44;
+    image.arrival_ns = 5 * S;
+    oct_view_enface_set(&enface, &image);
+    assert_true(enface.n_rows == 20 && enface.n_bscans == 20);
+    assert_true(enface.n_columns == 120 && enface.n_lines == 120);
+    assert_true(enface.newest_row == 7 && enface.arrival_ns == 5 * S);
+    assert_true(enface.lo == 10 && enface.hi == 70);
+    assert_true(oct_view_enface_row(&enface, 7)[59] == 33);
+    assert_true(oct_view_enface_row(&enface, 7)[60] == 44);
+    assert_true(isnan(oct_view_enface_row(&enface, 8)[60]));
+    /* Only what changed is drawn anew. */
+    uint64_t before = enface.serial;
+    oct_view_enface_set(&enface, &image);
+    assert_true(enface.serial == before);
+    oct_scene_enface_fill(&image, 8, 50);
+    image.header.lo = 20;
+    oct_view_enface_set(&enface, &image);
+    assert_true(enface.row_serial[8] > before && enface.row_serial[7] <= before);
+    assert_true(enface.serial == enface.row_serial[8] && enface.newest_row == 8);
+    assert_true(enface.lo == 20 && oct_view_enface_row(&enface, 8)[0] == 50);
+    oct_view_image_finish(&image);
+    /* Another size begins anew, none is none. */
+    before = enface.serial;
+    image = oct_scene_enface(4, 6);
+    oct_view_enface_set(&enface, &image);
+    assert_true(enface.n_rows == 4 && enface.n_columns == 6 && enface.row_serial[0] > before);
+    oct_view_image_finish(&image);
+    image = oct_scene_enface(0, 6);
+    oct_view_enface_set(&enface, &image);
+    assert_int_equal(enface.n_rows, 0);
+    oct_view_image_finish(&image);
     oct_view_enface_finish(&enface);
-    oct_view_picture_finish(&picture);
+}
+
+static void en_face_of_many_rows_and_columns_is_thinned_out(void **state)
+{
+    (void)state;
+    const uint32_t V = 5000, M = 4100;
+    struct oct_view_enface enface = {0};
+    struct oct_view_image image = oct_scene_enface(V, M);
+
+    for (uint32_t b = 0; b < 4000; b++)
+        oct_scene_enface_fill(&image, b, (float)b);
+    ((float *)image.values)[4000 * M] = INFINITY; /* no value either: it did not come */
+    for (uint32_t c = 0; c < M; c++)
+        ((float *)image.values)[100 * M + c] = (float)c;
+    oct_view_enface_set(&enface, &image);
+    assert_int_equal(enface.n_rows, OCT_VIEW_ENFACE_MOST);
+    assert_int_equal(enface.n_columns, OCT_VIEW_ENFACE_MOST);
+    assert_true(enface.n_bscans == V && enface.n_lines == M);
+    for (uint32_t r = 0; r < enface.n_rows; r++) {
+        double value = (double)oct_view_enface_row(&enface, r)[0];
+        if (r == 100 * enface.n_rows / V) /* B-scans 98 .. 100 */
+            continue;
+        /* A row shows the last of its B-scans that came; 4000 came. */
+        if (isnan(value))
+            assert_true((uint64_t)r * V / enface.n_rows >= 3999);
+        else
+            assert_true((uint32_t)value * (uint64_t)enface.n_rows / V == r);
+    }
+    assert_true(oct_view_enface_row(&enface, 3999 * 2048 / 5000)[0] == 3999);
+    const float *across = oct_view_enface_row(&enface, 100 * 2048 / 5000);
+    for (uint32_t c = 0; c < enface.n_columns; c++)
+        assert_true(fabs((double)across[c] - (double)c * M / enface.n_columns) <= 1);
+    assert_int_equal(enface.newest_row, 3999 * 2048 / 5000);
+    /* In a volume that goes over the one before, the newest B-scan is the one that counts. */
+    oct_scene_enface_fill(&image, 0, -7);
+    oct_view_enface_set(&enface, &image);
+    assert_true(oct_view_enface_row(&enface, 0)[0] == -7 && enface.newest_row == 0);
+    oct_view_image_finish(&image);
+    oct_view_enface_finish(&enface);
+}
+
+static void en_face_of_hostile_numbers_stays_a_picture(void **state)
+{
+    (void)state;
+    static const double limits[] = {NAN, INFINITY, -INFINITY, 1e308, -1e308, 0, 1e-320, 70};
+    struct oct_view_enface enface = {0};
+    struct oct_view_image image = oct_scene_enface(3, 4);
+    struct oct_error err = {0};
+
+    for (unsigned k = 0; k < 64; k++) {
+        image.header.lo = limits[k % 8];
+        image.header.hi = limits[k / 8];
+        image.header.bscan = k % 2 ? UINT32_MAX : k;
+        oct_view_enface_set(&enface, &image);
+        assert_true(isfinite(enface.lo) && isfinite(enface.hi) && enface.lo < enface.hi);
+        assert_true((float)enface.lo < (float)enface.hi);
+        assert_true(enface.newest_row < enface.n_rows);
+    }
+    image.header.rank = 3;
+    image.header.dims[2] = 1;
+    assert_int_equal(oct_view_enface_check(&image.header, &err), OCT_E_FORMAT);
+    assert_true(err.text[0] != '\0');
+    uint64_t before = enface.serial;
+    oct_scene_enface_fill(&image, 1, 5);
+    oct_view_enface_set(&enface, &image);
+    assert_true(enface.serial == before && isnan(oct_view_enface_row(&enface, 1)[0]));
+    image.header.rank = 2;
+    image.header.type = OCT_SAMPLE_U8;
+    assert_int_equal(oct_view_enface_check(&image.header, NULL), OCT_E_FORMAT);
+    oct_view_image_finish(&image);
+    oct_view_enface_finish(&enface);
+}
+
+/* ---- images ---- */
+
+static void an_image_whose_size_is_wrong_is_refused(void **state)
+{
+    (void)state;
+    struct oct_view_image image = oct_scene_enface(3, 4);
+    struct oct_image_header header = image.header;
+    struct oct_error err = {0};
+    const float values[64] = {7};
+
+    assert_int_equal(oct_view_image_bytes(&header), 48);
+    assert_int_equal(oct_view_image_set(&image, &header, values, 47, &err), OCT_E_FORMAT);
+    assert_non_null(strstr(err.text, "analysis/enface"));
+    assert_int_equal(oct_view_image_set(&image, &header, values, 49, NULL), OCT_E_FORMAT);
+    assert_true(isnan(((const float *)image.values)[0])); /* as it was */
+    assert_int_equal(oct_view_image_set(&image, &header, values, 48, NULL), OCT_OK);
+    assert_true(((const float *)image.values)[0] == 7);
+    header.dims[0] = 0;
+    assert_int_equal(oct_view_image_bytes(&header), 0);
+    header.dims[0] = header.dims[1] = UINT32_MAX;
+    assert_true(oct_view_image_bytes(&header) == SIZE_MAX);
+    header.rank = 3;
+    header.dims[2] = UINT32_MAX;
+    assert_true(oct_view_image_bytes(&header) == SIZE_MAX);
+    header.dims[2] = 0;
+    assert_true(oct_view_image_bytes(&header) == SIZE_MAX);
+    header.rank = 4;
+    assert_true(oct_view_image_bytes(&header) == SIZE_MAX);
+    header.rank = 0;
+    assert_true(oct_view_image_bytes(&header) == SIZE_MAX);
+    oct_view_image_finish(&image);
+    assert_null(image.values);
 }
 
 /* ---- quality ---- */
 
-static struct oct_view_picture at_time(unsigned layer, unsigned thick, uint64_t number)
-{
-    struct oct_view_picture picture = oct_scene_layered(layer, thick);
-
-    picture.header.frame_num = number;
-    picture.arrival_ns = 10 * S + number * 20 * MS;
-    return picture;
-}
-
-static void blinks_and_motion_are_marked(void **state)
+static void blinks_and_motion_stand_on_the_timeline(void **state)
 {
     (void)state;
     struct oct_view_quality *q = calloc(1, sizeof(*q));
+    struct oct_view_image row = oct_scene_quality();
 
     assert_non_null(q);
-    for (uint64_t i = 0; i < 100; i++) {
-        /* A layer that drifts slowly; at 50 it jumps by 6 % of the depth; at 70 .. 74 the eye is
-         * closed. */
-        unsigned layer = 30 + (unsigned)i / 50 * 6;
-        struct oct_view_picture p = at_time(layer, 4, i);
-        if (i >= 70 && i < 75)
-            memset(p.pixels, 10, 120 * 100);
-        oct_view_quality_add(q, &p, true);
-        oct_view_picture_finish(&p);
-        bool blink = q->marks & OCT_VIEW_MARK_BLINK, motion = q->marks & OCT_VIEW_MARK_MOTION;
-        assert_int_equal(motion, i == 50);
-        assert_int_equal(blink, i >= 70 && i < 75);
-        if (i == 60) /* 255 over 10 of 60 dB */
-            assert_true(fabs(q->snr_db - 245 / 255.0 * 60) < 1);
+    for (uint64_t i = 0; i < 100; i++) { /* one in each bin of 20 ms */
+        bool motion = i == 50, blink = i >= 70 && i < 75;
+        row.arrival_ns = 10 * S + i * 20 * MS;
+        oct_scene_quality_put(&row, "snr_db", blink ? 3 : 30 + (double)i / 100);
+        oct_scene_quality_put(&row, "sharpness", 5);
+        oct_scene_quality_put(&row, "snr_smooth_db", 31.5);
+        oct_scene_quality_put(&row, "sharpness_smooth", 4.5);
+        oct_scene_quality_put(&row, "level_db", 29);
+        oct_scene_quality_put(&row, "blink", blink);
+        oct_scene_quality_put(&row, "motion", motion);
+        oct_scene_quality_put(&row, "missing", i == 90);
+        oct_scene_quality_put(&row, "blinks", i >= 70);
+        oct_scene_quality_put(&row, "motions", i >= 50);
+        oct_view_quality_add(q, &row);
+        assert_int_equal(q->marks, motion    ? OCT_VIEW_MARK_MOTION
+                                   : blink   ? OCT_VIEW_MARK_BLINK
+                                   : i == 90 ? OCT_VIEW_MARK_MISSING
+                                             : 0);
     }
+    assert_true(q->known && q->snr_db == 31.5 && q->sharpness == 4.5 && q->level_db == 29);
     assert_int_equal(q->n_blinks, 1);
     assert_int_equal(q->n_motions, 1);
     const struct oct_view_moment *m = oct_view_quality_moment(q, 500 + 50);
     assert_non_null(m);
     assert_int_equal(m->marks, OCT_VIEW_MARK_MOTION);
+    assert_true(fabs((double)m->snr_db - 30.5) < 1e-5 && m->sharpness == 5);
+    assert_int_equal(oct_view_quality_moment(q, 500 + 72)->marks, OCT_VIEW_MARK_BLINK);
     assert_null(oct_view_quality_moment(q, 500 + 100));
+    assert_null(oct_view_quality_moment(q, 500 + 50 - OCT_VIEW_TIMELINE)); /* ten seconds before */
+    oct_view_image_finish(&row);
     free(q);
 }
 
-static void a_new_volume_is_no_motion(void **state)
+static void a_moment_shows_the_worst_of_its_rows(void **state)
 {
     (void)state;
+    static const struct {
+        double snr_db, blink, motion;
+    } rows[] = {{30, 0, 0}, {12, 1, 0}, {NAN, 0, 1}, {40, 0, 0}};
     struct oct_view_quality *q = calloc(1, sizeof(*q));
+    struct oct_view_image row = oct_scene_quality();
 
     assert_non_null(q);
-    for (uint64_t i = 0; i < 2; i++) {
-        struct oct_view_picture p = at_time(30 + (unsigned)i * 10, 4, i);
-        p.header.volume = i;
-        oct_view_quality_add(q, &p, true);
-        oct_view_picture_finish(&p);
+    row.arrival_ns = 10 * S;
+    oct_scene_quality_put(&row, "snr_db", NAN); /* none of it has one yet */
+    oct_view_quality_add(q, &row);
+    assert_true(isnan(oct_view_quality_moment(q, 500)->snr_db));
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        oct_scene_quality_put(&row, "snr_db", rows[i].snr_db);
+        oct_scene_quality_put(&row, "sharpness", 8 - i);
+        oct_scene_quality_put(&row, "blink", rows[i].blink);
+        oct_scene_quality_put(&row, "motion", rows[i].motion);
+        row.arrival_ns += MS;
+        oct_view_quality_add(q, &row);
     }
-    assert_int_equal(q->n_motions, 0);
+    const struct oct_view_moment *m = oct_view_quality_moment(q, 500);
+    assert_true(m->snr_db == 12 && m->sharpness == 0);
+    assert_int_equal(m->marks, OCT_VIEW_MARK_BLINK | OCT_VIEW_MARK_MOTION);
+    /* Ten seconds on the ring is used again. */
+    row.arrival_ns += 10 * S;
+    oct_view_quality_add(q, &row);
+    assert_null(oct_view_quality_moment(q, 500));
+    assert_int_equal(oct_view_quality_moment(q, 1000)->marks, 0);
+    assert_true(oct_view_quality_moment(q, 1000)->snr_db == 40);
+    oct_view_image_finish(&row);
     free(q);
 }
 
-static void the_quality_of_hostile_limits_is_finite(void **state)
+static void the_quality_of_hostile_rows_is_finite(void **state)
 {
     (void)state;
-    static const double limits[][2] = {{-10, 50},        {-1e308, 1e307}, {1e300, 1e308},
-                                       {-1e308, -1e300}, {0, 1e-320},     {-1e308, 1e308}};
+    static const double wild[] = {NAN, INFINITY, -INFINITY, 3e38, -3e38, 1e-40, -1};
     struct oct_view_quality *q = calloc(1, sizeof(*q));
+    struct oct_view_image row = oct_scene_quality();
 
     assert_non_null(q);
-    for (uint64_t i = 0; i < 60; i++) {
-        struct oct_view_picture p = at_time(30, 4, i);
-        p.header.lo = limits[i % 6][0];
-        p.header.hi = limits[i % 6][1];
-        oct_view_quality_add(q, &p, i / 6 % 2);
-        oct_view_picture_finish(&p);
-        assert_true(isfinite(q->snr_db) && fabs(q->snr_db) <= 400);
-        assert_true(isfinite(q->sharpness) && isfinite(q->level_db));
+    for (unsigned k = 0; k < 700; k++) {
+        float *value = row.values;
+        for (unsigned i = 0; i < row.header.n_labels; i++)
+            value[i] = (float)wild[(k + i * (1 + k / 100)) % 7];
+        row.arrival_ns = k * 7 * MS;
+        oct_view_quality_add(q, &row);
+        assert_true(isfinite(q->snr_db) && isfinite(q->sharpness) && isfinite(q->level_db));
+        assert_true(q->n_blinks <= 1000000000 && q->n_motions <= 1000000000);
+        const struct oct_view_moment *m = oct_view_quality_moment(q, k * 7 / 20);
+        assert_non_null(m);
+        assert_false(isinf(m->snr_db) || isinf(m->sharpness));
     }
+    /* A row that lacks labels leaves the numbers before. */
+    oct_scene_quality_put(&row, "level_db", 25);
+    oct_view_quality_add(q, &row);
+    for (unsigned i = 0; i < row.header.n_labels; i++)
+        row.header.labels[i][0] = 'X';
+    oct_view_quality_add(q, &row);
+    assert_true(q->level_db == 25 && q->marks == 0);
+    /* What is no such row changes nothing. */
+    struct oct_view_quality before = *q;
+    struct oct_error err = {0};
+    row.header.n_labels = 0;
+    assert_int_equal(oct_view_quality_check(&row.header, &err), OCT_E_FORMAT);
+    assert_true(err.text[0] != '\0');
+    oct_view_quality_add(q, &row);
+    row.header.n_labels = row.header.dims[0];
+    row.header.type = OCT_SAMPLE_U8;
+    oct_view_quality_add(q, &row);
+    row.header.type = OCT_SAMPLE_F32;
+    row.header.rank = 2;
+    row.header.dims[1] = row.header.dims[0];
+    row.header.dims[0] = 2;
+    oct_view_quality_add(q, &row);
+    row.header.dims[0] = 0; /* a good one, without a row */
+    assert_int_equal(oct_view_quality_check(&row.header, NULL), OCT_OK);
+    oct_view_quality_add(q, &row);
+    assert_memory_equal(q, &before, sizeof(before));
+    row.header.dims[0] = 1;
+    oct_scene_quality_put(&row, "Xlink", 1);
+    row.header.labels[3][0] = 'b';
+    oct_view_quality_add(q, &row);
+    assert_int_equal(q->marks, OCT_VIEW_MARK_BLINK);
+    oct_view_image_finish(&row);
     free(q);
+}
+
+/* ---- en face by key ---- */
+
+static void hear(struct oct_view_model *model, enum oct_view_projection projection, double first,
+                 double last)
+{
+    struct oct_view_daemon d = model->daemon;
+
+    d.known = d.reachable = d.has_enface = d.enface_told = true;
+    d.enface = (struct oct_view_enface_settings){projection, {first, last}};
+    d.answer_ns++;
+    oct_view_model_hear(model, &d, &(struct oct_view_answer){0});
+}
+
+static void answer(struct oct_view_model *model, enum oct_view_wish wish, bool ok, const char *text)
+{
+    struct oct_view_daemon d = model->daemon;
+    struct oct_view_answer reply = {.wish = wish, .ok = ok};
+
+    snprintf(reply.text, sizeof(reply.text), "%s", text);
+    oct_view_model_hear(model, &d, &reply);
+}
+
+/* The next setting is this one, with this value; octd takes it. */
+static void expect_set(struct oct_view_model *model, enum oct_view_wish wish, const char *value)
+{
+    char text[OCT_VIEW_LABEL_BYTES] = "";
+
+    assert_int_equal(oct_view_model_take_wish(model, text), wish);
+    assert_string_equal(text, value);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_VIEW_WISH_NONE);
+    answer(model, wish, true, value);
+}
+
+static void expect_nothing(struct oct_view_model *model)
+{
+    char text[OCT_VIEW_LABEL_BYTES];
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_VIEW_WISH_NONE);
+}
+
+static void en_face_keys_are_sent_to_octd_one_at_a_time(void **state)
+{
+    (void)state;
+    struct oct_view_model model;
+    const struct oct_view_enface_wishes *w = &model.enface_wishes;
+
+    oct_view_model_init(&model, "x", true);
+    hear(&model, OCT_VIEW_MEAN, 0.4, 0.6);
+    expect_nothing(&model); /* what octd has is shown, nothing is sent on connecting */
+    oct_view_model_apply(&model, OCT_VIEW_PROJECTION, 1);
+    assert_int_equal(w->octds.projection, OCT_VIEW_MEAN); /* until octd has it */
+    expect_set(&model, OCT_VIEW_WISH_PROJECTION, "max");
+    assert_int_equal(w->octds.projection, OCT_VIEW_MAX);
+    expect_nothing(&model);
+    oct_view_model_apply(&model, OCT_VIEW_SLAB_DOWN, 1); /* which shows the slab, too */
+    expect_set(&model, OCT_VIEW_WISH_PROJECTION, "slab");
+    expect_set(&model, OCT_VIEW_WISH_SLAB_FIRST, "0.4100");
+    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "0.6100");
+    expect_nothing(&model);
+    oct_view_model_apply(&model, OCT_VIEW_SLAB_THICKER, 5);
+    expect_set(&model, OCT_VIEW_WISH_SLAB_FIRST, "0.3850");
+    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "0.6350");
+    /* By the other end first where the slab would lie upside down in between. */
+    oct_view_model_apply(&model, OCT_VIEW_SLAB_DOWN, 26);
+    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "0.8950");
+    expect_set(&model, OCT_VIEW_WISH_SLAB_FIRST, "0.6450");
+    oct_view_model_apply(&model, OCT_VIEW_SLAB_UP, 1000); /* as far as it goes */
+    expect_set(&model, OCT_VIEW_WISH_SLAB_FIRST, "0.0000");
+    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "0.2500");
+    oct_view_model_apply(&model, OCT_VIEW_SLAB_THINNER, 1000);
+    expect_set(&model, OCT_VIEW_WISH_SLAB_FIRST, "0.1200");
+    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "0.1300");
+    oct_view_model_apply(&model, OCT_VIEW_SLAB_THICKER, 1000);
+    expect_set(&model, OCT_VIEW_WISH_SLAB_FIRST, "0.0000");
+    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "1.0000");
+    oct_view_model_apply(&model, OCT_VIEW_PROJECTION, 1);
+    expect_set(&model, OCT_VIEW_WISH_PROJECTION, "mean");
+    /* Somebody else sets it: that is what is shown, and where the keys go on. */
+    hear(&model, OCT_VIEW_SLAB, 0.2, 0.3);
+    assert_true(w->octds.projection == OCT_VIEW_SLAB && w->octds.slab.first == 0.2);
+    oct_view_model_apply(&model, OCT_VIEW_SLAB_UP, 1);
+    expect_set(&model, OCT_VIEW_WISH_SLAB_FIRST, "0.1900");
+    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "0.2900");
+    expect_nothing(&model);
+    oct_view_model_finish(&model);
+}
+
+static void a_held_key_moves_the_slab_and_the_newest_place_is_sent(void **state)
+{
+    (void)state;
+    struct oct_view_model model;
+    char text[OCT_VIEW_LABEL_BYTES];
+
+    oct_view_model_init(&model, "x", true);
+    hear(&model, OCT_VIEW_SLAB, 0.4, 0.6);
+    oct_view_model_apply(&model, OCT_VIEW_SLAB_DOWN, 1);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_SLAB_FIRST);
+    for (int i = 0; i < 9; i++) /* octd has not answered yet */
+        oct_view_model_apply(&model, OCT_VIEW_SLAB_DOWN, 1);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_NONE);
+    assert_string_equal(model.message, "");
+    /* The eye and the recording do not wait for the slab to come to rest. */
+    oct_view_model_apply(&model, OCT_VIEW_RECORD, 1);
+    assert_true(oct_view_model_is_recording(&model));
+    hear(&model, OCT_VIEW_SLAB, 0.41, 0.6); /* a status of meanwhile */
+    answer(&model, OCT_VIEW_WISH_SLAB_FIRST, true, "0.4100");
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_RECORD);
+    answer(&model, OCT_VIEW_WISH_RECORD, true, "");
+    expect_set(&model, OCT_VIEW_WISH_SLAB_FIRST, "0.5000");
+    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "0.7000");
+    expect_nothing(&model);
+    /* While octd is asked to record, no key interferes. */
+    oct_view_model_apply(&model, OCT_VIEW_RECORD, 1);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_RECORD);
+    oct_view_model_apply(&model, OCT_VIEW_SLAB_UP, 1);
+    expect_nothing(&model);
+    answer(&model, OCT_VIEW_WISH_RECORD, true, "");
+    expect_set(&model, OCT_VIEW_WISH_SLAB_FIRST, "0.4900");
+    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "0.6900");
+    /* Somebody else moves one end beyond the other, which is still wanted: then octd's counts. */
+    oct_view_model_apply(&model, OCT_VIEW_SLAB_DOWN, 25);
+    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "0.9400");
+    hear(&model, OCT_VIEW_SLAB, 0.1, 0.2);
+    expect_nothing(&model);
+    oct_view_model_finish(&model);
+}
+
+static void what_octd_refuses_is_wanted_no_more(void **state)
+{
+    (void)state;
+    struct oct_view_model model;
+    char text[OCT_VIEW_LABEL_BYTES];
+
+    oct_view_model_init(&model, "x", true);
+    hear(&model, OCT_VIEW_MEAN, 0.4, 0.6);
+    oct_view_model_apply(&model, OCT_VIEW_SLAB_DOWN, 1);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_PROJECTION);
+    answer(&model, OCT_VIEW_WISH_PROJECTION, false, "not while it rains");
+    assert_string_equal(model.message, "octd refused: not while it rains");
+    expect_nothing(&model);
+    assert_int_equal(model.enface_wishes.octds.projection, OCT_VIEW_MEAN);
+    oct_view_model_apply(&model, OCT_VIEW_PROJECTION, 1); /* on from where octd is */
+    expect_set(&model, OCT_VIEW_WISH_PROJECTION, "max");
+    oct_view_model_finish(&model);
+}
+
+static void en_face_keys_say_why_they_do_nothing(void **state)
+{
+    (void)state;
+    static const enum oct_view_action keys[] = {OCT_VIEW_PROJECTION, OCT_VIEW_SLAB_UP,
+                                                OCT_VIEW_SLAB_DOWN, OCT_VIEW_SLAB_THINNER,
+                                                OCT_VIEW_SLAB_THICKER};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        struct oct_view_model model;
+        struct oct_view_daemon d = {.known = true, .reachable = true, .answer_ns = 1};
+        oct_view_model_init(&model, "x", true);
+        oct_view_model_apply(&model, keys[i], 1);
+        assert_non_null(strstr(model.message, "no control endpoint"));
+        model.has_control = true;
+        oct_view_model_apply(&model, keys[i], 1);
+        assert_non_null(strstr(model.message, "has not answered yet"));
+        oct_view_model_hear(&model, &d, &(struct oct_view_answer){0});
+        oct_view_model_apply(&model, keys[i], 1);
+        assert_string_equal(model.message, "no en face from this octd");
+        d.has_enface = true;
+        d.answer_ns++;
+        oct_view_model_hear(&model, &d, &(struct oct_view_answer){0});
+        oct_view_model_apply(&model, keys[i], 1);
+        assert_non_null(strstr(model.message, "cannot be set"));
+        expect_nothing(&model);
+        oct_view_model_finish(&model);
+    }
 }
 
 /* ---- measuring by key ---- */
@@ -541,11 +859,17 @@ int main(void)
         cmocka_unit_test(lengths_are_micrometres_where_spacings_are_known),
         cmocka_unit_test(ten_seconds_are_kept_in_bounded_memory),
         cmocka_unit_test(frozen_it_steps_through_what_was_kept),
-        cmocka_unit_test(en_face_is_mean_maximum_and_slab_row_by_row),
-        cmocka_unit_test(en_face_of_hostile_numbers_stays_small),
-        cmocka_unit_test(blinks_and_motion_are_marked),
-        cmocka_unit_test(a_new_volume_is_no_motion),
-        cmocka_unit_test(the_quality_of_hostile_limits_is_finite),
+        cmocka_unit_test(en_face_is_octds_picture_row_by_row),
+        cmocka_unit_test(en_face_of_many_rows_and_columns_is_thinned_out),
+        cmocka_unit_test(en_face_of_hostile_numbers_stays_a_picture),
+        cmocka_unit_test(an_image_whose_size_is_wrong_is_refused),
+        cmocka_unit_test(blinks_and_motion_stand_on_the_timeline),
+        cmocka_unit_test(a_moment_shows_the_worst_of_its_rows),
+        cmocka_unit_test(the_quality_of_hostile_rows_is_finite),
+        cmocka_unit_test(en_face_keys_are_sent_to_octd_one_at_a_time),
+        cmocka_unit_test(a_held_key_moves_the_slab_and_the_newest_place_is_sent),
+        cmocka_unit_test(what_octd_refuses_is_wanted_no_more),
+        cmocka_unit_test(en_face_keys_say_why_they_do_nothing),
         cmocka_unit_test(calipers_are_put_and_moved_by_key),
         cmocka_unit_test(a_point_is_marked_and_moved_by_key),
         cmocka_unit_test(a_line_rate_that_falls_is_seen_and_one_that_lasts_is_the_new_one),

@@ -2,6 +2,7 @@
  * read the truth's distances, alarms and recording are seen, at three sizes of the window. */
 #include "test/rig/synth_scene.h"
 #include "test/rig/tap.h"
+#include "test/rig/viewer_scene.h"
 #include "viewer/draw/draw.h"
 #include "viewer/model/clock.h"
 
@@ -230,19 +231,13 @@ static void zoomed_the_panel_shows_the_part_and_nothing_beyond(void **state)
 static void en_face_profile_and_spectrum_have_their_panels(void **state)
 {
     struct stage stage = {.scene = *state};
-    struct oct_view_archive *archive = oct_view_archive_create(1 << 20, true);
+    struct oct_view_image image = oct_scene_enface(60, SYNTH_N_LINES);
 
     reconstruct(&stage);
     open_stage(&stage, sizes[0]);
-    oct_view_model_attach(&stage.model, archive);
-    oct_view_archive_describe(archive, 60, true);
-    for (uint32_t b = 0; b < 30; b++) {
-        stage.model.shown.header.bscan = b;
-        stage.model.shown.arrival_ns = (b + 1) * S / 100;
-        oct_view_archive_add(archive, &stage.model.shown);
-    }
-    struct oct_view_tally tally = stage.model.tally;
-    oct_view_model_report(&stage.model, &tally, true);
+    for (uint32_t b = 0; b < 30; b++)
+        oct_scene_enface_fill(&image, b, (float)(20 + b));
+    oct_view_model_offer_enface(&stage.model, &image);
     stage.model.settings.arrangement = OCT_VIEW_FOUR;
     stage.model.spectrum.n_samples = 100;
     stage.model.spectrum.limit = 1000;
@@ -257,8 +252,23 @@ static void en_face_profile_and_spectrum_have_their_panels(void **state)
     assert_true(count_of(&stage, l->profile, 0x7fc8a0) > (unsigned)l->profile.w / 2);
     assert_true(count_of(&stage, l->spectrum, 0x5cc8ff) > (unsigned)l->spectrum.w / 2);
     assert_true(count_of(&stage, l->spectrum, 0xf08a7c) > (unsigned)l->spectrum.w / 2);
+    /* Over the whole panel, the middle of row 10 has the grey of 30 dB between 10 and 70. */
+    stage.model.settings.stretch = true;
+    draw(&stage);
+    int line = e.y + (int)(e.h * 10.5 / 60);
+    assert_int_equal(pixel_at(&stage, e.x + e.w / 2, line), 0x555555);
+    /* Another row comes, and is drawn. */
+    oct_scene_enface_fill(&image, 59, 70);
+    oct_view_model_offer_enface(&stage.model, &image);
+    draw(&stage);
+    assert_true(count_of(&stage, e, 0xffffff) > (unsigned)e.w / 4);
+    /* Other limits change all of them. */
+    image.header.lo = 30;
+    oct_view_model_offer_enface(&stage.model, &image);
+    draw(&stage);
+    assert_int_equal(pixel_at(&stage, e.x + e.w / 2, line), 0x000000);
+    oct_view_image_finish(&image);
     close_stage(&stage);
-    oct_view_archive_destroy(archive);
     free(stage.pixels);
 }
 

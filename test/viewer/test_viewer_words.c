@@ -36,7 +36,9 @@ static const char status_text[] =
     "\"geometry\":{\"lines\":120,\"bscans\":240},\"scan\":{\"axial_um\":1.25,\"lateral_um\":2.5,"
     "\"slow_um\":null,\"line_rate_hz\":50000,\"line_rate_from\":\"config\"},\"pixels\":{\"log\":"
     "true,\"sample\":\"u8\","
-    "\"saturation\":4095},\"disk_bytes_free\":6e9}";
+    "\"saturation\":4095},\"disk_bytes_free\":6e9,"
+    "\"analysis\":[{\"name\":\"quality\",\"running\":\"cpu\"},{\"name\":\"enface\",\"running\":"
+    "\"cpu\",\"projection\":\"slab\",\"slab_first\":0.25,\"slab_last\":0.5}]}";
 
 static void a_status_is_read_and_a_hostile_one_survived(void **state)
 {
@@ -69,6 +71,8 @@ static void a_status_is_read_and_a_hostile_one_survived(void **state)
     assert_true(d.record.n_lost == 10);
     assert_string_equal(d.record.lost_text, "2 source, 7 disk_slow, 1 a?b");
     assert_string_equal(d.record.lost_why, "disk_slow");
+    assert_true(d.has_enface && d.enface_told && d.enface.projection == OCT_VIEW_SLAB);
+    assert_true(d.enface.slab.first == 0.25 && d.enface.slab.last == 0.5);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct oct_view_daemon before = d;
         assert_int_equal(oct_view_daemon_read(&d, bad[i], strlen(bad[i]), NULL), OCT_E_FORMAT);
@@ -80,6 +84,44 @@ static void a_status_is_read_and_a_hostile_one_survived(void **state)
         assert_false(d.disk_slow);
         assert_true(d.bscans_dropped == 0 && d.record.elapsed_s == 0);
         assert_true(strlen(d.record.eye) < sizeof(d.record.eye));
+        assert_false(d.has_enface || d.enface_told);
+    }
+}
+
+static void en_face_settings_are_read_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *analysis;
+        bool has, told;
+    } cases[] = {
+        {"[{\"name\":\"enface\",\"projection\":\"max\",\"slab_first\":0,\"slab_last\":1}]", true,
+         true},
+        {"[{\"name\":\"enface\"}]", true, false},
+        {"[{\"name\":\"enface\",\"projection\":\"maximum\",\"slab_first\":0,\"slab_last\":1}]",
+         true, false},
+        {"[{\"name\":\"enface\",\"projection\":\"max\",\"slab_first\":0.5,\"slab_last\":0.5}]",
+         true, false},
+        {"[{\"name\":\"enface\",\"projection\":\"max\",\"slab_first\":-1,\"slab_last\":1}]", true,
+         false},
+        {"[{\"name\":\"enface\",\"projection\":\"max\",\"slab_first\":0,\"slab_last\":1.5}]", true,
+         false},
+        {"[{\"name\":\"enface\",\"projection\":1,\"slab_first\":0,\"slab_last\":1}]", true, false},
+        {"[{\"name\":\"enface\",\"projection\":\"max\",\"slab_first\":\"0\",\"slab_last\":1}]",
+         true, false},
+        {"[{\"name\":\"quality\"},5,null,[],{\"name\":7},\"enface\"]", false, false},
+        {"{\"enface\":{}}", false, false},
+        {"[]", false, false},
+        {"\"enface\"", false, false},
+    };
+    char text[512];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct oct_view_daemon d = {0};
+        int n = snprintf(text, sizeof(text), "{\"ok\":true,\"state\":\"running\",\"analysis\":%s}",
+                         cases[i].analysis);
+        assert_int_equal(oct_view_daemon_read(&d, text, (size_t)n, NULL), OCT_OK);
+        assert_true(d.has_enface == cases[i].has && d.enface_told == cases[i].told);
     }
 }
 
@@ -532,6 +574,106 @@ static void a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told(void **state)
     oct_view_model_finish(&model);
 }
 
+/* ---- en face and quality ---- */
+
+static void expect_title(const struct oct_view_model *model, enum oct_view_tone tone,
+                         const char *text)
+{
+    struct oct_view_phrase p;
+
+    oct_view_enface_text(model, &p);
+    assert_string_equal(p.text, text);
+    assert_int_equal(p.tone, tone);
+}
+
+/* Ten B-scans a second until then. */
+static void go_live(struct oct_view_model *model, struct oct_view_tally *tally, uint64_t until_ns)
+{
+    struct oct_picture_header header = oct_scene_header(tally->last_frame_num + 1, "a");
+
+    for (uint64_t now_ns = model->now_ns; now_ns <= until_ns; now_ns += 100 * MS) {
+        oct_view_tally_add(tally, &header, now_ns);
+        header.frame_num++;
+    }
+    oct_view_model_tick(model, until_ns);
+    oct_view_model_report(model, tally, true);
+}
+
+static void the_en_face_panel_says_what_it_shows_or_why_nothing(void **state)
+{
+    (void)state;
+    struct oct_view_model model;
+    struct oct_view_tally tally = {0};
+    struct oct_view_picture picture = oct_scene_layered(10, 1);
+    struct oct_view_image image = oct_scene_enface(4, 6);
+    struct oct_view_daemon d = {.known = true, .reachable = true, .answer_ns = 1};
+
+    oct_view_model_init(&model, "x", true);
+    oct_view_model_tick(&model, 10 * S);
+    expect_title(&model, OCT_VIEW_DIM, "en face");
+    oct_view_model_offer(&model, &picture);
+    go_live(&model, &tally, 11 * S);
+    expect_title(&model, OCT_VIEW_DIM, "en face"); /* it may still come */
+    go_live(&model, &tally, 14 * S);
+    expect_title(&model, OCT_VIEW_DIM, "no en face from this octd");
+    /* An octd that says so is believed at once, and so is a picture that comes. */
+    model.first_picture_ns = 14 * S;
+    expect_title(&model, OCT_VIEW_DIM, "en face");
+    oct_view_model_hear(&model, &d, &(struct oct_view_answer){0});
+    expect_title(&model, OCT_VIEW_DIM, "no en face from this octd");
+    image.arrival_ns = 14 * S;
+    oct_view_model_offer_enface(&model, &image);
+    expect_title(&model, OCT_VIEW_PLAIN, "en face");
+    d.has_enface = d.enface_told = true;
+    d.enface = (struct oct_view_enface_settings){OCT_VIEW_MAX, {0.4, 0.6}};
+    d.answer_ns++;
+    oct_view_model_hear(&model, &d, &(struct oct_view_answer){0});
+    expect_title(&model, OCT_VIEW_PLAIN, "en face, maximum");
+    /* One that stands still while B-scans come is not shown as if it were live. */
+    go_live(&model, &tally, 16 * S);
+    expect_title(&model, OCT_VIEW_PLAIN, "en face, maximum");
+    go_live(&model, &tally, 26 * S);
+    expect_title(&model, OCT_VIEW_WARN, "en face, maximum: none came for 12 s");
+    image.arrival_ns = 26 * S;
+    oct_view_model_offer_enface(&model, &image);
+    expect_title(&model, OCT_VIEW_PLAIN, "en face, maximum");
+    oct_view_model_tick(&model, 60 * S); /* when nothing comes, the banner says so */
+    expect_title(&model, OCT_VIEW_PLAIN, "en face, maximum");
+    oct_view_image_finish(&image);
+    oct_view_picture_finish(&picture);
+    oct_view_model_finish(&model);
+}
+
+static void the_quality_in_numbers_is_octds(void **state)
+{
+    (void)state;
+    struct oct_view_archive *archive = oct_view_archive_create(1 << 20);
+    struct oct_view_image row = oct_scene_quality();
+    struct oct_view_tally tally = {0};
+    struct oct_view_model model;
+    struct oct_view_phrase p;
+
+    assert_non_null(archive);
+    oct_view_model_init(&model, "x", true);
+    oct_view_model_attach(&model, archive);
+    oct_view_model_report(&model, &tally, true);
+    oct_view_quality_text(&model, &p);
+    assert_string_equal(p.text, "SNR ---  sharpness ---");
+    oct_scene_quality_put(&row, "snr_db", 20);
+    oct_scene_quality_put(&row, "snr_smooth_db", 31.25);
+    oct_scene_quality_put(&row, "sharpness", 2);
+    oct_scene_quality_put(&row, "sharpness_smooth", 5.125);
+    oct_scene_quality_put(&row, "blinks", 2);
+    oct_scene_quality_put(&row, "motions", 17);
+    oct_view_archive_add_quality(archive, &row);
+    oct_view_model_report(&model, &tally, true);
+    oct_view_quality_text(&model, &p);
+    assert_string_equal(p.text, "SNR 31.2 dB  sharpness  5.1  blinks 2  motions 17");
+    oct_view_image_finish(&row);
+    oct_view_model_finish(&model);
+    oct_view_archive_destroy(archive);
+}
+
 /* ---- settings ---- */
 
 static void settings_come_back_and_wrong_ones_are_passed_over(void **state)
@@ -547,7 +689,6 @@ static void settings_come_back_and_wrong_ones_are_passed_over(void **state)
     oct_view_model_init(&b, "x", true);
     assert_int_equal(oct_view_settings_load(&a, path, &err), OCT_OK); /* none yet */
     oct_view_model_apply(&a, OCT_VIEW_LAYOUT, 1);
-    oct_view_model_apply(&a, OCT_VIEW_SLAB_THICKER, 5);
     oct_view_model_apply(&a, OCT_VIEW_PALETTE, 1);
     oct_view_model_apply(&a, OCT_VIEW_LEVEL_UP, 7);
     oct_view_model_apply(&a, OCT_VIEW_GAMMA_UP, 1);
@@ -555,21 +696,24 @@ static void settings_come_back_and_wrong_ones_are_passed_over(void **state)
     assert_int_equal(oct_view_settings_save(&a, path, &err), OCT_OK);
     assert_int_equal(oct_view_settings_load(&b, path, &err), OCT_OK);
     assert_int_equal(b.settings.arrangement, OCT_VIEW_TWO);
-    assert_int_equal(b.settings.projection, OCT_VIEW_SLAB);
-    assert_true(fabs(b.settings.slab.last - a.settings.slab.last) < 1e-5);
     assert_int_equal(b.contrast.palette, OCT_VIEW_INVERTED);
     assert_true(b.contrast.range == OCT_VIEW_MANUAL && b.contrast.lo == 7 && b.contrast.hi == 67);
     assert_true(fabs(b.contrast.gamma - 1.1) < 1e-5);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    fputs("[view]\nlayout = seven\ngamma = nan\nblack = 9\nwhite = 3\nen_face = maximum\n"
-          "slab_first = 0.9\nslab_last = 0.1\nunknown = 1\n",
-          file);
+    fputs("[view]\nlayout = seven\ngamma = nan\nblack = 9\nwhite = 3\nunknown = 1\n", file);
     fclose(file);
     assert_int_equal(oct_view_settings_load(&b, path, &err), OCT_E_FORMAT);
     assert_int_equal(b.settings.arrangement, OCT_VIEW_TWO);
-    assert_int_equal(b.settings.projection, OCT_VIEW_MAX);
-    assert_true(b.contrast.hi > b.contrast.lo && b.settings.slab.last > b.settings.slab.first);
+    assert_true(b.contrast.hi > b.contrast.lo);
+    /* What an octview wrote that made the en face picture itself: octd's now, and no mistake. */
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("[view]\nlayout = four\nen_face = maximum\nslab_first = 0.3\nslab_last = 0.7\n", file);
+    fclose(file);
+    assert_int_equal(oct_view_settings_load(&b, path, &err), OCT_OK);
+    assert_int_equal(b.settings.arrangement, OCT_VIEW_FOUR);
+    assert_false(b.enface_wishes.wants_projection || b.enface_wishes.wants_first);
     remove(path);
     assert_int_equal(oct_view_settings_save(&a, "/dev/null/a/b.ini", &err), OCT_E_IO);
     oct_view_model_finish(&a);
@@ -580,6 +724,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_status_is_read_and_a_hostile_one_survived),
+        cmocka_unit_test(en_face_settings_are_read_whole_or_not_at_all),
         cmocka_unit_test(mutated_statuses_are_survived),
         cmocka_unit_test(what_the_header_says_is_the_daemons_word),
         cmocka_unit_test(eye_and_pseudonym_go_to_the_daemon),
@@ -589,6 +734,8 @@ int main(void)
         cmocka_unit_test(a_wrong_driver_is_named_in_octds_words),
         cmocka_unit_test(alarms_say_what_is_wrong_and_go_again),
         cmocka_unit_test(a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told),
+        cmocka_unit_test(the_en_face_panel_says_what_it_shows_or_why_nothing),
+        cmocka_unit_test(the_quality_in_numbers_is_octds),
         cmocka_unit_test(settings_come_back_and_wrong_ones_are_passed_over),
     };
     return cmocka_run_group_tests_name("viewer words", tests, NULL, NULL);

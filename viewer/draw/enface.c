@@ -1,35 +1,20 @@
 /* The en face picture, row by row as the scan goes on. */
 #include "viewer/draw/parts.h"
-#include "viewer/model/clock.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-#define LIMITS_EVERY_NS (OCT_NS_PER_S / 2)
-
-static const char *const names[] = {"mean", "maximum", "slab"};
-
-/* Its own black and white, found anew now and then; true: they changed. */
-static bool find_limits(struct oct_draw *draw, const struct oct_view_model *model)
+/* octd's black and white, which change a little with every image of a volume that grows; true: they
+ * are drawn from now on. */
+static bool take_limits(struct oct_draw *draw, const struct oct_view_enface *e)
 {
-    enum oct_view_projection projection = model->settings.projection;
-    double lo, hi;
+    double step = (e->hi - e->lo) / 100;
 
-    if (draw->enface_projection == projection && draw->enface_limits_ns != 0 &&
-        draw->enface.serial != 0 && model->now_ns < draw->enface_limits_ns + LIMITS_EVERY_NS)
-        return false;
-    draw->enface_limits_ns = model->now_ns;
-    if (!oct_view_enface_limits(&model->enface, projection, &lo, &hi))
-        return false;
     /* A change that nobody sees is not worth drawing all rows for. */
-    double range = hi - lo, step = range / 100;
-    if (draw->enface_projection == projection && draw->enface.serial != 0 &&
-        fabs(lo - draw->enface_lo) < step && fabs(hi - draw->enface_hi) < step)
+    if (draw->enface.serial != 0 && fabs(e->lo - draw->enface_lo) < step &&
+        fabs(e->hi - draw->enface_hi) < step)
         return false;
-    draw->enface_projection = projection;
-    draw->enface_lo = lo;
-    draw->enface_hi = hi;
+    draw->enface_lo = e->lo;
+    draw->enface_hi = e->hi;
     return true;
 }
 
@@ -59,15 +44,14 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
         return code;
     bool all = sheet->serial == 0 || sheet->contrast.gamma != c->gamma ||
                sheet->contrast.palette != c->palette;
-    all = find_limits(draw, model) || all;
+    all = take_limits(draw, e) || all;
     if (!all && sheet->serial == e->serial)
         return OCT_OK;
     oct_view_contrast_colours(c, colours);
     for (uint32_t row = 0; row < e->n_rows; row++) {
         if (!all && e->row_serial[row] <= sheet->serial)
             continue;
-        colour_row(draw, oct_view_enface_row(e, model->settings.projection, row), e->n_columns,
-                   colours, argb);
+        colour_row(draw, oct_view_enface_row(e, row), e->n_columns, colours, argb);
         SDL_UpdateTexture(sheet->texture, &(SDL_Rect){0, (int)row, (int)e->n_columns, 1}, argb,
                           (int)(e->n_columns * sizeof(*argb)));
     }
@@ -111,15 +95,16 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
 {
     struct oct_view_rect area = draw->layout.enface;
     const struct oct_view_enface *e = &model->enface;
-    char text[64];
+    struct oct_view_phrase phrase;
     enum oct_err code;
 
     if (area.w == 0)
         return OCT_OK;
     oct_draw_fill(draw, area, RGB_AREA, 255);
-    snprintf(text, sizeof(text), "en face, %s", names[model->settings.projection]);
+    oct_view_enface_text(model, &phrase);
     if (e->n_rows == 0) {
-        oct_draw_text(draw, OCT_TEXT_NORMAL, area.x + draw->layout.margin, area.y, text, RGB_DIM);
+        oct_draw_text(draw, OCT_TEXT_NORMAL, area.x + draw->layout.margin, area.y, phrase.text,
+                      oct_draw_tone(phrase.tone));
         return OCT_OK;
     }
     if ((code = update(draw, model, err)))
@@ -132,6 +117,6 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
     SDL_RenderCopy(draw->renderer, draw->enface.texture, NULL, &(SDL_Rect){r.x, r.y, r.w, r.h});
     draw_position(draw, model, r);
     draw_bar(draw, model, r);
-    oct_draw_label(draw, r.x + draw->layout.margin, r.y, text, RGB_PLAIN);
+    oct_draw_label(draw, r.x + draw->layout.margin, r.y, phrase.text, oct_draw_tone(phrase.tone));
     return OCT_OK;
 }

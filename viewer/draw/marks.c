@@ -96,7 +96,7 @@ static void draw_held(struct oct_draw *draw, const struct oct_view_model *model)
 
 static void draw_slab(struct oct_draw *draw, const struct oct_view_model *model)
 {
-    const struct oct_view_slab *slab = &model->settings.slab;
+    const struct oct_view_slab *slab = &model->enface_wishes.octds.slab;
     struct oct_view_rectf p = draw->place;
 
     oct_draw_line(draw, p.x, p.y + slab->first * p.h, p.x + p.w, p.y + slab->first * p.h, RGB_GOOD,
@@ -112,7 +112,8 @@ void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
     if (!model->has_picture)
         return;
     oct_draw_clip(draw, &draw->picture_rect);
-    if (draw->layout.enface.w > 0 && model->settings.projection == OCT_VIEW_SLAB)
+    if (draw->layout.enface.w > 0 && model->enface_wishes.known &&
+        model->enface_wishes.octds.projection == OCT_VIEW_SLAB)
         draw_slab(draw, model);
     if (draw->layout.profile.w > 0) {
         double x = draw->place.x + (model->cursor_line + 0.5) / h->n_lines * draw->place.w;

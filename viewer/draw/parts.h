@@ -40,9 +40,7 @@ struct oct_draw {
     struct oct_draw_sheet bscan, enface;
     struct oct_view_rectf place;       /* of the whole B-scan */
     struct oct_view_rect picture_rect; /* of what is seen of it */
-    double enface_lo, enface_hi;
-    enum oct_view_projection enface_projection;
-    uint64_t enface_limits_ns; /* when they were found */
+    double enface_lo, enface_hi;       /* as drawn */
 };
 
 enum oct_draw_cut { OCT_DRAW_CUT_END, OCT_DRAW_CUT_MIDDLE, OCT_DRAW_CUT_BEGINNING };

@@ -152,6 +152,15 @@ void oct_draw_spectrum(struct oct_draw *draw, const struct oct_view_model *model
 
 /* ---- the timeline ---- */
 
+/* NaN: no value, no point. */
+static void draw_point(struct oct_draw *draw, const struct plot *plot, int x, int thick,
+                       double value, uint32_t rgb)
+{
+    if (isfinite(value))
+        oct_draw_fill(draw, (struct oct_view_rect){x, (int)height_of(plot, value), thick, thick},
+                      rgb, 255);
+}
+
 static void draw_moments(struct oct_draw *draw, const struct oct_view_model *model,
                          const struct plot *snr, const struct plot *sharpness)
 {
@@ -168,13 +177,8 @@ static void draw_moments(struct oct_draw *draw, const struct oct_view_model *mod
         if (m->marks)
             oct_draw_fill(draw, (struct oct_view_rect){x - thick / 2, r.y, thick + 1, r.h},
                           m->marks & OCT_VIEW_MARK_BLINK ? RGB_BAD : RGB_WARN, 130);
-        oct_draw_fill(draw,
-                      (struct oct_view_rect){x, (int)height_of(sharpness, (double)m->sharpness),
-                                             thick, thick},
-                      RGB_DIM, 255);
-        oct_draw_fill(
-            draw, (struct oct_view_rect){x, (int)height_of(snr, (double)m->snr_db), thick, thick},
-            RGB_GOOD, 255);
+        draw_point(draw, sharpness, x, thick, (double)m->sharpness, RGB_DIM);
+        draw_point(draw, snr, x, thick, (double)m->snr_db, RGB_GOOD);
     }
 }
 

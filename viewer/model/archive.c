@@ -6,14 +6,11 @@
 struct oct_view_archive {
     pthread_mutex_t mutex; /* guards all below */
     struct oct_view_history history;
-    struct oct_view_enface enface;
     struct oct_view_quality quality;
-    struct oct_view_slab slab;
-    uint32_t n_bscans;
-    bool log, frozen;
+    bool frozen;
 };
 
-struct oct_view_archive *oct_view_archive_create(size_t budget_bytes, bool log)
+struct oct_view_archive *oct_view_archive_create(size_t budget_bytes)
 {
     struct oct_view_archive *a = calloc(1, sizeof(*a));
 
@@ -21,8 +18,6 @@ struct oct_view_archive *oct_view_archive_create(size_t budget_bytes, bool log)
         return NULL;
     pthread_mutex_init(&a->mutex, NULL);
     a->history.budget_bytes = budget_bytes;
-    a->slab = (struct oct_view_slab){0, 1};
-    a->log = log;
     return a;
 }
 
@@ -31,7 +26,6 @@ void oct_view_archive_destroy(struct oct_view_archive *a)
     if (!a)
         return;
     oct_view_history_finish(&a->history);
-    oct_view_enface_finish(&a->enface);
     pthread_mutex_destroy(&a->mutex);
     free(a);
 }
@@ -41,26 +35,13 @@ void oct_view_archive_add(struct oct_view_archive *a, const struct oct_view_pict
     pthread_mutex_lock(&a->mutex);
     if (!a->frozen)
         oct_view_history_add(&a->history, picture);
-    oct_view_enface_add(&a->enface, picture, a->n_bscans, a->slab);
-    oct_view_quality_add(&a->quality, picture, a->log);
     pthread_mutex_unlock(&a->mutex);
 }
 
-void oct_view_archive_describe(struct oct_view_archive *a, uint32_t n_bscans, bool log)
+void oct_view_archive_add_quality(struct oct_view_archive *a, const struct oct_view_image *row)
 {
     pthread_mutex_lock(&a->mutex);
-    a->n_bscans = n_bscans;
-    a->log = log;
-    pthread_mutex_unlock(&a->mutex);
-}
-
-void oct_view_archive_set_slab(struct oct_view_archive *a, struct oct_view_slab slab)
-{
-    pthread_mutex_lock(&a->mutex);
-    a->slab = slab;
-    /* The oldest first: the newest of a row stays. */
-    for (unsigned i = oct_view_history_count(&a->history); i-- > 0;)
-        oct_view_enface_add_slab(&a->enface, oct_view_history_at(&a->history, i), slab);
+    oct_view_quality_add(&a->quality, row);
     pthread_mutex_unlock(&a->mutex);
 }
 
@@ -71,11 +52,9 @@ void oct_view_archive_freeze(struct oct_view_archive *a, bool frozen)
     pthread_mutex_unlock(&a->mutex);
 }
 
-void oct_view_archive_copy(struct oct_view_archive *a, struct oct_view_enface *enface,
-                           struct oct_view_quality *quality)
+void oct_view_archive_copy_quality(struct oct_view_archive *a, struct oct_view_quality *quality)
 {
     pthread_mutex_lock(&a->mutex);
-    oct_view_enface_copy(enface, &a->enface);
     *quality = a->quality;
     pthread_mutex_unlock(&a->mutex);
 }

@@ -123,6 +123,36 @@ static void read_driver(struct oct_view_daemon *d, const cJSON *reply)
     text(fault, "cure", d->driver.cure, sizeof(d->driver.cure));
 }
 
+static bool read_share(const cJSON *object, const char *key, double *share)
+{
+    *share = number(object, key, NAN);
+    return *share <= 1;
+}
+
+/* Its row among the analyses, with its settings under their names. */
+static void read_enface(struct oct_view_daemon *d, const cJSON *reply)
+{
+    const cJSON *each, *row = NULL;
+    struct oct_view_enface_settings s = {.projection = OCT_VIEW_N_PROJECTIONS};
+
+    cJSON_ArrayForEach(each, item(reply, "analysis"))
+    {
+        const char *name = cJSON_GetStringValue(item(each, "name"));
+        if (name && strcmp(name, OCT_VIEW_TOPIC_ENFACE) == 0)
+            row = each;
+    }
+    const char *projection = cJSON_GetStringValue(item(row, "projection"));
+    for (int i = 0; projection && i < OCT_VIEW_N_PROJECTIONS; i++)
+        if (strcmp(projection, oct_view_projection_keys[i]) == 0)
+            s.projection = (enum oct_view_projection)i;
+    d->has_enface = row != NULL;
+    d->enface_told = read_share(row, "slab_first", &s.slab.first) &&
+                     read_share(row, "slab_last", &s.slab.last) && s.slab.first < s.slab.last &&
+                     s.projection != OCT_VIEW_N_PROJECTIONS;
+    if (d->enface_told)
+        d->enface = s;
+}
+
 static void read_all(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *scan = item(reply, "scan"), *pixels = item(reply, "pixels");
@@ -161,6 +191,7 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
     text(reply, "state", d->state, sizeof(d->state));
     text(reply, "last_error", d->last_error, sizeof(d->last_error));
     read_driver(d, reply);
+    read_enface(d, reply);
     read_record(d, reply);
 }
 

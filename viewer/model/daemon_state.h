@@ -4,6 +4,7 @@
 #define OCT_VIEWER_MODEL_DAEMON_STATE_H
 
 #include "pipeline/base/err.h"
+#include "viewer/model/enface_wishes.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,8 +32,11 @@ struct oct_view_daemon {
     double set_line_rate_hz;              /* configured; 0: by nobody, or not known */
     double lines, bscans;                 /* of a B-scan, of a volume; 0: not known */
     bool pixels_told, log;                /* whether it said what pixels are; they are dB */
-    double saturation;                    /* the largest sample; 0: not known */
-    double disk_bytes_free;               /* NaN: not known */
+    bool has_enface;                      /* it computes an en face picture ... */
+    bool enface_told;                     /* ... and said how: */
+    struct oct_view_enface_settings enface;
+    double saturation;      /* the largest sample; 0: not known */
+    double disk_bytes_free; /* NaN: not known */
     struct {
         bool active, stopping, waiting_for_volume;
         bool failed; /* the last one did */

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define N_BINS 1024u
+/* Values beyond this have no meaning in counts^2 or dB; it keeps hi - lo finite, also as f32. */
+#define LIMIT 1e30
+
+const char *const oct_view_projection_keys[OCT_VIEW_N_PROJECTIONS] = {"mean", "max", "slab"};
 
 void oct_view_enface_finish(struct oct_view_enface *e)
 {
@@ -13,20 +16,22 @@ void oct_view_enface_finish(struct oct_view_enface *e)
     memset(e, 0, sizeof(*e));
 }
 
+enum oct_err oct_view_enface_check(const struct oct_image_header *header, struct oct_error *err)
+{
+    if (header->type != OCT_SAMPLE_F32 || header->rank != 2 || header->dims[1] == 0)
+        return oct_fail(err, OCT_E_FORMAT, "%.40s: an en face picture is f32 of two axes",
+                        header->dataset);
+    return OCT_OK;
+}
+
+const float *oct_view_enface_row(const struct oct_view_enface *e, uint32_t row)
+{
+    return e->value + (size_t)row * e->n_columns;
+}
+
 static uint32_t smaller(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
-}
-
-static float *row_of(struct oct_view_enface *e, enum oct_view_projection p, uint32_t row)
-{
-    return e->value + ((size_t)p * e->n_rows + row) * e->n_columns;
-}
-
-const float *oct_view_enface_row(const struct oct_view_enface *e, enum oct_view_projection p,
-                                 uint32_t row)
-{
-    return e->value + ((size_t)p * e->n_rows + row) * e->n_columns;
 }
 
 static bool resize(struct oct_view_enface *e, uint32_t n_bscans, uint32_t n_lines)
@@ -34,18 +39,23 @@ static bool resize(struct oct_view_enface *e, uint32_t n_bscans, uint32_t n_line
     uint64_t serial = e->serial;
     uint32_t n_rows = smaller(n_bscans, OCT_VIEW_ENFACE_MOST);
     uint32_t n_columns = smaller(n_lines, OCT_VIEW_ENFACE_MOST);
-    size_t n = (size_t)OCT_VIEW_N_PROJECTIONS * n_rows * n_columns;
+    size_t n = (size_t)n_rows * n_columns;
 
     oct_view_enface_finish(e);
-    e->value = malloc(n * sizeof(*e->value));
-    e->row_serial = calloc(n_rows, sizeof(*e->row_serial));
     e->serial = serial + 1;
+    if (n == 0)
+        return true;
+    e->value = malloc(n * sizeof(*e->value));
+    e->row_serial = malloc(n_rows * sizeof(*e->row_serial));
     if (!e->value || !e->row_serial) {
         oct_view_enface_finish(e);
+        e->serial = serial + 1;
         return false;
     }
     for (size_t i = 0; i < n; i++)
         e->value[i] = NAN;
+    for (uint32_t row = 0; row < n_rows; row++)
+        e->row_serial[row] = e->serial;
     e->n_rows = n_rows;
     e->n_columns = n_columns;
     e->n_bscans = n_bscans;
@@ -53,184 +63,85 @@ static bool resize(struct oct_view_enface *e, uint32_t n_bscans, uint32_t n_line
     return true;
 }
 
-/* How many B-scans to make room for: what is told, or, untold, powers of two that hold them. */
-static uint32_t room_for(const struct oct_view_enface *e, uint32_t bscan, uint32_t n_bscans)
-{
-    uint32_t room = e->n_bscans < 64 ? 64 : e->n_bscans;
+/* ---- thinning ---- */
 
-    if (n_bscans > bscan)
-        return n_bscans;
-    while (room <= bscan && room < UINT32_MAX / 2)
-        room *= 2;
-    return room;
+/* The first of the `n` that falls on the k-th of `kept`. */
+static uint32_t first_of(uint32_t k, uint32_t kept, uint32_t n)
+{
+    return (uint32_t)(((uint64_t)k * n + kept - 1) / kept);
 }
 
-/* ---- an A-line becomes a value ---- */
-
-struct sums {
-    double mean, most;
-};
-
-static struct sums sum_u8(const uint8_t *pixel, uint32_t n)
+static void thin_columns(const struct oct_view_enface *e, const float *bscan, float *row)
 {
-    uint32_t sum = 0; /* n < 2^24 pixels of 255 */
-    uint8_t most = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        sum += pixel[i];
-        most = pixel[i] > most ? pixel[i] : most;
-    }
-    return (struct sums){sum / (double)n, most};
-}
-
-static struct sums sum_f32(const float *pixel, uint32_t n)
-{
-    double sum = 0, most = -INFINITY;
-    uint32_t n_finite = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        if (!isfinite(pixel[i]))
-            continue;
-        sum += (double)pixel[i];
-        most = (double)pixel[i] > most ? (double)pixel[i] : most;
-        n_finite++;
-    }
-    return n_finite ? (struct sums){sum / n_finite, most} : (struct sums){NAN, NAN};
-}
-
-static struct sums sum_line(const struct oct_view_picture *picture, uint32_t line, uint32_t first,
-                            uint32_t n)
-{
-    const struct oct_picture_header *h = &picture->header;
-    size_t at = (size_t)line * h->depth + first;
-
-    if (h->sample_type == OCT_SAMPLE_F32)
-        return sum_f32((const float *)picture->pixels + at, n);
-    struct sums s = sum_u8((const uint8_t *)picture->pixels + at, n);
-    double step = (h->hi - h->lo) / 255.0;
-    return (struct sums){h->lo + s.mean * step, h->lo + s.most * step};
-}
-
-static void cut(struct oct_view_slab slab, uint32_t depth, uint32_t *first, uint32_t *n)
-{
-    double a = slab.first * depth, b = slab.last * depth;
-
-    *first = a > 0 ? smaller((uint32_t)a, depth - 1) : 0;
-    uint32_t last = b > *first ? smaller((uint32_t)ceil(b), depth) : *first + 1;
-    *n = last > *first ? last - *first : 1;
-}
-
-static uint32_t line_of(const struct oct_view_enface *e, uint32_t column)
-{
-    return (uint32_t)((uint64_t)column * e->n_lines / e->n_columns);
-}
-
-static bool find_row(const struct oct_view_enface *e, uint32_t bscan, uint32_t *row)
-{
-    if (bscan >= e->n_bscans || e->n_rows == 0)
-        return false;
-    *row = (uint32_t)((uint64_t)bscan * e->n_rows / e->n_bscans);
-    return true;
-}
-
-void oct_view_enface_add(struct oct_view_enface *e, const struct oct_view_picture *picture,
-                         uint32_t n_bscans, struct oct_view_slab slab)
-{
-    const struct oct_picture_header *h = &picture->header;
-    uint32_t wanted = room_for(e, h->bscan, n_bscans), row, first, n;
-
-    if ((wanted != e->n_bscans || h->n_lines != e->n_lines) && !resize(e, wanted, h->n_lines))
-        return;
-    if (!find_row(e, h->bscan, &row))
-        return;
-    cut(slab, h->depth, &first, &n);
     for (uint32_t c = 0; c < e->n_columns; c++) {
-        struct sums all = sum_line(picture, line_of(e, c), 0, h->depth);
-        row_of(e, OCT_VIEW_MEAN, row)[c] = (float)all.mean;
-        row_of(e, OCT_VIEW_MAX, row)[c] = (float)all.most;
-        row_of(e, OCT_VIEW_SLAB, row)[c] = (float)sum_line(picture, line_of(e, c), first, n).mean;
+        float value = bscan[(uint64_t)c * e->n_lines / e->n_columns];
+        row[c] = isfinite(value) ? value : NAN;
     }
-    e->row_serial[row] = ++e->serial;
-    e->newest_row = row;
-    e->volume = h->volume;
 }
 
-void oct_view_enface_add_slab(struct oct_view_enface *e, const struct oct_view_picture *picture,
-                              struct oct_view_slab slab)
+static bool came(const float *row, uint32_t n)
 {
-    const struct oct_picture_header *h = &picture->header;
-    uint32_t row, first, n;
-
-    if (h->n_lines != e->n_lines || !find_row(e, h->bscan, &row))
-        return;
-    cut(slab, h->depth, &first, &n);
-    for (uint32_t c = 0; c < e->n_columns; c++)
-        row_of(e, OCT_VIEW_SLAB, row)[c] = (float)sum_line(picture, line_of(e, c), first, n).mean;
-    e->row_serial[row] = ++e->serial;
+    for (uint32_t i = 0; i < n; i++)
+        if (!isnan(row[i]))
+            return true;
+    return false;
 }
 
-void oct_view_enface_copy(struct oct_view_enface *copy, const struct oct_view_enface *e)
+/* Of the B-scans that fall on a row: the newest one of the scan, else the last one that came. */
+static void thin_row(const struct oct_view_enface *e, const struct oct_view_image *image,
+                     uint32_t row, float *to)
 {
-    if (copy->n_bscans != e->n_bscans || copy->n_lines != e->n_lines || !copy->value) {
-        if (e->n_rows == 0 || !resize(copy, e->n_bscans, e->n_lines))
+    const float *values = image->values;
+    uint32_t first = first_of(row, e->n_rows, e->n_bscans);
+    uint32_t last = first_of(row + 1, e->n_rows, e->n_bscans) - 1, newest = image->header.bscan;
+
+    if (newest >= first && newest <= last) {
+        thin_columns(e, values + (size_t)newest * e->n_lines, to);
+        if (came(to, e->n_columns))
             return;
-        copy->serial = 0;
     }
-    for (uint32_t row = 0; row < e->n_rows; row++) {
-        if (e->row_serial[row] <= copy->serial)
-            continue;
-        for (int p = 0; p < OCT_VIEW_N_PROJECTIONS; p++)
-            memcpy(row_of(copy, (enum oct_view_projection)p, row),
-                   oct_view_enface_row(e, (enum oct_view_projection)p, row),
-                   e->n_columns * sizeof(*e->value));
-        copy->row_serial[row] = e->row_serial[row];
+    for (uint32_t b = last;; b--) {
+        thin_columns(e, values + (size_t)b * e->n_lines, to);
+        if (b == first || came(to, e->n_columns))
+            return;
     }
-    copy->serial = e->serial;
-    copy->newest_row = e->newest_row;
-    copy->volume = e->volume;
 }
 
-/* ---- its contrast ---- */
+/* ---- the newest image ---- */
 
-static double percentile(const uint32_t bins[N_BINS], uint32_t total, double share)
+static void set_limits(struct oct_view_enface *e, double lo, double hi)
 {
-    double wanted = share * total, seen = 0;
-
-    for (unsigned i = 0; i < N_BINS; i++) {
-        seen += bins[i];
-        if (seen >= wanted)
-            return i / (N_BINS - 1.0);
-    }
-    return 1;
+    lo = isfinite(lo) ? fmin(fmax(lo, -LIMIT), LIMIT) : 0;
+    hi = isfinite(hi) ? fmin(fmax(hi, -LIMIT), LIMIT) : lo;
+    double least = fmax(1e-9, 1e-6 * fabs(lo)); /* drawing subtracts lo in f32 */
+    e->lo = lo;
+    e->hi = hi - lo < least ? lo + least : hi;
 }
 
-bool oct_view_enface_limits(const struct oct_view_enface *e, enum oct_view_projection p, double *lo,
-                            double *hi)
+void oct_view_enface_set(struct oct_view_enface *e, const struct oct_view_image *image)
 {
-    uint32_t bins[N_BINS] = {0}, total = 0;
-    size_t n = (size_t)e->n_rows * e->n_columns;
-    const float *value = n ? oct_view_enface_row(e, p, 0) : NULL;
-    double least = INFINITY, most = -INFINITY;
+    const struct oct_image_header *h = &image->header;
+    float row[OCT_VIEW_ENFACE_MOST];
+    bool changed = false;
 
-    for (size_t i = 0; i < n; i++) {
-        if (!isfinite(value[i]))
+    if (oct_view_enface_check(h, NULL))
+        return;
+    if ((h->dims[0] != e->n_bscans || h->dims[1] != e->n_lines) &&
+        !resize(e, h->dims[0], h->dims[1]))
+        return;
+    for (uint32_t r = 0; r < e->n_rows; r++) {
+        float *kept = e->value + (size_t)r * e->n_columns;
+        thin_row(e, image, r, row);
+        if (memcmp(kept, row, e->n_columns * sizeof(*row)) == 0)
             continue;
-        least = fmin(least, (double)value[i]);
-        most = fmax(most, (double)value[i]);
+        memcpy(kept, row, e->n_columns * sizeof(*row));
+        e->row_serial[r] = e->serial + 1;
+        changed = true;
     }
-    if (!(most >= least))
-        return false;
-    double range = fmax(most - least, 1e-9 + 1e-9 * fabs(most));
-    for (size_t i = 0; i < n; i++) {
-        if (!isfinite(value[i]))
-            continue;
-        unsigned bin = (unsigned)(((double)value[i] - least) / range * (N_BINS - 1));
-        bins[bin < N_BINS ? bin : N_BINS - 1]++;
-        total++;
-    }
-    *lo = least + percentile(bins, total, 0.01) * range;
-    *hi = least + percentile(bins, total, 0.995) * range;
-    if (!(*hi > *lo))
-        *hi = *lo + range;
-    return true;
+    e->serial += changed;
+    if (e->n_rows > 0)
+        e->newest_row =
+            (uint32_t)((uint64_t)smaller(h->bscan, e->n_bscans - 1) * e->n_rows / e->n_bscans);
+    set_limits(e, h->lo, h->hi);
+    e->arrival_ns = image->arrival_ns;
 }

@@ -1,53 +1,50 @@
-/* The en face picture: one value an A-line, one row a B-scan, built row by row as B-scans come.
- * Values are those of the pictures (dB or counts^2). Pure; one thread at a time. */
+/* The en face picture as it is drawn: a copy of octd's newest image of the topic `enface`, thinned
+ * out where it has more rows or columns than a screen shows. octd computes the picture and says
+ * which values are black and white. Pure; one thread at a time. */
 #ifndef OCT_VIEWER_MODEL_ENFACE_H
 #define OCT_VIEWER_MODEL_ENFACE_H
 
-#include "viewer/model/picture.h"
+#include "viewer/model/image.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#define OCT_VIEW_TOPIC_ENFACE "enface"
+
 /* More rows or columns than this are thinned out. */
 #define OCT_VIEW_ENFACE_MOST 2048u
 
+/* How octd makes one value of an A-line (analysis.enface_projection). */
 enum oct_view_projection { OCT_VIEW_MEAN, OCT_VIEW_MAX, OCT_VIEW_SLAB, OCT_VIEW_N_PROJECTIONS };
+
+/* The values of analysis.enface_projection: "mean", "max", "slab". */
+extern const char *const oct_view_projection_keys[OCT_VIEW_N_PROJECTIONS];
 
 /* A part of the depth, as shares of it; 0 <= first < last <= 1. */
 struct oct_view_slab {
     double first, last;
 };
 
-/* Zeroed it is empty. A row that never came is NaN. */
+/* Zeroed it is none. */
 struct oct_view_enface {
     uint32_t n_rows, n_columns; /* as kept, after thinning */
     uint32_t n_bscans, n_lines; /* as scanned */
-    float *value;               /* [OCT_VIEW_N_PROJECTIONS][n_rows][n_columns]; owned */
-    uint64_t *row_serial;       /* [n_rows] serial when the row last changed, 0: never; owned */
+    float *value;               /* [n_rows][n_columns] dB or counts^2; NaN: nothing came; owned */
+    uint64_t *row_serial;       /* [n_rows] serial when the row last changed; owned */
     uint64_t serial;            /* of the newest change */
     uint32_t newest_row;        /* where the scan is */
-    uint64_t volume;            /* that it scans */
+    double lo, hi;              /* black and white; finite, lo < hi */
+    uint64_t arrival_ns;        /* of the newest image; 0: none came */
 };
 
-/* Adds a B-scan. n_bscans: of a volume, 0 when not known: then it grows with the rows that come.
- * Without memory nothing happens. */
-void oct_view_enface_add(struct oct_view_enface *enface, const struct oct_view_picture *picture,
-                         uint32_t n_bscans, struct oct_view_slab slab);
+/* What an image of the topic must be: [V][M] f32, M > 0. OCT_E_FORMAT. */
+enum oct_err oct_view_enface_check(const struct oct_image_header *header, struct oct_error *err);
 
-/* The slab's row anew, of a picture added before. */
-void oct_view_enface_add_slab(struct oct_view_enface *enface,
-                              const struct oct_view_picture *picture, struct oct_view_slab slab);
+/* Makes it the image's; only rows whose values differ count as changed. An image that the check
+ * refuses, or one for which there is no memory, changes nothing; one without rows empties it. */
+void oct_view_enface_set(struct oct_view_enface *enface, const struct oct_view_image *image);
 
-/* Makes *copy what *enface is, copying only what changed since the last time. */
-void oct_view_enface_copy(struct oct_view_enface *copy, const struct oct_view_enface *enface);
-
-const float *oct_view_enface_row(const struct oct_view_enface *enface,
-                                 enum oct_view_projection projection, uint32_t row);
-
-/* Black and white for a projection: the 1st and the 99.5th percentile of what is there. False:
- * nothing is there. */
-bool oct_view_enface_limits(const struct oct_view_enface *enface,
-                            enum oct_view_projection projection, double *lo, double *hi);
+const float *oct_view_enface_row(const struct oct_view_enface *enface, uint32_t row);
 
 void oct_view_enface_finish(struct oct_view_enface *enface);
 

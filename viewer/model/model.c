@@ -24,7 +24,6 @@ void oct_view_model_init(struct oct_view_model *model, const char *endpoint, boo
     snprintf(model->endpoint, sizeof(model->endpoint), "%s", endpoint);
     oct_view_contrast_init(&model->contrast, log);
     oct_view_lens_init(&model->lens);
-    model->settings.slab = (struct oct_view_slab){0.4, 0.6};
     model->cursor_line = -1;
     model->daemon.axial_um = model->daemon.lateral_um = model->daemon.slow_um = NAN;
     model->daemon.disk_bytes_free = model->daemon.record.disk_left_s = NAN;
@@ -42,7 +41,6 @@ void oct_view_model_finish(struct oct_view_model *model)
 void oct_view_model_attach(struct oct_view_model *model, struct oct_view_archive *archive)
 {
     model->archive = archive;
-    oct_view_archive_set_slab(archive, model->settings.slab);
 }
 
 /* ---- pictures ---- */
@@ -62,6 +60,7 @@ static void show(struct oct_view_model *model, struct oct_view_picture *picture)
 
     oct_view_picture_swap(&model->shown, picture);
     model->has_picture = true;
+    model->first_picture_ns = first ? model->now_ns : model->first_picture_ns;
     model->serial++;
     oct_view_contrast_publish(&model->contrast, model->shown.header.lo, model->shown.header.hi);
     adapt(model, first ? 1 : AUTO_PACE);
@@ -119,7 +118,12 @@ void oct_view_model_report(struct oct_view_model *model, const struct oct_view_t
     model->tally = *tally;
     model->connected = connected;
     if (model->archive)
-        oct_view_archive_copy(model->archive, &model->enface, &model->quality);
+        oct_view_archive_copy_quality(model->archive, &model->quality);
+}
+
+void oct_view_model_offer_enface(struct oct_view_model *model, const struct oct_view_image *image)
+{
+    oct_view_enface_set(&model->enface, image);
 }
 
 void oct_view_model_offer_spectrum(struct oct_view_model *model, struct oct_view_spectrum *spectrum)
@@ -134,16 +138,8 @@ void oct_view_model_offer_spectrum(struct oct_view_model *model, struct oct_view
 
 static void move_slab(struct oct_view_model *model, double shift, double grow)
 {
-    struct oct_view_slab *slab = &model->settings.slab;
-    double middle = (slab->first + slab->last) / 2 + shift;
-    double half = (slab->last - slab->first) / 2 + grow;
-
-    half = half < 0.005 ? 0.005 : half > 0.5 ? 0.5 : half;
-    middle = middle < half ? half : middle > 1 - half ? 1 - half : middle;
-    *slab = (struct oct_view_slab){middle - half, middle + half};
-    model->settings.projection = OCT_VIEW_SLAB;
-    if (model->archive)
-        oct_view_archive_set_slab(model->archive, *slab);
+    if (oct_view_model_can_set_enface(model))
+        oct_view_enface_wishes_move(&model->enface_wishes, shift, grow);
 }
 
 static bool apply_contrast(struct oct_view_contrast *c, enum oct_view_action action, unsigned times)
@@ -206,7 +202,8 @@ static bool apply_view(struct oct_view_model *model, enum oct_view_action action
             (enum oct_view_arrangement)((s->arrangement + 1) % OCT_VIEW_N_ARRANGEMENTS);
         return true;
     case OCT_VIEW_PROJECTION:
-        s->projection = (enum oct_view_projection)((s->projection + 1) % OCT_VIEW_N_PROJECTIONS);
+        if (oct_view_model_can_set_enface(model))
+            oct_view_enface_wishes_next(&model->enface_wishes);
         return true;
     case OCT_VIEW_SLAB_UP:
     case OCT_VIEW_SLAB_DOWN:

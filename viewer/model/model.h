@@ -8,6 +8,8 @@
 #include "viewer/model/archive.h"
 #include "viewer/model/contrast.h"
 #include "viewer/model/daemon_state.h"
+#include "viewer/model/enface.h"
+#include "viewer/model/enface_wishes.h"
 #include "viewer/model/lens.h"
 #include "viewer/model/line_rate.h"
 #include "viewer/model/measure.h"
@@ -36,8 +38,6 @@ enum oct_view_held { OCT_VIEW_HELD_TO, OCT_VIEW_HELD_FROM, OCT_VIEW_HELD_MARK, O
 /* What is remembered between two runs (settings.h). */
 struct oct_view_settings {
     enum oct_view_arrangement arrangement;
-    enum oct_view_projection projection;
-    struct oct_view_slab slab;
     bool stretch; /* the B-scan fills its panel where its proportions are known ... */
     bool square;  /* ... and keeps square pixels where they are not */
     bool operators;
@@ -65,7 +65,8 @@ struct oct_view_model {
     uint64_t serial;                /* changes whenever another picture is shown */
     struct oct_view_picture newest; /* came while frozen, when newest_waits; owned */
     bool newest_waits;
-    struct oct_view_enface enface; /* a copy; owned */
+    struct oct_view_enface enface; /* of the newest en face image; owned */
+    uint64_t first_picture_ns;     /* when the first picture was shown; 0: none was */
     struct oct_view_quality quality;
     struct oct_view_tally tally;
     bool connected;                    /* a publisher answers at the endpoint */
@@ -80,7 +81,8 @@ struct oct_view_model {
     struct oct_view_watch missing, dropped;
     uint64_t disk_low_ns; /* since when the disk lasts for too short; 0: long enough */
     struct oct_view_line_rate line_rate;
-    double volumes_before;   /* that were written when the recording began */
+    double volumes_before; /* that were written when the recording began */
+    struct oct_view_enface_wishes enface_wishes;
     enum oct_view_wish wish; /* what the window should ask the daemon for */
     char wish_text[OCT_VIEW_LABEL_BYTES];
     enum oct_view_wish asked;      /* on its way */
@@ -111,7 +113,7 @@ void oct_view_model_init(struct oct_view_model *model, const char *endpoint, boo
 /* Frees the pictures. */
 void oct_view_model_finish(struct oct_view_model *model);
 
-/* Gives it the archive, which is told the settings. */
+/* Gives it the archive. */
 void oct_view_model_attach(struct oct_view_model *model, struct oct_view_archive *archive);
 
 /* Brings a picture newer than all before; the structs are swapped, so that *picture holds a buffer
@@ -126,11 +128,15 @@ void oct_view_model_report(struct oct_view_model *model, const struct oct_view_t
 void oct_view_model_offer_spectrum(struct oct_view_model *model,
                                    struct oct_view_spectrum *spectrum);
 
+/* Brings an image of the topic `enface`; the model copies it. */
+void oct_view_model_offer_enface(struct oct_view_model *model, const struct oct_view_image *image);
+
 /* Brings what the daemon said. */
 void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_daemon *daemon,
                          const struct oct_view_answer *answer);
 
-/* What is to be asked for now; it counts as asked from then on. NONE: nothing. */
+/* What is to be asked for now; it counts as asked from then on. NONE: nothing, or an answer is still
+ * to come. */
 enum oct_view_wish oct_view_model_take_wish(struct oct_view_model *model,
                                             char text[OCT_VIEW_LABEL_BYTES]);
 

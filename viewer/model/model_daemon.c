@@ -33,15 +33,23 @@ bool oct_view_model_is_recording(const struct oct_view_model *model)
            model->wish == OCT_VIEW_WISH_RECORD;
 }
 
+static bool is_of_enface(enum oct_view_wish wish)
+{
+    return wish == OCT_VIEW_WISH_PROJECTION || wish == OCT_VIEW_WISH_SLAB_FIRST ||
+           wish == OCT_VIEW_WISH_SLAB_LAST;
+}
+
 static void hear_answer(struct oct_view_model *model, const struct oct_view_answer *answer)
 {
     model->asked = OCT_VIEW_WISH_NONE;
+    if (is_of_enface(answer->wish))
+        oct_view_enface_wishes_answer(&model->enface_wishes, answer->wish, answer->ok);
     if (answer->wish == OCT_VIEW_WISH_RECORD || answer->wish == OCT_VIEW_WISH_STOP) {
         model->answer = *answer;
         model->answer_until_ns = model->now_ns + ANSWER_NS;
     } else if (!answer->ok) {
         oct_view_model_say(model, "octd refused: %s", answer->text);
-    } else {
+    } else if (!is_of_enface(answer->wish)) { /* of those the panel's title tells */
         oct_view_model_say(model, "octd confirms: %s %s",
                            answer->wish == OCT_VIEW_WISH_EYE ? "eye" : "pseudonym",
                            answer->text[0] ? answer->text : "not said");
@@ -64,10 +72,8 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
             model->volumes_before = daemon->record.volumes_written;
         if (daemon->pixels_told)
             model->contrast.log = daemon->log;
-        if (model->archive)
-            oct_view_archive_describe(model->archive,
-                                      daemon->bscans < UINT32_MAX ? (uint32_t)daemon->bscans : 0,
-                                      model->contrast.log);
+        oct_view_enface_wishes_hear(&model->enface_wishes,
+                                    daemon->enface_told ? &daemon->enface : NULL);
     }
     model->has_control = true;
     if (daemon->known)
@@ -84,7 +90,8 @@ void oct_view_model_wish(struct oct_view_model *model, enum oct_view_wish wish, 
         oct_view_model_say(model, "no control endpoint: start octview with --control ENDPOINT");
         return;
     }
-    if (model->asked != OCT_VIEW_WISH_NONE) {
+    /* Answers about the slab come all the time while its key is held: those are waited for. */
+    if (model->asked != OCT_VIEW_WISH_NONE && !is_of_enface(model->asked)) {
         oct_view_model_say(model, "octd has not answered yet");
         return;
     }
@@ -95,13 +102,29 @@ void oct_view_model_wish(struct oct_view_model *model, enum oct_view_wish wish, 
 enum oct_view_wish oct_view_model_take_wish(struct oct_view_model *model,
                                             char text[OCT_VIEW_LABEL_BYTES])
 {
-    enum oct_view_wish wish = model->wish;
+    if (model->asked != OCT_VIEW_WISH_NONE)
+        return OCT_VIEW_WISH_NONE;
+    if (model->wish != OCT_VIEW_WISH_NONE) {
+        memcpy(text, model->wish_text, OCT_VIEW_LABEL_BYTES);
+        model->asked = model->wish;
+        model->wish = OCT_VIEW_WISH_NONE;
+    } else {
+        model->asked =
+            oct_view_enface_wishes_take(&model->enface_wishes, text, OCT_VIEW_LABEL_BYTES);
+    }
+    return model->asked;
+}
 
-    memcpy(text, model->wish_text, OCT_VIEW_LABEL_BYTES);
-    model->wish = OCT_VIEW_WISH_NONE;
-    if (wish != OCT_VIEW_WISH_NONE)
-        model->asked = wish;
-    return wish;
+bool oct_view_model_can_set_enface(struct oct_view_model *model)
+{
+    if (!model->has_control)
+        oct_view_model_wish(model, OCT_VIEW_WISH_NONE, "");
+    else if (!model->enface_wishes.known)
+        oct_view_model_say(model, "%s",
+                           !model->daemon.known        ? "octd has not answered yet"
+                           : !model->daemon.has_enface ? "no en face from this octd"
+                                                       : "this octd's en face cannot be set");
+    return model->has_control && model->enface_wishes.known;
 }
 
 void oct_view_model_next_eye(struct oct_view_model *model)

@@ -1,24 +1,18 @@
-/* How good the pictures are, at a glance: signal to noise, sharpness, and a timeline of the last
- * seconds with the marks of blinks and motion. Pure; one thread at a time.
- *
- * signal to noise: the 99.5th percentile of the pixels over the 25th, in dB. An 8-bit picture was
- * cut off at its published limits; noise below them counts as the limit.
- * sharpness: <I^2> / <I>^2 over the intensities I (Muller and Buffington 1974, S1); 1 is a uniform
- * grey, more is better. It compares pictures of one eye, not of two.
- * blink: the signal to noise falls to less than half its recent level.
- * motion: the mean depth profile moves by more than a fiftieth of the depth between two B-scans
- * that follow each other in a volume. */
+/* How good the pictures are, as octd says in the topic `quality`: the smoothed numbers of the newest
+ * B-scan, and a timeline of the last seconds with the marks of blinks, motion and missing A-lines.
+ * octd computes all of it. Pure; one thread at a time. */
 #ifndef OCT_VIEWER_MODEL_QUALITY_H
 #define OCT_VIEWER_MODEL_QUALITY_H
 
-#include "viewer/model/picture.h"
+#include "viewer/model/image.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#define OCT_VIEW_TOPIC_QUALITY "quality"
+
 #define OCT_VIEW_TIMELINE 500u                      /* bins */
 #define OCT_VIEW_TIMELINE_BIN_NS UINT64_C(20000000) /* 20 ms: ten seconds in all */
-#define OCT_VIEW_PROFILE 256u
 
 enum oct_view_mark {
     OCT_VIEW_MARK_BLINK = 1,
@@ -27,28 +21,28 @@ enum oct_view_mark {
 };
 
 struct oct_view_moment {
-    uint64_t bin; /* arrival / OCT_VIEW_TIMELINE_BIN_NS */
-    float snr_db; /* the worst of the bin */
-    float sharpness;
-    unsigned marks; /* enum oct_view_mark, or'ed */
+    uint64_t bin;            /* arrival / OCT_VIEW_TIMELINE_BIN_NS */
+    float snr_db, sharpness; /* the worst of the bin; NaN: octd found none */
+    unsigned marks;          /* enum oct_view_mark, or'ed */
 };
 
 /* Zeroed it knows nothing. */
 struct oct_view_quality {
     struct oct_view_moment moment[OCT_VIEW_TIMELINE]; /* a ring by bin % OCT_VIEW_TIMELINE */
-    bool known;
-    double snr_db, sharpness; /* of the newest B-scan, smoothed a little */
-    double level_db;          /* of the signal to noise, recently, blinks left out */
-    uint64_t n_blinks, n_motions;
-    unsigned marks;                  /* of the newest B-scan */
-    float profile[OCT_VIEW_PROFILE]; /* of the newest B-scan, its mean taken away */
-    unsigned n_profile;
-    uint64_t frame_num, volume;
+    bool known;                                       /* a row came */
+    double snr_db, sharpness;                         /* smoothed; all are finite */
+    double level_db;                                  /* of the signal to noise, recently */
+    uint64_t n_blinks, n_motions;                     /* since the acquisition began */
+    unsigned marks;                                   /* of the newest B-scan */
 };
 
-/* Looks at a B-scan (a part of its A-lines is enough). log: values are dB. */
-void oct_view_quality_add(struct oct_view_quality *quality, const struct oct_view_picture *picture,
-                          bool log);
+/* What an image of the topic must be: one row (or none) of labelled f32 numbers. OCT_E_FORMAT. */
+enum oct_err oct_view_quality_check(const struct oct_image_header *header, struct oct_error *err);
+
+/* Notes a row: labels snr_db, sharpness, snr_smooth_db, sharpness_smooth, level_db, blink, motion,
+ * missing, blinks, motions; unknown ones are ignored, and of absent ones the number before stays.
+ * Its arrival_ns says which moment it is of. An image that the check refuses changes nothing. */
+void oct_view_quality_add(struct oct_view_quality *quality, const struct oct_view_image *image);
 
 /* The moment of a bin, or NULL when nothing came then. */
 const struct oct_view_moment *oct_view_quality_moment(const struct oct_view_quality *quality,

@@ -10,6 +10,10 @@
 
 /* How long a loss stays marked after the last one. */
 #define LOSS_MARK_NS (10 * OCT_NS_PER_S)
+/* octd sends an en face picture with every B-scan, or ten a second: after this long, and after four
+ * B-scans, none is to be expected. */
+#define ENFACE_LATE_S 3.0
+#define ENFACE_LATE_BSCANS 4.0
 
 struct list {
     struct oct_view_phrase *phrases;
@@ -262,4 +266,34 @@ void oct_view_quality_text(const struct oct_view_model *model, struct oct_view_p
             q->sharpness, q->n_blinks, q->n_motions);
     else
         set(phrase, OCT_VIEW_DIM, "SNR ---  sharpness ---");
+}
+
+/* Whether B-scans come and for a while no en face picture did. */
+static bool enface_is_late(const struct oct_view_model *model, uint64_t since_ns)
+{
+    double rate_hz = oct_view_tally_rate_hz(&model->tally);
+    double late_s = fmax(ENFACE_LATE_S, rate_hz > 0 ? ENFACE_LATE_BSCANS / rate_hz : 0);
+
+    return oct_view_model_state(model) == OCT_VIEW_LIVE && model->now_ns > since_ns &&
+           (double)(model->now_ns - since_ns) >= late_s * (double)OCT_NS_PER_S;
+}
+
+void oct_view_enface_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
+{
+    static const char *const names[] = {"en face, mean", "en face, maximum", "en face, slab"};
+    const struct oct_view_enface_wishes *w = &model->enface_wishes;
+    const char *name = w->known ? names[w->octds.projection] : "en face";
+    uint64_t came_ns = model->enface.arrival_ns;
+    bool has_none = model->daemon.reachable && !model->daemon.has_enface;
+
+    if (came_ns == 0 && model->has_picture &&
+        (has_none || enface_is_late(model, model->first_picture_ns)))
+        set(phrase, OCT_VIEW_DIM, "no en face from this octd");
+    else if (came_ns == 0)
+        set(phrase, OCT_VIEW_DIM, "%s", name);
+    else if (enface_is_late(model, came_ns))
+        set(phrase, OCT_VIEW_WARN, "%s: none came for %.0f s", name,
+            (double)(model->now_ns - came_ns) / (double)OCT_NS_PER_S);
+    else
+        set(phrase, OCT_VIEW_PLAIN, "%s", name);
 }

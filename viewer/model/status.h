@@ -48,6 +48,10 @@ unsigned oct_view_alarms(const struct oct_view_model *model,
 /* The quality in numbers: "SNR 31.2 dB  sharpness 5.1  blinks 1  motions 3". */
 void oct_view_quality_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
+/* What stands above the en face picture ("en face, slab", and for how long none came), or, where
+ * there is none, instead of it. */
+void oct_view_enface_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
+
 /* "1:02:03" or "02:03". */
 void oct_view_duration_text(double seconds, char *text, size_t n_bytes);
 

@@ -10,6 +10,9 @@ enum oct_view_wish {
     OCT_VIEW_WISH_STOP,
     OCT_VIEW_WISH_EYE,       /* text: "", OD or OS */
     OCT_VIEW_WISH_PSEUDONYM, /* text */
+    OCT_VIEW_WISH_PROJECTION,
+    OCT_VIEW_WISH_SLAB_FIRST,
+    OCT_VIEW_WISH_SLAB_LAST,
 };
 
 /* The daemon's own word on a wish. */

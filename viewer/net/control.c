@@ -52,6 +52,15 @@ static void ask_status(struct oct_view_control *c)
         c->notify(c->notify_context);
 }
 
+/* What a wish sets. */
+static const char *const keys_set[] = {
+    [OCT_VIEW_WISH_EYE] = "record.eye",
+    [OCT_VIEW_WISH_PSEUDONYM] = "record.pseudonym",
+    [OCT_VIEW_WISH_PROJECTION] = "analysis.enface_projection",
+    [OCT_VIEW_WISH_SLAB_FIRST] = "analysis.enface_slab_first",
+    [OCT_VIEW_WISH_SLAB_LAST] = "analysis.enface_slab_last",
+};
+
 /* The request as JSON, malloc'd by cJSON; NULL when out of memory. */
 static char *request_of(enum oct_view_wish wish, const char *text)
 {
@@ -62,8 +71,7 @@ static char *request_of(enum oct_view_wish wish, const char *text)
     if (record) {
         cJSON_AddStringToObject(o, "action", wish == OCT_VIEW_WISH_RECORD ? "start" : "stop");
     } else {
-        cJSON_AddStringToObject(o, "key",
-                                wish == OCT_VIEW_WISH_EYE ? "record.eye" : "record.pseudonym");
+        cJSON_AddStringToObject(o, "key", keys_set[wish]);
         cJSON_AddStringToObject(o, "value", text);
     }
     char *json = cJSON_PrintUnformatted(o);

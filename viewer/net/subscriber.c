@@ -1,6 +1,7 @@
 #include "viewer/net/subscriber.h"
 
 #include "viewer/model/clock.h"
+#include "viewer/model/enface.h"
 #include "viewer/net/endpoint.h"
 
 #include <errno.h>
@@ -12,8 +13,9 @@
 #include <zmq.h>
 
 #define MONITOR_ENDPOINT "inproc://octview-monitor"
-/* The thread drains faster than a network fills; a longer queue would only keep old pictures. */
-#define QUEUE_MESSAGES 2
+/* The thread drains faster than a network fills; a longer queue would only keep old pictures. Two
+ * B-scans, each with its row of the quality. */
+#define QUEUE_MESSAGES 4
 /* The largest picture there can be, as f32: a sender of more is cut off by ZeroMQ itself. */
 #define MOST_PART_BYTES ((int64_t)OCT_MAX_BSCAN_SAMPLES * 4)
 /* The kernel finds out that a peer went away without closing (cable, power). ZeroMQ's own
@@ -25,7 +27,44 @@
 #define RECONNECT_MS 100
 #define RECONNECT_MOST_MS 1000
 
-enum { PART_TOPIC, PART_HEADER, PART_IMAGE, N_PARTS };
+enum { PART_TOPIC, PART_HEADER, PART_VALUES, N_PARTS };
+
+/* ---- topics ---- */
+
+enum { BSCAN, SPECTRUM }; /* topics with a take of their own */
+enum kind { PICTURES, SPECTRA, IMAGES };
+
+/* What octview wants. The mailbox of a topic has the newest message; what must not be lost between
+ * two takes goes to the archive as it comes. */
+static const struct topic {
+    const char *name;
+    enum kind kind;
+    /* Of images: refuses a form that octview has no use for (NULL: takes any); keeps it. */
+    enum oct_err (*check)(const struct oct_image_header *header, struct oct_error *err);
+    void (*keep)(struct oct_view_archive *archive, const struct oct_view_image *image);
+} topics[] = {
+    [BSCAN] = {.name = OCT_TOPIC_BSCAN, .kind = PICTURES},
+    [SPECTRUM] = {.name = OCT_TOPIC_SPECTRUM, .kind = SPECTRA},
+    {.name = OCT_VIEW_TOPIC_ENFACE, .kind = IMAGES, .check = oct_view_enface_check},
+    {.name = OCT_VIEW_TOPIC_QUALITY,
+     .kind = IMAGES,
+     .check = oct_view_quality_check,
+     .keep = oct_view_archive_add_quality},
+};
+enum { N_TOPICS = sizeof(topics) / sizeof(topics[0]) };
+
+/* A message, decoded, as its topic's kind says. */
+union letter {
+    struct oct_view_picture picture;
+    struct oct_view_spectrum spectrum;
+    struct oct_view_image image;
+};
+
+struct mailbox {
+    union letter filling; /* the thread's */
+    union letter ready;   /* the newest, where has_ready; the mutex guards both */
+    bool has_ready;
+};
 
 struct oct_subscriber {
     void *zmq;     /* shut down by destroy, which is what ends the thread */
@@ -33,18 +72,80 @@ struct oct_subscriber {
     void *monitor; /* the thread's too */
     void (*notify)(void *context);
     void *notify_context;
-    struct oct_view_picture filling; /* the thread's */
-    struct oct_view_spectrum filling_spectrum;
     pthread_t thread;
-    pthread_mutex_t mutex; /* guards the rest */
+    pthread_mutex_t mutex; /* guards the rest, but for what is filled */
     pthread_cond_t arrived;
-    struct oct_view_picture ready;
-    bool has_ready;
-    struct oct_view_spectrum ready_spectrum;
-    bool has_spectrum;
+    struct mailbox box[N_TOPICS];
     struct oct_view_archive *archive; /* NULL: none */
     struct oct_subscriber_report report;
 };
+
+/* Checks and copies the parts, outside bytes all of them. On error the letter is as it was. */
+static enum oct_err fill_picture(struct oct_view_picture *picture, zmq_msg_t parts[N_PARTS],
+                                 struct oct_error *err)
+{
+    struct oct_picture_header header;
+    size_t n_bytes = zmq_msg_size(&parts[PART_VALUES]);
+    enum oct_err code = oct_picture_decode(&header, zmq_msg_data(&parts[PART_HEADER]),
+                                           zmq_msg_size(&parts[PART_HEADER]), n_bytes, err);
+
+    if (code)
+        return code;
+    picture->arrival_ns = oct_view_now_ns();
+    return oct_view_picture_set(picture, &header, zmq_msg_data(&parts[PART_VALUES]), n_bytes, err);
+}
+
+static enum oct_err fill_spectrum(struct oct_view_spectrum *spectrum, zmq_msg_t parts[N_PARTS],
+                                  struct oct_error *err)
+{
+    spectrum->arrival_ns = oct_view_now_ns();
+    return oct_view_spectrum_set(
+        spectrum, zmq_msg_data(&parts[PART_HEADER]), zmq_msg_size(&parts[PART_HEADER]),
+        zmq_msg_data(&parts[PART_VALUES]), zmq_msg_size(&parts[PART_VALUES]), err);
+}
+
+static enum oct_err fill_image(struct oct_view_image *image, const struct topic *topic,
+                               zmq_msg_t parts[N_PARTS], struct oct_error *err)
+{
+    struct oct_image_header header;
+    size_t n_bytes = zmq_msg_size(&parts[PART_VALUES]);
+    enum oct_err code = oct_image_header_decode(&header, zmq_msg_data(&parts[PART_HEADER]),
+                                                zmq_msg_size(&parts[PART_HEADER]), n_bytes, err);
+
+    if (code == OCT_OK && topic->check)
+        code = topic->check(&header, err);
+    if (code)
+        return code;
+    image->arrival_ns = oct_view_now_ns();
+    return oct_view_image_set(image, &header, zmq_msg_data(&parts[PART_VALUES]), n_bytes, err);
+}
+
+static enum oct_err fill(union letter *letter, const struct topic *topic, zmq_msg_t parts[N_PARTS],
+                         struct oct_error *err)
+{
+    switch (topic->kind) {
+    case PICTURES:
+        return fill_picture(&letter->picture, parts, err);
+    case SPECTRA:
+        return fill_spectrum(&letter->spectrum, parts, err);
+    default:
+        return fill_image(&letter->image, topic, parts, err);
+    }
+}
+
+static void finish_letter(union letter *letter, enum kind kind)
+{
+    switch (kind) {
+    case PICTURES:
+        oct_view_picture_finish(&letter->picture);
+        break;
+    case SPECTRA:
+        oct_view_spectrum_finish(&letter->spectrum);
+        break;
+    default:
+        oct_view_image_finish(&letter->image);
+    }
+}
 
 /* ---- the thread ---- */
 
@@ -56,77 +157,61 @@ static void refuse(struct oct_subscriber *s, const struct oct_error *why)
     pthread_mutex_unlock(&s->mutex);
 }
 
-static void publish(struct oct_subscriber *s)
+/* What must not be lost, before the letter may be taken. */
+static void keep(struct oct_view_archive *archive, const struct topic *topic,
+                 const union letter *letter)
 {
+    if (archive && topic->kind == PICTURES)
+        oct_view_archive_add(archive, &letter->picture);
+    else if (archive && topic->keep)
+        topic->keep(archive, &letter->image);
+}
+
+static void deliver(struct oct_subscriber *s, const struct topic *topic)
+{
+    struct mailbox *box = &s->box[topic - topics];
+
     pthread_mutex_lock(&s->mutex);
     struct oct_view_archive *archive = s->archive;
     pthread_mutex_unlock(&s->mutex);
-    s->filling.arrival_ns = oct_view_now_ns();
-    if (archive)
-        oct_view_archive_add(archive, &s->filling);
+    keep(archive, topic, &box->filling);
     pthread_mutex_lock(&s->mutex);
-    oct_view_tally_add(&s->report.tally, &s->filling.header, s->filling.arrival_ns);
-    oct_view_picture_swap(&s->filling, &s->ready);
-    bool told = s->has_ready;
-    s->has_ready = true;
-    pthread_cond_broadcast(&s->arrived);
+    if (topic->kind == PICTURES) {
+        const struct oct_view_picture *picture = &box->filling.picture;
+        oct_view_tally_add(&s->report.tally, &picture->header, picture->arrival_ns);
+        pthread_cond_broadcast(&s->arrived);
+    }
+    union letter newest = box->filling;
+    box->filling = box->ready;
+    box->ready = newest;
+    bool told = box->has_ready;
+    box->has_ready = true;
     pthread_mutex_unlock(&s->mutex);
     if (!told && s->notify)
         s->notify(s->notify_context);
 }
 
-static void publish_spectrum(struct oct_subscriber *s)
+/* NULL: octview wants none of that name. Subscribing is by prefix: other topics may begin alike. */
+static const struct topic *find_topic(const void *name, size_t n_bytes)
 {
-    pthread_mutex_lock(&s->mutex);
-    s->filling_spectrum.arrival_ns = oct_view_now_ns();
-    struct oct_view_spectrum newest = s->filling_spectrum;
-    s->filling_spectrum = s->ready_spectrum;
-    s->ready_spectrum = newest;
-    s->has_spectrum = true;
-    pthread_mutex_unlock(&s->mutex);
-}
-
-/* Subscribing is by prefix: other topics may begin alike. */
-static bool is_topic(zmq_msg_t *part, const char *topic)
-{
-    return zmq_msg_size(part) == strlen(topic) &&
-           memcmp(zmq_msg_data(part), topic, strlen(topic)) == 0;
-}
-
-static enum oct_err take_picture(struct oct_subscriber *s, zmq_msg_t parts[N_PARTS],
-                                 struct oct_error *err)
-{
-    struct oct_picture_header header;
-    enum oct_err code = oct_picture_decode(&header, zmq_msg_data(&parts[PART_HEADER]),
-                                           zmq_msg_size(&parts[PART_HEADER]),
-                                           zmq_msg_size(&parts[PART_IMAGE]), err);
-
-    if (code == OCT_OK)
-        code = oct_view_picture_set(&s->filling, &header, zmq_msg_data(&parts[PART_IMAGE]),
-                                    zmq_msg_size(&parts[PART_IMAGE]), err);
-    if (code == OCT_OK)
-        publish(s);
-    return code;
+    for (size_t i = 0; i < N_TOPICS; i++)
+        if (n_bytes == strlen(topics[i].name) && memcmp(name, topics[i].name, n_bytes) == 0)
+            return &topics[i];
+    return NULL;
 }
 
 static enum oct_err take_message(struct oct_subscriber *s, zmq_msg_t parts[N_PARTS],
                                  unsigned n_parts, struct oct_error *err)
 {
-    enum oct_err code;
-
     if (n_parts != N_PARTS)
-        return oct_fail(err, OCT_E_FORMAT, "message of %u parts, a B-scan has %d", n_parts,
-                        N_PARTS);
-    if (is_topic(&parts[PART_TOPIC], OCT_TOPIC_BSCAN))
-        return take_picture(s, parts, err);
-    if (!is_topic(&parts[PART_TOPIC], OCT_TOPIC_SPECTRUM))
-        return oct_fail(err, OCT_E_FORMAT,
-                        "topic is neither " OCT_TOPIC_BSCAN " nor " OCT_TOPIC_SPECTRUM);
-    code = oct_view_spectrum_set(
-        &s->filling_spectrum, zmq_msg_data(&parts[PART_HEADER]), zmq_msg_size(&parts[PART_HEADER]),
-        zmq_msg_data(&parts[PART_IMAGE]), zmq_msg_size(&parts[PART_IMAGE]), err);
+        return oct_fail(err, OCT_E_FORMAT, "message of %u parts, octd's have %d", n_parts, N_PARTS);
+    const struct topic *topic =
+        find_topic(zmq_msg_data(&parts[PART_TOPIC]), zmq_msg_size(&parts[PART_TOPIC]));
+    if (!topic)
+        return oct_fail(err, OCT_E_FORMAT, "a topic that octview did not ask for");
+    enum oct_err code = fill(&s->box[topic - topics].filling, topic, parts, err);
     if (code == OCT_OK)
-        publish_spectrum(s);
+        deliver(s, topic);
     return code;
 }
 
@@ -227,8 +312,8 @@ static enum oct_err open_sockets(struct oct_subscriber *s, const char *endpoint,
     set_int(s->socket, ZMQ_RECONNECT_IVL, RECONNECT_MS);
     set_int(s->socket, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MOST_MS);
     zmq_setsockopt(s->socket, ZMQ_MAXMSGSIZE, &most_bytes, sizeof(most_bytes));
-    zmq_setsockopt(s->socket, ZMQ_SUBSCRIBE, OCT_TOPIC_BSCAN, strlen(OCT_TOPIC_BSCAN));
-    zmq_setsockopt(s->socket, ZMQ_SUBSCRIBE, OCT_TOPIC_SPECTRUM, strlen(OCT_TOPIC_SPECTRUM));
+    for (size_t i = 0; i < N_TOPICS; i++)
+        zmq_setsockopt(s->socket, ZMQ_SUBSCRIBE, topics[i].name, strlen(topics[i].name));
     if (zmq_socket_monitor(s->socket, MONITOR_ENDPOINT,
                            ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED) < 0)
         goto fail;
@@ -266,10 +351,10 @@ static void finish(struct oct_subscriber *s)
     zmq_ctx_term(s->zmq);
     pthread_cond_destroy(&s->arrived);
     pthread_mutex_destroy(&s->mutex);
-    oct_view_picture_finish(&s->filling);
-    oct_view_picture_finish(&s->ready);
-    oct_view_spectrum_finish(&s->filling_spectrum);
-    oct_view_spectrum_finish(&s->ready_spectrum);
+    for (size_t i = 0; i < N_TOPICS; i++) {
+        finish_letter(&s->box[i].filling, topics[i].kind);
+        finish_letter(&s->box[i].ready, topics[i].kind);
+    }
     free(s);
 }
 
@@ -322,17 +407,36 @@ void oct_subscriber_attach(struct oct_subscriber *subscriber, struct oct_view_ar
     pthread_mutex_unlock(&subscriber->mutex);
 }
 
+bool oct_subscriber_take_image(struct oct_subscriber *subscriber, const char *name,
+                               struct oct_view_image *image)
+{
+    const struct topic *topic = find_topic(name, strlen(name));
+
+    if (!topic || topic->kind != IMAGES)
+        return false;
+    struct mailbox *box = &subscriber->box[topic - topics];
+    pthread_mutex_lock(&subscriber->mutex);
+    bool came = box->has_ready;
+    if (came)
+        oct_view_image_swap(&box->ready.image, image);
+    box->has_ready = false;
+    pthread_mutex_unlock(&subscriber->mutex);
+    return came;
+}
+
 bool oct_subscriber_take_spectrum(struct oct_subscriber *subscriber,
                                   struct oct_view_spectrum *spectrum)
 {
+    struct mailbox *box = &subscriber->box[SPECTRUM];
+
     pthread_mutex_lock(&subscriber->mutex);
-    bool came = subscriber->has_spectrum;
+    bool came = box->has_ready;
     if (came) {
         struct oct_view_spectrum kept = *spectrum;
-        *spectrum = subscriber->ready_spectrum;
-        subscriber->ready_spectrum = kept;
+        *spectrum = box->ready.spectrum;
+        box->ready.spectrum = kept;
     }
-    subscriber->has_spectrum = false;
+    box->has_ready = false;
     pthread_mutex_unlock(&subscriber->mutex);
     return came;
 }
@@ -340,12 +444,14 @@ bool oct_subscriber_take_spectrum(struct oct_subscriber *subscriber,
 bool oct_subscriber_take(struct oct_subscriber *subscriber, struct oct_view_picture *picture,
                          struct oct_subscriber_report *report)
 {
+    struct mailbox *box = &subscriber->box[BSCAN];
+
     pthread_mutex_lock(&subscriber->mutex);
     *report = subscriber->report;
-    bool came = subscriber->has_ready;
+    bool came = box->has_ready;
     if (came)
-        oct_view_picture_swap(&subscriber->ready, picture);
-    subscriber->has_ready = false;
+        oct_view_picture_swap(&box->ready.picture, picture);
+    box->has_ready = false;
     pthread_mutex_unlock(&subscriber->mutex);
     return came;
 }

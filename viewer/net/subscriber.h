@@ -1,17 +1,19 @@
 /* The subscription: a thread that owns a zmq SUB socket, checks every message and keeps the newest
- * picture, never a backlog.
+ * of each topic in a mailbox of its own, never a backlog. The table at the top of subscriber.c says
+ * which topics octview wants; another one takes one row there.
  *
  *     create -> { wait | take ... } -> destroy
  *
- * Everything that arrives is outside bytes: what is no picture is counted and dropped. The thread
- * connects again by itself for ever. Its memory is flat: three picture buffers that are swapped
- * (filling, ready, the caller's) and a receive queue of a few messages. take, wait and destroy are
- * called by one thread. */
+ * Everything that arrives is outside bytes: what is no message of a wanted topic is counted and
+ * dropped. The thread connects again by itself for ever. Its memory is flat: three buffers a topic
+ * that are swapped (filling, ready, the caller's) and a receive queue of a few messages. take, wait
+ * and destroy are called by one thread. */
 #ifndef OCT_VIEWER_NET_SUBSCRIBER_H
 #define OCT_VIEWER_NET_SUBSCRIBER_H
 
 #include "pipeline/net/curve.h"
 #include "viewer/model/archive.h"
+#include "viewer/model/image.h"
 #include "viewer/model/picture.h"
 #include "viewer/model/spectrum.h"
 #include "viewer/model/tally.h"
@@ -29,16 +31,21 @@ struct oct_subscriber_report {
 
 /* Connects (which succeeds with nobody there yet) and starts the thread. keys: NULL or of a daemon
  * that asks for them; read here. `notify` (NULL: none) is
- * called in that thread when a picture becomes ready that the caller has not been told of since
- * the last take; it must not block. OCT_E_CONFIG: the endpoint is none that ZeroMQ understands. */
+ * called in that thread when a topic's newest message becomes ready and the caller has taken the one
+ * it was told of before; it must not block. OCT_E_CONFIG: the endpoint is none that ZeroMQ understands. */
 enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const char *endpoint,
                                    const struct oct_curve_files *keys,
                                    void (*notify)(void *context), void *context,
                                    struct oct_error *err);
 
-/* Every picture from now on also goes to the archive (borrowed; it outlives the subscriber), in the
- * subscriber's thread. */
+/* Every picture and every row of the quality from now on also goes to the archive (borrowed; it
+ * outlives the subscriber), in the subscriber's thread. */
 void oct_subscriber_attach(struct oct_subscriber *subscriber, struct oct_view_archive *archive);
+
+/* If an image of that topic came since the last time, swaps the newest into *image and returns true.
+ * False too: no images are expected of that topic. */
+bool oct_subscriber_take_image(struct oct_subscriber *subscriber, const char *topic,
+                               struct oct_view_image *image);
 
 /* If a spectrum came since the last time, swaps it into *spectrum and returns true. */
 bool oct_subscriber_take_spectrum(struct oct_subscriber *subscriber,
