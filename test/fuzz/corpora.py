@@ -56,18 +56,35 @@ def control():
 
 
 def view():
-    header = (b'{"frame_num":%d,"acquisition_id":"a","dtype":"%s","dsize":%d,"dataset":"bscan",'
+    header = (b'{"frame_num":%d,"acquisition_id":"a","dtype":"%s","dsize":%d,"dataset":"bscans",'
               b'"compression":"none","shape":["2","3"],"time_ns":5,"missing_lines":0,"lo":0,"hi":60,'
               b'"volume":0,"bscan":%d}')
-    picture = lambda i: b"p" + header % (i, b"uint8", 1, i) + b"\x1e" + b"abcdef"
+    picture = lambda i: b"p" + header % (i, b"uint8", 6, i) + b"\x1e" + b"abcdef"
     put("view", "u8", b"\x1e".join(picture(i) for i in (0, 1, 4)))
-    put("view", "f32", b"p" + header % (7, b"float", 4, 7) + b"\x1e" + struct.pack("<6f", *range(6)))
+    put("view", "f32", b"p" + header % (7, b"float", 24, 7) + b"\x1e" + struct.pack("<6f", *range(6)))
     put("view", "spectrum", b's{"frame_num":3,"acquisition_id":"a","line":1,"n_samples":4,'
         b'"dtype":"uint16","shape":["4"],"limit":65535,"saturated":0}\x1e' + bytes(8))
     put("view", "status", b'd{"ok":true,"state":"recording","uptime_s":9,"lines_received":100,'
         b'"lines_missing":2,"bscans_done":9,"bscans_published":9,"bscans_dropped":{"ring_full":1},'
         b'"latency_us":{"p50":1,"p99":2,"max":3},"last_error":"disk","record":{"active":true,'
         b'"file":"/a/b.h5","eye":"OD","pseudonym":"x"}}\x1e' + picture(1))
+    image = (b'{"frame_num":7,"acquisition_id":"a","dtype":"float","dsize":%d,"dataset":"analysis/%s",'
+             b'"compression":"none","shape":[%s],"time_ns":5,"missing_lines":0,"lo":0,"hi":60,'
+             b'"volume":0,"bscan":1%s}\x1e')
+    labels = ("snr_db", "sharpness", "level_db", "blink", "motion", "missing", "blinks", "motions",
+              "snr_smooth_db", "sharpness_smooth")
+    enface = lambda *v: (b"e" + image % (24, b"enface", b'"2","3"', b',"whole":false')
+                         + struct.pack("<6f", *v))
+    quality = (b"q" + image % (40, b"quality", b'"10"', b',"labels":["%s"]'
+                               % '","'.join(labels).encode()) + struct.pack("<10f", *range(20, 30)))
+    told = (b'd{"ok":true,"state":"running","analysis":[{"name":"enface","projection":"slab",'
+            b'"slab_first":0.4,"slab_last":0.6}]}')
+    nan = float("nan")
+    put("view", "enface", b"\x1e".join([enface(1, 2, 3, nan, nan, nan), picture(0),
+                                        enface(1, 2, 3, 4, 5, nan)]))
+    put("view", "quality", b"\x1e".join([quality, picture(0), quality]))
+    put("view", "keys", b"\x1e".join([told, b"k\0\0\1\1k\2\5\1\1k\2\x20\1\1k\4\xc0\0\1k\1\3\1\0"
+                                      + told, picture(0)]))
 
 
 def image():
