@@ -33,13 +33,37 @@ def skip(name, reason):
     print(f"ok {number} - {name} # SKIP {reason}", flush=True)
 
 
-class Publisher(threading.Thread):
-    """50 pictures a second with a bright layer at depth 10..14 of 50."""
+V = 240  # B-scans a volume
+ENFACE = numpy.full((V, M), numpy.nan, "<f4")
+ENFACE[:V // 2] = 40  # of 0 .. 60: grey 170; the other half never came
+QUALITY = {"snr_db": 30, "sharpness": 5, "level_db": 30, "blink": 0, "motion": 0, "missing": 0,
+           "blinks": 0, "motions": 0, "snr_smooth_db": 30, "sharpness_smooth": 5}
 
-    def __init__(self, endpoint):
+
+def analysis(name, values, n, **more):
+    """A message of an analysis' topic."""
+    header = {"frame_num": n, "acquisition_id": "t", "dtype": "float", "dsize": values.nbytes,
+              "dataset": "analysis/" + name, "compression": "none",
+              "shape": [str(size) for size in values.shape], "time_ns": n, "missing_lines": 0,
+              "lo": 0.0, "hi": 60.0, "volume": n // V, "bscan": n % V, **more}
+    return [name.encode(), json.dumps(header).encode(), values.tobytes()]
+
+
+class Publisher(threading.Thread):
+    """50 pictures a second with a bright layer at depth 10..14 of 50; with `analyses`, their rows of
+    the quality, of which every fiftieth is a blink's, and ten en face pictures a second."""
+
+    def __init__(self, endpoint, analyses=False):
         super().__init__(daemon=True)
-        self.endpoint, self.going = endpoint, True
+        self.endpoint, self.going, self.analyses = endpoint, True, analyses
         self.start()
+
+    def send_analyses(self, socket, n):
+        row = dict(QUALITY, blink=float(n % 50 == 25))
+        socket.send_multipart(analysis("quality", numpy.array(list(row.values()), "<f4"), n,
+                                       labels=list(row)))
+        if n % 5 == 0:
+            socket.send_multipart(analysis("enface", ENFACE, n, whole=False, unit="dB"))
 
     def run(self):
         context = zmq.Context()
@@ -55,6 +79,8 @@ class Publisher(threading.Thread):
                       "time_ns": n, "missing_lines": 0, "lo": 0.0, "hi": 60.0,
                       "volume": n // 240, "bscan": n % 240}
             socket.send_multipart([b"bscan", json.dumps(header).encode(), image.tobytes()])
+            if self.analyses:
+                self.send_analyses(socket, n)
             n += 1
             time.sleep(0.02)
         context.destroy(linger=0)
@@ -132,6 +158,102 @@ def headless(endpoint):
     publisher.stop()
 
 
+def greys(pixels, grey):
+    """Pixels of exactly this grey, right of the middle."""
+    return int((pixels[:, pixels.shape[1] // 2:] == grey).all(-1).sum())
+
+
+def panels(endpoint):
+    """En face and quality are what the stream brings."""
+    shot, two = os.path.join(TMP, "two.png"), os.path.join(TMP, "two.ini")
+    found = {}
+    with open(two, "w") as file:
+        file.write("[view]\nlayout = two\n")
+    for with_them in (False, True):
+        publisher = Publisher(endpoint + str(with_them), with_them)
+        run = octview("--headless", "--frames", "200", "--screenshot", shot, "--connect",
+                      publisher.endpoint, "--control", "none", "--settings", two, "--size",
+                      "640x480")
+        publisher.stop()
+        assert run.returncode == 0 and run.stderr == "", run.stderr
+        found[with_them] = numpy.asarray(Image.open(shot).convert("RGB")).astype(int)
+    grey, red = {}, {}
+    for with_them, pixels in found.items():
+        grey[with_them] = greys(pixels, 170)
+        strip = pixels[380:430, 250:]  # the timeline, behind its words
+        red[with_them] = int(((strip[..., 0] - strip[..., 1] > 45) & (strip[..., 0] > 120)).sum())
+    case("the en face picture of the stream is in its panel, half of it", grey[True] > 3000
+         and grey[False] < 100, grey)
+    case("blinks of the stream's quality stand on the timeline", red[True] > 30
+         and red[False] == 0, red)
+
+
+class Control(threading.Thread):
+    """An octd's control socket, with an en face picture that can be set."""
+
+    def __init__(self, endpoint):
+        super().__init__(daemon=True)
+        self.endpoint, self.going, self.sets = endpoint, True, []
+        self.values = {"projection": "mean", "slab_first": 0.4, "slab_last": 0.6}
+        self.start()
+
+    def answer(self, request):
+        if request["cmd"] == "status":
+            return {"ok": True, "state": "running",
+                    "analysis": [{"name": "enface", **self.values}]}
+        key, value = request["key"].removeprefix("analysis.enface_"), request["value"]
+        self.sets.append((key, value))
+        self.values[key] = value if key == "projection" else float(value)
+        return {"ok": True}
+
+    def run(self):
+        context = zmq.Context()
+        socket = context.socket(zmq.REP)
+        socket.linger, socket.rcvtimeo = 0, 50
+        socket.bind(self.endpoint)
+        while self.going:
+            try:
+                request = json.loads(socket.recv())
+            except zmq.Again:
+                continue
+            socket.send(json.dumps(self.answer(request)).encode())
+        context.destroy(linger=0)
+
+    def stop(self):
+        self.going = False
+        self.join()
+
+
+def settings_of_the_daemon(endpoint):
+    """E and the slab's keys set what octd computes."""
+    desk, publisher = Desk(), Publisher(endpoint, True)
+    control = Control(endpoint + "-control")
+    try:
+        viewer = desk.open(endpoint, "--control", control.endpoint)
+        until(lambda: bright(desk.snap()) > 5000, "a live picture")
+        case("what octd has is not set anew", control.sets == [], control.sets)
+        desk.keys("l", "e")
+        until(lambda: control.sets, "the projection")
+        case("E sets octd's projection", control.sets == [("projection", "max")], control.sets)
+        desk.keys("Next")
+        until(lambda: len(control.sets) >= 4, "the slab")
+        case("PageDown shows the slab and moves it", control.sets[1:] ==
+             [("projection", "slab"), ("slab_first", "0.4100"), ("slab_last", "0.6100")],
+             control.sets)
+        for _ in range(4):
+            desk.keys(*["Next"] * 5)
+        until(lambda: control.values["slab_last"] > 0.8, "the slab's end")
+        case("many presses arrive at their sum", control.values ==
+             {"projection": "slab", "slab_first": 0.61, "slab_last": 0.81}, control.values)
+        control.stop()
+        desk.keys("q")
+        case("Q quits without an answer, too", viewer.wait(timeout=PATIENCE_S) == 0)
+    finally:
+        control.stop()
+        publisher.stop()
+        desk.close()
+
+
 def bright(pixels):
     return int((pixels > 200).sum())
 
@@ -156,8 +278,8 @@ class Desk:
         self.env = dict(BLIND, DISPLAY=":" + display, SDL_VIDEODRIVER="x11",
                         ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
 
-    def open(self, endpoint):
-        viewer = subprocess.Popen([OCTVIEW, "--connect", endpoint, "--size", "640x480"],
+    def open(self, endpoint, *arguments):
+        viewer = subprocess.Popen([OCTVIEW, "--connect", endpoint, "--size", "640x480", *arguments],
                                   env=self.env, cwd=TMP, stderr=subprocess.PIPE, text=True)
         subprocess.run(["xdotool", "search", "--sync", "--name", "^octview "], env=self.env,
                        stdout=subprocess.DEVNULL, timeout=PATIENCE_S, check=True)
@@ -254,9 +376,11 @@ def main():
     try:
         calls()
         headless("ipc://" + os.path.join(TMP, "a"))
+        panels("ipc://" + os.path.join(TMP, "d"))
         gives_way("ipc://" + os.path.join(TMP, "c"))
         if shutil.which("Xvfb") and shutil.which("xdotool"):
             window("ipc://" + os.path.join(TMP, "b"))
+            settings_of_the_daemon("ipc://" + os.path.join(TMP, "e"))
         else:
             skip("a window under Xvfb", "Xvfb or xdotool is not installed")
     finally:

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""octview's window under Xvfb, with B-scans of 1024 x 1024 at 100 a second: at most half of a core
+"""octview's window under Xvfb, with B-scans of 1024 x 1024 at 100 a second, a row of the quality
+with each and ten en face pictures a second of 512 x 1024: at most half of a core
 with the software renderer, flat memory, and what is drawn is new. Processor time is measured, which
 other programs on the machine change less than the clock's; what is drawn is read from the screen's
 own memory."""
@@ -13,29 +14,53 @@ HZ = 10 if SLOW else 100
 MOST_CORE = 0.5
 
 
+V = 512  # B-scans a volume
+QUALITY = ("snr_db", "sharpness", "level_db", "blink", "motion", "missing", "blinks", "motions",
+           "snr_smooth_db", "sharpness_smooth")
+
+
 class Publisher(threading.Thread):
-    """Prepared pictures: the frame's number stands in the grey of each."""
+    """Prepared pictures: the frame's number stands in the grey of each. With them what octd computes
+    of them: a row of the quality each, and an en face picture that grows row by row."""
 
     def __init__(self, endpoint):
         super().__init__(daemon=True)
         self.endpoint, self.going, self.n = endpoint, True, 0
         rng = np.random.default_rng(1)
+        self.enface = np.full((V, M), np.nan, "<f4")
         self.images = [(rng.integers(0, 60, (M, D), dtype=np.uint8) + 20 * k).tobytes()
                        for k in range(8)]
+
+    def send_analysis(self, socket, name, values, **more):
+        header = {"frame_num": self.n, "acquisition_id": "t", "dtype": "float",
+                  "dsize": values.nbytes, "dataset": "analysis/" + name, "compression": "none",
+                  "shape": [str(size) for size in values.shape], "time_ns": self.n,
+                  "missing_lines": 0, "lo": 0.0, "hi": 60.0, "volume": self.n // V,
+                  "bscan": self.n % V, **more}
+        socket.send_multipart([name.encode(), json.dumps(header).encode(), values.tobytes()])
+
+    def send_analyses(self, socket):
+        row = np.zeros(len(QUALITY), "<f4") + 30
+        row[3:8] = 0
+        self.send_analysis(socket, "quality", row, labels=QUALITY)
+        self.enface[self.n % V] = 20 + self.n % 30
+        if self.n % (HZ // 10) == 0:
+            self.send_analysis(socket, "enface", self.enface, whole=False, unit="dB")
 
     def run(self):
         socket = zmq.Context.instance().socket(zmq.PUB)
         socket.linger = 0
-        socket.sndhwm = 4
+        socket.sndhwm = 12
         socket.bind(self.endpoint)
         start = time.monotonic()
         while self.going:
             header = {"frame_num": self.n, "acquisition_id": "t", "dtype": "uint8",
                       "dsize": M * D, "dataset": "bscans", "compression": "none",
                       "shape": [str(M), str(D)], "time_ns": self.n, "missing_lines": 0,
-                      "lo": 0.0, "hi": 60.0, "volume": self.n // 512, "bscan": self.n % 512}
+                      "lo": 0.0, "hi": 60.0, "volume": self.n // V, "bscan": self.n % V}
             socket.send_multipart([b"bscan", json.dumps(header).encode(), self.images[self.n % 8]],
                                   copy=False)
+            self.send_analyses(socket)
             self.n += 1
             time.sleep(max(0.0, start + self.n / HZ - time.monotonic()))
         socket.close()
