@@ -88,7 +88,7 @@ bool oct_view_desk_turn(struct oct_view_desk *desk)
     if (changed)
         oct_view_model_report(model, &report.tally, report.connected);
     changed |= take_control(desk);
-    /* The count stands in the window; the log says once what the trouble is. */
+    /* The window shows the count; the log says once why a message was refused. */
     if (report.tally.n_bad > 0 && !desk->bad_told) {
         oct_log(OCT_LOG_WARNING, "%s: message refused: %s (later ones are only counted)",
                 model->endpoint, report.last_bad.text);

@@ -25,7 +25,8 @@ enum oct_err oct_view_desk_open(struct oct_view_desk *desk, const struct oct_vie
                                 void (*notify)(void *context), void *context,
                                 struct oct_error *err);
 
-/* Takes what came, sends what is wished. True: there is something new to draw. */
+/* Takes what came from the subscription and the control socket, and sends wishes. True: there is
+ * something new to draw. */
 bool oct_view_desk_turn(struct oct_view_desk *desk);
 
 /* Saves the settings; a failure is logged. */

@@ -30,8 +30,8 @@ static enum oct_err too_few(const struct oct_view_options *options,
                     report.tally.n_bad, advice);
 }
 
-/* What comes meanwhile is taken as a window would take it: daemon and pictures tell each other's
- * meaning. */
+/* Receives n_frames pictures. Meanwhile it takes everything as a window does: what the daemon says
+ * is needed to understand the pictures. */
 static enum oct_err receive(const struct oct_view_options *options, struct oct_view_desk *desk,
                             struct oct_error *err)
 {
@@ -85,7 +85,7 @@ done:
     return code;
 }
 
-/* A daemon that is there answers within this; one that is not must not hold up the picture. */
+/* A running daemon answers within this. An absent one must not hold up the picture for longer. */
 #define ANSWER_NS (OCT_NS_PER_S * 3 / 2)
 
 enum oct_err oct_view_headless(const struct oct_view_options *options, struct oct_error *err)

@@ -59,8 +59,8 @@ static enum oct_view_action find(const struct oct_view_input *input, const SDL_K
     return OCT_VIEW_NOTHING;
 }
 
-/* Escape first takes away what lies over the picture. It is the key that one hits to be rid of
- * something, and so not one that takes a recording out of sight. */
+/* Escape closes the help, else the window. Users hit Escape to be rid of something, so it does not
+ * close the window during a recording. */
 static void leave(struct oct_view_input *input, struct oct_view_model *model)
 {
     if (!model->help && oct_view_model_is_recording(model))
@@ -145,7 +145,7 @@ static struct oct_view_point point_at(const struct oct_draw *draw,
                                    (y - place.y) / place.h * h->depth};
 }
 
-/* An end of the calipers near enough to be meant is taken and moved; the other one stays. */
+/* A drag that begins near an end of the calipers moves that end; the other end stays. */
 static bool grab_end(struct oct_view_input *input, struct oct_view_model *model,
                      const struct oct_draw *draw)
 {
@@ -205,7 +205,7 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
         input->grip = OCT_VIEW_GRIP_PICTURE;
 }
 
-/* Down the bar is down in value, by the bar's own scale. */
+/* Moving down the bar lowers the value, by the bar's own scale. */
 static void drag_limit(struct oct_view_input *input, struct oct_view_model *model,
                        const struct oct_draw *draw, double dy)
 {

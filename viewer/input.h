@@ -17,7 +17,7 @@ struct oct_view_binding {
 
 enum oct_view_grip {
     OCT_VIEW_GRIP_NONE,
-    OCT_VIEW_GRIP_PICTURE, /* contrast, or, when it is let go where it began, a marked point */
+    OCT_VIEW_GRIP_PICTURE, /* contrast; released where it began: a marked point */
     OCT_VIEW_GRIP_CALIPER,
     OCT_VIEW_GRIP_LO, /* a limit, on the colour bar */
     OCT_VIEW_GRIP_HI,
@@ -30,14 +30,15 @@ struct oct_view_input {
     enum oct_view_grip grip;
     double x0, y0, x, y; /* pixels: where the grip began, and where it is */
     bool moved;
-    /* For the window, which sets them back. */
+    /* Set for the window, which clears them. */
     bool snapshot, snapshot_plain, full_screen, quit;
 };
 
 /* Reads the table of keys. SDL's video must be up: names are those of the keyboard's layout. */
 void oct_view_input_init(struct oct_view_input *input);
 
-/* True: it may have changed what is to be drawn. pixel_ratio: pixels to a unit of the mouse. */
+/* Handles an event. True: it may have changed what is to be drawn. pixel_ratio: pixels per unit of
+ * the mouse. */
 bool oct_view_input_take(struct oct_view_input *input, const SDL_Event *event,
                          struct oct_view_model *model, const struct oct_draw *draw,
                          double pixel_ratio);

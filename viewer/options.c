@@ -109,7 +109,7 @@ static enum oct_err take(struct oct_view_options *options, struct found *found, 
         found->config_path = optarg;
         return OCT_OK;
     case OPT_SET:
-        return OCT_OK; /* after the file: see apply_config */
+        return OCT_OK; /* apply_config sets it, after the file */
     case OPT_CONNECT:
         found->connect = optarg;
         return OCT_OK;
@@ -158,8 +158,9 @@ static enum oct_err take(struct oct_view_options *options, struct found *found, 
     }
 }
 
-/* Where commands go. Who looks at another daemon's pictures must not record on this machine's: the
- * host then is that of the pictures, and where that cannot be told there is no control. */
+/* Finds where commands go. A viewer of another daemon's pictures must not make this machine's
+ * daemon record: the host is then that of the pictures. Where that host cannot be told, there is no
+ * control. */
 static void choose_control(struct oct_view_options *options, const struct found *found)
 {
     const char *configured = options->config.control.endpoint;
@@ -178,7 +179,7 @@ static void choose_control(struct oct_view_options *options, const struct found 
                  found->connect, port);
 }
 
-/* --set wins over the file wherever it stands, so the file comes first. */
+/* --set wins over the file wherever it stands, so the file is read first. */
 static enum oct_err apply_config(struct oct_view_options *options, const struct found *found,
                                  int argc, char **argv, struct oct_error *err)
 {
@@ -200,7 +201,7 @@ static enum oct_err apply_config(struct oct_view_options *options, const struct 
     return OCT_OK;
 }
 
-/* A picture under another maker's name would be opened as what it is not. */
+/* Programs choose a decoder by the name, so only the name of a PNG is accepted. */
 static bool names_a_png(const char *path)
 {
     const char *dot = strrchr(path, '.');

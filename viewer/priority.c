@@ -5,9 +5,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* With the kernel's autogroups niceness counts only within a session, and each session has one of
- * its own among the others. A viewer that leads its session (as desktops start programs) sets that
- * one too; in somebody else's session, a terminal's, it is not the viewer's to set. */
+/* With the kernel's autogroups, niceness counts only within a session, and each session has a
+ * niceness among the others. A viewer that leads its session (as desktops start programs) sets the
+ * session's too. The session of a terminal is not the viewer's, which leaves it as it is. */
 static void step_back_as_session(unsigned nice)
 {
     FILE *autogroup = getsid(0) == getpid() ? fopen("/proc/self/autogroup", "w") : NULL;

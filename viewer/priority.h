@@ -1,10 +1,10 @@
-/* The viewer gives way to the daemon where both run on the same cores. */
+/* Lowers the viewer's priority, so that it gives way to a daemon on the same cores. */
 #ifndef OCT_VIEWER_PRIORITY_H
 #define OCT_VIEWER_PRIORITY_H
 
 /* Makes the process at least this nice (0 .. 19); call it before threads are started, which
- * inherit it. A process that is nicer already stays so. A kernel that refuses is no error: pictures
- * come all the same. */
+ * inherit it. A process that is nicer already stays so. A refusal of the kernel is ignored: the
+ * viewer works without. */
 void oct_view_step_back(unsigned nice);
 
 #endif

@@ -7,12 +7,12 @@
 /* XDG_CONFIG_HOME/octd/viewer.ini, else HOME/.config/octd/viewer.ini; false: neither is set. */
 bool oct_view_settings_path(char *path, size_t n_bytes);
 
-/* Reads what the file has into settings and contrast. No file is fine; a line that is wrong is
- * told in *err (OCT_E_FORMAT) and passed over, what is right counts. */
+/* Reads the file into settings and contrast. A missing file is no error. A wrong line is reported
+ * in *err (OCT_E_FORMAT) and ignored; the other lines count. */
 enum oct_err oct_view_settings_load(struct oct_view_model *model, const char *path,
                                     struct oct_error *err);
 
-/* Writes the file, whole or not at all; its folder is made if need be. */
+/* Writes the file, whole or not at all, and makes its folder if there is none. */
 enum oct_err oct_view_settings_save(const struct oct_view_model *model, const char *path,
                                     struct oct_error *err);
 

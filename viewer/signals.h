@@ -1,4 +1,4 @@
-/* SIGINT and SIGTERM without handlers: blocked in all threads and asked for when it suits. */
+/* SIGINT and SIGTERM without handlers: all threads block them, and one asks whether they came. */
 #ifndef OCT_VIEWER_SIGNALS_H
 #define OCT_VIEWER_SIGNALS_H
 

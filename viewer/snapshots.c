@@ -27,7 +27,7 @@ struct oct_view_snapshots {
     unsigned n_added, n_written, n_taken;
     bool ending;    /* nothing is added any more */
     bool ended;     /* the thread has written all */
-    bool abandoned; /* nobody waits for it: it frees everything itself */
+    bool abandoned; /* nobody waits for the thread, which then frees everything itself */
 };
 
 static struct job *job_of(struct oct_view_snapshots *s, unsigned i)
@@ -45,7 +45,7 @@ static void free_all(struct oct_view_snapshots *s)
     free(s);
 }
 
-/* The mutex is held, and let go while the file is written. */
+/* Called with the mutex held; releases it while the file is written. */
 static void write_next(struct oct_view_snapshots *s)
 {
     struct job *job = job_of(s, s->n_written);

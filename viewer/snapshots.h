@@ -1,6 +1,6 @@
-/* Pictures of the window on their way into PNG files: a thread of its own compresses, writes and
- * syncs them, which takes longer than a frame may, and for ever on a disk that stands still. One
- * thread owns the struct and calls what is below. */
+/* Writes pictures of the window into PNG files. A thread compresses, writes and syncs them, because
+ * that takes longer than a frame may, and for ever on a disk that stands still. One thread owns the
+ * struct and calls the functions below. */
 #ifndef OCT_VIEWER_SNAPSHOTS_H
 #define OCT_VIEWER_SNAPSHOTS_H
 
@@ -24,17 +24,17 @@ enum oct_err oct_view_snapshots_create(struct oct_view_snapshots **snapshots, co
                                        void (*notify)(void *context), void *context,
                                        struct oct_error *err);
 
-/* Takes the surface over, also where it fails; returns at once. OCT_E_AGAIN: so many wait already
- * (OCT_VIEW_MOST_SNAPSHOTS). Its name is of the time of this call. */
+/* Owns the surface from now on, on failure too; returns at once. The file's name has the time of
+ * this call. OCT_E_AGAIN: OCT_VIEW_MOST_SNAPSHOTS wait already. */
 enum oct_err oct_view_snapshots_add(struct oct_view_snapshots *snapshots,
                                     struct SDL_Surface *surface, struct oct_error *err);
 
-/* What became of the oldest that is done and was not taken yet; false: none is. */
+/* Returns what became of the oldest snapshot that is done and was not taken yet; false: none is. */
 bool oct_view_snapshots_take(struct oct_view_snapshots *snapshots,
                              struct oct_view_snapshot_done *done);
 
-/* Waits until all are written, wait_s at most; what fails from here on is logged, and so is that
- * some were given up. NULL is fine. */
+/* Waits until all are written, wait_s at most. Logs what fails from here on, and how many were
+ * given up. NULL is fine. */
 void oct_view_snapshots_destroy(struct oct_view_snapshots *snapshots, int wait_s);
 
 #endif

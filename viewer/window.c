@@ -15,9 +15,10 @@
 #include <stdlib.h>
 
 #define FRAME_NS (OCT_NS_PER_S / 60)
-/* With nothing new the window still counts the seconds of a silence and looks for signals. */
+/* How often a window without news is drawn, to count the seconds of a silence, and looks for
+ * signals. */
 #define IDLE_NS (200 * OCT_NS_PER_MS)
-/* What an end waits for snapshots that are being written. */
+/* How long the end of the program waits for snapshots that are being written. */
 #define SNAPSHOTS_WAIT_S 10
 
 struct window {
@@ -34,8 +35,8 @@ struct window {
     SDL_Rect windowed; /* where it was before the full screen */
 };
 
-/* A kiosk may have no window manager, and without one SDL's full screen moves nothing: so the
- * window takes the screen's place and size itself, and then its own again. */
+/* A kiosk may have no window manager, and without one SDL's full screen moves nothing. So this sets
+ * the window to the screen's place and size, and back to its own afterwards. */
 static void toggle_full_screen(struct window *w)
 {
     bool full = SDL_GetWindowFlags(w->window) & SDL_WINDOW_FULLSCREEN_DESKTOP;
@@ -57,7 +58,7 @@ static void toggle_full_screen(struct window *w)
     }
 }
 
-/* Mouse and window share their unit, which on a dense screen is not the pixel. */
+/* Returns pixels per unit of mouse and window, which on a dense screen is not one. */
 static double pixel_ratio(const struct window *w)
 {
     int width, height, pixels, rows;
@@ -73,7 +74,7 @@ static void on_event(struct window *w, const SDL_Event *event)
     struct oct_view_model *model = &w->desk.model;
 
     if (event->type == w->news_event) {
-        w->news = true; /* taken when a frame is due: the newest then, and once for all */
+        w->news = true; /* taken once, when a frame is due: the newest of each topic */
         return;
     }
     if (event->type == SDL_RENDER_TARGETS_RESET || event->type == SDL_RENDER_DEVICE_RESET)
@@ -165,7 +166,7 @@ static enum oct_err draw_window(struct window *w, struct oct_error *err)
 
     if (code)
         return code;
-    /* After drawing and before presenting, when the pixels are still there to read. */
+    /* The pixels can be read after drawing and before presenting. */
     if (w->input.snapshot || w->input.snapshot_plain)
         save(w, w->input.snapshot_plain);
     w->input.snapshot = w->input.snapshot_plain = false;
@@ -176,7 +177,7 @@ static enum oct_err draw_window(struct window *w, struct oct_error *err)
 
 static enum oct_err loop(struct window *w, struct oct_error *err)
 {
-    uint64_t due_ns = 0, idle_ns = 0; /* when the next frame may come, when it must */
+    uint64_t due_ns = 0, idle_ns = 0; /* the next frame is drawn not before, and not after */
     enum oct_err code = OCT_OK;
     SDL_Event event;
 
@@ -200,7 +201,7 @@ static enum oct_err loop(struct window *w, struct oct_error *err)
         if ((code = draw_window(w, err)))
             break;
         w->changed = false;
-        /* Frames keep their beat, unless one was missed by far. */
+        /* Frames keep their interval, unless one was missed by far. */
         due_ns = now_ns > due_ns + FRAME_NS ? now_ns + FRAME_NS : due_ns + FRAME_NS;
         idle_ns = now_ns + IDLE_NS;
     }
@@ -209,8 +210,8 @@ static enum oct_err loop(struct window *w, struct oct_error *err)
 
 /* ---- opening and closing ---- */
 
-/* Left alone, SDL ends at a driver that shows nothing, and lets libraries write to stderr on the
- * way there. So it is told which displays there are. SDL_VIDEODRIVER in the environment wins. */
+/* By itself SDL falls back to a driver that shows nothing, and libraries write to stderr on the way
+ * there. So this tells it which displays there are. SDL_VIDEODRIVER in the environment wins. */
 static bool has_display(void)
 {
     const char *x11 = getenv("DISPLAY"), *wayland = getenv("WAYLAND_DISPLAY");
@@ -255,7 +256,7 @@ static enum oct_err open_window(struct window *w, const struct oct_view_options 
     SDL_StopTextInput(); /* keys are commands until a text is asked for */
     oct_view_input_init(&w->input);
     enum oct_err code = oct_draw_create(&w->draw, w->renderer, options->font, err);
-    /* Who starts it from a desktop sees no stderr. */
+    /* A user who starts it from a desktop sees no stderr. */
     if (code == OCT_OK && !oct_draw_has_text(w->draw))
         SDL_SetWindowTitle(w->window, "octview: no font found, no text (see octview --font)");
     return code;
@@ -285,7 +286,7 @@ enum oct_err oct_view_window(const struct oct_view_options *options, struct oct_
     code = loop(&w, err);
     oct_view_desk_remember(&w.desk);
 done:
-    /* These first: their threads push events into SDL. */
+    /* These threads push events into SDL, so they end before it does. */
     oct_view_snapshots_destroy(w.snapshots, SNAPSHOTS_WAIT_S);
     oct_view_desk_close(&w.desk);
     close_window(&w);

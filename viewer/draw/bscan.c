@@ -52,8 +52,8 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
     return OCT_OK;
 }
 
-/* The first pixel of n that reaches beyond `edge`, when all of them lie from `start` over
- * `length`. */
+/* Returns the first of n pixels that reaches beyond `edge`, where all of them together begin at
+ * `start` and are `length` long. */
 static int pixel_at(double edge, double start, double length, unsigned n)
 {
     double at = floor((edge - start) / length * n);

@@ -42,7 +42,7 @@ void oct_draw_around(struct oct_draw *draw, struct oct_view_rect outer, struct o
             oct_draw_fill(draw, bands[i], rgb, 255);
 }
 
-/* Lines are as thick as letters' strokes: seen from as far. */
+/* Lines are as thick as the strokes of letters, to be seen from as far. */
 void oct_draw_line(struct oct_draw *draw, double x0, double y0, double x1, double y1, uint32_t rgb,
                    unsigned alpha)
 {
@@ -75,7 +75,7 @@ int oct_draw_text_width(struct oct_draw *draw, enum oct_text_size size, const ch
     return draw->text ? oct_text_width(draw->text, size, string) : 0;
 }
 
-/* Bytes of the first n letters of UTF-8; a byte that is none counts as one. */
+/* Returns the bytes of the first n letters of UTF-8; a byte that is no UTF-8 counts as a letter. */
 static size_t bytes_of_letters(const char *text, size_t n)
 {
     size_t at = 0;

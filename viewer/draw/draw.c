@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-/* SDL's software renderer scales straight into the window where both have one format, and through
- * two pictures in between where they have not. RGB888 is ARGB8888 with the first byte unused. */
+/* SDL's software renderer scales straight into the window where picture and window have one format,
+ * and through two pictures in between where they differ. RGB888 is ARGB8888 with the first byte
+ * unused. */
 static uint32_t sheet_format(SDL_Renderer *renderer)
 {
     SDL_Window *window = SDL_RenderGetWindow(renderer);

@@ -31,7 +31,7 @@ const struct oct_view_layout *oct_draw_layout(const struct oct_draw *draw);
 struct oct_view_rectf oct_draw_place(const struct oct_draw *draw);
 struct oct_view_rect oct_draw_picture_rect(const struct oct_draw *draw);
 
-/* The renderer lost its textures: all are made anew at the next frame. */
+/* Call it when the renderer lost its textures: the next frame makes all of them anew. */
 void oct_draw_forget(struct oct_draw *draw);
 
 /* NULL is fine. */

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* octd's black and white, which change a little with every image of a volume that grows; true: they
- * are drawn from now on. */
+/* Takes octd's black and white, which change a little with every image of a growing volume. True:
+ * they changed, and all rows are to be drawn. */
 static bool take_limits(struct oct_draw *draw, const struct oct_view_enface *e)
 {
     double step = (e->hi - e->lo) / 100;
@@ -25,7 +25,7 @@ static void colour_row(const struct oct_draw *draw, const float *value, uint32_t
 
     for (uint32_t c = 0; c < n; c++) {
         float level = (value[c] - lo) * gain;
-        /* A row that never came is NaN and has the ground's colour. */
+        /* A row that never came is NaN; it gets the background's colour. */
         argb[c] = isnan(value[c]) ? 0xff000000u | RGB_AREA
                                   : colours[level > 0 ? level < 255 ? (unsigned)level : 255u : 0u];
     }
@@ -60,7 +60,7 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
     return OCT_OK;
 }
 
-/* Where the scan is: a line across and an arrow at each side. */
+/* Draws a line across where the scan is, and an arrow at each side. */
 static void draw_position(struct oct_draw *draw, const struct oct_view_model *model,
                           struct oct_view_rect r)
 {

@@ -16,7 +16,7 @@ static struct spot spot_of(const struct oct_draw *draw, const struct oct_view_mo
                          draw->place.y + p.depth / h->depth * draw->place.h};
 }
 
-/* To the right of a place, within the panel, which may be wider than the picture. */
+/* Draws a label to the right of a place, within the panel, which may be wider than the picture. */
 static void label_beside(struct oct_draw *draw, struct spot at, const char *text, uint32_t rgb)
 {
     struct oct_view_rect r = draw->layout.bscan;
@@ -54,7 +54,7 @@ static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_picture_header *h = &model->shown.header;
     struct spot s = spot_of(draw, model, model->mark);
-    /* At the far edges the last pixel counts. */
+    /* A mark at the far edges has the value of the last pixel. */
     double value =
         oct_view_picture_value(&model->shown, (uint32_t)fmin(model->mark.line, h->n_lines - 1.0),
                                (uint32_t)fmin(model->mark.depth, h->depth - 1.0));
@@ -71,11 +71,11 @@ static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
         snprintf(text, sizeof(text), "%.1f dB  %s", value, depth);
     else
         snprintf(text, sizeof(text), "%.4g counts\u00b2  %s", value, depth);
-    s.y -= oct_draw_line_height(draw, OCT_TEXT_NORMAL); /* the calipers' stands below */
+    s.y -= oct_draw_line_height(draw, OCT_TEXT_NORMAL); /* the calipers' label stands below */
     label_beside(draw, s, text, RGB_MARK);
 }
 
-/* A frame around what the arrows move. */
+/* Draws a frame around the point that the arrows move. */
 static void draw_held(struct oct_draw *draw, const struct oct_view_model *model)
 {
     bool mark = model->held == OCT_VIEW_HELD_MARK;
@@ -130,7 +130,7 @@ void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
 
 /* ---- scale bars ---- */
 
-/* A dark line under a bright one is seen on any picture. */
+/* Draws a dark line under a bright one, to be seen on any picture. */
 static void draw_bar(struct oct_draw *draw, double x0, double y0, double x1, double y1)
 {
     int n = draw->layout.text_px / 10 + 1;

@@ -1,4 +1,4 @@
-/* What the files draw*.c share; nobody else includes it. */
+/* What the files of viewer/draw share; no other file includes this. */
 #ifndef OCT_VIEWER_DRAW_PARTS_H
 #define OCT_VIEWER_DRAW_PARTS_H
 
@@ -29,7 +29,7 @@ struct oct_draw_sheet {
     unsigned n_columns, n_rows;
     uint64_t serial;
     struct oct_view_contrast contrast;
-    struct oct_view_rectf place; /* w 0: all of the picture, else the part of it seen so */
+    struct oct_view_rectf place; /* of the picture, of which it holds a part; w 0: all of it */
 };
 
 struct oct_draw {
@@ -48,22 +48,22 @@ enum oct_draw_cut { OCT_DRAW_CUT_END, OCT_DRAW_CUT_MIDDLE, OCT_DRAW_CUT_BEGINNIN
 /* draw/canvas.c */
 uint32_t oct_draw_tone(enum oct_view_tone tone);
 void oct_draw_fill(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb, unsigned alpha);
-/* Fills outer without inner, which lies in it and is drawn by somebody else: on a large screen most
- * of the time goes where pixels are written twice. */
+/* Fills outer except inner, which lies within it and which other code draws: on a large screen,
+ * writing pixels twice takes most of the time. */
 void oct_draw_around(struct oct_draw *draw, struct oct_view_rect outer, struct oct_view_rect inner,
                      uint32_t rgb);
 void oct_draw_line(struct oct_draw *draw, double x0, double y0, double x1, double y1, uint32_t rgb,
                    unsigned alpha);
 void oct_draw_frame_of(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb);
-/* Letters on a shade that keeps them readable on any picture. */
+/* Draws letters on a shade that keeps them readable on any picture. */
 void oct_draw_label(struct oct_draw *draw, int x, int y, const char *string, uint32_t rgb);
 /* Without a font: 0, and nothing is drawn. */
 int oct_draw_text(struct oct_draw *draw, enum oct_text_size size, int x, int y, const char *string,
                   uint32_t rgb);
 int oct_draw_text_width(struct oct_draw *draw, enum oct_text_size size, const char *string);
 int oct_draw_line_height(const struct oct_draw *draw, enum oct_text_size size);
-/* Takes letters away, and puts an ellipsis there, until the text is at most `most_px` wide. Returns
- * its width. Nothing but "" or an ellipsis may be left. */
+/* Replaces letters by an ellipsis until the text is at most `most_px` wide, and returns its width.
+ * The text may become "" or the ellipsis alone. */
 int oct_draw_text_fit(struct oct_draw *draw, enum oct_text_size size, char *text, size_t n_bytes,
                       int most_px, enum oct_draw_cut where);
 void oct_draw_clip(struct oct_draw *draw, const struct oct_view_rect *r); /* NULL: none */

@@ -53,7 +53,8 @@ static void label_heights(struct oct_draw *draw, const struct plot *plot)
     }
 }
 
-/* A curve of n values over the plot's width; where several meet in a column, all of their range. */
+/* Draws a curve of n values over the plot's width. Where several values share a column, it covers
+ * their range. */
 static void draw_curve(struct oct_draw *draw, const struct plot *plot, uint32_t n,
                        double (*value)(const void *context, uint32_t i), const void *context,
                        uint32_t rgb)
@@ -152,7 +153,7 @@ void oct_draw_spectrum(struct oct_draw *draw, const struct oct_view_model *model
 
 /* ---- the timeline ---- */
 
-/* NaN: no value, no point. */
+/* Draws nothing for NaN. */
 static void draw_point(struct oct_draw *draw, const struct plot *plot, int x, int thick,
                        double value, uint32_t rgb)
 {

@@ -32,8 +32,8 @@ static enum oct_err write_png(SDL_Surface *surface, FILE *file, const char *path
     return OCT_OK;
 }
 
-/* A file beside `path` under a name that nobody else has: PATH.PID-N.part. Not by mkstemp: a
- * picture is as readable as any file its owner makes. */
+/* Creates a file beside `path` under a name of its own: PATH.PID-N.part. mkstemp would make it
+ * unreadable for others; a picture has the mode of any file that its owner makes. */
 static FILE *open_beside(const char *path, char *name, size_t name_bytes)
 {
     static atomic_uint n_files;
@@ -56,8 +56,8 @@ static FILE *open_beside(const char *path, char *name, size_t name_bytes)
     return file;
 }
 
-/* Writes the picture, whole and synced, into a file beside `path`; `name` is the file's, "" when it
- * failed. */
+/* Writes the picture, whole and synced, into a file beside `path`. `name` is set to the file's
+ * name, "" on failure. */
 static enum oct_err write_beside(SDL_Surface *surface, const char *path, char *name,
                                  size_t name_bytes, struct oct_error *err)
 {
@@ -89,8 +89,8 @@ enum oct_err oct_png_save(SDL_Surface *surface, const char *path, struct oct_err
     return code;
 }
 
-/* Renames, but never over a file that exists: EEXIST then. Not every file system can do it in one
- * step; a name that is made by link is as whole. */
+/* Renames, but fails with EEXIST where a file of that name exists. Not every file system can do
+ * that in one step; there a hard link gives the new name, which is as safe. */
 static int rename_new(const char *from, const char *to)
 {
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
@@ -101,7 +101,8 @@ static int rename_new(const char *from, const char *to)
         return unlink(from);
     if (errno == EEXIST || (errno != EPERM && errno != ENOTSUP))
         return -1;
-    if (access(to, F_OK) == 0) { /* neither: as good as it gets there */
+    /* The file system has neither: looking first is the best there is. */
+    if (access(to, F_OK) == 0) {
         errno = EEXIST;
         return -1;
     }

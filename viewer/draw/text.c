@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #define MOST_BYTES 384
-#define N_SETS 128u /* a string has its place in one of them ... */
-#define N_WAYS 4u   /* ... beside others; the one used longest ago goes */
+#define N_SETS 128u /* a string's hash chooses its set */
+#define N_WAYS 4u   /* strings a set holds; the one used longest ago is replaced */
 
 struct entry {
     char string[MOST_BYTES];

@@ -1,4 +1,4 @@
-/* Crisp text: letters drawn once at their exact size and kept as textures as long as they are
+/* Text. Letters are drawn once at their exact size and kept as textures as long as they are
  * used. */
 #ifndef OCT_VIEWER_DRAW_TEXT_H
 #define OCT_VIEWER_DRAW_TEXT_H
@@ -17,14 +17,14 @@ enum oct_text_size { OCT_TEXT_NORMAL, OCT_TEXT_LARGE, OCT_TEXT_N_SIZES };
 enum oct_err oct_text_create(struct oct_text **text, struct SDL_Renderer *renderer,
                              const char *font, struct oct_error *err);
 
-/* Heights of the letters from now on; cheap when they did not change. */
+/* Sets the heights of the letters; cheap when they did not change. */
 void oct_text_set_size(struct oct_text *text, int normal_px, int large_px);
 
 int oct_text_line_height(const struct oct_text *text, enum oct_text_size size);
 int oct_text_width(struct oct_text *text, enum oct_text_size size, const char *string);
 
 /* Draws with the upper left corner at x, y and returns the width. rgb is 0xrrggbb; strings are
- * UTF-8. What was drawn lately costs a copy. */
+ * UTF-8. A string that was drawn lately costs a copy only. */
 int oct_text_draw(struct oct_text *text, enum oct_text_size size, int x, int y, const char *string,
                   uint32_t rgb);
 

@@ -30,7 +30,8 @@ int oct_draw_status_height(struct oct_draw *draw, const struct oct_view_model *m
     struct status_line status;
 
     arrange(draw, model, width, text_px, &status);
-    /* Two lines are kept even when one is enough: what stands above must not jump. */
+    /* The line keeps the height of two lines even when one is enough, so that the panels above do
+     * not jump. */
     unsigned n = status.n_lines < 2 ? 2 : status.n_lines;
     return (int)n * oct_draw_line_height(draw, OCT_TEXT_NORMAL) + text_px / 2;
 }
@@ -173,7 +174,7 @@ static void draw_notice(struct oct_draw *draw, const struct oct_view_model *mode
     add_line(draw, &band, OCT_TEXT_NORMAL, &lines[1]);
 }
 
-/* The two worst; more would hide the picture. */
+/* Draws the two worst alarms; more would hide the picture. */
 void oct_draw_banner(struct oct_draw *draw, const struct oct_view_model *model)
 {
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
@@ -193,7 +194,7 @@ void oct_draw_banner(struct oct_draw *draw, const struct oct_view_model *model)
     draw_notice(draw, model);
 }
 
-/* Over the lower edge of the panels, which so stay where they are. */
+/* Draws the message over the lower edge of the panels, so that they stay where they are. */
 void oct_draw_message(struct oct_draw *draw, const struct oct_view_model *model)
 {
     struct oct_view_phrase line = {.tone = OCT_VIEW_PLAIN};

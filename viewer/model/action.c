@@ -83,7 +83,8 @@ bool oct_view_action_is_operators(enum oct_view_action action)
     }
 }
 
-/* The keys of a row, without those of the keypad, and without a "Ctrl+" that was said already. */
+/* Appends the keys of a row, without those of the keypad, and without a "Ctrl+" that stands before
+ * them already. */
 static void add_keys(const char *from, char *keys, size_t n_bytes)
 {
     static const char ctrl[] = "Ctrl+", keypad[] = "Keypad_";

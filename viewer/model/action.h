@@ -1,5 +1,5 @@
-/* What a user can do, and with which key. One table, from which the window's bindings, the help
- * overlay and --help follow. */
+/* What a user can do, and with which key. The window's bindings, the help overlay and --help are
+ * all made from one table. */
 #ifndef OCT_VIEWER_MODEL_ACTION_H
 #define OCT_VIEWER_MODEL_ACTION_H
 
@@ -32,7 +32,7 @@ enum oct_view_action {
     OCT_VIEW_SLAB_THINNER,
     OCT_VIEW_SLAB_THICKER,
     OCT_VIEW_MEASURE,
-    OCT_VIEW_HOLD, /* the next of what the arrows move while measuring */
+    OCT_VIEW_HOLD, /* while measuring: the arrows move the next point */
     OCT_VIEW_MARK,
     OCT_VIEW_CLEAR,
     OCT_VIEW_ZOOM_IN,
@@ -53,29 +53,30 @@ enum oct_view_action {
     OCT_VIEW_LOCK, /* the operator profile */
     OCT_VIEW_HELP,
     OCT_VIEW_QUIT,
-    OCT_VIEW_LEAVE, /* what lies over the picture; the window, if octd does not record */
+    OCT_VIEW_LEAVE, /* closes the help, else the window, unless octd records */
     OCT_VIEW_N_ACTIONS
 };
 
-/* A key is "Ctrl+", "Shift+" and SDL's name of the key on the keyboard's layout, as in
- * "Ctrl+Left"; several of them stand apart with spaces. */
+/* A key is written as "Ctrl+", "Shift+" and SDL's name of the key on the keyboard's layout, as in
+ * "Ctrl+Left". Spaces separate several keys. */
 struct oct_view_key {
     const char *keys;
     enum oct_view_action action;
-    const char *meaning; /* one line; NULL: told with the row before */
+    const char *meaning; /* one line; NULL: the row before has it */
 };
 
 extern const struct oct_view_key oct_view_keys[];
 extern const size_t oct_view_n_keys;
 
-/* A held key does it again and again, and Shift does it five times. */
+/* Whether a held key repeats the action, and Shift does it five times. */
 bool oct_view_action_is_step(enum oct_view_action action);
 
-/* The operator profile leaves recording, contrast, the label, help and the way out of it. */
+/* Whether the operator profile allows the action: recording, contrast, the label, help, and leaving
+ * the profile. */
 bool oct_view_action_is_operators(enum oct_view_action action);
 
-/* The line of the help for row i: keys of it and of the rows told with it. False: row i is told
- * with the row before. */
+/* Writes the keys of the help's line for row i: those of the row and of the rows after it that have
+ * no meaning of their own. False: row i is one of those. */
 bool oct_view_key_help(size_t i, char *keys, size_t n_bytes);
 
 /* The buttons of the window, in order. */

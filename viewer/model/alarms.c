@@ -8,10 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How long a count that rose stands in the banner. */
+/* How long the banner shows a count after it rose. */
 #define ROSE_NS (10 * OCT_NS_PER_S)
 #define FRESH_SPECTRUM_NS (3 * OCT_NS_PER_S)
-/* How long the disk must have been too small to be told: longer than a camera's burst. */
+/* How long the disk must have been too small before the banner says so: longer than a camera's
+ * burst lasts. */
 #define DISK_LOW_NS (5 * OCT_NS_PER_S)
 
 struct alarms {
@@ -58,7 +59,7 @@ static void judge_stream(const struct oct_view_model *model, struct alarms *list
                  "OCTD DOES NOT ANSWER");
 }
 
-/* Before the silence that it causes: this says why. */
+/* Comes before the alarm of the silence that a wrong driver causes, because it says why. */
 static void judge_driver(const struct oct_view_model *model, struct alarms *list)
 {
     const struct oct_view_daemon *d = &model->daemon;
@@ -105,8 +106,8 @@ static const char *remedy_of_loss(const struct oct_view_daemon *d)
     return d->last_error[0] ? d->last_error : "see octd's log";
 }
 
-/* Of this recording, by its own account, for as long as it lasts; one that failed has ended, and
- * that stands until another is begun. */
+/* Reports what the running recording lost, by its own account. A recording that failed has ended;
+ * its alarm stays until the next one begins. */
 static void judge_recording(const struct oct_view_daemon *d, struct alarms *list)
 {
     const char *error = d->last_error[0] ? d->last_error : "see octd's log";

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* Values beyond this have no meaning in counts^2 or dB; it keeps all sums below finite. */
+/* Values beyond this have no meaning in counts^2 or dB. The bound keeps all sums below finite. */
 #define LIMIT 1e30
 
 static double clamp(double value, double lo, double hi)
@@ -10,7 +10,7 @@ static double clamp(double value, double lo, double hi)
     return value < lo ? lo : value > hi ? hi : value;
 }
 
-/* The narrowest range: 1 dB, or what one u8 step of the published range is. */
+/* Returns the narrowest range: 1 dB, or one u8 step of the published range. */
 static double narrowest(const struct oct_view_contrast *c)
 {
     return c->log ? 1.0 : (c->published_hi - c->published_lo) / 255.0;
@@ -26,7 +26,7 @@ void oct_view_contrast_publish(struct oct_view_contrast *contrast, double lo, do
 {
     lo = isfinite(lo) ? clamp(lo, -LIMIT, LIMIT) : 0.0;
     hi = isfinite(hi) ? clamp(hi, -LIMIT, LIMIT) : lo;
-    /* A B-scan of one value has lo == hi; a range must not vanish in rounding either. */
+    /* A B-scan of one value has lo == hi. Nor may rounding make the range vanish. */
     double least = fmax(1e-9, 1e-9 * fabs(lo));
     if (hi - lo < least)
         hi = lo + least;

@@ -30,18 +30,18 @@ struct oct_view_contrast {
 
 void oct_view_contrast_init(struct oct_view_contrast *contrast, bool log);
 
-/* A picture with these limits is now shown. Limits that are no range are mended: it stays true
- * that lo < hi and all are finite. */
+/* A picture with these limits is now shown. Limits that are no range are replaced, so
+ * that lo < hi holds and all are finite. */
 void oct_view_contrast_publish(struct oct_view_contrast *contrast, double lo, double hi);
 
-/* With OCT_VIEW_AUTO: lo and hi move the share `pace` (1: all) of the way to these. */
+/* With OCT_VIEW_AUTO, moves lo and hi the share `pace` (1: all) of the way to these limits. */
 void oct_view_contrast_adapt(struct oct_view_contrast *contrast, double lo, double hi, double pace);
 
-/* The rest of these make the limits the user's. Moves the middle of the range and changes its
+/* This and the functions below set OCT_VIEW_MANUAL. Moves the middle of the range and changes its
  * width (in the pictures' unit). */
 void oct_view_contrast_move(struct oct_view_contrast *contrast, double level, double width);
 
-/* Moves one limit; it stays the narrowest range away from the other. */
+/* Moves one limit; it keeps at least the narrowest range of distance from the other. */
 void oct_view_contrast_move_lo(struct oct_view_contrast *contrast, double by);
 void oct_view_contrast_move_hi(struct oct_view_contrast *contrast, double by);
 

@@ -14,7 +14,7 @@ static const cJSON *item(const cJSON *object, const char *key)
     return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
-/* A number that is a count or a length: finite, not negative. */
+/* Returns a number that can be a count or a length (finite, not negative), else `otherwise`. */
 static double number(const cJSON *object, const char *key, double otherwise)
 {
     const cJSON *value = item(object, key);
@@ -64,7 +64,8 @@ static bool has_word(const cJSON *words, const char *word)
     return found;
 }
 
-/* What a recording was offered and its files lack (docs/recordings.md, the account). */
+/* Reads how many B-scans a recording was offered that its files lack (docs/recordings.md, the
+ * account). */
 static void read_lost(struct oct_view_daemon *d, const cJSON *account)
 {
     const cJSON *count, *dropped = item(account, "dropped");
@@ -129,7 +130,7 @@ static bool read_share(const cJSON *object, const char *key, double *share)
     return *share <= 1;
 }
 
-/* Its row among the analyses, with its settings under their names. */
+/* Reads the row "enface" of the analyses: its settings stand there under their names. */
 static void read_enface(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *each, *row = NULL;
@@ -158,7 +159,8 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
     const cJSON *scan = item(reply, "scan"), *pixels = item(reply, "pixels");
     char from[16];
 
-    /* What nobody configured octd measured, of this very camera, and some seconds behind it. */
+    /* A line rate that nobody configured is octd's own measurement of this camera, some seconds
+     * old. */
     text(scan, "line_rate_from", from, sizeof(from));
     bool set = strcmp(from, "config") == 0;
     *d = (struct oct_view_daemon){

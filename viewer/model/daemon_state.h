@@ -16,35 +16,35 @@ struct oct_view_daemon {
     bool known;         /* a status came at least once; without it the rest means nothing */
     bool reachable;     /* the newest question was answered in time */
     uint64_t answer_ns; /* when the newest answer came */
-    bool pending;       /* what was granted is not done yet */
-    bool disk_slow;     /* it holds up the recording */
-    struct {            /* what the camera driver does wrong, and what to do; "": nothing */
+    bool pending;       /* octd granted something and has not done it yet */
+    bool disk_slow;     /* the disk holds up the recording */
+    struct {            /* what the camera driver does wrong, and the cure; "": nothing */
         char text[256], cure[256];
     } driver;
     char state[16]; /* idle | running | recording | error */
     char last_error[256];
     double uptime_s, acquisitions;
-    double lines_received, lines_missing; /* since its start, and so the next; those that
-                                             the operator's own stop and start cut off are not */
+    double lines_received, lines_missing; /* since octd's start, as those below; without
+                                             those that the operator's stop and start cut off */
     double bscans_dropped, bscans_done, bscans_published;
     double latency_p50_us, latency_p99_us;
     double axial_um, lateral_um, slow_um; /* of a pixel, an A-line, a B-scan; NaN: not known */
-    double set_line_rate_hz;              /* configured; 0: by nobody, or not known */
+    double set_line_rate_hz;              /* as configured; 0: nobody did, or not known */
     double lines, bscans;                 /* of a B-scan, of a volume; 0: not known */
-    bool pixels_told, log;                /* whether it said what pixels are; they are dB */
-    bool has_enface;                      /* it computes an en face picture ... */
-    bool enface_told;                     /* ... and said how: */
+    bool pixels_told, log;                /* whether octd said what pixels are; they are dB */
+    bool has_enface;                      /* octd computes an en face picture */
+    bool enface_told;                     /* and said how: */
     struct oct_view_enface_settings enface;
     double saturation;      /* the largest sample; 0: not known */
     double disk_bytes_free; /* NaN: not known */
     struct {
         bool active, stopping, waiting_for_volume;
-        bool failed; /* the last one did */
+        bool failed; /* the last recording failed */
         double elapsed_s, bscans_in_file, bscans_waiting, bytes_per_bscan;
         double volumes_written, volumes_incomplete, bytes_written;
-        double disk_left_s; /* the daemon's word on how long the disk lasts; NaN: not known */
-        /* B-scans of this recording, or the last one, that are not in its files, the reason of
-         * most of them as record_account names it (""), and all reasons: "7 disk_slow, 2 source" */
+        double disk_left_s; /* how long the disk lasts, as octd says; NaN: not known */
+        /* How many B-scans of this recording, or the last one, are not in its files; the reason of
+         * most of them as record_account names it (""); all reasons: "7 disk_slow, 2 source" */
         double n_lost;
         char lost_why[24], lost_text[96];
         char file[256]; /* the last part of the path */
@@ -52,8 +52,8 @@ struct oct_view_daemon {
     } record;
 };
 
-/* Reads a status reply; OCT_E_FORMAT: it is none, and *daemon is as it was. known is set,
- * reachable and answer_ns are the caller's. */
+/* Reads a status reply and sets known; the caller sets reachable and answer_ns. OCT_E_FORMAT: it is
+ * no status reply, and *daemon is as it was. */
 enum oct_err oct_view_daemon_read(struct oct_view_daemon *daemon, const char *json, size_t n_bytes,
                                   struct oct_error *err);
 

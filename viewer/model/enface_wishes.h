@@ -1,6 +1,7 @@
-/* Projection and slab of octd's en face picture: what octd has, what the operator wants of it, and
- * which setting is to be sent next. A held key moves the slab faster than octd answers, and octd is
- * asked one setting at a time: what came meanwhile is sent as its newest value. Pure; one thread. */
+/* Projection and slab of octd's en face picture: what octd has, what the operator wants, and which
+ * setting to send next. octd is asked one setting at a time, and a held key moves the slab faster
+ * than octd answers: a setting that changed meanwhile is sent with its newest value. Pure; one
+ * thread. */
 #ifndef OCT_VIEWER_MODEL_ENFACE_WISHES_H
 #define OCT_VIEWER_MODEL_ENFACE_WISHES_H
 
@@ -22,7 +23,7 @@ struct oct_view_enface_wishes {
     struct oct_view_enface_settings octds;  /* by its last word */
     struct oct_view_enface_settings wanted; /* octd's, where nothing is wanted */
     bool wants_projection, wants_first, wants_last;
-    struct oct_view_enface_settings sent; /* of it only what was asked for last counts */
+    struct oct_view_enface_settings sent; /* wanted, when the last wish was taken */
 };
 
 /* octd says what it has; NULL: it says nothing of an en face picture. */

@@ -50,7 +50,7 @@ void oct_view_history_add(struct oct_view_history *h, const struct oct_view_pict
 
 unsigned oct_view_history_count(const struct oct_view_history *h)
 {
-    /* Arrivals only rise: the first that is too old ends it. */
+    /* Arrivals only rise: all pictures behind the first that is too old are too old. */
     unsigned low = 0, high = h->n;
 
     while (low < high) {

@@ -1,5 +1,6 @@
-/* The last ten seconds of B-scans, in a bounded amount of memory: where they would take more, some
- * are left out, evenly, so that ten seconds are covered. Pure; one thread at a time. */
+/* The last ten seconds of B-scans, in a bounded amount of memory. Where all of them would take
+ * more, some are left out evenly, so that ten seconds are still covered. Pure; one thread at a
+ * time. */
 #ifndef OCT_VIEWER_MODEL_HISTORY_H
 #define OCT_VIEWER_MODEL_HISTORY_H
 
@@ -13,17 +14,17 @@
 struct oct_view_history {
     size_t budget_bytes;              /* of all pixels together */
     struct oct_view_picture *picture; /* [n_slots], a ring; owned */
-    unsigned n_slots;                 /* that pictures of this size may have */
+    unsigned n_slots;                 /* that fit the budget with pictures of this size */
     unsigned next, n;                 /* slot to fill, slots filled */
     uint32_t n_lines, depth;          /* what the slots hold */
     enum oct_sample_type sample_type;
 };
 
-/* Keeps a copy, or leaves it out when the one before is too near in time. Pictures of another size
- * empty the history first. Without memory it stays shorter. */
+/* Keeps a copy, unless the last kept picture is too near in time. A picture of another size empties
+ * the history first. Out of memory, the picture is left out. */
 void oct_view_history_add(struct oct_view_history *history, const struct oct_view_picture *picture);
 
-/* How many may be gone back: pictures not older than ten seconds before the newest. */
+/* Returns how many pictures are at most ten seconds older than the newest, itself included. */
 unsigned oct_view_history_count(const struct oct_view_history *history);
 
 /* The i-th before the newest (0: the newest), borrowed; NULL when i >= count. */

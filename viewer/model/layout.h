@@ -1,5 +1,5 @@
-/* Where things stand in the window: rectangles in pixels from sizes alone. No SDL, no model, so
- * that further arrangements (en face, profile) are further functions here. */
+/* Where things stand in the window: rectangles in pixels from sizes alone. No SDL, no
+ * model: another arrangement of panels is another function here. */
 #ifndef OCT_VIEWER_MODEL_LAYOUT_H
 #define OCT_VIEWER_MODEL_LAYOUT_H
 
@@ -29,14 +29,15 @@ struct oct_view_layout {
     struct oct_view_rect status;  /* full width, at the bottom */
 };
 
-/* status_height is what the broken status lines need, margins included; n_panels 1, 2 or 4. */
+/* Computes the layout. status_height: of all lines of the status, margins included; n_panels: 1, 2
+ * or 4. */
 void oct_view_layout_window(struct oct_view_layout *layout, int width, int height,
                             int status_height, unsigned n_panels, unsigned n_buttons);
 
 bool oct_view_rect_holds(struct oct_view_rect r, int x, int y);
 
-/* The largest rectangle of the picture's proportions (width / height) centred in the area, at
- * least one pixel; the whole area when stretched. */
+/* Returns the largest rectangle of the picture's proportions (width / height), centred in the area,
+ * at least one pixel; the whole area when stretched. */
 struct oct_view_rect oct_view_layout_fit(struct oct_view_rect area, double proportion,
                                          bool stretch);
 

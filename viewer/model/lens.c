@@ -5,7 +5,7 @@ static double clamp(double value, double lo, double hi)
     return value < lo ? lo : value > hi ? hi : value;
 }
 
-/* Nothing beyond the picture's edges is looked at. */
+/* Keeps the view within the picture's edges. */
 static void keep_inside(struct oct_view_lens *lens)
 {
     double half = 0.5 / lens->zoom;

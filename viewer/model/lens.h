@@ -7,7 +7,7 @@
 
 #define OCT_VIEW_MOST_ZOOM 32.0
 
-/* What of the picture stands in the middle of the area, as shares of its width and height. */
+/* x, y: the place of the picture in the middle of the area, as shares of its width and height. */
 struct oct_view_lens {
     double zoom, x, y; /* zoom >= 1; 1: all of it */
 };
@@ -18,12 +18,13 @@ struct oct_view_rectf {
 
 void oct_view_lens_init(struct oct_view_lens *lens);
 
-/* Where the whole picture lies; zoomed it reaches beyond the area, which cuts it. */
+/* Returns where the whole picture lies. A zoomed picture reaches beyond the area, which cuts it. */
 struct oct_view_rectf oct_view_lens_place(const struct oct_view_lens *lens,
                                           struct oct_view_rect area, double proportion,
                                           bool stretch);
 
-/* Zooms by a factor around the share of the picture that lies at (x, y), which stays there. */
+/* Zooms by a factor. The place (x, y) of the picture, in shares, stays where it is in the
+ * window. */
 void oct_view_lens_zoom(struct oct_view_lens *lens, double factor, double x, double y);
 
 /* Moves the view by shares of what is seen. */

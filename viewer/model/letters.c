@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many bytes follow the first one of a letter; -1: it is no first byte. */
+/* Returns how many bytes follow the first byte of a letter; -1: it is no first byte. */
 static int n_following(unsigned char first)
 {
     return first < 0x80                    ? 0
@@ -15,7 +15,8 @@ static int n_following(unsigned char first)
                                            : -1;
 }
 
-/* Bytes of the letter at s; 0: none, or a control character. *is_cut: the text ends within it. */
+/* Returns the bytes of the letter at s; 0: no letter, or a control character. *is_cut: the text
+ * ends within it. */
 static unsigned letter_bytes(const unsigned char *s, bool *is_cut)
 {
     int n = n_following(s[0]);
@@ -66,5 +67,5 @@ void oct_view_letters_set_locale(void)
             setenv("LC_ALL", names[i], 1);
             is_utf8 = true;
         }
-    setlocale(LC_CTYPE, "C"); /* our own, which nothing here depends on */
+    setlocale(LC_CTYPE, "C"); /* this program's own locale, on which nothing here depends */
 }

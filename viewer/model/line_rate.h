@@ -1,11 +1,12 @@
-/* The camera's line rate against what it was of late, from the daemon's count of A-lines over the
- * daemon's own clock: neither this window's load nor its network is in it. Pure. */
+/* Compares the camera's line rate with the usual one. Both are the daemon's count of A-lines over
+ * the daemon's own clock, so that neither this window's load nor the network changes them. Pure. */
 #ifndef OCT_VIEWER_MODEL_LINE_RATE_H
 #define OCT_VIEWER_MODEL_LINE_RATE_H
 
 #include <stdbool.h>
 
-#define OCT_VIEW_LINE_RATES 31u /* measurements of a second or more: what lasts is the new rate */
+/* Measurements of a second or more. A rate that lasts becomes the usual one. */
+#define OCT_VIEW_LINE_RATES 31u
 
 /* A zeroed struct knows nothing. Members are read freely and written by the function. */
 struct oct_view_line_rate {
@@ -20,8 +21,8 @@ struct oct_view_line_rate {
 
 /* Brings the A-lines that the camera made so far (received or missing) at a moment of the daemon's
  * clock, and the number of the acquisition. Another acquisition, or less of anything than before,
- * begins anew. A measurement takes a second and ten B-scans, or five seconds. A standstill is no
- * rate: it is the alarm of no signal that tells it. */
+ * begins anew. A measurement takes a second and ten B-scans, or five seconds. A standstill
+ * is not measured: the alarm of no signal reports it. */
 void oct_view_line_rate_add(struct oct_view_line_rate *rate, double acquisitions, double lines,
                             double time_s, double lines_a_bscan);
 

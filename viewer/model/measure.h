@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A place in a B-scan: A-lines from its left edge, depth pixels from its top, pixel i reaching
- * from i to i + 1. */
+/* A place in a B-scan: A-lines from its left edge, depth pixels from its top. Pixel i reaches from
+ * i to i + 1. */
 struct oct_view_point {
     double line, depth;
 };
@@ -20,7 +20,8 @@ struct oct_view_scale {
 /* Whether both spacings are known. */
 bool oct_view_proportion_known(double across_um, double down_um);
 
-/* Width over height of a picture as it is in the eye; its pixels' where a spacing is not known. */
+/* Returns width over height of the tissue in a picture; of its pixels where a spacing is not
+ * known. */
 double oct_view_proportion(uint32_t n_across, double across_um, uint32_t n_down, double down_um);
 
 /* Micrometres between two places; NaN where a spacing that it needs is not known. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define MESSAGE_NS (4 * OCT_NS_PER_S)
-/* Silence is a stall after four intervals of the stream, but never sooner or later than these. */
+/* A silence is a stall after four intervals of the stream, within these bounds. */
 #define STALL_LEAST_S 2.0
 #define STALL_MOST_S 10.0
 /* Automatic contrast: the share that is black, the share that is not white, how fast it follows. */
@@ -91,7 +91,8 @@ static void set_frozen(struct oct_view_model *model, bool frozen)
     }
 }
 
-/* Stepping starts at the newest kept picture, which may be one later than the shown one. */
+/* Steps through the kept pictures, from the newest kept one, which may be one later than the shown
+ * one. */
 static void step_back(struct oct_view_model *model, int by)
 {
     struct oct_view_picture kept = {0};
@@ -286,7 +287,7 @@ static void apply_rest(struct oct_view_model *model, enum oct_view_action action
     case OCT_VIEW_LOCK:
         model->settings.operators = !model->settings.operators;
         if (model->frozen)
-            set_frozen(model, false); /* the profile has no key to go on with */
+            set_frozen(model, false); /* no key of the profile ends a freeze */
         model->measuring = false;
         oct_view_model_say(model, "%s",
                            model->settings.operators ? "operator profile: Ctrl+O leaves it"

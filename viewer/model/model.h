@@ -1,6 +1,6 @@
-/* The viewer's state: what is shown, how, and what is known about stream and daemon. Neither SDL
- * nor zmq; one thread owns a model. Nothing here reads a clock: oct_view_model_tick brings the
- * time. */
+/* The viewer's state: what is shown, how, and what is known about stream and daemon. It uses
+ * neither SDL nor zmq. One thread owns a model. Nothing here reads a clock: oct_view_model_tick
+ * sets the time. */
 #ifndef OCT_VIEWER_MODEL_MODEL_H
 #define OCT_VIEWER_MODEL_MODEL_H
 
@@ -38,22 +38,22 @@ enum oct_view_held { OCT_VIEW_HELD_TO, OCT_VIEW_HELD_FROM, OCT_VIEW_HELD_MARK, O
 /* What is remembered between two runs (settings.h). */
 struct oct_view_settings {
     enum oct_view_arrangement arrangement;
-    bool stretch; /* the B-scan fills its panel where its proportions are known ... */
-    bool square;  /* ... and keeps square pixels where they are not */
+    bool stretch; /* where proportions are known: the B-scan fills its panel all the same */
+    bool square;  /* where they are not known: pixels are square */
     bool operators;
 };
 
-/* Seconds of recording that are too few: for one that goes on, and for those to come. */
+/* Fewer seconds of recording than this are too few: for the running one, and for the next one. */
 #define OCT_VIEW_DISK_LOW_S 300.0
 #define OCT_VIEW_DISK_OUT_S 60.0
 
 /* A count of the daemon's that should not rise. */
 struct oct_view_watch {
     double count;
-    uint64_t rose_ns; /* 0: it never rose while we looked */
+    uint64_t rose_ns; /* 0: it never rose since the first status */
 };
 
-/* Members are read freely; they are written by the functions below. */
+/* Anyone reads the members; the functions below write them. */
 struct oct_view_model {
     char endpoint[OCT_VIEW_ENDPOINT_BYTES];
     struct oct_view_settings settings;
@@ -79,13 +79,13 @@ struct oct_view_model {
     bool has_control; /* there is an endpoint to ask */
     struct oct_view_daemon daemon;
     struct oct_view_watch missing, dropped;
-    uint64_t disk_low_ns; /* since when the disk lasts for too short; 0: long enough */
+    uint64_t disk_low_ns; /* since when the disk has room for too few seconds; 0: it has enough */
     struct oct_view_line_rate line_rate;
     double volumes_before; /* that were written when the recording began */
     struct oct_view_enface_wishes enface_wishes;
-    enum oct_view_wish wish; /* what the window should ask the daemon for */
+    enum oct_view_wish wish; /* to be asked for next */
     char wish_text[OCT_VIEW_LABEL_BYTES];
-    enum oct_view_wish asked;      /* on its way */
+    enum oct_view_wish asked;      /* sent, and not answered yet */
     struct oct_view_answer answer; /* the daemon's last word on a recording, shown for a while */
     uint64_t answer_until_ns;
 
@@ -98,7 +98,7 @@ struct oct_view_model {
     double cursor_line; /* of the profile */
     bool has_caliper, has_mark;
     struct oct_view_point caliper[2], mark; /* from, to */
-    enum oct_view_held held;                /* of what there is; see model_points.c */
+    enum oct_view_held held;                /* the point that the arrows move; see model_points.c */
     bool typing;                            /* the pseudonym */
     char typed[OCT_VIEW_LABEL_BYTES];
 
@@ -107,7 +107,7 @@ struct oct_view_model {
     uint64_t message_until_ns;
 };
 
-/* `log`: pixels are dB (pipeline.log), else counts^2, until the daemon says which. */
+/* log: until the daemon says what pixels are, they count as dB (pipeline.log), else as counts^2. */
 void oct_view_model_init(struct oct_view_model *model, const char *endpoint, bool log);
 
 /* Frees the pictures. */
@@ -116,44 +116,45 @@ void oct_view_model_finish(struct oct_view_model *model);
 /* Gives it the archive. */
 void oct_view_model_attach(struct oct_view_model *model, struct oct_view_archive *archive);
 
-/* Brings a picture newer than all before; the structs are swapped, so that *picture holds a buffer
- * to reuse afterwards. While frozen it waits and the shown one stays. */
+/* Takes a picture newer than all before. The structs are swapped, so that *picture then has a
+ * buffer to reuse. While frozen, the picture waits and the shown one stays. */
 void oct_view_model_offer(struct oct_view_model *model, struct oct_view_picture *picture);
 
-/* Brings the subscriber's counts, and what the archive has. */
+/* Takes the subscriber's counts, and copies the quality from the archive. */
 void oct_view_model_report(struct oct_view_model *model, const struct oct_view_tally *tally,
                            bool connected);
 
-/* Brings a spectrum newer than the one before; the structs are swapped. */
+/* Takes a spectrum newer than the one before; the structs are swapped. */
 void oct_view_model_offer_spectrum(struct oct_view_model *model,
                                    struct oct_view_spectrum *spectrum);
 
-/* Brings an image of the topic `enface`; the model copies it. */
+/* Copies an image of the topic `enface`. */
 void oct_view_model_offer_enface(struct oct_view_model *model, const struct oct_view_image *image);
 
-/* Brings what the daemon said. */
+/* Takes the daemon's newest status, and its answer to a wish. */
 void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_daemon *daemon,
                          const struct oct_view_answer *answer);
 
-/* What is to be asked for now; it counts as asked from then on. NONE: nothing, or an answer is still
- * to come. */
+/* Returns what to ask the daemon for now, and counts it as asked. NONE: nothing is wished, or an
+ * answer is still to come. */
 enum oct_view_wish oct_view_model_take_wish(struct oct_view_model *model,
                                             char text[OCT_VIEW_LABEL_BYTES]);
 
-/* Time goes on: a message that was up long enough goes. */
+/* Sets the time, and removes a message that was shown long enough. */
 void oct_view_model_tick(struct oct_view_model *model, uint64_t now_ns);
 
-/* The shown picture is on the screen now. */
+/* Notes that the shown picture is on the screen now. */
 void oct_view_model_presented(struct oct_view_model *model, uint64_t now_ns);
 
-/* Does what the action means for the model, `times` over where it is a step. Snapshot, full screen,
- * quit and leave are the window's and do nothing here. With the operator profile only its actions
- * do anything. While measuring, the four actions of the arrow keys move the held point instead. */
+/* Does an action, `times` over where it is a step. Snapshot, full screen, quit and leave concern
+ * the window and do nothing here. With the operator profile on, only its actions do anything. While
+ * measuring, the four actions of the arrow keys move the held point instead. */
 void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action action,
                           unsigned times);
 
-/* A mouse drag across the picture, in parts of its width and height (down and right positive): the
- * whole width moves the level, the whole height the window by the published range. */
+/* Changes the contrast by a mouse drag across the picture, in parts of its width and height (right
+ * and down positive). The whole width moves the level by the published range, the whole height
+ * changes the window by it. */
 void oct_view_model_drag(struct oct_view_model *model, double across, double down);
 
 /* Marks a point; sets the calipers. Places beyond the picture are moved to its edge. */
@@ -164,7 +165,8 @@ void oct_view_model_set_caliper(struct oct_view_model *model, struct oct_view_po
 /* The A-line of the profile. */
 void oct_view_model_point_at(struct oct_view_model *model, double line);
 
-/* While typing: text that came, one letter away, done (or not). */
+/* While typing: adds text; removes the last letter; ends typing, and wishes the text or drops
+ * it. */
 void oct_view_model_type(struct oct_view_model *model, const char *text);
 void oct_view_model_rub_out(struct oct_view_model *model);
 void oct_view_model_end_typing(struct oct_view_model *model, bool keep);
@@ -173,7 +175,7 @@ void oct_view_model_end_typing(struct oct_view_model *model, bool keep);
 void oct_view_model_say(struct oct_view_model *model, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Whether octd records, or is about to, as far as it said. */
+/* Whether octd said that it records, or was asked to. */
 bool oct_view_model_is_recording(const struct oct_view_model *model);
 
 enum oct_view_state oct_view_model_state(const struct oct_view_model *model);
@@ -181,12 +183,13 @@ enum oct_view_state oct_view_model_state(const struct oct_view_model *model);
 /* Seconds since the newest picture came; 0 when none came yet. */
 double oct_view_model_silence_s(const struct oct_view_model *model);
 
-/* What the daemon said about spacings (NaN: unknown), and the shown picture's width over height. */
+/* Return the spacings as the daemon said (NaN: unknown), and the shown picture's width over
+ * height. */
 struct oct_view_scale oct_view_model_scale(const struct oct_view_model *model);
 double oct_view_model_proportion(const struct oct_view_model *model);
 
-/* Whether the B-scan takes its whole panel. Where a spacing is not known there are no proportions
- * to keep: A-lines and depth are of different kinds, and square pixels no better than others. */
+/* Whether the B-scan fills its panel. Where a spacing is not known there are no proportions to
+ * keep: A-lines and depths differ in kind, and square pixels are no better than others. */
 bool oct_view_model_fills(const struct oct_view_model *model);
 
 #endif

@@ -1,4 +1,4 @@
-/* The part of the model that listens to the daemon and wishes something of it. */
+/* The part of the model that takes the daemon's status and answers, and makes wishes. */
 #include "viewer/model/clock.h"
 #include "viewer/model/letters.h"
 #include "viewer/model/model.h"
@@ -16,7 +16,7 @@ static void watch(struct oct_view_watch *w, double count, bool first, uint64_t n
     w->count = count; /* less: the daemon started anew */
 }
 
-/* A burst of the camera's makes the disk's time short for a moment. */
+/* Notes since when the time is short: a burst of the camera shortens it for a moment only. */
 static void watch_disk(struct oct_view_model *model, const struct oct_view_daemon *daemon)
 {
     double least_s = daemon->record.active ? OCT_VIEW_DISK_LOW_S : OCT_VIEW_DISK_OUT_S;
@@ -49,7 +49,7 @@ static void hear_answer(struct oct_view_model *model, const struct oct_view_answ
         model->answer_until_ns = model->now_ns + ANSWER_NS;
     } else if (!answer->ok) {
         oct_view_model_say(model, "octd refused: %s", answer->text);
-    } else if (!is_of_enface(answer->wish)) { /* of those the panel's title tells */
+    } else if (!is_of_enface(answer->wish)) { /* the panel's title shows those */
         oct_view_model_say(model, "octd confirms: %s %s",
                            answer->wish == OCT_VIEW_WISH_EYE ? "eye" : "pseudonym",
                            answer->text[0] ? answer->text : "not said");
@@ -90,7 +90,7 @@ void oct_view_model_wish(struct oct_view_model *model, enum oct_view_wish wish, 
         oct_view_model_say(model, "no control endpoint: start octview with --control ENDPOINT");
         return;
     }
-    /* Answers about the slab come all the time while its key is held: those are waited for. */
+    /* While a slab's key is held, some answer is always to come: other wishes wait for it. */
     if (model->asked != OCT_VIEW_WISH_NONE && !is_of_enface(model->asked)) {
         oct_view_model_say(model, "octd has not answered yet");
         return;
@@ -143,7 +143,7 @@ void oct_view_model_type(struct oct_view_model *model, const char *text)
 {
     size_t n = strlen(model->typed);
 
-    /* Whole letters only: what does not fit is left out as it came. */
+    /* Text that does not fit is left out whole, so that no letter is cut. */
     if (!model->typing || n + strlen(text) >= sizeof(model->typed) || !oct_view_letters_are(text))
         return;
     snprintf(model->typed + n, sizeof(model->typed) - n, "%s", text);
@@ -153,7 +153,7 @@ void oct_view_model_rub_out(struct oct_view_model *model)
 {
     size_t n = strlen(model->typed);
 
-    /* A UTF-8 letter: its following bytes and its first. */
+    /* Removes a UTF-8 letter: its following bytes, then its first. */
     while (n > 0 && ((unsigned char)model->typed[n - 1] & 0xc0) == 0x80)
         n--;
     model->typed[n > 0 ? n - 1 : 0] = '\0';

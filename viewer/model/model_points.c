@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* Half the length of calipers that a key puts there, in parts of the depth in view. */
+/* Half the length of calipers that a key makes, in parts of the depth in view. */
 #define HALF_CALIPER 0.15
 
 static struct oct_view_point inside(const struct oct_view_model *model, struct oct_view_point p)
@@ -41,7 +41,7 @@ void oct_view_model_point_at(struct oct_view_model *model, double line)
 
 /* ---- by key ---- */
 
-/* The middle of a pixel: a step more or less is the next pixel's. */
+/* Returns the middle of the pixel, so that one step reaches the next pixel's middle. */
 static double middle_of_pixel(double at)
 {
     return floor(at) + 0.5;

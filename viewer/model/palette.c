@@ -1,8 +1,8 @@
 #include "viewer/model/palette.h"
 
 /* Lightness L* (CIE 1976) rises evenly from 0 to 100; the hue runs from blue through red to yellow
- * at the largest chroma up to 68 that sRGB can show there. Equal steps of a value so look equally
- * large; test_viewer_model.c measures it. */
+ * at the largest chroma up to 68 that sRGB can show there. So equal steps of a value look equally
+ * large; test_viewer_model.c measures that. */
 /* clang-format off */
 static const uint32_t uniform[256] = {
     0x000000, 0x000106, 0x01030b, 0x01040f, 0x020512, 0x030715, 0x040817, 0x060919,

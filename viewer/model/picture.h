@@ -16,7 +16,7 @@ struct oct_view_picture {
     struct oct_picture_header header;
     void *pixels; /* [n_lines][depth], u8 or f32 by header.sample_type; owned, malloc'd */
     size_t capacity_bytes;
-    uint64_t arrival_ns; /* when it had arrived, by the viewer's clock */
+    uint64_t arrival_ns; /* when all of it had arrived, by the viewer's clock */
 };
 
 /* Bytes of the pixels that a header announces; 0 when it announces none that we could hold. */
@@ -33,8 +33,8 @@ enum oct_err oct_view_picture_set(struct oct_view_picture *picture,
 double oct_view_picture_value(const struct oct_view_picture *picture, uint32_t line,
                               uint32_t depth);
 
-/* Two percentiles (shares 0..1) of the values, of some of the A-lines where there are many. False:
- * the picture has no finite value. */
+/* Finds two percentiles (shares 0..1) of the values; where there are many A-lines, of some of them.
+ * False: the picture has no finite value. */
 bool oct_view_picture_percentiles(const struct oct_view_picture *picture, double share_lo,
                                   double share_hi, double *lo, double *hi);
 

@@ -1,6 +1,6 @@
-/* How good the pictures are, as octd says in the topic `quality`: the smoothed numbers of the newest
- * B-scan, and a timeline of the last seconds with the marks of blinks, motion and missing A-lines.
- * octd computes all of it. Pure; one thread at a time. */
+/* How good the pictures are, as octd says in the topic `quality`: the smoothed numbers of the
+ * newest B-scan, and a timeline of the last seconds with the marks of blinks, motion and missing
+ * A-lines. octd computes all of it. Pure; one thread at a time. */
 #ifndef OCT_VIEWER_MODEL_QUALITY_H
 #define OCT_VIEWER_MODEL_QUALITY_H
 

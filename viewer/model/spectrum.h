@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Zeroed it is none. */
+/* A zeroed struct is none. */
 struct oct_view_spectrum {
     uint16_t *sample; /* [n_samples]; owned */
     uint32_t n_samples, capacity;
@@ -19,8 +19,8 @@ struct oct_view_spectrum {
     uint64_t arrival_ns; /* 0: none came */
 };
 
-/* Fills it from a message's header and payload, outside bytes both. OCT_E_FORMAT says what is
- * wrong; it is as it was then. arrival_ns is the caller's. */
+/* Fills it from a message's header and payload, both untrusted. OCT_E_FORMAT says what is wrong;
+ * then it is as it was. The caller sets arrival_ns. */
 enum oct_err oct_view_spectrum_set(struct oct_view_spectrum *spectrum, const char *json,
                                    size_t json_bytes, const void *samples, size_t n_bytes,
                                    struct oct_error *err);

@@ -10,8 +10,8 @@
 
 /* How long a loss stays marked after the last one. */
 #define LOSS_MARK_NS (10 * OCT_NS_PER_S)
-/* octd sends an en face picture with every B-scan, or ten a second: after this long, and after four
- * B-scans, none is to be expected. */
+/* octd sends an en face picture with every B-scan, or ten a second. One is late after this long and
+ * after four B-scans. */
 #define ENFACE_LATE_S 3.0
 #define ENFACE_LATE_BSCANS 4.0
 
@@ -76,8 +76,9 @@ static void add_state(const struct oct_view_model *model, struct list *list)
         add(list, OCT_VIEW_WARN, "FROZEN");
 }
 
-/* The lines that come; beside them those the camera is set to, where that cannot be: more than are
- * set, or less than half of them (pauses while the scanner flies back take some). */
+/* Adds the line rate. The configured rate stands beside it where the two contradict each other:
+ * more lines come than are configured, or less than half of them (pauses while the scanner flies
+ * back take some). */
 static void add_line_rate(const struct oct_view_model *model, double pictures_hz, struct list *list)
 {
     double set_hz = model->daemon.reachable ? model->daemon.set_line_rate_hz : 0;

@@ -7,7 +7,7 @@
 
 enum oct_view_tone {
     OCT_VIEW_PLAIN,
-    OCT_VIEW_DIM, /* of little weight */
+    OCT_VIEW_DIM, /* unimportant */
     OCT_VIEW_GOOD,
     OCT_VIEW_WARN, /* worth a look */
     OCT_VIEW_BAD,
@@ -27,7 +27,7 @@ struct oct_view_phrase {
 unsigned oct_view_status(const struct oct_view_model *model,
                          struct oct_view_phrase phrases[OCT_VIEW_MAX_PHRASES]);
 
-/* Whether it records, in the daemon's own words, never in hopes. */
+/* Whether octd records, as it said itself; what was only asked for is shown as asked for. */
 void oct_view_recording(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
 /* Eye and pseudonym. */
@@ -48,8 +48,8 @@ unsigned oct_view_alarms(const struct oct_view_model *model,
 /* The quality in numbers: "SNR 31.2 dB  sharpness 5.1  blinks 1  motions 3". */
 void oct_view_quality_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
-/* What stands above the en face picture ("en face, slab", and for how long none came), or, where
- * there is none, instead of it. */
+/* The title of the en face picture ("en face, slab", and since when none came), or the words that
+ * stand in its place. */
 void oct_view_enface_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
 /* "1:02:03" or "02:03". */

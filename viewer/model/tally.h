@@ -1,5 +1,5 @@
-/* What came, what was lost, how fast: counted from the headers of all pictures, also of those that
- * were never drawn. Pure: the caller brings the time. */
+/* Counts pictures received and lost, and their rate, from the headers of all pictures, also of
+ * those that were never drawn. Pure: the caller passes the time. */
 #ifndef OCT_VIEWER_MODEL_TALLY_H
 #define OCT_VIEWER_MODEL_TALLY_H
 
@@ -12,7 +12,7 @@
 struct oct_view_tally {
     uint64_t n_received;      /* good pictures */
     uint64_t n_lost;          /* gaps of frame_num within an acquisition; sticks at UINT64_MAX */
-    uint64_t n_bad;           /* messages that were no picture */
+    uint64_t n_bad;           /* messages that were refused */
     uint64_t last_frame_num;  /* of the newest picture */
     uint64_t last_arrival_ns; /* of the newest picture; 0: none came yet */
     uint64_t last_loss_ns;    /* when n_lost last grew; 0: never */
@@ -22,8 +22,8 @@ struct oct_view_tally {
     double rate_hz;           /* of the last finished measurement; 0: none yet */
 };
 
-/* Counts one good picture. A frame_num that stands still or goes back is a sender that started
- * anew, not a loss; so is another acquisition_id. */
+/* Counts one good picture. A frame_num that stands still or goes back, or another acquisition_id,
+ * means that the sender started anew: that is no loss. */
 void oct_view_tally_add(struct oct_view_tally *tally, const struct oct_picture_header *header,
                         uint64_t now_ns);
 

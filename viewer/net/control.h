@@ -3,10 +3,10 @@
  *
  *     create -> { ask | take ... } -> destroy
  *
- * A question that is not answered in time is given up, the socket made anew, and the daemon counts
- * as gone until something answers; what was asked then failed, and is said to have failed: it is
- * never sent again by itself. What octd grants but has not done yet (a recording that begins) is
- * answered when it is done. ask, take and destroy are called by one thread. */
+ * When no answer comes in time, the thread makes the socket anew, and the daemon counts as gone
+ * until something answers. A wish that was on its way then is answered as failed and never sent
+ * again. A wish that octd grants before it is done (a recording that begins) is answered when it is
+ * done. One thread calls ask, take and destroy. */
 #ifndef OCT_VIEWER_NET_CONTROL_H
 #define OCT_VIEWER_NET_CONTROL_H
 
@@ -29,7 +29,7 @@ enum oct_err oct_view_control_create(struct oct_view_control **control, const ch
 bool oct_view_control_ask(struct oct_view_control *control, enum oct_view_wish wish,
                           const char *text);
 
-/* The newest status and the oldest answer that was not taken yet. Never waits. */
+/* Copies the newest status, and the answer if it was not taken yet. Never waits. */
 void oct_view_control_take(struct oct_view_control *control, struct oct_view_daemon *daemon,
                            struct oct_view_answer *answer);
 

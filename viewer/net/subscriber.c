@@ -13,10 +13,10 @@
 #include <zmq.h>
 
 #define MONITOR_ENDPOINT "inproc://octview-monitor"
-/* The thread drains faster than a network fills; a longer queue would only keep old pictures. Two
- * B-scans, each with its row of the quality. */
+/* Two B-scans, each with its row of the quality. The thread drains the queue faster than a network
+ * fills it; a longer one would only keep old pictures. */
 #define QUEUE_MESSAGES 4
-/* The largest picture there can be, as f32: a sender of more is cut off by ZeroMQ itself. */
+/* The largest picture there can be, as f32. ZeroMQ itself disconnects a sender of more. */
 #define MOST_PART_BYTES ((int64_t)OCT_MAX_BSCAN_SAMPLES * 4)
 /* The kernel finds out that a peer went away without closing (cable, power). ZeroMQ's own
  * heartbeats are left off: with libzmq 4.3.4 a subscription under load, large messages on their
@@ -34,12 +34,13 @@ enum { PART_TOPIC, PART_HEADER, PART_VALUES, N_PARTS };
 enum { BSCAN, SPECTRUM }; /* topics with a take of their own */
 enum kind { PICTURES, SPECTRA, IMAGES };
 
-/* What octview wants. The mailbox of a topic has the newest message; what must not be lost between
- * two takes goes to the archive as it comes. */
+/* The topics that octview subscribes to. A topic's mailbox holds its newest message; messages that
+ * must not be lost between two takes go to the archive as they come. */
 static const struct topic {
     const char *name;
     enum kind kind;
-    /* Of images: refuses a form that octview has no use for (NULL: takes any); keeps it. */
+    /* Of images. check refuses a form that octview has no use for; NULL: takes any. keep puts the
+     * image into the archive; NULL: the newest in the mailbox is enough. */
     enum oct_err (*check)(const struct oct_image_header *header, struct oct_error *err);
     void (*keep)(struct oct_view_archive *archive, const struct oct_view_image *image);
 } topics[] = {
@@ -80,7 +81,7 @@ struct oct_subscriber {
     struct oct_subscriber_report report;
 };
 
-/* Checks and copies the parts, outside bytes all of them. On error the letter is as it was. */
+/* The fill functions check and copy untrusted parts. After an error the letter is filled again. */
 static enum oct_err fill_picture(struct oct_view_picture *picture, zmq_msg_t parts[N_PARTS],
                                  struct oct_error *err)
 {
@@ -157,7 +158,7 @@ static void refuse(struct oct_subscriber *s, const struct oct_error *why)
     pthread_mutex_unlock(&s->mutex);
 }
 
-/* What must not be lost, before the letter may be taken. */
+/* Puts into the archive what must not be lost. */
 static void keep(struct oct_view_archive *archive, const struct topic *topic,
                  const union letter *letter)
 {
@@ -191,7 +192,8 @@ static void deliver(struct oct_subscriber *s, const struct topic *topic)
         s->notify(s->notify_context);
 }
 
-/* NULL: octview wants none of that name. Subscribing is by prefix: other topics may begin alike. */
+/* NULL: octview wants no topic of that name. Subscriptions match by prefix, so that messages of
+ * topics that begin alike arrive, too. */
 static const struct topic *find_topic(const void *name, size_t n_bytes)
 {
     for (size_t i = 0; i < N_TOPICS; i++)
@@ -334,7 +336,7 @@ fail:
                     zmq_strerror(errno));
 }
 
-/* Signals are for the main thread: the new one starts with all of them blocked. */
+/* The main thread handles signals: the new thread starts with all of them blocked. */
 static int start_thread(struct oct_subscriber *s)
 {
     sigset_t all, before;

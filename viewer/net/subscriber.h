@@ -4,10 +4,10 @@
  *
  *     create -> { wait | take ... } -> destroy
  *
- * Everything that arrives is outside bytes: what is no message of a wanted topic is counted and
- * dropped. The thread connects again by itself for ever. Its memory is flat: three buffers a topic
- * that are swapped (filling, ready, the caller's) and a receive queue of a few messages. take, wait
- * and destroy are called by one thread. */
+ * Everything that arrives is untrusted: the thread counts and drops what is no message of a wanted
+ * topic. It connects again by itself for ever. Its memory is flat: three buffers a topic that are
+ * swapped (filling, ready, the caller's) and a receive queue of a few messages. One thread calls
+ * take, wait and destroy. */
 #ifndef OCT_VIEWER_NET_SUBSCRIBER_H
 #define OCT_VIEWER_NET_SUBSCRIBER_H
 
@@ -30,20 +30,20 @@ struct oct_subscriber_report {
 };
 
 /* Connects (which succeeds with nobody there yet) and starts the thread. keys: NULL or of a daemon
- * that asks for them; read here. `notify` (NULL: none) is
- * called in that thread when a topic's newest message becomes ready and the caller has taken the one
- * it was told of before; it must not block. OCT_E_CONFIG: the endpoint is none that ZeroMQ understands. */
+ * that asks for them; read here. The thread calls `notify` (NULL: none) when a message becomes ready
+ * in a mailbox that was empty; it must not block. OCT_E_CONFIG: ZeroMQ does not understand the
+ * endpoint. */
 enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const char *endpoint,
                                    const struct oct_curve_files *keys,
                                    void (*notify)(void *context), void *context,
                                    struct oct_error *err);
 
-/* Every picture and every row of the quality from now on also goes to the archive (borrowed; it
- * outlives the subscriber), in the subscriber's thread. */
+/* From now on the subscriber's thread also puts every picture and every row of the quality into the
+ * archive (borrowed; it outlives the subscriber). */
 void oct_subscriber_attach(struct oct_subscriber *subscriber, struct oct_view_archive *archive);
 
-/* If an image of that topic came since the last time, swaps the newest into *image and returns true.
- * False too: no images are expected of that topic. */
+/* If an image of that topic came since the last time, swaps the newest into *image and returns
+ * true. Of topics that octview does not subscribe to, and of bscan and spectrum, there are none. */
 bool oct_subscriber_take_image(struct oct_subscriber *subscriber, const char *topic,
                                struct oct_view_image *image);
 
