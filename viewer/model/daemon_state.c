@@ -184,7 +184,6 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
         .slow_um = length_um(scan, "slow_um"),
         .set_line_rate_hz = set ? number(scan, "line_rate_hz", 0) : 0,
         .lines = number(item(reply, "geometry"), "lines", 0),
-        .bscans = number(item(reply, "geometry"), "bscans", 0),
         .pixels_told = cJSON_IsBool(item(pixels, "log")),
         .log = cJSON_IsTrue(item(pixels, "log")),
         .saturation = number(pixels, "saturation", 0),

@@ -30,7 +30,7 @@ struct oct_view_daemon {
     double latency_p50_us, latency_p99_us;
     double axial_um, lateral_um, slow_um; /* of a pixel, an A-line, a B-scan; NaN: not known */
     double set_line_rate_hz;              /* as configured; 0: nobody did, or not known */
-    double lines, bscans;                 /* of a B-scan, of a volume; 0: not known */
+    double lines;                         /* of a B-scan; 0: not known */
     bool pixels_told, log;                /* whether octd said what pixels are; they are dB */
     bool has_enface;                      /* octd computes an en face picture */
     bool enface_told;                     /* and said how: */
