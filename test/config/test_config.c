@@ -1,4 +1,5 @@
 /* The configuration: key table, values, single keys, keys that go together. */
+#include "analysis/enface/enface.h"
 #include "test/rig/config_help.h"
 
 #include "config/keys.h"

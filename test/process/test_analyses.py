@@ -92,7 +92,7 @@ def a_live_setting_reaches_its_stage():
         sender = Sender(daemon, 1)
         in_step(daemon, sender, V)
         assert daemon.ask("set", key="analysis.enface_projection", value="max")["ok"]
-        assert daemon.ask("get", key="analysis.enface_projection")["value"] == "maximum"
+        assert daemon.ask("get", key="analysis.enface_projection")["value"] == "max"
         in_step(daemon, sender, V, V)
         most = []
         for _ in range(2 * V):

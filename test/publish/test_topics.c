@@ -3,7 +3,6 @@
 #include "pipeline/base/clock.h"
 #include "pipeline/flow/slots.h"
 #include "pipeline/net/connections.h"
-#include "pipeline/net/parts.h"
 #include "pipeline/publish/publisher.h"
 #include "pipeline/wire/image_header.h"
 #include "pipeline/wire/wire.h"
@@ -123,7 +122,6 @@ int connect(int fd, const void *address, unsigned bytes);
 int connect(int fd, const void *address, unsigned bytes)
 {
     oct_connections_begin(fd, fd);
-    oct_parts_follow(fd, fd);
     return (int)syscall(SYS_connect, fd, address, bytes);
 }
 
