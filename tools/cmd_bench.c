@@ -4,6 +4,7 @@
 #include "tools/bench/part.h"
 #include "tools/commands.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,6 +86,7 @@ static enum oct_err bench_parts(const struct oct_config *config,
 
 struct request {
     struct oct_bench_options options;
+    double size_gb;
     bool json, engine, any_part, part[N_PARTS];
 };
 
@@ -99,27 +101,30 @@ static bool read_part(struct request *r, const char *name)
     return known;
 }
 
+static const struct oct_option options[] = {
+    {"PART", NULL,
+     "engine (if none is named), ingest, shm, recorder, latency, start,\n"
+     "growth, whole or all",
+     OCT_OPTION_ARGUMENT, .at = 0},
+    {"--seconds", "S", "spend about S seconds on each figure (2)", OCT_OPTION_NUMBER,
+     .at = offsetof(struct request, options.seconds), .least = 0.1, .most = 600,
+     .needs = "a number from 0.1 to 600"},
+    {"--size-gb", "G", "what recorder writes into record.directory (2)", OCT_OPTION_NUMBER,
+     .at = offsetof(struct request, size_gb), .least = 0.1, .most = 1000,
+     .needs = "a number from 0.1 to 1000"},
+    {"--json", NULL, "as JSON", OCT_OPTION_FLAG, .at = offsetof(struct request, json)},
+    {NULL},
+};
+
 static int read_request(struct request *r, int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        const char *value;
-        double gb;
-        if (oct_option_flag(argv[i], "--json")) {
-            r->json = true;
-        } else if (oct_option_value(argc, argv, &i, "--seconds", &value)) {
-            double *seconds = &r->options.seconds;
-            if (!oct_option_double(value, seconds) || *seconds < 0.1 || *seconds > 600)
-                return oct_command_misuse(argv[0], "--seconds takes a number from 0.1 to 600");
-        } else if (oct_option_value(argc, argv, &i, "--size-gb", &value)) {
-            if (!oct_option_double(value, &gb) || gb < 0.1 || gb > 1000)
-                return oct_command_misuse(argv[0], "--size-gb takes a number from 0.1 to 1000");
-            r->options.recorder_bytes = gb * 1e9;
-        } else if (argv[i][0] == '-' || !read_part(r, argv[i])) {
-            return oct_command_misuse(argv[0], "'%s' is not understood", argv[i]);
-        }
-    }
+    int status = oct_options_read(&oct_command_bench, r, &argc, argv);
+    for (int i = 1; i < argc && !status; i++)
+        if (!read_part(r, argv[i]))
+            status = oct_command_misuse(argv[0], "'%s' is not understood", argv[i]);
     r->engine = r->engine || !r->any_part;
-    return 0;
+    r->options.recorder_bytes = r->size_gb * 1e9;
+    return status;
 }
 
 /* The parts run at the thesis's depth, as the engine's first row, unless another is configured. */
@@ -150,10 +155,10 @@ static enum oct_err bench(const struct oct_config *config, const struct request 
     return worst;
 }
 
-int oct_cmd_bench(struct oct_config *config, int argc, char **argv)
+static int run(struct oct_config *config, int argc, char **argv)
 {
-    struct request r = {
-        .options = {.seconds = 2, .recorder_bytes = 2e9, .directory = config->record.directory}};
+    struct request r = {.options = {.seconds = 2, .directory = config->record.directory},
+                        .size_gb = 2};
     int status = read_request(&r, argc, argv);
     if (status)
         return status;
@@ -167,3 +172,12 @@ int oct_cmd_bench(struct oct_config *config, int argc, char **argv)
     cJSON_Delete(report);
     return oct_exit_status(e);
 }
+
+const struct oct_command oct_command_bench = {
+    .name = "bench",
+    .usage = "[PART...] [OPTIONS]",
+    .help = "measures this machine",
+    .options = options,
+    .n_most = INT_MAX,
+    .run = run,
+};

@@ -6,6 +6,7 @@
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -318,24 +319,37 @@ static int finish(const char *name, cJSON *files, bool json, bool ok)
     return ok ? 0 : 1;
 }
 
-int oct_cmd_check(struct oct_config *config, int argc, char **argv)
+struct check_options {
+    bool json;
+};
+
+static const struct oct_option options[] = {
+    {"--json", NULL, "print it as JSON", OCT_OPTION_FLAG,
+     .at = offsetof(struct check_options, json)},
+    {NULL},
+};
+
+static int run(struct oct_config *config, int argc, char **argv)
 {
-    bool json = false, ok = true;
-    int n_files = 0;
+    struct check_options o = {false};
+    bool ok = true;
     (void)config;
-    for (int i = 1; i < argc; i++) {
-        if (oct_option_flag(argv[i], "--json"))
-            json = true;
-        else if (strncmp(argv[i], "--", 2) == 0)
-            return oct_command_misuse(argv[0], "unknown option '%s'", argv[i]);
-        else
-            n_files++;
-    }
-    if (n_files == 0)
-        return oct_command_misuse(argv[0], "which files?");
+    int misuse = oct_options_read(&oct_command_check, &o, &argc, argv);
+    if (misuse)
+        return misuse;
     cJSON *files = cJSON_CreateArray();
     for (int i = 1; i < argc; i++)
-        if (!oct_option_flag(argv[i], "--json"))
-            ok &= check_file(argv[i], json, files);
-    return finish(argv[0], files, json, ok);
+        ok &= check_file(argv[i], o.json, files);
+    return finish(argv[0], files, o.json, ok);
 }
+
+const struct oct_command oct_command_check = {
+    .name = "check",
+    .usage = "FILE... [--json]",
+    .help = "whether recordings hold what was written into them",
+    .options = options,
+    .n_least = 1,
+    .n_most = INT_MAX,
+    .too_few = "which files?",
+    .run = run,
+};

@@ -1,6 +1,8 @@
 /* doctor: watches a running daemon's stream for some seconds and says what the camera driver does
  * right and wrong, one line each. */
+#include "pipeline/base/clock.h"
 #include "tools/commands.h"
+#include "tools/control.h"
 #include "tools/doctor.h"
 
 #include <cjson/cJSON.h>
@@ -19,56 +21,52 @@ struct doctor_call {
     bool json;
 };
 
-static int read_options(struct doctor_call *call, int argc, char **argv)
-{
-    *call = (struct doctor_call){.seconds = 5, .timeout_s = 5};
-    for (int i = 1; i < argc; i++) {
-        const char *value;
-        if (oct_option_flag(argv[i], "--json")) {
-            call->json = true;
-        } else if (oct_option_value(argc, argv, &i, "--seconds", &value)) {
-            if (!oct_option_double(value, &call->seconds) || call->seconds < LEAST_S ||
-                call->seconds > MOST_S)
-                return oct_command_misuse(argv[0], "--seconds needs a number from 0.5 to 3600");
-        } else if (oct_option_value(argc, argv, &i, "--timeout", &value)) {
-            if (!oct_option_double(value, &call->timeout_s) || call->timeout_s <= 0 ||
-                call->timeout_s > MOST_S)
-                return oct_command_misuse(argv[0], "--timeout needs a number of seconds above 0");
-        } else if (oct_option_value(argc, argv, &i, "--endpoint", &value)) {
-            if (!value)
-                return oct_command_misuse(argv[0], "--endpoint needs a value");
-            call->endpoint = value;
-        } else if (strncmp(argv[i], "--", 2) == 0) {
-            return oct_command_misuse(argv[0], "unknown option '%s'", argv[i]);
-        } else {
-            return oct_command_misuse(argv[0], "unexpected argument '%s'", argv[i]);
-        }
-    }
-    return 0;
-}
+static const struct oct_option options[] = {
+    {"--seconds", "N", "watch for N seconds (5)", OCT_OPTION_NUMBER,
+     .at = offsetof(struct doctor_call, seconds), .least = LEAST_S, .most = MOST_S,
+     .needs = "a number from 0.5 to 3600"},
+    {"--json", NULL, "as JSON", OCT_OPTION_FLAG, .at = offsetof(struct doctor_call, json)},
+    {"--timeout", "S", "wait at most S seconds for an answer (5)", OCT_OPTION_NUMBER,
+     .at = offsetof(struct doctor_call, timeout_s), .least = OCT_OPTION_ABOVE_0, .most = MOST_S,
+     .needs = "a number of seconds above 0"},
+    {"--endpoint", "E", "the daemon's control.endpoint", OCT_OPTION_TEXT,
+     .at = offsetof(struct doctor_call, endpoint)},
+    {NULL},
+};
 
 static double now_s(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    return (double)oct_clock_ns() * 1e-9;
+}
+
+static enum oct_err ask_status(struct oct_control *control, cJSON **status, struct oct_error *err)
+{
+    enum oct_err code = oct_control_status(control, status, err);
+    if (code || oct_json_is_true(*status, "ok"))
+        return code;
+    cJSON_Delete(*status);
+    return oct_fail(err, OCT_E_FORMAT, "%s: the answer is no status",
+                    oct_control_endpoint(control));
 }
 
 static enum oct_err watch(struct oct_doctor_seen *seen, const struct oct_config *config,
                           const struct doctor_call *call, struct oct_error *err)
 {
     double end_s = now_s() + call->seconds;
-    for (bool last = false;; last = now_s() + LOOK_S >= end_s) {
+    struct oct_control *control;
+    enum oct_err code = oct_control_open(&control, config, call->endpoint, call->timeout_s, err);
+    for (bool last = false; !code; last = now_s() + LOOK_S >= end_s) {
         cJSON *status;
-        enum oct_err code =
-            oct_control_status(config, call->endpoint, call->timeout_s, &status, err);
+        code = ask_status(control, &status, err);
         if (code)
-            return code;
+            break;
         oct_doctor_watch(seen, status);
         if (last)
-            return OCT_OK;
+            break;
         nanosleep(&(struct timespec){.tv_nsec = (long)(LOOK_S * 1e9)}, NULL);
     }
+    oct_control_close(control);
+    return code;
 }
 
 static void print_report(const struct oct_doctor_report *r)
@@ -99,13 +97,13 @@ static int print_json(const struct oct_doctor_report *r, double seconds)
     return printed ? 0 : 1;
 }
 
-int oct_cmd_doctor(struct oct_config *config, int argc, char **argv)
+static int run(struct oct_config *config, int argc, char **argv)
 {
-    struct doctor_call call;
+    struct doctor_call call = {.seconds = 5, .timeout_s = 5};
     struct oct_doctor_seen seen = {.first = NULL};
     struct oct_doctor_report report;
     struct oct_error err;
-    int status = read_options(&call, argc, argv);
+    int status = oct_options_read(&oct_command_doctor, &call, &argc, argv);
     if (status)
         return status;
     if (watch(&seen, config, &call, &err)) {
@@ -121,3 +119,11 @@ int oct_cmd_doctor(struct oct_config *config, int argc, char **argv)
     oct_doctor_forget(&seen);
     return status;
 }
+
+const struct oct_command oct_command_doctor = {
+    .name = "doctor",
+    .usage = "[OPTIONS]",
+    .help = "what the camera driver does right and wrong",
+    .options = options,
+    .run = run,
+};

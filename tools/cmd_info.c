@@ -181,28 +181,40 @@ static int print_facts(const char *name, const cJSON *o, bool json)
     return oct_command_fail(name, &err);
 }
 
-int oct_cmd_info(struct oct_config *config, int argc, char **argv)
+struct info_options {
+    bool json;
+};
+
+static const struct oct_option options[] = {
+    {"--json", NULL, "print it as JSON", OCT_OPTION_FLAG,
+     .at = offsetof(struct info_options, json)},
+    {NULL},
+};
+
+static int run(struct oct_config *config, int argc, char **argv)
 {
-    bool json = false;
-    const char *path = NULL;
-    for (int i = 1; i < argc; i++) {
-        if (oct_option_flag(argv[i], "--json"))
-            json = true;
-        else if (strncmp(argv[i], "--", 2) == 0)
-            return oct_command_misuse(argv[0], "unknown option '%s'", argv[i]);
-        else if (path)
-            return oct_command_misuse(argv[0], "unexpected argument '%s'", argv[i]);
-        else
-            path = argv[i];
-    }
-    if (!path)
-        return oct_command_misuse(argv[0], "which file?");
+    struct info_options o = {false};
+    int misuse = oct_options_read(&oct_command_info, &o, &argc, argv);
+    if (misuse)
+        return misuse;
+    const char *path = argv[1];
     struct oct_error err = {0};
     cJSON *facts = cJSON_CreateObject();
     cJSON_AddStringToObject(facts, "file", path);
     enum oct_err code = oct_recording_is_volume(path) ? describe_volume(facts, path, &err)
                                                       : describe_samples(facts, path, config, &err);
-    int status = code ? oct_command_fail(argv[0], &err) : print_facts(argv[0], facts, json);
+    int status = code ? oct_command_fail(argv[0], &err) : print_facts(argv[0], facts, o.json);
     cJSON_Delete(facts);
     return status;
 }
+
+const struct oct_command oct_command_info = {
+    .name = "info",
+    .usage = "FILE [--json]",
+    .help = "what a recording or volume holds",
+    .options = options,
+    .n_least = 1,
+    .n_most = 1,
+    .too_few = "which file?",
+    .run = run,
+};

@@ -32,14 +32,17 @@ static enum oct_err make_pair(char public[OCT_CURVE_KEY_BYTES], char secret[OCT_
     return OCT_OK;
 }
 
-int oct_cmd_keygen(struct oct_config *config, int argc, char **argv)
+static int keygen(struct oct_config *config, int argc, char **argv)
 {
     (void)config;
     char public[OCT_CURVE_KEY_BYTES], secret[OCT_CURVE_KEY_BYTES];
     char public_path[PATH_MAX], secret_path[PATH_MAX];
+    int status = oct_options_read(&oct_command_keygen, NULL, &argc, argv);
+    if (status)
+        return status;
     const char *name = argc > 1 ? argv[1] : "octd";
     struct oct_error err;
-    if (argc > 2 || strncmp(name, "--", 2) == 0 || !name[0])
+    if (!name[0])
         return oct_command_misuse(argv[0], "give one name for the files, such as camera");
     if (snprintf(secret_path, sizeof(secret_path), "%s" SECRET_END, name) >= PATH_MAX ||
         snprintf(public_path, sizeof(public_path), "%s" PUBLIC_END, name) >= PATH_MAX)
@@ -59,12 +62,30 @@ int oct_cmd_keygen(struct oct_config *config, int argc, char **argv)
     return 0;
 }
 
+const struct oct_command oct_command_keygen = {
+    .name = "keygen",
+    .usage = "[NAME]",
+    .help = "makes a pair of keys: NAME.key and NAME.key_secret",
+    .n_most = 1,
+    .run = keygen,
+};
+
 /* ---- allow ---- */
 
 struct allowing {
     const char *folder, *what, *name, *remove;
     bool list;
     char name_buffer[MOST_NAME + 2];
+};
+
+static const struct oct_option options[] = {
+    {"--name", "NAME", "its name in the folder (that of the file)", OCT_OPTION_TEXT,
+     .at = offsetof(struct allowing, name)},
+    {"--list", NULL, "the keys that are allowed in", OCT_OPTION_FLAG,
+     .at = offsetof(struct allowing, list)},
+    {"--remove", "NAME", "takes one out: its connections are cut within a second", OCT_OPTION_TEXT,
+     .at = offsetof(struct allowing, remove)},
+    {NULL},
 };
 
 /* A name is a file's, and that file stays in the folder: no slash, no dot first. */
@@ -215,22 +236,10 @@ static enum oct_err take_out(const struct allowing *a, struct oct_error *err)
 
 static int read_options(struct allowing *a, int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        const char *value;
-        if (oct_option_flag(argv[i], "--list")) {
-            a->list = true;
-        } else if (oct_option_value(argc, argv, &i, "--remove", &value)) {
-            a->remove = value ? value : "";
-        } else if (oct_option_value(argc, argv, &i, "--name", &value)) {
-            a->name = value ? value : "";
-        } else if (strncmp(argv[i], "--", 2) == 0 && !oct_curve_is_key(argv[i])) {
-            return oct_command_misuse(argv[0], "unknown option '%s'", argv[i]);
-        } else if (!a->what) {
-            a->what = argv[i];
-        } else {
-            return oct_command_misuse(argv[0], "unexpected argument '%s'", argv[i]);
-        }
-    }
+    int status = oct_options_read(&oct_command_allow, a, &argc, argv);
+    if (status)
+        return status;
+    a->what = argv[1]; /* or NULL */
     if ((a->what != NULL) + (a->remove != NULL) + a->list != 1)
         return oct_command_misuse(argv[0], "give one of KEYFILE, KEY, --list, --remove NAME");
     if (a->name && !a->what)
@@ -238,7 +247,7 @@ static int read_options(struct allowing *a, int argc, char **argv)
     return 0;
 }
 
-int oct_cmd_allow(struct oct_config *config, int argc, char **argv)
+static int allow(struct oct_config *config, int argc, char **argv)
 {
     struct allowing a = {.folder = config->security.allowed};
     struct oct_error err;
@@ -263,3 +272,13 @@ int oct_cmd_allow(struct oct_config *config, int argc, char **argv)
         printf("%s is allowed in\n", a.name);
     return 0;
 }
+
+const struct oct_command oct_command_allow = {
+    .name = "allow",
+    .usage = "KEYFILE|KEY [OPTIONS]",
+    .help = "lets a key into the daemon (security.allowed)",
+    .options = options,
+    .n_most = 1,
+    .is_plain = oct_curve_is_key,
+    .run = allow,
+};

@@ -174,25 +174,22 @@ static enum oct_err reconstruct(struct job *job, struct oct_config *config, stru
     return finish_output(job, e, err);
 }
 
-int oct_cmd_recon(struct oct_config *config, int argc, char **argv)
+static const struct oct_option options[] = {
+    {"--force", NULL, "replace OUT.h5 if it exists, once the new one is whole", OCT_OPTION_FLAG,
+     .at = offsetof(struct job, force)},
+    {NULL},
+};
+
+static int run(struct oct_config *config, int argc, char **argv)
 {
     struct job job = {0};
     struct oct_error err;
+    int status = oct_options_read(&oct_command_recon, &job, &argc, argv);
 
-    for (int i = 1; i < argc; i++) {
-        if (oct_option_flag(argv[i], "--force"))
-            job.force = true;
-        else if (argv[i][0] == '-' && argv[i][1] == '-')
-            return oct_command_misuse(argv[0], "unknown option '%s'", argv[i]);
-        else if (!job.in)
-            job.in = argv[i];
-        else if (!job.out)
-            job.out = argv[i];
-        else
-            return oct_command_misuse(argv[0], "one argument too many: '%s'", argv[i]);
-    }
-    if (!job.out)
-        return oct_command_misuse(argv[0], "two files are needed: the recording and the output");
+    if (status)
+        return status;
+    job.in = argv[1];
+    job.out = argv[2];
     if (strlen(job.out) >= OCT_CONFIG_STRING_BYTES)
         return oct_command_misuse(argv[0], "the output's name is too long");
     job.cancel = oct_interrupt_watch();
@@ -203,3 +200,15 @@ int oct_cmd_recon(struct oct_config *config, int argc, char **argv)
     oct_recording_close(job.recording);
     return e ? oct_command_fail(argv[0], &err) : 0;
 }
+
+const struct oct_command oct_command_recon = {
+    .name = "recon",
+    .usage = "IN OUT.h5 [--force]",
+    .help = "reconstructs a recording offline",
+    .options = options,
+    .n_least = 2,
+    .n_most = 2,
+    .too_few = "two files are needed: the recording and the output",
+    .too_many = "one argument too many:",
+    .run = run,
+};

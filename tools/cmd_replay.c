@@ -25,6 +25,7 @@
 #define STUCK_NS UINT64_C(10000000000) /* no block taken for so long: the daemon is gone */
 #define LINGER_MS 10000u
 #define SECOND_NS UINT64_C(1000000000)
+#define RATE_NEEDS "lines per second, 1 to 1e9, or 0"
 #define LEAST_LATE_NS UINT64_C(10000000) /* 1 % of a second: what the pace promises */
 
 struct replay_options {
@@ -34,6 +35,27 @@ struct replay_options {
     double wait_s;  /* for the daemon */
     uint64_t block; /* lines a message; 0: one B-scan */
     bool loop, strict, json;
+};
+
+static const struct oct_option options_table[] = {
+    {"--rate", "R", "A-lines a second (scan.line_rate_hz); 0: as fast as it goes",
+     OCT_OPTION_NUMBER, .at = offsetof(struct replay_options, rate), .least = 0, .most = 1e9,
+     .needs = RATE_NEEDS},
+    {"--loop", NULL, "start again at the end, until interrupted", OCT_OPTION_FLAG,
+     .at = offsetof(struct replay_options, loop)},
+    {"--block", "LINES", "A-lines a message (one B-scan)", OCT_OPTION_COUNT,
+     .at = offsetof(struct replay_options, block), .least = 1, .most = 0x1p64,
+     .needs = "a number of lines, at least 1"},
+    {"--to", "ENDPOINT", "where the daemon takes lines (ingest.endpoint)", OCT_OPTION_TEXT,
+     .at = offsetof(struct replay_options, endpoint), .needs = "an endpoint"},
+    {"--wait", "S", "wait at most S seconds for the daemon (10)", OCT_OPTION_NUMBER,
+     .at = offsetof(struct replay_options, wait_s), .least = 0, .most = 1e9,
+     .needs = "a number of seconds"},
+    {"--strict", NULL, "exit status 1 if the rate could not be kept", OCT_OPTION_FLAG,
+     .at = offsetof(struct replay_options, strict)},
+    {"--json", NULL, "print the summary as JSON", OCT_OPTION_FLAG,
+     .at = offsetof(struct replay_options, json)},
+    {NULL},
 };
 
 struct replay {
@@ -293,45 +315,26 @@ static void print_summary(const struct replay *r)
 
 /* ---- the command ---- */
 
-static bool rate_is_possible(double rate)
+/* Returns 0, or the exit status when the command line is wrong. */
+static int read_options(struct replay_options *o, const struct oct_config *config, int argc,
+                        char **argv)
 {
-    return rate == 0 || (rate >= 1 && rate <= 1e9);
-}
-
-static int read_options(struct replay_options *o, int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        const char *value;
-        if (oct_option_flag(argv[i], "--loop")) {
-            o->loop = true;
-        } else if (oct_option_flag(argv[i], "--strict")) {
-            o->strict = true;
-        } else if (oct_option_flag(argv[i], "--json")) {
-            o->json = true;
-        } else if (oct_option_value(argc, argv, &i, "--rate", &value)) {
-            if (!oct_option_double(value, &o->rate) || !rate_is_possible(o->rate))
-                return oct_command_misuse(argv[0], "--rate needs lines per second, 1 to 1e9, or 0");
-        } else if (oct_option_value(argc, argv, &i, "--wait", &value)) {
-            if (!oct_option_double(value, &o->wait_s) || o->wait_s < 0 || o->wait_s > 1e9)
-                return oct_command_misuse(argv[0], "--wait needs a number of seconds");
-        } else if (oct_option_value(argc, argv, &i, "--block", &value)) {
-            if (!oct_option_u64(value, &o->block) || o->block == 0)
-                return oct_command_misuse(argv[0], "--block needs a number of lines, at least 1");
-        } else if (oct_option_value(argc, argv, &i, "--to", &value)) {
-            if (!value)
-                return oct_command_misuse(argv[0], "--to needs an endpoint");
-            o->endpoint = value;
-        } else if (strncmp(argv[i], "--", 2) == 0) {
-            return oct_command_misuse(argv[0], "unknown option '%s'", argv[i]);
-        } else if (!o->path) {
-            o->path = argv[i];
-        } else {
-            return oct_command_misuse(argv[0], "unexpected argument '%s'", argv[i]);
-        }
-    }
-    if (!rate_is_possible(o->rate))
-        return oct_command_misuse(argv[0], "scan.line_rate_hz is %g: use --rate", o->rate);
-    return o->path ? 0 : oct_command_misuse(argv[0], "which recording?");
+    *o = (struct replay_options){
+        .endpoint = config->ingest.endpoint,
+        .keys = {config->security.client_key, config->security.server_public},
+        .rate = -1,
+        .wait_s = 10,
+    };
+    int status = oct_options_read(&oct_command_replay, o, &argc, argv);
+    if (status)
+        return status;
+    o->path = argv[1];
+    bool given = o->rate >= 0;
+    o->rate = given ? o->rate : config->scan.line_rate_hz;
+    if (o->rate == 0 || (o->rate >= 1 && o->rate <= 1e9))
+        return 0;
+    return given ? oct_command_misuse(argv[0], "--rate needs " RATE_NEEDS)
+                 : oct_command_misuse(argv[0], "scan.line_rate_hz is %g: use --rate", o->rate);
 }
 
 /* One B-scan a message unless told otherwise, within what the daemon accepts. */
@@ -372,15 +375,10 @@ static enum oct_err replay_recording(struct replay *r, struct oct_recording *rec
     return code;
 }
 
-int oct_cmd_replay(struct oct_config *config, int argc, char **argv)
+static int run(struct oct_config *config, int argc, char **argv)
 {
-    struct replay_options options = {
-        .endpoint = config->ingest.endpoint,
-        .keys = {config->security.client_key, config->security.server_public},
-        .rate = config->scan.line_rate_hz,
-        .wait_s = 10,
-    };
-    int status = read_options(&options, argc, argv);
+    struct replay_options options;
+    int status = read_options(&options, config, argc, argv);
     if (status)
         return status;
     /* Before any thread starts, so that all inherit it. */
@@ -400,3 +398,14 @@ int oct_cmd_replay(struct oct_config *config, int argc, char **argv)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return code ? oct_command_fail(argv[0], &err) : 0;
 }
+
+const struct oct_command oct_command_replay = {
+    .name = "replay",
+    .usage = "IN [OPTIONS]",
+    .help = "plays a recording into a daemon as a camera would",
+    .options = options_table,
+    .n_least = 1,
+    .n_most = 1,
+    .too_few = "which recording?",
+    .run = run,
+};

@@ -14,9 +14,24 @@
 #define MOST_WORDS 24
 
 struct snapshot {
-    const char *out;
-    const char *words[MOST_WORDS]; /* for octview */
+    const char *size, *frames, *timeout, *font, *settings; /* as given; NULL: not */
+    const char *words[MOST_WORDS];                         /* for octview */
     int n_words;
+};
+
+/* octview has all of them too and gets them as they are: it checks them and says what is wrong. */
+static const struct oct_option options[] = {
+    {"--size", "WxH", "of the window in pixels (1280x720)", OCT_OPTION_TEXT,
+     .at = offsetof(struct snapshot, size)},
+    {"--frames", "N", "pictures to receive first (1)", OCT_OPTION_TEXT,
+     .at = offsetof(struct snapshot, frames)},
+    {"--timeout", "S", "wait at most S seconds for them (30)", OCT_OPTION_TEXT,
+     .at = offsetof(struct snapshot, timeout)},
+    {"--font", "FILE", "a fixed-width font", OCT_OPTION_TEXT,
+     .at = offsetof(struct snapshot, font)},
+    {"--settings", "FILE", "the viewer's settings, instead of the user's", OCT_OPTION_TEXT,
+     .at = offsetof(struct snapshot, settings)},
+    {NULL},
 };
 
 static void add(struct snapshot *s, const char *option, const char *value)
@@ -27,28 +42,13 @@ static void add(struct snapshot *s, const char *option, const char *value)
     }
 }
 
-/* Options that octview has too go to it as they are: it checks them and says what is wrong. */
-static int read_options(struct snapshot *s, int argc, char **argv)
+static void add_options(struct snapshot *s)
 {
-    static const char *const passed[] = {"--frames", "--size", "--timeout", "--font", "--settings"};
-
-    for (int i = 1; i < argc; i++) {
-        const char *value = NULL;
-        size_t k = 0, n = sizeof(passed) / sizeof(passed[0]);
-        while (k < n && !oct_option_value(argc, argv, &i, passed[k], &value))
-            k++;
-        if (k < n && !value)
-            return oct_command_misuse(argv[0], "%s needs a value", passed[k]);
-        if (k < n)
-            add(s, passed[k], value);
-        else if (strncmp(argv[i], "--", 2) == 0)
-            return oct_command_misuse(argv[0], "unknown option '%s'", argv[i]);
-        else if (s->out)
-            return oct_command_misuse(argv[0], "unexpected argument '%s'", argv[i]);
-        else
-            s->out = argv[i];
+    for (const struct oct_option *o = options; o->name; o++) {
+        const char *value = *(const char **)(void *)((char *)s + o->at);
+        if (value)
+            add(s, o->name, value);
     }
-    return s->out ? 0 : oct_command_misuse(argv[0], "say where to: OUT.png");
 }
 
 /* The configuration as a file without a name that the new program inherits. */
@@ -83,16 +83,17 @@ static void find_viewer(char path[PATH_MAX])
         memcpy(path, self, sizeof(self));
 }
 
-int oct_cmd_snapshot(struct oct_config *config, int argc, char **argv)
+static int run(struct oct_config *config, int argc, char **argv)
 {
     struct snapshot s = {.words = {"octview", "--headless"}, .n_words = 2};
     char viewer[PATH_MAX], configuration[64];
     struct oct_error err;
 
-    int status = read_options(&s, argc, argv);
+    int status = oct_options_read(&oct_command_snapshot, &s, &argc, argv);
     if (status)
         return status;
-    add(&s, "--screenshot", s.out);
+    add_options(&s);
+    add(&s, "--screenshot", argv[1]);
     if (hand_over(config, configuration, sizeof(configuration), &err))
         return oct_command_fail(argv[0], &err);
     add(&s, "--config", configuration);
@@ -103,3 +104,14 @@ int oct_cmd_snapshot(struct oct_config *config, int argc, char **argv)
                    "cannot start %s (it must stand beside octctl or in PATH)", viewer);
     return oct_command_fail(argv[0], &err);
 }
+
+const struct oct_command oct_command_snapshot = {
+    .name = "snapshot",
+    .usage = "OUT.png [OPTIONS]",
+    .help = "a picture of the viewer's window",
+    .options = options,
+    .n_least = 1,
+    .n_most = 1,
+    .too_few = "say where to: OUT.png",
+    .run = run,
+};

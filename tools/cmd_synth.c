@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAX_VOLUMES 100000u
+#define MAX_VOLUMES 100000u        /* of --volumes */
 #define CHUNK_BYTES (16u << 20)    /* of samples rendered at a time */
 #define START_S INT64_C(946684800) /* the recordings begin at 2000-01-01: same seed, same bytes */
 
@@ -29,6 +29,17 @@ struct synth_options {
     const char *out, *calibration; /* calibration: a folder, or NULL */
     uint64_t seed, n_volumes;
     bool raw;
+};
+
+static const struct oct_option options_table[] = {
+    {"--seed", "N", "same seed, same bytes (1)", OCT_OPTION_COUNT,
+     .at = offsetof(struct synth_options, seed), .needs = "a whole number"},
+    {"--volumes", "N", "how many volumes (1); an .h5 holds one each, a .raw all", OCT_OPTION_COUNT,
+     .at = offsetof(struct synth_options, n_volumes), .least = 1, .most = MAX_VOLUMES,
+     .needs = "a number from 1 to 100000"},
+    {"--calibration", "D", "write the calibration files into the folder D", OCT_OPTION_TEXT,
+     .at = offsetof(struct synth_options, calibration), .needs = "a folder"},
+    {NULL},
 };
 
 struct synth {
@@ -413,37 +424,19 @@ static bool has_suffix(const char *name, const char *suffix)
 static int read_options(struct synth_options *o, int argc, char **argv)
 {
     *o = (struct synth_options){.seed = 1, .n_volumes = 1};
-    for (int i = 1; i < argc; i++) {
-        const char *value;
-        if (oct_option_value(argc, argv, &i, "--seed", &value)) {
-            if (!value || !oct_option_u64(value, &o->seed))
-                return oct_command_misuse(argv[0], "--seed needs a whole number");
-        } else if (oct_option_value(argc, argv, &i, "--volumes", &value)) {
-            if (!value || !oct_option_u64(value, &o->n_volumes) || o->n_volumes < 1 ||
-                o->n_volumes > MAX_VOLUMES)
-                return oct_command_misuse(argv[0], "--volumes needs a number from 1 to %u",
-                                          MAX_VOLUMES);
-        } else if (oct_option_value(argc, argv, &i, "--calibration", &value)) {
-            o->calibration = value;
-            if (!value || !value[0])
-                return oct_command_misuse(argv[0], "--calibration needs a folder");
-        } else if (argv[i][0] == '-' && argv[i][1] == '-') {
-            return oct_command_misuse(argv[0], "unknown option '%s'", argv[i]);
-        } else if (o->out) {
-            return oct_command_misuse(argv[0], "unexpected argument '%s'", argv[i]);
-        } else {
-            o->out = argv[i];
-        }
-    }
-    if (!o->out)
-        return oct_command_misuse(argv[0], "no file to write was named");
+    int status = oct_options_read(&oct_command_synth, o, &argc, argv);
+    if (status)
+        return status;
+    o->out = argv[1];
+    if (o->calibration && !o->calibration[0])
+        return oct_command_misuse(argv[0], "--calibration needs a folder");
     o->raw = has_suffix(o->out, ".raw") || has_suffix(o->out, ".bin");
     if (!o->raw && !has_suffix(o->out, ".h5"))
         return oct_command_misuse(argv[0], "%s: the name must end in .h5, .raw or .bin", o->out);
     return 0;
 }
 
-int oct_cmd_synth(struct oct_config *config, int argc, char **argv)
+static int run(struct oct_config *config, int argc, char **argv)
 {
     struct synth_options options;
     struct synth s = {.options = &options, .config = config};
@@ -469,3 +462,14 @@ int oct_cmd_synth(struct oct_config *config, int argc, char **argv)
         return 0;
     return oct_command_fail(argv[0], &err);
 }
+
+const struct oct_command oct_command_synth = {
+    .name = "synth",
+    .usage = "OUT [OPTIONS]",
+    .help = "makes a recording of a synthetic retina",
+    .options = options_table,
+    .n_least = 1,
+    .n_most = 1,
+    .too_few = "no file to write was named",
+    .run = run,
+};

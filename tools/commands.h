@@ -1,15 +1,23 @@
-/* octctl's commands. octctl.c holds the table and the global options; each command is one file. */
+/* octctl's commands. Each stands in a file of its own with the table of its options; octctl.c lists
+ * them and reads the global options. */
 #ifndef OCT_TOOLS_COMMANDS_H
 #define OCT_TOOLS_COMMANDS_H
 
 #include "config/config.h"
 #include "pipeline/base/err.h"
+#include "tools/options.h"
 
 struct oct_command {
     const char *name;
-    const char *usage;   /* what follows "octctl NAME", e.g. "FILE [--json]" */
-    const char *help;    /* one line */
-    const char *options; /* for `octctl NAME --help`: one line an option, "" for none */
+    const char *usage; /* what follows "octctl NAME", e.g. "FILE [--json]" */
+    const char *help;  /* one line */
+
+    /* For oct_options_read, by which `run` begins. */
+    const struct oct_option *options; /* NULL: none */
+    int n_least, n_most;              /* plain arguments */
+    const char *too_few, *too_many;   /* said then; the second stands before the first too many.
+                                         NULL: "unexpected argument" */
+    bool (*is_plain)(const char *argument); /* of what begins with "--"; NULL: nothing is */
 
     /* Does it and returns the exit status (contract section 2). config: defaults, --config, --set
      * and --backend applied and checked; the command may change it. argv[0] is the command's name,
@@ -25,54 +33,14 @@ int oct_command_fail(const char *name, const struct oct_error *err);
 int oct_command_misuse(const char *name, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The least that a command needs to read its options. Both "--name VALUE" and "--name=VALUE" are
- * understood, and negative numbers pass as plain arguments, which getopt would take for options
- * (`octctl set pipeline.min_db -10`). Used as
- *
- *     for (int i = 1; i < argc; i++) {
- *         const char *value;
- *         if (oct_option_flag(argv[i], "--json"))
- *             json = true;
- *         else if (oct_option_value(argc, argv, &i, "--rate", &value))
- *             ... value is NULL when it was left out
- *         else if (argv[i][0] == '-' && argv[i][1] == '-')
- *             return oct_command_misuse(argv[0], "unknown option '%s'", argv[i]);
- *         else
- *             ... a plain argument
- *     } */
-bool oct_option_flag(const char *argument, const char *name);
-bool oct_option_value(int argc, char **argv, int *i, const char *name, const char **value);
-
-/* Reads a whole number or a finite number, nothing before or behind it; false if it is none. */
-bool oct_option_u64(const char *text, uint64_t *value);
-bool oct_option_double(const char *text, double *value);
-
 /* Prints the tree on stdout as JSON, which is UTF-8 whatever the system calls its files. False: out
  * of memory, nothing is printed. */
 struct cJSON;
 bool oct_command_print_json(const struct cJSON *tree);
 
-/* Asks the running daemon for its status, which the caller deletes. endpoint: NULL: that of the
- * configuration. */
-enum oct_err oct_control_status(const struct oct_config *config, const char *endpoint,
-                                double timeout_s, struct cJSON **status, struct oct_error *err);
-
-int oct_cmd_status(struct oct_config *config, int argc, char **argv);
-int oct_cmd_start(struct oct_config *config, int argc, char **argv);
-int oct_cmd_stop(struct oct_config *config, int argc, char **argv);
-int oct_cmd_record(struct oct_config *config, int argc, char **argv);
-int oct_cmd_set(struct oct_config *config, int argc, char **argv);
-int oct_cmd_get(struct oct_config *config, int argc, char **argv);
-int oct_cmd_shutdown(struct oct_config *config, int argc, char **argv);
-int oct_cmd_doctor(struct oct_config *config, int argc, char **argv);
-int oct_cmd_snapshot(struct oct_config *config, int argc, char **argv);
-int oct_cmd_check(struct oct_config *config, int argc, char **argv);
-int oct_cmd_keygen(struct oct_config *config, int argc, char **argv);
-int oct_cmd_allow(struct oct_config *config, int argc, char **argv);
-int oct_cmd_info(struct oct_config *config, int argc, char **argv);
-int oct_cmd_replay(struct oct_config *config, int argc, char **argv);
-int oct_cmd_synth(struct oct_config *config, int argc, char **argv);
-int oct_cmd_recon(struct oct_config *config, int argc, char **argv);
-int oct_cmd_bench(struct oct_config *config, int argc, char **argv);
+extern const struct oct_command oct_command_recon, oct_command_synth, oct_command_replay,
+    oct_command_info, oct_command_check, oct_command_status, oct_command_doctor, oct_command_start,
+    oct_command_stop, oct_command_record, oct_command_set, oct_command_get, oct_command_shutdown,
+    oct_command_snapshot, oct_command_keygen, oct_command_allow, oct_command_bench;
 
 #endif

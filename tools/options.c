@@ -1,4 +1,5 @@
-/* Reading a command's options and telling what was wrong with them. */
+#include "tools/options.h"
+
 #include "pipeline/base/utf8.h"
 #include "tools/commands.h"
 
@@ -9,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define HELP_COLUMN 21 /* of what an option means */
 
 int oct_command_fail(const char *name, const struct oct_error *err)
 {
@@ -26,26 +29,6 @@ int oct_command_misuse(const char *name, const char *format, ...)
     struct oct_error err;
     oct_fail(&err, OCT_E_ARG, "%s; see octctl %s --help", what, name);
     return oct_command_fail(name, &err);
-}
-
-bool oct_option_flag(const char *argument, const char *name)
-{
-    return strcmp(argument, name) == 0;
-}
-
-bool oct_option_value(int argc, char **argv, int *i, const char *name, const char **value)
-{
-    size_t length = strlen(name);
-    if (strncmp(argv[*i], name, length) != 0)
-        return false;
-    if (argv[*i][length] == '=') {
-        *value = argv[*i] + length + 1;
-        return true;
-    }
-    if (argv[*i][length] != '\0')
-        return false;
-    *value = *i + 1 < argc ? argv[++*i] : NULL;
-    return true;
 }
 
 bool oct_option_u64(const char *text, uint64_t *value)
@@ -67,6 +50,121 @@ bool oct_option_double(const char *text, double *value)
     *value = strtod(text, &end);
     return *end == '\0' && isfinite(*value);
 }
+
+/* ---- the table ---- */
+
+static void append(const char **list, const char *text)
+{
+    while (*list)
+        list++;
+    *list = text;
+}
+
+/* `text` is NULL where the value was left out. */
+static bool read_value(const struct oct_option *o, void *value, const char *text)
+{
+    double number = 0;
+    uint64_t count = 0;
+    bool good = text != NULL;
+
+    if (o->kind == OCT_OPTION_TEXT && good)
+        *(const char **)value = text;
+    if (o->kind == OCT_OPTION_LIST && good)
+        append(*(const char ***)value, text);
+    if (o->kind == OCT_OPTION_COUNT && (good = oct_option_u64(text, &count)))
+        number = (double)(*(uint64_t *)value = count);
+    if (o->kind == OCT_OPTION_NUMBER && (good = oct_option_double(text, &number)))
+        *(double *)value = number;
+    return good && (o->most <= 0 || (number >= o->least && number <= o->most));
+}
+
+/* Whether argv[*i] begins as the option does; then *text is its value, or NULL if there is none. */
+static bool find_value(const struct oct_option *o, int argc, char **argv, int *i, const char **text)
+{
+    const char *word = argv[*i];
+    size_t n_name = strlen(o->name), n_brief = o->brief ? strlen(o->brief) : 0;
+
+    if (strncmp(word, o->name, n_name) == 0 && word[n_name] == '=') {
+        *text = word + n_name + 1;
+        return true;
+    }
+    if (o->brief && strncmp(word, o->brief, n_brief) == 0 && word[n_brief]) {
+        *text = word + n_brief;
+        return true;
+    }
+    if (strcmp(word, o->name) != 0 && (!o->brief || strcmp(word, o->brief) != 0))
+        return false;
+    *text = *i + 1 < argc ? argv[++*i] : NULL;
+    return true;
+}
+
+const struct oct_option *oct_option_read(const struct oct_option *o, void *values, int argc,
+                                         char **argv, int *i, const char **wrong)
+{
+    for (; o && o->name; o++) {
+        void *value = (char *)values + o->at;
+        const char *word = argv[*i], *text;
+        if (o->kind == OCT_OPTION_FLAG &&
+            (strcmp(word, o->name) == 0 || (o->brief && strcmp(word, o->brief) == 0))) {
+            *(bool *)value = true;
+            return o;
+        }
+        if (o->kind == OCT_OPTION_FLAG || o->kind == OCT_OPTION_ARGUMENT ||
+            !find_value(o, argc, argv, i, &text))
+            continue;
+        if (!read_value(o, value, text))
+            *wrong = o->brief && strncmp(word, "--", 2) != 0 ? o->brief : o->name;
+        return o;
+    }
+    return NULL;
+}
+
+int oct_options_read(const struct oct_command *command, void *values, int *argc, char **argv)
+{
+    const char *wrong = NULL;
+    int n_plain = 0;
+
+    for (int i = 1; i < *argc; i++) {
+        char *word = argv[i];
+        const struct oct_option *o =
+            oct_option_read(command->options, values, *argc, argv, &i, &wrong);
+        if (wrong)
+            return oct_command_misuse(command->name, "%s needs %s", wrong,
+                                      o->needs ? o->needs : "a value");
+        if (o)
+            continue;
+        if (strncmp(word, "--", 2) == 0 && !(command->is_plain && command->is_plain(word)))
+            return oct_command_misuse(command->name, "unknown option '%s'", word);
+        if (n_plain == command->n_most)
+            return oct_command_misuse(command->name, "%s '%s'",
+                                      command->too_many ? command->too_many : "unexpected argument",
+                                      word);
+        argv[++n_plain] = word;
+    }
+    if (n_plain < command->n_least)
+        return oct_command_misuse(command->name, "%s", command->too_few);
+    argv[n_plain + 1] = NULL;
+    *argc = n_plain + 1;
+    return 0;
+}
+
+void oct_options_print(const struct oct_option *o)
+{
+    for (; o && o->name; o++) {
+        const char *line = o->meaning, *end;
+        int width = printf("  %s%s%s%s%s", o->brief ? o->brief : "", o->brief ? ", " : "", o->name,
+                           o->argument ? " " : "", o->argument ? o->argument : "");
+        while ((end = strchr(line, '\n'))) {
+            printf("%*s%.*s\n", width < HELP_COLUMN ? HELP_COLUMN - width : 1, "",
+                   (int)(end - line), line);
+            line = end + 1;
+            width = 0;
+        }
+        printf("%*s%s\n", width < HELP_COLUMN ? HELP_COLUMN - width : 1, "", line);
+    }
+}
+
+/* ---- printing ---- */
 
 bool oct_command_print_json(const cJSON *tree)
 {

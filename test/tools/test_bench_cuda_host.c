@@ -98,7 +98,7 @@ static void test_command(void **state)
     struct oct_config config;
     struct oct_error err;
     char name[] = "bench", seconds[] = "--seconds", least[] = "0.1", json[] = "--json";
-    char *argv[] = {name, seconds, least, json, NULL};
+    char *argv[2][5] = {{name, seconds, least, json, NULL}, {name, seconds, least, json, NULL}};
     (void)state;
 #if defined(__SANITIZE_THREAD__)
     skip(); /* the command's own deadline is that of a GPU, not of threads under a sanitizer */
@@ -108,9 +108,9 @@ static void test_command(void **state)
     assert_int_equal(oct_config_set(&config, "pipeline.backend", "cuda", "test", &err), OCT_OK);
     assert_int_equal(oct_config_set(&config, "scan.lines", "3", "test", &err), OCT_OK);
     assert_int_equal(oct_config_set(&config, "pipeline.batch", "2", "test", &err), OCT_OK);
-    assert_int_equal(oct_cmd_bench(&config, 4, argv), 0);
+    assert_int_equal(oct_command_bench.run(&config, 4, argv[0]), 0);
     cuda_host_remove_driver();
-    assert_int_equal(oct_cmd_bench(&config, 4, argv), 1);
+    assert_int_equal(oct_command_bench.run(&config, 4, argv[1]), 1);
 }
 
 int main(void)

@@ -67,7 +67,7 @@ static int synth(const char *const arguments[8])
         argv[argc] = words[argc];
     }
     argv[argc] = NULL;
-    status = oct_cmd_synth(config, argc, argv);
+    status = oct_command_synth.run(config, argc, argv);
     free(config);
     return status;
 }

@@ -1,0 +1,168 @@
+/* The table of a command's options: what it reads, what it refuses, and that the manual knows it. */
+#include "test/rig/tap.h"
+#include "tools/commands.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct values {
+    bool flag, other;
+    const char *text;
+    double number;
+    uint64_t count;
+    const char **list;
+};
+
+static const struct oct_option options[] = {
+    {"--flag", NULL, "", OCT_OPTION_FLAG, .at = offsetof(struct values, flag), .brief = "-f"},
+    {"--flagged", NULL, "", OCT_OPTION_FLAG, .at = offsetof(struct values, other)},
+    {"--text", "T", "", OCT_OPTION_TEXT, .at = offsetof(struct values, text)},
+    {"--number", "N", "", OCT_OPTION_NUMBER, .at = offsetof(struct values, number),
+     .least = OCT_OPTION_ABOVE_0, .most = 10, .needs = "a number"},
+    {"--count", "N", "", OCT_OPTION_COUNT, .at = offsetof(struct values, count), .least = 2,
+     .most = 5, .needs = "a count"},
+    {"--list", "L", "", OCT_OPTION_LIST, .at = offsetof(struct values, list), .brief = "-l"},
+    {"--help-alone", NULL, "", OCT_OPTION_ARGUMENT, .at = 0},
+    {NULL},
+};
+
+static bool is_plain(const char *argument)
+{
+    return strcmp(argument, "--plain") == 0;
+}
+
+static const struct oct_command command = {
+    .name = "test",
+    .options = options,
+    .n_least = 1,
+    .n_most = 3,
+    .too_few = "what?",
+    .is_plain = is_plain,
+};
+
+/* Reads `words`, apart by blanks; the plain ones come back so. */
+static int read_words(const char *words, struct values *v, char plain[200])
+{
+    static char buffer[200];
+    static const char *list[10];
+    char *argv[20] = {buffer};
+    int argc = 1;
+
+    memset(list, 0, sizeof(list));
+    *v = (struct values){.number = 1, .count = 3, .list = list};
+    snprintf(buffer, sizeof(buffer), "test %s", words);
+    for (char *at = strchr(buffer, ' '); at && at[1]; at = strchr(at + 1, ' ')) {
+        *at = '\0';
+        argv[argc++] = at + 1;
+    }
+    int status = oct_options_read(&command, v, &argc, argv);
+    plain[0] = '\0';
+    for (int i = 1; i < argc && status == 0; i++)
+        snprintf(plain + strlen(plain), 200 - strlen(plain), "%s%s", i > 1 ? " " : "", argv[i]);
+    assert_true(status != 0 || argv[argc] == NULL);
+    return status;
+}
+
+static void values_are_read_in_either_form_and_the_rest_stays(void **state)
+{
+    (void)state;
+    struct values v;
+    char plain[200];
+    assert_int_equal(read_words("a", &v, plain), 0);
+    assert_string_equal(plain, "a");
+    assert_true(!v.flag && !v.text && v.number == 1 && v.count == 3 && !v.list[0]);
+    assert_int_equal(read_words("--flag a --text T -10 --number=2.5 --count 5 --plain", &v, plain),
+                     0);
+    assert_string_equal(plain, "a -10 --plain");
+    assert_true(v.flag && !v.other && v.number == 2.5 && v.count == 5);
+    assert_string_equal(v.text, "T");
+    assert_int_equal(read_words("--text=--flag --text --text a -f", &v, plain), 0);
+    assert_string_equal(v.text, "--text"); /* the last counts, whatever it looks like */
+    assert_true(v.flag);
+    assert_int_equal(read_words("-l 1 -l2 --list 3 --list=4 a", &v, plain), 0);
+    assert_string_equal(plain, "a");
+    const char *const wanted[] = {"1", "2", "3", "4"};
+    for (int i = 0; i < 4; i++)
+        assert_string_equal(v.list[i], wanted[i]);
+    assert_null(v.list[4]);
+}
+
+static void everything_else_is_misuse(void **state)
+{
+    static const char *const wrong[] = {
+        "",
+        "a b c d",
+        "--frob a",
+        "--fla a",
+        "--flag=1 a",
+        "a --text",
+        "a --number",
+        "--number x a",
+        "--number 0 a",
+        "--number 10.1 a",
+        "--number= a",
+        "--number nan a",
+        "--number 1x a",
+        "--count 1 a",
+        "--count 6 a",
+        "--count -3 a",
+        "--count 3.5 a",
+        "--help-alone a",
+        "a --list",
+        "a -l",
+        "--textual x a",
+    };
+    (void)state;
+    struct values v;
+    char plain[200];
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        if (read_words(wrong[i], &v, plain) != 2)
+            fail_msg("'%s' was taken", wrong[i]);
+}
+
+/* Whether the manual has the option, with or without what man needs for a dash. */
+static bool manual_has(const char *manual, const char *name)
+{
+    char escaped[100] = "";
+    for (const char *c = name; *c; c++)
+        snprintf(escaped + strlen(escaped), sizeof(escaped) - strlen(escaped), "%s%c",
+                 *c == '-' ? "\\" : "", *c);
+    return strstr(manual, escaped) != NULL;
+}
+
+static void the_manual_has_every_option(void **state)
+{
+    static const struct oct_command *const commands[] = {
+        &oct_command_recon,    &oct_command_synth,  &oct_command_replay,   &oct_command_info,
+        &oct_command_check,    &oct_command_status, &oct_command_doctor,   &oct_command_record,
+        &oct_command_snapshot, &oct_command_keygen, &oct_command_allow,    &oct_command_bench,
+        &oct_command_set,      &oct_command_get,    &oct_command_shutdown, &oct_command_start,
+        &oct_command_stop};
+    (void)state;
+    char path[PATH_MAX];
+    const char *top = getenv("OCT_TOP");
+    snprintf(path, sizeof(path), "%s/docs/octctl.1", top ? top : ".");
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    char *manual = calloc(1, 1 << 20);
+    assert_non_null(manual);
+    assert_true(fread(manual, 1, (1 << 20) - 1, file) > 1000);
+    fclose(file);
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+        for (const struct oct_option *o = commands[i]->options; o && o->name; o++)
+            if (o->kind != OCT_OPTION_ARGUMENT && !manual_has(manual, o->name))
+                fail_msg("docs/octctl.1 lacks %s of octctl %s", o->name, commands[i]->name);
+    free(manual);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_read_in_either_form_and_the_rest_stays),
+        cmocka_unit_test(everything_else_is_misuse),
+        cmocka_unit_test(the_manual_has_every_option),
+    };
+    return cmocka_run_group_tests_name("options", tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+/* The options of a command: one table that says what is accepted, what --help prints, and what is
+ * said of everything else.
+ *
+ * "--name VALUE" and "--name=VALUE" are the same. What begins with a single dash is a plain
+ * argument, which getopt would take for an option (`octctl set pipeline.min_db -10`). Of an option
+ * that is given twice the last value counts, but for a list. */
+#ifndef OCT_TOOLS_OPTIONS_H
+#define OCT_TOOLS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct oct_command;
+
+enum oct_option_kind {
+    OCT_OPTION_FLAG,     /* bool: takes no value */
+    OCT_OPTION_TEXT,     /* const char *, into argv */
+    OCT_OPTION_NUMBER,   /* double, finite */
+    OCT_OPTION_COUNT,    /* uint64_t */
+    OCT_OPTION_LIST,     /* const char **: each value is appended to the list, which ends with NULL
+                            and has room */
+    OCT_OPTION_ARGUMENT, /* a plain argument, for the help alone */
+};
+
+struct oct_option {
+    const char *name;     /* "--rate"; NULL ends a table */
+    const char *argument; /* "R", for the help; NULL: none */
+    const char *meaning;  /* for the help; lines end with '\n', but for the last */
+    enum oct_option_kind kind;
+    size_t at;          /* offset of the value in the struct of the command's values */
+    double least, most; /* of a number or a count; most 0: any */
+    const char *needs;  /* "a number of seconds above 0", said of other values; NULL: "a value" */
+    const char *brief;  /* "-c", for "-c VALUE" and "-cVALUE"; NULL: none */
+};
+
+#define OCT_OPTION_ABOVE_0 2.3e-308 /* as `least`: the smallest number above */
+
+/* Reads argv[1] .. argv[*argc - 1] into `values`, where the defaults stand already, and leaves the
+ * plain arguments alone in argv[1] .. argv[*argc - 1]; argv[*argc] is NULL then. Returns 0, or the
+ * exit status once it has said on stderr what is wrong. */
+int oct_options_read(const struct oct_command *command, void *values, int *argc, char **argv);
+
+/* Prints a line (or several) for each. */
+void oct_options_print(const struct oct_option *options);
+
+/* The option of the table that argv[*i] is, or NULL. Its value is read; *i is then the last word
+ * that belongs to it. *wrong becomes the option as it was written if its value is missing or not
+ * what it needs, and stays as it is otherwise. */
+const struct oct_option *oct_option_read(const struct oct_option *table, void *values, int argc,
+                                         char **argv, int *i, const char **wrong);
+
+/* Reads a whole number or a finite number, nothing before or behind it; false if it is none. */
+bool oct_option_u64(const char *text, uint64_t *value);
+bool oct_option_double(const char *text, double *value);
+
+#endif
