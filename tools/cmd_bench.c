@@ -38,7 +38,7 @@ static void add_part_row(cJSON *array, const struct oct_bench_row *row)
     cJSON_AddItemToArray(array, object);
 }
 
-/* Whatever fails is named, and keeps nothing else from being measured. */
+/* Reports the part that failed; the parts after it are measured all the same. */
 static enum oct_err note_failure(cJSON *report, const char *name, enum oct_err e, bool json,
                                  struct oct_error *err)
 {
@@ -127,7 +127,8 @@ static int read_request(struct request *r, int argc, char **argv)
     return status;
 }
 
-/* The parts run at the thesis's depth, as the engine's first row, unless another is configured. */
+/* Unless a depth is configured, the parts run at that of the thesis, as the engine's first row
+ * does. */
 static void set_depth(struct oct_config *c)
 {
     if (!oct_config_is_set(c, "pipeline.crop_last") && c->pipeline.crop_first < THESIS_DEPTH)

@@ -13,7 +13,7 @@
 
 #define MOST_BAD 1000 /* B-scans named one by one; beyond it they are only counted */
 
-/* One file under examination. */
+/* A file that is being checked. */
 struct check {
     const char *path;
     struct oct_volume_reader *reader;
@@ -22,7 +22,7 @@ struct check {
     void *pixels;
     const struct oct_gap *gaps;
     size_t n_gaps;
-    bool exact_gaps; /* the gap map tells every line */
+    bool exact_gaps; /* the gap map lists every missing line */
     bool is_part;
     uint64_t n_verified, n_unfinished, bytes, dropped[OCT_N_LOSSES];
     uint64_t n_bad;
@@ -40,7 +40,8 @@ static void note_bad(struct check *c, uint32_t v, const char *why)
     cJSON_AddItemToArray(c->bad, o);
 }
 
-/* Lines of [first, first + n) that the gap map has; *reason is that of the last of them. */
+/* Returns how many of the lines first .. first + n - 1 the gap map lists; *reason becomes that of
+ * the last of them. */
 static uint64_t gap_lines(const struct check *c, uint32_t acquisition, uint64_t first, uint64_t n,
                           enum oct_loss *reason)
 {
@@ -68,7 +69,8 @@ static bool crc_is(const void *bytes, size_t n_bytes, uint32_t recorded, const c
     return false;
 }
 
-/* Payload against the sums; false and why, or an error of reading. */
+/* Compares the payload with its check sums. On false, `why` has the difference or what made reading
+ * fail. */
 static bool payload_is_right(struct check *c, uint32_t v, const struct oct_volume_row *row,
                              char *why, size_t why_bytes)
 {
@@ -98,7 +100,7 @@ static bool payload_is_right(struct check *c, uint32_t v, const struct oct_volum
     return true;
 }
 
-/* Numbers against each other, the mask and the gap map. */
+/* Compares the numbers of a row with each other, with the mask and with the gap map. */
 static bool numbers_are_right(const struct check *c, uint32_t v, const struct oct_volume_row *row,
                               char *why, size_t why_bytes)
 {
@@ -139,8 +141,8 @@ static void check_written(struct check *c, uint32_t v, const struct oct_volume_r
 
 /* ---- rows that are not there ---- */
 
-/* A row without a B-scan, of acquisition `acquisition`: the gap map says why, or it is bad. After
- * the last row written of a .part nobody had the time to say why. */
+/* A row of acquisition `acquisition` that holds no B-scan is bad unless the gap map has a reason
+ * for it. In a .part the rows behind the last one written may lack one: the writer was killed. */
 static void check_absent(struct check *c, uint32_t v, uint32_t acquisition, bool at_the_end)
 {
     enum oct_loss reason = OCT_LOSS_NONE;
@@ -159,7 +161,8 @@ static void check_absent(struct check *c, uint32_t v, uint32_t acquisition, bool
         note_bad(c, v, "neither written nor in the gap map");
 }
 
-/* Where rows stand close together, what lies between two numbers must be in the gap map. */
+/* In a file whose rows skip dropped B-scans, the gap map must list those between the numbers of two
+ * neighbouring rows. */
 static void check_between(struct check *c, uint32_t v, const struct oct_volume_row *before,
                           const struct oct_volume_row *row)
 {
@@ -186,7 +189,7 @@ static void check_rows(struct check *c)
     uint32_t n = c->facts->n_bscans, end = n, acquisition = 0;
     while (end > 0 && !oct_volume_row(c->reader, end - 1).valid)
         end--;
-    for (uint32_t v = 0; v < n && acquisition == 0; v++) /* a counted file is of one acquisition */
+    for (uint32_t v = 0; v < n && acquisition == 0; v++) /* a counted file holds one acquisition */
         acquisition = oct_volume_row(c->reader, v).acquisition;
     if (acquisition == 0 && c->n_gaps > 0)
         acquisition = c->gaps[0].acquisition;
@@ -280,7 +283,7 @@ static void print_line(const struct check *c)
         printf("  and %" PRIu64 " more\n", c->n_bad - MOST_BAD);
 }
 
-/* Whether the file is right. */
+/* Returns whether the file holds what was written. */
 static bool check_file(const char *path, bool json, cJSON *files)
 {
     struct check c = {.path = path, .bad = cJSON_CreateArray()};

@@ -21,7 +21,7 @@ struct call {
     char **plain; /* [n_plain] arguments that are no options */
     int n_plain;
     struct oct_control *control;
-    bool pending; /* the daemon has not done yet what it granted */
+    bool pending; /* the daemon granted the request and still works on it */
 };
 
 static const struct oct_option options[] = {
@@ -42,7 +42,7 @@ static const struct oct_option options[] = {
 
 /* ---- the command line ---- */
 
-/* JSON is UTF-8: the daemon would tell of a request that nobody wrote. */
+/* JSON is UTF-8: of other bytes the daemon would quote a text that the user never wrote. */
 static int refuse_encoding(const struct call *call)
 {
     struct oct_error err;
@@ -76,7 +76,8 @@ static int open_call(struct call *call, const struct oct_command *command,
     return oct_exit_status(code);
 }
 
-/* Passes the status on. Says "ok" once it is so, and not before: a script goes by it. */
+/* Disconnects and returns `status`. Scripts rely on "ok": it is printed once the command has taken
+ * effect, never before. */
 static int close_call(struct call *call, int status, bool says_ok)
 {
     oct_control_close(call->control);
@@ -194,7 +195,7 @@ static int end_daemon(struct oct_config *config, int argc, char **argv)
     if (status)
         return close_call(&call, status, false);
     const struct oct_control_wait wait = wait_of(&call);
-    /* Asked before: afterwards it may not answer any more. */
+    /* Find the process before the request: the daemon may not answer after it. */
     pid_t process;
     bool waits = !call.no_wait && oct_control_find_process(&wait, &process);
     double most_s = waits ? oct_control_most_ending_s(&wait) : 0;

@@ -37,8 +37,8 @@ static enum oct_err describe_datasets(cJSON *o, struct oct_volume_reader *reader
     return OCT_OK;
 }
 
-/* The facts go into one JSON object; without --json it is shown as a table. Members that do not
- * apply are left out. */
+/* Both describe functions add the facts to one JSON object, which is printed as it is or as a
+ * table. They leave out members that do not apply. */
 static enum oct_err describe_volume(cJSON *o, const char *path, struct oct_error *err)
 {
     struct oct_volume_reader *reader = NULL;

@@ -1,4 +1,4 @@
-/* keygen, allow: the keys of CURVE as files. */
+/* keygen, allow: make CURVE keys and manage the folder of allowed ones. */
 #define _DEFAULT_SOURCE /* explicit_bzero */
 #include "pipeline/base/folder.h"
 #include "pipeline/net/curve.h"
@@ -25,7 +25,7 @@
 static enum oct_err make_pair(char public[OCT_CURVE_KEY_BYTES], char secret[OCT_CURVE_KEY_BYTES],
                               struct oct_error *err)
 {
-    do /* one that could be taken for an option or a comment is a nuisance on every command line */
+    do /* a key must not look like an option or a comment on a command line */
         if (zmq_curve_keypair(public, secret) != 0)
             return oct_fail(err, OCT_E_IO, "no key can be made: %s", zmq_strerror(zmq_errno()));
     while (public[0] == '-' || public[0] == '#');
@@ -53,7 +53,7 @@ static int keygen(struct oct_config *config, int argc, char **argv)
     if (!code)
         code = oct_curve_write(secret_path, public, secret, &err);
     if (!code && (code = oct_curve_write(public_path, public, NULL, &err)))
-        unlink(secret_path); /* made a moment ago: half a pair helps nobody */
+        unlink(secret_path); /* do not leave half a pair behind */
     explicit_bzero(secret, sizeof(secret));
     if (code)
         return oct_command_fail(argv[0], &err);
@@ -88,7 +88,7 @@ static const struct oct_option options[] = {
     {NULL},
 };
 
-/* A name is a file's, and that file stays in the folder: no slash, no dot first. */
+/* A name becomes that of a file in the folder: it has no slash, and no dot in front. */
 static bool is_name(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -135,7 +135,7 @@ static enum oct_err list(const struct allowing *a, struct oct_error *err)
     return code;
 }
 
-/* One too many would keep the daemon from starting. */
+/* The daemon does not start with more keys than OCT_MOST_KEY_FILES. */
 static enum oct_err check_room(const struct allowing *a, struct oct_error *err)
 {
     struct oct_key_folder keys;
@@ -161,7 +161,8 @@ static void name_of_file(struct allowing *a)
         if (n > m && strcmp(base + n - m, ends[i]) == 0)
             n -= m;
     }
-    /* One that is too long stays so, and is refused: cut short it could be another's. */
+    /* A name that is too long stays too long and is refused: cut short it could be that of another
+     * key. */
     snprintf(a->name_buffer, sizeof(a->name_buffer), "%.*s",
              n <= MOST_NAME ? (int)n : (int)MOST_NAME + 1, base);
     a->name = a->name_buffer;
@@ -185,13 +186,13 @@ static enum oct_err key_of(struct allowing *a, char key[OCT_CURVE_KEY_BYTES], st
 static enum oct_err make_folder(const char *folder, struct oct_error *err)
 {
     bool made = mkdir(folder, 0755) == 0;
-    /* Whatever the umask: octd may run as another user. */
+    /* octd may run as another user: the mode must not depend on the umask. */
     if (made ? chmod(folder, 0755) != 0 : errno != EEXIST)
         return oct_fail_errno(err, OCT_E_IO, errno, "security.allowed: %s", folder);
     return made ? oct_folder_sync_parent(folder, err) : OCT_OK;
 }
 
-/* Whole or not at all: octd looks at the folder at any moment. */
+/* Adds the file whole or not at all: octd may read the folder at any moment. */
 static enum oct_err add(struct allowing *a, struct oct_error *err)
 {
     char key[OCT_CURVE_KEY_BYTES], there[OCT_CURVE_KEY_BYTES];
@@ -212,7 +213,7 @@ static enum oct_err add(struct allowing *a, struct oct_error *err)
     }
     if ((code = check_room(a, err)) || (code = oct_curve_write(work, key, NULL, err)))
         return code;
-    if (link(work, path) != 0) /* unlike rename it replaces nothing */
+    if (link(work, path) != 0) /* unlike rename, link replaces no file */
         code = oct_fail_errno(err, OCT_E_IO, errno, "%s", path);
     unlink(work);
     return code ? code : oct_folder_sync(a->folder, err);
@@ -226,7 +227,7 @@ static enum oct_err take_out(const struct allowing *a, struct oct_error *err)
         return code;
     if (snprintf(path, sizeof(path), "%s/%s" PUBLIC_END, a->folder, a->remove) >= PATH_MAX)
         return oct_fail(err, OCT_E_ARG, "security.allowed: the path is too long");
-    if (unlink(path) == 0) /* synced: after a power cut it must not be back */
+    if (unlink(path) == 0) /* sync the folder: the key must not come back after a power cut */
         return oct_folder_sync(a->folder, err);
     if (errno == ENOENT)
         return oct_fail(err, OCT_E_IO, "no key of the name %s is allowed: see octctl allow --list",

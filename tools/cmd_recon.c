@@ -1,4 +1,4 @@
-/* octctl recon: a recording in, a volume file out, through the daemon's own pipeline. */
+/* octctl recon: reads a recording and writes a volume file, through the daemon's own pipeline. */
 #include "config/apply.h"
 #include "formats/recording_plan.h"
 #include "kernels/engines.h"
@@ -24,7 +24,7 @@ struct job {
     struct oct_plan *plan;
     struct oct_pipeline *pipeline;
     struct oct_volume_writer *writer;
-    char why[256]; /* this engine was chosen */
+    char why[256]; /* the engine, and why it was chosen */
 };
 
 /* ---- both ends of the run ---- */
@@ -88,8 +88,8 @@ static enum oct_err write_pictures(struct job *job, struct oct_error *err)
 
 /* ---- the output ---- */
 
-/* What is safe stays safe: the recording itself is never the output, nor is a file with spectra
- * replaced by one without. */
+/* Refuses an output that would destroy data: the recording itself, and a volume with spectra, which
+ * its replacement would not have. */
 static enum oct_err check_output(struct job *job, struct oct_error *err)
 {
     struct oct_volume_reader *there;
@@ -99,7 +99,7 @@ static enum oct_err check_output(struct job *job, struct oct_error *err)
         return oct_fail(err, OCT_E_ARG, "%s: the output is a volume file: name it *.h5", job->out);
     enum oct_err e = oct_output_init(&job->output, job->out, job->in, job->force, err);
     if (e || access(job->out, F_OK) != 0 || oct_volume_open(&there, job->out, NULL) != OCT_OK)
-        return e; /* what is there and no volume of ours: that is what --force is for */
+        return e; /* --force may replace what is no volume of ours */
     bool has_spectra = oct_volume_facts(there)->n_samples > 0;
     oct_volume_reader_destroy(there);
     if (has_spectra)
@@ -138,7 +138,7 @@ static enum oct_err create_pipeline(struct job *job, const struct oct_config *co
 {
     char wisdom_dir[OCT_CONFIG_STRING_BYTES];
     struct oct_engine_options options;
-    /* Offline a short ring is as fast as a long one. */
+    /* Offline a longer ring would gain no speed. */
     struct oct_pipeline_setup setup = {.plan = job->plan, .ring_bscans = 16};
 
     oct_config_engine_options(config, &options, wisdom_dir, sizeof(wisdom_dir));
@@ -156,7 +156,7 @@ static enum oct_err finish_output(struct job *job, enum oct_err e, struct oct_er
     job->writer = NULL;
     if (!e && !c)
         return oct_output_publish(&job->output, err);
-    /* Half a reconstruction can be made again; its input is safe. */
+    /* Remove the half of a reconstruction: its input is safe, and it can be made again. */
     oct_output_discard(&job->output, c ? ".part" : "");
     return e ? e : oct_fail(err, c, "%s", close_err.text);
 }

@@ -21,12 +21,12 @@
 
 #define WHOLE_BYTES (UINT64_C(512) << 20) /* recordings up to this are read before the start */
 #define AHEAD_BYTES (UINT64_C(256) << 20) /* of larger ones this much is kept ahead */
-#define SLICE_MS 100u /* a signal is noticed within this time, whatever is waited for */
-#define STUCK_NS UINT64_C(10000000000) /* no block taken for so long: the daemon is gone */
+#define SLICE_MS 100u                     /* every wait looks for a signal this often */
+#define STUCK_NS UINT64_C(10000000000)    /* a daemon that takes no block for so long is gone */
 #define LINGER_MS 10000u
 #define SECOND_NS UINT64_C(1000000000)
 #define RATE_NEEDS "lines per second, 1 to 1e9, or 0"
-#define LEAST_LATE_NS UINT64_C(10000000) /* 1 % of a second: what the pace promises */
+#define LEAST_LATE_NS UINT64_C(10000000) /* 1 % of a second, the precision that is promised */
 
 struct replay_options {
     const char *path, *endpoint;
@@ -72,7 +72,7 @@ struct replay {
     struct oct_client_counters counters; /* at the end */
 };
 
-/* ---- signals: blocked and asked for, so that no handler and no global is needed ---- */
+/* ---- signals: they stay blocked and are polled, without a handler or a global ---- */
 
 static void stop_signals(sigset_t *set)
 {
@@ -92,7 +92,8 @@ static bool take_signal(void)
 
 /* ---- the pace ---- */
 
-/* When the first n lines are due. Split so that it stays exact for days. */
+/* Returns when the first n lines are due. Whole seconds and the rest are added apart, which stays
+ * exact for days. */
 static uint64_t due_ns(const struct replay *r, uint64_t n_lines)
 {
     double seconds = (double)n_lines / r->options->rate;
@@ -158,7 +159,7 @@ static enum oct_err connect_client(struct replay *r, struct oct_error *err)
     return OCT_OK;
 }
 
-/* One run of lines that all came. */
+/* Sends a run of lines of which none is missing. */
 static enum oct_err send_run(struct replay *r, uint16_t *lines, uint32_t n_lines, uint64_t time_ns,
                              struct oct_error *err)
 {
@@ -172,7 +173,7 @@ static enum oct_err send_run(struct replay *r, uint16_t *lines, uint32_t n_lines
             return OCT_OK;
         r->interrupted = r->interrupted || take_signal();
         if (result == OCT_CLIENT_DROPPED && r->interrupted)
-            return OCT_OK; /* the rest of a huge block */
+            return OCT_OK; /* the client dropped the rest of a huge block */
         if (result != OCT_CLIENT_TIMEOUT && result != OCT_CLIENT_INTERRUPTED)
             return oct_fail(err, OCT_E_IO, "%s: %s", r->options->endpoint,
                             oct_client_error(r->client));
@@ -185,12 +186,12 @@ static enum oct_err send_run(struct replay *r, uint16_t *lines, uint32_t n_lines
     }
 }
 
-/* Sends the runs of lines that came; last: nothing follows this block. */
+/* Sends the lines that the recording has, run by run. last: no block follows this one. */
 static enum oct_err send_block(struct replay *r, uint16_t *samples, const uint8_t *valid,
                                uint32_t n_lines, uint64_t time_ns, bool last, struct oct_error *err)
 {
     enum oct_err code = OCT_OK;
-    uint32_t n_after = n_lines; /* lines up to and with the last that came */
+    uint32_t n_after = n_lines; /* lines up to the last that the recording has, and with it */
     while (n_after > 0 && !valid[n_after - 1])
         n_after--;
     for (uint32_t j = 0; j < n_after && !code && !r->interrupted;) {
@@ -239,7 +240,7 @@ static enum oct_err play(struct replay *r, struct oct_error *err)
         code = send_block(r, samples, valid, n, time_ns, last, err);
         if (!code && o->rate > 0)
             note_lateness(r, due_ns(r, line + n));
-        /* What is still on its way afterwards is no matter of the pace. */
+        /* The time that delivery takes after the last block does not count for the pace. */
         r->elapsed_s = (double)(oct_clock_ns() - r->start_ns) / 1e9;
         line += n;
         if (last)
@@ -252,13 +253,13 @@ static enum oct_err play(struct replay *r, struct oct_error *err)
 static enum oct_err finish(struct replay *r, struct oct_error *err)
 {
     uint64_t end_ns = oct_clock_ns() + LINGER_MS * UINT64_C(1000000);
-    /* An end flag that was promised to a block which a signal kept back still goes out here. */
+    /* The end flag also goes out where a signal kept back the block that was to carry it. */
     if (!r->stuck && (!r->ended || r->interrupted))
         oct_client_end(r->client);
     while (!r->stuck && oct_client_flush(r->client, SLICE_MS) != OCT_CLIENT_OK)
         if (oct_clock_ns() >= end_ns || take_signal())
             break;
-    if (r->options->rate <= 0) /* as fast as it goes: as fast as it arrives */
+    if (r->options->rate <= 0) /* without a pace, the time until all has arrived counts */
         r->elapsed_s = (double)(oct_clock_ns() - r->start_ns) / 1e9;
     oct_client_get_counters(r->client, &r->counters);
     oct_client_give_up(r->client);
@@ -293,7 +294,7 @@ static void print_json(const struct replay *r, double rate)
 
 static void print_summary(const struct replay *r)
 {
-    /* Lines that the recording lacks took their time too. */
+    /* Lines that the recording lacks count: their time was waited for. */
     double n_lines = (double)(r->counters.lines_sent + r->counters.lines_skipped);
     double rate = r->elapsed_s > 0 ? n_lines / r->elapsed_s : 0;
     if (r->options->json) {
@@ -337,7 +338,7 @@ static int read_options(struct replay_options *o, const struct oct_config *confi
                  : oct_command_misuse(argv[0], "scan.line_rate_hz is %g: use --rate", o->rate);
 }
 
-/* One B-scan a message unless told otherwise, within what the daemon accepts. */
+/* The default is a B-scan a message, or less where the daemon accepts less. */
 static enum oct_err choose_block(struct replay *r, const struct oct_config *config,
                                  struct oct_error *err)
 {
@@ -381,7 +382,7 @@ static int run(struct oct_config *config, int argc, char **argv)
     int status = read_options(&options, config, argc, argv);
     if (status)
         return status;
-    /* Before any thread starts, so that all inherit it. */
+    /* Block the signals before any thread starts: all threads inherit the mask. */
     sigset_t set, before;
     stop_signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, &before);
@@ -391,7 +392,7 @@ static int run(struct oct_config *config, int argc, char **argv)
     enum oct_err code = oct_recording_open(&recording, options.path, config, &err);
     if (!code)
         code = replay_recording(&replay, recording, config, &err);
-    /* The client goes first: it may still hold lines of the store. */
+    /* Close the client first: it may still hold lines of the store. */
     oct_client_close(replay.client);
     oct_line_store_destroy(replay.store);
     oct_recording_close(recording);

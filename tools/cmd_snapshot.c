@@ -19,7 +19,7 @@ struct snapshot {
     int n_words;
 };
 
-/* octview has all of them too and gets them as they are: it checks them and says what is wrong. */
+/* They are passed to octview as they are, which has the same options and checks them. */
 static const struct oct_option options[] = {
     {"--size", "WxH", "of the window in pixels (1280x720)", OCT_OPTION_TEXT,
      .at = offsetof(struct snapshot, size)},
@@ -51,7 +51,7 @@ static void add_options(struct snapshot *s)
     }
 }
 
-/* The configuration as a file without a name that the new program inherits. */
+/* Writes the configuration to a file without a name, which octview inherits. */
 static enum oct_err hand_over(const struct oct_config *config, char *path, size_t n_bytes,
                               struct oct_error *err)
 {
@@ -67,7 +67,7 @@ static enum oct_err hand_over(const struct oct_config *config, char *path, size_
     return code;
 }
 
-/* The octview that was built or installed with this octctl. */
+/* Finds the octview that was built or installed with this octctl. */
 static void find_viewer(char path[PATH_MAX])
 {
     char self[PATH_MAX];

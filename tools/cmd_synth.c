@@ -83,7 +83,7 @@ static enum oct_err volume_name(const struct synth_options *o, uint32_t volume, 
     return n < PATH_MAX ? OCT_OK : oct_fail(err, OCT_E_CONFIG, "%s: name too long", o->out);
 }
 
-/* Nothing is ever overwritten, but what a killed synth left under its temporary names is. */
+/* Refuses a name that is taken. Removes what a killed synth left under the temporary names. */
 static enum oct_err claim(const char *path, char temporary[PATH_MAX], struct oct_error *err)
 {
     char part[PATH_MAX];
@@ -210,7 +210,7 @@ static enum oct_err write_volume(struct synth *s, uint32_t volume, const char *t
     return status ? status : add_truth(s, volume, temporary, "/truth", err);
 }
 
-/* Removes what a volume or a truth file in the making left behind. */
+/* Removes the temporary files of a volume or of a truth file. */
 static void discard(const char *temporary)
 {
     char part[PATH_MAX];
@@ -245,7 +245,7 @@ static enum oct_err make_volumes(struct synth *s, struct oct_error *err)
     char path[PATH_MAX], temporary[PATH_MAX];
     enum oct_err status = OCT_OK;
 
-    /* A name that is taken shows before the work, not in the middle of it. */
+    /* Check all names before the work begins. */
     for (uint32_t v = 0; !status && v < s->options->n_volumes; v++) {
         status = volume_name(s->options, v, path, err);
         status = status ? status : claim(path, temporary, err);
@@ -271,7 +271,7 @@ static enum oct_err put_in_raw(void *arg, struct synth *s, uint32_t volume, uint
 
     (void)volume;
     (void)b;
-    for (size_t i = 0; i < left / 2; i++) { /* little-endian, whatever this machine is */
+    for (size_t i = 0; i < left / 2; i++) { /* little-endian on any machine */
         uint16_t sample = spectra[i];
         bytes[2 * i] = (uint8_t)(sample & 0xff);
         bytes[2 * i + 1] = (uint8_t)(sample >> 8);
@@ -343,7 +343,7 @@ static enum oct_err make_raw(struct synth *s, struct oct_error *err)
 
 /* ---- putting it together ---- */
 
-/* Before the volumes: a folder that cannot be written shows at once. */
+/* Called before the volumes are made: a folder that cannot be written fails at once. */
 static enum oct_err make_calibration(const struct synth *s, struct oct_error *err)
 {
     const char *folder = s->options->calibration;
@@ -369,7 +369,7 @@ static enum oct_err make_plan(struct synth *s, struct oct_error *err)
     if (!cal.wavelengths_nm)
         return oct_fail(err, OCT_E_NO_MEMORY, "no memory for the calibration");
     memcpy(cal.wavelengths_nm, facts->wavelengths_nm, s->geometry.n_samples * sizeof(double));
-    /* No samples are subtracted here, so a scan of a single line is fine too. */
+    /* Without subtraction of a mean line, a scan of a single line works too. */
     status =
         oct_plan_create(&s->plan, &s->geometry, &cal, OCT_DC_NONE, OCT_INTERPOLATION_LINEAR, err);
     oct_calibration_finish(&cal);

@@ -55,7 +55,8 @@ void oct_control_close(struct oct_control *control)
     free(control);
 }
 
-/* What is printed must not steer a terminal, whoever answers. cJSON bounds how deep they lie. */
+/* Replaces control characters: no answer may steer the terminal it is printed on. cJSON bounds the
+ * depth of nesting. */
 static void make_printable(cJSON *item) /* NOLINT(misc-no-recursion) */
 {
     char *texts[] = {item->string, item->valuestring};

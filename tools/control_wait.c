@@ -11,8 +11,8 @@
 #include <time.h>
 
 #define MOST_DRAIN_S 86400.0
-#define USUAL_DRAIN_S 10.0 /* of a daemon that does not say */
-#define END_S 5.0          /* beyond daemon.drain_s: sockets, threads and memory are given back */
+#define USUAL_DRAIN_S 10.0 /* assumed of a daemon that does not tell its daemon.drain_s */
+#define END_S 5.0          /* beyond daemon.drain_s, for freeing sockets, threads and memory */
 #define END_TEXT "5"
 #define PAUSE_S 0.02
 
@@ -26,8 +26,8 @@ static void pause_shortly(void)
     nanosleep(&(struct timespec){.tv_nsec = (long)(PAUSE_S * 1e9)}, NULL);
 }
 
-/* How long the daemon may take to drain, and some seconds more. It answers at once or not at
- * all. */
+/* Returns how long the daemon may take to drain, and END_S more. It waits a second for the answer:
+ * the daemon answers at once or not at all. */
 static double most_draining_s(const struct oct_control_wait *wait)
 {
     double drain_s = USUAL_DRAIN_S;
@@ -41,7 +41,7 @@ static double most_draining_s(const struct oct_control_wait *wait)
     return fmin(fmax(drain_s, 0), MOST_DRAIN_S) + END_S;
 }
 
-/* Whether to ask again after this status; if not, for how long it was waited is in err. */
+/* Returns whether to ask again after this status; if not, err says how long the wait was. */
 static bool may_wait(struct oct_patience *patience, const struct oct_control_wait *wait,
                      const cJSON *status, struct oct_error *err)
 {
@@ -81,7 +81,8 @@ void oct_control_print_warning(const cJSON *from)
         fprintf(stderr, "octctl: warning: %s\n", warning);
 }
 
-/* The exit status of what was granted, once nothing is under way. */
+/* Returns the exit status of a granted request once the daemon works on nothing any more, and
+ * prints why it failed. */
 static int what_became(const struct oct_control_wait *wait, const cJSON *status)
 {
     const cJSON *record = cJSON_GetObjectItemCaseSensitive(status, "record");
@@ -179,7 +180,7 @@ bool oct_control_find_process(const struct oct_control_wait *wait, pid_t *proces
     *process = 0;
     if (!(pid > 1 && pid < 1e9))
         return answers;
-    /* Through a tunnel, or from within a container, the number is another process's. */
+    /* Through a tunnel or out of a container, the number may belong to another process. */
     snprintf(path, sizeof(path), "/proc/%.0f/comm", pid);
     FILE *file = fopen(path, "re");
     if (file && !fgets(name, sizeof(name), file))
@@ -191,7 +192,7 @@ bool oct_control_find_process(const struct oct_control_wait *wait, pid_t *proces
     return answers;
 }
 
-/* A process that is gone, or a zombie that only waits for its parent. */
+/* Returns whether the process is gone or a zombie. */
 static bool has_ended(pid_t pid)
 {
     char path[64], line[512] = "";
@@ -206,7 +207,7 @@ static bool has_ended(pid_t pid)
     return !name_end || strncmp(name_end, ") Z", 3) == 0 || strncmp(name_end, ") X", 3) == 0;
 }
 
-/* Without a process to look at: nobody answers, twice in a row, for a second each. */
+/* Where the process is not known: two questions in a row get no answer within a second each. */
 static bool is_silent(const struct oct_control_wait *wait)
 {
     bool answers = false;

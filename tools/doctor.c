@@ -7,7 +7,8 @@
 
 #include <cjson/cJSON.h>
 
-#define MORE_THAN_SET 1.05 /* as octview judges it: pauses while the scanner flies back take some */
+/* octview has the same limit. Pauses while the scanner flies back make the rate lower. */
+#define MORE_THAN_SET 1.05
 #define LESS_THAN_SET 0.5
 
 /* ---- reading ---- */
@@ -58,7 +59,7 @@ static void watch_look(struct oct_doctor_seen *seen, const cJSON *now)
     bool first = seen->n_looks == 0;
     if (look <= seen->look)
         return;
-    /* What was looked at before we came may be of another driver. */
+    /* The look before the first status may be at the lines of another driver. */
     if (seen->look > 0) {
         seen->sample_min = first || least < seen->sample_min ? least : seen->sample_min;
         seen->sample_max = first || most > seen->sample_max ? most : seen->sample_max;
@@ -79,7 +80,7 @@ void oct_doctor_watch(struct oct_doctor_seen *seen, cJSON *status)
     if (!seen->first) {
         seen->first = status;
         seen->look = number(item(source, "seen"), "looks");
-        seen->look = seen->look > 0 ? seen->look : 0.5; /* the first look to come counts too */
+        seen->look = seen->look > 0 ? seen->look : 0.5; /* the first look from now on counts too */
     } else {
         cJSON_Delete(seen->last);
         seen->last = status;
@@ -113,7 +114,7 @@ __attribute__((format(printf, 5, 6))) static void say(struct oct_doctor_report *
     check->ok = ok;
 }
 
-/* Whether there is a stream to be judged. */
+/* Returns whether there is a stream that can be judged. */
 static bool judge_daemon(const struct oct_doctor_seen *seen, struct oct_doctor_report *r)
 {
     const char *phase = text_of(seen->last, "phase");
@@ -249,8 +250,8 @@ static void judge_loss(const struct oct_doctor_seen *seen, struct oct_doctor_rep
         late, twice);
 }
 
-/* Those that cut another off tell a driver that does not know when it starts. A volume, or a
- * B-scan, may well be an acquisition of its own. */
+/* Acquisitions that cut another off point to a driver that sets its start flag wrongly. It is fine
+ * to make every volume, or every B-scan, an acquisition of its own. */
 static void judge_starts(const struct oct_doctor_seen *seen, struct oct_doctor_report *r)
 {
     double n = rise(seen, "acquisitions"), seconds = rise(seen, "uptime_s");
@@ -268,7 +269,8 @@ static void judge_starts(const struct oct_doctor_seen *seen, struct oct_doctor_r
         say(r, "acquisitions", true, "", "%.0f began meanwhile, the last in epoch %.0f", n, epoch);
 }
 
-/* Units by which drivers are off, between the camera's clock and octd's. */
+/* Names the unit that the driver took for nanoseconds, by the ratio of octd's clock to the
+ * camera's. */
 static const char *unit_of(double ratio)
 {
     return ratio > 0.5e-9 && ratio < 2e-9 ? "time_ns seems to count seconds: nanoseconds are wanted"

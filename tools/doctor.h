@@ -1,4 +1,4 @@
-/* octctl doctor: what was seen of a daemon's stream over some seconds, and what follows from it. */
+/* octctl doctor: collects the status of a daemon over some seconds and judges its stream. */
 #ifndef OCT_TOOLS_DOCTOR_H
 #define OCT_TOOLS_DOCTOR_H
 
@@ -23,7 +23,7 @@ struct oct_doctor_report {
     unsigned n;
 };
 
-/* From status to status. */
+/* What the statuses so far have shown. */
 struct oct_doctor_seen {
     struct cJSON *first, *last; /* owned */
     unsigned n_looks;           /* at lines of messages, and what was seen in them: */
@@ -40,7 +40,7 @@ struct oct_doctor_seen {
 /* Takes the status over. */
 void oct_doctor_watch(struct oct_doctor_seen *seen, struct cJSON *status);
 
-/* The status is a stranger's: what is missing or absurd counts as 0. */
+/* The status may come from any program: missing or absurd values count as 0. */
 void oct_doctor_judge(const struct oct_doctor_seen *seen, struct oct_doctor_report *report);
 
 bool oct_doctor_is_well(const struct oct_doctor_report *report);

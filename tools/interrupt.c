@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* A handler reaches nothing else. */
+/* A signal handler has no argument of ours: this one is global. */
 static volatile sig_atomic_t was_interrupted;
 
 static void on_signal(int number)

@@ -76,7 +76,7 @@ static enum oct_err wait_read(struct oct_line_store *s, uint64_t n_bscans, struc
     return code;
 }
 
-/* Memory is asked for with care: a large recording must not stop the replay, only be streamed. */
+/* Returns false when out of memory: the recording is streamed then instead of held whole. */
 static bool allocate(struct oct_line_store *s, uint64_t n_slots)
 {
     uint64_t n_lines = n_slots * s->n_lines;

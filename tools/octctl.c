@@ -1,4 +1,4 @@
-/* octctl: everything that is neither daemon nor viewer. Global options, then one command. */
+/* octctl: reads the global options and runs one command. */
 #include "tools/commands.h"
 
 #include "config/version.h"
@@ -173,12 +173,12 @@ int main(int argc, char **argv)
         status = run(config, &call, argc, argv);
     else
         fprintf(stderr, "octctl: out of memory\n");
-    /* A full disk behind a redirected stdout must not look like success. */
+    /* Writing stdout to a full disk is a failure. */
     if (fflush(stdout) && status == 0) {
         fprintf(stderr, "octctl: cannot write to standard output\n");
         status = 1;
     }
-    if (oct_engine_left_hanging()) /* exit would wait for the driver of a GPU that hangs */
+    if (oct_engine_left_hanging()) /* exit would wait for the driver of a hanging GPU */
         _Exit(status);
     free(call.rest);
     free(call.backends);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HELP_COLUMN 21 /* of what an option means */
+#define HELP_COLUMN 21 /* where the meaning of an option begins */
 
 int oct_command_fail(const char *name, const struct oct_error *err)
 {

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MOST_SUFFIX 40 /* of the names that are made from the user's */
+#define MOST_SUFFIX 40 /* of the names that are derived from the user's */
 
 enum oct_err oct_output_init(struct oct_output *output, const char *path, const char *in,
                              bool force, struct oct_error *err)

@@ -12,7 +12,8 @@ static double count_of(const cJSON *object, const char *key)
     return cJSON_IsNumber(item) ? item->valuedouble : 0;
 }
 
-/* Pictures that go on say nothing of a recording that is being closed. */
+/* While a recording is being closed, pictures are no sign that it gets on: only what is written
+ * counts. */
 static double count(const struct oct_patience *p, const cJSON *status)
 {
     const cJSON *last = cJSON_GetObjectItemCaseSensitive(status, "record_last");

@@ -72,7 +72,7 @@ static bool ends_with(const char *text, const char *end)
 
 static void print_nested(const char *key, const cJSON *object);
 
-/* The unit follows from the end of the key, as everywhere in octd. */
+/* Takes the unit from the end of the key, where all of octd names it. */
 static void print_value(const char *key, const cJSON *value)
 {
     if (cJSON_IsString(value))
@@ -108,7 +108,7 @@ static void print_member(const char *key, const cJSON *member)
 {
     const char *name = member->string ? member->string : "";
     printf("%s ", name);
-    if (cJSON_IsObject(member)) /* cJSON bounds how deep they lie */
+    if (cJSON_IsObject(member)) /* cJSON bounds the depth of nesting */
         print_nested(name, member);
     else
         print_value(ends_with(key, "_us") || !name[0] ? key : name, member);
@@ -228,7 +228,7 @@ static void print_lines(const cJSON *status)
     putchar('\n');
 }
 
-/* What the camera driver does wrong, and the cure. */
+/* Prints what the camera driver does wrong, and the cure. */
 static void print_driver(const cJSON *status)
 {
     const cJSON *fault = item(item(status, "source"), "fault");

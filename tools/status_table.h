@@ -1,4 +1,4 @@
-/* The daemon's status for people: what is looked at daily first, then all of it by groups. */
+/* Prints the daemon's status for people: a summary for every day, then every key by groups. */
 #ifndef OCT_TOOLS_STATUS_TABLE_H
 #define OCT_TOOLS_STATUS_TABLE_H
 
