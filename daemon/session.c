@@ -260,7 +260,7 @@ enum oct_err oct_session_may_record(const struct oct_session *s, const struct oc
 {
     const struct oct_recorder_settings settings = settings_of(config, "");
     const struct oct_geometry *g = &s->plan->geometry;
-    return oct_record_settings_check(&settings, g, g->n_bscans, NULL, err);
+    return oct_record_settings_check(&settings, g, g->n_bscans, 0, NULL, err);
 }
 
 enum oct_err oct_session_record(struct oct_session *s, const struct oct_config *config,

@@ -70,7 +70,7 @@ static enum oct_err find_place(struct oct_last *last, char *path, size_t bytes,
     const struct oct_recorder_settings into = {
         .directory = s->directory, .spectra = s->spectra, .bscans = s->bscans};
     enum oct_err e =
-        oct_record_settings_check(&into, &last->options.plan->geometry, last->n_held, NULL, err);
+        oct_record_settings_check(&into, &last->options.plan->geometry, last->n_held, 0, NULL, err);
     if (e == OCT_OK)
         e = oct_record_settings_resolve(s, err);
     if (e)

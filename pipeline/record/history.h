@@ -2,7 +2,8 @@
  * everything goes on.
  *
  * The file has a row for every B-scan kept, close together in the order they came, whatever volume
- * or acquisition they belong to: /frames/number and /frames/acquisition say which they are. Those
+ * or acquisition they belong to: /frames/number and /frames/acquisition say which they are. Results
+ * of analyses are not kept, so it has no /analysis. Those
  * that a slow disk costs are in its gap map, as OCT_LOSS_DISK_SLOW, or OCT_LOSS_PAUSED right after
  * a pause of the program (keeper.h).
  *

@@ -16,6 +16,8 @@
 #include <time.h>
 
 #define POLL_US 100000u
+#define AWAIT_RESULTS_NS UINT64_C(250000000) /* at the end of a file */
+#define AWAIT_STEP_US 1000u
 
 /* The last B-scan that was looked at. */
 struct seen {
@@ -28,16 +30,22 @@ struct oct_recorder {
     struct oct_recorder_options options;
     struct oct_keeper *keeper;
     struct oct_last *last;
+    struct oct_record_results *results;
     struct oct_volume_closer *closer;
     pthread_t thread;
 
     /* The thread's own. */
     struct oct_volume_writer *writer; /* the open file */
     uint64_t last_sync_ns;
-    uint64_t consumed;    /* slots read so far */
-    uint64_t last_slot;   /* last slot written into the open file */
-    uint32_t accepted;    /* B-scans given to the open file */
-    uint32_t engine_lost; /* of those, without a picture */
+    uint64_t consumed;  /* slots read so far */
+    uint64_t last_slot; /* last slot written into the open file */
+    uint64_t last_id;   /* its B-scan */
+    uint64_t next_id;   /* B-scans below have passed */
+    /* B-scans of this recording, or of the last one: for results that come too late. */
+    uint64_t recorded_first, recorded_end;
+    uint32_t most_waiting; /* B-scans in the keeper while results are waited for */
+    uint32_t accepted;     /* B-scans given to the open file */
+    uint32_t engine_lost;  /* of those, without a picture */
     uint32_t file_acquisition;
     uint64_t file_volume;
     uint64_t accounted; /* of the acquisition file_acquisition: B-scans before it are booked */
@@ -59,6 +67,7 @@ struct oct_recorder {
 
 static void set_inactive(struct oct_recorder *rec)
 {
+    rec->recorded_end = rec->next_id;
     pthread_mutex_lock(&rec->books.lock);
     rec->books.status.active = rec->books.status.stopping = false;
     oct_keeper_want(rec->keeper, false);
@@ -68,6 +77,7 @@ static void set_inactive(struct oct_recorder *rec)
 static void fail(struct oct_recorder *rec, const struct oct_error *why)
 {
     oct_log(OCT_LOG_ERROR, "recording stopped: %s", why->text);
+    rec->recorded_end = rec->next_id;
     oct_recorder_books_log(&rec->books);
     pthread_mutex_lock(&rec->books.lock);
     rec->books.status.failure = *why;
@@ -167,13 +177,60 @@ static enum oct_err lose_rest(struct oct_recorder *rec, struct oct_error *err)
     return lose(rec, rec->file_acquisition, rec->accounted, end, OCT_LOSS_NOT_RECORDED, err);
 }
 
+/* ---- results of analyses ---- */
+
+static uint32_t n_waiting(struct oct_recorder *rec)
+{
+    struct oct_keeper_status keeper;
+    oct_keeper_get_status(rec->keeper, &keeper);
+    return keeper.n_waiting;
+}
+
+static struct oct_record_position position(struct oct_recorder *rec)
+{
+    return (struct oct_record_position){
+        .writer = rec->writer,
+        .acquisition = rec->file_acquisition,
+        .volume = rec->file_volume,
+        .next = rec->next_id,
+        .first = rec->recorded_first,
+        .end = rec->recorded_end,
+        .keeps_up = oct_record_results_wait_long(rec->results) && n_waiting(rec) == 0,
+    };
+}
+
+static enum oct_err take_results(struct oct_recorder *rec, struct oct_error *err)
+{
+    const struct oct_record_position at = position(rec);
+    return oct_record_results_poll(rec->results, &at, err);
+}
+
+/* Takes what still comes of the open file's B-scans. What the sources have dealt with is in their
+ * rings, so the rings are read once more after the last of them has. */
+static enum oct_err await_results(struct oct_recorder *rec, struct oct_error *err)
+{
+    const uint64_t until_ns = oct_clock_ns() + AWAIT_RESULTS_NS;
+    for (;;) {
+        const struct oct_record_position at = position(rec);
+        bool due = oct_record_results_are_due(rec->results, rec->last_slot, rec->last_id);
+        enum oct_err e = oct_record_results_poll(rec->results, &at, err);
+        if (e || !due || n_waiting(rec) > rec->most_waiting)
+            return e;
+        if (oct_clock_ns() >= until_ns) {
+            oct_record_results_give_up(rec->results, rec->last_slot, rec->last_id);
+            return OCT_OK;
+        }
+        oct_record_results_wait(rec->results, &at, rec->last_slot, rec->last_id, AWAIT_STEP_US);
+    }
+}
+
 /* False: it failed, and was told. */
 static bool end_file(struct oct_recorder *rec)
 {
     struct oct_error err;
     if (!rec->writer)
         return true;
-    if (lose_rest(rec, &err)) {
+    if (await_results(rec, &err) || lose_rest(rec, &err)) {
         give_up(rec, &err);
         return false;
     }
@@ -219,6 +276,7 @@ static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_i
     char path[sizeof(rec->books.status.file)], ending[32];
     about.counted = true;
     about.first_bscan = info->volume * rec->options.plan->geometry.n_bscans;
+    oct_record_results_describe(rec->results, &about);
     snprintf(ending, sizeof(ending), "v%04" PRIu64, info->volume);
     oct_record_path(s, ending, path, sizeof(path));
     /* Another acquisition in the same millisecond? */
@@ -290,6 +348,10 @@ static uint64_t first_missed(struct oct_recorder *rec, const struct oct_bscan_in
     pthread_mutex_unlock(&rec->books.lock);
     if (fresh && first < volume_first)
         first = volume_first;
+    if (fresh) {
+        rec->recorded_first = info->id;
+        rec->recorded_end = UINT64_MAX;
+    }
     if (!fresh && info->acquisition == rec->file_acquisition && first < rec->accounted)
         first = rec->accounted;
     return first < info->number ? first : info->number;
@@ -329,6 +391,7 @@ static enum oct_err accept(struct oct_recorder *rec, const struct oct_kept *kept
     rec->accepted++;
     rec->engine_lost += lost;
     rec->last_slot = kept->slot;
+    rec->last_id = info->id;
     rec->accounted = info->number + 1;
     pthread_mutex_lock(&rec->books.lock);
     rec->books.status.account.offered++;
@@ -389,6 +452,9 @@ static void note_passed(struct oct_recorder *rec, uint64_t next_slot, unsigned n
 /* Ends what has to end when no further B-scan says so. */
 static void look_around(struct oct_recorder *rec)
 {
+    struct oct_error err;
+    if (take_results(rec, &err))
+        give_up(rec, &err);
     uint64_t ended_at = rec->options.ended_at ? atomic_load(rec->options.ended_at) : 0;
     if (rec->writer && ended_at && rec->consumed + 1 >= ended_at && rec->last_slot + 1 < ended_at)
         end_file(rec);
@@ -415,6 +481,7 @@ static void *run(void *argument)
         if (e == OCT_OK) {
             const uint64_t slot = kept->slot;
             record(rec, kept);
+            rec->next_id = kept->raw.info.id + 1;
             oct_keeper_release(rec->keeper); /* first: none waits that is not queued */
             note_passed(rec, slot + 1, 1);
         } else {
@@ -444,6 +511,9 @@ static enum oct_err create_parts(struct oct_recorder *rec, struct oct_error *err
     enum oct_err e = oct_keeper_create(&rec->keeper, &keeper, err);
     if (e)
         return e;
+    struct oct_keeper_status kept;
+    oct_keeper_get_status(rec->keeper, &kept);
+    rec->most_waiting = kept.buffer_bscans / 4;
     rec->consumed = rec->books.status.next_slot = oct_keeper_first_slot(rec->keeper);
     const struct oct_volume_closer_calls calls = {
         .synced = on_synced, .closed = on_closed, .owner = rec};
@@ -452,7 +522,8 @@ static enum oct_err create_parts(struct oct_recorder *rec, struct oct_error *err
         return e;
     const struct oct_last_options last = {
         .plan = o->plan, .keeper = rec->keeper, .losses = o->losses, .engine = o->engine};
-    return oct_last_create(&rec->last, &last, err);
+    e = oct_record_results_create(&rec->results, o->sources, o->n_sources, err);
+    return e ? e : oct_last_create(&rec->last, &last, err);
 }
 
 enum oct_err oct_recorder_create(struct oct_recorder **out,
@@ -472,6 +543,7 @@ enum oct_err oct_recorder_create(struct oct_recorder **out,
     if (e) {
         /* The keeper's thread ends with the image ring: whoever made the rings closes them. */
         oct_last_destroy(rec->last);
+        oct_record_results_destroy(rec->results);
         oct_volume_closer_destroy(rec->closer);
         if (rec->keeper)
             oct_ring_close(options->images);
@@ -490,7 +562,8 @@ static void log_forecast(const struct oct_recorder *rec, const struct oct_record
                          double free_bytes)
 {
     const struct oct_geometry *g = &rec->options.plan->geometry;
-    double bytes = oct_record_bscan_bytes(from, g);
+    double bytes = oct_record_bscan_bytes(from, g) +
+                   oct_record_results_bytes(rec->results, g->n_bscans) / g->n_bscans;
     if (from->line_rate_hz > 0)
         oct_log(OCT_LOG_INFO, "recording into %s: %.1f GB free, room for %.0f volumes or %.0f s",
                 from->directory, free_bytes * 1e-9, free_bytes / (bytes * g->n_bscans),
@@ -515,7 +588,9 @@ enum oct_err oct_recorder_start(struct oct_recorder *rec, const struct oct_recor
     const struct oct_geometry *g = &rec->options.plan->geometry;
     struct oct_record_settings settings = {0};
     double free_bytes;
-    enum oct_err e = oct_record_settings_check(from, g, g->n_bscans, &free_bytes, err);
+    enum oct_err e = oct_record_settings_check(from, g, g->n_bscans,
+                                               oct_record_results_bytes(rec->results, g->n_bscans),
+                                               &free_bytes, err);
     if (e == OCT_OK)
         e = oct_record_settings_init(&settings, from, err);
     if (e == OCT_OK)
@@ -576,6 +651,9 @@ void oct_recorder_get_status(struct oct_recorder *rec, struct oct_recorder_statu
     pthread_mutex_unlock(&rec->books.lock);
     oct_keeper_get_status(rec->keeper, &status->keeper);
     oct_last_get_status(rec->last, &status->last);
+    status->n_results = oct_record_results_n(rec->results);
+    for (unsigned i = 0; i < status->n_results; i++)
+        status->results[i] = oct_record_results_count(rec->results, i);
 }
 
 void oct_recorder_destroy(struct oct_recorder *rec)
@@ -584,6 +662,7 @@ void oct_recorder_destroy(struct oct_recorder *rec)
         return;
     pthread_join(rec->thread, NULL);
     oct_volume_closer_destroy(rec->closer);
+    oct_record_results_destroy(rec->results);
     oct_last_destroy(rec->last);
     oct_keeper_destroy(rec->keeper);
     oct_record_settings_finish(&rec->settings);

@@ -14,6 +14,14 @@
  * the disk (volume.h); where there would be three the recorder waits. The end of a recording, and
  * of the recorder, waits for all files.
  *
+ * Files hold the results of analyses too, /analysis/NAME (volume.h): the recorder's thread takes
+ * them from the sources' rings and never lets a source wait (results.h). A file whose B-scans have
+ * all come stays open until every source has dealt with the last of them, for 250 ms at most. It is
+ * closed without what is outstanding as soon as more than a quarter of the keeper's buffer waits,
+ * and a source that was late is not waited for again before it has delivered. So no analysis,
+ * however slow, costs a B-scan, and one that hangs costs a recording its own dataset only. The file
+ * of `record last` (history.h) has no results.
+ *
  * A failure (disk full, folder gone) ends the recording, keeps what its files have, is logged once
  * and kept for the status; pictures go on. Where a file cannot be closed, the one after it may have
  * begun: that is closed too, with what it has. Where both fail, the older is the reason in the
@@ -28,6 +36,7 @@
 #include "pipeline/record/account.h"
 #include "pipeline/record/history.h"
 #include "pipeline/record/keeper.h"
+#include "pipeline/record/results.h"
 #include "pipeline/record/settings.h"
 
 #include <stdatomic.h>
@@ -42,6 +51,10 @@ struct oct_recorder_options {
     const char *engine;          /* description for the file; borrowed for the recorder's life */
     struct oct_loss_log *losses; /* NULL: all losses are the source's */
     uint32_t buffer_bscans, history_bscans; /* keeper.h */
+    /* Results that files have datasets for, of B-scans of `images`. Copied; what they point at must
+     * outlive the recorder. */
+    const struct oct_image_source *sources;
+    unsigned n_sources; /* OCT_VOLUME_MAX_FORMS at most */
 };
 
 struct oct_recorder_status {
@@ -62,8 +75,11 @@ struct oct_recorder_status {
     struct oct_error failure;            /* of the last recording that failed; code OCT_OK: none */
     struct oct_keeper_status keeper;
     struct oct_last_status last;
+    struct oct_record_result_counts results[OCT_VOLUME_MAX_FORMS]; /* of the sources, in order */
+    unsigned n_results;
 };
 
+/* OCT_E_ARG: the sources' forms cannot be in one file (oct_volume_forms_check). */
 enum oct_err oct_recorder_create(struct oct_recorder **recorder,
                                  const struct oct_recorder_options *options, struct oct_error *err);
 

@@ -88,7 +88,8 @@ double oct_record_bscan_bytes(const struct oct_recorder_settings *from,
 
 enum oct_err oct_record_settings_check(const struct oct_recorder_settings *from,
                                        const struct oct_geometry *g, uint64_t n_bscans,
-                                       double *free_bytes, struct oct_error *err)
+                                       double other_bytes, double *free_bytes,
+                                       struct oct_error *err)
 {
     struct statvfs fs;
     enum oct_err e = check_directory(from->directory, err);
@@ -97,7 +98,7 @@ enum oct_err oct_record_settings_check(const struct oct_recorder_settings *from,
     if (statvfs(from->directory, &fs) != 0)
         return oct_fail_errno(err, OCT_E_IO, errno, "record.directory: %s", from->directory);
     double n_free = (double)fs.f_bavail * (double)fs.f_frsize;
-    double wanted = oct_record_bscan_bytes(from, g) * (double)n_bscans;
+    double wanted = oct_record_bscan_bytes(from, g) * (double)n_bscans + other_bytes;
     if (free_bytes)
         *free_bytes = n_free;
     if (n_free < wanted)

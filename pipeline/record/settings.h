@@ -38,11 +38,12 @@ enum oct_err oct_record_settings_resolve(struct oct_record_settings *settings,
                                          struct oct_error *err);
 void oct_record_settings_finish(struct oct_record_settings *settings);
 
-/* Makes the folder if need be and checks that n_bscans fit. OCT_E_IO, OCT_E_NO_SPACE. *free_bytes
- * (may be NULL): what is free there. */
+/* Makes the folder if need be and checks that n_bscans fit, and other_bytes beside them. OCT_E_IO,
+ * OCT_E_NO_SPACE. *free_bytes (may be NULL): what is free there. */
 enum oct_err oct_record_settings_check(const struct oct_recorder_settings *from,
                                        const struct oct_geometry *geometry, uint64_t n_bscans,
-                                       double *free_bytes, struct oct_error *err);
+                                       double other_bytes, double *free_bytes,
+                                       struct oct_error *err);
 
 /* Bytes of a B-scan in the file. */
 double oct_record_bscan_bytes(const struct oct_recorder_settings *from,

@@ -17,13 +17,15 @@ static uint32_t content(uint32_t acquisition, uint64_t number, uint32_t i)
     return (uint32_t)dice_roll(&dice) | 1;
 }
 
-static struct oct_bscan_info info_of(uint64_t slot, uint32_t acquisition, uint64_t number)
+struct oct_bscan_info info_of(const struct rig *r, uint64_t slot, uint32_t acquisition,
+                              uint64_t number)
 {
+    const uint32_t n_bscans = r->plan.geometry.n_bscans;
     return (struct oct_bscan_info){.id = slot,
                                    .acquisition = acquisition,
                                    .number = number,
-                                   .volume = number / V,
-                                   .bscan = (uint32_t)(number % V),
+                                   .volume = number / n_bscans,
+                                   .bscan = (uint32_t)(number % n_bscans),
                                    .sequence = number + 7};
 }
 
@@ -32,7 +34,7 @@ void put_raw(struct rig *r, uint32_t acquisition, uint64_t number)
     uint64_t slot;
     assert_int_equal(oct_ring_acquire(r->raw, TEST_PATIENCE_US, &slot), OCT_OK);
     struct oct_raw_frame *f = oct_raw_slot(r->raw, slot, &r->plan.geometry);
-    f->info = info_of(slot, acquisition, number);
+    f->info = info_of(r, slot, acquisition, number);
     memset(f->line_valid, 1, M);
     for (uint32_t i = 0; i < M * N; i++)
         f->spectra[i] = (uint16_t)content(acquisition, number, i);
@@ -45,7 +47,7 @@ void put_image_of(struct rig *r, uint32_t acquisition, uint64_t number, enum oct
     assert_int_equal(oct_ring_acquire(r->images, TEST_PATIENCE_US, &slot), OCT_OK);
     struct oct_image_frame *f = oct_image_slot(r->images, slot);
     uint8_t *pixels = f->pixels;
-    f->info = info_of(slot, acquisition, number);
+    f->info = info_of(r, slot, acquisition, number);
     f->status = status;
     f->lo = 0;
     f->hi = 1;
@@ -87,6 +89,8 @@ void open_recorder(struct rig *r)
         .losses = r->losses,
         .buffer_bscans = r->buffer_bscans,
         .history_bscans = r->history_bscans,
+        .sources = r->sources,
+        .n_sources = r->n_sources,
     };
     if (oct_recorder_create(&r->recorder, &options, &err))
         fail_msg("%s", err.text);

@@ -24,7 +24,9 @@ struct rig {
     char directory[200];
     struct oct_loss_log *losses;
     uint32_t buffer_bscans, history_bscans;
-    double sync_interval_s; /* of recordings started from now on; 0.02 */
+    double sync_interval_s;                 /* of recordings started from now on; 0.02 */
+    const struct oct_image_source *sources; /* for open_recorder; none */
+    unsigned n_sources;
 };
 
 /* Rings alone; a recorder between them; both. */
@@ -36,6 +38,10 @@ void open_rig(struct rig *r);
 void close_recorder(struct rig *r);
 void close_rig(struct rig *r);
 void remove_folder(const struct rig *r);
+
+/* Who B-scan `number` of an acquisition is, in this slot of the rings. */
+struct oct_bscan_info info_of(const struct rig *r, uint64_t slot, uint32_t acquisition,
+                              uint64_t number);
 
 /* B-scan `number` of an acquisition into a ring; from .. to - 1 into both. */
 void put_raw(struct rig *r, uint32_t acquisition, uint64_t number);

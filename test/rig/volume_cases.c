@@ -1,5 +1,6 @@
 #include "test/rig/volume_cases.h"
 
+#include "pipeline/volume/hdf5_lock.h"
 #include "test/rig/tap.h"
 
 #include <math.h>
@@ -187,6 +188,24 @@ unsigned char *volume_slurp(const char *path, size_t *bytes)
     assert_int_equal(fread(data, 1, *bytes, in), *bytes);
     fclose(in);
     return data;
+}
+
+double *volume_values(const char *path, const char *name, size_t *n)
+{
+    oct_hdf5_lock();
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
+    if (dataset < 0)
+        fail_msg("%s has no %s", path, name);
+    hid_t space = H5Dget_space(dataset);
+    *n = (size_t)H5Sget_simple_extent_npoints(space);
+    double *values = calloc(*n, sizeof(*values));
+    assert_true(H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
+    H5Sclose(space);
+    H5Dclose(dataset);
+    H5Fclose(file);
+    oct_hdf5_unlock();
+    return values;
 }
 
 struct oct_volume_writer *volume_make(const char *path, const struct oct_plan *plan,

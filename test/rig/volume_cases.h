@@ -42,6 +42,9 @@ void volume_close(struct oct_volume_writer *w);
 void volume_expect(const char *path, const struct oct_geometry *g, const uint8_t *written,
                    bool with_spectra, bool with_bscans);
 
+/* Everything of a dataset, converted, which must be there; *n values, malloc'd. */
+double *volume_values(const char *path, const char *name, size_t *n);
+
 /* The whole file; malloc'd. */
 unsigned char *volume_slurp(const char *path, size_t *bytes);
 

@@ -191,25 +191,6 @@ static void must_put(struct oct_volume_writer *w, unsigned i, uint32_t bscan)
         fail_msg("%s", err.text);
 }
 
-/* Everything of a dataset, converted; *n values. */
-static double *values_of(const char *path, const char *name, size_t *n)
-{
-    oct_hdf5_lock();
-    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
-    hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
-    if (dataset < 0)
-        fail_msg("%s has no %s", path, name);
-    hid_t space = H5Dget_space(dataset);
-    *n = (size_t)H5Sget_simple_extent_npoints(space);
-    double *values = calloc(*n, sizeof(*values));
-    assert_true(H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
-    H5Sclose(space);
-    H5Dclose(dataset);
-    H5Fclose(file);
-    oct_hdf5_unlock();
-    return values;
-}
-
 /* Row `bscan` of a dataset of B-scans, of which `n_rows` of the first axis are used. */
 static void expect_row(unsigned i, const double *row, size_t n, uint32_t bscan, double n_rows)
 {
@@ -232,12 +213,12 @@ static unsigned expect_dataset(const char *path, unsigned i)
     size_t n, n_values;
     unsigned found = 0;
     snprintf(name, sizeof(name), "/frames/%s_valid", forms[i]->name);
-    double *valid = values_of(path, name, &n);
+    double *valid = volume_values(path, name, &n);
     assert_int_equal(n, V);
     snprintf(name, sizeof(name), "/frames/%s_rows", forms[i]->name);
-    double *rows = values_of(path, name, &n);
+    double *rows = volume_values(path, name, &n);
     snprintf(name, sizeof(name), "/analysis/%s", forms[i]->name);
-    double *values = values_of(path, name, &n_values);
+    double *values = volume_values(path, name, &n_values);
     for (uint32_t v = 0; v < V; v++) {
         assert_true(valid[v] == 0 || valid[v] == 1);
         found |= valid[v] > 0 ? 1u << v : 0;
@@ -259,18 +240,18 @@ static unsigned expect_volume(const char *path, unsigned i)
     char name[80];
     size_t n;
     snprintf(name, sizeof(name), "/analysis/%s_valid", forms[i]->name);
-    double *valid = values_of(path, name, &n);
+    double *valid = volume_values(path, name, &n);
     assert_int_equal(n, 1);
     bool is_valid = valid[0] == 1;
     assert_true(is_valid || valid[0] == 0);
     snprintf(name, sizeof(name), "/analysis/%s", forms[i]->name);
-    double *values = values_of(path, name, &n);
+    double *values = volume_values(path, name, &n);
     unsigned found = is_valid ? (unsigned)values[0] : 0;
     for (size_t k = 0; k < n && is_valid; k++)
         assert_true(values[k] == found);
     if (is_valid && forms[i]->type == OCT_SAMPLE_U8) {
         snprintf(name, sizeof(name), "/analysis/%s_lo", forms[i]->name);
-        double *lo = values_of(path, name, &n);
+        double *lo = volume_values(path, name, &n);
         assert_true(lo[0] == found - 1);
         free(lo);
     }

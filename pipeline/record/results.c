@@ -1,0 +1,300 @@
+#include "pipeline/record/results.h"
+
+#include "pipeline/base/clock.h"
+#include "pipeline/base/log.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LONG_NS UINT64_C(1000000000) /* a result has been pending for long */
+
+struct feed {
+    struct oct_image_source source;
+    struct oct_ring_reader *reader;
+    struct oct_image_frame pending; /* its pixels are the feed's own */
+    bool has_pending;
+    uint64_t pending_since_ns;
+    bool ended;         /* the ring is closed and read */
+    uint64_t next_slot; /* of the ring */
+
+    /* The newest result read, whatever became of it. */
+    bool any;
+    uint64_t newest; /* its B-scan */
+    bool newest_is_whole;
+
+    bool late;
+    uint64_t late_slot; /* of the image ring, which it was late with */
+    bool told_late, told_refused;
+    atomic_uint_fast64_t written, missed, refused; /* only the recorder's thread adds */
+};
+
+struct oct_record_results {
+    unsigned n;
+    struct feed *feeds;
+    const struct oct_image_form *forms[OCT_VOLUME_MAX_FORMS];
+};
+
+/* ---- life ---- */
+
+enum oct_err oct_record_results_create(struct oct_record_results **out,
+                                       const struct oct_image_source *sources, unsigned n_sources,
+                                       struct oct_error *err)
+{
+    *out = NULL;
+    struct oct_record_results *r = calloc(1, sizeof(*r));
+    if (!r)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the recorder");
+    for (unsigned i = 0; i < n_sources && i < OCT_VOLUME_MAX_FORMS; i++)
+        r->forms[i] = sources[i].form;
+    enum oct_err e = oct_volume_forms_check(r->forms, n_sources, err);
+    if (e == OCT_OK && n_sources > 0 && !(r->feeds = calloc(n_sources, sizeof(*r->feeds))))
+        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the recorder");
+    for (unsigned i = 0; i < n_sources && e == OCT_OK; i++) {
+        struct feed *feed = &r->feeds[r->n++];
+        feed->source = sources[i];
+        feed->pending.pixels = malloc(oct_image_form_bytes(sources[i].form));
+        feed->reader =
+            oct_ring_reader_create(sources[i].ring, false, oct_ring_n_slots(sources[i].ring) / 2);
+        feed->next_slot = feed->reader ? oct_ring_next(feed->reader) : 0;
+        if (!feed->pending.pixels || !feed->reader)
+            e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the results of %s",
+                         sources[i].form->name);
+    }
+    if (e) {
+        oct_record_results_destroy(r);
+        return e;
+    }
+    *out = r;
+    return OCT_OK;
+}
+
+void oct_record_results_destroy(struct oct_record_results *results)
+{
+    if (!results)
+        return;
+    for (unsigned i = 0; i < results->n; i++) {
+        oct_ring_reader_destroy(results->feeds[i].reader);
+        free(results->feeds[i].pending.pixels);
+    }
+    free(results->feeds);
+    free(results);
+}
+
+void oct_record_results_describe(const struct oct_record_results *results,
+                                 struct oct_volume_about *about)
+{
+    about->forms = results->forms;
+    about->n_forms = results->n;
+}
+
+double oct_record_results_bytes(const struct oct_record_results *results, uint32_t n_bscans)
+{
+    double bytes = 0;
+    for (unsigned i = 0; i < results->n; i++) {
+        const struct oct_image_form *form = results->forms[i];
+        bytes += (double)oct_image_form_bytes(form) * (form->of_volume ? 1 : n_bscans);
+    }
+    return bytes;
+}
+
+unsigned oct_record_results_n(const struct oct_record_results *results)
+{
+    return results->n;
+}
+
+struct oct_record_result_counts oct_record_results_count(const struct oct_record_results *results,
+                                                         unsigned i)
+{
+    const struct feed *feed = &results->feeds[i];
+    struct oct_record_result_counts counts = {
+        .written = atomic_load(&feed->written),
+        .missed = atomic_load(&feed->missed),
+        .refused = atomic_load(&feed->refused),
+    };
+    memcpy(counts.name, results->forms[i]->name, sizeof(counts.name));
+    return counts;
+}
+
+/* ---- from the ring ---- */
+
+static void refuse(struct feed *feed, const char *why)
+{
+    atomic_fetch_add(&feed->refused, 1);
+    if (!feed->told_refused)
+        oct_log(OCT_LOG_WARNING, "a result of %s is not recorded, nor will others like it be: %s",
+                feed->source.form->name, why);
+    feed->told_refused = true;
+}
+
+/* Results that the ring overwrote before they were read lie between two that were. */
+static void count_overwritten(struct feed *feed, uint64_t n, uint64_t id,
+                              const struct oct_record_position *at)
+{
+    bool some_before_end = !feed->any || feed->newest + 1 < at->end;
+    if (n > 0 && at->first < at->end && id > at->first && some_before_end)
+        atomic_fetch_add(&feed->missed, n);
+}
+
+/* The frame is lent. False: it can be no result of this source. */
+static bool copy(struct feed *feed, const struct oct_image_frame *frame)
+{
+    const struct oct_image_form *form = feed->source.form;
+    void *pixels = feed->pending.pixels;
+    if (frame->status != OCT_OK || !oct_volume_result_fits(form, frame))
+        return false;
+    feed->pending = *frame;
+    feed->pending.pixels = pixels;
+    feed->pending.values = feed->pending.values_room = NULL;
+    memcpy(pixels, frame->pixels, oct_image_form_bytes(form) / form->dims[0] * frame->dims[0]);
+    return true;
+}
+
+/* Reads the next result into `pending`. False: there is none within timeout_us. */
+static bool read_next(struct feed *feed, const struct oct_record_position *at, uint64_t timeout_us)
+{
+    uint64_t slot;
+    while (!feed->has_pending) {
+        enum oct_err e = oct_ring_read(feed->reader, timeout_us, &slot);
+        feed->ended |= e == OCT_E_CLOSED;
+        if (e)
+            return false;
+        const struct oct_image_frame *frame = oct_image_slot(feed->source.ring, slot);
+        const uint64_t id = frame->info.id;
+        const bool whole = frame->whole;
+        feed->has_pending = copy(feed, frame);
+        oct_ring_release(feed->reader);
+        count_overwritten(feed, slot - feed->next_slot, id, at);
+        feed->next_slot = slot + 1;
+        feed->newest = id;
+        feed->newest_is_whole = whole;
+        feed->any = true;
+        feed->late = false;
+        feed->pending_since_ns = oct_clock_ns();
+        if (!feed->has_pending)
+            refuse(feed, "it has another form than its dataset");
+    }
+    return true;
+}
+
+/* ---- into the file ---- */
+
+static bool is_of_open_file(const struct oct_bscan_info *info, const struct oct_record_position *at)
+{
+    return at->writer && info->acquisition == at->acquisition && info->volume == at->volume;
+}
+
+/* Its B-scan has not passed the recorder: the file may be opened yet. A B-scan that nobody has seen
+ * for a second although none waits will not come. */
+static bool is_early(const struct feed *feed, const struct oct_record_position *at)
+{
+    return feed->pending.info.id >= at->next &&
+           !(at->keeps_up && oct_clock_ns() - feed->pending_since_ns > LONG_NS);
+}
+
+static enum oct_err write_pending(struct feed *feed, unsigned i,
+                                  const struct oct_record_position *at, struct oct_error *err)
+{
+    struct oct_error why = {0};
+    enum oct_err e = oct_volume_write_result(at->writer, i, &feed->pending, &why);
+    if (e == OCT_OK)
+        atomic_fetch_add(&feed->written, 1);
+    else if (e == OCT_E_ARG)
+        refuse(feed, why.text);
+    else if (err)
+        *err = why;
+    return e == OCT_E_ARG ? OCT_OK : e;
+}
+
+static enum oct_err poll_one(struct feed *feed, unsigned i, const struct oct_record_position *at,
+                             struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    /* No more than the ring holds: a source that is faster than the disk must not keep the thread. */
+    for (unsigned n = oct_ring_n_slots(feed->source.ring); n > 0 && e == OCT_OK; n--) {
+        if (!feed->has_pending && !read_next(feed, at, 0))
+            return OCT_OK;
+        const struct oct_bscan_info *info = &feed->pending.info;
+        if (is_of_open_file(info, at))
+            e = write_pending(feed, i, at, err);
+        else if (is_early(feed, at))
+            return OCT_OK;
+        else if (info->id >= at->first && info->id < at->end)
+            atomic_fetch_add(&feed->missed, 1);
+        feed->has_pending = false;
+    }
+    return e;
+}
+
+enum oct_err oct_record_results_poll(struct oct_record_results *results,
+                                     const struct oct_record_position *at, struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    for (unsigned i = 0; i < results->n && e == OCT_OK; i++)
+        e = poll_one(&results->feeds[i], i, at, err);
+    return e;
+}
+
+bool oct_record_results_wait_long(const struct oct_record_results *results)
+{
+    for (unsigned i = 0; i < results->n; i++) {
+        const struct feed *feed = &results->feeds[i];
+        if (feed->has_pending && oct_clock_ns() - feed->pending_since_ns > LONG_NS)
+            return true;
+    }
+    return false;
+}
+
+/* ---- waiting at the end of a file ---- */
+
+static bool has_dealt_with(const struct feed *feed, uint64_t slot)
+{
+    return feed->source.dealt_below && atomic_load(feed->source.dealt_below) > slot;
+}
+
+static bool is_due(struct feed *feed, uint64_t slot, uint64_t id)
+{
+    if (feed->late && has_dealt_with(feed, feed->late_slot))
+        feed->late = false;
+    if (feed->ended || feed->late || has_dealt_with(feed, slot))
+        return false;
+    bool is_last = !feed->source.form->of_volume || feed->newest_is_whole;
+    return !feed->any || feed->newest < id || (feed->newest == id && !is_last);
+}
+
+bool oct_record_results_are_due(struct oct_record_results *results, uint64_t slot, uint64_t id)
+{
+    bool any = false;
+    for (unsigned i = 0; i < results->n; i++)
+        any |= is_due(&results->feeds[i], slot, id);
+    return any;
+}
+
+void oct_record_results_wait(struct oct_record_results *results,
+                             const struct oct_record_position *at, uint64_t slot, uint64_t id,
+                             uint64_t timeout_us)
+{
+    for (unsigned i = 0; i < results->n; i++) {
+        struct feed *feed = &results->feeds[i];
+        if (!is_due(feed, slot, id))
+            continue;
+        read_next(feed, at, timeout_us);
+        return;
+    }
+}
+
+void oct_record_results_give_up(struct oct_record_results *results, uint64_t slot, uint64_t id)
+{
+    for (unsigned i = 0; i < results->n; i++) {
+        struct feed *feed = &results->feeds[i];
+        if (!is_due(feed, slot, id))
+            continue;
+        feed->late = true;
+        feed->late_slot = slot;
+        if (!feed->told_late)
+            oct_log(OCT_LOG_WARNING, "%s was late: a recording was closed without its last results",
+                    feed->source.form->name);
+        feed->told_late = true;
+    }
+}

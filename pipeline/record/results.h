@@ -1,0 +1,83 @@
+/* Results of analyses on their way from their rings into the open file.
+ *
+ *     result ring --lossy reader--> one pending result a source --> oct_volume_write_result
+ *
+ * A source is read by a lossy reader that may fall behind by half of the ring. A result is copied
+ * and its slot released at once, so that no source ever waits for the recorder or the disk.
+ *
+ * A result belongs to the file that has its acquisition and volume. While the recorder lags, that
+ * file is not open yet: the result stays pending, and those after it stay in the ring. A result of
+ * which the file is closed is counted as missed.
+ *
+ * Threads: the recorder's, but for oct_record_results_count, which any thread may call. */
+#ifndef OCT_PIPELINE_RECORD_RESULTS_H
+#define OCT_PIPELINE_RECORD_RESULTS_H
+
+#include "pipeline/flow/slots.h"
+#include "pipeline/volume/volume.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct oct_record_results;
+
+/* Where the recorder is in the stream. Numbers of B-scans are info.id. */
+struct oct_record_position {
+    struct oct_volume_writer *writer; /* of the open file; NULL: none */
+    uint32_t acquisition;             /* of the open file */
+    uint64_t volume;
+    uint64_t next;       /* B-scans below have passed the recorder */
+    uint64_t first, end; /* B-scans that are or were to be recorded; none: first >= end */
+    bool keeps_up;       /* no B-scans wait for the recorder */
+};
+
+struct oct_record_result_counts {
+    char name[OCT_IMAGE_NAME_BYTES];
+    uint64_t written; /* given to files; safe with the next sync of their file */
+    uint64_t missed;  /* of recorded volumes, but they came after their file was closed, or the ring
+                         had overwritten them */
+    uint64_t refused; /* not of the form that their source has, or not in order */
+};
+
+/* Sources are borrowed for the life of the results. Takes memory for one result of each.
+ * OCT_E_ARG: the forms cannot be in one file (oct_volume_forms_check); OCT_E_NO_MEMORY. */
+enum oct_err oct_record_results_create(struct oct_record_results **results,
+                                       const struct oct_image_source *sources, unsigned n_sources,
+                                       struct oct_error *err);
+
+/* NULL is fine. */
+void oct_record_results_destroy(struct oct_record_results *results);
+
+/* Sets about->forms. */
+void oct_record_results_describe(const struct oct_record_results *results,
+                                 struct oct_volume_about *about);
+
+/* Bytes that they take in the file of a volume. */
+double oct_record_results_bytes(const struct oct_record_results *results, uint32_t n_bscans);
+
+/* Takes what is there and writes what belongs to the open file. An error is that of a write: the
+ * file must be given up. */
+enum oct_err oct_record_results_poll(struct oct_record_results *results,
+                                     const struct oct_record_position *at, struct oct_error *err);
+
+/* Whether any result has been pending for a second. */
+bool oct_record_results_wait_long(const struct oct_record_results *results);
+
+/* Whether a source may still deliver what came of the B-scan in this slot of the image ring or of
+ * one before. Sources that are late (see below) do not count. */
+bool oct_record_results_are_due(struct oct_record_results *results, uint64_t slot, uint64_t id);
+
+/* Waits for a result of one source that is due, for timeout_us at most; poll writes it. */
+void oct_record_results_wait(struct oct_record_results *results,
+                             const struct oct_record_position *at, uint64_t slot, uint64_t id,
+                             uint64_t timeout_us);
+
+/* The sources that are due now are late: nobody waits for them again until they have delivered or
+ * dealt with this slot. */
+void oct_record_results_give_up(struct oct_record_results *results, uint64_t slot, uint64_t id);
+
+unsigned oct_record_results_n(const struct oct_record_results *results);
+struct oct_record_result_counts oct_record_results_count(const struct oct_record_results *results,
+                                                         unsigned i);
+
+#endif
