@@ -238,9 +238,9 @@ void oct_session_destroy(struct oct_session *s)
 }
 
 /* text: the configuration's, which the recorder copies with the rest. */
-static struct oct_recorder_settings settings_of(const struct oct_config *config, const char *text)
+static struct oct_record_settings settings_of(const struct oct_config *config, const char *text)
 {
-    return (struct oct_recorder_settings){
+    return (struct oct_record_settings){
         .directory = config->record.directory,
         .spectra = config->record.spectra,
         .bscans = config->record.bscans,
@@ -258,7 +258,7 @@ static struct oct_recorder_settings settings_of(const struct oct_config *config,
 enum oct_err oct_session_may_record(const struct oct_session *s, const struct oct_config *config,
                                     struct oct_error *err)
 {
-    const struct oct_recorder_settings settings = settings_of(config, "");
+    const struct oct_record_settings settings = settings_of(config, "");
     const struct oct_geometry *g = &s->plan->geometry;
     return oct_record_settings_check(&settings, g, g->n_bscans, 0, NULL, err);
 }
@@ -269,7 +269,7 @@ enum oct_err oct_session_record(struct oct_session *s, const struct oct_config *
     char *text = oct_config_text(config);
     if (!text)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the configuration's text");
-    const struct oct_recorder_settings settings = settings_of(config, text);
+    const struct oct_record_settings settings = settings_of(config, text);
     enum oct_err e = oct_recorder_start(s->recorder, &settings, err);
     free(text);
     return e;
@@ -281,7 +281,7 @@ enum oct_err oct_session_record_last(struct oct_session *s, const struct oct_con
     char *text = oct_config_text(config);
     if (!text)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the configuration's text");
-    const struct oct_recorder_settings settings = settings_of(config, text);
+    const struct oct_record_settings settings = settings_of(config, text);
     enum oct_err e = oct_recorder_last(s->recorder, &settings, name, err);
     free(text);
     return e;

@@ -20,7 +20,7 @@ struct oct_last {
     bool has_thread;
 
     /* Set by start, then the thread's. */
-    struct oct_record_settings settings;
+    struct oct_record_settings_copy settings;
     char name[128];              /* "": one is made */
     struct oct_bscan_info *held; /* [history_bscans], the first n_held */
     uint32_t n_held;
@@ -66,13 +66,11 @@ static void write_start_time(uint64_t arrival_ns, char *text, size_t bytes)
 static enum oct_err find_place(struct oct_last *last, char *path, size_t bytes,
                                struct oct_error *err)
 {
-    struct oct_record_settings *s = &last->settings;
-    const struct oct_recorder_settings into = {
-        .directory = s->directory, .spectra = s->spectra, .bscans = s->bscans};
+    const struct oct_record_settings *s = &last->settings.settings;
     enum oct_err e =
-        oct_record_settings_check(&into, &last->options.plan->geometry, last->n_held, 0, NULL, err);
+        oct_record_settings_check(s, &last->options.plan->geometry, last->n_held, 0, NULL, err);
     if (e == OCT_OK)
-        e = oct_record_settings_resolve(s, err);
+        e = oct_record_settings_resolve(&last->settings, err);
     if (e)
         return e;
     if (*last->name)
@@ -87,7 +85,7 @@ static enum oct_err find_place(struct oct_last *last, char *path, size_t bytes,
 static enum oct_err open_file(struct oct_last *last, struct oct_volume_writer **writer,
                               struct oct_error *err)
 {
-    const struct oct_record_settings *s = &last->settings;
+    const struct oct_record_settings *s = &last->settings.settings;
     struct oct_plan plan = *last->options.plan; /* not a volume: as many rows as there are */
     char path[sizeof(last->status.file)], start_time[40];
     enum oct_err e = find_place(last, path, sizeof(path), err);
@@ -171,7 +169,7 @@ static enum oct_err write_one(struct oct_last *last, struct oct_volume_writer *w
                               const struct oct_kept *kept, uint32_t index, uint32_t row,
                               struct oct_error *err)
 {
-    const struct oct_record_settings *s = &last->settings;
+    const struct oct_record_settings *s = &last->settings.settings;
     enum oct_err e = OCT_OK;
     if (index > 0)
         e = write_between(last, writer, &last->held[index - 1], &last->held[index], err);
@@ -293,7 +291,7 @@ static enum oct_err may_start(struct oct_last *last, const char *name, struct oc
 }
 
 /* With the end of the one before awaited: it has told it. */
-static enum oct_err prepare(struct oct_last *last, const struct oct_recorder_settings *from,
+static enum oct_err prepare(struct oct_last *last, const struct oct_record_settings *from,
                             const char *name, struct oct_error *err)
 {
     struct oct_keeper_status kept;
@@ -306,11 +304,11 @@ static enum oct_err prepare(struct oct_last *last, const struct oct_recorder_set
     if (!last->held)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for saving the last seconds");
     snprintf(last->name, sizeof(last->name), "%s", name ? name : "");
-    oct_record_settings_finish(&last->settings);
-    return oct_record_settings_init(&last->settings, from, err);
+    oct_record_settings_free(&last->settings);
+    return oct_record_settings_copy(&last->settings, from, err);
 }
 
-enum oct_err oct_last_start(struct oct_last *last, const struct oct_recorder_settings *from,
+enum oct_err oct_last_start(struct oct_last *last, const struct oct_record_settings *from,
                             const char *name, struct oct_error *err)
 {
     enum oct_err e = may_start(last, name, err);
@@ -349,7 +347,7 @@ void oct_last_destroy(struct oct_last *last)
         return;
     if (last->has_thread)
         pthread_join(last->thread, NULL);
-    oct_record_settings_finish(&last->settings);
+    oct_record_settings_free(&last->settings);
     free(last->held);
     pthread_mutex_destroy(&last->lock);
     free(last);

@@ -30,7 +30,7 @@ enum oct_err oct_last_create(struct oct_last **last, const struct oct_last_optio
  * (record.last_s is 0), nothing has come yet, or one is being saved; OCT_E_ARG: the name may not
  * be a file's. No disk is looked at here: whether it can go into that folder shows in the status,
  * once `opening` is over. */
-enum oct_err oct_last_start(struct oct_last *last, const struct oct_recorder_settings *settings,
+enum oct_err oct_last_start(struct oct_last *last, const struct oct_record_settings *settings,
                             const char *name, struct oct_error *err);
 
 struct oct_last_status {

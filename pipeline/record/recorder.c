@@ -53,7 +53,7 @@ struct oct_recorder {
     struct oct_recorder_books books;
 
     /* Under the books' lock. */
-    struct oct_record_settings settings;
+    struct oct_record_settings_copy settings;
     uint64_t stop_at; /* end after this many slots; UINT64_MAX: go on */
     bool failing;     /* a recording failed and nobody has stopped or started since */
     bool fresh;       /* no B-scan of this recording has been accepted */
@@ -271,7 +271,7 @@ static bool settle(struct oct_recorder *rec)
 static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_info *info,
                               struct oct_error *err)
 {
-    const struct oct_record_settings *s = &rec->settings; /* only start changes them */
+    const struct oct_record_settings *s = &rec->settings.settings; /* only start changes them */
     struct oct_volume_about about = oct_record_about(s, rec->options.engine);
     char path[sizeof(rec->books.status.file)], ending[32];
     about.counted = true;
@@ -296,10 +296,15 @@ static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_i
     return OCT_OK;
 }
 
+static uint64_t sync_interval_ns(const struct oct_recorder *rec)
+{
+    return (uint64_t)(rec->settings.settings.sync_interval_s * 1e9);
+}
+
 static void sync_when_due(struct oct_recorder *rec)
 {
     struct oct_error err;
-    if (!rec->writer || oct_clock_ns() - rec->last_sync_ns < rec->settings.sync_interval_ns)
+    if (!rec->writer || oct_clock_ns() - rec->last_sync_ns < sync_interval_ns(rec))
         return;
     rec->last_sync_ns = oct_clock_ns();
     enum oct_err e = oct_volume_sync(rec->writer, &err);
@@ -385,7 +390,7 @@ static enum oct_err begin_file(struct oct_recorder *rec, const struct oct_bscan_
 static enum oct_err accept(struct oct_recorder *rec, const struct oct_kept *kept,
                            struct oct_error *err)
 {
-    const struct oct_record_settings *s = &rec->settings;
+    const struct oct_record_settings *s = &rec->settings.settings;
     const struct oct_bscan_info *info = &kept->raw.info;
     bool lost = s->bscans && kept->image.status != OCT_OK;
     rec->accepted++;
@@ -558,7 +563,7 @@ enum oct_err oct_recorder_create(struct oct_recorder **out,
 }
 
 /* What the folder has room for, told before it is needed. */
-static void log_forecast(const struct oct_recorder *rec, const struct oct_recorder_settings *from,
+static void log_forecast(const struct oct_recorder *rec, const struct oct_record_settings *from,
                          double free_bytes)
 {
     const struct oct_geometry *g = &rec->options.plan->geometry;
@@ -582,21 +587,21 @@ static void begin(struct oct_recorder *rec)
     oct_keeper_want(rec->keeper, true);
 }
 
-enum oct_err oct_recorder_start(struct oct_recorder *rec, const struct oct_recorder_settings *from,
+enum oct_err oct_recorder_start(struct oct_recorder *rec, const struct oct_record_settings *from,
                                 struct oct_error *err)
 {
     const struct oct_geometry *g = &rec->options.plan->geometry;
-    struct oct_record_settings settings = {0};
+    struct oct_record_settings_copy settings = {0};
     double free_bytes;
     enum oct_err e = oct_record_settings_check(from, g, g->n_bscans,
                                                oct_record_results_bytes(rec->results, g->n_bscans),
                                                &free_bytes, err);
     if (e == OCT_OK)
-        e = oct_record_settings_init(&settings, from, err);
+        e = oct_record_settings_copy(&settings, from, err);
     if (e == OCT_OK)
         e = oct_record_settings_resolve(&settings, err);
     if (e) {
-        oct_record_settings_finish(&settings);
+        oct_record_settings_free(&settings);
         return e;
     }
     /* No disk is looked at from here on: who asks for the status waits for the lock. */
@@ -606,19 +611,19 @@ enum oct_err oct_recorder_start(struct oct_recorder *rec, const struct oct_recor
                      rec->books.status.stopping ? "the recording before is still being closed"
                                                 : "a recording is under way already");
     } else {
-        const struct oct_record_settings before = rec->settings;
+        const struct oct_record_settings_copy before = rec->settings;
         rec->settings = settings;
         settings = before;
         begin(rec);
     }
     pthread_mutex_unlock(&rec->books.lock);
-    oct_record_settings_finish(&settings);
+    oct_record_settings_free(&settings);
     if (e == OCT_OK)
         log_forecast(rec, from, free_bytes);
     return e;
 }
 
-enum oct_err oct_recorder_last(struct oct_recorder *rec, const struct oct_recorder_settings *from,
+enum oct_err oct_recorder_last(struct oct_recorder *rec, const struct oct_record_settings *from,
                                const char *name, struct oct_error *err)
 {
     return oct_last_start(rec->last, from, name, err);
@@ -665,7 +670,7 @@ void oct_recorder_destroy(struct oct_recorder *rec)
     oct_record_results_destroy(rec->results);
     oct_last_destroy(rec->last);
     oct_keeper_destroy(rec->keeper);
-    oct_record_settings_finish(&rec->settings);
+    oct_record_settings_free(&rec->settings);
     oct_recorder_books_finish(&rec->books);
     free(rec);
 }

@@ -86,13 +86,12 @@ enum oct_err oct_recorder_create(struct oct_recorder **recorder,
 /* Checks that the folder can be written and holds a volume (OCT_E_IO, OCT_E_NO_SPACE).
  * OCT_E_STATE: recording already. */
 enum oct_err oct_recorder_start(struct oct_recorder *recorder,
-                                const struct oct_recorder_settings *settings,
-                                struct oct_error *err);
+                                const struct oct_record_settings *settings, struct oct_error *err);
 
 /* Saves what the keeper's history holds, whether a recording is under way or not
  * (record/history.h). */
 enum oct_err oct_recorder_last(struct oct_recorder *recorder,
-                               const struct oct_recorder_settings *settings, const char *name,
+                               const struct oct_record_settings *settings, const char *name,
                                struct oct_error *err);
 
 /* The daemon is about to end: from now on nothing is dropped, however slow the disk. */

@@ -13,44 +13,50 @@
 #include <time.h>
 #include <unistd.h>
 
-void oct_record_settings_finish(struct oct_record_settings *s)
+void oct_record_settings_free(struct oct_record_settings_copy *copy)
 {
-    free(s->directory);
-    free(s->config_text);
-    free(s->eye);
-    free(s->pseudonym);
-    *s = (struct oct_record_settings){0};
+    free(copy->strings);
+    *copy = (struct oct_record_settings_copy){0};
 }
 
-enum oct_err oct_record_settings_init(struct oct_record_settings *s,
-                                      const struct oct_recorder_settings *from,
-                                      struct oct_error *err)
+enum oct_err oct_record_settings_copy(struct oct_record_settings_copy *copy,
+                                      const struct oct_record_settings *from, struct oct_error *err)
 {
-    *s = (struct oct_record_settings){
-        .directory = strdup(from->directory),
-        .config_text = strdup(from->config_text),
-        .eye = strdup(from->eye),
-        .pseudonym = strdup(from->pseudonym),
-        .spectra = from->spectra,
-        .bscans = from->bscans,
-        .sync_interval_ns = (uint64_t)(from->sync_interval_s * 1e9),
-        .width_um = from->width_um,
-        .height_um = from->height_um,
-        .refractive_index = from->refractive_index,
-    };
-    if (s->directory && s->config_text && s->eye && s->pseudonym)
-        return OCT_OK;
-    oct_record_settings_finish(s);
-    return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a recording");
+    struct oct_record_settings *s = &copy->settings;
+    const char **texts[] = {&s->directory, &s->config_text, &s->eye, &s->pseudonym};
+    const size_t n_texts = sizeof(texts) / sizeof(texts[0]);
+    size_t bytes = 0;
+    *copy = (struct oct_record_settings_copy){.settings = *from};
+    for (size_t i = 0; i < n_texts; i++)
+        bytes += strlen(*texts[i]) + 1;
+    char *next = copy->strings = malloc(bytes);
+    if (!next) {
+        oct_record_settings_free(copy);
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a recording");
+    }
+    for (size_t i = 0; i < n_texts; i++) {
+        size_t n = strlen(*texts[i]) + 1;
+        *texts[i] = memcpy(next, *texts[i], n);
+        next += n;
+    }
+    return OCT_OK;
 }
 
-enum oct_err oct_record_settings_resolve(struct oct_record_settings *s, struct oct_error *err)
+enum oct_err oct_record_settings_resolve(struct oct_record_settings_copy *copy,
+                                         struct oct_error *err)
 {
-    char *real = realpath(s->directory, NULL);
+    struct oct_record_settings resolved = copy->settings;
+    struct oct_record_settings_copy with_name;
+    char *real = realpath(resolved.directory, NULL);
     if (!real)
-        return oct_fail_errno(err, OCT_E_IO, errno, "record.directory: %s", s->directory);
-    free(s->directory);
-    s->directory = real;
+        return oct_fail_errno(err, OCT_E_IO, errno, "record.directory: %s", resolved.directory);
+    resolved.directory = real;
+    enum oct_err e = oct_record_settings_copy(&with_name, &resolved, err);
+    free(real);
+    if (e)
+        return e;
+    oct_record_settings_free(copy);
+    *copy = with_name;
     return OCT_OK;
 }
 
@@ -75,8 +81,7 @@ static enum oct_err check_directory(const char *directory, struct oct_error *err
     return OCT_OK;
 }
 
-double oct_record_bscan_bytes(const struct oct_recorder_settings *from,
-                              const struct oct_geometry *g)
+double oct_record_bscan_bytes(const struct oct_record_settings *from, const struct oct_geometry *g)
 {
     double bytes = 0;
     if (from->spectra)
@@ -86,7 +91,7 @@ double oct_record_bscan_bytes(const struct oct_recorder_settings *from,
     return bytes;
 }
 
-enum oct_err oct_record_settings_check(const struct oct_recorder_settings *from,
+enum oct_err oct_record_settings_check(const struct oct_record_settings *from,
                                        const struct oct_geometry *g, uint64_t n_bscans,
                                        double other_bytes, double *free_bytes,
                                        struct oct_error *err)

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* As the owner gives it; copied. */
-struct oct_recorder_settings {
+/* As the owner gives them; strings are borrowed. */
+struct oct_record_settings {
     const char *directory; /* made if absent, its parent must be there */
     bool spectra, bscans;  /* at least one */
     double sync_interval_s;
@@ -20,33 +20,31 @@ struct oct_recorder_settings {
     double line_rate_hz; /* for the forecast; 0: none */
 };
 
-/* The recorder's copy. Zeroed is empty. */
-struct oct_record_settings {
-    char *directory, *config_text, *eye, *pseudonym;
-    bool spectra, bscans;
-    uint64_t sync_interval_ns;
-    double width_um, height_um, refractive_index;
+/* A copy that owns its strings. Zeroed is empty. */
+struct oct_record_settings_copy {
+    struct oct_record_settings settings;
+    char *strings; /* what those of `settings` point into */
 };
 
 /* Looks at no disk: the folder stays as it is written. */
-enum oct_err oct_record_settings_init(struct oct_record_settings *settings,
-                                      const struct oct_recorder_settings *from,
+enum oct_err oct_record_settings_copy(struct oct_record_settings_copy *copy,
+                                      const struct oct_record_settings *from,
                                       struct oct_error *err);
 
 /* The folder, which is there, by its real name: the status names files by it. Looks at the disk. */
-enum oct_err oct_record_settings_resolve(struct oct_record_settings *settings,
+enum oct_err oct_record_settings_resolve(struct oct_record_settings_copy *copy,
                                          struct oct_error *err);
-void oct_record_settings_finish(struct oct_record_settings *settings);
+void oct_record_settings_free(struct oct_record_settings_copy *copy);
 
 /* Makes the folder if need be and checks that n_bscans fit, and other_bytes beside them. OCT_E_IO,
  * OCT_E_NO_SPACE. *free_bytes (may be NULL): what is free there. */
-enum oct_err oct_record_settings_check(const struct oct_recorder_settings *from,
+enum oct_err oct_record_settings_check(const struct oct_record_settings *from,
                                        const struct oct_geometry *geometry, uint64_t n_bscans,
                                        double other_bytes, double *free_bytes,
                                        struct oct_error *err);
 
 /* Bytes of a B-scan in the file. */
-double oct_record_bscan_bytes(const struct oct_recorder_settings *from,
+double oct_record_bscan_bytes(const struct oct_record_settings *from,
                               const struct oct_geometry *geometry);
 
 /* directory/[pseudonym_][eye_]YYYYMMDDTHHMMSSmmmZ_ENDING.h5, the time being now */

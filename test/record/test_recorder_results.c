@@ -679,11 +679,11 @@ static void the_last_seconds_have_no_results(void **state)
     open_recorder(&s.rig);
     put(&s.rig, 1, 0, V);
     WAIT(&s.rig, status, status.bscans_passed == V);
-    const struct oct_recorder_settings settings = {.directory = s.rig.directory,
-                                                   .bscans = true,
-                                                   .config_text = "",
-                                                   .eye = "",
-                                                   .pseudonym = ""};
+    const struct oct_record_settings settings = {.directory = s.rig.directory,
+                                                 .bscans = true,
+                                                 .config_text = "",
+                                                 .eye = "",
+                                                 .pseudonym = ""};
     assert_int_equal(oct_recorder_last(s.rig.recorder, &settings, "last", &err), OCT_OK);
     WAIT(&s.rig, status, status.last.n_files == 1);
     assert_int_equal(oct_volume_open(&reader, status.last.file, &err), OCT_OK);

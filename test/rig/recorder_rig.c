@@ -135,14 +135,14 @@ void close_rig(struct rig *r)
 enum oct_err start_in(struct rig *r, const char *directory, bool spectra, bool bscans,
                       struct oct_error *err)
 {
-    const struct oct_recorder_settings settings = {.directory = directory,
-                                                   .spectra = spectra,
-                                                   .bscans = bscans,
-                                                   .sync_interval_s = r->sync_interval_s,
-                                                   .config_text = "[scan]\n",
-                                                   .eye = "OS",
-                                                   .pseudonym = "P 7/../x",
-                                                   .refractive_index = 1.3};
+    const struct oct_record_settings settings = {.directory = directory,
+                                                 .spectra = spectra,
+                                                 .bscans = bscans,
+                                                 .sync_interval_s = r->sync_interval_s,
+                                                 .config_text = "[scan]\n",
+                                                 .eye = "OS",
+                                                 .pseudonym = "P 7/../x",
+                                                 .refractive_index = 1.3};
     return oct_recorder_start(r->recorder, &settings, err);
 }
 

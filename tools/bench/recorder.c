@@ -121,13 +121,13 @@ static enum oct_err feed(struct rig *r, uint64_t b, struct oct_error *err)
 static enum oct_err record(struct rig *r, uint64_t n, uint64_t *fed, double *seconds,
                            struct oct_error *err)
 {
-    const struct oct_recorder_settings settings = {.directory = r->folder,
-                                                   .spectra = true,
-                                                   .sync_interval_s = 1,
-                                                   .config_text = "",
-                                                   .eye = "",
-                                                   .pseudonym = "",
-                                                   .refractive_index = 1};
+    const struct oct_record_settings settings = {.directory = r->folder,
+                                                 .spectra = true,
+                                                 .sync_interval_s = 1,
+                                                 .config_text = "",
+                                                 .eye = "",
+                                                 .pseudonym = "",
+                                                 .refractive_index = 1};
     const struct timespec pause = {.tv_nsec = 1000000};
     struct oct_recorder_status status;
     oct_recorder_get_status(r->recorder, &status);
