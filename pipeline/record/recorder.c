@@ -3,8 +3,8 @@
 
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
-#include "pipeline/record/books.h"
 #include "pipeline/record/bscan.h"
+#include "pipeline/record/status.h"
 #include "pipeline/volume/closer.h"
 #include "pipeline/volume/volume.h"
 
@@ -50,9 +50,9 @@ struct oct_recorder {
     uint64_t file_volume;
     uint64_t accounted; /* of the acquisition file_acquisition: B-scans before it are booked */
 
-    struct oct_recorder_books books;
+    struct oct_recorder_shared shared;
 
-    /* Under the books' lock. */
+    /* Under the lock of `shared`. */
     struct oct_record_settings_copy settings;
     uint64_t stop_at; /* end after this many slots; UINT64_MAX: go on */
     bool failing;     /* a recording failed and nobody has stopped or started since */
@@ -68,23 +68,23 @@ struct oct_recorder {
 static void set_inactive(struct oct_recorder *rec)
 {
     rec->recorded_end = rec->next_id;
-    pthread_mutex_lock(&rec->books.lock);
-    rec->books.status.active = rec->books.status.stopping = false;
+    pthread_mutex_lock(&rec->shared.lock);
+    rec->shared.status.active = rec->shared.status.stopping = false;
     oct_keeper_want(rec->keeper, false);
-    pthread_mutex_unlock(&rec->books.lock);
+    pthread_mutex_unlock(&rec->shared.lock);
 }
 
 static void fail(struct oct_recorder *rec, const struct oct_error *why)
 {
     oct_log(OCT_LOG_ERROR, "recording stopped: %s", why->text);
     rec->recorded_end = rec->next_id;
-    oct_recorder_books_log(&rec->books);
-    pthread_mutex_lock(&rec->books.lock);
-    rec->books.status.failure = *why;
-    rec->failing = !rec->books.status.stopping; /* else nobody wants what comes now */
-    rec->books.status.active = rec->books.status.stopping = false;
+    oct_recorder_status_log(&rec->shared);
+    pthread_mutex_lock(&rec->shared.lock);
+    rec->shared.status.failure = *why;
+    rec->failing = !rec->shared.status.stopping; /* else nobody wants what comes now */
+    rec->shared.status.active = rec->shared.status.stopping = false;
     oct_keeper_want(rec->keeper, false);
-    pthread_mutex_unlock(&rec->books.lock);
+    pthread_mutex_unlock(&rec->shared.lock);
 }
 
 /* ---- the open file, and the one before it ---- */
@@ -93,13 +93,13 @@ static void fail(struct oct_recorder *rec, const struct oct_error *why)
 static void leave_open_file(struct oct_recorder *rec)
 {
     oct_volume_closer_wait(rec->closer);
-    oct_recorder_books_left(&rec->books, &(struct oct_recorder_file){
-                                             .n_bscans = rec->options.plan->geometry.n_bscans,
-                                             .accepted = rec->accepted,
-                                             .engine_lost = rec->engine_lost,
-                                             .written = oct_volume_written(rec->writer),
-                                             .bytes = oct_volume_bytes(rec->writer),
-                                         });
+    oct_recorder_status_left(&rec->shared, &(struct oct_recorder_file){
+                                               .n_bscans = rec->options.plan->geometry.n_bscans,
+                                               .accepted = rec->accepted,
+                                               .engine_lost = rec->engine_lost,
+                                               .written = oct_volume_written(rec->writer),
+                                               .bytes = oct_volume_bytes(rec->writer),
+                                           });
     oct_volume_closer_put(rec->closer, rec->writer);
     rec->writer = NULL;
 }
@@ -108,14 +108,14 @@ static void leave_open_file(struct oct_recorder *rec)
 static void on_synced(void *owner, uint64_t n_written, uint64_t n_bytes)
 {
     struct oct_recorder *rec = owner;
-    oct_recorder_books_synced(&rec->books, n_written, n_bytes);
+    oct_recorder_status_synced(&rec->shared, n_written, n_bytes);
 }
 
 /* The closer's thread; a failure is the recorder's to act upon. */
 static void on_closed(void *owner, const struct oct_error *why)
 {
     struct oct_recorder *rec = owner;
-    oct_recorder_books_closed(&rec->books, why);
+    oct_recorder_status_closed(&rec->shared, why);
     if (why)
         oct_keeper_wake(rec->keeper);
 }
@@ -124,7 +124,7 @@ static void on_closed(void *owner, const struct oct_error *why)
 static bool await_closed(struct oct_recorder *rec, struct oct_error *why)
 {
     oct_volume_closer_wait(rec->closer);
-    return oct_recorder_books_take_failure(&rec->books, why);
+    return oct_recorder_status_take_failure(&rec->shared, why);
 }
 
 /* The open file, or making one, has failed. The files first, then the news: from then on another
@@ -162,7 +162,7 @@ static enum oct_err lose(struct oct_recorder *rec, uint32_t acquisition, uint64_
         if (rec->writer && e == OCT_OK)
             e = oct_volume_write_gap(rec->writer, &piece, err);
         if (piece.reason != OCT_LOSS_NOT_RECORDED) {
-            oct_recorder_books_dropped(&rec->books, n, piece.reason, true);
+            oct_recorder_status_dropped(&rec->shared, n, piece.reason, true);
             rec->accounted = from + n;
         }
         from += n;
@@ -243,7 +243,7 @@ static bool end_file(struct oct_recorder *rec)
 static bool heed_closed(struct oct_recorder *rec)
 {
     struct oct_error why, next;
-    if (!oct_recorder_books_take_failure(&rec->books, &why))
+    if (!oct_recorder_status_take_failure(&rec->shared, &why))
         return true;
     if (rec->writer) {
         lose_rest(rec, NULL);
@@ -259,9 +259,9 @@ static bool heed_closed(struct oct_recorder *rec)
  * failure was told the status may be another recording's. */
 static bool settle(struct oct_recorder *rec)
 {
-    pthread_mutex_lock(&rec->books.lock);
-    bool active = rec->books.status.active;
-    pthread_mutex_unlock(&rec->books.lock);
+    pthread_mutex_lock(&rec->shared.lock);
+    bool active = rec->shared.status.active;
+    pthread_mutex_unlock(&rec->shared.lock);
     bool ended = end_file(rec);
     oct_volume_closer_wait(rec->closer);
     bool closed = heed_closed(rec);
@@ -273,14 +273,14 @@ static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_i
 {
     const struct oct_record_settings *s = &rec->settings.settings; /* only start changes them */
     struct oct_volume_about about = oct_record_about(s, rec->options.engine);
-    char path[sizeof(rec->books.status.file)], ending[32];
+    char path[sizeof(rec->shared.status.file)], ending[32];
     about.counted = true;
     about.first_bscan = info->volume * rec->options.plan->geometry.n_bscans;
     oct_record_results_describe(rec->results, &about);
     snprintf(ending, sizeof(ending), "v%04" PRIu64, info->volume);
     oct_record_path(s, ending, path, sizeof(path));
     /* Another acquisition in the same millisecond? */
-    if (strcmp(path, rec->books.status.file) == 0) {
+    if (strcmp(path, rec->shared.status.file) == 0) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         oct_record_path(s, ending, path, sizeof(path));
     }
@@ -292,7 +292,7 @@ static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_i
     rec->file_volume = info->volume;
     rec->last_sync_ns = oct_clock_ns();
     rec->accepted = rec->engine_lost = 0;
-    oct_recorder_books_opened(&rec->books, path);
+    oct_recorder_status_opened(&rec->shared, path);
     return OCT_OK;
 }
 
@@ -308,8 +308,8 @@ static void sync_when_due(struct oct_recorder *rec)
         return;
     rec->last_sync_ns = oct_clock_ns();
     enum oct_err e = oct_volume_sync(rec->writer, &err);
-    oct_recorder_books_progress(&rec->books, oct_volume_written(rec->writer),
-                                oct_volume_bytes(rec->writer));
+    oct_recorder_status_progress(&rec->shared, oct_volume_written(rec->writer),
+                                 oct_volume_bytes(rec->writer));
     if (e)
         give_up(rec, &err);
 }
@@ -322,21 +322,21 @@ static void sync_when_due(struct oct_recorder *rec)
 static bool is_wanted(struct oct_recorder *rec, const struct oct_kept *kept, struct seen *before)
 {
     const struct oct_bscan_info *info = &kept->raw.info;
-    pthread_mutex_lock(&rec->books.lock);
+    pthread_mutex_lock(&rec->shared.lock);
     *before = rec->seen;
     rec->seen = (struct seen){true, info->acquisition, info->volume, info->number};
-    if (rec->books.status.active && !kept->has_payload) { /* it passed before recording started */
+    if (rec->shared.status.active && !kept->has_payload) { /* it passed before recording started */
         rec->skip = true;
         rec->skip_acquisition = info->acquisition;
         rec->skip_volume = info->volume;
     }
     bool begun_before =
         rec->skip && info->acquisition == rec->skip_acquisition && info->volume == rec->skip_volume;
-    bool wanted = rec->books.status.active && !begun_before && kept->slot < rec->stop_at;
+    bool wanted = rec->shared.status.active && !begun_before && kept->slot < rec->stop_at;
     bool failing = rec->failing;
-    pthread_mutex_unlock(&rec->books.lock);
+    pthread_mutex_unlock(&rec->shared.lock);
     if (failing) /* who asked for a recording still wants it */
-        oct_recorder_books_dropped(&rec->books, 1, OCT_LOSS_WRITE_FAILED, true);
+        oct_recorder_status_dropped(&rec->shared, 1, OCT_LOSS_WRITE_FAILED, true);
     return wanted;
 }
 
@@ -347,10 +347,10 @@ static uint64_t first_missed(struct oct_recorder *rec, const struct oct_bscan_in
     uint64_t volume_first = info->volume * rec->options.plan->geometry.n_bscans;
     bool same = before->any && before->acquisition == info->acquisition;
     uint64_t first = same ? before->number + 1 : info->number - info->lost_before;
-    pthread_mutex_lock(&rec->books.lock);
+    pthread_mutex_lock(&rec->shared.lock);
     bool fresh = rec->fresh;
     rec->fresh = false;
-    pthread_mutex_unlock(&rec->books.lock);
+    pthread_mutex_unlock(&rec->shared.lock);
     if (fresh && first < volume_first)
         first = volume_first;
     if (fresh) {
@@ -398,10 +398,10 @@ static enum oct_err accept(struct oct_recorder *rec, const struct oct_kept *kept
     rec->last_slot = kept->slot;
     rec->last_id = info->id;
     rec->accounted = info->number + 1;
-    pthread_mutex_lock(&rec->books.lock);
-    rec->books.status.account.offered++;
-    rec->books.status.account.dropped[OCT_LOSS_ENGINE] += lost;
-    pthread_mutex_unlock(&rec->books.lock);
+    pthread_mutex_lock(&rec->shared.lock);
+    rec->shared.status.account.offered++;
+    rec->shared.status.account.dropped[OCT_LOSS_ENGINE] += lost;
+    pthread_mutex_unlock(&rec->shared.lock);
     return oct_record_bscan(rec->writer, kept, info->bscan, &rec->options.plan->geometry,
                             s->spectra, s->bscans, err);
 }
@@ -436,7 +436,7 @@ static void record(struct oct_recorder *rec, const struct oct_kept *kept)
     if (e == OCT_OK)
         e = accept(rec, kept, &err);
     else
-        oct_recorder_books_dropped(&rec->books, 1, OCT_LOSS_WRITE_FAILED, true);
+        oct_recorder_status_dropped(&rec->shared, 1, OCT_LOSS_WRITE_FAILED, true);
     if (e)
         give_up(rec, &err);
     else if (info->bscan + 1 == rec->options.plan->geometry.n_bscans)
@@ -448,10 +448,10 @@ static void note_passed(struct oct_recorder *rec, uint64_t next_slot, unsigned n
 {
     if (next_slot > rec->consumed)
         rec->consumed = next_slot;
-    pthread_mutex_lock(&rec->books.lock);
-    rec->books.status.next_slot = rec->consumed;
-    rec->books.status.bscans_passed += n;
-    pthread_mutex_unlock(&rec->books.lock);
+    pthread_mutex_lock(&rec->shared.lock);
+    rec->shared.status.next_slot = rec->consumed;
+    rec->shared.status.bscans_passed += n;
+    pthread_mutex_unlock(&rec->shared.lock);
 }
 
 /* Ends what has to end when no further B-scan says so. */
@@ -464,11 +464,11 @@ static void look_around(struct oct_recorder *rec)
     if (rec->writer && ended_at && rec->consumed + 1 >= ended_at && rec->last_slot + 1 < ended_at)
         end_file(rec);
     heed_closed(rec);
-    pthread_mutex_lock(&rec->books.lock);
-    bool stop = rec->books.status.active && rec->consumed >= rec->stop_at;
-    pthread_mutex_unlock(&rec->books.lock);
+    pthread_mutex_lock(&rec->shared.lock);
+    bool stop = rec->shared.status.active && rec->consumed >= rec->stop_at;
+    pthread_mutex_unlock(&rec->shared.lock);
     if (stop && settle(rec)) {
-        oct_recorder_books_log(&rec->books);
+        oct_recorder_status_log(&rec->shared);
         set_inactive(rec);
     }
     sync_when_due(rec);
@@ -495,7 +495,7 @@ static void *run(void *argument)
         look_around(rec);
     }
     if (settle(rec))
-        oct_recorder_books_log(&rec->books);
+        oct_recorder_status_log(&rec->shared);
     set_inactive(rec);
     return NULL;
 }
@@ -519,7 +519,7 @@ static enum oct_err create_parts(struct oct_recorder *rec, struct oct_error *err
     struct oct_keeper_status kept;
     oct_keeper_get_status(rec->keeper, &kept);
     rec->most_waiting = kept.buffer_bscans / 4;
-    rec->consumed = rec->books.status.next_slot = oct_keeper_first_slot(rec->keeper);
+    rec->consumed = rec->shared.status.next_slot = oct_keeper_first_slot(rec->keeper);
     const struct oct_volume_closer_calls calls = {
         .synced = on_synced, .closed = on_closed, .owner = rec};
     e = oct_volume_closer_create(&rec->closer, &calls, err);
@@ -540,7 +540,7 @@ enum oct_err oct_recorder_create(struct oct_recorder **out,
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the recorder");
     rec->options = *options;
     rec->stop_at = UINT64_MAX;
-    oct_recorder_books_init(&rec->books);
+    oct_recorder_status_init(&rec->shared);
     enum oct_err e = create_parts(rec, err);
     int status = e ? 0 : pthread_create(&rec->thread, NULL, run, rec);
     if (status)
@@ -553,7 +553,7 @@ enum oct_err oct_recorder_create(struct oct_recorder **out,
         if (rec->keeper)
             oct_ring_close(options->images);
         oct_keeper_destroy(rec->keeper);
-        oct_recorder_books_finish(&rec->books);
+        oct_recorder_status_finish(&rec->shared);
         free(rec);
         return e;
     }
@@ -582,7 +582,7 @@ static void begin(struct oct_recorder *rec)
     rec->skip_volume = rec->seen.volume;
     rec->stop_at = UINT64_MAX;
     rec->fresh = true;
-    oct_recorder_books_begin(&rec->books);
+    oct_recorder_status_begin(&rec->shared);
     rec->failing = false;
     oct_keeper_want(rec->keeper, true);
 }
@@ -605,18 +605,18 @@ enum oct_err oct_recorder_start(struct oct_recorder *rec, const struct oct_recor
         return e;
     }
     /* No disk is looked at from here on: who asks for the status waits for the lock. */
-    pthread_mutex_lock(&rec->books.lock);
-    if (rec->books.status.active) {
+    pthread_mutex_lock(&rec->shared.lock);
+    if (rec->shared.status.active) {
         e = oct_fail(err, OCT_E_STATE,
-                     rec->books.status.stopping ? "the recording before is still being closed"
-                                                : "a recording is under way already");
+                     rec->shared.status.stopping ? "the recording before is still being closed"
+                                                 : "a recording is under way already");
     } else {
         const struct oct_record_settings_copy before = rec->settings;
         rec->settings = settings;
         settings = before;
         begin(rec);
     }
-    pthread_mutex_unlock(&rec->books.lock);
+    pthread_mutex_unlock(&rec->shared.lock);
     oct_record_settings_free(&settings);
     if (e == OCT_OK)
         log_forecast(rec, from, free_bytes);
@@ -637,23 +637,23 @@ void oct_recorder_drain(struct oct_recorder *rec)
 void oct_recorder_stop(struct oct_recorder *rec)
 {
     uint64_t published = oct_ring_published(rec->options.raw);
-    pthread_mutex_lock(&rec->books.lock);
+    pthread_mutex_lock(&rec->shared.lock);
     rec->failing = false;
-    if (rec->books.status.active && !rec->books.status.stopping) {
+    if (rec->shared.status.active && !rec->shared.status.stopping) {
         rec->stop_at = published;
-        rec->books.status.stopping = true;
+        rec->shared.status.stopping = true;
     }
-    pthread_mutex_unlock(&rec->books.lock);
+    pthread_mutex_unlock(&rec->shared.lock);
     oct_keeper_wake(rec->keeper);
 }
 
 void oct_recorder_get_status(struct oct_recorder *rec, struct oct_recorder_status *status)
 {
-    pthread_mutex_lock(&rec->books.lock);
-    *status = rec->books.status;
-    status->account = oct_recorder_books_account(&rec->books);
-    status->total = oct_recorder_books_total(&rec->books);
-    pthread_mutex_unlock(&rec->books.lock);
+    pthread_mutex_lock(&rec->shared.lock);
+    *status = rec->shared.status;
+    status->account = oct_recorder_status_account(&rec->shared);
+    status->total = oct_recorder_status_total(&rec->shared);
+    pthread_mutex_unlock(&rec->shared.lock);
     oct_keeper_get_status(rec->keeper, &status->keeper);
     oct_last_get_status(rec->last, &status->last);
     status->n_results = oct_record_results_n(rec->results);
@@ -671,6 +671,6 @@ void oct_recorder_destroy(struct oct_recorder *rec)
     oct_last_destroy(rec->last);
     oct_keeper_destroy(rec->keeper);
     oct_record_settings_free(&rec->settings);
-    oct_recorder_books_finish(&rec->books);
+    oct_recorder_status_finish(&rec->shared);
     free(rec);
 }

@@ -1,4 +1,4 @@
-/* The recorder's books: its status and the account of its recordings, exact while one file is being
+/* The recorder's status and the account of its recordings, exact while one file is being
  * closed by another thread than that which writes the next.
  *
  *     open file --left--> file being closed --synced--> counts are final --closed--> named, or not
@@ -7,8 +7,8 @@
  *
  * Threads: every function takes the lock itself but those that say "lock held"; the fields may be
  * used under it. */
-#ifndef OCT_PIPELINE_RECORD_BOOKS_H
-#define OCT_PIPELINE_RECORD_BOOKS_H
+#ifndef OCT_PIPELINE_RECORD_STATUS_H
+#define OCT_PIPELINE_RECORD_STATUS_H
 
 #include "pipeline/record/recorder.h"
 
@@ -26,7 +26,7 @@ struct oct_recorder_file {
 
 #define OCT_RECORDER_FAILURES 2u /* the file being closed, and the one that was put after it */
 
-struct oct_recorder_books {
+struct oct_recorder_shared {
     pthread_mutex_t lock; /* guards what follows */
     struct oct_recorder_status status;
     bool has_open;                         /* a file is open that is not being closed */
@@ -39,38 +39,39 @@ struct oct_recorder_books {
     uint64_t written_before, volumes_before, incomplete_before; /* this recording */
 };
 
-void oct_recorder_books_init(struct oct_recorder_books *books);
-void oct_recorder_books_finish(struct oct_recorder_books *books);
+void oct_recorder_status_init(struct oct_recorder_shared *shared);
+void oct_recorder_status_finish(struct oct_recorder_shared *shared);
 
 /* Another recording begins: active, nothing offered, no failure. Lock held. */
-void oct_recorder_books_begin(struct oct_recorder_books *books);
+void oct_recorder_status_begin(struct oct_recorder_shared *shared);
 
 /* Of this recording, or the last one; of all. Lock held. */
-struct oct_recorder_account oct_recorder_books_account(const struct oct_recorder_books *books);
-struct oct_recorder_account oct_recorder_books_total(const struct oct_recorder_books *books);
+struct oct_recorder_account oct_recorder_status_account(const struct oct_recorder_shared *shared);
+struct oct_recorder_account oct_recorder_status_total(const struct oct_recorder_shared *shared);
 
 /* n B-scans did not get into a file; `offered`: they are not counted as offered yet. */
-void oct_recorder_books_dropped(struct oct_recorder_books *books, uint64_t n, enum oct_loss reason,
-                                bool offered);
+void oct_recorder_status_dropped(struct oct_recorder_shared *shared, uint64_t n,
+                                 enum oct_loss reason, bool offered);
 
 /* A file was made; what is safe in the open one. */
-void oct_recorder_books_opened(struct oct_recorder_books *books, const char *path);
-void oct_recorder_books_progress(struct oct_recorder_books *books, uint64_t written,
-                                 uint64_t bytes);
+void oct_recorder_status_opened(struct oct_recorder_shared *shared, const char *path);
+void oct_recorder_status_progress(struct oct_recorder_shared *shared, uint64_t written,
+                                  uint64_t bytes);
 
 /* The open file is being closed from now on; none is being closed yet. */
-void oct_recorder_books_left(struct oct_recorder_books *books,
-                             const struct oct_recorder_file *file);
+void oct_recorder_status_left(struct oct_recorder_shared *shared,
+                              const struct oct_recorder_file *file);
 
 /* Of the file being closed: what is safe now is all that will be; it is closed. why NULL: it has
  * its name. */
-void oct_recorder_books_synced(struct oct_recorder_books *books, uint64_t written, uint64_t bytes);
-void oct_recorder_books_closed(struct oct_recorder_books *books, const struct oct_error *why);
+void oct_recorder_status_synced(struct oct_recorder_shared *shared, uint64_t written,
+                                uint64_t bytes);
+void oct_recorder_status_closed(struct oct_recorder_shared *shared, const struct oct_error *why);
 
 /* Whether closing a file has failed since last asked, and why. */
-bool oct_recorder_books_take_failure(struct oct_recorder_books *books, struct oct_error *why);
+bool oct_recorder_status_take_failure(struct oct_recorder_shared *shared, struct oct_error *why);
 
 /* The sum at the end of a recording, in one line of the log. */
-void oct_recorder_books_log(struct oct_recorder_books *books);
+void oct_recorder_status_log(struct oct_recorder_shared *shared);
 
 #endif
