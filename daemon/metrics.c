@@ -27,6 +27,11 @@ static const struct metric of_analyses[] = {
     {"done", "octd_analysis_done_total", "Of those, analysed.", COUNTER, NULL, 0},
     {"skipped", "octd_analysis_skipped_total", "Of those, skipped.", COUNTER, "reason", 0},
     {"results", "octd_analysis_results_total", "Results that an analysis made.", COUNTER, NULL, 0},
+    {"published", "octd_analysis_published_total", "Of those, sent to subscribers.", COUNTER, NULL,
+     0},
+    {"recorded", "octd_analysis_recorded_total", "Of those, written into files.", COUNTER, NULL, 0},
+    {"not_recorded", "octd_analysis_not_recorded_total",
+     "Of those, too late for their file or passed over.", COUNTER, NULL, 0},
     {"busy_s", "octd_analysis_busy_seconds", "At work at one B-scan for so long.", GAUGE, NULL, 0},
     {"failing", "octd_analysis_failing", "Whether its newest B-scan failed.", GAUGE, NULL, 0},
 };
@@ -187,6 +192,8 @@ static void write_of_analyses(FILE *out, const struct metric *m, const cJSON *an
     {
         const char *name = cJSON_GetStringValue(find(analysis, "name"));
         const cJSON *value = find(analysis, m->path);
+        if (!value)
+            continue; /* it did not start */
         if (!cJSON_IsObject(value)) {
             fprintf(out, "%s{analysis=\"%s\"}", m->name, name);
             write_value(out, value, m->scale);

@@ -132,6 +132,8 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .losses = s->losses,
         .buffer_bscans = buffer,
         .history_bscans = history,
+        .sources = s->analyses.sources,
+        .n_sources = s->analyses.n_sources,
     };
     return oct_recorder_create(&s->recorder, &recorder, err);
 }

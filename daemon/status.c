@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cjson/cJSON.h>
@@ -139,9 +140,33 @@ static void add_recorder(cJSON *reply, const struct oct_recorder_status *s, uint
     add_last(reply, s);
 }
 
-/* One object an analysis, in the order of analysis.run. seen = done + the sum of skipped. */
-static void add_analysis(cJSON *array, const struct oct_daemon_analysis *a)
+static struct oct_publisher_topic find_topic(const struct oct_session *s, const char *name)
 {
+    struct oct_publisher_topic topic;
+    for (unsigned i = 0; (topic = oct_publisher_topic(s->publisher, i)).name; i++)
+        if (strcmp(topic.name, name) == 0)
+            break;
+    return topic;
+}
+
+/* What became of its results: published where somebody subscribes, recorded where they came before
+ * their file was closed. */
+static void add_results(cJSON *object, const struct oct_daemon *d, unsigned i_source)
+{
+    const char *name = d->session->analyses.sources[i_source].form->name;
+    struct oct_publisher_topic topic = find_topic(d->session, name);
+    add_u64(object, "published", topic.published);
+    add_u64(object, "not_published", topic.skipped);
+    add_u64(object, "unwanted", topic.unwanted);
+    add_u64(object, "recorded", d->recorder.results[i_source].written);
+    add_u64(object, "not_recorded", d->recorder.results[i_source].missed);
+}
+
+/* One object an analysis, in the order of analysis.run. seen = done + the sum of skipped. */
+static void add_analysis(cJSON *array, const struct oct_daemon *d, unsigned i)
+{
+    const struct oct_daemon_analyses *all = &d->session->analyses;
+    const struct oct_daemon_analysis *a = &all->analysis[i];
     struct oct_stage_counts c = {.failure = a->refused};
     if (a->stage)
         oct_stage_count(a->stage, &c);
@@ -155,23 +180,26 @@ static void add_analysis(cJSON *array, const struct oct_daemon_analysis *a)
     for (int r = 0; r < OCT_STAGE_N_SKIPS; r++)
         add_u64(skipped, oct_stage_skip_names[r], c.skipped[r]);
     add_u64(object, "results", c.results);
+    for (unsigned k = 0; k < all->n_sources; k++)
+        if (all->source_of[k] == i)
+            add_results(object, d, k);
     cJSON_AddNumberToObject(object, "busy_s", (double)c.busy_ns * 1e-9);
     cJSON_AddBoolToObject(object, "failing", !a->stage || c.failing);
     cJSON_AddStringToObject(object, "error", c.failure.code ? c.failure.text : "");
 }
 
-static cJSON *describe_analyses(const struct oct_session *s)
+static cJSON *describe_analyses(const struct oct_daemon *d)
 {
     cJSON *array = cJSON_CreateArray();
-    for (unsigned i = 0; s && i < s->analyses.n; i++)
-        add_analysis(array, &s->analyses.analysis[i]);
+    for (unsigned i = 0; d->session && i < d->session->analyses.n; i++)
+        add_analysis(array, d, i);
     return array;
 }
 
 static void add_session(cJSON *reply, const struct oct_daemon *d)
 {
     const struct oct_session *s = d->session;
-    cJSON *analyses = describe_analyses(s); /* before what they see: seen <= done */
+    cJSON *analyses = describe_analyses(d); /* before what they see: seen <= done */
     cJSON_AddStringToObject(reply, "backend", s ? oct_pipeline_engine_name(s->pipeline) : "none");
     cJSON_AddStringToObject(reply, "engine", s ? s->engine_why : "");
     cJSON_AddStringToObject(reply, "engine_now",

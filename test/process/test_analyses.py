@@ -138,7 +138,7 @@ def they_are_recorded():
                 assert (file["/frames/quality_valid"][:] == 1).all()
                 assert np.array_equal(dataset[:], rows[volume * V:(volume + 1) * V])
             status, out, err = run("octctl", "info", path)
-            assert status == 0 and "/analysis/enface" in out, (out, err)
+            assert status == 0 and f"enface [{V}][{M}] f32, dB: written" in out, (out, err)
             assert run("octctl", "check", path)[0] == 0
         status = daemon.status()
         assert all(a["recorded"] > 0 and a["not_recorded"] == 0 for a in status["analysis"]), status
