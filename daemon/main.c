@@ -4,7 +4,6 @@
 #include "daemon/http.h"
 #include "daemon/options.h"
 #include "daemon/service.h"
-#include "kernels/engines.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/stdio.h"
 #include "pipeline/net/connections.h"
@@ -191,8 +190,8 @@ int main(int argc, char **argv)
     } else {
         oct_log(OCT_LOG_INFO, "octd has ended");
     }
-    /* Exit would wait for libuv's threads, or for the driver of a GPU that hangs. */
-    if (loop.disk_hangs || oct_engine_left_hanging())
+    /* Exit would wait for libuv's threads. */
+    if (loop.disk_hangs)
         _Exit(oct_exit_status(e));
     return oct_exit_status(e);
 }

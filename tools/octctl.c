@@ -2,7 +2,6 @@
 #include "tools/commands.h"
 
 #include "config/version.h"
-#include "kernels/engines.h"
 #include "pipeline/base/stdio.h"
 
 #include <stdio.h>
@@ -178,8 +177,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "octctl: cannot write to standard output\n");
         status = 1;
     }
-    if (oct_engine_left_hanging()) /* exit would wait for the driver of a hanging GPU */
-        _Exit(status);
     free(call.rest);
     free(call.backends);
     free(call.sets);

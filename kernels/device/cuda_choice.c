@@ -1,36 +1,9 @@
 #include "kernels/device/cuda_choice.h"
 
+#include "kernels/device/cuda_device.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-static const char *const kernel_names[] = {[OCT_CUDA_FUSED] = "fused", [OCT_CUDA_PLAIN] = "plain"};
-
-static bool find_kernels(const char *name, enum oct_cuda_kernels *kernels)
-{
-    for (int i = OCT_CUDA_FUSED; i <= OCT_CUDA_PLAIN; i++)
-        if (strcmp(name, kernel_names[i]) == 0) {
-            *kernels = (enum oct_cuda_kernels)i;
-            return true;
-        }
-    return false;
-}
-
-enum oct_err oct_cuda_check_options(const struct oct_engine_options *options, struct oct_error *err)
-{
-    static const char *const simd[] = {"auto", "avx512", "avx2", "plain"};
-    bool known = !options->simd;
-    for (size_t i = 0; i < sizeof(simd) / sizeof(simd[0]); i++)
-        known = known || strcmp(options->simd, simd[i]) == 0;
-    if (!known)
-        return oct_fail(err, OCT_E_CONFIG, "pipeline.simd is %s: use auto, avx512, avx2 or plain",
-                        options->simd);
-    const char *cuda = options->cuda;
-    enum oct_cuda_kernels kernels;
-    if (cuda && strcmp(cuda, "auto") && !find_kernels(cuda, &kernels))
-        return oct_fail(err, OCT_E_CONFIG, "CUDA kernels '%s': use auto, fused or plain", cuda);
-    return OCT_OK;
-}
 
 /* "0,1": devices by number, each once. */
 static enum oct_err read_gpus(struct oct_cuda_choice *choice, const char *gpus, unsigned n_there,
@@ -61,33 +34,37 @@ static enum oct_err read_gpus(struct oct_cuda_choice *choice, const char *gpus, 
     }
 }
 
-static enum oct_err choose_kernels(struct oct_cuda_choice *choice, const struct oct_plan *plan,
-                                   const char *wanted, struct oct_error *err)
+static enum oct_err all_answer(void *context, const struct oct_cuda_choice *choice,
+                               struct oct_error *err)
 {
-    choice->kernels = OCT_CUDA_FUSED;
-    bool automatic = !wanted || !find_kernels(wanted, &choice->kernels);
-    for (unsigned i = 0; i < choice->n_gpus; i++) {
-        enum oct_err e = oct_cuda_can_run(choice->devices[i], plan, choice->kernels, err);
-        if (!e)
-            continue;
-        if (!automatic || choice->kernels == OCT_CUDA_PLAIN)
-            return e;
-        choice->kernels = OCT_CUDA_PLAIN;
-        i = (unsigned)-1; /* all of them run the same */
-    }
-    return OCT_OK;
+    enum oct_err e = OCT_OK;
+    (void)context;
+    for (unsigned i = 0; i < choice->n_gpus && !e; i++)
+        e = oct_cuda_answers(choice->devices[i], err);
+    return e;
 }
 
-/* The first device that can run the kernels; the first one's reason where none can. */
-static enum oct_err choose_first(struct oct_cuda_choice *choice, const struct oct_plan *plan,
-                                 const char *wanted, unsigned n_there, struct oct_error *err)
+enum oct_err oct_cuda_choose(struct oct_cuda_choice *choice, const char *gpus,
+                             enum oct_err (*can_do)(void *context,
+                                                    const struct oct_cuda_choice *choice,
+                                                    struct oct_error *err),
+                             void *context, struct oct_error *err)
 {
+    char no_gpu[256];
+    unsigned n_there = oct_cuda_count(no_gpu, sizeof(no_gpu));
+    if (!can_do)
+        can_do = all_answer;
+    if (n_there == 0)
+        return oct_fail(err, OCT_E_BACKEND, "no GPU answers: %s", no_gpu);
+    if (gpus && *gpus) {
+        enum oct_err e = read_gpus(choice, gpus, n_there, err);
+        return e ? e : can_do(context, choice, err);
+    }
     enum oct_err first = OCT_OK;
     for (unsigned device = 0; device < n_there; device++) {
         struct oct_error why = {.text = ""};
-        choice->n_gpus = 1;
-        choice->devices[0] = device;
-        enum oct_err e = choose_kernels(choice, plan, wanted, &why);
+        *choice = (struct oct_cuda_choice){.n_gpus = 1, .devices = {device}};
+        enum oct_err e = can_do(context, choice, &why);
         if (!e)
             return OCT_OK;
         if (first)
@@ -99,35 +76,18 @@ static enum oct_err choose_first(struct oct_cuda_choice *choice, const struct oc
     return first;
 }
 
-enum oct_err oct_cuda_describe(const struct oct_cuda_choice *choice, unsigned n_streams,
-                               unsigned max_batch, char *text, size_t text_bytes,
-                               struct oct_error *err)
+enum oct_err oct_cuda_choice_describe(const struct oct_cuda_choice *choice, char *text,
+                                      size_t text_bytes, struct oct_error *err)
 {
-    size_t room = text_bytes, at = 0;
-    for (unsigned i = 0; i < choice->n_gpus && at < room; i++) {
+    size_t at = 0;
+    for (unsigned i = 0; i < choice->n_gpus && at < text_bytes; i++) {
         char name[128];
         enum oct_err e = oct_cuda_name(choice->devices[i], name, sizeof(name), err);
         if (e)
             return e;
-        int length =
-            snprintf(text + at, room - at, "%sGPU %u: %s", i ? ", " : "", choice->devices[i], name);
+        int length = snprintf(text + at, text_bytes - at, "%sGPU %u: %s", i ? ", " : "",
+                              choice->devices[i], name);
         at += length > 0 ? (size_t)length : 0;
     }
-    if (at < room)
-        snprintf(text + at, room - at, "; %s kernels, %u streams, batches of %u",
-                 kernel_names[choice->kernels], n_streams, max_batch);
     return OCT_OK;
-}
-
-enum oct_err oct_cuda_choose(struct oct_cuda_choice *choice, const struct oct_plan *plan,
-                             const struct oct_engine_options *options, struct oct_error *err)
-{
-    char why[256];
-    unsigned n_there = oct_cuda_count(why, sizeof(why));
-    if (n_there == 0)
-        return oct_fail(err, OCT_E_BACKEND, "no GPU answers: %s", why);
-    if (!options->gpus || !*options->gpus)
-        return choose_first(choice, plan, options->cuda, n_there, err);
-    enum oct_err e = read_gpus(choice, options->gpus, n_there, err);
-    return e ? e : choose_kernels(choice, plan, options->cuda, err);
 }

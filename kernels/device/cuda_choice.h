@@ -1,29 +1,30 @@
-/* Which GPUs and which kernels the CUDA engine takes, by its options. */
+/* Which GPUs are taken, by pipeline.gpus. Asks the driver, so that it may block for ever. */
 #ifndef OCT_KERNELS_DEVICE_CUDA_CHOICE_H
 #define OCT_KERNELS_DEVICE_CUDA_CHOICE_H
 
-#include "kernels/device/cuda_device.h"
+#include "pipeline/base/err.h"
+
+#include <stddef.h>
 
 #define OCT_CUDA_MAX_GPUS 16u
 
 struct oct_cuda_choice {
     unsigned n_gpus;
     unsigned devices[OCT_CUDA_MAX_GPUS]; /* each once, in the order of pipeline.gpus */
-    enum oct_cuda_kernels kernels;       /* the same on all */
 };
 
-/* What can be judged without a GPU: names and numbers. OCT_E_CONFIG names the option. */
-enum oct_err oct_cuda_check_options(const struct oct_engine_options *options,
-                                    struct oct_error *err);
+/* gpus: "0,1", or NULL or "" for the first that will do. can_do (NULL: every device that answers
+ * will do) says whether the devices of a choice, together, can do what they are chosen for.
+ * OCT_E_BACKEND: no GPU answers; OCT_E_CONFIG: gpus names what is not there; else can_do's error,
+ * of the first device where none will do. */
+enum oct_err oct_cuda_choose(struct oct_cuda_choice *choice, const char *gpus,
+                             enum oct_err (*can_do)(void *context,
+                                                    const struct oct_cuda_choice *choice,
+                                                    struct oct_error *err),
+                             void *context, struct oct_error *err);
 
-/* OCT_E_BACKEND: no GPU answers, or none can run the kernels. OCT_E_CONFIG: pipeline.gpus names
- * what is not there. */
-enum oct_err oct_cuda_choose(struct oct_cuda_choice *choice, const struct oct_plan *plan,
-                             const struct oct_engine_options *options, struct oct_error *err);
-
-/* One line: "GPU 0: NAME; fused kernels, 3 streams, batches of 16". */
-enum oct_err oct_cuda_describe(const struct oct_cuda_choice *choice, unsigned n_streams,
-                               unsigned max_batch, char *text, size_t text_bytes,
-                               struct oct_error *err);
+/* "GPU 0: NAME, GPU 1: NAME" */
+enum oct_err oct_cuda_choice_describe(const struct oct_cuda_choice *choice, char *text,
+                                      size_t text_bytes, struct oct_error *err);
 
 #endif

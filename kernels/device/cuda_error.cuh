@@ -2,11 +2,11 @@
 #ifndef OCT_KERNELS_CUDA_ERROR_CUH
 #define OCT_KERNELS_CUDA_ERROR_CUH
 
+#include "kernels/device/cuda_device.h"
 #include "kernels/device/cuda_launch.cuh"
 
-#include "pipeline/base/err.h"
-
-static enum oct_err cuda_fail(struct oct_error *err, int device, const char *what, cudaError_t code)
+static inline enum oct_err cuda_fail(struct oct_error *err, int device, const char *what,
+                                     cudaError_t code)
 {
     return oct_fail(err, code == cudaErrorMemoryAllocation ? OCT_E_NO_MEMORY : OCT_E_BACKEND,
                     "GPU %d: %s: %s (%s)", device, what, cudaGetErrorString(code),

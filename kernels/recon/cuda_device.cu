@@ -1,10 +1,8 @@
-/* The device side of the CUDA engine: lanes, their buffers, what they queue. The only file that is
- * compiled as CUDA; the tests compile it as C++ for the host (test/cuda_host/). */
+/* The device side of the CUDA engine: lanes, their buffers, what they queue. */
 extern "C" {
 #include "kernels/recon/percentile.h"
 }
 #include "kernels/device/cuda_copies.cuh"
-#include "kernels/device/cuda_memory.cuh"
 #include "kernels/recon/cuda_lane.cuh"
 
 #include <algorithm>
@@ -13,57 +11,19 @@ extern "C" {
 #include <cstring>
 #include <new>
 
-/* ---- what is there ---- */
-
-#define OCT_TEXT(x) #x
-#define OCT_TEXT_OF(x) OCT_TEXT(x)
-#ifndef OCT_CUDA_ARCHS
-#define OCT_CUDA_ARCHS "one architecture"
-#endif
-
-extern "C" const char *oct_cuda_built_with(void)
-{
-    return "CUDA runtime " OCT_TEXT_OF(CUDART_VERSION) " for " OCT_CUDA_ARCHS;
-}
-
-extern "C" unsigned oct_cuda_count(char *why, size_t why_bytes)
-{
-    int n = 0;
-    cudaError_t code = cudaGetDeviceCount(&n);
-    if (code == cudaSuccess && n > 0)
-        return (unsigned)n;
-    if (code == cudaSuccess)
-        snprintf(why, why_bytes, "the driver knows of none");
-    else
-        snprintf(why, why_bytes, "%s (%s)", cudaGetErrorString(code), cudaGetErrorName(code));
-    cudaGetLastError(); /* not a fault of what comes later */
-    return 0;
-}
-
-extern "C" enum oct_err oct_cuda_name(unsigned device, char *name, size_t name_bytes,
-                                      struct oct_error *err)
-{
-    cudaDeviceProp properties;
-    TRY((int)device, "properties", cudaGetDeviceProperties(&properties, (int)device));
-    snprintf(name, name_bytes, "%s", properties.name);
-    return OCT_OK;
-}
+/* ---- what can be run ---- */
 
 extern "C" enum oct_err oct_cuda_can_run(unsigned device, const struct oct_plan *plan,
                                          enum oct_cuda_kernels kernels, struct oct_error *err)
 {
-    cudaFuncAttributes attributes;
-    TRY((int)device, "select", cudaSetDevice((int)device));
-    cudaError_t code = cudaFuncGetAttributes(&attributes, (const void *)oct_mean_kernel);
-    if (code != cudaSuccess) {
-        cudaGetLastError();
-        return cuda_fail(err, (int)device, "this build has no code for it", code);
-    }
+    enum oct_err e = oct_cuda_answers(device, err);
+    if (e)
+        return e;
     struct oct_fused_pick pick;
     if (kernels == OCT_CUDA_FUSED)
         return oct_pick_fused(&pick, (int)device, plan, err);
     struct oct_cufft fft;
-    enum oct_err e = oct_cufft_open(&fft, err);
+    e = oct_cufft_open(&fft, err);
     if (!e)
         oct_cufft_close(&fft);
     return e;
@@ -116,10 +76,8 @@ static enum oct_err make_lane(struct oct_cuda_lane *lane, const struct oct_plan 
                               struct oct_error *err)
 {
     const struct oct_geometry *g = &plan->geometry;
-    TRY_LANE(lane, "select", cudaSetDevice(lane->device));
-    TRY_LANE(lane, "stream", cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking));
-    lane->has_stream = true;
-    for (; lane->n_events < N_EVENTS; lane->n_events++)
+    lane->events[DONE] = lane->done;
+    for (; lane->n_events < DONE; lane->n_events++)
         TRY_LANE(lane, "event", cudaEventCreate(&lane->events[lane->n_events]));
     enum oct_err e = make_tables(lane, plan, err);
     if (!e)
@@ -142,8 +100,6 @@ extern "C" enum oct_err oct_cuda_lane_create(struct oct_cuda_lane **out, unsigne
     struct oct_cuda_lane *lane = new (std::nothrow) oct_cuda_lane();
     if (!lane)
         return oct_fail(err, OCT_E_NO_MEMORY, "CUDA engine: out of memory");
-    lane->device = (int)device;
-    lane->signs = signs;
     lane->kernels = kernels;
     lane->max_batch = max_batch;
     lane->is_f32 = g->sample_type == OCT_SAMPLE_F32;
@@ -157,40 +113,30 @@ extern "C" enum oct_err oct_cuda_lane_create(struct oct_cuda_lane **out, unsigne
     lane->t.p2 = g->upsampled;
     lane->t.n_taps = plan->n_taps;
     lane->t.dc_stride = lane->dc_bscan ? g->n_samples : 0;
-    enum oct_err e = make_lane(lane, plan, err);
+    enum oct_err e = oct_cuda_stream_open(lane, device, signs, err);
+    if (!e)
+        e = make_lane(lane, plan, err);
     if (e) {
         oct_cuda_lane_destroy(lane);
         return e;
     }
-    pinning_device = (int)device;
+    oct_cuda_pin_through(device);
     *out = lane;
     return OCT_OK;
-}
-
-static void note(struct oct_cuda_signs *signs, cudaError_t)
-{
-    oct_cuda_signs_note_call(signs);
 }
 
 extern "C" void oct_cuda_lane_destroy(struct oct_cuda_lane *lane)
 {
     if (!lane)
         return;
-    struct oct_cuda_signs *signs = lane->signs;
-    if (lane->has_stream)
-        note(signs, cudaStreamSynchronize(lane->stream));
+    oct_cuda_stream_drain(lane);
     oct_plain_finish(&lane->plain);
-    oct_cuda_signs_note_call(signs);
-    for (unsigned i = 0; i < lane->n_owned; i++)
-        note(signs, cudaFree(lane->owned[i]));
-    if (lane->h_limits)
-        note(signs, cudaFreeHost(lane->h_limits));
-    if (lane->h_valid)
-        note(signs, cudaFreeHost(lane->h_valid));
-    for (unsigned i = 0; i < lane->n_events; i++)
-        note(signs, cudaEventDestroy(lane->events[i]));
-    if (lane->has_stream)
-        note(signs, cudaStreamDestroy(lane->stream));
+    oct_cuda_signs_note_call(lane->signs);
+    for (unsigned i = 0; i < lane->n_events; i++) {
+        cudaEventDestroy(lane->events[i]);
+        oct_cuda_signs_note_call(lane->signs);
+    }
+    oct_cuda_stream_close(lane);
     delete lane;
 }
 

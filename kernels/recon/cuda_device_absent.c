@@ -1,31 +1,9 @@
-/* What stands for the device in a build without CUDA. */
-#include "kernels/device/cuda_device.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-
-static const char reason[] = "this build has no CUDA engine";
-
-const char *oct_cuda_built_with(void)
-{
-    return NULL;
-}
-
-unsigned oct_cuda_count(char *why, size_t why_bytes)
-{
-    snprintf(why, why_bytes, "%s", reason);
-    return 0;
-}
+/* In place of cuda_device.cu in a build without CUDA. */
+#include "kernels/recon/cuda_lane.h"
 
 static enum oct_err refuse(struct oct_error *err)
 {
-    return oct_fail(err, OCT_E_BACKEND, "%s", reason);
-}
-
-enum oct_err oct_cuda_name(unsigned device, char *name, size_t name_bytes, struct oct_error *err)
-{
-    (void)device, (void)name, (void)name_bytes;
-    return refuse(err);
+    return oct_fail(err, OCT_E_BACKEND, "this build has no CUDA engine");
 }
 
 enum oct_err oct_cuda_can_run(unsigned device, const struct oct_plan *plan,
@@ -85,48 +63,6 @@ void oct_cuda_lane_limits(const struct oct_cuda_lane *lane, unsigned k, double *
 void oct_cuda_lane_destroy(struct oct_cuda_lane *lane)
 {
     (void)lane;
-}
-
-static void *alloc(size_t bytes)
-{
-    size_t page = 4096, whole = (bytes + page - 1) / page * page;
-    return aligned_alloc(page, whole);
-}
-
-static void release(void *memory, size_t bytes)
-{
-    (void)bytes;
-    free(memory);
-}
-
-static bool is_held(void)
-{
-    return false;
-}
-
-const struct oct_memory_ops oct_cuda_memory = {
-    .alloc = alloc, .release = release, .is_held = is_held};
-
-void oct_cuda_memory_hold(void)
-{
-}
-
-void oct_cuda_memory_let_go(void)
-{
-}
-
-enum oct_err oct_cuda_time_copies(unsigned device, size_t up, size_t down, unsigned n_rounds,
-                                  double *seconds, struct oct_error *err)
-{
-    (void)device, (void)up, (void)down, (void)n_rounds, (void)seconds;
-    return refuse(err);
-}
-
-enum oct_err oct_cuda_time_device_copy(unsigned device, size_t bytes, unsigned n_rounds,
-                                       double *seconds, struct oct_error *err)
-{
-    (void)device, (void)bytes, (void)n_rounds, (void)seconds;
-    return refuse(err);
 }
 
 enum oct_err oct_cuda_lane_repeat(struct oct_cuda_lane *lane, unsigned n_times,

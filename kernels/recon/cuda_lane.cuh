@@ -3,6 +3,7 @@
 #ifndef OCT_KERNELS_CUDA_LANE_CUH
 #define OCT_KERNELS_CUDA_LANE_CUH
 
+#include "kernels/device/cuda_stream.cuh"
 #include "kernels/recon/cuda_pick.cuh"
 #include "kernels/recon/cuda_plain.cuh"
 #include "kernels/recon/cuda_range.cuh"
@@ -10,21 +11,11 @@
 
 #include <vector>
 
-#define MAX_OWNED 16
-
-/* A call that a lane's thread makes: those who watch it see that it came back. */
-#define TRY_LANE(lane, what, call)                                                                 \
-    do {                                                                                           \
-        cudaError_t lane_code = (call);                                                            \
-        oct_cuda_signs_note_call((lane)->signs);                                                   \
-        TRY((lane)->device, what, lane_code);                                                      \
-    } while (0)
+#define TRY_LANE TRY_STREAM
 
 enum stage_event { BEGUN, UPLOADED, COMPUTED, DONE, N_EVENTS };
 
-struct oct_cuda_lane {
-    int device;
-    struct oct_cuda_signs *signs;
+struct oct_cuda_lane : oct_cuda_stream {
     enum oct_cuda_kernels kernels;
     bool is_f32, dc_bscan;
     unsigned max_batch;
@@ -35,11 +26,7 @@ struct oct_cuda_lane {
     uint8_t *d_valid;
     uint32_t *d_counts;                          /* [max_batch][5][OCT_BINS] */
     struct oct_cuda_limits *d_limits, *h_limits; /* [max_batch] */
-    void *owned[MAX_OWNED];                      /* device memory */
-    unsigned n_owned;
-    bool has_stream;
-    cudaStream_t stream;
-    unsigned n_events;
+    unsigned n_events; /* of its own: DONE is the stream's */
     cudaEvent_t events[N_EVENTS];
     struct oct_cuda_batch batch; /* at work, as are the next; copies, not the jobs themselves */
     struct oct_display display[OCT_CUDA_MAX_BATCH];
@@ -49,31 +36,11 @@ struct oct_cuda_lane {
 };
 
 template <class T>
-static enum oct_err allocate(struct oct_cuda_lane *lane, T **memory, size_t n,
-                             struct oct_error *err)
-{
-    void *p = NULL;
-    cudaError_t code = cudaMalloc(&p, n * sizeof(T));
-    oct_cuda_signs_note_call(lane->signs);
-    if (code != cudaSuccess) {
-        size_t available = 0, total = 0;
-        cudaGetLastError();
-        cudaMemGetInfo(&available, &total);
-        return oct_fail(err, code == cudaErrorMemoryAllocation ? OCT_E_NO_MEMORY : OCT_E_BACKEND,
-                        "GPU %d: no room for %zu bytes with %zu MiB free: %s", lane->device,
-                        n * sizeof(T), available >> 20, cudaGetErrorString(code));
-    }
-    lane->owned[lane->n_owned++] = p;
-    *memory = (T *)p;
-    return OCT_OK;
-}
-
-template <class T>
 static enum oct_err upload_table(struct oct_cuda_lane *lane, const T **table, const T *values,
                                  size_t n, struct oct_error *err)
 {
     T *memory = NULL;
-    enum oct_err e = allocate(lane, &memory, n, err);
+    enum oct_err e = oct_stream_alloc(lane, &memory, n, err);
     if (e)
         return e;
     TRY_LANE(lane, "upload of tables",
@@ -121,28 +88,26 @@ static enum oct_err make_buffers(struct oct_cuda_lane *lane, const struct oct_ge
 {
     struct oct_cuda_tables *t = &lane->t;
     const size_t n = lane->max_batch, pixels = n * g->n_lines * g->depth;
-    enum oct_err e = allocate(lane, &lane->d_spectra, n * g->n_lines * g->n_samples, err);
+    enum oct_err e = oct_stream_alloc(lane, &lane->d_spectra, n * g->n_lines * g->n_samples, err);
     if (!e)
-        e = allocate(lane, &lane->d_valid, n * g->n_lines, err);
+        e = oct_stream_alloc(lane, &lane->d_valid, n * g->n_lines, err);
     if (!e)
-        e = allocate(lane, &t->values, pixels, err);
+        e = oct_stream_alloc(lane, &t->values, pixels, err);
     if (!e && !lane->is_f32)
-        e = allocate(lane, &t->pixels, pixels, err);
+        e = oct_stream_alloc(lane, &t->pixels, pixels, err);
     if (!e && lane->dc_bscan)
-        e = allocate(lane, &t->dc, n * g->n_samples, err);
+        e = oct_stream_alloc(lane, &t->dc, n * g->n_samples, err);
     if (!e)
-        e = allocate(lane, &lane->d_counts, n * 5 * OCT_BINS, err);
+        e = oct_stream_alloc(lane, &lane->d_counts, n * 5 * OCT_BINS, err);
     if (!e)
-        e = allocate(lane, &lane->d_limits, n, err);
+        e = oct_stream_alloc(lane, &lane->d_limits, n, err);
     if (e)
         return e;
     t->spectra = lane->d_spectra;
     t->valid = lane->d_valid;
     TRY_LANE(lane, "limits", cudaMemset(lane->d_limits, 0, n * sizeof(*lane->d_limits)));
-    TRY_LANE(lane, "pinned memory",
-             cudaHostAlloc((void **)&lane->h_limits, n * sizeof(*lane->h_limits), 0));
-    TRY_LANE(lane, "pinned memory", cudaHostAlloc((void **)&lane->h_valid, n * g->n_lines, 0));
-    return OCT_OK;
+    e = oct_stream_pin(lane, &lane->h_limits, n, err);
+    return e ? e : oct_stream_pin(lane, &lane->h_valid, n * g->n_lines, err);
 }
 
 static enum oct_err make_plain(struct oct_cuda_lane *lane, const struct oct_geometry *g,
@@ -151,13 +116,13 @@ static enum oct_err make_plain(struct oct_cuda_lane *lane, const struct oct_geom
     struct oct_plain *p = &lane->plain;
     p->chunk = oct_plain_chunk(g);
     const size_t chunk = p->chunk, p1 = g->padded;
-    enum oct_err e = allocate(lane, &p->x, chunk * p1, err);
+    enum oct_err e = oct_stream_alloc(lane, &p->x, chunk * p1, err);
     if (!e)
-        e = allocate(lane, &p->spectrum, chunk * (p1 / 2 + 1), err);
+        e = oct_stream_alloc(lane, &p->spectrum, chunk * (p1 / 2 + 1), err);
     if (!e)
-        e = allocate(lane, &p->odd, chunk * p1, err);
+        e = oct_stream_alloc(lane, &p->odd, chunk * p1, err);
     if (!e)
-        e = allocate(lane, &p->v, chunk * g->upsampled, err);
+        e = oct_stream_alloc(lane, &p->v, chunk * g->upsampled, err);
     if (e)
         return e;
     TRY_LANE(lane, "plain buffers", cudaMemset(p->x, 0, chunk * p1 * sizeof(float)));

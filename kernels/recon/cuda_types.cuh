@@ -2,7 +2,7 @@
 #ifndef OCT_KERNELS_CUDA_TYPES_CUH
 #define OCT_KERNELS_CUDA_TYPES_CUH
 
-#include "kernels/device/cuda_device.h"
+#include "kernels/recon/cuda_lane.h"
 #include "kernels/device/cuda_launch.cuh"
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 /* The CUDA engine: lanes that take submissions in turn, each lane a thread with its own stream,
- * buffers and FFT plans on a device (kernels/device/cuda_device.h).
+ * buffers and FFT plans on a device (cuda_lane.h).
  *
  *     submit -> queue -> lane: upload, kernels, [limits in job order, pixels], download -> collect
  *
@@ -8,22 +8,22 @@
  * found on the device and smoothed here, on the host, in job order: that serves one GPU and several
  * alike.
  *
- * A CUDA call may block for ever when a device hangs, so here only the engine's own threads make
- * any: one that looks for devices, then the lanes' (the rings' memory is asked for by its owner).
- * Collect, submit, create and destroy wait for them with a deadline. A lane that shows no progress
- * for the deadline is given up like one that reports an error: the engine is dead, what was in
- * flight is collected as lost. Threads that never come back keep the engine's memory, its plan with
- * it; nothing else waits for them. Until they do they touch nothing of the jobs' but spectra and
- * pixels, and the memory these lie in is not given back (struct oct_memory_ops). All deadlines but
- * collect's count looks at which nothing moved, not the clock: a machine that stands still or is
- * slow is no device that hangs. */
-#include "kernels/recon/engine_cuda_lanes.h"
+ * Only the engine's own threads make CUDA calls: one that looks for devices, then the lanes' (the
+ * rings' memory is asked for by its owner). Collect, submit, create and destroy wait for them with
+ * a deadline (kernels/device/cuda_worker.h). When a lane is given up, as one that hangs or reports
+ * an error, the engine is dead and what was in flight is collected as lost. Threads that never come
+ * back keep the engine's memory, its plan with it. Until they do they touch nothing of the jobs'
+ * but spectra and pixels, and the memory these lie in is not given back (struct
+ * oct_memory_ops). */
+#include "kernels/device/cuda_memory.h"
+#include "kernels/device/cuda_worker.h"
+#include "kernels/recon/cuda_kernels.h"
+#include "kernels/recon/percentile.h"
 #include "kernels/recon/tables.h"
 
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,9 +32,47 @@
 #define DEFAULT_BATCH 16u       /* B-scans */
 #define BATCH_BYTES (16u << 20) /* of spectra: more per batch gains nothing and costs latency */
 #define MAX_STREAMS 16u
-#define DEADLINE_MS 2000u  /* no progress for so long: the device hangs */
-#define START_US 60000000u /* contexts of many GPUs, code made for a new one */
-#define TICK_US 50000u     /* between looks at the lanes' clocks */
+
+enum progress { WAITING, AT_WORK, FINISHED };
+
+struct submission {
+    struct oct_engine_job *jobs; /* [max_batch] */
+    unsigned n, n_collected;
+    unsigned gpu;
+    enum progress progress;
+    bool limits_known; /* nobody's smoothing waits for it any more */
+};
+
+struct lane {
+    struct oct_cuda_worker worker;
+    struct oct_engine *engine;
+    unsigned gpu;                 /* index into choice.devices */
+    struct oct_cuda_lane *device; /* its thread's own */
+};
+
+struct oct_engine {
+    struct oct_cuda_choice choice;
+    enum oct_cuda_kernels kernels;
+    unsigned n_streams, max_batch, depth;
+    char description[256];
+    struct oct_plan *plan; /* a copy of its own */
+    char gpus[256], cuda[16];
+
+    struct oct_cuda_crew crew;      /* its lock guards what follows */
+    struct submission *submissions; /* [depth] */
+    struct oct_engine_job *jobs;    /* [depth][max_batch] */
+    uint64_t first, last;           /* submissions in flight, at % depth */
+    unsigned n_jobs;                /* in flight */
+    struct oct_smoothed_range smoothed;
+    struct oct_cuda_worker chooser; /* looks for devices */
+    struct lane lanes[];
+};
+
+/* The submission of that number. Lock held. */
+static struct submission *submission_at(struct oct_engine *engine, uint64_t number)
+{
+    return &engine->submissions[number % engine->depth];
+}
 
 /* ---- the contract's functions ---- */
 
@@ -42,13 +80,13 @@ static enum oct_err cuda_submit(struct oct_engine *engine, const struct oct_engi
                                 unsigned n)
 {
     enum oct_err e = OCT_OK;
-    pthread_mutex_lock(&engine->lock);
-    if (engine->dead) {
+    pthread_mutex_lock(&engine->crew.lock);
+    if (engine->crew.dead) {
         e = OCT_E_BACKEND;
     } else if (engine->n_jobs + n > engine->depth) {
         e = OCT_E_AGAIN;
     } else {
-        struct oct_lane_submission *sub = oct_lanes_submission(engine, engine->last);
+        struct submission *sub = submission_at(engine, engine->last);
         sub->n = n;
         sub->n_collected = 0;
         sub->gpu = (unsigned)(engine->last % engine->choice.n_gpus);
@@ -61,16 +99,16 @@ static enum oct_err cuda_submit(struct oct_engine *engine, const struct oct_engi
         }
         engine->last++;
         engine->n_jobs += n;
-        pthread_cond_broadcast(&engine->work);
+        pthread_cond_broadcast(&engine->crew.work);
     }
-    pthread_mutex_unlock(&engine->lock);
+    pthread_mutex_unlock(&engine->crew.lock);
     return e;
 }
 
 static bool is_done(struct oct_engine *engine)
 {
     return engine->first != engine->last &&
-           oct_lanes_submission(engine, engine->first)->progress == FINISHED;
+           submission_at(engine, engine->first)->progress == FINISHED;
 }
 
 static enum oct_err cuda_collect(struct oct_engine *engine, uint64_t timeout_us,
@@ -79,73 +117,230 @@ static enum oct_err cuda_collect(struct oct_engine *engine, uint64_t timeout_us,
     uint64_t begin = oct_clock_ns();
     enum oct_err e = OCT_OK;
 
-    pthread_mutex_lock(&engine->lock);
+    pthread_mutex_lock(&engine->crew.lock);
     while (!is_done(engine)) {
         uint64_t waited_us = (oct_clock_ns() - begin) / 1000;
         if (waited_us >= timeout_us) {
             e = OCT_E_AGAIN;
             break;
         }
-        uint64_t left_us = timeout_us - waited_us;
-        struct timespec until = oct_clock_deadline(left_us < TICK_US ? left_us : TICK_US);
-        pthread_cond_timedwait(&engine->finished, &engine->lock, &until);
-        oct_lanes_look(engine);
+        oct_cuda_crew_wait(&engine->crew, timeout_us - waited_us);
     }
     if (!e) {
-        struct oct_lane_submission *sub = oct_lanes_submission(engine, engine->first);
+        struct submission *sub = submission_at(engine, engine->first);
         *done = sub->jobs[sub->n_collected++].out;
         engine->n_jobs--;
         if (sub->n_collected == sub->n) {
             engine->first++;
-            pthread_cond_broadcast(&engine->work);
+            pthread_cond_broadcast(&engine->crew.work);
         }
     }
-    pthread_mutex_unlock(&engine->lock);
+    pthread_mutex_unlock(&engine->crew.lock);
     return e;
-}
-
-static atomic_bool left_hanging; /* of the process, as the driver's exit handlers are */
-
-bool oct_engine_left_hanging(void)
-{
-    return atomic_load(&left_hanging);
-}
-
-/* Until something finishes, or for a tick. Lock held, released meanwhile. */
-static void wait_a_tick(struct oct_engine *engine)
-{
-    struct timespec until = oct_clock_deadline(TICK_US);
-    pthread_cond_timedwait(&engine->finished, &engine->lock, &until);
-}
-
-/* Waits for the threads to end; false: one hangs. Lock held. */
-static bool wait_for_threads(struct oct_engine *engine)
-{
-    struct oct_lanes_patience patience = oct_lanes_begin_patience(engine);
-    const uint64_t limit_us = engine->deadline_us + engine->deadline_us / 2;
-    while (engine->n_threads > 0 && !oct_lanes_lose_patience(&patience, engine, limit_us))
-        wait_a_tick(engine);
-    return engine->n_threads == 0;
 }
 
 static void cuda_destroy(struct oct_engine *engine)
 {
-    if (!engine)
-        return;
-    pthread_mutex_lock(&engine->lock);
-    engine->stopping = true;
-    pthread_cond_broadcast(&engine->work);
-    bool all_ended = wait_for_threads(engine);
-    engine->abandoned = !all_ended;
-    if (!all_ended)
-        oct_lanes_leave(engine);
-    pthread_mutex_unlock(&engine->lock);
-    if (all_ended) {
-        oct_lanes_free(engine);
-    } else {
-        atomic_store(&left_hanging, true);
-        oct_log(OCT_LOG_WARNING, "CUDA engine: the device does not let go; its memory is left");
+    if (engine)
+        oct_cuda_crew_finish(&engine->crew);
+}
+
+/* ---- the end ---- */
+
+/* Everything that is not done is lost. A hanging device may still write into the pictures of lost
+ * jobs; they are marked so that nobody reads them. Lock held. */
+static void lose(void *owner, const struct oct_error *why)
+{
+    struct oct_engine *engine = owner;
+    unsigned n_lost = 0;
+    uint64_t first_lost = 0, last_lost = 0;
+
+    for (uint64_t s = engine->first; s < engine->last; s++) {
+        struct submission *sub = submission_at(engine, s);
+        if (sub->progress == FINISHED)
+            continue;
+        for (unsigned k = 0; k < sub->n; k++) {
+            struct oct_image_frame *out = sub->jobs[k].out;
+            out->status = OCT_E_BACKEND;
+            last_lost = out->info.number;
+            first_lost = n_lost++ == 0 ? last_lost : first_lost;
+        }
+        sub->progress = FINISHED;
     }
+    if (n_lost == 0)
+        oct_log(OCT_LOG_ERROR, "CUDA engine given up: %s; no B-scan was in flight", why->text);
+    else
+        oct_log(OCT_LOG_ERROR,
+                "CUDA engine given up: %s; it had not finished %u B-scan%s: %llu to %llu",
+                why->text, n_lost, n_lost == 1 ? "" : "s", (unsigned long long)first_lost,
+                (unsigned long long)last_lost);
+}
+
+static void free_engine(void *owner)
+{
+    struct oct_engine *engine = owner;
+    oct_plan_destroy(engine->plan);
+    free(engine->jobs);
+    free(engine->submissions);
+    free(engine);
+}
+
+static const struct oct_cuda_crew_ops crew_ops = {
+    .name = "CUDA engine", .uses_lent_memory = true, .lose = lose, .free = free_engine};
+
+/* ---- a lane ---- */
+
+/* The oldest submission for the lane's GPU that nobody works at. Lock held. */
+static struct submission *take(struct lane *lane, uint64_t *number)
+{
+    struct oct_engine *engine = lane->engine;
+    for (uint64_t s = engine->first; s < engine->last; s++) {
+        struct submission *sub = submission_at(engine, s);
+        if (sub->progress == WAITING && sub->gpu == lane->gpu) {
+            *number = s;
+            return sub;
+        }
+    }
+    return NULL;
+}
+
+/* Whether the engine still wants this lane to go on; starts its clock again. */
+static bool show_progress(struct lane *lane)
+{
+    struct oct_cuda_crew *crew = &lane->engine->crew;
+    pthread_mutex_lock(&crew->lock);
+    oct_cuda_worker_set_busy(&lane->worker, true);
+    bool go_on = !crew->dead;
+    pthread_mutex_unlock(&crew->lock);
+    return go_on;
+}
+
+static enum oct_err poll_device(void *device, struct oct_error *err)
+{
+    return oct_cuda_lane_poll(device, err);
+}
+
+static enum oct_err wait_for_device(struct lane *lane, struct oct_error *err)
+{
+    return oct_cuda_worker_wait(&lane->worker, poll_device, lane->device, "a batch", err);
+}
+
+/* Nobody waits for what is in flight: lanes whose turn would come first may have gone. */
+static bool is_over(const struct oct_engine *engine)
+{
+    return engine->crew.dead || engine->crew.stopping;
+}
+
+/* Waits until every earlier submission knows its limits, then smooths this one's. */
+static bool smooth_in_turn(struct lane *lane, uint64_t number, struct submission *sub, double *lo,
+                           double *hi)
+{
+    struct oct_engine *engine = lane->engine;
+    pthread_mutex_lock(&engine->crew.lock);
+    oct_cuda_worker_set_busy(&lane->worker,
+                             false); /* the lanes before it have clocks of their own */
+    for (uint64_t s = engine->first; s < number && !is_over(engine); s++)
+        while (!is_over(engine) && s >= engine->first && !submission_at(engine, s)->limits_known)
+            pthread_cond_wait(&engine->crew.work, &engine->crew.lock);
+    bool go_on = !is_over(engine);
+    for (unsigned k = 0; go_on && k < sub->n; k++) {
+        const struct oct_engine_job *job = &sub->jobs[k];
+        oct_cuda_lane_limits(lane->device, k, &lo[k], &hi[k]);
+        if (job->display.range == OCT_RANGE_PERCENTILE)
+            oct_smoothed_range_update(&engine->smoothed, job->out->info.acquisition,
+                                      job->out->info.volume, job->display.smoothing_bscans, &lo[k],
+                                      &hi[k]);
+    }
+    sub->limits_known = true;
+    oct_cuda_worker_set_busy(&lane->worker, true);
+    pthread_cond_broadcast(&engine->crew.work);
+    pthread_mutex_unlock(&engine->crew.lock);
+    return go_on;
+}
+
+static enum oct_err process(struct lane *lane, uint64_t number, struct submission *sub, double *lo,
+                            double *hi, struct oct_error *err)
+{
+    bool needs_end;
+    enum oct_err e = oct_cuda_lane_begin(lane->device, &needs_end, err);
+    if (!e)
+        e = wait_for_device(lane, err);
+    if (e || !needs_end) {
+        for (unsigned k = 0; !e && k < sub->n; k++)
+            oct_cuda_lane_limits(lane->device, k, &lo[k], &hi[k]);
+        return e;
+    }
+    if (!smooth_in_turn(lane, number, sub, lo, hi))
+        return oct_fail(err, OCT_E_BACKEND, "the engine was given up meanwhile");
+    e = oct_cuda_lane_end(lane->device, lo, hi, err);
+    return e || !show_progress(lane) ? e : wait_for_device(lane, err);
+}
+
+static void finish(struct lane *lane, struct submission *sub, enum oct_err e, const double *lo,
+                   const double *hi, const struct oct_error *err)
+{
+    struct oct_engine *engine = lane->engine;
+    pthread_mutex_lock(&engine->crew.lock);
+    oct_cuda_worker_set_busy(&lane->worker, false);
+    if (engine->crew.dead) /* the jobs were handed back; the slots are not ours any more */
+        goto out;
+    if (e && engine->crew.stopping)
+        goto out;
+    if (e) {
+        oct_cuda_crew_give_up(&engine->crew, err);
+        goto out;
+    }
+    for (unsigned k = 0; k < sub->n; k++) {
+        struct oct_image_frame *out = sub->jobs[k].out;
+        out->lo = lo[k];
+        out->hi = hi[k];
+        out->status = OCT_OK;
+    }
+    sub->progress = FINISHED;
+    if (sub == submission_at(engine, engine->first))
+        pthread_cond_broadcast(&engine->crew.changed);
+out:
+    pthread_mutex_unlock(&engine->crew.lock);
+}
+
+static void serve(struct lane *lane)
+{
+    struct oct_engine *engine = lane->engine;
+    double lo[OCT_CUDA_MAX_BATCH] = {0}, hi[OCT_CUDA_MAX_BATCH] = {0};
+    struct oct_error err;
+
+    pthread_mutex_lock(&engine->crew.lock);
+    while (!is_over(engine)) {
+        uint64_t number;
+        struct submission *sub = take(lane, &number);
+        if (!sub) {
+            pthread_cond_wait(&engine->crew.work, &engine->crew.lock);
+            continue;
+        }
+        sub->progress = AT_WORK;
+        oct_cuda_lane_take(lane->device, sub->jobs, sub->n); /* now: they are still ours */
+        oct_cuda_worker_set_busy(&lane->worker, true);
+        pthread_mutex_unlock(&engine->crew.lock);
+        enum oct_err e = process(lane, number, sub, lo, hi, &err);
+        finish(lane, sub, e, lo, hi, &err);
+        pthread_mutex_lock(&engine->crew.lock);
+    }
+    pthread_mutex_unlock(&engine->crew.lock);
+}
+
+static void run_lane(struct oct_cuda_worker *worker, void *context)
+{
+    struct lane *lane = context;
+    struct oct_engine *engine = lane->engine;
+    struct oct_error err;
+    if (oct_cuda_lane_create(&lane->device, worker->device, engine->plan, engine->kernels,
+                             engine->max_batch, &worker->signs, &err)) {
+        oct_cuda_crew_refuse(&engine->crew, &err);
+    } else {
+        oct_cuda_worker_is_ready(worker);
+        serve(lane);
+    }
+    oct_cuda_lane_destroy(lane->device);
 }
 
 /* ---- creation ---- */
@@ -171,105 +366,66 @@ static enum oct_err alloc_submissions(struct oct_engine *engine, struct oct_erro
     return OCT_OK;
 }
 
-/* Starts a detached thread and waits until it has set *reached. Lock held. */
-static enum oct_err start_thread(struct oct_engine *engine, void *(*run)(void *), void *argument,
-                                 const bool *reached, const char *what, struct oct_error *err)
-{
-    pthread_attr_t detached;
-    pthread_t thread;
-    pthread_attr_init(&detached);
-    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    engine->n_threads++;
-    int status = pthread_create(&thread, &detached, run, argument);
-    pthread_attr_destroy(&detached);
-    if (status) {
-        engine->n_threads--;
-        return oct_fail_errno(err, OCT_E_IO, status, "CUDA engine: a thread");
-    }
-    struct oct_lanes_patience patience = oct_lanes_begin_patience(engine);
-    while (!*reached && !engine->dead) {
-        if (oct_lanes_lose_patience(&patience, engine, START_US))
-            return oct_fail(err, OCT_E_BACKEND, "%s did not answer within %u s", what,
-                            START_US / 1000000);
-        wait_a_tick(engine);
-    }
-    if (!engine->dead)
-        return OCT_OK;
-    if (err)
-        *err = engine->why;
-    return engine->why.code;
-}
-
-/* One after the other, so that the first fault is the one that is told. Lock held. */
+/* One after the other, so that the first fault is the one that is told. */
 static enum oct_err start_lanes(struct oct_engine *engine, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
-    for (unsigned i = 0; i < engine->n_lanes && !e; i++) {
-        struct oct_lane *lane = &engine->lanes[i];
+    for (unsigned i = 0; i < engine->choice.n_gpus * engine->n_streams && !e; i++) {
+        struct lane *lane = &engine->lanes[i];
         char gpu[32];
         lane->engine = engine;
         lane->gpu = i % engine->choice.n_gpus;
-        snprintf(gpu, sizeof(gpu), "GPU %u", engine->choice.devices[lane->gpu]);
-        e = start_thread(engine, oct_lanes_run, lane, &lane->ready, gpu, err);
-        engine->n_started += e == OCT_OK;
+        lane->worker.device = engine->choice.devices[lane->gpu];
+        snprintf(gpu, sizeof(gpu), "GPU %u", lane->worker.device);
+        e = oct_cuda_worker_start(&engine->crew, &lane->worker, run_lane, lane, gpu, err);
     }
     return e;
 }
 
-static void init_locks(struct oct_engine *engine)
+/* "GPU 0: NAME; fused kernels, 3 streams, batches of 16" */
+static enum oct_err describe(struct oct_engine *engine, struct oct_error *err)
 {
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_mutex_init(&engine->lock, NULL);
-    pthread_cond_init(&engine->work, NULL);
-    pthread_cond_init(&engine->finished, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    char *text = engine->description;
+    const size_t room = sizeof(engine->description);
+    enum oct_err e = oct_cuda_choice_describe(&engine->choice, text, room, err);
+    size_t at = strlen(text);
+    snprintf(text + at, room - at, "; %s kernels, %u streams, batches of %u",
+             oct_cuda_kernels_name(engine->kernels), engine->n_streams, engine->max_batch);
+    return e;
 }
 
 static enum oct_err choose(struct oct_engine *engine, struct oct_error *err)
 {
     const struct oct_engine_options options = {.gpus = engine->gpus, .cuda = engine->cuda};
-    enum oct_err e = oct_cuda_choose(&engine->choice, engine->plan, &options, err);
+    enum oct_err e =
+        oct_cuda_kernels_choose(&engine->choice, &engine->kernels, engine->plan, &options, err);
     if (!e)
-        e = oct_cuda_describe(&engine->choice, engine->n_streams, engine->max_batch,
-                              engine->description, sizeof(engine->description), err);
+        e = describe(engine, err);
     for (unsigned i = 0; i < engine->choice.n_gpus && !e; i++)
-        e = oct_cuda_check_memory(engine->choice.devices[i], engine->plan, engine->choice.kernels,
+        e = oct_cuda_check_memory(engine->choice.devices[i], engine->plan, engine->kernels,
                                   engine->max_batch, engine->n_streams, err);
     return e;
 }
 
-static void *run_choice(void *argument)
+static void run_choice(struct oct_cuda_worker *worker, void *context)
 {
-    struct oct_engine *engine = argument;
+    struct oct_engine *engine = context;
     struct oct_error err;
-    if (choose(engine, &err)) {
-        oct_lanes_refuse(engine, &err);
-    } else {
-        pthread_mutex_lock(&engine->lock);
-        engine->chosen = true;
-        pthread_cond_broadcast(&engine->finished);
-        pthread_mutex_unlock(&engine->lock);
-    }
-    oct_lanes_end_thread(engine);
-    return NULL;
+    if (choose(engine, &err))
+        oct_cuda_crew_refuse(&engine->crew, &err);
+    else
+        oct_cuda_worker_is_ready(worker);
 }
 
 static enum oct_err start(struct oct_engine *engine, struct oct_error *err)
 {
-    pthread_mutex_lock(&engine->lock);
-    enum oct_err e =
-        start_thread(engine, run_choice, engine, &engine->chosen, "the CUDA driver", err);
-    if (!e) {
-        engine->n_lanes = engine->choice.n_gpus * engine->n_streams;
-        engine->depth = engine->n_lanes * engine->max_batch;
-        e = alloc_submissions(engine, err);
-    }
-    if (!e)
-        e = start_lanes(engine, err);
-    pthread_mutex_unlock(&engine->lock);
-    return e;
+    enum oct_err e = oct_cuda_worker_start(&engine->crew, &engine->chooser, run_choice, engine,
+                                           "the CUDA driver", err);
+    if (e)
+        return e;
+    engine->depth = engine->choice.n_gpus * engine->n_streams * engine->max_batch;
+    e = alloc_submissions(engine, err);
+    return e ? e : start_lanes(engine, err);
 }
 
 /* Threads that start late must not read what is the caller's. */
@@ -291,22 +447,19 @@ static enum oct_err cuda_create(struct oct_engine **out, const struct oct_plan *
     if (!oct_cuda_built_with())
         return oct_fail(err, OCT_E_CONFIG,
                         "this build has no CUDA engine; use another backend or build with nvcc");
-    enum oct_err e = oct_cuda_check_options(options, err);
+    enum oct_err e = oct_cuda_kernels_check(options, err);
     if (e)
         return e;
     unsigned n_streams = options->n_streams ? options->n_streams : DEFAULT_STREAMS;
     if (n_streams > MAX_STREAMS)
         n_streams = MAX_STREAMS;
-    size_t bytes =
-        sizeof(struct oct_engine) + OCT_CUDA_MAX_GPUS * n_streams * sizeof(struct oct_lane);
+    size_t bytes = sizeof(struct oct_engine) + OCT_CUDA_MAX_GPUS * n_streams * sizeof(struct lane);
     struct oct_engine *engine = calloc(1, bytes);
     if (!engine)
         return oct_fail(err, OCT_E_NO_MEMORY, "CUDA engine: out of memory");
     engine->n_streams = n_streams;
-    engine->looked_ns = oct_clock_ns();
-    engine->deadline_us = (options->deadline_ms ? options->deadline_ms : DEADLINE_MS) * 1000ull;
     engine->max_batch = choose_batch(plan, options->max_batch);
-    init_locks(engine);
+    oct_cuda_crew_init(&engine->crew, &crew_ops, engine, options->deadline_ms);
     e = copy_input(engine, plan, options, err);
     if (!e)
         e = start(engine, err);

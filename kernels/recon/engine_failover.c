@@ -1,14 +1,15 @@
-/* The CUDA engine until it dies, then the CPU engine: itself an engine, so that nothing around it
- * needs to know.
+/* An engine until it dies, then another: itself an engine, so that nothing around it needs to know.
+ * Any two tables will do; the first and the second engine are here called `first` and `then`.
+ * oct_engine_failover is the CUDA engine and the CPU engine.
  *
- *     ON GPU --(submit or collect meets a dead GPU)--> DRAINING --(GPU engine gone)--> ON CPU
+ *     ON_FIRST --(submit or collect meets a dead device)--> DRAINING --(first is gone)--> ON_THEN
  *
  * Every job is kept here until it is collected. Spectra stay in their slots until then, so whatever
- * the GPU had and was not collected is computed again on the CPU: a GPU that dies costs time, no
- * B-scan. Depth and batch stay as the GPU engine gave them, because rings were sized by them; what
- * is beyond the CPU engine's depth waits here. The CPU engine is created by the collecting
- * thread, which the failure has stopped anyway. Percentile limits start afresh on the CPU. */
-#include "kernels/device/cuda_device.h"
+ * the first engine had and was not collected is computed again: a device that dies costs time, no
+ * B-scan. Depth and batch stay as the first engine gave them, because rings were sized by them; what
+ * is beyond the second one's depth waits here. The second engine is created by the collecting
+ * thread, which the failure has stopped anyway. Percentile limits start afresh with it. */
+#include "kernels/device/cuda_memory.h"
 #include "kernels/recon/tables.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
@@ -22,15 +23,16 @@
 
 #define PATH_BYTES 4096
 
-enum state { ON_GPU, DRAINING, ON_CPU, ALL_DEAD };
+enum state { ON_FIRST, DRAINING, ON_THEN, ALL_DEAD };
 
 struct oct_engine {
     const struct oct_plan *plan;
-    struct oct_engine_options options; /* for the CPU engine; strings are copies below */
+    struct oct_engine_options options; /* for the second engine; strings are copies below */
     char wisdom_dir[PATH_BYTES];
     char simd[16];
     unsigned depth, max_batch;
-    struct oct_engine *gpu, *cpu;
+    struct oct_failover of;
+    struct oct_engine *first_engine, *then_engine;
 
     /* Guards what follows. Never held across a call into an engine, except submit and create. */
     pthread_mutex_t lock;
@@ -38,9 +40,9 @@ struct oct_engine {
     enum state state;
     struct oct_engine_job *jobs; /* [depth] submitted and not collected, at % depth */
     uint64_t first, last;
-    uint64_t fed; /* the first that the CPU engine does not have yet */
+    uint64_t fed; /* the first that the second engine does not have yet */
 
-    char on_gpu[320], on_cpu[320];
+    char on_first[320], on_then[320];
     _Atomic(const char *) description; /* one of them; read by any thread */
 };
 
@@ -51,13 +53,13 @@ static void keep(struct oct_engine *engine, const struct oct_engine_job *jobs, u
     pthread_cond_signal(&engine->arrived);
 }
 
-/* Gives the CPU engine as much as it takes. Lock held. */
-static void feed_cpu(struct oct_engine *engine)
+/* Gives the second engine as much as it takes. Lock held. */
+static void feed_then(struct oct_engine *engine)
 {
-    unsigned most = oct_engine_cpu.depth(engine->cpu);
+    unsigned most = engine->of.then->depth(engine->then_engine);
     while (engine->fed != engine->last && engine->fed - engine->first < most &&
-           oct_engine_cpu.submit(engine->cpu, &engine->jobs[engine->fed % engine->depth], 1) ==
-               OCT_OK)
+           engine->of.then->submit(engine->then_engine, &engine->jobs[engine->fed % engine->depth],
+                                   1) == OCT_OK)
         engine->fed++;
 }
 
@@ -93,39 +95,42 @@ static enum oct_err move_pictures(struct oct_engine *engine)
     return e;
 }
 
-/* The GPU engine is dead. Lock held, released while engines come and go; what comes meanwhile is
- * kept and was never the GPU's. */
+/* The first engine is dead. Lock held, released while engines come and go; what comes meanwhile is
+ * kept and was never the first engine's. */
 static void change_engines(struct oct_engine *engine)
 {
-    struct oct_engine *cpu = NULL, *gpu = engine->gpu;
+    const struct oct_failover *of = &engine->of;
+    struct oct_engine *then = NULL, *first = engine->first_engine;
     struct oct_error why = {.text = ""};
 
-    engine->gpu = NULL;
+    engine->first_engine = NULL;
     pthread_mutex_unlock(&engine->lock);
-    oct_engine_cuda.destroy(gpu);
-    enum oct_err e = oct_engine_cpu.create(&cpu, engine->plan, &engine->options, &why);
+    of->first->destroy(first);
+    enum oct_err e = of->then->create(&then, engine->plan, &engine->options, &why);
     pthread_mutex_lock(&engine->lock);
-    if (!e && oct_engine_left_hanging() && (e = move_pictures(engine))) {
-        oct_fail(&why, e, "out of memory for the pictures that a hanging GPU may still write");
-        oct_engine_cpu.destroy(cpu);
-        cpu = NULL;
+    if (!e && oct_cuda_memory_is_held() && (e = move_pictures(engine))) {
+        oct_fail(&why, e, "out of memory for the pictures that a hanging %s may still write",
+                 of->first_is);
+        of->then->destroy(then);
+        then = NULL;
     }
-    engine->cpu = cpu;
+    engine->then_engine = then;
     if (e) {
         engine->state = ALL_DEAD;
-        oct_log(OCT_LOG_ERROR, "the GPU has failed and the CPU engine does not start: %s",
-                why.text);
+        oct_log(OCT_LOG_ERROR, "the %s has failed and the %s engine does not start: %s",
+                of->first_is, of->then_is, why.text);
         return;
     }
-    engine->state = ON_CPU;
-    snprintf(engine->on_cpu, sizeof(engine->on_cpu), "CPU since the GPU failed: %s",
-             oct_engine_cpu.describe(cpu));
-    atomic_store(&engine->description, engine->on_cpu);
+    engine->state = ON_THEN;
+    snprintf(engine->on_then, sizeof(engine->on_then), "%s since the %s failed: %s", of->then_is,
+             of->first_is, of->then->describe(then));
+    atomic_store(&engine->description, engine->on_then);
     oct_log(OCT_LOG_WARNING,
-            "going on with the CPU engine (%s), which computes what the GPU had: %llu B-scans",
-            oct_engine_cpu.describe(cpu), (unsigned long long)(engine->last - engine->first));
+            "going on with the %s engine (%s), which computes what the %s had: %llu B-scans",
+            of->then_is, of->then->describe(then), of->first_is,
+            (unsigned long long)(engine->last - engine->first));
     engine->fed = engine->first;
-    feed_cpu(engine);
+    feed_then(engine);
 }
 
 static enum oct_err failover_submit(struct oct_engine *engine, const struct oct_engine_job *jobs,
@@ -138,8 +143,8 @@ static enum oct_err failover_submit(struct oct_engine *engine, const struct oct_
     } else if (engine->last - engine->first + n > engine->depth) {
         e = OCT_E_AGAIN;
     } else {
-        if (engine->state == ON_GPU) {
-            e = oct_engine_cuda.submit(engine->gpu, jobs, n);
+        if (engine->state == ON_FIRST) {
+            e = engine->of.first->submit(engine->first_engine, jobs, n);
             if (e == OCT_E_BACKEND) {
                 engine->state = DRAINING;
                 e = OCT_OK;
@@ -147,8 +152,8 @@ static enum oct_err failover_submit(struct oct_engine *engine, const struct oct_
         }
         if (e == OCT_OK)
             keep(engine, jobs, n);
-        if (engine->state == ON_CPU)
-            feed_cpu(engine);
+        if (engine->state == ON_THEN)
+            feed_then(engine);
     }
     pthread_mutex_unlock(&engine->lock);
     return e;
@@ -179,21 +184,21 @@ static enum oct_err look(struct oct_engine *engine, uint64_t slice_us,
         change_engines(engine);
     if (engine->state == ALL_DEAD)
         return lose_one(engine, done);
-    bool on_gpu = engine->gpu != NULL;
-    struct oct_engine *now = on_gpu ? engine->gpu : engine->cpu;
-    const struct oct_engine_ops *ops = on_gpu ? &oct_engine_cuda : &oct_engine_cpu;
+    bool on_first = engine->first_engine != NULL;
+    struct oct_engine *now = on_first ? engine->first_engine : engine->then_engine;
+    const struct oct_engine_ops *ops = on_first ? engine->of.first : engine->of.then;
     pthread_mutex_unlock(&engine->lock);
     enum oct_err e = ops->collect(now, slice_us, done);
     pthread_mutex_lock(&engine->lock);
     if (e)
         return e;
-    if (on_gpu && (*done)->status == OCT_E_BACKEND) {
+    if (on_first && (*done)->status == OCT_E_BACKEND) {
         engine->state = DRAINING; /* this one is computed again, too */
         return OCT_E_AGAIN;
     }
     engine->first++;
-    if (!on_gpu)
-        feed_cpu(engine);
+    if (!on_first)
+        feed_then(engine);
     return OCT_OK;
 }
 
@@ -221,14 +226,15 @@ static void failover_destroy(struct oct_engine *engine)
 {
     if (!engine)
         return;
-    oct_engine_cuda.destroy(engine->gpu);
-    oct_engine_cpu.destroy(engine->cpu);
+    engine->of.first->destroy(engine->first_engine);
+    engine->of.then->destroy(engine->then_engine);
     pthread_cond_destroy(&engine->arrived);
     pthread_mutex_destroy(&engine->lock);
     free(engine->jobs);
     free(engine);
 }
 
+/* But for what concerns GPUs: nothing of it is for an engine that comes after one. */
 static void copy_options(struct oct_engine *engine, const struct oct_engine_options *options)
 {
     engine->options = *options;
@@ -242,8 +248,9 @@ static void copy_options(struct oct_engine *engine, const struct oct_engine_opti
     }
 }
 
-static enum oct_err failover_create(struct oct_engine **out, const struct oct_plan *plan,
-                                    const struct oct_engine_options *options, struct oct_error *err)
+enum oct_err oct_failover_create(struct oct_engine **out, const struct oct_failover *of,
+                                 const struct oct_plan *plan,
+                                 const struct oct_engine_options *options, struct oct_error *err)
 {
     *out = NULL;
     struct oct_engine *engine = calloc(1, sizeof(*engine));
@@ -255,17 +262,19 @@ static enum oct_err failover_create(struct oct_engine **out, const struct oct_pl
     pthread_mutex_init(&engine->lock, NULL);
     pthread_cond_init(&engine->arrived, &monotonic);
     pthread_condattr_destroy(&monotonic);
+    engine->of = *of;
     engine->plan = plan;
     copy_options(engine, options);
-    enum oct_err e = oct_engine_cuda.create(&engine->gpu, plan, options, err);
+    enum oct_err e = of->first->create(&engine->first_engine, plan, options, err);
     if (e) {
         failover_destroy(engine);
         return e;
     }
-    engine->depth = oct_engine_cuda.depth(engine->gpu);
-    engine->max_batch = oct_engine_cuda.max_batch(engine->gpu);
-    snprintf(engine->on_gpu, sizeof(engine->on_gpu), "%s", oct_engine_cuda.describe(engine->gpu));
-    atomic_store(&engine->description, engine->on_gpu);
+    engine->depth = of->first->depth(engine->first_engine);
+    engine->max_batch = of->first->max_batch(engine->first_engine);
+    snprintf(engine->on_first, sizeof(engine->on_first), "%s",
+             of->first->describe(engine->first_engine));
+    atomic_store(&engine->description, engine->on_first);
     engine->jobs = calloc(engine->depth, sizeof(*engine->jobs));
     if (!engine->jobs) {
         failover_destroy(engine);
@@ -275,7 +284,7 @@ static enum oct_err failover_create(struct oct_engine **out, const struct oct_pl
     return OCT_OK;
 }
 
-/* May change once, from the GPU's to the CPU's. */
+/* May change once, from the first engine's to the second one's. */
 static const char *failover_describe(const struct oct_engine *engine)
 {
     return atomic_load(&engine->description);
@@ -283,7 +292,8 @@ static const char *failover_describe(const struct oct_engine *engine)
 
 static const char *failover_running(const struct oct_engine *engine)
 {
-    return atomic_load(&engine->description) == engine->on_gpu ? "cuda" : "cpu";
+    return atomic_load(&engine->description) == engine->on_first ? engine->of.first->name
+                                                                 : engine->of.then->name;
 }
 
 static unsigned failover_depth(const struct oct_engine *engine)
@@ -296,9 +306,17 @@ static unsigned failover_max_batch(const struct oct_engine *engine)
     return engine->max_batch;
 }
 
+static enum oct_err create_cuda_then_cpu(struct oct_engine **engine, const struct oct_plan *plan,
+                                         const struct oct_engine_options *options,
+                                         struct oct_error *err)
+{
+    static const struct oct_failover of = {&oct_engine_cuda, &oct_engine_cpu, "GPU", "CPU"};
+    return oct_failover_create(engine, &of, plan, options, err);
+}
+
 const struct oct_engine_ops oct_engine_failover = {
     .name = "cuda",
-    .create = failover_create,
+    .create = create_cuda_then_cpu,
     .describe = failover_describe,
     .running = failover_running,
     .depth = failover_depth,

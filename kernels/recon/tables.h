@@ -11,12 +11,20 @@ extern const struct oct_engine_ops oct_engine_cpu;
  * build has none and with OCT_E_BACKEND and the reason where no GPU answers. */
 extern const struct oct_engine_ops oct_engine_cuda;
 
-/* Whether a GPU that hangs was left to itself in this process. Its driver's exit handlers may then
- * wait for ever: once everything is closed, leave by _exit. Any thread. */
-bool oct_engine_left_hanging(void);
-
 /* The CUDA engine until its device fails, from then on the CPU engine
  * (kernels/recon/engine_failover.c). create succeeds only if the CUDA engine starts. */
 extern const struct oct_engine_ops oct_engine_failover;
+
+/* The same of any two engines: `then` takes over when a device of `first` has failed. */
+struct oct_failover {
+    const struct oct_engine_ops *first, *then;
+    const char *first_is, *then_is; /* in messages: "GPU", "CPU" */
+};
+
+/* Makes an engine for the functions of oct_engine_failover other than create: the table of another
+ * pair is a copy of it with name, create and memory of its own. *of is copied. */
+enum oct_err oct_failover_create(struct oct_engine **engine, const struct oct_failover *of,
+                                 const struct oct_plan *plan,
+                                 const struct oct_engine_options *options, struct oct_error *err);
 
 #endif

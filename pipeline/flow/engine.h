@@ -50,14 +50,13 @@ struct oct_engine_job {
     struct oct_display display;
 };
 
-/* Memory that the device reads fast (pinned). alloc returns page-aligned, zeroed memory or NULL.
- * release may be called when all jobs were collected, whatever became of the device: it keeps what
- * a hanging one may still use. Other memory that was lent to the engine must be kept when is_held
- * says so. Any thread. */
+/* Memory for what is lent to an engine. alloc returns page-aligned, zeroed memory or NULL; *pinned
+ * (may be NULL) tells whether the device reads it fast, which is not so where its driver refuses to
+ * pin it. release may be called when all jobs were collected, whatever became of the device: memory
+ * that a hanging one may still use is kept until it is done. Any thread. */
 struct oct_memory_ops {
-    void *(*alloc)(size_t bytes);
+    void *(*alloc)(size_t bytes, bool *pinned);
     void (*release)(void *memory, size_t bytes);
-    bool (*is_held)(void);
 };
 
 struct oct_engine_ops {

@@ -59,7 +59,7 @@ static bool make_probe(struct probe *p, const struct oct_engine_ops *ops, unsign
                         .n_out = depth < MOST_IN_FLIGHT ? depth : MOST_IN_FLIGHT,
                         .in = {.line_valid = malloc(g->n_lines)}};
     p->bytes = spectra + p->n_out * image;
-    p->block = p->memory ? p->memory->alloc(p->bytes) : map_memory(p->bytes);
+    p->block = p->memory ? p->memory->alloc(p->bytes, NULL) : map_memory(p->bytes);
     if (!p->block || !p->in.line_valid)
         return false;
     p->in.spectra = (uint16_t *)(void *)p->block;

@@ -41,28 +41,26 @@ struct oct_ring {
     unsigned n_slots;
     size_t slot_bytes; /* a multiple of the page */
     unsigned char *memory;
-    const struct oct_memory_ops *lent_to; /* NULL: the memory is used by nobody but readers */
-    bool by_device;                       /* the memory is its own, not mapped here */
+    const struct oct_memory_ops *memory_ops;
     bool closed;
     uint64_t acquired, published; /* counts: slots published .. acquired-1 are being filled */
     struct oct_ring_reader *readers;
 };
 
-static void *map_memory(size_t bytes)
+static void *map_memory(size_t bytes, bool *pinned)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    *pinned = false;
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-static void free_memory(struct oct_ring *ring)
+static void unmap_memory(void *memory, size_t bytes)
 {
-    size_t bytes = ring->slot_bytes * ring->n_slots;
-    if (ring->by_device)
-        ring->lent_to->release(ring->memory, bytes);
-    else if (!ring->lent_to || !ring->lent_to->is_held())
-        munmap(ring->memory, bytes);
+    munmap(memory, bytes);
 }
+
+static const struct oct_memory_ops plain_memory = {.alloc = map_memory, .release = unmap_memory};
 
 enum oct_err oct_ring_create(struct oct_ring **out, unsigned n_slots, size_t slot_bytes,
                              const struct oct_memory_ops *memory, bool *pinned,
@@ -84,12 +82,9 @@ enum oct_err oct_ring_create(struct oct_ring **out, unsigned n_slots, size_t slo
                         "memory; lower pipeline.ring_bscans",
                         n_slots, slot_bytes);
     }
-    /* A device that refuses to pin (or has failed meanwhile) still copies from plain memory. */
-    ring->memory = memory ? memory->alloc(bytes) : NULL;
-    ring->lent_to = memory;
-    ring->by_device = ring->memory != NULL;
-    if (!ring->memory)
-        ring->memory = map_memory(bytes);
+    bool by_device;
+    ring->memory_ops = memory ? memory : &plain_memory;
+    ring->memory = ring->memory_ops->alloc(bytes, &by_device);
     if (!ring->memory) {
         free(ring);
         return oct_fail(err, OCT_E_NO_MEMORY,
@@ -99,7 +94,7 @@ enum oct_err oct_ring_create(struct oct_ring **out, unsigned n_slots, size_t slo
     }
     bool locked = mlock(ring->memory, bytes) == 0;
     if (pinned)
-        *pinned = locked || ring->by_device;
+        *pinned = locked || by_device;
     pthread_mutex_init(&ring->lock, NULL);
     oct_condition_init(&ring->news);
     oct_condition_init(&ring->room);
@@ -144,7 +139,7 @@ void oct_ring_destroy(struct oct_ring *ring)
         free_reader(reader);
         reader = following;
     }
-    free_memory(ring);
+    ring->memory_ops->release(ring->memory, ring->slot_bytes * ring->n_slots);
     pthread_cond_destroy(&ring->news);
     pthread_cond_destroy(&ring->room);
     pthread_mutex_destroy(&ring->lock);

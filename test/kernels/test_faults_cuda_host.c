@@ -6,7 +6,8 @@
 #include "test/rig/engine_rig.h"
 #include "test/rig/tap.h"
 
-#include "kernels/device/cuda_device.h"
+#include "kernels/device/cuda_memory.h"
+#include "kernels/recon/cuda_lane.h"
 #include "pipeline/base/clock.h"
 
 #include <stdio.h>
@@ -467,7 +468,7 @@ static void test_failover_from_hang(void **state)
     assert_int_equal(load.refused, OCT_OK);
     assert_int_equal(load.n_done, N_JOBS);
     assert_non_null(strstr(rig.ops->describe(rig.engine), "CPU since the GPU failed"));
-    assert_true(oct_engine_left_hanging());
+    assert_true(oct_cuda_memory_is_held());
     oct_rig_close(&rig);
     let_go(); /* now the device writes what it had not written */
     unsigned n_moved = 0, n_values_moved = 0;
@@ -493,14 +494,14 @@ static void test_memory_of_a_hanging_device(void **state)
 {
     (void)state;
     cuda_host_reset(1, MEMORY);
-    unsigned char *memory = oct_cuda_memory.alloc(10000);
+    unsigned char *memory = oct_cuda_memory.alloc(10000, NULL);
     assert_non_null(memory);
     assert_int_equal((uintptr_t)memory % 4096, 0);
     for (int i = 0; i < 10000; i++)
         assert_int_equal(memory[i], 0);
     oct_cuda_memory.release(memory, 10000);
     check_nothing_left();
-    memory = oct_cuda_memory.alloc(10000);
+    memory = oct_cuda_memory.alloc(10000, NULL);
     cuda_host_set_fault(CUDA_HOST_CALL_BLOCKS, 1);
     double begun = seconds();
     oct_cuda_memory.release(memory, 10000);

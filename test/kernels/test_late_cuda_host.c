@@ -2,12 +2,13 @@
  * given up, its jobs handed back, its session gone and another one in its place. AddressSanitizer
  * sees what the late threads touch. And one that is slow or stands still with its whole machine,
  * which must not be given up. */
+#define _DEFAULT_SOURCE /* mincore */
 #include "kernels/engines.h"
 #include "test/cuda_host/cuda_host.h"
 #include "test/rig/engine_rig.h"
 #include "test/rig/tap.h"
 
-#include "kernels/device/cuda_device.h"
+#include "kernels/device/cuda_memory.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/flow/ring.h"
 
@@ -15,6 +16,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,7 +63,7 @@ static void lend(struct lent *lent, const struct oct_plan *plan)
     const size_t picture = oct_geometry_image_bytes(&plan->geometry);
     const size_t values = picture * sizeof(float);
     lent->bytes = N_JOBS * (values + spectra + picture);
-    lent->block = oct_cuda_memory.alloc(lent->bytes);
+    lent->block = oct_cuda_memory.alloc(lent->bytes, NULL);
     assert_non_null(lent->block);
     for (unsigned i = 0; i < N_JOBS; i++) {
         lent->in[i] = calloc(1, sizeof(*lent->in[i]));
@@ -180,6 +182,45 @@ static void test_plain_rings(void **state)
     wait_until_nothing_left();
 }
 
+static bool is_mapped(unsigned char *memory)
+{
+    unsigned char pages;
+    return mincore(memory, 4096, &pages) == 0;
+}
+
+/* Pinned or not, the memory is whole, says which it is, and goes back where it came from. */
+static void test_refused_pinning(void **state)
+{
+    const size_t bytes = 10000;
+    (void)state;
+    for (int pins = 0; pins < 2; pins++) {
+        bool pinned = !pins;
+        cuda_host_reset(1, MEMORY);
+        cuda_host_set_pinning(pins);
+        unsigned char *memory = oct_cuda_memory.alloc(bytes, &pinned);
+        assert_non_null(memory);
+        assert_int_equal(pinned, pins);
+        assert_int_equal((uintptr_t)memory % 4096, 0);
+        for (size_t i = 0; i < bytes; i++)
+            assert_int_equal(memory[i], 0);
+        assert_int_equal(cuda_host_bytes_in_use(), pins ? bytes : 0);
+        if (!pins) {
+            oct_cuda_memory_hold();
+            oct_cuda_memory.release(memory, bytes);
+            assert_true(is_mapped(memory));
+            oct_cuda_memory_let_go();
+            for (int i = 0; i < 1000 && is_mapped(memory); i++)
+                nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+            assert_false(is_mapped(memory));
+            memory = oct_cuda_memory.alloc(bytes, NULL);
+        }
+        oct_cuda_memory.release(memory, bytes);
+        assert_true(pins || !is_mapped(memory)); /* nobody held it: at once */
+        assert_int_equal(cuda_host_bytes_in_use(), 0);
+    }
+    oct_cuda_memory.release(NULL, 0);
+}
+
 static void test_pinned_rings(void **state)
 {
     struct oct_ring *ring;
@@ -283,6 +324,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         {"a call that comes back late touches nothing that was given back", test_late_calls, NULL,
+         NULL, NULL},
+        {"memory that the driver refuses to pin is plain, and says so", test_refused_pinning, NULL,
          NULL, NULL},
         {"plain rings stay while a device may use them", test_plain_rings, NULL, NULL, NULL},
         {"pinned rings are given back when the last device lets go", test_pinned_rings, NULL, NULL,

@@ -1,7 +1,8 @@
 #include "tools/bench/cuda.h"
 #include "kernels/engines.h"
 
-#include "kernels/device/cuda_device.h"
+#include "kernels/device/cuda_memory.h"
+#include "kernels/recon/cuda_lane.h"
 #include "pipeline/base/clock.h"
 
 #include <stdio.h>
@@ -270,12 +271,13 @@ static enum oct_err runner_init(struct runner *r, const struct oct_bench_scene *
     r->batch = r->ops->max_batch(r->engine);
     r->in_bytes = r->depth * spectra;
     r->out_bytes = r->depth * image;
-    r->in_memory = oct_cuda_memory.alloc(r->in_bytes);
-    r->out_memory = oct_cuda_memory.alloc(r->out_bytes);
+    bool in_pinned = false, out_pinned = false;
+    r->in_memory = oct_cuda_memory.alloc(r->in_bytes, &in_pinned);
+    r->out_memory = oct_cuda_memory.alloc(r->out_bytes, &out_pinned);
     r->valid = malloc(g->n_lines);
     r->in = calloc(r->depth, sizeof(*r->in));
     r->out = calloc(r->depth, sizeof(*r->out));
-    if (!r->in_memory || !r->out_memory || !r->valid || !r->in || !r->out)
+    if (!in_pinned || !out_pinned || !r->valid || !r->in || !r->out)
         return oct_fail(err, OCT_E_NO_MEMORY, "no pinned memory for %u B-scans", r->depth);
     memset(r->valid, 1, g->n_lines);
     for (unsigned i = 0; i < r->depth; i++) {

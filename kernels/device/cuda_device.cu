@@ -1,21 +1,71 @@
-/* Pinned memory for the rings, and what copies between it and a device can do at best (for the
- * benchmark). Part of cuda_device.cu. */
-#ifndef OCT_KERNELS_CUDA_MEMORY_CUH
-#define OCT_KERNELS_CUDA_MEMORY_CUH
-
+/* Devices, pinned memory, and what copies between it and a device can do at best. */
 #include "kernels/device/cuda_device.h"
 #include "kernels/device/cuda_error.cuh"
 
 #include <atomic>
+#include <cstdio>
 #include <cstring>
-#include <pthread.h>
 #include <time.h>
+
+/* ---- what is there ---- */
+
+#define OCT_TEXT(x) #x
+#define OCT_TEXT_OF(x) OCT_TEXT(x)
+#ifndef OCT_CUDA_ARCHS
+#define OCT_CUDA_ARCHS "one architecture"
+#endif
+
+extern "C" const char *oct_cuda_built_with(void)
+{
+    return "CUDA runtime " OCT_TEXT_OF(CUDART_VERSION) " for " OCT_CUDA_ARCHS;
+}
+
+extern "C" unsigned oct_cuda_count(char *why, size_t why_bytes)
+{
+    int n = 0;
+    cudaError_t code = cudaGetDeviceCount(&n);
+    if (code == cudaSuccess && n > 0)
+        return (unsigned)n;
+    if (code == cudaSuccess)
+        snprintf(why, why_bytes, "the driver knows of none");
+    else
+        snprintf(why, why_bytes, "%s (%s)", cudaGetErrorString(code), cudaGetErrorName(code));
+    cudaGetLastError(); /* not a fault of what comes later */
+    return 0;
+}
+
+extern "C" enum oct_err oct_cuda_name(unsigned device, char *name, size_t name_bytes,
+                                      struct oct_error *err)
+{
+    cudaDeviceProp properties;
+    TRY((int)device, "properties", cudaGetDeviceProperties(&properties, (int)device));
+    snprintf(name, name_bytes, "%s", properties.name);
+    return OCT_OK;
+}
+
+static __global__ void oct_probe_kernel()
+{
+}
+
+extern "C" enum oct_err oct_cuda_answers(unsigned device, struct oct_error *err)
+{
+    cudaFuncAttributes attributes;
+    TRY((int)device, "select", cudaSetDevice((int)device));
+    cudaError_t code = cudaFuncGetAttributes(&attributes, (const void *)oct_probe_kernel);
+    if (code == cudaSuccess)
+        return OCT_OK;
+    cudaGetLastError();
+    return cuda_fail(err, (int)device, "this build has no code for it", code);
+}
 
 /* ---- pinned memory ---- */
 
-/* Pinned through the device that computes: another one's context costs memory there, if that one
- * works at all. The last that a lane was made for. */
 static std::atomic<int> pinning_device{-1};
+
+extern "C" void oct_cuda_pin_through(unsigned device)
+{
+    pinning_device = (int)device;
+}
 
 static void select_for_pinning(void)
 {
@@ -24,63 +74,21 @@ static void select_for_pinning(void)
         cudaSetDevice(device);
 }
 
-static void *alloc_pinned(size_t bytes)
+extern "C" void *oct_cuda_pin(size_t bytes)
 {
     void *memory = NULL;
     select_for_pinning();
-    if (cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) != cudaSuccess) {
-        cudaGetLastError();
-        return NULL;
-    }
-    memset(memory, 0, bytes);
-    return memory;
-}
-
-/* Engines whose threads were left to themselves and have not ended. */
-static std::atomic<unsigned> n_holding{0};
-
-extern "C" void oct_cuda_memory_hold(void)
-{
-    n_holding++;
-}
-
-extern "C" void oct_cuda_memory_let_go(void)
-{
-    n_holding--;
-}
-
-static bool is_held(void)
-{
-    return n_holding > 0;
-}
-
-#define RELEASE_S 3
-#define HELD_NAP_NS 10000000
-
-static void *free_pinned(void *memory)
-{
-    const struct timespec nap = {0, HELD_NAP_NS};
-    while (is_held())
-        nanosleep(&nap, NULL);
-    select_for_pinning();
-    cudaFreeHost(memory);
+    if (cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) == cudaSuccess)
+        return memory;
+    cudaGetLastError();
     return NULL;
 }
 
-static void release_pinned(void *memory, size_t bytes)
+extern "C" void oct_cuda_unpin(void *memory)
 {
-    pthread_t thread;
-    struct timespec until;
-    (void)bytes;
-    if (!memory || pthread_create(&thread, NULL, free_pinned, memory))
-        return;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += is_held() ? 0 : RELEASE_S;
-    if (pthread_timedjoin_np(thread, NULL, &until))
-        pthread_detach(thread);
+    select_for_pinning();
+    cudaFreeHost(memory);
 }
-
-extern "C" const struct oct_memory_ops oct_cuda_memory = {alloc_pinned, release_pinned, is_held};
 
 /* ---- for the benchmark ---- */
 
@@ -175,5 +183,3 @@ extern "C" enum oct_err oct_cuda_time_device_copy(unsigned device, size_t bytes,
     copies_finish(&c);
     return e;
 }
-
-#endif
