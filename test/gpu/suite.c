@@ -5,6 +5,7 @@
  * Exit status: 0 passed, 1 failed, 3 no GPU answers. */
 #include "kernels/engines.h"
 #include "test/rig/engine_suite.h"
+#include "test/rig/scale_task.h"
 #include "test/rig/tap.h"
 
 #include "test/rig/engine_rig.h"
@@ -98,6 +99,34 @@ static void test_device_fails(void **state)
     oct_scene_finish(&scene);
 }
 
+/* A worker of an analysis, with a task of its own. */
+static void test_tasks(void **state)
+{
+    enum { N = 100000 };
+    static uint32_t in[N], out[N];
+    const struct scale_setup setup = {.factor = 7, .n = N};
+    struct oct_cuda_tasks *tasks;
+    struct oct_error err;
+    (void)state;
+    assert_int_equal(oct_cuda_tasks_create(&tasks, &scale_task_ops, NULL, PATIENCE_MS, &setup,
+                                           sizeof(setup), &err),
+                     OCT_OK);
+    for (uint32_t round = 0; round < 5; round++) {
+        struct scale_task task = {.in = in, .out = out};
+        uint32_t sum = 0;
+        for (uint32_t i = 0; i < N; i++)
+            in[i] = round * 2654435761u + i;
+        assert_int_equal(oct_cuda_tasks_do(tasks, &task, &err), OCT_OK);
+        for (uint32_t i = 0; i < N; i++) {
+            assert_int_equal(out[i], 7 * in[i]);
+            sum += 7 * in[i];
+        }
+        assert_int_equal(task.sum, sum);
+    }
+    oct_cuda_tasks_destroy(tasks);
+    assert_int_equal(scale_task_n_contexts(), 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct oct_engine_options variants[] = {
@@ -122,6 +151,10 @@ int main(int argc, char **argv)
     if (oct_cuda_name(0, name, sizeof(name), NULL) == OCT_OK)
         printf("# %s; %s\n", name, oct_cuda_built_with());
     int n_failed = oct_suite_run_flow(&flow);
+    const struct CMUnitTest tasks[] = {
+        {"tasks of an analysis are done right", test_tasks, NULL, NULL, NULL},
+    };
+    n_failed += cmocka_run_group_tests_name("tasks", tasks, NULL, NULL);
     const struct CMUnitTest faults[] = {
         {"a device that fails in mid-flight is given up in order", test_device_fails, NULL, NULL,
          NULL},
