@@ -3,8 +3,8 @@
  *
  *     create -> alloc, pin ... -> { upload, kernels, download, mark, poll ... } -> destroy
  *
- * All calls for a stream come from one thread, a worker's (cuda_worker.h); any of them but poll may
- * block for ever when the device hangs. Each notes in the worker's signs that it came back. Errors
+ * All calls for a stream come from one thread, a worker's (cuda_worker.h); any of them may block
+ * for ever when the device hangs. Each notes in the worker's signs that it came back. Errors
  * are OCT_E_BACKEND, or OCT_E_NO_MEMORY, and name the device and the reason. */
 #ifndef OCT_KERNELS_DEVICE_CUDA_STREAM_H
 #define OCT_KERNELS_DEVICE_CUDA_STREAM_H

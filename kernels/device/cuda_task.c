@@ -4,6 +4,7 @@
 #include "kernels/device/cuda_worker.h"
 #include "pipeline/base/log.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,7 +150,7 @@ enum oct_err oct_cuda_tasks_create(struct oct_cuda_tasks **out, const struct oct
     if (gpus && strlen(gpus) >= sizeof(tasks->gpus))
         e = oct_fail(err, OCT_E_CONFIG, "pipeline.gpus is too long");
     else if (gpus)
-        strcpy(tasks->gpus, gpus);
+        snprintf(tasks->gpus, sizeof(tasks->gpus), "%s", gpus);
     if (!e)
         e = oct_cuda_worker_start(&tasks->crew, &tasks->worker, run, tasks, "the CUDA driver", err);
     if (e)

@@ -1,5 +1,5 @@
-/* A lane and what it holds on its device: tables, buffers, plans, and the kernel that fits. Part of
- * cuda_device.cu. */
+/* A lane and what it holds on its device: tables, buffers, plans, and the
+ * kernel that fits. Part of cuda_device.cu. */
 #ifndef OCT_KERNELS_CUDA_LANE_CUH
 #define OCT_KERNELS_CUDA_LANE_CUH
 
@@ -26,7 +26,7 @@ struct oct_cuda_lane : oct_cuda_stream {
     uint8_t *d_valid;
     uint32_t *d_counts;                          /* [max_batch][5][OCT_BINS] */
     struct oct_cuda_limits *d_limits, *h_limits; /* [max_batch] */
-    unsigned n_events; /* of its own: DONE is the stream's */
+    unsigned n_events;                           /* of its own: DONE is the stream's */
     cudaEvent_t events[N_EVENTS];
     struct oct_cuda_batch batch; /* at work, as are the next; copies, not the jobs themselves */
     struct oct_display display[OCT_CUDA_MAX_BATCH];

@@ -1,7 +1,7 @@
 /* The device side of the CUDA engine as plain C sees it: what engine_cuda.c asks of a GPU
  * (cuda_device.cu; cuda_device_absent.c in a build without CUDA).
  *
- *     lane_create -> { lane_take, lane_begin, poll ..., [ lane_end, poll ... ] } -> lane_destroy
+ *     create -> { take, begin, poll ..., [ end, poll ... ] } -> destroy
  *
  * A lane is a stream with buffers for one batch of B-scans, and tables. All calls for a lane come
  * from one thread, its own; any of them may block for ever when a device hangs, so nobody else may
@@ -47,7 +47,7 @@ enum oct_err oct_cuda_lane_create(struct oct_cuda_lane **lane, unsigned device,
 void oct_cuda_lane_take(struct oct_cuda_lane *lane, const struct oct_engine_job *jobs, unsigned n);
 
 /* Queues upload and kernels of the batch taken. Unless one of its jobs asks for percentiles,
- * pictures and limits too; else lane_end must follow when poll says OCT_OK. */
+ * pictures and limits too; else end must follow when poll says OCT_OK. */
 enum oct_err oct_cuda_lane_begin(struct oct_cuda_lane *lane, bool *needs_end,
                                  struct oct_error *err);
 

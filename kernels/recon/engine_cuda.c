@@ -3,7 +3,7 @@
  *
  *     submit -> queue -> lane: upload, kernels, [limits in job order, pixels], download -> collect
  *
- * Upload, kernels and download of different lanes overlap; a lane works at one submission at a
+ * Upload, kernels and download of different lanes overlap; a lane has one submission at a
  * time, so its buffers have one user. Several GPUs get submissions in turn. Percentile limits are
  * found on the device and smoothed here, on the host, in job order: that serves one GPU and several
  * alike.
@@ -237,8 +237,8 @@ static bool smooth_in_turn(struct lane *lane, uint64_t number, struct submission
 {
     struct oct_engine *engine = lane->engine;
     pthread_mutex_lock(&engine->crew.lock);
-    oct_cuda_worker_set_busy(&lane->worker,
-                             false); /* the lanes before it have clocks of their own */
+    /* Idle: the lanes before it have clocks of their own. */
+    oct_cuda_worker_set_busy(&lane->worker, false);
     for (uint64_t s = engine->first; s < number && !is_over(engine); s++)
         while (!is_over(engine) && s >= engine->first && !submission_at(engine, s)->limits_known)
             pthread_cond_wait(&engine->crew.work, &engine->crew.lock);

@@ -1,6 +1,5 @@
 /* Stands for CUDA's cuda_runtime.h where there is no GPU: with this folder first on the include
- * path kernels/recon/cuda_device.cu compiles as plain C++ and its kernels run on the host
- * (cuda_host.h).
+ * path the .cu files compile as plain C++ and their kernels run on the host (cuda_host.h).
  *
  * Faithful in what mistakes show in: a block's threads are fibers that change hands only at
  * __syncthreads, forwards and backwards in turn, so that a missing barrier gives wrong pictures;
