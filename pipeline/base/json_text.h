@@ -30,7 +30,8 @@ size_t oct_json_end(struct oct_json_text *t);
 /* The bytes as they are: brackets, and whole literals. */
 void oct_json_raw(struct oct_json_text *t, const char *literal);
 
-/* Puts a comma where one must stand before the next member or item: not behind an opening bracket. */
+/* Puts a comma where one must stand before the next member or item: not after an opening
+ * bracket. */
 void oct_json_separate(struct oct_json_text *t);
 
 /* A separator, the name of a member, a colon. */

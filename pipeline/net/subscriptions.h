@@ -35,9 +35,10 @@ bool oct_subscriptions_note(struct oct_subscriptions *all, int fd, bool begins,
 bool oct_subscriptions_watch(struct oct_subscriptions *all, const char *topic);
 
 /* Whether somebody subscribes to the topic, which is watched: to its name or to what it begins with
- * (as ZeroMQ compares them), over a connection that stands. True as soon as the subscription is
- * noted; false again some time after its end (review). What somebody without a descriptor (inproc) once
- * wanted stays wanted: ZeroMQ does not say whose the ends are. Any thread. */
+ * (as ZeroMQ compares them), over a connection that stands. Becomes true when the subscription is
+ * noted, and false some time after the last end (oct_subscriptions_review). What somebody without a
+ * descriptor (inproc) once wanted stays wanted: ZeroMQ does not say whose the ends are. Any
+ * thread. */
 bool oct_subscriptions_wants(const struct oct_subscriptions *all, const char *topic);
 
 /* Looks again at what is wanted when an end was noted OCT_SUBSCRIPTIONS_REVIEW_MS ago, by when
