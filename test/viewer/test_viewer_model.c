@@ -322,9 +322,10 @@ static void en_face_of_many_rows_and_columns_is_thinned_out(void **state)
     struct oct_view_enface enface = {0};
     struct oct_view_image image = oct_scene_enface(V, M);
 
-    for (uint32_t b = 0; b < 4000; b++)
+    for (uint32_t b = 0; b <= 4000; b++)
         oct_scene_enface_fill(&image, b, (float)b);
-    ((float *)image.values)[4000 * M] = INFINITY; /* no value either: it did not come */
+    ((float *)image.values)[4001 * M] = INFINITY; /* no value either: it did not come */
+    image.header.bscan = 10;
     for (uint32_t c = 0; c < M; c++)
         ((float *)image.values)[100 * M + c] = (float)c;
     oct_view_enface_set(&enface, &image);
@@ -335,17 +336,19 @@ static void en_face_of_many_rows_and_columns_is_thinned_out(void **state)
         double value = (double)oct_view_enface_row(&enface, r)[0];
         if (r == 100 * enface.n_rows / V) /* B-scans 98 .. 100 */
             continue;
-        /* A row shows the last of its B-scans that came; 4000 came. */
+        /* A row shows the last of its B-scans that came; 4001 came. */
         if (isnan(value))
-            assert_true((uint64_t)r * V / enface.n_rows >= 3999);
+            assert_true((uint64_t)r * V / enface.n_rows >= 4000);
         else
             assert_true((uint32_t)value * (uint64_t)enface.n_rows / V == r);
     }
     assert_true(oct_view_enface_row(&enface, 3999 * 2048 / 5000)[0] == 3999);
+    assert_true(oct_view_enface_row(&enface, 4001 * 2048 / 5000)[0] == 4000);
+    assert_true(oct_view_enface_row(&enface, 4)[0] == 10); /* of 10 .. 12 */
     const float *across = oct_view_enface_row(&enface, 100 * 2048 / 5000);
     for (uint32_t c = 0; c < enface.n_columns; c++)
         assert_true(fabs((double)across[c] - (double)c * M / enface.n_columns) <= 1);
-    assert_int_equal(enface.newest_row, 3999 * 2048 / 5000);
+    assert_int_equal(enface.newest_row, 4);
     /* In a volume that goes over the one before, the newest B-scan is the one that counts. */
     oct_scene_enface_fill(&image, 0, -7);
     oct_view_enface_set(&enface, &image);
