@@ -191,20 +191,22 @@ def en_face_is_octds():
     """the en face panel shows octd's picture; E and the slab's keys set what octd computes"""
     need_window()
     clinic.keys("l")  # two panels
-    clinic.see(lambda p: share(p, GOOD, 760, 60, 510, 500) > 0.0001, "the scan's place")
-    panel = np.s_[60:570, 780:1260]
-    clinic.see(lambda p: (p[panel].max(-1) > 60).mean() > 0.02, "an en face picture")
-    get = lambda key: clinic.ask("get", key="analysis.enface_" + key)["value"]
-    before = get("projection"), float(get("slab_first")), float(get("slab_last"))
-    clinic.wish(lambda: clinic.keys("e"), lambda: get("projection") != before[0], "a projection")
-    clinic.keys("Next")  # PageDown
-    clinic.until(lambda: get("projection") == "slab", "the slab")
-    clinic.until(lambda: abs(float(get("slab_last")) - before[2] - 0.01) < 1e-3, "the slab's end")
-    assert abs(float(get("slab_first")) - before[1] - 0.01) < 1e-3
-    assert share(clinic.look(), GOOD, 100, 60, 600, 500) > 0.0005  # its edges on the B-scan
-    for key, value in zip(("projection", "slab_first", "slab_last"), before):
-        assert clinic.ask("set", key="analysis.enface_" + key, value=value)["ok"]
-    clinic.keys("l", "l")
+    try:
+        clinic.see(lambda p: share(p, GOOD, 760, 60, 510, 500) > 0.0001, "the scan's place")
+        panel = np.s_[60:570, 780:1260]
+        clinic.see(lambda p: (p[panel].max(-1) > 60).mean() > 0.02, "an en face picture")
+        get = lambda key: clinic.ask("get", key="analysis.enface_" + key)["value"]
+        before = get("projection"), float(get("slab_first")), float(get("slab_last"))
+        clinic.wish(lambda: clinic.keys("e"), lambda: get("projection") != before[0], "a projection")
+        clinic.keys("Next")  # PageDown
+        clinic.until(lambda: get("projection") == "slab", "the slab")
+        clinic.until(lambda: abs(float(get("slab_last")) - before[2] - 0.01) < 1e-3, "the slab's end")
+        assert abs(float(get("slab_first")) - before[1] - 0.01) < 1e-3
+        assert share(clinic.look(), GOOD, 100, 60, 600, 500) > 0.0005  # its edges on the B-scan
+        for key, value in zip(("projection", "slab_first", "slab_last"), before):
+            assert clinic.ask("set", key="analysis.enface_" + key, value=value)["ok"]
+    finally:
+        clinic.keys("l", "l")
 
 
 @case
