@@ -26,8 +26,8 @@ struct oct_cuda_stream {
         TRY((on)->device, what, stream_code);                                                      \
     } while (0)
 
-/* create and destroy in place; *on is zeroed. close is legal after an error of open, and comes after
- * oct_cuda_stream_drain. */
+/* create and destroy in place; *on is zeroed. close is legal after an error of open, and comes
+ * after oct_cuda_stream_drain. */
 enum oct_err oct_cuda_stream_open(struct oct_cuda_stream *on, unsigned device,
                                   struct oct_cuda_signs *signs, struct oct_error *err);
 void oct_cuda_stream_close(struct oct_cuda_stream *on);

@@ -27,9 +27,9 @@ struct oct_cuda_tasks;
 struct oct_cuda_task_ops {
     const char *name; /* in messages: "registration" */
 
-    /* Makes the context: tables and buffers by the stream's functions, plans, and every kernel once,
-     * so that none is loaded within a deadline. setup: create's copy. *context is NULL on error,
-     * and what was made is undone. */
+    /* Makes the context: tables and buffers by the stream's functions, plans, and every kernel
+     * once, so that none is loaded within a deadline. setup: create's copy. *context is NULL on
+     * error, and what was made is undone. */
     enum oct_err (*make)(void **context, struct oct_cuda_stream *stream, const void *setup,
                          struct oct_error *err);
 
@@ -48,9 +48,9 @@ struct oct_cuda_task_ops {
 };
 
 /* gpus: as pipeline.gpus, of which the first is taken; NULL or "": the first that answers.
- * deadline_ms 0: 2000. setup_bytes at setup are copied; what they point to outlives the worker, were
- * it left to itself. *tasks is NULL on error: OCT_E_CONFIG for gpus, OCT_E_BACKEND, OCT_E_NO_MEMORY,
- * or what make says. */
+ * deadline_ms 0: 2000. setup_bytes at setup are copied; what they point to outlives the worker,
+ * were it left to itself. *tasks is NULL on error: OCT_E_CONFIG for gpus, OCT_E_BACKEND,
+ * OCT_E_NO_MEMORY, or what make says. */
 enum oct_err oct_cuda_tasks_create(struct oct_cuda_tasks **tasks,
                                    const struct oct_cuda_task_ops *ops, const char *gpus,
                                    unsigned deadline_ms, const void *setup, size_t setup_bytes,

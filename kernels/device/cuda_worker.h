@@ -1,16 +1,16 @@
 /* Threads at work on CUDA devices, and what becomes of them when a device hangs. C alone: what a
  * thread does on its device lies behind its owner's functions.
  *
- *     crew_init -> worker_start ... -> { set_busy, wait, ... | crew_wait, crew_look } -> crew_finish
+ *     crew_init -> worker_start ... -> { set_busy, wait | crew_wait } -> crew_finish
  *
- * A *worker* is a thread; a *crew* is all workers of one owner (an engine, an analysis). A CUDA call
- * may block for ever when a device hangs, so only workers make any, and everybody else waits for
- * them with a deadline. A worker that is busy and shows no progress for the deadline is given up,
- * and with it the crew: it is dead, and its owner hands back as lost what was in flight. Threads
- * that never come back keep the owner's memory, the crew within it; the last that does come back
- * frees it. Deadlines count looks at which nothing moved, not the clock: a machine that stands still
- * or is slow is no device that hangs. A process that ends while a worker is left to itself ends
- * without the exit handlers of others, of which the driver's would wait for the device.
+ * A *worker* is a thread; a *crew* is all workers of one owner (an engine, an analysis). A CUDA
+ * call may block for ever when a device hangs, so only workers make any, and everybody else waits
+ * for them with a deadline. A worker that is busy and shows no progress for the deadline is given
+ * up, and with it the crew: it is dead, and its owner hands back as lost what was in flight.
+ * Threads that never come back keep the owner's memory, the crew within it; the last that does come
+ * back frees it. Deadlines count looks at which nothing moved, not the clock: a machine that stands
+ * still or is slow is no device that hangs. A process that ends while a worker is left to itself
+ * ends without the exit handlers of others, of which the driver's would wait for the device.
  *
  * Locks: fields are read and written under crew.lock but for what a thread alone uses; functions
  * marked (locked) are called with it held, all others without. */
@@ -77,9 +77,9 @@ void oct_cuda_crew_init(struct oct_cuda_crew *crew, const struct oct_cuda_crew_o
                         void *owner, unsigned deadline_ms);
 
 /* Starts a thread that calls run, and waits until that has called worker_is_ready. run returns when
- * the crew is stopping or dead, after it has given back what it took from the device. worker: zeroed
- * but for device, in the owner's memory. OCT_E_BACKEND: nothing has moved for a minute; `what` is
- * the subject of the message. After an error only crew_finish is legal. */
+ * the crew is stopping or dead, after it has given back what it took from the device. worker:
+ * zeroed but for device, in the owner's memory. OCT_E_BACKEND: nothing has moved for a minute;
+ * `what` is the subject of the message. After an error only crew_finish is legal. */
 enum oct_err oct_cuda_worker_start(struct oct_cuda_crew *crew, struct oct_cuda_worker *worker,
                                    void (*run)(struct oct_cuda_worker *worker, void *context),
                                    void *context, const char *what, struct oct_error *err);
@@ -92,9 +92,9 @@ void oct_cuda_crew_refuse(struct oct_cuda_crew *crew, const struct oct_error *wh
  * back from the device for the deadline. */
 void oct_cuda_worker_set_busy(struct oct_cuda_worker *worker, bool busy);
 
-/* By a worker's thread: asks poll until it says something else than OCT_E_AGAIN, and naps meanwhile,
- * because the driver's own waits have no deadline. OCT_E_BACKEND after the deadline: `what` has not
- * been finished. */
+/* By a worker's thread: asks poll until it says something else than OCT_E_AGAIN, and naps
+ * meanwhile, because the driver's own waits have no deadline. OCT_E_BACKEND after the deadline:
+ * `what` has not been finished. */
 enum oct_err oct_cuda_worker_wait(const struct oct_cuda_worker *worker,
                                   enum oct_err (*poll)(void *context, struct oct_error *err),
                                   void *context, const char *what, struct oct_error *err);

@@ -6,8 +6,8 @@
  *
  * Every job is kept here until it is collected. Spectra stay in their slots until then, so whatever
  * the first engine had and was not collected is computed again: a device that dies costs time, no
- * B-scan. Depth and batch stay as the first engine gave them, because rings were sized by them; what
- * is beyond the second one's depth waits here. The second engine is created by the collecting
+ * B-scan. Depth and batch stay as the first engine gave them, because rings were sized by them;
+ * what is beyond the second one's depth waits here. The second engine is created by the collecting
  * thread, which the failure has stopped anyway. Percentile limits start afresh with it. */
 #include "kernels/device/cuda_memory.h"
 #include "kernels/recon/tables.h"

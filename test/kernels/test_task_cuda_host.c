@@ -1,7 +1,7 @@
 /* The CUDA worker of analyses with a small task, and what goes wrong on its GPU, played by the
  * stand-in for CUDA (test/cuda_host/): the caller never waits longer than the deadline, what it
- * brought is its own again when do returns, and what a late thread leaves is freed. AddressSanitizer
- * sees what late threads touch. */
+ * brought is its own again when do returns, and what a late thread leaves is freed.
+ * AddressSanitizer sees what late threads touch. */
 #include "test/cuda_host/cuda_host.h"
 #include "test/rig/scale_task.h"
 #include "test/rig/tap.h"
