@@ -40,19 +40,19 @@ static char *done(struct oct_daemon *daemon)
 }
 
 /* The saver's own word: what the daemon saw when it last looked around may be older. */
-static bool last_status(const struct oct_daemon *daemon, struct oct_last_status *last)
+static bool last_status(const struct oct_daemon *daemon, struct oct_record_history_status *last)
 {
     struct oct_recorder_status recorder;
     if (!daemon->session)
         return false;
     oct_recorder_get_status(daemon->session->recorder, &recorder);
-    *last = recorder.last;
+    *last = recorder.history;
     return true;
 }
 
 bool oct_control_is_done(const struct oct_daemon *daemon, enum oct_under_way what)
 {
-    struct oct_last_status last;
+    struct oct_record_history_status last;
     if (what == OCT_UNDER_WAY_LAST)
         return !last_status(daemon, &last) || !last.opening;
     return oct_daemon_is_settled(daemon);
@@ -61,7 +61,7 @@ bool oct_control_is_done(const struct oct_daemon *daemon, enum oct_under_way wha
 /* The file's name, or "pending" while nobody knows yet whether it can be made. */
 static char *last_outcome(struct oct_daemon *daemon)
 {
-    struct oct_last_status last;
+    struct oct_record_history_status last;
     struct oct_error err;
     if (!last_status(daemon, &last)) {
         oct_fail(&err, OCT_E_STATE, "the daemon is ending or starting anew: see record_last");

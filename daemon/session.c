@@ -284,7 +284,7 @@ enum oct_err oct_session_record_last(struct oct_session *s, const struct oct_con
     if (!text)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the configuration's text");
     const struct oct_record_settings settings = settings_of(config, text);
-    enum oct_err e = oct_recorder_last(s->recorder, &settings, name, err);
+    enum oct_err e = oct_recorder_save_history(s->recorder, &settings, name, err);
     free(text);
     return e;
 }

@@ -109,12 +109,12 @@ static void add_last(cJSON *reply, const struct oct_recorder_status *s)
     add_u64(last, "bscans_most", s->keeper.history_bscans);
     cJSON_AddNumberToObject(last, "length_s", (double)s->keeper.history_ns * 1e-9);
     add_u64(last, "memory_bytes", s->keeper.history_bscans ? s->keeper.bytes : 0);
-    cJSON_AddBoolToObject(last, "saving", s->last.saving);
-    cJSON_AddStringToObject(last, "file", s->last.file);
-    add_u64(last, "bscans_saved", s->last.n_saved);
-    add_u64(last, "bscans_lost", s->last.n_lost);
-    add_u64(last, "files_saved", s->last.n_files);
-    cJSON_AddStringToObject(last, "error", s->last.failure.code ? s->last.failure.text : "");
+    cJSON_AddBoolToObject(last, "saving", s->history.saving);
+    cJSON_AddStringToObject(last, "file", s->history.file);
+    add_u64(last, "bscans_saved", s->history.n_saved);
+    add_u64(last, "bscans_lost", s->history.n_lost);
+    add_u64(last, "files_saved", s->history.n_files);
+    cJSON_AddStringToObject(last, "error", s->history.failure.code ? s->history.failure.text : "");
 }
 
 static void add_recorder(cJSON *reply, const struct oct_recorder_status *s, uint64_t n_images)

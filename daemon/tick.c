@@ -109,7 +109,7 @@ static void begin_job(struct oct_daemon *d, enum oct_job_kind kind)
 static bool may_try(const struct oct_daemon *d)
 {
     return (d->state == OCT_STATE_IDLE || d->state == OCT_STATE_ARMED) && d->session && !d->stale &&
-           !oct_daemon_is_recording(d) && !d->source.streaming && !d->recorder.last.saving &&
+           !oct_daemon_is_recording(d) && !d->source.streaming && !d->recorder.history.saving &&
            strcmp(d->session->engine_name, "cpu") == 0 &&
            strcmp(oct_pipeline_engine_name(d->session->pipeline), "cpu") == 0;
 }
@@ -165,8 +165,8 @@ static void note_failures(struct oct_daemon *d)
 
     if (recorder->failure.code)
         oct_daemon_keep_error(d, &recorder->failure);
-    else if (recorder->last.failure.code)
-        oct_daemon_keep_error(d, &recorder->last.failure);
+    else if (recorder->history.failure.code)
+        oct_daemon_keep_error(d, &recorder->history.failure);
     if (oct_pipeline_has_failed(d->session->pipeline, &failure)) {
         oct_daemon_keep_error(d, &failure);
         oct_daemon_happens(d, OCT_EVENT_ENGINE_FAILED);

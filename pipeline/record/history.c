@@ -14,8 +14,8 @@
 
 #define SYNC_INTERVAL_NS 1000000000u
 
-struct oct_last {
-    struct oct_last_options options;
+struct oct_record_history {
+    struct oct_record_history_options options;
     pthread_t thread;
     bool has_thread;
 
@@ -26,7 +26,7 @@ struct oct_last {
     uint32_t n_held;
 
     pthread_mutex_t lock; /* guards what follows */
-    struct oct_last_status status;
+    struct oct_record_history_status status;
 };
 
 /* ---- the thread ---- */
@@ -63,18 +63,18 @@ static void write_start_time(uint64_t arrival_ns, char *text, size_t bytes)
 }
 
 /* Where it goes, as far as that can be seen before it is tried. */
-static enum oct_err find_place(struct oct_last *last, char *path, size_t bytes,
+static enum oct_err find_place(struct oct_record_history *history, char *path, size_t bytes,
                                struct oct_error *err)
 {
-    const struct oct_record_settings *s = &last->settings.settings;
-    enum oct_err e =
-        oct_record_settings_check(s, &last->options.plan->geometry, last->n_held, 0, NULL, err);
+    const struct oct_record_settings *s = &history->settings.settings;
+    enum oct_err e = oct_record_settings_check(s, &history->options.plan->geometry, history->n_held,
+                                               0, NULL, err);
     if (e == OCT_OK)
-        e = oct_record_settings_resolve(&last->settings, err);
+        e = oct_record_settings_resolve(&history->settings, err);
     if (e)
         return e;
-    if (*last->name)
-        oct_record_path_named(s, last->name, path, bytes);
+    if (*history->name)
+        oct_record_path_named(s, history->name, path, bytes);
     else
         oct_record_path(s, "last", path, bytes);
     if (access(path, F_OK) == 0)
@@ -82,36 +82,37 @@ static enum oct_err find_place(struct oct_last *last, char *path, size_t bytes,
     return OCT_OK;
 }
 
-static enum oct_err open_file(struct oct_last *last, struct oct_volume_writer **writer,
+static enum oct_err open_file(struct oct_record_history *history, struct oct_volume_writer **writer,
                               struct oct_error *err)
 {
-    const struct oct_record_settings *s = &last->settings.settings;
-    struct oct_plan plan = *last->options.plan; /* not a volume: as many rows as there are */
-    char path[sizeof(last->status.file)], start_time[40];
-    enum oct_err e = find_place(last, path, sizeof(path), err);
+    const struct oct_record_settings *s = &history->settings.settings;
+    struct oct_plan plan = *history->options.plan; /* not a volume: as many rows as there are */
+    char path[sizeof(history->status.file)], start_time[40];
+    enum oct_err e = find_place(history, path, sizeof(path), err);
     if (e)
         return e;
-    struct oct_volume_about about = oct_record_about(s, last->options.engine);
-    write_start_time(last->held[0].arrival_ns, start_time, sizeof(start_time));
+    struct oct_volume_about about = oct_record_about(s, history->options.engine);
+    write_start_time(history->held[0].arrival_ns, start_time, sizeof(start_time));
     about.start_time = start_time;
     about.field_bscans = plan.geometry.n_bscans;
-    plan.geometry.n_bscans = last->n_held;
+    plan.geometry.n_bscans = history->n_held;
     e = oct_volume_create(writer, path, &plan, &about, s->spectra, s->bscans, err);
     if (e)
         return e;
-    pthread_mutex_lock(&last->lock);
-    memcpy(last->status.file, path, sizeof(path));
-    last->status.opening = false;
-    pthread_mutex_unlock(&last->lock);
+    pthread_mutex_lock(&history->lock);
+    memcpy(history->status.file, path, sizeof(path));
+    history->status.opening = false;
+    pthread_mutex_unlock(&history->lock);
     return OCT_OK;
 }
 
 /* What lies between two B-scans of one acquisition, and why. */
-static enum oct_err write_between(struct oct_last *last, struct oct_volume_writer *writer,
+static enum oct_err write_between(struct oct_record_history *history,
+                                  struct oct_volume_writer *writer,
                                   const struct oct_bscan_info *before,
                                   const struct oct_bscan_info *info, struct oct_error *err)
 {
-    uint64_t n_lines = last->options.plan->geometry.n_lines;
+    uint64_t n_lines = history->options.plan->geometry.n_lines;
     enum oct_err e = OCT_OK;
     struct oct_gap rest = {
         .acquisition = info->acquisition,
@@ -122,7 +123,7 @@ static enum oct_err write_between(struct oct_last *last, struct oct_volume_write
         return OCT_OK;
     rest.n_lines = info->number * n_lines - rest.first_line;
     while (e == OCT_OK && rest.n_lines > 0) {
-        struct oct_gap piece = oct_loss_log_explain(last->options.losses, &rest);
+        struct oct_gap piece = oct_loss_log_explain(history->options.losses, &rest);
         e = oct_volume_write_gap(writer, &piece, err);
         rest.first_line += piece.n_lines;
         rest.n_lines -= piece.n_lines;
@@ -130,33 +131,35 @@ static enum oct_err write_between(struct oct_last *last, struct oct_volume_write
     return e;
 }
 
-static void book_progress(struct oct_last *last, const struct oct_volume_writer *writer)
+static void book_progress(struct oct_record_history *history,
+                          const struct oct_volume_writer *writer)
 {
-    pthread_mutex_lock(&last->lock);
-    last->status.n_saved = (uint32_t)oct_volume_written(writer);
-    pthread_mutex_unlock(&last->lock);
+    pthread_mutex_lock(&history->lock);
+    history->status.n_saved = (uint32_t)oct_volume_written(writer);
+    pthread_mutex_unlock(&history->lock);
 }
 
 /* Held B-scans from .. to - 1 were given up for newer ones. */
-static enum oct_err write_given_up(struct oct_last *last, struct oct_volume_writer *writer,
-                                   uint32_t from, uint32_t to, struct oct_error *err)
+static enum oct_err write_given_up(struct oct_record_history *history,
+                                   struct oct_volume_writer *writer, uint32_t from, uint32_t to,
+                                   struct oct_error *err)
 {
-    uint64_t n_lines = last->options.plan->geometry.n_lines;
+    uint64_t n_lines = history->options.plan->geometry.n_lines;
     struct oct_keeper_status kept;
     enum oct_err e = OCT_OK;
-    oct_keeper_get_status(last->options.keeper, &kept);
-    pthread_mutex_lock(&last->lock);
-    last->status.n_lost += to - from;
-    pthread_mutex_unlock(&last->lock);
+    oct_keeper_get_status(history->options.keeper, &kept);
+    pthread_mutex_lock(&history->lock);
+    history->status.n_lost += to - from;
+    pthread_mutex_unlock(&history->lock);
     for (uint32_t i = from; e == OCT_OK && i < to; i++) {
         if (i > 0)
-            e = write_between(last, writer, &last->held[i - 1], &last->held[i], err);
+            e = write_between(history, writer, &history->held[i - 1], &history->held[i], err);
         if (e == OCT_OK)
             e = oct_volume_write_gap(
                 writer,
                 &(struct oct_gap){
-                    .acquisition = last->held[i].acquisition,
-                    .first_line = last->held[i].number * n_lines,
+                    .acquisition = history->held[i].acquisition,
+                    .first_line = history->held[i].number * n_lines,
                     .n_lines = n_lines,
                     .reason = kept.catches_up ? OCT_LOSS_PAUSED : OCT_LOSS_DISK_SLOW,
                 },
@@ -165,114 +168,116 @@ static enum oct_err write_given_up(struct oct_last *last, struct oct_volume_writ
     return e;
 }
 
-static enum oct_err write_one(struct oct_last *last, struct oct_volume_writer *writer,
+static enum oct_err write_one(struct oct_record_history *history, struct oct_volume_writer *writer,
                               const struct oct_kept *kept, uint32_t index, uint32_t row,
                               struct oct_error *err)
 {
-    const struct oct_record_settings *s = &last->settings.settings;
+    const struct oct_record_settings *s = &history->settings.settings;
     enum oct_err e = OCT_OK;
     if (index > 0)
-        e = write_between(last, writer, &last->held[index - 1], &last->held[index], err);
+        e = write_between(history, writer, &history->held[index - 1], &history->held[index], err);
     return e ? e
-             : oct_record_bscan(writer, kept, row, &last->options.plan->geometry, s->spectra,
+             : oct_record_bscan(writer, kept, row, &history->options.plan->geometry, s->spectra,
                                 s->bscans, err);
 }
 
 /* The first is taken out of the memory that newer ones want before a disk is looked at. */
-static enum oct_err write_all(struct oct_last *last, struct oct_volume_writer **writer,
+static enum oct_err write_all(struct oct_record_history *history, struct oct_volume_writer **writer,
                               struct oct_kept *kept, struct oct_error *err)
 {
     uint64_t synced_ns = oct_clock_ns();
     enum oct_err e = OCT_OK;
     uint32_t index, next = 0; /* all before next are in the file or its gap map */
     for (uint32_t row = 0; e == OCT_OK; row++) {
-        bool more = oct_keeper_copy(last->options.keeper, kept, &index) == OCT_OK;
-        if (!*writer && (e = open_file(last, writer, err)))
+        bool more = oct_keeper_copy(history->options.keeper, kept, &index) == OCT_OK;
+        if (!*writer && (e = open_file(history, writer, err)))
             break;
-        e = write_given_up(last, *writer, next, index, err);
+        e = write_given_up(history, *writer, next, index, err);
         if (!more)
             break;
         if (e == OCT_OK)
-            e = write_one(last, *writer, kept, index, row, err);
+            e = write_one(history, *writer, kept, index, row, err);
         next = index + 1;
         if (e != OCT_OK || oct_clock_ns() - synced_ns < SYNC_INTERVAL_NS)
             continue;
         e = oct_volume_sync(*writer, err);
-        book_progress(last, *writer);
+        book_progress(history, *writer);
         synced_ns = oct_clock_ns();
     }
     return e;
 }
 
 /* Why it was not saved, or NULL. */
-static void tell(struct oct_last *last, const struct oct_error *why)
+static void tell(struct oct_record_history *history, const struct oct_error *why)
 {
-    pthread_mutex_lock(&last->lock);
-    if (why && *last->status.file)
-        last->status.n_lost = last->n_held - last->status.n_saved;
-    struct oct_last_status s = last->status;
-    pthread_mutex_unlock(&last->lock);
+    pthread_mutex_lock(&history->lock);
+    if (why && *history->status.file)
+        history->status.n_lost = history->n_held - history->status.n_saved;
+    struct oct_record_history_status s = history->status;
+    pthread_mutex_unlock(&history->lock);
     if (why)
         oct_log(OCT_LOG_ERROR, "the last seconds were not saved: %s", why->text);
     else if (s.n_lost)
         oct_log(OCT_LOG_WARNING,
                 "saved %u of the last %u B-scans as %s: the disk was too slow for the other %u",
-                s.n_saved, last->n_held, s.file, s.n_lost);
+                s.n_saved, history->n_held, s.file, s.n_lost);
     else
         oct_log(OCT_LOG_INFO, "saved the last %u B-scans as %s", s.n_saved, s.file);
-    pthread_mutex_lock(&last->lock);
-    last->status.saving = last->status.opening = false;
+    pthread_mutex_lock(&history->lock);
+    history->status.saving = history->status.opening = false;
     if (why)
-        last->status.failure = *why;
+        history->status.failure = *why;
     else
-        last->status.n_files++;
-    pthread_mutex_unlock(&last->lock);
+        history->status.n_files++;
+    pthread_mutex_unlock(&history->lock);
 }
 
 static void *run(void *argument)
 {
-    struct oct_last *last = argument;
+    struct oct_record_history *history = argument;
     struct oct_volume_writer *writer = NULL;
     struct oct_kept kept;
     struct oct_error err;
-    enum oct_err e = get_frame(&kept, &last->options.plan->geometry, &err);
+    enum oct_err e = get_frame(&kept, &history->options.plan->geometry, &err);
     if (e == OCT_OK)
-        e = write_all(last, &writer, &kept, &err);
-    oct_keeper_let_go(last->options.keeper);
+        e = write_all(history, &writer, &kept, &err);
+    oct_keeper_let_go(history->options.keeper);
     free_frame(&kept);
     if (e == OCT_OK)
         e = oct_volume_sync(writer, &err);
     if (writer)
-        book_progress(last, writer);
+        book_progress(history, writer);
     bool none = e == OCT_OK && oct_volume_written(writer) == 0;
     enum oct_err c = oct_volume_close(writer, e ? NULL : &err);
     if (none && !c)
         c = oct_fail(&err, OCT_E_IO, "%s: the disk was too slow: nothing was left of %u B-scans",
-                     last->status.file, last->n_held);
-    tell(last, e || c ? &err : NULL);
+                     history->status.file, history->n_held);
+    tell(history, e || c ? &err : NULL);
     return NULL;
 }
 
 /* ---- from outside ---- */
 
-enum oct_err oct_last_create(struct oct_last **out, const struct oct_last_options *options,
-                             struct oct_error *err)
+enum oct_err oct_record_history_create(struct oct_record_history **out,
+                                       const struct oct_record_history_options *options,
+                                       struct oct_error *err)
 {
-    struct oct_last *last = calloc(1, sizeof(*last));
-    *out = last;
-    if (!last)
+    struct oct_record_history *history = calloc(1, sizeof(*history));
+    *out = history;
+    if (!history)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the recorder");
-    last->options = *options;
-    pthread_mutex_init(&last->lock, NULL);
+    history->options = *options;
+    pthread_mutex_init(&history->lock, NULL);
     return OCT_OK;
 }
 
-static enum oct_err may_start(struct oct_last *last, const char *name, struct oct_error *err)
+static enum oct_err may_start(struct oct_record_history *history, const char *name,
+                              struct oct_error *err)
 {
     struct oct_keeper_status kept;
-    struct oct_last_status status;
-    oct_keeper_get_status(last->options.keeper, &kept);
-    oct_last_get_status(last, &status);
+    struct oct_record_history_status status;
+    oct_keeper_get_status(history->options.keeper, &kept);
+    oct_record_history_get_status(history, &status);
     if (kept.history_bscans == 0)
         return oct_fail(err, OCT_E_STATE,
                         "nothing is kept: record.last_s is 0 (stop, set it, start)");
@@ -291,64 +296,68 @@ static enum oct_err may_start(struct oct_last *last, const char *name, struct oc
 }
 
 /* With the end of the one before awaited: it has told it. */
-static enum oct_err prepare(struct oct_last *last, const struct oct_record_settings *from,
-                            const char *name, struct oct_error *err)
+static enum oct_err prepare(struct oct_record_history *history,
+                            const struct oct_record_settings *from, const char *name,
+                            struct oct_error *err)
 {
     struct oct_keeper_status kept;
-    if (last->has_thread)
-        pthread_join(last->thread, NULL);
-    last->has_thread = false;
-    oct_keeper_get_status(last->options.keeper, &kept);
-    if (!last->held)
-        last->held = calloc(kept.history_bscans, sizeof(*last->held));
-    if (!last->held)
+    if (history->has_thread)
+        pthread_join(history->thread, NULL);
+    history->has_thread = false;
+    oct_keeper_get_status(history->options.keeper, &kept);
+    if (!history->held)
+        history->held = calloc(kept.history_bscans, sizeof(*history->held));
+    if (!history->held)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for saving the last seconds");
-    snprintf(last->name, sizeof(last->name), "%s", name ? name : "");
-    oct_record_settings_free(&last->settings);
-    return oct_record_settings_copy(&last->settings, from, err);
+    snprintf(history->name, sizeof(history->name), "%s", name ? name : "");
+    oct_record_settings_free(&history->settings);
+    return oct_record_settings_copy(&history->settings, from, err);
 }
 
-enum oct_err oct_last_start(struct oct_last *last, const struct oct_record_settings *from,
-                            const char *name, struct oct_error *err)
+enum oct_err oct_record_history_start(struct oct_record_history *history,
+                                      const struct oct_record_settings *from, const char *name,
+                                      struct oct_error *err)
 {
-    enum oct_err e = may_start(last, name, err);
+    enum oct_err e = may_start(history, name, err);
     if (e == OCT_OK)
-        e = prepare(last, from, name, err);
+        e = prepare(history, from, name, err);
     if (e)
         return e;
-    pthread_mutex_lock(&last->lock);
-    last->status =
-        (struct oct_last_status){.saving = true, .opening = true, .n_files = last->status.n_files};
-    pthread_mutex_unlock(&last->lock);
-    last->n_held = oct_keeper_hold(last->options.keeper, last->held); /* there are: may_start */
-    int status = pthread_create(&last->thread, NULL, run, last);
+    pthread_mutex_lock(&history->lock);
+    history->status = (struct oct_record_history_status){
+        .saving = true, .opening = true, .n_files = history->status.n_files};
+    pthread_mutex_unlock(&history->lock);
+    history->n_held =
+        oct_keeper_hold(history->options.keeper, history->held); /* there are: may_start */
+    int status = pthread_create(&history->thread, NULL, run, history);
     if (status == 0) {
-        last->has_thread = true;
-        pthread_setname_np(last->thread, "octd-last");
+        history->has_thread = true;
+        pthread_setname_np(history->thread, "octd-last");
         return OCT_OK;
     }
-    oct_keeper_let_go(last->options.keeper);
-    pthread_mutex_lock(&last->lock);
-    last->status.saving = last->status.opening = false;
-    pthread_mutex_unlock(&last->lock);
+    oct_keeper_let_go(history->options.keeper);
+    pthread_mutex_lock(&history->lock);
+    history->status.saving = history->status.opening = false;
+    pthread_mutex_unlock(&history->lock);
     return oct_fail_errno(err, OCT_E_IO, status, "thread for saving the last seconds");
 }
 
-void oct_last_get_status(struct oct_last *last, struct oct_last_status *status)
+void oct_record_history_get_status(struct oct_record_history *history,
+                                   struct oct_record_history_status *status)
 {
-    pthread_mutex_lock(&last->lock);
-    *status = last->status;
-    pthread_mutex_unlock(&last->lock);
+    pthread_mutex_lock(&history->lock);
+    *status = history->status;
+    pthread_mutex_unlock(&history->lock);
 }
 
-void oct_last_destroy(struct oct_last *last)
+void oct_record_history_destroy(struct oct_record_history *history)
 {
-    if (!last)
+    if (!history)
         return;
-    if (last->has_thread)
-        pthread_join(last->thread, NULL);
-    oct_record_settings_free(&last->settings);
-    free(last->held);
-    pthread_mutex_destroy(&last->lock);
-    free(last);
+    if (history->has_thread)
+        pthread_join(history->thread, NULL);
+    oct_record_settings_free(&history->settings);
+    free(history->held);
+    pthread_mutex_destroy(&history->lock);
+    free(history);
 }

@@ -14,26 +14,28 @@
 #include "pipeline/record/keeper.h"
 #include "pipeline/record/settings.h"
 
-struct oct_last;
+struct oct_record_history;
 
-struct oct_last_options {
+struct oct_record_history_options {
     const struct oct_plan *plan;
     struct oct_keeper *keeper;
     struct oct_loss_log *losses;
     const char *engine;
 };
 
-enum oct_err oct_last_create(struct oct_last **last, const struct oct_last_options *options,
-                             struct oct_error *err);
+enum oct_err oct_record_history_create(struct oct_record_history **history,
+                                       const struct oct_record_history_options *options,
+                                       struct oct_error *err);
 
 /* Begins to save what is kept now. name NULL or "": one is made. OCT_E_STATE: nothing is kept
  * (record.last_s is 0), nothing has come yet, or one is being saved; OCT_E_ARG: the name may not
  * be a file's. No disk is looked at here: whether it can go into that folder shows in the status,
  * once `opening` is over. */
-enum oct_err oct_last_start(struct oct_last *last, const struct oct_record_settings *settings,
-                            const char *name, struct oct_error *err);
+enum oct_err oct_record_history_start(struct oct_record_history *history,
+                                      const struct oct_record_settings *settings, const char *name,
+                                      struct oct_error *err);
 
-struct oct_last_status {
+struct oct_record_history_status {
     bool saving;
     bool opening;             /* of that: its file is not there yet */
     char file[1024];          /* being saved, or the last one; "": none yet */
@@ -42,9 +44,10 @@ struct oct_last_status {
     uint64_t n_files;         /* saved whole since the start */
     struct oct_error failure; /* of the last one; code OCT_OK: none */
 };
-void oct_last_get_status(struct oct_last *last, struct oct_last_status *status);
+void oct_record_history_get_status(struct oct_record_history *history,
+                                   struct oct_record_history_status *status);
 
 /* Waits for what is being saved. NULL is fine. */
-void oct_last_destroy(struct oct_last *last);
+void oct_record_history_destroy(struct oct_record_history *history);
 
 #endif

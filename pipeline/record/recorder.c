@@ -29,7 +29,7 @@ struct seen {
 struct oct_recorder {
     struct oct_recorder_options options;
     struct oct_keeper *keeper;
-    struct oct_last *last;
+    struct oct_record_history *history;
     struct oct_record_results *results;
     struct oct_volume_closer *closer;
     pthread_t thread;
@@ -525,10 +525,10 @@ static enum oct_err create_parts(struct oct_recorder *rec, struct oct_error *err
     e = oct_volume_closer_create(&rec->closer, &calls, err);
     if (e)
         return e;
-    const struct oct_last_options last = {
+    const struct oct_record_history_options history = {
         .plan = o->plan, .keeper = rec->keeper, .losses = o->losses, .engine = o->engine};
     e = oct_record_results_create(&rec->results, o->sources, o->n_sources, err);
-    return e ? e : oct_last_create(&rec->last, &last, err);
+    return e ? e : oct_record_history_create(&rec->history, &history, err);
 }
 
 enum oct_err oct_recorder_create(struct oct_recorder **out,
@@ -547,7 +547,7 @@ enum oct_err oct_recorder_create(struct oct_recorder **out,
         e = oct_fail_errno(err, OCT_E_IO, status, "recorder thread");
     if (e) {
         /* The keeper's thread ends with the image ring: whoever made the rings closes them. */
-        oct_last_destroy(rec->last);
+        oct_record_history_destroy(rec->history);
         oct_record_results_destroy(rec->results);
         oct_volume_closer_destroy(rec->closer);
         if (rec->keeper)
@@ -623,10 +623,11 @@ enum oct_err oct_recorder_start(struct oct_recorder *rec, const struct oct_recor
     return e;
 }
 
-enum oct_err oct_recorder_last(struct oct_recorder *rec, const struct oct_record_settings *from,
-                               const char *name, struct oct_error *err)
+enum oct_err oct_recorder_save_history(struct oct_recorder *rec,
+                                       const struct oct_record_settings *from, const char *name,
+                                       struct oct_error *err)
 {
-    return oct_last_start(rec->last, from, name, err);
+    return oct_record_history_start(rec->history, from, name, err);
 }
 
 void oct_recorder_drain(struct oct_recorder *rec)
@@ -655,7 +656,7 @@ void oct_recorder_get_status(struct oct_recorder *rec, struct oct_recorder_statu
     status->total = oct_recorder_status_total(&rec->shared);
     pthread_mutex_unlock(&rec->shared.lock);
     oct_keeper_get_status(rec->keeper, &status->keeper);
-    oct_last_get_status(rec->last, &status->last);
+    oct_record_history_get_status(rec->history, &status->history);
     status->n_results = oct_record_results_n(rec->results);
     for (unsigned i = 0; i < status->n_results; i++)
         status->results[i] = oct_record_results_count(rec->results, i);
@@ -668,7 +669,7 @@ void oct_recorder_destroy(struct oct_recorder *rec)
     pthread_join(rec->thread, NULL);
     oct_volume_closer_destroy(rec->closer);
     oct_record_results_destroy(rec->results);
-    oct_last_destroy(rec->last);
+    oct_record_history_destroy(rec->history);
     oct_keeper_destroy(rec->keeper);
     oct_record_settings_free(&rec->settings);
     oct_recorder_status_finish(&rec->shared);

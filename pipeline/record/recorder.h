@@ -74,7 +74,7 @@ struct oct_recorder_status {
     struct oct_recorder_account total;   /* of all recordings; its counts never fall */
     struct oct_error failure;            /* of the last recording that failed; code OCT_OK: none */
     struct oct_keeper_status keeper;
-    struct oct_last_status last;
+    struct oct_record_history_status history;
     struct oct_record_result_counts results[OCT_VOLUME_MAX_FORMS]; /* of the sources, in order */
     unsigned n_results;
 };
@@ -90,9 +90,9 @@ enum oct_err oct_recorder_start(struct oct_recorder *recorder,
 
 /* Saves what the keeper's history holds, whether a recording is under way or not
  * (record/history.h). */
-enum oct_err oct_recorder_last(struct oct_recorder *recorder,
-                               const struct oct_record_settings *settings, const char *name,
-                               struct oct_error *err);
+enum oct_err oct_recorder_save_history(struct oct_recorder *recorder,
+                                       const struct oct_record_settings *settings, const char *name,
+                                       struct oct_error *err);
 
 /* The daemon is about to end: from now on nothing is dropped, however slow the disk. */
 void oct_recorder_drain(struct oct_recorder *recorder);

@@ -684,9 +684,9 @@ static void the_last_seconds_have_no_results(void **state)
                                                  .config_text = "",
                                                  .eye = "",
                                                  .pseudonym = ""};
-    assert_int_equal(oct_recorder_last(s.rig.recorder, &settings, "last", &err), OCT_OK);
-    WAIT(&s.rig, status, status.last.n_files == 1);
-    assert_int_equal(oct_volume_open(&reader, status.last.file, &err), OCT_OK);
+    assert_int_equal(oct_recorder_save_history(s.rig.recorder, &settings, "last", &err), OCT_OK);
+    WAIT(&s.rig, status, status.history.n_files == 1);
+    assert_int_equal(oct_volume_open(&reader, status.history.file, &err), OCT_OK);
     assert_int_equal(oct_volume_datasets(reader, datasets, &n, &err), OCT_OK);
     assert_int_equal(n, 0);
     oct_volume_reader_destroy(reader);
