@@ -19,13 +19,6 @@
 #define AWAIT_RESULTS_NS UINT64_C(250000000) /* at the end of a file */
 #define AWAIT_STEP_US 1000u
 
-/* The last B-scan that was looked at. */
-struct seen {
-    bool any;
-    uint32_t acquisition;
-    uint64_t volume, number;
-};
-
 struct oct_recorder {
     struct oct_recorder_options options;
     struct oct_keeper *keeper;
@@ -50,17 +43,7 @@ struct oct_recorder {
     uint64_t file_volume;
     uint64_t accounted; /* of the acquisition file_acquisition: B-scans before it are booked */
 
-    struct oct_recorder_shared shared;
-
-    /* Under the lock of `shared`. */
-    struct oct_record_settings_copy settings;
-    uint64_t stop_at; /* end after this many slots; UINT64_MAX: go on */
-    bool failing;     /* a recording failed and nobody has stopped or started since */
-    bool fresh;       /* no B-scan of this recording has been accepted */
-    struct seen seen;
-    bool skip; /* the volume under way when recording started is not recorded */
-    uint32_t skip_acquisition;
-    uint64_t skip_volume;
+    struct oct_recorder_shared shared; /* with other threads, and the lock that guards it */
 };
 
 /* ---- the end of a recording ---- */
@@ -81,7 +64,7 @@ static void fail(struct oct_recorder *rec, const struct oct_error *why)
     oct_recorder_status_log(&rec->shared);
     pthread_mutex_lock(&rec->shared.lock);
     rec->shared.status.failure = *why;
-    rec->failing = !rec->shared.status.stopping; /* else nobody wants what comes now */
+    rec->shared.order.failing = !rec->shared.status.stopping; /* else nobody wants what comes now */
     rec->shared.status.active = rec->shared.status.stopping = false;
     oct_keeper_want(rec->keeper, false);
     pthread_mutex_unlock(&rec->shared.lock);
@@ -271,7 +254,7 @@ static bool settle(struct oct_recorder *rec)
 static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_info *info,
                               struct oct_error *err)
 {
-    const struct oct_record_settings *s = &rec->settings.settings; /* only start changes them */
+    const struct oct_record_settings *s = &rec->shared.order.settings.settings;
     struct oct_volume_about about = oct_record_about(s, rec->options.engine);
     char path[sizeof(rec->shared.status.file)], ending[32];
     about.counted = true;
@@ -298,7 +281,7 @@ static enum oct_err open_file(struct oct_recorder *rec, const struct oct_bscan_i
 
 static uint64_t sync_interval_ns(const struct oct_recorder *rec)
 {
-    return (uint64_t)(rec->settings.settings.sync_interval_s * 1e9);
+    return (uint64_t)(rec->shared.order.settings.settings.sync_interval_s * 1e9);
 }
 
 static void sync_when_due(struct oct_recorder *rec)
@@ -319,21 +302,23 @@ static void sync_when_due(struct oct_recorder *rec)
 /* Whether this B-scan is to be recorded: recording is on, its volume was not under way before. Seen
  * from then on, so that a recording that starts now knows its volume to be under way; `before` is
  * what was seen until then. */
-static bool is_wanted(struct oct_recorder *rec, const struct oct_kept *kept, struct seen *before)
+static bool is_wanted(struct oct_recorder *rec, const struct oct_kept *kept,
+                      struct oct_recorder_seen *before)
 {
     const struct oct_bscan_info *info = &kept->raw.info;
+    struct oct_recorder_order *order = &rec->shared.order;
     pthread_mutex_lock(&rec->shared.lock);
-    *before = rec->seen;
-    rec->seen = (struct seen){true, info->acquisition, info->volume, info->number};
+    *before = order->seen;
+    order->seen = (struct oct_recorder_seen){true, info->acquisition, info->volume, info->number};
     if (rec->shared.status.active && !kept->has_payload) { /* it passed before recording started */
-        rec->skip = true;
-        rec->skip_acquisition = info->acquisition;
-        rec->skip_volume = info->volume;
+        order->skip = true;
+        order->skip_acquisition = info->acquisition;
+        order->skip_volume = info->volume;
     }
-    bool begun_before =
-        rec->skip && info->acquisition == rec->skip_acquisition && info->volume == rec->skip_volume;
-    bool wanted = rec->shared.status.active && !begun_before && kept->slot < rec->stop_at;
-    bool failing = rec->failing;
+    bool begun_before = order->skip && info->acquisition == order->skip_acquisition &&
+                        info->volume == order->skip_volume;
+    bool wanted = rec->shared.status.active && !begun_before && kept->slot < order->stop_at;
+    bool failing = order->failing;
     pthread_mutex_unlock(&rec->shared.lock);
     if (failing) /* who asked for a recording still wants it */
         oct_recorder_status_dropped(&rec->shared, 1, OCT_LOSS_WRITE_FAILED, true);
@@ -342,14 +327,14 @@ static bool is_wanted(struct oct_recorder *rec, const struct oct_kept *kept, str
 
 /* The first number not booked yet that this B-scan's recording answers for. */
 static uint64_t first_missed(struct oct_recorder *rec, const struct oct_bscan_info *info,
-                             const struct seen *before)
+                             const struct oct_recorder_seen *before)
 {
     uint64_t volume_first = info->volume * rec->options.plan->geometry.n_bscans;
     bool same = before->any && before->acquisition == info->acquisition;
     uint64_t first = same ? before->number + 1 : info->number - info->lost_before;
     pthread_mutex_lock(&rec->shared.lock);
-    bool fresh = rec->fresh;
-    rec->fresh = false;
+    bool fresh = rec->shared.order.fresh;
+    rec->shared.order.fresh = false;
     pthread_mutex_unlock(&rec->shared.lock);
     if (fresh && first < volume_first)
         first = volume_first;
@@ -390,7 +375,7 @@ static enum oct_err begin_file(struct oct_recorder *rec, const struct oct_bscan_
 static enum oct_err accept(struct oct_recorder *rec, const struct oct_kept *kept,
                            struct oct_error *err)
 {
-    const struct oct_record_settings *s = &rec->settings.settings;
+    const struct oct_record_settings *s = &rec->shared.order.settings.settings;
     const struct oct_bscan_info *info = &kept->raw.info;
     bool lost = s->bscans && kept->image.status != OCT_OK;
     rec->accepted++;
@@ -422,7 +407,7 @@ static void leave_file(struct oct_recorder *rec, const struct oct_bscan_info *in
 static void record(struct oct_recorder *rec, const struct oct_kept *kept)
 {
     const struct oct_bscan_info *info = &kept->raw.info;
-    struct seen before;
+    struct oct_recorder_seen before;
     struct oct_error err;
 
     leave_file(rec, info);
@@ -465,7 +450,7 @@ static void look_around(struct oct_recorder *rec)
         end_file(rec);
     heed_closed(rec);
     pthread_mutex_lock(&rec->shared.lock);
-    bool stop = rec->shared.status.active && rec->consumed >= rec->stop_at;
+    bool stop = rec->shared.status.active && rec->consumed >= rec->shared.order.stop_at;
     pthread_mutex_unlock(&rec->shared.lock);
     if (stop && settle(rec)) {
         oct_recorder_status_log(&rec->shared);
@@ -539,7 +524,7 @@ enum oct_err oct_recorder_create(struct oct_recorder **out,
     if (!rec)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the recorder");
     rec->options = *options;
-    rec->stop_at = UINT64_MAX;
+    rec->shared.order.stop_at = UINT64_MAX;
     oct_recorder_status_init(&rec->shared);
     enum oct_err e = create_parts(rec, err);
     int status = e ? 0 : pthread_create(&rec->thread, NULL, run, rec);
@@ -577,13 +562,14 @@ static void log_forecast(const struct oct_recorder *rec, const struct oct_record
 
 static void begin(struct oct_recorder *rec)
 {
-    rec->skip = rec->seen.any;
-    rec->skip_acquisition = rec->seen.acquisition;
-    rec->skip_volume = rec->seen.volume;
-    rec->stop_at = UINT64_MAX;
-    rec->fresh = true;
+    struct oct_recorder_order *order = &rec->shared.order;
+    order->skip = order->seen.any;
+    order->skip_acquisition = order->seen.acquisition;
+    order->skip_volume = order->seen.volume;
+    order->stop_at = UINT64_MAX;
+    order->fresh = true;
     oct_recorder_status_begin(&rec->shared);
-    rec->failing = false;
+    order->failing = false;
     oct_keeper_want(rec->keeper, true);
 }
 
@@ -611,8 +597,8 @@ enum oct_err oct_recorder_start(struct oct_recorder *rec, const struct oct_recor
                      rec->shared.status.stopping ? "the recording before is still being closed"
                                                  : "a recording is under way already");
     } else {
-        const struct oct_record_settings_copy before = rec->settings;
-        rec->settings = settings;
+        const struct oct_record_settings_copy before = rec->shared.order.settings;
+        rec->shared.order.settings = settings;
         settings = before;
         begin(rec);
     }
@@ -639,9 +625,9 @@ void oct_recorder_stop(struct oct_recorder *rec)
 {
     uint64_t published = oct_ring_published(rec->options.raw);
     pthread_mutex_lock(&rec->shared.lock);
-    rec->failing = false;
+    rec->shared.order.failing = false;
     if (rec->shared.status.active && !rec->shared.status.stopping) {
-        rec->stop_at = published;
+        rec->shared.order.stop_at = published;
         rec->shared.status.stopping = true;
     }
     pthread_mutex_unlock(&rec->shared.lock);
@@ -671,7 +657,7 @@ void oct_recorder_destroy(struct oct_recorder *rec)
     oct_record_results_destroy(rec->results);
     oct_record_history_destroy(rec->history);
     oct_keeper_destroy(rec->keeper);
-    oct_record_settings_free(&rec->settings);
+    oct_record_settings_free(&rec->shared.order.settings);
     oct_recorder_status_finish(&rec->shared);
     free(rec);
 }

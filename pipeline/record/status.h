@@ -5,12 +5,13 @@
  *
  * At most one file is open and one being closed. status.file, bscans_in_file speak of the newest.
  *
- * Threads: every function takes the lock itself but those that say "lock held"; the fields may be
- * used under it. */
+ * One struct holds the lock and everything that it guards, and the recorder owns it. Every function
+ * here takes the lock itself but those that say "lock held". */
 #ifndef OCT_PIPELINE_RECORD_STATUS_H
 #define OCT_PIPELINE_RECORD_STATUS_H
 
 #include "pipeline/record/recorder.h"
+#include "pipeline/record/settings.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -26,9 +27,33 @@ struct oct_recorder_file {
 
 #define OCT_RECORDER_FAILURES 2u /* the file being closed, and the one that was put after it */
 
+/* The last B-scan that the recorder has looked at. */
+struct oct_recorder_seen {
+    bool any;
+    uint32_t acquisition;
+    uint64_t volume, number;
+};
+
+/* What is to be recorded. recorder.c alone uses it; it is here because it changes together with
+ * status.active, under the same lock. */
+struct oct_recorder_order {
+    /* Changed by start alone, and only while inactive: the recorder's thread needs no lock to read
+     * them. */
+    struct oct_record_settings_copy settings;
+    uint64_t stop_at; /* end after this many slots; UINT64_MAX: go on */
+    bool failing;     /* a recording failed and nobody has stopped or started since */
+    bool fresh;       /* no B-scan of this recording has been accepted */
+    struct oct_recorder_seen seen;
+    bool skip; /* the volume under way when recording started is not recorded */
+    uint32_t skip_acquisition;
+    uint64_t skip_volume;
+};
+
+/* All that the recorder's thread, the closer's thread and the callers share. */
 struct oct_recorder_shared {
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards everything in this struct, and nothing else */
     struct oct_recorder_status status;
+    struct oct_recorder_order order;
     bool has_open;                         /* a file is open that is not being closed */
     uint64_t open_written, open_bytes;     /* safe in it; 0: there is none */
     bool is_closing;                       /* a file is being closed */
