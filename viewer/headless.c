@@ -1,6 +1,6 @@
 #include "viewer/headless.h"
 
-#include "viewer/desk.h"
+#include "viewer/app.h"
 #include "viewer/draw/draw.h"
 #include "viewer/draw/png.h"
 #include "viewer/model/clock.h"
@@ -32,10 +32,10 @@ static enum oct_err too_few(const struct oct_view_options *options,
 
 /* Receives n_frames pictures. Meanwhile it takes everything as a window does: what the daemon says
  * is needed to understand the pictures. */
-static enum oct_err receive(const struct oct_view_options *options, struct oct_view_desk *desk,
+static enum oct_err receive(const struct oct_view_options *options, struct oct_view_app *app,
                             struct oct_error *err)
 {
-    struct oct_subscriber *subscriber = desk->subscriber;
+    struct oct_subscriber *subscriber = app->subscriber;
     const uint64_t end_ns =
         oct_view_now_ns() + (uint64_t)(options->timeout_s * (double)OCT_NS_PER_S);
     char why[64];
@@ -51,7 +51,7 @@ static enum oct_err receive(const struct oct_view_options *options, struct oct_v
                             left_ns < SIGNAL_CHECK_NS ? left_ns : SIGNAL_CHECK_NS);
         if (oct_signals_came())
             return too_few(options, subscriber, "interrupted", err);
-        oct_view_desk_turn(desk);
+        oct_view_app_turn(app);
     }
     return OCT_OK;
 }
@@ -90,18 +90,18 @@ done:
 
 enum oct_err oct_view_headless(const struct oct_view_options *options, struct oct_error *err)
 {
-    struct oct_view_desk desk = {0};
+    struct oct_view_app app = {0};
     enum oct_err code;
 
-    if ((code = oct_view_desk_open(&desk, options, NULL, NULL, err)) ||
-        (code = receive(options, &desk, err)))
+    if ((code = oct_view_app_open(&app, options, NULL, NULL, err)) ||
+        (code = receive(options, &app, err)))
         goto done;
-    if (desk.control)
-        oct_view_control_wait(desk.control, ANSWER_NS);
-    oct_view_desk_turn(&desk);
-    oct_view_model_tick(&desk.model, oct_view_now_ns());
-    code = draw_png(options, &desk.model, err);
+    if (app.control)
+        oct_view_control_wait(app.control, ANSWER_NS);
+    oct_view_app_turn(&app);
+    oct_view_model_tick(&app.model, oct_view_now_ns());
+    code = draw_png(options, &app.model, err);
 done:
-    oct_view_desk_close(&desk);
+    oct_view_app_close(&app);
     return code;
 }

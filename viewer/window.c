@@ -1,7 +1,7 @@
 #include "viewer/window.h"
 
 #include "pipeline/base/log.h"
-#include "viewer/desk.h"
+#include "viewer/app.h"
 #include "viewer/draw/draw.h"
 #include "viewer/input.h"
 #include "viewer/model/clock.h"
@@ -25,12 +25,12 @@ struct window {
     SDL_Window *window;
     SDL_Renderer *renderer;
     struct oct_draw *draw;
-    struct oct_view_desk desk;
+    struct oct_view_app app;
     struct oct_view_snapshots *snapshots;
     struct oct_view_input input;
-    uint32_t news_event; /* pushed by the threads of the desk */
+    uint32_t news_event; /* pushed by the threads of the app */
     bool changed;        /* something is to be drawn anew */
-    bool news;           /* the desk has something, which its turn will take */
+    bool news;           /* the app has something, which its turn will take */
     bool typing;
     SDL_Rect windowed; /* where it was before the full screen */
 };
@@ -51,7 +51,7 @@ static void toggle_full_screen(struct window *w)
         }
     }
     if (SDL_SetWindowFullscreen(w->window, full ? 0 : SDL_WINDOW_FULLSCREEN_DESKTOP) < 0)
-        oct_view_model_say(&w->desk.model, "full screen: %s", SDL_GetError());
+        oct_view_model_say(&w->app.model, "full screen: %s", SDL_GetError());
     if (full) {
         SDL_SetWindowSize(w->window, own->w, own->h);
         SDL_SetWindowPosition(w->window, own->x, own->y);
@@ -71,7 +71,7 @@ static double pixel_ratio(const struct window *w)
 
 static void on_event(struct window *w, const SDL_Event *event)
 {
-    struct oct_view_model *model = &w->desk.model;
+    struct oct_view_model *model = &w->app.model;
 
     if (event->type == w->news_event) {
         w->news = true; /* taken once, when a frame is due: the newest of each topic */
@@ -92,7 +92,7 @@ static void on_event(struct window *w, const SDL_Event *event)
     }
 }
 
-/* In a thread of the desk or of the snapshots. SDL_PushEvent may be called from any. */
+/* In a thread of the app or of the snapshots. SDL_PushEvent may be called from any. */
 static void on_news(void *context)
 {
     const struct window *w = context;
@@ -133,7 +133,7 @@ static SDL_Surface *whole_window(struct window *w)
 
 static void save(struct window *w, bool plain)
 {
-    struct oct_view_model *model = &w->desk.model;
+    struct oct_view_model *model = &w->app.model;
     struct oct_error why = {0};
 
     if (plain && !model->has_picture) {
@@ -153,7 +153,7 @@ static void take_snapshots(struct window *w)
     struct oct_view_snapshot_done done;
 
     while (oct_view_snapshots_take(w->snapshots, &done)) {
-        oct_view_model_say(&w->desk.model, "%s%s", done.code ? "" : "saved ", done.text);
+        oct_view_model_say(&w->app.model, "%s%s", done.code ? "" : "saved ", done.text);
         if (done.code)
             oct_log(OCT_LOG_ERROR, "%s", done.text);
         w->changed = true;
@@ -162,7 +162,7 @@ static void take_snapshots(struct window *w)
 
 static enum oct_err draw_window(struct window *w, struct oct_error *err)
 {
-    enum oct_err code = oct_draw_frame(w->draw, &w->desk.model, err);
+    enum oct_err code = oct_draw_frame(w->draw, &w->app.model, err);
 
     if (code)
         return code;
@@ -171,7 +171,7 @@ static enum oct_err draw_window(struct window *w, struct oct_error *err)
         save(w, w->input.snapshot_plain);
     w->input.snapshot = w->input.snapshot_plain = false;
     SDL_RenderPresent(w->renderer);
-    oct_view_model_presented(&w->desk.model, oct_view_now_ns());
+    oct_view_model_presented(&w->app.model, oct_view_now_ns());
     return OCT_OK;
 }
 
@@ -196,7 +196,7 @@ static enum oct_err loop(struct window *w, struct oct_error *err)
             continue;
         w->news = false;
         take_snapshots(w);
-        if (!oct_view_desk_turn(&w->desk) && !w->changed && now_ns < idle_ns)
+        if (!oct_view_app_turn(&w->app) && !w->changed && now_ns < idle_ns)
             continue;
         if ((code = draw_window(w, err)))
             break;
@@ -278,17 +278,17 @@ enum oct_err oct_view_window(const struct oct_view_options *options, struct oct_
     enum oct_err code;
 
     if ((code = open_window(&w, options, err)) ||
-        (code = oct_view_desk_open(&w.desk, options, on_news, &w, err)) ||
+        (code = oct_view_app_open(&w.app, options, on_news, &w, err)) ||
         (code = oct_view_snapshots_create(&w.snapshots, ".", on_news, &w, err)))
         goto done;
     if (options->full_screen)
         toggle_full_screen(&w);
     code = loop(&w, err);
-    oct_view_desk_remember(&w.desk);
+    oct_view_app_remember(&w.app);
 done:
     /* These threads push events into SDL, so they end before it does. */
     oct_view_snapshots_destroy(w.snapshots, SNAPSHOTS_WAIT_S);
-    oct_view_desk_close(&w.desk);
+    oct_view_app_close(&w.app);
     close_window(&w);
     return code;
 }

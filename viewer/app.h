@@ -1,14 +1,14 @@
 /* Everything a drawing of the window needs, with or without a display: model, archive,
  * subscription, control. */
-#ifndef OCT_VIEWER_DESK_H
-#define OCT_VIEWER_DESK_H
+#ifndef OCT_VIEWER_APP_H
+#define OCT_VIEWER_APP_H
 
 #include "viewer/model/model.h"
 #include "viewer/net/control.h"
 #include "viewer/net/subscriber.h"
 #include "viewer/options.h"
 
-struct oct_view_desk {
+struct oct_view_app {
     struct oct_view_model model;
     struct oct_view_archive *archive;
     struct oct_subscriber *subscriber;
@@ -21,18 +21,17 @@ struct oct_view_desk {
 };
 
 /* Reads the settings and connects. `notify` is called by the threads when something came. */
-enum oct_err oct_view_desk_open(struct oct_view_desk *desk, const struct oct_view_options *options,
-                                void (*notify)(void *context), void *context,
-                                struct oct_error *err);
+enum oct_err oct_view_app_open(struct oct_view_app *app, const struct oct_view_options *options,
+                               void (*notify)(void *context), void *context, struct oct_error *err);
 
 /* Takes what came from the subscription and the control socket, and sends wishes. True: there is
  * something new to draw. */
-bool oct_view_desk_turn(struct oct_view_desk *desk);
+bool oct_view_app_turn(struct oct_view_app *app);
 
 /* Saves the settings; a failure is logged. */
-void oct_view_desk_remember(struct oct_view_desk *desk);
+void oct_view_app_remember(struct oct_view_app *app);
 
-/* Ends the threads and frees everything. A zeroed desk is fine. */
-void oct_view_desk_close(struct oct_view_desk *desk);
+/* Ends the threads and frees everything. A zeroed app is fine. */
+void oct_view_app_close(struct oct_view_app *app);
 
 #endif

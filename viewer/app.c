@@ -1,0 +1,118 @@
+#include "viewer/app.h"
+
+#include "pipeline/base/log.h"
+#include "viewer/model/clock.h"
+#include "viewer/settings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Ten seconds of 1024 x 1024 at 50 a second. */
+#define HISTORY_BYTES ((size_t)512 << 20)
+
+static void read_settings(struct oct_view_app *app, const struct oct_view_options *options)
+{
+    struct oct_error why = {0};
+
+    if (options->settings)
+        snprintf(app->settings_path, sizeof(app->settings_path), "%s", options->settings);
+    else if (!oct_view_settings_path(app->settings_path, sizeof(app->settings_path)))
+        app->settings_path[0] = '\0';
+    if (app->settings_path[0] && oct_view_settings_load(&app->model, app->settings_path, &why))
+        oct_log(OCT_LOG_WARNING, "%s", why.text);
+    app->model.settings.operators |= options->operators;
+}
+
+enum oct_err oct_view_app_open(struct oct_view_app *app, const struct oct_view_options *options,
+                               void (*notify)(void *context), void *context, struct oct_error *err)
+{
+    bool log = options->config.pipeline.log;
+    enum oct_err code;
+
+    oct_view_model_init(&app->model, options->endpoint, log);
+    read_settings(app, options);
+    app->archive = oct_view_archive_create(HISTORY_BYTES);
+    if (!app->archive)
+        return oct_fail(err, OCT_E_NO_MEMORY, "octview: out of memory");
+    oct_view_model_attach(&app->model, app->archive);
+    const struct oct_curve_files keys = {options->config.security.client_key,
+                                         options->config.security.server_public};
+    if ((code = oct_subscriber_create(&app->subscriber, options->endpoint, &keys, notify, context,
+                                      err)))
+        return code;
+    oct_subscriber_attach(app->subscriber, app->archive);
+    app->model.has_control = options->control[0] != '\0';
+    if (app->model.has_control)
+        return oct_view_control_create(&app->control, options->control, &keys, notify, context,
+                                       err);
+    return OCT_OK;
+}
+
+static bool take_control(struct oct_view_app *app)
+{
+    struct oct_view_daemon daemon;
+    struct oct_view_answer answer;
+    char text[OCT_VIEW_LABEL_BYTES];
+    uint64_t before_ns = app->model.daemon.answer_ns;
+    bool reachable = app->model.daemon.reachable;
+
+    if (!app->control)
+        return false;
+    oct_view_control_take(app->control, &daemon, &answer);
+    oct_view_model_hear(&app->model, &daemon, &answer);
+    enum oct_view_wish wish = oct_view_model_take_wish(&app->model, text);
+    if (wish != OCT_VIEW_WISH_NONE)
+        oct_view_control_ask(app->control, wish, text);
+    return daemon.answer_ns != before_ns || daemon.reachable != reachable ||
+           answer.wish != OCT_VIEW_WISH_NONE || wish != OCT_VIEW_WISH_NONE;
+}
+
+bool oct_view_app_turn(struct oct_view_app *app)
+{
+    struct oct_subscriber_report report;
+    struct oct_view_model *model = &app->model;
+
+    oct_view_model_tick(model, oct_view_now_ns());
+    bool changed = oct_subscriber_take(app->subscriber, &app->spare, &report);
+    if (changed)
+        oct_view_model_offer(model, &app->spare);
+    if (oct_subscriber_take_spectrum(app->subscriber, &app->spare_spectrum)) {
+        oct_view_model_offer_spectrum(model, &app->spare_spectrum);
+        changed = true;
+    }
+    if (oct_subscriber_take_image(app->subscriber, OCT_VIEW_TOPIC_ENFACE, &app->spare_image)) {
+        oct_view_model_offer_enface(model, &app->spare_image);
+        changed = true;
+    }
+    changed |= report.connected != model->connected || report.tally.n_bad != model->tally.n_bad;
+    if (changed)
+        oct_view_model_report(model, &report.tally, report.connected);
+    changed |= take_control(app);
+    /* The window shows the count; the log says once why a message was refused. */
+    if (report.tally.n_bad > 0 && !app->bad_told) {
+        oct_log(OCT_LOG_WARNING, "%s: message refused: %s (later ones are only counted)",
+                model->endpoint, report.last_bad.text);
+        app->bad_told = true;
+    }
+    return changed;
+}
+
+void oct_view_app_remember(struct oct_view_app *app)
+{
+    struct oct_error why;
+
+    if (app->settings_path[0] && oct_view_settings_save(&app->model, app->settings_path, &why))
+        oct_log(OCT_LOG_WARNING, "%s", why.text);
+}
+
+void oct_view_app_close(struct oct_view_app *app)
+{
+    oct_subscriber_destroy(app->subscriber);
+    oct_view_control_destroy(app->control);
+    oct_view_picture_finish(&app->spare);
+    oct_view_spectrum_finish(&app->spare_spectrum);
+    oct_view_image_finish(&app->spare_image);
+    oct_view_model_finish(&app->model);
+    oct_view_archive_destroy(app->archive);
+    memset(app, 0, sizeof(*app));
+}
