@@ -61,10 +61,10 @@ static bool take_control(struct oct_view_app *app)
     oct_view_control_take(app->control, &daemon, &answer);
     oct_view_model_hear(&app->model, &daemon, &answer);
     enum oct_view_wish wish = oct_view_model_take_wish(&app->model, text);
-    if (wish != OCT_VIEW_WISH_NONE)
+    if (wish != OCT_WISH_NONE)
         oct_view_control_ask(app->control, wish, text);
     return daemon.answer_ns != before_ns || daemon.reachable != reachable ||
-           answer.wish != OCT_VIEW_WISH_NONE || wish != OCT_VIEW_WISH_NONE;
+           answer.wish != OCT_WISH_NONE || wish != OCT_WISH_NONE;
 }
 
 bool oct_view_app_turn(struct oct_view_app *app)

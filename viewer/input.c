@@ -56,7 +56,7 @@ static enum oct_view_action find(const struct oct_view_input *input, const SDL_K
         if (input->binding[i].key == key->sym && input->binding[i].ctrl == ctrl &&
             input->binding[i].shift == shift)
             return input->binding[i].action;
-    return OCT_VIEW_NOTHING;
+    return OCT_ACTION_NOTHING;
 }
 
 /* Escape closes the help, else the window. Users hit Escape to be rid of something, so it does not
@@ -75,21 +75,21 @@ static void act(struct oct_view_input *input, struct oct_view_model *model,
 {
     bool locked = model->settings.operators && !oct_view_action_is_operators(action);
 
-    switch (locked ? OCT_VIEW_NOTHING : action) {
-    case OCT_VIEW_SNAPSHOT:
+    switch (locked ? OCT_ACTION_NOTHING : action) {
+    case OCT_ACTION_SNAPSHOT:
         input->snapshot = true;
         break;
-    case OCT_VIEW_SNAPSHOT_PLAIN:
+    case OCT_ACTION_SNAPSHOT_PLAIN:
         input->snapshot_plain = true;
         break;
-    case OCT_VIEW_FULL_SCREEN:
+    case OCT_ACTION_FULL_SCREEN:
         input->full_screen = true;
         break;
-    case OCT_VIEW_QUIT:
+    case OCT_ACTION_QUIT:
         input->quit = !model->help;
         model->help = false;
         break;
-    case OCT_VIEW_LEAVE:
+    case OCT_ACTION_LEAVE:
         leave(input, model);
         break;
     default:
@@ -121,14 +121,14 @@ static void on_key(struct oct_view_input *input, struct oct_view_model *model,
     if (key->mod & (KMOD_ALT | KMOD_GUI))
         return; /* the desktop's */
     enum oct_view_action action = find(input, key, shift);
-    if (action == OCT_VIEW_NOTHING && shift) {
+    if (action == OCT_ACTION_NOTHING && shift) {
         action = find(input, key, false);
         times = FAST_STEPS;
         if (!oct_view_action_is_step(action))
-            action = OCT_VIEW_NOTHING;
+            action = OCT_ACTION_NOTHING;
     }
     /* A held key repeats only where it is a step. */
-    if (action == OCT_VIEW_NOTHING || (event->repeat && !oct_view_action_is_step(action)))
+    if (action == OCT_ACTION_NOTHING || (event->repeat && !oct_view_action_is_step(action)))
         return;
     act(input, model, action, times);
 }
@@ -171,7 +171,7 @@ static void start_caliper(struct oct_view_input *input, struct oct_view_model *m
 
     if (!grab_end(input, model, draw))
         oct_view_model_set_caliper(model, p, p);
-    input->grip = OCT_VIEW_GRIP_CALIPER;
+    input->grip = OCT_GRIP_CALIPER;
 }
 
 static void on_press(struct oct_view_input *input, struct oct_view_model *model,
@@ -182,7 +182,7 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
     size_t n = oct_view_buttons(model->settings.operators, &buttons);
     int x = (int)input->x, y = (int)input->y;
 
-    input->grip = OCT_VIEW_GRIP_NONE;
+    input->grip = OCT_GRIP_NONE;
     input->x0 = input->x;
     input->y0 = input->y;
     input->moved = false;
@@ -195,14 +195,14 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
         return;
     if (button != SDL_BUTTON_LEFT)
         input->grip = oct_view_rect_holds(l->bscan, x, y) && !model->settings.operators
-                          ? OCT_VIEW_GRIP_PAN
-                          : OCT_VIEW_GRIP_NONE;
+                          ? OCT_GRIP_PAN
+                          : OCT_GRIP_NONE;
     else if (oct_view_rect_holds(l->colours, x, y))
-        input->grip = y < l->colours.y + l->colours.h / 2 ? OCT_VIEW_GRIP_HI : OCT_VIEW_GRIP_LO;
+        input->grip = y < l->colours.y + l->colours.h / 2 ? OCT_GRIP_HI : OCT_GRIP_LO;
     else if (oct_view_rect_holds(l->bscan, x, y) && model->measuring)
         start_caliper(input, model, draw);
     else if (oct_view_rect_holds(l->bscan, x, y))
-        input->grip = OCT_VIEW_GRIP_PICTURE;
+        input->grip = OCT_GRIP_PICTURE;
 }
 
 /* Moving down the bar lowers the value, by the bar's own scale. */
@@ -212,7 +212,7 @@ static void drag_limit(struct oct_view_input *input, struct oct_view_model *mode
     struct oct_view_contrast *c = &model->contrast;
     double by = -dy / oct_draw_layout(draw)->colours.h * (c->published_hi - c->published_lo);
 
-    if (input->grip == OCT_VIEW_GRIP_HI)
+    if (input->grip == OCT_GRIP_HI)
         oct_view_contrast_move_hi(c, by);
     else
         oct_view_contrast_move_lo(c, by);
@@ -227,27 +227,27 @@ static bool on_move(struct oct_view_input *input, struct oct_view_model *model,
     if (hypot(input->x - input->x0, input->y - input->y0) > l->text_px / 4.0)
         input->moved = true;
     switch (input->grip) {
-    case OCT_VIEW_GRIP_PICTURE:
+    case OCT_GRIP_PICTURE:
         if (input->moved)
             oct_view_model_drag(model, dx / l->area.w, dy / l->area.h);
         return input->moved;
-    case OCT_VIEW_GRIP_CALIPER:
+    case OCT_GRIP_CALIPER:
         oct_view_model_set_caliper(model, model->caliper[0], p);
         return true;
-    case OCT_VIEW_GRIP_LO:
-    case OCT_VIEW_GRIP_HI:
+    case OCT_GRIP_LO:
+    case OCT_GRIP_HI:
         drag_limit(input, model, draw, dy);
         return true;
-    case OCT_VIEW_GRIP_PAN:
+    case OCT_GRIP_PAN:
         oct_view_lens_pan(&model->lens, -dx / l->bscan.w, -dy / l->bscan.h);
         return true;
-    case OCT_VIEW_GRIP_NONE:
+    case OCT_GRIP_NONE:
         break;
     }
     if (!model->has_picture || !oct_view_rect_holds(l->bscan, (int)input->x, (int)input->y))
         return false;
     oct_view_model_point_at(model, floor(p.line));
-    return model->settings.arrangement == OCT_VIEW_FOUR;
+    return model->settings.arrangement == OCT_ARRANGEMENT_FOUR;
 }
 
 static void on_release(struct oct_view_input *input, struct oct_view_model *model,
@@ -255,11 +255,11 @@ static void on_release(struct oct_view_input *input, struct oct_view_model *mode
 {
     struct oct_view_point p = point_at(draw, model, input->x, input->y);
 
-    if (input->grip == OCT_VIEW_GRIP_PICTURE && !input->moved && !model->settings.operators) {
+    if (input->grip == OCT_GRIP_PICTURE && !input->moved && !model->settings.operators) {
         oct_view_model_mark(model, p);
         oct_view_model_point_at(model, floor(p.line));
     }
-    input->grip = OCT_VIEW_GRIP_NONE;
+    input->grip = OCT_GRIP_NONE;
 }
 
 static void on_wheel(struct oct_view_input *input, struct oct_view_model *model,

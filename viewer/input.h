@@ -16,12 +16,12 @@ struct oct_view_binding {
 };
 
 enum oct_view_grip {
-    OCT_VIEW_GRIP_NONE,
-    OCT_VIEW_GRIP_PICTURE, /* contrast; released where it began: a marked point */
-    OCT_VIEW_GRIP_CALIPER,
-    OCT_VIEW_GRIP_LO, /* a limit, on the colour bar */
-    OCT_VIEW_GRIP_HI,
-    OCT_VIEW_GRIP_PAN,
+    OCT_GRIP_NONE,
+    OCT_GRIP_PICTURE, /* contrast; released where it began: a marked point */
+    OCT_GRIP_CALIPER,
+    OCT_GRIP_LO, /* a limit, on the colour bar */
+    OCT_GRIP_HI,
+    OCT_GRIP_PAN,
 };
 
 struct oct_view_input {

@@ -71,18 +71,18 @@ int main(int argc, char **argv)
 
     if (code == OCT_OK) {
         switch (options.task) {
-        case OCT_VIEW_TASK_HELP:
+        case OCT_TASK_HELP:
             print_help();
             break;
-        case OCT_VIEW_TASK_VERSION:
+        case OCT_TASK_VERSION:
             print_version();
             break;
-        case OCT_VIEW_TASK_HEADLESS:
+        case OCT_TASK_HEADLESS:
             oct_signals_block();
             oct_view_step_back(options.config.view.nice);
             code = oct_view_headless(&options, &err);
             break;
-        case OCT_VIEW_TASK_WINDOW:
+        case OCT_TASK_WINDOW:
             oct_signals_block();
             oct_view_step_back(options.config.view.nice);
             code = oct_view_window(&options, &err);

@@ -143,10 +143,10 @@ static enum oct_err take(struct oct_view_options *options, struct found *found, 
         options->operators = true;
         return OCT_OK;
     case OPT_HELP:
-        options->task = OCT_VIEW_TASK_HELP;
+        options->task = OCT_TASK_HELP;
         return OCT_OK;
     case OPT_VERSION:
-        options->task = OCT_VIEW_TASK_VERSION;
+        options->task = OCT_TASK_VERSION;
         return OCT_OK;
     case ':':
         return oct_fail(err, OCT_E_ARG, "%s: a value is missing; see --help", argv[optind - 1]);
@@ -223,7 +223,7 @@ static enum oct_err check_together(struct oct_view_options *options, const struc
         return oct_fail(err, OCT_E_ARG, "--%s: needs --headless",
                         found->frames ? "frames" : "timeout");
     if (found->headless)
-        options->task = OCT_VIEW_TASK_HEADLESS;
+        options->task = OCT_TASK_HEADLESS;
     return OCT_OK;
 }
 
@@ -235,7 +235,7 @@ enum oct_err oct_view_options_read(struct oct_view_options *options, int argc, c
     int option;
 
     memset(options, 0, sizeof(*options));
-    options->task = OCT_VIEW_TASK_WINDOW;
+    options->task = OCT_TASK_WINDOW;
     options->n_frames = 1;
     options->timeout_s = 30;
     options->width = 1280;
@@ -246,7 +246,7 @@ enum oct_err oct_view_options_read(struct oct_view_options *options, int argc, c
     while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1)
         if ((code = take(options, &found, option, argv, err)))
             return code;
-    if (options->task == OCT_VIEW_TASK_HELP || options->task == OCT_VIEW_TASK_VERSION)
+    if (options->task == OCT_TASK_HELP || options->task == OCT_TASK_VERSION)
         return OCT_OK;
     if (optind < argc)
         return oct_fail(err, OCT_E_ARG, "%s: octview takes no such argument; see --help",

@@ -8,12 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum oct_view_task {
-    OCT_VIEW_TASK_WINDOW,
-    OCT_VIEW_TASK_HEADLESS,
-    OCT_VIEW_TASK_HELP,
-    OCT_VIEW_TASK_VERSION
-};
+enum oct_view_task { OCT_TASK_WINDOW, OCT_TASK_HEADLESS, OCT_TASK_HELP, OCT_TASK_VERSION };
 
 /* Strings are borrowed from argv or from config. */
 struct oct_view_options {

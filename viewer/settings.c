@@ -121,7 +121,7 @@ enum oct_err oct_view_settings_load(struct oct_view_model *model, const char *pa
     int line = ini_parse_file(file, on_line, &reading);
     fclose(file);
     if (!(model->contrast.hi > model->contrast.lo))
-        oct_view_contrast_set_range(&model->contrast, OCT_VIEW_PUBLISHED);
+        oct_view_contrast_set_range(&model->contrast, OCT_CONTRAST_PUBLISHED);
     if (line != 0 && !reading.wrong)
         return oct_fail(err, OCT_E_FORMAT, "%s:%d: this line is no key=value; passed over", path,
                         line);

@@ -122,19 +122,19 @@ static void hear_image(struct viewer *v, struct fuzz_input *in, bool enface)
 /* A key, and perhaps the daemon's answer to what came of it. */
 static void press(struct viewer *v, struct fuzz_input *in)
 {
-    static const enum oct_view_action actions[] = {OCT_VIEW_PROJECTION, OCT_VIEW_SLAB_UP,
-                                                   OCT_VIEW_SLAB_DOWN, OCT_VIEW_SLAB_THINNER,
-                                                   OCT_VIEW_SLAB_THICKER};
+    static const enum oct_view_action actions[] = {OCT_ACTION_PROJECTION, OCT_ACTION_SLAB_UP,
+                                                   OCT_ACTION_SLAB_DOWN, OCT_ACTION_SLAB_THINNER,
+                                                   OCT_ACTION_SLAB_THICKER};
     const struct oct_view_daemon daemon = v->model.daemon;
     char text[OCT_VIEW_LABEL_BYTES] = "";
     oct_view_model_apply(&v->model, actions[fuzz_below(in, 5)], 1 + fuzz_below(in, 200));
     enum oct_view_wish wish = oct_view_model_take_wish(&v->model, text);
-    fuzz_must(wish == OCT_VIEW_WISH_NONE || text[0]);
+    fuzz_must(wish == OCT_WISH_NONE || text[0]);
     const struct oct_view_answer answer = {.wish = v->model.asked, .ok = fuzz_below(in, 4) > 0};
     if (fuzz_below(in, 2))
         oct_view_model_hear(&v->model, &daemon, &answer);
     const struct oct_view_enface_settings *s = &v->model.enface_wishes.wanted;
-    fuzz_must(s->projection < OCT_VIEW_N_PROJECTIONS);
+    fuzz_must(s->projection < OCT_N_PROJECTIONS);
     fuzz_must(!v->model.enface_wishes.known ||
               (s->slab.first >= 0 && s->slab.first < s->slab.last && s->slab.last <= 1));
 }
@@ -142,7 +142,7 @@ static void press(struct viewer *v, struct fuzz_input *in)
 static void hear_status(struct viewer *v, struct fuzz_input *in)
 {
     struct oct_view_daemon daemon = {.known = false};
-    const struct oct_view_answer answer = {.wish = OCT_VIEW_WISH_NONE};
+    const struct oct_view_answer answer = {.wish = OCT_WISH_NONE};
     struct oct_error err = {0};
     size_t n;
     char *json = fuzz_piece(in, false, &n);

@@ -79,7 +79,7 @@ static void freezing_keeps_the_picture_while_counting_goes_on(void **state)
         picture.header.frame_num = i;
         oct_view_tally_add(&tally, &picture.header, (i + 1) * S / 10);
         if (i == 1)
-            oct_view_model_apply(&model, OCT_VIEW_FREEZE, 1);
+            oct_view_model_apply(&model, OCT_ACTION_FREEZE, 1);
         oct_view_model_offer(&model, &picture);
         oct_view_model_report(&model, &tally, true);
         oct_view_picture_finish(&picture);
@@ -88,7 +88,7 @@ static void freezing_keeps_the_picture_while_counting_goes_on(void **state)
     assert_int_equal(model.shown.header.frame_num, 0);
     assert_int_equal(model.serial, 1);
     assert_int_equal(model.tally.n_received, 4);
-    oct_view_model_apply(&model, OCT_VIEW_FREEZE, 1);
+    oct_view_model_apply(&model, OCT_ACTION_FREEZE, 1);
     assert_int_equal(model.shown.header.frame_num, 3); /* the newest, at once */
     assert_int_equal(model.serial, 2);
     oct_view_model_finish(&model);
@@ -104,29 +104,29 @@ static void silence_turns_live_into_stalled_and_back(void **state)
 
     oct_view_model_init(&model, "tcp://somewhere:1", true);
     oct_view_model_tick(&model, 100 * S);
-    assert_int_equal(oct_view_model_state(&model), OCT_VIEW_WAITING);
+    assert_int_equal(oct_view_model_state(&model), OCT_SIGNAL_WAITING);
     assert_int_equal(oct_view_notice(&model, lines), 2);
     assert_string_equal(lines[0].text, "waiting for tcp://somewhere:1");
     tell(&tally, 0, "a", 100 * S);
     tell(&tally, 1, "a", 100 * S + S / 100);
     oct_view_model_report(&model, &tally, true);
     oct_view_model_tick(&model, 101 * S);
-    assert_int_equal(oct_view_model_state(&model), OCT_VIEW_LIVE);
+    assert_int_equal(oct_view_model_state(&model), OCT_SIGNAL_LIVE);
     assert_int_equal(oct_view_alarms(&model, alarms), 0);
     oct_view_model_tick(&model, 107 * S);
-    assert_int_equal(oct_view_model_state(&model), OCT_VIEW_STALLED);
+    assert_int_equal(oct_view_model_state(&model), OCT_SIGNAL_STALLED);
     assert_int_equal(oct_view_alarms(&model, alarms), 1);
     assert_string_equal(alarms[0].what.text, "NO SIGNAL for 6 s");
     tell(&tally, 2, "a", 107 * S);
     oct_view_model_report(&model, &tally, true);
-    assert_int_equal(oct_view_model_state(&model), OCT_VIEW_LIVE);
+    assert_int_equal(oct_view_model_state(&model), OCT_SIGNAL_LIVE);
     /* A slow scan is not a stall: one B-scan in 2 s, silent for 3 s. */
     memset(&tally, 0, sizeof(tally));
     tell(&tally, 0, "a", 200 * S);
     tell(&tally, 1, "a", 202 * S);
     oct_view_model_report(&model, &tally, true);
     oct_view_model_tick(&model, 205 * S);
-    assert_int_equal(oct_view_model_state(&model), OCT_VIEW_LIVE);
+    assert_int_equal(oct_view_model_state(&model), OCT_SIGNAL_LIVE);
     oct_view_model_finish(&model);
 }
 
@@ -165,7 +165,7 @@ static void the_status_line_says_state_rate_loss_place_and_contrast(void **state
     assert_true(says(&model, "volume 3 B-scan   7"));
     assert_true(says(&model, "missing lines 17"));
     assert_true(says(&model, "10.0 .. 70.0 dB published"));
-    oct_view_model_apply(&model, OCT_VIEW_LEVEL_UP, 5);
+    oct_view_model_apply(&model, OCT_ACTION_LEVEL_UP, 5);
     assert_true(says(&model, "15.0 .. 75.0 dB manual"));
     oct_view_model_say(&model, "saved\na file");
     assert_string_equal(model.message, "saved?a file");
@@ -190,7 +190,7 @@ static void contrast_maps_pixels_through_the_published_limits(void **state)
         assert_int_equal(table[i], 0xff000000u | i * 0x010101u);
     /* 30 .. 55.5 dB: pixel 50 is 30 dB, pixel 177.5 is 55.5 dB. */
     oct_view_contrast_move(&contrast, 42.75 - 45.5, 25.5 - 51.0);
-    assert_int_equal(contrast.range, OCT_VIEW_MANUAL);
+    assert_int_equal(contrast.range, OCT_CONTRAST_MANUAL);
     assert_true(fabs(contrast.lo - 30.0) < 1e-9 && fabs(contrast.hi - 55.5) < 1e-9);
     oct_view_contrast_table(&contrast, table);
     assert_int_equal(255 & table[50], 0);
@@ -201,7 +201,7 @@ static void contrast_maps_pixels_through_the_published_limits(void **state)
     oct_view_contrast_publish(&contrast, 10.0, 61.0);
     oct_view_contrast_table(&contrast, table);
     assert_int_equal(255 & table[150], 100);
-    oct_view_contrast_set_range(&contrast, OCT_VIEW_PUBLISHED);
+    oct_view_contrast_set_range(&contrast, OCT_CONTRAST_PUBLISHED);
     assert_true(contrast.lo == 10.0 && contrast.hi == 61.0);
 }
 

@@ -142,7 +142,7 @@ static struct oct_view_answer wait_answer(struct oct_view_control *c)
     struct oct_view_daemon daemon;
     struct oct_view_answer reply = {0};
 
-    for (int i = 0; i < TEST_PATIENCE_MS / 10 && reply.wish == OCT_VIEW_WISH_NONE; i++) {
+    for (int i = 0; i < TEST_PATIENCE_MS / 10 && reply.wish == OCT_WISH_NONE; i++) {
         oct_view_control_take(c, &daemon, &reply);
         pause_ms(10);
     }
@@ -169,14 +169,14 @@ static void a_wish_is_sent_once_and_its_answer_comes_back(void **state)
 
     assert_int_equal(oct_view_control_create(&c, s->endpoint, NULL, NULL, NULL, NULL), OCT_OK);
     assert_true(oct_view_control_wait(c, TEST_PATIENCE_NS));
-    assert_true(oct_view_control_ask(c, OCT_VIEW_WISH_RECORD, ""));
+    assert_true(oct_view_control_ask(c, OCT_WISH_RECORD, ""));
     reply = wait_answer(c);
-    assert_true(reply.wish == OCT_VIEW_WISH_RECORD && reply.ok);
+    assert_true(reply.wish == OCT_WISH_RECORD && reply.ok);
     assert_string_equal(s->last, "{\"cmd\":\"record\",\"action\":\"start\"}");
     say(s, STATUS, 0, "{\"ok\":false,\"error\":\"the folder\\nis gone\"}", 1);
-    assert_true(oct_view_control_ask(c, OCT_VIEW_WISH_PSEUDONYM, "P-\"1\""));
+    assert_true(oct_view_control_ask(c, OCT_WISH_PSEUDONYM, "P-\"1\""));
     reply = wait_answer(c);
-    assert_true(reply.wish == OCT_VIEW_WISH_PSEUDONYM && !reply.ok);
+    assert_true(reply.wish == OCT_WISH_PSEUDONYM && !reply.ok);
     assert_string_equal(reply.text, "the folder?is gone");
     assert_string_equal(s->last,
                         "{\"cmd\":\"set\",\"key\":\"record.pseudonym\",\"value\":\"P-\\\"1\\\"\"}");
@@ -191,13 +191,13 @@ static void every_wish_sets_its_own_key(void **state)
         enum oct_view_wish wish;
         const char *text, *request;
     } cases[] = {
-        {OCT_VIEW_WISH_STOP, "", "{\"cmd\":\"record\",\"action\":\"stop\"}"},
-        {OCT_VIEW_WISH_EYE, "OS", "{\"cmd\":\"set\",\"key\":\"record.eye\",\"value\":\"OS\"}"},
-        {OCT_VIEW_WISH_PROJECTION, "slab",
+        {OCT_WISH_STOP, "", "{\"cmd\":\"record\",\"action\":\"stop\"}"},
+        {OCT_WISH_EYE, "OS", "{\"cmd\":\"set\",\"key\":\"record.eye\",\"value\":\"OS\"}"},
+        {OCT_WISH_PROJECTION, "slab",
          "{\"cmd\":\"set\",\"key\":\"analysis.enface_projection\",\"value\":\"slab\"}"},
-        {OCT_VIEW_WISH_SLAB_FIRST, "0.4100",
+        {OCT_WISH_SLAB_FIRST, "0.4100",
          "{\"cmd\":\"set\",\"key\":\"analysis.enface_slab_first\",\"value\":\"0.4100\"}"},
-        {OCT_VIEW_WISH_SLAB_LAST, "0.6100",
+        {OCT_WISH_SLAB_LAST, "0.6100",
          "{\"cmd\":\"set\",\"key\":\"analysis.enface_slab_last\",\"value\":\"0.6100\"}"},
     };
 
@@ -231,17 +231,17 @@ static void a_recording_is_answered_when_it_has_begun_or_failed(void **state)
     assert_int_equal(oct_view_control_create(&c, s->endpoint, NULL, NULL, NULL, NULL), OCT_OK);
     for (int failed = 0; failed < 2; failed++) {
         say(s, AFTER("true", "false", ""), 0, granted, 1);
-        assert_true(oct_view_control_ask(c, OCT_VIEW_WISH_RECORD, ""));
+        assert_true(oct_view_control_ask(c, OCT_WISH_RECORD, ""));
         pause_ms(400);
         oct_view_control_take(c, &daemon, &reply);
-        assert_int_equal(reply.wish, OCT_VIEW_WISH_NONE);
-        assert_false(oct_view_control_ask(c, OCT_VIEW_WISH_RECORD, ""));
+        assert_int_equal(reply.wish, OCT_WISH_NONE);
+        assert_false(oct_view_control_ask(c, OCT_WISH_RECORD, ""));
         say(s, after[failed], 0, granted, 1);
-        for (int i = 0; i < TEST_PATIENCE_MS / 10 && reply.wish == OCT_VIEW_WISH_NONE; i++) {
+        for (int i = 0; i < TEST_PATIENCE_MS / 10 && reply.wish == OCT_WISH_NONE; i++) {
             pause_ms(5);
             oct_view_control_take(c, &daemon, &reply);
         }
-        assert_true(reply.wish == OCT_VIEW_WISH_RECORD && reply.ok == !failed);
+        assert_true(reply.wish == OCT_WISH_RECORD && reply.ok == !failed);
         assert_string_equal(reply.text, failed ? "the folder is full" : "");
         assert_true(daemon.record.active == !failed);
     }
@@ -256,9 +256,9 @@ static void a_silent_server_is_told_and_found_again(void **state)
     assert_int_equal(oct_view_control_create(&c, s->endpoint, NULL, NULL, NULL, NULL), OCT_OK);
     assert_true(wait_reachable(c, true));
     say(s, NULL, 0, NULL, 1);
-    assert_true(oct_view_control_ask(c, OCT_VIEW_WISH_STOP, ""));
+    assert_true(oct_view_control_ask(c, OCT_WISH_STOP, ""));
     struct oct_view_answer reply = wait_answer(c);
-    assert_true(reply.wish == OCT_VIEW_WISH_STOP && !reply.ok);
+    assert_true(reply.wish == OCT_WISH_STOP && !reply.ok);
     assert_string_equal(reply.text, "no answer from octd");
     assert_true(wait_reachable(c, false));
     say(s, STATUS, 0, "{\"ok\":true}", 1);
@@ -295,14 +295,14 @@ static void hostile_answers_are_survived(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_true(wait_reachable(c, true));
         say(s, bad[i], 0, bad[i], 1 + (unsigned)i % 3);
-        oct_view_control_ask(c, OCT_VIEW_WISH_EYE, "OS"); /* makes it ask at once */
+        oct_view_control_ask(c, OCT_WISH_EYE, "OS"); /* makes it ask at once */
         assert_true(wait_reachable(c, false));
         say(s, STATUS, 0, "{\"ok\":true}", 1);
-        oct_view_control_ask(c, OCT_VIEW_WISH_EYE, "OS");
+        oct_view_control_ask(c, OCT_WISH_EYE, "OS");
     }
     assert_true(wait_reachable(c, true));
     say(s, huge, big, huge, 1);
-    oct_view_control_ask(c, OCT_VIEW_WISH_EYE, "OS");
+    oct_view_control_ask(c, OCT_WISH_EYE, "OS");
     assert_true(wait_reachable(c, false));
     say(s, STATUS, 0, "{\"ok\":true}", 500); /* far too many parts */
     assert_true(wait_reachable(c, true));

@@ -143,13 +143,13 @@ static void a_picture_of_unknown_spacing_fills_its_panel(void **state)
         assert_true((double)all.w * all.h > 0.5 * sizes[k][0] * sizes[k][1]);
         stage.model.daemon.axial_um = 2.5; /* one of both is not enough */
         assert_true(same_rect(all, drawn_rect(&stage)));
-        oct_view_model_apply(&stage.model, OCT_VIEW_STRETCH, 1); /* square pixels */
+        oct_view_model_apply(&stage.model, OCT_ACTION_STRETCH, 1); /* square pixels */
         struct oct_view_rect square = drawn_rect(&stage);
         assert_true(abs(square.w * 100 - square.h * 120) <= 120);
         stage.model.daemon.lateral_um = 5; /* 600 um across, 250 deep: as it is in the eye */
         struct oct_view_rect known = drawn_rect(&stage);
         assert_true(abs(known.w * 250 - known.h * 600) <= 600);
-        oct_view_model_apply(&stage.model, OCT_VIEW_STRETCH, 1);
+        oct_view_model_apply(&stage.model, OCT_ACTION_STRETCH, 1);
         assert_true(same_rect(all, drawn_rect(&stage)));
         stage.model.daemon.lateral_um = NAN; /* each of both wishes is kept for itself */
         assert_true(same_rect(square, drawn_rect(&stage)));
@@ -167,13 +167,13 @@ static void contrast_acts_on_the_drawn_picture(void **state)
     struct oct_view_rect r = oct_draw_picture_rect(stage.draw);
     int x = r.x + r.w / 2, y = r.y + r.h * 3 / 4;
     assert_int_equal(pixel_at(&stage, x, y) & 255, 10); /* 12.35 dB in 10 .. 70 */
-    oct_view_model_apply(&stage.model, OCT_VIEW_LEVEL_DOWN, 20);
+    oct_view_model_apply(&stage.model, OCT_ACTION_LEVEL_DOWN, 20);
     stage_draw(&stage);
     assert_int_equal(pixel_at(&stage, x, y) & 255, 95); /* 12.35 dB in -10 .. 50 */
     oct_view_model_drag(&stage.model, 20.0 / 60.0, 30.0 / 60.0);
     stage_draw(&stage);
     assert_int_equal(pixel_at(&stage, x, y) & 255, 0); /* in 25 .. 55 */
-    oct_view_model_apply(&stage.model, OCT_VIEW_PUBLISHED_CONTRAST, 1);
+    oct_view_model_apply(&stage.model, OCT_ACTION_PUBLISHED_CONTRAST, 1);
     stage_draw(&stage);
     assert_int_equal(pixel_at(&stage, x, y) & 255, 10);
     stage_close(&stage);
@@ -216,7 +216,7 @@ static void words_are_drawn_at_every_size(void **state)
         assert_true(pixel_at(&stage, area.x + area.w / 2, area.y + 2) != left_top);
         struct oct_view_rect r = oct_draw_picture_rect(stage.draw);
         unsigned before = count_bright(&stage, r, 100);
-        oct_view_model_apply(&stage.model, OCT_VIEW_HELP, 1);
+        oct_view_model_apply(&stage.model, OCT_ACTION_HELP, 1);
         stage_draw(&stage);
         assert_true(count_bright(&stage, r, 100) != before);
         stage_close(&stage);
@@ -228,8 +228,8 @@ static void nothing_of_the_frame_before_stays(void **state)
 {
     (void)state;
     static const enum oct_view_action then[] = {
-        OCT_VIEW_LAYOUT,  OCT_VIEW_LAYOUT, OCT_VIEW_HELP,       OCT_VIEW_HELP,
-        OCT_VIEW_ZOOM_IN, OCT_VIEW_LAYOUT, OCT_VIEW_ZOOM_RESET, OCT_VIEW_STRETCH};
+        OCT_ACTION_LAYOUT,  OCT_ACTION_LAYOUT, OCT_ACTION_HELP,       OCT_ACTION_HELP,
+        OCT_ACTION_ZOOM_IN, OCT_ACTION_LAYOUT, OCT_ACTION_ZOOM_RESET, OCT_ACTION_STRETCH};
     for (size_t k = 0; k < N_SIZES; k++) {
         struct stage used = stage_open(sizes[k], NULL);
         stage_show(&used, oct_scene_layered(30, 4));
@@ -267,9 +267,9 @@ static void what_the_arrows_move_has_a_frame(void **state)
         struct stage stage = stage_open(sizes[k], NULL);
         int text_px = oct_view_layout_text_px(sizes[k][0], sizes[k][1]);
         stage_show(&stage, oct_scene_layered(30, 4));
-        oct_view_model_apply(&stage.model, OCT_VIEW_MARK, 1);
-        oct_view_model_apply(&stage.model, OCT_VIEW_LEVEL_DOWN, 30); /* A-line 30.5 of 120 */
-        oct_view_model_apply(&stage.model, OCT_VIEW_WINDOW_CLOSER, 10);
+        oct_view_model_apply(&stage.model, OCT_ACTION_MARK, 1);
+        oct_view_model_apply(&stage.model, OCT_ACTION_LEVEL_DOWN, 30); /* A-line 30.5 of 120 */
+        oct_view_model_apply(&stage.model, OCT_ACTION_WINDOW_CLOSER, 10);
         stage_draw(&stage);
         struct oct_view_rect r = oct_draw_picture_rect(stage.draw);
         int x = r.x + (int)(30.5 / 120 * r.w), y = r.y + (int)(60.5 / 100 * r.h);
@@ -277,7 +277,7 @@ static void what_the_arrows_move_has_a_frame(void **state)
         struct oct_view_rect side = {x - text_px, y - text_px / 4, text_px / 2, text_px / 2};
         assert_true(count_colour(&stage, side, 0xd8dee6) >= (unsigned)text_px / 2);
         assert_true(count_colour(&stage, (struct oct_view_rect){x - 2, y - 2, 5, 5}, 0xffe14d) > 4);
-        oct_view_model_apply(&stage.model, OCT_VIEW_MEASURE, 1); /* contrast again: no frame */
+        oct_view_model_apply(&stage.model, OCT_ACTION_MEASURE, 1); /* contrast again: no frame */
         stage_draw(&stage);
         assert_int_equal(count_colour(&stage, side, 0xd8dee6), 0);
         stage_close(&stage);
@@ -356,7 +356,7 @@ static void words_too_long_for_their_line_end_within_it(void **state)
 
     stage_record(&stage, "P-0123456789-0123456789-0123456789-0123456789");
     stage.model.daemon.record.active = false;
-    stage.model.answer.wish = OCT_VIEW_WISH_RECORD;
+    stage.model.answer.wish = OCT_WISH_RECORD;
     memset(stage.model.answer.text, 'W', sizeof(stage.model.answer.text) - 1);
     stage.model.daemon.record.failed = true;
     memset(stage.model.daemon.last_error, 'W', sizeof(stage.model.daemon.last_error) - 1);
@@ -392,10 +392,10 @@ static void escape_does_not_leave_a_recording(void **state)
     assert_false(press(&input, &model, SDLK_ESCAPE));
     assert_false(model.help);
     model.has_control = true;
-    oct_view_model_apply(&model, OCT_VIEW_RECORD, 1); /* wished for */
+    oct_view_model_apply(&model, OCT_ACTION_RECORD, 1); /* wished for */
     assert_false(press(&input, &model, SDLK_ESCAPE));
     assert_non_null(strstr(model.message, "Q quits"));
-    model.wish = OCT_VIEW_WISH_NONE;
+    model.wish = OCT_WISH_NONE;
     model.daemon.record.active = true;
     assert_false(press(&input, &model, SDLK_ESCAPE));
     model.help = true; /* the help goes all the same */
@@ -416,7 +416,7 @@ static void without_a_font_picture_and_lamp_are_drawn(void **state)
     struct oct_view_rect r = oct_draw_picture_rect(stage.draw);
     assert_true(count_bright(&stage, bottom_of(&stage, r), 200) > 50);
     stage_show(&stage, oct_scene_layered(30, 4));
-    oct_view_model_apply(&stage.model, OCT_VIEW_HELP, 1);
+    oct_view_model_apply(&stage.model, OCT_ACTION_HELP, 1);
     stage_draw(&stage);
     r = oct_draw_picture_rect(stage.draw);
     assert_int_equal(pixel_at(&stage, r.x + r.w / 2, r.y + r.h * 32 / 100) & 255, 255);

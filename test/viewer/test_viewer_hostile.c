@@ -266,8 +266,8 @@ static void tell_settings(struct stage *s, struct dice *dice)
     oct_view_model_take_wish(&s->model, text);
     const struct oct_view_enface_wishes *w = &s->model.enface_wishes;
     if (w->known) {
-        assert_true(w->octds.projection < OCT_VIEW_N_PROJECTIONS);
-        assert_true(w->wanted.projection < OCT_VIEW_N_PROJECTIONS);
+        assert_true(w->octds.projection < OCT_N_PROJECTIONS);
+        assert_true(w->wanted.projection < OCT_N_PROJECTIONS);
         assert_true(w->wanted.slab.first >= 0 && w->wanted.slab.last <= 1);
         assert_true(w->octds.slab.first >= 0 && w->octds.slab.last <= 1);
     }
@@ -275,14 +275,13 @@ static void tell_settings(struct stage *s, struct dice *dice)
 
 static void press(struct stage *s, struct dice *dice)
 {
-    enum oct_view_action action =
-        (enum oct_view_action)(1 + dice_below(dice, OCT_VIEW_N_ACTIONS - 1));
+    enum oct_view_action action = (enum oct_view_action)(1 + dice_below(dice, OCT_N_ACTIONS - 1));
     struct oct_view_point a = {dice_below(dice, 400) - 50.0, dice_below(dice, 400) - 50.0};
     struct oct_view_point b = {1e300, -1e300};
 
     oct_view_model_apply(&s->model, action, 1 + dice_below(dice, 5));
     if (s->model.settings.operators)
-        oct_view_model_apply(&s->model, OCT_VIEW_LOCK, 1);
+        oct_view_model_apply(&s->model, OCT_ACTION_LOCK, 1);
     if (dice_below(dice, 5) == 0)
         oct_view_model_set_caliper(&s->model, a, b);
     if (dice_below(dice, 5) == 0)
@@ -366,7 +365,7 @@ static void hostile_images_go_the_whole_way(void **state)
     char json[MOST_JSON];
 
     stage_open(&s);
-    s.model.settings.arrangement = OCT_VIEW_FOUR;
+    s.model.settings.arrangement = OCT_ARRANGEMENT_FOUR;
     for (unsigned i = 0; i < rounds(); i++) {
         bool enface = dice_below(&dice, 2);
         size_t n_bytes, n = make_image_header(&dice, enface, json, &n_bytes);

@@ -17,7 +17,7 @@
 static void every_action_has_a_key_and_no_key_has_two(void **state)
 {
     (void)state;
-    bool bound[OCT_VIEW_N_ACTIONS] = {false};
+    bool bound[OCT_N_ACTIONS] = {false};
     char keys[4096] = " ", help[128], word[64], *rest;
 
     for (size_t i = 0; i < oct_view_n_keys; i++) {
@@ -30,7 +30,7 @@ static void every_action_has_a_key_and_no_key_has_two(void **state)
             strcat(keys, word);
         }
     }
-    for (int action = OCT_VIEW_NOTHING + 1; action < OCT_VIEW_N_ACTIONS; action++)
+    for (int action = OCT_ACTION_NOTHING + 1; action < OCT_N_ACTIONS; action++)
         assert_true(bound[action]);
     assert_true(oct_view_key_help(2, help, sizeof(help)));
     assert_string_equal(help, ", .");
@@ -44,21 +44,21 @@ static void the_operator_profile_leaves_recording_and_contrast(void **state)
 
     oct_view_model_init(&model, "x", true);
     model.has_control = true;
-    oct_view_model_apply(&model, OCT_VIEW_LOCK, 1);
+    oct_view_model_apply(&model, OCT_ACTION_LOCK, 1);
     assert_true(model.settings.operators);
-    oct_view_model_apply(&model, OCT_VIEW_FREEZE, 1);
-    oct_view_model_apply(&model, OCT_VIEW_LAYOUT, 1);
-    oct_view_model_apply(&model, OCT_VIEW_ZOOM_IN, 3);
-    oct_view_model_apply(&model, OCT_VIEW_MEASURE, 1);
+    oct_view_model_apply(&model, OCT_ACTION_FREEZE, 1);
+    oct_view_model_apply(&model, OCT_ACTION_LAYOUT, 1);
+    oct_view_model_apply(&model, OCT_ACTION_ZOOM_IN, 3);
+    oct_view_model_apply(&model, OCT_ACTION_MEASURE, 1);
     assert_false(model.frozen || model.measuring);
-    assert_int_equal(model.settings.arrangement, OCT_VIEW_ALONE);
+    assert_int_equal(model.settings.arrangement, OCT_ARRANGEMENT_ALONE);
     assert_true(model.lens.zoom == 1);
-    oct_view_model_apply(&model, OCT_VIEW_LEVEL_UP, 5);
+    oct_view_model_apply(&model, OCT_ACTION_LEVEL_UP, 5);
     assert_true(model.contrast.lo == 5);
-    oct_view_model_apply(&model, OCT_VIEW_RECORD, 1);
-    assert_int_equal(model.wish, OCT_VIEW_WISH_RECORD);
-    oct_view_model_apply(&model, OCT_VIEW_LOCK, 1);
-    oct_view_model_apply(&model, OCT_VIEW_FREEZE, 1);
+    oct_view_model_apply(&model, OCT_ACTION_RECORD, 1);
+    assert_int_equal(model.wish, OCT_WISH_RECORD);
+    oct_view_model_apply(&model, OCT_ACTION_LOCK, 1);
+    oct_view_model_apply(&model, OCT_ACTION_FREEZE, 1);
     assert_true(model.frozen);
     oct_view_model_finish(&model);
 }
@@ -81,9 +81,9 @@ static void the_colour_map_rises_evenly_in_lightness(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 256; i++) {
-        double l = lightness(oct_view_palette_argb(OCT_VIEW_UNIFORM, (uint8_t)i));
+        double l = lightness(oct_view_palette_argb(OCT_PALETTE_UNIFORM, (uint8_t)i));
         assert_true(fabs(l - i / 2.55) < 1.0);
-        assert_int_equal(oct_view_palette_argb(OCT_VIEW_INVERTED, (uint8_t)i),
+        assert_int_equal(oct_view_palette_argb(OCT_PALETTE_INVERTED, (uint8_t)i),
                          0xff000000u | (255 - i) * 0x010101u);
     }
 }
@@ -114,13 +114,13 @@ static void limits_move_alone_and_never_cross(void **state)
     oct_view_contrast_init(&c, true);
     oct_view_contrast_publish(&c, 10, 70);
     oct_view_contrast_move_lo(&c, 5);
-    assert_true(c.lo == 15 && c.hi == 70 && c.range == OCT_VIEW_MANUAL);
+    assert_true(c.lo == 15 && c.hi == 70 && c.range == OCT_CONTRAST_MANUAL);
     oct_view_contrast_move_hi(&c, -500);
     assert_true(c.lo == 15 && c.hi == 16);
     oct_view_contrast_move_lo(&c, 500);
     assert_true(c.lo == 15);
     oct_view_contrast_move_lo(&c, NAN);
-    oct_view_contrast_set_range(&c, OCT_VIEW_PUBLISHED);
+    oct_view_contrast_set_range(&c, OCT_CONTRAST_PUBLISHED);
     assert_true(c.lo == 10 && c.hi == 70);
 }
 
@@ -133,12 +133,12 @@ static void automatic_contrast_finds_the_percentiles(void **state)
     /* 1 of 100 depths is at 255 (70 dB), the rest at 10 (12.35 dB). */
     oct_view_model_init(&model, "x", true);
     oct_view_model_offer(&model, &picture);
-    oct_view_model_apply(&model, OCT_VIEW_AUTO_CONTRAST, 1);
-    assert_int_equal(model.contrast.range, OCT_VIEW_AUTO);
+    oct_view_model_apply(&model, OCT_ACTION_AUTO_CONTRAST, 1);
+    assert_int_equal(model.contrast.range, OCT_CONTRAST_AUTO);
     assert_true(fabs(model.contrast.lo - (10 + 10 / 255.0 * 60)) < 0.01);
     assert_true(fabs(model.contrast.hi - 70) < 0.01);
-    oct_view_model_apply(&model, OCT_VIEW_AUTO_CONTRAST, 1);
-    assert_int_equal(model.contrast.range, OCT_VIEW_MANUAL);
+    oct_view_model_apply(&model, OCT_ACTION_AUTO_CONTRAST, 1);
+    assert_int_equal(model.contrast.range, OCT_CONTRAST_MANUAL);
     assert_true(fabs(model.contrast.hi - 70) < 0.01);
     oct_view_picture_finish(&picture);
     oct_view_model_finish(&model);
@@ -252,20 +252,20 @@ static void frozen_it_steps_through_what_was_kept(void **state)
         next.arrival_ns = S + i * 200 * MS;
         oct_view_archive_add(archive, &next);
         if (i == 20)
-            oct_view_model_apply(&model, OCT_VIEW_FREEZE, 1);
+            oct_view_model_apply(&model, OCT_ACTION_FREEZE, 1);
         oct_view_model_offer(&model, &next);
         oct_view_picture_finish(&next);
     }
     assert_int_equal(model.shown.header.frame_num, 19);
-    oct_view_model_apply(&model, OCT_VIEW_OLDER, 5);
+    oct_view_model_apply(&model, OCT_ACTION_OLDER, 5);
     assert_int_equal(model.shown.header.frame_num, 15); /* kept: 0 .. 20 */
-    oct_view_model_apply(&model, OCT_VIEW_OLDER, 1000);
+    oct_view_model_apply(&model, OCT_ACTION_OLDER, 1000);
     assert_int_equal(model.shown.header.frame_num, 0);
-    oct_view_model_apply(&model, OCT_VIEW_NEWER, 1);
+    oct_view_model_apply(&model, OCT_ACTION_NEWER, 1);
     assert_int_equal(model.shown.header.frame_num, 1);
-    oct_view_model_apply(&model, OCT_VIEW_FREEZE, 1);
+    oct_view_model_apply(&model, OCT_ACTION_FREEZE, 1);
     assert_int_equal(model.shown.header.frame_num, 39); /* the newest, at once */
-    oct_view_model_apply(&model, OCT_VIEW_OLDER, 1);
+    oct_view_model_apply(&model, OCT_ACTION_OLDER, 1);
     assert_int_equal(model.shown.header.frame_num, 39); /* not while live */
     oct_view_picture_finish(&picture);
     oct_view_model_finish(&model);
@@ -446,9 +446,9 @@ static void blinks_and_motion_stand_on_the_timeline(void **state)
         oct_scene_quality_put(&row, "blinks", i >= 70);
         oct_scene_quality_put(&row, "motions", i >= 50);
         oct_view_quality_add(q, &row);
-        assert_int_equal(q->marks, motion    ? OCT_VIEW_MARK_MOTION
-                                   : blink   ? OCT_VIEW_MARK_BLINK
-                                   : i == 90 ? OCT_VIEW_MARK_MISSING
+        assert_int_equal(q->marks, motion    ? OCT_MARK_MOTION
+                                   : blink   ? OCT_MARK_BLINK
+                                   : i == 90 ? OCT_MARK_MISSING
                                              : 0);
     }
     assert_true(q->known && q->snr_db == 31.5 && q->sharpness == 4.5 && q->level_db == 29);
@@ -456,9 +456,9 @@ static void blinks_and_motion_stand_on_the_timeline(void **state)
     assert_int_equal(q->n_motions, 1);
     const struct oct_view_moment *m = oct_view_quality_moment(q, 500 + 50);
     assert_non_null(m);
-    assert_int_equal(m->marks, OCT_VIEW_MARK_MOTION);
+    assert_int_equal(m->marks, OCT_MARK_MOTION);
     assert_true(fabs((double)m->snr_db - 30.5) < 1e-5 && m->sharpness == 5);
-    assert_int_equal(oct_view_quality_moment(q, 500 + 72)->marks, OCT_VIEW_MARK_BLINK);
+    assert_int_equal(oct_view_quality_moment(q, 500 + 72)->marks, OCT_MARK_BLINK);
     assert_null(oct_view_quality_moment(q, 500 + 100));
     assert_null(oct_view_quality_moment(q, 500 + 50 - OCT_VIEW_TIMELINE)); /* ten seconds before */
     oct_view_image_finish(&row);
@@ -489,7 +489,7 @@ static void a_moment_shows_the_worst_of_its_rows(void **state)
     }
     const struct oct_view_moment *m = oct_view_quality_moment(q, 500);
     assert_true(m->snr_db == 12 && m->sharpness == 0);
-    assert_int_equal(m->marks, OCT_VIEW_MARK_BLINK | OCT_VIEW_MARK_MOTION);
+    assert_int_equal(m->marks, OCT_MARK_BLINK | OCT_MARK_MOTION);
     /* Ten seconds on the ring is used again. */
     row.arrival_ns += 10 * S;
     oct_view_quality_add(q, &row);
@@ -550,7 +550,7 @@ static void the_quality_of_hostile_rows_is_finite(void **state)
     oct_scene_quality_put(&row, "Xlink", 1);
     row.header.labels[3][0] = 'b';
     oct_view_quality_add(q, &row);
-    assert_int_equal(q->marks, OCT_VIEW_MARK_BLINK);
+    assert_int_equal(q->marks, OCT_MARK_BLINK);
     oct_view_image_finish(&row);
     free(q);
 }
@@ -584,14 +584,14 @@ static void expect_set(struct oct_view_model *model, enum oct_view_wish wish, co
 
     assert_int_equal(oct_view_model_take_wish(model, text), wish);
     assert_string_equal(text, value);
-    assert_int_equal(oct_view_model_take_wish(model, text), OCT_VIEW_WISH_NONE);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_NONE);
     answer(model, wish, true, value);
 }
 
 static void expect_nothing(struct oct_view_model *model)
 {
     char text[OCT_VIEW_LABEL_BYTES];
-    assert_int_equal(oct_view_model_take_wish(model, text), OCT_VIEW_WISH_NONE);
+    assert_int_equal(oct_view_model_take_wish(model, text), OCT_WISH_NONE);
 }
 
 static void en_face_keys_are_sent_to_octd_one_at_a_time(void **state)
@@ -601,42 +601,42 @@ static void en_face_keys_are_sent_to_octd_one_at_a_time(void **state)
     const struct oct_view_enface_wishes *w = &model.enface_wishes;
 
     oct_view_model_init(&model, "x", true);
-    hear(&model, OCT_VIEW_MEAN, 0.4, 0.6);
+    hear(&model, OCT_PROJECTION_MEAN, 0.4, 0.6);
     expect_nothing(&model); /* what octd has is shown, nothing is sent on connecting */
-    oct_view_model_apply(&model, OCT_VIEW_PROJECTION, 1);
-    assert_int_equal(w->octds.projection, OCT_VIEW_MEAN); /* until octd has it */
-    expect_set(&model, OCT_VIEW_WISH_PROJECTION, "max");
-    assert_int_equal(w->octds.projection, OCT_VIEW_MAX);
+    oct_view_model_apply(&model, OCT_ACTION_PROJECTION, 1);
+    assert_int_equal(w->octds.projection, OCT_PROJECTION_MEAN); /* until octd has it */
+    expect_set(&model, OCT_WISH_PROJECTION, "max");
+    assert_int_equal(w->octds.projection, OCT_PROJECTION_MAX);
     expect_nothing(&model);
-    oct_view_model_apply(&model, OCT_VIEW_SLAB_DOWN, 1); /* which shows the slab, too */
-    expect_set(&model, OCT_VIEW_WISH_PROJECTION, "slab");
-    expect_set(&model, OCT_VIEW_WISH_SLAB_FIRST, "0.4100");
-    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "0.6100");
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 1); /* which shows the slab, too */
+    expect_set(&model, OCT_WISH_PROJECTION, "slab");
+    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.4100");
+    expect_set(&model, OCT_WISH_SLAB_LAST, "0.6100");
     expect_nothing(&model);
-    oct_view_model_apply(&model, OCT_VIEW_SLAB_THICKER, 5);
-    expect_set(&model, OCT_VIEW_WISH_SLAB_FIRST, "0.3850");
-    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "0.6350");
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_THICKER, 5);
+    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.3850");
+    expect_set(&model, OCT_WISH_SLAB_LAST, "0.6350");
     /* By the other end first where the slab would lie upside down in between. */
-    oct_view_model_apply(&model, OCT_VIEW_SLAB_DOWN, 26);
-    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "0.8950");
-    expect_set(&model, OCT_VIEW_WISH_SLAB_FIRST, "0.6450");
-    oct_view_model_apply(&model, OCT_VIEW_SLAB_UP, 1000); /* as far as it goes */
-    expect_set(&model, OCT_VIEW_WISH_SLAB_FIRST, "0.0000");
-    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "0.2500");
-    oct_view_model_apply(&model, OCT_VIEW_SLAB_THINNER, 1000);
-    expect_set(&model, OCT_VIEW_WISH_SLAB_FIRST, "0.1200");
-    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "0.1300");
-    oct_view_model_apply(&model, OCT_VIEW_SLAB_THICKER, 1000);
-    expect_set(&model, OCT_VIEW_WISH_SLAB_FIRST, "0.0000");
-    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "1.0000");
-    oct_view_model_apply(&model, OCT_VIEW_PROJECTION, 1);
-    expect_set(&model, OCT_VIEW_WISH_PROJECTION, "mean");
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 26);
+    expect_set(&model, OCT_WISH_SLAB_LAST, "0.8950");
+    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.6450");
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_UP, 1000); /* as far as it goes */
+    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.0000");
+    expect_set(&model, OCT_WISH_SLAB_LAST, "0.2500");
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_THINNER, 1000);
+    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.1200");
+    expect_set(&model, OCT_WISH_SLAB_LAST, "0.1300");
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_THICKER, 1000);
+    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.0000");
+    expect_set(&model, OCT_WISH_SLAB_LAST, "1.0000");
+    oct_view_model_apply(&model, OCT_ACTION_PROJECTION, 1);
+    expect_set(&model, OCT_WISH_PROJECTION, "mean");
     /* Somebody else sets it: that is what is shown, and where the keys go on. */
-    hear(&model, OCT_VIEW_SLAB, 0.2, 0.3);
-    assert_true(w->octds.projection == OCT_VIEW_SLAB && w->octds.slab.first == 0.2);
-    oct_view_model_apply(&model, OCT_VIEW_SLAB_UP, 1);
-    expect_set(&model, OCT_VIEW_WISH_SLAB_FIRST, "0.1900");
-    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "0.2900");
+    hear(&model, OCT_PROJECTION_SLAB, 0.2, 0.3);
+    assert_true(w->octds.projection == OCT_PROJECTION_SLAB && w->octds.slab.first == 0.2);
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_UP, 1);
+    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.1900");
+    expect_set(&model, OCT_WISH_SLAB_LAST, "0.2900");
     expect_nothing(&model);
     oct_view_model_finish(&model);
 }
@@ -648,35 +648,35 @@ static void a_held_key_moves_the_slab_and_the_newest_place_is_sent(void **state)
     char text[OCT_VIEW_LABEL_BYTES];
 
     oct_view_model_init(&model, "x", true);
-    hear(&model, OCT_VIEW_SLAB, 0.4, 0.6);
-    oct_view_model_apply(&model, OCT_VIEW_SLAB_DOWN, 1);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_SLAB_FIRST);
+    hear(&model, OCT_PROJECTION_SLAB, 0.4, 0.6);
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 1);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_SLAB_FIRST);
     for (int i = 0; i < 9; i++) /* octd has not answered yet */
-        oct_view_model_apply(&model, OCT_VIEW_SLAB_DOWN, 1);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_NONE);
+        oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 1);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_NONE);
     assert_string_equal(model.message, "");
     /* The eye and the recording do not wait for the slab to come to rest. */
-    oct_view_model_apply(&model, OCT_VIEW_RECORD, 1);
+    oct_view_model_apply(&model, OCT_ACTION_RECORD, 1);
     assert_true(oct_view_model_is_recording(&model));
-    hear(&model, OCT_VIEW_SLAB, 0.41, 0.6); /* a status of meanwhile */
-    answer(&model, OCT_VIEW_WISH_SLAB_FIRST, true, "0.4100");
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_RECORD);
-    answer(&model, OCT_VIEW_WISH_RECORD, true, "");
-    expect_set(&model, OCT_VIEW_WISH_SLAB_FIRST, "0.5000");
-    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "0.7000");
+    hear(&model, OCT_PROJECTION_SLAB, 0.41, 0.6); /* a status of meanwhile */
+    answer(&model, OCT_WISH_SLAB_FIRST, true, "0.4100");
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_RECORD);
+    answer(&model, OCT_WISH_RECORD, true, "");
+    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.5000");
+    expect_set(&model, OCT_WISH_SLAB_LAST, "0.7000");
     expect_nothing(&model);
     /* While octd is asked to record, no key interferes. */
-    oct_view_model_apply(&model, OCT_VIEW_RECORD, 1);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_RECORD);
-    oct_view_model_apply(&model, OCT_VIEW_SLAB_UP, 1);
+    oct_view_model_apply(&model, OCT_ACTION_RECORD, 1);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_RECORD);
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_UP, 1);
     expect_nothing(&model);
-    answer(&model, OCT_VIEW_WISH_RECORD, true, "");
-    expect_set(&model, OCT_VIEW_WISH_SLAB_FIRST, "0.4900");
-    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "0.6900");
+    answer(&model, OCT_WISH_RECORD, true, "");
+    expect_set(&model, OCT_WISH_SLAB_FIRST, "0.4900");
+    expect_set(&model, OCT_WISH_SLAB_LAST, "0.6900");
     /* Somebody else moves one end beyond the other, which is still wanted: then octd's counts. */
-    oct_view_model_apply(&model, OCT_VIEW_SLAB_DOWN, 25);
-    expect_set(&model, OCT_VIEW_WISH_SLAB_LAST, "0.9400");
-    hear(&model, OCT_VIEW_SLAB, 0.1, 0.2);
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 25);
+    expect_set(&model, OCT_WISH_SLAB_LAST, "0.9400");
+    hear(&model, OCT_PROJECTION_SLAB, 0.1, 0.2);
     expect_nothing(&model);
     oct_view_model_finish(&model);
 }
@@ -688,24 +688,24 @@ static void what_octd_refuses_is_wanted_no_more(void **state)
     char text[OCT_VIEW_LABEL_BYTES];
 
     oct_view_model_init(&model, "x", true);
-    hear(&model, OCT_VIEW_MEAN, 0.4, 0.6);
-    oct_view_model_apply(&model, OCT_VIEW_SLAB_DOWN, 1);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_PROJECTION);
-    answer(&model, OCT_VIEW_WISH_PROJECTION, false, "not while it rains");
+    hear(&model, OCT_PROJECTION_MEAN, 0.4, 0.6);
+    oct_view_model_apply(&model, OCT_ACTION_SLAB_DOWN, 1);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_PROJECTION);
+    answer(&model, OCT_WISH_PROJECTION, false, "not while it rains");
     assert_string_equal(model.message, "octd refused: not while it rains");
     expect_nothing(&model);
-    assert_int_equal(model.enface_wishes.octds.projection, OCT_VIEW_MEAN);
-    oct_view_model_apply(&model, OCT_VIEW_PROJECTION, 1); /* on from where octd is */
-    expect_set(&model, OCT_VIEW_WISH_PROJECTION, "max");
+    assert_int_equal(model.enface_wishes.octds.projection, OCT_PROJECTION_MEAN);
+    oct_view_model_apply(&model, OCT_ACTION_PROJECTION, 1); /* on from where octd is */
+    expect_set(&model, OCT_WISH_PROJECTION, "max");
     oct_view_model_finish(&model);
 }
 
 static void en_face_keys_say_why_they_do_nothing(void **state)
 {
     (void)state;
-    static const enum oct_view_action keys[] = {OCT_VIEW_PROJECTION, OCT_VIEW_SLAB_UP,
-                                                OCT_VIEW_SLAB_DOWN, OCT_VIEW_SLAB_THINNER,
-                                                OCT_VIEW_SLAB_THICKER};
+    static const enum oct_view_action keys[] = {OCT_ACTION_PROJECTION, OCT_ACTION_SLAB_UP,
+                                                OCT_ACTION_SLAB_DOWN, OCT_ACTION_SLAB_THINNER,
+                                                OCT_ACTION_SLAB_THICKER};
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         struct oct_view_model model;
         struct oct_view_daemon d = {.known = true, .reachable = true, .answer_ns = 1};
@@ -737,35 +737,35 @@ static void calipers_are_put_and_moved_by_key(void **state)
     struct oct_view_picture picture = oct_scene_layered(30, 4); /* 120 A-lines of 100 pixels */
 
     oct_view_model_init(&model, "x", true);
-    oct_view_model_apply(&model, OCT_VIEW_MEASURE, 1);
-    oct_view_model_apply(&model, OCT_VIEW_LEVEL_UP, 1);
+    oct_view_model_apply(&model, OCT_ACTION_MEASURE, 1);
+    oct_view_model_apply(&model, OCT_ACTION_LEVEL_UP, 1);
     assert_false(model.has_caliper); /* nothing to measure yet, and no contrast is moved */
     assert_true(model.contrast.lo == 0 && model.message[0]);
     oct_view_model_offer(&model, &picture);
     oct_view_picture_finish(&picture);
     double lo = model.contrast.lo;
-    oct_view_model_apply(&model, OCT_VIEW_LEVEL_UP, 3); /* Right */
+    oct_view_model_apply(&model, OCT_ACTION_LEVEL_UP, 3); /* Right */
     assert_true(model.has_caliper && model.contrast.lo == lo);
     assert_true(model.caliper[0].line == 60.5 && model.caliper[0].depth == 35.5);
     assert_true(model.caliper[1].line == 63.5 && model.caliper[1].depth == 65.5);
-    oct_view_model_apply(&model, OCT_VIEW_LEVEL_DOWN, 1);   /* Left */
-    oct_view_model_apply(&model, OCT_VIEW_WINDOW_WIDER, 5); /* Up */
+    oct_view_model_apply(&model, OCT_ACTION_LEVEL_DOWN, 1);   /* Left */
+    oct_view_model_apply(&model, OCT_ACTION_WINDOW_WIDER, 5); /* Up */
     assert_true(model.caliper[1].line == 62.5 && model.caliper[1].depth == 60.5);
-    oct_view_model_apply(&model, OCT_VIEW_HOLD, 1);
-    oct_view_model_apply(&model, OCT_VIEW_WINDOW_CLOSER, 2); /* Down */
+    oct_view_model_apply(&model, OCT_ACTION_HOLD, 1);
+    oct_view_model_apply(&model, OCT_ACTION_WINDOW_CLOSER, 2); /* Down */
     assert_true(model.caliper[0].line == 60.5 && model.caliper[0].depth == 37.5);
-    oct_view_model_apply(&model, OCT_VIEW_HOLD, 1); /* no marked point: the first end again */
-    oct_view_model_apply(&model, OCT_VIEW_WINDOW_CLOSER, 500);
+    oct_view_model_apply(&model, OCT_ACTION_HOLD, 1); /* no marked point: the first end again */
+    oct_view_model_apply(&model, OCT_ACTION_WINDOW_CLOSER, 500);
     assert_true(model.caliper[1].depth == 100 && model.caliper[0].depth == 37.5);
-    oct_view_model_apply(&model, OCT_VIEW_CLEAR, 1);
+    oct_view_model_apply(&model, OCT_ACTION_CLEAR, 1);
     assert_false(model.has_caliper);
-    oct_view_model_apply(&model, OCT_VIEW_ZOOM_IN, 3); /* they come where one looks */
+    oct_view_model_apply(&model, OCT_ACTION_ZOOM_IN, 3); /* they come where one looks */
     oct_view_lens_pan(&model.lens, -5, -5);
-    oct_view_model_apply(&model, OCT_VIEW_HOLD, 1);
+    oct_view_model_apply(&model, OCT_ACTION_HOLD, 1);
     assert_true(model.caliper[0].depth < model.caliper[1].depth);
     assert_true(model.caliper[1].depth < 100 / model.lens.zoom && model.caliper[1].line < 35);
-    oct_view_model_apply(&model, OCT_VIEW_MEASURE, 1);
-    oct_view_model_apply(&model, OCT_VIEW_LEVEL_UP, 1); /* contrast again */
+    oct_view_model_apply(&model, OCT_ACTION_MEASURE, 1);
+    oct_view_model_apply(&model, OCT_ACTION_LEVEL_UP, 1); /* contrast again */
     assert_true(model.contrast.lo == lo + 1);
     oct_view_model_finish(&model);
 }
@@ -777,28 +777,28 @@ static void a_point_is_marked_and_moved_by_key(void **state)
     struct oct_view_picture picture = oct_scene_layered(30, 4);
 
     oct_view_model_init(&model, "x", true);
-    oct_view_model_apply(&model, OCT_VIEW_MARK, 1);
+    oct_view_model_apply(&model, OCT_ACTION_MARK, 1);
     assert_false(model.has_mark || model.measuring);
     oct_view_model_offer(&model, &picture);
     oct_view_picture_finish(&picture);
-    oct_view_model_apply(&model, OCT_VIEW_CURSOR_RIGHT, 20); /* from the middle, A-line 60 */
-    oct_view_model_apply(&model, OCT_VIEW_MARK, 1);
+    oct_view_model_apply(&model, OCT_ACTION_CURSOR_RIGHT, 20); /* from the middle, A-line 60 */
+    oct_view_model_apply(&model, OCT_ACTION_MARK, 1);
     assert_true(model.has_mark && model.measuring && !model.has_caliper);
     assert_true(model.mark.line == 80.5 && model.mark.depth == 50.5);
-    oct_view_model_apply(&model, OCT_VIEW_WINDOW_WIDER, 19);
+    oct_view_model_apply(&model, OCT_ACTION_WINDOW_WIDER, 19);
     assert_true(model.mark.depth == 31.5);
     assert_true(oct_view_picture_value(&model.shown, 80, 31) == 70); /* the layer */
-    oct_view_model_apply(&model, OCT_VIEW_HOLD, 1); /* calipers come to the point's side */
+    oct_view_model_apply(&model, OCT_ACTION_HOLD, 1); /* calipers come to the point's side */
     assert_true(model.has_caliper);
-    oct_view_model_apply(&model, OCT_VIEW_HOLD, 1);
-    oct_view_model_apply(&model, OCT_VIEW_HOLD, 1);
-    assert_int_equal(model.held, OCT_VIEW_HELD_MARK);
-    oct_view_model_apply(&model, OCT_VIEW_LEVEL_DOWN, 1);
+    oct_view_model_apply(&model, OCT_ACTION_HOLD, 1);
+    oct_view_model_apply(&model, OCT_ACTION_HOLD, 1);
+    assert_int_equal(model.held, OCT_HELD_MARK);
+    oct_view_model_apply(&model, OCT_ACTION_LEVEL_DOWN, 1);
     assert_true(model.mark.line == 79.5);
-    oct_view_model_apply(&model, OCT_VIEW_CLEAR, 1);
+    oct_view_model_apply(&model, OCT_ACTION_CLEAR, 1);
     assert_false(model.has_mark || model.has_caliper);
-    oct_view_model_apply(&model, OCT_VIEW_LOCK, 1); /* the profile measures nothing */
-    oct_view_model_apply(&model, OCT_VIEW_MARK, 1);
+    oct_view_model_apply(&model, OCT_ACTION_LOCK, 1); /* the profile measures nothing */
+    oct_view_model_apply(&model, OCT_ACTION_MARK, 1);
     assert_false(model.has_mark || model.measuring);
     oct_view_model_finish(&model);
 }

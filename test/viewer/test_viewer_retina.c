@@ -238,7 +238,7 @@ static void en_face_profile_and_spectrum_have_their_panels(void **state)
     for (uint32_t b = 0; b < 30; b++)
         oct_scene_enface_fill(&image, b, (float)(20 + b));
     oct_view_model_offer_enface(&stage.model, &image);
-    stage.model.settings.arrangement = OCT_VIEW_FOUR;
+    stage.model.settings.arrangement = OCT_ARRANGEMENT_FOUR;
     stage.model.spectrum.n_samples = 100;
     stage.model.spectrum.limit = 1000;
     stage.model.spectrum.sample = calloc(100, sizeof(uint16_t));

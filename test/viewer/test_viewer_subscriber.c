@@ -423,7 +423,7 @@ static void a_flood_of_images_loses_no_row_of_the_quality(void **state)
     assert_int_equal(quality->n_motions, 5000);
     assert_int_equal(quality->marks, 0); /* of the newest; the one in between is marked */
     for (unsigned i = 0; i < OCT_VIEW_TIMELINE; i++)
-        n_marked += quality->moment[i].marks == OCT_VIEW_MARK_MOTION;
+        n_marked += quality->moment[i].marks == OCT_MARK_MOTION;
     assert_int_equal(n_marked, 1);
     assert_true(oct_subscriber_take_image(w->subscriber, "enface", &image));
     assert_int_equal(image.header.frame_num, 5000);

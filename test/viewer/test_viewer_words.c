@@ -71,7 +71,7 @@ static void a_status_is_read_and_a_hostile_one_survived(void **state)
     assert_true(d.record.n_lost == 10);
     assert_string_equal(d.record.lost_text, "2 source, 7 disk_slow, 1 a?b");
     assert_string_equal(d.record.lost_why, "disk_slow");
-    assert_true(d.has_enface && d.enface_told && d.enface.projection == OCT_VIEW_SLAB);
+    assert_true(d.has_enface && d.enface_told && d.enface.projection == OCT_PROJECTION_SLAB);
     assert_true(d.enface.slab.first == 0.25 && d.enface.slab.last == 0.5);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct oct_view_daemon before = d;
@@ -172,7 +172,7 @@ static void what_the_header_says_is_the_daemons_word(void **state)
     oct_view_model_tick(&model, 10 * S);
     oct_view_recording(&model, &p);
     assert_non_null(strstr(p.text, "no control endpoint"));
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    hear(&model, &d, OCT_WISH_NONE, false, "");
     oct_view_recording(&model, &p);
     assert_non_null(strstr(p.text, "does not answer"));
     assert_int_equal(oct_view_daemon_read(&d, status_text, strlen(status_text), NULL), OCT_OK);
@@ -180,41 +180,41 @@ static void what_the_header_says_is_the_daemons_word(void **state)
     d.record.active = false;
     d.record.n_lost = 0;
     d.answer_ns = 1;
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    hear(&model, &d, OCT_WISH_NONE, false, "");
     oct_view_recording(&model, &p);
     assert_string_equal(p.text, "not recording");
-    oct_view_model_apply(&model, OCT_VIEW_RECORD, 1);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_RECORD);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_NONE);
+    oct_view_model_apply(&model, OCT_ACTION_RECORD, 1);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_RECORD);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_NONE);
     oct_view_recording(&model, &p); /* wished is not recorded */
     assert_string_equal(p.text, "asking octd to start recording");
-    oct_view_model_apply(&model, OCT_VIEW_RECORD, 1);
-    assert_int_equal(model.wish, OCT_VIEW_WISH_NONE); /* one at a time */
-    hear(&model, &d, OCT_VIEW_WISH_RECORD, false, "no such folder");
+    oct_view_model_apply(&model, OCT_ACTION_RECORD, 1);
+    assert_int_equal(model.wish, OCT_WISH_NONE); /* one at a time */
+    hear(&model, &d, OCT_WISH_RECORD, false, "no such folder");
     oct_view_recording(&model, &p);
     assert_string_equal(p.text, "NOT DONE: no such folder");
-    assert_int_equal(p.tone, OCT_VIEW_BAD);
+    assert_int_equal(p.tone, OCT_TONE_BAD);
     d.record.active = true;
     d.answer_ns = 2;
-    hear(&model, &d, OCT_VIEW_WISH_RECORD, true, "");
+    hear(&model, &d, OCT_WISH_RECORD, true, "");
     oct_view_recording(&model, &p);
     assert_string_equal(p.text, "RECORDING 01:15  volume 1, 17 B-scans safe");
     d.record.volumes_written = 5;
     d.answer_ns = 3;
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    hear(&model, &d, OCT_WISH_NONE, false, "");
     oct_view_recording(&model, &p);
     assert_non_null(strstr(p.text, "volume 3"));
-    oct_view_model_apply(&model, OCT_VIEW_RECORD, 1);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_STOP);
+    oct_view_model_apply(&model, OCT_ACTION_RECORD, 1);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_STOP);
     d.record.active = false;
     d.answer_ns = 4;
-    hear(&model, &d, OCT_VIEW_WISH_STOP, true, "");
+    hear(&model, &d, OCT_WISH_STOP, true, "");
     oct_view_recording(&model, &p);
     assert_string_equal(p.text, "SAVED 2 volumes, the last c.h5");
     d.reachable = false;
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    hear(&model, &d, OCT_WISH_NONE, false, "");
     oct_view_recording(&model, &p);
-    assert_int_equal(p.tone, OCT_VIEW_BAD);
+    assert_int_equal(p.tone, OCT_TONE_BAD);
     oct_view_model_finish(&model);
 }
 
@@ -227,14 +227,14 @@ static void eye_and_pseudonym_go_to_the_daemon(void **state)
     char text[OCT_VIEW_LABEL_BYTES];
 
     oct_view_model_init(&model, "x", true);
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
-    oct_view_model_apply(&model, OCT_VIEW_EYE, 1);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_EYE);
+    hear(&model, &d, OCT_WISH_NONE, false, "");
+    oct_view_model_apply(&model, OCT_ACTION_EYE, 1);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_EYE);
     assert_string_equal(text, "OD");
     strcpy(d.record.eye, "OD");
-    hear(&model, &d, OCT_VIEW_WISH_EYE, true, "OD");
+    hear(&model, &d, OCT_WISH_EYE, true, "OD");
     assert_string_equal(model.message, "octd confirms: eye OD");
-    oct_view_model_apply(&model, OCT_VIEW_PSEUDONYM, 1);
+    oct_view_model_apply(&model, OCT_ACTION_PSEUDONYM, 1);
     assert_true(model.typing);
     oct_view_model_type(&model, "P-\u00e4");
     oct_view_model_type(&model, "\n");
@@ -245,7 +245,7 @@ static void eye_and_pseudonym_go_to_the_daemon(void **state)
     for (int i = 0; i < 500; i++)
         oct_view_model_type(&model, "");
     oct_view_model_end_typing(&model, true);
-    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_VIEW_WISH_PSEUDONYM);
+    assert_int_equal(oct_view_model_take_wish(&model, text), OCT_WISH_PSEUDONYM);
     assert_string_equal(text, "P-17");
     for (int i = 0; i < 20; i++)
         oct_view_model_rub_out(&model);
@@ -331,7 +331,7 @@ static void a_wrong_driver_is_named_in_octds_words(void **state)
     d.reachable = true;
     d.answer_ns = 1;
     oct_view_model_tick(&model, 11 * S);
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    hear(&model, &d, OCT_WISH_NONE, false, "");
     assert_true(oct_view_alarms(&model, alarms) > 0); /* the first stands in the banner */
     assert_string_equal(alarms[0].what.text, "CAMERA DRIVER: 40 messages refused: 1000 samples a "
                                              "line come, camera.samples is 1024");
@@ -345,7 +345,7 @@ static void a_wrong_driver_is_named_in_octds_words(void **state)
     assert_null(strstr(find(&model, "NO SIGNAL")->remedy.text, "is the camera sending?"));
     assert_int_equal(oct_view_daemon_read(&d, right, strlen(right), NULL), OCT_OK);
     d.answer_ns = 2;
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    hear(&model, &d, OCT_WISH_NONE, false, "");
     assert_null(find(&model, "CAMERA DRIVER"));
     oct_view_model_finish(&model);
 }
@@ -371,22 +371,22 @@ static void alarms_say_what_is_wrong_and_go_again(void **state)
     }
     oct_view_model_tick(&model, 11 * S);
     oct_view_model_report(&model, &tally, true);
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    hear(&model, &d, OCT_WISH_NONE, false, "");
     assert_null(find(&model, "")); /* what was lost before we looked is no news */
     d.lines_missing += 3;
     d.bscans_dropped += 1;
     d.answer_ns = 2;
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    hear(&model, &d, OCT_WISH_NONE, false, "");
     assert_non_null(find(&model, "A-LINES MISSING: 8"));
     assert_non_null(find(&model, "B-SCANS DROPPED: 4"));
     assert_null(find(&model, "DISK TOO SLOW"));
     d.disk_slow = true;
     d.answer_ns = 3;
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    hear(&model, &d, OCT_WISH_NONE, false, "");
     assert_non_null(find(&model, "DISK TOO SLOW: 321 B-scans wait"));
     d.disk_slow = false;
     d.answer_ns = 4;
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    hear(&model, &d, OCT_WISH_NONE, false, "");
     assert_null(find(&model, "DISK TOO SLOW"));
     model.spectrum =
         (struct oct_view_spectrum){.n_saturated = 44, .limit = 4095, .arrival_ns = 11 * S};
@@ -396,12 +396,12 @@ static void alarms_say_what_is_wrong_and_go_again(void **state)
     assert_null(find(&model, "SATURATED"));
     assert_non_null(find(&model, "NO SIGNAL"));
     strcpy(d.state, "idle");
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    hear(&model, &d, OCT_WISH_NONE, false, "");
     d.answer_ns = 5;
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    hear(&model, &d, OCT_WISH_NONE, false, "");
     assert_non_null(find(&model, "octd is stopped"));
     d.reachable = false;
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    hear(&model, &d, OCT_WISH_NONE, false, "");
     oct_view_model_report(&model, &tally, false);
     assert_non_null(find(&model, "OCTD IS GONE"));
     oct_view_picture_finish(&picture);
@@ -424,33 +424,33 @@ static void a_loss_is_told_by_the_recordings_own_account_and_ends_with_it(void *
     for (uint64_t second = 10; second < 60; second += 5) { /* as long as the recording lasts */
         oct_view_model_tick(&model, second * S);
         d.answer_ns = second;
-        hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+        hear(&model, &d, OCT_WISH_NONE, false, "");
         alarm = find(&model,
                      "NOT RECORDED: 10 B-scans of this recording (2 source, 7 disk_slow, 1 a?b)");
-        assert_true(alarm && alarm->what.tone == OCT_VIEW_BAD);
+        assert_true(alarm && alarm->what.tone == OCT_TONE_BAD);
         assert_non_null(strstr(alarm->remedy.text, "faster disk"));
     }
     d.record.active = false;
     d.answer_ns++;
-    hear(&model, &d, OCT_VIEW_WISH_STOP, true, "");
+    hear(&model, &d, OCT_WISH_STOP, true, "");
     assert_null(find(&model, "NOT RECORDED"));
     d.record.volumes_written += 2;
     d.answer_ns++;
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    hear(&model, &d, OCT_WISH_NONE, false, "");
     oct_view_recording(&model, &p);
     assert_string_equal(p.text, "SAVED 2 volumes, 10 B-scans NOT RECORDED, the last c.h5");
-    assert_int_equal(p.tone, OCT_VIEW_WARN);
+    assert_int_equal(p.tone, OCT_TONE_WARN);
     d.record.active = true; /* another one: its account begins at nothing */
     d.record.n_lost = 0;
     d.answer_ns++;
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    hear(&model, &d, OCT_WISH_NONE, false, "");
     assert_null(find(&model, "NOT RECORDED"));
     d.record.active = false; /* it ended by itself: that must not be missed */
     d.record.failed = true;
     d.record.n_lost = 3;
     strcpy(d.last_error, "No space left on device");
     d.answer_ns++;
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    hear(&model, &d, OCT_WISH_NONE, false, "");
     oct_view_model_tick(&model, 600 * S);
     alarm = find(&model, "RECORDING FAILED: 3 B-scans NOT RECORDED");
     assert_true(alarm && strstr(alarm->remedy.text, "No space"));
@@ -490,33 +490,33 @@ static void the_disk_lasts_as_long_as_the_daemon_says(void **state)
         oct_view_model_tick(&model, second * S);
         d.answer_ns = second;
         d.record.disk_left_s = second == 20 || second == 21 ? 30 : 5400; /* for two seconds */
-        hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+        hear(&model, &d, OCT_WISH_NONE, false, "");
         assert_null(find(&model, "DISK LOW"));
     }
-    assert_true(says(&model, "disk 62 GB, 1:30:00", OCT_VIEW_PLAIN));
+    assert_true(says(&model, "disk 62 GB, 1:30:00", OCT_TONE_PLAIN));
     for (uint64_t second = 40; second < 50; second++) {
         oct_view_model_tick(&model, second * S);
         d.answer_ns = second;
         d.record.disk_left_s = 290 - (double)(second - 40);
-        hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+        hear(&model, &d, OCT_WISH_NONE, false, "");
     }
-    assert_int_equal(find(&model, "DISK LOW: room for 04:41")->what.tone, OCT_VIEW_WARN);
+    assert_int_equal(find(&model, "DISK LOW: room for 04:41")->what.tone, OCT_TONE_WARN);
     d.record.active = false; /* none goes on: five minutes are enough to begin one */
     d.answer_ns++;
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    hear(&model, &d, OCT_WISH_NONE, false, "");
     assert_null(find(&model, "DISK LOW"));
     d.record.disk_left_s = 30;
     for (uint64_t second = 50; second < 60; second++) {
         oct_view_model_tick(&model, second * S);
         d.answer_ns = second;
-        hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+        hear(&model, &d, OCT_WISH_NONE, false, "");
     }
-    assert_int_equal(find(&model, "DISK LOW: room for 00:30")->what.tone, OCT_VIEW_BAD);
+    assert_int_equal(find(&model, "DISK LOW: room for 00:30")->what.tone, OCT_TONE_BAD);
     d.record.disk_left_s = NAN; /* nothing is to be recorded */
     d.answer_ns++;
-    hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+    hear(&model, &d, OCT_WISH_NONE, false, "");
     assert_null(find(&model, "DISK LOW"));
-    assert_true(says(&model, "disk 62 GB", OCT_VIEW_PLAIN));
+    assert_true(says(&model, "disk 62 GB", OCT_TONE_PLAIN));
     oct_view_picture_finish(&picture);
     oct_view_model_finish(&model);
 }
@@ -543,9 +543,9 @@ static void a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told(void **state)
         oct_view_tally_add(&tally, &picture.header, (10 + second) * S + 100 * MS);
         oct_view_model_tick(&model, (10 + second) * S + 200 * MS);
         oct_view_model_report(&model, &tally, true);
-        hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+        hear(&model, &d, OCT_WISH_NONE, false, "");
         if (second == 14)
-            assert_true(says(&model, " 30.0 kHz lines", OCT_VIEW_PLAIN));
+            assert_true(says(&model, " 30.0 kHz lines", OCT_TONE_PLAIN));
         assert_true((find(&model, "LINE RATE FELL to 20.0 kHz, it was 30.0") != NULL) ==
                     (second >= 16));
         /* Missing lines are the camera's too: they have an alarm of their own. */
@@ -553,7 +553,7 @@ static void a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told(void **state)
         d.lines_missing += rate_hz * 3 / 4;
         d.uptime_s += 1;
     }
-    assert_true(says(&model, " 20.0 kHz lines, set 50.0", OCT_VIEW_WARN));
+    assert_true(says(&model, " 20.0 kHz lines, set 50.0", OCT_TONE_WARN));
     /* What nobody configured is octd's word on the same camera, and some seconds behind it. */
     static const char *const from[] = {"camera", "default", "config", "", "config"};
     for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
@@ -565,10 +565,10 @@ static void a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told(void **state)
         struct oct_view_daemon other = d;
         assert_int_equal(oct_view_daemon_read(&other, text, strlen(text), NULL), OCT_OK);
         d.set_line_rate_hz = other.set_line_rate_hz;
-        hear(&model, &d, OCT_VIEW_WISH_NONE, false, "");
+        hear(&model, &d, OCT_WISH_NONE, false, "");
         bool set = strcmp(from[i], "config") == 0;
-        assert_int_equal(says(&model, " 20.0 kHz lines, set 50.0", OCT_VIEW_WARN), set);
-        assert_int_equal(says(&model, " 20.0 kHz lines", OCT_VIEW_PLAIN), !set);
+        assert_int_equal(says(&model, " 20.0 kHz lines, set 50.0", OCT_TONE_WARN), set);
+        assert_int_equal(says(&model, " 20.0 kHz lines", OCT_TONE_PLAIN), !set);
     }
     oct_view_picture_finish(&picture);
     oct_view_model_finish(&model);
@@ -610,35 +610,35 @@ static void the_en_face_panel_says_what_it_shows_or_why_nothing(void **state)
 
     oct_view_model_init(&model, "x", true);
     oct_view_model_tick(&model, 10 * S);
-    expect_title(&model, OCT_VIEW_DIM, "en face");
+    expect_title(&model, OCT_TONE_DIM, "en face");
     oct_view_model_offer(&model, &picture);
     go_live(&model, &tally, 11 * S);
-    expect_title(&model, OCT_VIEW_DIM, "en face"); /* it may still come */
+    expect_title(&model, OCT_TONE_DIM, "en face"); /* it may still come */
     go_live(&model, &tally, 14 * S);
-    expect_title(&model, OCT_VIEW_DIM, "no en face from this octd");
+    expect_title(&model, OCT_TONE_DIM, "no en face from this octd");
     /* An octd that says so is believed at once, and so is a picture that comes. */
     model.first_picture_ns = 14 * S;
-    expect_title(&model, OCT_VIEW_DIM, "en face");
+    expect_title(&model, OCT_TONE_DIM, "en face");
     oct_view_model_hear(&model, &d, &(struct oct_view_answer){0});
-    expect_title(&model, OCT_VIEW_DIM, "no en face from this octd");
+    expect_title(&model, OCT_TONE_DIM, "no en face from this octd");
     image.arrival_ns = 14 * S;
     oct_view_model_offer_enface(&model, &image);
-    expect_title(&model, OCT_VIEW_PLAIN, "en face");
+    expect_title(&model, OCT_TONE_PLAIN, "en face");
     d.has_enface = d.enface_told = true;
-    d.enface = (struct oct_view_enface_settings){OCT_VIEW_MAX, {0.4, 0.6}};
+    d.enface = (struct oct_view_enface_settings){OCT_PROJECTION_MAX, {0.4, 0.6}};
     d.answer_ns++;
     oct_view_model_hear(&model, &d, &(struct oct_view_answer){0});
-    expect_title(&model, OCT_VIEW_PLAIN, "en face, maximum");
+    expect_title(&model, OCT_TONE_PLAIN, "en face, maximum");
     /* One that stands still while B-scans come is not shown as if it were live. */
     go_live(&model, &tally, 16 * S);
-    expect_title(&model, OCT_VIEW_PLAIN, "en face, maximum");
+    expect_title(&model, OCT_TONE_PLAIN, "en face, maximum");
     go_live(&model, &tally, 26 * S);
-    expect_title(&model, OCT_VIEW_WARN, "en face, maximum: none came for 12 s");
+    expect_title(&model, OCT_TONE_WARN, "en face, maximum: none came for 12 s");
     image.arrival_ns = 26 * S;
     oct_view_model_offer_enface(&model, &image);
-    expect_title(&model, OCT_VIEW_PLAIN, "en face, maximum");
+    expect_title(&model, OCT_TONE_PLAIN, "en face, maximum");
     oct_view_model_tick(&model, 60 * S); /* when nothing comes, the banner says so */
-    expect_title(&model, OCT_VIEW_PLAIN, "en face, maximum");
+    expect_title(&model, OCT_TONE_PLAIN, "en face, maximum");
     oct_view_image_finish(&image);
     oct_view_picture_finish(&picture);
     oct_view_model_finish(&model);
@@ -688,23 +688,24 @@ static void settings_come_back_and_wrong_ones_are_passed_over(void **state)
     oct_view_model_init(&a, "x", true);
     oct_view_model_init(&b, "x", true);
     assert_int_equal(oct_view_settings_load(&a, path, &err), OCT_OK); /* none yet */
-    oct_view_model_apply(&a, OCT_VIEW_LAYOUT, 1);
-    oct_view_model_apply(&a, OCT_VIEW_PALETTE, 1);
-    oct_view_model_apply(&a, OCT_VIEW_LEVEL_UP, 7);
-    oct_view_model_apply(&a, OCT_VIEW_GAMMA_UP, 1);
+    oct_view_model_apply(&a, OCT_ACTION_LAYOUT, 1);
+    oct_view_model_apply(&a, OCT_ACTION_PALETTE, 1);
+    oct_view_model_apply(&a, OCT_ACTION_LEVEL_UP, 7);
+    oct_view_model_apply(&a, OCT_ACTION_GAMMA_UP, 1);
     assert_int_equal(oct_view_settings_save(&a, path, &err), OCT_OK);
     assert_int_equal(oct_view_settings_save(&a, path, &err), OCT_OK);
     assert_int_equal(oct_view_settings_load(&b, path, &err), OCT_OK);
-    assert_int_equal(b.settings.arrangement, OCT_VIEW_TWO);
-    assert_int_equal(b.contrast.palette, OCT_VIEW_INVERTED);
-    assert_true(b.contrast.range == OCT_VIEW_MANUAL && b.contrast.lo == 7 && b.contrast.hi == 67);
+    assert_int_equal(b.settings.arrangement, OCT_ARRANGEMENT_TWO);
+    assert_int_equal(b.contrast.palette, OCT_PALETTE_INVERTED);
+    assert_true(b.contrast.range == OCT_CONTRAST_MANUAL && b.contrast.lo == 7 &&
+                b.contrast.hi == 67);
     assert_true(fabs(b.contrast.gamma - 1.1) < 1e-5);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs("[view]\nlayout = seven\ngamma = nan\nblack = 9\nwhite = 3\nunknown = 1\n", file);
     fclose(file);
     assert_int_equal(oct_view_settings_load(&b, path, &err), OCT_E_FORMAT);
-    assert_int_equal(b.settings.arrangement, OCT_VIEW_TWO);
+    assert_int_equal(b.settings.arrangement, OCT_ARRANGEMENT_TWO);
     assert_true(b.contrast.hi > b.contrast.lo);
     /* What an octview wrote that made the en face picture itself: octd's now, and no mistake. */
     file = fopen(path, "w");
@@ -712,7 +713,7 @@ static void settings_come_back_and_wrong_ones_are_passed_over(void **state)
     fputs("[view]\nlayout = four\nen_face = maximum\nslab_first = 0.3\nslab_last = 0.7\n", file);
     fclose(file);
     assert_int_equal(oct_view_settings_load(&b, path, &err), OCT_OK);
-    assert_int_equal(b.settings.arrangement, OCT_VIEW_FOUR);
+    assert_int_equal(b.settings.arrangement, OCT_ARRANGEMENT_FOUR);
     assert_false(b.enface_wishes.wants_projection || b.enface_wishes.wants_first);
     remove(path);
     assert_int_equal(oct_view_settings_save(&a, "/dev/null/a/b.ini", &err), OCT_E_IO);

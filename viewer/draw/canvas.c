@@ -6,8 +6,8 @@
 uint32_t oct_draw_tone(enum oct_view_tone tone)
 {
     static const uint32_t rgb[] = {
-        [OCT_VIEW_PLAIN] = RGB_PLAIN, [OCT_VIEW_DIM] = RGB_DIM, [OCT_VIEW_GOOD] = RGB_GOOD,
-        [OCT_VIEW_WARN] = RGB_WARN,   [OCT_VIEW_BAD] = RGB_BAD,
+        [OCT_TONE_PLAIN] = RGB_PLAIN, [OCT_TONE_DIM] = RGB_DIM, [OCT_TONE_GOOD] = RGB_GOOD,
+        [OCT_TONE_WARN] = RGB_WARN,   [OCT_TONE_BAD] = RGB_BAD,
     };
     return rgb[tone];
 }

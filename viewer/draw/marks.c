@@ -78,14 +78,14 @@ static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
 /* Draws a frame around the point that the arrows move. */
 static void draw_held(struct oct_draw *draw, const struct oct_view_model *model)
 {
-    bool mark = model->held == OCT_VIEW_HELD_MARK;
+    bool mark = model->held == OCT_HELD_MARK;
 
     if (!(mark ? model->has_mark : model->has_caliper))
         return;
     struct spot s = spot_of(draw, model,
-                            mark                                ? model->mark
-                            : model->held == OCT_VIEW_HELD_FROM ? model->caliper[0]
-                                                                : model->caliper[1]);
+                            mark                           ? model->mark
+                            : model->held == OCT_HELD_FROM ? model->caliper[0]
+                                                           : model->caliper[1]);
     int d = draw->layout.text_px * 3 / 4, thick = draw->layout.text_px / 10 + 1;
     for (int i = 0; i < thick; i++)
         oct_draw_frame_of(draw,
@@ -113,7 +113,7 @@ void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
         return;
     oct_draw_clip(draw, &draw->picture_rect);
     if (draw->layout.enface.w > 0 && model->enface_wishes.known &&
-        model->enface_wishes.octds.projection == OCT_VIEW_SLAB)
+        model->enface_wishes.octds.projection == OCT_PROJECTION_SLAB)
         draw_slab(draw, model);
     if (draw->layout.profile.w > 0) {
         double x = draw->place.x + (model->cursor_line + 0.5) / h->n_lines * draw->place.w;

@@ -177,7 +177,7 @@ static void draw_moments(struct oct_draw *draw, const struct oct_view_model *mod
         int x = r.x + r.w - 1 - (int)((uint64_t)i * (uint64_t)r.w / OCT_VIEW_TIMELINE);
         if (m->marks)
             oct_draw_fill(draw, (struct oct_view_rect){x - thick / 2, r.y, thick + 1, r.h},
-                          m->marks & OCT_VIEW_MARK_BLINK ? RGB_BAD : RGB_WARN, 130);
+                          m->marks & OCT_MARK_BLINK ? RGB_BAD : RGB_WARN, 130);
         draw_point(draw, sharpness, x, thick, (double)m->sharpness, RGB_DIM);
         draw_point(draw, snr, x, thick, (double)m->snr_db, RGB_GOOD);
     }

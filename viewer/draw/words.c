@@ -90,15 +90,15 @@ void oct_draw_header(struct oct_draw *draw, const struct oct_view_model *model)
 static bool is_on(const struct oct_view_model *model, enum oct_view_action action)
 {
     switch (action) {
-    case OCT_VIEW_RECORD:
+    case OCT_ACTION_RECORD:
         return model->daemon.reachable && model->daemon.record.active;
-    case OCT_VIEW_FREEZE:
+    case OCT_ACTION_FREEZE:
         return model->frozen;
-    case OCT_VIEW_AUTO_CONTRAST:
-        return model->contrast.range == OCT_VIEW_AUTO;
-    case OCT_VIEW_MEASURE:
+    case OCT_ACTION_AUTO_CONTRAST:
+        return model->contrast.range == OCT_CONTRAST_AUTO;
+    case OCT_ACTION_MEASURE:
         return model->measuring;
-    case OCT_VIEW_HELP:
+    case OCT_ACTION_HELP:
         return model->help;
     default:
         return false;
@@ -113,7 +113,7 @@ void oct_draw_buttons(struct oct_draw *draw, const struct oct_view_model *model)
     oct_draw_fill(draw, draw->layout.buttons, RGB_GROUND, 255);
     for (size_t i = 0; i < n && i < OCT_VIEW_MOST_BUTTONS; i++) {
         struct oct_view_rect r = draw->layout.button[i];
-        bool on = is_on(model, buttons[i].action), record = buttons[i].action == OCT_VIEW_RECORD;
+        bool on = is_on(model, buttons[i].action), record = buttons[i].action == OCT_ACTION_RECORD;
         const char *label = record && on ? "Stop" : buttons[i].label;
         enum oct_text_size size = oct_draw_text_width(draw, OCT_TEXT_LARGE, label) < r.w - 8
                                       ? OCT_TEXT_LARGE
@@ -187,7 +187,7 @@ void oct_draw_banner(struct oct_draw *draw, const struct oct_view_model *model)
         struct band band =
             open_band(draw, (struct oct_view_rect){r.x, r.y + (int)i * (height + 1), r.w, height},
                       alarms[i].what.tone);
-        alarms[i].remedy.tone = OCT_VIEW_PLAIN;
+        alarms[i].remedy.tone = OCT_TONE_PLAIN;
         add_line(draw, &band, OCT_TEXT_LARGE, &alarms[i].what);
         add_line(draw, &band, OCT_TEXT_NORMAL, &alarms[i].remedy);
     }
@@ -197,7 +197,7 @@ void oct_draw_banner(struct oct_draw *draw, const struct oct_view_model *model)
 /* Draws the message over the lower edge of the panels, so that they stay where they are. */
 void oct_draw_message(struct oct_draw *draw, const struct oct_view_model *model)
 {
-    struct oct_view_phrase line = {.tone = OCT_VIEW_PLAIN};
+    struct oct_view_phrase line = {.tone = OCT_TONE_PLAIN};
     struct oct_view_rect r = draw->layout.area;
     int height = draw->layout.margin + oct_draw_line_height(draw, OCT_TEXT_NORMAL);
 
@@ -205,7 +205,7 @@ void oct_draw_message(struct oct_draw *draw, const struct oct_view_model *model)
         return;
     SDL_strlcpy(line.text, model->message, sizeof(line.text));
     struct band band =
-        open_band(draw, (struct oct_view_rect){r.x, r.y + r.h - height, r.w, height}, OCT_VIEW_DIM);
+        open_band(draw, (struct oct_view_rect){r.x, r.y + r.h - height, r.w, height}, OCT_TONE_DIM);
     add_line(draw, &band, OCT_TEXT_NORMAL, &line);
 }
 

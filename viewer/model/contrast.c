@@ -18,7 +18,7 @@ static double narrowest(const struct oct_view_contrast *c)
 
 void oct_view_contrast_init(struct oct_view_contrast *contrast, bool log)
 {
-    *contrast = (struct oct_view_contrast){.log = log, .range = OCT_VIEW_PUBLISHED, .gamma = 1};
+    *contrast = (struct oct_view_contrast){.log = log, .range = OCT_CONTRAST_PUBLISHED, .gamma = 1};
     oct_view_contrast_publish(contrast, 0.0, log ? 60.0 : 1.0);
 }
 
@@ -32,7 +32,7 @@ void oct_view_contrast_publish(struct oct_view_contrast *contrast, double lo, do
         hi = lo + least;
     contrast->published_lo = lo;
     contrast->published_hi = hi;
-    if (contrast->range == OCT_VIEW_PUBLISHED) {
+    if (contrast->range == OCT_CONTRAST_PUBLISHED) {
         contrast->lo = lo;
         contrast->hi = hi;
     }
@@ -40,7 +40,7 @@ void oct_view_contrast_publish(struct oct_view_contrast *contrast, double lo, do
 
 void oct_view_contrast_adapt(struct oct_view_contrast *contrast, double lo, double hi, double pace)
 {
-    if (contrast->range != OCT_VIEW_AUTO || !isfinite(lo) || !isfinite(hi))
+    if (contrast->range != OCT_CONTRAST_AUTO || !isfinite(lo) || !isfinite(hi))
         return;
     lo = contrast->lo + pace * (clamp(lo, -LIMIT, LIMIT) - contrast->lo);
     hi = contrast->hi + pace * (clamp(hi, -LIMIT, LIMIT) - contrast->hi);
@@ -55,7 +55,7 @@ void oct_view_contrast_move(struct oct_view_contrast *contrast, double level, do
     double least = fmax(narrowest(contrast), 1e-9 * fabs(middle));
     double wide = clamp(contrast->hi - contrast->lo + width, least, LIMIT);
 
-    contrast->range = OCT_VIEW_MANUAL;
+    contrast->range = OCT_CONTRAST_MANUAL;
     contrast->lo = middle - wide / 2.0;
     contrast->hi = middle + wide / 2.0;
 }
@@ -64,7 +64,7 @@ void oct_view_contrast_move_lo(struct oct_view_contrast *contrast, double by)
 {
     double least = fmax(narrowest(contrast), 1e-9 * fabs(contrast->hi));
 
-    contrast->range = OCT_VIEW_MANUAL;
+    contrast->range = OCT_CONTRAST_MANUAL;
     contrast->lo = clamp(contrast->lo + by, contrast->hi - LIMIT, contrast->hi - least);
 }
 
@@ -72,7 +72,7 @@ void oct_view_contrast_move_hi(struct oct_view_contrast *contrast, double by)
 {
     double least = fmax(narrowest(contrast), 1e-9 * fabs(contrast->lo));
 
-    contrast->range = OCT_VIEW_MANUAL;
+    contrast->range = OCT_CONTRAST_MANUAL;
     contrast->hi = clamp(contrast->hi + by, contrast->lo + least, contrast->lo + LIMIT);
 }
 

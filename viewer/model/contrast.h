@@ -14,9 +14,9 @@
 #define OCT_VIEW_MOST_GAMMA 4.0
 
 enum oct_view_range {
-    OCT_VIEW_PUBLISHED, /* lo and hi follow the published limits */
-    OCT_VIEW_AUTO,      /* they follow percentiles of the pictures */
-    OCT_VIEW_MANUAL,    /* they are the user's */
+    OCT_CONTRAST_PUBLISHED, /* lo and hi follow the published limits */
+    OCT_CONTRAST_AUTO,      /* they follow percentiles of the pictures */
+    OCT_CONTRAST_MANUAL,    /* they are the user's */
 };
 
 struct oct_view_contrast {
@@ -34,11 +34,11 @@ void oct_view_contrast_init(struct oct_view_contrast *contrast, bool log);
  * that lo < hi holds and all are finite. */
 void oct_view_contrast_publish(struct oct_view_contrast *contrast, double lo, double hi);
 
-/* With OCT_VIEW_AUTO, moves lo and hi the share `pace` (1: all) of the way to these limits. */
+/* With OCT_CONTRAST_AUTO, moves lo and hi the share `pace` (1: all) of the way to these limits. */
 void oct_view_contrast_adapt(struct oct_view_contrast *contrast, double lo, double hi, double pace);
 
-/* This and the functions below set OCT_VIEW_MANUAL. Moves the middle of the range and changes its
- * width (in the pictures' unit). */
+/* This and the functions below set OCT_CONTRAST_MANUAL. Moves the middle of the range and changes
+ * its width (in the pictures' unit). */
 void oct_view_contrast_move(struct oct_view_contrast *contrast, double level, double width);
 
 /* Moves one limit; it keeps at least the narrowest range of distance from the other. */

@@ -134,7 +134,7 @@ static bool read_share(const cJSON *object, const char *key, double *share)
 static void read_enface(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *each, *row = NULL;
-    struct oct_view_enface_settings s = {.projection = OCT_VIEW_N_PROJECTIONS};
+    struct oct_view_enface_settings s = {.projection = OCT_N_PROJECTIONS};
 
     cJSON_ArrayForEach(each, item(reply, "analysis"))
     {
@@ -143,13 +143,13 @@ static void read_enface(struct oct_view_daemon *d, const cJSON *reply)
             row = each;
     }
     const char *projection = cJSON_GetStringValue(item(row, "projection"));
-    for (int i = 0; projection && i < OCT_VIEW_N_PROJECTIONS; i++)
+    for (int i = 0; projection && i < OCT_N_PROJECTIONS; i++)
         if (strcmp(projection, oct_view_projection_keys[i]) == 0)
             s.projection = (enum oct_view_projection)i;
     d->has_enface = row != NULL;
     d->enface_told = read_share(row, "slab_first", &s.slab.first) &&
                      read_share(row, "slab_last", &s.slab.last) && s.slab.first < s.slab.last &&
-                     s.projection != OCT_VIEW_N_PROJECTIONS;
+                     s.projection != OCT_N_PROJECTIONS;
     if (d->enface_told)
         d->enface = s;
 }

@@ -7,7 +7,7 @@
 /* Values beyond this have no meaning in counts^2 or dB; it keeps hi - lo finite, also as f32. */
 #define LIMIT 1e30
 
-const char *const oct_view_projection_keys[OCT_VIEW_N_PROJECTIONS] = {"mean", "max", "slab"};
+const char *const oct_view_projection_keys[OCT_N_PROJECTIONS] = {"mean", "max", "slab"};
 
 void oct_view_enface_finish(struct oct_view_enface *e)
 {

@@ -15,10 +15,15 @@
 #define OCT_VIEW_ENFACE_MOST 2048u
 
 /* How octd makes one value of an A-line (analysis.enface_projection). */
-enum oct_view_projection { OCT_VIEW_MEAN, OCT_VIEW_MAX, OCT_VIEW_SLAB, OCT_VIEW_N_PROJECTIONS };
+enum oct_view_projection {
+    OCT_PROJECTION_MEAN,
+    OCT_PROJECTION_MAX,
+    OCT_PROJECTION_SLAB,
+    OCT_N_PROJECTIONS
+};
 
 /* The values of analysis.enface_projection: "mean", "max", "slab". */
-extern const char *const oct_view_projection_keys[OCT_VIEW_N_PROJECTIONS];
+extern const char *const oct_view_projection_keys[OCT_N_PROJECTIONS];
 
 /* A part of the depth, as shares of it; 0 <= first < last <= 1. */
 struct oct_view_slab {

@@ -34,8 +34,7 @@ static void want_projection(struct oct_view_enface_wishes *w, enum oct_view_proj
 
 void oct_view_enface_wishes_next(struct oct_view_enface_wishes *w)
 {
-    want_projection(
-        w, (enum oct_view_projection)((w->wanted.projection + 1) % OCT_VIEW_N_PROJECTIONS));
+    want_projection(w, (enum oct_view_projection)((w->wanted.projection + 1) % OCT_N_PROJECTIONS));
 }
 
 /* A ten thousandth of the depth is less than a pixel of most pictures; it is what is sent. */
@@ -54,7 +53,7 @@ void oct_view_enface_wishes_move(struct oct_view_enface_wishes *w, double shift,
     middle = middle < half ? half : middle > 1 - half ? 1 - half : middle;
     w->wanted.slab = (struct oct_view_slab){rounded(middle - half), rounded(middle + half)};
     w->wants_first = w->wants_last = true;
-    want_projection(w, OCT_VIEW_SLAB);
+    want_projection(w, OCT_PROJECTION_SLAB);
 }
 
 enum oct_view_wish oct_view_enface_wishes_take(struct oct_view_enface_wishes *w, char *text,
@@ -66,17 +65,17 @@ enum oct_view_wish oct_view_enface_wishes_take(struct oct_view_enface_wishes *w,
     w->sent = w->wanted;
     if (w->wants_projection) {
         snprintf(text, n_bytes, "%s", oct_view_projection_keys[w->sent.projection]);
-        return OCT_VIEW_WISH_PROJECTION;
+        return OCT_WISH_PROJECTION;
     }
     if (w->wants_first && !(w->wants_last && last_goes_first)) {
         snprintf(text, n_bytes, "%.4f", w->sent.slab.first);
-        return OCT_VIEW_WISH_SLAB_FIRST;
+        return OCT_WISH_SLAB_FIRST;
     }
     if (w->wants_last) {
         snprintf(text, n_bytes, "%.4f", w->sent.slab.last);
-        return OCT_VIEW_WISH_SLAB_LAST;
+        return OCT_WISH_SLAB_LAST;
     }
-    return OCT_VIEW_WISH_NONE;
+    return OCT_WISH_NONE;
 }
 
 void oct_view_enface_wishes_answer(struct oct_view_enface_wishes *w, enum oct_view_wish wish,
@@ -88,15 +87,15 @@ void oct_view_enface_wishes_answer(struct oct_view_enface_wishes *w, enum oct_vi
         return;
     }
     switch (wish) {
-    case OCT_VIEW_WISH_PROJECTION:
+    case OCT_WISH_PROJECTION:
         w->octds.projection = w->sent.projection;
         w->wants_projection = w->wanted.projection != w->sent.projection;
         break;
-    case OCT_VIEW_WISH_SLAB_FIRST:
+    case OCT_WISH_SLAB_FIRST:
         w->octds.slab.first = w->sent.slab.first;
         w->wants_first = w->wanted.slab.first != w->sent.slab.first;
         break;
-    case OCT_VIEW_WISH_SLAB_LAST:
+    case OCT_WISH_SLAB_LAST:
         w->octds.slab.last = w->sent.slab.last;
         w->wants_last = w->wanted.slab.last != w->sent.slab.last;
         break;

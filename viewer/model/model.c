@@ -49,7 +49,7 @@ static void adapt(struct oct_view_model *model, double pace)
 {
     double lo, hi;
 
-    if (model->contrast.range == OCT_VIEW_AUTO && model->has_picture &&
+    if (model->contrast.range == OCT_CONTRAST_AUTO && model->has_picture &&
         oct_view_picture_percentiles(&model->shown, AUTO_BLACK, AUTO_WHITE, &lo, &hi))
         oct_view_contrast_adapt(&model->contrast, lo, hi, pace);
 }
@@ -148,34 +148,35 @@ static bool apply_contrast(struct oct_view_contrast *c, enum oct_view_action act
     double step = oct_view_contrast_step(c) * times;
 
     switch (action) {
-    case OCT_VIEW_AUTO_CONTRAST:
-        oct_view_contrast_set_range(c, c->range == OCT_VIEW_AUTO ? OCT_VIEW_MANUAL : OCT_VIEW_AUTO);
+    case OCT_ACTION_AUTO_CONTRAST:
+        oct_view_contrast_set_range(c, c->range == OCT_CONTRAST_AUTO ? OCT_CONTRAST_MANUAL
+                                                                     : OCT_CONTRAST_AUTO);
         return true;
-    case OCT_VIEW_PUBLISHED_CONTRAST:
-        oct_view_contrast_set_range(c, OCT_VIEW_PUBLISHED);
+    case OCT_ACTION_PUBLISHED_CONTRAST:
+        oct_view_contrast_set_range(c, OCT_CONTRAST_PUBLISHED);
         return true;
-    case OCT_VIEW_LEVEL_DOWN:
-    case OCT_VIEW_LEVEL_UP:
-        oct_view_contrast_move(c, action == OCT_VIEW_LEVEL_UP ? step : -step, 0);
+    case OCT_ACTION_LEVEL_DOWN:
+    case OCT_ACTION_LEVEL_UP:
+        oct_view_contrast_move(c, action == OCT_ACTION_LEVEL_UP ? step : -step, 0);
         return true;
-    case OCT_VIEW_WINDOW_WIDER:
-    case OCT_VIEW_WINDOW_CLOSER:
-        oct_view_contrast_move(c, 0, action == OCT_VIEW_WINDOW_WIDER ? 2 * step : -2 * step);
+    case OCT_ACTION_WINDOW_WIDER:
+    case OCT_ACTION_WINDOW_CLOSER:
+        oct_view_contrast_move(c, 0, action == OCT_ACTION_WINDOW_WIDER ? 2 * step : -2 * step);
         return true;
-    case OCT_VIEW_LOWER_DOWN:
-    case OCT_VIEW_LOWER_UP:
-        oct_view_contrast_move_lo(c, action == OCT_VIEW_LOWER_UP ? step : -step);
+    case OCT_ACTION_LOWER_DOWN:
+    case OCT_ACTION_LOWER_UP:
+        oct_view_contrast_move_lo(c, action == OCT_ACTION_LOWER_UP ? step : -step);
         return true;
-    case OCT_VIEW_UPPER_DOWN:
-    case OCT_VIEW_UPPER_UP:
-        oct_view_contrast_move_hi(c, action == OCT_VIEW_UPPER_UP ? step : -step);
+    case OCT_ACTION_UPPER_DOWN:
+    case OCT_ACTION_UPPER_UP:
+        oct_view_contrast_move_hi(c, action == OCT_ACTION_UPPER_UP ? step : -step);
         return true;
-    case OCT_VIEW_GAMMA_DOWN:
-    case OCT_VIEW_GAMMA_UP:
-        oct_view_contrast_set_gamma(c, c->gamma * (action == OCT_VIEW_GAMMA_UP ? 1.1 : 1 / 1.1));
+    case OCT_ACTION_GAMMA_DOWN:
+    case OCT_ACTION_GAMMA_UP:
+        oct_view_contrast_set_gamma(c, c->gamma * (action == OCT_ACTION_GAMMA_UP ? 1.1 : 1 / 1.1));
         return true;
-    case OCT_VIEW_PALETTE:
-        c->palette = (enum oct_view_palette)((c->palette + 1) % OCT_VIEW_N_PALETTES);
+    case OCT_ACTION_PALETTE:
+        c->palette = (enum oct_view_palette)((c->palette + 1) % OCT_N_PALETTES);
         return true;
     default:
         return false;
@@ -198,45 +199,44 @@ static bool apply_view(struct oct_view_model *model, enum oct_view_action action
     struct oct_view_settings *s = &model->settings;
 
     switch (action) {
-    case OCT_VIEW_LAYOUT:
-        s->arrangement =
-            (enum oct_view_arrangement)((s->arrangement + 1) % OCT_VIEW_N_ARRANGEMENTS);
+    case OCT_ACTION_LAYOUT:
+        s->arrangement = (enum oct_view_arrangement)((s->arrangement + 1) % OCT_N_ARRANGEMENTS);
         return true;
-    case OCT_VIEW_PROJECTION:
+    case OCT_ACTION_PROJECTION:
         if (oct_view_model_can_set_enface(model))
             oct_view_enface_wishes_next(&model->enface_wishes);
         return true;
-    case OCT_VIEW_SLAB_UP:
-    case OCT_VIEW_SLAB_DOWN:
-        move_slab(model, (action == OCT_VIEW_SLAB_DOWN ? 0.01 : -0.01) * times, 0);
+    case OCT_ACTION_SLAB_UP:
+    case OCT_ACTION_SLAB_DOWN:
+        move_slab(model, (action == OCT_ACTION_SLAB_DOWN ? 0.01 : -0.01) * times, 0);
         return true;
-    case OCT_VIEW_SLAB_THINNER:
-    case OCT_VIEW_SLAB_THICKER:
-        move_slab(model, 0, (action == OCT_VIEW_SLAB_THICKER ? 0.005 : -0.005) * times);
+    case OCT_ACTION_SLAB_THINNER:
+    case OCT_ACTION_SLAB_THICKER:
+        move_slab(model, 0, (action == OCT_ACTION_SLAB_THICKER ? 0.005 : -0.005) * times);
         return true;
-    case OCT_VIEW_ZOOM_IN:
-    case OCT_VIEW_ZOOM_OUT:
-        oct_view_lens_zoom(lens, pow(action == OCT_VIEW_ZOOM_IN ? 1.25 : 0.8, times), lens->x,
+    case OCT_ACTION_ZOOM_IN:
+    case OCT_ACTION_ZOOM_OUT:
+        oct_view_lens_zoom(lens, pow(action == OCT_ACTION_ZOOM_IN ? 1.25 : 0.8, times), lens->x,
                            lens->y);
         return true;
-    case OCT_VIEW_ZOOM_RESET:
+    case OCT_ACTION_ZOOM_RESET:
         oct_view_lens_init(lens);
         return true;
-    case OCT_VIEW_PAN_LEFT:
-    case OCT_VIEW_PAN_RIGHT:
-        oct_view_lens_pan(lens, (action == OCT_VIEW_PAN_RIGHT ? 0.1 : -0.1) * times, 0);
+    case OCT_ACTION_PAN_LEFT:
+    case OCT_ACTION_PAN_RIGHT:
+        oct_view_lens_pan(lens, (action == OCT_ACTION_PAN_RIGHT ? 0.1 : -0.1) * times, 0);
         return true;
-    case OCT_VIEW_PAN_UP:
-    case OCT_VIEW_PAN_DOWN:
-        oct_view_lens_pan(lens, 0, (action == OCT_VIEW_PAN_DOWN ? 0.1 : -0.1) * times);
+    case OCT_ACTION_PAN_UP:
+    case OCT_ACTION_PAN_DOWN:
+        oct_view_lens_pan(lens, 0, (action == OCT_ACTION_PAN_DOWN ? 0.1 : -0.1) * times);
         return true;
-    case OCT_VIEW_CURSOR_LEFT:
-    case OCT_VIEW_CURSOR_RIGHT:
-        oct_view_model_point_at(model, model->cursor_line + (action == OCT_VIEW_CURSOR_RIGHT
+    case OCT_ACTION_CURSOR_LEFT:
+    case OCT_ACTION_CURSOR_RIGHT:
+        oct_view_model_point_at(model, model->cursor_line + (action == OCT_ACTION_CURSOR_RIGHT
                                                                  ? (double)times
                                                                  : -(double)times));
         return true;
-    case OCT_VIEW_STRETCH:
+    case OCT_ACTION_STRETCH:
         if (knows_proportion(model))
             s->stretch = !s->stretch;
         else
@@ -250,41 +250,41 @@ static bool apply_view(struct oct_view_model *model, enum oct_view_action action
 static void apply_rest(struct oct_view_model *model, enum oct_view_action action, unsigned times)
 {
     switch (action) {
-    case OCT_VIEW_RECORD:
-        oct_view_model_wish(
-            model, model->daemon.record.active ? OCT_VIEW_WISH_STOP : OCT_VIEW_WISH_RECORD, "");
+    case OCT_ACTION_RECORD:
+        oct_view_model_wish(model, model->daemon.record.active ? OCT_WISH_STOP : OCT_WISH_RECORD,
+                            "");
         break;
-    case OCT_VIEW_FREEZE:
+    case OCT_ACTION_FREEZE:
         set_frozen(model, !model->frozen);
         break;
-    case OCT_VIEW_OLDER:
-    case OCT_VIEW_NEWER:
-        step_back(model, action == OCT_VIEW_OLDER ? (int)times : -(int)times);
+    case OCT_ACTION_OLDER:
+    case OCT_ACTION_NEWER:
+        step_back(model, action == OCT_ACTION_OLDER ? (int)times : -(int)times);
         break;
-    case OCT_VIEW_MEASURE:
+    case OCT_ACTION_MEASURE:
         model->measuring = !model->measuring;
-        model->held = OCT_VIEW_HELD_TO;
+        model->held = OCT_HELD_TO;
         break;
-    case OCT_VIEW_HOLD:
+    case OCT_ACTION_HOLD:
         oct_view_model_hold_next(model);
         break;
-    case OCT_VIEW_MARK:
+    case OCT_ACTION_MARK:
         oct_view_model_mark_by_key(model);
         break;
-    case OCT_VIEW_CLEAR:
+    case OCT_ACTION_CLEAR:
         model->has_caliper = model->has_mark = false;
-        model->held = OCT_VIEW_HELD_TO;
+        model->held = OCT_HELD_TO;
         break;
-    case OCT_VIEW_EYE:
+    case OCT_ACTION_EYE:
         oct_view_model_next_eye(model);
         break;
-    case OCT_VIEW_PSEUDONYM:
+    case OCT_ACTION_PSEUDONYM:
         model->typing = model->has_control;
         snprintf(model->typed, sizeof(model->typed), "%s", model->daemon.record.pseudonym);
         if (!model->has_control)
-            oct_view_model_wish(model, OCT_VIEW_WISH_NONE, "");
+            oct_view_model_wish(model, OCT_WISH_NONE, "");
         break;
-    case OCT_VIEW_LOCK:
+    case OCT_ACTION_LOCK:
         model->settings.operators = !model->settings.operators;
         if (model->frozen)
             set_frozen(model, false); /* no key of the profile ends a freeze */
@@ -293,7 +293,7 @@ static void apply_rest(struct oct_view_model *model, enum oct_view_action action
                            model->settings.operators ? "operator profile: Ctrl+O leaves it"
                                                      : "all keys");
         break;
-    case OCT_VIEW_HELP:
+    case OCT_ACTION_HELP:
         model->help = !model->help;
         break;
     default:
@@ -333,7 +333,7 @@ void oct_view_model_tick(struct oct_view_model *model, uint64_t now_ns)
     if (now_ns >= model->message_until_ns)
         model->message[0] = '\0';
     if (now_ns >= model->answer_until_ns)
-        model->answer.wish = OCT_VIEW_WISH_NONE;
+        model->answer.wish = OCT_WISH_NONE;
 }
 
 static void count_frame(struct oct_view_model *model, uint64_t now_ns)
@@ -380,14 +380,14 @@ double oct_view_model_silence_s(const struct oct_view_model *model)
 enum oct_view_state oct_view_model_state(const struct oct_view_model *model)
 {
     if (model->tally.n_received == 0)
-        return OCT_VIEW_WAITING;
+        return OCT_SIGNAL_WAITING;
     double rate_hz = oct_view_tally_rate_hz(&model->tally);
     double stall_s = rate_hz > 0 ? 4.0 / rate_hz : STALL_LEAST_S;
     if (stall_s < STALL_LEAST_S)
         stall_s = STALL_LEAST_S;
     if (stall_s > STALL_MOST_S)
         stall_s = STALL_MOST_S;
-    return oct_view_model_silence_s(model) < stall_s ? OCT_VIEW_LIVE : OCT_VIEW_STALLED;
+    return oct_view_model_silence_s(model) < stall_s ? OCT_SIGNAL_LIVE : OCT_SIGNAL_STALLED;
 }
 
 struct oct_view_scale oct_view_model_scale(const struct oct_view_model *model)

@@ -25,15 +25,20 @@
 #define OCT_VIEW_MESSAGE_BYTES 384
 
 enum oct_view_state {
-    OCT_VIEW_WAITING, /* no picture came yet */
-    OCT_VIEW_LIVE,
-    OCT_VIEW_STALLED, /* pictures came, but none for a while */
+    OCT_SIGNAL_WAITING, /* no picture came yet */
+    OCT_SIGNAL_LIVE,
+    OCT_SIGNAL_STALLED, /* pictures came, but none for a while */
 };
 
-enum oct_view_arrangement { OCT_VIEW_ALONE, OCT_VIEW_TWO, OCT_VIEW_FOUR, OCT_VIEW_N_ARRANGEMENTS };
+enum oct_view_arrangement {
+    OCT_ARRANGEMENT_ALONE,
+    OCT_ARRANGEMENT_TWO,
+    OCT_ARRANGEMENT_FOUR,
+    OCT_N_ARRANGEMENTS
+};
 
 /* What the arrows move while measuring: an end of the calipers, or the marked point. */
-enum oct_view_held { OCT_VIEW_HELD_TO, OCT_VIEW_HELD_FROM, OCT_VIEW_HELD_MARK, OCT_VIEW_N_HELD };
+enum oct_view_held { OCT_HELD_TO, OCT_HELD_FROM, OCT_HELD_MARK, OCT_N_HELD };
 
 /* What is remembered between two runs (settings.h). */
 struct oct_view_settings {

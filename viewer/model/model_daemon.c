@@ -29,29 +29,28 @@ static void watch_disk(struct oct_view_model *model, const struct oct_view_daemo
 
 bool oct_view_model_is_recording(const struct oct_view_model *model)
 {
-    return model->daemon.record.active || model->asked == OCT_VIEW_WISH_RECORD ||
-           model->wish == OCT_VIEW_WISH_RECORD;
+    return model->daemon.record.active || model->asked == OCT_WISH_RECORD ||
+           model->wish == OCT_WISH_RECORD;
 }
 
 static bool is_of_enface(enum oct_view_wish wish)
 {
-    return wish == OCT_VIEW_WISH_PROJECTION || wish == OCT_VIEW_WISH_SLAB_FIRST ||
-           wish == OCT_VIEW_WISH_SLAB_LAST;
+    return wish == OCT_WISH_PROJECTION || wish == OCT_WISH_SLAB_FIRST || wish == OCT_WISH_SLAB_LAST;
 }
 
 static void hear_answer(struct oct_view_model *model, const struct oct_view_answer *answer)
 {
-    model->asked = OCT_VIEW_WISH_NONE;
+    model->asked = OCT_WISH_NONE;
     if (is_of_enface(answer->wish))
         oct_view_enface_wishes_answer(&model->enface_wishes, answer->wish, answer->ok);
-    if (answer->wish == OCT_VIEW_WISH_RECORD || answer->wish == OCT_VIEW_WISH_STOP) {
+    if (answer->wish == OCT_WISH_RECORD || answer->wish == OCT_WISH_STOP) {
         model->answer = *answer;
         model->answer_until_ns = model->now_ns + ANSWER_NS;
     } else if (!answer->ok) {
         oct_view_model_say(model, "octd refused: %s", answer->text);
     } else if (!is_of_enface(answer->wish)) { /* the panel's title shows those */
         oct_view_model_say(model, "octd confirms: %s %s",
-                           answer->wish == OCT_VIEW_WISH_EYE ? "eye" : "pseudonym",
+                           answer->wish == OCT_WISH_EYE ? "eye" : "pseudonym",
                            answer->text[0] ? answer->text : "not said");
     }
 }
@@ -80,7 +79,7 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
         model->daemon = *daemon;
     else
         model->daemon.reachable = false;
-    if (answer->wish != OCT_VIEW_WISH_NONE)
+    if (answer->wish != OCT_WISH_NONE)
         hear_answer(model, answer);
 }
 
@@ -91,7 +90,7 @@ void oct_view_model_wish(struct oct_view_model *model, enum oct_view_wish wish, 
         return;
     }
     /* While a slab's key is held, some answer is always to come: other wishes wait for it. */
-    if (model->asked != OCT_VIEW_WISH_NONE && !is_of_enface(model->asked)) {
+    if (model->asked != OCT_WISH_NONE && !is_of_enface(model->asked)) {
         oct_view_model_say(model, "octd has not answered yet");
         return;
     }
@@ -102,12 +101,12 @@ void oct_view_model_wish(struct oct_view_model *model, enum oct_view_wish wish, 
 enum oct_view_wish oct_view_model_take_wish(struct oct_view_model *model,
                                             char text[OCT_VIEW_LABEL_BYTES])
 {
-    if (model->asked != OCT_VIEW_WISH_NONE)
-        return OCT_VIEW_WISH_NONE;
-    if (model->wish != OCT_VIEW_WISH_NONE) {
+    if (model->asked != OCT_WISH_NONE)
+        return OCT_WISH_NONE;
+    if (model->wish != OCT_WISH_NONE) {
         memcpy(text, model->wish_text, OCT_VIEW_LABEL_BYTES);
         model->asked = model->wish;
-        model->wish = OCT_VIEW_WISH_NONE;
+        model->wish = OCT_WISH_NONE;
     } else {
         model->asked =
             oct_view_enface_wishes_take(&model->enface_wishes, text, OCT_VIEW_LABEL_BYTES);
@@ -118,7 +117,7 @@ enum oct_view_wish oct_view_model_take_wish(struct oct_view_model *model,
 bool oct_view_model_can_set_enface(struct oct_view_model *model)
 {
     if (!model->has_control)
-        oct_view_model_wish(model, OCT_VIEW_WISH_NONE, "");
+        oct_view_model_wish(model, OCT_WISH_NONE, "");
     else if (!model->enface_wishes.known)
         oct_view_model_say(model, "%s",
                            !model->daemon.known        ? "octd has not answered yet"
@@ -131,10 +130,7 @@ void oct_view_model_next_eye(struct oct_view_model *model)
 {
     const char *eye = model->daemon.record.eye;
 
-    oct_view_model_wish(model, OCT_VIEW_WISH_EYE,
-                        !eye[0]                  ? "OD"
-                        : strcmp(eye, "OD") == 0 ? "OS"
-                                                 : "");
+    oct_view_model_wish(model, OCT_WISH_EYE, !eye[0] ? "OD" : strcmp(eye, "OD") == 0 ? "OS" : "");
 }
 
 /* ---- typing ---- */
@@ -163,5 +159,5 @@ void oct_view_model_end_typing(struct oct_view_model *model, bool keep)
 {
     model->typing = false;
     if (keep)
-        oct_view_model_wish(model, OCT_VIEW_WISH_PSEUDONYM, model->typed);
+        oct_view_model_wish(model, OCT_WISH_PSEUDONYM, model->typed);
 }

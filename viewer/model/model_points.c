@@ -29,7 +29,7 @@ void oct_view_model_set_caliper(struct oct_view_model *model, struct oct_view_po
     model->has_caliper = model->has_picture;
     model->caliper[0] = inside(model, from);
     model->caliper[1] = inside(model, to);
-    model->held = OCT_VIEW_HELD_TO;
+    model->held = OCT_HELD_TO;
 }
 
 void oct_view_model_point_at(struct oct_view_model *model, double line)
@@ -69,9 +69,9 @@ static void put_caliper(struct oct_view_model *model)
 static struct oct_view_point *held_point(struct oct_view_model *model)
 {
     switch (model->held) {
-    case OCT_VIEW_HELD_MARK:
+    case OCT_HELD_MARK:
         return model->has_mark ? &model->mark : NULL;
-    case OCT_VIEW_HELD_FROM:
+    case OCT_HELD_FROM:
         return model->has_caliper ? &model->caliper[0] : NULL;
     default:
         return model->has_caliper ? &model->caliper[1] : NULL;
@@ -91,7 +91,7 @@ void oct_view_model_hold_next(struct oct_view_model *model)
         return;
     }
     do
-        model->held = (enum oct_view_held)((model->held + 1) % OCT_VIEW_N_HELD);
+        model->held = (enum oct_view_held)((model->held + 1) % OCT_N_HELD);
     while (!held_point(model));
 }
 
@@ -104,15 +104,15 @@ void oct_view_model_mark_by_key(struct oct_view_model *model)
                                        middle_of_pixel(model->cursor_line),
                                        middle_of_pixel(model->lens.y * model->shown.header.depth)});
     model->measuring = true;
-    model->held = OCT_VIEW_HELD_MARK;
+    model->held = OCT_HELD_MARK;
 }
 
 bool oct_view_model_move_held(struct oct_view_model *model, enum oct_view_action action,
                               unsigned times)
 {
     /* The arrow keys' actions, as steps to the right and down. */
-    int right = action == OCT_VIEW_LEVEL_UP ? 1 : action == OCT_VIEW_LEVEL_DOWN ? -1 : 0;
-    int down = action == OCT_VIEW_WINDOW_CLOSER ? 1 : action == OCT_VIEW_WINDOW_WIDER ? -1 : 0;
+    int right = action == OCT_ACTION_LEVEL_UP ? 1 : action == OCT_ACTION_LEVEL_DOWN ? -1 : 0;
+    int down = action == OCT_ACTION_WINDOW_CLOSER ? 1 : action == OCT_ACTION_WINDOW_WIDER ? -1 : 0;
 
     if (right == 0 && down == 0)
         return false;

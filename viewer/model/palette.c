@@ -44,9 +44,9 @@ const char *const oct_view_palette_names[] = {"grey", "inverted", "colour", 0};
 
 uint32_t oct_view_palette_argb(enum oct_view_palette palette, uint8_t level)
 {
-    uint32_t grey = palette == OCT_VIEW_INVERTED ? 255u - level : level;
+    uint32_t grey = palette == OCT_PALETTE_INVERTED ? 255u - level : level;
 
-    if (palette == OCT_VIEW_UNIFORM)
+    if (palette == OCT_PALETTE_UNIFORM)
         return UINT32_C(0xff000000) | uniform[level];
     return UINT32_C(0xff000000) | grey * UINT32_C(0x010101);
 }

@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 enum oct_view_palette {
-    OCT_VIEW_GREY,
-    OCT_VIEW_INVERTED,
-    OCT_VIEW_UNIFORM, /* perceptually uniform */
-    OCT_VIEW_N_PALETTES
+    OCT_PALETTE_GREY,
+    OCT_PALETTE_INVERTED,
+    OCT_PALETTE_UNIFORM, /* perceptually uniform */
+    OCT_N_PALETTES
 };
 
 extern const char *const oct_view_palette_names[]; /* NULL-terminated */

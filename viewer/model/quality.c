@@ -24,9 +24,9 @@ static uint64_t count(const struct oct_view_image *row, const char *label, uint6
 
 static unsigned marks_of(const struct oct_view_image *row)
 {
-    return (number(row, "blink", 0) > 0.5 ? OCT_VIEW_MARK_BLINK : 0u) |
-           (number(row, "motion", 0) > 0.5 ? OCT_VIEW_MARK_MOTION : 0u) |
-           (number(row, "missing", 0) > 0.5 ? OCT_VIEW_MARK_MISSING : 0u);
+    return (number(row, "blink", 0) > 0.5 ? OCT_MARK_BLINK : 0u) |
+           (number(row, "motion", 0) > 0.5 ? OCT_MARK_MOTION : 0u) |
+           (number(row, "missing", 0) > 0.5 ? OCT_MARK_MISSING : 0u);
 }
 
 enum oct_err oct_view_quality_check(const struct oct_image_header *header, struct oct_error *err)

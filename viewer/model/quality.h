@@ -15,9 +15,9 @@
 #define OCT_VIEW_TIMELINE_BIN_NS UINT64_C(20000000) /* 20 ms: ten seconds in all */
 
 enum oct_view_mark {
-    OCT_VIEW_MARK_BLINK = 1,
-    OCT_VIEW_MARK_MOTION = 2,
-    OCT_VIEW_MARK_MISSING = 4, /* A-lines of it were missing */
+    OCT_MARK_BLINK = 1,
+    OCT_MARK_MOTION = 2,
+    OCT_MARK_MISSING = 4, /* A-lines of it were missing */
 };
 
 struct oct_view_moment {

@@ -59,21 +59,21 @@ void oct_view_duration_text(double seconds, char *text, size_t n_bytes)
 static void add_state(const struct oct_view_model *model, struct list *list)
 {
     switch (oct_view_model_state(model)) {
-    case OCT_VIEW_WAITING:
-        add(list, OCT_VIEW_WARN, "WAITING");
+    case OCT_SIGNAL_WAITING:
+        add(list, OCT_TONE_WARN, "WAITING");
         break;
-    case OCT_VIEW_LIVE:
-        add(list, OCT_VIEW_GOOD, "LIVE");
+    case OCT_SIGNAL_LIVE:
+        add(list, OCT_TONE_GOOD, "LIVE");
         break;
-    case OCT_VIEW_STALLED:
-        add(list, OCT_VIEW_BAD, "NO SIGNAL");
+    case OCT_SIGNAL_STALLED:
+        add(list, OCT_TONE_BAD, "NO SIGNAL");
         break;
     }
     if (model->frozen && model->back > 0 && model->shown.arrival_ns <= model->frozen_ns)
-        add(list, OCT_VIEW_WARN, "FROZEN %.2f s back",
+        add(list, OCT_TONE_WARN, "FROZEN %.2f s back",
             (double)(model->frozen_ns - model->shown.arrival_ns) / 1e9);
     else if (model->frozen)
-        add(list, OCT_VIEW_WARN, "FROZEN");
+        add(list, OCT_TONE_WARN, "FROZEN");
 }
 
 /* Adds the line rate. The configured rate stands beside it where the two contradict each other:
@@ -87,33 +87,33 @@ static void add_line_rate(const struct oct_view_model *model, double pictures_hz
                          : pictures_hz;
 
     if (set_hz > 0 && (rate_hz > 1.05 * set_hz || rate_hz < 0.5 * set_hz))
-        add(list, OCT_VIEW_WARN, "%5.1f kHz lines, set %.1f", rate_hz / 1e3, set_hz / 1e3);
+        add(list, OCT_TONE_WARN, "%5.1f kHz lines, set %.1f", rate_hz / 1e3, set_hz / 1e3);
     else
-        add(list, OCT_VIEW_PLAIN, "%5.1f kHz lines", rate_hz / 1e3);
+        add(list, OCT_TONE_PLAIN, "%5.1f kHz lines", rate_hz / 1e3);
 }
 
 static void add_counts(const struct oct_view_model *model, struct list *list)
 {
     const struct oct_view_tally *tally = &model->tally;
     const struct oct_view_daemon *d = &model->daemon;
-    bool live = oct_view_model_state(model) == OCT_VIEW_LIVE;
+    bool live = oct_view_model_state(model) == OCT_SIGNAL_LIVE;
     double rate_hz = live ? oct_view_tally_rate_hz(tally) : 0.0;
     bool fresh_loss =
         tally->last_loss_ns != 0 && model->now_ns < tally->last_loss_ns + LOSS_MARK_NS;
 
     if (rate_hz > 0)
-        add(list, OCT_VIEW_PLAIN, "%5.1f B-scans/s", rate_hz);
+        add(list, OCT_TONE_PLAIN, "%5.1f B-scans/s", rate_hz);
     else
-        add(list, OCT_VIEW_DIM, "  --- B-scans/s");
+        add(list, OCT_TONE_DIM, "  --- B-scans/s");
     if (rate_hz > 0 && model->has_picture)
         add_line_rate(model, rate_hz * model->shown.header.n_lines, list);
     if (rate_hz > 0 && model->screen_hz > 0)
-        add(list, OCT_VIEW_PLAIN, "screen %2.0f Hz", model->screen_hz);
-    add(list, fresh_loss ? OCT_VIEW_WARN : OCT_VIEW_PLAIN, "lost %" PRIu64, tally->n_lost);
+        add(list, OCT_TONE_PLAIN, "screen %2.0f Hz", model->screen_hz);
+    add(list, fresh_loss ? OCT_TONE_WARN : OCT_TONE_PLAIN, "lost %" PRIu64, tally->n_lost);
     if (tally->n_bad > 0)
-        add(list, OCT_VIEW_WARN, "bad messages %" PRIu64, tally->n_bad);
+        add(list, OCT_TONE_WARN, "bad messages %" PRIu64, tally->n_bad);
     if (live && d->reachable && model->screen_ms > 0)
-        add(list, OCT_VIEW_PLAIN, "latency %.0f ms", d->latency_p50_us / 1e3 + model->screen_ms);
+        add(list, OCT_TONE_PLAIN, "latency %.0f ms", d->latency_p50_us / 1e3 + model->screen_ms);
 }
 
 static void add_picture(const struct oct_view_model *model, struct list *list)
@@ -122,8 +122,8 @@ static void add_picture(const struct oct_view_model *model, struct list *list)
 
     if (!model->has_picture)
         return;
-    add(list, OCT_VIEW_PLAIN, "volume %" PRIu64 " B-scan %3" PRIu32, header->volume, header->bscan);
-    add(list, header->missing_lines > 0 ? OCT_VIEW_WARN : OCT_VIEW_PLAIN, "missing lines %" PRIu32,
+    add(list, OCT_TONE_PLAIN, "volume %" PRIu64 " B-scan %3" PRIu32, header->volume, header->bscan);
+    add(list, header->missing_lines > 0 ? OCT_TONE_WARN : OCT_TONE_PLAIN, "missing lines %" PRIu32,
         header->missing_lines);
 }
 
@@ -136,11 +136,11 @@ static void add_disk(const struct oct_view_model *model, struct list *list)
     if (!model->daemon.reachable || isnan(model->daemon.disk_bytes_free))
         return;
     if (isnan(left_s)) {
-        add(list, OCT_VIEW_PLAIN, "disk %.0f GB", free_gb);
+        add(list, OCT_TONE_PLAIN, "disk %.0f GB", free_gb);
         return;
     }
     oct_view_duration_text(left_s, text, sizeof(text));
-    add(list, left_s < OCT_VIEW_DISK_OUT_S ? OCT_VIEW_WARN : OCT_VIEW_PLAIN, "disk %.0f GB, %s",
+    add(list, left_s < OCT_VIEW_DISK_OUT_S ? OCT_TONE_WARN : OCT_TONE_PLAIN, "disk %.0f GB, %s",
         free_gb, text);
 }
 
@@ -149,13 +149,13 @@ static void add_contrast(const struct oct_view_contrast *contrast, struct list *
     static const char *const whose[] = {"published", "auto", "manual"};
 
     if (contrast->log)
-        add(list, OCT_VIEW_PLAIN, "%.1f .. %.1f dB %s", contrast->lo, contrast->hi,
+        add(list, OCT_TONE_PLAIN, "%.1f .. %.1f dB %s", contrast->lo, contrast->hi,
             whose[contrast->range]);
     else
-        add(list, OCT_VIEW_PLAIN, "%.4g .. %.4g counts\u00b2 %s", contrast->lo, contrast->hi,
+        add(list, OCT_TONE_PLAIN, "%.4g .. %.4g counts\u00b2 %s", contrast->lo, contrast->hi,
             whose[contrast->range]);
     if (fabs(contrast->gamma - 1) > 0.01)
-        add(list, OCT_VIEW_PLAIN, "gamma %.2f", contrast->gamma);
+        add(list, OCT_TONE_PLAIN, "gamma %.2f", contrast->gamma);
 }
 
 unsigned oct_view_status(const struct oct_view_model *model,
@@ -170,13 +170,12 @@ unsigned oct_view_status(const struct oct_view_model *model,
     if (model->has_picture)
         add_contrast(&model->contrast, &list);
     if (model->lens.zoom > 1)
-        add(&list, OCT_VIEW_PLAIN, "zoom %.1f", model->lens.zoom);
+        add(&list, OCT_TONE_PLAIN, "zoom %.1f", model->lens.zoom);
     if (model->measuring)
-        add(&list, OCT_VIEW_GOOD, "%s",
-            model->held == OCT_VIEW_HELD_MARK ? "MARKED POINT" : "CALIPERS");
+        add(&list, OCT_TONE_GOOD, "%s", model->held == OCT_HELD_MARK ? "MARKED POINT" : "CALIPERS");
     if (model->settings.operators)
-        add(&list, OCT_VIEW_GOOD, "OPERATOR");
-    add(&list, OCT_VIEW_DIM, "F1 help");
+        add(&list, OCT_TONE_GOOD, "OPERATOR");
+    add(&list, OCT_TONE_DIM, "F1 help");
     return list.n;
 }
 
@@ -187,18 +186,18 @@ static bool answered(const struct oct_view_model *model, struct oct_view_phrase 
     const struct oct_view_daemon *d = &model->daemon;
     double n = d->record.volumes_written - model->volumes_before, n_lost = d->record.n_lost;
 
-    if (model->answer.wish == OCT_VIEW_WISH_NONE)
+    if (model->answer.wish == OCT_WISH_NONE)
         return false;
     if (!model->answer.ok)
-        set(phrase, OCT_VIEW_BAD, "NOT DONE: %s", model->answer.text);
-    else if (model->answer.wish == OCT_VIEW_WISH_STOP && n > 0 && n_lost > 0)
-        set(phrase, OCT_VIEW_WARN, "SAVED %.0f volume%s, %.0f B-scan%s NOT RECORDED, the last %s",
+        set(phrase, OCT_TONE_BAD, "NOT DONE: %s", model->answer.text);
+    else if (model->answer.wish == OCT_WISH_STOP && n > 0 && n_lost > 0)
+        set(phrase, OCT_TONE_WARN, "SAVED %.0f volume%s, %.0f B-scan%s NOT RECORDED, the last %s",
             n, n > 1 ? "s" : "", n_lost, n_lost > 1 ? "s" : "", d->record.file);
-    else if (model->answer.wish == OCT_VIEW_WISH_STOP && n > 0)
-        set(phrase, OCT_VIEW_GOOD, "SAVED %.0f volume%s, the last %s", n, n > 1 ? "s" : "",
+    else if (model->answer.wish == OCT_WISH_STOP && n > 0)
+        set(phrase, OCT_TONE_GOOD, "SAVED %.0f volume%s, the last %s", n, n > 1 ? "s" : "",
             d->record.file);
-    else if (model->answer.wish == OCT_VIEW_WISH_STOP)
-        set(phrase, OCT_VIEW_WARN, "stopped, no volume was saved");
+    else if (model->answer.wish == OCT_WISH_STOP)
+        set(phrase, OCT_TONE_WARN, "stopped, no volume was saved");
     else
         return false;
     return true;
@@ -211,22 +210,22 @@ void oct_view_recording(const struct oct_view_model *model, struct oct_view_phra
 
     oct_view_duration_text(d->record.elapsed_s, elapsed, sizeof(elapsed));
     if (!model->has_control)
-        set(phrase, OCT_VIEW_DIM, "pictures only: no control endpoint");
-    else if (model->asked == OCT_VIEW_WISH_RECORD || model->asked == OCT_VIEW_WISH_STOP)
-        set(phrase, OCT_VIEW_WARN, "asking octd to %s recording",
-            model->asked == OCT_VIEW_WISH_RECORD ? "start" : "stop");
+        set(phrase, OCT_TONE_DIM, "pictures only: no control endpoint");
+    else if (model->asked == OCT_WISH_RECORD || model->asked == OCT_WISH_STOP)
+        set(phrase, OCT_TONE_WARN, "asking octd to %s recording",
+            model->asked == OCT_WISH_RECORD ? "start" : "stop");
     else if (!d->reachable)
-        set(phrase, OCT_VIEW_BAD, "RECORDING? octd does not answer");
+        set(phrase, OCT_TONE_BAD, "RECORDING? octd does not answer");
     else if (d->record.active && d->record.stopping)
-        set(phrase, OCT_VIEW_WARN, "closing the file");
+        set(phrase, OCT_TONE_WARN, "closing the file");
     else if (d->record.active && d->record.waiting_for_volume &&
              d->record.volumes_written <= model->volumes_before)
-        set(phrase, OCT_VIEW_WARN, "RECORDING from the next volume on  %s", elapsed);
+        set(phrase, OCT_TONE_WARN, "RECORDING from the next volume on  %s", elapsed);
     else if (d->record.active)
-        set(phrase, OCT_VIEW_BAD, "RECORDING %s  volume %.0f, %.0f B-scans safe", elapsed,
+        set(phrase, OCT_TONE_BAD, "RECORDING %s  volume %.0f, %.0f B-scans safe", elapsed,
             d->record.volumes_written - model->volumes_before + 1, d->record.bscans_in_file);
     else if (!answered(model, phrase))
-        set(phrase, OCT_VIEW_DIM, "not recording");
+        set(phrase, OCT_TONE_DIM, "not recording");
 }
 
 void oct_view_label(const struct oct_view_model *model, struct oct_view_phrase *phrase)
@@ -234,11 +233,11 @@ void oct_view_label(const struct oct_view_model *model, struct oct_view_phrase *
     const struct oct_view_daemon *d = &model->daemon;
 
     if (model->typing)
-        set(phrase, OCT_VIEW_GOOD, "pseudonym: %s_", model->typed);
+        set(phrase, OCT_TONE_GOOD, "pseudonym: %s_", model->typed);
     else if (d->record.eye[0] || d->record.pseudonym[0])
-        set(phrase, OCT_VIEW_PLAIN, "%s %s", d->record.eye, d->record.pseudonym);
+        set(phrase, OCT_TONE_PLAIN, "%s %s", d->record.eye, d->record.pseudonym);
     else
-        set(phrase, OCT_VIEW_DIM, "%s", model->has_control ? "no label" : "");
+        set(phrase, OCT_TONE_DIM, "%s", model->has_control ? "no label" : "");
 }
 
 /* ---- the rest ---- */
@@ -247,8 +246,8 @@ unsigned oct_view_notice(const struct oct_view_model *model, struct oct_view_phr
 {
     if (model->has_picture)
         return 0;
-    set(&lines[0], OCT_VIEW_PLAIN, "waiting for %.200s", model->endpoint);
-    set(&lines[1], OCT_VIEW_DIM, "%s",
+    set(&lines[0], OCT_TONE_PLAIN, "waiting for %.200s", model->endpoint);
+    set(&lines[1], OCT_TONE_DIM, "%s",
         model->daemon.reachable && model->daemon.driver.text[0]
             ? "octd cannot use what the camera driver sends: see above"
         : model->connected
@@ -262,11 +261,11 @@ void oct_view_quality_text(const struct oct_view_model *model, struct oct_view_p
     const struct oct_view_quality *q = &model->quality;
 
     if (q->known)
-        set(phrase, OCT_VIEW_PLAIN,
+        set(phrase, OCT_TONE_PLAIN,
             "SNR %4.1f dB  sharpness %4.1f  blinks %" PRIu64 "  motions %" PRIu64, q->snr_db,
             q->sharpness, q->n_blinks, q->n_motions);
     else
-        set(phrase, OCT_VIEW_DIM, "SNR ---  sharpness ---");
+        set(phrase, OCT_TONE_DIM, "SNR ---  sharpness ---");
 }
 
 /* Whether B-scans come and for a while no en face picture did. */
@@ -275,7 +274,7 @@ static bool enface_is_late(const struct oct_view_model *model, uint64_t since_ns
     double rate_hz = oct_view_tally_rate_hz(&model->tally);
     double late_s = fmax(ENFACE_LATE_S, rate_hz > 0 ? ENFACE_LATE_BSCANS / rate_hz : 0);
 
-    return oct_view_model_state(model) == OCT_VIEW_LIVE && model->now_ns > since_ns &&
+    return oct_view_model_state(model) == OCT_SIGNAL_LIVE && model->now_ns > since_ns &&
            (double)(model->now_ns - since_ns) >= late_s * (double)OCT_NS_PER_S;
 }
 
@@ -289,12 +288,12 @@ void oct_view_enface_text(const struct oct_view_model *model, struct oct_view_ph
 
     if (came_ns == 0 && model->has_picture &&
         (has_none || enface_is_late(model, model->first_picture_ns)))
-        set(phrase, OCT_VIEW_DIM, "no en face from this octd");
+        set(phrase, OCT_TONE_DIM, "no en face from this octd");
     else if (came_ns == 0)
-        set(phrase, OCT_VIEW_DIM, "%s", name);
+        set(phrase, OCT_TONE_DIM, "%s", name);
     else if (enface_is_late(model, came_ns))
-        set(phrase, OCT_VIEW_WARN, "%s: none came for %.0f s", name,
+        set(phrase, OCT_TONE_WARN, "%s: none came for %.0f s", name,
             (double)(model->now_ns - came_ns) / (double)OCT_NS_PER_S);
     else
-        set(phrase, OCT_VIEW_PLAIN, "%s", name);
+        set(phrase, OCT_TONE_PLAIN, "%s", name);
 }

@@ -6,11 +6,11 @@
 #include "viewer/model/model.h"
 
 enum oct_view_tone {
-    OCT_VIEW_PLAIN,
-    OCT_VIEW_DIM, /* unimportant */
-    OCT_VIEW_GOOD,
-    OCT_VIEW_WARN, /* worth a look */
-    OCT_VIEW_BAD,
+    OCT_TONE_PLAIN,
+    OCT_TONE_DIM, /* unimportant */
+    OCT_TONE_GOOD,
+    OCT_TONE_WARN, /* worth a look */
+    OCT_TONE_BAD,
 };
 
 #define OCT_VIEW_TEXT_BYTES 384

@@ -5,14 +5,14 @@
 #include <stdbool.h>
 
 enum oct_view_wish {
-    OCT_VIEW_WISH_NONE,
-    OCT_VIEW_WISH_RECORD,
-    OCT_VIEW_WISH_STOP,
-    OCT_VIEW_WISH_EYE,       /* text: "", OD or OS */
-    OCT_VIEW_WISH_PSEUDONYM, /* text */
-    OCT_VIEW_WISH_PROJECTION,
-    OCT_VIEW_WISH_SLAB_FIRST,
-    OCT_VIEW_WISH_SLAB_LAST,
+    OCT_WISH_NONE,
+    OCT_WISH_RECORD,
+    OCT_WISH_STOP,
+    OCT_WISH_EYE,       /* text: "", OD or OS */
+    OCT_WISH_PSEUDONYM, /* text */
+    OCT_WISH_PROJECTION,
+    OCT_WISH_SLAB_FIRST,
+    OCT_WISH_SLAB_LAST,
 };
 
 /* The daemon's own word on a wish. */

@@ -54,22 +54,22 @@ static void ask_status(struct oct_view_control *c)
 
 /* What a wish sets. */
 static const char *const keys_set[] = {
-    [OCT_VIEW_WISH_EYE] = "record.eye",
-    [OCT_VIEW_WISH_PSEUDONYM] = "record.pseudonym",
-    [OCT_VIEW_WISH_PROJECTION] = "analysis.enface_projection",
-    [OCT_VIEW_WISH_SLAB_FIRST] = "analysis.enface_slab_first",
-    [OCT_VIEW_WISH_SLAB_LAST] = "analysis.enface_slab_last",
+    [OCT_WISH_EYE] = "record.eye",
+    [OCT_WISH_PSEUDONYM] = "record.pseudonym",
+    [OCT_WISH_PROJECTION] = "analysis.enface_projection",
+    [OCT_WISH_SLAB_FIRST] = "analysis.enface_slab_first",
+    [OCT_WISH_SLAB_LAST] = "analysis.enface_slab_last",
 };
 
 /* The request as JSON, malloc'd by cJSON; NULL when out of memory. */
 static char *request_of(enum oct_view_wish wish, const char *text)
 {
     cJSON *o = cJSON_CreateObject();
-    bool record = wish == OCT_VIEW_WISH_RECORD || wish == OCT_VIEW_WISH_STOP;
+    bool record = wish == OCT_WISH_RECORD || wish == OCT_WISH_STOP;
 
     cJSON_AddStringToObject(o, "cmd", record ? "record" : "set");
     if (record) {
-        cJSON_AddStringToObject(o, "action", wish == OCT_VIEW_WISH_RECORD ? "start" : "stop");
+        cJSON_AddStringToObject(o, "action", wish == OCT_WISH_RECORD ? "start" : "stop");
     } else {
         cJSON_AddStringToObject(o, "key", keys_set[wish]);
         cJSON_AddStringToObject(o, "value", text);
@@ -113,7 +113,7 @@ static void follow_wish(struct oct_view_control *c, struct oct_view_answer *answ
         if (!c->daemon.reachable) {
             answer->ok = false;
             snprintf(answer->text, sizeof(answer->text), "no answer from octd");
-        } else if (!c->daemon.pending && answer->wish == OCT_VIEW_WISH_RECORD &&
+        } else if (!c->daemon.pending && answer->wish == OCT_WISH_RECORD &&
                    !c->daemon.record.active) {
             answer->ok = false;
             snprintf(answer->text, sizeof(answer->text), "%s",
@@ -137,10 +137,10 @@ static void send_wish(struct oct_view_control *c, enum oct_view_wish wish, const
         snprintf(answer.text, sizeof(answer.text), "no answer from octd");
     cJSON_free(request);
     free(reply);
-    if (pending && (wish == OCT_VIEW_WISH_RECORD || wish == OCT_VIEW_WISH_STOP))
+    if (pending && (wish == OCT_WISH_RECORD || wish == OCT_WISH_STOP))
         follow_wish(c, &answer);
     pthread_mutex_lock(&c->mutex);
-    c->wish = OCT_VIEW_WISH_NONE;
+    c->wish = OCT_WISH_NONE;
     c->answer = answer;
     pthread_mutex_unlock(&c->mutex);
 }
@@ -148,19 +148,19 @@ static void send_wish(struct oct_view_control *c, enum oct_view_wish wish, const
 static void *run(void *context)
 {
     struct oct_view_control *c = context;
-    enum oct_view_wish wish = OCT_VIEW_WISH_NONE;
+    enum oct_view_wish wish = OCT_WISH_NONE;
     char text[sizeof(c->wish_text)] = "";
     bool ending = false;
 
     while (!ending) {
-        if (wish != OCT_VIEW_WISH_NONE)
+        if (wish != OCT_WISH_NONE)
             send_wish(c, wish, text);
         ask_status(c); /* after a wish at once: its effect shows */
         uint64_t until_ns = oct_view_now_ns() + ASK_EVERY_NS;
         struct timespec until = {.tv_sec = (time_t)(until_ns / OCT_NS_PER_S),
                                  .tv_nsec = (long)(until_ns % OCT_NS_PER_S)};
         pthread_mutex_lock(&c->mutex);
-        while (!c->ending && c->wish == OCT_VIEW_WISH_NONE &&
+        while (!c->ending && c->wish == OCT_WISH_NONE &&
                pthread_cond_timedwait(&c->changed, &c->mutex, &until) == 0)
             ;
         ending = c->ending;
@@ -232,7 +232,7 @@ enum oct_err oct_view_control_create(struct oct_view_control **control, const ch
 bool oct_view_control_ask(struct oct_view_control *c, enum oct_view_wish wish, const char *text)
 {
     pthread_mutex_lock(&c->mutex);
-    bool accepted = c->wish == OCT_VIEW_WISH_NONE;
+    bool accepted = c->wish == OCT_WISH_NONE;
     if (accepted) {
         c->wish = wish;
         snprintf(c->wish_text, sizeof(c->wish_text), "%s", text);
@@ -248,7 +248,7 @@ void oct_view_control_take(struct oct_view_control *c, struct oct_view_daemon *d
     pthread_mutex_lock(&c->mutex);
     *daemon = c->daemon;
     *answer = c->answer;
-    c->answer.wish = OCT_VIEW_WISH_NONE;
+    c->answer.wish = OCT_WISH_NONE;
     pthread_mutex_unlock(&c->mutex);
 }
 

@@ -30,9 +30,9 @@ struct oct_subscriber_report {
 };
 
 /* Connects (which succeeds with nobody there yet) and starts the thread. keys: NULL or of a daemon
- * that asks for them; read here. The thread calls `notify` (NULL: none) when a message becomes ready
- * in a mailbox that was empty; it must not block. OCT_E_CONFIG: ZeroMQ does not understand the
- * endpoint. */
+ * that asks for them; read here. The thread calls `notify` (NULL: none) when a message becomes
+ * ready in a mailbox that was empty; it must not block. OCT_E_CONFIG: ZeroMQ does not understand
+ * the endpoint. */
 enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const char *endpoint,
                                    const struct oct_curve_files *keys,
                                    void (*notify)(void *context), void *context,
