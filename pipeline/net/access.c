@@ -19,14 +19,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define LOOK_MS 1000                 /* at least so often the folder is read */
-#define MOST_GONE OCT_MOST_KEY_FILES /* keys that are remembered though they have gone */
+#define LOOK_MS 1000                 /* the folder is read at least this often */
+#define MOST_GONE OCT_MOST_KEY_FILES /* revoked keys that are remembered */
 #define MOST_KEYS (OCT_MOST_KEY_FILES + MOST_GONE)
-#define MOST_CHANGES 20 /* told one by one when the folder was read */
+#define MOST_CHANGES 20 /* logged one by one after a reading of the folder */
 #define MOST_FDS (1 << 20)
 #define TOLD 64                             /* refusals the log remembers */
 #define TELL_AGAIN_NS UINT64_C(60000000000) /* the same refusal once a minute */
-#define MOST_LINES 20                       /* of different ones in that time */
+#define MOST_LINES 20                       /* of different refusals in that time */
 
 const char *const oct_refusal_names[OCT_N_REFUSALS] = {
     [OCT_REFUSED_PLAIN] = "plain",
@@ -44,8 +44,8 @@ static const char *const refusal_words[OCT_N_REFUSALS] = {
     [OCT_REFUSED_BROKEN_OFF] = "it went away in the middle of the handshake: has it no key?",
 };
 
-/* All keys that are or were allowed, in the order of strcmp. The thread makes a new table beside
- * the one that stands and exchanges them: nobody waits while it is made. */
+/* All keys that are or were allowed, in the order of strcmp. The thread builds a new table beside
+ * the current one and then swaps the two: no caller waits for the building. */
 struct key {
     char text[OCT_CURVE_KEY_BYTES];
     bool allowed;
@@ -56,17 +56,18 @@ struct key_table {
     uint32_t n;
 };
 
-/* What the folder held, and its keys in the order of strcmp, each once. */
+/* What the folder held when it was read, and its keys in the order of strcmp, without
+ * duplicates. */
 struct reading {
     struct oct_key_folder folder;
     const struct oct_key_file **keys; /* [OCT_MOST_KEY_FILES], n of them used */
     uint32_t n;
 };
 
-/* The cookie is the kernel's name of a socket: a descriptor number alone may long be another's.
- * `number` orders connections and greetings: the messages of a connection carry a greeting's number
- * that is larger than its own, those of the connections that had its descriptor before a smaller
- * one. */
+/* The cookie is the kernel's name of a socket: the descriptor number alone may have been reused.
+ * `number` orders connections and greetings: messages of this connection carry the number of a
+ * greeting that is larger than its own; messages of earlier connections over the same descriptor
+ * carry a smaller one. */
 struct connection {
     uint64_t cookie, number;
     char key[OCT_CURVE_KEY_BYTES]; /* "": it has not sent anything yet */
@@ -78,7 +79,8 @@ struct oct_access {
     pthread_t thread;
     int stop_fd, watch_fd; /* watch_fd: -1 without inotify */
 
-    /* The thread's: the newest reading, the one before, and the table that does not stand. */
+    /* Owned by the thread: the newest reading, the one before it, and the table that is not in
+     * use. */
     struct reading now, before;
     struct key_table other;
 
@@ -86,7 +88,7 @@ struct oct_access {
     struct key_table table;         /* only the thread changes it */
     struct connection *connections; /* [n_connections], by descriptor; cookie 0: none */
     int n_connections;
-    uint64_t number; /* the last one given out */
+    uint64_t number; /* the last number given out */
     struct oct_access_counts counts;
     struct {
         uint64_t hash, at_ns;
@@ -94,7 +96,7 @@ struct oct_access {
     uint64_t window_ns, n_told, n_untold;
 };
 
-/* ---- the log, which an intruder must not fill ---- */
+/* ---- the log, which an intruder must not be able to fill ---- */
 
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
@@ -103,7 +105,7 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     return hash * 31 + 1;
 }
 
-/* Whether this refusal shall be told now. */
+/* Whether this refusal is logged now. */
 static bool is_news(struct oct_access *a, uint64_t hash)
 {
     uint64_t now = oct_clock_ns();
@@ -126,10 +128,10 @@ static bool is_news(struct oct_access *a, uint64_t hash)
     return true;
 }
 
-/* A refusal to be told once the lock is free again: a log may make its writer wait. */
+/* A refusal to be logged after the lock was released: writing to the log may block. */
 struct news {
     bool is_news;
-    uint64_t n_untold; /* refusals before it */
+    uint64_t n_untold; /* refusals before it that were not logged */
 };
 
 /* Lock held. */
@@ -163,7 +165,7 @@ static int order_key(const void *text, const void *key)
     return strcmp(text, ((const struct key *)key)->text);
 }
 
-/* NULL: it was never allowed, or that was forgotten. */
+/* NULL: the key was never allowed, or it was revoked and has been forgotten. */
 static const struct key *find_key(const struct key_table *table, const char *text)
 {
     return table->n ? bsearch(text, table->keys, table->n, sizeof(*table->keys), order_key) : NULL;
@@ -183,7 +185,7 @@ static int by_key(const void *a, const void *b)
     return order ? order : strcmp(one->name, other->name);
 }
 
-/* Of several files that hold the same key the first by name counts. */
+/* Where several files hold the same key, the first by name counts. */
 static void sort_keys(struct reading *reading)
 {
     uint32_t n = 0;
@@ -197,8 +199,8 @@ static void sort_keys(struct reading *reading)
             reading->keys[reading->n++] = reading->keys[i];
 }
 
-/* What was found is allowed, everything else is not. Of more than MOST_GONE keys that have gone
- * some are forgotten: they are told as unknown from then on. */
+/* Allows the keys that were found and no others. Beyond MOST_GONE revoked keys some are forgotten:
+ * their refusals are logged as unknown keys from then on. */
 static void make_table(struct key_table *table, const struct key_table *old,
                        const struct reading *reading)
 {
@@ -227,8 +229,8 @@ static void cut(struct oct_access *a, int fd, uint64_t cookie)
     a->counts.connections_cut += oct_connections_cut(fd, cookie);
 }
 
-/* Lock held. Those whose key has gone, and those whose key we do not know yet: it may be the
- * same. */
+/* Lock held. Cuts the connections whose key was revoked, and those whose key is not known yet: it
+ * may be the revoked one. */
 static void cut_connections(struct oct_access *a)
 {
     for (int fd = 0; fd < a->n_connections; fd++) {
@@ -240,7 +242,7 @@ static void cut_connections(struct oct_access *a)
     }
 }
 
-/* What changes in the log, but no more lines at a time than somebody reads. */
+/* Logs what changed in the folder, in at most as many lines as a person reads at once. */
 struct telling {
     struct oct_access *access;
     uint32_t n;
@@ -289,7 +291,7 @@ static void tell_listing(const struct oct_access *a, const struct oct_error *err
         oct_log(OCT_LOG_ERROR, "%s; %s", err->text, meaning[listing]);
 }
 
-/* Only the thread that reads the folder, which we are, ever changes the table. */
+/* No lock is needed: this thread alone changes the table. */
 static void take_over(struct oct_access *a)
 {
     make_table(&a->other, &a->table, &a->now);
@@ -308,8 +310,8 @@ static void take_over(struct oct_access *a)
     a->other = old;
 }
 
-/* The keys of the folder are those allowed from now on. What is told is told when it is so, and
- * with the lock free: a log may make its writer wait. */
+/* Reads the folder; its keys are the allowed ones from now on. Logs the changes after they have
+ * taken effect and without the lock, as writing to the log may block. */
 static enum oct_err read_keys(struct oct_access *a, bool at_start, struct oct_error *err)
 {
     struct reading last = a->before;
@@ -335,7 +337,8 @@ static void watch_folder(struct oct_access *a)
     char events[4096];
     while (a->watch_fd >= 0 && read(a->watch_fd, events, sizeof(events)) > 0)
         ;
-    /* The same folder keeps its watch; another of the same name gets one. */
+    /* A watch belongs to a folder, not to its name: a new folder of the same name gets a new
+     * watch. */
     if (a->watch_fd >= 0)
         inotify_add_watch(a->watch_fd, a->folder,
                           IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE |
@@ -350,14 +353,14 @@ static void *run(void *context)
     while (!(wait[0].revents & POLLIN)) {
         struct oct_error err;
         uint64_t began_ns = oct_clock_ns();
-        watch_folder(a); /* first: what changes while we read is read again */
+        watch_folder(a); /* before reading: a change during the reading causes another one */
         read_keys(a, false, &err);
-        /* As long again as it took: thousands of files that come one by one leave others half of
-         * the processor. */
+        /* Pause for as long as the reading took: thousands of files that appear one by one take at
+         * most half of a processor. */
         uint64_t took_ms = (oct_clock_ns() - began_ns) / 1000000;
         wait[0].revents = wait[1].revents = 0;
         if (poll(wait, 1, took_ms < LOOK_MS / 2 ? (int)took_ms : LOOK_MS / 2) == 0)
-            poll(wait, 2, LOOK_MS); /* a negative descriptor is passed over */
+            poll(wait, 2, LOOK_MS); /* poll ignores a negative descriptor */
     }
     return NULL;
 }
@@ -383,7 +386,7 @@ static void free_all(struct oct_access *a)
     free(a);
 }
 
-/* All that the thread will ever need: short of memory it still takes keys out. */
+/* Allocates all that the thread will ever need: it can revoke keys even when memory has run out. */
 static enum oct_err reserve(struct oct_access *a, const char *allowed, struct oct_error *err)
 {
     a->folder = strdup(allowed);
@@ -430,7 +433,7 @@ enum oct_err oct_access_create(struct oct_access **out, const char *server_key, 
         free_all(a);
         return e;
     }
-    pthread_mutex_lock(&a->lock); /* the folder is watched already */
+    pthread_mutex_lock(&a->lock); /* the thread runs already */
     unsigned long long n_allowed = a->counts.n_allowed;
     pthread_mutex_unlock(&a->lock);
     oct_log(OCT_LOG_INFO, "CURVE on all sockets; %llu keys are allowed in", n_allowed);
@@ -495,8 +498,8 @@ static struct connection *place_of(struct oct_access *a, int fd)
     return &a->connections[fd];
 }
 
-/* With the cookie that is known already this is news of a connection that had the descriptor before
- * and has gone in the meantime: another door may have told of its successor first. */
+/* If the cookie is known already, this call concerns an earlier connection over the same
+ * descriptor, which has gone meanwhile: another door may have reported its successor first. */
 void oct_access_note_accepted(struct oct_access *a, int fd)
 {
     uint64_t cookie = fd >= 0 ? oct_connections_cookie(fd) : 0;
@@ -504,14 +507,14 @@ void oct_access_note_accepted(struct oct_access *a, int fd)
         return;
     pthread_mutex_lock(&a->lock);
     struct connection *c = place_of(a, fd);
-    if (!c) /* whom we cannot remember we could not cut later */
+    if (!c) /* a connection that cannot be stored could not be cut later */
         cut(a, fd, cookie);
     else if (c->cookie != cookie)
         *c = (struct connection){.cookie = cookie, .number = ++a->number};
     pthread_mutex_unlock(&a->lock);
 }
 
-/* The key that a pass names; NULL: we never gave it out. */
+/* The key that a pass names; NULL: the pass was not issued by this process. */
 static const struct key *read_pass(struct oct_access *a, const char *pass, uint64_t *number)
 {
     char text[OCT_CURVE_KEY_BYTES];
@@ -529,7 +532,7 @@ bool oct_access_admits(struct oct_access *a, const char *pass, int fd)
     pthread_mutex_lock(&a->lock);
     const struct key *key = read_pass(a, pass, &number);
     bool allowed = key && key->allowed;
-    /* A late message, of a connection that has gone, says nothing about the one that has its
+    /* A late message of a closed connection says nothing about the connection that has its
      * descriptor now. */
     struct connection *c = fd >= 0 && fd < a->n_connections && a->connections[fd].number < number
                                ? &a->connections[fd]

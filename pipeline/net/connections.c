@@ -1,10 +1,9 @@
 /* accept(), accept4() and recv() of the whole process are defined here, and the dynamic linker
  * prefers a program's own to libc's: calls of libzmq and libmicrohttpd come here too.
  *
- * Why: both libraries accept whoever connects and read whatever he sends, and libzmq 4.3.4 dies or
- * stands still of too much of it (connections.h, parts.h say how). It has no option against that.
- * Counting from outside (zmq_socket_monitor) comes after the fact: a burst is accepted faster than
- * it is counted.
+ * Why: both libraries accept every connection and read all that is sent, and too much of it ends or
+ * blocks libzmq 4.3.4 (connections.h and parts.h say how). It has no option against that. Counting
+ * from outside (zmq_socket_monitor) comes too late: a burst is accepted faster than it is counted.
  *
  * What a newcomer need not fear: each makes the same system call as libc's and returns what that
  * returned, errno included. The differences, all of them:
@@ -16,9 +15,9 @@
  * Only oct_zsocket_bind marks listeners; files and pipes never come by here. None of the three
  * allocates or locks, or blocks where libc's does not; read(), recvmsg() and poll() are libc's.
  *
- * accept() and recv() have no argument that could lead to a place of ours: hence the tables by
- * descriptor below, static and atomic. One thread at a time reads from a descriptor; it may be
- * another one's after it was closed. */
+ * accept() and recv() have no argument that could carry our state: hence the tables by descriptor
+ * below, static and atomic. One thread at a time reads from a descriptor; it may be another one's
+ * after it was closed. */
 #define _DEFAULT_SOURCE /* syscall, SO_COOKIE */
 #include "pipeline/net/connections.h"
 
@@ -39,11 +38,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define RESERVE 64 /* a session built anew takes some 30, a file or a folder of keys two or three */
+#define RESERVE 64 /* a new session takes some 30, a file or a folder of keys two or three */
 #define CAMERA_RESERVE 16
 #define CONTROL_RESERVE 16
 #define ENOUGH 1024
-/* Each connection takes memory too, so there is a bound even where descriptors have none. */
+/* Each connection takes memory too, so there is a bound even where the descriptors are
+ * unlimited. */
 #define MOST_TAKEN (OCT_CONNECTIONS_MOST - RESERVE)
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -168,7 +168,7 @@ static bool is_limited(int fd, uint64_t *until_ns)
     enum oct_callers callers = oct_connections_callers((int)(*until_ns & ~IS_NEW));
     if (callers == OCT_CALLERS_UNKNOWN)
         return false;
-    *until_ns = callers == OCT_CALLERS_VIEWERS; /* 1: long ago */
+    *until_ns = callers == OCT_CALLERS_VIEWERS; /* 1: a time long past */
     atomic_store(&intake[fd], *until_ns);
     return callers == OCT_CALLERS_VIEWERS;
 }
@@ -193,7 +193,8 @@ static void charge_all(size_t n_bytes, uint64_t now_ns)
     do {
         after = (before < now_ns ? now_ns : before) + n_bytes * ALL_NS_PER_BYTE;
         if (after > now_ns + 2 * SECOND_NS)
-            after = now_ns + 2 * SECOND_NS; /* however many there were, they are over soon */
+            after = now_ns + 2 * SECOND_NS; /* however much was sent, the bound is lifted within
+                                               2 s */
     } while (!atomic_compare_exchange_weak(&all_until_ns, &before, after));
 }
 
@@ -260,12 +261,12 @@ void oct_connections_begin(int fd, int listener)
 
 /* ---- the process's accept() and recv() ---- */
 
-/* Not in our header: glibc's own may declare them in its way. */
+/* Not in the header: glibc's headers declare them with their own attributes. */
 int accept(int listener, struct sockaddr *address, socklen_t *bytes);
 int accept4(int listener, struct sockaddr *address, socklen_t *bytes, int flags);
 ssize_t recv(int fd, void *bytes, size_t n, int flags);
 
-/* Whether the connection may stay; if not, why is counted. */
+/* Whether the connection is accepted; if not, counts why. */
 static bool takes(int fd, enum oct_callers callers)
 {
     if ((rlim_t)fd >= bound_of(callers)) {
@@ -282,14 +283,14 @@ static bool takes(int fd, enum oct_callers callers)
 /* A viewer's connection gets the next number. */
 static int move_viewer(int fd)
 {
-    /* It has the listener's mark, which is no priority that we want for pictures. */
+    /* It inherits the listener's mark, which pictures must not be sent with as a priority. */
     setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &(int){0}, sizeof(int));
     int moved = fcntl(fd, F_DUPFD_CLOEXEC, atomic_load(&next_viewer));
     if (moved >= 0 && (rlim_t)moved >= bound_of(OCT_CALLERS_VIEWERS)) {
         close(moved);
         moved = -1;
     }
-    atomic_store(&next_viewer, moved + 1); /* at the bound: from the lowest again */
+    atomic_store(&next_viewer, moved + 1); /* when the bound is reached: from the lowest again */
     if (moved < 0)
         return fd;
     close(fd);
@@ -300,7 +301,7 @@ int accept4(int listener, struct sockaddr *address, socklen_t *bytes, int flags)
 {
     int fd = (int)syscall(SYS_accept4, listener, address, bytes, flags);
     if (fd < 0 && (errno == EMFILE || errno == ENOMEM || errno == ENOBUFS))
-        errno = ENFILE; /* which libzmq passes over on ipc as well */
+        errno = ENFILE; /* which libzmq ignores on ipc as well */
     if (fd < 0)
         return fd;
     enum oct_callers callers = oct_connections_callers(listener);

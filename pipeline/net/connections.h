@@ -3,21 +3,21 @@
  * connections.c replaces accept(), accept4() and recv() for the whole process. Why it must, and
  * what they still do as ever, stands at its beginning; here is what the bounds are.
  *
- * Descriptors. Whoever connects costs a descriptor before he has said a word. Without any left
- * libzmq 4.3.4 ends the process when it accepts on ipc (its ipc_listener asserts that errno is not
- * EMFILE; tcp_listener goes on, in a busy loop), and no recording can be opened. The kernel gives
- * the lowest number that is free; a connection whose number is so high that less than the reserve
- * is left is closed at once:
+ * Descriptors. Each connection costs a descriptor before anything was sent over it. When none is
+ * left, libzmq 4.3.4 ends the process when it accepts on ipc (its ipc_listener asserts that errno
+ * is not EMFILE; tcp_listener goes on, in a busy loop), and no recording can be opened. The kernel
+ * gives the lowest number that is free; a connection whose number is so high that less than the
+ * reserve is left is closed at once:
  *
  *     0 ........................ limit - 96 ... limit - 80 ... limit - 64 ........ limit
  *     | everybody                | control and   | the camera   | files, folders,
  *     |                          | the camera    | alone        | new sessions: ours alone
  *
- * ZeroMQ tells whose a message is by the descriptor, and late. So a viewer's connection does not
- * keep the lowest number but gets the next one after the viewer before it, and numbers of
- * connections that have gone come round again only when all up to the bound have been used.
+ * ZeroMQ names the sender of a message by its descriptor, and late. So a viewer's connection does
+ * not keep the lowest number but gets the next one after the viewer before it, and numbers of
+ * closed connections are reused only when all up to the bound have been used.
  *
- * Bytes of viewers. Viewers send subscriptions, and libzmq obeys each before we hear of it: it
+ * Bytes of viewers. Viewers send subscriptions, and libzmq applies each before it reports it: it
  * reads all that are there in one go, in the thread that sends pictures, and makes a node of a tree
  * out of every byte. 20,000 subscriptions of 4,000 bytes took that thread 4 s and 2.4 GiB. libzmq
  * 4.3.4 has no bound for it (ZMQ_MAXMSGSIZE bounds one alone, ZMQ_XPUB_MANUAL makes the same tree).
@@ -26,10 +26,10 @@
  *     OCT_VIEWER_BYTES at once, and OCT_VIEWER_BYTES_S more each second, handshake included;
  *
  * one that sends more is shut down and counted. All viewers together may send OCT_VIEWERS_BYTES at
- * once, and as much again each second, which holds back who connects again and again. When that is
- * used up no new viewer's connection is taken until there is room again, two seconds after the last
- * such byte at most; those that stand are not touched. Camera and control have no such bound. What
- * stays of subscriptions in the end is bounded by subscriptions.h.
+ * once, and as much again each second, which bounds a viewer that connects again and again. When
+ * that is used up no new viewer's connection is taken until there is room again, two seconds after
+ * the last such byte at most; open ones are not touched. Camera and control have no such bound. The
+ * sum of a viewer's subscriptions is bounded by subscriptions.h.
  *
  * Parts of a message: parts.h.
  *
@@ -67,11 +67,13 @@ void oct_connections_mark(const char *endpoint, enum oct_callers callers);
 /* The mark of a listener. */
 enum oct_callers oct_connections_callers(int listener);
 
-/* The kernel's name of the socket behind a descriptor, which no other ever has; 0: it is none. */
+/* The kernel's name of the socket behind a descriptor, which is never reused; 0: it is no
+ * socket. */
 uint64_t oct_connections_cookie(int fd);
 
-/* Shuts the connection down if the descriptor is still that socket's: ZeroMQ sees the end of the
- * stream and tidies up by itself, the descriptor stays its own. False: it is another's, or none. */
+/* Shuts the connection down if the descriptor still belongs to that socket: ZeroMQ sees the end of
+ * the stream and closes the descriptor, which it owns. False: it belongs to another socket, or to
+ * none. */
 bool oct_connections_cut(int fd, uint64_t cookie);
 
 /* Connections closed for want of descriptors since the program's start. */

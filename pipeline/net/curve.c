@@ -31,7 +31,8 @@ bool oct_curve_is_key(const char *text)
     uint8_t raw[32];
     if (strlen(text) != KEY_CHARACTERS)
         return false;
-    for (const char *c = text; *c; c++) /* libzmq's decoder only looks at what it can index */
+    for (const char *c = text; *c; c++) /* libzmq's decoder does not check characters outside its
+                                           table */
         if (*c <= ' ' || *c > '~' || strchr("\"'\\,;_`|~", *c))
             return false;
     bool is_key = zmq_z85_decode(raw, text) != NULL;
@@ -84,7 +85,7 @@ static enum oct_err read_text(int folder, const char *path, bool secret,
     enum oct_err code = OCT_OK;
     ssize_t n = 0;
     int fd, why = 0;
-    do /* a FIFO of that name must not hold us up */
+    do /* opening a FIFO of that name must not block */
         fd = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     while (fd < 0 && errno == EINTR);
     if (fd < 0 || fstat(fd, about) != 0) {
@@ -93,7 +94,7 @@ static enum oct_err read_text(int folder, const char *path, bool secret,
     } else if (!S_ISREG(about->st_mode) || about->st_size > MOST_FILE_BYTES) {
         code = oct_fail(err, OCT_E_FORMAT, "%s: is no key file", path);
     } else if (secret && (about->st_mode & (S_IRWXO | S_IWGRP))) {
-        /* The group may read: that is how a service manager hands a secret to its service. */
+        /* The group may read: a service manager hands a secret to its service that way. */
         code = oct_fail(err, OCT_E_FORMAT,
                         "%s: a secret key that others may read is none: chmod 600 it, or better "
                         "make a new one",
@@ -129,7 +130,7 @@ static enum oct_err read_key(int folder, const char *path, bool secret,
     return code;
 }
 
-/* Whoever names one file in a configuration wants to know no more than that it will not do. */
+/* For a key named in a configuration every failure is a wrong configuration. */
 static enum oct_err read_named(const char *path, bool secret, char key[OCT_CURVE_KEY_BYTES],
                                struct oct_error *err)
 {
@@ -179,7 +180,7 @@ enum oct_err oct_curve_write(const char *path, const char *public_key, const cha
         return oct_fail(err, OCT_E_IO, "%s: exists and is left alone: choose another name", path);
     if (fd < 0)
         return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made", path);
-    /* Whatever the umask: octd may run as another user than who allows a key. */
+    /* Independent of the umask: octd may run as another user than the one who allows a key. */
     bool written = fchmod(fd, secret_key ? 0600 : 0644) == 0 && write(fd, text, (size_t)n) == n &&
                    fsync(fd) == 0;
     int why = errno;

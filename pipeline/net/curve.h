@@ -28,9 +28,9 @@ enum oct_err oct_curve_read_public(const char *path, char key[OCT_CURVE_KEY_BYTE
 enum oct_err oct_curve_read_secret(const char *path, char key[OCT_CURVE_KEY_BYTES],
                                    struct oct_error *err);
 
-/* As oct_curve_read_public, of a path relative to an open folder (or AT_FDCWD), and what was read
- * in `about`. Tells a file that was read and holds no key (OCT_E_FORMAT) from one that could not be
- * read (OCT_E_CONFIG; errno says why). */
+/* As oct_curve_read_public, for a path relative to an open folder (or AT_FDCWD); `about` receives
+ * the stat of what was read. Distinguishes a file that was read and holds no key (OCT_E_FORMAT)
+ * from one that could not be read (OCT_E_CONFIG; errno says why). */
 enum oct_err oct_curve_read_public_at(int folder, const char *path, char key[OCT_CURVE_KEY_BYTES],
                                       struct stat *about, struct oct_error *err);
 
@@ -39,13 +39,13 @@ enum oct_err oct_curve_read_public_at(int folder, const char *path, char key[OCT
 enum oct_err oct_curve_write(const char *path, const char *public_key, const char *secret_key,
                              struct oct_error *err);
 
-/* What a client needs, as paths: its own secret key and the daemon's public one. Both "" or NULL:
- * it speaks plainly. */
+/* What a client needs, as paths: its own secret key and the daemon's public one. Both "" or NULL: a
+ * plain connection. */
 struct oct_curve_files {
     const char *client_key, *server_public;
 };
 
-/* Makes `socket` a CURVE client, before it connects; nothing is done without files (NULL too).
+/* Makes `socket` a CURVE client; call it before connecting. Does nothing without files (NULL too).
  * OCT_E_CONFIG, naming the file. */
 enum oct_err oct_curve_set_client(void *socket, const struct oct_curve_files *files,
                                   struct oct_error *err);

@@ -18,15 +18,16 @@
 
 #define ZAP_ENDPOINT "inproc://zeromq.zap.01"
 #define ZAP_DOMAIN "octd"
-#define HANDSHAKE_MS 5000 /* a stranger who says nothing is let go of */
+#define HANDSHAKE_MS 5000 /* a connection without a handshake is closed after this */
 #define MOST_GUARDED 8
 #define PEER_BYTES 64
-#define PEERS 64 /* descriptors whose address is kept until their handshake is over */
+#define PEERS 64 /* peers whose address is kept until their handshake is over */
 
 struct guarded {
     void *monitor; /* the thread's; NULL: free */
     enum oct_refusal failed;
-    bool has_failed; /* the event before this one: which descriptor, the next one tells */
+    bool has_failed; /* the event before this one was a failure; the next event names its
+                        descriptor */
 };
 
 struct oct_door {
@@ -64,7 +65,7 @@ struct zap_request {
     int length[ZAP_PARTS];
 };
 
-/* False: none is there. One that is not as it should be has no key and is refused. */
+/* False: no request is there. A malformed request has no key and is refused. */
 static bool take_request(void *zap, struct zap_request *r)
 {
     int n = 0, more = 1;
@@ -85,14 +86,14 @@ static bool take_request(void *zap, struct zap_request *r)
     return true;
 }
 
-/* ---- those who never came to a key ---- */
+/* ---- connections that failed before a key was seen ---- */
 
 static void name_peer(int fd, char peer[PEER_BYTES])
 {
     struct sockaddr_storage address = {0};
     socklen_t bytes = sizeof(address);
     char text[INET6_ADDRSTRLEN] = "";
-    /* It may have gone already, and with it its address. */
+    /* The connection may be closed already, and its address gone. */
     if (getpeername(fd, (struct sockaddr *)&address, &bytes) != 0)
         snprintf(peer, PEER_BYTES, "a peer that has gone");
     else if (address.ss_family == AF_INET)
@@ -113,8 +114,8 @@ static enum oct_refusal why_failed(uint16_t event, uint32_t value)
                                                                : OCT_REFUSED_PROTOCOL;
 }
 
-/* ZeroMQ tells of a failure without saying whose; the end of that connection, with its descriptor,
- * is what it tells next. */
+/* ZeroMQ reports a failed handshake without a descriptor; the next event reports the end of that
+ * connection, with its descriptor. */
 static void note_event(struct oct_door *door, struct guarded *g, uint16_t event, uint32_t value)
 {
     int fd = (int)value;
@@ -137,7 +138,7 @@ static void note_event(struct oct_door *door, struct guarded *g, uint16_t event,
                                                                 : "an unknown peer");
         g->has_failed = false;
         return;
-    default: /* refused for its key: counted where that was asked */
+    default: /* refused for its key: counted by oct_access_greets */
         g->has_failed = false;
     }
 }
@@ -195,8 +196,8 @@ static void answer(struct oct_door *door)
         bool curve = strcmp(r.part[ZAP_MECHANISM], "CURVE") == 0 && r.length[ZAP_KEY] == 32;
         if (curve)
             zmq_z85_encode(key, (const uint8_t *)r.part[ZAP_KEY], 32);
-        /* ZeroMQ has told of the connection before it asks about its key: it shall be known before
-         * we say yes, so that it can be cut when the key goes. */
+        /* ZeroMQ has reported the connection before it asks about its key: read that report before
+         * allowing the key, so that the connection can be cut when the key is revoked. */
         take_incoming(door);
         take_all_events(door);
         /* A peer of an ipc socket has no address. */
@@ -298,7 +299,7 @@ static bool watch(struct oct_door *door, void *socket)
     if (!monitor)
         return false;
     zmq_setsockopt(monitor, ZMQ_LINGER, &none, sizeof(none));
-    /* Without a bound: ZeroMQ's own thread would wait for room. */
+    /* Without a high-water mark: ZeroMQ's own thread would block when the queue is full. */
     zmq_setsockopt(monitor, ZMQ_RCVHWM, &none, sizeof(none));
     if (zmq_connect(monitor, name) != 0) {
         zmq_close(monitor);
@@ -331,9 +332,9 @@ bool oct_door_admits(struct oct_door *door, void *message)
 {
     if (!door)
         return true;
-    /* A peer that came while nobody answered ZAP has no User-Id, and is refused here.
-     * The descriptor is a private matter of ZeroMQ's that it still tells; without it (-1) the
-     * message is refused all the same, only the connection stays. */
+    /* A peer that connected while nobody answered ZAP has no User-Id, and is refused here. The
+     * descriptor is a deprecated property that ZeroMQ still returns; without it (-1) the message is
+     * refused as well, but its connection stays open. */
     return oct_access_admits(door->access, zmq_msg_gets(message, "User-Id"),
                              zmq_msg_get(message, ZMQ_SRCFD));
 }

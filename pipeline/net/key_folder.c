@@ -50,7 +50,7 @@ static bool is_public_key_name(const char *name)
            strcmp(name + n - ENDING_BYTES, ENDING) == 0;
 }
 
-/* The names alone. */
+/* Lists the names; reads no file. */
 static enum oct_err list(struct oct_key_folder *keys, DIR *folder, const char *path,
                          struct oct_error *err)
 {
@@ -116,7 +116,7 @@ static bool is_same(const struct oct_file_mark *a, const struct oct_file_mark *b
            a->modified_ns == b->modified_ns && a->changed_ns == b->changed_ns;
 }
 
-/* This process is short of something; that says nothing about the file. */
+/* Errors of this process (no descriptors, no memory), which say nothing about the file. */
 static bool is_shortage(int errnum)
 {
     return errnum == EMFILE || errnum == ENFILE || errnum == ENOMEM;
@@ -124,7 +124,7 @@ static bool is_shortage(int errnum)
 
 enum verdict { IS_GONE, IS_THERE };
 
-/* Rule 3. The file cannot be opened; stat needs no descriptor. */
+/* Rule 3: no file can be opened; stat needs no descriptor. */
 static enum verdict judge_unopened(struct oct_key_file *file, int folder, const char *path,
                                    const struct oct_key_file *before)
 {
@@ -137,7 +137,7 @@ static enum verdict judge_unopened(struct oct_key_file *file, int folder, const 
     return IS_THERE;
 }
 
-/* The name is filled. folder: path is relative to it. */
+/* Fills all but the name, which is given. folder: path is relative to it. */
 static enum verdict judge(struct oct_key_file *file, int folder, const char *path,
                           const struct oct_key_file *before, struct oct_error *why)
 {
@@ -186,7 +186,8 @@ enum oct_err oct_key_folder_read(struct oct_key_folder *keys, const struct oct_k
     keys->n_unreadable = 0;
     for (uint32_t i = 0; i < names->n; i++) {
         struct oct_error why = {.text = "security.allowed: the path is too long"};
-        struct oct_key_file *file = &keys->files[n]; /* n <= i: a name is read before it goes */
+        struct oct_key_file *file = &keys->files[n]; /* n <= i: a name is copied before it is
+                                                        overwritten */
         char file_path[PATH_MAX];
         if (file != &names->files[i])
             memcpy(file->name, names->files[i].name, sizeof(file->name));

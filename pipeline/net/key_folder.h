@@ -1,7 +1,7 @@
 /* A folder of public keys, NAME.key each, as it was when it was last read.
  *
- * Who is allowed in is judged file by file, so that one that cannot be read says nothing about the
- * others, and so that a key counts only by a file that was seen to hold it:
+ * Access is judged file by file, so that one unreadable file does not affect the others, and so
+ * that a key is allowed only by a file that was seen to hold it:
  *
  *   1. A file that is not there any more is gone, whatever else fails.
  *   2. A file that cannot be read now lets nobody in, whatever it held before.
@@ -26,10 +26,10 @@
 enum oct_key_file_state {
     OCT_KEY_FILE_HOLDS,      /* a key */
     OCT_KEY_FILE_NONE,       /* was read: it holds no key */
-    OCT_KEY_FILE_UNREADABLE, /* cannot be read now: what it holds nobody knows */
+    OCT_KEY_FILE_UNREADABLE, /* cannot be read now: its content is unknown */
 };
 
-/* What tells a file from another, and from itself before it was written. */
+/* Identifies a file and its content: another file, or the same after a write, has another mark. */
 struct oct_file_mark {
     uint64_t device, inode, bytes;
     int64_t modified_ns, changed_ns;
@@ -63,9 +63,9 @@ enum oct_err oct_key_folder_init(struct oct_key_folder *keys, struct oct_error *
 void oct_key_folder_finish(struct oct_key_folder *keys);
 
 /* Reads the folder at `path`. before: as it was when it was last read (empty: never). For each file
- * that holds no key or cannot be read calls complain(context, file, text) (NULL: passed over), each
- * time. Errors say why there is no whole listing: OCT_E_CONFIG for one that is not there or has too
- * many files, OCT_E_IO; `keys` is filled all the same, by rule 4. */
+ * that holds no key or cannot be read calls complain(context, file, text) (NULL: does not), at
+ * every reading. Errors say why there is no complete listing: OCT_E_CONFIG for a folder that does
+ * not exist or has too many files, OCT_E_IO; `keys` is filled nevertheless, by rule 4. */
 enum oct_err oct_key_folder_read(struct oct_key_folder *keys, const struct oct_key_folder *before,
                                  const char *path,
                                  void (*complain)(void *context, const struct oct_key_file *file,

@@ -67,7 +67,7 @@ static bool take_size(struct oct_parts *p, unsigned byte)
     return true;
 }
 
-/* What needs no look. */
+/* Skips bytes whose content does not matter. */
 static size_t skip(struct oct_parts *p, size_t n_bytes)
 {
     size_t n = p->left < n_bytes ? (size_t)p->left : n_bytes;

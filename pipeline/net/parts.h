@@ -1,19 +1,19 @@
 /* The parts of a message, bounded before ZeroMQ collects them.
  *
- * libzmq hands on a message when its last part has come, keeps those before it without a bound (it
- * has no option for one, and its queue counts whole messages), and then whoever receives has to
- * take three million empty parts before anything of others. So the frames of connections that were
- * accepted by marked listeners are followed as they are received (connections.h), and one whose
- * message has more than OCT_PARTS_MOST parts ends: libzmq is told ECONNRESET, and forgets what had
- * come of that message.
+ * libzmq delivers a message when its last part has arrived, keeps the earlier parts without a bound
+ * (it has no option for one, and its queue counts whole messages), and then the receiver has to
+ * take perhaps three million empty parts before any message of others. So the frames of connections
+ * that were accepted by marked listeners are followed as they are received (connections.h), and one
+ * whose message has more than OCT_PARTS_MOST parts ends: libzmq is told ECONNRESET, and forgets
+ * what had come of that message.
  *
  *     greeting   64 bytes (ZMTP 3), 12 (ZMTP 2)        what begins otherwise is cut too, and a
  *                                                      viewer with ZMTP 2: libzmq does not say
  *                                                      whose its subscriptions are
  *     frame      flags (1: more follow, 2: long, 4: command), size of 1 or 8 bytes, so many bytes
  *
- * With keys the frames are encrypted, and which belong together is not to be seen: only who has an
- * allowed key can send such a message then.
+ * With keys the frames are encrypted, and their parts cannot be counted: then only the owner of an
+ * allowed key can send such a message.
  *
  * Pure functions; any thread. */
 #ifndef OCT_PIPELINE_NET_PARTS_H

@@ -9,7 +9,7 @@
 
 #define GROWTH_BYTES 256
 
-/* The topics stand one behind the other, each behind its length. */
+/* A viewer's topics are stored one after the other, each after its length. */
 struct viewer {
     uint64_t cookie;                  /* of its connection; 0: nobody */
     uint32_t n, n_bytes, n_allocated; /* topics; bytes with the lengths */
@@ -80,7 +80,7 @@ static uint16_t length_at(const struct viewer *v, uint32_t at)
     return length.bytes;
 }
 
-/* Where it stands; n_bytes: it does not. */
+/* The topic's offset; n_bytes: it is not there. */
 static uint32_t find(const struct viewer *v, const uint8_t *topic, size_t n_bytes)
 {
     uint32_t at = 0;

@@ -1,11 +1,11 @@
-/* Who subscribes to what: the subscriptions that stand, by connection, as an XPUB socket tells of
- * them (ZMQ_XPUB_VERBOSER), so that a connection with more than a viewer has use for is shut down,
- * and so that nobody computes what nobody takes. How quickly they may come is bounded before
- * (connections.h).
+/* The subscriptions of each connection, as an XPUB socket reports them (ZMQ_XPUB_VERBOSER), so that
+ * a connection with more of them than any viewer needs is shut down,
+ * and so that nobody computes what nobody subscribes to. connections.h bounds their rate before.
  *
- * ZeroMQ tells of a subscription when its connection may have gone. Only what comes over a
- * descriptor that is a viewer's now is charged, to that viewer; its number is not given to another
- * for some hundred connections (connections.h). One thread, but for oct_subscriptions_wants. */
+ * ZeroMQ may report a subscription after its connection was closed. So only a subscription over a
+ * descriptor that belongs to a viewer now is charged, to that viewer; the number is not reused for
+ * some hundred connections (connections.h). One thread,
+ * but for oct_subscriptions_wants. */
 #ifndef OCT_PIPELINE_NET_SUBSCRIPTIONS_H
 #define OCT_PIPELINE_NET_SUBSCRIPTIONS_H
 

@@ -31,8 +31,9 @@ static enum oct_err explain(struct oct_error *err, const char *key, const char *
 }
 
 /* libzmq removes the file of an ipc endpoint before it binds, whatever it is and whoever uses it: a
- * second daemon would take the first one's clients without a word, and a mistyped path a recording.
- * Only a socket that nobody listens on is stale and may go. 0, or why not. */
+ * second daemon would silently take over the first one's clients, and a mistyped path would delete
+ * a recording. Only a socket without a listener is stale and may be removed. Returns 0, or an errno
+ * that says why not. */
 static int refuse_ipc(const char *endpoint)
 {
     static const char ipc[] = "ipc://";
@@ -42,11 +43,12 @@ static int refuse_ipc(const char *endpoint)
         return 0;
     const char *path = endpoint + strlen(ipc);
     if (*path == '@' || strlen(path) >= sizeof(address.sun_path) || lstat(path, &there) != 0)
-        return 0; /* abstract names cannot be stolen; too long ones fail at the bind */
+        return 0; /* abstract names cannot be taken over; the bind refuses names that are too
+                     long */
     if (!S_ISSOCK(there.st_mode))
         return ENOTSOCK;
     memcpy(address.sun_path, path, strlen(path));
-    /* Not waiting: who listens and accepts nobody holds the name as well (EAGAIN). */
+    /* Non-blocking: a listener that accepts no connection holds the name too (EAGAIN). */
     int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (probe < 0)
         return errno;
