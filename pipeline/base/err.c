@@ -12,7 +12,7 @@ static void fill(struct oct_error *err, enum oct_err code, const char *format, v
 static void fill(struct oct_error *err, enum oct_err code, const char *format, va_list args)
 {
     vsnprintf(err->text, sizeof(err->text), format, args);
-    oct_utf8_make_line(err->text); /* a file's bytes may stand in it */
+    oct_utf8_make_line(err->text); /* it may contain a file's bytes */
     err->code = code;
     err->key[0] = err->value_key[0] = '\0';
     err->value_end = 0;

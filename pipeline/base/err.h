@@ -3,8 +3,8 @@
  * A function that can fail returns enum oct_err. Where a person will want to know why, it also
  * takes a struct oct_error, owned by the caller, and fills it once, at the place where the fault
  * was found: what went wrong, where (file, line, key, field), what to do. Whoever holds the other
- * end (main, the control socket, the log) prints it once. NULL is accepted and means "do not tell".
- */
+ * end (main, the control socket, the log) prints it once. NULL is accepted: the caller wants no
+ * message. */
 #ifndef OCT_PIPELINE_BASE_ERR_H
 #define OCT_PIPELINE_BASE_ERR_H
 

@@ -22,7 +22,7 @@ enum oct_err oct_folder_sync(const char *folder, struct oct_error *err)
 char *oct_folder_of(const char *path)
 {
     size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/') /* folder/ is a name in the folder before it */
+    while (n > 1 && path[n - 1] == '/') /* "a/folder/" lies in "a" */
         n--;
     while (n > 0 && path[n - 1] != '/')
         n--;

@@ -5,14 +5,14 @@
 
 #include "pipeline/base/err.h"
 
-/* Some file systems refuse to sync a folder: they promise no more than they do, and that is
- * OCT_OK. Else OCT_E_IO, beginning with the folder. */
+/* Returns OCT_OK also where the file system cannot sync folders (it promises no more). Else
+ * OCT_E_IO with a message that begins with the folder. */
 enum oct_err oct_folder_sync(const char *folder, struct oct_error *err);
 
 /* The folder in which path lies; it need not exist (any more). OCT_E_NO_MEMORY too. */
 enum oct_err oct_folder_sync_parent(const char *path, struct oct_error *err);
 
-/* Its name, malloc'd; "." and "/" where path has none of its own. NULL: no memory. */
+/* Returns the name of that folder, malloc'd; "." or "/" where path names none. NULL: no memory. */
 char *oct_folder_of(const char *path);
 
 #endif

@@ -14,7 +14,7 @@ static unsigned bucket_of(uint64_t value)
     return bucket < OCT_LATENCY_BUCKETS ? bucket : OCT_LATENCY_BUCKETS - 1;
 }
 
-/* Largest value of a bucket: a percentile is never told too small. */
+/* Returns the largest value of a bucket: a percentile is never reported too small. */
 static uint64_t upper_end(unsigned bucket)
 {
     if (bucket < 64)

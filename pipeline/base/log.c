@@ -18,15 +18,15 @@
 #define LINE_BYTES 1024
 #define PATIENCE_MS 20 /* of the 100 ms that a control reply may take */
 
-/* stderr is the process's, and so is what is known of it: no caller could hold this for us. One
- * line at a time, so that what poll() has seen is still so when we write. */
+/* stderr belongs to the process, and so does this state: no caller could hold it. The lock admits
+ * one line at a time, so that what poll() reported still holds at the write. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t n_dropped; /* since the last line that got through; guarded by lock */
 
 static const char *const words[] = {"error: ", "warning: ", ""};
 static const int priorities[] = {3, 4, 6};
 
-/* What stands before every line. */
+/* The beginning of every line. */
 static size_t write_head(char *line, size_t bytes, enum oct_log_level level)
 {
     int n = getenv("JOURNAL_STREAM")
@@ -35,7 +35,7 @@ static size_t write_head(char *line, size_t bytes, enum oct_log_level level)
     return n < 0 ? 0 : (size_t)n < bytes ? (size_t)n : bytes - 1;
 }
 
-/* False: it would have to wait. Anything else that is wrong with stderr cannot be told. */
+/* False: the write would block. Any other error of stderr has nowhere to be reported. */
 static bool write_at_once(const char *text, size_t n)
 {
     ssize_t sent;
@@ -46,7 +46,7 @@ static bool write_at_once(const char *text, size_t n)
         return sent >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
     struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
     if (poll(&out, 1, 0) == 0)
-        return false; /* a full pipe, a terminal that was halted */
+        return false; /* a full pipe, a stopped terminal */
     do
         sent = write(STDERR_FILENO, text, n); /* less than PIPE_BUF: whole */
     while (sent < 0 && errno == EINTR);
@@ -58,7 +58,7 @@ static bool write_patiently(const char *text, size_t n)
     struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
     if (write_at_once(text, n))
         return true;
-    /* Waited for once, not by every line: whoever does not read now will not in 20 ms. */
+    /* Only the first line waits; a reader that did not read then is not waited for again. */
     return n_dropped == 0 && poll(&out, 1, PATIENCE_MS) > 0 && write_at_once(text, n);
 }
 
@@ -73,7 +73,7 @@ void oct_log(enum oct_log_level level, const char *format, ...)
     va_end(args);
     if (more < 0)
         line[n] = '\0';
-    oct_utf8_make_line(line + n); /* a file's name may hold a line's end */
+    oct_utf8_make_line(line + n); /* a file's name may contain a newline */
     n += strlen(line + n);
     line[n++] = '\n';
 

@@ -1,9 +1,10 @@
 /* The log: one line an event on stderr, written by a single write(2), so that lines of several
  * threads never mix. No allocation. Never called per B-scan.
  *
- * Nobody waits for whoever does not read it: if stderr (a pipe, a socket, a terminal) takes nothing
- * for 20 ms, the line is dropped, those after it at once, and the next one that gets through says
- * how many were. A file on a disk that stands still is written to all the same, and waited for. */
+ * A reader that does not read blocks nobody: if stderr (a pipe, a socket, a terminal) accepts
+ * nothing for 20 ms, the line is dropped, following lines are dropped at once, and the next line
+ * that is written says how many were lost. A regular file on a disk that hangs still blocks the
+ * writer. */
 #ifndef OCT_PIPELINE_BASE_LOG_H
 #define OCT_PIPELINE_BASE_LOG_H
 

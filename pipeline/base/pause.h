@@ -1,6 +1,6 @@
 /* Times at which the whole program did not run: stopped by a signal or a debugger, suspended with
- * the machine, paused by its hypervisor, or without a processor. What came meanwhile arrives at
- * once when it goes on; what cannot be kept of that is nobody's slowness.
+ * the machine, paused by its hypervisor, or without a processor. What was sent meanwhile arrives at
+ * once afterwards; what of it cannot be kept is not counted as slowness of disk or engine.
  *
  *     look . look . look ..................... look . look .         a thread that never waits long
  *                        |<------ length ----->|<-- catching up -->| length + 1 s at most
@@ -13,17 +13,17 @@
 #include <stdint.h>
 #include <time.h>
 
-/* A thread that looks every 100 ms is late by so much only if nothing ran. */
+/* A thread that looks every 100 ms is this late only if the whole program did not run. */
 #define OCT_PAUSE_LEAST_NS UINT64_C(500000000)
 
 struct oct_pause {
     uint64_t looked_ns; /* 0: never */
     uint64_t n;         /* pauses so far */
     uint64_t length_ns; /* of the newest */
-    uint64_t until_ns;  /* it is caught up with until then */
+    uint64_t until_ns;  /* the program catches up until then */
 };
 
-/* Goes on while the machine is suspended, as CLOCK_MONOTONIC does not. */
+/* This clock runs while the machine is suspended; CLOCK_MONOTONIC does not. */
 static inline uint64_t oct_pause_clock_ns(void)
 {
     struct timespec t;

@@ -7,13 +7,14 @@
 
 void oct_stdio_reserve(void)
 {
-    /* The wrong way round: input that can be written only, output that can be read only. A program
-     * that writes its result to a closed standard output shall still find that it has failed. */
+    /* Opened in the wrong direction: input for writing only, output for reading only. So a program
+     * that writes its result to a closed standard output still gets an error. */
     static const int modes[] = {O_WRONLY, O_RDONLY, O_RDONLY};
     for (int wanted = STDIN_FILENO; wanted <= STDERR_FILENO; wanted++) {
         if (fcntl(wanted, F_GETFD) >= 0 || errno != EBADF)
             continue;
-        int fd = open("/dev/null", modes[wanted]); /* the lowest number is the one that is wanted */
+        int fd = open("/dev/null", modes[wanted]); /* open() returns the lowest free number:
+                                                      `wanted` */
         if (fd < 0)
             fd = open("/", O_PATH); /* a root without devices: any descriptor will do */
         (void)fd;

@@ -1,6 +1,6 @@
-/* Text of others: what is UTF-8, and what is made of that which is not. Configuration and control
- * refuse other text where it comes in; what cannot be refused (the name of a folder, a file, a
- * device) is repaired where a reply, a message or a line of the log is made of it.
+/* Checks and repairs of text from outside that should be UTF-8. Configuration and control refuse
+ * other text at their entry; text that cannot be refused (the name of a folder, a file, a device)
+ * is repaired where it goes into a reply, a message or a line of the log.
  *
  * Pure functions; any thread. */
 #ifndef OCT_PIPELINE_BASE_UTF8_H
@@ -19,7 +19,8 @@ size_t oct_utf8_valid_bytes(const char *text, size_t n_bytes);
 /* Puts '?' for each byte that is no UTF-8. */
 void oct_utf8_repair(char *text);
 
-/* The same for control characters (ASCII's and C1): one line that steers no terminal. */
+/* The same, and '?' for control characters (ASCII and C1): one line that cannot control a
+ * terminal. */
 void oct_utf8_make_line(char *text);
 
 #endif

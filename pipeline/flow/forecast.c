@@ -21,13 +21,13 @@
 #define PATIENCE_US 5000000u
 #define MOST_SAMPLES (4096u * 4096u) /* padded, a B-scan: larger ones take too long to try */
 
-/* As the rings will be: in the engine's memory, as many pictures as it takes at once. */
+/* Laid out as the rings are: in the engine's memory, as many pictures as it takes at once. */
 struct probe {
     const struct oct_memory_ops *memory;
     const struct oct_display *display;
     size_t bytes;
     unsigned char *block;    /* spectra, then the pictures */
-    struct oct_raw_frame in; /* one for all: it is only read */
+    struct oct_raw_frame in; /* shared by all jobs: engines only read it */
     unsigned n_out;
     struct oct_image_frame out[MOST_IN_FLIGHT];
 };
@@ -41,7 +41,8 @@ static void free_probe(struct probe *p)
     free(p->in.line_valid);
 }
 
-/* Mapped, so that nothing of it stays with the heap of a thread that may not measure again. */
+/* Mapped rather than malloc'd: the heap of a thread that does not measure again would keep the
+ * memory. */
 static unsigned char *map_memory(size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -83,7 +84,7 @@ static bool submit_more(const struct oct_engine_ops *ops, struct oct_engine *eng
         uint64_t room = n_most - (*submitted - collected);
         unsigned n = room < batch ? (unsigned)room : batch;
         if (n < batch && n_most >= batch)
-            return true; /* whole ones keep a GPU busy */
+            return true; /* whole batches keep a GPU busy */
         for (unsigned k = 0; k < n; k++)
             jobs[k] =
                 (struct oct_engine_job){&p->in, &p->out[(*submitted + k) % p->n_out], *p->display};
@@ -94,7 +95,7 @@ static bool submit_more(const struct oct_engine_ops *ops, struct oct_engine *eng
     return true;
 }
 
-/* Computes until the time is over; B-scans done, and when the last one was. */
+/* Computes until the time is over; returns how many B-scans were done and when the last one was. */
 static uint64_t compute(const struct oct_engine_ops *ops, struct oct_engine *engine,
                         struct probe *p, unsigned n_most, uint64_t end_ns, uint64_t *last_ns)
 {
@@ -106,7 +107,8 @@ static uint64_t compute(const struct oct_engine_ops *ops, struct oct_engine *eng
         if (submitted == collected)
             break;
         if (ops->collect(engine, PATIENCE_US, &done)) {
-            /* Late, but the jobs' memory is ours: until the engine hands them back, as it must. */
+            /* Too late, but the engine still uses the jobs' memory: collect until it has returned
+             * them all, as its contract demands. */
             more = false;
             continue;
         }
@@ -119,7 +121,7 @@ static uint64_t compute(const struct oct_engine_ops *ops, struct oct_engine *eng
 
 enum { N_TRIALS = 3 };
 
-/* The middle one; of two, their mean. Sorts. */
+/* Returns the median (of two, their mean). Sorts the array. */
 static double median_of(double *hz, unsigned n)
 {
     for (unsigned i = 1; i < n; i++)
@@ -131,8 +133,8 @@ static double median_of(double *hz, unsigned n)
     return n ? (hz[(n - 1) / 2] + hz[n / 2]) / 2 : 0;
 }
 
-/* B-scans a second: whatever else the machine does for a moment spoils one trial of three. What one
- * takes beyond its third is missing from the next, so that they take no longer than one. */
+/* B-scans a second, by three trials: a short disturbance spoils only one of them. A trial that
+ * exceeds its third of the time shortens the next, so that the sum is bounded. */
 static double try_engine(const struct oct_engine_ops *ops, struct oct_engine *engine,
                          struct probe *p, uint64_t budget_ns)
 {
@@ -142,7 +144,7 @@ static double try_engine(const struct oct_engine_ops *ops, struct oct_engine *en
     for (unsigned k = 1; k <= N_TRIALS; k++) {
         uint64_t begin = oct_clock_ns(), end = first_ns + k * third_ns, last_ns = 0;
         if (n_done && begin + third_ns / 2 > end)
-            continue; /* too short to tell */
+            continue; /* too short to be measured */
         uint64_t n = compute(ops, engine, p, p->n_out, end, &last_ns);
         if (n == 0 || last_ns <= begin)
             return 0;
@@ -163,7 +165,8 @@ double oct_forecast_engine(const struct oct_engine_ops *ops, struct oct_engine *
     if ((uint64_t)g->n_lines * g->padded > MOST_SAMPLES)
         return 0;
     if (make_probe(&p, ops, ops->depth(engine), g, display)) {
-        /* The first meets cold caches and memory, and is all there is time for if it was long. */
+        /* The first trial runs with cold caches and memory; if it took long, there is no time for
+         * others. */
         uint64_t n = compute(ops, engine, &p, 1, 0, &last_ns);
         if (n && last_ns - begin < budget_ns)
             hz = try_engine(ops, engine, &p, budget_ns);
@@ -179,7 +182,7 @@ double oct_forecast_engine(const struct oct_engine_ops *ops, struct oct_engine *
 #define CHUNK_BYTES (1u << 20)
 #define MOST_BYTES (64u << 20)
 
-/* 0 or errno; a full disk ends it early and is no fault. */
+/* Returns 0 or errno; a full disk ends the writing early and is no error. */
 static int write_chunks(int fd, const unsigned char *chunk, uint64_t end_ns, uint64_t *n_bytes)
 {
     *n_bytes = 0;
@@ -188,7 +191,7 @@ static int write_chunks(int fd, const unsigned char *chunk, uint64_t end_ns, uin
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EINVAL && fcntl(fd, F_GETFL) & O_DIRECT) {
-            /* Some file systems tell only now that they do not know it. */
+            /* Some file systems report only here that they do not support it. */
             if (fcntl(fd, F_SETFL, 0) == 0)
                 continue;
         }
@@ -199,7 +202,7 @@ static int write_chunks(int fd, const unsigned char *chunk, uint64_t end_ns, uin
     return fdatasync(fd) == 0 ? 0 : errno;
 }
 
-/* A file whose name is gone at once, where there are none without (exFAT, NFS, CIFS). */
+/* A file that is unlinked at once, for file systems without O_TMPFILE (exFAT, NFS, CIFS). */
 static int open_unlinked(const char *directory, int flags)
 {
     char path[4096];
@@ -254,7 +257,7 @@ enum oct_err oct_forecast_disk(const char *directory, unsigned budget_us,
         close(fd);
     return status ? oct_fail_key_errno(err, OCT_E_IO, "record.directory", status,
                                        "record.directory: %s", directory)
-                  : OCT_OK; /* a full disk is a matter of bytes_free */
+                  : OCT_OK; /* a full disk shows in bytes_free */
 }
 
 /* ---- several measurements ---- */
@@ -354,7 +357,7 @@ void oct_forecast_make(struct oct_forecast *f, const struct oct_forecast_setup *
     f->slow_engine = s->rate_known && is_slow(s->engine_hz, need, s->n_engine_slow, s->engine_busy);
     f->slow_disk = s->rate_known && is_slow(f->disk_hz, need, s->n_disk_slow, s->disk_busy);
     f->told_busy = (f->slow_engine && s->engine_busy) || (f->slow_disk && s->disk_busy);
-    double recorded_hz = s->wanted_hz; /* what the engine does not compute does not come so far */
+    double recorded_hz = s->wanted_hz; /* the disk gets no more than the engine computes */
     if (f->slow_engine && s->engine_hz < s->wanted_hz) {
         f->overrun_s = f->ring_s * s->wanted_hz / (s->wanted_hz - s->engine_hz);
         recorded_hz = s->engine_hz;

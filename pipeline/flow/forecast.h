@@ -1,5 +1,5 @@
-/* Whether this machine and its disk will keep up, said before it matters: short measurements and
- * what follows from them. */
+/* Forecasts whether this machine and its disk will keep up: short measurements, and the conclusions
+ * from them. */
 #ifndef OCT_PIPELINE_FLOW_FORECAST_H
 #define OCT_PIPELINE_FLOW_FORECAST_H
 
@@ -8,44 +8,46 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Both, measured twice, together stay under 200 ms on a machine that is not hopeless. */
+/* Two measurements of each take less than 200 ms together on a machine that is fast enough at
+ * all. */
 #define OCT_FORECAST_ENGINE_US 40000u
 #define OCT_FORECAST_DISK_US 50000u
 
-/* Less than this much more than wanted is called too slow: computing and writing share a machine
- * that has more to do. */
+/* A measured rate below this multiple of the wanted one counts as too slow: computing and writing
+ * share the machine with other work. */
 #define OCT_FORECAST_MARGIN 1.1
 
-/* So many measurements must say that it is too slow before anybody is warned. */
+/* This many measurements must be too slow before a warning is given. */
 #define OCT_FORECAST_AGREEING 2u
 
-/* More than this share of the time that its threads wanted a processor, they had to wait for one:
- * the machine was busy with something else, and what was measured says little. */
+/* If the threads waited for a processor during more than this share of the time they wanted one,
+ * the machine was busy with other work, and the measurement says little. */
 #define OCT_FORECAST_BUSY 0.1
 
-/* What other work leaves of a rate may be less by far (an eleventh was seen); what is slower still
- * is told even then. */
+/* Other work may reduce a measured rate by much (to an eleventh was seen); of a busy machine only a
+ * rate below the wanted one by more than this factor counts as too slow. */
 #define OCT_FORECAST_EXCUSE 100
 
 /* The last measurements of one rate. All zero: none. */
 enum { OCT_FORECAST_KEPT = 5 };
 struct oct_forecast_series {
-    unsigned n_taken; /* since it began; the newest OCT_FORECAST_KEPT are kept */
+    unsigned n_taken; /* measurements so far; the newest OCT_FORECAST_KEPT are kept */
     double rate[OCT_FORECAST_KEPT], waited[OCT_FORECAST_KEPT];
 };
 
-/* rate 0 (not measured) is not kept. waited: share of time, see OCT_FORECAST_BUSY. */
+/* Adds a measurement; rate 0 (not measured) is ignored. waited: share of time, see
+ * OCT_FORECAST_BUSY. */
 void oct_forecast_series_add(struct oct_forecast_series *series, double rate, double waited);
 
-/* The median of those kept that were not disturbed; if all were, the largest, since that was
- * disturbed least. 0: none. *busy: all were. */
+/* Returns the median of the undisturbed measurements that are kept; if all were disturbed, the
+ * largest of them, which was disturbed least. 0: there are none. *busy: all were disturbed. */
 double oct_forecast_series_rate(const struct oct_forecast_series *series, bool *busy);
 
-/* How many of those kept, disturbed or not, lie below a limit. */
+/* Returns how many of those kept, disturbed or not, lie below a limit. */
 unsigned oct_forecast_series_below(const struct oct_forecast_series *series, double limit);
 
-/* How long this process's threads have run and have waited for a processor, all together. What
- * passes between two looks is told by the second; 0 where the system does not say. */
+/* How long all threads of this process have run and have waited for a processor. _end returns the
+ * share waited since _begin; 0 where the system does not report it. */
 struct oct_forecast_load {
     double ran_s, waited_s;
 };
@@ -59,7 +61,7 @@ struct oct_forecast_disk {
 
 struct oct_forecast_setup {
     double wanted_hz;                    /* A-lines a second that come */
-    bool rate_known;                     /* configured, or seen; else nobody is warned */
+    bool rate_known;                     /* configured or observed; else no warning is given */
     double engine_hz;                    /* that are computed, 0: not measured */
     unsigned n_engine_slow, n_disk_slow; /* measurements that say it is too slow */
     bool engine_busy, disk_busy;         /* the machine was, during all of them */
@@ -70,9 +72,9 @@ struct oct_forecast_setup {
     unsigned buffer_bscans; /* what a recording may fall behind before it loses B-scans */
 };
 
-/* Two things may be too slow, and each costs something else: the engine lines, when the raw ring
- * is full; the disk B-scans of a recording, when that has no more memory to fall behind.
- * Pictures go on then. */
+/* Two things may be too slow, with different losses. A slow engine loses lines, once the raw ring
+ * is full. A slow disk loses B-scans of a recording, once the recorder's memory is full; pictures
+ * go on then. */
 struct oct_forecast {
     double wanted_hz, engine_hz;
     double disk_hz; /* A-lines a second that the disk takes; 0: unknown, or nothing recorded */
@@ -86,17 +88,17 @@ struct oct_forecast {
     bool rate_known;
 };
 
-/* Lets an engine that nobody uses yet compute noise for about budget_us, displayed as it will be:
- * limits that follow the picture take their time. A-lines a second, the median of three trials of a
- * third each (fewer of an engine that takes longer); 0 when it failed or when a B-scan is too large
- * for a short trial. */
+/* Lets an engine that is not in use yet compute noise for about budget_us, with the display
+ * settings that will be used: limits that follow the picture cost time. Returns A-lines a second,
+ * the median of three trials of a third each (fewer of a slow engine); 0 when the engine failed or
+ * a B-scan is too large for a short trial. */
 double oct_forecast_engine(const struct oct_engine_ops *ops, struct oct_engine *engine,
                            const struct oct_plan *plan, const struct oct_display *display,
                            unsigned budget_us);
 
-/* Writes into a file without a name in the directory (where there is no such thing, one whose
- * name goes at once), past the page cache where that is possible, for about budget_us, and
- * syncs. Nothing stays. OCT_E_IO: there is no such directory or it cannot be written. */
+/* Writes for about budget_us into an unnamed file in the directory (where those do not exist, one
+ * that is unlinked at once), past the page cache where that is possible, and syncs. Leaves nothing
+ * behind. OCT_E_IO: the directory does not exist or cannot be written. */
 enum oct_err oct_forecast_disk(const char *directory, unsigned budget_us,
                                struct oct_forecast_disk *disk, struct oct_error *err);
 

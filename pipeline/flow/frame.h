@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Who a B-scan is. Filled by the assembler (or a file source), copied unchanged into the image
- * frame by the feeding thread. */
+/* The identity of a B-scan. Filled by the assembler (or a file source), copied unchanged into the
+ * image frame by the feeding thread. */
 struct oct_bscan_info {
     uint64_t id;          /* number since the pipeline started, no gaps: the accounting's key */
     uint32_t acquisition; /* number of the acquisition (new epoch, or flag "starts") since start */
@@ -20,11 +20,11 @@ struct oct_bscan_info {
     uint64_t time_ns;     /* the camera's clock at the first block that reached it */
     uint64_t arrival_ns;  /* CLOCK_MONOTONIC when its last line arrived */
     uint32_t missing_lines;
-    uint64_t lost_before; /* B-scans of the acquisition directly before it that never came here */
+    uint64_t lost_before; /* B-scans of the acquisition directly before it that never arrived */
 };
 
 /* One slot of the raw ring. Memory belongs to the ring, or is lent to it until the slot's last
- * reader has done with it (loans.h); that of shared memory a driver may overwrite meanwhile. */
+ * reader has released it (loans.h); a driver may overwrite shared memory meanwhile. */
 struct oct_raw_frame {
     struct oct_bscan_info info;
     uint16_t *spectra;   /* [M][N], 2-byte aligned; a missing line's samples are zero */

@@ -109,7 +109,7 @@ static const struct oct_gap *find(const struct oct_loss_log *log, const struct t
     return low < tale->n_told ? &tale->ranges[low % log->capacity] : NULL;
 }
 
-/* Whether the tale had ranges that may have ended after the piece begins. */
+/* Whether ranges were forgotten that may have ended after the piece begins. */
 static bool has_forgotten(const struct oct_loss_log *log, const struct tale *tale,
                           const struct oct_gap *piece)
 {

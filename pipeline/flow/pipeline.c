@@ -60,7 +60,7 @@ static void note_full(struct oct_pipeline *p)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Whether anybody wants the next B-scan's values; it is one less to come for all who do. */
+/* Whether any asker wants the next B-scan's values; counts it off for each that does. */
 static bool take_request(struct oct_pipeline *p)
 {
     bool wanted = false;
@@ -81,7 +81,7 @@ static enum oct_err next_job(struct oct_pipeline *p, uint64_t timeout_us,
     enum oct_err e = oct_ring_read(p->raw_reader, timeout_us, &raw_slot);
     if (e)
         return e;
-    /* A guaranteed reader may hold the ring; what is read is never given up. */
+    /* A guaranteed reader may hold the ring; a raw slot that was read is never dropped. */
     while ((e = oct_ring_acquire(p->images, POLL_US, &image_slot)) == OCT_E_AGAIN)
         note_full(p);
     if (e)
@@ -121,7 +121,7 @@ static void submit(struct oct_pipeline *p, struct oct_engine_job *jobs, unsigned
 {
     wait_for_room(p, p->ops->depth(p->engine) - n);
     pthread_mutex_lock(&p->lock);
-    p->in_flight += n; /* before submit: collect may be done before we are back */
+    p->in_flight += n; /* before submit: collect may finish them before submit returns */
     for (unsigned k = 0; k < n; k++)
         jobs[k].display = p->display;
     pthread_mutex_unlock(&p->lock);
@@ -272,7 +272,7 @@ void oct_pipeline_destroy(struct oct_pipeline *p)
     if (!p)
         return;
     if (p->images && !p->has_collect)
-        oct_ring_close(p->images); /* creation failed half way: feed must not wait for room */
+        oct_ring_close(p->images); /* after a failed create: feed must not wait for room */
     oct_pipeline_drain(p);
     p->ops->destroy(p->engine);
     oct_ring_reader_destroy(p->raw_reader);

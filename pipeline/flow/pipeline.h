@@ -88,8 +88,8 @@ const struct oct_image_form *oct_pipeline_form(const struct oct_pipeline *pipeli
 #define OCT_MAX_ASKERS 16u
 bool oct_pipeline_ask_values(struct oct_pipeline *pipeline, unsigned asker, unsigned n);
 
-/* B-scans that may be between the raw ring and the image ring at once: who wants values of every
- * B-scan asks for more than that at a time. */
+/* B-scans that may be between the raw ring and the image ring at once: an asker that wants the
+ * values of every B-scan asks for more than that at a time. */
 unsigned oct_pipeline_depth(const struct oct_pipeline *pipeline);
 
 /* Any thread. */

@@ -35,7 +35,7 @@ struct oct_ring_reader {
 
 struct oct_ring {
     pthread_mutex_t lock;
-    /* Apart, so that who lets go of a slot wakes none of those that wait for the next. */
+    /* Two conditions, so that releasing a slot does not wake the readers that wait for the next. */
     pthread_cond_t news; /* published, closed, woken: readers wait */
     pthread_cond_t room; /* released, published, closed: the writer waits */
     unsigned n_slots;
@@ -73,7 +73,7 @@ enum oct_err oct_ring_create(struct oct_ring **out, unsigned n_slots, size_t slo
     ring->n_slots = n_slots;
     ring->slot_bytes = (slot_bytes + PAGE - 1) / PAGE * PAGE;
     size_t bytes = ring->slot_bytes * n_slots;
-    /* The kernel would promise the memory and kill somebody later. */
+    /* Without this check the kernel would grant the memory and kill a process later. */
     double there = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     if ((double)bytes > 0.4 * there) {
         free(ring);
@@ -156,7 +156,7 @@ void *oct_ring_payload(struct oct_ring *ring, uint64_t slot)
     return ring->memory + slot % ring->n_slots * ring->slot_bytes;
 }
 
-/* Lets go of the lock first: who wakes would only wait for it. */
+/* Unlocks before the broadcast: a thread that wakes would only wait for the lock. */
 static void unlock_and_tell(struct oct_ring *ring, pthread_cond_t *change)
 {
     pthread_mutex_unlock(&ring->lock);
@@ -216,7 +216,7 @@ void oct_ring_publish(struct oct_ring *ring)
     pthread_mutex_lock(&ring->lock);
     ring->published++;
     wake_others(ring);
-    /* Who acquires may be another thread, and waits while all slots are being filled. */
+    /* The acquiring thread may be another one; it waits while all slots are being filled. */
     pthread_cond_broadcast(&ring->room);
     unlock_and_tell(ring, &ring->news);
 }
@@ -261,8 +261,9 @@ void oct_ring_reader_destroy(struct oct_ring_reader *reader)
     free_reader(reader);
 }
 
-/* A lossy reader that fell behind, or whose slot is gone, goes on at the newest. While it holds a
- * slot none after that can be gone, and what it holds must stay known. Lock held. */
+/* Moves a lossy reader that fell behind, or whose slot was overwritten, to the newest slot. Not
+ * while it holds a slot: then none after that can have been overwritten, and the held slot must
+ * stay recorded. Lock held. */
 static void skip_to_newest(struct oct_ring_reader *reader)
 {
     const struct oct_ring *ring = reader->ring;

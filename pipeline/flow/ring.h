@@ -59,7 +59,7 @@ void oct_ring_close(struct oct_ring *ring);
 struct oct_ring_reader *oct_ring_reader_create(struct oct_ring *ring, bool guaranteed,
                                                unsigned most_behind);
 
-/* Releases all it held. NULL is fine. */
+/* Releases all slots that it holds. NULL is fine. */
 void oct_ring_reader_destroy(struct oct_ring_reader *reader);
 
 /* Waits for the reader's next slot and gives it to the caller, who must release it. A reader may
@@ -85,8 +85,8 @@ uint64_t oct_ring_next(const struct oct_ring_reader *reader);
 uint64_t oct_ring_behind(const struct oct_ring_reader *reader);
 uint64_t oct_ring_skipped(const struct oct_ring_reader *reader);
 
-/* Slots below are read by nobody now and got by no reader later, not even by one that is added. Any
- * thread; rises only. */
+/* No reader holds or will get a slot below the returned number, not even a reader added later. Any
+ * thread; the number only rises. */
 uint64_t oct_ring_done_below(const struct oct_ring *ring);
 
 /* Number of slots published so far. */

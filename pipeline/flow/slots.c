@@ -44,7 +44,8 @@ struct oct_raw_frame *oct_raw_slot(struct oct_ring *ring, uint64_t slot,
     unsigned char *payload = oct_ring_payload(ring, slot);
     struct oct_raw_frame *frame = (struct oct_raw_frame *)(void *)payload;
     uint8_t *line_valid = payload + sizeof(*frame);
-    if (frame->line_valid != line_valid) { /* the writer's first call: readers only look */
+    if (frame->line_valid !=
+        line_valid) { /* only in the writer's first call: readers must not write */
         frame->line_valid = line_valid;
         frame->spectra = oct_raw_slot_spectra(ring, slot, g);
     }
@@ -61,7 +62,7 @@ struct oct_image_frame *oct_image_slot(struct oct_ring *ring, uint64_t slot)
 {
     unsigned char *payload = oct_ring_payload(ring, slot);
     struct oct_image_frame *frame = (struct oct_image_frame *)(void *)payload;
-    if (!frame->pixels) /* the writer's first call: readers only look */
+    if (!frame->pixels) /* only in the writer's first call: readers must not write */
         frame->pixels = payload + PAGE;
     return frame;
 }

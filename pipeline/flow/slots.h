@@ -14,8 +14,8 @@
 struct oct_image_source {
     const struct oct_image_form *form;
     struct oct_ring *ring;
-    /* B-scans: slots of the image ring below this have been dealt with, and what came of them is in
-     * `ring`. NULL: nobody knows. */
+    /* B-scans: slots of the image ring below this have been processed, and their results are in
+     * `ring`. NULL: unknown. */
     const atomic_uint_fast64_t *dealt_below;
 };
 
@@ -25,13 +25,13 @@ size_t oct_image_slot_bytes(const struct oct_geometry *g);
 /* The same for any form; with_values: with room for float values beside u8 pixels. */
 size_t oct_image_slot_bytes_of(const struct oct_image_form *form, bool with_values);
 
-/* The frame in a slot, its pointers set. Contents are whatever the slot held. The writer calls this
- * before anybody else does; then several readers may at the same time. */
+/* Returns the frame in a slot, its pointers set; its contents are what the slot held before. The
+ * writer calls this first; then several readers may call it at the same time. */
 struct oct_raw_frame *oct_raw_slot(struct oct_ring *ring, uint64_t slot,
                                    const struct oct_geometry *g);
-/* The slot's own memory for spectra, which its frame may have left for other. */
+/* The slot's own memory for spectra; the frame may point to lent memory instead. */
 uint16_t *oct_raw_slot_spectra(struct oct_ring *ring, uint64_t slot, const struct oct_geometry *g);
-/* Points its pixels at the slot's memory, unless an engine has given it other. */
+/* Points the frame's pixels at the slot's memory, unless an engine has given it other memory. */
 struct oct_image_frame *oct_image_slot(struct oct_ring *ring, uint64_t slot);
 /* For the writer: sets form and dims too, and values_room where the slot has room for them. */
 struct oct_image_frame *oct_image_slot_begin(struct oct_ring *ring, uint64_t slot,

@@ -101,7 +101,7 @@ static enum oct_err read_rows(FILE *file, const char *path, unsigned n_columns, 
     return OCT_OK;
 }
 
-/* A FIFO of that name must not hold up whoever builds a session. */
+/* Opening a FIFO of that name must not block the thread that builds a session. */
 static enum oct_err open_table(FILE **file, const char *path, struct oct_error *err)
 {
     struct stat about;

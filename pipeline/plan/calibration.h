@@ -20,9 +20,9 @@
  *     SPECTRUM   t < -1          -1                 +1            t > 1
  *
  * q_first and q_last are the places of camera samples 0 and N-1 on the k grid, by the wavelengths
- * or the k map. t follows the samples: -1 at sample 0, whether wavelengths rise or fall. Beyond
- * the samples the polynomial goes on, though there is nothing but padding there: so both are the
- * same curve in other units, without a kink at the ends. */
+ * or the k map. t follows the samples: -1 at sample 0, whether wavelengths rise or fall. Beyond the
+ * samples, where there is only padding, the polynomial continues: so both choices describe the same
+ * curve in other units, without a kink at the ends. */
 enum oct_dispersion_over { OCT_DISPERSION_OVER_GRID, OCT_DISPERSION_OVER_SPECTRUM };
 
 /* Arrays are owned by the struct; NULL with count 0 where the lab has none. */

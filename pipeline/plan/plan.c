@@ -59,7 +59,8 @@ static bool are_nanometres(double first, double last)
     return fmin(first, last) >= OCT_MIN_WAVELENGTH_NM && fmax(first, last) <= OCT_MAX_WAVELENGTH_NM;
 }
 
-/* Counted one by one, up or down, from below any wavelength on. */
+/* Whether the values are whole numbers in steps of one, up or down, that start below any
+ * wavelength. */
 static bool are_pixel_numbers(const double *values, size_t n)
 {
     const double step = values[n - 1] > values[0] ? 1 : -1;
@@ -69,13 +70,13 @@ static bool are_pixel_numbers(const double *values, size_t n)
     return fmin(values[0], values[n - 1]) < OCT_MIN_WAVELENGTH_NM;
 }
 
-/* What the n values, of which the camera sees first to last, may have been meant for: each unit in
- * which both ends are wavelengths, two at most; "" if nothing comes to mind. */
+/* Guesses the unit of the n values, of which the camera sees first to last: each unit in which both
+ * ends are wavelengths, at most two; "" if there is none. */
 static const char *unit_hint(const double *values, size_t n, double first, double last, char *text,
                              size_t text_bytes)
 {
     static const struct {
-        double nm; /* in one of it, or that divided by the value */
+        double nm; /* nanometres in one unit; `divided`: nm divided by the value */
         bool divided;
         const char *name, *cure;
     } units[] = {
@@ -101,7 +102,7 @@ static const char *unit_hint(const double *values, size_t n, double first, doubl
     return text;
 }
 
-/* The camera's own wavelengths, first to last; what the padding continues may lie outside. */
+/* Checks the camera's own wavelengths, first to last; those of the padding may lie outside. */
 static enum oct_err check_wavelengths(const struct oct_geometry *g,
                                       const struct oct_calibration *cal, struct oct_error *err)
 {
