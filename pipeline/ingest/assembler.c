@@ -10,58 +10,60 @@
  * second it would be more than an hour. */
 #define LEAP_LINES ((uint64_t)1 << 32)
 
-/* So many messages in a row for B-scans that a jump left out: the jump was not true. */
+/* This many messages in a row for B-scans that a jump skipped prove the jump wrong. */
 #define ASTRAY_MESSAGES 16
 
-/* The last jump over whole B-scans, and what came for those after all. One wrong first_line closes
- * everything up to it; what its sender goes on with would be late for hours. */
+/* The last jump over whole B-scans, and the messages that arrived for those after all. One wrong
+ * first_line closes all B-scans up to it; the sender's correct lines would then be late for
+ * hours. */
 struct jump {
     bool there;
-    uint64_t first_bscan, end_bscan; /* what it left out */
+    uint64_t first_bscan, end_bscan; /* what it skipped */
     uint64_t sequence;               /* of the message that jumped */
-    /* Sent after it, wholly for what it left out, each beyond the one before: */
+    /* Messages sent after it, wholly for what it skipped, each beyond the one before: */
     unsigned n_messages;
     uint64_t last_sequence, next_line;
 };
 
-/* An acquisition, from the sender's point of view. */
+/* An acquisition, as the sender numbers it. */
 struct acquisition {
     bool running;
-    bool over;       /* its sender said so: another may begin without more ado */
-    bool from_start; /* began with the flag "starts": what was sent before is not part of it */
+    bool over;       /* its sender ended it: another may begin at once */
+    bool from_start; /* began with the flag "starts": earlier messages are not part of it */
     uint32_t epoch;
     uint32_t number;                 /* ours: 1, 2, ... */
     uint64_t start_sequence;         /* of the message that began it */
     uint64_t last_sequence;          /* highest */
     uint64_t seen;                   /* bit i: last_sequence - i has come */
-    uint64_t next_bscan;             /* all before are closed */
+    uint64_t next_bscan;             /* all lower numbers are closed */
     uint64_t next_line;              /* one past the highest line seen */
     uint64_t next_delivered;         /* one past the last B-scan delivered */
-    uint64_t heard_first, heard_end; /* lines while somebody listened: others were cut off */
+    uint64_t heard_first, heard_end; /* lines sent while the gate was open: others were cut off */
     struct jump jump;
 };
 
 struct oct_assembler {
     struct oct_geometry geometry;
     struct oct_ring *ring;
-    struct oct_loss_log *losses;            /* NULL: nobody asks */
-    uint64_t patience_us, patience_left_us; /* a message's, and what is left to this one */
+    struct oct_loss_log *losses;            /* NULL: losses are not logged */
+    uint64_t patience_us, patience_left_us; /* of a message, and what is left of it for this one */
     struct oct_lender lender;               /* all NULL: lines are copied */
-    uint64_t given_back;                    /* slots below borrow nothing any more */
+    uint64_t given_back;                    /* slots below this borrow nothing any more */
     struct oct_ingest_counts counts;
     struct oct_driver_watch driver;
     struct acquisition now;
-    struct rivals { /* messages of other epochs, refused since the running sender was heard */
-        uint64_t n, since_ns; /* the first's arrival */
+    struct rivals { /* messages of other epochs, refused since the running sender's last message */
+        uint64_t n, since_ns; /* arrival of the first */
     } rivals;
 
-    uint8_t *dropped_valid;      /* [M] the mask of a B-scan that found no slot */
+    uint8_t *dropped_valid;      /* [M] the mask of a B-scan that got no slot */
     bool open;                   /* a B-scan has begun: number now.next_bscan */
-    struct oct_raw_frame *frame; /* where it grows; NULL: no slot was free, its lines are dropped */
+    struct oct_raw_frame *frame; /* where it is assembled; NULL: no slot was free, its lines are
+                                    dropped */
     uint32_t n_present;
 };
 
-/* Release: who sees a B-scan dropped has seen it begun. */
+/* Release: a reader that sees a B-scan dropped also sees it begun. */
 static void add(atomic_uint_fast64_t *count, uint64_t n)
 {
     atomic_fetch_add_explicit(count, n, memory_order_release);
@@ -179,14 +181,15 @@ static void begin_bscan(struct oct_assembler *a, uint64_t number, uint64_t time_
     a->now.next_bscan = number;
     add(&a->counts.bscans_begun, 1);
     if (oct_ring_acquire(a->ring, a->patience_left_us, &slot)) {
-        a->patience_left_us = 0; /* a message of many B-scans must not wait for each */
+        a->patience_left_us = 0; /* a message of many B-scans waits once, not for each of them */
         add(&a->counts.bscans_dropped, 1);
         tell_lost(a, number, number + 1, OCT_LOSS_RING_FULL);
         memset(a->dropped_valid, 0, g->n_lines);
         return;
     }
     if (a->lender.lend && slot >= oct_ring_n_slots(a->ring))
-        give_back_below(a, slot - oct_ring_n_slots(a->ring) + 1); /* whose place it takes */
+        give_back_below(a, slot - oct_ring_n_slots(a->ring) + 1); /* the slot that this one
+                                                                     replaces */
     a->frame = oct_raw_slot(a->ring, slot, g);
     a->frame->spectra = oct_raw_slot_spectra(a->ring, slot, g);
     a->frame->info = (struct oct_bscan_info){
@@ -211,7 +214,7 @@ static void clear_missing(struct oct_assembler *a)
                    g->n_samples * sizeof(uint16_t));
 }
 
-/* Of the B-scan that grows: lines that did not come because nobody listened then. */
+/* Lines of the open B-scan that are missing because the gate was closed. */
 static uint32_t count_cut(const struct oct_assembler *a)
 {
     uint64_t first = a->now.next_bscan * a->geometry.n_lines;
@@ -273,7 +276,7 @@ static void begin_acquisition(struct oct_assembler *a, const struct oct_lines_he
         .number = a->now.number + 1,
         .start_sequence = h->sequence,
         .last_sequence = h->sequence - 1,
-        /* Who joins a running camera did not miss what went before. */
+        /* Lines sent before octd joined a running camera are not missing. */
         .next_bscan = from_start ? 0 : h->first_line / a->geometry.n_lines,
         .next_line = from_start ? 0 : h->first_line,
         .heard_first = from_start || goes_on ? 0 : h->first_line,
@@ -286,9 +289,9 @@ static void begin_acquisition(struct oct_assembler *a, const struct oct_lines_he
     add(&a->counts.acquisitions, 1);
 }
 
-/* Whether the running sender fell silent while others went on; one more message of theirs is here.
- * Both figures are needed: what a stall has let queue up comes within moments, and of senders that
- * send seldom two in a row mean nothing. */
+/* Whether the running sender fell silent while others went on sending; called with one more message
+ * of theirs. Both the time and the count are needed: a queue that a stall has filled is emptied
+ * within moments, and of slow senders two messages in a row prove nothing. */
 static bool is_outlasted(struct rivals *rivals, uint64_t arrival_ns)
 {
     if (rivals->n++ == 0)
@@ -296,8 +299,9 @@ static bool is_outlasted(struct rivals *rivals, uint64_t arrival_ns)
     return rivals->n >= OCT_TAKEOVER_MESSAGES && arrival_ns - rivals->since_ns >= OCT_TAKEOVER_NS;
 }
 
-/* Decides whether the message begins an acquisition; OCT_BAD_EPOCH: another sender's runs. No epoch
- * is remembered but the running one's: which others there were tells nothing about who goes on. */
+/* Decides whether the message begins an acquisition; OCT_BAD_EPOCH: another sender's is running.
+ * Only the running epoch is remembered: which others there were does not tell which sender goes
+ * on. */
 static enum oct_bad follow_epoch(struct oct_assembler *a, const struct oct_lines_header *h,
                                  uint64_t arrival_ns)
 {
@@ -315,14 +319,14 @@ static enum oct_bad follow_epoch(struct oct_assembler *a, const struct oct_lines
     return OCT_BAD_NONE;
 }
 
-/* Whether number a was sent after number b, which wrap at 2^64. Half the range apart neither
- * was. */
+/* Whether number a was sent after number b; numbers wrap at 2^64. At a distance of half the range
+ * neither was. */
 static bool is_after(uint64_t a, uint64_t b)
 {
     return a != b && a - b < (uint64_t)1 << 63;
 }
 
-/* Books the sequence number; false when it has come before. */
+/* Records the sequence number; false when it has arrived before. */
 static bool is_new_sequence(struct oct_assembler *a, uint64_t sequence)
 {
     struct acquisition *now = &a->now;
@@ -336,7 +340,7 @@ static bool is_new_sequence(struct oct_assembler *a, uint64_t sequence)
     }
     uint64_t age = now->last_sequence - sequence;
     if (age >= 64)
-        return true; /* too old to tell; its lines will tell */
+        return true; /* older than the window: its lines are judged instead */
     bool fresh = !(now->seen >> age & 1);
     now->seen |= (uint64_t)1 << age;
     if (fresh && is_after(sequence, now->start_sequence))
@@ -359,7 +363,7 @@ static void copy_samples(uint16_t *to, const void *payload, uint64_t from, size_
         to[i] = bytes[i];
 }
 
-/* Whether the message is the open B-scan, the whole of it, as the readers want it. */
+/* Whether the message holds exactly the open B-scan, whole and in the form that readers take. */
 static bool can_borrow(const struct oct_assembler *a, const struct oct_lines_header *h,
                        const void *payload, uint32_t count)
 {
@@ -371,13 +375,13 @@ static bool can_borrow(const struct oct_assembler *a, const struct oct_lines_hea
 
 static void borrow(struct oct_assembler *a, const void *payload)
 {
-    /* Nobody writes there: complete as it is, it is delivered at once. */
+    /* The lent lines are not written to: the B-scan is complete and is delivered at once. */
     memcpy(&a->frame->spectra, &payload, sizeof(payload));
     memset(a->frame->line_valid, 1, a->geometry.n_lines);
     a->lender.lend(a->lender.owner, a->frame->info.id);
 }
 
-/* Copies those of the `count` lines that have not come before; returns how many. */
+/* Copies those of the `count` lines that have not arrived before; returns how many. */
 static uint32_t copy_lines(struct oct_assembler *a, const struct oct_lines_header *h,
                            const void *payload, uint64_t from, uint32_t count)
 {
@@ -385,7 +389,7 @@ static uint32_t copy_lines(struct oct_assembler *a, const struct oct_lines_heade
     uint32_t j = (uint32_t)((h->first_line + from) % g->n_lines), placed = 0;
     uint8_t *valid = a->frame ? a->frame->line_valid : a->dropped_valid;
     for (uint32_t k = 0; k < count;) {
-        uint32_t run = 0; /* in one copy */
+        uint32_t run = 0; /* lines of one copy */
         while (k + run < count && !valid[j + k + run])
             run++;
         if (a->frame && run)
@@ -418,7 +422,7 @@ static void place_lines(struct oct_assembler *a, const struct oct_lines_header *
         deliver_bscan(a);
 }
 
-/* Wrong jumps that follow each other are one. */
+/* Consecutive wrong jumps count as one. */
 static void note_jump(struct acquisition *now, uint64_t to_bscan, uint64_t sequence)
 {
     struct jump *jump = &now->jump;
@@ -442,8 +446,9 @@ static void move_to(struct oct_assembler *a, uint64_t number, const struct oct_l
     begin_bscan(a, number, h->time_ns);
 }
 
-/* Whether this message is the one too many for B-scans that the last jump left out. What the jump
- * overtook on the way is not: it was sent before. Nor are lines sent again: those had come. */
+/* Whether this message is the last one needed to prove the last jump wrong. Messages that the jump
+ * overtook do not count, as they were sent before it; nor do lines sent again, as those had
+ * arrived. */
 static bool is_astray(struct oct_assembler *a, const struct oct_lines_header *h)
 {
     struct jump *jump = &a->now.jump;
@@ -452,7 +457,7 @@ static bool is_astray(struct oct_assembler *a, const struct oct_lines_header *h)
     uint64_t first = h->first_line / a->geometry.n_lines;
     uint64_t last = (h->first_line + h->n_lines - 1) / a->geometry.n_lines;
     if (last >= a->now.next_bscan) {
-        jump->n_messages = 0; /* lines in time: it was true */
+        jump->n_messages = 0; /* lines in time: the jump was right */
         return false;
     }
     if (first < jump->first_bscan || last >= jump->end_bscan)
@@ -517,7 +522,8 @@ static void take_end(struct oct_assembler *a, const struct oct_lines_header *h)
     uint64_t next_bscan = end / n_lines + (end % n_lines != 0);
     if (end / n_lines >= a->now.next_bscan) {
         add(&a->counts.lines_missing, end - a->now.next_bscan * n_lines);
-        if (next_bscan > a->now.next_bscan) /* told before the end is: the recorder then asks */
+        if (next_bscan > a->now.next_bscan) /* logged before the end is published: the recorder
+                                               then asks */
             tell_lost(a, a->now.next_bscan, next_bscan, OCT_LOSS_SOURCE);
         a->now.next_bscan = next_bscan;
     }
@@ -526,7 +532,7 @@ static void take_end(struct oct_assembler *a, const struct oct_lines_header *h)
     atomic_store(&a->counts.over, true);
 }
 
-/* Tells the watch of a message that was taken. */
+/* Notes a message that was taken in the driver watch. */
 static void note_taken(struct oct_assembler *a, const struct oct_lines_header *h,
                        const void *payload, uint64_t arrival_ns, bool is_useless)
 {

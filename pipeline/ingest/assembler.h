@@ -3,19 +3,20 @@
  * Lines are placed by their number, wherever blocks begin and end. A B-scan is delivered when its
  * last line is there; or, with the rest missing, when a line of a later B-scan comes, the
  * acquisition ends or starts anew, or oct_assembler_flush is called. Then it is closed: lines that
- * come for it later are late and only counted. B-scans of which no line came are not delivered;
+ * arrive for it later are late and only counted. B-scans without a single line are not delivered;
  * their lines are counted as missing.
  *
- * Who is heard. An acquisition is one epoch's; a message of another epoch (another sender)
+ * Which sender is heard. An acquisition belongs to one epoch; a message of another epoch (another
+ * sender)
  *   1. begins the next acquisition at once if it can only be a beginning (the flag "starts", or
  *      sequence 0), or if none runs: there was none, or its sender has said that it ends.
  *   2. Else it is refused and counted, until such messages, of one sender or several, have come for
  *      200 ms, three of them at least, and none of the running epoch between: then it takes over.
- * So of two that go on the one that began last is heard, as long as it does not pause for 200 ms;
- * leftovers of others change nothing; and who goes on alone is heard 200 ms after the last message
- * of any other, or with its third message if it sends fewer than ten a second, however many there
- * were. (R runs, S is another epoch, S0 its beginning; times are those of arrival, no sender's
- * clock.)
+ * So of two senders that go on, the one that began last is heard, as long as it does not pause for
+ * 200 ms; leftovers of others change nothing; and a sender that goes on alone is heard 200 ms after
+ * the last message of any other, or with its third message if it sends fewer than ten a second,
+ * however many others there were. (R runs, S is another epoch, S0 its beginning; times are those of
+ * arrival, no sender's clock.)
  *
  *     R R S R S S R ...        leftovers of S, in any number             S refused, R goes on
  *     R R S0 R S R S ...       S restarted, or is a second camera        S from S0 on, R refused
@@ -25,15 +26,14 @@
  *     R R(ends) S ...          R said that it ends                       S at once
  *     R S T R T S T | S S ...  several queued up, one of them goes on    S 200 ms after the last T
  *
- * Within an epoch the flag "starts" begins a new acquisition; messages from before it are late.
- * A message that ends the acquisition beyond the lines seen tells that those between are missing.
- * A jump that was not true (one wrong first_line) closes all B-scans up to it, and its sender's
- * lines are late from then on. When 16 messages in a row that were sent after it have brought
- * nothing but lines that it left out, each beyond the one before, the next one begins a new
- * acquisition.
+ * Within an epoch the flag "starts" begins a new acquisition; messages from before it are late. A
+ * message that ends the acquisition beyond the lines seen shows that those between are missing. A
+ * wrong jump (one wrong first_line) closes all B-scans up to it, and its sender's lines are late
+ * from then on. When 16 messages in a row that were sent after it have brought only lines that it
+ * skipped, each beyond the one before, the next one begins a new acquisition.
  *
- * One thread calls take, flush and end (the ingest thread). Counts may be read by any thread; who
- * reads dropped or delivered before begun finds them no larger. */
+ * One thread calls take, flush and end (the ingest thread). Any thread may read the counts; if it
+ * reads dropped or delivered before begun, they are no larger than begun. */
 #ifndef OCT_PIPELINE_INGEST_ASSEMBLER_H
 #define OCT_PIPELINE_INGEST_ASSEMBLER_H
 
@@ -53,7 +53,7 @@ struct oct_ingest_counts {
     atomic_uint_fast64_t messages_duplicate; /* a sequence number seen before */
     atomic_uint_fast64_t messages_missed;    /* sequence numbers that had not come when a later
                                                 one did; less those reordered: never came */
-    atomic_uint_fast64_t messages_reordered; /* of those, came after all */
+    atomic_uint_fast64_t messages_reordered; /* of those, arrived after all */
     atomic_uint_fast64_t messages_bad[OCT_N_BAD];
     atomic_uint_fast64_t lines_received; /* placed into a B-scan */
     atomic_uint_fast64_t lines_missing;  /* of delivered B-scans, and of those skipped whole */
@@ -61,19 +61,19 @@ struct oct_ingest_counts {
         lines_cut; /* of those missing: of the B-scan that oct_assembler_end closed,
                                        after the last line that had come; and of the one in whose
                                        middle lines were taken up again, before the first */
-    atomic_uint_fast64_t lines_duplicate; /* came again */
-    atomic_uint_fast64_t lines_late;      /* their B-scan was closed already */
-    atomic_uint_fast64_t lines_dropped;   /* came, but their B-scan found no free slot */
+    atomic_uint_fast64_t lines_duplicate; /* arrived again */
+    atomic_uint_fast64_t lines_late;      /* arrived after their B-scan was closed */
+    atomic_uint_fast64_t lines_dropped;   /* arrived, but their B-scan got no slot */
     atomic_uint_fast64_t bscans_begun;
     atomic_uint_fast64_t bscans_delivered; /* into the raw ring */
     atomic_uint_fast64_t bscans_dropped;   /* begun without a free slot */
     atomic_uint_fast64_t acquisitions;
-    atomic_uint_fast64_t resynchronised; /* of those, begun because a jump was not true */
+    atomic_uint_fast64_t resynchronised; /* of those, begun because a jump was wrong */
     atomic_uint_fast64_t
         ended_at; /* slots published when the last acquisition ended, + 1; 0: none */
     atomic_uint_fast64_t next_line; /* of the last acquisition: one past the highest line seen */
     atomic_uint_fast32_t epoch;     /* of the last acquisition */
-    atomic_bool over;               /* its sender said that it ends, or nobody listens any more */
+    atomic_bool over;               /* its sender has ended it, or the gate was closed */
 };
 
 struct oct_assembler;
@@ -85,52 +85,56 @@ enum oct_err oct_assembler_create(struct oct_assembler **assembler,
                                   const struct oct_geometry *geometry, struct oct_ring *ring,
                                   uint64_t patience_us, struct oct_error *err);
 
-/* From the next message on; the ingest is in a hurry when it closes. */
+/* Changes the patience from the next message on; the ingest shortens it when the gate closes. */
 void oct_assembler_set_patience(struct oct_assembler *assembler, uint64_t patience_us);
 
-/* Where B-scans that are given up are told, and those missing at an acquisition's end. Borrowed. */
+/* Sets the log of B-scans that were dropped and of those missing at an acquisition's end.
+ * Borrowed. */
 void oct_assembler_set_losses(struct oct_assembler *assembler, struct oct_loss_log *losses);
 
-/* Who lends the payloads that oct_assembler_take gets, for B-scans that come whole in one block:
- * the raw slot points to the lines where they are, and nothing is copied. Both run inside the
- * assembler's functions. */
+/* Lends the payloads that oct_assembler_take gets, for B-scans that arrive whole in one block: the
+ * raw slot points to the lines where they are, and nothing is copied. Both functions run inside the
+ * assembler's. */
 struct oct_lender {
     void *owner;
-    void (*lend)(void *owner, uint64_t slot);      /* this take's payload stays as it is from now */
-    void (*give_back)(void *owner, uint64_t slot); /* nobody reads the slot; fine if it has none */
+    void (*lend)(void *owner, uint64_t slot);      /* the current payload must stay unchanged
+                                                      from now on */
+    void (*give_back)(void *owner, uint64_t slot); /* the slot has no readers any more; fine if
+                                                      it borrows nothing */
 };
 
-/* Copied. Without one every line is copied. Blocks smaller than OCT_LEND_BYTES are anyway. */
+/* The struct is copied. Without a lender every line is copied; blocks smaller than OCT_LEND_BYTES
+ * always are. */
 #define OCT_LEND_BYTES 16384u
 void oct_assembler_set_lender(struct oct_assembler *assembler, const struct oct_lender *lender);
 
-/* Gives back what is read by nobody any more, as every take does. */
+/* Gives back the payloads of slots without readers, as every take does. */
 void oct_assembler_give_back(struct oct_assembler *assembler);
 
 /* Does not flush. NULL is fine. */
 void oct_assembler_destroy(struct oct_assembler *assembler);
 
-/* Takes one message of two parts as it came from the wire; nothing about it is trusted. A
- * malformed one is counted and changes nothing else; the reason is returned. */
+/* Takes one message of two parts as received; nothing in it is trusted. A malformed one is counted
+ * and changes nothing else; the reason is returned. */
 enum oct_bad oct_assembler_take(struct oct_assembler *assembler, const void *header,
                                 size_t header_bytes, const void *payload, size_t payload_bytes,
                                 uint64_t arrival_ns);
 
-/* Counts a message that is not even two parts, and tells the watch what it was. */
+/* Counts a message that does not have two parts, and notes it in the driver watch. */
 void oct_assembler_refuse(struct oct_assembler *assembler, enum oct_bad reason, unsigned n_parts,
                           const void *first, size_t first_bytes);
 
 /* What the messages look like: driver_watch.h. Lives as long as the assembler. */
 struct oct_driver_watch *oct_assembler_driver(struct oct_assembler *assembler);
 
-/* Counts a message whose lines cannot be reached. */
+/* Counts a message whose lines in shared memory cannot be found. */
 void oct_assembler_count_bad(struct oct_assembler *assembler, enum oct_bad reason);
 
 /* Delivers a B-scan that has begun, with the rest missing. `ended`: the acquisition is over. */
 void oct_assembler_flush(struct oct_assembler *assembler, bool ended);
 
-/* The owner stops listening: as flush with `ended`, and whatever comes later is a new acquisition,
- * of which nothing before its first line is missed. */
+/* The gate was closed: as flush with `ended`, and the next message begins a new acquisition, in
+ * which nothing before its first line counts as missing. */
 void oct_assembler_end(struct oct_assembler *assembler);
 
 /* Whether a B-scan has begun and is not complete. */

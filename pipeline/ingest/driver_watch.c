@@ -38,8 +38,8 @@ static void count(struct oct_driver_watch *w, unsigned fault)
     atomic_fetch_add_explicit(&w->n[fault], 1, memory_order_relaxed);
 }
 
-/* Who reads holds the lock for some hundred bytes; the message after this one serves as well. The
- * first of its kind is waited for: there may be no second. */
+/* A reader holds the lock while it copies some hundred bytes. A message that finds it taken is not
+ * kept, as the next one serves as well; the first of a kind waits, as there may be no second. */
 static void keep(struct oct_driver_watch *w, unsigned fault,
                  const struct oct_driver_message *message)
 {
@@ -79,8 +79,8 @@ void oct_driver_watch_refuse(struct oct_driver_watch *w, enum oct_bad bad,
     keep(w, starts ? OCT_DRIVER_STARTS_AGAIN : (unsigned)bad, &message);
 }
 
-/* What the numbers of two messages of one epoch say. Numbers that were lost or overtook each other
- * on the way say nothing: then both steps tell the same story. */
+/* Judges the numbers of two messages of one epoch. Where messages were lost or overtook each other
+ * on the way, sequence and first_line step alike, and that is no fault. */
 static unsigned judge_step(const struct oct_lines_header *before, const struct oct_lines_header *h)
 {
     uint64_t step = h->sequence - before->sequence, lines = h->first_line - before->first_line;
@@ -100,8 +100,8 @@ static unsigned judge_step(const struct oct_lines_header *before, const struct o
     return OCT_DRIVER_RIGHT;
 }
 
-/* Whether nothing is cut off where an acquisition begins with h: the one before said that it ends,
- * or whole B-scans had come, and whole ones follow. */
+/* Whether the acquisition that begins with h cuts nothing off: the one before was ended by its
+ * sender, or whole B-scans had arrived, and whole ones follow. */
 static bool follows_whole(const struct oct_lines_header *before, const struct oct_driver_take *take)
 {
     if (before->flags & OCT_LINES_ENDS)

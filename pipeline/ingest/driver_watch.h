@@ -1,10 +1,9 @@
-/* What the camera driver's messages look like, kept beside the assembler: how many were as they
- * should be, how many were wrong in which way, and of each way the newest message. The judgement
- * is daemon/driver.h's.
+/* Counts the camera driver's messages beside the assembler: how many were right, how many were
+ * wrong in which way, and the newest message of each way. daemon/driver.h judges them.
  *
  * The ingest thread notes; any thread reads. A right message costs one addition, and ten times a
- * second a look at one of its lines; a wrong one is copied under a lock, for
- * which the ingest thread waits only with the first of a kind. Nothing allocates. */
+ * second a look at one of its lines. A wrong one is copied under a lock; the ingest thread waits
+ * for the lock only with the first of a kind. Nothing allocates. */
 #ifndef OCT_PIPELINE_INGEST_DRIVER_WATCH_H
 #define OCT_PIPELINE_INGEST_DRIVER_WATCH_H
 
@@ -30,19 +29,21 @@ enum oct_driver_fault {
                                        epoch refused that none of the last four had */
     OCT_DRIVER_LINE_WENT_BACK,      /* all lines too late: first_line began again */
     OCT_DRIVER_EPOCH_AGAIN,         /* the same, or sent before, and the sequence began again too */
-    OCT_DRIVER_NO_PUSH, /* connections, not messages: another kind of socket, or no ZeroMQ at all */
+    OCT_DRIVER_NO_PUSH, /* counts connections, not messages: another kind of socket, or no ZeroMQ
+                           at all */
     OCT_N_DRIVER_FAULTS
 };
 /* As the status has it; "" for none. */
 const char *oct_driver_fault_name(unsigned fault);
 
-/* The newest message of a fault. Refusals: what of it could be read. */
+/* The newest message of a fault. Of a refused one: the parts that could be read. */
 struct oct_driver_message {
     struct oct_lines_header header;
     unsigned char start[8]; /* its first bytes */
     uint64_t header_bytes, payload_bytes;
     unsigned n_parts;
-    /* The message that it contradicts; of those too late: the last before the step back. */
+    /* The message that it contradicts; for lines that are too late: the last message before the
+     * step back. */
     uint64_t before_sequence, before_line;
     uint32_t before_n_lines;
     uint32_t epoch; /* that is being received */
@@ -56,7 +57,10 @@ struct oct_driver_look {
     struct oct_sample_look samples;
 };
 
-enum { OCT_DRIVER_EPOCHS = 4 }; /* senders at once, whose epochs are told from ever new ones */
+enum {
+    OCT_DRIVER_EPOCHS = 4
+}; /* senders at once whose epochs can be distinguished from new
+                                   ones */
 
 struct oct_driver_watch {
     atomic_uint_fast64_t n[OCT_N_DRIVER_FAULTS]; /* messages; [OCT_DRIVER_RIGHT]: right ones */
@@ -68,7 +72,7 @@ struct oct_driver_watch {
     struct oct_lines_header before;
     uint64_t back_sequence, back_line; /* before the last step back */
     uint64_t looked_ns;
-    uint32_t epochs[OCT_DRIVER_EPOCHS]; /* refused ones, the last to come up */
+    uint32_t epochs[OCT_DRIVER_EPOCHS]; /* the refused epochs seen last */
     unsigned n_epochs;
 };
 
@@ -76,8 +80,8 @@ struct oct_driver_watch {
 void oct_driver_watch_init(struct oct_driver_watch *watch);
 void oct_driver_watch_finish(struct oct_driver_watch *watch);
 
-/* A message that is refused. header: of check_message, as far as it came; first: the first part;
- * epoch: that is being received. */
+/* A message that is refused. header: of check_message, as far as it was filled; first: the first
+ * part; epoch: that is being received. */
 struct oct_driver_refusal {
     const struct oct_lines_header *header; /* NULL: not decoded */
     const void *first;
@@ -99,7 +103,7 @@ struct oct_driver_take {
 };
 void oct_driver_watch_take(struct oct_driver_watch *watch, const struct oct_driver_take *take);
 
-/* A connection that came to nothing: OCT_DRIVER_NO_PUSH. */
+/* Notes a connection whose handshake failed: OCT_DRIVER_NO_PUSH. */
 void oct_driver_watch_connection(struct oct_driver_watch *watch);
 
 /* Any thread. false: none yet. */

@@ -19,28 +19,28 @@
 
 #include <zmq.h>
 
-#define POLL_MS 10           /* a stop is noticed within this, and its reply has 100 ms in all */
-#define PATIENCE_US 1000000u /* a B-scan waits a second for a slot; the sender's queue fills */
-#define DRAIN_NS 1000000000u /* a sender that never pauses cannot keep us from stopping */
-#define PARTS_AT_ONCE 4096   /* of those that are dropped: the gate and the ring wait no longer */
-#define LEAST_SLOT_BYTES (UINT64_C(256) << 10) /* short B-scans come several to a block */
+#define POLL_MS 10           /* a stop is noticed within this; its reply may take 100 ms in all */
+#define PATIENCE_US 1000000u /* of a B-scan for a slot; the sender's queue fills meanwhile */
+#define DRAIN_NS 1000000000u /* a sender that never pauses cannot prevent a stop */
+#define PARTS_AT_ONCE 4096   /* dropped before the gate and the ring get their turn */
+#define LEAST_SLOT_BYTES (UINT64_C(256) << 10) /* a block holds several short B-scans */
 
-/* What the owner wants and what the thread has done; both only ever grow. */
+/* Requests of the owner and what the thread has done of them; both numbers only grow. */
 struct oct_ingest {
     void *socket; /* the thread's own once it runs */
     struct oct_assembler *assembler;
     struct oct_door *door;
-    struct oct_peers *peers;       /* the thread's own; NULL: nobody knows who knocks */
+    struct oct_peers *peers;       /* the thread's own; NULL: failed connections are not observed */
     struct oct_shm_source *shared; /* NULL: lines come through the socket */
     struct oct_loans *loans;       /* NULL: lines are copied */
     unsigned n_ring_slots;
     struct taking {
         zmq_msg_t *payload;          /* of the message that is being taken */
-        struct oct_shm_block *block; /* or the block that it tells of */
+        struct oct_shm_block *block; /* or the block of shared memory that it names */
         bool lent;
     } taking;
     uint64_t idle_ns;
-    bool in_rest;   /* of a message with too many parts */
+    bool in_rest;   /* dropping the rest of a message with too many parts */
     uint64_t n_cut; /* connections, of those counted: see connections.h */
     char endpoint[OCT_ENDPOINT_BYTES];
     pthread_t thread;
@@ -51,7 +51,7 @@ struct oct_ingest {
     bool want_open, is_open, want_end;
 };
 
-/* ---- lines that stay where they came ---- */
+/* ---- lines that are not copied ---- */
 
 static void lend(void *owner, uint64_t slot)
 {
@@ -89,7 +89,7 @@ static void stop_lending(struct oct_ingest *in)
 
 /* ---- shared memory ---- */
 
-/* While there is no memory, messages that tell of lines in it are refused. */
+/* While there is no memory, messages that name lines in it are refused. */
 static enum oct_bad find_block(struct oct_shm_store *store, zmq_msg_t parts[2],
                                struct oct_shm_block *block)
 {
@@ -135,7 +135,7 @@ static void take_parts(struct oct_ingest *in, bool accept, zmq_msg_t parts[2], i
                              zmq_msg_size(&parts[0]));
 }
 
-/* Waits not at all. False: nothing is there. */
+/* Does not wait. False: nothing has arrived. */
 static bool receive(struct oct_ingest *in, zmq_msg_t *part)
 {
     int status;
@@ -145,7 +145,7 @@ static bool receive(struct oct_ingest *in, zmq_msg_t *part)
     return status >= 0;
 }
 
-/* What stands behind the second part: nothing, or not lines of ours. */
+/* Drops what follows the second part: a message with more parts holds no lines. */
 static void drop_rest(struct oct_ingest *in)
 {
     zmq_msg_t part;
@@ -155,7 +155,7 @@ static void drop_rest(struct oct_ingest *in)
     zmq_msg_close(&part);
 }
 
-/* Takes one message, or goes on dropping one of many parts. False: nothing there. */
+/* Takes one message, or goes on dropping one of many parts. False: nothing has arrived. */
 static bool take_message(struct oct_ingest *in, bool accept)
 {
     zmq_msg_t parts[2];
@@ -177,7 +177,7 @@ static bool take_message(struct oct_ingest *in, bool accept)
     return n > 0;
 }
 
-/* Their connections are cut before the last part has come. */
+/* Such connections are cut before the last part has arrived. */
 static void count_cut(struct oct_ingest *in)
 {
     for (uint64_t n = oct_connections_flooded(OCT_CALLERS_CAMERA); in->n_cut < n; in->n_cut++)
@@ -185,7 +185,7 @@ static void count_cut(struct oct_ingest *in)
             oct_assembler_count_bad(in->assembler, OCT_BAD_PARTS);
 }
 
-/* One message, which waits for room in the ring no longer than until then. */
+/* Takes one message, which waits for room in the ring until then at most. */
 static bool take_before(struct oct_ingest *in, uint64_t until_ns)
 {
     uint64_t now_ns = oct_clock_ns();
@@ -195,14 +195,14 @@ static bool take_before(struct oct_ingest *in, uint64_t until_ns)
     return take_message(in, true);
 }
 
-/* What has arrived by now is taken; then what is unfinished is delivered. */
+/* Takes what has arrived, then delivers the unfinished B-scan. */
 static void close_gate(struct oct_ingest *in)
 {
     uint64_t until = oct_clock_ns() + DRAIN_NS;
     zmq_pollitem_t item = {.socket = in->socket, .events = ZMQ_POLLIN};
     while (oct_clock_ns() < until) {
-        /* A pause of 20 ms tells that nothing more is on its way through ZeroMQ's own thread; a
-         * signal tells nothing. */
+        /* A pause of 20 ms shows that nothing more is on its way through ZeroMQ's own thread; a
+         * poll ended by a signal shows nothing. */
         int ready = zmq_poll(&item, 1, 20);
         if (ready == 0 || (ready < 0 && errno != EINTR))
             break;
@@ -236,11 +236,11 @@ static bool follow_wishes(struct oct_ingest *in)
     return !end;
 }
 
-/* A burst is taken at one go, but each message may wait long for room in the ring: wishes are
- * looked at between. Whether all that was there was taken. */
+/* Takes a burst in one go, but looks at the owner's requests between messages, as each may wait
+ * long for room in the ring. Returns whether all that had arrived was taken. */
 static bool take_burst(struct oct_ingest *in)
 {
-    bool open = in->is_open; /* only this thread writes it */
+    bool open = in->is_open; /* only this thread writes is_open */
     for (int n = 0; n < 64 && !has_new_wishes(in) && !(n > 0 && in->in_rest); n++)
         if (!take_message(in, open))
             return true;
@@ -261,7 +261,7 @@ static void *run(void *argument)
         if (in->shared)
             oct_shm_source_look_after(in->shared, drained);
         atomic_fetch_add_explicit(&in->looks, 1, memory_order_relaxed);
-        /* Only lines count as life: junk must not hold a B-scan back. */
+        /* Only lines reset the idle time: junk must not delay a B-scan. */
         uint64_t lines = oct_assembler_counts(in->assembler)->lines_received;
         if (lines != last_lines) {
             last_lines = lines;
@@ -274,8 +274,8 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* What the ring holds must not be missing to the drivers: a slot for each of its own. Where
- * /dev/shm has no room for so much, lines are copied. */
+/* Lines that the ring borrows occupy slots: drivers get one more for each slot of the ring. Where
+ * /dev/shm has no room for so many, lines are copied. */
 static enum oct_err create_shared(struct oct_ingest *in, struct oct_shm_options *shm,
                                   struct oct_error *err)
 {
@@ -293,7 +293,7 @@ static enum oct_err create_shared(struct oct_ingest *in, struct oct_shm_options 
     return oct_shm_source_create(&in->shared, shm, err);
 }
 
-/* The memory first: a driver that finds the socket finds it too. */
+/* Makes the memory first: a driver that finds the socket then finds the memory too. */
 static enum oct_err open_shm(struct oct_ingest *in, void *context,
                              const struct oct_ingest_options *options, const struct oct_geometry *g,
                              struct oct_error *err)
@@ -329,12 +329,13 @@ static enum oct_err start(struct oct_ingest *in, void *context,
             (int64_t)options->max_message_bytes, options->door, in->endpoint, err);
     if (e || !in->socket)
         return e ? e : OCT_E_IO;
-    if (!options->door) /* which follows the socket's events itself; only one can */
+    if (!options->door) /* a door monitors the socket's events itself, and a socket has one
+                           monitor */
         in->peers = oct_peers_watch(context, in->socket);
     return oct_thread_start(&in->thread, "octd-ingest", run, in, "ingest thread", err);
 }
 
-/* What there is of it; the thread has ended or never was. */
+/* Frees what was made; the thread has ended or was never started. */
 static void release(struct oct_ingest *in)
 {
     oct_peers_end(in->peers);

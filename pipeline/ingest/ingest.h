@@ -1,10 +1,11 @@
 /* The live source: a thread that takes messages from a ZeroMQ PULL socket and gives them to the
- * assembler, which writes the raw ring. With the endpoint shm://NAME the messages only tell where
- * the lines lie in shared memory (shm_layout.h). A B-scan that one block brings whole may stay
- * where it came and be a slot of the raw ring there (loans.h); other lines are copied once.
+ * assembler, which writes the raw ring. With the endpoint shm://NAME the messages only name the
+ * place of the lines in shared memory (shm_layout.h). A B-scan that arrives whole in one block may
+ * stay in the memory it arrived in, to which a slot of the raw ring then points (loans.h); other
+ * lines are copied once.
  *
- * The gate: while it is closed, messages are taken and thrown away (counted), so that a start
- * never begins with lines from before. Closing the gate first takes what has already arrived. */
+ * The gate: while it is closed, messages are received, counted and dropped, so that a start never
+ * begins with old lines. Closing the gate first takes what has already arrived. */
 #ifndef OCT_PIPELINE_INGEST_INGEST_H
 #define OCT_PIPELINE_INGEST_INGEST_H
 
@@ -18,7 +19,7 @@ struct oct_ingest;
 struct oct_ingest_options {
     const char *endpoint;    /* tcp://127.0.0.1:5701 (a port of * takes a free one), shm://NAME */
     const char *shm_group;   /* whose members may be drivers too; NULL or "": none */
-    unsigned queue_messages; /* shm://: slots; as many as the ring has besides, if they are lent */
+    unsigned queue_messages; /* shm://: slots, plus as many as the ring has if lines are lent */
     bool lend; /* the ring's readers read any memory; else all lines go into its own */
     uint64_t max_message_bytes;
     double idle_s;               /* an unfinished B-scan is delivered after this pause; 0: never */
@@ -41,25 +42,25 @@ void oct_ingest_set_gate(struct oct_ingest *ingest, bool open);
 void oct_ingest_ask_gate(struct oct_ingest *ingest, bool open);
 bool oct_ingest_gate_is_open(const struct oct_ingest *ingest);
 
-/* Closes the gate as above, ends the thread, closes the socket. Does not close the ring, of which
- * nobody may read when lines were lent to it. NULL is fine. */
+/* Closes the gate as above, ends the thread, closes the socket. Does not close the ring; when lines
+ * were lent to it, it must have no readers any more. NULL is fine. */
 void oct_ingest_destroy(struct oct_ingest *ingest);
 
 /* Read-only for the caller; valid until destroy. */
 const struct oct_ingest_counts *oct_ingest_counts(const struct oct_ingest *ingest);
 
-/* What the messages look like (driver_watch.h); valid until destroy. Any thread. */
+/* Returns the judged messages (driver_watch.h); valid until destroy. Any thread. */
 struct oct_driver_watch *oct_ingest_driver(const struct oct_ingest *ingest);
 
 /* Slots of shared memory taken back from drivers that died. */
 uint64_t oct_ingest_reclaimed(const struct oct_ingest *ingest);
 
-/* Times that shared memory or its socket was removed, replaced, cut or overwritten by others, and
- * put right. */
+/* How often others removed, replaced, cut or overwrote shared memory or its socket, and it was
+ * repaired. */
 uint64_t oct_ingest_mended(const struct oct_ingest *ingest);
 
-/* How often the thread has looked for messages: every few milliseconds, but while it waits for room
- * in the ring. Any thread. */
+/* How often the thread has looked for messages: every few milliseconds, except while it waits for
+ * room in the ring. Any thread. */
 uint64_t oct_ingest_looks(const struct oct_ingest *ingest);
 
 /* Messages thrown away while the gate was closed. */

@@ -11,8 +11,8 @@
 struct oct_peers {
     void *socket, *events;
     /* Connections that were accepted and whose handshake is not over, the oldest first. ZeroMQ
-     * names no connection when it tells of a handshake: with several it may be any of them, and
-     * none of them is blamed later. */
+     * names no connection when it reports a completed handshake: with several open it may be any of
+     * them, so that none of them is reported later. */
     uint32_t waiting[MOST_WAITING];
     unsigned n_waiting;
 };
@@ -22,7 +22,8 @@ struct oct_peers *oct_peers_watch(void *zmq_context, void *socket)
     static const int all = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED |
                            ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
                            ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
-    /* ZeroMQ's own thread writes the events and would wait for room: there always is. */
+    /* Without a high-water mark: ZeroMQ's own thread writes the events and would block when the
+     * queue is full. */
     int none = 0;
     char address[64];
     struct oct_peers *p = calloc(1, sizeof(*p));
@@ -57,7 +58,7 @@ static void follow(struct oct_peers *p, uint16_t event, uint32_t connection,
             forget(p, 0);
         p->waiting[p->n_waiting++] = connection;
         break;
-    case ZMQ_EVENT_DISCONNECTED: /* its handshake was not over: no partner */
+    case ZMQ_EVENT_DISCONNECTED: /* its handshake was not over: not a PUSH socket */
         while (i < p->n_waiting && p->waiting[i] != connection)
             i++;
         if (i == p->n_waiting)
@@ -68,7 +69,7 @@ static void follow(struct oct_peers *p, uint16_t event, uint32_t connection,
     case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
         oct_driver_watch_connection(watch);
         /* fall through */
-    default: /* it succeeded, or a key was missing, which the door counts */
+    default: /* the handshake succeeded, or a key was missing, which the door counts */
         p->n_waiting = 0;
     }
 }

@@ -1,6 +1,6 @@
-/* Who connects to a ZeroMQ socket and is no partner for it: a socket of another kind, or something
- * that does not speak ZeroMQ at all. ZeroMQ turns both away without a word.
- * Which of the two it was cannot be known: whichever end looks first hangs up.
+/* Counts the peers that connect to a ZeroMQ socket and do not fit it: a socket of another kind, or
+ * a program that does not speak ZeroMQ at all. ZeroMQ closes both connections silently. Which of
+ * the two it was cannot be known: either end may close first.
  *
  * The thread that owns the socket makes it, looks, and ends it before the socket is closed. */
 #ifndef OCT_PIPELINE_INGEST_PEERS_H
@@ -10,12 +10,11 @@
 
 struct oct_peers;
 
-/* Of a socket that is bound, and that stands behind no door: ZeroMQ tells its events to one only.
- * NULL: it cannot be known (out of memory or sockets). */
+/* Observes a bound socket without a door: ZeroMQ reports a socket's events to one monitor only.
+ * NULL: it cannot be observed (out of memory or sockets). */
 struct oct_peers *oct_peers_watch(void *zmq_context, void *socket);
 
-/* Takes what has happened since and counts it in the driver's watch; waits for nothing. peers NULL
- * is fine. */
+/* Counts the events since the last call in the driver watch; does not wait. peers NULL is fine. */
 void oct_peers_look(struct oct_peers *peers, struct oct_driver_watch *watch);
 
 /* NULL is fine. */

@@ -24,7 +24,7 @@ static uint16_t sample_at(const unsigned char *bytes, uint32_t i, uint16_t forma
     return (uint16_t)(bytes[2 * (uint64_t)i] | bytes[2 * (uint64_t)i + 1] << 8);
 }
 
-/* What a run over the line finds. */
+/* The result of one pass over the line. */
 struct run {
     uint16_t min, max;
     uint64_t steps; /* sum of |x[i] - x[i - 1]| */

@@ -22,15 +22,15 @@ struct oct_sample_look {
 };
 
 /* Looks at n samples of the format (u8 or u16, little-endian, at any address). Fewer than 64 are
- * too few to tell floats and swapped bytes by. Swapped bytes are told by the spectrum: read the
- * right way it is smooth, read the wrong way it is noise; a camera that delivers nothing but noise
- * is noise either way and is not blamed. */
+ * too few to recognise floats and swapped bytes. Swapped bytes are recognised by the spectrum: in
+ * the right order it is smooth, in the wrong order it is noise; a camera that delivers only noise
+ * looks the same either way and is not reported. */
 struct oct_sample_look oct_samples_look(const void *samples, uint32_t n, uint16_t format);
 
 /* Whether n numbers of so many 16-bit pieces, least significant first, have the halves of floats:
  * the uppermost 16 bits of each, without the sign, lie close to those of the number before, and the
- * lowest far from them. In a spectrum, or noise, both are samples like any other. Without zeros:
- * those are passed over, so that some among floats do not tear their upper halves apart. */
+ * lowest far from them. In a spectrum, or noise, both are samples like any other. Zeros are
+ * skipped, so that a few among floats do not separate their upper halves. */
 bool oct_samples_halves_differ(const void *samples, size_t n, size_t pieces, bool without_zeros);
 
 #endif

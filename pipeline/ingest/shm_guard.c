@@ -6,11 +6,12 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-/* The handler looks through them in whatever thread was struck: so lock-free, in fixed places. */
+/* The handler searches them in the thread that faulted: so they are lock-free and at fixed
+ * addresses. */
 #define MOST_GUARDS 16
 
 struct oct_shm_guard {
-    _Atomic(unsigned char *) end; /* written last, cleared first; NULL: nothing is guarded */
+    _Atomic(unsigned char *) end; /* written last, cleared first; NULL: the entry is free */
     _Atomic(unsigned char *) begin;
     atomic_bool struck;
     bool used; /* under the lock */
@@ -30,7 +31,7 @@ static void pass_on(int number, siginfo_t *info, void *context)
         signal(number, SIG_DFL); /* the access is made again and ends the process */
 }
 
-/* Two threads that are struck at once both put zeros there. */
+/* Two threads that fault at once both map zeros there, which is harmless. */
 static void on_sigbus(int number, siginfo_t *info, void *context)
 {
     const unsigned char *at = info->si_addr;
@@ -46,7 +47,7 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
     pass_on(number, info, context);
 }
 
-/* If it is not, or somebody else has set one since. Lock held. */
+/* Installs the handler if it is not installed, or if another one was set since. Lock held. */
 static void install_handler(void)
 {
     struct sigaction now, action = {.sa_flags = SA_SIGINFO | SA_NODEFER};

@@ -15,26 +15,26 @@
 
 #include <zmq.h>
 
-#define MEND_EVERY_NS UINT64_C(1000000000) /* who keeps spoiling it cannot keep us busy */
+#define MEND_EVERY_NS UINT64_C(1000000000) /* however often others damage it */
 #define TELL_EVERY_NS UINT64_C(10000000000)
-#define MOST_LISTENERS 8 /* whose file somebody removed, and whose drivers go on */
+#define MOST_LISTENERS 8 /* listeners whose file was removed and whose drivers go on */
 #define MESSAGE_BYTES 4096
 
 enum harm { HARM_CUT, HARM_RENAMED, HARM_OVERWRITTEN, HARM_SOCKET, N_HARMS };
 
 struct oct_shm_source {
-    struct oct_shm_store *store; /* NULL: it will be made anew */
+    struct oct_shm_store *store; /* NULL: it will be created again */
     struct oct_shm_options options;
     char name[OCT_SHM_NAME_BYTES], *group;
     void *socket; /* borrowed; NULL: not bound yet */
     char endpoint[OCT_SHM_PATH_BYTES];
-    const char *path;             /* of the endpoint; while it is ours: */
+    const char *path;             /* of the endpoint; while this process owns it: */
     struct stat socket_file;      /* all zero: never bound */
-    unsigned n_listeners;         /* that have lost their file */
-    uint64_t store_ns, socket_ns; /* when it was tried to make them anew */
+    unsigned n_listeners;         /* listeners that have lost their file */
+    uint64_t store_ns, socket_ns; /* when their creation was last tried */
     enum harm harm;               /* why there is no store */
     uint64_t n_mended_seen;       /* of the store */
-    uint64_t reclaimed_before;    /* slots, of stores that are gone */
+    uint64_t reclaimed_before;    /* slots, of earlier stores */
     struct {
         uint64_t told_ns; /* the log */
         unsigned n_untold;
@@ -42,7 +42,7 @@ struct oct_shm_source {
     atomic_uint_fast64_t reclaimed, mended;
 };
 
-/* err NULL: it was put right. */
+/* err NULL: it was repaired. */
 static void tell(struct oct_shm_source *s, enum harm harm, const struct oct_error *err)
 {
     static const char *const words[N_HARMS] = {
@@ -81,16 +81,17 @@ static void let_go(struct oct_shm_source *s, enum harm harm)
     s->n_mended_seen = 0;
 }
 
-/* At once: to the drivers the daemon is away, and their memory is left before they run into the
- * hole. */
+/* At once: drivers then see no daemon, and leave the memory before they access the missing
+ * pages. */
 void oct_shm_source_check(struct oct_shm_source *s)
 {
     if (s->store && oct_shm_store_is_broken(s->store))
         let_go(s, HARM_CUT);
 }
 
-/* Another file, under the same name, which the drivers find. One that has lost its name goes only
- * when the new one is there: if another octd has the name, drivers that are attached here stay. */
+/* Creates another file under the same name, which drivers find. An old file that has lost its name
+ * is destroyed only when the new one exists: if another octd has the name, attached drivers stay
+ * here. */
 static void make_anew(struct oct_shm_source *s, uint64_t now_ns)
 {
     struct oct_shm_store *made;
@@ -100,7 +101,7 @@ static void make_anew(struct oct_shm_source *s, uint64_t now_ns)
         return;
     s->store_ns = now_ns;
     enum oct_err e = oct_shm_store_create(&made, &s->options, &err);
-    if (s->store && (e == OCT_OK || e == OCT_E_NO_MEMORY)) /* which there is not for two */
+    if (s->store && (e == OCT_OK || e == OCT_E_NO_MEMORY)) /* there is no room for both */
         let_go(s, harm);
     if (e == OCT_OK)
         s->store = made;
@@ -129,7 +130,7 @@ static bool is_socket_named(const struct oct_shm_source *s)
            there.st_dev == s->socket_file.st_dev;
 }
 
-/* Gives it to the drivers' group and remembers which file it is. */
+/* Gives the socket's file to the drivers' group and records which file it is. */
 static enum oct_err share_socket(struct oct_shm_source *s, struct oct_error *err)
 {
     enum oct_err e = oct_shm_store_share(s->store, s->path, err);
@@ -139,8 +140,9 @@ static enum oct_err share_socket(struct oct_shm_source *s, struct oct_error *err
     return e;
 }
 
-/* The listener whose name is gone stays with the drivers that it has; when there are too many such,
- * all go, and their drivers connect anew. What lies there and is no socket goes if it is ours. */
+/* A listener whose name is gone keeps its connected drivers; when there are too many such
+ * listeners, all are closed, and their drivers connect again. A file at that name that is no socket
+ * is removed if it belongs to this user. */
 static enum oct_err bind_again(struct oct_shm_source *s, struct oct_error *err)
 {
     struct stat there;
@@ -196,7 +198,7 @@ enum oct_err oct_shm_source_create(struct oct_shm_source **out,
     return OCT_OK;
 }
 
-/* Every descriptor finds room in the queue: the slots bound them. */
+/* The queue has room for every descriptor: the slots bound their number. */
 enum oct_err oct_shm_source_bind(struct oct_shm_source *s, void *context, struct oct_door *door,
                                  void **socket, struct oct_error *err)
 {

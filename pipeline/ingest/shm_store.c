@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TRIES 8 /* two daemons that start together take each other's file away only so often */
+#define TRIES 8 /* two daemons that start together remove each other's file only a few times */
 #define BLOCK_BYTES 512 /* of st_blocks */
 #define RECLAIM_EVERY_NS 1000000000u
 #define RECLAIM_AFTER_NS 2000000000u
@@ -25,19 +25,20 @@ struct oct_shm_store {
     int fd;
     unsigned char *memory;
     size_t bytes;
-    struct oct_shm_header header; /* as it shall be in the file */
+    struct oct_shm_header header; /* as it must be in the file */
     uint64_t instance, slot_bytes, slots_offset;
     uint32_t n_slots, n_kept;
     struct oct_shm_guard *guard;
-    bool is_short;   /* the file, though nobody has run into what is missing */
-    bool is_unnamed; /* found by nobody */
+    bool is_short;   /* the file was truncated, though no access to the missing pages was made
+                        yet */
+    bool is_unnamed; /* the name leads elsewhere: no driver finds the file */
     uint64_t n_mended;
     blkcnt_t n_blocks; /* of the whole file: fewer are holes */
-    bool destroyed;    /* and only waits for what is kept */
+    bool destroyed;    /* destroyed; waits only for slots that are kept */
     uint64_t last_reclaim_ns, reclaimed;
     uint64_t n_drained; /* times that no message waited */
     struct slot {
-        bool kept;          /* the raw ring reads it; whatever the word says */
+        bool kept;          /* the raw ring reads it, whatever its word in the memory says */
         uint64_t word;      /* what the slot holds, */
         uint64_t since_ns;  /* since when, */
         uint64_t n_drained; /* and how often no message waited until then */
@@ -58,7 +59,8 @@ static bool is_named(const char *object, int fd)
     return same;
 }
 
-/* Removes what a daemon left that was killed. OCT_E_IO: it is not ours or still served. */
+/* Removes the file of a daemon that was killed. OCT_E_IO: it belongs to another user or is still
+ * served. */
 static enum oct_err remove_stale(const char *object, struct oct_error *err)
 {
     struct stat st;
@@ -74,8 +76,8 @@ static enum oct_err remove_stale(const char *object, struct oct_error *err)
             "choose another name",
             object);
     }
-    /* The lock, and the name asked for again under it: a daemon that starts just now is not robbed
-     * of its file. */
+    /* Locks the file and checks the name again under the lock, so that the file of a daemon that is
+     * just starting is not removed. */
     bool locked = oct_shm_lock(fd, OCT_SHM_DAEMON_BYTE);
     if (locked && is_named(object, fd))
         shm_unlink(object);
@@ -103,7 +105,7 @@ static enum oct_err create_file(struct oct_shm_store *s, mode_t mode, struct oct
                                       "ingest.endpoint: cannot make /dev/shm%s", s->object);
         if (oct_shm_lock(s->fd, OCT_SHM_DAEMON_BYTE) && is_named(s->object, s->fd))
             return OCT_OK;
-        close(s->fd); /* another octd looked at it in between and took it for a stale one */
+        close(s->fd); /* another octd took it for a stale one in between */
         s->fd = -1;
     }
     return oct_fail_key(err, OCT_E_IO, "ingest.endpoint",
@@ -120,8 +122,8 @@ static bool is_member(gid_t gid)
     return getegid() == gid;
 }
 
-/* Of the path, or, NULL, of what fd is. 0 or errno. Asks only for what is not so already: a
- * service's filter of system calls may refuse chown. */
+/* Sets them for the path or, if that is NULL, for the file behind fd. Returns 0 or errno. Changes
+ * only what differs: a service's system call filter may refuse chown. */
 static int set_group_and_mode(const char *path, int fd, gid_t gid, mode_t mode)
 {
     struct stat st;
@@ -155,8 +157,8 @@ static enum oct_err give_to_group(struct oct_shm_store *s, const char *name, str
                         name, strerror(status), hint);
 }
 
-/* The name is public already: a driver may cut the file short at any moment. So nothing of the
- * memory is touched but by the system (which shrugs at missing pages) before it is under guard. */
+/* The name is public already: a driver may truncate the file at any moment. So before the memory is
+ * guarded only the kernel accesses it, which reports missing pages as an error. */
 static enum oct_err map_file(struct oct_shm_store *s, struct oct_error *err)
 {
     void *memory = MAP_FAILED;
@@ -177,11 +179,11 @@ static enum oct_err map_file(struct oct_shm_store *s, struct oct_error *err)
     s->guard = oct_shm_guard_begin(memory, s->bytes);
     if (!s->guard)
         return oct_fail(err, OCT_E_NO_MEMORY, "too many shared memories");
-    mlock(memory, s->bytes); /* as the rings are, where the system lets us */
+    mlock(memory, s->bytes); /* as the rings are, where the system allows it */
     return OCT_OK;
 }
 
-/* The magic last: a driver that finds it finds the rest. */
+/* Writes the magic last: a driver that finds it finds the rest. */
 static void write_header(struct oct_shm_store *s)
 {
     struct oct_shm_header header = s->header;
@@ -283,7 +285,7 @@ void oct_shm_store_destroy(struct oct_shm_store *s)
     if (s->fd >= 0) {
         if (is_named(s->object, s->fd))
             shm_unlink(s->object);
-        /* Drivers see that nobody serves the file any more. Closing alone would not do: the memory
+        /* Shows the drivers that the file is no longer served. Closing is not enough: the memory
          * holds the open file, and the lock, until the last slot was given back. */
         oct_shm_unlock(s->fd, OCT_SHM_DAEMON_BYTE);
         close(s->fd);
@@ -312,9 +314,9 @@ static enum oct_bad find_slot(struct oct_shm_store *s, const struct oct_lines_he
         return OCT_BAD_SLOT;
     block->tag = oct_shm_tag(h->epoch, h->sequence);
     if (atomic_load_explicit(word_of(s, d.slot), memory_order_acquire) != block->tag)
-        return OCT_BAD_SLOT; /* another message's, or given back already */
+        return OCT_BAD_SLOT; /* it belongs to another message, or was given back already */
     block->slot = d.slot;
-    block->in_slot = true; /* ours to give back, even when the rest is wrong */
+    block->in_slot = true; /* must be given back, even when the rest is wrong */
     if (bytes > s->slot_bytes)
         return OCT_BAD_PAYLOAD_SIZE;
     block->payload = s->memory + s->slots_offset + d.slot * s->slot_bytes;
@@ -381,12 +383,12 @@ void oct_shm_store_drained(struct oct_shm_store *s)
     s->n_drained++;
 }
 
-/* While recording holds everything up, messages wait long and are as good as ever: time alone does
- * not tell. */
+/* While a recording delays everything, valid messages wait long too: time alone does not show that
+ * a driver died. */
 static void reclaim_slot(struct oct_shm_store *s, uint32_t k, uint64_t now_ns)
 {
     struct slot *slot = &s->slots[k];
-    if (slot->kept) /* whoever wrote over it: no driver shall take it for free */
+    if (slot->kept) /* its word was overwritten by others: drivers must not see it as free */
         atomic_store(word_of(s, k), OCT_SHM_KEPT);
     uint64_t word = atomic_load(word_of(s, k));
     if (word == 0 || slot->kept || slot->word != word) {
@@ -401,10 +403,10 @@ static void reclaim_slot(struct oct_shm_store *s, uint32_t k, uint64_t now_ns)
     }
 }
 
-/* ---- the file, which others may have got at ---- */
+/* ---- the file, which others may have changed ---- */
 
-/* Drivers come in by the header and the file's size. A file that was cut and has grown again has
- * holes, which take room when they are written to: it is asked for now. */
+/* Drivers attach by the header and the file's size. A file that was truncated and extended again
+ * has holes, which take space when they are written to: that space is reserved here. */
 static void mend(struct oct_shm_store *s, const struct stat *st)
 {
     bool too_long = (uint64_t)st->st_size > s->bytes, has_holes = st->st_blocks < s->n_blocks;

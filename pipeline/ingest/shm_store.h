@@ -1,8 +1,9 @@
 /* Lines in through shared memory: the daemon's side (shm_layout.h draws it).
  *
- * Nothing in the memory is trusted: a driver may write anything anywhere in it at any time, cut the
- * file short or die. What the daemon needs of it it keeps for itself; lines that change while they
- * are read are the driver's own garbage. A slot whose message never comes is taken back.
+ * Nothing in the memory is trusted: a driver may write anything anywhere in it at any time,
+ * truncate the file or die. The daemon keeps its own copy of all that it needs; a driver that
+ * changes lines while they are read damages only its own data. A slot whose message never arrives
+ * is taken back.
  *
  * One thread calls everything (the ingest thread once it runs); slots that are kept are read by
  * others. Memory of a file that was cut short reads as zeros, in every thread. */
@@ -56,30 +57,31 @@ enum oct_bad oct_shm_store_look(struct oct_shm_store *store, const void *header,
                                 size_t header_bytes, const void *descriptor,
                                 size_t descriptor_bytes, struct oct_shm_block *block);
 
-/* The file was cut short, what is read are zeros: destroy this store and make another. */
+/* Returns whether the file was truncated, so that reads return zeros: destroy this store and create
+ * another. */
 bool oct_shm_store_is_broken(const struct oct_shm_store *store);
 
-/* The name means another file now, or none: drivers that are attached go on, no other finds in.
- * Make another store, which takes the name if nobody serves it, then destroy this one. */
+/* Returns whether the name means another file now, or none: attached drivers go on, no other can
+ * attach. Create another store, which takes the name if it is not served, then destroy this one. */
 bool oct_shm_store_is_unnamed(const struct oct_shm_store *store);
 
-/* How often what others did to header or size was undone, in place: those attached go on. */
+/* How often header or size was repaired in place; attached drivers go on. */
 uint64_t oct_shm_store_mended(const struct oct_shm_store *store);
 
-/* Gives the slot back to the drivers. */
+/* Gives the block's slot back to the drivers. */
 void oct_shm_store_release(struct oct_shm_store *store, const struct oct_shm_block *block);
 
-/* The lines stay where they are and are read there until the slot is given back, which may be after
+/* Keeps the lines where they are, to be read there until the slot is given back, which may be after
  * destroy. The driver sees that its block was taken. */
 void oct_shm_store_keep(struct oct_shm_store *store, const struct oct_shm_block *block);
 void oct_shm_store_give_back(struct oct_shm_store *store, uint32_t slot);
 
-/* Says that no message waits: whatever was sent some time ago has come or never will. */
+/* Reports that no message waits: a message sent some time ago has arrived or never will. */
 void oct_shm_store_drained(struct oct_shm_store *store);
 
-/* Looks after the file: whether it is still named and whole, and mends what can be mended. Takes
- * back slots whose message has not come for two seconds although nothing waited: its driver died
- * before it was sent. Does nothing if called again within one second. */
+/* Checks whether the file is still named and whole, and repairs what can be repaired. Takes back
+ * slots whose message has not arrived for two seconds although none waited: their driver died
+ * before sending. Does nothing if called again within one second. */
 void oct_shm_store_reclaim(struct oct_shm_store *store, uint64_t now_ns);
 
 /* Slots taken back so far. */
