@@ -34,7 +34,7 @@ enum oct_client_result oct_client_wait_connected(struct oct_client *client, uint
     return result == OCT_CLIENT_OK ? oct_client_wait_socket(client, end_ns) : result;
 }
 
-/* Sent, and not yet where the daemon can lose it only by ending. */
+/* Messages sent that the daemon (shm://) or the network has not taken over yet. */
 static uint64_t n_under_way(const struct oct_client *client, uint64_t *n_lines)
 {
     uint64_t n = atomic_load(&client->queued.messages), in_slots = 0;
@@ -86,9 +86,9 @@ static enum oct_err choose_transport(struct oct_client *client, const char *endp
         enum oct_err e = oct_shm_driver_create(&client->shm, name, err);
         if (e)
             return e;
-        client->queue_messages = 0; /* no bound: the slots are one */
+        client->queue_messages = 0; /* no bound of its own: the slots bound it */
         oct_shm_socket_of(name, client->endpoint);
-        oct_shm_driver_attach(client->shm, NULL); /* if the daemon is there already */
+        oct_shm_driver_attach(client->shm, NULL); /* if a daemon runs already */
         return OCT_OK;
     }
     if (strncmp(endpoint, "tcp://", 6) != 0 && strncmp(endpoint, "ipc://", 6) != 0)
@@ -102,7 +102,7 @@ static enum oct_err choose_transport(struct oct_client *client, const char *endp
     return OCT_OK;
 }
 
-/* The socket may be opened again when the daemon is back. */
+/* Keeps the socket's settings: it is opened again when the daemon returns. */
 static enum oct_err keep_keys(struct oct_client *client, const struct oct_client_options *options)
 {
     const char *key = options->client_key ? options->client_key : "";
@@ -150,7 +150,7 @@ enum oct_client_result oct_client_connect(struct oct_client **client, const char
     made->drop_when_full = options->drop_when_full;
     made->crc = options->crc;
     made->epoch = choose_epoch();
-    made->flags = OCT_LINES_STARTS; /* a driver that forgets oct_client_start is understood too */
+    made->flags = OCT_LINES_STARTS; /* so that a driver may leave out oct_client_start */
     made->wait_ms = options->wait_ms ? to_int(options->wait_ms, 0) : -1;
     made->queue_messages = to_int(options->queue_messages, DEFAULT_QUEUE_MESSAGES);
     code = keep_keys(made, options);
@@ -192,7 +192,8 @@ uint64_t oct_client_close(struct oct_client *client)
         result = oct_client_flush(client, ms_until(end_ns));
     oct_client_return(client);
     uint64_t n_lines, n_given_up = n_under_way(client, &n_lines) + client->n_lost;
-    /* What the network has "taken" may still lie in ZeroMQ's batch of small messages. */
+    /* Bytes that count as taken by the network may still lie in ZeroMQ's batch of small
+     * messages. */
     uint32_t left_ms = ms_until(end_ns);
     int linger_ms =
         n_given_up ? 0 : to_int(left_ms > LEAST_LINGER_MS ? left_ms : 0, LEAST_LINGER_MS);
@@ -250,7 +251,7 @@ void oct_client_encode_header(const struct oct_client *client, const uint16_t *l
     oct_lines_encode(&header, bytes);
 }
 
-/* `loan` was malloc'd; it is gone afterwards, whatever happened. */
+/* `loan` was malloc'd; it is freed or handed on in every case. */
 static enum oct_client_result send_block(struct oct_client *client, uint16_t *lines,
                                          uint32_t n_lines, uint64_t time_ns, uint16_t flags,
                                          struct oct_client_loan *loan, bool wait)
@@ -269,7 +270,7 @@ static enum oct_client_result send_block(struct oct_client *client, uint16_t *li
     return result;
 }
 
-/* What every block needs; the reason on the client. */
+/* Checks the arguments of a block; the client records the reason of a refusal. */
 static enum oct_client_result check_block(struct oct_client *client, const uint16_t *lines,
                                           uint32_t n_lines)
 {
@@ -381,7 +382,8 @@ enum oct_client_result oct_client_send_borrowed(struct oct_client *client, uint3
     if (result == OCT_CLIENT_DROPPED || result == OCT_CLIENT_FAILED)
         free(b.lines);
     if (result != OCT_CLIENT_TIMEOUT && result != OCT_CLIENT_INTERRUPTED)
-        client->borrowed.lines = NULL; /* else the lines stay borrowed: sent again or returned */
+        client->borrowed.lines = NULL; /* else the lines stay borrowed, to be sent again or
+                                          returned */
     return result;
 }
 

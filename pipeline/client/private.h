@@ -1,5 +1,5 @@
 /* The inside of the camera driver's client: client.c (numbers, flags, counters), client/socket.c
- * (ZeroMQ) and client/shm.c (shared memory). For these files alone. */
+ * (ZeroMQ) and client/shm.c (shared memory). Included by these files only. */
 #ifndef OCT_PIPELINE_CLIENT_PRIVATE_H
 #define OCT_PIPELINE_CLIENT_PRIVATE_H
 
@@ -11,7 +11,7 @@
 
 #include <stdatomic.h>
 
-/* Blocks that ZeroMQ has not let go of yet. Counted down by its thread. */
+/* Blocks that ZeroMQ has not released yet. Its thread counts them down. */
 struct oct_client_queue {
     atomic_uint_fast64_t messages, lines;
 };
@@ -36,7 +36,7 @@ struct oct_client {
     bool drop_when_full, crc;
     uint32_t epoch;
     uint64_t sequence, next_line;
-    uint64_t n_lost; /* messages in shared memory whose daemon ended before it took them */
+    uint64_t n_lost; /* messages in shared memory that their daemon had not taken when it ended */
     uint16_t flags;  /* of the next message */
     struct oct_client_borrowed borrowed;
     struct oct_client_queue queued;
@@ -44,7 +44,7 @@ struct oct_client {
     struct oct_error error;
 };
 
-/* One block on its way: who gets the lines back, and what to count down then. malloc'd. */
+/* One block under way: the callback that gets the lines back, and the counter for it. malloc'd. */
 struct oct_client_loan {
     struct oct_client_queue *queued;
     uint32_t n_lines;
@@ -60,11 +60,11 @@ void oct_client_encode_header(const struct oct_client *client, const uint16_t *l
                               uint32_t n_lines, uint64_t time_ns, uint16_t flags,
                               uint8_t bytes[OCT_LINES_HEADER_BYTES]);
 
-/* Books a message that was taken. */
+/* Counts a message that was sent. */
 void oct_client_book_sent(struct oct_client *client, uint32_t n_lines);
 
-/* Books a block that found no room with drop_when_full: the numbers go on and so leave the gap,
- * flags stay for the next block. */
+/* Counts a block that found no room with drop_when_full: the line numbers advance, which makes the
+ * gap; the flags stay for the next block. */
 enum oct_client_result oct_client_book_dropped(struct oct_client *client, uint32_t n_lines);
 
 /* ---- client/socket.c ---- */
@@ -75,8 +75,8 @@ void oct_client_close_socket(struct oct_client *client);
 /* Waits for a handshake. */
 enum oct_client_result oct_client_wait_socket(struct oct_client *client, uint64_t end_ns);
 
-/* Sends header and payload, waiting for room or not at all. The loan ends when ZeroMQ is done with
- * the lines; if nothing was taken it ends here without giving the lines back. */
+/* Sends header and payload, waiting for room or not at all. The loan ends when ZeroMQ has released
+ * the lines; if nothing was sent it ends here, and the lines are not given back. */
 enum oct_client_result oct_client_send_parts(struct oct_client *client, const uint8_t *header,
                                              void *lines, size_t n_bytes,
                                              struct oct_client_loan *loan, bool wait);
@@ -86,7 +86,7 @@ enum oct_client_result oct_client_send_parts(struct oct_client *client, const ui
 /* Attaches to the daemon's memory, now or at end_ns at the latest. */
 enum oct_client_result oct_client_wait_shared(struct oct_client *client, uint64_t end_ns);
 
-/* Books what a daemon that has ended did not take, and looks for its successor. */
+/* Counts the blocks that an ended daemon did not take, and looks for its successor. */
 void oct_client_look_for_daemon(struct oct_client *client);
 
 enum oct_client_result oct_client_send_shared(struct oct_client *client, const uint16_t *lines,

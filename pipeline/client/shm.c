@@ -20,7 +20,7 @@
 
 /* ---- the daemon ---- */
 
-/* A new socket too: in the old one may lie descriptors of a memory that is gone. */
+/* Opens a new socket too: the old one may still hold descriptors of the former memory. */
 static void leave_daemon(struct oct_client *client)
 {
     uint64_t n_lines, n_messages = oct_shm_driver_pending(client->shm, &n_lines);
@@ -59,7 +59,8 @@ enum oct_client_result oct_client_wait_shared(struct oct_client *client, uint64_
             return OCT_CLIENT_OK;
         enum oct_err e = oct_shm_driver_attach(client->shm, &client->error);
         if (e && e != OCT_E_AGAIN)
-            return OCT_CLIENT_FAILED; /* there is one, but not for us: waiting does not help */
+            return OCT_CLIENT_FAILED; /* there is a daemon, but this driver may not use it:
+                                         waiting does not help */
         enum oct_client_result result = e ? pause_until(end_ns) : OCT_CLIENT_OK;
         if (result != OCT_CLIENT_OK)
             return result;
@@ -106,8 +107,8 @@ static bool claim_all(struct oct_client *client, uint32_t *slots, uint32_t n)
     return true;
 }
 
-/* What goes next of a block, in lines; 0: not even one fits. The whole block, or, where that is
- * more than all slots of the memory that is attached now, what one slot holds. */
+/* Returns how many lines of a block are sent next: the whole block or, where that exceeds all slots
+ * of the attached memory together, as many as one slot holds; 0: not even one line fits. */
 static uint32_t lines_next(struct oct_client *client, const struct room *room)
 {
     uint32_t most = oct_shm_driver_n_slots(client->shm), per_slot = lines_per_slot(client);
@@ -121,8 +122,8 @@ static uint32_t lines_next(struct oct_client *client, const struct room *room)
     return room->n_wanted < per_slot ? room->n_wanted : per_slot;
 }
 
-/* Waits as the options say until there are slots. Who has begun a block is not interrupted by a
- * signal, but waits no longer than linger_ms from then on. */
+/* Waits for slots as the options say. Once a block was begun a signal does not interrupt the wait,
+ * but limits it to linger_ms from then on. */
 static enum oct_client_result claim_room(struct oct_client *client, struct room *room)
 {
     uint64_t end_ns = room_deadline(client, room->begun);
@@ -158,7 +159,7 @@ static enum oct_client_result post(struct oct_client *client, uint32_t slot, uin
                              flags, header);
     oct_shm_driver_post(client->shm, slot, oct_shm_tag(client->epoch, client->sequence), n_lines,
                         descriptor);
-    /* The socket has no high-water mark: the slots bound what is under way. */
+    /* The socket has no high-water mark: the slots bound the messages under way. */
     int sent;
     do
         sent = zmq_send(client->socket, header, sizeof(header), ZMQ_SNDMORE);
@@ -267,5 +268,6 @@ enum oct_client_result oct_client_send_borrowed_shared(struct oct_client *client
         return post(client, slot, n_lines, time_ns, client->flags);
     oct_shm_driver_unclaim(client->shm, slot);
     oct_client_look_for_daemon(client);
-    return oct_client_book_dropped(client, n_lines); /* they lie in a memory that is gone */
+    return oct_client_book_dropped(client, n_lines); /* the lines were written to a memory that
+                                                        is no longer served */
 }

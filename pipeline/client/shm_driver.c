@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the driver knows of a slot without asking the memory. */
+/* The driver's own record of a slot. */
 struct slot {
     bool claimed;     /* its byte of the file is locked: lines are being written */
     uint64_t tag;     /* posted with this; 0: not */
@@ -72,8 +72,8 @@ void oct_shm_driver_detach(struct oct_shm_driver *d)
     d->fd = -1;
 }
 
-/* The file's header must describe a file of this size: one that is just being made, or another
- * program's, does not. */
+/* The header must describe a file of this size: a file that is being created, or another program's,
+ * does not. */
 static bool header_fits(const struct oct_shm_header *h, uint64_t file_bytes)
 {
     return memcmp(h->magic, OCT_SHM_MAGIC, sizeof(h->magic)) == 0 && h->n_slots > 0 &&
@@ -90,7 +90,7 @@ static enum oct_err map_file(struct oct_shm_driver *d, struct oct_error *err)
     if (!oct_shm_is_locked(d->fd, OCT_SHM_DAEMON_BYTE))
         return oct_fail(err, OCT_E_AGAIN, "/dev/shm%s: no daemon serves it", d->object);
     if (pread(d->fd, &d->header, sizeof(d->header), 0) != (ssize_t)sizeof(d->header) ||
-        d->header.magic[0] == '\0') /* the daemon is just making it */
+        d->header.magic[0] == '\0') /* the daemon is still creating it */
         return oct_fail(err, OCT_E_AGAIN, "/dev/shm%s: no daemon serves it yet", d->object);
     if (!header_fits(&d->header, (uint64_t)st.st_size))
         return oct_fail(err, OCT_E_FORMAT,
@@ -146,7 +146,7 @@ static bool is_empty(const struct oct_shm_driver *d, uint32_t slot)
     return atomic_load_explicit(word_of(d, slot), memory_order_acquire) == 0;
 }
 
-/* The lowest free slot: what was used last is still in the cache. */
+/* Takes the lowest free slot: the one used last is still in the cache. */
 enum oct_err oct_shm_driver_claim(struct oct_shm_driver *d, uint32_t *slot)
 {
     for (uint32_t k = 0; k < d->header.n_slots; k++) {
@@ -178,7 +178,7 @@ void oct_shm_driver_post(struct oct_shm_driver *d, uint32_t slot, uint64_t tag, 
     d->slots[slot].tag = tag;
     d->slots[slot].n_lines = n_lines;
     atomic_store_explicit(word_of(d, slot), tag, memory_order_release);
-    oct_shm_driver_unclaim(d, slot); /* the word keeps others away from now on */
+    oct_shm_driver_unclaim(d, slot); /* from now on the slot's word keeps others away */
 }
 
 void oct_shm_driver_unpost(struct oct_shm_driver *d, uint32_t slot)

@@ -14,7 +14,7 @@
 
 struct oct_shm_driver;
 
-/* For shm://NAME; looks at nothing yet. OCT_E_ARG: the name. */
+/* Makes a driver for shm://NAME; opens nothing yet. OCT_E_ARG: the name is malformed. */
 enum oct_err oct_shm_driver_create(struct oct_shm_driver **driver, const char *name,
                                    struct oct_error *err);
 void oct_shm_driver_destroy(struct oct_shm_driver *driver);
@@ -27,7 +27,7 @@ bool oct_shm_driver_is_attached(const struct oct_shm_driver *driver);
 /* Whether the daemon of the file that is attached lives and serves it. */
 bool oct_shm_driver_is_served(const struct oct_shm_driver *driver);
 
-/* Lets go of the file. What was posted and not taken is lost. */
+/* Detaches from the file. Blocks that were posted and not taken are lost. */
 void oct_shm_driver_detach(struct oct_shm_driver *driver);
 
 /* Of the attached file. */

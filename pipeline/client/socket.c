@@ -91,7 +91,8 @@ enum oct_client_result oct_client_send_parts(struct oct_client *client, const ui
             return OCT_CLIENT_TIMEOUT;
         return why == EINTR ? OCT_CLIENT_INTERRUPTED : oct_client_failed(client, "cannot send");
     }
-    /* Room was made for a whole message: the second part does not wait, but a signal may strike. */
+    /* ZeroMQ reserves room for a whole message: the second part does not wait, but a signal may
+     * interrupt it. */
     while (zmq_msg_send(&payload, client->socket, 0) < 0) {
         if (errno == EINTR || errno == EAGAIN)
             continue;
@@ -118,7 +119,8 @@ enum oct_client_result oct_client_wait_socket(struct oct_client *client, uint64_
                                   : oct_client_failed(client, "cannot wait");
         if (n == 0)
             return OCT_CLIENT_TIMEOUT;
-        /* Only handshakes are asked for, so whatever comes is one: event part, address part. */
+        /* The monitor reports handshakes only, so every message is one: event part, address
+         * part. */
         char part[256];
         while (zmq_recv(client->monitor, part, sizeof(part), ZMQ_DONTWAIT) >= 0)
             client->connected = true;
