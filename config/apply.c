@@ -117,7 +117,7 @@ void oct_config_engine_options(const struct oct_config *config, struct oct_engin
     };
 }
 
-/* The plan knows a calibration by its key alone; the person wants to know which file it was. */
+/* The plan names a calibration by its key; this appends the file's path. */
 static enum oct_err name_file(const struct oct_config *config, const struct oct_error *why,
                               struct oct_error *err)
 {

@@ -14,8 +14,8 @@ uint32_t oct_config_crop_last(const struct oct_config *config);
 enum oct_err oct_config_geometry(const struct oct_config *config, struct oct_geometry *geometry,
                                  struct oct_error *err);
 
-/* Reads the calibration files that the config names. The caller finishes *cal. Without
- * wavelengths and k map the result has neither: the plan then refuses. */
+/* Reads the calibration files that the config names. The caller finishes *cal. Without wavelengths
+ * and k map the result has neither, and the plan refuses it. */
 enum oct_err oct_config_calibration(const struct oct_config *config, struct oct_calibration *cal,
                                     struct oct_error *err);
 

@@ -228,8 +228,8 @@ bool oct_key_join_path(const char *folder, const char *path, char *joined, size_
     return length >= 0 && (size_t)length < joined_bytes;
 }
 
-/* A relative path means nothing to whoever reads the text elsewhere. It stays as it is when the
- * working folder is gone, or has a name that cannot stand in a file. */
+/* A relative path is useless to a reader of the text elsewhere. It stays relative when the working
+ * folder is gone, or has a name that an INI file cannot hold. */
 static void make_absolute(char *path, size_t path_bytes)
 {
     char folder[OCT_CONFIG_STRING_BYTES], joined[OCT_CONFIG_STRING_BYTES];
@@ -242,8 +242,7 @@ static void make_absolute(char *path, size_t path_bytes)
 
 char *oct_config_text(const struct oct_config *config)
 {
-    struct oct_config effective =
-        *config; /* a file says what was computed, not how it was chosen */
+    struct oct_config effective = *config; /* a file records the values used, not "auto" */
     char *text = NULL;
     size_t text_bytes = 0;
     FILE *out = open_memstream(&text, &text_bytes);

@@ -79,13 +79,13 @@ struct oct_config {
     } file;
     struct {
         bool autostart;
-        double drain_s; /* 30: what was begun is finished within this, or given up */
+        double drain_s; /* 30: work in flight is finished within this, or dropped */
     } daemon;
     struct {
         oct_config_string endpoint;
         uint32_t queue_messages;     /* 64: ZMQ receive high-water mark; slots of shared memory */
-        oct_config_string shm_group; /* whose members may use it too; "": nobody else */
-        uint32_t max_message_mb;     /* 64: larger messages are refused by ZeroMQ */
+        oct_config_string shm_group; /* whose members may use it too; "": only octd's own user */
+        uint32_t max_message_mb;     /* 64: ZeroMQ refuses larger messages */
         double idle_s; /* 1: a B-scan begun but not finished is delivered after this pause, with
                           the rest missing; 0: never */
     } ingest;
@@ -103,21 +103,21 @@ struct oct_config {
         oct_config_string directory;
         bool spectra, bscans;
         double sync_interval_s;      /* 1 */
-        double buffer_s;             /* 1: what the disk may stall before B-scans are dropped */
+        double buffer_s;             /* 1: how long the disk may stall before B-scans are dropped */
         double last_s;               /* 0: seconds kept in memory for record last */
         oct_config_string eye;       /* "", OD or OS */
         oct_config_string pseudonym; /* free text without control characters */
     } record;
     struct {
-        oct_config_string run; /* "enface,quality": names of letters, digits and '_', each once, at
-                                  most OCT_CONFIG_MAX_NAMES; which there are, the one who builds
-                                  them knows; "": none */
+        oct_config_string run; /* "enface,quality": names of letters, digits and '_', each once,
+                                  at most OCT_CONFIG_MAX_NAMES; the daemon checks whether such
+                                  analyses exist; "": none */
         int enface_projection; /* enum oct_projection: mean */
         double enface_slab_first, enface_slab_last; /* 0.4, 0.6: shares of the depth, 0..1 */
     } analysis;
     struct {
         oct_config_string server_key, allowed;       /* the daemon's; "": plain, on this machine */
-        oct_config_string client_key, server_public; /* of whoever connects to it */
+        oct_config_string client_key, server_public; /* of the clients that connect to it */
     } security;
     struct {
         uint32_t nice;
@@ -169,15 +169,15 @@ enum oct_err oct_config_set(struct oct_config *config, const char *key, const ch
 enum oct_err oct_config_set_assignment(struct oct_config *config, const char *assignment,
                                        struct oct_error *err);
 
-/* What forbids bytes as text anywhere in a configuration, as the end of a sentence ("is not UTF-8:
- * ..."), or NULL. */
+/* Returns why these bytes cannot be text in a configuration, as the end of a sentence ("is not
+ * UTF-8: ..."), or NULL if they can. */
 const char *oct_config_bad_encoding(const char *text);
 
 /* The value as text, as it would stand in the file. OCT_E_CONFIG: no such key. */
 enum oct_err oct_config_get(const struct oct_config *config, const char *key, char *value,
                             size_t value_bytes, struct oct_error *err);
 
-/* Takes over from `over` every key that a file or --set gave there, with where it came from. */
+/* Copies from `over` every key that a file or --set gave there, with its origin. */
 void oct_config_overlay(struct oct_config *config, const struct oct_config *over);
 
 /* When "section.key" may change, and what applies the change: flags of enum oct_config_applies, 0
@@ -190,15 +190,16 @@ bool oct_config_is_set(const struct oct_config *config, const char *key);
 
 /* Checks of several keys together: at most one of wavelengths and kmap, at most one of dispersion
  * file and coefficients, min < max (both pairs), percentile_low < percentile_high,
- * enface_slab_first < enface_slab_last, something to record, background given with dc=file. Geometry is checked by oct_geometry_init. The message
- * starts with where the key at fault was given (see oct_config_blame). */
+ * enface_slab_first < enface_slab_last, something to record, background given with dc=file.
+ * oct_geometry_init checks the geometry. The message starts with where the key at fault was given
+ * (see oct_config_blame). */
 enum oct_err oct_config_check(const struct oct_config *config, struct oct_error *err);
 
 /* Fills err (not `why` itself) with the message of `why`, and returns its code. Of the keys that
- * `why` blames (struct oct_error) the one given last is taken to be at fault, and the message starts
- * with where that was: "lab.ini:7: [pipeline] crop_last: ", "--set pipeline.crop_last: ". A key at
- * its default adds nothing. Behind the value of a key (value_key) that is at its default the
- * message says so: "camera.samples (832: not set, built in)". err blames no key: it has been told. */
+ * `why` blames (struct oct_error) the one given last is taken to be at fault, and the message
+ * starts with where that was: "lab.ini:7: [pipeline] crop_last: ", "--set pipeline.crop_last: ". A
+ * key at its default adds nothing. Behind the value of a key (value_key) that is at its default the
+ * message says so: "camera.samples (832: not set, built in)". err itself blames no key. */
 enum oct_err oct_config_blame(const struct oct_config *config, const struct oct_error *why,
                               struct oct_error *err);
 

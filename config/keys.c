@@ -165,7 +165,8 @@ const struct oct_key oct_keys[] = {
 
     {VALUE(daemon, autostart), .when = OCT_CONFIG_START, .standard = "yes",
      .meaning = "Accept lines from the daemon's start on; no: wait for the command start."},
-    /* The gate takes a second to close under a camera that never pauses, two with a full ring. */
+    /* At least 3: closing the gate takes a second while a camera never pauses, two with a full
+     * ring. */
     {VALUE(daemon, drain_s), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_DAEMON, .min = 3,
      .max = 3600, .standard = "30", .unit = "s",
      .meaning = "At stop and at the end: what was begun is saved within this, or given up."},

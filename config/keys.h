@@ -57,19 +57,19 @@ void oct_key_explain_unknown(const char *section, const char *name, char *why, s
  * OCT_CONFIG_MAX_SOURCES when there is no room. */
 uint32_t oct_key_add_source(struct oct_config *config, const char *name);
 
-/* What a message and `sources` show of a name: its end. */
+/* Returns the end of a name, which messages and `sources` show. */
 const char *oct_key_shown_name(const char *name);
 
-/* What stands between an origin and a key in a message: a space after an option, else ": ". */
+/* Returns what separates an origin from a key in a message: a space after an option, else ": ". */
 const char *oct_key_origin_joint(const char *origin);
 
-/* Notes that a source gave the key (line 0: it is no file), and asks. */
+/* Notes that a source gave the key (line 0: it is no file); the others ask for that note. */
 void oct_key_mark(struct oct_config *config, const struct oct_key *key, uint32_t source,
                   uint32_t line);
 bool oct_key_is_marked(const struct oct_config *config, const struct oct_key *key);
 bool oct_key_came_from_file(const struct oct_config *config, const struct oct_key *key);
 
-/* Marks the key with where `over` has it from. */
+/* Copies the key's origin from `over`. */
 void oct_key_copy_origin(struct oct_config *config, const struct oct_config *over,
                          const struct oct_key *key);
 
@@ -93,8 +93,8 @@ size_t oct_key_format(const struct oct_key *key, const struct oct_config *config
 /* What the key takes: "4 to 131072 samples", "auto | cpu | cuda", "yes | no", ... */
 void oct_key_format_range(const struct oct_key *key, char *text, size_t text_bytes);
 
-/* What forbids a string in an INI file, as the end of a sentence ("holds a control character"), or
- * NULL. */
+/* Returns why an INI file cannot hold the string, as the end of a sentence ("holds a control
+ * character"), or NULL if it can. */
 const char *oct_key_bad_text(const char *text);
 
 /* "folder/path", without "." steps at the joint. False if it does not fit. */

@@ -51,13 +51,13 @@ static void fail_key(struct loading *load, const char *section, const char *name
     load->failed = true;
 }
 
-/* inih tells of a section only with its first key, and skips what stands behind the ']'. */
+/* inih reports a section only with its first key, and skips the text behind the ']'. */
 static void check_section(struct loading *load, const char *line, size_t n_line)
 {
     char section[64], why[WHY_BYTES];
     const char *end = memchr(line, ']', n_line);
     if (!end)
-        return; /* inih says so */
+        return; /* inih reports the missing ']' */
     size_t rest = (size_t)(line + n_line - end - 1);
     for (end++; rest > 0 && (*end == ' ' || *end == '\t'); end++)
         rest--;
@@ -75,7 +75,7 @@ static void check_section(struct loading *load, const char *line, size_t n_line)
     }
 }
 
-/* What inih would mistake. `line` has no indentation. */
+/* Refuses lines that inih would misread. `line` has no indentation. */
 static void check_line(struct loading *load, const char *line, size_t n_line, size_t limit)
 {
     char why[80];
@@ -146,7 +146,7 @@ static int take_value(void *user, const char *section, const char *name, const c
     *first = load->line;
     if (key->type == OCT_KEY_PATH && value[0] && value[0] != '/' && load->folder[0]) {
         oct_key_join_path(load->folder, value, joined, sizeof(joined));
-        value = joined; /* cut or not, a path too long is refused by its length below */
+        value = joined; /* too long a path, cut or not, is refused below by its length */
     }
     if (!oct_key_parse(key, load->config, value, why, sizeof(why))) {
         fail_key(load, section, name, why);
@@ -189,7 +189,7 @@ static enum oct_err load_bytes(struct oct_config *config, const char *bytes, siz
     return OCT_OK;
 }
 
-/* Reads the whole of path, malloc'd. Anything wrong with the file is a wrong configuration. */
+/* Reads the whole of path, malloc'd. Every fault of the file is OCT_E_CONFIG. */
 static enum oct_err read_file(const char *path, char **bytes, size_t *n_bytes,
                               struct oct_error *err)
 {

@@ -1,9 +1,9 @@
-/* What a mistyped key may have meant. */
+/* Finds the existing key that is nearest to a mistyped one. */
 #include "config/keys.h"
 
 #include <string.h>
 
-#define MAX_NAME 48 /* longer than any key; a longer word is like none of them */
+#define MAX_NAME 48 /* longer than any key; a longer word resembles none of them */
 
 /* Edits (insert, drop, replace a character) that turn a into b. */
 static size_t edit_distance(const char *a, const char *b)

@@ -95,8 +95,8 @@ static const char *skip_key(const char *text, const struct oct_key *key)
     return text;
 }
 
-/* Whether a key has its built-in value because nobody gave it another: a program may have changed it
- * since, as a recording's own numbers do. */
+/* Whether a key has its built-in value because no source gave another: a program may have changed
+ * it since, as opening a recording does. */
 static bool is_built_in(const struct oct_config *config, const struct oct_key *key)
 {
     char value[OCT_CONFIG_STRING_BYTES];
@@ -104,8 +104,8 @@ static bool is_built_in(const struct oct_config *config, const struct oct_key *k
     return !oct_key_is_marked(config, key) && strcmp(value, key->standard) == 0;
 }
 
-/* The text of `why`, which says of a value at its default that it is: whoever never set the number
- * looks for it in vain. */
+/* Copies the text of `why`, and marks a value at its default as such: a user who never set the
+ * number would search for it in vain. */
 static void format_text(const struct oct_config *config, const struct oct_error *why, char *text)
 {
     static const char note[] = ": not set, built in";

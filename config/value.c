@@ -149,7 +149,7 @@ static const char *bad_tcp(const char *address)
     return NULL;
 }
 
-/* Lines alone come through shared memory. */
+/* Only the ingest takes shared memory. */
 static bool may_be_shm(const struct oct_key *key)
 {
     return !strcmp(key->section, "ingest");

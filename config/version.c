@@ -23,7 +23,7 @@
 #define ENGINES "cpu"
 #endif
 
-/* FFTW tells its version only in a string, "fftw-3.3.10-sse2-avx". */
+/* FFTW gives its version only within a string, "fftw-3.3.10-sse2-avx". */
 static void write_fftw(FILE *out)
 {
     const char *dash = strchr(fftwf_version, '-');

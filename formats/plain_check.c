@@ -11,19 +11,19 @@
 #include <unistd.h>
 
 #define WINDOW_BYTES ((uint64_t)OCT_PLAIN_WINDOW_SAMPLES * sizeof(uint16_t))
-#define FEWEST 64u   /* less tells nothing */
-#define NEARLY 0.995 /* of all: a header not named, a marker in a line may differ */
+#define FEWEST 64u   /* fewer samples prove nothing */
+#define NEARLY 0.995 /* of all: an unnamed header or a marker in a line may differ */
 #define N_BINS 16u   /* of a lower half, by its upper four bits */
 #define EVENLY 0.02  /* of the lower halves in the emptiest bin; 1/16 when they are noise */
 #define SMOOTHER 4.0 /* times, with the bytes swapped: measured real spectra lie at or below 1 */
 
 /* ---- numbers of another type ---- */
 
-/* How numbers of 4 or 8 bytes may lie in what was taken for u16. */
+/* A layout of 4- or 8-byte numbers in bytes that were taken for u16. */
 struct lay {
-    size_t first_byte; /* of the first: a header that was not named may end anywhere */
+    size_t first_byte; /* of the first number: an unnamed header may end anywhere */
     size_t n_words;    /* of 16 bits in one */
-    bool words_turn;   /* the upper word comes first */
+    bool words_turn;   /* the upper word is stored first */
     bool bytes_turn;   /* within a word; with words_turn: big-endian */
 };
 
@@ -57,7 +57,7 @@ static double number_at(const void *bytes, const struct lay *lay, size_t i)
     return f64;
 }
 
-/* As sample_look.h judges them, in the order that it knows. */
+/* Lets sample_look.h judge the numbers, in its order of words. */
 static bool halves_differ(const void *bytes, const struct lay *lay, size_t total)
 {
     uint16_t *words = total ? malloc(total * lay->n_words * sizeof(*words)) : NULL;
@@ -71,10 +71,11 @@ static bool halves_differ(const void *bytes, const struct lay *lay, size_t total
     return differ;
 }
 
-/* Floats that a lab stores: counts or shares of full scale, with or without a sign. Nearly all must
- * be 0 or of such a size, half of them not 0. Their lower halves tell them from samples that
- * happen to look so: either the numbers are whole, which the pairs of a spectrum are not, or the
- * lower halves are spread over all 65536 values while the upper ones keep to an exponent's. */
+/* Whether the numbers are floats as labs store them: counts or shares of full scale, with or
+ * without a sign. Nearly all must be 0 or of such a size, half of them not 0. Their lower halves
+ * distinguish them from samples that look alike by chance: either the numbers are whole, which
+ * pairs of samples of a spectrum are not, or the lower halves are spread over all 65536 values
+ * while the upper halves have few values, those of an exponent. */
 static bool looks_like_floats(const void *bytes, const struct lay *lay, size_t total)
 {
     const double most_odd = (1 - NEARLY) * (double)total;
@@ -101,8 +102,9 @@ static bool looks_like_floats(const void *bytes, const struct lay *lay, size_t t
            (double)emptiest >= EVENLY * (double)total;
 }
 
-/* Whole numbers of 32 bits or more that hold counts: one half of each is 0, or sign bits; with few
- * exceptions, and the other half is a sample. No spectrum has a dark pixel beside each lit one. */
+/* Whether the numbers are integers of 32 bits or more that hold counts: one half of each is 0 or
+ * sign bits, with few exceptions, and the other half is a sample. No spectrum has a dark pixel
+ * beside each lit one. */
 static bool looks_like_integers(const void *bytes, const struct lay *lay, size_t total)
 {
     size_t n_zero = 0, n_sign = 0, n_lit = 0;
@@ -119,7 +121,7 @@ static bool looks_like_integers(const void *bytes, const struct lay *lay, size_t
            4 * n_lit >= total && most > least;
 }
 
-/* Tries every lay of such numbers in n samples. */
+/* Tries every layout of such numbers in n samples. */
 static bool any_lay(const uint16_t *samples, size_t n, size_t n_words,
                     bool (*looks)(const void *, const struct lay *, size_t))
 {
@@ -213,7 +215,8 @@ static enum oct_err refuse(enum oct_plain_look look, const char *path, uint64_t 
     return OCT_OK;
 }
 
-/* Fills what the file has; a file that is cut meanwhile is the reader's to report. */
+/* Reads what the file has and zeroes the rest; the recording's reader reports a file that was
+ * truncated meanwhile. */
 static enum oct_err read_window(int fd, const char *path, uint64_t at, void *into, size_t n_bytes,
                                 struct oct_error *err)
 {

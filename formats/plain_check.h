@@ -1,6 +1,6 @@
-/* Whether bytes of a plain sample file look like the u16 camera samples they are taken for. Judged
- * by a few windows of the file: cheap for any size, and no proof. Nothing but what real spectra
- * cannot be is refused; whoever knows better sets file.check_samples=no. */
+/* Whether bytes of a plain sample file look like the u16 camera samples they are taken for. It
+ * looks at a few windows of the file: cheap for any size, and no proof. It refuses only what real
+ * spectra cannot be; file.check_samples=no turns the check off. */
 #ifndef OCT_FORMATS_PLAIN_CHECK_H
 #define OCT_FORMATS_PLAIN_CHECK_H
 
@@ -13,7 +13,7 @@
 #define OCT_PLAIN_WINDOW_SAMPLES 16384u /* a multiple of 4, so that 8-byte numbers stay whole */
 
 enum oct_plain_look {
-    OCT_PLAIN_SAMPLES,   /* nothing speaks against it */
+    OCT_PLAIN_SAMPLES,   /* no sign of anything else */
     OCT_PLAIN_FLOAT32,   /* floats of either byte order, after a header of any length: the upper
                             half of each is an exponent's, and the lower half is noise, or the
                             numbers are whole */

@@ -121,7 +121,7 @@ static enum oct_err count_bscans(struct oct_recording *r, uint64_t size, uint64_
 static enum oct_err open_plain(struct oct_recording *r, const struct oct_config *config,
                                struct oct_error *err)
 {
-    /* The geometry is checked here too: nothing below may overflow or divide by zero. */
+    /* Checks the geometry too, so that nothing below overflows or divides by zero. */
     struct oct_geometry geometry;
     enum oct_err code = oct_geometry_init(&geometry, config->camera.samples, config->scan.lines,
                                           config->scan.bscans, 0, 0, OCT_SAMPLE_U8, err);

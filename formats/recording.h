@@ -1,6 +1,6 @@
-/* A recording, whichever way it was stored: a volume file (.h5, contract section 4) or plain
- * samples (.raw, .bin: u16 little-endian [B][M][N], between file.header_bytes and
- * file.trailer_bytes). One thread uses a recording at a time. */
+/* A recording in either format: a volume file (.h5, contract section 4) or plain samples (.raw,
+ * .bin: u16 little-endian [B][M][N], between file.header_bytes and file.trailer_bytes). One thread
+ * uses a recording at a time. */
 #ifndef OCT_FORMATS_RECORDING_H
 #define OCT_FORMATS_RECORDING_H
 
@@ -41,9 +41,9 @@ uint32_t oct_recording_n_samples(const struct oct_recording *recording);
 uint32_t oct_recording_n_lines(const struct oct_recording *recording);
 uint32_t oct_recording_bscans_per_volume(const struct oct_recording *recording);
 
-/* What the volume says of itself, its embedded configuration text, and (in *cal, which the caller
- * finishes) its calibration. Plain samples have none: NULL, NULL, empty. The pointers live as long
- * as the recording. */
+/* The volume's facts, its embedded configuration text, and (in *cal, which the caller finishes) its
+ * calibration. Plain samples have none: NULL, NULL, empty. The pointers live as long as the
+ * recording. */
 const struct oct_volume_facts *oct_recording_facts(const struct oct_recording *recording);
 const char *oct_recording_config_text(const struct oct_recording *recording);
 enum oct_err oct_recording_calibration(struct oct_recording *recording, struct oct_calibration *cal,
