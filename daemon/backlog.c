@@ -6,11 +6,12 @@
 
 #define STILL_NS UINT64_C(900000000)
 #define OVER_NS UINT64_C(500000000)
-#define STEADY_NS UINT64_C(500000000) /* shorter rests are a disk's usual ones */
+#define STEADY_NS UINT64_C(500000000) /* shorter pauses are usual for a disk */
 #define CALM_NS UINT64_C(1000000000)
 #define TELL_EVERY_NS UINT64_C(60000000000)
 
-/* Longer between two looks, and it was we who got no processor: perhaps the recorder neither. */
+/* A longer time between two looks means that this thread got no processor; perhaps the recorder got
+ * none either. */
 #define LONGEST_STEP_NS UINT64_C(100000000)
 
 static void begin(struct oct_backlog *b, const struct oct_keeper_status *k, uint64_t now_ns)
@@ -52,7 +53,7 @@ static void tell_pause(struct oct_backlog *b, const struct oct_keeper_status *k,
             (double)k->pause_ns * 1e-9);
 }
 
-/* What has been so since the last look. */
+/* Adds the time since the last look to the conditions that held. */
 static void follow(struct oct_backlog *b, const struct oct_recorder_status *r, uint64_t step_ns)
 {
     const struct oct_keeper_status *k = &r->keeper;

@@ -39,7 +39,7 @@ static char *done(struct oct_daemon *daemon)
     return oct_reply_print(done_tree(daemon));
 }
 
-/* The saver's own word: what the daemon saw when it last looked around may be older. */
+/* Asks the recorder itself: the copy of the daemon's last tick may be older. */
 static bool last_status(const struct oct_daemon *daemon, struct oct_record_history_status *last)
 {
     struct oct_recorder_status recorder;
@@ -58,7 +58,7 @@ bool oct_control_is_done(const struct oct_daemon *daemon, enum oct_under_way wha
     return oct_daemon_is_settled(daemon);
 }
 
-/* The file's name, or "pending" while nobody knows yet whether it can be made. */
+/* The reply with the file's name, or "pending" while it is unknown whether it can be made. */
 static char *last_outcome(struct oct_daemon *daemon)
 {
     struct oct_record_history_status last;
@@ -85,7 +85,7 @@ char *oct_control_outcome(struct oct_daemon *daemon, enum oct_under_way what)
                                                                  : done(daemon);
 }
 
-/* What was granted is begun at once. */
+/* Begins at once what was granted. */
 static char *granted(struct oct_daemon *daemon)
 {
     oct_daemon_tick(daemon);
@@ -148,7 +148,7 @@ static char *record(struct oct_daemon *daemon, const cJSON *request, struct oct_
     return oct_daemon_record(daemon, begin, err) ? NULL : granted(daemon);
 }
 
-/* Values come as strings, or as JSON numbers and booleans, which is what people write. */
+/* Accepts strings, and JSON numbers and booleans too, which people write. */
 static const char *value_of(const cJSON *request, char *buffer, size_t bytes, struct oct_error *err)
 {
     const cJSON *value = cJSON_GetObjectItemCaseSensitive(request, "value");
@@ -205,13 +205,13 @@ static const struct {
     {"shutdown", shut_down, false},
 };
 
-/* Of a request that was answered. */
+/* What an answered request still waits for. */
 static enum oct_under_way what_is_under_way(const struct oct_daemon *daemon, const cJSON *request)
 {
     const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(request, "cmd"));
     const char *action = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(request, "action"));
     if (strcmp(name, "record") == 0 && strcmp(action, "last") == 0)
-        return OCT_UNDER_WAY_LAST; /* perhaps over since it was answered: it is asked again */
+        return OCT_UNDER_WAY_LAST; /* it may have ended since the answer: the next look finds out */
     return oct_daemon_is_settled(daemon) ? OCT_UNDER_WAY_NOTHING : OCT_UNDER_WAY_CHANGE;
 }
 
@@ -223,7 +223,7 @@ static char *run_command(struct oct_daemon *daemon, const cJSON *request,
         return NULL;
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
         if (strcmp(commands[i].name, name) == 0) {
-            /* What the last status told is what the daemon goes by. */
+            /* The daemon acts on the recorder's status of its last tick. */
             oct_daemon_tick(daemon);
             char *reply = commands[i].run(daemon, request, err);
             if (reply && commands[i].takes_time)

@@ -15,13 +15,13 @@
 #define PATIENCE_NS UINT64_C(30000000) /* of the 100 ms that a reply may take */
 #define MESSAGE_BYTES 65536            /* a part that is larger closes the connection */
 
-/* A request has two or three parts. What follows more of them is dropped, PARTS_AT_ONCE in the
- * place of a request. */
+/* A request has two or three parts. Further parts are dropped, PARTS_AT_ONCE of them in the turn of
+ * one request. */
 enum { MOST_FRAMES = 8, MOST_WAITING = 64, PARTS_AT_ONCE = 1024 };
 
 /* A client whose command is under way. */
 struct waiting {
-    zmq_msg_t frames[MOST_FRAMES]; /* that go before the reply */
+    zmq_msg_t frames[MOST_FRAMES]; /* frames to be sent before the reply */
     int n;
     enum oct_under_way what;
     uint64_t until_ns;
@@ -33,7 +33,7 @@ struct oct_control {
     uv_poll_t poll;
     struct waiting waiting[MOST_WAITING];
     int n_waiting;
-    bool in_rest; /* of a message with too many parts */
+    bool in_rest; /* dropping the rest of a message with too many parts */
 };
 
 static void on_readable(uv_poll_t *poll, int status, int events)
@@ -70,7 +70,7 @@ enum oct_err oct_control_create(struct oct_control **out, uv_loop_t *loop,
     return OCT_OK;
 }
 
-/* Sends n frames, which are used up, and the reply, which is freed. */
+/* Sends n frames, which are empty afterwards, and the reply, which is freed. */
 static void send_reply(struct oct_control *control, zmq_msg_t *frames, int n, char *reply)
 {
     for (int i = 0; i < n; i++) {
@@ -138,13 +138,13 @@ void oct_control_destroy(struct oct_control *control)
         send_reply(control, control->waiting[k].frames, control->waiting[k].n,
                    oct_control_outcome(control->daemon, control->waiting[k].what));
     control->n_waiting = 0;
-    int linger_ms = 200; /* the reply to shutdown leaves with us */
+    int linger_ms = 200; /* so that the reply to shutdown is still sent */
     zmq_setsockopt(control->socket, ZMQ_LINGER, &linger_ms, sizeof(linger_ms));
     zmq_close(control->socket);
     uv_close((uv_handle_t *)&control->poll, on_closed);
 }
 
-/* False: nothing is there. */
+/* False: nothing has arrived. */
 static bool receive(struct oct_control *control, zmq_msg_t *frame)
 {
     int status;
@@ -220,10 +220,10 @@ static bool has_requests(struct oct_control *control)
 
 void oct_control_serve(struct oct_control *control)
 {
-    /* Drained to the last, because the descriptor tells a message only once; and asked for its
-     * events before each, because that alone makes it fall silent again, and a client that comes
-     * while others flood is seen at once: ZeroMQ takes one message of each in turn. What clients
-     * that never pause send beyond one turn waits for the timer. */
+    /* Receives until nothing is left, because the descriptor signals a message only once. Asks for
+     * ZMQ_EVENTS before each message, because only that resets the descriptor, and because ZeroMQ
+     * then takes one message of each client in turn, so that a new client is served while others
+     * flood. What clients that never pause send beyond one turn waits for the timer. */
     uint64_t until_ns = oct_clock_ns() + TURN_NS;
     answer_waiting(control);
     for (int n = 0; n < AT_ONCE && oct_clock_ns() < until_ns && has_requests(control); n++)

@@ -17,7 +17,7 @@ void oct_daemon_keep_error(struct oct_daemon *d, const struct oct_error *err)
     snprintf(d->last_error, sizeof(d->last_error), "%s", err->text);
 }
 
-/* A step of the table; NULL or why not. */
+/* Applies an event to the state table; returns NULL, or why it is refused. */
 static const char *step(struct oct_daemon *d, enum oct_event event)
 {
     enum oct_state before = d->state;
@@ -26,7 +26,7 @@ static const char *step(struct oct_daemon *d, enum oct_event event)
         return why;
     if (d->state == OCT_STATE_DRAINING)
         d->drain_by_ns = oct_clock_ns() + (uint64_t)(d->config.daemon.drain_s * 1e9);
-    /* The first start that fails is told by the line that octd ends with. */
+    /* A failure of the first start is not logged here: octd ends with a line that says it. */
     if (event != OCT_EVENT_BUILD_FAILED || d->was_ready)
         oct_log(OCT_LOG_INFO, "%s: %s -> %s", oct_event_names[event], oct_state_names[before],
                 oct_state_names[d->state]);
@@ -47,13 +47,15 @@ static enum oct_err ask(struct oct_daemon *d, enum oct_event event, struct oct_e
     return oct_fail(err, soon ? OCT_E_AGAIN : OCT_E_STATE, "%s", why);
 }
 
-/* Nobody comes in whom the configuration does not name: before anything else is built. */
+/* Runs before anything else is built, so that no socket is ever open to keys that the configuration
+ * does not allow. */
 static enum oct_err build_security(struct oct_daemon *d, struct oct_error *err)
 {
     const struct oct_config *c = &d->config;
     const bool guarded = c->security.server_key[0] != '\0';
     struct oct_error why;
-    /* octctl allow has use for the folder alone; a daemon with half of it would be open. */
+    /* octctl allow uses the folder alone; a daemon with one of the two would be open to
+     * everyone. */
     if (guarded != (c->security.allowed[0] != '\0')) {
         oct_fail_key(&why, OCT_E_CONFIG, "security.server_key security.allowed",
                      "security.server_key and security.allowed belong together: give both or none");
@@ -95,7 +97,7 @@ void oct_daemon_finish(struct oct_daemon *d)
     d->door = NULL;
     if (d->zmq_context)
         while (zmq_ctx_term(d->zmq_context) != 0 && zmq_errno() == EINTR)
-            ; /* a signal; asked again, it goes on waiting */
+            ; /* interrupted by a signal: call again to go on waiting */
     d->zmq_context = NULL;
     oct_access_destroy(d->access);
     d->access = NULL;
@@ -112,7 +114,7 @@ bool oct_daemon_is_settled(const struct oct_daemon *d)
 {
     if (d->want_shutdown)
         return true;
-    /* Nobody asked for a try, and what is asked for waits for its end, some 50 ms. */
+    /* A try was not requested; requests wait for its end, some 50 ms. */
     return (d->job.kind == OCT_JOB_NONE || d->job.kind == OCT_JOB_TRY) && !d->must_build &&
            !d->must_record && !oct_state_is_passing(d->state);
 }
@@ -155,7 +157,8 @@ enum oct_err oct_daemon_stop(struct oct_daemon *d, struct oct_error *err)
     d->open = false;
     if (d->state == OCT_STATE_ERROR)
         stop_recording(d);
-    /* The gate first: what has arrived is recorded too. See tick.c for the recorder. */
+    /* Closes the gate first, so that lines that have arrived are recorded too. tick.c then stops
+     * the recorder. */
     if (d->session)
         oct_ingest_ask_gate(d->session->ingest, false);
     return OCT_OK;
@@ -202,7 +205,7 @@ static void apply_analysis(struct oct_daemon *d)
 void oct_daemon_apply(struct oct_daemon *d, unsigned applies)
 {
     if (!d->session)
-        return; /* the next one is built from d->config */
+        return; /* the next session is built from d->config */
     if (applies & OCT_APPLIES_DISPLAY)
         apply_display(d);
     if (applies & OCT_APPLIES_ANALYSIS)
@@ -211,8 +214,8 @@ void oct_daemon_apply(struct oct_daemon *d, unsigned applies)
         oct_daemon_forecast_changed(&d->forecast, &d->config, d->session);
 }
 
-/* A change is tried on a copy first. Whether the calibration files fit shows at the next start: a
- * new camera takes several keys, and none of them fits alone. */
+/* Tries a change on a copy first. Whether the calibration files fit is checked only at the next
+ * start: a new camera takes several keys, and a single one would not fit the rest. */
 enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *value,
                             struct oct_error *err)
 {

@@ -1,7 +1,7 @@
 /* The daemon: configuration, session, state, and what control may ask of them. Main thread only.
  *
- * Commands move the state (state.h) and return at once; slow work is a job (jobs.h); what happens
- * by itself is found by looking around. Nothing here waits. */
+ * Commands change the state (state.h) and return at once; slow work is a job (jobs.h);
+ * oct_daemon_tick notices what happens by itself. Nothing here blocks. */
 #ifndef OCT_DAEMON_DAEMON_H
 #define OCT_DAEMON_DAEMON_H
 
@@ -16,7 +16,8 @@
 #include "daemon/state.h"
 #include "daemon/watch.h"
 
-/* Connections that were turned away for one reason: how many when last told, and when that was. */
+/* Connections that were refused for one reason: how many at the last log line, and when that
+ * was. */
 struct oct_turned_away {
     uint64_t n, told_ns;
 };
@@ -35,11 +36,11 @@ struct oct_daemon {
     struct oct_daemon_forecast forecast;
     struct oct_daemon_forecast_idle idle;
     struct oct_backlog backlog;
-    bool must_build, must_record; /* jobs that wait for their turn */
-    bool open;                    /* the session to be built takes lines at once */
+    bool must_build, must_record; /* jobs that are due */
+    bool open;                    /* the next session takes lines at once */
     bool record_cancelled;        /* stop came while the recording was being started */
     struct oct_error outcome;     /* of the last start, stop or record start */
-    uint64_t drain_by_ns;         /* DRAINING: to be done by then */
+    uint64_t drain_by_ns;         /* DRAINING: the deadline */
 
     bool stale; /* a key has changed since the session was built */
     struct oct_turned_away not_taken, viewers_cut, flooded;
@@ -49,7 +50,7 @@ struct oct_daemon {
     const char *engine; /* that ran when last looked at, of engine_session */
     const struct oct_session *engine_session;
     bool failed_over; /* another engine than that of the start runs */
-    /* The session's recorder and image ring when last looked at: what is told of a recording goes
+    /* The session's recorder and image ring at the last tick: the status of a recording must agree
      * with the state that was entered because of it. */
     struct oct_recorder_status recorder;
     uint64_t n_images;
@@ -71,8 +72,8 @@ enum oct_err oct_daemon_init(struct oct_daemon *daemon, uv_loop_t *loop,
 /* After has_ended, or after init failed. */
 void oct_daemon_finish(struct oct_daemon *daemon);
 
-/* What the control commands do. Each refusal fills err; OCT_E_AGAIN: ask again in a moment. What
- * was granted may still be under way: see oct_daemon_is_settled, then outcome. */
+/* The control commands. Each refusal fills err; OCT_E_AGAIN: ask again in a moment. A granted
+ * command may still be under way: see oct_daemon_is_settled, then outcome. */
 enum oct_err oct_daemon_start(struct oct_daemon *daemon, struct oct_error *err);
 enum oct_err oct_daemon_stop(struct oct_daemon *daemon, struct oct_error *err);
 enum oct_err oct_daemon_record(struct oct_daemon *daemon, bool start, struct oct_error *err);
@@ -85,13 +86,13 @@ enum oct_err oct_daemon_set(struct oct_daemon *daemon, const char *key, const ch
 /* Drains and ends; then has_ended. */
 void oct_daemon_shut_down(struct oct_daemon *daemon);
 
-/* Nothing that was asked for is under way (or the daemon ends). */
+/* Whether no command is under way any more (or the daemon ends). */
 bool oct_daemon_is_settled(const struct oct_daemon *daemon);
 
-/* Many times a second: takes note of what has happened, begins the job whose turn it is. */
+/* Call many times a second: notices what has happened and begins the next job that is due. */
 void oct_daemon_tick(struct oct_daemon *daemon);
 
-/* A recording is being written, begun or closed. */
+/* Whether a recording is being written, begun or closed. */
 bool oct_daemon_is_recording(const struct oct_daemon *daemon);
 
 /* The status reply as JSON text, malloc'd by cJSON; NULL when out of memory. */
@@ -104,7 +105,7 @@ struct cJSON *oct_daemon_status_tree(const struct oct_daemon *daemon);
  * recording and of the daemon apply to reads the configuration when it next needs it. */
 void oct_daemon_apply(struct oct_daemon *daemon, unsigned applies);
 
-/* For daemon/tick.c: a step of the table, logged. */
+/* For daemon/tick.c: applies an event to the state table and logs the change. */
 void oct_daemon_happens(struct oct_daemon *daemon, enum oct_event event);
 void oct_daemon_keep_error(struct oct_daemon *daemon, const struct oct_error *err);
 

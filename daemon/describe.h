@@ -7,8 +7,8 @@
 struct cJSON;
 
 /* The text of a reply, malloc'd by cJSON, and deletes the tree; NULL when out of memory. Names of
- * files and folders are the system's and may be of any bytes: what is no UTF-8 of them becomes '?',
- * or no client could read any of the reply. */
+ * files and folders may hold any bytes: those that are no UTF-8 become '?', as no client could read
+ * the reply otherwise. */
 char *oct_reply_print(struct cJSON *reply);
 
 /* Adds "scan", "pixels" and "disk_bytes_free" to a status reply, and to its "record", if it has

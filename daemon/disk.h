@@ -1,5 +1,5 @@
-/* The space left where recordings go, asked for off the loop once a second: a disk that hangs (a
- * network's, say) must not keep control waiting. Main thread only. */
+/* The free space in the folder of recordings, queried once a second outside the loop: a disk that
+ * hangs (a network's, say) must not delay control. Main thread only. */
 #ifndef OCT_DAEMON_DISK_H
 #define OCT_DAEMON_DISK_H
 
@@ -10,14 +10,14 @@
 
 struct oct_disk {
     uv_work_t work;
-    bool is_asking;    /* the fields below are the worker's */
+    bool is_asking;    /* the worker owns the fields below */
     bool known;        /* bytes_free is that of `directory` */
     uint64_t asked_ns; /* 0: never */
     oct_config_string directory;
     double asked_bytes, bytes_free;
 };
 
-/* Asks anew when a second has passed or the folder is another. */
+/* Queries again when a second has passed or the folder has changed. */
 void oct_disk_look(struct oct_disk *disk, uv_loop_t *loop, const char *directory);
 
 /* False: not known (yet). A folder that is only made when recording starts has the space of the one

@@ -8,9 +8,9 @@
 
 #define SLICE_NS UINT64_C(150000000)
 #define MALFORMED 3              /* messages in the window */
-#define GOES_ON 5                /* slices between the first and the last */
-#define SLICES_APART 4           /* that hold any: two bursts are no sender */
-#define SELDOM_NS (8 * SLICE_NS) /* for three messages: the slices may miss one of them */
+#define GOES_ON 5                /* at least so many slices between the first and the last */
+#define SLICES_APART 4           /* at least so many with messages: two bursts are no sender */
+#define SELDOM_NS (8 * SLICE_NS) /* for three messages: the window may miss one of them */
 #define LONG_AGO_NS (30 * TELL_NS)
 #define TELL_NS UINT64_C(1000000000)
 #define HOLD_NS (5 * TELL_NS)
@@ -28,13 +28,13 @@ static void forget(struct oct_driver *d, struct oct_driver_watch *watch, uint64_
         d->seen[f] = watch->n[f];
 }
 
-/* Numbers that contradict each other; the others are refusals, or no messages. */
+/* Whether the fault is of contradicting numbers; the others are refusals, or no messages. */
 static bool is_of_numbers(unsigned fault)
 {
     return fault >= OCT_N_BAD && fault != OCT_DRIVER_NO_PUSH;
 }
 
-/* What came since the look before, if its numbers could be judged. */
+/* Adds the messages since the last look, if their numbers could be judged. */
 static void note_last(struct oct_driver *d, const uint64_t *came, uint64_t now_ns)
 {
     unsigned most = OCT_DRIVER_RIGHT;
@@ -90,7 +90,8 @@ static struct sum sum_of(const struct oct_driver *d, unsigned fault)
     return sum;
 }
 
-/* More wrong messages than right ones; of late, unless none came of late. */
+/* Whether wrong messages outnumber right ones, in the newer half of the window unless that is
+ * empty. */
 static bool prevails(const struct sum *wrong, const struct sum *right)
 {
     if (wrong->n_newest + right->n_newest > 0)
@@ -102,15 +103,17 @@ static bool is_fault(unsigned fault, const struct sum *sum, const struct sum *ri
 {
     if (fault == OCT_BAD_EPOCH || fault == OCT_BAD_SLOT)
         return sum->n_slices >= SLICES_APART && sum->first - sum->last >= GOES_ON;
-    if (fault == OCT_DRIVER_NO_PUSH) /* while messages come, who knocks is another */
+    if (fault == OCT_DRIVER_NO_PUSH) /* while messages arrive, failed connections are another
+                                        program's */
         return right->n == 0;
     if (fault < OCT_N_BAD)
         return sum->n >= MALFORMED || (sum->n > 0 && right->n == 0);
-    /* A restart shows twice: its first message, and the first that was left of the one before. */
+    /* A restart is counted twice: by its first message, and by the first leftover of the sender
+     * before. */
     return sum->n > (fault == OCT_DRIVER_STARTS_AGAIN ? 2 : 1) && prevails(sum, right);
 }
 
-/* The one that most messages show. */
+/* Returns the fault that most messages show. */
 static unsigned judge(const struct oct_driver *d, uint64_t *n)
 {
     struct sum right = sum_of(d, OCT_DRIVER_RIGHT);
@@ -126,7 +129,7 @@ static unsigned judge(const struct oct_driver *d, uint64_t *n)
     return worst;
 }
 
-/* Whether the driver still sends, as seldom as it did. */
+/* Whether the driver still sends at its earlier slow pace. */
 static bool goes_on(const struct oct_driver *d, uint64_t now_ns)
 {
     uint64_t longest_ns = 0;
@@ -136,7 +139,8 @@ static bool goes_on(const struct oct_driver *d, uint64_t now_ns)
     return now_ns - d->last[0].time_ns <= 2 * longest_ns;
 }
 
-/* What three of the last four messages show, of a driver that sends too seldom for the window. */
+/* Returns the fault that three of the last four messages show, for a driver that sends too seldom
+ * for the window. */
 static unsigned judge_last(const struct oct_driver *d, uint64_t now_ns, uint64_t *n)
 {
     for (unsigned first = 0; first < 2; first++) {
@@ -155,8 +159,8 @@ static unsigned judge_last(const struct oct_driver *d, uint64_t now_ns, uint64_t
     return OCT_DRIVER_RIGHT;
 }
 
-/* A PUB socket connects once, is turned away, and its driver sends into nothing. So that stands
- * until something comes, or for some seconds. */
+/* A PUB socket connects once, is refused, and its driver then sends into nothing. So this fault
+ * stays until a message arrives, or for some seconds. */
 static unsigned hold(struct oct_driver *d, unsigned fault, uint64_t now_ns)
 {
     if (fault == OCT_DRIVER_NO_PUSH)
@@ -379,7 +383,7 @@ void oct_driver_explain(struct oct_driver *d, unsigned fault, const struct oct_d
     }
 }
 
-/* What became of the messages: of some faults every B-scan is made, or some are. */
+/* The consequence of the fault: with some faults all B-scans are still made, or some of them. */
 static const char *fate(unsigned fault)
 {
     if (fault == OCT_DRIVER_NO_PUSH || fault < OCT_N_BAD)
@@ -406,7 +410,7 @@ static void tell(struct oct_driver *d, uint64_t now_ns)
 {
     char text[OCT_ERROR_TEXT_BYTES];
     bool other = d->fault != d->told;
-    bool knocks = d->fault == OCT_DRIVER_NO_PUSH; /* what looks after open ports does so for ever */
+    bool knocks = d->fault == OCT_DRIVER_NO_PUSH; /* a port scanner or monitor connects for ever */
     if (knocks && d->told_knocks_ns && now_ns - d->told_knocks_ns < MOST_QUIET_NS)
         return;
     if (d->told_ns && now_ns - d->told_ns < (other ? TELL_NS : d->quiet_ns))

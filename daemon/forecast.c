@@ -13,8 +13,8 @@
 
 #define WINDOW_NS 1000000000u
 
-/* What is configured; where nobody said anything, or more comes than was said, what comes, or came
- * last. *known: it is one of these, not the rate that is built in. */
+/* The rate to plan for: the configured one, or, if none is configured or more arrives, the rate
+ * that arrives or arrived last. *known: it is one of these, not the built-in default. */
 static double wanted_hz(const struct oct_daemon_forecast *o, const struct oct_config *config,
                         bool *known)
 {
@@ -31,8 +31,8 @@ static double bscan_bytes(const struct oct_config *config, const struct oct_geom
            (config->record.bscans ? (double)oct_geometry_image_bytes(g) : 0);
 }
 
-/* Whether a picture costs what it cost then: black and white themselves, and how fast they follow,
- * are no work; finding them is. */
+/* Whether a picture costs as much as when it was measured: the values of black and white, and how
+ * fast they follow, cost nothing; finding them does. */
 static bool shows_as(const struct oct_display *then, const struct oct_config *config)
 {
     struct oct_display now;
@@ -47,12 +47,12 @@ static bool is_on_same_disk(const struct oct_daemon_forecast *o, const struct oc
     return strcmp(o->directory, config->record.directory) == 0;
 }
 
-/* What is configured now may not be what was measured. */
+/* Makes the forecast; uses a measurement only where it fits the current configuration. */
 static void make(struct oct_daemon_forecast *o, const struct oct_config *config,
                  const struct oct_session *s)
 {
     const struct oct_geometry *g = &oct_pipeline_plan(s->pipeline)->geometry;
-    /* Another engine may have taken over since, of which nothing is known. */
+    /* Another engine may have taken over since, which was not measured. */
     bool same = strcmp(oct_pipeline_engine_name(s->pipeline), s->engine_name) == 0 &&
                 shows_as(&s->engine_display, config);
     const bool disk = is_on_same_disk(o, config);
@@ -80,8 +80,8 @@ static void make(struct oct_daemon_forecast *o, const struct oct_config *config,
     oct_forecast_warning(&o->result, o->warning, sizeof(o->warning));
 }
 
-/* A folder that recording will make is on the disk of the one that it will be in. Where there is a
- * folder that cannot be measured, nothing else is: it may be another disk. */
+/* A folder that does not exist yet will lie on the disk of its parent. A folder that exists but
+ * cannot be measured is not replaced by its parent, which may be on another disk. */
 static void measure_disk(struct oct_daemon_forecast *o, const char *directory)
 {
     char path[OCT_CONFIG_STRING_BYTES];

@@ -1,5 +1,5 @@
 /* The forecast (pipeline/flow/forecast.h) as the daemon keeps it: made when a session is built and
- * when a recording is asked for, kept up to date by what really comes in. One thread at a time. */
+ * when a recording is asked for, updated by the rate that really arrives. One thread at a time. */
 #ifndef OCT_DAEMON_FORECAST_H
 #define OCT_DAEMON_FORECAST_H
 
@@ -19,10 +19,10 @@ struct oct_daemon_forecast {
     char warning[OCT_ERROR_TEXT_BYTES];    /* "": nothing is too slow */
 };
 
-/* When nothing comes, the engine is measured anew: 2 s after the last line or the start, then
- * after twice that and so on, once a minute in the end. That is some 50 ms of all cores a minute,
- * and tells a machine that was busy when octd started from one that is too slow. The disk is not:
- * it may hang, and holds up nothing but what needs it. */
+/* When nothing comes, the engine is measured anew: 2 s after the last line or the start, then after
+ * twice that and so on, once a minute in the end. That costs some 50 ms of all cores a minute, and
+ * distinguishes a machine that was busy when octd started from one that is too slow. The disk is
+ * not measured again: it may hang. */
 struct oct_daemon_forecast_idle {
     uint64_t quiet_ns; /* since when nothing has come; 0: something comes */
     uint64_t pause_ns; /* from then, or from the last measurement, to the next */
@@ -30,28 +30,28 @@ struct oct_daemon_forecast_idle {
 #define OCT_DAEMON_FORECAST_FIRST_NS UINT64_C(2000000000)
 #define OCT_DAEMON_FORECAST_PAUSE_NS UINT64_C(60000000000)
 
-/* Whether a measurement is due; is then counted as begun. `quiet`: nothing comes, nothing else is
- * under way. Pure, for the daemon and tests. */
+/* Returns whether a measurement is due, and counts it as begun. `quiet`: nothing arrives and
+ * nothing else is under way. Pure, for the daemon and tests. */
 bool oct_daemon_forecast_is_due(struct oct_daemon_forecast_idle *idle, bool quiet, uint64_t now_ns);
 
-/* Measures the disk twice, if there is something to record, and tells the log what to expect. Takes
- * as long as the disk does: not for the main thread. */
+/* Measures the disk twice, if anything is recorded, and logs the forecast. Takes as long as the
+ * disk does: not for the main thread. */
 void oct_daemon_forecast_measure(struct oct_daemon_forecast *forecast,
                                  const struct oct_config *config,
                                  const struct oct_session *session);
 
-/* Several times a second: follows the rate that comes in, and tells the log when that turns out to
- * be too much. Measures nothing. bytes_free: on the disk, negative while it is not known. */
+/* Call several times a second: follows the rate that arrives, and logs when it becomes too much.
+ * Measures nothing. bytes_free: on the disk, negative while unknown. */
 void oct_daemon_forecast_tick(struct oct_daemon_forecast *forecast, const struct oct_config *config,
                               const struct oct_session *session, double bytes_free);
 
-/* The session's engine has been measured again: tells the log if that changes the warning. */
+/* Call after the session's engine was measured again: logs if that changes the warning. */
 void oct_daemon_forecast_measured(struct oct_daemon_forecast *forecast,
                                   const struct oct_config *config,
                                   const struct oct_session *session);
 
-/* A key has changed: what was measured with another directory or other display limits is unknown
- * from now on. Measures nothing. */
+/* Call after a key has changed: a measurement with another directory or other display limits is not
+ * used any more. Measures nothing. */
 void oct_daemon_forecast_changed(struct oct_daemon_forecast *forecast,
                                  const struct oct_config *config,
                                  const struct oct_session *session);

@@ -17,7 +17,7 @@
 
 #define MOST_CONNECTIONS 16u
 #define SILENCE_S 5u
-#define CONNECTION_BYTES ((size_t)16384) /* of request and header; more is refused */
+#define CONNECTION_BYTES ((size_t)16384) /* for request and header; larger ones are refused */
 #define AT_ONCE 32
 
 struct oct_http {
@@ -129,7 +129,7 @@ static enum MHD_Result on_request(void *argument, struct MHD_Connection *connect
     (void)upload_bytes;
     (void)state;
 
-    if (strcmp(method, "GET") != 0) /* whatever it wants to upload is not read */
+    if (strcmp(method, "GET") != 0) /* a body to upload is not read */
         return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, only_get);
     if (strcmp(url, "/metrics") != 0)
         return say(connection, MHD_HTTP_NOT_FOUND, not_found);
@@ -149,7 +149,7 @@ void oct_http_serve(struct oct_http *http)
     MHD_UNSIGNED_LONG_LONG soon_ms = 0;
     if (!http)
         return;
-    /* Its events are edge-triggered: it says itself whether something is left. */
+    /* Its events are edge-triggered: libmicrohttpd says whether work is left. */
     for (int n = 0; n < AT_ONCE && soon_ms == 0; n++) {
         MHD_run(http->server);
         if (MHD_get_timeout(http->server, &soon_ms) != MHD_YES)

@@ -1,6 +1,7 @@
 /* GET /metrics over HTTP, for Prometheus: libmicrohttpd, driven by the libuv loop, so that it needs
  * no lock and no thread. It answers from the main thread in well under a millisecond; the pipeline
- * does not know of it. A loopback address only: what it tells is nobody else's. */
+ * does not know of it. It binds loopback addresses only, as the metrics concern this machine
+ * alone. */
 #ifndef OCT_DAEMON_HTTP_H
 #define OCT_DAEMON_HTTP_H
 
@@ -14,7 +15,8 @@ struct oct_http;
 enum oct_err oct_http_create(struct oct_http **http, uv_loop_t *loop,
                              const struct oct_daemon *daemon, struct oct_error *err);
 
-/* Answers what has come; ends connections that have been silent for 5 s. NULL is fine. */
+/* Answers requests that have arrived; ends connections that have been silent for 5 s. NULL is
+ * fine. */
 void oct_http_serve(struct oct_http *http);
 
 /* Memory is freed by the loop's next turn. NULL is fine. */

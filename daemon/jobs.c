@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-/* What stands is given up only for what can stand. */
+/* Destroys the running session only after the new configuration has produced a plan. */
 static void build(struct oct_job *job)
 {
     struct oct_plan *plan;
@@ -29,8 +29,9 @@ static void *run_measure(void *argument)
     return NULL;
 }
 
-/* In a thread of its own: what an engine takes stays with the heap of the thread that made it, and
- * libuv hands a job to any of four; a thread that ends leaves its heap to the next. */
+/* Measures in a thread of its own: memory that an engine has freed stays in the heap of the thread
+ * that made it, and libuv may use each of its four threads in turn; a thread that ends passes its
+ * heap on to the next. */
 static void measure(struct oct_job *job)
 {
     pthread_t thread;
@@ -38,8 +39,8 @@ static void measure(struct oct_job *job)
         pthread_join(thread, NULL);
 }
 
-/* What is refused is refused at once, not after the disk has been measured; and measured is what
- * nobody writes to yet. */
+/* Checks first, so that a refusal comes at once, not after the disk was measured; and measures
+ * before the recording starts to write. */
 static void record(struct oct_job *job)
 {
     if (oct_session_may_record(job->session, &job->config, &job->err))

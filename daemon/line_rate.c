@@ -29,8 +29,8 @@ static void tell(struct oct_line_rate *r, const struct oct_config *config, uint6
                                               : "octd's clock: its own does not keep pace");
 }
 
-/* One wild measurement (a queue that is emptied, a pause) is no new rate. Two clocks that keep pace
- * are none, so that of a new acquisition one is enough. */
+/* A single deviating measurement (a queue that is emptied, a pause) is no new rate: two must agree.
+ * Where both clocks agree it is no such case, so that a new acquisition needs only one. */
 static void take(struct oct_line_rate *r, double hz, bool keeps_pace,
                  const struct oct_config *config, uint64_t now_ns)
 {

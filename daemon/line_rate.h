@@ -3,7 +3,7 @@
  * configured, what is measured takes its place. Main thread only.
  *
  * Each acquisition is measured anew, within some tenths of a second: another sender may have
- * another rate. What was measured before holds until then, for three seconds of its messages at
+ * another rate. The rate measured before is used until then, for three seconds of messages at
  * most. */
 #ifndef OCT_DAEMON_LINE_RATE_H
 #define OCT_DAEMON_LINE_RATE_H
@@ -13,7 +13,7 @@
 
 struct oct_line_rate {
     double by_camera_hz, by_octd_hz; /* over the last second or more, by each clock; 0: unknown */
-    double measured_hz; /* two measurements that agreed, and what followed close by; 0: none */
+    double measured_hz; /* by two measurements that agreed; close ones do not change it; 0: none */
     const struct oct_driver_watch *watch; /* of which session */
     struct oct_driver_look look, since;   /* the newest, and where the running measurement began */
     double last_hz;
@@ -21,11 +21,11 @@ struct oct_line_rate {
     uint64_t told_ns;
 };
 
-/* A few times a second. Tells the log when what is measured is taken for what is not configured. */
+/* Call a few times a second. Logs when the measured rate takes the place of an unconfigured one. */
 void oct_line_rate_look(struct oct_line_rate *rate, struct oct_driver_watch *watch,
                         const struct oct_config *config, uint64_t now_ns);
 
-/* What holds: configured, else measured, else the default. */
+/* The rate in force: the configured, else the measured, else the default one. */
 double oct_line_rate_hz(const struct oct_line_rate *rate, const struct oct_config *config);
 
 /* "config", "camera" or "default". */

@@ -18,8 +18,8 @@
 
 #define LOOK_AROUND_MS 10
 
-/* Those that ask the process to end, in time or soon: the power fails, the processor time that it
- * was given runs out. */
+/* Signals that ask the process to end, some of them soon: power failure, exceeded processor
+ * time. */
 static const int ending_signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPWR, SIGXCPU};
 #define N_ENDING (sizeof(ending_signals) / sizeof(ending_signals[0]))
 
@@ -47,7 +47,8 @@ static void shut_down(struct loop *loop)
         uv_unref((uv_handle_t *)&loop->signals[i]);
 }
 
-/* Signals are watched to the very end: a second one must not cut short what the first began. */
+/* Watches signals until the end: a second one must not interrupt the shutdown that the first
+ * began. */
 static void finish(struct loop *loop)
 {
     oct_daemon_finish(&loop->daemon);
@@ -79,7 +80,7 @@ static void on_timer(uv_timer_t *timer)
     bool failed_at_start = daemon->state == OCT_STATE_ERROR && !daemon->was_ready;
     if (daemon->has_ended || daemon->is_overdue || failed_at_start) {
         shut_down(loop);
-        uv_stop(&loop->uv); /* a job that hangs must not hold us */
+        uv_stop(&loop->uv); /* a job that hangs must not prevent the end */
     }
 }
 
@@ -95,7 +96,7 @@ static void watch_signals(struct loop *loop)
         uv_signal_init(&loop->uv, &loop->signals[i]);
         loop->signals[i].data = loop;
         if (ending_signals[i] == SIGHUP && is_ignored(SIGHUP))
-            continue; /* nohup: a terminal that goes is no reason to end */
+            continue; /* nohup: the end of the terminal is no reason to end */
         uv_signal_start(&loop->signals[i], on_signal, ending_signals[i]);
     }
     uv_timer_init(&loop->uv, &loop->timer);
@@ -103,7 +104,7 @@ static void watch_signals(struct loop *loop)
     uv_timer_start(&loop->timer, on_timer, LOOK_AROUND_MS, LOOK_AROUND_MS);
 }
 
-/* A disk that is being asked and does not answer within a second. */
+/* Whether a query of the disk is not answered within a second. */
 static bool disk_hangs(struct loop *loop)
 {
     const struct oct_daemon *daemon = &loop->daemon;
@@ -119,7 +120,8 @@ static enum oct_err run(struct loop *loop, const struct oct_config *config,
 {
     uv_loop_init(&loop->uv);
     oct_service_init(&loop->service);
-    /* Signals are watched before the session is built: a stop during a long start is kept. */
+    /* Watches signals before the session is built, so that a stop during a long start is not
+     * lost. */
     watch_signals(loop);
     enum oct_err e = oct_daemon_init(&loop->daemon, &loop->uv, config, err);
     loop->daemon.watch = *watch;
@@ -133,7 +135,7 @@ static enum oct_err run(struct loop *loop, const struct oct_config *config,
         return e;
     }
     uv_run(&loop->uv, UV_RUN_DEFAULT);
-    if (loop->daemon.is_overdue) { /* threads hang; nothing can be ended in order */
+    if (loop->daemon.is_overdue) { /* threads hang; an orderly end is impossible */
         oct_log(OCT_LOG_ERROR,
                 "not drained within %.6g s (daemon.drain_s): ending now; B-scans that have not "
                 "reached a file are lost",
@@ -150,9 +152,9 @@ static enum oct_err run(struct loop *loop, const struct oct_config *config,
     return e;
 }
 
-/* Signals that mean nothing to octd and whose default is to end a process: an acquisition does not
- * end by a stray one. Those of a program that handles them before main (a profiler) stay its own.
- * Errors of the process itself (SIGSEGV, SIGABRT, ...) end it, and those that stop it stop it. */
+/* Ignores signals that octd does not use and that end a process by default: a stray one must not
+ * end an acquisition. Handlers set before main (by a profiler) are kept. Errors of the process
+ * itself (SIGSEGV, SIGABRT, ...) still end it, and stop signals still stop it. */
 static void ignore_signals(void)
 {
     static const int numbers[] = {
@@ -190,7 +192,7 @@ int main(int argc, char **argv)
     } else {
         oct_log(OCT_LOG_INFO, "octd has ended");
     }
-    /* Exit would wait for libuv's threads. */
+    /* exit() would wait for libuv's threads. */
     if (loop.disk_hangs)
         _Exit(oct_exit_status(e));
     return oct_exit_status(e);

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #define MIB 1048576.0
-#define SHARE 0.8 /* of what is available: the rest is for the page cache and everybody else */
+#define SHARE 0.8 /* of the available memory: the rest is for the page cache and other programs */
 
-/* A number that a file begins with, times unit; infinite where there is none ("max"). */
+/* Returns the number at a file's beginning, times unit; infinite where there is none ("max"). */
 static double number_in(const char *path)
 {
     double value = INFINITY;
@@ -22,7 +22,8 @@ static double number_in(const char *path)
     return value;
 }
 
-/* What can still be had, by the machine and by the group of processes we are in. */
+/* Returns the memory that is still available, by the machine and by this process's control
+ * group. */
 static double available_bytes(void)
 {
     double kib = INFINITY, bytes;

@@ -13,7 +13,7 @@ enum oct_err oct_memory_plan(const struct oct_config *config, const struct oct_g
                              uint32_t *buffer_bscans, uint32_t *history_bscans,
                              struct oct_error *err);
 
-/* Logs what was taken. */
+/* Logs how much memory was taken. */
 void oct_memory_tell(struct oct_recorder *recorder, const struct oct_config *config);
 
 #endif

@@ -23,7 +23,7 @@ void oct_notify_init(struct oct_notify *notify)
     }
     memcpy(notify->to.sun_path, name, n);
     if (name[0] == '@')
-        notify->to.sun_path[0] = '\0'; /* abstract: its length counts, not a zero at the end */
+        notify->to.sun_path[0] = '\0'; /* an abstract name ends by its length, not by a zero */
     notify->to_bytes = (uint32_t)(offsetof(struct sockaddr_un, sun_path) + n);
     notify->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (notify->fd < 0)

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 
 struct oct_notify {
-    int fd; /* -1: nobody listens */
+    int fd; /* -1: no service manager */
     struct sockaddr_un to;
     uint32_t to_bytes;
 };
@@ -19,7 +19,7 @@ struct oct_notify {
 void oct_notify_init(struct oct_notify *notify);
 void oct_notify_finish(struct oct_notify *notify);
 
-/* Never waits. False: not taken now, send it again later. True also when nobody listens. */
+/* Never blocks. False: not taken now, send it again later. True also without a service manager. */
 bool oct_notify_send(const struct oct_notify *notify, const char *text);
 
 /* WATCHDOG_USEC, if it is meant for this process (WATCHDOG_PID); 0: no watchdog. */

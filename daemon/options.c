@@ -10,8 +10,8 @@
 
 enum option { OPTION_CONFIG, OPTION_SET, OPTION_BACKEND, OPTION_HELP, OPTION_VERSION };
 
-/* By hand, not getopt: that tells its complaints itself, takes abbreviations, and would make the
- * options differ from those of octctl. */
+/* Not getopt, which prints its own messages, accepts abbreviations, and would make the options
+ * differ from those of octctl. */
 static const struct {
     const char *name;
     enum option option;
@@ -74,7 +74,8 @@ static enum oct_err read_option(int argc, char **argv, int *i, enum option *opti
     return oct_fail(err, OCT_E_ARG, "'%s' is no option: see octd --help", argument);
 }
 
-/* --help and --version first, whatever else stands there; then files; then what wins over them. */
+/* Reads --help and --version first, whatever else is given; then files; then the options that
+ * override them. */
 enum pass { PASS_LOOK, PASS_FILES, PASS_SETS };
 
 static enum oct_err apply(struct oct_config *config, struct oct_file_watch *watch, enum pass pass,
@@ -91,7 +92,7 @@ static enum oct_err apply(struct oct_config *config, struct oct_file_watch *watc
     return OCT_OK;
 }
 
-/* *last: --help or --version if it stands there, else left as it is. */
+/* *last: set to --help or --version if one is given, else unchanged. */
 static enum oct_err go_over(struct oct_config *config, struct oct_file_watch *watch, enum pass pass,
                             int argc, char **argv, enum option *last, struct oct_error *err)
 {

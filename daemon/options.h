@@ -5,8 +5,8 @@
 #include "config/config.h"
 #include "daemon/watch.h"
 
-/* Reads the options into config. true: the program ends here with *status (--help, --version, or
- * a mistake that was told). */
+/* Reads the options into config. true: the program ends here with *status (--help, --version, or a
+ * mistake that was reported). */
 bool oct_daemon_options(struct oct_config *config, struct oct_file_watch *watch, int argc,
                         char **argv, int *status);
 

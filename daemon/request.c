@@ -12,7 +12,7 @@ static bool holds_zero(const char *bytes, size_t n_bytes)
     for (size_t i = 0; i < n_bytes; i++) {
         if (bytes[i] == '\0' || (n_bytes - i >= n && memcmp(bytes + i, escape, n) == 0))
             return true;
-        i += bytes[i] == '\\'; /* what it escapes, another backslash perhaps */
+        i += bytes[i] == '\\'; /* skips the escaped character, perhaps another backslash */
     }
     return false;
 }

@@ -35,7 +35,7 @@ bool oct_service_is_alive(const struct oct_service_progress *now, struct oct_ser
 static struct oct_service_progress look_at(const struct oct_session *s, bool draining)
 {
     struct oct_recorder_status recorder;
-    oct_recorder_get_status(s->recorder, &recorder); /* before the ring that it follows */
+    oct_recorder_get_status(s->recorder, &recorder); /* before the ring that it reads */
     struct oct_pipeline_progress pipeline = oct_pipeline_get_progress(s->pipeline);
     uint64_t images = oct_ring_published(oct_pipeline_images(s->pipeline));
     bool may_wait = draining || recorder.keeper.is_full;
@@ -48,7 +48,7 @@ static struct oct_service_progress look_at(const struct oct_session *s, bool dra
     };
 }
 
-/* A build that reads a file from a server that is gone, say, or waits for a driver. */
+/* Whether a build hangs: it reads a file from a server that is gone, say, or waits for a driver. */
 static bool build_hangs(struct oct_service *s, const struct oct_job *job, uint64_t now_ns)
 {
     bool hangs = job->kind == OCT_JOB_BUILD &&
@@ -63,7 +63,7 @@ static bool build_hangs(struct oct_service *s, const struct oct_job *job, uint64
     return hangs;
 }
 
-/* Four times an interval: one that is lost is no harm. */
+/* Four times an interval, so that a lost datagram does no harm. */
 static void feed_watchdog(struct oct_service *s, const struct oct_daemon *d, uint64_t now_ns)
 {
     bool alive = true;

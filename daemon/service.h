@@ -1,15 +1,15 @@
-/* What the service manager is told: READY=1 when lines can be taken, STATUS= in one line,
- * STOPPING=1 when the daemon begins to end, and WATCHDOG=1.
+/* Messages to the service manager: READY=1 when lines can be taken, STATUS= in one line, STOPPING=1
+ * when the daemon begins to end, and WATCHDOG=1.
  *
  * The watchdog is fed from progress: within WATCHDOG_USEC each of three must have moved, or have
- * had nothing to do for a moment. An engine that has B-scans and finishes none is wedged, whatever
- * its threads look like; so are a keeper that has pictures and takes none, however busy the engine
- * is, and an ingest that looks for lines no more while nothing waits behind it, for whose room it
- * might be waiting. A disk that stalls is no reason to be killed, what is in memory would be lost:
- * the keeper waits for it only when its memory is full, and holds up the engine only while the
- * daemon drains; then neither counts.
- * While a session is built there is nothing to look at; a build that takes longer than any should
- * hangs. Then nothing is sent, and the manager restarts the daemon. So it is when the main loop
+ * had nothing to do for a moment. An engine that has B-scans and finishes none hangs, whatever its
+ * threads do; so does a keeper that has pictures and takes none, however busy the engine is, and an
+ * ingest that no longer looks for lines although the stages behind it have nothing waiting, so that
+ * it cannot be waiting for their room. A disk that stalls is no reason to restart the daemon, which
+ * would lose the B-scans in memory: the keeper waits for the disk only when its memory is full, and
+ * delays the engine only while the daemon drains; then neither counts. While a session is built
+ * there is no progress to check; a build that takes longer than any should counts as hanging. Then
+ * WATCHDOG=1 is not sent, and the manager restarts the daemon. The same happens when the main loop
  * itself hangs. Main thread only. */
 #ifndef OCT_DAEMON_SERVICE_H
 #define OCT_DAEMON_SERVICE_H
@@ -17,10 +17,10 @@
 #include "daemon/daemon.h"
 #include "daemon/notify.h"
 
-/* Measured FFT plans take up to seconds, on a machine that is busy tens of them. */
+/* Measuring FFT plans takes up to seconds, on a busy machine tens of seconds. */
 #define OCT_SERVICE_BUILD_S 60
 
-/* What the threads have done so far, and what waits for them. */
+/* Progress of the threads so far, and the work that waits for them. */
 struct oct_service_progress {
     uint64_t engine;                 /* B-scans that left the engine */
     uint64_t keeper;                 /* B-scans that the recorder's keeper took off the rings */
@@ -28,7 +28,7 @@ struct oct_service_progress {
     uint64_t for_engine, for_keeper; /* waiting */
 };
 
-/* Who has moved, or had nothing to do. */
+/* Which of them have moved or had nothing to do. */
 struct oct_service_life {
     bool engine, keeper, ingest;
 };
@@ -49,8 +49,8 @@ void oct_service_finish(struct oct_service *service);
 /* Several times within WATCHDOG_USEC. */
 void oct_service_look_around(struct oct_service *service, const struct oct_daemon *daemon);
 
-/* Adds to `life` who has moved since `seen`, which becomes `now`. Whether all have by now: pure,
- * for the above and tests. */
+/* Adds to `life` the threads that have moved since `seen`, and sets `seen` to `now`. Returns
+ * whether all have moved by now. Pure, for the function above and tests. */
 bool oct_service_is_alive(const struct oct_service_progress *now, struct oct_service_progress *seen,
                           struct oct_service_life *life);
 

@@ -73,7 +73,8 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
     return e;
 }
 
-/* Ingest and keeper tell it, the recorder asks when it comes to what waits in rings and memory. */
+/* Ingest and keeper write into the log of losses; the recorder asks it later, when it reaches the
+ * B-scans that wait in rings and memory. */
 static enum oct_err create_losses(struct oct_session *s, uint64_t n_kept, struct oct_error *err)
 {
     uint64_t n_rings = (uint64_t)oct_ring_n_slots(oct_pipeline_raw(s->pipeline)) +
@@ -138,7 +139,7 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
     return oct_recorder_create(&s->recorder, &recorder, err);
 }
 
-/* The keeper's memory, and half of the image ring behind it (keeper.h). */
+/* The keeper's memory, plus half of the image ring before it (keeper.h). */
 static unsigned buffer_of(const struct oct_session *s)
 {
     struct oct_recorder_status recorder;
@@ -192,7 +193,7 @@ void oct_session_drain(struct oct_session *s)
     oct_recorder_drain(s->recorder);
     oct_ingest_set_gate(s->ingest, false);
     oct_pipeline_drain(s->pipeline);
-    /* The image ring is closed: the recorder ends by itself when it has read it. */
+    /* The image ring is closed: the recorder ends when it has read all of it. */
     for (;;) {
         oct_recorder_get_status(s->recorder, &recorder);
         if (!recorder.active)
@@ -201,7 +202,7 @@ void oct_session_drain(struct oct_session *s)
     }
 }
 
-/* Begun is read last: done and dropped only grow. */
+/* Reads begun last, as done and dropped only grow: the difference is never negative. */
 uint64_t oct_session_n_in_flight(const struct oct_session *s)
 {
     const struct oct_ingest_counts *in = oct_ingest_counts(s->ingest);
@@ -214,8 +215,9 @@ void oct_session_destroy(struct oct_session *s)
 {
     if (!s)
         return;
-    /* Down the stream: no more in, then all of it through, then the sinks end by themselves. The
-     * recorder looks at the ingest's counts, so the ingest goes last. */
+    /* Ends in the order of the stream: closes the gate, drains the pipeline, then the sinks end
+     * when they have read all. The recorder reads the ingest's counts, so the ingest is destroyed
+     * last. */
     if (s->recorder)
         oct_recorder_drain(s->recorder);
     if (s->ingest)
@@ -235,11 +237,11 @@ void oct_session_destroy(struct oct_session *s)
     oct_door_destroy(s->door);
     if (s->zmq_context)
         while (zmq_ctx_term(s->zmq_context) != 0 && zmq_errno() == EINTR)
-            ; /* a signal; asked again, it goes on waiting */
+            ; /* interrupted by a signal: call again to go on waiting */
     free(s);
 }
 
-/* text: the configuration's, which the recorder copies with the rest. */
+/* text: the configuration's text; the recorder copies it with the rest. */
 static struct oct_record_settings settings_of(const struct oct_config *config, const char *text)
 {
     return (struct oct_record_settings){

@@ -16,7 +16,8 @@
 
 struct oct_session {
     struct oct_loss_log *losses; /* from ingest and recorder to the recorder */
-    void *zmq_context;           /* its own: ending it waits until the endpoints are free again */
+    void *zmq_context;           /* the session's own: terminating it waits until the endpoints
+                                    are free again */
     struct oct_door *door;       /* NULL: no keys are configured */
     struct oct_plan *plan;
     struct oct_workers *workers; /* of engines and analyses alike */
@@ -25,35 +26,37 @@ struct oct_session {
     struct oct_ingest *ingest;
     struct oct_publisher *publisher;
     struct oct_recorder *recorder;
-    struct oct_forecast_series
-        engine_rates;                  /* A-lines a second that an engine was seen to compute */
-    const char *engine_name;           /* which: another may go on when it fails */
-    struct oct_display engine_display; /* as it was measured with */
-    unsigned buffer_bscans;            /* that a recording may fall behind before it loses some */
+    struct oct_forecast_series engine_rates; /* A-lines a second, as measured of the engine */
+    const char *engine_name;           /* the engine at the start: another may take over when it
+                                          fails */
+    struct oct_display engine_display; /* the display that the engine was measured with */
+    unsigned buffer_bscans;            /* B-scans that a recording may fall behind before it
+                                          loses some */
     char engine_why[256];              /* which engine and why, for the log and the status */
 };
 
-/* Builds all of it; on failure nothing is left. keys: borrowed, NULL: no keys are configured.
- * name: what acquisition ids start with. `open`: the gate at the start. */
+/* Builds all parts; on failure none is left. keys: borrowed, NULL: no keys are configured. name:
+ * what acquisition ids start with. `open`: the gate at the start. */
 enum oct_err oct_session_create(struct oct_session **session, const struct oct_config *config,
                                 struct oct_access *keys, const char *name, bool open,
                                 struct oct_error *err);
 
-/* Lets a second CPU engine compute noise beside the session, as it was measured at its start, and
- * adds the rate. Reads the session's plan alone; any thread. Takes some 50 ms of all threads. */
+/* Lets a second CPU engine compute noise beside the session, as at the session's start, and adds
+ * the measured rate. Reads the session's plan alone; any thread. Takes some 50 ms of all
+ * threads. */
 void oct_session_measure(const struct oct_session *session, const struct oct_config *config,
                          struct oct_forecast_series *rates);
 
-/* Takes no more, and waits until what had arrived is reconstructed and recorded and the files are
- * closed. Status and counts may be asked meanwhile, by another thread. Only destroy is legal
+/* Closes the gate, and waits until all lines that had arrived are reconstructed and recorded and
+ * the files are closed. Another thread may read status and counts meanwhile. Only destroy is legal
  * afterwards. */
 void oct_session_drain(struct oct_session *session);
 
 /* B-scans begun and neither done nor dropped. */
 uint64_t oct_session_n_in_flight(const struct oct_session *session);
 
-/* Takes what has arrived, reconstructs and records what is in flight, closes files whole, frees.
- * NULL is fine. */
+/* Closes the gate, reconstructs and records all that had arrived, closes the files, frees. NULL is
+ * fine. */
 void oct_session_destroy(struct oct_session *session);
 
 /* Whether a recording could start: the folder can be written and holds a volume. Makes the folder.

@@ -29,7 +29,7 @@ const char *const oct_event_names[OCT_N_EVENTS] = {
     [OCT_EVENT_OVERDUE] = "overdue",
 };
 
-/* One field of the table: where to, or why not. */
+/* One field of the table: the next state, or why the event is refused. */
 struct step {
     enum oct_state to;
     const char *why; /* NULL: granted */
@@ -111,7 +111,7 @@ const char *oct_state_contract_name(enum oct_state state, bool recording)
     case OCT_STATE_IDLE:
     case OCT_STATE_STARTING: /* no lines are taken yet */
         return "idle";
-    case OCT_STATE_DRAINING: /* not idle yet: that a client may wait for */
+    case OCT_STATE_DRAINING: /* not "idle": a client may be waiting for that word */
         return recording ? "recording" : "running";
     case OCT_STATE_RECORDING:
         return "recording";

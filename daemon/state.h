@@ -18,11 +18,11 @@
  *                                            +--------------- shutdown, from every state
  *
  * ARMED: lines are taken, none come. A sender that restarts needs no command: lines of a new epoch
- * lead from ARMED to RUNNING as the first ones did. RECORDING is kept through a silence.
- * DRAINING: what had arrived is reconstructed, published and recorded, files are closed.
- * STARTING is there because building an engine takes up to seconds, and no reply waits so long.
+ * lead from ARMED to RUNNING as the first ones did. RECORDING is kept through a silence. DRAINING:
+ * what had arrived is reconstructed, published and recorded, files are closed. STARTING is there
+ * because building an engine takes up to seconds, and no reply waits so long.
  *
- * The functions are pure: who acts on a change is the daemon. */
+ * The functions are pure: the daemon acts on a change. */
 #ifndef OCT_DAEMON_STATE_H
 #define OCT_DAEMON_STATE_H
 
@@ -40,8 +40,8 @@ enum oct_state {
 };
 
 enum oct_event {
-    /* What is asked for; may be refused. What is so already is granted: scripts repeat themselves.
-     */
+    /* Commands; may be refused. A command that changes nothing is granted, as scripts repeat
+     * themselves. */
     OCT_EVENT_START,
     OCT_EVENT_STOP,
     OCT_EVENT_RECORD_START,
@@ -49,10 +49,10 @@ enum oct_event {
     OCT_EVENT_SET_IDLE_KEY,
     OCT_EVENT_SET_LIVE_KEY,
     OCT_EVENT_SHUTDOWN,
-    /* What happens; never refused. A state that it does not concern stays. */
-    OCT_EVENT_OPENED,        /* the session stands and takes lines */
-    OCT_EVENT_BUILT_SHUT,    /* the session stands and shall not take lines yet */
-    OCT_EVENT_BUILD_REFUSED, /* the new configuration does not stand; the old session does */
+    /* Events; never refused. They leave a state that they do not concern unchanged. */
+    OCT_EVENT_OPENED,        /* the session is built and takes lines */
+    OCT_EVENT_BUILT_SHUT,    /* the session is built and must not take lines yet */
+    OCT_EVENT_BUILD_REFUSED, /* the new configuration was refused; the old session goes on */
     OCT_EVENT_BUILD_FAILED,  /* there is no session */
     OCT_EVENT_SOURCE_BEGAN,
     OCT_EVENT_SOURCE_SILENT,
@@ -72,7 +72,7 @@ extern const char *const oct_event_names[OCT_N_EVENTS];
  */
 const char *oct_state_apply(enum oct_state *state, enum oct_event event);
 
-/* The state will be another one soon, by itself: who was refused may ask again. */
+/* Whether the state will change soon by itself: a refused client may ask again. */
 bool oct_state_is_passing(enum oct_state state);
 
 /* "state" of the status, which knows four words: idle, running, recording, error. recording: files

@@ -26,8 +26,8 @@ static const struct oct_ingest_counts no_counts;
 static const struct oct_daemon_forecast no_forecast;
 static const struct oct_recorder_status no_recorder;
 
-/* Each line and each message is counted where it ends up after it was counted as taken, so what it
- * ended as is read first: no part is larger than its whole. */
+/* Each line and each message is counted as taken first and by its outcome later, so the outcomes
+ * are read first: no part is larger than its whole. */
 static void add_ingest(cJSON *reply, const struct oct_ingest *ingest)
 {
     const struct oct_ingest_counts *c = ingest ? oct_ingest_counts(ingest) : &no_counts;
@@ -51,10 +51,10 @@ static void add_ingest(cJSON *reply, const struct oct_ingest *ingest)
     add_u64(reply, "acquisitions", c->acquisitions);
 }
 
-/* Counts only grow while they are read: the end of the path first, its beginning last. So, at every
- * moment, of B-scans written <= done + dropped by the engine (the recorder was looked at before all
- * this), published <= done, in flight is never negative; and of lines, those of B-scans done <=
- * received + missing <= those of B-scans begun and of B-scans that were skipped whole. */
+/* Counts only grow while they are read: so reads the end of the path first, its beginning last. So,
+ * at every moment, of B-scans written <= done + dropped by the engine (the recorder was looked at
+ * before all this), published <= done, in flight is never negative; and of lines, those of B-scans
+ * done <= received + missing <= those of B-scans begun and of B-scans that were skipped whole. */
 static void add_path(cJSON *reply, const struct oct_session *s)
 {
     const struct oct_ingest_counts *c = s ? oct_ingest_counts(s->ingest) : &no_counts;
@@ -132,7 +132,7 @@ static void add_recorder(cJSON *reply, const struct oct_recorder_status *s, uint
     add_u64(record, "bscans_in_file", s->bscans_in_file);
     add_u64(record, "bscans_waiting", s->keeper.n_waiting);
     add_u64(record, "buffer_bscans", s->keeper.buffer_bscans);
-    /* What was dropped waits for nobody. */
+    /* Dropped B-scans do not count as waiting. */
     uint64_t in_ring = n_images > s->keeper.next_slot ? n_images - s->keeper.next_slot : 0;
     add_u64(record, "bscans_queued", s->keeper.n_waiting + in_ring);
     add_account(reply, "record_account", &s->account);
@@ -248,7 +248,7 @@ static void add_security(cJSON *reply, const struct oct_daemon *d)
     add_u64(security, "viewers_cut", oct_connections_viewers_cut());
 }
 
-/* What is not as it should be, although B-scans may go on. */
+/* Adds the faults during which B-scans may go on. */
 static void add_degraded(cJSON *reply, const struct oct_daemon *d)
 {
     struct oct_access_counts access = count_access(d);
@@ -269,7 +269,7 @@ static void add_degraded(cJSON *reply, const struct oct_daemon *d)
         cJSON_AddItemToArray(degraded, cJSON_CreateString("keys"));
 }
 
-/* What the camera driver does wrong, in the words of the log; "" if nothing. */
+/* Adds the camera driver's fault in the words of the log; "" if there is none. */
 static void add_fault(cJSON *source, const struct oct_daemon *d)
 {
     static const struct oct_driver none;
@@ -284,7 +284,7 @@ static void add_fault(cJSON *source, const struct oct_daemon *d)
     cJSON_AddStringToObject(fault, "cure", wrong ? driver->cure : "");
 }
 
-/* What the newest right message that was looked at holds. */
+/* Adds the header of the newest right message that was looked at. */
 static void add_seen(cJSON *source, const struct oct_daemon *d)
 {
     static const struct oct_line_rate none;

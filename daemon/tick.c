@@ -1,5 +1,5 @@
-/* What happens by itself: jobs that end, gates that open, recordings, senders, failures. Each is
- * told to the state table, and the next job is begun when its turn has come. */
+/* Notices what happens by itself: jobs that end, gates that open, recordings, senders, failures.
+ * Passes each as an event to the state table, and begins the next job that is due. */
 #include "daemon/daemon.h"
 
 #include "pipeline/base/clock.h"
@@ -17,13 +17,13 @@ static void after_build(struct oct_daemon *d, struct oct_job *job)
 {
     d->session = job->session;
     d->source = (struct oct_source){.streaming = false};
-    d->driver.watch = NULL; /* another's may stand at the same address */
+    d->driver.watch = NULL; /* the next session's may have the same address */
     d->line_rate.watch = NULL;
     d->engine_session = NULL;
     if (job->err.code) {
         d->outcome = job->err;
         oct_daemon_keep_error(d, &job->err);
-        if (d->was_ready) /* else it is what octd ends with */
+        if (d->was_ready) /* else octd ends with this message */
             oct_log(OCT_LOG_ERROR, "not started: %s", job->err.text);
         oct_daemon_happens(d, job->refused ? OCT_EVENT_BUILD_REFUSED : OCT_EVENT_BUILD_FAILED);
         return;
@@ -76,7 +76,7 @@ static void on_job_done(struct oct_job *job)
         oct_daemon_forecast_changed(&d->forecast, &d->config, d->session);
     job->kind = OCT_JOB_NONE;
     job->session = NULL;
-    if (kind == OCT_JOB_DRAIN) { /* nothing more to be counted */
+    if (kind == OCT_JOB_DRAIN) { /* the counts are final */
         job->session = d->session;
         d->session = NULL;
         job->kind = OCT_JOB_END;
@@ -96,7 +96,7 @@ static void begin_job(struct oct_daemon *d, enum oct_job_kind kind)
     job->forecast = d->forecast;
     job->keys = d->access;
     job->config = d->config;
-    if (kind == OCT_JOB_RECORD) /* a file says with what it was made */
+    if (kind == OCT_JOB_RECORD) /* the file records the rate in force */
         job->config.scan.line_rate_hz = oct_line_rate_hz(&d->line_rate, &d->config);
     memcpy(job->name, d->name, sizeof(job->name));
     if (kind == OCT_JOB_BUILD)
@@ -104,8 +104,8 @@ static void begin_job(struct oct_daemon *d, enum oct_job_kind kind)
     oct_job_begin(job, d->loop);
 }
 
-/* Nothing comes and nothing is under way. Of a GPU nothing is tried: another engine on it takes
- * memory and seconds, and other programs' work seldom slows it. */
+/* Whether the engine may be measured again: nothing arrives and nothing is under way. Not with a
+ * GPU: a second engine on it takes memory and seconds, and other programs seldom slow it down. */
 static bool may_try(const struct oct_daemon *d)
 {
     return (d->state == OCT_STATE_IDLE || d->state == OCT_STATE_ARMED) && d->session && !d->stale &&
@@ -141,7 +141,7 @@ static void begin_what_is_due(struct oct_daemon *d)
 
 /* ---- failures ---- */
 
-/* The engine that took over goes on; what happened stays to be seen. */
+/* Records a failover: the engine that took over goes on, the error stays in the status. */
 static void note_failover(struct oct_daemon *d)
 {
     const char *engine = oct_pipeline_engine_name(d->session->pipeline);
@@ -189,17 +189,17 @@ static void tick_source(struct oct_daemon *d)
     oct_daemon_happens(d, d->source.streaming ? OCT_EVENT_SOURCE_BEGAN : OCT_EVENT_SOURCE_SILENT);
 }
 
-/* The gate, then the recorder, then what is in flight. */
+/* Waits for the gate, then stops the recorder, then waits for the B-scans in flight. */
 static void tick_drain(struct oct_daemon *d)
 {
     if (d->job.kind != OCT_JOB_NONE || oct_ingest_gate_is_open(d->session->ingest))
         return;
-    oct_recorder_stop(d->session->recorder); /* after what had arrived */
+    oct_recorder_stop(d->session->recorder); /* after the lines that had arrived */
     if (!oct_daemon_is_recording(d) && oct_session_n_in_flight(d->session) == 0)
         oct_daemon_happens(d, OCT_EVENT_DRAINED);
 }
 
-/* Behind an engine that holds nothing, a recording that was told to end waits for its disk. */
+/* If the engine holds nothing, a recording that was told to stop is waiting for its disk. */
 static void tell_what_is_left(struct oct_daemon *d)
 {
     uint64_t n_in_engine =
@@ -229,7 +229,7 @@ static void note_overdue(struct oct_daemon *d)
     oct_daemon_happens(d, OCT_EVENT_OVERDUE);
 }
 
-/* Not while a job measures it anew. */
+/* Does nothing while a job measures: the job returns a new forecast. */
 static void tick_forecast(struct oct_daemon *d)
 {
     double bytes_free;
@@ -240,7 +240,8 @@ static void tick_forecast(struct oct_daemon *d)
         oct_daemon_forecast_tick(&d->forecast, &d->config, d->session, bytes_free);
 }
 
-/* The ring after the recorder: what has passed has been in it. */
+/* Reads the ring after the recorder, so that no B-scan has passed the recorder that the ring does
+ * not count. */
 static void look_at_recorder(struct oct_daemon *d)
 {
     oct_recorder_get_status(d->session->recorder, &d->recorder);
@@ -273,7 +274,7 @@ static void note_changed_files(struct oct_daemon *d)
                 path);
 }
 
-/* Once a minute at most: who is turned away comes again ten times a second. */
+/* Once a minute at most, as a refused client may connect again ten times a second. */
 static void note_turned_away(struct oct_turned_away *t, uint64_t n, const char *what)
 {
     const uint64_t minute_ns = UINT64_C(60000000000);

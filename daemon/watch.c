@@ -7,7 +7,7 @@
 void oct_file_watch_add(struct oct_file_watch *w, const char *path)
 {
     if (w->n_files == OCT_CONFIG_MAX_SOURCES || stat(path, &w->files[w->n_files].then) != 0)
-        return; /* reading it will say what is wrong */
+        return; /* the reader of the file will report what is wrong */
     w->files[w->n_files].changed = false;
     w->files[w->n_files++].path = path;
 }
@@ -23,7 +23,7 @@ static void look(uv_work_t *work)
     struct oct_file_watch *w = work->data;
     for (int i = 0; i < w->n_files; i++) {
         struct stat there;
-        /* A pipe (--config <(...)) is read once and changes by that. */
+        /* A pipe (--config <(...)) changes when it is read; it is not watched. */
         if (!w->differs[i] && S_ISREG(w->files[i].then.st_mode))
             w->differs[i] =
                 stat(w->files[i].path, &there) != 0 || !is_same(&there, &w->files[i].then);
@@ -45,7 +45,7 @@ const char *oct_file_watch_look(struct oct_file_watch *w, uv_loop_t *loop)
     for (int i = 0; i < w->n_files; i++)
         if (w->differs[i] && !w->files[i].changed) {
             w->files[i].changed = true;
-            return w->files[i].path; /* the others at the next call */
+            return w->files[i].path; /* the other files at the next call */
         }
     if (w->looked_ns && now - w->looked_ns < LOOK_NS)
         return NULL;

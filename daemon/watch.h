@@ -1,6 +1,5 @@
-/* The configuration's files, whether they still say what they said when they were read. A daemon
- * runs with what it read; that the files have moved on must not come as a surprise at the next
- * start. */
+/* Notices changes of the configuration's files. A daemon runs with the configuration that it read;
+ * a changed file must not be a surprise at the next start. */
 #ifndef OCT_DAEMON_WATCH_H
 #define OCT_DAEMON_WATCH_H
 
@@ -19,7 +18,7 @@ struct oct_file_watch {
     int n_files;
     uint64_t looked_ns;
     uv_work_t work;
-    bool is_looking; /* a thread of libuv's pool does, at all of the files; `differs` is its own */
+    bool is_looking; /* a thread of libuv's pool is looking at the files; it owns `differs` */
     bool differs[OCT_CONFIG_MAX_SOURCES];
 };
 
@@ -27,12 +26,12 @@ struct oct_file_watch {
  * are not watched. */
 void oct_file_watch_add(struct oct_file_watch *watch, const char *path);
 
-/* Looks once a second at most, in a thread: a disk that stands still holds up nobody. The path of
- * a file that was found changed and not told yet, or NULL. A file that is put back as it was still
- * has changed. */
+/* Looks once a second at most, in a thread, so that a disk that hangs blocks nothing. Returns the
+ * path of a changed file that was not returned before, or NULL. A file that was restored to its old
+ * content counts as changed. */
 const char *oct_file_watch_look(struct oct_file_watch *watch, uv_loop_t *loop);
 
-/* Whether any has changed since it was read. */
+/* Whether any file has changed since it was read. */
 bool oct_file_watch_changed(const struct oct_file_watch *watch);
 
 #endif
