@@ -1,4 +1,4 @@
-/* One kept B-scan into a file, with all that the gap map has to say about it. */
+/* Writes one kept B-scan into a file, with the ranges of the gap map that concern it. */
 #ifndef OCT_PIPELINE_RECORD_BSCAN_H
 #define OCT_PIPELINE_RECORD_BSCAN_H
 

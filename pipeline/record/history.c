@@ -19,7 +19,7 @@ struct oct_record_history {
     pthread_t thread;
     bool has_thread;
 
-    /* Set by start, then the thread's. */
+    /* Set by start; then used by the thread alone. */
     struct oct_record_settings_copy settings;
     char name[128];              /* "": one is made */
     struct oct_bscan_info *held; /* [history_bscans], the first n_held */
@@ -31,7 +31,7 @@ struct oct_record_history {
 
 /* ---- the thread ---- */
 
-/* The frame that B-scans are copied into. */
+/* Allocates the frame that B-scans are copied into. */
 static enum oct_err get_frame(struct oct_kept *kept, const struct oct_geometry *g,
                               struct oct_error *err)
 {
@@ -62,7 +62,7 @@ static void write_start_time(uint64_t arrival_ns, char *text, size_t bytes)
     strftime(text, bytes, "%Y-%m-%dT%H:%M:%SZ", &utc);
 }
 
-/* Where it goes, as far as that can be seen before it is tried. */
+/* Checks the folder and makes the path of the file; the disk may still refuse it later. */
 static enum oct_err find_place(struct oct_record_history *history, char *path, size_t bytes,
                                struct oct_error *err)
 {
@@ -86,7 +86,7 @@ static enum oct_err open_file(struct oct_record_history *history, struct oct_vol
                               struct oct_error *err)
 {
     const struct oct_record_settings *s = &history->settings.settings;
-    struct oct_plan plan = *history->options.plan; /* not a volume: as many rows as there are */
+    struct oct_plan plan = *history->options.plan; /* n_bscans becomes this file's number of rows */
     char path[sizeof(history->status.file)], start_time[40];
     enum oct_err e = find_place(history, path, sizeof(path), err);
     if (e)
@@ -106,7 +106,7 @@ static enum oct_err open_file(struct oct_record_history *history, struct oct_vol
     return OCT_OK;
 }
 
-/* What lies between two B-scans of one acquisition, and why. */
+/* Writes into the gap map what is missing between two B-scans of one acquisition, and why. */
 static enum oct_err write_between(struct oct_record_history *history,
                                   struct oct_volume_writer *writer,
                                   const struct oct_bscan_info *before,
@@ -139,7 +139,8 @@ static void book_progress(struct oct_record_history *history,
     pthread_mutex_unlock(&history->lock);
 }
 
-/* Held B-scans from .. to - 1 were given up for newer ones. */
+/* Writes into the gap map that the keeper gave up the held B-scans from .. to - 1 for newer ones.
+ */
 static enum oct_err write_given_up(struct oct_record_history *history,
                                    struct oct_volume_writer *writer, uint32_t from, uint32_t to,
                                    struct oct_error *err)
@@ -181,7 +182,8 @@ static enum oct_err write_one(struct oct_record_history *history, struct oct_vol
                                 s->bscans, err);
 }
 
-/* The first is taken out of the memory that newer ones want before a disk is looked at. */
+/* Copies the first B-scan before it touches a disk: opening a file may take long, and the keeper
+ * gives up held B-scans when it needs their memory for newer ones. */
 static enum oct_err write_all(struct oct_record_history *history, struct oct_volume_writer **writer,
                               struct oct_kept *kept, struct oct_error *err)
 {
@@ -207,7 +209,7 @@ static enum oct_err write_all(struct oct_record_history *history, struct oct_vol
     return e;
 }
 
-/* Why it was not saved, or NULL. */
+/* Logs the end and sets the status. why: the reason for a failure; NULL: the file was saved. */
 static void tell(struct oct_record_history *history, const struct oct_error *why)
 {
     pthread_mutex_lock(&history->lock);
@@ -295,7 +297,7 @@ static enum oct_err may_start(struct oct_record_history *history, const char *na
     return OCT_OK;
 }
 
-/* With the end of the one before awaited: it has told it. */
+/* Joins the thread of the save before, which has set its status already. */
 static enum oct_err prepare(struct oct_record_history *history,
                             const struct oct_record_settings *from, const char *name,
                             struct oct_error *err)

@@ -1,13 +1,13 @@
-/* "Save the last N seconds": turns the keeper's history into a file, in a thread of its own, while
- * everything goes on.
+/* The record history ("save the last N seconds"): a thread that writes the keeper's history into a
+ * file while everything else goes on.
  *
- * The file has a row for every B-scan kept, close together in the order they came, whatever volume
- * or acquisition they belong to: /frames/number and /frames/acquisition say which they are. Results
- * of analyses are not kept, so it has no /analysis. Those
- * that a slow disk costs are in its gap map, as OCT_LOSS_DISK_SLOW, or OCT_LOSS_PAUSED right after
- * a pause of the program (keeper.h).
+ * The file has one row for each B-scan that was kept, in the order in which they came, whatever
+ * volume or acquisition they belong to: /frames/number and /frames/acquisition hold their numbers.
+ * The gap map holds those that were lost because the disk was slow, as OCT_LOSS_DISK_SLOW, or as
+ * OCT_LOSS_PAUSED right after a pause of the program (keeper.h). Results of analyses are not kept,
+ * so the file has no /analysis.
  *
- * All calls by one thread (the main loop); create and destroy alone may take their time. */
+ * One thread (the main loop) makes all calls; only create and destroy may block. */
 #ifndef OCT_PIPELINE_RECORD_HISTORY_H
 #define OCT_PIPELINE_RECORD_HISTORY_H
 
@@ -27,27 +27,27 @@ enum oct_err oct_record_history_create(struct oct_record_history **history,
                                        const struct oct_record_history_options *options,
                                        struct oct_error *err);
 
-/* Begins to save what is kept now. name NULL or "": one is made. OCT_E_STATE: nothing is kept
- * (record.last_s is 0), nothing has come yet, or one is being saved; OCT_E_ARG: the name may not
- * be a file's. No disk is looked at here: whether it can go into that folder shows in the status,
- * once `opening` is over. */
+/* Starts to save the B-scans that are kept now. name NULL or "": the file gets a name with the
+ * time. OCT_E_STATE: nothing is kept (record.last_s is 0), no B-scan has come yet, or a save is
+ * under way; OCT_E_ARG: the name is not allowed for a file. This call does not touch the disk: the
+ * status says whether the file could be created, once `opening` is false again. */
 enum oct_err oct_record_history_start(struct oct_record_history *history,
                                       const struct oct_record_settings *settings, const char *name,
                                       struct oct_error *err);
 
 struct oct_record_history_status {
     bool saving;
-    bool opening;             /* of that: its file is not there yet */
+    bool opening;             /* saving, and the file has not been created yet */
     char file[1024];          /* being saved, or the last one; "": none yet */
     uint32_t n_saved;         /* B-scans safe in it */
-    uint32_t n_lost;          /* those that a slow disk has cost it so far, or a failure */
+    uint32_t n_lost;          /* B-scans lost so far: the disk was slow, or it failed */
     uint64_t n_files;         /* saved whole since the start */
     struct oct_error failure; /* of the last one; code OCT_OK: none */
 };
 void oct_record_history_get_status(struct oct_record_history *history,
                                    struct oct_record_history_status *status);
 
-/* Waits for what is being saved. NULL is fine. */
+/* Blocks until a save that is under way has ended. NULL is fine. */
 void oct_record_history_destroy(struct oct_record_history *history);
 
 #endif

@@ -17,10 +17,12 @@
 #define WAIT_FOR_ROOM_US 2000u
 #define NOTHING_HELD UINT64_MAX
 #define PAGE ((size_t)4096)
-/* While the system gives or takes back memory in one piece, no thread of the process gets any, and
- * none a page that it touches for the first time: 5 GB held up control replies for 1.4 s. */
+/* Memory is mapped and unmapped in slices. While the kernel works on one large mapping, every other
+ * thread of the process blocks when it allocates or touches a new page: with 5 GB in one piece,
+ * control replies came 1.4 s late. */
 #define SLICE ((size_t)1 << 20)
-#define STUCK_NS UINT64_C(500000000) /* a recorder that gives nothing back waits for its disk */
+/* A recorder that has released nothing for so long waits for the disk. */
+#define STUCK_NS UINT64_C(500000000)
 
 struct oct_keeper {
     struct oct_keeper_options options;
@@ -34,7 +36,7 @@ struct oct_keeper {
     uint32_t *places;      /* [n_slots], the first n_free: memory that nobody uses; NULL: history */
 
     pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t news;  /* head, passed or closed has changed, or somebody shall wake */
+    pthread_cond_t news;  /* head, passed or closed has changed, or oct_keeper_wake was called */
     pthread_cond_t room;  /* next_read has grown, or a copy has ended */
     uint64_t head, next_read;
     uint64_t held, held_end; /* still to be copied: held .. held_end - 1; NOTHING_HELD */
@@ -44,7 +46,7 @@ struct oct_keeper {
     uint64_t passed;         /* slots of the rings taken or dropped */
     uint64_t n_dropped, n_paused;
     struct oct_pause pause;
-    uint64_t released_ns; /* when the recorder last gave something back, or could at the earliest */
+    uint64_t released_ns; /* when the recorder last released a B-scan, or could at the earliest */
     uint64_t n_free;
     bool wanted, draining, closed, wake;
 };
@@ -62,9 +64,9 @@ uint64_t oct_kept_bytes(const struct oct_geometry *g)
 
 /* ---- places ----
  *
- * With a history all memory is in use and slot n lies at place n. Without, each B-scan takes the
- * place that was given back last: memory that is never needed is never touched, and what a recorder
- * that keeps up reads and writes stays in the cache. */
+ * With a history all memory is in use and slot n lies at place n. Without a history each B-scan
+ * takes the place that was released last. So memory that is never needed is never touched, and
+ * while the recorder keeps up, the few places in use stay in the processor's cache. */
 
 static void set_place(const struct oct_keeper *k, struct oct_kept *kept, uint64_t place)
 {
@@ -74,7 +76,7 @@ static void set_place(const struct oct_keeper *k, struct oct_kept *kept, uint64_
     kept->raw.line_valid = slot + k->mask_at;
 }
 
-/* There is one: no more B-scans wait than there are slots. Lock held. */
+/* A free place exists, since no more B-scans wait than there are slots. Lock held. */
 static void take_place(struct oct_keeper *k, struct oct_kept *kept)
 {
     if (k->places)
@@ -91,7 +93,8 @@ static void give_back_place(struct oct_keeper *k, const struct oct_kept *kept)
 
 /* ---- putting ---- */
 
-/* Makes room for number `head`. false: the recorder has not read what lies there. Lock held. */
+/* Frees the slot of number `head`. Returns false if the recorder has not read what it holds. Lock
+ * held. */
 static bool make_room(struct oct_keeper *k)
 {
     if (k->head - k->next_read >= k->n_slots)
@@ -116,7 +119,8 @@ static void copy_payload(const struct oct_keeper *k, struct oct_kept *to,
         memcpy(to->image.pixels, image->pixels, oct_geometry_image_bytes(g));
 }
 
-/* raw NULL: its spectra went before we were there. false: no room. */
+/* raw NULL: the spectra had left the ring before this reader was added. Returns false if there is
+ * no room. */
 static bool put(struct oct_keeper *k, uint64_t slot, const struct oct_raw_frame *raw,
                 const struct oct_image_frame *image)
 {
@@ -129,7 +133,7 @@ static bool put(struct oct_keeper *k, uint64_t slot, const struct oct_raw_frame 
     pthread_mutex_unlock(&k->lock);
     if (!ok)
         return false;
-    /* Nobody looks at this slot until head moves on. */
+    /* No other thread reads this slot until head has grown. */
     to->raw.info = to->image.info = image->info;
     to->image.status = image->status;
     to->image.lo = image->lo;
@@ -148,15 +152,15 @@ static bool put(struct oct_keeper *k, uint64_t slot, const struct oct_raw_frame 
     return true;
 }
 
-/* Lock held; the time was taken before, so that whoever asks for the status waits for no system
- * call. */
+/* Lock held. The caller reads the clock before it takes the lock, so that a thread that asks for
+ * the status never waits for a system call. */
 static void note_time(struct oct_keeper *k, uint64_t now_ns)
 {
     if (oct_pause_look(&k->pause, now_ns))
         k->released_ns = now_ns;
 }
 
-/* The keeper's own thread, often: it waits for 100 ms at most, and never for a disk. */
+/* Called often by the keeper's thread, which waits for 100 ms at most and never for a disk. */
 static void look_for_pause(struct oct_keeper *k)
 {
     uint64_t now_ns = oct_pause_clock_ns();
@@ -181,7 +185,7 @@ static void drop(struct oct_keeper *k, uint64_t slot, const struct oct_bscan_inf
                                             .reason = paused ? OCT_LOSS_PAUSED : OCT_LOSS_DISK_SLOW,
                                         });
     pthread_mutex_lock(&k->lock);
-    k->passed = slot + 1; /* after the log: who sees it gone finds the reason */
+    k->passed = slot + 1; /* after the loss log: who reads `passed` finds the reason there */
     pthread_cond_broadcast(&k->news);
     pthread_mutex_unlock(&k->lock);
 }
@@ -196,7 +200,8 @@ static void timed_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t tim
     pthread_cond_timedwait(cond, lock, &until);
 }
 
-/* Whether it is worth waiting for room: nobody is held up yet, or nobody minds. */
+/* Waits a moment for room and returns true while waiting does no harm: the image ring is less than
+ * half full, or the daemon ends. */
 static bool wait_for_room(struct oct_keeper *k)
 {
     bool behind = oct_ring_behind(k->image_reader) * 2 >= oct_ring_n_slots(k->options.images);
@@ -211,7 +216,7 @@ static bool wait_for_room(struct oct_keeper *k)
 
 /* ---- the thread ---- */
 
-/* Takes the spectra of a picture; published before it, so they are there. */
+/* Returns the spectra of a picture. They were published before it, so they are in the ring. */
 static const struct oct_raw_frame *read_raw(struct oct_keeper *k, uint64_t slot)
 {
     for (;;) {
@@ -220,7 +225,7 @@ static const struct oct_raw_frame *read_raw(struct oct_keeper *k, uint64_t slot)
             look_for_pause(k);
         if (raw_slot == slot)
             return oct_raw_slot(k->options.raw, slot, &k->options.plan->geometry);
-        oct_ring_release(k->raw_reader); /* its picture went before we were there */
+        oct_ring_release(k->raw_reader); /* its picture came before this reader was added */
     }
 }
 
@@ -260,14 +265,14 @@ static void *run(void *argument)
 
 /* ---- life ---- */
 
-/* Slice by slice. False: there is not so much. */
+/* Touches all pages, slice by slice. Returns false if the system has not so much memory. */
 static bool touch(unsigned char *memory, size_t bytes)
 {
     for (size_t at = 0; at < bytes; at += SLICE) {
         size_t n = bytes - at < SLICE ? bytes - at : SLICE;
         if (madvise(memory + at, n, MADV_POPULATE_WRITE) == 0)
             continue;
-        if (errno != EINVAL) /* which a kernel before 5.14 says */
+        if (errno != EINVAL) /* kernels before 5.14 return EINVAL */
             return false;
         for (size_t page = 0; page < n; page += PAGE)
             *(volatile unsigned char *)(memory + at + page) = 0;

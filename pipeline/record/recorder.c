@@ -64,7 +64,7 @@ static void fail(struct oct_recorder *rec, const struct oct_error *why)
     oct_recorder_status_log(&rec->shared);
     pthread_mutex_lock(&rec->shared.lock);
     rec->shared.status.failure = *why;
-    rec->shared.order.failing = !rec->shared.status.stopping; /* else nobody wants what comes now */
+    rec->shared.order.failing = !rec->shared.status.stopping; /* else nothing more is wanted */
     rec->shared.status.active = rec->shared.status.stopping = false;
     oct_keeper_want(rec->keeper, false);
     pthread_mutex_unlock(&rec->shared.lock);
@@ -72,7 +72,8 @@ static void fail(struct oct_recorder *rec, const struct oct_error *why)
 
 /* ---- the open file, and the one before it ---- */
 
-/* The open file is closed beside all that follows; first the one before must be. */
+/* Hands the open file to the closer, which closes it while the next is written. Waits until the
+ * file before it is closed. */
 static void leave_open_file(struct oct_recorder *rec)
 {
     oct_volume_closer_wait(rec->closer);
@@ -87,14 +88,14 @@ static void leave_open_file(struct oct_recorder *rec)
     rec->writer = NULL;
 }
 
-/* The closer's thread. */
+/* In the closer's thread. */
 static void on_synced(void *owner, uint64_t n_written, uint64_t n_bytes)
 {
     struct oct_recorder *rec = owner;
     oct_recorder_status_synced(&rec->shared, n_written, n_bytes);
 }
 
-/* The closer's thread; a failure is the recorder's to act upon. */
+/* In the closer's thread. The recorder's thread reacts to a failure, so this wakes it. */
 static void on_closed(void *owner, const struct oct_error *why)
 {
     struct oct_recorder *rec = owner;
@@ -103,31 +104,33 @@ static void on_closed(void *owner, const struct oct_error *why)
         oct_keeper_wake(rec->keeper);
 }
 
-/* Waits until no file is being closed. Whether closing one has failed, and why. */
+/* Waits until no file is being closed. Returns whether closing one has failed, and why. */
 static bool await_closed(struct oct_recorder *rec, struct oct_error *why)
 {
     oct_volume_closer_wait(rec->closer);
     return oct_recorder_status_take_failure(&rec->shared, why);
 }
 
-/* The open file, or making one, has failed. The files first, then the news: from then on another
- * recording may be started. Of two files that failed the older is what stopped the recording. */
+/* Ends a recording of which the open file, or making one, has failed. It closes the files before it
+ * sets the status, since another recording may be started as soon as the status says so. When two
+ * files failed, the older one is the reason in the status. */
 static void give_up(struct oct_recorder *rec, const struct oct_error *why)
 {
     struct oct_error older, again;
     bool older_failed = await_closed(rec, &older);
     if (rec->writer) {
         leave_open_file(rec);
-        await_closed(rec, &again); /* it says no more than why does */
+        await_closed(rec, &again); /* the same failure as `why` */
     }
     if (older_failed)
         oct_log(OCT_LOG_ERROR, "the file after it failed too: %s", why->text);
     fail(rec, older_failed ? &older : why);
 }
 
-/* B-scans from .. to - 1 were not recorded: why, says the log, else `reason`. Into the gap map of
- * the open file, which none of them is behind, and into the account unless nobody wanted them.
- * Where the last volume reaches beyond 2^64 `to` has wrapped. */
+/* Books B-scans from .. to - 1, which were not recorded. The reason is the one in the loss log,
+ * else `reason`. They go into the gap map of the open file, of which no row may lie before them,
+ * and into the account unless they were not to be recorded. `to` has wrapped where the last volume
+ * reaches beyond 2^64. */
 static enum oct_err lose(struct oct_recorder *rec, uint32_t acquisition, uint64_t from, uint64_t to,
                          enum oct_loss reason, struct oct_error *err)
 {
@@ -153,7 +156,7 @@ static enum oct_err lose(struct oct_recorder *rec, uint32_t acquisition, uint64_
     return e;
 }
 
-/* What the open file does not have of its volume nobody recorded. */
+/* Books the rest of the open file's volume as not recorded. */
 static enum oct_err lose_rest(struct oct_recorder *rec, struct oct_error *err)
 {
     uint64_t end = (rec->file_volume + 1) * rec->options.plan->geometry.n_bscans;
@@ -207,7 +210,7 @@ static enum oct_err await_results(struct oct_recorder *rec, struct oct_error *er
     }
 }
 
-/* False: it failed, and was told. */
+/* Returns false when that failed; the failure is then in the status. */
 static bool end_file(struct oct_recorder *rec)
 {
     struct oct_error err;
@@ -221,8 +224,8 @@ static bool end_file(struct oct_recorder *rec)
     return true;
 }
 
-/* A file that could not be closed ends the recording, and the file after it with what it has.
- * False: there was one, and it was told. */
+/* Ends the recording, and the open file with what it has, if the file before could not be closed.
+ * Returns false in that case; the failure is then in the status. */
 static bool heed_closed(struct oct_recorder *rec)
 {
     struct oct_error why, next;
@@ -238,8 +241,8 @@ static bool heed_closed(struct oct_recorder *rec)
     return false;
 }
 
-/* Closes all files. False: that failed, and was told, or nothing was being recorded. After a
- * failure was told the status may be another recording's. */
+/* Closes all files. Returns false when nothing was being recorded, or when closing failed; the
+ * failure is then in the status, and the status may already belong to the next recording. */
 static bool settle(struct oct_recorder *rec)
 {
     pthread_mutex_lock(&rec->shared.lock);
@@ -299,9 +302,9 @@ static void sync_when_due(struct oct_recorder *rec)
 
 /* ---- the stream ---- */
 
-/* Whether this B-scan is to be recorded: recording is on, its volume was not under way before. Seen
- * from then on, so that a recording that starts now knows its volume to be under way; `before` is
- * what was seen until then. */
+/* Returns whether this B-scan is to be recorded: a recording is active and did not start within
+ * this volume. Sets `seen` to this B-scan, so that a recording that starts next skips the rest of
+ * its volume; *before is the value until then. */
 static bool is_wanted(struct oct_recorder *rec, const struct oct_kept *kept,
                       struct oct_recorder_seen *before)
 {
@@ -320,12 +323,12 @@ static bool is_wanted(struct oct_recorder *rec, const struct oct_kept *kept,
     bool wanted = rec->shared.status.active && !begun_before && kept->slot < order->stop_at;
     bool failing = order->failing;
     pthread_mutex_unlock(&rec->shared.lock);
-    if (failing) /* who asked for a recording still wants it */
+    if (failing) /* a recording was asked for and not stopped: the B-scan counts as unsaved */
         oct_recorder_status_dropped(&rec->shared, 1, OCT_LOSS_WRITE_FAILED, true);
     return wanted;
 }
 
-/* The first number not booked yet that this B-scan's recording answers for. */
+/* Returns the first B-scan number that this recording has to account for and has not booked yet. */
 static uint64_t first_missed(struct oct_recorder *rec, const struct oct_bscan_info *info,
                              const struct oct_recorder_seen *before)
 {
@@ -347,8 +350,8 @@ static uint64_t first_missed(struct oct_recorder *rec, const struct oct_bscan_in
     return first < info->number ? first : info->number;
 }
 
-/* Opens the file of this B-scan's volume, with all that was lost before it in the gap map: of
- * volumes of which nothing came too, which have no file of their own to say so. */
+/* Opens the file of this B-scan's volume and books what was lost before it in the gap map. That
+ * includes volumes of which no B-scan came, since they have no file of their own. */
 static enum oct_err begin_file(struct oct_recorder *rec, const struct oct_bscan_info *info,
                                uint64_t missed, struct oct_error *err)
 {
@@ -391,7 +394,8 @@ static enum oct_err accept(struct oct_recorder *rec, const struct oct_kept *kept
                             s->spectra, s->bscans, err);
 }
 
-/* A B-scan of another volume ends the open file; between the two some may be missing. */
+/* Ends the open file if this B-scan is of another volume; B-scans between the two may be missing.
+ */
 static void leave_file(struct oct_recorder *rec, const struct oct_bscan_info *info)
 {
     uint64_t end = (rec->file_volume + 1) * rec->options.plan->geometry.n_bscans;
@@ -428,7 +432,7 @@ static void record(struct oct_recorder *rec, const struct oct_kept *kept)
         end_file(rec);
 }
 
-/* n B-scans, the last of all those before `next_slot`. */
+/* Counts n B-scans; all slots before next_slot have passed. */
 static void note_passed(struct oct_recorder *rec, uint64_t next_slot, unsigned n)
 {
     if (next_slot > rec->consumed)
@@ -439,7 +443,7 @@ static void note_passed(struct oct_recorder *rec, uint64_t next_slot, unsigned n
     pthread_mutex_unlock(&rec->shared.lock);
 }
 
-/* Ends what has to end when no further B-scan says so. */
+/* Takes results, and ends files and recordings that must end although no further B-scan comes. */
 static void look_around(struct oct_recorder *rec)
 {
     struct oct_error err;
@@ -472,7 +476,8 @@ static void *run(void *argument)
             const uint64_t slot = kept->slot;
             record(rec, kept);
             rec->next_id = kept->raw.info.id + 1;
-            oct_keeper_release(rec->keeper); /* first: none waits that is not queued */
+            /* Before next_slot grows, so that no B-scan counts as waiting that is not queued. */
+            oct_keeper_release(rec->keeper);
             note_passed(rec, slot + 1, 1);
         } else {
             note_passed(rec, passed, 0); /* dropped */
@@ -531,7 +536,7 @@ enum oct_err oct_recorder_create(struct oct_recorder **out,
     if (status)
         e = oct_fail_errno(err, OCT_E_IO, status, "recorder thread");
     if (e) {
-        /* The keeper's thread ends with the image ring: whoever made the rings closes them. */
+        /* The keeper's thread ends when the image ring is closed, so it is closed here. */
         oct_record_history_destroy(rec->history);
         oct_record_results_destroy(rec->results);
         oct_volume_closer_destroy(rec->closer);
@@ -547,7 +552,7 @@ enum oct_err oct_recorder_create(struct oct_recorder **out,
     return OCT_OK;
 }
 
-/* What the folder has room for, told before it is needed. */
+/* Logs how much the folder has room for. */
 static void log_forecast(const struct oct_recorder *rec, const struct oct_record_settings *from,
                          double free_bytes)
 {
@@ -590,7 +595,7 @@ enum oct_err oct_recorder_start(struct oct_recorder *rec, const struct oct_recor
         oct_record_settings_free(&settings);
         return e;
     }
-    /* No disk is looked at from here on: who asks for the status waits for the lock. */
+    /* No system call touches the disk while the lock is held: status waits for it. */
     pthread_mutex_lock(&rec->shared.lock);
     if (rec->shared.status.active) {
         e = oct_fail(err, OCT_E_STATE,

@@ -1,18 +1,19 @@
 /* The recorder: a thread that writes volumes, one file each (volume.h).
  *
- * It reads from the keeper (keeper.h), which reads both rings and never waits for the disk: what a
- * stall of the disk lets pile up beyond the keeper's memory is dropped from the recording, counted
- * as "disk_slow" and noted in the file's gap map, and pictures go on. It may be made while B-scans
- * flow: those under way then pass it by. Recording
- * goes by volumes: after start, the first volume of which no B-scan had reached the recorder is the
- * first recorded; a file is closed as soon as its volume is whole, when the acquisition ends or
- * another begins, or when recording stops; then it holds what there was and the other rows are not
- * valid. stop takes effect after the B-scans that were in the raw ring.
+ * It reads from the keeper (keeper.h), which reads both rings and never waits for the disk. When
+ * the disk stalls for longer than the keeper's memory lasts, B-scans are dropped from the
+ * recording, counted as "disk_slow" and noted in the file's gap map, and pictures go on. A recorder
+ * may be created while B-scans flow; it ignores those that are in the rings already.
  *
- * A file is closed by a thread of its own (volume/closer.h), so that the disk has its last blocks
- * to write while the next is made. At most two are open so, each with up to 26 MiB of blocks for
- * the disk (volume.h); where there would be three the recorder waits. The end of a recording, and
- * of the recorder, waits for all files.
+ * Recording goes by volumes. After start the recorder waits for the first volume of which it has
+ * seen no B-scan yet. It closes a file when its volume is whole, when the acquisition ends or
+ * another begins, or when recording stops; rows that did not come are then not valid. stop takes
+ * effect after the B-scans that are in the raw ring at that time.
+ *
+ * Another thread (volume/closer.h) closes a file, so that the disk writes its last blocks while the
+ * next file is made. At most two files are open at once, each with up to 26 MiB of blocks for the
+ * disk (volume.h); before a third would be opened the recorder waits. The end of a recording, and
+ * of the recorder, waits until all files are closed.
  *
  * Files hold the results of analyses too, /analysis/NAME (volume.h): the recorder's thread takes
  * them from the sources' rings and never lets a source wait (results.h). A file whose B-scans have
@@ -22,10 +23,10 @@
  * however slow, costs a B-scan, and one that hangs costs a recording its own dataset only. The file
  * of `record last` (history.h) has no results.
  *
- * A failure (disk full, folder gone) ends the recording, keeps what its files have, is logged once
- * and kept for the status; pictures go on. Where a file cannot be closed, the one after it may have
- * begun: that is closed too, with what it has. Where both fail, the older is the reason in the
- * status and the log names both.
+ * A failure (disk full, folder gone) ends the recording; its files keep what they have, the failure
+ * is logged once and stays in the status, and pictures go on. When a file cannot be closed and the
+ * next is open already, that one is closed too, with what it has. When both fail, the status holds
+ * the failure of the older and the log names both.
  *
  * start, stop and status are called by one thread (the main loop). */
 #ifndef OCT_PIPELINE_RECORD_RECORDER_H
@@ -61,7 +62,7 @@ struct oct_recorder_status {
     bool active;             /* between start and the last file's close */
     bool stopping;           /* stop was called, the end has not been reached */
     char file[1024];         /* the newest: being written, or the last one; "" : none yet */
-    bool file_open;          /* it, or the one before it, is not closed yet */
+    bool file_open;          /* that file, or the one before it, is not closed yet */
     uint32_t bscans_in_file; /* safe in the newest */
     uint64_t bscans_passed;  /* through the recorder, recorded or not */
     uint64_t next_slot;      /* all slots of the rings before it have passed or were dropped */
@@ -94,15 +95,15 @@ enum oct_err oct_recorder_save_history(struct oct_recorder *recorder,
                                        const struct oct_record_settings *settings, const char *name,
                                        struct oct_error *err);
 
-/* The daemon is about to end: from now on nothing is dropped, however slow the disk. */
+/* The daemon is about to end: from now on the keeper waits for the disk and drops nothing. */
 void oct_recorder_drain(struct oct_recorder *recorder);
 
-/* Returns at once; status tells when the file is closed. Nothing to do when not active. */
+/* Returns at once; the status says when the file is closed. Does nothing when not active. */
 void oct_recorder_stop(struct oct_recorder *recorder);
 
 void oct_recorder_get_status(struct oct_recorder *recorder, struct oct_recorder_status *status);
 
-/* The image ring must be closed: what is in it is still written, the file closed. NULL is fine. */
+/* The image ring must be closed. Writes what is still in it and closes the file. NULL is fine. */
 void oct_recorder_destroy(struct oct_recorder *recorder);
 
 #endif

@@ -211,7 +211,8 @@ static enum oct_err poll_one(struct feed *feed, unsigned i, const struct oct_rec
                              struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
-    /* No more than the ring holds: a source that is faster than the disk must not keep the thread. */
+    /* No more than the ring holds: a source that is faster than the disk must not keep the thread.
+     */
     for (unsigned n = oct_ring_n_slots(feed->source.ring); n > 0 && e == OCT_OK; n--) {
         if (!feed->has_pending && !read_next(feed, at, 0))
             return OCT_OK;

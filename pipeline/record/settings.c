@@ -114,7 +114,7 @@ enum oct_err oct_record_settings_check(const struct oct_record_settings *from,
     return OCT_OK;
 }
 
-/* Appends text to a file name, only what can do no harm there, and a '_'. */
+/* Appends text to a file name, with '-' for all but letters, digits and '-', and a '_'. */
 static void append_word(char *name, size_t bytes, const char *text)
 {
     size_t n = strlen(name);

@@ -26,12 +26,12 @@ struct oct_record_settings_copy {
     char *strings; /* what those of `settings` point into */
 };
 
-/* Looks at no disk: the folder stays as it is written. */
+/* Does not touch the disk: the folder stays as it is written. OCT_E_NO_MEMORY. */
 enum oct_err oct_record_settings_copy(struct oct_record_settings_copy *copy,
                                       const struct oct_record_settings *from,
                                       struct oct_error *err);
 
-/* The folder, which is there, by its real name: the status names files by it. Looks at the disk. */
+/* Replaces the folder, which must exist, by its real path; the status shows it. Reads the disk. */
 enum oct_err oct_record_settings_resolve(struct oct_record_settings_copy *copy,
                                          struct oct_error *err);
 void oct_record_settings_free(struct oct_record_settings_copy *copy);

@@ -85,7 +85,7 @@ void oct_recorder_status_progress(struct oct_recorder_shared *shared, uint64_t w
     pthread_mutex_unlock(&shared->lock);
 }
 
-/* What of the file being closed has become safe. Lock held. */
+/* Adds what has become safe in the file being closed. Lock held. */
 static void advance(struct oct_recorder_shared *shared, uint64_t written, uint64_t bytes)
 {
     shared->others_written += written - shared->closing.written;

@@ -1,9 +1,9 @@
-/* The recorder's status and the account of its recordings, exact while one file is being
- * closed by another thread than that which writes the next.
+/* The recorder's status and the account of its recordings. Both are exact at every moment, although
+ * one thread writes a file while another closes the one before.
  *
  *     open file --left--> file being closed --synced--> counts are final --closed--> named, or not
  *
- * At most one file is open and one being closed. status.file, bscans_in_file speak of the newest.
+ * At most one file is open and one being closed. status.file and bscans_in_file are of the newest.
  *
  * One struct holds the lock and everything that it guards, and the recorder owns it. Every function
  * here takes the lock itself but those that say "lock held". */
@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a file was given and what of it is safe so far. */
+/* How many B-scans a file was given, and how many of them are safe so far. */
 struct oct_recorder_file {
     uint32_t n_bscans;    /* of a whole one */
     uint32_t accepted;    /* B-scans given to it */
@@ -78,7 +78,7 @@ struct oct_recorder_account oct_recorder_status_total(const struct oct_recorder_
 void oct_recorder_status_dropped(struct oct_recorder_shared *shared, uint64_t n,
                                  enum oct_loss reason, bool offered);
 
-/* A file was made; what is safe in the open one. */
+/* A file was created; how much is safe in the open file. */
 void oct_recorder_status_opened(struct oct_recorder_shared *shared, const char *path);
 void oct_recorder_status_progress(struct oct_recorder_shared *shared, uint64_t written,
                                   uint64_t bytes);
@@ -87,16 +87,16 @@ void oct_recorder_status_progress(struct oct_recorder_shared *shared, uint64_t w
 void oct_recorder_status_left(struct oct_recorder_shared *shared,
                               const struct oct_recorder_file *file);
 
-/* Of the file being closed: what is safe now is all that will be; it is closed. why NULL: it has
- * its name. */
+/* Of the file being closed: synced sets what is safe, which is final; closed ends it. why NULL: the
+ * file has its final name; else why it could not be closed. */
 void oct_recorder_status_synced(struct oct_recorder_shared *shared, uint64_t written,
                                 uint64_t bytes);
 void oct_recorder_status_closed(struct oct_recorder_shared *shared, const struct oct_error *why);
 
-/* Whether closing a file has failed since last asked, and why. */
+/* Returns whether closing a file has failed since the last call, and why. */
 bool oct_recorder_status_take_failure(struct oct_recorder_shared *shared, struct oct_error *why);
 
-/* The sum at the end of a recording, in one line of the log. */
+/* Logs the account of the recording that has ended, in one line. */
 void oct_recorder_status_log(struct oct_recorder_shared *shared);
 
 #endif

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* `reason` is taken where the failure is: libhdf5 forgets it at the next call. */
+/* Sets `reason` right where a call fails: libhdf5 forgets it at the next call. */
 static hid_t create_array(hid_t file, const char *name, unsigned rank, const size_t *dims,
                           char *reason, size_t reason_bytes)
 {
@@ -59,7 +59,7 @@ struct addition {
     const size_t *dims;
 };
 
-/* Into the file's image; nothing of it is in the file yet. Under the lock. */
+/* Adds the array to the image in memory; the file is not changed yet. Under the lock. */
 static bool put(struct oct_hdf5_image *image, const struct addition *a, char *reason,
                 size_t reason_bytes)
 {

@@ -1,14 +1,13 @@
-/* Recordings closed beside the writing of the next: a thread that syncs, closes and names one file
- * while its owner makes and fills another.
+/* A thread that syncs, closes and names one recording while its owner makes and fills the next.
  *
  *     owner:   ... fill A | put A | make B, fill B ............. | put B | ...
  *     thread:                sync A, rename A, sync the folder         sync B ...
  *
- * One file at a time: put waits for the one before, so that at most two writers are open at once
- * and a disk that is too slow holds up the owner, as it should.
+ * It closes one file at a time: put blocks until the file before is closed, so that at most two
+ * writers are open at once, and a disk that is too slow blocks the owner, as it should.
  *
- * Threads: one owner calls everything; the two calls come from the closer's thread, between put and
- * the end of the wait that follows it. */
+ * Threads: one owner calls all functions. The closer's thread makes the two callbacks, between put
+ * and the end of the wait that follows it. */
 #ifndef OCT_PIPELINE_VOLUME_CLOSER_H
 #define OCT_PIPELINE_VOLUME_CLOSER_H
 
@@ -20,9 +19,9 @@
 struct oct_volume_closer;
 
 struct oct_volume_closer_calls {
-    /* All that can be safe is: oct_volume_written and oct_volume_bytes, which are final now. */
+    /* The file was synced: oct_volume_written and oct_volume_bytes, which are final now. */
     void (*synced)(void *owner, uint64_t n_written, uint64_t n_bytes);
-    /* The writer is gone. why NULL: the file has its final name; else what went wrong first, in
+    /* The writer is destroyed. why NULL: the file has its final name; else the first failure, in
      * syncing or in closing. */
     void (*closed)(void *owner, const struct oct_error *why);
     void *owner;
@@ -33,10 +32,10 @@ enum oct_err oct_volume_closer_create(struct oct_volume_closer **closer,
                                       const struct oct_volume_closer_calls *calls,
                                       struct oct_error *err);
 
-/* Waits for the one before, then takes the writer over and returns. */
+/* Blocks until the file before is closed, then takes the writer over and returns. */
 void oct_volume_closer_put(struct oct_volume_closer *closer, struct oct_volume_writer *writer);
 
-/* Returns when all that was put is closed and told. */
+/* Returns when every file that was put is closed and its callbacks have returned. */
 void oct_volume_closer_wait(struct oct_volume_closer *closer);
 
 /* Waits, then ends the thread. NULL is fine. */

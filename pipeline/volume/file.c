@@ -34,7 +34,7 @@ static enum oct_err refuse_existing(const char *path, struct oct_error *err)
     return OCT_OK;
 }
 
-/* Network and user-space file systems may be interrupted in any call: then it is made again. */
+/* Any call may be interrupted on network and user-space file systems; it is then repeated. */
 static int open_fully(const char *path, int flags)
 {
     return (int)TEMP_FAILURE_RETRY(open(path, flags, 0666));
@@ -92,7 +92,7 @@ enum oct_err oct_volume_file_reserve(struct oct_volume_file *file, uint64_t byte
     uint64_t n_free = free_bytes(file->fd);
     int status = (int)TEMP_FAILURE_RETRY(fallocate(file->fd, 0, 0, (off_t)bytes));
     if (status != 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
-        /* No reservation here (some network file systems): then at least it must fit now. */
+        /* This file system cannot reserve (some network ones): check that it would fit now. */
         errno = ENOSPC;
         status = n_free < bytes ? -1 : (int)TEMP_FAILURE_RETRY(ftruncate(file->fd, (off_t)bytes));
     }
@@ -107,8 +107,8 @@ enum oct_err oct_volume_file_reserve(struct oct_volume_file *file, uint64_t byte
                           (unsigned long long)bytes);
 }
 
-/* A signal, or a network file system, may interrupt a sync: then nothing is known, and it is asked
- * for again. */
+/* A signal or a network file system may interrupt a sync. What is on the disk is then unknown, so
+ * the sync is repeated. */
 static int sync_fully(int fd, int (*sync)(int fd))
 {
     return (int)TEMP_FAILURE_RETRY(sync(fd));
@@ -165,9 +165,10 @@ enum oct_err oct_volume_file_publish(struct oct_volume_file *file, struct oct_er
     return e;
 }
 
-/* One pwrite; may be short. Direct I/O may end anywhere in a block when the disk fills, and a file
- * system may refuse it at the first write only: what cannot go direct goes through the cache. The
- * kernel writes back and drops cached pages under a direct write, so the two agree. */
+/* One pwrite; it may write less than asked. A direct write may end within a block when the disk is
+ * nearly full, and some file systems refuse direct I/O only at the first write. What cannot be
+ * written directly is written through the page cache. The kernel writes back and drops cached pages
+ * under a direct write, so that both ways may be mixed. */
 static ssize_t write_some(struct oct_volume_file *file, const unsigned char *data, size_t bytes,
                           uint64_t offset, bool direct)
 {

@@ -2,8 +2,8 @@
  *
  *     draft (no name) -> PATH.part -> PATH
  *
- * A draft has no name at all (O_TMPFILE), so a process killed while it writes the metadata leaves
- * nothing behind; where the file system has no such files it is PATH.part.new.PID. No step ever
+ * A draft has no name (O_TMPFILE), so that a process killed while it writes the metadata leaves no
+ * file behind. On file systems without such files the draft is PATH.part.new.PID. No step ever
  * replaces an existing file. One thread at a time. */
 #ifndef OCT_PIPELINE_VOLUME_FILE_H
 #define OCT_PIPELINE_VOLUME_FILE_H

@@ -1,8 +1,8 @@
 /* The gap map of a recording: /gaps, one row a range of A-lines that the file lacks (loss.h).
  *
- * Rows are gathered in memory and written before the rows of /frames that they explain. The table
- * has room for a fixed number of ranges, as every array of the file; when it is full, the last
- * range turns into "more" and counts all that follow. One thread. */
+ * Ranges are gathered in memory and written before the rows of /frames that they explain. The table
+ * has a fixed length, like every array of the file. When it is full, the last range gets the reason
+ * "more" and counts the lines of all that follow. One thread. */
 #ifndef OCT_PIPELINE_VOLUME_GAPS_H
 #define OCT_PIPELINE_VOLUME_GAPS_H
 
@@ -41,7 +41,7 @@ enum oct_err oct_volume_gaps_init(struct oct_volume_gaps *gaps, struct oct_volum
                                   const uint64_t column[OCT_N_GAP_COLUMNS], uint32_t capacity,
                                   struct oct_error *err);
 
-/* Neighbours of one reason become one range. */
+/* Adds a range. Neighbouring ranges of one reason become one. */
 void oct_volume_gaps_add(struct oct_volume_gaps *gaps, const struct oct_gap *gap);
 
 /* Writes what is new (not synced); *n_bytes counts on. */

@@ -31,7 +31,7 @@ struct target {
     struct oct_hdf5_image *image;
 };
 
-/* No such file: libhdf5 looks the name up, finds nothing and leaves it at that. */
+/* No file has this name: libhdf5 looks it up, finds none and goes on. */
 static const char name_of_all[] = "/dev/null/octd";
 
 /* ---- pages ---- */
@@ -50,7 +50,7 @@ static size_t find(const struct oct_hdf5_image *image, uint64_t offset)
     return low;
 }
 
-/* What the base has, and zeros beyond its end. */
+/* Reads from the base file; beyond its end there are zeros. */
 static bool read_base(const struct oct_hdf5_image *image, uint64_t offset, unsigned char *bytes,
                       size_t n_bytes)
 {
@@ -62,7 +62,7 @@ static bool read_base(const struct oct_hdf5_image *image, uint64_t offset, unsig
             TEMP_FAILURE_RETRY(pread(image->base_fd, bytes + done, n, (off_t)(offset + done)));
         if (got < 0)
             return false;
-        if (got == 0) /* it was cut meanwhile */
+        if (got == 0) /* the file was truncated meanwhile */
             break;
         done += (size_t)got;
     }
@@ -139,7 +139,7 @@ static H5FD_t *driver_open(const char *name, unsigned flags, hid_t access, haddr
     (void)flags;
     (void)max_address;
     if (!target || !target->image || strcmp(name, name_of_all) != 0)
-        return NULL; /* a file that the open one points at */
+        return NULL; /* a link or a virtual dataset names another file */
     struct handle *handle = calloc(1, sizeof(*handle));
     if (!handle)
         return NULL;
@@ -203,8 +203,8 @@ static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_
     (void)transfer;
     if (address > MAX_ADDRESS || n_bytes > MAX_ADDRESS - address)
         return -1;
-    /* It says so to the owner, not to libhdf5: a file that libhdf5 could not flush it can neither
-     * close nor forget. */
+    /* The failure is kept for the owner and hidden from libhdf5, which could neither close nor
+     * forget a file that it failed to flush. */
     image->failed |= !put(image, address, bytes, n_bytes);
     return 0;
 }
@@ -229,8 +229,9 @@ static const H5FD_class_t driver = {
     .fapl_size = sizeof(struct target),
     .open = driver_open,
     .close = driver_close,
-    /* No .cmp: libhdf5 then tells open files apart by their handles. An image's address would not
-     * do: it may be that of one whose file libhdf5 failed to close and holds for good. */
+    /* Without .cmp libhdf5 tells open files apart by their handles. Comparing images by address
+     * would be wrong: a new image may have the address of one whose file libhdf5 failed to close
+     * and still holds. */
     .query = driver_query,
     .get_eoa = driver_get_eoa,
     .set_eoa = driver_set_eoa,
@@ -297,7 +298,7 @@ static size_t gather(const struct oct_hdf5_image *image, size_t end, unsigned ch
     return first;
 }
 
-/* The last first: what points at new things comes after them. */
+/* Writes the last pages first: new objects must be in the file before anything points at them. */
 static enum oct_err write_pages(const struct oct_hdf5_image *image, int fd, const char *path,
                                 uint64_t *n_bytes, struct oct_error *err)
 {

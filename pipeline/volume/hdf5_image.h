@@ -1,13 +1,12 @@
-/* A file that libhdf5 reads and writes in memory alone: it opens, writes, syncs and cuts nothing
- * that could fail but for want of memory.
+/* A file that libhdf5 reads and writes in memory only. None of its writes, syncs and truncations
+ * touches a disk, so they fail only when memory runs out.
  *
  *     libhdf5 --writes--> pages in memory --oct_hdf5_image_store--> a file of the disk
  *             <--reads--- those pages; else base_fd, by pread; else zeros
  *
- * In memory, because libhdf5 1.10 that meets a failure while it flushes cannot close its file any
- * more and crashes when the program exits. What oct_hdf5_image_store meets on the disk is ours to
- * retry or to report, with libhdf5 out of the way. What is never written takes no memory: arrays of
- * gigabytes are holes.
+ * The reason: when a flush fails, libhdf5 1.10 cannot close its file any more and crashes when the
+ * program exits. oct_hdf5_image_store writes to the disk without libhdf5 and may retry or report a
+ * failure. Parts that are never written take no memory, so arrays of gigabytes are holes.
  *
  * Files that the open one points at (external links, virtual datasets) cannot be opened through it.
  *
@@ -28,8 +27,8 @@ struct oct_hdf5_page;
 struct oct_hdf5_image {
     int base_fd; /* borrowed; -1: it begins empty */
     uint64_t base_bytes;
-    uint64_t end; /* its length */
-    bool failed;  /* it could not do what libhdf5 asked for: its contents are worth nothing */
+    uint64_t end;                /* its length */
+    bool failed;                 /* a request of libhdf5 failed: the contents are not valid */
     struct oct_hdf5_page *pages; /* those that were written, rising */
     size_t n_pages, room;
 };

@@ -9,9 +9,9 @@
 static pthread_mutex_t hdf5_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Before libhdf5 does anything. Its handler at exit walks through all that is open, a file among it
- * that failed: with every file closed by its owner there is nothing to be done there. And no code
- * is loaded because a file names a filter. */
+/* Runs before any other call of libhdf5. Turns off its handler at exit, which walks through all
+ * open objects and crashes on a file that failed; owners close every file, so it has nothing to do.
+ * Turns off plug-ins too, so that no code is loaded because a file names a filter. */
 static void set_up(void)
 {
     H5dont_atexit();

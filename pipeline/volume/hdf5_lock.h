@@ -1,6 +1,6 @@
-/* libhdf5, held safely: one lock around every call, its own printing, its handler at exit and its
- * loading of plug-ins turned off, its reason for a failure as one line. Included by the volume
- * files of this room only: it shows HDF5's types. */
+/* Safe use of libhdf5: one lock around every call; its printing, its handler at exit and its
+ * loading of plug-ins are turned off; its reason for a failure is available as one line. Included
+ * by the volume files of this room only: it shows HDF5's types. */
 #ifndef OCT_PIPELINE_VOLUME_HDF5_LOCK_H
 #define OCT_PIPELINE_VOLUME_HDF5_LOCK_H
 

@@ -10,11 +10,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Metadata takes milliseconds; a loop is ended after so much computing, a stuck disk later. */
+/* Reading metadata takes milliseconds. A child that loops is ended after MAX_CPU_S of computing,
+ * one that waits for a disk after MAX_WALL_S. */
 enum { MAX_CPU_S = 2, MAX_WALL_S = 60 };
 
-/* Signal handlers belong to the parent; a crash here ends this process and prints nothing, nor does
- * its end print once more what the parent has not written yet (ThreadSanitizer's does). */
+/* Resets the signal handlers, which are the parent's, and turns off output: a crash ends this
+ * process silently, and its end does not print again what the parent has buffered (ThreadSanitizer
+ * does). */
 static void become_expendable(void)
 {
     static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGXCPU};
@@ -58,7 +60,8 @@ enum oct_err oct_hdf5_probe(const char *path, void (*look)(const char *path), st
     close(ends[1]);
     char done;
     ssize_t n;
-    /* The pipe tells, not the status: the program may have SIGCHLD ignored. */
+    /* The pipe says whether the child came to its end. Its exit status does not: the program may
+     * ignore SIGCHLD. */
     do
         n = read(ends[0], &done, 1);
     while (n < 0 && errno == EINTR);

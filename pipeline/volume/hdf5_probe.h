@@ -1,6 +1,7 @@
 /* A first look at a file from outside, taken by a child process: libhdf5 1.10 trusts much of what a
  * file says about itself, and some damaged files make it crash or loop for ever (measured: test
- * damaged_metadata_never_crashes_the_reader). What the child survives the parent may repeat. */
+ * damaged_metadata_never_crashes_the_reader). If the child survives, the parent reads the
+ * file in the same way. */
 #ifndef OCT_PIPELINE_VOLUME_HDF5_PROBE_H
 #define OCT_PIPELINE_VOLUME_HDF5_PROBE_H
 

@@ -52,8 +52,8 @@ static enum oct_err find_links(const struct oct_hdf5_array *array, hid_t file, b
     return OCT_OK;
 }
 
-/* Values that lie in other files are not read: a file says which, and they may be anything, a pipe
- * that never ends among them. Nor are filters that libhdf5 would have to load. */
+/* Refuses values that lie in other files: the file says in which, and they may be anything, a pipe
+ * that never ends for instance. Refuses filters that libhdf5 would have to load, too. */
 static enum oct_err check_storage(const struct oct_hdf5_array *array, hid_t properties,
                                   struct oct_error *err)
 {

@@ -1,5 +1,5 @@
-/* Reading HDF5 files that anybody may have made: nothing is believed before it is checked. Called
- * under the lock of hdf5_lock.h. Included by the volume files of this room only. */
+/* Reading HDF5 files from any source: every property is checked before it is used. Called under the
+ * lock of hdf5_lock.h. Included by the volume files of this room only. */
 #ifndef OCT_PIPELINE_VOLUME_HDF5_READ_H
 #define OCT_PIPELINE_VOLUME_HDF5_READ_H
 
@@ -25,9 +25,10 @@ struct oct_hdf5_array {
 };
 
 /* Opens the dataset `name`. Not there: OCT_OK with dataset < 0. rank 0: any from 1 to
- * OCT_HDF5_MAX_RANK. OCT_E_FORMAT: not a dataset of `rank` axes of integers or floats, in another file in part (external link, external storage,
- * virtual dataset), packed in a way that libhdf5 itself lacks, or that would take absurd memory.
- * oct_hdf5_array_close must follow in any case. */
+ * OCT_HDF5_MAX_RANK. OCT_E_FORMAT: it is not a dataset of `rank` axes of integers or floats, lies
+ * in another file in part (external link, external storage, virtual dataset), is packed with a
+ * filter that libhdf5 itself lacks, or has chunks larger than 1 GiB. oct_hdf5_array_close must
+ * follow in any case. */
 enum oct_err oct_hdf5_array_open(struct oct_hdf5_array *array, hid_t file, const char *path,
                                  const char *name, unsigned rank, struct oct_error *err);
 void oct_hdf5_array_close(struct oct_hdf5_array *array);
@@ -43,9 +44,10 @@ enum oct_err oct_hdf5_array_read(const struct oct_hdf5_array *array, hid_t memor
 enum oct_err oct_hdf5_array_read_row(const struct oct_hdf5_array *array, uint64_t v,
                                      hid_t memory_type, void *values, struct oct_error *err);
 
-/* A string attribute of an object, the file for its root, fixed or variable length: malloc'd, NUL-terminated; NULL where
- * it is absent, no string, or longer than max_bytes. It is UTF-8: a recording of another program or
- * of days gone by cannot be written anew, so its bytes in any other encoding become '?'. */
+/* Returns a string attribute of an object (the file stands for its root group), of fixed or
+ * variable length: malloc'd, NUL-terminated; NULL where it is absent, is no string, or is longer
+ * than max_bytes. The text is UTF-8. Bytes of any other encoding become '?', so that recordings of
+ * other programs, or old ones, can still be read. */
 char *oct_hdf5_text(hid_t object, const char *name, size_t max_bytes);
 
 #endif

@@ -98,7 +98,8 @@ static uint64_t results_bytes(const struct oct_geometry *g, const struct oct_vol
     return bytes;
 }
 
-/* What the columns and the calibration can take: each array starts a block of its own. */
+/* Adds up arrays, calibration and texts. Each array starts at a block of its own, which the first
+ * term covers. */
 uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,
                                     const struct oct_volume_about *about, bool with_spectra,
                                     bool with_bscans)
@@ -243,7 +244,7 @@ static void put_calibration(struct builder *b, const struct oct_plan *plan)
         hsize_t dims[2] = {cal->n_dispersion, 2};
         put_table(b, "/calibration/dispersion", cal->dispersion, 2, dims);
     } else {
-        put_coefficients(b, plan); /* all ones without any: the array is always there */
+        put_coefficients(b, plan); /* none: all phases are 1. The array always exists */
     }
 }
 
@@ -420,7 +421,7 @@ static void build_results(struct builder *b, const struct oct_volume_about *abou
         build_result(b, about->forms[i], n_bscans, bscan_um, &layout->results[i]);
 }
 
-/* Small things first, so that all metadata stands together at the file's start. */
+/* Creates small arrays first, so that the metadata lies together at the start of the file. */
 static void build(struct builder *b, struct oct_volume_layout *layout, const struct oct_plan *plan,
                   const struct oct_volume_about *about, bool with_spectra, bool with_bscans)
 {

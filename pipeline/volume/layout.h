@@ -67,8 +67,8 @@ uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,
                                     bool with_bscans);
 
 /* Makes the HDF5 file in memory (hdf5_image.h), layout->file_bytes long, with holes where the
- * arrays will lie: so the file on disk comes into being with its metadata whole. `image` is to be
- * initialised and finished by the caller; `path` only names the file in errors. */
+ * arrays will lie, so that the metadata is complete before the first byte goes to the disk. The
+ * caller initialises and finishes `image`; `path` only names the file in errors. */
 enum oct_err oct_volume_layout_build(struct oct_hdf5_image *image, struct oct_volume_layout *layout,
                                      const char *path, const struct oct_plan *plan,
                                      const struct oct_volume_about *about, bool with_spectra,

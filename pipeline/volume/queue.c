@@ -14,7 +14,7 @@ struct piece {
 
 struct oct_volume_queue {
     struct oct_volume_file *file;
-    void *mapped;          /* a block more than the blocks, which lie aligned in it */
+    void *mapped;          /* one block more than n_blocks, so that they can be aligned in it */
     unsigned char *memory; /* n_blocks blocks */
     unsigned n_blocks;
     pthread_t thread;
@@ -70,8 +70,8 @@ static size_t mapped_bytes(const struct oct_volume_queue *q)
     return (q->n_blocks + 1) * OCT_VOLUME_QUEUE_BYTES;
 }
 
-/* Not by malloc: with two files open in turn what is freed would stay with it, in pieces that the
- * next file's blocks do not fit. */
+/* Maps the blocks instead of using malloc: with two files open in turn, malloc would keep the freed
+ * memory in pieces too small for the next file's blocks. */
 static void map_blocks(struct oct_volume_queue *q)
 {
     void *mapped =
@@ -92,7 +92,7 @@ static enum oct_err get_memory(struct oct_volume_queue *q, struct oct_error *err
     if (!q->pieces || !q->free_block || !q->memory)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory for %zu bytes of blocks",
                         q->file->path, bytes);
-    /* Where there are none the pages stay small, and that is all. */
+    /* Without huge pages the pages stay small, which does no harm. */
     (void)madvise(q->memory, bytes, MADV_HUGEPAGE);
     for (unsigned i = 0; i < q->n_blocks; i++)
         q->free_block[q->n_free++] = q->memory + i * OCT_VOLUME_QUEUE_BYTES;

@@ -1,5 +1,5 @@
-/* Blocks of one recording on their way to its file: one thread writes while the next block is
- * gathered.
+/* The blocks of one recording that wait for the disk: a thread writes one while the owner fills the
+ * next.
  *
  *     owner:  take a block -> fill it -> put it -> take ...   wait (before a sync)
  *     thread:                              pwrite -> the block is free again
@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Long enough that a disk is as fast as with longer ones; a huge page. */
+/* Longer blocks make no disk faster. As long as a huge page. */
 #define OCT_VOLUME_QUEUE_BYTES ((size_t)2 << 20)
 
 struct oct_volume_queue;
@@ -35,11 +35,11 @@ enum oct_err oct_volume_queue_take(struct oct_volume_queue *queue, unsigned char
                                    struct oct_error *err);
 
 /* Gives a block to be written at `offset`, `bytes` of it, both multiples of OCT_VOLUME_BLOCK_BYTES.
- * The last n_new of them count as written when they are: the others were in the file before. */
+ * Only the last n_new bytes count as written: the others were in the file before. */
 void oct_volume_queue_put(struct oct_volume_queue *queue, unsigned char *block, size_t bytes,
                           uint64_t offset, size_t n_new);
 
-/* Returns when all that was put is in the file (not synced), or with the first failure. */
+/* Returns when all blocks that were put are in the file (not synced), or with the first failure. */
 enum oct_err oct_volume_queue_wait(struct oct_volume_queue *queue, struct oct_error *err);
 
 /* New bytes written so far. Any thread. */

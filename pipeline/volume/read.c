@@ -56,11 +56,11 @@ static bool has_signature(const struct oct_volume_reader *r)
     return false;
 }
 
-/* probed: a child has looked at the file and lives, or this is the child. */
+/* probed: a child process has read the file without crashing, or this is that child. */
 static enum oct_err open_file(struct oct_volume_reader *r, bool probed, struct oct_error *err)
 {
     struct stat st;
-    /* O_NONBLOCK: a named pipe must not hold the program. */
+    /* O_NONBLOCK: opening a named pipe must not block. */
     r->fd = (int)TEMP_FAILURE_RETRY(open(r->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     if (r->fd < 0 || fstat(r->fd, &st) != 0)
         return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", r->path);
@@ -71,7 +71,7 @@ static enum oct_err open_file(struct oct_volume_reader *r, bool probed, struct o
     if (e != OCT_OK)
         return e;
 
-    /* One may be read while it is written: see volume.h. No lock is taken on it. */
+    /* No lock is taken on the file: it may be read while it is written (volume.h). */
     char reason[160] = "";
     oct_hdf5_image_init(&r->image, r->fd, r->file_bytes);
     r->file = oct_hdf5_image_open(&r->image, H5F_ACC_RDONLY, 1, reason, sizeof(reason));
@@ -189,7 +189,7 @@ static void copy_text(struct oct_volume_reader *r, const char *name, char *text,
 {
     char *value = oct_hdf5_text(r->file, name, 4096);
     snprintf(text, text_bytes, "%s", value ? value : "");
-    oct_hdf5_printable(text); /* it will be */
+    oct_hdf5_printable(text); /* it is shown on terminals */
     free(value);
 }
 
@@ -277,7 +277,7 @@ static void look_at_series(const struct oct_volume_reader *r, const struct serie
     free(row);
 }
 
-/* In the child of the probe: everything that libhdf5 will be asked for. */
+/* In the child of the probe: makes every libhdf5 call that the parent may make later. */
 static void look(const char *path)
 {
     struct oct_calibration cal;
@@ -409,7 +409,8 @@ static bool all_zero(const uint16_t *line, uint32_t n)
     return true;
 }
 
-/* The mask and, from it, missing_lines: what comes after divides by the number of lines. */
+/* Reads the mask and counts missing_lines from it, so that the two agree: later steps divide by the
+ * number of lines that came. */
 static enum oct_err read_mask(struct oct_volume_reader *r, uint32_t v, struct oct_raw_frame *frame,
                               struct oct_error *err)
 {

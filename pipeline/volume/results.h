@@ -60,8 +60,8 @@ enum oct_err oct_volume_results_init(struct oct_volume_results *results,
 enum oct_err oct_volume_results_accept(struct oct_volume_results *results, unsigned i,
                                        const struct oct_image_frame *frame, struct oct_error *err);
 
-/* Writes all that is new but `valid`; may sync. The caller has waited for the queue. *n_bytes counts
- * on; what is replaced counts once. */
+/* Writes all that is new but `valid`; may sync. The caller has waited for the queue. *n_bytes
+ * counts on; what is replaced counts once. */
 enum oct_err oct_volume_results_push(struct oct_volume_results *results, uint64_t *n_bytes,
                                      struct oct_error *err);
 

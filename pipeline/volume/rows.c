@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define MOST_GAPS (1u << 16) /* more than any file of ours; beyond it, it is none of ours */
+#define MOST_GAPS (1u << 16) /* more than octd ever writes */
 #define ANY_LENGTH UINT64_MAX
 
 struct source {

@@ -1,7 +1,7 @@
-/* What a recording says about its B-scans: the columns of /frames and the gap map, read whole.
+/* The columns of /frames and the gap map of a recording, read as a whole.
  *
- * A file need not have any of them; those that are there must be integers of the right length. All
- * calls under the HDF5 lock (hdf5_lock.h) except oct_volume_rows_finish. */
+ * A file need not have any of them; those that exist must be integers of the right length. All
+ * calls are made under the HDF5 lock (hdf5_lock.h) except oct_volume_rows_finish. */
 #ifndef OCT_PIPELINE_VOLUME_ROWS_H
 #define OCT_PIPELINE_VOLUME_ROWS_H
 

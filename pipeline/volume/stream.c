@@ -21,7 +21,7 @@ enum oct_err oct_volume_stream_init(struct oct_volume_stream *stream, struct oct
     return OCT_OK;
 }
 
-/* Writes all that is held, here and now: the last block of it partly. */
+/* Writes everything that is held in this thread; of the last block only the bytes that exist. */
 static enum oct_err write_held(struct oct_volume_stream *stream, struct oct_error *err)
 {
     size_t n = stream->n_held, whole = n / BLOCK * BLOCK;
@@ -50,8 +50,8 @@ enum oct_err oct_volume_stream_push(struct oct_volume_stream *stream, struct oct
     return OCT_OK;
 }
 
-/* Moves the next byte's place forward to `target`. A short gap is filled with zeros; a long one is
- * jumped over. */
+/* Advances the offset of the next byte to `target`. A short gap is filled with zeros in staging; a
+ * long one is not written. */
 static enum oct_err skip_to(struct oct_volume_stream *stream, uint64_t target,
                             struct oct_error *err)
 {
@@ -61,7 +61,7 @@ static enum oct_err skip_to(struct oct_volume_stream *stream, uint64_t target,
         if (e != OCT_OK)
             return e;
     }
-    /* A push keeps less than a block, so the gap may fit now. */
+    /* The push has left less than a block in staging, so the gap may fit now. */
     if (target - stream->base >= STAGING) {
         stream->base = target / BLOCK * BLOCK;
         stream->n_held = stream->n_pushed = 0;
@@ -76,7 +76,7 @@ static enum oct_err skip_to(struct oct_volume_stream *stream, uint64_t target,
     return OCT_OK;
 }
 
-/* A full block goes to the queue; another takes its place when there is more to hold. */
+/* Puts the full block into the queue; append takes another when it has more to store. */
 static void hand_over(struct oct_volume_stream *stream)
 {
     oct_volume_queue_put(stream->queue, stream->staging, STAGING, stream->base,

@@ -8,11 +8,11 @@
  *     staging            [================..]
  *
  * staging[0] always lies on a block boundary of the file and staging holds every byte from there
- * on, so whole blocks go out with O_DIRECT and nothing needs to be read back. Full, it goes to the
- * queue (volume/queue.h), which writes it while the next is filled. A push in the middle of a block
- * writes the partial block exactly, through the page cache, and keeps it in staging: it goes out
- * again, whole, with the rows that follow. After a jump the block's first bytes are zeros, as in
- * the file, for rows only rise. */
+ * on, so that whole blocks are written with O_DIRECT and nothing needs to be read back. A full
+ * staging block goes to the queue (volume/queue.h), which writes it while the next is filled. A
+ * push in the middle of a block writes the partial block through the page cache and keeps it in
+ * staging; it is written again, whole, with the rows that follow. After a jump the first bytes of
+ * the block are zeros, as they are in the file, since rows only rise. */
 #ifndef OCT_PIPELINE_VOLUME_STREAM_H
 #define OCT_PIPELINE_VOLUME_STREAM_H
 

@@ -9,9 +9,9 @@
  * A B-scan is a row: its number within the volume, info.bscan. Its samples and pixels are gathered
  * into aligned blocks, which a thread of the writer's writes while the next are gathered
  * (volume/queue.h); its row of /frames gets valid = 1 only when they are synced. So a row with
- * valid = 1 is right whenever the writer is killed. A failure to write shows at a later call, at
- * the next sync at the latest. Blocks take 26 MiB at most, as much as the disk was behind, and 2 MiB
- * more for each dataset of per-B-scan results.
+ * valid = 1 is right whenever the writer is killed. A failure to write is returned by a later call,
+ * at the latest by the next sync. Blocks take 26 MiB at most, less while the disk keeps up, and 2
+ * MiB more for each dataset with a result a B-scan.
  *
  * One thread uses a writer or a reader at a time. libhdf5 is not thread-safe; this file holds one
  * lock around all its calls, so that a reader and a writer may live in different threads. */
@@ -42,7 +42,7 @@ struct oct_volume_about {
     double width_um, height_um; /* scanned field, 0: unknown */
     uint32_t field_bscans;      /* B-scans that height_um holds; 0: as many as the file has rows */
     double refractive_index;
-    bool gap_map;         /* it has one, and it is kept complete: oct_volume_write_gap */
+    bool gap_map;         /* the file has one; the owner calls oct_volume_write_gap for each gap */
     bool counted;         /* row r is B-scan first_bscan + r of its acquisition, or a gap */
     uint64_t first_bscan; /* then: of row 0 */
     /* Results of analyses that the file has room for, /analysis/NAME each; their labels and axes
@@ -72,7 +72,7 @@ enum oct_err oct_volume_create(struct oct_volume_writer **writer, const char *pa
                                bool with_spectra, bool with_bscans, struct oct_error *err);
 
 /* Writes the spectra of B-scan info.bscan and the mask of its lines. Rows must rise from call to
- * call: a row that is out of range, came before or comes late is OCT_E_ARG and changes nothing.
+ * call: a row out of range or not greater than the one before is OCT_E_ARG and changes nothing.
  * Skipped rows stay zero with valid = 0. The data is copied before the call returns. */
 enum oct_err oct_volume_write_spectra(struct oct_volume_writer *writer,
                                       const struct oct_raw_frame *frame, struct oct_error *err);
@@ -96,8 +96,8 @@ enum oct_err oct_volume_write_row(struct oct_volume_writer *writer,
  * only when the result is synced. Of a table with fewer rows than the form has, the rest is NaN
  * (f32) or 0 (u8).
  *
- * One image a volume: each replaces the one before. The writer keeps the newest and writes it at the
- * next sync. /analysis/NAME_valid is 0 in the file while the image is being replaced there.
+ * One image a volume: each replaces the one before. The writer keeps the newest and writes it at
+ * the next sync. /analysis/NAME_valid is 0 in the file while the image is being replaced there.
  *
  * OCT_E_ARG: no such form, a frame of another form, a status that is not OCT_OK, or a row out of
  * range or out of order; nothing is changed and the writer goes on. */
@@ -111,8 +111,8 @@ enum oct_err oct_volume_write_gap(struct oct_volume_writer *writer, const struct
 
 /* Pushes everything accepted so far to the file and syncs it (fdatasync): only then are its rows
  * valid and counted by oct_volume_written. The writer also does so by itself when many rows wait.
- * After a failure to write or sync every later call fails with the same code: what the file then
- * holds beyond the rows counted is unknown. */
+ * After a failure to write or sync every later call fails with the same code. Rows that were
+ * counted before stay valid; what else the file holds is unknown. */
 enum oct_err oct_volume_sync(struct oct_volume_writer *writer, struct oct_error *err);
 
 /* B-scans that are in the file with valid = 1, and bytes written so far (metadata too). */
@@ -129,8 +129,9 @@ enum oct_err oct_volume_create_empty(const char *path, struct oct_error *err);
 
 /* Writes further datasets and groups into a closed file (the synthetic retina's /truth). Rank <= 3.
  * Intermediate groups are made. `attribute_units` becomes the attribute "units"; it may be NULL.
- * OCT_E_IO: no such file, it has such a dataset already, or the disk refused: what the file then
- * holds is unknown, so add before it has its name. OCT_E_NO_MEMORY: nothing was changed. */
+ * OCT_E_IO: no such file, it has such a dataset already, or the disk failed. After a disk failure
+ * the contents of the file are unknown, so add datasets before the file gets its final name.
+ * OCT_E_NO_MEMORY: nothing was changed. */
 enum oct_err oct_volume_add_f64(const char *path, const char *dataset, const double *values,
                                 unsigned rank, const size_t *dims, const char *attribute_units,
                                 struct oct_error *err);
@@ -194,10 +195,10 @@ struct oct_volume_dataset {
     uint32_t n_valid; /* rows with valid = 1; of the volume: 0 or 1 */
 };
 
-/* Lists those that the file has, by name, OCT_VOLUME_MAX_FORMS at most. A dataset counts as one when
- * /frames/NAME_valid or /analysis/NAME_valid is there. OCT_E_FORMAT: one of them is not as this
- * writer makes them: its shape, its type, a flag that is neither 0 nor 1, or more rows in use than
- * there are; says which. */
+/* Lists those that the file has, by name, OCT_VOLUME_MAX_FORMS at most. A dataset counts as one
+ * when /frames/NAME_valid or /analysis/NAME_valid is there. OCT_E_FORMAT: one of them is not as
+ * this writer makes them: its shape, its type, a flag that is neither 0 nor 1, or more rows in use
+ * than there are; says which. */
 enum oct_err oct_volume_datasets(struct oct_volume_reader *reader,
                                  struct oct_volume_dataset datasets[OCT_VOLUME_MAX_FORMS],
                                  unsigned *n, struct oct_error *err);

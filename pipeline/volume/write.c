@@ -18,11 +18,11 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values would need swa
 #define N_STREAMS 3u
 #define MAX_ROWS 1024u /* rows of /frames that wait for a sync */
 
-/* Blocks written or waiting for it, so that the disk never waits: not for the next block, and not
- * for the next file where one is closed while another is made. Making one takes two syncs, which
- * wait behind blocks themselves: 4.3 and 2.8 ms where a block takes 1.1. With three blocks the disk
- * was idle for 2.8 ms a file, with six for 2.1, with ten for 0.3. Only as many are ever touched as
- * the disk was behind. */
+/* Blocks that are being written or wait for the disk. There are so many that the disk is never
+ * idle, neither between two blocks nor while one file is closed and the next is made. Making a file
+ * takes two syncs, which wait behind blocks themselves: 4.3 and 2.8 ms where a block takes 1.1.
+ * With three blocks the disk was idle for 2.8 ms a file, with six for 2.1, with ten for 0.3. A
+ * block's memory is touched only when the disk lags by that much. */
 #define N_UNDER_WAY 10u
 
 /* A row of /frames that waits until its samples and pixels are safe. */
@@ -51,7 +51,7 @@ struct oct_volume_writer {
     bool dirty;           /* something went to the file that is not synced */
     uint64_t n_written;   /* rows with valid = 1, synced */
     uint64_t other_bytes; /* metadata and rows */
-    enum oct_err broken;  /* why every call fails from now on */
+    enum oct_err broken;  /* the failure that every later call returns; OCT_OK: none */
 };
 
 /* ---- creating ---- */
@@ -63,7 +63,7 @@ static enum oct_err make_file(struct oct_volume_writer *w, const char *path,
     struct oct_hdf5_image image;
     oct_hdf5_image_init(&image, -1, 0);
     enum oct_err e = oct_volume_file_draft(&w->file, path, err);
-    /* The space first: with a full disk nothing else need be tried. */
+    /* Reserve the space first: on a full disk nothing else need be done. */
     if (e == OCT_OK)
         e = oct_volume_file_reserve(
             &w->file, oct_volume_layout_estimate(plan, about, with_spectra, with_bscans), err);
@@ -197,8 +197,8 @@ static enum oct_err put_column(struct oct_volume_writer *w, int column, struct o
     return OCT_OK;
 }
 
-/* Payload and all that describes it; sync; only then `valid`; sync. In this order no crash, not
- * even of the machine, leaves a valid row whose samples are not there. */
+/* Writes the data and everything that describes it, syncs, writes `valid`, and syncs again. In this
+ * order no crash, not even of the machine, leaves a valid row whose data is not in the file. */
 static enum oct_err sync_all(struct oct_volume_writer *w, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
