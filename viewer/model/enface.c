@@ -139,9 +139,10 @@ void oct_view_enface_set(struct oct_view_enface *e, const struct oct_view_image 
         changed = true;
     }
     e->serial += changed;
-    if (e->n_rows > 0)
+    uint64_t n_bscans = e->n_bscans;
+    if (n_bscans > 0)
         e->newest_row =
-            (uint32_t)((uint64_t)smaller(h->bscan, e->n_bscans - 1) * e->n_rows / e->n_bscans);
+            (uint32_t)((h->bscan < n_bscans ? h->bscan : n_bscans - 1) * e->n_rows / n_bscans);
     set_limits(e, h->lo, h->hi);
     e->arrival_ns = image->arrival_ns;
 }
