@@ -117,7 +117,7 @@ static char *request_of(const struct call *call, const char *const keys[2])
 {
     cJSON *request = cJSON_CreateObject();
     bool whole = cJSON_AddStringToObject(request, "cmd", call->name);
-    for (int i = 0; i < call->n_plain && whole; i++)
+    for (int i = 0; i < 2 && i < call->n_plain && whole; i++)
         whole = cJSON_AddStringToObject(request, keys[i], call->plain[i]);
     char *text = whole ? cJSON_PrintUnformatted(request) : NULL;
     cJSON_Delete(request);

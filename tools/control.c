@@ -67,25 +67,30 @@ static void make_printable(cJSON *item) /* NOLINT(misc-no-recursion) */
     cJSON_ArrayForEach(child, item) make_printable(child);
 }
 
+/* The object that the text is; NULL: it is none. */
+static cJSON *read_object(const char *text, size_t n_bytes)
+{
+    cJSON *object = cJSON_ParseWithLength(text, n_bytes);
+    if (object && cJSON_IsObject(object)) {
+        make_printable(object);
+        return object;
+    }
+    cJSON_Delete(object);
+    return NULL;
+}
+
 static enum oct_err ask(struct oct_control *c, const char *request, double timeout_s,
                         cJSON **answer, char **text, struct oct_error *err)
 {
     size_t n_bytes = 0;
     char *reply;
-    *answer = NULL;
     enum oct_err code = oct_control_client_ask(c->client, request, (unsigned)ceil(timeout_s * 1000),
                                                &reply, &n_bytes, err);
-    if (!code)
-        *answer = cJSON_ParseWithLength(reply, n_bytes);
-    if (!code && !cJSON_IsObject(*answer)) {
+    *answer = code ? NULL : read_object(reply, n_bytes);
+    if (!code && !*answer)
         code = oct_fail(err, OCT_E_FORMAT,
                         "%s: the answer is no JSON object: is that really octd's control endpoint?",
                         c->endpoint);
-        cJSON_Delete(*answer);
-        *answer = NULL;
-    }
-    if (!code)
-        make_printable(*answer);
     if (code || !text) {
         free(reply);
         reply = NULL;

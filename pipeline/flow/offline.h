@@ -7,17 +7,17 @@
  * It knows no file and no configuration: the caller makes the pipeline and the stages on it, and
  * source and sink are functions of the caller's.
  *
- * | thread       | calls                  | waits on                       | ends with                |
- * |--------------|------------------------|--------------------------------|--------------------------|
- * | octd-source  | source.read            | raw ring, then pipeline and    | the source's end or the  |
- * |              |                        | stages, which it drains        | first error              |
- * | the caller's | sink, progress         | image ring, result rings       | all of these closed, read|
+ * | thread       | calls          | waits on                    | ends with                       |
+ * |--------------|----------------|-----------------------------|---------------------------------|
+ * | octd-source  | source.read    | raw ring, then pipeline and | the source's end or the first   |
+ * |              |                | stages, which it drains     | error                           |
+ * | the caller's | sink, progress | image ring, result rings    | all of these closed and read    |
  *
  * The first error ends the run, whoever found it: the source is asked for no more, the sink is
  * called no more, and all rings are read to their end, so that every thread comes to its end too.
  * Stages work through what is in the image ring by then; nothing can call an analysis back.
  *
- * The source counts B-scans from 0, skipped ones too; this count is the index that the sink gets. */
+ * The source's B-scans count from 0, skipped ones too: that is the index that the sink gets. */
 #ifndef OCT_PIPELINE_FLOW_OFFLINE_H
 #define OCT_PIPELINE_FLOW_OFFLINE_H
 

@@ -152,6 +152,18 @@ static enum oct_err receive_reply(struct oct_control_client *c, uint64_t end_ns,
     return OCT_OK;
 }
 
+/* malloc'd, with a NUL behind it; NULL when out of memory. */
+static char *text_of(zmq_msg_t *message)
+{
+    size_t n = zmq_msg_size(message);
+    char *text = malloc(n + 1);
+    if (text) {
+        memcpy(text, zmq_msg_data(message), n);
+        text[n] = '\0';
+    }
+    return text;
+}
+
 enum oct_err oct_control_client_ask(struct oct_control_client *c, const char *request,
                                     unsigned timeout_ms, char **reply, size_t *n_bytes,
                                     struct oct_error *err)
@@ -168,15 +180,10 @@ enum oct_err oct_control_client_ask(struct oct_control_client *c, const char *re
         code = receive_reply(c, end_ns, &message, err);
     if (code)
         close_socket(c); /* a REQ socket that waits in vain can never ask again */
-    size_t n = zmq_msg_size(&message);
-    if (!code && !(*reply = malloc(n + 1)))
-        code = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a reply of %zu bytes", n);
-    if (!code) {
-        memcpy(*reply, zmq_msg_data(&message), n);
-        (*reply)[n] = '\0';
-        if (n_bytes)
-            *n_bytes = n;
-    }
+    else if (!(*reply = text_of(&message)))
+        code = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a reply");
+    if (!code && n_bytes)
+        *n_bytes = zmq_msg_size(&message);
     zmq_msg_close(&message);
     return code;
 }

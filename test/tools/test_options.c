@@ -1,4 +1,4 @@
-/* The table of a command's options: what it reads, what it refuses, and that the manual knows it. */
+/* The table of a command's options: what it reads and refuses, and that the manual has it all. */
 #include "test/rig/tap.h"
 #include "tools/commands.h"
 
