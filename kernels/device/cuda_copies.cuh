@@ -1,6 +1,6 @@
 /* A batch's way to the device and back. Ring slots of neighbouring B-scans lie at equal distances,
  * so that one copy takes a whole run of them: a copy costs some microseconds of the bus by itself.
- * Part of cuda_device.cu. */
+ * Part of cuda_recon.cu. */
 #ifndef OCT_KERNELS_CUDA_COPIES_CUH
 #define OCT_KERNELS_CUDA_COPIES_CUH
 

@@ -1,4 +1,4 @@
-/* cuFFT, loaded when a lane wants it: a machine with a driver and no toolkit still runs the fused
+/* cuFFT, loaded when a stream wants it: a machine with a driver and no toolkit still runs the fused
  * kernels. Its calls keep their shape across major versions. */
 #ifndef OCT_KERNELS_CUDA_LIBRARY_CUH
 #define OCT_KERNELS_CUDA_LIBRARY_CUH

@@ -3,7 +3,7 @@
 #define OCT_KERNELS_RECON_CUDA_KERNELS_H
 
 #include "kernels/device/cuda_choice.h"
-#include "kernels/recon/cuda_lane.h"
+#include "kernels/recon/cuda_recon.h"
 
 /* What can be judged without a GPU: names and numbers. OCT_E_CONFIG names the option. */
 enum oct_err oct_cuda_kernels_check(const struct oct_engine_options *options,

@@ -1,4 +1,4 @@
-/* Which build of the fused kernel fits a plan and a device. Part of cuda_device.cu. */
+/* Which build of the fused kernel fits a plan and a device. Part of cuda_recon.cu. */
 #ifndef OCT_KERNELS_CUDA_PICK_CUH
 #define OCT_KERNELS_CUDA_PICK_CUH
 

@@ -2,8 +2,8 @@
 #ifndef OCT_KERNELS_CUDA_TYPES_CUH
 #define OCT_KERNELS_CUDA_TYPES_CUH
 
-#include "kernels/recon/cuda_lane.h"
 #include "kernels/device/cuda_launch.cuh"
+#include "kernels/recon/cuda_recon.h"
 
 #include <cstdint>
 

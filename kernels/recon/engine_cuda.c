@@ -1,19 +1,19 @@
-/* The CUDA engine: lanes that take submissions in turn, each lane a thread with its own stream,
- * buffers and FFT plans on a device (cuda_lane.h).
+/* The CUDA engine: workers that take submissions in turn, each worker a thread with its own stream,
+ * buffers and FFT plans on a device (cuda_recon.h).
  *
- *     submit -> queue -> lane: upload, kernels, [limits in job order, pixels], download -> collect
+ *   submit -> queue -> worker: upload, kernels, [limits in job order, pixels], download -> collect
  *
- * Upload, kernels and download of different lanes overlap; a lane has one submission at a
+ * Upload, kernels and download of different workers overlap; a worker has one submission at a
  * time, so its buffers have one user. Several GPUs get submissions in turn. Percentile limits are
  * found on the device and smoothed here, on the host, in job order: that serves one GPU and several
  * alike.
  *
- * Only the engine's own threads make CUDA calls: one that looks for devices, then the lanes' (the
+ * Only the engine's own threads make CUDA calls: one that looks for devices, then the workers' (the
  * rings' memory is asked for by its owner). Collect, submit, create and destroy wait for them with
- * a deadline (kernels/device/cuda_worker.h). When a lane is given up, as one that hangs or reports
- * an error, the engine is dead and what was in flight is collected as lost. Threads that never come
- * back keep the engine's memory, its plan with it. Until they do they touch nothing of the jobs'
- * but spectra and pixels, and the memory these lie in is not given back (struct
+ * a deadline (kernels/device/cuda_worker.h). When a worker is given up, as one that hangs or
+ * reports an error, the engine is dead and what was in flight is collected as lost. Threads that
+ * never come back keep the engine's memory, its plan with it. Until they do they touch nothing of
+ * the jobs' but spectra and pixels, and the memory these lie in is not given back (struct
  * oct_memory_ops). */
 #include "kernels/device/cuda_memory.h"
 #include "kernels/device/cuda_worker.h"
@@ -43,11 +43,11 @@ struct submission {
     bool limits_known; /* nobody's smoothing waits for it any more */
 };
 
-struct lane {
-    struct oct_cuda_worker worker;
+struct worker {
+    struct oct_cuda_worker base;
     struct oct_engine *engine;
-    unsigned gpu;                 /* index into choice.devices */
-    struct oct_cuda_lane *device; /* its thread's own */
+    unsigned gpu;                  /* index into choice.devices */
+    struct oct_cuda_recon *device; /* its thread's own */
 };
 
 struct oct_engine {
@@ -65,7 +65,7 @@ struct oct_engine {
     unsigned n_jobs;                /* in flight */
     struct oct_smoothed_range smoothed;
     struct oct_cuda_worker chooser; /* looks for devices */
-    struct lane lanes[];
+    struct worker workers[];
 };
 
 /* The submission of that number. Lock held. */
@@ -188,15 +188,15 @@ static void free_engine(void *owner)
 static const struct oct_cuda_crew_ops crew_ops = {
     .name = "CUDA engine", .uses_lent_memory = true, .lose = lose, .free = free_engine};
 
-/* ---- a lane ---- */
+/* ---- a worker ---- */
 
-/* The oldest submission for the lane's GPU that nobody works at. Lock held. */
-static struct submission *take(struct lane *lane, uint64_t *number)
+/* The oldest submission for the worker's GPU that nobody works at. Lock held. */
+static struct submission *take(struct worker *worker, uint64_t *number)
 {
-    struct oct_engine *engine = lane->engine;
+    struct oct_engine *engine = worker->engine;
     for (uint64_t s = engine->first; s < engine->last; s++) {
         struct submission *sub = submission_at(engine, s);
-        if (sub->progress == WAITING && sub->gpu == lane->gpu) {
+        if (sub->progress == WAITING && sub->gpu == worker->gpu) {
             *number = s;
             return sub;
         }
@@ -204,12 +204,12 @@ static struct submission *take(struct lane *lane, uint64_t *number)
     return NULL;
 }
 
-/* Whether the engine still wants this lane to go on; starts its clock again. */
-static bool show_progress(struct lane *lane)
+/* Whether the engine still wants this worker to go on; starts its clock again. */
+static bool show_progress(struct worker *worker)
 {
-    struct oct_cuda_crew *crew = &lane->engine->crew;
+    struct oct_cuda_crew *crew = &worker->engine->crew;
     pthread_mutex_lock(&crew->lock);
-    oct_cuda_worker_set_busy(&lane->worker, true);
+    oct_cuda_worker_set_busy(&worker->base, true);
     bool go_on = !crew->dead;
     pthread_mutex_unlock(&crew->lock);
     return go_on;
@@ -217,71 +217,71 @@ static bool show_progress(struct lane *lane)
 
 static enum oct_err poll_device(void *device, struct oct_error *err)
 {
-    return oct_cuda_lane_poll(device, err);
+    return oct_cuda_recon_poll(device, err);
 }
 
-static enum oct_err wait_for_device(struct lane *lane, struct oct_error *err)
+static enum oct_err wait_for_device(struct worker *worker, struct oct_error *err)
 {
-    return oct_cuda_worker_wait(&lane->worker, poll_device, lane->device, "a batch", err);
+    return oct_cuda_worker_wait(&worker->base, poll_device, worker->device, "a batch", err);
 }
 
-/* Nobody waits for what is in flight: lanes whose turn would come first may have gone. */
+/* Nobody waits for what is in flight: workers whose turn would come first may have gone. */
 static bool is_over(const struct oct_engine *engine)
 {
     return engine->crew.dead || engine->crew.stopping;
 }
 
 /* Waits until every earlier submission knows its limits, then smooths this one's. */
-static bool smooth_in_turn(struct lane *lane, uint64_t number, struct submission *sub, double *lo,
-                           double *hi)
+static bool smooth_in_turn(struct worker *worker, uint64_t number, struct submission *sub,
+                           double *lo, double *hi)
 {
-    struct oct_engine *engine = lane->engine;
+    struct oct_engine *engine = worker->engine;
     pthread_mutex_lock(&engine->crew.lock);
-    /* Idle: the lanes before it have clocks of their own. */
-    oct_cuda_worker_set_busy(&lane->worker, false);
+    /* Idle: the workers before it have clocks of their own. */
+    oct_cuda_worker_set_busy(&worker->base, false);
     for (uint64_t s = engine->first; s < number && !is_over(engine); s++)
         while (!is_over(engine) && s >= engine->first && !submission_at(engine, s)->limits_known)
             pthread_cond_wait(&engine->crew.work, &engine->crew.lock);
     bool go_on = !is_over(engine);
     for (unsigned k = 0; go_on && k < sub->n; k++) {
         const struct oct_engine_job *job = &sub->jobs[k];
-        oct_cuda_lane_limits(lane->device, k, &lo[k], &hi[k]);
+        oct_cuda_recon_limits(worker->device, k, &lo[k], &hi[k]);
         if (job->display.range == OCT_RANGE_PERCENTILE)
             oct_smoothed_range_update(&engine->smoothed, job->out->info.acquisition,
                                       job->out->info.volume, job->display.smoothing_bscans, &lo[k],
                                       &hi[k]);
     }
     sub->limits_known = true;
-    oct_cuda_worker_set_busy(&lane->worker, true);
+    oct_cuda_worker_set_busy(&worker->base, true);
     pthread_cond_broadcast(&engine->crew.work);
     pthread_mutex_unlock(&engine->crew.lock);
     return go_on;
 }
 
-static enum oct_err process(struct lane *lane, uint64_t number, struct submission *sub, double *lo,
-                            double *hi, struct oct_error *err)
+static enum oct_err process(struct worker *worker, uint64_t number, struct submission *sub,
+                            double *lo, double *hi, struct oct_error *err)
 {
     bool needs_end;
-    enum oct_err e = oct_cuda_lane_begin(lane->device, &needs_end, err);
+    enum oct_err e = oct_cuda_recon_begin(worker->device, &needs_end, err);
     if (!e)
-        e = wait_for_device(lane, err);
+        e = wait_for_device(worker, err);
     if (e || !needs_end) {
         for (unsigned k = 0; !e && k < sub->n; k++)
-            oct_cuda_lane_limits(lane->device, k, &lo[k], &hi[k]);
+            oct_cuda_recon_limits(worker->device, k, &lo[k], &hi[k]);
         return e;
     }
-    if (!smooth_in_turn(lane, number, sub, lo, hi))
+    if (!smooth_in_turn(worker, number, sub, lo, hi))
         return oct_fail(err, OCT_E_BACKEND, "the engine was given up meanwhile");
-    e = oct_cuda_lane_end(lane->device, lo, hi, err);
-    return e || !show_progress(lane) ? e : wait_for_device(lane, err);
+    e = oct_cuda_recon_end(worker->device, lo, hi, err);
+    return e || !show_progress(worker) ? e : wait_for_device(worker, err);
 }
 
-static void finish(struct lane *lane, struct submission *sub, enum oct_err e, const double *lo,
+static void finish(struct worker *worker, struct submission *sub, enum oct_err e, const double *lo,
                    const double *hi, const struct oct_error *err)
 {
-    struct oct_engine *engine = lane->engine;
+    struct oct_engine *engine = worker->engine;
     pthread_mutex_lock(&engine->crew.lock);
-    oct_cuda_worker_set_busy(&lane->worker, false);
+    oct_cuda_worker_set_busy(&worker->base, false);
     if (engine->crew.dead) /* the jobs were handed back; the slots are not ours any more */
         goto out;
     if (e && engine->crew.stopping)
@@ -303,44 +303,44 @@ out:
     pthread_mutex_unlock(&engine->crew.lock);
 }
 
-static void serve(struct lane *lane)
+static void serve(struct worker *worker)
 {
-    struct oct_engine *engine = lane->engine;
+    struct oct_engine *engine = worker->engine;
     double lo[OCT_CUDA_MAX_BATCH] = {0}, hi[OCT_CUDA_MAX_BATCH] = {0};
     struct oct_error err;
 
     pthread_mutex_lock(&engine->crew.lock);
     while (!is_over(engine)) {
         uint64_t number;
-        struct submission *sub = take(lane, &number);
+        struct submission *sub = take(worker, &number);
         if (!sub) {
             pthread_cond_wait(&engine->crew.work, &engine->crew.lock);
             continue;
         }
         sub->progress = AT_WORK;
-        oct_cuda_lane_take(lane->device, sub->jobs, sub->n); /* now: they are still ours */
-        oct_cuda_worker_set_busy(&lane->worker, true);
+        oct_cuda_recon_take(worker->device, sub->jobs, sub->n); /* now: they are still ours */
+        oct_cuda_worker_set_busy(&worker->base, true);
         pthread_mutex_unlock(&engine->crew.lock);
-        enum oct_err e = process(lane, number, sub, lo, hi, &err);
-        finish(lane, sub, e, lo, hi, &err);
+        enum oct_err e = process(worker, number, sub, lo, hi, &err);
+        finish(worker, sub, e, lo, hi, &err);
         pthread_mutex_lock(&engine->crew.lock);
     }
     pthread_mutex_unlock(&engine->crew.lock);
 }
 
-static void run_lane(struct oct_cuda_worker *worker, void *context)
+static void run_worker(struct oct_cuda_worker *base, void *context)
 {
-    struct lane *lane = context;
-    struct oct_engine *engine = lane->engine;
+    struct worker *worker = context;
+    struct oct_engine *engine = worker->engine;
     struct oct_error err;
-    if (oct_cuda_lane_create(&lane->device, worker->device, engine->plan, engine->kernels,
-                             engine->max_batch, &worker->signs, &err)) {
+    if (oct_cuda_recon_create(&worker->device, base->device, engine->plan, engine->kernels,
+                              engine->max_batch, &base->signs, &err)) {
         oct_cuda_crew_refuse(&engine->crew, &err);
     } else {
-        oct_cuda_worker_is_ready(worker);
-        serve(lane);
+        oct_cuda_worker_is_ready(base);
+        serve(worker);
     }
-    oct_cuda_lane_destroy(lane->device);
+    oct_cuda_recon_destroy(worker->device);
 }
 
 /* ---- creation ---- */
@@ -367,17 +367,17 @@ static enum oct_err alloc_submissions(struct oct_engine *engine, struct oct_erro
 }
 
 /* One after the other, so that the first fault is the one that is told. */
-static enum oct_err start_lanes(struct oct_engine *engine, struct oct_error *err)
+static enum oct_err start_workers(struct oct_engine *engine, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
     for (unsigned i = 0; i < engine->choice.n_gpus * engine->n_streams && !e; i++) {
-        struct lane *lane = &engine->lanes[i];
+        struct worker *worker = &engine->workers[i];
         char gpu[32];
-        lane->engine = engine;
-        lane->gpu = i % engine->choice.n_gpus;
-        lane->worker.device = engine->choice.devices[lane->gpu];
-        snprintf(gpu, sizeof(gpu), "GPU %u", lane->worker.device);
-        e = oct_cuda_worker_start(&engine->crew, &lane->worker, run_lane, lane, gpu, err);
+        worker->engine = engine;
+        worker->gpu = i % engine->choice.n_gpus;
+        worker->base.device = engine->choice.devices[worker->gpu];
+        snprintf(gpu, sizeof(gpu), "GPU %u", worker->base.device);
+        e = oct_cuda_worker_start(&engine->crew, &worker->base, run_worker, worker, gpu, err);
     }
     return e;
 }
@@ -407,14 +407,14 @@ static enum oct_err choose(struct oct_engine *engine, struct oct_error *err)
     return e;
 }
 
-static void run_choice(struct oct_cuda_worker *worker, void *context)
+static void run_choice(struct oct_cuda_worker *base, void *context)
 {
     struct oct_engine *engine = context;
     struct oct_error err;
     if (choose(engine, &err))
         oct_cuda_crew_refuse(&engine->crew, &err);
     else
-        oct_cuda_worker_is_ready(worker);
+        oct_cuda_worker_is_ready(base);
 }
 
 static enum oct_err start(struct oct_engine *engine, struct oct_error *err)
@@ -425,7 +425,7 @@ static enum oct_err start(struct oct_engine *engine, struct oct_error *err)
         return e;
     engine->depth = engine->choice.n_gpus * engine->n_streams * engine->max_batch;
     e = alloc_submissions(engine, err);
-    return e ? e : start_lanes(engine, err);
+    return e ? e : start_workers(engine, err);
 }
 
 /* Threads that start late must not read what is the caller's. */
@@ -453,7 +453,8 @@ static enum oct_err cuda_create(struct oct_engine **out, const struct oct_plan *
     unsigned n_streams = options->n_streams ? options->n_streams : DEFAULT_STREAMS;
     if (n_streams > MAX_STREAMS)
         n_streams = MAX_STREAMS;
-    size_t bytes = sizeof(struct oct_engine) + OCT_CUDA_MAX_GPUS * n_streams * sizeof(struct lane);
+    size_t bytes =
+        sizeof(struct oct_engine) + OCT_CUDA_MAX_GPUS * n_streams * sizeof(struct worker);
     struct oct_engine *engine = calloc(1, bytes);
     if (!engine)
         return oct_fail(err, OCT_E_NO_MEMORY, "CUDA engine: out of memory");

@@ -7,7 +7,7 @@
 #include "test/rig/tap.h"
 
 #include "kernels/device/cuda_memory.h"
-#include "kernels/recon/cuda_lane.h"
+#include "kernels/recon/cuda_recon.h"
 #include "pipeline/base/clock.h"
 
 #include <stdio.h>
@@ -520,7 +520,7 @@ static struct oct_display smoothed(unsigned i)
                                 .smoothing_bscans = 2};
 }
 
-/* A large batch first and single B-scans behind it, which other lanes have done sooner. */
+/* A large batch first and single B-scans behind it, which other workers have done sooner. */
 static void test_smoothing_in_turn(void **state)
 {
     static const unsigned sizes[] = {4, 1, 1, 1};

@@ -80,7 +80,7 @@ static void test_message(void **state)
     size_t in_use;
     (void)state;
     assert_int_equal(try_engine(&plain, (size_t)1 << 20, &in_use, &err), OCT_E_NO_MEMORY);
-    /* 60 lines, 2 lanes: 2 * 60 * 2048 * 28 bytes come out of the three transforms */
+    /* 60 lines, 2 streams: 2 * 60 * 2048 * 28 bytes come out of the three transforms */
     assert_non_null(strstr(err.text, "(7 MiB of it for cuFFT itself) for 2 streams of 2 B-scans"));
     assert_int_equal(try_engine(&fused, (size_t)1 << 18, &in_use, &err), OCT_E_NO_MEMORY);
     assert_null(strstr(err.text, "cuFFT"));

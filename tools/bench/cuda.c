@@ -2,7 +2,7 @@
 #include "kernels/engines.h"
 
 #include "kernels/device/cuda_memory.h"
-#include "kernels/recon/cuda_lane.h"
+#include "kernels/recon/cuda_recon.h"
 #include "pipeline/base/clock.h"
 
 #include <stdio.h>
@@ -152,62 +152,62 @@ static enum oct_cuda_kernels kernels_of(const struct oct_bench_cuda_row *row)
     return strcmp(row->kernels, "plain") == 0 ? OCT_CUDA_PLAIN : OCT_CUDA_FUSED;
 }
 
-static enum oct_err wait_for(struct oct_cuda_lane *lane, struct oct_error *err)
+static enum oct_err wait_for(struct oct_cuda_recon *recon, struct oct_error *err)
 {
     uint64_t begin = oct_clock_ns();
     enum oct_err e;
-    while ((e = oct_cuda_lane_poll(lane, err)) == OCT_E_AGAIN)
+    while ((e = oct_cuda_recon_poll(recon, err)) == OCT_E_AGAIN)
         if (oct_clock_ns() - begin > (uint64_t)COLLECT_US * 1000 * MAX_COLLECTS)
             return oct_fail(err, OCT_E_BACKEND, "a batch does not end");
     return e;
 }
 
-static enum oct_err run_lane(struct runner *r, struct oct_cuda_lane *lane, double *seconds,
-                             struct oct_error *err)
+static enum oct_err run_batch(struct runner *r, struct oct_cuda_recon *recon, double *seconds,
+                              struct oct_error *err)
 {
     struct oct_engine_job jobs[OCT_CUDA_MAX_BATCH];
     bool needs_end;
     for (unsigned k = 0; k < r->batch; k++)
         jobs[k] = (struct oct_engine_job){&r->in[k], &r->out[k], r->display};
-    oct_cuda_lane_take(lane, jobs, r->batch);
-    enum oct_err e = oct_cuda_lane_begin(lane, &needs_end, err);
+    oct_cuda_recon_take(recon, jobs, r->batch);
+    enum oct_err e = oct_cuda_recon_begin(recon, &needs_end, err);
     if (!e)
-        e = wait_for(lane, err);
-    return e ? e : oct_cuda_lane_stages(lane, seconds, err);
+        e = wait_for(recon, err);
+    return e ? e : oct_cuda_recon_stages(recon, seconds, err);
 }
 
 /* One batch after the other on a single stream, so that nothing overlaps. */
 static enum oct_err measure_stages(struct runner *r, const struct oct_plan *plan, unsigned device,
                                    struct oct_bench_cuda_row *row, struct oct_error *err)
 {
-    struct oct_cuda_lane *lane;
+    struct oct_cuda_recon *recon;
     struct oct_cuda_signs signs = {0};
     enum oct_err e =
-        oct_cuda_lane_create(&lane, device, plan, kernels_of(row), r->batch, &signs, err);
+        oct_cuda_recon_create(&recon, device, plan, kernels_of(row), r->batch, &signs, err);
     for (int s = 0; s < OCT_CUDA_N_STAGES; s++)
         row->stage_us[s] = 1e30;
     for (int i = 0; i < 4 * REPEATS && !e; i++) {
         double seconds[OCT_CUDA_N_STAGES] = {0};
-        e = run_lane(r, lane, seconds, err);
+        e = run_batch(r, recon, seconds, err);
         for (int s = 0; s < OCT_CUDA_N_STAGES && !e; s++)
             if (seconds[s] * 1e6 < row->stage_us[s])
                 row->stage_us[s] = seconds[s] * 1e6;
     }
-    oct_cuda_lane_destroy(lane);
+    oct_cuda_recon_destroy(recon);
     return e;
 }
 
 /* Batch after batch on every stream, from spectra that are on the device to pixels there. */
-static enum oct_err run_kernels(struct oct_cuda_lane **lanes, unsigned n_lanes, unsigned n_batches,
-                                double *seconds, struct oct_error *err)
+static enum oct_err run_kernels(struct oct_cuda_recon **streams, unsigned n_streams,
+                                unsigned n_batches, double *seconds, struct oct_error *err)
 {
     uint64_t begin = oct_clock_ns();
     enum oct_err e = OCT_OK;
     for (unsigned b = 0; b < n_batches && !e; b++)
-        for (unsigned i = 0; i < n_lanes && !e; i++)
-            e = oct_cuda_lane_repeat(lanes[i], 1, err);
-    for (unsigned i = 0; i < n_lanes && !e; i++)
-        e = wait_for(lanes[i], err);
+        for (unsigned i = 0; i < n_streams && !e; i++)
+            e = oct_cuda_recon_repeat(streams[i], 1, err);
+    for (unsigned i = 0; i < n_streams && !e; i++)
+        e = wait_for(streams[i], err);
     *seconds = (double)(oct_clock_ns() - begin) * 1e-9;
     return e;
 }
@@ -216,27 +216,28 @@ static enum oct_err measure_kernels(struct runner *r, const struct oct_plan *pla
                                     double seconds, struct oct_bench_cuda_row *row,
                                     struct oct_error *err)
 {
-    enum { MAX_LANES = 16 };
-    struct oct_cuda_lane *lanes[MAX_LANES] = {NULL};
+    enum { MAX_STREAMS = 16 };
+    struct oct_cuda_recon *streams[MAX_STREAMS] = {NULL};
     struct oct_cuda_signs signs = {0};
-    const unsigned n = row->streams < MAX_LANES ? row->streams : MAX_LANES;
+    const unsigned n = row->streams < MAX_STREAMS ? row->streams : MAX_STREAMS;
     double took, best = 1e30, stages[OCT_CUDA_N_STAGES];
     enum oct_err e = OCT_OK;
     for (unsigned i = 0; i < n && !e; i++) {
-        e = oct_cuda_lane_create(&lanes[i], device, plan, kernels_of(row), r->batch, &signs, err);
+        e = oct_cuda_recon_create(&streams[i], device, plan, kernels_of(row), r->batch, &signs,
+                                  err);
         if (!e)
-            e = run_lane(r, lanes[i], stages, err); /* brings the spectra */
+            e = run_batch(r, streams[i], stages, err); /* brings the spectra */
     }
     if (!e)
-        e = run_kernels(lanes, n, 1, &took, err);
+        e = run_kernels(streams, n, 1, &took, err);
     const unsigned n_batches = e ? 1 : (unsigned)(seconds / REPEATS / took) + 1;
     for (int i = 0; i < REPEATS && !e; i++) {
-        e = run_kernels(lanes, n, n_batches, &took, err);
+        e = run_kernels(streams, n, n_batches, &took, err);
         best = took < best ? took : best;
     }
     row->kernel_lines_per_s = (double)n_batches * n * r->batch * r->geometry->n_lines / best;
     for (unsigned i = 0; i < n; i++)
-        oct_cuda_lane_destroy(lanes[i]);
+        oct_cuda_recon_destroy(streams[i]);
     return e;
 }
 

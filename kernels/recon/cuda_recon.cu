@@ -1,0 +1,458 @@
+/* The device side of the CUDA engine: streams, their buffers, what they queue. */
+extern "C" {
+#include "kernels/recon/percentile.h"
+}
+#include "kernels/device/cuda_copies.cuh"
+#include "kernels/recon/cuda_recon.cuh"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+/* ---- what can be run ---- */
+
+extern "C" enum oct_err oct_cuda_can_run(unsigned device, const struct oct_plan *plan,
+                                         enum oct_cuda_kernels kernels, struct oct_error *err)
+{
+    enum oct_err e = oct_cuda_answers(device, err);
+    if (e)
+        return e;
+    struct oct_fused_pick pick;
+    if (kernels == OCT_CUDA_FUSED)
+        return oct_pick_fused(&pick, (int)device, plan, err);
+    struct oct_cufft fft;
+    e = oct_cufft_open(&fft, err);
+    if (!e)
+        oct_cufft_close(&fft);
+    return e;
+}
+
+/* ---- memory ---- */
+
+static size_t recon_bytes(const struct oct_plan *plan, enum oct_cuda_kernels kernels,
+                          unsigned max_batch)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    const size_t pixels = (size_t)g->n_lines * g->depth;
+    size_t a_bscan = oct_geometry_spectra_bytes(g) + g->n_lines + pixels * 5 +
+                     (size_t)g->n_samples * sizeof(float2) + 5 * OCT_BINS * sizeof(uint32_t) +
+                     sizeof(struct oct_cuda_limits);
+    size_t tables = (size_t)g->upsampled * (sizeof(float) * (1 + plan->n_taps) + sizeof(float2)) +
+                    (size_t)g->padded * sizeof(float2) * 9; /* fused: less */
+    return a_bscan * max_batch + tables +
+           (kernels == OCT_CUDA_PLAIN ? oct_plain_buffer_bytes(g) : (size_t)0);
+}
+
+extern "C" enum oct_err oct_cuda_check_memory(unsigned device, const struct oct_plan *plan,
+                                              enum oct_cuda_kernels kernels, unsigned max_batch,
+                                              unsigned n_streams, struct oct_error *err)
+{
+    size_t available = 0, total = 0, work = 0;
+    char of_it[64] = "";
+    TRY((int)device, "select", cudaSetDevice((int)device));
+    enum oct_err e =
+        kernels == OCT_CUDA_PLAIN ? oct_plain_work_bytes(&plan->geometry, &work, err) : OCT_OK;
+    if (e)
+        return e;
+    TRY((int)device, "free memory", cudaMemGetInfo(&available, &total));
+    const size_t wanted = (recon_bytes(plan, kernels, max_batch) + work) * n_streams;
+    if (wanted <= available)
+        return OCT_OK;
+    if (work > 0)
+        snprintf(of_it, sizeof(of_it), " (%zu MiB of it for cuFFT itself)",
+                 ((work * n_streams) >> 20) + 1);
+    return oct_fail(err, OCT_E_NO_MEMORY,
+                    "GPU %u has too little memory: %zu MiB wanted%s for %u streams of %u B-scans, "
+                    "%zu MiB free of %zu MiB; lower pipeline.batch or the crop",
+                    device, (wanted >> 20) + 1, of_it, n_streams, max_batch, available >> 20,
+                    total >> 20);
+}
+
+static enum oct_err warm_up(struct oct_cuda_recon *recon, struct oct_error *err);
+
+static enum oct_err make_recon(struct oct_cuda_recon *recon, const struct oct_plan *plan,
+                               struct oct_error *err)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    recon->events[DONE] = recon->done;
+    for (; recon->n_events < DONE; recon->n_events++)
+        TRY_STREAM(recon, "event", cudaEventCreate(&recon->events[recon->n_events]));
+    enum oct_err e = make_tables(recon, plan, err);
+    if (!e)
+        e = make_buffers(recon, g, err);
+    if (!e)
+        e = recon->kernels == OCT_CUDA_PLAIN ? make_plain(recon, g, err)
+                                             : make_fused(recon, plan, err);
+    if (!e) /* tables were uploaded outside the stream */
+        TRY_STREAM(recon, "start", cudaDeviceSynchronize());
+    return e ? e : warm_up(recon, err);
+}
+
+extern "C" enum oct_err oct_cuda_recon_create(struct oct_cuda_recon **out, unsigned device,
+                                              const struct oct_plan *plan,
+                                              enum oct_cuda_kernels kernels, unsigned max_batch,
+                                              struct oct_cuda_signs *signs, struct oct_error *err)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    *out = NULL;
+    struct oct_cuda_recon *recon = new (std::nothrow) oct_cuda_recon();
+    if (!recon)
+        return oct_fail(err, OCT_E_NO_MEMORY, "CUDA engine: out of memory");
+    recon->kernels = kernels;
+    recon->max_batch = max_batch;
+    recon->is_f32 = g->sample_type == OCT_SAMPLE_F32;
+    recon->dc_bscan = plan->dc == OCT_DC_BSCAN;
+    recon->t.n_samples = g->n_samples;
+    recon->t.n_lines = g->n_lines;
+    recon->t.depth = g->depth;
+    recon->t.left = g->left;
+    recon->t.crop_first = g->crop_first;
+    recon->t.p1 = g->padded;
+    recon->t.p2 = g->upsampled;
+    recon->t.n_taps = plan->n_taps;
+    recon->t.dc_stride = recon->dc_bscan ? g->n_samples : 0;
+    enum oct_err e = oct_cuda_stream_open(recon, device, signs, err);
+    if (!e)
+        e = make_recon(recon, plan, err);
+    if (e) {
+        oct_cuda_recon_destroy(recon);
+        return e;
+    }
+    oct_cuda_pin_through(device);
+    *out = recon;
+    return OCT_OK;
+}
+
+extern "C" void oct_cuda_recon_destroy(struct oct_cuda_recon *recon)
+{
+    if (!recon)
+        return;
+    oct_cuda_stream_drain(recon);
+    oct_plain_finish(&recon->plain);
+    oct_cuda_signs_note_call(recon->signs);
+    for (unsigned i = 0; i < recon->n_events; i++) {
+        cudaEventDestroy(recon->events[i]);
+        oct_cuda_signs_note_call(recon->signs);
+    }
+    oct_cuda_stream_close(recon);
+    delete recon;
+}
+
+/* ---- a batch ---- */
+
+/* Rank of a percentile, and how far it lies towards the next. */
+static double percentile_rank(double percent, size_t n)
+{
+    return percent / 100 * (double)(n - 1);
+}
+
+static float pixel_scale(double lo, double hi)
+{
+    return hi > lo ? (float)(255 / (hi - lo)) : 0;
+}
+
+static struct oct_cuda_job describe_job(const struct oct_cuda_recon *recon,
+                                        const struct oct_engine_job *from)
+{
+    const struct oct_display *display = &from->display;
+    const size_t n = (size_t)recon->t.n_lines * recon->t.depth;
+    struct oct_cuda_job job = {};
+    for (uint32_t j = 0; j < recon->t.n_lines; j++)
+        job.n_valid += from->in->line_valid[j] != 0;
+    job.flags |= display->log ? OCT_JOB_LOG : 0;
+    job.flags |= job.n_valid < recon->t.n_lines ? OCT_JOB_MISSING : 0;
+    job.flags |= from->out->values && !recon->is_f32 ? OCT_JOB_VALUES : 0;
+    if (display->range == OCT_RANGE_AUTO) {
+        job.flags |= OCT_JOB_AUTO;
+    } else if (display->range == OCT_RANGE_PERCENTILE) {
+        job.flags |= OCT_JOB_PERCENTILE;
+        job.rank[0] = (uint32_t)percentile_rank(display->percentile_lo, n);
+        job.rank[1] = (uint32_t)percentile_rank(display->percentile_hi, n);
+    } else {
+        job.flags |= recon->is_f32 ? 0 : OCT_JOB_DIRECT;
+        job.lo = (float)display->lo;
+        job.scale = pixel_scale(display->lo, display->hi);
+    }
+    return job;
+}
+
+static uint32_t all_flags(const struct oct_cuda_batch *batch)
+{
+    uint32_t flags = 0;
+    for (unsigned k = 0; k < batch->n; k++)
+        flags |= batch->job[k].flags;
+    return flags;
+}
+
+static bool all_direct(const struct oct_cuda_batch *batch)
+{
+    bool all = true;
+    for (unsigned k = 0; k < batch->n; k++)
+        all = all && (batch->job[k].flags & OCT_JOB_DIRECT);
+    return all;
+}
+
+/* Before spectra and pixels are touched: calls before may have come back late. */
+static enum oct_err check_wanted(const struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    if (oct_cuda_signs_given_up(recon->signs))
+        return oct_fail(err, OCT_E_BACKEND, "GPU %d: the engine was given up meanwhile",
+                        recon->device);
+    return OCT_OK;
+}
+
+static enum oct_err upload(struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    const size_t lines = recon->t.n_lines, bytes = lines * recon->t.n_samples * sizeof(uint16_t);
+    for (unsigned k = 0; k < recon->batch.n; k++)
+        if (recon->batch.job[k].flags & OCT_JOB_MISSING)
+            TRY_STREAM(recon, "upload",
+                       cudaMemcpyAsync(recon->d_valid + k * lines, recon->h_valid + k * lines,
+                                       lines, cudaMemcpyHostToDevice, recon->stream));
+    enum oct_err e = check_wanted(recon, err);
+    if (e)
+        return e;
+    TRY_STREAM(recon, "upload",
+               oct_copy_bscans(recon->h_spectra, recon->batch.n, (uint8_t *)recon->d_spectra, bytes,
+                               cudaMemcpyHostToDevice, recon->stream));
+    return OCT_OK;
+}
+
+static enum oct_err download(struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    const size_t pixels = (size_t)recon->t.n_lines * recon->t.depth;
+    enum oct_err e = check_wanted(recon, err);
+    if (e)
+        return e;
+    TRY_STREAM(recon, "download",
+               oct_copy_bscans(recon->h_pixels, recon->batch.n,
+                               recon->is_f32 ? (uint8_t *)recon->t.values : recon->t.pixels,
+                               recon->is_f32 ? pixels * sizeof(float) : pixels,
+                               cudaMemcpyDeviceToHost, recon->stream));
+    for (unsigned k = 0; k < recon->batch.n; k++)
+        if (recon->batch.job[k].flags & OCT_JOB_VALUES)
+            TRY_STREAM(recon, "download of values",
+                       cudaMemcpyAsync(recon->h_values[k], recon->t.values + k * pixels,
+                                       pixels * sizeof(float), cudaMemcpyDeviceToHost,
+                                       recon->stream));
+    return OCT_OK;
+}
+
+static unsigned value_blocks(const struct oct_cuda_recon *recon)
+{
+    const size_t n = (size_t)recon->t.n_lines * recon->t.depth;
+    return (unsigned)((n + OCT_VALUES_PER_BLOCK - 1) / OCT_VALUES_PER_BLOCK);
+}
+
+static enum oct_err launch_chain(struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    const struct oct_cuda_tables &t = recon->t;
+    const unsigned n = recon->batch.n;
+    if (recon->dc_bscan)
+        OCT_LAUNCH((oct_mean_kernel),
+                   dim3((t.n_samples + OCT_MEAN_COLUMNS - 1) / OCT_MEAN_COLUMNS, n),
+                   dim3(OCT_MEAN_COLUMNS, OCT_MEAN_ROWS), 0, recon->stream, t, recon->batch);
+    if (recon->kernels == OCT_CUDA_FUSED)
+        OCT_LAUNCH((recon->fused.kernel), dim3((t.n_lines + 1) / 2, n), dim3(recon->fused.threads),
+                   recon->fused.shared_bytes, recon->stream, t, recon->batch);
+    else if (!oct_plain_launch(&recon->plain, t, recon->batch, recon->stream))
+        return oct_fail(err, OCT_E_BACKEND, "GPU %d: cuFFT refuses a transform", recon->device);
+    TRY_STREAM(recon, "kernels", cudaGetLastError());
+    return OCT_OK;
+}
+
+static enum oct_err launch_percentiles(struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    const struct oct_cuda_tables &t = recon->t;
+    const unsigned n = recon->batch.n, blocks = value_blocks(recon);
+    const dim3 block(OCT_RANGE_THREADS);
+    const size_t counters = OCT_BINS / 2 * sizeof(uint32_t);
+    TRY_STREAM(recon, "histogram",
+               cudaMemsetAsync(recon->d_counts, 0, (size_t)n * 5 * OCT_BINS * sizeof(uint32_t),
+                               recon->stream));
+    OCT_LAUNCH((oct_histogram_kernel), dim3(blocks, n), block, counters, recon->stream, t,
+               recon->batch, recon->d_counts);
+    OCT_LAUNCH((oct_find_upper_kernel), dim3(4, n), block, 0, recon->stream, t, recon->batch,
+               recon->d_counts, recon->d_limits);
+    OCT_LAUNCH((oct_refine_kernel), dim3(blocks, 4, n), block, counters, recon->stream, t,
+               recon->batch, recon->d_limits, recon->d_counts);
+    OCT_LAUNCH((oct_find_lower_kernel), dim3(4, n), block, 0, recon->stream, t, recon->batch,
+               recon->d_counts, recon->d_limits);
+    TRY_STREAM(recon, "histogram", cudaGetLastError());
+    return OCT_OK;
+}
+
+static enum oct_err launch_limits(struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    const unsigned n = recon->batch.n;
+    const uint32_t flags = all_flags(&recon->batch);
+    if (!(flags & (OCT_JOB_AUTO | OCT_JOB_PERCENTILE)))
+        return OCT_OK;
+    OCT_LAUNCH((oct_limits_clear_kernel), dim3(n), dim3(1), 0, recon->stream, recon->d_limits);
+    if (flags & OCT_JOB_AUTO)
+        OCT_LAUNCH((oct_min_max_kernel), dim3(value_blocks(recon), n), dim3(OCT_RANGE_THREADS), 0,
+                   recon->stream, recon->t, recon->batch, recon->d_limits);
+    if (flags & OCT_JOB_PERCENTILE) {
+        enum oct_err e = launch_percentiles(recon, err);
+        if (e)
+            return e;
+    }
+    TRY_STREAM(recon, "limits",
+               cudaMemcpyAsync(recon->h_limits, recon->d_limits, n * sizeof(*recon->h_limits),
+                               cudaMemcpyDeviceToHost, recon->stream));
+    return OCT_OK;
+}
+
+static void launch_map(struct oct_cuda_recon *recon)
+{
+    OCT_LAUNCH((oct_map_kernel), dim3(value_blocks(recon), recon->batch.n), dim3(OCT_RANGE_THREADS),
+               0, recon->stream, recon->t, recon->batch, recon->d_limits);
+}
+
+/* Pixels from values where that is still to be done, and everything to the host. */
+static enum oct_err launch_end(struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    if (!recon->is_f32 && !all_direct(&recon->batch))
+        launch_map(recon);
+    TRY_STREAM(recon, "kernels", cudaGetLastError());
+    TRY_STREAM(recon, "event", cudaEventRecord(recon->events[COMPUTED], recon->stream));
+    enum oct_err e = download(recon, err);
+    if (e)
+        return e;
+    TRY_STREAM(recon, "event", cudaEventRecord(recon->events[DONE], recon->stream));
+    return OCT_OK;
+}
+
+/* Every kernel once, on an empty B-scan: their code is loaded at the first launch, which takes long
+ * and would fall into the deadline of the first batch. */
+static enum oct_err warm_up(struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    const size_t spectra = (size_t)recon->t.n_lines * recon->t.n_samples * sizeof(uint16_t);
+    recon->batch.n = 1;
+    recon->batch.job[0] = {};
+    recon->batch.job[0].flags = OCT_JOB_LOG | OCT_JOB_AUTO | OCT_JOB_PERCENTILE;
+    recon->batch.job[0].n_valid = recon->t.n_lines;
+    TRY_STREAM(recon, "start", cudaMemsetAsync(recon->d_spectra, 0, spectra, recon->stream));
+    enum oct_err e = launch_chain(recon, err);
+    if (!e)
+        e = launch_limits(recon, err);
+    if (e)
+        return e;
+    if (!recon->is_f32)
+        launch_map(recon);
+    TRY_STREAM(recon, "start", cudaGetLastError());
+    TRY_STREAM(recon, "start", cudaStreamSynchronize(recon->stream));
+    return OCT_OK;
+}
+
+extern "C" void oct_cuda_recon_take(struct oct_cuda_recon *recon, const struct oct_engine_job *jobs,
+                                    unsigned n)
+{
+    const size_t lines = recon->t.n_lines;
+    recon->batch.n = n;
+    for (unsigned k = 0; k < n; k++) {
+        recon->batch.job[k] = describe_job(recon, &jobs[k]);
+        recon->display[k] = jobs[k].display;
+        recon->h_spectra[k] = (uintptr_t)jobs[k].in->spectra;
+        recon->h_pixels[k] = (uintptr_t)jobs[k].out->pixels;
+        recon->h_values[k] = jobs[k].out->values;
+        if (recon->batch.job[k].flags & OCT_JOB_MISSING)
+            memcpy(recon->h_valid + k * lines, jobs[k].in->line_valid, lines);
+    }
+}
+
+extern "C" enum oct_err oct_cuda_recon_begin(struct oct_cuda_recon *recon, bool *needs_end,
+                                             struct oct_error *err)
+{
+    *needs_end = (all_flags(&recon->batch) & OCT_JOB_PERCENTILE) != 0;
+    TRY_STREAM(recon, "event", cudaEventRecord(recon->events[BEGUN], recon->stream));
+    enum oct_err e = upload(recon, err);
+    if (e)
+        return e;
+    TRY_STREAM(recon, "event", cudaEventRecord(recon->events[UPLOADED], recon->stream));
+    if ((e = launch_chain(recon, err)) || (e = launch_limits(recon, err)))
+        return e;
+    if (!*needs_end)
+        return launch_end(recon, err);
+    TRY_STREAM(recon, "event", cudaEventRecord(recon->events[DONE], recon->stream));
+    return OCT_OK;
+}
+
+extern "C" enum oct_err oct_cuda_recon_repeat(struct oct_cuda_recon *recon, unsigned n_times,
+                                              struct oct_error *err)
+{
+    TRY_STREAM(recon, "event", cudaEventRecord(recon->events[BEGUN], recon->stream));
+    for (unsigned i = 0; i < n_times; i++) {
+        enum oct_err e = launch_chain(recon, err);
+        if (e)
+            return e;
+    }
+    TRY_STREAM(recon, "event", cudaEventRecord(recon->events[DONE], recon->stream));
+    return OCT_OK;
+}
+
+extern "C" enum oct_err oct_cuda_recon_end(struct oct_cuda_recon *recon, const double *lo,
+                                           const double *hi, struct oct_error *err)
+{
+    for (unsigned k = 0; k < recon->batch.n; k++)
+        if (recon->batch.job[k].flags & OCT_JOB_PERCENTILE) {
+            recon->batch.job[k].lo = (float)lo[k];
+            recon->batch.job[k].scale = pixel_scale(lo[k], hi[k]);
+        }
+    return launch_end(recon, err);
+}
+
+extern "C" enum oct_err oct_cuda_recon_poll(struct oct_cuda_recon *recon, struct oct_error *err)
+{
+    cudaError_t code = cudaEventQuery(recon->events[DONE]);
+    oct_cuda_signs_note_call(recon->signs);
+    if (code == cudaErrorNotReady) /* taken back, or the next launch's check would find it */
+        return (void)cudaGetLastError(), OCT_E_AGAIN;
+    TRY_STREAM(recon, "a batch", code);
+    return OCT_OK;
+}
+
+static float value_of_key(uint32_t key)
+{
+    uint32_t bits = key ^ ((key >> 31) ? 0x80000000u : 0xffffffffu);
+    float value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+extern "C" void oct_cuda_recon_limits(const struct oct_cuda_recon *recon, unsigned k, double *lo,
+                                      double *hi)
+{
+    const struct oct_display *display = &recon->display[k];
+    const struct oct_cuda_limits *own = &recon->h_limits[k];
+    const size_t n = (size_t)recon->t.n_lines * recon->t.depth;
+    *lo = display->lo;
+    *hi = display->hi;
+    if (display->range == OCT_RANGE_AUTO) {
+        *lo = value_of_key(own->low_key);
+        *hi = value_of_key(own->high_key);
+    } else if (display->range == OCT_RANGE_PERCENTILE) {
+        const double percent[2] = {display->percentile_lo, display->percentile_hi};
+        double at[2];
+        for (int i = 0; i < 2; i++) {
+            double rank = percentile_rank(percent[i], n), a = own->at[2 * i];
+            at[i] = a + ((double)own->at[2 * i + 1] - a) * (rank - (double)(uint32_t)rank);
+        }
+        *lo = at[0];
+        *hi = at[1];
+    }
+}
+
+extern "C" enum oct_err oct_cuda_recon_stages(struct oct_cuda_recon *recon, double *seconds,
+                                              struct oct_error *err)
+{
+    for (int i = 0; i < OCT_CUDA_N_STAGES; i++) {
+        float ms;
+        TRY_STREAM(recon, "time",
+                   cudaEventElapsedTime(&ms, recon->events[i], recon->events[i + 1]));
+        seconds[i] = ms * 1e-3;
+    }
+    return OCT_OK;
+}

@@ -1,0 +1,143 @@
+/* The reconstruction on one stream and what it holds on its device: tables, buffers, plans, and the
+ * kernel that fits. Part of cuda_recon.cu. */
+#ifndef OCT_KERNELS_CUDA_RECON_CUH
+#define OCT_KERNELS_CUDA_RECON_CUH
+
+#include "kernels/device/cuda_stream.cuh"
+#include "kernels/recon/cuda_pick.cuh"
+#include "kernels/recon/cuda_plain.cuh"
+#include "kernels/recon/cuda_range.cuh"
+#include "kernels/recon/cuda_tables.cuh"
+
+#include <vector>
+
+enum stage_event { BEGUN, UPLOADED, COMPUTED, DONE, N_EVENTS };
+
+struct oct_cuda_recon : oct_cuda_stream {
+    enum oct_cuda_kernels kernels;
+    bool is_f32, dc_bscan;
+    unsigned max_batch;
+    struct oct_fused_pick fused;
+    struct oct_plain plain;
+    struct oct_cuda_tables t;
+    uint16_t *d_spectra; /* the same memory as t.spectra, t.valid */
+    uint8_t *d_valid;
+    uint32_t *d_counts;                          /* [max_batch][5][OCT_BINS] */
+    struct oct_cuda_limits *d_limits, *h_limits; /* [max_batch] */
+    unsigned n_events;                           /* of its own: DONE is the stream's */
+    cudaEvent_t events[N_EVENTS];
+    struct oct_cuda_batch batch; /* at work, as are the next; copies, not the jobs themselves */
+    struct oct_display display[OCT_CUDA_MAX_BATCH];
+    uintptr_t h_spectra[OCT_CUDA_MAX_BATCH], h_pixels[OCT_CUDA_MAX_BATCH];
+    float *h_values[OCT_CUDA_MAX_BATCH]; /* of jobs with OCT_JOB_VALUES */
+    uint8_t *h_valid; /* [max_batch][M]; of jobs with missing lines */
+};
+
+template <class T>
+static enum oct_err upload_table(struct oct_cuda_recon *recon, const T **table, const T *values,
+                                 size_t n, struct oct_error *err)
+{
+    T *memory = NULL;
+    enum oct_err e = oct_stream_alloc(recon, &memory, n, err);
+    if (e)
+        return e;
+    TRY_STREAM(recon, "upload of tables",
+               cudaMemcpy(memory, values, n * sizeof(T), cudaMemcpyHostToDevice));
+    *table = memory;
+    return OCT_OK;
+}
+
+template <class T>
+static enum oct_err upload_table(struct oct_cuda_recon *recon, const T **table,
+                                 const std::vector<T> &values, struct oct_error *err)
+{
+    return upload_table(recon, table, values.data(), values.size(), err);
+}
+
+/* ---- its life ---- */
+
+static enum oct_err make_tables(struct oct_cuda_recon *recon, const struct oct_plan *plan,
+                                struct oct_error *err)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    struct oct_cuda_tables *t = &recon->t;
+    const bool fused = recon->kernels == OCT_CUDA_FUSED;
+    enum oct_err e = upload_table(recon, &t->shift, oct_make_shift(plan, fused), err);
+    if (!e && fused)
+        e = upload_table(recon, &t->resample, oct_make_resample(plan), err);
+    if (!e && fused)
+        e = upload_table(recon, &t->twiddle, oct_make_twiddles(g->padded), err);
+    if (!e && !fused)
+        e = upload_table(recon, &t->tap_first, plan->tap_first, g->upsampled, err);
+    if (!e && !fused)
+        e = upload_table(recon, &t->weight, plan->weight, (size_t)plan->n_taps * g->upsampled, err);
+    if (!e && !fused)
+        e = upload_table(recon, &t->phase, oct_make_phase(plan), err);
+    if (!e && !recon->dc_bscan) {
+        const float2 *background;
+        e = upload_table(recon, &background, oct_make_background(plan), err);
+        t->dc = e ? NULL : const_cast<float2 *>(background);
+    }
+    return e;
+}
+
+static enum oct_err make_buffers(struct oct_cuda_recon *recon, const struct oct_geometry *g,
+                                 struct oct_error *err)
+{
+    struct oct_cuda_tables *t = &recon->t;
+    const size_t n = recon->max_batch, pixels = n * g->n_lines * g->depth;
+    enum oct_err e = oct_stream_alloc(recon, &recon->d_spectra, n * g->n_lines * g->n_samples, err);
+    if (!e)
+        e = oct_stream_alloc(recon, &recon->d_valid, n * g->n_lines, err);
+    if (!e)
+        e = oct_stream_alloc(recon, &t->values, pixels, err);
+    if (!e && !recon->is_f32)
+        e = oct_stream_alloc(recon, &t->pixels, pixels, err);
+    if (!e && recon->dc_bscan)
+        e = oct_stream_alloc(recon, &t->dc, n * g->n_samples, err);
+    if (!e)
+        e = oct_stream_alloc(recon, &recon->d_counts, n * 5 * OCT_BINS, err);
+    if (!e)
+        e = oct_stream_alloc(recon, &recon->d_limits, n, err);
+    if (e)
+        return e;
+    t->spectra = recon->d_spectra;
+    t->valid = recon->d_valid;
+    TRY_STREAM(recon, "limits", cudaMemset(recon->d_limits, 0, n * sizeof(*recon->d_limits)));
+    e = oct_stream_pin(recon, &recon->h_limits, n, err);
+    return e ? e : oct_stream_pin(recon, &recon->h_valid, n * g->n_lines, err);
+}
+
+static enum oct_err make_plain(struct oct_cuda_recon *recon, const struct oct_geometry *g,
+                               struct oct_error *err)
+{
+    struct oct_plain *p = &recon->plain;
+    p->chunk = oct_plain_chunk(g);
+    const size_t chunk = p->chunk, p1 = g->padded;
+    enum oct_err e = oct_stream_alloc(recon, &p->x, chunk * p1, err);
+    if (!e)
+        e = oct_stream_alloc(recon, &p->spectrum, chunk * (p1 / 2 + 1), err);
+    if (!e)
+        e = oct_stream_alloc(recon, &p->odd, chunk * p1, err);
+    if (!e)
+        e = oct_stream_alloc(recon, &p->v, chunk * g->upsampled, err);
+    if (e)
+        return e;
+    TRY_STREAM(recon, "plain buffers", cudaMemset(p->x, 0, chunk * p1 * sizeof(float)));
+    return oct_plain_plans(p, g, recon->stream, err);
+}
+
+static enum oct_err make_fused(struct oct_cuda_recon *recon, const struct oct_plan *plan,
+                               struct oct_error *err)
+{
+    enum oct_err e = oct_pick_fused(&recon->fused, recon->device, plan, err);
+    if (e)
+        return e;
+    TRY_STREAM(recon, "shared memory",
+               cudaFuncSetAttribute((const void *)recon->fused.kernel,
+                                    cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    (int)recon->fused.shared_bytes));
+    return OCT_OK;
+}
+
+#endif
