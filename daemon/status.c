@@ -162,6 +162,19 @@ static void add_results(cJSON *object, const struct oct_daemon *d, unsigned i_so
     add_u64(object, "not_recorded", d->recorder.results[i_source].missed);
 }
 
+/* Its settings in force, for a viewer that changes them. */
+static void add_settings(cJSON *object, const struct oct_daemon *d, const char *analysis)
+{
+    const struct oct_config *c = &d->config;
+    char projection[16];
+    if (strcmp(analysis, "enface") != 0)
+        return;
+    oct_config_get(c, "analysis.enface_projection", projection, sizeof(projection), NULL);
+    cJSON_AddStringToObject(object, "projection", projection);
+    cJSON_AddNumberToObject(object, "slab_first", c->analysis.enface_slab_first);
+    cJSON_AddNumberToObject(object, "slab_last", c->analysis.enface_slab_last);
+}
+
 /* One object an analysis, in the order of analysis.run. seen = done + the sum of skipped. */
 static void add_analysis(cJSON *array, const struct oct_daemon *d, unsigned i)
 {
@@ -184,6 +197,7 @@ static void add_analysis(cJSON *array, const struct oct_daemon *d, unsigned i)
         if (all->source_of[k] == i)
             add_results(object, d, k);
     cJSON_AddNumberToObject(object, "busy_s", (double)c.busy_ns * 1e-9);
+    add_settings(object, d, a->entry->cpu->name);
     cJSON_AddBoolToObject(object, "failing", !a->stage || c.failing);
     cJSON_AddStringToObject(object, "error", c.failure.code ? c.failure.text : "");
 }

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define N_PROJECTIONS 3
 #define EVERY_NS UINT64_C(100000000) /* a growing volume */
 #define N_BINS 1024u
 #define MOST_COUNTED 65536u /* values that the limits are found from */
@@ -20,7 +19,7 @@ struct oct_analysis {
     bool live;
     struct oct_enface_settings settings;
 
-    /* [N_PROJECTIONS][n_rows][M] each: of the volume that grows, and of the one before it where
+    /* [OCT_N_PROJECTIONS][n_rows][M] each: of the volume that grows, and of the one before it where
      * that ended before it was whole and nobody has taken it yet. */
     float *growing, *left;
     struct oct_bscan_info newest, left_newest;
@@ -36,7 +35,7 @@ static size_t n_values(const struct oct_analysis *a)
 
 static void empty(struct oct_analysis *a)
 {
-    for (size_t i = 0; i < N_PROJECTIONS * n_values(a); i++)
+    for (size_t i = 0; i < OCT_N_PROJECTIONS * n_values(a); i++)
         a->growing[i] = NAN;
     a->any = a->changed = a->is_whole = false;
 }
@@ -100,7 +99,7 @@ static void add_row(struct oct_analysis *a, const struct oct_image_frame *bscan)
     for (uint32_t j = 0; j < a->n_lines; j++) {
         struct sums all = sum_line(a, bscan, j, 0, a->depth);
         row[OCT_PROJECTION_MEAN * n_values(a) + j] = (float)all.mean;
-        row[OCT_PROJECTION_MAXIMUM * n_values(a) + j] = (float)all.most;
+        row[OCT_PROJECTION_MAX * n_values(a) + j] = (float)all.most;
         row[OCT_PROJECTION_SLAB * n_values(a) + j] = (float)sum_line(a, bscan, j, first, n).mean;
     }
 }
@@ -207,8 +206,8 @@ static void enface_reset(struct oct_analysis *a)
 
 static enum oct_err check_settings(const struct oct_enface_settings *s, struct oct_error *err)
 {
-    if ((unsigned)s->projection >= N_PROJECTIONS || !(s->slab_first >= 0) || !(s->slab_last <= 1) ||
-        !(s->slab_first < s->slab_last))
+    if ((unsigned)s->projection >= OCT_N_PROJECTIONS || !(s->slab_first >= 0) ||
+        !(s->slab_last <= 1) || !(s->slab_first < s->slab_last))
         return oct_fail(err, OCT_E_CONFIG,
                         "analysis.enface_slab_first must be below analysis.enface_slab_last");
     return OCT_OK;
@@ -268,8 +267,8 @@ static enum oct_err enface_create(struct oct_analysis **out, const struct oct_an
     uint64_t all = (uint64_t)a->n_bscans * a->n_lines;
     a->row_step = (uint32_t)((all + OCT_ENFACE_MOST_VALUES - 1) / OCT_ENFACE_MOST_VALUES);
     a->n_rows = (a->n_bscans + a->row_step - 1) / a->row_step;
-    a->growing = malloc(N_PROJECTIONS * n_values(a) * sizeof(float));
-    a->left = malloc(N_PROJECTIONS * n_values(a) * sizeof(float));
+    a->growing = malloc(OCT_N_PROJECTIONS * n_values(a) * sizeof(float));
+    a->left = malloc(OCT_N_PROJECTIONS * n_values(a) * sizeof(float));
     if (!a->growing || !a->left) {
         e = oct_fail(err, OCT_E_NO_MEMORY, "enface: out of memory for %u x %u values", a->n_rows,
                      a->n_lines);

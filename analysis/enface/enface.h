@@ -15,7 +15,12 @@
 
 #define OCT_ENFACE_MOST_VALUES (1u << 22)
 
-enum oct_projection { OCT_PROJECTION_MEAN, OCT_PROJECTION_MAXIMUM, OCT_PROJECTION_SLAB };
+enum oct_projection {
+    OCT_PROJECTION_MEAN,
+    OCT_PROJECTION_MAX,
+    OCT_PROJECTION_SLAB,
+    OCT_N_PROJECTIONS
+};
 
 struct oct_enface_settings {
     enum oct_projection projection;

@@ -12,7 +12,7 @@
  * image; what it skipped is counted. A slow subscriber loses messages in its own queue of
  * `queue_bscans` and sees that in frame_num; nothing waits for it: each image is copied out of its
  * slot before ZeroMQ, which obeys subscriptions meanwhile, is asked to send. What a subscriber may
- * send us, and have, is bounded (intake.h, subscriptions.h); one with more is cut off. */
+ * send us, and have, is bounded (connections.h, subscriptions.h); one with more is cut off. */
 #ifndef OCT_PIPELINE_PUBLISH_PUBLISHER_H
 #define OCT_PIPELINE_PUBLISH_PUBLISHER_H
 

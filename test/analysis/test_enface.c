@@ -91,7 +91,7 @@ static void a_value_is_mean_maximum_or_slab(void **state)
     assert_true(fabs(value(&r, 7, 60) - expected) < 1e-3);
     assert_true(isnan(value(&r, 8, 60)) != 0);
     assert_true(r.result.frame.lo <= expected + 1e-3 && r.result.frame.hi > r.result.frame.lo);
-    use(&r, OCT_PROJECTION_MAXIMUM, 0.28, 0.36);
+    use(&r, OCT_PROJECTION_MAX, 0.28, 0.36);
     sleep_us(110000);
     assert_int_equal(take(&r), OCT_OK); /* without another B-scan */
     assert_true(fabs(value(&r, 7, 60) - 70) < 1e-3);

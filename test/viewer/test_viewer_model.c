@@ -557,7 +557,7 @@ static void the_quality_of_hostile_rows_is_finite(void **state)
 
 /* ---- en face by key ---- */
 
-static void hear(struct oct_view_model *model, enum oct_view_projection projection, double first,
+static void hear(struct oct_view_model *model, enum oct_projection projection, double first,
                  double last)
 {
     struct oct_view_daemon d = model->daemon;

@@ -145,7 +145,7 @@ static void read_enface(struct oct_view_daemon *d, const cJSON *reply)
     const char *projection = cJSON_GetStringValue(item(row, "projection"));
     for (int i = 0; projection && i < OCT_N_PROJECTIONS; i++)
         if (strcmp(projection, oct_view_projection_keys[i]) == 0)
-            s.projection = (enum oct_view_projection)i;
+            s.projection = (enum oct_projection)i;
     d->has_enface = row != NULL;
     d->enface_told = read_share(row, "slab_first", &s.slab.first) &&
                      read_share(row, "slab_last", &s.slab.last) && s.slab.first < s.slab.last &&

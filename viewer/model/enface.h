@@ -4,6 +4,7 @@
 #ifndef OCT_VIEWER_MODEL_ENFACE_H
 #define OCT_VIEWER_MODEL_ENFACE_H
 
+#include "analysis/enface/enface.h"
 #include "viewer/model/image.h"
 
 #include <stdbool.h>
@@ -13,14 +14,6 @@
 
 /* More rows or columns than this are thinned out. */
 #define OCT_VIEW_ENFACE_MOST 2048u
-
-/* How octd makes one value of an A-line (analysis.enface_projection). */
-enum oct_view_projection {
-    OCT_PROJECTION_MEAN,
-    OCT_PROJECTION_MAX,
-    OCT_PROJECTION_SLAB,
-    OCT_N_PROJECTIONS
-};
 
 /* The values of analysis.enface_projection: "mean", "max", "slab". */
 extern const char *const oct_view_projection_keys[OCT_N_PROJECTIONS];

@@ -26,7 +26,7 @@ void oct_view_enface_wishes_hear(struct oct_view_enface_wishes *w,
     }
 }
 
-static void want_projection(struct oct_view_enface_wishes *w, enum oct_view_projection projection)
+static void want_projection(struct oct_view_enface_wishes *w, enum oct_projection projection)
 {
     w->wants_projection |= projection != w->wanted.projection;
     w->wanted.projection = projection;
@@ -34,7 +34,7 @@ static void want_projection(struct oct_view_enface_wishes *w, enum oct_view_proj
 
 void oct_view_enface_wishes_next(struct oct_view_enface_wishes *w)
 {
-    want_projection(w, (enum oct_view_projection)((w->wanted.projection + 1) % OCT_N_PROJECTIONS));
+    want_projection(w, (enum oct_projection)((w->wanted.projection + 1) % OCT_N_PROJECTIONS));
 }
 
 /* A ten thousandth of the depth is less than a pixel of most pictures; it is what is sent. */

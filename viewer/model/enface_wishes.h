@@ -13,7 +13,7 @@
 
 /* analysis.enface_projection, analysis.enface_slab_first, analysis.enface_slab_last. */
 struct oct_view_enface_settings {
-    enum oct_view_projection projection;
+    enum oct_projection projection;
     struct oct_view_slab slab;
 };
 
