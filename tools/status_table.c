@@ -265,6 +265,29 @@ static void print_losses(const cJSON *status)
     puts(before[0] ? "" : "none");
 }
 
+/* One line an analysis: how many B-scans it analysed of those it saw, and what is wrong with it. */
+static void print_analyses(const cJSON *status)
+{
+    const cJSON *analysis;
+    cJSON_ArrayForEach(analysis, item(status, "analysis"))
+    {
+        const char *error = text_of(analysis, "error");
+        print_label(text_of(analysis, "name"));
+        print_number(count_of(analysis, "done"));
+        printf(" of ");
+        print_number(count_of(analysis, "seen"));
+        printf(" B-scans");
+        if (count_of(analysis, "busy_s") > 1) {
+            printf(", at work at one for ");
+            print_seconds(count_of(analysis, "busy_s"));
+        }
+        if (error[0])
+            printf("; %s: %s", cJSON_IsTrue(item(analysis, "failing")) ? "failing" : "last fault",
+                   error);
+        putchar('\n');
+    }
+}
+
 static void print_disk(const cJSON *status)
 {
     const cJSON *left = item(item(status, "record"), "disk_left_s");
@@ -300,6 +323,7 @@ static const struct group groups[] = {
     {"recording", " record record_account record_total record_last volumes_written "
                   "volumes_incomplete bscans_written bscans_unsaved bytes_written "
                   "disk_bytes_free "},
+    {"analyses", " analysis "},
     {"machine", " backend engine_now engine memory_locked forecast "},
     {"set-up", " geometry scan pixels endpoints security "},
 };
@@ -343,6 +367,7 @@ void oct_status_table_print(const cJSON *status)
     print_lines(status);
     print_driver(status);
     print_losses(status);
+    print_analyses(status);
     print_disk(status);
     for (int g = 0; g <= N_GROUPS; g++) {
         bool titled = false;
