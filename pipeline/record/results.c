@@ -14,20 +14,15 @@ struct feed {
     struct oct_image_source source;
     struct oct_ring_reader *reader;
     struct oct_image_frame pending; /* its pixels are the feed's own */
-    bool has_pending;
     uint64_t pending_since_ns;
-    bool ended;         /* the ring is closed and read */
     uint64_t next_slot; /* of the ring */
-
-    /* The newest result read, whatever became of it. */
-    bool any;
-    uint64_t newest; /* its B-scan */
-    bool newest_is_whole;
-
-    bool late;
+    uint64_t newest;    /* the B-scan of the newest result read, whatever became of it */
     uint64_t late_slot; /* of the image ring, which it was late with */
-    bool told_late, told_refused;
     atomic_uint_fast64_t written, missed, refused; /* only the recorder's thread adds */
+    bool has_pending;
+    bool ended;                /* the ring is closed and read */
+    bool any, newest_is_whole; /* a result was read; the newest one is whole */
+    bool late, told_late, told_refused;
 };
 
 struct oct_record_results {
@@ -44,13 +39,16 @@ enum oct_err oct_record_results_create(struct oct_record_results **out,
 {
     *out = NULL;
     struct oct_record_results *r = calloc(1, sizeof(*r));
-    if (!r)
+    struct feed *feeds = calloc(OCT_VOLUME_MAX_FORMS, sizeof(*feeds));
+    if (!r || !feeds) {
+        free(r);
+        free(feeds);
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the recorder");
+    }
+    r->feeds = feeds;
     for (unsigned i = 0; i < n_sources && i < OCT_VOLUME_MAX_FORMS; i++)
         r->forms[i] = sources[i].form;
     enum oct_err e = oct_volume_forms_check(r->forms, n_sources, err);
-    if (e == OCT_OK && n_sources > 0 && !(r->feeds = calloc(n_sources, sizeof(*r->feeds))))
-        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the recorder");
     for (unsigned i = 0; i < n_sources && e == OCT_OK; i++) {
         struct feed *feed = &r->feeds[r->n++];
         feed->source = sources[i];
