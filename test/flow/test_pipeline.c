@@ -359,28 +359,10 @@ static void a_pipeline_ends_in_every_state(void **state)
 
 /* ---- values ---- */
 
-static float fake_value(uint64_t id, unsigned i)
-{
-    return (float)id + 0.5f + (float)i * 1000;
-}
-
-/* The fake engine, which also fills the values of those that ask. */
-static enum oct_err submit_with_values(struct oct_engine *engine, const struct oct_engine_job *jobs,
-                                       unsigned n)
-{
-    for (unsigned k = 0; k < n; k++)
-        for (unsigned i = 0; jobs[k].out->values && i < M * D; i++)
-            jobs[k].out->values[i] = fake_value(jobs[k].out->info.id, i);
-    return fake_engine.submit(engine, jobs, n);
-}
-
 static void open_lender(struct rig *r, unsigned max_batch, enum oct_sample_type type, bool lends)
 {
-    static struct oct_engine_ops ops;
-    ops = fake_engine;
-    ops.submit = submit_with_values;
-    open_rig_with(r, (struct fake_script){.depth = 4, .max_batch = max_batch}, 8, &ops, type,
-                  lends);
+    open_rig_with(r, (struct fake_script){.depth = 4, .max_batch = max_batch}, 8, &fake_engine,
+                  type, lends);
 }
 
 static void wait_until_done(struct rig *r, uint64_t n)
@@ -403,7 +385,7 @@ static bool read_one(struct rig *r, struct oct_ring_reader *reader, uint64_t id)
     const uint8_t *pixels = frame->pixels;
     assert_int_equal(frame->status, OCT_OK);
     for (unsigned i = 0; has_values && i < M * D; i++)
-        assert_true(frame->values[i] == fake_value(id, i));
+        assert_true(frame->values[i] == fake_value(first_sample(id), frame->lo, i));
     for (unsigned i = 0; i < M * D; i++) /* values lie beside them */
         assert_int_equal(pixels[i], fake_pixel(first_sample(id), frame->lo));
     oct_ring_release(reader);

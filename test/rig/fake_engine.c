@@ -28,6 +28,11 @@ uint8_t fake_pixel(uint16_t first_sample, double lo)
     return (uint8_t)((first_sample + (unsigned)lo) % 251);
 }
 
+float fake_value(uint16_t first_sample, double lo, size_t i)
+{
+    return (float)fake_pixel(first_sample, lo) / 2 + (float)i * 1000;
+}
+
 static uint64_t sum_of(const struct oct_engine *e, const struct oct_raw_frame *in)
 {
     const struct oct_geometry *g = &e->script.plan->geometry;
@@ -122,7 +127,7 @@ static void finish(struct oct_engine *e, const struct fake_job *f)
     uint8_t pixel = fake_pixel(f->job.in->spectra[0], out->lo);
     memset(out->pixels, pixel, oct_geometry_image_bytes(g));
     for (size_t i = 0; out->values && i < (size_t)g->n_lines * g->depth; i++)
-        out->values[i] = (float)pixel / 2;
+        out->values[i] = fake_value(f->job.in->spectra[0], out->lo, i);
     e->watch->n_with_values += out->values != NULL;
 }
 

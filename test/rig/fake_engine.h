@@ -1,7 +1,7 @@
 /* An engine for tests of the pipeline: no reconstruction, but the whole of its contract, watched.
  *
  * A picture's pixels are all (first sample of the B-scan + display.lo) % 251; float values, where
- * they are asked for, are half of that. Jobs are done one
+ * they are asked for, are half of that and 1000 more from each to the next. Jobs are done one
  * after the other, each after its time. */
 #ifndef OCT_TEST_RIG_FAKE_ENGINE_H
 #define OCT_TEST_RIG_FAKE_ENGINE_H
@@ -31,5 +31,6 @@ struct fake_watch {
 struct oct_engine *fake_engine_create(const struct fake_script *script, struct fake_watch *watch);
 
 uint8_t fake_pixel(uint16_t first_sample, double lo);
+float fake_value(uint16_t first_sample, double lo, size_t i); /* i: index into [M][D] */
 
 #endif
