@@ -203,10 +203,10 @@ static enum oct_err publish_one(struct oct_stage *s, struct oct_error *err)
         return e;
     s->has_slot = false;
     s->took_newest = s->took_newest || result->info.number == s->newest.number;
-    oct_ring_publish(s->results);
     pthread_mutex_lock(&s->lock);
-    s->counts.results++;
+    s->counts.results++; /* before a reader can count it: none has more than there are */
     pthread_mutex_unlock(&s->lock);
+    oct_ring_publish(s->results);
     return OCT_OK;
 }
 
@@ -346,7 +346,6 @@ static void *run(void *argument)
 {
     struct oct_stage *s = argument;
     uint64_t slot;
-    ask_values(s);
     while (!is_abandoned(s)) {
         enum oct_err e = oct_ring_read(s->reader, POLL_US, &slot);
         if (e == OCT_E_CLOSED)
@@ -408,7 +407,11 @@ static enum oct_err start_thread(struct oct_stage *s, struct oct_error *err)
     char name[16], what[64];
     snprintf(name, sizeof(name), "octd-%.10s", s->form.name);
     snprintf(what, sizeof(what), "thread of the analysis %s", s->form.name);
-    return oct_thread_start(&s->thread, name, run, s, what, err);
+    ask_values(s); /* a B-scan may be computed before the thread runs */
+    enum oct_err e = oct_thread_start(&s->thread, name, run, s, what, err);
+    if (e && s->setup.input == OCT_STAGE_VALUES)
+        oct_pipeline_ask_values(s->setup.pipeline, s->setup.asker, 0);
+    return e;
 }
 
 enum oct_err oct_stage_create(struct oct_stage **out, const struct oct_stage_setup *setup,

@@ -142,6 +142,8 @@ struct sink {
     pthread_t thread;
     uint64_t pause_us;
     atomic_uint n;
+    struct oct_stage *const *stage; /* not NULL: whose results are counted against its own */
+    uint64_t n_uncounted;
     uint64_t longest_ns; /* between a picture's time of feeding and its arrival here */
     uint64_t number[4096];
     float first[4096];
@@ -164,9 +166,14 @@ static void *run_sink(void *argument)
     struct sink *s = argument;
     uint64_t slot;
     enum oct_err e;
-    while ((e = oct_ring_read(s->reader, 10000, &slot)) != OCT_E_CLOSED) {
+    while ((e = oct_ring_read(s->reader, s->stage ? 0 : 10000, &slot)) != OCT_E_CLOSED) {
         if (e)
             continue;
+        if (s->stage) {
+            struct oct_stage_counts c;
+            oct_stage_count(*s->stage, &c);
+            s->n_uncounted += c.results <= s->n;
+        }
         const struct oct_image_frame *frame = oct_image_slot(s->ring, slot);
         uint64_t took_ns = oct_clock_ns() - frame->info.arrival_ns;
         s->longest_ns = took_ns > s->longest_ns ? took_ns : s->longest_ns;
@@ -499,7 +506,6 @@ static void values_come_for_every_bscan_while_it_keeps_up(void **state)
     (void)state;
     open_pipeline(&r, (struct fake_script){.depth = 4}, true);
     open_stage(&r, &script, (struct oct_stage_setup){.input = OCT_STAGE_VALUES, .asker = 3});
-    sleep_us(20000); /* it has asked */
     feed_in_step(&r, 50);
     struct oct_stage_counts c = drain(&r);
     assert_int_equal(c.done, 50);
@@ -516,7 +522,6 @@ static void values_are_not_made_for_one_that_is_late(void **state)
     (void)state;
     open_pipeline(&r, (struct fake_script){.depth = 4}, true);
     open_stage(&r, &script, (struct oct_stage_setup){.input = OCT_STAGE_VALUES});
-    sleep_us(20000);
     feed(&r, 300, 500);
     struct oct_stage_counts c = drain(&r);
     assert_int_equal(c.seen, 300);
@@ -581,7 +586,6 @@ static void offline_every_bscan_passes(void **state)
     r.results.pause_us = 5000;
     open_stage(&r, &script,
                (struct oct_stage_setup){.input = OCT_STAGE_VALUES, .guaranteed = true});
-    sleep_us(20000);
     feed(&r, 60, 0);
     struct oct_stage_counts c = drain(&r);
     assert_int_equal(c.done, 60);
@@ -589,6 +593,39 @@ static void offline_every_bscan_passes(void **state)
     assert_int_equal(r.results.n, 60);
     for (unsigned i = 0; i < 60; i++)
         assert_int_equal(r.results.number[i], i);
+    close_rig(&r);
+}
+
+/* However late its thread starts. */
+static void the_first_bscan_behind_create_has_its_values(void **state)
+{
+    static const struct script script = {.push_us = 0};
+    (void)state;
+    for (unsigned i = 0; i < 100; i++) {
+        struct rig r;
+        open_pipeline(&r, (struct fake_script){.depth = 4}, true);
+        open_stage(&r, &script,
+                   (struct oct_stage_setup){.input = OCT_STAGE_VALUES, .guaranteed = true});
+        feed(&r, 3, 0);
+        struct oct_stage_counts c = drain(&r);
+        assert_int_equal(c.done, 3);
+        close_rig(&r);
+    }
+}
+
+/* Whoever has read n results finds at least n of them counted. */
+static void a_result_is_counted_before_it_can_be_read(void **state)
+{
+    static const struct script script = {.push_us = 0};
+    struct rig r;
+    (void)state;
+    open_pipeline(&r, (struct fake_script){.depth = 4}, false);
+    r.results.stage = &r.stage;
+    open_stage(&r, &script, (struct oct_stage_setup){.guaranteed = true});
+    feed(&r, 20000, 0);
+    drain(&r);
+    assert_int_equal(r.results.n, 20000);
+    assert_int_equal(r.results.n_uncounted, 0);
     close_rig(&r);
 }
 
@@ -688,6 +725,8 @@ int main(void)
         cmocka_unit_test(one_that_wants_values_where_none_are_lent_is_refused),
         cmocka_unit_test(a_form_that_cannot_be_is_refused),
         cmocka_unit_test(offline_every_bscan_passes),
+        cmocka_unit_test(the_first_bscan_behind_create_has_its_values),
+        cmocka_unit_test(a_result_is_counted_before_it_can_be_read),
         cmocka_unit_test(an_acquisition_is_ended_before_the_next_is_pushed),
         cmocka_unit_test(settings_reach_it_before_the_next_bscan),
         cmocka_unit_test(an_image_of_a_volume_is_owed_until_it_has_the_newest_bscan),
