@@ -149,17 +149,25 @@ static struct oct_publisher_topic find_topic(const struct oct_session *s, const 
     return topic;
 }
 
+/* -1: it did not start. */
+static int find_source(const struct oct_daemon_analyses *all, unsigned i)
+{
+    for (unsigned k = 0; k < all->n_sources; k++)
+        if (all->source_of[k] == i)
+            return (int)k;
+    return -1;
+}
+
 /* What became of its results: published where somebody subscribes, recorded where they came before
  * their file was closed. */
-static void add_results(cJSON *object, const struct oct_daemon *d, unsigned i_source)
+static void add_results(cJSON *object, const struct oct_publisher_topic *topic,
+                        const struct oct_record_result_counts *recorded)
 {
-    const char *name = d->session->analyses.sources[i_source].form->name;
-    struct oct_publisher_topic topic = find_topic(d->session, name);
-    add_u64(object, "published", topic.published);
-    add_u64(object, "not_published", topic.skipped);
-    add_u64(object, "unwanted", topic.unwanted);
-    add_u64(object, "recorded", d->recorder.results[i_source].written);
-    add_u64(object, "not_recorded", d->recorder.results[i_source].missed);
+    add_u64(object, "published", topic->published);
+    add_u64(object, "not_published", topic->skipped);
+    add_u64(object, "unwanted", topic->unwanted);
+    add_u64(object, "recorded", recorded->written);
+    add_u64(object, "not_recorded", recorded->missed);
 }
 
 /* Its settings in force, for a viewer that changes them. */
@@ -175,12 +183,17 @@ static void add_settings(cJSON *object, const struct oct_daemon *d, const char *
     cJSON_AddNumberToObject(object, "slab_last", c->analysis.enface_slab_last);
 }
 
-/* One object an analysis, in the order of analysis.run. seen = done + the sum of skipped. */
+/* One object an analysis, in the order of analysis.run. seen = done + the sum of skipped. What
+ * became of results is counted before results are: it is never more. */
 static void add_analysis(cJSON *array, const struct oct_daemon *d, unsigned i)
 {
     const struct oct_daemon_analyses *all = &d->session->analyses;
     const struct oct_daemon_analysis *a = &all->analysis[i];
     struct oct_stage_counts c = {.failure = a->refused};
+    struct oct_publisher_topic topic = {.name = NULL};
+    int k = find_source(all, i);
+    if (k >= 0)
+        topic = find_topic(d->session, all->sources[k].form->name);
     if (a->stage)
         oct_stage_count(a->stage, &c);
     cJSON *object = cJSON_CreateObject();
@@ -193,9 +206,8 @@ static void add_analysis(cJSON *array, const struct oct_daemon *d, unsigned i)
     for (int r = 0; r < OCT_STAGE_N_SKIPS; r++)
         add_u64(skipped, oct_stage_skip_names[r], c.skipped[r]);
     add_u64(object, "results", c.results);
-    for (unsigned k = 0; k < all->n_sources; k++)
-        if (all->source_of[k] == i)
-            add_results(object, d, k);
+    if (k >= 0)
+        add_results(object, &topic, &d->recorder.results[k]);
     cJSON_AddNumberToObject(object, "busy_s", (double)c.busy_ns * 1e-9);
     add_settings(object, d, a->entry->cpu->name);
     cJSON_AddBoolToObject(object, "failing", !a->stage || c.failing);

@@ -229,6 +229,29 @@ def values_are_lent_in_the_daemon():
 
 
 @case
+def no_count_of_an_analysis_is_larger_than_its_whole():
+    """seen = done + skipped <= B-scans; what became of results <= results, in every answer"""
+    quick = settings(scan=dict(lines=2, bscans=4))
+    with Daemon(*BASE, *quick) as daemon, Player(daemon, 100000, *quick):
+        listener = listen(daemon, "quality")
+        listener.rcvhwm = 1
+        assert daemon.ask("record", action="start")["ok"]
+        daemon.wait(lambda s: s["bscans_done"] > 1000)
+        n = 0
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            s = daemon.status()
+            for a in s["analysis"]:
+                n += 1
+                assert a["seen"] == a["done"] + sum(a["skipped"].values()), a
+                assert a["seen"] <= s["bscans_done"] + s["bscans_dropped"]["engine"], (a, s)
+                dealt = a["published"] + a["not_published"] + a["unwanted"]
+                assert dealt <= a["results"], a
+                assert a["recorded"] <= a["results"], a
+        seen(f"{n} looks")
+
+
+@case
 def a_name_that_is_none_is_refused():
     """analysis.run with an unknown name ends octd with status 2 and the names there are"""
     for text, words in (("enfac", "enface, quality"), ("enface,enface", "enface"),
