@@ -137,10 +137,11 @@ static void find_limits(const float *value, size_t n, double *lo, double *hi)
 
 /* ---- the contract's functions ---- */
 
-/* The volume before ended early: it waits to be taken, and the new one gets the other memory. */
+/* The volume before ended early, or nobody has taken it since it is whole: it waits to be taken,
+ * and the new one gets the other memory. */
 static void leave_volume(struct oct_analysis *a)
 {
-    if (a->any && a->changed) {
+    if (a->any && (a->changed || !a->is_whole)) {
         float *growing = a->left;
         a->left = a->growing;
         a->growing = growing;
@@ -195,6 +196,7 @@ static enum oct_err enface_take(struct oct_analysis *a, struct oct_image_frame *
 
 static void enface_end(struct oct_analysis *a)
 {
+    a->changed = a->changed || (a->any && !a->is_whole);
     a->is_whole = a->any;
 }
 
@@ -264,8 +266,8 @@ static enum oct_err enface_create(struct oct_analysis **out, const struct oct_an
     a->depth = setup->input->dims[1];
     a->live = setup->live;
     a->settings = *(const struct oct_enface_settings *)setup->settings;
-    uint64_t all = (uint64_t)a->n_bscans * a->n_lines;
-    a->row_step = (uint32_t)((all + OCT_ENFACE_MOST_VALUES - 1) / OCT_ENFACE_MOST_VALUES);
+    const uint32_t most_rows = OCT_ENFACE_MOST_VALUES / a->n_lines; /* >= 64 */
+    a->row_step = (a->n_bscans + most_rows - 1) / most_rows;
     a->n_rows = (a->n_bscans + a->row_step - 1) / a->row_step;
     a->growing = malloc(OCT_N_PROJECTIONS * n_values(a) * sizeof(float));
     a->left = malloc(OCT_N_PROJECTIONS * n_values(a) * sizeof(float));

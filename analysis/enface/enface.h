@@ -3,9 +3,9 @@
  * Input: pictures, as they are shown (of u8 pictures what was cut off at their limits stays cut
  * off). Result: one image a volume, f32 [V][M], dB (or counts^2 without log); NaN where nothing has
  * come. mean: of the A-line's depths; maximum; slab: mean of the depths slab_first .. slab_last.
- * Live, a growing volume is given ten times a second at most, and once more when it is whole; lo and
- * hi are the 1st and the 99.5th percentile of what is there. All three projections are kept: a
- * change shows at once, but a changed slab only in rows that come after.
+ * Live, a growing volume is given ten times a second at most, and once more when it is whole or has
+ * ended; lo and hi are the 1st and the 99.5th percentile of what is there. All three projections
+ * are kept: a change shows at once, but a changed slab only in rows that come after.
  * More than OCT_ENFACE_MOST_VALUES values are thinned out: n B-scans share a row, of which the
  * newest stays; the row spacing says so. */
 #ifndef OCT_ANALYSIS_ENFACE_ENFACE_H

@@ -169,6 +169,54 @@ static void a_volume_that_ended_early_is_given_before_the_next(void **state)
     close_rig(&r);
 }
 
+/* Live, its last image may hold all that came and still say that the volume grows. */
+static void the_last_image_of_every_volume_is_whole(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct oct_suite_recipe recipe = small;
+    recipe.live = true;
+    open_rig(&r, recipe, &mean);
+    fill_layer(&r, 30);
+    push(&r, 17);
+    assert_int_equal(take(&r), OCT_OK);
+    assert_false(r.result.frame.whole);
+    push(&r, 25); /* the last two never came */
+    assert_int_equal(take(&r), OCT_OK);
+    assert_int_equal(r.result.frame.info.number, 17);
+    assert_true(r.result.frame.whole);
+    assert_int_equal(take(&r), OCT_E_AGAIN);
+    sleep_us(110000);
+    assert_int_equal(take(&r), OCT_OK);
+    assert_int_equal(r.result.frame.info.number, 25);
+    assert_false(r.result.frame.whole);
+    oct_enface_cpu.run.end(r.analysis);
+    assert_int_equal(take(&r), OCT_OK);
+    assert_int_equal(r.result.frame.info.number, 25);
+    assert_true(r.result.frame.whole);
+    oct_enface_cpu.run.end(r.analysis);
+    assert_int_equal(take(&r), OCT_E_AGAIN); /* it was given */
+    close_rig(&r);
+}
+
+static void a_volume_that_was_given_whole_is_not_given_again(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct oct_suite_recipe recipe = small;
+    recipe.live = true;
+    open_rig(&r, recipe, &mean);
+    fill_layer(&r, 30);
+    push(&r, 19);
+    assert_int_equal(take(&r), OCT_OK);
+    assert_true(r.result.frame.whole);
+    push(&r, 39);
+    assert_int_equal(take(&r), OCT_OK);
+    assert_int_equal(r.result.frame.info.number, 39);
+    assert_int_equal(take(&r), OCT_E_AGAIN);
+    close_rig(&r);
+}
+
 static void a_bscan_beyond_its_volume_is_refused(void **state)
 {
     (void)state;
@@ -200,6 +248,23 @@ static void a_huge_volume_is_thinned_out(void **state)
     close_rig(&r);
 }
 
+/* Rows are whole: the bound holds although the last one has fewer B-scans. */
+static void a_thinned_volume_is_within_its_bound(void **state)
+{
+    (void)state;
+    struct rig r;
+    const struct oct_suite_recipe recipe = {
+        .n_lines = 60000, .depth = 1, .n_bscans = 139, .type = OCT_SAMPLE_U8};
+    open_rig(&r, recipe, &mean);
+    const struct oct_image_form *form = &r.result.form;
+    assert_true((uint64_t)form->dims[0] * form->dims[1] <= OCT_ENFACE_MOST_VALUES);
+    memset(r.bscan.memory, 100, 60000);
+    push(&r, 138);
+    assert_int_equal(take(&r), OCT_OK);
+    assert_true(isnan(value(&r, form->dims[0] - 1, 59999)) == 0);
+    close_rig(&r);
+}
+
 static void it_says_what_it_is(void **state)
 {
     (void)state;
@@ -224,8 +289,11 @@ int main(void)
         cmocka_unit_test(a_growing_volume_is_given_ten_times_a_second),
         cmocka_unit_test(offline_there_is_one_image_a_volume),
         cmocka_unit_test(a_volume_that_ended_early_is_given_before_the_next),
+        cmocka_unit_test(the_last_image_of_every_volume_is_whole),
+        cmocka_unit_test(a_volume_that_was_given_whole_is_not_given_again),
         cmocka_unit_test(a_bscan_beyond_its_volume_is_refused),
         cmocka_unit_test(a_huge_volume_is_thinned_out),
+        cmocka_unit_test(a_thinned_volume_is_within_its_bound),
         cmocka_unit_test(it_says_what_it_is),
     };
     int failed = oct_analysis_suite_run(&suite);
