@@ -106,8 +106,7 @@ static void add_row(struct oct_analysis *a, const struct oct_image_frame *bscan)
 
 /* ---- limits ---- */
 
-/* The 1st and the 99.5th percentile; 0 and 1 where there is nothing. */
-static void find_limits(const float *value, size_t n, double *lo, double *hi)
+void oct_enface_limits(const float *value, size_t n, double *lo, double *hi)
 {
     uint32_t bins[N_BINS] = {0};
     size_t step = (n + MOST_COUNTED - 1) / MOST_COUNTED;
@@ -171,7 +170,7 @@ static void give(const struct oct_analysis *a, const float *values,
 {
     const float *chosen = values + (size_t)a->settings.projection * n_values(a);
     memcpy(result->pixels, chosen, n_values(a) * sizeof(float));
-    find_limits(chosen, n_values(a), &result->lo, &result->hi);
+    oct_enface_limits(chosen, n_values(a), &result->lo, &result->hi);
     result->info = *newest;
     result->whole = whole;
 }

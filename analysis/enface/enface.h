@@ -27,6 +27,10 @@ struct oct_enface_settings {
     double slab_first, slab_last; /* shares of the depth, 0 <= first < last <= 1 */
 };
 
+/* The 1st and the 99.5th percentile of the finite ones of n values, lo < hi; 0 and 1 where there is
+ * none. Of many values some are left out. */
+void oct_enface_limits(const float *value, size_t n, double *lo, double *hi);
+
 extern const struct oct_analysis_ops oct_enface_cpu;
 
 #endif

@@ -26,6 +26,7 @@
 
 #define OCT_IMAGE_HEADER_BYTES 16384 /* more than any header we write */
 #define OCT_IMAGE_LABEL_BYTES 32
+#define OCT_IMAGE_UNIT_BYTES 24
 
 /* As it came: everything is a copy, nothing is owned elsewhere. */
 struct oct_image_header {
@@ -37,7 +38,7 @@ struct oct_image_header {
     unsigned rank;
     uint32_t dims[OCT_IMAGE_MAX_RANK];
     double spacing_um[OCT_IMAGE_MAX_RANK]; /* NaN: unknown */
-    char unit[24];                         /* "": unknown */
+    char unit[OCT_IMAGE_UNIT_BYTES];       /* "": unknown */
     bool whole;
     double lo, hi;
     unsigned n_labels;

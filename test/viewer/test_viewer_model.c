@@ -274,6 +274,9 @@ static void frozen_it_steps_through_what_was_kept(void **state)
 
 /* ---- en face ---- */
 
+static void hear(struct oct_view_model *model, enum oct_projection projection, double first,
+                 double last);
+
 static void en_face_is_octds_picture_row_by_row(void **state)
 {
     (void)state;
@@ -313,6 +316,67 @@ static void en_face_is_octds_picture_row_by_row(void **state)
     assert_int_equal(enface.n_rows, 0);
     oct_view_image_finish(&image);
     oct_view_enface_finish(&enface);
+}
+
+/* Fills B-scans 0 .. n - 1 of the next volume's image. */
+static void offer_growing(struct oct_view_enface *enface, uint32_t n, float value, const char *unit)
+{
+    struct oct_view_image image = oct_scene_enface(20, 4);
+
+    for (uint32_t b = 0; b < n; b++)
+        oct_scene_enface_fill(&image, b, value);
+    snprintf(image.header.unit, sizeof(image.header.unit), "%s", unit);
+    oct_view_enface_set(enface, &image);
+    oct_view_image_finish(&image);
+}
+
+static void en_face_rows_stay_until_they_are_replaced(void **state)
+{
+    (void)state;
+    struct oct_view_enface enface = {0};
+
+    offer_growing(&enface, 20, 60, "dB");
+    assert_true(enface.lo == 10 && enface.hi == 70);
+    uint64_t before = enface.serial;
+    offer_growing(&enface, 3, 50, "dB");
+    assert_true(oct_view_enface_row(&enface, 2)[0] == 50 && enface.newest_row == 2);
+    assert_true(oct_view_enface_row(&enface, 3)[0] == 60 &&
+                oct_view_enface_row(&enface, 19)[3] == 60);
+    assert_true(enface.row_serial[2] > before && enface.row_serial[3] <= before);
+    /* Black and white are of what is shown. */
+    assert_true(enface.lo == 50 && fabs(enface.hi - 60) < 0.1);
+    offer_growing(&enface, 20, 50, "dB");
+    assert_true(enface.lo == 10 && enface.hi == 70);
+    /* Rows of something else do not stay. */
+    oct_view_enface_forget(&enface);
+    offer_growing(&enface, 5, 40, "dB");
+    assert_true(oct_view_enface_row(&enface, 4)[0] == 40 &&
+                isnan(oct_view_enface_row(&enface, 5)[0]));
+    assert_true(enface.lo == 10 && enface.hi == 70);
+    offer_growing(&enface, 1, 30, "counts^2");
+    assert_true(oct_view_enface_row(&enface, 0)[0] == 30 &&
+                isnan(oct_view_enface_row(&enface, 1)[0]));
+    offer_growing(&enface, 0, 30, "counts^2");
+    assert_true(oct_view_enface_row(&enface, 0)[0] == 30);
+    oct_view_enface_finish(&enface);
+}
+
+static void a_changed_projection_empties_rows_of_the_one_before(void **state)
+{
+    (void)state;
+    struct oct_view_model model;
+
+    oct_view_model_init(&model, "x", true);
+    hear(&model, OCT_PROJECTION_MEAN, 0.4, 0.6);
+    offer_growing(&model.enface, 20, 60, "dB");
+    hear(&model, OCT_PROJECTION_MEAN, 0.4, 0.6);
+    offer_growing(&model.enface, 2, 61, "dB");
+    assert_true(oct_view_enface_row(&model.enface, 2)[0] == 60);
+    hear(&model, OCT_PROJECTION_MAX, 0.4, 0.6); /* somebody else's setting */
+    offer_growing(&model.enface, 3, 70, "dB");
+    assert_true(oct_view_enface_row(&model.enface, 2)[0] == 70);
+    assert_true(isnan(oct_view_enface_row(&model.enface, 3)[0]));
+    oct_view_model_finish(&model);
 }
 
 static void en_face_of_many_rows_and_columns_is_thinned_out(void **state)
@@ -863,6 +927,8 @@ int main(void)
         cmocka_unit_test(ten_seconds_are_kept_in_bounded_memory),
         cmocka_unit_test(frozen_it_steps_through_what_was_kept),
         cmocka_unit_test(en_face_is_octds_picture_row_by_row),
+        cmocka_unit_test(en_face_rows_stay_until_they_are_replaced),
+        cmocka_unit_test(a_changed_projection_empties_rows_of_the_one_before),
         cmocka_unit_test(en_face_of_many_rows_and_columns_is_thinned_out),
         cmocka_unit_test(en_face_of_hostile_numbers_stays_a_picture),
         cmocka_unit_test(an_image_whose_size_is_wrong_is_refused),

@@ -122,16 +122,23 @@ void oct_view_enface_set(struct oct_view_enface *e, const struct oct_view_image 
 {
     const struct oct_image_header *h = &image->header;
     float row[OCT_VIEW_ENFACE_MOST];
-    bool changed = false;
+    double lo = h->lo, hi = h->hi;
+    bool changed = false, stays = false;
 
     if (oct_view_enface_check(h, NULL))
         return;
     if ((h->dims[0] != e->n_bscans || h->dims[1] != e->n_lines) &&
         !resize(e, h->dims[0], h->dims[1]))
         return;
+    e->forget |= strcmp(e->unit, h->unit) != 0;
+    memcpy(e->unit, h->unit, sizeof(e->unit));
     for (uint32_t r = 0; r < e->n_rows; r++) {
         float *kept = e->value + (size_t)r * e->n_columns;
         thin_row(e, image, r, row);
+        if (!e->forget && !came(row, e->n_columns)) {
+            stays |= came(kept, e->n_columns);
+            continue;
+        }
         if (memcmp(kept, row, e->n_columns * sizeof(*row)) == 0)
             continue;
         memcpy(kept, row, e->n_columns * sizeof(*row));
@@ -143,6 +150,14 @@ void oct_view_enface_set(struct oct_view_enface *e, const struct oct_view_image 
     if (n_bscans > 0)
         e->newest_row =
             (uint32_t)((h->bscan < n_bscans ? h->bscan : n_bscans - 1) * e->n_rows / n_bscans);
-    set_limits(e, h->lo, h->hi);
+    if (stays) /* octd's are of fewer rows, and would jump with every volume */
+        oct_enface_limits(e->value, (size_t)e->n_rows * e->n_columns, &lo, &hi);
+    set_limits(e, lo, hi);
+    e->forget = false;
     e->arrival_ns = image->arrival_ns;
+}
+
+void oct_view_enface_forget(struct oct_view_enface *e)
+{
+    e->forget = true;
 }

@@ -59,6 +59,7 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
                          const struct oct_view_answer *answer)
 {
     bool first = !model->daemon.known;
+    const struct oct_view_enface_wishes before = model->enface_wishes;
 
     if (daemon->known && daemon->answer_ns != model->daemon.answer_ns) {
         watch(&model->missing, daemon->lines_missing, first, model->now_ns);
@@ -81,6 +82,9 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
         model->daemon.reachable = false;
     if (answer->wish != OCT_WISH_NONE)
         hear_answer(model, answer);
+    if (before.known && model->enface_wishes.known &&
+        before.octds.projection != model->enface_wishes.octds.projection)
+        oct_view_enface_forget(&model->enface);
 }
 
 void oct_view_model_wish(struct oct_view_model *model, enum oct_view_wish wish, const char *text)
