@@ -46,15 +46,10 @@ static void add_disk(cJSON *reply, const struct oct_daemon *d)
         cJSON_AddNullToObject(reply, "disk_bytes_free");
 }
 
-static void add_record(cJSON *reply, cJSON *record, const struct oct_daemon *d,
-                       const struct oct_geometry *g)
+static void add_record(cJSON *reply, cJSON *record, const struct oct_daemon *d)
 {
-    double bytes = 0;
-
-    if (g && d->config.record.spectra)
-        bytes += (double)oct_geometry_spectra_bytes(g);
-    if (g && d->config.record.bscans)
-        bytes += (double)oct_geometry_image_bytes(g);
+    /* Of images of a volume it may be a fraction. */
+    double bytes = d->session ? ceil(oct_session_bscan_bytes(d->session, &d->config)) : 0;
     cJSON_AddNumberToObject(record, "bytes_per_bscan", bytes);
     const cJSON *disk = cJSON_GetObjectItemCaseSensitive(reply, "disk_bytes_free");
     if (cJSON_IsNumber(disk) && bytes > 0) /* at the line rate in force */
@@ -83,5 +78,5 @@ void oct_daemon_describe(cJSON *reply, const struct oct_daemon *d)
     cJSON_AddNumberToObject(pixels, "saturation", (double)((1u << d->config.camera.bits) - 1));
     add_disk(reply, d);
     if (record)
-        add_record(reply, record, d, plan ? &plan->geometry : NULL);
+        add_record(reply, record, d);
 }

@@ -25,12 +25,6 @@ static double wanted_hz(const struct oct_daemon_forecast *o, const struct oct_co
     return said || !*known ? config->scan.line_rate_hz : o->camera_hz;
 }
 
-static double bscan_bytes(const struct oct_config *config, const struct oct_geometry *g)
-{
-    return (config->record.spectra ? (double)oct_geometry_spectra_bytes(g) : 0) +
-           (config->record.bscans ? (double)oct_geometry_image_bytes(g) : 0);
-}
-
 /* Whether a picture costs as much as when it was measured: the values of black and white, and how
  * fast they follow, cost nothing; finding them does. */
 static bool shows_as(const struct oct_display *then, const struct oct_config *config)
@@ -57,8 +51,8 @@ static void make(struct oct_daemon_forecast *o, const struct oct_config *config,
                 shows_as(&s->engine_display, config);
     const bool disk = is_on_same_disk(o, config);
     bool engine_busy, disk_busy, rate_known;
-    const double bytes = bscan_bytes(config, g), wanted = wanted_hz(o, config, &rate_known),
-                 need_hz = wanted * OCT_FORECAST_MARGIN;
+    const double bytes = oct_session_bscan_bytes(s, config),
+                 wanted = wanted_hz(o, config, &rate_known), need_hz = wanted * OCT_FORECAST_MARGIN;
     double engine_hz = oct_forecast_series_rate(&s->engine_rates, &engine_busy);
     struct oct_forecast_disk now = o->disk;
     now.bytes_per_s = oct_forecast_series_rate(&o->disk_rates, &disk_busy);

@@ -263,8 +263,18 @@ enum oct_err oct_session_may_record(const struct oct_session *s, const struct oc
                                     struct oct_error *err)
 {
     const struct oct_record_settings settings = settings_of(config, "");
-    const struct oct_geometry *g = &s->plan->geometry;
-    return oct_record_settings_check(&settings, g, g->n_bscans, 0, NULL, err);
+    return oct_recorder_check(s->recorder, &settings, NULL, err);
+}
+
+double oct_session_bscan_bytes(const struct oct_session *s, const struct oct_config *config)
+{
+    const struct oct_record_settings settings = settings_of(config, "");
+    const struct oct_geometry *g = &oct_pipeline_plan(s->pipeline)->geometry;
+    double bytes = oct_record_bscan_bytes(&settings, g);
+    return bytes > 0 ? bytes + oct_record_sources_bytes(s->analyses.sources, s->analyses.n_sources,
+                                                        g->n_bscans) /
+                                   g->n_bscans
+                     : 0;
 }
 
 enum oct_err oct_session_record(struct oct_session *s, const struct oct_config *config,

@@ -64,6 +64,10 @@ void oct_session_destroy(struct oct_session *session);
 enum oct_err oct_session_may_record(const struct oct_session *session,
                                     const struct oct_config *config, struct oct_error *err);
 
+/* Bytes that a B-scan takes in a recording, with its share of what analyses compute; 0: nothing
+ * would be recorded. Any thread. */
+double oct_session_bscan_bytes(const struct oct_session *session, const struct oct_config *config);
+
 /* Starts a recording as config says. Looks at the disk, which may take its time; any thread. */
 enum oct_err oct_session_record(struct oct_session *session, const struct oct_config *config,
                                 struct oct_error *err);

@@ -552,6 +552,16 @@ enum oct_err oct_recorder_create(struct oct_recorder **out,
     return OCT_OK;
 }
 
+enum oct_err oct_recorder_check(const struct oct_recorder *rec,
+                                const struct oct_record_settings *settings, double *free_bytes,
+                                struct oct_error *err)
+{
+    const struct oct_geometry *g = &rec->options.plan->geometry;
+    return oct_record_settings_check(settings, g, g->n_bscans,
+                                     oct_record_results_bytes(rec->results, g->n_bscans),
+                                     free_bytes, err);
+}
+
 /* Logs how much the folder has room for. */
 static void log_forecast(const struct oct_recorder *rec, const struct oct_record_settings *from,
                          double free_bytes)
@@ -581,12 +591,9 @@ static void begin(struct oct_recorder *rec)
 enum oct_err oct_recorder_start(struct oct_recorder *rec, const struct oct_record_settings *from,
                                 struct oct_error *err)
 {
-    const struct oct_geometry *g = &rec->options.plan->geometry;
     struct oct_record_settings_copy settings = {0};
     double free_bytes;
-    enum oct_err e = oct_record_settings_check(from, g, g->n_bscans,
-                                               oct_record_results_bytes(rec->results, g->n_bscans),
-                                               &free_bytes, err);
+    enum oct_err e = oct_recorder_check(rec, from, &free_bytes, err);
     if (e == OCT_OK)
         e = oct_record_settings_copy(&settings, from, err);
     if (e == OCT_OK)

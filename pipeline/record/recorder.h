@@ -84,8 +84,13 @@ struct oct_recorder_status {
 enum oct_err oct_recorder_create(struct oct_recorder **recorder,
                                  const struct oct_recorder_options *options, struct oct_error *err);
 
-/* Checks that the folder can be written and holds a volume (OCT_E_IO, OCT_E_NO_SPACE).
- * OCT_E_STATE: recording already. */
+/* Checks that the folder can be written and holds a volume with its results; makes the folder
+ * (OCT_E_IO, OCT_E_NO_SPACE). *free_bytes (may be NULL): what is free there. Any thread. */
+enum oct_err oct_recorder_check(const struct oct_recorder *recorder,
+                                const struct oct_record_settings *settings, double *free_bytes,
+                                struct oct_error *err);
+
+/* Checks first. OCT_E_STATE: recording already. */
 enum oct_err oct_recorder_start(struct oct_recorder *recorder,
                                 const struct oct_record_settings *settings, struct oct_error *err);
 

@@ -87,13 +87,25 @@ void oct_record_results_describe(const struct oct_record_results *results,
     about->n_forms = results->n;
 }
 
+static double form_bytes(const struct oct_image_form *form, uint32_t n_bscans)
+{
+    return (double)oct_image_form_bytes(form) * (form->of_volume ? 1 : n_bscans);
+}
+
+double oct_record_sources_bytes(const struct oct_image_source *sources, unsigned n_sources,
+                                uint32_t n_bscans)
+{
+    double bytes = 0;
+    for (unsigned i = 0; i < n_sources; i++)
+        bytes += form_bytes(sources[i].form, n_bscans);
+    return bytes;
+}
+
 double oct_record_results_bytes(const struct oct_record_results *results, uint32_t n_bscans)
 {
     double bytes = 0;
-    for (unsigned i = 0; i < results->n; i++) {
-        const struct oct_image_form *form = results->forms[i];
-        bytes += (double)oct_image_form_bytes(form) * (form->of_volume ? 1 : n_bscans);
-    }
+    for (unsigned i = 0; i < results->n; i++)
+        bytes += form_bytes(results->forms[i], n_bscans);
     return bytes;
 }
 

@@ -52,7 +52,9 @@ void oct_record_results_destroy(struct oct_record_results *results);
 void oct_record_results_describe(const struct oct_record_results *results,
                                  struct oct_volume_about *about);
 
-/* Bytes that they take in the file of a volume. */
+/* Bytes that the results of sources take in the file of a volume. */
+double oct_record_sources_bytes(const struct oct_image_source *sources, unsigned n_sources,
+                                uint32_t n_bscans);
 double oct_record_results_bytes(const struct oct_record_results *results, uint32_t n_bscans);
 
 /* Takes what is there and writes what belongs to the open file. An error is that of a write: the

@@ -115,6 +115,8 @@ def they_are_recorded():
     """a recording has /analysis/enface and /analysis/quality, row for row what was published"""
     with Daemon(*BASE, *settings(scan=dict(width_um=600, height_um=500))) as daemon:
         enface, quality = listen(daemon, "enface"), listen(daemon, "quality")
+        a_bscan = M * LINES.shape[1] * 2 + M * D  # and a row of en face, a row of the quality
+        assert daemon.status()["record"]["bytes_per_bscan"] == a_bscan + M * 4 + 10 * 4
         assert daemon.ask("record", action="start")["ok"]
         in_step(daemon, Sender(daemon, 1), 2 * V)
         daemon.wait(lambda s: s["volumes_written"] == 2)

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -44,6 +46,20 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
     pthread_mutex_unlock(&disk.lock);
     errno = EIO;
     return fails ? -1 : syscall(SYS_pwrite64, fd, data, bytes, offset);
+}
+
+/* What statvfs says is free, 0: what is. */
+static double free_bytes;
+
+int statvfs(const char *restrict path, struct statvfs *restrict fs)
+{
+    struct statfs of;
+    if (statfs(path, &of) != 0)
+        return -1;
+    *fs = (struct statvfs){.f_frsize = (unsigned long)of.f_frsize, .f_bavail = of.f_bavail};
+    if (free_bytes > 0)
+        *fs = (struct statvfs){.f_frsize = 1, .f_bavail = (fsblkcnt_t)free_bytes};
+    return 0;
 }
 
 static void set_disk(bool hangs, bool fails)
@@ -217,6 +233,32 @@ static void results_on_time_are_in_the_file_of_their_volume(void **state)
         assert_int_equal(cells_of(paths[v], v), (1u << V) - 1);
         assert_int_equal(enface_of(paths[v], v * V), V);
     }
+    close_scene(&s);
+}
+
+static void a_recording_needs_room_for_results_too(void **state)
+{
+    const double bscans = V * (N * M * 2 + M * D),
+                 results = V * ROWS * COLUMNS * sizeof(float) + V * M * sizeof(float);
+    struct scene s;
+    struct oct_error err;
+    double found = 0;
+    (void)state;
+    open_scene(&s, V, 4096);
+    assert_true(oct_record_sources_bytes(s.sources, N_SOURCES, V) == results);
+    const struct oct_record_settings settings = {.directory = s.rig.directory,
+                                                 .spectra = true,
+                                                 .bscans = true,
+                                                 .config_text = "",
+                                                 .eye = "",
+                                                 .pseudonym = ""};
+    free_bytes = bscans + results - 1;
+    assert_int_equal(oct_recorder_check(s.rig.recorder, &settings, &found, &err), OCT_E_NO_SPACE);
+    assert_true(found == free_bytes);
+    assert_int_equal(oct_recorder_start(s.rig.recorder, &settings, &err), OCT_E_NO_SPACE);
+    free_bytes = bscans + results;
+    assert_int_equal(oct_recorder_check(s.rig.recorder, &settings, NULL, &err), OCT_OK);
+    free_bytes = 0;
     close_scene(&s);
 }
 
@@ -697,6 +739,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_on_time_are_in_the_file_of_their_volume),
+        cmocka_unit_test(a_recording_needs_room_for_results_too),
         cmocka_unit_test(results_come_to_an_open_file_while_no_bscan_does),
         cmocka_unit_test(a_file_waits_for_what_is_outstanding),
         cmocka_unit_test(stop_waits_for_the_results_of_the_last_bscan),
