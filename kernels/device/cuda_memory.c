@@ -2,6 +2,7 @@
 #include "kernels/device/cuda_memory.h"
 
 #include "kernels/device/cuda_device.h"
+#include "pipeline/base/thread.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -126,7 +127,7 @@ static void release(void *memory, size_t bytes)
         free_block(block);
         return;
     }
-    if (pthread_create(&thread, NULL, free_unheld, block))
+    if (oct_thread_start(&thread, NULL, free_unheld, block, "thread that frees memory", NULL))
         return; /* the memory is left: this thread must not wait for the device */
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += held ? 0 : RELEASE_S;

@@ -3,13 +3,14 @@
 
 #include "kernels/device/cuda_memory.h"
 #include "pipeline/base/clock.h"
+#include "pipeline/base/condition.h"
 #include "pipeline/base/log.h"
+#include "pipeline/base/thread.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #define DEADLINE_MS 2000u  /* no progress for so long: the device hangs */
 #define START_US 60000000u /* contexts of many GPUs, code made for a new one */
@@ -22,18 +23,14 @@
 void oct_cuda_crew_init(struct oct_cuda_crew *crew, const struct oct_cuda_crew_ops *ops,
                         void *owner, unsigned deadline_ms)
 {
-    pthread_condattr_t monotonic;
     *crew = (struct oct_cuda_crew){.ops = ops,
                                    .owner = owner,
                                    .deadline_us =
                                        (deadline_ms ? deadline_ms : DEADLINE_MS) * UINT64_C(1000),
                                    .looked_ns = oct_clock_ns()};
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&crew->lock, NULL);
     pthread_cond_init(&crew->work, NULL);
-    pthread_cond_init(&crew->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    oct_condition_init(&crew->changed);
 }
 
 /* ---- clocks ---- */
@@ -75,8 +72,7 @@ static void look(struct oct_cuda_crew *crew)
 /* Until something changes, or for a tick. Lock held, released meanwhile. */
 static void wait_a_tick(struct oct_cuda_crew *crew, uint64_t timeout_us)
 {
-    struct timespec until = oct_clock_deadline(timeout_us < TICK_US ? timeout_us : TICK_US);
-    pthread_cond_timedwait(&crew->changed, &crew->lock, &until);
+    oct_condition_wait_us(&crew->changed, &crew->lock, timeout_us < TICK_US ? timeout_us : TICK_US);
 }
 
 void oct_cuda_crew_wait(struct oct_cuda_crew *crew, uint64_t timeout_us)
@@ -240,14 +236,11 @@ void oct_cuda_worker_is_ready(struct oct_cuda_worker *worker)
 static enum oct_err start_thread(struct oct_cuda_worker *worker, struct oct_error *err)
 {
     struct oct_cuda_crew *crew = worker->crew;
-    pthread_attr_t detached;
-    pthread_t thread;
-    pthread_attr_init(&detached);
-    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    int status = pthread_create(&thread, &detached, run_worker, worker);
-    pthread_attr_destroy(&detached);
-    if (status)
-        return oct_fail_errno(err, OCT_E_IO, status, "%s: a thread", crew->ops->name);
+    char what[64];
+    snprintf(what, sizeof(what), "%s: a thread", crew->ops->name);
+    enum oct_err e = oct_thread_start_detached(NULL, run_worker, worker, what, err);
+    if (e)
+        return e;
     crew->n_threads++;
     worker->next = crew->workers;
     crew->workers = worker;

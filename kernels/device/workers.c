@@ -1,7 +1,10 @@
-#define _GNU_SOURCE /* sched_getaffinity, pthread_setname_np */
+#define _GNU_SOURCE /* sched_getaffinity */
 #include "kernels/device/workers.h"
 
+#include "pipeline/base/thread.h"
+
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct worker {
@@ -252,12 +255,13 @@ enum oct_err oct_workers_create(struct oct_workers **out, unsigned n_threads, st
     for (unsigned t = 0; t < n_threads; t++) {
         struct worker *worker = &pool->workers[t];
         *worker = (struct worker){.pool = pool, .number = t};
-        int status = pthread_create(&worker->thread, NULL, work, worker);
-        if (status) {
+        char what[32];
+        snprintf(what, sizeof(what), "worker %u", t);
+        enum oct_err e = oct_thread_start(&worker->thread, "octd-worker", work, worker, what, err);
+        if (e) {
             oct_workers_destroy(pool);
-            return oct_fail_errno(err, OCT_E_IO, status, "worker %u", t);
+            return e;
         }
-        pthread_setname_np(worker->thread, "octd-worker");
         pool->n_started++;
     }
     *out = pool;

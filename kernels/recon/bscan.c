@@ -1,6 +1,7 @@
 #include "kernels/recon/bscan.h"
 
 #include "kernels/recon/percentile.h"
+#include "pipeline/base/aligned.h"
 
 #include <float.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 static void *alloc_aligned(size_t n, size_t size)
 {
-    return aligned_alloc(64, (n * size + 63) / 64 * 64);
+    return oct_aligned_alloc(64, n, size);
 }
 
 static enum oct_err split_background(struct oct_bscan_chain *chain)

@@ -20,8 +20,10 @@
 #include "kernels/recon/bscan.h"
 #include "kernels/recon/percentile.h"
 #include "kernels/recon/tables.h"
+#include "pipeline/base/aligned.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/base/condition.h"
 
-#include <errno.h>
 #include <float.h>
 #include <pthread.h>
 #include <stdalign.h>
@@ -320,26 +322,16 @@ static enum oct_err cpu_submit(struct oct_engine *engine, const struct oct_engin
     return OCT_OK;
 }
 
-static struct timespec deadline_after(uint64_t timeout_us)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    uint64_t ns = (uint64_t)at.tv_nsec + timeout_us % 1000000 * 1000;
-    at.tv_sec += (time_t)(timeout_us / 1000000 + ns / 1000000000);
-    at.tv_nsec = (long)(ns % 1000000000);
-    return at;
-}
-
 static enum oct_err cpu_collect(struct oct_engine *engine, uint64_t timeout_us,
                                 struct oct_image_frame **done)
 {
-    struct timespec deadline = deadline_after(timeout_us);
+    struct timespec deadline = oct_clock_deadline(timeout_us);
     enum oct_err e = OCT_OK;
 
     pthread_mutex_lock(engine->lock);
     struct job *oldest = job_at(engine, engine->first);
     while (engine->first == engine->last || oldest->phase != PHASE_DONE)
-        if (pthread_cond_timedwait(&engine->finished, engine->lock, &deadline) == ETIMEDOUT) {
+        if (!oct_condition_wait_until(&engine->finished, engine->lock, &deadline)) {
             e = OCT_E_AGAIN;
             break;
         }
@@ -397,27 +389,17 @@ static enum oct_err alloc_jobs(struct oct_engine *engine, struct oct_error *err)
 
 static enum oct_err alloc_workers(struct oct_engine *engine, struct oct_error *err)
 {
-    size_t bytes = engine->n_threads * sizeof(*engine->workers);
-    engine->workers = aligned_alloc(alignof(struct worker), bytes);
+    engine->workers =
+        oct_aligned_calloc(alignof(struct worker), engine->n_threads, sizeof(*engine->workers));
     if (!engine->workers)
         return oct_fail(err, OCT_E_NO_MEMORY, "CPU engine: out of memory for %u workers",
                         engine->n_threads);
-    memset(engine->workers, 0, bytes);
     for (unsigned t = 0; t < engine->n_threads; t++) {
         enum oct_err e = oct_bscan_scratch_init(&engine->workers[t].scratch, &engine->chain, err);
         if (e)
             return e;
     }
     return OCT_OK;
-}
-
-static void init_finished(struct oct_engine *engine)
-{
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&engine->finished, &monotonic);
-    pthread_condattr_destroy(&monotonic);
 }
 
 /* How B-scans of this size are shared out. */
@@ -480,7 +462,7 @@ static enum oct_err cpu_create(struct oct_engine **out, const struct oct_plan *p
     if (!engine)
         return oct_fail(err, OCT_E_NO_MEMORY, "CPU engine: out of memory");
     engine->plan = plan;
-    init_finished(engine);
+    oct_condition_init(&engine->finished);
     enum oct_err e = choose_pool(engine, options, err);
     if (!e) {
         share_out(engine, &plan->geometry);

@@ -11,7 +11,9 @@
  * thread, which the failure has stopped anyway. Percentile limits start afresh with it. */
 #include "kernels/device/cuda_memory.h"
 #include "kernels/recon/tables.h"
+#include "pipeline/base/aligned.h"
 #include "pipeline/base/clock.h"
+#include "pipeline/base/condition.h"
 #include "pipeline/base/log.h"
 
 #include <pthread.h>
@@ -66,7 +68,7 @@ static void feed_then(struct oct_engine *engine)
 /* Never freed: what a hanging device may write to must last. NULL: out of memory. */
 static void *new_place(size_t bytes)
 {
-    return aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    return oct_aligned_alloc(4096, bytes, 1);
 }
 
 static enum oct_err move_picture(struct oct_image_frame *out, const struct oct_geometry *g)
@@ -172,8 +174,8 @@ static enum oct_err lose_one(struct oct_engine *engine, struct oct_image_frame *
 static void wait_for_arrival(struct oct_engine *engine, uint64_t until_ns)
 {
     uint64_t now = oct_clock_ns();
-    struct timespec until = oct_clock_deadline(until_ns > now ? (until_ns - now) / 1000 : 0);
-    pthread_cond_timedwait(&engine->arrived, &engine->lock, &until);
+    oct_condition_wait_us(&engine->arrived, &engine->lock,
+                          until_ns > now ? (until_ns - now) / 1000 : 0);
 }
 
 /* One look at the engine in charge, for at most slice_us. Lock held, released while waiting. */
@@ -256,12 +258,8 @@ enum oct_err oct_failover_create(struct oct_engine **out, const struct oct_failo
     struct oct_engine *engine = calloc(1, sizeof(*engine));
     if (!engine)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the engine");
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&engine->lock, NULL);
-    pthread_cond_init(&engine->arrived, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    oct_condition_init(&engine->arrived);
     engine->of = *of;
     engine->plan = plan;
     copy_options(engine, options);

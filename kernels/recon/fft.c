@@ -1,6 +1,8 @@
 #define _GNU_SOURCE /* flock */
 #include "kernels/recon/fft.h"
 
+#include "pipeline/base/aligned.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -35,8 +37,8 @@ static void destroy_plans(struct oct_fft *fft)
 static void make_plans(struct oct_fft *fft, uint32_t padded, unsigned how)
 {
     int p1 = (int)padded, p2 = 2 * p1;
-    fftwf_complex *a = aligned_alloc(64, sizeof(*a) * 2 * padded);
-    fftwf_complex *b = aligned_alloc(64, sizeof(*b) * 2 * padded);
+    fftwf_complex *a = oct_aligned_alloc(64, 2 * (size_t)padded, sizeof(*a));
+    fftwf_complex *b = oct_aligned_alloc(64, 2 * (size_t)padded, sizeof(*b));
 
     *fft = (struct oct_fft){0};
     if (a && b) {

@@ -1,5 +1,7 @@
 #include "kernels/recon/lanes.h"
 
+#include "pipeline/base/aligned.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +15,7 @@ bool oct_lanes_cover(uint32_t padded)
 
 static void *alloc_aligned(size_t n, size_t size)
 {
-    size_t bytes = (n * size + 63) / 64 * 64;
-    void *memory = aligned_alloc(64, bytes);
-    if (memory)
-        memset(memory, 0, bytes);
-    return memory;
+    return oct_aligned_calloc(64, n, size);
 }
 
 /* exp(-2 pi i k / n), in double; k is reduced first, so that large products lose nothing. */

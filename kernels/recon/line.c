@@ -1,16 +1,14 @@
 #include "kernels/recon/line.h"
 
+#include "pipeline/base/aligned.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 /* FFTW aligns to 16 bytes only; the stages use whole registers of 64. */
 static void *alloc_aligned(size_t n, size_t size)
 {
-    size_t bytes = (n * size + 63) / 64 * 64;
-    void *memory = aligned_alloc(64, bytes);
-    if (memory)
-        memset(memory, 0, bytes);
-    return memory;
+    return oct_aligned_calloc(64, n, size);
 }
 
 /* Consecutive taps from u[first] on alternate between even[first/2 ...] and odd[first/2 ...]: with

@@ -13,12 +13,15 @@ static inline uint64_t oct_clock_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* A CLOCK_MONOTONIC deadline for pthread_cond_timedwait. */
+/* A CLOCK_MONOTONIC deadline for pthread_cond_timedwait. A timeout_us of any size is fine. */
 static inline struct timespec oct_clock_deadline(uint64_t timeout_us)
 {
-    uint64_t at = oct_clock_ns() + timeout_us * 1000u;
-    return (struct timespec){.tv_sec = (time_t)(at / 1000000000u),
-                             .tv_nsec = (long)(at % 1000000000u)};
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    uint64_t ns = (uint64_t)at.tv_nsec + timeout_us % 1000000u * 1000u;
+    at.tv_sec += (time_t)(timeout_us / 1000000u + ns / 1000000000u);
+    at.tv_nsec = (long)(ns % 1000000000u);
+    return at;
 }
 
 #endif
