@@ -1,7 +1,7 @@
-#define _GNU_SOURCE /* pthread_setname_np */
 #include "pipeline/flow/offline.h"
 
 #include "pipeline/base/clock.h"
+#include "pipeline/base/thread.h"
 #include "pipeline/flow/slots.h"
 
 #include <pthread.h>
@@ -251,11 +251,7 @@ static enum oct_err create_readers(struct run *r, struct oct_error *err)
 
 static enum oct_err start_source(struct run *r, struct oct_error *err)
 {
-    int status = pthread_create(&r->source, NULL, run_source, r);
-    if (status)
-        return oct_fail_errno(err, OCT_E_IO, status, "source thread");
-    pthread_setname_np(r->source, "octd-source");
-    return OCT_OK;
+    return oct_thread_start(&r->source, "octd-source", run_source, r, "source thread", err);
 }
 
 enum oct_err oct_offline_run(const struct oct_offline_setup *setup,

@@ -1,7 +1,7 @@
-#define _GNU_SOURCE /* pthread_setname_np */
 #include "pipeline/publish/publisher.h"
 
 #include "pipeline/base/clock.h"
+#include "pipeline/base/thread.h"
 #include "pipeline/flow/spectrum.h"
 #include "pipeline/net/subscriptions.h"
 #include "pipeline/net/zsocket.h"
@@ -419,13 +419,10 @@ static enum oct_err start(struct oct_publisher *pub, const struct oct_publisher_
         return err ? err->code : OCT_E_IO;
     int verboser = 1; /* every subscription and every end of one, not only the first and the last */
     zmq_setsockopt(pub->socket, ZMQ_XPUB_VERBOSER, &verboser, sizeof(verboser));
-    int status = pthread_create(&pub->thread, NULL, run, pub);
-    if (status) {
+    e = oct_thread_start(&pub->thread, "octd-publisher", run, pub, "publisher thread", err);
+    if (e)
         zmq_close(pub->socket);
-        return oct_fail_errno(err, OCT_E_IO, status, "publisher thread");
-    }
-    pthread_setname_np(pub->thread, "octd-publisher");
-    return OCT_OK;
+    return e;
 }
 
 static void free_all(struct oct_publisher *pub)

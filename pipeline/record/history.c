@@ -1,8 +1,8 @@
-#define _GNU_SOURCE /* pthread_setname_np */
 #include "pipeline/record/history.h"
 
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
+#include "pipeline/base/thread.h"
 #include "pipeline/record/bscan.h"
 
 #include <pthread.h>
@@ -331,17 +331,16 @@ enum oct_err oct_record_history_start(struct oct_record_history *history,
     pthread_mutex_unlock(&history->lock);
     history->n_held =
         oct_keeper_hold(history->options.keeper, history->held); /* there are: may_start */
-    int status = pthread_create(&history->thread, NULL, run, history);
-    if (status == 0) {
-        history->has_thread = true;
-        pthread_setname_np(history->thread, "octd-last");
+    e = oct_thread_start(&history->thread, "octd-last", run, history,
+                         "thread for saving the last seconds", err);
+    history->has_thread = e == OCT_OK;
+    if (!e)
         return OCT_OK;
-    }
     oct_keeper_let_go(history->options.keeper);
     pthread_mutex_lock(&history->lock);
     history->status.saving = history->status.opening = false;
     pthread_mutex_unlock(&history->lock);
-    return oct_fail_errno(err, OCT_E_IO, status, "thread for saving the last seconds");
+    return e;
 }
 
 void oct_record_history_get_status(struct oct_record_history *history,

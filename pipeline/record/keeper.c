@@ -1,8 +1,10 @@
-#define _GNU_SOURCE /* pthread_setname_np, MADV_POPULATE_WRITE, MAP_NORESERVE */
+#define _GNU_SOURCE /* MADV_POPULATE_WRITE, MAP_NORESERVE */
 #include "pipeline/record/keeper.h"
 
 #include "pipeline/base/clock.h"
+#include "pipeline/base/condition.h"
 #include "pipeline/base/pause.h"
+#include "pipeline/base/thread.h"
 #include "pipeline/flow/slots.h"
 
 #include <errno.h>
@@ -10,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #define POLL_US 100000u
 #define LEAST_SLOTS 8u
@@ -190,16 +191,6 @@ static void drop(struct oct_keeper *k, uint64_t slot, const struct oct_bscan_inf
     pthread_mutex_unlock(&k->lock);
 }
 
-static void timed_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t timeout_us)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    uint64_t ns = (uint64_t)until.tv_nsec + timeout_us * 1000;
-    until.tv_sec += (time_t)(ns / 1000000000u);
-    until.tv_nsec = (long)(ns % 1000000000u);
-    pthread_cond_timedwait(cond, lock, &until);
-}
-
 /* Waits a moment for room and returns true while waiting does no harm: the image ring is less than
  * half full, or the daemon ends. */
 static bool wait_for_room(struct oct_keeper *k)
@@ -208,7 +199,7 @@ static bool wait_for_room(struct oct_keeper *k)
     pthread_mutex_lock(&k->lock);
     bool wait = k->draining || !behind;
     if (wait && k->head - k->next_read >= k->n_slots)
-        timed_wait(&k->room, &k->lock, WAIT_FOR_ROOM_US);
+        oct_condition_wait_us(&k->room, &k->lock, WAIT_FOR_ROOM_US);
     pthread_mutex_unlock(&k->lock);
     look_for_pause(k);
     return wait;
@@ -325,11 +316,7 @@ static enum oct_err start_thread(struct oct_keeper *k, struct oct_error *err)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the recorder");
     uint64_t raw = oct_ring_next(k->raw_reader), image = oct_ring_next(k->image_reader);
     k->first_slot = k->passed = raw > image ? raw : image;
-    int status = pthread_create(&k->thread, NULL, run, k);
-    if (status)
-        return oct_fail_errno(err, OCT_E_IO, status, "keeper thread");
-    pthread_setname_np(k->thread, "octd-keeper");
-    return OCT_OK;
+    return oct_thread_start(&k->thread, "octd-keeper", run, k, "keeper thread", err);
 }
 
 static void keeper_free(struct oct_keeper *k)
@@ -348,7 +335,6 @@ static void keeper_free(struct oct_keeper *k)
 enum oct_err oct_keeper_create(struct oct_keeper **out, const struct oct_keeper_options *options,
                                struct oct_error *err)
 {
-    pthread_condattr_t attributes;
     *out = NULL;
     struct oct_keeper *k = calloc(1, sizeof(*k));
     if (!k)
@@ -359,11 +345,8 @@ enum oct_err oct_keeper_create(struct oct_keeper **out, const struct oct_keeper_
     k->n_slots = (uint64_t)k->options.buffer_bscans + k->options.history_bscans;
     k->held = NOTHING_HELD;
     pthread_mutex_init(&k->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&k->news, &attributes);
-    pthread_cond_init(&k->room, &attributes);
-    pthread_condattr_destroy(&attributes);
+    oct_condition_init(&k->news);
+    oct_condition_init(&k->room);
     enum oct_err e = get_memory(k, err);
     if (e == OCT_OK)
         e = start_thread(k, err);
@@ -406,7 +389,7 @@ enum oct_err oct_keeper_read(struct oct_keeper *k, uint64_t timeout_us,
     enum oct_err e = OCT_E_AGAIN;
     pthread_mutex_lock(&k->lock);
     if (k->next_read == k->head && !k->closed && !k->wake)
-        timed_wait(&k->news, &k->lock, timeout_us);
+        oct_condition_wait_us(&k->news, &k->lock, timeout_us);
     k->wake = false;
     if (k->next_read < k->head) {
         *kept = &k->kept[k->next_read % k->n_slots];

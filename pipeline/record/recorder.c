@@ -1,8 +1,8 @@
-#define _GNU_SOURCE /* pthread_setname_np */
 #include "pipeline/record/recorder.h"
 
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
+#include "pipeline/base/thread.h"
 #include "pipeline/record/bscan.h"
 #include "pipeline/record/status.h"
 #include "pipeline/volume/closer.h"
@@ -532,9 +532,8 @@ enum oct_err oct_recorder_create(struct oct_recorder **out,
     rec->shared.order.stop_at = UINT64_MAX;
     oct_recorder_status_init(&rec->shared);
     enum oct_err e = create_parts(rec, err);
-    int status = e ? 0 : pthread_create(&rec->thread, NULL, run, rec);
-    if (status)
-        e = oct_fail_errno(err, OCT_E_IO, status, "recorder thread");
+    if (!e)
+        e = oct_thread_start(&rec->thread, "octd-recorder", run, rec, "recorder thread", err);
     if (e) {
         /* The keeper's thread ends when the image ring is closed, so it is closed here. */
         oct_record_history_destroy(rec->history);
@@ -547,7 +546,6 @@ enum oct_err oct_recorder_create(struct oct_recorder **out,
         free(rec);
         return e;
     }
-    pthread_setname_np(rec->thread, "octd-recorder");
     *out = rec;
     return OCT_OK;
 }

@@ -1,5 +1,6 @@
-#define _GNU_SOURCE /* pthread_setname_np */
 #include "pipeline/volume/closer.h"
+
+#include "pipeline/base/thread.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -63,12 +64,12 @@ enum oct_err oct_volume_closer_create(struct oct_volume_closer **closer,
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->put, NULL);
     pthread_cond_init(&c->done, NULL);
-    int status = pthread_create(&c->thread, NULL, run, c);
-    if (status) {
+    enum oct_err e =
+        oct_thread_start(&c->thread, "octd-closer", run, c, "thread that closes recordings", err);
+    if (e) {
         free_all(c);
-        return oct_fail_errno(err, OCT_E_IO, status, "thread that closes recordings");
+        return e;
     }
-    pthread_setname_np(c->thread, "octd-closer");
     *closer = c;
     return OCT_OK;
 }

@@ -1,8 +1,11 @@
-#define _GNU_SOURCE /* pthread_setname_np, MADV_HUGEPAGE */
+#define _GNU_SOURCE /* MADV_HUGEPAGE */
 #include "pipeline/volume/queue.h"
+
+#include "pipeline/base/thread.h"
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -111,6 +114,13 @@ static void free_all(struct oct_volume_queue *q)
     free(q);
 }
 
+static enum oct_err start_thread(struct oct_volume_queue *q, struct oct_error *err)
+{
+    char what[OCT_ERROR_TEXT_BYTES];
+    snprintf(what, sizeof(what), "%s: thread that writes", q->file->path);
+    return oct_thread_start(&q->thread, "octd-writer", run, q, what, err);
+}
+
 enum oct_err oct_volume_queue_create(struct oct_volume_queue **queue, struct oct_volume_file *file,
                                      unsigned n_blocks, struct oct_error *err)
 {
@@ -124,14 +134,12 @@ enum oct_err oct_volume_queue_create(struct oct_volume_queue **queue, struct oct
     pthread_cond_init(&q->put, NULL);
     pthread_cond_init(&q->done, NULL);
     enum oct_err e = get_memory(q, err);
-    int status = e ? 0 : pthread_create(&q->thread, NULL, run, q);
-    if (status)
-        e = oct_fail_errno(err, OCT_E_IO, status, "%s: thread that writes", file->path);
+    if (!e)
+        e = start_thread(q, err);
     if (e) {
         free_all(q);
         return e;
     }
-    pthread_setname_np(q->thread, "octd-writer");
     *queue = q;
     return OCT_OK;
 }
