@@ -58,7 +58,7 @@ static cJSON *await_status(const struct oct_bench_rig *r, double n_due)
     cJSON *status = NULL;
     for (int i = 0; i < 50; i++, nanosleep(&pause, NULL)) {
         cJSON_Delete(status);
-        status = oct_bench_rig_ask(r, "{\"cmd\":\"status\"}");
+        status = oct_bench_rig_status(r);
         if (!status || oct_bench_number(status, NULL, "bscans_done") >= n_due)
             break;
     }

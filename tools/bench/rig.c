@@ -5,6 +5,7 @@
 #include "octd/client.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/base/thread.h"
+#include "pipeline/net/control_client.h"
 #include "pipeline/wire/shm_layout.h"
 #include "tools/bench/part.h"
 
@@ -20,6 +21,8 @@
 #include <unistd.h>
 
 #include <zmq.h>
+
+#define STATUS_STEP_MS 1000u /* between looks whether octd is there still */
 
 extern char **environ;
 
@@ -223,14 +226,15 @@ static bool has_ended(const struct oct_bench_rig *r)
            info.si_pid == r->octd;
 }
 
-/* A message, or nothing within our patience or of an octd that is gone; as zmq_msg_recv. */
-static int receive(const struct oct_bench_rig *r, void *socket, zmq_msg_t *message)
+/* Receives a part of a picture as zmq_msg_recv does: -1 when octd has ended, or when nothing came
+ * within OCT_BENCH_PATIENCE_MS. */
+static int receive(const struct oct_bench_rig *r, zmq_msg_t *message)
 {
     int step_ms = 200, n = -1;
-    zmq_setsockopt(socket, ZMQ_RCVTIMEO, &step_ms, sizeof(step_ms));
+    zmq_setsockopt(r->pictures, ZMQ_RCVTIMEO, &step_ms, sizeof(step_ms));
     for (int waited_ms = 0; n < 0 && waited_ms < OCT_BENCH_PATIENCE_MS; waited_ms += step_ms) {
         bool ended = has_ended(r); /* before: what it sent last still counts */
-        n = zmq_msg_recv(message, socket, 0);
+        n = zmq_msg_recv(message, r->pictures, 0);
         if (n < 0 && ended)
             break;
     }
@@ -299,7 +303,7 @@ enum oct_err oct_bench_picture_take(struct oct_bench_rig *r, uint64_t *sent_ns,
     for (int n = 0; more; n++) {
         zmq_msg_t part;
         zmq_msg_init(&part);
-        if (receive(r, r->pictures, &part) < 0) {
+        if (receive(r, &part) < 0) {
             zmq_msg_close(&part);
             return oct_fail(err, OCT_E_IO, "octd has sent no picture");
         }
@@ -314,22 +318,36 @@ enum oct_err oct_bench_picture_take(struct oct_bench_rig *r, uint64_t *sent_ns,
                : oct_fail(err, OCT_E_FORMAT, "a picture has %zu bytes", bytes);
 }
 
+static cJSON *ask(const struct oct_bench_rig *r, const char *request, unsigned timeout_ms)
+{
+    char endpoint[128], *reply = NULL;
+    const struct oct_control_client_setup setup = {.endpoint = endpoint};
+    struct oct_control_client *client;
+    snprintf(endpoint, sizeof(endpoint), "ipc://%s/control", r->folder);
+    if (oct_control_client_create(&client, &setup, NULL))
+        return NULL;
+    oct_control_client_ask(client, request, timeout_ms, &reply, NULL, NULL);
+    oct_control_client_destroy(client);
+    cJSON *answer = reply ? cJSON_Parse(reply) : NULL;
+    free(reply);
+    return answer;
+}
+
 cJSON *oct_bench_rig_ask(const struct oct_bench_rig *r, const char *request)
 {
-    char endpoint[128];
-    int none = 0;
-    cJSON *answer = NULL;
-    zmq_msg_t reply;
-    void *socket = zmq_socket(r->context, ZMQ_REQ);
-    snprintf(endpoint, sizeof(endpoint), "ipc://%s/control", r->folder);
-    zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof(none));
-    zmq_msg_init(&reply);
-    if (zmq_connect(socket, endpoint) == 0 && zmq_send(socket, request, strlen(request), 0) > 0 &&
-        receive(r, socket, &reply) > 0)
-        answer = cJSON_ParseWithLength(zmq_msg_data(&reply), zmq_msg_size(&reply));
-    zmq_msg_close(&reply);
-    zmq_close(socket);
-    return answer;
+    return ask(r, request, OCT_BENCH_PATIENCE_MS);
+}
+
+cJSON *oct_bench_rig_status(const struct oct_bench_rig *r)
+{
+    cJSON *status = NULL;
+    bool ended = false;
+    for (unsigned waited_ms = 0; !status && !ended && waited_ms < OCT_BENCH_PATIENCE_MS;
+         waited_ms += STATUS_STEP_MS) {
+        ended = has_ended(r); /* before: what it sent last still counts */
+        status = ask(r, "{\"cmd\":\"status\"}", STATUS_STEP_MS);
+    }
+    return status;
 }
 
 double oct_bench_number(const cJSON *status, const char *group, const char *key)
@@ -344,7 +362,7 @@ enum oct_err oct_bench_rig_await(const struct oct_bench_rig *r, struct oct_error
     const struct timespec pause = {.tv_nsec = 20000000};
     uint64_t until = oct_clock_ns() + OCT_BENCH_PATIENCE_MS * UINT64_C(1000000);
     for (;; nanosleep(&pause, NULL)) {
-        cJSON *status = oct_bench_rig_ask(r, "{\"cmd\":\"status\"}");
+        cJSON *status = oct_bench_rig_status(r);
         const char *phase = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(status, "phase"));
         bool answers = phase != NULL;
         bool ready = answers && (strcmp(phase, "armed") == 0 || strcmp(phase, "running") == 0);

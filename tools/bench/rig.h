@@ -59,8 +59,13 @@ void oct_bench_pictures_close(struct oct_bench_rig *r);
 enum oct_err oct_bench_picture_take(struct oct_bench_rig *r, uint64_t *sent_ns,
                                     struct oct_error *err);
 
-/* The reply to a control request, for cJSON_Delete; NULL: none, or none that can be read. */
+/* Sends the control request once and returns the reply, for cJSON_Delete; NULL: none came within
+ * OCT_BENCH_PATIENCE_MS, or it is no JSON. */
 cJSON *oct_bench_rig_ask(const struct oct_bench_rig *r, const char *request);
+
+/* The reply to "status", for cJSON_Delete. It is asked for again every second, so that an octd that
+ * has ended is noticed; NULL: it has, or no reply came within OCT_BENCH_PATIENCE_MS. */
+cJSON *oct_bench_rig_status(const struct oct_bench_rig *r);
 
 /* A number of a status reply, "group" may be NULL; -1: it is not there. */
 double oct_bench_number(const cJSON *status, const char *group, const char *key);

@@ -52,7 +52,7 @@ static enum oct_err measure_parts(const struct oct_config *config,
  * is not recorded. */
 static bool is_recording(const struct oct_bench_rig *r)
 {
-    cJSON *status = oct_bench_rig_ask(r, "{\"cmd\":\"status\"}");
+    cJSON *status = oct_bench_rig_status(r);
     const cJSON *record = cJSON_GetObjectItemCaseSensitive(status, "record");
     bool active = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(record, "active"));
     cJSON_Delete(status);
@@ -102,7 +102,7 @@ static enum oct_err run_everything(struct oct_bench_rig *r, double seconds, doub
     for (until = oct_clock_ns() + OCT_BENCH_PATIENCE_MS * UINT64_C(1000000); !e;
          nanosleep(&pause, NULL)) {
         cJSON_Delete(status);
-        status = oct_bench_rig_ask(r, "{\"cmd\":\"status\"}");
+        status = oct_bench_rig_status(r);
         const cJSON *record = cJSON_GetObjectItemCaseSensitive(status, "record");
         if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(record, "active")))
             break;
