@@ -1,5 +1,7 @@
 #include "tools/line_store.h"
 
+#include "pipeline/base/thread.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,10 +116,13 @@ static enum oct_err start_reader(struct oct_line_store *s, uint32_t window_lines
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for reading ahead");
     s->has_lock = pthread_mutex_init(&s->lock, NULL) == 0;
     s->has_wake = pthread_cond_init(&s->wake, NULL) == 0;
-    int code = s->has_lock && s->has_wake ? pthread_create(&s->thread, NULL, read_ahead, s) : -1;
-    s->has_thread = code == 0;
-    if (!s->has_thread)
-        return oct_fail(err, OCT_E_IO, "cannot start a thread for reading ahead");
+    if (!s->has_lock || !s->has_wake)
+        return oct_fail(err, OCT_E_IO, "cannot make a lock for reading ahead");
+    enum oct_err e = oct_thread_start(&s->thread, NULL, read_ahead, s,
+                                      "cannot start a thread for reading ahead", err);
+    s->has_thread = e == OCT_OK;
+    if (e)
+        return e;
     return wait_read(s, s->n_slots < s->total || s->loop ? s->n_slots : s->total, err);
 }
 

@@ -1,6 +1,9 @@
 #include "viewer/snapshots.h"
 
+#include "pipeline/base/clock.h"
+#include "pipeline/base/condition.h"
 #include "pipeline/base/log.h"
+#include "pipeline/base/thread.h"
 #include "viewer/draw/png.h"
 
 #include <SDL.h>
@@ -93,7 +96,6 @@ enum oct_err oct_view_snapshots_create(struct oct_view_snapshots **snapshots, co
                                        struct oct_error *err)
 {
     struct oct_view_snapshots *s = calloc(1, sizeof(*s));
-    pthread_condattr_t attributes;
 
     *snapshots = NULL;
     if (s)
@@ -105,14 +107,11 @@ enum oct_err oct_view_snapshots_create(struct oct_view_snapshots **snapshots, co
     s->notify = notify;
     s->context = context;
     pthread_mutex_init(&s->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    int error = pthread_create(&s->thread, NULL, run, s);
-    if (error) {
+    oct_condition_init(&s->changed);
+    enum oct_err code = oct_thread_start(&s->thread, NULL, run, s, "snapshots: no thread", err);
+    if (code) {
         free_all(s);
-        return oct_fail_errno(err, OCT_E_NO_MEMORY, error, "snapshots: no thread");
+        return code;
     }
     *snapshots = s;
     return OCT_OK;
@@ -158,18 +157,16 @@ static void log_rest(struct oct_view_snapshots *s)
 
 void oct_view_snapshots_destroy(struct oct_view_snapshots *s, int wait_s)
 {
-    struct timespec until;
-    int error = 0;
+    struct timespec until = oct_clock_deadline((uint64_t)wait_s * 1000000);
+    bool in_time = true;
 
     if (!s)
         return;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += wait_s;
     pthread_mutex_lock(&s->mutex);
     s->ending = true;
     pthread_cond_signal(&s->changed);
-    while (!s->ended && error == 0)
-        error = pthread_cond_timedwait(&s->changed, &s->mutex, &until);
+    while (!s->ended && in_time)
+        in_time = oct_condition_wait_until(&s->changed, &s->mutex, &until);
     log_rest(s);
     bool ended = s->ended;
     if (!ended)

@@ -1,6 +1,7 @@
 /* Puts the parts together: threads over B-scans, A-lines within them. */
 #include "tools/retina/retina.h"
 
+#include "pipeline/base/thread.h"
 #include "pipeline/plan/geometry.h"
 #include "tools/retina/model.h"
 
@@ -313,7 +314,8 @@ enum oct_err oct_retina_render(struct oct_retina *retina, uint32_t volume, uint3
                          retina->motion_um);
     retina->traced = volume;
     job.motion_um = retina->motion_um + 3 * (size_t)first;
-    while (n_started + 1 < n_threads && !pthread_create(&threads[n_started], NULL, work, &job))
+    while (n_started + 1 < n_threads &&
+           !oct_thread_start(&threads[n_started], NULL, work, &job, "synth", NULL))
         n_started++;
     work(&job); /* this thread works too, so a refused thread costs only time */
     while (n_started)

@@ -1,5 +1,8 @@
 #include "viewer/net/control.h"
 
+#include "pipeline/base/clock.h"
+#include "pipeline/base/condition.h"
+#include "pipeline/base/thread.h"
 #include "pipeline/net/control_client.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/letters.h"
@@ -7,7 +10,6 @@
 
 #include <cjson/cJSON.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,12 +158,10 @@ static void *run(void *context)
         if (wish != OCT_WISH_NONE)
             send_wish(c, wish, text);
         ask_status(c); /* after a wish at once: its effect shows */
-        uint64_t until_ns = oct_view_now_ns() + ASK_EVERY_NS;
-        struct timespec until = {.tv_sec = (time_t)(until_ns / OCT_NS_PER_S),
-                                 .tv_nsec = (long)(until_ns % OCT_NS_PER_S)};
+        struct timespec until = oct_clock_deadline(ASK_EVERY_NS / 1000);
         pthread_mutex_lock(&c->mutex);
         while (!c->ending && c->wish == OCT_WISH_NONE &&
-               pthread_cond_timedwait(&c->changed, &c->mutex, &until) == 0)
+               oct_condition_wait_until(&c->changed, &c->mutex, &until))
             ;
         ending = c->ending;
         wish = c->wish;
@@ -181,23 +181,11 @@ static void finish(struct oct_view_control *c)
     free(c);
 }
 
-static int start_thread(struct oct_view_control *c)
-{
-    sigset_t all, before;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&c->thread, NULL, run, c);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 enum oct_err oct_view_control_create(struct oct_view_control **control, const char *endpoint,
                                      const struct oct_curve_files *keys,
                                      void (*notify)(void *context), void *context,
                                      struct oct_error *err)
 {
-    pthread_condattr_t monotonic;
     char connectable[OCT_VIEW_ADDRESS_BYTES];
     const struct oct_control_client_setup setup = {
         .endpoint = connectable,
@@ -212,15 +200,11 @@ enum oct_err oct_view_control_create(struct oct_view_control **control, const ch
     c->notify = notify;
     c->notify_context = context;
     pthread_mutex_init(&c->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&c->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    oct_condition_init(&c->changed);
     oct_view_endpoint_connectable(endpoint, connectable, sizeof(connectable));
     enum oct_err code = oct_control_client_create(&c->client, &setup, err);
-    int error = code ? 0 : start_thread(c);
-    if (error)
-        code = oct_fail_errno(err, OCT_E_IO, error, "control: cannot start a thread");
+    if (!code)
+        code = oct_thread_start(&c->thread, NULL, run, c, "control: cannot start a thread", err);
     if (code) {
         finish(c);
         return code;
@@ -254,14 +238,12 @@ void oct_view_control_take(struct oct_view_control *c, struct oct_view_daemon *d
 
 bool oct_view_control_wait(struct oct_view_control *c, uint64_t timeout_ns)
 {
-    uint64_t until_ns = oct_view_now_ns() + timeout_ns;
-    struct timespec until = {.tv_sec = (time_t)(until_ns / OCT_NS_PER_S),
-                             .tv_nsec = (long)(until_ns % OCT_NS_PER_S)};
-    int error = 0;
+    struct timespec until = oct_clock_deadline(timeout_ns / 1000);
+    bool in_time = true;
 
     pthread_mutex_lock(&c->mutex);
-    while (!c->daemon.known && error == 0)
-        error = pthread_cond_timedwait(&c->changed, &c->mutex, &until);
+    while (!c->daemon.known && in_time)
+        in_time = oct_condition_wait_until(&c->changed, &c->mutex, &until);
     bool known = c->daemon.known;
     pthread_mutex_unlock(&c->mutex);
     return known;

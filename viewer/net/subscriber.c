@@ -1,12 +1,14 @@
 #include "viewer/net/subscriber.h"
 
+#include "pipeline/base/clock.h"
+#include "pipeline/base/condition.h"
+#include "pipeline/base/thread.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/enface.h"
 #include "viewer/net/endpoint.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -336,18 +338,6 @@ fail:
                     zmq_strerror(errno));
 }
 
-/* The main thread handles signals: the new thread starts with all of them blocked. */
-static int start_thread(struct oct_subscriber *s)
-{
-    sigset_t all, before;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&s->thread, NULL, run, s);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 static void finish(struct oct_subscriber *s)
 {
     zmq_ctx_term(s->zmq);
@@ -366,7 +356,6 @@ enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const cha
                                    struct oct_error *err)
 {
     char address[OCT_VIEW_ADDRESS_BYTES];
-    pthread_condattr_t monotonic;
     enum oct_err code;
 
     *subscriber = NULL;
@@ -376,21 +365,16 @@ enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const cha
     s->notify = notify;
     s->notify_context = context;
     pthread_mutex_init(&s->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->arrived, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    oct_condition_init(&s->arrived);
     s->zmq = zmq_ctx_new();
     oct_view_endpoint_connectable(endpoint, address, sizeof(address));
     code = s->zmq ? open_sockets(s, address, keys, err)
                   : oct_fail(err, OCT_E_IO, "subscription: %s", zmq_strerror(errno));
+    if (!code)
+        code =
+            oct_thread_start(&s->thread, NULL, run, s, "subscription: cannot start a thread", err);
     if (code)
         goto fail;
-    int error = start_thread(s);
-    if (error) {
-        code = oct_fail_errno(err, OCT_E_IO, error, "subscription: cannot start a thread");
-        goto fail;
-    }
     *subscriber = s;
     return OCT_OK;
 fail:
@@ -461,16 +445,12 @@ bool oct_subscriber_take(struct oct_subscriber *subscriber, struct oct_view_pict
 bool oct_subscriber_wait(struct oct_subscriber *subscriber, uint64_t n_received,
                          uint64_t timeout_ns)
 {
-    uint64_t until_ns = oct_view_now_ns() + timeout_ns;
-    struct timespec until = {
-        .tv_sec = (time_t)(until_ns / OCT_NS_PER_S),
-        .tv_nsec = (long)(until_ns % OCT_NS_PER_S),
-    };
-    int error = 0;
+    struct timespec until = oct_clock_deadline(timeout_ns / 1000);
+    bool in_time = true;
 
     pthread_mutex_lock(&subscriber->mutex);
-    while (subscriber->report.tally.n_received < n_received && error == 0)
-        error = pthread_cond_timedwait(&subscriber->arrived, &subscriber->mutex, &until);
+    while (subscriber->report.tally.n_received < n_received && in_time)
+        in_time = oct_condition_wait_until(&subscriber->arrived, &subscriber->mutex, &until);
     bool enough = subscriber->report.tally.n_received >= n_received;
     pthread_mutex_unlock(&subscriber->mutex);
     return enough;
