@@ -1,5 +1,6 @@
-/* A session: plan, engine, pipeline, analyses, ingest, publisher and recorder, built from one configuration.
- * When a key changes that the plan depends on, the daemon ends the session and builds another.
+/* A session: plan, engine, pipeline, analyses, ingest, publisher and recorder, built from one
+ * configuration. When a key changes that the plan depends on, the daemon ends the session and
+ * builds another.
  *
  * One thread at a time calls; see daemon/jobs.h for which. */
 #ifndef OCT_DAEMON_SESSION_H

@@ -33,7 +33,7 @@ enum oct_err oct_thread_start(pthread_t *thread, const char *name, void *(*run)(
 enum oct_err oct_thread_start_detached(const char *name, void *(*run)(void *), void *argument,
                                        const char *what, struct oct_error *err)
 {
-    pthread_t thread;
+    pthread_t thread = 0;
     enum oct_err e = oct_thread_start(&thread, name, run, argument, what, err);
     if (e == OCT_OK)
         pthread_detach(thread); /* only now: a detached thread may end before it has its name */

@@ -12,7 +12,11 @@
 #include <string.h>
 
 #define POLL_US 100000u
-#define N_RESULTS 8u /* slots of the result ring: two readers, one writer, and some to spare */
+/* The result ring: two readers, one writer, and what may come while the recorder waits for a disk.
+ */
+#define LEAST_RESULTS 8u
+#define MOST_RESULTS 1024u
+#define RESULTS_BYTES (16u << 20)
 #define GIVE_UP_MS 2000u
 #define MORE_VALUES 4u               /* asked for beyond what is under way: none is missed */
 #define MOST_TAKES 64u               /* results of one B-scan; more is a fault */
@@ -26,6 +30,7 @@ const char *const oct_stage_skip_names[OCT_STAGE_N_SKIPS] = {
     [OCT_STAGE_FAILED] = "failed",
 };
 
+/* By owner, not by size. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct oct_stage {
     struct oct_stage_setup setup;
     struct oct_image_form form, input;
@@ -368,6 +373,12 @@ static void *run(void *argument)
 
 /* ---- from outside ---- */
 
+static unsigned count_results(const struct oct_image_form *form)
+{
+    size_t n = RESULTS_BYTES / oct_image_slot_bytes_of(form, false);
+    return n < LEAST_RESULTS ? LEAST_RESULTS : n < MOST_RESULTS ? (unsigned)n : MOST_RESULTS;
+}
+
 static enum oct_err alloc_stage(struct oct_stage *s, struct oct_error *err)
 {
     const struct oct_stage_setup *setup = &s->setup;
@@ -380,7 +391,7 @@ static enum oct_err alloc_stage(struct oct_stage *s, struct oct_error *err)
     }
     if (!s->copy || (setup->settings_bytes && (!s->settings || !s->next_settings)))
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the analysis %s", s->form.name);
-    enum oct_err e = oct_ring_create(&s->results, N_RESULTS,
+    enum oct_err e = oct_ring_create(&s->results, count_results(&s->form),
                                      oct_image_slot_bytes_of(&s->form, false), NULL, NULL, err);
     if (e)
         return e;

@@ -35,9 +35,9 @@ struct oct_analysis;
 
 /* What a stage asks of its analysis, always from the stage's thread, one call at a time. */
 struct oct_stage_ops {
-    /* Takes a B-scan in. The frame and what it points at are lent until push returns. OCT_E_BACKEND:
-     * its device is gone, and every later push will say so. Any other error concerns this B-scan
-     * alone. */
+    /* Takes a B-scan in. The frame and what it points at are lent until push returns.
+     * OCT_E_BACKEND: its device is gone, and every later push will say so. Any other error concerns
+     * this B-scan alone. */
     enum oct_err (*push)(struct oct_analysis *analysis, const struct oct_image_frame *bscan,
                          struct oct_error *err);
 
@@ -48,8 +48,8 @@ struct oct_stage_ops {
     enum oct_err (*take)(struct oct_analysis *analysis, struct oct_image_frame *result,
                          struct oct_error *err);
 
-    /* No more B-scans of this acquisition come: take may now return what has not become whole. NULL:
-     * nothing waits to become whole. */
+    /* No more B-scans of this acquisition come: take may now return what has not become whole.
+     * NULL: nothing waits to become whole. */
     void (*end)(struct oct_analysis *analysis);
 
     /* Forgets all B-scans: another acquisition begins. Settings stay. */

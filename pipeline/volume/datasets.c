@@ -146,7 +146,7 @@ static enum oct_err read_column(const struct source *from, int column, uint64_t 
         e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", from->path);
     if (e == OCT_OK)
         e = oct_hdf5_array_read(&a, H5T_NATIVE_UINT64, values, err);
-    for (uint32_t i = 0; e == OCT_OK && i < n; i++) {
+    for (uint32_t i = 0; values && e == OCT_OK && i < n; i++) {
         *sum += values[i];
         if (values[i] > most)
             e = oct_fail(err, OCT_E_FORMAT,

@@ -114,9 +114,9 @@ static void let_go(void)
     atomic_store(&held, false);
 }
 
-/* Bounds stand by descriptor (connections.h, parts.h), and only accept() sets them: a daemon connects
- * nowhere. Our subscribers get numbers that connections to an earlier publisher had. Declared here,
- * because glibc declares it in its own way. */
+/* Bounds stand by descriptor (connections.h, parts.h), and only accept() sets them: a daemon
+ * connects nowhere. Our subscribers get numbers that connections to an earlier publisher had.
+ * Declared here, because glibc declares it in its own way. */
 int connect(int fd, const void *address, unsigned bytes);
 
 int connect(int fd, const void *address, unsigned bytes)

@@ -1,8 +1,8 @@
-/* The en face picture as it is drawn: the rows of octd's newest image of the topic `enface`, thinned
- * out where it has more rows or columns than a screen shows. The image of a growing volume lacks the
- * rows that are still to be scanned: the rows of the volume before stay until they are replaced, so
- * that the picture does not begin empty with every volume. octd computes the values. Pure; one
- * thread at a time. */
+/* The en face picture as it is drawn: the rows of octd's newest image of the topic `enface`,
+ * thinned out where it has more rows or columns than a screen shows. The image of a growing volume
+ * lacks the rows that are still to be scanned: the rows of the volume before stay until they are
+ * replaced, so that the picture does not begin empty with every volume. octd computes the values.
+ * Pure; one thread at a time. */
 #ifndef OCT_VIEWER_MODEL_ENFACE_H
 #define OCT_VIEWER_MODEL_ENFACE_H
 
@@ -43,9 +43,9 @@ struct oct_view_enface {
 /* What an image of the topic must be: [V][M] f32, M > 0. OCT_E_FORMAT. */
 enum oct_err oct_view_enface_check(const struct oct_image_header *header, struct oct_error *err);
 
-/* Takes the image's rows; only rows whose values differ count as changed. Rows of which nothing came
- * stay as they are. An image that the check refuses, or one for which there is no memory, changes
- * nothing; one without rows empties it. */
+/* Takes the image's rows; only rows whose values differ count as changed. Rows of which nothing
+ * came stay as they are. An image that the check refuses, or one for which there is no memory,
+ * changes nothing; one without rows empties it. */
 void oct_view_enface_set(struct oct_view_enface *enface, const struct oct_view_image *image);
 
 /* What octd computes from now on is something else, another projection for instance: rows that the
