@@ -18,7 +18,8 @@ enum { N = 16, M = 4, V = 8, D = 10 };
 struct script {
     uint64_t push_us;
     unsigned fail_one_in;   /* pushes; 0: none */
-    bool hangs;             /* until `gate` opens */
+    bool hangs;             /* push does, until `gate` opens */
+    char hangs_in;          /* t, e, r, c: so does take, end, reset, configure */
     bool endless;           /* take never ends */
     uint32_t rows, columns; /* of results; 0: as the form says */
     double lo;
@@ -49,6 +50,12 @@ static void note(struct oct_analysis *a, char what)
     size_t n = strlen(a->watch->order);
     if (n + 1 < sizeof(a->watch->order))
         a->watch->order[n] = what;
+}
+
+static void hang(const struct oct_analysis *a, char where)
+{
+    while (a->script->hangs_in == where && !atomic_load(&a->watch->gate))
+        sleep_us(200);
 }
 
 static float mean_of(const struct oct_image_frame *bscan)
@@ -83,6 +90,7 @@ static enum oct_err script_take(struct oct_analysis *a, struct oct_image_frame *
     if (!a->has_result || (a->script->keeps_until_end && !a->ended) ||
         (a->script->whole_only && a->newest.bscan + 1 < V && !a->ended))
         return OCT_E_AGAIN;
+    hang(a, 't');
     a->has_result = a->script->endless;
     a->ended = false;
     atomic_fetch_add(&a->watch->n_taken, 1);
@@ -98,6 +106,7 @@ static enum oct_err script_take(struct oct_analysis *a, struct oct_image_frame *
 static void script_end(struct oct_analysis *a)
 {
     note(a, 'e');
+    hang(a, 'e');
     a->ended = true;
     atomic_fetch_add(&a->watch->n_ended, 1);
 }
@@ -105,6 +114,7 @@ static void script_end(struct oct_analysis *a)
 static void script_reset(struct oct_analysis *a)
 {
     note(a, 'r');
+    hang(a, 'r');
     a->ended = a->has_result = false;
     atomic_fetch_add(&a->watch->n_reset, 1);
 }
@@ -114,6 +124,7 @@ static enum oct_err script_configure(struct oct_analysis *a, const void *setting
 {
     if (a->script->refuses_settings)
         return oct_fail(err, OCT_E_CONFIG, "these settings cannot be");
+    hang(a, 'c');
     memcpy(&a->watch->settings, settings, sizeof(int));
     atomic_fetch_add(&a->watch->n_configured, 1);
     return OCT_OK;
@@ -418,6 +429,43 @@ static void one_that_never_returns_is_left_to_itself(void **state)
     assert_int_equal(r.watch.n_taken, 0);
 }
 
+static void *open_gate(void *argument)
+{
+    struct rig *r = argument;
+    sleep_us(20000 + r->n_fed % 7 * 300); /* give_up_ms is 20 */
+    atomic_store(&r->watch.gate, true);
+    return NULL;
+}
+
+/* It may come back before it is left to itself, at that moment, or after all else has gone. */
+static void wherever_it_hangs_nothing_waits_for_it(void **state)
+{
+    static const struct script scripts[] = {
+        {.hangs_in = 't'}, {.hangs_in = 'e'}, {.hangs_in = 'r'}, {.hangs_in = 'c'}};
+    (void)state;
+    for (unsigned i = 0; i < 40; i++) {
+        struct rig r;
+        pthread_t opener;
+        bool is_last = i % 10 >= 7; /* back only when all else has gone */
+        open_pipeline(&r, (struct fake_script){.depth = 4}, false);
+        open_stage(&r, &scripts[i % 4], (struct oct_stage_setup){.give_up_ms = 20});
+        feed(&r, 5 + i, 0);
+        oct_stage_configure(r.stage, &(int){1});
+        r.acquisition = 1;
+        feed(&r, 5, 0);
+        if (!is_last)
+            assert_int_equal(pthread_create(&opener, NULL, open_gate, &r), 0);
+        drain(&r);
+        oct_stage_destroy(r.stage);
+        oct_pipeline_destroy(r.pipeline);
+        if (is_last)
+            atomic_store(&r.watch.gate, true);
+        else
+            assert_int_equal(pthread_join(opener, NULL), 0);
+        wait_until(&r.watch.n_destroyed, 1);
+    }
+}
+
 static void one_that_fails_goes_on_with_the_next(void **state)
 {
     static const struct script script = {.fail_one_in = 3};
@@ -716,6 +764,7 @@ int main(void)
         cmocka_unit_test(every_bscan_gives_its_result_in_order),
         cmocka_unit_test(a_slow_one_skips_and_holds_up_nobody),
         cmocka_unit_test(one_that_never_returns_is_left_to_itself),
+        cmocka_unit_test(wherever_it_hangs_nothing_waits_for_it),
         cmocka_unit_test(one_that_fails_goes_on_with_the_next),
         cmocka_unit_test(nonsense_is_never_published),
         cmocka_unit_test(fewer_rows_are_no_nonsense),
