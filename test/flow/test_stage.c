@@ -677,6 +677,63 @@ static void a_result_is_counted_before_it_can_be_read(void **state)
     close_rig(&r);
 }
 
+/* Makes the stage of the rig the input of another, which becomes the stage of `second`. */
+static void open_second(struct rig *r, struct rig *second, const struct script *script,
+                        struct oct_stage_setup setup)
+{
+    const struct oct_image_source first = oct_stage_results(r->stage);
+    memset(second, 0, sizeof(*second));
+    second->pipeline = r->pipeline;
+    second->form = r->form;
+    setup.in = first.ring;
+    setup.input_form = first.form;
+    open_stage(second, script, setup);
+}
+
+static void results_of_one_are_the_input_of_another(void **state)
+{
+    static const struct script script = {.push_us = 0, .rows = 2};
+    struct rig r, second;
+    (void)state;
+    open_pipeline(&r, (struct fake_script){.depth = 4}, true);
+    const struct oct_stage_setup setup = {.input = OCT_STAGE_VALUES, .guaranteed = true};
+    open_stage(&r, &script, setup);
+    open_second(&r, &second, &script, (struct oct_stage_setup){.guaranteed = true});
+    assert_null(oct_stage_results(second.stage).dealt_below);
+    feed(&r, 100, 0);
+    drain(&r);
+    oct_stage_drain(second.stage);
+    close_sink(&second.results);
+    struct oct_stage_counts c = count(&second);
+    assert_int_equal(c.done, 100);
+    assert_int_equal(c.results, 100);
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(second.results.number[i], i);
+    oct_stage_destroy(second.stage);
+    close_rig(&r);
+}
+
+/* That its input hangs ends the second too, and the first comes back when nobody reads it. */
+static void one_whose_input_hangs_comes_to_its_end(void **state)
+{
+    static const struct script hanging = {.hangs = true}, script = {.push_us = 0};
+    struct rig r, second;
+    (void)state;
+    open_pipeline(&r, (struct fake_script){.depth = 4}, false);
+    open_stage(&r, &hanging, (struct oct_stage_setup){.give_up_ms = 20});
+    open_second(&r, &second, &script, (struct oct_stage_setup){.give_up_ms = 20});
+    feed(&r, 20, 0);
+    drain(&r);
+    assert_true(oct_stage_drain(second.stage));
+    close_sink(&second.results);
+    oct_stage_destroy(second.stage);
+    oct_stage_destroy(r.stage);
+    oct_pipeline_destroy(r.pipeline);
+    atomic_store(&r.watch.gate, true);
+    wait_until(&r.watch.n_destroyed, 1);
+    assert_int_equal(second.watch.n_destroyed, 1);
+}
+
 static void an_acquisition_is_ended_before_the_next_is_pushed(void **state)
 {
     static const struct script script = {.keeps_until_end = true};
@@ -776,6 +833,8 @@ int main(void)
         cmocka_unit_test(offline_every_bscan_passes),
         cmocka_unit_test(the_first_bscan_behind_create_has_its_values),
         cmocka_unit_test(a_result_is_counted_before_it_can_be_read),
+        cmocka_unit_test(results_of_one_are_the_input_of_another),
+        cmocka_unit_test(one_whose_input_hangs_comes_to_its_end),
         cmocka_unit_test(an_acquisition_is_ended_before_the_next_is_pushed),
         cmocka_unit_test(settings_reach_it_before_the_next_bscan),
         cmocka_unit_test(an_image_of_a_volume_is_owed_until_it_has_the_newest_bscan),
