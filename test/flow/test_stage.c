@@ -677,6 +677,28 @@ static void a_result_is_counted_before_it_can_be_read(void **state)
     close_rig(&r);
 }
 
+/* As the recorder does while it opens a file. */
+static void small_results_wait_for_a_reader_that_comes_late(void **state)
+{
+    static const struct script script = {.push_us = 0};
+    struct rig r;
+    uint64_t slot;
+    (void)state;
+    open_rig(&r, &script);
+    struct oct_ring *ring = oct_stage_results(r.stage).ring;
+    struct oct_ring_reader *late = add_reader(ring, false, oct_ring_n_slots(ring) / 2);
+    feed_in_step(&r, 200);
+    for (unsigned i = 0; i < 200; i++) {
+        assert_int_equal(oct_ring_read(late, 0, &slot), OCT_OK);
+        assert_int_equal(oct_image_slot(ring, slot)->info.number, i);
+        oct_ring_release(late);
+    }
+    assert_int_equal(oct_ring_skipped(late), 0);
+    oct_ring_reader_destroy(late);
+    drain(&r);
+    close_rig(&r);
+}
+
 /* Makes the stage of the rig the input of another, which becomes the stage of `second`. */
 static void open_second(struct rig *r, struct rig *second, const struct script *script,
                         struct oct_stage_setup setup)
@@ -833,6 +855,7 @@ int main(void)
         cmocka_unit_test(offline_every_bscan_passes),
         cmocka_unit_test(the_first_bscan_behind_create_has_its_values),
         cmocka_unit_test(a_result_is_counted_before_it_can_be_read),
+        cmocka_unit_test(small_results_wait_for_a_reader_that_comes_late),
         cmocka_unit_test(results_of_one_are_the_input_of_another),
         cmocka_unit_test(one_whose_input_hangs_comes_to_its_end),
         cmocka_unit_test(an_acquisition_is_ended_before_the_next_is_pushed),
