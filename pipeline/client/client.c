@@ -4,7 +4,8 @@
 
 #include "pipeline/base/clock.h"
 #include "pipeline/base/crc32c.h"
-#include "pipeline/client/private.h"
+#include "pipeline/client/shm.h"
+#include "pipeline/client/socket.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -3,7 +3,8 @@
  * there before the first leaves, so that a block is taken whole or not at all. One that is
  * longer than all slots together goes slot by slot as they come free. */
 #define _DEFAULT_SOURCE
-#include "pipeline/client/private.h"
+#include "pipeline/client/shm.h"
+#include "pipeline/client/socket.h"
 
 #include "pipeline/base/clock.h"
 

@@ -1,6 +1,6 @@
 /* The camera driver's client: everything that knows ZeroMQ. */
 #define _DEFAULT_SOURCE
-#include "pipeline/client/private.h"
+#include "pipeline/client/socket.h"
 
 #include "pipeline/base/clock.h"
 

@@ -1,7 +1,8 @@
-/* The inside of the camera driver's client: client.c (numbers, flags, counters), client/socket.c
- * (ZeroMQ) and client/shm.c (shared memory). Included by these files only. */
-#ifndef OCT_PIPELINE_CLIENT_PRIVATE_H
-#define OCT_PIPELINE_CLIENT_PRIVATE_H
+/* The state of a camera driver's client (octd/client.h), and what both ways out of it, the socket and
+ * shared memory, do to its numbers, flags and counters (client.c). One thread at a time, as for the
+ * client. Included by pipeline/client alone. */
+#ifndef OCT_PIPELINE_CLIENT_STATE_H
+#define OCT_PIPELINE_CLIENT_STATE_H
 
 #include "octd/client.h"
 #include "pipeline/base/err.h"
@@ -44,16 +45,8 @@ struct oct_client {
     struct oct_error error;
 };
 
-/* One block under way: the callback that gets the lines back, and the counter for it. malloc'd. */
-struct oct_client_loan {
-    struct oct_client_queue *queued;
-    uint32_t n_lines;
-    void (*release)(void *lines, void *hint);
-    void *hint;
-};
-
+/* Returns OCT_CLIENT_REFUSED; client->error says why. */
 enum oct_client_result oct_client_refuse(struct oct_client *client, const char *why);
-enum oct_client_result oct_client_failed(struct oct_client *client, const char *what);
 
 /* The wire header of the client's next block. */
 void oct_client_encode_header(const struct oct_client *client, const uint16_t *lines,
@@ -66,33 +59,5 @@ void oct_client_book_sent(struct oct_client *client, uint32_t n_lines);
 /* Counts a block that found no room with drop_when_full: the line numbers advance, which makes the
  * gap; the flags stay for the next block. */
 enum oct_client_result oct_client_book_dropped(struct oct_client *client, uint32_t n_lines);
-
-/* ---- client/socket.c ---- */
-
-enum oct_err oct_client_open_socket(struct oct_client *client);
-void oct_client_close_socket(struct oct_client *client);
-
-/* Waits for a handshake. */
-enum oct_client_result oct_client_wait_socket(struct oct_client *client, uint64_t end_ns);
-
-/* Sends header and payload, waiting for room or not at all. The loan ends when ZeroMQ has released
- * the lines; if nothing was sent it ends here, and the lines are not given back. */
-enum oct_client_result oct_client_send_parts(struct oct_client *client, const uint8_t *header,
-                                             void *lines, size_t n_bytes,
-                                             struct oct_client_loan *loan, bool wait);
-
-/* ---- client/shm.c ---- */
-
-/* Attaches to the daemon's memory, now or at end_ns at the latest. */
-enum oct_client_result oct_client_wait_shared(struct oct_client *client, uint64_t end_ns);
-
-/* Counts the blocks that an ended daemon did not take, and looks for its successor. */
-void oct_client_look_for_daemon(struct oct_client *client);
-
-enum oct_client_result oct_client_send_shared(struct oct_client *client, const uint16_t *lines,
-                                              uint32_t n_lines, uint64_t time_ns);
-enum oct_client_result oct_client_borrow_shared(struct oct_client *client, uint32_t n_lines);
-enum oct_client_result oct_client_send_borrowed_shared(struct oct_client *client, uint32_t n_lines,
-                                                       uint64_t time_ns);
 
 #endif
