@@ -1,5 +1,5 @@
 /* The B-scan and its colour bar. */
-#include "viewer/draw/parts.h"
+#include "viewer/draw/areas.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Fills, lines, letters. */
-#include "viewer/draw/parts.h"
+#include "viewer/draw/canvas.h"
 
 #include <math.h>
 

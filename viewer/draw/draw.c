@@ -1,7 +1,7 @@
 #include "viewer/draw/draw.h"
 
 #include "pipeline/base/log.h"
-#include "viewer/draw/parts.h"
+#include "viewer/draw/areas.h"
 
 #include <string.h>
 

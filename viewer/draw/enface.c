@@ -1,5 +1,5 @@
 /* The en face picture, row by row as the scan goes on. */
-#include "viewer/draw/parts.h"
+#include "viewer/draw/areas.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* What lies over the B-scan: calipers, marked point, profile's A-line, slab, scale bars. */
-#include "viewer/draw/parts.h"
+#include "viewer/draw/areas.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Header, banner, buttons, status line, message, help. */
-#include "viewer/draw/parts.h"
+#include "viewer/draw/areas.h"
 
 /* ---- the status line ---- */
 

@@ -2,7 +2,8 @@
 
 #include "viewer/model/clock.h"
 #include "viewer/model/letters.h"
-#include "viewer/model/model_parts.h"
+#include "viewer/model/model_daemon.h"
+#include "viewer/model/model_points.h"
 
 #include <math.h>
 #include <stdarg.h>

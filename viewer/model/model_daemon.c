@@ -1,8 +1,7 @@
 /* The part of the model that takes the daemon's status and answers, and makes wishes. */
+#include "viewer/model/model_daemon.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/letters.h"
-#include "viewer/model/model.h"
-#include "viewer/model/model_parts.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,26 @@
+/* The areas of the window, a function each, which oct_draw_frame (draw.c) calls in order. */
+#ifndef OCT_VIEWER_DRAW_AREAS_H
+#define OCT_VIEWER_DRAW_AREAS_H
+
+#include "viewer/draw/canvas.h"
+
+enum oct_err oct_draw_bscan(struct oct_draw *draw, const struct oct_view_model *model,
+                            struct oct_error *err);
+void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model);
+void oct_draw_scale_bars(struct oct_draw *draw, const struct oct_view_model *model);
+void oct_draw_colour_bar(struct oct_draw *draw, const struct oct_view_model *model);
+enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model *model,
+                             struct oct_error *err);
+void oct_draw_profile(struct oct_draw *draw, const struct oct_view_model *model);
+void oct_draw_spectrum(struct oct_draw *draw, const struct oct_view_model *model);
+void oct_draw_timeline(struct oct_draw *draw, const struct oct_view_model *model);
+int oct_draw_status_height(struct oct_draw *draw, const struct oct_view_model *model, int width,
+                           int text_px);
+void oct_draw_status(struct oct_draw *draw, const struct oct_view_model *model);
+void oct_draw_header(struct oct_draw *draw, const struct oct_view_model *model);
+void oct_draw_buttons(struct oct_draw *draw, const struct oct_view_model *model);
+void oct_draw_banner(struct oct_draw *draw, const struct oct_view_model *model);
+void oct_draw_message(struct oct_draw *draw, const struct oct_view_model *model);
+void oct_draw_help(struct oct_draw *draw);
+
+#endif
