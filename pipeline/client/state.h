@@ -1,6 +1,6 @@
-/* The state of a camera driver's client (octd/client.h), and what both ways out of it, the socket and
- * shared memory, do to its numbers, flags and counters (client.c). One thread at a time, as for the
- * client. Included by pipeline/client alone. */
+/* The state of a camera driver's client (octd/client.h), and what both ways out of it, the socket
+ * and shared memory, do to its numbers, flags and counters (client.c). One thread at a time, as for
+ * the client. Included by pipeline/client alone. */
 #ifndef OCT_PIPELINE_CLIENT_STATE_H
 #define OCT_PIPELINE_CLIENT_STATE_H
 

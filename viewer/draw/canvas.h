@@ -1,5 +1,5 @@
-/* The surface that all of viewer/draw draws on: its colours, its textures, and rectangles, lines and
- * text in them (canvas.c). One thread, SDL's. Included by viewer/draw alone. */
+/* The surface that all of viewer/draw draws on: its colours, its textures, and rectangles, lines
+ * and text in them (canvas.c). One thread, SDL's. Included by viewer/draw alone. */
 #ifndef OCT_VIEWER_DRAW_CANVAS_H
 #define OCT_VIEWER_DRAW_CANVAS_H
 

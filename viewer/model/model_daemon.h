@@ -1,5 +1,5 @@
-/* What the model wishes of octd for the operator: recording, en face settings, the eye. The thread of
- * the model calls. Included by viewer/model alone. */
+/* What the model wishes of octd for the operator: recording, en face settings, the eye. The thread
+ * of the model calls. Included by viewer/model alone. */
 #ifndef OCT_VIEWER_MODEL_MODEL_DAEMON_H
 #define OCT_VIEWER_MODEL_MODEL_DAEMON_H
 

@@ -1,5 +1,5 @@
-/* The calipers and the marked point, moved by keys; model.h declares what the mouse does to them. The
- * thread of the model calls. Included by viewer/model alone. */
+/* The calipers and the marked point, moved by keys; model.h declares what the mouse does to them.
+ * The thread of the model calls. Included by viewer/model alone. */
 #ifndef OCT_VIEWER_MODEL_MODEL_POINTS_H
 #define OCT_VIEWER_MODEL_MODEL_POINTS_H
 
