@@ -1,4 +1,4 @@
-/* Which GPUs are taken, by pipeline.gpus. Asks the driver, so that it may block for ever. */
+/* Chooses GPUs by pipeline.gpus. It asks the driver, so a call may block for ever. */
 #ifndef OCT_KERNELS_DEVICE_CUDA_CHOICE_H
 #define OCT_KERNELS_DEVICE_CUDA_CHOICE_H
 

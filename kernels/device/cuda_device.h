@@ -23,7 +23,7 @@ const char *oct_cuda_built_with(void);
 /* Number of devices that answer; 0 with the reason in why. */
 unsigned oct_cuda_count(char *why, size_t why_bytes);
 
-/* What a person calls the device. */
+/* The name of the device, for messages. */
 enum oct_err oct_cuda_name(unsigned device, char *name, size_t name_bytes, struct oct_error *err);
 
 /* Whether the device answers and this build has code for it; the reason in err if not. */
@@ -62,11 +62,12 @@ static inline bool oct_cuda_signs_given_up(const struct oct_cuda_signs *signs)
 /* Page-aligned, not zeroed; NULL when the driver refuses. */
 void *oct_cuda_pin(size_t bytes);
 
-/* What oct_cuda_pin gave. Waits for all that is in flight on the device. */
+/* Releases memory that oct_cuda_pin returned. Blocks until the device has done all that is in
+ * flight. */
 void oct_cuda_unpin(void *memory);
 
-/* Pin from now on through the device that computes: another one's context costs memory there, if
- * that one works at all. */
+/* Makes later calls of oct_cuda_pin go through the device that computes: the context of another
+ * device takes memory there, and that device may not work at all. */
 void oct_cuda_pin_through(unsigned device);
 
 /* ---- for the benchmark; called when no engine is at work ---- */

@@ -128,7 +128,7 @@ static void release(void *memory, size_t bytes)
         return;
     }
     if (oct_thread_start(&thread, NULL, free_unheld, block, "thread that frees memory", NULL))
-        return; /* the memory is left: this thread must not wait for the device */
+        return; /* the memory is never freed: this thread must not wait for the device */
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += held ? 0 : RELEASE_S;
     if (pthread_timedjoin_np(thread, NULL, &until))

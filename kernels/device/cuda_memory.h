@@ -7,16 +7,16 @@
 
 #include <stdbool.h>
 
-/* release waits a short while for the device, and not at all while memory is held; then the memory
- * is given back later, if ever. */
+/* release waits a short while for the device; while memory is held it does not wait. In both cases
+ * the memory may be freed later, or never. */
 extern const struct oct_memory_ops oct_cuda_memory;
 
-/* From hold to let_go no memory is given back: threads that an engine has left to themselves may
- * still use what it was lent. Counted. */
+/* Between hold and let_go no memory is freed: threads that an engine has abandoned may still use
+ * what it was lent. Calls of hold are counted. */
 void oct_cuda_memory_hold(void);
 void oct_cuda_memory_let_go(void);
 
-/* Whether anybody holds memory: a device may still write to what it was lent. */
+/* Returns whether anybody holds memory, that is, whether a device may still write to it. */
 bool oct_cuda_memory_is_held(void);
 
 #endif

@@ -25,11 +25,11 @@ enum oct_err oct_cuda_stream_create(struct oct_cuda_stream **stream, unsigned de
 /* Waits for all that was queued, as the driver does: for ever if the device hangs. */
 void oct_cuda_stream_drain(struct oct_cuda_stream *stream);
 
-/* Drains the stream, and gives back all memory of its. NULL is fine. */
+/* Drains the stream and frees all memory of the stream. NULL is fine. */
 void oct_cuda_stream_destroy(struct oct_cuda_stream *stream);
 
-/* Memory that is the stream's until destroy: on the device, and pinned on the host. Not zeroed. For
- * what is there as long as the stream: there is no giving back of one piece. */
+/* Allocates memory that the stream owns until destroy, on the device or pinned on the host. It is
+ * not zeroed. A single piece cannot be freed before the stream. */
 enum oct_err oct_cuda_stream_alloc(struct oct_cuda_stream *stream, void **d_memory, size_t bytes,
                                    struct oct_error *err);
 enum oct_err oct_cuda_stream_pin(struct oct_cuda_stream *stream, void **h_memory, size_t bytes,

@@ -19,7 +19,7 @@ struct oct_cuda_tasks {
     enum { IDLE, ASKED, DONE } state;
     struct oct_error outcome; /* of the task that is done; the code alone where it is OCT_OK */
     struct oct_cuda_worker worker;
-    /* The thread's own, but for take and give, which run while it is idle. */
+    /* Only the thread uses these, except in take and give, which run while it is idle. */
     struct oct_cuda_stream *stream;
     void *context;
 };
@@ -62,7 +62,7 @@ static enum oct_err process(struct oct_cuda_tasks *tasks, struct oct_error *err)
     enum oct_err e = refused == OCT_E_BACKEND ? OCT_OK : oct_cuda_stream_mark(tasks->stream, err);
     if (!e && refused != OCT_E_BACKEND)
         e = oct_cuda_worker_wait(&tasks->worker, poll_stream, tasks->stream, "a task", err);
-    if (e) { /* nobody knows when the stream will be idle */
+    if (e) { /* the stream may stay busy for any time */
         err->code = OCT_E_BACKEND;
         return OCT_E_BACKEND;
     }

@@ -33,24 +33,24 @@ struct oct_cuda_task_ops {
     enum oct_err (*make)(void **context, struct oct_cuda_stream *stream, const void *setup,
                          struct oct_error *err);
 
-    /* NULL: no input. Asks nothing of the device, and never waits. */
+    /* NULL: the task has no input. It must not call the device and must not block. */
     void (*take)(void *context, const void *task);
 
     /* Queues the task's work on the stream, and does not wait for it. OCT_E_BACKEND: the device is
      * gone; any other error concerns this task alone. */
     enum oct_err (*begin)(void *context, struct oct_error *err);
 
-    /* NULL: no result. After the device has done what begin has queued. */
+    /* NULL: the task has no result. Called after the device has done what begin has queued. */
     void (*give)(void *context, void *task);
 
-    /* Gives back what the stream does not own. The stream is drained. */
+    /* Frees what the stream does not own. Called when the stream is drained. */
     void (*unmake)(void *context);
 };
 
-/* gpus: as pipeline.gpus, of which the first is taken; NULL or "": the first that answers.
- * deadline_ms 0: 2000. setup_bytes at setup are copied; what they point to outlives the worker,
- * were it left to itself. *tasks is NULL on error: OCT_E_CONFIG for gpus, OCT_E_BACKEND,
- * OCT_E_NO_MEMORY, or what make says. */
+/* gpus: as pipeline.gpus; the first of them is taken; NULL or "": the first that answers.
+ * deadline_ms 0: 2000. setup_bytes at setup are copied; what pointers in them refer to must outlive
+ * the worker, which may run on after it was given up. On error *tasks is NULL: OCT_E_CONFIG for
+ * gpus, OCT_E_BACKEND, OCT_E_NO_MEMORY, or what make returns. */
 enum oct_err oct_cuda_tasks_create(struct oct_cuda_tasks **tasks,
                                    const struct oct_cuda_task_ops *ops, const char *gpus,
                                    unsigned deadline_ms, const void *setup, size_t setup_bytes,
@@ -59,7 +59,7 @@ enum oct_err oct_cuda_tasks_create(struct oct_cuda_tasks **tasks,
 /* "GPU 0: NAME". Valid until destroy. */
 const char *oct_cuda_tasks_describe(const struct oct_cuda_tasks *tasks);
 
-/* Does a task and waits for it; `task` is the caller's, and goes to take and give. */
+/* Does a task and blocks until it is done; `task` is passed to take and give. */
 enum oct_err oct_cuda_tasks_do(struct oct_cuda_tasks *tasks, void *task, struct oct_error *err);
 
 /* Waits for the thread, but not for a device that hangs. NULL is fine. */

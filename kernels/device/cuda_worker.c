@@ -69,7 +69,7 @@ static void look(struct oct_cuda_crew *crew)
     }
 }
 
-/* Until something changes, or for a tick. Lock held, released meanwhile. */
+/* Waits until `changed` is signalled, or for a tick. Lock held, released while it waits. */
 static void wait_a_tick(struct oct_cuda_crew *crew, uint64_t timeout_us)
 {
     oct_condition_wait_us(&crew->changed, &crew->lock, timeout_us < TICK_US ? timeout_us : TICK_US);
@@ -81,7 +81,7 @@ void oct_cuda_crew_wait(struct oct_cuda_crew *crew, uint64_t timeout_us)
     look(crew);
 }
 
-/* How long nothing has moved: no call of a worker came back, no thread has ended. */
+/* How long there was no progress: no call of a worker came back from the device, no thread ended. */
 struct patience {
     uint64_t looked_ns, silent_ns, n_moves;
 };
@@ -99,7 +99,7 @@ static struct patience begin_patience(const struct oct_cuda_crew *crew)
     return (struct patience){.looked_ns = oct_clock_ns(), .n_moves = count_moves(crew)};
 }
 
-/* Looks once more; true when nothing has moved for longer than limit_us. Lock held. */
+/* Looks once more; returns true when there was no progress for longer than limit_us. Lock held. */
 static bool lose_patience(struct patience *patience, const struct oct_cuda_crew *crew,
                           uint64_t limit_us)
 {
@@ -125,7 +125,8 @@ enum oct_err oct_cuda_worker_wait(const struct oct_cuda_worker *worker,
                             worker->device, what, (double)waited_us * 1e-6);
         if (waited_us < SPIN_US)
             continue;
-        /* An eighth late at most, and little to do for a core while much is to be done. */
+        /* The sleep is an eighth of the time waited so far: the end is noticed at most an eighth
+         * late, and long waits cost a core little. */
         uint64_t nap_us = waited_us / 8 < NAP_US ? NAP_US : waited_us / 8;
         nap_us = nap_us > LONGEST_NAP_US ? LONGEST_NAP_US : nap_us;
         nanosleep(&(struct timespec){.tv_nsec = (long)nap_us * 1000}, NULL);
@@ -232,7 +233,7 @@ void oct_cuda_worker_is_ready(struct oct_cuda_worker *worker)
     pthread_mutex_unlock(&worker->crew->lock);
 }
 
-/* Detached, so that nobody need wait for it. Lock held. */
+/* Starts the thread detached: nobody has to join it. Lock held. */
 static enum oct_err start_thread(struct oct_cuda_worker *worker, struct oct_error *err)
 {
     struct oct_cuda_crew *crew = worker->crew;

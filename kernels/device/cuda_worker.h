@@ -8,9 +8,10 @@
  * for them with a deadline. A worker that is busy and shows no progress for the deadline is given
  * up, and with it the crew: it is dead, and its owner hands back as lost what was in flight.
  * Threads that never come back keep the owner's memory, the crew within it; the last that does come
- * back frees it. Deadlines count looks at which nothing moved, not the clock: a machine that stands
- * still or is slow is no device that hangs. A process that ends while a worker is left to itself
- * ends without the exit handlers of others, of which the driver's would wait for the device.
+ * back frees it. Deadlines count the looks that saw no progress, and of the time between two looks
+ * at most 0.2 s: so a machine that was suspended or is slow is not taken for a device that hangs. A
+ * process that ends while a worker is left to itself ends without the exit handlers of others, of
+ * which the driver's would wait for the device.
  *
  * Locks: fields are read and written under crew.lock but for what a thread alone uses; functions
  * marked (locked) are called with it held, all others without. */
@@ -36,15 +37,15 @@ struct oct_cuda_worker {
     struct oct_cuda_worker *next;
     void (*run)(struct oct_cuda_worker *worker, void *context);
     void *context;
-    uint64_t silent_ns; /* without progress while busy, as others have looked */
+    uint64_t silent_ns; /* time without progress while busy, summed over the looks */
     uint32_t n_calls;   /* of its signs, at that look */
 };
 
 struct oct_cuda_crew_ops {
     const char *name; /* in messages: "CUDA engine" */
 
-    /* Threads use memory that others own: none of it is given back (cuda_memory.h) while a crew
-     * that was given up still has threads. */
+    /* Threads use memory that others own. It is not freed (cuda_memory.h) while a crew that was
+     * given up still has threads. */
     bool uses_lent_memory;
 
     /* (locked) The crew is dead: nothing in flight will be done. May be called by any thread. */
@@ -56,8 +57,8 @@ struct oct_cuda_crew_ops {
 
 struct oct_cuda_crew {
     pthread_mutex_t lock;
-    pthread_cond_t work;    /* the owner's: there is something to do; also stopping, dead */
-    pthread_cond_t changed; /* something is done, a worker ready, a thread at its end */
+    pthread_cond_t work;    /* signalled by the owner: there is work; also when stopping or dead */
+    pthread_cond_t changed; /* signalled when work is done, a worker is ready or a thread ends */
     bool stopping;          /* workers return from run */
     bool dead;              /* because of why: workers return from run */
     struct oct_error why;
@@ -84,7 +85,7 @@ enum oct_err oct_cuda_worker_start(struct oct_cuda_crew *crew, struct oct_cuda_w
                                    void (*run)(struct oct_cuda_worker *worker, void *context),
                                    void *context, const char *what, struct oct_error *err);
 
-/* By a worker's thread: it has begun well, or the crew cannot start, because of why. */
+/* Called by a worker's thread: it has started, or the crew cannot start for the reason in why. */
 void oct_cuda_worker_is_ready(struct oct_cuda_worker *worker);
 void oct_cuda_crew_refuse(struct oct_cuda_crew *crew, const struct oct_error *why);
 
@@ -92,9 +93,9 @@ void oct_cuda_crew_refuse(struct oct_cuda_crew *crew, const struct oct_error *wh
  * back from the device for the deadline. */
 void oct_cuda_worker_set_busy(struct oct_cuda_worker *worker, bool busy);
 
-/* By a worker's thread: asks poll until it says something else than OCT_E_AGAIN, and naps
- * meanwhile, because the driver's own waits have no deadline. OCT_E_BACKEND after the deadline:
- * `what` has not been finished. */
+/* Called by a worker's thread. Calls poll until it returns anything but OCT_E_AGAIN, and sleeps in
+ * between, because the driver's own waits have no deadline. OCT_E_BACKEND after the deadline; the
+ * message says that `what` has not been finished. */
 enum oct_err oct_cuda_worker_wait(const struct oct_cuda_worker *worker,
                                   enum oct_err (*poll)(void *context, struct oct_error *err),
                                   void *context, const char *what, struct oct_error *err);
@@ -103,11 +104,11 @@ enum oct_err oct_cuda_worker_wait(const struct oct_cuda_worker *worker,
  * if a busy worker was silent for longer than the deadline. */
 void oct_cuda_crew_wait(struct oct_cuda_crew *crew, uint64_t timeout_us);
 
-/* (locked) The crew is dead from here on; calls lose. Once only, later calls do nothing. */
+/* (locked) Marks the crew as dead and calls lose. The first call does so; later calls do nothing. */
 void oct_cuda_crew_give_up(struct oct_cuda_crew *crew, const struct oct_error *why);
 
-/* Ends the threads and frees the owner, both later if a device hangs: waits for threads while they
- * move, and for one and a half deadlines when nothing does. */
+/* Ends the threads and frees the owner; with a device that hangs both happen later. It waits for
+ * the threads as long as they make progress, and for one and a half deadlines when none does. */
 void oct_cuda_crew_finish(struct oct_cuda_crew *crew);
 
 #endif

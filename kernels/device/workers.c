@@ -16,10 +16,12 @@ struct worker {
 struct oct_workers {
     unsigned n_threads, n_started;
 
-    pthread_mutex_t lock; /* guards what follows, and what the sources say of their own */
+    pthread_mutex_t
+        lock; /* guards the fields below and those of the sources that they guard by it */
     pthread_cond_t work;
     bool stopping;
-    unsigned n_asleep, n_called; /* workers that wait for work; calls they have not answered yet */
+    unsigned n_asleep,
+        n_called; /* workers that wait for work; signals that none of them has answered yet */
     struct oct_work_source *sources[OCT_WORK_N_RANKS]; /* of a circle the one to be asked next */
     struct worker workers[];
 };
@@ -194,8 +196,8 @@ static void batch_run(struct oct_work_source *source, unsigned worker)
 
 static const struct oct_work_ops batch_ops = {.take = batch_take, .run = batch_run};
 
-/* The caller's share, and its wait for what others took. The lock is held from add to the first
- * piece, so that the caller is there to give the calls. */
+/* The caller does pieces itself and then waits for those that workers took. The lock is held from
+ * add to the first piece, so that the caller is there to give the signals. */
 static void run_batch(struct oct_workers *pool, struct batch *batch)
 {
     pthread_mutex_lock(&pool->lock);

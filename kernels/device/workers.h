@@ -12,7 +12,7 @@
 
 struct oct_workers;
 
-/* Most threads of a pool: more are not started. */
+/* The most threads that a pool starts. */
 #define OCT_MOST_WORKERS 256u
 
 /* n_threads 0: one a core that this process may use. Threads are called octd-worker. */
@@ -42,7 +42,7 @@ void oct_workers_run(struct oct_workers *workers, unsigned n_pieces,
 struct oct_work_source;
 
 struct oct_work_ops {
-    /* Lock held. Takes a piece for this worker, and keeps it until finish; false: there is none. */
+    /* Lock held. Takes a piece for this worker, which keeps it until finish; false: there is none. */
     bool (*take)(struct oct_work_source *source, unsigned worker);
 
     /* Lock not held. Does the piece that this worker took. */
@@ -53,7 +53,7 @@ struct oct_work_ops {
      * and nobody waits. */
     unsigned (*finish)(struct oct_work_source *source, unsigned worker, bool *wakes);
 
-    /* Lock not held: signals who waits, after a finish that set *wakes. */
+    /* Lock not held. Wakes those who wait, after a finish that set *wakes. */
     void (*wake)(struct oct_work_source *source);
 };
 
@@ -79,18 +79,19 @@ struct oct_work_source {
  * pieces that come up later. The source must not move. Other sources may be at work. */
 void oct_workers_add(struct oct_workers *workers, struct oct_work_source *source);
 
-/* Workers take no more of its pieces; returns when those that were begun are finished. */
+/* Removes the source: workers take no more of its pieces. Blocks until those that were begun are
+ * finished. */
 void oct_workers_remove(struct oct_workers *workers, struct oct_work_source *source);
 
-/* Guards what all sources of the pool take and finish. */
+/* The lock that guards take and finish of all sources of the pool. */
 pthread_mutex_t *oct_workers_lock(struct oct_workers *workers);
 
-/* Lock held. So many pieces of the source came up, of which the caller itself comes back for n_own.
- * Returns the signals that are still to be given, by oct_workers_call. */
+/* Lock held. Announces n_pieces new pieces of the source, n_own of which the caller itself will do.
+ * Returns how many workers must be signalled with oct_workers_call. */
 unsigned oct_workers_to_call(struct oct_workers *workers, const struct oct_work_source *source,
                              unsigned n_pieces, unsigned n_own);
 
-/* Lock not held, so that who wakes does not wait for it at once. */
+/* Signals n workers. Lock not held, so that a woken worker does not block on it at once. */
 void oct_workers_call(struct oct_workers *workers, unsigned n);
 
 #endif

@@ -39,8 +39,8 @@ struct oct_bscan {
     unsigned n_shares;
 };
 
-/* All init: OCT_E_NO_MEMORY (chain: what FFTW's plans may say too), finish is right afterwards and
- * on zeroed memory. */
+/* All init functions return OCT_E_NO_MEMORY (that of the chain also what FFTW's plans return);
+ * finish may be called after a failed init and on zeroed memory. */
 enum oct_err oct_bscan_chain_init(struct oct_bscan_chain *chain, const struct oct_plan *plan,
                                   const struct oct_stages *stages, const char *wisdom_dir,
                                   struct oct_error *err);
@@ -48,20 +48,22 @@ void oct_bscan_chain_finish(struct oct_bscan_chain *chain);
 enum oct_err oct_bscan_scratch_init(struct oct_bscan_scratch *scratch,
                                     const struct oct_bscan_chain *chain, struct oct_error *err);
 void oct_bscan_scratch_finish(struct oct_bscan_scratch *scratch);
-/* n_shares: how many count at once, each in a share of its own; 0: only whoever does it alone. */
+/* n_shares: how many workers count at once, each into a share of its own; 0: one worker does the
+ * B-scan alone. */
 enum oct_err oct_bscan_init(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                             unsigned n_shares);
 void oct_bscan_finish(struct oct_bscan *bscan);
 
-/* The B-scan's pixels come with its lines: no limits are looked for. Its values are then kept for
- * those who asked for them only. */
+/* Whether the pixels are made with the lines, because no limits must be found first. Values are
+ * then kept only for jobs that ask for them. */
 bool oct_bscan_maps_at_once(const struct oct_bscan_chain *chain, const struct oct_bscan *bscan);
 
 /* Takes the job; quick. */
 void oct_bscan_take(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                     const struct oct_engine_job *job);
 
-/* The DC line, and histograms emptied: `counts` for one who does all of it alone, NULL: shares. */
+/* Computes the DC line and empties the histograms: `counts` when one worker does the whole B-scan;
+ * NULL: the shares. */
 void oct_bscan_begin(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                      uint32_t *counts);
 
@@ -71,7 +73,7 @@ void oct_bscan_lines(struct oct_bscan *bscan, const struct oct_bscan_chain *chai
                      struct oct_bscan_scratch *scratch, uint32_t from, uint32_t to,
                      uint32_t *counts, float *min, float *max);
 
-/* The B-scan's own limits into out->lo and out->hi; manual: as they are. counts as for begin. */
+/* Writes the B-scan's own limits to out->lo and out->hi; manual: leaves them. counts: as for begin. */
 void oct_bscan_limits(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                       struct oct_bscan_scratch *scratch, uint32_t *counts);
 

@@ -30,12 +30,13 @@ enum oct_cuda_kernels {
 enum oct_err oct_cuda_can_run(unsigned device, const struct oct_plan *plan,
                               enum oct_cuda_kernels kernels, struct oct_error *err);
 
-/* Device memory for n_streams streams against what is free: OCT_E_NO_MEMORY with both sizes. */
+/* Compares the device memory that n_streams streams need with what is free: OCT_E_NO_MEMORY with
+ * both sizes. */
 enum oct_err oct_cuda_check_memory(unsigned device, const struct oct_plan *plan,
                                    enum oct_cuda_kernels kernels, unsigned max_batch,
                                    unsigned n_streams, struct oct_error *err);
 
-/* The plan is read here only. *recon is NULL on error. */
+/* The plan is read during create only. *recon is NULL on error. */
 enum oct_err oct_cuda_recon_create(struct oct_cuda_recon **recon, unsigned device,
                                    const struct oct_plan *plan, enum oct_cuda_kernels kernels,
                                    unsigned max_batch, struct oct_cuda_signs *signs,
@@ -47,8 +48,9 @@ enum oct_err oct_cuda_recon_create(struct oct_cuda_recon **recon, unsigned devic
 void oct_cuda_recon_take(struct oct_cuda_recon *recon, const struct oct_engine_job *jobs,
                          unsigned n);
 
-/* Queues upload and kernels of the batch taken. Unless one of its jobs asks for percentiles,
- * pictures and limits too; else end must follow when poll says OCT_OK. */
+/* Queues upload and kernels of the batch that was taken. If none of its jobs asks for percentiles,
+ * it also queues limits, pictures and download; otherwise the caller must call end when poll
+ * returns OCT_OK. */
 enum oct_err oct_cuda_recon_begin(struct oct_cuda_recon *recon, bool *needs_end,
                                   struct oct_error *err);
 

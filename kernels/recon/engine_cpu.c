@@ -65,7 +65,8 @@ struct piece {
     float min, max;
 };
 
-/* What a worker has here, on cache lines of its own: it writes to its piece without the lock. */
+/* A worker's own data, on cache lines that no other worker writes: it writes to its piece without
+ * the lock. */
 struct worker {
     alignas(64) struct piece piece;
     struct oct_bscan_scratch scratch;
@@ -227,8 +228,8 @@ static unsigned chunks_of(const struct oct_engine *engine, const struct job *job
     return job->whole ? 1 : (n_lines + engine->chunk_lines - 1) / engine->chunk_lines;
 }
 
-/* Limits follow one another: the B-scan before comes first. Returns how many pieces may be mapped
- * now that could not before. */
+/* Smooths the limits in job order: a B-scan waits for those before it. Returns how many pieces may
+ * be mapped now that could not before. */
 static unsigned give_turns(struct oct_engine *engine)
 {
     unsigned n_maps = 0; /* pieces */
@@ -247,7 +248,7 @@ static unsigned give_turns(struct oct_engine *engine)
     return n_maps;
 }
 
-/* A piece was done. Returns how many pieces may be begun now that could not before. */
+/* Notes that a piece was done. Returns how many pieces may be begun now that could not before. */
 static unsigned advance(struct oct_engine *engine, const struct piece *p)
 {
     struct job *job = p->job;
@@ -274,8 +275,8 @@ static unsigned advance(struct oct_engine *engine, const struct piece *p)
     return n + (job->phase >= PHASE_TURN ? give_turns(engine) : 0);
 }
 
-/* Whether to wake who collects. Each time takes a worker's core from it: of short B-scans several
- * are collected at once, as long as there is enough left to do and so another end to come. */
+/* Returns whether to wake the collector. Each wake-up takes a core from a worker: short B-scans are
+ * collected several at once, as long as enough work is left, which brings another wake-up. */
 static bool is_worth_collecting(const struct oct_engine *engine)
 {
     return job_at(engine, engine->first)->phase == PHASE_DONE &&
@@ -345,7 +346,7 @@ static enum oct_err cpu_collect(struct oct_engine *engine, uint64_t timeout_us,
     return e;
 }
 
-/* What an engine that was never added holds, too. */
+/* Frees the engine's memory, also of an engine that never joined the pool. */
 static void free_engine(struct oct_engine *engine)
 {
     oct_workers_destroy(engine->own_pool);
@@ -402,7 +403,7 @@ static enum oct_err alloc_workers(struct oct_engine *engine, struct oct_error *e
     return OCT_OK;
 }
 
-/* How B-scans of this size are shared out. */
+/* Chooses how B-scans of this size are shared out among the workers. */
 static void share_out(struct oct_engine *engine, const struct oct_geometry *g)
 {
     /* Work in lines of 2048 samples: one takes about 5 us. */
@@ -493,7 +494,7 @@ static unsigned cpu_depth(const struct oct_engine *engine)
     return engine->depth;
 }
 
-/* Batches save a CPU nothing: every line is its own transform. */
+/* A CPU gains nothing from batches: every line is its own transform. */
 static unsigned cpu_max_batch(const struct oct_engine *engine)
 {
     (void)engine;

@@ -28,7 +28,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_STREAMS 6u      /* upload, kernels, download, and as many in the host's hands */
+#define DEFAULT_STREAMS                                                                            \
+    6u /* one each for upload, kernels and download, and one that the host prepares or collects */
 #define DEFAULT_BATCH 16u       /* B-scans */
 #define BATCH_BYTES (16u << 20) /* of spectra: more per batch gains nothing and costs latency */
 #define MAX_STREAMS 16u
@@ -40,7 +41,7 @@ struct submission {
     unsigned n, n_collected;
     unsigned gpu;
     enum progress progress;
-    bool limits_known; /* nobody's smoothing waits for it any more */
+    bool limits_known; /* smoothing of no later submission waits for it */
 };
 
 struct worker {
@@ -225,7 +226,8 @@ static enum oct_err wait_for_device(struct worker *worker, struct oct_error *err
     return oct_cuda_worker_wait(&worker->base, poll_device, worker->device, "a batch", err);
 }
 
-/* Nobody waits for what is in flight: workers whose turn would come first may have gone. */
+/* The engine stops: nobody waits for what is in flight, because workers that come earlier in job
+ * order may have ended. */
 static bool is_over(const struct oct_engine *engine)
 {
     return engine->crew.dead || engine->crew.stopping;
@@ -237,7 +239,7 @@ static bool smooth_in_turn(struct worker *worker, uint64_t number, struct submis
 {
     struct oct_engine *engine = worker->engine;
     pthread_mutex_lock(&engine->crew.lock);
-    /* Idle: the workers before it have clocks of their own. */
+    /* Marks the worker as idle while it waits: the workers before it have clocks of their own. */
     oct_cuda_worker_set_busy(&worker->base, false);
     for (uint64_t s = engine->first; s < number && !is_over(engine); s++)
         while (!is_over(engine) && s >= engine->first && !submission_at(engine, s)->limits_known)
@@ -282,7 +284,7 @@ static void finish(struct worker *worker, struct submission *sub, enum oct_err e
     struct oct_engine *engine = worker->engine;
     pthread_mutex_lock(&engine->crew.lock);
     oct_cuda_worker_set_busy(&worker->base, false);
-    if (engine->crew.dead) /* the jobs were handed back; the slots are not ours any more */
+    if (engine->crew.dead) /* the jobs were collected; their slots belong to the rings again */
         goto out;
     if (e && engine->crew.stopping)
         goto out;
@@ -366,7 +368,7 @@ static enum oct_err alloc_submissions(struct oct_engine *engine, struct oct_erro
     return OCT_OK;
 }
 
-/* One after the other, so that the first fault is the one that is told. */
+/* Asks the devices one after the other, so that the message names the first fault. */
 static enum oct_err start_workers(struct oct_engine *engine, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;

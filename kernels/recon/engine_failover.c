@@ -55,7 +55,7 @@ static void keep(struct oct_engine *engine, const struct oct_engine_job *jobs, u
     pthread_cond_signal(&engine->arrived);
 }
 
-/* Gives the second engine as much as it takes. Lock held. */
+/* Submits kept jobs to the second engine until it takes no more. Lock held. */
 static void feed_then(struct oct_engine *engine)
 {
     unsigned most = engine->of.then->depth(engine->then_engine);
@@ -65,7 +65,8 @@ static void feed_then(struct oct_engine *engine)
         engine->fed++;
 }
 
-/* Never freed: what a hanging device may write to must last. NULL: out of memory. */
+/* Allocates memory that is never freed: a device that hangs may write to it at any time. NULL: out
+ * of memory. */
 static void *new_place(size_t bytes)
 {
     return oct_aligned_alloc(4096, bytes, 1);
@@ -97,8 +98,8 @@ static enum oct_err move_pictures(struct oct_engine *engine)
     return e;
 }
 
-/* The first engine is dead. Lock held, released while engines come and go; what comes meanwhile is
- * kept and was never the first engine's. */
+/* Replaces the dead first engine by the second. Lock held, released while engines are destroyed and
+ * created; jobs that arrive meanwhile are kept and were never submitted to the first engine. */
 static void change_engines(struct oct_engine *engine)
 {
     const struct oct_failover *of = &engine->of;
@@ -161,7 +162,7 @@ static enum oct_err failover_submit(struct oct_engine *engine, const struct oct_
     return e;
 }
 
-/* Both engines are gone: what waits is lost, in order. Lock held. */
+/* Both engines have failed: collects the waiting jobs as lost, in order. Lock held. */
 static enum oct_err lose_one(struct oct_engine *engine, struct oct_image_frame **done)
 {
     if (engine->first == engine->last)
@@ -236,7 +237,7 @@ static void failover_destroy(struct oct_engine *engine)
     free(engine);
 }
 
-/* But for what concerns GPUs: nothing of it is for an engine that comes after one. */
+/* Copies the options, except those for GPUs: an engine that replaces a GPU needs none of them. */
 static void copy_options(struct oct_engine *engine, const struct oct_engine_options *options)
 {
     engine->options = *options;
@@ -282,7 +283,7 @@ enum oct_err oct_failover_create(struct oct_engine **out, const struct oct_failo
     return OCT_OK;
 }
 
-/* May change once, from the first engine's to the second one's. */
+/* The description changes at most once, from the first engine's to the second one's. */
 static const char *failover_describe(const struct oct_engine *engine)
 {
     return atomic_load(&engine->description);
