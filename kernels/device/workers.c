@@ -16,12 +16,11 @@ struct worker {
 struct oct_workers {
     unsigned n_threads, n_started;
 
-    pthread_mutex_t
-        lock; /* guards the fields below and those of the sources that they guard by it */
+    pthread_mutex_t lock; /* guards what follows, and what the sources guard by it */
     pthread_cond_t work;
     bool stopping;
-    unsigned n_asleep,
-        n_called; /* workers that wait for work; signals that none of them has answered yet */
+    unsigned n_asleep;                                 /* workers that wait for work */
+    unsigned n_called;                                 /* signals that no worker has answered yet */
     struct oct_work_source *sources[OCT_WORK_N_RANKS]; /* of a circle the one to be asked next */
     struct worker workers[];
 };

@@ -28,8 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_STREAMS                                                                            \
-    6u /* one each for upload, kernels and download, and one that the host prepares or collects */
+#define DEFAULT_STREAMS 6u      /* upload, kernels, download; as many with the host */
 #define DEFAULT_BATCH 16u       /* B-scans */
 #define BATCH_BYTES (16u << 20) /* of spectra: more per batch gains nothing and costs latency */
 #define MAX_STREAMS 16u
