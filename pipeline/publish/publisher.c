@@ -18,15 +18,15 @@
 
 #include <zmq.h>
 
-#define LINGER_MS 300 /* the last pictures leave with us; a subscriber that hangs costs no more */
+#define LINGER_MS 300 /* for the last pictures; a hanging subscriber delays the end by no more */
 #define SPECTRUM_EVERY_NS UINT64_C(250000000)
-#define WAIT_US 100000 /* for a picture or a result: then subscriptions are looked for */
+#define WAIT_US 100000 /* for a picture or a result; then new subscriptions are looked for */
 #define LAST_LOOK_NS 5000000
 
-/* A message on its way out. ZeroMQ obeys subscriptions while it sends, which takes as long as there
- * are any: by then the slot must be back, or a viewer would hold up the engine and the camera. So
- * the image is copied out first, into the messages that ZeroMQ takes over: no more copies than
- * zmq_send makes. */
+/* A message on its way out. While ZeroMQ sends, it also handles subscriptions, for as long as any
+ * arrive. If the slot were lent during that time, a viewer could block the engine and the camera.
+ * So the image is first copied into the messages that ZeroMQ takes over; zmq_send makes as many
+ * copies. */
 struct parcel {
     zmq_msg_t part[3];
     bool is_timed;
@@ -219,7 +219,7 @@ static void publish(struct oct_publisher *pub, struct topic *topic, uint64_t slo
         return;
     if (parcel.is_timed)
         oct_latency_add(&pub->latency, (oct_clock_ns() - parcel.arrival_ns) / 1000);
-    atomic_fetch_add(&topic->published, 1); /* last: who sees it published finds its latency */
+    atomic_fetch_add(&topic->published, 1); /* set last: who reads it finds the latency there */
 }
 
 /* Takes one message of the topics behind the first, which take turns. False: none has any. */
@@ -279,8 +279,8 @@ static void take_subscriptions(struct oct_publisher *pub)
     oct_subscriptions_review(pub->subscriptions);
 }
 
-/* No pictures will come. Results are computed a little longer; once destroy waits, what is there
- * goes out, and no more than the rings hold. */
+/* Sends what is left after the end of the pictures. Results are computed a little longer; once
+ * destroy waits, what the rings hold is sent, and nothing more. */
 static void publish_the_rest(struct oct_publisher *pub)
 {
     bool are_over = false;
@@ -348,7 +348,7 @@ static enum oct_err check_source(const struct oct_publisher *pub, const struct o
     return OCT_OK;
 }
 
-/* Adds a topic behind the others. most_behind: as for oct_ring_reader_create. */
+/* Adds a topic after the others. most_behind: as for oct_ring_reader_create. */
 static struct topic *add(struct oct_publisher *pub, const char *name, struct oct_ring *ring,
                          unsigned most_behind, struct oct_error *err)
 {
@@ -411,7 +411,8 @@ static enum oct_err start(struct oct_publisher *pub, const struct oct_publisher_
     enum oct_err e = add_topics(pub, options, err);
     if (e)
         return e;
-    /* To a subscriber an XPUB is a PUB. What it sends us is subscriptions of a few bytes. */
+    /* A subscriber sees an XPUB socket as a PUB socket. What subscribers send is subscriptions of a
+     * few bytes. */
     pub->socket =
         oct_zsocket_bind(options->zmq_context, ZMQ_XPUB, options->endpoint, "publish.endpoint",
                          (int)options->queue_bscans, 4096, pub->door, pub->endpoint, err);
@@ -484,7 +485,7 @@ struct oct_publisher_topic oct_publisher_topic(const struct oct_publisher *pub, 
     return (struct oct_publisher_topic){
         .name = topic->name,
         .published = atomic_load(&topic->published),
-        /* Of spectra most are left out on purpose. */
+        /* Most spectra are left out on purpose. */
         .skipped =
             (topic->every_ns ? 0 : oct_ring_skipped(topic->reader)) + atomic_load(&topic->failed),
         .unwanted = atomic_load(&topic->unwanted),

@@ -49,8 +49,8 @@ enum oct_err oct_publisher_create(struct oct_publisher **publisher,
                                   const struct oct_publisher_options *options,
                                   struct oct_error *err);
 
-/* The image ring must be closed. Sources that are not are left as they are: what they hold is sent.
- * NULL is fine. */
+/* The image ring must be closed. Sources may still be open: what their rings hold is sent. NULL is
+ * fine. */
 void oct_publisher_destroy(struct oct_publisher *publisher);
 
 /* Whether somebody subscribes to this source's images: an analysis whose images nobody takes need
@@ -69,7 +69,7 @@ struct oct_publisher_topic {
  * their order. Any thread. */
 struct oct_publisher_topic oct_publisher_topic(const struct oct_publisher *publisher, unsigned i);
 
-/* Any thread. Of the pictures. Latency: from the arrival of a B-scan's last line to its
+/* Any thread. Status of the pictures. Latency: from the arrival of a B-scan's last line to its
  * publication, of whole B-scans since the acquisition began. */
 uint64_t oct_publisher_published(const struct oct_publisher *publisher);
 uint64_t oct_publisher_skipped(const struct oct_publisher *publisher);
