@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REPEATS 5 /* the best counts: noise on a machine only ever adds */
+#define REPEATS 5 /* the best is taken: noise only makes times longer */
 #define COLLECT_US 1000000u
 #define WITHIN_BYTES ((size_t)256 << 20) /* no cache holds it */
 #define WITHIN_ROUNDS 4
-#define MAX_COLLECTS 30 /* half a minute without a picture: something is wrong */
+#define MAX_COLLECTS 30 /* no picture for half a minute means a fault */
 
 /* The engine between two rings of pinned memory, as in the pipeline. */
 struct runner {
@@ -85,7 +85,7 @@ static enum oct_err single_latency(struct runner *r, double *us, struct oct_erro
     return OCT_OK;
 }
 
-/* A picture over the usual 60 dB below its maximum, compared with double precision. */
+/* Compares a picture of the 60 dB below its maximum with double precision. */
 static enum oct_err verify(struct runner *r, struct oct_bench_scene *scene, double *error,
                            struct oct_error *err)
 {
@@ -315,7 +315,8 @@ enum oct_err oct_bench_cuda(struct oct_bench_scene *scene, const struct oct_engi
         e = measure_rate(&r, seconds / 2, &row->lines_per_s, err);
     if (!e)
         e = single_latency(&r, &row->latency_us, err);
-    r.display.range = OCT_RANGE_MANUAL; /* the only one whose stages follow without the host */
+    r.display.range =
+        OCT_RANGE_MANUAL; /* only this range has stages that follow without the host */
     if (!e)
         e = measure_stages(&r, scene->plan, device, row, err);
     if (!e)

@@ -14,11 +14,12 @@
 #include <unistd.h>
 
 #define LATENCY_RATE_HZ 100000.0
-#define ENOUGH 0.99 /* of the B-scans that the camera was to send: less is another rate */
+#define ENOUGH 0.99 /* of the B-scans that the camera was to send; with fewer the rate differs */
 
 /* ---- latency ---- */
 
-/* What the subscriber saw, one a picture: from the camera's sending of the last line on. */
+/* The delays that the subscriber measured, one a picture: from the camera's sending of the last
+ * line to the picture's arrival. */
 struct delays {
     double *us;
     size_t n, most;
@@ -51,7 +52,8 @@ static enum oct_err watch(struct oct_bench_rig *r, double seconds, struct delays
     return e;
 }
 
-/* Once the camera has ended: octd's last word when it has done all that came, or after a while. */
+/* Called after the camera has ended. Returns octd's status when octd has done all n_due B-scans, or
+ * the last one after 50 tries. */
 static cJSON *await_status(const struct oct_bench_rig *r, double n_due)
 {
     const struct timespec pause = {.tv_nsec = 20000000};
@@ -65,7 +67,7 @@ static cJSON *await_status(const struct oct_bench_rig *r, double n_due)
     return status;
 }
 
-/* One row of octd's own account and one of the subscriber's. */
+/* Adds a row of octd's own latency and a row of the subscriber's. */
 static enum oct_err report_latency(struct oct_bench_rig *r, const struct delays *d, double alone_us,
                                    const char *depth, struct oct_bench_rows *rows,
                                    struct oct_error *err)
@@ -144,8 +146,8 @@ static enum oct_err time_start(struct oct_bench_rig *r, double *seconds, struct 
     return e;
 }
 
-/* What FFTW's plans take with the wisdom that octd has left; 0: it has left none, and made no plan:
- * the engine's transforms are its own. */
+/* The time that FFTW takes to plan with the wisdom that octd has left; 0: octd has left none
+ * because it made no plan, as the engine's transforms are its own. */
 static enum oct_err time_plans(const struct oct_bench_rig *r, double *seconds,
                                struct oct_error *err)
 {
@@ -204,7 +206,7 @@ static int find_simd(const char *name)
     return k;
 }
 
-/* As configured, and with FFTW's transforms, where the wisdom matters. */
+/* Measures the start as configured, and with FFTW's transforms, for which the wisdom matters. */
 enum oct_err oct_bench_start(const struct oct_config *config,
                              const struct oct_bench_options *options, struct oct_bench_rows *rows,
                              struct oct_error *err)

@@ -107,11 +107,11 @@ static void make_picture(struct runner *r, const struct oct_display *display)
     submit_one(r, 0, display);
     while (r->ops->collect(r->engine, 1000000, &done))
         ;
-    r->scene->out[0] = *done; /* where the limits are kept that the check looks at */
+    r->scene->out[0] = *done; /* where the limits lie that the check reads */
 }
 
-/* A picture over the usual 60 dB, and one by the range that is timed, each compared with double
- * precision; the limits of the latter with those that the B-scan's own values demand. */
+/* Checks a picture of the 60 dB below its maximum and one of the range that is timed against double
+ * precision, and the limits of the latter against those that the B-scan's own values demand. */
 static double verify(struct runner *r)
 {
     struct oct_display display = r->scene->display;
@@ -326,7 +326,7 @@ enum oct_err oct_bench_engine_table(const struct oct_config *config, double seco
                                     cJSON *report, struct oct_error *err)
 {
     char why[256] = "";
-    /* A camera given by hand is the only one that is measured, and so is a range. */
+    /* If the user gives a camera, only that one is measured; the same holds for a range. */
     bool one_range = oct_config_is_set(config, "pipeline.range");
     size_t n = oct_config_is_set(config, "camera.samples") ? N_THESIS : N_SHAPES;
     cJSON *rows = cJSON_AddArrayToObject(report, "engine");

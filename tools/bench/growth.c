@@ -1,4 +1,5 @@
-/* Whether the engine grows with cores and does not mind the length of a B-scan. */
+/* Measures how the engine's rate grows with the number of cores, and whether it depends on the
+ * length of a B-scan. */
 #include "tools/bench/part.h"
 
 #include <stdio.h>

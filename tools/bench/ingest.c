@@ -21,7 +21,7 @@
 #define N_TURNS 11
 #define PATIENCE_NS UINT64_C(20000000000)
 
-/* A camera that never waits for anything but room. */
+/* A camera that waits only for room. */
 struct camera {
     const struct oct_bench_scene *scene;
     char endpoint[OCT_CONFIG_STRING_BYTES];
@@ -81,7 +81,7 @@ static void close_rig(struct rig *r)
 static enum oct_err open_rig(struct rig *r, const struct oct_config *config, const char *endpoint,
                              struct oct_error *err)
 {
-    /* As octd does (daemon/main.c); the bare loop gains from it too. */
+    /* Sets the process up as octd does (daemon/main.c); the bare loop becomes faster by it too. */
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
     *r = (struct rig){.context = zmq_ctx_new()};
@@ -241,14 +241,15 @@ static enum oct_err measure(const struct oct_config *config,
         e = time_ingest(&r, 200, &took, err);
     double per_turn = options->seconds / (2 * N_TURNS);
     uint64_t n = 200 + (uint64_t)(200 * per_turn / took);
-    /* In turn, so that what else happens on the machine meets both. */
+    /* Measures both in turn, so that what else runs on the machine slows both. */
     for (int i = 0; i < N_TURNS && !e; i++) {
         e = limit(&r, config, n, &limits[i], err);
         if (!e)
             e = time_ingest(&r, n, &ours[i], err);
     }
     if (!e) {
-        /* Not the best: where several threads share few cores, luck makes a turn short, too. */
+        /* Takes the median, not the best: where several threads share few cores, a lucky schedule
+         * makes a turn shorter than it is as a rule. */
         double ours_s = oct_bench_median(ours, N_TURNS);
         double limit_s = oct_bench_median(limits, N_TURNS);
         double gb = (double)n * (double)oct_geometry_spectra_bytes(&r.scene.plan->geometry) * 1e-9;

@@ -26,7 +26,7 @@ void oct_bench_print_head(void)
            "limit", "the limit is", "ratio", "goal");
 }
 
-/* What a start's plans take is far less than what the rest of it takes. */
+/* The time that a start takes to plan is far less than the rest of it. */
 static int count_digits(double value)
 {
     return value >= 1000 ? 0 : value > 0 && value < 0.01 ? 5 : 3;

@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OCT_BENCH_REPEATS 5 /* the best counts: noise on a machine only ever adds */
+#define OCT_BENCH_REPEATS 5 /* the best is taken: noise only makes times longer */
 
-/* One figure. The goal is of `ratio`: value / limit. */
+/* One figure. The goal is compared with value / limit, `ratio`. */
 struct oct_bench_row {
     const char *part; /* "ingest" */
     char what[64];    /* what was timed */
@@ -35,7 +35,7 @@ struct oct_bench_options {
     const char *directory; /* where */
 };
 
-/* A new row, filled as far as the arguments go. */
+/* Adds a row and fills it with the arguments. */
 struct oct_bench_row *oct_bench_add(struct oct_bench_rows *rows, const char *part,
                                     const char *limit_is, const char *unit, double goal);
 
@@ -52,10 +52,10 @@ oct_bench_part oct_bench_ingest, oct_bench_shm, oct_bench_recorder, oct_bench_la
 /* The cores that this process may use: as many threads as the engine starts by itself. */
 unsigned oct_bench_n_cores(void);
 
-/* "D = 1024": the depth that the configuration leaves, for a row's `what`. */
+/* Writes "D = 1024", the depth that the configuration leaves, for a row's `what`. */
 void oct_bench_depth_text(const struct oct_config *config, char *text, size_t text_bytes);
 
-/* Removes the files in it, but those that begin with a dot. */
+/* Removes the files in the folder, except those whose names begin with a dot. */
 void oct_bench_empty_folder(const char *folder);
 
 /* Of the engine of the configuration with `lines` A-lines a B-scan (0: as configured) and n_threads

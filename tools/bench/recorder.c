@@ -87,11 +87,12 @@ static enum oct_err open_rig(struct rig *r, const struct oct_config *config,
     if (!e)
         e = oct_recorder_create(&r->recorder, &recorder, err);
     if (!e)
-        oct_recorder_drain(r->recorder); /* what comes faster than the disk waits: none is lost */
+        oct_recorder_drain(r->recorder); /* the feeder waits for the disk: no B-scan is lost */
     return e;
 }
 
-/* B-scan b into both rings; its samples lie in the slot already after one turn. */
+/* Puts B-scan b into both rings; after the first turn of the ring its samples are in the slot
+ * already. */
 static enum oct_err feed(struct rig *r, uint64_t b, struct oct_error *err)
 {
     const struct oct_geometry *g = &r->scene.plan->geometry;
@@ -217,7 +218,7 @@ enum oct_err oct_bench_recorder(const struct oct_config *config,
         if (!e)
             e = verify(&r, err);
         oct_bench_empty_folder(r.folder);
-        /* The limit before and after: disks of virtual machines change their minds. */
+        /* Measures the limit before and after: the disks of virtual machines change their speed. */
         double bytes = (double)n * bscan;
         if (!e && !(e = write_directly(&r, bytes, &took_direct, err)) &&
             !(e = record(&r, n, &fed, &took, err))) {

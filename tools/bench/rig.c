@@ -22,7 +22,7 @@
 
 #include <zmq.h>
 
-#define STATUS_STEP_MS 1000u /* between looks whether octd is there still */
+#define STATUS_STEP_MS 1000u /* time between two checks that octd still runs */
 
 extern char **environ;
 
@@ -35,7 +35,8 @@ static void sleep_until(uint64_t at_ns)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-/* One B-scan a block, when a camera would have exposed it, daemon or not. */
+/* Sends one B-scan a block at the time at which a camera would have exposed it, whether octd takes
+ * it or not. */
 static void *run_camera(void *argument)
 {
     struct oct_bench_rig *r = argument;
@@ -48,7 +49,7 @@ static void *run_camera(void *argument)
     uint64_t begin = oct_clock_ns();
     for (uint64_t b = 0; !atomic_load(&r->stop); b++) {
         sleep_until(begin + (uint64_t)((double)(b + 1) * g->n_lines / r->rate_hz * 1e9));
-        /* The clock at the last line, not the first: what is measured begins there. */
+        /* The clock when the last line is sent, not the first: the measured delay begins there. */
         oct_client_send_owned(client, r->scene.in[b % OCT_BENCH_FRAMES].spectra, g->n_lines,
                               oct_clock_ns(), NULL, NULL);
     }
@@ -79,7 +80,7 @@ enum oct_err oct_bench_camera_start(struct oct_bench_rig *r, struct oct_error *e
 
 /* ---- the daemon ---- */
 
-/* The made-up spectrometer, for a configuration that has none. */
+/* Adds a made-up spectrometer to a configuration that has none. */
 static enum oct_err add_calibration(const struct oct_bench_rig *r, struct oct_config *c,
                                     struct oct_error *err)
 {
@@ -101,7 +102,7 @@ static enum oct_err add_calibration(const struct oct_bench_rig *r, struct oct_co
     return ok ? OCT_OK : oct_fail(err, OCT_E_IO, "%s: cannot be written", *path);
 }
 
-/* The configuration as it is, on endpoints of our own. */
+/* Writes the configuration as given, with endpoints of the rig's own. */
 enum oct_err oct_bench_rig_configure(const struct oct_bench_rig *r, const struct oct_config *config,
                                      struct oct_error *err)
 {
@@ -126,8 +127,8 @@ enum oct_err oct_bench_rig_configure(const struct oct_bench_rig *r, const struct
     return ok ? OCT_OK : oct_fail(err, OCT_E_IO, "%s: cannot be written", path);
 }
 
-/* Our environment, but the wisdom kept in a folder of its own: NAME=value strings, the last NULL.
- * Only the array is the caller's to free; `cache` is borrowed. */
+/* Returns our environment, changed so that octd keeps its wisdom in the rig's folder: NAME=value
+ * strings, the last NULL. Only the array is the caller's to free; `cache` is borrowed. */
 static char **make_environment(char *cache)
 {
     static const char name[] = "XDG_CACHE_HOME=";
@@ -178,7 +179,7 @@ void oct_bench_rig_end(struct oct_bench_rig *r)
     r->octd = 0;
 }
 
-/* The end of its log, which is removed with the folder. */
+/* Prints the end of octd's log, which is removed with the folder. */
 static void show_log(const struct oct_bench_rig *r)
 {
     char path[128], text[1501];
@@ -218,7 +219,7 @@ void oct_bench_rig_close(struct oct_bench_rig *r, bool failed)
     }
 }
 
-/* Whether octd is gone by itself: then nobody need be waited for. */
+/* Returns whether octd has ended by itself: then nobody need wait for it. */
 static bool has_ended(const struct oct_bench_rig *r)
 {
     siginfo_t info = {.si_pid = 0};

@@ -18,7 +18,7 @@ struct oct_bench_rig {
     struct oct_bench_scene scene;
     char folder[64];                       /* sockets, configuration, log, octd's cache */
     char ingest[96];                       /* where the camera sends: shared memory if configured */
-    char records[OCT_CONFIG_STRING_BYTES]; /* where octd records; "": the folder. Removed, too */
+    char records[OCT_CONFIG_STRING_BYTES]; /* where octd records; "": the folder. Removed too */
     void *context, *pictures;
     pid_t octd;
     pthread_t camera;
@@ -27,12 +27,12 @@ struct oct_bench_rig {
     double rate_hz;
     /* after the camera has ended */
     double camera_s;     /* how long it ran */
-    uint64_t n_given_up; /* lines that it found no room for, or that nobody took */
+    uint64_t n_given_up; /* lines for which the camera found no room or which octd did not take */
     bool camera_failed;
 };
 
-/* The configuration on endpoints of the rig's own; pictures are awaited from here on. To be closed
- * whatever it returns. */
+/* Opens a rig with the configuration on endpoints of its own. The rig subscribes to pictures from
+ * here on. It must be closed even after an error. */
 enum oct_err oct_bench_rig_open(struct oct_bench_rig *r, const struct oct_config *config,
                                 double rate_hz, struct oct_error *err);
 /* failed: the end of octd's log goes to stderr before it is removed. */
@@ -42,20 +42,21 @@ void oct_bench_rig_close(struct oct_bench_rig *r, bool failed);
 enum oct_err oct_bench_rig_configure(const struct oct_bench_rig *r, const struct oct_config *config,
                                      struct oct_error *err);
 
-/* octd, in its own environment: what it keeps for the next start lies in the folder. */
+/* Starts octd in an environment of its own: its cache lies in the folder. */
 enum oct_err oct_bench_rig_start(struct oct_bench_rig *r, struct oct_error *err);
 void oct_bench_rig_end(struct oct_bench_rig *r);
 
-/* One B-scan a block at rate_hz, the clock (oct_clock_ns) at its sending as the block's time. */
+/* Starts a camera that sends one B-scan a block at rate_hz, each with the clock (oct_clock_ns) at
+ * its sending. */
 enum oct_err oct_bench_camera_start(struct oct_bench_rig *r, struct oct_error *err);
 void oct_bench_camera_end(struct oct_bench_rig *r);
 
-/* A new subscriber: nothing that an octd before sent can reach it. */
+/* Opens a new subscriber, which no picture of an earlier octd can reach. */
 enum oct_err oct_bench_pictures_open(struct oct_bench_rig *r, struct oct_error *err);
 void oct_bench_pictures_close(struct oct_bench_rig *r);
 
-/* Waits for a picture and checks that it is one of the geometry's. *sent_ns (may be NULL): when its
- * lines were sent; 0: it does not say. */
+/* Waits for a picture and checks that it has the size of the geometry's. *sent_ns (may be NULL):
+ * when its lines were sent; 0: the picture does not say. */
 enum oct_err oct_bench_picture_take(struct oct_bench_rig *r, uint64_t *sent_ns,
                                     struct oct_error *err);
 
@@ -67,11 +68,11 @@ cJSON *oct_bench_rig_ask(const struct oct_bench_rig *r, const char *request);
  * has ended is noticed; NULL: it has, or no reply came within OCT_BENCH_PATIENCE_MS. */
 cJSON *oct_bench_rig_status(const struct oct_bench_rig *r);
 
-/* A number of a status reply, "group" may be NULL; -1: it is not there. */
+/* A number of a status reply; "group" may be NULL; -1: the reply has none. */
 double oct_bench_number(const cJSON *status, const char *group, const char *key);
 
-/* Returns when octd takes lines: while it plans or wakes a GPU, what a camera sends would wait in
- * queues, come in a burst, and stand in the percentiles as if octd were slow. */
+/* Returns when octd takes lines. While octd plans or initialises a GPU, lines would wait in queues,
+ * arrive in a burst and make the percentiles longer than octd is. */
 enum oct_err oct_bench_rig_await(const struct oct_bench_rig *r, struct oct_error *err);
 
 #endif

@@ -48,8 +48,8 @@ static enum oct_err measure_parts(const struct oct_config *config,
     return e;
 }
 
-/* Whether what was granted has begun: the reply may come before, and the volume that runs by then
- * is not recorded. */
+/* Returns whether the granted recording has begun: the reply may come earlier, and the volume that
+ * runs by then is not recorded. */
 static bool is_recording(const struct oct_bench_rig *r)
 {
     cJSON *status = oct_bench_rig_status(r);
@@ -59,7 +59,7 @@ static bool is_recording(const struct oct_bench_rig *r)
     return active;
 }
 
-/* A daemon that has only just begun refuses: it is asked again. */
+/* Asks again as long as a daemon that has only just started refuses. */
 static enum oct_err start_recording(const struct oct_bench_rig *r, struct oct_error *err)
 {
     const struct timespec pause = {.tv_nsec = 20000000};
@@ -147,7 +147,7 @@ static enum oct_err try_rate(const struct oct_config *config,
     return e;
 }
 
-/* From the goal down until nothing is lost. */
+/* Lowers the rate from the goal until nothing is lost. */
 enum oct_err oct_bench_whole(const struct oct_config *config,
                              const struct oct_bench_options *options, struct oct_bench_rows *rows,
                              struct oct_error *err)
