@@ -23,7 +23,7 @@ float oct_noise2(uint64_t seed, int64_t plane, double x, double y)
     return (float)(2.0 * ((1 - v) * ((1 - u) * a + u * b) + v * ((1 - u) * c + u * d)) - 1.0);
 }
 
-/* Eyes differ: the seed moves tilt, pit and thickness within what is usual. */
+/* Varies the eye by the seed: tilt, pit and thickness, within the usual limits. */
 void oct_eye_init(struct oct_eye *eye, const struct oct_retina_params *params, double width_um,
                   double height_um)
 {
@@ -38,7 +38,7 @@ void oct_eye_init(struct oct_eye *eye, const struct oct_retina_params *params, d
     eye->centre_um[0] = 0.5 * width_um;
     eye->centre_um[1] = 0.5 * height_um;
     eye->rpe_um = 615.0;
-    /* The ends of a wide field may not tilt out of the depth range. */
+    /* Limits the tilt of a wide field, so that its ends stay within the depth range. */
     eye->tilt_x = 0.045 * u[0] * fmin(1.0, 1000.0 / width_um);
     eye->tilt_y = 0.030 * u[1] * fmin(1.0, 1000.0 / height_um);
     eye->bowl =

@@ -3,8 +3,9 @@
 
 #include <string.h>
 
-/* Drift: a velocity that forgets itself within VELOCITY_S, so that the position walks at random
- * on longer times, pulled back to the target within PULL_S. 1 arcmin on the retina is 4.9 um. */
+/* Drift: a velocity whose correlation decays within VELOCITY_S, so that the position walks at
+ * random on longer times, pulled back to the target within PULL_S. 1 arcmin on the retina is 4.9
+ * um. */
 static const double drift_um_s = 80.0, velocity_s = 0.1, pull_s = 1.5;
 static const double saccade_hz = 1.6, saccade_s = 0.020;
 static const double heart_hz = 1.15, heart_um = 3.5, breath_hz = 0.26, breath_um = 10.0;
@@ -46,7 +47,7 @@ static void step_lateral(struct eye_state *eye, uint64_t seed, uint64_t step, do
     for (int i = 0; i < 2; i++) {
         eye->velocity[i] =
             keep * eye->velocity[i] + drift_um_s * sqrt(1.0 - keep * keep) * draw(seed, step, i);
-        /* With B-scans longer than the memory only its share of the time counts. */
+        /* When a B-scan is longer than the correlation time, only that part of its time counts. */
         eye->position[i] = pull * (eye->position[i] + eye->velocity[i] * fmin(dt, velocity_s));
         eye->offset[i] *= pull;
         eye->from[i] *= pull;

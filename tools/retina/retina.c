@@ -222,7 +222,7 @@ static void fill_profile(const struct oct_retina *r, struct bench *bench, double
 static void transform(const struct oct_retina *r, struct bench *bench, double centre_um)
 {
     float *field = (float *)bench->field;
-    /* The fall-off is as good as linear over the retina's depth. */
+    /* The fall-off is nearly linear over the retina's depth. */
     float near = oct_camera_rolloff(&r->camera, centre_um - OCT_CELL_CENTRE * OCT_CELL_UM);
     float far = oct_camera_rolloff(&r->camera, centre_um + OCT_CELL_CENTRE * OCT_CELL_UM);
 
@@ -252,7 +252,7 @@ static void render_bscan(struct job *job, struct bench *bench, uint32_t b)
         struct oct_tissue tissue;
 
         oct_tissue_at(&r->eye, x, y, &tissue);
-        /* Cells are centred half a cell below their index. */
+        /* The centre of a cell is half a cell below its index. */
         double centre =
             tissue.rpe_um + motion[2] + (OCT_CELL_CENTRE + 0.5 - OCT_CELL_RPE) * OCT_CELL_UM;
         fill_profile(r, bench, x, y, &tissue);

@@ -128,7 +128,7 @@ void oct_vessel_apply(const struct oct_tissue *tissue, double half_um, float *am
     double centre = fmax(tissue->surface_um[OCT_SURFACE_NFL_GCL] + 0.4 * half_um, top + half_um);
     int first = (int)floor((centre - half_um) / OCT_CELL_UM) + OCT_CELL_RPE;
     int last = (int)ceil((centre + half_um) / OCT_CELL_UM) + OCT_CELL_RPE;
-    /* Blood scatters forward: little comes back from below, never nothing. */
+    /* Blood scatters forward: little light comes back from below a vessel, but some always does. */
     float below = (float)(0.12 + 0.88 * exp(-half_um / 11.0));
 
     for (int i = 0; i < OCT_N_CELLS; i++) {
