@@ -17,10 +17,10 @@ struct assembler_rig {
 void open_assembler(struct assembler_rig *r, uint64_t patience_us);
 void close_assembler(struct assembler_rig *r);
 
-/* Every sample tells which message brought it. */
+/* Each sample encodes the message that carried it. */
 uint16_t assembler_sample(const struct oct_lines_header *h, uint64_t line, uint32_t i);
 
-/* The message with such samples; what the assembler says of it. */
+/* Makes a message of such samples and returns what the assembler says of it. */
 enum oct_bad send_message(struct assembler_rig *r, const struct oct_lines_header *h,
                           uint64_t arrival_ns);
 

@@ -17,11 +17,11 @@
 /* Fails with the error's own words. */
 void config_assert_ok(enum oct_err code, const struct oct_error *err);
 
-/* Loads text as "lab.ini" that must be refused and leave the config as it was; the message is in
- * *err. */
+/* Loads text as "lab.ini". The load must fail and leave the config unchanged; *err gets the
+ * message. */
 void config_refuse(const char *text, struct oct_error *err);
 
-/* Defaults, then the text, which must be fine. */
+/* Loads the defaults, then the text, which must be accepted. */
 void config_accept(struct oct_config *config, const char *text);
 
 void config_write_file(const char *path, const char *text);

@@ -30,14 +30,14 @@ void oct_rig_close(struct oct_rig *rig);
  * engine writes, so that what an engine leaves unwritten shows. Nobody asks for values then. */
 void oct_slot_open(struct oct_slot *slot, const struct oct_rig *rig);
 void oct_slot_refill(struct oct_slot *slot);
-/* After refill: the next job of this slot asks for values. */
+/* Call after refill: the next job of this slot asks for values. */
 void oct_slot_ask_values(struct oct_slot *slot);
 /* Fails the test when something was written behind the picture or its values, or into the room for
  * values though nobody asked. */
 void oct_slot_check(const struct oct_slot *slot);
 void oct_slot_close(struct oct_slot *slot);
 
-/* The scene as a slot of the raw ring: it points into the scene. */
+/* Makes the scene a slot of the raw ring, which points into the scene. */
 struct oct_raw_frame oct_rig_input(const struct oct_scene *scene);
 
 /* Submits one job and waits for it; checks status, order and guards. info is the slot's. */

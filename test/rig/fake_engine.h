@@ -25,7 +25,7 @@ extern const struct oct_engine_ops fake_engine;
 struct fake_watch {
     atomic_uint_fast64_t n_submitted, n_batches, most_in_flight;
     atomic_uint_fast64_t n_with_values;
-    atomic_uint_fast64_t n_wrong; /* breaches of the engine contract by the caller */
+    atomic_uint_fast64_t n_wrong; /* times the caller broke the engine contract */
     struct oct_display display;   /* of the job submitted last */
 };
 struct oct_engine *fake_engine_create(const struct fake_script *script, struct fake_watch *watch);

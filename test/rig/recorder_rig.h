@@ -34,7 +34,7 @@ void open_rings(struct rig *r);
 void open_recorder(struct rig *r);
 void open_rig(struct rig *r);
 
-/* As the daemon ends: the rings close, then the recorder. */
+/* Ends as the daemon does: closes the rings, then destroys the recorder. */
 void close_recorder(struct rig *r);
 void close_rig(struct rig *r);
 void remove_folder(const struct rig *r);
@@ -64,14 +64,14 @@ struct oct_recorder_status status_of(const struct rig *r);
         }                                                                                          \
     } while (0)
 
-/* Exactly these files, in the order of their names. */
+/* Checks that the folder holds exactly these files, in the order of their names. */
 size_t list_files(const struct rig *r, char paths[][256], size_t most);
 
 /* Rows from .. to - 1 of volume `volume` are there and right, the others are not valid. */
 void expect_file(const char *path, uint32_t acquisition, uint64_t volume, uint32_t from,
                  uint32_t to);
 
-/* What is logged from listen_to_log to heard or expect_log, which end it. */
+/* Log text from listen_to_log until heard or expect_log ends the capture. */
 struct ear {
     FILE *file;
     int stderr_fd;

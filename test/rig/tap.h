@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-/* How long to wait for what only has to happen in the end: it ends a test that hangs, it judges no
- * pace, and a busy machine must not reach it. */
+/* Time limit of waits for events that must happen eventually: it ends a test that hangs and does
+ * not judge speed, so a busy machine must not reach it. */
 #define TEST_PATIENCE_MS 60000
 #define TEST_PATIENCE_US (UINT64_C(1000) * TEST_PATIENCE_MS)
 #define TEST_PATIENCE_NS (UINT64_C(1000000) * TEST_PATIENCE_MS)
