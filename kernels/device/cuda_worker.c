@@ -81,7 +81,7 @@ void oct_cuda_crew_wait(struct oct_cuda_crew *crew, uint64_t timeout_us)
     look(crew);
 }
 
-/* How long there was no progress: no call of a worker came back from the device, no thread ended. */
+/* How long no call of a worker came back from the device and no thread ended. */
 struct patience {
     uint64_t looked_ns, silent_ns, n_moves;
 };

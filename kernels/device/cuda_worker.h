@@ -104,7 +104,7 @@ enum oct_err oct_cuda_worker_wait(const struct oct_cuda_worker *worker,
  * if a busy worker was silent for longer than the deadline. */
 void oct_cuda_crew_wait(struct oct_cuda_crew *crew, uint64_t timeout_us);
 
-/* (locked) Marks the crew as dead and calls lose. The first call does so; later calls do nothing. */
+/* (locked) Marks the crew as dead and calls lose. Later calls do nothing. */
 void oct_cuda_crew_give_up(struct oct_cuda_crew *crew, const struct oct_error *why);
 
 /* Ends the threads and frees the owner; with a device that hangs both happen later. It waits for

@@ -42,7 +42,7 @@ void oct_workers_run(struct oct_workers *workers, unsigned n_pieces,
 struct oct_work_source;
 
 struct oct_work_ops {
-    /* Lock held. Takes a piece for this worker, which keeps it until finish; false: there is none. */
+    /* Lock held. Takes a piece, which the worker keeps until finish; false: there is none. */
     bool (*take)(struct oct_work_source *source, unsigned worker);
 
     /* Lock not held. Does the piece that this worker took. */
