@@ -73,7 +73,7 @@ void oct_bscan_lines(struct oct_bscan *bscan, const struct oct_bscan_chain *chai
                      struct oct_bscan_scratch *scratch, uint32_t from, uint32_t to,
                      uint32_t *counts, float *min, float *max);
 
-/* Writes the B-scan's own limits to out->lo and out->hi; manual: keeps them. counts: as in begin. */
+/* Writes the B-scan's own limits to out->lo and out->hi; manual: keeps them. counts: see begin. */
 void oct_bscan_limits(struct oct_bscan *bscan, const struct oct_bscan_chain *chain,
                       struct oct_bscan_scratch *scratch, uint32_t *counts);
 
