@@ -105,6 +105,9 @@ bool oct_daemon_analyses_drain(struct oct_daemon_analyses *all)
     bool all_ended = true;
     for (unsigned i = 0; i < all->n; i++)
         if (all->analysis[i].stage)
+            oct_stage_begin_drain(all->analysis[i].stage);
+    for (unsigned i = 0; i < all->n; i++)
+        if (all->analysis[i].stage)
             all_ended = oct_stage_drain(all->analysis[i].stage) && all_ended;
     return all_ended;
 }

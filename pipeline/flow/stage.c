@@ -37,6 +37,8 @@ struct oct_stage {
     struct oct_ring *in, *results;
     struct oct_ring_reader *reader; /* NULL once the stage was left to itself */
     pthread_t thread;
+    bool draining; /* its owner's own, as is this: when it is left to itself */
+    struct timespec deadline;
 
     /* The thread's own. */
     struct oct_image_frame bscan; /* a copy; pixels or values are ours */
@@ -504,14 +506,21 @@ static void abandon(struct oct_stage *s)
     oct_ring_close(s->results);
 }
 
+void oct_stage_begin_drain(struct oct_stage *s)
+{
+    if (!s->draining)
+        s->deadline = oct_clock_deadline((uint64_t)s->setup.give_up_ms * 1000);
+    s->draining = true;
+}
+
 bool oct_stage_drain(struct oct_stage *s)
 {
-    struct timespec deadline = oct_clock_deadline((uint64_t)s->setup.give_up_ms * 1000);
+    oct_stage_begin_drain(s);
     pthread_mutex_lock(&s->lock);
     while (!s->ended && !s->abandoned) {
         if (s->setup.guaranteed || !s->busy_since_ns) {
             oct_condition_wait_us(&s->changed, &s->lock, POLL_US);
-        } else if (!oct_condition_wait_until(&s->changed, &s->lock, &deadline) &&
+        } else if (!oct_condition_wait_until(&s->changed, &s->lock, &s->deadline) &&
                    s->busy_since_ns) {
             abandon(s);
         }

@@ -130,6 +130,10 @@ void oct_stage_count(struct oct_stage *stage, struct oct_stage_counts *counts);
 /* False: the analysis was left to itself, and may go on using what create was given for ever. */
 bool oct_stage_drain(struct oct_stage *stage);
 
+/* Starts the clock of give_up_ms, as drain does itself otherwise: whoever drains several stages in
+ * turn calls this for all of them first, and waits for those that hang together. */
+void oct_stage_begin_drain(struct oct_stage *stage);
+
 /* Drains if that was not done. Readers of the results must be gone. NULL is fine. */
 void oct_stage_destroy(struct oct_stage *stage);
 

@@ -429,6 +429,39 @@ static void one_that_never_returns_is_left_to_itself(void **state)
     assert_int_equal(r.watch.n_taken, 0);
 }
 
+static void several_that_hang_are_waited_for_together(void **state)
+{
+    static const struct script script = {.hangs = true};
+    struct rig r, other;
+    (void)state;
+    open_pipeline(&r, (struct fake_script){.depth = 4}, false);
+    memset(&other, 0, sizeof(other));
+    other.pipeline = r.pipeline;
+    other.form = r.form;
+    open_stage(&r, &script, (struct oct_stage_setup){.give_up_ms = 1000});
+    open_stage(&other, &script, (struct oct_stage_setup){.give_up_ms = 1000});
+    feed(&r, 1, 0);
+    wait_until(&r.watch.n_pushed, 1);
+    wait_until(&other.watch.n_pushed, 1);
+    oct_pipeline_drain(r.pipeline);
+    uint64_t begun_ns = oct_clock_ns();
+    oct_stage_begin_drain(r.stage);
+    oct_stage_begin_drain(other.stage);
+    assert_false(oct_stage_drain(r.stage));
+    assert_false(oct_stage_drain(other.stage));
+    uint64_t took_ns = oct_clock_ns() - begun_ns;
+    assert_true(took_ns > 990000000 && took_ns < 1900000000);
+    drain(&r);
+    close_sink(&other.results);
+    oct_stage_destroy(other.stage);
+    oct_stage_destroy(r.stage);
+    oct_pipeline_destroy(r.pipeline);
+    atomic_store(&r.watch.gate, true);
+    atomic_store(&other.watch.gate, true);
+    wait_until(&r.watch.n_destroyed, 1);
+    wait_until(&other.watch.n_destroyed, 1);
+}
+
 static void *open_gate(void *argument)
 {
     struct rig *r = argument;
@@ -843,6 +876,7 @@ int main(void)
         cmocka_unit_test(every_bscan_gives_its_result_in_order),
         cmocka_unit_test(a_slow_one_skips_and_holds_up_nobody),
         cmocka_unit_test(one_that_never_returns_is_left_to_itself),
+        cmocka_unit_test(several_that_hang_are_waited_for_together),
         cmocka_unit_test(wherever_it_hangs_nothing_waits_for_it),
         cmocka_unit_test(one_that_fails_goes_on_with_the_next),
         cmocka_unit_test(nonsense_is_never_published),
