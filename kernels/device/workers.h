@@ -1,7 +1,8 @@
 /* The worker pool: one a process, shared by reconstruction and analysis.
  *
  * Reconstruction always goes first: a worker that is free takes a piece of a B-scan if there is
- * one, else a piece of an analysis. A piece that was begun is finished. */
+ * one, else a piece of an analysis. A piece that was begun is finished: pieces of an analysis must
+ * be short, a few milliseconds, as with one on every worker a B-scan waits for the first to end. */
 #ifndef OCT_KERNELS_DEVICE_WORKERS_H
 #define OCT_KERNELS_DEVICE_WORKERS_H
 

@@ -383,22 +383,22 @@ static void every_bscan_gives_its_result_in_order(void **state)
 /* Pictures and a guaranteed reader of them go on at their own pace. */
 static void a_slow_one_skips_and_holds_up_nobody(void **state)
 {
-    static const struct script script = {.push_us = 50000};
+    static const struct script script = {.push_us = 400000};
     struct rig r;
     (void)state;
     open_rig(&r, &script);
-    for (unsigned i = 0; i < 30; i++) {
+    for (unsigned i = 0; i < 100; i++) {
         feed(&r, 10, 1000);
         count(&r); /* the account is right at every moment */
     }
-    wait_until(&r.pictures.n, 300);
+    wait_until(&r.pictures.n, 1000);
     uint64_t longest_ns = r.pictures.longest_ns;
     struct oct_stage_counts c = drain(&r);
-    assert_int_equal(r.pictures.n, 300);
-    assert_true(longest_ns < 40000000); /* less than one push of the analysis */
-    assert_int_equal(c.seen, 300);
-    assert_true(c.skipped[OCT_STAGE_LATE] > 100);
-    assert_true(c.done > 5);
+    assert_int_equal(r.pictures.n, 1000);
+    assert_true(longest_ns < 350000000); /* less than one push: a busy machine alone takes some */
+    assert_int_equal(c.seen, 1000);
+    assert_true(c.skipped[OCT_STAGE_LATE] > 500);
+    assert_true(c.done > 1);
     assert_int_equal(c.results, c.done);
     for (unsigned i = 1; i < r.results.n; i++)
         assert_true(r.results.number[i] > r.results.number[i - 1]);

@@ -167,7 +167,9 @@ def whoever_misbehaves_harms_nobody():
     """sleeping 10 s a B-scan, hanging, failing, nonsense: no picture late, no B-scan unrecorded"""
     names = ["sleeper", "hanger", "failer", "nonsense", "unborn", "mean", "enface", "quality"]
     run_all = settings(analysis=dict(run=",".join(names)))
-    with Misbehaving(*BASE, *LONG_VOLUMES, *run_all) as daemon, Player(daemon, 4000):
+    # Half of the ring, half a second, is what a busy machine may keep the publisher from its work.
+    room = settings(pipeline=dict(ring_bscans=256))
+    with Misbehaving(*BASE, *LONG_VOLUMES, *run_all, *room) as daemon, Player(daemon, 4000):
         assert daemon.ask("record", action="start")["ok"]
         status = daemon.wait(lambda s: s["volumes_written"] >= 3 and
                              analyses(s)["sleeper"]["busy_s"] > 6)
