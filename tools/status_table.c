@@ -367,8 +367,8 @@ void oct_status_table_print(const cJSON *status)
     print_lines(status);
     print_driver(status);
     print_losses(status);
-    print_analyses(status);
     print_disk(status);
+    print_analyses(status);
     for (int g = 0; g <= N_GROUPS; g++) {
         bool titled = false;
         cJSON_ArrayForEach(member, status)
