@@ -19,7 +19,8 @@ override PREFIX := $(abspath $(PREFIX))
 # Nothing is installed outside PREFIX, but for a system's own prefixes, whose configuration is /etc.
 SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 
-PACKAGES := libzmq libuv libmicrohttpd inih sdl2 SDL2_ttf SDL2_image fftw3f hdf5 libcjson
+PACKAGES := libzmq libuv libmicrohttpd inih sdl2 SDL2_ttf SDL2_image fftw3 fftw3f hdf5 libcjson \
+            libpng libtiff-4 cairo
 
 # The goals that need packages ask scripts/setup once. What a newcomer types first, and CI, installs
 # what is missing; building alone says what is missing and installs nothing.
@@ -95,7 +96,9 @@ $(CLIENT): $(call obj,$(CLIENT_SRC))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
-LIB_LIBS := $(call pkg_libs,libzmq fftw3f hdf5 libcjson inih) $(EXTRA_LIBS)
+LIB_LIBS := $(call pkg_libs,libzmq fftw3f fftw3 hdf5 libcjson inih) $(EXTRA_LIBS)
+# Pictures of others and plots: octctl alone.
+PICTURE_LIBS := $(call pkg_libs,libpng libtiff-4 cairo)
 
 $(BUILD)/octd: $(call obj,$(DAEMON_SRC)) $(LIB)
 	$(call say,LD,$@)
@@ -107,7 +110,7 @@ $(BUILD)/octview: $(call obj,$(VIEWER_SRC)) $(LIB)
 
 $(BUILD)/octctl: $(call obj,$(TOOLS_SRC)) $(LIB)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(PICTURE_LIBS) $(LDLIBS)
 
 # The example of docs/camera-drivers.md, linked as a driver would.
 $(BUILD)/push_lines: $(BUILD)/scripts/push_lines.o $(CLIENT)
@@ -128,7 +131,7 @@ $(ROOM_ARCHIVES) $(TEST_ARCHIVE):
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
 # --as-needed: a test of the rings does not load SDL.
-ALL_LIBS := $(LIB_LIBS) $(call pkg_libs,libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image) $(LDLIBS)
+ALL_LIBS := $(LIB_LIBS) $(PICTURE_LIBS) $(call pkg_libs,libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image) $(LDLIBS)
 TEST_ARCHIVES := $(TEST_ARCHIVE) $(ROOM_ARCHIVES) $(LIB)
 LINK_TEST = $(Q)$(CC) $(LDFLAGS) -Wl,--as-needed -o $@ $(filter %.o,$^) \
   -Wl,--start-group $(filter %.a,$^) -Wl,--end-group

@@ -1,0 +1,51 @@
+/* Rigid registration: the one shift d = (dy, dx) that puts a moving picture onto a reference,
+ * moving(p) onto reference(p + d), to a fraction of a pixel.
+ *
+ * The whole pixel is that of the largest ZNCC (analysis/correlate/correlate.h) over |dy| <=
+ * max_dy, |dx| <= max_dx. Then both pictures are cut to their overlap there, less their means, and
+ * tapered linearly over 1/16 of each side; the trigonometric sum of their cross-spectrum (the
+ * matrix DFT of Guizar-Sicairos 2008) has its maximum within one pixel, found to 1/400 px. Phase
+ * correlation is not used: it is wrong on band-limited pictures.
+ *
+ * One thread uses a rigid registration at a time. */
+#ifndef OCT_ANALYSIS_ALIGN_RIGID_H
+#define OCT_ANALYSIS_ALIGN_RIGID_H
+
+#include "analysis/correlate/picture.h"
+
+struct oct_shift {
+    double dy, dx; /* px */
+    double score;  /* ZNCC at the whole pixel, -1 .. 1; NaN: the picture has no contrast */
+};
+
+struct oct_rigid_setup {
+    uint32_t height, width; /* of all pictures */
+    uint32_t max_dy, max_dx;
+    double min_overlap;   /* part of the largest overlap below which a shift is not considered */
+    bool masked;          /* pictures may have masks */
+    const char *backend;  /* "auto", "cpu", "cuda" */
+    const char *gpus;     /* as pipeline.gpus */
+    unsigned deadline_ms; /* of a GPU; 0: 2000 */
+};
+
+struct oct_rigid;
+
+/* *rigid is NULL on error. OCT_E_ARG: sizes or shifts that cannot be; OCT_E_BACKEND: "cuda" and no
+ * GPU; OCT_E_NO_MEMORY. */
+enum oct_err oct_rigid_create(struct oct_rigid **rigid, const struct oct_rigid_setup *setup,
+                              struct oct_error *err);
+void oct_rigid_destroy(struct oct_rigid *rigid); /* NULL is fine */
+
+/* The reference is copied. OCT_E_ARG: it has no contrast, or less than 10 % of it is valid. */
+enum oct_err oct_rigid_set_reference(struct oct_rigid *rigid, const struct oct_picture *reference,
+                                     struct oct_error *err);
+
+/* Finds the shift of a picture. A picture without contrast, or one with less than 10 % valid pixels,
+ * has score NaN and shift 0: no error. OCT_E_STATE: there is no reference. */
+enum oct_err oct_rigid_find(struct oct_rigid *rigid, const struct oct_picture *moving,
+                            struct oct_shift *shift, struct oct_error *err);
+
+/* What computes now: "cpu" or "cuda". */
+const char *oct_rigid_running(const struct oct_rigid *rigid);
+
+#endif

@@ -1,0 +1,37 @@
+/* A picture as the offline analyses take it: f32 pixels and a mask, [y][x], x fastest. Of a B-scan
+ * y is the A-line and x the depth; of an en face picture y is the B-scan and x the A-line. So time
+ * runs along y in both. */
+#ifndef OCT_ANALYSIS_CORRELATE_PICTURE_H
+#define OCT_ANALYSIS_CORRELATE_PICTURE_H
+
+#include "pipeline/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Pictures of 16 x 16 to 16384 x 16384 pixels are analysed. */
+#define OCT_PICTURE_LEAST_SIDE 16u
+#define OCT_PICTURE_MOST_SIDE 16384u
+
+struct oct_picture {
+    uint32_t height, width;
+    float *pixels;  /* [height][width]; integers up to 2^24 are exact; what is masked may be NaN */
+    uint8_t *valid; /* [height][width], 1 or 0; NULL: every pixel is valid and finite */
+};
+
+/* Allocates; pixels are not set, those of the mask are 1. OCT_E_NO_MEMORY; *picture is empty then. */
+enum oct_err oct_picture_init(struct oct_picture *picture, uint32_t height, uint32_t width,
+                              bool masked, struct oct_error *err);
+void oct_picture_finish(struct oct_picture *picture); /* of an empty one too */
+
+/* Masks pixels that are NaN or infinite; a mask is made where one is needed. OCT_E_NO_MEMORY. */
+enum oct_err oct_picture_mask_not_finite(struct oct_picture *picture, struct oct_error *err);
+
+struct oct_picture_statistics {
+    uint64_t n_valid;
+    double mean, variance, least, most; /* of the valid pixels; 0 when there are none */
+};
+void oct_picture_look(const struct oct_picture *picture, struct oct_picture_statistics *statistics);
+
+#endif
