@@ -40,7 +40,7 @@ void oct_rigid_destroy(struct oct_rigid *rigid); /* NULL is fine */
 enum oct_err oct_rigid_set_reference(struct oct_rigid *rigid, const struct oct_picture *reference,
                                      struct oct_error *err);
 
-/* Finds the shift of a picture. A picture without contrast, or one with less than 10 % valid pixels,
+/* Finds the shift of a picture. A picture without contrast, or with less than 10 % valid pixels,
  * has score NaN and shift 0: no error. OCT_E_STATE: there is no reference. */
 enum oct_err oct_rigid_find(struct oct_rigid *rigid, const struct oct_picture *moving,
                             struct oct_shift *shift, struct oct_error *err);

@@ -20,7 +20,7 @@ struct oct_picture {
     uint8_t *valid; /* [height][width], 1 or 0; NULL: every pixel is valid and finite */
 };
 
-/* Allocates; pixels are not set, those of the mask are 1. OCT_E_NO_MEMORY; *picture is empty then. */
+/* Allocates; pixels are not set, those of the mask are 1. OCT_E_NO_MEMORY: *picture is empty. */
 enum oct_err oct_picture_init(struct oct_picture *picture, uint32_t height, uint32_t width,
                               bool masked, struct oct_error *err);
 void oct_picture_finish(struct oct_picture *picture); /* of an empty one too */
