@@ -1,20 +1,17 @@
 #define _GNU_SOURCE /* flock */
 #include "kernels/recon/fft.h"
 
+#include "kernels/device/fftw_planner.h"
 #include "pipeline/base/aligned.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* FFTW's planner and its wisdom are global and not thread-safe. */
-static pthread_mutex_t planner_lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define PATH_BYTES 1200
 
@@ -119,12 +116,12 @@ enum oct_err oct_fft_init(struct oct_fft *fft, uint32_t padded, const char *wisd
                           struct oct_error *err)
 {
     *fft = (struct oct_fft){0};
-    pthread_mutex_lock(&planner_lock);
+    oct_fftw_planner_lock();
     if (!(wisdom_dir && *wisdom_dir && plan_with_wisdom(fft, padded, wisdom_dir))) {
         fftwf_forget_wisdom();
         make_plans(fft, padded, FFTW_ESTIMATE);
     }
-    pthread_mutex_unlock(&planner_lock);
+    oct_fftw_planner_unlock();
     if (!complete(fft))
         return oct_fail(err, OCT_E_NO_MEMORY, "FFTW could not plan transforms of %u and %u points",
                         padded, 2 * padded);
@@ -133,7 +130,7 @@ enum oct_err oct_fft_init(struct oct_fft *fft, uint32_t padded, const char *wisd
 
 void oct_fft_finish(struct oct_fft *fft)
 {
-    pthread_mutex_lock(&planner_lock);
+    oct_fftw_planner_lock();
     destroy_plans(fft);
-    pthread_mutex_unlock(&planner_lock);
+    oct_fftw_planner_unlock();
 }
