@@ -83,7 +83,8 @@ $(BUILD)/%.o: %.c Makefile
 
 # Loops over all pixels of all pictures, which gcc turns into vector code only when asked.
 $(BUILD)/analysis/enface/enface.o $(BUILD)/analysis/quality/quality.o: EXTRA_CFLAGS += -O3
-$(BUILD)/analysis/correlate/fft2.o: EXTRA_CFLAGS += -O3
+$(BUILD)/analysis/correlate/fft2.o $(BUILD)/analysis/correlate/side.o \
+  $(BUILD)/analysis/correlate/boxes.o: EXTRA_CFLAGS += -O3
 
 $(LIB): $(call obj,$(LIB_SRC)) $(EXTRA_LIB_OBJ)
 	$(call say,AR,$@)

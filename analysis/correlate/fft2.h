@@ -5,10 +5,10 @@
  *    shifts of the window must not wrap round. Sizes are 2^a 3^b 5^c 7^d.
  *  - Rows of the forward transform are computed where there is input, those of the inverse where
  *    the window reads; two real rows go through one complex transform.
- *  - A spectrum is kept in blocks of OCT_FFT2_BLOCK columns, a cache line wide, and each block stays
- *    in the cache for its forward transform, the product and its inverse transform.
- *  - The power spectrum of an autocorrelation is real: two columns go through one complex transform,
- *    and only dy >= 0 is computed.
+ *  - A spectrum is kept in blocks of OCT_FFT2_BLOCK columns, a cache line wide, and each block
+ *    stays in the cache for its forward transform, the product and its inverse transform.
+ *  - The power spectrum of an autocorrelation is real: two columns go through one complex
+ *    transform, and only dy >= 0 is computed.
  *
  * f32 throughout, by FFTW. What is transformed should have mean 0 and values about 1: then errors
  * are about 1e-7 of the norms' product. One thread uses a struct oct_fft2 at a time; spectra may be
@@ -38,8 +38,8 @@ struct oct_fft2_setup {
  * by the thread that called. */
 struct oct_fft2_rows {
     uint32_t height, width; /* at most those of the setup; beyond there are zeros */
-    void (*fill)(const void *context, uint32_t y, float *row);
-    const void *context;
+    void (*fill)(void *context, uint32_t y, float *row);
+    void *context;
 };
 
 /* The next 2^a 3^b 5^c 7^d. */

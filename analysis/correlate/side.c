@@ -1,0 +1,206 @@
+#include "analysis/correlate/side.h"
+
+#include "pipeline/base/aligned.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LANES 8u
+
+enum oct_err oct_side_init(struct oct_side *side, uint32_t g_height, uint32_t max_dy,
+                           unsigned boxes_of, struct oct_error *err)
+{
+    for (unsigned kind = 0; kind < OCT_N_FIELDS; kind++) {
+        struct oct_field *field = &side->field[kind];
+        if (!(boxes_of >> kind & 1))
+            continue;
+        field->strip = oct_aligned_alloc(64, (size_t)side->width + 1, sizeof(double));
+        field->has_boxes =
+            oct_boxes_init(&field->boxes, side->height, side->width, g_height, max_dy);
+        if (!field->strip || !field->has_boxes)
+            return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for sums over %u x %u pixels",
+                            side->height, side->width);
+    }
+    return OCT_OK;
+}
+
+void oct_side_finish(struct oct_side *side)
+{
+    for (unsigned kind = 0; kind < OCT_N_FIELDS; kind++) {
+        oct_boxes_finish(&side->field[kind].boxes);
+        free(side->field[kind].strip);
+        free(side->field[kind].spectrum);
+    }
+    *side = (struct oct_side){0};
+}
+
+/* ---- a look at a picture ---- */
+
+struct look {
+    uint64_t n;
+    double mean, squares; /* squares: of the pixels less the mean */
+};
+
+/* The mean of some pixels that are spread over the picture: near enough to the mean of all that
+ * sums about it do not cancel. Equal pixels give exactly their value. */
+static double find_pivot(const struct oct_picture *p)
+{
+    const size_t n = (size_t)p->height * p->width, step = n / 1009 + 1;
+    double sum = 0;
+    size_t n_taken = 0;
+    for (size_t i = 0; i < n; i += step)
+        if (!p->valid || p->valid[i]) {
+            sum += (double)p->pixels[i];
+            n_taken++;
+        }
+    return n_taken ? sum / (double)n_taken : 0;
+}
+
+/* Sums of n pixels about the pivot, in lanes that gcc makes vectors of. */
+static void add_pixels(const float *pixels, const uint8_t *valid, size_t n, double pivot,
+                       double sums[LANES], double squares[LANES])
+{
+    for (size_t i = 0; i + LANES <= n; i += LANES)
+        for (unsigned j = 0; j < LANES; j++) {
+            double d = (double)pixels[i + j] - pivot;
+            if (valid && !valid[i + j])
+                d = 0;
+            sums[j] += d;
+            squares[j] += d * d;
+        }
+    for (size_t i = n - n % LANES; i < n; i++) {
+        const double d = valid && !valid[i] ? 0 : (double)pixels[i] - pivot;
+        sums[0] += d;
+        squares[0] += d * d;
+    }
+}
+
+static struct look look_at(const struct oct_picture *p)
+{
+    const size_t n = (size_t)p->height * p->width;
+    const double pivot = find_pivot(p);
+    double sums[LANES] = {0}, squares[LANES] = {0}, sum = 0, square = 0;
+    struct look look = {.n = n};
+    if (p->valid) {
+        add_pixels(p->pixels, p->valid, n, pivot, sums, squares);
+        look.n = 0;
+        for (size_t i = 0; i < n; i++)
+            look.n += p->valid[i] != 0;
+    } else {
+        add_pixels(p->pixels, NULL, n, pivot, sums, squares);
+    }
+    for (unsigned j = 0; j < LANES; j++) {
+        sum += sums[j];
+        square += squares[j];
+    }
+    if (look.n == 0)
+        return look;
+    look.mean = pivot + sum / (double)look.n;
+    look.squares = square - sum * sum / (double)look.n;
+    return look;
+}
+
+static void set_levels(struct oct_side *side, const struct look *look)
+{
+    const double n = (double)side->height * side->width, valid = (double)look->n / n;
+    const double scale = (double)side->scale;
+    side->field[OCT_FIELD_MASK].level = (float)valid;
+    side->field[OCT_FIELD_VALUES].level = 0;
+    side->squares = look->squares * scale * scale;
+    if (side->keep_mean) {
+        side->field[OCT_FIELD_VALUES].level = (float)(scale * look->mean * valid);
+        side->squares += scale * look->mean * scale * look->mean * (double)look->n;
+        side->mean_hi = side->mean_lo = 0;
+    }
+    side->field[OCT_FIELD_SQUARES].level = (float)(side->squares / n);
+}
+
+enum oct_err oct_side_look(struct oct_side *side, const struct oct_picture *picture,
+                           struct oct_error *err)
+{
+    if (picture->height != side->height || picture->width != side->width)
+        return oct_fail(err, OCT_E_ARG, "the picture has %u x %u pixels, not %u x %u",
+                        picture->height, picture->width, side->height, side->width);
+    const struct look look = look_at(picture);
+    const double n = (double)side->height * side->width;
+    if ((double)look.n < 0.1 * n)
+        return oct_fail(err, OCT_E_ARG, "only %.1f %% of the pixels are valid, less than 10 %%",
+                        100 * (double)look.n / n);
+    const double deviation = sqrt(look.squares / (double)look.n);
+    if (!(deviation > 0))
+        return oct_fail(err, OCT_E_ARG, "no contrast");
+    if (!isfinite(deviation))
+        return oct_fail(err, OCT_E_ARG, "pixels that are not finite and not masked");
+    int exponent;
+    frexp(deviation, &exponent);
+    exponent = exponent > 120 ? 120 : exponent < -120 ? -120 : exponent;
+    side->picture = picture;
+    side->n_valid = look.n;
+    side->scale = (float)ldexp(1, -exponent);
+    const double mean = look.mean * (double)side->scale;
+    side->mean_hi = (float)mean;
+    side->mean_lo = (float)(mean - (double)side->mean_hi);
+    set_levels(side, &look);
+    return OCT_OK;
+}
+
+/* ---- rows ---- */
+
+static void fill_values(const struct oct_side *side, uint32_t y, float level, float *row)
+{
+    const float *pixels = side->picture->pixels + (size_t)y * side->width;
+    const float scale = side->scale, hi = side->mean_hi, lo = side->mean_lo;
+    if (!side->picture->valid) {
+        for (uint32_t x = 0; x < side->width; x++)
+            row[x] = scale * pixels[x] - hi - lo - level;
+        return;
+    }
+    const uint8_t *valid = side->picture->valid + (size_t)y * side->width;
+    for (uint32_t x = 0; x < side->width; x++)
+        row[x] = (valid[x] ? scale * pixels[x] - hi - lo : 0) - level;
+}
+
+static void fill_mask(const struct oct_side *side, uint32_t y, float level, float *row)
+{
+    const uint8_t *valid = side->picture->valid;
+    for (uint32_t x = 0; x < side->width; x++)
+        row[x] = (!valid || valid[(size_t)y * side->width + x] ? 1.0f : 0.0f) - level;
+}
+
+static void square(const float *values, uint32_t n, float level, float *row)
+{
+    for (uint32_t x = 0; x < n; x++)
+        row[x] = values[x] * values[x] - level;
+}
+
+static void fill(void *context, uint32_t y, float *row)
+{
+    struct oct_field_rows *rows = context;
+    struct oct_side *side = rows->side;
+    struct oct_field *field = &side->field[rows->kind], *squares = &side->field[OCT_FIELD_SQUARES];
+    switch (rows->kind) {
+    case OCT_FIELD_VALUES:
+        fill_values(side, y, field->level, row);
+        if (squares->has_boxes) {
+            square(row, side->width, squares->level, rows->scratch);
+            oct_boxes_add_row(&squares->boxes, y, rows->scratch);
+        }
+        break;
+    case OCT_FIELD_MASK:
+        fill_mask(side, y, field->level, row);
+        break;
+    default:
+        fill_values(side, y, 0, rows->scratch);
+        square(rows->scratch, side->width, field->level, row);
+        return;
+    }
+    if (field->has_boxes)
+        oct_boxes_add_row(&field->boxes, y, row);
+}
+
+struct oct_fft2_rows oct_side_rows(struct oct_field_rows *rows)
+{
+    return (struct oct_fft2_rows){
+        .height = rows->side->height, .width = rows->side->width, .fill = fill, .context = rows};
+}
