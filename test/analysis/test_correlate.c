@@ -1,0 +1,416 @@
+/* The correlation against direct sums in double precision, and its invariances. */
+#include "analysis/correlate/correlate.h"
+#include "test/rig/correlate_oracle.h"
+#include "test/rig/tap.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A correlation that has run; g is f where there is no reference. */
+struct rig {
+    struct oct_correlator_setup setup;
+    struct oct_picture f, g;
+    bool cross;
+    float *c2d;
+};
+
+static size_t n_shifts(const struct oct_correlator_setup *s)
+{
+    return (2 * (size_t)s->max_dy + 1) * (2 * (size_t)s->max_dx + 1);
+}
+
+static float c_at(const struct rig *r, int dy, int dx)
+{
+    const int width = 2 * (int)r->setup.max_dx + 1;
+    return r->c2d[(dy + (int)r->setup.max_dy) * width + dx + (int)r->setup.max_dx];
+}
+
+static void correlate(struct rig *r)
+{
+    struct oct_error err = {.text = ""};
+    struct oct_correlator *c;
+    unsigned which;
+    r->setup.height = r->f.height;
+    r->setup.width = r->f.width;
+    r->setup.g_height = r->cross ? r->g.height : r->f.height;
+    r->setup.g_width = r->cross ? r->g.width : r->f.width;
+    r->setup.n_batch = 1;
+    r->c2d = malloc(n_shifts(&r->setup) * sizeof(float));
+    if (oct_correlator_cpu.create(&c, &r->setup, &err) ||
+        (r->cross && oct_correlator_cpu.set_reference(c, &r->g, &err)) ||
+        oct_correlator_cpu.run(c, &r->f, 1, r->c2d, &which, &err))
+        fail_msg("%s", err.text);
+    oct_correlator_cpu.destroy(c);
+}
+
+static void finish(struct rig *r)
+{
+    free(r->c2d);
+    oct_picture_finish(&r->f);
+    oct_picture_finish(&r->g);
+}
+
+/* Compares C at one shift with the direct sum, to the bounds of the header. */
+static void compare_at(const struct rig *r, double most_n, int dy, int dx)
+{
+    const struct oct_picture *g = r->cross ? &r->g : &r->f;
+    double n, n0 = fmin((double)r->f.height * r->f.width, (double)g->height * g->width);
+    const double want = oct_oracle_correlation(&r->f, g, &r->setup, most_n, dy, dx, &n);
+    const double c = (double)c_at(r, dy, dx);
+    double bound = 1e-6;
+    if (r->setup.norm == OCT_CORRELATION_OVERLAP)
+        bound *= n0 / n;
+    if (r->setup.norm == OCT_CORRELATION_ZNCC)
+        bound = 1e-5;
+    if (isnan(want) != isnan(c) || (!isnan(want) && !(fabs(c - want) <= bound)))
+        fail_msg("norm %d at (%d, %d): %.9g, not %.9g (bound %.2g)", (int)r->setup.norm, dy, dx, c,
+                 want, bound);
+}
+
+/* At all shifts of a small picture, at some of a large one. */
+static void compare(const struct rig *r, bool all)
+{
+    const int my = (int)r->setup.max_dy, mx = (int)r->setup.max_dx;
+    const struct oct_picture *g = r->cross ? &r->g : &r->f;
+    double most_n = 0;
+    uint32_t state = 5;
+    if (r->setup.norm == OCT_CORRELATION_ZNCC)
+        most_n = all ? oct_oracle_most_n(&r->f, g, &r->setup) : oct_oracle_sums(&r->f, g, 0, 0).n;
+    for (int dy = -my; dy <= my && all; dy++)
+        for (int dx = -mx; dx <= mx; dx++)
+            compare_at(r, most_n, dy, dx);
+    for (unsigned i = 0; i < 5 && !all; i++)
+        compare_at(r, most_n, (int)(oct_oracle_random(&state) % (2 * (uint32_t)my + 1)) - my,
+                   (int)(oct_oracle_random(&state) % (2 * (uint32_t)mx + 1)) - mx);
+}
+
+struct shape {
+    uint32_t height, width, g_height, g_width, max_dy, max_dx;
+};
+
+static void check(enum oct_oracle_kind kind, struct shape s, bool cross, unsigned masks,
+                  enum oct_correlation_norm norm, bool keep_mean)
+{
+    struct rig r = {.setup = {.max_dy = s.max_dy,
+                              .max_dx = s.max_dx,
+                              .norm = norm,
+                              .keep_mean = keep_mean,
+                              .masked = masks != 0,
+                              .min_overlap = 0.3},
+                    .cross = cross};
+    oct_oracle_picture(&r.f, s.height, s.width, kind, 1);
+    if (cross)
+        oct_oracle_picture(&r.g, s.g_height, s.g_width, kind, 2);
+    if (masks & 1)
+        oct_oracle_mask(&r.f, 3);
+    if (masks & 2)
+        oct_oracle_mask(&r.g, 4);
+    correlate(&r);
+    compare(&r, s.height < 100);
+    finish(&r);
+}
+
+#define FOR_EACH_NORM(norm)                                                                        \
+    for (enum oct_correlation_norm norm = OCT_CORRELATION_OVERLAP; norm <= OCT_CORRELATION_ZNCC;   \
+         norm++)
+
+static void every_kind_of_picture_with_itself(void **state)
+{
+    (void)state;
+    const struct shape s = {23, 18, 23, 18, 17, 17};
+    for (unsigned kind = 0; kind < OCT_ORACLE_N_KINDS; kind++)
+        FOR_EACH_NORM(norm)
+        {
+            check(kind, s, false, 0, norm, false);
+            check(kind, s, false, 1, norm, false);
+        }
+}
+
+static void two_pictures_with_and_without_masks(void **state)
+{
+    (void)state;
+    const struct shape s = {20, 17, 20, 17, 8, 16};
+    const unsigned kinds[] = {OCT_ORACLE_U16_FLAT, OCT_ORACLE_DB, OCT_ORACLE_U8};
+    for (unsigned i = 0; i < 3; i++)
+        for (unsigned masks = 0; masks < 4; masks++)
+            FOR_EACH_NORM(norm)
+    check(kinds[i], s, true, masks, norm, false);
+}
+
+static void pictures_of_different_sizes(void **state)
+{
+    (void)state;
+    const struct shape s[] = {{19, 31, 16, 16, 18, 20},
+                              {16, 17, 33, 24, 10, 3},
+                              {5, 40, 29, 40, 12, 6},
+                              {24, 16, 8, 37, 7, 36}};
+    for (unsigned i = 0; i < 4; i++)
+        for (unsigned masks = 0; masks < 4; masks += 3)
+            FOR_EACH_NORM(norm)
+    check(OCT_ORACLE_U8, s[i], true, masks, norm, false);
+}
+
+static void means_that_are_kept(void **state)
+{
+    (void)state;
+    const struct shape s = {21, 16, 21, 16, 15, 15};
+    const unsigned kinds[] = {OCT_ORACLE_U8, OCT_ORACLE_U16_FLAT, OCT_ORACLE_DB};
+    for (unsigned i = 0; i < 3; i++)
+        for (unsigned masks = 0; masks < 4; masks++)
+            FOR_EACH_NORM(norm)
+            {
+                check(kinds[i], s, true, masks, norm, true);
+                if (masks < 2)
+                    check(kinds[i], s, false, masks, norm, true);
+            }
+}
+
+static void a_picture_of_the_paper_s_size(void **state)
+{
+    (void)state;
+    const struct shape s = {1500, 750, 1500, 750, 250, 250};
+    check(OCT_ORACLE_U16_FLAT, s, false, 0, OCT_CORRELATION_OVERLAP, false);
+    check(OCT_ORACLE_U16_FLAT, s, true, 0, OCT_CORRELATION_ZNCC, false);
+    check(OCT_ORACLE_BLOBS, s, false, 0, OCT_CORRELATION_EQ1, true);
+    check(OCT_ORACLE_BLOBS, s, false, 1, OCT_CORRELATION_OVERLAP, false);
+}
+
+/* ---- invariances ---- */
+
+static struct rig two(uint32_t height, uint32_t width, enum oct_correlation_norm norm, bool masked)
+{
+    struct rig r = {.setup = {.max_dy = 9, .max_dx = 12, .norm = norm, .masked = masked}};
+    r.cross = true;
+    r.setup.min_overlap = 0.3;
+    oct_oracle_picture(&r.f, height, width, OCT_ORACLE_U8, 11);
+    oct_oracle_picture(&r.g, height, width, OCT_ORACLE_U8, 12);
+    if (masked)
+        oct_oracle_mask(&r.f, 13);
+    return r;
+}
+
+static void assert_same(float a, float b, double within)
+{
+    if (isnan(a) != isnan(b) || fabs((double)a - (double)b) > within)
+        fail_msg("%.9g is not %.9g", (double)a, (double)b);
+}
+
+static void swapped_pictures_mirror_the_shifts(void **state)
+{
+    (void)state;
+    FOR_EACH_NORM(norm)
+    for (unsigned masked = 0; masked < 2; masked++) {
+        struct rig a = two(40, 33, norm, masked), b = two(40, 33, norm, masked);
+        const struct oct_picture f = b.f;
+        b.f = b.g;
+        b.g = f;
+        correlate(&a);
+        correlate(&b);
+        for (int dy = -9; dy <= 9; dy++)
+            for (int dx = -12; dx <= 12; dx++)
+                assert_same(c_at(&a, dy, dx), c_at(&b, -dy, -dx), 1e-6);
+        finish(&a);
+        finish(&b);
+    }
+}
+
+static void transpose(struct oct_picture *p)
+{
+    struct oct_picture t;
+    struct oct_error err;
+    assert_int_equal(oct_picture_init(&t, p->width, p->height, p->valid != NULL, &err), OCT_OK);
+    for (size_t y = 0; y < p->height; y++)
+        for (size_t x = 0; x < p->width; x++) {
+            t.pixels[x * p->height + y] = p->pixels[y * p->width + x];
+            if (p->valid)
+                t.valid[x * p->height + y] = p->valid[y * p->width + x];
+        }
+    oct_picture_finish(p);
+    *p = t;
+}
+
+static void transposed_pictures_transpose_the_shifts(void **state)
+{
+    (void)state;
+    FOR_EACH_NORM(norm)
+    for (unsigned masked = 0; masked < 2; masked++) {
+        struct rig a = two(36, 41, norm, masked), b = two(36, 41, norm, masked);
+        transpose(&b.f);
+        transpose(&b.g);
+        b.setup.max_dy = a.setup.max_dx;
+        b.setup.max_dx = a.setup.max_dy;
+        correlate(&a);
+        correlate(&b);
+        for (int dy = -9; dy <= 9; dy++)
+            for (int dx = -12; dx <= 12; dx++)
+                assert_same(c_at(&a, dy, dx), c_at(&b, dx, dy), 1e-6);
+        finish(&a);
+        finish(&b);
+    }
+}
+
+/* Gains and offsets that are powers of two keep the pixels' digits; others round them. */
+static void gain_and_offset_change_nothing(void **state)
+{
+    (void)state;
+    const float gain[] = {1024, 0.37f, 1e-18f, 3e12f}, offset[] = {-7, 5000, 0, 1e12f};
+    FOR_EACH_NORM(norm)
+    for (unsigned i = 0; i < 4; i++) {
+        struct rig a = two(40, 33, norm, false), b = two(40, 33, norm, false);
+        for (size_t k = 0; k < (size_t)40 * 33; k++)
+            b.f.pixels[k] = gain[i] * b.f.pixels[k] + offset[i];
+        correlate(&a);
+        correlate(&b);
+        for (int dy = -9; dy <= 9; dy++)
+            for (int dx = -12; dx <= 12; dx++)
+                assert_same(c_at(&a, dy, dx), c_at(&b, dy, dx), i == 1 ? 2e-5 : 1e-6);
+        finish(&a);
+        finish(&b);
+    }
+}
+
+static void a_picture_with_itself_is_one_at_no_shift(void **state)
+{
+    (void)state;
+    FOR_EACH_NORM(norm)
+    for (unsigned i = 0; i < 4; i++) {
+        struct rig r = two(40, 33, norm, i & 1);
+        r.cross = i & 2;
+        memcpy(r.g.pixels, r.f.pixels, (size_t)40 * 33 * sizeof(float));
+        struct oct_error err;
+        assert_int_equal(oct_picture_mask_not_finite(&r.g, &err), OCT_OK);
+        correlate(&r);
+        assert_same(c_at(&r, 0, 0), 1, 1e-6);
+        for (size_t k = 0; k < n_shifts(&r.setup); k++)
+            assert_true(isnan(r.c2d[k]) || (double)fabsf(r.c2d[k]) <= 1 + 1e-6);
+        finish(&r);
+    }
+}
+
+/* The content of f lies 4 rows further down and 3 columns further left in g. */
+static void the_maximum_says_how_f_moves_onto_g(void **state)
+{
+    (void)state;
+    struct rig r = two(48, 40, OCT_CORRELATION_ZNCC, false);
+    for (int y = 0; y < 44; y++)
+        for (int x = 3; x < 40; x++)
+            r.g.pixels[(y + 4) * 40 + x - 3] = r.f.pixels[y * 40 + x];
+    correlate(&r);
+    assert_same(c_at(&r, 4, -3), 1, 1e-6);
+    finish(&r);
+}
+
+/* ---- what is refused ---- */
+
+static void expect(const struct oct_correlator_setup *setup, const char *text)
+{
+    struct oct_correlator *c;
+    struct oct_error err = {.text = ""};
+    assert_int_equal(oct_correlator_cpu.create(&c, setup, &err), OCT_E_ARG);
+    assert_null(c);
+    if (!strstr(err.text, text))
+        fail_msg("'%s' does not say '%s'", err.text, text);
+}
+
+static void shifts_beyond_the_pictures_are_refused(void **state)
+{
+    (void)state;
+    struct oct_correlator_setup s = {
+        .height = 20, .width = 30, .g_height = 20, .g_width = 30, .max_dy = 20, .max_dx = 4};
+    expect(&s, "the largest are 19 x 29");
+    s.max_dy = 3;
+    s.max_dx = 30;
+    expect(&s, "the largest are 19 x 29");
+    s.max_dx = 3;
+    s.g_width = 20000;
+    expect(&s, "a side has 1 to 16384");
+    s.g_width = 0;
+    expect(&s, "a side has 1 to 16384");
+}
+
+/* A picture that is refused is named, those before it are done, and the reference stays. */
+static void pictures_without_contrast_are_refused(void **state)
+{
+    (void)state;
+    struct rig r = two(20, 30, OCT_CORRELATION_ZNCC, true);
+    r.setup.max_dx = 9;
+    correlate(&r);
+    struct oct_correlator *c;
+    struct oct_error err = {.text = ""};
+    struct oct_picture list[3] = {r.f, {0}, {0}};
+    float *c2d = malloc(3 * n_shifts(&r.setup) * sizeof(float));
+    unsigned which = 9;
+    oct_oracle_picture(&list[1], 20, 30, OCT_ORACLE_U8, 1);
+    oct_oracle_picture(&list[2], 20, 29, OCT_ORACLE_U8, 1);
+    r.setup.n_batch = 3;
+    assert_int_equal(oct_correlator_cpu.create(&c, &r.setup, &err), OCT_OK);
+    assert_int_equal(oct_correlator_cpu.set_reference(c, &r.g, &err), OCT_OK);
+    assert_int_equal(oct_correlator_cpu.run(c, list, 3, c2d, &which, &err), OCT_E_ARG);
+    assert_int_equal(which, 2);
+    assert_non_null(strstr(err.text, "20 x 29"));
+    for (unsigned i = 0; i < 600; i++)
+        list[1].pixels[i] = 0.1f;
+    assert_int_equal(oct_correlator_cpu.set_reference(c, &list[1], &err), OCT_E_ARG);
+    assert_int_equal(oct_correlator_cpu.run(c, list, 2, c2d, &which, &err), OCT_E_ARG);
+    assert_int_equal(which, 1);
+    assert_string_equal(err.text, "no contrast");
+    for (size_t i = 0; i < n_shifts(&r.setup); i++)
+        assert_same(c2d[i], r.c2d[i], 0);
+    for (unsigned i = 0; i < 600; i++)
+        list[1].pixels[i] = i % 11 ? NAN : (float)i;
+    assert_int_equal(oct_picture_mask_not_finite(&list[1], &err), OCT_OK);
+    assert_int_equal(oct_correlator_cpu.run(c, list, 2, c2d, &which, &err), OCT_E_ARG);
+    assert_non_null(strstr(err.text, "9.2 %"));
+    oct_correlator_cpu.destroy(c);
+    oct_picture_finish(&list[1]);
+    oct_picture_finish(&list[2]);
+    free(c2d);
+    finish(&r);
+}
+
+static void without_a_gpu_the_cpu_computes(void **state)
+{
+    (void)state;
+    struct rig r = two(30, 30, OCT_CORRELATION_OVERLAP, false);
+    const struct oct_correlator_ops *ops;
+    struct oct_correlator *c;
+    struct oct_error err = {.text = ""};
+    char why[200];
+    unsigned which;
+    correlate(&r);
+    r.setup.gpus = "none"; /* no number: there is no such device */
+    float *c2d = malloc(n_shifts(&r.setup) * sizeof(float));
+    assert_int_equal(oct_correlator_select(&ops, &c, "auto", &r.setup, why, sizeof(why), &err),
+                     OCT_OK);
+    assert_non_null(strstr(why, "on cpu: "));
+    assert_int_equal(ops->set_reference(c, &r.g, &err), OCT_OK);
+    assert_int_equal(ops->run(c, &r.f, 1, c2d, &which, &err), OCT_OK);
+    assert_memory_equal(c2d, r.c2d, n_shifts(&r.setup) * sizeof(float));
+    ops->destroy(c);
+    assert_int_equal(oct_correlator_select(&ops, &c, "cuda", &r.setup, why, sizeof(why), &err),
+                     OCT_E_BACKEND);
+    assert_true(strlen(err.text) > 0);
+    free(c2d);
+    finish(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_of_picture_with_itself),
+        cmocka_unit_test(two_pictures_with_and_without_masks),
+        cmocka_unit_test(pictures_of_different_sizes),
+        cmocka_unit_test(means_that_are_kept),
+        cmocka_unit_test(a_picture_of_the_paper_s_size),
+        cmocka_unit_test(swapped_pictures_mirror_the_shifts),
+        cmocka_unit_test(transposed_pictures_transpose_the_shifts),
+        cmocka_unit_test(gain_and_offset_change_nothing),
+        cmocka_unit_test(a_picture_with_itself_is_one_at_no_shift),
+        cmocka_unit_test(the_maximum_says_how_f_moves_onto_g),
+        cmocka_unit_test(shifts_beyond_the_pictures_are_refused),
+        cmocka_unit_test(pictures_without_contrast_are_refused),
+        cmocka_unit_test(without_a_gpu_the_cpu_computes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
