@@ -2,6 +2,7 @@
 
 #include "pipeline/base/utf8.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -270,4 +271,28 @@ char *oct_hdf5_text(hid_t object, const char *name, size_t max_bytes)
     if (text)
         oct_utf8_repair(text);
     return text;
+}
+
+void oct_hdf5_spacing(hid_t object, double *spacing_um, unsigned n)
+{
+    static const char name[] = "axis_spacing_um";
+    for (unsigned i = 0; i < n; i++)
+        spacing_um[i] = NAN;
+    if (H5Aexists(object, name) <= 0)
+        return;
+    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
+    hid_t type = attribute < 0 ? H5I_INVALID_HID : H5Aget_type(attribute);
+    hid_t space = attribute < 0 ? H5I_INVALID_HID : H5Aget_space(attribute);
+    if (type >= 0 && space >= 0 && H5Tget_class(type) == H5T_FLOAT &&
+        H5Sget_simple_extent_npoints(space) == (hssize_t)n)
+        H5Aread(attribute, H5T_NATIVE_DOUBLE, spacing_um);
+    for (unsigned i = 0; i < n; i++)
+        if (!(isfinite(spacing_um[i]) && spacing_um[i] > 0))
+            spacing_um[i] = NAN;
+    if (space >= 0)
+        H5Sclose(space);
+    if (type >= 0)
+        H5Tclose(type);
+    if (attribute >= 0)
+        H5Aclose(attribute);
 }

@@ -225,6 +225,8 @@ static enum oct_err open_all(struct oct_volume_reader *r, bool probed, struct oc
     copy_text(r, "eye", f->eye, sizeof(f->eye));
     copy_text(r, "pseudonym", f->pseudonym, sizeof(f->pseudonym));
     r->config_text = oct_hdf5_text(r->file, "config", MAX_CONFIG_BYTES);
+    hid_t pictures = r->bscans.array.dataset >= 0 ? r->bscans.array.dataset : r->file;
+    oct_hdf5_spacing(pictures, f->spacing_um, 3);
     count_rows(r);
     return OCT_OK;
 }
@@ -392,6 +394,8 @@ struct oct_volume_row oct_volume_row(const struct oct_volume_reader *reader, uin
         .sequence = rows->sequence ? rows->sequence[v] : 0,
         .time_ns = rows->time_ns ? rows->time_ns[v] : 0,
         .number = rows->number ? rows->number[v] : 0,
+        .lo = rows->lo && rows->hi ? rows->lo[v] : 0,
+        .hi = rows->lo && rows->hi ? rows->hi[v] : 0,
     };
 }
 
@@ -462,6 +466,22 @@ enum oct_err oct_volume_read_image(struct oct_volume_reader *reader, uint32_t v,
         e = read_series(r, &r->bscans, v, pixels, err);
     if (e == OCT_OK)
         *valid = !r->rows.valid || r->rows.valid[v];
+    return e;
+}
+
+enum oct_err oct_volume_read_line_valid(struct oct_volume_reader *reader, uint32_t v,
+                                        uint8_t *valid, bool *known, struct oct_error *err)
+{
+    const uint32_t n = reader->facts.n_lines;
+    *known = reader->line_valid.array.dataset >= 0;
+    memset(valid, 1, n);
+    if (!*known)
+        return OCT_OK;
+    enum oct_err e = check_row(reader, &reader->line_valid, "mask of lines", v, err);
+    if (e == OCT_OK)
+        e = read_series(reader, &reader->line_valid, v, valid, err);
+    for (uint32_t j = 0; j < n; j++)
+        valid[j] = valid[j] != 0;
     return e;
 }
 

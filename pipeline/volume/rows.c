@@ -11,7 +11,7 @@ struct source {
     const char *path;
 };
 
-/* Reads an array of integers into malloc'd memory; stays NULL where the file has none. *n is its
+/* Reads an array of integers, or of any numbers as f64, into malloc'd memory; stays NULL where the file has none. *n is its
  * length: wanted, unless it comes in as ANY_LENGTH. */
 static enum oct_err read_column(const struct source *from, const char *name, hid_t type,
                                 uint64_t *n, void **values, struct oct_error *err)
@@ -19,7 +19,7 @@ static enum oct_err read_column(const struct source *from, const char *name, hid
     struct oct_hdf5_array a;
     enum oct_err e = oct_hdf5_array_open(&a, from->file, from->path, name, 1, err);
     if (e == OCT_OK && a.dataset >= 0) {
-        if (a.is_float)
+        if (a.is_float && type != H5T_NATIVE_DOUBLE)
             e = oct_fail(err, OCT_E_FORMAT, "%s: %s must be integers", from->path, name);
         else if (*n == ANY_LENGTH ? a.dims[0] > MOST_GAPS : a.dims[0] != *n)
             e = oct_fail(err, OCT_E_FORMAT, "%s: %s has %" PRIu64 " rows, %" PRIu64 " expected",
@@ -57,6 +57,15 @@ static enum oct_err read_u8(const struct source *from, const char *name, uint64_
 {
     void *read = NULL;
     enum oct_err e = read_column(from, name, H5T_NATIVE_UINT8, n, &read, err);
+    *values = read;
+    return e;
+}
+
+static enum oct_err read_f64(const struct source *from, const char *name, uint64_t *n,
+                             double **values, struct oct_error *err)
+{
+    void *read = NULL;
+    enum oct_err e = read_column(from, name, H5T_NATIVE_DOUBLE, n, &read, err);
     *values = read;
     return e;
 }
@@ -144,6 +153,10 @@ enum oct_err oct_volume_rows_read(struct oct_volume_rows *rows, hid_t file, cons
     if (e == OCT_OK)
         e = read_u8(&from, "/frames/valid", &n, &rows->valid, err);
     if (e == OCT_OK)
+        e = read_f64(&from, "/frames/lo", &n, &rows->lo, err);
+    if (e == OCT_OK)
+        e = read_f64(&from, "/frames/hi", &n, &rows->hi, err);
+    if (e == OCT_OK)
         e = read_gaps(rows, &from, err);
     if (e == OCT_OK)
         read_first_bscan(rows, file);
@@ -160,6 +173,8 @@ void oct_volume_rows_finish(struct oct_volume_rows *rows)
     free(rows->spectra_crc32c);
     free(rows->bscans_crc32c);
     free(rows->valid);
+    free(rows->lo);
+    free(rows->hi);
     free(rows->gaps);
     *rows = (struct oct_volume_rows){0};
 }

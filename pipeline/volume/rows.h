@@ -17,6 +17,7 @@ struct oct_volume_rows {
     uint64_t *sequence, *time_ns, *number; /* [V]; each NULL where the file has none */
     uint32_t *missing_lines, *acquisition, *spectra_crc32c, *bscans_crc32c;
     uint8_t *valid;
+    double *lo, *hi;
     struct oct_gap *gaps; /* [n_gaps] */
     size_t n_gaps;
     bool has_gaps; /* there is a gap map, though it may be empty */

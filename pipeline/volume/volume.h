@@ -150,6 +150,8 @@ struct oct_volume_facts {
     bool counted; /* row r is B-scan first_bscan + r */
     uint64_t first_bscan;
     char software[64], start_time[40], eye[8], pseudonym[128];
+    double spacing_um[3]; /* from B-scan to B-scan, line to line, pixel to pixel of a picture; NaN:
+                             the file does not say */
 };
 
 struct oct_volume_reader;
@@ -178,6 +180,7 @@ struct oct_volume_row {
     bool valid;
     uint32_t missing_lines, acquisition, spectra_crc32c, bscans_crc32c;
     uint64_t sequence, time_ns, number;
+    double lo, hi; /* what 0 and 255 of a u8 picture stand for; both 0: unknown */
 };
 struct oct_volume_row oct_volume_row(const struct oct_volume_reader *reader, uint32_t v);
 
@@ -215,6 +218,11 @@ enum oct_err oct_volume_read_spectra(struct oct_volume_reader *reader, uint32_t 
 /* Reads picture v into pixels ([M][D] of sample_type). Errors as for spectra. */
 enum oct_err oct_volume_read_image(struct oct_volume_reader *reader, uint32_t v, void *pixels,
                                    bool *valid, struct oct_error *err);
+
+/* Reads which A-lines of B-scan v came: valid: [M], 1 or 0. *known is false where the file has no
+ * mask; then all are 1. OCT_E_ARG: v out of range. */
+enum oct_err oct_volume_read_line_valid(struct oct_volume_reader *reader, uint32_t v,
+                                        uint8_t *valid, bool *known, struct oct_error *err);
 
 /* NULL is fine. */
 void oct_volume_reader_destroy(struct oct_volume_reader *reader);

@@ -1,0 +1,371 @@
+#define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
+#include "formats/pictures.h"
+
+#include "formats/picture_file.h"
+#include "formats/recording.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct entry {
+    char *path;
+    const struct oct_picture_file_ops *ops;
+    uint64_t first, n; /* its pictures: number `first` of the sequence, and how many */
+    uint32_t height, width;
+};
+
+/* What all that share a sequence read and nobody writes. */
+struct table {
+    struct oct_pictures_options options;
+    struct entry *entries; /* [n] */
+    size_t n;
+    uint64_t n_pictures;
+    uint8_t *mask; /* [mask_height][mask_width]; NULL: none */
+    uint32_t mask_height, mask_width;
+};
+
+struct oct_pictures {
+    struct table *table;
+    bool owns_table;
+    const struct entry *entry; /* of the open file; NULL: none */
+    void *file;
+};
+
+/* ---- one file ---- */
+
+enum oct_err oct_picture_file_check(const char *path, uint64_t height, uint64_t width,
+                                    struct oct_error *err)
+{
+    const uint64_t least = OCT_PICTURE_LEAST_SIDE, most = OCT_PICTURE_MOST_SIDE;
+    if (height >= least && width >= least && height <= most && width <= most)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_FORMAT,
+                    "%s: a picture of %" PRIu64 " x %" PRIu64 "; each side must have %u to %u "
+                    "pixels",
+                    path, width, height, OCT_PICTURE_LEAST_SIDE, OCT_PICTURE_MOST_SIDE);
+}
+
+enum oct_err oct_picture_file_descriptor(int *fd, const char *path, struct oct_error *err)
+{
+    struct stat st;
+    /* O_NONBLOCK: opening a named pipe must not block. */
+    *fd = (int)TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (*fd < 0 || fstat(*fd, &st) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", path);
+    if (S_ISREG(st.st_mode))
+        return OCT_OK;
+    close(*fd);
+    *fd = -1;
+    return oct_fail(err, OCT_E_IO, "%s: is %s; name the pictures themselves", path,
+                    S_ISDIR(st.st_mode) ? "a folder" : "not a plain file");
+}
+
+/* FILE.h5:/DATASET, unless a file has that very name. */
+static bool names_a_dataset(const char *path)
+{
+    return strstr(path, ":/") && access(path, F_OK) != 0;
+}
+
+static enum oct_err choose_format(const struct oct_picture_file_ops **ops, const char *path,
+                                  struct oct_error *err)
+{
+    static const unsigned char png[4] = {0x89, 'P', 'N', 'G'};
+    static const unsigned char tiff[4][4] = {
+        {'I', 'I', 42, 0}, {'M', 'M', 0, 42}, {'I', 'I', 43, 0}, {'M', 'M', 0, 43}};
+    unsigned char start[4] = {0};
+    int fd;
+
+    *ops = &oct_picture_file_hdf5;
+    if (names_a_dataset(path))
+        return OCT_OK;
+    enum oct_err e = oct_picture_file_descriptor(&fd, path, err);
+    if (e)
+        return e;
+    ssize_t n = TEMP_FAILURE_RETRY(pread(fd, start, sizeof(start), 0));
+    close(fd);
+    if (n < 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read", path);
+    if (oct_recording_is_volume(path))
+        return OCT_OK;
+    *ops = NULL;
+    if (memcmp(start, png, sizeof(start)) == 0)
+        *ops = &oct_picture_file_png;
+    for (int i = 0; i < 4; i++)
+        if (memcmp(start, tiff[i], sizeof(start)) == 0)
+            *ops = &oct_picture_file_tiff;
+    if (*ops)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_FORMAT, "%s: neither PNG, TIFF nor HDF5", path);
+}
+
+/* ---- the table ---- */
+
+static void table_free(struct table *t)
+{
+    if (!t)
+        return;
+    for (size_t i = 0; i < t->n; i++)
+        free(t->entries[i].path);
+    free(t->entries);
+    free(t->mask);
+    free(t);
+}
+
+static enum oct_err select_pictures(const struct oct_pictures_options *o, struct entry *entry,
+                                    const struct oct_picture_file_facts *facts,
+                                    struct oct_error *err)
+{
+    entry->n = o->what == OCT_PICTURES_FRAMES ? facts->n_pictures : 1;
+    entry->height = facts->height;
+    entry->width = facts->width;
+    if (o->what == OCT_PICTURES_EN_FACE && entry->ops != &oct_picture_file_hdf5)
+        return oct_fail(err, OCT_E_ARG, "%s: en face pictures are made of recordings alone",
+                        entry->path);
+    if (o->what == OCT_PICTURES_BSCAN && o->bscan >= facts->n_pictures)
+        return oct_fail(err, OCT_E_ARG, "%s: no picture %" PRIu64 ": it has 0 to %" PRIu64,
+                        entry->path, o->bscan, facts->n_pictures - 1);
+    return OCT_OK;
+}
+
+static enum oct_err check_sizes(const struct table *t, const struct entry *entry,
+                                struct oct_error *err)
+{
+    const struct entry *first = &t->entries[0];
+    if (!t->options.allow_sizes && (entry->height != first->height || entry->width != first->width))
+        return oct_fail(err, OCT_E_FORMAT,
+                        "%s: %u x %u pixels, but %s %u x %u; all pictures must have one size",
+                        entry->path, entry->width, entry->height, first->path, first->width,
+                        first->height);
+    if (t->mask && (entry->height != t->mask_height || entry->width != t->mask_width))
+        return oct_fail(err, OCT_E_FORMAT, "%s: %u x %u pixels, but the mask %s %u x %u",
+                        entry->path, entry->width, entry->height, t->options.mask_path,
+                        t->mask_width, t->mask_height);
+    return OCT_OK;
+}
+
+static enum oct_err add_entry(struct table *t, const char *path, struct oct_error *err)
+{
+    struct entry *entry = &t->entries[t->n];
+    struct oct_picture_file_facts facts;
+    void *file;
+
+    *entry = (struct entry){.path = strdup(path), .first = t->n_pictures};
+    if (!entry->path)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    t->n++;
+    enum oct_err e = choose_format(&entry->ops, path, err);
+    if (e == OCT_OK)
+        e = entry->ops->open(&file, path, &t->options, &facts, err);
+    if (e)
+        return e;
+    entry->ops->close(file);
+    e = select_pictures(&t->options, entry, &facts, err);
+    t->n_pictures += entry->n;
+    return e ? e : check_sizes(t, entry, err);
+}
+
+/* A picture of which 0, NaN and what is masked itself are not valid. */
+static enum oct_err load_mask(struct table *t, const char *path, struct oct_error *err)
+{
+    const struct oct_pictures_options plain = {.raw = true};
+    struct oct_pictures *pictures;
+    struct oct_picture picture;
+    enum oct_err e = oct_pictures_open(&pictures, &path, 1, &plain, err);
+    if (e)
+        return e;
+    if (oct_pictures_count(pictures) != 1)
+        e = oct_fail(err, OCT_E_FORMAT, "%s: a mask is one picture", path);
+    else
+        e = oct_pictures_read(pictures, 0, &picture, NULL, err);
+    oct_pictures_close(pictures);
+    if (e)
+        return e;
+    const size_t n = (size_t)picture.height * picture.width;
+    t->mask = malloc(n);
+    for (size_t i = 0; t->mask && i < n; i++)
+        t->mask[i] = picture.pixels[i] != 0 && (!picture.valid || picture.valid[i]);
+    t->mask_height = picture.height;
+    t->mask_width = picture.width;
+    oct_picture_finish(&picture);
+    return t->mask ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+}
+
+enum oct_err oct_pictures_open(struct oct_pictures **pictures, const char *const *paths,
+                               unsigned n_paths, const struct oct_pictures_options *options,
+                               struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    *pictures = NULL;
+    if (n_paths == 0)
+        return oct_fail(err, OCT_E_ARG, "no pictures");
+    struct oct_pictures *p = calloc(1, sizeof(*p));
+    struct table *t = calloc(1, sizeof(*t));
+    if (!p || !t || !(t->entries = calloc(n_paths, sizeof(*t->entries)))) {
+        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u files", n_paths);
+        goto fail;
+    }
+    t->options = *options;
+    if (options->mask_path)
+        e = load_mask(t, options->mask_path, err);
+    for (unsigned i = 0; e == OCT_OK && i < n_paths; i++)
+        e = add_entry(t, paths[i], err);
+    if (e)
+        goto fail;
+    *p = (struct oct_pictures){.table = t, .owns_table = true};
+    *pictures = p;
+    return OCT_OK;
+fail:
+    table_free(t);
+    free(p);
+    return e;
+}
+
+enum oct_err oct_pictures_share(struct oct_pictures **other, const struct oct_pictures *pictures,
+                                struct oct_error *err)
+{
+    *other = calloc(1, sizeof(**other));
+    if (!*other)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+    (*other)->table = pictures->table;
+    return OCT_OK;
+}
+
+static void close_file(struct oct_pictures *p)
+{
+    if (p->entry)
+        p->entry->ops->close(p->file);
+    p->entry = NULL;
+}
+
+void oct_pictures_close(struct oct_pictures *pictures)
+{
+    if (!pictures)
+        return;
+    close_file(pictures);
+    if (pictures->owns_table)
+        table_free(pictures->table);
+    free(pictures);
+}
+
+uint64_t oct_pictures_count(const struct oct_pictures *pictures)
+{
+    return pictures->table->n_pictures;
+}
+
+static const struct entry *find(const struct table *t, uint64_t frame)
+{
+    size_t low = 0, high = t->n;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (t->entries[middle].first <= frame)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &t->entries[low];
+}
+
+void oct_pictures_size(const struct oct_pictures *pictures, uint64_t frame, uint32_t *height,
+                       uint32_t *width)
+{
+    const struct entry *entry = find(pictures->table, frame);
+    *height = entry->height;
+    *width = entry->width;
+}
+
+/* ---- reading ---- */
+
+static enum oct_err open_entry(struct oct_pictures *p, const struct entry *entry,
+                               struct oct_error *err)
+{
+    struct oct_picture_file_facts facts;
+    if (p->entry == entry)
+        return OCT_OK;
+    close_file(p);
+    enum oct_err e = entry->ops->open(&p->file, entry->path, &p->table->options, &facts, err);
+    if (e)
+        return e;
+    p->entry = entry;
+    if (facts.height == entry->height && facts.width == entry->width &&
+        facts.n_pictures >= entry->n)
+        return OCT_OK;
+    close_file(p);
+    return oct_fail(err, OCT_E_FORMAT, "%s: has changed meanwhile", entry->path);
+}
+
+/* What the user masks becomes NaN, as what the file does. */
+static void apply_masks(const struct table *t, struct oct_picture *picture)
+{
+    const size_t n = (size_t)picture->height * picture->width;
+    const float invalid = (float)t->options.invalid;
+    for (size_t i = 0; t->options.has_invalid && i < n; i++)
+        if (picture->pixels[i] == invalid)
+            picture->pixels[i] = NAN;
+    for (size_t i = 0; t->mask && i < n; i++)
+        if (!t->mask[i])
+            picture->pixels[i] = NAN;
+}
+
+static bool is_integer(const struct oct_picture *picture)
+{
+    const size_t n = (size_t)picture->height * picture->width;
+    for (size_t i = 0; i < n; i++) {
+        const float v = picture->pixels[i];
+        if ((!picture->valid || picture->valid[i]) &&
+            !(v >= 0 && v <= 65535 && (float)(int32_t)v == v))
+            return false;
+    }
+    return true;
+}
+
+static enum oct_err read_pixels(struct oct_pictures *p, struct oct_picture *picture,
+                                struct oct_pictures_info *info, struct oct_error *err)
+{
+    const struct table *t = p->table;
+    enum oct_err e = p->entry->ops->read(p->file, info->index, picture->pixels, info, err);
+    if (e)
+        return e;
+    apply_masks(t, picture);
+    if ((e = oct_picture_mask_not_finite(picture, err)) != OCT_OK)
+        return e;
+    info->is_integer = is_integer(picture);
+    for (int axis = 0; axis < 2; axis++)
+        if (t->options.um[axis] > 0)
+            info->um[axis] = t->options.um[axis];
+    return OCT_OK;
+}
+
+enum oct_err oct_pictures_read(struct oct_pictures *pictures, uint64_t frame,
+                               struct oct_picture *picture, struct oct_pictures_info *info,
+                               struct oct_error *err)
+{
+    struct oct_pictures *p = pictures;
+    *picture = (struct oct_picture){0};
+    if (frame >= p->table->n_pictures)
+        return oct_fail(err, OCT_E_ARG, "no picture %" PRIu64 ": there are %" PRIu64, frame,
+                        p->table->n_pictures);
+    const struct entry *entry = find(p->table, frame);
+    const struct oct_pictures_options *o = &p->table->options;
+    struct oct_pictures_info about = {
+        .frame = frame,
+        .path = entry->path,
+        .index = o->what == OCT_PICTURES_BSCAN ? o->bscan : frame - entry->first,
+        .um = {NAN, NAN},
+    };
+    enum oct_err e = open_entry(p, entry, err);
+    if (e == OCT_OK)
+        e = oct_picture_init(picture, entry->height, entry->width, false, err);
+    if (e == OCT_OK)
+        e = read_pixels(p, picture, &about, err);
+    if (e)
+        oct_picture_finish(picture);
+    else if (info)
+        *info = about;
+    return e;
+}

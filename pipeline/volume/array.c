@@ -1,0 +1,210 @@
+#define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
+#include "pipeline/volume/array.h"
+
+#include "pipeline/volume/hdf5_image.h"
+#include "pipeline/volume/hdf5_probe.h"
+#include "pipeline/volume/hdf5_read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MOST_PROBED_BYTES ((uint64_t)64 << 20) /* rows that the child process unpacks */
+
+struct oct_volume_array {
+    char *path, *dataset;
+    int fd;
+    struct oct_hdf5_image image; /* of fd, for libhdf5 */
+    hid_t file;
+    struct oct_hdf5_array array;
+    struct oct_volume_array_facts facts;
+};
+
+static void look(const char *name);
+
+/* The child process is given one name for both: FILE:/DATASET. */
+static enum oct_err probe(const struct oct_volume_array *a, struct oct_error *err)
+{
+    size_t n = strlen(a->path) + strlen(a->dataset) + 2;
+    char *name = malloc(n);
+    if (!name)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", a->path);
+    snprintf(name, n, "%s:%s", a->path, a->dataset);
+    enum oct_err e = oct_hdf5_probe(name, look, err);
+    free(name);
+    return e;
+}
+
+/* probed: a child process has read the dataset without crashing, or this is that child. */
+static enum oct_err open_file(struct oct_volume_array *a, bool probed, struct oct_error *err)
+{
+    struct stat st;
+    char reason[160] = "";
+    /* O_NONBLOCK: opening a named pipe must not block. */
+    a->fd = (int)TEMP_FAILURE_RETRY(open(a->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (a->fd < 0 || fstat(a->fd, &st) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", a->path);
+    if (!S_ISREG(st.st_mode))
+        return oct_fail(err, OCT_E_FORMAT, "%s: not a file", a->path);
+    enum oct_err e = probed ? OCT_OK : probe(a, err);
+    if (e != OCT_OK)
+        return e;
+    oct_hdf5_image_init(&a->image, a->fd, (uint64_t)st.st_size);
+    a->file = oct_hdf5_image_open(&a->image, H5F_ACC_RDONLY, 1, reason, sizeof(reason));
+    if (a->file >= 0)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_FORMAT, "%s: not an HDF5 file, damaged or truncated: %s", a->path,
+                    reason);
+}
+
+static enum oct_err open_all(struct oct_volume_array *a, bool probed, struct oct_error *err)
+{
+    struct oct_volume_array_facts *f = &a->facts;
+    enum oct_err e = open_file(a, probed, err);
+    if (e == OCT_OK)
+        e = oct_hdf5_array_open(&a->array, a->file, a->path, a->dataset, 0, err);
+    if (e == OCT_OK && a->array.dataset < 0)
+        e = oct_fail(err, OCT_E_FORMAT, "%s: has no dataset %s; h5ls -r lists what it has", a->path,
+                     a->dataset);
+    if (e != OCT_OK)
+        return e;
+    *f = (struct oct_volume_array_facts){.rank = a->array.rank,
+                                         .is_float = a->array.is_float,
+                                         .is_signed = a->array.is_signed,
+                                         .value_bytes = (unsigned)a->array.value_bytes};
+    for (unsigned i = 0; i < f->rank; i++)
+        f->dims[i] = a->array.dims[i];
+    oct_hdf5_spacing(a->array.dataset, f->spacing_um, f->rank);
+    char *unit = oct_hdf5_text(a->array.dataset, "units", 256);
+    snprintf(f->unit, sizeof(f->unit), "%s", unit ? unit : "");
+    oct_hdf5_printable(f->unit);
+    free(unit);
+    return OCT_OK;
+}
+
+static struct oct_volume_array *array_new(const char *path, const char *dataset)
+{
+    struct oct_volume_array *a = calloc(1, sizeof(*a));
+    if (!a)
+        return NULL;
+    a->fd = -1;
+    a->file = H5I_INVALID_HID;
+    a->array = (struct oct_hdf5_array){.dataset = -1, .type = -1};
+    a->path = strdup(path);
+    a->dataset = strdup(dataset);
+    if (a->path && a->dataset)
+        return a;
+    free(a->path);
+    free(a->dataset);
+    free(a);
+    return NULL;
+}
+
+/* Under the lock. */
+static void array_free(struct oct_volume_array *a)
+{
+    oct_hdf5_array_close(&a->array);
+    if (a->file >= 0)
+        H5Fclose(a->file);
+    oct_hdf5_image_finish(&a->image);
+    if (a->fd >= 0)
+        close(a->fd);
+    free(a->path);
+    free(a->dataset);
+    free(a);
+}
+
+/* Walks the index of a chunked array and unpacks its first and last row. */
+static void look_at_rows(struct oct_volume_array *a)
+{
+    uint64_t bytes = sizeof(float);
+    for (unsigned i = 1; i < a->facts.rank; i++) {
+        if (a->facts.dims[i] > MOST_PROBED_BYTES || a->facts.dims[i] == 0)
+            return;
+        bytes *= a->facts.dims[i];
+        if (bytes > MOST_PROBED_BYTES)
+            return;
+    }
+    H5Dget_storage_size(a->array.dataset);
+    void *row = malloc((size_t)bytes);
+    if (row && a->facts.dims[0] > 0) {
+        oct_hdf5_array_read_row(&a->array, 0, H5T_NATIVE_FLOAT, row, NULL);
+        oct_hdf5_array_read_row(&a->array, a->facts.dims[0] - 1, H5T_NATIVE_FLOAT, row, NULL);
+    }
+    free(row);
+}
+
+/* In the child of the probe. */
+static void look(const char *name)
+{
+    char *path = strdup(name), *colon = path ? strrchr(path, ':') : NULL;
+    struct oct_volume_array *a = NULL;
+    if (colon) {
+        *colon = '\0';
+        a = array_new(path, colon + 1);
+    }
+    if (a && open_all(a, true, NULL) == OCT_OK)
+        look_at_rows(a);
+    if (a)
+        array_free(a);
+    free(path);
+}
+
+enum oct_err oct_volume_array_open(struct oct_volume_array **array, const char *path,
+                                   const char *dataset, struct oct_error *err)
+{
+    *array = NULL;
+    if (dataset[0] != '/' || strchr(dataset, ':'))
+        return oct_fail(err, OCT_E_ARG, "%s: a dataset's name begins with / and has no colon: %s",
+                        path, dataset);
+    struct oct_volume_array *a = array_new(path, dataset);
+    if (!a)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    oct_hdf5_lock();
+    enum oct_err e = open_all(a, false, err);
+    if (e != OCT_OK)
+        array_free(a);
+    oct_hdf5_unlock();
+    if (e == OCT_OK)
+        *array = a;
+    return e;
+}
+
+void oct_volume_array_close(struct oct_volume_array *array)
+{
+    if (!array)
+        return;
+    oct_hdf5_lock();
+    array_free(array);
+    oct_hdf5_unlock();
+}
+
+const struct oct_volume_array_facts *oct_volume_array_facts(const struct oct_volume_array *array)
+{
+    return &array->facts;
+}
+
+enum oct_err oct_volume_array_read_row(struct oct_volume_array *array, uint64_t row, float *values,
+                                       struct oct_error *err)
+{
+    if (row >= array->facts.dims[0])
+        return oct_fail(err, OCT_E_ARG, "%s: %s: no row %llu", array->path, array->dataset,
+                        (unsigned long long)row);
+    oct_hdf5_lock();
+    enum oct_err e = oct_hdf5_array_read_row(&array->array, row, H5T_NATIVE_FLOAT, values, err);
+    oct_hdf5_unlock();
+    return e;
+}
+
+enum oct_err oct_volume_array_read(struct oct_volume_array *array, float *values,
+                                   struct oct_error *err)
+{
+    oct_hdf5_lock();
+    enum oct_err e = oct_hdf5_array_read(&array->array, H5T_NATIVE_FLOAT, values, err);
+    oct_hdf5_unlock();
+    return e;
+}

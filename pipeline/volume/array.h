@@ -1,0 +1,42 @@
+/* One dataset of numbers of an HDF5 file from any source, read as f32: what other programs keep
+ * their pictures in. Checked as recordings are (volume.h): a child process looks at it first, and
+ * values in other files and foreign filters are refused.
+ *
+ * One thread uses an array at a time; different ones are independent. */
+#ifndef OCT_PIPELINE_VOLUME_ARRAY_H
+#define OCT_PIPELINE_VOLUME_ARRAY_H
+
+#include "pipeline/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define OCT_VOLUME_ARRAY_MAX_RANK 4
+
+struct oct_volume_array_facts {
+    unsigned rank; /* 1..4 */
+    uint64_t dims[OCT_VOLUME_ARRAY_MAX_RANK];
+    bool is_float, is_signed; /* as stored */
+    unsigned value_bytes;
+    double spacing_um[OCT_VOLUME_ARRAY_MAX_RANK]; /* the attribute axis_spacing_um; NaN: unknown */
+    char unit[32];                                /* the attribute units; "": unknown */
+};
+
+struct oct_volume_array;
+
+/* dataset: "/group/name". *array is NULL on error. OCT_E_IO: the file cannot be opened;
+ * OCT_E_FORMAT: it is not HDF5, has no such dataset, or the dataset cannot be read. */
+enum oct_err oct_volume_array_open(struct oct_volume_array **array, const char *path,
+                                   const char *dataset, struct oct_error *err);
+void oct_volume_array_close(struct oct_volume_array *array); /* NULL is fine */
+
+const struct oct_volume_array_facts *oct_volume_array_facts(const struct oct_volume_array *array);
+
+/* Reads [dims[1]][dims[2]].. at `row` of the first axis, or the whole dataset; the caller has
+ * checked the extents. */
+enum oct_err oct_volume_array_read_row(struct oct_volume_array *array, uint64_t row, float *values,
+                                       struct oct_error *err);
+enum oct_err oct_volume_array_read(struct oct_volume_array *array, float *values,
+                                   struct oct_error *err);
+
+#endif
