@@ -6,6 +6,8 @@
 #include "pipeline/plan/calibration.h"
 #include "pipeline/volume/hdf5_lock.h"
 
+#include <hdf5.h>
+
 /* Fills cal with what the file has; empty on error. `path` names the file in errors. */
 enum oct_err oct_volume_calibration_read(hid_t file, const char *path, struct oct_calibration *cal,
                                          struct oct_error *err);

@@ -2,6 +2,7 @@
 
 #include "pipeline/base/utf8.h"
 
+#include <hdf5.h>
 #include <pthread.h>
 #include <stdio.h>
 

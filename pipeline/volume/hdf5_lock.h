@@ -1,10 +1,9 @@
 /* Safe use of libhdf5: one lock around every call; its printing, its handler at exit and its
- * loading of plug-ins are turned off; its reason for a failure is available as one line. Included
- * by the volume files of this room only: it shows HDF5's types. */
+ * loading of plug-ins are turned off; its reason for a failure is available as one line. It shows
+ * none of HDF5's types. */
 #ifndef OCT_PIPELINE_VOLUME_HDF5_LOCK_H
 #define OCT_PIPELINE_VOLUME_HDF5_LOCK_H
 
-#include <hdf5.h>
 #include <stddef.h>
 
 /* Every call of libhdf5 lies between these two; not recursive. The library keeps its error stack

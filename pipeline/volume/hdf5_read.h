@@ -6,6 +6,7 @@
 #include "pipeline/base/err.h"
 #include "pipeline/volume/hdf5_lock.h"
 
+#include <hdf5.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

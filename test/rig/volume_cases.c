@@ -3,6 +3,7 @@
 #include "pipeline/volume/hdf5_lock.h"
 #include "test/rig/tap.h"
 
+#include <hdf5.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

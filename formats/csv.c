@@ -1,0 +1,114 @@
+#include "formats/csv.h"
+
+#include "formats/whole_file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct oct_csv {
+    struct oct_whole_file file;
+    FILE *stream;
+    bool row_begun;
+    int failure; /* errno of the first; 0: none */
+};
+
+static void put(struct oct_csv *c, const char *text)
+{
+    if (c->failure == 0 && fputs(text, c->stream) == EOF)
+        c->failure = errno ? errno : EIO;
+}
+
+enum oct_err oct_csv_create(struct oct_csv **csv, const char *path, bool force, const char *header,
+                            struct oct_error *err)
+{
+    *csv = NULL;
+    struct oct_csv *c = calloc(1, sizeof(*c));
+    if (!c)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    enum oct_err e = oct_whole_file_init(&c->file, path, force, err);
+    if (e == OCT_OK && !(c->stream = fopen(c->file.work, "wxe")))
+        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made", path);
+    if (e) {
+        oct_csv_discard(c);
+        return e;
+    }
+    put(c, header);
+    put(c, "\n");
+    *csv = c;
+    return OCT_OK;
+}
+
+static void cell(struct oct_csv *c, const char *text)
+{
+    if (c->row_begun)
+        put(c, ",");
+    c->row_begun = true;
+    put(c, text);
+}
+
+void oct_csv_number(struct oct_csv *csv, double value)
+{
+    char text[40] = "";
+    if (!isnan(value))
+        snprintf(text, sizeof(text), "%.9g", value);
+    for (char *comma = strchr(text, ','); comma; comma = strchr(comma, ','))
+        *comma = '.'; /* the decimal sign of some locales */
+    cell(csv, text);
+}
+
+void oct_csv_count(struct oct_csv *csv, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%" PRIu64, value);
+    cell(csv, text);
+}
+
+void oct_csv_text(struct oct_csv *csv, const char *text)
+{
+    if (!strpbrk(text, ",\"\r\n")) {
+        cell(csv, text);
+        return;
+    }
+    cell(csv, "\"");
+    for (; *text; text++) {
+        const char character[3] = {*text, *text == '"' ? '"' : '\0', '\0'};
+        put(csv, character);
+    }
+    put(csv, "\"");
+}
+
+void oct_csv_end_row(struct oct_csv *csv)
+{
+    put(csv, "\n");
+    csv->row_begun = false;
+}
+
+enum oct_err oct_csv_publish(struct oct_csv *csv, struct oct_error *err)
+{
+    enum oct_err e;
+    if (!csv)
+        return OCT_OK;
+    if (fclose(csv->stream) != 0 && csv->failure == 0)
+        csv->failure = errno;
+    csv->stream = NULL;
+    if (csv->failure)
+        e = oct_fail_errno(err, OCT_E_IO, csv->failure, "%s: cannot be written", csv->file.path);
+    else
+        e = oct_whole_file_publish(&csv->file, err);
+    oct_csv_discard(csv);
+    return e;
+}
+
+void oct_csv_discard(struct oct_csv *csv)
+{
+    if (!csv)
+        return;
+    if (csv->stream)
+        fclose(csv->stream);
+    oct_whole_file_discard(&csv->file);
+    free(csv);
+}

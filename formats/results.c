@@ -1,0 +1,295 @@
+#include "formats/results.h"
+
+#include "formats/whole_file.h"
+#include "pipeline/base/utf8.h"
+#include "pipeline/volume/hdf5_lock.h"
+
+#include <hdf5.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct dataset {
+    hid_t id;
+    enum oct_results_type type;
+    unsigned rank;
+    hsize_t dims[OCT_RESULTS_MOST_RANK];
+};
+
+struct oct_results {
+    struct oct_whole_file file;
+    hid_t h5;
+    struct dataset datasets[OCT_RESULTS_MOST_DATASETS];
+    unsigned n;
+    struct oct_error failure; /* the first; code OCT_OK: none */
+};
+
+static hid_t type_on_disk(enum oct_results_type type)
+{
+    switch (type) {
+    case OCT_RESULTS_F64:
+        return H5T_IEEE_F64LE;
+    case OCT_RESULTS_F32:
+        return H5T_IEEE_F32LE;
+    case OCT_RESULTS_U64:
+        return H5T_STD_U64LE;
+    case OCT_RESULTS_U32:
+        return H5T_STD_U32LE;
+    default:
+        return H5T_STD_U8LE;
+    }
+}
+
+static hid_t type_in_memory(enum oct_results_type type)
+{
+    switch (type) {
+    case OCT_RESULTS_F64:
+        return H5T_NATIVE_DOUBLE;
+    case OCT_RESULTS_F32:
+        return H5T_NATIVE_FLOAT;
+    case OCT_RESULTS_U64:
+        return H5T_NATIVE_UINT64;
+    case OCT_RESULTS_U32:
+        return H5T_NATIVE_UINT32;
+    default:
+        return H5T_NATIVE_UINT8;
+    }
+}
+
+/* Under the lock, right behind the call that failed: libhdf5 forgets its reason at the next. */
+static void note_failure(struct oct_results *r, const char *what)
+{
+    char reason[256];
+    if (r->failure.code == OCT_OK)
+        oct_fail(&r->failure, OCT_E_IO, "%s: cannot write %s: %s", r->file.path, what,
+                 oct_hdf5_reason(reason, sizeof(reason)));
+}
+
+enum oct_err oct_results_create(struct oct_results **results, const char *path, bool force,
+                                struct oct_error *err)
+{
+    *results = NULL;
+    struct oct_results *r = calloc(1, sizeof(*r));
+    if (!r)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    enum oct_err e = oct_whole_file_init(&r->file, path, force, err);
+    if (e) {
+        free(r);
+        return e;
+    }
+    oct_hdf5_lock();
+    r->h5 = H5Fcreate(r->file.work, H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT);
+    if (r->h5 < 0)
+        note_failure(r, "its beginning");
+    oct_hdf5_unlock();
+    oct_results_text(r, NULL, "software", "octd " OCT_VERSION);
+    if (r->failure.code) {
+        e = oct_results_error(r, err);
+        oct_results_discard(r);
+        return e;
+    }
+    *results = r;
+    return OCT_OK;
+}
+
+/* ---- attributes ---- */
+
+/* Under the lock. n 0: a scalar. */
+static bool put_attribute(hid_t object, const char *name, hid_t stored, hid_t type, size_t n,
+                          const void *value)
+{
+    const hsize_t length = n;
+    hid_t space = n ? H5Screate_simple(1, &length, NULL) : H5Screate(H5S_SCALAR);
+    hid_t attribute =
+        space < 0 ? -1 : H5Acreate2(object, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
+    bool ok = attribute >= 0 && H5Awrite(attribute, type, value) >= 0;
+    if (attribute >= 0)
+        H5Aclose(attribute);
+    if (space >= 0)
+        H5Sclose(space);
+    return ok;
+}
+
+static void attribute(struct oct_results *r, const char *object, const char *name, hid_t stored,
+                      hid_t type, size_t n, const void *value)
+{
+    if (r->failure.code)
+        return;
+    hid_t id = H5Oopen(r->h5, object ? object : "/", H5P_DEFAULT);
+    if (id < 0 || !put_attribute(id, name, stored, type, n, value))
+        note_failure(r, name);
+    if (id >= 0)
+        H5Oclose(id);
+}
+
+void oct_results_text(struct oct_results *results, const char *object, const char *name,
+                      const char *text)
+{
+    char *copy = strdup(text ? text : "");
+    if (!copy) {
+        oct_fail(&results->failure, OCT_E_NO_MEMORY, "%s: out of memory", results->file.path);
+        return;
+    }
+    oct_utf8_repair(copy);
+    oct_hdf5_lock();
+    hid_t type = H5Tcopy(H5T_C_S1);
+    if (type >= 0 && H5Tset_size(type, H5T_VARIABLE) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0)
+        attribute(results, object, name, type, type, 0, &copy);
+    else
+        note_failure(results, name);
+    if (type >= 0)
+        H5Tclose(type);
+    oct_hdf5_unlock();
+    free(copy);
+}
+
+void oct_results_number(struct oct_results *results, const char *object, const char *name,
+                        double value)
+{
+    oct_hdf5_lock();
+    attribute(results, object, name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 0, &value);
+    oct_hdf5_unlock();
+}
+
+void oct_results_numbers(struct oct_results *results, const char *object, const char *name,
+                         const double *values, size_t n)
+{
+    oct_hdf5_lock();
+    attribute(results, object, name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, n, values);
+    oct_hdf5_unlock();
+}
+
+void oct_results_count(struct oct_results *results, const char *object, const char *name,
+                       uint64_t value)
+{
+    oct_hdf5_lock();
+    attribute(results, object, name, H5T_STD_U64LE, H5T_NATIVE_UINT64, 0, &value);
+    oct_hdf5_unlock();
+}
+
+/* ---- datasets ---- */
+
+static bool set_fill(hid_t properties, enum oct_results_type type)
+{
+    const double not_known = NAN;
+    return (type != OCT_RESULTS_F64 && type != OCT_RESULTS_F32) ||
+           H5Pset_fill_value(properties, H5T_NATIVE_DOUBLE, &not_known) >= 0;
+}
+
+/* Under the lock. */
+static hid_t make_dataset(struct oct_results *r, const char *name, const struct dataset *d)
+{
+    hid_t id = -1, links = H5Pcreate(H5P_LINK_CREATE), properties = H5Pcreate(H5P_DATASET_CREATE);
+    hid_t space = H5Screate_simple((int)d->rank, d->dims, NULL);
+    if (links >= 0 && properties >= 0 && space >= 0 &&
+        H5Pset_create_intermediate_group(links, 1) >= 0 && set_fill(properties, d->type))
+        id = H5Dcreate2(r->h5, name, type_on_disk(d->type), space, links, properties, H5P_DEFAULT);
+    if (id < 0)
+        note_failure(r, name);
+    if (space >= 0)
+        H5Sclose(space);
+    if (properties >= 0)
+        H5Pclose(properties);
+    if (links >= 0)
+        H5Pclose(links);
+    return id;
+}
+
+unsigned oct_results_dataset(struct oct_results *results, const char *name,
+                             enum oct_results_type type, unsigned rank, const uint64_t *dims,
+                             const char *unit)
+{
+    struct oct_results *r = results;
+    if (r->failure.code)
+        return 0;
+    if (r->n == OCT_RESULTS_MOST_DATASETS || rank < 1 || rank > OCT_RESULTS_MOST_RANK) {
+        oct_fail(&r->failure, OCT_E_ARG, "%s: %s: no room for such a dataset", r->file.path, name);
+        return 0;
+    }
+    struct dataset *d = &r->datasets[r->n];
+    *d = (struct dataset){.type = type, .rank = rank};
+    for (unsigned i = 0; i < rank; i++)
+        d->dims[i] = dims[i];
+    oct_hdf5_lock();
+    d->id = make_dataset(r, name, d);
+    oct_hdf5_unlock();
+    if (d->id < 0)
+        return 0;
+    if (unit)
+        oct_results_text(r, name, "units", unit);
+    return r->n++;
+}
+
+void oct_results_write_rows(struct oct_results *results, unsigned dataset, uint64_t first,
+                            uint64_t n, const void *values)
+{
+    struct oct_results *r = results;
+    const struct dataset *d = &r->datasets[dataset];
+    hsize_t start[OCT_RESULTS_MOST_RANK] = {first}, count[OCT_RESULTS_MOST_RANK];
+    if (r->failure.code || dataset >= r->n || n == 0)
+        return;
+    memcpy(count, d->dims, sizeof(count));
+    count[0] = n;
+    oct_hdf5_lock();
+    hid_t to = H5Dget_space(d->id), from = H5Screate_simple((int)d->rank, count, NULL);
+    if (to < 0 || from < 0 ||
+        H5Sselect_hyperslab(to, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
+        H5Dwrite(d->id, type_in_memory(d->type), from, to, H5P_DEFAULT, values) < 0)
+        note_failure(r, "values");
+    if (from >= 0)
+        H5Sclose(from);
+    if (to >= 0)
+        H5Sclose(to);
+    oct_hdf5_unlock();
+}
+
+void oct_results_write(struct oct_results *results, unsigned dataset, const void *values)
+{
+    if (dataset < results->n)
+        oct_results_write_rows(results, dataset, 0, results->datasets[dataset].dims[0], values);
+}
+
+/* ---- the end ---- */
+
+enum oct_err oct_results_error(const struct oct_results *results, struct oct_error *err)
+{
+    if (results->failure.code && err)
+        *err = results->failure;
+    return results->failure.code;
+}
+
+static void close_all(struct oct_results *r)
+{
+    oct_hdf5_lock();
+    for (unsigned i = 0; i < r->n; i++)
+        if (H5Dclose(r->datasets[i].id) < 0)
+            note_failure(r, "values");
+    if (r->h5 >= 0 && H5Fclose(r->h5) < 0)
+        note_failure(r, "its end");
+    oct_hdf5_unlock();
+}
+
+enum oct_err oct_results_publish(struct oct_results *results, struct oct_error *err)
+{
+    struct oct_results *r = results;
+    if (!r)
+        return OCT_OK;
+    close_all(r);
+    enum oct_err e = oct_results_error(r, err);
+    if (e)
+        oct_whole_file_discard(&r->file);
+    else
+        e = oct_whole_file_publish(&r->file, err);
+    free(r);
+    return e;
+}
+
+void oct_results_discard(struct oct_results *results)
+{
+    if (!results)
+        return;
+    close_all(results);
+    oct_whole_file_discard(&results->file);
+    free(results);
+}

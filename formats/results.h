@@ -1,0 +1,66 @@
+/* Files of results of offline analyses: HDF5, contiguous datasets, opens with plain h5py.
+ *
+ *     create -> { attributes, datasets, rows } -> publish or discard
+ *
+ * Rows may be written in any order, so that a sequence streams: no dataset is held in memory. The
+ * file has its name only when it is whole (whole_file.h). After the first failure every call does
+ * nothing, and oct_results_publish says what it was.
+ *
+ * One thread uses a file at a time. */
+#ifndef OCT_FORMATS_RESULTS_H
+#define OCT_FORMATS_RESULTS_H
+
+#include "pipeline/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum oct_results_type {
+    OCT_RESULTS_F64,
+    OCT_RESULTS_F32,
+    OCT_RESULTS_U64,
+    OCT_RESULTS_U32,
+    OCT_RESULTS_U8,
+};
+#define OCT_RESULTS_MOST_DATASETS 32u
+#define OCT_RESULTS_MOST_RANK 4u
+
+struct oct_results;
+
+/* Creates the file with the attribute software. *results is NULL on error; errors as those of
+ * oct_whole_file_init. */
+enum oct_err oct_results_create(struct oct_results **results, const char *path, bool force,
+                                struct oct_error *err);
+
+/* Attributes of the file, or of a dataset or group that is there already; object NULL: of the file.
+ * Text of other encodings is repaired. */
+void oct_results_text(struct oct_results *results, const char *object, const char *name,
+                      const char *text);
+void oct_results_number(struct oct_results *results, const char *object, const char *name,
+                        double value);
+void oct_results_numbers(struct oct_results *results, const char *object, const char *name,
+                         const double *values, size_t n);
+void oct_results_count(struct oct_results *results, const char *object, const char *name,
+                       uint64_t value);
+
+/* Makes a dataset "/group/name" of rank 1..4 and returns its number; groups are made as needed.
+ * unit becomes the attribute units; NULL: none. What is never written is NaN (floats) or 0. */
+unsigned oct_results_dataset(struct oct_results *results, const char *name,
+                             enum oct_results_type type, unsigned rank, const uint64_t *dims,
+                             const char *unit);
+
+/* values: the whole dataset, or rows first .. first + n - 1 of its first axis; of its own type. */
+void oct_results_write(struct oct_results *results, unsigned dataset, const void *values);
+void oct_results_write_rows(struct oct_results *results, unsigned dataset, uint64_t first,
+                            uint64_t n, const void *values);
+
+/* The failure, if there was one: long work may end early. */
+enum oct_err oct_results_error(const struct oct_results *results, struct oct_error *err);
+
+/* Closes, syncs and names the file. On error there is none. Frees results in any case; NULL is
+ * fine. */
+enum oct_err oct_results_publish(struct oct_results *results, struct oct_error *err);
+void oct_results_discard(struct oct_results *results); /* NULL is fine */
+
+#endif

@@ -1,0 +1,38 @@
+/* A file that appears under its name only when it is whole: it is written under a name beside it,
+ * synced and renamed. Killed meanwhile, a program leaves that other name (PATH.new.PID) at most.
+ *
+ *     init -> { write to .work } -> publish or discard
+ */
+#ifndef OCT_FORMATS_WHOLE_FILE_H
+#define OCT_FORMATS_WHOLE_FILE_H
+
+#include "pipeline/base/err.h"
+
+#include <stdbool.h>
+
+struct oct_whole_file {
+    char *path; /* as the user named it */
+    char *work; /* where to write */
+    bool force; /* may replace what has that name */
+};
+
+/* Whether a program may make `path`: OCT_E_IO: it exists and there is no force, or there is
+ * no such folder; OCT_E_ARG: it is a folder or a device, or the very file that one of
+ * inputs[n_inputs] names (NULL entries are left out). */
+enum oct_err oct_whole_file_may(const char *path, bool force, const char *const *inputs,
+                                unsigned n_inputs, struct oct_error *err);
+
+/* Checks the same without inputs and removes a file of the other name that is left. Nothing is made
+ * yet. On error *file is empty. OCT_E_NO_MEMORY too. */
+enum oct_err oct_whole_file_init(struct oct_whole_file *file, const char *path, bool force,
+                                 struct oct_error *err);
+
+/* The file at .work is whole, and closed: gives it its name and finishes *file. On error nothing
+ * has changed under the name, and the file at .work is removed. Without force a file that has
+ * appeared meanwhile stays: OCT_E_IO. */
+enum oct_err oct_whole_file_publish(struct oct_whole_file *file, struct oct_error *err);
+
+/* Removes the file at .work and finishes *file; of an empty one too. */
+void oct_whole_file_discard(struct oct_whole_file *file);
+
+#endif
