@@ -1,0 +1,47 @@
+/* What lines and pictures have in common: a canvas of cairo's, its letters, its colours. Private to
+ * this room: it shows cairo's types. One thread uses a canvas at a time. */
+#ifndef OCT_TOOLS_PLOT_CANVAS_H
+#define OCT_TOOLS_PLOT_CANVAS_H
+
+#include "pipeline/base/err.h"
+
+#include <cairo.h>
+#include <stdbool.h>
+
+struct oct_canvas {
+    cairo_surface_t *surface;
+    cairo_t *cairo;
+};
+
+enum oct_canvas_align { OCT_CANVAS_LEFT, OCT_CANVAS_MIDDLE, OCT_CANVAS_RIGHT };
+
+/* White, width x height px. OCT_E_NO_MEMORY; *canvas is empty then. */
+enum oct_err oct_canvas_init(struct oct_canvas *canvas, int width, int height,
+                             struct oct_error *err);
+void oct_canvas_finish(struct oct_canvas *canvas); /* of an empty one too */
+
+/* Writes the PNG file, whole or not at all. */
+enum oct_err oct_canvas_write(const struct oct_canvas *canvas, const char *path, bool force,
+                              struct oct_error *err);
+
+void oct_canvas_colour(struct oct_canvas *canvas, unsigned rgb); /* 0xRRGGBB */
+
+/* One line of text, its middle at height y. haloed: with a pale rim, on a picture. */
+void oct_canvas_text(struct oct_canvas *canvas, double x, double y, double size, bool bold,
+                     enum oct_canvas_align align, bool haloed, const char *text);
+double oct_canvas_text_width(struct oct_canvas *canvas, double size, bool bold, const char *text);
+
+/* Colour number i of series that stand side by side; told apart by those who see red and green
+ * alike (Okabe and Ito 2008). */
+unsigned oct_canvas_series_colour(unsigned i);
+
+/* The colour of 0 .. 1 from dark blue to yellow (viridis). */
+unsigned oct_canvas_map_colour(double fraction);
+
+/* Ticks of an axis from least to most: *first, and *step of 1, 2 or 5 times a power of ten, about n
+ * of them. least < most. */
+void oct_canvas_ticks(double least, double most, unsigned n, double *first, double *step);
+/* A tick's value with the digits that steps of `step` need. */
+void oct_canvas_tick_text(double value, double step, char text[32]);
+
+#endif

@@ -1,0 +1,287 @@
+#include "tools/plot/canvas.h"
+#include "tools/plot/plot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_WIDTH 1200.0 /* of the picture on the page */
+#define MOST_HEIGHT 900.0
+#define LEAST_SIDE 400.0 /* small pictures are enlarged */
+#define MARGIN 24
+#define LETTERS 15.0
+#define INK 0x222222
+#define NOTHING 0xd8d8d8 /* of NaN */
+#define MAP_ALPHA 0.55
+#define N_SAMPLES 65536u /* for the limits of the display */
+
+struct page {
+    struct oct_canvas canvas;
+    const struct oct_plot_picture *plot;
+    double lo, hi;         /* of the pixels */
+    double map_lo, map_hi; /* of the map */
+    double scale;          /* px of the page a pixel */
+    double x, y, width, height;
+    bool has_bar; /* of colours */
+};
+
+/* ---- limits ---- */
+
+static int compare(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static enum oct_err find_limits(struct page *p, struct oct_error *err)
+{
+    const size_t n = (size_t)p->plot->height * p->plot->width, step = n / N_SAMPLES + 1;
+    size_t n_kept = 0;
+    p->lo = p->plot->lo;
+    p->hi = p->plot->hi;
+    if (p->lo != 0 || p->hi != 0)
+        return OCT_OK;
+    float *kept = malloc((n / step + 1) * sizeof(*kept));
+    if (!kept)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a plot");
+    for (size_t i = 0; i < n; i += step)
+        if (isfinite(p->plot->pixels[i]))
+            kept[n_kept++] = p->plot->pixels[i];
+    qsort(kept, n_kept, sizeof(*kept), compare);
+    if (n_kept > 0) {
+        p->lo = kept[n_kept / 200];
+        p->hi = kept[n_kept - 1 - n_kept / 200];
+    }
+    if (!(p->hi > p->lo))
+        p->hi = p->lo + 1;
+    free(kept);
+    return OCT_OK;
+}
+
+static void find_map_limits(struct page *p)
+{
+    const struct oct_plot_map *m = p->plot->map;
+    p->map_lo = INFINITY;
+    p->map_hi = -INFINITY;
+    for (size_t i = 0; m && i < (size_t)m->n_y * m->n_x; i++)
+        if (isfinite(m->values[i])) {
+            p->map_lo = fmin(p->map_lo, m->values[i]);
+            p->map_hi = fmax(p->map_hi, m->values[i]);
+        }
+    if (!(p->map_lo <= p->map_hi))
+        p->map_lo = 0, p->map_hi = 1;
+    if (!(p->map_hi > p->map_lo)) {
+        const double middle = p->map_lo, half = middle != 0 ? 0.05 * fabs(middle) : 0.5;
+        p->map_lo = middle - half;
+        p->map_hi = middle + half;
+    }
+}
+
+/* ---- the picture ---- */
+
+/* As large as the page allows; enlarged by whole numbers alone, so that pixels stay squares. */
+static void set_size(struct page *p)
+{
+    const double w = p->plot->width, h = p->plot->height;
+    p->scale = fmin(1, fmin(MOST_WIDTH / w, MOST_HEIGHT / h));
+    const double larger = floor(fmin(MOST_WIDTH / w, MOST_HEIGHT / h));
+    const double wanted = ceil(LEAST_SIDE / fmin(w, h));
+    if (larger > 1 && wanted > 1)
+        p->scale = fmin(larger, wanted);
+    p->width = fmax(1, floor(w * p->scale));
+    p->height = fmax(1, floor(h * p->scale));
+    p->x = MARGIN;
+    p->y = p->plot->title ? 56 : MARGIN;
+    p->has_bar = p->plot->map || p->plot->in_colour;
+}
+
+static unsigned pixel_colour(const struct page *p, float value)
+{
+    if (!isfinite(value))
+        return NOTHING;
+    const double fraction = (value - p->lo) / (p->hi - p->lo);
+    if (p->plot->in_colour)
+        return oct_canvas_map_colour(fraction);
+    const unsigned grey = (unsigned)lround(255 * fmin(1, fmax(0, fraction)));
+    return grey << 16 | grey << 8 | grey;
+}
+
+static enum oct_err draw_pixels(struct page *p, struct oct_error *err)
+{
+    cairo_t *c = p->canvas.cairo;
+    const int w = (int)p->plot->width, h = (int)p->plot->height;
+    cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, w, h);
+    if (cairo_surface_status(image) != CAIRO_STATUS_SUCCESS) {
+        cairo_surface_destroy(image);
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a plot of %d x %d", w, h);
+    }
+    unsigned char *bytes = cairo_image_surface_get_data(image);
+    const int stride = cairo_image_surface_get_stride(image);
+    for (int y = 0; y < h; y++)
+        for (int x = 0; x < w; x++) {
+            const uint32_t rgb =
+                pixel_colour(p, p->plot->pixels[(size_t)y * (size_t)w + (size_t)x]);
+            memcpy(bytes + (size_t)y * (size_t)stride + 4 * (size_t)x, &rgb, sizeof(rgb));
+        }
+    cairo_surface_mark_dirty(image);
+    cairo_save(c);
+    cairo_translate(c, p->x, p->y);
+    cairo_scale(c, p->width / w, p->height / h);
+    cairo_set_source_surface(c, image, 0, 0);
+    cairo_pattern_set_filter(cairo_get_source(c),
+                             p->scale > 1 ? CAIRO_FILTER_NEAREST : CAIRO_FILTER_GOOD);
+    cairo_paint(c);
+    cairo_restore(c);
+    cairo_surface_destroy(image);
+    return OCT_OK;
+}
+
+static void draw_map(struct page *p)
+{
+    const struct oct_plot_map *m = p->plot->map;
+    cairo_t *c = p->canvas.cairo;
+    cairo_save(c);
+    cairo_rectangle(c, p->x, p->y, p->width, p->height);
+    cairo_clip(c);
+    cairo_set_antialias(c, CAIRO_ANTIALIAS_NONE);
+    for (uint32_t j = 0; j < m->n_y; j++)
+        for (uint32_t i = 0; i < m->n_x; i++) {
+            const double value = m->values[(size_t)j * m->n_x + i];
+            if (!isfinite(value))
+                continue;
+            const unsigned rgb =
+                oct_canvas_map_colour((value - p->map_lo) / (p->map_hi - p->map_lo));
+            cairo_set_source_rgba(c, (rgb >> 16 & 255) / 255.0, (rgb >> 8 & 255) / 255.0,
+                                  (rgb & 255) / 255.0, MAP_ALPHA);
+            cairo_rectangle(c, p->x + p->scale * (m->x + i * m->step_x),
+                            p->y + p->scale * (m->y + j * m->step_y), p->scale * m->step_x,
+                            p->scale * m->step_y);
+            cairo_fill(c);
+        }
+    cairo_restore(c);
+}
+
+/* ---- beside it ---- */
+
+static void draw_colour_bar(struct page *p)
+{
+    struct oct_canvas *c = &p->canvas;
+    const bool of_map = p->plot->map != NULL;
+    const double lo = of_map ? p->map_lo : p->lo, hi = of_map ? p->map_hi : p->hi;
+    const double x = p->x + p->width + 22, bar = 18;
+    const char *label = of_map ? p->plot->map->label : p->plot->value_label;
+    double first, step;
+    char text[32];
+    cairo_set_antialias(c->cairo, CAIRO_ANTIALIAS_NONE);
+    for (double y = 0; y < p->height; y++) {
+        oct_canvas_colour(c, oct_canvas_map_colour(1 - y / p->height));
+        cairo_rectangle(c->cairo, x, p->y + y, bar, 1);
+        cairo_fill(c->cairo);
+    }
+    cairo_set_antialias(c->cairo, CAIRO_ANTIALIAS_DEFAULT);
+    oct_canvas_colour(c, INK);
+    oct_canvas_ticks(lo, hi, 6, &first, &step);
+    cairo_set_line_width(c->cairo, 1);
+    for (double v = first; v <= hi + 1e-9 * step; v += step) {
+        const double y = p->y + p->height * (hi - v) / (hi - lo);
+        cairo_move_to(c->cairo, x + bar, y);
+        cairo_line_to(c->cairo, x + bar + 5, y);
+        cairo_stroke(c->cairo);
+        oct_canvas_tick_text(v, step, text);
+        oct_canvas_text(c, x + bar + 9, y, LETTERS, false, OCT_CANVAS_LEFT, false, text);
+    }
+    if (!label)
+        return;
+    cairo_save(c->cairo);
+    cairo_translate(c->cairo, x + bar + 84, p->y + p->height / 2);
+    cairo_rotate(c->cairo, -1.5707963267948966);
+    oct_canvas_text(c, 0, 0, LETTERS, false, OCT_CANVAS_MIDDLE, false, label);
+    cairo_restore(c->cairo);
+}
+
+/* About a fifth of the width, 1, 2 or 5 times a power of ten. */
+static void draw_scale_bar(struct page *p)
+{
+    struct oct_canvas *c = &p->canvas;
+    double first, um;
+    char text[48];
+    if (!(p->plot->um_dx > 0))
+        return;
+    oct_canvas_ticks(0, p->plot->width * p->plot->um_dx, 5, &first, &um);
+    const double length = um / p->plot->um_dx * p->scale;
+    const double x = p->x + p->width - length - 16, y = p->y + p->height - 20;
+    cairo_set_source_rgba(c->cairo, 1, 1, 1, 0.85);
+    cairo_rectangle(c->cairo, x - 2, y - 2, length + 4, 9);
+    cairo_fill(c->cairo);
+    oct_canvas_colour(c, INK);
+    cairo_rectangle(c->cairo, x, y, length, 5);
+    cairo_fill(c->cairo);
+    snprintf(text, sizeof(text), "%g %s", um >= 1000 ? um / 1000 : um,
+             um >= 1000 ? "mm" : "\302\265m");
+    oct_canvas_text(c, x + length / 2, y - 14, LETTERS, true, OCT_CANVAS_MIDDLE, true, text);
+}
+
+static void draw_texts(struct page *p)
+{
+    struct oct_canvas *c = &p->canvas;
+    const struct oct_plot_picture *plot = p->plot;
+    oct_canvas_colour(c, INK);
+    for (unsigned i = 0; i < plot->n_texts; i++)
+        oct_canvas_text(c, p->x + p->scale * plot->texts[i].x, p->y + p->scale * plot->texts[i].y,
+                        LETTERS, true, OCT_CANVAS_MIDDLE, true, plot->texts[i].text);
+    if (plot->title)
+        oct_canvas_text(c, p->x, 30, 17, true, OCT_CANVAS_LEFT, false, plot->title);
+    if (plot->footer)
+        oct_canvas_text(c, p->x, p->y + p->height + 26, LETTERS, false, OCT_CANVAS_LEFT, false,
+                        plot->footer);
+}
+
+static enum oct_err draw(struct page *p, struct oct_error *err)
+{
+    enum oct_err e = draw_pixels(p, err);
+    if (e)
+        return e;
+    if (p->plot->map)
+        draw_map(p);
+    if (p->has_bar)
+        draw_colour_bar(p);
+    draw_scale_bar(p);
+    draw_texts(p);
+    return OCT_OK;
+}
+
+/* Wide enough for title and footer too. */
+static int page_width(const struct page *p)
+{
+    struct oct_canvas probe;
+    double width = p->width + (p->has_bar ? 150 : 0);
+    if (oct_canvas_init(&probe, 1, 1, NULL) != OCT_OK)
+        return (int)width + 2 * MARGIN;
+    if (p->plot->title)
+        width = fmax(width, oct_canvas_text_width(&probe, 17, true, p->plot->title));
+    if (p->plot->footer)
+        width = fmax(width, oct_canvas_text_width(&probe, LETTERS, false, p->plot->footer));
+    oct_canvas_finish(&probe);
+    return (int)ceil(width) + 2 * MARGIN;
+}
+
+enum oct_err oct_plot_write_picture(const char *path, bool force,
+                                    const struct oct_plot_picture *plot, struct oct_error *err)
+{
+    struct page p = {.plot = plot};
+    enum oct_err e = find_limits(&p, err);
+    if (e)
+        return e;
+    find_map_limits(&p);
+    set_size(&p);
+    const int height = (int)(p.y + p.height) + (plot->footer ? 48 : MARGIN);
+    e = oct_canvas_init(&p.canvas, page_width(&p), height, err);
+    if (e)
+        return e;
+    e = draw(&p, err);
+    if (e == OCT_OK)
+        e = oct_canvas_write(&p.canvas, path, force, err);
+    oct_canvas_finish(&p.canvas);
+    return e;
+}

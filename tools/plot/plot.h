@@ -1,0 +1,81 @@
+/* Plots as PNG files, drawn by cairo: lines over axes, and pictures with a scale bar and a map over
+ * them. White ground, for papers and pages. Whole or not at all (formats/whole_file.h).
+ *
+ * Errors: OCT_E_IO, OCT_E_NO_SPACE, OCT_E_NO_MEMORY, and those of oct_whole_file_init. Any thread. */
+#ifndef OCT_TOOLS_PLOT_PLOT_H
+#define OCT_TOOLS_PLOT_PLOT_H
+
+#include "pipeline/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- lines ---- */
+
+enum oct_plot_style {
+    OCT_PLOT_LINE,
+    OCT_PLOT_POINTS,
+    OCT_PLOT_DASHES, /* a line beside the others: a fit */
+};
+
+struct oct_plot_series {
+    const double *x, *y; /* [n]; NaN interrupts the line */
+    size_t n;
+    const char *label; /* in the legend; NULL: none */
+    enum oct_plot_style style;
+};
+
+/* A point that is marked, with a line down to the x axis. */
+struct oct_plot_mark {
+    double x, y;
+    const char *text; /* beside it */
+};
+
+struct oct_plot_lines {
+    const char *title, *x_label, *y_label; /* NULL: none */
+    const struct oct_plot_series *series;
+    unsigned n_series;
+    const struct oct_plot_mark *marks;
+    unsigned n_marks;
+    bool has_y; /* y_least and y_most are given; else the axis holds all values */
+    double y_least, y_most;
+    bool from_zero; /* both axes begin at 0 at the latest */
+};
+
+enum oct_err oct_plot_write_lines(const char *path, bool force, const struct oct_plot_lines *plot,
+                                  struct oct_error *err);
+
+/* ---- pictures ---- */
+
+/* Values over a picture, in colour, with their scale beside it. */
+struct oct_plot_map {
+    const double *values; /* [n_y][n_x]; NaN: the picture alone */
+    uint32_t n_y, n_x;
+    double y, x, step_y, step_x; /* cell (j, i) covers step_y x step_x px from (y + j step_y, x +
+                                    i step_x) on, of the picture's pixels */
+    const char *label;           /* "cells/mm2" */
+};
+
+struct oct_plot_text {
+    double y, x; /* px of the picture, of its middle */
+    const char *text;
+};
+
+struct oct_plot_picture {
+    const char *title, *footer; /* NULL: none */
+    const float *pixels;        /* [height][width]; NaN is drawn as a pale grey */
+    uint32_t height, width;
+    double lo, hi;                  /* black and white; both 0: the middle 99 % of the values */
+    bool in_colour;                 /* the pixels themselves, with their scale */
+    const char *value_label;        /* of the colours' scale; NULL: none */
+    double um_dx;                   /* of a pixel, for the scale bar; 0 or NaN: no bar */
+    const struct oct_plot_map *map; /* NULL: none */
+    const struct oct_plot_text *texts;
+    unsigned n_texts;
+};
+
+enum oct_err oct_plot_write_picture(const char *path, bool force,
+                                    const struct oct_plot_picture *plot, struct oct_error *err);
+
+#endif
