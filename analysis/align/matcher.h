@@ -1,0 +1,91 @@
+/* Whole pixels: where pictures, and windows of their rows, fit a reference best by ZNCC
+ * (analysis/correlate/correlate.h), behind one table for the CPU and the CUDA engine. What follows
+ * from them (sub-pixels, strips, drift) is computed on the host by whoever asks.
+ *
+ *     create -> set_reference -> { load n pictures -> find, look, look, ... } -> destroy
+ *
+ * Sign: shift d puts picture(p) onto reference(p + d). Pictures are f32 [height][width]; windows are
+ * whole rows. One thread uses a matcher at a time. */
+#ifndef OCT_ANALYSIS_ALIGN_MATCHER_H
+#define OCT_ANALYSIS_ALIGN_MATCHER_H
+
+#include "analysis/correlate/picture.h"
+
+struct oct_workers;
+
+struct oct_match {
+    int32_t dy, dx;
+    /* ZNCC at (dy, dx); NaN: it is defined nowhere in the search, and the shift is 0. */
+    float score;
+    bool on_border;     /* of a window's search: the true maximum may lie beyond */
+    float around[3][3]; /* ZNCC at (dy - 1 .. dy + 1, dx - 1 .. dx + 1); NaN where not defined. Of
+                           windows alone; whole pictures leave it NaN but in the middle */
+};
+
+/* Rows y0 .. y0 + n_rows - 1 of a loaded picture, sought at the shifts within `radius` pixels of
+ * (dy, dx) in both directions. Where fewer than min_window_overlap of the window's pixels meet the
+ * reference, ZNCC is not defined. */
+struct oct_window {
+    unsigned picture; /* below n of load */
+    uint32_t y0, n_rows;
+    int32_t dy, dx;  /* within max_dy + max_radius, max_dx + max_radius of 0 */
+    uint32_t radius; /* at most max_radius */
+};
+
+struct oct_matcher_setup {
+    uint32_t height, width;
+    uint32_t max_dy, max_dx;     /* of whole pictures */
+    double min_overlap;          /* of whole pictures: part of the largest overlap */
+    uint32_t max_rows;           /* of a window; 0: no windows are asked for */
+    uint32_t max_radius;         /* of a window's search */
+    double min_window_overlap;   /* part of the window */
+    bool masked;                 /* pictures may have masks */
+    unsigned n_batch;            /* most pictures loaded at once */
+    struct oct_workers *workers; /* of the CPU engine; NULL: the caller alone */
+    const char *gpus;            /* as pipeline.gpus */
+    unsigned deadline_ms;        /* of a GPU; 0: 2000 */
+};
+
+struct oct_matcher;
+
+struct oct_matcher_ops {
+    const char *name; /* "cpu", "cuda" */
+
+    /* *matcher is NULL on error. OCT_E_ARG: sizes that cannot be; OCT_E_BACKEND: no device;
+     * OCT_E_NO_MEMORY. */
+    enum oct_err (*create)(struct oct_matcher **matcher, const struct oct_matcher_setup *setup,
+                           struct oct_error *err);
+
+    /* Copies what it needs of the reference, which has contrast (oct_picture_has_contrast). */
+    enum oct_err (*set_reference)(struct oct_matcher *matcher, const struct oct_picture *reference,
+                                  struct oct_error *err);
+
+    /* Takes n <= n_batch pictures in the place of those before; they are borrowed until the next
+     * load. Those without contrast match nowhere. */
+    enum oct_err (*load)(struct oct_matcher *matcher, const struct oct_picture *pictures,
+                         unsigned n, struct oct_error *err);
+
+    /* The shifts of all loaded pictures: matches[n of load]. */
+    enum oct_err (*find)(struct oct_matcher *matcher, struct oct_match *matches,
+                         struct oct_error *err);
+
+    /* The shifts of n windows, of any loaded pictures in any order: matches[n]. The more are asked
+     * for in one call, the better it runs in parallel. */
+    enum oct_err (*look)(struct oct_matcher *matcher, const struct oct_window *windows, unsigned n,
+                         struct oct_match *matches, struct oct_error *err);
+
+    void (*destroy)(struct oct_matcher *matcher); /* NULL is fine */
+};
+
+extern const struct oct_matcher_ops oct_matcher_cpu;
+
+/* "auto", "cpu" or "cuda": the table to use and a matcher made by it. OCT_E_BACKEND: "cuda", and
+ * there is no GPU. */
+enum oct_err oct_matcher_select(const struct oct_matcher_ops **ops, struct oct_matcher **matcher,
+                                const char *backend, const struct oct_matcher_setup *setup,
+                                struct oct_error *err);
+
+/* Whether a tenth of the pixels is valid and they are not all the same. */
+bool oct_picture_has_contrast(const struct oct_picture *picture);
+
+#endif
