@@ -82,9 +82,7 @@ $(BUILD)/%.o: %.c Makefile
 	$(Q)$(CC) $(CPPFLAGS) $(SYSTEM_CFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Loops over all pixels of all pictures, which gcc turns into vector code only when asked.
-$(BUILD)/analysis/enface/enface.o $(BUILD)/analysis/quality/quality.o: EXTRA_CFLAGS += -O3
-$(BUILD)/analysis/correlate/fft2.o $(BUILD)/analysis/correlate/side.o \
-  $(BUILD)/analysis/correlate/boxes.o: EXTRA_CFLAGS += -O3
+$(BUILD)/analysis/%.o: EXTRA_CFLAGS += -O3
 
 $(LIB): $(call obj,$(LIB_SRC)) $(EXTRA_LIB_OBJ)
 	$(call say,AR,$@)

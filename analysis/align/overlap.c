@@ -1,0 +1,209 @@
+#include "analysis/align/overlap.h"
+
+#include "pipeline/base/aligned.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A variance below this part of that of the whole picture, which is 1 a pixel, is none. */
+#define LEAST_VARIANCE 1e-9
+
+/* ---- sums of columns ---- */
+
+static bool sums_init(struct oct_column_sums *sums, uint32_t width)
+{
+    double *all = oct_aligned_calloc(64, 4 * ((size_t)width + 1), sizeof(double));
+    *sums = (struct oct_column_sums){.sums = all};
+    if (!all)
+        return false;
+    sums->squares = all + width + 1;
+    sums->running = sums->squares + width + 1;
+    sums->running_squares = sums->running + width + 1;
+    return true;
+}
+
+static void add_row(struct oct_column_sums *s, uint32_t y, double sign)
+{
+    uint32_t width = s->level->width;
+    const float *restrict row = s->level->planes[OCT_PLANE_VALUES] + (size_t)y * width;
+    double *restrict sums = s->sums, *restrict squares = s->squares;
+    for (uint32_t x = 0; x < width; x++) {
+        double value = (double)row[x];
+        sums[x] += sign * value;
+        squares[x] += sign * (value * value);
+    }
+}
+
+static void run_up(struct oct_column_sums *s)
+{
+    double sum = 0, squares = 0;
+    for (uint32_t x = 0; x < s->level->width; x++) {
+        s->running[x] = sum;
+        s->running_squares[x] = squares;
+        sum += s->sums[x];
+        squares += s->squares[x];
+    }
+    s->running[s->level->width] = sum;
+    s->running_squares[s->level->width] = squares;
+}
+
+/* Slides to rows first .. end - 1; anew where that is less work. */
+static void sums_move(struct oct_column_sums *s, uint32_t first, uint32_t end)
+{
+    if (s->first == first && s->end == end)
+        return;
+    uint32_t off = first > s->first ? first - s->first : s->first - first;
+    off += end > s->end ? end - s->end : s->end - end;
+    if (off >= end - first || s->end <= first || end <= s->first) {
+        size_t bytes = s->level->width * sizeof(double);
+        memset(s->sums, 0, bytes);
+        memset(s->squares, 0, bytes);
+        s->first = s->end = first;
+    }
+    while (s->end < end)
+        add_row(s, s->end++, 1.0);
+    while (s->first > first)
+        add_row(s, --s->first, 1.0);
+    while (s->end > end)
+        add_row(s, --s->end, -1.0);
+    while (s->first < first)
+        add_row(s, s->first++, -1.0);
+    run_up(s);
+}
+
+/* ---- the overlap ---- */
+
+enum oct_err oct_overlap_init(struct oct_overlap *overlap, uint32_t width, struct oct_error *err)
+{
+    *overlap = (struct oct_overlap){0};
+    if (sums_init(&overlap->f_sums, width) && sums_init(&overlap->g_sums, width))
+        return OCT_OK;
+    oct_overlap_finish(overlap);
+    return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for sums of %u columns", width);
+}
+
+void oct_overlap_finish(struct oct_overlap *overlap)
+{
+    free(overlap->f_sums.sums);
+    free(overlap->g_sums.sums);
+    *overlap = (struct oct_overlap){0};
+}
+
+bool oct_overlap_is_masked(const struct oct_overlap *overlap)
+{
+    return overlap->f->is_masked || overlap->g->is_masked;
+}
+
+static double count_valid(const struct oct_level *level, uint32_t y0, uint32_t n_rows)
+{
+    size_t n = (size_t)n_rows * level->width, n_valid = n;
+    if (level->is_masked) {
+        const float *valid = level->planes[OCT_PLANE_VALID] + (size_t)y0 * level->width;
+        n_valid = 0;
+        for (size_t i = 0; i < n; i++)
+            n_valid += valid[i] != 0.0F;
+    }
+    return (double)n_valid;
+}
+
+void oct_overlap_begin(struct oct_overlap *o, const struct oct_level *f, const struct oct_level *g,
+                       uint32_t y0, uint32_t n_rows, double part)
+{
+    o->f = o->f_sums.level = f;
+    o->g = o->g_sums.level = g;
+    o->f_sums.first = o->f_sums.end = o->g_sums.first = o->g_sums.end = 0;
+    o->y0 = y0;
+    o->n_rows = n_rows;
+    double n = count_valid(f, y0, n_rows), n_g = (double)g->n_valid;
+    o->least = part * (n < n_g ? n : n_g);
+    if (o->least < 1)
+        o->least = 1;
+}
+
+void oct_overlap_move(struct oct_overlap *o, int32_t dy)
+{
+    int64_t height = o->f->height, first = o->y0, end = (int64_t)o->y0 + o->n_rows;
+    first = first + dy < 0 ? -(int64_t)dy : first;
+    end = end + dy > height ? height - dy : end;
+    o->dy = dy;
+    o->first = (uint32_t)first;
+    o->end = end > first ? (uint32_t)end : o->first;
+    if (o->end == o->first || oct_overlap_is_masked(o))
+        return;
+    sums_move(&o->f_sums, o->first, o->end);
+    sums_move(&o->g_sums, (uint32_t)(first + dy), (uint32_t)(end + dy));
+}
+
+/* Adds to *p what the sums of columns know. */
+static void add_boxes(const struct oct_overlap *o, int32_t dx, struct oct_products *p)
+{
+    uint32_t width = o->f->width, n = width - (uint32_t)abs(dx);
+    uint32_t at_f = dx < 0 ? (uint32_t)-dx : 0, at_g = dx > 0 ? (uint32_t)dx : 0;
+    p->n = (double)n * (o->end - o->first);
+    p->f = o->f_sums.running[at_f + n] - o->f_sums.running[at_f];
+    p->g = o->g_sums.running[at_g + n] - o->g_sums.running[at_g];
+    p->f_f = o->f_sums.running_squares[at_f + n] - o->f_sums.running_squares[at_f];
+    p->g_g = o->g_sums.running_squares[at_g + n] - o->g_sums.running_squares[at_g];
+}
+
+float oct_overlap_zncc(const struct oct_overlap *o, int32_t dx, const struct oct_products *products)
+{
+    if (o->end == o->first || (uint32_t)abs(dx) >= o->f->width)
+        return NAN;
+    struct oct_products p = *products;
+    if (!oct_overlap_is_masked(o))
+        add_boxes(o, dx, &p);
+    if (p.n < o->least)
+        return NAN;
+    double f_f = p.f_f - p.f * p.f / p.n, g_g = p.g_g - p.g * p.g / p.n;
+    if (f_f <= LEAST_VARIANCE * p.n || g_g <= LEAST_VARIANCE * p.n)
+        return NAN;
+    return (float)((p.values - p.f * p.g / p.n) / sqrt(f_f * g_g));
+}
+
+/* ---- products at single shifts ---- */
+
+/* Sixteen sums, so that they are added side by side. */
+static double multiply(const float *restrict a, const float *restrict b, uint32_t n)
+{
+    float sums[16] = {0};
+    uint32_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (unsigned j = 0; j < 16; j++)
+            sums[j] += a[i + j] * b[i + j];
+    double sum = 0;
+    for (unsigned j = 0; j < 16; j++)
+        sum += (double)sums[j];
+    for (; i < n; i++)
+        sum += (double)(a[i] * b[i]);
+    return sum;
+}
+
+static double product(const struct oct_overlap *o, int32_t dx, enum oct_plane of_f,
+                      enum oct_plane of_g)
+{
+    uint32_t width = o->f->width, n = width - (uint32_t)abs(dx);
+    const float *f = o->f->planes[of_f] + (dx < 0 ? -dx : 0);
+    const float *g = o->g->planes[of_g] + (dx > 0 ? dx : 0);
+    double sum = 0;
+    for (uint32_t y = o->first; y < o->end; y++)
+        sum += multiply(f + (size_t)y * width, g + (size_t)((int64_t)y + o->dy) * width, n);
+    return sum;
+}
+
+float oct_overlap_zncc_at(struct oct_overlap *o, int32_t dy, int32_t dx)
+{
+    oct_overlap_move(o, dy);
+    if (o->end == o->first || (uint32_t)abs(dx) >= o->f->width)
+        return NAN;
+    struct oct_products p = {.values = product(o, dx, OCT_PLANE_VALUES, OCT_PLANE_VALUES)};
+    if (oct_overlap_is_masked(o)) {
+        p.n = product(o, dx, OCT_PLANE_VALID, OCT_PLANE_VALID);
+        p.f = product(o, dx, OCT_PLANE_VALUES, OCT_PLANE_VALID);
+        p.g = product(o, dx, OCT_PLANE_VALID, OCT_PLANE_VALUES);
+        p.f_f = product(o, dx, OCT_PLANE_SQUARES, OCT_PLANE_VALID);
+        p.g_g = product(o, dx, OCT_PLANE_VALID, OCT_PLANE_SQUARES);
+    }
+    return oct_overlap_zncc(o, dx, &p);
+}

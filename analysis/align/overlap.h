@@ -1,0 +1,57 @@
+/* The sums over an overlap that ZNCC needs beside the products, and ZNCC from them:
+ *
+ *     zncc = (P - S_f S_g / N) / sqrt((S_ff - S_f^2 / N) (S_gg - S_g^2 / N))
+ *
+ * Of pictures without masks S_f .. S_gg are sums of boxes: those of whole columns are kept and slide
+ * along with dy, those along x are differences of running sums. One thread uses an overlap. */
+#ifndef OCT_ANALYSIS_ALIGN_OVERLAP_H
+#define OCT_ANALYSIS_ALIGN_OVERLAP_H
+
+#include "analysis/align/level.h"
+
+/* Sums over rows first .. end - 1, in double. */
+struct oct_column_sums {
+    const struct oct_level *level;
+    uint32_t first, end;
+    double *sums, *squares;            /* [width] a column */
+    double *running, *running_squares; /* [width + 1]: of the columns before x */
+};
+
+/* Rows y0 .. y0 + n_rows - 1 of f, against g. */
+struct oct_overlap {
+    const struct oct_level *f, *g;
+    uint32_t y0, n_rows;
+    double least; /* N below which ZNCC is not defined */
+    int32_t dy;
+    uint32_t first, end; /* the rows of f that meet g at dy; end <= first: none */
+    struct oct_column_sums f_sums, g_sums;
+};
+
+/* Scratch memory for pictures of this width. OCT_E_NO_MEMORY. */
+enum oct_err oct_overlap_init(struct oct_overlap *overlap, uint32_t width, struct oct_error *err);
+void oct_overlap_finish(struct oct_overlap *overlap); /* of an empty one too */
+
+/* Begins with a window. `part`: of the window's valid pixels that must meet those of g. */
+void oct_overlap_begin(struct oct_overlap *overlap, const struct oct_level *f,
+                       const struct oct_level *g, uint32_t y0, uint32_t n_rows, double part);
+
+/* Whether one of the two has a mask: the sums are correlations too then (struct oct_products). */
+bool oct_overlap_is_masked(const struct oct_overlap *overlap);
+
+/* Goes to dy. */
+void oct_overlap_move(struct oct_overlap *overlap, int32_t dy);
+
+/* Sums of products at one shift; with masks all of them, else only `values`. */
+struct oct_products {
+    double values;            /* P */
+    double n, f, g, f_f, g_g; /* N, S_f, S_g, S_ff, S_gg */
+};
+
+/* ZNCC at (dy, dx), dy as of the last move; NaN: not defined. */
+float oct_overlap_zncc(const struct oct_overlap *overlap, int32_t dx,
+                       const struct oct_products *products);
+
+/* The same with the products summed here: for single shifts. */
+float oct_overlap_zncc_at(struct oct_overlap *overlap, int32_t dy, int32_t dx);
+
+#endif

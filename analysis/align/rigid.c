@@ -1,0 +1,109 @@
+#include "analysis/align/rigid.h"
+
+#include "analysis/align/matcher.h"
+#include "analysis/align/subpixel.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct oct_rigid {
+    const struct oct_matcher_ops *ops;
+    struct oct_matcher *matcher;
+    struct oct_subpixel *subpixel;
+    struct oct_level reference, moving;
+    bool has_reference;
+};
+
+enum oct_err oct_rigid_create(struct oct_rigid **out, const struct oct_rigid_setup *setup,
+                              struct oct_error *err)
+{
+    *out = NULL;
+    struct oct_rigid *rigid = calloc(1, sizeof(*rigid));
+    if (!rigid)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a registration");
+    struct oct_matcher_setup matcher = {
+        .height = setup->height,
+        .width = setup->width,
+        .max_dy = setup->max_dy,
+        .max_dx = setup->max_dx,
+        .min_overlap = setup->min_overlap,
+        .masked = setup->masked,
+        .n_batch = 1,
+        .gpus = setup->gpus,
+        .deadline_ms = setup->deadline_ms,
+    };
+    uint32_t height = setup->height, width = setup->width;
+    enum oct_err e =
+        oct_matcher_select(&rigid->ops, &rigid->matcher, setup->backend, &matcher, err);
+    if (!e)
+        e = oct_subpixel_create(&rigid->subpixel, height, width, err);
+    if (!e)
+        e = oct_level_init(&rigid->reference, height, width, setup->masked, err);
+    if (!e)
+        e = oct_level_init(&rigid->moving, height, width, setup->masked, err);
+    if (e) {
+        oct_rigid_destroy(rigid);
+        return e;
+    }
+    *out = rigid;
+    return OCT_OK;
+}
+
+void oct_rigid_destroy(struct oct_rigid *rigid)
+{
+    if (!rigid)
+        return;
+    if (rigid->matcher)
+        rigid->ops->destroy(rigid->matcher);
+    oct_subpixel_destroy(rigid->subpixel);
+    oct_level_finish(&rigid->reference);
+    oct_level_finish(&rigid->moving);
+    free(rigid);
+}
+
+enum oct_err oct_rigid_set_reference(struct oct_rigid *rigid, const struct oct_picture *reference,
+                                     struct oct_error *err)
+{
+    if (reference->height != rigid->reference.height || reference->width != rigid->reference.width)
+        return oct_fail(err, OCT_E_ARG, "the reference has %u x %u pixels, not %u x %u",
+                        reference->height, reference->width, rigid->reference.height,
+                        rigid->reference.width);
+    if (!oct_picture_has_contrast(reference))
+        return oct_fail(err, OCT_E_ARG,
+                        "the reference has no contrast, or less than a tenth of it is valid");
+    oct_level_set(&rigid->reference, reference);
+    enum oct_err e = rigid->ops->set_reference(rigid->matcher, reference, err);
+    rigid->has_reference = !e;
+    return e;
+}
+
+enum oct_err oct_rigid_find(struct oct_rigid *rigid, const struct oct_picture *moving,
+                            struct oct_shift *shift, struct oct_error *err)
+{
+    struct oct_match match;
+    *shift = (struct oct_shift){.score = NAN};
+    if (!rigid->has_reference)
+        return oct_fail(err, OCT_E_STATE, "no reference is set");
+    if (moving->height != rigid->moving.height || moving->width != rigid->moving.width)
+        return oct_fail(err, OCT_E_ARG, "the picture has %u x %u pixels, not %u x %u",
+                        moving->height, moving->width, rigid->moving.height, rigid->moving.width);
+    oct_level_set(&rigid->moving, moving);
+    if (!rigid->moving.has_contrast)
+        return OCT_OK;
+    enum oct_err e = rigid->ops->load(rigid->matcher, moving, 1, err);
+    if (!e)
+        e = rigid->ops->find(rigid->matcher, &match, err);
+    if (e || isnan(match.score))
+        return e;
+    double y, x;
+    oct_subpixel_parabola(&match, &y, &x);
+    oct_subpixel_find(rigid->subpixel, &rigid->moving, &rigid->reference, match.dy, match.dx, &y,
+                      &x);
+    *shift = (struct oct_shift){match.dy + y, match.dx + x, (double)match.score};
+    return OCT_OK;
+}
+
+const char *oct_rigid_running(const struct oct_rigid *rigid)
+{
+    return rigid->ops->name;
+}

@@ -1,0 +1,357 @@
+#include "analysis/align/whole.h"
+
+#include "analysis/align/overlap.h"
+#include "analysis/correlate/correlate.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Sides and shifts below which binning is not worth it. */
+#define LEAST_BINNED_SIDE 64u
+#define LEAST_BINNED_SHIFT 4u
+
+/* A binned score below this may be a chance maximum, and the true one may be hidden. */
+#define LEAST_BINNED_SCORE 0.15F
+
+/* Binned maxima within this part of the best are climbed; more of them than MOST_MAXIMA mean that
+ * binning has lost what tells them apart. */
+#define MARGIN 0.25F
+#define MOST_MAXIMA 8u
+
+/* One resolution. */
+struct search {
+    struct oct_correlator *correlator; /* NULL: not made yet */
+    struct oct_correlator_setup setup;
+    float *c2d; /* [2 max_dy + 1][2 max_dx + 1] */
+    bool has_reference;
+};
+
+struct oct_whole {
+    struct oct_matcher_setup setup;
+    struct search full, binned;
+    bool bins;
+    struct oct_picture picture, g_picture; /* binned; only with `bins` */
+    struct oct_overlap overlap;
+    const struct oct_level *reference;
+};
+
+/* ---- life ---- */
+
+static void describe_search(struct search *search, const struct oct_matcher_setup *s, uint32_t by)
+{
+    uint32_t height = s->height / by, width = s->width / by;
+    uint32_t dy = (s->max_dy + by - 1) / by, dx = (s->max_dx + by - 1) / by;
+    search->setup = (struct oct_correlator_setup){
+        .height = height,
+        .width = width,
+        .g_height = height,
+        .g_width = width,
+        .max_dy = dy < height ? dy : height - 1,
+        .max_dx = dx < width ? dx : width - 1,
+        .norm = OCT_CORRELATION_ZNCC,
+        .masked = s->masked,
+        .min_overlap = s->min_overlap,
+        .n_batch = 1,
+    };
+}
+
+static enum oct_err open_search(struct search *search, struct oct_error *err)
+{
+    const struct oct_correlator_setup *s = &search->setup;
+    if (search->correlator)
+        return OCT_OK;
+    size_t n = ((size_t)2 * s->max_dy + 1) * ((size_t)2 * s->max_dx + 1);
+    search->c2d = malloc(n * sizeof(float));
+    if (!search->c2d)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for shifts of up to %u, %u pixels",
+                        s->max_dy, s->max_dx);
+    enum oct_err e = oct_correlator_cpu.create(&search->correlator, s, err);
+    if (e) {
+        free(search->c2d);
+        search->c2d = NULL;
+    }
+    return e;
+}
+
+static void close_search(struct search *search)
+{
+    if (search->correlator)
+        oct_correlator_cpu.destroy(search->correlator);
+    free(search->c2d);
+}
+
+static enum oct_err open_binned(struct oct_whole *whole, struct oct_error *err)
+{
+    const struct oct_correlator_setup *s = &whole->binned.setup;
+    enum oct_err e = open_search(&whole->binned, err);
+    if (!e)
+        e = oct_picture_init(&whole->picture, s->height, s->width, s->masked, err);
+    if (!e)
+        e = oct_picture_init(&whole->g_picture, s->height, s->width, s->masked, err);
+    return e;
+}
+
+enum oct_err oct_whole_create(struct oct_whole **out, const struct oct_matcher_setup *setup,
+                              struct oct_error *err)
+{
+    *out = NULL;
+    if (!setup->height || !setup->width || setup->max_dy >= setup->height ||
+        setup->max_dx >= setup->width)
+        return oct_fail(err, OCT_E_ARG,
+                        "shifts of up to %u, %u of pictures of %u x %u pixels: at most %u, %u",
+                        setup->max_dy, setup->max_dx, setup->height, setup->width,
+                        setup->height ? setup->height - 1 : 0, setup->width ? setup->width - 1 : 0);
+    struct oct_whole *whole = calloc(1, sizeof(*whole));
+    if (!whole)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a registration");
+    whole->setup = *setup;
+    describe_search(&whole->full, setup, 1);
+    describe_search(&whole->binned, setup, 2);
+    uint32_t side = whole->binned.setup.height, shift = whole->binned.setup.max_dy;
+    side = side < whole->binned.setup.width ? side : whole->binned.setup.width;
+    shift = shift < whole->binned.setup.max_dx ? shift : whole->binned.setup.max_dx;
+    whole->bins = side >= LEAST_BINNED_SIDE && shift >= LEAST_BINNED_SHIFT;
+    enum oct_err e = oct_overlap_init(&whole->overlap, setup->width, err);
+    if (!e)
+        e = whole->bins ? open_binned(whole, err) : open_search(&whole->full, err);
+    if (e) {
+        oct_whole_destroy(whole);
+        return e;
+    }
+    *out = whole;
+    return OCT_OK;
+}
+
+void oct_whole_destroy(struct oct_whole *whole)
+{
+    if (!whole)
+        return;
+    close_search(&whole->full);
+    close_search(&whole->binned);
+    oct_picture_finish(&whole->picture);
+    oct_picture_finish(&whole->g_picture);
+    oct_overlap_finish(&whole->overlap);
+    free(whole);
+}
+
+/* ---- correlation ---- */
+
+/* A level as a picture. With masks the valid bytes are needed: `valid`, or NULL. */
+static enum oct_err picture_of(const struct oct_level *level, struct oct_picture *picture,
+                               struct oct_error *err)
+{
+    size_t n = (size_t)level->height * level->width;
+    *picture =
+        (struct oct_picture){level->height, level->width, level->planes[OCT_PLANE_VALUES], NULL};
+    if (!level->is_masked)
+        return OCT_OK;
+    picture->valid = malloc(n);
+    if (!picture->valid)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a mask");
+    for (size_t i = 0; i < n; i++)
+        picture->valid[i] = level->planes[OCT_PLANE_VALID][i] != 0.0F;
+    return OCT_OK;
+}
+
+/* The reference of the full search is only set once the full search is wanted. */
+static enum oct_err ready_full(struct oct_whole *whole, struct oct_error *err)
+{
+    struct oct_picture picture = {0};
+    enum oct_err e = open_search(&whole->full, err);
+    if (e || whole->full.has_reference)
+        return e;
+    e = picture_of(whole->reference, &picture, err);
+    if (!e)
+        e = oct_correlator_cpu.set_reference(whole->full.correlator, &picture, err);
+    whole->full.has_reference = !e;
+    free(picture.valid);
+    return e;
+}
+
+enum oct_err oct_whole_set_reference(struct oct_whole *whole, const struct oct_level *reference,
+                                     struct oct_error *err)
+{
+    whole->reference = reference;
+    whole->full.has_reference = whole->binned.has_reference = false;
+    if (!whole->bins)
+        return ready_full(whole, err);
+    oct_level_bin(reference, &whole->g_picture);
+    /* A pattern of single pixels has no contrast once binned: the full search is left. */
+    if (oct_picture_has_contrast(&whole->g_picture)) {
+        enum oct_err e =
+            oct_correlator_cpu.set_reference(whole->binned.correlator, &whole->g_picture, err);
+        whole->binned.has_reference = !e;
+        return e;
+    }
+    return OCT_OK;
+}
+
+static enum oct_err correlate(struct search *search, const struct oct_picture *picture,
+                              struct oct_error *err)
+{
+    unsigned which;
+    return oct_correlator_cpu.run(search->correlator, picture, 1, search->c2d, &which, err);
+}
+
+static struct oct_match no_match(void)
+{
+    struct oct_match match = {.score = NAN};
+    for (unsigned i = 0; i < 9; i++)
+        match.around[i / 3][i % 3] = NAN;
+    return match;
+}
+
+static enum oct_err find_full(struct oct_whole *whole, const struct oct_level *moving,
+                              struct oct_match *match, struct oct_error *err)
+{
+    struct oct_picture picture = {0};
+    enum oct_err e = ready_full(whole, err);
+    if (!e)
+        e = picture_of(moving, &picture, err);
+    if (!e)
+        e = correlate(&whole->full, &picture, err);
+    free(picture.valid);
+    if (e)
+        return e;
+    const struct oct_correlator_setup *s = &whole->full.setup;
+    size_t width = (size_t)2 * s->max_dx + 1, n = width * ((size_t)2 * s->max_dy + 1);
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(whole->full.c2d[i]) && !(match->score >= whole->full.c2d[i])) {
+            match->score = whole->full.c2d[i];
+            match->dy = (int32_t)(i / width) - (int32_t)s->max_dy;
+            match->dx = (int32_t)(i % width) - (int32_t)s->max_dx;
+        }
+    return OCT_OK;
+}
+
+/* ---- binned maxima, and how each is climbed ---- */
+
+struct maximum {
+    int32_t dy, dx; /* binned pixels */
+    float score;
+};
+
+static bool is_maximum(const float *c2d, int64_t y, int64_t x, int64_t height, int64_t width)
+{
+    float here = c2d[y * width + x];
+    for (int64_t v = y > 0 ? y - 1 : 0; v <= y + 1 && v < height; v++)
+        for (int64_t u = x > 0 ? x - 1 : 0; u <= x + 1 && u < width; u++)
+            if (c2d[v * width + u] > here)
+                return false;
+    return true;
+}
+
+static float largest_of(const float *c2d, size_t n)
+{
+    float best = -2.0F;
+    for (size_t i = 0; i < n; i++)
+        best = c2d[i] > best ? c2d[i] : best; /* NaN is never larger */
+    return best;
+}
+
+/* Returns how many there are; MOST_MAXIMA + 1: too many. */
+static unsigned list_maxima(const struct search *search, struct maximum *maxima)
+{
+    const struct oct_correlator_setup *s = &search->setup;
+    int64_t width = 2 * (int64_t)s->max_dx + 1, height = 2 * (int64_t)s->max_dy + 1;
+    float best = largest_of(search->c2d, (size_t)(width * height));
+    float least = best * (1.0F - MARGIN);
+    unsigned n = 0;
+    if (best < LEAST_BINNED_SCORE)
+        return MOST_MAXIMA + 1;
+    for (int64_t y = 0; y < height; y++)
+        for (int64_t x = 0; x < width; x++) {
+            float score = search->c2d[y * width + x];
+            if (!(score >= least) || !is_maximum(search->c2d, y, x, height, width))
+                continue;
+            if (n == MOST_MAXIMA)
+                return MOST_MAXIMA + 1;
+            maxima[n++] =
+                (struct maximum){(int32_t)(y - s->max_dy), (int32_t)(x - s->max_dx), score};
+        }
+    return n;
+}
+
+static float score_at(struct oct_whole *whole, int32_t dy, int32_t dx)
+{
+    if ((uint32_t)abs(dy) > whole->setup.max_dy || (uint32_t)abs(dx) > whole->setup.max_dx)
+        return NAN;
+    return oct_overlap_zncc_at(&whole->overlap, dy, dx);
+}
+
+/* Climbs from *match to where no neighbour is higher. `around` holds the scores there. */
+static void climb(struct oct_whole *whole, struct oct_match *match)
+{
+    float(*around)[3] = match->around;
+    around[1][1] = match->score = score_at(whole, match->dy, match->dx);
+    for (unsigned step = 0; step < 8; step++) {
+        unsigned best = 4;
+        for (unsigned i = 0; i < 9; i++) {
+            float *score = &around[i / 3][i % 3];
+            if (isnan(*score))
+                *score = score_at(whole, match->dy + (int32_t)(i / 3) - 1,
+                                  match->dx + (int32_t)(i % 3) - 1);
+            if (!isnan(*score) && !(around[best / 3][best % 3] >= *score))
+                best = i;
+        }
+        int32_t by = (int32_t)(best / 3) - 1, bx = (int32_t)(best % 3) - 1;
+        if (best == 4)
+            return;
+        struct oct_match next = no_match();
+        next.dy = match->dy + by;
+        next.dx = match->dx + bx;
+        for (int32_t y = 0; y < 3; y++)
+            for (int32_t x = 0; x < 3; x++)
+                if (y + by >= 0 && y + by < 3 && x + bx >= 0 && x + bx < 3)
+                    next.around[y][x] = around[y + by][x + bx];
+        next.score = next.around[1][1];
+        *match = next;
+        around = match->around;
+    }
+}
+
+static enum oct_err find_binned(struct oct_whole *whole, const struct oct_level *moving,
+                                struct oct_match *match, bool *found, struct oct_error *err)
+{
+    struct maximum maxima[MOST_MAXIMA];
+    *found = false;
+    oct_level_bin(moving, &whole->picture);
+    if (!whole->binned.has_reference || !oct_picture_has_contrast(&whole->picture))
+        return OCT_OK;
+    enum oct_err e = correlate(&whole->binned, &whole->picture, err);
+    if (e)
+        return e;
+    unsigned n = list_maxima(&whole->binned, maxima);
+    if (n > MOST_MAXIMA)
+        return OCT_OK;
+    for (unsigned i = 0; i < n; i++) {
+        struct oct_match one = no_match();
+        one.dy = 2 * maxima[i].dy;
+        one.dx = 2 * maxima[i].dx;
+        climb(whole, &one);
+        if (isnan(match->score) || one.score > match->score)
+            *match = one;
+    }
+    *found = !isnan(match->score);
+    return OCT_OK;
+}
+
+enum oct_err oct_whole_find(struct oct_whole *whole, const struct oct_level *moving,
+                            struct oct_match *match, struct oct_error *err)
+{
+    bool found = false;
+    enum oct_err e = OCT_OK;
+    *match = no_match();
+    if (!moving->has_contrast)
+        return OCT_OK;
+    oct_overlap_begin(&whole->overlap, moving, whole->reference, 0, moving->height,
+                      whole->setup.min_overlap);
+    if (whole->bins)
+        e = find_binned(whole, moving, match, &found, err);
+    if (!e && !found) {
+        e = find_full(whole, moving, match, err);
+        if (!e && !isnan(match->score))
+            climb(whole, match);
+    }
+    return e;
+}
