@@ -84,6 +84,11 @@ $(BUILD)/%.o: %.c Makefile
 # Loops over all pixels of all pictures, which gcc turns into vector code only when asked.
 $(BUILD)/analysis/%.o: EXTRA_CFLAGS += -O3
 
+# The oracle's sums are direct, and tests run where they are built: with this processor's vectors.
+CPU_HAS = $(shell grep -m1 -ow $(1) /proc/cpuinfo 2>/dev/null)
+$(BUILD)/test/rig/oracle.o: EXTRA_CFLAGS += $(if $(call CPU_HAS,avx512f),-mavx512f \
+  -mprefer-vector-width=512,$(if $(call CPU_HAS,fma),-mavx2 -mfma))
+
 $(LIB): $(call obj,$(LIB_SRC)) $(EXTRA_LIB_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) qcs $@ $^

@@ -364,14 +364,26 @@ static bool check_values(struct oct_worst *worst, const struct oct_scene *scene,
     return same && holds && is_as_before(values, scene, log, slot->frame.values);
 }
 
-/* A second percentile shows no more; of large scenes, which take their time, one display a scale. */
-static bool asks_values(const struct oct_scene *scene, size_t n)
+/* What takes its time: there a range of each kind is shown, and floats with one display a scale. */
+static bool is_large(const struct oct_scene *scene)
 {
-    const size_t n_samples = (size_t)scene->recipe.n_lines * scene->recipe.n_samples;
-    return n_samples < 40000 ? n % 4 != 3 : n % 4 == 1;
+    return (size_t)scene->recipe.n_lines * scene->recipe.n_samples >= 40000;
 }
 
-/* All displays with one sample type; false when this machine cannot run the variant. */
+static bool shows(const struct oct_scene *scene, enum oct_sample_type sample_type, size_t n)
+{
+    if (!is_large(scene))
+        return true;
+    return sample_type == OCT_SAMPLE_F32 ? n % 4 == 1 : n % 4 != 3;
+}
+
+/* A second percentile shows no more. */
+static bool asks_values(const struct oct_scene *scene, size_t n)
+{
+    return is_large(scene) ? n % 4 == 1 : n % 4 != 3;
+}
+
+/* All displays (see shows) with one sample type; false when this machine cannot run the variant. */
 static bool check_variant(const struct oct_suite *suite, const struct oct_engine_options *options,
                           const struct oct_scene *scene, const struct view *views,
                           enum oct_sample_type sample_type, struct values *values,
@@ -383,6 +395,8 @@ static bool check_variant(const struct oct_suite *suite, const struct oct_engine
         return false;
     oct_slot_open(&slot, &rig);
     for (size_t n = 0; n < N_DISPLAYS; n++) {
+        if (!shows(scene, sample_type, n))
+            continue;
         slot.frame.info.volume = n; /* each starts its smoothing afresh */
         oct_rig_run(&rig, scene, &views[n].display, &slot);
         *n_bad += !check_picture(worst, scene, &views[n], sample_type, &slot.frame);

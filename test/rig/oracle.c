@@ -7,9 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Lines that go through the sums together: as many as fit the vectors that every x86-64 and arm64
- * has. Wider ones are slower there, since gcc takes them through memory. */
+/* Lines that go through the sums together: as many as a vector holds of what this is compiled for.
+ * More are slower, since gcc takes them through memory. */
+#if defined(__AVX512F__)
+#define SIDE_BY_SIDE 8
+#elif defined(__AVX2__)
+#define SIDE_BY_SIDE 4
+#else
 #define SIDE_BY_SIDE 2
+#endif
 #define MAX_THREADS 16
 
 /* The inner sums only index by masked angles; checking each access would take minutes. */
