@@ -155,9 +155,12 @@ extern "C" enum oct_err oct_cuda_time_copies(unsigned device, size_t up, size_t 
     return e;
 }
 
-static enum oct_err time_within(struct copies *c, int device, size_t bytes, unsigned n_rounds,
-                                double *seconds, struct oct_error *err)
+static enum oct_err time_within(struct copies *c, int device, size_t most_bytes, unsigned n_rounds,
+                                double *bytes_per_s, struct oct_error *err)
 {
+    size_t available, total;
+    TRY(device, "free memory", cudaMemGetInfo(&available, &total));
+    const size_t bytes = available / 4 < most_bytes ? available / 4 : most_bytes;
     TRY(device, "memory", cudaMalloc(&c->device[0], bytes));
     TRY(device, "memory", cudaMalloc(&c->device[1], bytes));
     TRY(device, "memory", cudaMemset(c->device[0], 0, bytes));
@@ -170,16 +173,17 @@ static enum oct_err time_within(struct copies *c, int device, size_t bytes, unsi
             cudaMemcpyAsync(c->device[1], c->device[0], bytes, cudaMemcpyDeviceToDevice,
                             c->stream[0]));
     TRY(device, "copies", cudaStreamSynchronize(c->stream[0]));
-    *seconds = seconds_now() - begin;
+    *bytes_per_s = 2.0 * (double)bytes * n_rounds / (seconds_now() - begin);
     return OCT_OK;
 }
 
-extern "C" enum oct_err oct_cuda_time_device_copy(unsigned device, size_t bytes, unsigned n_rounds,
-                                                  double *seconds, struct oct_error *err)
+extern "C" enum oct_err oct_cuda_time_device_copy(unsigned device, size_t most_bytes,
+                                                  unsigned n_rounds, double *bytes_per_s,
+                                                  struct oct_error *err)
 {
     struct copies c = {};
     TRY((int)device, "select", cudaSetDevice((int)device));
-    enum oct_err e = time_within(&c, (int)device, bytes, n_rounds, seconds, err);
+    enum oct_err e = time_within(&c, (int)device, most_bytes, n_rounds, bytes_per_s, err);
     copies_finish(&c);
     return e;
 }

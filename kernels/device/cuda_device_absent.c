@@ -56,9 +56,9 @@ enum oct_err oct_cuda_time_copies(unsigned device, size_t up, size_t down, unsig
     return refuse(err);
 }
 
-enum oct_err oct_cuda_time_device_copy(unsigned device, size_t bytes, unsigned n_rounds,
-                                       double *seconds, struct oct_error *err)
+enum oct_err oct_cuda_time_device_copy(unsigned device, size_t most_bytes, unsigned n_rounds,
+                                       double *bytes_per_s, struct oct_error *err)
 {
-    (void)device, (void)bytes, (void)n_rounds, (void)seconds;
+    (void)device, (void)most_bytes, (void)n_rounds, (void)bytes_per_s;
     return refuse(err);
 }

@@ -56,12 +56,13 @@ cudaError_t note(cudaError_t code)
     return code;
 }
 
-/* Every call starts here; the lock is taken and released. */
-cudaError_t enter_call()
+/* Every call starts here; the lock is taken and released. Questions that are asked again and again
+ * count once: how often that is depends on the time. */
+cudaError_t enter_call(bool counts = true)
 {
     machine &m = the();
     std::unique_lock<std::mutex> hold(m.lock);
-    m.n_calls++;
+    m.n_calls += counts;
     if (m.us_per_call) {
         const std::chrono::microseconds pace(m.us_per_call);
         hold.unlock();
@@ -72,7 +73,7 @@ cudaError_t enter_call()
         return note(cudaErrorInsufficientDriver);
     if (m.n_calls == m.fault_at && m.fault == CUDA_HOST_CALL_FAILS)
         m.lost = true;
-    if (m.n_calls == m.fault_at &&
+    if (counts && m.n_calls == m.fault_at &&
         (m.fault == CUDA_HOST_CALL_BLOCKS || m.fault == CUDA_HOST_CALL_LATE)) {
         bool is_late = m.fault == CUDA_HOST_CALL_LATE;
         unsigned mine = m.generation;
@@ -248,7 +249,8 @@ struct cuda_host_stream {
 
 struct cuda_host_event {
     std::mutex lock;
-    unsigned n_recorded = 0, n_passed = 0;
+    unsigned n_recorded = 0, n_passed = 0,
+             n_asked = 0; /* n_asked: n_recorded at the last question */
     std::chrono::steady_clock::time_point at;
 };
 
@@ -327,7 +329,13 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
-    cudaError_t code = enter_call();
+    bool asked_before;
+    {
+        std::lock_guard<std::mutex> hold(event->lock);
+        asked_before = event->n_asked == event->n_recorded;
+        event->n_asked = event->n_recorded;
+    }
+    cudaError_t code = enter_call(!asked_before);
     if (code)
         return code;
     std::lock_guard<std::mutex> hold(event->lock);

@@ -21,7 +21,8 @@ enum cuda_host_fault {
 };
 
 /* A machine with n_devices, each with `bytes` of memory; nothing goes wrong. Calls and operations
- * are counted from here. Lets everything go on that hangs. */
+ * are counted from here, of questions whether an event has come the first. Lets everything go on
+ * that hangs. */
 void cuda_host_reset(unsigned n_devices, size_t bytes);
 
 /* No driver: every call fails with cudaErrorInsufficientDriver. */

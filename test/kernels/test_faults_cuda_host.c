@@ -380,9 +380,9 @@ static void test_call_fails(void **state)
     (void)state;
     for (int o = 0; o < 2; o++) {
         unsigned n_operations, n_hit = 0, n_calls = count_calls(&few[o], &n_operations);
-        for (unsigned n = 1; n <= n_calls; n += n < 150 ? STRIDE : 7 * STRIDE)
+        for (unsigned n = 1; n <= n_calls; n += STRIDE)
             n_hit += run_with_fault(&oct_engine_cuda, CUDA_HOST_CALL_FAILS, n, &few[o]);
-        assert_true(n_hit > 60 / STRIDE);
+        assert_true(n_hit > 3 * n_calls / 5 / STRIDE); /* not: those of destroy */
     }
 }
 

@@ -230,7 +230,7 @@ static void test_failures(void **state)
     const unsigned n_calls = cuda_host_n_calls(), n_operations = cuda_host_n_operations();
     for (unsigned n = 1; n <= n_calls; n += STRIDE)
         n_hit += run_with_fault(CUDA_HOST_CALL_FAILS, n);
-    assert_true(n_hit > 30 / STRIDE); /* polls make their number uncertain */
+    assert_true(n_hit > 3 * n_calls / 5 / STRIDE); /* not: those of destroy */
     n_hit = 0;
     for (unsigned n = 1; n <= n_operations; n += STRIDE)
         n_hit += run_with_fault(CUDA_HOST_WORK_FAILS, n);

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MEMORY ((size_t)64 << 20) /* a quarter of it is copied to and fro */
+
 static void make_scene(struct oct_bench_scene *scene)
 {
     struct oct_geometry geometry;
@@ -31,7 +33,7 @@ static void test_row(void **state)
     static const enum oct_range ranges[] = {OCT_RANGE_MANUAL, OCT_RANGE_PERCENTILE, OCT_RANGE_AUTO};
     struct oct_bench_scene scene;
     (void)state;
-    cuda_host_reset(1, (size_t)1 << 30);
+    cuda_host_reset(1, MEMORY);
     make_scene(&scene);
     for (int i = 0; i < 3; i++) {
         struct oct_error err = {.text = ""};
@@ -62,7 +64,7 @@ static void test_wrong_pictures(void **state)
     struct oct_error err = {.text = ""};
     struct oct_engine_options options = {.cuda = "fused", .max_batch = 1, .n_streams = 1};
     (void)state;
-    cuda_host_reset(1, (size_t)1 << 30);
+    cuda_host_reset(1, MEMORY);
     make_scene(&scene);
     /* after nine at the start and five for the first picture: the chain of the one checked */
     cuda_host_set_fault(CUDA_HOST_KERNEL_SKIPPED, 16);
@@ -81,9 +83,9 @@ static void test_failure(void **state)
         .cuda = "fused", .max_batch = 2, .n_streams = 2, .deadline_ms = 60000};
     (void)state;
     make_scene(&scene);
-    for (unsigned n = 1; n < 400; n += 23) {
+    for (unsigned n = 1; n < 160; n += 9) {
         struct oct_error err = {.text = ""};
-        cuda_host_reset(1, (size_t)1 << 30);
+        cuda_host_reset(1, MEMORY);
         cuda_host_set_fault(CUDA_HOST_CALL_FAILS, n);
         assert_int_equal(oct_bench_cuda(&scene, &options, OCT_RANGE_MANUAL, 0.1, &row, &err),
                          OCT_E_BACKEND);
@@ -103,7 +105,7 @@ static void test_command(void **state)
 #if defined(__SANITIZE_THREAD__)
     skip(); /* the command's own deadline is that of a GPU, not of threads under a sanitizer */
 #endif
-    cuda_host_reset(1, (size_t)1 << 30);
+    cuda_host_reset(1, MEMORY);
     oct_config_init(&config);
     assert_int_equal(oct_config_set(&config, "pipeline.backend", "cuda", "test", &err), OCT_OK);
     assert_int_equal(oct_config_set(&config, "scan.lines", "3", "test", &err), OCT_OK);

@@ -5,6 +5,7 @@
 #include "kernels/recon/cuda_recon.h"
 #include "pipeline/base/clock.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,18 +133,18 @@ static enum oct_err measure_copies(const struct runner *r, unsigned device, doub
 {
     const size_t up = oct_geometry_spectra_bytes(r->geometry) * r->batch;
     const size_t down = oct_geometry_image_bytes(r->geometry) * r->batch;
-    double took = 1, best = 1e30, best_within = 1e30;
+    double took = 1, best = 1e30, within = 0;
+    row->device_bytes_per_s = 0;
     enum oct_err e = oct_cuda_time_copies(device, up, down, 4, &took, err);
     unsigned n = (unsigned)(4 * seconds / REPEATS / (took > 1e-6 ? took : 1e-6)) + 2;
     for (int i = 0; i < REPEATS && !e; i++) {
         e = oct_cuda_time_copies(device, up, down, n, &took, err);
         best = took < best ? took : best;
         if (!e)
-            e = oct_cuda_time_device_copy(device, WITHIN_BYTES, WITHIN_ROUNDS, &took, err);
-        best_within = took < best_within ? took : best_within;
+            e = oct_cuda_time_device_copy(device, WITHIN_BYTES, WITHIN_ROUNDS, &within, err);
+        row->device_bytes_per_s = fmax(row->device_bytes_per_s, within);
     }
     row->copy_lines_per_s = (double)n * r->batch * r->geometry->n_lines / best;
-    row->device_bytes_per_s = 2.0 * WITHIN_BYTES * WITHIN_ROUNDS / best_within;
     return e;
 }
 
