@@ -1,5 +1,7 @@
 #!/usr/bin/python3
-"""scripts/soak, for seconds: it passes with an octd that is well, and says so when one is not."""
+"""scripts/soak, for seconds: it passes with an octd that is well, and says so when one is not. The
+runs mostly wait for their seconds to pass: three are under way at a time."""
+import concurrent.futures
 from octtest import *
 
 if SLOW:
@@ -82,8 +84,29 @@ def soak(name, **wrapped):
     return done.returncode, done.stdout.decode()
 
 
-def fails(name, *texts, **wrapped):
-    status, out = soak(name, **wrapped)
+DAMAGING = """
+    if [ "$1" = check ]; then
+        printf 'x' | dd of="${@: -1}" bs=1 seek=1000000 conv=notrunc status=none
+    fi
+    exec {real} "$@" """
+
+STOPPING = """
+    if [ "$1" = replay ]; then exec {real} "${@/--loop/--strict}"; fi
+    exec {real} "$@" """
+
+POOL = concurrent.futures.ThreadPoolExecutor(max_workers=3)
+RUNS = {name: POOL.submit(soak, name, **wrapped) for name, wrapped in dict(
+    killed=dict(octd="""exec timeout -s KILL 4 {real} "$@" """),  # which takes longest
+    well=dict(),
+    damaged=dict(octctl=DAMAGING),
+    stops=dict(octctl=STOPPING),
+    unwritten=dict(octd="""ulimit -f 1000; exec {real} "$@" """),
+    slow_disk=dict(octd=preloaded("slow-disk", SLOW_DISK)),
+    leaking=dict(octd=preloaded("leaking", LEAK))).items()}
+
+
+def fails(name, *texts):
+    status, out = RUNS[name].result()
     assert status == 1 and "soak: FAILED" in out, out
     said = [line for line in out.splitlines() if line.startswith("soak: ")]
     for text in texts:
@@ -93,7 +116,7 @@ def fails(name, *texts, **wrapped):
 @case
 def well():
     """nothing is lost and nothing grows: status 0 and a table"""
-    status, out = soak("well")
+    status, out = RUNS["well"].result()
     assert status == 0 and "soak: passed" in out, out
     sent = next(line for line in out.splitlines() if "A-lines sent" in line).split("|")[2]
     sent, received, missing = [int(n.replace(",", "")) for n in sent.split(", ")]
@@ -106,44 +129,38 @@ def well():
 @case
 def damaged():
     """a bit that falls over on the disk is found"""
-    fails("damaged", "files not right", octctl="""
-        if [ "$1" = check ]; then
-            printf 'x' | dd of="${@: -1}" bs=1 seek=1000000 conv=notrunc status=none
-        fi
-        exec {real} "$@" """)
+    fails("damaged", "files not right")
 
 
 @case
 def sender_stops():
     """lines that stop coming are noticed"""
-    fails("stops", "replay ended", octctl="""
-        if [ "$1" = replay ]; then exec {real} "${@/--loop/--strict}"; fi
-        exec {real} "$@" """)
+    fails("stops", "replay ended")
 
 
 @case
 def unwritten():
     """a recording that ends before the run does is noticed"""
-    fails("unwritten", "B-scans not written", octd="""ulimit -f 1000; exec {real} "$@" """)
+    fails("unwritten", "B-scans not written")
 
 
 @case
 def killed():
     """an octd that dies is noticed"""
-    fails("killed", "octd ended", octd="""exec timeout -s KILL 4 {real} "$@" """)
+    fails("killed", "octd ended")
 
 
 @case
 def slow_disk():
     """a disk that takes long to close a file is no growth, though two files are open then"""
-    status, out = soak("slow-disk", octd=preloaded("slow-disk", SLOW_DISK))
+    status, out = RUNS["slow_disk"].result()
     assert status == 0 and "soak: passed" in out, out
 
 
 @case
 def leaking():
     """memory and threads that grow are noticed"""
-    fails("leaking", "memory grows", "threads grow", octd=preloaded("leaking", LEAK))
+    fails("leaking", "memory grows", "threads grow")
 
 
 main()
