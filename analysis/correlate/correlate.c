@@ -63,7 +63,7 @@ static unsigned boxes_of(const struct oct_correlator_setup *s)
 
 /* ---- life ---- */
 
-static enum oct_err check_setup(const struct oct_correlator_setup *s, struct oct_error *err)
+enum oct_err oct_correlator_check(const struct oct_correlator_setup *s, struct oct_error *err)
 {
     const uint32_t height = s->height > s->g_height ? s->height : s->g_height;
     const uint32_t width = s->width > s->g_width ? s->width : s->g_width;
@@ -158,7 +158,7 @@ static enum oct_err cpu_create(struct oct_correlator **correlator,
                                const struct oct_correlator_setup *setup, struct oct_error *err)
 {
     *correlator = NULL;
-    enum oct_err e = check_setup(setup, err);
+    enum oct_err e = oct_correlator_check(setup, err);
     if (e)
         return e;
     struct oct_correlator *c = calloc(1, sizeof(*c));

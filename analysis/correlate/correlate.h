@@ -42,6 +42,9 @@ struct oct_correlator_setup {
     unsigned deadline_ms; /* of a GPU; 0: 2000 */
 };
 
+/* OCT_E_ARG: sizes or shifts that cannot be. */
+enum oct_err oct_correlator_check(const struct oct_correlator_setup *setup, struct oct_error *err);
+
 struct oct_correlator;
 
 struct oct_correlator_ops {
