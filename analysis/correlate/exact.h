@@ -1,8 +1,8 @@
 /* The integer sum itself, P(d) = sum over p of f(p) g(p + d), for pictures of integers 0 .. 65535:
  * equal to the direct sum in every bit, whatever the backend. Pixels that are masked count as 0.
  *
- * Transforms in double of the pixels less their rounded mean; each P is rounded to the next integer,
- * from which it is at most 6 eps log2(P_y P_x) |f| |g| away. Where that bound is not below 1/2, the
+ * Transforms in double of the pixels less their rounded mean; each P is rounded to the next
+ * integer, from which it is at most 6 eps log2(P_y P_x) |f| |g| away. Where that bound is not below 1/2, the
  * pixels are split into bytes, x = 256 h + l, and the products are put together in int64. The means
  * are put back by exact sums over the overlap. Sizes and signs as in correlate.h.
  *
@@ -21,8 +21,8 @@ enum oct_err oct_exact_create(struct oct_exact **exact, const struct oct_correla
                               struct oct_error *err);
 void oct_exact_destroy(struct oct_exact *exact); /* NULL is fine */
 
-/* sums: [2 max_dy + 1][2 max_dx + 1], the first is at d = (-max_dy, -max_dx). g may be f. OCT_E_ARG:
- * another size, or a valid pixel that is no integer from 0 to 65535; OCT_E_NO_MEMORY. */
+/* sums: [2 max_dy + 1][2 max_dx + 1], the first is at d = (-max_dy, -max_dx). g may be f.
+ * OCT_E_ARG: another size, or a valid pixel that is no integer from 0 to 65535; OCT_E_NO_MEMORY. */
 enum oct_err oct_exact_sums(struct oct_exact *exact, const struct oct_picture *f,
                             const struct oct_picture *g, int64_t *sums, struct oct_error *err);
 

@@ -369,7 +369,8 @@ static void pictures_without_contrast_are_refused(void **state)
     finish(&r);
 }
 
-static void without_a_gpu_the_cpu_computes(void **state)
+/* With a GPU the CUDA engine computes the same, without one the CPU does. */
+static void select_takes_what_there_is(void **state)
 {
     (void)state;
     struct rig r = two(30, 30, OCT_CORRELATION_OVERLAP, false);
@@ -379,18 +380,23 @@ static void without_a_gpu_the_cpu_computes(void **state)
     char why[200];
     unsigned which;
     correlate(&r);
-    r.setup.gpus = "none"; /* no number: there is no such device */
     float *c2d = malloc(n_shifts(&r.setup) * sizeof(float));
+    const enum oct_err cuda =
+        oct_correlator_select(&ops, &c, "cuda", &r.setup, why, sizeof(why), &err);
+    if (cuda) {
+        assert_int_equal(cuda, OCT_E_BACKEND);
+        assert_true(strlen(err.text) > 0);
+    } else {
+        ops->destroy(c);
+    }
     assert_int_equal(oct_correlator_select(&ops, &c, "auto", &r.setup, why, sizeof(why), &err),
                      OCT_OK);
-    assert_non_null(strstr(why, "on cpu: "));
+    assert_non_null(strstr(why, cuda ? "on cpu: " : "on cuda"));
     assert_int_equal(ops->set_reference(c, &r.g, &err), OCT_OK);
     assert_int_equal(ops->run(c, &r.f, 1, c2d, &which, &err), OCT_OK);
-    assert_memory_equal(c2d, r.c2d, n_shifts(&r.setup) * sizeof(float));
+    for (size_t i = 0; i < n_shifts(&r.setup); i++)
+        assert_same(c2d[i], r.c2d[i], cuda ? 0 : 5e-6);
     ops->destroy(c);
-    assert_int_equal(oct_correlator_select(&ops, &c, "cuda", &r.setup, why, sizeof(why), &err),
-                     OCT_E_BACKEND);
-    assert_true(strlen(err.text) > 0);
     free(c2d);
     finish(&r);
 }
@@ -410,7 +416,7 @@ int main(void)
         cmocka_unit_test(the_maximum_says_how_f_moves_onto_g),
         cmocka_unit_test(shifts_beyond_the_pictures_are_refused),
         cmocka_unit_test(pictures_without_contrast_are_refused),
-        cmocka_unit_test(without_a_gpu_the_cpu_computes),
+        cmocka_unit_test(select_takes_what_there_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Correlations by their definition: direct sums over the overlap, in double precision. Slow; a shift
- * at a time. Definitions as in analysis/correlate/correlate.h. */
+/* Correlations by their definition: direct sums over the overlap, in double precision. Slow, one
+ * shift at a time. Definitions as in analysis/correlate/correlate.h. */
 #ifndef OCT_TEST_RIG_CORRELATE_ORACLE_H
 #define OCT_TEST_RIG_CORRELATE_ORACLE_H
 
