@@ -2,9 +2,9 @@
  * equal to the direct sum in every bit, whatever the backend. Pixels that are masked count as 0.
  *
  * Transforms in double of the pixels less their rounded mean; each P is rounded to the next
- * integer, from which it is at most 6 eps log2(P_y P_x) |f| |g| away. Where that bound is not below 1/2, the
- * pixels are split into bytes, x = 256 h + l, and the products are put together in int64. The means
- * are put back by exact sums over the overlap. Sizes and signs as in correlate.h.
+ * integer, from which it is at most 6 eps log2(P_y P_x) |f| |g| away. Where that bound is not well
+ * below 1/2, the pixels are split into bytes, x = 256 h + l, and the products are put together in
+ * int64. The means are put back by exact sums over the overlap. Sizes and signs as in correlate.h.
  *
  * One thread uses a struct oct_exact at a time. */
 #ifndef OCT_ANALYSIS_CORRELATE_EXACT_H
