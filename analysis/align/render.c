@@ -53,7 +53,7 @@ void oct_render_finish(struct oct_render *r)
 }
 
 enum oct_err oct_render_init(struct oct_render *r, int32_t y0, int32_t y1, int32_t x0, int32_t x1,
-                             enum oct_interpolation interpolation, bool as_power,
+                             enum oct_resampling interpolation, bool as_power,
                              struct oct_error *err)
 {
     *r = (struct oct_render){0};
@@ -97,12 +97,12 @@ struct taps {
     double weights[4];
 };
 
-static struct taps taps_at(enum oct_interpolation interpolation, double fraction)
+static struct taps taps_at(enum oct_resampling interpolation, double fraction)
 {
     double t = fraction;
-    if (interpolation == OCT_INTERPOLATION_NONE || t == 0)
+    if (interpolation == OCT_RESAMPLING_NONE || t == 0)
         return (struct taps){0, 1, {1}};
-    if (interpolation == OCT_INTERPOLATION_LINEAR)
+    if (interpolation == OCT_RESAMPLING_LINEAR)
         return (struct taps){0, 2, {1 - t, t}};
     return (struct taps){-1,
                          4,
@@ -111,10 +111,10 @@ static struct taps taps_at(enum oct_interpolation interpolation, double fraction
 }
 
 /* The whole part of a shift and what is left, 0 <= *fraction < 1. */
-static int64_t split(enum oct_interpolation interpolation, double shift, double *fraction)
+static int64_t split(enum oct_resampling interpolation, double shift, double *fraction)
 {
-    double whole = interpolation == OCT_INTERPOLATION_NONE ? floor(shift + 0.5) : floor(shift);
-    *fraction = interpolation == OCT_INTERPOLATION_NONE ? 0 : shift - whole;
+    double whole = interpolation == OCT_RESAMPLING_NONE ? floor(shift + 0.5) : floor(shift);
+    *fraction = interpolation == OCT_RESAMPLING_NONE ? 0 : shift - whole;
     return (int64_t)whole;
 }
 
@@ -133,7 +133,7 @@ static void sample_line(struct oct_render *r, const struct oct_picture *picture,
     /* The canvas' column X shows the picture's column X - origin - dx. */
     int64_t off = split(r->interpolation, -dx, &fraction) - r->origin_x, width = picture->width;
     struct taps taps = taps_at(r->interpolation, fraction);
-    struct taps at_side = taps.n == 4 ? taps_at(OCT_INTERPOLATION_LINEAR, fraction) : taps;
+    struct taps at_side = taps.n == 4 ? taps_at(OCT_RESAMPLING_LINEAR, fraction) : taps;
     *first = -off - 1 > 0 ? -off - 1 : 0;
     *end = width - off < (int64_t)r->width ? width - off : (int64_t)r->width;
     for (int64_t x = *first; x < *end; x++) {
@@ -177,9 +177,9 @@ void oct_render_add(struct oct_render *r, const struct oct_picture *picture, con
         /* The first and the last lines have no neighbours on one side to take back what the outer
          * weights of a cubic add. */
         bool is_outer = y < 2 || y + 2 >= picture->height;
-        enum oct_interpolation interpolation = r->interpolation;
-        if (is_outer && interpolation == OCT_INTERPOLATION_CUBIC)
-            interpolation = OCT_INTERPOLATION_LINEAR;
+        enum oct_resampling interpolation = r->interpolation;
+        if (is_outer && interpolation == OCT_RESAMPLING_CUBIC)
+            interpolation = OCT_RESAMPLING_LINEAR;
         int64_t row = (int64_t)y + r->origin_y + split(interpolation, dy[y], &fraction);
         struct taps taps = taps_at(interpolation, fraction);
         sample_line(r, picture, y, dx[y], &first, &end);

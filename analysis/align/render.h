@@ -8,16 +8,16 @@
 
 #include "analysis/correlate/picture.h"
 
-enum oct_interpolation {
-    OCT_INTERPOLATION_LINEAR,
-    OCT_INTERPOLATION_CUBIC, /* Keys 1981, a = -1/2 */
-    OCT_INTERPOLATION_NONE,  /* whole pixels: values stay what they were */
+enum oct_resampling {
+    OCT_RESAMPLING_LINEAR,
+    OCT_RESAMPLING_CUBIC, /* Keys 1981, a = -1/2 */
+    OCT_RESAMPLING_NONE,  /* whole pixels: values stay what they were */
 };
 
 struct oct_render {
     uint32_t height, width;     /* of the canvas */
     int32_t origin_y, origin_x; /* where pixel (0, 0) of an unmoved picture lies in it */
-    enum oct_interpolation interpolation;
+    enum oct_resampling interpolation;
     bool as_power;        /* pictures are dB, and are averaged as powers */
     double *sum, *weight; /* [height][width] */
     float *line, *cover;  /* [width]: a line at its columns, and how much of each is covered */
@@ -35,7 +35,7 @@ void oct_render_grow(struct oct_render_box *box, uint32_t height, uint32_t width
 /* An empty canvas: rows y0 .. y1, columns x0 .. x1. OCT_E_ARG: sides above
  * OCT_PICTURE_MOST_SIDE, or none; OCT_E_NO_MEMORY. */
 enum oct_err oct_render_init(struct oct_render *render, int32_t y0, int32_t y1, int32_t x0,
-                             int32_t x1, enum oct_interpolation interpolation, bool as_power,
+                             int32_t x1, enum oct_resampling interpolation, bool as_power,
                              struct oct_error *err);
 void oct_render_finish(struct oct_render *render); /* of an empty one too */
 void oct_render_clear(struct oct_render *render);

@@ -44,7 +44,7 @@ struct oct_sequence_setup {
     unsigned n_passes;             /* 1 or 2 */
     const uint8_t *skip;           /* [n_frames], 1: leave out; NULL: none */
     const struct oct_strip *given; /* [n_frames][height], of OCT_SEQUENCE_GIVEN */
-    enum oct_interpolation interpolation;
+    enum oct_resampling interpolation;
     bool as_power; /* average dB as powers */
     bool common;   /* the canvas is what all used frames cover; else what any covers */
     struct oct_workers *workers;
