@@ -27,6 +27,8 @@
 
 struct synth_options {
     const char *out, *calibration; /* calibration: a folder, or NULL */
+    const char *motion_name;       /* as it was given, or NULL */
+    enum oct_eye_motion motion;
     uint64_t seed, n_volumes;
     bool raw;
 };
@@ -37,6 +39,11 @@ static const struct oct_option options_table[] = {
     {"--volumes", "N", "how many volumes (1); an .h5 holds one each, a .raw all", OCT_OPTION_COUNT,
      .at = offsetof(struct synth_options, n_volumes), .least = 1, .most = MAX_VOLUMES,
      .needs = "a number from 1 to 100000"},
+    {"--motion", "KIND",
+     "how the eye moves: bscans (default: slowly, and not within a B-scan),\n"
+     "none, fixation or unsteady (with saccades and blinks)",
+     OCT_OPTION_TEXT, .at = offsetof(struct synth_options, motion_name),
+     .needs = "none, bscans, fixation or unsteady"},
     {"--calibration", "D", "write the calibration files into the folder D", OCT_OPTION_TEXT,
      .at = offsetof(struct synth_options, calibration), .needs = "a folder"},
     {NULL},
@@ -182,6 +189,7 @@ static enum oct_err write_volume(struct synth *s, uint32_t volume, const char *t
                                  struct oct_error *err)
 {
     const struct oct_retina_facts *facts = oct_retina_facts(s->retina);
+    enum oct_eye_motion motion = s->options->motion;
     char start[48], engine[96];
     struct oct_volume_about about = {
         .config_text = s->config_text,
@@ -197,8 +205,9 @@ static enum oct_err write_volume(struct synth *s, uint32_t volume, const char *t
     enum oct_err status, closed;
 
     start_time(s, volume, start, sizeof(start));
-    snprintf(engine, sizeof(engine), "synthetic retina, seed %" PRIu64 ", volume %u",
-             s->options->seed, volume);
+    snprintf(engine, sizeof(engine), "synthetic retina, seed %" PRIu64 ", volume %u%s%s",
+             s->options->seed, volume, motion ? ", motion " : "",
+             motion ? oct_eye_motion_names[motion] : "");
     status = oct_volume_create(&writer, temporary, s->plan, &about, true, false, err);
     if (status)
         return status;
@@ -395,6 +404,7 @@ static enum oct_err prepare(struct synth *s, struct oct_config *config, struct o
         .refractive_index = config->scan.refractive_index,
         .bits = config->camera.bits,
         .n_threads = config->pipeline.threads,
+        .motion = s->options->motion,
     };
     status = oct_retina_create(&s->retina, &s->params, err);
     if (status)
@@ -420,6 +430,16 @@ static bool has_suffix(const char *name, const char *suffix)
     return n > m && name[n - m - 1] != '/' && strcmp(name + n - m, suffix) == 0;
 }
 
+static bool read_motion(const char *name, enum oct_eye_motion *motion)
+{
+    for (unsigned i = 0; i < OCT_N_EYE_MOTIONS; i++)
+        if (strcmp(name, oct_eye_motion_names[i]) == 0) {
+            *motion = (enum oct_eye_motion)i;
+            return true;
+        }
+    return false;
+}
+
 /* Returns 0, or the exit status when the command line is wrong. */
 static int read_options(struct synth_options *o, int argc, char **argv)
 {
@@ -430,6 +450,9 @@ static int read_options(struct synth_options *o, int argc, char **argv)
     o->out = argv[1];
     if (o->calibration && !o->calibration[0])
         return oct_command_misuse(argv[0], "--calibration needs a folder");
+    if (o->motion_name && !read_motion(o->motion_name, &o->motion))
+        return oct_command_misuse(argv[0], "--motion: %s: needs none, bscans, fixation or unsteady",
+                                  o->motion_name);
     o->raw = has_suffix(o->out, ".raw") || has_suffix(o->out, ".bin");
     if (!o->raw && !has_suffix(o->out, ".h5"))
         return oct_command_misuse(argv[0], "%s: the name must end in .h5, .raw or .bin", o->out);

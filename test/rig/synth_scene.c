@@ -112,35 +112,30 @@ double synth_vessel(const struct synth_scene *s, uint32_t bscan, uint32_t j)
     return s->truth.vessel_um[(SYNTH_FIRST_BSCAN + bscan) * SYNTH_N_LINES + j];
 }
 
-int synth_scene_make(void **state)
+struct synth_scene *synth_scene_open(const struct oct_retina_params *params, uint32_t first,
+                                     uint32_t n)
 {
-    struct oct_retina_params params =
-        synth_params(SYNTH_N_SAMPLES, SYNTH_N_LINES, SYNTH_N_BSCANS, 1);
     struct synth_scene *s = calloc(1, sizeof(*s));
     struct oct_error err = {0};
 
-    s->retina = synth_retina(&params);
+    s->retina = synth_retina(params);
     s->facts = oct_retina_facts(s->retina);
-    s->spectra = malloc((size_t)SYNTH_N_RENDERED * SYNTH_N_LINES * SYNTH_N_SAMPLES * 2);
+    s->spectra = malloc((size_t)n * SYNTH_N_LINES * SYNTH_N_SAMPLES * 2);
     s->kernel = malloc((size_t)SYNTH_DEPTH * SYNTH_N_SAMPLES * sizeof(*s->kernel));
     s->q = calloc(SYNTH_N_SAMPLES, sizeof(double));
     s->theta = calloc(SYNTH_N_SAMPLES, sizeof(double));
-    if (oct_retina_render(s->retina, 0, SYNTH_FIRST_BSCAN, SYNTH_N_RENDERED, s->spectra,
-                          &s->n_saturated, &err) ||
+    if (oct_retina_render(s->retina, 0, first, n, s->spectra, &s->n_saturated, &err) ||
         oct_retina_truth(s->retina, 0, &s->truth, &err))
-        return -1;
+        fail_msg("%s", err.text);
     set_axis(s);
     for (uint32_t d = 0; d < SYNTH_DEPTH; d++)
         for (uint32_t i = 0; i < SYNTH_N_SAMPLES; i++)
             s->kernel[(size_t)d * SYNTH_N_SAMPLES + i] = synth_kernel_at(s, i, d, 1);
-    *state = s;
-    return 0;
+    return s;
 }
 
-int synth_scene_drop(void **state)
+void synth_scene_close(struct synth_scene *s)
 {
-    struct synth_scene *s = *state;
-
     oct_retina_truth_finish(&s->truth);
     oct_retina_destroy(s->retina);
     free(s->spectra);
@@ -148,5 +143,19 @@ int synth_scene_drop(void **state)
     free(s->q);
     free(s->theta);
     free(s);
+}
+
+int synth_scene_make(void **state)
+{
+    struct oct_retina_params params =
+        synth_params(SYNTH_N_SAMPLES, SYNTH_N_LINES, SYNTH_N_BSCANS, 1);
+
+    *state = synth_scene_open(&params, SYNTH_FIRST_BSCAN, SYNTH_N_RENDERED);
+    return 0;
+}
+
+int synth_scene_drop(void **state)
+{
+    synth_scene_close(*state);
     return 0;
 }

@@ -20,11 +20,16 @@ struct synth_scene {
     struct oct_retina *retina;
     const struct oct_retina_facts *facts;
     struct oct_retina_truth truth;
-    uint16_t *spectra;     /* [N_RENDERED][N_LINES][N_SAMPLES] */
+    uint16_t *spectra;     /* [N_RENDERED, or n][N_LINES][N_SAMPLES] */
     float complex *kernel; /* [DEPTH][N_SAMPLES] with the dispersion phase */
     double *q, *theta;     /* [N_SAMPLES] position on the contract's k axis, dispersion phase */
     uint64_t n_saturated;
 };
+
+/* B-scans first .. first + n - 1 of a volume of 240 x 240 A-lines of 832 samples, and its truth. */
+struct synth_scene *synth_scene_open(const struct oct_retina_params *params, uint32_t first,
+                                     uint32_t n);
+void synth_scene_close(struct synth_scene *scene);
 
 /* cmocka's group set-up and teardown. */
 int synth_scene_make(void **state);

@@ -48,13 +48,16 @@ static void neither_threads_nor_the_order_of_rendering_change_a_byte(void **stat
     (void)state;
     one.n_threads = 1;
     five.n_threads = 5;
-    uint16_t *a = render(&one, 2, 0, 9, &bytes), *b = render(&five, 2, 0, 9, &bytes);
-    uint16_t *part = render(&five, 2, 4, 3, &part_bytes);
-    assert_memory_equal(a, b, bytes);
-    assert_memory_equal(a + (size_t)4 * 20 * 300, part, part_bytes);
-    free(a);
-    free(b);
-    free(part);
+    for (unsigned m = 0; m < OCT_N_EYE_MOTIONS; m++) {
+        one.motion = five.motion = (enum oct_eye_motion)m;
+        uint16_t *a = render(&one, 2, 0, 9, &bytes), *b = render(&five, 2, 0, 9, &bytes);
+        uint16_t *part = render(&five, 2, 4, 3, &part_bytes);
+        assert_memory_equal(a, b, bytes);
+        assert_memory_equal(a + (size_t)4 * 20 * 300, part, part_bytes);
+        free(a);
+        free(b);
+        free(part);
+    }
 }
 
 static void fewer_bits_scale_the_samples(void **state)
@@ -80,6 +83,7 @@ static void the_retina_stays_in_the_depth_range_for_any_camera_and_eye(void **st
     for (uint64_t i = 0; i < 15; i++) {
         struct oct_retina_params params = synth_params(n_samples[i % 5], 24, 24, i);
         params.width_um = params.height_um = i % 2 ? 600 : 6000;
+        params.motion = (enum oct_eye_motion)(i / 5 == 2 ? OCT_EYE_UNSTEADY : OCT_EYE_BSCANS);
         struct oct_retina *retina = synth_retina(&params);
         double depth_px = oct_geometry_padded(params.n_samples) / 2.0; /* P2 / 4 */
         struct oct_retina_truth truth;

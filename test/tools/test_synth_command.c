@@ -212,6 +212,34 @@ static void the_truth_lies_in_the_volume_or_beside_the_raw_file(void **state)
     expect_truth("t.bin.truth.h5", "/truth/volume-001", 1);
 }
 
+static void the_truth_of_every_a_line_is_there_when_the_eye_moves_within_a_bscan(void **state)
+{
+    struct oct_retina_params params = synth_params(N, M, V, 9);
+    struct oct_retina *retina;
+    struct oct_retina_truth truth;
+    hid_t file;
+
+    (void)state;
+    params.motion = OCT_EYE_UNSTEADY;
+    retina = synth_retina(&params);
+    assert_int_equal(oct_retina_truth(retina, 0, &truth, NULL), OCT_OK);
+    assert_int_equal(SYNTH("u.h5", "--motion", "unsteady", "--seed", "9"), 0);
+    assert_int_equal(SYNTH("b.h5", "--motion", "bscans"), 0);
+    assert_int_equal(SYNTH("d.h5"), 0);
+    expect_same("b.h5", "d.h5", true);
+    file = H5Fopen("u.h5", H5F_ACC_RDONLY, H5P_DEFAULT);
+    expect_dataset(file, "/truth/motion_um", truth.motion_um, (size_t)3 * V);
+    expect_dataset(file, "/truth/line_motion_um", truth.line_um, (size_t)3 * V * M);
+    expect_dataset(file, "/truth/line_shift_px", truth.line_px, (size_t)2 * V * M);
+    expect_dataset(file, "/truth/blink", truth.blink, (size_t)V * M);
+    H5Fclose(file);
+    file = H5Fopen("d.h5", H5F_ACC_RDONLY, H5P_DEFAULT);
+    assert_int_equal(H5Lexists(file, "/truth/line_motion_um", H5P_DEFAULT), 0);
+    H5Fclose(file);
+    oct_retina_truth_finish(&truth);
+    oct_retina_destroy(retina);
+}
+
 /* The recording's own calibration, with its dispersion as a phase, equals the folder's. */
 static void the_calibration_folder_and_the_recording_give_the_same_plan(void **state)
 {
@@ -279,6 +307,8 @@ static void what_cannot_be_done_is_refused_and_leaves_nothing_behind(void **stat
     assert_int_equal(SYNTH("o.h5", "--seed", "one"), 2);
     assert_int_equal(SYNTH("o.h5", "--volumes", "0"), 2);
     assert_int_equal(SYNTH("o.h5", "--colour"), 2);
+    assert_int_equal(SYNTH("o.h5", "--motion", "wild"), 2);
+    assert_int_equal(SYNTH("o.h5", "--motion"), 2);
     assert_int_equal(SYNTH("o.h5", "p.h5"), 2);
     assert_int_equal(SYNTH("no/such/folder/o.h5"), 1);
     assert_int_equal(SYNTH("no/such/folder/o.raw"), 1);
@@ -315,6 +345,7 @@ int main(void)
         IN_FOLDER(same_seed_gives_the_same_file),
         IN_FOLDER(several_volumes_are_files_of_their_own_or_one_raw_file),
         IN_FOLDER(the_truth_lies_in_the_volume_or_beside_the_raw_file),
+        IN_FOLDER(the_truth_of_every_a_line_is_there_when_the_eye_moves_within_a_bscan),
         IN_FOLDER(the_calibration_folder_and_the_recording_give_the_same_plan),
         IN_FOLDER(the_models_depth_scale_is_the_plans),
         IN_FOLDER(what_cannot_be_done_is_refused_and_leaves_nothing_behind),

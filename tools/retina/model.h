@@ -10,6 +10,7 @@
 
 /* Tissue around the field that eye motion can bring into view: motion stays within MOTION_MAX. */
 #define OCT_MOTION_MAX_UM 100.0
+#define OCT_MOTION_MAX_Z_UM 40.0 /* of movement.c: the retina stays within the depth range */
 #define OCT_MARGIN_UM 130.0
 
 /* The depth profile of an A-line: complex amplitudes of scatterers on a grid fixed to the tissue.
@@ -97,6 +98,13 @@ void oct_vessel_apply(const struct oct_tissue *tissue, double half_um, float *am
 /* Simulates the eye from the first B-scan of the session and writes those from `first` on into
  * xyz_um [n][3]. */
 void oct_motion_trace(uint64_t seed, double bscan_s, uint64_t first, uint32_t n, double *xyz_um);
+
+/* ---- movement.c ---- */
+
+/* The same for OCT_EYE_FIXATION and OCT_EYE_UNSTEADY, A-line by A-line: xyz_um [n_lines][3], and
+ * blink [n_lines], 1 where the lid is closed and 0 elsewhere. */
+void oct_movement_trace(uint64_t seed, enum oct_eye_motion motion, double line_s,
+                        uint64_t first_line, size_t n_lines, double *xyz_um, double *blink);
 
 /* ---- scatter.c: speckle ---- */
 

@@ -16,6 +16,13 @@
 #define CONE_BEAM_MAX_UM 8.0    /* coarser beams see no cones */
 #define CONE_AREA_MAX_UM2 1.0e7 /* beyond it the mosaic takes longer than the volume */
 
+/* The motion of a volume: of each B-scan, and unless that is all, of each A-line. */
+struct track {
+    double *bscan_um; /* [V][3] */
+    double *line_um;  /* [V][M][3] or NULL */
+    double *blink;    /* [V][M] or NULL */
+};
+
 struct oct_retina {
     struct oct_retina_params params;
     struct oct_retina_facts facts;
@@ -26,7 +33,7 @@ struct oct_retina {
     bool has_cones;
     double *cone_table;
     double beam_um, bscan_s;
-    double *motion_um; /* [V][3] of volume `traced` */
+    struct track track; /* of volume `traced` */
     uint64_t traced;
     fftwf_plan fft; /* in place, OCT_K_GRID; made with FFTW_ESTIMATE: the same code every run */
 };
@@ -41,12 +48,18 @@ struct bench {
 
 struct job {
     const struct oct_retina *retina;
-    const double *motion_um; /* [n][3] */
     uint32_t volume, first, n;
     uint16_t *spectra;
     atomic_uint next;
     atomic_uint_fast64_t n_saturated;
     atomic_int status;
+};
+
+const char *const oct_eye_motion_names[OCT_N_EYE_MOTIONS] = {
+    [OCT_EYE_BSCANS] = "bscans",
+    [OCT_EYE_NONE] = "none",
+    [OCT_EYE_FIXATION] = "fixation",
+    [OCT_EYE_UNSTEADY] = "unsteady",
 };
 
 static double field_um(double wanted_um, uint32_t n)
@@ -72,6 +85,74 @@ static enum oct_err check(const struct oct_retina_params *p, struct oct_error *e
                         p->refractive_index);
     return OCT_OK;
 }
+
+/* ---- motion ---- */
+
+static bool moves_by_lines(const struct oct_retina_params *p)
+{
+    return p->motion == OCT_EYE_FIXATION || p->motion == OCT_EYE_UNSTEADY;
+}
+
+static void track_finish(struct track *track)
+{
+    free(track->bscan_um);
+    free(track->line_um);
+    free(track->blink);
+    memset(track, 0, sizeof(*track));
+}
+
+static enum oct_err track_init(struct track *track, const struct oct_retina_params *p,
+                               bool by_lines, struct oct_error *err)
+{
+    size_t n = (size_t)p->n_bscans * p->n_lines;
+
+    *track = (struct track){0};
+    if (n == 0)
+        return oct_fail(err, OCT_E_ARG, "synth: a volume without A-lines");
+    track->bscan_um = calloc(p->n_bscans, 3 * sizeof(double));
+    if (by_lines) {
+        track->line_um = calloc(n, 3 * sizeof(double));
+        track->blink = calloc(n, sizeof(double));
+    }
+    if (track->bscan_um && (!by_lines || (track->line_um && track->blink)))
+        return OCT_OK;
+    track_finish(track);
+    return oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory for the motion of a volume");
+}
+
+/* The motion of B-scan b is the mean over its A-lines. */
+static void track_average(const struct track *track, const struct oct_retina_params *p)
+{
+    for (size_t b = 0; b < p->n_bscans; b++)
+        for (size_t i = 0; i < 3; i++) {
+            double sum = 0;
+            for (size_t j = 0; j < p->n_lines; j++)
+                sum += track->line_um[3 * (b * p->n_lines + j) + i];
+            track->bscan_um[3 * b + i] = sum / p->n_lines;
+        }
+}
+
+/* Fills a track, which holds zeros or the motion of another volume. */
+static void track_volume(const struct oct_retina *r, uint32_t volume, const struct track *track)
+{
+    const struct oct_retina_params *p = &r->params;
+    uint64_t first = (uint64_t)volume * p->n_bscans;
+
+    if (track->line_um && moves_by_lines(p)) {
+        oct_movement_trace(p->seed, p->motion, 1.0 / p->line_rate_hz, first * p->n_lines,
+                           (size_t)p->n_bscans * p->n_lines, track->line_um, track->blink);
+        track_average(track, p);
+    } else if (p->motion == OCT_EYE_BSCANS) {
+        oct_motion_trace(p->seed, r->bscan_s, first, p->n_bscans, track->bscan_um);
+    }
+}
+
+static const double *motion_at(const struct track *track, size_t n_lines, size_t b, size_t j)
+{
+    return track->line_um ? track->line_um + 3 * (b * n_lines + j) : track->bscan_um + 3 * b;
+}
+
+/* ---- making a retina ---- */
 
 static enum oct_err list_cones(struct oct_retina *r, struct oct_error *err)
 {
@@ -139,8 +220,8 @@ enum oct_err oct_retina_create(struct oct_retina **retina, const struct oct_reti
     }
     r->params = *params;
     r->traced = UINT64_MAX;
-    r->motion_um = calloc(params->n_bscans, 3 * sizeof(double));
-    status = r->motion_um ? build(r, err) : oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory");
+    status = track_init(&r->track, params, moves_by_lines(params), err);
+    status = status ? status : build(r, err);
     if (status)
         goto fail;
     r->fft = fftwf_plan_dft_1d(OCT_K_GRID, field, field, FFTW_FORWARD, FFTW_ESTIMATE);
@@ -167,7 +248,7 @@ void oct_retina_destroy(struct oct_retina *retina)
     oct_vessels_finish(&retina->vessels);
     oct_cones_finish(&retina->cones);
     free(retina->cone_table);
-    free(retina->motion_um);
+    track_finish(&retina->track);
     free(retina);
 }
 
@@ -236,29 +317,42 @@ static void transform(const struct oct_retina *r, struct bench *bench, double ce
     fftwf_execute_dft(r->fft, bench->field, bench->field);
 }
 
+/* One A-line: exposes the camera to what the beam sees at (x, y), moved in depth by z_um. */
+static uint32_t render_line(const struct oct_retina *r, struct bench *bench, double x, double y,
+                            double z_um, bool closed, uint64_t noise, uint16_t *samples)
+{
+    struct oct_tissue tissue;
+
+    oct_tissue_at(&r->eye, x, y, &tissue);
+    /* The centre of a cell is half a cell below its index. */
+    double centre = tissue.rpe_um + z_um + (OCT_CELL_CENTRE + 0.5 - OCT_CELL_RPE) * OCT_CELL_UM;
+    if (closed) {
+        memset(bench->field, 0, OCT_K_GRID * sizeof(*bench->field));
+    } else {
+        fill_profile(r, bench, x, y, &tissue);
+        transform(r, bench, centre);
+    }
+    return oct_camera_expose(&r->camera, (const float *)bench->field, centre, noise, samples);
+}
+
 static void render_bscan(struct job *job, struct bench *bench, uint32_t b)
 {
     const struct oct_retina *r = job->retina;
-    const double *motion = job->motion_um + 3 * (size_t)b;
-    uint32_t n_lines = r->params.n_lines, n_samples = r->params.n_samples;
-    double y = (job->first + b) * r->facts.height_um / r->params.n_bscans + motion[1];
-    uint64_t n_clipped = 0;
+    const struct track *track = &r->track;
+    uint32_t n_lines = r->params.n_lines, n_samples = r->params.n_samples, at = job->first + b;
+    uint64_t row = (uint64_t)job->volume * r->params.n_bscans + at, n_clipped = 0;
 
-    oct_scatter_load(&bench->scatter, r->params.seed, motion[0], y);
     for (uint32_t j = 0; j < n_lines; j++) {
+        const double *motion = motion_at(track, n_lines, at, j);
         double x = j * r->facts.width_um / n_lines + motion[0];
-        uint64_t row = (uint64_t)job->volume * r->params.n_bscans + job->first + b;
+        double y = at * r->facts.height_um / r->params.n_bscans + motion[1];
         uint64_t noise = oct_hash(r->params.seed, OCT_STREAM_NOISE, (int64_t)row, j);
-        struct oct_tissue tissue;
+        bool closed = track->blink && track->blink[(size_t)at * n_lines + j] > 0;
 
-        oct_tissue_at(&r->eye, x, y, &tissue);
-        /* The centre of a cell is half a cell below its index. */
-        double centre =
-            tissue.rpe_um + motion[2] + (OCT_CELL_CENTRE + 0.5 - OCT_CELL_RPE) * OCT_CELL_UM;
-        fill_profile(r, bench, x, y, &tissue);
-        transform(r, bench, centre);
-        n_clipped += oct_camera_expose(&r->camera, (const float *)bench->field, centre, noise,
-                                       job->spectra + ((size_t)b * n_lines + j) * n_samples);
+        if (j == 0 || track->line_um) /* the scatterers of a B-scan at rest serve all its A-lines */
+            oct_scatter_load(&bench->scatter, r->params.seed, track->line_um ? x : motion[0], y);
+        n_clipped += render_line(r, bench, x, y, motion[2], closed, noise,
+                                 job->spectra + ((size_t)b * n_lines + j) * n_samples);
     }
     atomic_fetch_add(&job->n_saturated, n_clipped);
 }
@@ -272,8 +366,10 @@ static void *work(void *arg)
     if (bench) {
         bench->field = fftwf_alloc_complex(OCT_K_GRID);
         if (bench->field)
-            status = oct_scatter_init(&bench->scatter, job->retina->facts.width_um,
-                                      job->retina->beam_um, NULL);
+            status = oct_scatter_init(
+                &bench->scatter,
+                moves_by_lines(&job->retina->params) ? 0 : job->retina->facts.width_um,
+                job->retina->beam_um, NULL);
     }
     for (uint32_t b; !status && (b = atomic_fetch_add(&job->next, 1)) < job->n;)
         render_bscan(job, bench, b);
@@ -309,11 +405,8 @@ enum oct_err oct_retina_render(struct oct_retina *retina, uint32_t volume, uint3
         return oct_fail(err, OCT_E_ARG, "synth: B-scans %u .. %u of %u", first, first + n_bscans,
                         retina->params.n_bscans);
     if (retina->traced != volume)
-        oct_motion_trace(retina->params.seed, retina->bscan_s,
-                         (uint64_t)volume * retina->params.n_bscans, retina->params.n_bscans,
-                         retina->motion_um);
+        track_volume(retina, volume, &retina->track);
     retina->traced = volume;
-    job.motion_um = retina->motion_um + 3 * (size_t)first;
     while (n_started + 1 < n_threads &&
            !oct_thread_start(&threads[n_started], NULL, work, &job, "synth", NULL))
         n_started++;
@@ -328,22 +421,45 @@ enum oct_err oct_retina_render(struct oct_retina *retina, uint32_t volume, uint3
     return OCT_OK;
 }
 
+/* Where registration would have to move each A-line. */
+static void fill_line_px(const struct oct_retina *r, struct oct_retina_truth *truth)
+{
+    size_t n = (size_t)r->params.n_lines * r->params.n_bscans;
+
+    for (size_t i = 0; i < n; i++) {
+        truth->line_px[2 * i] = truth->line_um[3 * i] * r->params.n_lines / r->facts.width_um;
+        truth->line_px[2 * i + 1] = -truth->line_um[3 * i + 2] / r->camera.axial_um;
+    }
+}
+
 enum oct_err oct_retina_truth(const struct oct_retina *r, uint32_t volume,
                               struct oct_retina_truth *truth, struct oct_error *err)
 {
     size_t n_lines = r->params.n_lines, n_bscans = r->params.n_bscans, n = n_lines * n_bscans;
+    bool by_lines = r->params.motion != OCT_EYE_BSCANS;
+    struct track track;
+    enum oct_err status = track_init(&track, &r->params, by_lines, err);
 
-    truth->motion_um = calloc(n_bscans, 3 * sizeof(double));
-    truth->surface_px = calloc(n, OCT_N_SURFACES * sizeof(double));
-    truth->vessel_um = calloc(n, sizeof(double));
-    if (!truth->motion_um || !truth->surface_px || !truth->vessel_um) {
+    memset(truth, 0, sizeof(*truth));
+    if (status)
+        return status;
+    *truth = (struct oct_retina_truth){
+        .motion_um = track.bscan_um,
+        .line_um = track.line_um,
+        .line_px = by_lines ? calloc(n, 2 * sizeof(double)) : NULL,
+        .blink = track.blink,
+        .surface_px = calloc(n, OCT_N_SURFACES * sizeof(double)),
+        .vessel_um = calloc(n, sizeof(double)),
+    };
+    if (!truth->surface_px || !truth->vessel_um || (by_lines && !truth->line_px)) {
         oct_retina_truth_finish(truth);
         return oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory for the truth of a volume");
     }
-    oct_motion_trace(r->params.seed, r->bscan_s, volume * n_bscans, r->params.n_bscans,
-                     truth->motion_um);
+    track_volume(r, volume, &track);
+    if (by_lines)
+        fill_line_px(r, truth);
     for (size_t i = 0; i < n; i++) {
-        const double *motion = truth->motion_um + 3 * (i / n_lines);
+        const double *motion = motion_at(&track, n_lines, i / n_lines, i % n_lines);
         double x = (double)(i % n_lines) * r->facts.width_um / (double)n_lines + motion[0];
         double y = (double)(i / n_lines) * r->facts.height_um / (double)n_bscans + motion[1];
         struct oct_tissue tissue;
@@ -360,6 +476,9 @@ enum oct_err oct_retina_truth(const struct oct_retina *r, uint32_t volume,
 void oct_retina_truth_finish(struct oct_retina_truth *truth)
 {
     free(truth->motion_um);
+    free(truth->line_um);
+    free(truth->line_px);
+    free(truth->blink);
     free(truth->surface_px);
     free(truth->vessel_um);
     memset(truth, 0, sizeof(*truth));

@@ -3,8 +3,8 @@
  *
  * Coordinates. x runs along a B-scan, y across B-scans, micrometres, origin at the first A-line of
  * the first B-scan of an eye at rest; A-line j of B-scan b looks at
- *     (j * width / M + motion_x[b], b * height / V + motion_y[b])
- * of the tissue. +x is nasal. Depth is optical path in air; a depth pixel is a pixel of contract
+ *     (j * width / M + x[b][j], b * height / V + y[b][j])
+ * of the tissue, z[b][j] deeper than at rest, where (x, y, z) is the eye's motion. +x is nasal. Depth is optical path in air; a depth pixel is a pixel of contract
  * step 6 for the wavelengths of this camera.
  *
  * The field. The lateral pitch is width / M. Left open (0) the field is 2.5 um an A-line and 2.5 um
@@ -27,6 +27,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* How the eye moves. But for the first it moves during a B-scan too, and /truth says how, A-line by
+ * A-line. Lateral positions stay within 100 um. */
+enum oct_eye_motion {
+    OCT_EYE_BSCANS,   /* slow drift, microsaccades, heart and breath, from B-scan to B-scan */
+    OCT_EYE_NONE,     /* at rest */
+    OCT_EYE_FIXATION, /* drift, tremor of 80 Hz, microsaccades of 10 to 40 um, heart and breath */
+    OCT_EYE_UNSTEADY, /* more of all; saccades of 40 to 130 um in 20 to 50 ms, with jumps in depth,
+                         several a second; a blink of 100 to 300 ms after 200 to 700 ms */
+    OCT_N_EYE_MOTIONS
+};
+extern const char *const oct_eye_motion_names[OCT_N_EYE_MOTIONS]; /* "bscans", "none", ... */
+
 struct oct_retina_params {
     uint32_t n_samples, n_lines, n_bscans; /* N, M, V, as accepted by oct_geometry_init */
     uint64_t seed;
@@ -35,6 +47,7 @@ struct oct_retina_params {
     double refractive_index;    /* of the tissue; 0: 1.36 */
     unsigned bits;              /* of a sample: 12 at most, 0: 12 */
     unsigned n_threads;         /* 0: one a core */
+    enum oct_eye_motion motion;
 };
 
 /* Surfaces from the vitreous down. ILM, ELM, ISOS, COST and RPE are the centre of a thin bright
@@ -70,7 +83,12 @@ struct oct_retina_facts {
 
 /* What is true of one volume. */
 struct oct_retina_truth {
-    double *motion_um;  /* [V][3]: x, y, z; z is optical path, positive downward */
+    double *motion_um;  /* [V][3]: x, y, z; z is optical path, positive downward; the mean over the
+                           A-lines of a B-scan */
+    double *line_um;    /* [V][M][3]: the same of every A-line; NULL with OCT_EYE_BSCANS */
+    double *line_px;    /* [V][M][2]: the shift (A-lines, depth pixels) that puts an A-line where it
+                           would be without motion: x * M / width, -z / axial_um; or NULL */
+    double *blink;      /* [V][M] 1: the lid was closed and the A-line is noise, else 0; or NULL */
     double *surface_px; /* [OCT_N_SURFACES][V][M] depth pixels */
     double *vessel_um;  /* [V][M] optical thickness of the vessel crossed, 0: none */
 };

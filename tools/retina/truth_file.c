@@ -57,6 +57,32 @@ enum oct_err oct_truth_file_add_facts(const char *path, const struct oct_retina_
     return !status && facts->n_cones ? add_cones(path, facts, err) : status;
 }
 
+/* What is known of each A-line's motion. */
+static enum oct_err add_lines(const char *path, const char *group,
+                              const struct oct_retina_truth *truth, const size_t dims[2],
+                              struct oct_error *err)
+{
+    const struct {
+        const char *name, *units;
+        const double *values;
+        size_t n_last;
+    } lists[] = {
+        {"line_motion_um", "um", truth->line_um, 3},
+        {"line_shift_px", "px", truth->line_px, 2},
+        {"blink", "1 or 0", truth->blink, 0},
+    };
+    enum oct_err status = OCT_OK;
+
+    for (size_t i = 0; !status && i < sizeof(lists) / sizeof(lists[0]); i++) {
+        const size_t shape[3] = {dims[0], dims[1], lists[i].n_last};
+        char name[128];
+        snprintf(name, sizeof(name), "%s/%s", group, lists[i].name);
+        status = oct_volume_add_f64(path, name, lists[i].values, lists[i].n_last ? 3 : 2, shape,
+                                    lists[i].units, err);
+    }
+    return status;
+}
+
 enum oct_err oct_truth_file_add_volume(const char *path, const char *group,
                                        const struct oct_retina_truth *truth, uint32_t n_bscans,
                                        uint32_t n_lines, struct oct_error *err)
@@ -67,6 +93,8 @@ enum oct_err oct_truth_file_add_volume(const char *path, const char *group,
 
     snprintf(name, sizeof(name), "%s/motion_um", group);
     status = oct_volume_add_f64(path, name, truth->motion_um, 2, motion_dims, "um", err);
+    if (!status && truth->line_um)
+        status = add_lines(path, group, truth, dims, err);
     for (size_t s = 0; !status && s < OCT_N_SURFACES; s++) {
         const double *surface = truth->surface_px + s * n_bscans * n_lines;
         snprintf(name, sizeof(name), "%s/surfaces_px/%s", group, oct_surface_names[s]);

@@ -16,7 +16,8 @@ enum oct_err oct_truth_file_add_facts(const char *path, const struct oct_retina_
                                       uint32_t n_samples, struct oct_error *err);
 
 /* Adds what is true of one volume below `group` ("/truth"):
- *     motion_um [V][3] (x, y, z), surfaces_px/NAME [V][M], vessel_um [V][M]. */
+ *     motion_um [V][3] (x, y, z), surfaces_px/NAME [V][M], vessel_um [V][M];
+ *     where the truth has them line_motion_um [V][M][3], line_shift_px [V][M][2], blink [V][M]. */
 enum oct_err oct_truth_file_add_volume(const char *path, const char *group,
                                        const struct oct_retina_truth *truth, uint32_t n_bscans,
                                        uint32_t n_lines, struct oct_error *err);
