@@ -237,6 +237,8 @@ static unsigned list_maxima(const struct finder *f, struct candidate list[MOST_M
     size_t width = (size_t)2 * f->how.max_dx + 1, n = width * ((size_t)2 * f->how.max_dy + 1);
     unsigned found = 0;
 
+    if (!f->c2d)
+        return 0;
     for (; found < MOST_MAXIMA; found++) {
         float best = found ? (float)list[0].score * LEAST_PART : 0.0F;
         size_t where = n;

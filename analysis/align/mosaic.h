@@ -1,5 +1,5 @@
-/* Mosaics: pictures of one tissue that overlap, of any sizes and in any order, are put into one. Only
- * translation is modelled.
+/* Mosaics: pictures of one tissue that overlap, of any sizes and in any order, are put into one.
+ * Only translation is modelled.
  *
  * Every pair is correlated by ZNCC (analysis/correlate/correlate.h) over all shifts at which enough
  * of the smaller picture overlaps, binned until a side is 256 pixels at most. The highest maxima
@@ -58,9 +58,10 @@ enum oct_err oct_mosaic_find(struct oct_mosaic *mosaic, const struct oct_picture
                              oct_mosaic_progress_fn *progress, void *arg, struct oct_error *err);
 void oct_mosaic_finish(struct oct_mosaic *mosaic); /* of an empty one too */
 
-/* Blends component 0. *canvas: the average, NaN where no picture lies (masked there); *weight: [height]
- * [width], sum of weights, free() releases it. *origin_y, *origin_x: where pixel (0, 0) of the first
- * picture lies in the canvas. OCT_E_ARG: a side above OCT_PICTURE_MOST_SIDE; OCT_E_NO_MEMORY. */
+/* Blends component 0. *canvas: the average, NaN where no picture lies (masked there); *weight:
+ * [height][width], sum of weights, free() releases it. *origin_y, *origin_x: where pixel (0, 0) of
+ * the first picture lies in the canvas. OCT_E_ARG: a side above OCT_PICTURE_MOST_SIDE;
+ * OCT_E_NO_MEMORY. */
 enum oct_err oct_mosaic_blend(const struct oct_mosaic *mosaic, const struct oct_picture *pictures,
                               struct oct_picture *canvas, float **weight, double *origin_y,
                               double *origin_x, struct oct_error *err);
