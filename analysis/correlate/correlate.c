@@ -326,10 +326,15 @@ static double most_count(struct oct_correlator *c)
 {
     double most = 0;
     for (size_t i = 0; i < c->n_shifts; i += c->width) {
-        const uint32_t n_rows = set_rows(c, (int64_t)(i / c->width) - c->setup.max_dy);
+        const int64_t dy = (int64_t)(i / c->width) - c->setup.max_dy;
+        const struct oct_overlap rows = oct_overlap_at(c->f.height, c->other->height, dy);
+        if (c->masked)
+            set_rows(c, dy);
         for (uint32_t x = 0; x < c->width; x++) {
-            const double n = (double)n_rows * (c->f_columns[x].end - c->f_columns[x].first);
-            most = fmax(most, count_at(c, i + x, x, n));
+            const double n =
+                (double)(rows.end - rows.first) * (c->f_columns[x].end - c->f_columns[x].first);
+            const double count = count_at(c, i + x, x, n);
+            most = count > most ? count : most;
         }
     }
     return most;

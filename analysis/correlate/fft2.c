@@ -28,17 +28,37 @@ struct oct_fft2 {
     uint32_t most_lines;
 };
 
+/* What a point of a transform costs by the prime factors of its length, about in ns, from FFTW's
+ * measured plans of 1000 to 2048 points; lengths that 4 does not divide cost more. 0: there are other
+ * prime factors. */
+static double point_cost(uint32_t n)
+{
+    static const struct {
+        uint32_t prime;
+        double cost;
+    } factors[] = {{2, 0.12}, {3, 0.28}, {5, 0.38}, {7, 0.62}};
+    double cost = n % 4 ? 0.8 : 0.1;
+    for (unsigned i = 0; i < 4; i++)
+        for (; n % factors[i].prime == 0; n /= factors[i].prime)
+            cost += factors[i].cost;
+    return n == 1 ? cost : 0;
+}
+
+uint32_t oct_fft2_next_size(uint32_t least)
+{
+    uint32_t n = least < 1 ? 1 : least;
+    while (point_cost(n) <= 0)
+        n++;
+    return n;
+}
+
 uint32_t oct_fft2_size(uint32_t least)
 {
-    static const uint32_t primes[] = {2, 3, 5, 7};
-    for (uint32_t n = least < 1 ? 1 : least;; n++) {
-        uint32_t rest = n;
-        for (unsigned i = 0; i < 4; i++)
-            while (rest % primes[i] == 0)
-                rest /= primes[i];
-        if (rest == 1)
-            return n;
-    }
+    uint32_t best = oct_fft2_next_size(least);
+    for (uint32_t n = best; n <= least + least / 8; n = oct_fft2_next_size(n + 1))
+        if (n * point_cost(n) < best * point_cost(best))
+            best = n;
+    return best;
 }
 
 /* ---- life ---- */

@@ -42,7 +42,9 @@ struct oct_fft2_rows {
     void *context;
 };
 
-/* The next 2^a 3^b 5^c 7^d. */
+/* The next 2^a 3^b 5^c 7^d; and that one up to an eighth longer whose transforms are quickest: 1024
+ * for 1000, in half the time. */
+uint32_t oct_fft2_next_size(uint32_t least);
 uint32_t oct_fft2_size(uint32_t least);
 
 /* *fft is NULL on error. OCT_E_NO_MEMORY. */
