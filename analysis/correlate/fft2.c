@@ -15,16 +15,17 @@
 struct oct_fft2 {
     uint32_t py, px, max_dy, max_dx;
     uint32_t n_columns, n_blocks; /* px / 2 + 1, in blocks */
-    size_t block_lines;           /* from one block to the next: odd, so that blocks do not meet in
-                                     the same sets of the caches */
-    fftwf_plan row_forward, row_inverse;       /* px points */
-    fftwf_plan column_forward, column_inverse; /* py points, BLOCK columns, in place */
-    fftwf_plan column_even;                    /* py points, BLOCK / 2 columns, in place */
-    float *rows;                               /* [2][px] two rows as they come */
-    float *row, *row_out;                      /* [px] complex */
-    float *even;                               /* [py][BLOCK] a block's power, by twos complex */
-    float *work;                               /* a spectrum */
-    float *lines; /* [n_blocks][2 max_dy + 2][LINE] the window's rows */
+    size_t block_lines;           /* from one block of rows to the next: odd, so that blocks do not
+                                     meet in the same sets of the caches */
+    size_t column;                /* floats from one column of a spectrum to the next */
+    fftwf_plan row_forward, row_inverse; /* px points */
+    fftwf_plan column_forward;           /* py points, from BLOCK columns of lines to columns */
+    fftwf_plan column_inverse;           /* py points, one column */
+    float *rows;                         /* [2][px] two rows as they come */
+    float *row, *row_out;                /* [px] complex */
+    float *work;                         /* [n_blocks][block_lines][LINE] transformed rows */
+    float *columns, *columns_out;        /* [BLOCK][column] */
+    float *lines;                        /* [n_blocks][most_lines][LINE] the window's rows */
     uint32_t most_lines;
 };
 
@@ -63,32 +64,28 @@ uint32_t oct_fft2_size(uint32_t least)
 
 /* ---- life ---- */
 
-static fftwf_plan plan_columns(uint32_t n, uint32_t n_columns, float *at, int sign, unsigned how)
-{
-    const int size = (int)n, columns = (int)n_columns;
-    fftwf_complex *a = (fftwf_complex *)at;
-    return fftwf_plan_many_dft(1, &size, columns, a, NULL, columns, 1, a, NULL, columns, 1, sign,
-                               how);
-}
-
+/* Lines come with BLOCK columns beside each other, spectra lie a column after the other: FFTW would
+ * copy columns beside each other to where they are, and back. */
 static bool make_plans(struct oct_fft2 *fft, bool measure)
 {
     const unsigned how = measure ? FFTW_MEASURE : FFTW_ESTIMATE, keep = how | FFTW_PRESERVE_INPUT;
+    const int n = (int)fft->py, n_block = BLOCK, distance = (int)(fft->column / 2);
     fftwf_complex *in = (fftwf_complex *)fft->row, *out = (fftwf_complex *)fft->row_out;
+    fftwf_complex *lines = (fftwf_complex *)fft->work, *columns = (fftwf_complex *)fft->columns;
     oct_fftw_planner_lock();
     fft->row_forward = fftwf_plan_dft_1d((int)fft->px, in, out, FFTW_FORWARD, keep);
     fft->row_inverse = fftwf_plan_dft_1d((int)fft->px, in, out, FFTW_BACKWARD, how);
-    fft->column_forward = plan_columns(fft->py, BLOCK, fft->work, FFTW_FORWARD, how);
-    fft->column_inverse = plan_columns(fft->py, BLOCK, fft->work, FFTW_BACKWARD, how);
-    fft->column_even = plan_columns(fft->py, BLOCK / 2, fft->even, FFTW_BACKWARD, how);
+    fft->column_forward = fftwf_plan_many_dft(1, &n, n_block, lines, NULL, n_block, 1, columns,
+                                              NULL, 1, distance, FFTW_FORWARD, how);
+    fft->column_inverse =
+        fftwf_plan_dft_1d(n, columns, (fftwf_complex *)fft->columns_out, FFTW_BACKWARD, how);
     oct_fftw_planner_unlock();
-    return fft->row_forward && fft->row_inverse && fft->column_forward && fft->column_inverse &&
-           fft->column_even;
+    return fft->row_forward && fft->row_inverse && fft->column_forward && fft->column_inverse;
 }
 
 float *oct_fft2_spectrum(const struct oct_fft2 *fft)
 {
-    return oct_aligned_alloc(64, fft->n_blocks * fft->block_lines, LINE * sizeof(float));
+    return oct_aligned_alloc(64, (size_t)fft->n_blocks * BLOCK, fft->column * sizeof(float));
 }
 
 static bool allocate(struct oct_fft2 *fft)
@@ -96,11 +93,13 @@ static bool allocate(struct oct_fft2 *fft)
     fft->rows = oct_aligned_calloc(64, fft->px, 2 * sizeof(float));
     fft->row = oct_aligned_calloc(64, fft->px, 2 * sizeof(float));
     fft->row_out = oct_aligned_calloc(64, fft->px, 2 * sizeof(float));
-    fft->even = oct_aligned_calloc(64, fft->py, BLOCK * sizeof(float));
-    fft->work = oct_fft2_spectrum(fft);
+    fft->work = oct_aligned_alloc(64, fft->n_blocks * fft->block_lines, LINE * sizeof(float));
+    fft->columns = oct_aligned_calloc(64, BLOCK, fft->column * sizeof(float));
+    fft->columns_out = oct_aligned_calloc(64, BLOCK, fft->column * sizeof(float));
     fft->lines =
         oct_aligned_alloc(64, (size_t)fft->n_blocks * fft->most_lines, LINE * sizeof(float));
-    return fft->rows && fft->row && fft->row_out && fft->even && fft->work && fft->lines;
+    return fft->rows && fft->row && fft->row_out && fft->work && fft->columns && fft->columns_out &&
+           fft->lines;
 }
 
 enum oct_err oct_fft2_create(struct oct_fft2 **out, const struct oct_fft2_setup *setup,
@@ -117,6 +116,7 @@ enum oct_err oct_fft2_create(struct oct_fft2 **out, const struct oct_fft2_setup 
     fft->n_columns = fft->px / 2 + 1;
     fft->n_blocks = (fft->n_columns + BLOCK - 1) / BLOCK;
     fft->block_lines = fft->py | 1;
+    fft->column = 2 * ((size_t)fft->py / 8 + 2) * 8; /* whole cache lines, not a power of two */
     fft->most_lines = 2 * setup->max_dy + 2;
     if (!allocate(fft) || !make_plans(fft, setup->measure))
         goto fail;
@@ -133,7 +133,7 @@ void oct_fft2_destroy(struct oct_fft2 *fft)
     if (!fft)
         return;
     fftwf_plan plans[] = {fft->row_forward, fft->row_inverse, fft->column_forward,
-                          fft->column_inverse, fft->column_even};
+                          fft->column_inverse};
     oct_fftw_planner_lock();
     for (unsigned i = 0; i < sizeof(plans) / sizeof(plans[0]); i++)
         if (plans[i])
@@ -142,20 +142,23 @@ void oct_fft2_destroy(struct oct_fft2 *fft)
     free(fft->rows);
     free(fft->row);
     free(fft->row_out);
-    free(fft->even);
     free(fft->work);
+    free(fft->columns);
+    free(fft->columns_out);
     free(fft->lines);
     free(fft);
 }
 
-static void execute(fftwf_plan plan, float *at)
+/* A block of transformed rows, [py][LINE]. */
+static float *rows_block(const struct oct_fft2 *fft, uint32_t block)
 {
-    fftwf_execute_dft(plan, (fftwf_complex *)at, (fftwf_complex *)at);
+    return fft->work + block * fft->block_lines * LINE;
 }
 
-static float *block_of(const struct oct_fft2 *fft, const float *spectrum, uint32_t block)
+/* A block of a spectrum, [BLOCK][column]. */
+static size_t block_at(const struct oct_fft2 *fft, uint32_t block)
 {
-    return (float *)spectrum + block * fft->block_lines * LINE;
+    return (size_t)block * BLOCK * fft->column;
 }
 
 /* ---- rows in ---- */
@@ -195,13 +198,13 @@ static void split_column(const struct oct_fft2 *fft, uint32_t k, float *a, float
     b[1] = m[0] - z[0];
 }
 
-static void store_two_rows(struct oct_fft2 *fft, uint32_t y, float *spectrum)
+static void store_two_rows(struct oct_fft2 *fft, uint32_t y)
 {
     float second[LINE]; /* of a row that is not there */
     const bool is_last = y + 1 == fft->py;
     for (uint32_t i = 0; i < fft->n_blocks; i++) {
         const uint32_t k = i * BLOCK;
-        float *a = block_of(fft, spectrum, i) + y * LINE, *b = is_last ? second : a + LINE;
+        float *a = rows_block(fft, i) + y * LINE, *b = is_last ? second : a + LINE;
         if (i > 0 && k + BLOCK <= fft->n_columns)
             split_line(fft->row_out + 2 * (size_t)k, fft->row_out + 2 * (size_t)(fft->px - k), a,
                        b);
@@ -212,8 +215,7 @@ static void store_two_rows(struct oct_fft2 *fft, uint32_t y, float *spectrum)
 }
 
 /* The spectra of all rows, in blocks; rows without input are zero. */
-static void transform_rows(struct oct_fft2 *fft, const struct oct_fft2_rows *picture,
-                           float *spectrum)
+static void transform_rows(struct oct_fft2 *fft, const struct oct_fft2_rows *picture)
 {
     float *first = fft->rows, *second = fft->rows + fft->px;
     memset(fft->row + 2 * (size_t)picture->width, 0,
@@ -226,22 +228,23 @@ static void transform_rows(struct oct_fft2 *fft, const struct oct_fft2_rows *pic
             memset(second, 0, picture->width * sizeof(float));
         join_rows(first, second, picture->width, fft->row);
         fftwf_execute(fft->row_forward);
-        store_two_rows(fft, y, spectrum);
+        store_two_rows(fft, y);
     }
 }
 
-/* The rest of a block's lines are zero; all its columns are transformed. */
-static void transform_columns(struct oct_fft2 *fft, uint32_t height, float *block)
+/* From a block of rows, whose other rows are zero, to its columns' spectra. */
+static void transform_columns(struct oct_fft2 *fft, uint32_t block, uint32_t height, float *columns)
 {
-    memset(block + height * LINE, 0, (fft->py - height) * LINE * sizeof(float));
-    execute(fft->column_forward, block);
+    float *rows = rows_block(fft, block);
+    memset(rows + height * LINE, 0, (fft->py - height) * LINE * sizeof(float));
+    fftwf_execute_dft(fft->column_forward, (fftwf_complex *)rows, (fftwf_complex *)columns);
 }
 
 void oct_fft2_forward(struct oct_fft2 *fft, const struct oct_fft2_rows *picture, float *spectrum)
 {
-    transform_rows(fft, picture, spectrum);
+    transform_rows(fft, picture);
     for (uint32_t i = 0; i < fft->n_blocks; i++)
-        transform_columns(fft, picture->height, block_of(fft, spectrum, i));
+        transform_columns(fft, i, picture->height, spectrum + block_at(fft, i));
 }
 
 /* ---- one block ---- */
@@ -251,51 +254,68 @@ static float *lines_of(const struct oct_fft2 *fft, uint32_t block)
     return fft->lines + (size_t)block * fft->most_lines * LINE;
 }
 
-/* conj(f) g / (4 py px) */
-static void multiply(const struct oct_fft2 *fft, const float *f, const float *g, float *out)
+static void invert_columns(struct oct_fft2 *fft, unsigned n, float *from, float *to)
+{
+    for (unsigned j = 0; j < n; j++)
+        fftwf_execute_dft(fft->column_inverse, (fftwf_complex *)(from + j * fft->column),
+                          (fftwf_complex *)(to + j * fft->column));
+}
+
+/* conj(f) g / (4 py px), a block, into the columns; f may be there already. */
+static void multiply(struct oct_fft2 *fft, const float *f, const float *g)
 {
     const float scale = (float)(0.25 / ((double)fft->py * fft->px));
-    for (size_t i = 0; i < fft->py * LINE; i += 2) {
-        const float re = f[i] * g[i] + f[i + 1] * g[i + 1];
-        const float im = f[i] * g[i + 1] - f[i + 1] * g[i];
-        out[i] = scale * re;
-        out[i + 1] = scale * im;
+    float *out = fft->columns;
+    for (unsigned j = 0; j < BLOCK; j++)
+        for (size_t i = j * fft->column, end = i + 2 * (size_t)fft->py; i < end; i += 2) {
+            const float re = f[i] * g[i] + f[i + 1] * g[i + 1];
+            const float im = f[i] * g[i + 1] - f[i + 1] * g[i];
+            out[i] = scale * re;
+            out[i + 1] = scale * im;
+        }
+}
+
+/* The columns' inverse transforms, of which the lines of the window are kept, from -max_dy. */
+static void invert_block(struct oct_fft2 *fft, float *lines)
+{
+    const uint32_t height = 2 * fft->max_dy + 1;
+    invert_columns(fft, BLOCK, fft->columns, fft->columns_out);
+    for (uint32_t i = 0; i < height; i++) {
+        const uint32_t y = i < fft->max_dy ? fft->py - fft->max_dy + i : i - fft->max_dy;
+        const float *from = fft->columns_out + 2 * (size_t)y;
+        for (unsigned j = 0; j < BLOCK; j++)
+            memcpy(lines + i * LINE + 2 * (size_t)j, from + j * fft->column, 2 * sizeof(float));
     }
 }
 
-/* The inverse transform of a block, of which the lines of the window are kept, from -max_dy. */
-static void invert_block(struct oct_fft2 *fft, float *block, float *lines)
-{
-    const size_t before = fft->max_dy, after = (size_t)fft->max_dy + 1;
-    execute(fft->column_inverse, block);
-    memcpy(lines, block + (fft->py - before) * LINE, before * LINE * sizeof(float));
-    memcpy(lines + before * LINE, block, after * LINE * sizeof(float));
-}
-
-/* |f|^2 / (8 py px) */
-static void take_power(const struct oct_fft2 *fft, const float *restrict f, float *restrict power)
+/* |f|^2 / (8 py px) of two columns, as real and imaginary part of one. */
+static void take_power(const struct oct_fft2 *fft, const float *restrict a, const float *restrict b,
+                       float *restrict power)
 {
     const float scale = (float)(0.125 / ((double)fft->py * fft->px));
-    for (size_t i = 0; i < (size_t)fft->py * BLOCK; i++)
-        power[i] = scale * (f[2 * i] * f[2 * i] + f[2 * i + 1] * f[2 * i + 1]);
+    for (size_t i = 0; i < 2 * (size_t)fft->py; i += 2) {
+        power[i] = scale * (a[i] * a[i] + a[i + 1] * a[i + 1]);
+        power[i + 1] = scale * (b[i] * b[i] + b[i + 1] * b[i + 1]);
+    }
 }
 
-/* The lines dy = 0 .. max_dy of a block whose power is real: two columns are the real and the
- * imaginary part of one, and split as rows are. */
-static void invert_power(struct oct_fft2 *fft, const float *block, float *lines)
+/* The lines dy = 0 .. max_dy of a block, whose power is real: two columns go through one transform
+ * and are split as rows are. f may be the columns themselves. */
+static void invert_power(struct oct_fft2 *fft, const float *f, float *lines)
 {
-    take_power(fft, block, fft->even);
-    execute(fft->column_even, fft->even);
+    for (unsigned j = 0; j < BLOCK / 2; j++)
+        take_power(fft, f + 2 * j * fft->column, f + (2 * j + 1) * fft->column,
+                   fft->columns_out + j * fft->column);
+    invert_columns(fft, BLOCK / 2, fft->columns_out, fft->columns);
     for (uint32_t dy = 0; dy <= fft->max_dy; dy++) {
-        const float *z = fft->even + (size_t)dy * BLOCK;
-        const float *m = fft->even + (size_t)(dy ? fft->py - dy : 0) * BLOCK;
+        const float *z = fft->columns + 2 * (size_t)dy;
+        const float *m = fft->columns + 2 * (size_t)(dy ? fft->py - dy : 0);
         float *out = lines + dy * LINE;
-        for (unsigned j = 0; j < BLOCK / 2; j++) {
-            const size_t two = 2 * (size_t)j, four = 4 * (size_t)j;
-            out[four] = z[two] + m[two];
-            out[four + 1] = z[two + 1] - m[two + 1];
-            out[four + 2] = z[two + 1] + m[two + 1];
-            out[four + 3] = m[two] - z[two];
+        for (unsigned j = 0; j < BLOCK / 2; j++, z += fft->column, m += fft->column, out += 4) {
+            out[0] = z[0] + m[0];
+            out[1] = z[1] - m[1];
+            out[2] = z[1] + m[1];
+            out[3] = m[0] - z[0];
         }
     }
 }
@@ -378,11 +398,10 @@ static void write_even_window(struct oct_fft2 *fft, float *window)
 
 void oct_fft2_auto(struct oct_fft2 *fft, const struct oct_fft2_rows *f, float *window)
 {
-    transform_rows(fft, f, fft->work);
+    transform_rows(fft, f);
     for (uint32_t i = 0; i < fft->n_blocks; i++) {
-        float *block = block_of(fft, fft->work, i);
-        transform_columns(fft, f->height, block);
-        invert_power(fft, block, lines_of(fft, i));
+        transform_columns(fft, i, f->height, fft->columns);
+        invert_power(fft, fft->columns, lines_of(fft, i));
     }
     write_even_window(fft, window);
 }
@@ -390,12 +409,11 @@ void oct_fft2_auto(struct oct_fft2 *fft, const struct oct_fft2_rows *f, float *w
 void oct_fft2_cross(struct oct_fft2 *fft, const struct oct_fft2_rows *f, const float *g_spectrum,
                     float *window)
 {
-    transform_rows(fft, f, fft->work);
+    transform_rows(fft, f);
     for (uint32_t i = 0; i < fft->n_blocks; i++) {
-        float *block = block_of(fft, fft->work, i);
-        transform_columns(fft, f->height, block);
-        multiply(fft, block, block_of(fft, g_spectrum, i), block);
-        invert_block(fft, block, lines_of(fft, i));
+        transform_columns(fft, i, f->height, fft->columns);
+        multiply(fft, fft->columns, g_spectrum + block_at(fft, i));
+        invert_block(fft, lines_of(fft, i));
     }
     write_window(fft, window);
 }
@@ -404,8 +422,8 @@ void oct_fft2_product(struct oct_fft2 *fft, const float *f_spectrum, const float
                       float *window)
 {
     for (uint32_t i = 0; i < fft->n_blocks; i++) {
-        multiply(fft, block_of(fft, f_spectrum, i), block_of(fft, g_spectrum, i), fft->work);
-        invert_block(fft, fft->work, lines_of(fft, i));
+        multiply(fft, f_spectrum + block_at(fft, i), g_spectrum + block_at(fft, i));
+        invert_block(fft, lines_of(fft, i));
     }
     write_window(fft, window);
 }
@@ -413,6 +431,6 @@ void oct_fft2_product(struct oct_fft2 *fft, const float *f_spectrum, const float
 void oct_fft2_power(struct oct_fft2 *fft, const float *spectrum, float *window)
 {
     for (uint32_t i = 0; i < fft->n_blocks; i++)
-        invert_power(fft, block_of(fft, spectrum, i), lines_of(fft, i));
+        invert_power(fft, spectrum + block_at(fft, i), lines_of(fft, i));
     write_even_window(fft, window);
 }
