@@ -34,6 +34,7 @@ struct oct_correlator {
     size_t n_shifts;                           /* [2 max_dy + 1][width] */
     float *window[N_PRODUCTS];                 /* [n_shifts]; VALUES: the caller's c2d */
     struct oct_overlap *f_columns, *g_columns; /* [width] where the pictures meet at each dx */
+    double *per_column;                        /* [width] 1 / columns that meet; NaN: none */
     double *g_strip[OCT_N_FIELDS];             /* [g_width + 1]; those of f are the fields' own */
     float *scratch;                            /* a row */
     bool masked;                               /* this time */
@@ -88,6 +89,7 @@ static bool allocate(struct oct_correlator *c)
     c->n_shifts = (2 * (size_t)c->setup.max_dy + 1) * c->width;
     c->f_columns = calloc(c->width, sizeof(*c->f_columns));
     c->g_columns = calloc(c->width, sizeof(*c->g_columns));
+    c->per_column = calloc(c->width, sizeof(double));
     c->scratch = oct_aligned_alloc(64, f_width > g_width ? f_width : g_width, sizeof(float));
     for (unsigned kind = 0; kind < OCT_N_FIELDS; kind++)
         fits = (c->g_strip[kind] = oct_aligned_calloc(64, (size_t)g_width + 1, sizeof(double))) &&
@@ -96,7 +98,7 @@ static bool allocate(struct oct_correlator *c)
         if (needs_field(&c->setup, fields_of[p].f) && needs_field(&c->setup, fields_of[p].g) &&
             (p == MASKS || c->setup.norm == OCT_CORRELATION_ZNCC))
             fits = (c->window[p] = oct_aligned_alloc(64, c->n_shifts, sizeof(float))) && fits;
-    return fits && c->f_columns && c->g_columns && c->scratch;
+    return fits && c->f_columns && c->g_columns && c->per_column && c->scratch;
 }
 
 static bool allocate_spectra(struct oct_correlator *c, struct oct_side *side)
@@ -121,6 +123,7 @@ static void cpu_destroy(struct oct_correlator *c)
         free(c->g_strip[kind]);
     free(c->f_columns);
     free(c->g_columns);
+    free(c->per_column);
     free(c->scratch);
     free(c);
 }
@@ -150,6 +153,8 @@ static enum oct_err start(struct oct_correlator *c, struct oct_error *err)
         const int64_t dx = (int64_t)x - s->max_dx;
         c->f_columns[x] = oct_overlap_at(s->width, s->g_width, dx);
         c->g_columns[x] = oct_overlap_at(s->g_width, s->width, -dx);
+        const uint32_t n = c->f_columns[x].end - c->f_columns[x].first;
+        c->per_column[x] = n > 0 ? 1.0 / n : (double)NAN;
     }
     return e;
 }
@@ -352,22 +357,44 @@ static void finish_zncc(struct oct_correlator *c, float *c2d)
     }
 }
 
-/* eq1 and overlap. */
-static void finish_product(struct oct_correlator *c, float *c2d)
+/* eq1 and overlap where no level is put back and N is a product of two triangles. */
+static void scale_products(struct oct_correlator *c, double divisor, float *c2d)
 {
     const bool overlap = c->setup.norm == OCT_CORRELATION_OVERLAP;
-    double divisor = sqrt(c->f.squares) * sqrt(c->other->squares);
-    if (overlap)
-        divisor /= sqrt((double)c->f.n_valid) * sqrt((double)c->other->n_valid);
+    for (size_t i = 0; i < c->n_shifts; i += c->width) {
+        const int64_t dy = (int64_t)(i / c->width) - c->setup.max_dy;
+        const struct oct_overlap rows = oct_overlap_at(c->f.height, c->other->height, dy);
+        const double n_rows = overlap ? (double)(rows.end - rows.first) : 1;
+        const double row = n_rows > 0 ? 1 / (n_rows * divisor) : (double)NAN;
+        for (uint32_t x = 0; x < c->width; x++)
+            c2d[i + x] = (float)((double)c2d[i + x] * row * (overlap ? c->per_column[x] : 1));
+    }
+}
+
+/* eq1 and overlap, a shift at a time. */
+static void finish_products(struct oct_correlator *c, double divisor, float *c2d)
+{
+    const bool overlap = c->setup.norm == OCT_CORRELATION_OVERLAP;
     for (size_t i = 0; i < c->n_shifts; i += c->width) {
         const uint32_t n_rows = set_rows(c, (int64_t)(i / c->width) - c->setup.max_dy);
         for (uint32_t x = 0; x < c->width; x++) {
             const double rectangle = (double)n_rows * (c->f_columns[x].end - c->f_columns[x].first);
             const double n = overlap ? count_at(c, i + x, x, rectangle) : 1;
-            c2d[i + x] =
-                n < 1 ? NAN : (float)(product_sum(c, VALUES, i + x, x, rectangle) / (n * divisor));
+            const double p = product_sum(c, VALUES, i + x, x, rectangle);
+            c2d[i + x] = n < 1 ? NAN : (float)(p / (n * divisor));
         }
     }
+}
+
+static void finish_product(struct oct_correlator *c, float *c2d)
+{
+    double divisor = sqrt(c->f.squares) * sqrt(c->other->squares);
+    if (c->setup.norm == OCT_CORRELATION_OVERLAP)
+        divisor /= sqrt((double)c->f.n_valid) * sqrt((double)c->other->n_valid);
+    if (c->masked || c->setup.keep_mean)
+        finish_products(c, divisor, c2d);
+    else
+        scale_products(c, divisor, c2d);
 }
 
 static enum oct_err run_one(struct oct_correlator *c, const struct oct_picture *f, float *c2d,
