@@ -36,6 +36,8 @@ static hid_t type_on_disk(enum oct_results_type type)
         return H5T_STD_U64LE;
     case OCT_RESULTS_U32:
         return H5T_STD_U32LE;
+    case OCT_RESULTS_I64:
+        return H5T_STD_I64LE;
     default:
         return H5T_STD_U8LE;
     }
@@ -52,6 +54,8 @@ static hid_t type_in_memory(enum oct_results_type type)
         return H5T_NATIVE_UINT64;
     case OCT_RESULTS_U32:
         return H5T_NATIVE_UINT32;
+    case OCT_RESULTS_I64:
+        return H5T_NATIVE_INT64;
     default:
         return H5T_NATIVE_UINT8;
     }
