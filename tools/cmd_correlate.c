@@ -337,6 +337,7 @@ static enum oct_err publish(struct job *job, struct oct_error *err)
 
 static enum oct_err correlate(struct job *job, struct oct_error *err)
 {
+    job->setup.cancel = oct_interrupt_watch(); /* before there is anything to clean up */
     enum oct_err e = check_outputs(job, err);
     if (e || (e = open_pictures(job, err)) || (e = choose_shift(job, err)))
         return e;
@@ -353,7 +354,6 @@ static enum oct_err correlate(struct job *job, struct oct_error *err)
     job->report.engine = job->why;
     job->setup.pictures = job->pictures;
     job->setup.with = job->with;
-    job->setup.cancel = oct_interrupt_watch();
     job->setup.take = take;
     job->setup.context = job;
     job->progress = (struct oct_progress){.what = "pictures", .started_ns = oct_clock_ns()};
