@@ -8,6 +8,7 @@
 
 #define LEAST_OVERLAP 0.3
 #define LEAST_SIDE 16u /* of binned pictures */
+#define LEAST_BETTER 1e-5 /* of two that are alike by turns the first is taken */
 
 /* Halves a picture's sides. */
 static enum oct_err halve(const struct oct_picture *picture, struct oct_picture *half,
@@ -77,7 +78,7 @@ static enum oct_err compare_all(const struct oct_picture *binned, unsigned n, un
         if (!oct_picture_has_contrast(&binned[i]))
             continue;
         e = sum_scores(matcher, binned, n, i, &sum, err);
-        if (!e && sum > best) {
+        if (!e && sum > best + LEAST_BETTER) {
             best = sum;
             *chosen = i;
         }

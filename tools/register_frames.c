@@ -1,0 +1,136 @@
+/* register --as frames: a sequence of pictures, rigid or by strips. */
+#include "formats/whole_file.h"
+#include "kernels/device/workers.h"
+#include "tools/progress.h"
+#include "tools/register.h"
+#include "tools/register_files.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct job {
+    const struct oct_register *r;
+    struct oct_pictures *pictures;
+    struct oct_register_frames_info info;
+    struct oct_picture reference; /* of --reference FILE */
+    struct oct_sequence_setup setup;
+    struct oct_sequence sequence;
+    struct oct_workers *workers;
+    uint8_t *skip;
+    struct oct_strip *given;
+    struct oct_progress progress;
+};
+
+static enum oct_err read_frame(void *context, uint64_t frame, struct oct_picture *picture,
+                               struct oct_error *err)
+{
+    struct job *job = context;
+    struct oct_pictures_info info;
+    enum oct_err e = oct_pictures_read(job->pictures, frame, picture, &info, err);
+    if (!e)
+        job->info.time_ns[frame] = info.time_ns;
+    return e;
+}
+
+static void show(void *context, uint64_t done, uint64_t all)
+{
+    struct job *job = context;
+    oct_progress_show(&job->progress, done, all);
+}
+
+/* Opens the sequence, and looks at its first frame for what holds of all. */
+static enum oct_err open_frames(struct job *job, struct oct_error *err)
+{
+    const struct oct_register *r = job->r;
+    struct oct_picture first = {0};
+    struct oct_pictures_info info;
+    enum oct_err e = oct_pictures_open(&job->pictures, r->inputs, r->n_inputs, &r->pictures, err);
+    if (e)
+        return e;
+    uint64_t n = oct_pictures_count(job->pictures);
+    job->info.n_frames = n;
+    job->info.time_ns = calloc(n ? n : 1, sizeof(uint64_t));
+    if (!job->info.time_ns)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %llu frames",
+                        (unsigned long long)n);
+    if (n == 0)
+        return oct_fail(err, OCT_E_FORMAT, "%s: no picture in it", r->inputs[0]);
+    e = oct_pictures_read(job->pictures, 0, &first, &info, err);
+    if (e)
+        return e;
+    job->info.um[0] = info.um[0];
+    job->info.um[1] = info.um[1];
+    job->info.is_db = info.is_db;
+    job->info.path = info.path;
+    job->setup = r->setup;
+    job->setup.height = first.height;
+    job->setup.width = first.width;
+    job->setup.as_power = info.is_db && r->is_linear;
+    oct_picture_finish(&first);
+    return OCT_OK;
+}
+
+static enum oct_err read_reference(struct job *job, struct oct_error *err)
+{
+    const char *path = job->r->reference_path;
+    struct oct_pictures *pictures;
+    const struct oct_pictures_options options = {.what = OCT_PICTURES_FRAMES};
+    if (!path)
+        return OCT_OK;
+    enum oct_err e = oct_pictures_open(&pictures, &path, 1, &options, err);
+    if (e)
+        return e;
+    e = oct_pictures_read(pictures, 0, &job->reference, NULL, err);
+    oct_pictures_close(pictures);
+    if (!e &&
+        (job->reference.height != job->setup.height || job->reference.width != job->setup.width))
+        e = oct_fail(err, OCT_E_FORMAT, "%s is %u x %u pixels, but %s is %u x %u", path,
+                     job->reference.height, job->reference.width, job->info.path, job->setup.height,
+                     job->setup.width);
+    job->setup.reference = &job->reference;
+    return e;
+}
+
+static enum oct_err prepare(struct job *job, struct oct_error *err)
+{
+    const struct oct_register *r = job->r;
+    enum oct_err e = oct_register_check_files(r, err);
+    if (!e)
+        e = open_frames(job, err);
+    if (!e)
+        e = read_reference(job, err);
+    if (!e)
+        e = oct_register_read_skip(r->options.skip, job->info.n_frames, &job->skip, err);
+    if (!e && r->options.shifts)
+        e = oct_register_read_shifts(r->options.shifts, job->info.n_frames, job->setup.height,
+                                     &job->given, err);
+    if (!e)
+        e = oct_workers_create(&job->workers, 0, err);
+    job->setup.skip = job->skip;
+    job->setup.given = job->given;
+    job->setup.workers = job->workers;
+    return e;
+}
+
+static enum oct_err run(const struct oct_register *r, struct oct_error *err)
+{
+    struct job job = {.r = r, .progress = {.what = "frames"}};
+    enum oct_err e = prepare(&job, err);
+    const struct oct_sequence_source source = {
+        .context = &job, .n_frames = job.info.n_frames, .read = read_frame, .progress = show};
+    if (!e)
+        e = oct_sequence_register(&job.sequence, &job.setup, &source, err);
+    if (!e)
+        e = oct_register_write(r, &job.sequence, &job.info, err);
+    oct_sequence_finish(&job.sequence);
+    oct_workers_destroy(job.workers);
+    oct_pictures_close(job.pictures);
+    oct_picture_finish(&job.reference);
+    free(job.info.time_ns);
+    free(job.skip);
+    free(job.given);
+    return e;
+}
+
+const struct oct_register_mode oct_register_frames = {.name = "frames", .run = run};
