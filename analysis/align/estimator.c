@@ -1,7 +1,7 @@
 #include "analysis/align/estimator.h"
 
-#include "analysis/align/overlap.h"
 #include "analysis/align/rigid.h"
+#include "analysis/align/zncc_sums.h"
 #include "kernels/device/workers.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 struct worker {
     struct oct_rigid *rigid; /* NULL with strips */
     struct oct_level level;
-    struct oct_overlap overlap;
+    struct oct_zncc_sums overlap;
     enum oct_err code;
     struct oct_error err;
 };
@@ -68,7 +68,7 @@ static enum oct_err create_worker(struct oct_estimator *e, struct worker *w, str
     };
     enum oct_err code = oct_level_init(&w->level, s->height, s->width, s->masked, err);
     if (!code)
-        code = oct_overlap_init(&w->overlap, s->width, err);
+        code = oct_zncc_sums_init(&w->overlap, s->width, err);
     if (!code && s->model == OCT_SEQUENCE_RIGID)
         code = oct_rigid_create(&w->rigid, &setup, err);
     return code;
@@ -106,7 +106,7 @@ void oct_estimator_destroy(struct oct_estimator *e)
     for (unsigned i = 0; e->workers && i < e->n_workers; i++) {
         oct_rigid_destroy(e->workers[i].rigid);
         oct_level_finish(&e->workers[i].level);
-        oct_overlap_finish(&e->workers[i].overlap);
+        oct_zncc_sums_finish(&e->workers[i].overlap);
     }
     oct_strips_destroy(e->strips);
     oct_level_finish(&e->reference);
@@ -135,8 +135,9 @@ static void do_one(void *context, unsigned piece, unsigned worker)
     oct_level_set(&w->level, &e->pictures[piece]);
     e->before[piece] = NAN;
     if (w->level.has_contrast) {
-        oct_overlap_begin(&w->overlap, &w->level, &e->reference, 0, w->level.height, LEAST_OVERLAP);
-        e->before[piece] = oct_overlap_zncc_at(&w->overlap, 0, 0);
+        oct_zncc_sums_begin(&w->overlap, &w->level, &e->reference, 0, w->level.height,
+                            LEAST_OVERLAP);
+        e->before[piece] = oct_zncc_sums_score_at(&w->overlap, 0, 0);
     }
     if (e->strips)
         return;

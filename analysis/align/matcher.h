@@ -12,6 +12,7 @@
 #include "analysis/correlate/picture.h"
 
 struct oct_workers;
+struct oct_level;
 
 struct oct_match {
     int32_t dy, dx;
@@ -73,6 +74,10 @@ struct oct_matcher_ops {
      * for in one call, the better it runs in parallel. */
     enum oct_err (*look)(struct oct_matcher *matcher, const struct oct_window *windows, unsigned n,
                          struct oct_match *matches, struct oct_error *err);
+
+    /* Loaded picture i, or the reference (i = UINT32_MAX), made ready for sums of products, where the
+     * engine has it on the host: valid until the next load, or set_reference. NULL: it has not. */
+    const struct oct_level *(*level)(const struct oct_matcher *matcher, unsigned i);
 
     void (*destroy)(struct oct_matcher *matcher); /* NULL is fine */
 };

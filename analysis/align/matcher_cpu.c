@@ -1,8 +1,8 @@
 /* The CPU engine of the whole-pixel search: pictures, then windows, are pieces for the workers. */
 #include "analysis/align/matcher.h"
-#include "analysis/align/overlap.h"
 #include "analysis/align/rows.h"
 #include "analysis/align/whole.h"
+#include "analysis/align/zncc_sums.h"
 #include "kernels/device/workers.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 /* What a worker needs for itself. */
 struct worker {
     struct oct_whole *whole;
-    struct oct_overlap overlap;
+    struct oct_zncc_sums overlap;
     float *scratch;  /* of rows; NULL without windows */
     float *products; /* [6][2 max_radius + 1], sums at one dy */
     float *scores;   /* [2 max_radius + 1][2 max_radius + 1] */
@@ -48,7 +48,7 @@ static enum oct_err init_worker(struct oct_matcher *m, struct worker *worker, st
 {
     enum oct_err e = oct_whole_create(&worker->whole, &m->setup, err);
     if (!e)
-        e = oct_overlap_init(&worker->overlap, m->setup.width, err);
+        e = oct_zncc_sums_init(&worker->overlap, m->setup.width, err);
     if (e || !m->rows)
         return e;
     size_t side = side_of(&m->setup);
@@ -63,7 +63,7 @@ static enum oct_err init_worker(struct oct_matcher *m, struct worker *worker, st
 static void finish_worker(struct worker *worker)
 {
     oct_whole_destroy(worker->whole);
-    oct_overlap_finish(&worker->overlap);
+    oct_zncc_sums_finish(&worker->overlap);
     free(worker->scratch);
     free(worker->products);
     free(worker->scores);
@@ -218,8 +218,8 @@ static void score_row(const struct oct_matcher *m, struct worker *w, const struc
     };
     uint32_t side = 2 * window->radius + 1;
     int32_t dx0 = window->dx - (int32_t)window->radius;
-    oct_overlap_move(&w->overlap, dy);
-    unsigned n_pairs = oct_overlap_is_masked(&w->overlap) ? 6 : 1;
+    oct_zncc_sums_move(&w->overlap, dy);
+    unsigned n_pairs = oct_zncc_sums_is_masked(&w->overlap) ? 6 : 1;
     bool meets = w->overlap.end > w->overlap.first;
     for (unsigned i = 0; i < n_pairs && meets; i++)
         oct_row_products(m->rows, &f->spectra, pairs[i][0], &m->reference.spectra, pairs[i][1],
@@ -234,7 +234,7 @@ static void score_row(const struct oct_matcher *m, struct worker *w, const struc
             p.f_f = (double)w->products[4 * side + i];
             p.g_g = (double)w->products[5 * side + i];
         }
-        scores[i] = oct_overlap_zncc(&w->overlap, dx0 + (int32_t)i, &p);
+        scores[i] = oct_zncc_sums_score(&w->overlap, dx0 + (int32_t)i, &p);
     }
 }
 
@@ -268,8 +268,8 @@ static void look_one(void *context, unsigned piece, unsigned worker)
     const struct loaded *f = &m->loaded[window->picture];
     size_t side = 2 * (size_t)window->radius + 1;
     if (f->level.has_contrast) {
-        oct_overlap_begin(&w->overlap, &f->level, &m->reference.level, window->y0, window->n_rows,
-                          m->setup.min_window_overlap);
+        oct_zncc_sums_begin(&w->overlap, &f->level, &m->reference.level, window->y0, window->n_rows,
+                            m->setup.min_window_overlap);
         for (size_t i = 0; i < side; i++)
             score_row(m, w, f, window, window->dy - (int32_t)window->radius + (int32_t)i,
                       w->scores + i * side);
@@ -294,6 +294,11 @@ static enum oct_err look(struct oct_matcher *m, const struct oct_window *windows
     return run(m, n, look_one, err);
 }
 
+static const struct oct_level *level(const struct oct_matcher *m, unsigned i)
+{
+    return i == UINT32_MAX ? &m->reference.level : &m->loaded[i].level;
+}
+
 const struct oct_matcher_ops oct_matcher_cpu = {
     .name = "cpu",
     .create = create,
@@ -301,5 +306,6 @@ const struct oct_matcher_ops oct_matcher_cpu = {
     .load = load,
     .find = find,
     .look = look,
+    .level = level,
     .destroy = destroy,
 };

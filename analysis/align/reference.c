@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define LEAST_OVERLAP 0.3
-#define LEAST_SIDE 16u /* of binned pictures */
+#define LEAST_SIDE 16u    /* of binned pictures */
 #define LEAST_BETTER 1e-5 /* of two that are alike by turns the first is taken */
 
 /* Halves a picture's sides. */

@@ -10,6 +10,9 @@ struct oct_rigid {
     const struct oct_matcher_ops *ops;
     struct oct_matcher *matcher;
     struct oct_subpixel *subpixel;
+    uint32_t height, width;
+    /* Of engines that keep none on the host. */
+    bool keeps_levels;
     struct oct_level reference, moving;
     bool has_reference;
 };
@@ -32,14 +35,15 @@ enum oct_err oct_rigid_create(struct oct_rigid **out, const struct oct_rigid_set
         .gpus = setup->gpus,
         .deadline_ms = setup->deadline_ms,
     };
-    uint32_t height = setup->height, width = setup->width;
+    uint32_t height = rigid->height = setup->height, width = rigid->width = setup->width;
     enum oct_err e =
         oct_matcher_select(&rigid->ops, &rigid->matcher, setup->backend, &matcher, err);
     if (!e)
         e = oct_subpixel_create(&rigid->subpixel, height, width, err);
-    if (!e)
+    rigid->keeps_levels = !e && !rigid->ops->level;
+    if (rigid->keeps_levels)
         e = oct_level_init(&rigid->reference, height, width, setup->masked, err);
-    if (!e)
+    if (!e && rigid->keeps_levels)
         e = oct_level_init(&rigid->moving, height, width, setup->masked, err);
     if (e) {
         oct_rigid_destroy(rigid);
@@ -64,14 +68,14 @@ void oct_rigid_destroy(struct oct_rigid *rigid)
 enum oct_err oct_rigid_set_reference(struct oct_rigid *rigid, const struct oct_picture *reference,
                                      struct oct_error *err)
 {
-    if (reference->height != rigid->reference.height || reference->width != rigid->reference.width)
+    if (reference->height != rigid->height || reference->width != rigid->width)
         return oct_fail(err, OCT_E_ARG, "the reference has %u x %u pixels, not %u x %u",
-                        reference->height, reference->width, rigid->reference.height,
-                        rigid->reference.width);
+                        reference->height, reference->width, rigid->height, rigid->width);
     if (!oct_picture_has_contrast(reference))
         return oct_fail(err, OCT_E_ARG,
                         "the reference has no contrast, or less than a tenth of it is valid");
-    oct_level_set(&rigid->reference, reference);
+    if (rigid->keeps_levels)
+        oct_level_set(&rigid->reference, reference);
     enum oct_err e = rigid->ops->set_reference(rigid->matcher, reference, err);
     rigid->has_reference = !e;
     return e;
@@ -84,21 +88,24 @@ enum oct_err oct_rigid_find(struct oct_rigid *rigid, const struct oct_picture *m
     *shift = (struct oct_shift){.score = NAN};
     if (!rigid->has_reference)
         return oct_fail(err, OCT_E_STATE, "no reference is set");
-    if (moving->height != rigid->moving.height || moving->width != rigid->moving.width)
+    if (moving->height != rigid->height || moving->width != rigid->width)
         return oct_fail(err, OCT_E_ARG, "the picture has %u x %u pixels, not %u x %u",
-                        moving->height, moving->width, rigid->moving.height, rigid->moving.width);
-    oct_level_set(&rigid->moving, moving);
-    if (!rigid->moving.has_contrast)
-        return OCT_OK;
+                        moving->height, moving->width, rigid->height, rigid->width);
     enum oct_err e = rigid->ops->load(rigid->matcher, moving, 1, err);
     if (!e)
         e = rigid->ops->find(rigid->matcher, &match, err);
     if (e || isnan(match.score))
         return e;
+    const struct oct_level *f = &rigid->moving, *g = &rigid->reference;
+    if (rigid->keeps_levels) {
+        oct_level_set(&rigid->moving, moving);
+    } else {
+        f = rigid->ops->level(rigid->matcher, 0);
+        g = rigid->ops->level(rigid->matcher, UINT32_MAX);
+    }
     double y, x;
     oct_subpixel_parabola(&match, &y, &x);
-    oct_subpixel_find(rigid->subpixel, &rigid->moving, &rigid->reference, match.dy, match.dx, &y,
-                      &x);
+    oct_subpixel_find(rigid->subpixel, f, g, match.dy, match.dx, &y, &x);
     *shift = (struct oct_shift){match.dy + y, match.dx + x, (double)match.score};
     return OCT_OK;
 }

@@ -1,6 +1,6 @@
 #include "analysis/align/whole.h"
 
-#include "analysis/align/overlap.h"
+#include "analysis/align/zncc_sums.h"
 #include "analysis/correlate/correlate.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ struct oct_whole {
     struct search full, binned;
     bool bins;
     struct oct_picture picture, g_picture; /* binned; only with `bins` */
-    struct oct_overlap overlap;
+    struct oct_zncc_sums overlap;
     const struct oct_level *reference;
 };
 
@@ -111,7 +111,7 @@ enum oct_err oct_whole_create(struct oct_whole **out, const struct oct_matcher_s
     side = side < whole->binned.setup.width ? side : whole->binned.setup.width;
     shift = shift < whole->binned.setup.max_dx ? shift : whole->binned.setup.max_dx;
     whole->bins = side >= LEAST_BINNED_SIDE && shift >= LEAST_BINNED_SHIFT;
-    enum oct_err e = oct_overlap_init(&whole->overlap, setup->width, err);
+    enum oct_err e = oct_zncc_sums_init(&whole->overlap, setup->width, err);
     if (!e)
         e = whole->bins ? open_binned(whole, err) : open_search(&whole->full, err);
     if (e) {
@@ -130,7 +130,7 @@ void oct_whole_destroy(struct oct_whole *whole)
     close_search(&whole->binned);
     oct_picture_finish(&whole->picture);
     oct_picture_finish(&whole->g_picture);
-    oct_overlap_finish(&whole->overlap);
+    oct_zncc_sums_finish(&whole->overlap);
     free(whole);
 }
 
@@ -276,7 +276,7 @@ static float score_at(struct oct_whole *whole, int32_t dy, int32_t dx)
 {
     if ((uint32_t)abs(dy) > whole->setup.max_dy || (uint32_t)abs(dx) > whole->setup.max_dx)
         return NAN;
-    return oct_overlap_zncc_at(&whole->overlap, dy, dx);
+    return oct_zncc_sums_score_at(&whole->overlap, dy, dx);
 }
 
 /* Climbs from *match to where no neighbour is higher. `around` holds the scores there. */
@@ -316,11 +316,11 @@ static enum oct_err find_binned(struct oct_whole *whole, const struct oct_level 
     struct maximum maxima[MOST_MAXIMA];
     *found = false;
     oct_level_bin(moving, &whole->picture);
-    if (!whole->binned.has_reference || !oct_picture_has_contrast(&whole->picture))
+    if (!whole->binned.has_reference)
         return OCT_OK;
     enum oct_err e = correlate(&whole->binned, &whole->picture, err);
-    if (e)
-        return e;
+    if (e) /* OCT_E_ARG: a pattern of single pixels has no contrast once binned */
+        return e == OCT_E_ARG ? OCT_OK : e;
     unsigned n = list_maxima(&whole->binned, maxima);
     if (n > MOST_MAXIMA)
         return OCT_OK;
@@ -344,8 +344,8 @@ enum oct_err oct_whole_find(struct oct_whole *whole, const struct oct_level *mov
     *match = no_match();
     if (!moving->has_contrast)
         return OCT_OK;
-    oct_overlap_begin(&whole->overlap, moving, whole->reference, 0, moving->height,
-                      whole->setup.min_overlap);
+    oct_zncc_sums_begin(&whole->overlap, moving, whole->reference, 0, moving->height,
+                        whole->setup.min_overlap);
     if (whole->bins)
         e = find_binned(whole, moving, match, &found, err);
     if (!e && !found) {

@@ -1,4 +1,4 @@
-#include "analysis/align/overlap.h"
+#include "analysis/align/zncc_sums.h"
 
 #include "pipeline/base/aligned.h"
 
@@ -74,23 +74,24 @@ static void sums_move(struct oct_column_sums *s, uint32_t first, uint32_t end)
 
 /* ---- the overlap ---- */
 
-enum oct_err oct_overlap_init(struct oct_overlap *overlap, uint32_t width, struct oct_error *err)
+enum oct_err oct_zncc_sums_init(struct oct_zncc_sums *overlap, uint32_t width,
+                                struct oct_error *err)
 {
-    *overlap = (struct oct_overlap){0};
+    *overlap = (struct oct_zncc_sums){0};
     if (sums_init(&overlap->f_sums, width) && sums_init(&overlap->g_sums, width))
         return OCT_OK;
-    oct_overlap_finish(overlap);
+    oct_zncc_sums_finish(overlap);
     return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for sums of %u columns", width);
 }
 
-void oct_overlap_finish(struct oct_overlap *overlap)
+void oct_zncc_sums_finish(struct oct_zncc_sums *overlap)
 {
     free(overlap->f_sums.sums);
     free(overlap->g_sums.sums);
-    *overlap = (struct oct_overlap){0};
+    *overlap = (struct oct_zncc_sums){0};
 }
 
-bool oct_overlap_is_masked(const struct oct_overlap *overlap)
+bool oct_zncc_sums_is_masked(const struct oct_zncc_sums *overlap)
 {
     return overlap->f->is_masked || overlap->g->is_masked;
 }
@@ -107,8 +108,8 @@ static double count_valid(const struct oct_level *level, uint32_t y0, uint32_t n
     return (double)n_valid;
 }
 
-void oct_overlap_begin(struct oct_overlap *o, const struct oct_level *f, const struct oct_level *g,
-                       uint32_t y0, uint32_t n_rows, double part)
+void oct_zncc_sums_begin(struct oct_zncc_sums *o, const struct oct_level *f,
+                         const struct oct_level *g, uint32_t y0, uint32_t n_rows, double part)
 {
     o->f = o->f_sums.level = f;
     o->g = o->g_sums.level = g;
@@ -121,7 +122,7 @@ void oct_overlap_begin(struct oct_overlap *o, const struct oct_level *f, const s
         o->least = 1;
 }
 
-void oct_overlap_move(struct oct_overlap *o, int32_t dy)
+void oct_zncc_sums_move(struct oct_zncc_sums *o, int32_t dy)
 {
     int64_t height = o->f->height, first = o->y0, end = (int64_t)o->y0 + o->n_rows;
     first = first + dy < 0 ? -(int64_t)dy : first;
@@ -129,14 +130,14 @@ void oct_overlap_move(struct oct_overlap *o, int32_t dy)
     o->dy = dy;
     o->first = (uint32_t)first;
     o->end = end > first ? (uint32_t)end : o->first;
-    if (o->end == o->first || oct_overlap_is_masked(o))
+    if (o->end == o->first || oct_zncc_sums_is_masked(o))
         return;
     sums_move(&o->f_sums, o->first, o->end);
     sums_move(&o->g_sums, (uint32_t)(first + dy), (uint32_t)(end + dy));
 }
 
 /* Adds to *p what the sums of columns know. */
-static void add_boxes(const struct oct_overlap *o, int32_t dx, struct oct_products *p)
+static void add_boxes(const struct oct_zncc_sums *o, int32_t dx, struct oct_products *p)
 {
     uint32_t width = o->f->width, n = width - (uint32_t)abs(dx);
     uint32_t at_f = dx < 0 ? (uint32_t)-dx : 0, at_g = dx > 0 ? (uint32_t)dx : 0;
@@ -147,12 +148,13 @@ static void add_boxes(const struct oct_overlap *o, int32_t dx, struct oct_produc
     p->g_g = o->g_sums.running_squares[at_g + n] - o->g_sums.running_squares[at_g];
 }
 
-float oct_overlap_zncc(const struct oct_overlap *o, int32_t dx, const struct oct_products *products)
+float oct_zncc_sums_score(const struct oct_zncc_sums *o, int32_t dx,
+                          const struct oct_products *products)
 {
     if (o->end == o->first || (uint32_t)abs(dx) >= o->f->width)
         return NAN;
     struct oct_products p = *products;
-    if (!oct_overlap_is_masked(o))
+    if (!oct_zncc_sums_is_masked(o))
         add_boxes(o, dx, &p);
     if (p.n < o->least)
         return NAN;
@@ -180,7 +182,7 @@ static double multiply(const float *restrict a, const float *restrict b, uint32_
     return sum;
 }
 
-static double product(const struct oct_overlap *o, int32_t dx, enum oct_plane of_f,
+static double product(const struct oct_zncc_sums *o, int32_t dx, enum oct_plane of_f,
                       enum oct_plane of_g)
 {
     uint32_t width = o->f->width, n = width - (uint32_t)abs(dx);
@@ -192,18 +194,18 @@ static double product(const struct oct_overlap *o, int32_t dx, enum oct_plane of
     return sum;
 }
 
-float oct_overlap_zncc_at(struct oct_overlap *o, int32_t dy, int32_t dx)
+float oct_zncc_sums_score_at(struct oct_zncc_sums *o, int32_t dy, int32_t dx)
 {
-    oct_overlap_move(o, dy);
+    oct_zncc_sums_move(o, dy);
     if (o->end == o->first || (uint32_t)abs(dx) >= o->f->width)
         return NAN;
     struct oct_products p = {.values = product(o, dx, OCT_PLANE_VALUES, OCT_PLANE_VALUES)};
-    if (oct_overlap_is_masked(o)) {
+    if (oct_zncc_sums_is_masked(o)) {
         p.n = product(o, dx, OCT_PLANE_VALID, OCT_PLANE_VALID);
         p.f = product(o, dx, OCT_PLANE_VALUES, OCT_PLANE_VALID);
         p.g = product(o, dx, OCT_PLANE_VALID, OCT_PLANE_VALUES);
         p.f_f = product(o, dx, OCT_PLANE_SQUARES, OCT_PLANE_VALID);
         p.g_g = product(o, dx, OCT_PLANE_VALID, OCT_PLANE_SQUARES);
     }
-    return oct_overlap_zncc(o, dx, &p);
+    return oct_zncc_sums_score(o, dx, &p);
 }

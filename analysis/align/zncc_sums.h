@@ -4,8 +4,8 @@
  *
  * Of pictures without masks S_f .. S_gg are sums of boxes: those of whole columns are kept and slide
  * along with dy, those along x are differences of running sums. One thread uses an overlap. */
-#ifndef OCT_ANALYSIS_ALIGN_OVERLAP_H
-#define OCT_ANALYSIS_ALIGN_OVERLAP_H
+#ifndef OCT_ANALYSIS_ALIGN_ZNCC_SUMS_H
+#define OCT_ANALYSIS_ALIGN_ZNCC_SUMS_H
 
 #include "analysis/align/level.h"
 
@@ -18,7 +18,7 @@ struct oct_column_sums {
 };
 
 /* Rows y0 .. y0 + n_rows - 1 of f, against g. */
-struct oct_overlap {
+struct oct_zncc_sums {
     const struct oct_level *f, *g;
     uint32_t y0, n_rows;
     double least; /* N below which ZNCC is not defined */
@@ -28,18 +28,19 @@ struct oct_overlap {
 };
 
 /* Scratch memory for pictures of this width. OCT_E_NO_MEMORY. */
-enum oct_err oct_overlap_init(struct oct_overlap *overlap, uint32_t width, struct oct_error *err);
-void oct_overlap_finish(struct oct_overlap *overlap); /* of an empty one too */
+enum oct_err oct_zncc_sums_init(struct oct_zncc_sums *overlap, uint32_t width,
+                                struct oct_error *err);
+void oct_zncc_sums_finish(struct oct_zncc_sums *overlap); /* of an empty one too */
 
 /* Begins with a window. `part`: of the window's valid pixels that must meet those of g. */
-void oct_overlap_begin(struct oct_overlap *overlap, const struct oct_level *f,
-                       const struct oct_level *g, uint32_t y0, uint32_t n_rows, double part);
+void oct_zncc_sums_begin(struct oct_zncc_sums *overlap, const struct oct_level *f,
+                         const struct oct_level *g, uint32_t y0, uint32_t n_rows, double part);
 
 /* Whether one of the two has a mask: the sums are correlations too then (struct oct_products). */
-bool oct_overlap_is_masked(const struct oct_overlap *overlap);
+bool oct_zncc_sums_is_masked(const struct oct_zncc_sums *overlap);
 
 /* Goes to dy. */
-void oct_overlap_move(struct oct_overlap *overlap, int32_t dy);
+void oct_zncc_sums_move(struct oct_zncc_sums *overlap, int32_t dy);
 
 /* Sums of products at one shift; with masks all of them, else only `values`. */
 struct oct_products {
@@ -48,10 +49,10 @@ struct oct_products {
 };
 
 /* ZNCC at (dy, dx), dy as of the last move; NaN: not defined. */
-float oct_overlap_zncc(const struct oct_overlap *overlap, int32_t dx,
-                       const struct oct_products *products);
+float oct_zncc_sums_score(const struct oct_zncc_sums *overlap, int32_t dx,
+                          const struct oct_products *products);
 
 /* The same with the products summed here: for single shifts. */
-float oct_overlap_zncc_at(struct oct_overlap *overlap, int32_t dy, int32_t dx);
+float oct_zncc_sums_score_at(struct oct_zncc_sums *overlap, int32_t dy, int32_t dx);
 
 #endif
