@@ -330,6 +330,8 @@ static float zncc_at(const struct oct_correlator *c, size_t i, uint32_t x, doubl
 static double most_count(struct oct_correlator *c)
 {
     double most = 0;
+    if (!c->masked) /* at shift 0, which every window has */
+        return fmin(c->f.height, c->other->height) * fmin(c->f.width, c->other->width);
     for (size_t i = 0; i < c->n_shifts; i += c->width) {
         const int64_t dy = (int64_t)(i / c->width) - c->setup.max_dy;
         const struct oct_overlap rows = oct_overlap_at(c->f.height, c->other->height, dy);
