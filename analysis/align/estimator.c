@@ -119,6 +119,8 @@ enum oct_err oct_estimator_set_reference(struct oct_estimator *e,
 {
     enum oct_err code = OCT_OK;
     oct_level_set(&e->reference, reference);
+    for (unsigned i = 0; i < e->n_workers; i++)
+        oct_zncc_sums_forget(&e->workers[i].overlap);
     if (e->strips)
         return oct_strips_set_reference(e->strips, reference, err);
     for (unsigned i = 0; i < e->n_workers && !code; i++)

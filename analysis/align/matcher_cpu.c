@@ -164,6 +164,7 @@ static void set_worker_reference(void *context, unsigned piece, unsigned worker)
 {
     struct oct_matcher *m = context;
     struct worker *w = &m->workers[worker];
+    oct_zncc_sums_forget(&m->workers[piece].overlap);
     enum oct_err e = oct_whole_set_reference(m->workers[piece].whole, &m->reference.level, &w->err);
     w->code = e ? e : w->code;
 }

@@ -258,8 +258,8 @@ static bool climb(struct oct_subpixel *s, double *y, double *x)
         *x += by_x;
         if (fabs(*y) > 1 || fabs(*x) > 1)
             return false;
-        /* Near a maximum the error after a step is below the step's square. */
-        if (fabs(by_y) < 0.02 && fabs(by_x) < 0.02)
+        /* Near a maximum the error after a step is below its square. */
+        if (fabs(by_y) < 0.04 && fabs(by_x) < 0.04)
             return true;
     }
     return false;

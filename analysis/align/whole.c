@@ -172,6 +172,7 @@ enum oct_err oct_whole_set_reference(struct oct_whole *whole, const struct oct_l
                                      struct oct_error *err)
 {
     whole->reference = reference;
+    oct_zncc_sums_forget(&whole->overlap);
     whole->full.has_reference = whole->binned.has_reference = false;
     if (!whole->bins)
         return ready_full(whole, err);

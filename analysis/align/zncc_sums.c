@@ -96,6 +96,11 @@ bool oct_zncc_sums_is_masked(const struct oct_zncc_sums *overlap)
     return overlap->f->is_masked || overlap->g->is_masked;
 }
 
+void oct_zncc_sums_forget(struct oct_zncc_sums *o)
+{
+    o->g = NULL;
+}
+
 static double count_valid(const struct oct_level *level, uint32_t y0, uint32_t n_rows)
 {
     size_t n = (size_t)n_rows * level->width, n_valid = n;
@@ -112,8 +117,10 @@ void oct_zncc_sums_begin(struct oct_zncc_sums *o, const struct oct_level *f,
                          const struct oct_level *g, uint32_t y0, uint32_t n_rows, double part)
 {
     o->f = o->f_sums.level = f;
+    if (o->g != g)
+        o->g_sums.first = o->g_sums.end = 0;
     o->g = o->g_sums.level = g;
-    o->f_sums.first = o->f_sums.end = o->g_sums.first = o->g_sums.end = 0;
+    o->f_sums.first = o->f_sums.end = 0;
     o->y0 = y0;
     o->n_rows = n_rows;
     double n = count_valid(f, y0, n_rows), n_g = (double)g->n_valid;

@@ -32,6 +32,9 @@ enum oct_err oct_zncc_sums_init(struct oct_zncc_sums *overlap, uint32_t width,
                                 struct oct_error *err);
 void oct_zncc_sums_finish(struct oct_zncc_sums *overlap); /* of an empty one too */
 
+/* What g holds has changed; otherwise its sums are kept from window to window. */
+void oct_zncc_sums_forget(struct oct_zncc_sums *sums);
+
 /* Begins with a window. `part`: of the window's valid pixels that must meet those of g. */
 void oct_zncc_sums_begin(struct oct_zncc_sums *overlap, const struct oct_level *f,
                          const struct oct_level *g, uint32_t y0, uint32_t n_rows, double part);
