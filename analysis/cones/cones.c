@@ -1,0 +1,386 @@
+#include "analysis/cones/cones.h"
+
+#include "analysis/cones/whiten.h"
+#include "analysis/correlate/correlate.h"
+#include "analysis/correlate/profile.h"
+#include "pipeline/base/aligned.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SQRT3 1.7320508075688772
+#define LIGHT_SHARE 0.13 /* of the mean, added before the logarithm */
+#define PROMINENCE 0.01
+#define LADDER_SHARE 9.0 /* spacing / sigma */
+#define LADDER_LEAST_RATIO 6.0
+#define LADDER_MOST_RATIO 13.0
+#define LADDER_MOST_SIGMA 2.0 /* px of a level */
+#define LEVEL_MOST_RING 48.0  /* px of a level, when refining */
+#define LEVEL_MOST_SHIFT 64u
+#define N_REFINEMENTS 3
+#define MOST_DRIFT 0.25
+#define LEAST_VALID 0.1
+
+/* The picture reduced by `side`, and what looks for rings in it. */
+struct level {
+    uint32_t side, height, width, max_shift;
+    bool is_set; /* u is that of the picture at hand */
+    float *u, *e, *c2d;
+    uint8_t *valid; /* NULL: setup.masked is not set */
+    double *radius, *c1d;
+    struct oct_whitener *whitener;
+    struct oct_correlator *correlator;
+};
+
+struct ring {
+    bool found;
+    double radius, c; /* px of the picture; both of the vertex */
+};
+
+struct oct_cones {
+    struct oct_cones_setup setup;
+    struct level level[OCT_CONES_MOST_LEVELS];
+    unsigned n_levels;
+    double *radius, *c1d;
+    uint32_t n_profile; /* bins of those; 0: none */
+};
+
+/* ---- life ---- */
+
+static void finish_level(struct level *l)
+{
+    free(l->u);
+    free(l->e);
+    free(l->c2d);
+    free(l->valid);
+    free(l->radius);
+    free(l->c1d);
+    oct_whitener_destroy(l->whitener);
+    oct_correlator_cpu.destroy(l->correlator);
+}
+
+void oct_cones_destroy(struct oct_cones *cones)
+{
+    if (!cones)
+        return;
+    for (unsigned i = 0; i < cones->n_levels; i++)
+        finish_level(&cones->level[i]);
+    free(cones->radius);
+    free(cones->c1d);
+    free(cones);
+}
+
+static enum oct_err check(struct oct_cones_setup *s, struct oct_error *err)
+{
+    const uint32_t least = s->height < s->width ? s->height : s->width;
+    if (least < OCT_PICTURE_LEAST_SIDE)
+        return oct_fail(err, OCT_E_ARG, "%u x %u pixels: a side has %u at least", s->height,
+                        s->width, OCT_PICTURE_LEAST_SIDE);
+    if (s->least_px == 0)
+        s->least_px = OCT_CONES_LEAST_SPACING_PX;
+    if (s->most_px == 0)
+        s->most_px = fmax(least / 6.0, s->least_px * 1.5);
+    if (!(s->least_px >= 2) || !(s->most_px > s->least_px) || !(s->most_px <= least / 2.5))
+        return oct_fail(err, OCT_E_ARG,
+                        "a spacing of %g to %g px cannot be measured in %u x %u pixels: 2 px at "
+                        "least, %g at most",
+                        s->least_px, s->most_px, s->height, s->width, floor(least / 2.5));
+    return OCT_OK;
+}
+
+enum oct_err oct_cones_create(struct oct_cones **out, const struct oct_cones_setup *setup,
+                              struct oct_error *err)
+{
+    struct oct_cones_setup checked = *setup;
+    *out = NULL;
+    enum oct_err e = check(&checked, err);
+    if (e)
+        return e;
+    struct oct_cones *cones = calloc(1, sizeof(*cones));
+    if (cones) {
+        cones->radius = calloc(LEVEL_MOST_SHIFT + 1, sizeof(double));
+        cones->c1d = calloc(LEVEL_MOST_SHIFT + 1, sizeof(double));
+    }
+    if (!cones || !cones->radius || !cones->c1d) {
+        oct_cones_destroy(cones);
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+    }
+    cones->setup = checked;
+    *out = cones;
+    return OCT_OK;
+}
+
+static enum oct_err open_level(struct oct_cones *cones, unsigned at, struct oct_error *err)
+{
+    struct level *l = &cones->level[at];
+    *l = (struct level){.side = 1u << at};
+    l->height = cones->setup.height / l->side;
+    l->width = cones->setup.width / l->side;
+    const uint32_t least = l->height < l->width ? l->height : l->width;
+    l->max_shift = least - 1 < LEVEL_MOST_SHIFT ? least - 1 : LEVEL_MOST_SHIFT;
+    cones->n_levels = at + 1;
+    const size_t n = (size_t)l->height * l->width, span = 2 * (size_t)l->max_shift + 1;
+    l->u = oct_aligned_alloc(64, n, sizeof(float));
+    l->e = oct_aligned_alloc(64, n, sizeof(float));
+    l->valid = cones->setup.masked ? malloc(n) : NULL;
+    l->c2d = malloc(span * span * sizeof(float));
+    l->radius = calloc(span, sizeof(double));
+    l->c1d = calloc(span, sizeof(double));
+    if (!l->u || !l->e || !l->c2d || !l->radius || !l->c1d || (cones->setup.masked && !l->valid))
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+    const struct oct_correlator_setup setup = {
+        .height = l->height,
+        .width = l->width,
+        .g_height = l->height,
+        .g_width = l->width,
+        .max_dy = l->max_shift,
+        .max_dx = l->max_shift,
+        .norm = OCT_CORRELATION_OVERLAP,
+        .masked = cones->setup.masked,
+        .n_batch = 1,
+    };
+    enum oct_err e = oct_whitener_create(&l->whitener, l->height, l->width, err);
+    return e ? e : oct_correlator_cpu.create(&l->correlator, &setup, err);
+}
+
+/* ---- the picture and its reductions ---- */
+
+/* Each pixel the mean of four of the level below, valid where two of them are. */
+static void reduce(const struct level *from, struct level *to)
+{
+    for (uint32_t y = 0; y < to->height; y++)
+        for (uint32_t x = 0; x < to->width; x++) {
+            double sum = 0;
+            unsigned n = 0;
+            for (unsigned i = 0; i < 4; i++) {
+                size_t at = (size_t)(2 * y + i / 2) * from->width + 2 * x + i % 2;
+                if (!from->valid || from->valid[at]) {
+                    sum += (double)from->u[at];
+                    n++;
+                }
+            }
+            to->u[(size_t)y * to->width + x] = n ? (float)(sum / n) : 0;
+            if (to->valid)
+                to->valid[(size_t)y * to->width + x] = n >= 2;
+        }
+    to->is_set = true;
+}
+
+/* *level becomes the picture reduced by 2^at, made from those below where it is not there yet. */
+static enum oct_err get_level(struct oct_cones *cones, unsigned at, struct level **level,
+                              struct oct_error *err)
+{
+    for (unsigned i = 1; i <= at; i++) {
+        enum oct_err e = i < cones->n_levels ? OCT_OK : open_level(cones, i, err);
+        if (e)
+            return e;
+        if (!cones->level[i].is_set)
+            reduce(&cones->level[i - 1], &cones->level[i]);
+    }
+    *level = &cones->level[at];
+    return OCT_OK;
+}
+
+static enum oct_err take_picture(struct oct_cones *cones, const struct oct_picture *picture,
+                                 struct oct_error *err)
+{
+    struct oct_picture_statistics s;
+    const size_t n = (size_t)picture->height * picture->width;
+    enum oct_err e = cones->n_levels ? OCT_OK : open_level(cones, 0, err);
+    if (e)
+        return e;
+    oct_picture_look(picture, &s);
+    if ((double)s.n_valid < LEAST_VALID * (double)n)
+        return oct_fail(err, OCT_E_ARG, "only %.1f %% of the pixels are valid",
+                        100.0 * (double)s.n_valid / (double)n);
+    if (!(s.variance > 0))
+        return oct_fail(err, OCT_E_ARG, "no contrast");
+    /* Light is not negative; where a background was subtracted, the darkest pixel is the zero. */
+    const double zero = s.least < 0 ? s.least : 0, share = LIGHT_SHARE * (s.mean - zero);
+    struct level *l = &cones->level[0];
+    for (size_t i = 0; i < n; i++) {
+        const bool is_valid = !picture->valid || picture->valid[i];
+        const double value = (double)picture->pixels[i];
+        l->u[i] = !is_valid ? 0 : (float)(cones->setup.is_db ? value : log(value - zero + share));
+        if (l->valid)
+            l->valid[i] = is_valid;
+    }
+    for (unsigned i = 1; i < cones->n_levels; i++)
+        cones->level[i].is_set = false;
+    return OCT_OK;
+}
+
+/* ---- one sigma ---- */
+
+/* The vertex of the parabola through the ring's bin and its neighbours. */
+static struct ring find_vertex(const struct level *l)
+{
+    struct oct_ring_peak peak = oct_profile_first_ring(l->radius, l->c1d, l->max_shift, PROMINENCE);
+    struct ring ring = {peak.found, peak.radius_px * l->side, peak.c};
+    if (!peak.found)
+        return ring;
+    uint32_t k = 1;
+    while (k + 1 < l->max_shift &&
+           fabs(l->radius[k] - peak.radius_px) > fabs(l->radius[k + 1] - peak.radius_px))
+        k++;
+    if (l->c1d[k] < l->c1d[k + 1])
+        k++;
+    else if (l->c1d[k] < l->c1d[k - 1])
+        k--;
+    if (k == 0 || k >= l->max_shift)
+        return ring;
+    const double rise = (l->c1d[k + 1] - l->c1d[k - 1]) / 2;
+    const double bend = l->c1d[k + 1] - 2 * l->c1d[k] + l->c1d[k - 1];
+    ring.c = bend < 0 ? l->c1d[k] - rise * rise / (2 * bend) : peak.c;
+    return ring;
+}
+
+/* The first ring after whitening with sigma (px of the picture) at a level. None where there is no
+ * contrast at that scale. */
+static enum oct_err look(struct oct_cones *cones, unsigned at, double sigma, struct ring *ring,
+                         struct oct_error *err)
+{
+    struct level *l;
+    *ring = (struct ring){.found = false};
+    enum oct_err e = get_level(cones, at, &l, err);
+    if (e)
+        return e;
+    /* The mean over `side` pixels has blurred already. */
+    const double side = l->side;
+    double within = sqrt(fmax(sigma * sigma / (side * side) - (1 - 1 / (side * side)) / 12, 0));
+    within = fmin(fmax(within, OCT_WHITEN_LEAST_SIGMA), OCT_WHITEN_MOST_SIGMA);
+    if (!oct_whitener_run(l->whitener, l->u, l->valid, within, l->e))
+        return OCT_OK;
+    const struct oct_picture whitened = {l->height, l->width, l->e, l->valid};
+    unsigned which;
+    struct oct_error none;
+    e = oct_correlator_cpu.run(l->correlator, &whitened, 1, l->c2d, &which, &none);
+    if (e == OCT_E_ARG)
+        return OCT_OK;
+    if (e)
+        return oct_fail(err, e, "%s", none.text);
+    oct_profile(l->c2d, l->max_shift, l->radius, NULL, l->c1d);
+    *ring = find_vertex(l);
+    return OCT_OK;
+}
+
+static void keep_profile(struct oct_cones *cones, unsigned at)
+{
+    const struct level *l = &cones->level[at];
+    cones->n_profile = l->max_shift + 1;
+    for (uint32_t k = 0; k < cones->n_profile; k++) {
+        cones->radius[k] = l->radius[k] * l->side;
+        cones->c1d[k] = l->c1d[k];
+    }
+}
+
+/* ---- the search ---- */
+
+static bool is_within(const struct oct_cones *cones, const struct ring *ring)
+{
+    return ring->found && ring->radius >= cones->setup.least_px &&
+           ring->radius <= cones->setup.most_px;
+}
+
+static enum oct_err climb(struct oct_cones *cones, struct ring *best,
+                          struct oct_cones_result *result, struct oct_error *err)
+{
+    const double last = cones->setup.most_px / LADDER_SHARE;
+    *best = (struct ring){.found = false};
+    for (int k = 0;; k++) {
+        double sigma = cones->setup.least_px / LADDER_SHARE * pow(2, k / 2.0);
+        if (k > 0 && sigma > last * (1 + 1e-9))
+            return OCT_OK;
+        if (k > 0 && sigma < OCT_WHITEN_LEAST_SIGMA)
+            continue;
+        sigma = fmax(sigma, OCT_WHITEN_LEAST_SIGMA);
+        unsigned at = 0;
+        while (at + 1 < OCT_CONES_MOST_LEVELS && sigma / (1u << at) > LADDER_MOST_SIGMA)
+            at++;
+        struct ring ring;
+        enum oct_err e = look(cones, at, sigma, &ring, err);
+        if (e)
+            return e;
+        const double ratio = ring.radius / sigma;
+        if (!is_within(cones, &ring) || ratio < LADDER_LEAST_RATIO || ratio > LADDER_MOST_RATIO)
+            continue;
+        if (!(ring.c <= result->seen_strength)) {
+            result->seen_px = ring.radius;
+            result->seen_strength = ring.c;
+            keep_profile(cones, at);
+        }
+        if (ring.c >= OCT_CONES_LEAST_STRENGTH && (!best->found || ring.c > best->c))
+            *best = ring;
+    }
+}
+
+/* Follows a ring with sigma = radius / share. *ring is not found where it was lost. */
+static enum oct_err follow(struct oct_cones *cones, double start, double share, struct ring *ring,
+                           unsigned *at, struct oct_error *err)
+{
+    double radius = start;
+    for (int i = 0; i < N_REFINEMENTS; i++) {
+        *at = 0;
+        while (*at + 1 < OCT_CONES_MOST_LEVELS && radius / (1u << *at) > LEVEL_MOST_RING)
+            ++*at;
+        const double sigma = fmax(radius / share, OCT_WHITEN_LEAST_SIGMA);
+        enum oct_err e = look(cones, *at, sigma, ring, err);
+        if (e)
+            return e;
+        if (!is_within(cones, ring) || fabs(ring->radius / start - 1) > MOST_DRIFT) {
+            ring->found = false;
+            return OCT_OK;
+        }
+        if (fabs(ring->radius - radius) < 1e-3 * radius)
+            return OCT_OK;
+        radius = ring->radius;
+    }
+    return OCT_OK;
+}
+
+enum oct_err oct_cones_find(struct oct_cones *cones, const struct oct_picture *picture,
+                            struct oct_cones_result *result, struct oct_error *err)
+{
+    static const struct {
+        double share, factor;
+    } steps[] = {{12, 0.978}, {8, 0.987}, {6.5, 0.998}};
+    struct ring best, ring;
+    *result = (struct oct_cones_result){false, NAN, NAN, NAN, NAN};
+    cones->n_profile = 0;
+    enum oct_err e = take_picture(cones, picture, err);
+    if (!e)
+        e = climb(cones, &best, result, err);
+    if (e || !best.found)
+        return e;
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        unsigned at;
+        if ((e = follow(cones, best.radius, steps[i].share, &ring, &at, err)))
+            return e;
+        if (!ring.found || ring.c < OCT_CONES_LEAST_STRENGTH)
+            continue;
+        keep_profile(cones, at);
+        result->found = true;
+        result->spacing_px = ring.radius / steps[i].factor;
+        result->strength = ring.c;
+        return OCT_OK;
+    }
+    return OCT_OK;
+}
+
+uint32_t oct_cones_profile(const struct oct_cones *cones, const double **radius, const double **c1d)
+{
+    *radius = cones->radius;
+    *c1d = cones->c1d;
+    return cones->n_profile;
+}
+
+double oct_cones_rows(double spacing)
+{
+    return spacing * SQRT3 / 2;
+}
+
+double oct_cones_per_area(double spacing)
+{
+    return 2 / (SQRT3 * spacing * spacing);
+}

@@ -1,0 +1,71 @@
+/* Cone spacing: the mean distance of neighbouring photoreceptors in a picture from above.
+ *
+ *     u = log(I + 0.13 mean I)                                  (dB pictures: u = I)
+ *     e = -LoG_sigma(u) / sqrt(G_{8 sigma} * e^2)               (whiten.h)
+ *     C1D of e, normalised by the overlap (analysis/correlate/profile.h) -> first ring R1, C(R1)
+ *
+ * A ladder sigma = s_min/9 * 2^(k/2) .. s_max/9 (0.5 px at least) looks for the ring: of those with
+ * 6 <= R1/sigma <= 13, s_min <= R1 <= s_max and C(R1) >= 0.06 the one with the largest C(R1).
+ * Then sigma follows the ring, up to three times: sigma = R1/12 and s = R1/0.978; where C(R1) is
+ * below 0.06 there, R1/8 and 0.987, then R1/6.5 and 0.998. A ring that moves by more than a
+ * quarter of what the ladder found, or out of s_min .. s_max, is not the ladder's and does not
+ * count. The factors are geometry: the average over circles of blobs pulls a ring inwards.
+ * C and R1 are those of the vertex of the parabola through three bins of C1D.
+ *
+ *     rows = s sqrt(3)/2,    cells per area = 2/(sqrt(3) s^2)            (hexagonal)
+ *
+ * C(R1) is the strength: 0.06 at least; noise and speckle stay below 0.05. Large sigmas (R1 above
+ * 48 pixels; in the ladder sigma above 2) are looked for in the picture reduced by 2, 4, 8, ...
+ * Masked pixels are left out (whiten.h, correlate.h). The picture may have any gain and offset in
+ * its light.
+ *
+ * One thread uses a finder at a time; different ones are independent. */
+#ifndef OCT_ANALYSIS_CONES_CONES_H
+#define OCT_ANALYSIS_CONES_CONES_H
+
+#include "analysis/correlate/picture.h"
+
+#define OCT_CONES_LEAST_SPACING_PX 4.0
+#define OCT_CONES_LEAST_STRENGTH 0.06
+#define OCT_CONES_MOST_LEVELS 12u /* reductions of a picture by 1, 2, 4, ... */
+
+struct oct_cones_setup {
+    uint32_t height, width;   /* of all pictures */
+    double least_px, most_px; /* of the spacing; 0: 4 and min(height, width) / 6 */
+    bool is_db;               /* pixels are logarithmic already */
+    bool masked;              /* pictures may have masks */
+};
+
+struct oct_cones_result {
+    bool found;
+    double spacing_px; /* NaN: no ring */
+    double strength;   /* C at the ring; NaN: no ring */
+
+    /* Without a ring: the strongest that was seen within the limits of the spacing, of whatever
+     * strength, NaN: none at all. */
+    double seen_px, seen_strength;
+};
+
+struct oct_cones;
+
+/* *cones is NULL on error. OCT_E_ARG: a side below 16 pixels, or limits that cannot be (least_px
+ * below 2, or not below most_px, or more than a third of the shorter side); OCT_E_NO_MEMORY. */
+enum oct_err oct_cones_create(struct oct_cones **cones, const struct oct_cones_setup *setup,
+                              struct oct_error *err);
+void oct_cones_destroy(struct oct_cones *cones); /* NULL is fine */
+
+/* Finds the spacing. OCT_E_ARG: "no contrast", or fewer than 10 % of the pixels are valid;
+ * OCT_E_NO_MEMORY. *result is without a ring then. */
+enum oct_err oct_cones_find(struct oct_cones *cones, const struct oct_picture *picture,
+                            struct oct_cones_result *result, struct oct_error *err);
+
+/* C1D that the newest result came from: of the ring, else of the strongest that was seen. radius
+ * (pixels of the picture) and c1d are lent until the next find or destroy; 0: there is none. */
+uint32_t oct_cones_profile(const struct oct_cones *cones, const double **radius,
+                           const double **c1d);
+
+/* Of a hexagonal lattice. NaN where the spacing is. */
+double oct_cones_rows(double spacing);
+double oct_cones_per_area(double spacing); /* in 1 / unit of spacing^2 */
+
+#endif
