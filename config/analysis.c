@@ -1,12 +1,15 @@
 #include "config/analysis.h"
 
+#include "analysis/cones/live.h"
+
 #include <math.h>
 #include <string.h>
 
 bool oct_config_analysis(const struct oct_config *config, const char *name,
                          union oct_config_analysis_settings *settings)
 {
-    if (strcmp(name, oct_enface_cpu.name) != 0)
+    /* `cones` looks at the slab of en face. */
+    if (strcmp(name, oct_enface_cpu.name) != 0 && strcmp(name, oct_cones_cpu.name) != 0)
         return false;
     settings->enface = (struct oct_enface_settings){
         .projection = (enum oct_projection)config->analysis.enface_projection,

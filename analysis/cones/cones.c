@@ -18,6 +18,7 @@
 #define LADDER_MOST_SIGMA 2.0 /* px of a level */
 #define LEVEL_MOST_RING 48.0  /* px of a level, when refining */
 #define LEVEL_MOST_SHIFT 64u
+#define FEW_CELLS 0.6 /* / sqrt(cells in the picture): what random points may reach */
 #define N_REFINEMENTS 3
 #define MOST_DRIFT 0.25
 #define LEAST_VALID 0.1
@@ -42,6 +43,7 @@ struct oct_cones {
     struct oct_cones_setup setup;
     struct level level[OCT_CONES_MOST_LEVELS];
     unsigned n_levels;
+    double n_valid; /* pixels of the picture at hand */
     double *radius, *c1d;
     uint32_t n_profile; /* bins of those; 0: none */
 };
@@ -191,6 +193,7 @@ static enum oct_err take_picture(struct oct_cones *cones, const struct oct_pictu
     if (e)
         return e;
     oct_picture_look(picture, &s);
+    cones->n_valid = (double)s.n_valid;
     if ((double)s.n_valid < LEAST_VALID * (double)n)
         return oct_fail(err, OCT_E_ARG, "only %.1f %% of the pixels are valid",
                         100.0 * (double)s.n_valid / (double)n);
@@ -283,6 +286,13 @@ static bool is_within(const struct oct_cones *cones, const struct ring *ring)
            ring->radius <= cones->setup.most_px;
 }
 
+/* A ring of few cells may be chance. */
+static bool is_strong(const struct oct_cones *cones, const struct ring *ring)
+{
+    const double few = FEW_CELLS * ring->radius / sqrt(cones->n_valid);
+    return ring->c >= fmax(OCT_CONES_LEAST_STRENGTH, few);
+}
+
 static enum oct_err climb(struct oct_cones *cones, struct ring *best,
                           struct oct_cones_result *result, struct oct_error *err)
 {
@@ -310,7 +320,7 @@ static enum oct_err climb(struct oct_cones *cones, struct ring *best,
             result->seen_strength = ring.c;
             keep_profile(cones, at);
         }
-        if (ring.c >= OCT_CONES_LEAST_STRENGTH && (!best->found || ring.c > best->c))
+        if (is_strong(cones, &ring) && (!best->found || ring.c > best->c))
             *best = ring;
     }
 }
@@ -357,7 +367,7 @@ enum oct_err oct_cones_find(struct oct_cones *cones, const struct oct_picture *p
         unsigned at;
         if ((e = follow(cones, best.radius, steps[i].share, &ring, &at, err)))
             return e;
-        if (!ring.found || ring.c < OCT_CONES_LEAST_STRENGTH)
+        if (!ring.found || !is_strong(cones, &ring))
             continue;
         keep_profile(cones, at);
         result->found = true;

@@ -14,7 +14,9 @@
  *
  *     rows = s sqrt(3)/2,    cells per area = 2/(sqrt(3) s^2)            (hexagonal)
  *
- * C(R1) is the strength: 0.06 at least; noise and speckle stay below 0.05. Large sigmas (R1 above
+ * C(R1) is the strength: 0.06 at least; noise and speckle stay below 0.05. Where the picture holds
+ * fewer than 100 squares of R1, 0.6 / sqrt(valid pixels / R1^2) is the least in place of 0.06, in
+ * the ladder too: so few random points make rings of that strength. Large sigmas (R1 above
  * 48 pixels; in the ladder sigma above 2) are looked for in the picture reduced by 2, 4, 8, ...
  * Masked pixels are left out (whiten.h, correlate.h). The picture may have any gain and offset in
  * its light.

@@ -1,0 +1,28 @@
+/* Pictures of cones whose spacing is known: Gaussian blobs on a hexagonal lattice. */
+#ifndef OCT_TEST_RIG_MOSAIC_H
+#define OCT_TEST_RIG_MOSAIC_H
+
+#include "analysis/correlate/picture.h"
+
+struct oct_mosaic {
+    uint32_t height, width;
+    double spacing_y,
+        spacing_x; /* of neighbours, pixels: they differ where pixels are not square */
+    double angle;
+    double jitter;     /* standard deviation of a cone's place, of the spacing */
+    double brightness; /* the same of the logarithm of its brightness */
+    double shade;      /* the light changes by exp(shade) from side to side */
+    uint64_t seed;
+};
+
+/* 0.2 in the dark, 1.2 in the middle of a cone; the caller finishes the picture. */
+struct oct_picture oct_mosaic_make(const struct oct_mosaic *mosaic, bool masked);
+
+/* White noise around 10. */
+struct oct_picture oct_mosaic_noise(uint32_t height, uint32_t width, uint64_t seed);
+
+/* Random points instead of a lattice, as many as cones of that spacing. */
+struct oct_picture oct_mosaic_points(uint32_t height, uint32_t width, double spacing,
+                                     uint64_t seed);
+
+#endif
