@@ -84,6 +84,10 @@ bool oct_view_app_turn(struct oct_view_app *app)
         oct_view_model_offer_enface(model, &app->spare_image);
         changed = true;
     }
+    if (oct_subscriber_take_image(app->subscriber, OCT_VIEW_TOPIC_CONES, &app->spare_image)) {
+        oct_view_cones_set(&model->cones, &app->spare_image);
+        changed = true;
+    }
     changed |= report.connected != model->connected || report.tally.n_bad != model->tally.n_bad;
     if (changed)
         oct_view_model_report(model, &report.tally, report.connected);

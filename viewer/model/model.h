@@ -6,6 +6,7 @@
 
 #include "viewer/model/action.h"
 #include "viewer/model/archive.h"
+#include "viewer/model/cones.h"
 #include "viewer/model/contrast.h"
 #include "viewer/model/daemon_state.h"
 #include "viewer/model/enface.h"
@@ -73,6 +74,7 @@ struct oct_view_model {
     struct oct_view_enface enface; /* of the newest en face image; owned */
     uint64_t first_picture_ns;     /* when the first picture was shown; 0: none was */
     struct oct_view_quality quality;
+    struct oct_view_cones cones;
     struct oct_view_tally tally;
     bool connected;                    /* a publisher answers at the endpoint */
     struct oct_view_spectrum spectrum; /* the newest; owned */

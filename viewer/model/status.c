@@ -297,3 +297,36 @@ void oct_view_enface_text(const struct oct_view_model *model, struct oct_view_ph
     else
         set(phrase, OCT_TONE_PLAIN, "%s", name);
 }
+
+/* Three digits of it, the others 0, with commas between thousands: "65,500". */
+static void density_text(double per_mm2, char *text, size_t n_bytes)
+{
+    double step = per_mm2 >= 1 ? pow(10, floor(log10(per_mm2)) - 2) : 1;
+    uint64_t n = (uint64_t)(round(per_mm2 / fmax(step, 1)) * fmax(step, 1));
+
+    if (n >= 1000000)
+        snprintf(text, n_bytes, "%" PRIu64 ",%03" PRIu64 ",%03" PRIu64, n / 1000000,
+                 n / 1000 % 1000, n % 1000);
+    else if (n >= 1000)
+        snprintf(text, n_bytes, "%" PRIu64 ",%03" PRIu64, n / 1000, n % 1000);
+    else
+        snprintf(text, n_bytes, "%" PRIu64, n);
+}
+
+void oct_view_cones_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
+{
+    const struct oct_view_cones *c = &model->cones;
+    bool has_scale = model->daemon.lateral_um > 0 && model->daemon.slow_um > 0;
+    char density[32];
+
+    set(phrase, OCT_TONE_PLAIN, "%s", "");
+    if (!c->known || !has_scale || !model->has_picture ||
+        strcmp(c->acquisition_id, model->shown.header.acquisition_id) != 0)
+        return;
+    if (!c->has_ring) {
+        set(phrase, OCT_TONE_DIM, "cones: no ring");
+        return;
+    }
+    density_text(c->per_mm2, density, sizeof(density));
+    set(phrase, OCT_TONE_PLAIN, "cones %.1f um %s/mm2 (%.2f)", c->spacing_um, density, c->strength);
+}

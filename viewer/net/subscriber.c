@@ -4,6 +4,7 @@
 #include "pipeline/base/condition.h"
 #include "pipeline/base/thread.h"
 #include "viewer/model/clock.h"
+#include "viewer/model/cones.h"
 #include "viewer/model/enface.h"
 #include "viewer/net/endpoint.h"
 
@@ -53,6 +54,7 @@ static const struct topic {
      .kind = IMAGES,
      .check = oct_view_quality_check,
      .keep = oct_view_archive_add_quality},
+    {.name = OCT_VIEW_TOPIC_CONES, .kind = IMAGES, .check = oct_view_cones_check},
 };
 enum { N_TOPICS = sizeof(topics) / sizeof(topics[0]) };
 
