@@ -356,7 +356,7 @@ enum oct_err oct_cones_find(struct oct_cones *cones, const struct oct_picture *p
         double share, factor;
     } steps[] = {{12, 0.978}, {8, 0.987}, {6.5, 0.998}};
     struct ring best, ring;
-    *result = (struct oct_cones_result){false, NAN, NAN, NAN, NAN};
+    *result = (struct oct_cones_result){false, NAN, NAN, NAN, NAN, NAN};
     cones->n_profile = 0;
     enum oct_err e = take_picture(cones, picture, err);
     if (!e)
@@ -373,6 +373,7 @@ enum oct_err oct_cones_find(struct oct_cones *cones, const struct oct_picture *p
         result->found = true;
         result->spacing_px = ring.radius / steps[i].factor;
         result->strength = ring.c;
+        result->ring_px = ring.radius;
         return OCT_OK;
     }
     return OCT_OK;

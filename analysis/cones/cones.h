@@ -42,6 +42,7 @@ struct oct_cones_result {
     bool found;
     double spacing_px; /* NaN: no ring */
     double strength;   /* C at the ring; NaN: no ring */
+    double ring_px;    /* R1, where C1D has the ring; NaN: no ring */
 
     /* Without a ring: the strongest that was seen within the limits of the spacing, of whatever
      * strength, NaN: none at all. */

@@ -1,0 +1,432 @@
+/* octctl cones: the spacing of photoreceptors in pictures from above, and its map. */
+#include "analysis/cones/map.h"
+#include "analysis/cones/square.h"
+#include "formats/recording.h"
+#include "formats/whole_file.h"
+#include "kernels/device/workers.h"
+#include "pipeline/base/clock.h"
+#include "pipeline/volume/volume.h"
+#include "tools/commands.h"
+#include "tools/cones_report.h"
+#include "tools/interrupt.h"
+#include "tools/progress.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MOST_ARGUMENTS 1000000
+#define MOST_BATCH 64u
+#define MOST_BATCH_PIXELS (64u << 20) /* pictures held at once, but for the first */
+#define SAME_SCALE 1e-3
+
+struct given {
+    const char *en_face, *spacing, *mask, *um, *csv, *png;
+    uint64_t tile, step;
+    double invalid; /* NaN: not given */
+    bool is_db, json, force;
+};
+
+struct job {
+    struct given given;
+    struct oct_pictures_options options;
+    const char *const *inputs; /* [n_inputs] */
+    unsigned n_inputs;
+    const char *out; /* NULL: none */
+    struct oct_cones_setup finder;
+    struct oct_pictures *pictures;
+    struct oct_workers *workers;
+    struct oct_cones_map *map; /* of the pictures at hand */
+    struct oct_cones_report report;
+    struct oct_progress progress;
+
+    /* Pictures of one kind, read and not looked at yet. */
+    struct oct_picture batch[MOST_BATCH];
+    unsigned n_batch, most_batch;
+    uint64_t first;       /* the number of the first of them */
+    bool is_db, has_mask; /* of all of them */
+    char path[256];       /* of the first's file */
+};
+
+/* ---- what was asked for ---- */
+
+static bool read_pair(const char *text, char between, double *first, double *second)
+{
+    char end, sign;
+    return sscanf(text, "%lf%c%lf%c", first, &sign, second, &end) == 3 && sign == between &&
+           isfinite(*first) && isfinite(*second);
+}
+
+static bool read_scale(const char *text, double um[2])
+{
+    char end;
+    if (sscanf(text, "%lf%c", &um[1], &end) == 1)
+        um[0] = um[1];
+    else if (!read_pair(text, ',', &um[1], &um[0]))
+        return false;
+    return um[0] > 0 && um[1] > 0 && isfinite(um[0]);
+}
+
+static int read_given(struct job *job, const char *name)
+{
+    const struct given *g = &job->given;
+    struct oct_pictures_options *o = &job->options;
+    double first, last;
+    o->allow_sizes = true;
+    o->mask_path = g->mask;
+    o->has_invalid = !isnan(g->invalid);
+    o->invalid = g->invalid;
+    if (g->en_face) {
+        o->what = OCT_PICTURES_EN_FACE;
+        if (!read_pair(g->en_face, ':', &first, &last) || !(first >= 0) || !(last > first) ||
+            !(last < 1e6) || first != floor(first) || last != floor(last))
+            return oct_command_misuse(name, "--en-face needs two depths, A:B, A below B");
+        o->slab_first = (uint32_t)first;
+        o->slab_last = (uint32_t)last;
+    }
+    if (g->um && !read_scale(g->um, o->um))
+        return oct_command_misuse(name, "--um needs micrometres of a pixel, DX or DX,DY");
+    if (g->spacing &&
+        (!read_pair(g->spacing, ':', &job->finder.least_px, &job->finder.most_px) ||
+         !(job->finder.least_px >= 2) || !(job->finder.most_px > job->finder.least_px)))
+        return oct_command_misuse(name, "--spacing needs two lengths in pixels, MIN:MAX, 2 at "
+                                        "least and MIN below MAX");
+    if (g->step > 0 && g->tile == 0)
+        return oct_command_misuse(name, "--step needs --tile");
+    return 0;
+}
+
+/* The last argument is the output when it is named *.h5 and something stands before it. */
+static void read_names(struct job *job, int argc, char **argv)
+{
+    const char *last = argv[argc - 1], *dot = strrchr(last, '.');
+    const bool is_out = argc > 2 && dot && (strcmp(dot, ".h5") == 0 || strcmp(dot, ".hdf5") == 0);
+    job->inputs = (const char *const *)(argv + 1);
+    job->n_inputs = (unsigned)(argc - 1 - is_out);
+    job->out = is_out ? last : NULL;
+}
+
+static enum oct_err check_files(const struct job *job, struct oct_error *err)
+{
+    const char *const outputs[] = {job->out, job->given.csv, job->given.png};
+    struct oct_volume_reader *there;
+    for (unsigned i = 0; i < 3; i++) {
+        if (!outputs[i])
+            continue;
+        for (unsigned k = 0; k < i; k++)
+            if (outputs[k] && strcmp(outputs[i], outputs[k]) == 0)
+                return oct_fail(err, OCT_E_ARG, "%s: is named for two outputs", outputs[i]);
+        enum oct_err e =
+            oct_whole_file_may(outputs[i], job->given.force, job->inputs, job->n_inputs, err);
+        if (!e)
+            e = oct_whole_file_may(outputs[i], job->given.force, &job->given.mask, 1, err);
+        if (e)
+            return e;
+    }
+    if (job->out && access(job->out, F_OK) == 0 &&
+        oct_volume_open(&there, job->out, NULL) == OCT_OK) {
+        oct_volume_reader_destroy(there);
+        return oct_fail(err, OCT_E_ARG, "%s: holds a recording; choose another output", job->out);
+    }
+    for (unsigned i = 0; i < job->n_inputs && !job->given.en_face; i++)
+        if (!strstr(job->inputs[i], ".h5:/") && oct_recording_is_volume(job->inputs[i]))
+            return oct_fail(err, OCT_E_ARG,
+                            "%s: holds B-scans; --en-face A:B says from which depths to look",
+                            job->inputs[i]);
+    return OCT_OK;
+}
+
+/* ---- pictures ---- */
+
+/* *picture with square pixels, of *um um each. */
+static enum oct_err make_square(struct oct_picture *picture, const double um[2], double *um_square,
+                                struct oct_error *err)
+{
+    const bool has_um = um[0] > 0 && um[1] > 0 && isfinite(um[0]) && isfinite(um[1]);
+    const size_t n = (size_t)picture->height * picture->width;
+    *um_square = has_um ? um[1] : NAN;
+    if (!has_um || fabs(um[0] / um[1] - 1) < SAME_SCALE)
+        return OCT_OK;
+    struct oct_square square;
+    struct oct_picture out;
+    oct_square_plan(&square, picture->height, picture->width, um[0], um[1]);
+    *um_square = square.um;
+    float *merged = malloc(n * sizeof(*merged));
+    if (!merged)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < n && picture->valid; i++)
+        picture->pixels[i] = picture->valid[i] ? picture->pixels[i] : NAN;
+    enum oct_err e = oct_picture_init(&out, square.out_height, square.out_width, true, err);
+    if (!e) {
+        oct_square_run(&square, picture->pixels, merged, &out);
+        oct_picture_finish(picture);
+        *picture = out;
+    }
+    free(merged);
+    return e;
+}
+
+static void forget_batch(struct job *job)
+{
+    for (unsigned i = 0; i < job->n_batch; i++)
+        oct_picture_finish(&job->batch[i]);
+    job->n_batch = 0;
+    oct_cones_map_destroy(job->map);
+    job->map = NULL;
+}
+
+/* Of the first picture: itself, and its C1D. */
+static enum oct_err keep_first(struct job *job, struct oct_error *err)
+{
+    struct oct_cones_report *r = &job->report;
+    const struct oct_picture *picture = &job->batch[0];
+    const double *radius, *c1d;
+    const size_t n = (size_t)picture->height * picture->width;
+    enum oct_err e = oct_picture_init(&r->first, picture->height, picture->width, false, err);
+    if (e)
+        return e;
+    for (size_t i = 0; i < n; i++)
+        r->first.pixels[i] = picture->valid && !picture->valid[i] ? NAN : picture->pixels[i];
+    r->n_profile = oct_cones_map_profile(job->map, &radius, &c1d);
+    r->radius = calloc(r->n_profile + 1, sizeof(double));
+    r->c1d = calloc(r->n_profile + 1, sizeof(double));
+    if (!r->radius || !r->c1d)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+    if (r->n_profile > 0) {
+        memcpy(r->radius, radius, r->n_profile * sizeof(double));
+        memcpy(r->c1d, c1d, r->n_profile * sizeof(double));
+    }
+    return OCT_OK;
+}
+
+static enum oct_err open_map(struct job *job, struct oct_error *err)
+{
+    struct oct_cones_map_setup setup = {.finder = job->finder,
+                                        .tile = (uint32_t)job->given.tile,
+                                        .step = (uint32_t)job->given.step,
+                                        .workers = job->workers};
+    struct oct_error why;
+    setup.finder.height = job->batch[0].height;
+    setup.finder.width = job->batch[0].width;
+    setup.finder.is_db = job->is_db;
+    setup.finder.masked = job->has_mask;
+    enum oct_err e = oct_cones_map_create(&job->map, &setup, &why);
+    return e ? oct_fail(err, e, "%s: frame %" PRIu64 ": %s", job->path, job->first, why.text) : e;
+}
+
+static enum oct_err look_at_batch(struct job *job, struct oct_error *err)
+{
+    struct oct_error why;
+    uint32_t rows, columns;
+    unsigned which;
+    if (job->n_batch == 0)
+        return OCT_OK;
+    enum oct_err e = open_map(job, err);
+    if (e)
+        return e;
+    oct_cones_map_size(job->map, &rows, &columns);
+    const size_t n = (size_t)rows * columns;
+    struct oct_cones_result *results = malloc(job->n_batch * n * sizeof(*results));
+    if (!results)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+    e = oct_cones_map_run(job->map, job->batch, job->n_batch, results, &which, &why);
+    if (e)
+        oct_fail(err, e, "%s: frame %" PRIu64 ": %s",
+                 job->n_batch > 1 ? job->report.source : job->path, job->first + which, why.text);
+    for (unsigned i = 0; i < job->n_batch && !e; i++) {
+        struct oct_cones_frame *f = &job->report.frames[job->first + i];
+        f->rows = rows;
+        f->columns = columns;
+        f->results = malloc(n * sizeof(*f->results));
+        if (!f->results)
+            e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+        else
+            memcpy(f->results, results + i * n, n * sizeof(*results));
+    }
+    free(results);
+    if (!e && job->first == 0)
+        e = keep_first(job, err);
+    return e;
+}
+
+/* Puts picture i into the batch, which is looked at first where it is full or of another kind. */
+static enum oct_err take_picture(struct job *job, uint64_t i, struct oct_error *err)
+{
+    struct oct_picture picture = {0};
+    struct oct_pictures_info info;
+    struct oct_cones_frame *f = &job->report.frames[i];
+    enum oct_err e = oct_pictures_read(job->pictures, i, &picture, &info, err);
+    if (!e)
+        e = make_square(&picture, info.um, &f->um, err);
+    const bool is_db = info.is_db || job->given.is_db, has_mask = picture.valid != NULL;
+    const bool fits = job->n_batch > 0 && i > 1 && job->n_batch < job->most_batch &&
+                      (uint64_t)picture.height * picture.width * job->n_batch < MOST_BATCH_PIXELS &&
+                      picture.height == job->batch[0].height &&
+                      picture.width == job->batch[0].width && is_db == job->is_db &&
+                      has_mask == job->has_mask;
+    if (!e && !fits) {
+        e = look_at_batch(job, err);
+        forget_batch(job);
+        job->first = i;
+        job->is_db = is_db;
+        job->has_mask = has_mask;
+        snprintf(job->path, sizeof(job->path), "%s", info.path);
+    }
+    if (e) {
+        oct_picture_finish(&picture);
+        return e;
+    }
+    f->time_ns = info.time_ns;
+    f->index = info.index;
+    job->batch[job->n_batch++] = picture;
+    return OCT_OK;
+}
+
+static enum oct_err look_at_all(struct job *job, struct oct_error *err)
+{
+    const volatile sig_atomic_t *cancel = oct_interrupt_watch();
+    const uint64_t n = oct_pictures_count(job->pictures);
+    enum oct_err e = OCT_OK;
+    for (uint64_t i = 0; i < n && !e; i++) {
+        e = *cancel ? oct_fail(err, OCT_E_STATE, "interrupted; nothing was written")
+                    : take_picture(job, i, err);
+        oct_progress_show(&job->progress, i, n);
+    }
+    if (!e)
+        e = look_at_batch(job, err);
+    forget_batch(job);
+    return e;
+}
+
+/* ---- the command ---- */
+
+/* All outputs or none: those written are removed again when a later one fails. */
+static enum oct_err write_outputs(const struct job *job, struct oct_error *err)
+{
+    const struct given *g = &job->given;
+    const struct oct_cones_report *r = &job->report;
+    enum oct_err e = OCT_OK;
+    if (job->out)
+        e = oct_cones_report_h5(r, job->out, g->force, job->inputs, job->n_inputs, err);
+    if (e)
+        return e;
+    if (g->csv)
+        e = oct_cones_report_csv(r, g->csv, g->force, err);
+    if (e == OCT_OK && g->png && (e = oct_cones_report_plot(r, g->png, g->force, err)) && g->csv)
+        unlink(g->csv);
+    if (e && job->out)
+        unlink(job->out);
+    return e;
+}
+
+static enum oct_err measure(struct job *job, struct oct_error *err)
+{
+    enum oct_err e = check_files(job, err);
+    if (!e)
+        e = oct_pictures_open(&job->pictures, job->inputs, job->n_inputs, &job->options, err);
+    if (!e)
+        e = oct_cones_report_init(&job->report, oct_pictures_count(job->pictures), err);
+    if (!e)
+        e = oct_workers_create(&job->workers, 0, err);
+    if (e)
+        return e;
+    job->report.source = job->inputs[0];
+    job->report.tile = (uint32_t)job->given.tile;
+    job->report.step =
+        (uint32_t)(job->given.step > 0 ? job->given.step : (job->given.tile + 1) / 2);
+    job->given.step = job->report.step;
+    job->most_batch = 2 * (oct_workers_n_threads(job->workers) + 1);
+    job->most_batch = job->most_batch < MOST_BATCH ? job->most_batch : MOST_BATCH;
+    job->progress = (struct oct_progress){.what = "pictures", .started_ns = oct_clock_ns()};
+    if ((e = look_at_all(job, err)))
+        return e;
+    job->report.seconds = oct_progress_seconds(&job->progress);
+    oct_progress_end(&job->progress, job->report.n, job->report.n);
+    return write_outputs(job, err);
+}
+
+static const struct oct_option options[] = {
+    {"--en-face", "A:B", "of recordings: the mean over the depths A to B - 1, around IS/OS",
+     OCT_OPTION_TEXT, .at = offsetof(struct given, en_face), .needs = "two depths, A:B"},
+    {"--tile", "PX", "a density map of tiles of PX x PX pixels", OCT_OPTION_COUNT,
+     .at = offsetof(struct given, tile), .least = 16, .most = OCT_PICTURE_MOST_SIDE,
+     .needs = "16 to 16384 pixels"},
+    {"--step", "PX", "from a tile to the next (half a tile)", OCT_OPTION_COUNT,
+     .at = offsetof(struct given, step), .least = 1, .most = OCT_PICTURE_MOST_SIDE,
+     .needs = "1 to 16384 pixels"},
+    {"--spacing", "MIN:MAX", "look for spacings of MIN to MAX px (4 to 1/6 of the shorter side)",
+     OCT_OPTION_TEXT, .at = offsetof(struct given, spacing), .needs = "two lengths, MIN:MAX"},
+    {"--db", NULL, "pixels are logarithmic already", OCT_OPTION_FLAG,
+     .at = offsetof(struct given, is_db)},
+    {"--mask", "FILE", "a picture of which 0 is left out", OCT_OPTION_TEXT,
+     .at = offsetof(struct given, mask), .needs = "a file"},
+    {"--invalid", "VALUE", "leave out pixels of this value", OCT_OPTION_NUMBER,
+     .at = offsetof(struct given, invalid), .needs = "a number"},
+    {"--um", "DX[,DY]", "micrometres of a pixel, instead of what the file says", OCT_OPTION_TEXT,
+     .at = offsetof(struct given, um), .needs = "micrometres, DX or DX,DY"},
+    {"--csv", "FILE", "a row a picture, or a tile", OCT_OPTION_TEXT,
+     .at = offsetof(struct given, csv), .needs = "a file"},
+    {"--png", "FILE", "a plot of the first picture: C1D, or with --tile the map", OCT_OPTION_TEXT,
+     .at = offsetof(struct given, png), .needs = "a file"},
+    {"--json", NULL, "print the result as JSON", OCT_OPTION_FLAG,
+     .at = offsetof(struct given, json)},
+    {"--force", NULL, "replace outputs that exist, once the new ones are whole", OCT_OPTION_FLAG,
+     .at = offsetof(struct given, force)},
+    {NULL},
+};
+
+static int print(const struct job *job, const char *name)
+{
+    struct oct_error err;
+    if (!job->given.json) {
+        oct_cones_report_print(&job->report);
+        return 0;
+    }
+    if (oct_cones_report_print_json(&job->report))
+        return 0;
+    oct_fail(&err, OCT_E_NO_MEMORY, "out of memory");
+    return oct_command_fail(name, &err);
+}
+
+static int run(struct oct_config *config, int argc, char **argv)
+{
+    (void)config;
+    struct oct_error err;
+    struct job *job = calloc(1, sizeof(*job));
+    if (!job) {
+        oct_fail(&err, OCT_E_NO_MEMORY, "out of memory");
+        return oct_command_fail(argv[0], &err);
+    }
+    job->given.invalid = NAN;
+    int status = oct_options_read(&oct_command_cones, &job->given, &argc, argv);
+    if (!status) {
+        read_names(job, argc, argv);
+        status = read_given(job, argv[0]);
+    }
+    if (!status && measure(job, &err)) {
+        /* Pictures that cannot be measured are no mistake of the command line: status 1. */
+        err.code = err.code == OCT_E_ARG ? OCT_E_FORMAT : err.code;
+        status = oct_command_fail(argv[0], &err);
+    } else if (!status) {
+        status = print(job, argv[0]);
+    }
+    oct_pictures_close(job->pictures);
+    oct_workers_destroy(job->workers);
+    oct_cones_report_finish(&job->report);
+    free(job);
+    return status;
+}
+
+const struct oct_command oct_command_cones = {
+    .name = "cones",
+    .usage = "IN... [OUT.h5]",
+    .help = "measures the spacing of photoreceptors in pictures from above",
+    .options = options,
+    .n_least = 1,
+    .n_most = MOST_ARGUMENTS,
+    .too_few = "which pictures?",
+    .run = run,
+};

@@ -1,0 +1,317 @@
+#include "tools/cones_report.h"
+
+#include "formats/csv.h"
+#include "formats/results.h"
+#include "tools/commands.h"
+#include "tools/plot/plot.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MM2_PER_UM2 1e6
+#define MOST_SOURCE_BYTES ((size_t)32 << 10)
+
+enum oct_err oct_cones_report_init(struct oct_cones_report *report, uint64_t n,
+                                   struct oct_error *err)
+{
+    *report = (struct oct_cones_report){.n = n, .frames = calloc(n, sizeof(*report->frames))};
+    return report->frames ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+}
+
+void oct_cones_report_finish(struct oct_cones_report *report)
+{
+    for (uint64_t i = 0; report->frames && i < report->n; i++)
+        free(report->frames[i].results);
+    free(report->frames);
+    free(report->radius);
+    free(report->c1d);
+    oct_picture_finish(&report->first);
+    *report = (struct oct_cones_report){.n = 0};
+}
+
+/* A result in the units of the tables; NaN: none, or unknown. */
+struct numbers {
+    double um, rows_um, per_mm2;
+};
+
+static struct numbers numbers_of(const struct oct_cones_frame *frame,
+                                 const struct oct_cones_result *result)
+{
+    const double um = result->spacing_px * frame->um;
+    return (struct numbers){um, oct_cones_rows(um), oct_cones_per_area(um) * MM2_PER_UM2};
+}
+
+/* ---- files ---- */
+
+enum oct_err oct_cones_report_csv(const struct oct_cones_report *report, const char *path,
+                                  bool force, struct oct_error *err)
+{
+    static const char header[] =
+        "frame,tile_y,tile_x,spacing_px,spacing_um,rows_um,cells_per_mm2,strength";
+    struct oct_csv *csv;
+    enum oct_err e = oct_csv_create(&csv, path, force, header, err);
+    if (e)
+        return e;
+    for (uint64_t i = 0; i < report->n; i++) {
+        const struct oct_cones_frame *f = &report->frames[i];
+        for (uint32_t k = 0; k < f->rows * f->columns; k++) {
+            const struct numbers n = numbers_of(f, &f->results[k]);
+            oct_csv_count(csv, i);
+            oct_csv_count(csv, k / f->columns);
+            oct_csv_count(csv, k % f->columns);
+            oct_csv_number(csv, f->results[k].spacing_px);
+            oct_csv_number(csv, n.um);
+            oct_csv_number(csv, n.rows_um);
+            oct_csv_number(csv, n.per_mm2);
+            oct_csv_number(csv, f->results[k].strength);
+            oct_csv_end_row(csv);
+        }
+    }
+    return oct_csv_publish(csv, err);
+}
+
+static void write_source(struct oct_results *r, const char *const *inputs, unsigned n_inputs)
+{
+    char *text = calloc(1, MOST_SOURCE_BYTES + 64);
+    size_t n = 0;
+    for (unsigned i = 0; text && i < n_inputs; i++) {
+        const size_t more = strlen(inputs[i]) + 1;
+        if (n + more > MOST_SOURCE_BYTES) {
+            snprintf(text + n, 64, "... and %u more", n_inputs - i);
+            break;
+        }
+        n += (size_t)snprintf(text + n, more + 1, "%s%s", inputs[i], i + 1 < n_inputs ? "\n" : "");
+    }
+    if (text)
+        oct_results_text(r, NULL, "source", text);
+    free(text);
+}
+
+struct cone_datasets {
+    unsigned spacing, density, strength, time_ns, number;
+};
+
+static void write_frame(struct oct_results *r, const struct cone_datasets *d, uint64_t i,
+                        const struct oct_cones_frame *f, uint32_t columns, double *row[3],
+                        size_t n_row)
+{
+    for (size_t k = 0; k < n_row; k++)
+        row[0][k] = row[1][k] = row[2][k] = NAN;
+    for (uint32_t k = 0; k < f->rows * f->columns; k++) {
+        const size_t at = (size_t)(k / f->columns) * columns + k % f->columns;
+        row[0][at] = f->results[k].spacing_px;
+        row[1][at] = numbers_of(f, &f->results[k]).per_mm2;
+        row[2][at] = f->results[k].strength;
+    }
+    oct_results_write_rows(r, d->spacing, i, 1, row[0]);
+    oct_results_write_rows(r, d->density, i, 1, row[1]);
+    oct_results_write_rows(r, d->strength, i, 1, row[2]);
+    oct_results_write_rows(r, d->time_ns, i, 1, &f->time_ns);
+    oct_results_write_rows(r, d->number, i, 1, &f->index);
+}
+
+enum oct_err oct_cones_report_h5(const struct oct_cones_report *report, const char *path,
+                                 bool force, const char *const *inputs, unsigned n_inputs,
+                                 struct oct_error *err)
+{
+    uint32_t rows = 1, columns = 1;
+    struct oct_results *r;
+    struct cone_datasets d;
+    for (uint64_t i = 0; i < report->n; i++) {
+        const struct oct_cones_frame *f = &report->frames[i];
+        rows = f->rows > rows ? f->rows : rows;
+        columns = f->columns > columns ? f->columns : columns;
+    }
+    const size_t n_row = (size_t)rows * columns;
+    double *memory = malloc(3 * n_row * sizeof(*memory));
+    if (!memory)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    double *row[3] = {memory, memory + n_row, memory + 2 * n_row};
+    enum oct_err e = oct_results_create(&r, path, force, err);
+    if (e) {
+        free(memory);
+        return e;
+    }
+    const uint64_t dims[3] = {report->n, rows, columns};
+    write_source(r, inputs, n_inputs);
+    oct_results_number(r, NULL, "um_px", report->frames[0].um);
+    oct_results_count(r, NULL, "tile_px", report->tile);
+    oct_results_count(r, NULL, "step_px", report->step);
+    d.spacing = oct_results_dataset(r, "/cones/spacing_px", OCT_RESULTS_F64, 3, dims, "px");
+    d.density = oct_results_dataset(r, "/cones/cells_per_mm2", OCT_RESULTS_F64, 3, dims, "1/mm^2");
+    d.strength = oct_results_dataset(r, "/cones/strength", OCT_RESULTS_F64, 3, dims, NULL);
+    d.time_ns = oct_results_dataset(r, "/frames/time_ns", OCT_RESULTS_U64, 1, dims, "ns");
+    d.number = oct_results_dataset(r, "/frames/number", OCT_RESULTS_U64, 1, dims, NULL);
+    for (uint64_t i = 0; i < report->n; i++)
+        write_frame(r, &d, i, &report->frames[i], columns, row, n_row);
+    free(memory);
+    return oct_results_publish(r, err);
+}
+
+/* ---- plots ---- */
+
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static enum oct_err plot_profile(const struct oct_cones_report *report, const char *path,
+                                 bool force, struct oct_error *err)
+{
+    const struct oct_cones_frame *f = &report->frames[0];
+    const struct oct_cones_result *r = &f->results[0];
+    const double um = r->spacing_px * f->um;
+    char text[96];
+    if (isnan(um))
+        snprintf(text, sizeof(text), "cones %.2f px apart", r->spacing_px);
+    else
+        snprintf(text, sizeof(text), "cones %.2f px apart (%.3g \302\265m)", r->spacing_px, um);
+    const struct oct_plot_series series = {
+        .x = report->radius, .y = report->c1d, .n = report->n_profile};
+    const struct oct_plot_mark mark = {r->ring_px, r->strength, text};
+    const struct oct_plot_lines plot = {.title = name_of(report->source),
+                                        .x_label = "R (px)",
+                                        .y_label = "C1D of the whitened picture",
+                                        .series = &series,
+                                        .n_series = 1,
+                                        .marks = &mark,
+                                        .n_marks = r->found,
+                                        .has_y = true,
+                                        .y_least = -0.4,
+                                        .y_most = 0.5,
+                                        .from_zero = true};
+    return oct_plot_write_lines(path, force, &plot, err);
+}
+
+/* Each tile colours a square of one step around its middle. */
+static enum oct_err plot_map(const struct oct_cones_report *report, const char *path, bool force,
+                             struct oct_error *err)
+{
+    const struct oct_cones_frame *f = &report->frames[0];
+    const size_t n = (size_t)f->rows * f->columns;
+    const double first = (report->tile - (double)report->step) / 2;
+    const bool has_um = !isnan(f->um);
+    double *values = malloc(n * sizeof(*values));
+    if (!values)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    for (size_t k = 0; k < n; k++)
+        values[k] = has_um ? numbers_of(f, &f->results[k]).per_mm2 : f->results[k].spacing_px;
+    const struct oct_plot_map map = {.values = values,
+                                     .n_y = f->rows,
+                                     .n_x = f->columns,
+                                     .y = first,
+                                     .x = first,
+                                     .step_y = report->step,
+                                     .step_x = report->step,
+                                     .label = has_um ? "cells/mm\302\262" : "spacing (px)"};
+    const struct oct_plot_picture plot = {.title = name_of(report->source),
+                                          .pixels = report->first.pixels,
+                                          .height = report->first.height,
+                                          .width = report->first.width,
+                                          .um_dx = f->um,
+                                          .map = &map};
+    enum oct_err e = oct_plot_write_picture(path, force, &plot, err);
+    free(values);
+    return e;
+}
+
+enum oct_err oct_cones_report_plot(const struct oct_cones_report *report, const char *path,
+                                   bool force, struct oct_error *err)
+{
+    return report->tile > 0 ? plot_map(report, path, force, err)
+                            : plot_profile(report, path, force, err);
+}
+
+/* ---- lines ---- */
+
+static void print_result(const struct oct_cones_frame *f, const struct oct_cones_result *r)
+{
+    const struct numbers n = numbers_of(f, r);
+    if (!r->found) {
+        printf("no ring");
+        if (isnan(r->seen_px))
+            printf(" (none seen)");
+        else
+            printf(" (strongest %.3f at %.2f px, %.2f is needed)", r->seen_strength, r->seen_px,
+                   OCT_CONES_LEAST_STRENGTH);
+        return;
+    }
+    printf("spacing %.2f px", r->spacing_px);
+    if (!isnan(n.um))
+        printf(", %.2f um, rows %.2f um, %.0f cells/mm2", n.um, n.rows_um, n.per_mm2);
+    printf(", strength %.3f", r->strength);
+}
+
+void oct_cones_report_print(const struct oct_cones_report *report)
+{
+    double least = INFINITY, most = -INFINITY;
+    uint64_t n = 0, n_found = 0;
+    if (report->n == 1 && report->tile == 0) {
+        printf("%s: ", report->source);
+        print_result(&report->frames[0], &report->frames[0].results[0]);
+        printf("; %.2f s\n", report->seconds);
+        return;
+    }
+    for (uint64_t i = 0; i < report->n; i++)
+        for (uint32_t k = 0; k < report->frames[i].rows * report->frames[i].columns; k++) {
+            const struct oct_cones_result *r = &report->frames[i].results[k];
+            n++;
+            n_found += r->found;
+            least = r->found ? fmin(least, r->spacing_px) : least;
+            most = r->found ? fmax(most, r->spacing_px) : most;
+        }
+    printf("%" PRIu64 " pictures, %" PRIu64 " %s: ", report->n, n,
+           report->tile > 0 ? "tiles" : "spacings");
+    if (n_found > 0)
+        printf("%.2f to %.2f px, ", least, most);
+    printf("no ring in %" PRIu64 "; %.2f s\n", n - n_found, report->seconds);
+}
+
+static void add_number(cJSON *o, const char *name, double value)
+{
+    if (isfinite(value))
+        cJSON_AddNumberToObject(o, name, value);
+    else
+        cJSON_AddNullToObject(o, name);
+}
+
+static void add_frame(cJSON *rows, uint64_t i, const struct oct_cones_frame *f)
+{
+    for (uint32_t k = 0; k < f->rows * f->columns; k++) {
+        const struct oct_cones_result *r = &f->results[k];
+        const struct numbers n = numbers_of(f, r);
+        cJSON *o = cJSON_CreateObject();
+        add_number(o, "frame", (double)i);
+        add_number(o, "tile_y", k / f->columns);
+        add_number(o, "tile_x", k % f->columns);
+        add_number(o, "spacing_px", r->spacing_px);
+        add_number(o, "spacing_um", n.um);
+        add_number(o, "rows_um", n.rows_um);
+        add_number(o, "cells_per_mm2", n.per_mm2);
+        add_number(o, "strength", r->strength);
+        add_number(o, "seen_px", r->seen_px);
+        add_number(o, "seen_strength", r->seen_strength);
+        cJSON_AddItemToArray(rows, o);
+    }
+}
+
+bool oct_cones_report_print_json(const struct oct_cones_report *report)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "file", report->source);
+    add_number(o, "pictures", (double)report->n);
+    add_number(o, "tile_px", report->tile);
+    add_number(o, "step_px", report->step);
+    add_number(o, "seconds", report->seconds);
+    cJSON *rows = cJSON_AddArrayToObject(o, "spacings");
+    for (uint64_t i = 0; i < report->n; i++)
+        add_frame(rows, i, &report->frames[i]);
+    const bool ok = oct_command_print_json(o);
+    cJSON_Delete(o);
+    return ok;
+}

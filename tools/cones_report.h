@@ -1,0 +1,50 @@
+/* What octctl cones found, and how it is told: CSV, HDF5, PNG, JSON and a line. One thread. */
+#ifndef OCT_TOOLS_CONES_REPORT_H
+#define OCT_TOOLS_CONES_REPORT_H
+
+#include "analysis/cones/cones.h"
+#include "formats/pictures.h"
+
+#include <stdbool.h>
+
+/* A picture: its tiles, or itself as the only one. */
+struct oct_cones_frame {
+    uint64_t time_ns, index; /* of oct_pictures_info */
+    double um;               /* of a square pixel; NaN: unknown */
+    uint32_t rows, columns;
+    struct oct_cones_result *results; /* [rows][columns]; owned */
+};
+
+struct oct_cones_report {
+    uint64_t n;
+    struct oct_cones_frame *frames; /* [n]; owned */
+    const char *source;             /* the first input */
+    uint32_t tile, step;            /* px; tile 0: whole pictures */
+    double seconds;
+
+    /* Of the first picture, for the plot. */
+    struct oct_picture first;
+    double *radius, *c1d; /* [n_profile]; 0 with tiles */
+    uint32_t n_profile;
+};
+
+/* OCT_E_NO_MEMORY; *report is empty then. */
+enum oct_err oct_cones_report_init(struct oct_cones_report *report, uint64_t n,
+                                   struct oct_error *err);
+void oct_cones_report_finish(struct oct_cones_report *report); /* of an empty one too */
+
+/* Writers make whole files or none; errors as those of formats/csv.h, formats/results.h and
+ * tools/plot/plot.h. inputs: [n_inputs], for the attribute source. */
+enum oct_err oct_cones_report_csv(const struct oct_cones_report *report, const char *path,
+                                  bool force, struct oct_error *err);
+enum oct_err oct_cones_report_h5(const struct oct_cones_report *report, const char *path,
+                                 bool force, const char *const *inputs, unsigned n_inputs,
+                                 struct oct_error *err);
+/* C1D of the first picture, its ring marked; with tiles the map over it. */
+enum oct_err oct_cones_report_plot(const struct oct_cones_report *report, const char *path,
+                                   bool force, struct oct_error *err);
+
+void oct_cones_report_print(const struct oct_cones_report *report);
+bool oct_cones_report_print_json(const struct oct_cones_report *report);
+
+#endif
