@@ -674,6 +674,85 @@ static void the_quality_in_numbers_is_octds(void **state)
     oct_view_archive_destroy(archive);
 }
 
+static struct oct_view_image cone_row(double um, double per_mm2, double strength)
+{
+    static const char *const labels[] = {"spacing_px", "spacing_um", "rows_um", "cells_per_mm2",
+                                         "strength"};
+    struct oct_image_header header = {.dataset = "analysis/cones",
+                                      .acquisition_id = "a",
+                                      .type = OCT_SAMPLE_F32,
+                                      .rank = 1,
+                                      .dims = {5},
+                                      .n_labels = 5};
+    const float values[] = {8, (float)um, 3, (float)per_mm2, (float)strength};
+    struct oct_view_image row = {0};
+
+    for (unsigned i = 0; i < 5; i++)
+        snprintf(header.labels[i], sizeof(header.labels[i]), "%s", labels[i]);
+    assert_int_equal(oct_view_image_set(&row, &header, values, sizeof(values), NULL), OCT_OK);
+    return row;
+}
+
+static void expect_cones(struct oct_view_model *model, double um, double per_mm2, double strength,
+                         const char *text)
+{
+    struct oct_view_image row = cone_row(um, per_mm2, strength);
+    struct oct_view_phrase p;
+
+    oct_view_cones_set(&model->cones, &row);
+    oct_view_cones_text(model, &p);
+    assert_string_equal(p.text, text);
+    oct_view_image_finish(&row);
+}
+
+static void the_cone_spacing_is_octds_where_the_scale_is_known(void **state)
+{
+    (void)state;
+    struct oct_view_model model;
+    struct oct_view_picture picture = oct_scene_layered(10, 1);
+    struct oct_view_phrase p;
+
+    oct_view_model_init(&model, "x", true);
+    oct_view_model_offer(&model, &picture);
+    snprintf(model.shown.header.acquisition_id, sizeof(model.shown.header.acquisition_id), "a");
+    model.daemon.lateral_um = model.daemon.slow_um = 1;
+    oct_view_cones_text(&model, &p);
+    assert_string_equal(p.text, ""); /* octd says nothing of cones */
+    expect_cones(&model, 4.21, 65149, 0.1416, "cones 4.2 um 65,100/mm2 (0.14)");
+    expect_cones(&model, 30, 1283, 0.06, "cones 30.0 um 1,280/mm2 (0.06)");
+    expect_cones(&model, 1, 1.1547e6, 1, "cones 1.0 um 1,150,000/mm2 (1.00)");
+    expect_cones(&model, NAN, NAN, NAN, "cones: no ring");
+    expect_cones(&model, 4.2, -1, 0.1, "cones: no ring");
+    expect_cones(&model, 4.2, INFINITY, 0.1, "cones: no ring");
+    model.daemon.slow_um = NAN;
+    expect_cones(&model, 4.21, 65149, 0.1416, "");
+    model.daemon.slow_um = 1;
+    snprintf(model.shown.header.acquisition_id, sizeof(model.shown.header.acquisition_id), "b");
+    expect_cones(&model, 4.21, 65149, 0.1416, ""); /* of another acquisition */
+    oct_view_picture_finish(&picture);
+    oct_view_model_finish(&model);
+}
+
+static void a_row_of_cones_that_is_none_changes_nothing(void **state)
+{
+    (void)state;
+    struct oct_view_cones cones = {.known = false};
+    struct oct_view_image row = cone_row(4, 70000, 0.1);
+
+    row.header.n_labels = 4;
+    assert_int_equal(oct_view_cones_check(&row.header, NULL), OCT_E_FORMAT);
+    oct_view_cones_set(&cones, &row);
+    assert_false(cones.known);
+    row.header.n_labels = 5;
+    row.header.type = OCT_SAMPLE_U8;
+    oct_view_cones_set(&cones, &row);
+    assert_false(cones.known);
+    row.header.type = OCT_SAMPLE_F32;
+    oct_view_cones_set(&cones, &row);
+    assert_true(cones.known && cones.has_ring && cones.spacing_um == 4);
+    oct_view_image_finish(&row);
+}
+
 /* ---- settings ---- */
 
 static void settings_come_back_and_wrong_ones_are_passed_over(void **state)
@@ -737,6 +816,8 @@ int main(void)
         cmocka_unit_test(a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told),
         cmocka_unit_test(the_en_face_panel_says_what_it_shows_or_why_nothing),
         cmocka_unit_test(the_quality_in_numbers_is_octds),
+        cmocka_unit_test(the_cone_spacing_is_octds_where_the_scale_is_known),
+        cmocka_unit_test(a_row_of_cones_that_is_none_changes_nothing),
         cmocka_unit_test(settings_come_back_and_wrong_ones_are_passed_over),
     };
     return cmocka_run_group_tests_name("viewer words", tests, NULL, NULL);

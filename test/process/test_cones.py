@@ -1,0 +1,169 @@
+#!/usr/bin/python3
+"""Cone spacing: octctl cones on pictures whose spacing is known, and the live analysis in octd."""
+import csv
+import glob
+import h5py
+from octfaults import *
+from PIL import Image
+
+HEADER = "frame,tile_y,tile_x,spacing_px,spacing_um,rows_um,cells_per_mm2,strength"
+SUMMARY = r"^%s: spacing ([0-9.]+) px, strength ([0-9.]+); [0-9.]+ s$"
+
+
+def lattice(spacing, height, width, seed=1, jitter=0.06):
+    """Blobs on a hexagonal lattice under light that changes by three from side to side."""
+    dice = np.random.default_rng(seed)
+    n = int((height + width) / spacing) + 4
+    i, j = np.meshgrid(np.arange(-n, n), np.arange(-n, n))
+    u = (i + 0.5 * j + dice.normal(0, jitter, i.shape)) * spacing
+    v = (np.sqrt(3) / 2 * j + dice.normal(0, jitter, i.shape)) * spacing
+    x, y = width / 2 + u * 0.96 - v * 0.28, height / 2 + u * 0.28 + v * 0.96
+    near = (abs(x - width / 2) < width / 2 + 2 * spacing) & (abs(y - height / 2) < height / 2 + 2 * spacing)
+    reach = 2 * (0.22 * spacing) ** 2
+    down = np.exp(-(np.arange(height)[:, None] - y[near]) ** 2 / reach)
+    across = np.exp(-(np.arange(width)[:, None] - x[near]) ** 2 / reach)
+    return (0.2 + down @ across.T) * np.exp(np.linspace(0, 1.1, width))
+
+
+def picture(where, name, values):
+    path = os.path.join(where, name)
+    Image.fromarray(np.clip(values * 60, 0, 255).astype(np.uint8)).save(path)
+    return path
+
+
+def rows_of(path):
+    with open(path, newline="") as file:
+        assert file.readline().strip() == HEADER
+        file.seek(0)
+        return list(csv.DictReader(file))
+
+
+@case
+def many_pictures_of_different_sizes():
+    """each picture has a row; spacings within 2 %, none of noise; without a scale nothing is in um"""
+    where = folder("cones")
+    sizes = ((6.3, 120, 150), (9, 150, 120), (14.5, 200, 180))
+    paths = [picture(where, f"{i}.tif", lattice(*size)) for i, size in enumerate(sizes)]
+    noise = np.random.default_rng(2).normal(2, 0.4, (128, 131))
+    paths.append(picture(where, "noise.png", noise))
+    table, results = os.path.join(where, "all.csv"), os.path.join(where, "all.h5")
+    status, text, err = run("octctl", "cones", *paths, results, "--csv", table)
+    assert status == 0 and not err, (text, err)
+    assert "4 pictures, 4 spacings" in text and "no ring in 1" in text, text
+    rows = rows_of(table)
+    with h5py.File(results) as file:
+        group = {name: file["cones/" + name][:] for name in ("spacing_px", "cells_per_mm2", "strength")}
+        assert all(values.shape == (4, 1, 1) for values in group.values())
+        assert np.isnan(group["cells_per_mm2"]).all() and np.isnan(group["strength"][3, 0, 0])
+        for i, (spacing, _, _) in enumerate(sizes):
+            assert rows[i]["frame"] == str(i) and rows[i]["tile_y"] == rows[i]["tile_x"] == "0"
+            assert abs(float(rows[i]["spacing_px"]) / spacing - 1) < 0.02, rows[i]
+            assert abs(group["spacing_px"][i, 0, 0] - float(rows[i]["spacing_px"])) < 1e-6
+            assert rows[i]["spacing_um"] == rows[i]["rows_um"] == rows[i]["cells_per_mm2"] == ""
+            assert 0.06 <= float(rows[i]["strength"]) < 1
+    assert list(rows[3].values()) == ["3", "0", "0", "", "", "", "", ""], rows[3]
+    status, text, _ = run("octctl", "cones", paths[3])
+    assert status == 0 and ": no ring (" in text, text
+
+
+@case
+def the_scale_makes_micrometres():
+    """--um gives um, rows and cells/mm2; a picture squeezed to half its height is the same cones"""
+    where = folder("cones")
+    values = lattice(11, 240, 200)
+    whole = picture(where, "whole.png", values)
+    half = picture(where, "half.png", (values[::2] + values[1::2]) / 2)
+    found = []
+    for path, um in ((whole, "0.5"), (half, "0.5,1")):
+        status, text, err = run("octctl", "cones", path, "--um", um, "--json")
+        assert status == 0, err
+        row, = json.loads(text)["spacings"]
+        assert abs(row["spacing_um"] / 5.5 - 1) < 0.02, row
+        assert abs(row["rows_um"] / row["spacing_um"] - np.sqrt(0.75)) < 1e-6
+        density = 2 / np.sqrt(3) / (row["spacing_um"] * 1e-3) ** 2
+        assert abs(row["cells_per_mm2"] / density - 1) < 1e-6, row
+        found.append(row["spacing_um"])
+    assert abs(found[0] / found[1] - 1) < 0.02, found
+
+
+@case
+def tiles_make_a_map():
+    """--tile and --step: where cones stand closer the map says so; a PNG, the shape of the table"""
+    where = folder("cones")
+    two = np.hstack([lattice(6, 160, 160), lattice(9, 160, 160)])
+    path, table = picture(where, "two.png", two), os.path.join(where, "map.csv")
+    results, plot = os.path.join(where, "map.h5"), os.path.join(where, "map-plot.png")
+    status, text, err = run("octctl", "cones", path, results, "--tile", 80, "--step", 40, "--csv",
+                            table, "--png", plot, "--um", 0.5)
+    assert status == 0 and "21 tiles" in text, (text, err)
+    with h5py.File(results) as file:
+        spacing = file["cones/spacing_px"][:]
+        assert spacing.shape == (1, 3, 7) and file.attrs["tile_px"] == 80 and file.attrs["step_px"] == 40
+        assert file["cones/cells_per_mm2"].attrs["units"] == "1/mm^2"
+    assert (abs(spacing[0, :, :3] / 6 - 1) < 0.03).all(), spacing
+    assert (abs(spacing[0, :, 4:] / 9 - 1) < 0.03).all(), spacing
+    assert [(int(r["tile_y"]), int(r["tile_x"])) for r in rows_of(table)] == \
+        [(y, x) for y in range(3) for x in range(7)]
+    drawn = np.asarray(Image.open(plot).convert("RGB")).astype(int)
+    assert (abs(drawn[..., 0] - drawn[..., 2]) > 40).mean() > 0.05  # in colour
+
+
+@case
+def what_cannot_be_measured_is_said_in_one_line():
+    """wrong pictures, options and outputs: one line, status 1 or 2, nothing is written"""
+    where = folder("cones")
+    good = picture(where, "good.png", lattice(8, 100, 100))
+    blank, small = picture(where, "blank.png", np.ones((80, 80))), picture(where, "small.png", np.ones((9, 80)))
+    out = os.path.join(where, "never.h5")
+    for words, status, says in (([blank], 1, "frame 0: no contrast"),
+                                ([good, blank, out], 1, "frame 1: no contrast"),
+                                ([small], 1, "80 x 9"), ([good, "--tile", 200], 1, "200 px"),
+                                ([good, "--spacing", "5:90"], 1, "5 to 90"),
+                                ([good, "--spacing", "9"], 2, "--spacing"), ([good, "--step", 9], 2, "--tile"),
+                                ([good, "--um", "0"], 2, "--um"), ([where], 1, "folder"),
+                                ([good, "--csv", good, "--force"], 1, "input")):
+        got, text, err = run("octctl", "cones", *words)
+        assert got == status and says in err and err.count("\n") == 1 and not text, (words, got, err)
+    assert not glob.glob(out + "*")
+
+
+@case
+def living_eyes():
+    """the five pictures of a living eye have the known spacing in rows and columns 200 to 455"""
+    known = {"0069": 9.47, "0070": 10.75, "0071": 12.00, "0072": 13.31, "0075": 13.25}
+    if not os.path.isdir(os.path.join(DATA, "ao_mosaic")):
+        raise Skip("../shared/data/ao_mosaic is not there")
+    where = folder("cones")
+    for name, spacing in known.items():
+        path = os.path.join(DATA, "ao_mosaic", f"confocal_{name}.tif")
+        part = os.path.join(where, name + ".tif")
+        Image.fromarray(np.asarray(Image.open(path))[200:456, 200:456]).save(part)
+        status, text, _ = run("octctl", "cones", part)
+        found = re.match(SUMMARY % re.escape(part), text)
+        assert status == 0 and abs(float(found[1]) / spacing - 1) < 0.005, text
+
+
+@case
+def live_it_is_a_row_a_volume():
+    """analysis.run = cones: topic cones has a row a volume, and so has the recording"""
+    with Daemon(*BASE, *settings(scan=dict(width_um=600, height_um=500),
+                                 analysis=dict(run="enface,cones"))) as daemon:
+        socket = daemon.context.socket(zmq.SUB)
+        socket.rcvtimeo = PATIENCE_S * 1000
+        socket.setsockopt(zmq.SUBSCRIBE, b"cones")
+        connected(socket, lambda: socket.connect(daemon.publish))
+        assert daemon.ask("record", action="start")["ok"]
+        sender = Sender(daemon, 1)
+        sender.send(LINES[:M * V], 0, flags=1)
+        topic, header, values = socket.recv_multipart()
+        header = json.loads(header)
+        assert topic == b"cones" and header["dataset"] == "analysis/cones" and header["whole"], header
+        assert header["labels"] == ["spacing_px", "spacing_um", "rows_um", "cells_per_mm2", "strength"]
+        assert len(values) == 20 and set(header["values"]) == set(header["labels"]), header
+        daemon.wait(lambda s: s["volumes_written"] == 1)
+        with h5py.File(glob.glob(daemon.records + "/*.h5")[0]) as file:
+            assert file["analysis/cones"].shape == (5,), file["analysis/cones"]
+        socket.close()
+
+
+main()
