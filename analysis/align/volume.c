@@ -1,0 +1,412 @@
+#include "analysis/align/volume.h"
+
+#include "analysis/align/bscan.h"
+#include "analysis/align/matcher.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIN_OVERLAP 0.3
+
+/* Blocks this wide average noise away, so that a blink has little contrast. */
+#define BLOCK 8u
+#define BLANK_PART 0.1
+
+/* Neighbours that correlate less than this, unsmoothed, are smoothed. */
+#define SMOOTH_BELOW 0.65
+#define N_PROBES 8u
+
+/* A new place: so many B-scans in a row fit each other and nothing before. */
+#define NEW_RUN 4u
+
+/* A B-scan as it is registered, with its shift. */
+struct neighbour {
+    struct oct_picture picture; /* with a mask */
+    double dy, dx;
+};
+
+struct follower {
+    const struct oct_volume_setup *setup;
+    const struct oct_volume_source *source;
+    struct oct_volume_shift *shifts;
+    struct oct_rigid *rigid;
+    double smooth_px, min_score;
+    struct neighbour ring[OCT_VOLUME_NEIGHBOURS]; /* 0: the newest */
+    unsigned n_ring;
+    double last_dy, last_dx;
+    struct oct_picture mean;    /* the reference, with a mask */
+    double *sum, *weight;       /* [height][width] of it */
+    struct oct_picture strange; /* the newest that did not fit; empty: none */
+    uint32_t strange_first;     /* of the run that ends with it */
+    unsigned n_strange;
+};
+
+const char *oct_volume_fate_text(enum oct_volume_fate fate)
+{
+    static const char *const texts[] = {
+        [OCT_VOLUME_USED] = "used",       [OCT_VOLUME_BLANK] = "blank",
+        [OCT_VOLUME_NO_FIT] = "no fit",   [OCT_VOLUME_NEW] = "new place",
+        [OCT_VOLUME_SKIPPED] = "skipped",
+    };
+    return texts[fate];
+}
+
+/* ---- what a B-scan is registered by ---- */
+
+/* Reads a B-scan with a mask, whatever it came with. */
+static enum oct_err read_masked(struct follower *f, uint32_t b, struct oct_picture *picture,
+                                struct oct_error *err)
+{
+    struct oct_picture read = {0};
+    enum oct_err e = f->source->read(f->source->context, b, &read, err);
+
+    *picture = (struct oct_picture){0};
+    if (!e && (read.height != f->setup->height || read.width != f->setup->width))
+        e = oct_fail(err, OCT_E_ARG, "B-scan %u: %u x %u pixels, not %u x %u", b, read.height,
+                     read.width, f->setup->height, f->setup->width);
+    if (!e)
+        e = oct_picture_init(picture, read.height, read.width, true, err);
+    if (!e) {
+        size_t n = (size_t)read.height * read.width;
+        memcpy(picture->pixels, read.pixels, n * sizeof(float));
+        if (read.valid)
+            memcpy(picture->valid, read.valid, n);
+        for (size_t i = 0; i < n; i++)
+            if (!picture->valid[i])
+                picture->pixels[i] = 0;
+    }
+    oct_picture_finish(&read);
+    return e;
+}
+
+static enum oct_err read_prepared(struct follower *f, uint32_t b, struct oct_picture *picture,
+                                  struct oct_error *err)
+{
+    enum oct_err e = read_masked(f, b, picture, err);
+
+    if (!e && f->smooth_px > 0)
+        e = oct_bscan_smooth(picture, f->smooth_px, err);
+    return e;
+}
+
+/* ---- blinks ---- */
+
+/* The variance of the means of blocks. */
+static double block_contrast(const struct oct_picture *p)
+{
+    double n = 0, sum = 0, squares = 0;
+
+    for (uint32_t y = 0; y + BLOCK <= p->height; y += BLOCK)
+        for (uint32_t x = 0; x + BLOCK <= p->width; x += BLOCK) {
+            double of_block = 0, m = 0;
+            for (size_t i = 0; i < (size_t)BLOCK * BLOCK; i++) {
+                size_t at = (y + i / BLOCK) * (size_t)p->width + x + i % BLOCK;
+                of_block += p->valid[at] ? (double)p->pixels[at] : 0;
+                m += p->valid[at];
+            }
+            if (m < BLOCK * BLOCK / 2.0)
+                continue;
+            n++;
+            sum += of_block / m;
+            squares += of_block / m * of_block / m;
+        }
+    return n > 1 ? squares / n - sum / n * sum / n : 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Marks what is skipped and what is blank; the others are NO_FIT for the time being. */
+static enum oct_err mark_blanks(struct follower *f, struct oct_error *err)
+{
+    uint32_t n = f->source->n_bscans, n_seen = 0;
+    double *contrast = calloc((size_t)2 * n + 2, sizeof(double)), *sorted = contrast + n + 1;
+    enum oct_err e = OCT_OK;
+
+    if (!contrast)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u B-scans", n);
+    for (uint32_t b = 0; !e && b < n; b++) {
+        struct oct_picture picture;
+        f->shifts[b] = (struct oct_volume_shift){NAN, NAN, NAN, OCT_VOLUME_NO_FIT};
+        if (f->setup->skip && f->setup->skip[b]) {
+            f->shifts[b].fate = OCT_VOLUME_SKIPPED;
+            continue;
+        }
+        e = read_masked(f, b, &picture, err);
+        if (!e && oct_picture_has_contrast(&picture))
+            sorted[n_seen++] = contrast[b] = block_contrast(&picture);
+        oct_picture_finish(&picture);
+    }
+    /* The median of all would be that of a blink in a volume that is mostly blink. */
+    qsort(sorted, n_seen, sizeof(double), by_value);
+    double usual = n_seen ? sorted[(size_t)n_seen * 3 / 4] : 0;
+    for (uint32_t b = 0; !e && b < n; b++)
+        if (f->shifts[b].fate != OCT_VOLUME_SKIPPED && !(contrast[b] > BLANK_PART * usual))
+            f->shifts[b].fate = OCT_VOLUME_BLANK;
+    free(contrast);
+    return e;
+}
+
+/* ---- smoothing ---- */
+
+/* The median score of unsmoothed neighbours. */
+static enum oct_err probe(struct follower *f, double *median, struct oct_error *err)
+{
+    uint32_t n = f->source->n_bscans;
+    double scores[N_PROBES];
+    unsigned n_scores = 0;
+    enum oct_err e = OCT_OK;
+
+    *median = NAN;
+    for (uint32_t i = 0; !e && i < N_PROBES; i++) {
+        uint32_t b = (uint32_t)((uint64_t)i * n / N_PROBES);
+        struct oct_picture pair[2] = {{0}};
+        struct oct_shift shift = {0};
+        while (b + 1 < n && (f->shifts[b].fate != OCT_VOLUME_NO_FIT ||
+                             f->shifts[b + 1].fate != OCT_VOLUME_NO_FIT))
+            b++;
+        if (b + 1 >= n)
+            break;
+        e = read_masked(f, b, &pair[0], err);
+        e = e ? e : read_masked(f, b + 1, &pair[1], err);
+        e = e ? e : oct_rigid_set_reference(f->rigid, &pair[0], err);
+        e = e ? e : oct_rigid_find(f->rigid, &pair[1], &shift, err);
+        if (!e && shift.score == shift.score)
+            scores[n_scores++] = shift.score;
+        oct_picture_finish(&pair[0]);
+        oct_picture_finish(&pair[1]);
+    }
+    qsort(scores, n_scores, sizeof(double), by_value);
+    if (n_scores)
+        *median = scores[n_scores / 2];
+    return e;
+}
+
+/* ---- the mean of the neighbours ---- */
+
+/* Adds a picture moved by (dy, dx), a fraction shared between pixels. */
+static void add_moved(struct follower *f, const struct oct_picture *p, double dy, double dx,
+                      double weight)
+{
+    int64_t whole_y = (int64_t)floor(dy), whole_x = (int64_t)floor(dx);
+    double v = dy - (double)whole_y, u = dx - (double)whole_x;
+    const double part[2][2] = {{(1 - v) * (1 - u), (1 - v) * u}, {v * (1 - u), v * u}};
+    int64_t height = p->height, width = p->width;
+
+    for (int64_t y = 1; y < height; y++)
+        for (int64_t x = 1; x < width; x++) {
+            int64_t to_y = y + whole_y, to_x = x + whole_x;
+            size_t at = (size_t)(y * width + x), w = (size_t)width;
+            if (to_y < 0 || to_y >= height || to_x < 0 || to_x >= width)
+                continue;
+            if (!(p->valid[at] & p->valid[at - 1] & p->valid[at - w] & p->valid[at - w - 1]))
+                continue;
+            const float *q = p->pixels + at;
+            double value = part[0][0] * (double)q[0] + part[0][1] * (double)q[-1] +
+                           part[1][0] * (double)q[-(int64_t)w] +
+                           part[1][1] * (double)q[-(int64_t)w - 1];
+            size_t to = (size_t)(to_y * width + to_x);
+            f->sum[to] += weight * value;
+            f->weight[to] += weight;
+        }
+}
+
+/* The mean of the ring, moved so that the newest lies within half a pixel of where it was read. */
+static enum oct_err set_mean(struct follower *f, double whole_dy, double whole_dx,
+                             struct oct_error *err)
+{
+    size_t n = (size_t)f->setup->height * f->setup->width;
+    double weight = 1;
+
+    memset(f->sum, 0, n * sizeof(double));
+    memset(f->weight, 0, n * sizeof(double));
+    for (unsigned i = 0; i < f->n_ring; i++, weight /= 2)
+        add_moved(f, &f->ring[i].picture, f->ring[i].dy - whole_dy, f->ring[i].dx - whole_dx,
+                  weight);
+    for (size_t i = 0; i < n; i++) {
+        f->mean.valid[i] = f->weight[i] > 0;
+        f->mean.pixels[i] = f->weight[i] > 0 ? (float)(f->sum[i] / f->weight[i]) : 0.0F;
+    }
+    return oct_rigid_set_reference(f->rigid, &f->mean, err);
+}
+
+/* Takes the picture over. */
+static void push(struct follower *f, struct oct_picture *picture, double dy, double dx)
+{
+    if (f->n_ring == OCT_VOLUME_NEIGHBOURS)
+        oct_picture_finish(&f->ring[--f->n_ring].picture);
+    memmove(f->ring + 1, f->ring, f->n_ring * sizeof(f->ring[0]));
+    f->ring[0] = (struct neighbour){*picture, dy, dx};
+    f->n_ring++;
+    f->last_dy = dy;
+    f->last_dx = dx;
+    *picture = (struct oct_picture){0};
+}
+
+static void forget_strange(struct follower *f)
+{
+    oct_picture_finish(&f->strange);
+    f->n_strange = 0;
+}
+
+static void forget_ring(struct follower *f)
+{
+    while (f->n_ring)
+        oct_picture_finish(&f->ring[--f->n_ring].picture);
+}
+
+/* ---- one B-scan after another ---- */
+
+/* Takes the picture over. Counts how many in a row fit each other. */
+static enum oct_err note_strange(struct follower *f, uint32_t b, struct oct_picture *picture,
+                                 struct oct_error *err)
+{
+    struct oct_shift shift = {.score = NAN};
+    enum oct_err e = OCT_OK;
+
+    if (f->n_strange) {
+        e = oct_rigid_set_reference(f->rigid, &f->strange, err);
+        e = e ? e : oct_rigid_find(f->rigid, picture, &shift, err);
+    }
+    if (!(shift.score >= f->min_score)) {
+        f->n_strange = 0;
+        f->strange_first = b;
+    }
+    oct_picture_finish(&f->strange);
+    f->strange = *picture;
+    *picture = (struct oct_picture){0};
+    f->n_strange++;
+    return e;
+}
+
+static enum oct_err follow(struct follower *f, uint32_t b, struct oct_picture *picture,
+                           struct oct_error *err)
+{
+    struct oct_volume_shift *s = &f->shifts[b];
+    double whole_dy = round(f->last_dy), whole_dx = round(f->last_dx);
+    struct oct_shift found;
+    enum oct_err e = set_mean(f, whole_dy, whole_dx, err);
+
+    e = e ? e : oct_rigid_find(f->rigid, picture, &found, err);
+    if (e)
+        return e;
+    s->score = found.score;
+    if (!(found.score >= f->min_score))
+        return note_strange(f, b, picture, err);
+    s->fate = OCT_VOLUME_USED;
+    s->dy = f->setup->lateral ? whole_dy + found.dy : 0;
+    s->dx = whole_dx + found.dx;
+    push(f, picture, s->dy, s->dx);
+    forget_strange(f);
+    return OCT_OK;
+}
+
+/* The first of all, or of a new place. */
+static void begin(struct follower *f, uint32_t b, enum oct_volume_fate fate,
+                  struct oct_picture *picture)
+{
+    forget_ring(f);
+    forget_strange(f);
+    f->shifts[b] = (struct oct_volume_shift){f->last_dy, f->last_dx, NAN, fate};
+    push(f, picture, f->last_dy, f->last_dx);
+}
+
+static enum oct_err follow_all(struct follower *f, struct oct_error *err)
+{
+    uint32_t n = f->source->n_bscans, fresh = n; /* fresh: where a new place begins */
+    enum oct_err e = OCT_OK;
+
+    for (uint32_t b = 0; !e && b < n; b++) {
+        struct oct_picture picture;
+        if (f->source->progress)
+            f->source->progress(f->source->context, b, n);
+        if (f->shifts[b].fate == OCT_VOLUME_BLANK || f->shifts[b].fate == OCT_VOLUME_SKIPPED)
+            continue;
+        e = read_prepared(f, b, &picture, err);
+        if (!e && (f->n_ring == 0 || b == fresh))
+            begin(f, b, f->n_ring ? OCT_VOLUME_NEW : OCT_VOLUME_USED, &picture);
+        else if (!e)
+            e = follow(f, b, &picture, err);
+        oct_picture_finish(&picture);
+        if (f->n_strange == NEW_RUN) { /* go back to where the run began */
+            fresh = f->strange_first;
+            b = fresh - 1; /* 0 is always USED, so fresh > 0 */
+            forget_strange(f);
+        }
+    }
+    return e;
+}
+
+/* ---- all of it ---- */
+
+static void follower_finish(struct follower *f)
+{
+    forget_ring(f);
+    forget_strange(f);
+    oct_rigid_destroy(f->rigid);
+    oct_picture_finish(&f->mean);
+    free(f->sum);
+    free(f->weight);
+}
+
+static enum oct_err follower_init(struct follower *f, struct oct_error *err)
+{
+    const struct oct_volume_setup *s = f->setup;
+    size_t n = (size_t)s->height * s->width;
+    uint32_t max_dy = s->max_dy ? s->max_dy : s->height / 3;
+    uint32_t max_dx = s->max_dx ? s->max_dx : s->width / 3;
+    struct oct_rigid_setup rigid = {
+        .height = s->height,
+        .width = s->width,
+        .max_dy = s->lateral ? (max_dy < s->height ? max_dy : s->height - 1) : 0,
+        .max_dx = max_dx < s->width ? max_dx : s->width - 1,
+        .min_overlap = MIN_OVERLAP,
+        .masked = true,
+        .backend = s->backend,
+        .gpus = s->gpus,
+        .deadline_ms = s->deadline_ms,
+    };
+    enum oct_err e = oct_rigid_create(&f->rigid, &rigid, err);
+
+    e = e ? e : oct_picture_init(&f->mean, s->height, s->width, true, err);
+    if (e)
+        return e;
+    f->sum = calloc(n, sizeof(double));
+    f->weight = calloc(n, sizeof(double));
+    if (!f->sum || !f->weight)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for B-scans of %u x %u", s->height,
+                        s->width);
+    f->min_score = s->min_score > 0 ? s->min_score : OCT_VOLUME_MIN_SCORE;
+    return OCT_OK;
+}
+
+enum oct_err oct_volume_register(const struct oct_volume_setup *setup,
+                                 const struct oct_volume_source *source,
+                                 struct oct_volume_shift *shifts, struct oct_volume_choice *choice,
+                                 struct oct_error *err)
+{
+    struct follower f = {.setup = setup, .source = source, .shifts = shifts};
+    double pair_score = NAN;
+    enum oct_err e = follower_init(&f, err);
+    unsigned n_used = 0;
+
+    e = e ? e : mark_blanks(&f, err);
+    e = e ? e : probe(&f, &pair_score, err);
+    if (!e) {
+        f.smooth_px = pair_score >= SMOOTH_BELOW ? 0 : OCT_BSCAN_SMOOTH_PX;
+        e = follow_all(&f, err);
+    }
+    for (uint32_t b = 0; !e && b < source->n_bscans; b++)
+        n_used += shifts[b].fate == OCT_VOLUME_USED || shifts[b].fate == OCT_VOLUME_NEW;
+    if (!e && n_used < 2)
+        e = oct_fail(err, OCT_E_ARG, "fewer than two B-scans fit each other");
+    if (!e && choice)
+        *choice = (struct oct_volume_choice){f.smooth_px, pair_score, oct_rigid_running(f.rigid)};
+    follower_finish(&f);
+    return e;
+}
