@@ -9,12 +9,19 @@
 /* In the order of the help. */
 static const struct oct_register_mode *const modes[] = {
     &oct_register_frames,
+    &oct_register_bscans,
+    &oct_register_volume,
+    &oct_register_mosaic,
 };
 #define N_MODES (sizeof(modes) / sizeof(modes[0]))
 
 #define AT(member) .at = offsetof(struct oct_register_options, member)
 static const struct oct_option options[] = {
-    {"--as", "WHAT", "frames: pictures one on another (frames)", OCT_OPTION_TEXT, AT(as)},
+    {"--as", "WHAT",
+     "frames: pictures one on another; bscans: B-scans of one place, by what is not\n"
+     "flat in them; volume: each B-scan onto those before it; mosaic: pictures\n"
+     "that overlap into one (frames)",
+     OCT_OPTION_TEXT, AT(as)},
     {"--model", "M", "rigid: one shift a frame; strips: motion within frames; none (rigid)",
      OCT_OPTION_TEXT, AT(model)},
     {"--reference", "R", "auto, the number of a frame from 0, or a picture's FILE (auto)",
@@ -26,7 +33,8 @@ static const struct oct_option options[] = {
      OCT_OPTION_COUNT, AT(search), .least = 1, .most = 16384, .needs = "1 to 16384 pixels"},
     {"--far", "PX", "strips that are lost are sought this far from the whole frame (64)",
      OCT_OPTION_COUNT, AT(far), .least = 1, .most = 1024, .needs = "1 to 1024 pixels"},
-    {"--min-score", "Q", "correlation below which a frame or a strip is left out (0.25)",
+    {"--min-score", "Q",
+     "correlation below which a frame or a strip is left out (0.25;\nmosaic: 0.4)",
      OCT_OPTION_NUMBER, AT(min_score), .least = -1, .most = 1, .needs = "a number from -1 to 1"},
     {"--passes", "N", "2: again, against the average of the first pass (1)", OCT_OPTION_COUNT,
      AT(passes), .least = 1, .most = 2, .needs = "1 or 2"},
@@ -45,6 +53,8 @@ static const struct oct_option options[] = {
     {"--interpolation", "I", "linear, cubic or none (linear)", OCT_OPTION_TEXT, AT(interpolation)},
     {"--en-face", "A:B", "of volumes: the mean over depth pixels A .. B - 1", OCT_OPTION_TEXT,
      AT(en_face)},
+    {"--lateral", NULL, "volume: also along the A-lines, not in depth alone", OCT_OPTION_FLAG,
+     AT(lateral)},
     {"--stack", NULL, "also the moved frames, as /registered", OCT_OPTION_FLAG, AT(stack)},
     {"--csv", "FILE", "the shifts as a table", OCT_OPTION_TEXT, AT(csv)},
     {"--png", "FILE", "the average as a picture, and FILE-motion.png, motion over time",
@@ -87,7 +97,7 @@ static int run(struct oct_config *config, int argc, char **argv)
 {
     struct oct_register r = {
         .config = config,
-        .options = {.invalid = NAN, .min_score = OCT_STRIP_MIN_SCORE, .passes = 1},
+        .options = {.invalid = NAN, .min_score = NAN, .passes = 1},
     };
     struct oct_error err = {.text = ""};
     int misuse = oct_options_read(&oct_command_register, &r.options, &argc, argv);

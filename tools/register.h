@@ -16,7 +16,7 @@ struct oct_register_options {
     const char *interpolation, *um, *en_face, *csv, *png;
     double invalid, min_score;
     uint64_t search, far, passes;
-    bool shifts_only, stack, json, force;
+    bool shifts_only, stack, lateral, json, force;
 };
 
 /* A command line that is understood. */
@@ -38,7 +38,8 @@ struct oct_register_mode {
     enum oct_err (*run)(const struct oct_register *r, struct oct_error *err);
 };
 
-extern const struct oct_register_mode oct_register_frames;
+extern const struct oct_register_mode oct_register_frames, oct_register_bscans, oct_register_volume,
+    oct_register_mosaic;
 
 /* Reads the options' texts into r->pictures and r->setup. OCT_E_CONFIG: which option is wrong, and
  * what it needs. */

@@ -1,4 +1,7 @@
-/* register --as frames: a sequence of pictures, rigid or by strips. */
+/* register --as frames: a sequence of pictures, rigid or by strips. --as bscans: the same of B-scans
+ * of one place, registered by what is left of them when they are smoothed and flattened, and averaged
+ * as they are. */
+#include "analysis/align/bscan.h"
 #include "formats/whole_file.h"
 #include "kernels/device/workers.h"
 #include "tools/progress.h"
@@ -20,7 +23,15 @@ struct job {
     uint8_t *skip;
     struct oct_strip *given;
     struct oct_progress progress;
+    bool prepares; /* frames are read to be registered, as B-scans */
 };
+
+static enum oct_err prepare_bscan(struct oct_picture *picture, struct oct_error *err)
+{
+    enum oct_err e = oct_bscan_smooth(picture, OCT_BSCAN_SMOOTH_PX, err);
+
+    return e ? e : oct_bscan_flatten(picture, OCT_BSCAN_FLATTEN_LINES, err);
+}
 
 static enum oct_err read_frame(void *context, uint64_t frame, struct oct_picture *picture,
                                struct oct_error *err)
@@ -30,6 +41,11 @@ static enum oct_err read_frame(void *context, uint64_t frame, struct oct_picture
     enum oct_err e = oct_pictures_read(job->pictures, frame, picture, &info, err);
     if (!e)
         job->info.time_ns[frame] = info.time_ns;
+    if (e || !job->prepares)
+        return e;
+    e = prepare_bscan(picture, err);
+    if (e)
+        oct_picture_finish(picture);
     return e;
 }
 
@@ -88,6 +104,8 @@ static enum oct_err read_reference(struct job *job, struct oct_error *err)
         e = oct_fail(err, OCT_E_FORMAT, "%s is %u x %u pixels, but %s is %u x %u", path,
                      job->reference.height, job->reference.width, job->info.path, job->setup.height,
                      job->setup.width);
+    if (!e && job->prepares)
+        e = prepare_bscan(&job->reference, err);
     job->setup.reference = &job->reference;
     return e;
 }
@@ -113,14 +131,19 @@ static enum oct_err prepare(struct job *job, struct oct_error *err)
     return e;
 }
 
-static enum oct_err run(const struct oct_register *r, struct oct_error *err)
+static enum oct_err run_as(const struct oct_register *r, bool as_bscans, struct oct_error *err)
 {
-    struct job job = {.r = r, .progress = {.what = "frames"}};
+    struct job job = {.r = r, .progress = {.what = "frames"}, .prepares = as_bscans};
     enum oct_err e = prepare(&job, err);
     const struct oct_sequence_source source = {
         .context = &job, .n_frames = job.info.n_frames, .read = read_frame, .progress = show};
+    bool as_power = job.setup.as_power;
+    if (as_bscans)
+        job.setup.as_power = false; /* less their means, they are no powers */
     if (!e)
         e = oct_sequence_register(&job.sequence, &job.setup, &source, err);
+    job.prepares = false;
+    job.sequence.setup.as_power = as_power;
     if (!e)
         e = oct_register_write(r, &job.sequence, &job.info, err);
     oct_sequence_finish(&job.sequence);
@@ -133,4 +156,15 @@ static enum oct_err run(const struct oct_register *r, struct oct_error *err)
     return e;
 }
 
-const struct oct_register_mode oct_register_frames = {.name = "frames", .run = run};
+static enum oct_err run_frames(const struct oct_register *r, struct oct_error *err)
+{
+    return run_as(r, false, err);
+}
+
+static enum oct_err run_bscans(const struct oct_register *r, struct oct_error *err)
+{
+    return run_as(r, true, err);
+}
+
+const struct oct_register_mode oct_register_frames = {.name = "frames", .run = run_frames};
+const struct oct_register_mode oct_register_bscans = {.name = "bscans", .run = run_bscans};

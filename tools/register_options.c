@@ -138,7 +138,7 @@ enum oct_err oct_register_understand(struct oct_register *r, struct oct_error *e
     if (o->search && !by_strips)
         s->max_dy = s->max_dx = (uint32_t)o->search;
     s->far = o->far ? (uint32_t)o->far : OCT_STRIP_FAR;
-    s->min_score = o->min_score;
+    s->min_score = o->min_score == o->min_score ? o->min_score : OCT_STRIP_MIN_SCORE;
     s->n_passes = (unsigned)o->passes;
     s->backend = oct_config_backend_names[r->config->pipeline.backend];
     s->gpus = r->config->pipeline.gpus;

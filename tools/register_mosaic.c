@@ -1,0 +1,289 @@
+/* register --as mosaic: pictures that overlap, into one. */
+#include "analysis/align/mosaic.h"
+#include "formats/csv.h"
+#include "formats/results.h"
+#include "tools/commands.h"
+#include "tools/plot/plot.h"
+#include "tools/progress.h"
+#include "tools/register.h"
+#include "tools/register_files.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MOST_PICTURES 1000u
+
+struct job {
+    const struct oct_register *r;
+    unsigned n;
+    struct oct_picture *pictures; /* [n] */
+    const char **paths;           /* [n], of the files; valid while `source` is open */
+    struct oct_pictures *source;
+    double um[2];
+    struct oct_mosaic mosaic;
+    struct oct_picture canvas;
+    float *weight;
+    double origin[2];
+    struct oct_results *results;
+    struct oct_progress progress;
+};
+
+static enum oct_err check_options(const struct oct_register *r, struct oct_error *err)
+{
+    const struct oct_register_options *o = &r->options;
+    const struct {
+        const char *name;
+        bool is_given;
+    } others[] = {
+        {"--model", o->model != NULL},   {"--reference", o->reference != NULL},
+        {"--strip", o->strip != NULL},   {"--far", o->far != 0},
+        {"--passes 2", o->passes > 1},   {"--roi", o->roi != NULL},
+        {"--search", o->search != 0},    {"--stack", o->stack},
+        {"--shifts", o->shifts != NULL}, {"--skip", o->skip != NULL},
+        {"--crop", o->crop != NULL},     {"--interpolation", o->interpolation != NULL},
+        {"--lateral", o->lateral},
+    };
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (others[i].is_given)
+            return oct_fail(err, OCT_E_CONFIG, "--as mosaic takes no %s", others[i].name);
+    return oct_register_check_files(r, err);
+}
+
+/* All pictures are kept: each is needed for every pair. */
+static enum oct_err read_pictures(struct job *job, struct oct_error *err)
+{
+    const struct oct_register *r = job->r;
+    struct oct_pictures_options options = r->pictures;
+    enum oct_err e;
+
+    options.allow_sizes = true;
+    e = oct_pictures_open(&job->source, r->inputs, r->n_inputs, &options, err);
+    uint64_t n = e ? 0 : oct_pictures_count(job->source);
+    if (!e && (n < 2 || n > MOST_PICTURES))
+        e = oct_fail(err, OCT_E_ARG, "%llu pictures: a mosaic is of 2 to %u", (unsigned long long)n,
+                     MOST_PICTURES);
+    if (e)
+        return e;
+    job->n = (unsigned)n;
+    job->pictures = calloc(n, sizeof(*job->pictures));
+    job->paths = calloc(n, sizeof(*job->paths));
+    if (!job->pictures || !job->paths)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u pictures", job->n);
+    for (unsigned i = 0; !e && i < job->n; i++) {
+        struct oct_pictures_info info;
+        e = oct_pictures_read(job->source, i, &job->pictures[i], &info, err);
+        job->paths[i] = e ? NULL : info.path;
+        if (!e && i == 0) {
+            job->um[0] = info.um[0];
+            job->um[1] = info.um[1];
+        }
+    }
+    return e;
+}
+
+static bool show(void *arg, unsigned done, unsigned of)
+{
+    oct_progress_show(arg, done, of);
+    return true;
+}
+
+/* ---- files ---- */
+
+static void write_results(struct job *job)
+{
+    struct oct_results *f = job->results;
+    const uint64_t n = job->n, pairs[2] = {n, 2};
+    const uint64_t dims[2] = {job->canvas.height, job->canvas.width};
+    unsigned average = oct_results_dataset(f, "/average", OCT_RESULTS_F32, 2, dims, NULL);
+    unsigned weight = oct_results_dataset(f, "/weight", OCT_RESULTS_F32, 2, dims, NULL);
+    unsigned place =
+        oct_results_dataset(f, "/pictures/position_px", OCT_RESULTS_F64, 2, pairs, "px");
+    unsigned part = oct_results_dataset(f, "/pictures/component", OCT_RESULTS_U32, 1, &n, NULL);
+    unsigned score = oct_results_dataset(f, "/pictures/score", OCT_RESULTS_F64, 1, &n, NULL);
+    unsigned with = oct_results_dataset(f, "/pictures/with", OCT_RESULTS_U32, 1, &n, NULL);
+
+    oct_results_write(f, average, job->canvas.pixels);
+    oct_results_write(f, weight, job->weight);
+    oct_results_numbers(f, "/average", "origin_px", job->origin, 2);
+    oct_results_text(
+        f, "/pictures/position_px", "meaning",
+        "row and column of pixel (0, 0), from that of the first picture of the component");
+    for (unsigned i = 0; i < job->n; i++) {
+        const struct oct_mosaic_place *p = &job->mosaic.places[i];
+        const double pair[2] = {p->y, p->x};
+        const uint32_t component = p->component, neighbour = p->with;
+        oct_results_write_rows(f, place, i, 1, pair);
+        oct_results_write_rows(f, part, i, 1, &component);
+        oct_results_write_rows(f, score, i, 1, &p->score);
+        oct_results_write_rows(f, with, i, 1, &neighbour);
+    }
+    oct_results_count(f, NULL, "n_averaged", job->mosaic.n_placed);
+    oct_results_text(f, NULL, "source", job->r->inputs[0]);
+    oct_results_text(f, NULL, "model", "mosaic");
+    oct_results_numbers(f, NULL, "um_px", job->um, 2);
+}
+
+static enum oct_err write_csv(const struct job *job, struct oct_error *err)
+{
+    struct oct_csv *csv;
+    enum oct_err e = oct_csv_create(&csv, job->r->options.csv, job->r->options.force,
+                                    "picture,file,component,y_px,x_px,y_um,x_um,with,score", err);
+
+    if (e)
+        return e;
+    for (unsigned i = 0; i < job->n; i++) {
+        const struct oct_mosaic_place *p = &job->mosaic.places[i];
+        oct_csv_count(csv, i);
+        oct_csv_text(csv, job->paths[i]);
+        oct_csv_count(csv, p->component);
+        oct_csv_number(csv, p->y);
+        oct_csv_number(csv, p->x);
+        oct_csv_number(csv, p->y * job->um[0]);
+        oct_csv_number(csv, p->x * job->um[1]);
+        oct_csv_number(csv, p->is_first ? (double)NAN : (double)p->with);
+        oct_csv_number(csv, p->score);
+        oct_csv_end_row(csv);
+    }
+    return oct_csv_publish(csv, err);
+}
+
+static enum oct_err write_png(const struct job *job, struct oct_error *err)
+{
+    char footer[80];
+    const struct oct_plot_picture plot = {.footer = footer,
+                                          .pixels = job->canvas.pixels,
+                                          .height = job->canvas.height,
+                                          .width = job->canvas.width,
+                                          .um_dx = job->um[1]};
+
+    snprintf(footer, sizeof(footer), "mosaic of %u pictures", job->mosaic.n_placed);
+    return oct_plot_write_picture(job->r->options.png, job->r->options.force, &plot, err);
+}
+
+/* ---- the summary ---- */
+
+/* The weakest edge that the mosaic hangs on. */
+static double weakest(const struct job *job)
+{
+    double least = NAN;
+
+    for (unsigned i = 0; i < job->n; i++)
+        if (job->mosaic.places[i].component == 0)
+            least = fmin(least, job->mosaic.places[i].score); /* fmin leaves NaN out */
+    return least;
+}
+
+static enum oct_err print_json(const struct job *job, struct oct_error *err)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON *list = cJSON_AddArrayToObject(o, "pictures");
+
+    cJSON_AddNumberToObject(o, "placed", job->mosaic.n_placed);
+    cJSON_AddNumberToObject(o, "components", job->mosaic.n_components);
+    cJSON_AddNumberToObject(o, "weakest_score", weakest(job));
+    cJSON_AddNumberToObject(o, "height", job->canvas.height);
+    cJSON_AddNumberToObject(o, "width", job->canvas.width);
+    for (unsigned i = 0; i < job->n; i++) {
+        const struct oct_mosaic_place *p = &job->mosaic.places[i];
+        cJSON *one = cJSON_CreateObject();
+        cJSON_AddStringToObject(one, "file", job->paths[i]);
+        cJSON_AddNumberToObject(one, "component", p->component);
+        cJSON_AddNumberToObject(one, "y_px", p->y);
+        cJSON_AddNumberToObject(one, "x_px", p->x);
+        if (!p->is_first) {
+            cJSON_AddNumberToObject(one, "with", p->with);
+            cJSON_AddNumberToObject(one, "score", p->score);
+        }
+        cJSON_AddItemToArray(list, one);
+    }
+    if (job->r->out)
+        cJSON_AddStringToObject(o, "out", job->r->out);
+    bool printed = oct_command_print_json(o);
+    cJSON_Delete(o);
+    return printed ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+}
+
+static void print_summary(const struct job *job)
+{
+    const char *before = "; left out, no overlap: ";
+
+    printf("%s%s%u of %u pictures in %u x %u px, weakest overlap %.3f",
+           job->r->out ? job->r->out : "", job->r->out ? ": " : "", job->mosaic.n_placed, job->n,
+           job->canvas.height, job->canvas.width, weakest(job));
+    for (unsigned i = 0; i < job->n; i++) {
+        const struct oct_mosaic_place *p = &job->mosaic.places[i];
+        if (p->component == 0)
+            continue;
+        printf("%s%s", before, job->paths[i]);
+        if (!p->is_first)
+            printf(" (with %s)", job->paths[p->with]);
+        before = ", ";
+    }
+    printf("\n");
+}
+
+/* ---- all of it ---- */
+
+static enum oct_err find(struct job *job, struct oct_error *err)
+{
+    const struct oct_mosaic_setup setup = {
+        .min_score = isnan(job->r->options.min_score) ? 0 : job->r->options.min_score};
+    enum oct_err e =
+        oct_mosaic_find(&job->mosaic, job->pictures, job->n, &setup, show, &job->progress, err);
+
+    if (!e && job->mosaic.n_placed < 2)
+        e = oct_fail(err, OCT_E_ARG, "no two of the %u pictures overlap with a score of %g", job->n,
+                     job->mosaic.setup.min_score);
+    return e ? e
+             : oct_mosaic_blend(&job->mosaic, job->pictures, &job->canvas, &job->weight,
+                                &job->origin[0], &job->origin[1], err);
+}
+
+static enum oct_err write_all(struct job *job, struct oct_error *err)
+{
+    const struct oct_register_options *o = &job->r->options;
+    enum oct_err e = OCT_OK;
+
+    if (job->r->out)
+        e = oct_results_create(&job->results, job->r->out, o->force, err);
+    if (!e && job->results)
+        write_results(job);
+    if (!e && o->csv)
+        e = write_csv(job, err);
+    if (!e && o->png)
+        e = write_png(job, err);
+    if (!e && job->results) {
+        e = oct_results_publish(job->results, err);
+        job->results = NULL;
+    }
+    oct_results_discard(job->results);
+    if (!e && o->json)
+        e = print_json(job, err);
+    else if (!e)
+        print_summary(job);
+    return e;
+}
+
+static enum oct_err run(const struct oct_register *r, struct oct_error *err)
+{
+    struct job job = {.r = r, .progress = {.what = "pairs"}};
+    enum oct_err e = check_options(r, err);
+
+    e = e ? e : read_pictures(&job, err);
+    e = e ? e : find(&job, err);
+    e = e ? e : write_all(&job, err);
+    oct_mosaic_finish(&job.mosaic);
+    oct_picture_finish(&job.canvas);
+    for (unsigned i = 0; job.pictures && i < job.n; i++)
+        oct_picture_finish(&job.pictures[i]);
+    oct_pictures_close(job.source);
+    free(job.pictures);
+    free(job.paths);
+    free(job.weight);
+    return e;
+}
+
+const struct oct_register_mode oct_register_mosaic = {.name = "mosaic", .run = run};
