@@ -50,6 +50,7 @@ struct oct_stage {
     bool any; /* a B-scan was pushed since the last reset; the newest: */
     struct oct_bscan_info newest;
     bool took_newest;    /* and a result of it was published */
+    bool failed;         /* at the newest */
     uint64_t read_below; /* slots that were read */
     uint64_t n_late;     /* that the reader had skipped at the last look */
 
@@ -268,6 +269,7 @@ static void work(struct oct_stage *s)
     uint64_t begun_ns = oct_clock_ns();
     enum oct_err e = push(s, &err);
     uint64_t took_ns = oct_clock_ns() - begun_ns;
+    s->failed = e != OCT_OK;
     if (e == OCT_OK)
         count_done(s);
     else
@@ -283,10 +285,10 @@ static void work(struct oct_stage *s)
 }
 
 /* An image of a volume that has not taken up the newest B-scan yet is still owed: it comes when
- * nothing has come for a while. */
+ * nothing has come for a while. One that fails may never come, and nobody waits for it. */
 static void note_dealt(struct oct_stage *s)
 {
-    if (!s->form.of_volume || s->took_newest)
+    if (!s->form.of_volume || s->took_newest || s->failed)
         atomic_store(&s->dealt_below, s->read_below);
 }
 

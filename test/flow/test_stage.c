@@ -870,6 +870,24 @@ static void an_image_of_a_volume_is_owed_until_it_has_the_newest_bscan(void **st
     close_rig(&r);
 }
 
+/* Lines go on coming, so that the stage never has time to look again. */
+static void a_volume_that_fails_is_not_waited_for(void **state)
+{
+    static const struct script script = {.of_volume = true, .whole_only = true, .fail_one_in = 1};
+    struct rig r;
+    (void)state;
+    open_rig(&r, &script);
+    const atomic_uint_fast64_t *dealt = oct_stage_results(r.stage).dealt_below;
+    const uint64_t until_ns = oct_clock_ns() + TEST_PATIENCE_NS;
+    while (*dealt == 0 && oct_clock_ns() < until_ns)
+        feed(&r, 1, 2000);
+    assert_in_range(*dealt, 1, r.n_fed);
+    struct oct_stage_counts c = drain(&r);
+    assert_int_equal(c.done, 0);
+    assert_int_equal(c.results, 0);
+    close_rig(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -895,6 +913,7 @@ int main(void)
         cmocka_unit_test(an_acquisition_is_ended_before_the_next_is_pushed),
         cmocka_unit_test(settings_reach_it_before_the_next_bscan),
         cmocka_unit_test(an_image_of_a_volume_is_owed_until_it_has_the_newest_bscan),
+        cmocka_unit_test(a_volume_that_fails_is_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
