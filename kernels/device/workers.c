@@ -21,6 +21,8 @@ struct oct_workers {
     bool stopping;
     unsigned n_asleep;                                 /* workers that wait for work */
     unsigned n_called;                                 /* signals that no worker has answered yet */
+    unsigned n_at_analyses;                            /* workers */
+    bool turned_away;                                  /* a worker, as too many were at analyses */
     struct oct_work_source *sources[OCT_WORK_N_RANKS]; /* of a circle the one to be asked next */
     struct worker workers[];
 };
@@ -108,17 +110,28 @@ void oct_workers_remove(struct oct_workers *pool, struct oct_work_source *source
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* A piece by rank, then by turn. NULL: nobody has one. Lock held. */
+/* One of several stays free for pictures, however long the pieces of analyses are. */
+static bool may_do_analyses(const struct oct_workers *pool)
+{
+    return pool->n_at_analyses < (pool->n_threads > 1 ? pool->n_threads - 1 : 1);
+}
+
+/* A piece by rank, then by turn. NULL: nobody has one for this worker. Lock held. */
 static struct oct_work_source *take(struct oct_workers *pool, unsigned worker)
 {
     for (unsigned rank = 0; rank < OCT_WORK_N_RANKS; rank++) {
         struct oct_work_source *first = pool->sources[rank], *source = first;
         if (!first)
             continue;
+        if (rank == OCT_WORK_ANALYSES && !may_do_analyses(pool)) {
+            pool->turned_away = true;
+            continue;
+        }
         do {
             if (source->ops->take(source, worker)) {
                 pool->sources[rank] = source->next;
                 source->n_at_work++;
+                pool->n_at_analyses += rank == OCT_WORK_ANALYSES;
                 return source;
             }
             source = source->next;
@@ -143,8 +156,20 @@ static void finish(struct oct_workers *pool, struct oct_work_source *source, uns
         oct_workers_call(pool, n);
         pthread_mutex_lock(&pool->lock);
     }
+    pool->n_at_analyses -= source->rank == OCT_WORK_ANALYSES;
     if (--source->n_at_work == 0 && source->is_leaving)
         pthread_cond_signal(&source->left);
+}
+
+/* A worker has gone from an analysis to pictures: one that was turned away takes its place. Lock
+ * held. Returns how many are to be called. */
+static unsigned call_back(struct oct_workers *pool)
+{
+    if (!pool->turned_away || !may_do_analyses(pool) || pool->n_asleep == pool->n_called)
+        return 0;
+    pool->turned_away = false;
+    pool->n_called++;
+    return 1;
 }
 
 static void *work(void *argument)
@@ -159,7 +184,9 @@ static void *work(void *argument)
             sleep_until_called(pool);
             continue;
         }
+        unsigned n = call_back(pool);
         pthread_mutex_unlock(&pool->lock);
+        oct_workers_call(pool, n);
         source->ops->run(source, worker->number);
         pthread_mutex_lock(&pool->lock);
         finish(pool, source, worker->number);

@@ -1,8 +1,9 @@
 /* The worker pool: one a process, shared by reconstruction and analysis.
  *
  * Reconstruction always goes first: a worker that is free takes a piece of a B-scan if there is
- * one, else a piece of an analysis. A piece that was begun is finished: pieces of an analysis must
- * be short, a few milliseconds, as with one on every worker a B-scan waits for the first to end. */
+ * one, else a piece of an analysis. A piece that was begun is finished, so one worker of several
+ * takes none of analyses while all others are at them: B-scans go on, by that worker alone while
+ * the pieces are long. Short ones, of a few milliseconds, leave them nearly all. */
 #ifndef OCT_KERNELS_DEVICE_WORKERS_H
 #define OCT_KERNELS_DEVICE_WORKERS_H
 
@@ -26,7 +27,8 @@ void oct_workers_destroy(struct oct_workers *workers);
 unsigned oct_workers_n_threads(const struct oct_workers *workers);
 
 /* Calls run(context, piece, worker) once for every piece 0 .. n_pieces - 1, each by some thread of
- * the pool or by the caller, and returns when all are done. worker < n_threads + 1 tells which, for
+ * the pool (n_threads - 1 at a time, if more than one) or by the caller, and returns when all are
+ * done. worker < n_threads + 1 tells which, for
  * scratch memory of its own: the caller is n_threads. Any thread may call, several at once; a piece
  * must not call it. workers NULL: the caller does all pieces, as worker 0. */
 void oct_workers_run(struct oct_workers *workers, unsigned n_pieces,

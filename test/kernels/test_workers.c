@@ -105,7 +105,7 @@ static void without_a_pool_the_caller_does_all_as_worker_0(void **state)
     oct_workers_destroy(NULL);
 }
 
-/* Pieces that wait for one another: only n_threads workers and the caller together end them. */
+/* Pieces that wait for one another: only so many together end them. */
 struct meeting {
     unsigned n_wanted;
     atomic_uint n_here, worker_seen[MOST_TEST_THREADS + 1];
@@ -120,12 +120,12 @@ static void meet(void *context, unsigned piece, unsigned worker)
     wait_for(&m->n_here, m->n_wanted);
 }
 
-static void all_workers_and_the_caller_work_at_once(void **state)
+static void all_workers_but_one_and_the_caller_work_at_once(void **state)
 {
     (void)state;
     for (unsigned n = 1; n <= MOST_TEST_THREADS; n += 4) {
         struct oct_workers *pool = open_pool(n);
-        for (unsigned wanted = 2; wanted <= n + 1; wanted++) {
+        for (unsigned wanted = 2; wanted <= (n > 1 ? n : 2); wanted++) {
             struct meeting m = {.n_wanted = wanted};
             oct_workers_run(pool, wanted, meet, &m);
             assert_int_equal(m.worker_seen[n], 1); /* the caller's number */
@@ -300,6 +300,137 @@ static void pieces_of_pictures_go_before_those_of_analyses(void **state)
      * more of what is left then. */
     log[7] = '\0';
     assert_string_equal(log, "aABABAB");
+}
+
+struct holding {
+    struct oct_workers *pool;
+    atomic_uint n_here, n_most, n_done; /* workers, the caller not among them */
+    atomic_bool let_go;
+    pthread_t thread;
+};
+
+static void hold(void *context, unsigned piece, unsigned worker)
+{
+    struct holding *h = context;
+    (void)piece;
+    if (worker < oct_workers_n_threads(h->pool)) {
+        unsigned n = atomic_fetch_add(&h->n_here, 1) + 1;
+        if (n > h->n_most)
+            h->n_most = n;
+    }
+    while (!h->let_go)
+        sleep_us(100);
+    if (worker < oct_workers_n_threads(h->pool))
+        atomic_fetch_sub(&h->n_here, 1);
+    atomic_fetch_add(&h->n_done, 1);
+}
+
+static void *run_holding(void *argument)
+{
+    struct holding *h = argument;
+    oct_workers_run(h->pool, 40, hold, h);
+    return NULL;
+}
+
+/* Of two analyses with long pieces. */
+static void long_pieces_of_analyses_leave_a_worker_to_pictures(void **state)
+{
+    char log[64] = "";
+    atomic_uint n_log = 0;
+    (void)state;
+    for (unsigned n = 2; n <= 4; n++) {
+        struct oct_workers *pool = open_pool(n);
+        struct holding holdings[2] = {{.pool = pool}, {.pool = pool}};
+        struct pictures pictures = {.source = {.ops = &picture_ops, .rank = OCT_WORK_PICTURES},
+                                    .log = log,
+                                    .n_log = &n_log};
+        oct_workers_add(pool, &pictures.source);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(pthread_create(&holdings[i].thread, NULL, run_holding, &holdings[i]),
+                             0);
+        for (uint64_t until_ns = oct_clock_ns() + TEST_PATIENCE_NS;
+             holdings[0].n_here + holdings[1].n_here < n - 1;) {
+            assert_true(oct_clock_ns() < until_ns);
+            sleep_us(100);
+        }
+        n_log = 0;
+        open_pictures(&pictures, pool, 10);
+        wait_for(&pictures.n_done, 10); /* while all the others are held */
+        assert_int_equal(holdings[0].n_here + holdings[1].n_here, n - 1);
+        for (int i = 0; i < 2; i++) {
+            holdings[i].let_go = true;
+            assert_int_equal(pthread_join(holdings[i].thread, NULL), 0);
+            assert_int_equal(holdings[i].n_done, 40);
+        }
+        oct_workers_remove(pool, &pictures.source);
+        oct_workers_destroy(pool);
+    }
+}
+
+/* Pictures that hold whoever does them. */
+static void do_held_picture(struct oct_work_source *source, unsigned worker)
+{
+    struct pictures *p = (struct pictures *)source;
+    (void)worker;
+    atomic_fetch_add(&p->n_done, 1);
+    while (!atomic_load(p->n_log))
+        sleep_us(100);
+}
+
+/* An analysis of which a worker's first piece and the caller's are held, each until it may go. */
+struct held {
+    struct oct_workers *pool;
+    pthread_t thread;
+    atomic_uint n_begun; /* by workers */
+    atomic_bool first_goes, caller_goes;
+};
+
+static void hold_first(void *context, unsigned piece, unsigned worker)
+{
+    struct held *h = context;
+    (void)piece;
+    const bool is_caller = worker == oct_workers_n_threads(h->pool);
+    if (!is_caller && atomic_fetch_add(&h->n_begun, 1) > 0)
+        return;
+    while (!(is_caller ? h->caller_goes : h->first_goes))
+        sleep_us(100);
+}
+
+static void *run_held(void *argument)
+{
+    struct held *h = argument;
+    oct_workers_run(h->pool, 10, hold_first, h);
+    return NULL;
+}
+
+/* Of two workers one is at an analysis and the other was turned away; the first goes over to
+ * pictures. */
+static void one_that_was_turned_away_comes_back(void **state)
+{
+    static const struct oct_work_ops held_ops = {.take = take_picture, .run = do_held_picture};
+    (void)state;
+    for (int round = 0; round < 10; round++) {
+        atomic_uint picture_goes = 0;
+        struct oct_workers *pool = open_pool(2);
+        struct held held = {.pool = pool};
+        struct pictures pictures = {.source = {.ops = &held_ops, .rank = OCT_WORK_PICTURES},
+                                    .n_log = &picture_goes};
+        oct_workers_add(pool, &pictures.source);
+        assert_int_equal(pthread_create(&held.thread, NULL, run_held, &held), 0);
+        wait_for(&held.n_begun, 1);
+        sleep_us(3000); /* the other asks, and sleeps */
+        pthread_mutex_lock(oct_workers_lock(pool));
+        pictures.n_open = 1; /* and nobody is called */
+        pthread_mutex_unlock(oct_workers_lock(pool));
+        held.first_goes = true;
+        wait_for(&pictures.n_done, 1);
+        wait_for(&held.n_begun, 2);
+        picture_goes = 1;
+        held.caller_goes = true;
+        assert_int_equal(pthread_join(held.thread, NULL), 0);
+        oct_workers_remove(pool, &pictures.source);
+        oct_workers_destroy(pool);
+    }
 }
 
 static void a_source_is_not_asked_after_it_was_removed(void **state)
@@ -494,10 +625,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_piece_is_done_once_and_before_run_returns),
         cmocka_unit_test(without_a_pool_the_caller_does_all_as_worker_0),
-        cmocka_unit_test(all_workers_and_the_caller_work_at_once),
+        cmocka_unit_test(all_workers_but_one_and_the_caller_work_at_once),
         cmocka_unit_test(several_may_call_at_once),
         cmocka_unit_test(a_pool_has_a_worker_for_each_core_unless_told_otherwise),
         cmocka_unit_test(pieces_of_pictures_go_before_those_of_analyses),
+        cmocka_unit_test(long_pieces_of_analyses_leave_a_worker_to_pictures),
+        cmocka_unit_test(one_that_was_turned_away_comes_back),
         cmocka_unit_test(a_source_is_not_asked_after_it_was_removed),
         cmocka_unit_test(engines_on_one_pool_make_the_pictures_they_make_alone),
         cmocka_unit_test(engines_and_analyses_come_and_go_while_others_work),
