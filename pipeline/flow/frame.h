@@ -43,6 +43,7 @@ struct oct_image_frame {
     uint32_t dims[OCT_IMAGE_MAX_RANK]; /* as in the form; dims[0] may be smaller */
     bool whole;                        /* of a volume: nothing will be added */
     double lo, hi;                     /* what black and white stand for, in the quantity's unit */
+    double numbers[OCT_IMAGE_MAX_NUMBERS]; /* those of the form, one after another; NaN: unknown */
     void *pixels;       /* dims of form->type; a picture: [M][D] u8 or f32 (dB or counts^2) */
     float *values;      /* pictures: NULL, or [M][D] dB or counts^2 for those who asked for
                             them (pipeline.h); of f32 pictures these are the pixels */

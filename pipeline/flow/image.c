@@ -35,6 +35,20 @@ size_t oct_image_form_bytes(const struct oct_image_form *form)
     return n;
 }
 
+uint32_t oct_image_form_rows(const struct oct_image_form *form, uint32_t n_bscans)
+{
+    const uint32_t n = form->bscans_an_image > 1 ? form->bscans_an_image : 1;
+    return form->of_volume ? 1 : n_bscans / n + (n_bscans % n > 0);
+}
+
+unsigned oct_image_form_n_values(const struct oct_image_form *form)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < form->n_numbers; i++)
+        n += form->numbers[i].n_values;
+    return n;
+}
+
 static bool is_name(const char *name)
 {
     size_t n = strnlen(name, OCT_IMAGE_NAME_BYTES);
@@ -68,6 +82,21 @@ static bool has_right_labels(const struct oct_image_form *form)
     return true;
 }
 
+static bool has_right_numbers(const struct oct_image_form *form)
+{
+    unsigned n = 0;
+    if (form->n_numbers > OCT_IMAGE_MAX_NUMBERS)
+        return false;
+    for (unsigned i = 0; i < form->n_numbers; i++) {
+        const struct oct_image_number *number = &form->numbers[i];
+        if (!is_name(number->name) || number->n_values < 1 ||
+            number->n_values > OCT_IMAGE_MAX_NUMBERS - n)
+            return false;
+        n += number->n_values;
+    }
+    return true;
+}
+
 enum oct_err oct_image_form_check(const struct oct_image_form *form, struct oct_error *err)
 {
     if (!is_name(form->name))
@@ -84,6 +113,10 @@ enum oct_err oct_image_form_check(const struct oct_image_form *form, struct oct_
     if (!has_right_labels(form))
         return oct_fail(err, OCT_E_ARG, "%s: columns of numbers need a label each, %u at most",
                         form->name, OCT_IMAGE_MAX_LABELS);
+    if (!has_right_numbers(form))
+        return oct_fail(err, OCT_E_ARG,
+                        "%s: numbers need a name of lower-case letters each, %u values at most",
+                        form->name, OCT_IMAGE_MAX_NUMBERS);
     return OCT_OK;
 }
 

@@ -15,6 +15,7 @@
 
 #define OCT_IMAGE_MAX_RANK 3u
 #define OCT_IMAGE_MAX_LABELS 32u
+#define OCT_IMAGE_MAX_NUMBERS 8u
 #define OCT_IMAGE_NAME_BYTES 32 /* with the NUL: lower-case letters, digits, '_'; a letter first */
 
 /* Of u8 images: pixel p stands for lo + p / 255 * (hi - lo) of the quantity's unit. */
@@ -24,6 +25,13 @@ enum oct_quantity {
     OCT_QUANTITY_LENGTH,       /* um */
     OCT_QUANTITY_NUMBERS,      /* columns; each label says what its column is, and in which unit */
     OCT_N_QUANTITIES
+};
+
+/* What is said of each image beside its pixels: a member of the topic's header, a column beside the
+ * dataset. Several values make an array. */
+struct oct_image_number {
+    const char *name;  /* lower-case letters, digits, '_'; a letter first; static storage */
+    unsigned n_values; /* 1 or more */
 };
 
 struct oct_image_form {
@@ -36,17 +44,28 @@ struct oct_image_form {
     const char *axes[OCT_IMAGE_MAX_RANK];  /* "bscan", "line", "depth", ...; static storage */
     const char *const *labels;             /* [dims[rank - 1]] static storage; NULL: none */
     bool of_volume; /* one image a volume, each replaces the one before; else one image a B-scan */
+    uint32_t bscans_an_image; /* above 1: else one image for so many neighbouring B-scans, which
+                                 share a row of the dataset */
+    const struct oct_image_number *numbers; /* [n_numbers] static storage */
+    unsigned n_numbers; /* OCT_IMAGE_MAX_NUMBERS values in all at most: frame->numbers */
+    bool at_root;       /* its dataset is also to be found as /NAME */
 };
 
 /* "intensity", "counts^2". */
 const char *oct_quantity_name(enum oct_quantity quantity);
 const char *oct_quantity_unit(enum oct_quantity quantity);
 
+/* Images of this form that a volume of n_bscans has. */
+uint32_t oct_image_form_rows(const struct oct_image_form *form, uint32_t n_bscans);
+
+/* Values that frame->numbers has. */
+unsigned oct_image_form_n_values(const struct oct_image_form *form);
+
 /* Bytes of the largest image of this form. The form must have been checked. */
 size_t oct_image_form_bytes(const struct oct_image_form *form);
 
-/* OCT_E_ARG: the name, the rank, a dimension, the type, the labels or the size (more than
- * OCT_MAX_BSCAN_SAMPLES values) cannot be. */
+/* OCT_E_ARG: the name, the rank, a dimension, the type, the labels, the numbers or the size (more
+ * than OCT_MAX_BSCAN_SAMPLES values) cannot be. */
 enum oct_err oct_image_form_check(const struct oct_image_form *form, struct oct_error *err);
 
 /* Distances between neighbours; NaN: unknown. */

@@ -1,5 +1,6 @@
 #include "pipeline/flow/pipeline.h"
 
+#include "pipeline/base/aligned.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/thread.h"
@@ -11,6 +12,7 @@
 
 #define POLL_US 100000u
 #define MAX_BATCH 64u
+#define PAGE 4096u
 
 struct oct_pipeline {
     const struct oct_plan *plan;
@@ -20,6 +22,9 @@ struct oct_pipeline {
     struct oct_ring_reader *raw_reader;
     struct oct_image_form form;
     bool lends_values;
+    bool has_own_rooms;             /* values are not kept in the slots, but where `rooms` is: */
+    _Atomic(unsigned char *) rooms; /* [slots of the image ring][room_bytes]; NULL: not yet */
+    size_t room_bytes;
     atomic_uint asked[OCT_MAX_ASKERS]; /* B-scans that each still wants values of */
     bool pinned;
     bool has_feed, has_collect; /* threads that run */
@@ -60,6 +65,15 @@ static void note_full(struct oct_pipeline *p)
     pthread_mutex_unlock(&p->lock);
 }
 
+static bool has_room(struct oct_pipeline *p, struct oct_image_frame *out, uint64_t slot)
+{
+    unsigned char *rooms = atomic_load_explicit(&p->rooms, memory_order_acquire);
+    if (!out->values_room && rooms)
+        out->values_room =
+            (float *)(void *)(rooms + slot % oct_ring_n_slots(p->images) * p->room_bytes);
+    return out->values_room != NULL;
+}
+
 /* Whether any asker wants the next B-scan's values; counts it off for each that does. */
 static bool take_request(struct oct_pipeline *p)
 {
@@ -87,11 +101,12 @@ static enum oct_err next_job(struct oct_pipeline *p, uint64_t timeout_us,
     if (e)
         return e;
     job->in = oct_raw_slot(p->raw, raw_slot, &p->plan->geometry);
-    job->out = oct_image_slot_begin(p->images, image_slot, &p->form, p->lends_values);
+    job->out =
+        oct_image_slot_begin(p->images, image_slot, &p->form, p->lends_values && !p->has_own_rooms);
     job->out->info = job->in->info;
     if (p->form.type == OCT_SAMPLE_F32)
         job->out->values = job->out->pixels;
-    else if (p->lends_values && take_request(p))
+    else if (p->lends_values && has_room(p, job->out, image_slot) && take_request(p))
         job->out->values = job->out->values_room;
     return OCT_OK;
 }
@@ -208,8 +223,9 @@ static enum oct_err create_rings(struct oct_pipeline *p, unsigned n_slots, struc
         oct_ring_create(&p->raw, n_slots, oct_raw_slot_bytes(g), memory, &raw_pinned, err);
     if (e)
         return e;
-    e = oct_ring_create(&p->images, n_slots, oct_image_slot_bytes_of(&p->form, p->lends_values),
-                        memory, &images_pinned, err);
+    const bool in_slots = p->lends_values && !p->has_own_rooms;
+    e = oct_ring_create(&p->images, n_slots, oct_image_slot_bytes_of(&p->form, in_slots), memory,
+                        &images_pinned, err);
     if (e)
         return e;
     p->pinned = raw_pinned && images_pinned;
@@ -242,6 +258,7 @@ enum oct_err oct_pipeline_create(struct oct_pipeline **out, const struct oct_pip
     p->engine = setup->engine;
     p->display = setup->display;
     p->lends_values = setup->lends_values;
+    p->has_own_rooms = p->ops->memory == NULL; /* a device wants its memory pinned at the start */
     oct_image_form_of_bscan(&p->form, &p->plan->geometry, p->display.log, &setup->spacing);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->room, NULL);
@@ -278,6 +295,7 @@ void oct_pipeline_destroy(struct oct_pipeline *p)
     oct_ring_reader_destroy(p->raw_reader);
     oct_ring_destroy(p->raw);
     oct_ring_destroy(p->images);
+    free(atomic_load(&p->rooms));
     pthread_cond_destroy(&p->room);
     pthread_mutex_destroy(&p->lock);
     free(p);
@@ -298,12 +316,31 @@ const struct oct_image_form *oct_pipeline_form(const struct oct_pipeline *p)
     return &p->form;
 }
 
+/* In the asker's thread: the path of the B-scans allocates nothing. */
+static bool make_rooms(struct oct_pipeline *p)
+{
+    pthread_mutex_lock(&p->lock);
+    if (!atomic_load(&p->rooms)) {
+        p->room_bytes = (oct_image_form_bytes(&p->form) * sizeof(float) + PAGE - 1) / PAGE * PAGE;
+        atomic_store_explicit(&p->rooms,
+                              oct_aligned_alloc(PAGE, oct_ring_n_slots(p->images), p->room_bytes),
+                              memory_order_release);
+    }
+    bool has = atomic_load(&p->rooms) != NULL;
+    pthread_mutex_unlock(&p->lock);
+    return has;
+}
+
 bool oct_pipeline_ask_values(struct oct_pipeline *p, unsigned asker, unsigned n)
 {
-    bool lends = p->lends_values || p->form.type == OCT_SAMPLE_F32;
-    if (lends)
-        atomic_store(&p->asked[asker], n);
-    return lends;
+    if (p->form.type != OCT_SAMPLE_F32) {
+        if (!p->lends_values)
+            return false;
+        if (n > 0 && p->has_own_rooms && !make_rooms(p))
+            return false;
+    }
+    atomic_store(&p->asked[asker], n);
+    return true;
 }
 
 unsigned oct_pipeline_depth(const struct oct_pipeline *p)

@@ -43,7 +43,7 @@ struct oct_pipeline_setup {
     struct oct_display display;
     unsigned ring_bscans; /* slots of each ring; raised to what the engine needs */
     struct oct_spacing spacing;
-    bool lends_values; /* slots have room for float values: see oct_pipeline_ask_values */
+    bool lends_values; /* float values of B-scans may be asked for: see oct_pipeline_ask_values */
 };
 
 struct oct_pipeline_counts {
@@ -84,7 +84,8 @@ const struct oct_image_form *oct_pipeline_form(const struct oct_pipeline *pipeli
  * GPU they are four times what pixels take of the bus. An asker (at most OCT_MAX_ASKERS; the number
  * is its own) asks for the next n B-scans at a time; asking again replaces what is left of the
  * request before. Of f32 pictures values always are there. Any thread. Returns false if the
- * pipeline lends none. */
+ * pipeline lends none, or has no memory for them: an engine of the CPU takes it, M * D * 4 bytes a
+ * slot of the image ring, when n > 0 is asked for first. */
 #define OCT_MAX_ASKERS 16u
 bool oct_pipeline_ask_values(struct oct_pipeline *pipeline, unsigned asker, unsigned n);
 

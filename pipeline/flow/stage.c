@@ -106,13 +106,20 @@ static void count_done(struct oct_stage *s)
 
 /* ---- a B-scan comes in ---- */
 
+static bool is_at_rest(const struct oct_stage *s)
+{
+    return s->setup.ops->is_at_rest && s->setup.ops->is_at_rest(s->setup.analysis);
+}
+
 /* Enough that the values of every B-scan come while the stage keeps up, and no more. */
 static void ask_values(struct oct_stage *s)
 {
-    if (s->setup.input == OCT_STAGE_VALUES && s->setup.pipeline)
-        oct_pipeline_ask_values(
-            s->setup.pipeline, s->setup.asker,
-            s->setup.guaranteed ? UINT32_MAX : oct_pipeline_depth(s->setup.pipeline) + MORE_VALUES);
+    unsigned n = 0;
+    if (s->setup.input != OCT_STAGE_VALUES || !s->setup.pipeline)
+        return;
+    if (!is_at_rest(s))
+        n = s->setup.guaranteed ? UINT32_MAX : oct_pipeline_depth(s->setup.pipeline) + MORE_VALUES;
+    oct_pipeline_ask_values(s->setup.pipeline, s->setup.asker, n);
 }
 
 /* Copies the slot, so that it can be released at once. False, with the reason: not to be used. */
@@ -137,6 +144,19 @@ static bool copy_in(struct oct_stage *s, const struct oct_image_frame *frame,
     return true;
 }
 
+/* Settings may send the analysis to rest, or wake it. At rest it has no newest result. */
+static void note_rest(struct oct_stage *s)
+{
+    bool at_rest = is_at_rest(s);
+    pthread_mutex_lock(&s->lock);
+    s->counts.at_rest = at_rest;
+    s->counts.failing = s->counts.failing && !at_rest;
+    for (unsigned i = 0; at_rest && i < OCT_IMAGE_MAX_NUMBERS; i++)
+        s->counts.numbers[i] = NAN;
+    pthread_mutex_unlock(&s->lock);
+    ask_values(s);
+}
+
 /* Whether there were any. */
 static bool apply_settings(struct oct_stage *s)
 {
@@ -150,6 +170,8 @@ static bool apply_settings(struct oct_stage *s)
     if (has && s->setup.ops->configure &&
         s->setup.ops->configure(s->setup.analysis, s->settings, &err))
         note_fault(s, &err);
+    if (has)
+        note_rest(s);
     return has;
 }
 
@@ -202,6 +224,8 @@ static enum oct_err publish_one(struct oct_stage *s, struct oct_error *err)
     result->info = s->newest;
     result->lo = 0;
     result->hi = 1;
+    for (unsigned i = 0; i < OCT_IMAGE_MAX_NUMBERS; i++)
+        result->numbers[i] = NAN;
     e = s->setup.ops->take(s->setup.analysis, result, err);
     result->pixels = pixels; /* and the form is ours, whatever it did with them */
     result->form = &s->form;
@@ -213,6 +237,7 @@ static enum oct_err publish_one(struct oct_stage *s, struct oct_error *err)
     s->took_newest = s->took_newest || result->info.number == s->newest.number;
     pthread_mutex_lock(&s->lock);
     s->counts.results++; /* before a reader can count it: none has more than there are */
+    memcpy(s->counts.numbers, result->numbers, sizeof(s->counts.numbers));
     pthread_mutex_unlock(&s->lock);
     oct_ring_publish(s->results);
     return OCT_OK;
@@ -292,9 +317,25 @@ static void note_dealt(struct oct_stage *s)
         atomic_store(&s->dealt_below, s->read_below);
 }
 
+/* A B-scan that comes while there is nothing to do is not the stage's. */
+static void pass_by(struct oct_stage *s, uint64_t slot)
+{
+    s->n_late = oct_ring_skipped(s->reader);
+    oct_ring_release(s->reader);
+    s->read_below = slot + 1;
+    set_busy(s, true);
+    apply_settings(s);
+    set_busy(s, false);
+    atomic_store(&s->dealt_below, s->read_below);
+}
+
 static void handle(struct oct_stage *s, uint64_t slot)
 {
     enum oct_stage_skip reason = OCT_STAGE_LOST;
+    if (is_at_rest(s)) {
+        pass_by(s, slot);
+        return;
+    }
     uint64_t n_late = oct_ring_skipped(s->reader);
     if (n_late != s->n_late)
         count_skips(s, OCT_STAGE_LATE, n_late - s->n_late);
@@ -310,7 +351,8 @@ static void handle(struct oct_stage *s, uint64_t slot)
     }
     set_busy(s, true); /* the rings it reads are not touched: it may be left to itself */
     apply_settings(s);
-    work(s);
+    if (!is_at_rest(s))
+        work(s);
     set_busy(s, false);
     note_dealt(s);
 }
@@ -422,7 +464,7 @@ static enum oct_err start_thread(struct oct_stage *s, struct oct_error *err)
     char name[16], what[64];
     snprintf(name, sizeof(name), "octd-%.10s", s->form.name);
     snprintf(what, sizeof(what), "thread of the analysis %s", s->form.name);
-    ask_values(s); /* a B-scan may be computed before the thread runs */
+    note_rest(s); /* asks for values: a B-scan may be computed before the thread runs */
     enum oct_err e = oct_thread_start(&s->thread, name, run, s, what, err);
     if (e && s->setup.input == OCT_STAGE_VALUES)
         oct_pipeline_ask_values(s->setup.pipeline, s->setup.asker, 0);

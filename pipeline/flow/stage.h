@@ -43,7 +43,7 @@ struct oct_stage_ops {
 
     /* Fills a result, if one is ready: pixels, which has room for the form's largest image, and
      * where they differ from what is there already: info (of the B-scan just pushed), dims (the
-     * form's), whole (true), lo and hi (0 and 1). Called after each push until it returns
+     * form's), whole (true), lo and hi (0 and 1), and the form's numbers (NaN). Called after each push until it returns
      * OCT_E_AGAIN, and live again when nothing has come for a tenth of a second. */
     enum oct_err (*take)(struct oct_analysis *analysis, struct oct_image_frame *result,
                          struct oct_error *err);
@@ -58,6 +58,10 @@ struct oct_stage_ops {
     /* Other settings from the next push on; NULL: there are none. An error leaves those before. */
     enum oct_err (*configure)(struct oct_analysis *analysis, const void *settings,
                               struct oct_error *err);
+
+    /* Whether its settings leave it nothing to do: then B-scans pass it by, uncounted, and no values
+     * are asked for. Called before each push and after configure. NULL: never. */
+    bool (*is_at_rest)(const struct oct_analysis *analysis);
 
     /* "cpu" or "cuda": what computes now. Any thread. NULL: the CPU. */
     const char *(*running)(const struct oct_analysis *analysis);
@@ -98,11 +102,13 @@ extern const char *const oct_stage_skip_names[OCT_STAGE_N_SKIPS]; /* as in the s
 struct oct_stage_counts {
     uint64_t seen, done; /* seen = done + the sum of skipped */
     uint64_t skipped[OCT_STAGE_N_SKIPS];
-    uint64_t results;         /* published into the result ring */
-    bool failing;             /* the newest B-scan that it took failed */
-    uint64_t busy_ns;         /* how long it has been at work at one B-scan; 0: it waits */
-    char running[8];          /* "cpu", "cuda" */
-    struct oct_error failure; /* of the newest fault; code OCT_OK: none so far */
+    uint64_t results; /* published into the result ring */
+    bool failing;     /* the newest B-scan that it took failed */
+    uint64_t busy_ns; /* how long it has been at work at one B-scan; 0: it waits */
+    bool at_rest;     /* its settings leave it nothing to do */
+    double numbers[OCT_IMAGE_MAX_NUMBERS]; /* of the newest result; NaN: there is none */
+    char running[8];                       /* "cpu", "cuda" */
+    struct oct_error failure;              /* of the newest fault; code OCT_OK: none so far */
 };
 
 struct oct_stage;

@@ -89,7 +89,7 @@ void oct_record_results_describe(const struct oct_record_results *results,
 
 static double form_bytes(const struct oct_image_form *form, uint32_t n_bscans)
 {
-    return (double)oct_image_form_bytes(form) * (form->of_volume ? 1 : n_bscans);
+    return (double)oct_image_form_bytes(form) * oct_image_form_rows(form, n_bscans);
 }
 
 double oct_record_sources_bytes(const struct oct_image_source *sources, unsigned n_sources,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Names in /analysis that are looked at: a dataset and its columns for each form. */
-#define MOST_NAMES (OCT_VOLUME_MAX_FORMS * (1 + OCT_N_RESULT_COLUMNS))
+#define MOST_NAMES (OCT_VOLUME_MAX_FORMS * (1 + OCT_N_RESULT_COLUMNS + OCT_IMAGE_MAX_NUMBERS))
 #define NAME_BYTES (3 * OCT_IMAGE_NAME_BYTES) /* "/analysis/", a form's name, a suffix */
 
 struct names {
@@ -58,7 +58,8 @@ static void list_names(hid_t file, struct names *names)
 static void column_name(const struct source *from, int column, char name[NAME_BYTES])
 {
     const struct oct_volume_dataset *d = from->dataset;
-    snprintf(name, NAME_BYTES, "%s/%s%s", d->of_volume ? "/analysis" : "/frames", d->name,
+    bool is_of_frames = !d->of_volume && d->bscans_an_image == 1;
+    snprintf(name, NAME_BYTES, "%s/%s%s", is_of_frames ? "/frames" : "/analysis", d->name,
              oct_volume_result_suffix((enum oct_volume_result_column)column));
 }
 
@@ -83,6 +84,34 @@ static void copy_text(hid_t object, const char *name, char *text, size_t text_by
     free(value);
 }
 
+static uint32_t n_rows_of(const struct source *from)
+{
+    const struct oct_volume_dataset *d = from->dataset;
+    uint32_t n = d->bscans_an_image;
+    return d->of_volume ? 1 : from->n_bscans / n + (from->n_bscans % n > 0);
+}
+
+/* The attribute of a dataset whose images are of blocks of B-scans each; 1: it has none. */
+static uint32_t read_block(hid_t dataset)
+{
+    uint32_t n = 0;
+    if (H5Aexists(dataset, "bscans_an_image") <= 0)
+        return 1;
+    hid_t attribute = H5Aopen(dataset, "bscans_an_image", H5P_DEFAULT);
+    hid_t type = attribute < 0 ? -1 : H5Aget_type(attribute);
+    hid_t space = attribute < 0 ? -1 : H5Aget_space(attribute);
+    if (type < 0 || space < 0 || H5Tget_class(type) != H5T_INTEGER ||
+        H5Sget_simple_extent_npoints(space) != 1 || H5Aread(attribute, H5T_NATIVE_UINT32, &n) < 0)
+        n = 0;
+    if (space >= 0)
+        H5Sclose(space);
+    if (type >= 0)
+        H5Tclose(type);
+    if (attribute >= 0)
+        H5Aclose(attribute);
+    return n > 1 ? n : 1;
+}
+
 static enum oct_err check_shape(const struct source *from, const struct oct_hdf5_array *a,
                                 struct oct_error *err)
 {
@@ -94,9 +123,9 @@ static enum oct_err check_shape(const struct source *from, const struct oct_hdf5
                         a->name);
     if (d->of_volume ? a->rank > OCT_IMAGE_MAX_RANK : a->rank < 2)
         return oct_fail(err, OCT_E_FORMAT, "%s: %s: %u axes cannot be", a->path, a->name, a->rank);
-    if (!d->of_volume && a->dims[0] != from->n_bscans)
+    if (!d->of_volume && a->dims[0] != n_rows_of(from))
         return oct_fail(err, OCT_E_FORMAT, "%s: %s has %" PRIu64 " rows, %" PRIu32 " expected",
-                        a->path, a->name, a->dims[0], from->n_bscans);
+                        a->path, a->name, a->dims[0], n_rows_of(from));
     for (unsigned i = d->of_volume ? 0 : 1; i < a->rank; i++) {
         if (a->dims[i] == 0 || a->dims[i] > OCT_MAX_BSCAN_SAMPLES / n)
             return oct_fail(err, OCT_E_FORMAT, "%s: %s: its extents cannot be", a->path, a->name);
@@ -114,6 +143,10 @@ static enum oct_err read_shape(const struct source *from, struct oct_error *err)
     enum oct_err e = oct_hdf5_array_open(&a, from->file, from->path, name, 0, err);
     if (e == OCT_OK && a.dataset < 0)
         e = oct_fail(err, OCT_E_FORMAT, "%s: %s cannot be found", from->path, name);
+    if (e == OCT_OK && d->of_volume) {
+        d->bscans_an_image = read_block(a.dataset);
+        d->of_volume = d->bscans_an_image == 1;
+    }
     if (e == OCT_OK)
         e = check_shape(from, &a, err);
     if (e == OCT_OK) {
@@ -131,7 +164,7 @@ static enum oct_err read_shape(const struct source *from, struct oct_error *err)
 static enum oct_err read_column(const struct source *from, int column, uint64_t most, uint64_t *sum,
                                 struct oct_error *err)
 {
-    uint32_t n = from->dataset->of_volume ? 1 : from->n_bscans;
+    uint32_t n = n_rows_of(from);
     struct oct_hdf5_array a;
     char name[NAME_BYTES];
     uint64_t *values = NULL;
@@ -182,7 +215,7 @@ enum oct_err oct_volume_datasets_read(hid_t file, const char *path, uint32_t n_b
     for (unsigned i = 0; i < names.n && *n < OCT_VOLUME_MAX_FORMS && e == OCT_OK; i++) {
         struct oct_volume_dataset *d = &datasets[*n];
         const struct source from = {file, path, n_bscans, d};
-        *d = (struct oct_volume_dataset){.rank = 0};
+        *d = (struct oct_volume_dataset){.bscans_an_image = 1};
         memcpy(d->name, names.name[i], sizeof(d->name));
         if (!is_result(&from))
             continue;

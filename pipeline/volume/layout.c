@@ -91,10 +91,11 @@ static uint64_t results_bytes(const struct oct_geometry *g, const struct oct_vol
     uint64_t bytes = 0;
     for (unsigned i = 0; i < about->n_forms; i++) {
         const struct oct_image_form *form = about->forms[i];
-        uint64_t n = form->of_volume ? 1 : g->n_bscans;
+        uint64_t n = oct_image_form_rows(form, g->n_bscans);
         bytes += RESULT_HEADER_BYTES + n * oct_image_form_bytes(form);
         for (int c = 0; c < OCT_N_RESULT_COLUMNS; c++)
             bytes += n * result_columns[c].bytes;
+        bytes += n * oct_image_form_n_values(form) * sizeof(double);
     }
     return bytes;
 }
@@ -251,17 +252,37 @@ static void put_calibration(struct builder *b, const struct oct_plan *plan)
 
 /* ---- forms ---- */
 
+/* Columns have a row a B-scan; else they stand beside their dataset. */
+static bool is_of_frames(const struct oct_image_form *form)
+{
+    return !form->of_volume && form->bscans_an_image <= 1;
+}
+
 /* Whether a dataset of `a` would have the name of one of `b`. */
 static bool collide(const struct oct_image_form *a, const struct oct_image_form *b)
 {
     char name[2 * OCT_IMAGE_NAME_BYTES];
     if (strcmp(a->name, b->name) == 0)
         return true;
-    for (int c = 0; a->of_volume && c < OCT_N_RESULT_COLUMNS; c++) {
+    for (unsigned i = 0; !is_of_frames(a) && i < a->n_numbers; i++) {
+        snprintf(name, sizeof(name), "%s_%s", a->name, a->numbers[i].name);
+        if (strcmp(name, b->name) == 0)
+            return true;
+    }
+    for (int c = 0; !is_of_frames(a) && c < OCT_N_RESULT_COLUMNS; c++) {
         snprintf(name, sizeof(name), "%s%s", a->name, result_columns[c].name);
         if (strcmp(name, b->name) == 0)
             return true;
     }
+    return false;
+}
+
+static bool has_column_as_number(const struct oct_image_form *form)
+{
+    for (unsigned i = 0; i < form->n_numbers; i++)
+        for (int c = 0; c < OCT_N_RESULT_COLUMNS; c++)
+            if (strcmp(form->numbers[i].name, result_columns[c].name + 1) == 0)
+                return true;
     return false;
 }
 
@@ -275,6 +296,9 @@ enum oct_err oct_volume_forms_check(const struct oct_image_form *const *forms, u
         enum oct_err e = oct_image_form_check(forms[i], err);
         if (e != OCT_OK)
             return e;
+        if (has_column_as_number(forms[i]))
+            return oct_fail(err, OCT_E_ARG, "%s: a number of it is called as one of its columns is",
+                            forms[i]->name);
         if (strcmp(forms[i]->name, "line") == 0 && !forms[i]->of_volume)
             return oct_fail(err, OCT_E_ARG,
                             "line: an analysis of this name cannot be recorded: "
@@ -376,12 +400,28 @@ static void build_result_columns(struct builder *b, const struct oct_image_form 
         hid_t type = is_limit               ? H5T_IEEE_F64LE
                      : c == OCT_RESULT_ROWS ? H5T_STD_U32LE
                                             : H5T_STD_U8LE;
-        snprintf(name, sizeof(name), "%s/%s%s", folders[form->of_volume], form->name,
+        snprintf(name, sizeof(name), "%s/%s%s", folders[!is_of_frames(form)], form->name,
                  result_columns[c].name);
         hid_t dataset = make_array(b, name, type, 1, &n_results);
         layout->column[c] = place_of(b, dataset);
         close_array(dataset);
     }
+    for (unsigned i = 0; i < form->n_numbers; i++) {
+        const hsize_t dims[2] = {n_results, form->numbers[i].n_values};
+        snprintf(name, sizeof(name), "%s/%s_%s", folders[!is_of_frames(form)], form->name,
+                 form->numbers[i].name);
+        hid_t dataset = make_array(b, name, H5T_IEEE_F64LE, dims[1] > 1 ? 2 : 1, dims);
+        layout->number[i] = place_of(b, dataset);
+        close_array(dataset);
+    }
+}
+
+/* The same dataset under a second name; nothing is written twice. */
+static void put_at_root(struct builder *b, const char *name)
+{
+    const char *second = strrchr(name, '/');
+    if (!b->failed && H5Lcreate_hard(b->file, name, b->file, second, H5P_DEFAULT, H5P_DEFAULT) < 0)
+        note_failure(b);
 }
 
 /* bscan_um: between neighbouring B-scans, for an axis of them whose form does not know it. */
@@ -389,9 +429,11 @@ static void build_result(struct builder *b, const struct oct_image_form *form, u
                          double bscan_um, struct oct_volume_result_layout *layout)
 {
     char name[2 * OCT_IMAGE_NAME_BYTES];
-    hsize_t dims[OCT_IMAGE_MAX_RANK + 1] = {n_bscans};
+    const uint32_t n_rows = oct_image_form_rows(form, n_bscans);
+    const uint32_t n_block = form->bscans_an_image > 1 ? form->bscans_an_image : 1;
+    hsize_t dims[OCT_IMAGE_MAX_RANK + 1] = {n_rows};
     const char *axes[OCT_IMAGE_MAX_RANK + 1] = {"bscan"};
-    double spacing_um[OCT_IMAGE_MAX_RANK + 1] = {bscan_um};
+    double spacing_um[OCT_IMAGE_MAX_RANK + 1] = {bscan_um * n_block};
     unsigned first = form->of_volume ? 0 : 1, rank = first + form->rank;
     for (unsigned i = 0; i < form->rank; i++) {
         bool is_bscan = strcmp(form->axes[i], "bscan") == 0;
@@ -400,7 +442,7 @@ static void build_result(struct builder *b, const struct oct_image_form *form, u
         spacing_um[first + i] =
             is_bscan && isnan(form->spacing_um[i]) ? bscan_um : form->spacing_um[i];
     }
-    build_result_columns(b, form, form->of_volume ? 1 : n_bscans, layout);
+    build_result_columns(b, form, n_rows, layout);
     snprintf(name, sizeof(name), "/analysis/%s", form->name);
     hid_t type = form->type == OCT_SAMPLE_F32 ? H5T_IEEE_F32LE : H5T_STD_U8LE;
     hid_t dataset = make_array(b, name, type, (int)rank, dims);
@@ -409,8 +451,12 @@ static void build_result(struct builder *b, const struct oct_image_form *form, u
     put_axes(b, dataset, rank, axes, spacing_um);
     if (form->labels)
         put_attribute(b, dataset, "labels", b->text, form->dims[form->rank - 1], form->labels);
+    if (n_block > 1)
+        put_attribute(b, dataset, "bscans_an_image", H5T_STD_U32LE, 0, &n_block);
     layout->data = place_of(b, dataset);
     close_array(dataset);
+    if (form->at_root)
+        put_at_root(b, name);
 }
 
 static void build_results(struct builder *b, const struct oct_volume_about *about,

@@ -19,14 +19,16 @@ static enum oct_err init_one(struct oct_volume_results *all, struct oct_volume_r
                              struct oct_error *err)
 {
     size_t bytes = oct_image_form_bytes(&r->form);
-    r->n_rows = r->form.of_volume ? 1 : n_bscans;
+    r->n_rows = oct_image_form_rows(&r->form, n_bscans);
     r->rows = calloc(r->n_rows, sizeof(*r->rows));
     r->lo = calloc(r->n_rows, sizeof(*r->lo));
     r->hi = calloc(r->n_rows, sizeof(*r->hi));
+    r->numbers = calloc((size_t)r->n_rows * OCT_IMAGE_MAX_NUMBERS, sizeof(*r->numbers));
     r->valid = calloc(r->n_rows, 1);
     if (r->form.of_volume)
         r->image = malloc(bytes);
-    if (!r->rows || !r->lo || !r->hi || !r->valid || (r->form.of_volume && !r->image))
+    if (!r->rows || !r->lo || !r->hi || !r->numbers || !r->valid ||
+        (r->form.of_volume && !r->image))
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", all->file->path);
     return r->form.of_volume
                ? OCT_OK
@@ -70,6 +72,7 @@ void oct_volume_results_finish(struct oct_volume_results *results)
         free(r->rows);
         free(r->lo);
         free(r->hi);
+        free(r->numbers);
         free(r->valid);
         free(r->image);
     }
@@ -80,6 +83,26 @@ void oct_volume_results_finish(struct oct_volume_results *results)
 
 /* ---- accepting ---- */
 
+static uint32_t row_of(const struct oct_volume_result *r, uint32_t bscan)
+{
+    return r->image ? 0 : r->form.bscans_an_image > 1 ? bscan / r->form.bscans_an_image : bscan;
+}
+
+/* The column of a number, [n_rows][n_values], in the memory of all of them. `first`: values of the
+ * numbers before it. */
+static double *number_at(const struct oct_volume_result *r, unsigned first)
+{
+    return r->numbers + (size_t)first * r->n_rows;
+}
+
+static void keep_numbers(const struct oct_volume_result *r, const double *values, uint32_t row)
+{
+    for (unsigned i = 0, first = 0; i < r->form.n_numbers; first += r->form.numbers[i++].n_values) {
+        unsigned n = r->form.numbers[i].n_values;
+        memcpy(number_at(r, first) + (size_t)row * n, values + first, n * sizeof(*values));
+    }
+}
+
 bool oct_volume_result_fits(const struct oct_image_form *form, const struct oct_image_frame *frame)
 {
     const struct oct_image_form *of = frame->form;
@@ -88,9 +111,11 @@ bool oct_volume_result_fits(const struct oct_image_form *form, const struct oct_
     for (unsigned i = 1; i < form->rank; i++)
         if (frame->dims[i] != form->dims[i])
             return false;
-    return of == form || (strcmp(of->name, form->name) == 0 && of->type == form->type &&
-                          of->rank == form->rank && of->of_volume == form->of_volume &&
-                          memcmp(of->dims, form->dims, form->rank * sizeof(form->dims[0])) == 0);
+    return of == form ||
+           (strcmp(of->name, form->name) == 0 && of->type == form->type && of->rank == form->rank &&
+            of->of_volume == form->of_volume && of->bscans_an_image == form->bscans_an_image &&
+            of->n_numbers == form->n_numbers &&
+            memcmp(of->dims, form->dims, form->rank * sizeof(form->dims[0])) == 0);
 }
 
 static enum oct_err check(const struct oct_volume_results *results, unsigned i,
@@ -109,12 +134,13 @@ static enum oct_err check(const struct oct_volume_results *results, unsigned i,
                         part, r->form.name, bscan);
     if (r->image)
         return OCT_OK;
-    if (bscan >= r->n_rows)
-        return oct_fail(err, OCT_E_ARG, "%s: %s of B-scan %u: the volume has %u", part,
+    uint32_t row = row_of(r, bscan);
+    if (row >= r->n_rows)
+        return oct_fail(err, OCT_E_ARG, "%s: %s of B-scan %u: the volume has %u rows", part,
                         r->form.name, bscan, r->n_rows);
-    if (bscan < r->next)
-        return oct_fail(err, OCT_E_ARG, "%s: %s of B-scan %u after that of %u: rows must rise",
-                        part, r->form.name, bscan, r->next - 1);
+    if (row < r->next)
+        return oct_fail(err, OCT_E_ARG, "%s: %s of B-scan %u in row %u after %u: rows must rise",
+                        part, r->form.name, bscan, row, r->next - 1);
     return OCT_OK;
 }
 
@@ -142,7 +168,7 @@ enum oct_err oct_volume_results_accept(struct oct_volume_results *results, unsig
     if (e != OCT_OK)
         return e;
     struct oct_volume_result *r = &results->results[i];
-    uint32_t row = r->image ? 0 : frame->info.bscan;
+    uint32_t row = row_of(r, frame->info.bscan);
     const void *image = frame->pixels;
     if (r->image) {
         fill(&r->form, frame, r->image);
@@ -157,6 +183,7 @@ enum oct_err oct_volume_results_accept(struct oct_volume_results *results, unsig
     r->rows[row] = frame->dims[0];
     r->lo[row] = frame->lo;
     r->hi[row] = frame->hi;
+    keep_numbers(r, frame->numbers, row);
     r->valid[row] = 1;
     if (r->first_dirty == r->end_dirty)
         r->first_dirty = row;
@@ -192,6 +219,22 @@ static enum oct_err put_column(struct oct_volume_results *results,
                                  r->layout.column[column] + first, false, err);
 }
 
+static enum oct_err put_numbers(struct oct_volume_results *results,
+                                const struct oct_volume_result *r, uint64_t *n_bytes,
+                                struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    for (unsigned i = 0, first = 0; i < r->form.n_numbers && e == OCT_OK;
+         first += r->form.numbers[i++].n_values) {
+        size_t n_values = r->form.numbers[i].n_values, at = r->first_dirty * n_values;
+        size_t n = (r->end_dirty - r->first_dirty) * n_values * sizeof(double);
+        *n_bytes += r->is_in_file ? 0 : n;
+        e = oct_volume_file_write(results->file, number_at(r, first) + at, n,
+                                  r->layout.number[i] + at * sizeof(double), false, err);
+    }
+    return e;
+}
+
 /* Sets `valid` of images that are about to be replaced to 0, and syncs that. */
 static enum oct_err retract(struct oct_volume_results *results, struct oct_error *err)
 {
@@ -220,7 +263,7 @@ static enum oct_err push_one(struct oct_volume_results *results, struct oct_volu
     }
     for (int c = 0; c < OCT_RESULT_VALID && e == OCT_OK && is_dirty(r); c++)
         e = put_column(results, r, c, n_bytes, err);
-    return e;
+    return e == OCT_OK && is_dirty(r) ? put_numbers(results, r, n_bytes, err) : e;
 }
 
 enum oct_err oct_volume_results_push(struct oct_volume_results *results, uint64_t *n_bytes,

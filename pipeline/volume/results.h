@@ -26,10 +26,11 @@
 struct oct_volume_result {
     struct oct_image_form form;
     struct oct_volume_result_layout layout;
-    uint32_t n_rows; /* of the columns: V, or 1 of a volume */
+    uint32_t n_rows; /* of the columns: V, the blocks of a volume, or 1 of a volume */
     uint32_t next;   /* rows from here on may be accepted; of a volume always 0 */
     uint32_t *rows;  /* the columns, [n_rows] */
     double *lo, *hi;
+    double *numbers; /* [n_rows] of the first value of each, then of the next: see number_at */
     uint8_t *valid;
     uint32_t first_dirty, end_dirty; /* rows whose columns differ from the file's */
     struct oct_volume_stream stream; /* of images of B-scans */

@@ -187,7 +187,8 @@ struct oct_volume_row oct_volume_row(const struct oct_volume_reader *reader, uin
 /* The gap map; *n is 0 where there is none. Owned by the reader. Values are not checked. */
 const struct oct_gap *oct_volume_gaps(const struct oct_volume_reader *reader, size_t *n);
 
-/* A dataset of results, /analysis/NAME: [V][...], or of the whole volume [...]. */
+/* A dataset of results, /analysis/NAME: [V][...], of blocks of B-scans [blocks][...], or of the
+ * whole volume [...]. */
 struct oct_volume_dataset {
     char name[OCT_IMAGE_NAME_BYTES];
     char unit[32], quantity[32]; /* "" where the file does not say */
@@ -195,7 +196,8 @@ struct oct_volume_dataset {
     unsigned rank; /* 1..4 */
     uint64_t dims[OCT_IMAGE_MAX_RANK + 1];
     bool of_volume;
-    uint32_t n_valid; /* rows with valid = 1; of the volume: 0 or 1 */
+    uint32_t bscans_an_image; /* 1; more: of blocks of so many B-scans */
+    uint32_t n_valid;         /* rows with valid = 1; of the volume: 0 or 1 */
 };
 
 /* Lists those that the file has, by name, OCT_VOLUME_MAX_FORMS at most. A dataset counts as one

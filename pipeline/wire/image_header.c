@@ -11,6 +11,21 @@
 #define DATASETS "analysis/"
 #define MOST_JSON_BYTES (2 * OCT_IMAGE_HEADER_BYTES) /* bounds the work on a hostile header */
 
+/* Keys of the header that are no numbers of a form. */
+static const char *const known[] = {
+    "frame_num", "acquisition_id", "dtype",      "dsize", "dataset", "compression", "shape",
+    "time_ns",   "missing_lines",  "lo",         "hi",    "volume",  "bscan",       "quantity",
+    "unit",      "axes",           "spacing_um", "whole", "labels",  "values",
+};
+
+static bool is_known(const char *key)
+{
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(key, known[i]) == 0)
+            return true;
+    return false;
+}
+
 static size_t value_bytes_of(enum oct_sample_type type)
 {
     return type == OCT_SAMPLE_F32 ? sizeof(float) : 1;
@@ -102,6 +117,33 @@ static void write_values(struct oct_json_text *t, const struct oct_image_frame *
     oct_json_raw(t, "}");
 }
 
+static void write_numbers(struct oct_json_text *t, const struct oct_image_frame *f)
+{
+    const double *value = f->numbers;
+    for (unsigned i = 0; i < f->form->n_numbers; i++) {
+        const struct oct_image_number *number = &f->form->numbers[i];
+        oct_json_key(t, number->name);
+        if (number->n_values == 1) {
+            oct_json_double(t, *value++);
+            continue;
+        }
+        oct_json_raw(t, "[");
+        for (unsigned k = 0; k < number->n_values; k++) {
+            oct_json_separate(t);
+            oct_json_double(t, *value++);
+        }
+        oct_json_raw(t, "]");
+    }
+}
+
+static bool has_names_of_its_own(const struct oct_image_form *form)
+{
+    for (unsigned i = 0; i < form->n_numbers; i++)
+        if (is_known(form->numbers[i].name))
+            return false;
+    return true;
+}
+
 static void write_header(struct oct_json_text *t, const struct oct_image_frame *f,
                          const char *acquisition_id)
 {
@@ -130,6 +172,7 @@ static void write_header(struct oct_json_text *t, const struct oct_image_frame *
         if (form->type == OCT_SAMPLE_F32 && n_values(f) == n_columns(f))
             write_values(t, f);
     }
+    write_numbers(t, f);
     oct_json_raw(t, "}");
 }
 
@@ -146,7 +189,8 @@ size_t oct_image_header_encode(const struct oct_image_frame *frame, const char *
 {
     struct oct_json_text t;
     oct_json_begin(&t, json, json_bytes);
-    if (isfinite(frame->lo) && isfinite(frame->hi) && has_lines_as_labels(frame))
+    if (isfinite(frame->lo) && isfinite(frame->hi) && has_lines_as_labels(frame) &&
+        has_names_of_its_own(frame->form))
         write_header(&t, frame, acquisition_id);
     return oct_json_end(&t);
 }
@@ -281,6 +325,45 @@ static enum oct_err get_labels(const struct oct_json_fields *from, struct oct_im
     return code;
 }
 
+static bool add_value(struct oct_image_header_number *number, const cJSON *item)
+{
+    if (number->n_values == OCT_IMAGE_MAX_NUMBERS || !(cJSON_IsNumber(item) || cJSON_IsNull(item)))
+        return false;
+    bool is_finite = cJSON_IsNumber(item) && isfinite(item->valuedouble);
+    number->values[number->n_values++] = is_finite ? item->valuedouble : NAN;
+    return true;
+}
+
+/* False: the member holds anything but numbers. */
+static bool get_one_number(const cJSON *member, struct oct_image_header_number *number)
+{
+    const cJSON *item;
+    *number = (struct oct_image_header_number){.n_values = 0};
+    if (is_known(member->string) || !is_line(member->string, sizeof(number->name)))
+        return false;
+    memcpy(number->name, member->string, strlen(member->string) + 1);
+    if (!cJSON_IsArray(member))
+        return add_value(number, member);
+    cJSON_ArrayForEach(item, member)
+    {
+        if (!add_value(number, item))
+            return false;
+    }
+    return number->n_values > 0;
+}
+
+/* Further members are anybody's: those that are no numbers are passed over. */
+static void get_numbers(const struct oct_json_fields *from, struct oct_image_header *h)
+{
+    const cJSON *member;
+    struct oct_image_header_number number;
+    cJSON_ArrayForEach(member, from->object)
+    {
+        if (h->n_numbers < OCT_IMAGE_MAX_NUMBERS && get_one_number(member, &number))
+            h->numbers[h->n_numbers++] = number;
+    }
+}
+
 static enum oct_err get_extras(const struct oct_json_fields *from, struct oct_image_header *h)
 {
     const cJSON *whole = optional(from, "whole");
@@ -292,6 +375,7 @@ static enum oct_err get_extras(const struct oct_json_fields *from, struct oct_im
         code = get_line(from, "unit", h->unit, sizeof(h->unit));
     if (code || (code = get_spacing(from, h)))
         return code;
+    get_numbers(from, h);
     return get_labels(from, h);
 }
 
@@ -340,5 +424,13 @@ double oct_image_header_value(const struct oct_image_header *header, const float
     for (unsigned i = 0; i < header->n_labels; i++)
         if (strcmp(header->labels[i], label) == 0)
             return (double)row[i];
+    return NAN;
+}
+
+double oct_image_header_number(const struct oct_image_header *header, const char *name, unsigned i)
+{
+    for (unsigned k = 0; k < header->n_numbers; k++)
+        if (strcmp(header->numbers[k].name, name) == 0)
+            return i < header->numbers[k].n_values ? header->numbers[k].values[i] : NAN;
     return NAN;
 }
