@@ -1,5 +1,6 @@
 #include "analysis/analyses.h"
 
+#include "analysis/average/average.h"
 #include "analysis/cones/live.h"
 #include "analysis/enface/enface.h"
 #include "analysis/quality/quality.h"
@@ -11,6 +12,7 @@ const struct oct_analysis_entry oct_analyses[] = {
     {.cpu = &oct_enface_cpu},
     {.cpu = &oct_quality_cpu},
     {.cpu = &oct_cones_cpu},
+    {.cpu = &oct_average_cpu},
 };
 const unsigned oct_n_analyses = sizeof(oct_analyses) / sizeof(oct_analyses[0]);
 

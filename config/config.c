@@ -195,6 +195,10 @@ static enum oct_err check_together(const struct oct_config *config, struct oct_e
     if ((code = check_order(config->analysis.enface_slab_first, config->analysis.enface_slab_last,
                             "analysis.enface_slab_first", "analysis.enface_slab_last", err)))
         return code;
+    if (config->scan.bscans % config->scan.repeats != 0)
+        return oct_fail_key(err, OCT_E_CONFIG, "scan.repeats scan.bscans",
+                            "scan.repeats is %u: it must divide scan.bscans (%u)",
+                            config->scan.repeats, config->scan.bscans);
     if ((config->security.client_key[0] == '\0') != (config->security.server_public[0] == '\0'))
         return oct_fail_key(
             err, OCT_E_CONFIG, "security.client_key security.server_public",

@@ -42,6 +42,7 @@ struct oct_config {
     } camera;
     struct {
         uint32_t lines, bscans;  /* 240, 240 */
+        uint32_t repeats;        /* 1: B-scans at one place, one after another; divides bscans */
         double line_rate_hz;     /* 100000 */
         double width_um;         /* along a B-scan; 0: unknown */
         double height_um;        /* across B-scans; 0: unknown */
@@ -109,12 +110,21 @@ struct oct_config {
         oct_config_string pseudonym; /* free text without control characters */
     } record;
     struct {
-        oct_config_string run; /* "enface,quality": names of letters, digits and '_', each once,
+        oct_config_string
+            run; /* "enface,quality,average": names of letters, digits and '_', each once,
                                   at most OCT_CONFIG_MAX_NAMES; the daemon checks whether such
                                   analyses exist; "": none */
-        int enface_projection; /* enum oct_projection: mean */
+        int enface_projection;                      /* enum oct_projection: mean */
         double enface_slab_first, enface_slab_last; /* 0.4, 0.6: shares of the depth, 0..1 */
     } analysis;
+    struct {
+        uint32_t bscans;     /* 1: off; of the window */
+        int registration;    /* enum oct_average_register: key `register`, a word of C */
+        double max_shift_px; /* 32 */
+        double min_score;    /* 0.3 */
+        int domain;          /* enum oct_average_domain: linear */
+        bool record;
+    } average;
     struct {
         oct_config_string server_key, allowed;       /* the daemon's; "": plain, on this machine */
         oct_config_string client_key, server_public; /* of the clients that connect to it */
@@ -190,7 +200,7 @@ bool oct_config_is_set(const struct oct_config *config, const char *key);
 
 /* Checks of several keys together: at most one of wavelengths and kmap, at most one of dispersion
  * file and coefficients, min < max (both pairs), percentile_low < percentile_high,
- * enface_slab_first < enface_slab_last, something to record, background given with dc=file.
+ * enface_slab_first < enface_slab_last, scan.repeats divides scan.bscans, something to record, background given with dc=file.
  * oct_geometry_init checks the geometry. The message starts with where the key at fault was given
  * (see oct_config_blame). */
 enum oct_err oct_config_check(const struct oct_config *config, struct oct_error *err);

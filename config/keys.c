@@ -1,5 +1,6 @@
 #include "config/keys.h"
 
+#include "analysis/average/average.h"
 #include "analysis/enface/enface.h"
 #include "pipeline/plan/geometry.h"
 #include "pipeline/plan/plan.h"
@@ -14,6 +15,8 @@ static const char *const over_names[] = {"grid", "spectrum", NULL};
 static const char *const range_names[] = {"auto", "manual", "percentile", NULL};
 static const char *const sample_names[] = {"u8", "f32", NULL};
 static const char *const projection_names[] = {"mean", "max", "slab", NULL};
+static const char *const register_names[] = {"rigid", "none", NULL};
+static const char *const domain_names[] = {"linear", "db", NULL};
 static const char *const eye_names[] = {"", "OD", "OS", NULL};
 
 /* The type of a member decides the type of its key, so that the two cannot disagree. */
@@ -44,6 +47,7 @@ const struct oct_key_section oct_key_sections[] = {
     {"metrics", "Counters for Prometheus, over HTTP on this machine alone."},
     {"record", "Recordings: one HDF5 file a volume."},
     {"analysis", "What is computed from the pictures beside the stream."},
+    {"average", "The live average of B-scans: topic and dataset `average`."},
     {"security", "CURVE keys: who may send lines, see B-scans and give commands."},
     {"view", "The viewer. What the operator chooses there is remembered elsewhere."},
 };
@@ -62,6 +66,10 @@ const struct oct_key oct_keys[] = {
      .unit = "A-lines", .meaning = "A-lines of a B-scan, M."},
     {VALUE(scan, bscans), .when = OCT_CONFIG_IDLE, .min = 1, .max = OCT_MAX_BSCANS,
      .standard = "240", .unit = "B-scans", .meaning = "B-scans of a volume, V."},
+    {VALUE(scan, repeats), .when = OCT_CONFIG_IDLE, .min = 1, .max = OCT_AVERAGE_MOST_BSCANS,
+     .standard = "1", .unit = "B-scans",
+     .meaning = "B-scans at one place, one after another: the average is of such blocks; must "
+                "divide bscans."},
     {VALUE(scan, line_rate_hz), .when = OCT_CONFIG_IDLE, .min = 1, .max = 1e9, .standard = "100000",
      .unit = "A-lines/s",
      .meaning = "Line rate of the camera; not set: octd takes it from the camera."},
@@ -223,7 +231,7 @@ const struct oct_key oct_keys[] = {
     {TEXT(record, pseudonym, STRING), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_RECORDING,
      .max = 127, .standard = "", .meaning = "Who, noted in the recording. Never a patient's name."},
 
-    {TEXT(analysis, run, NAMES), .when = OCT_CONFIG_IDLE, .standard = "enface,quality",
+    {TEXT(analysis, run, NAMES), .when = OCT_CONFIG_IDLE, .standard = "enface,quality,average",
      .meaning = "Analyses that run while lines come; empty: none."},
     {VALUE(analysis, enface_projection), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
      .names = projection_names, .first = OCT_PROJECTION_MEAN, .standard = "mean",
@@ -233,6 +241,31 @@ const struct oct_key oct_keys[] = {
      .meaning = "Where the slab of enface_projection=slab begins."},
     {VALUE(analysis, enface_slab_last), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
      .min = 0, .max = 1, .standard = "0.6", .unit = "of the depth", .meaning = "Where it ends."},
+
+    {VALUE(average, bscans), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .min = 1,
+     .max = OCT_AVERAGE_MOST_BSCANS, .standard = "1", .unit = "B-scans",
+     .meaning = "The average is of the last so many; 1: off, unless scan.repeats is above 1."},
+    {.section = "average",
+     .name = "register",
+     .type = OCT_KEY_ENUM,
+     .offset = offsetof(struct oct_config, average.registration),
+     .when = OCT_CONFIG_LIVE,
+     .applies = OCT_APPLIES_ANALYSIS,
+     .names = register_names,
+     .first = OCT_AVERAGE_RIGID,
+     .standard = "rigid",
+     .meaning = "B-scans are shifted onto the average first (rigid), or taken as they come."},
+    {VALUE(average, max_shift_px), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
+     .min = 1, .max = 1024, .standard = "32", .unit = "pixels",
+     .meaning = "Largest shift along A-lines and along depth that is looked for."},
+    {VALUE(average, min_score), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .min = -1,
+     .max = 1, .standard = "0.3",
+     .meaning = "A B-scan that correlates less with the average is left out: a blink, a jump."},
+    {VALUE(average, domain), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
+     .names = domain_names, .first = OCT_AVERAGE_LINEAR, .standard = "linear",
+     .meaning = "What is averaged: intensity, or its decibels, which the noise floor biases."},
+    {VALUE(average, record), .when = OCT_CONFIG_IDLE, .standard = "no",
+     .meaning = "Recordings have the average too: /analysis/average, also named /average."},
 
     {TEXT(security, server_key, PATH), .when = OCT_CONFIG_START, .standard = "",
      .meaning = "The daemon's secret key (octctl keygen). Needed beyond this machine."},

@@ -1,0 +1,28 @@
+/* From a B-scan's intensity to the picture that is registered: binned, as decibels, smoothed, less
+ * the mean of the neighbouring A-lines at each depth. Of this folder alone; one thread.
+ *
+ *     begin -> { add an A-line, in order ... } -> finish */
+#ifndef OCT_ANALYSIS_AVERAGE_PREPARE_H
+#define OCT_ANALYSIS_AVERAGE_PREPARE_H
+
+#include "analysis/correlate/picture.h"
+
+struct oct_average_prepare {
+    uint32_t n_lines, depth;       /* M, D */
+    uint32_t bin_lines, bin_depth; /* pixels of a bin */
+    struct oct_picture picture;    /* [M / bin_lines][D / bin_depth] */
+    float *scratch;                /* of the same size, and a line */
+};
+
+/* Chooses bins. OCT_E_NO_MEMORY, OCT_E_CONFIG: the B-scan is too small to be registered. */
+enum oct_err oct_average_prepare_init(struct oct_average_prepare *prepare, uint32_t n_lines,
+                                      uint32_t depth, struct oct_error *err);
+void oct_average_prepare_finish(struct oct_average_prepare *prepare); /* of an empty one too */
+
+void oct_average_prepare_begin(struct oct_average_prepare *prepare);
+/* intensity [D]; NaN counts as none. */
+void oct_average_prepare_add(struct oct_average_prepare *prepare, uint32_t line,
+                             const float *intensity);
+void oct_average_prepare_end(struct oct_average_prepare *prepare);
+
+#endif
