@@ -35,6 +35,11 @@ bool oct_config_averages(const struct oct_config *config)
     return config->average.bscans > 1 || config->scan.repeats > 1;
 }
 
+bool oct_config_records(const struct oct_config *config, const char *name)
+{
+    return strcmp(name, oct_average_cpu.name) != 0 || config->average.record;
+}
+
 static double spacing(double extent_um, uint32_t n)
 {
     return extent_um > 0 ? extent_um / n : NAN;

@@ -20,6 +20,9 @@ bool oct_config_analysis(const struct oct_config *config, const char *name,
 /* Whether the average of B-scans is asked for: by a window or by repeats. */
 bool oct_config_averages(const struct oct_config *config);
 
+/* Whether recordings get the results of the analysis of that name. */
+bool oct_config_records(const struct oct_config *config, const char *name);
+
 /* Distances between B-scans, A-lines and depth pixels (in tissue), NaN where the configuration and
  * the calibration do not tell. */
 struct oct_spacing oct_config_spacing(const struct oct_config *config, const struct oct_plan *plan);

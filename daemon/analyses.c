@@ -27,6 +27,22 @@ static enum oct_err find_one(struct oct_daemon_analyses *all, const char *name, 
     return OCT_OK;
 }
 
+static bool is_named(const struct oct_daemon_analyses *all, const char *name)
+{
+    for (unsigned i = 0; i < all->n; i++)
+        if (strcmp(all->analysis[i].entry->cpu->name, name) == 0)
+            return true;
+    return false;
+}
+
+bool oct_daemon_analyses_have(const struct oct_daemon_analyses *all, const char *name)
+{
+    for (unsigned i = 0; i < all->n_sources; i++)
+        if (strcmp(all->sources[i].form->name, name) == 0)
+            return true;
+    return false;
+}
+
 enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *all,
                                       const struct oct_config *config, bool *wants_values,
                                       struct oct_error *err)
@@ -45,6 +61,8 @@ enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *all,
         at += n;
         at += strspn(at, between);
     }
+    if (!e && oct_config_averages(config) && !is_named(all, oct_average_cpu.name))
+        e = find_one(all, oct_average_cpu.name, wants_values, &why);
     return e ? oct_config_blame(config, &why, err) : OCT_OK;
 }
 
@@ -97,6 +115,10 @@ void oct_daemon_analyses_start(struct oct_daemon_analyses *all, const struct oct
         }
         all->sources[all->n_sources] = oct_stage_results(a->stage);
         all->source_of[all->n_sources++] = i;
+        if (!oct_config_records(config, a->entry->cpu->name))
+            continue;
+        all->recorded[all->n_recorded] = oct_stage_results(a->stage);
+        all->recorded_of[all->n_recorded++] = i;
     }
 }
 

@@ -20,11 +20,18 @@ struct oct_daemon_analysis {
 struct oct_daemon_analyses {
     unsigned n;
     struct oct_daemon_analysis
-        analysis[OCT_DAEMON_MOST_ANALYSES]; /* in the order of analysis.run */
+        analysis[OCT_DAEMON_MOST_ANALYSES]; /* in the order of analysis.run; the average last, where
+                                               it is asked for and not in the list */
     unsigned n_sources;
     struct oct_image_source sources[OCT_DAEMON_MOST_ANALYSES]; /* of those that started */
     unsigned source_of[OCT_DAEMON_MOST_ANALYSES];              /* index into analysis */
+    unsigned n_recorded;
+    struct oct_image_source recorded[OCT_DAEMON_MOST_ANALYSES]; /* of sources: into recordings */
+    unsigned recorded_of[OCT_DAEMON_MOST_ANALYSES];             /* index into analysis */
 };
+
+/* Whether an analysis of that name is among them and started. */
+bool oct_daemon_analyses_have(const struct oct_daemon_analyses *analyses, const char *name);
 
 /* Finds the names. OCT_E_CONFIG: there is no such analysis. *wants_values: one of them needs the
  * float values of B-scans, so the pipeline has to lend them. */

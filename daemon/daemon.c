@@ -1,5 +1,6 @@
 #include "daemon/daemon.h"
 
+#include "config/analysis.h"
 #include "config/apply.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
@@ -236,6 +237,13 @@ enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *v
         (e = oct_config_check(&changed, err)) ||
         (e = oct_config_geometry(&changed, &geometry, err)))
         return e;
+    if (when == OCT_CONFIG_LIVE && d->session && !oct_config_averages(&d->config) &&
+        oct_config_averages(&changed) &&
+        !oct_daemon_analyses_have(&d->session->analyses, "average"))
+        return oct_fail(err, OCT_E_STATE,
+                        "%s: the average does not run: name it in analysis.run, or stop, set this "
+                        "key and start",
+                        key);
     d->config = changed;
     if (when == OCT_CONFIG_IDLE)
         d->stale = true;

@@ -133,8 +133,8 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .losses = s->losses,
         .buffer_bscans = buffer,
         .history_bscans = history,
-        .sources = s->analyses.sources,
-        .n_sources = s->analyses.n_sources,
+        .sources = s->analyses.recorded,
+        .n_sources = s->analyses.n_recorded,
     };
     return oct_recorder_create(&s->recorder, &recorder, err);
 }
@@ -271,8 +271,8 @@ double oct_session_bscan_bytes(const struct oct_session *s, const struct oct_con
     const struct oct_record_settings settings = settings_of(config, "");
     const struct oct_geometry *g = &oct_pipeline_plan(s->pipeline)->geometry;
     double bytes = oct_record_bscan_bytes(&settings, g);
-    return bytes > 0 ? bytes + oct_record_sources_bytes(s->analyses.sources, s->analyses.n_sources,
-                                                        g->n_bscans) /
+    return bytes > 0 ? bytes + oct_record_sources_bytes(s->analyses.recorded,
+                                                        s->analyses.n_recorded, g->n_bscans) /
                                    g->n_bscans
                      : 0;
 }

@@ -2,11 +2,13 @@
 #include "daemon/daemon.h"
 #include "daemon/describe.h"
 
+#include "analysis/average/average.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/net/connections.h"
 #include "pipeline/wire/wire.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,6 +27,7 @@ static void add_u64(cJSON *object, const char *key, uint64_t value)
 static const struct oct_ingest_counts no_counts;
 static const struct oct_daemon_forecast no_forecast;
 static const struct oct_recorder_status no_recorder;
+static const struct oct_record_result_counts none_recorded;
 
 /* Each line and each message is counted as taken first and by its outcome later, so the outcomes
  * are read first: no part is larger than its whole. */
@@ -149,11 +152,11 @@ static struct oct_publisher_topic find_topic(const struct oct_session *s, const 
     return topic;
 }
 
-/* -1: it did not start. */
-static int find_source(const struct oct_daemon_analyses *all, unsigned i)
+/* Where analysis i stands in a list of indices; -1: nowhere. */
+static int find_index(const unsigned *of, unsigned n, unsigned i)
 {
-    for (unsigned k = 0; k < all->n_sources; k++)
-        if (all->source_of[k] == i)
+    for (unsigned k = 0; k < n; k++)
+        if (of[k] == i)
             return (int)k;
     return -1;
 }
@@ -191,7 +194,8 @@ static void add_analysis(cJSON *array, const struct oct_daemon *d, unsigned i)
     const struct oct_daemon_analysis *a = &all->analysis[i];
     struct oct_stage_counts c = {.failure = a->refused};
     struct oct_publisher_topic topic = {.name = NULL};
-    int k = find_source(all, i);
+    int k = find_index(all->source_of, all->n_sources, i);
+    int recorded = find_index(all->recorded_of, all->n_recorded, i);
     if (k >= 0)
         topic = find_topic(d->session, all->sources[k].form->name);
     if (a->stage)
@@ -207,7 +211,9 @@ static void add_analysis(cJSON *array, const struct oct_daemon *d, unsigned i)
         add_u64(skipped, oct_stage_skip_names[r], c.skipped[r]);
     add_u64(object, "results", c.results);
     if (k >= 0)
-        add_results(object, &topic, &d->recorder.results[k]);
+        add_results(object, &topic,
+                    recorded >= 0 ? &d->recorder.results[recorded] : &none_recorded);
+    cJSON_AddBoolToObject(object, "at_rest", c.at_rest);
     cJSON_AddNumberToObject(object, "busy_s", (double)c.busy_ns * 1e-9);
     add_settings(object, d, a->entry->cpu->name);
     cJSON_AddBoolToObject(object, "failing", !a->stage || c.failing);
@@ -220,6 +226,31 @@ static cJSON *describe_analyses(const struct oct_daemon *d)
     for (unsigned i = 0; d->session && i < d->session->analyses.n; i++)
         add_analysis(array, d, i);
     return array;
+}
+
+/* The live average. `behind`: B-scans that it left out because others had come meanwhile. */
+static void add_average(cJSON *reply, const struct oct_daemon *d)
+{
+    struct oct_stage_counts c = {.at_rest = true};
+    for (unsigned i = 0; d->session && i < d->session->analyses.n; i++) {
+        const struct oct_daemon_analysis *a = &d->session->analyses.analysis[i];
+        if (a->stage && strcmp(a->entry->cpu->name, oct_average_cpu.name) == 0)
+            oct_stage_count(a->stage, &c);
+    }
+    const uint32_t repeats = d->config.scan.repeats;
+    const double *n = c.numbers;
+    const bool has = !c.at_rest && isfinite(n[OCT_AVERAGE_AVERAGED]);
+    cJSON *average = cJSON_AddObjectToObject(reply, "average");
+    add_u64(average, "bscans", repeats > 1 ? repeats : d->config.average.bscans);
+    cJSON_AddNumberToObject(average, "averaged", has ? n[OCT_AVERAGE_AVERAGED] : 0);
+    cJSON_AddNumberToObject(average, "rejected", has ? n[OCT_AVERAGE_REJECTED] : 0);
+    cJSON_AddNumberToObject(average, "resets", has ? n[OCT_AVERAGE_RESETS] : 0);
+    add_u64(average, "behind", c.skipped[OCT_STAGE_LATE]);
+    if (has && isfinite(n[OCT_AVERAGE_SCORE]))
+        cJSON_AddNumberToObject(average, "score", n[OCT_AVERAGE_SCORE]);
+    else
+        cJSON_AddNullToObject(average, "score");
+    cJSON_AddNumberToObject(average, "min_score", d->config.average.min_score);
 }
 
 static void add_session(cJSON *reply, const struct oct_daemon *d)
@@ -235,6 +266,7 @@ static void add_session(cJSON *reply, const struct oct_daemon *d)
     add_recorder(reply, s ? &d->recorder : &no_recorder, s ? d->n_images : 0);
     add_latency(reply, s ? s->publisher : NULL);
     cJSON_AddItemToObject(reply, "analysis", analyses);
+    add_average(reply, d);
     if (!s)
         return;
     const struct oct_geometry *g = &oct_pipeline_plan(s->pipeline)->geometry;

@@ -265,6 +265,16 @@ static void print_losses(const cJSON *status)
     puts(before[0] ? "" : "none");
 }
 
+/* ": 14 of 16 in the mean, 3 left out, score 0.82" */
+static void print_average(const cJSON *average)
+{
+    const cJSON *score = item(average, "score");
+    printf(": %.0f of %.0f in the mean, %.0f left out", count_of(average, "averaged"),
+           count_of(average, "bscans"), count_of(average, "rejected"));
+    if (cJSON_IsNumber(score))
+        printf(", score %.2f", score->valuedouble);
+}
+
 /* One line an analysis: how many B-scans it analysed of those it saw, and what is wrong with it. */
 static void print_analyses(const cJSON *status)
 {
@@ -273,10 +283,16 @@ static void print_analyses(const cJSON *status)
     {
         const char *error = text_of(analysis, "error");
         print_label(text_of(analysis, "name"));
+        if (cJSON_IsTrue(item(analysis, "at_rest"))) {
+            puts("at rest");
+            continue;
+        }
         print_number(count_of(analysis, "done"));
         printf(" of ");
         print_number(count_of(analysis, "seen"));
         printf(" B-scans");
+        if (strcmp(text_of(analysis, "name"), "average") == 0)
+            print_average(item(status, "average"));
         if (count_of(analysis, "busy_s") > 1) {
             printf(", at work at one for ");
             print_seconds(count_of(analysis, "busy_s"));
@@ -323,7 +339,7 @@ static const struct group groups[] = {
     {"recording", " record record_account record_total record_last volumes_written "
                   "volumes_incomplete bscans_written bscans_unsaved bytes_written "
                   "disk_bytes_free "},
-    {"analyses", " analysis "},
+    {"analyses", " analysis average "},
     {"machine", " backend engine_now engine memory_locked forecast "},
     {"set-up", " geometry scan pixels endpoints security "},
 };

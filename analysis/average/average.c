@@ -388,8 +388,7 @@ static uint32_t bins_of(double px, uint32_t bin, uint32_t n)
 
 static enum oct_err make_rigid(struct oct_analysis *a, struct oct_error *err)
 {
-    enum oct_err e =
-        oct_average_prepare_init(&a->prepare, a->input.dims[0], a->input.dims[1], err);
+    enum oct_err e = oct_average_prepare_init(&a->prepare, a->input.dims[0], a->input.dims[1], err);
     if (e)
         return e;
     const struct oct_picture *picture = &a->prepare.picture;
@@ -410,9 +409,8 @@ static enum oct_err make_parts(struct oct_analysis *a, struct oct_error *err)
     const size_t bytes = oct_image_form_bytes(&a->form);
     if (!averages(&a->settings))
         return OCT_OK;
-    enum oct_err e =
-        oct_average_window_init(&a->window, n_lines, depth,
-                                has_blocks(a) ? a->settings.repeats : a->settings.bscans, err);
+    enum oct_err e = oct_average_window_init(
+        &a->window, n_lines, depth, has_blocks(a) ? a->settings.repeats : a->settings.bscans, err);
     if (!e && a->settings.registration == OCT_AVERAGE_RIGID)
         e = make_rigid(a, err);
     if (e)

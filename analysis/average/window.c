@@ -125,8 +125,8 @@ static float move_line(const struct oct_average_window *w, const float *values,
     }
     float *middle = w->scratch + 2 * n; /* margins of two lines before and behind it */
     oct_pixels_blend(middle, first, here, second, next, n);
-    oct_pixels_blend(to, middle + depths.first, depths.here, middle + depths.first + 1,
-                     depths.next, n);
+    oct_pixels_blend(to, middle + depths.first, depths.here, middle + depths.first + 1, depths.next,
+                     n);
     return here + next;
 }
 

@@ -22,7 +22,7 @@ struct oct_average_window {
     float *depth_weights;    /* [n_most][D]; ... that of its depth */
     double *sum;             /* [M][D] */
     float *weight;           /* [M][D] */
-    float *scratch;          /* [5][D]: the moved A-line, one with a margin of zeros on both sides, and
+    float *scratch; /* [5][D]: the moved A-line, one with a margin of zeros on both sides, and
                                 the new weights of depths */
 };
 

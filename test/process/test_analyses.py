@@ -143,7 +143,8 @@ def they_are_recorded():
             assert status == 0 and f"enface [{V}][{M}] f32, dB: written" in out, (out, err)
             assert run("octctl", "check", path)[0] == 0
         status = daemon.status()
-        assert all(a["recorded"] > 0 and a["not_recorded"] == 0 for a in status["analysis"]), status
+        assert all(a["recorded"] > 0 and a["not_recorded"] == 0 for a in status["analysis"]
+                   if not a["at_rest"]), status
 
 
 @case
