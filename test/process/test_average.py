@@ -144,7 +144,7 @@ def it_is_recorded_where_asked_for():
                 assert frames["average_rejected"][i] == header["rejected"] == 0
                 assert np.array_equal(frames["average_shift_px"][i], header["shift_px"])
                 score = np.nan if header["score"] is None else header["score"]
-                assert np.array_equal(frames["average_score"][i], score, equal_nan=True), i
+                assert np.allclose(frames["average_score"][i], score, atol=1e-12, equal_nan=True), i
         assert run("octctl", "check", path)[0] == 0
         assert "dataset            average [12][64][192] u8, dB: 12 rows" in run("octctl", "info", path)[1]
     with Daemon(*SCAN, *settings(average=dict(bscans=4))) as daemon:
