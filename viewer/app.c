@@ -80,6 +80,11 @@ bool oct_view_app_turn(struct oct_view_app *app)
         oct_view_model_offer_spectrum(model, &app->spare_spectrum);
         changed = true;
     }
+    oct_subscriber_want(app->subscriber, OCT_VIEW_TOPIC_AVERAGE, model->settings.average);
+    if (oct_subscriber_take_image(app->subscriber, OCT_VIEW_TOPIC_AVERAGE, &app->spare_average)) {
+        oct_view_model_offer_average(model, &app->spare_average, &app->spare);
+        changed = true;
+    }
     if (oct_subscriber_take_image(app->subscriber, OCT_VIEW_TOPIC_ENFACE, &app->spare_image)) {
         oct_view_model_offer_enface(model, &app->spare_image);
         changed = true;
@@ -116,6 +121,7 @@ void oct_view_app_close(struct oct_view_app *app)
     oct_view_picture_finish(&app->spare);
     oct_view_spectrum_finish(&app->spare_spectrum);
     oct_view_image_finish(&app->spare_image);
+    oct_view_image_finish(&app->spare_average);
     oct_view_model_finish(&app->model);
     oct_view_archive_destroy(app->archive);
     memset(app, 0, sizeof(*app));

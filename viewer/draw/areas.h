@@ -7,6 +7,7 @@
 enum oct_err oct_draw_bscan(struct oct_draw *draw, const struct oct_view_model *model,
                             struct oct_error *err);
 void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model);
+void oct_draw_average(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_scale_bars(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_colour_bar(struct oct_draw *draw, const struct oct_view_model *model);
 enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model *model,

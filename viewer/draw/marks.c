@@ -172,3 +172,19 @@ void oct_draw_scale_bars(struct oct_draw *draw, const struct oct_view_model *mod
         oct_draw_label(draw, x + margin, y - (int)deep, text, RGB_PLAIN);
     }
 }
+
+/* ---- the average ---- */
+
+void oct_draw_average(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    struct oct_view_rect r = draw->layout.bscan;
+    char text[64];
+
+    if (!model->settings.average || !model->has_picture)
+        return;
+    bool amiss = oct_view_average_text(model, text, sizeof(text));
+    oct_draw_clip(draw, &r);
+    oct_draw_label(draw, r.x + draw->layout.margin, r.y + draw->layout.margin, text,
+                   amiss ? RGB_WARN : RGB_PLAIN);
+    oct_draw_clip(draw, NULL);
+}

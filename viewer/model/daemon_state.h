@@ -35,8 +35,10 @@ struct oct_view_daemon {
     bool has_enface;                      /* octd computes an en face picture */
     bool enface_told;                     /* and said how: */
     struct oct_view_enface_settings enface;
-    double saturation;      /* the largest sample; 0: not known */
-    double disk_bytes_free; /* NaN: not known */
+    double average_bscans;    /* of octd's live average; 1 or 0: it makes none */
+    double average_min_score; /* what its newest B-scan should reach */
+    double saturation;        /* the largest sample; 0: not known */
+    double disk_bytes_free;   /* NaN: not known */
     struct {
         bool active, stopping, waiting_for_volume;
         bool failed; /* the last recording failed */

@@ -69,7 +69,7 @@ static void show(struct oct_view_model *model, struct oct_view_picture *picture)
         model->cursor_line = model->shown.header.n_lines / 2;
 }
 
-void oct_view_model_offer(struct oct_view_model *model, struct oct_view_picture *picture)
+static void offer(struct oct_view_model *model, struct oct_view_picture *picture)
 {
     if (model->frozen && model->has_picture) {
         oct_view_picture_swap(&model->newest, picture);
@@ -77,6 +77,22 @@ void oct_view_model_offer(struct oct_view_model *model, struct oct_view_picture 
     } else {
         show(model, picture);
     }
+}
+
+void oct_view_model_offer(struct oct_view_model *model, struct oct_view_picture *picture)
+{
+    /* Until an average comes, what there is stays in view. */
+    if (!model->settings.average || !model->has_picture)
+        offer(model, picture);
+}
+
+void oct_view_model_offer_average(struct oct_view_model *model, struct oct_view_image *image,
+                                  struct oct_view_picture *spare)
+{
+    if (!model->settings.average)
+        return;
+    oct_view_average_take(&model->average, image, spare);
+    offer(model, spare);
 }
 
 static void set_frozen(struct oct_view_model *model, bool frozen)
@@ -257,6 +273,12 @@ static void apply_rest(struct oct_view_model *model, enum oct_view_action action
         break;
     case OCT_ACTION_FREEZE:
         set_frozen(model, !model->frozen);
+        break;
+    case OCT_ACTION_AVERAGE:
+        model->settings.average = !model->settings.average;
+        model->average.arrival_ns = 0;
+        oct_view_model_say(model, "%s",
+                           model->settings.average ? "octd's average of B-scans" : "each B-scan");
         break;
     case OCT_ACTION_OLDER:
     case OCT_ACTION_NEWER:

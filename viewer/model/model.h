@@ -6,6 +6,7 @@
 
 #include "viewer/model/action.h"
 #include "viewer/model/archive.h"
+#include "viewer/model/average.h"
 #include "viewer/model/cones.h"
 #include "viewer/model/contrast.h"
 #include "viewer/model/daemon_state.h"
@@ -47,6 +48,7 @@ struct oct_view_settings {
     bool stretch; /* where proportions are known: the B-scan fills its panel all the same */
     bool square;  /* where they are not known: pixels are square */
     bool operators;
+    bool average; /* octd's average stands in place of each B-scan */
 };
 
 /* Fewer seconds of recording than this are too few: for the running one, and for the next one. */
@@ -71,8 +73,9 @@ struct oct_view_model {
     uint64_t serial;                /* changes whenever another picture is shown */
     struct oct_view_picture newest; /* came while frozen, when newest_waits; owned */
     bool newest_waits;
-    struct oct_view_enface enface; /* of the newest en face image; owned */
-    uint64_t first_picture_ns;     /* when the first picture was shown; 0: none was */
+    struct oct_view_average average; /* meaningful when settings.average */
+    struct oct_view_enface enface;   /* of the newest en face image; owned */
+    uint64_t first_picture_ns;       /* when the first picture was shown; 0: none was */
     struct oct_view_quality quality;
     struct oct_view_cones cones;
     struct oct_view_tally tally;
@@ -126,6 +129,11 @@ void oct_view_model_attach(struct oct_view_model *model, struct oct_view_archive
 /* Takes a picture newer than all before. The structs are swapped, so that *picture then has a
  * buffer to reuse. While frozen, the picture waits and the shown one stays. */
 void oct_view_model_offer(struct oct_view_model *model, struct oct_view_picture *picture);
+
+/* Takes an image of the topic `average`, where it is shown; the buffers are swapped through `spare`.
+ */
+void oct_view_model_offer_average(struct oct_view_model *model, struct oct_view_image *image,
+                                  struct oct_view_picture *spare);
 
 /* Takes the subscriber's counts, and copies the quality from the archive. */
 void oct_view_model_report(struct oct_view_model *model, const struct oct_view_tally *tally,

@@ -3,6 +3,7 @@
 #include "pipeline/base/clock.h"
 #include "pipeline/base/condition.h"
 #include "pipeline/base/thread.h"
+#include "viewer/model/average.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/cones.h"
 #include "viewer/model/enface.h"
@@ -28,6 +29,7 @@
 #define KEEPALIVE_INTERVAL_S 2
 #define KEEPALIVE_PROBES 3
 #define RECONNECT_MS 100
+#define WANTS_MS 100 /* how soon a topic on demand is subscribed to */
 #define RECONNECT_MOST_MS 1000
 
 enum { PART_TOPIC, PART_HEADER, PART_VALUES, N_PARTS };
@@ -46,6 +48,7 @@ static const struct topic {
      * image into the archive; NULL: the newest in the mailbox is enough. */
     enum oct_err (*check)(const struct oct_image_header *header, struct oct_error *err);
     void (*keep)(struct oct_view_archive *archive, const struct oct_view_image *image);
+    bool on_demand; /* only while oct_subscriber_want says so */
 } topics[] = {
     [BSCAN] = {.name = OCT_TOPIC_BSCAN, .kind = PICTURES},
     [SPECTRUM] = {.name = OCT_TOPIC_SPECTRUM, .kind = SPECTRA},
@@ -54,6 +57,10 @@ static const struct topic {
      .kind = IMAGES,
      .check = oct_view_quality_check,
      .keep = oct_view_archive_add_quality},
+    {.name = OCT_VIEW_TOPIC_AVERAGE,
+     .kind = IMAGES,
+     .check = oct_view_average_check,
+     .on_demand = true},
     {.name = OCT_VIEW_TOPIC_CONES, .kind = IMAGES, .check = oct_view_cones_check},
 };
 enum { N_TOPICS = sizeof(topics) / sizeof(topics[0]) };
@@ -69,6 +76,8 @@ struct mailbox {
     union letter filling; /* the thread's */
     union letter ready;   /* the newest, where has_ready; the mutex guards both */
     bool has_ready;
+    bool is_wanted;     /* of topics on demand; the mutex guards it */
+    bool is_subscribed; /* the thread's */
 };
 
 struct oct_subscriber {
@@ -269,6 +278,21 @@ static void note_connection(struct oct_subscriber *s)
     pthread_mutex_unlock(&s->mutex);
 }
 
+/* Only the thread may touch the socket. */
+static void follow_wants(struct oct_subscriber *s)
+{
+    for (size_t i = 0; i < N_TOPICS; i++) {
+        struct mailbox *box = &s->box[i];
+        pthread_mutex_lock(&s->mutex);
+        bool wanted = box->is_wanted || !topics[i].on_demand;
+        pthread_mutex_unlock(&s->mutex);
+        if (wanted != box->is_subscribed)
+            zmq_setsockopt(s->socket, wanted ? ZMQ_SUBSCRIBE : ZMQ_UNSUBSCRIBE, topics[i].name,
+                           strlen(topics[i].name));
+        box->is_subscribed = wanted;
+    }
+}
+
 static void *run(void *context)
 {
     struct oct_subscriber *s = context;
@@ -279,7 +303,8 @@ static void *run(void *context)
     bool going = true;
 
     while (going) {
-        if (zmq_poll(items, 2, -1) < 0) {
+        follow_wants(s);
+        if (zmq_poll(items, 2, WANTS_MS) < 0) {
             going = errno == EINTR;
             continue;
         }
@@ -318,8 +343,7 @@ static enum oct_err open_sockets(struct oct_subscriber *s, const char *endpoint,
     set_int(s->socket, ZMQ_RECONNECT_IVL, RECONNECT_MS);
     set_int(s->socket, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MOST_MS);
     zmq_setsockopt(s->socket, ZMQ_MAXMSGSIZE, &most_bytes, sizeof(most_bytes));
-    for (size_t i = 0; i < N_TOPICS; i++)
-        zmq_setsockopt(s->socket, ZMQ_SUBSCRIBE, topics[i].name, strlen(topics[i].name));
+    follow_wants(s); /* no thread runs yet */
     if (zmq_socket_monitor(s->socket, MONITOR_ENDPOINT,
                            ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED) < 0)
         goto fail;
@@ -392,6 +416,19 @@ void oct_subscriber_attach(struct oct_subscriber *subscriber, struct oct_view_ar
 {
     pthread_mutex_lock(&subscriber->mutex);
     subscriber->archive = archive;
+    pthread_mutex_unlock(&subscriber->mutex);
+}
+
+void oct_subscriber_want(struct oct_subscriber *subscriber, const char *name, bool wanted)
+{
+    const struct topic *topic = find_topic(name, strlen(name));
+
+    if (!topic || !topic->on_demand)
+        return;
+    struct mailbox *box = &subscriber->box[topic - topics];
+    pthread_mutex_lock(&subscriber->mutex);
+    box->is_wanted = wanted;
+    box->has_ready = box->has_ready && wanted;
     pthread_mutex_unlock(&subscriber->mutex);
 }
 

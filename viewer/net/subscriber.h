@@ -42,6 +42,10 @@ enum oct_err oct_subscriber_create(struct oct_subscriber **subscriber, const cha
  * archive (borrowed; it outlives the subscriber). */
 void oct_subscriber_attach(struct oct_subscriber *subscriber, struct oct_view_archive *archive);
 
+/* Subscribes to a topic that is subscribed to on demand alone, or ends that, within a tenth of a
+ * second. Cheap to call again. */
+void oct_subscriber_want(struct oct_subscriber *subscriber, const char *topic, bool wanted);
+
 /* If an image of that topic came since the last time, swaps the newest into *image and returns
  * true. Of topics that octview does not subscribe to, and of bscan and spectrum, there are none. */
 bool oct_subscriber_take_image(struct oct_subscriber *subscriber, const char *topic,

@@ -1,0 +1,29 @@
+/* The live average of the daemon: which picture it is, and what is said of it. */
+#ifndef OCT_VIEWER_MODEL_AVERAGE_H
+#define OCT_VIEWER_MODEL_AVERAGE_H
+
+#include "viewer/model/image.h"
+#include "viewer/model/picture.h"
+
+#define OCT_VIEW_TOPIC_AVERAGE "average"
+
+struct oct_view_average {
+    double averaged, rejected, score; /* of the newest; NaN: not told */
+    uint64_t arrival_ns;              /* of the newest; 0: none came since it is shown */
+};
+
+/* Refuses an image that cannot be shown in place of a B-scan. */
+enum oct_err oct_view_average_check(const struct oct_image_header *header, struct oct_error *err);
+
+/* Makes a picture of a checked image; the buffers are swapped, so that the image then has one to
+ * reuse. */
+void oct_view_average_take(struct oct_view_average *average, struct oct_view_image *image,
+                           struct oct_view_picture *picture);
+
+struct oct_view_model;
+
+/* "average 14/16  0.82", or that none comes. True: something is amiss with it, so that it stands out:
+ * none comes, or the newest B-scan did not match. */
+bool oct_view_average_text(const struct oct_view_model *model, char *text, size_t n_bytes);
+
+#endif
