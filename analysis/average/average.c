@@ -13,6 +13,9 @@
 #define STEP_PX (1 / 64.0)
 #define MISSING_SHARE 4u /* a B-scan that misses more than a quarter of its lines is left out */
 #define LEAST_OVERLAP 0.5
+/* After a flyback a B-scan at the same place scores about as the one before did; another place of
+ * the same tissue has its layers, but less of them lies on top of each other. */
+#define SAME_PLACE 0.7
 
 static const struct oct_image_number numbers[] = {
     {"averaged", 1}, {"rejected", 1}, {"resets", 1}, {"score", 1}, {"shift_px", 2},
@@ -46,7 +49,7 @@ struct oct_analysis {
     struct oct_bscan_info newest;
     unsigned n_in_a_row; /* rejected */
     uint64_t n_rejected, n_resets;
-    double score;
+    double score, score_before;     /* of the newest, and of the one taken in before it */
     struct oct_average_shift shift; /* of the newest */
     struct made now, before;        /* `before`: of the block before, not taken yet */
 };
@@ -270,11 +273,14 @@ static enum oct_err judge(struct oct_analysis *a, const struct oct_image_frame *
         a->n_rejected++;
         return OCT_OK;
     }
-    const bool is_new_place = is_flyback && match == DIFFERS;
+    const bool is_new_place =
+        is_flyback &&
+        (match == DIFFERS || (match == MATCHES && a->score < SAME_PLACE * a->score_before));
     if (is_new_place)
         reset_window(a);
     else if (match == DIFFERS && !reject(a))
         return OCT_OK;
+    a->score_before = match == MATCHES && !is_new_place ? a->score : NAN;
     add(a);
     return make_image(a, bscan, err);
 }

@@ -24,7 +24,7 @@
  * the next one does not match begins anew with that one: which of two is the bad one cannot be
  * told. The window begins anew with an acquisition, after OCT_AVERAGE_MOST_REJECTED B-scans in a
  * row that were left out, and at a flyback: when the volume changes (of more than one B-scan) and
- * the B-scan does not match the mean. So a line scan, which stays where it is, goes on over the end
+ * the B-scan does not match the mean, or scores less than 0.7 of the one before. So a line scan, which stays where it is, goes on over the end
  * of a volume. Without registration every flyback begins it anew. Neighbours of a raster are
  * averaged like others, as far as they match: the average is then of neighbouring places.
  *
