@@ -43,6 +43,8 @@ struct oct_analysis_ops {
     const char *meaning; /* one line, for help and documents */
     enum oct_stage_input input;
     size_t settings_bytes;
+    unsigned most_behind; /* live: with more B-scans waiting it skips to the newest; 0: with half of
+                             the image ring */
 
     /* *analysis is NULL on error. Fills the form of its results. OCT_E_CONFIG: settings or sizes
      * that cannot be; OCT_E_BACKEND: no device; OCT_E_NO_MEMORY. */

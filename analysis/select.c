@@ -168,7 +168,8 @@ enum oct_err oct_analysis_select(struct oct_analysis_choice *choice,
     const bool wants_gpu = strcmp(backend, "cpu") != 0;
     struct oct_error no_gpu = {.text = "it has no CUDA part"};
     *choice = (struct oct_analysis_choice){.input = entry->cpu->input,
-                                           .settings_bytes = entry->cpu->settings_bytes};
+                                           .settings_bytes = entry->cpu->settings_bytes,
+                                           .most_behind = entry->cpu->most_behind};
     if (wants_gpu && entry->cuda) {
         enum oct_err e = create_failover(choice, entry, setup, &no_gpu);
         if (!e) {

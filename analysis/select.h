@@ -16,7 +16,8 @@ struct oct_analysis_choice {
     struct oct_image_form form;
     enum oct_stage_input input;
     size_t settings_bytes;
-    char why[256]; /* one line for the log: which twin and why */
+    unsigned most_behind; /* as ops->most_behind */
+    char why[256];        /* one line for the log: which twin and why */
 };
 
 /* backend: "auto", "cpu" or "cuda". Errors as the twins' create. */

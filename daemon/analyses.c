@@ -96,6 +96,7 @@ static enum oct_err start_one(struct oct_daemon_analysis *a, unsigned asker,
         .pipeline = pipeline,
         .asker = asker,
         .settings_bytes = choice.settings_bytes,
+        .most_behind = choice.most_behind,
     };
     e = oct_stage_create(&a->stage, &stage, err);
     if (!e && a->entry->cuda)

@@ -530,6 +530,7 @@ const struct oct_analysis_ops oct_average_cpu = {
     .meaning = "The mean of the last B-scans, registered; or of the repeats of each place.",
     .input = OCT_STAGE_VALUES,
     .settings_bytes = sizeof(struct oct_average_settings),
+    .most_behind = 2,
     .create = average_create,
     .run =
         {

@@ -10,8 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define POLL_US 100000u
+#define NICE 10
 /* The result ring: two readers, one writer, and what may come while the recorder waits for a disk.
  */
 #define LEAST_RESULTS 8u
@@ -397,6 +399,8 @@ static void *run(void *argument)
 {
     struct oct_stage *s = argument;
     uint64_t slot;
+    if (!s->setup.guaranteed)
+        setpriority(PRIO_PROCESS, 0, NICE); /* of this thread alone, on Linux */
     while (!is_abandoned(s)) {
         enum oct_err e = oct_ring_read(s->reader, POLL_US, &slot);
         if (e == OCT_E_CLOSED)
@@ -441,7 +445,9 @@ static enum oct_err alloc_stage(struct oct_stage *s, struct oct_error *err)
                                      oct_image_slot_bytes_of(&s->form, false), NULL, NULL, err);
     if (e)
         return e;
-    s->reader = oct_ring_reader_create(s->in, setup->guaranteed, oct_ring_n_slots(s->in) / 2);
+    s->reader = oct_ring_reader_create(s->in, setup->guaranteed,
+                                       setup->most_behind ? setup->most_behind
+                                                          : oct_ring_n_slots(s->in) / 2);
     return s->reader ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a reader");
 }
 

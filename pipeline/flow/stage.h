@@ -3,7 +3,8 @@
  *     image ring (or another stage's results) -> copy, release -> push -> take ... -> RESULT RING
  *
  * Live it is a lossy reader that copies a B-scan and releases its slot at once: an analysis,
- * however slow, never holds up a picture or a recording. It skips to the newest when it is late.
+ * however slow, never holds up a picture or a recording. It skips to the newest when it is late,
+ * and its thread steps back for all others (niceness).
  * Offline it is guaranteed: every B-scan passes, and a result waits for its readers.
  * Accounting, at every moment: seen = done + skipped. A B-scan counts when the stage has finished
  * with it; what was not the stage's is never counted.
@@ -86,6 +87,7 @@ struct oct_stage_setup {
     const struct oct_image_form *input_form; /* copied */
     unsigned asker;                          /* of values: its own number (pipeline.h) */
     bool guaranteed;                         /* offline */
+    unsigned most_behind;                    /* live: 0: half of the ring that it reads */
     unsigned give_up_ms;                     /* 0: 2000 */
     size_t settings_bytes;                   /* of what oct_stage_configure takes */
 };

@@ -195,9 +195,8 @@ static void fill(float *values, uint32_t n_lines, uint32_t depth, unsigned k)
             state ^= state >> 7;
             state ^= state << 17;
             double speckle = -log(((double)(state >> 11) + 1) * 0x1p-53);
-            values[(size_t)j * depth + d] =
-                (float)(25 + 15 * sin(0.05 * x + 2 * sin(0.04 * y)) + 8 * sin(0.21 * y) +
-                        10 * log10(speckle + 1e-3));
+            values[(size_t)j * depth + d] = (float)(25 + 15 * sin(0.05 * x + 2 * sin(0.04 * y)) +
+                                                    8 * sin(0.21 * y) + 10 * log10(speckle + 1e-3));
         }
 }
 
@@ -221,7 +220,8 @@ static enum oct_err run_alone(struct oct_analysis *a, const struct oct_image_for
         }
         best_ns = fmin(best_ns, (double)(oct_clock_ns() - round) / N_ALONE);
     }
-    if (!e && (result.numbers[OCT_AVERAGE_AVERAGED] < 16 || result.numbers[OCT_AVERAGE_REJECTED] > 0))
+    if (!e &&
+        (result.numbers[OCT_AVERAGE_AVERAGED] < 16 || result.numbers[OCT_AVERAGE_REJECTED] > 0))
         e = oct_fail(err, OCT_E_FORMAT, "the average left out B-scans that match");
     *per_s = 1e9 / best_ns;
     free(result.pixels);
