@@ -115,7 +115,7 @@ static void bring_in(struct oct_analysis *a, const struct oct_image_frame *bscan
         }
         const float least = a->settings.domain == OCT_AVERAGE_DB ? -119.99f : 1.002e-12f;
         a->line_valid[j] = bscan->info.missing_lines == 0 || oct_pixels_any_above(to, depth, least);
-        if (a->rigid)
+        if (a->rigid && a->line_valid[j])
             oct_average_prepare_add(&a->prepare, j, intensity);
     }
     if (a->rigid)
@@ -198,11 +198,24 @@ static void write_line(struct oct_analysis *a, uint32_t line, const float *mean)
                          (float)a->now.hi);
 }
 
+/* A line that no B-scan of the window has is NaN. */
+static void add_to_reference(struct oct_analysis *a, uint32_t line, const float *mean)
+{
+    const uint32_t depth = a->input.dims[1];
+    float *intensity = a->line + depth;
+    if (!oct_pixels_any_above(mean, depth, -1000))
+        return;
+    if (a->settings.domain == OCT_AVERAGE_DB)
+        oct_pixels_from_db(intensity, mean, depth);
+    else
+        oct_pixels_bound(intensity, mean, depth, OCT_PIXELS_LEAST, OCT_PIXELS_MOST);
+    oct_average_prepare_add(&a->prepare, line, intensity);
+}
+
 /* The mean becomes the image, and the reference of the next B-scan. */
 static enum oct_err make_image(struct oct_analysis *a, const struct oct_image_frame *bscan,
                                struct oct_error *err)
 {
-    const uint32_t depth = a->input.dims[1];
     a->now.lo = bscan->lo;
     a->now.hi = bscan->hi;
     if (a->rigid)
@@ -211,12 +224,8 @@ static enum oct_err make_image(struct oct_analysis *a, const struct oct_image_fr
         float *mean = a->line;
         oct_average_window_mean(&a->window, j, mean);
         write_line(a, j, mean);
-        if (!a->rigid)
-            continue;
-        if (a->settings.domain == OCT_AVERAGE_DB)
-            oct_pixels_from_db(mean, mean, depth);
-        oct_pixels_bound(mean, mean, depth, OCT_PIXELS_LEAST, OCT_PIXELS_MOST);
-        oct_average_prepare_add(&a->prepare, j, mean);
+        if (a->rigid)
+            add_to_reference(a, j, mean);
     }
     if (!a->rigid)
         return OCT_OK;

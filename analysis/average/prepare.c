@@ -39,7 +39,8 @@ enum oct_err oct_average_prepare_init(struct oct_average_prepare *p, uint32_t n_
     if (e)
         return e;
     p->scratch = malloc(((size_t)height + 1) * width * sizeof(*p->scratch));
-    if (p->scratch)
+    p->n_added = calloc(height, 1);
+    if (p->scratch && p->n_added)
         return OCT_OK;
     oct_average_prepare_finish(p);
     return oct_fail(err, OCT_E_NO_MEMORY, "average: out of memory");
@@ -49,6 +50,7 @@ void oct_average_prepare_finish(struct oct_average_prepare *p)
 {
     oct_picture_finish(&p->picture);
     free(p->scratch);
+    free(p->n_added);
     *p = (struct oct_average_prepare){.n_lines = 0};
 }
 
@@ -61,13 +63,16 @@ void oct_average_prepare_begin(struct oct_average_prepare *p)
 {
     memset(p->picture.pixels, 0,
            (size_t)p->picture.height * p->picture.width * sizeof(*p->picture.pixels));
+    memset(p->n_added, 0, p->picture.height);
 }
 
 void oct_average_prepare_add(struct oct_average_prepare *p, uint32_t line, const float *intensity)
 {
     const uint32_t y = line / p->bin_lines;
-    if (y < p->picture.height)
-        oct_pixels_bin(row_of(p, y), intensity, p->picture.width, p->bin_depth);
+    if (y >= p->picture.height)
+        return;
+    oct_pixels_bin(row_of(p, y), intensity, p->picture.width, p->bin_depth);
+    p->n_added[y]++;
 }
 
 /* ---- smoothing ---- */
@@ -159,11 +164,35 @@ static void subtract_neighbours(struct oct_average_prepare *p)
     }
 }
 
+/* Rows without A-lines become the mean of the others, so that smoothing carries nothing from there;
+ * later they are 0. Rows of fewer A-lines are as bright as others. */
+static void mend_rows(struct oct_average_prepare *p)
+{
+    const int64_t height = p->picture.height, width = p->picture.width;
+    float *mean = p->scratch + height * width;
+    int64_t n = 0;
+    memset(mean, 0, (size_t)width * sizeof(*mean));
+    for (int64_t y = 0; y < height; y++) {
+        const float short_db = p->n_added[y] ? 10 * log10f((float)p->bin_lines / p->n_added[y]) : 0;
+        for (int64_t x = 0; x < width && p->n_added[y] < p->bin_lines; x++)
+            row_of(p, y)[x] += short_db;
+        n += p->n_added[y] > 0;
+        add_row(mean, row_of(p, y), p->n_added[y] > 0, width);
+    }
+    for (int64_t y = 0; y < height; y++)
+        for (int64_t x = 0; x < width && p->n_added[y] == 0 && n > 0; x++)
+            row_of(p, y)[x] = mean[x] / (float)n;
+}
+
 void oct_average_prepare_end(struct oct_average_prepare *p)
 {
     const size_t n = (size_t)p->picture.height * p->picture.width;
     oct_pixels_to_db(p->scratch, p->picture.pixels, n);
     memcpy(p->picture.pixels, p->scratch, n * sizeof(*p->scratch));
+    mend_rows(p);
     smooth(p);
     subtract_neighbours(p);
+    for (int64_t y = 0; y < p->picture.height; y++)
+        if (p->n_added[y] == 0)
+            memset(row_of(p, y), 0, p->picture.width * sizeof(float));
 }

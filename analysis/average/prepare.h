@@ -12,6 +12,7 @@ struct oct_average_prepare {
     uint32_t bin_lines, bin_depth; /* pixels of a bin */
     struct oct_picture picture;    /* [M / bin_lines][D / bin_depth] */
     float *scratch;                /* of the same size, and a line */
+    uint8_t *n_added;              /* [height] A-lines that came to each row */
 };
 
 /* Chooses bins. OCT_E_NO_MEMORY, OCT_E_CONFIG: the B-scan is too small to be registered. */
@@ -20,7 +21,8 @@ enum oct_err oct_average_prepare_init(struct oct_average_prepare *prepare, uint3
 void oct_average_prepare_finish(struct oct_average_prepare *prepare); /* of an empty one too */
 
 void oct_average_prepare_begin(struct oct_average_prepare *prepare);
-/* intensity [D]; NaN counts as none. */
+/* intensity [D], finite. An A-line that never came is not added: where a row has none it says
+ * nothing, neither for nor against a shift. */
 void oct_average_prepare_add(struct oct_average_prepare *prepare, uint32_t line,
                              const float *intensity);
 void oct_average_prepare_end(struct oct_average_prepare *prepare);
