@@ -176,6 +176,44 @@ static void the_header_of_a_picture_is_one_of_an_image(void **state)
     assert_int_equal(h.n_labels, 0);
 }
 
+/* Numbers beside the pixels: members of the header, by name. */
+static void numbers_of_a_form_are_members(void **state)
+{
+    (void)state;
+    static const struct oct_image_number numbers[] = {{"averaged", 1}, {"shift_px", 2}};
+    static const struct oct_image_number taken[] = {{"lo", 1}};
+    struct oct_image_form form = map_form;
+    form.numbers = numbers;
+    form.n_numbers = 2;
+    struct oct_image_frame frame = frame_of(&form, NULL);
+    memcpy(frame.numbers, (double[]){14, -0.25, NAN}, 3 * sizeof(double));
+    struct oct_image_header h;
+    char json[OCT_IMAGE_HEADER_BYTES], more[OCT_IMAGE_HEADER_BYTES];
+    size_t n = oct_image_header_encode(&frame, "s-1", json, sizeof(json));
+    const char *end = ",\"averaged\":14,\"shift_px\":[-0.25,null]}";
+    assert_true(n > strlen(end));
+    assert_string_equal(json + n - strlen(end), end);
+    assert_int_equal(oct_image_header_decode(&h, json, n, 30, NULL), OCT_OK);
+    assert_int_equal(h.n_numbers, 2);
+    assert_true(oct_image_header_number(&h, "averaged", 0) == 14);
+    assert_true(oct_image_header_number(&h, "shift_px", 0) == -0.25);
+    assert_true(isnan(oct_image_header_number(&h, "shift_px", 1)));
+    assert_true(isnan(oct_image_header_number(&h, "shift_px", 2)));
+    assert_true(isnan(oct_image_header_number(&h, "score", 0)));
+    /* Anybody's members: what holds no numbers, or too many, is passed over. */
+    snprintf(more, sizeof(more),
+             "%.*s,\"a\":\"x\",\"b\":[1,\"x\"],\"c\":[1,2,3,4,5,6,7,8,9],"
+             "\"d\":[],\"e\":1e999,\"f\":true,\"g\":{\"h\":1},\"i\":7}",
+             (int)(n - 1), json);
+    assert_int_equal(oct_image_header_decode(&h, more, strlen(more), 30, NULL), OCT_OK);
+    assert_int_equal(h.n_numbers, 4);
+    assert_true(isnan(oct_image_header_number(&h, "e", 0)));
+    assert_true(oct_image_header_number(&h, "i", 0) == 7);
+    form.numbers = taken;
+    form.n_numbers = 1;
+    assert_int_equal(oct_image_header_encode(&frame, "s-1", json, sizeof(json)), 0);
+}
+
 static void the_largest_header_fits(void **state)
 {
     (void)state;
@@ -392,6 +430,7 @@ int main(void)
         cmocka_unit_test(a_list_of_one_axis_has_a_label_for_each_number),
         cmocka_unit_test(headers_are_read_back),
         cmocka_unit_test(the_header_of_a_picture_is_one_of_an_image),
+        cmocka_unit_test(numbers_of_a_form_are_members),
         cmocka_unit_test(the_largest_header_fits),
         cmocka_unit_test(what_cannot_be_written_is_empty),
         cmocka_unit_test(every_fault_of_what_all_headers_have_is_named),
