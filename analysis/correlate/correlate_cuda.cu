@@ -1,0 +1,278 @@
+/* The CUDA engine: a worker (kernels/device/cuda_task.h) whose tasks are a reference to keep or a
+ * batch of pictures. Pictures are made normal while they are copied into pinned memory. */
+#include "analysis/correlate/cuda_correlation.cuh"
+#include "kernels/device/cuda_task.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+/* Pictures a batch are limited so that a batch takes about this much memory on the device. */
+#define BATCH_BYTES ((size_t)2 << 30)
+
+struct oct_correlator {
+    struct oct_cuda_tasks *tasks;
+    struct oct_correlator_setup setup; /* n_batch: of the device */
+    struct oct_normal g;               /* has_reference: of g */
+    bool has_reference;
+    struct oct_normal *f; /* [n_batch of the caller] */
+    unsigned n_batch;     /* of the caller */
+};
+
+struct task {
+    bool is_reference, alone;
+    const struct oct_picture *pictures; /* [n] */
+    const struct oct_normal *normals;   /* [n] */
+    unsigned n;
+    float *c2d; /* [n][shifts] */
+};
+
+struct context {
+    struct oct_correlation correlation;
+    struct oct_cuda_stream *stream;
+    double g_per_pixel; /* sum of squares of g; overlap: over its valid pixels */
+    bool is_reference;
+    unsigned n; /* of the task */
+    float *h_c2d;
+};
+
+/* ---- a task ---- */
+
+static double divisor_of(const struct context *c, const struct oct_normal *normal, double squares)
+{
+    return c->correlation.shape.norm == OCT_CORRELATION_OVERLAP ? squares / (double)normal->n_valid
+                                                                : squares;
+}
+
+static void take(void *argument, const void *from)
+{
+    struct context *c = (struct context *)argument;
+    const struct task *task = (const struct task *)from;
+    struct oct_correlation *to = &c->correlation;
+    c->is_reference = task->is_reference;
+    c->n = task->n;
+    to->alone = task->alone;
+    for (unsigned i = 0; i < task->n; i++) {
+        const struct oct_picture *p = &task->pictures[i];
+        const size_t at = i * (size_t)p->height * p->width;
+        const double squares = oct_normal_write(&task->normals[i], p, to->h_pictures + at,
+                                                to->h_masks ? to->h_masks + at : NULL);
+        const double own = divisor_of(c, &task->normals[i], squares);
+        if (task->is_reference)
+            c->g_per_pixel = own;
+        else
+            to->h_factors[i] = (float)(to->shape.inverse_points /
+                                       sqrt(own * (task->alone ? own : c->g_per_pixel)));
+    }
+}
+
+static enum oct_err begin(void *argument, struct oct_error *err)
+{
+    struct context *c = (struct context *)argument;
+    struct oct_correlation *correlation = &c->correlation;
+    if (c->is_reference) {
+        enum oct_err e = oct_correlation_upload_g(correlation, err);
+        return e ? e : oct_correlation_queue_g(correlation, err);
+    }
+    enum oct_err e = oct_correlation_upload(correlation, c->n, err);
+    if (!e)
+        e = oct_correlation_queue(correlation, true, err);
+    return e ? e
+             : oct_cuda_stream_download(
+                   c->stream, c->h_c2d, correlation->d_c2d,
+                   c->n * oct_correlation_shifts(correlation->shape) * sizeof(float), err);
+}
+
+static void give(void *argument, void *to)
+{
+    struct context *c = (struct context *)argument;
+    struct task *task = (struct task *)to;
+    if (!task->is_reference)
+        memcpy(task->c2d, c->h_c2d,
+               task->n * oct_correlation_shifts(c->correlation.shape) * sizeof(float));
+}
+
+static void unmake(void *argument)
+{
+    struct context *c = (struct context *)argument;
+    oct_correlation_finish(&c->correlation);
+    delete c;
+}
+
+/* Every kernel once: a reference, and pictures with it and with themselves, all zero. */
+static enum oct_err rehearse(struct context *c, struct oct_error *err)
+{
+    struct oct_correlation *to = &c->correlation;
+    const struct oct_correlation_shape &s = to->shape;
+    memset(to->h_pictures, 0, (size_t)s.height * s.width * sizeof(float));
+    memset(to->h_pictures, 0, (size_t)s.g_height * s.g_width * sizeof(float));
+    memset(to->h_factors, 0, s.n * sizeof(float));
+    c->n = 1;
+    c->is_reference = true;
+    enum oct_err e = begin(c, err);
+    c->is_reference = false;
+    for (int k = 0; k < 2 && !e; k++) {
+        to->alone = k == 1 && s.height == s.g_height && s.width == s.g_width;
+        e = begin(c, err);
+    }
+    return e;
+}
+
+static enum oct_err make(void **out, struct oct_cuda_stream *stream, const void *setup,
+                         struct oct_error *err)
+{
+    *out = NULL;
+    struct context *c = new (std::nothrow) context();
+    if (!c)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a correlation");
+    const struct oct_correlation_shape shape =
+        oct_correlation_shape_of((const struct oct_correlator_setup *)setup);
+    c->stream = stream;
+    enum oct_err e = oct_correlation_make(&c->correlation, &shape, stream, err);
+    if (!e)
+        e = oct_stream_pin(stream, &c->h_c2d, shape.n * oct_correlation_shifts(shape), err);
+    if (!e)
+        e = rehearse(c, err);
+    oct_cuda_stream_drain(stream);
+    if (e) {
+        unmake(c);
+        return e;
+    }
+    *out = c;
+    return OCT_OK;
+}
+
+static const struct oct_cuda_task_ops task_ops = {"correlation", make, take, begin, give, unmake};
+
+/* ---- the engine ---- */
+
+static enum oct_err check_setup(const struct oct_correlator_setup *s, struct oct_error *err)
+{
+    const uint32_t height = s->height > s->g_height ? s->height : s->g_height;
+    const uint32_t width = s->width > s->g_width ? s->width : s->g_width;
+    if (s->height == 0 || s->width == 0 || s->g_height == 0 || s->g_width == 0 ||
+        height > OCT_PICTURE_MOST_SIDE || width > OCT_PICTURE_MOST_SIDE)
+        return oct_fail(err, OCT_E_ARG,
+                        "pictures of %u x %u pixels cannot be correlated: a side has 1 to %u",
+                        height, width, OCT_PICTURE_MOST_SIDE);
+    if (s->max_dy >= height || s->max_dx >= width)
+        return oct_fail(err, OCT_E_ARG,
+                        "shifts to %u x %u of pictures of %u x %u pixels: the largest are %u x %u",
+                        s->max_dy, s->max_dx, height, width, height - 1, width - 1);
+    return OCT_OK;
+}
+
+static unsigned device_batch(const struct oct_correlator_setup *setup)
+{
+    const struct oct_correlation_shape s = oct_correlation_shape_of(setup);
+    const size_t copies = !s.masked ? 5 : s.norm == OCT_CORRELATION_ZNCC ? 24 : 9;
+    const size_t fits = BATCH_BYTES / (copies * oct_correlation_points(s) * sizeof(float)) + 1;
+    return fits < s.n ? (unsigned)fits : s.n;
+}
+
+static void cuda_destroy(struct oct_correlator *c)
+{
+    if (!c)
+        return;
+    oct_cuda_tasks_destroy(c->tasks);
+    free(c->f);
+    free(c);
+}
+
+static enum oct_err cuda_create(struct oct_correlator **out,
+                                const struct oct_correlator_setup *setup, struct oct_error *err)
+{
+    *out = NULL;
+    enum oct_err e = check_setup(setup, err);
+    if (e)
+        return e;
+    struct oct_correlator *c = (struct oct_correlator *)calloc(1, sizeof(*c));
+    const unsigned n_batch = setup->n_batch ? setup->n_batch : 1;
+    struct oct_normal *f = (struct oct_normal *)calloc(n_batch, sizeof(*f));
+    if (!c || !f) {
+        free(c);
+        free(f);
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a correlation");
+    }
+    c->f = f;
+    c->n_batch = n_batch;
+    c->setup = *setup;
+    c->setup.n_batch = device_batch(setup);
+    e = oct_cuda_tasks_create(&c->tasks, &task_ops, setup->gpus, setup->deadline_ms, &c->setup,
+                              sizeof(c->setup), err);
+    if (e)
+        cuda_destroy(c);
+    else
+        *out = c;
+    return e;
+}
+
+static enum oct_err look(const struct oct_correlator *c, const struct oct_picture *picture,
+                         uint32_t height, uint32_t width, struct oct_normal *normal,
+                         struct oct_error *err)
+{
+    if (picture->height != height || picture->width != width)
+        return oct_fail(err, OCT_E_ARG, "the picture has %u x %u pixels, not %u x %u",
+                        picture->height, picture->width, height, width);
+    if (picture->valid && !c->setup.masked)
+        return oct_fail(err, OCT_E_ARG, "the picture has a mask, and none was announced");
+    oct_normal_measure(normal, picture,
+                       c->setup.keep_mean && c->setup.norm != OCT_CORRELATION_ZNCC);
+    const double part = (double)normal->n_valid / ((double)height * width);
+    if (part < 0.1)
+        return oct_fail(err, OCT_E_ARG, "only %.1f %% of the pixels are valid, less than 10 %%",
+                        100 * part);
+    if (!std::isfinite(normal->scale) || !std::isfinite(normal->offset))
+        return oct_fail(err, OCT_E_ARG, "pixels that are not finite and not masked");
+    return normal->usable ? OCT_OK : oct_fail(err, OCT_E_ARG, "no contrast");
+}
+
+static enum oct_err cuda_set_reference(struct oct_correlator *c, const struct oct_picture *g,
+                                       struct oct_error *err)
+{
+    struct oct_normal normal;
+    if (!g) {
+        c->has_reference = false;
+        return OCT_OK;
+    }
+    enum oct_err e = look(c, g, c->setup.g_height, c->setup.g_width, &normal, err);
+    if (e)
+        return e;
+    struct task task = {true, false, g, &normal, 1, NULL};
+    e = oct_cuda_tasks_do(c->tasks, &task, err);
+    c->has_reference = c->has_reference || !e;
+    return e;
+}
+
+static enum oct_err cuda_run(struct oct_correlator *c, const struct oct_picture *f, unsigned n,
+                             float *c2d, unsigned *which, struct oct_error *err)
+{
+    const struct oct_correlator_setup *s = &c->setup;
+    const size_t n_shifts = (2 * (size_t)s->max_dy + 1) * (2 * (size_t)s->max_dx + 1);
+    *which = 0;
+    if (n > c->n_batch)
+        return oct_fail(err, OCT_E_ARG, "%u pictures at once, more than %u", n, c->n_batch);
+    if (!c->has_reference && (s->height != s->g_height || s->width != s->g_width))
+        return oct_fail(err, OCT_E_ARG, "there is no picture to correlate with");
+    for (unsigned i = 0; i < n; i++) {
+        enum oct_err e = look(c, &f[i], s->height, s->width, &c->f[i], err);
+        if (e) {
+            *which = i;
+            return e;
+        }
+    }
+    for (unsigned i = 0; i < n; i += s->n_batch) {
+        const unsigned count = n - i < s->n_batch ? n - i : s->n_batch;
+        struct task task = {false, !c->has_reference, f + i, c->f + i, count, c2d + i * n_shifts};
+        enum oct_err e = oct_cuda_tasks_do(c->tasks, &task, err);
+        if (e) {
+            *which = i;
+            return e;
+        }
+    }
+    return OCT_OK;
+}
+
+extern "C" const struct oct_correlator_ops oct_correlator_cuda = {
+    "cuda", cuda_create, cuda_set_reference, cuda_run, cuda_destroy};

@@ -1,0 +1,208 @@
+/* The CUDA engine of correlations on the stand-in for CUDA (test/cuda_host/): its numbers, and what
+ * becomes of them when the device fails or hangs. */
+#include "test/cuda_host/cuda_host.h"
+#include "test/rig/correlate_oracle.h"
+#include "test/rig/correlate_suite.h"
+#include "test/rig/tap.h"
+
+#include "pipeline/base/clock.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MEMORY ((size_t)1 << 30)
+#define PATIENCE_MS 60000 /* a busy machine is no device that hangs */
+#define SIDE 16u
+#define RADIUS 7u
+#define N_SHIFTS ((size_t)(2 * RADIUS + 1) * (2 * RADIUS + 1))
+#if defined(__SANITIZE_THREAD__)
+#define DEADLINE_MS 4000
+#define STRIDE 7u
+#else
+#define DEADLINE_MS 150
+#define STRIDE 3u
+#endif
+
+static const struct oct_correlator_setup setup = {.height = SIDE,
+                                                  .width = SIDE,
+                                                  .g_height = SIDE,
+                                                  .g_width = SIDE,
+                                                  .max_dy = RADIUS,
+                                                  .max_dx = RADIUS,
+                                                  .norm = OCT_CORRELATION_ZNCC,
+                                                  .min_overlap = 0.3,
+                                                  .n_batch = 2};
+
+static void check_nothing_left(void)
+{
+    assert_int_equal(cuda_host_bytes_in_use(), 0);
+    assert_int_equal(cuda_host_n_objects(), 0);
+}
+
+/* A reference and two pictures through any table. */
+static enum oct_err use(const struct oct_correlator_ops *ops, struct oct_correlator *c, float *c2d,
+                        struct oct_error *err)
+{
+    struct oct_picture f[2], g;
+    unsigned which;
+    oct_oracle_picture(&f[0], SIDE, SIDE, OCT_ORACLE_U8, 1);
+    oct_oracle_picture(&f[1], SIDE, SIDE, OCT_ORACLE_DB, 2);
+    oct_oracle_picture(&g, SIDE, SIDE, OCT_ORACLE_U16, 3);
+    memset(c2d, 0, 2 * N_SHIFTS * sizeof(float));
+    enum oct_err e = ops->set_reference(c, &g, err);
+    if (!e)
+        e = ops->run(c, f, 2, c2d, &which, err);
+    for (unsigned i = 0; i < 2; i++)
+        oct_picture_finish(&f[i]); /* whatever became of it, it is the caller's again */
+    oct_picture_finish(&g);
+    return e;
+}
+
+static void check_same(const float *c2d, const float *wanted)
+{
+    for (size_t i = 0; i < 2 * N_SHIFTS; i++)
+        if (isnan(c2d[i]) != isnan(wanted[i]) || fabsf(c2d[i] - wanted[i]) > 2e-6f)
+            fail_msg("%zu: %.9g, not %.9g", i, (double)c2d[i], (double)wanted[i]);
+}
+
+static void compute_on_cpu(float *wanted)
+{
+    struct oct_correlator *c;
+    struct oct_error err;
+    assert_int_equal(oct_correlator_cpu.create(&c, &setup, &err), OCT_OK);
+    assert_int_equal(use(&oct_correlator_cpu, c, wanted, &err), OCT_OK);
+    oct_correlator_cpu.destroy(c);
+}
+
+static void test_same_as_cpu(void **state)
+{
+    struct oct_correlator_setup alone = setup;
+    struct oct_correlator *c;
+    struct oct_error err;
+    float c2d[2 * N_SHIFTS], wanted[2 * N_SHIFTS];
+    (void)state;
+    alone.deadline_ms = PATIENCE_MS;
+    compute_on_cpu(wanted);
+    cuda_host_reset(1, MEMORY);
+    assert_int_equal(oct_correlator_cuda.create(&c, &alone, &err), OCT_OK);
+    assert_int_equal(use(&oct_correlator_cuda, c, c2d, &err), OCT_OK);
+    oct_correlator_cuda.destroy(c);
+    oct_correlator_cuda.destroy(NULL);
+    check_same(c2d, wanted);
+    check_nothing_left();
+}
+
+static void test_no_device(void **state)
+{
+    struct oct_correlator_setup other = setup;
+    struct oct_correlator *c = (struct oct_correlator *)&other;
+    struct oct_error err;
+    (void)state;
+    cuda_host_reset(1, MEMORY);
+    cuda_host_set_cufft(false);
+    assert_int_equal(oct_correlator_cuda.create(&c, &setup, &err), OCT_E_BACKEND);
+    assert_null(c);
+    assert_non_null(strstr(err.text, "cuFFT"));
+    cuda_host_reset(1, MEMORY);
+    cuda_host_set_cufft(true);
+    other.gpus = "3";
+    assert_int_equal(oct_correlator_cuda.create(&c, &other, &err), OCT_E_CONFIG);
+    cuda_host_reset(1, (size_t)1 << 12);
+    assert_int_equal(oct_correlator_cuda.create(&c, &setup, &err), OCT_E_NO_MEMORY);
+    cuda_host_remove_driver();
+    assert_int_equal(oct_correlator_cuda.create(&c, &setup, &err), OCT_E_BACKEND);
+    check_nothing_left();
+}
+
+/* The n-th call or operation fails: the table that fails over gives the CPU's numbers or refuses to
+ * start. Returns whether a fault came. */
+static bool run_with_fault(enum cuda_host_fault fault, unsigned n, const float *wanted)
+{
+    const struct oct_correlator_ops *ops;
+    struct oct_correlator_setup patient = setup;
+    struct oct_correlator *c;
+    struct oct_error err = {.text = ""};
+    float c2d[2 * N_SHIFTS];
+    char why[200];
+    patient.deadline_ms = PATIENCE_MS;
+    cuda_host_reset(1, MEMORY);
+    cuda_host_set_fault(fault, n);
+    assert_int_equal(oct_correlator_select(&ops, &c, "auto", &patient, why, sizeof(why), &err),
+                     OCT_OK);
+    const bool hit = ops == &oct_correlator_cpu;
+    assert_int_equal(use(ops, c, c2d, &err), OCT_OK);
+    check_same(c2d, wanted);
+    ops->destroy(c);
+    check_nothing_left();
+    return hit;
+}
+
+static void test_failures(void **state)
+{
+    float wanted[2 * N_SHIFTS];
+    (void)state;
+    compute_on_cpu(wanted);
+    assert_false(run_with_fault(CUDA_HOST_NO_FAULT, 0, wanted));
+    const unsigned n_calls = cuda_host_n_calls(), n_operations = cuda_host_n_operations();
+    for (unsigned n = 1; n <= n_calls; n += STRIDE + n / 4)
+        (void)run_with_fault(CUDA_HOST_CALL_FAILS, n, wanted);
+    for (unsigned n = 1; n <= n_operations; n += STRIDE + n / 6)
+        (void)run_with_fault(CUDA_HOST_WORK_FAILS, n, wanted);
+    assert_true(run_with_fault(CUDA_HOST_CALL_FAILS, 1, wanted));
+    assert_true(n_calls > 50 && n_operations > 20);
+}
+
+static double seconds(void)
+{
+    return (double)oct_clock_ns() * 1e-9;
+}
+
+/* The n-th operation after create does not end. */
+static void check_hanging(enum cuda_host_fault fault, unsigned n)
+{
+    struct oct_correlator_setup strict = setup;
+    struct oct_correlator *c;
+    struct oct_error err = {.text = ""};
+    float c2d[2 * N_SHIFTS];
+    strict.deadline_ms = DEADLINE_MS;
+    cuda_host_reset(1, MEMORY);
+    assert_int_equal(oct_correlator_cuda.create(&c, &strict, &err), OCT_OK);
+    cuda_host_set_fault(fault, n);
+    double begun = seconds();
+    assert_int_equal(use(&oct_correlator_cuda, c, c2d, &err), OCT_E_BACKEND);
+    assert_true(seconds() - begun < DEADLINE_MS * 4e-3 + 5);
+    assert_int_equal(use(&oct_correlator_cuda, c, c2d, &err), OCT_E_BACKEND);
+    begun = seconds();
+    oct_correlator_cuda.destroy(c);
+    assert_true(seconds() - begun < DEADLINE_MS * 4e-3 + 5);
+    cuda_host_reset(1, MEMORY); /* lets go on what hangs */
+    for (int i = 0; i < 1000 && (cuda_host_bytes_in_use() || cuda_host_n_objects()); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    check_nothing_left();
+}
+
+static void test_hanging(void **state)
+{
+    (void)state;
+    check_hanging(CUDA_HOST_WORK_HANGS, 2);  /* of the reference */
+    check_hanging(CUDA_HOST_WORK_HANGS, 12); /* of the pictures */
+    check_hanging(CUDA_HOST_CALL_BLOCKS, 3);
+    check_hanging(CUDA_HOST_CALL_LATE, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        {"the CUDA engine gives the CPU's numbers", test_same_as_cpu, NULL, NULL, NULL},
+        {"a machine without what it takes is refused", test_no_device, NULL, NULL, NULL},
+        {"whatever fails, the CPU goes on with the same numbers", test_failures, NULL, NULL, NULL},
+        {"a device that hangs is given up in time", test_hanging, NULL, NULL, NULL},
+    };
+    cuda_host_reset(1, MEMORY);
+    int n_failed = oct_correlate_suite_run(&oct_correlator_cuda, PATIENCE_MS, false);
+    n_failed += cmocka_run_group_tests_name("correlation on CUDA", tests, NULL, NULL);
+    return n_failed > 0;
+}
