@@ -31,11 +31,15 @@ extern "C" {
 #define OCT_BOX_SEGMENTS 16u                /* into which it cuts them */
 #define OCT_BOX_THREADS 128u                /* of a block that sums a row; a power of two */
 
-enum oct_plane { OCT_PLANE_VALUES, OCT_PLANE_MASK, OCT_PLANE_SQUARES };
+enum oct_correlation_plane {
+    OCT_CORRELATION_VALUES,
+    OCT_CORRELATION_MASK,
+    OCT_CORRELATION_SQUARES
+};
 #define OCT_CORRELATION_PRODUCTS 6u
 
 /* The planes of each product, in the order of the table above. */
-struct oct_products {
+struct oct_product_planes {
     unsigned char f[OCT_CORRELATION_PRODUCTS], g[OCT_CORRELATION_PRODUCTS];
 };
 
@@ -124,8 +128,8 @@ static __global__ void oct_power_kernel(float4 *spectra, size_t n_pairs)
 
 /* conj(F) G; z: picture, y: product. g_n: 1 where one g is for all pictures, else n. */
 static __global__ void oct_product_kernel(const float2 *f, const float2 *g, float2 *products,
-                                          struct oct_products planes, size_t points, unsigned n,
-                                          unsigned g_n)
+                                          struct oct_product_planes planes, size_t points,
+                                          unsigned n, unsigned g_n)
 {
     const size_t p = (size_t)blockIdx.x * OCT_CORRELATION_THREADS + threadIdx.x;
     const unsigned k = blockIdx.y, i = blockIdx.z;
@@ -423,11 +427,11 @@ static inline enum oct_err oct_correlation_queue_g(struct oct_correlation *c, st
 
 static inline void oct_correlation_multiply(struct oct_correlation *c)
 {
-    static const struct oct_products planes = {{OCT_PLANE_VALUES, OCT_PLANE_MASK, OCT_PLANE_VALUES,
-                                                OCT_PLANE_MASK, OCT_PLANE_SQUARES, OCT_PLANE_MASK},
-                                               {OCT_PLANE_VALUES, OCT_PLANE_MASK, OCT_PLANE_MASK,
-                                                OCT_PLANE_VALUES, OCT_PLANE_MASK,
-                                                OCT_PLANE_SQUARES}};
+    static const struct oct_product_planes planes = {
+        {OCT_CORRELATION_VALUES, OCT_CORRELATION_MASK, OCT_CORRELATION_VALUES, OCT_CORRELATION_MASK,
+         OCT_CORRELATION_SQUARES, OCT_CORRELATION_MASK},
+        {OCT_CORRELATION_VALUES, OCT_CORRELATION_MASK, OCT_CORRELATION_MASK, OCT_CORRELATION_VALUES,
+         OCT_CORRELATION_MASK, OCT_CORRELATION_SQUARES}};
     const struct oct_correlation_shape &s = c->shape;
     const size_t points = oct_correlation_half_points(s);
     const dim3 block(OCT_CORRELATION_THREADS);

@@ -1,0 +1,216 @@
+/* The CUDA engine of the whole-pixel search on the stand-in for CUDA (test/cuda_host/): its numbers
+ * and those of the CPU's, and what becomes of them when the device fails or hangs. */
+#include "test/cuda_host/cuda_host.h"
+#include "test/rig/match_suite.h"
+#include "test/rig/tap.h"
+
+#include "pipeline/base/clock.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MEMORY ((size_t)1 << 30)
+#define PATIENCE_MS 60000 /* a busy machine is no device that hangs */
+#define N OCT_MATCH_SCENE_PICTURES
+#define HEIGHT 24u
+#define WIDTH 32u
+#if defined(__SANITIZE_THREAD__)
+#define DEADLINE_MS 4000
+#define STRIDE 9u
+#else
+#define DEADLINE_MS 150
+#define STRIDE 4u
+#endif
+
+static const struct oct_matcher_setup setup = {.height = HEIGHT,
+                                               .width = WIDTH,
+                                               .max_dy = 8,
+                                               .max_dx = 8,
+                                               .min_overlap = 0.3,
+                                               .max_rows = 12,
+                                               .max_radius = 4,
+                                               .min_window_overlap = 0.5,
+                                               .n_batch = N,
+                                               .deadline_ms = PATIENCE_MS};
+
+struct results {
+    struct oct_match whole[N], windows[N];
+};
+
+static void check_nothing_left(void)
+{
+    assert_int_equal(cuda_host_bytes_in_use(), 0);
+    assert_int_equal(cuda_host_n_objects(), 0);
+}
+
+static enum oct_err use(const struct oct_matcher_ops *ops, struct oct_matcher *m,
+                        struct results *results, struct oct_error *err)
+{
+    const struct oct_window windows[N] = {
+        {0, 4, 12, -4, 3, 4}, {1, 8, 10, 1, 1, 4}, {2, 9, 12, 4, -5, 4}};
+    struct oct_match_scene scene;
+    oct_match_scene_make(&scene, HEIGHT, WIDTH, false);
+    enum oct_err e = ops->set_reference(m, &scene.g, err);
+    if (!e)
+        e = ops->load(m, scene.f, N, err);
+    if (!e)
+        e = ops->find(m, results->whole, err);
+    if (!e)
+        e = ops->look(m, windows, N, results->windows, err);
+    oct_match_scene_finish(&scene);
+    return e;
+}
+
+static void check_match(const struct oct_match *a, const struct oct_match *b)
+{
+    assert_int_equal(a->dy, b->dy);
+    assert_int_equal(a->dx, b->dx);
+    assert_true(a->on_border == b->on_border);
+    assert_true(fabsf(a->score - b->score) < 2e-6f);
+}
+
+static void check_same(const struct results *a, const struct results *b)
+{
+    for (unsigned i = 0; i < N; i++) {
+        check_match(&a->whole[i], &b->whole[i]);
+        check_match(&a->windows[i], &b->windows[i]);
+        for (int k = 0; k < 9; k++) {
+            const float x = a->windows[i].around[k / 3][k % 3];
+            const float y = b->windows[i].around[k / 3][k % 3];
+            assert_true(isnan(x) == isnan(y) && !(fabsf(x - y) > 2e-6f));
+        }
+    }
+}
+
+static void compute_on_cpu(struct results *results)
+{
+    struct oct_matcher *m;
+    struct oct_error err;
+    assert_int_equal(oct_matcher_cpu.create(&m, &setup, &err), OCT_OK);
+    assert_int_equal(use(&oct_matcher_cpu, m, results, &err), OCT_OK);
+    oct_matcher_cpu.destroy(m);
+}
+
+static void test_same_as_cpu(void **state)
+{
+    struct results wanted, results;
+    struct oct_matcher *m;
+    struct oct_error err;
+    (void)state;
+    compute_on_cpu(&wanted);
+    cuda_host_reset(1, MEMORY);
+    assert_int_equal(oct_matcher_cuda.create(&m, &setup, &err), OCT_OK);
+    assert_int_equal(use(&oct_matcher_cuda, m, &results, &err), OCT_OK);
+    oct_matcher_cuda.destroy(m);
+    oct_matcher_cuda.destroy(NULL);
+    check_same(&results, &wanted);
+    check_nothing_left();
+}
+
+static void test_no_device(void **state)
+{
+    const struct oct_matcher_ops *ops;
+    struct oct_matcher *m;
+    struct oct_error err;
+    (void)state;
+    cuda_host_reset(1, MEMORY);
+    cuda_host_remove_driver();
+    assert_int_equal(oct_matcher_select(&ops, &m, "cuda", &setup, &err), OCT_E_BACKEND);
+    assert_null(m);
+    assert_int_equal(oct_matcher_select(&ops, &m, "auto", &setup, &err), OCT_OK);
+    assert_ptr_equal(ops, &oct_matcher_cpu);
+    ops->destroy(m);
+    cuda_host_reset(1, (size_t)1 << 12); /* too small */
+    assert_int_equal(oct_matcher_select(&ops, &m, "cuda", &setup, &err), OCT_E_NO_MEMORY);
+    assert_int_equal(oct_matcher_select(&ops, &m, "auto", &setup, &err), OCT_OK);
+    assert_ptr_equal(ops, &oct_matcher_cpu);
+    ops->destroy(m);
+    check_nothing_left();
+}
+
+/* The n-th call or operation fails: the CPU's numbers all the same. */
+static void run_with_fault(enum cuda_host_fault fault, unsigned n, const struct results *wanted)
+{
+    const struct oct_matcher_ops *ops;
+    struct results results;
+    struct oct_matcher *m;
+    struct oct_error err;
+    cuda_host_reset(1, MEMORY);
+    cuda_host_set_fault(fault, n);
+    assert_int_equal(oct_matcher_select(&ops, &m, "auto", &setup, &err), OCT_OK);
+    assert_int_equal(use(ops, m, &results, &err), OCT_OK);
+    ops->destroy(m);
+    check_same(&results, wanted);
+    check_nothing_left();
+}
+
+static void test_failures(void **state)
+{
+    struct results wanted;
+    (void)state;
+    compute_on_cpu(&wanted);
+    run_with_fault(CUDA_HOST_NO_FAULT, 0, &wanted);
+    const unsigned n_calls = cuda_host_n_calls(), n_operations = cuda_host_n_operations();
+    assert_true(n_calls > 50 && n_operations > 20);
+    for (unsigned n = 1; n <= n_calls; n += STRIDE + n / 4)
+        run_with_fault(CUDA_HOST_CALL_FAILS, n, &wanted);
+    for (unsigned n = 1; n <= n_operations; n += STRIDE + n / 8)
+        run_with_fault(CUDA_HOST_WORK_FAILS, n, &wanted);
+    for (unsigned n = n_operations; n > n_operations - 4; n--) /* of the windows */
+        run_with_fault(CUDA_HOST_WORK_FAILS, n, &wanted);
+}
+
+static double seconds(void)
+{
+    return (double)oct_clock_ns() * 1e-9;
+}
+
+/* The n-th call or operation after create does not end: the CPU goes on after the deadline. */
+static void check_hanging(enum cuda_host_fault fault, unsigned n, const struct results *wanted)
+{
+    struct oct_matcher_setup strict = setup;
+    const struct oct_matcher_ops *ops;
+    struct results results;
+    struct oct_matcher *m;
+    struct oct_error err;
+    strict.deadline_ms = DEADLINE_MS;
+    cuda_host_reset(1, MEMORY);
+    assert_int_equal(oct_matcher_select(&ops, &m, "cuda", &strict, &err), OCT_OK);
+    cuda_host_set_fault(fault, n);
+    const double begun = seconds();
+    assert_int_equal(use(ops, m, &results, &err), OCT_OK);
+    ops->destroy(m);
+    assert_true(seconds() - begun < DEADLINE_MS * 8e-3 + 10);
+    check_same(&results, wanted);
+    cuda_host_reset(1, MEMORY); /* lets go on what hangs */
+    for (int i = 0; i < 1000 && (cuda_host_bytes_in_use() || cuda_host_n_objects()); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    check_nothing_left();
+}
+
+static void test_hanging(void **state)
+{
+    struct results wanted;
+    (void)state;
+    compute_on_cpu(&wanted);
+    check_hanging(CUDA_HOST_WORK_HANGS, 2, &wanted);
+    check_hanging(CUDA_HOST_WORK_HANGS, 14, &wanted);
+    check_hanging(CUDA_HOST_CALL_LATE, 9, &wanted);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        {"the CUDA engine finds what the CPU's finds", test_same_as_cpu, NULL, NULL, NULL},
+        {"a machine without what it takes is left to the CPU", test_no_device, NULL, NULL, NULL},
+        {"whatever fails, the CPU goes on", test_failures, NULL, NULL, NULL},
+        {"a device that hangs is given up in time", test_hanging, NULL, NULL, NULL},
+    };
+    cuda_host_reset(1, MEMORY);
+    int n_failed = oct_match_suite_run(&oct_matcher_cuda, PATIENCE_MS);
+    n_failed += cmocka_run_group_tests_name("registration on CUDA", tests, NULL, NULL);
+    return n_failed > 0;
+}
