@@ -1,5 +1,6 @@
 /* The CUDA engine of correlations on the stand-in for CUDA (test/cuda_host/): its numbers, and what
  * becomes of them when the device fails or hangs. */
+#include "analysis/correlate/correlate_timing.h"
 #include "test/cuda_host/cuda_host.h"
 #include "test/rig/correlate_oracle.h"
 #include "test/rig/correlate_suite.h"
@@ -193,6 +194,24 @@ static void test_hanging(void **state)
     check_hanging(CUDA_HOST_CALL_LATE, 1);
 }
 
+/* What the benchmark times; the times themselves are the host's. */
+static void test_timing(void **state)
+{
+    struct oct_correlate_times t;
+    struct oct_error err = {.text = ""};
+    (void)state;
+    cuda_host_reset(1, MEMORY);
+    assert_int_equal(oct_correlate_time_cuda(&setup, 0, &t, &err), OCT_OK);
+    assert_true(t.height >= SIDE + RADIUS && t.width >= SIDE + RADIUS && t.width % 2 == 0);
+    assert_true(t.best_height >= SIDE + RADIUS && t.best_width >= SIDE + RADIUS);
+    assert_true(t.pair_us > 0 && t.pair_us < 1e6 && t.own_pair_us > 0 && t.own_pair_us < 1e6);
+    assert_true(t.kernels_us > 0 && t.copies_us > 0 && t.copies_us < 1e6);
+    check_nothing_left();
+    cuda_host_set_fault(CUDA_HOST_WORK_FAILS, 30);
+    assert_int_equal(oct_correlate_time_cuda(&setup, 0, &t, &err), OCT_E_BACKEND);
+    check_nothing_left();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +219,7 @@ int main(void)
         {"a machine without what it takes is refused", test_no_device, NULL, NULL, NULL},
         {"whatever fails, the CPU goes on with the same numbers", test_failures, NULL, NULL, NULL},
         {"a device that hangs is given up in time", test_hanging, NULL, NULL, NULL},
+        {"the benchmark's times are taken", test_timing, NULL, NULL, NULL},
     };
     cuda_host_reset(1, MEMORY);
     int n_failed = oct_correlate_suite_run(&oct_correlator_cuda, PATIENCE_MS, false);

@@ -1,10 +1,14 @@
-/* The engine suite on a real GPU (scripts/gpu-check): fused and plain kernels. With "--small" only
- * the contract's tests, whose B-scans are small enough for compute-sanitizer; with "--probe"
- * nothing but the search for a GPU. The last test breaks the device for this process.
+/* The engine suite on a real GPU (scripts/gpu-check): fused and plain kernels; and correlation and
+ * registration. With "--small" only the contract's tests, whose B-scans are small enough for
+ * compute-sanitizer; with "--analyses" only correlation and registration, as far as they are small
+ * enough; with "--probe" nothing but the search for a GPU. The last test breaks the device for this
+ * process.
  *
  * Exit status: 0 passed, 1 failed, 3 no GPU answers. */
 #include "kernels/engines.h"
+#include "test/rig/correlate_suite.h"
 #include "test/rig/engine_suite.h"
+#include "test/rig/match_suite.h"
 #include "test/rig/scale_task.h"
 #include "test/rig/tap.h"
 
@@ -127,6 +131,12 @@ static void test_tasks(void **state)
     assert_int_equal(scale_task_n_contexts(), 0);
 }
 
+static int run_analyses(bool large)
+{
+    int n_failed = oct_correlate_suite_run(&oct_correlator_cuda, PATIENCE_MS, large);
+    return n_failed + oct_match_suite_run(&oct_matcher_cuda, PATIENCE_MS);
+}
+
 int main(int argc, char **argv)
 {
     static const struct oct_engine_options variants[] = {
@@ -150,6 +160,8 @@ int main(int argc, char **argv)
         return 0;
     if (oct_cuda_name(0, name, sizeof(name), NULL) == OCT_OK)
         printf("# %s; %s\n", name, oct_cuda_built_with());
+    if (argc > 1 && strcmp(argv[1], "--analyses") == 0)
+        return run_analyses(false) > 0;
     int n_failed = oct_suite_run_flow(&flow);
     const struct CMUnitTest tasks[] = {
         {"tasks of an analysis are done right", test_tasks, NULL, NULL, NULL},
@@ -160,6 +172,7 @@ int main(int argc, char **argv)
          NULL},
     };
     if (!small) {
+        n_failed += run_analyses(true);
         n_failed += oct_suite_run_pictures(&pictures);
         n_failed += cmocka_run_group_tests_name("faults", faults, NULL, NULL);
     }

@@ -1,0 +1,210 @@
+#include "analysis/correlate/correlate_timing.h"
+
+#include "analysis/correlate/cuda_correlation.cuh"
+
+#include <algorithm>
+
+#define ROUND_US 10000.0 /* of work between two events */
+#define ROUNDS 5         /* the best is taken: noise only makes times longer */
+#define MOST_LENGTHS 5
+
+struct clock {
+    cudaEvent_t from, to;
+    bool has_from, has_to;
+};
+
+struct bench {
+    struct oct_cuda_stream *stream;
+    struct clock clock;
+    struct oct_correlation correlation;
+    float *h_c2d;
+    float *d_real; /* of bare transforms */
+    float2 *d_half;
+};
+
+/* A step, queued n times between two events; us: of one. */
+template <class STEP>
+static enum oct_err time_rounds(struct bench *b, unsigned n, STEP step, double *us,
+                                struct oct_error *err)
+{
+    struct oct_cuda_stream *on = b->stream;
+    float ms = 0;
+    TRY_STREAM(on, "event", cudaEventRecord(b->clock.from, on->stream));
+    for (unsigned i = 0; i < n; i++) {
+        enum oct_err e = step();
+        if (e)
+            return e;
+    }
+    TRY_STREAM(on, "event", cudaEventRecord(b->clock.to, on->stream));
+    TRY_STREAM(on, "work", cudaStreamSynchronize(on->stream));
+    TRY_STREAM(on, "time", cudaEventElapsedTime(&ms, b->clock.from, b->clock.to));
+    *us = (double)ms * 1000 / n;
+    return OCT_OK;
+}
+
+template <class STEP>
+static enum oct_err time_step(struct bench *b, STEP step, double *us, struct oct_error *err)
+{
+    double took = 1;
+    enum oct_err e = time_rounds(b, 2, step, &took, err); /* the first loads kernels */
+    if (!e)
+        e = time_rounds(b, 2, step, &took, err);
+    const unsigned n = (unsigned)(ROUND_US / std::max(took, 5.0)) + 2;
+    *us = 1e30;
+    for (int i = 0; i < ROUNDS && !e; i++) {
+        e = time_rounds(b, n, step, &took, err);
+        *us = std::min(*us, took);
+    }
+    return e;
+}
+
+/* ---- bare transforms ---- */
+
+/* The cheapest lengths, and the next power of two. Returns how many. */
+static unsigned find_lengths(uint32_t least, uint32_t step, uint32_t lengths[MOST_LENGTHS])
+{
+    const uint32_t first = (least + step - 1) / step * step, most = least + least / 5;
+    uint32_t power = 2;
+    unsigned n = 0;
+    while (power < least)
+        power *= 2;
+    if (power <= least + least / 4)
+        lengths[n++] = power;
+    while (n < MOST_LENGTHS) {
+        uint32_t best = 0;
+        for (uint32_t length = first; length <= most; length += step) {
+            const double cost = oct_transforms_cost(length);
+            if (cost > 0 && std::find(lengths, lengths + n, length) == lengths + n &&
+                (!best || cost < oct_transforms_cost(best)))
+                best = length;
+        }
+        if (!best)
+            break;
+        lengths[n++] = best;
+    }
+    return n;
+}
+
+static enum oct_err time_pair(struct bench *b, uint32_t height, uint32_t width, double *us,
+                              struct oct_error *err)
+{
+    struct oct_transforms t = {};
+    const unsigned n = b->correlation.shape.n;
+    enum oct_err e = oct_cufft_open(&t.fft, err);
+    if (!e)
+        e = oct_transforms_plan(&t, CUFFT_R2C, height, width, n, b->stream, err);
+    if (!e)
+        e = oct_transforms_plan(&t, CUFFT_C2R, height, width, n, b->stream, err);
+    const auto pair = [&] {
+        enum oct_err code = oct_transforms_r2c(&t, 0, b->stream, b->d_real, b->d_half, err);
+        return code ? code : oct_transforms_c2r(&t, 1, b->stream, b->d_half, b->d_real, err);
+    };
+    if (!e)
+        e = time_step(b, pair, us, err);
+    *us /= n;
+    oct_cuda_stream_drain(b->stream);
+    oct_transforms_finish(&t);
+    return e;
+}
+
+static enum oct_err time_pairs(struct bench *b, struct oct_correlate_times *times,
+                               struct oct_error *err)
+{
+    const struct oct_correlation_shape &s = b->correlation.shape;
+    uint32_t heights[MOST_LENGTHS], widths[MOST_LENGTHS];
+    const unsigned n_heights = find_lengths(s.height + s.max_dy, 1, heights);
+    const unsigned n_widths = find_lengths(s.width + s.max_dx, 2, widths);
+    const size_t most_height = *std::max_element(heights, heights + n_heights);
+    const size_t most_width = *std::max_element(widths, widths + n_widths);
+    const size_t most = s.n * most_height * (most_width + 2);
+    enum oct_err e = oct_stream_alloc(b->stream, &b->d_real, most, err);
+    e = e ? e : oct_stream_alloc(b->stream, &b->d_half, most / 2 + 1, err);
+    e = e ? e : oct_cuda_stream_clear(b->stream, b->d_real, most * sizeof(float), err);
+    times->pair_us = 1e30;
+    for (unsigned i = 0; i < n_heights * n_widths && !e; i++) {
+        const uint32_t height = heights[i / n_widths], width = widths[i % n_widths];
+        double us = 1e30;
+        e = time_pair(b, height, width, &us, err);
+        if (us < times->pair_us) {
+            times->pair_us = us;
+            times->best_height = height;
+            times->best_width = width;
+        }
+    }
+    return e ? e : time_pair(b, s.padded_height, s.padded_width, &times->own_pair_us, err);
+}
+
+/* ---- the engine ---- */
+
+static enum oct_err time_engine(struct bench *b, struct oct_correlate_times *times,
+                                struct oct_error *err)
+{
+    struct oct_correlation *c = &b->correlation;
+    const struct oct_correlation_shape &s = c->shape;
+    const size_t pixels = s.n * (size_t)s.height * s.width;
+    const size_t bytes = s.n * oct_correlation_shifts(s) * sizeof(float);
+    uint32_t random = 1;
+    for (size_t i = 0; i < pixels; i++) {
+        random = random * 1664525u + 1013904223u;
+        c->h_pictures[i] = (float)(random >> 8) * (1.0f / 16777216.0f) - 0.5f;
+        if (c->h_masks)
+            c->h_masks[i] = 1;
+    }
+    for (unsigned i = 0; i < s.n; i++)
+        c->h_factors[i] = 1;
+    c->alone = true;
+    enum oct_err e = oct_correlation_upload(c, s.n, err);
+    if (!e)
+        e = time_step(
+            b, [&] { return oct_correlation_queue(c, true, err); }, &times->kernels_us, err);
+    const auto all = [&] {
+        enum oct_err code = oct_correlation_upload(c, s.n, err);
+        if (!code)
+            code = oct_correlation_queue(c, true, err);
+        return code ? code : oct_cuda_stream_download(b->stream, b->h_c2d, c->d_c2d, bytes, err);
+    };
+    if (!e)
+        e = time_step(b, all, &times->copies_us, err);
+    times->kernels_us /= s.n;
+    times->copies_us /= s.n;
+    return e;
+}
+
+static enum oct_err run(struct bench *b, const struct oct_correlator_setup *setup,
+                        struct oct_correlate_times *times, struct oct_error *err)
+{
+    const struct oct_correlation_shape shape = oct_correlation_shape_of(setup);
+    TRY_STREAM(b->stream, "event", cudaEventCreate(&b->clock.from));
+    b->clock.has_from = true;
+    TRY_STREAM(b->stream, "event", cudaEventCreate(&b->clock.to));
+    b->clock.has_to = true;
+    times->height = shape.padded_height;
+    times->width = shape.padded_width;
+    enum oct_err e = oct_correlation_make(&b->correlation, &shape, b->stream, err);
+    if (!e)
+        e = oct_stream_pin(b->stream, &b->h_c2d, shape.n * oct_correlation_shifts(shape), err);
+    if (!e)
+        e = time_pairs(b, times, err);
+    return e ? e : time_engine(b, times, err);
+}
+
+extern "C" enum oct_err oct_correlate_time_cuda(const struct oct_correlator_setup *setup,
+                                                unsigned device, struct oct_correlate_times *times,
+                                                struct oct_error *err)
+{
+    struct oct_cuda_signs signs = {};
+    struct bench b = {};
+    *times = {};
+    enum oct_err e = oct_cuda_stream_create(&b.stream, device, &signs, err);
+    if (e)
+        return e;
+    e = run(&b, setup, times, err);
+    oct_cuda_stream_drain(b.stream);
+    oct_correlation_finish(&b.correlation);
+    if (b.clock.has_from)
+        cudaEventDestroy(b.clock.from);
+    if (b.clock.has_to)
+        cudaEventDestroy(b.clock.to);
+    oct_cuda_stream_destroy(b.stream);
+    return e;
+}
