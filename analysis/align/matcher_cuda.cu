@@ -311,7 +311,7 @@ static void take_pictures(struct context *c, const struct task *task)
         struct oct_normal normal;
         oct_normal_measure(&normal, p, false);
         if (normal.usable)
-            (void)oct_normal_write(&normal, p, to->h_pictures + i * n, mask);
+            oct_normal_write(&normal, p, to->h_pictures + i * n, mask);
         else /* matches nowhere */
             memset(to->h_pictures + i * n, 0, n * sizeof(float));
         if (!normal.usable && mask)

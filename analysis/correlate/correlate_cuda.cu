@@ -31,7 +31,7 @@ struct task {
 struct context {
     struct oct_correlation correlation;
     struct oct_cuda_stream *stream;
-    double g_per_pixel; /* sum of squares of g; overlap: over its valid pixels */
+    double g_squares; /* of g: its sum; overlap: their mean */
     bool is_reference;
     unsigned n; /* of the task */
     float *h_c2d;
@@ -39,10 +39,10 @@ struct context {
 
 /* ---- a task ---- */
 
-static double divisor_of(const struct context *c, const struct oct_normal *normal, double squares)
+/* The sum of squares of a normal picture is its number of valid pixels. */
+static double squares_of(const struct context *c, const struct oct_normal *normal)
 {
-    return c->correlation.shape.norm == OCT_CORRELATION_OVERLAP ? squares / (double)normal->n_valid
-                                                                : squares;
+    return c->correlation.shape.norm == OCT_CORRELATION_OVERLAP ? 1 : (double)normal->n_valid;
 }
 
 static void take(void *argument, const void *from)
@@ -56,14 +56,14 @@ static void take(void *argument, const void *from)
     for (unsigned i = 0; i < task->n; i++) {
         const struct oct_picture *p = &task->pictures[i];
         const size_t at = i * (size_t)p->height * p->width;
-        const double squares = oct_normal_write(&task->normals[i], p, to->h_pictures + at,
-                                                to->h_masks ? to->h_masks + at : NULL);
-        const double own = divisor_of(c, &task->normals[i], squares);
+        oct_normal_write(&task->normals[i], p, to->h_pictures + at,
+                         to->h_masks ? to->h_masks + at : NULL);
+        const double own = squares_of(c, &task->normals[i]);
         if (task->is_reference)
-            c->g_per_pixel = own;
+            c->g_squares = own;
         else
-            to->h_factors[i] = (float)(to->shape.inverse_points /
-                                       sqrt(own * (task->alone ? own : c->g_per_pixel)));
+            to->h_factors[i] =
+                (float)(to->shape.inverse_points / sqrt(own * (task->alone ? own : c->g_squares)));
     }
 }
 

@@ -87,25 +87,35 @@ void oct_normal_measure(struct oct_normal *normal, const struct oct_picture *pic
         normal->scale = 1 / sqrt(square);
 }
 
-double oct_normal_write(const struct oct_normal *normal, const struct oct_picture *picture,
-                        float *to, uint8_t *valid)
+static void write_plain(const float *restrict from, float *restrict to, uint32_t n, double offset,
+                        double scale)
+{
+    for (uint32_t x = 0; x < n; x++)
+        to[x] = (float)((from[x] - offset) * scale);
+}
+
+static void write_masked(const float *from, const uint8_t *valid, float *to, uint32_t n,
+                         double offset, double scale)
+{
+    for (uint32_t x = 0; x < n; x++)
+        to[x] = valid[x] ? (float)((from[x] - offset) * scale) : 0;
+}
+
+void oct_normal_write(const struct oct_normal *normal, const struct oct_picture *picture, float *to,
+                      uint8_t *valid)
 {
     const uint32_t width = picture->width;
     const double offset = normal->offset, scale = normal->scale;
-    struct sums sums = {0};
     for (uint32_t y = 0; y < picture->height; y++) {
         const size_t at = (size_t)y * width;
-        const float *from = picture->pixels + at;
         const uint8_t *mask = picture->valid ? picture->valid + at : NULL;
-        for (uint32_t x = 0; x < width; x++) {
-            const double v = (from[x] - offset) * scale;
-            to[at + x] = !mask || mask[x] ? (float)v : 0;
-        }
-        add_plain(&sums, to + at, width, 0);
+        if (mask)
+            write_masked(picture->pixels + at, mask, to + at, width, offset, scale);
+        else
+            write_plain(picture->pixels + at, to + at, width, offset, scale);
         if (valid && mask)
             memcpy(valid + at, mask, width);
         else if (valid)
             memset(valid + at, 1, width);
     }
-    return sums.squares;
 }
