@@ -232,17 +232,18 @@ static void correlate_masked(struct oct_correlator *c)
     transform_fields(c, &c->f);
     for (unsigned p = 0; p < N_PRODUCTS; p++) {
         const enum oct_field_kind f = fields_of[p].f, g = fields_of[p].g;
+        const float *mirrored = p == G_SUMS || p == G_SQUARES ? c->window[p - 1] : NULL;
         if (!c->window[p])
             continue;
         if (c->has_reference)
             oct_fft2_product(c->fft, c->f.field[f].spectrum, c->g.field[g].spectrum, c->window[p]);
         else if (f == g)
             oct_fft2_power(c->fft, c->f.field[f].spectrum, c->window[p]);
-        else if (p == F_SUMS || p == F_SQUARES)
+        else if (!mirrored)
             oct_fft2_product(c->fft, c->f.field[f].spectrum, c->f.field[g].spectrum, c->window[p]);
         else
             for (size_t i = 0; i < c->n_shifts; i++)
-                c->window[p][i] = c->window[p - 1][c->n_shifts - 1 - i];
+                c->window[p][i] = mirrored[c->n_shifts - 1 - i];
     }
 }
 

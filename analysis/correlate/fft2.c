@@ -30,8 +30,8 @@ struct oct_fft2 {
 };
 
 /* What a point of a transform costs by the prime factors of its length, about in ns, from FFTW's
- * measured plans of 1000 to 2048 points; lengths that 4 does not divide cost more. 0: there are other
- * prime factors. */
+ * measured plans of 1000 to 2048 points; lengths that 4 does not divide cost more. 0: there are
+ * other prime factors. */
 static double point_cost(uint32_t n)
 {
     static const struct {
@@ -200,7 +200,7 @@ static void split_column(const struct oct_fft2 *fft, uint32_t k, float *a, float
 
 static void store_two_rows(struct oct_fft2 *fft, uint32_t y)
 {
-    float second[LINE]; /* of a row that is not there */
+    float second[LINE] = {0}; /* of a row that is not there */
     const bool is_last = y + 1 == fft->py;
     for (uint32_t i = 0; i < fft->n_blocks; i++) {
         const uint32_t k = i * BLOCK;

@@ -159,8 +159,8 @@ static bool open_best_bare(struct bare *bare, unsigned how)
             close_bare(bare);
         }
     struct bare engine_s;
-    if (!open_bare(&engine_s, (int)oct_fft2_size(HEIGHT + SHIFT), (int)oct_fft2_size(WIDTH + SHIFT),
-                   how))
+    if (height == 0 || !open_bare(&engine_s, (int)oct_fft2_size(HEIGHT + SHIFT),
+                                  (int)oct_fft2_size(WIDTH + SHIFT), how))
         return false;
     if (!open_bare(bare, height, width, how) || quick_look(&engine_s) < quick_look(bare)) {
         close_bare(bare);
@@ -217,24 +217,28 @@ static enum oct_err one_core(struct bench *b, bool measure, struct oct_error *er
     unsigned which;
     float *c2d = oct_aligned_alloc(64, N_SHIFTS, sizeof(float));
     enum oct_err e = oct_correlator_cpu.create(&c, &setup, err);
-    if (!e && (!c2d || !open_best_bare(&bare, measure ? FFTW_MEASURE : FFTW_ESTIMATE)))
+    if (e)
+        goto done;
+    if (!c2d || !open_best_bare(&bare, measure ? FFTW_MEASURE : FFTW_ESTIMATE)) {
         e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the bare transforms");
-    if (!e)
-        e = oct_correlator_cpu.run(c, &b->picture[0], 1, c2d, &which, err);
+        goto done;
+    }
+    e = oct_correlator_cpu.run(c, &b->picture[0], 1, c2d, &which, err);
     if (!e)
         e = verify(&b->picture[0], c2d, &worst, err);
-    if (!e) {
-        char limit[40];
-        struct oct_bench_row *row =
-            oct_bench_add(b->rows, "correlate", "bare FFTW r2c + c2r", "ms", 1.0);
-        row->less_is_better = true;
-        snprintf(row->what, sizeof(row->what), "750 x 1500, R 250, 1 core, %s plan",
-                 measure ? "measured" : "estimated");
-        take_turns(b, c, &bare, c2d, row);
-        snprintf(limit, sizeof(limit), "; %d x %d; error %.1g", bare.width, bare.height, worst);
-        strncat(row->note, limit, sizeof(row->note) - strlen(row->note) - 1);
-        b->one_core_ms = row->value;
-    }
+    if (e)
+        goto done;
+    char more[40];
+    struct oct_bench_row *row =
+        oct_bench_add(b->rows, "correlate", "bare FFTW r2c + c2r", "ms", 1.0);
+    row->less_is_better = true;
+    snprintf(row->what, sizeof(row->what), "750 x 1500, R 250, 1 core, %s",
+             measure ? "measured" : "estimated");
+    take_turns(b, c, &bare, c2d, row);
+    snprintf(more, sizeof(more), "; %d x %d; error %.1g", bare.width, bare.height, worst);
+    strncat(row->note, more, sizeof(row->note) - strlen(row->note) - 1);
+    b->one_core_ms = row->value;
+done:
     oct_correlator_cpu.destroy(c);
     close_bare(&bare);
     free(c2d);
@@ -263,9 +267,9 @@ static enum oct_err open_crew(struct crew *crew, struct oct_error *err)
     const struct oct_correlator_setup setup = setup_of(true);
     crew->correlator = calloc(crew->n, sizeof(struct oct_correlator *));
     crew->c2d = calloc(crew->n, sizeof(float *));
-    enum oct_err e = crew->correlator && crew->c2d
-                         ? OCT_OK
-                         : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u cores", crew->n);
+    enum oct_err e = OCT_OK;
+    if (!crew->correlator || !crew->c2d)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u cores", crew->n);
     for (unsigned i = 0; i < crew->n && !e; i++) {
         crew->c2d[i] = oct_aligned_calloc(64, N_SHIFTS, sizeof(float));
         e = oct_correlator_cpu.create(&crew->correlator[i], &setup, err);
