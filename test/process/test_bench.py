@@ -158,6 +158,20 @@ def script():
 
 
 @case
+def correlations():
+    """one core is timed beside the bare transforms, all cores beside one"""
+    status, out, err = bench("correlate", "--json")
+    assert status == 0, (out, err)
+    rows = json.loads(out)["parts"]
+    assert [row["limit_is"] for row in rows] == [
+        "bare FFTW r2c + c2r", "bare FFTW r2c + c2r", "one core, times the cores"], rows
+    for row in rows:
+        assert row["value"] > 0 and row["limit"] > 0, row
+    for row in rows[:2]:
+        assert "750 x 1500" in row["what"] and "error" in row["note"], row
+
+
+@case
 def refused():
     """a part that there is not, and a size without sense, are refused with status 2"""
     for words in (["nosuch"], ["--size-gb", "-1"], ["--seconds", "x"], ["--nosuch"]):

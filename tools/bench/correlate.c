@@ -28,6 +28,7 @@ struct bench {
     double seconds;
     struct oct_bench_rows *rows;
     double one_core_ms;
+    int bare_height, bare_width; /* the quickest; 0: not looked for yet */
 };
 
 /* Waves of a few dozen pixels under noise, 8 bit. */
@@ -140,33 +141,40 @@ static double quick_look(struct bare *bare)
     return best;
 }
 
-/* The quickest of all sizes not below picture and shifts by estimated plans, or the size that the
- * engine takes, whichever is quicker by the plans asked for. */
-static bool open_best_bare(struct bare *bare, unsigned how)
+/* The quickest of all sizes not below picture and shifts, by estimated plans. */
+static void find_bare_size(struct bench *b)
 {
     double best_ms = INFINITY;
-    int height = 0, width = 0;
+    struct bare bare;
     for (uint32_t h = HEIGHT + SHIFT; h <= 1920; h = oct_fft2_next_size(h + 1))
         for (uint32_t w = WIDTH + SHIFT; w <= 1080; w = oct_fft2_next_size(w + 1)) {
-            if (w % 2 || !open_bare(bare, (int)h, (int)w, FFTW_ESTIMATE))
+            if (w % 2 || !open_bare(&bare, (int)h, (int)w, FFTW_ESTIMATE))
                 continue;
-            const double ms = quick_look(bare);
+            const double ms = quick_look(&bare);
             if (ms < best_ms) {
                 best_ms = ms;
-                height = (int)h;
-                width = (int)w;
+                b->bare_height = (int)h;
+                b->bare_width = (int)w;
             }
-            close_bare(bare);
+            close_bare(&bare);
         }
-    struct bare engine_s;
-    if (height == 0 || !open_bare(&engine_s, (int)oct_fft2_size(HEIGHT + SHIFT),
-                                  (int)oct_fft2_size(WIDTH + SHIFT), how))
+}
+
+/* At that size or the size that the engine takes, whichever is quicker by the plans asked for. */
+static bool open_best_bare(struct bench *b, struct bare *bare, unsigned how)
+{
+    struct bare other;
+    if (b->bare_height == 0)
+        find_bare_size(b);
+    if (b->bare_height == 0 || !open_bare(&other, (int)oct_fft2_size(HEIGHT + SHIFT),
+                                          (int)oct_fft2_size(WIDTH + SHIFT), how))
         return false;
-    if (!open_bare(bare, height, width, how) || quick_look(&engine_s) < quick_look(bare)) {
+    if (!open_bare(bare, b->bare_height, b->bare_width, how) ||
+        quick_look(&other) < quick_look(bare)) {
         close_bare(bare);
-        *bare = engine_s;
+        *bare = other;
     } else {
-        close_bare(&engine_s);
+        close_bare(&other);
     }
     return true;
 }
@@ -219,7 +227,7 @@ static enum oct_err one_core(struct bench *b, bool measure, struct oct_error *er
     enum oct_err e = oct_correlator_cpu.create(&c, &setup, err);
     if (e)
         goto done;
-    if (!c2d || !open_best_bare(&bare, measure ? FFTW_MEASURE : FFTW_ESTIMATE)) {
+    if (!c2d || !open_best_bare(b, &bare, measure ? FFTW_MEASURE : FFTW_ESTIMATE)) {
         e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the bare transforms");
         goto done;
     }
