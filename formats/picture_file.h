@@ -28,11 +28,11 @@ struct oct_picture_file_ops {
 extern const struct oct_picture_file_ops oct_picture_file_png, oct_picture_file_tiff,
     oct_picture_file_hdf5;
 
-/* OCT_E_ARG: a side outside OCT_PICTURE_LEAST_SIDE .. OCT_PICTURE_MOST_SIDE. */
+/* OCT_E_FORMAT: a side outside OCT_PICTURE_LEAST_SIDE .. OCT_PICTURE_MOST_SIDE. */
 enum oct_err oct_picture_file_check(const char *path, uint64_t height, uint64_t width,
                                     struct oct_error *err);
 
-/* Opens for reading. OCT_E_IO: it cannot be, or it is no plain file (a folder, a pipe); *fd is -1. */
+/* Opens for reading. OCT_E_IO: it cannot be, or is no plain file (a folder, a pipe); *fd is -1. */
 enum oct_err oct_picture_file_descriptor(int *fd, const char *path, struct oct_error *err);
 
 /* Said of a picture whose channels differ. */

@@ -175,18 +175,18 @@ static enum oct_err load_mask(struct table *t, const char *path, struct oct_erro
 {
     const struct oct_pictures_options plain = {.raw = true};
     struct oct_pictures *pictures;
-    struct oct_picture picture;
+    struct oct_picture picture = {0};
     enum oct_err e = oct_pictures_open(&pictures, &path, 1, &plain, err);
-    if (e)
+    if (!pictures)
         return e;
     if (oct_pictures_count(pictures) != 1)
         e = oct_fail(err, OCT_E_FORMAT, "%s: a mask is one picture", path);
     else
         e = oct_pictures_read(pictures, 0, &picture, NULL, err);
     oct_pictures_close(pictures);
-    if (e)
-        return e;
     const size_t n = (size_t)picture.height * picture.width;
+    if (n == 0)
+        return e;
     t->mask = malloc(n);
     for (size_t i = 0; t->mask && i < n; i++)
         t->mask[i] = picture.pixels[i] != 0 && (!picture.valid || picture.valid[i]);
@@ -359,9 +359,9 @@ enum oct_err oct_pictures_read(struct oct_pictures *pictures, uint64_t frame,
         .um = {NAN, NAN},
     };
     enum oct_err e = open_entry(p, entry, err);
-    if (e == OCT_OK)
+    if (p->entry)
         e = oct_picture_init(picture, entry->height, entry->width, false, err);
-    if (e == OCT_OK)
+    if (picture->pixels)
         e = read_pixels(p, picture, &about, err);
     if (e)
         oct_picture_finish(picture);

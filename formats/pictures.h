@@ -1,11 +1,11 @@
 /* Sequences of pictures as input of offline analyses: recordings of octd, HDF5 files of others, PNG
- * and TIFF, one file or many in the order given. Pictures are read one at a time, so that a sequence
- * may be longer than memory. One thread uses a sequence at a time.
+ * and TIFF, one file or many in the order given. Pictures are read one at a time, so that a
+ * sequence may be longer than memory. One thread uses a sequence at a time.
  *
  * Accepted: 8 and 16 bit and float grey, PNG and TIFF (single, stacks, tiled, big-endian,
- * compressed), colour whose channels are equal; /bscans of HDF5 files, or FILE.h5:/DATASET of two or
- * three axes, of any type of numbers. An alpha channel is left out. The resolution that PNG and TIFF
- * files state is not taken for a scale: it is that of a screen. */
+ * compressed), colour whose channels are equal; /bscans of HDF5 files, or FILE.h5:/DATASET of two
+ * or three axes, of any type of numbers. An alpha channel is left out. The resolution that PNG and
+ * TIFF files state is not taken for a scale: it is that of a screen. */
 #ifndef OCT_FORMATS_PICTURES_H
 #define OCT_FORMATS_PICTURES_H
 
@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 enum oct_pictures_what {
-    OCT_PICTURES_FRAMES, /* every picture of every file; of a recording its B-scans */
-    OCT_PICTURES_BSCAN,  /* B-scan number `bscan` of each recording */
-    OCT_PICTURES_EN_FACE, /* the mean over depth slab_first <= d < slab_last of each volume: [V][M] */
+    OCT_PICTURES_FRAMES,  /* every picture of every file; of a recording its B-scans */
+    OCT_PICTURES_BSCAN,   /* B-scan number `bscan` of each recording */
+    OCT_PICTURES_EN_FACE, /* the mean over slab_first <= depth < slab_last of each volume: [V][M] */
 };
 
 struct oct_pictures_options {
@@ -46,9 +46,10 @@ struct oct_pictures_info {
 struct oct_pictures;
 
 /* paths: [n_paths], read in this order; a folder is an error. All are copied. Opens each file once,
- * to know its size and number of pictures; the pictures of one file have one size. OCT_E_IO: cannot be opened; OCT_E_FORMAT: not what it claims to be, truncated,
- * colour, or sizes that differ (names both files); OCT_E_ARG: options that do not fit the file, or a
- * side outside OCT_PICTURE_LEAST_SIDE .. MOST_SIDE. *pictures is NULL on error. */
+ * to know its size and number of pictures; the pictures of one file have one size. OCT_E_IO: cannot
+ * be opened; OCT_E_FORMAT: not what it claims to be, truncated, colour, sizes that differ (names
+ * both files), or a side outside OCT_PICTURE_LEAST_SIDE .. OCT_PICTURE_MOST_SIDE; OCT_E_ARG:
+ * options that do not fit the file. *pictures is NULL on error. */
 enum oct_err oct_pictures_open(struct oct_pictures **pictures, const char *const *paths,
                                unsigned n_paths, const struct oct_pictures_options *options,
                                struct oct_error *err);
@@ -56,8 +57,8 @@ void oct_pictures_close(struct oct_pictures *pictures); /* NULL is fine */
 
 uint64_t oct_pictures_count(const struct oct_pictures *pictures);
 
-/* The same sequence for another thread: a file open of its own, all else shared. Close it before the
- * first. OCT_E_NO_MEMORY; *other is NULL then. */
+/* The same sequence for another thread: a file open of its own, all else shared. Close it before
+ * the first. OCT_E_NO_MEMORY; *other is NULL then. */
 enum oct_err oct_pictures_share(struct oct_pictures **other, const struct oct_pictures *pictures,
                                 struct oct_error *err);
 
@@ -65,8 +66,9 @@ enum oct_err oct_pictures_share(struct oct_pictures **other, const struct oct_pi
 void oct_pictures_size(const struct oct_pictures *pictures, uint64_t frame, uint32_t *height,
                        uint32_t *width);
 
-/* Reads picture `frame` into *picture, which the caller finishes; NaN, infinities, the invalid value,
- * the mask's and missing A-lines are masked. Any order, but forwards is fastest. info may be NULL. */
+/* Reads picture `frame` into *picture, which the caller finishes; NaN, infinities, the invalid
+ * value, the mask's and missing A-lines are masked. Any order, but forwards is fastest. info may be
+ * NULL. On error *picture is empty. */
 enum oct_err oct_pictures_read(struct oct_pictures *pictures, uint64_t frame,
                                struct oct_picture *picture, struct oct_pictures_info *info,
                                struct oct_error *err);

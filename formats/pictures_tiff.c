@@ -2,7 +2,7 @@
  * picture a directory, but for thumbnails; palettes and colour whose channels are equal. */
 #include "formats/picture_file.h"
 
-#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -309,7 +309,7 @@ static float inverted(const struct store *s, float value)
 
 static bool same(float a, float b)
 {
-    return memcmp(&a, &b, sizeof(a)) == 0 || a == b;
+    return a == b || (isnan(a) && isnan(b));
 }
 
 /* One row of a chunk: n pixels of plane `plane`. False: colour, at pixel *x of the row. */
@@ -324,7 +324,7 @@ static bool take_row(const struct store *s, const unsigned char *row, unsigned p
             if (!same(sample(s, row, i * step + c), value))
                 return false;
         if (s->is_palette) {
-            const unsigned entry = (unsigned)value & ((1u << s->bits) - 1);
+            const unsigned entry = (unsigned)value & ((1u << (s->bits & 31)) - 1);
             if (s->palette[0][entry] != s->palette[1][entry] ||
                 s->palette[0][entry] != s->palette[2][entry])
                 return false;

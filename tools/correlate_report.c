@@ -170,11 +170,11 @@ static enum oct_err plot_lengths(const struct oct_correlate_report *report, cons
                                  bool force, struct oct_error *err)
 {
     const size_t n = report->n;
-    double *values = malloc(3 * n * sizeof(*values)), *x = values, *y = values + n;
-    double *line = values + 2 * n;
+    double *values = malloc(3 * n * sizeof(*values));
     char label[96];
     if (!values)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    double *x = values, *y = values + n, *line = values + 2 * n;
     for (size_t i = 0; i < n; i++) {
         x[i] = abscissa(report, i);
         y[i] = report->rows[i].peak.radius_px;

@@ -1,5 +1,5 @@
-/* Correlates the pictures of a sequence, a picture a core or batches on a GPU, and hands the results
- * over in order. Memory is that of two batches, however long the sequence. Called by one thread. */
+/* Correlates the pictures of a sequence, a picture a core or batches on a GPU, and hands the
+ * results over in order. Memory is that of a batch, however long the sequence. One thread calls. */
 #ifndef OCT_TOOLS_CORRELATE_RUN_H
 #define OCT_TOOLS_CORRELATE_RUN_H
 

@@ -11,8 +11,8 @@ struct source {
     const char *path;
 };
 
-/* Reads an array of integers, or of any numbers as f64, into malloc'd memory; stays NULL where the file has none. *n is its
- * length: wanted, unless it comes in as ANY_LENGTH. */
+/* Reads an array of integers, or of any numbers as f64, into malloc'd memory; stays NULL where the
+ * file has none. *n is its length: wanted, unless it comes in as ANY_LENGTH. */
 static enum oct_err read_column(const struct source *from, const char *name, hid_t type,
                                 uint64_t *n, void **values, struct oct_error *err)
 {

@@ -156,5 +156,70 @@ def volume():
     put("volume", "pictures", bytes([4, 2, 0, 6, 0]) + gone + thing(u16) + rows + gone * 5 + tables)
 
 
-for kind in (lines, shm, control, view, image, ini, calibration, key, volume):
+def pictures():
+    import io
+    import struct
+    import zlib
+
+    import h5py
+    import numpy as np
+    grey = (np.arange(17 * 18) * 7 % 256).reshape(17, 18)
+
+    def png(bits, colour, rows, interlace=0, more=b""):
+        chunk = lambda kind, body: (struct.pack(">I", len(body)) + kind + body
+                                    + struct.pack(">I", zlib.crc32(kind + body)))
+        return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(
+            ">IIBBBBB", 18, 17, bits, colour, 0, 0, interlace)) + more
+            + chunk(b"IDAT", zlib.compress(b"".join(b"\0" + r for r in rows))) + chunk(b"IEND", b""))
+
+    def tiff(order, dtype, tags=(), pages=1, cut=None):
+        data = grey.astype(np.dtype(dtype).newbyteorder(order)).tobytes()
+        e, kind = ("<", b"II*\0") if order == "<" else (">", b"MM\0*")
+        out, at = kind + struct.pack(e + "I", 8), 8
+        for page in range(pages):
+            size = np.dtype(dtype).itemsize
+            entries = {256: (4, 18), 257: (4, 17), 258: (3, 8 * size), 259: (3, 1), 262: (3, 1),
+                            273: (4, 0), 277: (3, 1), 278: (4, 17), 279: (4, len(data)),
+                            339: (3, 3 if dtype == "f4" else 1)} | dict(tags)
+            ifd = 2 + 12 * len(entries) + 4
+            entries[273] = (4, at + ifd)
+            out += struct.pack(e + "H", len(entries))
+            for tag, (t, v) in sorted(entries.items()):
+                out += struct.pack(e + "HHI", tag, t, 1) + (
+                    struct.pack(e + "HH", v, 0) if t == 3 else struct.pack(e + "I", v))
+            at += ifd + len(data)
+            out += struct.pack(e + "I", at if page + 1 < pages else 0) + data
+        return out
+
+    put("pictures", "grey8.png", png(8, 0, [bytes(r.tolist()) for r in grey]))
+    put("pictures", "grey16.png", png(16, 0, [r.astype(">u2").tobytes() for r in grey * 200]))
+    put("pictures", "colour.png", png(8, 2, [bytes(np.repeat(r, 3).tolist()) for r in grey]))
+    put("pictures", "alpha.png", png(8, 6, [bytes(np.repeat(r, 4).tolist()) for r in grey]))
+    put("pictures", "bits.png", png(1, 0, [bytes(3)] * 17))
+    put("pictures", "cut.png", png(8, 0, [bytes(18)] * 9))
+    put("pictures", "huge.png", png(8, 0, [bytes(18)] * 17).replace(
+        struct.pack(">II", 18, 17), struct.pack(">II", 16384, 16384)))
+    for order, name in ("<", "little"), (">", "big"):
+        for dtype in "u1", "u2", "f4":
+            put("pictures", f"{name}_{dtype}.tif", tiff(order, dtype))
+    put("pictures", "stack.tif", tiff("<", "u1", pages=3))
+    put("pictures", "white.tif", tiff("<", "u2", {262: (3, 0)}))
+    put("pictures", "strips.tif", tiff("<", "u1", {278: (4, 0)}))
+    put("pictures", "palette.tif", tiff("<", "u1", {262: (3, 3)}))
+    put("pictures", "channels.tif", tiff("<", "u1", {277: (3, 3), 262: (3, 2)}))
+    put("pictures", "tiles.tif", tiff("<", "u1", {322: (4, 16), 323: (4, 16)}))
+    put("pictures", "wide.tif", tiff("<", "u1", {256: (4, 65536)}))
+    put("pictures", "cut.tif", tiff("<", "u2")[:300])
+    for name, fill in (("recording", {"bscans": np.stack([grey] * 3).astype("u1")}),
+                       ("array", {"a": grey.astype(">f4"), "bscans": grey[None].astype("f4")})):
+        file = io.BytesIO()
+        with h5py.File(file, "w", track_order=False) as f:
+            for key, values in fill.items():
+                f[key] = values
+            n = len(fill["bscans"])
+            f["frames/lo"], f["frames/hi"] = np.zeros(n), np.full(n, 60.0)
+        put("pictures", name + ".h5", file.getvalue())
+
+
+for kind in (lines, shm, control, view, image, ini, calibration, key, volume, pictures):
     kind()

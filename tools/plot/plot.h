@@ -1,7 +1,7 @@
 /* Plots as PNG files, drawn by cairo: lines over axes, and pictures with a scale bar and a map over
  * them. White ground, for papers and pages. Whole or not at all (formats/whole_file.h).
  *
- * Errors: OCT_E_IO, OCT_E_NO_SPACE, OCT_E_NO_MEMORY, and those of oct_whole_file_init. Any thread. */
+ * Errors: OCT_E_IO, OCT_E_NO_SPACE, OCT_E_NO_MEMORY, those of oct_whole_file_init. Any thread. */
 #ifndef OCT_TOOLS_PLOT_PLOT_H
 #define OCT_TOOLS_PLOT_PLOT_H
 
