@@ -224,7 +224,8 @@ static void draw_series(struct frame *f)
     cairo_t *c = f->canvas.cairo;
     static const double dashes[] = {8, 6};
     cairo_save(c);
-    cairo_rectangle(c, f->x.from, f->y.to - 4, f->x.to - f->x.from + 4, f->y.from - f->y.to + 8);
+    cairo_rectangle(c, f->x.from - 4, f->y.to - 4, f->x.to - f->x.from + 8,
+                    f->y.from - f->y.to + 8);
     cairo_clip(c);
     cairo_set_line_join(c, CAIRO_LINE_JOIN_ROUND);
     for (unsigned i = 0; i < f->plot->n_series; i++) {
@@ -265,42 +266,78 @@ static void draw_mark(struct frame *f, const struct oct_plot_mark *mark)
                     left ? OCT_CANVAS_RIGHT : OCT_CANVAS_LEFT, true, mark->text);
 }
 
+/* Points of all series within the box. */
+static size_t count_inside(const struct frame *f, double x, double y, double width, double height)
+{
+    size_t n = 0;
+    for (unsigned s = 0; s < f->plot->n_series; s++)
+        for (size_t i = 0; i < f->plot->series[s].n; i++) {
+            const double at_x = place(&f->x, f->plot->series[s].x[i]);
+            const double at_y = place(&f->y, f->plot->series[s].y[i]);
+            n += at_x >= x && at_x <= x + width && at_y >= y && at_y <= y + height;
+        }
+    return n;
+}
+
+/* The corner where it hides the fewest points: top right, if that is one. */
+static void choose_corner(const struct frame *f, double width, double height, double *x, double *y)
+{
+    size_t fewest = SIZE_MAX;
+    for (unsigned corner = 0; corner < 4; corner++) {
+        const double at_x = corner & 1 ? f->x.from + 12 : f->x.to - width - 12;
+        const double at_y = corner & 2 ? f->y.from - height - 12 : f->y.to + 10;
+        const size_t n = count_inside(f, at_x, at_y, width, height);
+        if (n >= fewest)
+            continue;
+        fewest = n;
+        *x = at_x;
+        *y = at_y;
+    }
+}
+
+static void draw_legend_row(struct frame *f, unsigned i, double x, double y)
+{
+    static const double dashes[] = {8, 6};
+    struct oct_canvas *c = &f->canvas;
+    const struct oct_plot_series *s = &f->plot->series[i];
+    oct_canvas_colour(c, oct_canvas_series_colour(i));
+    cairo_set_line_width(c->cairo, 2);
+    cairo_set_dash(c->cairo, dashes, s->style == OCT_PLOT_DASHES ? 2 : 0, 0);
+    if (s->style == OCT_PLOT_POINTS) {
+        cairo_arc(c->cairo, x + 17, y, 3.6, 0, 6.283185307179586);
+        cairo_fill(c->cairo);
+    } else {
+        line(f, x, y, x + 34, y);
+    }
+    cairo_set_dash(c->cairo, NULL, 0, 0);
+    oct_canvas_colour(c, INK);
+    oct_canvas_text(c, x + 44, y, LETTERS, false, OCT_CANVAS_LEFT, false, s->label);
+}
+
 static void draw_legend(struct frame *f)
 {
-    struct oct_canvas *c = &f->canvas;
-    double widest = 0, y = f->y.to + 22;
+    cairo_t *c = f->canvas.cairo;
+    double widest = 0, x = 0, y = 0;
     unsigned n = 0;
     for (unsigned i = 0; i < f->plot->n_series; i++) {
         const char *label = f->plot->series[i].label;
-        const double w = label ? oct_canvas_text_width(c, LETTERS, false, label) : 0;
+        const double w = label ? oct_canvas_text_width(&f->canvas, LETTERS, false, label) : 0;
         widest = w > widest ? w : widest;
         n += label != NULL;
     }
     if (n == 0)
         return;
-    const double x = f->x.to - widest - 62;
-    cairo_set_source_rgba(c->cairo, 1, 1, 1, 0.85);
-    cairo_rectangle(c->cairo, x - 8, y - 14, widest + 60, 22.0 * n + 6);
-    cairo_fill(c->cairo);
-    for (unsigned i = 0; i < f->plot->n_series; i++) {
-        const struct oct_plot_series *s = &f->plot->series[i];
-        static const double dashes[] = {8, 6};
-        if (!s->label)
-            continue;
-        oct_canvas_colour(c, oct_canvas_series_colour(i));
-        cairo_set_line_width(c->cairo, 2);
-        cairo_set_dash(c->cairo, dashes, s->style == OCT_PLOT_DASHES ? 2 : 0, 0);
-        if (s->style == OCT_PLOT_POINTS) {
-            cairo_arc(c->cairo, x + 17, y, 3.6, 0, 6.283185307179586);
-            cairo_fill(c->cairo);
-        } else {
-            line(f, x, y, x + 34, y);
+    const double width = widest + 60, height = 22.0 * n + 8;
+    choose_corner(f, width, height, &x, &y);
+    cairo_set_source_rgba(c, 1, 1, 1, 0.85);
+    cairo_rectangle(c, x, y, width, height);
+    cairo_fill(c);
+    y += 15;
+    for (unsigned i = 0; i < f->plot->n_series; i++)
+        if (f->plot->series[i].label) {
+            draw_legend_row(f, i, x + 8, y);
+            y += 22;
         }
-        oct_canvas_colour(c, INK);
-        oct_canvas_text(c, x + 44, y, LETTERS, false, OCT_CANVAS_LEFT, false, s->label);
-        y += 22;
-    }
-    cairo_set_dash(c->cairo, NULL, 0, 0);
 }
 
 enum oct_err oct_plot_write_lines(const char *path, bool force, const struct oct_plot_lines *plot,
