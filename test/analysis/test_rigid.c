@@ -85,10 +85,153 @@ static void shifts_are_found_to_the_fraction_of_a_pixel(void **state)
     close_rig(&r);
 }
 
+static void assert_shift(const struct oct_shift *shift, double dy, double dx, double within)
+{
+    if (!(fabs(shift->dy - dy) <= within) || !(fabs(shift->dx - dx) <= within))
+        fail_msg("(%.4f, %.4f) instead of (%.4f, %.4f)", shift->dy, shift->dx, dy, dx);
+}
+
+/* Element (y, x) of one is (x, y) of the other, or (y, width - 1 - x). */
+static struct oct_picture transposed(const struct oct_picture *p, bool mirrored)
+{
+    struct oct_picture out;
+    struct oct_error err;
+    uint32_t height = mirrored ? p->height : p->width, width = mirrored ? p->width : p->height;
+    assert_int_equal(oct_picture_init(&out, height, width, false, &err), OCT_OK);
+    for (uint32_t y = 0; y < p->height; y++)
+        for (uint32_t x = 0; x < p->width; x++) {
+            size_t to = mirrored ? (size_t)y * width + (width - 1 - x) : (size_t)x * width + y;
+            out.pixels[to] = p->pixels[(size_t)y * p->width + x];
+        }
+    return out;
+}
+
+static void what_must_not_change_a_shift_does_not(void **state)
+{
+    (void)state;
+    struct rig r;
+    open_rig(&r, 192, 192, 48, 8, false);
+    struct oct_picture f = draw(&r, 7.3, -11.6, 0.3), g = draw(&r, 0, 0, 0.3);
+    struct oct_shift forth = find(&r, &f, &g), back = find(&r, &g, &f), self = find(&r, &g, &g);
+    assert_shift(&forth, 7.3, -11.6, 0.05); /* the sign: f lies on g moved by +d */
+    assert_shift(&back, -forth.dy, -forth.dx, 1e-3);
+    assert_shift(&self, 0, 0, 1e-3);
+    assert_true(fabs(self.score - 1) < 1e-5 && fabs(forth.score - back.score) < 1e-5);
+
+    struct oct_picture f_t = transposed(&f, false), g_t = transposed(&g, false);
+    struct oct_picture f_m = transposed(&f, true), g_m = transposed(&g, true);
+    struct oct_shift turned = find(&r, &f_t, &g_t), mirrored = find(&r, &f_m, &g_m);
+    assert_shift(&turned, forth.dx, forth.dy, 1e-3);
+    assert_shift(&mirrored, forth.dy, -forth.dx, 1e-3);
+
+    for (size_t i = 0; i < (size_t)192 * 192; i++)
+        f.pixels[i] = 60000 + 50 * f.pixels[i];
+    struct oct_shift scaled = find(&r, &f, &g);
+    assert_shift(&scaled, forth.dy, forth.dx, 1e-3);
+    assert_true(fabs(scaled.score - forth.score) < 1e-5);
+    struct oct_picture *all[] = {&f, &g, &f_t, &g_t, &f_m, &g_m};
+    for (unsigned i = 0; i < 6; i++)
+        oct_picture_finish(all[i]);
+    close_rig(&r);
+}
+
+/* ZNCC by its definition, in double, over all shifts. */
+static void best_by_definition(const struct oct_picture *f, const struct oct_picture *g, int most,
+                               int *dy, int *dx, double *score)
+{
+    *score = -2;
+    *dy = *dx = 0;
+    for (int v = -most; v <= most; v++)
+        for (int u = -most; u <= most; u++) {
+            double n = 0, s[5] = {0};
+            for (int y = 0; y < (int)f->height; y++)
+                for (int x = 0; x < (int)f->width; x++) {
+                    int gy = y + v, gx = x + u;
+                    if (gy < 0 || gx < 0 || gy >= (int)g->height || gx >= (int)g->width)
+                        continue;
+                    size_t at = (size_t)y * f->width + (size_t)x;
+                    size_t g_at = (size_t)gy * g->width + (size_t)gx;
+                    if ((f->valid && !f->valid[at]) || (g->valid && !g->valid[g_at]))
+                        continue;
+                    double a = (double)f->pixels[at], b = (double)g->pixels[g_at];
+                    n++;
+                    s[0] += a;
+                    s[1] += b;
+                    s[2] += a * a;
+                    s[3] += b * b;
+                    s[4] += a * b;
+                }
+            double z = (s[4] - s[0] * s[1] / n) /
+                       sqrt((s[2] - s[0] * s[0] / n) * (s[3] - s[1] * s[1] / n));
+            if (z > *score) {
+                *score = z;
+                *dy = v;
+                *dx = u;
+            }
+        }
+}
+
+/* Binned and full searches (large and small pictures), with masks and without. */
+static void the_whole_pixel_and_its_score_are_those_of_the_definition(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 8; i++) {
+        struct rig r;
+        bool masked = i & 1, is_large = i & 2;
+        uint32_t height = is_large ? 140 : 61, width = is_large ? 133 : 70;
+        int dy = 0, dx = 0;
+        double score;
+        open_rig(&r, height, width, 12, 8, masked);
+        struct oct_picture f = draw(&r, 3.2 - i, 5.4, i < 4 ? 0.3 : 2.5);
+        struct oct_picture g = draw(&r, 0, 0, 0.3);
+        for (size_t k = 0; masked && k < (size_t)40 * width; k++) {
+            f.pixels[k + (size_t)5 * width] = k < (size_t)8 * width ? NAN : f.pixels[k];
+            g.pixels[k] = k % width < 9 ? INFINITY : g.pixels[k];
+        }
+        if (masked) {
+            assert_int_equal(oct_picture_mask_not_finite(&f, NULL), OCT_OK);
+            assert_int_equal(oct_picture_mask_not_finite(&g, NULL), OCT_OK);
+        }
+        best_by_definition(&f, &g, 12, &dy, &dx, &score);
+        struct oct_shift found = find(&r, &f, &g);
+        assert_true(fabs(found.score - score) <= 1e-5);
+        assert_true(fabs(found.dy - dy) <= 1 && fabs(found.dx - dx) <= 1);
+        oct_picture_finish(&f);
+        oct_picture_finish(&g);
+        close_rig(&r);
+    }
+}
+
+static void pictures_without_contrast_have_no_score(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct oct_error err = {.text = ""};
+    struct oct_shift shift;
+    open_rig(&r, 64, 80, 20, 8, false);
+    struct oct_picture g = draw(&r, 0, 0, 0), flat = draw(&r, 0, 0, 0);
+    assert_int_equal(oct_rigid_find(r.rigid, &g, &shift, &err), OCT_E_STATE);
+    for (size_t i = 0; i < (size_t)64 * 80; i++)
+        flat.pixels[i] = 17;
+    assert_int_equal(oct_rigid_set_reference(r.rigid, &flat, &err), OCT_E_ARG);
+    shift = find(&r, &flat, &g);
+    assert_true(isnan(shift.score) && shift.dy == 0 && shift.dx == 0);
+    struct oct_rigid *none;
+    struct oct_rigid_setup setup = {.height = 64, .width = 80, .max_dy = 64, .backend = "cpu"};
+    assert_int_equal(oct_rigid_create(&none, &setup, &err), OCT_E_ARG);
+    assert_null(none);
+    oct_picture_finish(&g);
+    oct_picture_finish(&flat);
+    close_rig(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shifts_are_found_to_the_fraction_of_a_pixel),
+        cmocka_unit_test(what_must_not_change_a_shift_does_not),
+        cmocka_unit_test(the_whole_pixel_and_its_score_are_those_of_the_definition),
+        cmocka_unit_test(pictures_without_contrast_have_no_score),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
