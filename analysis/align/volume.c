@@ -31,7 +31,7 @@ struct follower {
     const struct oct_volume_source *source;
     struct oct_volume_shift *shifts;
     struct oct_rigid *rigid;
-    double smooth_px, min_score;
+    double smooth_px, min_score, least_contrast;
     struct neighbour ring[OCT_VOLUME_NEIGHBOURS]; /* 0: the newest */
     unsigned n_ring;
     double last_dy, last_dx;
@@ -80,38 +80,57 @@ static enum oct_err read_masked(struct follower *f, uint32_t b, struct oct_pictu
     return e;
 }
 
-static enum oct_err read_prepared(struct follower *f, uint32_t b, struct oct_picture *picture,
-                                  struct oct_error *err)
-{
-    enum oct_err e = read_masked(f, b, picture, err);
-
-    if (!e && f->smooth_px > 0)
-        e = oct_bscan_smooth(picture, f->smooth_px, err);
-    return e;
-}
-
 /* ---- blinks ---- */
 
-/* The variance of the means of blocks. */
-static double block_contrast(const struct oct_picture *p)
+/* The variance along the depth of the means of blocks of A-lines y0 .. y0 + n - 1, valid ones. */
+static double strip_contrast(const struct oct_picture *p, uint32_t y0, uint32_t n_lines)
 {
     double n = 0, sum = 0, squares = 0;
 
-    for (uint32_t y = 0; y + BLOCK <= p->height; y += BLOCK)
-        for (uint32_t x = 0; x + BLOCK <= p->width; x += BLOCK) {
-            double of_block = 0, m = 0;
-            for (size_t i = 0; i < (size_t)BLOCK * BLOCK; i++) {
-                size_t at = (y + i / BLOCK) * (size_t)p->width + x + i % BLOCK;
-                of_block += p->valid[at] ? (double)p->pixels[at] : 0;
-                m += p->valid[at];
-            }
-            if (m < BLOCK * BLOCK / 2.0)
-                continue;
-            n++;
-            sum += of_block / m;
-            squares += of_block / m * of_block / m;
+    for (uint32_t x = 0; x + BLOCK <= p->width; x += BLOCK) {
+        double of_block = 0, m = 0;
+        for (size_t i = 0; i < (size_t)BLOCK * n_lines; i++) {
+            size_t at = (y0 + i / BLOCK) * (size_t)p->width + x + i % BLOCK;
+            of_block += p->valid[at] ? (double)p->pixels[at] : 0;
+            m += p->valid[at];
         }
+        if (m < BLOCK * n_lines / 2.0)
+            continue;
+        n++;
+        sum += of_block / m;
+        squares += of_block / m * of_block / m;
+    }
     return n > 1 ? squares / n - sum / n * sum / n : 0;
+}
+
+static uint32_t strip_lines(const struct oct_picture *p, uint32_t y)
+{
+    return p->height - y < 2 * BLOCK ? p->height - y : BLOCK; /* the last one takes the rest */
+}
+
+/* The mean contrast of strips. */
+static double contrast_of(const struct oct_picture *p)
+{
+    double sum = 0, n = 0;
+
+    for (uint32_t y = 0; y < p->height; y += strip_lines(p, y), n++)
+        sum += strip_contrast(p, y, strip_lines(p, y));
+    return sum / n;
+}
+
+/* Masks the A-lines of a lid that closed or opened meanwhile; returns how many are left. */
+static uint32_t mask_blank_lines(struct oct_picture *p, double least_contrast)
+{
+    uint32_t left = 0;
+
+    for (uint32_t y = 0, n; y < p->height; y += n) {
+        n = strip_lines(p, y);
+        if (strip_contrast(p, y, n) > least_contrast)
+            left += n;
+        else
+            memset(p->valid + (size_t)y * p->width, 0, (size_t)n * p->width);
+    }
+    return left;
 }
 
 static int by_value(const void *a, const void *b)
@@ -139,16 +158,30 @@ static enum oct_err mark_blanks(struct follower *f, struct oct_error *err)
         }
         e = read_masked(f, b, &picture, err);
         if (!e && oct_picture_has_contrast(&picture))
-            sorted[n_seen++] = contrast[b] = block_contrast(&picture);
+            sorted[n_seen++] = contrast[b] = contrast_of(&picture);
         oct_picture_finish(&picture);
     }
-    /* The median of all would be that of a blink in a volume that is mostly blink. */
+    /* The median would be that of a blink in a volume that is half blink. */
     qsort(sorted, n_seen, sizeof(double), by_value);
     double usual = n_seen ? sorted[(size_t)n_seen * 3 / 4] : 0;
+    f->least_contrast = BLANK_PART * usual;
     for (uint32_t b = 0; !e && b < n; b++)
-        if (f->shifts[b].fate != OCT_VOLUME_SKIPPED && !(contrast[b] > BLANK_PART * usual))
+        if (f->shifts[b].fate != OCT_VOLUME_SKIPPED && !(contrast[b] > f->least_contrast))
             f->shifts[b].fate = OCT_VOLUME_BLANK;
     free(contrast);
+    return e;
+}
+
+/* Reads what a B-scan is registered by; all masked when its lid was closed for half of it. */
+static enum oct_err read_prepared(struct follower *f, uint32_t b, struct oct_picture *picture,
+                                  struct oct_error *err)
+{
+    enum oct_err e = read_masked(f, b, picture, err);
+
+    if (!e && mask_blank_lines(picture, f->least_contrast) < picture->height / 2)
+        memset(picture->valid, 0, (size_t)picture->height * picture->width);
+    if (!e && f->smooth_px > 0)
+        e = oct_bscan_smooth(picture, f->smooth_px, err);
     return e;
 }
 
@@ -328,7 +361,9 @@ static enum oct_err follow_all(struct follower *f, struct oct_error *err)
         if (f->shifts[b].fate == OCT_VOLUME_BLANK || f->shifts[b].fate == OCT_VOLUME_SKIPPED)
             continue;
         e = read_prepared(f, b, &picture, err);
-        if (!e && (f->n_ring == 0 || b == fresh))
+        if (!e && !oct_picture_has_contrast(&picture))
+            f->shifts[b].fate = OCT_VOLUME_BLANK;
+        else if (!e && (f->n_ring == 0 || b == fresh))
             begin(f, b, f->n_ring ? OCT_VOLUME_NEW : OCT_VOLUME_USED, &picture);
         else if (!e)
             e = follow(f, b, &picture, err);

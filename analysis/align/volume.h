@@ -23,7 +23,7 @@
 
 enum oct_volume_fate {
     OCT_VOLUME_USED,
-    OCT_VOLUME_BLANK,   /* no contrast, or a tenth of that of the others: a blink */
+    OCT_VOLUME_BLANK,   /* half of the A-lines have a tenth of the others' contrast: a blink */
     OCT_VOLUME_NO_FIT,  /* below min_score */
     OCT_VOLUME_NEW,     /* registered, but not onto those before: see above */
     OCT_VOLUME_SKIPPED, /* as asked for */
