@@ -1,0 +1,276 @@
+/* Registration of a volume's B-scans onto each other, on a scene that is known between the pixels. */
+#include "test/rig/tap.h"
+
+#include "analysis/align/bscan.h"
+#include "analysis/align/volume.h"
+#include "test/rig/waves.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HEIGHT 72u
+#define WIDTH 96u
+#define N 40u
+
+/* What B-scan b shows. */
+enum kind { SCENE, OTHER_SCENE, NOISE, HALF_NOISE, CONSTANT };
+
+struct volume {
+    struct oct_waves waves, other;
+    double dy[N], dx[N]; /* the shift that undoes the motion */
+    enum kind kind[N];
+    double noise;
+    uint32_t missing; /* A-lines without data at the head of each B-scan */
+    unsigned n_reads;
+};
+
+/* A walk, with a jump of 9 px at B-scan 20. */
+static void volume_init(struct volume *v, double noise)
+{
+    memset(v, 0, sizeof(*v));
+    oct_waves_init(&v->waves, 11, 5, 70);
+    oct_waves_init(&v->other, 12, 5, 70);
+    v->noise = noise;
+    for (unsigned b = 0; b < N; b++) {
+        v->dy[b] = 3.0 * sin(0.31 * b) + (b >= 20 ? 5.3 : 0);
+        v->dx[b] = 2.0 * sin(0.23 * b + 1) - 2.0 * sin(1) - 0.15 * b + (b >= 20 ? 9.1 : 0);
+    }
+}
+
+static enum oct_err read_bscan(void *context, uint32_t b, struct oct_picture *picture,
+                               struct oct_error *err)
+{
+    struct volume *v = context;
+    uint64_t random = 1000 + b;
+    const struct oct_waves *waves = v->kind[b] == OTHER_SCENE ? &v->other : &v->waves;
+
+    v->n_reads++;
+    *picture = oct_waves_picture(waves, HEIGHT, WIDTH, v->dy[b], v->dx[b], v->noise, &random);
+    for (uint32_t i = 0; i < HEIGHT * WIDTH; i++)
+        if (v->kind[b] == NOISE || (v->kind[b] == HALF_NOISE && i < 24 * WIDTH))
+            picture->pixels[i] = 0.02F * (float)((i * 2654435761u >> 8) % 101);
+        else if (v->kind[b] == CONSTANT)
+            picture->pixels[i] = 4;
+    if (!v->missing)
+        return OCT_OK;
+    picture->valid = malloc((size_t)HEIGHT * WIDTH);
+    for (uint32_t i = 0; i < HEIGHT * WIDTH; i++) {
+        picture->valid[i] = i >= v->missing * WIDTH;
+        if (!picture->valid[i])
+            picture->pixels[i] = NAN;
+    }
+    (void)err;
+    return OCT_OK;
+}
+
+static enum oct_err run(struct volume *v, const struct oct_volume_setup *more,
+                        struct oct_volume_shift *shifts, struct oct_volume_choice *choice,
+                        struct oct_error *err)
+{
+    struct oct_volume_setup setup = *more;
+    const struct oct_volume_source source = {.context = v, .n_bscans = N, .read = read_bscan};
+
+    setup.height = HEIGHT;
+    setup.width = WIDTH;
+    setup.backend = "cpu";
+    return oct_volume_register(&setup, &source, shifts, choice, err);
+}
+
+static void find(struct volume *v, const struct oct_volume_setup *more,
+                 struct oct_volume_shift shifts[N], struct oct_volume_choice *choice)
+{
+    struct oct_error err;
+
+    if (run(v, more, shifts, choice, &err))
+        fail_msg("%s", err.text);
+}
+
+static void expect_shift(const struct volume *v, const struct oct_volume_shift *shifts, unsigned b,
+                         double bound)
+{
+    double dy = shifts[b].dy - (v->dy[b] - v->dy[0]), dx = shifts[b].dx - (v->dx[b] - v->dx[0]);
+
+    if (!(fabs(dy) < bound && fabs(dx) < bound))
+        fail_msg("B-scan %u is off by %.3f, %.3f px", b, dy, dx);
+}
+
+static const struct oct_volume_setup both_axes = {.lateral = true};
+
+static void drift_and_jumps_are_undone_without_wandering_off(void **state)
+{
+    struct volume v;
+    struct oct_volume_shift shifts[N];
+    struct oct_volume_choice choice;
+
+    (void)state;
+    volume_init(&v, 0.1);
+    find(&v, &both_axes, shifts, &choice);
+    assert_true(choice.smooth_px == 0 && choice.pair_score > 0.8);
+    assert_string_equal(choice.running, "cpu");
+    for (unsigned b = 0; b < N; b++) {
+        assert_int_equal(shifts[b].fate, OCT_VOLUME_USED);
+        expect_shift(&v, shifts, b, 0.1);
+        assert_true(b == 0 ? isnan(shifts[b].score) : shifts[b].score > 0.8);
+    }
+}
+
+static void noise_makes_the_search_smooth(void **state)
+{
+    struct volume v;
+    struct oct_volume_shift shifts[N];
+    struct oct_volume_choice choice;
+
+    (void)state;
+    volume_init(&v, 1.0);
+    find(&v, &both_axes, shifts, &choice);
+    assert_true(choice.smooth_px > 0 && choice.pair_score < 0.65);
+    for (unsigned b = 0; b < N; b++)
+        expect_shift(&v, shifts, b, 0.5);
+}
+
+static void a_blink_loses_nothing_of_the_drift(void **state)
+{
+    struct volume v;
+    struct oct_volume_shift shifts[N];
+
+    (void)state;
+    volume_init(&v, 0.1);
+    for (unsigned b = 10; b < 17; b++)
+        v.kind[b] = b == 12 ? CONSTANT : NOISE;
+    find(&v, &both_axes, shifts, NULL);
+    for (unsigned b = 0; b < N; b++) {
+        bool blank = b >= 10 && b < 17;
+        assert_int_equal(shifts[b].fate, blank ? OCT_VOLUME_BLANK : OCT_VOLUME_USED);
+        if (blank)
+            assert_true(isnan(shifts[b].dy) && isnan(shifts[b].dx) && isnan(shifts[b].score));
+        else
+            expect_shift(&v, shifts, b, 0.1);
+    }
+}
+
+static void the_open_part_of_a_half_closed_lid_is_registered(void **state)
+{
+    struct volume v;
+    struct oct_volume_shift shifts[N];
+
+    (void)state;
+    volume_init(&v, 0.1);
+    v.kind[7] = HALF_NOISE;
+    v.missing = 3;
+    find(&v, &both_axes, shifts, NULL);
+    for (unsigned b = 0; b < N; b++) {
+        assert_int_equal(shifts[b].fate, OCT_VOLUME_USED);
+        expect_shift(&v, shifts, b, 0.15);
+    }
+}
+
+static void what_does_not_fit_is_left_out_and_a_new_place_goes_on_from_the_last_shift(void **state)
+{
+    struct volume v;
+    struct oct_volume_shift shifts[N];
+    uint8_t skip[N] = {[4] = 1};
+    const struct oct_volume_setup setup = {.lateral = true, .skip = skip, .min_score = 0.5};
+
+    (void)state;
+    volume_init(&v, 0.1);
+    v.kind[8] = OTHER_SCENE;
+    for (unsigned b = 25; b < N; b++)
+        v.kind[b] = OTHER_SCENE;
+    find(&v, &setup, shifts, NULL);
+    assert_int_equal(shifts[4].fate, OCT_VOLUME_SKIPPED);
+    assert_int_equal(shifts[8].fate, OCT_VOLUME_NO_FIT);
+    assert_true(isnan(shifts[8].dy) && shifts[8].score < 0.5);
+    assert_int_equal(shifts[25].fate, OCT_VOLUME_NEW);
+    assert_true(shifts[25].dy == shifts[24].dy && shifts[25].dx == shifts[24].dx);
+    for (unsigned b = 0; b < 25; b++)
+        if (b != 4 && b != 8)
+            expect_shift(&v, shifts, b, 0.1);
+    for (unsigned b = 26; b < N; b++) { /* from then on relative to the new place */
+        assert_int_equal(shifts[b].fate, OCT_VOLUME_USED);
+        assert_true(fabs(shifts[b].dy - shifts[25].dy - (v.dy[b] - v.dy[25])) < 0.1);
+        assert_true(fabs(shifts[b].dx - shifts[25].dx - (v.dx[b] - v.dx[25])) < 0.1);
+    }
+}
+
+static void without_lateral_only_the_depth_is_shifted(void **state)
+{
+    struct volume v;
+    struct oct_volume_shift shifts[N];
+    const struct oct_volume_setup axial = {.max_dx = 20};
+
+    (void)state;
+    volume_init(&v, 0.1);
+    memset(v.dy, 0, sizeof(v.dy));
+    find(&v, &axial, shifts, NULL);
+    for (unsigned b = 0; b < N; b++) {
+        assert_true(shifts[b].dy == 0);
+        expect_shift(&v, shifts, b, 0.1);
+    }
+}
+
+static void volumes_that_cannot_be_registered_are_refused(void **state)
+{
+    struct volume v;
+    struct oct_volume_shift shifts[N];
+    struct oct_error err;
+
+    (void)state;
+    volume_init(&v, 0);
+    for (unsigned b = 0; b < N; b++)
+        v.kind[b] = CONSTANT;
+    assert_int_equal(run(&v, &both_axes, shifts, NULL, &err), OCT_E_ARG);
+    assert_non_null(strstr(err.text, "fewer than two"));
+}
+
+/* ---- what B-scans are registered by ---- */
+
+static void flattening_leaves_nothing_of_layers_and_smoothing_keeps_the_mean(void **state)
+{
+    struct oct_picture p;
+    struct oct_error err;
+    double before = 0, after = 0;
+
+    (void)state;
+    assert_int_equal(oct_picture_init(&p, 40, 30, true, &err), OCT_OK);
+    for (uint32_t i = 0; i < 1200; i++) {
+        p.pixels[i] = (float)(i % 30) * (float)(i % 30);
+        p.valid[i] = i / 30 != 7;
+        p.pixels[i] = p.valid[i] ? p.pixels[i] : NAN;
+    }
+    assert_int_equal(oct_bscan_flatten(&p, 11, &err), OCT_OK);
+    for (uint32_t i = 0; i < 1200; i++)
+        assert_true(i / 30 == 7 || fabsf(p.pixels[i]) < 1e-3F);
+    oct_picture_finish(&p);
+    assert_int_equal(oct_picture_init(&p, 41, 41, false, &err), OCT_OK);
+    memset(p.pixels, 0, 41 * 41 * sizeof(float));
+    p.pixels[20 * 41 + 20] = 1;
+    before = 1;
+    assert_int_equal(oct_bscan_smooth(&p, 1.5, &err), OCT_OK);
+    for (uint32_t i = 0; i < 41 * 41; i++)
+        after += (double)p.pixels[i];
+    assert_true(fabs(after - before) < 1e-5);
+    /* The Gaussian's own values at 0 and 2 px, over its sum of 3.76 sigma a line. */
+    double sum = 0;
+    for (int k = -5; k <= 5; k++)
+        sum += exp(-k * k / 4.5);
+    assert_true(fabs((double)p.pixels[20 * 41 + 20] - 1 / (sum * sum)) < 1e-6);
+    assert_true(fabs((double)p.pixels[18 * 41 + 20] - exp(-4 / 4.5) / (sum * sum)) < 1e-6);
+    oct_picture_finish(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(drift_and_jumps_are_undone_without_wandering_off),
+        cmocka_unit_test(noise_makes_the_search_smooth),
+        cmocka_unit_test(a_blink_loses_nothing_of_the_drift),
+        cmocka_unit_test(the_open_part_of_a_half_closed_lid_is_registered),
+        cmocka_unit_test(what_does_not_fit_is_left_out_and_a_new_place_goes_on_from_the_last_shift),
+        cmocka_unit_test(without_lateral_only_the_depth_is_shifted),
+        cmocka_unit_test(volumes_that_cannot_be_registered_are_refused),
+        cmocka_unit_test(flattening_leaves_nothing_of_layers_and_smoothing_keeps_the_mean),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
