@@ -30,7 +30,7 @@ void oct_analysis_names(char *text, size_t text_bytes)
     text[0] = '\0';
     for (unsigned i = 0; i < oct_n_analyses && at < text_bytes; i++) {
         int n =
-            snprintf(text + at, text_bytes - at, "%s%s", i ? ", " : "", oct_analyses[i].cpu->name);
+            snprintf(text + at, text_bytes - at, "%s%s", i ? "," : "", oct_analyses[i].cpu->name);
         at += n > 0 ? (size_t)n : 0;
     }
 }

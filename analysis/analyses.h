@@ -15,7 +15,7 @@ extern const unsigned oct_n_analyses;
 /* NULL: there is none of that name. */
 const struct oct_analysis_entry *oct_analysis_find(const char *name);
 
-/* "enface, quality": for messages. */
+/* "enface,quality", as analysis.run takes it: for messages. */
 void oct_analysis_names(char *text, size_t text_bytes);
 
 #endif

@@ -47,19 +47,17 @@ enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *all,
                                       const struct oct_config *config, bool *wants_values,
                                       struct oct_error *err)
 {
-    static const char between[] = ", ";
     enum oct_err e = OCT_OK;
     struct oct_error why;
     *all = (struct oct_daemon_analyses){.n = 0};
     *wants_values = false;
     for (const char *at = config->analysis.run; *at && !e;) {
         char name[OCT_IMAGE_NAME_BYTES];
-        size_t n = strcspn(at, between);
+        size_t n = strcspn(at, ",");
         snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : sizeof(name)), at);
-        if (n > 0)
-            e = find_one(all, name, wants_values, &why);
+        e = find_one(all, name, wants_values, &why);
         at += n;
-        at += strspn(at, between);
+        at += *at == ',';
     }
     if (!e && oct_config_averages(config) && !is_named(all, oct_average_cpu.name))
         e = find_one(all, oct_average_cpu.name, wants_values, &why);

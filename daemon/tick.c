@@ -250,6 +250,7 @@ static void look_at_recorder(struct oct_daemon *d)
 
 static void tick_session(struct oct_daemon *d)
 {
+    oct_daemon_analyses_look(&d->session->analyses);
     look_at_recorder(d);
     oct_backlog_look(&d->backlog, &d->recorder, oct_clock_ns());
     note_failures(d);
@@ -288,8 +289,6 @@ static void note_turned_away(struct oct_turned_away *t, uint64_t n, const char *
 
 void oct_daemon_tick(struct oct_daemon *d)
 {
-    if (d->session)
-        oct_daemon_analyses_look(&d->session->analyses);
     if (!d->want_shutdown)
         note_changed_files(d);
     note_turned_away(&d->not_taken, oct_connections_not_taken(),

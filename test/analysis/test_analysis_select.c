@@ -268,6 +268,7 @@ static void names_are_found(void **state)
         assert_non_null(strstr(text, oct_analyses[i].cpu->name));
         assert_ptr_equal(oct_analysis_find(oct_analyses[i].cpu->name), &oct_analyses[i]);
     }
+    assert_null(strchr(text, ' ')); /* it can be pasted into a configuration */
     char little[5];
     oct_analysis_names(little, sizeof(little));
     assert_int_equal(strlen(little), 4);

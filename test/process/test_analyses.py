@@ -260,7 +260,7 @@ def no_count_of_an_analysis_is_larger_than_its_whole():
 @case
 def a_name_that_is_none_is_refused():
     """analysis.run with an unknown name ends octd with status 2 and the names there are"""
-    for text, words in (("enfac", "enface, quality"), ("enface,enface", "enface"),
+    for text, words in (("enfac", "enface,quality"), ("enface,enface", "enface"),
                         ("En face", "analysis.run")):
         status, _, err = run("octd", *BASE, *settings(analysis=dict(run=text)))
         assert status == 2 and "analysis.run" in err and words in err, (status, err)
