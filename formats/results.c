@@ -65,9 +65,15 @@ static hid_t type_in_memory(enum oct_results_type type)
 static void note_failure(struct oct_results *r, const char *what)
 {
     char reason[256];
-    if (r->failure.code == OCT_OK)
-        oct_fail(&r->failure, OCT_E_IO, "%s: cannot write %s: %s", r->file.path, what,
-                 oct_hdf5_reason(reason, sizeof(reason)));
+    int errnum;
+    if (r->failure.code)
+        return;
+    oct_hdf5_reason(reason, sizeof(reason));
+    const char *number = strstr(reason, "errno = "); /* the system's own, among much else */
+    if (number && (errnum = (int)strtol(number + 8, NULL, 10)) > 0)
+        oct_fail_errno(&r->failure, OCT_E_IO, errnum, "%s: cannot write %s", r->file.path, what);
+    else
+        oct_fail(&r->failure, OCT_E_IO, "%s: cannot write %s: %s", r->file.path, what, reason);
 }
 
 enum oct_err oct_results_create(struct oct_results **results, const char *path, bool force,
