@@ -319,10 +319,12 @@ static enum oct_err plot_motion(struct writer *w, struct oct_error *err)
     size_t n = (size_t)w->info->n_frames * n_lines, at = 0;
     double *all = calloc(n * 3 + 1, sizeof(double));
     char *path = oct_register_motion_path(w->r->options.png);
-    enum oct_err e = OCT_OK;
-    if (!all || !path)
-        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a plot");
-    for (uint64_t i = 0; i < w->info->n_frames && !e; i++) {
+    if (!all || !path) {
+        free(all);
+        free(path);
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a plot");
+    }
+    for (uint64_t i = 0; i < w->info->n_frames; i++) {
         bool is_used = oct_sequence_lines(w->q, i, w->dy, w->dx);
         for (uint32_t y = 0; y < height; y += every, at++) {
             all[at] = (double)i + (double)y / height;
@@ -330,18 +332,16 @@ static enum oct_err plot_motion(struct writer *w, struct oct_error *err)
             all[2 * n + at] = is_used ? w->dx[y] : NAN;
         }
     }
-    if (!e) {
-        const struct oct_plot_series series[2] = {
-            {.x = all, .y = all + n, .n = n, .label = "dy"},
-            {.x = all, .y = all + 2 * n, .n = n, .label = "dx"},
-        };
-        const struct oct_plot_lines plot = {.title = "Motion",
-                                            .x_label = "frame",
-                                            .y_label = "shift (px)",
-                                            .series = series,
-                                            .n_series = 2};
-        e = oct_plot_write_lines(path, w->r->options.force, &plot, err);
-    }
+    const struct oct_plot_series series[2] = {
+        {.x = all, .y = all + n, .n = n, .label = "dy"},
+        {.x = all, .y = all + 2 * n, .n = n, .label = "dx"},
+    };
+    const struct oct_plot_lines plot = {.title = "Motion",
+                                        .x_label = "frame",
+                                        .y_label = "shift (px)",
+                                        .series = series,
+                                        .n_series = 2};
+    enum oct_err e = oct_plot_write_lines(path, w->r->options.force, &plot, err);
     free(all);
     free(path);
     return e;
@@ -452,9 +452,12 @@ enum oct_err oct_register_write(const struct oct_register *r, struct oct_sequenc
     struct writer w = {.r = r, .q = sequence, .info = info, .stack = UINT32_MAX};
     w.dy = calloc(sequence->setup.height, sizeof(double));
     w.dx = calloc(sequence->setup.height, sizeof(double));
-    enum oct_err e = w.dy && w.dx ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
-    if (!e)
-        e = look_over(&w, err);
+    if (!w.dy || !w.dx) {
+        free(w.dy);
+        free(w.dx);
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for shifts");
+    }
+    enum oct_err e = look_over(&w, err);
     if (!e)
         e = write_results(&w, err);
     if (!e && r->options.csv)

@@ -26,7 +26,7 @@ struct oct_strips {
     struct track *tracks;       /* [n_batch] */
     struct oct_window *windows; /* [n_batch][n_strips] */
     struct oct_match *matches;  /* likewise */
-    uint32_t *sought;           /* likewise: the strip of each window, over all pictures */
+    uint32_t *sought;           /* likewise: the strip of each window */
     float *scores;              /* likewise: for medians */
 };
 
@@ -136,7 +136,7 @@ static void ask(struct oct_strips *s, unsigned *n, unsigned picture, uint32_t st
                 int32_t dx, uint32_t radius)
 {
     const struct oct_strips_setup *setup = &s->setup;
-    s->sought[*n] = picture * s->n_strips + strip;
+    s->sought[*n] = strip;
     s->windows[(*n)++] = (struct oct_window){
         .picture = picture,
         .y0 = strip * setup->step,
@@ -173,10 +173,10 @@ static enum oct_err search_near(struct oct_strips *s, unsigned n_pictures, uint3
     for (unsigned i = 0; i < n && !e; i++) {
         const struct oct_match *match = &s->matches[i];
         struct track *t = &s->tracks[s->windows[i].picture];
-        uint32_t strip = s->sought[i] % s->n_strips;
+        uint32_t strip = s->sought[i];
         if (!((double)match->score >= s->setup.min_score) || match->on_border)
             continue;
-        keep(&found[s->sought[i]], match);
+        keep(&found[(size_t)s->windows[i].picture * s->n_strips + strip], match);
         if (strip <= middle) {
             t->up_y = match->dy;
             t->up_x = match->dx;
@@ -243,8 +243,9 @@ static enum oct_err search_far(struct oct_strips *s, unsigned n_pictures, struct
         }
         bool is_good = !match->on_border && (double)match->score >= s->setup.min_score &&
                        (double)match->score >= least; /* never, where there is no median */
-        keep(&found[s->sought[i]], match);
-        found[s->sought[i]].ok = is_good;
+        struct oct_strip *strip = &found[(size_t)picture * s->n_strips + s->sought[i]];
+        keep(strip, match);
+        strip->ok = is_good;
     }
     return e;
 }

@@ -215,9 +215,9 @@ static enum oct_err bench_strips(struct bench *b, struct oct_error *err)
     struct oct_workers *workers = NULL;
     struct oct_strips *strips = NULL;
     double best = 0;
-    enum oct_err e = found ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for strips");
-    if (!e && n_cores > 1)
-        e = oct_workers_create(&workers, n_cores - 1, err);
+    if (!found)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for strips");
+    enum oct_err e = n_cores > 1 ? oct_workers_create(&workers, n_cores - 1, err) : OCT_OK;
     const struct oct_strips_setup setup = {
         .height = SIDE,
         .width = SIDE,
