@@ -51,7 +51,8 @@ enum oct_err oct_register_read_skip(const char *text, uint64_t n_frames, uint8_t
 
 /* Given shifts, from a table as --csv writes it: columns frame, line, dy_px, dx_px are used, others
  * may be there. A frame with one row has that shift on every line, else lines between are
- * interpolated; frames without rows are not ok. *shifts: [n_frames][height], freed by the caller. */
+ * interpolated; frames without rows are not ok. *shifts: [n_frames][height], freed by the
+ * caller. */
 enum oct_err oct_register_read_shifts(const char *path, uint64_t n_frames, uint32_t height,
                                       struct oct_strip **shifts, struct oct_error *err);
 

@@ -1,5 +1,5 @@
-/* The two ways of registering frames of a sequence, rigid or by strips, behind one call: strips of a
- * batch of frames. A rigid shift is one strip of all lines. Private to this room. */
+/* The two ways of registering frames of a sequence, rigid or by strips, behind one call: strips of
+ * a batch of frames. A rigid shift is one strip of all lines. Private to this room. */
 #ifndef OCT_ANALYSIS_ALIGN_ESTIMATOR_H
 #define OCT_ANALYSIS_ALIGN_ESTIMATOR_H
 

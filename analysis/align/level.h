@@ -1,5 +1,6 @@
-/* Pictures made ready for sums of products: less the mean of their valid pixels, over their standard
- * deviation, 0 where masked. Then f32 sums do not cancel, whatever the offset and the scale were. */
+/* Pictures made ready for sums of products: less the mean of their valid pixels, over their
+ * standard deviation, 0 where masked. Then f32 sums do not cancel, whatever the offset and the
+ * scale were. */
 #ifndef OCT_ANALYSIS_ALIGN_LEVEL_H
 #define OCT_ANALYSIS_ALIGN_LEVEL_H
 
@@ -24,8 +25,8 @@ void oct_level_finish(struct oct_level *level); /* of an empty one too */
 /* The picture has the level's size; a level without room for masks takes none. */
 void oct_level_set(struct oct_level *level, const struct oct_picture *picture);
 
-/* The mean of 2 x 2 pixels each, of size height / 2 x width / 2, as a picture; `binned` has that size
- * already, and a mask if the level has room for one: at least two of the four are valid. */
+/* The mean of 2 x 2 pixels each, of size height / 2 x width / 2, as a picture; `binned` has that
+ * size already, and a mask if the level has room for one: at least two of the four are valid. */
 void oct_level_bin(const struct oct_level *level, struct oct_picture *binned);
 
 #endif

@@ -4,8 +4,8 @@
  *
  *     create -> set_reference -> { load n pictures -> find, look, look, ... } -> destroy
  *
- * Sign: shift d puts picture(p) onto reference(p + d). Pictures are f32 [height][width]; windows are
- * whole rows. One thread uses a matcher at a time. */
+ * Sign: shift d puts picture(p) onto reference(p + d). Pictures are f32 [height][width]; windows
+ * are whole rows. One thread uses a matcher at a time. */
 #ifndef OCT_ANALYSIS_ALIGN_MATCHER_H
 #define OCT_ANALYSIS_ALIGN_MATCHER_H
 
@@ -75,8 +75,9 @@ struct oct_matcher_ops {
     enum oct_err (*look)(struct oct_matcher *matcher, const struct oct_window *windows, unsigned n,
                          struct oct_match *matches, struct oct_error *err);
 
-    /* Loaded picture i, or the reference (i = UINT32_MAX), made ready for sums of products, where the
-     * engine has it on the host: valid until the next load, or set_reference. NULL: it has not. */
+    /* Loaded picture i, or the reference (i = UINT32_MAX), made ready for sums of products, where
+     * the engine has it on the host: valid until the next load, or set_reference. NULL: it has
+     * not. */
     const struct oct_level *(*level)(const struct oct_matcher *matcher, unsigned i);
 
     void (*destroy)(struct oct_matcher *matcher); /* NULL is fine */

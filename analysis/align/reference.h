@@ -1,5 +1,5 @@
-/* Which frame of a sequence is the reference, and how the reference itself moved while it was taken.
- */
+/* Which frame of a sequence is the reference, and how the reference itself moved while it was
+ * taken. */
 #ifndef OCT_ANALYSIS_ALIGN_REFERENCE_H
 #define OCT_ANALYSIS_ALIGN_REFERENCE_H
 

@@ -105,8 +105,8 @@ enum oct_err oct_rigid_find(struct oct_rigid *rigid, const struct oct_picture *m
     }
     double y, x;
     oct_subpixel_parabola(&match, &y, &x);
-    /* The edge of a mask lies at whole pixels and would pull the cross-spectrum's maximum there; the
-     * scores take no part in that. */
+    /* The edge of a mask lies at whole pixels and would pull the cross-spectrum's maximum there;
+     * the scores take no part in that. */
     if (!f->is_masked && !g->is_masked)
         oct_subpixel_find(rigid->subpixel, f, g, match.dy, match.dx, &y, &x);
     *shift = (struct oct_shift){match.dy + y, match.dx + x, (double)match.score};

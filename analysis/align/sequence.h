@@ -1,7 +1,7 @@
 /* A whole sequence of frames: choice of the reference, registration of every frame, the reference's
- * own motion, and the average of the moved frames. Frames are read twice a pass and never kept: to be
- * registered, and to be averaged. In memory are the reference, the average, a batch of frames, and
- * 16 bytes a strip.
+ * own motion, and the average of the moved frames. Frames are read twice a pass and never kept: to
+ * be registered, and to be averaged. In memory are the reference, the average, a batch of frames,
+ * and 16 bytes a strip.
  *
  *     register -> lines of any frame, render -> finish
  *
@@ -91,8 +91,8 @@ enum oct_err oct_sequence_register(struct oct_sequence *sequence,
 /* The shift of every line, [height] each. False: the frame is not used. */
 bool oct_sequence_lines(struct oct_sequence *sequence, uint64_t frame, double *dy, double *dx);
 
-/* Averages the used frames into sequence->render. moved (may be NULL) gets each used frame as it was
- * moved, [render.height][render.width], NaN where not covered; an error of it ends the work. */
+/* Averages the used frames into sequence->render. moved (may be NULL) gets each used frame as it
+ * was moved, [render.height][render.width], NaN where not covered; an error of it ends the work. */
 enum oct_err oct_sequence_render(struct oct_sequence *sequence,
                                  enum oct_err (*moved)(void *context, uint64_t frame,
                                                        const float *pixels, struct oct_error *err),

@@ -6,8 +6,8 @@
  *  3. A strip without a maximum of min_score there is sought within `far` pixels of the whole
  *     picture's shift, where it must reach 0.8 of the median score of the picture's good strips:
  *     among so many shifts chance finds lower maxima.
- *  4. Strips whose maximum lies on the border of the search, or that jump by more than 1.5 px a line
- *     from both neighbours, are dropped. The rest gets its fraction of a pixel by a parabola.
+ *  4. Strips whose maximum lies on the border of the search, or that jump by more than 1.5 px a
+ *     line from both neighbours, are dropped. The rest gets its fraction of a pixel by a parabola.
  *
  * Strips of all pictures of a call are sought side by side. One thread uses a struct oct_strips. */
 #ifndef OCT_ANALYSIS_ALIGN_STRIPS_H
@@ -59,9 +59,9 @@ enum oct_err oct_strips_set_reference(struct oct_strips *strips,
 enum oct_err oct_strips_find(struct oct_strips *strips, const struct oct_picture *pictures,
                              unsigned n, struct oct_strip *found, struct oct_error *err);
 
-/* The shift of every line: linear between the middles of good strips, constant beyond the outermost.
- * `first_row` is added to the strips' rows (a region of interest). False: fewer than half of the
- * strips are good; dy and dx, [height] each, are not set then. */
+/* The shift of every line: linear between the middles of good strips, constant beyond the
+ * outermost. `first_row` is added to the strips' rows (a region of interest). False: fewer than
+ * half of the strips are good; dy and dx, [height] each, are not set then. */
 bool oct_strips_lines(const struct oct_strip *strips, uint32_t n_strips, uint32_t rows,
                       uint32_t step, uint32_t first_row, uint32_t height, double *dy, double *dx);
 

@@ -1,7 +1,7 @@
 /* The whole-pixel shift of a whole picture: every maximum of the ZNCC of 2 x 2 binned pictures that
  * might be the largest is climbed at full resolution, and the best is taken. Where the binned
- * pictures do not tell (small ones, a low score, many maxima alike), all shifts are searched at full
- * resolution: the answer is that of the full search but for noise.
+ * pictures do not tell (small ones, a low score, many maxima alike), all shifts are searched at
+ * full resolution: the answer is that of the full search but for noise.
  *
  * One thread uses a search at a time. */
 #ifndef OCT_ANALYSIS_ALIGN_WHOLE_H

@@ -2,8 +2,9 @@
  *
  *     zncc = (P - S_f S_g / N) / sqrt((S_ff - S_f^2 / N) (S_gg - S_g^2 / N))
  *
- * Of pictures without masks S_f .. S_gg are sums of boxes: those of whole columns are kept and slide
- * along with dy, those along x are differences of running sums. One thread uses an overlap. */
+ * Of pictures without masks S_f .. S_gg are sums of boxes: those of whole columns are kept and
+ * slide along with dy, those along x are differences of running sums. One thread uses an
+ * overlap. */
 #ifndef OCT_ANALYSIS_ALIGN_ZNCC_SUMS_H
 #define OCT_ANALYSIS_ALIGN_ZNCC_SUMS_H
 

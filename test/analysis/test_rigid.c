@@ -1,5 +1,5 @@
-/* Rigid registration: shifts that are known, to the fraction of a pixel, with noise and without; and
- * what must not change them. */
+/* Rigid registration: shifts that are known, to the fraction of a pixel, with noise and without;
+ * and what must not change them. */
 #include "analysis/align/rigid.h"
 #include "test/rig/engine_scene.h"
 #include "test/rig/tap.h"

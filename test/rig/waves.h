@@ -1,5 +1,5 @@
-/* A band-limited scene that is known between the pixels: a sum of cosines, evaluated in double at any
- * place. The oracle of registration. */
+/* A band-limited scene that is known between the pixels: a sum of cosines, evaluated in double at
+ * any place. The oracle of registration. */
 #ifndef OCT_TEST_RIG_WAVES_H
 #define OCT_TEST_RIG_WAVES_H
 

@@ -1,5 +1,6 @@
-/* Registration of frames of 512 x 512 on the CPU: rigid with a kept reference beside the bare padded
- * transforms of FFTW and beside OpenCV's phase correlation of the same pictures, and strips. */
+/* Registration of frames of 512 x 512 on the CPU: rigid with a kept reference beside the bare
+ * padded transforms of FFTW and beside OpenCV's phase correlation of the same pictures, and
+ * strips. */
 #include "analysis/align/rigid.h"
 #include "analysis/align/strips.h"
 #include "analysis/correlate/fft2.h"
