@@ -32,7 +32,7 @@ fftwf_plan oct_transform_inverse_row(uint32_t n, fftwf_complex *in, float *out)
 fftwf_plan oct_transform_forward(uint32_t height, uint32_t width, float *in, fftwf_complex *out)
 {
     oct_fftw_planner_lock();
-    fftwf_plan plan = fftwf_plan_dft_r2c_2d((int)height, (int)width, in, out, FLAGS);
+    fftwf_plan plan = fftwf_plan_dft_r2c_2d((int)height, (int)width, in, out, FFTW_MEASURE);
     oct_fftw_planner_unlock();
     return plan;
 }

@@ -1,5 +1,6 @@
-/* FFTW plans of this room. They are made one at a time, by estimate: the same plan every time, so
- * that a registration repeats to the last bit. Any thread. */
+/* FFTW plans of this room, made one at a time. Those of rows are estimates; that of pictures is
+ * measured, once a process and size, a tenth of a second for 512 x 512, and a third faster. Any
+ * thread. */
 #ifndef OCT_ANALYSIS_ALIGN_TRANSFORMS_H
 #define OCT_ANALYSIS_ALIGN_TRANSFORMS_H
 

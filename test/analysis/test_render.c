@@ -30,12 +30,12 @@ static double worst_error(enum oct_resampling how, double dy, double dx)
     fill(x_shift, dx);
     assert_int_equal(oct_render_init(&r, -6, H + 5, -6, W + 5, how, false, &err), OCT_OK);
     oct_render_add(&r, &moved, y_shift, x_shift);
-    float *average = calloc((size_t)r.height * r.width, sizeof(float));
+    float *average = calloc((size_t)r.height * (size_t)r.width, sizeof(float));
     oct_render_average(&r, average, NULL);
     for (unsigned y = 6; y < H - 6; y++)
         for (unsigned x = 6; x < W - 6; x++) {
             float value = average[((size_t)y + 6) * r.width + x + 6];
-            assert_false(isnan(value));
+            assert_true(isfinite(value));
             worst = fmax(worst, fabs((double)(value - still.pixels[(size_t)y * W + x])));
         }
     assert_true(isnan(average[0]) && isnan(average[(size_t)r.height * r.width - 1]));
