@@ -1,10 +1,11 @@
 /* Cone spacing of each volume, from above: the live analysis `cones`.
  *
- * Input: pictures, as they are shown. Of each volume that is whole, or has ended, the mean over the
- * depths of the slab (analysis/enface/enface.h) is one picture, in which oct_cones_find
+ * Input: pictures, as they are shown. Of each volume that is whole, or has ended, the mean over
+ * the depths of the slab (analysis/enface/enface.h) is one picture, in which oct_cones_find
  * (analysis/cones/cones.h) looks for the ring; rows that never came are masked. The spacing of
- * B-scans and that of A-lines may differ: the finer axis is averaged by 2, 4, 8 .. until they differ
- * by less than twice, and the coarser axis is interpolated (cubic, Catmull-Rom) to square pixels.
+ * B-scans and that of A-lines may differ: the finer axis is averaged by 2, 4, 8 .. until they
+ * differ by less than twice, and the coarser axis is interpolated (cubic, Catmull-Rom) to square
+ * pixels (square.h).
  * Without both distances only a picture with as many B-scans as A-lines is taken, its pixels as
  * square, and what is in um is unknown.
  *
@@ -16,9 +17,8 @@
  *   strength       of the ring, 0.06 at least
  * The settings are those of en face; its projection is not used, the slab always is.
  *
- * It takes some 30 ns a pixel and octave of spacings on the stage's own thread (it starts no pieces
- * in the worker pool), when the volume is whole; B-scans that come meanwhile are skipped. Memory: 50
- * bytes a pixel of at most 2 OCT_ENFACE_MOST_VALUES. */
+ * It works when the volume is whole, on the stage's own thread (it starts no pieces in the worker
+ * pool); B-scans that come meanwhile are skipped and counted, and their rows are masked. */
 #ifndef OCT_ANALYSIS_CONES_LIVE_H
 #define OCT_ANALYSIS_CONES_LIVE_H
 

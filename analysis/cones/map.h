@@ -1,5 +1,5 @@
-/* Cone spacing tile by tile: a density map. Tiles of tile x tile pixels every `step` pixels from the
- * top left corner, as many as fit; or the whole picture as one. Tiles of several pictures are
+/* Cone spacing tile by tile: a density map. Tiles of tile x tile pixels every `step` pixels from
+ * the top left corner, as many as fit; or the whole picture as one. Tiles of several pictures are
  * shared out over the worker pool; each worker has a finder of its own (cones.h).
  *
  * One thread uses a map at a time. */
@@ -25,8 +25,8 @@ void oct_cones_map_destroy(struct oct_cones_map *map); /* NULL is fine */
 
 void oct_cones_map_size(const struct oct_cones_map *map, uint32_t *rows, uint32_t *columns);
 
-/* results: [n][rows][columns]. A tile without contrast, or with fewer than 10 % valid pixels, has no
- * ring; a whole picture of that kind is an error, OCT_E_ARG, and *which tells the picture.
+/* results: [n][rows][columns]. A tile without contrast, or with fewer than 10 % valid pixels, has
+ * no ring; a whole picture of that kind is an error, OCT_E_ARG, and *which tells the picture.
  * OCT_E_NO_MEMORY. */
 enum oct_err oct_cones_map_run(struct oct_cones_map *map, const struct oct_picture *pictures,
                                unsigned n, struct oct_cones_result *results, unsigned *which,

@@ -20,9 +20,9 @@ struct oct_view_cones {
 /* What an image of the topic must be: one row (or none) of labelled f32 numbers. OCT_E_FORMAT. */
 enum oct_err oct_view_cones_check(const struct oct_image_header *header, struct oct_error *err);
 
-/* Takes a row: labels spacing_um, cells_per_mm2, strength; unknown ones are ignored. There is a ring
- * where all three are above 0 and can be (a micrometre to a millimetre). An image that the check
- * refuses, or one without rows, changes nothing. */
+/* Takes a row: labels spacing_um, cells_per_mm2, strength; unknown ones are ignored. There is a
+ * ring where all three are above 0 and can be (a micrometre to a millimetre). An image that the
+ * check refuses, or one without rows, changes nothing. */
 void oct_view_cones_set(struct oct_view_cones *cones, const struct oct_view_image *row);
 
 #endif
