@@ -139,7 +139,7 @@ static void the_manual_has_every_option(void **state)
         &oct_command_check,    &oct_command_status, &oct_command_doctor,   &oct_command_record,
         &oct_command_snapshot, &oct_command_keygen, &oct_command_allow,    &oct_command_bench,
         &oct_command_set,      &oct_command_get,    &oct_command_shutdown, &oct_command_start,
-        &oct_command_stop};
+        &oct_command_stop,     &oct_command_cones};
     (void)state;
     char path[PATH_MAX];
     const char *top = getenv("OCT_TOP");
