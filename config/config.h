@@ -200,9 +200,9 @@ bool oct_config_is_set(const struct oct_config *config, const char *key);
 
 /* Checks of several keys together: at most one of wavelengths and kmap, at most one of dispersion
  * file and coefficients, min < max (both pairs), percentile_low < percentile_high,
- * enface_slab_first < enface_slab_last, scan.repeats divides scan.bscans, something to record, background given with dc=file.
- * oct_geometry_init checks the geometry. The message starts with where the key at fault was given
- * (see oct_config_blame). */
+ * enface_slab_first < enface_slab_last, scan.repeats divides scan.bscans, something to record,
+ * background given with dc=file. oct_geometry_init checks the geometry. The message starts with
+ * where the key at fault was given (see oct_config_blame). */
 enum oct_err oct_config_check(const struct oct_config *config, struct oct_error *err);
 
 /* Fills err (not `why` itself) with the message of `why`, and returns its code. Of the keys that

@@ -10,7 +10,7 @@
  *   averaged   B-scans in the mean
  *   rejected   B-scans left out so far
  *   resets     times that the window began anew
- *   score      of the newest B-scan: its correlation with the mean, -1 .. 1; NaN: it was not compared
+ *   score      of the newest B-scan: its correlation with the mean, -1 .. 1; NaN: none
  *   shift_px   of the newest B-scan, along A-lines and along depth: what moved it onto the mean
  *
  * Registration (analysis/align/rigid.h) of binned pictures: the logarithm of the mean intensity of
@@ -24,9 +24,10 @@
  * the next one does not match begins anew with that one: which of two is the bad one cannot be
  * told. The window begins anew with an acquisition, after OCT_AVERAGE_MOST_REJECTED B-scans in a
  * row that were left out, and at a flyback: when the volume changes (of more than one B-scan) and
- * the B-scan does not match the mean, or scores less than 0.7 of the one before. So a line scan, which stays where it is, goes on over the end
- * of a volume. Without registration every flyback begins it anew. Neighbours of a raster are
- * averaged like others, as far as they match: the average is then of neighbouring places.
+ * the B-scan does not match the mean, or scores less than 0.7 of the one before. So a line scan,
+ * which stays where it is, goes on over the end of a volume. Without registration every flyback
+ * begins it anew. Neighbours of a raster are averaged like others, as far as they match: the
+ * average is then of neighbouring places.
  *
  * Memory: 4 bytes a pixel for each B-scan of the window, and 16 a pixel. With N = 1 the analysis is
  * at rest. Speed: see octctl bench average. */

@@ -39,8 +39,8 @@ void oct_average_window_finish(struct oct_average_window *window); /* of an empt
 
 void oct_average_window_clear(struct oct_average_window *window);
 
-/* Adds a B-scan, [M][D], line_valid [M] 0 or 1, moved by a shift; the oldest goes when the window is
- * full. */
+/* Adds a B-scan, [M][D], line_valid [M] 0 or 1, moved by a shift; the oldest goes when the window
+ * is full. */
 void oct_average_window_add(struct oct_average_window *window, const float *values,
                             const uint8_t *line_valid, struct oct_average_shift shift);
 

@@ -44,8 +44,9 @@ struct oct_stage_ops {
 
     /* Fills a result, if one is ready: pixels, which has room for the form's largest image, and
      * where they differ from what is there already: info (of the B-scan just pushed), dims (the
-     * form's), whole (true), lo and hi (0 and 1), and the form's numbers (NaN). Called after each push until it returns
-     * OCT_E_AGAIN, and live again when nothing has come for a tenth of a second. */
+     * form's), whole (true), lo and hi (0 and 1), and the form's numbers (NaN). Called after each
+     * push until it returns OCT_E_AGAIN, and live again when nothing has come for a tenth of a
+     * second. */
     enum oct_err (*take)(struct oct_analysis *analysis, struct oct_image_frame *result,
                          struct oct_error *err);
 
@@ -60,8 +61,8 @@ struct oct_stage_ops {
     enum oct_err (*configure)(struct oct_analysis *analysis, const void *settings,
                               struct oct_error *err);
 
-    /* Whether its settings leave it nothing to do: then B-scans pass it by, uncounted, and no values
-     * are asked for. Called before each push and after configure. NULL: never. */
+    /* Whether its settings leave it nothing to do: then B-scans pass it by, uncounted, and no
+     * values are asked for. Called before each push and after configure. NULL: never. */
     bool (*is_at_rest)(const struct oct_analysis *analysis);
 
     /* "cpu" or "cuda": what computes now. Any thread. NULL: the CPU. */

@@ -28,9 +28,9 @@ enum oct_volume_column {
     OCT_N_COLUMNS
 };
 
-/* Of the results of one form, one value a result: /frames/NAME_..., [V], or, of the whole volume and
- * of blocks of B-scans, /analysis/NAME_..., [1] or [blocks]. `valid` is last: it is written after
- * the others. The form's numbers have columns of their own, f64, beside them. */
+/* Of the results of one form, one value a result: /frames/NAME_..., [V], or, of the whole volume
+ * and of blocks of B-scans, /analysis/NAME_..., [1] or [blocks]. `valid` is last: it is written
+ * after the others. The form's numbers have columns of their own, f64, beside them. */
 enum oct_volume_result_column {
     OCT_RESULT_ROWS, /* how much of the first axis is in use */
     OCT_RESULT_LO,   /* u8 alone */

@@ -58,16 +58,17 @@ struct oct_image_header {
 
 /* Writes the JSON text of a frame that has a form (NUL-terminated); returns its length. 0, and an
  * empty text: it did not fit, lo or hi is not finite, or a label is not one line of UTF-8 of less
- * than OCT_IMAGE_LABEL_BYTES, or a number has the name of a key above. acquisition_id: "<session>-<acquisition>". Spacings that are not
- * above 0 are written as null. */
+ * than OCT_IMAGE_LABEL_BYTES, or a number has the name of a key above. acquisition_id:
+ * "<session>-<acquisition>". Spacings that are not above 0 are written as null. */
 size_t oct_image_header_encode(const struct oct_image_frame *frame, const char *acquisition_id,
                                char *json, size_t json_bytes);
 
 /* Parses and checks untrusted JSON against the size of the values. OCT_E_FORMAT says what is
- * wrong. Further keys that hold numbers are kept as far as there is room, others are ignored; keys beyond those of `bscan` may be absent (spacing NaN, no
- * unit, whole, no labels). All texts are one line of UTF-8; there are as many labels as the last
- * axis is long, or none. At most OCT_MAX_BSCAN_SAMPLES values. Integers above 2^53 come out rounded
- * to a double. On failure the header is all zero. */
+ * wrong. Further keys that hold numbers are kept as far as there is room, others are ignored; keys
+ * beyond those of `bscan` may be absent (spacing NaN, no unit, whole, no labels). All texts are
+ * one line of UTF-8; there are as many labels as the last axis is long, or none. At most
+ * OCT_MAX_BSCAN_SAMPLES values. Integers above 2^53 come out rounded to a double. On failure the
+ * header is all zero. */
 enum oct_err oct_image_header_decode(struct oct_image_header *header, const char *json,
                                      size_t json_bytes, size_t value_bytes, struct oct_error *err);
 

@@ -144,8 +144,9 @@ static enum oct_err measure_beside(struct oct_bench_rig *r, double seconds,
         if (!ways[k].us)
             e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the delays");
     }
-    if (!e)
-        e = oct_bench_camera_start(r, err);
+    if (e)
+        goto fail;
+    e = oct_bench_camera_start(r, err);
     for (unsigned round = 0; round < N_ROUNDS && !e; round++)
         for (int k = 0; k < 2 && !e; k++) {
             e = set_average(r, k ? N_AVERAGED : "1", err);
@@ -155,6 +156,7 @@ static enum oct_err measure_beside(struct oct_bench_rig *r, double seconds,
     if (!e)
         e = report_beside(r, ways, rows, err);
     oct_bench_camera_end(r);
+fail:
     free(ways[0].us);
     free(ways[1].us);
     return e;

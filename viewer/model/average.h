@@ -22,8 +22,8 @@ void oct_view_average_take(struct oct_view_average *average, struct oct_view_ima
 
 struct oct_view_model;
 
-/* "average 14/16  0.82", or that none comes. True: something is amiss with it, so that it stands out:
- * none comes, or the newest B-scan did not match. */
+/* "average 14/16  0.82", or that none comes. True: something is amiss with it, so that it stands
+ * out: none comes, or the newest B-scan did not match. */
 bool oct_view_average_text(const struct oct_view_model *model, char *text, size_t n_bytes);
 
 #endif

@@ -264,6 +264,14 @@ static bool apply_view(struct oct_view_model *model, enum oct_view_action action
     }
 }
 
+static void toggle_average(struct oct_view_model *model)
+{
+    model->settings.average = !model->settings.average;
+    model->average.arrival_ns = 0;
+    oct_view_model_say(model, "%s",
+                       model->settings.average ? "octd's average of B-scans" : "each B-scan");
+}
+
 static void apply_rest(struct oct_view_model *model, enum oct_view_action action, unsigned times)
 {
     switch (action) {
@@ -275,10 +283,7 @@ static void apply_rest(struct oct_view_model *model, enum oct_view_action action
         set_frozen(model, !model->frozen);
         break;
     case OCT_ACTION_AVERAGE:
-        model->settings.average = !model->settings.average;
-        model->average.arrival_ns = 0;
-        oct_view_model_say(model, "%s",
-                           model->settings.average ? "octd's average of B-scans" : "each B-scan");
+        toggle_average(model);
         break;
     case OCT_ACTION_OLDER:
     case OCT_ACTION_NEWER:

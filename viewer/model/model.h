@@ -130,7 +130,8 @@ void oct_view_model_attach(struct oct_view_model *model, struct oct_view_archive
  * buffer to reuse. While frozen, the picture waits and the shown one stays. */
 void oct_view_model_offer(struct oct_view_model *model, struct oct_view_picture *picture);
 
-/* Takes an image of the topic `average`, where it is shown; the buffers are swapped through `spare`.
+/* Takes an image of the topic `average`, where it is shown; the buffers are swapped through
+ * `spare`.
  */
 void oct_view_model_offer_average(struct oct_view_model *model, struct oct_view_image *image,
                                   struct oct_view_picture *spare);

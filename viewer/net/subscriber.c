@@ -44,11 +44,11 @@ enum kind { PICTURES, SPECTRA, IMAGES };
 static const struct topic {
     const char *name;
     enum kind kind;
+    bool on_demand; /* only while oct_subscriber_want says so */
     /* Of images. check refuses a form that octview has no use for; NULL: takes any. keep puts the
      * image into the archive; NULL: the newest in the mailbox is enough. */
     enum oct_err (*check)(const struct oct_image_header *header, struct oct_error *err);
     void (*keep)(struct oct_view_archive *archive, const struct oct_view_image *image);
-    bool on_demand; /* only while oct_subscriber_want says so */
 } topics[] = {
     [BSCAN] = {.name = OCT_TOPIC_BSCAN, .kind = PICTURES},
     [SPECTRUM] = {.name = OCT_TOPIC_SPECTRUM, .kind = SPECTRA},
