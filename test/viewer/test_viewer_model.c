@@ -913,6 +913,51 @@ static void a_line_rate_that_falls_is_seen_and_one_that_lasts_is_the_new_one(voi
     assert_true(fabs(r.rate_hz - 240) < 60);
 }
 
+/* The average stands in place of B-scans, with what is said of it; amber below the least score. */
+static void the_average_stands_in_place_of_bscans(void **state)
+{
+    (void)state;
+    static struct oct_view_model m;
+    struct oct_view_picture picture = {0};
+    struct oct_view_image image = {0};
+    const float pixels[6] = {1, 2, 3, 4, 5, 6};
+    char text[64];
+    struct oct_image_header h = {.type = OCT_SAMPLE_F32, .rank = 2, .dims = {2, 3}, .hi = 9};
+    h.frame_num = 41;
+    h.n_numbers = 2;
+    h.numbers[0] = (struct oct_image_header_number){"averaged", 1, {14}};
+    h.numbers[1] = (struct oct_image_header_number){"score", 1, {0.25}};
+    const struct oct_picture_header bscan = {
+        .frame_num = 42, .sample_type = OCT_SAMPLE_F32, .n_lines = 2, .depth = 3, .hi = 9};
+    oct_view_model_init(&m, "x", true);
+    m.daemon.known = true;
+    m.daemon.average_bscans = 16;
+    m.daemon.average_min_score = 0.3;
+    oct_view_model_tick(&m, 1000);
+    oct_view_model_apply(&m, OCT_ACTION_AVERAGE, 1);
+    assert_true(m.settings.average && oct_view_average_text(&m, text, sizeof(text)));
+    assert_string_equal(text, "average: none comes");
+    assert_int_equal(oct_view_image_set(&image, &h, pixels, sizeof(pixels), NULL), OCT_OK);
+    image.arrival_ns = 1000;
+    oct_view_model_offer_average(&m, &image, &picture);
+    assert_int_equal(oct_view_picture_set(&picture, &bscan, pixels, sizeof(pixels), NULL), OCT_OK);
+    oct_view_model_offer(&m, &picture);
+    assert_true(m.has_picture && m.shown.header.frame_num == 41);
+    assert_true(oct_view_picture_value(&m.shown, 1, 2) == 6);
+    assert_true(oct_view_average_text(&m, text, sizeof(text)));
+    assert_string_equal(text, "average 14/16  0.25");
+    m.average.score = 0.5;
+    assert_false(oct_view_average_text(&m, text, sizeof(text)));
+    m.daemon.average_bscans = 1;
+    assert_true(oct_view_average_text(&m, text, sizeof(text)));
+    oct_view_model_apply(&m, OCT_ACTION_AVERAGE, 1);
+    oct_view_model_offer(&m, &picture);
+    assert_int_equal(m.shown.header.frame_num, 42);
+    oct_view_picture_finish(&picture);
+    oct_view_image_finish(&image);
+    oct_view_model_finish(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -941,6 +986,7 @@ int main(void)
         cmocka_unit_test(en_face_keys_say_why_they_do_nothing),
         cmocka_unit_test(calipers_are_put_and_moved_by_key),
         cmocka_unit_test(a_point_is_marked_and_moved_by_key),
+        cmocka_unit_test(the_average_stands_in_place_of_bscans),
         cmocka_unit_test(a_line_rate_that_falls_is_seen_and_one_that_lasts_is_the_new_one),
     };
     return cmocka_run_group_tests_name("viewer model", tests, NULL, NULL);
