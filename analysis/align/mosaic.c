@@ -11,10 +11,10 @@
 #define MOST_COARSE_SIDE 256u
 #define MOST_LEVELS 8u
 
-/* Coarse maxima that are followed, this far apart, while they reach this part of the best. */
+/* Coarse maxima that are followed: the highest this far around, of this part of the best at least. */
 #define MOST_MAXIMA 6u
 #define APART 4
-#define LEAST_PART 0.5F
+#define LEAST_PART 0.5
 
 /* At every level the shift of the coarser one is sought again this far around. */
 #define REACH 2
@@ -223,40 +223,48 @@ static double least_pixels(const struct oct_picture *a, const struct oct_picture
     return part * (n_a < n_b ? n_a : n_b);
 }
 
-static bool is_near(const struct candidate *list, unsigned n, int32_t dy, int32_t dx)
+/* Whether shift (y, x) of the coarse correlation is the highest within APART of it. */
+static bool is_highest(const struct finder *f, int64_t y, int64_t x)
 {
-    for (unsigned i = 0; i < n; i++)
-        if (abs(list[i].dy - dy) <= APART && abs(list[i].dx - dx) <= APART)
-            return true;
-    return false;
+    int64_t height = 2 * (int64_t)f->how.max_dy + 1, width = 2 * (int64_t)f->how.max_dx + 1;
+    float here = f->c2d[y * width + x];
+
+    for (int64_t v = y > APART ? y - APART : 0; v <= y + APART && v < height; v++)
+        for (int64_t u = x > APART ? x - APART : 0; u <= x + APART && u < width; u++)
+            if (f->c2d[v * width + u] > here) /* false of NaN */
+                return false;
+    return true;
 }
 
-/* The highest of the coarse correlation, apart from each other. */
+static void put_in(struct candidate *list, unsigned *n, struct candidate c)
+{
+    unsigned at = *n < MOST_MAXIMA ? (*n)++ : MOST_MAXIMA - 1;
+
+    for (; at > 0 && list[at - 1].score < c.score; at--)
+        list[at] = list[at - 1];
+    list[at] = c;
+}
+
+/* The highest maxima of the coarse correlation, the highest first. */
 static unsigned list_maxima(const struct finder *f, struct candidate list[MOST_MAXIMA])
 {
-    size_t width = (size_t)2 * f->how.max_dx + 1, n = width * ((size_t)2 * f->how.max_dy + 1);
-    unsigned found = 0;
+    int64_t height = 2 * (int64_t)f->how.max_dy + 1, width = 2 * (int64_t)f->how.max_dx + 1;
+    unsigned n = 0, kept = 0;
 
     if (!f->c2d)
         return 0;
-    for (; found < MOST_MAXIMA; found++) {
-        float best = found ? (float)list[0].score * LEAST_PART : 0.0F;
-        size_t where = n;
-        for (size_t i = 0; i < n; i++) {
-            int32_t dy = (int32_t)(i / width) - (int32_t)f->how.max_dy;
-            int32_t dx = (int32_t)(i % width) - (int32_t)f->how.max_dx;
-            if (f->c2d[i] > best && !is_near(list, found, dy, dx)) { /* false of NaN */
-                best = f->c2d[i];
-                where = i;
-            }
+    for (int64_t y = 0; y < height; y++)
+        for (int64_t x = 0; x < width; x++) {
+            double score = (double)f->c2d[y * width + x];
+            bool may = score > 0 && (n < MOST_MAXIMA || score > list[n - 1].score);
+            if (may && is_highest(f, y, x))
+                put_in(list, &n,
+                       (struct candidate){(int32_t)(y - f->how.max_dy),
+                                          (int32_t)(x - f->how.max_dx), score});
         }
-        if (where == n)
-            break;
-        list[found] =
-            (struct candidate){(int32_t)(where / width) - (int32_t)f->how.max_dy,
-                               (int32_t)(where % width) - (int32_t)f->how.max_dx, (double)best};
-    }
-    return found;
+    while (kept < n && list[kept].score >= LEAST_PART * list[0].score)
+        kept++;
+    return kept;
 }
 
 /* The best shift within REACH of `c` at a level. */
@@ -339,7 +347,7 @@ static enum oct_err find_edge(struct finder *f, double min_overlap, struct oct_m
     unsigned which;
     enum oct_err e = oct_correlator_cpu.run(f->coarse, &f->padded[edge->b], 1, f->c2d, &which, err);
 
-    edge->score = NAN;
+    edge->score = edge->rival = NAN;
     if (e)
         return e;
     unsigned n = list_maxima(f, list);
@@ -351,10 +359,13 @@ static enum oct_err find_edge(struct finder *f, double min_overlap, struct oct_m
             /* The level above may have counted a little more of an overlap at the limit. */
             c = improve(&a->levels[l], &b->levels[l], c, 0.9 * min_overlap);
         }
-        if (c.score > edge->score || (isnan(edge->score) && !isnan(c.score))) {
+        if (!(c.score <= edge->score) && !isnan(c.score)) {
+            edge->rival = edge->score;
             edge->dy = c.dy;
             edge->dx = c.dx;
             edge->score = c.score;
+        } else if (!(c.score <= edge->rival) && !isnan(c.score)) {
+            edge->rival = c.score;
         }
     }
     return OCT_OK;
@@ -370,7 +381,7 @@ static enum oct_err find_edges(struct oct_mosaic *m, struct finder *f,
         for (unsigned b = a + 1; !e && b < m->n; b++, k++) {
             if (progress && !progress(arg, k, m->n_edges))
                 return oct_fail(err, OCT_E_AGAIN, "cancelled");
-            m->edges[k] = (struct oct_mosaic_edge){.a = a, .b = b, .score = NAN};
+            m->edges[k] = (struct oct_mosaic_edge){.a = a, .b = b};
             e = find_edge(f, m->setup.min_overlap, &m->edges[k], err);
         }
         if (e)
@@ -380,6 +391,11 @@ static enum oct_err find_edges(struct oct_mosaic *m, struct finder *f,
 }
 
 /* ---- the tree ---- */
+
+static bool is_edge(const struct oct_mosaic *m, const struct oct_mosaic_edge *edge)
+{
+    return edge->score >= m->setup.min_score && !(edge->score < OCT_MOSAIC_AHEAD * edge->rival);
+}
 
 /* Prim's algorithm from `first`: joins, one by one, the picture with the highest edge to what is
  * there. */
@@ -397,7 +413,7 @@ static enum oct_err grow(struct oct_mosaic *m, const struct oct_picture *picture
             struct oct_mosaic_edge *edge = &m->edges[k];
             bool a = placed[edge->a] && m->places[edge->a].component == component;
             bool b = placed[edge->b] && m->places[edge->b].component == component;
-            if (a != b && edge->score >= m->setup.min_score && (!best || edge->score > best->score))
+            if (a != b && is_edge(m, edge) && (!best || edge->score > best->score))
                 best = edge;
         }
         if (!best)

@@ -4,8 +4,10 @@
  * Every pair is correlated by ZNCC (analysis/correlate/correlate.h) over all shifts at which enough
  * of the smaller picture overlaps, binned until a side is 256 pixels at most. The highest maxima
  * are followed to full resolution, the best one of the pair to a fraction of a pixel
- * (subpixel.h). The pairs that score enough are the edges of a graph; a maximum spanning tree of it
- * by score places the pictures, so that a weak overlap is used only where there is no stronger way.
+ * (subpixel.h). The pairs that score enough, and OCT_MOSAIC_AHEAD times as much as at the pair's next
+ * maximum elsewhere, are the edges of a graph: chance finds several maxima alike, an overlap but one.
+ * A maximum spanning tree of the graph by score places the pictures, so that a weak overlap is used
+ * only where there is no stronger way.
  * Pictures that no edge connects stay in components of their own.
  *
  * Blending averages with weights that fall linearly towards a picture's border, so that seams do
@@ -23,12 +25,14 @@ struct oct_mosaic_setup {
     uint32_t feather_px; /* over which weights rise from the border; 0: 64 */
 };
 #define OCT_MOSAIC_MIN_SCORE 0.4
+#define OCT_MOSAIC_AHEAD 1.25
 
 /* Picture b lies at (dy, dx) of picture a: b(p) shows what a(p + d) shows. */
 struct oct_mosaic_edge {
     unsigned a, b; /* a < b */
     double dy, dx; /* px */
     double score;  /* ZNCC at the whole pixel; NaN: none was found */
+    double rival;  /* the same at the next maximum elsewhere; NaN: none half as high was found */
     bool in_tree;
 };
 
