@@ -25,7 +25,7 @@ struct oct_mosaic_setup {
     uint32_t feather_px; /* over which weights rise from the border; 0: 64 */
 };
 #define OCT_MOSAIC_MIN_SCORE 0.4
-#define OCT_MOSAIC_AHEAD 1.25
+#define OCT_MOSAIC_AHEAD 1.4
 
 /* Picture b lies at (dy, dx) of picture a: b(p) shows what a(p + d) shows. */
 struct oct_mosaic_edge {
