@@ -294,7 +294,7 @@ static enum oct_err write_csv(const struct job *job, struct oct_error *err)
 static enum oct_err write_png(const struct job *job, struct oct_error *err)
 {
     size_t n = job->n;
-    double *x = calloc(3 * n, sizeof(double)), *dy = x + n, *dx = x + 2 * n;
+    double *x = calloc(3 * n, sizeof(double)), *dy = x ? x + n : NULL, *dx = x ? x + 2 * n : NULL;
     char *path = oct_register_motion_path(job->r->options.png);
     enum oct_err e =
         x && path ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a plot");
@@ -303,7 +303,7 @@ static enum oct_err write_png(const struct job *job, struct oct_error *err)
                                              .height = job->n,
                                              .width = job->render.width};
 
-    for (size_t b = 0; !e && b < n; b++) {
+    for (size_t b = 0; x && !e && b < n; b++) {
         x[b] = (double)b;
         dy[b] = job->shifts[b].dy;
         dx[b] = job->shifts[b].dx;

@@ -32,7 +32,7 @@ static void smooth_line(const struct oct_picture *p, const float *from, float *t
 enum oct_err oct_bscan_smooth(struct oct_picture *p, double sigma, struct oct_error *err)
 {
     size_t n = (size_t)p->height * p->width;
-    float kernel[MOST_REACH + 1], *scratch = calloc(n, sizeof(float));
+    float kernel[MOST_REACH + 1] = {0}, *scratch = calloc(n, sizeof(float));
     int reach = (int)ceil(3.0 * sigma);
 
     if (!scratch)
@@ -49,31 +49,34 @@ enum oct_err oct_bscan_smooth(struct oct_picture *p, double sigma, struct oct_er
     return OCT_OK;
 }
 
+/* One depth; sum, count: [height + 1], of the A-lines before. */
+static void flatten_depth(struct oct_picture *p, uint32_t x, uint32_t half, double *sum,
+                          double *count)
+{
+    sum[0] = count[0] = 0;
+    for (uint32_t y = 0; y < p->height; y++) {
+        size_t at = (size_t)y * p->width + x;
+        sum[y + 1] = sum[y] + (is_valid(p, at) ? (double)p->pixels[at] : 0);
+        count[y + 1] = count[y] + is_valid(p, at);
+    }
+    for (uint32_t y = 0; y < p->height; y++) {
+        uint32_t first = y > half ? y - half : 0;
+        uint32_t end = p->height - y > half + 1 ? y + half + 1 : p->height;
+        double n = count[end] - count[first];
+        if (n > 0)
+            p->pixels[(size_t)y * p->width + x] -= (float)((sum[end] - sum[first]) / n);
+    }
+}
+
 enum oct_err oct_bscan_flatten(struct oct_picture *p, uint32_t n_lines, struct oct_error *err)
 {
-    uint32_t half = n_lines / 2;
-    double *sum = calloc((size_t)p->height + 1, sizeof(double));
-    double *count = calloc((size_t)p->height + 1, sizeof(double));
-    enum oct_err e = OCT_OK;
+    double *sums = calloc(2 * ((size_t)p->height + 1), sizeof(double));
 
-    if (!sum || !count)
-        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a B-scan of %u x %u", p->height,
-                     p->width);
-    for (uint32_t x = 0; !e && x < p->width; x++) {
-        for (uint32_t y = 0; y < p->height; y++) { /* running sums of the lines before y + 1 */
-            size_t at = (size_t)y * p->width + x;
-            sum[y + 1] = sum[y] + (is_valid(p, at) ? (double)p->pixels[at] : 0);
-            count[y + 1] = count[y] + is_valid(p, at);
-        }
-        for (uint32_t y = 0; y < p->height; y++) {
-            uint32_t first = y > half ? y - half : 0;
-            uint32_t end = p->height - y > half + 1 ? y + half + 1 : p->height;
-            double n = count[end] - count[first];
-            if (n > 0)
-                p->pixels[(size_t)y * p->width + x] -= (float)((sum[end] - sum[first]) / n);
-        }
-    }
-    free(sum);
-    free(count);
-    return e;
+    if (!sums)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a B-scan of %u x %u", p->height,
+                        p->width);
+    for (uint32_t x = 0; x < p->width; x++)
+        flatten_depth(p, x, n_lines / 2, sums, sums + p->height + 1);
+    free(sums);
+    return OCT_OK;
 }

@@ -23,6 +23,7 @@
 /* A B-scan as it is registered, with its shift. */
 struct neighbour {
     struct oct_picture picture; /* with a mask */
+    bool is_whole;              /* of which every pixel is valid */
     double dy, dx;
 };
 
@@ -144,11 +145,12 @@ static int by_value(const void *a, const void *b)
 static enum oct_err mark_blanks(struct follower *f, struct oct_error *err)
 {
     uint32_t n = f->source->n_bscans, n_seen = 0;
-    double *contrast = calloc((size_t)2 * n + 2, sizeof(double)), *sorted = contrast + n + 1;
+    double *contrast = calloc((size_t)2 * n + 2, sizeof(double)), *sorted;
     enum oct_err e = OCT_OK;
 
     if (!contrast)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u B-scans", n);
+    sorted = contrast + n + 1;
     for (uint32_t b = 0; !e && b < n; b++) {
         struct oct_picture picture;
         f->shifts[b] = (struct oct_volume_shift){NAN, NAN, NAN, OCT_VOLUME_NO_FIT};
@@ -249,6 +251,21 @@ static void add_moved(struct follower *f, const struct oct_picture *p, double dy
         }
 }
 
+/* The newest neighbour, moved by half a pixel at most, leaves a border of one pixel. Without masked
+ * pixels fractions of a pixel come from the cross-spectrum, which is better than the parabola. */
+static void fill_border(struct oct_picture *p)
+{
+    for (uint32_t y = 0; y < p->height; y++)
+        for (uint32_t x = 0; x < p->width; x++) {
+            uint32_t v = y < 1 ? 1 : y > p->height - 2 ? p->height - 2 : y;
+            uint32_t u = x < 1 ? 1 : x > p->width - 2 ? p->width - 2 : x;
+            size_t at = (size_t)y * p->width + x;
+            if (!p->valid[at])
+                p->pixels[at] = p->pixels[(size_t)v * p->width + u];
+            p->valid[at] = 1;
+        }
+}
+
 /* The mean of the ring, moved so that the newest lies within half a pixel of where it was read. */
 static enum oct_err set_mean(struct follower *f, double whole_dy, double whole_dx,
                              struct oct_error *err)
@@ -265,7 +282,14 @@ static enum oct_err set_mean(struct follower *f, double whole_dy, double whole_d
         f->mean.valid[i] = f->weight[i] > 0;
         f->mean.pixels[i] = f->weight[i] > 0 ? (float)(f->sum[i] / f->weight[i]) : 0.0F;
     }
+    if (f->ring[0].is_whole)
+        fill_border(&f->mean);
     return oct_rigid_set_reference(f->rigid, &f->mean, err);
+}
+
+static bool is_whole(const struct oct_picture *p)
+{
+    return !memchr(p->valid, 0, (size_t)p->height * p->width);
 }
 
 /* Takes the picture over. */
@@ -274,7 +298,7 @@ static void push(struct follower *f, struct oct_picture *picture, double dy, dou
     if (f->n_ring == OCT_VOLUME_NEIGHBOURS)
         oct_picture_finish(&f->ring[--f->n_ring].picture);
     memmove(f->ring + 1, f->ring, f->n_ring * sizeof(f->ring[0]));
-    f->ring[0] = (struct neighbour){*picture, dy, dx};
+    f->ring[0] = (struct neighbour){*picture, is_whole(picture), dy, dx};
     f->n_ring++;
     f->last_dy = dy;
     f->last_dx = dx;
