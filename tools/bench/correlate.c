@@ -2,6 +2,7 @@
  * beside the bare padded transforms of FFTW, and all cores, a picture each; with backend = cuda the
  * GPU too. */
 #include "analysis/correlate/correlate.h"
+#include "analysis/correlate/correlate_timing.h"
 #include "analysis/correlate/fft2.h"
 #include "kernels/device/fftw_planner.h"
 #include "kernels/device/workers.h"
@@ -388,6 +389,29 @@ done:
     return e;
 }
 
+/* Without copies, beside the bare transforms of cuFFT at their best padded size. */
+static enum oct_err on_device(struct bench *b, const struct oct_config *config, unsigned n,
+                              double goal, struct oct_error *err)
+{
+    struct oct_correlator_setup setup = setup_of(true);
+    const char *gpus = config->pipeline.gpus;
+    struct oct_correlate_times t;
+    setup.n_batch = n;
+    enum oct_err e =
+        oct_correlate_time_cuda(&setup, *gpus ? (unsigned)strtoul(gpus, NULL, 10) : 0, &t, err);
+    if (e)
+        return e;
+    struct oct_bench_row *row = oct_bench_add(b->rows, "correlate", "bare cuFFT", "us", goal);
+    row->less_is_better = true;
+    row->value = t.kernels_us;
+    row->limit = t.pair_us;
+    snprintf(row->what, sizeof(row->what), "on the device, %u at a time", n);
+    snprintf(row->note, sizeof(row->note),
+             "bare at %u x %u; own %u x %u, bare %.1f us; with copies %.1f us", t.best_height,
+             t.best_width, t.height, t.width, t.own_pair_us, t.copies_us);
+    return OCT_OK;
+}
+
 enum oct_err oct_bench_correlate(const struct oct_config *config,
                                  const struct oct_bench_options *options,
                                  struct oct_bench_rows *rows, struct oct_error *err)
@@ -405,6 +429,10 @@ enum oct_err oct_bench_correlate(const struct oct_config *config,
         e = on_gpu(&b, config, 1, err);
     if (!e && cuda)
         e = on_gpu(&b, config, MOST_BATCH, err);
+    if (!e && cuda)
+        e = on_device(&b, config, 1, 1.5, err);
+    if (!e && cuda)
+        e = on_device(&b, config, MOST_BATCH, 1.3, err);
     for (unsigned k = 0; k < N_PICTURES; k++)
         oct_picture_finish(&b.picture[k]);
     return e;
