@@ -55,7 +55,7 @@ struct sums {
         g_squares[PER_THREAD];
 };
 
-/* A chunk of f, and of g around it, from planes with zeros beyond. Only rows of the window count. */
+/* A chunk of f, and of g around it; beyond the pictures and the rows of the window are zeros. */
 static __device__ void load_chunk(const struct oct_correlation_shape &s, const float *f,
                                   const float *g, const struct search &w, uint32_t row, uint32_t x,
                                   int dy, int dx, float *shared)

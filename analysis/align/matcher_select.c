@@ -80,7 +80,7 @@ static enum oct_err failover_set_reference(struct oct_matcher *m,
     if (e)
         return e;
     memcpy(copy.pixels, reference->pixels, n * sizeof(float));
-    if (copy.valid)
+    if (copy.valid && reference->valid)
         memcpy(copy.valid, reference->valid, n);
     e = judge(m, m->now->set_reference(m->engine, &copy, &why), &why, err);
     if (e == OCT_E_AGAIN)

@@ -4,7 +4,7 @@
  *     make -> { put, upload_g, queue_g -> put ..., upload, queue -> d_c2d } -> finish
  *
  * Pictures are normal (normal.h) and lie in padded *planes*: values; with masks the mask, and the
- * squares of the values less the mask (1 is about their mean). The spectra of planes are multiplied,
+ * squares of the values less the mask (1 is their mean). The spectra of planes are multiplied,
  *
  *     product        f        g             sum over p of
  *     VALUES         values   values        f(p) g(p + d)

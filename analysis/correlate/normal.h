@@ -21,8 +21,8 @@ struct oct_normal {
 void oct_normal_measure(struct oct_normal *normal, const struct oct_picture *picture,
                         bool keep_mean);
 
-/* Writes x: to[height][width], and the mask, valid[height][width] (may be NULL: not wanted). The sum
- * of x^2 is n_valid, but for the rounding of x. */
+/* Writes x: to[height][width], and the mask, valid[height][width] (may be NULL: not wanted). The
+ * sum of x^2 is n_valid, but for the rounding of x. */
 void oct_normal_write(const struct oct_normal *normal, const struct oct_picture *picture, float *to,
                       uint8_t *valid);
 

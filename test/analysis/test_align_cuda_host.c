@@ -51,6 +51,7 @@ static enum oct_err use(const struct oct_matcher_ops *ops, struct oct_matcher *m
     const struct oct_window windows[N] = {
         {0, 4, 12, -4, 3, 4}, {1, 8, 10, 1, 1, 4}, {2, 9, 12, 4, -5, 4}};
     struct oct_match_scene scene;
+    memset(results, 0, sizeof(*results));
     oct_match_scene_make(&scene, HEIGHT, WIDTH, false);
     enum oct_err e = ops->set_reference(m, &scene.g, err);
     if (!e)
@@ -95,7 +96,7 @@ static void compute_on_cpu(struct results *results)
 
 static void test_same_as_cpu(void **state)
 {
-    struct results wanted, results;
+    struct results wanted = {0}, results = {0};
     struct oct_matcher *m;
     struct oct_error err;
     (void)state;
@@ -134,7 +135,7 @@ static void test_no_device(void **state)
 static void run_with_fault(enum cuda_host_fault fault, unsigned n, const struct results *wanted)
 {
     const struct oct_matcher_ops *ops;
-    struct results results;
+    struct results results = {0};
     struct oct_matcher *m;
     struct oct_error err;
     cuda_host_reset(1, MEMORY);
@@ -148,7 +149,7 @@ static void run_with_fault(enum cuda_host_fault fault, unsigned n, const struct 
 
 static void test_failures(void **state)
 {
-    struct results wanted;
+    struct results wanted = {0};
     (void)state;
     compute_on_cpu(&wanted);
     run_with_fault(CUDA_HOST_NO_FAULT, 0, &wanted);
@@ -172,7 +173,7 @@ static void check_hanging(enum cuda_host_fault fault, unsigned n, const struct r
 {
     struct oct_matcher_setup strict = setup;
     const struct oct_matcher_ops *ops;
-    struct results results;
+    struct results results = {0};
     struct oct_matcher *m;
     struct oct_error err;
     strict.deadline_ms = DEADLINE_MS;
@@ -193,7 +194,7 @@ static void check_hanging(enum cuda_host_fault fault, unsigned n, const struct r
 
 static void test_hanging(void **state)
 {
-    struct results wanted;
+    struct results wanted = {0};
     (void)state;
     compute_on_cpu(&wanted);
     check_hanging(CUDA_HOST_WORK_HANGS, 2, &wanted);

@@ -50,7 +50,12 @@ static enum oct_err time_calls(const struct oct_correlator_setup *setup, double 
     float *c2d = calloc(setup->n_batch * n_shifts, sizeof(*c2d));
     struct oct_correlator *c = NULL;
     unsigned which;
-    enum oct_err e = f && c2d ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+    enum oct_err e = OCT_OK;
+    if (!f || !c2d) {
+        free(f);
+        free(c2d);
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+    }
     for (unsigned i = 0; i < setup->n_batch && !e; i++)
         e = make_picture(&f[i], setup->height, setup->width, i + 1, err);
     if (!e)
@@ -64,7 +69,7 @@ static enum oct_err time_calls(const struct oct_correlator_setup *setup, double 
     if (!e && !(fabsf(c2d[n_shifts / 2] - 1) < 1e-5f))
         e = oct_fail(err, OCT_E_BACKEND, "C at no shift is %.7g", (double)c2d[n_shifts / 2]);
     ops->destroy(c);
-    for (unsigned i = 0; f && i < setup->n_batch; i++)
+    for (unsigned i = 0; i < setup->n_batch; i++)
         oct_picture_finish(&f[i]);
     free(f);
     free(c2d);
@@ -168,10 +173,9 @@ static enum oct_err run_strips(bool *met, struct oct_error *err)
                                             .deadline_ms = PATIENCE_MS};
     struct strips *s = calloc(1, sizeof(*s));
     bool one_met = true, all_met = true;
-    enum oct_err e = s ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
-    if (e)
-        return e;
-    e = make_picture(&s->reference, SIDE, SIDE, 1, err);
+    if (!s)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+    enum oct_err e = make_picture(&s->reference, SIDE, SIDE, 1, err);
     for (unsigned i = 0; i < FRAMES && !e; i++)
         e = make_picture(&s->frames[i], SIDE, SIDE, 1, err);
     if (!e)
