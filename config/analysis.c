@@ -2,7 +2,6 @@
 
 #include "analysis/cones/live.h"
 
-#include <math.h>
 #include <string.h>
 
 bool oct_config_analysis(const struct oct_config *config, const char *name,
@@ -40,16 +39,8 @@ bool oct_config_records(const struct oct_config *config, const char *name)
     return strcmp(name, oct_average_cpu.name) != 0 || config->average.record;
 }
 
-static double spacing(double extent_um, uint32_t n)
-{
-    return extent_um > 0 ? extent_um / n : NAN;
-}
-
 struct oct_spacing oct_config_spacing(const struct oct_config *config, const struct oct_plan *plan)
 {
-    const struct oct_geometry *g = &plan->geometry;
-    double index = config->scan.refractive_index > 0 ? config->scan.refractive_index : 1;
-    return (struct oct_spacing){.bscan_um = spacing(config->scan.height_um, g->n_bscans),
-                                .line_um = spacing(config->scan.width_um, g->n_lines),
-                                .depth_um = plan->axial_um / index};
+    return oct_spacing_of_field(plan, config->scan.width_um, config->scan.height_um,
+                                plan->geometry.n_bscans, config->scan.refractive_index);
 }

@@ -1,5 +1,8 @@
 #include "pipeline/flow/image.h"
 
+#include "pipeline/plan/plan.h"
+
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -118,6 +121,17 @@ enum oct_err oct_image_form_check(const struct oct_image_form *form, struct oct_
                         "%s: numbers need a name of lower-case letters each, %u values at most",
                         form->name, OCT_IMAGE_MAX_NUMBERS);
     return OCT_OK;
+}
+
+struct oct_spacing oct_spacing_of_field(const struct oct_plan *plan, double width_um,
+                                        double height_um, uint32_t n_bscans,
+                                        double refractive_index)
+{
+    return (struct oct_spacing){
+        .bscan_um = height_um > 0 ? height_um / n_bscans : NAN,
+        .line_um = width_um > 0 ? width_um / plan->geometry.n_lines : NAN,
+        .depth_um = plan->axial_um / (refractive_index > 0 ? refractive_index : 1),
+    };
 }
 
 void oct_image_form_of_bscan(struct oct_image_form *form, const struct oct_geometry *geometry,

@@ -73,6 +73,14 @@ struct oct_spacing {
     double bscan_um, line_um, depth_um;
 };
 
+struct oct_plan;
+
+/* Of a field that is width_um by height_um: width over A-lines, height over n_bscans, depth of the
+ * plan's pixels in tissue of the refractive index. Lengths of 0 are unknown, an index of 0 is 1. */
+struct oct_spacing oct_spacing_of_field(const struct oct_plan *plan, double width_um,
+                                        double height_um, uint32_t n_bscans,
+                                        double refractive_index);
+
 /* The form of the pictures that an engine makes: "bscan", [M][D]. */
 void oct_image_form_of_bscan(struct oct_image_form *form, const struct oct_geometry *geometry,
                              bool log, const struct oct_spacing *spacing);

@@ -315,11 +315,6 @@ enum oct_err oct_volume_forms_check(const struct oct_image_form *const *forms, u
 
 /* ---- the whole ---- */
 
-static double spacing(double extent_um, uint32_t n)
-{
-    return extent_um > 0 ? extent_um / n : NAN;
-}
-
 static void put_about(struct builder *b, const struct oct_volume_about *about)
 {
     char now[40] = "";
@@ -475,10 +470,10 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
     static const char *const spectra_axes[3] = {"bscan", "line", "sample"};
     static const char *const volume_axes[3] = {"bscan", "line", "depth"};
     const struct oct_geometry *g = &plan->geometry;
-    double index = about->refractive_index > 0 ? about->refractive_index : 1;
-    double spacing_um[3] = {
-        spacing(about->height_um, about->field_bscans ? about->field_bscans : g->n_bscans),
-        spacing(about->width_um, g->n_lines), plan->axial_um / index};
+    const struct oct_spacing spacing = oct_spacing_of_field(
+        plan, about->width_um, about->height_um,
+        about->field_bscans ? about->field_bscans : g->n_bscans, about->refractive_index);
+    double spacing_um[3] = {spacing.bscan_um, spacing.line_um, spacing.depth_um};
 
     put_about(b, about);
     put_axes(b, b->file, 3, volume_axes, spacing_um);
