@@ -520,7 +520,9 @@ static inline enum oct_err oct_correlation_alloc(struct oct_correlation *c, stru
         e = oct_stream_alloc(on, &c->d_most, s.n, err);
     e = e ? e : oct_cuda_stream_clear(on, c->d_planes, n_planes * s.n * points * 4, err);
     e = e ? e : oct_cuda_stream_clear(on, c->d_g_planes, n_planes * points * 4, err);
-    return e ? e : oct_cuda_stream_clear(on, c->d_spectra, (n_planes * s.n * half + 1) * 8, err);
+    e = e ? e : oct_cuda_stream_clear(on, c->d_spectra, (n_planes * s.n * half + 1) * 8, err);
+    /* A batch that is not full leaves the last factors as they are. */
+    return e ? e : oct_cuda_stream_clear(on, c->d_factors, s.n * sizeof(float), err);
 }
 
 static inline enum oct_err oct_correlation_plan(struct oct_correlation *c, struct oct_error *err)
