@@ -14,6 +14,7 @@
 #define LANE_BYTES_A_PIXEL 64u
 #define GPU_BATCH 32u
 #define SLOTS_A_LANE 4u
+#define LEAST_OVERLAP 0.3 /* of zncc: part of the largest; below it chance maxima are high */
 
 /* What one thread works with; made when it first has a picture. */
 struct lane {
@@ -349,6 +350,7 @@ enum oct_err oct_correlate_run(const struct oct_correlate_setup *setup, char *wh
         .keep_mean = setup->keep_mean,
         .masked = true,
         .measure = n >= 100,
+        .min_overlap = setup->norm == OCT_CORRELATION_ZNCC ? LEAST_OVERLAP : 0,
         .n_batch = r.pairs         ? 1
                    : n < GPU_BATCH ? (unsigned)n
                                    : GPU_BATCH,

@@ -138,6 +138,17 @@ def whole_window():
 
 
 @case
+def least_overlap():
+    """zncc of less than 0.3 of the largest overlap is NaN, and of more it is not"""
+    pixels = pictures()["u8.png"]
+    file, radius = save("u8.png", pixels), min(pixels.shape) - 1
+    got = correlate(file, "--norm", "zncc", "--max-shift", radius)
+    want, ratio = direct(pixels, pixels, radius, "zncc")
+    assert_close(got["correlation/c2d"][0], want, ratio, "zncc")
+    assert np.array_equal(np.isnan(got["correlation/c2d"][0]), 0.3 * ratio > 1)
+
+
+@case
 def masks():
     """--mask, --invalid and NaN leave pixels out, and do not fill them"""
     pixels = pictures()["u8.png"].copy()
