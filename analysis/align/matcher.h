@@ -80,6 +80,9 @@ struct oct_matcher_ops {
      * not. */
     const struct oct_level *(*level)(const struct oct_matcher *matcher, unsigned i);
 
+    /* The name of the engine that searches at present. NULL: `name`, always. */
+    const char *(*running)(const struct oct_matcher *matcher);
+
     void (*destroy)(struct oct_matcher *matcher); /* NULL is fine */
 };
 

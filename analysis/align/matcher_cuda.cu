@@ -695,5 +695,5 @@ static enum oct_err matcher_look(struct oct_matcher *m, const struct oct_window 
 }
 
 extern "C" const struct oct_matcher_ops oct_matcher_cuda = {
-    "cuda",       matcher_create, matcher_set_reference, matcher_load,
-    matcher_find, matcher_look,   NULL, matcher_destroy};
+    "cuda", matcher_create, matcher_set_reference, matcher_load, matcher_find, matcher_look,
+    NULL,   NULL,           matcher_destroy};

@@ -132,12 +132,18 @@ static enum oct_err failover_look(struct oct_matcher *m, const struct oct_window
     return e == OCT_E_AGAIN ? m->now->look(m->engine, windows, n, matches, err) : e;
 }
 
+static const char *failover_running(const struct oct_matcher *m)
+{
+    return m->now->name;
+}
+
 static const struct oct_matcher_ops failover_ops = {
     .name = "cuda",
     .set_reference = failover_set_reference,
     .load = failover_load,
     .find = failover_find,
     .look = failover_look,
+    .running = failover_running,
     .destroy = failover_destroy,
 };
 

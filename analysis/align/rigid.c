@@ -115,5 +115,5 @@ enum oct_err oct_rigid_find(struct oct_rigid *rigid, const struct oct_picture *m
 
 const char *oct_rigid_running(const struct oct_rigid *rigid)
 {
-    return rigid->ops->name;
+    return rigid->ops->running ? rigid->ops->running(rigid->matcher) : rigid->ops->name;
 }

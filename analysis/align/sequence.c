@@ -276,9 +276,9 @@ static enum oct_err run_pass(struct oct_sequence *q, const struct oct_picture *r
     enum oct_err e = pass.strips ? start_estimator(&pass, err)
                                  : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for strips");
     if (!e)
-        q->running = oct_estimator_running(pass.estimator);
-    if (!e)
         e = register_frames(q, &pass, err);
+    if (!e)
+        q->running = oct_estimator_running(pass.estimator); /* at the end: a GPU may have failed */
     oct_estimator_destroy(pass.estimator);
     free(pass.strips);
     return e;

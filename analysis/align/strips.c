@@ -121,7 +121,7 @@ enum oct_err oct_strips_set_reference(struct oct_strips *s, const struct oct_pic
 
 const char *oct_strips_running(const struct oct_strips *s)
 {
-    return s->ops->name;
+    return s->ops->running ? s->ops->running(s->matcher) : s->ops->name;
 }
 
 /* ---- the search ---- */

@@ -68,6 +68,7 @@ bool oct_strips_lines(const struct oct_strip *strips, uint32_t n_strips, uint32_
 /* The median score of the good ones; NaN: there is none. */
 double oct_strips_score(const struct oct_strip *strips, uint32_t n_strips);
 
+/* What computes now: "cpu" or "cuda". */
 const char *oct_strips_running(const struct oct_strips *strips);
 
 #endif

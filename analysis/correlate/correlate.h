@@ -67,6 +67,9 @@ struct oct_correlator_ops {
     enum oct_err (*run)(struct oct_correlator *correlator, const struct oct_picture *f, unsigned n,
                         float *c2d, unsigned *which, struct oct_error *err);
 
+    /* The name of the engine that computes at present. NULL: `name`, always. */
+    const char *(*running)(const struct oct_correlator *correlator);
+
     void (*destroy)(struct oct_correlator *correlator); /* NULL is fine */
 };
 

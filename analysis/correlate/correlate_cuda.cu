@@ -275,4 +275,4 @@ static enum oct_err cuda_run(struct oct_correlator *c, const struct oct_picture 
 }
 
 extern "C" const struct oct_correlator_ops oct_correlator_cuda = {
-    "cuda", cuda_create, cuda_set_reference, cuda_run, cuda_destroy};
+    "cuda", cuda_create, cuda_set_reference, cuda_run, NULL, cuda_destroy};

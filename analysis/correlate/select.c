@@ -106,10 +106,16 @@ static enum oct_err failover_run(struct oct_correlator *c, const struct oct_pict
     return e ? oct_fail(err, e, "%s", why.text) : OCT_OK;
 }
 
+static const char *failover_running(const struct oct_correlator *c)
+{
+    return c->now->name;
+}
+
 static const struct oct_correlator_ops failover_ops = {
     .name = "cuda",
     .set_reference = failover_set_reference,
     .run = failover_run,
+    .running = failover_running,
     .destroy = failover_destroy,
 };
 
@@ -146,7 +152,8 @@ enum oct_err oct_correlator_select(const struct oct_correlator_ops **ops,
             snprintf(why, why_bytes, "correlation on cuda");
             return OCT_OK;
         }
-        if (e != OCT_E_BACKEND || strcmp(backend, "cuda") == 0)
+        const bool cpu_may = e == OCT_E_BACKEND || e == OCT_E_NO_MEMORY;
+        if (!cpu_may || strcmp(backend, "cuda") == 0)
             return oct_fail(err, e, "%s", no_gpu.text);
     }
     *ops = &oct_correlator_cpu;

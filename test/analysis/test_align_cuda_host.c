@@ -141,7 +141,12 @@ static void run_with_fault(enum cuda_host_fault fault, unsigned n, const struct 
     cuda_host_reset(1, MEMORY);
     cuda_host_set_fault(fault, n);
     assert_int_equal(oct_matcher_select(&ops, &m, "auto", &setup, &err), OCT_OK);
+    const bool begun = ops != &oct_matcher_cpu;
+    if (begun)
+        assert_string_equal(ops->running(m), "cuda");
     assert_int_equal(use(ops, m, &results, &err), OCT_OK);
+    if (begun && fault != CUDA_HOST_CALL_FAILS) /* which may be one of destroy */
+        assert_string_equal(ops->running(m), fault == CUDA_HOST_NO_FAULT ? "cuda" : "cpu");
     ops->destroy(m);
     check_same(&results, wanted);
     check_nothing_left();

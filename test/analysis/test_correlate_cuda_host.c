@@ -99,7 +99,9 @@ static void test_no_device(void **state)
 {
     struct oct_correlator_setup other = setup;
     struct oct_correlator *c = (struct oct_correlator *)&other;
+    const struct oct_correlator_ops *ops;
     struct oct_error err;
+    char why[200];
     (void)state;
     cuda_host_reset(1, MEMORY);
     cuda_host_set_cufft(false);
@@ -112,6 +114,12 @@ static void test_no_device(void **state)
     assert_int_equal(oct_correlator_cuda.create(&c, &other, &err), OCT_E_CONFIG);
     cuda_host_reset(1, (size_t)1 << 12);
     assert_int_equal(oct_correlator_cuda.create(&c, &setup, &err), OCT_E_NO_MEMORY);
+    assert_int_equal(oct_correlator_select(&ops, &c, "cuda", &setup, why, sizeof(why), &err),
+                     OCT_E_NO_MEMORY);
+    assert_int_equal(oct_correlator_select(&ops, &c, "auto", &setup, why, sizeof(why), &err),
+                     OCT_OK);
+    assert_ptr_equal(ops, &oct_correlator_cpu);
+    ops->destroy(c);
     cuda_host_remove_driver();
     assert_int_equal(oct_correlator_cuda.create(&c, &setup, &err), OCT_E_BACKEND);
     check_nothing_left();

@@ -100,6 +100,7 @@ static void check(unsigned n_left)
     assert_int_equal(oct_correlator_select(&ops, &c, "auto", &setup, why, sizeof(why), &err),
                      OCT_OK);
     assert_string_equal(why, "correlation on cuda");
+    assert_string_equal(ops->running(c), "cuda");
     assert_int_equal(ops->set_reference(c, &g, &err), OCT_OK);
     oct_picture_finish(&g); /* the reference was lent for the call alone */
     for (unsigned call_n = 1; call_n < 3; call_n++) {
@@ -108,6 +109,7 @@ static void check(unsigned n_left)
             assert_true(got[i] == (call_n < n_left ? 7 : want[i]));
     }
     assert_int_equal(device.n_destroyed, 1);
+    assert_string_equal(ops->running(c), "cpu");
     ops->destroy(c);
     assert_int_equal(device.n_created, 1);
     assert_int_equal(device.n_destroyed, 1);
