@@ -26,6 +26,8 @@ static enum oct_err check_folder(const char *path, struct oct_error *err)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     if (stat(folder, &st) != 0)
         e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made in %s", path, folder);
+    else if (!S_ISDIR(st.st_mode))
+        e = oct_fail_errno(err, OCT_E_IO, ENOTDIR, "%s: cannot be made in %s", path, folder);
     else if (access(folder, W_OK) != 0)
         e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written in %s", path, folder);
     free(folder);

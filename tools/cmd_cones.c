@@ -2,13 +2,13 @@
 #include "analysis/cones/map.h"
 #include "analysis/cones/square.h"
 #include "formats/recording.h"
-#include "formats/whole_file.h"
 #include "kernels/device/workers.h"
 #include "pipeline/base/clock.h"
-#include "pipeline/volume/volume.h"
 #include "tools/commands.h"
 #include "tools/cones_report.h"
 #include "tools/interrupt.h"
+#include "tools/outputs.h"
+#include "tools/picture_options.h"
 #include "tools/progress.h"
 
 #include <inttypes.h>
@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MOST_ARGUMENTS 1000000
 #define MOST_BATCH 64u
@@ -53,44 +52,31 @@ struct job {
 
 /* ---- what was asked for ---- */
 
-static bool read_pair(const char *text, char between, double *first, double *second)
+/* "A:B" */
+static bool read_pair(const char *text, double *first, double *second)
 {
     char end, sign;
-    return sscanf(text, "%lf%c%lf%c", first, &sign, second, &end) == 3 && sign == between &&
+    return sscanf(text, "%lf%c%lf%c", first, &sign, second, &end) == 3 && sign == ':' &&
            isfinite(*first) && isfinite(*second);
-}
-
-static bool read_scale(const char *text, double um[2])
-{
-    char end;
-    if (sscanf(text, "%lf%c", &um[1], &end) == 1)
-        um[0] = um[1];
-    else if (!read_pair(text, ',', &um[1], &um[0]))
-        return false;
-    return um[0] > 0 && um[1] > 0 && isfinite(um[0]);
 }
 
 static int read_given(struct job *job, const char *name)
 {
     const struct given *g = &job->given;
     struct oct_pictures_options *o = &job->options;
-    double first, last;
     o->allow_sizes = true;
     o->mask_path = g->mask;
     o->has_invalid = !isnan(g->invalid);
     o->invalid = g->invalid;
     if (g->en_face) {
         o->what = OCT_PICTURES_EN_FACE;
-        if (!read_pair(g->en_face, ':', &first, &last) || !(first >= 0) || !(last > first) ||
-            !(last < 1e6) || first != floor(first) || last != floor(last))
+        if (!oct_picture_option_slab(g->en_face, &o->slab_first, &o->slab_last))
             return oct_command_misuse(name, "--en-face needs two depths, A:B, A below B");
-        o->slab_first = (uint32_t)first;
-        o->slab_last = (uint32_t)last;
     }
-    if (g->um && !read_scale(g->um, o->um))
+    if (g->um && !oct_picture_option_um(g->um, o->um))
         return oct_command_misuse(name, "--um needs micrometres of a pixel, DX or DX,DY");
     if (g->spacing &&
-        (!read_pair(g->spacing, ':', &job->finder.least_px, &job->finder.most_px) ||
+        (!read_pair(g->spacing, &job->finder.least_px, &job->finder.most_px) ||
          !(job->finder.least_px >= 2) || !(job->finder.most_px > job->finder.least_px)))
         return oct_command_misuse(name, "--spacing needs two lengths in pixels, MIN:MAX, 2 at "
                                         "least and MIN below MAX");
@@ -99,38 +85,17 @@ static int read_given(struct job *job, const char *name)
     return 0;
 }
 
-/* The last argument is the output when it is named *.h5 and something stands before it. */
 static void read_names(struct job *job, int argc, char **argv)
 {
-    const char *last = argv[argc - 1], *dot = strrchr(last, '.');
-    const bool is_out = argc > 2 && dot && (strcmp(dot, ".h5") == 0 || strcmp(dot, ".hdf5") == 0);
+    const bool has_out = oct_picture_option_has_out(argc, argv);
     job->inputs = (const char *const *)(argv + 1);
-    job->n_inputs = (unsigned)(argc - 1 - is_out);
-    job->out = is_out ? last : NULL;
+    job->n_inputs = (unsigned)(argc - 1 - has_out);
+    job->out = has_out ? argv[argc - 1] : NULL;
 }
 
-static enum oct_err check_files(const struct job *job, struct oct_error *err)
+/* Without --en-face files of B-scans are refused: there is no looking at them from above. */
+static enum oct_err check_inputs(const struct job *job, struct oct_error *err)
 {
-    const char *const outputs[] = {job->out, job->given.csv, job->given.png};
-    struct oct_volume_reader *there;
-    for (unsigned i = 0; i < 3; i++) {
-        if (!outputs[i])
-            continue;
-        for (unsigned k = 0; k < i; k++)
-            if (outputs[k] && strcmp(outputs[i], outputs[k]) == 0)
-                return oct_fail(err, OCT_E_ARG, "%s: is named for two outputs", outputs[i]);
-        enum oct_err e =
-            oct_whole_file_may(outputs[i], job->given.force, job->inputs, job->n_inputs, err);
-        if (!e)
-            e = oct_whole_file_may(outputs[i], job->given.force, &job->given.mask, 1, err);
-        if (e)
-            return e;
-    }
-    if (job->out && access(job->out, F_OK) == 0 &&
-        oct_volume_open(&there, job->out, NULL) == OCT_OK) {
-        oct_volume_reader_destroy(there);
-        return oct_fail(err, OCT_E_ARG, "%s: holds a recording; choose another output", job->out);
-    }
     for (unsigned i = 0; i < job->n_inputs && !job->given.en_face; i++)
         if (!strstr(job->inputs[i], ".h5:/") && oct_recording_is_volume(job->inputs[i]))
             return oct_fail(err, OCT_E_ARG,
@@ -303,28 +268,33 @@ static enum oct_err look_at_all(struct job *job, struct oct_error *err)
 
 /* ---- the command ---- */
 
-/* All outputs or none: those written are removed again when a later one fails. */
-static enum oct_err write_outputs(const struct job *job, struct oct_error *err)
+static enum oct_err write_h5(void *context, struct oct_error *err)
 {
-    const struct given *g = &job->given;
-    const struct oct_cones_report *r = &job->report;
-    enum oct_err e = OCT_OK;
-    if (job->out)
-        e = oct_cones_report_h5(r, job->out, g->force, job->inputs, job->n_inputs, err);
-    if (e)
-        return e;
-    if (g->csv)
-        e = oct_cones_report_csv(r, g->csv, g->force, err);
-    if (e == OCT_OK && g->png && (e = oct_cones_report_plot(r, g->png, g->force, err)) && g->csv)
-        unlink(g->csv);
-    if (e && job->out)
-        unlink(job->out);
-    return e;
+    const struct job *job = context;
+    return oct_cones_report_h5(&job->report, job->out, job->given.force, job->inputs, job->n_inputs,
+                               err);
+}
+
+static enum oct_err write_csv(void *context, struct oct_error *err)
+{
+    const struct job *job = context;
+    return oct_cones_report_csv(&job->report, job->given.csv, job->given.force, err);
+}
+
+static enum oct_err write_png(void *context, struct oct_error *err)
+{
+    const struct job *job = context;
+    return oct_cones_report_plot(&job->report, job->given.png, job->given.force, err);
 }
 
 static enum oct_err measure(struct job *job, struct oct_error *err)
 {
-    enum oct_err e = check_files(job, err);
+    const struct oct_output_file files[] = {
+        {job->out, write_h5}, {job->given.csv, write_csv}, {job->given.png, write_png}};
+    const struct oct_input_files read = {job->inputs, job->n_inputs, {job->given.mask}};
+    enum oct_err e = oct_outputs_check(files, 3, job->given.force, &read, err);
+    if (!e)
+        e = check_inputs(job, err);
     if (!e)
         e = oct_pictures_open(&job->pictures, job->inputs, job->n_inputs, &job->options, err);
     if (!e)
@@ -345,7 +315,7 @@ static enum oct_err measure(struct job *job, struct oct_error *err)
         return e;
     job->report.seconds = oct_progress_seconds(&job->progress);
     oct_progress_end(&job->progress, job->report.n, job->report.n);
-    return write_outputs(job, err);
+    return oct_outputs_write(files, 3, job, err);
 }
 
 static const struct oct_option options[] = {

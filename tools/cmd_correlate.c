@@ -2,12 +2,12 @@
  * directions, and the mean distance of bright features. */
 #include "config/config.h"
 #include "formats/results.h"
-#include "formats/whole_file.h"
 #include "pipeline/base/clock.h"
-#include "pipeline/volume/volume.h"
 #include "tools/commands.h"
 #include "tools/correlate_report.h"
 #include "tools/interrupt.h"
+#include "tools/outputs.h"
+#include "tools/picture_options.h"
 #include "tools/progress.h"
 
 #include <inttypes.h>
@@ -15,10 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MOST_ARGUMENTS 1000000
-#define MOST_SOURCE_BYTES ((size_t)32 << 10) /* of the attribute */
 #define MOST_SHIFT 16383u
 
 struct given {
@@ -61,32 +59,6 @@ static int find_name(const char *const *names, const char *word)
     return -1;
 }
 
-static bool read_slab(const char *text, struct oct_pictures_options *o)
-{
-    unsigned first, last;
-    char end;
-    if (sscanf(text, "%u:%u%c", &first, &last, &end) != 2 || first >= last)
-        return false;
-    o->slab_first = first;
-    o->slab_last = last;
-    return true;
-}
-
-/* "DX" or "DX,DY". */
-static bool read_scale(const char *text, double um[2])
-{
-    char end;
-    double dx, dy;
-    const int n = sscanf(text, "%lf,%lf%c", &dx, &dy, &end);
-    if (n == 1 && strchr(text, ',') == NULL && sscanf(text, "%lf%c", &dx, &end) == 1)
-        dy = dx;
-    else if (n != 2)
-        return false;
-    um[0] = dy;
-    um[1] = dx;
-    return isfinite(dx) && isfinite(dy) && dx > 0 && dy > 0;
-}
-
 static int read_what(struct job *job, const char *name)
 {
     const struct given *g = &job->given;
@@ -98,7 +70,7 @@ static int read_what(struct job *job, const char *name)
     }
     if (g->en_face) {
         job->options.what = OCT_PICTURES_EN_FACE;
-        if (!read_slab(g->en_face, &job->options))
+        if (!oct_picture_option_slab(g->en_face, &job->options.slab_first, &job->options.slab_last))
             return oct_command_misuse(name, "--en-face needs two depths, A:B, A below B");
     }
     return 0;
@@ -118,7 +90,7 @@ static int read_given(struct job *job, const char *name)
         return oct_command_misuse(name, "--exact sums integers: neither zncc nor --flatten");
     if (g->fit && strcmp(g->fit, "linear") != 0)
         return oct_command_misuse(name, "--fit needs linear");
-    if (g->um && !read_scale(g->um, job->options.um))
+    if (g->um && !oct_picture_option_um(g->um, job->options.um))
         return oct_command_misuse(name, "--um needs micrometres of a pixel, DX or DX,DY");
     if (g->c2d && !job->out)
         return oct_command_misuse(name, "--c2d needs an output, OUT.h5");
@@ -133,42 +105,15 @@ static int read_given(struct job *job, const char *name)
     return read_what(job, name);
 }
 
-/* The last argument is the output when it is named *.h5 and something stands before it. */
 static void read_names(struct job *job, int argc, char **argv)
 {
-    const char *last = argv[argc - 1], *dot = strrchr(last, '.');
-    const bool is_out = argc > 2 && dot && (strcmp(dot, ".h5") == 0 || strcmp(dot, ".hdf5") == 0);
+    const bool has_out = oct_picture_option_has_out(argc, argv);
     job->inputs = (const char **)(argv + 1);
-    job->n_inputs = (unsigned)(argc - 1 - is_out);
-    job->out = is_out ? last : NULL;
+    job->n_inputs = (unsigned)(argc - 1 - has_out);
+    job->out = has_out ? argv[argc - 1] : NULL;
 }
 
 /* ---- files ---- */
-
-static enum oct_err check_outputs(const struct job *job, struct oct_error *err)
-{
-    const char *const outputs[] = {job->out, job->given.csv, job->given.png};
-    const char *const more[] = {job->given.mask, job->given.with};
-    struct oct_volume_reader *there;
-    for (unsigned i = 0; i < 3; i++) {
-        enum oct_err e = OCT_OK;
-        for (unsigned k = 0; outputs[i] && k < i; k++)
-            if (outputs[k] && strcmp(outputs[i], outputs[k]) == 0)
-                return oct_fail(err, OCT_E_ARG, "%s: is named for two outputs", outputs[i]);
-        if (outputs[i])
-            e = oct_whole_file_may(outputs[i], job->given.force, job->inputs, job->n_inputs, err);
-        if (outputs[i] && !e)
-            e = oct_whole_file_may(outputs[i], job->given.force, more, 2, err);
-        if (e)
-            return e;
-    }
-    if (job->out && access(job->out, F_OK) == 0 &&
-        oct_volume_open(&there, job->out, NULL) == OCT_OK) {
-        oct_volume_reader_destroy(there);
-        return oct_fail(err, OCT_E_ARG, "%s: holds a recording; choose another output", job->out);
-    }
-    return OCT_OK;
-}
 
 static enum oct_err open_pictures(struct job *job, struct oct_error *err)
 {
@@ -211,23 +156,6 @@ static enum oct_err choose_shift(struct job *job, struct oct_error *err)
     return OCT_OK;
 }
 
-/* All inputs, a line each, as far as they are few enough. */
-static char *list_inputs(const struct job *job)
-{
-    char *text = calloc(1, MOST_SOURCE_BYTES + 64);
-    size_t n = 0;
-    for (unsigned i = 0; text && i < job->n_inputs; i++) {
-        const size_t more = strlen(job->inputs[i]) + 1;
-        if (n + more > MOST_SOURCE_BYTES) {
-            snprintf(text + n, 64, "... and %u more", job->n_inputs - i);
-            break;
-        }
-        n += (size_t)snprintf(text + n, more + 1, "%s%s", job->inputs[i],
-                              i + 1 < job->n_inputs ? "\n" : "");
-    }
-    return text;
-}
-
 static enum oct_err create_results(struct job *job, struct oct_error *err)
 {
     const uint64_t n = oct_pictures_count(job->pictures), side = 2 * job->given.max_shift + 1;
@@ -239,9 +167,7 @@ static enum oct_err create_results(struct job *job, struct oct_error *err)
     if (e)
         return e;
     struct oct_results *r = job->results;
-    char *source = list_inputs(job);
-    oct_results_text(r, NULL, "source", source);
-    free(source);
+    oct_outputs_source(r, job->inputs, job->n_inputs);
     oct_results_text(r, NULL, "mean", job->given.mean);
     oct_results_text(r, NULL, "norm", job->given.norm);
     oct_results_count(r, NULL, "max_shift_px", job->given.max_shift);
@@ -306,39 +232,45 @@ static enum oct_err take(void *context, const struct oct_correlate_result *resul
     return oct_results_error(r, err);
 }
 
-static void write_fit(struct job *job)
+static void write_fit(const struct job *job, struct oct_results *results)
 {
     const struct oct_correlate_fit *fit = &job->report.fit;
-    if (!job->results || !job->report.has_fit)
+    if (!job->report.has_fit)
         return;
-    oct_results_number(job->results, "/length", "fit_slope_px", fit->slope);
-    oct_results_number(job->results, "/length", "fit_offset_px", fit->offset);
-    oct_results_number(job->results, "/length", "fit_r2", fit->r2);
+    oct_results_number(results, "/length", "fit_slope_px", fit->slope);
+    oct_results_number(results, "/length", "fit_offset_px", fit->offset);
+    oct_results_number(results, "/length", "fit_r2", fit->r2);
 }
 
-/* All outputs or none: what was published is removed again when a later one fails. */
-static enum oct_err publish(struct job *job, struct oct_error *err)
+static enum oct_err publish_results(void *context, struct oct_error *err)
 {
-    const struct given *g = &job->given;
-    write_fit(job);
-    enum oct_err e = oct_results_publish(job->results, err);
+    struct job *job = context;
+    struct oct_results *results = job->results;
     job->results = NULL;
-    if (e)
-        return e;
-    if (g->csv)
-        e = oct_correlate_report_csv(&job->report, g->csv, g->force, err);
-    if (e == OCT_OK && g->png &&
-        (e = oct_correlate_report_plot(&job->report, g->png, g->force, err)) != OCT_OK && g->csv)
-        unlink(g->csv);
-    if (e && job->out)
-        unlink(job->out);
-    return e;
+    write_fit(job, results);
+    return oct_results_publish(results, err);
+}
+
+static enum oct_err write_csv(void *context, struct oct_error *err)
+{
+    const struct job *job = context;
+    return oct_correlate_report_csv(&job->report, job->given.csv, job->given.force, err);
+}
+
+static enum oct_err write_png(void *context, struct oct_error *err)
+{
+    const struct job *job = context;
+    return oct_correlate_report_plot(&job->report, job->given.png, job->given.force, err);
 }
 
 static enum oct_err correlate(struct job *job, struct oct_error *err)
 {
     job->setup.cancel = oct_interrupt_watch(); /* before there is anything to clean up */
-    enum oct_err e = check_outputs(job, err);
+    const struct oct_output_file files[] = {
+        {job->out, publish_results}, {job->given.csv, write_csv}, {job->given.png, write_png}};
+    const struct oct_input_files read = {
+        job->inputs, job->n_inputs, {job->given.mask, job->given.with}};
+    enum oct_err e = oct_outputs_check(files, 3, job->given.force, &read, err);
     if (e || (e = open_pictures(job, err)) || (e = choose_shift(job, err)))
         return e;
     const struct oct_correlate_report sizes = job->report;
@@ -364,7 +296,7 @@ static enum oct_err correlate(struct job *job, struct oct_error *err)
     oct_progress_end(&job->progress, job->report.n, job->report.n);
     if (job->given.fit)
         oct_correlate_report_fit(&job->report);
-    return publish(job, err);
+    return oct_outputs_write(files, 3, job, err);
 }
 
 /* ---- the command ---- */

@@ -1,5 +1,6 @@
 /* octctl register: frames onto one another, and their average. */
 #include "tools/commands.h"
+#include "tools/picture_options.h"
 #include "tools/register.h"
 
 #include <math.h>
@@ -73,23 +74,16 @@ static const struct oct_register_mode *find_mode(const char *name)
     return NULL;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 /* The last argument is the file to make; with --shifts-only only if it is named .h5. */
 static enum oct_err divide(struct oct_register *r, int argc, char **argv, struct oct_error *err)
 {
-    const char *last = argv[argc - 1];
     bool may_lack = r->options.shifts_only;
-    bool has_out = argc > 2 && (!may_lack || ends_with(last, ".h5") || ends_with(last, ".hdf5"));
+    bool has_out = may_lack ? oct_picture_option_has_out(argc, argv) : argc > 2;
     if (!has_out && !may_lack)
         return oct_fail(err, OCT_E_CONFIG, "say where to: IN... OUT.h5");
     r->inputs = (const char *const *)argv + 1;
     r->n_inputs = (unsigned)(argc - (has_out ? 2 : 1));
-    r->out = has_out ? last : NULL;
+    r->out = has_out ? argv[argc - 1] : NULL;
     return OCT_OK;
 }
 

@@ -38,6 +38,9 @@ int oct_command_misuse(const char *name, const char *format, ...)
 struct cJSON;
 bool oct_command_print_json(const struct cJSON *tree);
 
+/* A number, or null where it is NaN or infinite. */
+void oct_command_add_number(struct cJSON *object, const char *name, double value);
+
 extern const struct oct_command oct_command_recon, oct_command_synth, oct_command_replay,
     oct_command_info, oct_command_check, oct_command_correlate, oct_command_cones,
     oct_command_register, oct_command_status, oct_command_doctor, oct_command_start,

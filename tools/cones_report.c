@@ -3,6 +3,7 @@
 #include "formats/csv.h"
 #include "formats/results.h"
 #include "tools/commands.h"
+#include "tools/outputs.h"
 #include "tools/plot/plot.h"
 
 #include <cjson/cJSON.h>
@@ -13,7 +14,6 @@
 #include <string.h>
 
 #define MM2_PER_UM2 1e6
-#define MOST_SOURCE_BYTES ((size_t)32 << 10)
 
 enum oct_err oct_cones_report_init(struct oct_cones_report *report, uint64_t n,
                                    struct oct_error *err)
@@ -74,23 +74,6 @@ enum oct_err oct_cones_report_csv(const struct oct_cones_report *report, const c
     return oct_csv_publish(csv, err);
 }
 
-static void write_source(struct oct_results *r, const char *const *inputs, unsigned n_inputs)
-{
-    char *text = calloc(1, MOST_SOURCE_BYTES + 64);
-    size_t n = 0;
-    for (unsigned i = 0; text && i < n_inputs; i++) {
-        const size_t more = strlen(inputs[i]) + 1;
-        if (n + more > MOST_SOURCE_BYTES) {
-            snprintf(text + n, 64, "... and %u more", n_inputs - i);
-            break;
-        }
-        n += (size_t)snprintf(text + n, more + 1, "%s%s", inputs[i], i + 1 < n_inputs ? "\n" : "");
-    }
-    if (text)
-        oct_results_text(r, NULL, "source", text);
-    free(text);
-}
-
 struct cone_datasets {
     unsigned spacing, density, strength, time_ns, number;
 };
@@ -137,7 +120,7 @@ enum oct_err oct_cones_report_h5(const struct oct_cones_report *report, const ch
         return e;
     }
     const uint64_t dims[3] = {report->n, rows, columns};
-    write_source(r, inputs, n_inputs);
+    oct_outputs_source(r, inputs, n_inputs);
     oct_results_number(r, NULL, "um_px", report->frames[0].um);
     oct_results_count(r, NULL, "tile_px", report->tile);
     oct_results_count(r, NULL, "step_px", report->step);
@@ -272,30 +255,22 @@ void oct_cones_report_print(const struct oct_cones_report *report)
     printf("no ring in %" PRIu64 "; %.2f s\n", n - n_found, report->seconds);
 }
 
-static void add_number(cJSON *o, const char *name, double value)
-{
-    if (isfinite(value))
-        cJSON_AddNumberToObject(o, name, value);
-    else
-        cJSON_AddNullToObject(o, name);
-}
-
 static void add_frame(cJSON *rows, uint64_t i, const struct oct_cones_frame *f)
 {
     for (uint32_t k = 0; k < f->rows * f->columns; k++) {
         const struct oct_cones_result *r = &f->results[k];
         const struct numbers n = numbers_of(f, r);
         cJSON *o = cJSON_CreateObject();
-        add_number(o, "frame", (double)i);
-        add_number(o, "tile_y", k / f->columns);
-        add_number(o, "tile_x", k % f->columns);
-        add_number(o, "spacing_px", r->spacing_px);
-        add_number(o, "spacing_um", n.um);
-        add_number(o, "rows_um", n.rows_um);
-        add_number(o, "cells_per_mm2", n.per_mm2);
-        add_number(o, "strength", r->strength);
-        add_number(o, "seen_px", r->seen_px);
-        add_number(o, "seen_strength", r->seen_strength);
+        oct_command_add_number(o, "frame", (double)i);
+        oct_command_add_number(o, "tile_y", k / f->columns);
+        oct_command_add_number(o, "tile_x", k % f->columns);
+        oct_command_add_number(o, "spacing_px", r->spacing_px);
+        oct_command_add_number(o, "spacing_um", n.um);
+        oct_command_add_number(o, "rows_um", n.rows_um);
+        oct_command_add_number(o, "cells_per_mm2", n.per_mm2);
+        oct_command_add_number(o, "strength", r->strength);
+        oct_command_add_number(o, "seen_px", r->seen_px);
+        oct_command_add_number(o, "seen_strength", r->seen_strength);
         cJSON_AddItemToArray(rows, o);
     }
 }
@@ -304,10 +279,10 @@ bool oct_cones_report_print_json(const struct oct_cones_report *report)
 {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "file", report->source);
-    add_number(o, "pictures", (double)report->n);
-    add_number(o, "tile_px", report->tile);
-    add_number(o, "step_px", report->step);
-    add_number(o, "seconds", report->seconds);
+    oct_command_add_number(o, "pictures", (double)report->n);
+    oct_command_add_number(o, "tile_px", report->tile);
+    oct_command_add_number(o, "step_px", report->step);
+    oct_command_add_number(o, "seconds", report->seconds);
     cJSON *rows = cJSON_AddArrayToObject(o, "spacings");
     for (uint64_t i = 0; i < report->n; i++)
         add_frame(rows, i, &report->frames[i]);

@@ -255,27 +255,19 @@ void oct_correlate_report_print(const struct oct_correlate_report *report)
            report->max_shift, report->norm, report->mean, report->seconds);
 }
 
-static void add_number(cJSON *o, const char *name, double value)
-{
-    if (isfinite(value))
-        cJSON_AddNumberToObject(o, name, value);
-    else
-        cJSON_AddNullToObject(o, name);
-}
-
 static void add_rows(cJSON *o, const struct oct_correlate_report *report)
 {
     cJSON *rows = cJSON_AddArrayToObject(o, "frames");
     for (uint64_t i = 0; i < report->n; i++) {
         const struct oct_correlate_row *row = &report->rows[i];
         cJSON *r = cJSON_CreateObject();
-        add_number(r, "frame", (double)row->frame);
-        add_number(r, "time_s", oct_correlate_report_time(report, i));
-        add_number(r, "r_max_px", row->peak.radius_px);
-        add_number(r, "r_max_um", row->peak.radius_px * row->um);
-        add_number(r, "c", row->peak.c);
-        add_number(r, "height", row->peak.height);
-        add_number(r, "trough_px", row->peak.trough_px);
+        oct_command_add_number(r, "frame", (double)row->frame);
+        oct_command_add_number(r, "time_s", oct_correlate_report_time(report, i));
+        oct_command_add_number(r, "r_max_px", row->peak.radius_px);
+        oct_command_add_number(r, "r_max_um", row->peak.radius_px * row->um);
+        oct_command_add_number(r, "c", row->peak.c);
+        oct_command_add_number(r, "height", row->peak.height);
+        oct_command_add_number(r, "trough_px", row->peak.trough_px);
         cJSON_AddItemToArray(rows, r);
     }
 }
@@ -284,22 +276,22 @@ bool oct_correlate_report_print_json(const struct oct_correlate_report *report)
 {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "file", report->source);
-    add_number(o, "pictures", (double)report->n);
-    add_number(o, "width", report->width);
-    add_number(o, "height", report->height);
-    add_number(o, "max_shift_px", report->max_shift);
+    oct_command_add_number(o, "pictures", (double)report->n);
+    oct_command_add_number(o, "width", report->width);
+    oct_command_add_number(o, "height", report->height);
+    oct_command_add_number(o, "max_shift_px", report->max_shift);
     cJSON_AddStringToObject(o, "norm", report->norm);
     cJSON_AddStringToObject(o, "mean", report->mean);
     cJSON_AddStringToObject(o, "engine", report->engine);
-    add_number(o, "seconds", report->seconds);
+    oct_command_add_number(o, "seconds", report->seconds);
     add_rows(o, report);
     if (report->has_fit) {
         cJSON *fit = cJSON_AddObjectToObject(o, "fit");
         cJSON_AddStringToObject(fit, "over", has_time(report) ? "time_s" : "frame");
-        add_number(fit, "n", (double)report->fit.n);
-        add_number(fit, "slope_px", report->fit.slope);
-        add_number(fit, "offset_px", report->fit.offset);
-        add_number(fit, "r2", report->fit.r2);
+        oct_command_add_number(fit, "n", (double)report->fit.n);
+        oct_command_add_number(fit, "slope_px", report->fit.slope);
+        oct_command_add_number(fit, "offset_px", report->fit.offset);
+        oct_command_add_number(fit, "r2", report->fit.r2);
     }
     const bool ok = oct_command_print_json(o);
     cJSON_Delete(o);

@@ -166,6 +166,14 @@ void oct_options_print(const struct oct_option *o)
 
 /* ---- printing ---- */
 
+void oct_command_add_number(cJSON *object, const char *name, double value)
+{
+    if (isfinite(value))
+        cJSON_AddNumberToObject(object, name, value);
+    else
+        cJSON_AddNullToObject(object, name);
+}
+
 bool oct_command_print_json(const cJSON *tree)
 {
     char *text = cJSON_Print(tree);

@@ -3,8 +3,8 @@
 #include "config/version.h"
 #include "formats/csv.h"
 #include "formats/results.h"
-#include "formats/whole_file.h"
 #include "tools/commands.h"
+#include "tools/outputs.h"
 #include "tools/plot/plot.h"
 
 #include <cjson/cJSON.h>
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 char *oct_register_motion_path(const char *png)
 {
@@ -24,18 +25,34 @@ char *oct_register_motion_path(const char *png)
     return path;
 }
 
-enum oct_err oct_register_check_files(const struct oct_register *r, struct oct_error *err)
+enum oct_err oct_register_check_files(const struct oct_register *r, bool has_motion,
+                                      struct oct_error *err)
 {
     const struct oct_register_options *o = &r->options;
-    char *motion = o->png ? oct_register_motion_path(o->png) : NULL;
-    const char *const files[] = {r->out, o->csv, o->png, motion};
-    enum oct_err e = OCT_OK;
-    for (unsigned i = 0; i < 4 && !e; i++) {
-        if (files[i])
-            e = oct_whole_file_may(files[i], o->force, r->inputs, r->n_inputs, err);
-        for (unsigned k = 0; k < i && !e; k++)
-            if (files[i] && files[k] && strcmp(files[i], files[k]) == 0)
-                e = oct_fail(err, OCT_E_ARG, "%s is named twice as a file to make", files[i]);
+    char *motion = o->png && has_motion ? oct_register_motion_path(o->png) : NULL;
+    const struct oct_output_file files[] = {
+        {r->out, NULL}, {o->csv, NULL}, {o->png, NULL}, {motion, NULL}};
+    const struct oct_input_files read = {
+        r->inputs, r->n_inputs, {o->mask, r->reference_path, o->shifts}};
+    enum oct_err e = oct_outputs_check(files, 4, o->force, &read, err);
+    free(motion);
+    return e;
+}
+
+enum oct_err oct_register_publish(const struct oct_register *r, struct oct_results **results,
+                                  const struct oct_register_writers *writers, struct oct_error *err)
+{
+    const struct oct_register_options *o = &r->options;
+    char *motion = o->png && writers->motion ? oct_register_motion_path(o->png) : NULL;
+    const struct oct_output_file files[] = {{o->csv, writers->csv},
+                                            {writers->picture ? o->png : NULL, writers->picture},
+                                            {motion, writers->motion}};
+    enum oct_err e = oct_results_publish(*results, err);
+    *results = NULL;
+    if (!e) {
+        e = oct_outputs_write(files, 3, writers->context, err);
+        if (e && r->out)
+            unlink(r->out);
     }
     free(motion);
     return e;
@@ -104,7 +121,7 @@ static void write_attributes(struct writer *w)
 {
     static const char *const models[] = {"rigid", "strips", "none", "given"};
     const struct oct_sequence *q = w->q;
-    oct_results_text(w->results, NULL, "source", w->r->inputs[0]);
+    oct_outputs_source(w->results, w->r->inputs, w->r->n_inputs);
     oct_results_text(w->results, NULL, "model", models[q->setup.model]);
     oct_results_text(w->results, NULL, "backend", q->running);
     oct_results_count(w->results, NULL, "n_averaged", w->average ? q->n_used : 0);
@@ -293,8 +310,9 @@ static void write_csv_frame(const struct writer *w, struct oct_csv *csv, uint64_
     }
 }
 
-static enum oct_err write_csv(struct writer *w, struct oct_error *err)
+static enum oct_err write_csv(void *context, struct oct_error *err)
 {
+    struct writer *w = context;
     struct oct_csv *csv;
     enum oct_sequence_model model = w->q->setup.model;
     bool by_lines = model == OCT_SEQUENCE_STRIPS || model == OCT_SEQUENCE_GIVEN;
@@ -311,8 +329,9 @@ static enum oct_err write_csv(struct writer *w, struct oct_error *err)
 
 /* ---- PNG ---- */
 
-static enum oct_err plot_motion(struct writer *w, struct oct_error *err)
+static enum oct_err plot_motion(void *context, struct oct_error *err)
 {
+    struct writer *w = context;
     const uint32_t height = w->q->setup.height;
     /* Enough points to see a saccade, few enough to draw. */
     uint32_t every = height > 64 ? height / 64 : 1, n_lines = (height + every - 1) / every;
@@ -347,8 +366,9 @@ static enum oct_err plot_motion(struct writer *w, struct oct_error *err)
     return e;
 }
 
-static enum oct_err write_png(struct writer *w, struct oct_error *err)
+static enum oct_err plot_average(void *context, struct oct_error *err)
 {
+    const struct writer *w = context;
     char footer[80];
     snprintf(footer, sizeof(footer), "average of %llu frames", (unsigned long long)w->q->n_used);
     const struct oct_plot_picture plot = {
@@ -358,21 +378,10 @@ static enum oct_err write_png(struct writer *w, struct oct_error *err)
         .width = w->q->render.width,
         .um_dx = w->info->um[1],
     };
-    enum oct_err e = OCT_OK;
-    if (w->average)
-        e = oct_plot_write_picture(w->r->options.png, w->r->options.force, &plot, err);
-    return e ? e : plot_motion(w, err);
+    return oct_plot_write_picture(w->r->options.png, w->r->options.force, &plot, err);
 }
 
 /* ---- the summary ---- */
-
-static void add_number(cJSON *o, const char *name, double value)
-{
-    if (isfinite(value))
-        cJSON_AddNumberToObject(o, name, value);
-    else
-        cJSON_AddNullToObject(o, name);
-}
 
 static enum oct_err print_json(const struct writer *w, struct oct_error *err)
 {
@@ -383,8 +392,8 @@ static enum oct_err print_json(const struct writer *w, struct oct_error *err)
     if (q->reference != UINT64_MAX)
         cJSON_AddNumberToObject(o, "reference", (double)q->reference);
     cJSON_AddNumberToObject(o, "strips_dropped", (double)q->n_strips_dropped);
-    add_number(o, "score_before", w->before);
-    add_number(o, "score_after", w->after);
+    oct_command_add_number(o, "score_before", w->before);
+    oct_command_add_number(o, "score_after", w->after);
     static const char *const names[] = {"dy_px", "dx_px"};
     for (unsigned i = 0; i < 2; i++) {
         double range[2] = {w->least[i], w->most[i]};
@@ -460,14 +469,10 @@ enum oct_err oct_register_write(const struct oct_register *r, struct oct_sequenc
     enum oct_err e = look_over(&w, err);
     if (!e)
         e = write_results(&w, err);
-    if (!e && r->options.csv)
-        e = write_csv(&w, err);
-    if (!e && r->options.png)
-        e = write_png(&w, err);
-    if (!e && w.results) {
-        e = oct_results_publish(w.results, err);
-        w.results = NULL;
-    }
+    const struct oct_register_writers writers = {write_csv, w.average ? plot_average : NULL,
+                                                 plot_motion, &w};
+    if (!e)
+        e = oct_register_publish(r, &w.results, &writers, err);
     oct_results_discard(w.results);
     if (!e && r->options.json)
         e = print_json(&w, err);

@@ -4,10 +4,27 @@
 
 #include "tools/register.h"
 
+struct oct_results;
+
 /* "FILE-motion.png" beside --png "FILE.png"; the caller frees it. NULL: out of memory. */
 char *oct_register_motion_path(const char *png);
 
-/* Whether all files may be made; before any work. */
-enum oct_err oct_register_check_files(const struct oct_register *r, struct oct_error *err);
+/* Whether all files may be made; before any work. has_motion: a plot of motion stands beside
+ * --png. */
+enum oct_err oct_register_check_files(const struct oct_register *r, bool has_motion,
+                                      struct oct_error *err);
+
+/* What makes the files of --csv and --png, each the whole file or nothing. */
+struct oct_register_writers {
+    enum oct_err (*csv)(void *context, struct oct_error *err);
+    enum oct_err (*picture)(void *context, struct oct_error *err); /* NULL: there is none */
+    enum oct_err (*motion)(void *context, struct oct_error *err);  /* NULL: there is none */
+    void *context;
+};
+
+/* All files or none. *results is taken over, and NULL then; it may be NULL before. */
+enum oct_err oct_register_publish(const struct oct_register *r, struct oct_results **results,
+                                  const struct oct_register_writers *writers,
+                                  struct oct_error *err);
 
 #endif

@@ -113,7 +113,7 @@ static enum oct_err read_reference(struct job *job, struct oct_error *err)
 static enum oct_err prepare(struct job *job, struct oct_error *err)
 {
     const struct oct_register *r = job->r;
-    enum oct_err e = oct_register_check_files(r, err);
+    enum oct_err e = oct_register_check_files(r, true, err);
     if (!e)
         e = open_frames(job, err);
     if (!e)

@@ -3,6 +3,7 @@
 #include "formats/csv.h"
 #include "formats/results.h"
 #include "tools/commands.h"
+#include "tools/outputs.h"
 #include "tools/plot/plot.h"
 #include "tools/progress.h"
 #include "tools/register.h"
@@ -49,7 +50,7 @@ static enum oct_err check_options(const struct oct_register *r, struct oct_error
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (others[i].is_given)
             return oct_fail(err, OCT_E_CONFIG, "--as mosaic takes no %s", others[i].name);
-    return oct_register_check_files(r, err);
+    return oct_register_check_files(r, false, err);
 }
 
 /* All pictures are kept: each is needed for every pair. */
@@ -121,13 +122,14 @@ static void write_results(struct job *job)
         oct_results_write_rows(f, with, i, 1, &neighbour);
     }
     oct_results_count(f, NULL, "n_averaged", job->mosaic.n_placed);
-    oct_results_text(f, NULL, "source", job->r->inputs[0]);
+    oct_outputs_source(f, job->r->inputs, job->r->n_inputs);
     oct_results_text(f, NULL, "model", "mosaic");
     oct_results_numbers(f, NULL, "um_px", job->um, 2);
 }
 
-static enum oct_err write_csv(const struct job *job, struct oct_error *err)
+static enum oct_err write_csv(void *context, struct oct_error *err)
 {
+    const struct job *job = context;
     struct oct_csv *csv;
     enum oct_err e = oct_csv_create(&csv, job->r->options.csv, job->r->options.force,
                                     "picture,file,component,y_px,x_px,y_um,x_um,with,score", err);
@@ -150,8 +152,9 @@ static enum oct_err write_csv(const struct job *job, struct oct_error *err)
     return oct_csv_publish(csv, err);
 }
 
-static enum oct_err write_png(const struct job *job, struct oct_error *err)
+static enum oct_err write_png(void *context, struct oct_error *err)
 {
+    const struct job *job = context;
     char footer[80];
     const struct oct_plot_picture plot = {.footer = footer,
                                           .pixels = job->canvas.pixels,
@@ -251,14 +254,9 @@ static enum oct_err write_all(struct job *job, struct oct_error *err)
         e = oct_results_create(&job->results, job->r->out, o->force, err);
     if (!e && job->results)
         write_results(job);
-    if (!e && o->csv)
-        e = write_csv(job, err);
-    if (!e && o->png)
-        e = write_png(job, err);
-    if (!e && job->results) {
-        e = oct_results_publish(job->results, err);
-        job->results = NULL;
-    }
+    const struct oct_register_writers writers = {write_csv, write_png, NULL, job};
+    if (!e)
+        e = oct_register_publish(job->r, &job->results, &writers, err);
     oct_results_discard(job->results);
     if (!e && o->json)
         e = print_json(job, err);

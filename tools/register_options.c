@@ -1,6 +1,7 @@
 /* The texts of register's options. */
 #define _DEFAULT_SOURCE /* strsep */
 #include "tools/options.h"
+#include "tools/picture_options.h"
 #include "tools/register.h"
 
 #include <errno.h>
@@ -58,14 +59,8 @@ static enum oct_err read_um(struct oct_register *r, struct oct_error *err)
     const char *text = r->options.um;
     if (!text)
         return OCT_OK;
-    char *end;
-    double dx = strtod(text, &end), dy = dx;
-    if (*end == ',')
-        dy = strtod(end + 1, &end);
-    if (*end || !(dx > 0) || !(dy > 0) || dx > 1e9 || dy > 1e9)
+    if (!oct_picture_option_um(text, r->pictures.um))
         return wrong("--um", "DX or DX,DY, micrometres a pixel above 0", err);
-    r->pictures.um[0] = dy;
-    r->pictures.um[1] = dx;
     return OCT_OK;
 }
 
@@ -81,11 +76,9 @@ static enum oct_err read_sizes(struct oct_register *r, struct oct_error *err)
     if (o->roi && (!read_numbers(o->roi, ':', 4, s->roi) || s->roi[2] == 0 || s->roi[3] == 0))
         return wrong("--roi", "X:Y:WIDTH:HEIGHT in pixels", err);
     if (o->en_face) {
-        if (!read_numbers(o->en_face, ':', 2, pair) || pair[0] >= pair[1])
-            return wrong("--en-face", "FIRST:END, depth pixels with FIRST < END", err);
+        if (!oct_picture_option_slab(o->en_face, &r->pictures.slab_first, &r->pictures.slab_last))
+            return wrong("--en-face", "two depths, A:B, A below B", err);
         r->pictures.what = OCT_PICTURES_EN_FACE;
-        r->pictures.slab_first = pair[0];
-        r->pictures.slab_last = pair[1];
     }
     return OCT_OK;
 }

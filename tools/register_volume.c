@@ -3,6 +3,7 @@
 #include "formats/csv.h"
 #include "formats/results.h"
 #include "tools/commands.h"
+#include "tools/outputs.h"
 #include "tools/plot/plot.h"
 #include "tools/progress.h"
 #include "tools/register.h"
@@ -70,7 +71,7 @@ static enum oct_err check_options(const struct oct_register *r, struct oct_error
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (others[i].is_given)
             return oct_fail(err, OCT_E_CONFIG, "--as volume takes no %s", others[i].name);
-    return oct_register_check_files(r, err);
+    return oct_register_check_files(r, true, err);
 }
 
 static enum oct_err open_volume(struct job *job, struct oct_error *err)
@@ -258,7 +259,7 @@ static void write_rows(struct job *job)
         oct_results_write_rows(f, reason, b, 1, &fate);
     }
     oct_results_write(f, time, job->time_ns);
-    oct_results_text(f, NULL, "source", job->r->inputs[0]);
+    oct_outputs_source(f, job->r->inputs, job->r->n_inputs);
     oct_results_text(f, NULL, "model", job->r->options.lateral ? "axial and lateral" : "axial");
     oct_results_text(f, NULL, "backend", job->choice.running);
     oct_results_number(f, NULL, "smooth_px", job->choice.smooth_px);
@@ -267,8 +268,9 @@ static void write_rows(struct job *job)
                      "shift (dy, dx) moves pixel p of a B-scan to p + shift of the moved volume");
 }
 
-static enum oct_err write_csv(const struct job *job, struct oct_error *err)
+static enum oct_err write_csv(void *context, struct oct_error *err)
 {
+    const struct job *job = context;
     struct oct_csv *csv;
     enum oct_err e = oct_csv_create(&csv, job->r->options.csv, job->r->options.force,
                                     "frame,line,time_s,dy_px,dx_px,dy_um,dx_um,score", err);
@@ -291,17 +293,25 @@ static enum oct_err write_csv(const struct job *job, struct oct_error *err)
     return oct_csv_publish(csv, err);
 }
 
-static enum oct_err write_png(const struct job *job, struct oct_error *err)
+static enum oct_err plot_section(void *context, struct oct_error *err)
 {
+    const struct job *job = context;
+    const struct oct_plot_picture section = {.footer = "the middle A-line of each B-scan",
+                                             .pixels = job->section,
+                                             .height = job->n,
+                                             .width = job->render.width};
+
+    return oct_plot_write_picture(job->r->options.png, job->r->options.force, &section, err);
+}
+
+static enum oct_err plot_motion(void *context, struct oct_error *err)
+{
+    const struct job *job = context;
     size_t n = job->n;
     double *x = calloc(3 * n, sizeof(double)), *dy = x ? x + n : NULL, *dx = x ? x + 2 * n : NULL;
     char *path = oct_register_motion_path(job->r->options.png);
     enum oct_err e =
         x && path ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a plot");
-    const struct oct_plot_picture section = {.footer = "the middle A-line of each B-scan",
-                                             .pixels = job->section,
-                                             .height = job->n,
-                                             .width = job->render.width};
 
     for (size_t b = 0; x && !e && b < n; b++) {
         x[b] = (double)b;
@@ -315,7 +325,6 @@ static enum oct_err write_png(const struct job *job, struct oct_error *err)
                                         .y_label = "shift (px)",
                                         .series = series,
                                         .n_series = job->r->options.lateral ? 2 : 1};
-    e = e ? e : oct_plot_write_picture(job->r->options.png, job->r->options.force, &section, err);
     e = e ? e : oct_plot_write_lines(path, job->r->options.force, &plot, err);
     free(x);
     free(path);
@@ -434,14 +443,9 @@ static enum oct_err write_all(struct job *job, struct oct_error *err)
     e = e ? e : write_volume(job, err);
     if (!e && job->results)
         write_rows(job);
-    if (!e && o->csv)
-        e = write_csv(job, err);
-    if (!e && o->png)
-        e = write_png(job, err);
-    if (!e && job->results) {
-        e = oct_results_publish(job->results, err);
-        job->results = NULL;
-    }
+    const struct oct_register_writers writers = {write_csv, plot_section, plot_motion, job};
+    if (!e)
+        e = oct_register_publish(job->r, &job->results, &writers, err);
     oct_results_discard(job->results);
     if (!e && o->json)
         e = print_json(job, &s, err);

@@ -204,6 +204,10 @@ def nonsense():
     Image.fromarray(np.zeros((H, W + 1), np.uint8)).save(small)
     blank = path("blank2.png")
     Image.fromarray(np.full((H, W), 5, np.uint8)).save(blank)
+    mask, given = path("kept.png"), path("given.csv")
+    Image.fromarray(np.full((H, W), 255, np.uint8)).save(mask)
+    with open(given, "w") as file:
+        file.write("frame,dy_px,dx_px\n0,0,0\n1,1,1\n")
     with open(path("bad.csv"), "w") as file:
         file.write("frame,line,dy_px,dx_px\n0,0,1,2\n99,0,1,2\n")
     for arguments, status, text in (
@@ -223,11 +227,18 @@ def nonsense():
             (names + ["--as", "what"], 2, "--as"),
             (names + ["--um", "0"], 2, "--um"),
             (names + ["--shifts", path("bad.csv")], 1, "bad.csv:3"),
-            (names + ["--csv", out], 1, "twice"),
+            (names + ["--csv", out], 1, "two outputs"),
+            (names + ["--mask", mask, "--csv", mask, "--force"], 1, "is an input itself"),
+            (names + ["--shifts", given, "--csv", given, "--force"], 1, "is an input itself"),
+            (names + ["--csv", names[0] + "/x.csv"], 1, "Not a directory"),
     ):
         said = register(*_with_out(arguments, out), status=status)
         assert text in said, (arguments, said)
         assert not os.path.exists(out), arguments
+    with h5py.File(path("raw.h5"), "w") as file:
+        file["spectra"] = np.zeros((2, 4, 128), np.uint16)
+    said = register(*names, path("raw.h5"), "--force", status=1)
+    assert "holds a recording" in said, said
     before = open(names[0], "rb").read()
     register(*names, names[0], "--force", status=1)
     assert open(names[0], "rb").read() == before  # an input is never replaced

@@ -1,0 +1,79 @@
+#include "tools/outputs.h"
+
+#include "formats/results.h"
+#include "formats/whole_file.h"
+#include "pipeline/volume/volume.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MOST_SOURCE_BYTES ((size_t)32 << 10) /* of the attribute */
+
+/* Spectra, or pictures with the configuration that they were made by. Others with /bscans may be
+ * results, as those of register --as volume. */
+static bool holds_recording(const char *path)
+{
+    struct oct_volume_reader *reader;
+    if (access(path, F_OK) != 0 || oct_volume_open(&reader, path, NULL) != OCT_OK)
+        return false;
+    const bool is_recording =
+        oct_volume_facts(reader)->n_samples > 0 || oct_volume_config_text(reader) != NULL;
+    oct_volume_reader_destroy(reader);
+    return is_recording;
+}
+
+enum oct_err oct_outputs_check(const struct oct_output_file *files, unsigned n, bool force,
+                               const struct oct_input_files *read, struct oct_error *err)
+{
+    for (unsigned i = 0; i < n; i++) {
+        const char *path = files[i].path;
+        if (!path)
+            continue;
+        for (unsigned k = 0; k < i; k++)
+            if (files[k].path && strcmp(path, files[k].path) == 0)
+                return oct_fail(err, OCT_E_ARG, "%s: is named for two outputs", path);
+        enum oct_err e = oct_whole_file_may(path, force, read->inputs, read->n_inputs, err);
+        if (!e)
+            e = oct_whole_file_may(path, force, read->more, sizeof(read->more) / sizeof(char *),
+                                   err);
+        if (e)
+            return e;
+        if (holds_recording(path))
+            return oct_fail(err, OCT_E_ARG, "%s: holds a recording; choose another output", path);
+    }
+    return OCT_OK;
+}
+
+enum oct_err oct_outputs_write(const struct oct_output_file *files, unsigned n, void *context,
+                               struct oct_error *err)
+{
+    for (unsigned i = 0; i < n; i++) {
+        enum oct_err e = files[i].path ? files[i].write(context, err) : OCT_OK;
+        if (!e)
+            continue;
+        while (i-- > 0)
+            if (files[i].path)
+                unlink(files[i].path);
+        return e;
+    }
+    return OCT_OK;
+}
+
+void oct_outputs_source(struct oct_results *results, const char *const *inputs, unsigned n_inputs)
+{
+    char *text = calloc(1, MOST_SOURCE_BYTES + 64);
+    size_t n = 0;
+    for (unsigned i = 0; text && i < n_inputs; i++) {
+        const size_t more = strlen(inputs[i]) + 1;
+        if (n + more > MOST_SOURCE_BYTES) {
+            snprintf(text + n, 64, "... and %u more", n_inputs - i);
+            break;
+        }
+        n += (size_t)snprintf(text + n, more + 1, "%s%s", inputs[i], i + 1 < n_inputs ? "\n" : "");
+    }
+    if (text)
+        oct_results_text(results, NULL, "source", text);
+    free(text);
+}

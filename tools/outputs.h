@@ -1,0 +1,37 @@
+/* The files that a command on pictures makes: none is an input, a recording or another output, and
+ * all are made or none is. */
+#ifndef OCT_TOOLS_OUTPUTS_H
+#define OCT_TOOLS_OUTPUTS_H
+
+#include "pipeline/base/err.h"
+
+#include <stdbool.h>
+
+struct oct_results;
+
+struct oct_output_file {
+    const char *path; /* NULL: not asked for */
+
+    /* Makes the whole file, or nothing. */
+    enum oct_err (*write)(void *context, struct oct_error *err);
+};
+
+/* What a command reads: none of it may be an output. */
+struct oct_input_files {
+    const char *const *inputs; /* [n_inputs] */
+    unsigned n_inputs;
+    const char *more[4]; /* a mask, a reference, ...; NULL: none */
+};
+
+/* Before any work: whether all files may be made. OCT_E_ARG, OCT_E_IO: which may not, and why. */
+enum oct_err oct_outputs_check(const struct oct_output_file *files, unsigned n, bool force,
+                               const struct oct_input_files *read, struct oct_error *err);
+
+/* Writes them in order. When one fails those before it are removed again. */
+enum oct_err oct_outputs_write(const struct oct_output_file *files, unsigned n, void *context,
+                               struct oct_error *err);
+
+/* The attribute source: all inputs, a line each, as far as they are few enough. */
+void oct_outputs_source(struct oct_results *results, const char *const *inputs, unsigned n_inputs);
+
+#endif
