@@ -248,7 +248,7 @@ void oct_cones_report_print(const struct oct_cones_report *report)
             least = r->found ? fmin(least, r->spacing_px) : least;
             most = r->found ? fmax(most, r->spacing_px) : most;
         }
-    printf("%" PRIu64 " pictures, %" PRIu64 " %s: ", report->n, n,
+    printf("%" PRIu64 " picture%s, %" PRIu64 " %s: ", report->n, report->n > 1 ? "s" : "", n,
            report->tile > 0 ? "tiles" : "spacings");
     if (n_found > 0)
         printf("%.2f to %.2f px, ", least, most);

@@ -59,7 +59,8 @@ enum oct_err oct_register_read_shifts(const char *path, uint64_t n_frames, uint3
 /* What is known of the frames. */
 struct oct_register_frames_info {
     uint64_t n_frames;
-    uint64_t *time_ns; /* [n_frames]; 0: unknown */
+    uint64_t *time_ns; /* [n_frames] */
+    uint8_t *is_read;  /* [n_frames]; time_ns of the others is unknown */
     double um[2];      /* NaN: unknown */
     bool is_db;
     const char *path; /* of the first frame */

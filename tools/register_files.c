@@ -58,6 +58,18 @@ enum oct_err oct_register_publish(const struct oct_register *r, struct oct_resul
     return e;
 }
 
+double oct_register_seconds(const uint64_t *time_ns, const uint8_t *is_read, uint64_t n, uint64_t i)
+{
+    uint64_t first = 0, last = n - 1;
+    while (is_read && first < last && !is_read[first])
+        first++;
+    while (is_read && last > first && !is_read[last])
+        last--;
+    if (time_ns[last] <= time_ns[first] || (is_read && !is_read[i]))
+        return NAN;
+    return (double)(int64_t)(time_ns[i] - time_ns[first]) * 1e-9;
+}
+
 /* ---- a sequence being written ---- */
 
 struct writer {
@@ -292,14 +304,15 @@ static double score_of_line(const struct oct_sequence *q, uint64_t frame, uint32
 static void write_csv_frame(const struct writer *w, struct oct_csv *csv, uint64_t frame,
                             uint32_t n_lines, bool is_used)
 {
-    const uint64_t *time = w->info->time_ns;
+    const struct oct_register_frames_info *info = w->info;
+    const double seconds =
+        oct_register_seconds(info->time_ns, info->is_read, info->n_frames, frame);
     const double *um = w->info->um;
     for (uint32_t y = 0; y < n_lines; y++) {
         double dy = is_used ? w->dy[y] : NAN, dx = is_used ? w->dx[y] : NAN;
         oct_csv_count(csv, frame);
         oct_csv_count(csv, y);
-        oct_csv_number(csv, time[frame] && time[0] ? (double)(int64_t)(time[frame] - time[0]) * 1e-9
-                                                   : (double)NAN);
+        oct_csv_number(csv, seconds);
         oct_csv_number(csv, dy);
         oct_csv_number(csv, dx);
         oct_csv_number(csv, dy * um[0]);

@@ -14,6 +14,11 @@ char *oct_register_motion_path(const char *png);
 enum oct_err oct_register_check_files(const struct oct_register *r, bool has_motion,
                                       struct oct_error *err);
 
+/* Seconds of frame i since the first one that was read. NaN: it was not read, or the clock stands
+ * still, as that of pictures without times. time_ns: [n]; is_read: [n], NULL: all were. */
+double oct_register_seconds(const uint64_t *time_ns, const uint8_t *is_read, uint64_t n,
+                            uint64_t i);
+
 /* What makes the files of --csv and --png, each the whole file or nothing. */
 struct oct_register_writers {
     enum oct_err (*csv)(void *context, struct oct_error *err);

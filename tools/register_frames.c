@@ -39,8 +39,10 @@ static enum oct_err read_frame(void *context, uint64_t frame, struct oct_picture
     struct job *job = context;
     struct oct_pictures_info info;
     enum oct_err e = oct_pictures_read(job->pictures, frame, picture, &info, err);
-    if (!e)
+    if (!e) {
         job->info.time_ns[frame] = info.time_ns;
+        job->info.is_read[frame] = 1;
+    }
     if (e || !job->prepares)
         return e;
     e = prepare_bscan(picture, err);
@@ -66,12 +68,14 @@ static enum oct_err open_frames(struct job *job, struct oct_error *err)
         return e;
     uint64_t n = oct_pictures_count(job->pictures);
     job->info.n_frames = n;
-    job->info.time_ns = calloc(n ? n : 1, sizeof(uint64_t));
-    if (!job->info.time_ns)
+    job->info.time_ns = calloc(n + 1, sizeof(uint64_t));
+    job->info.is_read = calloc(n + 1, 1);
+    if (!job->info.time_ns || !job->info.is_read)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %llu frames",
                         (unsigned long long)n);
-    if (n == 0)
-        return oct_fail(err, OCT_E_FORMAT, "%s: no picture in it", r->inputs[0]);
+    if (n < 2)
+        return oct_fail(err, OCT_E_FORMAT, "%s: holds one picture; two or more are registered",
+                        r->inputs[0]);
     e = oct_pictures_read(job->pictures, 0, &first, &info, err);
     if (e)
         return e;
@@ -102,8 +106,8 @@ static enum oct_err read_reference(struct job *job, struct oct_error *err)
     if (!e &&
         (job->reference.height != job->setup.height || job->reference.width != job->setup.width))
         e = oct_fail(err, OCT_E_FORMAT, "%s is %u x %u pixels, but %s is %u x %u", path,
-                     job->reference.height, job->reference.width, job->info.path, job->setup.height,
-                     job->setup.width);
+                     job->reference.width, job->reference.height, job->info.path, job->setup.width,
+                     job->setup.height);
     if (!e && job->prepares)
         e = prepare_bscan(&job->reference, err);
     job->setup.reference = &job->reference;
@@ -113,6 +117,8 @@ static enum oct_err read_reference(struct job *job, struct oct_error *err)
 static enum oct_err prepare(struct job *job, struct oct_error *err)
 {
     const struct oct_register *r = job->r;
+    if (r->options.lateral)
+        return oct_fail(err, OCT_E_CONFIG, "--lateral is for --as volume");
     enum oct_err e = oct_register_check_files(r, true, err);
     if (!e)
         e = open_frames(job, err);
@@ -151,6 +157,7 @@ static enum oct_err run_as(const struct oct_register *r, bool as_bscans, struct 
     oct_pictures_close(job.pictures);
     oct_picture_finish(&job.reference);
     free(job.info.time_ns);
+    free(job.info.is_read);
     free(job.skip);
     free(job.given);
     return e;

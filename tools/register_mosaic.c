@@ -1,4 +1,5 @@
 /* register --as mosaic: pictures that overlap, into one. */
+#include "analysis/align/matcher.h"
 #include "analysis/align/mosaic.h"
 #include "formats/csv.h"
 #include "formats/results.h"
@@ -77,6 +78,10 @@ static enum oct_err read_pictures(struct job *job, struct oct_error *err)
         struct oct_pictures_info info;
         e = oct_pictures_read(job->source, i, &job->pictures[i], &info, err);
         job->paths[i] = e ? NULL : info.path;
+        if (!e && !oct_picture_has_contrast(&job->pictures[i]))
+            e = oct_fail(err, OCT_E_FORMAT,
+                         "%s: picture %u has no contrast, or less than a tenth of it is valid",
+                         info.path, i);
         if (!e && i == 0) {
             job->um[0] = info.um[0];
             job->um[1] = info.um[1];
@@ -215,7 +220,7 @@ static void print_summary(const struct job *job)
 
     printf("%s%s%u of %u pictures in %u x %u px, weakest overlap %.3f",
            job->r->out ? job->r->out : "", job->r->out ? ": " : "", job->mosaic.n_placed, job->n,
-           job->canvas.height, job->canvas.width, weakest(job));
+           job->canvas.width, job->canvas.height, weakest(job));
     for (unsigned i = 0; i < job->n; i++) {
         const struct oct_mosaic_place *p = &job->mosaic.places[i];
         if (p->component == 0)

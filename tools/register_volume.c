@@ -279,10 +279,9 @@ static enum oct_err write_csv(void *context, struct oct_error *err)
         return e;
     for (uint32_t b = 0; b < job->n; b++) {
         const struct oct_volume_shift *s = &job->shifts[b];
-        uint64_t t = job->time_ns[b], t0 = job->time_ns[0];
         oct_csv_count(csv, b);
         oct_csv_count(csv, 0);
-        oct_csv_number(csv, t && t0 ? (double)(int64_t)(t - t0) * 1e-9 : (double)NAN);
+        oct_csv_number(csv, oct_register_seconds(job->time_ns, NULL, job->n, b));
         oct_csv_number(csv, s->dy);
         oct_csv_number(csv, s->dx);
         oct_csv_number(csv, s->dy * job->um[0]);

@@ -62,7 +62,7 @@ enum oct_err oct_render_init(struct oct_render *r, int32_t y0, int32_t y1, int32
         return oct_fail(err, OCT_E_ARG, "no pixel is covered by all frames: use --crop all");
     if (height > 2 * OCT_PICTURE_MOST_SIDE || width > 2 * OCT_PICTURE_MOST_SIDE)
         return oct_fail(err, OCT_E_ARG, "moved frames reach over %lld x %lld pixels",
-                        (long long)height, (long long)width);
+                        (long long)width, (long long)height);
     size_t n = (size_t)(height * width);
     *r = (struct oct_render){
         .height = (uint32_t)height,

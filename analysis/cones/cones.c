@@ -78,8 +78,8 @@ static enum oct_err check(struct oct_cones_setup *s, struct oct_error *err)
 {
     const uint32_t least = s->height < s->width ? s->height : s->width;
     if (least < OCT_PICTURE_LEAST_SIDE)
-        return oct_fail(err, OCT_E_ARG, "%u x %u pixels: a side has %u at least", s->height,
-                        s->width, OCT_PICTURE_LEAST_SIDE);
+        return oct_fail(err, OCT_E_ARG, "%u x %u pixels: a side has %u at least", s->width,
+                        s->height, OCT_PICTURE_LEAST_SIDE);
     if (s->least_px == 0)
         s->least_px = OCT_CONES_LEAST_SPACING_PX;
     if (s->most_px == 0)
@@ -88,7 +88,7 @@ static enum oct_err check(struct oct_cones_setup *s, struct oct_error *err)
         return oct_fail(err, OCT_E_ARG,
                         "a spacing of %g to %g px cannot be measured in %u x %u pixels: 2 px at "
                         "least, %g at most",
-                        s->least_px, s->most_px, s->height, s->width, floor(least / 2.5));
+                        s->least_px, s->most_px, s->width, s->height, floor(least / 2.5));
     return OCT_OK;
 }
 

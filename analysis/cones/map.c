@@ -64,7 +64,7 @@ enum oct_err oct_cones_map_create(struct oct_cones_map **out,
     *out = NULL;
     if (setup->tile > height || setup->tile > width)
         return oct_fail(err, OCT_E_ARG, "a tile of %u px is larger than a picture of %u x %u",
-                        setup->tile, height, width);
+                        setup->tile, width, height);
     struct oct_cones_map *map = calloc(1, sizeof(*map));
     if (!map)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");

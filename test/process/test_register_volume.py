@@ -88,6 +88,10 @@ def motion_is_undone():
     with open(path("v.csv")) as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 90 and np.allclose([float(r["dx_px"]) for r in rows], found[:, 1], atol=1e-5)
+    with h5py.File(path("v.h5")) as f:
+        clock = f["frames/time_ns"][:].astype(float)
+    assert clock[0] == 0 < clock[-1]  # of a recording that begins at 0, which is a time too
+    assert np.allclose([float(r["time_s"]) for r in rows], clock * 1e-9)
     assert os.path.exists(path("v.png")) and os.path.exists(path("v-motion.png"))
 
 
