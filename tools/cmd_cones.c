@@ -45,9 +45,9 @@ struct job {
     /* Pictures of one kind, read and not looked at yet. */
     struct oct_picture batch[MOST_BATCH];
     unsigned n_batch, most_batch;
-    uint64_t first;       /* the number of the first of them */
-    bool is_db, has_mask; /* of all of them */
-    char path[256];       /* of the first's file */
+    uint64_t first;                /* the number of the first of them */
+    bool is_db, has_mask;          /* of all of them */
+    const char *paths[MOST_BATCH]; /* their files */
 };
 
 /* ---- what was asked for ---- */
@@ -179,7 +179,8 @@ static enum oct_err open_map(struct job *job, struct oct_error *err)
     setup.finder.is_db = job->is_db;
     setup.finder.masked = job->has_mask;
     enum oct_err e = oct_cones_map_create(&job->map, &setup, &why);
-    return e ? oct_fail(err, e, "%s: frame %" PRIu64 ": %s", job->path, job->first, why.text) : e;
+    return e ? oct_fail(err, e, "%s: frame %" PRIu64 ": %s", job->paths[0], job->first, why.text)
+             : e;
 }
 
 static enum oct_err look_at_batch(struct job *job, struct oct_error *err)
@@ -199,8 +200,8 @@ static enum oct_err look_at_batch(struct job *job, struct oct_error *err)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
     e = oct_cones_map_run(job->map, job->batch, job->n_batch, results, &which, &why);
     if (e)
-        oct_fail(err, e, "%s: frame %" PRIu64 ": %s",
-                 job->n_batch > 1 ? job->report.source : job->path, job->first + which, why.text);
+        oct_fail(err, e, "%s: frame %" PRIu64 ": %s", job->paths[which], job->first + which,
+                 why.text);
     for (unsigned i = 0; i < job->n_batch && !e; i++) {
         struct oct_cones_frame *f = &job->report.frames[job->first + i];
         f->rows = rows;
@@ -238,7 +239,6 @@ static enum oct_err take_picture(struct job *job, uint64_t i, struct oct_error *
         job->first = i;
         job->is_db = is_db;
         job->has_mask = has_mask;
-        snprintf(job->path, sizeof(job->path), "%s", info.path);
     }
     if (e) {
         oct_picture_finish(&picture);
@@ -246,6 +246,7 @@ static enum oct_err take_picture(struct job *job, uint64_t i, struct oct_error *
     }
     f->time_ns = info.time_ns;
     f->index = info.index;
+    job->paths[job->n_batch] = info.path;
     job->batch[job->n_batch++] = picture;
     return OCT_OK;
 }

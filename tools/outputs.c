@@ -2,11 +2,13 @@
 
 #include "formats/results.h"
 #include "formats/whole_file.h"
+#include "pipeline/base/folder.h"
 #include "pipeline/volume/volume.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MOST_SOURCE_BYTES ((size_t)32 << 10) /* of the attribute */
@@ -24,6 +26,22 @@ static bool holds_recording(const char *path)
     return is_recording;
 }
 
+/* Whether two names of files that need not exist lead to one place. */
+static bool same_place(const char *a, const char *b)
+{
+    const char *a_slash = strrchr(a, '/'), *b_slash = strrchr(b, '/');
+    struct stat a_st, b_st;
+    if (strcmp(a_slash ? a_slash + 1 : a, b_slash ? b_slash + 1 : b) != 0)
+        return false;
+    char *a_folder = oct_folder_of(a), *b_folder = oct_folder_of(b);
+    const bool same = a_folder && b_folder && stat(a_folder, &a_st) == 0 &&
+                      stat(b_folder, &b_st) == 0 && a_st.st_dev == b_st.st_dev &&
+                      a_st.st_ino == b_st.st_ino;
+    free(a_folder);
+    free(b_folder);
+    return same;
+}
+
 enum oct_err oct_outputs_check(const struct oct_output_file *files, unsigned n, bool force,
                                const struct oct_input_files *read, struct oct_error *err)
 {
@@ -32,7 +50,7 @@ enum oct_err oct_outputs_check(const struct oct_output_file *files, unsigned n, 
         if (!path)
             continue;
         for (unsigned k = 0; k < i; k++)
-            if (files[k].path && strcmp(path, files[k].path) == 0)
+            if (files[k].path && same_place(path, files[k].path))
                 return oct_fail(err, OCT_E_ARG, "%s: is named for two outputs", path);
         enum oct_err e = oct_whole_file_may(path, force, read->inputs, read->n_inputs, err);
         if (!e)

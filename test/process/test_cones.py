@@ -116,7 +116,7 @@ def what_cannot_be_measured_is_said_in_one_line():
     blank, small = picture(where, "blank.png", np.ones((80, 80))), picture(where, "small.png", np.ones((9, 80)))
     out = os.path.join(where, "never.h5")
     for words, status, says in (([blank], 1, "frame 0: no contrast"),
-                                ([good, blank, out], 1, "frame 1: no contrast"),
+                                ([good, blank, out], 1, f"{blank}: frame 1: no contrast"),
                                 ([small], 1, "80 x 9"), ([good, "--tile", 200], 1, "200 px"),
                                 ([good, "--spacing", "5:90"], 1, "5 to 90"),
                                 ([good, "--spacing", "9"], 2, "--spacing"), ([good, "--step", 9], 2, "--tile"),

@@ -461,6 +461,7 @@ def outputs():
     refused(1, path("other.h5") + ":/a/b", path("other.h5"), "--force", says="is an input itself")
     refused(1, good, path("raw.h5"), "--force", says="holds a recording")
     refused(1, good, path("same.h5"), "--csv", path("same.h5"), says="two outputs")
+    refused(1, good, path("same.h5"), "--csv", path("./same.h5"), "--force", says="two outputs")
     refused(1, good, "--csv", path("nowhere/x.csv"), says="nowhere")
     refused(1, good, "--png", HERE, "--force", says="folder")
     status, _, errors = run("octctl", "correlate", good, there, "--force")
