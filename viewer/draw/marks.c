@@ -180,7 +180,7 @@ void oct_draw_average(struct oct_draw *draw, const struct oct_view_model *model)
     struct oct_view_rect r = draw->layout.bscan;
     char text[64];
 
-    if (!model->settings.average || !model->has_picture)
+    if (!model->has_picture || (!model->settings.average && model->average.arrival_ns == 0))
         return;
     bool amiss = oct_view_average_text(model, text, sizeof(text));
     oct_draw_clip(draw, &r);

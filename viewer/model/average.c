@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SILENT_NS (2 * OCT_NS_PER_S)
+/* Without averages for so long, none comes. */
+#define LEAST_SILENCE_S 2.0
+#define MOST_SILENCE_S 60.0
 
 enum oct_err oct_view_average_check(const struct oct_image_header *header, struct oct_error *err)
 {
@@ -49,22 +51,44 @@ void oct_view_average_take(struct oct_view_average *average, struct oct_view_ima
     image->capacity_bytes = kept.capacity_bytes;
 }
 
+/* Blocks of a slow scanner take their time. */
+static double silence_ns(const struct oct_view_model *model)
+{
+    double rate_hz = oct_view_tally_rate_hz(&model->tally);
+    double block_s = rate_hz > 0 ? 2 * model->daemon.average_bscans / rate_hz : 0;
+    return fmin(fmax(block_s, LEAST_SILENCE_S), MOST_SILENCE_S) * (double)OCT_NS_PER_S;
+}
+
+static bool is_off(const struct oct_view_model *model)
+{
+    return model->daemon.known && model->daemon.average_bscans <= 1;
+}
+
+bool oct_view_average_comes(const struct oct_view_model *model)
+{
+    uint64_t came_ns = model->average_came_ns;
+    if (came_ns == 0 || is_off(model))
+        return false;
+    return model->now_ns < came_ns || (double)(model->now_ns - came_ns) < silence_ns(model);
+}
+
 bool oct_view_average_text(const struct oct_view_model *model, char *text, size_t n_bytes)
 {
     const struct oct_view_average *a = &model->average;
     const struct oct_view_daemon *d = &model->daemon;
-    bool came = a->arrival_ns > 0 && model->now_ns < a->arrival_ns + SILENT_NS;
     char of[16] = "", score[16] = "";
 
-    if (d->known && d->average_bscans <= 1) {
-        snprintf(text, n_bytes, "average: off (octctl set average.bscans 16)");
+    if (model->settings.average && !model->frozen && !oct_view_average_comes(model)) {
+        snprintf(text, n_bytes, "%s",
+                 is_off(model) ? "average: off (octctl set average.bscans 16)"
+                               : "average: none comes");
         return true;
     }
-    if (!came && !model->frozen) {
-        snprintf(text, n_bytes, "average: none comes");
+    if (a->arrival_ns == 0) {
+        snprintf(text, n_bytes, "one B-scan, not the average");
         return true;
     }
-    if (d->known)
+    if (d->known && d->average_bscans > 1)
         snprintf(of, sizeof(of), "/%.0f", d->average_bscans);
     if (isfinite(a->score))
         snprintf(score, sizeof(score), "  %.2f", a->score);

@@ -7,9 +7,10 @@
 
 #define OCT_VIEW_TOPIC_AVERAGE "average"
 
+/* What is said of one average. */
 struct oct_view_average {
-    double averaged, rejected, score; /* of the newest; NaN: not told */
-    uint64_t arrival_ns;              /* of the newest; 0: none came since it is shown */
+    double averaged, rejected, score; /* NaN: not told */
+    uint64_t arrival_ns;              /* 0: the picture is a B-scan, no average */
 };
 
 /* Refuses an image that cannot be shown in place of a B-scan. */
@@ -22,8 +23,11 @@ void oct_view_average_take(struct oct_view_average *average, struct oct_view_ima
 
 struct oct_view_model;
 
-/* "average 14/16  0.82", or that none comes. True: something is amiss with it, so that it stands
- * out: none comes, or the newest B-scan did not match. */
+/* Whether averages come, so that they stand in place of B-scans. */
+bool oct_view_average_comes(const struct oct_view_model *model);
+
+/* "average 14/16  0.82" of the shown one, or why a B-scan stands there. True: something is amiss
+ * with it, so that it stands out: none comes, or the newest B-scan did not match. */
 bool oct_view_average_text(const struct oct_view_model *model, char *text, size_t n_bytes);
 
 #endif

@@ -69,30 +69,36 @@ static void show(struct oct_view_model *model, struct oct_view_picture *picture)
         model->cursor_line = model->shown.header.n_lines / 2;
 }
 
-static void offer(struct oct_view_model *model, struct oct_view_picture *picture)
+/* average: what is said of the picture, zeroed if it is a B-scan. */
+static void offer(struct oct_view_model *model, struct oct_view_picture *picture,
+                  const struct oct_view_average *average)
 {
     if (model->frozen && model->has_picture) {
         oct_view_picture_swap(&model->newest, picture);
+        model->newest_average = *average;
         model->newest_waits = true;
     } else {
         show(model, picture);
+        model->average = *average;
     }
 }
 
 void oct_view_model_offer(struct oct_view_model *model, struct oct_view_picture *picture)
 {
-    /* Until an average comes, what there is stays in view. */
-    if (!model->settings.average || !model->has_picture)
-        offer(model, picture);
+    static const struct oct_view_average none;
+    if (!model->settings.average || !oct_view_average_comes(model))
+        offer(model, picture, &none);
 }
 
 void oct_view_model_offer_average(struct oct_view_model *model, struct oct_view_image *image,
                                   struct oct_view_picture *spare)
 {
+    struct oct_view_average average;
     if (!model->settings.average)
         return;
-    oct_view_average_take(&model->average, image, spare);
-    offer(model, spare);
+    oct_view_average_take(&average, image, spare);
+    model->average_came_ns = average.arrival_ns;
+    offer(model, spare, &average);
 }
 
 static void set_frozen(struct oct_view_model *model, bool frozen)
@@ -104,6 +110,7 @@ static void set_frozen(struct oct_view_model *model, bool frozen)
         oct_view_archive_freeze(model->archive, frozen);
     if (!frozen && model->newest_waits) {
         show(model, &model->newest);
+        model->average = model->newest_average;
         model->newest_waits = false;
     }
 }
@@ -125,7 +132,8 @@ static void step_back(struct oct_view_model *model, int by)
         model->back = (unsigned)back;
         if (back == 0 || kept.arrival_ns > model->frozen_ns)
             model->frozen_ns = kept.arrival_ns;
-        show(model, &kept);
+        show(model, &kept); /* B-scans are kept, no averages */
+        model->average = (struct oct_view_average){.arrival_ns = 0};
     }
     oct_view_picture_finish(&kept);
 }
@@ -267,7 +275,7 @@ static bool apply_view(struct oct_view_model *model, enum oct_view_action action
 static void toggle_average(struct oct_view_model *model)
 {
     model->settings.average = !model->settings.average;
-    model->average.arrival_ns = 0;
+    model->average_came_ns = 0;
     oct_view_model_say(model, "%s",
                        model->settings.average ? "octd's average of B-scans" : "each B-scan");
 }

@@ -48,7 +48,7 @@ struct oct_view_settings {
     bool stretch; /* where proportions are known: the B-scan fills its panel all the same */
     bool square;  /* where they are not known: pixels are square */
     bool operators;
-    bool average; /* octd's average stands in place of each B-scan */
+    bool average; /* octd's average stands in place of each B-scan, as long as one comes */
 };
 
 /* Fewer seconds of recording than this are too few: for the running one, and for the next one. */
@@ -73,9 +73,10 @@ struct oct_view_model {
     uint64_t serial;                /* changes whenever another picture is shown */
     struct oct_view_picture newest; /* came while frozen, when newest_waits; owned */
     bool newest_waits;
-    struct oct_view_average average; /* meaningful when settings.average */
-    struct oct_view_enface enface;   /* of the newest en face image; owned */
-    uint64_t first_picture_ns;       /* when the first picture was shown; 0: none was */
+    struct oct_view_average average, newest_average; /* of `shown`, of `newest` */
+    uint64_t average_came_ns;      /* the newest; 0: none since octview was told to show it */
+    struct oct_view_enface enface; /* of the newest en face image; owned */
+    uint64_t first_picture_ns;     /* when the first picture was shown; 0: none was */
     struct oct_view_quality quality;
     struct oct_view_cones cones;
     struct oct_view_tally tally;
@@ -131,8 +132,7 @@ void oct_view_model_attach(struct oct_view_model *model, struct oct_view_archive
 void oct_view_model_offer(struct oct_view_model *model, struct oct_view_picture *picture);
 
 /* Takes an image of the topic `average`, where it is shown; the buffers are swapped through
- * `spare`.
- */
+ * `spare`. */
 void oct_view_model_offer_average(struct oct_view_model *model, struct oct_view_image *image,
                                   struct oct_view_picture *spare);
 
