@@ -77,12 +77,24 @@ def view():
                          + struct.pack("<6f", *v))
     quality = (b"q" + image % (40, b"quality", b'"10"', b',"labels":["%s"]'
                                % '","'.join(labels).encode()) + struct.pack("<10f", *range(20, 30)))
+    average = lambda n, score: (
+        b"a" + image % (24, b"average", b'"2","3"', b',"averaged":%d,"rejected":1,"resets":0,'
+                        b'"score":%s,"shift_px":[0.25,-3]' % (n, score)) + struct.pack("<6f", *range(n, n + 6)))
+    cones = lambda um: (b"c" + image % (20, b"cones", b'"5"', b',"labels":["spacing_px",'
+                                        b'"spacing_um","rows_um","cells_per_mm2","strength"]')
+                        + struct.pack("<5f", 10, um, um * 0.866, 65000, 0.14))
+    averaging = (b'd{"ok":true,"state":"running","average":{"bscans":16,"min_score":0.3},'
+                 b'"scan":{"lateral_um":3,"slow_um":3}}')
     told = (b'd{"ok":true,"state":"running","analysis":[{"name":"enface","projection":"slab",'
             b'"slab_first":0.4,"slab_last":0.6}]}')
     nan = float("nan")
     put("view", "enface", b"\x1e".join([enface(1, 2, 3, nan, nan, nan), picture(0),
                                         enface(1, 2, 3, 4, 5, nan)]))
     put("view", "quality", b"\x1e".join([quality, picture(0), quality]))
+    put("view", "average", b"\x1e".join([averaging, picture(0), b"k\5\0\1\0" + average(1, b"null"),
+                                         picture(1), average(2, b"0.2"), b"k\6\0\1\0" + average(3, b"0.9"),
+                                         b"k\7\0\1\0" + picture(3)]))
+    put("view", "cones", b"\x1e".join([averaging, picture(0), cones(4.2), cones(float("nan"))]))
     put("view", "keys", b"\x1e".join([told, b"k\0\0\1\1k\2\5\1\1k\2\x20\1\1k\4\xc0\0\1k\1\3\1\0"
                                       + told, picture(0)]))
 
@@ -95,6 +107,10 @@ def image():
     put("image", "row", header % (b"float", 12, b'"1","3"', b',"quantity":"numbers","unit":"um",'
         b'"axes":["row","column"],"spacing_um":[null,null],"whole":true,"labels":["a","b","c"],'
         b'"values":{"a":1,"b":null,"c":-3.5}') + b"\x1e" + struct.pack("<3f", 1, 2, -3.5))
+    put("image", "numbers", header % (b"uint8", 6, b'"2","3"', b',"averaged":14,"score":null,'
+        b'"shift_px":[0.25,-3],"wrong":[1,"a"],"none":[],"many":[1,2,3,4,5,6,7,8,9],"lo ":3,'
+        b'"huge":1e999,"a\\"b":1,"\\u0007":2,"score":2,"name_of_more_than_thirty_two_letters":3')
+        + b"\x1eabcdef")
     put("image", "none", header % (b"float", 0, b'"0","2","5"', b',"spacing_um":[12.25,null,3.5],'
         b'"whole":false') + b"\x1e")
     put("image", "label", header % (b"uint8", 1, b'"1"', b',"labels":["\\u001b[2J"]') + b"\x1ea")

@@ -37,6 +37,43 @@ static void look_at(const struct oct_image_header *h, size_t n_bytes)
     fuzz_must(h->n_labels == 0 || h->n_labels == h->dims[h->rank - 1]);
     for (unsigned i = 0; i < h->n_labels; i++)
         must_be_line(h->labels[i], sizeof(h->labels[i]));
+    fuzz_must(h->n_numbers <= OCT_IMAGE_MAX_NUMBERS);
+    for (unsigned i = 0; i < h->n_numbers; i++) {
+        const struct oct_image_header_number *number = &h->numbers[i];
+        must_be_line(number->name, sizeof(number->name));
+        fuzz_must(number->n_values >= 1 && number->n_values <= OCT_IMAGE_MAX_NUMBERS);
+        for (unsigned k = 0; k < number->n_values; k++)
+            fuzz_must(!isinf(number->values[k]));
+        fuzz_must(isnan(oct_image_header_number(h, number->name, OCT_IMAGE_MAX_NUMBERS)));
+    }
+}
+
+/* As many of the numbers as a form has room for; returns how many. */
+static unsigned take_numbers(const struct oct_image_header *h, struct oct_image_number *numbers,
+                             double *values)
+{
+    unsigned n = 0, n_values = 0;
+    for (; n < h->n_numbers; n_values += h->numbers[n++].n_values) {
+        if (h->numbers[n].n_values > OCT_IMAGE_MAX_NUMBERS - n_values)
+            break;
+        numbers[n] = (struct oct_image_number){h->numbers[n].name, h->numbers[n].n_values};
+        memcpy(values + n_values, h->numbers[n].values, h->numbers[n].n_values * sizeof(*values));
+    }
+    return n;
+}
+
+static void must_be_same_numbers(const struct oct_image_header *a, const struct oct_image_header *b,
+                                 unsigned n)
+{
+    fuzz_must(a->n_numbers == n);
+    for (unsigned i = 0; i < n; i++) {
+        fuzz_must(strcmp(a->numbers[i].name, b->numbers[i].name) == 0 &&
+                  a->numbers[i].n_values == b->numbers[i].n_values);
+        for (unsigned k = 0; k < a->numbers[i].n_values; k++) {
+            const double x = a->numbers[i].values[k], y = b->numbers[i].values[k];
+            fuzz_must(isnan(x) ? isnan(y) : fabs(x - y) <= 1e-6 * fabs(y));
+        }
+    }
 }
 
 /* The same image, written by us and read again. */
@@ -44,6 +81,7 @@ static void send_on(const struct oct_image_header *h, char *values, size_t n_byt
 {
     static char json[OCT_IMAGE_HEADER_BYTES];
     const char *labels[OCT_IMAGE_MAX_LABELS];
+    struct oct_image_number numbers[OCT_IMAGE_MAX_NUMBERS];
     struct oct_image_header again;
     struct oct_error err;
     struct oct_image_form form = {.name = "image",
@@ -51,7 +89,8 @@ static void send_on(const struct oct_image_header *h, char *values, size_t n_byt
                                   .type = h->type,
                                   .rank = h->rank,
                                   .axes = {"a", "b", "c"},
-                                  .labels = h->n_labels ? labels : NULL};
+                                  .labels = h->n_labels ? labels : NULL,
+                                  .numbers = numbers};
     struct oct_image_frame frame = {.info = {.number = h->frame_num >> 12, /* whole in a double */
                                              .volume = h->volume >> 12,
                                              .bscan = h->bscan,
@@ -63,6 +102,7 @@ static void send_on(const struct oct_image_header *h, char *values, size_t n_byt
                                     .pixels = values};
     for (unsigned i = 0; i < h->n_labels; i++)
         labels[i] = h->labels[i];
+    form.n_numbers = take_numbers(h, numbers, frame.numbers);
     memcpy(form.spacing_um, h->spacing_um, sizeof(form.spacing_um));
     memcpy(frame.dims, h->dims, sizeof(frame.dims));
     size_t n = oct_image_header_encode(&frame, h->acquisition_id, json, sizeof(json));
@@ -73,6 +113,7 @@ static void send_on(const struct oct_image_header *h, char *values, size_t n_byt
     fuzz_must(memcmp(again.dims, h->dims, sizeof(h->dims)) == 0);
     fuzz_must(memcmp(again.labels, h->labels, sizeof(h->labels)) == 0);
     fuzz_must(strcmp(again.acquisition_id, h->acquisition_id) == 0);
+    must_be_same_numbers(&again, h, form.n_numbers);
     for (unsigned i = 0; i < OCT_IMAGE_MAX_RANK; i++)
         fuzz_must(isnan(again.spacing_um[i]) == isnan(h->spacing_um[i]));
 }

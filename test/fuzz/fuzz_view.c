@@ -1,5 +1,5 @@
-/* What the viewer hears: pictures, spectra, en face pictures and rows of the quality of a stream
- * (JSON header, 0x1e, values) and status replies of a daemon, through the parsers into archive and
+/* What the viewer hears: pictures, spectra, en face pictures, averages and rows of the quality and of
+ * cones of a stream (JSON header, 0x1e, values) and status replies of a daemon, through the parsers into archive and
  * model, and out as the window's words; and what its en face keys make of a daemon's settings. */
 #include "test/fuzz/fuzz.h"
 #include "viewer/model/archive.h"
@@ -90,8 +90,57 @@ static void look_at_quality(const struct oct_view_quality *q, uint64_t now_ns)
     fuzz_must(!m || (!isinf(m->snr_db) && !isinf(m->sharpness)));
 }
 
+enum topic { ENFACE, QUALITY, AVERAGE, CONES, N_TOPICS };
+
+static enum oct_err (*const checks[N_TOPICS])(const struct oct_image_header *,
+                                              struct oct_error *) = {
+    [ENFACE] = oct_view_enface_check,
+    [QUALITY] = oct_view_quality_check,
+    [AVERAGE] = oct_view_average_check,
+    [CONES] = oct_view_cones_check,
+};
+
+static void look_at_cones(const struct oct_view_cones *c)
+{
+    fuzz_must(c->known && memchr(c->acquisition_id, '\0', sizeof(c->acquisition_id)));
+    fuzz_must(!c->has_ring || (c->spacing_um >= 1 && c->per_mm2 > 0 && c->strength <= 1));
+}
+
+/* It is shown at once, unless a picture is frozen. */
+static void hear_average(struct viewer *v, size_t n_values)
+{
+    const struct oct_view_picture *shown = &v->model.shown;
+    double lo, hi;
+    const uint64_t serial = v->model.serial;
+    oct_view_model_offer_average(&v->model, &v->image, &v->picture);
+    if (v->model.serial == serial)
+        return;
+    fuzz_must(v->model.average.arrival_ns > 0 && !isinf(v->model.average.score));
+    fuzz_must(oct_view_picture_bytes(&shown->header) == n_values);
+    oct_view_picture_percentiles(shown, 0.3, 0.998, &lo, &hi);
+    oct_view_picture_value(shown, shown->header.n_lines - 1, shown->header.depth - 1);
+}
+
+static void take_image(struct viewer *v, enum topic topic, size_t n_values)
+{
+    if (topic == ENFACE) {
+        oct_view_model_offer_enface(&v->model, &v->image);
+        look_at_enface(&v->model.enface);
+    } else if (topic == QUALITY) {
+        oct_view_archive_add_quality(v->archive, &v->image);
+    } else if (topic == AVERAGE) {
+        hear_average(v, n_values);
+    } else {
+        oct_view_cones_set(&v->model.cones, &v->image);
+    }
+    if (v->model.cones.known)
+        look_at_cones(&v->model.cones);
+    oct_view_model_report(&v->model, &v->tally, true);
+    look_at_quality(&v->model.quality, v->now_ns);
+}
+
 /* As the subscriber takes them: decoded, checked, copied. */
-static void hear_image(struct viewer *v, struct fuzz_input *in, bool enface)
+static void hear_image(struct viewer *v, struct fuzz_input *in, enum topic topic)
 {
     struct oct_image_header header;
     struct oct_error err = {0};
@@ -99,21 +148,14 @@ static void hear_image(struct viewer *v, struct fuzz_input *in, bool enface)
     char *json = fuzz_piece(in, false, &n_json), *values = fuzz_piece(in, false, &n_values);
     enum oct_err e = oct_image_header_decode(&header, json, n_json, n_values, &err);
     if (!e)
-        e = enface ? oct_view_enface_check(&header, &err) : oct_view_quality_check(&header, &err);
+        e = checks[topic](&header, &err);
     if (!e)
         e = oct_view_image_set(&v->image, &header, values, n_values, &err);
     fuzz_must(e == OCT_OK || err.text[0]);
     if (!e) {
         fuzz_must(oct_view_image_bytes(&header) == n_values);
         v->image.arrival_ns = v->now_ns;
-        if (enface)
-            oct_view_model_offer_enface(&v->model, &v->image);
-        else
-            oct_view_archive_add_quality(v->archive, &v->image);
-        if (enface)
-            look_at_enface(&v->model.enface);
-        oct_view_model_report(&v->model, &v->tally, true);
-        look_at_quality(&v->model.quality, v->now_ns);
+        take_image(v, topic, n_values);
     }
     free(json);
     free(values);
@@ -122,12 +164,13 @@ static void hear_image(struct viewer *v, struct fuzz_input *in, bool enface)
 /* A key, and perhaps the daemon's answer to what came of it. */
 static void press(struct viewer *v, struct fuzz_input *in)
 {
-    static const enum oct_view_action actions[] = {OCT_ACTION_PROJECTION, OCT_ACTION_SLAB_UP,
-                                                   OCT_ACTION_SLAB_DOWN, OCT_ACTION_SLAB_THINNER,
-                                                   OCT_ACTION_SLAB_THICKER};
+    static const enum oct_view_action actions[] = {
+        OCT_ACTION_PROJECTION,   OCT_ACTION_SLAB_UP, OCT_ACTION_SLAB_DOWN, OCT_ACTION_SLAB_THINNER,
+        OCT_ACTION_SLAB_THICKER, OCT_ACTION_AVERAGE, OCT_ACTION_FREEZE,    OCT_ACTION_OLDER};
     const struct oct_view_daemon daemon = v->model.daemon;
     char text[OCT_VIEW_LABEL_BYTES] = "";
-    oct_view_model_apply(&v->model, actions[fuzz_below(in, 5)], 1 + fuzz_below(in, 200));
+    const enum oct_view_action action = actions[fuzz_below(in, 8)];
+    oct_view_model_apply(&v->model, action, 1 + fuzz_below(in, 200));
     enum oct_view_wish wish = oct_view_model_take_wish(&v->model, text);
     fuzz_must(wish == OCT_WISH_NONE || text[0]);
     const struct oct_view_answer answer = {.wish = v->model.asked, .ok = fuzz_below(in, 4) > 0};
@@ -161,6 +204,7 @@ static void say(struct viewer *v)
 {
     struct oct_view_phrase phrases[OCT_VIEW_MAX_PHRASES];
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
+    char text[64];
     unsigned n = oct_view_status(&v->model, phrases);
     fuzz_must(n <= OCT_VIEW_MAX_PHRASES);
     for (unsigned i = 0; i < n; i++)
@@ -171,6 +215,9 @@ static void say(struct viewer *v)
     oct_view_label(&v->model, phrases);
     oct_view_quality_text(&v->model, phrases);
     oct_view_enface_text(&v->model, phrases);
+    oct_view_cones_text(&v->model, phrases);
+    oct_view_average_text(&v->model, text, sizeof(text));
+    fuzz_must(memchr(text, '\0', sizeof(text)) != NULL);
     oct_view_model_scale(&v->model);
     oct_view_model_proportion(&v->model);
 }
@@ -192,10 +239,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             hear_spectrum(&v, &in);
             break;
         case 'e':
-            hear_image(&v, &in, true);
+            hear_image(&v, &in, ENFACE);
             break;
         case 'q':
-            hear_image(&v, &in, false);
+            hear_image(&v, &in, QUALITY);
+            break;
+        case 'a':
+            hear_image(&v, &in, AVERAGE);
+            break;
+        case 'c':
+            hear_image(&v, &in, CONES);
             break;
         case 'k':
             press(&v, &in);
