@@ -215,6 +215,23 @@ void oct_daemon_apply(struct oct_daemon *d, unsigned applies)
         oct_daemon_forecast_changed(&d->forecast, &d->config, d->session);
 }
 
+/* Whether the average can take its settings up: it would say so only later, in the status. */
+static enum oct_err check_average(const struct oct_daemon *d, const struct oct_config *changed,
+                                  const char *key, struct oct_error *err)
+{
+    union oct_config_analysis_settings settings;
+    if (!oct_config_averages(changed))
+        return OCT_OK;
+    if (!oct_daemon_analyses_have(&d->session->analyses, oct_average_cpu.name))
+        return oct_fail(err, OCT_E_STATE,
+                        "%s: the average does not run: name it in analysis.run, or stop, set this "
+                        "key and start",
+                        key);
+    const struct oct_image_form *form = oct_pipeline_form(d->session->pipeline);
+    oct_config_analysis(changed, oct_average_cpu.name, &settings);
+    return oct_average_check(&settings.average, form->dims[0], form->dims[1], err);
+}
+
 /* Tries a change on a copy first. Whether the calibration files fit is checked only at the next
  * start: a new camera takes several keys, and a single one would not fit the rest. */
 enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *value,
@@ -237,13 +254,9 @@ enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *v
         (e = oct_config_check(&changed, err)) ||
         (e = oct_config_geometry(&changed, &geometry, err)))
         return e;
-    if (when == OCT_CONFIG_LIVE && d->session && !oct_config_averages(&d->config) &&
-        oct_config_averages(&changed) &&
-        !oct_daemon_analyses_have(&d->session->analyses, "average"))
-        return oct_fail(err, OCT_E_STATE,
-                        "%s: the average does not run: name it in analysis.run, or stop, set this "
-                        "key and start",
-                        key);
+    if (d->session && when == OCT_CONFIG_LIVE && strncmp(key, "average.", 8) == 0 &&
+        (e = check_average(d, &changed, key, err)))
+        return e;
     d->config = changed;
     if (when == OCT_CONFIG_IDLE)
         d->stale = true;

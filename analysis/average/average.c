@@ -64,6 +64,11 @@ static bool averages(const struct oct_average_settings *s)
     return s->bscans > 1 || s->repeats > 1;
 }
 
+static uint32_t n_of_window(const struct oct_average_settings *s)
+{
+    return s->repeats > 1 ? s->repeats : s->bscans;
+}
+
 static size_t n_pixels(const struct oct_analysis *a)
 {
     return (size_t)a->input.dims[0] * a->input.dims[1];
@@ -377,6 +382,19 @@ static enum oct_err check_settings(const struct oct_average_settings *s, struct 
     return OCT_OK;
 }
 
+enum oct_err oct_average_check(const struct oct_average_settings *settings, uint32_t n_lines,
+                               uint32_t depth, struct oct_error *err)
+{
+    enum oct_err e = check_settings(settings, err);
+    if (e || !averages(settings))
+        return e;
+    if ((e = oct_average_window_check(n_lines, depth, n_of_window(settings), err)))
+        return e;
+    return settings->registration == OCT_AVERAGE_RIGID
+               ? oct_average_prepare_check(n_lines, depth, err)
+               : OCT_OK;
+}
+
 /* What depends on settings. */
 static void finish_parts(struct oct_analysis *a)
 {
@@ -424,8 +442,8 @@ static enum oct_err make_parts(struct oct_analysis *a, struct oct_error *err)
     const size_t bytes = oct_image_form_bytes(&a->form);
     if (!averages(&a->settings))
         return OCT_OK;
-    enum oct_err e = oct_average_window_init(
-        &a->window, n_lines, depth, has_blocks(a) ? a->settings.repeats : a->settings.bscans, err);
+    enum oct_err e =
+        oct_average_window_init(&a->window, n_lines, depth, n_of_window(&a->settings), err);
     if (!e && a->settings.registration == OCT_AVERAGE_RIGID)
         e = make_rigid(a, err);
     if (e)

@@ -62,6 +62,11 @@ struct oct_average_settings {
     enum oct_average_domain domain;
 };
 
+/* OCT_E_CONFIG: settings that cannot be, for B-scans of that size on this machine: create and
+ * configure refuse them. Any thread. */
+enum oct_err oct_average_check(const struct oct_average_settings *settings, uint32_t n_lines,
+                               uint32_t depth, struct oct_error *err);
+
 extern const struct oct_analysis_ops oct_average_cpu;
 
 #endif

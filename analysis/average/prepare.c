@@ -13,16 +13,24 @@
 #define MOST_PIXELS 40000u
 #define MOST_RADIUS 8
 
+enum oct_err oct_average_prepare_check(uint32_t n_lines, uint32_t depth, struct oct_error *err)
+{
+    if (n_lines >= OCT_PICTURE_LEAST_SIDE && depth >= OCT_PICTURE_LEAST_SIDE)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_CONFIG,
+                    "average: a B-scan of %u x %u is too small to be registered (%u at least): "
+                    "set average.register to none",
+                    n_lines, depth, OCT_PICTURE_LEAST_SIDE);
+}
+
 enum oct_err oct_average_prepare_init(struct oct_average_prepare *p, uint32_t n_lines,
                                       uint32_t depth, struct oct_error *err)
 {
     *p = (struct oct_average_prepare){
         .n_lines = n_lines, .depth = depth, .bin_lines = 1, .bin_depth = 1};
-    if (n_lines < OCT_PICTURE_LEAST_SIDE || depth < OCT_PICTURE_LEAST_SIDE)
-        return oct_fail(err, OCT_E_CONFIG,
-                        "average: a B-scan of %u x %u is too small to be registered (%u at least): "
-                        "set average.register to none",
-                        n_lines, depth, OCT_PICTURE_LEAST_SIDE);
+    enum oct_err e = oct_average_prepare_check(n_lines, depth, err);
+    if (e)
+        return e;
     /* Depth first: its pixels are the finer ones. */
     while ((uint64_t)(n_lines / p->bin_lines) * (depth / p->bin_depth) > MOST_PIXELS) {
         bool may_depth = p->bin_depth < MOST_BIN && depth / (2 * p->bin_depth) >= 64;
@@ -35,7 +43,7 @@ enum oct_err oct_average_prepare_init(struct oct_average_prepare *p, uint32_t n_
             p->bin_lines *= 2;
     }
     const uint32_t height = n_lines / p->bin_lines, width = depth / p->bin_depth;
-    enum oct_err e = oct_picture_init(&p->picture, height, width, false, err);
+    e = oct_picture_init(&p->picture, height, width, false, err);
     if (e)
         return e;
     p->scratch = malloc(((size_t)height + 1) * width * sizeof(*p->scratch));

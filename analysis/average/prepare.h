@@ -15,7 +15,10 @@ struct oct_average_prepare {
     uint8_t *n_added;              /* [height] A-lines that came to each row */
 };
 
-/* Chooses bins. OCT_E_NO_MEMORY, OCT_E_CONFIG: the B-scan is too small to be registered. */
+/* OCT_E_CONFIG: a B-scan of that size is too small to be registered. */
+enum oct_err oct_average_prepare_check(uint32_t n_lines, uint32_t depth, struct oct_error *err);
+
+/* Chooses bins. Errors of the check, OCT_E_NO_MEMORY. */
 enum oct_err oct_average_prepare_init(struct oct_average_prepare *prepare, uint32_t n_lines,
                                       uint32_t depth, struct oct_error *err);
 void oct_average_prepare_finish(struct oct_average_prepare *prepare); /* of an empty one too */

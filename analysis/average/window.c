@@ -19,23 +19,24 @@ static size_t n_pixels(const struct oct_average_window *w)
     return (size_t)w->n_lines * w->depth;
 }
 
-static enum oct_err check_memory(const struct oct_average_window *w, struct oct_error *err)
+enum oct_err oct_average_window_check(uint32_t n_lines, uint32_t depth, uint32_t n_most,
+                                      struct oct_error *err)
 {
     double there = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    double bytes = (double)n_pixels(w) * (4.0 * w->n_most + 16);
+    double bytes = (double)n_lines * depth * (4.0 * n_most + 16);
     if (bytes <= SHARE_OF_MEMORY * there)
         return OCT_OK;
     return oct_fail(err, OCT_E_CONFIG,
                     "average: %u B-scans of %u x %u take %.1f GB, more than a quarter of this "
                     "machine's memory: lower average.bscans",
-                    w->n_most, w->n_lines, w->depth, bytes * 1e-9);
+                    n_most, n_lines, depth, bytes * 1e-9);
 }
 
 enum oct_err oct_average_window_init(struct oct_average_window *w, uint32_t n_lines, uint32_t depth,
                                      uint32_t n_most, struct oct_error *err)
 {
     *w = (struct oct_average_window){.n_lines = n_lines, .depth = depth, .n_most = n_most};
-    enum oct_err e = check_memory(w, err);
+    enum oct_err e = oct_average_window_check(n_lines, depth, n_most, err);
     if (e)
         return e;
     w->frames = oct_aligned_alloc(CACHE_LINE, n_pixels(w) * n_most, sizeof(*w->frames));

@@ -31,8 +31,11 @@ struct oct_average_shift {
     double lines, depth;
 };
 
-/* Takes memory. OCT_E_CONFIG: more than a quarter of this machine's; OCT_E_NO_MEMORY. *window is
- * empty then. */
+/* OCT_E_CONFIG: such a window takes more than a quarter of this machine's memory. */
+enum oct_err oct_average_window_check(uint32_t n_lines, uint32_t depth, uint32_t n_most,
+                                      struct oct_error *err);
+
+/* Takes memory. Errors of the check, OCT_E_NO_MEMORY. *window is empty then. */
 enum oct_err oct_average_window_init(struct oct_average_window *window, uint32_t n_lines,
                                      uint32_t depth, uint32_t n_most, struct oct_error *err);
 void oct_average_window_finish(struct oct_average_window *window); /* of an empty one too */

@@ -121,7 +121,12 @@ static void ask_values(struct oct_stage *s)
         return;
     if (!is_at_rest(s))
         n = s->setup.guaranteed ? UINT32_MAX : oct_pipeline_depth(s->setup.pipeline) + MORE_VALUES;
-    oct_pipeline_ask_values(s->setup.pipeline, s->setup.asker, n);
+    if (oct_pipeline_ask_values(s->setup.pipeline, s->setup.asker, n))
+        return;
+    struct oct_error err; /* it lends values, or the stage would not have begun */
+    oct_fail(&err, OCT_E_NO_MEMORY,
+             "no memory for float values of B-scans: lower pipeline.ring_bscans");
+    note_fault(s, &err);
 }
 
 /* Copies the slot, so that it can be released at once. False, with the reason: not to be used. */
@@ -311,12 +316,30 @@ static void work(struct oct_stage *s)
     }
 }
 
-/* An image of a volume that has not taken up the newest B-scan yet is still owed: it comes when
- * nothing has come for a while. One that fails may never come, and nobody waits for it. */
+/* Of a block of B-scans of which more may come. Its B-scans take no more slots than they count. */
+static bool is_within_block(const struct oct_stage *s)
+{
+    const uint32_t n = s->form.bscans_an_image;
+    return n > 1 && s->any && s->newest.bscan % n + 1 < n;
+}
+
+static void raise_dealt(struct oct_stage *s, uint64_t below)
+{
+    if (below > atomic_load(&s->dealt_below))
+        atomic_store(&s->dealt_below, below);
+}
+
+/* An image of a volume or of a block that has not taken up the newest B-scan yet is still owed: it
+ * comes when nothing has come for a while, of a block also when the next begins. One that fails may
+ * never come, and nobody waits for it. */
 static void note_dealt(struct oct_stage *s)
 {
-    if (!s->form.of_volume || s->took_newest || s->failed)
-        atomic_store(&s->dealt_below, s->read_below);
+    if (s->took_newest || s->failed || !(s->form.of_volume || is_within_block(s))) {
+        raise_dealt(s, s->read_below);
+    } else if (!s->form.of_volume) {
+        const uint64_t n_of_block = s->newest.bscan % s->form.bscans_an_image + 1;
+        raise_dealt(s, s->read_below > n_of_block ? s->read_below - n_of_block : 0);
+    }
 }
 
 /* A B-scan that comes while there is nothing to do is not the stage's. */
@@ -490,6 +513,8 @@ enum oct_err oct_stage_create(struct oct_stage **out, const struct oct_stage_set
     oct_condition_init(&s->changed);
     s->setup = *setup;
     s->form = *setup->form;
+    for (unsigned i = 0; i < OCT_IMAGE_MAX_NUMBERS; i++)
+        s->counts.numbers[i] = NAN;
     if (s->setup.give_up_ms == 0)
         s->setup.give_up_ms = GIVE_UP_MS;
     enum oct_err e = oct_image_form_check(&s->form, err);

@@ -184,6 +184,31 @@ def repeats_are_averaged_by_blocks():
 
 
 @case
+def the_last_block_of_a_volume_is_recorded_though_cut():
+    """scan.repeats: blocks that lack B-scans, the volume's last one too, have their row of the file"""
+    wanted = settings(scan=dict(repeats=4), average=dict(record="yes"))
+    with Daemon(*SCAN, *wanted) as daemon:
+        averages, sender = listen(daemon, "average"), Sender(daemon, 1)
+        assert daemon.status()["average"]["score"] is None
+        assert daemon.ask("record", action="start")["ok"]
+        came = [b for b in range(VOLUME + 4) if b not in (2, VOLUME - 2, VOLUME - 1)]
+        for n, b in enumerate(came, 1):
+            sender.send(eye(b, 200, scene=b // 4), b * LINES, flags=b == 0)
+            daemon.wait(lambda s: seen_by(s) == n)
+        status = daemon.wait(lambda s: s["volumes_written"] == 1)
+        counts = status["analysis"][-1]
+        assert counts["results"] == 4 and counts["not_recorded"] == 0, counts
+        sent = [receive(averages) for _ in range(3)]
+        assert [h["averaged"] for h, _ in sent] == [3, 4, 2], [h for h, _ in sent]
+        assert [(h["volume"], h["bscan"]) for h, _ in sent] == [(0, 3), (0, 7), (0, VOLUME - 3)]
+        path, = glob.glob(daemon.records + "/*.h5")
+        with h5py.File(path) as f:
+            assert f["analysis/average_valid"][:].tolist() == [1, 1, 1]
+            assert all((f["average"][i] == image).all() for i, (_, image) in enumerate(sent))
+            assert f["analysis/average_averaged"][:].tolist() == [3, 4, 2]
+
+
+@case
 def a_killed_recording_has_its_averages():
     """kill -9: the averages that had been synced are in the file, and valid"""
     wanted = settings(scan=dict(bscans=400), record=dict(sync_interval_s=0.2),
@@ -214,6 +239,14 @@ def wrong_settings_are_refused():
         refused = daemon.ask("set", key="average.bscans", value="4")
         assert not refused["ok"] and "analysis.run" in refused["error"], refused
         assert daemon.status()["analysis"] == []
+    small = settings(pipeline=dict(crop_last=12))
+    with Daemon(*SCAN, *small) as daemon:
+        refused = daemon.ask("set", key="average.bscans", value="2")
+        assert not refused["ok"] and "set average.register to none" in refused["error"], refused
+        assert daemon.ask("set", key="average.register", value="none")["ok"]
+        assert daemon.ask("set", key="average.bscans", value="2")["ok"]
+        refused = daemon.ask("set", key="average.register", value="rigid")
+        assert not refused["ok"] and daemon.ask("get", key="average.register")["value"] == "none"
     with Daemon(*SCAN, "--set", "analysis.run=", "--set", "average.bscans=4") as daemon:
         assert [a["name"] for a in daemon.status()["analysis"]] == ["average"]
 
