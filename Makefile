@@ -84,7 +84,10 @@ $(BUILD)/%.o: %.c Makefile
 # Loops over all pixels of all pictures, which gcc turns into vector code only when asked.
 $(BUILD)/analysis/%.o: EXTRA_CFLAGS += -O3
 # Selections by comparison become vector code only where comparisons need not trap.
-$(addprefix $(BUILD)/analysis/average/,pixels.o prepare.o): EXTRA_CFLAGS += -O3 -fno-trapping-math
+$(addprefix $(BUILD)/analysis/,average/pixels.o average/prepare.o correlate/picture.o): \
+  EXTRA_CFLAGS += -O3 -fno-trapping-math
+# A square root of less than 0 need not set errno.
+$(BUILD)/analysis/correlate/correlate.o: EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno
 
 # The oracle's sums are direct, and tests run where they are built: with this processor's vectors.
 CPU_HAS = $(shell grep -m1 -ow $(1) /proc/cpuinfo 2>/dev/null)

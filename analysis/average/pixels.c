@@ -1,19 +1,13 @@
 #include "analysis/average/pixels.h"
 
+#include "pipeline/base/wide.h"
+
 #include <math.h>
 #include <string.h>
 
 #define DB_PER_OCTAVE 3.010299956639812f
 #define LEAST_DB (-120.0f)
 #define MOST_DB 240.0f
-
-/* Twice as wide where the processor has it; the choice is made when the program is loaded, which
- * sanitizers do not stand. */
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define WIDE __attribute__((target_clones("avx2", "default")))
-#else
-#define WIDE
-#endif
 
 /* Adding it rounds a float of less than 2^22 to an integer, which its low bits then hold. */
 #define ROUNDER 12582912.0f
@@ -60,14 +54,14 @@ static inline float log2_of(float x)
     return (float)exponent + series * 2.8853900818f;
 }
 
-WIDE void oct_pixels_from_db(float *restrict intensity, const float *restrict db, size_t n)
+OCT_WIDE void oct_pixels_from_db(float *restrict intensity, const float *restrict db, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         intensity[i] = exp2_of(bound(db[i], LEAST_DB, MOST_DB) * (1 / DB_PER_OCTAVE));
 }
 
 /* NaN stays NaN: a pixel without weight. */
-WIDE void oct_pixels_to_db(float *restrict db, const float *restrict intensity, size_t n)
+OCT_WIDE void oct_pixels_to_db(float *restrict db, const float *restrict intensity, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const float x = intensity[i];
@@ -76,14 +70,14 @@ WIDE void oct_pixels_to_db(float *restrict db, const float *restrict intensity, 
     }
 }
 
-WIDE void oct_pixels_bound(float *restrict to, const float *restrict value, size_t n, float least,
-                           float most)
+OCT_WIDE void oct_pixels_bound(float *restrict to, const float *restrict value, size_t n,
+                               float least, float most)
 {
     for (size_t i = 0; i < n; i++)
         to[i] = bound(value[i], least, most);
 }
 
-WIDE bool oct_pixels_any_above(const float *value, size_t n, float limit)
+OCT_WIDE bool oct_pixels_any_above(const float *value, size_t n, float limit)
 {
     int any = 0;
     for (size_t i = 0; i < n; i++)
@@ -91,35 +85,35 @@ WIDE bool oct_pixels_any_above(const float *value, size_t n, float limit)
     return any;
 }
 
-WIDE void oct_pixels_blend(float *restrict to, const float *x, float a, const float *y, float b,
-                           size_t n)
+OCT_WIDE void oct_pixels_blend(float *restrict to, const float *x, float a, const float *y, float b,
+                               size_t n)
 {
     for (size_t i = 0; i < n; i++)
         to[i] = a * x[i] + b * y[i];
 }
 
-WIDE void oct_pixels_add(double *restrict sum, const float *restrict value, size_t n)
+OCT_WIDE void oct_pixels_add(double *restrict sum, const float *restrict value, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         sum[i] += (double)value[i];
 }
 
-WIDE void oct_pixels_replace(double *restrict sum, const float *restrict new_value,
-                             const float *restrict old_value, size_t n)
+OCT_WIDE void oct_pixels_replace(double *restrict sum, const float *restrict new_value,
+                                 const float *restrict old_value, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         sum[i] += (double)new_value[i] - (double)old_value[i];
 }
 
-WIDE void oct_pixels_weigh(float *restrict weight, const float *new_weight, float new_part,
-                           const float *old_weight, float old_part, size_t n)
+OCT_WIDE void oct_pixels_weigh(float *restrict weight, const float *new_weight, float new_part,
+                               const float *old_weight, float old_part, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         weight[i] += new_part * new_weight[i] - old_part * old_weight[i];
 }
 
-WIDE void oct_pixels_mean(float *restrict mean, const double *restrict sum,
-                          const float *restrict weight, size_t n)
+OCT_WIDE void oct_pixels_mean(float *restrict mean, const double *restrict sum,
+                              const float *restrict weight, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         mean[i] = weight[i] > 0 ? (float)sum[i] / weight[i] : NAN;
@@ -143,8 +137,8 @@ void oct_pixels_bin(float *bins, const float *value, size_t n_bins, unsigned bin
         bin_by(bins, value, n_bins, bin);
 }
 
-WIDE void oct_pixels_to_u8(uint8_t *restrict pixel, const float *restrict value, size_t n, float lo,
-                           float hi)
+OCT_WIDE void oct_pixels_to_u8(uint8_t *restrict pixel, const float *restrict value, size_t n,
+                               float lo, float hi)
 {
     const float scale = hi > lo || hi < lo ? 255 / (hi - lo) : 0;
     for (size_t i = 0; i < n; i++)

@@ -1,6 +1,7 @@
 #include "analysis/correlate/boxes.h"
 
 #include "pipeline/base/aligned.h"
+#include "pipeline/base/wide.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,14 +55,26 @@ static double *kept_row(const struct oct_boxes *boxes, uint32_t y)
     return boxes->kept + (size_t)boxes->slot[y] * ((size_t)boxes->width + 1);
 }
 
+OCT_WIDE static void add(double *restrict sums, const float *restrict row, uint32_t n)
+{
+    for (uint32_t x = 0; x < n; x++)
+        sums[x] += (double)row[x];
+}
+
+OCT_WIDE static void subtract(double *restrict strip, const double *restrict below,
+                              const double *restrict above, uint32_t n)
+{
+    for (uint32_t x = 0; x < n; x++)
+        strip[x] = below[x] - above[x];
+}
+
 /* The sums above row 0 stay the zeros of the allocation. */
 void oct_boxes_add_row(struct oct_boxes *boxes, uint32_t y, const float *row)
 {
     double sum = 0;
     if (y == 0)
         memset(boxes->columns, 0, boxes->width * sizeof(double));
-    for (uint32_t x = 0; x < boxes->width; x++)
-        boxes->columns[x] += (double)row[x];
+    add(boxes->columns, row, boxes->width);
     if (boxes->slot[y + 1] == UINT32_MAX)
         return;
     double *sums = kept_row(boxes, y + 1);
@@ -71,7 +84,5 @@ void oct_boxes_add_row(struct oct_boxes *boxes, uint32_t y, const float *row)
 
 void oct_boxes_strip(const struct oct_boxes *boxes, struct oct_overlap rows, double *strip)
 {
-    const double *below = kept_row(boxes, rows.end), *above = kept_row(boxes, rows.first);
-    for (uint32_t x = 0; x <= boxes->width; x++)
-        strip[x] = below[x] - above[x];
+    subtract(strip, kept_row(boxes, rows.end), kept_row(boxes, rows.first), boxes->width + 1);
 }

@@ -3,6 +3,7 @@
 
 #include "analysis/correlate/side.h"
 #include "pipeline/base/aligned.h"
+#include "pipeline/base/wide.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -36,6 +37,7 @@ struct oct_correlator {
     struct oct_overlap *f_columns, *g_columns; /* [width] where the pictures meet at each dx */
     double *per_column;                        /* [width] 1 / columns that meet; NaN: none */
     double *g_strip[OCT_N_FIELDS];             /* [g_width + 1]; those of f are the fields' own */
+    double *row[4];                            /* [width] sums of a row of shifts; only for zncc */
     float *scratch;                            /* a row */
     bool masked;                               /* this time */
 };
@@ -90,6 +92,8 @@ static bool allocate(struct oct_correlator *c)
     c->f_columns = calloc(c->width, sizeof(*c->f_columns));
     c->g_columns = calloc(c->width, sizeof(*c->g_columns));
     c->per_column = calloc(c->width, sizeof(double));
+    for (unsigned i = 0; i < 4 && c->setup.norm == OCT_CORRELATION_ZNCC; i++)
+        fits = (c->row[i] = oct_aligned_calloc(64, c->width, sizeof(double))) && fits;
     c->scratch = oct_aligned_alloc(64, f_width > g_width ? f_width : g_width, sizeof(float));
     for (unsigned kind = 0; kind < OCT_N_FIELDS; kind++)
         fits = (c->g_strip[kind] = oct_aligned_calloc(64, (size_t)g_width + 1, sizeof(double))) &&
@@ -121,6 +125,8 @@ static void cpu_destroy(struct oct_correlator *c)
         free(c->window[p]);
     for (unsigned kind = 0; kind < OCT_N_FIELDS; kind++)
         free(c->g_strip[kind]);
+    for (unsigned i = 0; i < 4; i++)
+        free(c->row[i]);
     free(c->f_columns);
     free(c->g_columns);
     free(c->per_column);
@@ -269,18 +275,6 @@ static double over(const double *strip, struct oct_overlap columns)
     return strip[columns.end] - strip[columns.first];
 }
 
-/* The sum of a field of f, of g, over the rectangle where both pictures are, n pixels. */
-static double f_sum(const struct oct_correlator *c, enum oct_field_kind kind, uint32_t x, double n)
-{
-    const struct oct_field *field = &c->f.field[kind];
-    return over(field->strip, c->f_columns[x]) + (double)field->level * n;
-}
-
-static double g_sum(const struct oct_correlator *c, enum oct_field_kind kind, uint32_t x, double n)
-{
-    return over(c->g_strip[kind], c->g_columns[x]) + (double)c->other->field[kind].level * n;
-}
-
 /* The sum of a product with the levels put back; i: the shift, x: its column. */
 static double product_sum(const struct oct_correlator *c, enum product p, size_t i, uint32_t x,
                           double n)
@@ -307,18 +301,10 @@ static float zncc_at(const struct oct_correlator *c, size_t i, uint32_t x, doubl
     const double n = count_at(c, i, x, rectangle);
     if (n < least_n || n < 1)
         return NAN;
-    double sf, sg, sff, sgg;
-    if (c->masked) {
-        sf = product_sum(c, F_SUMS, i, x, rectangle);
-        sg = product_sum(c, G_SUMS, i, x, rectangle);
-        sff = product_sum(c, F_SQUARES, i, x, rectangle);
-        sgg = product_sum(c, G_SQUARES, i, x, rectangle);
-    } else {
-        sf = f_sum(c, OCT_FIELD_VALUES, x, n);
-        sg = g_sum(c, OCT_FIELD_VALUES, x, n);
-        sff = f_sum(c, OCT_FIELD_SQUARES, x, n);
-        sgg = g_sum(c, OCT_FIELD_SQUARES, x, n);
-    }
+    const double sf = product_sum(c, F_SUMS, i, x, rectangle);
+    const double sg = product_sum(c, G_SUMS, i, x, rectangle);
+    const double sff = product_sum(c, F_SQUARES, i, x, rectangle);
+    const double sgg = product_sum(c, G_SQUARES, i, x, rectangle);
     const double f_variance = sff - sf * sf / n, g_variance = sgg - sg * sg / n;
     if (!(f_variance > LEAST_VARIANCE * c->f.squares) ||
         !(g_variance > LEAST_VARIANCE * c->other->squares))
@@ -348,7 +334,7 @@ static double most_count(struct oct_correlator *c)
     return most;
 }
 
-static void finish_zncc(struct oct_correlator *c, float *c2d)
+static void finish_masked_zncc(struct oct_correlator *c, float *c2d)
 {
     const double least_n = c->setup.min_overlap * most_count(c);
     for (size_t i = 0; i < c->n_shifts; i += c->width) {
@@ -357,6 +343,63 @@ static void finish_zncc(struct oct_correlator *c, float *c2d)
             const double n = (double)n_rows * (c->f_columns[x].end - c->f_columns[x].first);
             c2d[i + x] = zncc_at(c, i + x, x, n, least_n);
         }
+    }
+}
+
+/* Without masks: the sums over the columns that meet at each dx. */
+static void sum_columns(const double *strip, const struct oct_overlap *columns, uint32_t n,
+                        double *restrict sums)
+{
+    for (uint32_t x = 0; x < n; x++)
+        sums[x] = strip[columns[x].end] - strip[columns[x].first];
+}
+
+/* What a row of shifts has in common. */
+struct zncc_row {
+    const double *f, *g, *ff, *gg; /* sums; of the squares less their levels */
+    const double *per_column;      /* 1 / columns that meet; NaN: none */
+    double n_rows, least_n;
+    double ff_level, gg_level, ff_least, gg_least;
+};
+
+OCT_WIDE static void finish_zncc_row(const struct zncc_row *row, uint32_t width,
+                                     float *restrict c2d)
+{
+    const struct zncc_row r = *row;
+    const double per_row = 1 / r.n_rows;
+    for (uint32_t x = 0; x < width; x++) {
+        const double per_n = per_row * r.per_column[x], n = 1 / per_n;
+        const double ff = r.ff[x] + r.ff_level * n - r.f[x] * r.f[x] * per_n;
+        const double gg = r.gg[x] + r.gg_level * n - r.g[x] * r.g[x] * per_n;
+        const double score = ((double)c2d[x] - r.f[x] * r.g[x] * per_n) / sqrt(ff * gg);
+        const bool is_defined = (n >= r.least_n) & (ff > r.ff_least) & (gg > r.gg_least);
+        c2d[x] = is_defined ? (float)score : NAN;
+    }
+}
+
+static void finish_zncc(struct oct_correlator *c, float *c2d)
+{
+    /* 1 / (1 / n) is n but for rounding. */
+    const double least_n = fmax(1, c->setup.min_overlap * most_count(c)) - 1e-3;
+    struct zncc_row row = {
+        .f = c->row[0],
+        .g = c->row[1],
+        .ff = c->row[2],
+        .gg = c->row[3],
+        .per_column = c->per_column,
+        .least_n = least_n,
+        .ff_level = (double)c->f.field[OCT_FIELD_SQUARES].level,
+        .gg_level = (double)c->other->field[OCT_FIELD_SQUARES].level,
+        .ff_least = LEAST_VARIANCE * c->f.squares,
+        .gg_least = LEAST_VARIANCE * c->other->squares,
+    };
+    for (size_t i = 0; i < c->n_shifts; i += c->width) {
+        row.n_rows = set_rows(c, (int64_t)(i / c->width) - c->setup.max_dy);
+        sum_columns(c->f.field[OCT_FIELD_VALUES].strip, c->f_columns, c->width, c->row[0]);
+        sum_columns(c->g_strip[OCT_FIELD_VALUES], c->g_columns, c->width, c->row[1]);
+        sum_columns(c->f.field[OCT_FIELD_SQUARES].strip, c->f_columns, c->width, c->row[2]);
+        sum_columns(c->g_strip[OCT_FIELD_SQUARES], c->g_columns, c->width, c->row[3]);
+        finish_zncc_row(&row, c->width, c2d + i);
     }
 }
 
@@ -414,7 +457,9 @@ static enum oct_err run_one(struct oct_correlator *c, const struct oct_picture *
         correlate_masked(c);
     else
         correlate_plain(c);
-    if (c->setup.norm == OCT_CORRELATION_ZNCC)
+    if (c->setup.norm == OCT_CORRELATION_ZNCC && c->masked)
+        finish_masked_zncc(c, c2d);
+    else if (c->setup.norm == OCT_CORRELATION_ZNCC)
         finish_zncc(c, c2d);
     else
         finish_product(c, c2d);
