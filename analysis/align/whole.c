@@ -1,5 +1,6 @@
 #include "analysis/align/whole.h"
 
+#include "analysis/align/subpixel.h"
 #include "analysis/align/zncc_sums.h"
 #include "analysis/correlate/correlate.h"
 
@@ -273,18 +274,30 @@ static unsigned list_maxima(const struct search *search, struct maximum *maxima)
     return n;
 }
 
+static bool is_searched(const struct oct_whole *whole, int32_t dy, int32_t dx)
+{
+    return (uint32_t)abs(dy) <= whole->setup.max_dy && (uint32_t)abs(dx) <= whole->setup.max_dx;
+}
+
 static float score_at(struct oct_whole *whole, int32_t dy, int32_t dx)
 {
-    if ((uint32_t)abs(dy) > whole->setup.max_dy || (uint32_t)abs(dx) > whole->setup.max_dx)
-        return NAN;
-    return oct_zncc_sums_score_at(&whole->overlap, dy, dx);
+    return is_searched(whole, dy, dx) ? oct_zncc_sums_score_at(&whole->overlap, dy, dx) : NAN;
+}
+
+static void score_around(struct oct_whole *whole, int32_t dy, int32_t dx, float around[3][3])
+{
+    oct_zncc_sums_score_around(&whole->overlap, dy, dx, around);
+    for (int32_t i = 0; i < 9; i++)
+        if (!is_searched(whole, dy + i / 3 - 1, dx + i % 3 - 1))
+            around[i / 3][i % 3] = NAN;
 }
 
 /* Climbs from *match to where no neighbour is higher. `around` holds the scores there. */
 static void climb(struct oct_whole *whole, struct oct_match *match)
 {
     float(*around)[3] = match->around;
-    around[1][1] = match->score = score_at(whole, match->dy, match->dx);
+    score_around(whole, match->dy, match->dx, around);
+    match->score = around[1][1];
     for (unsigned step = 0; step < 8; step++) {
         unsigned best = 4;
         for (unsigned i = 0; i < 9; i++) {
@@ -311,6 +324,24 @@ static void climb(struct oct_whole *whole, struct oct_match *match)
     }
 }
 
+/* The whole pixel nearest to the top of a binned maximum: rarely more than one step away from the
+ * maximum at full resolution. */
+static struct oct_match start_of(const struct search *search, const struct maximum *maximum)
+{
+    const int32_t max_dy = (int32_t)search->setup.max_dy, max_dx = (int32_t)search->setup.max_dx;
+    struct oct_match binned = no_match(), start = no_match();
+    double y = 0, x = 0;
+    for (int32_t i = 0; i < 9; i++) {
+        const int32_t v = maximum->dy + i / 3 - 1, u = maximum->dx + i % 3 - 1;
+        if (abs(v) <= max_dy && abs(u) <= max_dx)
+            binned.around[i / 3][i % 3] = search->c2d[(v + max_dy) * (2 * max_dx + 1) + u + max_dx];
+    }
+    oct_subpixel_parabola(&binned, &y, &x);
+    start.dy = (int32_t)lround(2 * (maximum->dy + fmax(-1, fmin(1, y))));
+    start.dx = (int32_t)lround(2 * (maximum->dx + fmax(-1, fmin(1, x))));
+    return start;
+}
+
 static enum oct_err find_binned(struct oct_whole *whole, const struct oct_level *moving,
                                 struct oct_match *match, bool *found, struct oct_error *err)
 {
@@ -326,9 +357,7 @@ static enum oct_err find_binned(struct oct_whole *whole, const struct oct_level 
     if (n > MOST_MAXIMA)
         return OCT_OK;
     for (unsigned i = 0; i < n; i++) {
-        struct oct_match one = no_match();
-        one.dy = 2 * maxima[i].dy;
-        one.dx = 2 * maxima[i].dx;
+        struct oct_match one = start_of(&whole->binned, &maxima[i]);
         climb(whole, &one);
         if (isnan(match->score) || one.score > match->score)
             *match = one;

@@ -1,6 +1,7 @@
 #include "analysis/align/zncc_sums.h"
 
 #include "pipeline/base/aligned.h"
+#include "pipeline/base/wide.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -23,16 +24,20 @@ static bool sums_init(struct oct_column_sums *sums, uint32_t width)
     return true;
 }
 
-static void add_row(struct oct_column_sums *s, uint32_t y, double sign)
+OCT_WIDE static void add(double *restrict sums, double *restrict squares, const float *restrict row,
+                         uint32_t n, double sign)
 {
-    uint32_t width = s->level->width;
-    const float *restrict row = s->level->planes[OCT_PLANE_VALUES] + (size_t)y * width;
-    double *restrict sums = s->sums, *restrict squares = s->squares;
-    for (uint32_t x = 0; x < width; x++) {
+    for (uint32_t x = 0; x < n; x++) {
         double value = (double)row[x];
         sums[x] += sign * value;
         squares[x] += sign * (value * value);
     }
+}
+
+static void add_row(struct oct_column_sums *s, uint32_t y, double sign)
+{
+    const size_t width = s->level->width;
+    add(s->sums, s->squares, s->level->planes[OCT_PLANE_VALUES] + y * width, s->level->width, sign);
 }
 
 static void run_up(struct oct_column_sums *s)
@@ -215,4 +220,68 @@ float oct_zncc_sums_score_at(struct oct_zncc_sums *o, int32_t dy, int32_t dx)
         p.g_g = product(o, dx, OCT_PLANE_VALID, OCT_PLANE_SQUARES);
     }
     return oct_zncc_sums_score(o, dx, &p);
+}
+
+/* ---- products at nine shifts ---- */
+
+typedef float lanes __attribute__((vector_size(32), aligned(4)));
+
+/* Adds the sums of f[x] g[x + u], x < n, u = 0 .. 2. Two groups of lanes, as one would wait for
+ * each addition. */
+OCT_WIDE static void multiply_three(const float *f, const float *g, uint32_t n, double sums[3])
+{
+    lanes a[3] = {{0}}, b[3] = {{0}};
+    uint32_t x = 0;
+    for (; x + 16 <= n; x += 16) {
+        const lanes p = *(const lanes *)(f + x), q = *(const lanes *)(f + x + 8);
+#pragma GCC unroll 3
+        for (unsigned u = 0; u < 3; u++) {
+            a[u] += p * *(const lanes *)(g + x + u);
+            b[u] += q * *(const lanes *)(g + x + u + 8);
+        }
+    }
+    for (unsigned u = 0; u < 3; u++) {
+        double sum = 0;
+        for (unsigned j = 0; j < 8; j++)
+            sum += (double)(a[u][j] + b[u][j]);
+        for (uint32_t i = x; i < n; i++)
+            sum += (double)(f[i] * g[i + u]);
+        sums[u] += sum;
+    }
+}
+
+/* A row of f and one of g at dx - 1, dx and dx + 1. The columns where f meets g at all three go
+ * through the loop above; there are at most two more at either end. */
+static void multiply_rows(const float *f, const float *g, int32_t width, int32_t dx, double sums[3])
+{
+    const int32_t first = dx < 1 ? 1 - dx : 0, end = dx > -1 ? width - 1 - dx : width;
+    multiply_three(f + first, g + first + dx - 1, (uint32_t)(end - first), sums);
+    for (int32_t u = 0; u < 3; u++) {
+        const int32_t by = dx + u - 1;
+        for (int32_t x = by < 0 ? -by : 0; x < first; x++)
+            sums[u] += (double)(f[x] * g[x + by]);
+        for (int32_t x = end; x < (by > 0 ? width - by : width); x++)
+            sums[u] += (double)(f[x] * g[x + by]);
+    }
+}
+
+void oct_zncc_sums_score_around(struct oct_zncc_sums *o, int32_t dy, int32_t dx, float around[3][3])
+{
+    const int32_t width = (int32_t)o->f->width, height = (int32_t)o->f->height;
+    const float *f = o->f->planes[OCT_PLANE_VALUES], *g = o->g->planes[OCT_PLANE_VALUES];
+    const bool one_by_one = oct_zncc_sums_is_masked(o) || abs(dx) + 4 > width;
+    double sums[3][3] = {{0}};
+    for (int32_t y = (int32_t)o->y0; y < (int32_t)(o->y0 + o->n_rows) && !one_by_one; y++)
+        for (int32_t v = 0; v < 3; v++)
+            if (y + dy + v >= 1 && y + dy + v <= height)
+                multiply_rows(f + (ptrdiff_t)y * width, g + (ptrdiff_t)(y + dy + v - 1) * width,
+                              width, dx, sums[v]);
+    for (int32_t v = 0; v < 3; v++) {
+        oct_zncc_sums_move(o, dy + v - 1);
+        for (int32_t u = 0; u < 3; u++) {
+            const struct oct_products p = {.values = sums[v][u]};
+            around[v][u] = one_by_one ? oct_zncc_sums_score_at(o, dy + v - 1, dx + u - 1)
+                                      : oct_zncc_sums_score(o, dx + u - 1, &p);
+        }
+    }
 }

@@ -59,4 +59,8 @@ float oct_zncc_sums_score(const struct oct_zncc_sums *overlap, int32_t dx,
 /* The same with the products summed here: for single shifts. */
 float oct_zncc_sums_score_at(struct oct_zncc_sums *overlap, int32_t dy, int32_t dx);
 
+/* The scores at (dy - 1 .. dy + 1, dx - 1 .. dx + 1), in one pass over both pictures. */
+void oct_zncc_sums_score_around(struct oct_zncc_sums *overlap, int32_t dy, int32_t dx,
+                                float around[3][3]);
+
 #endif
