@@ -1,6 +1,7 @@
 #include "analysis/average/prepare.h"
 
 #include "analysis/average/pixels.h"
+#include "pipeline/base/wide.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -111,6 +112,13 @@ static int64_t inside(int64_t i, int64_t n)
     return i < 0 ? 0 : i >= n ? n - 1 : i;
 }
 
+OCT_WIDE static void add_row(float *restrict to, const float *restrict from, float weight,
+                             int64_t n)
+{
+    for (int64_t x = 0; x < n; x++)
+        to[x] += weight * from[x];
+}
+
 /* Beyond the border the border goes on. */
 static void smooth_row(float *to, const float *from, int64_t n, const struct kernel *k)
 {
@@ -120,17 +128,10 @@ static void smooth_row(float *to, const float *from, int64_t n, const struct ker
         const int64_t first = i < 0 ? -i : 0, end = i > 0 ? n - i : n;
         for (int64_t x = 0; x < first; x++)
             to[x] += weight * from[0];
-        for (int64_t x = first; x < end; x++)
-            to[x] += weight * from[x + i];
+        add_row(to + first, from + first + i, weight, end - first);
         for (int64_t x = end > first ? end : first; x < n; x++)
             to[x] += weight * from[n - 1];
     }
-}
-
-static void add_row(float *to, const float *from, float weight, int64_t n)
-{
-    for (int64_t x = 0; x < n; x++)
-        to[x] += weight * from[x];
 }
 
 static void smooth(struct oct_average_prepare *p)

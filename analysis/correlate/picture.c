@@ -60,12 +60,17 @@ enum oct_err oct_picture_mask_not_finite(struct oct_picture *picture, struct oct
 
 /* ---- statistics ---- */
 
-#define LANES 8u
+/* Side by side: vectors no larger than AVX2 has them, and two of each, as one would wait for each
+ * addition. */
+#define LANES 4u
+typedef float floats __attribute__((vector_size(16), aligned(4)));
+typedef int32_t integers __attribute__((vector_size(16)));
+typedef double doubles __attribute__((vector_size(32)));
 
-/* About a pivot; in lanes that gcc makes vectors of. */
+/* About a pivot. */
 struct sums {
-    double sum[LANES], squares[LANES];
-    float least[LANES], most[LANES];
+    double sum, squares;
+    float least, most;
 };
 
 /* The mean of some pixels that are spread over the picture: near enough to the mean of all that
@@ -83,20 +88,33 @@ static double find_pivot(const struct oct_picture *p)
     return n_taken ? sum / (double)n_taken : 0;
 }
 
-/* n: whole lanes. */
+/* n: whole pairs of lanes. */
 OCT_WIDE static void add_all(struct sums *total, const float *pixels, size_t n, double pivot)
 {
-    struct sums s = *total;
-    for (size_t i = 0; i < n; i += LANES)
-        for (unsigned j = 0; j < LANES; j++) {
-            const float v = pixels[i + j];
-            const double d = (double)v - pivot;
-            s.sum[j] += d;
-            s.squares[j] += d * d;
-            s.least[j] = v < s.least[j] ? v : s.least[j];
-            s.most[j] = v > s.most[j] ? v : s.most[j];
+    doubles sum[2] = {{0}}, squares[2] = {{0}};
+    floats least[2] = {{0}}, most[2] = {{0}};
+    for (unsigned k = 0; k < 2; k++) {
+        least[k] += total->least;
+        most[k] += total->most;
+    }
+    for (size_t i = 0; i < n; i += 2 * LANES)
+#pragma GCC unroll 2
+        for (unsigned k = 0; k < 2; k++) {
+            const floats v = *(const floats *)(pixels + i + k * LANES);
+            const doubles d = __builtin_convertvector(v, doubles) - pivot;
+            const integers below = v < least[k], above = v > most[k];
+            sum[k] += d;
+            squares[k] += d * d;
+            least[k] = (floats)(((integers)v & below) | ((integers)least[k] & ~below));
+            most[k] = (floats)(((integers)v & above) | ((integers)most[k] & ~above));
         }
-    *total = s;
+    for (unsigned i = 0; i < 2 * LANES; i++) {
+        const unsigned k = i / LANES, j = i % LANES;
+        total->sum += sum[k][j];
+        total->squares += squares[k][j];
+        total->least = least[k][j] < total->least ? least[k][j] : total->least;
+        total->most = most[k][j] > total->most ? most[k][j] : total->most;
+    }
 }
 
 static void add_valid(struct sums *s, const float *pixels, const uint8_t *valid, size_t n,
@@ -106,11 +124,10 @@ static void add_valid(struct sums *s, const float *pixels, const uint8_t *valid,
         if (valid && !valid[i])
             continue;
         const double d = (double)pixels[i] - pivot;
-        const unsigned j = i % LANES;
-        s->sum[j] += d;
-        s->squares[j] += d * d;
-        s->least[j] = pixels[i] < s->least[j] ? pixels[i] : s->least[j];
-        s->most[j] = pixels[i] > s->most[j] ? pixels[i] : s->most[j];
+        s->sum += d;
+        s->squares += d * d;
+        s->least = pixels[i] < s->least ? pixels[i] : s->least;
+        s->most = pixels[i] > s->most ? pixels[i] : s->most;
     }
 }
 
@@ -125,28 +142,21 @@ static uint64_t count_valid(const struct oct_picture *picture)
 
 void oct_picture_look(const struct oct_picture *picture, struct oct_picture_statistics *statistics)
 {
-    const size_t n = count(picture), whole = picture->valid ? 0 : n - n % LANES;
-    const double pivot = find_pivot(picture), n_valid = (double)count_valid(picture);
-    struct oct_picture_statistics look = {.least = INFINITY, .most = -INFINITY};
-    struct sums s = {.sum = {0}};
-    double sum = 0, squares = 0;
-    for (unsigned j = 0; j < LANES; j++) {
-        s.least[j] = INFINITY;
-        s.most[j] = -INFINITY;
-    }
+    const size_t n = count(picture), whole = picture->valid ? 0 : n - n % (2 * (size_t)LANES);
+    const double pivot = find_pivot(picture);
+    const uint64_t n_valid = count_valid(picture);
+    struct sums s = {.least = INFINITY, .most = -INFINITY};
+    *statistics = (struct oct_picture_statistics){0};
+    if (n_valid == 0)
+        return;
     add_all(&s, picture->pixels, whole, pivot);
     add_valid(&s, picture->pixels + whole, picture->valid, n - whole, pivot);
-    for (unsigned j = 0; j < LANES; j++) {
-        sum += s.sum[j];
-        squares += s.squares[j];
-        look.least = s.least[j] < look.least ? (double)s.least[j] : look.least;
-        look.most = s.most[j] > look.most ? (double)s.most[j] : look.most;
-    }
-    *statistics = (struct oct_picture_statistics){0};
-    if (n_valid < 1)
-        return;
-    look.n_valid = (uint64_t)n_valid;
-    look.mean = pivot + sum / n_valid;
-    look.variance = look.least < look.most ? fmax(0, squares - sum * sum / n_valid) / n_valid : 0;
-    *statistics = look;
+    const double squares = s.squares - s.sum * s.sum / (double)n_valid;
+    *statistics = (struct oct_picture_statistics){
+        .n_valid = n_valid,
+        .mean = pivot + s.sum / (double)n_valid,
+        .variance = s.least < s.most ? fmax(0, squares / (double)n_valid) : 0,
+        .least = (double)s.least,
+        .most = (double)s.most,
+    };
 }

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LANES 8u
-
 enum oct_err oct_side_init(struct oct_side *side, uint32_t g_height, uint32_t max_dy,
                            unsigned boxes_of, struct oct_error *err)
 {
@@ -37,80 +35,16 @@ void oct_side_finish(struct oct_side *side)
 
 /* ---- a look at a picture ---- */
 
-struct look {
-    uint64_t n;
-    double mean, squares; /* squares: of the pixels less the mean */
-};
-
-/* The mean of some pixels that are spread over the picture: near enough to the mean of all that
- * sums about it do not cancel. Equal pixels give exactly their value. */
-static double find_pivot(const struct oct_picture *p)
+static void set_levels(struct oct_side *side, const struct oct_picture_statistics *look)
 {
-    const size_t n = (size_t)p->height * p->width, step = n / 1009 + 1;
-    double sum = 0;
-    size_t n_taken = 0;
-    for (size_t i = 0; i < n; i += step)
-        if (!p->valid || p->valid[i]) {
-            sum += (double)p->pixels[i];
-            n_taken++;
-        }
-    return n_taken ? sum / (double)n_taken : 0;
-}
-
-/* Sums of n pixels about the pivot, in lanes that gcc makes vectors of. */
-static void add_pixels(const float *pixels, const uint8_t *valid, size_t n, double pivot,
-                       double sums[LANES], double squares[LANES])
-{
-    for (size_t i = 0; i + LANES <= n; i += LANES)
-        for (unsigned j = 0; j < LANES; j++) {
-            double d = (double)pixels[i + j] - pivot;
-            if (valid && !valid[i + j])
-                d = 0;
-            sums[j] += d;
-            squares[j] += d * d;
-        }
-    for (size_t i = n - n % LANES; i < n; i++) {
-        const double d = valid && !valid[i] ? 0 : (double)pixels[i] - pivot;
-        sums[0] += d;
-        squares[0] += d * d;
-    }
-}
-
-static struct look look_at(const struct oct_picture *p)
-{
-    const size_t n = (size_t)p->height * p->width;
-    const double pivot = find_pivot(p);
-    double sums[LANES] = {0}, squares[LANES] = {0}, sum = 0, square = 0;
-    struct look look = {.n = n};
-    if (p->valid) {
-        add_pixels(p->pixels, p->valid, n, pivot, sums, squares);
-        look.n = 0;
-        for (size_t i = 0; i < n; i++)
-            look.n += p->valid[i] != 0;
-    } else {
-        add_pixels(p->pixels, NULL, n, pivot, sums, squares);
-    }
-    for (unsigned j = 0; j < LANES; j++) {
-        sum += sums[j];
-        square += squares[j];
-    }
-    if (look.n == 0)
-        return look;
-    look.mean = pivot + sum / (double)look.n;
-    look.squares = square - sum * sum / (double)look.n;
-    return look;
-}
-
-static void set_levels(struct oct_side *side, const struct look *look)
-{
-    const double n = (double)side->height * side->width, valid = (double)look->n / n;
+    const double n = (double)side->height * side->width, valid = (double)look->n_valid / n;
     const double scale = (double)side->scale;
     side->field[OCT_FIELD_MASK].level = (float)valid;
     side->field[OCT_FIELD_VALUES].level = 0;
-    side->squares = look->squares * scale * scale;
+    side->squares = look->variance * (double)look->n_valid * scale * scale;
     if (side->keep_mean) {
         side->field[OCT_FIELD_VALUES].level = (float)(scale * look->mean * valid);
-        side->squares += scale * look->mean * scale * look->mean * (double)look->n;
+        side->squares += scale * look->mean * scale * look->mean * (double)look->n_valid;
         side->mean_hi = side->mean_lo = 0;
     }
     side->field[OCT_FIELD_SQUARES].level = (float)(side->squares / n);
@@ -122,12 +56,13 @@ enum oct_err oct_side_look(struct oct_side *side, const struct oct_picture *pict
     if (picture->height != side->height || picture->width != side->width)
         return oct_fail(err, OCT_E_ARG, "the picture has %u x %u pixels, not %u x %u",
                         picture->height, picture->width, side->height, side->width);
-    const struct look look = look_at(picture);
+    struct oct_picture_statistics look;
     const double n = (double)side->height * side->width;
-    if ((double)look.n < 0.1 * n)
+    oct_picture_look(picture, &look);
+    if ((double)look.n_valid < 0.1 * n)
         return oct_fail(err, OCT_E_ARG, "only %.1f %% of the pixels are valid, less than 10 %%",
-                        100 * (double)look.n / n);
-    const double deviation = sqrt(look.squares / (double)look.n);
+                        100 * (double)look.n_valid / n);
+    const double deviation = sqrt(look.variance);
     if (!(deviation > 0))
         return oct_fail(err, OCT_E_ARG, "no contrast");
     if (!isfinite(deviation))
@@ -136,7 +71,7 @@ enum oct_err oct_side_look(struct oct_side *side, const struct oct_picture *pict
     frexp(deviation, &exponent);
     exponent = exponent > 120 ? 120 : exponent < -120 ? -120 : exponent;
     side->picture = picture;
-    side->n_valid = look.n;
+    side->n_valid = look.n_valid;
     side->scale = (float)ldexp(1, -exponent);
     const double mean = look.mean * (double)side->scale;
     side->mean_hi = (float)mean;
