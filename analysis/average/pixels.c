@@ -99,10 +99,12 @@ OCT_WIDE void oct_pixels_add(double *restrict sum, const float *restrict value, 
 }
 
 OCT_WIDE void oct_pixels_replace(double *restrict sum, const float *restrict new_value,
-                                 const float *restrict old_value, size_t n)
+                                 float *restrict old_value, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         sum[i] += (double)new_value[i] - (double)old_value[i];
+        old_value[i] = new_value[i];
+    }
 }
 
 OCT_WIDE void oct_pixels_weigh(float *restrict weight, const float *new_weight, float new_part,

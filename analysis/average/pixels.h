@@ -24,8 +24,8 @@ void oct_pixels_blend(float *to, const float *x, float a, const float *y, float 
 
 /* sum += value */
 void oct_pixels_add(double *sum, const float *value, size_t n);
-/* sum += new - old */
-void oct_pixels_replace(double *sum, const float *new_value, const float *old_value, size_t n);
+/* sum += new - old; old = new */
+void oct_pixels_replace(double *sum, const float *new_value, float *old_value, size_t n);
 /* weight += new_part * new_weight - old_part * old_weight */
 void oct_pixels_weigh(float *weight, const float *new_weight, float new_part,
                       const float *old_weight, float old_part, size_t n);

@@ -157,13 +157,14 @@ void oct_average_window_add(struct oct_average_window *w, const float *values,
     for (uint32_t j = 0; j < w->n_lines; j++) {
         const size_t at = (size_t)j * w->depth;
         float part = move_line(w, values, line_valid, j, lines, depths, moved);
-        if (is_full)
+        if (is_full) {
             oct_pixels_replace(w->sum + at, moved, frame + at, w->depth);
-        else
+        } else {
             oct_pixels_add(w->sum + at, moved, w->depth);
+            memcpy(frame + at, moved, w->depth * sizeof(*frame));
+        }
         oct_pixels_weigh(w->weight + at, new_weights, part, depth_weights,
                          is_full ? line_weights[j] : 0, w->depth);
-        memcpy(frame + at, moved, w->depth * sizeof(*frame));
         line_weights[j] = part;
     }
     memcpy(depth_weights, new_weights, w->depth * sizeof(*depth_weights));

@@ -102,7 +102,7 @@ OCT_WIDE static void add_all(struct sums *total, const float *pixels, size_t n, 
         for (unsigned k = 0; k < 2; k++) {
             const floats v = *(const floats *)(pixels + i + k * LANES);
             const doubles d = __builtin_convertvector(v, doubles) - pivot;
-            const integers below = v < least[k], above = v > most[k];
+            const integers below = v<least[k], above = v> most[k];
             sum[k] += d;
             squares[k] += d * d;
             least[k] = (floats)(((integers)v & below) | ((integers)least[k] & ~below));

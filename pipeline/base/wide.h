@@ -1,11 +1,11 @@
-/* OCT_WIDE before a function with a loop that gcc makes vector code of: twice as wide where the
- * processor has AVX2. The choice is made when the program is loaded, which sanitizers do not
- * stand. */
+/* OCT_WIDE before a function with a loop that gcc makes vector code of: code of its own for
+ * processors with AVX2 and with AVX-512. The choice is made when the program is loaded, which
+ * sanitizers do not stand. */
 #ifndef OCT_PIPELINE_BASE_WIDE_H
 #define OCT_PIPELINE_BASE_WIDE_H
 
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define OCT_WIDE __attribute__((target_clones("avx2", "default")))
+#define OCT_WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define OCT_WIDE
 #endif
