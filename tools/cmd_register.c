@@ -1,5 +1,6 @@
 /* octctl register: frames onto one another, and their average. */
 #include "tools/commands.h"
+#include "tools/interrupt.h"
 #include "tools/picture_options.h"
 #include "tools/register.h"
 
@@ -104,6 +105,7 @@ static int run(struct oct_config *config, int argc, char **argv)
     e = divide(&r, argc, argv, &err);
     if (!e)
         e = oct_register_understand(&r, &err);
+    r.cancel = oct_interrupt_watch(); /* before there is anything to clean up */
     if (!e)
         e = mode->run(&r, &err);
     if (!e)

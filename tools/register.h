@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "formats/pictures.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -30,6 +31,8 @@ struct oct_register {
     struct oct_sequence_setup setup; /* all that needs no frame: model .. as_power, backend */
     bool is_linear;                  /* --domain linear: dB is averaged as powers */
     const char *reference_path;      /* --reference FILE; NULL: none */
+
+    const volatile sig_atomic_t *cancel; /* not 0: SIGINT or SIGTERM has come */
 };
 
 struct oct_register_mode {
@@ -44,6 +47,11 @@ extern const struct oct_register_mode oct_register_frames, oct_register_bscans, 
 /* Reads the options' texts into r->pictures and r->setup. OCT_E_CONFIG: which option is wrong, and
  * what it needs. */
 enum oct_err oct_register_understand(struct oct_register *r, struct oct_error *err);
+
+/* As oct_pictures_read. OCT_E_STATE: interrupted. */
+enum oct_err oct_register_read(const struct oct_register *r, struct oct_pictures *pictures,
+                               uint64_t frame, struct oct_picture *picture,
+                               struct oct_pictures_info *info, struct oct_error *err);
 
 /* --skip "3,7-9" as a list for n frames; NULL text: NULL list. The caller frees *skip. */
 enum oct_err oct_register_read_skip(const char *text, uint64_t n_frames, uint8_t **skip,

@@ -58,6 +58,15 @@ enum oct_err oct_register_publish(const struct oct_register *r, struct oct_resul
     return e;
 }
 
+enum oct_err oct_register_read(const struct oct_register *r, struct oct_pictures *pictures,
+                               uint64_t frame, struct oct_picture *picture,
+                               struct oct_pictures_info *info, struct oct_error *err)
+{
+    if (*r->cancel)
+        return oct_fail(err, OCT_E_STATE, "interrupted; nothing was written");
+    return oct_pictures_read(pictures, frame, picture, info, err);
+}
+
 double oct_register_seconds(const uint64_t *time_ns, const uint8_t *is_read, uint64_t n, uint64_t i)
 {
     uint64_t first = 0, last = n - 1;

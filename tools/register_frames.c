@@ -38,7 +38,7 @@ static enum oct_err read_frame(void *context, uint64_t frame, struct oct_picture
 {
     struct job *job = context;
     struct oct_pictures_info info;
-    enum oct_err e = oct_pictures_read(job->pictures, frame, picture, &info, err);
+    enum oct_err e = oct_register_read(job->r, job->pictures, frame, picture, &info, err);
     if (!e) {
         job->info.time_ns[frame] = info.time_ns;
         job->info.is_read[frame] = 1;

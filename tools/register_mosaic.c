@@ -76,7 +76,7 @@ static enum oct_err read_pictures(struct job *job, struct oct_error *err)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u pictures", job->n);
     for (unsigned i = 0; !e && i < job->n; i++) {
         struct oct_pictures_info info;
-        e = oct_pictures_read(job->source, i, &job->pictures[i], &info, err);
+        e = oct_register_read(r, job->source, i, &job->pictures[i], &info, err);
         job->paths[i] = e ? NULL : info.path;
         if (!e && !oct_picture_has_contrast(&job->pictures[i]))
             e = oct_fail(err, OCT_E_FORMAT,
@@ -92,8 +92,10 @@ static enum oct_err read_pictures(struct job *job, struct oct_error *err)
 
 static bool show(void *arg, unsigned done, unsigned of)
 {
-    oct_progress_show(arg, done, of);
-    return true;
+    struct job *job = arg;
+
+    oct_progress_show(&job->progress, done, of);
+    return !*job->r->cancel;
 }
 
 /* ---- files ---- */
@@ -239,8 +241,10 @@ static enum oct_err find(struct job *job, struct oct_error *err)
 {
     const struct oct_mosaic_setup setup = {
         .min_score = isnan(job->r->options.min_score) ? 0 : job->r->options.min_score};
-    enum oct_err e =
-        oct_mosaic_find(&job->mosaic, job->pictures, job->n, &setup, show, &job->progress, err);
+    enum oct_err e = oct_mosaic_find(&job->mosaic, job->pictures, job->n, &setup, show, job, err);
+
+    if (e && *job->r->cancel)
+        return oct_fail(err, OCT_E_STATE, "interrupted; nothing was written");
 
     if (!e && job->mosaic.n_placed < 2)
         e = oct_fail(err, OCT_E_ARG, "no two of the %u pictures overlap with a score of %g", job->n,

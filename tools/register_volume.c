@@ -43,7 +43,7 @@ static enum oct_err read_bscan(void *context, uint32_t b, struct oct_picture *pi
 {
     struct job *job = context;
 
-    return oct_pictures_read(job->pictures, b, picture, NULL, err);
+    return oct_register_read(job->r, job->pictures, b, picture, NULL, err);
 }
 
 static void show(void *context, uint64_t done, uint64_t all)
@@ -189,7 +189,7 @@ static enum oct_err move_bscan(struct job *job, uint32_t b, struct oct_error *er
     size_t n = (size_t)job->render.height * job->render.width;
     struct oct_pictures_info info;
     struct oct_picture picture;
-    enum oct_err e = oct_pictures_read(job->pictures, b, &picture, &info, err);
+    enum oct_err e = oct_register_read(job->r, job->pictures, b, &picture, &info, err);
 
     if (e)
         return e;

@@ -4,12 +4,15 @@ what it writes read back with plain h5py and csv."""
 import csv
 import json
 import os
+import signal
+import subprocess
+import time
 
 import h5py
 import numpy as np
 from PIL import Image
 
-from octtest import case, folder, main, run
+from octtest import case, folder, main, program, run
 
 HERE = folder("register")
 H, W, N = 96, 112, 7
@@ -251,6 +254,30 @@ def _with_out(arguments, out):
     """OUT.h5 stands behind the pictures, before the options."""
     at = next((i for i, a in enumerate(arguments) if a.startswith("--")), len(arguments))
     return arguments[:at] + [out] + arguments[at:]
+
+
+@case
+def interrupted():
+    """interrupted it says so and leaves nothing, neither under the output's name nor beside it"""
+    names, out = frames() * 60, path("ended.h5")
+    for mode in (("--stack",), ("--model", "strips"), ("--as", "volume"), ("--as", "mosaic")):
+        process = subprocess.Popen([program("octctl"), "register", *names, out, *mode],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        end = time.monotonic() + 20
+        while not _catches(process.pid, signal.SIGINT):
+            assert process.poll() is None and time.monotonic() < end, mode
+            time.sleep(0.002)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+        assert process.returncode == 1 and b"interrupted" in errors, (mode, errors)
+        assert not [n for n in os.listdir(HERE) if n.startswith("ended.h5")], mode
+
+
+def _catches(pid, number):
+    """Whether the process has a handler for the signal."""
+    with open(f"/proc/{pid}/status") as file:
+        caught = next(line for line in file if line.startswith("SigCgt:"))
+    return int(caught.split()[1], 16) >> (number - 1) & 1 == 1
 
 
 main()
