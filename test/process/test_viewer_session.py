@@ -9,6 +9,7 @@ from octtest import *
 W, H = 1280, 720
 GOOD, BAD, RECORD, MEASURE = (0x7f, 0xc8, 0xa0), (0xf0, 0x8a, 0x7c), (0xb3, 0x26, 0x1e), \
     (0x5c, 0xc8, 0xff)
+WARN, PLAIN = (0xe6, 0xb8, 0x66), (0xd8, 0xde, 0xe6)
 # Files of the window, its settings, the recording that is played.
 HERE = folder("session")
 
@@ -249,6 +250,24 @@ def calipers_and_a_mark_by_key():
     assert share(image, (0xff, 0xe1, 0x4d), 480, 200, 200, 200) > 0.001
     clinic.keys("x", "m")
     assert share(clinic.look(), MEASURE, 540, 100, 120, 440) == 0
+
+
+@case
+def the_average_in_place_of_bscans():
+    """B shows octd's average; where octd makes none each B-scan goes on, and the corner says so"""
+    need_window()
+    corner = lambda colour: lambda image: share(image, colour, 10, 62, 480, 30) > 0.004
+    off, on = corner(WARN), corner(PLAIN)
+    assert not off(clinic.look()) and not on(clinic.look())
+    clinic.keys("b")
+    clinic.see(off, "the average is off")
+    pictures = [clinic.look()[100:400, 300:700] for _ in range(2)]
+    assert (pictures[0] != pictures[1]).mean() > 0.1
+    assert clinic.ask("set", key="average.bscans", value="8")["ok"]
+    clinic.see(lambda image: on(image) and not off(image), "the average")
+    clinic.keys("b")
+    clinic.see(lambda image: not off(image) and not on(image), "each B-scan")
+    assert clinic.ask("set", key="average.bscans", value="1")["ok"]
 
 
 @case
