@@ -1,6 +1,7 @@
-/* What the viewer hears: pictures, spectra, en face pictures, averages and rows of the quality and of
- * cones of a stream (JSON header, 0x1e, values) and status replies of a daemon, through the parsers into archive and
- * model, and out as the window's words; and what its en face keys make of a daemon's settings. */
+/* What the viewer hears: pictures, spectra, en face pictures, averages and rows of the quality and
+ * of cones of a stream (JSON header, 0x1e, values) and status replies of a daemon, through the
+ * parsers into archive and model, and out as the window's words; and what its en face keys make of
+ * a daemon's settings, and B, the freeze and the steps back of what is shown. */
 #include "test/fuzz/fuzz.h"
 #include "viewer/model/archive.h"
 #include "viewer/model/daemon_state.h"
