@@ -4,6 +4,7 @@
 #include "analysis/average/pixels.h"
 #include "analysis/average/prepare.h"
 #include "analysis/average/window.h"
+#include "kernels/device/workers.h"
 #include "pipeline/base/aligned.h"
 
 #include <math.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #define STEP_PX (1 / 64.0)
+#define LINES_A_PIECE 32u
 #define MISSING_SHARE 4u /* a B-scan that misses more than a quarter of its lines is left out */
 #define LEAST_OVERLAP 0.5
 /* After a flyback a B-scan at the same place scores about as the one before did; another place of
@@ -33,6 +35,7 @@ struct made {
 struct oct_analysis {
     struct oct_image_form input, form; /* of B-scans, of results */
     uint32_t n_bscans;                 /* V */
+    struct oct_workers *workers;       /* NULL: the stage's thread computes */
     struct oct_average_settings settings;
 
     /* Of settings that average; else empty. */
@@ -52,6 +55,12 @@ struct oct_analysis {
     double score, score_before;     /* of the newest, and of the one taken in before it */
     struct oct_average_shift shift; /* of the newest */
     struct made now, before;        /* `before`: of the block before, not taken yet */
+
+    /* While a B-scan is pushed. */
+    const struct oct_image_frame *bscan;
+    struct oct_shift found; /* as oct_rigid_find */
+    enum oct_err piece_status;
+    struct oct_error *err;
 };
 
 static bool has_blocks(const struct oct_analysis *a)
@@ -93,37 +102,62 @@ static void reset_window(struct oct_analysis *a)
 
 /* ---- a B-scan comes in ---- */
 
-/* To the domain, bounded. A line without any light never came: zeros have none. Adds the intensity
- * to the picture that is registered. */
-static void bring_in(struct oct_analysis *a, const struct oct_image_frame *bscan)
+/* A B-scan takes about a millisecond. That is done in pieces by the pool's workers, which go to
+ * pictures between two of them: one thread more than there are cores would hold up workers that are
+ * at a B-scan. */
+static uint32_t n_pieces(const struct oct_analysis *a)
 {
-    const bool to_linear = is_db(a) && a->settings.domain == OCT_AVERAGE_LINEAR;
-    const bool to_db = !is_db(a) && a->settings.domain == OCT_AVERAGE_DB;
+    return (a->input.dims[0] + LINES_A_PIECE - 1) / LINES_A_PIECE;
+}
+
+static uint32_t end_of(const struct oct_analysis *a, unsigned piece)
+{
+    const uint32_t end = (piece + 1) * LINES_A_PIECE;
+    return end < a->input.dims[0] ? end : a->input.dims[0];
+}
+
+/* To the domain, bounded. */
+static void to_domain(const struct oct_analysis *a, float *to, const float *from, uint32_t depth)
+{
+    const bool in_db = a->settings.domain == OCT_AVERAGE_DB;
+    if (is_db(a) && !in_db)
+        oct_pixels_from_db(to, from, depth);
+    else if (!is_db(a) && in_db)
+        oct_pixels_to_db(to, from, depth);
+    else if (in_db)
+        oct_pixels_bound(to, from, depth, -120, 240);
+    else
+        oct_pixels_bound(to, from, depth, OCT_PIXELS_LEAST, OCT_PIXELS_MOST);
+}
+
+/* A line without any light never came: zeros have none. Adds the intensity to the picture that is
+ * registered. */
+static void bring_in_line(struct oct_analysis *a, uint32_t j)
+{
+    const bool in_db = a->settings.domain == OCT_AVERAGE_DB;
     const uint32_t depth = a->input.dims[1];
-    if (a->rigid)
-        oct_average_prepare_begin(&a->prepare);
-    for (uint32_t j = 0; j < a->input.dims[0]; j++) {
-        const float *from = bscan->values + (size_t)j * depth;
-        float *to = a->values + (size_t)j * depth;
-        const float *intensity = to;
-        if (to_linear)
-            oct_pixels_from_db(to, from, depth);
-        else if (to_db)
-            oct_pixels_to_db(to, from, depth);
-        else if (is_db(a))
-            oct_pixels_bound(to, from, depth, -120, 240);
-        else
-            oct_pixels_bound(to, from, depth, OCT_PIXELS_LEAST, OCT_PIXELS_MOST);
-        if (a->settings.domain == OCT_AVERAGE_DB && a->rigid) {
-            oct_pixels_from_db(a->line, to, depth);
-            intensity = a->line;
-        }
-        const float least = a->settings.domain == OCT_AVERAGE_DB ? -119.99f : 1.002e-12f;
-        a->line_valid[j] = bscan->info.missing_lines == 0 || oct_pixels_any_above(to, depth, least);
-        if (a->rigid && a->line_valid[j])
-            oct_average_prepare_add(&a->prepare, j, intensity);
+    float *to = a->values + (size_t)j * depth;
+    const float *intensity = to;
+    to_domain(a, to, a->bscan->values + (size_t)j * depth, depth);
+    if (in_db && a->rigid) {
+        oct_pixels_from_db(a->line, to, depth);
+        intensity = a->line;
     }
-    if (a->rigid)
+    const float least = in_db ? -119.99f : 1.002e-12f;
+    a->line_valid[j] = a->bscan->info.missing_lines == 0 || oct_pixels_any_above(to, depth, least);
+    if (a->rigid && a->line_valid[j])
+        oct_average_prepare_add(&a->prepare, j, intensity);
+}
+
+static void bring_in(void *context, unsigned piece, unsigned worker)
+{
+    struct oct_analysis *a = context;
+    (void)worker;
+    if (a->rigid && piece == 0)
+        oct_average_prepare_begin(&a->prepare);
+    for (uint32_t j = piece * LINES_A_PIECE; j < end_of(a, piece); j++)
+        bring_in_line(a, j);
+    if (a->rigid && end_of(a, piece) == a->input.dims[0])
         oct_average_prepare_end(&a->prepare);
 }
 
@@ -134,10 +168,17 @@ static double to_step(double px)
 
 enum match { MATCHES, DIFFERS, NOT_COMPARED };
 
-/* Sets score and shift of the B-scan that was brought in. */
-static enum oct_err compare(struct oct_analysis *a, enum match *match, struct oct_error *err)
+static void find(void *context, unsigned piece, unsigned worker)
 {
-    struct oct_shift found;
+    struct oct_analysis *a = context;
+    (void)piece;
+    (void)worker;
+    a->piece_status = oct_rigid_find(a->rigid, &a->prepare.picture, &a->found, a->err);
+}
+
+/* Sets score and shift of the B-scan that was brought in. */
+static enum oct_err compare(struct oct_analysis *a, enum match *match)
+{
     a->score = NAN;
     a->shift = (struct oct_average_shift){.lines = 0};
     *match = NOT_COMPARED;
@@ -145,15 +186,15 @@ static enum oct_err compare(struct oct_analysis *a, enum match *match, struct oc
         begin_anew(a);
     if (!a->rigid || a->window.n == 0)
         return OCT_OK;
-    enum oct_err e = oct_rigid_find(a->rigid, &a->prepare.picture, &found, err);
-    if (e)
-        return e;
-    a->score = found.score;
+    oct_workers_run_in_turn(a->workers, 1, find, a);
+    if (a->piece_status)
+        return a->piece_status;
+    a->score = a->found.score;
     *match = DIFFERS;
-    if (!(found.score >= a->settings.min_score))
+    if (!(a->found.score >= a->settings.min_score))
         return OCT_OK;
-    a->shift.lines = to_step(found.dy * a->prepare.bin_lines);
-    a->shift.depth = to_step(found.dx * a->prepare.bin_depth);
+    a->shift.lines = to_step(a->found.dy * a->prepare.bin_lines);
+    a->shift.depth = to_step(a->found.dx * a->prepare.bin_depth);
     if (fabs(a->shift.lines) <= a->settings.max_shift_px &&
         fabs(a->shift.depth) <= a->settings.max_shift_px)
         *match = MATCHES;
@@ -174,11 +215,23 @@ static bool reject(struct oct_analysis *a)
     return true;
 }
 
+static void add_piece(void *context, unsigned piece, unsigned worker)
+{
+    struct oct_analysis *a = context;
+    (void)worker;
+    if (piece == 0)
+        oct_average_window_begin(&a->window, a->shift);
+    oct_average_window_add_lines(&a->window, a->values, a->line_valid, piece * LINES_A_PIECE,
+                                 end_of(a, piece));
+    if (end_of(a, piece) == a->input.dims[0])
+        oct_average_window_end(&a->window);
+}
+
 static void add(struct oct_analysis *a)
 {
     if (a->window.n == 0)
         a->shift = (struct oct_average_shift){.lines = 0};
-    oct_average_window_add(&a->window, a->values, a->line_valid, a->shift);
+    oct_workers_run_in_turn(a->workers, n_pieces(a), add_piece, a);
     a->n_in_a_row = 0;
 }
 
@@ -218,26 +271,25 @@ static void add_to_reference(struct oct_analysis *a, uint32_t line, const float 
 }
 
 /* The mean becomes the image, and the reference of the next B-scan. */
-static enum oct_err make_image(struct oct_analysis *a, const struct oct_image_frame *bscan,
-                               struct oct_error *err)
+static void make_image(void *context, unsigned piece, unsigned worker)
 {
-    a->now.lo = bscan->lo;
-    a->now.hi = bscan->hi;
-    if (a->rigid)
+    struct oct_analysis *a = context;
+    float *mean = a->line;
+    (void)worker;
+    if (a->rigid && piece == 0)
         oct_average_prepare_begin(&a->prepare);
-    for (uint32_t j = 0; j < a->input.dims[0]; j++) {
-        float *mean = a->line;
+    for (uint32_t j = piece * LINES_A_PIECE; j < end_of(a, piece); j++) {
         oct_average_window_mean(&a->window, j, mean);
         write_line(a, j, mean);
         if (a->rigid)
             add_to_reference(a, j, mean);
     }
-    if (!a->rigid)
-        return OCT_OK;
+    if (!a->rigid || end_of(a, piece) < a->input.dims[0])
+        return;
     oct_average_prepare_end(&a->prepare);
-    enum oct_err e = oct_rigid_set_reference(a->rigid, &a->prepare.picture, err);
+    enum oct_err e = oct_rigid_set_reference(a->rigid, &a->prepare.picture, a->err);
     a->has_reference = e == OCT_OK;
-    return e == OCT_E_ARG ? OCT_OK : e; /* without contrast */
+    a->piece_status = e == OCT_E_ARG ? OCT_OK : e; /* without contrast */
 }
 
 /* Says of the newest B-scan what became of it. */
@@ -277,10 +329,10 @@ static void leave_block(struct oct_analysis *a)
 
 /* What became of a B-scan that was brought in. */
 static enum oct_err judge(struct oct_analysis *a, const struct oct_image_frame *bscan,
-                          bool is_flyback, struct oct_error *err)
+                          bool is_flyback)
 {
     enum match match;
-    enum oct_err e = compare(a, &match, err);
+    enum oct_err e = compare(a, &match);
     if (e)
         return e;
     if (bscan->info.missing_lines > a->input.dims[0] / MISSING_SHARE) {
@@ -296,7 +348,11 @@ static enum oct_err judge(struct oct_analysis *a, const struct oct_image_frame *
         return OCT_OK;
     a->score_before = match == MATCHES && !is_new_place ? a->score : NAN;
     add(a);
-    return make_image(a, bscan, err);
+    a->now.lo = bscan->lo;
+    a->now.hi = bscan->hi;
+    a->piece_status = OCT_OK;
+    oct_workers_run_in_turn(a->workers, n_pieces(a), make_image, a);
+    return a->piece_status;
 }
 
 static enum oct_err average_push(struct oct_analysis *a, const struct oct_image_frame *bscan,
@@ -313,8 +369,10 @@ static enum oct_err average_push(struct oct_analysis *a, const struct oct_image_
         reset_window(a);
     a->any = true;
     a->newest = *info;
-    bring_in(a, bscan);
-    enum oct_err e = judge(a, bscan, is_flyback, err);
+    a->bscan = bscan;
+    a->err = err;
+    oct_workers_run_in_turn(a->workers, n_pieces(a), bring_in, a);
+    enum oct_err e = judge(a, bscan, is_flyback);
     if (e)
         return e;
     note_numbers(a, info);
@@ -539,6 +597,7 @@ static enum oct_err average_create(struct oct_analysis **out,
         return oct_fail(err, OCT_E_NO_MEMORY, "average: out of memory");
     a->input = *setup->input;
     a->n_bscans = setup->n_bscans;
+    a->workers = setup->workers;
     a->settings = *(const struct oct_average_settings *)setup->settings;
     describe(a, setup);
     e = make_parts(a, err);

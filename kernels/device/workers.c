@@ -259,6 +259,79 @@ void oct_workers_run(struct oct_workers *pool, unsigned n_pieces,
         run(context, piece, pool ? pool->n_threads : 0);
 }
 
+/* ---- pieces that follow one another ---- */
+
+struct chain {
+    struct oct_work_source source;
+    void (*run)(void *context, unsigned piece, unsigned worker);
+    void *context;
+    unsigned n_pieces, n_done;
+    bool is_at_work;
+    pthread_cond_t done; /* all are */
+};
+
+static bool chain_take(struct oct_work_source *source, unsigned worker)
+{
+    struct chain *chain = (struct chain *)source;
+    (void)worker;
+    if (chain->is_at_work || chain->n_done == chain->n_pieces)
+        return false;
+    chain->is_at_work = true;
+    return true;
+}
+
+static void chain_run(struct oct_work_source *source, unsigned worker)
+{
+    struct chain *chain = (struct chain *)source;
+    chain->run(chain->context, chain->n_done, worker);
+}
+
+static unsigned chain_finish(struct oct_work_source *source, unsigned worker, bool *wakes)
+{
+    struct chain *chain = (struct chain *)source;
+    (void)worker;
+    chain->is_at_work = false;
+    chain->n_done++;
+    *wakes = chain->n_done == chain->n_pieces;
+    return *wakes ? 0 : 1;
+}
+
+static void chain_wake(struct oct_work_source *source)
+{
+    pthread_cond_signal(&((struct chain *)source)->done);
+}
+
+static const struct oct_work_ops chain_ops = {
+    .take = chain_take, .run = chain_run, .finish = chain_finish, .wake = chain_wake};
+
+void oct_workers_run_in_turn(struct oct_workers *pool, unsigned n_pieces,
+                             void (*run)(void *context, unsigned piece, unsigned worker),
+                             void *context)
+{
+    struct chain chain = {
+        .source = {.ops = &chain_ops, .rank = OCT_WORK_ANALYSES},
+        .run = run,
+        .context = context,
+        .n_pieces = n_pieces,
+    };
+    for (unsigned piece = 0; !pool && piece < n_pieces; piece++)
+        run(context, piece, 0);
+    if (!pool || n_pieces == 0)
+        return;
+    pthread_cond_init(&chain.done, NULL);
+    pthread_mutex_lock(&pool->lock);
+    add_source(pool, &chain.source);
+    unsigned n = oct_workers_to_call(pool, &chain.source, 1, 0);
+    pthread_mutex_unlock(&pool->lock);
+    oct_workers_call(pool, n);
+    pthread_mutex_lock(&pool->lock);
+    while (chain.n_done < n_pieces)
+        pthread_cond_wait(&chain.done, &pool->lock);
+    remove_source(pool, &chain.source);
+    pthread_mutex_unlock(&pool->lock);
+    pthread_cond_destroy(&chain.done);
+}
+
 /* ---- life ---- */
 
 static unsigned count_cores(void)

@@ -34,6 +34,14 @@ unsigned oct_workers_n_threads(const struct oct_workers *workers);
 void oct_workers_run(struct oct_workers *workers, unsigned n_pieces,
                      void (*run)(void *context, unsigned piece, unsigned worker), void *context);
 
+/* Calls run(context, piece, worker) for the pieces 0 .. n_pieces - 1 one after another, each by some
+ * worker, and returns when all are done; the caller only waits. Between two pieces a worker goes to
+ * pictures if there are any, so that no more threads compute than the pool has. workers NULL: the
+ * caller does all pieces, as worker 0. */
+void oct_workers_run_in_turn(struct oct_workers *workers, unsigned n_pieces,
+                             void (*run)(void *context, unsigned piece, unsigned worker),
+                             void *context);
+
 /* ---- sources: who has pieces that follow from one another, as an engine's do ---- */
 
 /* Where workers look for pieces. A worker asks the sources of the first rank, then those of the
