@@ -393,7 +393,9 @@ static void finish_zncc(struct oct_correlator *c, float *c2d)
         .ff_least = LEAST_VARIANCE * c->f.squares,
         .gg_least = LEAST_VARIANCE * c->other->squares,
     };
-    for (size_t i = 0; i < c->n_shifts; i += c->width) {
+    /* Of a picture with itself C(-d) = C(d). */
+    const size_t first = c->other == &c->f ? c->setup.max_dy * (size_t)c->width : 0;
+    for (size_t i = first; i < c->n_shifts; i += c->width) {
         row.n_rows = set_rows(c, (int64_t)(i / c->width) - c->setup.max_dy);
         sum_columns(c->f.field[OCT_FIELD_VALUES].strip, c->f_columns, c->width, c->row[0]);
         sum_columns(c->g_strip[OCT_FIELD_VALUES], c->g_columns, c->width, c->row[1]);
@@ -401,6 +403,8 @@ static void finish_zncc(struct oct_correlator *c, float *c2d)
         sum_columns(c->g_strip[OCT_FIELD_SQUARES], c->g_columns, c->width, c->row[3]);
         finish_zncc_row(&row, c->width, c2d + i);
     }
+    for (size_t i = 0; i < first; i++)
+        c2d[i] = c2d[c->n_shifts - 1 - i];
 }
 
 /* eq1 and overlap where no level is put back and N is a product of two triangles. */
