@@ -1,6 +1,6 @@
-/* register --as frames: a sequence of pictures, rigid or by strips. --as bscans: the same of B-scans
- * of one place, registered by what is left of them when they are smoothed and flattened, and averaged
- * as they are. */
+/* register --as frames: a sequence of pictures, rigid or by strips. --as bscans: the same of
+ * B-scans of one place, registered by what is left of them when they are smoothed and flattened,
+ * and averaged as they are. */
 #include "analysis/align/bscan.h"
 #include "formats/whole_file.h"
 #include "kernels/device/workers.h"

@@ -88,9 +88,9 @@ struct oct_matcher_ops {
 
 extern const struct oct_matcher_ops oct_matcher_cpu, oct_matcher_cuda;
 
-/* "auto", "cpu" or "cuda": the table to use and a matcher made by it. The table of a GPU is one that
- * fails over: when the CUDA engine says OCT_E_BACKEND, the CPU goes on with the same pictures, and
- * the log says so. OCT_E_BACKEND: "cuda", and there is no GPU. */
+/* "auto", "cpu" or "cuda": the table to use and a matcher made by it. The table of a GPU is one
+ * that fails over: when the CUDA engine says OCT_E_BACKEND, the CPU goes on with the same
+ * pictures, and the log says so. OCT_E_BACKEND: "cuda", and there is no GPU. */
 enum oct_err oct_matcher_select(const struct oct_matcher_ops **ops, struct oct_matcher **matcher,
                                 const char *backend, const struct oct_matcher_setup *setup,
                                 struct oct_error *err);

@@ -11,7 +11,7 @@
 #define MOST_COARSE_SIDE 256u
 #define MOST_LEVELS 8u
 
-/* Coarse maxima that are followed: the highest this far around, of this part of the best at least. */
+/* Coarse maxima that are followed: the highest this far around, at least this part of the best. */
 #define MOST_MAXIMA 6u
 #define APART 4
 #define LEAST_PART 0.5

@@ -1,14 +1,14 @@
 /* Mosaics: pictures of one tissue that overlap, of any sizes and in any order, are put into one.
  * Only translation is modelled.
  *
- * Every pair is correlated by ZNCC (analysis/correlate/correlate.h) over all shifts at which enough
- * of the smaller picture overlaps, binned until a side is 256 pixels at most. The highest maxima
- * are followed to full resolution, the best one of the pair to a fraction of a pixel
- * (subpixel.h). The pairs that score enough, and OCT_MOSAIC_AHEAD times as much as at the pair's next
- * maximum elsewhere, are the edges of a graph: chance finds several maxima alike, an overlap but one.
- * A maximum spanning tree of the graph by score places the pictures, so that a weak overlap is used
- * only where there is no stronger way.
- * Pictures that no edge connects stay in components of their own.
+ * Every pair is correlated by ZNCC (analysis/correlate/correlate.h) over all shifts at which
+ * enough of the smaller picture overlaps, binned until a side is 256 pixels at most. The highest
+ * maxima are followed to full resolution, the best one of the pair to a fraction of a pixel
+ * (subpixel.h). The pairs that score enough, and OCT_MOSAIC_AHEAD times as much as at the pair's
+ * next maximum elsewhere, are the edges of a graph: chance finds several maxima alike, an overlap
+ * but one. A maximum spanning tree of the graph by score places the pictures, so that a weak
+ * overlap is used only where there is no stronger way. Pictures that no edge connects stay in
+ * components of their own.
  *
  * Blending averages with weights that fall linearly towards a picture's border, so that seams do
  * not show. Pictures are moved once, by linear interpolation, from what they were.

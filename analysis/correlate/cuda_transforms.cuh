@@ -14,10 +14,10 @@ struct oct_transforms {
 };
 
 /* What a transform of this length costs, in points: radices but 2 are slower. 0: not a length that
- * cuFFT has fast kernels for. On an H200 a pair of 1792 x 1024 points took 30.2 us in a batch of 32,
- * one of 2048 x 1024 23.9 us, which makes 1.4 of a point of a length that is no power of two; 1.2 is
- * taken, as single pairs hardly differ (2026-11-22, scripts/gpu-check). The smaller weights are
- * estimates; the benchmark shows its neighbours. */
+ * cuFFT has fast kernels for. On an H200 a pair of 1792 x 1024 points took 30.2 us in a batch of
+ * 32, one of 2048 x 1024 23.9 us, which makes 1.4 of a point of a length that is no power of two;
+ * 1.2 is taken, as single pairs hardly differ (2026-11-22, scripts/gpu-check). The smaller weights
+ * are estimates; the benchmark shows its neighbours. */
 static inline double oct_transforms_cost(uint32_t n)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* Registration of a volume's B-scans onto each other, on a scene that is known between the pixels. */
+/* Registration of the B-scans of a volume onto each other, on a scene known between the pixels. */
 #include "test/rig/tap.h"
 
 #include "analysis/align/bscan.h"

@@ -82,7 +82,7 @@ static enum oct_err watch(struct oct_bench_rig *r, double seconds, struct way *w
             way->most_lag = fmax(way->most_lag, lag);
         } else if (!is_average) {
             newest = number;
-            if (way->n < way->most)
+            if (way->us && way->n < way->most)
                 way->us[way->n++] = (double)(now_ns - sent_ns) * 1e-3;
         }
     }

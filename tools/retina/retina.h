@@ -4,16 +4,17 @@
  * Coordinates. x runs along a B-scan, y across B-scans, micrometres, origin at the first A-line of
  * the first B-scan of an eye at rest; A-line j of B-scan b looks at
  *     (j * width / M + x[b][j], b * height / V + y[b][j])
- * of the tissue, z[b][j] deeper than at rest, where (x, y, z) is the eye's motion. +x is nasal. Depth is optical path in air; a depth pixel is a pixel of contract
- * step 6 for the wavelengths of this camera.
+ * of the tissue, z[b][j] deeper than at rest, where (x, y, z) is the eye's motion. +x is nasal.
+ * Depth is optical path in air; a depth pixel is a pixel of contract step 6 for the wavelengths of
+ * this camera.
  *
- * The field. The lateral pitch is width / M. Left open (0) the field is 2.5 um an A-line and 2.5 um
- * a B-scan (600 um square, 2 degrees, at 240 x 240), at most 9 mm: there the cones, whose spacing
- * rises from 2.6 um at the fovea by 9.5 um a millimetre, come apart towards the nasal edge, and the
- * foveal pit is still in view; it lies at 24 % of the width and 42 % of the height. The lateral
- * resolution is 3.3 um FWHM, or 1.4 times the pitch where that is coarser. Cones are modelled one
- * by one where that is at most 8 um and the field at most 10 mm^2; otherwise IS/OS and COST are
- * plain speckle and n_cones is 0.
+ * The field. The lateral pitch is width / M. Left open (0) the field is 2.5 um an A-line and 2.5
+ * um a B-scan (600 um square, 2 degrees, at 240 x 240), at most 9 mm: there the cones, whose
+ * spacing rises from 2.6 um at the fovea by 9.5 um a millimetre, come apart towards the nasal
+ * edge, and the foveal pit is still in view; it lies at 24 % of the width and 42 % of the height.
+ * The lateral resolution is 3.3 um FWHM, or 1.4 times the pitch where that is coarser. Cones are
+ * modelled one by one where that is at most 8 um and the field at most 10 mm^2; otherwise IS/OS
+ * and COST are plain speckle and n_cones is 0.
  *
  * The camera. 98 nm around 850 nm over N pixels (less for N < 832, in proportion, so that the
  * retina stays within the depth range), wavelength cubic in the pixel; 12 bits.
