@@ -302,6 +302,82 @@ static void pieces_of_pictures_go_before_those_of_analyses(void **state)
     assert_string_equal(log, "aABABAB");
 }
 
+/* ---- pieces in turn ---- */
+
+struct turns {
+    unsigned n_pieces, n_threads;
+    unsigned done[MOST_PIECES]; /* by place, the piece + 1 */
+    unsigned n_done;            /* without atomics: no two pieces at once, and read after the run */
+    atomic_uint n_inside, n_wrong;
+    bool by_caller; /* allowed, as worker 0 */
+    pthread_t caller;
+};
+
+static void take_turn(void *context, unsigned piece, unsigned worker)
+{
+    struct turns *t = context;
+    bool is_caller = pthread_equal(pthread_self(), t->caller);
+    bool is_wrong = atomic_fetch_add(&t->n_inside, 1) != 0 || is_caller != t->by_caller ||
+                    worker >= t->n_threads || piece >= t->n_pieces;
+    atomic_fetch_add(&t->n_wrong, is_wrong);
+    if (!is_wrong)
+        t->done[t->n_done++] = piece + 1;
+    atomic_fetch_sub(&t->n_inside, 1);
+}
+
+static void pieces_in_turn_are_done_by_workers_in_their_order(void **state)
+{
+    static const unsigned threads[] = {0, 1, 2, MOST_TEST_THREADS}, pieces[] = {0, 1, 2, 100};
+    static struct turns turns;
+    (void)state;
+    for (size_t i = 0; i < 16; i++) {
+        const unsigned n_threads = threads[i / 4], n_pieces = pieces[i % 4];
+        struct oct_workers *pool = n_threads ? open_pool(n_threads) : NULL;
+        for (int round = 0; round < ROUNDS / 10; round++) {
+            turns = (struct turns){.n_pieces = n_pieces,
+                                   .n_threads = n_threads ? n_threads : 1,
+                                   .by_caller = !pool,
+                                   .caller = pthread_self()};
+            oct_workers_run_in_turn(pool, n_pieces, take_turn, &turns);
+            assert_int_equal(turns.n_wrong, 0);
+            assert_int_equal(turns.n_done, n_pieces);
+            for (unsigned k = 0; k < n_pieces; k++)
+                assert_int_equal(turns.done[k], k + 1);
+        }
+        oct_workers_destroy(pool);
+    }
+}
+
+static void *run_in_turn(void *argument)
+{
+    struct analysis *a = argument;
+    oct_workers_run_in_turn(a->pool, a->n_pieces, do_analysis, a);
+    return NULL;
+}
+
+/* Pictures come while the only worker is at the first of several pieces in turn. */
+static void pictures_go_between_pieces_in_turn(void **state)
+{
+    char log[64] = "";
+    atomic_uint n_log = 0;
+    (void)state;
+    struct oct_workers *pool = open_pool(1);
+    struct pictures a = {.source = {.ops = &picture_ops, .rank = OCT_WORK_PICTURES},
+                         .log = log,
+                         .n_log = &n_log,
+                         .name = 'A'};
+    struct analysis analysis = {.pool = pool, .n_pieces = 3, .log = log, .n_log = &n_log};
+    oct_workers_add(pool, &a.source);
+    assert_int_equal(pthread_create(&analysis.thread, NULL, run_in_turn, &analysis), 0);
+    wait_for(&analysis.n_begun, 1);
+    open_pictures(&a, pool, 2);
+    analysis.let_go = true;
+    assert_int_equal(pthread_join(analysis.thread, NULL), 0);
+    oct_workers_remove(pool, &a.source);
+    oct_workers_destroy(pool);
+    assert_string_equal(log, "aAAaa");
+}
+
 struct holding {
     struct oct_workers *pool;
     atomic_uint n_here, n_most, n_done; /* workers, the caller not among them */
@@ -629,6 +705,8 @@ int main(void)
         cmocka_unit_test(several_may_call_at_once),
         cmocka_unit_test(a_pool_has_a_worker_for_each_core_unless_told_otherwise),
         cmocka_unit_test(pieces_of_pictures_go_before_those_of_analyses),
+        cmocka_unit_test(pieces_in_turn_are_done_by_workers_in_their_order),
+        cmocka_unit_test(pictures_go_between_pieces_in_turn),
         cmocka_unit_test(long_pieces_of_analyses_leave_a_worker_to_pictures),
         cmocka_unit_test(one_that_was_turned_away_comes_back),
         cmocka_unit_test(a_source_is_not_asked_after_it_was_removed),
