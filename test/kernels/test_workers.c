@@ -305,6 +305,7 @@ static void pieces_of_pictures_go_before_those_of_analyses(void **state)
 /* ---- pieces in turn ---- */
 
 struct turns {
+    struct oct_workers *pool;
     unsigned n_pieces, n_threads;
     unsigned done[MOST_PIECES]; /* by place, the piece + 1 */
     unsigned n_done;            /* without atomics: no two pieces at once, and read after the run */
@@ -325,24 +326,41 @@ static void take_turn(void *context, unsigned piece, unsigned worker)
     atomic_fetch_sub(&t->n_inside, 1);
 }
 
+static void *take_turns(void *argument)
+{
+    struct turns *t = argument;
+    t->caller = pthread_self();
+    for (int round = 0; round < ROUNDS / 10; round++) {
+        t->n_done = 0;
+        oct_workers_run_in_turn(t->pool, t->n_pieces, take_turn, t);
+        bool is_wrong = t->n_done != t->n_pieces;
+        for (unsigned k = 0; k < t->n_done; k++)
+            is_wrong = is_wrong || t->done[k] != k + 1;
+        atomic_fetch_add(&t->n_wrong, is_wrong);
+    }
+    return NULL;
+}
+
+/* Several callers at once: workers that have finished a piece of one look at those of the others. */
 static void pieces_in_turn_are_done_by_workers_in_their_order(void **state)
 {
     static const unsigned threads[] = {0, 1, 2, MOST_TEST_THREADS}, pieces[] = {0, 1, 2, 100};
-    static struct turns turns;
+    static struct turns turns[N_CALLERS];
+    pthread_t callers[N_CALLERS];
     (void)state;
     for (size_t i = 0; i < 16; i++) {
-        const unsigned n_threads = threads[i / 4], n_pieces = pieces[i % 4];
+        const unsigned n_threads = threads[i / 4];
         struct oct_workers *pool = n_threads ? open_pool(n_threads) : NULL;
-        for (int round = 0; round < ROUNDS / 10; round++) {
-            turns = (struct turns){.n_pieces = n_pieces,
-                                   .n_threads = n_threads ? n_threads : 1,
-                                   .by_caller = !pool,
-                                   .caller = pthread_self()};
-            oct_workers_run_in_turn(pool, n_pieces, take_turn, &turns);
-            assert_int_equal(turns.n_wrong, 0);
-            assert_int_equal(turns.n_done, n_pieces);
-            for (unsigned k = 0; k < n_pieces; k++)
-                assert_int_equal(turns.done[k], k + 1);
+        for (size_t c = 0; c < N_CALLERS; c++) {
+            turns[c] = (struct turns){.pool = pool,
+                                      .n_pieces = pieces[i % 4],
+                                      .n_threads = n_threads ? n_threads : 1,
+                                      .by_caller = !pool};
+            assert_int_equal(pthread_create(&callers[c], NULL, take_turns, &turns[c]), 0);
+        }
+        for (size_t c = 0; c < N_CALLERS; c++) {
+            assert_int_equal(pthread_join(callers[c], NULL), 0);
+            assert_int_equal(turns[c].n_wrong, 0);
         }
         oct_workers_destroy(pool);
     }
