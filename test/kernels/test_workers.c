@@ -341,7 +341,7 @@ static void *take_turns(void *argument)
     return NULL;
 }
 
-/* Several callers at once: workers that have finished a piece of one look at those of the others. */
+/* Several callers at once: workers that have finished a piece of one look at those of others. */
 static void pieces_in_turn_are_done_by_workers_in_their_order(void **state)
 {
     static const unsigned threads[] = {0, 1, 2, MOST_TEST_THREADS}, pieces[] = {0, 1, 2, 100};
