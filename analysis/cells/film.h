@@ -1,0 +1,101 @@
+/* Cells in a film: pictures as they come, with their own pixels, times and units, searched by an
+ * engine and linked by a tracker. What octctl and the live analysis use.
+ *
+ * The part of the picture within the region of interest is searched, as if nothing lay outside.
+ * Pictures whose pixels differ in height and width by more than 2 % are resampled to the finer
+ * spacing, bilinearly, first pixel onto first pixel. Positions come back in pixels of the original
+ * picture (x_px, y_px), and in um from its first pixel. The radius is given in pixels of the finer
+ * axis, or in um.
+ *
+ * The time of a cell is that of its place: linear between the times of the two rows (en face) or
+ * columns (B-scans) about it; speed = distance / difference of times, in um/s; NaN where either is
+ * unknown or the track begins. One thread uses a film at a time. */
+#ifndef OCT_ANALYSIS_CELLS_FILM_H
+#define OCT_ANALYSIS_CELLS_FILM_H
+
+#include "analysis/cells/tracker.h"
+
+struct oct_cells_roi {
+    uint32_t x, y, width, height; /* width 0: all */
+};
+
+struct oct_cells_film_setup {
+    uint32_t height, width;         /* of the pictures */
+    double um[2];                   /* dy, dx of a pixel; NaN: unknown */
+    struct oct_cells_params params; /* of the resampled picture: radius in px of the finer axis */
+    double radius_um;               /* 0: params.radius; else it takes its place; needs um */
+    double max_speed_um_s;          /* 0: params.max_step; needs um, and times */
+    struct oct_cells_roi roi;
+    bool detect_only;
+    bool keeps_fields;
+    const char *backend; /* "auto", "cpu", "cuda" */
+    struct oct_workers *workers;
+    const char *gpus;
+    unsigned deadline_ms;
+};
+
+/* When the pixels of a picture were taken. */
+struct oct_cells_times {
+    const double *time_s; /* [height] of rows, or [width] of columns; NULL: time_s0 for all */
+    bool of_columns;
+    double start_s; /* of the whole picture, where time_s is NULL; NaN: unknown */
+};
+
+struct oct_cells_found {
+    uint64_t track;  /* 0: detection alone */
+    uint32_t n_seen; /* as of struct oct_cells_seen */
+    double time_s;
+    double x_px, y_px; /* of the original picture */
+    double x_um, y_um; /* NaN: unknown */
+    double radius_px;  /* of the searched picture */
+    double radius_um;
+    double score; /* NaN: coasted */
+    double speed_um_s;
+    enum oct_cells_how how;
+};
+
+struct oct_cells_film;
+
+/* OCT_E_ARG: as oct_cells_params_check; a region outside, a ratio of spacings above 8, a radius in
+ * um without pixels in um. OCT_E_BACKEND, OCT_E_NO_MEMORY. */
+enum oct_err oct_cells_film_create(struct oct_cells_film **film,
+                                   const struct oct_cells_film_setup *setup, struct oct_error *err);
+void oct_cells_film_destroy(struct oct_cells_film *film); /* NULL is fine */
+
+/* The next picture, of the size of setup. (*found)[0 .. *n - 1] is valid until the next call.
+ * skipped, order, errors: as oct_cells_tracker_push. */
+enum oct_err oct_cells_film_push(struct oct_cells_film *film, const struct oct_picture *picture,
+                                 const struct oct_cells_times *times, unsigned skipped,
+                                 const struct oct_cells_found **found, unsigned *n,
+                                 struct oct_error *err);
+
+void oct_cells_film_reset(struct oct_cells_film *film); /* another film begins */
+
+/* The largest |S| of the pictures searched so far, below the threshold too; 0: none. */
+double oct_cells_film_highest(const struct oct_cells_film *film);
+
+/* The searched picture: its size, and where its pixel (0, 0) and its spacing lie in the original:
+ * x_px = x0 + x * dx. For maps. */
+struct oct_cells_grid {
+    uint32_t height, width;
+    double x0, y0, dx, dy;
+    double um; /* of a pixel; NaN: unknown */
+};
+void oct_cells_film_grid(const struct oct_cells_film *film, struct oct_cells_grid *grid);
+
+/* The parameters in use: radius and steps in px of the searched picture. */
+const struct oct_cells_params *oct_cells_film_params(const struct oct_cells_film *film);
+
+/* Maps of the newest picture, as the engine's map and field (engine.h): [grid.height][grid.width].
+ * *searched false: this picture was not searched, nothing is filled. */
+enum oct_err oct_cells_film_map(struct oct_cells_film *film, float *score, uint8_t *best,
+                                bool *searched, struct oct_error *err);
+unsigned oct_cells_film_n_fields(const struct oct_cells_film *film);
+enum oct_err oct_cells_film_field(struct oct_cells_film *film, unsigned i, uint64_t *track,
+                                  struct oct_cell_window *window, uint32_t *iterations,
+                                  float *field, struct oct_error *err);
+
+/* What computes now: "cpu" or "cuda". */
+const char *oct_cells_film_running(const struct oct_cells_film *film);
+
+#endif

@@ -1,0 +1,39 @@
+/* MGVF and snake of one cell on the CPU, and the reference for the CUDA twin.
+ *
+ * MGVF (Boyer 2009, spec 1.5 of its method): edge map f = |gradient| of the window alone, one-sided
+ * at its border, f = (f - min) / (max - min + 2^-52). From w = f, Jacobi:
+ *   w' = w + (mu / lambda) sum over the 8 neighbours e of H((w_e - w)(vx ex + vy ey)) (w_e - w)
+ *   w  = w' - (1 / lambda) f (w' - f)
+ * mu 0.5, lambda 5, borders repeated, until the mean |change| is at most 1e-5, 500 iterations at
+ * most. H(z) = atan(z / 1e-10) / pi + 1/2 is taken at its limit: a neighbour with v . e > 0 adds
+ * max(d, 0), with v . e < 0 min(d, 0), with 0 d / 2, d = w_e - w; the error is below 1e-10 an
+ * iteration.
+ *
+ * Snake: 20 snaxels X_i = C + r_i (cos t_i, sin t_i), u = grad w / |grad w| (0 where w is flat),
+ * L the length of the closed polygon, Ey the mean y of the last ten positions:
+ *   xc += 0.2 sum(ux) / L;  yc = (yc + 0.2 sum(uy) / L + 0.01 Ey) / 1.01
+ *   r_i = (r_i + 0.2 (w_i + u_i . (X_i - C) - sum(w) / L) / L + 0.04 R) / 1.04
+ * all from the values before, w and u bilinear. It ends when |dxc| + |dyc| + sum |dr_i| <= stop,
+ * after 1000 iterations, or when a snaxel leaves the window. */
+#ifndef OCT_ANALYSIS_CELLS_FOLLOW_H
+#define OCT_ANALYSIS_CELLS_FOLLOW_H
+
+#include "analysis/cells/engine.h"
+
+/* Room for one window; each thread has its own. */
+struct oct_cells_follower;
+
+enum oct_err oct_cells_follower_create(struct oct_cells_follower **follower,
+                                       const struct oct_cells_params *params, uint32_t height,
+                                       uint32_t width, struct oct_error *err);
+void oct_cells_follower_destroy(struct oct_cells_follower *follower); /* NULL is fine */
+
+/* pixels: I' [height][width], rows `stride` apart. Fills *end but for end->cell. */
+void oct_cells_follow(struct oct_cells_follower *follower, const float *pixels, size_t stride,
+                      const struct oct_cell_start *start, struct oct_cell_end *end);
+
+/* The field of the call before, rows one after another; its window. */
+const float *oct_cells_follow_field(const struct oct_cells_follower *follower,
+                                    struct oct_cell_window *window);
+
+#endif

@@ -1,0 +1,26 @@
+/* Least-cost pairing of tracks and detected cells. */
+#ifndef OCT_ANALYSIS_CELLS_LINK_H
+#define OCT_ANALYSIS_CELLS_LINK_H
+
+#include "pipeline/base/err.h"
+
+#include <stdint.h>
+
+struct oct_link_track {
+    double x, y, gate; /* predicted; px */
+};
+
+struct oct_link_cell {
+    double x, y;
+};
+
+/* pair[t]: the cell of track t, or -1. Minimises the sum of squared distances of pairs and of
+ * gate^2 of tracks without one; no pair is farther than the track's gate; among equal
+ * costs that of the lower track and cell numbers. Exact: components of the graph of possible pairs, each by shortest
+ * augmenting paths (Kuhn 1955, Jonker and Volgenant 1987), so that crowds cost their own size only.
+ * OCT_E_NO_MEMORY. */
+enum oct_err oct_cells_link(const struct oct_link_track *tracks, unsigned n_tracks,
+                            const struct oct_link_cell *cells, unsigned n_cells, int32_t *pair,
+                            struct oct_error *err);
+
+#endif
