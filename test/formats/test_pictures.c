@@ -252,9 +252,8 @@ static void tiff_of_every_kind(void **state)
         for (unsigned page = kind->n_pictures; page-- > 0;) { /* backwards too */
             read_one(pictures, page, &picture, &info);
             for (unsigned i = 0; i < N; i++) {
-                float want = (float)value(i + page, kind->bits & 31);
-                if (kind->format == F)
-                    want = (float)value(i, 16) / 1000.0f - 20.0f + (float)page;
+                float want = kind->format == F ? (float)value(i, 16) / 1000.0f - 20.0f + (float)page
+                                               : (float)value(i + page, kind->bits);
                 if (kind->photometric == PHOTOMETRIC_MINISWHITE)
                     want = 255 - want;
                 assert_true(picture.pixels[i] == want);
