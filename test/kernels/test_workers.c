@@ -1,84 +1,15 @@
-/* The worker pool: pieces of analyses, sources that take turns, reconstruction before analysis, and
- * engines that come and go on one pool. */
+/* The worker pool: pieces of analyses, sources that take turns, reconstruction before analysis. */
 #define _GNU_SOURCE /* sched_getaffinity */
-#include "kernels/device/workers.h"
-#include "kernels/engines.h"
 #include "pipeline/base/clock.h"
-#include "test/rig/engine_rig.h"
 #include "test/rig/pipeline_help.h"
 #include "test/rig/tap.h"
+#include "test/rig/workers_rig.h"
 
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
-#if defined(__SANITIZE_THREAD__)
-enum { ROUNDS = 20, N_BSCANS = 30 };
-#else
-enum { ROUNDS = 200, N_BSCANS = 120 };
-#endif
-enum { MOST_PIECES = 1000, N_CALLERS = 4, MOST_TEST_THREADS = 9 };
-
-static struct oct_workers *open_pool(unsigned n_threads)
-{
-    struct oct_workers *pool;
-    struct oct_error err = {.text = ""};
-    if (oct_workers_create(&pool, n_threads, &err))
-        fail_msg("%s", err.text);
-    return pool;
-}
-
-static void wait_for(const atomic_uint *count, unsigned least)
-{
-    uint64_t until_ns = oct_clock_ns() + TEST_PATIENCE_NS;
-    while (atomic_load(count) < least) {
-        assert_true(oct_clock_ns() < until_ns);
-        sleep_us(100);
-    }
-}
-
 /* ---- pieces of analyses ---- */
-
-struct tally {
-    unsigned n_pieces, n_threads;
-    uint64_t work;                             /* rounds of arithmetic a piece */
-    atomic_uint times[MOST_PIECES], n_wrong;   /* how often each piece was done */
-    atomic_uint inside[MOST_TEST_THREADS + 1]; /* pieces that a worker is at; 1 at most */
-    atomic_uint by[MOST_TEST_THREADS + 1];     /* pieces that it did */
-    unsigned plain[MOST_PIECES];               /* written without atomics: read after the run */
-};
-
-static void count_piece(void *context, unsigned piece, unsigned worker)
-{
-    struct tally *t = context;
-    if (piece >= t->n_pieces || worker > t->n_threads) {
-        atomic_fetch_add(&t->n_wrong, 1);
-        return;
-    }
-    atomic_fetch_add(&t->n_wrong, atomic_fetch_add(&t->inside[worker], 1) != 0);
-    atomic_fetch_add(&t->times[piece], 1);
-    for (volatile uint64_t i = 0; i < t->work; i++)
-        ;
-    t->plain[piece] = piece + 1;
-    atomic_fetch_add(&t->by[worker], 1);
-    atomic_fetch_sub(&t->inside[worker], 1);
-}
-
-/* One run; returns how many pieces were done wrong, twice or not at all. */
-static unsigned run_tally(struct oct_workers *pool, struct tally *t, unsigned n_pieces,
-                          unsigned n_threads, uint64_t work)
-{
-    memset(t, 0, sizeof(*t));
-    t->n_pieces = n_pieces;
-    t->n_threads = n_threads;
-    t->work = work;
-    oct_workers_run(pool, n_pieces, count_piece, t);
-    unsigned n_wrong = t->n_wrong;
-    for (unsigned i = 0; i < MOST_PIECES; i++)
-        n_wrong += t->times[i] != (i < n_pieces) || t->plain[i] != (i < n_pieces ? i + 1 : 0);
-    return n_wrong;
-}
 
 static void every_piece_is_done_once_and_before_run_returns(void **state)
 {
@@ -133,42 +64,6 @@ static void all_workers_but_one_and_the_caller_work_at_once(void **state)
                 assert_true(m.worker_seen[w] <= 1);
         }
         oct_workers_destroy(pool);
-    }
-}
-
-struct caller {
-    struct oct_workers *pool;
-    unsigned n_threads, n_wrong;
-    const atomic_bool *stop; /* NULL: ROUNDS times */
-    pthread_t thread;
-    struct tally tally;
-};
-
-static void *call_again_and_again(void *argument)
-{
-    struct caller *c = argument;
-    for (unsigned round = 0; c->stop ? !*c->stop : round < ROUNDS; round++)
-        c->n_wrong += run_tally(c->pool, &c->tally, round % 40, c->n_threads, 200);
-    return NULL;
-}
-
-static void start_callers(struct caller *callers, struct oct_workers *pool, const atomic_bool *stop)
-{
-    for (unsigned i = 0; i < N_CALLERS; i++) {
-        callers[i].pool = pool;
-        callers[i].n_threads = oct_workers_n_threads(pool);
-        callers[i].n_wrong = 0;
-        callers[i].stop = stop;
-        assert_int_equal(
-            pthread_create(&callers[i].thread, NULL, call_again_and_again, &callers[i]), 0);
-    }
-}
-
-static void join_callers(struct caller *callers)
-{
-    for (unsigned i = 0; i < N_CALLERS; i++) {
-        assert_int_equal(pthread_join(callers[i].thread, NULL), 0);
-        assert_int_equal(callers[i].n_wrong, 0);
     }
 }
 
@@ -242,6 +137,7 @@ struct analysis {
     struct oct_workers *pool;
     pthread_t thread;
     unsigned n_pieces;
+    bool in_turn;
     atomic_uint n_begun;
     atomic_bool let_go;
     char *log;
@@ -266,8 +162,29 @@ static void do_analysis(void *context, unsigned piece, unsigned worker)
 static void *run_analysis(void *argument)
 {
     struct analysis *a = argument;
-    oct_workers_run(a->pool, a->n_pieces, do_analysis, a);
+    (a->in_turn ? oct_workers_run_in_turn : oct_workers_run)(a->pool, a->n_pieces, do_analysis, a);
     return NULL;
+}
+
+/* Until a worker is at its first piece. */
+static void begin_analysis(struct analysis *a)
+{
+    assert_int_equal(pthread_create(&a->thread, NULL, run_analysis, a), 0);
+    wait_for(&a->n_begun, 1);
+}
+
+static void end_analysis(struct analysis *a)
+{
+    a->let_go = true;
+    assert_int_equal(pthread_join(a->thread, NULL), 0);
+}
+
+static struct pictures make_pictures(char name, char *log, atomic_uint *n_log)
+{
+    return (struct pictures){.source = {.ops = &picture_ops, .rank = OCT_WORK_PICTURES},
+                             .log = log,
+                             .n_log = n_log,
+                             .name = name};
 }
 
 /* The only worker is at a piece of an analysis, of which more wait, when B-scans come. */
@@ -277,21 +194,14 @@ static void pieces_of_pictures_go_before_those_of_analyses(void **state)
     atomic_uint n_log = 0;
     (void)state;
     struct oct_workers *pool = open_pool(1);
-    struct pictures a = {.source = {.ops = &picture_ops, .rank = OCT_WORK_PICTURES},
-                         .log = log,
-                         .n_log = &n_log,
-                         .name = 'A'};
-    struct pictures b = a;
+    struct pictures a = make_pictures('A', log, &n_log), b = make_pictures('B', log, &n_log);
     struct analysis analysis = {.pool = pool, .n_pieces = 6, .log = log, .n_log = &n_log};
-    b.name = 'B';
     oct_workers_add(pool, &a.source);
     oct_workers_add(pool, &b.source);
-    assert_int_equal(pthread_create(&analysis.thread, NULL, run_analysis, &analysis), 0);
-    wait_for(&analysis.n_begun, 1);
+    begin_analysis(&analysis);
     open_pictures(&a, pool, 3);
     open_pictures(&b, pool, 3);
-    analysis.let_go = true;
-    assert_int_equal(pthread_join(analysis.thread, NULL), 0);
+    end_analysis(&analysis);
     wait_for(&b.n_done, 3);
     oct_workers_remove(pool, &a.source);
     oct_workers_remove(pool, &b.source);
@@ -366,13 +276,6 @@ static void pieces_in_turn_are_done_by_workers_in_their_order(void **state)
     }
 }
 
-static void *run_in_turn(void *argument)
-{
-    struct analysis *a = argument;
-    oct_workers_run_in_turn(a->pool, a->n_pieces, do_analysis, a);
-    return NULL;
-}
-
 /* Pictures come while the only worker is at the first of several pieces in turn. */
 static void pictures_go_between_pieces_in_turn(void **state)
 {
@@ -380,17 +283,13 @@ static void pictures_go_between_pieces_in_turn(void **state)
     atomic_uint n_log = 0;
     (void)state;
     struct oct_workers *pool = open_pool(1);
-    struct pictures a = {.source = {.ops = &picture_ops, .rank = OCT_WORK_PICTURES},
-                         .log = log,
-                         .n_log = &n_log,
-                         .name = 'A'};
-    struct analysis analysis = {.pool = pool, .n_pieces = 3, .log = log, .n_log = &n_log};
+    struct pictures a = make_pictures('A', log, &n_log);
+    struct analysis analysis = {
+        .pool = pool, .n_pieces = 3, .in_turn = true, .log = log, .n_log = &n_log};
     oct_workers_add(pool, &a.source);
-    assert_int_equal(pthread_create(&analysis.thread, NULL, run_in_turn, &analysis), 0);
-    wait_for(&analysis.n_begun, 1);
+    begin_analysis(&analysis);
     open_pictures(&a, pool, 2);
-    analysis.let_go = true;
-    assert_int_equal(pthread_join(analysis.thread, NULL), 0);
+    end_analysis(&analysis);
     oct_workers_remove(pool, &a.source);
     oct_workers_destroy(pool);
     assert_string_equal(log, "aAAaa");
@@ -435,9 +334,7 @@ static void long_pieces_of_analyses_leave_a_worker_to_pictures(void **state)
     for (unsigned n = 2; n <= 4; n++) {
         struct oct_workers *pool = open_pool(n);
         struct holding holdings[2] = {{.pool = pool}, {.pool = pool}};
-        struct pictures pictures = {.source = {.ops = &picture_ops, .rank = OCT_WORK_PICTURES},
-                                    .log = log,
-                                    .n_log = &n_log};
+        struct pictures pictures = make_pictures('A', log, &n_log);
         oct_workers_add(pool, &pictures.source);
         for (int i = 0; i < 2; i++)
             assert_int_equal(pthread_create(&holdings[i].thread, NULL, run_holding, &holdings[i]),
@@ -549,171 +446,6 @@ static void a_source_is_not_asked_after_it_was_removed(void **state)
     oct_workers_destroy(pool);
 }
 
-/* ---- engines on one pool ---- */
-
-static const struct oct_scene_recipe recipes[] = {
-    {.name = "always whole", .n_samples = 200, .n_lines = 7, .crop_last = 200},
-    {.name = "shared out", .n_samples = 300, .n_lines = 41, .crop_last = 300},
-};
-enum { N_RECIPES = 2, N_DISPLAYS = 3 };
-static struct oct_scene scenes[N_RECIPES];
-
-static const struct oct_display displays[N_DISPLAYS] = {
-    {.log = true, .range = OCT_RANGE_PERCENTILE, .percentile_lo = 30, .percentile_hi = 99},
-    {.range = OCT_RANGE_AUTO},
-    {.log = true, .range = OCT_RANGE_MANUAL, .hi = 60},
-};
-
-static int make_scenes(void **state)
-{
-    (void)state;
-    for (int i = 0; i < N_RECIPES; i++)
-        if (!oct_scene_create(&scenes[i], &recipes[i], 7))
-            return 1;
-    return 0;
-}
-
-static int free_scenes(void **state)
-{
-    (void)state;
-    for (int i = 0; i < N_RECIPES; i++)
-        oct_scene_finish(&scenes[i]);
-    return 0;
-}
-
-/* An engine kept full by its own thread; every picture is compared with the same one alone. */
-struct user {
-    const struct oct_scene *scene;
-    struct oct_workers *pool;
-    unsigned n_bscans, n_engines; /* one after the other */
-    bool leaves_early;            /* destroys engines with jobs in flight */
-    pthread_t thread;
-    uint8_t *alone[N_DISPLAYS];
-};
-
-#define MOST_SLOTS 64u
-
-static void use_engine(struct user *u)
-{
-    const struct oct_engine_options options = {.workers = u->pool};
-    static const struct oct_engine_ops *const ops = &oct_engine_cpu;
-    struct oct_raw_frame in = oct_rig_input(u->scene);
-    struct oct_slot slots[MOST_SLOTS];
-    struct oct_rig rig;
-    assert_true(oct_rig_open(&rig, ops, &options, u->scene, OCT_SAMPLE_U8));
-    const unsigned depth = ops->depth(rig.engine);
-    assert_in_range(depth, 1, MOST_SLOTS);
-    for (unsigned i = 0; i < depth; i++)
-        oct_slot_open(&slots[i], &rig);
-    for (unsigned begun = 0, done = 0; done < u->n_bscans; done++) {
-        for (; begun < u->n_bscans && begun - done < depth; begun++) {
-            struct oct_slot *slot = &slots[begun % depth];
-            struct oct_engine_job job = {&in, &slot->frame, displays[begun % N_DISPLAYS]};
-            oct_slot_refill(slot);
-            slot->frame.info = (struct oct_bscan_info){.volume = begun}; /* no smoothing */
-            assert_int_equal(ops->submit(rig.engine, &job, 1), OCT_OK);
-        }
-        if (u->leaves_early && 2 * done > u->n_bscans)
-            break;
-        const struct oct_slot *slot = &slots[done % depth];
-        assert_ptr_equal(oct_rig_collect(&rig), &slot->frame);
-        assert_memory_equal(slot->memory, u->alone[done % N_DISPLAYS], slot->bytes);
-    }
-    oct_rig_close(&rig);
-    for (unsigned i = 0; i < depth; i++)
-        oct_slot_close(&slots[i]);
-}
-
-static void *run_user(void *argument)
-{
-    struct user *u = argument;
-    for (unsigned i = 0; i < u->n_engines; i++)
-        use_engine(u);
-    return NULL;
-}
-
-/* What each display gives with a pool of the engine's own. */
-static void open_user(struct user *u, const struct oct_scene *scene, struct oct_workers *pool)
-{
-    const struct oct_engine_options options = {.n_threads = 1};
-    struct oct_rig rig;
-    struct oct_slot slot;
-    *u = (struct user){.scene = scene, .pool = pool, .n_bscans = N_BSCANS, .n_engines = 1};
-    assert_true(oct_rig_open(&rig, &oct_engine_cpu, &options, scene, OCT_SAMPLE_U8));
-    oct_slot_open(&slot, &rig);
-    for (unsigned d = 0; d < N_DISPLAYS; d++) {
-        slot.frame.info.volume = d;
-        oct_rig_run(&rig, scene, &displays[d], &slot);
-        u->alone[d] = malloc(slot.bytes);
-        assert_non_null(u->alone[d]);
-        memcpy(u->alone[d], slot.memory, slot.bytes);
-    }
-    oct_slot_close(&slot);
-    oct_rig_close(&rig);
-}
-
-static void start_user(struct user *u)
-{
-    assert_int_equal(pthread_create(&u->thread, NULL, run_user, u), 0);
-}
-
-static void close_user(struct user *u)
-{
-    assert_int_equal(pthread_join(u->thread, NULL), 0);
-    for (unsigned d = 0; d < N_DISPLAYS; d++)
-        free(u->alone[d]);
-}
-
-static void engines_on_one_pool_make_the_pictures_they_make_alone(void **state)
-{
-    (void)state;
-    for (unsigned n = 1; n <= 5; n += 2) {
-        struct oct_workers *pool = open_pool(n);
-        struct user users[2 * N_RECIPES];
-        for (unsigned i = 0; i < 2 * N_RECIPES; i++)
-            open_user(&users[i], &scenes[i % N_RECIPES], pool);
-        for (unsigned i = 0; i < 2 * N_RECIPES; i++)
-            start_user(&users[i]);
-        for (unsigned i = 0; i < 2 * N_RECIPES; i++)
-            close_user(&users[i]);
-        oct_workers_destroy(pool);
-    }
-}
-
-static void engines_and_analyses_come_and_go_while_others_work(void **state)
-{
-    static struct caller callers[N_CALLERS];
-    atomic_bool stop = false;
-    struct user users[3];
-    (void)state;
-    struct oct_workers *pool = open_pool(3);
-    for (unsigned i = 0; i < 3; i++)
-        open_user(&users[i], &scenes[i % N_RECIPES], pool);
-    users[1].n_bscans = users[2].n_bscans = 10;
-    users[1].n_engines = users[2].n_engines = N_BSCANS / 6;
-    users[2].leaves_early = true;
-    start_callers(callers, pool, &stop);
-    for (unsigned i = 0; i < 3; i++)
-        start_user(&users[i]);
-    for (unsigned i = 0; i < 3; i++)
-        close_user(&users[i]);
-    stop = true;
-    join_callers(callers);
-    oct_workers_destroy(pool);
-}
-
-static void an_engine_has_as_many_threads_as_the_pool_it_is_lent(void **state)
-{
-    struct oct_workers *pool = open_pool(3);
-    const struct oct_engine_options options = {.n_threads = 7, .workers = pool};
-    struct oct_rig rig;
-    (void)state;
-    assert_true(oct_rig_open(&rig, &oct_engine_cpu, &options, &scenes[0], OCT_SAMPLE_U8));
-    assert_non_null(strstr(oct_engine_cpu.describe(rig.engine), "3 threads"));
-    oct_rig_close(&rig);
-    oct_workers_destroy(pool);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -728,9 +460,6 @@ int main(void)
         cmocka_unit_test(long_pieces_of_analyses_leave_a_worker_to_pictures),
         cmocka_unit_test(one_that_was_turned_away_comes_back),
         cmocka_unit_test(a_source_is_not_asked_after_it_was_removed),
-        cmocka_unit_test(engines_on_one_pool_make_the_pictures_they_make_alone),
-        cmocka_unit_test(engines_and_analyses_come_and_go_while_others_work),
-        cmocka_unit_test(an_engine_has_as_many_threads_as_the_pool_it_is_lent),
     };
-    return cmocka_run_group_tests_name("workers", tests, make_scenes, free_scenes) > 0;
+    return cmocka_run_group_tests_name("workers", tests, NULL, NULL);
 }
