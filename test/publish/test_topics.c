@@ -3,10 +3,8 @@
 #include "pipeline/base/clock.h"
 #include "pipeline/flow/slots.h"
 #include "pipeline/net/connections.h"
-#include "pipeline/publish/publisher.h"
-#include "pipeline/wire/image_header.h"
-#include "pipeline/wire/wire.h"
 #include "test/rig/tap.h"
+#include "test/rig/topics_rig.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -16,53 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <zmq.h>
 
-#define N_SLOTS 8u
-#define MAP_BYTES (256 * 1024) /* a few fill what the kernel keeps of a connection */
-#define SOON_NS 20000000       /* the publisher looks by itself every 100 ms only */
-
-static const char *const columns[] = {"line", "height um", "angle"};
-
-/* A table of up to 4 rows. */
-static const struct oct_image_form rows_form = {
-    .name = "rows",
-    .quantity = OCT_QUANTITY_NUMBERS,
-    .type = OCT_SAMPLE_F32,
-    .rank = 2,
-    .dims = {4, 3},
-    .spacing_um = {NAN, NAN},
-    .axes = {"row", "column"},
-    .labels = columns,
-};
-
-static const struct oct_image_form map_form = {
-    .name = "map",
-    .quantity = OCT_QUANTITY_INTENSITY_DB,
-    .type = OCT_SAMPLE_U8,
-    .rank = 2,
-    .dims = {256, 1024},
-    .spacing_um = {12.25, 3.5},
-    .axes = {"bscan", "line"},
-    .of_volume = true,
-};
-
-struct rig {
-    struct oct_geometry g;
-    struct oct_ring *images, *rows, *map;
-    struct oct_publisher *publisher;
-    void *context;
-    uint64_t number; /* of the next image */
-};
-
-static void sleep_ms(unsigned ms)
-{
-    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000},
-              NULL);
-}
+#define SOON_NS 20000000 /* the publisher looks by itself every 100 ms only */
 
 /* ---- what is sent ---- */
 
@@ -125,168 +81,6 @@ int connect(int fd, const void *address, unsigned bytes)
     return (int)syscall(SYS_connect, fd, address, bytes);
 }
 
-/* ---- the rig ---- */
-
-static struct oct_ring *open_ring_of(const struct oct_image_form *form)
-{
-    struct oct_ring *ring;
-    assert_int_equal(
-        oct_ring_create(&ring, N_SLOTS, oct_image_slot_bytes_of(form, false), NULL, NULL, NULL),
-        OCT_OK);
-    return ring;
-}
-
-static struct oct_publisher_options options_of(struct rig *rig)
-{
-    return (struct oct_publisher_options){
-        .zmq_context = rig->context,
-        .endpoint = "tcp://127.0.0.1:*",
-        .queue_bscans = 20,
-        .geometry = &rig->g,
-        .images = rig->images,
-        .session = "test",
-    };
-}
-
-static void open_rig(struct rig *rig)
-{
-    memset(rig, 0, sizeof(*rig));
-    assert_int_equal(oct_geometry_init(&rig->g, 64, 6, 4, 0, 32, OCT_SAMPLE_U8, NULL), OCT_OK);
-    assert_int_equal(
-        oct_ring_create(&rig->images, N_SLOTS, oct_image_slot_bytes(&rig->g), NULL, NULL, NULL), 0);
-    rig->rows = open_ring_of(&rows_form);
-    rig->map = open_ring_of(&map_form);
-    rig->context = zmq_ctx_new();
-    const struct oct_image_source sources[] = {{.form = &rows_form, .ring = rig->rows},
-                                               {.form = &map_form, .ring = rig->map}};
-    struct oct_publisher_options options = options_of(rig);
-    options.sources = sources;
-    options.n_sources = 2;
-    assert_int_equal(oct_publisher_create(&rig->publisher, &options, NULL), OCT_OK);
-}
-
-static void close_rig(struct rig *rig)
-{
-    oct_ring_close(rig->images);
-    oct_ring_close(rig->rows);
-    oct_ring_close(rig->map);
-    oct_publisher_destroy(rig->publisher);
-    zmq_ctx_term(rig->context);
-    oct_ring_destroy(rig->images);
-    oct_ring_destroy(rig->rows);
-    oct_ring_destroy(rig->map);
-}
-
-static struct oct_image_frame *begin(struct rig *rig, struct oct_ring *ring,
-                                     const struct oct_image_form *form)
-{
-    uint64_t slot;
-    assert_int_equal(oct_ring_acquire(ring, TEST_PATIENCE_US, &slot), OCT_OK);
-    struct oct_image_frame *frame = oct_image_slot_begin(ring, slot, form, false);
-    frame->info = (struct oct_bscan_info){.number = rig->number++, .acquisition = 3};
-    frame->lo = 0;
-    frame->hi = 60;
-    return frame;
-}
-
-static void publish_rows(struct rig *rig, uint32_t n)
-{
-    struct oct_image_frame *frame = begin(rig, rig->rows, &rows_form);
-    float *values = frame->pixels;
-    for (uint32_t i = 0; i < 3 * n; i++)
-        values[i] = (float)i + 0.5f;
-    frame->dims[0] = n;
-    oct_ring_publish(rig->rows);
-}
-
-static void publish_map(struct rig *rig, bool whole)
-{
-    struct oct_image_frame *frame = begin(rig, rig->map, &map_form);
-    memset(frame->pixels, 9, MAP_BYTES);
-    frame->whole = whole;
-    oct_ring_publish(rig->map);
-}
-
-static void publish_bscan(struct rig *rig)
-{
-    uint64_t slot;
-    assert_int_equal(oct_ring_acquire(rig->images, TEST_PATIENCE_US, &slot), OCT_OK);
-    struct oct_image_frame *image = oct_image_slot(rig->images, slot);
-    image->info = (struct oct_bscan_info){.number = rig->number++};
-    image->status = OCT_OK;
-    image->lo = 0;
-    image->hi = 1;
-    memset(image->pixels, 0, oct_geometry_image_bytes(&rig->g));
-    oct_ring_publish(rig->images);
-}
-
-/* ---- subscribers ---- */
-
-static void *subscribe(struct rig *rig, const char *topic)
-{
-    int patience_ms = TEST_PATIENCE_MS, none = 0;
-    void *socket = zmq_socket(rig->context, ZMQ_SUB);
-    assert_non_null(socket);
-    zmq_setsockopt(socket, ZMQ_RCVTIMEO, &patience_ms, sizeof(patience_ms));
-    zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof(none));
-    zmq_setsockopt(socket, ZMQ_RCVHWM, &none, sizeof(none));
-    zmq_setsockopt(socket, ZMQ_SUBSCRIBE, topic, strlen(topic));
-    assert_int_equal(zmq_connect(socket, oct_publisher_endpoint(rig->publisher)), 0);
-    return socket;
-}
-
-static void wait_until(const struct rig *rig, const char *topic, bool wanted)
-{
-    for (int ms = 0; oct_publisher_wants(rig->publisher, topic) != wanted; ms++) {
-        assert_true(ms < TEST_PATIENCE_MS);
-        sleep_ms(1);
-    }
-}
-
-static void wait_until_published(const struct rig *rig, unsigned topic, uint64_t n)
-{
-    for (int ms = 0; oct_publisher_topic(rig->publisher, topic).published < n; ms++) {
-        assert_true(ms < TEST_PATIENCE_MS);
-        sleep_ms(1);
-    }
-}
-
-struct message {
-    char topic[64], json[OCT_IMAGE_HEADER_BYTES];
-    int n_json, n_values;
-    unsigned char values[4096];
-};
-
-/* Whole messages of three parts. */
-static void receive(void *socket, struct message *m)
-{
-    int more = 0;
-    size_t bytes = sizeof(more);
-    int n = zmq_recv(socket, m->topic, sizeof(m->topic) - 1, 0);
-    assert_true(n > 0);
-    m->topic[n] = '\0';
-    m->n_json = zmq_recv(socket, m->json, sizeof(m->json) - 1, 0);
-    m->n_values = zmq_recv(socket, m->values, sizeof(m->values), 0);
-    assert_true(m->n_json > 0 && m->n_values >= 0);
-    m->json[m->n_json] = '\0';
-    zmq_getsockopt(socket, ZMQ_RCVMORE, &more, &bytes);
-    assert_int_equal(more, 0);
-}
-
-static void receive_image(void *socket, struct message *m, struct oct_image_header *header)
-{
-    struct oct_error err = {.text = ""};
-    receive(socket, m);
-    if (oct_image_header_decode(header, m->json, (size_t)m->n_json, (size_t)m->n_values, &err))
-        fail_msg("%s", err.text);
-}
-
-static void expect_nothing(void *socket)
-{
-    char part[64];
-    assert_int_equal(zmq_recv(socket, part, sizeof(part), ZMQ_DONTWAIT), -1);
-}
-
 /* ---- tests ---- */
 
 static void every_topic_comes_with_a_header_that_says_what_it_is(void **state)
@@ -295,10 +89,10 @@ static void every_topic_comes_with_a_header_that_says_what_it_is(void **state)
     struct rig rig;
     struct message m;
     struct oct_image_header h;
-    open_rig(&rig);
+    open_topics(&rig);
     void *rows = subscribe(&rig, "rows"), *all = subscribe(&rig, "");
-    wait_until(&rig, "rows", true);
-    wait_until(&rig, "map", true);
+    wait_until_wanted(&rig, "rows", true);
+    wait_until_wanted(&rig, "map", true);
     for (uint32_t n = 0; n <= 4; n++) {
         publish_rows(&rig, n);
         receive_image(rows, &m, &h);
@@ -325,10 +119,10 @@ static void every_topic_comes_with_a_header_that_says_what_it_is(void **state)
     receive(all, &m);
     assert_string_equal(m.topic, "bscan");
     assert_null(strstr(m.json, "quantity"));
-    expect_nothing(rows);
+    receive_nothing(rows);
     zmq_close(rows);
     zmq_close(all);
-    close_rig(&rig);
+    close_topics(&rig);
 }
 
 static void what_cannot_be_sent_is_skipped_and_the_next_comes(void **state)
@@ -337,11 +131,11 @@ static void what_cannot_be_sent_is_skipped_and_the_next_comes(void **state)
     struct rig rig;
     struct message m;
     struct oct_image_header h;
-    open_rig(&rig);
+    open_topics(&rig);
     void *rows = subscribe(&rig, "rows");
-    wait_until(&rig, "rows", true);
+    wait_until_wanted(&rig, "rows", true);
     for (unsigned fault = 0; fault < 4; fault++) {
-        struct oct_image_frame *frame = begin(&rig, rig.rows, &rows_form);
+        struct oct_image_frame *frame = begin_image(&rig, rig.rows, &rows_form);
         if (fault == 0)
             frame->dims[0] = 5;
         else if (fault == 1)
@@ -367,16 +161,16 @@ static void what_cannot_be_sent_is_skipped_and_the_next_comes(void **state)
     assert_int_equal(topic.skipped, 3);
     assert_int_equal(topic.unwanted, 0);
     zmq_close(rows);
-    close_rig(&rig);
+    close_topics(&rig);
 }
 
 static void what_nobody_wants_is_read_and_dropped(void **state)
 {
     (void)state;
     struct rig rig;
-    open_rig(&rig);
+    open_topics(&rig);
     void *map = subscribe(&rig, "map");
-    wait_until(&rig, "map", true);
+    wait_until_wanted(&rig, "map", true);
     assert_false(oct_publisher_wants(rig.publisher, "rows"));
     unsigned before = atomic_load(&n_sent);
     for (unsigned n = 1; n <= 100; n++)
@@ -393,19 +187,19 @@ static void what_nobody_wants_is_read_and_dropped(void **state)
     assert_int_equal(atomic_load(&n_sent), before);
     assert_null(oct_publisher_topic(rig.publisher, 3).name);
     zmq_close(map);
-    close_rig(&rig);
+    close_topics(&rig);
 }
 
 static void what_is_wanted_follows_the_subscriptions_that_stand(void **state)
 {
     (void)state;
     struct rig rig;
-    open_rig(&rig);
+    open_topics(&rig);
     assert_false(oct_publisher_wants(rig.publisher, "rows"));
     assert_false(oct_publisher_wants(rig.publisher, "no such topic"));
     void *longer = subscribe(&rig, "rowsx"), *bscan = subscribe(&rig, "bscan");
     void *prefix = subscribe(&rig, "ro"), *exact = subscribe(&rig, "rows");
-    wait_until(&rig, "rows", true);
+    wait_until_wanted(&rig, "rows", true);
     assert_false(oct_publisher_wants(rig.publisher, "map"));
     /* Ends of what never began take nothing from others. */
     void *stranger = zmq_socket(rig.context, ZMQ_XSUB);
@@ -416,17 +210,17 @@ static void what_is_wanted_follows_the_subscriptions_that_stand(void **state)
     sleep_ms(600);
     assert_true(oct_publisher_wants(rig.publisher, "rows"));
     zmq_close(prefix); /* goes without a word */
-    wait_until(&rig, "rows", false);
+    wait_until_wanted(&rig, "rows", false);
     zmq_setsockopt(exact, ZMQ_SUBSCRIBE, "", 0);
-    wait_until(&rig, "rows", true);
-    wait_until(&rig, "map", true);
+    wait_until_wanted(&rig, "rows", true);
+    wait_until_wanted(&rig, "map", true);
     zmq_close(exact);
-    wait_until(&rig, "map", false);
+    wait_until_wanted(&rig, "map", false);
     assert_false(oct_publisher_wants(rig.publisher, "rows"));
     zmq_close(longer);
     zmq_close(bscan);
     zmq_close(stranger);
-    close_rig(&rig);
+    close_topics(&rig);
 }
 
 static int by_size(const void *a, const void *b)
@@ -443,9 +237,9 @@ static void a_result_goes_out_at_once_while_no_picture_comes(void **state)
     struct rig rig;
     struct message m;
     uint64_t took_ns[TRIALS];
-    open_rig(&rig);
+    open_topics(&rig);
     void *rows = subscribe(&rig, "rows");
-    wait_until(&rig, "rows", true);
+    wait_until_wanted(&rig, "rows", true);
     for (unsigned i = 0; i < TRIALS; i++) {
         sleep_ms(7 + 13 * i % 50); /* anywhere in the publisher's own wait */
         const uint64_t begin_ns = oct_clock_ns();
@@ -458,7 +252,7 @@ static void a_result_goes_out_at_once_while_no_picture_comes(void **state)
            (double)took_ns[TRIALS / 2] / 1e6, (double)took_ns[TRIALS - 1] / 1e6);
     assert_true(took_ns[TRIALS / 2] < SOON_NS);
     zmq_close(rows);
-    close_rig(&rig);
+    close_topics(&rig);
 }
 
 struct flood {
@@ -487,9 +281,9 @@ static void a_flood_delays_a_picture_by_one_message_at_most(void **state)
     struct rig rig;
     struct flood f = {.rig = &rig};
     pthread_t thread;
-    open_rig(&rig);
+    open_topics(&rig);
     void *rows = subscribe(&rig, "rows");
-    wait_until(&rig, "rows", true);
+    wait_until_wanted(&rig, "rows", true);
     assert_int_equal(pthread_create(&thread, NULL, flood, &f), 0);
     for (unsigned round = 0; round < 20; round++) {
         hold();
@@ -512,7 +306,7 @@ static void a_flood_delays_a_picture_by_one_message_at_most(void **state)
     assert_true(oct_publisher_topic(rig.publisher, 1).skipped > 0);
     assert_int_equal(oct_publisher_skipped(rig.publisher), 0);
     zmq_close(rows);
-    close_rig(&rig);
+    close_topics(&rig);
 }
 
 /* Its connection's queue is full, and stays so: everybody else gets everything. */
@@ -524,14 +318,14 @@ static void a_subscriber_that_does_not_read_holds_up_nobody(void **state)
     struct message m;
     int one = 1, wait_ms = 300;
     unsigned n_came = 0;
-    open_rig(&rig);
+    open_topics(&rig);
     void *slow = zmq_socket(rig.context, ZMQ_SUB), *rows = subscribe(&rig, "rows");
     zmq_setsockopt(slow, ZMQ_RCVHWM, &one, sizeof(one));
     zmq_setsockopt(slow, ZMQ_RCVBUF, &one, sizeof(one));
     zmq_setsockopt(slow, ZMQ_SUBSCRIBE, "map", 3);
     assert_int_equal(zmq_connect(slow, oct_publisher_endpoint(rig.publisher)), 0);
-    wait_until(&rig, "rows", true);
-    wait_until(&rig, "map", true);
+    wait_until_wanted(&rig, "rows", true);
+    wait_until_wanted(&rig, "map", true);
     while (oct_publisher_topic(rig.publisher, 2).published < MANY) {
         publish_map(&rig, true);
         publish_rows(&rig, 1);
@@ -546,7 +340,7 @@ static void a_subscriber_that_does_not_read_holds_up_nobody(void **state)
     assert_true(n_came > 0 && n_came / 3 < MANY / 2);
     zmq_close(slow);
     zmq_close(rows);
-    close_rig(&rig);
+    close_topics(&rig);
 }
 
 static void a_source_that_ends_early_ends_nobody_else(void **state)
@@ -554,9 +348,9 @@ static void a_source_that_ends_early_ends_nobody_else(void **state)
     (void)state;
     struct rig rig;
     struct message m;
-    open_rig(&rig);
+    open_topics(&rig);
     void *all = subscribe(&rig, "");
-    wait_until(&rig, "rows", true);
+    wait_until_wanted(&rig, "rows", true);
     publish_rows(&rig, 2);
     oct_ring_close(rig.rows);
     receive(all, &m);
@@ -570,7 +364,7 @@ static void a_source_that_ends_early_ends_nobody_else(void **state)
         assert_string_equal(m.topic, "map");
     }
     zmq_close(all);
-    close_rig(&rig);
+    close_topics(&rig);
 }
 
 /* A stage computes on when the pictures have ended. */
@@ -579,9 +373,9 @@ static void results_after_the_last_picture_are_sent(void **state)
     (void)state;
     struct rig rig;
     struct message m;
-    open_rig(&rig);
+    open_topics(&rig);
     void *all = subscribe(&rig, "");
-    wait_until(&rig, "rows", true);
+    wait_until_wanted(&rig, "rows", true);
     publish_bscan(&rig);
     oct_ring_close(rig.images);
     receive(all, &m);
@@ -598,7 +392,7 @@ static void results_after_the_last_picture_are_sent(void **state)
     for (unsigned i = 0; i < 3 * N_SLOTS; i++)
         publish_rows(&rig, 4); /* nobody reads them, and nobody is woken */
     zmq_close(all);
-    close_rig(&rig);
+    close_topics(&rig);
 }
 
 static void a_publisher_ends_while_a_source_floods(void **state)
@@ -608,9 +402,9 @@ static void a_publisher_ends_while_a_source_floods(void **state)
         struct rig rig;
         struct flood f = {.rig = &rig};
         pthread_t thread;
-        open_rig(&rig);
+        open_topics(&rig);
         void *rows = subscribe(&rig, round % 2 ? "rows" : "map");
-        wait_until(&rig, round % 2 ? "rows" : "map", true);
+        wait_until_wanted(&rig, round % 2 ? "rows" : "map", true);
         assert_int_equal(pthread_create(&thread, NULL, flood, &f), 0);
         sleep_ms(5);
         oct_ring_close(rig.images);
@@ -619,7 +413,7 @@ static void a_publisher_ends_while_a_source_floods(void **state)
         atomic_store(&f.ends, true);
         pthread_join(thread, NULL);
         zmq_close(rows);
-        close_rig(&rig);
+        close_topics(&rig);
     }
 }
 
@@ -647,7 +441,7 @@ static void sources_without_a_name_of_their_own_are_refused(void **state)
                                          "a label of more than 31 letters, really"};
     struct rig rig;
     struct oct_image_form form = rows_form;
-    open_rig(&rig);
+    open_topics(&rig);
     for (size_t i = 0; i < 3; i++) {
         snprintf(form.name, sizeof(form.name), "%s", names[i]);
         refuse(&rig, &form, "there is a topic of that name already");
@@ -660,7 +454,7 @@ static void sources_without_a_name_of_their_own_are_refused(void **state)
     form.rank = 2;
     form.labels = labels + 1;
     refuse(&rig, &form, "label");
-    close_rig(&rig);
+    close_topics(&rig);
 }
 
 int main(void)
