@@ -1,26 +1,18 @@
 /* The CUDA engine of the whole-pixel search on the stand-in for CUDA (test/cuda_host/): its numbers
  * and those of the CPU's, and what becomes of them when the device fails or hangs. */
-#include "test/cuda_host/cuda_host.h"
+#include "test/rig/cuda_rig.h"
 #include "test/rig/match_suite.h"
 #include "test/rig/tap.h"
 
-#include "pipeline/base/clock.h"
-
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define MEMORY ((size_t)1 << 30)
-#define PATIENCE_MS 60000 /* a busy machine is no device that hangs */
 #define N OCT_MATCH_SCENE_PICTURES
 #define HEIGHT 24u
 #define WIDTH 32u
 #if defined(__SANITIZE_THREAD__)
-#define DEADLINE_MS 4000
 #define STRIDE 9u
 #else
-#define DEADLINE_MS 150
 #define STRIDE 4u
 #endif
 
@@ -38,12 +30,6 @@ static const struct oct_matcher_setup setup = {.height = HEIGHT,
 struct results {
     struct oct_match whole[N], windows[N];
 };
-
-static void check_nothing_left(void)
-{
-    assert_int_equal(cuda_host_bytes_in_use(), 0);
-    assert_int_equal(cuda_host_n_objects(), 0);
-}
 
 static enum oct_err use(const struct oct_matcher_ops *ops, struct oct_matcher *m,
                         struct results *results, struct oct_error *err)
@@ -168,11 +154,6 @@ static void test_failures(void **state)
         run_with_fault(CUDA_HOST_WORK_FAILS, n, &wanted);
 }
 
-static double seconds(void)
-{
-    return (double)oct_clock_ns() * 1e-9;
-}
-
 /* The n-th call or operation after create does not end: the CPU goes on after the deadline. */
 static void check_hanging(enum cuda_host_fault fault, unsigned n, const struct results *wanted)
 {
@@ -190,11 +171,7 @@ static void check_hanging(enum cuda_host_fault fault, unsigned n, const struct r
     ops->destroy(m);
     assert_true(seconds() - begun < DEADLINE_MS * 8e-3 + 10);
     check_same(&results, wanted);
-    cuda_host_reset(1, MEMORY); /* lets go on what hangs */
-    for (int i = 0; i < 1000 && (cuda_host_bytes_in_use() || cuda_host_n_objects()); i++)
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    check_nothing_left();
+    let_go();
 }
 
 static void test_hanging(void **state)

@@ -2,14 +2,13 @@
  * stand-in for CUDA (test/cuda_host/): the caller never waits longer than the deadline, what it
  * brought is its own again when do returns, and what a late thread leaves is freed.
  * AddressSanitizer sees what late threads touch. */
-#include "test/cuda_host/cuda_host.h"
+#include "test/rig/cuda_rig.h"
 #include "test/rig/scale_task.h"
 #include "test/rig/tap.h"
 
 #include "kernels/device/cuda_choice.h"
 #include "kernels/device/cuda_memory.h"
 #include "kernels/device/cuda_task.h"
-#include "pipeline/base/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,14 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MEMORY ((size_t)1 << 30)
 #define N 1000u
-#define PATIENCE_MS 60000 /* a busy machine is no device that hangs */
 #if defined(__SANITIZE_THREAD__)
-#define DEADLINE_MS 4000
 #define STRIDE 5u
 #else
-#define DEADLINE_MS 150
 #define STRIDE 1u
 #endif
 
@@ -80,21 +75,16 @@ static enum oct_err create(struct oct_cuda_tasks **tasks, const char *gpus, unsi
                                  sizeof(by_three), err);
 }
 
-static void check_nothing_left(void)
+static void check_no_task_left(void)
 {
-    assert_int_equal(cuda_host_bytes_in_use(), 0);
-    assert_int_equal(cuda_host_n_objects(), 0);
+    check_nothing_left();
     assert_int_equal(scale_task_n_contexts(), 0);
 }
 
-/* Lets go on what hangs, until the thread has ended and given everything back. */
-static void let_go(void)
+static void let_tasks_go(void)
 {
-    cuda_host_reset(1, MEMORY);
-    for (int i = 0; i < 1000 && (cuda_host_bytes_in_use() || cuda_host_n_objects()); i++)
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    check_nothing_left();
+    let_go();
+    check_no_task_left();
 }
 
 /* ---- a device that works ---- */
@@ -111,7 +101,7 @@ static void test_tasks(void **state)
         assert_int_equal(do_one(tasks, seed, &err), OCT_OK);
     assert_int_equal(scale_task_n_contexts(), 1);
     oct_cuda_tasks_destroy(tasks);
-    check_nothing_left();
+    check_no_task_left();
     oct_cuda_tasks_destroy(NULL);
 }
 
@@ -126,7 +116,7 @@ static void check_refusal(const char *gpus, const struct scale_setup *setup, enu
     assert_null(tasks);
     assert_int_equal(err.code, code);
     assert_non_null(strstr(err.text, word));
-    check_nothing_left();
+    check_no_task_left();
 }
 
 static void test_choice_of_gpus(void **state)
@@ -194,7 +184,7 @@ static void test_refused_task(void **state)
         assert_int_equal(do_one(tasks, seed, &err), OCT_OK);
     }
     oct_cuda_tasks_destroy(tasks);
-    check_nothing_left();
+    check_no_task_left();
 }
 
 /* ---- a device that fails ---- */
@@ -218,7 +208,7 @@ static bool run_with_fault(enum cuda_host_fault fault, unsigned n)
         assert_non_null(strstr(err.text, "launch failure"));
     }
     oct_cuda_tasks_destroy(tasks);
-    check_nothing_left();
+    check_no_task_left();
     return e != OCT_OK;
 }
 
@@ -238,11 +228,6 @@ static void test_failures(void **state)
 }
 
 /* ---- a device that hangs, and comes back ---- */
-
-static double seconds(void)
-{
-    return (double)oct_clock_ns() * 1e-9;
-}
 
 /* The n-th call or operation of the second task. Returns whether that was given up. */
 static bool run_hanging(enum cuda_host_fault fault, unsigned n)
@@ -269,7 +254,7 @@ static bool run_hanging(enum cuda_host_fault fault, unsigned n)
     begun = seconds();
     oct_cuda_tasks_destroy(tasks);
     assert_true(seconds() - begun < DEADLINE_MS * 4e-3 + 5);
-    let_go();
+    let_tasks_go();
     return given_up;
 }
 
@@ -307,7 +292,7 @@ static void test_next_worker(void **state)
     assert_int_equal(scale_task_n_contexts(), 2);
     oct_cuda_tasks_destroy(tasks);
     assert_int_equal(scale_task_n_contexts(), 1);
-    let_go();
+    let_tasks_go();
 }
 
 #if !defined(__SANITIZE_THREAD__) /* times mean nothing there */
@@ -324,7 +309,7 @@ static void test_slow_calls(void **state)
     assert_int_equal(do_one(tasks, 1, &err), OCT_OK);
     assert_true(seconds() - begun > 1);
     oct_cuda_tasks_destroy(tasks);
-    check_nothing_left(); /* now: nobody was left behind */
+    check_no_task_left(); /* now: nobody was left behind */
 }
 
 #endif
