@@ -371,7 +371,7 @@ static void hostile_json_is_refused(void **state)
     }
 }
 
-/* ---- the client's refusals (what it sends is seen in test_client.c and test_octctl.py) ---- */
+/* ---- the client's refusals (what it sends is seen in test_client.c and test_replay.py) ---- */
 
 static void client_refuses_what_makes_no_sense(void **state)
 {
