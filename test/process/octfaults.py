@@ -44,6 +44,16 @@ class Player:
         self.kill()
 
 
+def receive(socket):
+    """(topic, header, values) of the next message of a subscriber, whose sizes are right."""
+    topic, header, values = socket.recv_multipart()
+    header = json.loads(header)
+    assert header["dsize"] == len(values)
+    shape = [int(n) for n in header["shape"]]
+    dtype = {"float": "<f4", "uint8": "u1"}[header["dtype"]]
+    return topic.decode(), header, np.frombuffer(values, dtype).reshape(shape)
+
+
 @contextlib.contextmanager
 def environment(**values):
     """os.environ for what is started within."""

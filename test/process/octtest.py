@@ -421,12 +421,12 @@ class Daemon:
             assert time.monotonic() < end, f"waited in vain: {status}"
             time.sleep(0.02)
 
-    def subscriber(self):
-        """Gets every picture from now on; a receive that gets none ends in zmq.Again."""
+    def subscriber(self, topic="bscan"):
+        """Gets every message of the topic from now on; a receive that gets none is zmq.Again."""
         socket = self.context.socket(zmq.SUB)
         socket.rcvhwm = 0
         socket.rcvtimeo = PATIENCE_S * 1000
-        socket.setsockopt(zmq.SUBSCRIBE, b"bscan")
+        socket.setsockopt(zmq.SUBSCRIBE, topic.encode())
         connected(socket, lambda: socket.connect(self.publish))
         return socket
 

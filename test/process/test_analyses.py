@@ -14,24 +14,6 @@ class Misbehaving(Daemon):
     program = "test/octd_misbehaving"
 
 
-def listen(daemon, topic):
-    socket = daemon.context.socket(zmq.SUB)
-    socket.rcvhwm = 0
-    socket.rcvtimeo = PATIENCE_S * 1000
-    socket.setsockopt(zmq.SUBSCRIBE, topic.encode())
-    connected(socket, lambda: socket.connect(daemon.publish))
-    return socket
-
-
-def receive(socket):
-    topic, header, values = socket.recv_multipart()
-    header = json.loads(header)
-    assert header["dsize"] == len(values)
-    shape = [int(n) for n in header["shape"]]
-    dtype = {"float": "<f4", "uint8": "u1"}[header["dtype"]]
-    return topic.decode(), header, np.frombuffer(values, dtype).reshape(shape)
-
-
 def analyses(status):
     return {a["name"]: a for a in status["analysis"]}
 
@@ -50,7 +32,7 @@ def in_step(daemon, sender, n_bscans, first=0, names=("enface", "quality")):
 def en_face_and_quality_are_published():
     """topic enface has a row a B-scan, what a B-scan's own pixels say; topic quality is JSON"""
     with Daemon(*BASE, *settings(scan=dict(width_um=600, height_um=500))) as daemon:
-        pictures, enface, quality = (listen(daemon, t) for t in ("bscan", "enface", "quality"))
+        pictures, enface, quality = (daemon.subscriber(t) for t in ("bscan", "enface", "quality"))
         in_step(daemon, Sender(daemon, 1), V)
         rows = []
         for i in range(V):
@@ -88,7 +70,7 @@ def en_face_and_quality_are_published():
 def a_live_setting_reaches_its_stage():
     """set analysis.enface_projection changes the next image, the configuration, and nothing else"""
     with Daemon(*BASE) as daemon:
-        enface, pictures = listen(daemon, "enface"), listen(daemon, "bscan")
+        enface, pictures = daemon.subscriber("enface"), daemon.subscriber("bscan")
         sender = Sender(daemon, 1)
         in_step(daemon, sender, V)
         assert daemon.ask("set", key="analysis.enface_projection", value="max")["ok"]
@@ -114,7 +96,7 @@ def a_live_setting_reaches_its_stage():
 def they_are_recorded():
     """a recording has /analysis/enface and /analysis/quality, row for row what was published"""
     with Daemon(*BASE, *settings(scan=dict(width_um=600, height_um=500))) as daemon:
-        enface, quality = listen(daemon, "enface"), listen(daemon, "quality")
+        enface, quality = daemon.subscriber("enface"), daemon.subscriber("quality")
         a_bscan = M * LINES.shape[1] * 2 + M * D  # and a row of en face, a row of the quality
         assert daemon.status()["record"]["bytes_per_bscan"] == a_bscan + M * 4 + 10 * 4
         assert daemon.ask("record", action="start")["ok"]
@@ -218,7 +200,7 @@ def values_are_lent_in_the_daemon():
                            pipeline=dict(range="manual", min_db=-60, max_db=160))
     for chosen, tolerance in ((settings_f32, 1e-4), (settings_u8, 0.5)):
         with Misbehaving(*BASE, *chosen) as daemon:
-            pictures, means = listen(daemon, "bscan"), listen(daemon, "mean")
+            pictures, means = daemon.subscriber("bscan"), daemon.subscriber("mean")
             in_step(daemon, Sender(daemon, 1), V, names=("mean",))
             done = analyses(daemon.status())["mean"]
             assert done["done"] > V // 2, done
@@ -239,7 +221,7 @@ def no_count_of_an_analysis_is_larger_than_its_whole():
     """seen = done + skipped <= B-scans; what became of results <= results, in every answer"""
     quick = settings(scan=dict(lines=2, bscans=4))
     with Daemon(*BASE, *quick) as daemon, Player(daemon, 100000, *quick):
-        listener = listen(daemon, "quality")
+        listener = daemon.subscriber("quality")
         listener.rcvhwm = 1
         assert daemon.ask("record", action="start")["ok"]
         daemon.wait(lambda s: s["bscans_done"] > 1000)

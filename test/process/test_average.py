@@ -41,22 +41,6 @@ def seen_by(status):
     return sum(a["seen"] for a in status["analysis"] if a["name"] == "average")
 
 
-def listen(daemon, topic):
-    socket = daemon.context.socket(zmq.SUB)
-    socket.rcvhwm = 0
-    socket.rcvtimeo = PATIENCE_S * 1000
-    socket.setsockopt(zmq.SUBSCRIBE, topic.encode())
-    connected(socket, lambda: socket.connect(daemon.publish))
-    return socket
-
-
-def receive(socket):
-    _, header, values = socket.recv_multipart()
-    header = json.loads(header)
-    kind = {"float": "<f4", "uint8": "u1"}[header["dtype"]]
-    return header, np.frombuffer(values, kind).reshape([int(n) for n in header["shape"]])
-
-
 def mean_db(pictures):
     """The oracle: intensity, in double precision."""
     return 10 * np.log10(np.mean([10 ** (p.astype(float) / 10) for p in pictures], axis=0))
@@ -66,7 +50,7 @@ def mean_db(pictures):
 def it_is_off_until_it_is_asked_for():
     """set average.bscans wakes it in a running daemon: the topic is the mean of the last ones"""
     with Daemon(*SCAN, "--set", "average.register=none") as daemon:
-        pictures, averages = listen(daemon, "bscan"), listen(daemon, "average")
+        pictures, averages = daemon.subscriber("bscan"), daemon.subscriber("average")
         scanner = Scanner(daemon)
         for i in range(3):
             status = scanner.scan(eye(i, 300), average=False)
@@ -76,11 +60,11 @@ def it_is_off_until_it_is_asked_for():
                                          score=None, min_score=0.3), status["average"]
         assert daemon.ask("set", key="average.bscans", value="4")["ok"]
         daemon.wait(lambda s: not s["analysis"][-1]["at_rest"])
-        shown = [receive(pictures)[1] for _ in range(3)] and []
+        shown = [receive(pictures)[2] for _ in range(3)] and []
         for i in range(7):
             status = scanner.scan(eye(10 + i, 300))
-            shown.append(receive(pictures)[1])
-            header, mean = receive(averages)
+            shown.append(receive(pictures)[2])
+            _, header, mean = receive(averages)
             window = shown[-4:]
             assert header["dataset"] == "analysis/average" and header["unit"] == "dB", header
             assert header["averaged"] == len(window) == status["average"]["averaged"], header
@@ -97,16 +81,16 @@ def a_bad_frame_is_left_out():
     """B-scans of another scene score low, are left out and counted; eight of them begin anew"""
     with Daemon(*SCAN, *settings(scan=dict(bscans=100), output=dict(sample="u8"),
                                  average=dict(bscans=16))) as daemon:
-        averages, scanner = listen(daemon, "average"), Scanner(daemon)
+        averages, scanner = daemon.subscriber("average"), Scanner(daemon)
         for i in range(5):
             status = scanner.scan(eye(i, 200))
         assert status["average"]["averaged"] == 5 and status["average"]["rejected"] == 0, status
         assert status["average"]["score"] > 0.5, status["average"]
-        headers = [receive(averages) for _ in range(5)]
+        headers = [receive(averages)[1:] for _ in range(5)]
         before = headers[-1][1]
         assert headers[-1][0]["dtype"] == "uint8" and headers[-1][0]["score"] > 0.5
         status = scanner.scan(eye(77, 200, scene=6))
-        header, image = receive(averages)
+        _, header, image = receive(averages)
         assert header["rejected"] == 1 and header["averaged"] == 5 and header["score"] < 0.3, header
         assert (image == before).all() and status["average"]["rejected"] == 1
         status = scanner.scan(eye(6, 200))
@@ -126,12 +110,12 @@ def it_is_recorded_where_asked_for():
     """average.record: /analysis/average and its columns, what was published; /average is the same"""
     wanted = settings(average=dict(bscans=4, record="yes"), output=dict(sample="u8"))
     with Daemon(*SCAN, *wanted) as daemon:
-        averages, scanner = listen(daemon, "average"), Scanner(daemon)
+        averages, scanner = daemon.subscriber("average"), Scanner(daemon)
         assert daemon.ask("record", action="start")["ok"]
         for i in range(VOLUME):
             scanner.scan(eye(i, 200))
         daemon.wait(lambda s: s["volumes_written"] == 1)
-        sent = [receive(averages) for _ in range(VOLUME)]
+        sent = [receive(averages)[1:] for _ in range(VOLUME)]
         path, = glob.glob(daemon.records + "/*.h5")
         with h5py.File(path) as f:
             data, frames = f["analysis/average"], f["frames"]
@@ -162,20 +146,20 @@ def repeats_are_averaged_by_blocks():
     """scan.repeats: one image a block, [V/N][M][D], the registered mean of the block's B-scans"""
     wanted = settings(scan=dict(repeats=4), average=dict(record="yes", register="none"))
     with Daemon(*SCAN, *wanted) as daemon:
-        pictures, averages = listen(daemon, "bscan"), listen(daemon, "average")
+        pictures, averages = daemon.subscriber("bscan"), daemon.subscriber("average")
         scanner = Scanner(daemon)
         assert daemon.ask("record", action="start")["ok"]
         for i in range(VOLUME):
             scanner.scan(eye(i, 300, scene=i // 4))
         daemon.wait(lambda s: s["volumes_written"] == 1)
-        shown = [receive(pictures)[1] for _ in range(VOLUME)]
+        shown = [receive(pictures)[2] for _ in range(VOLUME)]
         path, = glob.glob(daemon.records + "/*.h5")
         with h5py.File(path) as f:
             data, columns = f["average"], f["analysis"]
             assert data.shape == (3, LINES, DEPTH) and data.attrs["bscans_an_image"] == 4
             assert columns["average_valid"][:].all() and (columns["average_averaged"][:] == 4).all()
             for block in range(3):
-                header, image = receive(averages)
+                _, header, image = receive(averages)
                 assert header["bscan"] == 4 * block + 3 and header["averaged"] == 4
                 assert (data[block] == image).all()
                 assert np.abs(image - mean_db(shown[4 * block:4 * block + 4])).max() < 2e-3
@@ -188,7 +172,7 @@ def the_last_block_of_a_volume_is_recorded_though_cut():
     """scan.repeats: blocks that lack B-scans, the volume's last one too, have their row of the file"""
     wanted = settings(scan=dict(repeats=4), average=dict(record="yes"))
     with Daemon(*SCAN, *wanted) as daemon:
-        averages, sender = listen(daemon, "average"), Sender(daemon, 1)
+        averages, sender = daemon.subscriber("average"), Sender(daemon, 1)
         assert daemon.status()["average"]["score"] is None
         assert daemon.ask("record", action="start")["ok"]
         came = [b for b in range(VOLUME + 4) if b not in (2, VOLUME - 2, VOLUME - 1)]
@@ -198,7 +182,7 @@ def the_last_block_of_a_volume_is_recorded_though_cut():
         status = daemon.wait(lambda s: s["volumes_written"] == 1)
         counts = status["analysis"][-1]
         assert counts["results"] == 4 and counts["not_recorded"] == 0, counts
-        sent = [receive(averages) for _ in range(3)]
+        sent = [receive(averages)[1:] for _ in range(3)]
         assert [h["averaged"] for h, _ in sent] == [3, 4, 2], [h for h, _ in sent]
         assert [(h["volume"], h["bscan"]) for h, _ in sent] == [(0, 3), (0, 7), (0, VOLUME - 3)]
         path, = glob.glob(daemon.records + "/*.h5")
