@@ -39,13 +39,18 @@ struct oct_cell {
 /* A snake to start: in a window about (x, y), along the flow (vx, vy) of cells. */
 struct oct_cell_start {
     double x, y;
-    double vx, vy; /* their signs and ratio matter; 0, 0: plain diffusion */
+    double vx, vy;  /* their signs and ratio matter; 0, 0: plain diffusion */
+    double mean_dy; /* Ey - y: Ey is the mean y of the cell in the ten pictures before this one, or
+                       in all of them while it was in fewer. 0: Ey is y, as it is where the start
+                       is the one position of the cell so far */
     double radii[OCT_CELLS_SNAXELS];
     bool is_dark; /* the polarity of which a score is sought */
 };
 
 struct oct_cell_end {
-    bool defined; /* the window has 2 x 2 px at least, and the snake stayed within it */
+    bool defined; /* the window has 2 x 2 px at least; else x, y and radii are those of start */
+    bool left;    /* a snaxel is outside the window, where the snake ends: with params.predicts it
+                     does not count; Boyer 2009 goes on from there */
     double x, y;  /* of the snake itself */
     double radii[OCT_CELLS_SNAXELS];
     uint32_t n_field, n_snake; /* iterations */
