@@ -86,7 +86,13 @@ $(BUILD)/analysis/%.o: EXTRA_CFLAGS += -O3
 # Selections by comparison become vector code only where comparisons need not trap.
 $(addprefix $(BUILD)/analysis/,average/pixels.o average/prepare.o correlate/picture.o): \
   EXTRA_CFLAGS += -O3 -fno-trapping-math
+# One source for three instruction sets, which give the same numbers: nothing is fused.
+$(BUILD)/analysis/cells/mgvf_plain.o: EXTRA_CFLAGS += -ffp-contract=off
+$(BUILD)/analysis/cells/mgvf_avx2.o: EXTRA_CFLAGS += -ffp-contract=off -mavx2
+$(BUILD)/analysis/cells/mgvf_avx512.o: EXTRA_CFLAGS += -ffp-contract=off -mavx2 -mavx512f -mavx512dq \
+  -mprefer-vector-width=512
 # A square root of less than 0 need not set errno.
+$(addprefix $(BUILD)/analysis/cells/,follow.o snake.o): EXTRA_CFLAGS += -fno-math-errno -fno-trapping-math
 $(BUILD)/analysis/correlate/correlate.o: EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno
 
 # The oracle's sums are direct, and tests run where they are built: with this processor's vectors.
