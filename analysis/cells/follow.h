@@ -6,15 +6,19 @@
  *   w  = w' - (1 / lambda) f (w' - f)
  * mu 0.5, lambda 5, borders repeated, until the mean |change| is at most 1e-5, 500 iterations at
  * most. H(z) = atan(z / 1e-10) / pi + 1/2 is taken at its limit: a neighbour with v . e > 0 adds
- * max(d, 0), with v . e < 0 min(d, 0), with 0 d / 2, d = w_e - w; the error is below 1e-10 an
- * iteration.
+ * max(d, 0), with v . e < 0 min(d, 0), with 0 d / 2, d = w_e - w. A term is off by less than
+ * 3.2e-11 / |v . e|. Diagonal neighbours have e = (+-1, +-1); |v . e| below 1e-9 counts as 0.
  *
- * Snake: 20 snaxels X_i = C + r_i (cos t_i, sin t_i), u = grad w / |grad w| (0 where w is flat),
- * L the length of the closed polygon, Ey the mean y of the last ten positions:
+ * Snake: 20 snaxels X_i = C + r_i (cos t_i, sin t_i), t_i = 2 pi i / 20, u = grad w / |grad w| (0
+ * where w is flat), L the length of the closed polygon, Ey = start y + mean_dy: the mean y of the
+ * cell's last ten positions, one a picture, or of those that there are:
  *   xc += 0.2 sum(ux) / L;  yc = (yc + 0.2 sum(uy) / L + 0.01 Ey) / 1.01
  *   r_i = (r_i + 0.2 (w_i + u_i . (X_i - C) - sum(w) / L) / L + 0.04 R) / 1.04
  * all from the values before, w and u bilinear. It ends when |dxc| + |dyc| + sum |dr_i| <= stop,
- * after 1000 iterations, or when a snaxel leaves the window. */
+ * after 1000 iterations, or when a snaxel is outside the window: `left`, and it stays as it is.
+ *
+ * w and u are f32, all else is double. Where w changes by less than some 1e-7 a pixel, as far from
+ * the edges of a picture without noise, the direction u is that of its rounding. */
 #ifndef OCT_ANALYSIS_CELLS_FOLLOW_H
 #define OCT_ANALYSIS_CELLS_FOLLOW_H
 
@@ -28,11 +32,12 @@ enum oct_err oct_cells_follower_create(struct oct_cells_follower **follower,
                                        uint32_t width, struct oct_error *err);
 void oct_cells_follower_destroy(struct oct_cells_follower *follower); /* NULL is fine */
 
-/* pixels: I' [height][width], rows `stride` apart. Fills *end but for end->cell. */
+/* pixels: I' [height][width], rows `stride` apart, all finite. start: radii above 0. Fills *end but
+ * for end->cell. */
 void oct_cells_follow(struct oct_cells_follower *follower, const float *pixels, size_t stride,
                       const struct oct_cell_start *start, struct oct_cell_end *end);
 
-/* The field of the call before, rows one after another; its window. */
+/* The field of the call before, rows one after another; its window. NULL: it was not defined. */
 const float *oct_cells_follow_field(const struct oct_cells_follower *follower,
                                     struct oct_cell_window *window);
 
