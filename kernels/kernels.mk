@@ -16,9 +16,6 @@ $(BUILD)/kernels/recon/stages_avx512.o $(BUILD)/kernels/recon/lanes_avx512.o: EX
 $(BUILD)/kernels/recon/lanes_avx2.o $(BUILD)/kernels/recon/lanes_avx512.o: EXTRA_CFLAGS += -ffp-contract=off \
   -fsigned-zeros
 
-# Pictures on their way into pinned memory: loops for vectors.
-$(BUILD)/analysis/correlate/normal.o: EXTRA_CFLAGS := -O3
-
 # --- CUDA -----------------------------------------------------------------------------------
 # Every .cu of kernels/ and analysis/ is device code, built where nvcc is found; CUDA=0|1 overrides.
 # Without nvcc X_absent.c, if there is one beside X.cu, takes its place. cudart is linked statically

@@ -9,7 +9,6 @@ extern "C" {
 
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 /* A block of 128 threads sums at 16 x 32 shifts, a thread at 4 of a row, over chunks of 16 x 64
  * pixels. The pitch keeps the threads of a warp on banks of their own. */
@@ -272,6 +271,7 @@ struct task {
     const struct search *searches;      /* [n] LOOK */
     unsigned n;
     struct oct_match *matches; /* [n] FIND, LOOK */
+    uint64_t *n_valid;         /* of the REFERENCE */
 };
 
 struct room {
@@ -285,6 +285,7 @@ struct context {
     struct room room;
     enum what what; /* of the task */
     unsigned n, n_tiles;
+    bool refused; /* the task's reference */
     struct search *h_searches, *d_searches, *d_whole;
     struct tile *h_tiles, *d_tiles;
     struct oct_match *h_matches, *d_matches;
@@ -301,23 +302,18 @@ static uint32_t tiles_of(uint32_t n, uint32_t per_tile)
     return (n + per_tile - 1) / per_tile;
 }
 
+/* A picture that is not usable is zero on the device, and matches nowhere. */
 static void take_pictures(struct context *c, const struct task *task)
 {
-    struct oct_correlation *to = &c->correlation;
     for (unsigned i = 0; i < task->n; i++) {
-        const struct oct_picture *p = &task->pictures[i];
-        const size_t n = (size_t)p->height * p->width;
-        uint8_t *mask = to->h_masks ? to->h_masks + i * n : NULL;
-        struct oct_normal normal;
-        oct_normal_measure(&normal, p, false);
-        if (normal.usable)
-            oct_normal_write(&normal, p, to->h_pictures + i * n, mask);
-        else /* matches nowhere */
-            memset(to->h_pictures + i * n, 0, n * sizeof(float));
-        if (!normal.usable && mask)
-            memset(mask, 0, n);
-        if (task->what == LOAD)
-            to->h_factors[i] = 0;
+        const struct oct_normal *normal =
+            oct_planes_take(&c->correlation.planes, i, &task->pictures[i], false);
+        if (task->what == LOAD) {
+            c->correlation.h_factors[i] = 0;
+        } else {
+            c->refused = !normal->usable;
+            *task->n_valid = normal->n_valid;
+        }
     }
 }
 
@@ -337,6 +333,7 @@ static void take(void *argument, const void *from)
     const struct task *task = (const struct task *)from;
     c->what = task->what;
     c->n = task->n;
+    c->refused = false;
     if (task->what == LOOK)
         take_searches(c, task);
     else if (task->what != FIND)
@@ -374,8 +371,9 @@ static enum oct_err begin(void *argument, struct oct_error *err)
 {
     struct context *c = (struct context *)argument;
     struct oct_correlation *of = &c->correlation;
-    const struct oct_correlation_shape &s = of->shape;
     enum oct_err e = OCT_OK;
+    if (c->refused)
+        return oct_fail(err, OCT_E_ARG, "the reference has no contrast");
     switch (c->what) {
     case REFERENCE:
         e = oct_correlation_upload_g(of, err);
@@ -383,7 +381,7 @@ static enum oct_err begin(void *argument, struct oct_error *err)
     case LOAD:
         e = oct_correlation_upload(of, c->n, err);
         if (!e)
-            oct_correlation_queue_boxes(of, of->d_planes, of->d_boxes, s.height, s.width, c->n);
+            oct_correlation_queue_boxes(of, c->n);
         return e;
     case FIND:
         e = oct_correlation_queue(of, false, err);
@@ -399,13 +397,6 @@ static void give(void *argument, void *to)
     struct task *task = (struct task *)to;
     if (task->matches)
         memcpy(task->matches, c->h_matches, task->n * sizeof(*task->matches));
-}
-
-static void unmake(void *argument)
-{
-    struct context *c = (struct context *)argument;
-    oct_correlation_finish(&c->correlation);
-    delete c;
 }
 
 /* Whole pictures as searches: they stay. */
@@ -447,12 +438,7 @@ static enum oct_err alloc(struct context *c, struct oct_error *err)
 /* Every kernel once, with pictures that are all zero. */
 static enum oct_err rehearse(struct context *c, struct oct_error *err)
 {
-    const struct oct_correlation_shape &s = c->correlation.shape;
-    const size_t n = (size_t)s.height * s.width;
-    memset(c->correlation.h_pictures, 0, n * sizeof(float));
-    memset(c->correlation.h_factors, 0, s.n * sizeof(float));
-    if (c->correlation.h_masks)
-        memset(c->correlation.h_masks, 0, n);
+    oct_correlation_blank(&c->correlation);
     enum oct_err e = OCT_OK;
     for (int what = REFERENCE; what <= FIND && !e; what++) {
         c->what = (enum what)what;
@@ -467,34 +453,24 @@ static enum oct_err rehearse(struct context *c, struct oct_error *err)
     return begin_look(c, err);
 }
 
+static enum oct_err complete(struct context *c, const struct setup *setup, struct oct_error *err)
+{
+    c->stream = c->correlation.stream;
+    c->room = setup->room;
+    enum oct_err e = alloc(c, err);
+    e = e ? e : put_whole(c, err);
+    return e ? e : rehearse(c, err);
+}
+
 static enum oct_err make(void **out, struct oct_cuda_stream *stream, const void *from,
                          struct oct_error *err)
 {
     const struct setup *setup = (const struct setup *)from;
-    *out = NULL;
-    struct context *c = new (std::nothrow) context();
-    if (!c)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a registration");
-    c->stream = stream;
-    c->room = setup->room;
-    const struct oct_correlation_shape shape = oct_correlation_shape_of(&setup->correlator);
-    enum oct_err e = oct_correlation_make(&c->correlation, &shape, stream, err);
-    if (!e)
-        e = alloc(c, err);
-    if (!e)
-        e = put_whole(c, err);
-    if (!e)
-        e = rehearse(c, err);
-    oct_cuda_stream_drain(stream);
-    if (e) {
-        unmake(c);
-        return e;
-    }
-    *out = c;
-    return OCT_OK;
+    return oct_correlation_make_context(out, stream, setup->correlator, setup, complete, err);
 }
 
-static const struct oct_cuda_task_ops task_ops = {"registration", make, take, begin, give, unmake};
+static const struct oct_cuda_task_ops task_ops = {
+    "registration", make, take, begin, give, oct_correlation_unmake<struct context>};
 
 /* ---- the engine ---- */
 
@@ -601,14 +577,11 @@ static enum oct_err matcher_set_reference(struct oct_matcher *m,
                                           const struct oct_picture *reference,
                                           struct oct_error *err)
 {
-    struct oct_normal normal;
-    oct_normal_measure(&normal, reference, false);
-    if (!normal.usable)
-        return oct_fail(err, OCT_E_ARG, "the reference has no contrast");
-    struct task task = {REFERENCE, reference, NULL, 1, NULL};
+    uint64_t n_valid = 0;
+    struct task task = {REFERENCE, reference, NULL, 1, NULL, &n_valid};
     enum oct_err e = oct_cuda_tasks_do(m->tasks, &task, err);
     if (!e)
-        m->g_valid = normal.n_valid;
+        m->g_valid = n_valid;
     return e;
 }
 
@@ -620,14 +593,14 @@ static enum oct_err matcher_load(struct oct_matcher *m, const struct oct_picture
     m->n = n;
     for (unsigned i = 0; i < n; i++)
         count_rows(&pictures[i], m->valid + (size_t)i * (m->setup.height + 1));
-    struct task task = {LOAD, pictures, NULL, n, NULL};
+    struct task task = {LOAD, pictures, NULL, n, NULL, NULL};
     return n ? oct_cuda_tasks_do(m->tasks, &task, err) : OCT_OK;
 }
 
 static enum oct_err matcher_find(struct oct_matcher *m, struct oct_match *matches,
                                  struct oct_error *err)
 {
-    struct task task = {FIND, NULL, NULL, m->n, matches};
+    struct task task = {FIND, NULL, NULL, m->n, matches, NULL};
     return m->n ? oct_cuda_tasks_do(m->tasks, &task, err) : OCT_OK;
 }
 
@@ -685,7 +658,7 @@ static enum oct_err matcher_look(struct oct_matcher *m, const struct oct_window 
             return oct_fail(err, OCT_E_ARG, "window %u is outside what was set up", i);
     for (unsigned i = 0; i < n;) {
         const unsigned count = fill_launch(m, windows + i, n - i);
-        struct task task = {LOOK, NULL, m->searches, count, matches + i};
+        struct task task = {LOOK, NULL, m->searches, count, matches + i, NULL};
         enum oct_err e = oct_cuda_tasks_do(m->tasks, &task, err);
         if (e)
             return e;

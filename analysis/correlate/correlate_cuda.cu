@@ -1,12 +1,10 @@
 /* The CUDA engine: a worker (kernels/device/cuda_task.h) whose tasks are a reference to keep or a
- * batch of pictures. Pictures are made normal while they are copied into pinned memory. */
+ * batch of pictures. Pictures are measured while they are copied into pinned memory. */
 #include "analysis/correlate/cuda_correlation.cuh"
 #include "kernels/device/cuda_task.h"
 
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
-#include <new>
 
 /* Pictures a batch are limited so that a batch takes about this much memory on the device. */
 #define BATCH_BYTES ((size_t)2 << 30)
@@ -14,30 +12,41 @@
 struct oct_correlator {
     struct oct_cuda_tasks *tasks;
     struct oct_correlator_setup setup; /* n_batch: of the device */
-    struct oct_normal g;               /* has_reference: of g */
     bool has_reference;
-    struct oct_normal *f; /* [n_batch of the caller] */
-    unsigned n_batch;     /* of the caller */
+    unsigned n_batch; /* of the caller */
 };
 
 struct task {
     bool is_reference, alone;
     const struct oct_picture *pictures; /* [n] */
-    const struct oct_normal *normals;   /* [n] */
     unsigned n;
-    float *c2d; /* [n][shifts] */
+    float *c2d;      /* [n][shifts] */
+    unsigned *which; /* set to the picture that is refused */
 };
 
 struct context {
     struct oct_correlation correlation;
-    struct oct_cuda_stream *stream;
+    bool keep_mean;
     double g_squares; /* of g: its sum; overlap: their mean */
     bool is_reference;
-    unsigned n; /* of the task */
+    unsigned n;               /* of the task */
+    struct oct_error refusal; /* of the task's pictures; the code alone where it is OCT_OK */
     float *h_c2d;
 };
 
 /* ---- a task ---- */
+
+static enum oct_err check_normal(const struct oct_normal *normal, const struct oct_picture *p,
+                                 struct oct_error *err)
+{
+    const double part = (double)normal->n_valid / ((double)p->height * p->width);
+    if (part < 0.1)
+        return oct_fail(err, OCT_E_ARG, "only %.1f %% of the pixels are valid, less than 10 %%",
+                        100 * part);
+    if (!normal->finite)
+        return oct_fail(err, OCT_E_ARG, "pixels that are not finite and not masked");
+    return normal->usable ? OCT_OK : oct_fail(err, OCT_E_ARG, "no contrast");
+}
 
 /* The sum of squares of a normal picture is its number of valid pixels. */
 static double squares_of(const struct context *c, const struct oct_normal *normal)
@@ -45,6 +54,7 @@ static double squares_of(const struct context *c, const struct oct_normal *norma
     return c->correlation.shape.norm == OCT_CORRELATION_OVERLAP ? 1 : (double)normal->n_valid;
 }
 
+/* Up to the first picture that is refused; begin says so. */
 static void take(void *argument, const void *from)
 {
     struct context *c = (struct context *)argument;
@@ -52,13 +62,16 @@ static void take(void *argument, const void *from)
     struct oct_correlation *to = &c->correlation;
     c->is_reference = task->is_reference;
     c->n = task->n;
+    c->refusal.code = OCT_OK;
     to->alone = task->alone;
     for (unsigned i = 0; i < task->n; i++) {
         const struct oct_picture *p = &task->pictures[i];
-        const size_t at = i * (size_t)p->height * p->width;
-        oct_normal_write(&task->normals[i], p, to->h_pictures + at,
-                         to->h_masks ? to->h_masks + at : NULL);
-        const double own = squares_of(c, &task->normals[i]);
+        const struct oct_normal *normal = oct_planes_take(&to->planes, i, p, c->keep_mean);
+        if (check_normal(normal, p, &c->refusal)) {
+            *task->which = i;
+            return;
+        }
+        const double own = squares_of(c, normal);
         if (task->is_reference)
             c->g_squares = own;
         else
@@ -71,6 +84,10 @@ static enum oct_err begin(void *argument, struct oct_error *err)
 {
     struct context *c = (struct context *)argument;
     struct oct_correlation *correlation = &c->correlation;
+    if (c->refusal.code) {
+        *err = c->refusal;
+        return c->refusal.code;
+    }
     if (c->is_reference) {
         enum oct_err e = oct_correlation_upload_g(correlation, err);
         return e ? e : oct_correlation_queue_g(correlation, err);
@@ -80,7 +97,7 @@ static enum oct_err begin(void *argument, struct oct_error *err)
         e = oct_correlation_queue(correlation, true, err);
     return e ? e
              : oct_cuda_stream_download(
-                   c->stream, c->h_c2d, correlation->d_c2d,
+                   correlation->stream, c->h_c2d, correlation->d_c2d,
                    c->n * oct_correlation_shifts(correlation->shape) * sizeof(float), err);
 }
 
@@ -93,21 +110,12 @@ static void give(void *argument, void *to)
                task->n * oct_correlation_shifts(c->correlation.shape) * sizeof(float));
 }
 
-static void unmake(void *argument)
-{
-    struct context *c = (struct context *)argument;
-    oct_correlation_finish(&c->correlation);
-    delete c;
-}
-
 /* Every kernel once: a reference, and pictures with it and with themselves, all zero. */
 static enum oct_err rehearse(struct context *c, struct oct_error *err)
 {
     struct oct_correlation *to = &c->correlation;
     const struct oct_correlation_shape &s = to->shape;
-    memset(to->h_pictures, 0, (size_t)s.height * s.width * sizeof(float));
-    memset(to->h_pictures, 0, (size_t)s.g_height * s.g_width * sizeof(float));
-    memset(to->h_factors, 0, s.n * sizeof(float));
+    oct_correlation_blank(to);
     c->n = 1;
     c->is_reference = true;
     enum oct_err e = begin(c, err);
@@ -119,31 +127,25 @@ static enum oct_err rehearse(struct context *c, struct oct_error *err)
     return e;
 }
 
-static enum oct_err make(void **out, struct oct_cuda_stream *stream, const void *setup,
-                         struct oct_error *err)
+static enum oct_err complete(struct context *c, const struct oct_correlator_setup *setup,
+                             struct oct_error *err)
 {
-    *out = NULL;
-    struct context *c = new (std::nothrow) context();
-    if (!c)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a correlation");
-    const struct oct_correlation_shape shape =
-        oct_correlation_shape_of((const struct oct_correlator_setup *)setup);
-    c->stream = stream;
-    enum oct_err e = oct_correlation_make(&c->correlation, &shape, stream, err);
-    if (!e)
-        e = oct_stream_pin(stream, &c->h_c2d, shape.n * oct_correlation_shifts(shape), err);
-    if (!e)
-        e = rehearse(c, err);
-    oct_cuda_stream_drain(stream);
-    if (e) {
-        unmake(c);
-        return e;
-    }
-    *out = c;
-    return OCT_OK;
+    const struct oct_correlation_shape &s = c->correlation.shape;
+    c->keep_mean = setup->keep_mean && setup->norm != OCT_CORRELATION_ZNCC;
+    enum oct_err e =
+        oct_stream_pin(c->correlation.stream, &c->h_c2d, s.n * oct_correlation_shifts(s), err);
+    return e ? e : rehearse(c, err);
 }
 
-static const struct oct_cuda_task_ops task_ops = {"correlation", make, take, begin, give, unmake};
+static enum oct_err make(void **out, struct oct_cuda_stream *stream, const void *from,
+                         struct oct_error *err)
+{
+    const struct oct_correlator_setup *setup = (const struct oct_correlator_setup *)from;
+    return oct_correlation_make_context(out, stream, *setup, setup, complete, err);
+}
+
+static const struct oct_cuda_task_ops task_ops = {
+    "correlation", make, take, begin, give, oct_correlation_unmake<struct context>};
 
 /* ---- the engine ---- */
 
@@ -166,7 +168,7 @@ static enum oct_err check_setup(const struct oct_correlator_setup *s, struct oct
 static unsigned device_batch(const struct oct_correlator_setup *setup)
 {
     const struct oct_correlation_shape s = oct_correlation_shape_of(setup);
-    const size_t copies = !s.masked ? 5 : s.norm == OCT_CORRELATION_ZNCC ? 24 : 9;
+    const size_t copies = !s.masked ? 6 : s.norm == OCT_CORRELATION_ZNCC ? 25 : 10;
     const size_t fits = BATCH_BYTES / (copies * oct_correlation_points(s) * sizeof(float)) + 1;
     return fits < s.n ? (unsigned)fits : s.n;
 }
@@ -176,7 +178,6 @@ static void cuda_destroy(struct oct_correlator *c)
     if (!c)
         return;
     oct_cuda_tasks_destroy(c->tasks);
-    free(c->f);
     free(c);
 }
 
@@ -188,15 +189,9 @@ static enum oct_err cuda_create(struct oct_correlator **out,
     if (e)
         return e;
     struct oct_correlator *c = (struct oct_correlator *)calloc(1, sizeof(*c));
-    const unsigned n_batch = setup->n_batch ? setup->n_batch : 1;
-    struct oct_normal *f = (struct oct_normal *)calloc(n_batch, sizeof(*f));
-    if (!c || !f) {
-        free(c);
-        free(f);
+    if (!c)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a correlation");
-    }
-    c->f = f;
-    c->n_batch = n_batch;
+    c->n_batch = setup->n_batch ? setup->n_batch : 1;
     c->setup = *setup;
     c->setup.n_batch = device_batch(setup);
     e = oct_cuda_tasks_create(&c->tasks, &task_ops, setup->gpus, setup->deadline_ms, &c->setup,
@@ -208,38 +203,29 @@ static enum oct_err cuda_create(struct oct_correlator **out,
     return e;
 }
 
-static enum oct_err look(const struct oct_correlator *c, const struct oct_picture *picture,
-                         uint32_t height, uint32_t width, struct oct_normal *normal,
-                         struct oct_error *err)
+static enum oct_err check_picture(const struct oct_correlator *c, const struct oct_picture *picture,
+                                  uint32_t height, uint32_t width, struct oct_error *err)
 {
     if (picture->height != height || picture->width != width)
         return oct_fail(err, OCT_E_ARG, "the picture has %u x %u pixels, not %u x %u",
                         picture->height, picture->width, height, width);
     if (picture->valid && !c->setup.masked)
         return oct_fail(err, OCT_E_ARG, "the picture has a mask, and none was announced");
-    oct_normal_measure(normal, picture,
-                       c->setup.keep_mean && c->setup.norm != OCT_CORRELATION_ZNCC);
-    const double part = (double)normal->n_valid / ((double)height * width);
-    if (part < 0.1)
-        return oct_fail(err, OCT_E_ARG, "only %.1f %% of the pixels are valid, less than 10 %%",
-                        100 * part);
-    if (!std::isfinite(normal->scale) || !std::isfinite(normal->offset))
-        return oct_fail(err, OCT_E_ARG, "pixels that are not finite and not masked");
-    return normal->usable ? OCT_OK : oct_fail(err, OCT_E_ARG, "no contrast");
+    return OCT_OK;
 }
 
 static enum oct_err cuda_set_reference(struct oct_correlator *c, const struct oct_picture *g,
                                        struct oct_error *err)
 {
-    struct oct_normal normal;
+    unsigned which;
     if (!g) {
         c->has_reference = false;
         return OCT_OK;
     }
-    enum oct_err e = look(c, g, c->setup.g_height, c->setup.g_width, &normal, err);
+    enum oct_err e = check_picture(c, g, c->setup.g_height, c->setup.g_width, err);
     if (e)
         return e;
-    struct task task = {true, false, g, &normal, 1, NULL};
+    struct task task = {true, false, g, 1, NULL, &which};
     e = oct_cuda_tasks_do(c->tasks, &task, err);
     c->has_reference = c->has_reference || !e;
     return e;
@@ -256,20 +242,19 @@ static enum oct_err cuda_run(struct oct_correlator *c, const struct oct_picture 
     if (!c->has_reference && (s->height != s->g_height || s->width != s->g_width))
         return oct_fail(err, OCT_E_ARG, "there is no picture to correlate with");
     for (unsigned i = 0; i < n; i++) {
-        enum oct_err e = look(c, &f[i], s->height, s->width, &c->f[i], err);
-        if (e) {
-            *which = i;
+        *which = i;
+        enum oct_err e = check_picture(c, &f[i], s->height, s->width, err);
+        if (e)
             return e;
-        }
     }
     for (unsigned i = 0; i < n; i += s->n_batch) {
         const unsigned count = n - i < s->n_batch ? n - i : s->n_batch;
-        struct task task = {false, !c->has_reference, f + i, c->f + i, count, c2d + i * n_shifts};
+        unsigned of_batch = 0;
+        struct task task = {false, !c->has_reference, f + i, count, c2d + i * n_shifts, &of_batch};
         enum oct_err e = oct_cuda_tasks_do(c->tasks, &task, err);
-        if (e) {
-            *which = i;
+        *which = i + of_batch;
+        if (e)
             return e;
-        }
     }
     return OCT_OK;
 }

@@ -141,17 +141,17 @@ static enum oct_err time_engine(struct bench *b, struct oct_correlate_times *tim
 {
     struct oct_correlation *c = &b->correlation;
     const struct oct_correlation_shape &s = c->shape;
-    const size_t pixels = s.n * (size_t)s.height * s.width;
+    const size_t picture = (size_t)s.height * s.width, pixels = s.n * picture;
     const size_t bytes = s.n * oct_correlation_shifts(s) * sizeof(float);
     uint32_t random = 1;
     for (size_t i = 0; i < pixels; i++) {
         random = random * 1664525u + 1013904223u;
-        c->h_pictures[i] = (float)(random >> 8) * (1.0f / 16777216.0f) - 0.5f;
-        if (c->h_masks)
-            c->h_masks[i] = 1;
+        c->planes.h_pictures[i] = (float)(random >> 8) * (1.0f / 16777216.0f) - 0.5f;
     }
-    for (unsigned i = 0; i < s.n; i++)
+    for (unsigned i = 0; i < s.n; i++) {
+        c->planes.h_normals[i] = {picture, 0, 1, true, true};
         c->h_factors[i] = 1;
+    }
     c->alone = true;
     enum oct_err e = oct_correlation_upload(c, s.n, err);
     if (!e)

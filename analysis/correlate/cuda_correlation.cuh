@@ -1,10 +1,10 @@
 /* Correlation of a batch of pictures on a stream: what the engines of correlate.h and of
  * registration share.
  *
- *     make -> { put, upload_g, queue_g -> put ..., upload, queue -> d_c2d } -> finish
+ *     make -> { take, upload_g, queue_g -> take ..., upload, queue -> d_c2d } -> finish
  *
- * Pictures are normal (normal.h) and lie in padded *planes*: values; with masks the mask, and the
- * squares of the values less the mask (1 is their mean). The spectra of planes are multiplied,
+ * Pictures are normal and lie in padded planes (cuda_planes.cuh). The spectra of planes are
+ * multiplied,
  *
  *     product        f        g             sum over p of
  *     VALUES         values   values        f(p) g(p + d)
@@ -19,33 +19,24 @@
 #ifndef OCT_ANALYSIS_CORRELATE_CUDA_CORRELATION_CUH
 #define OCT_ANALYSIS_CORRELATE_CUDA_CORRELATION_CUH
 
+#include "analysis/correlate/cuda_boxes.cuh"
+#include "analysis/correlate/cuda_planes.cuh"
 #include "analysis/correlate/cuda_transforms.cuh"
-#include "analysis/correlate/normal.h"
 extern "C" {
 #include "analysis/correlate/correlate.h"
 }
 
+#include <cstring>
+#include <new>
+
 #define OCT_CORRELATION_THREADS 256u
 #define OCT_CORRELATION_LEAST_VARIANCE 1e-9 /* of the whole picture's */
-#define OCT_BOX_COLUMNS 32u                 /* of a block that sums columns */
-#define OCT_BOX_SEGMENTS 16u                /* into which it cuts them */
-#define OCT_BOX_THREADS 128u                /* of a block that sums a row; a power of two */
 
-enum oct_correlation_plane {
-    OCT_CORRELATION_VALUES,
-    OCT_CORRELATION_MASK,
-    OCT_CORRELATION_SQUARES
-};
 #define OCT_CORRELATION_PRODUCTS 6u
 
 /* The planes of each product, in the order of the table above. */
 struct oct_product_planes {
     unsigned char f[OCT_CORRELATION_PRODUCTS], g[OCT_CORRELATION_PRODUCTS];
-};
-
-/* A sum and a sum of squares. */
-struct oct_moments {
-    double sum, squares;
 };
 
 /* What kernels know of the correlation. */
@@ -64,13 +55,11 @@ struct oct_correlation {
     struct oct_cuda_stream *stream;
     struct oct_transforms transforms;
     unsigned forward, forward_g, inverse; /* plans */
-    unsigned n_planes, n_products;
+    unsigned n_products;
     bool alone;                              /* each picture with itself; set by the owner */
-    float *h_pictures;                       /* [n][height][width], or g */
-    uint8_t *h_masks;                        /* the same; NULL without planes for them */
+    struct oct_planes planes;                /* of a batch, or g, on its way */
     float *h_factors;                        /* [n] C = P factor, or P factor / N; not of zncc */
     float *d_planes, *d_g_planes;            /* [n_planes][n][padded], [n_planes][padded] */
-    uint8_t *d_masks;                        /* as h_masks */
     float2 *d_spectra, *d_g_spectra;         /* of the planes */
     float2 *d_products;                      /* [n_products][n]; d_spectra where there is one */
     float *d_sums;                           /* [n_products][n][padded] */
@@ -99,23 +88,6 @@ static inline size_t oct_correlation_shifts(const struct oct_correlation_shape &
 
 /* ---- kernels ---- */
 
-/* The planes of masks and, where there are such, squares; a thread a pixel. */
-static __global__ void oct_spread_kernel(const uint8_t *masks, float *planes, uint32_t height,
-                                         uint32_t width, uint32_t padded_height,
-                                         uint32_t padded_width, unsigned n, bool squares)
-{
-    const uint32_t x = blockIdx.x * OCT_CORRELATION_THREADS + threadIdx.x, y = blockIdx.y;
-    const unsigned i = blockIdx.z;
-    if (x >= width)
-        return;
-    const size_t points = (size_t)padded_height * padded_width;
-    float *at = planes + i * points + (size_t)y * padded_width + x;
-    const float value = at[0], valid = masks[((size_t)i * height + y) * width + x] ? 1.0f : 0.0f;
-    at[n * points] = valid;
-    if (squares)
-        at[2 * n * points] = fmaf(value, value, -valid);
-}
-
 /* Of a single plane with itself; a thread two points. */
 static __global__ void oct_power_kernel(float4 *spectra, size_t n_pairs)
 {
@@ -139,122 +111,6 @@ static __global__ void oct_product_kernel(const float2 *f, const float2 *g, floa
     const float2 b = g[((size_t)planes.g[k] * g_n + (g_n == 1 ? 0 : i)) * points + p];
     products[((size_t)k * n + i) * points + p] =
         make_float2(fmaf(a.x, b.x, a.y * b.y), fmaf(a.x, b.y, -a.y * b.x));
-}
-
-/* Sums of each row up to each column: boxes[i][y + 1][x + 1] of row y alone; a block a row. */
-static __global__ void oct_box_rows_kernel(const float *planes, struct oct_moments *boxes,
-                                           uint32_t height, uint32_t width, size_t points,
-                                           uint32_t pitch)
-{
-    OCT_SHARED(struct oct_moments, part);
-    const uint32_t y = blockIdx.x, t = threadIdx.x;
-    const uint32_t run = (width + OCT_BOX_THREADS - 1) / OCT_BOX_THREADS;
-    const uint32_t first = min(t * run, width), end = min(first + run, width);
-    const float *row = planes + blockIdx.y * points + (size_t)y * pitch;
-    struct oct_moments *out = boxes + ((size_t)blockIdx.y * (height + 1) + y + 1) * (width + 1) + 1;
-    struct oct_moments sum = {0, 0};
-    for (uint32_t x = first; x < end; x++) {
-        const double v = row[x];
-        sum.sum += v;
-        sum.squares += v * v;
-    }
-    part[t] = sum;
-    for (uint32_t step = 1; step < OCT_BOX_THREADS; step *= 2) { /* inclusive scan */
-        __syncthreads();
-        struct oct_moments left = {0, 0};
-        if (t >= step)
-            left = part[t - step];
-        __syncthreads();
-        part[t].sum += left.sum;
-        part[t].squares += left.squares;
-    }
-    sum.sum = part[t].sum - sum.sum; /* of the threads before */
-    sum.squares = part[t].squares - sum.squares;
-    for (uint32_t x = first; x < end; x++) {
-        const double v = row[x];
-        sum.sum += v;
-        sum.squares += v * v;
-        out[x] = sum;
-    }
-    if (t == 0)
-        out[-1] = {0, 0};
-}
-
-/* Then down the columns. Threads of a block: OCT_BOX_COLUMNS x OCT_BOX_SEGMENTS. */
-static __global__ void oct_box_columns_kernel(struct oct_moments *boxes, uint32_t height,
-                                              uint32_t width)
-{
-    OCT_SHARED(struct oct_moments, part);
-    const uint32_t column = threadIdx.x % OCT_BOX_COLUMNS, segment = threadIdx.x / OCT_BOX_COLUMNS;
-    const uint32_t x = blockIdx.x * OCT_BOX_COLUMNS + column;
-    const uint32_t run = (height + OCT_BOX_SEGMENTS - 1) / OCT_BOX_SEGMENTS;
-    const uint32_t first = min(segment * run, height), end = min(first + run, height);
-    struct oct_moments *at = boxes + (size_t)blockIdx.y * (height + 1) * (width + 1) + x;
-    struct oct_moments sum = {0, 0};
-    for (uint32_t y = first; y < end && x <= width; y++) {
-        const struct oct_moments m = at[(size_t)(y + 1) * (width + 1)];
-        sum.sum += m.sum;
-        sum.squares += m.squares;
-    }
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    sum = {0, 0};
-    for (uint32_t s = 0; s < segment; s++) {
-        sum.sum += part[s * OCT_BOX_COLUMNS + column].sum;
-        sum.squares += part[s * OCT_BOX_COLUMNS + column].squares;
-    }
-    for (uint32_t y = first; y < end && x <= width; y++) {
-        struct oct_moments *m = &at[(size_t)(y + 1) * (width + 1)];
-        sum.sum += m->sum;
-        sum.squares += m->squares;
-        *m = sum;
-    }
-    if (segment == 0 && x <= width)
-        at[0] = {0, 0};
-}
-
-/* Where two pictures meet along an axis at a shift: in f. */
-struct oct_meeting {
-    int first, end; /* first >= end: nowhere */
-};
-
-static __device__ __forceinline__ struct oct_meeting oct_meet(uint32_t f_side, uint32_t g_side,
-                                                              int shift)
-{
-    const int first = shift < 0 ? -shift : 0, beyond = (int)g_side - shift;
-    struct oct_meeting m = {first, (int)f_side < beyond ? (int)f_side : beyond};
-    m.end = m.end < m.first ? m.first : m.end;
-    return m;
-}
-
-static __device__ __forceinline__ struct oct_moments oct_box(const struct oct_moments *boxes,
-                                                             uint32_t width,
-                                                             struct oct_meeting rows,
-                                                             struct oct_meeting columns)
-{
-    const struct oct_moments *above = boxes + (size_t)rows.first * (width + 1);
-    const struct oct_moments *below = boxes + (size_t)rows.end * (width + 1);
-    return {below[columns.end].sum - below[columns.first].sum - above[columns.end].sum +
-                above[columns.first].sum,
-            below[columns.end].squares - below[columns.first].squares - above[columns.end].squares +
-                above[columns.first].squares};
-}
-
-/* NaN where a sum of squares less its mean is not above f_least, g_least. */
-static __device__ __forceinline__ float oct_zncc(double n, double product, struct oct_moments f,
-                                                 struct oct_moments g, double f_least,
-                                                 double g_least)
-{
-    const double f_variance = f.squares - f.sum * f.sum / n;
-    const double g_variance = g.squares - g.sum * g.sum / n;
-    if (!(f_variance > f_least) || !(g_variance > g_least))
-        return __int_as_float(0x7fc00000);
-    return (float)((product - f.sum * g.sum / n) / sqrt(f_variance * g_variance));
-}
-
-static __device__ __forceinline__ struct oct_meeting oct_moved(struct oct_meeting m, int shift)
-{
-    return {m.first + shift, m.end + shift};
 }
 
 /* Where the sums at a shift lie in a padded plane. */
@@ -361,34 +217,22 @@ static inline unsigned oct_blocks(size_t n, unsigned threads)
     return (unsigned)((n + threads - 1) / threads);
 }
 
-static inline enum oct_err oct_correlation_upload_some(struct oct_correlation *c, float *d_planes,
-                                                       uint32_t height, uint32_t width, unsigned n,
-                                                       unsigned n_of, struct oct_error *err)
+static inline struct oct_padding oct_correlation_padding(const struct oct_correlation_shape &s)
 {
-    const struct oct_correlation_shape &s = c->shape;
-    const size_t picture = (size_t)height * width;
-    for (unsigned i = 0; i < n; i++)
-        TRY_STREAM(c->stream, "upload",
-                   cudaMemcpy2DAsync(d_planes + i * oct_correlation_points(s),
-                                     s.padded_width * sizeof(float), c->h_pictures + i * picture,
-                                     width * sizeof(float), width * sizeof(float), height,
-                                     cudaMemcpyHostToDevice, c->stream->stream));
-    if (c->n_planes == 1)
-        return OCT_OK;
-    enum oct_err e = oct_cuda_stream_upload(c->stream, c->d_masks, c->h_masks, n * picture, err);
-    if (!e)
-        OCT_LAUNCH((oct_spread_kernel), dim3(oct_blocks(width, OCT_CORRELATION_THREADS), height, n),
-                   dim3(OCT_CORRELATION_THREADS), 0, c->stream->stream, c->d_masks, d_planes,
-                   height, width, s.padded_height, s.padded_width, n_of, c->n_planes > 2);
-    return e;
+    return {s.height, s.width, s.padded_height, s.padded_width};
 }
 
-/* n pictures of h_pictures, h_masks and h_factors to the device. */
+static inline struct oct_padding oct_correlation_padding_of_g(const struct oct_correlation_shape &s)
+{
+    return {s.g_height, s.g_width, s.padded_height, s.padded_width};
+}
+
+/* The n pictures that were taken, and h_factors, to the device. */
 static inline enum oct_err oct_correlation_upload(struct oct_correlation *c, unsigned n,
                                                   struct oct_error *err)
 {
-    const struct oct_correlation_shape &s = c->shape;
-    enum oct_err e = oct_correlation_upload_some(c, c->d_planes, s.height, s.width, n, s.n, err);
+    const struct oct_padding padding = oct_correlation_padding(c->shape);
+    enum oct_err e = oct_planes_upload(&c->planes, &padding, n, c->shape.n, c->d_planes, err);
     return e ? e
              : oct_cuda_stream_upload(c->stream, c->d_factors, c->h_factors, n * sizeof(float),
                                       err);
@@ -397,30 +241,22 @@ static inline enum oct_err oct_correlation_upload(struct oct_correlation *c, uns
 static inline enum oct_err oct_correlation_upload_g(struct oct_correlation *c,
                                                     struct oct_error *err)
 {
-    return oct_correlation_upload_some(c, c->d_g_planes, c->shape.g_height, c->shape.g_width, 1, 1,
-                                       err);
+    const struct oct_padding padding = oct_correlation_padding_of_g(c->shape);
+    return oct_planes_upload(&c->planes, &padding, 1, 1, c->d_g_planes, err);
 }
 
-/* Integral images of the first plane of n pictures; nothing where none are needed. */
-static inline void oct_correlation_queue_boxes(struct oct_correlation *c, const float *d_planes,
-                                               struct oct_moments *d_boxes, uint32_t height,
-                                               uint32_t width, unsigned n)
+/* Integral images of n pictures that were uploaded; nothing where none are needed. */
+static inline void oct_correlation_queue_boxes(struct oct_correlation *c, unsigned n)
 {
-    if (!d_boxes)
-        return;
-    OCT_LAUNCH((oct_box_rows_kernel), dim3(height, n), dim3(OCT_BOX_THREADS),
-               OCT_BOX_THREADS * sizeof(struct oct_moments), c->stream->stream, d_planes, d_boxes,
-               height, width, oct_correlation_points(c->shape), c->shape.padded_width);
-    OCT_LAUNCH((oct_box_columns_kernel), dim3(oct_blocks(width + 1, OCT_BOX_COLUMNS), n),
-               dim3(OCT_BOX_COLUMNS * OCT_BOX_SEGMENTS),
-               OCT_BOX_COLUMNS * OCT_BOX_SEGMENTS * sizeof(struct oct_moments), c->stream->stream,
-               d_boxes, height, width);
+    if (c->d_boxes)
+        oct_boxes_queue(c->stream, c->d_planes, oct_correlation_padding(c->shape), n, c->d_boxes);
 }
 
 static inline enum oct_err oct_correlation_queue_g(struct oct_correlation *c, struct oct_error *err)
 {
-    const struct oct_correlation_shape &s = c->shape;
-    oct_correlation_queue_boxes(c, c->d_g_planes, c->d_g_boxes, s.g_height, s.g_width, 1);
+    if (c->d_g_boxes)
+        oct_boxes_queue(c->stream, c->d_g_planes, oct_correlation_padding_of_g(c->shape), 1,
+                        c->d_g_boxes);
     return oct_transforms_r2c(&c->transforms, c->forward_g, c->stream, c->d_g_planes,
                               c->d_g_spectra, err);
 }
@@ -469,7 +305,7 @@ static inline enum oct_err oct_correlation_queue(struct oct_correlation *c, bool
     const struct oct_correlation_shape &s = c->shape;
     enum oct_err e = OCT_OK;
     if (with_boxes)
-        oct_correlation_queue_boxes(c, c->d_planes, c->d_boxes, s.height, s.width, s.n);
+        oct_correlation_queue_boxes(c, s.n);
     if (c->d_most)
         e = oct_cuda_stream_clear(c->stream, c->d_most, s.n * sizeof(uint32_t), err);
     if (!e)
@@ -492,11 +328,12 @@ static inline enum oct_err oct_correlation_alloc(struct oct_correlation *c, stru
     struct oct_cuda_stream *on = c->stream;
     const size_t points = oct_correlation_points(s), half = oct_correlation_half_points(s);
     const size_t f = (size_t)s.height * s.width, g = (size_t)s.g_height * s.g_width;
-    const size_t pixels = s.n * f > g ? s.n * f : g, n_planes = c->n_planes;
+    const size_t pixels = s.n * f > g ? s.n * f : g;
+    const size_t n_planes = !s.masked ? 1 : s.norm == OCT_CORRELATION_ZNCC ? 3 : 2;
     const bool boxes = s.norm == OCT_CORRELATION_ZNCC && !s.masked;
     const size_t f_boxes = s.n * (size_t)(s.height + 1) * (s.width + 1);
     const size_t g_boxes = (size_t)(s.g_height + 1) * (s.g_width + 1);
-    enum oct_err e = oct_stream_pin(on, &c->h_pictures, pixels, err);
+    enum oct_err e = oct_planes_alloc(&c->planes, on, (unsigned)n_planes, s.n, pixels, err);
     e = e ? e : oct_stream_pin(on, &c->h_factors, s.n, err);
     e = e ? e : oct_stream_alloc(on, &c->d_factors, s.n, err);
     e = e ? e : oct_stream_alloc(on, &c->d_planes, n_planes * s.n * points, err);
@@ -508,20 +345,29 @@ static inline enum oct_err oct_correlation_alloc(struct oct_correlation *c, stru
     c->d_products = c->d_spectra;
     if (!e && c->n_products > 1)
         e = oct_stream_alloc(on, &c->d_products, c->n_products * s.n * half, err);
-    if (!e && n_planes > 1) {
-        e = oct_stream_pin(on, &c->h_masks, pixels, err);
-        e = e ? e : oct_stream_alloc(on, &c->d_masks, pixels, err);
-    }
     if (!e && boxes) {
         e = oct_stream_alloc(on, &c->d_boxes, f_boxes, err);
         e = e ? e : oct_stream_alloc(on, &c->d_g_boxes, g_boxes, err);
     }
     if (!e && s.masked && s.norm == OCT_CORRELATION_ZNCC)
         e = oct_stream_alloc(on, &c->d_most, s.n, err);
-    e = e ? e : oct_cuda_stream_clear(on, c->d_planes, n_planes * s.n * points * 4, err);
-    e = e ? e : oct_cuda_stream_clear(on, c->d_g_planes, n_planes * points * 4, err);
-    e = e ? e : oct_cuda_stream_clear(on, c->d_spectra, (n_planes * s.n * half + 1) * 8, err);
-    /* A batch that is not full leaves the last factors as they are. */
+    return e;
+}
+
+/* Queues zeros: in the padding, in what is read in pairs, and in what a batch that is not full
+ * leaves as it was: kernels read all of a batch. */
+static inline enum oct_err oct_correlation_clear(struct oct_correlation *c, struct oct_error *err)
+{
+    const struct oct_correlation_shape &s = c->shape;
+    struct oct_cuda_stream *on = c->stream;
+    const size_t g_plane = oct_correlation_points(s) * sizeof(float) * c->planes.n_planes;
+    const size_t half = oct_correlation_half_points(s) * sizeof(float2) * c->planes.n_planes;
+    const size_t boxes = s.n * (size_t)(s.height + 1) * (s.width + 1) * sizeof(struct oct_moments);
+    enum oct_err e = oct_cuda_stream_clear(on, c->d_planes, s.n * g_plane, err);
+    e = e ? e : oct_cuda_stream_clear(on, c->d_g_planes, g_plane, err);
+    e = e ? e : oct_cuda_stream_clear(on, c->d_spectra, s.n * half + sizeof(float2), err);
+    if (!e && c->d_boxes)
+        e = oct_cuda_stream_clear(on, c->d_boxes, boxes, err);
     return e ? e : oct_cuda_stream_clear(on, c->d_factors, s.n * sizeof(float), err);
 }
 
@@ -534,14 +380,14 @@ static inline enum oct_err oct_correlation_plan(struct oct_correlation *c, struc
     c->inverse = 1;
     c->forward_g = 2;
     if (!e)
-        e = oct_transforms_plan(&c->transforms, CUFFT_R2C, height, width, c->n_planes * s.n,
+        e = oct_transforms_plan(&c->transforms, CUFFT_R2C, height, width, c->planes.n_planes * s.n,
                                 c->stream, err);
     if (!e)
         e = oct_transforms_plan(&c->transforms, CUFFT_C2R, height, width, c->n_products * s.n,
                                 c->stream, err);
     if (!e)
-        e = oct_transforms_plan(&c->transforms, CUFFT_R2C, height, width, c->n_planes, c->stream,
-                                err);
+        e = oct_transforms_plan(&c->transforms, CUFFT_R2C, height, width, c->planes.n_planes,
+                                c->stream, err);
     return e;
 }
 
@@ -574,15 +420,62 @@ static inline enum oct_err oct_correlation_make(struct oct_correlation *c,
 {
     c->shape = *shape;
     c->stream = stream;
-    c->n_planes = !shape->masked ? 1 : shape->norm == OCT_CORRELATION_ZNCC ? 3 : 2;
     c->n_products = !shape->masked ? 1 : shape->norm == OCT_CORRELATION_ZNCC ? 6 : 2;
     enum oct_err e = oct_correlation_alloc(c, err);
+    if (!e)
+        e = oct_correlation_clear(c, err);
     return e ? e : oct_correlation_plan(c, err);
 }
 
 static inline void oct_correlation_finish(struct oct_correlation *c)
 {
     oct_transforms_finish(&c->transforms);
+}
+
+/* ---- as the context of a worker's task (kernels/device/cuda_task.h) ---- */
+
+/* A task's unmake: of a CONTEXT that has a member `correlation`. */
+template <class CONTEXT> static void oct_correlation_unmake(void *argument)
+{
+    CONTEXT *c = (CONTEXT *)argument;
+    oct_correlation_finish(&c->correlation);
+    delete c;
+}
+
+/* A task's make: a zeroed CONTEXT, its correlation, and what `complete` adds to it from `setup`:
+ * memory of its own, and every kernel once. */
+template <class CONTEXT, class SETUP>
+static enum oct_err
+oct_correlation_make_context(void **out, struct oct_cuda_stream *stream,
+                             const struct oct_correlator_setup &correlator, const SETUP *setup,
+                             enum oct_err (*complete)(CONTEXT *, const SETUP *, struct oct_error *),
+                             struct oct_error *err)
+{
+    const struct oct_correlation_shape shape = oct_correlation_shape_of(&correlator);
+    CONTEXT *c = new (std::nothrow) CONTEXT();
+    *out = NULL;
+    if (!c)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a correlation on a GPU");
+    enum oct_err e = oct_correlation_make(&c->correlation, &shape, stream, err);
+    if (!e)
+        e = complete(c, setup, err);
+    oct_cuda_stream_drain(stream);
+    if (e) {
+        oct_correlation_unmake<CONTEXT>(c);
+        return e;
+    }
+    *out = c;
+    return OCT_OK;
+}
+
+/* A picture that is all zero in the place of the first, or of g: for a rehearsal of all kernels. */
+static inline void oct_correlation_blank(struct oct_correlation *c)
+{
+    const struct oct_correlation_shape &s = c->shape;
+    const size_t f = (size_t)s.height * s.width, g = (size_t)s.g_height * s.g_width;
+    memset(c->planes.h_pictures, 0, (f > g ? f : g) * sizeof(float));
+    memset(c->planes.h_normals, 0, s.n * sizeof(*c->planes.h_normals));
+    memset(c->h_factors, 0, s.n * sizeof(float));
 }
 
 #endif

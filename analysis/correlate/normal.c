@@ -1,121 +1,118 @@
 #include "analysis/correlate/normal.h"
 
+#include "pipeline/base/wide.h"
+
 #include <math.h>
 #include <string.h>
 
-#define LANES 8u /* sums side by side: one after the other would wait for each addition */
+/* Side by side: vectors no larger than AVX2 has them, and two of each, as one would wait for each
+ * addition. */
+#define LANES 4u
+#define STEP (2 * LANES)
+typedef float floats __attribute__((vector_size(16), aligned(4)));
+typedef double doubles __attribute__((vector_size(32)));
+typedef uint8_t bytes __attribute__((vector_size(4), aligned(1)));
+typedef int32_t integers __attribute__((vector_size(16)));
+typedef int64_t longs __attribute__((vector_size(32)));
 
+/* About a pivot. */
 struct sums {
     uint64_t n;
     double sum, squares;
 };
 
-static double total(const double lanes[LANES])
+static void add_lanes(struct sums *sums, const doubles sum[2], const doubles squares[2])
 {
-    double sum = 0;
-    for (unsigned k = 0; k < LANES; k++)
-        sum += lanes[k];
-    return sum;
+    for (unsigned i = 0; i < STEP; i++) {
+        sums->sum += sum[i / LANES][i % LANES];
+        sums->squares += squares[i / LANES][i % LANES];
+    }
 }
 
-static void add_plain(struct sums *sums, const float *row, uint32_t n, double shift)
+/* n: whole steps. */
+OCT_WIDE static void take_plain(struct sums *sums, const float *restrict from, float *restrict to,
+                                size_t n, double pivot)
 {
-    double sum[LANES] = {0}, squares[LANES] = {0};
-    uint32_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (unsigned k = 0; k < LANES; k++) {
-            const double v = row[i + k] - shift;
-            sum[k] += v;
-            squares[k] += v * v;
+    doubles sum[2] = {{0}}, squares[2] = {{0}};
+    for (size_t i = 0; i < n; i += STEP)
+#pragma GCC unroll 2
+        for (unsigned k = 0; k < 2; k++) {
+            const floats v = *(const floats *)(from + i + k * LANES);
+            const doubles d = __builtin_convertvector(v, doubles) - pivot;
+            sum[k] += d;
+            squares[k] += d * d;
+            *(floats *)(to + i + k * LANES) = v;
         }
-    for (; i < n; i++) {
-        const double v = row[i] - shift;
-        sum[0] += v;
-        squares[0] += v * v;
-    }
     sums->n += n;
-    sums->sum += total(sum);
-    sums->squares += total(squares);
+    add_lanes(sums, sum, squares);
 }
 
-static void add_masked(struct sums *sums, const float *row, const uint8_t *valid, uint32_t n,
-                       double shift)
+/* What is masked may be NaN: it is cut out of the sums, not multiplied by 0. */
+OCT_WIDE static void take_masked(struct sums *sums, const float *restrict from,
+                                 const uint8_t *restrict valid, float *restrict to, size_t n,
+                                 double pivot)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        if (!valid[i])
-            continue;
-        const double v = row[i] - shift;
-        sums->n++;
-        sums->sum += v;
-        sums->squares += v * v;
+    const floats none = {NAN, NAN, NAN, NAN};
+    doubles sum[2] = {{0}}, squares[2] = {{0}};
+    integers count[2] = {{0}};
+    for (size_t i = 0; i < n; i += STEP)
+#pragma GCC unroll 2
+        for (unsigned k = 0; k < 2; k++) {
+            const floats v = *(const floats *)(from + i + k * LANES);
+            const bytes is = *(const bytes *)(valid + i + k * LANES);
+            const integers keep =
+                __builtin_convertvector(is, integers) != 0; /* all bits, or none */
+            const longs wide = __builtin_convertvector(keep, longs);
+            const doubles all = __builtin_convertvector(v, doubles) - pivot;
+            const doubles d = (doubles)((longs)all & wide);
+            sum[k] += d;
+            squares[k] += d * d;
+            count[k] -= keep;
+            *(floats *)(to + i + k * LANES) =
+                (floats)(((integers)v & keep) | ((integers)none & ~keep));
+        }
+    for (unsigned i = 0; i < STEP; i++)
+        sums->n += (uint64_t)count[i / LANES][i % LANES];
+    add_lanes(sums, sum, squares);
+}
+
+static void take_rest(struct sums *sums, const float *from, const uint8_t *valid, float *to,
+                      size_t n, double pivot)
+{
+    for (size_t i = 0; i < n; i++) {
+        const bool is_valid = !valid || valid[i];
+        const double d = is_valid ? (double)from[i] - pivot : 0;
+        sums->n += is_valid;
+        sums->sum += d;
+        sums->squares += d * d;
+        to[i] = is_valid ? from[i] : NAN;
     }
 }
 
-static double some_pixel(const struct oct_picture *picture)
+void oct_normal_take(struct oct_normal *normal, const struct oct_picture *picture, bool keep_mean,
+                     float *to)
 {
-    const size_t n = (size_t)picture->height * picture->width;
-    for (size_t i = 0; i < n; i++)
-        if (!picture->valid || picture->valid[i])
-            return picture->pixels[i];
-    return 0;
-}
-
-void oct_normal_measure(struct oct_normal *normal, const struct oct_picture *picture,
-                        bool keep_mean)
-{
-    const uint32_t width = picture->width;
-    const double shift = some_pixel(picture);
+    const size_t n_pixels = (size_t)picture->height * picture->width;
+    const size_t steps = n_pixels - n_pixels % STEP;
+    const double pivot = oct_picture_pivot(picture);
+    const float *from = picture->pixels;
+    const uint8_t *valid = picture->valid;
     struct sums sums = {0};
-    for (uint32_t y = 0; y < picture->height; y++) {
-        const size_t at = (size_t)y * width;
-        if (picture->valid)
-            add_masked(&sums, picture->pixels + at, picture->valid + at, width, shift);
-        else
-            add_plain(&sums, picture->pixels + at, width, shift);
-    }
-    *normal = (struct oct_normal){.n_valid = sums.n, .scale = 1};
-    if (sums.n == 0)
+    if (valid)
+        take_masked(&sums, from, valid, to, steps, pivot);
+    else
+        take_plain(&sums, from, to, steps, pivot);
+    take_rest(&sums, from + steps, valid ? valid + steps : NULL, to + steps, n_pixels - steps,
+              pivot);
+    *normal = (struct oct_normal){.n_valid = sums.n, .scale = 1, .finite = isfinite(sums.squares)};
+    if (sums.n == 0 || !normal->finite)
         return;
-    const double n = (double)sums.n, mean = sums.sum / n; /* less shift */
+    const double n = (double)sums.n, mean = sums.sum / n; /* less the pivot */
     double square = sums.squares / n - mean * mean;       /* the variance */
-    normal->usable =
-        sums.squares > 0 && square > 0 && 10 * sums.n >= (uint64_t)picture->height * width;
-    normal->offset = keep_mean ? 0 : shift + mean;
+    normal->usable = sums.squares > 0 && square > 0 && 10 * sums.n >= n_pixels;
+    normal->offset = keep_mean ? 0 : pivot + mean;
     if (keep_mean)
-        square += (shift + mean) * (shift + mean);
+        square += (pivot + mean) * (pivot + mean);
     if (square > 0)
         normal->scale = 1 / sqrt(square);
-}
-
-static void write_plain(const float *restrict from, float *restrict to, uint32_t n, double offset,
-                        double scale)
-{
-    for (uint32_t x = 0; x < n; x++)
-        to[x] = (float)((from[x] - offset) * scale);
-}
-
-static void write_masked(const float *from, const uint8_t *valid, float *to, uint32_t n,
-                         double offset, double scale)
-{
-    for (uint32_t x = 0; x < n; x++)
-        to[x] = valid[x] ? (float)((from[x] - offset) * scale) : 0;
-}
-
-void oct_normal_write(const struct oct_normal *normal, const struct oct_picture *picture, float *to,
-                      uint8_t *valid)
-{
-    const uint32_t width = picture->width;
-    const double offset = normal->offset, scale = normal->scale;
-    for (uint32_t y = 0; y < picture->height; y++) {
-        const size_t at = (size_t)y * width;
-        const uint8_t *mask = picture->valid ? picture->valid + at : NULL;
-        if (mask)
-            write_masked(picture->pixels + at, mask, to + at, width, offset, scale);
-        else
-            write_plain(picture->pixels + at, to + at, width, offset, scale);
-        if (valid && mask)
-            memcpy(valid + at, mask, width);
-        else if (valid)
-            memset(valid + at, 1, width);
-    }
 }

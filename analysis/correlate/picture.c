@@ -73,9 +73,7 @@ struct sums {
     float least, most;
 };
 
-/* The mean of some pixels that are spread over the picture: near enough to the mean of all that
- * the variance of 60000 +- 50 does not cancel. Equal pixels give exactly their value. */
-static double find_pivot(const struct oct_picture *p)
+double oct_picture_pivot(const struct oct_picture *p)
 {
     const size_t n = count(p), step = n / 1009 + 1;
     double sum = 0;
@@ -143,7 +141,7 @@ static uint64_t count_valid(const struct oct_picture *picture)
 void oct_picture_look(const struct oct_picture *picture, struct oct_picture_statistics *statistics)
 {
     const size_t n = count(picture), whole = picture->valid ? 0 : n - n % (2 * (size_t)LANES);
-    const double pivot = find_pivot(picture);
+    const double pivot = oct_picture_pivot(picture);
     const uint64_t n_valid = count_valid(picture);
     struct sums s = {.least = INFINITY, .most = -INFINITY};
     *statistics = (struct oct_picture_statistics){0};

@@ -28,6 +28,11 @@ void oct_picture_finish(struct oct_picture *picture); /* of an empty one too */
 /* Masks pixels that are NaN or infinite; a mask is made where one is needed. OCT_E_NO_MEMORY. */
 enum oct_err oct_picture_mask_not_finite(struct oct_picture *picture, struct oct_error *err);
 
+/* The mean of some valid pixels that are spread over the picture: near enough to the mean of all
+ * that, about it, the variance of 60000 +- 50 does not cancel. Equal pixels give exactly their
+ * value; no valid pixel among them gives 0. */
+double oct_picture_pivot(const struct oct_picture *picture);
+
 struct oct_picture_statistics {
     uint64_t n_valid;
     double mean, variance, least, most; /* of the valid pixels; 0 when there are none */

@@ -96,6 +96,34 @@ static void test_same_as_cpu(void **state)
     check_nothing_left();
 }
 
+/* The reference before stays, and the batch is not full: what it leaves out is not read. */
+static void test_reference_without_contrast(void **state)
+{
+    struct oct_match_scene scene;
+    struct oct_picture flat;
+    struct oct_match match;
+    struct oct_matcher *m;
+    struct oct_error err;
+    (void)state;
+    cuda_host_reset(1, MEMORY);
+    oct_match_scene_make(&scene, HEIGHT, WIDTH, false);
+    assert_int_equal(oct_picture_init(&flat, HEIGHT, WIDTH, false, &err), OCT_OK);
+    for (size_t i = 0; i < (size_t)HEIGHT * WIDTH; i++)
+        flat.pixels[i] = 0.1f;
+    assert_int_equal(oct_matcher_cuda.create(&m, &setup, &err), OCT_OK);
+    assert_int_equal(oct_matcher_cuda.set_reference(m, &scene.g, &err), OCT_OK);
+    assert_int_equal(oct_matcher_cuda.set_reference(m, &flat, &err), OCT_E_ARG);
+    assert_non_null(strstr(err.text, "contrast"));
+    assert_int_equal(oct_matcher_cuda.load(m, scene.f, 1, &err), OCT_OK);
+    assert_int_equal(oct_matcher_cuda.find(m, &match, &err), OCT_OK);
+    assert_int_equal(match.dy, scene.dy[0]);
+    assert_int_equal(match.dx, scene.dx[0]);
+    oct_matcher_cuda.destroy(m);
+    oct_picture_finish(&flat);
+    oct_match_scene_finish(&scene);
+    check_nothing_left();
+}
+
 static void test_no_device(void **state)
 {
     const struct oct_matcher_ops *ops;
@@ -188,6 +216,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         {"the CUDA engine finds what the CPU's finds", test_same_as_cpu, NULL, NULL, NULL},
+        {"a reference without contrast is refused", test_reference_without_contrast, NULL, NULL,
+         NULL},
         {"a machine without what it takes is left to the CPU", test_no_device, NULL, NULL, NULL},
         {"whatever fails, the CPU goes on", test_failures, NULL, NULL, NULL},
         {"a device that hangs is given up in time", test_hanging, NULL, NULL, NULL},
