@@ -1,0 +1,217 @@
+/* The matcher's worker on the device (kernels/device/cuda_task.h): what it keeps there, how that is
+ * made, and its tasks. Host memory named h_ is pinned, and all memory is the stream's. */
+#ifndef OCT_ANALYSIS_ALIGN_CUDA_MATCHER_CUH
+#define OCT_ANALYSIS_ALIGN_CUDA_MATCHER_CUH
+
+#include "analysis/align/cuda_best.cuh"
+#include "analysis/align/cuda_windows.cuh"
+#include "kernels/device/cuda_task.h"
+
+enum oct_match_what { OCT_MATCH_REFERENCE, OCT_MATCH_LOAD, OCT_MATCH_FIND, OCT_MATCH_LOOK };
+
+struct oct_match_task {
+    enum oct_match_what what;
+    const struct oct_picture *pictures; /* [n] reference, load */
+    const struct oct_search *searches;  /* [n] look */
+    unsigned n;
+    struct oct_match *matches; /* [n] find, look */
+    uint64_t *n_valid;         /* of the reference */
+};
+
+/* The most that a launch takes. */
+struct oct_match_room {
+    unsigned n_searches, n_tiles; /* no tiles: no windows are asked for */
+    size_t n_scores;
+};
+
+struct oct_match_setup {
+    struct oct_correlator_setup correlator;
+    struct oct_match_room room;
+};
+
+struct oct_match_context {
+    struct oct_correlation correlation;
+    struct oct_match_room room;
+    enum oct_match_what what; /* of the task */
+    unsigned n, n_tiles;
+    bool refused; /* the task's reference */
+    struct oct_search *h_searches, *d_searches, *d_whole;
+    struct oct_search_tile *h_tiles, *d_tiles;
+    struct oct_match *h_matches, *d_matches;
+    float *d_scores;
+};
+
+/* ---- tasks ---- */
+
+/* A picture that is not usable is zero on the device, and matches nowhere. */
+static void oct_match_take_pictures(struct oct_match_context *c, const struct oct_match_task *task)
+{
+    for (unsigned i = 0; i < task->n; i++) {
+        const struct oct_normal *normal =
+            oct_planes_take(&c->correlation.planes, i, &task->pictures[i], false);
+        if (task->what == OCT_MATCH_LOAD) {
+            c->correlation.h_factors[i] = 0;
+        } else {
+            c->refused = !normal->usable;
+            *task->n_valid = normal->n_valid;
+        }
+    }
+}
+
+static void oct_match_take_searches(struct oct_match_context *c, const struct oct_match_task *task)
+{
+    c->n_tiles = 0;
+    memcpy(c->h_searches, task->searches, task->n * sizeof(*task->searches));
+    for (uint32_t i = 0; i < task->n; i++)
+        c->n_tiles += oct_window_list_tiles(c->h_tiles + c->n_tiles, i, task->searches[i]);
+}
+
+static void oct_match_take(void *argument, const void *from)
+{
+    struct oct_match_context *c = (struct oct_match_context *)argument;
+    const struct oct_match_task *task = (const struct oct_match_task *)from;
+    c->what = task->what;
+    c->n = task->n;
+    c->refused = false;
+    if (task->what == OCT_MATCH_LOOK)
+        oct_match_take_searches(c, task);
+    else if (task->what != OCT_MATCH_FIND)
+        oct_match_take_pictures(c, task);
+}
+
+static enum oct_err oct_match_queue_best(struct oct_match_context *c,
+                                         const struct oct_search *d_searches, const float *d_scores,
+                                         struct oct_error *err)
+{
+    struct oct_cuda_stream *stream = c->correlation.stream;
+    oct_best_queue(stream, d_searches, d_scores, c->n, c->d_matches);
+    return oct_cuda_stream_download(stream, c->h_matches, c->d_matches,
+                                    c->n * sizeof(*c->h_matches), err);
+}
+
+static enum oct_err oct_match_begin_look(struct oct_match_context *c, struct oct_error *err)
+{
+    struct oct_cuda_stream *stream = c->correlation.stream;
+    enum oct_err e = oct_cuda_stream_upload(stream, c->d_searches, c->h_searches,
+                                            c->n * sizeof(*c->h_searches), err);
+    if (!e)
+        e = oct_cuda_stream_upload(stream, c->d_tiles, c->h_tiles, c->n_tiles * sizeof(*c->h_tiles),
+                                   err);
+    if (e)
+        return e;
+    oct_windows_queue(c->correlation, c->d_searches, c->d_tiles, c->n_tiles, c->d_scores);
+    return oct_match_queue_best(c, c->d_searches, c->d_scores, err);
+}
+
+static enum oct_err oct_match_begin(void *argument, struct oct_error *err)
+{
+    struct oct_match_context *c = (struct oct_match_context *)argument;
+    struct oct_correlation *of = &c->correlation;
+    enum oct_err e = OCT_OK;
+    if (c->refused)
+        return oct_fail(err, OCT_E_ARG, "the reference has no contrast");
+    switch (c->what) {
+    case OCT_MATCH_REFERENCE:
+        e = oct_correlation_upload_g(of, err);
+        return e ? e : oct_correlation_queue_g(of, err);
+    case OCT_MATCH_LOAD:
+        e = oct_correlation_upload(of, c->n, err);
+        if (!e)
+            oct_correlation_queue_boxes(of, c->n);
+        return e;
+    case OCT_MATCH_FIND:
+        e = oct_correlation_queue(of, false, err);
+        return e ? e : oct_match_queue_best(c, c->d_whole, of->d_c2d, err);
+    default:
+        return oct_match_begin_look(c, err);
+    }
+}
+
+static void oct_match_give(void *argument, void *to)
+{
+    const struct oct_match_context *c = (const struct oct_match_context *)argument;
+    struct oct_match_task *task = (struct oct_match_task *)to;
+    if (task->matches)
+        memcpy(task->matches, c->h_matches, task->n * sizeof(*task->matches));
+}
+
+/* ---- life ---- */
+
+/* Whole pictures as searches: they stay. */
+static enum oct_err oct_match_put_whole(struct oct_match_context *c, struct oct_error *err)
+{
+    const struct oct_correlation_shape &s = c->correlation.shape;
+    struct oct_cuda_stream *stream = c->correlation.stream;
+    for (unsigned i = 0; i < s.n; i++)
+        c->h_searches[i] = {i,
+                            0,
+                            s.height,
+                            -(int32_t)s.max_dy,
+                            -(int32_t)s.max_dx,
+                            2 * s.max_dy + 1,
+                            2 * s.max_dx + 1,
+                            0,
+                            i * oct_correlation_shifts(s),
+                            true};
+    enum oct_err e = oct_cuda_stream_upload(stream, c->d_whole, c->h_searches,
+                                            s.n * sizeof(*c->h_searches), err);
+    oct_cuda_stream_drain(stream); /* the memory is used again */
+    return e;
+}
+
+static enum oct_err oct_match_alloc(struct oct_match_context *c, struct oct_error *err)
+{
+    const struct oct_match_room *room = &c->room;
+    struct oct_cuda_stream *on = c->correlation.stream;
+    enum oct_err e = oct_stream_pin(on, &c->h_searches, room->n_searches, err);
+    e = e ? e : oct_stream_pin(on, &c->h_matches, room->n_searches, err);
+    e = e ? e : oct_stream_alloc(on, &c->d_searches, room->n_searches, err);
+    e = e ? e : oct_stream_alloc(on, &c->d_matches, room->n_searches, err);
+    e = e ? e : oct_stream_alloc(on, &c->d_whole, c->correlation.shape.n, err);
+    if (room->n_tiles == 0)
+        return e;
+    e = e ? e : oct_stream_pin(on, &c->h_tiles, room->n_tiles, err);
+    e = e ? e : oct_stream_alloc(on, &c->d_tiles, room->n_tiles, err);
+    return e ? e : oct_stream_alloc(on, &c->d_scores, room->n_scores, err);
+}
+
+/* Every kernel once, with pictures that are all zero. */
+static enum oct_err oct_match_rehearse(struct oct_match_context *c, struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    oct_correlation_blank(&c->correlation);
+    for (int what = OCT_MATCH_REFERENCE; what <= OCT_MATCH_FIND && !e; what++) {
+        c->what = (enum oct_match_what)what;
+        c->n = 1;
+        e = oct_match_begin(c, err);
+    }
+    if (e || c->room.n_tiles == 0)
+        return e;
+    c->h_searches[0] = {0, 0, 1, 0, 0, 1, 1, 1, 0, false};
+    c->h_tiles[0] = {0, 0, 0};
+    c->n_tiles = 1;
+    return oct_match_begin_look(c, err);
+}
+
+static enum oct_err oct_match_complete(struct oct_match_context *c,
+                                       const struct oct_match_setup *setup, struct oct_error *err)
+{
+    c->room = setup->room;
+    enum oct_err e = oct_match_alloc(c, err);
+    e = e ? e : oct_match_put_whole(c, err);
+    return e ? e : oct_match_rehearse(c, err);
+}
+
+static enum oct_err oct_match_make(void **out, struct oct_cuda_stream *stream, const void *from,
+                                   struct oct_error *err)
+{
+    const struct oct_match_setup *setup = (const struct oct_match_setup *)from;
+    return oct_correlation_make_context(out, stream, setup->correlator, setup, oct_match_complete,
+                                        err);
+}
+
+static const struct oct_cuda_task_ops oct_match_task_ops = {
+    "registration",  oct_match_make, oct_match_take,
+    oct_match_begin, oct_match_give, oct_correlation_unmake<struct oct_match_context>};
+
+#endif
