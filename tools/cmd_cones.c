@@ -85,14 +85,6 @@ static int read_given(struct job *job, const char *name)
     return 0;
 }
 
-static void read_names(struct job *job, int argc, char **argv)
-{
-    const bool has_out = oct_picture_option_has_out(argc, argv);
-    job->inputs = (const char *const *)(argv + 1);
-    job->n_inputs = (unsigned)(argc - 1 - has_out);
-    job->out = has_out ? argv[argc - 1] : NULL;
-}
-
 /* Without --en-face files of B-scans are refused: there is no looking at them from above. */
 static enum oct_err check_inputs(const struct job *job, struct oct_error *err)
 {
@@ -269,29 +261,11 @@ static enum oct_err look_at_all(struct job *job, struct oct_error *err)
 
 /* ---- the command ---- */
 
-static enum oct_err write_h5(void *context, struct oct_error *err)
-{
-    const struct job *job = context;
-    return oct_cones_report_h5(&job->report, job->out, job->given.force, job->inputs, job->n_inputs,
-                               err);
-}
-
-static enum oct_err write_csv(void *context, struct oct_error *err)
-{
-    const struct job *job = context;
-    return oct_cones_report_csv(&job->report, job->given.csv, job->given.force, err);
-}
-
-static enum oct_err write_png(void *context, struct oct_error *err)
-{
-    const struct job *job = context;
-    return oct_cones_report_plot(&job->report, job->given.png, job->given.force, err);
-}
-
 static enum oct_err measure(struct job *job, struct oct_error *err)
 {
-    const struct oct_output_file files[] = {
-        {job->out, write_h5}, {job->given.csv, write_csv}, {job->given.png, write_png}};
+    const struct oct_output_file files[] = {{job->out, oct_cones_report_h5, &job->report},
+                                            {job->given.csv, oct_cones_report_csv, &job->report},
+                                            {job->given.png, oct_cones_report_plot, &job->report}};
     const struct oct_input_files read = {job->inputs, job->n_inputs, {job->given.mask}};
     enum oct_err e = oct_outputs_check(files, 3, job->given.force, &read, err);
     if (!e)
@@ -304,7 +278,8 @@ static enum oct_err measure(struct job *job, struct oct_error *err)
         e = oct_workers_create(&job->workers, 0, err);
     if (e)
         return e;
-    job->report.source = job->inputs[0];
+    job->report.inputs = job->inputs;
+    job->report.n_inputs = job->n_inputs;
     job->report.tile = (uint32_t)job->given.tile;
     job->report.step =
         (uint32_t)(job->given.step > 0 ? job->given.step : (job->given.tile + 1) / 2);
@@ -316,7 +291,7 @@ static enum oct_err measure(struct job *job, struct oct_error *err)
         return e;
     job->report.seconds = oct_progress_seconds(&job->progress);
     oct_progress_end(&job->progress, job->report.n, job->report.n);
-    return oct_outputs_write(files, 3, job, err);
+    return oct_outputs_write(files, 3, job->given.force, err);
 }
 
 static const struct oct_option options[] = {
@@ -349,19 +324,6 @@ static const struct oct_option options[] = {
     {NULL},
 };
 
-static int print(const struct job *job, const char *name)
-{
-    struct oct_error err;
-    if (!job->given.json) {
-        oct_cones_report_print(&job->report);
-        return 0;
-    }
-    if (oct_cones_report_print_json(&job->report))
-        return 0;
-    oct_fail(&err, OCT_E_NO_MEMORY, "out of memory");
-    return oct_command_fail(name, &err);
-}
-
 static int run(struct oct_config *config, int argc, char **argv)
 {
     (void)config;
@@ -374,15 +336,15 @@ static int run(struct oct_config *config, int argc, char **argv)
     job->given.invalid = NAN;
     int status = oct_options_read(&oct_command_cones, &job->given, &argc, argv);
     if (!status) {
-        read_names(job, argc, argv);
+        oct_picture_option_names(argc, argv, &job->inputs, &job->n_inputs, &job->out);
         status = read_given(job, argv[0]);
     }
     if (!status && measure(job, &err)) {
-        /* Pictures that cannot be measured are no mistake of the command line: status 1. */
-        err.code = err.code == OCT_E_ARG ? OCT_E_FORMAT : err.code;
-        status = oct_command_fail(argv[0], &err);
+        status = oct_command_fail_at_work(argv[0], &err);
+    } else if (!status && job->given.json) {
+        status = oct_command_printed(argv[0], oct_cones_report_print_json(&job->report));
     } else if (!status) {
-        status = print(job, argv[0]);
+        oct_cones_report_print(&job->report);
     }
     oct_pictures_close(job->pictures);
     oct_workers_destroy(job->workers);

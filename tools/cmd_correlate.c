@@ -32,7 +32,7 @@ struct datasets {
 struct job {
     struct given given;
     struct oct_pictures_options options;
-    const char **inputs; /* [n_inputs] */
+    const char *const *inputs; /* [n_inputs] */
     unsigned n_inputs;
     const char *out; /* NULL: none */
     struct oct_correlate_setup setup;
@@ -102,14 +102,6 @@ static int read_given(struct job *job, const char *name)
     job->setup.exact = g->exact;
     job->setup.flatten_px = g->flatten;
     return read_what(job, name);
-}
-
-static void read_names(struct job *job, int argc, char **argv)
-{
-    const bool has_out = oct_picture_option_has_out(argc, argv);
-    job->inputs = (const char **)(argv + 1);
-    job->n_inputs = (unsigned)(argc - 1 - has_out);
-    job->out = has_out ? argv[argc - 1] : NULL;
 }
 
 /* ---- files ---- */
@@ -241,32 +233,26 @@ static void write_fit(const struct job *job, struct oct_results *results)
     oct_results_number(results, "/length", "fit_r2", fit->r2);
 }
 
-static enum oct_err publish_results(void *context, struct oct_error *err)
+/* The file was begun at its path before the first picture. */
+static enum oct_err publish_results(void *context, const char *path, bool force,
+                                    struct oct_error *err)
 {
     struct job *job = context;
+    (void)path;
+    (void)force;
     struct oct_results *results = job->results;
     job->results = NULL;
     write_fit(job, results);
     return oct_results_publish(results, err);
 }
 
-static enum oct_err write_csv(void *context, struct oct_error *err)
-{
-    const struct job *job = context;
-    return oct_correlate_report_csv(&job->report, job->given.csv, job->given.force, err);
-}
-
-static enum oct_err write_png(void *context, struct oct_error *err)
-{
-    const struct job *job = context;
-    return oct_correlate_report_plot(&job->report, job->given.png, job->given.force, err);
-}
-
 static enum oct_err correlate(struct job *job, struct oct_error *err)
 {
     job->setup.cancel = oct_interrupt_watch(); /* before there is anything to clean up */
     const struct oct_output_file files[] = {
-        {job->out, publish_results}, {job->given.csv, write_csv}, {job->given.png, write_png}};
+        {job->out, publish_results, job},
+        {job->given.csv, oct_correlate_report_csv, &job->report},
+        {job->given.png, oct_correlate_report_plot, &job->report}};
     const struct oct_input_files read = {
         job->inputs, job->n_inputs, {job->given.mask, job->given.with}};
     enum oct_err e = oct_outputs_check(files, 3, job->given.force, &read, err);
@@ -295,7 +281,7 @@ static enum oct_err correlate(struct job *job, struct oct_error *err)
     oct_progress_end(&job->progress, job->report.n, job->report.n);
     if (job->given.fit)
         oct_correlate_report_fit(&job->report);
-    return oct_outputs_write(files, 3, job, err);
+    return oct_outputs_write(files, 3, job->given.force, err);
 }
 
 /* ---- the command ---- */
@@ -342,23 +328,14 @@ static const struct oct_option options[] = {
     {NULL},
 };
 
-static int print(const struct job *job, const char *name)
+static void warn(const struct job *job, const char *name)
 {
     const uint64_t n_far = oct_correlate_report_n_far(&job->report);
-    struct oct_error err;
     if (n_far > 0)
         fprintf(stderr,
                 "octctl %s: R_max of %" PRIu64 " of %" PRIu64 " pictures is more than a quarter of "
                 "the smaller side: it scatters by several percent\n",
                 name, n_far, job->report.n);
-    if (!job->given.json) {
-        oct_correlate_report_print(&job->report);
-        return 0;
-    }
-    if (oct_correlate_report_print_json(&job->report))
-        return 0;
-    oct_fail(&err, OCT_E_NO_MEMORY, "out of memory");
-    return oct_command_fail(name, &err);
 }
 
 static int run(struct oct_config *config, int argc, char **argv)
@@ -372,19 +349,20 @@ static int run(struct oct_config *config, int argc, char **argv)
     int status = oct_options_read(&oct_command_correlate, &job.given, &argc, argv);
     if (status)
         return status;
-    read_names(&job, argc, argv);
+    oct_picture_option_names(argc, argv, &job.inputs, &job.n_inputs, &job.out);
     status = read_given(&job, argv[0]);
     if (status)
         return status;
     job.setup.backend = oct_config_backend_names[config->pipeline.backend];
     job.setup.gpus = config->pipeline.gpus;
-    enum oct_err e = correlate(&job, &err);
-    if (e) {
-        /* Pictures that cannot be correlated are no mistake of the command line: status 1. */
-        err.code = err.code == OCT_E_ARG ? OCT_E_FORMAT : err.code;
-        status = oct_command_fail(argv[0], &err);
+    if (correlate(&job, &err)) {
+        status = oct_command_fail_at_work(argv[0], &err);
     } else {
-        status = print(&job, argv[0]);
+        warn(&job, argv[0]);
+        if (job.given.json)
+            status = oct_command_printed(argv[0], oct_correlate_report_print_json(&job.report));
+        else
+            oct_correlate_report_print(&job.report);
     }
     oct_results_discard(job.results);
     oct_pictures_close(job.pictures);

@@ -110,8 +110,7 @@ static int run(struct oct_config *config, int argc, char **argv)
         e = mode->run(&r, &err);
     if (!e)
         return 0;
-    int status = oct_command_fail(argv[0], &err);
-    return e == OCT_E_ARG ? 1 : status; /* files that do not do: it failed while working */
+    return oct_command_fail_at_work(argv[0], &err);
 }
 
 const struct oct_command oct_command_register = {

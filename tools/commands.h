@@ -29,6 +29,10 @@ struct oct_command {
 /* Prints "octctl NAME: text" for err on stderr; returns its exit status. */
 int oct_command_fail(const char *name, const struct oct_error *err);
 
+/* The same while working, the command line being understood: a file that does not do (OCT_E_ARG) is
+ * no mistake of the command line, status 1. */
+int oct_command_fail_at_work(const char *name, const struct oct_error *err);
+
 /* The same for a mistake in the command line (status 2), printf-like, with a pointer to --help. */
 int oct_command_misuse(const char *name, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -37,6 +41,9 @@ int oct_command_misuse(const char *name, const char *format, ...)
  * of memory, nothing is printed. */
 struct cJSON;
 bool oct_command_print_json(const struct cJSON *tree);
+
+/* The exit status after a result is printed as JSON, or could not be (out of memory). */
+int oct_command_printed(const char *name, bool is_printed);
 
 /* A number, or null where it is NaN or infinite. */
 void oct_command_add_number(struct cJSON *object, const char *name, double value);

@@ -47,9 +47,10 @@ static struct numbers numbers_of(const struct oct_cones_frame *frame,
 
 /* ---- files ---- */
 
-enum oct_err oct_cones_report_csv(const struct oct_cones_report *report, const char *path,
-                                  bool force, struct oct_error *err)
+enum oct_err oct_cones_report_csv(void *context, const char *path, bool force,
+                                  struct oct_error *err)
 {
+    const struct oct_cones_report *report = context;
     static const char header[] =
         "frame,tile_y,tile_x,spacing_px,spacing_um,rows_um,cells_per_mm2,strength";
     struct oct_csv *csv;
@@ -97,10 +98,9 @@ static void write_frame(struct oct_results *r, const struct cone_datasets *d, ui
     oct_results_write_rows(r, d->number, i, 1, &f->index);
 }
 
-enum oct_err oct_cones_report_h5(const struct oct_cones_report *report, const char *path,
-                                 bool force, const char *const *inputs, unsigned n_inputs,
-                                 struct oct_error *err)
+enum oct_err oct_cones_report_h5(void *context, const char *path, bool force, struct oct_error *err)
 {
+    const struct oct_cones_report *report = context;
     uint32_t rows = 1, columns = 1;
     struct oct_results *r;
     struct cone_datasets d;
@@ -120,7 +120,7 @@ enum oct_err oct_cones_report_h5(const struct oct_cones_report *report, const ch
         return e;
     }
     const uint64_t dims[3] = {report->n, rows, columns};
-    oct_outputs_source(r, inputs, n_inputs);
+    oct_outputs_source(r, report->inputs, report->n_inputs);
     oct_results_number(r, NULL, "um_px", report->frames[0].um);
     oct_results_count(r, NULL, "tile_px", report->tile);
     oct_results_count(r, NULL, "step_px", report->step);
@@ -157,7 +157,7 @@ static enum oct_err plot_profile(const struct oct_cones_report *report, const ch
     const struct oct_plot_series series = {
         .x = report->radius, .y = report->c1d, .n = report->n_profile};
     const struct oct_plot_mark mark = {r->ring_px, r->strength, text};
-    const struct oct_plot_lines plot = {.title = name_of(report->source),
+    const struct oct_plot_lines plot = {.title = name_of(report->inputs[0]),
                                         .x_label = "R (px)",
                                         .y_label = "C1D of the whitened picture",
                                         .series = &series,
@@ -192,7 +192,7 @@ static enum oct_err plot_map(const struct oct_cones_report *report, const char *
                                      .step_y = report->step,
                                      .step_x = report->step,
                                      .label = has_um ? "cells/mm\302\262" : "spacing (px)"};
-    const struct oct_plot_picture plot = {.title = name_of(report->source),
+    const struct oct_plot_picture plot = {.title = name_of(report->inputs[0]),
                                           .pixels = report->first.pixels,
                                           .height = report->first.height,
                                           .width = report->first.width,
@@ -203,9 +203,10 @@ static enum oct_err plot_map(const struct oct_cones_report *report, const char *
     return e;
 }
 
-enum oct_err oct_cones_report_plot(const struct oct_cones_report *report, const char *path,
-                                   bool force, struct oct_error *err)
+enum oct_err oct_cones_report_plot(void *context, const char *path, bool force,
+                                   struct oct_error *err)
 {
+    const struct oct_cones_report *report = context;
     return report->tile > 0 ? plot_map(report, path, force, err)
                             : plot_profile(report, path, force, err);
 }
@@ -235,7 +236,7 @@ void oct_cones_report_print(const struct oct_cones_report *report)
     double least = INFINITY, most = -INFINITY;
     uint64_t n = 0, n_found = 0;
     if (report->n == 1 && report->tile == 0) {
-        printf("%s: ", report->source);
+        printf("%s: ", report->inputs[0]);
         print_result(&report->frames[0], &report->frames[0].results[0]);
         printf("; %.2f s\n", report->seconds);
         return;
@@ -278,7 +279,7 @@ static void add_frame(cJSON *rows, uint64_t i, const struct oct_cones_frame *f)
 bool oct_cones_report_print_json(const struct oct_cones_report *report)
 {
     cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "file", report->source);
+    cJSON_AddStringToObject(o, "file", report->inputs[0]);
     oct_command_add_number(o, "pictures", (double)report->n);
     oct_command_add_number(o, "tile_px", report->tile);
     oct_command_add_number(o, "step_px", report->step);

@@ -18,8 +18,9 @@ struct oct_cones_frame {
 struct oct_cones_report {
     uint64_t n;
     struct oct_cones_frame *frames; /* [n]; owned */
-    const char *source;             /* the first input */
-    uint32_t tile, step;            /* px; tile 0: whole pictures */
+    const char *const *inputs;      /* [n_inputs] */
+    unsigned n_inputs;
+    uint32_t tile, step; /* px; tile 0: whole pictures */
     double seconds;
 
     /* Of the first picture, for the plot. */
@@ -33,16 +34,14 @@ enum oct_err oct_cones_report_init(struct oct_cones_report *report, uint64_t n,
                                    struct oct_error *err);
 void oct_cones_report_finish(struct oct_cones_report *report); /* of an empty one too */
 
-/* Writers make whole files or none; errors as those of formats/csv.h, formats/results.h and
- * tools/plot/plot.h. inputs: [n_inputs], for the attribute source. */
-enum oct_err oct_cones_report_csv(const struct oct_cones_report *report, const char *path,
-                                  bool force, struct oct_error *err);
-enum oct_err oct_cones_report_h5(const struct oct_cones_report *report, const char *path,
-                                 bool force, const char *const *inputs, unsigned n_inputs,
-                                 struct oct_error *err);
+/* Writers of a struct oct_output_file, of a struct oct_cones_report; errors as those of
+ * formats/csv.h, formats/results.h and tools/plot/plot.h. */
+enum oct_err oct_cones_report_csv(void *report, const char *path, bool force,
+                                  struct oct_error *err);
+enum oct_err oct_cones_report_h5(void *report, const char *path, bool force, struct oct_error *err);
 /* C1D of the first picture, its ring marked; with tiles the map over it. */
-enum oct_err oct_cones_report_plot(const struct oct_cones_report *report, const char *path,
-                                   bool force, struct oct_error *err);
+enum oct_err oct_cones_report_plot(void *report, const char *path, bool force,
+                                   struct oct_error *err);
 
 void oct_cones_report_print(const struct oct_cones_report *report);
 bool oct_cones_report_print_json(const struct oct_cones_report *report);

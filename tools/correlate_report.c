@@ -116,9 +116,10 @@ uint64_t oct_correlate_report_n_far(const struct oct_correlate_report *report)
 
 /* ---- files ---- */
 
-enum oct_err oct_correlate_report_csv(const struct oct_correlate_report *report, const char *path,
-                                      bool force, struct oct_error *err)
+enum oct_err oct_correlate_report_csv(void *context, const char *path, bool force,
+                                      struct oct_error *err)
 {
+    const struct oct_correlate_report *report = context;
     struct oct_csv *csv;
     enum oct_err e =
         oct_csv_create(&csv, path, force, "frame,time_s,r_max_px,r_max_um,c,height,trough_px", err);
@@ -197,9 +198,10 @@ static enum oct_err plot_lengths(const struct oct_correlate_report *report, cons
     return e;
 }
 
-enum oct_err oct_correlate_report_plot(const struct oct_correlate_report *report, const char *path,
-                                       bool force, struct oct_error *err)
+enum oct_err oct_correlate_report_plot(void *context, const char *path, bool force,
+                                       struct oct_error *err)
 {
+    const struct oct_correlate_report *report = context;
     return report->n == 1 ? plot_profile(report, path, force, err)
                           : plot_lengths(report, path, force, err);
 }

@@ -43,10 +43,11 @@ void oct_correlate_report_fit(struct oct_correlate_report *report);
 /* Seconds since the first picture; NaN: unknown. */
 double oct_correlate_report_time(const struct oct_correlate_report *report, uint64_t i);
 
-enum oct_err oct_correlate_report_csv(const struct oct_correlate_report *report, const char *path,
-                                      bool force, struct oct_error *err);
-enum oct_err oct_correlate_report_plot(const struct oct_correlate_report *report, const char *path,
-                                       bool force, struct oct_error *err);
+/* Writers of a struct oct_output_file, of a struct oct_correlate_report. */
+enum oct_err oct_correlate_report_csv(void *report, const char *path, bool force,
+                                      struct oct_error *err);
+enum oct_err oct_correlate_report_plot(void *report, const char *path, bool force,
+                                       struct oct_error *err);
 
 void oct_correlate_report_print(const struct oct_correlate_report *report);
 bool oct_correlate_report_print_json(const struct oct_correlate_report *report);

@@ -19,6 +19,12 @@ int oct_command_fail(const char *name, const struct oct_error *err)
     return oct_exit_status(err->code);
 }
 
+int oct_command_fail_at_work(const char *name, const struct oct_error *err)
+{
+    const int status = oct_command_fail(name, err);
+    return err->code == OCT_E_ARG ? 1 : status;
+}
+
 int oct_command_misuse(const char *name, const char *format, ...)
 {
     char what[OCT_ERROR_TEXT_BYTES / 2];
@@ -183,4 +189,13 @@ bool oct_command_print_json(const cJSON *tree)
     printf("%s\n", text);
     cJSON_free(text);
     return true;
+}
+
+int oct_command_printed(const char *name, bool is_printed)
+{
+    struct oct_error err;
+    if (is_printed)
+        return 0;
+    oct_fail(&err, OCT_E_NO_MEMORY, "out of memory");
+    return oct_command_fail(name, &err);
 }

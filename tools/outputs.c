@@ -64,11 +64,12 @@ enum oct_err oct_outputs_check(const struct oct_output_file *files, unsigned n, 
     return OCT_OK;
 }
 
-enum oct_err oct_outputs_write(const struct oct_output_file *files, unsigned n, void *context,
+enum oct_err oct_outputs_write(const struct oct_output_file *files, unsigned n, bool force,
                                struct oct_error *err)
 {
     for (unsigned i = 0; i < n; i++) {
-        enum oct_err e = files[i].path ? files[i].write(context, err) : OCT_OK;
+        const struct oct_output_file *file = &files[i];
+        enum oct_err e = file->path ? file->write(file->context, file->path, force, err) : OCT_OK;
         if (!e)
             continue;
         while (i-- > 0)

@@ -12,8 +12,9 @@ struct oct_results;
 struct oct_output_file {
     const char *path; /* NULL: not asked for */
 
-    /* Makes the whole file, or nothing. */
-    enum oct_err (*write)(void *context, struct oct_error *err);
+    /* Makes the whole file, or nothing. force: one that exists is replaced. */
+    enum oct_err (*write)(void *context, const char *path, bool force, struct oct_error *err);
+    void *context;
 };
 
 /* What a command reads: none of it may be an output. */
@@ -28,7 +29,7 @@ enum oct_err oct_outputs_check(const struct oct_output_file *files, unsigned n, 
                                const struct oct_input_files *read, struct oct_error *err);
 
 /* Writes them in order. When one fails those before it are removed again. */
-enum oct_err oct_outputs_write(const struct oct_output_file *files, unsigned n, void *context,
+enum oct_err oct_outputs_write(const struct oct_output_file *files, unsigned n, bool force,
                                struct oct_error *err);
 
 /* The attribute source: all inputs, a line each, as far as they are few enough. */

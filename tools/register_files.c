@@ -31,7 +31,7 @@ enum oct_err oct_register_check_files(const struct oct_register *r, bool has_mot
     const struct oct_register_options *o = &r->options;
     char *motion = o->png && has_motion ? oct_register_motion_path(o->png) : NULL;
     const struct oct_output_file files[] = {
-        {r->out, NULL}, {o->csv, NULL}, {o->png, NULL}, {motion, NULL}};
+        {.path = r->out}, {.path = o->csv}, {.path = o->png}, {.path = motion}};
     const struct oct_input_files read = {
         r->inputs, r->n_inputs, {o->mask, r->reference_path, o->shifts}};
     enum oct_err e = oct_outputs_check(files, 4, o->force, &read, err);
@@ -44,13 +44,18 @@ enum oct_err oct_register_publish(const struct oct_register *r, struct oct_resul
 {
     const struct oct_register_options *o = &r->options;
     char *motion = o->png && writers->motion ? oct_register_motion_path(o->png) : NULL;
-    const struct oct_output_file files[] = {{o->csv, writers->csv},
-                                            {writers->picture ? o->png : NULL, writers->picture},
-                                            {motion, writers->motion}};
-    enum oct_err e = oct_results_publish(*results, err);
+    void *context = writers->context;
+    const struct oct_output_file files[] = {
+        {o->csv, writers->csv, context},
+        {writers->picture ? o->png : NULL, writers->picture, context},
+        {motion, writers->motion, context}};
+    enum oct_err e = OCT_OK;
+    if (o->png && writers->motion && !motion)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a plot");
+    e = oct_results_publish(*results, err);
     *results = NULL;
     if (!e) {
-        e = oct_outputs_write(files, 3, writers->context, err);
+        e = oct_outputs_write(files, 3, o->force, err);
         if (e && r->out)
             unlink(r->out);
     }
@@ -332,14 +337,14 @@ static void write_csv_frame(const struct writer *w, struct oct_csv *csv, uint64_
     }
 }
 
-static enum oct_err write_csv(void *context, struct oct_error *err)
+static enum oct_err write_csv(void *context, const char *path, bool force, struct oct_error *err)
 {
     struct writer *w = context;
     struct oct_csv *csv;
     enum oct_sequence_model model = w->q->setup.model;
     bool by_lines = model == OCT_SEQUENCE_STRIPS || model == OCT_SEQUENCE_GIVEN;
-    enum oct_err e = oct_csv_create(&csv, w->r->options.csv, w->r->options.force,
-                                    "frame,line,time_s,dy_px,dx_px,dy_um,dx_um,score", err);
+    enum oct_err e =
+        oct_csv_create(&csv, path, force, "frame,line,time_s,dy_px,dx_px,dy_um,dx_um,score", err);
     if (e)
         return e;
     for (uint64_t i = 0; i < w->info->n_frames; i++) {
@@ -351,7 +356,7 @@ static enum oct_err write_csv(void *context, struct oct_error *err)
 
 /* ---- PNG ---- */
 
-static enum oct_err plot_motion(void *context, struct oct_error *err)
+static enum oct_err plot_motion(void *context, const char *path, bool force, struct oct_error *err)
 {
     struct writer *w = context;
     const uint32_t height = w->q->setup.height;
@@ -359,12 +364,8 @@ static enum oct_err plot_motion(void *context, struct oct_error *err)
     uint32_t every = height > 64 ? height / 64 : 1, n_lines = (height + every - 1) / every;
     size_t n = (size_t)w->info->n_frames * n_lines, at = 0;
     double *all = calloc(n * 3 + 1, sizeof(double));
-    char *path = oct_register_motion_path(w->r->options.png);
-    if (!all || !path) {
-        free(all);
-        free(path);
+    if (!all)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a plot");
-    }
     for (uint64_t i = 0; i < w->info->n_frames; i++) {
         bool is_used = oct_sequence_lines(w->q, i, w->dy, w->dx);
         for (uint32_t y = 0; y < height; y += every, at++) {
@@ -382,13 +383,12 @@ static enum oct_err plot_motion(void *context, struct oct_error *err)
                                         .y_label = "shift (px)",
                                         .series = series,
                                         .n_series = 2};
-    enum oct_err e = oct_plot_write_lines(path, w->r->options.force, &plot, err);
+    enum oct_err e = oct_plot_write_lines(path, force, &plot, err);
     free(all);
-    free(path);
     return e;
 }
 
-static enum oct_err plot_average(void *context, struct oct_error *err)
+static enum oct_err plot_average(void *context, const char *path, bool force, struct oct_error *err)
 {
     const struct writer *w = context;
     char footer[80];
@@ -400,7 +400,7 @@ static enum oct_err plot_average(void *context, struct oct_error *err)
         .width = w->q->render.width,
         .um_dx = w->info->um[1],
     };
-    return oct_plot_write_picture(w->r->options.png, w->r->options.force, &plot, err);
+    return oct_plot_write_picture(path, force, &plot, err);
 }
 
 /* ---- the summary ---- */

@@ -21,9 +21,11 @@ double oct_register_seconds(const uint64_t *time_ns, const uint8_t *is_read, uin
 
 /* What makes the files of --csv and --png, each the whole file or nothing. */
 struct oct_register_writers {
-    enum oct_err (*csv)(void *context, struct oct_error *err);
-    enum oct_err (*picture)(void *context, struct oct_error *err); /* NULL: there is none */
-    enum oct_err (*motion)(void *context, struct oct_error *err);  /* NULL: there is none */
+    enum oct_err (*csv)(void *context, const char *path, bool force, struct oct_error *err);
+
+    /* NULL: there is none. */
+    enum oct_err (*picture)(void *context, const char *path, bool force, struct oct_error *err);
+    enum oct_err (*motion)(void *context, const char *path, bool force, struct oct_error *err);
     void *context;
 };
 

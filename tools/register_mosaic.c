@@ -134,11 +134,11 @@ static void write_results(struct job *job)
     oct_results_numbers(f, NULL, "um_px", job->um, 2);
 }
 
-static enum oct_err write_csv(void *context, struct oct_error *err)
+static enum oct_err write_csv(void *context, const char *path, bool force, struct oct_error *err)
 {
     const struct job *job = context;
     struct oct_csv *csv;
-    enum oct_err e = oct_csv_create(&csv, job->r->options.csv, job->r->options.force,
+    enum oct_err e = oct_csv_create(&csv, path, force,
                                     "picture,file,component,y_px,x_px,y_um,x_um,with,score", err);
 
     if (e)
@@ -159,7 +159,7 @@ static enum oct_err write_csv(void *context, struct oct_error *err)
     return oct_csv_publish(csv, err);
 }
 
-static enum oct_err write_png(void *context, struct oct_error *err)
+static enum oct_err write_png(void *context, const char *path, bool force, struct oct_error *err)
 {
     const struct job *job = context;
     char footer[80];
@@ -170,7 +170,7 @@ static enum oct_err write_png(void *context, struct oct_error *err)
                                           .um_dx = job->um[1]};
 
     snprintf(footer, sizeof(footer), "mosaic of %u pictures", job->mosaic.n_placed);
-    return oct_plot_write_picture(job->r->options.png, job->r->options.force, &plot, err);
+    return oct_plot_write_picture(path, force, &plot, err);
 }
 
 /* ---- the summary ---- */

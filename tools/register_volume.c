@@ -268,12 +268,12 @@ static void write_rows(struct job *job)
                      "shift (dy, dx) moves pixel p of a B-scan to p + shift of the moved volume");
 }
 
-static enum oct_err write_csv(void *context, struct oct_error *err)
+static enum oct_err write_csv(void *context, const char *path, bool force, struct oct_error *err)
 {
     const struct job *job = context;
     struct oct_csv *csv;
-    enum oct_err e = oct_csv_create(&csv, job->r->options.csv, job->r->options.force,
-                                    "frame,line,time_s,dy_px,dx_px,dy_um,dx_um,score", err);
+    enum oct_err e =
+        oct_csv_create(&csv, path, force, "frame,line,time_s,dy_px,dx_px,dy_um,dx_um,score", err);
 
     if (e)
         return e;
@@ -292,7 +292,7 @@ static enum oct_err write_csv(void *context, struct oct_error *err)
     return oct_csv_publish(csv, err);
 }
 
-static enum oct_err plot_section(void *context, struct oct_error *err)
+static enum oct_err plot_section(void *context, const char *path, bool force, struct oct_error *err)
 {
     const struct job *job = context;
     const struct oct_plot_picture section = {.footer = "the middle A-line of each B-scan",
@@ -300,19 +300,18 @@ static enum oct_err plot_section(void *context, struct oct_error *err)
                                              .height = job->n,
                                              .width = job->render.width};
 
-    return oct_plot_write_picture(job->r->options.png, job->r->options.force, &section, err);
+    return oct_plot_write_picture(path, force, &section, err);
 }
 
-static enum oct_err plot_motion(void *context, struct oct_error *err)
+static enum oct_err plot_motion(void *context, const char *path, bool force, struct oct_error *err)
 {
     const struct job *job = context;
     size_t n = job->n;
     double *x = calloc(3 * n, sizeof(double)), *dy = x ? x + n : NULL, *dx = x ? x + 2 * n : NULL;
-    char *path = oct_register_motion_path(job->r->options.png);
-    enum oct_err e =
-        x && path ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a plot");
 
-    for (size_t b = 0; x && !e && b < n; b++) {
+    if (!x)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a plot");
+    for (size_t b = 0; b < n; b++) {
         x[b] = (double)b;
         dy[b] = job->shifts[b].dy;
         dx[b] = job->shifts[b].dx;
@@ -324,9 +323,8 @@ static enum oct_err plot_motion(void *context, struct oct_error *err)
                                         .y_label = "shift (px)",
                                         .series = series,
                                         .n_series = job->r->options.lateral ? 2 : 1};
-    e = e ? e : oct_plot_write_lines(path, job->r->options.force, &plot, err);
+    enum oct_err e = oct_plot_write_lines(path, force, &plot, err);
     free(x);
-    free(path);
     return e;
 }
 
