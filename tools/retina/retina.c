@@ -1,6 +1,7 @@
 /* Puts the parts together: threads over B-scans, A-lines within them. */
 #include "tools/retina/retina.h"
 
+#include "kernels/device/fftw_planner.h"
 #include "pipeline/base/thread.h"
 #include "pipeline/plan/geometry.h"
 #include "tools/retina/model.h"
@@ -224,7 +225,9 @@ enum oct_err oct_retina_create(struct oct_retina **retina, const struct oct_reti
     status = status ? status : build(r, err);
     if (status)
         goto fail;
+    oct_fftw_planner_lock();
     r->fft = fftwf_plan_dft_1d(OCT_K_GRID, field, field, FFTW_FORWARD, FFTW_ESTIMATE);
+    oct_fftw_planner_unlock();
     if (!r->fft) {
         status = oct_fail(err, OCT_E_NO_MEMORY, "synth: FFTW made no plan of %d", OCT_K_GRID);
         goto fail;
@@ -242,8 +245,10 @@ void oct_retina_destroy(struct oct_retina *retina)
 {
     if (!retina)
         return;
+    oct_fftw_planner_lock();
     if (retina->fft)
         fftwf_destroy_plan(retina->fft);
+    oct_fftw_planner_unlock();
     oct_camera_finish(&retina->camera);
     oct_vessels_finish(&retina->vessels);
     oct_cones_finish(&retina->cones);
