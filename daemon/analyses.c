@@ -53,8 +53,9 @@ enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *all,
     *wants_values = false;
     for (const char *at = config->analysis.run; *at && !e;) {
         char name[OCT_IMAGE_NAME_BYTES];
-        size_t n = strcspn(at, ",");
-        snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : sizeof(name)), at);
+        const size_t n = strcspn(at, ","), n_kept = n < sizeof(name) ? n : sizeof(name) - 1;
+        memcpy(name, at, n_kept);
+        name[n_kept] = '\0';
         e = find_one(all, name, wants_values, &why);
         at += n;
         at += *at == ',';
