@@ -105,6 +105,8 @@ static int run(struct oct_config *config, int argc, char **argv)
     e = divide(&r, argc, argv, &err);
     if (!e)
         e = oct_register_understand(&r, &err);
+    if (!e)
+        e = oct_register_check_options(&r, mode, &err);
     r.cancel = oct_interrupt_watch(); /* before there is anything to clean up */
     if (!e)
         e = mode->run(&r, &err);

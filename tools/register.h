@@ -35,8 +35,16 @@ struct oct_register {
     const volatile sig_atomic_t *cancel; /* not 0: SIGINT or SIGTERM has come */
 };
 
+/* What an option is for: a mode, and of frames a model. */
+enum oct_register_use {
+    OCT_REGISTER_FRAMES = 1, /* and --as bscans */
+    OCT_REGISTER_VOLUME = 2,
+    OCT_REGISTER_MOSAIC = 4,
+};
+
 struct oct_register_mode {
     const char *name; /* of --as */
+    enum oct_register_use use;
     /* Prints the summary and writes the files. */
     enum oct_err (*run)(const struct oct_register *r, struct oct_error *err);
 };
@@ -47,6 +55,12 @@ extern const struct oct_register_mode oct_register_frames, oct_register_bscans, 
 /* Reads the options' texts into r->pictures and r->setup. OCT_E_CONFIG: which option is wrong, and
  * what it needs. */
 enum oct_err oct_register_understand(struct oct_register *r, struct oct_error *err);
+
+/* Of a command line that is understood: whether the mode and the model take every option that is
+ * given. OCT_E_CONFIG: which one they do not. */
+enum oct_err oct_register_check_options(const struct oct_register *r,
+                                        const struct oct_register_mode *mode,
+                                        struct oct_error *err);
 
 /* As oct_pictures_read. OCT_E_STATE: interrupted. */
 enum oct_err oct_register_read(const struct oct_register *r, struct oct_pictures *pictures,

@@ -39,27 +39,43 @@ enum oct_err oct_register_check_files(const struct oct_register *r, bool has_mot
     return e;
 }
 
-enum oct_err oct_register_publish(const struct oct_register *r, struct oct_results **results,
-                                  const struct oct_register_writers *writers, struct oct_error *err)
+static enum oct_err write_files(const struct oct_register *r, struct oct_results **results,
+                                const struct oct_register_writers *writers, const char *motion,
+                                struct oct_error *err)
 {
     const struct oct_register_options *o = &r->options;
-    char *motion = o->png && writers->motion ? oct_register_motion_path(o->png) : NULL;
     void *context = writers->context;
     const struct oct_output_file files[] = {
         {o->csv, writers->csv, context},
         {writers->picture ? o->png : NULL, writers->picture, context},
         {motion, writers->motion, context}};
-    enum oct_err e = OCT_OK;
-    if (o->png && writers->motion && !motion)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a plot");
-    e = oct_results_publish(*results, err);
+    struct oct_results *taken = *results;
     *results = NULL;
-    if (!e) {
-        e = oct_outputs_write(files, 3, o->force, err);
-        if (e && r->out)
-            unlink(r->out);
-    }
+    enum oct_err e = oct_results_publish(taken, err);
+    if (e)
+        return e;
+    e = oct_outputs_write(files, 3, o->force, err);
+    if (e && r->out)
+        unlink(r->out);
+    return e;
+}
+
+enum oct_err oct_register_publish(const struct oct_register *r, struct oct_results **results,
+                                  const struct oct_register_writers *writers, struct oct_error *err)
+{
+    const struct oct_register_options *o = &r->options;
+    const bool has_motion = o->png && writers->motion;
+    char *motion = has_motion ? oct_register_motion_path(o->png) : NULL;
+    enum oct_err e = has_motion && !motion
+                         ? oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a plot")
+                         : write_files(r, results, writers, motion, err);
     free(motion);
+    oct_results_discard(*results);
+    *results = NULL;
+    if (!e && o->json)
+        e = writers->print_json(writers->context, err);
+    else if (!e)
+        writers->print(writers->context);
     return e;
 }
 
@@ -405,8 +421,9 @@ static enum oct_err plot_average(void *context, const char *path, bool force, st
 
 /* ---- the summary ---- */
 
-static enum oct_err print_json(const struct writer *w, struct oct_error *err)
+static enum oct_err print_json(void *context, struct oct_error *err)
 {
+    const struct writer *w = context;
     const struct oct_sequence *q = w->q;
     cJSON *o = cJSON_CreateObject();
     cJSON_AddNumberToObject(o, "frames", (double)w->info->n_frames);
@@ -459,8 +476,9 @@ static void print_left_out(const struct writer *w)
     }
 }
 
-static void print_summary(const struct writer *w)
+static void print_summary(void *context)
 {
+    const struct writer *w = context;
     const struct oct_sequence *q = w->q;
     printf("%s%s%llu of %llu frames used", w->r->out ? w->r->out : "", w->r->out ? ": " : "",
            (unsigned long long)q->n_used, (unsigned long long)w->info->n_frames);
@@ -491,15 +509,11 @@ enum oct_err oct_register_write(const struct oct_register *r, struct oct_sequenc
     enum oct_err e = look_over(&w, err);
     if (!e)
         e = write_results(&w, err);
-    const struct oct_register_writers writers = {write_csv, w.average ? plot_average : NULL,
-                                                 plot_motion, &w};
+    const struct oct_register_writers writers = {
+        write_csv, w.average ? plot_average : NULL, plot_motion, print_json, print_summary, &w};
     if (!e)
         e = oct_register_publish(r, &w.results, &writers, err);
     oct_results_discard(w.results);
-    if (!e && r->options.json)
-        e = print_json(&w, err);
-    else if (!e)
-        print_summary(&w);
     free(w.average);
     free(w.weight);
     free(w.dy);

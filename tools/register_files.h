@@ -19,17 +19,21 @@ enum oct_err oct_register_check_files(const struct oct_register *r, bool has_mot
 double oct_register_seconds(const uint64_t *time_ns, const uint8_t *is_read, uint64_t n,
                             uint64_t i);
 
-/* What makes the files of --csv and --png, each the whole file or nothing. */
+/* What makes the files of --csv and --png, each the whole file or nothing, and the summary. */
 struct oct_register_writers {
     enum oct_err (*csv)(void *context, const char *path, bool force, struct oct_error *err);
 
     /* NULL: there is none. */
     enum oct_err (*picture)(void *context, const char *path, bool force, struct oct_error *err);
     enum oct_err (*motion)(void *context, const char *path, bool force, struct oct_error *err);
+
+    enum oct_err (*print_json)(void *context, struct oct_error *err);
+    void (*print)(void *context);
     void *context;
 };
 
-/* All files or none. *results is taken over, and NULL then; it may be NULL before. */
+/* All files or none; then the summary. *results is taken over, and NULL then; it may be NULL
+ * before. */
 enum oct_err oct_register_publish(const struct oct_register *r, struct oct_results **results,
                                   const struct oct_register_writers *writers,
                                   struct oct_error *err);

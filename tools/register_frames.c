@@ -117,8 +117,6 @@ static enum oct_err read_reference(struct job *job, struct oct_error *err)
 static enum oct_err prepare(struct job *job, struct oct_error *err)
 {
     const struct oct_register *r = job->r;
-    if (r->options.lateral)
-        return oct_fail(err, OCT_E_CONFIG, "--lateral is for --as volume");
     enum oct_err e = oct_register_check_files(r, true, err);
     if (!e)
         e = open_frames(job, err);
@@ -173,5 +171,7 @@ static enum oct_err run_bscans(const struct oct_register *r, struct oct_error *e
     return run_as(r, true, err);
 }
 
-const struct oct_register_mode oct_register_frames = {.name = "frames", .run = run_frames};
-const struct oct_register_mode oct_register_bscans = {.name = "bscans", .run = run_bscans};
+const struct oct_register_mode oct_register_frames = {
+    .name = "frames", .use = OCT_REGISTER_FRAMES, .run = run_frames};
+const struct oct_register_mode oct_register_bscans = {
+    .name = "bscans", .use = OCT_REGISTER_FRAMES, .run = run_bscans};

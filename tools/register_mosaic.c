@@ -32,28 +32,6 @@ struct job {
     struct oct_progress progress;
 };
 
-static enum oct_err check_options(const struct oct_register *r, struct oct_error *err)
-{
-    const struct oct_register_options *o = &r->options;
-    const struct {
-        const char *name;
-        bool is_given;
-    } others[] = {
-        {"--model", o->model != NULL},   {"--reference", o->reference != NULL},
-        {"--strip", o->strip != NULL},   {"--far", o->far != 0},
-        {"--passes 2", o->passes > 1},   {"--roi", o->roi != NULL},
-        {"--search", o->search != 0},    {"--stack", o->stack},
-        {"--shifts", o->shifts != NULL}, {"--skip", o->skip != NULL},
-        {"--crop", o->crop != NULL},     {"--interpolation", o->interpolation != NULL},
-        {"--lateral", o->lateral},
-    };
-
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        if (others[i].is_given)
-            return oct_fail(err, OCT_E_CONFIG, "--as mosaic takes no %s", others[i].name);
-    return oct_register_check_files(r, false, err);
-}
-
 /* All pictures are kept: each is needed for every pair. */
 static enum oct_err read_pictures(struct job *job, struct oct_error *err)
 {
@@ -186,8 +164,9 @@ static double weakest(const struct job *job)
     return least;
 }
 
-static enum oct_err print_json(const struct job *job, struct oct_error *err)
+static enum oct_err print_json(void *context, struct oct_error *err)
 {
+    const struct job *job = context;
     cJSON *o = cJSON_CreateObject();
     cJSON *list = cJSON_AddArrayToObject(o, "pictures");
 
@@ -216,8 +195,9 @@ static enum oct_err print_json(const struct job *job, struct oct_error *err)
     return printed ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
 }
 
-static void print_summary(const struct job *job)
+static void print_summary(void *context)
 {
+    const struct job *job = context;
     const char *before = "; left out, no overlap: ";
 
     printf("%s%s%u of %u pictures in %u x %u px, weakest overlap %.3f",
@@ -256,32 +236,26 @@ static enum oct_err find(struct job *job, struct oct_error *err)
 
 static enum oct_err write_all(struct job *job, struct oct_error *err)
 {
-    const struct oct_register_options *o = &job->r->options;
     enum oct_err e = OCT_OK;
 
     if (job->r->out)
-        e = oct_results_create(&job->results, job->r->out, o->force, err);
+        e = oct_results_create(&job->results, job->r->out, job->r->options.force, err);
     if (!e && job->results)
         write_results(job);
-    const struct oct_register_writers writers = {write_csv, write_png, NULL, job};
-    if (!e)
-        e = oct_register_publish(job->r, &job->results, &writers, err);
-    oct_results_discard(job->results);
-    if (!e && o->json)
-        e = print_json(job, err);
-    else if (!e)
-        print_summary(job);
-    return e;
+    const struct oct_register_writers writers = {write_csv,  write_png,     NULL,
+                                                 print_json, print_summary, job};
+    return e ? e : oct_register_publish(job->r, &job->results, &writers, err);
 }
 
 static enum oct_err run(const struct oct_register *r, struct oct_error *err)
 {
     struct job job = {.r = r, .progress = {.what = "pairs"}};
-    enum oct_err e = check_options(r, err);
+    enum oct_err e = oct_register_check_files(r, false, err);
 
     e = e ? e : read_pictures(&job, err);
     e = e ? e : find(&job, err);
     e = e ? e : write_all(&job, err);
+    oct_results_discard(job.results);
     oct_mosaic_finish(&job.mosaic);
     oct_picture_finish(&job.canvas);
     for (unsigned i = 0; job.pictures && i < job.n; i++)
@@ -293,4 +267,5 @@ static enum oct_err run(const struct oct_register *r, struct oct_error *err)
     return e;
 }
 
-const struct oct_register_mode oct_register_mosaic = {.name = "mosaic", .run = run};
+const struct oct_register_mode oct_register_mosaic = {
+    .name = "mosaic", .use = OCT_REGISTER_MOSAIC, .run = run};

@@ -5,6 +5,7 @@
 #include "tools/register.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +127,8 @@ enum oct_err oct_register_understand(struct oct_register *r, struct oct_error *e
         return e;
     if (o->shifts && o->shifts_only)
         return oct_fail(err, OCT_E_CONFIG, "--shifts and --shifts-only leave nothing to do");
+    if (o->stack && o->shifts_only)
+        return oct_fail(err, OCT_E_CONFIG, "--stack and --shifts-only exclude one another");
     bool by_strips = s->model == OCT_SEQUENCE_STRIPS;
     s->search = o->search && by_strips ? (uint32_t)o->search : OCT_STRIP_SEARCH;
     if (o->search && !by_strips)
@@ -141,6 +144,57 @@ enum oct_err oct_register_understand(struct oct_register *r, struct oct_error *e
     s->masked = o->mask || r->pictures.has_invalid;
     return OCT_OK;
 }
+
+/* ---- options that are not for all ---- */
+
+#define FRAMES OCT_REGISTER_FRAMES
+#define VOLUME OCT_REGISTER_VOLUME
+#define MOSAIC OCT_REGISTER_MOSAIC
+#define STRIPS (1u << OCT_SEQUENCE_STRIPS)
+#define REGISTERS (STRIPS | 1u << OCT_SEQUENCE_RIGID)
+#define NOT_GIVEN (REGISTERS | 1u << OCT_SEQUENCE_NONE)
+#define ANY (NOT_GIVEN | 1u << OCT_SEQUENCE_GIVEN)
+
+enum oct_err oct_register_check_options(const struct oct_register *r,
+                                        const struct oct_register_mode *mode, struct oct_error *err)
+{
+    static const char *const models[] = {"--model rigid", "--model strips", "--model none",
+                                         "--shifts"};
+    const struct oct_register_options *o = &r->options;
+    const struct {
+        const char *name;
+        bool is_given;
+        unsigned modes, models; /* the models matter to frames alone */
+    } rows[] = {
+        {"--model", o->model != NULL, FRAMES, NOT_GIVEN},
+        {"--reference", o->reference != NULL, FRAMES, REGISTERS},
+        {"--strip", o->strip != NULL, FRAMES, STRIPS},
+        {"--far", o->far != 0, FRAMES, STRIPS},
+        {"--search", o->search != 0, FRAMES | VOLUME, REGISTERS},
+        {"--min-score", !isnan(o->min_score), FRAMES | VOLUME | MOSAIC, REGISTERS},
+        {"--passes 2", o->passes > 1, FRAMES, REGISTERS},
+        {"--roi", o->roi != NULL, FRAMES, REGISTERS},
+        {"--skip", o->skip != NULL, FRAMES | VOLUME, ANY},
+        {"--shifts", o->shifts != NULL, FRAMES | VOLUME, ANY},
+        {"--crop", o->crop != NULL, FRAMES | VOLUME, ANY},
+        {"--domain", o->domain != NULL, FRAMES | VOLUME, ANY},
+        {"--interpolation", o->interpolation != NULL, FRAMES | VOLUME, ANY},
+        {"--en-face", o->en_face != NULL, FRAMES | MOSAIC, ANY},
+        {"--lateral", o->lateral, VOLUME, ANY},
+        {"--stack", o->stack, FRAMES, ANY},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].is_given && !(rows[i].modes & mode->use))
+            return oct_fail(err, OCT_E_CONFIG, "--as %s takes no %s", mode->name, rows[i].name);
+        if (rows[i].is_given && mode->use == FRAMES && !(rows[i].models >> r->setup.model & 1))
+            return oct_fail(err, OCT_E_CONFIG, "%s takes no %s", models[r->setup.model],
+                            rows[i].name);
+    }
+    return OCT_OK;
+}
+
+/* ---- --skip ---- */
 
 enum oct_err oct_register_read_skip(const char *text, uint64_t n_frames, uint8_t **skip,
                                     struct oct_error *err)

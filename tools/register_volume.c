@@ -55,25 +55,6 @@ static void show(void *context, uint64_t done, uint64_t all)
 
 /* ---- what is given ---- */
 
-static enum oct_err check_options(const struct oct_register *r, struct oct_error *err)
-{
-    const struct oct_register_options *o = &r->options;
-    const struct {
-        const char *name;
-        bool is_given;
-    } others[] = {
-        {"--model", o->model != NULL},     {"--reference", o->reference != NULL},
-        {"--strip", o->strip != NULL},     {"--far", o->far != 0},
-        {"--passes 2", o->passes > 1},     {"--roi", o->roi != NULL},
-        {"--en-face", o->en_face != NULL}, {"--stack", o->stack},
-    };
-
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        if (others[i].is_given)
-            return oct_fail(err, OCT_E_CONFIG, "--as volume takes no %s", others[i].name);
-    return oct_register_check_files(r, true, err);
-}
-
 static enum oct_err open_volume(struct job *job, struct oct_error *err)
 {
     const struct oct_register *r = job->r;
@@ -369,17 +350,18 @@ static struct summary sum_up(const struct job *job)
     return s;
 }
 
-static enum oct_err print_json(const struct job *job, const struct summary *s,
-                               struct oct_error *err)
+static enum oct_err print_json(void *context, struct oct_error *err)
 {
+    const struct job *job = context;
+    const struct summary s = sum_up(job);
     cJSON *o = cJSON_CreateObject();
 
     cJSON_AddNumberToObject(o, "bscans", job->n);
-    cJSON_AddNumberToObject(o, "used", s->n_used);
-    if (!isnan(s->score))
-        cJSON_AddNumberToObject(o, "score", s->score);
+    cJSON_AddNumberToObject(o, "used", s.n_used);
+    if (!isnan(s.score))
+        cJSON_AddNumberToObject(o, "score", s.score);
     for (int i = 0; i < 2; i++) {
-        const double range[2] = {s->least[i], s->most[i]};
+        const double range[2] = {s.least[i], s.most[i]};
         cJSON_AddItemToObject(o, i ? "dx_px" : "dy_px", cJSON_CreateDoubleArray(range, 2));
     }
     cJSON_AddNumberToObject(o, "smooth_px", job->choice.smooth_px);
@@ -400,17 +382,19 @@ static enum oct_err print_json(const struct job *job, const struct summary *s,
     return printed ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
 }
 
-static void print_summary(const struct job *job, const struct summary *s)
+static void print_summary(void *context)
 {
+    const struct job *job = context;
+    const struct summary s = sum_up(job);
     const char *before = "; ";
 
     printf("%s%s%u of %u B-scans used", job->r->out ? job->r->out : "", job->r->out ? ": " : "",
-           s->n_used, job->n);
-    if (!isnan(s->score))
-        printf(", median score %.3f", s->score);
-    printf(", depth %.2f to %.2f px", s->least[1], s->most[1]);
+           s.n_used, job->n);
+    if (!isnan(s.score))
+        printf(", median score %.3f", s.score);
+    printf(", depth %.2f to %.2f px", s.least[1], s.most[1]);
     if (job->r->options.lateral)
-        printf(", A-lines %.2f to %.2f", s->least[0], s->most[0]);
+        printf(", A-lines %.2f to %.2f", s.least[0], s.most[0]);
     for (uint32_t b = 0; b < job->n; b++) {
         uint32_t last = b;
         if (job->shifts[b].fate == OCT_VOLUME_USED)
@@ -431,34 +415,27 @@ static void print_summary(const struct job *job, const struct summary *s)
 
 static enum oct_err write_all(struct job *job, struct oct_error *err)
 {
-    const struct oct_register_options *o = &job->r->options;
-    struct summary s = sum_up(job);
     enum oct_err e = OCT_OK;
 
     if (job->r->out)
-        e = oct_results_create(&job->results, job->r->out, o->force, err);
+        e = oct_results_create(&job->results, job->r->out, job->r->options.force, err);
     e = e ? e : write_volume(job, err);
     if (!e && job->results)
         write_rows(job);
-    const struct oct_register_writers writers = {write_csv, plot_section, plot_motion, job};
-    if (!e)
-        e = oct_register_publish(job->r, &job->results, &writers, err);
-    oct_results_discard(job->results);
-    if (!e && o->json)
-        e = print_json(job, &s, err);
-    else if (!e)
-        print_summary(job, &s);
-    return e;
+    const struct oct_register_writers writers = {write_csv,  plot_section,  plot_motion,
+                                                 print_json, print_summary, job};
+    return e ? e : oct_register_publish(job->r, &job->results, &writers, err);
 }
 
 static enum oct_err run(const struct oct_register *r, struct oct_error *err)
 {
     struct job job = {.r = r, .progress = {.what = "B-scans"}};
-    enum oct_err e = check_options(r, err);
+    enum oct_err e = oct_register_check_files(r, true, err);
 
     e = e ? e : open_volume(&job, err);
     e = e ? e : find_shifts(&job, err);
     e = e ? e : write_all(&job, err);
+    oct_results_discard(job.results);
     oct_pictures_close(job.pictures);
     oct_render_finish(&job.render);
     free(job.time_ns);
@@ -471,4 +448,5 @@ static enum oct_err run(const struct oct_register *r, struct oct_error *err)
     return e;
 }
 
-const struct oct_register_mode oct_register_volume = {.name = "volume", .run = run};
+const struct oct_register_mode oct_register_volume = {
+    .name = "volume", .use = OCT_REGISTER_VOLUME, .run = run};

@@ -108,7 +108,9 @@ def refusals():
     names = pictures()
     register(names[0], path("x.h5"), status=1)
     assert "no two of the 2" in register(names[0], path("other.png"), path("x.h5"), status=1)
-    assert "takes no --strip" in register(*names, path("x.h5"), "--strip", "8:4", status=2)
+    for given in (("--strip", "8:4"), ("--far", "9"), ("--domain", "db"), ("--lateral",)):
+        said = register(*names, path("x.h5"), *given, status=2)
+        assert f"--as mosaic takes no {given[0]}" in said, said
     Image.fromarray(np.full((100, 100), 9, np.uint8)).save(path("flat.png"))
     assert "no contrast" in register(names[0], path("flat.png"), path("x.h5"), status=1)
     assert not os.path.exists(path("x.h5"))
