@@ -42,6 +42,9 @@ int oct_command_misuse(const char *name, const char *format, ...)
 struct cJSON;
 bool oct_command_print_json(const struct cJSON *tree);
 
+/* value as printf's "%.DECIMALSf" shows it, but 0 where that would be "-0.00". */
+double oct_command_shown(double value, unsigned decimals);
+
 /* The exit status after a result is printed as JSON, or could not be (out of memory). */
 int oct_command_printed(const char *name, bool is_printed);
 

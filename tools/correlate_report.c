@@ -219,8 +219,8 @@ static void print_one(const struct oct_correlate_report *report)
     if (row->peak.found && !isnan(row->um))
         printf(" (%.4g um)", row->peak.radius_px * row->um);
     if (row->peak.found)
-        printf(", C %.4f, %.4f above the trough at %.1f px", row->peak.c, row->peak.height,
-               row->peak.trough_px);
+        printf(", C %.4f, %.4f above the trough at %.1f px", oct_command_shown(row->peak.c, 4),
+               row->peak.height, row->peak.trough_px);
 }
 
 static void print_many(const struct oct_correlate_report *report)

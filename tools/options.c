@@ -191,6 +191,12 @@ bool oct_command_print_json(const cJSON *tree)
     return true;
 }
 
+double oct_command_shown(double value, unsigned decimals)
+{
+    const double half = 0.5 * pow(10, -(double)decimals);
+    return value > -half && value < half ? 0 : value;
+}
+
 int oct_command_printed(const char *name, bool is_printed)
 {
     struct oct_error err;

@@ -486,9 +486,11 @@ static void print_summary(void *context)
         printf(", %llu of %llu strips dropped", (unsigned long long)q->n_strips_dropped,
                (unsigned long long)q->n_used * q->n_strips);
     if (isfinite(w->after) && isfinite(w->before))
-        printf(", median score %.3f (%.3f before)", w->after, w->before);
-    printf(", dy %.2f to %.2f px, dx %.2f to %.2f px", w->least[0], w->most[0], w->least[1],
-           w->most[1]);
+        printf(", median score %.3f (%.3f before)", oct_command_shown(w->after, 3),
+               oct_command_shown(w->before, 3));
+    printf(", dy %.2f to %.2f px, dx %.2f to %.2f px", oct_command_shown(w->least[0], 2),
+           oct_command_shown(w->most[0], 2), oct_command_shown(w->least[1], 2),
+           oct_command_shown(w->most[1], 2));
     if (q->reference != UINT64_MAX)
         printf(", reference %llu", (unsigned long long)q->reference);
     print_left_out(w);

@@ -202,7 +202,7 @@ static void print_summary(void *context)
 
     printf("%s%s%u of %u pictures in %u x %u px, weakest overlap %.3f",
            job->r->out ? job->r->out : "", job->r->out ? ": " : "", job->mosaic.n_placed, job->n,
-           job->canvas.width, job->canvas.height, weakest(job));
+           job->canvas.width, job->canvas.height, oct_command_shown(weakest(job), 3));
     for (unsigned i = 0; i < job->n; i++) {
         const struct oct_mosaic_place *p = &job->mosaic.places[i];
         if (p->component == 0)

@@ -391,10 +391,12 @@ static void print_summary(void *context)
     printf("%s%s%u of %u B-scans used", job->r->out ? job->r->out : "", job->r->out ? ": " : "",
            s.n_used, job->n);
     if (!isnan(s.score))
-        printf(", median score %.3f", s.score);
-    printf(", depth %.2f to %.2f px", s.least[1], s.most[1]);
+        printf(", median score %.3f", oct_command_shown(s.score, 3));
+    printf(", depth %.2f to %.2f px", oct_command_shown(s.least[1], 2),
+           oct_command_shown(s.most[1], 2));
     if (job->r->options.lateral)
-        printf(", A-lines %.2f to %.2f", s.least[0], s.most[0]);
+        printf(", A-lines %.2f to %.2f", oct_command_shown(s.least[0], 2),
+               oct_command_shown(s.most[0], 2));
     for (uint32_t b = 0; b < job->n; b++) {
         uint32_t last = b;
         if (job->shifts[b].fate == OCT_VOLUME_USED)

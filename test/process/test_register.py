@@ -164,6 +164,15 @@ def another_channel():
 
 
 @case
+def near_zero():
+    """shifts just below 0 are shown as 0.00, those above in size as they are"""
+    with open(path("small.csv"), "w") as file:
+        file.write("frame,dy_px,dx_px\n0,-0.004,-0.006\n1,-0.001,-0.5\n")
+    said = register(*frames()[:2], "--shifts", path("small.csv"), path("small.h5"))
+    assert "dy 0.00 to 0.00 px, dx -0.50 to -0.01 px" in said, said
+
+
+@case
 def left_out():
     """frames that are skipped, blank or of another place are left out, and said so"""
     blank, noise = path("blank.png"), path("noise.png")
