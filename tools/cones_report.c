@@ -221,8 +221,8 @@ static void print_result(const struct oct_cones_frame *f, const struct oct_cones
         if (isnan(r->seen_px))
             printf(" (none seen)");
         else
-            printf(" (strongest %.3f at %.2f px, %.2f is needed)",
-                   oct_command_shown(r->seen_strength, 3), r->seen_px, OCT_CONES_LEAST_STRENGTH);
+            printf(" (strongest %.3f at %.2f px, %.3f is needed)",
+                   oct_command_shown(r->seen_strength, 3), r->seen_px, r->needed);
         return;
     }
     printf("spacing %.2f px", r->spacing_px);

@@ -290,10 +290,15 @@ static bool is_within(const struct oct_cones *cones, const struct ring *ring)
 }
 
 /* A ring of few cells may be chance. */
-static bool is_strong(const struct oct_cones *cones, const struct ring *ring)
+static double strength_needed(const struct oct_cones *cones, const struct ring *ring)
 {
     const double few = FEW_CELLS * ring->radius / sqrt(cones->n_valid);
-    return ring->c >= fmax(OCT_CONES_LEAST_STRENGTH, few);
+    return fmax(OCT_CONES_LEAST_STRENGTH, few);
+}
+
+static bool is_strong(const struct oct_cones *cones, const struct ring *ring)
+{
+    return ring->c >= strength_needed(cones, ring);
 }
 
 static enum oct_err climb(struct oct_cones *cones, struct ring *best,
@@ -321,6 +326,7 @@ static enum oct_err climb(struct oct_cones *cones, struct ring *best,
         if (!(ring.c <= result->seen_strength)) {
             result->seen_px = ring.radius;
             result->seen_strength = ring.c;
+            result->needed = strength_needed(cones, &ring);
             keep_profile(cones, at);
         }
         if (is_strong(cones, &ring) && (!best->found || ring.c > best->c))
@@ -359,7 +365,7 @@ enum oct_err oct_cones_find(struct oct_cones *cones, const struct oct_picture *p
         double share, factor;
     } steps[] = {{12, 0.978}, {8, 0.987}, {6.5, 0.998}};
     struct ring best, ring;
-    *result = (struct oct_cones_result){false, NAN, NAN, NAN, NAN, NAN};
+    *result = (struct oct_cones_result){false, NAN, NAN, NAN, NAN, NAN, NAN};
     cones->n_profile = 0;
     enum oct_err e = take_picture(cones, picture, err);
     if (!e)

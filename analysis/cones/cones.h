@@ -45,8 +45,9 @@ struct oct_cones_result {
     double ring_px;    /* R1, where C1D has the ring; NaN: no ring */
 
     /* Without a ring: the strongest that was seen within the limits of the spacing, of whatever
-     * strength, NaN: none at all. */
-    double seen_px, seen_strength;
+     * strength, NaN: none at all. needed: the strength that counts there; more than the least where
+     * few cells fit. */
+    double seen_px, seen_strength, needed;
 };
 
 struct oct_cones;
