@@ -2,9 +2,8 @@
 
 #include "formats/whole_file.h"
 #include "pipeline/base/utf8.h"
-#include "pipeline/volume/hdf5_lock.h"
+#include "pipeline/volume/hdf5_make.h"
 
-#include <hdf5.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -61,19 +60,26 @@ static hid_t type_in_memory(enum oct_results_type type)
     }
 }
 
-/* Under the lock, right behind the call that failed: libhdf5 forgets its reason at the next. */
-static void note_failure(struct oct_results *r, const char *what)
+/* The first failure is kept. */
+static void note(struct oct_results *r, const char *what, const struct oct_hdf5_reason *reason)
 {
-    char reason[256];
     int errnum;
     if (r->failure.code)
         return;
-    oct_hdf5_reason(reason, sizeof(reason));
-    const char *number = strstr(reason, "errno = "); /* the system's own, among much else */
+    const char *number = strstr(reason->text, "errno = "); /* the system's own, among much else */
     if (number && (errnum = (int)strtol(number + 8, NULL, 10)) > 0)
         oct_fail_errno(&r->failure, OCT_E_IO, errnum, "%s: cannot write %s", r->file.path, what);
     else
-        oct_fail(&r->failure, OCT_E_IO, "%s: cannot write %s: %s", r->file.path, what, reason);
+        oct_fail(&r->failure, OCT_E_IO, "%s: cannot write %s: %s", r->file.path, what,
+                 reason->text);
+}
+
+/* Under the lock, right behind the call that failed: libhdf5 forgets its reason at the next. */
+static void note_failure(struct oct_results *r, const char *what)
+{
+    struct oct_hdf5_reason reason;
+    oct_hdf5_reason(reason.text, sizeof(reason.text));
+    note(r, what, &reason);
 }
 
 enum oct_err oct_results_create(struct oct_results **results, const char *path, bool force,
@@ -106,29 +112,17 @@ enum oct_err oct_results_create(struct oct_results **results, const char *path, 
 /* ---- attributes ---- */
 
 /* Under the lock. n 0: a scalar. */
-static bool put_attribute(hid_t object, const char *name, hid_t stored, hid_t type, size_t n,
-                          const void *value)
-{
-    const hsize_t length = n;
-    hid_t space = n ? H5Screate_simple(1, &length, NULL) : H5Screate(H5S_SCALAR);
-    hid_t attribute =
-        space < 0 ? -1 : H5Acreate2(object, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
-    bool ok = attribute >= 0 && H5Awrite(attribute, type, value) >= 0;
-    if (attribute >= 0)
-        H5Aclose(attribute);
-    if (space >= 0)
-        H5Sclose(space);
-    return ok;
-}
-
 static void attribute(struct oct_results *r, const char *object, const char *name, hid_t stored,
                       hid_t type, size_t n, const void *value)
 {
+    struct oct_hdf5_reason reason;
     if (r->failure.code)
         return;
     hid_t id = H5Oopen(r->h5, object ? object : "/", H5P_DEFAULT);
-    if (id < 0 || !put_attribute(id, name, stored, type, n, value))
+    if (id < 0)
         note_failure(r, name);
+    else if (!oct_hdf5_put_attribute(id, name, stored, type, n, value, &reason))
+        note(r, name, &reason);
     if (id >= 0)
         H5Oclose(id);
 }
@@ -136,6 +130,7 @@ static void attribute(struct oct_results *r, const char *object, const char *nam
 void oct_results_text(struct oct_results *results, const char *object, const char *name,
                       const char *text)
 {
+    struct oct_hdf5_reason reason;
     char *copy = strdup(text ? text : "");
     if (!copy) {
         oct_fail(&results->failure, OCT_E_NO_MEMORY, "%s: out of memory", results->file.path);
@@ -143,11 +138,11 @@ void oct_results_text(struct oct_results *results, const char *object, const cha
     }
     oct_utf8_repair(copy);
     oct_hdf5_lock();
-    hid_t type = H5Tcopy(H5T_C_S1);
-    if (type >= 0 && H5Tset_size(type, H5T_VARIABLE) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0)
+    hid_t type = oct_hdf5_make_text_type(&reason);
+    if (type >= 0)
         attribute(results, object, name, type, type, 0, &copy);
     else
-        note_failure(results, name);
+        note(results, name, &reason);
     if (type >= 0)
         H5Tclose(type);
     oct_hdf5_unlock();
@@ -180,29 +175,16 @@ void oct_results_count(struct oct_results *results, const char *object, const ch
 
 /* ---- datasets ---- */
 
-static bool set_fill(hid_t properties, enum oct_results_type type)
-{
-    const double not_known = NAN;
-    return (type != OCT_RESULTS_F64 && type != OCT_RESULTS_F32) ||
-           H5Pset_fill_value(properties, H5T_NATIVE_DOUBLE, &not_known) >= 0;
-}
-
 /* Under the lock. */
 static hid_t make_dataset(struct oct_results *r, const char *name, const struct dataset *d)
 {
-    hid_t id = -1, links = H5Pcreate(H5P_LINK_CREATE), properties = H5Pcreate(H5P_DATASET_CREATE);
-    hid_t space = H5Screate_simple((int)d->rank, d->dims, NULL);
-    if (links >= 0 && properties >= 0 && space >= 0 &&
-        H5Pset_create_intermediate_group(links, 1) >= 0 && set_fill(properties, d->type))
-        id = H5Dcreate2(r->h5, name, type_on_disk(d->type), space, links, properties, H5P_DEFAULT);
+    const double not_known = NAN;
+    const bool is_float = d->type == OCT_RESULTS_F64 || d->type == OCT_RESULTS_F32;
+    struct oct_hdf5_reason reason;
+    hid_t id = oct_hdf5_make_dataset(r->h5, name, type_on_disk(d->type), d->rank, d->dims,
+                                     is_float ? &not_known : NULL, &reason);
     if (id < 0)
-        note_failure(r, name);
-    if (space >= 0)
-        H5Sclose(space);
-    if (properties >= 0)
-        H5Pclose(properties);
-    if (links >= 0)
-        H5Pclose(links);
+        note(r, name, &reason);
     return id;
 }
 

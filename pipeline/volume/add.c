@@ -3,54 +3,13 @@
 #include "pipeline/volume/volume.h"
 
 #include "pipeline/volume/hdf5_image.h"
+#include "pipeline/volume/hdf5_make.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* Sets `reason` right where a call fails: libhdf5 forgets it at the next call. */
-static hid_t create_array(hid_t file, const char *name, unsigned rank, const size_t *dims,
-                          char *reason, size_t reason_bytes)
-{
-    hsize_t extent[3];
-    for (unsigned i = 0; i < rank; i++)
-        extent[i] = dims[i];
-    hid_t links = H5Pcreate(H5P_LINK_CREATE);
-    hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
-    hid_t space = rank ? H5Screate_simple((int)rank, extent, NULL) : H5Screate(H5S_SCALAR);
-    hid_t dataset = H5I_INVALID_HID;
-    if (H5Pset_create_intermediate_group(links, 1) >= 0 &&
-        H5Pset_obj_track_times(properties, 0) >= 0) /* same seed, same bytes */
-        dataset = H5Dcreate2(file, name, H5T_IEEE_F64LE, space, links, properties, H5P_DEFAULT);
-    if (dataset < 0)
-        oct_hdf5_reason(reason, reason_bytes);
-    if (space >= 0)
-        H5Sclose(space);
-    if (properties >= 0)
-        H5Pclose(properties);
-    if (links >= 0)
-        H5Pclose(links);
-    return dataset;
-}
-
-static bool put_units(hid_t dataset, const char *units)
-{
-    hid_t type = H5Tcopy(H5T_C_S1);
-    hid_t space = H5Screate(H5S_SCALAR);
-    hid_t attribute = H5I_INVALID_HID;
-    if (H5Tset_size(type, H5T_VARIABLE) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0)
-        attribute = H5Acreate2(dataset, "units", type, space, H5P_DEFAULT, H5P_DEFAULT);
-    bool ok = attribute >= 0 && H5Awrite(attribute, type, &units) >= 0;
-    if (attribute >= 0)
-        H5Aclose(attribute);
-    if (space >= 0)
-        H5Sclose(space);
-    if (type >= 0)
-        H5Tclose(type);
-    return ok;
-}
 
 struct addition {
     const char *name, *units;
@@ -60,24 +19,27 @@ struct addition {
 };
 
 /* Adds the array to the image in memory; the file is not changed yet. Under the lock. */
-static bool put(struct oct_hdf5_image *image, const struct addition *a, char *reason,
-                size_t reason_bytes)
+static bool put(struct oct_hdf5_image *image, const struct addition *a,
+                struct oct_hdf5_reason *reason)
 {
     hid_t array = H5I_INVALID_HID;
+    hsize_t extent[3];
     bool ok = false;
-    hid_t file = oct_hdf5_image_open(image, H5F_ACC_RDWR, 1, reason, reason_bytes);
+    hid_t file = oct_hdf5_image_open(image, H5F_ACC_RDWR, 1, reason->text, sizeof(reason->text));
+    for (unsigned i = 0; i < a->rank; i++)
+        extent[i] = a->dims[i];
     if (file >= 0)
-        array = create_array(file, a->name, a->rank, a->dims, reason, reason_bytes);
+        array = oct_hdf5_make_dataset(file, a->name, H5T_IEEE_F64LE, a->rank, extent, NULL, reason);
     if (array >= 0) {
-        ok = H5Dwrite(array, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, a->values) >= 0 &&
-             (!a->units || put_units(array, a->units));
+        ok = H5Dwrite(array, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, a->values) >= 0;
         if (!ok)
-            oct_hdf5_reason(reason, reason_bytes);
+            oct_hdf5_reason(reason->text, sizeof(reason->text));
+        ok = ok && (!a->units || oct_hdf5_put_text(array, "units", a->units, reason));
         H5Dclose(array);
     }
     if (file >= 0 && H5Fclose(file) < 0 && ok) {
         ok = false;
-        oct_hdf5_reason(reason, reason_bytes);
+        oct_hdf5_reason(reason->text, sizeof(reason->text));
     }
     return ok;
 }
@@ -86,7 +48,7 @@ static enum oct_err add(int fd, const char *path, const struct addition *a, stru
 {
     struct stat st;
     struct oct_hdf5_image image;
-    char reason[160] = "";
+    struct oct_hdf5_reason reason = {.text = ""};
     uint64_t n_bytes;
     if (fd < 0 || fstat(fd, &st) != 0)
         return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", path);
@@ -94,10 +56,11 @@ static enum oct_err add(int fd, const char *path, const struct addition *a, stru
         return oct_fail(err, OCT_E_IO, "%s: not a file", path);
     oct_hdf5_image_init(&image, fd, (uint64_t)st.st_size);
     oct_hdf5_lock();
-    bool ok = put(&image, a, reason, sizeof(reason));
+    bool ok = put(&image, a, &reason);
     oct_hdf5_unlock();
-    enum oct_err e = ok ? oct_hdf5_image_store(&image, fd, path, &n_bytes, err)
-                        : oct_fail(err, OCT_E_IO, "%s: cannot add %s: %s", path, a->name, reason);
+    enum oct_err e =
+        ok ? oct_hdf5_image_store(&image, fd, path, &n_bytes, err)
+           : oct_fail(err, OCT_E_IO, "%s: cannot add %s: %s", path, a->name, reason.text);
     oct_hdf5_image_finish(&image);
     return e;
 }

@@ -1,0 +1,68 @@
+#include "pipeline/volume/hdf5_make.h"
+
+static void note(struct oct_hdf5_reason *reason)
+{
+    oct_hdf5_reason(reason->text, sizeof(reason->text));
+}
+
+hid_t oct_hdf5_make_text_type(struct oct_hdf5_reason *reason)
+{
+    hid_t type = H5Tcopy(H5T_C_S1);
+    if (type >= 0 && H5Tset_size(type, H5T_VARIABLE) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0)
+        return type;
+    note(reason);
+    if (type >= 0)
+        H5Tclose(type);
+    return H5I_INVALID_HID;
+}
+
+bool oct_hdf5_put_attribute(hid_t object, const char *name, hid_t stored, hid_t from, size_t n,
+                            const void *values, struct oct_hdf5_reason *reason)
+{
+    const hsize_t length = n;
+    hid_t attribute = H5I_INVALID_HID;
+    hid_t space = n ? H5Screate_simple(1, &length, NULL) : H5Screate(H5S_SCALAR);
+    if (space >= 0)
+        attribute = H5Acreate2(object, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
+    const bool ok = attribute >= 0 && H5Awrite(attribute, from, values) >= 0;
+    if (!ok)
+        note(reason);
+    if (attribute >= 0)
+        H5Aclose(attribute);
+    if (space >= 0)
+        H5Sclose(space);
+    return ok;
+}
+
+bool oct_hdf5_put_text(hid_t object, const char *name, const char *text,
+                       struct oct_hdf5_reason *reason)
+{
+    hid_t type = oct_hdf5_make_text_type(reason);
+    const bool ok = type >= 0 && oct_hdf5_put_attribute(object, name, type, type, 0, &text, reason);
+    if (type >= 0)
+        H5Tclose(type);
+    return ok;
+}
+
+hid_t oct_hdf5_make_dataset(hid_t file, const char *name, hid_t stored, unsigned rank,
+                            const hsize_t *dims, const double *fill, struct oct_hdf5_reason *reason)
+{
+    hid_t dataset = H5I_INVALID_HID;
+    hid_t links = H5Pcreate(H5P_LINK_CREATE);
+    hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
+    hid_t space = rank ? H5Screate_simple((int)rank, dims, NULL) : H5Screate(H5S_SCALAR);
+    if (links >= 0 && properties >= 0 && space >= 0 &&
+        H5Pset_create_intermediate_group(links, 1) >= 0 &&
+        H5Pset_obj_track_times(properties, 0) >= 0 &&
+        (!fill || H5Pset_fill_value(properties, H5T_NATIVE_DOUBLE, fill) >= 0))
+        dataset = H5Dcreate2(file, name, stored, space, links, properties, H5P_DEFAULT);
+    if (dataset < 0)
+        note(reason);
+    if (space >= 0)
+        H5Sclose(space);
+    if (properties >= 0)
+        H5Pclose(properties);
+    if (links >= 0)
+        H5Pclose(links);
+    return dataset;
+}
