@@ -150,10 +150,11 @@ void oct_picture_look(const struct oct_picture *picture, struct oct_picture_stat
     add_all(&s, picture->pixels, whole, pivot);
     add_valid(&s, picture->pixels + whole, picture->valid, n - whole, pivot);
     const double squares = s.squares - s.sum * s.sum / (double)n_valid;
+    const bool is_flat = s.least == s.most && isfinite(s.squares); /* NaN has no order */
     *statistics = (struct oct_picture_statistics){
         .n_valid = n_valid,
         .mean = pivot + s.sum / (double)n_valid,
-        .variance = s.least < s.most ? fmax(0, squares / (double)n_valid) : 0,
+        .variance = is_flat || squares < 0 ? 0 : squares / (double)n_valid,
         .least = (double)s.least,
         .most = (double)s.most,
     };

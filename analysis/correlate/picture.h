@@ -35,8 +35,13 @@ double oct_picture_pivot(const struct oct_picture *picture);
 
 struct oct_picture_statistics {
     uint64_t n_valid;
-    double mean, variance, least, most; /* of the valid pixels; 0 when there are none */
+    /* Of the valid pixels; 0 when there are none. Variance is exactly 0 of equal pixels, and NaN where
+     * one that is not finite is not masked. */
+    double mean, variance, least, most;
 };
+
+/* Sums in double of the differences to a mean of some pixels, so that a small variance at a large
+ * mean is kept. */
 void oct_picture_look(const struct oct_picture *picture, struct oct_picture_statistics *statistics);
 
 #endif

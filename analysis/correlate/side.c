@@ -63,10 +63,10 @@ enum oct_err oct_side_look(struct oct_side *side, const struct oct_picture *pict
         return oct_fail(err, OCT_E_ARG, "only %.1f %% of the pixels are valid, less than 10 %%",
                         100 * (double)look.n_valid / n);
     const double deviation = sqrt(look.variance);
-    if (!(deviation > 0))
-        return oct_fail(err, OCT_E_ARG, "no contrast");
     if (!isfinite(deviation))
         return oct_fail(err, OCT_E_ARG, "pixels that are not finite and not masked");
+    if (!(deviation > 0))
+        return oct_fail(err, OCT_E_ARG, "no contrast");
     int exponent;
     frexp(deviation, &exponent);
     exponent = exponent > 120 ? 120 : exponent < -120 ? -120 : exponent;

@@ -355,6 +355,9 @@ static void pictures_without_contrast_are_refused(void **state)
     assert_int_equal(oct_correlator_cpu.run(c, list, 2, c2d, &which, &err), OCT_E_ARG);
     assert_int_equal(which, 1);
     assert_string_equal(err.text, "no contrast");
+    list[1].pixels[333] = NAN;
+    assert_int_equal(oct_correlator_cpu.run(c, list, 2, c2d, &which, &err), OCT_E_ARG);
+    assert_string_equal(err.text, "pixels that are not finite and not masked");
     for (size_t i = 0; i < n_shifts(&r.setup); i++)
         assert_same(c2d[i], r.c2d[i], 0);
     for (unsigned i = 0; i < 600; i++)
