@@ -5,8 +5,9 @@
  * max_dy, |dx| <= max_dx. Then both pictures are cut to their overlap there, less their means, and
  * tapered linearly over 1/16 of each side; the trigonometric sum of their cross-spectrum (the
  * matrix DFT of Guizar-Sicairos 2008) has its maximum within one pixel, found to 1/400 px. Phase
- * correlation is not used: it is wrong on band-limited pictures. Where a pixel is masked the
- * fraction is that of the parabola through nine ZNCC, a few hundredths of a pixel off.
+ * correlation is not used: it is wrong on band-limited pictures. Where a pixel of either picture is
+ * masked the fraction is that of the parabola through nine ZNCC: the mask's edges lie at whole
+ * pixels and pull the cross-spectrum's maximum there. Its error is in docs/registration.md.
  *
  * One thread uses a rigid registration at a time. */
 #ifndef OCT_ANALYSIS_ALIGN_RIGID_H

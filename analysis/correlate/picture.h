@@ -35,8 +35,8 @@ double oct_picture_pivot(const struct oct_picture *picture);
 
 struct oct_picture_statistics {
     uint64_t n_valid;
-    /* Of the valid pixels; 0 when there are none. Variance is exactly 0 of equal pixels, and NaN where
-     * one that is not finite is not masked. */
+    /* Of the valid pixels; 0 when there are none. The variance of equal pixels is exactly 0; it is
+     * NaN where a pixel is neither finite nor masked. */
     double mean, variance, least, most;
 };
 
