@@ -56,12 +56,15 @@ enum oct_err oct_picture_file_descriptor(int *fd, const char *path, struct oct_e
     struct stat st;
     /* O_NONBLOCK: opening a named pipe must not block. */
     *fd = (int)TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-    if (*fd < 0 || fstat(*fd, &st) != 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", path);
-    if (S_ISREG(st.st_mode))
+    const bool is_known = *fd >= 0 && fstat(*fd, &st) == 0;
+    const int errnum = errno;
+    if (is_known && S_ISREG(st.st_mode))
         return OCT_OK;
-    close(*fd);
+    if (*fd >= 0)
+        close(*fd);
     *fd = -1;
+    if (!is_known)
+        return oct_fail_errno(err, OCT_E_IO, errnum, "%s: cannot open", path);
     return oct_fail(err, OCT_E_IO, "%s: is %s; name the pictures themselves", path,
                     S_ISDIR(st.st_mode) ? "a folder" : "not a plain file");
 }

@@ -94,7 +94,7 @@ static enum oct_err read_header(struct png_file *f, struct oct_error *err)
         png_set_palette_to_rgb(f->png);
     else if (png_get_bit_depth(f->png, f->info) < 8)
         png_set_expand_gray_1_2_4_to_8(f->png);
-    if (colour & PNG_COLOR_MASK_ALPHA)
+    if (colour & PNG_COLOR_MASK_ALPHA || colour == PNG_COLOR_TYPE_PALETTE) /* it may have a tRNS */
         png_set_strip_alpha(f->png);
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     png_set_swap(f->png);

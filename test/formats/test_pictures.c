@@ -40,6 +40,7 @@ static uint32_t value(unsigned i, unsigned bits)
 struct png_kind {
     int colour, bits, interlace;
     unsigned n_channels;
+    bool is_transparent;
 };
 
 static void write_png(const char *path, const struct png_kind *kind, unsigned odd_channel)
@@ -67,6 +68,8 @@ static void write_png(const char *path, const struct png_kind *kind, unsigned od
         for (int i = 0; i < 256; i++)
             palette[i].red = palette[i].green = palette[i].blue = (png_byte)i;
         png_set_PLTE(png, info, palette, 256);
+        if (kind->is_transparent)
+            png_set_tRNS(png, info, (png_byte[3]){0, 128, 255}, 3, NULL);
     }
     png_set_rows(png, info, rows);
     png_write_png(png, info, PNG_TRANSFORM_IDENTITY, NULL);
@@ -195,13 +198,14 @@ static void must_refuse(const char *path, enum oct_err code, const char *says)
 static void png_of_every_kind(void **state)
 {
     static const struct png_kind kinds[] = {
-        {PNG_COLOR_TYPE_GRAY, 8, PNG_INTERLACE_NONE, 1},
-        {PNG_COLOR_TYPE_GRAY, 16, PNG_INTERLACE_NONE, 1},
-        {PNG_COLOR_TYPE_GRAY, 16, PNG_INTERLACE_ADAM7, 1},
-        {PNG_COLOR_TYPE_GRAY_ALPHA, 8, PNG_INTERLACE_NONE, 2},
-        {PNG_COLOR_TYPE_RGB, 8, PNG_INTERLACE_ADAM7, 3},
-        {PNG_COLOR_TYPE_RGB_ALPHA, 16, PNG_INTERLACE_NONE, 4},
-        {PNG_COLOR_TYPE_PALETTE, 8, PNG_INTERLACE_NONE, 1},
+        {PNG_COLOR_TYPE_GRAY, 8, PNG_INTERLACE_NONE, 1, false},
+        {PNG_COLOR_TYPE_GRAY, 16, PNG_INTERLACE_NONE, 1, false},
+        {PNG_COLOR_TYPE_GRAY, 16, PNG_INTERLACE_ADAM7, 1, false},
+        {PNG_COLOR_TYPE_GRAY_ALPHA, 8, PNG_INTERLACE_NONE, 2, false},
+        {PNG_COLOR_TYPE_RGB, 8, PNG_INTERLACE_ADAM7, 3, false},
+        {PNG_COLOR_TYPE_RGB_ALPHA, 16, PNG_INTERLACE_NONE, 4, false},
+        {PNG_COLOR_TYPE_PALETTE, 8, PNG_INTERLACE_NONE, 1, false},
+        {PNG_COLOR_TYPE_PALETTE, 8, PNG_INTERLACE_NONE, 1, true},
     };
     (void)state;
     for (unsigned k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
@@ -278,7 +282,7 @@ static void cut_file(const char *from, const char *to, size_t n)
 
 static void what_is_no_picture_is_refused(void **state)
 {
-    static const struct png_kind grey = {PNG_COLOR_TYPE_GRAY, 8, PNG_INTERLACE_NONE, 1};
+    static const struct png_kind grey = {PNG_COLOR_TYPE_GRAY, 8, PNG_INTERLACE_NONE, 1, false};
     static const struct tiff_kind wide = {"w", 16, U, BLACK, COMPRESSION_NONE, 1, ONE, false, 1};
     (void)state;
     write_png(path_of("a.png"), &grey, 0);
@@ -302,7 +306,7 @@ static void what_is_no_picture_is_refused(void **state)
 
 static void sizes_must_be_one(void **state)
 {
-    static const struct png_kind grey = {PNG_COLOR_TYPE_GRAY, 8, PNG_INTERLACE_NONE, 1};
+    static const struct png_kind grey = {PNG_COLOR_TYPE_GRAY, 8, PNG_INTERLACE_NONE, 1, false};
     static unsigned char other[20 * 30];
     struct oct_pictures_options options = {.what = OCT_PICTURES_FRAMES};
     struct oct_pictures *pictures;
