@@ -214,7 +214,7 @@ static enum oct_err look_at_batch(struct job *job, struct oct_error *err)
 static enum oct_err take_picture(struct job *job, uint64_t i, struct oct_error *err)
 {
     struct oct_picture picture = {0};
-    struct oct_pictures_info info;
+    struct oct_pictures_info info = {.frame = i};
     struct oct_cones_frame *f = &job->report.frames[i];
     enum oct_err e = oct_pictures_read(job->pictures, i, &picture, &info, err);
     if (!e)

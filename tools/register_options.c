@@ -296,7 +296,8 @@ static enum oct_err read_rows(struct table *t, FILE *file, uint64_t n_frames, ui
         if (e || !has_shift)
             continue;
         if (v[0] < 0 || v[0] >= (double)n_frames || v[1] < 0 || v[1] >= height ||
-            !(v[2] > -1e5 && v[2] < 1e5) || !(v[3] > -1e5 && v[3] < 1e5))
+            v[0] != floor(v[0]) || v[1] != floor(v[1]) || !(v[2] > -1e5 && v[2] < 1e5) ||
+            !(v[3] > -1e5 && v[3] < 1e5))
             e = oct_fail(err, OCT_E_FORMAT,
                          "%s:%u: frame %.10g, line %.10g: there are %llu frames of %u lines",
                          t->path, t->row, v[0], v[1], (unsigned long long)n_frames, height);

@@ -222,7 +222,10 @@ def nonsense():
         file.write("frame,dy_px,dx_px\n0,0,0\n1,1,1\n")
     with open(path("bad.csv"), "w") as file:
         file.write("frame,line,dy_px,dx_px\n0,0,1,2\n99,0,1,2\n")
+    with open(path("half.csv"), "w") as file:
+        file.write("frame,dy_px,dx_px\n0,0,0\n0.5,1,1\n")
     for arguments, status, text in (
+            (names + ["--shifts", path("half.csv")], 1, "half.csv:3"),
             (names[:2] + [small], 1, "small.png"),
             ([blank, blank], 1, "contrast"),
             ([names[0], blank], 1, "fewer than 2"),
