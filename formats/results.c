@@ -4,6 +4,7 @@
 #include "pipeline/base/utf8.h"
 #include "pipeline/volume/hdf5_make.h"
 
+#include <hdf5.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -176,12 +177,13 @@ void oct_results_count(struct oct_results *results, const char *object, const ch
 /* ---- datasets ---- */
 
 /* Under the lock. */
-static hid_t make_dataset(struct oct_results *r, const char *name, const struct dataset *d)
+static hid_t make_dataset(struct oct_results *r, const char *name, const struct dataset *d,
+                          const uint64_t *dims)
 {
     const double not_known = NAN;
     const bool is_float = d->type == OCT_RESULTS_F64 || d->type == OCT_RESULTS_F32;
     struct oct_hdf5_reason reason;
-    hid_t id = oct_hdf5_make_dataset(r->h5, name, type_on_disk(d->type), d->rank, d->dims,
+    hid_t id = oct_hdf5_make_dataset(r->h5, name, type_on_disk(d->type), d->rank, dims,
                                      is_float ? &not_known : NULL, &reason);
     if (id < 0)
         note(r, name, &reason);
@@ -204,7 +206,7 @@ unsigned oct_results_dataset(struct oct_results *results, const char *name,
     for (unsigned i = 0; i < rank; i++)
         d->dims[i] = dims[i];
     oct_hdf5_lock();
-    d->id = make_dataset(r, name, d);
+    d->id = make_dataset(r, name, d, dims);
     oct_hdf5_unlock();
     if (d->id < 0)
         return 0;

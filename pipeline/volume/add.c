@@ -23,7 +23,7 @@ static bool put(struct oct_hdf5_image *image, const struct addition *a,
                 struct oct_hdf5_reason *reason)
 {
     hid_t array = H5I_INVALID_HID;
-    hsize_t extent[3];
+    uint64_t extent[3];
     bool ok = false;
     hid_t file = oct_hdf5_image_open(image, H5F_ACC_RDWR, 1, reason->text, sizeof(reason->text));
     for (unsigned i = 0; i < a->rank; i++)

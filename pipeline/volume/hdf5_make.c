@@ -1,11 +1,15 @@
 #include "pipeline/volume/hdf5_make.h"
 
+#include <hdf5.h>
+
+_Static_assert(sizeof(hid_t) == sizeof(int64_t), "the header says int64_t");
+
 static void note(struct oct_hdf5_reason *reason)
 {
     oct_hdf5_reason(reason->text, sizeof(reason->text));
 }
 
-hid_t oct_hdf5_make_text_type(struct oct_hdf5_reason *reason)
+int64_t oct_hdf5_make_text_type(struct oct_hdf5_reason *reason)
 {
     hid_t type = H5Tcopy(H5T_C_S1);
     if (type >= 0 && H5Tset_size(type, H5T_VARIABLE) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0)
@@ -16,8 +20,8 @@ hid_t oct_hdf5_make_text_type(struct oct_hdf5_reason *reason)
     return H5I_INVALID_HID;
 }
 
-bool oct_hdf5_put_attribute(hid_t object, const char *name, hid_t stored, hid_t from, size_t n,
-                            const void *values, struct oct_hdf5_reason *reason)
+bool oct_hdf5_put_attribute(int64_t object, const char *name, int64_t stored, int64_t from,
+                            size_t n, const void *values, struct oct_hdf5_reason *reason)
 {
     const hsize_t length = n;
     hid_t attribute = H5I_INVALID_HID;
@@ -34,7 +38,7 @@ bool oct_hdf5_put_attribute(hid_t object, const char *name, hid_t stored, hid_t 
     return ok;
 }
 
-bool oct_hdf5_put_text(hid_t object, const char *name, const char *text,
+bool oct_hdf5_put_text(int64_t object, const char *name, const char *text,
                        struct oct_hdf5_reason *reason)
 {
     hid_t type = oct_hdf5_make_text_type(reason);
@@ -44,13 +48,17 @@ bool oct_hdf5_put_text(hid_t object, const char *name, const char *text,
     return ok;
 }
 
-hid_t oct_hdf5_make_dataset(hid_t file, const char *name, hid_t stored, unsigned rank,
-                            const hsize_t *dims, const double *fill, struct oct_hdf5_reason *reason)
+int64_t oct_hdf5_make_dataset(int64_t file, const char *name, int64_t stored, unsigned rank,
+                              const uint64_t *dims, const double *fill,
+                              struct oct_hdf5_reason *reason)
 {
     hid_t dataset = H5I_INVALID_HID;
+    hsize_t extent[OCT_HDF5_MOST_RANK];
+    for (unsigned i = 0; i < rank && i < OCT_HDF5_MOST_RANK; i++)
+        extent[i] = dims[i];
     hid_t links = H5Pcreate(H5P_LINK_CREATE);
     hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
-    hid_t space = rank ? H5Screate_simple((int)rank, dims, NULL) : H5Screate(H5S_SCALAR);
+    hid_t space = rank ? H5Screate_simple((int)rank, extent, NULL) : H5Screate(H5S_SCALAR);
     if (links >= 0 && properties >= 0 && space >= 0 &&
         H5Pset_create_intermediate_group(links, 1) >= 0 &&
         H5Pset_obj_track_times(properties, 0) >= 0 &&
