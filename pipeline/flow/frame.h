@@ -11,7 +11,8 @@
 /* The identity of a B-scan. Filled by the assembler (or a file source), copied unchanged into the
  * image frame by the feeding thread. */
 struct oct_bscan_info {
-    uint64_t id;          /* number since the pipeline started, no gaps: the accounting's key */
+    uint64_t id;          /* number since the pipeline started, no gaps: the accounting's key, and
+                             its slot in the raw ring and the image ring */
     uint32_t acquisition; /* number of the acquisition (new epoch, or flag "starts") since start */
     uint64_t number;      /* B-scan number within the acquisition: first_line / M */
     uint64_t volume;      /* number / V */

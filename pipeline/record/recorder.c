@@ -48,9 +48,16 @@ struct oct_recorder {
 
 /* ---- the end of a recording ---- */
 
+/* B-scans from the returned one on were not to be recorded. */
+static uint64_t find_end(struct oct_recorder *rec)
+{
+    const uint64_t stop_at = atomic_load(&rec->shared.order.stop_at);
+    return stop_at < rec->next_id ? stop_at : rec->next_id;
+}
+
 static void set_inactive(struct oct_recorder *rec)
 {
-    rec->recorded_end = rec->next_id;
+    rec->recorded_end = find_end(rec);
     pthread_mutex_lock(&rec->shared.lock);
     rec->shared.status.active = rec->shared.status.stopping = false;
     oct_keeper_want(rec->keeper, false);
@@ -60,7 +67,7 @@ static void set_inactive(struct oct_recorder *rec)
 static void fail(struct oct_recorder *rec, const struct oct_error *why)
 {
     oct_log(OCT_LOG_ERROR, "recording stopped: %s", why->text);
-    rec->recorded_end = rec->next_id;
+    rec->recorded_end = find_end(rec);
     oct_recorder_status_log(&rec->shared);
     pthread_mutex_lock(&rec->shared.lock);
     rec->shared.status.failure = *why;
@@ -181,6 +188,7 @@ static struct oct_record_position position(struct oct_recorder *rec)
         .next = rec->next_id,
         .first = rec->recorded_first,
         .end = rec->recorded_end,
+        .stop_at = &rec->shared.order.stop_at,
         .keeps_up = oct_record_results_wait_long(rec->results) && n_waiting(rec) == 0,
     };
 }
@@ -633,11 +641,10 @@ void oct_recorder_drain(struct oct_recorder *rec)
 
 void oct_recorder_stop(struct oct_recorder *rec)
 {
-    uint64_t published = oct_ring_published(rec->options.raw);
     pthread_mutex_lock(&rec->shared.lock);
     rec->shared.order.failing = false;
     if (rec->shared.status.active && !rec->shared.status.stopping) {
-        rec->shared.order.stop_at = published;
+        rec->shared.order.stop_at = oct_ring_published(rec->options.raw);
         rec->shared.status.stopping = true;
     }
     pthread_mutex_unlock(&rec->shared.lock);

@@ -16,7 +16,8 @@
  * of the recorder, waits until all files are closed.
  *
  * Files hold the results of analyses too, /analysis/NAME (volume.h): the recorder's thread takes
- * them from the sources' rings and never lets a source wait (results.h). A file whose B-scans have
+ * them from the sources' rings and never lets a source wait (results.h). They are of B-scans before
+ * the recording's end alone, also where a volume goes on behind a stop. A file whose B-scans have
  * all come stays open until every source has dealt with the last of them, for 250 ms at most. It is
  * closed without what is outstanding as soon as more than a quarter of the keeper's buffer waits,
  * and a source that was late is not waited for again before it has delivered. So no analysis,

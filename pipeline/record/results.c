@@ -192,7 +192,8 @@ static bool read_next(struct feed *feed, const struct oct_record_position *at, u
 
 static bool is_of_open_file(const struct oct_bscan_info *info, const struct oct_record_position *at)
 {
-    return at->writer && info->acquisition == at->acquisition && info->volume == at->volume;
+    return at->writer && info->acquisition == at->acquisition && info->volume == at->volume &&
+           info->id < atomic_load(at->stop_at);
 }
 
 /* Its B-scan has not passed the recorder: the file may be opened yet. A B-scan that nobody has seen

@@ -5,9 +5,12 @@
  * A source is read by a lossy reader that may fall behind by half of the ring. A result is copied
  * and its slot released at once, so that no source ever waits for the recorder or the disk.
  *
- * A result belongs to the file that has its acquisition and volume. While the recorder lags, that
- * file is not open yet: the result stays pending, and those after it stay in the ring. A result of
- * which the file is closed is counted as missed.
+ * A result belongs to the file that has its acquisition and volume, unless its B-scan came after
+ * the recording was stopped. So a file has results of B-scans that its recording was to have, each
+ * written or lost, and of no later ones; the image of a volume that was stopped within is
+ * the last that the analysis made of those B-scans. While the recorder lags, the file is not open
+ * yet: the result stays pending, and those after it stay in the ring. A result of which the file is
+ * closed is counted as missed; one of a B-scan after the end is nobody's.
  *
  * Threads: the recorder's, but for oct_record_results_count, which any thread may call. */
 #ifndef OCT_PIPELINE_RECORD_RESULTS_H
@@ -16,6 +19,7 @@
 #include "pipeline/flow/slots.h"
 #include "pipeline/volume/volume.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -28,7 +32,10 @@ struct oct_record_position {
     uint64_t volume;
     uint64_t next;       /* B-scans below have passed the recorder */
     uint64_t first, end; /* B-scans that are or were to be recorded; none: first >= end */
-    bool keeps_up;       /* no B-scans wait for the recorder */
+    /* B-scans from here on are not of the open file. Read after each result: a stop may come while
+     * results are written. */
+    const atomic_uint_fast64_t *stop_at;
+    bool keeps_up; /* no B-scans wait for the recorder */
 };
 
 struct oct_record_result_counts {

@@ -14,6 +14,7 @@
 #include "pipeline/record/settings.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -40,9 +41,11 @@ struct oct_recorder_order {
     /* Changed by start alone, and only while inactive: the recorder's thread needs no lock to read
      * them. */
     struct oct_record_settings_copy settings;
-    uint64_t stop_at; /* end after this many slots; UINT64_MAX: go on */
-    bool failing;     /* a recording failed and nobody has stopped or started since */
-    bool fresh;       /* no B-scan of this recording has been accepted */
+    /* End after this many slots, which is as many B-scans (frame.h); UINT64_MAX: go on. Changed
+     * under the lock, read without. */
+    atomic_uint_fast64_t stop_at;
+    bool failing; /* a recording failed and nobody has stopped or started since */
+    bool fresh;   /* no B-scan of this recording has been accepted */
     struct oct_recorder_seen seen;
     bool skip; /* the volume under way when recording started is not recorded */
     uint32_t skip_acquisition;

@@ -80,6 +80,35 @@ static void stop_waits_for_the_results_of_the_last_bscan(void **state)
         assert_true(++tries < 20);
 }
 
+static void a_stop_within_a_volume_keeps_later_results_of_it_out(void **state)
+{
+    struct scene s;
+    struct oct_recorder_status status;
+    char paths[8][256];
+    (void)state;
+    open_scene(&s, V, 4096);
+    start(&s.rig);
+    put_all(&s, 0, 3);
+    WAIT(&s.rig, status, status.bscans_in_file == 3);
+    put_bscan(&s, 3);
+    oct_recorder_stop(s.rig.recorder); /* and waits for the results of B-scan 3 */
+    put_all(&s, 4, 5);
+    for (unsigned i = 0; i < N_SOURCES; i++) /* before its B-scan has passed */
+        deal(&s, i, 5);
+    WAIT(&s.rig, status, !status.active);
+    assert_int_equal(list_files(&s.rig, paths, 8), 1);
+    expect_file(paths[0], 1, 0, 0, 4);
+    assert_int_equal(cells_of(paths[0], 0), 7);
+    assert_int_equal(enface_of(paths[0], 0), 3);
+    put_bscan(&s, 5);
+    WAIT(&s.rig, status, status.bscans_passed == 6);
+    for (unsigned i = 0; i < N_SOURCES; i++) {
+        assert_int_equal(status.results[i].written, 3);
+        assert_int_equal(status.results[i].missed, 0); /* nobody's */
+    }
+    close_scene(&s);
+}
+
 static void an_analysis_that_hangs_is_waited_for_once_and_not_again(void **state)
 {
     enum { MORE = 12 };
@@ -183,6 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_waits_for_what_is_outstanding),
         cmocka_unit_test(stop_waits_for_the_results_of_the_last_bscan),
+        cmocka_unit_test(a_stop_within_a_volume_keeps_later_results_of_it_out),
         cmocka_unit_test(an_analysis_that_hangs_is_waited_for_once_and_not_again),
         cmocka_unit_test(nothing_is_waited_for_while_much_waits_for_the_disk),
         cmocka_unit_test(a_shutdown_is_held_up_no_longer),
