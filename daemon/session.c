@@ -270,11 +270,9 @@ double oct_session_bscan_bytes(const struct oct_session *s, const struct oct_con
 {
     const struct oct_record_settings settings = settings_of(config, "");
     const struct oct_geometry *g = &oct_pipeline_plan(s->pipeline)->geometry;
-    double bytes = oct_record_bscan_bytes(&settings, g);
-    return bytes > 0 ? bytes + oct_record_sources_bytes(s->analyses.recorded,
-                                                        s->analyses.n_recorded, g->n_bscans) /
-                                   g->n_bscans
-                     : 0;
+    const double results =
+        oct_record_sources_bytes(s->analyses.recorded, s->analyses.n_recorded, g->n_bscans);
+    return oct_record_bscan_bytes(&settings, g, results);
 }
 
 enum oct_err oct_session_record(struct oct_session *s, const struct oct_config *config,

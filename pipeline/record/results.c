@@ -11,7 +11,7 @@
 #define LONG_NS UINT64_C(1000000000) /* a result has been pending for long */
 
 struct feed {
-    struct oct_image_source source;
+    const struct oct_image_source *source; /* of the results' */
     struct oct_ring_reader *reader;
     struct oct_image_frame pending; /* its pixels are the feed's own */
     uint64_t pending_since_ns;
@@ -28,7 +28,8 @@ struct feed {
 struct oct_record_results {
     unsigned n;
     struct feed *feeds;
-    const struct oct_image_form *forms[OCT_VOLUME_MAX_FORMS];
+    struct oct_image_source sources[OCT_VOLUME_MAX_FORMS];
+    const struct oct_image_form *forms[OCT_VOLUME_MAX_FORMS]; /* theirs */
 };
 
 /* ---- life ---- */
@@ -51,7 +52,8 @@ enum oct_err oct_record_results_create(struct oct_record_results **out,
     enum oct_err e = oct_volume_forms_check(r->forms, n_sources, err);
     for (unsigned i = 0; i < n_sources && e == OCT_OK; i++) {
         struct feed *feed = &r->feeds[r->n++];
-        feed->source = sources[i];
+        feed->source = &r->sources[i];
+        r->sources[i] = sources[i];
         feed->pending.pixels = malloc(oct_image_form_bytes(sources[i].form));
         feed->reader =
             oct_ring_reader_create(sources[i].ring, false, oct_ring_n_slots(sources[i].ring) / 2);
@@ -87,26 +89,19 @@ void oct_record_results_describe(const struct oct_record_results *results,
     about->n_forms = results->n;
 }
 
-static double form_bytes(const struct oct_image_form *form, uint32_t n_bscans)
-{
-    return (double)oct_image_form_bytes(form) * oct_image_form_rows(form, n_bscans);
-}
-
 double oct_record_sources_bytes(const struct oct_image_source *sources, unsigned n_sources,
                                 uint32_t n_bscans)
 {
     double bytes = 0;
     for (unsigned i = 0; i < n_sources; i++)
-        bytes += form_bytes(sources[i].form, n_bscans);
+        bytes += (double)oct_image_form_bytes(sources[i].form) *
+                 oct_image_form_rows(sources[i].form, n_bscans);
     return bytes;
 }
 
 double oct_record_results_bytes(const struct oct_record_results *results, uint32_t n_bscans)
 {
-    double bytes = 0;
-    for (unsigned i = 0; i < results->n; i++)
-        bytes += form_bytes(results->forms[i], n_bscans);
-    return bytes;
+    return oct_record_sources_bytes(results->sources, results->n, n_bscans);
 }
 
 unsigned oct_record_results_n(const struct oct_record_results *results)
@@ -134,7 +129,7 @@ static void refuse(struct feed *feed, const char *why)
     atomic_fetch_add(&feed->refused, 1);
     if (!feed->told_refused)
         oct_log(OCT_LOG_WARNING, "a result of %s is not recorded, nor will others like it be: %s",
-                feed->source.form->name, why);
+                feed->source->form->name, why);
     feed->told_refused = true;
 }
 
@@ -150,7 +145,7 @@ static void count_overwritten(struct feed *feed, uint64_t n, uint64_t id,
 /* The frame is lent. False: it can be no result of this source. */
 static bool copy(struct feed *feed, const struct oct_image_frame *frame)
 {
-    const struct oct_image_form *form = feed->source.form;
+    const struct oct_image_form *form = feed->source->form;
     void *pixels = feed->pending.pixels;
     if (frame->status != OCT_OK || !oct_volume_result_fits(form, frame))
         return false;
@@ -170,7 +165,7 @@ static bool read_next(struct feed *feed, const struct oct_record_position *at, u
         feed->ended |= e == OCT_E_CLOSED;
         if (e)
             return false;
-        const struct oct_image_frame *frame = oct_image_slot(feed->source.ring, slot);
+        const struct oct_image_frame *frame = oct_image_slot(feed->source->ring, slot);
         const uint64_t id = frame->info.id;
         const bool whole = frame->whole;
         feed->has_pending = copy(feed, frame);
@@ -224,7 +219,7 @@ static enum oct_err poll_one(struct feed *feed, unsigned i, const struct oct_rec
     enum oct_err e = OCT_OK;
     /* No more than the ring holds: a source that is faster than the disk must not keep the thread.
      */
-    for (unsigned n = oct_ring_n_slots(feed->source.ring); n > 0 && e == OCT_OK; n--) {
+    for (unsigned n = oct_ring_n_slots(feed->source->ring); n > 0 && e == OCT_OK; n--) {
         if (!feed->has_pending && !read_next(feed, at, 0))
             return OCT_OK;
         const struct oct_bscan_info *info = &feed->pending.info;
@@ -262,7 +257,7 @@ bool oct_record_results_wait_long(const struct oct_record_results *results)
 
 static bool has_dealt_with(const struct feed *feed, uint64_t slot)
 {
-    return feed->source.dealt_below && atomic_load(feed->source.dealt_below) > slot;
+    return feed->source->dealt_below && atomic_load(feed->source->dealt_below) > slot;
 }
 
 static bool is_due(struct feed *feed, uint64_t slot, uint64_t id)
@@ -271,7 +266,7 @@ static bool is_due(struct feed *feed, uint64_t slot, uint64_t id)
         feed->late = false;
     if (feed->ended || feed->late || has_dealt_with(feed, slot))
         return false;
-    bool is_last = !feed->source.form->of_volume || feed->newest_is_whole;
+    bool is_last = !feed->source->form->of_volume || feed->newest_is_whole;
     return !feed->any || feed->newest < id || (feed->newest == id && !is_last);
 }
 
@@ -306,7 +301,7 @@ void oct_record_results_give_up(struct oct_record_results *results, uint64_t slo
         feed->late_slot = slot;
         if (!feed->told_late)
             oct_log(OCT_LOG_WARNING, "%s was late: a recording was closed without its last results",
-                    feed->source.form->name);
+                    feed->source->form->name);
         feed->told_late = true;
     }
 }

@@ -81,14 +81,15 @@ static enum oct_err check_directory(const char *directory, struct oct_error *err
     return OCT_OK;
 }
 
-double oct_record_bscan_bytes(const struct oct_record_settings *from, const struct oct_geometry *g)
+double oct_record_bscan_bytes(const struct oct_record_settings *from, const struct oct_geometry *g,
+                              double results_bytes)
 {
     double bytes = 0;
     if (from->spectra)
         bytes += (double)oct_geometry_spectra_bytes(g);
     if (from->bscans)
         bytes += (double)oct_geometry_image_bytes(g);
-    return bytes;
+    return bytes > 0 ? bytes + results_bytes / g->n_bscans : 0;
 }
 
 enum oct_err oct_record_settings_check(const struct oct_record_settings *from,
@@ -103,7 +104,7 @@ enum oct_err oct_record_settings_check(const struct oct_record_settings *from,
     if (statvfs(from->directory, &fs) != 0)
         return oct_fail_errno(err, OCT_E_IO, errno, "record.directory: %s", from->directory);
     double n_free = (double)fs.f_bavail * (double)fs.f_frsize;
-    double wanted = oct_record_bscan_bytes(from, g) * (double)n_bscans + other_bytes;
+    double wanted = oct_record_bscan_bytes(from, g, 0) * (double)n_bscans + other_bytes;
     if (free_bytes)
         *free_bytes = n_free;
     if (n_free < wanted)

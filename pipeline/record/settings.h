@@ -43,9 +43,10 @@ enum oct_err oct_record_settings_check(const struct oct_record_settings *from,
                                        double other_bytes, double *free_bytes,
                                        struct oct_error *err);
 
-/* Bytes of a B-scan in the file. */
+/* Bytes of a B-scan in the file of a volume, with its share of results_bytes, which are of the
+ * volume; 0: the settings record nothing. */
 double oct_record_bscan_bytes(const struct oct_record_settings *from,
-                              const struct oct_geometry *geometry);
+                              const struct oct_geometry *geometry, double results_bytes);
 
 /* directory/[pseudonym_][eye_]YYYYMMDDTHHMMSSmmmZ_ENDING.h5, the time being now */
 void oct_record_path(const struct oct_record_settings *settings, const char *ending, char *path,

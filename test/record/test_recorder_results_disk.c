@@ -70,13 +70,13 @@ static void a_recording_needs_room_for_results_too(void **state)
     double found = 0;
     (void)state;
     open_scene(&s, V, 4096);
+    struct oct_record_settings settings = {
+        .directory = s.rig.directory, .config_text = "", .eye = "", .pseudonym = ""};
+    const struct oct_geometry *g = &s.rig.plan.geometry;
     assert_true(oct_record_sources_bytes(s.sources, N_SOURCES, V) == results);
-    const struct oct_record_settings settings = {.directory = s.rig.directory,
-                                                 .spectra = true,
-                                                 .bscans = true,
-                                                 .config_text = "",
-                                                 .eye = "",
-                                                 .pseudonym = ""};
+    assert_true(oct_record_bscan_bytes(&settings, g, results) == 0);
+    settings.spectra = settings.bscans = true;
+    assert_true(oct_record_bscan_bytes(&settings, g, results) == (bscans + results) / V);
     free_bytes = bscans + results - 1;
     assert_int_equal(oct_recorder_check(s.rig.recorder, &settings, &found, &err), OCT_E_NO_SPACE);
     assert_true(found == free_bytes);
