@@ -169,6 +169,7 @@ static void add_results(cJSON *object, const struct oct_publisher_topic *topic,
     add_u64(object, "published", topic->published);
     add_u64(object, "not_published", topic->skipped);
     add_u64(object, "unwanted", topic->unwanted);
+    cJSON_AddBoolToObject(object, "wanted", topic->wanted);
     add_u64(object, "recorded", recorded->written);
     add_u64(object, "not_recorded", recorded->missed);
 }

@@ -472,11 +472,6 @@ void oct_publisher_destroy(struct oct_publisher *pub)
     free_all(pub);
 }
 
-bool oct_publisher_wants(const struct oct_publisher *pub, const char *name)
-{
-    return oct_subscriptions_wants(pub->subscriptions, name);
-}
-
 struct oct_publisher_topic oct_publisher_topic(const struct oct_publisher *pub, unsigned i)
 {
     if (i >= pub->n_topics)
@@ -489,6 +484,7 @@ struct oct_publisher_topic oct_publisher_topic(const struct oct_publisher *pub, 
         .skipped =
             (topic->every_ns ? 0 : oct_ring_skipped(topic->reader)) + atomic_load(&topic->failed),
         .unwanted = atomic_load(&topic->unwanted),
+        .wanted = topic->form && oct_subscriptions_wants(pub->subscriptions, topic->name),
     };
 }
 

@@ -53,16 +53,14 @@ enum oct_err oct_publisher_create(struct oct_publisher **publisher,
  * fine. */
 void oct_publisher_destroy(struct oct_publisher *publisher);
 
-/* Whether somebody subscribes to this source's images: an analysis whose images nobody takes need
- * not run. True within 100 ms of the subscription, false again half a second after its end. False
- * for names that are no source's. Any thread. */
-bool oct_publisher_wants(const struct oct_publisher *publisher, const char *name);
-
 struct oct_publisher_topic {
     const char *name; /* NULL: there are not so many topics */
     uint64_t published;
     uint64_t skipped;  /* not read because the publisher fell behind, or impossible to send */
     uint64_t unwanted; /* read, and dropped because nobody subscribed */
+    /* Of a source: somebody subscribes now. True within 100 ms of the subscription, false again
+     * half a second after its end. */
+    bool wanted;
 };
 
 /* The counts of topic i: 0 is `bscan`, then `spectrum` where there is one, then the sources in

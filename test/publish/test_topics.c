@@ -171,7 +171,7 @@ static void what_nobody_wants_is_read_and_dropped(void **state)
     open_topics(&rig);
     void *map = subscribe(&rig, "map");
     wait_until_wanted(&rig, "map", true);
-    assert_false(oct_publisher_wants(rig.publisher, "rows"));
+    assert_false(is_wanted(&rig, "rows"));
     unsigned before = atomic_load(&n_sent);
     for (unsigned n = 1; n <= 100; n++)
         publish_rows(&rig, 4);
@@ -195,7 +195,7 @@ static void what_is_wanted_follows_the_subscriptions_that_stand(void **state)
     (void)state;
     struct rig rig;
     open_topics(&rig);
-    assert_false(oct_publisher_wants(rig.publisher, "rows"));
+    assert_false(is_wanted(&rig, "rows"));
     assert_false(oct_publisher_wants(rig.publisher, "no such topic"));
     void *longer = subscribe(&rig, "rowsx"), *bscan = subscribe(&rig, "bscan");
     void *prefix = subscribe(&rig, "ro"), *exact = subscribe(&rig, "rows");
@@ -208,7 +208,7 @@ static void what_is_wanted_follows_the_subscriptions_that_stand(void **state)
         assert_int_equal(zmq_send(stranger, "\0rows", 5, 0), 5);
     zmq_setsockopt(exact, ZMQ_UNSUBSCRIBE, "rows", 4);
     sleep_ms(600);
-    assert_true(oct_publisher_wants(rig.publisher, "rows"));
+    assert_true(is_wanted(&rig, "rows"));
     zmq_close(prefix); /* goes without a word */
     wait_until_wanted(&rig, "rows", false);
     zmq_setsockopt(exact, ZMQ_SUBSCRIBE, "", 0);
@@ -216,7 +216,7 @@ static void what_is_wanted_follows_the_subscriptions_that_stand(void **state)
     wait_until_wanted(&rig, "map", true);
     zmq_close(exact);
     wait_until_wanted(&rig, "map", false);
-    assert_false(oct_publisher_wants(rig.publisher, "rows"));
+    assert_false(is_wanted(&rig, "rows"));
     zmq_close(longer);
     zmq_close(bscan);
     zmq_close(stranger);

@@ -38,6 +38,7 @@ void publish_map(struct rig *rig, bool whole);
 void publish_bscan(struct rig *rig);
 
 void *subscribe(struct rig *rig, const char *topic);
+bool is_wanted(const struct rig *rig, const char *name);
 void wait_until_wanted(const struct rig *rig, const char *topic, bool wanted);
 void wait_until_published(const struct rig *rig, unsigned topic, uint64_t n);
 
