@@ -215,8 +215,17 @@ static enum oct_err check_result(const struct oct_stage *s, const struct oct_ima
                             form->axes[i], result->dims[i], form->dims[i]);
     if (!isfinite(result->lo) || !isfinite(result->hi))
         return oct_fail(err, OCT_E_ARG, "it returned limits that are no numbers");
-    if (result->info.acquisition != s->newest.acquisition || result->info.number > s->newest.number)
-        return oct_fail(err, OCT_E_ARG, "it returned an image of a B-scan that has not come yet");
+    /* An image of a block or a volume may name any B-scan of it that has come. */
+    const struct oct_bscan_info *of = &result->info, *newest = &s->newest;
+    if (of->acquisition != newest->acquisition)
+        return oct_fail(err, OCT_E_ARG,
+                        "it returned an image of acquisition %u after a B-scan of %u",
+                        of->acquisition, newest->acquisition);
+    if (of->number > newest->number)
+        return oct_fail(err, OCT_E_ARG,
+                        "it returned an image of B-scan %llu, which has not come yet: the newest "
+                        "is %llu",
+                        (unsigned long long)of->number, (unsigned long long)newest->number);
     return OCT_OK;
 }
 

@@ -60,7 +60,8 @@ static enum oct_err script_take(struct oct_analysis *a, struct oct_image_frame *
 {
     (void)err;
     if (!a->has_result || (a->script->keeps_until_end && !a->ended) ||
-        (a->script->whole_only && a->newest.bscan + 1 < V && !a->ended))
+        (a->script->whole_only && a->newest.bscan + 1 < V && !a->ended) ||
+        (a->script->block && (a->newest.bscan + 1) % a->script->block))
         return OCT_E_AGAIN;
     hang(a, 't');
     a->has_result = a->script->endless;
@@ -72,6 +73,8 @@ static enum oct_err script_take(struct oct_analysis *a, struct oct_image_frame *
     result->lo = a->script->lo;
     result->info = a->newest;
     result->info.number += a->script->from_the_future;
+    result->info.number -= a->script->block ? a->script->block - 1 : 0;
+    result->info.acquisition += a->script->of_another_acquisition;
     return OCT_OK;
 }
 

@@ -21,7 +21,8 @@ struct script {
     bool endless;           /* take never ends */
     uint32_t rows, columns; /* of results; 0: as the form says */
     double lo;
-    bool from_the_future;
+    bool from_the_future, of_another_acquisition;
+    unsigned block; /* 0, or one result for so many B-scans, named after the first of them */
     bool refuses_settings;
     bool keeps_until_end; /* the results come at `end` */
     bool of_volume, whole_only;
