@@ -207,12 +207,23 @@ static void show_progress(struct run *r)
     setup->progress(setup->progress_context, r->n_pictures, setup->source.n_bscans);
 }
 
+/* A cancelled run waits for no analysis: called until all rings are closed. */
+static void heed_cancel(struct run *r)
+{
+    struct oct_error err;
+    if (!is_cancelled(r, &err))
+        return;
+    if (!r->failed)
+        fail(r, err.code, &err);
+    for (unsigned k = 0; k < r->setup->n_stages; k++)
+        oct_stage_cancel(r->setup->stages[k]);
+}
+
 /* Reads all rings to their end: one slot of each in turn, so that none fills up while another is
  * waited for. Only when none had anything is the first that is open waited for. */
 static void run_sink(struct run *r)
 {
     const uint64_t poll_us = r->setup->n_stages ? POLL_STAGES_US : POLL_US;
-    struct oct_error err;
     bool open = true, idle = false;
 
     while (open) {
@@ -225,8 +236,8 @@ static void run_sink(struct run *r)
             open = open || e != OCT_E_CLOSED;
             idle = idle && e != OCT_OK;
         }
-        if (open && !r->failed && is_cancelled(r, &err))
-            fail(r, err.code, &err);
+        if (open)
+            heed_cancel(r);
         show_progress(r);
     }
 }

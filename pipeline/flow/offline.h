@@ -15,7 +15,9 @@
  *
  * The first error ends the run, whoever found it: the source is asked for no more, the sink is
  * called no more, and all rings are read to their end, so that every thread comes to its end too.
- * Stages work through what is in the image ring by then; nothing can call an analysis back.
+ * Stages work through what is in the image ring by then. After a cancel, also one that follows an
+ * error, they do not: an analysis may finish the B-scan that it is at, and is left to itself when
+ * that takes longer than its stage's give_up_ms.
  *
  * The source's B-scans count from 0, skipped ones too: that is the index that the sink gets. */
 #ifndef OCT_PIPELINE_FLOW_OFFLINE_H
@@ -75,7 +77,7 @@ struct oct_offline_setup {
     void (*progress)(void *context, uint64_t done, uint64_t all);
     void *progress_context;
 
-    const volatile sig_atomic_t *cancel; /* not 0: end the run. NULL: nobody does */
+    const volatile sig_atomic_t *cancel; /* not 0: end the run, and stay so. NULL: nobody does */
 };
 
 struct oct_offline_counts {
@@ -85,7 +87,8 @@ struct oct_offline_counts {
 
 /* Runs until all of the source has reached the sink, or until the first error. Then the pipeline
  * and the stages are drained, and no thread of the runner is left; the caller destroys stages and
- * pipeline. counts is filled in either case.
+ * pipeline (a stage left to itself frees itself later; oct_stage_drain tells). counts is filled in
+ * either case.
  *
  * OCT_E_CLOSED: it was cancelled. OCT_E_ARG: too many stages. OCT_E_NO_MEMORY. OCT_E_IO: no thread.
  * What the engine said of a B-scan that it lost, or what source or sink returned. */

@@ -61,6 +61,7 @@ struct oct_stage {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     bool joined, ended, abandoned, destroyed;
+    uint64_t cancelled_ns;  /* when; 0: it was not */
     uint64_t busy_since_ns; /* 0: it waits */
     void *next_settings;    /* to be given before the next push */
     bool has_settings;
@@ -190,6 +191,14 @@ static bool is_abandoned(struct oct_stage *s)
     bool abandoned = s->abandoned;
     pthread_mutex_unlock(&s->lock);
     return abandoned;
+}
+
+static bool is_cancelled(struct oct_stage *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool cancelled = s->cancelled_ns != 0;
+    pthread_mutex_unlock(&s->lock);
+    return cancelled;
 }
 
 /* Offline a reader may hold the ring for as long as it needs. */
@@ -351,22 +360,24 @@ static void note_dealt(struct oct_stage *s)
     }
 }
 
-/* A B-scan that comes while there is nothing to do is not the stage's. */
+/* A B-scan that comes while there is nothing to do, or after cancel, is not the stage's. */
 static void pass_by(struct oct_stage *s, uint64_t slot)
 {
     s->n_late = oct_ring_skipped(s->reader);
     oct_ring_release(s->reader);
     s->read_below = slot + 1;
-    set_busy(s, true);
-    apply_settings(s);
-    set_busy(s, false);
+    if (!is_cancelled(s)) {
+        set_busy(s, true);
+        apply_settings(s);
+        set_busy(s, false);
+    }
     atomic_store(&s->dealt_below, s->read_below);
 }
 
 static void handle(struct oct_stage *s, uint64_t slot)
 {
     enum oct_stage_skip reason = OCT_STAGE_LOST;
-    if (is_at_rest(s)) {
+    if (is_at_rest(s) || is_cancelled(s)) {
         pass_by(s, slot);
         return;
     }
@@ -442,7 +453,7 @@ static void *run(void *argument)
         else if (!s->setup.guaranteed)
             look_again(s);
     }
-    if (!is_abandoned(s)) {
+    if (!is_abandoned(s) && !is_cancelled(s)) {
         set_busy(s, true);
         end_acquisition(s);
         set_busy(s, false);
@@ -597,6 +608,20 @@ void oct_stage_begin_drain(struct oct_stage *s)
     s->draining = true;
 }
 
+void oct_stage_cancel(struct oct_stage *s)
+{
+    const uint64_t now_ns = oct_clock_ns();
+    pthread_mutex_lock(&s->lock);
+    if (!s->cancelled_ns)
+        s->cancelled_ns = now_ns;
+    if (s->busy_since_ns && !s->joined &&
+        now_ns - s->cancelled_ns >= (uint64_t)s->setup.give_up_ms * 1000000) {
+        abandon(s);
+        pthread_cond_broadcast(&s->changed);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
 bool oct_stage_drain(struct oct_stage *s)
 {
     oct_stage_begin_drain(s);
@@ -605,7 +630,7 @@ bool oct_stage_drain(struct oct_stage *s)
         if (s->setup.guaranteed || !s->busy_since_ns) {
             oct_condition_wait_us(&s->changed, &s->lock, POLL_US);
         } else if (!oct_condition_wait_until(&s->changed, &s->lock, &s->deadline) &&
-                   s->busy_since_ns) {
+                   s->busy_since_ns && !s->abandoned) {
             abandon(s);
         }
     }

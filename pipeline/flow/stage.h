@@ -16,9 +16,9 @@
  * Faults stay in the stage: they are counted, logged (the first of each kind, and then once a
  * minute at most) and kept for the status. An analysis that never returns costs its own thread
  * alone: destroy waits `give_up_ms` for it, then leaves thread, analysis and results to
- * themselves; they are freed when it returns after all.
+ * themselves; they are freed when it returns after all. Offline that takes a cancel.
  *
- * Threads: one thread creates and destroys. Any thread configures and counts. */
+ * Threads: one thread creates and destroys. Any thread configures, cancels and counts. */
 #ifndef OCT_PIPELINE_FLOW_STAGE_H
 #define OCT_PIPELINE_FLOW_STAGE_H
 
@@ -142,6 +142,11 @@ bool oct_stage_drain(struct oct_stage *stage);
 /* Starts the clock of give_up_ms, as drain does itself otherwise: whoever drains several stages in
  * turn calls this for all of them first, and waits for those that hang together. */
 void oct_stage_begin_drain(struct oct_stage *stage);
+
+/* Offline: B-scans that have not been pushed pass by from now on, uncounted, and the acquisition is
+ * not ended. An analysis that is still at work give_up_ms after the first call is left to itself by
+ * the next call: whoever cancels calls this until the results are closed. Any thread. */
+void oct_stage_cancel(struct oct_stage *stage);
 
 /* Drains if that was not done. Readers of the results must be gone. NULL is fine. */
 void oct_stage_destroy(struct oct_stage *stage);

@@ -321,7 +321,9 @@ static void progress_is_told_ten_times_a_second_at_most(void **state)
 struct oct_analysis {
     unsigned n_each, every, n_pushed, n_given;
     uint64_t pause_us;
-    bool lies; /* names B-scans that never came */
+    bool lies;               /* names B-scans that never came */
+    const atomic_bool *gate; /* not NULL: push hangs until it opens */
+    atomic_uint *n_freed;
 };
 
 static enum oct_err analyse(struct oct_analysis *a, const struct oct_image_frame *bscan,
@@ -333,6 +335,8 @@ static enum oct_err analyse(struct oct_analysis *a, const struct oct_image_frame
     a->n_given = gives ? 0 : a->n_each;
     if (a->pause_us)
         sleep_us(a->pause_us);
+    while (a->gate && !atomic_load(a->gate))
+        sleep_us(1000);
     return OCT_OK;
 }
 
@@ -352,8 +356,14 @@ static void forget(struct oct_analysis *a)
     (void)a;
 }
 
+static void go(struct oct_analysis *a)
+{
+    if (a->n_freed)
+        atomic_fetch_add(a->n_freed, 1);
+}
+
 static const struct oct_stage_ops counting = {
-    .push = analyse, .take = give, .reset = forget, .destroy = forget};
+    .push = analyse, .take = give, .reset = forget, .destroy = go};
 
 static struct oct_stage *add_stage(struct rig *r, struct oct_analysis *analysis)
 {
@@ -465,6 +475,85 @@ static void a_result_of_a_bscan_that_never_came_is_an_error(void **state)
     assert_string_equal(r.err.text, "tape: analysis count: a result of a B-scan that never came");
 }
 
+/* The run first tells its progress after a tenth of a second. */
+static void cancel_soon(void *context, uint64_t done, uint64_t all)
+{
+    struct rig *r = context;
+    (void)done;
+    (void)all;
+    r->cancel = 1;
+}
+
+/* Begins a run with this analysis, cancels it after a tenth of a second, and returns when it has
+ * ended. The stages stand. */
+static uint64_t run_and_cancel(struct rig *r, struct oct_analysis *analysis,
+                               struct oct_stage *stages[2])
+{
+    static struct oct_analysis nothing = {.n_each = 0};
+    struct oct_error err;
+    stages[0] = add_stage(r, analysis);
+    stages[1] = add_stage(r, &nothing);
+    r->setup = (struct oct_offline_setup){
+        .pipeline = r->pipeline,
+        .stages = stages,
+        .n_stages = 2,
+        .source = {.name = "tape", .n_bscans = ALL, .context = r, .read = read_bscan},
+        .sink = {.context = r, .picture = take_picture, .result = take_result},
+        .progress = cancel_soon,
+        .progress_context = r,
+        .cancel = &r->cancel,
+    };
+    const uint64_t begun_ns = oct_clock_ns();
+    assert_int_equal(oct_offline_run(&r->setup, &r->counts, &err),
+                     r->picture_fails_at < ALL ? OCT_E_NO_SPACE : OCT_E_CLOSED);
+    return oct_clock_ns() - begun_ns;
+}
+
+static void an_analysis_that_hangs_is_left_to_itself_when_cancelled(void **state)
+{
+    (void)state;
+    for (int after_failure = 0; after_failure < 2; after_failure++) {
+        atomic_bool gate = false;
+        atomic_uint n_freed = 0;
+        struct oct_analysis hangs = {.n_each = 1, .gate = &gate, .n_freed = &n_freed};
+        struct oct_stage *stages[2];
+        struct rig r;
+        open_rig(&r, (struct fake_script){.depth = 4});
+        r.picture_fails_at = after_failure ? 0 : NEVER;
+        assert_true(run_and_cancel(&r, &hangs, stages) < UINT64_C(2900000000));
+        assert_false(oct_stage_drain(stages[0]));
+        assert_true(oct_stage_drain(stages[1]));
+        assert_int_equal(r.n_results[0], 0);
+        oct_stage_destroy(stages[1]);
+        oct_stage_destroy(stages[0]);
+        oct_pipeline_destroy(r.pipeline);
+        assert_int_equal(atomic_load(&n_freed), 0);
+        atomic_store(&gate, true);
+        expect_threads(r.n_threads);
+        assert_int_equal(atomic_load(&n_freed), 1);
+    }
+}
+
+/* Six B-scans are in the ring and the stage works half a second at each: it finishes one. */
+static void a_slow_analysis_finishes_its_bscan_and_no_other_when_cancelled(void **state)
+{
+    struct oct_analysis slow = {.n_each = 1, .pause_us = 500000};
+    struct oct_stage_counts counts;
+    struct oct_stage *stages[2];
+    struct rig r;
+    (void)state;
+    open_rig(&r, (struct fake_script){.depth = 4});
+    assert_true(run_and_cancel(&r, &slow, stages) < UINT64_C(1500000000));
+    oct_stage_count(stages[0], &counts);
+    assert_int_equal(counts.done, 1);
+    assert_int_equal(counts.seen, 1);
+    for (int k = 0; k < 2; k++) {
+        assert_true(oct_stage_drain(stages[k]));
+        oct_stage_destroy(stages[k]);
+    }
+    close_rig(&r);
+}
+
 static void too_many_stages_are_refused(void **state)
 {
     (void)state;
@@ -506,6 +595,8 @@ int main(void)
         cmocka_unit_test(an_error_at_a_result_ends_the_run),
         cmocka_unit_test(what_else_fails_ends_the_stages_too),
         cmocka_unit_test(a_result_of_a_bscan_that_never_came_is_an_error),
+        cmocka_unit_test(an_analysis_that_hangs_is_left_to_itself_when_cancelled),
+        cmocka_unit_test(a_slow_analysis_finishes_its_bscan_and_no_other_when_cancelled),
         cmocka_unit_test(too_many_stages_are_refused),
     };
     return cmocka_run_group_tests_name("offline", tests, NULL, NULL);
