@@ -47,6 +47,7 @@ struct oct_stage {
     void *copy;
     size_t copy_bytes;
     void *settings; /* as given to the analysis last */
+    bool rests;     /* it was sent to rest */
     bool has_slot;  /* of the results: acquired, not published */
     uint64_t slot;
     bool any; /* a B-scan was pushed since the last reset; the newest: */
@@ -65,6 +66,7 @@ struct oct_stage {
     uint64_t busy_since_ns; /* 0: it waits */
     void *next_settings;    /* to be given before the next push */
     bool has_settings;
+    bool has_rests, next_rests; /* to be obeyed before the next push */
     struct oct_stage_counts counts;
     uint64_t told_ns, n_untold; /* faults: the newest in the log, and those since */
 };
@@ -111,7 +113,7 @@ static void count_done(struct oct_stage *s)
 
 static bool is_at_rest(const struct oct_stage *s)
 {
-    return s->setup.ops->is_at_rest && s->setup.ops->is_at_rest(s->setup.analysis);
+    return s->rests || (s->setup.ops->is_at_rest && s->setup.ops->is_at_rest(s->setup.analysis));
 }
 
 /* Enough that the values of every B-scan come while the stage keeps up, and no more. */
@@ -120,9 +122,14 @@ static void ask_values(struct oct_stage *s)
     unsigned n = 0;
     if (s->setup.input != OCT_STAGE_VALUES || !s->setup.pipeline)
         return;
-    if (!is_at_rest(s))
+    const bool rests = is_at_rest(s);
+    pthread_mutex_lock(&s->lock);
+    bool done = s->abandoned; /* the pipeline may be gone */
+    if (!done && !rests)
         n = s->setup.guaranteed ? UINT32_MAX : oct_pipeline_depth(s->setup.pipeline) + MORE_VALUES;
-    if (oct_pipeline_ask_values(s->setup.pipeline, s->setup.asker, n))
+    done = done || oct_pipeline_ask_values(s->setup.pipeline, s->setup.asker, n);
+    pthread_mutex_unlock(&s->lock);
+    if (done)
         return;
     struct oct_error err; /* it lends values, or the stage would not have begun */
     oct_fail(&err, OCT_E_NO_MEMORY,
@@ -165,22 +172,33 @@ static void note_rest(struct oct_stage *s)
     ask_values(s);
 }
 
+static void obey_rest(struct oct_stage *s, bool rests)
+{
+    if (rests && !s->rests && s->any) {
+        s->setup.ops->reset(s->setup.analysis);
+        s->any = false;
+    }
+    s->rests = rests;
+}
+
 /* Whether there were any. */
 static bool apply_settings(struct oct_stage *s)
 {
     struct oct_error err;
     pthread_mutex_lock(&s->lock);
-    bool has = s->has_settings;
+    const bool has = s->has_settings, has_rests = s->has_rests, rests = s->next_rests;
     if (has)
         memcpy(s->settings, s->next_settings, s->setup.settings_bytes);
-    s->has_settings = false;
+    s->has_settings = s->has_rests = false;
     pthread_mutex_unlock(&s->lock);
     if (has && s->setup.ops->configure &&
         s->setup.ops->configure(s->setup.analysis, s->settings, &err))
         note_fault(s, &err);
-    if (has)
+    if (has_rests)
+        obey_rest(s, rests);
+    if (has || has_rests)
         note_rest(s);
-    return has;
+    return has || has_rests;
 }
 
 /* ---- its results go out ---- */
@@ -533,6 +551,7 @@ enum oct_err oct_stage_create(struct oct_stage **out, const struct oct_stage_set
     oct_condition_init(&s->changed);
     s->setup = *setup;
     s->form = *setup->form;
+    s->rests = setup->rests;
     for (unsigned i = 0; i < OCT_IMAGE_MAX_NUMBERS; i++)
         s->counts.numbers[i] = NAN;
     if (s->setup.give_up_ms == 0)
@@ -560,6 +579,14 @@ void oct_stage_configure(struct oct_stage *s, const void *settings)
         memcpy(s->next_settings, settings, s->setup.settings_bytes);
         s->has_settings = true;
     }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void oct_stage_rest(struct oct_stage *s, bool rests)
+{
+    pthread_mutex_lock(&s->lock);
+    s->has_rests = true;
+    s->next_rests = rests;
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -91,6 +91,7 @@ struct oct_stage_setup {
     unsigned most_behind;                    /* live: 0: half of the ring that it reads */
     unsigned give_up_ms;                     /* 0: 2000 */
     size_t settings_bytes;                   /* of what oct_stage_configure takes */
+    bool rests;                              /* begins at rest: oct_stage_rest */
 };
 
 enum oct_stage_skip {
@@ -108,7 +109,7 @@ struct oct_stage_counts {
     uint64_t results; /* published into the result ring */
     bool failing;     /* the newest B-scan that it took failed */
     uint64_t busy_ns; /* how long it has been at work at one B-scan; 0: it waits */
-    bool at_rest;     /* its settings leave it nothing to do */
+    bool at_rest;     /* sent to rest, or its settings leave it nothing to do */
     double numbers[OCT_IMAGE_MAX_NUMBERS]; /* of the newest result; NaN: there is none */
     char running[8];                       /* "cpu", "cuda" */
     struct oct_error failure;              /* of the newest fault; code OCT_OK: none so far */
@@ -124,6 +125,12 @@ enum oct_err oct_stage_create(struct oct_stage **stage, const struct oct_stage_s
 /* Other settings (settings_bytes of them, copied) from the next B-scan on. Never waits for the
  * analysis; one that refuses them says so as a fault of its stage. Any thread. */
 void oct_stage_configure(struct oct_stage *stage, const void *settings);
+
+/* Sends the stage to rest, or wakes it, from the next B-scan on. At rest B-scans pass by uncounted,
+ * no values are asked for, and the analysis has forgotten (reset) what it had of earlier ones. A
+ * stage that is awake may still be at rest by its settings (is_at_rest). Never waits. Any
+ * thread. */
+void oct_stage_rest(struct oct_stage *stage, bool rests);
 
 const char *oct_stage_name(const struct oct_stage *stage);
 

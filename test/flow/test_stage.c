@@ -316,6 +316,43 @@ static void an_image_of_a_volume_is_owed_until_it_has_the_newest_bscan(void **st
     close_stage_rig(&r);
 }
 
+static void wait_until_at_rest(struct rig *r, bool at_rest)
+{
+    for (int ms = 0; count(r).at_rest != at_rest; ms++) { /* no B-scan need come */
+        assert_true(ms < TEST_PATIENCE_MS);
+        sleep_us(1000);
+    }
+}
+
+static void a_stage_at_rest_passes_bscans_by_and_forgets_what_it_had(void **state)
+{
+    static const struct script script = {.push_us = 0};
+    struct rig r;
+    (void)state;
+    open_pipeline(&r, (struct fake_script){.depth = 4}, true);
+    open_stage(&r, &script, (struct oct_stage_setup){.rests = true, .input = OCT_STAGE_VALUES});
+    assert_true(count(&r).at_rest);
+    feed(&r, 5, 0);
+    wait_until(&r.pictures.n, 5);
+    assert_int_equal(count(&r).seen, 0);
+    oct_stage_rest(r.stage, false);
+    wait_until_at_rest(&r, false);
+    for (unsigned i = 1; i <= 7; i++) {
+        feed(&r, 1, 0);
+        wait_until(&r.results.n, i);
+    }
+    assert_int_equal(count(&r).done, 7);
+    assert_int_equal(r.watch.n_reset, 0);
+    oct_stage_rest(r.stage, true);
+    wait_until_at_rest(&r, true);
+    assert_int_equal(r.watch.n_reset, 1);
+    feed(&r, 5, 0);
+    assert_int_equal(drain(&r).seen, 7);
+    assert_int_equal(r.watch.n_pushed, 7);
+    assert_int_equal(r.watch.n_ended, 0); /* nothing is left of the acquisition */
+    close_rig(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +371,7 @@ int main(void)
         cmocka_unit_test(an_acquisition_is_ended_before_the_next_is_pushed),
         cmocka_unit_test(settings_reach_it_before_the_next_bscan),
         cmocka_unit_test(an_image_of_a_volume_is_owed_until_it_has_the_newest_bscan),
+        cmocka_unit_test(a_stage_at_rest_passes_bscans_by_and_forgets_what_it_had),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

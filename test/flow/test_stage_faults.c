@@ -171,7 +171,9 @@ static void nonsense_is_never_published(void **state)
     check_nonsense(&(struct script){.columns = 2}, "axis 'column' has 2, its form 3");
     check_nonsense(&(struct script){.lo = NAN}, "no numbers");
     check_nonsense(&(struct script){.lo = INFINITY}, "no numbers");
-    check_nonsense(&(struct script){.from_the_future = true}, "has not come yet");
+    check_nonsense(&(struct script){.from_the_future = true},
+                   "which has not come yet: the newest is ");
+    check_nonsense(&(struct script){.of_another_acquisition = true}, "of acquisition 1 after a B-");
     check_nonsense(&(struct script){.endless = true}, "without end");
 }
 
@@ -214,6 +216,22 @@ static void a_volume_that_fails_is_not_waited_for(void **state)
     close_stage_rig(&r);
 }
 
+static void an_image_of_a_block_may_name_any_of_its_bscans(void **state)
+{
+    static const struct script script = {.block = 4};
+    struct rig r;
+    (void)state;
+    open_pipeline(&r, (struct fake_script){.depth = 4}, false);
+    r.form.bscans_an_image = 4;
+    open_stage(&r, &script, (struct oct_stage_setup){.asker = 0});
+    feed_in_step(&r, 16);
+    struct oct_stage_counts c = drain(&r);
+    assert_int_equal(c.done, 16);
+    assert_int_equal(c.results, 4);
+    assert_int_equal(c.failure.code, OCT_OK);
+    close_rig(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +241,7 @@ int main(void)
         cmocka_unit_test(wherever_it_hangs_nothing_waits_for_it),
         cmocka_unit_test(one_that_fails_goes_on_with_the_next),
         cmocka_unit_test(nonsense_is_never_published),
+        cmocka_unit_test(an_image_of_a_block_may_name_any_of_its_bscans),
         cmocka_unit_test(one_whose_input_hangs_comes_to_its_end),
         cmocka_unit_test(a_volume_that_fails_is_not_waited_for),
     };
