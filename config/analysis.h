@@ -1,10 +1,21 @@
-/* From configuration to the settings of analyses. An analysis without keys needs nothing here. */
+/* From configuration to analyses: which run, which are at rest, their settings.
+ *
+ * A key belongs to the analysis NAME by its own name: every key of the section [NAME], and of
+ * [analysis] every key that begins with NAME_. Of a section's keys two mean the same for all:
+ *
+ *     NAME.enabled   no: the analysis is at rest (oct_stage_rest); yes, where somebody gave it: the
+ *                    analysis runs though analysis.run does not name it. No such key: never at rest
+ *     NAME.record    no: recordings have no results of it. No such key: they have
+ *
+ * Both are bool. What else depends on the analysis is a row in analysis.c. An analysis without keys
+ * needs nothing here. No state; any thread. */
 #ifndef OCT_CONFIG_ANALYSIS_H
 #define OCT_CONFIG_ANALYSIS_H
 
 #include "analysis/average/average.h"
 #include "analysis/enface/enface.h"
 #include "config/config.h"
+#include "pipeline/flow/image.h"
 #include "pipeline/plan/plan.h"
 
 /* Room for the settings of any analysis. */
@@ -13,15 +24,40 @@ union oct_config_analysis_settings {
     struct oct_average_settings average;
 };
 
-/* Fills the settings of the analysis of that name; false: it has none. */
+/* Fills the settings of the analysis of that name; false: it has none, and they are all zero. */
 bool oct_config_analysis(const struct oct_config *config, const char *name,
                          union oct_config_analysis_settings *settings);
 
-/* Whether the average of B-scans is asked for: by a window or by repeats. */
-bool oct_config_averages(const struct oct_config *config);
+/* Whether it can take up these settings with B-scans of this form. OCT_E_CONFIG. */
+enum oct_err oct_config_analysis_check(const struct oct_config *config, const char *name,
+                                       const struct oct_image_form *input, struct oct_error *err);
+
+/* Whether its own keys ask for it, so that it runs although analysis.run does not name it. */
+bool oct_config_analysis_is_asked(const struct oct_config *config, const char *name);
+
+/* Whether its own keys say that it is at rest. */
+bool oct_config_analysis_rests(const struct oct_config *config, const char *name);
 
 /* Whether recordings get the results of the analysis of that name. */
 bool oct_config_records(const struct oct_config *config, const char *name);
+
+/* Whether the key ("section.key") belongs to the analysis of that name. */
+bool oct_config_analysis_has(const char *name, const char *key);
+
+enum oct_config_setting_kind { OCT_SETTING_NUMBER, OCT_SETTING_FLAG, OCT_SETTING_TEXT };
+
+struct oct_config_setting {
+    const char *name; /* of the key, without NAME_; static storage */
+    enum oct_config_setting_kind kind;
+    double number;
+    bool flag;
+    char text[OCT_CONFIG_STRING_BYTES];
+};
+
+/* Key i of those that belong to the analysis, in the order of the key table. False: there are not
+ * so many. */
+bool oct_config_analysis_setting(const struct oct_config *config, const char *name, unsigned i,
+                                 struct oct_config_setting *setting);
 
 /* Distances between B-scans, A-lines and depth pixels (in tissue), NaN where the configuration and
  * the calibration do not tell. */

@@ -60,8 +60,11 @@ enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *all,
         at += n;
         at += *at == ',';
     }
-    if (!e && oct_config_averages(config) && !is_named(all, oct_average_cpu.name))
-        e = find_one(all, oct_average_cpu.name, wants_values, &why);
+    for (unsigned i = 0; i < oct_n_analyses && !e; i++) {
+        const char *name = oct_analyses[i].cpu->name;
+        if (oct_config_analysis_is_asked(config, name) && !is_named(all, name))
+            e = find_one(all, name, wants_values, &why);
+    }
     return e ? oct_config_blame(config, &why, err) : OCT_OK;
 }
 
@@ -96,6 +99,7 @@ static enum oct_err start_one(struct oct_daemon_analysis *a, unsigned asker,
         .asker = asker,
         .settings_bytes = choice.settings_bytes,
         .most_behind = choice.most_behind,
+        .rests = oct_config_analysis_rests(config, a->entry->cpu->name),
     };
     e = oct_stage_create(&a->stage, &stage, err);
     if (!e && a->entry->cuda)
@@ -144,10 +148,14 @@ void oct_daemon_analyses_destroy(struct oct_daemon_analyses *all)
 void oct_daemon_analyses_configure(struct oct_daemon_analyses *all, const struct oct_config *config)
 {
     union oct_config_analysis_settings settings;
-    for (unsigned i = 0; i < all->n; i++)
-        if (all->analysis[i].stage &&
-            oct_config_analysis(config, all->analysis[i].entry->cpu->name, &settings))
-            oct_stage_configure(all->analysis[i].stage, &settings);
+    for (unsigned i = 0; i < all->n; i++) {
+        const struct oct_daemon_analysis *a = &all->analysis[i];
+        if (!a->stage)
+            continue;
+        if (oct_config_analysis(config, a->entry->cpu->name, &settings))
+            oct_stage_configure(a->stage, &settings);
+        oct_stage_rest(a->stage, oct_config_analysis_rests(config, a->entry->cpu->name));
+    }
 }
 
 void oct_daemon_analyses_look(struct oct_daemon_analyses *all)

@@ -20,8 +20,8 @@ struct oct_daemon_analysis {
 struct oct_daemon_analyses {
     unsigned n;
     struct oct_daemon_analysis
-        analysis[OCT_DAEMON_MOST_ANALYSES]; /* in the order of analysis.run; the average last, where
-                                               it is asked for and not in the list */
+        analysis[OCT_DAEMON_MOST_ANALYSES]; /* in the order of analysis.run; last those that are not
+                                               in the list and that their own keys ask for */
     unsigned n_sources;
     struct oct_image_source sources[OCT_DAEMON_MOST_ANALYSES]; /* of those that started */
     unsigned source_of[OCT_DAEMON_MOST_ANALYSES];              /* index into analysis */
@@ -51,7 +51,7 @@ bool oct_daemon_analyses_drain(struct oct_daemon_analyses *analyses);
 /* Readers of their results are gone. */
 void oct_daemon_analyses_destroy(struct oct_daemon_analyses *analyses);
 
-/* Gives them the settings of the configuration. */
+/* Gives them the settings of the configuration, and sends them to rest or wakes them. */
 void oct_daemon_analyses_configure(struct oct_daemon_analyses *analyses,
                                    const struct oct_config *config);
 

@@ -215,21 +215,24 @@ void oct_daemon_apply(struct oct_daemon *d, unsigned applies)
         oct_daemon_forecast_changed(&d->forecast, &d->config, d->session);
 }
 
-/* Whether the average can take its settings up: it would say so only later, in the status. */
-static enum oct_err check_average(const struct oct_daemon *d, const struct oct_config *changed,
-                                  const char *key, struct oct_error *err)
+/* Whether the analysis that the key belongs to can take its settings up: it would say so only
+ * later, in the status. */
+static enum oct_err check_analysis(const struct oct_daemon *d, const struct oct_config *changed,
+                                   const char *key, struct oct_error *err)
 {
-    union oct_config_analysis_settings settings;
-    if (!oct_config_averages(changed))
-        return OCT_OK;
-    if (!oct_daemon_analyses_have(&d->session->analyses, oct_average_cpu.name))
-        return oct_fail(err, OCT_E_STATE,
-                        "%s: the average does not run: name it in analysis.run, or stop, set this "
-                        "key and start",
-                        key);
-    const struct oct_image_form *form = oct_pipeline_form(d->session->pipeline);
-    oct_config_analysis(changed, oct_average_cpu.name, &settings);
-    return oct_average_check(&settings.average, form->dims[0], form->dims[1], err);
+    for (unsigned i = 0; i < oct_n_analyses; i++) {
+        const char *name = oct_analyses[i].cpu->name;
+        if (!oct_config_analysis_has(name, key) || !oct_config_analysis_is_asked(changed, name))
+            continue;
+        if (!oct_daemon_analyses_have(&d->session->analyses, name))
+            return oct_fail(err, OCT_E_STATE,
+                            "%s: the analysis %s does not run: name it in analysis.run, or stop, "
+                            "set this key and start",
+                            key, name);
+        return oct_config_analysis_check(changed, name, oct_pipeline_form(d->session->pipeline),
+                                         err);
+    }
+    return OCT_OK;
 }
 
 /* Tries a change on a copy first. Whether the calibration files fit is checked only at the next
@@ -254,8 +257,7 @@ enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *v
         (e = oct_config_check(&changed, err)) ||
         (e = oct_config_geometry(&changed, &geometry, err)))
         return e;
-    if (d->session && when == OCT_CONFIG_LIVE && strncmp(key, "average.", 8) == 0 &&
-        (e = check_average(d, &changed, key, err)))
+    if (d->session && when == OCT_CONFIG_LIVE && (e = check_analysis(d, &changed, key, err)))
         return e;
     d->config = changed;
     if (when == OCT_CONFIG_IDLE)

@@ -3,6 +3,7 @@
 #include "daemon/describe.h"
 
 #include "analysis/average/average.h"
+#include "config/analysis.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/net/connections.h"
 #include "pipeline/wire/wire.h"
@@ -174,17 +175,21 @@ static void add_results(cJSON *object, const struct oct_publisher_topic *topic,
     add_u64(object, "not_recorded", recorded->missed);
 }
 
-/* Its settings in force, for a viewer that changes them. */
-static void add_settings(cJSON *object, const struct oct_daemon *d, const char *analysis)
+/* Its settings in force, for a viewer that changes them: members with the names of its keys. */
+static void add_settings(cJSON *object, const struct oct_config *config, const char *analysis)
 {
-    const struct oct_config *c = &d->config;
-    char projection[16];
-    if (strcmp(analysis, "enface") != 0)
-        return;
-    oct_config_get(c, "analysis.enface_projection", projection, sizeof(projection), NULL);
-    cJSON_AddStringToObject(object, "projection", projection);
-    cJSON_AddNumberToObject(object, "slab_first", c->analysis.enface_slab_first);
-    cJSON_AddNumberToObject(object, "slab_last", c->analysis.enface_slab_last);
+    struct oct_config_setting s;
+    for (unsigned i = 0; oct_config_analysis_setting(config, analysis, i, &s); i++)
+        switch (s.kind) {
+        case OCT_SETTING_NUMBER:
+            cJSON_AddNumberToObject(object, s.name, s.number);
+            break;
+        case OCT_SETTING_FLAG:
+            cJSON_AddBoolToObject(object, s.name, s.flag);
+            break;
+        case OCT_SETTING_TEXT:
+            cJSON_AddStringToObject(object, s.name, s.text);
+        }
 }
 
 /* One object an analysis, in the order of analysis.run. seen = done + the sum of skipped. What
@@ -216,7 +221,7 @@ static void add_analysis(cJSON *array, const struct oct_daemon *d, unsigned i)
                     recorded >= 0 ? &d->recorder.results[recorded] : &none_recorded);
     cJSON_AddBoolToObject(object, "at_rest", c.at_rest);
     cJSON_AddNumberToObject(object, "busy_s", (double)c.busy_ns * 1e-9);
-    add_settings(object, d, a->entry->cpu->name);
+    add_settings(object, &d->config, a->entry->cpu->name);
     cJSON_AddBoolToObject(object, "failing", !a->stage || c.failing);
     cJSON_AddStringToObject(object, "error", c.failure.code ? c.failure.text : "");
 }

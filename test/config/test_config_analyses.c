@@ -1,0 +1,241 @@
+/* Keys of analyses: what follows from their names, for a key table of the test's own, in which two
+ * analyses have sections that the program's table does not know. */
+#include "test/rig/config_help.h"
+
+#include "config/analysis.h"
+#include "config/keys.h"
+
+/* ---- the key table: stands for config/keys.c ---- */
+
+const char *const oct_config_simd_names[] = {"auto", "avx512", "avx2", "plain", NULL};
+const char *const oct_config_backend_names[] = {"auto", "cpu", "cuda", NULL};
+static const char *const projection_names[] = {"mean", "max", "slab", NULL};
+
+const struct oct_key_section oct_key_sections[] = {
+    {"scan", "."}, {"analysis", "."}, {"average", "."}, {"cells", "."}, {"surfaces", "."}};
+const size_t oct_n_key_sections = sizeof(oct_key_sections) / sizeof(oct_key_sections[0]);
+
+/* The values of the keys that are new lie in members of other keys. */
+#define AT(member) .offset = offsetof(struct oct_config, member)
+#define LIVE .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .meaning = "."
+
+const struct oct_key oct_keys[] = {
+    {.section = "scan",
+     .name = "repeats",
+     .type = OCT_KEY_U32,
+     AT(scan.repeats),
+     .max = 64,
+     .standard = "1",
+     .meaning = "."},
+    {.section = "analysis",
+     .name = "run",
+     .type = OCT_KEY_NAMES,
+     AT(analysis.run),
+     .standard = "enface,average,cells",
+     .meaning = "."},
+    {.section = "analysis",
+     .name = "enface_projection",
+     .type = OCT_KEY_ENUM,
+     AT(analysis.enface_projection),
+     .names = projection_names,
+     .standard = "mean",
+     LIVE},
+    {.section = "analysis",
+     .name = "enface_slab_last",
+     .type = OCT_KEY_F64,
+     AT(analysis.enface_slab_last),
+     .max = 1,
+     .standard = "0.6",
+     LIVE},
+    {.section = "average",
+     .name = "bscans",
+     .type = OCT_KEY_U32,
+     AT(average.bscans),
+     .max = 64,
+     .standard = "1",
+     LIVE},
+    {.section = "average",
+     .name = "record",
+     .type = OCT_KEY_BOOL,
+     AT(average.record),
+     .standard = "no",
+     LIVE},
+    {.section = "cells",
+     .name = "enabled",
+     .type = OCT_KEY_BOOL,
+     AT(file.check_samples),
+     .standard = "no",
+     LIVE},
+    {.section = "cells",
+     .name = "radius_px",
+     .type = OCT_KEY_F64,
+     AT(scan.width_um),
+     .max = 100,
+     .standard = "3.5",
+     LIVE},
+    {.section = "surfaces",
+     .name = "enabled",
+     .type = OCT_KEY_BOOL,
+     AT(daemon.autostart),
+     .standard = "yes",
+     LIVE},
+    {.section = "surfaces",
+     .name = "record",
+     .type = OCT_KEY_BOOL,
+     AT(pipeline.log),
+     .standard = "yes",
+     LIVE},
+};
+const size_t oct_n_keys = sizeof(oct_keys) / sizeof(oct_keys[0]);
+
+const struct oct_key *oct_key_find(const char *section, const char *name)
+{
+    for (size_t i = 0; i < oct_n_keys; i++)
+        if (!strcmp(oct_keys[i].section, section) && !strcmp(oct_keys[i].name, name))
+            return &oct_keys[i];
+    return NULL;
+}
+
+bool oct_key_section_exists(const char *section)
+{
+    for (size_t i = 0; i < oct_n_key_sections; i++)
+        if (!strcmp(oct_key_sections[i].name, section))
+            return true;
+    return false;
+}
+
+/* ---- cases ---- */
+
+static void set(struct oct_config *config, const char *key, const char *value)
+{
+    struct oct_error err = {.text = ""};
+    config_assert_ok(oct_config_set(config, key, value, "test", &err), &err);
+}
+
+static void a_key_belongs_to_the_analysis_in_its_name(void **state)
+{
+    static const struct {
+        const char *analysis, *key;
+        bool belongs;
+    } cases[] = {
+        {"enface", "analysis.enface_projection", true},
+        {"enface", "analysis.enface_slab_last", true},
+        {"enface_slab", "analysis.enface_slab_last", true}, /* if there were one */
+        {"enf", "analysis.enface_projection", false},
+        {"enface", "analysis.run", false},
+        {"average", "average.bscans", true},
+        {"average", "scan.repeats", false},
+        {"cells", "cells.radius_px", true},
+        {"cells", "surfaces.enabled", false},
+        {"cells", "cells.nothing", false},
+        {"cells", "cells", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (oct_config_analysis_has(cases[i].analysis, cases[i].key) != cases[i].belongs)
+            fail_msg("%s of %s", cases[i].key, cases[i].analysis);
+}
+
+static void enabled_puts_to_rest_and_asks(void **state)
+{
+    struct oct_config c;
+    (void)state;
+    oct_config_init(&c);
+    assert_true(oct_config_analysis_rests(&c, "cells"));
+    assert_false(oct_config_analysis_is_asked(&c, "cells"));
+    assert_false(oct_config_analysis_rests(&c, "surfaces"));
+    assert_false(oct_config_analysis_is_asked(&c, "surfaces")); /* nobody gave it */
+    assert_false(oct_config_analysis_rests(&c, "enface"));      /* has no such key */
+    set(&c, "cells.enabled", "yes");
+    set(&c, "surfaces.enabled", "yes");
+    assert_false(oct_config_analysis_rests(&c, "cells"));
+    assert_true(oct_config_analysis_is_asked(&c, "cells"));
+    assert_true(oct_config_analysis_is_asked(&c, "surfaces"));
+    set(&c, "cells.enabled", "no");
+    assert_true(oct_config_analysis_rests(&c, "cells"));
+    assert_false(oct_config_analysis_is_asked(&c, "cells"));
+}
+
+static void the_average_is_asked_for_by_a_window_or_repeats(void **state)
+{
+    struct oct_config c;
+    (void)state;
+    oct_config_init(&c);
+    assert_false(oct_config_analysis_is_asked(&c, "average"));
+    set(&c, "average.bscans", "2");
+    assert_true(oct_config_analysis_is_asked(&c, "average"));
+    set(&c, "average.bscans", "1");
+    set(&c, "scan.repeats", "3");
+    assert_true(oct_config_analysis_is_asked(&c, "average"));
+}
+
+static void record_decides_what_recordings_have(void **state)
+{
+    struct oct_config c;
+    (void)state;
+    oct_config_init(&c);
+    assert_false(oct_config_records(&c, "average"));
+    assert_true(oct_config_records(&c, "surfaces"));
+    assert_true(oct_config_records(&c, "cells")); /* has no such key */
+    set(&c, "average.record", "yes");
+    set(&c, "surfaces.record", "no");
+    assert_true(oct_config_records(&c, "average"));
+    assert_false(oct_config_records(&c, "surfaces"));
+}
+
+static void settings_are_listed_by_their_keys(void **state)
+{
+    struct oct_config c;
+    struct oct_config_setting s;
+    (void)state;
+    oct_config_init(&c);
+    set(&c, "cells.radius_px", "2.25");
+    assert_true(oct_config_analysis_setting(&c, "cells", 0, &s));
+    assert_string_equal(s.name, "enabled");
+    assert_true(s.kind == OCT_SETTING_FLAG && !s.flag);
+    assert_true(oct_config_analysis_setting(&c, "cells", 1, &s));
+    assert_string_equal(s.name, "radius_px");
+    assert_true(s.kind == OCT_SETTING_NUMBER && s.number == 2.25);
+    assert_false(oct_config_analysis_setting(&c, "cells", 2, &s));
+    assert_true(oct_config_analysis_setting(&c, "enface", 0, &s));
+    assert_string_equal(s.name, "projection");
+    assert_int_equal(s.kind, OCT_SETTING_TEXT);
+    assert_string_equal(s.text, "mean");
+    assert_true(oct_config_analysis_setting(&c, "surfaces", 0, &s) && s.flag);
+    assert_false(oct_config_analysis_setting(&c, "quality", 0, &s));
+}
+
+static void settings_are_filled_or_zero(void **state)
+{
+    struct oct_config c;
+    union oct_config_analysis_settings s;
+    struct oct_error err = {.text = ""};
+    struct oct_image_form form = {.rank = 2, .dims = {16, 32}};
+    (void)state;
+    oct_config_init(&c);
+    c.analysis.enface_slab_first = 0.25;
+    set(&c, "average.bscans", "7");
+    set(&c, "scan.repeats", "2");
+    assert_true(oct_config_analysis(&c, "enface", &s) && s.enface.slab_first == 0.25);
+    assert_true(oct_config_analysis(&c, "cones", &s) && s.enface.slab_last == 0.6);
+    assert_true(oct_config_analysis(&c, "average", &s));
+    assert_true(s.average.bscans == 7 && s.average.repeats == 2);
+    assert_false(oct_config_analysis(&c, "quality", &s));
+    assert_int_equal(s.average.bscans, 0);
+    config_assert_ok(oct_config_analysis_check(&c, "quality", &form, &err), &err);
+    form.dims[0] = form.dims[1] = 2; /* too few to register */
+    assert_int_equal(oct_config_analysis_check(&c, "average", &form, &err), OCT_E_CONFIG);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_key_belongs_to_the_analysis_in_its_name),
+        cmocka_unit_test(enabled_puts_to_rest_and_asks),
+        cmocka_unit_test(the_average_is_asked_for_by_a_window_or_repeats),
+        cmocka_unit_test(record_decides_what_recordings_have),
+        cmocka_unit_test(settings_are_listed_by_their_keys),
+        cmocka_unit_test(settings_are_filled_or_zero),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
