@@ -47,7 +47,9 @@ struct oct_image_frame {
     double numbers[OCT_IMAGE_MAX_NUMBERS]; /* those of the form, one after another; NaN: unknown */
     void *pixels;       /* dims of form->type; a picture: [M][D] u8 or f32 (dB or counts^2) */
     float *values;      /* pictures: NULL, or [M][D] dB or counts^2 for those who asked for
-                            them (pipeline.h); of f32 pictures these are the pixels */
+                            them (pipeline.h); of f32 pictures these are the pixels. A missing line
+                            (info.missing_lines says whether there are any) has -120 dB or
+                            0 counts^2 in all its depths */
     float *values_room; /* where an engine puts values; NULL: no room. An engine may give the slot
                             other memory for pixels and values_room, for good */
 };
