@@ -116,28 +116,36 @@ static bool may_do_analyses(const struct oct_workers *pool)
     return pool->n_at_analyses < (pool->n_threads > 1 ? pool->n_threads - 1 : 1);
 }
 
-/* A piece by rank, then by turn. NULL: nobody has one for this worker. Lock held. */
+/* A piece of one rank, by turn. NULL: nobody has one for this worker. Lock held. */
+static struct oct_work_source *take_of(struct oct_workers *pool, enum oct_work_rank rank,
+                                       unsigned worker)
+{
+    struct oct_work_source *first = pool->sources[rank], *source = first;
+    if (!first)
+        return NULL;
+    do {
+        if (source->ops->take(source, worker)) {
+            pool->sources[rank] = source->next;
+            source->n_at_work++;
+            pool->n_at_analyses += rank == OCT_WORK_ANALYSES;
+            return source;
+        }
+        source = source->next;
+    } while (source != first);
+    return NULL;
+}
+
+/* A picture's piece before one of an analysis. Lock held. */
 static struct oct_work_source *take(struct oct_workers *pool, unsigned worker)
 {
-    for (unsigned rank = 0; rank < OCT_WORK_N_RANKS; rank++) {
-        struct oct_work_source *first = pool->sources[rank], *source = first;
-        if (!first)
-            continue;
-        if (rank == OCT_WORK_ANALYSES && !may_do_analyses(pool)) {
-            pool->turned_away = true;
-            continue;
-        }
-        do {
-            if (source->ops->take(source, worker)) {
-                pool->sources[rank] = source->next;
-                source->n_at_work++;
-                pool->n_at_analyses += rank == OCT_WORK_ANALYSES;
-                return source;
-            }
-            source = source->next;
-        } while (source != first);
+    struct oct_work_source *source = take_of(pool, OCT_WORK_PICTURES, worker);
+    if (source || !pool->sources[OCT_WORK_ANALYSES])
+        return source;
+    if (!may_do_analyses(pool)) {
+        pool->turned_away = true;
+        return NULL;
     }
-    return NULL;
+    return take_of(pool, OCT_WORK_ANALYSES, worker);
 }
 
 /* Lock held, released while others are woken: the source stays until then. */
@@ -172,6 +180,17 @@ static unsigned call_back(struct oct_workers *pool)
     return 1;
 }
 
+/* Does the piece that was taken. Lock held, released meanwhile. */
+static void do_piece(struct oct_workers *pool, struct oct_work_source *source, unsigned worker)
+{
+    unsigned n = call_back(pool);
+    pthread_mutex_unlock(&pool->lock);
+    oct_workers_call(pool, n);
+    source->ops->run(source, worker);
+    pthread_mutex_lock(&pool->lock);
+    finish(pool, source, worker);
+}
+
 static void *work(void *argument)
 {
     const struct worker *worker = argument;
@@ -180,19 +199,26 @@ static void *work(void *argument)
     pthread_mutex_lock(&pool->lock);
     while (!pool->stopping) {
         struct oct_work_source *source = take(pool, worker->number);
-        if (!source) {
+        if (source)
+            do_piece(pool, source, worker->number);
+        else
             sleep_until_called(pool);
-            continue;
-        }
-        unsigned n = call_back(pool);
-        pthread_mutex_unlock(&pool->lock);
-        oct_workers_call(pool, n);
-        source->ops->run(source, worker->number);
-        pthread_mutex_lock(&pool->lock);
-        finish(pool, source, worker->number);
     }
     pthread_mutex_unlock(&pool->lock);
     return NULL;
+}
+
+/* The worker still counts as one at analyses: its piece is not done, and as many as may be at them
+ * would be one too many once it goes on. */
+void oct_workers_give_way(struct oct_workers *pool, unsigned worker)
+{
+    struct oct_work_source *source;
+    if (!pool || worker >= pool->n_threads)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    while ((source = take_of(pool, OCT_WORK_PICTURES, worker)))
+        do_piece(pool, source, worker);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 /* ---- pieces that do not follow from one another ---- */

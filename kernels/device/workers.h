@@ -1,9 +1,10 @@
 /* The worker pool: one a process, shared by reconstruction and analysis.
  *
  * Reconstruction always goes first: a worker that is free takes a piece of a B-scan if there is
- * one, else a piece of an analysis. A piece that was begun is finished, so one worker of several
- * takes none of analyses while all others are at them: B-scans go on, by that worker alone while
- * the pieces are long. Short ones, of a few milliseconds, leave them nearly all. */
+ * one, else a piece of an analysis. A piece that was begun is finished, or gives way in its middle
+ * (oct_workers_give_way), so one worker of several takes none of analyses while all others are at
+ * them: B-scans go on, by that worker alone while the pieces are long. Short ones, of a few
+ * milliseconds, leave them nearly all. */
 #ifndef OCT_KERNELS_DEVICE_WORKERS_H
 #define OCT_KERNELS_DEVICE_WORKERS_H
 
@@ -41,6 +42,12 @@ void oct_workers_run(struct oct_workers *workers, unsigned n_pieces,
 void oct_workers_run_in_turn(struct oct_workers *workers, unsigned n_pieces,
                              void (*run)(void *context, unsigned piece, unsigned worker),
                              void *context);
+
+/* Called within a piece of an analysis, with the worker that it was given: does the pieces of
+ * pictures that there are, then returns. A piece that calls it holds pictures up for no longer than
+ * from one call to the next. The piece's thread holds no lock. Where that thread is none of the
+ * pool's, or workers is NULL, nothing is done. */
+void oct_workers_give_way(struct oct_workers *workers, unsigned worker);
 
 /* ---- sources: who has pieces that follow from one another, as an engine's do ---- */
 
