@@ -9,6 +9,7 @@
 #ifndef OCT_ANALYSIS_ALIGN_MATCHER_H
 #define OCT_ANALYSIS_ALIGN_MATCHER_H
 
+#include "analysis/correlate/pause.h"
 #include "analysis/correlate/picture.h"
 
 struct oct_workers;
@@ -45,6 +46,7 @@ struct oct_matcher_setup {
     struct oct_workers *workers; /* of the CPU engine; NULL: the caller alone */
     const char *gpus;            /* as pipeline.gpus */
     unsigned deadline_ms;        /* of a GPU; 0: 2000 */
+    struct oct_pause pause;      /* of whole pictures, by the CPU engine: on whichever thread */
 };
 
 struct oct_matcher;

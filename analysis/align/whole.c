@@ -53,6 +53,7 @@ static void describe_search(struct search *search, const struct oct_matcher_setu
         .masked = s->masked,
         .min_overlap = s->min_overlap,
         .n_batch = 1,
+        .pause = s->pause,
     };
 }
 
@@ -114,7 +115,10 @@ enum oct_err oct_whole_create(struct oct_whole **out, const struct oct_matcher_s
     whole->bins = side >= LEAST_BINNED_SIDE && shift >= LEAST_BINNED_SHIFT;
     enum oct_err e = oct_zncc_sums_init(&whole->overlap, setup->width, err);
     if (!e)
-        e = whole->bins ? open_binned(whole, err) : open_search(&whole->full, err);
+        e = whole->bins ? open_binned(whole, err) : OCT_OK;
+    /* Who wants pauses has no time for plans once a B-scan needs the full search. */
+    if (!e && (!whole->bins || setup->pause.call))
+        e = open_search(&whole->full, err);
     if (e) {
         oct_whole_destroy(whole);
         return e;
@@ -296,6 +300,7 @@ static void score_around(struct oct_whole *whole, int32_t dy, int32_t dx, float 
 static void climb(struct oct_whole *whole, struct oct_match *match)
 {
     float(*around)[3] = match->around;
+    oct_pause_call(&whole->setup.pause);
     score_around(whole, match->dy, match->dx, around);
     match->score = around[1][1];
     for (unsigned step = 0; step < 8; step++) {
