@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* Sides and shifts below which binning is not worth it. */
-#define LEAST_BINNED_SIDE 64u
+#define LEAST_BINNED_SIDE 48u
 #define LEAST_BINNED_SHIFT 4u
 
 /* A binned score below this may be a chance maximum, and the true one may be hidden. */

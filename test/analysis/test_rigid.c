@@ -179,18 +179,19 @@ static void best_by_definition(const struct oct_picture *f, const struct oct_pic
         }
 }
 
-/* Binned and full searches (large and small pictures), with masks and without. */
+/* Binned and full searches (all but small pictures, small ones), with masks and without. */
 static void the_whole_pixel_and_its_score_are_those_of_the_definition(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 8; i++) {
+    static const uint32_t heights[] = {61, 97, 140}, widths[] = {70, 131, 133};
+    for (unsigned i = 0; i < 12; i++) {
         struct rig r;
-        bool masked = i & 1, is_large = i & 2;
-        uint32_t height = is_large ? 140 : 61, width = is_large ? 133 : 70;
+        bool masked = i & 1;
+        uint32_t height = heights[i / 2 % 3], width = widths[i / 2 % 3];
         int dy = 0, dx = 0;
         double score;
         open_rig(&r, height, width, 12, 8, masked);
-        struct oct_picture f = draw(&r, 3.2 - i, 5.4, i < 4 ? 0.3 : 2.5);
+        struct oct_picture f = draw(&r, 3.2 - i, 5.4, i < 6 ? 0.3 : 2.5);
         struct oct_picture g = draw(&r, 0, 0, 0.3);
         for (size_t k = 0; masked && k < (size_t)40 * width; k++) {
             f.pixels[k + (size_t)5 * width] = k < (size_t)8 * width ? NAN : f.pixels[k];
