@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define STEP_PX (1 / 64.0)
-#define LINES_A_PIECE 32u
+#define PIXELS_A_PIECE 32768u
 #define MISSING_SHARE 4u /* a B-scan that misses more than a quarter of its lines is left out */
 #define LEAST_OVERLAP 0.5
 /* After a flyback a B-scan at the same place scores about as the one before did; another place of
@@ -36,6 +36,7 @@ struct oct_analysis {
     struct oct_image_form input, form; /* of B-scans, of results */
     uint32_t n_bscans;                 /* V */
     struct oct_workers *workers;       /* NULL: the stage's thread computes */
+    struct oct_analysis *self;         /* also in the copy that configure makes parts in */
     struct oct_average_settings settings;
 
     /* Of settings that average; else empty. */
@@ -61,6 +62,7 @@ struct oct_analysis {
     struct oct_shift found; /* as oct_rigid_find */
     enum oct_err piece_status;
     struct oct_error *err;
+    unsigned worker; /* that is at a piece of registration */
 };
 
 static bool has_blocks(const struct oct_analysis *a)
@@ -103,17 +105,29 @@ static void reset_window(struct oct_analysis *a)
 /* ---- a B-scan comes in ---- */
 
 /* A B-scan takes about a millisecond. That is done in pieces by the pool's workers, which go to
- * pictures between two of them: one thread more than there are cores would hold up workers that are
- * at a B-scan. */
+ * pictures between two of them, and within those of registration: one thread more than there are
+ * cores would hold up workers that are at a B-scan. */
+static uint32_t lines_a_piece(const struct oct_analysis *a)
+{
+    const uint32_t n = PIXELS_A_PIECE / a->input.dims[1];
+    return n > 0 ? n : 1;
+}
+
+/* Of A-lines; what is done once all have come is a piece of its own. */
 static uint32_t n_pieces(const struct oct_analysis *a)
 {
-    return (a->input.dims[0] + LINES_A_PIECE - 1) / LINES_A_PIECE;
+    return (a->input.dims[0] - 1) / lines_a_piece(a) + 1;
+}
+
+static uint32_t first_of(const struct oct_analysis *a, unsigned piece)
+{
+    return piece * lines_a_piece(a);
 }
 
 static uint32_t end_of(const struct oct_analysis *a, unsigned piece)
 {
-    const uint32_t end = (piece + 1) * LINES_A_PIECE;
-    return end < a->input.dims[0] ? end : a->input.dims[0];
+    const uint32_t first = first_of(a, piece), n = lines_a_piece(a);
+    return n < a->input.dims[0] - first ? first + n : a->input.dims[0];
 }
 
 /* To the domain, bounded. */
@@ -153,12 +167,14 @@ static void bring_in(void *context, unsigned piece, unsigned worker)
 {
     struct oct_analysis *a = context;
     (void)worker;
+    if (piece == n_pieces(a)) {
+        oct_average_prepare_end(&a->prepare);
+        return;
+    }
     if (a->rigid && piece == 0)
         oct_average_prepare_begin(&a->prepare);
-    for (uint32_t j = piece * LINES_A_PIECE; j < end_of(a, piece); j++)
+    for (uint32_t j = first_of(a, piece); j < end_of(a, piece); j++)
         bring_in_line(a, j);
-    if (a->rigid && end_of(a, piece) == a->input.dims[0])
-        oct_average_prepare_end(&a->prepare);
 }
 
 static double to_step(double px)
@@ -168,11 +184,17 @@ static double to_step(double px)
 
 enum match { MATCHES, DIFFERS, NOT_COMPARED };
 
+static void give_way(void *context)
+{
+    const struct oct_analysis *a = context;
+    oct_workers_give_way(a->workers, a->worker);
+}
+
 static void find(void *context, unsigned piece, unsigned worker)
 {
     struct oct_analysis *a = context;
     (void)piece;
-    (void)worker;
+    a->worker = worker;
     a->piece_status = oct_rigid_find(a->rigid, &a->prepare.picture, &a->found, a->err);
 }
 
@@ -219,19 +241,21 @@ static void add_piece(void *context, unsigned piece, unsigned worker)
 {
     struct oct_analysis *a = context;
     (void)worker;
+    if (piece == n_pieces(a)) {
+        oct_average_window_end(&a->window);
+        return;
+    }
     if (piece == 0)
         oct_average_window_begin(&a->window, a->shift);
-    oct_average_window_add_lines(&a->window, a->values, a->line_valid, piece * LINES_A_PIECE,
+    oct_average_window_add_lines(&a->window, a->values, a->line_valid, first_of(a, piece),
                                  end_of(a, piece));
-    if (end_of(a, piece) == a->input.dims[0])
-        oct_average_window_end(&a->window);
 }
 
 static void add(struct oct_analysis *a)
 {
     if (a->window.n == 0)
         a->shift = (struct oct_average_shift){.lines = 0};
-    oct_workers_run_in_turn(a->workers, n_pieces(a), add_piece, a);
+    oct_workers_run_in_turn(a->workers, n_pieces(a) + 1, add_piece, a);
     a->n_in_a_row = 0;
 }
 
@@ -270,26 +294,34 @@ static void add_to_reference(struct oct_analysis *a, uint32_t line, const float 
     oct_average_prepare_add(&a->prepare, line, intensity);
 }
 
-/* The mean becomes the image, and the reference of the next B-scan. */
+/* Without contrast there is none. */
+static void set_reference(struct oct_analysis *a, unsigned worker)
+{
+    a->worker = worker;
+    enum oct_err e = oct_rigid_set_reference(a->rigid, &a->prepare.picture, a->err);
+    a->has_reference = e == OCT_OK;
+    a->piece_status = e == OCT_E_ARG ? OCT_OK : e;
+}
+
+/* The mean becomes the image and, in two more pieces, the reference of the next B-scan. */
 static void make_image(void *context, unsigned piece, unsigned worker)
 {
     struct oct_analysis *a = context;
     float *mean = a->line;
-    (void)worker;
+    if (piece == n_pieces(a))
+        oct_average_prepare_end(&a->prepare);
+    if (piece > n_pieces(a))
+        set_reference(a, worker);
+    if (piece >= n_pieces(a))
+        return;
     if (a->rigid && piece == 0)
         oct_average_prepare_begin(&a->prepare);
-    for (uint32_t j = piece * LINES_A_PIECE; j < end_of(a, piece); j++) {
+    for (uint32_t j = first_of(a, piece); j < end_of(a, piece); j++) {
         oct_average_window_mean(&a->window, j, mean);
         write_line(a, j, mean);
         if (a->rigid)
             add_to_reference(a, j, mean);
     }
-    if (!a->rigid || end_of(a, piece) < a->input.dims[0])
-        return;
-    oct_average_prepare_end(&a->prepare);
-    enum oct_err e = oct_rigid_set_reference(a->rigid, &a->prepare.picture, a->err);
-    a->has_reference = e == OCT_OK;
-    a->piece_status = e == OCT_E_ARG ? OCT_OK : e; /* without contrast */
 }
 
 /* Says of the newest B-scan what became of it. */
@@ -351,7 +383,7 @@ static enum oct_err judge(struct oct_analysis *a, const struct oct_image_frame *
     a->now.lo = bscan->lo;
     a->now.hi = bscan->hi;
     a->piece_status = OCT_OK;
-    oct_workers_run_in_turn(a->workers, n_pieces(a), make_image, a);
+    oct_workers_run_in_turn(a->workers, n_pieces(a) + (a->rigid ? 2 : 0), make_image, a);
     return a->piece_status;
 }
 
@@ -371,7 +403,7 @@ static enum oct_err average_push(struct oct_analysis *a, const struct oct_image_
     a->newest = *info;
     a->bscan = bscan;
     a->err = err;
-    oct_workers_run_in_turn(a->workers, n_pieces(a), bring_in, a);
+    oct_workers_run_in_turn(a->workers, n_pieces(a) + (a->rigid ? 1 : 0), bring_in, a);
     enum oct_err e = judge(a, bscan, is_flyback);
     if (e)
         return e;
@@ -490,6 +522,7 @@ static enum oct_err make_rigid(struct oct_analysis *a, struct oct_error *err)
         .max_dx = bins_of(a->settings.max_shift_px, a->prepare.bin_depth, picture->width),
         .min_overlap = LEAST_OVERLAP,
         .backend = "cpu",
+        .pause = {give_way, a->self},
     };
     return oct_rigid_create(&a->rigid, &setup, err);
 }
@@ -598,6 +631,7 @@ static enum oct_err average_create(struct oct_analysis **out,
     a->input = *setup->input;
     a->n_bscans = setup->n_bscans;
     a->workers = setup->workers;
+    a->self = a;
     a->settings = *(const struct oct_average_settings *)setup->settings;
     describe(a, setup);
     e = make_parts(a, err);
