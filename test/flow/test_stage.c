@@ -318,7 +318,7 @@ static void an_image_of_a_volume_is_owed_until_it_has_the_newest_bscan(void **st
 
 static void wait_until_at_rest(struct rig *r, bool at_rest)
 {
-    for (int ms = 0; count(r).at_rest != at_rest; ms++) { /* no B-scan need come */
+    for (int ms = 0; count_stage(r).at_rest != at_rest; ms++) { /* no B-scan need come */
         assert_true(ms < TEST_PATIENCE_MS);
         sleep_us(1000);
     }
@@ -331,26 +331,26 @@ static void a_stage_at_rest_passes_bscans_by_and_forgets_what_it_had(void **stat
     (void)state;
     open_pipeline(&r, (struct fake_script){.depth = 4}, true);
     open_stage(&r, &script, (struct oct_stage_setup){.rests = true, .input = OCT_STAGE_VALUES});
-    assert_true(count(&r).at_rest);
+    assert_true(count_stage(&r).at_rest);
     feed(&r, 5, 0);
     wait_until(&r.pictures.n, 5);
-    assert_int_equal(count(&r).seen, 0);
+    assert_int_equal(count_stage(&r).seen, 0);
     oct_stage_rest(r.stage, false);
     wait_until_at_rest(&r, false);
     for (unsigned i = 1; i <= 7; i++) {
         feed(&r, 1, 0);
         wait_until(&r.results.n, i);
     }
-    assert_int_equal(count(&r).done, 7);
+    assert_int_equal(count_stage(&r).done, 7);
     assert_int_equal(r.watch.n_reset, 0);
     oct_stage_rest(r.stage, true);
     wait_until_at_rest(&r, true);
     assert_int_equal(r.watch.n_reset, 1);
     feed(&r, 5, 0);
-    assert_int_equal(drain(&r).seen, 7);
+    assert_int_equal(drain_stage(&r).seen, 7);
     assert_int_equal(r.watch.n_pushed, 7);
     assert_int_equal(r.watch.n_ended, 0); /* nothing is left of the acquisition */
-    close_rig(&r);
+    close_stage_rig(&r);
 }
 
 int main(void)

@@ -225,11 +225,11 @@ static void an_image_of_a_block_may_name_any_of_its_bscans(void **state)
     r.form.bscans_an_image = 4;
     open_stage(&r, &script, (struct oct_stage_setup){.asker = 0});
     feed_in_step(&r, 16);
-    struct oct_stage_counts c = drain(&r);
+    struct oct_stage_counts c = drain_stage(&r);
     assert_int_equal(c.done, 16);
     assert_int_equal(c.results, 4);
     assert_int_equal(c.failure.code, OCT_OK);
-    close_rig(&r);
+    close_stage_rig(&r);
 }
 
 int main(void)
