@@ -94,6 +94,12 @@ $(BUILD)/analysis/cells/mgvf_avx512.o: EXTRA_CFLAGS += -ffp-contract=off -mavx2 
 # A square root of less than 0 need not set errno.
 $(addprefix $(BUILD)/analysis/cells/,follow.o snake.o): EXTRA_CFLAGS += -fno-math-errno -fno-trapping-math
 $(BUILD)/analysis/correlate/correlate.o: EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno
+# The same scores of circles for three instruction sets.
+GICOV := $(addprefix $(BUILD)/analysis/cells/gicov_,plain.o avx2.o avx512.o)
+$(GICOV): EXTRA_CFLAGS += -O3 -fno-trapping-math -fno-math-errno -ffp-contract=fast
+$(BUILD)/analysis/cells/gicov_avx2.o: EXTRA_CFLAGS += -mavx2 -mfma
+$(BUILD)/analysis/cells/gicov_avx512.o: EXTRA_CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl \
+  -mavx2 -mfma -mprefer-vector-width=512
 
 # The oracle's sums are direct, and tests run where they are built: with this processor's vectors.
 CPU_HAS = $(shell grep -m1 -ow $(1) /proc/cpuinfo 2>/dev/null)
