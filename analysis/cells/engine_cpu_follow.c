@@ -58,17 +58,18 @@ void oct_cells_cpu_following_destroy(struct oct_cells_cpu_following *f)
     free(f);
 }
 
+/* What was kept is lost. */
 static enum oct_err make_room(struct oct_cells_cpu_following *f, unsigned n, struct oct_error *err)
 {
     if (n <= f->room)
         return OCT_OK;
-    float *fields = realloc(f->fields, n * f->most * sizeof(*fields));
-    f->fields = fields ? fields : f->fields;
-    struct oct_cell_window *windows = realloc(f->windows, n * sizeof(*windows));
-    f->windows = windows ? windows : f->windows;
-    if (!fields || !windows)
+    free(f->fields);
+    free(f->windows);
+    f->fields = calloc(n, f->most * sizeof(*f->fields));
+    f->windows = calloc(n, sizeof(*f->windows));
+    f->room = f->fields && f->windows ? n : 0;
+    if (f->room == 0)
         return oct_fail(err, OCT_E_NO_MEMORY, "cells: out of memory for %u fields", n);
-    f->room = n;
     return OCT_OK;
 }
 
@@ -82,7 +83,6 @@ static bool is_sought(float score, bool is_dark)
 /* The score of the polarity with the largest |S| among pixels within 1 px. */
 static void score_end(const struct oct_cells_engine *c, bool is_dark, struct oct_cell *cell)
 {
-    const struct oct_cells_mask *mask = &c->prepared->mask;
     const int64_t x0 = (int64_t)ceil(cell->x - 1), y0 = (int64_t)ceil(cell->y - 1);
     for (int64_t y = y0; (double)y <= cell->y + 1; y++)
         for (int64_t x = x0; (double)x <= cell->x + 1; x++) {
@@ -92,8 +92,6 @@ static void score_end(const struct oct_cells_engine *c, bool is_dark, struct oct
                 continue;
             const float score = oct_cells_cpu_score(c, x, y, &best);
             if (!is_sought(score, is_dark) || fabsf(score) <= fabsf(cell->score))
-                continue;
-            if (mask->any && mask->near[(size_t)y * mask->width + (size_t)x])
                 continue;
             cell->score = score;
             cell->peak_x = (int32_t)x;

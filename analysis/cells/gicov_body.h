@@ -168,9 +168,12 @@ static void score_block(const struct oct_cells_gicov *gicov, const float *at, fl
         sum_circle(&s, pivot, gicov, circle, at);
         compare(&best, &s, pivot, circle->excess, k, v0);
     }
-    memcpy(score, best.m, sizeof(best.m));
-    memcpy(v, best.v, sizeof(v));
-    memcpy(number, best.k, sizeof(best.k));
+    UNROLL
+    for (unsigned i = 0; i < BLOCK; i++) {
+        memcpy(score + (size_t)i * WIDTH, &best.m[i], sizeof(vec));
+        memcpy(v + (size_t)i * WIDTH, &best.v[i], sizeof(vec));
+        memcpy(number + (size_t)i * WIDTH, &best.k[i], sizeof(vec));
+    }
     for (unsigned i = 0; i < BLOCK * WIDTH; i++)
         score[i] /= sqrtf(v[i]);
 }

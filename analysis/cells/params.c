@@ -93,7 +93,7 @@ static enum oct_err check_range(const char *what, double value, double least, do
 
 static enum oct_err check_circles(const struct oct_cells_params *p, struct oct_error *err)
 {
-    double radius[OCT_CELLS_MOST_CIRCLES];
+    double radius[OCT_CELLS_MOST_CIRCLES] = {0};
     if (oct_cells_circles(p, radius) == 0)
         return oct_fail(err, OCT_E_ARG,
                         "cells: circles %g to %g R in steps of %g R: must ascend from above 0, 1 "

@@ -289,6 +289,64 @@ static void instruction_sets_agree(void **state)
     oct_picture_finish(&picture);
 }
 
+/* Two circles on the same pixels. */
+static void the_first_of_equal_circles_is_best(void **state)
+{
+    (void)state;
+    static float score[H * W];
+    static uint8_t best[H * W];
+    struct oct_picture picture;
+    struct oct_cells_params params;
+    struct oct_cell cells[MOST];
+    oct_cells_scene(&picture, H, W, 10, OCT_CELLS_SCENE_NOISE, 5);
+    oct_cells_params_octd(&params, 10);
+    params.first = 1.0001;
+    params.last = 1.00012;
+    params.step = 0.00001;
+    struct oct_cells_engine *engine = open(&params, H, W, NULL);
+    assert_true(look(engine, &picture, cells) > 4);
+    assert_int_equal(cpu->map(engine, score, best, NULL), OCT_OK);
+    for (unsigned i = 0; i < H * W; i++)
+        assert_true(best[i] == 0 || (best[i] == 255 && score[i] == 0));
+    cpu->destroy(engine);
+    oct_picture_finish(&picture);
+}
+
+/* g = 1 at every sample of one circle: no variance. */
+static void a_score_without_variance_is_a_number(void **state)
+{
+    (void)state;
+    enum { SIDE = 101, PLANE = 144 };
+    static float values[SIDE * 3 * PLANE];
+    static const char *const names[] = {"plain", "avx2", "avx512"};
+    struct oct_cells_gradient g = {values, 3 * PLANE, PLANE, SIDE, SIDE};
+    struct oct_cells_params params;
+    struct oct_cells_circles circles;
+    static struct oct_cells_gicov gicov;
+    float score;
+    uint8_t best;
+    const struct oct_cells_part part = {50, 51, 50, 51, 0, 1, &score, &best};
+    oct_cells_params_octd(&params, 40);
+    params.first = params.last = 1;
+    oct_cells_circles_init(&circles, &params);
+    oct_cells_gicov_init(&gicov, &circles, &g);
+    for (unsigned i = 0; i < OCT_CELLS_SAMPLES; i++) {
+        const int x = 50 + circles.circle[0].dx[i], y = 50 + circles.circle[0].dy[i];
+        float *gx = values + y * 3 * PLANE + x;
+        gx[0] = (float)circles.cosine[i];
+        gx[PLANE] = (float)circles.sine[i];
+        gx[2 * PLANE] = 1;
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        const struct oct_cells_scorer *scorer = oct_cells_scorer_select(names[i]);
+        if (!scorer)
+            continue;
+        scorer->run(&gicov, &g, &part);
+        assert_true(score > 1e5f && score < 1.01e6f);
+        assert_int_equal(best, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +356,8 @@ int main(void)
         cmocka_unit_test(simpler_refinements),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(instruction_sets_agree),
+        cmocka_unit_test(the_first_of_equal_circles_is_best),
+        cmocka_unit_test(a_score_without_variance_is_a_number),
     };
     return cmocka_run_group_tests_name("cells_detect", tests, NULL, NULL);
 }

@@ -310,6 +310,62 @@ static void cells_keep_away_from_masks(void **state)
     oct_picture_finish(&picture);
 }
 
+static double highest_of(const struct oct_picture *picture, const float *score, double reach)
+{
+    double highest = 0;
+    for (uint32_t y = 0; y < H; y++)
+        for (uint32_t x = 0; x < W; x++)
+            if ((double)score[y * W + x] < -highest && to_masked(picture, x, y) > reach)
+                highest = -(double)score[y * W + x];
+    return highest;
+}
+
+/* The highest score is not that of a cell beside a masked pixel; and a cell whose place, not its
+ * peak, is near one is left out too. */
+static void masks_are_judged_by_peak_and_place(void **state)
+{
+    (void)state;
+    static float score[H * W];
+    static uint8_t best[H * W];
+    struct oct_picture picture;
+    struct oct_cells_params params;
+    struct oct_cell whole[MOST], cells[MOST];
+    unsigned strongest = 0, n_tried = 0;
+    oct_cells_scene(&picture, H, W, 7, OCT_CELLS_SCENE_NOISE, 12);
+    picture.valid = malloc((size_t)H * W);
+    assert_non_null(picture.valid);
+    memset(picture.valid, 1, (size_t)H * W);
+    oct_cells_params_octd(&params, 7);
+    struct oct_cells_engine *engine = open(&params, H, W);
+    const unsigned n = look(engine, &picture, whole, MOST);
+    for (unsigned i = 1; i < n; i++)
+        strongest = whole[i].score < whole[strongest].score ? i : strongest;
+    picture.valid[whole[strongest].peak_y * W + whole[strongest].peak_x + 13] = 0;
+    look(engine, &picture, cells, MOST);
+    assert_int_equal(cpu->map(engine, score, best, NULL), OCT_OK);
+    assert_true(cpu->highest(engine) == highest_of(&picture, score, 14));
+    assert_true(cpu->highest(engine) < highest_of(&picture, score, 0));
+
+    for (unsigned i = 0; i < n; i++)
+        for (int p = 0; p < 29 * 29; p++) {
+            const int x = whole[i].peak_x + p % 29 - 14, y = whole[i].peak_y + p / 29 - 14;
+            if (x < 0 || y < 0 || x >= W || y >= H ||
+                hypot(whole[i].peak_x - x, whole[i].peak_y - y) <= 14 ||
+                hypot(whole[i].x - x, whole[i].y - y) > 13.9)
+                continue;
+            memset(picture.valid, 1, (size_t)H * W);
+            picture.valid[y * W + x] = 0;
+            const unsigned n_left = look(engine, &picture, cells, MOST);
+            for (unsigned j = 0; j < n_left; j++)
+                assert_true(hypot(cells[j].x - x, cells[j].y - y) > 14);
+            n_tried++;
+            break;
+        }
+    assert_true(n_tried > 2);
+    cpu->destroy(engine);
+    oct_picture_finish(&picture);
+}
+
 static void masked_pixels_are_filled_along_columns(void **state)
 {
     (void)state;
@@ -438,6 +494,7 @@ int main(void)
         cmocka_unit_test(empty_pictures_have_no_cells),
         cmocka_unit_test(any_scale_gives_the_same_cells),
         cmocka_unit_test(cells_keep_away_from_masks),
+        cmocka_unit_test(masks_are_judged_by_peak_and_place),
         cmocka_unit_test(masked_pixels_are_filled_along_columns),
         cmocka_unit_test(plateaus_are_one_peak_or_all),
         cmocka_unit_test(the_median_is_exact),

@@ -41,6 +41,11 @@ static void without_a_top_the_best_point_is_taken(void **state)
     assert_false(oct_cells_top_of_27(f, step));
     oct_cells_edge_step(f, step);
     assert_true(step[0] == 0 && step[1] == 0 && step[2] == 1);
+    for (int n = 0; n < 27; n++) { /* another, that falls along z alone */
+        const double u = n % 3 - 1, v = n / 3 % 3 - 1, w = n / 9 - 1;
+        f[n] = (float)(10 + u * u + v * v - w * w);
+    }
+    assert_false(oct_cells_top_of_27(f, step));
     memset(f, 0, sizeof(f));
     oct_cells_edge_step(f, step); /* the first of equals */
     assert_true(step[0] == -1 && step[1] == -1 && step[2] == -1);
