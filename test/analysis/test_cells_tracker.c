@@ -1,0 +1,466 @@
+/* Linking alone: an engine that finds what a script says, and tracks that must come of it. */
+#include "analysis/cells/tracker.h"
+#include "test/rig/cells_script.h"
+#include "test/rig/tap.h"
+
+#include <math.h>
+#include <string.h>
+
+#define R 10.0
+#define WIDTH 640u
+#define HEIGHT 480u
+
+struct rig {
+    struct oct_cells_engine engine;
+    struct oct_cells_tracker *tracker;
+    struct oct_cells_params params;
+    struct cells_script_picture *picture; /* the next one */
+    const struct oct_cells_seen *seen;
+    unsigned n_seen;
+    bool detect_only;
+};
+
+static void open_tracker(struct rig *r)
+{
+    struct oct_error err = {.text = ""};
+    const struct oct_cells_tracker_setup setup = {.height = HEIGHT,
+                                                  .width = WIDTH,
+                                                  .params = r->params,
+                                                  .detect_only = r->detect_only,
+                                                  .ops = &cells_script_ops,
+                                                  .engine = &r->engine};
+    if (oct_cells_tracker_create(&r->tracker, &setup, &err))
+        fail_msg("%s", err.text);
+}
+
+static int set_up(void **state)
+{
+    static struct rig r;
+    memset(&r, 0, sizeof r);
+    oct_cells_params_octd(&r.params, R);
+    r.engine.radius = R;
+    r.picture = &r.engine.picture;
+    *state = &r;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct rig *r = *state;
+    oct_cells_tracker_destroy(r->tracker);
+    return 0;
+}
+
+static void show(struct rig *r, double x, double y)
+{
+    r->picture->cells[r->picture->n_cells++] =
+        (struct oct_cell){.x = x, .y = y, .radius = R, .score = -4};
+}
+
+static void show_pale(struct rig *r, double x, double y, float score)
+{
+    r->picture->pale[r->picture->n_pale++] =
+        (struct oct_cell){.x = x, .y = y, .radius = R + 1, .score = score};
+}
+
+/* The picture that the script holds is pushed, and the next one is empty. */
+static enum oct_err push_skipping(struct rig *r, unsigned skipped)
+{
+    const struct oct_picture picture = {.height = HEIGHT, .width = WIDTH};
+    if (!r->tracker)
+        open_tracker(r);
+    const enum oct_err e =
+        oct_cells_tracker_push(r->tracker, &picture, skipped, &r->seen, &r->n_seen, NULL);
+    memset(r->picture, 0, sizeof *r->picture);
+    return e;
+}
+
+static void push(struct rig *r)
+{
+    assert_int_equal(push_skipping(r, 0), OCT_OK);
+}
+
+static void assert_seen(const struct rig *r, unsigned i, uint64_t track, double x, double y,
+                        enum oct_cells_how how)
+{
+    assert_true(i < r->n_seen);
+    const struct oct_cells_seen *s = &r->seen[i];
+    if (s->track != track || fabs(s->x - x) > 1e-9 || fabs(s->y - y) > 1e-9 || s->how != how)
+        fail_msg("track %d at (%g, %g) %s instead of %d at (%g, %g) %s", (int)s->track, s->x, s->y,
+                 oct_cells_how_names[s->how], (int)track, x, y, oct_cells_how_names[how]);
+    assert_true(how == OCT_CELLS_COASTED ? isnan(s->score) : isfinite(s->score));
+}
+
+static void tracks_are_numbered_by_birth(void **state)
+{
+    struct rig *r = *state;
+    show(r, 300, 100);
+    show(r, 100, 200);
+    push(r);
+    assert_int_equal(r->n_seen, 2);
+    assert_seen(r, 0, 1, 300, 100, OCT_CELLS_DETECTED);
+    assert_seen(r, 1, 2, 100, 200, OCT_CELLS_DETECTED);
+    assert_int_equal(r->seen[0].before, 0);
+    show(r, 500, 50); /* the first in raster order, the last born */
+    show(r, 303, 101);
+    show(r, 104, 200);
+    push(r);
+    assert_int_equal(r->n_seen, 3);
+    assert_seen(r, 0, 1, 303, 101, OCT_CELLS_DETECTED);
+    assert_seen(r, 1, 2, 104, 200, OCT_CELLS_DETECTED);
+    assert_seen(r, 2, 3, 500, 50, OCT_CELLS_DETECTED);
+    assert_int_equal(r->seen[0].n_seen, 2);
+    assert_int_equal(r->seen[0].before, 1);
+    assert_true(r->seen[0].last_x == 300 && r->seen[0].last_y == 100);
+    oct_cells_tracker_reset(r->tracker);
+    show(r, 306, 102);
+    push(r);
+    assert_int_equal(r->n_seen, 1);
+    assert_seen(r, 0, 4, 306, 102, OCT_CELLS_DETECTED);
+    assert_int_equal(r->seen[0].n_seen, 1);
+}
+
+static void a_cell_is_predicted_by_half_of_each_displacement(void **state)
+{
+    struct rig *r = *state;
+    show(r, 200, 100);
+    push(r);
+    show(r, 208, 104); /* v = (8, 4) */
+    push(r);
+    push(r); /* not seen: it coasts */
+    assert_seen(r, 0, 1, 216, 108, OCT_CELLS_COASTED);
+    assert_int_equal(r->seen[0].n_seen, 2);
+    show(r, 228, 112); /* (20, 8) in two frames: v = ((8, 4) + (10, 4)) / 2 = (9, 4) */
+    push(r);
+    assert_seen(r, 0, 1, 228, 112, OCT_CELLS_DETECTED);
+    assert_int_equal(r->seen[0].before, 2);
+    assert_true(r->seen[0].last_x == 208);
+    push(r);
+    assert_seen(r, 0, 1, 237, 116, OCT_CELLS_COASTED);
+    push(r);
+    assert_seen(r, 0, 1, 246, 120, OCT_CELLS_COASTED);
+    assert_int_equal(r->seen[0].before, 2);
+}
+
+/* Without a velocity 2 R; with one R sqrt(1 + misses), about the prediction. */
+static void gates_open_with_misses(void **state)
+{
+    struct rig *r = *state;
+    show(r, 200, 100);
+    show(r, 200, 300);
+    push(r);
+    show(r, 220, 100);   /* 2 R */
+    show(r, 220.1, 300); /* beyond: another cell */
+    push(r);
+    assert_int_equal(r->n_seen, 3);
+    assert_seen(r, 0, 1, 220, 100, OCT_CELLS_DETECTED);
+    assert_seen(r, 1, 2, 200, 300, OCT_CELLS_COASTED);
+    assert_seen(r, 2, 3, 220.1, 300, OCT_CELLS_DETECTED);
+    show(r, 240, 110.1); /* R from the prediction, and a little more */
+    push(r);
+    assert_seen(r, 0, 1, 240, 100, OCT_CELLS_COASTED);
+    assert_seen(r, r->n_seen - 1, 4, 240, 110.1, OCT_CELLS_DETECTED);
+    show(r, 260, 113); /* one miss: 14.1 */
+    push(r);
+    assert_seen(r, 0, 1, 260, 113, OCT_CELLS_DETECTED);
+}
+
+static void a_longest_step_replaces_the_first_gate(void **state)
+{
+    struct rig *r = *state;
+    r->params.max_step = 46;
+    show(r, 200, 100);
+    push(r);
+    show(r, 245, 100);
+    push(r);
+    assert_int_equal(r->n_seen, 1);
+    assert_seen(r, 0, 1, 245, 100, OCT_CELLS_DETECTED);
+    oct_cells_tracker_reset(r->tracker);
+    oct_cells_tracker_set_max_step(r->tracker, 20);
+    show(r, 200, 100);
+    push(r);
+    show(r, 245, 100);
+    push(r);
+    assert_int_equal(r->n_seen, 2);
+}
+
+static void a_track_stands_so_many_misses_and_ends_with_the_next(void **state)
+{
+    struct rig *r = *state;
+    for (unsigned n_missing = 0; n_missing <= 4; n_missing++) {
+        oct_cells_tracker_destroy(r->tracker);
+        r->tracker = NULL;
+        show(r, 200, 100);
+        push(r);
+        for (unsigned i = 0; i < n_missing; i++) {
+            push(r);
+            assert_int_equal(r->n_seen, i < 3 ? 1 : 0);
+        }
+        show(r, 200, 100);
+        push(r);
+        assert_seen(r, 0, n_missing <= 3 ? 1 : 2, 200, 100, OCT_CELLS_DETECTED);
+    }
+    r->params.memory = 0;
+    oct_cells_tracker_destroy(r->tracker);
+    r->tracker = NULL;
+    show(r, 200, 100);
+    push(r);
+    push(r);
+    assert_int_equal(r->n_seen, 0);
+}
+
+/* S is defined from pixel 22 to pixel width - 23. */
+static void a_prediction_beyond_the_searchable_part_ends_the_track(void **state)
+{
+    struct rig *r = *state;
+    show(r, 605, 100);
+    show(r, 35, 300);
+    push(r);
+    show(r, 611, 100); /* next: 617, the last pixel */
+    show(r, 29, 300);  /* next: 23 */
+    push(r);
+    push(r);
+    assert_int_equal(r->n_seen, 2);
+    assert_seen(r, 0, 1, 617, 100, OCT_CELLS_COASTED);
+    show(r, 617, 100); /* the prediction lies at 623: this is another cell */
+    push(r);
+    assert_int_equal(r->n_seen, 1);
+    assert_seen(r, 0, 3, 617, 100, OCT_CELLS_DETECTED);
+}
+
+static void a_snake_finds_what_was_not_detected(void **state)
+{
+    struct rig *r = *state;
+    show(r, 200, 100);
+    push(r);
+    show(r, 196, 100);
+    push(r);
+    show_pale(r, 193, 101, -1.3F); /* 0.7 threshold = 1.26 */
+    push(r);
+    assert_int_equal(r->engine.n_starts, 1);
+    const struct oct_cell_start *start = &r->engine.starts[0];
+    assert_true(start->x == 192 && start->y == 100);
+    assert_true(start->vx == -1 && start->vy == 0 && start->mean_dy == 0 && !start->is_dark);
+    assert_true(start->radii[0] == R && start->radii[19] == R);
+    assert_seen(r, 0, 1, 193, 101, OCT_CELLS_SNAKE);
+    assert_true(r->seen[0].radius == R + 1);
+    assert_int_equal(r->seen[0].n_seen, 3);
+    unsigned n;
+    const uint64_t *followed = oct_cells_tracker_followed(r->tracker, &n);
+    assert_int_equal(n, 1);
+    assert_int_equal(followed[0], 1);
+    show_pale(r, 189.5, 101, -1.3F); /* v = ((-4, 0) + (-3, 1)) / 2 */
+    push(r);
+    assert_true(start->x == 189.5 && start->y == 101.5);
+    assert_true(start->radii[7] == R + 0.125); /* of the snake before */
+    show_pale(r, 186, 101, -1.3F);
+    push(r);
+    assert_seen(r, 0, 1, 186, 101, OCT_CELLS_SNAKE); /* seen, and a third miss */
+    show_pale(r, 183, 101, -1.3F);
+    push(r);
+    assert_int_equal(r->n_seen, 0);
+}
+
+static void a_snake_that_does_not_count_is_refused(void **state)
+{
+    struct rig *r = *state;
+    for (unsigned how = 0; how < 6; how++) {
+        oct_cells_tracker_destroy(r->tracker);
+        r->tracker = NULL;
+        show(r, 200, 100);
+        show(r, 300, 300);
+        push(r);
+        show(r, 200, 100);
+        show(r, 300, 300);
+        push(r);
+        show(r, 300, 300);
+        if (how == 5)
+            show(r, 215, 100);
+        show_pale(r, how == 1 ? 210.5 : 207, 100, how == 2 ? -1.25F : -1.3F);
+        r->picture->snakes_leave = how == 3;
+        r->picture->snakes_undefined = how == 4;
+        push(r);
+        if (how == 0)
+            assert_seen(r, 0, 1, 207, 100, OCT_CELLS_SNAKE);
+        else
+            assert_seen(r, 0, 1, 200, 100, OCT_CELLS_COASTED);
+        assert_int_equal(r->n_seen, how == 5 ? 3 : 2);
+    }
+}
+
+/* Two snakes on one cell: the older track's counts. */
+static void of_two_snakes_the_older_tracks_counts(void **state)
+{
+    struct rig *r = *state;
+    for (unsigned i = 0; i < 2; i++) {
+        show(r, 200, 100);
+        show(r, 212, 100);
+        push(r);
+    }
+    show_pale(r, 207, 100, -3);
+    push(r);
+    assert_int_equal(r->engine.n_starts, 2);
+    assert_seen(r, 0, 1, 207, 100, OCT_CELLS_SNAKE);
+    assert_seen(r, 1, 2, 212, 100, OCT_CELLS_COASTED);
+}
+
+static void the_flow_is_that_of_the_setup(void **state)
+{
+    struct rig *r = *state;
+    r->params.has_flow = true;
+    r->params.flow_deg = 90;
+    show(r, 200, 100);
+    push(r);
+    push(r);
+    assert_true(r->engine.starts[0].vx == 0 && r->engine.starts[0].vy == 1);
+}
+
+static void a_cell_near_a_track_begins_none(void **state)
+{
+    struct rig *r = *state;
+    show(r, 200, 100);
+    show(r, 209, 100); /* within R of the one before */
+    show(r, 230, 100);
+    push(r);
+    assert_int_equal(r->n_seen, 2);
+    assert_seen(r, 1, 2, 230, 100, OCT_CELLS_DETECTED);
+}
+
+static void between_searches_snakes_follow(void **state)
+{
+    struct rig *r = *state;
+    r->params.detect_every = 10;
+    for (unsigned frame = 0; frame < 40; frame++) {
+        show(r, 100 + 4.0 * frame, 100);
+        show_pale(r, 100 + 4.0 * frame, 100, -3);
+        push(r);
+        assert_int_equal(oct_cells_tracker_detected(r->tracker), frame % 10 == 0);
+        assert_int_equal(r->n_seen, 1);
+        assert_seen(r, 0, 1, 100 + 4.0 * frame, 100,
+                    frame % 10 ? OCT_CELLS_SNAKE : OCT_CELLS_DETECTED);
+        assert_int_equal(r->seen[0].n_seen, frame + 1);
+    }
+    assert_int_equal(r->engine.n_searches, 4);
+    assert_int_equal(r->engine.n_looks, 40);
+    for (unsigned frame = 40; frame < 80; frame++) { /* searched and not found: four misses */
+        show_pale(r, 100 + 4.0 * frame, 100, -3);
+        push(r);
+        assert_int_equal(r->n_seen, frame < 70 ? 1 : 0);
+    }
+}
+
+static void pictures_left_out_are_frames_and_no_misses(void **state)
+{
+    struct rig *r = *state;
+    r->params.memory = 1;
+    show(r, 200, 100);
+    push(r);
+    show(r, 230, 100); /* 10 a frame: within 2 R a frame */
+    assert_int_equal(push_skipping(r, 2), OCT_OK);
+    assert_seen(r, 0, 1, 230, 100, OCT_CELLS_DETECTED);
+    assert_int_equal(r->seen[0].before, 3);
+    show(r, 285, 100); /* 280 is predicted */
+    assert_int_equal(push_skipping(r, 4), OCT_OK);
+    assert_seen(r, 0, 1, 285, 100, OCT_CELLS_DETECTED);
+    assert_int_equal(push_skipping(r, 3), OCT_OK); /* one miss */
+    assert_seen(r, 0, 1, 285 + 4 * 10.5, 100, OCT_CELLS_COASTED);
+    push(r);
+    assert_int_equal(r->n_seen, 0);
+}
+
+static void a_picture_that_failed_counts_as_left_out(void **state)
+{
+    struct rig *r = *state;
+    show(r, 200, 100);
+    push(r);
+    show(r, 205, 100);
+    push(r);
+    show(r, 210, 100);
+    r->picture->look_fails = OCT_E_BACKEND;
+    assert_int_equal(push_skipping(r, 0), OCT_E_BACKEND);
+    assert_int_equal(r->n_seen, 0);
+    r->picture->follow_fails = OCT_E_NO_MEMORY;
+    assert_int_equal(push_skipping(r, 0), OCT_E_NO_MEMORY);
+    show(r, 220, 100);
+    push(r);
+    assert_int_equal(r->n_seen, 1);
+    assert_seen(r, 0, 1, 220, 100, OCT_CELLS_DETECTED);
+    assert_int_equal(r->seen[0].before, 3);
+    assert_int_equal(r->seen[0].n_seen, 3);
+    push(r);
+    assert_seen(r, 0, 1, 225, 100, OCT_CELLS_COASTED);
+}
+
+static void boyers_snakes_always_count(void **state)
+{
+    struct rig *r = *state;
+    oct_cells_params_boyer(&r->params, R);
+    show(r, 200, 100);
+    push(r);
+    show_pale(r, 204, 110, -0.1F);
+    push(r);
+    const struct oct_cell_start *start = &r->engine.starts[0];
+    assert_true(start->x == 200 && start->y == 100 && start->vx == 1 && start->vy == 1);
+    assert_true(start->radii[3] == R && start->mean_dy == 0);
+    assert_seen(r, 0, 1, 204, 110, OCT_CELLS_SNAKE);
+    r->picture->snakes_leave = true;
+    push(r);
+    assert_true(start->x == 204 && start->y == 110 && start->mean_dy == -5);
+    assert_true(start->radii[3] == R + 0.125);
+    assert_seen(r, 0, 1, 204, 110, OCT_CELLS_SNAKE);
+    for (unsigned i = 3; i < 10; i++)
+        push(r);
+    show(r, 207, 110); /* within R */
+    show(r, 300, 300);
+    push(r);
+    assert_int_equal(r->engine.n_searches, 2);
+    assert_int_equal(r->n_seen, 2);
+    assert_seen(r, 0, 1, 204, 110, OCT_CELLS_SNAKE);
+    assert_seen(r, 1, 2, 300, 300, OCT_CELLS_DETECTED);
+    push(r); /* the last ten positions are all (204, 110) */
+    assert_true(fabs(r->engine.starts[0].mean_dy) < 1e-9);
+    r->picture->snakes_undefined = true;
+    push(r);
+    assert_int_equal(r->n_seen, 0);
+}
+
+static void detection_alone_lists_cells(void **state)
+{
+    struct rig *r = *state;
+    r->detect_only = true;
+    r->params.detect_every = 10;
+    for (unsigned i = 0; i < 3; i++) {
+        show(r, 300, 100);
+        show(r, 200, 100);
+        push(r);
+        assert_int_equal(r->n_seen, 2);
+        assert_seen(r, 0, 0, 300, 100, OCT_CELLS_DETECTED);
+        assert_true(oct_cells_tracker_detected(r->tracker));
+    }
+    assert_int_equal(r->engine.n_follows, 0);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(tracks_are_numbered_by_birth),
+        CASE(a_cell_is_predicted_by_half_of_each_displacement),
+        CASE(gates_open_with_misses),
+        CASE(a_longest_step_replaces_the_first_gate),
+        CASE(a_track_stands_so_many_misses_and_ends_with_the_next),
+        CASE(a_prediction_beyond_the_searchable_part_ends_the_track),
+        CASE(a_snake_finds_what_was_not_detected),
+        CASE(a_snake_that_does_not_count_is_refused),
+        CASE(of_two_snakes_the_older_tracks_counts),
+        CASE(the_flow_is_that_of_the_setup),
+        CASE(a_cell_near_a_track_begins_none),
+        CASE(between_searches_snakes_follow),
+        CASE(pictures_left_out_are_frames_and_no_misses),
+        CASE(a_picture_that_failed_counts_as_left_out),
+        CASE(boyers_snakes_always_count),
+        CASE(detection_alone_lists_cells),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
