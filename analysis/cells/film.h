@@ -3,13 +3,14 @@
  *
  * The part of the picture within the region of interest is searched, as if nothing lay outside.
  * Pictures whose pixels differ in height and width by more than 2 % are resampled to the finer
- * spacing, bilinearly, first pixel onto first pixel. Positions come back in pixels of the original
- * picture (x_px, y_px), and in um from its first pixel. The radius is given in pixels of the finer
- * axis, or in um.
+ * spacing, bilinearly, first pixel onto first pixel (resample.h). Positions come back in pixels of
+ * the original picture (x_px, y_px), and in um from its first pixel. The radius is given in pixels
+ * of the finer axis, or in um.
  *
  * The time of a cell is that of its place: linear between the times of the two rows (en face) or
- * columns (B-scans) about it; speed = distance / difference of times, in um/s; NaN where either is
- * unknown or the track begins. One thread uses a film at a time. */
+ * columns (B-scans) about it. speed = distance / difference of times, in um/s, both from where the
+ * cell was last seen; NaN where either is unknown, or the track begins. A coasted cell's is that of
+ * its prediction. One thread uses a film at a time. */
 #ifndef OCT_ANALYSIS_CELLS_FILM_H
 #define OCT_ANALYSIS_CELLS_FILM_H
 
@@ -24,7 +25,9 @@ struct oct_cells_film_setup {
     double um[2];                   /* dy, dx of a pixel; NaN: unknown */
     struct oct_cells_params params; /* of the resampled picture: radius in px of the finer axis */
     double radius_um;               /* 0: params.radius; else it takes its place; needs um */
-    double max_speed_um_s;          /* 0: params.max_step; needs um, and times */
+    double max_speed_um_s; /* 0: params.max_step, which also serves pictures without times; needs
+                              um. A frame lasts from the start of the picture before to that of
+                              this one, divided by the frames between them. */
     struct oct_cells_roi roi;
     bool detect_only;
     bool keeps_fields;
@@ -36,9 +39,9 @@ struct oct_cells_film_setup {
 
 /* When the pixels of a picture were taken. */
 struct oct_cells_times {
-    const double *time_s; /* [height] of rows, or [width] of columns; NULL: time_s0 for all */
+    const double *time_s; /* [height] of rows, or [width] of columns; NaN: unknown */
     bool of_columns;
-    double start_s; /* of the whole picture, where time_s is NULL; NaN: unknown */
+    double start_s; /* of the picture, and of all its pixels where time_s is NULL; NaN: unknown */
 };
 
 struct oct_cells_found {
@@ -56,14 +59,16 @@ struct oct_cells_found {
 
 struct oct_cells_film;
 
-/* OCT_E_ARG: as oct_cells_params_check; a region outside, a ratio of spacings above 8, a radius in
- * um without pixels in um. OCT_E_BACKEND, OCT_E_NO_MEMORY. */
+/* OCT_E_ARG: as oct_cells_params_check; a region outside, a spacing that is not above 0 or a ratio
+ * of spacings above 8, a radius or speed in um without pixels in um. OCT_E_BACKEND,
+ * OCT_E_NO_MEMORY. */
 enum oct_err oct_cells_film_create(struct oct_cells_film **film,
                                    const struct oct_cells_film_setup *setup, struct oct_error *err);
 void oct_cells_film_destroy(struct oct_cells_film *film); /* NULL is fine */
 
-/* The next picture, of the size of setup. (*found)[0 .. *n - 1] is valid until the next call.
- * skipped, order, errors: as oct_cells_tracker_push. */
+/* The next picture, of the size of setup; borrowed until the next push, as map and field may read
+ * it. times NULL: unknown. (*found)[0 .. *n - 1] is valid until the next call. skipped, order,
+ * errors: as oct_cells_tracker_push. */
 enum oct_err oct_cells_film_push(struct oct_cells_film *film, const struct oct_picture *picture,
                                  const struct oct_cells_times *times, unsigned skipped,
                                  const struct oct_cells_found **found, unsigned *n,
