@@ -44,12 +44,13 @@ static double squared(double dx, double dy)
 
 static double cost_of(const struct linker *l, int32_t track, int32_t cell)
 {
-    return squared(l->tracks[track].x - l->nodes[cell].x, l->tracks[track].y - l->nodes[cell].y);
+    const struct oct_link_track *t = &l->tracks[track];
+    return t->weight * squared(t->x - l->nodes[cell].x, t->y - l->nodes[cell].y);
 }
 
 static double cost_of_none(const struct linker *l, int32_t track)
 {
-    return l->tracks[track].gate * l->tracks[track].gate;
+    return l->tracks[track].weight * (l->tracks[track].gate * l->tracks[track].gate);
 }
 
 /* What a pair costs beyond the duals; below 0 by rounding alone. */
@@ -202,9 +203,10 @@ struct end {
 static void reach(struct linker *l, int32_t track, double so_far, struct end *end)
 {
     const double x = l->tracks[track].x, y = l->tracks[track].y, base = so_far - l->duals[track];
+    const double weight = l->tracks[track].weight;
     for (size_t i = l->first[track]; i < l->first[track + 1]; i++) {
         struct node *node = &l->nodes[l->near[i]];
-        double distance = base - node->dual + squared(x - node->x, y - node->y);
+        double distance = base - node->dual + weight * squared(x - node->x, y - node->y);
         distance = distance < so_far ? so_far : distance; /* by rounding alone */
         if (distance >= node->distance || distance >= end->distance)
             continue;

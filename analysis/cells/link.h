@@ -8,14 +8,15 @@
 
 struct oct_link_track {
     double x, y, gate; /* predicted; px */
+    double weight;     /* above 0 */
 };
 
 struct oct_link_cell {
     double x, y;
 };
 
-/* pair[t]: the cell of track t, or -1. Minimises the sum of squared distances of pairs and of
- * gate^2 of tracks without one; no pair is farther than the track's gate. Among equal costs it is
+/* pair[t]: the cell of track t, or -1. Minimises the sum of weight * distance^2 of pairs and of
+ * weight * gate^2 of tracks without one; no pair is farther than the track's gate. Among equal costs it is
  * the pairing that comes first when pairings are compared track by track: the lower cell first, no
  * cell last. Exact, by shortest augmenting paths (Kuhn 1955; Jonker and Volgenant 1987) in the
  * graph of possible pairs: a search never leaves its connected part, so that crowds cost their own

@@ -142,7 +142,7 @@ static enum oct_err pair_others(struct judge *j, const struct scene *s, struct o
     unsigned n = 0, m = 0;
     for (size_t t = s->first_true; t < s->end_true; t++)
         if (!j->is_true_paired[t]) {
-            j->links[n] = (struct oct_link_track){j->truth[t].x, j->truth[t].y, j->distance};
+            j->links[n] = (struct oct_link_track){j->truth[t].x, j->truth[t].y, j->distance, 1};
             j->true_of[n++] = t;
         }
     for (size_t f = s->first_found; f < s->end_found; f++)

@@ -27,6 +27,8 @@ struct oct_track {
     double last_x, last_y; /* where it was last seen before, */
     uint32_t before;       /* so many frames ago; 0: it begins here */
     bool has_left, has_ended;
+    bool is_merged;    /* its detected cell is another track's as well */
+    bool is_hidden;    /* it has none, as it passes that other one */
     int32_t pair, end; /* its detected cell, its snake among the ends; -1: none */
 };
 

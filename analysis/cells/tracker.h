@@ -7,8 +7,12 @@
  *     where the cell was last seen, divided by the frames since. A prediction whose pixel lies
  *     outside the part of the picture where S is defined ends the track: the cell has left.
  *  2. Detected cells (every detect_every frames) and tracks are paired with the least sum of
- *     squared distances; a pair beyond the gate costs as much as none, gate^2. Gate: max_step (2 R)
- *     a frame while a track has no velocity, else R sqrt(1 + misses + pictures left out).
+ *     (distance / gate)^2; a pair beyond the gate costs as much as none, 1. Gate: max_step (2 R) a
+ *     frame while a track has no velocity, else R sqrt(1 + misses + pictures left out).
+ *     A cell may be two that cover each other: it is within 1.5 R of the prediction of a track
+ *     without a pair, and nearer to its own track's than the two predictions are to each other. Its
+ *     own track then coasts, which is no miss; nor is it one of the other track, if the two move
+ *     against each other by more than R / 10 a frame. Both have velocities.
  *  3. Tracks without a pair: a snake from the prediction, along (sign of vx, 0) or the flow. It
  *     counts if it stayed in its window and the cell that it gives lies within the gate, at an |S|
  *     of at least 0.7 threshold, with no other cell of this picture within R; of two such snakes

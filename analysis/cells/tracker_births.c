@@ -7,6 +7,11 @@ static bool update(const struct oct_cells_tracker *t, struct oct_track *track)
 {
     if (track->has_left)
         return false;
+    if (track->is_merged) {
+        track->pair = -1;
+        oct_track_coast(track, t->frames);
+        return true;
+    }
     if (track->pair >= 0) {
         oct_track_detect(track, &t->cells[track->pair], t->frames);
         return true;
@@ -17,7 +22,8 @@ static bool update(const struct oct_cells_tracker *t, struct oct_track *track)
         oct_track_coast(track, t->frames);
     else
         return false;
-    if (t->setup.params.predicts && (track->end < 0 || t->is_searched))
+    const bool is_miss = track->end < 0 ? !track->is_hidden : t->is_searched;
+    if (t->setup.params.predicts && is_miss)
         oct_track_miss(track, &t->setup.params);
     return !track->has_ended;
 }

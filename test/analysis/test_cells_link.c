@@ -34,7 +34,7 @@ struct search {
 
 static double squared_distance(const struct oct_link_track *t, const struct oct_link_cell *c)
 {
-    return (t->x - c->x) * (t->x - c->x) + (t->y - c->y) * (t->y - c->y);
+    return t->weight * ((t->x - c->x) * (t->x - c->x) + (t->y - c->y) * (t->y - c->y));
 }
 
 static void try_all(struct search *s, unsigned t, double so_far)
@@ -49,7 +49,7 @@ static void try_all(struct search *s, unsigned t, double so_far)
     const struct oct_link_track *track = &s->scene->tracks[t];
     for (unsigned c = 0; c < s->scene->n_cells; c++) {
         const double d = squared_distance(track, &s->scene->cells[c]);
-        if (d > track->gate * track->gate || (s->taken >> c & 1))
+        if (d > track->weight * track->gate * track->gate || (s->taken >> c & 1))
             continue;
         s->taken |= 1u << c;
         s->pair[t] = (int32_t)c;
@@ -57,7 +57,7 @@ static void try_all(struct search *s, unsigned t, double so_far)
         s->taken &= ~(1u << c);
     }
     s->pair[t] = -1;
-    try_all(s, t + 1, so_far + track->gate * track->gate);
+    try_all(s, t + 1, so_far + track->weight * track->gate * track->gate);
 }
 
 static double cost_of(const struct scene *s, const int32_t *pair)
@@ -65,7 +65,7 @@ static double cost_of(const struct scene *s, const int32_t *pair)
     double cost = 0;
     uint32_t taken = 0;
     for (unsigned t = 0; t < s->n_tracks; t++) {
-        const double none = s->tracks[t].gate * s->tracks[t].gate;
+        const double none = s->tracks[t].weight * s->tracks[t].gate * s->tracks[t].gate;
         if (pair[t] < 0) {
             cost += none;
             continue;
@@ -89,10 +89,12 @@ static struct scene draw(uint64_t *random, double step)
     for (unsigned i = 0; i < 3 * MOST; i++) {
         double at[3] = {side * oct_random_uniform(random), side * oct_random_uniform(random),
                         1 + 7 * oct_random_uniform(random)};
+        const double any = 0.2 + oct_random_uniform(random);
+        const double weight = step > 0 ? ceil(2 * any) / 2 : any;
         for (unsigned k = 0; k < 3 && step > 0; k++)
             at[k] = step * floor(at[k] / step);
         if (i < MOST)
-            s.tracks[i] = (struct oct_link_track){at[0], at[1], at[2]};
+            s.tracks[i] = (struct oct_link_track){at[0], at[1], at[2], weight};
         else if (i < 2 * MOST)
             s.cells[i - MOST] = (struct oct_link_cell){at[0], at[1]};
     }
@@ -144,7 +146,7 @@ static void of_equal_costs_the_first_pairing_is_taken(void **state)
 static void a_pair_at_the_gate_is_a_pair(void **state)
 {
     (void)state;
-    struct scene s = {.n_tracks = 1, .n_cells = 1, .tracks = {{0, 0, 5}}, .cells = {{3, 4}}};
+    struct scene s = {.n_tracks = 1, .n_cells = 1, .tracks = {{0, 0, 5, 1}}, .cells = {{3, 4}}};
     int32_t pair[MOST];
     link_is(&s, pair);
     assert_int_equal(pair[0], 0);
@@ -159,7 +161,7 @@ static void one_track_makes_room_for_another(void **state)
     (void)state;
     const struct scene s = {.n_tracks = 2,
                             .n_cells = 2,
-                            .tracks = {{0, 0, 10}, {-4, 0, 5}},
+                            .tracks = {{0, 0, 10, 1}, {-4, 0, 5, 1}},
                             .cells = {{-1, 0}, {4, 0}}};
     int32_t pair[MOST];
     link_is(&s, pair);
@@ -170,7 +172,7 @@ static void one_track_makes_room_for_another(void **state)
 static void empty_sides_have_no_pairs(void **state)
 {
     (void)state;
-    const struct oct_link_track tracks[2] = {{1, 2, 3}, {4, 5, 6}};
+    const struct oct_link_track tracks[2] = {{1, 2, 3, 1}, {4, 5, 6, 1}};
     const struct oct_link_cell cells[2] = {{1, 2}, {4, 5}};
     int32_t pair[2] = {7, 7};
     assert_int_equal(oct_cells_link(tracks, 0, cells, 2, pair, NULL), OCT_OK);
@@ -199,7 +201,7 @@ static double time_crowd(unsigned n, unsigned how, bool *all_paired)
     const double gate = how == 2 ? 30 : 1e4, side = how == 2 ? 4 * sqrt(n) : 1000;
     for (unsigned i = 0; i < n; i++) {
         const double line = i * side / n;
-        tracks[i] = (struct oct_link_track){.gate = gate};
+        tracks[i] = (struct oct_link_track){.gate = gate, .weight = 1};
         tracks[i].x = how == 1 ? line : side * oct_random_uniform(&random);
         tracks[i].y = how == 1 ? 0 : side * oct_random_uniform(&random);
         cells[i].x = how == 1 ? line + side / 2 : side * oct_random_uniform(&random);

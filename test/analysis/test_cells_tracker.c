@@ -315,6 +315,64 @@ static void the_flow_is_that_of_the_setup(void **state)
     assert_true(r->engine.starts[0].vx == 0 && r->engine.starts[0].vy == 1);
 }
 
+/* The newborn's gate is wider: it would gain more by the cell, in pixels. */
+static void a_track_without_velocity_takes_no_other_tracks_cell(void **state)
+{
+    struct rig *r = *state;
+    show(r, 100, 100);
+    push(r);
+    show(r, 104, 100);
+    show(r, 118, 100); /* begins here */
+    push(r);
+    show(r, 109, 100); /* 108 is predicted */
+    push(r);
+    assert_seen(r, 0, 1, 109, 100, OCT_CELLS_DETECTED);
+    assert_seen(r, 1, 2, 118, 100, OCT_CELLS_COASTED);
+}
+
+/* Two cells, the second one faster by `faster` and `below` farther down: apart for four pictures,
+ * one cell between them for six, apart again. */
+static void run_pair(struct rig *r, double faster, double below)
+{
+    for (unsigned frame = 0; frame < 20; frame++) {
+        const double x = 200 + 2 * frame, x2 = x + faster * ((double)frame - 7);
+        if (frame < 4 || frame >= 10) {
+            show(r, x, 100);
+            show(r, x2, 100 + below);
+        } else {
+            show(r, (x + x2) / 2, 100 + below / 2);
+        }
+        push(r);
+        const enum oct_cells_how how =
+            frame < 4 || frame >= 10 ? OCT_CELLS_DETECTED : OCT_CELLS_COASTED;
+        assert_int_equal(r->n_seen, 2);
+        assert_seen(r, 0, 1, x, 100, how);
+        assert_seen(r, 1, 2, x2, 100 + below, how);
+    }
+}
+
+static void cells_that_pass_each_other_keep_their_tracks(void **state)
+{
+    struct rig *r = *state;
+    run_pair(r, 4, 8);
+}
+
+/* The one that is missing ends after so many misses; the other one is seen again. */
+static void a_cell_beside_one_that_is_gone_goes_on(void **state)
+{
+    struct rig *r = *state;
+    for (unsigned frame = 0; frame < 12; frame++) {
+        show(r, 200 + 2 * frame, 100);
+        if (frame < 4)
+            show(r, 200 + 2 * frame, 113);
+        push(r);
+        const bool is_merged = frame >= 4 && frame < 8;
+        assert_seen(r, 0, 1, 200 + 2 * frame, 100,
+                    is_merged ? OCT_CELLS_COASTED : OCT_CELLS_DETECTED);
+        assert_int_equal(r->n_seen, frame < 7 ? 2 : 1);
+    }
+}
+
 static void a_cell_near_a_track_begins_none(void **state)
 {
     struct rig *r = *state;
@@ -455,6 +513,9 @@ int main(void)
         CASE(a_snake_that_does_not_count_is_refused),
         CASE(of_two_snakes_the_older_tracks_counts),
         CASE(the_flow_is_that_of_the_setup),
+        CASE(a_track_without_velocity_takes_no_other_tracks_cell),
+        CASE(cells_that_pass_each_other_keep_their_tracks),
+        CASE(a_cell_beside_one_that_is_gone_goes_on),
         CASE(a_cell_near_a_track_begins_none),
         CASE(between_searches_snakes_follow),
         CASE(pictures_left_out_are_frames_and_no_misses),
