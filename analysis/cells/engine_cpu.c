@@ -248,7 +248,8 @@ static enum oct_err look(struct oct_cells_engine *c, const struct oct_picture *p
     if (e || most == 0)
         return e;
     *n = c->n_cells;
-    memcpy(cells, c->cells, (c->n_cells < most ? c->n_cells : most) * sizeof(*cells));
+    for (unsigned i = 0; i < c->n_cells && i < most; i++)
+        cells[i] = c->cells[i];
     return OCT_OK;
 }
 

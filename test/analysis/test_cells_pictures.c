@@ -120,8 +120,9 @@ static void the_smallest_picture_has_one_score(void **state)
     oct_cells_params_octd(&params, 10);
     assert_int_equal(oct_picture_init(&picture, 45, 45, false, NULL), OCT_OK);
     memset(picture.pixels, 0, sizeof(score));
-    oct_cells_scene_disk(&picture, &disk);
     struct oct_cells_engine *engine = open(&params, 45, 45);
+    assert_int_equal(look(engine, &picture, &cell, 1), 0);
+    oct_cells_scene_disk(&picture, &disk);
     assert_int_equal(look(engine, &picture, &cell, 1), 1);
     assert_int_equal(cell.peak_x, 22);
     assert_true(hypot(cell.x - 22, cell.y - 22) < 0.03);
