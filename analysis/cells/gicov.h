@@ -3,8 +3,8 @@
  * f32 suffices, |S| up to 10 included: of each circle a few samples give p, near m, and sums are
  * taken of g - p and (g - p)^2, in portions of 32 samples. Samples that fall onto one pixel are
  * taken together, exactly: n unit vectors e that lie symmetrically about u add W (G . u) to the
- * sum, W = |sum e|, and a (G . u)^2 + c (|G|^2 - (G . u)^2) to the squares, a and c the sums of their
- * squares along u and across. With t = sqrt(a - c) (G . u) and w = W / sqrt(a - c)
+ * sum, W = |sum e|, and a (G . u)^2 + c (|G|^2 - (G . u)^2) to the squares, a and c the sums of
+ * their squares along u and across. With t = sqrt(a - c) (G . u) and w = W / sqrt(a - c)
  *   sum (g - p) = w (t - w p) - (n - w^2) p
  *   sum (g - p)^2 = (t - w p)^2 + c |G|^2 + (n - w^2) p^2
  * Of seven circles about a radius of 10 px 672 groups are left of 1050 samples. */

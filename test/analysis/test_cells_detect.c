@@ -1,4 +1,4 @@
-/* The CPU engine's detection against the oracle, and what it does with pictures that hold little. */
+/* The CPU engine's detection against the oracle. */
 #include "analysis/cells/engine.h"
 #include "analysis/cells/prepare.h"
 #include "kernels/device/workers.h"

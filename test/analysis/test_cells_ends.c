@@ -1,4 +1,4 @@
-/* What the CPU engine says of the ends of snakes: their scores, their refined cells, their fields. */
+/* What the CPU engine says of the ends of snakes: scores, refined cells, fields. */
 #include "analysis/cells/engine.h"
 #include "kernels/device/workers.h"
 #include "test/rig/cells_oracle.h"

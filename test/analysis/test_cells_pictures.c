@@ -1,4 +1,4 @@
-/* Detection in pictures that are small, flat, saturated, masked or not numbers, and its settings. */
+/* Detection in pictures that are small, flat, saturated or masked, and its settings. */
 #include "analysis/cells/engine.h"
 #include "analysis/cells/mask.h"
 #include "analysis/cells/median.h"
