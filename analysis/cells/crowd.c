@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static enum oct_err make_room(struct oct_crowd *crowd, size_t n_most, struct oct_error *err)
+static bool make_room(struct oct_crowd *crowd, size_t n_most)
 {
     size_t n_table = 64;
     while (n_table < 2 * n_most)
@@ -11,22 +11,17 @@ static enum oct_err make_room(struct oct_crowd *crowd, size_t n_most, struct oct
     oct_crowd_finish(crowd);
     crowd->places = malloc(n_table / 2 * sizeof *crowd->places);
     crowd->table = malloc(n_table * sizeof *crowd->table);
-    if (!crowd->places || !crowd->table) {
-        oct_crowd_finish(crowd);
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %zu cells", n_most);
-    }
     crowd->n_table = n_table;
     crowd->n_most = n_table / 2;
-    return OCT_OK;
+    return crowd->places && crowd->table;
 }
 
 enum oct_err oct_crowd_reset(struct oct_crowd *crowd, double distance, size_t n_most,
                              struct oct_error *err)
 {
-    if (n_most > crowd->n_most || !crowd->table) {
-        const enum oct_err e = make_room(crowd, n_most, err);
-        if (e)
-            return e;
+    if ((!crowd->table || n_most > crowd->n_most) && !make_room(crowd, n_most)) {
+        oct_crowd_finish(crowd);
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %zu cells", n_most);
     }
     crowd->distance = distance;
     crowd->n = 0;

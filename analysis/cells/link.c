@@ -379,7 +379,7 @@ static bool open_linker(struct linker *l, const struct oct_link_cell *cells)
     l->duals = calloc(n_tracks, sizeof *l->duals);
     l->first = calloc(n_tracks + 1, sizeof *l->first);
     l->owner = malloc(n_cells * sizeof *l->owner);
-    l->from = malloc(n_columns * sizeof *l->from);
+    l->from = calloc(n_columns, sizeof *l->from);
     l->reached = malloc(n_columns * sizeof *l->reached);
     if (!l->nodes || !l->duals || !l->first || !l->owner || !l->from || !l->reached)
         return false;

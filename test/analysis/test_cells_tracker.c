@@ -209,6 +209,18 @@ static void a_track_stands_so_many_misses_and_ends_with_the_next(void **state)
     assert_int_equal(r->n_seen, 0);
 }
 
+static void a_detection_forgets_misses(void **state)
+{
+    struct rig *r = *state;
+    for (unsigned frame = 0; frame < 40; frame++) {
+        if (frame % 4 == 0)
+            show(r, 200, 100);
+        push(r);
+        assert_int_equal(r->n_seen, 1);
+        assert_seen(r, 0, 1, 200, 100, frame % 4 ? OCT_CELLS_COASTED : OCT_CELLS_DETECTED);
+    }
+}
+
 /* S is defined from pixel 22 to pixel width - 23. */
 static void a_prediction_beyond_the_searchable_part_ends_the_track(void **state)
 {
@@ -331,12 +343,12 @@ static void a_track_without_velocity_takes_no_other_tracks_cell(void **state)
 }
 
 /* Two cells, the second one faster by `faster` and `below` farther down: apart for four pictures,
- * one cell between them for six, apart again. */
+ * one cell between them for eight, apart again. */
 static void run_pair(struct rig *r, double faster, double below)
 {
     for (unsigned frame = 0; frame < 20; frame++) {
-        const double x = 200 + 2 * frame, x2 = x + faster * ((double)frame - 7);
-        if (frame < 4 || frame >= 10) {
+        const double x = 200 + 2 * frame, x2 = x + faster * (frame - 7.5);
+        if (frame < 4 || frame >= 12) {
             show(r, x, 100);
             show(r, x2, 100 + below);
         } else {
@@ -344,7 +356,7 @@ static void run_pair(struct rig *r, double faster, double below)
         }
         push(r);
         const enum oct_cells_how how =
-            frame < 4 || frame >= 10 ? OCT_CELLS_DETECTED : OCT_CELLS_COASTED;
+            frame < 4 || frame >= 12 ? OCT_CELLS_DETECTED : OCT_CELLS_COASTED;
         assert_int_equal(r->n_seen, 2);
         assert_seen(r, 0, 1, x, 100, how);
         assert_seen(r, 1, 2, x2, 100 + below, how);
@@ -354,7 +366,7 @@ static void run_pair(struct rig *r, double faster, double below)
 static void cells_that_pass_each_other_keep_their_tracks(void **state)
 {
     struct rig *r = *state;
-    run_pair(r, 4, 8);
+    run_pair(r, 3, 8);
 }
 
 /* The one that is missing ends after so many misses; the other one is seen again. */
@@ -508,6 +520,7 @@ int main(void)
         CASE(gates_open_with_misses),
         CASE(a_longest_step_replaces_the_first_gate),
         CASE(a_track_stands_so_many_misses_and_ends_with_the_next),
+        CASE(a_detection_forgets_misses),
         CASE(a_prediction_beyond_the_searchable_part_ends_the_track),
         CASE(a_snake_finds_what_was_not_detected),
         CASE(a_snake_that_does_not_count_is_refused),
