@@ -42,11 +42,7 @@ static void empty(struct oct_analysis *a)
 
 /* ---- an A-line becomes a value ---- */
 
-struct sums {
-    double mean, most;
-};
-
-static struct sums sum_u8(const uint8_t *pixel, uint32_t n)
+static struct oct_enface_line sum_u8(const uint8_t *pixel, uint32_t n)
 {
     uint32_t sum = 0; /* n < 2^24 pixels of 255 */
     uint8_t most = 0;
@@ -54,40 +50,42 @@ static struct sums sum_u8(const uint8_t *pixel, uint32_t n)
         sum += pixel[i];
         most = pixel[i] > most ? pixel[i] : most;
     }
-    return (struct sums){sum / (double)n, most};
+    return (struct oct_enface_line){sum / (double)n, most};
 }
 
-static struct sums sum_f32(const float *pixel, uint32_t n)
+struct oct_enface_line oct_enface_line(const float *pixels, uint32_t n)
 {
     double sum = 0, most = -INFINITY;
     uint32_t n_finite = 0;
     for (uint32_t i = 0; i < n; i++) {
-        if (!isfinite(pixel[i]))
+        if (!isfinite(pixels[i]))
             continue;
-        sum += (double)pixel[i];
-        most = (double)pixel[i] > most ? (double)pixel[i] : most;
+        sum += (double)pixels[i];
+        most = (double)pixels[i] > most ? (double)pixels[i] : most;
         n_finite++;
     }
-    return n_finite ? (struct sums){sum / n_finite, most} : (struct sums){NAN, NAN};
+    return n_finite ? (struct oct_enface_line){sum / n_finite, most}
+                    : (struct oct_enface_line){NAN, NAN};
 }
 
-static struct sums sum_line(const struct oct_analysis *a, const struct oct_image_frame *bscan,
-                            uint32_t line, uint32_t first, uint32_t n)
+static struct oct_enface_line sum_line(const struct oct_analysis *a,
+                                       const struct oct_image_frame *bscan, uint32_t line,
+                                       uint32_t first, uint32_t n)
 {
     size_t at = (size_t)line * a->depth + first;
     if (a->input.type == OCT_SAMPLE_F32)
-        return sum_f32((const float *)bscan->pixels + at, n);
-    struct sums s = sum_u8((const uint8_t *)bscan->pixels + at, n);
+        return oct_enface_line((const float *)bscan->pixels + at, n);
+    struct oct_enface_line s = sum_u8((const uint8_t *)bscan->pixels + at, n);
     double step = (bscan->hi - bscan->lo) / 255.0;
-    return (struct sums){bscan->lo + s.mean * step, bscan->lo + s.most * step};
+    return (struct oct_enface_line){bscan->lo + s.mean * step, bscan->lo + s.most * step};
 }
 
-/* At least one depth pixel, whatever the slab. */
-static void find_slab(const struct oct_analysis *a, uint32_t *first, uint32_t *n)
+void oct_enface_slab(double slab_first, double slab_last, uint32_t depth, uint32_t *first,
+                     uint32_t *n)
 {
-    double from = a->settings.slab_first * a->depth, to = ceil(a->settings.slab_last * a->depth);
-    *first = from < a->depth - 1 ? (uint32_t)from : a->depth - 1;
-    uint32_t last = to < a->depth ? (uint32_t)to : a->depth;
+    double from = slab_first * depth, to = ceil(slab_last * depth);
+    *first = from < depth - 1 ? (uint32_t)from : depth - 1;
+    uint32_t last = to < depth ? (uint32_t)to : depth;
     *n = last > *first ? last - *first : 1;
 }
 
@@ -95,9 +93,9 @@ static void add_row(struct oct_analysis *a, const struct oct_image_frame *bscan)
 {
     float *row = a->growing + (size_t)(bscan->info.bscan / a->row_step) * a->n_lines;
     uint32_t first, n;
-    find_slab(a, &first, &n);
+    oct_enface_slab(a->settings.slab_first, a->settings.slab_last, a->depth, &first, &n);
     for (uint32_t j = 0; j < a->n_lines; j++) {
-        struct sums all = sum_line(a, bscan, j, 0, a->depth);
+        struct oct_enface_line all = sum_line(a, bscan, j, 0, a->depth);
         row[OCT_PROJECTION_MEAN * n_values(a) + j] = (float)all.mean;
         row[OCT_PROJECTION_MAX * n_values(a) + j] = (float)all.most;
         row[OCT_PROJECTION_SLAB * n_values(a) + j] = (float)sum_line(a, bscan, j, first, n).mean;

@@ -27,6 +27,17 @@ struct oct_enface_settings {
     double slab_first, slab_last; /* shares of the depth, 0 <= first < last <= 1 */
 };
 
+/* The depths *first .. *first + *n - 1 of a slab, of which the shares are in settings: at least one
+ * of depth pixels, whatever the slab. */
+void oct_enface_slab(double slab_first, double slab_last, uint32_t depth, uint32_t *first,
+                     uint32_t *n);
+
+/* Mean and maximum of the finite ones of n pixels; NaN where there is none. */
+struct oct_enface_line {
+    double mean, most;
+};
+struct oct_enface_line oct_enface_line(const float *pixels, uint32_t n);
+
 /* The 1st and the 99.5th percentile of the finite ones of n values, lo < hi; 0 and 1 where there is
  * none. Of many values some are left out. */
 void oct_enface_limits(const float *value, size_t n, double *lo, double *hi);
