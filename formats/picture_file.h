@@ -8,8 +8,13 @@
 #include "formats/pictures.h"
 
 struct oct_picture_file_facts {
-    uint64_t n_pictures; /* at least 1 */
+    uint64_t n_pictures; /* at least 1; of a file that ends early those that are whole */
     uint32_t height, width;
+    double fps;         /* 0: unknown */
+    bool is_cut;        /* the file ends early */
+    uint64_t n_claimed; /* then: pictures that it should have; 0: unknown */
+    bool has_clock;
+    uint64_t first_ns, last_ns; /* the camera's clock at the first row and the last one */
 };
 
 struct oct_picture_file_ops {
@@ -23,10 +28,15 @@ struct oct_picture_file_ops {
      * and is_db of *info, which comes in as of a file that says nothing. */
     enum oct_err (*read)(void *file, uint64_t index, float *pixels, struct oct_pictures_info *info,
                          struct oct_error *err);
+
+    /* When the rows of a picture were taken, in seconds since origin_ns: fills times->time_s, which
+     * has room for the height, or makes it NULL, and start_s. Called where facts have a clock. */
+    void (*times)(const void *file, uint64_t index, uint64_t origin_ns,
+                  struct oct_pictures_times *times);
 };
 
 extern const struct oct_picture_file_ops oct_picture_file_png, oct_picture_file_tiff,
-    oct_picture_file_hdf5;
+    oct_picture_file_hdf5, oct_picture_file_avi, oct_picture_file_npy;
 
 /* OCT_E_FORMAT: a side outside OCT_PICTURE_LEAST_SIDE .. OCT_PICTURE_MOST_SIDE. */
 enum oct_err oct_picture_file_check(const char *path, uint64_t height, uint64_t width,

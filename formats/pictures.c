@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,6 +19,9 @@ struct entry {
     const struct oct_picture_file_ops *ops;
     uint64_t first, n; /* its pictures: number `first` of the sequence, and how many */
     uint32_t height, width;
+    double fps; /* 0: unknown */
+    bool has_clock;
+    uint64_t last_ns; /* with it: of its last row */
 };
 
 /* What all that share a sequence read and nobody writes. */
@@ -28,6 +32,11 @@ struct table {
     uint64_t n_pictures;
     uint8_t *mask; /* [mask_height][mask_width]; NULL: none */
     uint32_t mask_height, mask_width;
+    bool has_clock; /* every file, and each begins no earlier than the one before ended */
+    uint64_t origin_ns;
+    double fps; /* of all files; 0: unknown, or not the same */
+    unsigned n_cut;
+    struct oct_error warning; /* of the first file that ends early */
 };
 
 struct oct_pictures {
@@ -81,7 +90,7 @@ static enum oct_err choose_format(const struct oct_picture_file_ops **ops, const
     static const unsigned char png[4] = {0x89, 'P', 'N', 'G'};
     static const unsigned char tiff[4][4] = {
         {'I', 'I', 42, 0}, {'M', 'M', 0, 42}, {'I', 'I', 43, 0}, {'M', 'M', 0, 43}};
-    unsigned char start[4] = {0};
+    unsigned char start[12] = {0};
     int fd;
 
     *ops = &oct_picture_file_hdf5;
@@ -97,14 +106,18 @@ static enum oct_err choose_format(const struct oct_picture_file_ops **ops, const
     if (oct_recording_is_volume(path))
         return OCT_OK;
     *ops = NULL;
-    if (memcmp(start, png, sizeof(start)) == 0)
+    if (memcmp(start, png, sizeof(png)) == 0)
         *ops = &oct_picture_file_png;
     for (int i = 0; i < 4; i++)
-        if (memcmp(start, tiff[i], sizeof(start)) == 0)
+        if (memcmp(start, tiff[i], sizeof(tiff[i])) == 0)
             *ops = &oct_picture_file_tiff;
+    if (memcmp(start, "RIFF", 4) == 0 && memcmp(start + 8, "AVI ", 4) == 0)
+        *ops = &oct_picture_file_avi;
+    if (memcmp(start, "\x93NUMPY", 6) == 0)
+        *ops = &oct_picture_file_npy;
     if (*ops)
         return OCT_OK;
-    return oct_fail(err, OCT_E_FORMAT, "%s: neither PNG, TIFF nor HDF5", path);
+    return oct_fail(err, OCT_E_FORMAT, "%s: neither PNG, TIFF, AVI, .npy nor HDF5", path);
 }
 
 /* ---- the table ---- */
@@ -152,6 +165,41 @@ static enum oct_err check_sizes(const struct table *t, const struct entry *entry
     return OCT_OK;
 }
 
+static enum oct_err check_whole(struct table *t, const struct entry *entry,
+                                const struct oct_picture_file_facts *facts, struct oct_error *err)
+{
+    const bool keeps = t->options.keeps_whole;
+    char of[32] = "";
+    if (!facts->is_cut)
+        return OCT_OK;
+    if (facts->n_claimed > facts->n_pictures)
+        snprintf(of, sizeof(of), " of %" PRIu64, facts->n_claimed);
+    struct oct_error *say = !keeps ? err : t->n_cut++ == 0 ? &t->warning : NULL;
+    const enum oct_err e =
+        oct_fail(say, OCT_E_FORMAT, "%s: truncated; pictures that are whole%s: %" PRIu64 "%s",
+                 entry->path, keeps ? " and used" : "", facts->n_pictures, of);
+    return keeps ? OCT_OK : e;
+}
+
+/* Clock and rate of the sequence so far, entry being the newest of its files. */
+static void join_times(struct table *t, struct entry *entry,
+                       const struct oct_picture_file_facts *facts)
+{
+    const bool is_first = t->n == 1;
+    entry->fps = facts->fps;
+    entry->has_clock = facts->has_clock;
+    entry->last_ns = facts->last_ns;
+    if (is_first) {
+        t->has_clock = entry->has_clock;
+        t->origin_ns = facts->first_ns;
+        t->fps = entry->fps;
+        return;
+    }
+    t->has_clock = t->has_clock && entry->has_clock && facts->first_ns >= entry[-1].last_ns;
+    if (entry->fps != t->fps)
+        t->fps = 0;
+}
+
 static enum oct_err add_entry(struct table *t, const char *path, struct oct_error *err)
 {
     struct entry *entry = &t->entries[t->n];
@@ -168,7 +216,10 @@ static enum oct_err add_entry(struct table *t, const char *path, struct oct_erro
     if (e)
         return e;
     entry->ops->close(file);
-    e = select_pictures(&t->options, entry, &facts, err);
+    join_times(t, entry, &facts);
+    e = check_whole(t, entry, &facts, err);
+    if (e == OCT_OK)
+        e = select_pictures(&t->options, entry, &facts, err);
     t->n_pictures += entry->n;
     return e ? e : check_sizes(t, entry, err);
 }
@@ -220,6 +271,9 @@ enum oct_err oct_pictures_open(struct oct_pictures **pictures, const char *const
         e = add_entry(t, paths[i], err);
     if (e)
         goto fail;
+    if (t->n_cut > 1)
+        oct_error_go_on(&t->warning, OCT_E_FORMAT, "", "; %u files more are truncated",
+                        t->n_cut - 1);
     *p = (struct oct_pictures){.table = t, .owns_table = true};
     *pictures = p;
     return OCT_OK;
@@ -259,6 +313,17 @@ void oct_pictures_close(struct oct_pictures *pictures)
 uint64_t oct_pictures_count(const struct oct_pictures *pictures)
 {
     return pictures->table->n_pictures;
+}
+
+const char *oct_pictures_warning(const struct oct_pictures *pictures)
+{
+    return pictures->table->n_cut > 0 ? pictures->table->warning.text : NULL;
+}
+
+double oct_pictures_fps(const struct oct_pictures *pictures)
+{
+    const struct table *t = pictures->table;
+    return t->options.fps > 0 ? t->options.fps : t->fps > 0 ? t->fps : NAN;
 }
 
 static const struct entry *find(const struct table *t, uint64_t frame)
@@ -344,6 +409,11 @@ static enum oct_err read_pixels(struct oct_pictures *p, struct oct_picture *pict
     return OCT_OK;
 }
 
+static uint64_t index_of(const struct table *t, const struct entry *entry, uint64_t frame)
+{
+    return t->options.what == OCT_PICTURES_BSCAN ? t->options.bscan : frame - entry->first;
+}
+
 enum oct_err oct_pictures_read(struct oct_pictures *pictures, uint64_t frame,
                                struct oct_picture *picture, struct oct_pictures_info *info,
                                struct oct_error *err)
@@ -354,11 +424,10 @@ enum oct_err oct_pictures_read(struct oct_pictures *pictures, uint64_t frame,
         return oct_fail(err, OCT_E_ARG, "no picture %" PRIu64 ": there are %" PRIu64, frame,
                         p->table->n_pictures);
     const struct entry *entry = find(p->table, frame);
-    const struct oct_pictures_options *o = &p->table->options;
     struct oct_pictures_info about = {
         .frame = frame,
         .path = entry->path,
-        .index = o->what == OCT_PICTURES_BSCAN ? o->bscan : frame - entry->first,
+        .index = index_of(p->table, entry, frame),
         .um = {NAN, NAN},
     };
     enum oct_err e = open_entry(p, entry, err);
@@ -371,4 +440,49 @@ enum oct_err oct_pictures_read(struct oct_pictures *pictures, uint64_t frame,
     else if (info)
         *info = about;
     return e;
+}
+
+/* ---- times ---- */
+
+static enum oct_err make_room(struct oct_pictures_times *times, uint32_t n, struct oct_error *err)
+{
+    if (n <= times->n_room)
+        return OCT_OK;
+    double *grown = realloc(times->room, n * sizeof(*grown));
+    if (!grown)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the times of %u rows", n);
+    times->room = grown;
+    times->n_room = n;
+    return OCT_OK;
+}
+
+enum oct_err oct_pictures_times(struct oct_pictures *pictures, uint64_t frame,
+                                struct oct_pictures_times *times, struct oct_error *err)
+{
+    struct oct_pictures *p = pictures;
+    const struct table *t = p->table;
+    times->time_s = NULL;
+    times->start_s = NAN;
+    if (frame >= t->n_pictures)
+        return oct_fail(err, OCT_E_ARG, "no picture %" PRIu64 ": there are %" PRIu64, frame,
+                        t->n_pictures);
+    if (t->options.fps > 0 || !t->has_clock) {
+        times->start_s = (double)frame / oct_pictures_fps(p);
+        return OCT_OK;
+    }
+    const struct entry *entry = find(t, frame);
+    enum oct_err e = open_entry(p, entry, err);
+    if (e == OCT_OK)
+        e = make_room(times, entry->height, err);
+    if (e)
+        return e;
+    times->time_s = times->room;
+    entry->ops->times(p->file, index_of(t, entry, frame), t->origin_ns, times);
+    return OCT_OK;
+}
+
+void oct_pictures_times_finish(struct oct_pictures_times *times)
+{
+    free(times->room);
+    *times = (struct oct_pictures_times){.start_s = NAN};
 }

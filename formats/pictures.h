@@ -1,11 +1,12 @@
-/* Sequences of pictures as input of offline analyses: recordings of octd, HDF5 files of others, PNG
- * and TIFF, one file or many in the order given. Pictures are read one at a time, so that a
- * sequence may be longer than memory. One thread uses a sequence at a time.
+/* Sequences of pictures as input of offline analyses: recordings of octd, HDF5 files of others,
+ * PNG, TIFF, AVI and numpy's .npy, one file or many in the order given. Pictures are read one at a
+ * time, so that a sequence may be longer than memory. One thread uses a sequence at a time.
  *
- * Accepted: 8 and 16 bit and float grey, PNG and TIFF (single, stacks, tiled, big-endian,
- * compressed), colour whose channels are equal; /bscans of HDF5 files, or FILE.h5:/DATASET of two
- * or three axes, of any type of numbers. An alpha channel is left out. The resolution that PNG and
- * TIFF files state is not taken for a scale: it is that of a screen. */
+ * Accepted (docs/films.md): 8 and 16 bit and float grey, PNG and TIFF (single, stacks, tiled,
+ * big-endian, compressed), colour whose channels are equal; uncompressed AVI; .npy of [T][H][W] or
+ * [H][W]; /bscans of HDF5 files, or FILE.h5:/DATASET of two or three axes, of any type of numbers.
+ * An alpha channel is left out. The resolution that PNG, TIFF and AVI files state is not taken for
+ * a scale: it is that of a screen. */
 #ifndef OCT_FORMATS_PICTURES_H
 #define OCT_FORMATS_PICTURES_H
 
@@ -17,19 +18,32 @@
 enum oct_pictures_what {
     OCT_PICTURES_FRAMES,  /* every picture of every file; of a recording its B-scans */
     OCT_PICTURES_BSCAN,   /* B-scan number `bscan` of each recording */
-    OCT_PICTURES_EN_FACE, /* the mean over slab_first <= depth < slab_last of each volume: [V][M] */
+    OCT_PICTURES_EN_FACE, /* a projection along the depth of each volume: [V][M] */
+};
+
+/* What an A-line of an en face picture becomes. Pixels that are not finite are left out, but for
+ * OCT_PICTURES_OVER_PIXELS. */
+enum oct_pictures_projection {
+    OCT_PICTURES_OVER_PIXELS, /* the mean over slab_first <= depth < slab_last */
+    OCT_PICTURES_OVER_ALL,    /* the mean over the whole depth */
+    OCT_PICTURES_HIGHEST,     /* the maximum over the whole depth */
+    OCT_PICTURES_OVER_SHARES, /* the mean over share_first..share_last, as oct_enface_slab */
 };
 
 struct oct_pictures_options {
     enum oct_pictures_what what;
     uint64_t bscan;
+    enum oct_pictures_projection projection; /* of en face pictures */
     uint32_t slab_first, slab_last;
-    double um[2];     /* given by the user, dy and dx; 0: what the file says */
+    double share_first, share_last; /* of the depth, 0 <= first < last <= 1 */
+    double um[2];                   /* given by the user, dy and dx; 0: what the file says */
+    double fps;       /* given by the user; 0: what the file says, or the camera's clock */
     bool has_invalid; /* pixels equal to `invalid` are masked */
     double invalid;
     const char *mask_path; /* a picture of the same size, 0: not valid; NULL: none */
     bool allow_sizes;      /* files may differ in size (cones of many files) */
     bool raw;              /* u8 of recordings as they lie in the file, not scaled to dB */
+    bool keeps_whole; /* of files that end early the whole pictures; see oct_pictures_warning */
 };
 
 struct oct_pictures_info {
@@ -49,13 +63,48 @@ struct oct_pictures;
  * to know its size and number of pictures; the pictures of one file have one size. OCT_E_IO: cannot
  * be opened; OCT_E_FORMAT: not what it claims to be, truncated, colour, sizes that differ (names
  * both files), or a side outside OCT_PICTURE_LEAST_SIDE .. OCT_PICTURE_MOST_SIDE; OCT_E_ARG:
- * options that do not fit the file. *pictures is NULL on error. */
+ * options that do not fit the file. *pictures is NULL on error.
+ *
+ * An AVI, TIFF or .npy file that ends early is OCT_E_FORMAT, which says how many of its pictures
+ * are whole; with keeps_whole those are read, as long as there is one. */
 enum oct_err oct_pictures_open(struct oct_pictures **pictures, const char *const *paths,
                                unsigned n_paths, const struct oct_pictures_options *options,
                                struct oct_error *err);
 void oct_pictures_close(struct oct_pictures *pictures); /* NULL is fine */
 
 uint64_t oct_pictures_count(const struct oct_pictures *pictures);
+
+/* With keeps_whole: one line that names the file that ends early and how many of its pictures are
+ * used; NULL: every file was whole. A command prints it, and ends with status 1 after it has
+ * written its results. Valid until close. */
+const char *oct_pictures_warning(const struct oct_pictures *pictures);
+
+/* Pictures a second: the user's, else that of the AVI files, if they all say the same; NaN:
+ * unknown. */
+double oct_pictures_fps(const struct oct_pictures *pictures);
+
+/* When the rows of a picture were taken. */
+struct oct_pictures_times {
+    double *time_s; /* [height] of the rows, never falling; NULL: all at start_s */
+    double start_s; /* of the picture; NaN: unknown */
+    double *room;   /* what time_s points to; kept for the next call */
+    uint32_t n_room;
+};
+
+/* The times of picture `frame`, in seconds since the first row of the sequence's first picture.
+ * With options.fps: frame / fps. Of recordings: by the camera's clock, time_ns of /frames: of en
+ * face pictures a row each B-scan, a B-scan that never came between its neighbours; of B-scans a
+ * row each A-line, time_ns of the B-scan and on with scan.line_rate_hz of the embedded
+ * configuration. A difference of clocks below 2^53 ns is exact before its one division by 1e9. Of
+ * other files: frame / fps of the file. Unknown too where the clock runs backwards within a
+ * recording or from one to the next (they are in another order, or of other clocks).
+ *
+ * *times is zeroed before the first call and may be used again for every other; finish it. Opens
+ * the file unless it is that of the last picture read. OCT_E_ARG: no such picture; OCT_E_NO_MEMORY,
+ * and as oct_pictures_open. time_s is NULL and start_s NaN on error. */
+enum oct_err oct_pictures_times(struct oct_pictures *pictures, uint64_t frame,
+                                struct oct_pictures_times *times, struct oct_error *err);
+void oct_pictures_times_finish(struct oct_pictures_times *times);
 
 /* The same sequence for another thread: a file open of its own, all else shared. Close it before
  * the first. OCT_E_NO_MEMORY; *other is NULL then. */

@@ -1,5 +1,6 @@
 /* HDF5: the B-scans of recordings, or an en face picture made of them, and any dataset of two or
  * three axes. */
+#include "analysis/enface/enface.h"
 #include "config/config.h"
 #include "formats/picture_file.h"
 #include "pipeline/volume/array.h"
@@ -10,18 +11,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_NS 9007199254740992.0 /* 2^53, 104 days: integers up to it are exact */
+
 struct hdf5_file {
     char *path; /* as the user named it, with the dataset */
     struct oct_volume_reader *volume;
-    struct oct_volume_array *array; /* the other is NULL */
-    bool en_face, raw;
-    uint32_t slab_first, slab_last;
+    struct oct_volume_array *array;      /* the other is NULL */
+    struct oct_pictures_options options; /* mask_path is not used */
+    bool en_face;
+    uint32_t slab_first, slab_last; /* depths, whatever the projection */
     uint64_t n_rows;                /* of an array's first axis; of a recording V */
     uint32_t row_height, row_width; /* of one B-scan, or one picture of an array */
     bool is_db;
-    float *row;    /* [row_height][row_width], when it is not the picture */
-    uint8_t *u8;   /* the same of recordings in u8 */
-    uint8_t *came; /* [row_height] */
+    double line_rate_hz; /* of a recording; 0: unknown */
+    uint64_t clock_ns;   /* of the first row whose time is known */
+    double *row_ns;      /* [n_rows]: since clock_ns; NULL: no times */
+    float *row;          /* [row_height][row_width], when it is not the picture */
+    uint8_t *u8;         /* the same of recordings in u8 */
+    uint8_t *came;       /* [row_height] */
 };
 
 static void hdf5_file_close(void *file)
@@ -31,6 +38,7 @@ static void hdf5_file_close(void *file)
         return;
     oct_volume_reader_destroy(f->volume);
     oct_volume_array_close(f->array);
+    free(f->row_ns);
     free(f->row);
     free(f->u8);
     free(f->came);
@@ -38,21 +46,109 @@ static void hdf5_file_close(void *file)
     free(f);
 }
 
-/* ---- opening ---- */
+/* ---- the configuration ---- */
 
-/* Whether a recording's values are dB: its configuration says so. */
-static bool is_log(const struct oct_volume_reader *volume, const char *path)
+/* What a recording's configuration says: whether its values are dB, and the rate of A-lines. */
+static void read_config(struct hdf5_file *f)
 {
-    const char *text = oct_volume_config_text(volume);
+    const char *text = oct_volume_config_text(f->volume);
     struct oct_config *config = text ? calloc(1, sizeof(*config)) : NULL;
-    bool log = false;
-    if (config) {
-        oct_config_init(config);
-        log = oct_config_load_text(config, text, path, NULL) == OCT_OK && config->pipeline.log;
+    if (!config)
+        return;
+    oct_config_init(config);
+    if (oct_config_load_text(config, text, f->path, NULL) == OCT_OK) {
+        f->is_db = config->pipeline.log;
+        f->line_rate_hz = config->scan.line_rate_hz;
     }
     free(config);
-    return log;
 }
+
+/* ---- times ---- */
+
+static bool is_timed(const struct hdf5_file *f, uint64_t v)
+{
+    const struct oct_volume_row row = oct_volume_row(f->volume, (uint32_t)v);
+    return row.valid && row.time_ns > 0;
+}
+
+/* Rows first .. last - 1 at even distance between known ones, or beyond them. */
+static void fill_times(double *row_ns, uint64_t first, uint64_t last, uint64_t known, double step)
+{
+    for (uint64_t v = first; v < last; v++)
+        row_ns[v] = row_ns[known] + ((double)v - (double)known) * step;
+}
+
+/* A clock that runs backwards, or months in one recording, is none. */
+static void find_times(struct hdf5_file *f)
+{
+    uint64_t first = 0, last, newest_ns;
+    while (first < f->n_rows && !is_timed(f, first))
+        first++;
+    if (first == f->n_rows || !(f->row_ns = malloc(f->n_rows * sizeof(*f->row_ns))))
+        return;
+    last = first;
+    newest_ns = f->clock_ns = oct_volume_row(f->volume, (uint32_t)first).time_ns;
+    f->row_ns[first] = 0;
+    for (uint64_t v = first + 1; v < f->n_rows; v++) {
+        const uint64_t ns = oct_volume_row(f->volume, (uint32_t)v).time_ns;
+        if (!is_timed(f, v))
+            continue;
+        if (ns < newest_ns || (double)(ns - f->clock_ns) > MOST_NS) {
+            free(f->row_ns);
+            f->row_ns = NULL;
+            return;
+        }
+        f->row_ns[v] = (double)(ns - f->clock_ns);
+        fill_times(f->row_ns, last + 1, v, last,
+                   (f->row_ns[v] - f->row_ns[last]) / (double)(v - last));
+        last = v;
+        newest_ns = ns;
+    }
+    const double step = last > first          ? f->row_ns[last] / (double)(last - first)
+                        : f->line_rate_hz > 0 ? 1e9 / f->line_rate_hz * f->row_height
+                                              : 0;
+    fill_times(f->row_ns, 0, first, first, step);
+    fill_times(f->row_ns, last + 1, f->n_rows, last, step);
+}
+
+/* The camera's clock at a row. */
+static uint64_t clock_at(const struct hdf5_file *f, uint64_t v)
+{
+    const double ns = f->row_ns[v];
+    if (ns < 0)
+        return (double)f->clock_ns > -ns && -ns < MOST_NS ? f->clock_ns - (uint64_t)-ns : 0;
+    return f->clock_ns + (uint64_t)fmin(ns, MOST_NS);
+}
+
+static void tell_times(const struct hdf5_file *f, struct oct_picture_file_facts *facts)
+{
+    uint64_t first = 0, last = f->n_rows - 1;
+    facts->has_clock = f->row_ns != NULL;
+    if (!facts->has_clock)
+        return;
+    if (f->options.what == OCT_PICTURES_BSCAN && f->options.bscan <= last)
+        first = last = f->options.bscan;
+    facts->first_ns = clock_at(f, first);
+    facts->last_ns = clock_at(f, last);
+}
+
+static void hdf5_file_times(const void *file, uint64_t index, uint64_t origin_ns,
+                            struct oct_pictures_times *times)
+{
+    const struct hdf5_file *f = file;
+    const double base_ns = f->clock_ns >= origin_ns ? (double)(f->clock_ns - origin_ns)
+                                                    : -(double)(origin_ns - f->clock_ns);
+    const double start_ns = base_ns + f->row_ns[f->en_face ? 0 : index];
+    times->start_s = start_ns / 1e9;
+    if (!f->en_face && !(f->line_rate_hz > 0))
+        times->time_s = NULL;
+    for (uint64_t v = 0; f->en_face && v < f->n_rows; v++)
+        times->time_s[v] = (base_ns + f->row_ns[v]) / 1e9;
+    for (uint32_t j = 0; !f->en_face && times->time_s && j < f->row_height; j++)
+        times->time_s[j] = start_ns / 1e9 + j / f->line_rate_hz;
+}
+
+/* ---- opening a file ---- */
 
 static enum oct_err open_volume(struct hdf5_file *f, struct oct_error *err)
 {
@@ -66,7 +162,8 @@ static enum oct_err open_volume(struct hdf5_file *f, struct oct_error *err)
     f->n_rows = facts->n_bscans;
     f->row_height = facts->n_lines;
     f->row_width = facts->depth;
-    f->is_db = is_log(f->volume, f->path);
+    read_config(f);
+    find_times(f);
     return OCT_OK;
 }
 
@@ -97,10 +194,31 @@ static enum oct_err check_slab(const struct hdf5_file *f, struct oct_error *err)
 {
     if (f->array && oct_volume_array_facts(f->array)->rank != 3)
         return oct_fail(err, OCT_E_ARG, "%s: one picture, of which there is no en face", f->path);
-    if (f->slab_first >= f->slab_last || f->slab_last > f->row_width)
+    if (f->options.projection == OCT_PICTURES_OVER_SHARES &&
+        (!(f->options.share_first >= 0) || !(f->options.share_last <= 1) ||
+         !(f->options.share_first < f->options.share_last)))
+        return oct_fail(err, OCT_E_ARG, "%s: no slab %g:%g: shares of the depth go from 0 to 1",
+                        f->path, f->options.share_first, f->options.share_last);
+    if (f->options.projection == OCT_PICTURES_OVER_PIXELS &&
+        (f->slab_first >= f->slab_last || f->slab_last > f->row_width))
         return oct_fail(err, OCT_E_ARG, "%s: no slab %u:%u: its depth is 0:%u", f->path,
                         f->slab_first, f->slab_last, f->row_width);
     return OCT_OK;
+}
+
+/* The depths of the projection. */
+static void choose_depths(struct hdf5_file *f)
+{
+    uint32_t n;
+    if (f->options.projection == OCT_PICTURES_OVER_PIXELS)
+        return;
+    f->slab_first = 0;
+    f->slab_last = f->row_width;
+    if (f->options.projection != OCT_PICTURES_OVER_SHARES)
+        return;
+    oct_enface_slab(f->options.share_first, f->options.share_last, f->row_width, &f->slab_first,
+                    &n);
+    f->slab_last = f->slab_first + n;
 }
 
 static enum oct_err make_scratch(struct hdf5_file *f, struct oct_error *err)
@@ -124,13 +242,17 @@ static enum oct_err open_all(struct hdf5_file *f, struct oct_picture_file_facts 
     enum oct_err e = colon ? open_array(f, colon, err) : open_volume(f, err);
     if (e)
         return e;
-    *facts = (struct oct_picture_file_facts){f->n_rows, f->row_height, f->row_width};
+    *facts = (struct oct_picture_file_facts){
+        .n_pictures = f->n_rows, .height = f->row_height, .width = f->row_width};
     if (f->en_face) {
         e = check_slab(f, err);
         if (e == OCT_OK && f->n_rows > OCT_PICTURE_MOST_SIDE)
             e = oct_picture_file_check(f->path, f->n_rows, f->row_height, err);
-        *facts = (struct oct_picture_file_facts){1, (uint32_t)f->n_rows, f->row_height};
+        *facts = (struct oct_picture_file_facts){
+            .n_pictures = 1, .height = (uint32_t)f->n_rows, .width = f->row_height};
+        choose_depths(f);
     }
+    tell_times(f, facts);
     if (e == OCT_OK)
         e = oct_picture_file_check(f->path, facts->height, facts->width, err);
     return e ? e : make_scratch(f, err);
@@ -147,7 +269,8 @@ static enum oct_err hdf5_file_open(void **file, const char *path,
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     }
     f->en_face = options->what == OCT_PICTURES_EN_FACE;
-    f->raw = options->raw;
+    f->options = *options;
+    f->options.mask_path = NULL;
     f->slab_first = options->slab_first;
     f->slab_last = options->slab_last;
     enum oct_err e = open_all(f, facts, err);
@@ -202,7 +325,8 @@ static enum oct_err read_bscan(struct hdf5_file *f, uint32_t v, float *pixels,
     if (e)
         return e;
     /* In double and rounded once: the same number wherever it is computed. */
-    const bool scaled = f->u8 && !f->raw && isfinite(row.lo) && isfinite(row.hi) && row.lo < row.hi;
+    const bool scaled =
+        f->u8 && !f->options.raw && isfinite(row.lo) && isfinite(row.hi) && row.lo < row.hi;
     for (size_t i = 0; f->u8 && i < n; i++)
         pixels[i] = scaled ? (float)(row.lo + f->u8[i] * (row.hi - row.lo) / 255) : f->u8[i];
     if (valid)
@@ -222,17 +346,26 @@ static enum oct_err read_row(struct hdf5_file *f, uint64_t index, float *pixels,
                : oct_volume_array_read(f->array, pixels, err);
 }
 
+static double project(const struct hdf5_file *f, const float *line)
+{
+    const uint32_t n = f->slab_last - f->slab_first;
+    double sum = 0;
+    if (f->options.projection == OCT_PICTURES_HIGHEST)
+        return oct_enface_line(line + f->slab_first, n).most;
+    if (f->options.projection != OCT_PICTURES_OVER_PIXELS)
+        return oct_enface_line(line + f->slab_first, n).mean;
+    for (uint32_t d = f->slab_first; d < f->slab_last; d++)
+        sum += line[d];
+    return sum / n;
+}
+
 static enum oct_err read_en_face(struct hdf5_file *f, float *pixels, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
     for (uint64_t v = 0; e == OCT_OK && v < f->n_rows; v++) {
         e = read_row(f, v, f->row, err);
-        for (uint32_t j = 0; e == OCT_OK && j < f->row_height; j++) {
-            double sum = 0;
-            for (uint32_t d = f->slab_first; d < f->slab_last; d++)
-                sum += f->row[(size_t)j * f->row_width + d];
-            pixels[v * f->row_height + j] = (float)(sum / (f->slab_last - f->slab_first));
-        }
+        for (uint32_t j = 0; e == OCT_OK && j < f->row_height; j++)
+            pixels[v * f->row_height + j] = (float)project(f, f->row + (size_t)j * f->row_width);
     }
     return e;
 }
@@ -245,7 +378,7 @@ static void describe(const struct hdf5_file *f, uint64_t index, struct oct_pictu
         um = facts->spacing_um + (f->en_face ? 0 : 1);
         info->bits = facts->sample_type == OCT_SAMPLE_U8 ? 8 : 32;
         info->time_ns = oct_volume_row(f->volume, f->en_face ? 0 : (uint32_t)index).time_ns;
-        info->is_db = f->is_db && !(f->raw && f->u8);
+        info->is_db = f->is_db && !(f->options.raw && f->u8);
     } else {
         const struct oct_volume_array_facts *facts = oct_volume_array_facts(f->array);
         um = facts->spacing_um + (f->en_face ? 0 : facts->rank - 2);
@@ -268,4 +401,5 @@ const struct oct_picture_file_ops oct_picture_file_hdf5 = {
     .open = hdf5_file_open,
     .close = hdf5_file_close,
     .read = hdf5_file_read,
+    .times = hdf5_file_times,
 };

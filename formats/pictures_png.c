@@ -120,7 +120,8 @@ static enum oct_err png_file_open(void **file, const char *path,
         png_file_close(f);
         return e;
     }
-    *facts = (struct oct_picture_file_facts){1, f->height, f->width};
+    *facts =
+        (struct oct_picture_file_facts){.n_pictures = 1, .height = f->height, .width = f->width};
     end_decoding(f);
     *file = f;
     return OCT_OK;

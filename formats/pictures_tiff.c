@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <tiffio.h>
 #include <unistd.h>
 
@@ -17,6 +18,8 @@ struct tiff_file {
     uint32_t *directories; /* [n]: those that hold pictures */
     uint32_t n, room;
     uint32_t height, width;
+    uint64_t file_bytes;
+    bool is_cut;     /* the file ends before its last picture does */
     char fault[200]; /* libtiff's first error */
 };
 
@@ -162,6 +165,32 @@ static enum oct_err look_at_store(const struct tiff_file *f, struct store *s, st
 
 /* ---- directories ---- */
 
+/* Bytes of strip or tile i that are needed; what a program states of the last strip may be the size
+ * of a full one. */
+static uint64_t needed_bytes(const struct store *s, uint32_t i, uint64_t stated)
+{
+    if (s->compression != COMPRESSION_NONE || s->tiled)
+        return stated;
+    const uint32_t n_strips = (s->height + s->chunk_height - 1) / s->chunk_height; /* of a plane */
+    const uint32_t left = s->height - i % n_strips * s->chunk_height;
+    const uint64_t bytes = s->chunk_row_bytes * (left < s->chunk_height ? left : s->chunk_height);
+    return bytes < stated ? bytes : stated;
+}
+
+/* Whether the bytes of all strips or tiles lie in the file. */
+static bool is_whole(const struct tiff_file *f, const struct store *s)
+{
+    const uint32_t n = s->tiled ? TIFFNumberOfTiles(f->tiff) : TIFFNumberOfStrips(f->tiff);
+    for (uint32_t i = 0; i < n; i++) {
+        int fault = 0;
+        const uint64_t offset = TIFFGetStrileOffsetWithErr(f->tiff, i, &fault);
+        const uint64_t bytes = fault ? 0 : TIFFGetStrileByteCountWithErr(f->tiff, i, &fault);
+        if (fault || offset > f->file_bytes || needed_bytes(s, i, bytes) > f->file_bytes - offset)
+            return false;
+    }
+    return true;
+}
+
 static enum oct_err add_directory(struct tiff_file *f, struct oct_error *err)
 {
     struct store s;
@@ -180,6 +209,10 @@ static enum oct_err add_directory(struct tiff_file *f, struct oct_error *err)
         return oct_fail(err, OCT_E_FORMAT,
                         "%s: picture %u is %u x %u, but its first %u x %u; split the file", f->path,
                         f->n, s.width, s.height, f->width, f->height);
+    if (!is_whole(f, &s)) {
+        f->is_cut = true;
+        return OCT_OK;
+    }
     if (f->n == f->room) {
         const uint32_t room = f->room ? 2 * f->room : 16;
         uint32_t *grown = realloc(f->directories, room * sizeof(*grown));
@@ -206,10 +239,9 @@ static bool is_headless_stack(const struct tiff_file *f)
 
 static enum oct_err list_directories(struct tiff_file *f, struct oct_error *err)
 {
-    enum oct_err e;
     do {
-        e = add_directory(f, err);
-        if (e)
+        const enum oct_err e = add_directory(f, err);
+        if (e || f->is_cut)
             return e;
         if (TIFFLastDirectory(f->tiff)) {
             if (f->n == 0)
@@ -222,15 +254,18 @@ static enum oct_err list_directories(struct tiff_file *f, struct oct_error *err)
             return OCT_OK;
         }
     } while (TIFFReadDirectory(f->tiff));
-    return damaged(f, err);
+    f->is_cut = true;
+    return OCT_OK;
 }
 
 static enum oct_err begin(struct tiff_file *f, struct oct_error *err)
 {
     int fd;
+    struct stat st;
     enum oct_err e = oct_picture_file_descriptor(&fd, f->path, err);
     if (e)
         return e;
+    f->file_bytes = fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
     TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
     if (options) {
         TIFFOpenOptionsSetErrorHandlerExtR(options, keep_fault, f);
@@ -243,6 +278,14 @@ static enum oct_err begin(struct tiff_file *f, struct oct_error *err)
     if (!f->tiff)
         close(fd);
     return f->tiff ? OCT_OK : damaged(f, err);
+}
+
+/* libtiff does not say which directory is the current one after it has failed to read one. */
+static enum oct_err begin_again(struct tiff_file *f, struct oct_error *err)
+{
+    TIFFClose(f->tiff);
+    f->tiff = NULL;
+    return begin(f, err);
 }
 
 static enum oct_err tiff_file_open(void **file, const char *path,
@@ -259,11 +302,14 @@ static enum oct_err tiff_file_open(void **file, const char *path,
     enum oct_err e = begin(f, err);
     if (e == OCT_OK)
         e = list_directories(f, err);
+    if (e == OCT_OK && f->is_cut)
+        e = f->n == 0 ? damaged(f, err) : begin_again(f, err);
     if (e != OCT_OK) {
         tiff_file_close(f);
         return e;
     }
-    *facts = (struct oct_picture_file_facts){f->n, f->height, f->width};
+    *facts = (struct oct_picture_file_facts){
+        .n_pictures = f->n, .height = f->height, .width = f->width, .is_cut = f->is_cut};
     *file = f;
     return OCT_OK;
 }

@@ -427,7 +427,7 @@ def bad_pictures():
             ((good, save("other.png", np.zeros((37, 51), "u1"))), "all pictures must have one size"),
             ((good, "--mask", path("other.png")), "but the mask"),
             ((save("colour.png", colour),), "colour"), ((path("cut.png"),), "cut.png"),
-            ((path("cut.tif"),), "cut.tif"), ((path("text.png"),), "neither PNG, TIFF nor HDF5"),
+            ((path("cut.tif"),), "cut.tif"), ((path("text.png"),), "neither PNG, TIFF, AVI"),
             ((HERE,), "folder"), ((path("absent.png"),), "absent.png"),
             ((path("line.h5") + ":/line",), "1 axes"), ((path("line.h5") + ":/x",), "no dataset /x"),
             ((good, "--en-face", "1:2"), "recordings"), ((good, "--bscan", 1), "no picture 1"),
