@@ -37,8 +37,8 @@ bool oct_film_format_of(const char *path, enum oct_film_format *format);
 struct oct_film_file;
 
 /* Makes the file beside its place. OCT_E_ARG: pixels that the format does not take, a size or a
- * rate out of range, n_pictures that do not fit an AVI; OCT_E_NO_MEMORY, and as oct_whole_file_init.
- * *film is NULL on error. */
+ * rate out of range, n_pictures that do not fit an AVI; OCT_E_NO_MEMORY, and as
+ * oct_whole_file_init. *film is NULL on error. */
 enum oct_err oct_film_file_create(struct oct_film_file **film, const char *path,
                                   const struct oct_film_setup *setup, struct oct_error *err);
 

@@ -99,7 +99,7 @@ static void folders_give_their_pictures(void **state)
     (void)state;
     static const char *const names[] = {"folder/img1.TIF", "folder/img2.png", "folder/img02.tiff",
                                         "folder/img10.png", NULL};
-    /* img02.tiff and img2.png differ behind the same number: by what follows it, . and . then p, t */
+    /* img02.tiff and img2.png have the same number; what follows it decides. */
     must_give(args, 1, names);
     snprintf(with_slash, sizeof(with_slash), "%s/", args[0]);
     const char *const slashed[] = {with_slash};

@@ -226,7 +226,49 @@ def pictures():
     put("pictures", "tiles.tif", tiff("<", "u1", {322: (4, 16), 323: (4, 16)}))
     put("pictures", "wide.tif", tiff("<", "u1", {256: (4, 65536)}))
     put("pictures", "cut.tif", tiff("<", "u2")[:300])
+    u32 = lambda *v: struct.pack("<%dI" % len(v), *v)
+    chunk = lambda name, body: name + u32(len(body)) + body + b"\0" * (len(body) % 2)
+    lst = lambda kind, body, name=b"LIST": chunk(name, kind + body)
+
+    def avi(bits=8, codec=b"\0\0\0\0", height=17, pictures=3, palette=256, rec=False, more=0, chunks=()):
+        row = lambda r: (np.repeat(r, bits // 8).astype("u1").tobytes() + b"\0" * 3)[:(18 * bits // 8 + 3) // 4 * 4]
+        picture = chunk(b"00db", b"".join(row(r) for r in grey[::-1]))
+        strf = (struct.pack("<IiiHH4sIiiII", 40, 18, height, 1, bits, codec, 0, 0, 0, palette, 0)
+                + b"".join(u32(i * 0x10101) for i in range(palette)))
+        strl = lst(b"strl", chunk(b"strh", b"vidsDIB " + u32(0, 0, 0, 1001, 30000, 0, pictures + more)
+                                  + bytes(20)) + chunk(b"strf", strf))
+        movi = lambda n: lst(b"movi", b"".join(lst(b"rec ", picture) if rec else picture for _ in range(n))
+                             + b"".join(chunks))
+        return (lst(b"AVI ", lst(b"hdrl", chunk(b"avih", u32(33367) + bytes(52)) + strl
+                    + lst(b"odml", chunk(b"dmlh", u32(pictures + more)))) + movi(pictures)
+                    + chunk(b"idx1", b""), b"RIFF")
+                + (lst(b"AVIX", movi(more), b"RIFF") if more else b""))
+
+    put("pictures", "grey.avi", avi())
+    put("pictures", "colour.avi", avi(24, palette=0))
+    put("pictures", "four.avi", avi(32, palette=0, height=-17))
+    put("pictures", "y800.avi", avi(codec=b"Y800", palette=0))
+    put("pictures", "rec.avi", avi(rec=True, pictures=2, more=2))
+    put("pictures", "repeat.avi", avi(chunks=(chunk(b"00dc", b""), chunk(b"01wb", b"abc"), chunk(b"ix00", b""))))
+    put("pictures", "packed.avi", avi(codec=b"MJPG"))
+    put("pictures", "cut.avi", avi()[:-300])
+    put("pictures", "open.avi", avi().replace(u32(len(avi()) - 8), u32(0)))
+    put("pictures", "claims.avi", avi(chunks=(b"00db" + u32(0xfffffff0),)))
+    put("pictures", "large.avi", avi(height=16384, pictures=0, chunks=(chunk(b"00db", b""),) * 9))
+
+    def npy(descr, shape, data, order="False", version=1):
+        text = f"{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n".encode()
+        return (b"\x93NUMPY" + bytes([version, 0])
+                + struct.pack("<H" if version == 1 else "<I", len(text)) + text + data)
+
+    for dtype in "|u1", ">u2", "<i2", "<f4", ">f8":
+        put("pictures", dtype[1:] + ".npy", npy(dtype, (2, 17, 18), np.stack([grey] * 2).astype(dtype).tobytes()))
+    put("pictures", "one.npy", npy("|u1", (17, 18), grey.astype("u1").tobytes(), version=3))
+    put("pictures", "fortran.npy", npy("|u1", (17, 18), grey.astype("u1").tobytes(), order="True"))
+    put("pictures", "cut.npy", npy("|u1", (3, 17, 18), grey.astype("u1").tobytes(), version=2))
+    put("pictures", "huge.npy", npy("<f8", (18446744073709551615, 16384, 16384), b""))
     for name, fill in (("recording", {"bscans": np.stack([grey] * 3).astype("u1")}),
+                       ("timed", {"bscans": np.stack([grey] * 17).astype("u1")}),
                        ("array", {"a": grey.astype(">f4"), "bscans": grey[None].astype("f4")})):
         file = io.BytesIO()
         with h5py.File(file, "w", track_order=False) as f:
@@ -234,6 +276,10 @@ def pictures():
                 f[key] = values
             n = len(fill["bscans"])
             f["frames/lo"], f["frames/hi"] = np.zeros(n), np.full(n, 60.0)
+            if name == "timed":
+                f["frames/time_ns"], f["frames/valid"] = (
+                    10 ** 18 + np.arange(n, dtype="u8") * 10 ** 7, np.arange(n, dtype="u1") % 5 > 0)
+                f.attrs["config"] = "[scan]\nline_rate_hz = 80000\n"
         put("pictures", name + ".h5", file.getvalue())
 
 

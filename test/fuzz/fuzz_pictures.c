@@ -1,4 +1,4 @@
-/* Pictures of strangers: the input is a whole PNG, TIFF or HDF5 file. The checksums of PNG chunks
+/* Pictures of strangers: the input is a whole PNG, TIFF, AVI, .npy or HDF5 file. The checksums of PNG chunks
  * are put right first, or no change would get past them. HDF5 files go through the child process
  * that looks at them first (hdf5_probe.h), as for users. */
 #include "formats/pictures.h"
@@ -50,6 +50,19 @@ static void check_picture(const struct oct_picture *picture, const struct oct_pi
     }
 }
 
+static void check_times(struct oct_pictures *pictures, uint64_t frame, uint32_t height)
+{
+    struct oct_pictures_times times = {0};
+    struct oct_error err;
+    if (oct_pictures_times(pictures, frame, &times, &err) == OCT_OK) {
+        for (uint32_t y = 0; times.time_s && y < height; y++)
+            fuzz_must(isfinite(times.time_s[y]) &&
+                      (y == 0 || times.time_s[y] >= times.time_s[y - 1]));
+        fuzz_must(!isinf(times.start_s) && (!times.time_s || times.start_s == times.time_s[0]));
+    }
+    oct_pictures_times_finish(&times);
+}
+
 static void read_pictures(const char *path, const struct oct_pictures_options *options)
 {
     struct oct_pictures *pictures;
@@ -61,7 +74,9 @@ static void read_pictures(const char *path, const struct oct_pictures_options *o
         return;
     }
     const uint64_t n = oct_pictures_count(pictures);
-    fuzz_must(n > 0);
+    fuzz_must(n > 0 && (isnan(oct_pictures_fps(pictures)) || oct_pictures_fps(pictures) > 0));
+    const char *warning = oct_pictures_warning(pictures);
+    fuzz_must(!warning || (options->keeps_whole && warning[0] && !strchr(warning, '\n')));
     for (uint64_t i = 0; i < n && i < MOST_PICTURES; i++) {
         struct oct_picture picture;
         struct oct_pictures_info info;
@@ -76,6 +91,7 @@ static void read_pictures(const char *path, const struct oct_pictures_options *o
         else
             fuzz_must(!picture.pixels && !strchr(err.text, '\n'));
         oct_picture_finish(&picture);
+        check_times(pictures, i, height);
     }
     oct_pictures_close(pictures);
 }
@@ -93,12 +109,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_write_file(path, bytes, size);
     free(bytes);
     read_pictures(path, &frames);
+    const struct oct_pictures_options keep = {.keeps_whole = true};
+    read_pictures(path, &keep);
     if (size > 4 && data[0] == 0x89 && data[1] == 'H') {
         const struct oct_pictures_options slab = {
             .what = OCT_PICTURES_EN_FACE, .slab_first = 1, .slab_last = 3};
         snprintf(dataset, sizeof(dataset), "%s:/a", path);
         read_pictures(dataset, &frames);
         read_pictures(path, &slab);
+        const struct oct_pictures_options shares = {.what = OCT_PICTURES_EN_FACE,
+                                                    .projection = OCT_PICTURES_OVER_SHARES,
+                                                    .share_first = 0.3,
+                                                    .share_last = 0.5};
+        read_pictures(path, &shares);
     }
     return 0;
 }
