@@ -310,6 +310,49 @@ static void truncated_stacks_keep_what_was_whole(void **state)
     assert_true(n_whole_at[T - 1] > n_whole_at[1]);
 }
 
+/* A stack whose directories lie before the pixels, as some programs write it. Returns where the
+ * pixels begin. */
+static size_t make_stack(struct film_bytes *file, unsigned n)
+{
+    const uint32_t ifd_bytes = 2 + 9 * 12 + 4, pixels = 8 + n * ifd_bytes;
+    const uint32_t tags[9][2] = {{256, W}, {257, H}, {258, 16}, {259, 1},    {262, 1},
+                                 {273, 0}, {277, 1}, {278, H},  {279, 2 * N}};
+    file->n = 0;
+    film_put(file, "II*\0\10\0\0\0", 8);
+    for (uint32_t t = 0; t < n; t++) {
+        film_put_u16(file, 9);
+        for (unsigned i = 0; i < 9; i++) {
+            film_put_u16(file, tags[i][0]);
+            film_put_u16(file, 4);
+            film_put_u32(file, 1);
+            film_put_u32(file, tags[i][0] == 273 ? pixels + t * 2 * N : tags[i][1]);
+        }
+        film_put_u32(file, t + 1 < n ? 8 + (t + 1) * ifd_bytes : 0);
+    }
+    for (unsigned t = 0; t < n; t++)
+        for (unsigned i = 0; i < N; i++)
+            film_put_u16(file, number(t, i));
+    return pixels;
+}
+
+static void directories_before_pixels_promise_nothing(void **state)
+{
+    static struct film_bytes file;
+    const struct oct_pictures_options keep = {.keeps_whole = true};
+    const char *path = film_path("before.tif");
+    (void)state;
+    const size_t pixels = make_stack(&file, T);
+    film_write(&file, path, file.n);
+    check_film(path, OCT_FILM_U16, T);
+    film_write(&file, path, file.n - 1);
+    check_film(path, OCT_FILM_U16, T - 1);
+    film_refused(path, NULL, OCT_E_FORMAT, "pictures that are whole: 6");
+    film_write(&file, path, pixels + 3 * 2 * N + 5);
+    check_film(path, OCT_FILM_U16, 3);
+    film_write(&file, path, pixels + 2 * N - 1);
+    film_refused(path, &keep, OCT_E_FORMAT, "truncated TIFF");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,6 +364,7 @@ int main(void)
         cmocka_unit_test(films_are_whole_or_not_there),
         cmocka_unit_test(a_film_that_is_lost_on_the_way_is_said),
         cmocka_unit_test(truncated_stacks_keep_what_was_whole),
+        cmocka_unit_test(directories_before_pixels_promise_nothing),
     };
     return cmocka_run_group_tests_name("film_write", tests, film_folder_make, film_folder_remove);
 }

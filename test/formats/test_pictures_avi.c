@@ -92,6 +92,8 @@ static void put_headers(struct film_bytes *file, const struct kind *k)
     for (unsigned i = 0; i < k->sound_streams; i++)
         put_stream(file, k, "auds");
     put_stream(file, k, "vids");
+    if (k->with_junk) /* of two the first is read */
+        put_stream(file, k, "vids");
     film_chunk_end(file, list);
 }
 
@@ -108,6 +110,11 @@ static size_t put_movi(struct film_bytes *file, const struct kind *k, unsigned f
             film_chunk_end(file, sound);
         }
         put_picture(file, k, i);
+        if (k->with_junk) {
+            struct kind other = *k;
+            other.sound_streams++;
+            put_picture(file, &other, i + 3);
+        }
         if (k->in_recs)
             film_chunk_end(file, rec);
     }
@@ -268,6 +275,10 @@ static void the_rate_is_that_of_the_stream(void **state)
     assert_true(fps_of(&k, 0) == 1e6 / 33367);
     k.frame_us = 0;
     assert_true(isnan(fps_of(&k, 0)));
+    k = usual;
+    k.rate = 25;
+    k.scale = 1;
+    assert_true(fps_of(&k, 0) == 25);
     make(&file, &usual);
     film_write(&file, film_path("other.avi"), file.n);
     const char *paths[] = {film_path("rate.avi"), film_path("other.avi")};
