@@ -1,6 +1,7 @@
 /* octctl cones: the spacing of photoreceptors in pictures from above, and its map. */
 #include "analysis/cones/map.h"
 #include "analysis/cones/square.h"
+#include "formats/paths.h"
 #include "formats/recording.h"
 #include "kernels/device/workers.h"
 #include "pipeline/base/clock.h"
@@ -32,6 +33,7 @@ struct given {
 struct job {
     struct given given;
     struct oct_pictures_options options;
+    struct oct_paths files;    /* owns inputs once they are files */
     const char *const *inputs; /* [n_inputs] */
     unsigned n_inputs;
     const char *out; /* NULL: none */
@@ -263,11 +265,16 @@ static enum oct_err look_at_all(struct job *job, struct oct_error *err)
 
 static enum oct_err measure(struct job *job, struct oct_error *err)
 {
+    enum oct_err e = oct_paths_expand(&job->files, job->inputs, job->n_inputs, err);
+    if (e)
+        return e;
+    job->inputs = (const char *const *)job->files.path;
+    job->n_inputs = job->files.n;
     const struct oct_output_file files[] = {{job->out, oct_cones_report_h5, &job->report},
                                             {job->given.csv, oct_cones_report_csv, &job->report},
                                             {job->given.png, oct_cones_report_plot, &job->report}};
     const struct oct_input_files read = {job->inputs, job->n_inputs, {job->given.mask}};
-    enum oct_err e = oct_outputs_check(files, 3, job->given.force, &read, err);
+    e = oct_outputs_check(files, 3, job->given.force, &read, err);
     if (!e)
         e = check_inputs(job, err);
     if (!e)
@@ -347,6 +354,7 @@ static int run(struct oct_config *config, int argc, char **argv)
         oct_cones_report_print(&job->report);
     }
     oct_pictures_close(job->pictures);
+    oct_paths_finish(&job->files);
     oct_workers_destroy(job->workers);
     oct_cones_report_finish(&job->report);
     free(job);

@@ -1,6 +1,7 @@
 /* octctl correlate: the correlation of pictures with themselves or others, its average over all
  * directions, and the mean distance of bright features. */
 #include "config/config.h"
+#include "formats/paths.h"
 #include "formats/results.h"
 #include "pipeline/base/clock.h"
 #include "tools/commands.h"
@@ -32,6 +33,7 @@ struct datasets {
 struct job {
     struct given given;
     struct oct_pictures_options options;
+    struct oct_paths paths;    /* owns inputs once they are files */
     const char *const *inputs; /* [n_inputs] */
     unsigned n_inputs;
     const char *out; /* NULL: none */
@@ -249,13 +251,18 @@ static enum oct_err publish_results(void *context, const char *path, bool force,
 static enum oct_err correlate(struct job *job, struct oct_error *err)
 {
     job->setup.cancel = oct_interrupt_watch(); /* before there is anything to clean up */
+    enum oct_err e = oct_paths_expand(&job->paths, job->inputs, job->n_inputs, err);
+    if (e)
+        return e;
+    job->inputs = (const char *const *)job->paths.path;
+    job->n_inputs = job->paths.n;
     const struct oct_output_file files[] = {
         {job->out, publish_results, job},
         {job->given.csv, oct_correlate_report_csv, &job->report},
         {job->given.png, oct_correlate_report_plot, &job->report}};
     const struct oct_input_files read = {
         job->inputs, job->n_inputs, {job->given.mask, job->given.with}};
-    enum oct_err e = oct_outputs_check(files, 3, job->given.force, &read, err);
+    e = oct_outputs_check(files, 3, job->given.force, &read, err);
     if (e || (e = open_pictures(job, err)) || (e = choose_shift(job, err)))
         return e;
     const struct oct_correlate_report sizes = job->report;
@@ -367,6 +374,7 @@ static int run(struct oct_config *config, int argc, char **argv)
     oct_results_discard(job.results);
     oct_pictures_close(job.pictures);
     oct_pictures_close(job.with);
+    oct_paths_finish(&job.paths);
     oct_correlate_report_finish(&job.report);
     return status;
 }

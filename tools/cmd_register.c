@@ -1,4 +1,5 @@
 /* octctl register: frames onto one another, and their average. */
+#include "formats/paths.h"
 #include "tools/commands.h"
 #include "tools/interrupt.h"
 #include "tools/picture_options.h"
@@ -95,6 +96,7 @@ static int run(struct oct_config *config, int argc, char **argv)
         .options = {.invalid = NAN, .min_score = NAN, .passes = 1},
     };
     struct oct_error err = {.text = ""};
+    struct oct_paths paths = {0};
     int misuse = oct_options_read(&oct_command_register, &r.options, &argc, argv);
     if (misuse)
         return misuse;
@@ -104,12 +106,17 @@ static int run(struct oct_config *config, int argc, char **argv)
         return oct_command_misuse(argv[0], "--as %s is not known", r.options.as);
     e = divide(&r, argc, argv, &err);
     if (!e)
+        e = oct_paths_expand(&paths, r.inputs, r.n_inputs, &err);
+    r.inputs = (const char *const *)paths.path;
+    r.n_inputs = paths.n;
+    if (!e)
         e = oct_register_understand(&r, &err);
     if (!e)
         e = oct_register_check_options(&r, mode, &err);
     r.cancel = oct_interrupt_watch(); /* before there is anything to clean up */
     if (!e)
         e = mode->run(&r, &err);
+    oct_paths_finish(&paths);
     if (!e)
         return 0;
     return oct_command_fail_at_work(argv[0], &err);

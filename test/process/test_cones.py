@@ -114,13 +114,14 @@ def what_cannot_be_measured_is_said_in_one_line():
     where = folder("cones")
     good = picture(where, "good.png", lattice(8, 100, 100))
     blank, small = picture(where, "blank.png", np.ones((80, 80))), picture(where, "small.png", np.ones((9, 80)))
-    out = os.path.join(where, "never.h5")
+    out, empty = os.path.join(where, "never.h5"), os.path.join(where, "empty")
+    os.mkdir(empty)
     for words, status, says in (([blank], 1, "frame 0: no contrast"),
                                 ([good, blank, out], 1, f"{blank}: frame 1: no contrast"),
                                 ([small], 1, "80 x 9"), ([good, "--tile", 200], 1, "200 px"),
                                 ([good, "--spacing", "5:90"], 1, "5 to 90"),
                                 ([good, "--spacing", "9"], 2, "--spacing"), ([good, "--step", 9], 2, "--tile"),
-                                ([good, "--um", "0"], 2, "--um"), ([where], 1, "folder"),
+                                ([good, "--um", "0"], 2, "--um"), ([empty], 1, "an empty folder"),
                                 ([good, "--csv", good, "--force"], 1, "input")):
         got, text, err = run("octctl", "cones", *words)
         assert got == status and says in err and err.count("\n") == 1 and not text, (words, got, err)

@@ -414,6 +414,8 @@ def bad_pictures():
         f.write("no picture\n")
     with h5py.File(path("line.h5"), "w") as f:
         f["line"] = np.arange(100.0)
+    empty = path("empty")
+    os.mkdir(empty)
     out = ("new.h5", "new.csv", "new.png")
     outputs = (path(out[0]), "--csv", path(out[1]), "--png", path(out[2]))
     for words, says in (
@@ -428,11 +430,30 @@ def bad_pictures():
             ((good, "--mask", path("other.png")), "but the mask"),
             ((save("colour.png", colour),), "colour"), ((path("cut.png"),), "cut.png"),
             ((path("cut.tif"),), "cut.tif"), ((path("text.png"),), "neither PNG, TIFF, AVI"),
-            ((HERE,), "folder"), ((path("absent.png"),), "absent.png"),
+            ((empty,), "an empty folder"), ((path("absent*.png"),), "no file matches"),
+            ((path("absent.png"),), "absent.png"),
             ((path("line.h5") + ":/line",), "1 axes"), ((path("line.h5") + ":/x",), "no dataset /x"),
             ((good, "--en-face", "1:2"), "recordings"), ((good, "--bscan", 1), "no picture 1"),
             ((save("f.tif", pictures()["f32.tif"]), "--exact"), "integer")):
         refused(1, *words, *outputs, says=says)
+
+
+@case
+def films_and_folders():
+    """a film gives the same as a folder, a pattern and a list of its pictures"""
+    film = rng.integers(0, 256, (11, 40, 33)).astype("u1")
+    os.mkdir(path("film"))
+    names = [save(f"film/img{i}.png", picture) for i, picture in enumerate(film)]
+    np.save(path("film.npy"), film)
+    tables = []
+    for n, inputs in enumerate((names, [path("film")], [path("film/img*.png")], [path("film.npy")])):
+        status, _, errors = run("octctl", "correlate", *inputs, "--csv", path(f"film{n}.csv"))
+        assert status == 0, errors
+        tables.append(open(path(f"film{n}.csv")).read())
+    assert tables[0].count("\n") == 12 and tables == tables[:1] * 4
+    with open(path("film.npy"), "r+b") as f:
+        f.truncate(128 + 7 * 40 * 33 - 1)
+    refused(1, path("film.npy"), says="film.npy: truncated; pictures that are whole: 6 of 11")
 
 
 @case
