@@ -279,6 +279,19 @@ enum oct_err oct_results_publish(struct oct_results *results, struct oct_error *
     return e;
 }
 
+enum oct_err oct_results_publish_as(struct oct_results *results, const char *path,
+                                    struct oct_error *err)
+{
+    char *copy = strdup(path);
+    if (!copy) {
+        oct_results_discard(results);
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    }
+    free(results->file.path);
+    results->file.path = copy;
+    return oct_results_publish(results, err);
+}
+
 void oct_results_discard(struct oct_results *results)
 {
     if (!results)

@@ -62,6 +62,11 @@ enum oct_err oct_results_error(const struct oct_results *results, struct oct_err
 /* Closes, syncs and names the file. On error there is none. Frees results in any case; NULL is
  * fine. */
 enum oct_err oct_results_publish(struct oct_results *results, struct oct_error *err);
+
+/* The same under another name than that of oct_results_create, where nothing has it: for a file
+ * that was begun before others and is published with them. */
+enum oct_err oct_results_publish_as(struct oct_results *results, const char *path,
+                                    struct oct_error *err);
 void oct_results_discard(struct oct_results *results); /* NULL is fine */
 
 #endif

@@ -14,6 +14,7 @@ static void finish(struct oct_whole_file *file)
 {
     free(file->path);
     free(file->work);
+    free(file->old);
     *file = (struct oct_whole_file){0};
 }
 
@@ -66,8 +67,8 @@ enum oct_err oct_whole_file_may(const char *path, bool force, const char *const 
     return check_folder(path, err);
 }
 
-enum oct_err oct_whole_file_init(struct oct_whole_file *file, const char *path, bool force,
-                                 struct oct_error *err)
+static enum oct_err init(struct oct_whole_file *file, const char *path, bool force,
+                         const char *what, struct oct_error *err)
 {
     *file = (struct oct_whole_file){0};
     enum oct_err e = oct_whole_file_may(path, force, NULL, 0, err);
@@ -79,9 +80,21 @@ enum oct_err oct_whole_file_init(struct oct_whole_file *file, const char *path, 
         finish(file);
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     }
-    snprintf(file->work, n, "%s.new.%ld", path, (long)getpid());
+    snprintf(file->work, n, "%s.%s.%ld", path, what, (long)getpid());
     unlink(file->work);
     return OCT_OK;
+}
+
+enum oct_err oct_whole_file_init(struct oct_whole_file *file, const char *path, bool force,
+                                 struct oct_error *err)
+{
+    return init(file, path, force, "new", err);
+}
+
+enum oct_err oct_whole_file_init_of_all(struct oct_whole_file *file, const char *path, bool force,
+                                        struct oct_error *err)
+{
+    return init(file, path, force, "all", err);
 }
 
 static enum oct_err sync_work(const struct oct_whole_file *file, struct oct_error *err)
@@ -124,6 +137,62 @@ enum oct_err oct_whole_file_publish(struct oct_whole_file *file, struct oct_erro
     oct_folder_sync_parent(file->path, NULL);
     finish(file);
     return OCT_OK;
+}
+
+/* Keeps what has the name under another one, by a second link or, where there are no links, by a
+ * rename. */
+static enum oct_err keep_old(struct oct_whole_file *file, struct oct_error *err)
+{
+    struct stat st;
+    if (!file->force || lstat(file->path, &st) != 0 || S_ISDIR(st.st_mode))
+        return OCT_OK;
+    const size_t n = strlen(file->path) + 32;
+    char *old = malloc(n);
+    if (!old)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", file->path);
+    snprintf(old, n, "%s.old.%ld", file->path, (long)getpid());
+    unlink(old);
+    if (link(file->path, old) != 0 && rename(file->path, old) != 0) {
+        free(old);
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be replaced", file->path);
+    }
+    file->old = old;
+    return OCT_OK;
+}
+
+static void restore_old(struct oct_whole_file *file, bool is_named)
+{
+    if (file->old) {
+        rename(file->old, file->path);
+        unlink(file->old); /* a rename onto another link of the same file does nothing */
+    } else if (is_named) {
+        unlink(file->path);
+    }
+}
+
+enum oct_err oct_whole_file_publish_all(struct oct_whole_file *files, unsigned n,
+                                        struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    unsigned n_kept = 0, n_named = 0;
+    for (unsigned i = 0; i < n && !e; i++)
+        e = files[i].path ? sync_work(&files[i], err) : OCT_OK;
+    for (; n_kept < n && !e; n_kept += !e)
+        e = files[n_kept].path ? keep_old(&files[n_kept], err) : OCT_OK;
+    for (; n_named < n && !e; n_named += !e)
+        e = files[n_named].path ? give_name(&files[n_named], err) : OCT_OK;
+    for (unsigned i = 0; i < n; i++) {
+        if (!files[i].path)
+            continue;
+        if (e && i < n_kept)
+            restore_old(&files[i], i < n_named);
+        else if (files[i].old)
+            unlink(files[i].old);
+        if (!e)
+            oct_folder_sync_parent(files[i].path, NULL);
+        oct_whole_file_discard(&files[i]);
+    }
+    return e;
 }
 
 void oct_whole_file_discard(struct oct_whole_file *file)

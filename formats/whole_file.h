@@ -2,7 +2,9 @@
  * synced and renamed. Killed meanwhile, a program leaves that other name (PATH.new.PID) at most.
  *
  *     init -> { write to .work } -> publish or discard
- */
+ *
+ * Several are published together or not at all (init_of_all, publish_all); killed meanwhile, a
+ * program may leave PATH.all.PID, which is whole, and PATH.old.PID, which had the name before. */
 #ifndef OCT_FORMATS_WHOLE_FILE_H
 #define OCT_FORMATS_WHOLE_FILE_H
 
@@ -13,6 +15,7 @@
 struct oct_whole_file {
     char *path; /* as the user named it */
     char *work; /* where to write */
+    char *old;  /* has what had the name, while several are published; else NULL */
     bool force; /* may replace what has that name */
 };
 
@@ -27,10 +30,20 @@ enum oct_err oct_whole_file_may(const char *path, bool force, const char *const 
 enum oct_err oct_whole_file_init(struct oct_whole_file *file, const char *path, bool force,
                                  struct oct_error *err);
 
+/* The same of a file that is published with others: .work is PATH.all.PID, so that what is written
+ * there may itself have been begun as PATH.new.PID. */
+enum oct_err oct_whole_file_init_of_all(struct oct_whole_file *file, const char *path, bool force,
+                                        struct oct_error *err);
+
 /* The file at .work is whole, and closed: gives it its name and finishes *file. On error nothing
  * has changed under the name, and the file at .work is removed. Without force a file that has
  * appeared meanwhile stays: OCT_E_IO. */
 enum oct_err oct_whole_file_publish(struct oct_whole_file *file, struct oct_error *err);
+
+/* The same of all n files, of which empty ones are left out. On error what had the names before has
+ * them again, and no file at .work is left. Finishes all in any case. */
+enum oct_err oct_whole_file_publish_all(struct oct_whole_file *files, unsigned n,
+                                        struct oct_error *err);
 
 /* Removes the file at .work and finishes *file; of an empty one too. */
 void oct_whole_file_discard(struct oct_whole_file *file);

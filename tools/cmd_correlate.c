@@ -235,17 +235,16 @@ static void write_fit(const struct job *job, struct oct_results *results)
     oct_results_number(results, "/length", "fit_r2", fit->r2);
 }
 
-/* The file was begun at its path before the first picture. */
+/* The file was begun before the first picture. */
 static enum oct_err publish_results(void *context, const char *path, bool force,
                                     struct oct_error *err)
 {
     struct job *job = context;
-    (void)path;
     (void)force;
     struct oct_results *results = job->results;
     job->results = NULL;
     write_fit(job, results);
-    return oct_results_publish(results, err);
+    return oct_results_publish_as(results, path, err);
 }
 
 static enum oct_err correlate(struct job *job, struct oct_error *err)

@@ -64,20 +64,44 @@ enum oct_err oct_outputs_check(const struct oct_output_file *files, unsigned n, 
     return OCT_OK;
 }
 
+/* Of the message what shows the name beside a file's path, as the path. */
+static void show_path(struct oct_error *err, const struct oct_whole_file *file)
+{
+    char *at = err ? strstr(err->text, file->work) : NULL;
+    const size_t n_work = strlen(file->work), n_path = strlen(file->path);
+    if (!at)
+        return;
+    memmove(at + n_path, at + n_work, strlen(at + n_work) + 1); /* the path is the shorter one */
+    memcpy(at, file->path, n_path);
+}
+
+static enum oct_err write_one(const struct oct_output_file *file, struct oct_whole_file *whole,
+                              bool force, struct oct_error *err)
+{
+    enum oct_err e = oct_whole_file_init_of_all(whole, file->path, force, err);
+    if (e)
+        return e;
+    e = file->write(file->context, whole->work, force, err);
+    if (e)
+        show_path(err, whole);
+    return e;
+}
+
 enum oct_err oct_outputs_write(const struct oct_output_file *files, unsigned n, bool force,
                                struct oct_error *err)
 {
-    for (unsigned i = 0; i < n; i++) {
-        const struct oct_output_file *file = &files[i];
-        enum oct_err e = file->path ? file->write(file->context, file->path, force, err) : OCT_OK;
-        if (!e)
-            continue;
-        while (i-- > 0)
-            if (files[i].path)
-                unlink(files[i].path);
-        return e;
-    }
-    return OCT_OK;
+    enum oct_err e = OCT_OK;
+    struct oct_whole_file *whole = calloc(n + 1, sizeof(*whole)); /* no list is empty */
+    if (!whole)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u outputs", n);
+    for (unsigned i = 0; i < n && !e; i++)
+        e = files[i].path ? write_one(&files[i], &whole[i], force, err) : OCT_OK;
+    if (!e)
+        e = oct_whole_file_publish_all(whole, n, err);
+    for (unsigned i = 0; i < n; i++)
+        oct_whole_file_discard(&whole[i]);
+    free(whole);
+    return e;
 }
 
 void oct_outputs_source(struct oct_results *results, const char *const *inputs, unsigned n_inputs)

@@ -12,7 +12,8 @@ struct oct_results;
 struct oct_output_file {
     const char *path; /* NULL: not asked for */
 
-    /* Makes the whole file, or nothing. force: one that exists is replaced. */
+    /* Makes the whole file at `path`, or nothing: not at the path above but at a name beside it,
+     * which nothing has and which messages show as the path above. */
     enum oct_err (*write)(void *context, const char *path, bool force, struct oct_error *err);
     void *context;
 };
@@ -28,7 +29,8 @@ struct oct_input_files {
 enum oct_err oct_outputs_check(const struct oct_output_file *files, unsigned n, bool force,
                                const struct oct_input_files *read, struct oct_error *err);
 
-/* Writes them in order. When one fails those before it are removed again. */
+/* Writes them in order, each under a name beside its path, and gives all of them their paths when
+ * all are whole. When one fails nothing has changed under the paths. */
 enum oct_err oct_outputs_write(const struct oct_output_file *files, unsigned n, bool force,
                                struct oct_error *err);
 

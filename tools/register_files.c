@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 char *oct_register_motion_path(const char *png)
 {
@@ -39,6 +38,16 @@ enum oct_err oct_register_check_files(const struct oct_register *r, bool has_mot
     return e;
 }
 
+/* The file was begun before the others. */
+static enum oct_err publish_results(void *context, const char *path, bool force,
+                                    struct oct_error *err)
+{
+    struct oct_results **results = context, *taken = *results;
+    (void)force;
+    *results = NULL;
+    return oct_results_publish_as(taken, path, err);
+}
+
 static enum oct_err write_files(const struct oct_register *r, struct oct_results **results,
                                 const struct oct_register_writers *writers, const char *motion,
                                 struct oct_error *err)
@@ -46,18 +55,11 @@ static enum oct_err write_files(const struct oct_register *r, struct oct_results
     const struct oct_register_options *o = &r->options;
     void *context = writers->context;
     const struct oct_output_file files[] = {
+        {r->out, publish_results, results},
         {o->csv, writers->csv, context},
         {writers->picture ? o->png : NULL, writers->picture, context},
         {motion, writers->motion, context}};
-    struct oct_results *taken = *results;
-    *results = NULL;
-    enum oct_err e = oct_results_publish(taken, err);
-    if (e)
-        return e;
-    e = oct_outputs_write(files, 3, o->force, err);
-    if (e && r->out)
-        unlink(r->out);
-    return e;
+    return oct_outputs_write(files, 4, o->force, err);
 }
 
 enum oct_err oct_register_publish(const struct oct_register *r, struct oct_results **results,
