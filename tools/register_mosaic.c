@@ -78,22 +78,31 @@ static bool show(void *arg, unsigned done, unsigned of)
 
 /* ---- files ---- */
 
+static void write_average(struct job *job)
+{
+    struct oct_results *f = job->results;
+    const uint64_t dims[2] = {job->canvas.height, job->canvas.width};
+    unsigned average = oct_results_dataset(f, "/average", OCT_RESULTS_F32, 2, dims, NULL);
+    unsigned weight = oct_results_dataset(f, "/weight", OCT_RESULTS_F32, 2, dims, NULL);
+
+    oct_results_write(f, average, job->canvas.pixels);
+    oct_results_write(f, weight, job->weight);
+    oct_results_numbers(f, "/average", "origin_px", job->origin, 2);
+    oct_results_count(f, NULL, "n_averaged", job->mosaic.n_placed);
+}
+
 static void write_results(struct job *job)
 {
     struct oct_results *f = job->results;
     const uint64_t n = job->n, pairs[2] = {n, 2};
-    const uint64_t dims[2] = {job->canvas.height, job->canvas.width};
-    unsigned average = oct_results_dataset(f, "/average", OCT_RESULTS_F32, 2, dims, NULL);
-    unsigned weight = oct_results_dataset(f, "/weight", OCT_RESULTS_F32, 2, dims, NULL);
     unsigned place =
         oct_results_dataset(f, "/pictures/position_px", OCT_RESULTS_F64, 2, pairs, "px");
     unsigned part = oct_results_dataset(f, "/pictures/component", OCT_RESULTS_U32, 1, &n, NULL);
     unsigned score = oct_results_dataset(f, "/pictures/score", OCT_RESULTS_F64, 1, &n, NULL);
     unsigned with = oct_results_dataset(f, "/pictures/with", OCT_RESULTS_U32, 1, &n, NULL);
 
-    oct_results_write(f, average, job->canvas.pixels);
-    oct_results_write(f, weight, job->weight);
-    oct_results_numbers(f, "/average", "origin_px", job->origin, 2);
+    if (!job->r->options.shifts_only)
+        write_average(job);
     oct_results_text(
         f, "/pictures/position_px", "meaning",
         "row and column of pixel (0, 0), from that of the first picture of the component");
@@ -106,7 +115,6 @@ static void write_results(struct job *job)
         oct_results_write_rows(f, score, i, 1, &p->score);
         oct_results_write_rows(f, with, i, 1, &neighbour);
     }
-    oct_results_count(f, NULL, "n_averaged", job->mosaic.n_placed);
     oct_outputs_source(f, job->r->inputs, job->r->n_inputs);
     oct_results_text(f, NULL, "model", "mosaic");
     oct_results_numbers(f, NULL, "um_px", job->um, 2);
@@ -173,8 +181,10 @@ static enum oct_err print_json(void *context, struct oct_error *err)
     cJSON_AddNumberToObject(o, "placed", job->mosaic.n_placed);
     cJSON_AddNumberToObject(o, "components", job->mosaic.n_components);
     cJSON_AddNumberToObject(o, "weakest_score", weakest(job));
-    cJSON_AddNumberToObject(o, "height", job->canvas.height);
-    cJSON_AddNumberToObject(o, "width", job->canvas.width);
+    if (!job->r->options.shifts_only) {
+        cJSON_AddNumberToObject(o, "height", job->canvas.height);
+        cJSON_AddNumberToObject(o, "width", job->canvas.width);
+    }
     for (unsigned i = 0; i < job->n; i++) {
         const struct oct_mosaic_place *p = &job->mosaic.places[i];
         cJSON *one = cJSON_CreateObject();
@@ -200,9 +210,11 @@ static void print_summary(void *context)
     const struct job *job = context;
     const char *before = "; left out, no overlap: ";
 
-    printf("%s%s%u of %u pictures in %u x %u px, weakest overlap %.3f",
-           job->r->out ? job->r->out : "", job->r->out ? ": " : "", job->mosaic.n_placed, job->n,
-           job->canvas.width, job->canvas.height, oct_command_shown(weakest(job), 3));
+    printf("%s%s%u of %u pictures", job->r->out ? job->r->out : "", job->r->out ? ": " : "",
+           job->mosaic.n_placed, job->n);
+    if (!job->r->options.shifts_only)
+        printf(" in %u x %u px", job->canvas.width, job->canvas.height);
+    printf(", weakest overlap %.3f", oct_command_shown(weakest(job), 3));
     for (unsigned i = 0; i < job->n; i++) {
         const struct oct_mosaic_place *p = &job->mosaic.places[i];
         if (p->component == 0)
@@ -229,9 +241,10 @@ static enum oct_err find(struct job *job, struct oct_error *err)
     if (!e && job->mosaic.n_placed < 2)
         e = oct_fail(err, OCT_E_ARG, "no two of the %u pictures overlap with a score of %g", job->n,
                      job->mosaic.setup.min_score);
-    return e ? e
-             : oct_mosaic_blend(&job->mosaic, job->pictures, &job->canvas, &job->weight,
-                                &job->origin[0], &job->origin[1], err);
+    return e || job->r->options.shifts_only
+               ? e
+               : oct_mosaic_blend(&job->mosaic, job->pictures, &job->canvas, &job->weight,
+                                  &job->origin[0], &job->origin[1], err);
 }
 
 static enum oct_err write_all(struct job *job, struct oct_error *err)

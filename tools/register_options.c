@@ -191,6 +191,9 @@ enum oct_err oct_register_check_options(const struct oct_register *r,
             return oct_fail(err, OCT_E_CONFIG, "%s takes no %s", models[r->setup.model],
                             rows[i].name);
     }
+    if (mode->use == MOSAIC && o->shifts_only && o->png)
+        return oct_fail(err, OCT_E_CONFIG,
+                        "--as mosaic: --png shows the average, which --shifts-only leaves out");
     return OCT_OK;
 }
 

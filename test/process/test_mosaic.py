@@ -83,6 +83,23 @@ def a_scene():
 
 
 @case
+def places_alone():
+    """--shifts-only finds the same places and makes no average"""
+    names = pictures()
+    said = json.loads(register(*names, path("all.h5"), "--json"))
+    alone = json.loads(register(*names, path("alone.h5"), "--shifts-only", "--json"))
+    assert alone["pictures"] == said["pictures"] and alone["placed"] == said["placed"]
+    assert "height" in said and "height" not in alone, alone
+    with h5py.File(path("all.h5")) as f, h5py.File(path("alone.h5")) as g:
+        assert {"average", "weight", "pictures"} <= set(f) and set(g) == {"pictures"}, list(g)
+        assert np.array_equal(f["pictures/position_px"][:], g["pictures/position_px"][:])
+    assert " px" not in register(*names, "--shifts-only", "--csv", path("alone.csv"))
+    assert os.path.exists(path("alone.csv"))
+    said = register(*names, "--shifts-only", "--png", path("alone.png"), status=2)
+    assert "--shifts-only" in said and not os.path.exists(path("alone.png")), said
+
+
+@case
 def real_pictures():
     """five real pictures find the places of an independent reference to 0.1 px, in any order"""
     files = {os.path.basename(name)[-8:-4]: name
