@@ -51,7 +51,7 @@ struct oct_analysis_ops {
     enum oct_err (*create)(struct oct_analysis **analysis, const struct oct_analysis_setup *setup,
                            struct oct_image_form *form, struct oct_error *err);
 
-    struct oct_stage_ops run; /* push, take, end, reset, configure, running, destroy */
+    struct oct_stage_ops run;
 };
 
 #endif

@@ -108,6 +108,12 @@ static enum oct_err failover_configure(struct oct_analysis *a, const void *setti
     return e;
 }
 
+static bool failover_is_at_rest(const struct oct_analysis *a)
+{
+    const struct oct_stage_ops *run = &atomic_load(&((struct oct_analysis *)a)->now)->run;
+    return a->twin && run->is_at_rest && run->is_at_rest(a->twin);
+}
+
 static const char *failover_running(const struct oct_analysis *a)
 {
     return atomic_load(&((struct oct_analysis *)a)->now)->backend;
@@ -119,6 +125,7 @@ static const struct oct_stage_ops failover_ops = {
     .end = failover_end,
     .reset = failover_reset,
     .configure = failover_configure,
+    .is_at_rest = failover_is_at_rest,
     .running = failover_running,
     .destroy = failover_destroy,
 };

@@ -99,6 +99,11 @@ static enum oct_err twin_configure(struct oct_analysis *a, const void *settings,
     return OCT_OK;
 }
 
+static bool twin_is_at_rest(const struct oct_analysis *a)
+{
+    return a->settings == 0;
+}
+
 static void twin_destroy(struct oct_analysis *a)
 {
     if (a)
@@ -109,7 +114,7 @@ static void twin_destroy(struct oct_analysis *a)
 #define RUN                                                                                        \
     {                                                                                              \
         .push = twin_push, .take = twin_take, .reset = twin_reset, .configure = twin_configure,    \
-        .destroy = twin_destroy                                                                    \
+        .is_at_rest = twin_is_at_rest, .destroy = twin_destroy                                     \
     }
 static const struct oct_analysis_ops cpu = {.name = "count",
                                             .backend = "cpu",
@@ -227,6 +232,30 @@ static void when_the_gpu_fails_the_cpu_goes_on_with_that_bscan(void **state)
     close_rig(&r);
 }
 
+static void either_twin_may_be_at_rest(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct oct_error err;
+    assert_int_equal(open_rig(&r, &both, "auto", &err), OCT_OK);
+    assert_non_null(r.choice.ops->is_at_rest);
+    for (int dies_at_push = 0; dies_at_push < 2; dies_at_push++) {
+        world.dies_at_push = dies_at_push;
+        assert_true(count_one(&r, &err) == 1);
+        assert_string_equal(running(&r), dies_at_push ? "cpu" : "cuda");
+        assert_false(r.choice.ops->is_at_rest(r.choice.analysis));
+        assert_int_equal(r.choice.ops->configure(r.choice.analysis, &(int){0}, &err), OCT_OK);
+        assert_true(r.choice.ops->is_at_rest(r.choice.analysis));
+        assert_int_equal(r.choice.ops->configure(r.choice.analysis, &(int){1}, &err), OCT_OK);
+    }
+    close_rig(&r);
+    assert_int_equal(open_rig(&r, &both, "auto", &err), OCT_OK);
+    world.dies_at_push = world.second_refuses = true;
+    assert_true(count_one(&r, &err) < 0);
+    assert_false(r.choice.ops->is_at_rest(r.choice.analysis)); /* its pushes say that it failed */
+    close_rig(&r);
+}
+
 static void a_gpu_that_fails_late_costs_one_result(void **state)
 {
     (void)state;
@@ -280,6 +309,7 @@ int main(void)
         cmocka_unit_test(the_gpu_computes_where_there_is_one),
         cmocka_unit_test(the_cpu_computes_where_no_gpu_answers),
         cmocka_unit_test(when_the_gpu_fails_the_cpu_goes_on_with_that_bscan),
+        cmocka_unit_test(either_twin_may_be_at_rest),
         cmocka_unit_test(a_gpu_that_fails_late_costs_one_result),
         cmocka_unit_test(where_both_fail_every_push_says_so),
         cmocka_unit_test(names_are_found),
