@@ -10,6 +10,7 @@
 
 struct row {
     const struct oct_analysis_ops *analysis; /* its CPU twin: for the name */
+    /* Member by member: what lies between them stays 0, and equal settings are equal bytes. */
     void (*fill)(const struct oct_config *config, union oct_config_analysis_settings *settings);
     /* What its keys' ranges do not say; NULL: nothing. */
     enum oct_err (*check)(const union oct_config_analysis_settings *settings,
@@ -21,24 +22,22 @@ struct row {
 static void fill_enface(const struct oct_config *config,
                         union oct_config_analysis_settings *settings)
 {
-    settings->enface = (struct oct_enface_settings){
-        .projection = (enum oct_projection)config->analysis.enface_projection,
-        .slab_first = config->analysis.enface_slab_first,
-        .slab_last = config->analysis.enface_slab_last,
-    };
+    struct oct_enface_settings *s = &settings->enface;
+    s->projection = (enum oct_projection)config->analysis.enface_projection;
+    s->slab_first = config->analysis.enface_slab_first;
+    s->slab_last = config->analysis.enface_slab_last;
 }
 
 static void fill_average(const struct oct_config *config,
                          union oct_config_analysis_settings *settings)
 {
-    settings->average = (struct oct_average_settings){
-        .bscans = config->average.bscans,
-        .repeats = config->scan.repeats,
-        .registration = (enum oct_average_register)config->average.registration,
-        .max_shift_px = config->average.max_shift_px,
-        .min_score = config->average.min_score,
-        .domain = (enum oct_average_domain)config->average.domain,
-    };
+    struct oct_average_settings *s = &settings->average;
+    s->bscans = config->average.bscans;
+    s->repeats = config->scan.repeats;
+    s->registration = (enum oct_average_register)config->average.registration;
+    s->max_shift_px = config->average.max_shift_px;
+    s->min_score = config->average.min_score;
+    s->domain = (enum oct_average_domain)config->average.domain;
 }
 
 static enum oct_err check_average(const union oct_config_analysis_settings *settings,

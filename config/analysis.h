@@ -24,7 +24,8 @@ union oct_config_analysis_settings {
     struct oct_average_settings average;
 };
 
-/* Fills the settings of the analysis of that name; false: it has none, and they are all zero. */
+/* Fills the settings of the analysis of that name; false: it has none, and they are all zero. Equal
+ * settings are equal in every byte. */
 bool oct_config_analysis(const struct oct_config *config, const char *name,
                          union oct_config_analysis_settings *settings);
 

@@ -72,17 +72,17 @@ static enum oct_err start_one(struct oct_daemon_analysis *a, unsigned asker,
                               const struct oct_config *config, struct oct_pipeline *pipeline,
                               struct oct_workers *workers, struct oct_error *err)
 {
-    union oct_config_analysis_settings settings;
     struct oct_analysis_choice choice;
     const struct oct_plan *plan = oct_pipeline_plan(pipeline);
-    oct_config_analysis(config, a->entry->cpu->name, &settings);
+    oct_config_analysis(config, a->entry->cpu->name, &a->settings);
+    a->rests = oct_config_analysis_rests(config, a->entry->cpu->name);
     const struct oct_analysis_setup setup = {
         .input = oct_pipeline_form(pipeline),
         .n_bscans = plan->geometry.n_bscans,
         .spacing = oct_config_spacing(config, plan),
         .line_rate_hz = config->scan.line_rate_hz,
         .live = true,
-        .settings = &settings,
+        .settings = &a->settings,
         .workers = workers,
         .gpus = config->pipeline.gpus,
     };
@@ -99,7 +99,7 @@ static enum oct_err start_one(struct oct_daemon_analysis *a, unsigned asker,
         .asker = asker,
         .settings_bytes = choice.settings_bytes,
         .most_behind = choice.most_behind,
-        .rests = oct_config_analysis_rests(config, a->entry->cpu->name),
+        .rests = a->rests,
     };
     e = oct_stage_create(&a->stage, &stage, err);
     if (!e && a->entry->cuda)
@@ -149,12 +149,19 @@ void oct_daemon_analyses_configure(struct oct_daemon_analyses *all, const struct
 {
     union oct_config_analysis_settings settings;
     for (unsigned i = 0; i < all->n; i++) {
-        const struct oct_daemon_analysis *a = &all->analysis[i];
+        struct oct_daemon_analysis *a = &all->analysis[i];
+        const char *name = a->entry->cpu->name;
+        const bool rests = oct_config_analysis_rests(config, name);
         if (!a->stage)
             continue;
-        if (oct_config_analysis(config, a->entry->cpu->name, &settings))
+        if (oct_config_analysis(config, name, &settings) &&
+            memcmp(&settings, &a->settings, sizeof(settings)) != 0) {
+            memcpy(&a->settings, &settings, sizeof(settings));
             oct_stage_configure(a->stage, &settings);
-        oct_stage_rest(a->stage, oct_config_analysis_rests(config, a->entry->cpu->name));
+        }
+        if (rests != a->rests)
+            oct_stage_rest(a->stage, rests);
+        a->rests = rests;
     }
 }
 

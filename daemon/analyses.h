@@ -6,15 +6,18 @@
 #define OCT_DAEMON_ANALYSES_H
 
 #include "analysis/analyses.h"
+#include "config/analysis.h"
 #include "config/config.h"
 
 #define OCT_DAEMON_MOST_ANALYSES 16u
 
 struct oct_daemon_analysis {
     const struct oct_analysis_entry *entry;
-    struct oct_stage *stage;  /* NULL: it did not start */
-    struct oct_error refused; /* why */
-    bool told;                /* that it has been at work at one B-scan for long */
+    struct oct_stage *stage;                     /* NULL: it did not start */
+    struct oct_error refused;                    /* why */
+    union oct_config_analysis_settings settings; /* as given to the stage last */
+    bool rests;                                  /* likewise */
+    bool told; /* that it has been at work at one B-scan for long */
 };
 
 struct oct_daemon_analyses {
@@ -51,7 +54,8 @@ bool oct_daemon_analyses_drain(struct oct_daemon_analyses *analyses);
 /* Readers of their results are gone. */
 void oct_daemon_analyses_destroy(struct oct_daemon_analyses *analyses);
 
-/* Gives them the settings of the configuration, and sends them to rest or wakes them. */
+/* Gives those whose settings have changed the new ones, and sends to rest or wakes those whose rest
+ * has: what an analysis does anew because of settings is its own. */
 void oct_daemon_analyses_configure(struct oct_daemon_analyses *analyses,
                                    const struct oct_config *config);
 
