@@ -2,6 +2,7 @@
 
 #include "pipeline/volume/file.h"
 #include "pipeline/volume/hdf5_lock.h"
+#include "pipeline/volume/hdf5_make.h"
 
 #include <hdf5.h>
 #include <math.h>
@@ -14,15 +15,15 @@
 struct builder {
     hid_t file;
     hid_t array; /* creation properties: contiguous, allocated at once, never filled */
-    hid_t text;  /* string type: variable length, UTF-8; what h5py reads as str */
+    hid_t text;  /* of texts: what h5py reads as str */
     bool failed;
-    char reason[160]; /* of the first failure: libhdf5 forgets it at the next call */
+    struct oct_hdf5_reason reason; /* of the first failure: libhdf5 forgets it at the next call */
 };
 
 static void note_failure(struct builder *b)
 {
     if (!b->failed)
-        oct_hdf5_reason(b->reason, sizeof(b->reason));
+        oct_hdf5_reason(b->reason.text, sizeof(b->reason.text));
     b->failed = true;
 }
 
@@ -126,18 +127,10 @@ uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,
 /* ---- attributes ---- */
 
 static void put_attribute(struct builder *b, hid_t object, const char *name, hid_t type,
-                          hsize_t n /* 0: scalar */, const void *values)
+                          size_t n /* 0: scalar */, const void *values)
 {
-    if (b->failed)
-        return;
-    hid_t space = n ? H5Screate_simple(1, &n, NULL) : H5Screate(H5S_SCALAR);
-    hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    if (attribute < 0 || H5Awrite(attribute, type, values) < 0)
-        note_failure(b);
-    if (attribute >= 0)
-        H5Aclose(attribute);
-    if (space >= 0)
-        H5Sclose(space);
+    if (!b->failed)
+        b->failed = !oct_hdf5_put_attribute(object, name, type, type, n, values, &b->reason);
 }
 
 static void put_text(struct builder *b, hid_t object, const char *name, const char *text)
@@ -505,16 +498,16 @@ static void open_builder(struct builder *b, struct oct_hdf5_image *image)
 {
     *b = (struct builder){.file = H5I_INVALID_HID};
     b->array = H5Pcreate(H5P_DATASET_CREATE);
-    b->text = H5Tcopy(H5T_C_S1);
+    b->text = oct_hdf5_make_text_type(&b->reason);
+    b->failed = b->text < 0;
     if (H5Pset_layout(b->array, H5D_CONTIGUOUS) < 0 ||
         H5Pset_alloc_time(b->array, H5D_ALLOC_TIME_EARLY) < 0 ||
         H5Pset_fill_time(b->array, H5D_FILL_TIME_NEVER) < 0 ||
-        H5Pset_obj_track_times(b->array, 0) < 0 || /* same seed, same bytes */
-        H5Tset_size(b->text, H5T_VARIABLE) < 0 || H5Tset_cset(b->text, H5T_CSET_UTF8) < 0)
+        H5Pset_obj_track_times(b->array, 0) < 0) /* same seed, same bytes */
         note_failure(b);
     if (!b->failed)
-        b->file = oct_hdf5_image_open(image, H5F_ACC_TRUNC, OCT_VOLUME_BLOCK_BYTES, b->reason,
-                                      sizeof(b->reason));
+        b->file = oct_hdf5_image_open(image, H5F_ACC_TRUNC, OCT_VOLUME_BLOCK_BYTES, b->reason.text,
+                                      sizeof(b->reason.text));
     b->failed |= b->file < 0;
 }
 
@@ -542,7 +535,8 @@ enum oct_err oct_volume_layout_build(struct oct_hdf5_image *image, struct oct_vo
     close_builder(&b);
     oct_hdf5_unlock();
     if (b.failed)
-        return oct_fail(err, OCT_E_IO, "%s: libhdf5 cannot make its metadata: %s", path, b.reason);
+        return oct_fail(err, OCT_E_IO, "%s: libhdf5 cannot make its metadata: %s", path,
+                        b.reason.text);
     layout->file_bytes = image->end;
     return OCT_OK;
 }
