@@ -94,8 +94,7 @@ double oct_record_sources_bytes(const struct oct_image_source *sources, unsigned
 {
     double bytes = 0;
     for (unsigned i = 0; i < n_sources; i++)
-        bytes += (double)oct_image_form_bytes(sources[i].form) *
-                 oct_image_form_rows(sources[i].form, n_bscans);
+        bytes += (double)oct_volume_form_bytes(sources[i].form, n_bscans);
     return bytes;
 }
 

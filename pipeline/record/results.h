@@ -59,8 +59,7 @@ void oct_record_results_destroy(struct oct_record_results *results);
 void oct_record_results_describe(const struct oct_record_results *results,
                                  struct oct_volume_about *about);
 
-/* Bytes that the results of these sources take in the file of a volume; their columns are not
- * counted. */
+/* Bytes that the results of these sources take in the file of a volume, with their columns. */
 double oct_record_sources_bytes(const struct oct_image_source *sources, unsigned n_sources,
                                 uint32_t n_bscans);
 double oct_record_results_bytes(const struct oct_record_results *results, uint32_t n_bscans);

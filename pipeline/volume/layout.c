@@ -85,21 +85,21 @@ static hid_t column_type(enum oct_volume_column column)
     }
 }
 
-#define RESULT_HEADER_BYTES (1u << 16) /* of one form's objects: a block each, labels, padding */
-
-static uint64_t results_bytes(const struct oct_geometry *g, const struct oct_volume_about *about)
+static bool has_result_column(const struct oct_image_form *form, int column)
 {
-    uint64_t bytes = 0;
-    for (unsigned i = 0; i < about->n_forms; i++) {
-        const struct oct_image_form *form = about->forms[i];
-        uint64_t n = oct_image_form_rows(form, g->n_bscans);
-        bytes += RESULT_HEADER_BYTES + n * oct_image_form_bytes(form);
-        for (int c = 0; c < OCT_N_RESULT_COLUMNS; c++)
-            bytes += n * result_columns[c].bytes;
-        bytes += n * oct_image_form_n_values(form) * sizeof(double);
-    }
-    return bytes;
+    return form->type == OCT_SAMPLE_U8 || (column != OCT_RESULT_LO && column != OCT_RESULT_HI);
 }
+
+uint64_t oct_volume_form_bytes(const struct oct_image_form *form, uint32_t n_bscans)
+{
+    uint64_t a_row =
+        oct_image_form_bytes(form) + (uint64_t)oct_image_form_n_values(form) * sizeof(double);
+    for (int c = 0; c < OCT_N_RESULT_COLUMNS; c++)
+        a_row += has_result_column(form, c) ? result_columns[c].bytes : 0;
+    return oct_image_form_rows(form, n_bscans) * a_row;
+}
+
+#define RESULT_HEADER_BYTES (1u << 16) /* of one form's objects: a block each, labels, padding */
 
 /* Adds up arrays, calibration and texts. Each array starts at a block of its own, which the first
  * term covers. */
@@ -120,7 +120,8 @@ uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,
         bytes += (uint64_t)g->n_bscans * oct_geometry_image_bytes(g);
     bytes += sizeof(double) * (cal->n_wavelengths + cal->n_kmap + cal->n_background);
     bytes += 2 * sizeof(double) * (uint64_t)g->upsampled;
-    bytes += results_bytes(g, about);
+    for (unsigned i = 0; i < about->n_forms; i++)
+        bytes += RESULT_HEADER_BYTES + oct_volume_form_bytes(about->forms[i], g->n_bscans);
     return bytes + 2 * (about->config_text ? strlen(about->config_text) : 0);
 }
 
@@ -383,7 +384,7 @@ static void build_result_columns(struct builder *b, const struct oct_image_form 
     char name[2 * OCT_IMAGE_NAME_BYTES];
     for (int c = 0; c < OCT_N_RESULT_COLUMNS; c++) {
         bool is_limit = c == OCT_RESULT_LO || c == OCT_RESULT_HI;
-        if (is_limit && form->type != OCT_SAMPLE_U8)
+        if (!has_result_column(form, c))
             continue;
         hid_t type = is_limit               ? H5T_IEEE_F64LE
                      : c == OCT_RESULT_ROWS ? H5T_STD_U32LE

@@ -58,6 +58,9 @@ struct oct_volume_writer;
 enum oct_err oct_volume_forms_check(const struct oct_image_form *const *forms, unsigned n_forms,
                                     struct oct_error *err);
 
+/* Bytes of the images of this form in the file of a volume, with their columns. */
+uint64_t oct_volume_form_bytes(const struct oct_image_form *form, uint32_t n_bscans);
+
 /* Whether a frame is an image of this form: the same name, type and extents, the first of which may
  * be smaller. */
 bool oct_volume_result_fits(const struct oct_image_form *form, const struct oct_image_frame *frame);

@@ -3,6 +3,7 @@
 misbehave (test/daemon/octd_misbehaving.c)."""
 import glob
 import h5py
+import math
 from octfaults import *
 
 D = 128  # crop_last of BASE
@@ -98,7 +99,9 @@ def they_are_recorded():
     with Daemon(*BASE, *settings(scan=dict(width_um=600, height_um=500))) as daemon:
         enface, quality = daemon.subscriber("enface"), daemon.subscriber("quality")
         a_bscan = M * LINES.shape[1] * 2 + M * D  # and a row of en face, a row of the quality
-        assert daemon.status()["record"]["bytes_per_bscan"] == a_bscan + M * 4 + 10 * 4
+        columns = 4 + 1  # of float images: rows, valid
+        a_bscan += M * 4 + columns / V + 10 * 4 + columns
+        assert daemon.status()["record"]["bytes_per_bscan"] == math.ceil(a_bscan)
         assert daemon.ask("record", action="start")["ok"]
         in_step(daemon, Sender(daemon, 1), 2 * V)
         daemon.wait(lambda s: s["volumes_written"] == 2)

@@ -64,7 +64,8 @@ static void set_disk(bool hangs, bool fails)
 static void a_recording_needs_room_for_results_too(void **state)
 {
     const double bscans = V * (N * M * 2 + M * D),
-                 results = V * ROWS * COLUMNS * sizeof(float) + V * M * sizeof(float);
+                 columns = sizeof(uint32_t) + 1, /* of float images: rows, valid */
+        results = V * (ROWS * COLUMNS * sizeof(float) + columns) + V * M * sizeof(float) + columns;
     struct scene s;
     struct oct_error err;
     double found = 0;
