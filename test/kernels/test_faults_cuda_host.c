@@ -2,7 +2,7 @@
  * nothing leaks, every B-scan is handed back, what is handed back as done is right, and with
  * backend=auto the CPU engine goes on. */
 #include "kernels/engines.h"
-#include "test/cuda_host/cuda_host.h"
+#include "test/rig/cuda_rig.h"
 #include "test/rig/engine_rig.h"
 #include "test/rig/tap.h"
 
@@ -14,9 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMORY ((size_t)1 << 30)
 #define N_JOBS 7u
-#define PATIENCE_MS 60000 /* a busy machine is not a device that hangs */
 #if defined(__SANITIZE_THREAD__)
 #define HANG_MS 15000 /* kernels that do not hang take seconds then */
 #define STRIDE 37u    /* and not every fault can be played */
@@ -43,11 +41,6 @@ static struct oct_scene scene;
 /* [N_JOBS] pictures and values: of fused and plain kernels, of the CPU engine */
 static uint8_t *wanted[3], *wanted_values[3];
 static size_t picture_bytes, values_bytes;
-
-static double seconds(void)
-{
-    return (double)oct_clock_ns() * 1e-9;
-}
 
 /* ---- jobs ---- */
 
@@ -142,13 +135,6 @@ static enum oct_err try_create(struct oct_rig *rig, const struct oct_engine_ops 
     *rig = (struct oct_rig){.ops = ops};
     make_plan(rig, of);
     return ops->create(&rig->engine, rig->plan, options, err);
-}
-
-/* Everything was given back. */
-static void check_nothing_left(void)
-{
-    assert_int_equal(cuda_host_bytes_in_use(), 0);
-    assert_int_equal(cuda_host_n_objects(), 0);
 }
 
 static int make_scene(void **state)
@@ -411,16 +397,6 @@ static void test_failover(void **state)
 }
 
 /* ---- what hangs ---- */
-
-/* Until the threads that hung have ended and given everything back. */
-static void let_go(void)
-{
-    cuda_host_reset(1, MEMORY);
-    for (int i = 0; i < 500 && (cuda_host_bytes_in_use() || cuda_host_n_objects()); i++)
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
-    check_nothing_left();
-}
 
 static const struct oct_engine_options hanging = {
     .cuda = "fused", .max_batch = 2, .n_streams = 2, .deadline_ms = HANG_MS};
