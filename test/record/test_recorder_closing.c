@@ -1,6 +1,7 @@
 /* The recorder while one of its files is being closed: the next begins meanwhile, and whatever
  * becomes of either, all is counted and told. The disk holds up or refuses what it is told to. */
-#define _GNU_SOURCE /* SYS_pwrite64, SYS_linkat */
+#define _GNU_SOURCE /* SYS_linkat */
+#include "test/rig/disk_rig.h"
 #include "test/rig/recorder_rig.h"
 
 #include <errno.h>
@@ -59,8 +60,7 @@ static bool fails(const char *const *part, int fd)
     return result;
 }
 
-/* These stand before libc's in the link, so the library's calls come here. */
-int fdatasync(int fd)
+static int sync_when_told(int fd)
 {
     pthread_mutex_lock(&disk.lock);
     if (is_in(disk.held, name_of(fd))) {
@@ -70,12 +70,12 @@ int fdatasync(int fd)
     while (is_in(disk.held, name_of(fd)))
         pthread_cond_wait(&disk.changed, &disk.lock);
     pthread_mutex_unlock(&disk.lock);
-    return fails(&disk.fail_sync, fd) ? -1 : (int)syscall(SYS_fdatasync, fd);
+    return fails(&disk.fail_sync, fd) ? -1 : disk_fdatasync(fd);
 }
 
-ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
+static ssize_t write_when_told(int fd, const void *data, size_t bytes, off_t offset)
 {
-    return fails(&disk.fail_write, fd) ? -1 : syscall(SYS_pwrite64, fd, data, bytes, offset);
+    return fails(&disk.fail_write, fd) ? -1 : disk_pwrite(fd, data, bytes, offset);
 }
 
 int linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
@@ -544,6 +544,7 @@ static void a_close_that_fails_at_the_end_of_the_daemon_is_told(void **state)
 
 int main(void)
 {
+    disk_calls = (struct disk_calls){.pwrite = write_when_told, .fdatasync = sync_when_told};
 #define CASE(name) cmocka_unit_test_setup(name, reset_disk)
     const struct CMUnitTest tests[] = {
         CASE(the_next_file_does_not_wait_for_the_sync_of_the_one_before),

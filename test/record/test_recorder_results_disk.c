@@ -1,5 +1,5 @@
 /* Results of analyses in recordings on a disk that is full, hangs or fails: no B-scan is lost. */
-#define _GNU_SOURCE /* SYS_pwrite64 */
+#include "test/rig/disk_rig.h"
 #include "test/rig/results_rig.h"
 
 #include <errno.h>
@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* ---- the disk ---- */
@@ -19,23 +18,22 @@ static struct {
     bool fails; /* writes do */
 } disk = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-/* These stand before libc's in the link, so the library's calls come here. */
-int fdatasync(int fd)
+static int sync_when_told(int fd)
 {
     pthread_mutex_lock(&disk.lock);
     while (disk.hangs)
         pthread_cond_wait(&disk.changed, &disk.lock);
     pthread_mutex_unlock(&disk.lock);
-    return (int)syscall(SYS_fdatasync, fd);
+    return disk_fdatasync(fd);
 }
 
-ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
+static ssize_t write_when_told(int fd, const void *data, size_t bytes, off_t offset)
 {
     pthread_mutex_lock(&disk.lock);
     bool fails = disk.fails;
     pthread_mutex_unlock(&disk.lock);
     errno = EIO;
-    return fails ? -1 : syscall(SYS_pwrite64, fd, data, bytes, offset);
+    return fails ? -1 : disk_pwrite(fd, data, bytes, offset);
 }
 
 /* What statvfs says is free, 0: what is. */
@@ -148,6 +146,7 @@ static void a_write_of_a_result_that_fails_fails_its_file(void **state)
 
 int main(void)
 {
+    disk_calls = (struct disk_calls){.pwrite = write_when_told, .fdatasync = sync_when_told};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_recording_needs_room_for_results_too),
         cmocka_unit_test(a_recorder_that_lags_behind_its_disk_loses_results_at_most),

@@ -1,5 +1,5 @@
-/* A folder of keys and who comes in by them: for the tests of access. All of it fails the cmocka test
- * unless it works. */
+/* A folder of keys and who comes in by them: for the tests of access. All of it fails the cmocka
+ * test unless it works. */
 #ifndef OCT_TEST_RIG_ACCESS_RIG_H
 #define OCT_TEST_RIG_ACCESS_RIG_H
 
@@ -23,8 +23,8 @@ int drop_rig(void **state);
 struct oct_access_counts counts(const struct rig *rig);
 void wait_for_allowed(const struct rig *rig, uint64_t n);
 
-/* The files of keys. A spoiled one opens, and reading it is an error of the kernel's: EIO. remove_key
- * waits until it is out. */
+/* The files of keys. A spoiled one opens, and reading it is an error of the kernel's: EIO.
+ * remove_key waits until it is out. */
 void key_path(const struct rig *rig, int who, char path[400]);
 void remove_key(const struct rig *rig, int who);
 void write_key(const struct rig *rig, const char *name, const char *key);

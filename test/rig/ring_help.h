@@ -1,5 +1,5 @@
-/* A ring of which each slot holds its number: for the tests of rings. All of it fails the cmocka test
- * unless it works. */
+/* A ring of which each slot holds its number: for the tests of rings. All of it fails the cmocka
+ * test unless it works. */
 #ifndef OCT_TEST_RIG_RING_HELP_H
 #define OCT_TEST_RIG_RING_HELP_H
 

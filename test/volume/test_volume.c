@@ -4,6 +4,7 @@
  * B-scans of 9 lines, 101 samples and 33 pixels and prints the number that oct_volume_written
  * reports whenever it changes. */
 #define _GNU_SOURCE
+#include "test/rig/disk_rig.h"
 #include "test/rig/tap.h"
 #include "test/rig/volume_cases.h"
 
@@ -17,7 +18,6 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,8 +33,7 @@ static struct {
     bool fail_sync;
 } fault;
 
-/* These stand before libc's in the link, so the library's calls come here. */
-ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
+static ssize_t write_when_told(int fd, const void *data, size_t bytes, off_t offset)
 {
     fault.n_calls++;
     if (fault.eintr_every && fault.n_calls % fault.eintr_every == 0) {
@@ -57,16 +56,16 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
     }
     if (fault.room_bytes)
         fault.room_bytes -= fault.room_bytes - 1 < bytes ? fault.room_bytes - 1 : bytes;
-    return syscall(SYS_pwrite64, fd, data, bytes, offset);
+    return disk_pwrite(fd, data, bytes, offset);
 }
 
-int fdatasync(int fd)
+static int sync_when_told(int fd)
 {
     if (fault.fail_sync) {
         errno = EIO;
         return -1;
     }
-    return (int)syscall(SYS_fdatasync, fd);
+    return disk_fdatasync(fd);
 }
 
 static int reset_faults(void **state)
@@ -525,6 +524,7 @@ static int writer(const char *path, uint32_t n_rows)
 
 int main(int argc, char **argv)
 {
+    disk_calls = (struct disk_calls){.pwrite = write_when_told, .fdatasync = sync_when_told};
     if (argc == 4 && strcmp(argv[1], "--writer") == 0)
         return writer(argv[2], (uint32_t)strtoul(argv[3], NULL, 10));
     if (getenv("TMPDIR") && chdir(getenv("TMPDIR")) != 0)

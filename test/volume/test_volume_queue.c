@@ -1,7 +1,8 @@
 /* The blocks of a recording on their way to the file, with a disk that waits and refuses when
  * told. */
-#define _GNU_SOURCE /* O_DIRECT, SYS_pwrite64 */
+#define _GNU_SOURCE /* O_DIRECT */
 #include "pipeline/volume/queue.h"
+#include "test/rig/disk_rig.h"
 #include "test/rig/tap.h"
 
 #include <errno.h>
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define BYTES OCT_VOLUME_QUEUE_BYTES
@@ -31,8 +31,7 @@ static struct {
     off_t offset[64]; /* of those written */
 } disk = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-/* Stands before libc's in the link, so the library's calls come here. */
-ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
+static ssize_t write_when_told(int fd, const void *data, size_t bytes, off_t offset)
 {
     pthread_mutex_lock(&disk.lock);
     unsigned number = ++disk.n_begun;
@@ -47,7 +46,7 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
         errno = EIO;
         return -1;
     }
-    return syscall(SYS_pwrite64, fd, data, bytes, offset);
+    return disk_pwrite(fd, data, bytes, offset);
 }
 
 static void hold(bool held)
@@ -305,6 +304,7 @@ static void memory_goes_back_with_its_queue(void **state)
 
 int main(void)
 {
+    disk_calls = (struct disk_calls){.pwrite = write_when_told};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_arrive_whole_and_in_order),
         cmocka_unit_test(the_next_block_is_filled_while_one_is_written),

@@ -1,15 +1,15 @@
 /* Recordings: results of analyses beside the B-scans, and what a crash leaves of them.
  *
  * `test_volume_results --writer PATH` makes the file that test_volume_results.py reads. */
-#define _GNU_SOURCE /* SYS_pwrite64 */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "pipeline/base/crc32c.h"
-#include "pipeline/volume/hdf5_image.h"
-#include "pipeline/volume/layout.h"
+#include "pipeline/volume/hdf5_lock.h"
+#include "test/rig/disk_rig.h"
+#include "test/rig/result_forms.h"
 #include "test/rig/tap.h"
 #include "test/rig/volume_cases.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <hdf5.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -17,11 +17,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum { N = 40, M = 5, V = 12, D = 16, ROWS = 4, COLUMNS = 3 };
 
 /* ---- a system that ends after so many calls ---- */
 
@@ -47,13 +44,12 @@ static void end_if_due(void)
         return;
     for (unsigned i = machine.n_unsynced; machine.power_cut && i-- > 0;)
         if (i + 1 < machine.n_unsynced)
-            syscall(SYS_pwrite64, machine.fd, machine.unsynced[i].before, machine.unsynced[i].bytes,
-                    machine.unsynced[i].offset);
+            disk_pwrite(machine.fd, machine.unsynced[i].before, machine.unsynced[i].bytes,
+                        machine.unsynced[i].offset);
     _exit(0);
 }
 
-/* These stand before libc's in the link, so the library's calls come here. */
-ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
+static ssize_t write_when_told(int fd, const void *data, size_t bytes, off_t offset)
 {
     pthread_mutex_lock(&machine.lock);
     if (machine.n_calls == 0)
@@ -67,7 +63,7 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
         machine.unsynced[machine.n_unsynced].bytes = bytes;
         machine.unsynced[machine.n_unsynced++].offset = offset;
     }
-    ssize_t n = syscall(SYS_pwrite64, fd, data, bytes, offset);
+    ssize_t n = disk_pwrite(fd, data, bytes, offset);
     pthread_mutex_unlock(&machine.lock);
     return n;
 }
@@ -80,66 +76,22 @@ static void note_sync(void)
     pthread_mutex_unlock(&machine.lock);
 }
 
-int fdatasync(int fd)
+static int sync_when_told(int fd)
 {
     note_sync();
-    return machine.ends_at ? 0 : (int)syscall(SYS_fdatasync, fd);
+    return machine.ends_at ? 0 : disk_fdatasync(fd);
 }
 
-int fsync(int fd)
+static int sync_all_when_told(int fd)
 {
     note_sync();
-    return machine.ends_at ? 0 : (int)syscall(SYS_fsync, fd);
+    return machine.ends_at ? 0 : disk_fsync(fd);
 }
 
 /* ---- the scene ---- */
 
-static const char *const labels[COLUMNS] = {"depth, um", "level, dB", "ä"};
-
-static const struct oct_image_form table = {
-    .name = "cells",
-    .quantity = OCT_QUANTITY_NUMBERS,
-    .type = OCT_SAMPLE_F32,
-    .rank = 2,
-    .dims = {ROWS, COLUMNS},
-    .spacing_um = {NAN, NAN},
-    .axes = {"cell", "column"},
-    .labels = labels,
-};
-
-static const struct oct_image_form picture = {
-    .name = "smooth",
-    .quantity = OCT_QUANTITY_INTENSITY_DB,
-    .type = OCT_SAMPLE_U8,
-    .rank = 3,
-    .dims = {2, M, D},
-    .spacing_um = {NAN, 7.5, 2},
-    .axes = {"look", "line", "depth"},
-};
-
-static const struct oct_image_form enface = {
-    .name = "enface",
-    .quantity = OCT_QUANTITY_INTENSITY_DB,
-    .type = OCT_SAMPLE_F32,
-    .rank = 2,
-    .dims = {V, M},
-    .spacing_um = {NAN, 7.5},
-    .axes = {"bscan", "line"},
-    .of_volume = true,
-};
-
-static const struct oct_image_form shadow = {
-    .name = "shadow",
-    .quantity = OCT_QUANTITY_INTENSITY,
-    .type = OCT_SAMPLE_U8,
-    .rank = 1,
-    .dims = {3 * 4096 + 5},
-    .spacing_um = {NAN},
-    .axes = {"line"},
-    .of_volume = true,
-};
-
-static const struct oct_image_form *const forms[] = {&table, &picture, &enface, &shadow};
+static const struct oct_image_form *const forms[] = {&form_table, &form_picture, &form_enface,
+                                                     &form_shadow};
 enum { TABLE, PICTURE, ENFACE, SHADOW, N_FORMS };
 
 static struct oct_volume_writer *make(const char *path, const struct oct_plan *plan)
@@ -350,9 +302,9 @@ static void a_wrong_result_is_refused_and_changes_nothing(void **state)
     struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
     struct oct_volume_writer *w = make("wrong.h5", &plan);
     struct oct_error err;
-    struct oct_image_form other = table;
+    struct oct_image_form other = form_table;
     float values[ROWS * COLUMNS * 2] = {0};
-    struct oct_image_frame frame = {.form = &table, .dims = {ROWS, COLUMNS}, .pixels = values};
+    struct oct_image_frame frame = {.form = &form_table, .dims = {ROWS, COLUMNS}, .pixels = values};
     must_put(w, TABLE, 4);
     assert_int_equal(put(w, TABLE, 4, &err), OCT_E_ARG);
     assert_non_null(strstr(err.text, "rise"));
@@ -390,87 +342,6 @@ static void a_file_without_the_dataset_takes_no_result(void **state)
     assert_int_equal(put(w, TABLE, 0, &err), OCT_E_ARG);
     volume_add(w, &plan, 0, true, true);
     volume_close(w);
-}
-
-static enum oct_err create_with(const struct oct_image_form *const *some, unsigned n,
-                                struct oct_error *err)
-{
-    struct oct_plan plan = volume_plan(N, M, V, D, OCT_SAMPLE_U8);
-    struct oct_volume_about about = volume_about;
-    struct oct_volume_writer *w;
-    struct stat st;
-    about.forms = some;
-    about.n_forms = n;
-    enum oct_err e = oct_volume_create(&w, "forms.h5", &plan, &about, true, true, err);
-    if (e == OCT_OK)
-        oct_volume_close(w, NULL);
-    else
-        assert_true(stat("forms.h5.part", &st) != 0);
-    unlink("forms.h5");
-    return e;
-}
-
-static void names_that_collide_are_refused_at_the_start(void **state)
-{
-    (void)state;
-    struct oct_image_form other = enface, line = picture, many[OCT_VOLUME_MAX_FORMS + 1];
-    const struct oct_image_form *two[2] = {&enface, &other}, *all[OCT_VOLUME_MAX_FORMS + 1];
-    struct oct_error err;
-    assert_int_equal(create_with(two, 2, &err), OCT_E_ARG);
-    snprintf(other.name, sizeof(other.name), "enface_valid");
-    assert_int_equal(create_with(two, 2, &err), OCT_E_ARG);
-    assert_non_null(strstr(err.text, "enface_valid"));
-    snprintf(other.name, sizeof(other.name), "enface_depth");
-    assert_int_equal(create_with(two, 2, &err), OCT_OK);
-    two[0] = &line;
-    snprintf(line.name, sizeof(line.name), "line");
-    assert_int_equal(create_with(two, 1, &err), OCT_E_ARG);
-    line.rank = 0;
-    snprintf(line.name, sizeof(line.name), "lines");
-    assert_int_equal(create_with(two, 1, &err), OCT_E_ARG);
-    for (unsigned i = 0; i <= OCT_VOLUME_MAX_FORMS; i++) {
-        many[i] = picture;
-        snprintf(many[i].name, sizeof(many[i].name), "form%u", i);
-        all[i] = &many[i];
-    }
-    assert_int_equal(create_with(all, OCT_VOLUME_MAX_FORMS + 1, &err), OCT_E_ARG);
-    assert_int_equal(create_with(all, OCT_VOLUME_MAX_FORMS, &err), OCT_OK);
-}
-
-static void the_estimate_is_an_upper_bound_of_the_length(void **state)
-{
-    (void)state;
-    const char *long_labels[OCT_IMAGE_MAX_LABELS],
-        *text = "a label of a hundred and twenty letters, as nobody should ever write one into a "
-                "table of "
-                "numbers, because it is long";
-    struct oct_image_form many[OCT_VOLUME_MAX_FORMS];
-    const struct oct_image_form *all[OCT_VOLUME_MAX_FORMS];
-    struct oct_volume_about about = volume_about;
-    struct oct_volume_layout layout;
-    struct oct_hdf5_image image;
-    struct oct_error err;
-    for (unsigned i = 0; i < OCT_IMAGE_MAX_LABELS; i++)
-        long_labels[i] = text;
-    for (unsigned i = 0; i < OCT_VOLUME_MAX_FORMS; i++) {
-        many[i] = i % 2 ? shadow : table;
-        many[i].labels = i % 2 ? NULL : long_labels;
-        many[i].dims[1] = OCT_IMAGE_MAX_LABELS;
-        snprintf(many[i].name, sizeof(many[i].name), "form%u", i);
-        all[i] = &many[i];
-    }
-    about.forms = all;
-    about.n_forms = OCT_VOLUME_MAX_FORMS;
-    for (uint32_t v = 1; v < 3000; v = v * 7 + 1) {
-        struct oct_plan plan = volume_plan(N, M, v, D, OCT_SAMPLE_U8);
-        oct_hdf5_image_init(&image, -1, 0);
-        assert_int_equal(
-            oct_volume_layout_build(&image, &layout, "x", &plan, &about, true, true, &err), OCT_OK);
-        assert_true(oct_volume_layout_estimate(&plan, &about, true, true) >= layout.file_bytes);
-        for (unsigned i = 0; i < OCT_VOLUME_MAX_FORMS; i++)
-            assert_true(layout.results[i].data > 0 && layout.results[i].data % 4096 == 0);
-        oct_hdf5_image_finish(&image);
-    }
 }
 
 static void the_reader_lists_what_is_there(void **state)
@@ -589,6 +460,8 @@ static int write_sample(const char *path)
 
 int main(int argc, char **argv)
 {
+    disk_calls = (struct disk_calls){
+        .pwrite = write_when_told, .fdatasync = sync_when_told, .fsync = sync_all_when_told};
     if (argc == 3 && strcmp(argv[1], "--writer") == 0)
         return write_sample(argv[2]);
     if (getenv("TMPDIR") && chdir(getenv("TMPDIR")) != 0)
@@ -599,8 +472,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_image_of_a_volume_is_replaced_by_the_newest),
         cmocka_unit_test(a_wrong_result_is_refused_and_changes_nothing),
         cmocka_unit_test(a_file_without_the_dataset_takes_no_result),
-        cmocka_unit_test(names_that_collide_are_refused_at_the_start),
-        cmocka_unit_test(the_estimate_is_an_upper_bound_of_the_length),
         cmocka_unit_test(the_reader_lists_what_is_there),
         cmocka_unit_test(what_a_crash_leaves_is_right_after_every_single_call),
     };
