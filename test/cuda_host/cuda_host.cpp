@@ -610,6 +610,16 @@ void __syncthreads()
     runner_now->barrier();
 }
 
+void __syncwarp()
+{
+    runner_now->warp_barrier();
+}
+
+uint64_t *cuda_host_slots()
+{
+    return runner_now->slots.data();
+}
+
 /* Blocks begin, begin + step, ... of a launch, on the calling thread. */
 static void run_blocks(dim3 grid, dim3 block, size_t shared_bytes,
                        const std::function<void()> &body, size_t begin, size_t step)

@@ -2,10 +2,10 @@
  * path the .cu files compile as plain C++ and their kernels run on the host (cuda_host.h).
  *
  * Faithful in what mistakes show in: a block's threads are fibers that change hands only at
- * __syncthreads, forwards and backwards in turn, so that a missing barrier gives wrong pictures;
- * blocks of a launch run on two threads; a stream is a thread with a queue, so that a missing wait
- * shows; device and shared memory are malloc'd to the byte, so that AddressSanitizer sees what lies
- * outside, and filled with NaNs. Only what the engine uses is here. */
+ * __syncthreads and __syncwarp, forwards and backwards in turn, so that a missing barrier gives
+ * wrong pictures; blocks of a launch run on two threads; a stream is a thread with a queue, so that
+ * a missing wait shows; device and shared memory are malloc'd to the byte, so that AddressSanitizer
+ * sees what lies outside, and filled with NaNs. Only what the engines use is here. */
 #ifndef OCT_TEST_CUDA_RUNTIME_H
 #define OCT_TEST_CUDA_RUNTIME_H
 
@@ -130,6 +130,8 @@ struct cuda_host_thread {
 cuda_host_thread *cuda_host_current();
 void *cuda_host_shared();
 void __syncthreads();
+void __syncwarp();
+uint64_t *cuda_host_slots();
 
 #define threadIdx (cuda_host_current()->thread)
 #define blockIdx (cuda_host_current()->block)
@@ -141,6 +143,22 @@ static inline float2 make_float2(float x, float y)
 static inline float4 make_float4(float x, float y, float z, float w)
 {
     return {x, y, z, w};
+}
+/* Of whole warps, in blocks of one dimension. */
+template <class T> static inline T __shfl_sync(unsigned, T value, int lane)
+{
+    const unsigned own = cuda_host_current()->thread.x;
+    uint64_t *slots = cuda_host_slots();
+    T other;
+    std::memcpy(&slots[own], &value, sizeof(value));
+    __syncwarp();
+    std::memcpy(&other, &slots[own / 32 * 32 + (unsigned)lane % 32], sizeof(other));
+    __syncwarp();
+    return other;
+}
+template <class T> static inline T __shfl_xor_sync(unsigned lanes, T value, int mask)
+{
+    return __shfl_sync(lanes, value, (int)(cuda_host_current()->thread.x % 32) ^ mask);
 }
 template <class T> static inline T __ldg(const T *p)
 {

@@ -44,7 +44,7 @@ struct fiber {
     void *stack;
     void *fake; /* AddressSanitizer's */
     void *tsan;
-    bool ended;
+    bool ended, waits_for_warp;
 #if defined(__x86_64__)
     void *place; /* stack pointer while it waits */
 #else
@@ -177,6 +177,34 @@ NO_TSAN void block_runner::barrier()
     TSAN_ACQUIRE(&fence);
 }
 
+NO_TSAN void block_runner::warp_barrier()
+{
+    now->waits_for_warp = true;
+    TSAN_RELEASE(&fence);
+    leave(false);
+    TSAN_ACQUIRE(&fence);
+}
+
+/* As long as the lanes of a warp wait for each other. */
+NO_TSAN void block_runner::run_warp(unsigned first, unsigned end,
+                                    const std::function<void(unsigned)> &go_on)
+{
+    for (unsigned phase = 0; fibers[first]->waits_for_warp; phase++) {
+        for (unsigned i = first; i < end; i++)
+            if (!fibers[i]->waits_for_warp) {
+                fprintf(stderr, "a warp's threads part at a barrier\n");
+                abort();
+            }
+        for (unsigned i = first; i < end; i++)
+            go_on(phase % 2 ? i : end - 1 - (i - first));
+    }
+    for (unsigned i = first; i < end; i++)
+        if (fibers[i]->waits_for_warp) {
+            fprintf(stderr, "a warp's threads part at a barrier\n");
+            abort();
+        }
+}
+
 NO_TSAN void block_runner::run(unsigned n, const std::function<void(unsigned)> &before,
                                const std::function<void()> &body_)
 {
@@ -187,14 +215,19 @@ NO_TSAN void block_runner::run(unsigned n, const std::function<void(unsigned)> &
 #endif
     body = &body_;
     TSAN_RELEASE(&fence);
+    slots.resize(n);
     unsigned n_ended = 0;
+    const std::function<void(unsigned)> go_on = [&](unsigned at) {
+        fibers[at]->waits_for_warp = false;
+        before(at);
+        enter(fibers[at]);
+        n_ended += fibers[at]->ended;
+    };
     for (unsigned phase = 0; n_ended == 0; phase++) {
-        for (unsigned i = 0; i < n; i++) {
-            unsigned at = phase % 2 ? n - 1 - i : i;
-            before(at);
-            enter(fibers[at]);
-            n_ended += fibers[at]->ended;
-        }
+        for (unsigned i = 0; i < n; i++)
+            go_on(phase % 2 ? n - 1 - i : i);
+        for (unsigned i = 0; i < n; i += 32)
+            run_warp(i, i + 32 < n ? i + 32 : n, go_on);
         if (n_ended != 0 && n_ended != n) {
             fprintf(stderr, "a block's threads part at a barrier: %u of %u ended\n", n_ended, n);
             abort();

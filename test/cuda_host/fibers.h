@@ -1,10 +1,12 @@
-/* The threads of one block as fibers of one thread. They change hands only at barriers and at their
- * end; a phase runs them in rising order, the next in falling, so that code that forgets a barrier
- * computes nonsense. ThreadSanitizer sees each as a thread of its own, ordered by barriers only. */
+/* The threads of one block as fibers of one thread. They change hands only at barriers, of the
+ * block or of a warp, and at their end; a phase runs them in rising order, the next in falling, so
+ * that code that forgets a barrier computes nonsense. ThreadSanitizer sees each as a thread of its
+ * own, ordered by barriers only. */
 #ifndef OCT_TEST_FIBERS_H
 #define OCT_TEST_FIBERS_H
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -19,12 +21,16 @@ class block_runner
     block_runner &operator=(const block_runner &) = delete;
 
     /* Runs body(0) .. body(n - 1) to their ends. before(i) is called each time fiber i is about to
-     * go on. Aborts when some end while others wait at a barrier. */
+     * go on. Aborts when some end, or wait for their warp, while others wait at a barrier. */
     void run(unsigned n, const std::function<void(unsigned)> &before,
              const std::function<void()> &body);
 
-    /* Called by a fiber. */
+    /* Called by a fiber: all of the block, or the 32 of its warp, meet. */
     void barrier();
+    void warp_barrier();
+
+    /* What the lanes of warps exchange, [n]. */
+    std::vector<uint64_t> slots;
 
   private:
     friend struct fiber;
@@ -40,6 +46,7 @@ class block_runner
 
     void enter(fiber *f);
     void leave(bool ended);
+    void run_warp(unsigned first, unsigned end, const std::function<void(unsigned)> &go_on);
     static void start();
 };
 
