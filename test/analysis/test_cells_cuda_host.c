@@ -1,0 +1,240 @@
+/* The CUDA engine of cells on the stand-in for CUDA (test/cuda_host/): its numbers, and what
+ * becomes of them when the device fails or hangs. */
+#include "analysis/cells/cells_timing.h"
+#include "test/rig/cells_oracle.h"
+#include "test/rig/cells_suite.h"
+#include "test/rig/cuda_rig.h"
+#include "test/rig/tap.h"
+
+#include <math.h>
+#include <string.h>
+
+#define HEIGHT 60u
+#define WIDTH 70u
+#define MOST 64
+#define STARTS 5
+#if defined(__SANITIZE_THREAD__)
+#define STRIDE 9u
+#else
+#define STRIDE 3u
+#endif
+
+struct results {
+    unsigned n;
+    struct oct_cell cells[MOST];
+    struct oct_cell_end ends[STARTS];
+    float score[HEIGHT * WIDTH];
+    uint8_t best[HEIGHT * WIDTH];
+    double highest;
+};
+
+static struct oct_cells_engine_setup setup;
+static struct oct_picture picture;
+
+/* A picture, its snakes and its map, through any table. */
+static enum oct_err use(const struct oct_cells_engine_ops *ops, struct oct_cells_engine *engine,
+                        struct results *results, struct oct_error *err)
+{
+    struct oct_cell_start starts[STARTS];
+    struct oct_cell_end end;
+    enum oct_err e = ops->look(engine, &picture, results->cells, MOST, &results->n, err);
+    if (e)
+        return e;
+    results->highest = ops->highest(engine);
+    oct_cells_suite_starts(&setup, results->cells, results->n, starts, STARTS);
+    e = ops->follow(engine, starts, STARTS, results->ends, err);
+    if (!e)
+        e = ops->map(engine, results->score, results->best, err);
+    return e ? e : ops->follow(engine, starts, 1, &end, err);
+}
+
+static void check_same(const struct results *a, const struct results *b)
+{
+    oct_cells_suite_compare_cells(a->cells, a->n, b->cells, b->n);
+    oct_cells_suite_compare_ends(a->ends, b->ends, STARTS);
+    assert_true(fabs(a->highest - b->highest) <= 1e-4);
+    for (size_t i = 0; i < (size_t)HEIGHT * WIDTH; i++)
+        assert_true(fabsf(a->score[i] - b->score[i]) <= 1e-4f);
+}
+
+static void compute_on_cpu(struct results *results)
+{
+    struct oct_cells_engine *engine;
+    struct oct_error err;
+    assert_int_equal(oct_cells_cpu_engine.create(&engine, &setup, &err), OCT_OK);
+    assert_int_equal(use(&oct_cells_cpu_engine, engine, results, &err), OCT_OK);
+    oct_cells_cpu_engine.destroy(engine);
+    assert_true(results->n > 1 && results->n <= MOST);
+}
+
+/* All that does not fit into little shared memory is computed from the device's. */
+static void test_little_shared_memory(void **state)
+{
+    struct results wanted = {0}, results = {0};
+    struct oct_cells_engine *engine;
+    struct oct_error err;
+    (void)state;
+    compute_on_cpu(&wanted);
+    cuda_host_reset(1, MEMORY);
+    cuda_host_set_shared_limit((size_t)12 << 10);
+    assert_int_equal(oct_cells_cuda_engine.create(&engine, &setup, &err), OCT_OK);
+    assert_int_equal(use(&oct_cells_cuda_engine, engine, &results, &err), OCT_OK);
+    oct_cells_cuda_engine.destroy(engine);
+    check_same(&results, &wanted);
+    check_nothing_left();
+}
+
+/* Two runs give the same bytes. */
+static void test_same_bytes(void **state)
+{
+    struct results runs[2];
+    struct oct_error err;
+    (void)state;
+    memset(runs, 0, sizeof(runs));
+    for (int i = 0; i < 2; i++) {
+        struct oct_cells_engine *engine;
+        cuda_host_reset(1, MEMORY);
+        assert_int_equal(oct_cells_cuda_engine.create(&engine, &setup, &err), OCT_OK);
+        assert_int_equal(use(&oct_cells_cuda_engine, engine, &runs[i], &err), OCT_OK);
+        oct_cells_cuda_engine.destroy(engine);
+    }
+    assert_int_equal(memcmp(&runs[0], &runs[1], sizeof(runs[0])), 0);
+}
+
+/* Every step takes some time, the whole more than its longest. */
+static void test_times(void **state)
+{
+    struct oct_cell_start starts[STARTS];
+    struct oct_cells_times t;
+    struct oct_error err = {.text = ""};
+    (void)state;
+    cuda_host_reset(1, MEMORY);
+    oct_cells_suite_starts(&setup, NULL, 0, starts, STARTS);
+    if (oct_cells_time_cuda(&setup, 0, &picture, starts, STARTS, &t, &err))
+        fail_msg("%s", err.text);
+    assert_true(t.prepare_us > 0 && t.scores_us > 0 && t.peaks_us > 0 && t.snakes_us > 0);
+    assert_true(t.frame_us > t.scores_us / 2); /* of a busy machine */
+    check_nothing_left();
+    cuda_host_remove_driver();
+    assert_int_equal(oct_cells_time_cuda(&setup, 0, &picture, starts, STARTS, &t, &err),
+                     OCT_E_BACKEND);
+}
+
+static void test_no_device(void **state)
+{
+    const struct oct_cells_engine_ops *ops;
+    struct oct_cells_engine *engine;
+    struct oct_cells_engine_setup other = setup;
+    struct oct_error err;
+    (void)state;
+    cuda_host_reset(1, MEMORY);
+    other.gpus = "3";
+    assert_int_equal(oct_cells_engine_select(&ops, &engine, "cuda", &other, &err), OCT_E_CONFIG);
+    cuda_host_remove_driver();
+    assert_int_equal(oct_cells_engine_select(&ops, &engine, "cuda", &setup, &err), OCT_E_BACKEND);
+    assert_null(engine);
+    assert_int_equal(oct_cells_engine_select(&ops, &engine, "auto", &setup, &err), OCT_OK);
+    assert_ptr_equal(ops, &oct_cells_cpu_engine);
+    ops->destroy(engine);
+    cuda_host_reset(1, (size_t)1 << 12); /* too small */
+    assert_int_equal(oct_cells_engine_select(&ops, &engine, "cuda", &setup, &err), OCT_E_NO_MEMORY);
+    assert_int_equal(oct_cells_engine_select(&ops, &engine, "auto", &setup, &err), OCT_OK);
+    assert_ptr_equal(ops, &oct_cells_cpu_engine);
+    ops->destroy(engine);
+    assert_int_equal(oct_cells_engine_select(&ops, &engine, "cpu", &setup, &err), OCT_OK);
+    assert_ptr_equal(ops, &oct_cells_cpu_engine);
+    ops->destroy(engine);
+    check_nothing_left();
+}
+
+/* The n-th call or operation fails: the CPU's numbers all the same. */
+static void run_with_fault(enum cuda_host_fault fault, unsigned n, const struct results *wanted)
+{
+    const struct oct_cells_engine_ops *ops;
+    struct results results = {0};
+    struct oct_cells_engine *engine;
+    struct oct_error err = {.text = ""};
+    cuda_host_reset(1, MEMORY);
+    cuda_host_set_fault(fault, n);
+    assert_int_equal(oct_cells_engine_select(&ops, &engine, "auto", &setup, &err), OCT_OK);
+    const bool begun = ops != &oct_cells_cpu_engine;
+    if (begun)
+        assert_string_equal(ops->running(engine), "cuda");
+    if (use(ops, engine, &results, &err))
+        fail_msg("fault %d at %u: %s", (int)fault, n, err.text);
+    if (begun && fault != CUDA_HOST_CALL_FAILS) /* which may be one of destroy */
+        assert_string_equal(ops->running(engine), fault == CUDA_HOST_NO_FAULT ? "cuda" : "cpu");
+    ops->destroy(engine);
+    check_same(&results, wanted);
+    check_nothing_left();
+}
+
+static void test_failures(void **state)
+{
+    struct results wanted = {0};
+    (void)state;
+    compute_on_cpu(&wanted);
+    run_with_fault(CUDA_HOST_NO_FAULT, 0, &wanted);
+    const unsigned n_calls = cuda_host_n_calls(), n_operations = cuda_host_n_operations();
+    assert_true(n_calls > 100 && n_operations > 50);
+    for (unsigned n = 1; n <= n_calls; n += STRIDE + n / 5)
+        run_with_fault(CUDA_HOST_CALL_FAILS, n, &wanted);
+    for (unsigned n = 1; n <= n_operations; n += STRIDE + n / 8)
+        run_with_fault(CUDA_HOST_WORK_FAILS, n, &wanted);
+    for (unsigned n = n_operations; n > n_operations - 11; n -= 2) /* of snakes and the map */
+        run_with_fault(CUDA_HOST_WORK_FAILS, n, &wanted);
+}
+
+/* The n-th call or operation after create does not end: the CPU goes on after the deadline. */
+static void check_hanging(enum cuda_host_fault fault, unsigned n, const struct results *wanted)
+{
+    struct oct_cells_engine_setup strict = setup;
+    const struct oct_cells_engine_ops *ops;
+    struct results results = {0};
+    struct oct_cells_engine *engine;
+    struct oct_error err;
+    strict.deadline_ms = DEADLINE_MS;
+    cuda_host_reset(1, MEMORY);
+    assert_int_equal(oct_cells_engine_select(&ops, &engine, "cuda", &strict, &err), OCT_OK);
+    cuda_host_set_fault(fault, n);
+    const double begun = seconds();
+    assert_int_equal(use(ops, engine, &results, &err), OCT_OK);
+    assert_string_equal(ops->running(engine), "cpu");
+    ops->destroy(engine);
+    assert_true(seconds() - begun < DEADLINE_MS * 8e-3 + 10);
+    check_same(&results, wanted);
+    let_go();
+}
+
+static void test_hanging(void **state)
+{
+    struct results wanted = {0};
+    (void)state;
+    compute_on_cpu(&wanted);
+    check_hanging(CUDA_HOST_WORK_HANGS, 3, &wanted);
+    check_hanging(CUDA_HOST_WORK_HANGS, 20, &wanted);
+    check_hanging(CUDA_HOST_CALL_BLOCKS, 5, &wanted);
+    check_hanging(CUDA_HOST_CALL_LATE, 2, &wanted);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        {"with little shared memory", test_little_shared_memory, NULL, NULL, NULL},
+        {"two runs give the same bytes", test_same_bytes, NULL, NULL, NULL},
+        {"the times of the device", test_times, NULL, NULL, NULL},
+        {"a machine without what it takes is left to the CPU", test_no_device, NULL, NULL, NULL},
+        {"whatever fails, the CPU goes on", test_failures, NULL, NULL, NULL},
+        {"a device that hangs is given up in time", test_hanging, NULL, NULL, NULL},
+    };
+    cuda_host_reset(1, MEMORY);
+    setup = (struct oct_cells_engine_setup){
+        .height = HEIGHT, .width = WIDTH, .deadline_ms = PATIENCE_MS};
+    oct_cells_params_octd(&setup.params, 3);
+    setup.params.polarity = OCT_CELLS_BOTH;
+    oct_cells_scene(&picture, HEIGHT, WIDTH, 3, OCT_CELLS_SCENE_NOISE, 11);
+    int n_failed = oct_cells_suite_run(&oct_cells_cuda_engine, PATIENCE_MS);
+    n_failed += cmocka_run_group_tests_name("cells on CUDA", tests, NULL, NULL);
+    oct_picture_finish(&picture);
+    return n_failed > 0;
+}
