@@ -6,6 +6,7 @@
  *
  * Exit status: 0 passed, 1 failed, 3 no GPU answers. */
 #include "kernels/engines.h"
+#include "test/rig/cells_suite.h"
 #include "test/rig/correlate_suite.h"
 #include "test/rig/engine_suite.h"
 #include "test/rig/match_suite.h"
@@ -134,7 +135,8 @@ static void test_tasks(void **state)
 static int run_analyses(bool large)
 {
     int n_failed = oct_correlate_suite_run(&oct_correlator_cuda, PATIENCE_MS, large);
-    return n_failed + oct_match_suite_run(&oct_matcher_cuda, PATIENCE_MS);
+    n_failed += oct_match_suite_run(&oct_matcher_cuda, PATIENCE_MS);
+    return n_failed + oct_cells_suite_run(&oct_cells_cuda_engine, PATIENCE_MS);
 }
 
 int main(int argc, char **argv)
