@@ -150,7 +150,7 @@ static bool find_pairs(struct linker *l)
     for (unsigned t = 0; t < l->n_tracks; t++)
         l->first[t + 1] += l->first[t];
     const size_t n_pairs = l->first[l->n_tracks];
-    l->near = malloc((n_pairs + 1) * sizeof *l->near);
+    l->near = calloc(n_pairs + 1, sizeof *l->near);
     l->heap = malloc((n_pairs + 1) * sizeof *l->heap);
     if (l->near && l->heap) {
         visit_pairs(l, places, along_y, widest, l->near);

@@ -65,8 +65,8 @@ static enum oct_err fail_here(struct rig *r, struct oct_error *err)
     return oct_fail(err, OCT_E_NO_SPACE, "the sink is full");
 }
 
-enum oct_err take_picture(void *context, uint64_t index, const struct oct_image_frame *picture,
-                          struct oct_error *err)
+enum oct_err take_offline_picture(void *context, uint64_t index,
+                                  const struct oct_image_frame *picture, struct oct_error *err)
 {
     struct rig *r = context;
     const uint8_t *pixels = picture->pixels;
@@ -122,7 +122,7 @@ enum oct_err run_offline(struct rig *r, struct oct_stage *const *stages, unsigne
         .stages = stages,
         .n_stages = n_stages,
         .source = {.name = "tape", .n_bscans = r->n_source, .context = r, .read = read_bscan},
-        .sink = {.context = r, .picture = take_picture, .result = take_result},
+        .sink = {.context = r, .picture = take_offline_picture, .result = take_result},
         .progress = show,
         .progress_context = r,
         .cancel = &r->cancel,

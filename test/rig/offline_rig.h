@@ -48,8 +48,8 @@ void open_offline(struct rig *r, struct fake_script script);
 /* The rig is their context. */
 enum oct_err read_bscan(void *context, uint64_t index, struct oct_raw_frame *frame,
                         enum oct_offline_next *next, struct oct_error *err);
-enum oct_err take_picture(void *context, uint64_t index, const struct oct_image_frame *picture,
-                          struct oct_error *err);
+enum oct_err take_offline_picture(void *context, uint64_t index,
+                                  const struct oct_image_frame *picture, struct oct_error *err);
 enum oct_err take_result(void *context, unsigned stage, uint64_t index,
                          const struct oct_image_frame *result, struct oct_error *err);
 
