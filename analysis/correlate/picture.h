@@ -20,6 +20,12 @@ struct oct_picture {
     uint8_t *valid; /* [height][width], 1 or 0; NULL: every pixel is valid and finite */
 };
 
+/* at: of the row-major pixels. */
+static inline bool oct_picture_is_valid(const struct oct_picture *picture, size_t at)
+{
+    return !picture->valid || picture->valid[at];
+}
+
 /* Allocates; pixels are not set, those of the mask are 1. OCT_E_NO_MEMORY: *picture is empty. */
 enum oct_err oct_picture_init(struct oct_picture *picture, uint32_t height, uint32_t width,
                               bool masked, struct oct_error *err);
