@@ -277,6 +277,18 @@ static inline enum oct_err oct_cells_alloc(struct oct_cells_device *d, struct oc
     return e;
 }
 
+/* The bins begin empty; of the others parts come back that no kernel has written. */
+static inline enum oct_err oct_cells_clear(struct oct_cells_device *d, struct oct_error *err)
+{
+    struct oct_cuda_stream *on = d->stream;
+    const size_t ends = d->most_starts * sizeof(*d->d_ends);
+    const size_t fields = d->most_starts * d->most * sizeof(float);
+    enum oct_err e = oct_cuda_stream_clear(on, d->d_bins, OCT_CELLS_BINS * sizeof(uint32_t), err);
+    e = e ? e : oct_cuda_stream_clear(on, d->d_list, sizeof(*d->d_list), err);
+    e = e ? e : oct_cuda_stream_clear(on, d->d_ends, ends, err);
+    return e || !d->keeps_fields ? e : oct_cuda_stream_clear(on, d->d_fields, fields, err);
+}
+
 static inline dim3 oct_cells_rows(const struct oct_cells_device *d)
 {
     return dim3(oct_cells_blocks(d->shape.width, OCT_CELLS_THREADS), d->shape.height);
@@ -296,7 +308,7 @@ static inline enum oct_err oct_cells_make(struct oct_cells_device *d,
     enum oct_err e = oct_cells_choose(d, err);
     e = e ? e : oct_cells_put_tables(d, setup, &circles[0], err);
     e = e ? e : oct_cells_alloc(d, err);
-    e = e ? e : oct_cuda_stream_clear(d->stream, d->d_bins, OCT_CELLS_BINS * sizeof(uint32_t), err);
+    e = e ? e : oct_cells_clear(d, err);
     if (!e)
         OCT_LAUNCH((oct_cells_no_score_kernel), dim3(oct_cells_blocks(d->n, OCT_CELLS_THREADS)),
                    dim3(OCT_CELLS_THREADS), 0, d->stream->stream, d->planes, (uint32_t)d->n);

@@ -205,7 +205,7 @@ static __device__ inline void oct_cells_choose_near(const struct oct_cells_shape
 /* SHARED: the three planes of a window, `most` floats each, lie in shared memory, else in
  * scratch [n][3][most]. fields [n][most], or NULL. shape: in the device's memory. */
 template <bool SHARED>
-static __global__ void __launch_bounds__(OCT_CELLS_FOLLOW_THREADS)
+static __global__ void __launch_bounds__(OCT_CELLS_FOLLOW_THREADS, 1)
     oct_cells_follow_kernel(const struct oct_cells_shape *shape, struct oct_cells_planes planes,
                             struct oct_cells_scorer_tables tables,
                             const struct oct_cells_facts *facts,
