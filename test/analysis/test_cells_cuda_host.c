@@ -104,20 +104,23 @@ static void test_same_bytes(void **state)
 /* Every step takes some time, the whole more than its longest. */
 static void test_times(void **state)
 {
-    struct oct_cell_start starts[STARTS];
+    struct oct_cells_engine_setup small = {.height = 30, .width = 30};
+    const struct oct_cell_start start = {.x = 15, .y = 15}; /* without radii: soon at its end */
+    struct oct_picture scene;
     struct oct_cells_times t;
     struct oct_error err = {.text = ""};
     (void)state;
     cuda_host_reset(1, MEMORY);
-    oct_cells_suite_starts(&setup, NULL, 0, starts, STARTS);
-    if (oct_cells_time_cuda(&setup, 0, &picture, starts, STARTS, &t, &err))
+    oct_cells_params_octd(&small.params, 1.5);
+    oct_cells_scene(&scene, small.height, small.width, 1.5, OCT_CELLS_SCENE_NOISE, 1);
+    if (oct_cells_time_cuda(&small, 0, &scene, &start, 1, &t, &err))
         fail_msg("%s", err.text);
     assert_true(t.prepare_us > 0 && t.scores_us > 0 && t.peaks_us > 0 && t.snakes_us > 0);
     assert_true(t.frame_us > t.scores_us / 2); /* of a busy machine */
     check_nothing_left();
     cuda_host_remove_driver();
-    assert_int_equal(oct_cells_time_cuda(&setup, 0, &picture, starts, STARTS, &t, &err),
-                     OCT_E_BACKEND);
+    assert_int_equal(oct_cells_time_cuda(&small, 0, &scene, &start, 1, &t, &err), OCT_E_BACKEND);
+    oct_picture_finish(&scene);
 }
 
 static void test_no_device(void **state)
