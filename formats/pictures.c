@@ -54,7 +54,8 @@ enum oct_err oct_picture_file_check(const char *path, uint64_t height, uint64_t 
     const uint64_t least = OCT_PICTURE_LEAST_SIDE, most = OCT_PICTURE_MOST_SIDE;
     if (height >= least && width >= least && height <= most && width <= most)
         return OCT_OK;
-    return oct_fail(err, OCT_E_FORMAT,
+    const bool is_small = height > 0 && width > 0 && height <= most && width <= most;
+    return oct_fail(err, is_small ? OCT_E_ARG : OCT_E_FORMAT,
                     "%s: a picture of %" PRIu64 " x %" PRIu64 "; each side must have %u to %u "
                     "pixels",
                     path, width, height, OCT_PICTURE_LEAST_SIDE, OCT_PICTURE_MOST_SIDE);
@@ -117,7 +118,7 @@ static enum oct_err choose_format(const struct oct_picture_file_ops **ops, const
         *ops = &oct_picture_file_npy;
     if (*ops)
         return OCT_OK;
-    return oct_fail(err, OCT_E_FORMAT, "%s: neither PNG, TIFF, AVI, .npy nor HDF5", path);
+    return oct_fail(err, OCT_E_ARG, "%s: neither PNG, TIFF, AVI, .npy nor HDF5", path);
 }
 
 /* ---- the table ---- */

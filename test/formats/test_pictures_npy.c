@@ -136,6 +136,7 @@ static void refuse(const char *text, const char *says)
 static void other_arrays_are_refused_by_name(void **state)
 {
     static const char *const types[] = {"'<c8'", "'<i4'", "'|b1'", "'<f2'", "'|u'", "'<M8[s]'"};
+    static struct film_bytes file;
     char text[160], says[64];
     (void)state;
     refuse("{'descr': '|u1', 'fortran_order': True, 'shape': (19, 23)}", "ascontiguousarray");
@@ -149,7 +150,10 @@ static void other_arrays_are_refused_by_name(void **state)
     refuse("{'descr': '|u1', " C_ORDER ", 'shape': ()}", "has 0 axes");
     refuse("{'descr': '|u1', " C_ORDER ", 'shape': (1, 1, 19, 23)}", "has 4 axes");
     refuse("{'descr': '|u1', " C_ORDER ", 'shape': (0, 19, 23)}", "is empty");
-    refuse("{'descr': '|u1', " C_ORDER ", 'shape': (19, 8)}", "8 x 19; each side");
+    put_header(&file, 1, "{'descr': '|u1', " C_ORDER ", 'shape': (19, 8)}");
+    put_values(&file, "|u1", 2000);
+    film_write(&file, film_path("small.npy"), file.n);
+    film_refused(film_path("small.npy"), NULL, OCT_E_ARG, "8 x 19; each side");
 }
 
 /* Sizes that overflow, or that the file does not have. */
