@@ -1,14 +1,20 @@
+#define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
 #include "formats/results.h"
 
 #include "formats/whole_file.h"
 #include "pipeline/base/utf8.h"
 #include "pipeline/volume/hdf5_make.h"
+#include "pipeline/volume/hdf5_probe.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <hdf5.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct dataset {
     hid_t id;
@@ -108,6 +114,108 @@ enum oct_err oct_results_create(struct oct_results **results, const char *path, 
     }
     *results = r;
     return OCT_OK;
+}
+
+/* ---- results that are there ---- */
+
+#define COPY_BYTES ((size_t)1 << 20)
+
+static enum oct_err copy_all(int from, int to, const char *path, struct oct_error *err)
+{
+    ssize_t n = 0;
+    char *buffer = malloc(COPY_BYTES);
+    if (!buffer)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    bool ok = true;
+    while (ok && (n = TEMP_FAILURE_RETRY(read(from, buffer, COPY_BYTES))) > 0)
+        for (ssize_t done = 0, put = 0; ok && done < n; done += put) {
+            put = TEMP_FAILURE_RETRY(write(to, buffer + done, (size_t)(n - done)));
+            ok = put > 0;
+        }
+    const int errnum = errno;
+    free(buffer);
+    return ok && n == 0 ? OCT_OK
+                        : oct_fail_errno(err, OCT_E_IO, errnum, "%s: cannot be copied", path);
+}
+
+static enum oct_err copy_file(const char *path, const char *work, struct oct_error *err)
+{
+    struct stat st;
+    const int from = (int)TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (from < 0 || fstat(from, &st) != 0) {
+        const int errnum = errno;
+        if (from >= 0)
+            close(from);
+        return oct_fail_errno(err, OCT_E_IO, errnum, "%s: cannot open", path);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        close(from);
+        return oct_fail(err, OCT_E_IO, "%s: not a file", path);
+    }
+    const int to = (int)TEMP_FAILURE_RETRY(
+        open(work, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, st.st_mode & 0777));
+    enum oct_err e = to < 0 ? oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made", work)
+                            : copy_all(from, to, path, err);
+    if (to >= 0 && close(to) != 0 && !e)
+        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be copied", path);
+    close(from);
+    return e;
+}
+
+/* In a child: what a damaged file does to libhdf5. */
+static void look_at(const char *path)
+{
+    const hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    H5O_info_t info;
+    if (file >= 0)
+        (void)H5Oget_info(file, &info);
+    if (file >= 0)
+        H5Fclose(file);
+}
+
+/* Under the lock. */
+static enum oct_err open_copy(struct oct_results *r, const char *group, bool replace,
+                              struct oct_error *err)
+{
+    const char *path = r->file.path;
+    struct oct_hdf5_reason reason;
+    enum oct_err e = oct_hdf5_probe(r->file.work, look_at, err);
+    if (e)
+        return oct_fail(err, OCT_E_FORMAT, "%s: damaged, or no HDF5", path);
+    r->h5 = H5Fopen(r->file.work, H5F_ACC_RDWR, H5P_DEFAULT);
+    if (r->h5 < 0)
+        return oct_fail(err, OCT_E_FORMAT, "%s: damaged, or no HDF5: %s", path,
+                        oct_hdf5_reason(reason.text, sizeof(reason.text)));
+    const htri_t is_there = H5Lexists(r->h5, group, H5P_DEFAULT);
+    if (is_there > 0 && !replace)
+        return oct_fail(err, OCT_E_ARG, "%s: holds %s already; --force replaces them", path, group);
+    if (is_there < 0 || (is_there > 0 && H5Ldelete(r->h5, group, H5P_DEFAULT) < 0))
+        return oct_fail(err, OCT_E_FORMAT, "%s: %s cannot be replaced: %s", path, group,
+                        oct_hdf5_reason(reason.text, sizeof(reason.text)));
+    return OCT_OK;
+}
+
+enum oct_err oct_results_amend(struct oct_results **results, const char *path, const char *group,
+                               bool replace, struct oct_error *err)
+{
+    *results = NULL;
+    struct oct_results *r = calloc(1, sizeof(*r));
+    if (!r)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    r->h5 = H5I_INVALID_HID;
+    enum oct_err e = oct_whole_file_init(&r->file, path, true, err);
+    if (!e)
+        e = copy_file(path, r->file.work, err);
+    if (!e) {
+        oct_hdf5_lock();
+        e = open_copy(r, group, replace, err);
+        oct_hdf5_unlock();
+    }
+    if (e)
+        oct_results_discard(r);
+    else
+        *results = r;
+    return e;
 }
 
 /* ---- attributes ---- */

@@ -34,6 +34,13 @@ struct oct_results;
 enum oct_err oct_results_create(struct oct_results **results, const char *path, bool force,
                                 struct oct_error *err);
 
+/* A copy of the results at `path`, to which a group ("/tracks") is added; publish puts it in their
+ * place. replace: the group may be there already, and is left out of the copy. OCT_E_IO: no such
+ * file, or it cannot be copied; OCT_E_ARG: it has the group, and replace is false; OCT_E_FORMAT: no
+ * HDF5, or damaged. *results is NULL on error. */
+enum oct_err oct_results_amend(struct oct_results **results, const char *path, const char *group,
+                               bool replace, struct oct_error *err);
+
 /* Attributes of the file, or of a dataset or group that is there already; object NULL: of the file.
  * Text of other encodings is repaired. */
 void oct_results_text(struct oct_results *results, const char *object, const char *name,

@@ -13,9 +13,8 @@
 
 #define MOST_SOURCE_BYTES ((size_t)32 << 10) /* of the attribute */
 
-/* Spectra, or pictures with the configuration that they were made by. Others with /bscans may be
- * results, as those of register --as volume. */
-static bool holds_recording(const char *path)
+/* Others with /bscans may be results, as those of register --as volume. */
+bool oct_outputs_is_recording(const char *path)
 {
     struct oct_volume_reader *reader;
     if (access(path, F_OK) != 0 || oct_volume_open(&reader, path, NULL) != OCT_OK)
@@ -58,7 +57,7 @@ enum oct_err oct_outputs_check(const struct oct_output_file *files, unsigned n, 
                                    err);
         if (e)
             return e;
-        if (holds_recording(path))
+        if (oct_outputs_is_recording(path))
             return oct_fail(err, OCT_E_ARG, "%s: holds a recording; choose another output", path);
     }
     return OCT_OK;

@@ -29,6 +29,10 @@ struct oct_input_files {
 enum oct_err oct_outputs_check(const struct oct_output_file *files, unsigned n, bool force,
                                const struct oct_input_files *read, struct oct_error *err);
 
+/* Whether the file is a recording: spectra, or pictures with the configuration that they were made
+ * by. False when there is none. */
+bool oct_outputs_is_recording(const char *path);
+
 /* Writes them in order, each under a name beside its path, and gives all of them their paths when
  * all are whole. When one fails nothing has changed under the paths. */
 enum oct_err oct_outputs_write(const struct oct_output_file *files, unsigned n, bool force,
