@@ -17,6 +17,7 @@ enum oct_plot_style {
     OCT_PLOT_LINE,
     OCT_PLOT_POINTS,
     OCT_PLOT_DASHES, /* a line beside the others: a fit */
+    OCT_PLOT_BARS,   /* from 0 to y about each x, which are as far apart as bars are wide */
 };
 
 struct oct_plot_series {
@@ -45,6 +46,55 @@ struct oct_plot_lines {
 
 enum oct_err oct_plot_write_lines(const char *path, bool force, const struct oct_plot_lines *plot,
                                   struct oct_error *err);
+
+/* ---- fields: values over two axes, x to the right and y downward ---- */
+
+struct oct_plot_path {
+    const double *x, *y; /* [n], of the axes */
+    size_t n;
+    unsigned rgb; /* 0xRRGGBB */
+};
+
+struct oct_plot_field {
+    const char *title, *x_label, *y_label; /* NULL: none */
+    const float *values;                   /* [n_y][n_x]; NaN: a pale grey */
+    uint32_t n_y, n_x;
+    double lo, hi;          /* black and white */
+    double x_least, x_most; /* of the axes, at the outer sides of the first and the last column */
+    double y_least, y_most; /* and row */
+    const struct oct_plot_path *paths; /* drawn thin over it */
+    size_t n_paths;
+};
+
+enum oct_err oct_plot_write_field(const char *path, bool force, const struct oct_plot_field *plot,
+                                  struct oct_error *err);
+
+/* ---- overlays: rings on a picture, a pixel a pixel ---- */
+
+struct oct_plot_ring {
+    double x, y, radius_x, radius_y; /* px of the picture; (0, 0) is the middle of the first */
+    unsigned rgb;
+    bool dashed;
+    char text[24];      /* beside it; "": none */
+    const double *tail; /* [n_tail][2], x and y: where it came from, the oldest first */
+    unsigned n_tail;
+};
+
+struct oct_plot_overlay {
+    const float *pixels;  /* [height][width] */
+    const uint8_t *valid; /* alike; NULL: all are. Others are dark blue. */
+    uint32_t height, width;
+    double lo, hi; /* black and white */
+    const struct oct_plot_ring *rings;
+    size_t n_rings;
+};
+
+enum oct_err oct_plot_write_overlay(const char *path, bool force,
+                                    const struct oct_plot_overlay *overlay, struct oct_error *err);
+
+/* The same as rgb: [height][width][3], red first. OCT_E_NO_MEMORY. */
+enum oct_err oct_plot_draw_overlay(uint8_t *rgb, const struct oct_plot_overlay *overlay,
+                                   struct oct_error *err);
 
 /* ---- pictures ---- */
 
