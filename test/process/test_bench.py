@@ -172,6 +172,27 @@ def correlations():
 
 
 @case
+def cells():
+    """scores and fields are checked and timed beside multiply-adds; every cell of the film is found"""
+    status, out, err = bench("cells", "--json")
+    assert status == 0, (out, err)
+    rows = json.loads(out)["parts"]
+    assert [row["limit_is"] for row in rows] == [
+        "multiply-adds / 4", "8 G samples a second", "multiply-adds / 31", "50 frames a second",
+        "70 frames a second", "scikit-image blob_log"], rows
+    for row in rows[:3]:  # by CPU time: no neighbour makes it longer by much
+        assert "1 core" in row["what"] and row["value"] > 0.01, row
+        assert row["limit"] == 8 or 0.01 < row["ratio"] < 1.5, row
+    for row in rows[3:5]:
+        assert row["goal"] == 1 and float(re.search(r"error ([\d.]+) px", row["note"]).group(1)) < 0.3, row
+    # The whole of a frame takes no less CPU time than its scores.
+    scores, frame = (float(re.search(r"([\d.]+) ms of CPU time", rows[i]["note"]).group(1)) for i in (0, 3))
+    assert frame > 0.9 * scores > 0, (scores, frame)
+    assert rows[5]["what"].startswith("48 cells"), rows[5]
+    assert (rows[5]["limit"] > 0) != ("not installed" in rows[5]["note"]), rows[5]
+
+
+@case
 def refused():
     """a part that there is not, and a size without sense, are refused with status 2"""
     for words in (["nosuch"], ["--size-gb", "-1"], ["--seconds", "x"], ["--nosuch"]):
