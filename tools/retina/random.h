@@ -18,6 +18,8 @@ enum oct_stream {
     OCT_STREAM_TEXTURE,
     OCT_STREAM_CAMERA,
     OCT_STREAM_NOISE,
+    OCT_STREAM_CELL_PATHS,
+    OCT_STREAM_CELL_FILM,
 };
 
 /* The finaliser of SplitMix64 (Steele, Lea, Flood 2014). */
