@@ -1,4 +1,5 @@
-/* synth: recordings of a synthetic retina (tools/retina/), with the truth about them.
+/* synth: recordings of a synthetic retina (tools/retina/), with the truth about them, and films of
+ * cells (synth_cells.h).
  *
  * OUT.h5: a volume a file, with calibration and /truth; several volumes are OUT-000.h5, OUT-001.h5
  * and so on. OUT.raw, OUT.bin: plain samples, all volumes one after the other, and the truth in
@@ -9,8 +10,10 @@
 #include "pipeline/volume/volume.h"
 #include "tools/commands.h"
 #include "tools/retina/calibration_folder.h"
+#include "tools/retina/cell_paths.h"
 #include "tools/retina/retina.h"
 #include "tools/retina/truth_file.h"
+#include "tools/synth_cells.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +33,9 @@ struct synth_options {
     const char *motion_name;       /* as it was given, or NULL */
     enum oct_eye_motion motion;
     uint64_t seed, n_volumes;
-    bool raw;
+    struct oct_synth_cells cells;
+    struct oct_cell_paths_setup paths; /* of cells in the retina */
+    bool raw, is_film;
 };
 
 static const struct oct_option options_table[] = {
@@ -46,6 +51,38 @@ static const struct oct_option options_table[] = {
      .needs = "none, bscans, fixation or unsteady"},
     {"--calibration", "D", "write the calibration files into the folder D", OCT_OPTION_TEXT,
      .at = offsetof(struct synth_options, calibration), .needs = "a folder"},
+    {"--cells", "N",
+     "N bright cells that move: in a film of their own (OUT.npy, .tif, .avi), or\n"
+     "above the retina of a recording",
+     OCT_OPTION_COUNT, .at = offsetof(struct synth_options, cells.n_cells), .least = 1,
+     .most = OCT_CELL_PATHS_MOST, .needs = "a number from 1 to 4096"},
+    {"--radius", "R", "of cells, px of a film or um of a recording (10)", OCT_OPTION_NUMBER,
+     .at = offsetof(struct synth_options, cells.radius), .least = 1, .most = 1000,
+     .needs = "a number from 1 to 1000"},
+    {"--speed", "A:B", "px a frame, or um a volume (2:5)", OCT_OPTION_TEXT,
+     .at = offsetof(struct synth_options, cells.speed), .needs = "SLOWEST:FASTEST"},
+    {"--paths", "KIND", "separate (default), or overtaking, in pairs that touch", OCT_OPTION_TEXT,
+     .at = offsetof(struct synth_options, cells.paths), .needs = "separate or overtaking"},
+    {"--flow", "DEG", "where all cells go; 0: right, 90: down (right or left)", OCT_OPTION_NUMBER,
+     .at = offsetof(struct synth_options, cells.flow_deg), .least = -360, .most = 360,
+     .needs = "degrees"},
+    {"--truth", "FILE.csv", "of a film: where its truth goes (OUT.truth.csv)", OCT_OPTION_TEXT,
+     .at = offsetof(struct synth_options, cells.truth), .needs = "a file"},
+    {"--frames", "N", "of a film (60)", OCT_OPTION_COUNT,
+     .at = offsetof(struct synth_options, cells.n_frames), .least = 1, .most = 1000000,
+     .needs = "a number from 1 to 1000000"},
+    {"--size", "WxH", "of a film (640x480)", OCT_OPTION_TEXT,
+     .at = offsetof(struct synth_options, cells.size), .needs = "WIDTHxHEIGHT"},
+    {"--cnr", "C", "of a film: contrast to noise (4)", OCT_OPTION_NUMBER,
+     .at = offsetof(struct synth_options, cells.cnr), .least = 0.05, .most = 1000,
+     .needs = "a number from 0.05 to 1000"},
+    {"--fps", "F", "of a film (30)", OCT_OPTION_NUMBER,
+     .at = offsetof(struct synth_options, cells.fps), .least = 1e-6, .most = 1e6,
+     .needs = "a number from 1e-6 to 1e6"},
+    {"--pixel-um", "X[,Y]", "of a film: size of a pixel (square, unknown)", OCT_OPTION_TEXT,
+     .at = offsetof(struct synth_options, cells.pixel_um), .needs = "X or X,Y"},
+    {"--motion-of-rows", NULL, "of a film: scanned row by row, while cells move", OCT_OPTION_FLAG,
+     .at = offsetof(struct synth_options, cells.of_rows)},
     {NULL},
 };
 
@@ -444,19 +481,27 @@ static bool read_motion(const char *name, enum oct_eye_motion *motion)
 static int read_options(struct synth_options *o, int argc, char **argv)
 {
     *o = (struct synth_options){.seed = 1, .n_volumes = 1};
+    oct_synth_cells_init(&o->cells);
     int status = oct_options_read(&oct_command_synth, o, &argc, argv);
     if (status)
         return status;
     o->out = argv[1];
+    o->is_film = oct_synth_cells_is_film(o->out);
+    if (o->is_film && (o->calibration || o->motion_name || o->n_volumes > 1))
+        return oct_command_misuse(argv[0],
+                                  "--calibration, --motion and --volumes are of recordings");
     if (o->calibration && !o->calibration[0])
         return oct_command_misuse(argv[0], "--calibration needs a folder");
     if (o->motion_name && !read_motion(o->motion_name, &o->motion))
         return oct_command_misuse(argv[0], "--motion: %s: needs none, bscans, fixation or unsteady",
                                   o->motion_name);
     o->raw = has_suffix(o->out, ".raw") || has_suffix(o->out, ".bin");
-    if (!o->raw && !has_suffix(o->out, ".h5"))
-        return oct_command_misuse(argv[0], "%s: the name must end in .h5, .raw or .bin", o->out);
-    return 0;
+    if (!o->raw && !o->is_film && !has_suffix(o->out, ".h5"))
+        return oct_command_misuse(argv[0],
+                                  "%s: the name must end in .h5, .raw or .bin, of a film of cells "
+                                  "in .npy, .tif or .avi",
+                                  o->out);
+    return oct_synth_cells_paths(&o->cells, o->out, o->seed, &o->paths);
 }
 
 static int run(struct oct_config *config, int argc, char **argv)
@@ -469,6 +514,9 @@ static int run(struct oct_config *config, int argc, char **argv)
 
     if (misuse)
         return misuse;
+    if (options.is_film)
+        return oct_synth_cells_film(&options.cells, options.out, options.seed,
+                                    config->pipeline.threads);
     status = prepare(&s, config, &err);
     if (!status && options.calibration)
         status = make_calibration(&s, &err);
