@@ -442,7 +442,9 @@ static enum oct_err prepare(struct synth *s, struct oct_config *config, struct o
         .bits = config->camera.bits,
         .n_threads = config->pipeline.threads,
         .motion = s->options->motion,
+        .cells = s->options->paths,
     };
+    s->params.cells.n_frames = (double)s->options->n_volumes;
     status = oct_retina_create(&s->retina, &s->params, err);
     if (status)
         return status;

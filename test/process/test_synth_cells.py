@@ -2,7 +2,7 @@
 """octctl synth --cells: films and their truth as files; that the truth is true is test_synth_cells.c's."""
 import csv
 
-import numpy as np
+import h5py, numpy as np
 from octtest import *
 from PIL import Image
 
@@ -106,6 +106,39 @@ def scored():
     status, out, err = run("octctl", "cells-score", npy + ".truth.csv", npy + ".truth.csv", "--json")
     result = json.loads(out)
     assert status == 0 and result["mota"] == 1 and result["rmse_px"] == 0, (out, err)
+
+
+@case
+def recordings():
+    """cells of a recording: bright above the ILM where /truth says, in each of its volumes"""
+    where = folder("synth-cells-volumes")
+    small = settings(scan=dict(lines=80, bscans=60), camera=dict(samples=832))
+    status, out, err = run("octctl", "synth", os.path.join(where, "v.h5"), "--cells", "4", "--volumes",
+                           "2", "--speed", "15:30", "--motion", "none", *small)
+    assert status == 0, (out, err)
+    tracks = []
+    for v in range(2):
+        name, done = os.path.join(where, f"v-00{v}.h5"), os.path.join(where, f"done{v}.h5")
+        assert run("octctl", "recon", name, done)[0] == 0
+        with h5py.File(name) as file, h5py.File(done) as volume:
+            truth = {key: file["truth/cells/" + key][:] for key in file["truth/cells"]}
+            above = file["truth/surfaces_px/ilm"][:] - 12 / file["truth/axial_um"][()]
+            picture = np.empty(above.shape)
+            for b, bscan in enumerate(volume["bscans"]):
+                for j, line in enumerate(bscan.astype(float)):
+                    picture[b, j] = line[int(above[b, j]) - 3:int(above[b, j]) + 4].mean()
+        assert set(truth) == {"track", "position_um", "radius_um", "seen_px", "time_s"}
+        assert len(truth["track"]) >= 2
+        y, x = np.mgrid[:60, :80]
+        for (cx, cy), radius, (um_x, um_y) in zip(truth["seen_px"], truth["radius_um"],
+                                                  truth["position_um"]):
+            assert abs(um_x - cx * 2.5) < 0.1 and abs(um_y - cy * 2.5) < 0.1
+            distance = np.hypot(x - cx, y - cy) * 2.5
+            inside, beside = picture[distance < radius], picture[(distance > 16) & (distance < 25)]
+            assert inside.mean() > beside.mean() + 60, (v, cx, cy, inside.mean(), beside.mean())
+        tracks.append(dict(zip(truth["track"], truth["position_um"])))
+    moved = [abs(tracks[1][k][0] - tracks[0][k][0]) for k in set(tracks[0]) & set(tracks[1])]
+    assert moved and all(14 < step < 31 for step in moved), moved
 
 
 @case

@@ -93,6 +93,23 @@ void oct_vessels_finish(struct oct_vessels *vessels);
 void oct_vessel_apply(const struct oct_tissue *tissue, double half_um, float *amplitude,
                       float *mirror, float *shadow);
 
+/* ---- floating.c: cells above the retina ---- */
+
+/* How much of a cell the beam sees at (x, y), 0 to 1; time in volumes. */
+float oct_floating_at(const struct oct_cell_paths *paths, double x_um, double y_um, double time);
+
+/* A volume, and how its B-scans moved. */
+struct oct_floating_view {
+    const struct oct_cell_paths *paths;
+    uint32_t volume, n_bscans, n_lines;
+    double volume_s;
+    const double *bscan_um; /* [n_bscans][3] */
+};
+
+/* Fills *cells, which is empty. */
+enum oct_err oct_floating_truth(const struct oct_floating_view *view,
+                                struct oct_retina_cells *cells, struct oct_error *err);
+
 /* ---- motion.c ---- */
 
 /* Simulates the eye from the first B-scan of the session and writes those from `first` on into

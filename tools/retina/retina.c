@@ -32,6 +32,7 @@ struct oct_retina {
     struct oct_vessels vessels;
     struct oct_cones cones;
     bool has_cones;
+    struct oct_cell_paths floating; /* with params.cells.n_cells */
     double *cone_table;
     double beam_um, bscan_s;
     struct track track; /* of volume `traced` */
@@ -45,6 +46,7 @@ struct bench {
     fftwf_complex *field; /* [OCT_K_GRID] */
     float amplitude[OCT_N_CELLS], mirror[OCT_N_CELLS], shadow[OCT_N_CELLS];
     float re[OCT_N_CELLS], im[OCT_N_CELLS];
+    double time; /* of the A-line, in volumes */
 };
 
 struct job {
@@ -188,6 +190,12 @@ static enum oct_err build(struct oct_retina *r, struct oct_error *err)
         status = oct_cones_init(&r->cones, p->seed, r->eye.fovea_um, width, height, err);
     if (!status)
         status = list_cones(r, err);
+    if (!status && p->cells.n_cells) {
+        struct oct_cell_paths_setup cells = p->cells;
+        cells.width = width;
+        cells.height = height;
+        status = oct_cell_paths_init(&r->floating, &cells, err);
+    }
     r->facts = (struct oct_retina_facts){
         .wavelengths_nm = r->camera.wavelengths_nm,
         .dispersion_a2 = r->camera.a2,
@@ -277,6 +285,19 @@ static void add_reflector(struct bench *bench, double centre_um, float re, float
     }
 }
 
+/* Two surfaces of a cell above the ILM. */
+static void add_floating(const struct oct_retina *r, struct bench *bench, double x, double y,
+                         const struct oct_tissue *tissue)
+{
+    static const float gain = 2.0f;
+    float share = gain * oct_floating_at(&r->floating, x, y, bench->time);
+
+    if (share > 0) {
+        add_reflector(bench, tissue->surface_um[OCT_SURFACE_ILM] - 15, share, 0);
+        add_reflector(bench, tissue->surface_um[OCT_SURFACE_ILM] - 9, 0, share);
+    }
+}
+
 /* The complex depth profile under the beam at (x, y). */
 static void fill_profile(const struct oct_retina *r, struct bench *bench, double x, double y,
                          const struct oct_tissue *tissue)
@@ -294,6 +315,8 @@ static void fill_profile(const struct oct_retina *r, struct bench *bench, double
         bench->re[i] = bench->re[i] * bench->amplitude[i] + bench->mirror[i];
         bench->im[i] = bench->im[i] * bench->amplitude[i];
     }
+    if (r->params.cells.n_cells)
+        add_floating(r, bench, x, y, tissue);
     if (r->has_cones) {
         struct oct_mosaic_view view;
         oct_cones_view(&r->cones, x, y, r->beam_um, &view);
@@ -354,6 +377,7 @@ static void render_bscan(struct job *job, struct bench *bench, uint32_t b)
         uint64_t noise = oct_hash(r->params.seed, OCT_STREAM_NOISE, (int64_t)row, j);
         bool closed = track->blink && track->blink[(size_t)at * n_lines + j] > 0;
 
+        bench->time = job->volume + (at + (double)j / n_lines) / r->params.n_bscans;
         if (j == 0 || track->line_um) /* the scatterers of a B-scan at rest serve all its A-lines */
             oct_scatter_load(&bench->scatter, r->params.seed, track->line_um ? x : motion[0], y);
         n_clipped += render_line(r, bench, x, y, motion[2], closed, noise,
@@ -437,6 +461,22 @@ static void fill_line_px(const struct oct_retina *r, struct oct_retina_truth *tr
     }
 }
 
+static enum oct_err add_cells(const struct oct_retina *r, uint32_t volume,
+                              struct oct_retina_truth *truth, struct oct_error *err)
+{
+    const struct oct_floating_view view = {.paths = &r->floating,
+                                           .volume = volume,
+                                           .n_bscans = r->params.n_bscans,
+                                           .n_lines = r->params.n_lines,
+                                           .volume_s = r->bscan_s * r->params.n_bscans,
+                                           .bscan_um = truth->motion_um};
+    enum oct_err status = oct_floating_truth(&view, &truth->cells, err);
+
+    if (status)
+        oct_retina_truth_finish(truth);
+    return status;
+}
+
 enum oct_err oct_retina_truth(const struct oct_retina *r, uint32_t volume,
                               struct oct_retina_truth *truth, struct oct_error *err)
 {
@@ -475,7 +515,7 @@ enum oct_err oct_retina_truth(const struct oct_retina *r, uint32_t volume,
                 (tissue.rpe_um + motion[2] + tissue.surface_um[s]) / r->camera.axial_um;
         truth->vessel_um[i] = 2.0 * r->eye.index * oct_vessels_at(&r->vessels, x, y);
     }
-    return OCT_OK;
+    return r->params.cells.n_cells ? add_cells(r, volume, truth, err) : OCT_OK;
 }
 
 void oct_retina_truth_finish(struct oct_retina_truth *truth)
@@ -486,5 +526,6 @@ void oct_retina_truth_finish(struct oct_retina_truth *truth)
     free(truth->blink);
     free(truth->surface_px);
     free(truth->vessel_um);
+    free(truth->cells.track);
     memset(truth, 0, sizeof(*truth));
 }

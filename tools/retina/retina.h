@@ -19,11 +19,15 @@
  * The camera. 98 nm around 850 nm over N pixels (less for N < 832, in proportion, so that the
  * retina stays within the depth range), wavelength cubic in the pixel; 12 bits.
  *
+ * Cells, where they are asked for, float 9 to 15 um of optical path above the ILM: bright disks
+ * that move while the volumes are scanned.
+ *
  * Same parameters, same bytes, on one machine, whatever the number of threads. */
 #ifndef OCT_TOOLS_RETINA_RETINA_H
 #define OCT_TOOLS_RETINA_RETINA_H
 
 #include "pipeline/base/err.h"
+#include "tools/retina/cell_paths.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -49,6 +53,9 @@ struct oct_retina_params {
     unsigned bits;              /* of a sample: 12 at most, 0: 12 */
     unsigned n_threads;         /* 0: one a core */
     enum oct_eye_motion motion;
+    struct oct_cell_paths_setup
+        cells; /* n_cells 0: none; um, times in volumes; width and height are
+                                          filled in */
 };
 
 /* Surfaces from the vitreous down. ILM, ELM, ISOS, COST and RPE are the centre of a thin bright
@@ -92,6 +99,14 @@ struct oct_retina_truth {
     double *blink;      /* [V][M] 1: the lid was closed and the A-line is noise, else 0; or NULL */
     double *surface_px; /* [OCT_N_SURFACES][V][M] depth pixels */
     double *vessel_um;  /* [V][M] optical thickness of the vessel crossed, 0: none */
+    struct oct_retina_cells {
+        size_t n;          /* cells whose centres are in view */
+        double *track;     /* [n] from 1; owns the others */
+        double *um;        /* [n][2] x, y of the tissue */
+        double *px;        /* [n][2] A-line and B-scan where it is seen: as its B-scan moved */
+        double *radius_um; /* [n] */
+        double *time_s;    /* [n] when its B-scan was scanned, from the first one of all volumes */
+    } cells;
 };
 
 struct oct_retina;

@@ -83,6 +83,30 @@ static enum oct_err add_lines(const char *path, const char *group,
     return status;
 }
 
+static enum oct_err add_cells(const char *path, const char *group,
+                              const struct oct_retina_cells *cells, struct oct_error *err)
+{
+    const struct {
+        const char *name, *units;
+        const double *values;
+        unsigned rank;
+    } lists[] = {
+        {"track", "1", cells->track, 1},   {"position_um", "um", cells->um, 2},
+        {"seen_px", "px", cells->px, 2},   {"radius_um", "um", cells->radius_um, 1},
+        {"time_s", "s", cells->time_s, 1},
+    };
+    const size_t dims[2] = {cells->n, 2};
+    enum oct_err status = OCT_OK;
+
+    for (size_t i = 0; !status && i < sizeof(lists) / sizeof(lists[0]); i++) {
+        char name[128];
+        snprintf(name, sizeof(name), "%s/cells/%s", group, lists[i].name);
+        status = oct_volume_add_f64(path, name, lists[i].values, lists[i].rank, dims,
+                                    lists[i].units, err);
+    }
+    return status;
+}
+
 enum oct_err oct_truth_file_add_volume(const char *path, const char *group,
                                        const struct oct_retina_truth *truth, uint32_t n_bscans,
                                        uint32_t n_lines, struct oct_error *err)
@@ -100,6 +124,8 @@ enum oct_err oct_truth_file_add_volume(const char *path, const char *group,
         snprintf(name, sizeof(name), "%s/surfaces_px/%s", group, oct_surface_names[s]);
         status = oct_volume_add_f64(path, name, surface, 2, dims, "px", err);
     }
+    if (!status && truth->cells.n > 0)
+        status = add_cells(path, group, &truth->cells, err);
     snprintf(name, sizeof(name), "%s/vessel_um", group);
     return status ? status : oct_volume_add_f64(path, name, truth->vessel_um, 2, dims, "um", err);
 }

@@ -17,7 +17,9 @@ enum oct_err oct_truth_file_add_facts(const char *path, const struct oct_retina_
 
 /* Adds what is true of one volume below `group` ("/truth"):
  *     motion_um [V][3] (x, y, z), surfaces_px/NAME [V][M], vessel_um [V][M];
- *     where the truth has them line_motion_um [V][M][3], line_shift_px [V][M][2], blink [V][M]. */
+ *     where the truth has them line_motion_um [V][M][3], line_shift_px [V][M][2], blink [V][M];
+ *     of cells, if any are in view, cells/track [n], position_um [n][2] (x, y), seen_px [n][2]
+ *     (A-line, B-scan), radius_um [n], time_s [n]. */
 enum oct_err oct_truth_file_add_volume(const char *path, const char *group,
                                        const struct oct_retina_truth *truth, uint32_t n_bscans,
                                        uint32_t n_lines, struct oct_error *err);
