@@ -1,6 +1,8 @@
 /* Cells in pictures of 640 x 480: scores of circles and sweeps of the field on one core by CPU
  * time, beside a stream of multiply-adds of the same instruction set; frames a second of 48 cells,
- * detected and linked, on all cores; detection beside scikit-image's of the same picture. */
+ * detected and linked, on all cores; detection beside scikit-image's of the same picture; with
+ * backend = cuda the GPU too. */
+#include "analysis/cells/cells_timing.h"
 #include "analysis/cells/gicov.h"
 #include "analysis/cells/mgvf.h"
 #include "analysis/cells/prepare.h"
@@ -226,7 +228,7 @@ static enum oct_err film_rate(struct bench *b, const struct oct_cells_engine_ops
 }
 
 static enum oct_err bench_film(struct bench *b, unsigned detect_every, double goal,
-                               const char *limit_is, struct oct_error *err)
+                               const char *limit_is, double *frames_per_s, struct oct_error *err)
 {
     const unsigned n_cores = oct_bench_n_cores();
     struct oct_workers *workers = NULL;
@@ -246,7 +248,7 @@ static enum oct_err bench_film(struct bench *b, unsigned detect_every, double go
     snprintf(row->note, sizeof(row->note),
              "linked%s; %.1f ms of CPU time a frame; rms error %.2f px",
              detect_every == 1 ? "" : ", snakes between", run.cpu_ms, run.rmse);
-    row->value = run.frames_per_s;
+    row->value = *frames_per_s = run.frames_per_s;
     row->limit = goal;
     return OCT_OK;
 }
@@ -311,14 +313,70 @@ static enum oct_err bench_one_picture(struct bench *b, struct oct_error *err)
     return OCT_OK;
 }
 
+/* ---- the GPU ---- */
+
+static struct oct_bench_row *add_device_ms(struct bench *b, const char *limit_is, double ms,
+                                           double limit_ms)
+{
+    struct oct_bench_row *row = add(b, limit_is, "ms", 1);
+    row->value = ms;
+    row->limit = limit_ms;
+    row->less_is_better = true;
+    return row;
+}
+
+/* By the device's own clock, without the threads of the engine. */
+static enum oct_err on_device(struct bench *b, const char *gpus, struct oct_error *err)
+{
+    struct oct_cells_engine_setup setup = {.height = HEIGHT, .width = WIDTH};
+    struct oct_cell_start starts[N_CELLS] = {{0}};
+    struct oct_cells_times t;
+    oct_cells_params_octd(&setup.params, R);
+    for (unsigned i = 0; i < N_CELLS; i++) { /* as predicted from the picture before */
+        oct_bench_cells_place(i, N_FRAMES - 1, &starts[i].x, &starts[i].y);
+        starts[i].vx = 1;
+        for (unsigned k = 0; k < OCT_CELLS_SNAXELS; k++)
+            starts[i].radii[k] = R;
+    }
+    enum oct_err e = oct_cells_time_cuda(&setup, *gpus ? (unsigned)strtoul(gpus, NULL, 10) : 0,
+                                         &b->film.frames[0], starts, N_CELLS, &t, err);
+    if (e)
+        return e;
+    struct oct_bench_row *row = add_device_ms(b, "0.13 ms", t.scores_us * 1e-3, 0.13);
+    snprintf(row->what, sizeof(row->what), "GICOV, 640 x 480, on the device");
+    row = add_device_ms(b, "1 ms", t.frame_us * 1e-3, 1);
+    snprintf(row->what, sizeof(row->what), "a frame, %d snakes and copies too", N_CELLS);
+    snprintf(row->note, sizeof(row->note), "prepare %.0f, scores %.0f, peaks %.0f, snakes %.0f us",
+             t.prepare_us, t.scores_us, t.peaks_us, t.snakes_us);
+    return OCT_OK;
+}
+
+/* The film by the engine of a GPU, every cell checked, beside all cores. */
+static enum oct_err film_on_gpu(struct bench *b, const char *gpus, double cores_per_s,
+                                struct oct_error *err)
+{
+    struct oct_cells_engine_setup setup = {.height = HEIGHT, .width = WIDTH, .gpus = gpus};
+    struct run run;
+    const enum oct_err e = film_rate(b, &oct_cells_cuda_engine, &setup, 1, &run, err);
+    if (e)
+        return e;
+    struct oct_bench_row *row = add(b, "all cores", "frames/s", 0);
+    snprintf(row->what, sizeof(row->what), "%d cells, found in each frame, cuda", N_CELLS);
+    snprintf(row->note, sizeof(row->note), "linked; rms error %.2f px", run.rmse);
+    row->value = run.frames_per_s;
+    row->limit = cores_per_s;
+    return OCT_OK;
+}
+
 /* ---- putting it together ---- */
 
 enum oct_err oct_bench_cells(const struct oct_config *config,
                              const struct oct_bench_options *options, struct oct_bench_rows *rows,
                              struct oct_error *err)
 {
+    const bool cuda = strcmp(oct_config_backend_names[config->pipeline.backend], "cuda") == 0;
     struct bench *b = calloc(1, sizeof(*b));
-    (void)config;
+    double each, every_10th;
     if (!b)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a film");
     b->seconds = options->seconds;
@@ -331,11 +389,15 @@ enum oct_err oct_bench_cells(const struct oct_config *config,
     if (!e)
         e = bench_field(b, err);
     if (!e)
-        e = bench_film(b, 1, 50, "50 frames a second", err);
+        e = bench_film(b, 1, 50, "50 frames a second", &each, err);
     if (!e)
-        e = bench_film(b, 10, 70, "70 frames a second", err);
+        e = bench_film(b, 10, 70, "70 frames a second", &every_10th, err);
     if (!e)
         e = bench_one_picture(b, err);
+    if (!e && cuda)
+        e = on_device(b, config->pipeline.gpus, err);
+    if (!e && cuda)
+        e = film_on_gpu(b, config->pipeline.gpus, each, err);
     oct_bench_cells_film_finish(&b->film);
     free(b);
     return e;
