@@ -135,6 +135,7 @@ def test_replay_slow():
                                 "--to", endpoint], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                text=True)
     n = 0
+    socket.poll(1000 * PATIENCE_S)  # it has begun
     time.sleep(0.7)
     while process.poll() is None:
         while socket.poll(20):
