@@ -51,6 +51,15 @@ void oct_json_u64(struct oct_json_text *t, uint64_t value)
     append(t, digits + first, sizeof(digits) - first);
 }
 
+/* A locale may have another decimal point. */
+static void write_digits(struct oct_json_text *t, char *digits)
+{
+    size_t point = strspn(digits, "0123456789+-e");
+    if (digits[point])
+        digits[point] = '.';
+    oct_json_raw(t, digits);
+}
+
 void oct_json_double(struct oct_json_text *t, double value)
 {
     char digits[32];
@@ -62,11 +71,24 @@ void oct_json_double(struct oct_json_text *t, double value)
     double read = strtod(digits, NULL); /* rounded up, the largest numbers are infinite */
     if (!isfinite(read) || fabs(read - value) > fmax(fabs(read), fabs(value)) * DBL_EPSILON)
         snprintf(digits, sizeof(digits), "%.17g", value);
-    /* A locale may have another decimal point. */
-    size_t point = strspn(digits, "0123456789+-e");
-    if (digits[point])
-        digits[point] = '.';
-    oct_json_raw(t, digits);
+    write_digits(t, digits);
+}
+
+void oct_json_float(struct oct_json_text *t, float value)
+{
+    char digits[32];
+    if (!isfinite(value)) {
+        oct_json_raw(t, "null");
+        return;
+    }
+    if (fabsf(value) < 0x1p24f && value == truncf(value)) {
+        if (value < 0)
+            oct_json_raw(t, "-");
+        oct_json_u64(t, (uint64_t)fabsf(value));
+        return;
+    }
+    snprintf(digits, sizeof(digits), "%.7g", (double)value);
+    write_digits(t, digits);
 }
 
 /* The letter behind the backslash; 0: there is none for this character. */

@@ -43,6 +43,9 @@ void oct_json_u64(struct oct_json_text *t, uint64_t value); /* all 64 bits */
  * infinities and NaN: null. */
 void oct_json_double(struct oct_json_text *t, double value);
 
+/* As oct_json_double; whole numbers below 2^24 exactly, others with seven digits: for many. */
+void oct_json_float(struct oct_json_text *t, float value);
+
 /* In quotes, with '"', '\' and control characters escaped. Bytes from 0x80 stay as they are. */
 void oct_json_string(struct oct_json_text *t, const char *string);
 

@@ -100,6 +100,39 @@ static bool has_right_numbers(const struct oct_image_form *form)
     return true;
 }
 
+/* The most bytes of a member's text: its name, quotes, colon, comma, and a number or a word. 0: a
+ * name or a word cannot be. */
+static size_t member_bytes(const char *key, const char *const *words)
+{
+    size_t longest = 16;
+    if (!key || !is_name(key))
+        return 0;
+    for (; words && *words; words++) {
+        if (!is_name(*words))
+            return 0;
+        longest = strlen(*words) + 2 > longest ? strlen(*words) + 2 : longest;
+    }
+    return strlen(key) + 4 + longest;
+}
+
+static bool has_right_objects(const struct oct_image_form *form)
+{
+    const struct oct_image_objects *o = form->objects;
+    size_t row_bytes = 3;
+    if (!o)
+        return true;
+    if (form->rank != 2 || form->type != OCT_SAMPLE_F32 || !form->labels || !o->name ||
+        !is_name(o->name) || !o->keys)
+        return false;
+    for (uint32_t i = 0; i < form->dims[1]; i++) {
+        const size_t n = member_bytes(o->keys[i], o->words ? o->words[i] : NULL);
+        if (n == 0)
+            return false;
+        row_bytes += n;
+    }
+    return form->dims[0] <= OCT_IMAGE_MAX_OBJECT_BYTES / row_bytes;
+}
+
 enum oct_err oct_image_form_check(const struct oct_image_form *form, struct oct_error *err)
 {
     if (!is_name(form->name))
@@ -120,6 +153,12 @@ enum oct_err oct_image_form_check(const struct oct_image_form *form, struct oct_
         return oct_fail(err, OCT_E_ARG,
                         "%s: numbers need a name of lower-case letters each, %u values at most",
                         form->name, OCT_IMAGE_MAX_NUMBERS);
+    if (!has_right_objects(form))
+        return oct_fail(
+            err, OCT_E_ARG,
+            "%s: objects are the rows of a labelled f32 table, with names of lower-case "
+            "letters, and take %u bytes at most",
+            form->name, OCT_IMAGE_MAX_OBJECT_BYTES);
     return OCT_OK;
 }
 

@@ -16,6 +16,7 @@
 #define OCT_IMAGE_MAX_RANK 3u
 #define OCT_IMAGE_MAX_LABELS 32u
 #define OCT_IMAGE_MAX_NUMBERS 8u
+#define OCT_IMAGE_MAX_OBJECT_BYTES 49152u /* of the text of an image's objects */
 #define OCT_IMAGE_NAME_BYTES 32 /* with the NUL: lower-case letters, digits, '_'; a letter first */
 
 /* Of u8 images: pixel p stands for lo + p / 255 * (hi - lo) of the quantity's unit. */
@@ -34,6 +35,16 @@ struct oct_image_number {
     unsigned n_values; /* 1 or more */
 };
 
+/* The rows of a table are also told as objects, for readers of the topic's header alone: an array
+ * under this name, of which each item is a row. All in static storage. */
+struct oct_image_objects {
+    const char *name;        /* as a number's */
+    const char *const *keys; /* [columns] the members' names, as a number's */
+    /* [columns] for the numbers 0, 1, .. of a column, as names, NULL-terminated; a NULL column stays
+     * a number. What has no word is null. NULL: no column has words. */
+    const char *const *const *words;
+};
+
 struct oct_image_form {
     char name[OCT_IMAGE_NAME_BYTES]; /* of the topic and of the dataset */
     enum oct_quantity quantity;
@@ -48,7 +59,8 @@ struct oct_image_form {
                                  share a row of the dataset */
     const struct oct_image_number *numbers; /* [n_numbers] static storage */
     unsigned n_numbers; /* OCT_IMAGE_MAX_NUMBERS values in all at most: frame->numbers */
-    bool at_root;       /* its dataset is also to be found as /NAME */
+    const struct oct_image_objects *objects; /* of labelled f32 tables; NULL: none */
+    bool at_root;                            /* its dataset is also to be found as /NAME */
 };
 
 /* "intensity", "counts^2". */
@@ -64,8 +76,8 @@ unsigned oct_image_form_n_values(const struct oct_image_form *form);
 /* Bytes of the largest image of this form. The form must have been checked. */
 size_t oct_image_form_bytes(const struct oct_image_form *form);
 
-/* OCT_E_ARG: the name, the rank, a dimension, the type, the labels, the numbers or the size (more
- * than OCT_MAX_BSCAN_SAMPLES values) cannot be. */
+/* OCT_E_ARG: the name, the rank, a dimension, the type, the labels, the numbers, the objects or the
+ * size (more than OCT_MAX_BSCAN_SAMPLES values) cannot be. */
 enum oct_err oct_image_form_check(const struct oct_image_form *form, struct oct_error *err);
 
 /* Distances between neighbours; NaN: unknown. */

@@ -320,13 +320,16 @@ static void *run(void *argument)
 
 /* ---- topics ---- */
 
-/* Whether a header can be written for such images at all: labels may not be. */
+/* Whether a header can be written for such images at all: labels may not be. A table has one row
+ * here, as many values as there are labels at most. */
 static bool has_header(const struct oct_image_form *form)
 {
     float row[OCT_IMAGE_MAX_LABELS] = {0};
     char json[OCT_IMAGE_HEADER_BYTES];
     struct oct_image_frame frame = {.form = form, .pixels = row};
     memcpy(frame.dims, form->dims, sizeof(frame.dims));
+    if (form->rank > 1)
+        frame.dims[0] = 1;
     return oct_image_header_encode(&frame, "", json, sizeof(json)) > 0;
 }
 

@@ -136,10 +136,50 @@ static void write_numbers(struct oct_json_text *t, const struct oct_image_frame 
     }
 }
 
+static void write_word(struct oct_json_text *t, const char *const *words, float number)
+{
+    for (unsigned i = 0; words[i]; i++)
+        if (fabsf(number - (float)i) < 0.5f) {
+            oct_json_string(t, words[i]);
+            return;
+        }
+    oct_json_raw(t, "null");
+}
+
+static void write_row(struct oct_json_text *t, const struct oct_image_form *form, const float *row)
+{
+    const struct oct_image_objects *o = form->objects;
+    oct_json_separate(t);
+    oct_json_raw(t, "{");
+    for (uint32_t i = 0; i < form->dims[1]; i++) {
+        const char *const *words = o->words ? o->words[i] : NULL;
+        oct_json_key(t, o->keys[i]);
+        if (words)
+            write_word(t, words, row[i]);
+        else
+            oct_json_float(t, row[i]);
+    }
+    oct_json_raw(t, "}");
+}
+
+static void write_objects(struct oct_json_text *t, const struct oct_image_frame *f)
+{
+    const struct oct_image_form *form = f->form;
+    const float *row = f->pixels;
+    oct_json_key(t, form->objects->name);
+    oct_json_raw(t, "[");
+    for (uint32_t i = 0; i < f->dims[0]; i++, row += form->dims[1])
+        write_row(t, form, row);
+    oct_json_raw(t, "]");
+}
+
 static bool has_names_of_its_own(const struct oct_image_form *form)
 {
+    if (form->objects && is_known(form->objects->name))
+        return false;
     for (unsigned i = 0; i < form->n_numbers; i++)
-        if (is_known(form->numbers[i].name))
+        if (is_known(form->numbers[i].name) ||
+            (form->objects && strcmp(form->numbers[i].name, form->objects->name) == 0))
             return false;
     return true;
 }
@@ -173,6 +213,8 @@ static void write_header(struct oct_json_text *t, const struct oct_image_frame *
             write_values(t, f);
     }
     write_numbers(t, f);
+    if (form->objects)
+        write_objects(t, f);
     oct_json_raw(t, "}");
 }
 

@@ -13,6 +13,8 @@
  *                                         image is one row of labelled numbers
  *   NAME                                  each number that the form has: a number or null, or an
  *                                         array of such
+ *   NAME                                  the rows of a table that has objects: [{KEY: number, word
+ *                                         or null, ...}, ...]; readers here take the values
  *
  * Written without allocations. No sockets here. */
 #ifndef OCT_PIPELINE_WIRE_IMAGE_HEADER_H
@@ -26,7 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OCT_IMAGE_HEADER_BYTES 16384 /* more than any header we write */
+#define OCT_IMAGE_HEADER_BYTES 65536 /* more than any header we write */
 #define OCT_IMAGE_LABEL_BYTES 32
 #define OCT_IMAGE_UNIT_BYTES 24
 

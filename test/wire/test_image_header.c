@@ -214,6 +214,92 @@ static void numbers_of_a_form_are_members(void **state)
     assert_int_equal(oct_image_header_encode(&frame, "s-1", json, sizeof(json)), 0);
 }
 
+static const char *const hows[] = {"found", "guessed", NULL};
+static const struct oct_image_objects objects = {
+    .name = "things",
+    .keys = (const char *const[]){"id", "how", "speed_um_s"},
+    .words = (const char *const *const[]){NULL, hows, NULL},
+};
+
+static void rows_of_a_table_are_objects_too(void **state)
+{
+    (void)state;
+    static const char said[] =
+        ",\"things\":[{\"id\":16777215,\"how\":\"guessed\",\"speed_um_s\":-0.123},"
+        "{\"id\":-3,\"how\":\"found\",\"speed_um_s\":null},"
+        "{\"id\":1.25e+10,\"how\":null,\"speed_um_s\":0}]}";
+    float rows[12] = {16777215, 1, -0.123f, -3, 0, NAN, 1.25e10f, 2, 0};
+    struct oct_image_form form = row_form;
+    struct oct_image_header h;
+    struct oct_error err;
+    char json[OCT_IMAGE_HEADER_BYTES];
+    form.objects = &objects;
+    for (uint32_t n = 0; n <= 3; n += 3) {
+        struct oct_image_frame frame = frame_of(&form, rows);
+        frame.dims[0] = n;
+        size_t length = oct_image_header_encode(&frame, "s-1", json, sizeof(json));
+        const char *at = strstr(json, ",\"things\":");
+        assert_non_null(at);
+        assert_string_equal(at, n ? said : ",\"things\":[]}");
+        assert_int_equal(oct_image_header_decode(&h, json, length, n * 12, &err), OCT_OK);
+        assert_int_equal(h.dims[0], n);
+        assert_int_equal(h.n_numbers, 0);
+    }
+}
+
+static void objects_that_cannot_be_written_are_refused(void **state)
+{
+    (void)state;
+    const char *const bad_keys[] = {"id", "how", "Speed"}, *const bad_words[] = {"a b", NULL};
+    struct oct_image_objects wrong = objects;
+    struct oct_image_form form = row_form, good;
+    struct oct_error err;
+    char json[OCT_IMAGE_HEADER_BYTES];
+    float row[3] = {0};
+    form.objects = &wrong;
+    assert_int_equal(oct_image_form_check(&form, &err), OCT_OK);
+    good = form;
+    form.labels = NULL;
+    form.quantity = OCT_QUANTITY_LENGTH;
+    assert_int_equal(oct_image_form_check(&form, &err), OCT_E_ARG);
+    form = good;
+    form.dims[0] = 4096; /* their text would be longer than a header */
+    assert_int_equal(oct_image_form_check(&form, &err), OCT_E_ARG);
+    form = good;
+    wrong.keys = bad_keys;
+    assert_int_equal(oct_image_form_check(&form, &err), OCT_E_ARG);
+    wrong = objects;
+    wrong.words = (const char *const *const[]){NULL, bad_words, NULL};
+    assert_int_equal(oct_image_form_check(&form, &err), OCT_E_ARG);
+    wrong = objects;
+    wrong.name = "volume"; /* a key of every header */
+    struct oct_image_frame frame = frame_of(&form, row);
+    frame.dims[0] = 1;
+    assert_int_equal(oct_image_header_encode(&frame, "a", json, sizeof(json)), 0);
+}
+
+/* As many as a form may have, each number as long as one can be. */
+static void the_most_objects_fit(void **state)
+{
+    (void)state;
+    struct oct_image_form form = row_form;
+    struct oct_error err;
+    char json[OCT_IMAGE_HEADER_BYTES];
+    form.objects = &objects;
+    while (form.dims[0]++, oct_image_form_check(&form, &err) == OCT_OK)
+        ;
+    form.dims[0]--;
+    float *rows = malloc(form.dims[0] * 3 * sizeof(*rows));
+    assert_non_null(rows);
+    for (uint32_t i = 0; i < 3 * form.dims[0]; i++)
+        rows[i] = i % 3 == 1 ? 1 : -1.234567e-38f;
+    struct oct_image_frame frame = frame_of(&form, rows);
+    size_t n = oct_image_header_encode(&frame, "s-1", json, sizeof(json));
+    print_message("# %u objects in %zu bytes\n", form.dims[0], n);
+    assert_true(n > 30000);
+    free(rows);
+}
+
 static void the_largest_header_fits(void **state)
 {
     (void)state;
@@ -431,6 +517,9 @@ int main(void)
         cmocka_unit_test(headers_are_read_back),
         cmocka_unit_test(the_header_of_a_picture_is_one_of_an_image),
         cmocka_unit_test(numbers_of_a_form_are_members),
+        cmocka_unit_test(rows_of_a_table_are_objects_too),
+        cmocka_unit_test(objects_that_cannot_be_written_are_refused),
+        cmocka_unit_test(the_most_objects_fit),
         cmocka_unit_test(the_largest_header_fits),
         cmocka_unit_test(what_cannot_be_written_is_empty),
         cmocka_unit_test(every_fault_of_what_all_headers_have_is_named),
