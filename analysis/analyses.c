@@ -1,6 +1,7 @@
 #include "analysis/analyses.h"
 
 #include "analysis/average/average.h"
+#include "analysis/cells/live.h"
 #include "analysis/cones/live.h"
 #include "analysis/enface/enface.h"
 #include "analysis/quality/quality.h"
@@ -13,6 +14,7 @@ const struct oct_analysis_entry oct_analyses[] = {
     {.cpu = &oct_quality_cpu},
     {.cpu = &oct_cones_cpu},
     {.cpu = &oct_average_cpu},
+    {.cpu = &oct_cells_analysis_cpu},
 };
 const unsigned oct_n_analyses = sizeof(oct_analyses) / sizeof(oct_analyses[0]);
 

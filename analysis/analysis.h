@@ -45,6 +45,8 @@ struct oct_analysis_ops {
     size_t settings_bytes;
     unsigned most_behind; /* live: with more B-scans waiting it skips to the newest; 0: with half of
                              the image ring */
+    unsigned (*most_behind_of)(const void *settings); /* the same where it depends on settings, as
+                                                         given to create; NULL: most_behind */
 
     /* *analysis is NULL on error. Fills the form of its results. OCT_E_CONFIG: settings or sizes
      * that cannot be; OCT_E_BACKEND: no device; OCT_E_NO_MEMORY. */

@@ -177,6 +177,8 @@ enum oct_err oct_analysis_select(struct oct_analysis_choice *choice,
     *choice = (struct oct_analysis_choice){.input = entry->cpu->input,
                                            .settings_bytes = entry->cpu->settings_bytes,
                                            .most_behind = entry->cpu->most_behind};
+    if (entry->cpu->most_behind_of)
+        choice->most_behind = entry->cpu->most_behind_of(setup->settings);
     if (wants_gpu && entry->cuda) {
         enum oct_err e = create_failover(choice, entry, setup, &no_gpu);
         if (!e) {

@@ -33,6 +33,12 @@ static size_t n_values(const struct oct_analysis *a)
     return (size_t)a->n_rows * a->n_lines;
 }
 
+uint32_t oct_enface_row_step(uint32_t n_bscans, uint32_t n_lines)
+{
+    const uint32_t most_rows = OCT_ENFACE_MOST_VALUES / n_lines; /* >= 64 */
+    return (n_bscans + most_rows - 1) / most_rows;
+}
+
 static void empty(struct oct_analysis *a)
 {
     for (size_t i = 0; i < OCT_N_PROJECTIONS * n_values(a); i++)
@@ -263,8 +269,7 @@ static enum oct_err enface_create(struct oct_analysis **out, const struct oct_an
     a->depth = setup->input->dims[1];
     a->live = setup->live;
     a->settings = *(const struct oct_enface_settings *)setup->settings;
-    const uint32_t most_rows = OCT_ENFACE_MOST_VALUES / a->n_lines; /* >= 64 */
-    a->row_step = (a->n_bscans + most_rows - 1) / most_rows;
+    a->row_step = oct_enface_row_step(a->n_bscans, a->n_lines);
     a->n_rows = (a->n_bscans + a->row_step - 1) / a->row_step;
     a->growing = malloc(OCT_N_PROJECTIONS * n_values(a) * sizeof(float));
     a->left = malloc(OCT_N_PROJECTIONS * n_values(a) * sizeof(float));

@@ -42,6 +42,9 @@ struct oct_enface_line oct_enface_line(const float *pixels, uint32_t n);
  * none. Of many values some are left out. */
 void oct_enface_limits(const float *value, size_t n, double *lo, double *hi);
 
+/* How many neighbouring B-scans share a row of the picture. */
+uint32_t oct_enface_row_step(uint32_t n_bscans, uint32_t n_lines);
+
 extern const struct oct_analysis_ops oct_enface_cpu;
 
 #endif

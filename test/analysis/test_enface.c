@@ -283,7 +283,8 @@ static void it_says_what_it_is(void **state)
 int main(void)
 {
     static const struct oct_enface_settings wrong = {OCT_PROJECTION_SLAB, 0.5, 0.5};
-    const struct oct_analysis_suite suite = {&oct_enface_cpu, &mean, &wrong};
+    const struct oct_analysis_suite suite = {
+        .ops = &oct_enface_cpu, .settings = &mean, .wrong_settings = &wrong};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_value_is_mean_maximum_or_slab),
         cmocka_unit_test(a_growing_volume_is_given_ten_times_a_second),

@@ -120,6 +120,28 @@ void oct_suite_result_close(struct oct_suite_result *r)
     free(r->memory);
 }
 
+/* Live, an analysis may go by the clock: whether two runs give the same is asked offline. */
+static const struct oct_suite_recipe recipes[] = {
+    {.name = "u8, dB", .n_lines = 48, .depth = 100, .n_bscans = 6, .type = OCT_SAMPLE_U8},
+    {.name = "f32, dB", .n_lines = 48, .depth = 100, .n_bscans = 6, .type = OCT_SAMPLE_F32},
+    {.name = "f32, counts^2",
+     .n_lines = 31,
+     .depth = 77,
+     .n_bscans = 5,
+     .type = OCT_SAMPLE_F32,
+     .linear = true},
+    {.name = "one depth", .n_lines = 16, .depth = 1, .n_bscans = 3, .type = OCT_SAMPLE_U8},
+    {.name = "one A-line", .n_lines = 1, .depth = 64, .n_bscans = 3, .type = OCT_SAMPLE_U8},
+    {.name = "one B-scan a volume",
+     .n_lines = 9,
+     .depth = 33,
+     .n_bscans = 1,
+     .type = OCT_SAMPLE_U8},
+    {.name = "long A-lines", .n_lines = 3, .depth = 5000, .n_bscans = 2, .type = OCT_SAMPLE_F32},
+    {.name = "many A-lines", .n_lines = 3000, .depth = 8, .n_bscans = 2, .type = OCT_SAMPLE_U8},
+};
+#define N_RECIPES (sizeof(recipes) / sizeof(recipes[0]))
+
 /* ---- one run of an analysis over a few volumes ---- */
 
 struct run {
@@ -133,17 +155,24 @@ struct run {
     uint64_t digest; /* of all results, in order */
 };
 
-static void open_run(struct run *r, const struct oct_analysis_suite *suite,
+/* False: the recipe's pictures are too small for it. */
+static bool open_run(struct run *r, const struct oct_analysis_suite *suite,
                      const struct oct_suite_recipe *recipe)
 {
     struct oct_error err = {.text = ""};
     *r = (struct run){.suite = suite, .recipe = recipe};
     oct_suite_bscan_open(&r->bscan, recipe, suite->ops->input);
     struct oct_analysis_setup setup = oct_suite_setup(&r->bscan, recipe, suite->settings);
-    if (suite->ops->create(&r->analysis, &setup, &r->form, &err))
+    enum oct_err e = suite->ops->create(&r->analysis, &setup, &r->form, &err);
+    if (e == OCT_E_CONFIG && suite->refuses_small && recipe != recipes) {
+        oct_suite_bscan_close(&r->bscan);
+        return false;
+    }
+    if (e)
         fail_msg("%s: %s", recipe->name, err.text);
     assert_string_equal(r->form.name, suite->ops->name);
     oct_suite_result_open(&r->result, &r->form);
+    return true;
 }
 
 static void close_run(struct run *r)
@@ -158,7 +187,8 @@ static void take_all(struct run *r)
     unsigned n = 0;
     while (oct_suite_take(r->suite->ops, r->analysis, &r->bscan.frame.info, &r->result) == OCT_OK) {
         const unsigned char *bytes = r->result.memory;
-        for (size_t i = 0; i < r->result.bytes; i++)
+        const uint32_t n_rows = r->result.frame.dims[0]; /* what lies beyond means nothing */
+        for (size_t i = 0; i < r->result.bytes / r->form.dims[0] * n_rows; i++)
             r->digest = r->digest * UINT64_C(0x100000001b3) + bytes[i];
         r->n_results++;
         assert_true(++n < 64);
@@ -197,34 +227,13 @@ static uint64_t run_volumes(struct run *r, unsigned n_volumes)
 
 static const struct oct_analysis_suite *now;
 
-/* Live, an analysis may go by the clock: whether two runs give the same is asked offline. */
-static const struct oct_suite_recipe recipes[] = {
-    {.name = "u8, dB", .n_lines = 48, .depth = 100, .n_bscans = 6, .type = OCT_SAMPLE_U8},
-    {.name = "f32, dB", .n_lines = 48, .depth = 100, .n_bscans = 6, .type = OCT_SAMPLE_F32},
-    {.name = "f32, counts^2",
-     .n_lines = 31,
-     .depth = 77,
-     .n_bscans = 5,
-     .type = OCT_SAMPLE_F32,
-     .linear = true},
-    {.name = "one depth", .n_lines = 16, .depth = 1, .n_bscans = 3, .type = OCT_SAMPLE_U8},
-    {.name = "one A-line", .n_lines = 1, .depth = 64, .n_bscans = 3, .type = OCT_SAMPLE_U8},
-    {.name = "one B-scan a volume",
-     .n_lines = 9,
-     .depth = 33,
-     .n_bscans = 1,
-     .type = OCT_SAMPLE_U8},
-    {.name = "long A-lines", .n_lines = 3, .depth = 5000, .n_bscans = 2, .type = OCT_SAMPLE_F32},
-    {.name = "many A-lines", .n_lines = 3000, .depth = 8, .n_bscans = 2, .type = OCT_SAMPLE_U8},
-};
-#define N_RECIPES (sizeof(recipes) / sizeof(recipes[0]))
-
 static void the_same_bscans_give_the_same_results(void **state)
 {
     (void)state;
     for (size_t i = 0; i < N_RECIPES; i++) {
         struct run first, second;
-        open_run(&first, now, &recipes[i]);
+        if (!open_run(&first, now, &recipes[i]))
+            continue;
         open_run(&second, now, &recipes[i]);
         uint64_t digest = run_volumes(&first, 3);
         assert_true(first.n_results > 0);
@@ -241,7 +250,8 @@ static void after_a_reset_nothing_of_before_is_left(void **state)
     (void)state;
     for (size_t i = 0; i < N_RECIPES; i++) {
         struct run r;
-        open_run(&r, now, &recipes[i]);
+        if (!open_run(&r, now, &recipes[i]))
+            continue;
         uint64_t digest = run_volumes(&r, 2);
         push(&r, 2 * (uint64_t)recipes[i].n_bscans, false); /* half a volume is under way */
         r.suite->ops->run.reset(r.analysis);
@@ -256,7 +266,8 @@ static void bscans_may_be_left_out_and_results_not_taken(void **state)
     (void)state;
     for (size_t i = 0; i < N_RECIPES; i++) {
         struct run r;
-        open_run(&r, now, &recipes[i]);
+        if (!open_run(&r, now, &recipes[i]))
+            continue;
         for (uint64_t n = 0; n < 40; n += 1 + n % 3 + (n % 7 == 0 ? recipes[i].n_bscans : 0)) {
             push(&r, n, false);
             if (n % 2)
@@ -275,7 +286,8 @@ static void values_that_are_no_numbers_do_no_harm(void **state)
     (void)state;
     for (size_t i = 0; i < N_RECIPES; i++) {
         struct run r;
-        open_run(&r, now, &recipes[i]);
+        if (!open_run(&r, now, &recipes[i]))
+            continue;
         r.bscan.frame.lo = -3e38;
         r.bscan.frame.hi = 3e38;
         for (uint64_t n = 0; n < 12; n++) {

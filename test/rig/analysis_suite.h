@@ -9,6 +9,8 @@ struct oct_analysis_suite {
     const struct oct_analysis_ops *ops;
     const void *settings;       /* good ones */
     const void *wrong_settings; /* that configure and create refuse; NULL: there are none */
+    bool refuses_small;         /* create refuses (OCT_E_CONFIG) pictures that are too small: their
+                                   recipes are passed over, but the first is not */
 };
 
 /* Prints a line a recipe; returns the number of failed tests. */
