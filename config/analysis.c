@@ -1,8 +1,10 @@
 #include "config/analysis.h"
 
 #include "analysis/cones/live.h"
+#include "config/cells.h"
 #include "config/keys.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +15,8 @@ struct row {
     /* Member by member: what lies between them stays 0, and equal settings are equal bytes. */
     void (*fill)(const struct oct_config *config, union oct_config_analysis_settings *settings);
     /* What its keys' ranges do not say; NULL: nothing. */
-    enum oct_err (*check)(const union oct_config_analysis_settings *settings,
+    enum oct_err (*check)(const struct oct_config *config,
+                          const union oct_config_analysis_settings *settings,
                           const struct oct_image_form *input, struct oct_error *err);
     /* Keys other than NAME.enabled ask for it; NULL: none. */
     bool (*is_asked)(const struct oct_config *config);
@@ -40,9 +43,11 @@ static void fill_average(const struct oct_config *config,
     s->domain = (enum oct_average_domain)config->average.domain;
 }
 
-static enum oct_err check_average(const union oct_config_analysis_settings *settings,
+static enum oct_err check_average(const struct oct_config *config,
+                                  const union oct_config_analysis_settings *settings,
                                   const struct oct_image_form *input, struct oct_error *err)
 {
+    (void)config;
     return oct_average_check(&settings->average, input->dims[0], input->dims[1], err);
 }
 
@@ -52,6 +57,21 @@ static bool average_is_asked(const struct oct_config *config)
     return config->average.bscans > 1 || config->scan.repeats > 1;
 }
 
+static void fill_cells(const struct oct_config *config,
+                       union oct_config_analysis_settings *settings)
+{
+    oct_config_cells(config, &settings->cells);
+}
+
+static enum oct_err check_cells(const struct oct_config *config,
+                                const union oct_config_analysis_settings *settings,
+                                const struct oct_image_form *input, struct oct_error *err)
+{
+    const double height_um = config->scan.height_um;
+    return oct_cells_live_check(&settings->cells, input, config->scan.bscans,
+                                height_um > 0 ? height_um / config->scan.bscans : NAN, err);
+}
+
 static const struct row rows[] = {
     {.analysis = &oct_enface_cpu, .fill = fill_enface},
     {.analysis = &oct_cones_cpu, .fill = fill_enface}, /* it looks at the slab of en face */
@@ -59,6 +79,7 @@ static const struct row rows[] = {
      .fill = fill_average,
      .check = check_average,
      .is_asked = average_is_asked},
+    {.analysis = &oct_cells_analysis_cpu, .fill = fill_cells, .check = check_cells},
 };
 
 static const struct row *find_row(const char *name)
@@ -87,7 +108,7 @@ enum oct_err oct_config_analysis_check(const struct oct_config *config, const ch
     if (!row || !row->check)
         return OCT_OK;
     oct_config_analysis(config, name, &settings);
-    return row->check(&settings, input, err);
+    return row->check(config, &settings, input, err);
 }
 
 /* ---- what follows from the keys' names ---- */

@@ -13,6 +13,7 @@
 #define OCT_CONFIG_ANALYSIS_H
 
 #include "analysis/average/average.h"
+#include "analysis/cells/live.h"
 #include "analysis/enface/enface.h"
 #include "config/config.h"
 #include "pipeline/flow/image.h"
@@ -22,6 +23,7 @@
 union oct_config_analysis_settings {
     struct oct_enface_settings enface;
     struct oct_average_settings average;
+    struct oct_cells_settings cells;
 };
 
 /* Fills the settings of the analysis of that name; false: it has none, and they are all zero. Equal

@@ -1,6 +1,7 @@
 #include "config/config.h"
 
 #include "config/apply.h"
+#include "config/cells.h"
 #include "config/keys.h"
 #include "pipeline/plan/plan.h"
 
@@ -163,6 +164,23 @@ static int first_coefficient(const struct oct_config *config)
     return 0;
 }
 
+/* Texts of [cells]. */
+static enum oct_err check_cells(const struct oct_config *config, struct oct_error *err)
+{
+    struct oct_cells_roi roi;
+    bool has_flow;
+    double deg;
+    if (!oct_config_cells_roi(config->cells.roi, &roi))
+        return oct_fail_key(err, OCT_E_CONFIG, "cells.roi",
+                            "cells.roi is '%.40s': it must be X,Y,W,H in pixels, or empty",
+                            config->cells.roi);
+    if (!oct_config_cells_flow(config->cells.flow_deg, &has_flow, &deg))
+        return oct_fail_key(err, OCT_E_CONFIG, "cells.flow_deg",
+                            "cells.flow_deg is '%.40s': it must be -360 to 360, or empty",
+                            config->cells.flow_deg);
+    return OCT_OK;
+}
+
 static enum oct_err check_together(const struct oct_config *config, struct oct_error *err)
 {
     enum oct_err code;
@@ -194,6 +212,8 @@ static enum oct_err check_together(const struct oct_config *config, struct oct_e
         return code;
     if ((code = check_order(config->analysis.enface_slab_first, config->analysis.enface_slab_last,
                             "analysis.enface_slab_first", "analysis.enface_slab_last", err)))
+        return code;
+    if ((code = check_cells(config, err)))
         return code;
     if (config->scan.bscans % config->scan.repeats != 0)
         return oct_fail_key(err, OCT_E_CONFIG, "scan.repeats scan.bscans",

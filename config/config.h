@@ -111,7 +111,7 @@ struct oct_config {
     } record;
     struct {
         oct_config_string
-            run; /* "enface,quality,average": names of letters, digits and '_', each once,
+            run; /* "enface,quality,cells,average": names of letters, digits and '_', each once,
                                   at most OCT_CONFIG_MAX_NAMES; the daemon checks whether such
                                   analyses exist; "": none */
         int enface_projection;                      /* enum oct_projection: mean */
@@ -125,6 +125,18 @@ struct oct_config {
         int domain;          /* enum oct_average_domain: linear */
         bool record;
     } average;
+    struct {
+        bool enabled;
+        int source;                                /* enum oct_cells_source: enface */
+        double radius_um, radius_px;               /* 0: radius_px; 10 */
+        double threshold, smooth, floor;           /* 1.8, 0.2 R, 1 */
+        int polarity;                              /* enum oct_cells_polarity: bright */
+        uint32_t detect_every, memory, min_frames; /* 1, 3, 3 */
+        double max_speed_um_s;                     /* 0: two radii a picture */
+        oct_config_string flow_deg;                /* a number, "": none */
+        oct_config_string roi;                     /* "X,Y,W,H", "": all */
+        bool record;
+    } cells;
     struct {
         oct_config_string server_key, allowed;       /* the daemon's; "": plain, on this machine */
         oct_config_string client_key, server_public; /* of the clients that connect to it */

@@ -1,6 +1,7 @@
 #include "config/keys.h"
 
 #include "analysis/average/average.h"
+#include "analysis/cells/live.h"
 #include "analysis/enface/enface.h"
 #include "pipeline/plan/geometry.h"
 #include "pipeline/plan/plan.h"
@@ -17,6 +18,8 @@ static const char *const sample_names[] = {"u8", "f32", NULL};
 static const char *const projection_names[] = {"mean", "max", "slab", NULL};
 static const char *const register_names[] = {"rigid", "none", NULL};
 static const char *const domain_names[] = {"linear", "db", NULL};
+static const char *const source_names[] = {"enface", "bscan", NULL};
+static const char *const polarity_names[] = {"bright", "dark", "both", NULL};
 static const char *const eye_names[] = {"", "OD", "OS", NULL};
 
 /* The type of a member decides the type of its key, so that the two cannot disagree. */
@@ -48,6 +51,7 @@ const struct oct_key_section oct_key_sections[] = {
     {"record", "Recordings: one HDF5 file a volume."},
     {"analysis", "What is computed from the pictures beside the stream."},
     {"average", "The live average of B-scans: topic and dataset `average`."},
+    {"cells", "Cells, found and followed live: topic and dataset `cells`."},
     {"security", "CURVE keys: who may send lines, see B-scans and give commands."},
     {"view", "The viewer. What the operator chooses there is remembered elsewhere."},
 };
@@ -231,7 +235,8 @@ const struct oct_key oct_keys[] = {
     {TEXT(record, pseudonym, STRING), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_RECORDING,
      .max = 127, .standard = "", .meaning = "Who, noted in the recording. Never a patient's name."},
 
-    {TEXT(analysis, run, NAMES), .when = OCT_CONFIG_IDLE, .standard = "enface,quality,average",
+    {TEXT(analysis, run, NAMES), .when = OCT_CONFIG_IDLE,
+     .standard = "enface,quality,cells,average",
      .meaning = "Analyses that run while lines come; empty: none."},
     {VALUE(analysis, enface_projection), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
      .names = projection_names, .first = OCT_PROJECTION_MEAN, .standard = "mean",
@@ -266,6 +271,51 @@ const struct oct_key oct_keys[] = {
      .meaning = "What is averaged: intensity, or its decibels, which the noise floor biases."},
     {VALUE(average, record), .when = OCT_CONFIG_IDLE, .standard = "no",
      .meaning = "Recordings have the average too: /analysis/average, also named /average."},
+
+    {VALUE(cells, enabled), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
+     .standard = "no", .meaning = "Cells are sought in what comes."},
+    {VALUE(cells, source), .when = OCT_CONFIG_IDLE, .names = source_names,
+     .first = OCT_CELLS_OF_ENFACE, .standard = "enface",
+     .meaning = "Cells of volumes from above (as enface_projection says), or of each B-scan."},
+    {VALUE(cells, radius_um), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .min = 0,
+     .max = 1e6, .standard = "0", .unit = "um",
+     .meaning = "Their radius, where the size of pixels is known; 0: radius_px."},
+    {VALUE(cells, radius_px), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
+     .min = OCT_CELLS_LEAST_RADIUS, .max = OCT_CELLS_MOST_RADIUS, .standard = "10",
+     .unit = "pixels",
+     .meaning = "Their radius in pixels of the finer axis; circles of 0.8 to 2 of it are tried."},
+    {VALUE(cells, threshold), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .min = 0.01,
+     .max = 1000, .standard = "1.8",
+     .meaning = "Score of a cell: mean of the gradient on its edge over the spread."},
+    {VALUE(cells, polarity), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
+     .names = polarity_names, .first = OCT_CELLS_BRIGHT, .standard = "bright",
+     .meaning = "Cells brighter than what is about them, darker, or both."},
+    {VALUE(cells, smooth), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .min = 0,
+     .max = 4, .standard = "0.2", .unit = "radii",
+     .meaning = "Sigma of the Gaussian that pictures are smoothed with; 0: none."},
+    {VALUE(cells, floor), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .min = 0,
+     .max = 1000, .standard = "1",
+     .meaning = "Noise that a score must stand above, in that of the gradient; 0: none."},
+    {VALUE(cells, detect_every), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .min = 1,
+     .max = 1e6, .standard = "1", .unit = "pictures",
+     .meaning = "How often cells are sought; between, those known are followed by snakes."},
+    {VALUE(cells, memory), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .min = 0,
+     .max = 1e6, .standard = "3", .unit = "pictures",
+     .meaning = "A track that was not seen in so many in a row ends."},
+    {VALUE(cells, min_frames), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .min = 1,
+     .max = 1e6, .standard = "3", .unit = "pictures",
+     .meaning = "A track is told once it was seen in so many."},
+    {VALUE(cells, max_speed_um_s), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
+     .min = 0, .max = 1e9, .standard = "0", .unit = "um/s",
+     .meaning = "Fastest cell whose first step is looked for; 0: two radii a picture."},
+    {TEXT(cells, flow_deg, STRING), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
+     .max = 31, .standard = "",
+     .meaning = "Where cells go, in degrees, 0: along x, 90: along y; empty: as each went before."},
+    {TEXT(cells, roi, STRING), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .max = 63,
+     .standard = "",
+     .meaning = "Part of the picture that is searched, in pixels: X,Y,W,H; empty: all."},
+    {VALUE(cells, record), .when = OCT_CONFIG_IDLE, .standard = "no",
+     .meaning = "Recordings have the cells too: /analysis/cells."},
 
     {TEXT(security, server_key, PATH), .when = OCT_CONFIG_START, .standard = "",
      .meaning = "The daemon's secret key (octctl keygen). Needed beyond this machine."},
