@@ -93,6 +93,11 @@ bool oct_view_app_turn(struct oct_view_app *app)
         oct_view_cones_set(&model->cones, &app->spare_image);
         changed = true;
     }
+    oct_subscriber_want(app->subscriber, OCT_VIEW_TOPIC_CELLS, model->settings.cells);
+    if (oct_subscriber_take_image(app->subscriber, OCT_VIEW_TOPIC_CELLS, &app->spare_image)) {
+        oct_view_model_offer_cells(model, &app->spare_image);
+        changed = true;
+    }
     changed |= report.connected != model->connected || report.tally.n_bad != model->tally.n_bad;
     if (changed)
         oct_view_model_report(model, &report.tally, report.connected);

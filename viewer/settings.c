@@ -88,6 +88,8 @@ static bool take(struct oct_view_model *model, const char *key, const char *text
         good = read_yes(text, &s->operators);
     else if (strcmp(key, "average") == 0)
         good = read_yes(text, &s->average);
+    else if (strcmp(key, "cells") == 0)
+        good = read_yes(text, &s->cells);
     return good;
 }
 
@@ -148,9 +150,11 @@ static void write_all(FILE *file, const struct oct_view_model *model)
 
     fprintf(file, "; What octview remembers. It is written anew whenever octview ends.\n[view]\n");
     fprintf(file, "layout = %s\n", arrangements[s->arrangement]);
-    fprintf(file, "fill_window = %s\nsquare_pixels = %s\noperator = %s\naverage = %s\n",
+    fprintf(file,
+            "fill_window = %s\nsquare_pixels = %s\noperator = %s\naverage = %s\n"
+            "cells = %s\n",
             s->stretch ? "yes" : "no", s->square ? "yes" : "no", s->operators ? "yes" : "no",
-            s->average ? "yes" : "no");
+            s->average ? "yes" : "no", s->cells ? "yes" : "no");
     fprintf(file, "colours = %s\ncontrast = %s\n", oct_view_palette_names[c->palette],
             ranges[c->range]);
     fprintf(file, "black = %.9g\nwhite = %.9g\ngamma = %.6g\n", c->lo, c->hi, c->gamma);

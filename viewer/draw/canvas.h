@@ -23,6 +23,7 @@
 #define RGB_RECORD 0xb3261eu
 #define RGB_MEASURE 0x5cc8ffu
 #define RGB_MARK 0xffe14du
+#define RGB_CELL 0xff9a3cu
 
 /* A picture as a texture, and what it holds. */
 struct oct_draw_sheet {

@@ -72,6 +72,7 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
         return code;
     oct_draw_scale_bars(draw, model);
     oct_draw_marks(draw, model);
+    oct_draw_cells_bscan(draw, model);
     oct_draw_average(draw, model);
     oct_draw_colour_bar(draw, model);
     oct_draw_profile(draw, model);

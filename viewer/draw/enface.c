@@ -74,17 +74,19 @@ static void draw_position(struct oct_draw *draw, const struct oct_view_model *mo
                   255);
 }
 
-/* Below the title: the cone spacing, where the picture has room for it. */
-static void draw_cones(struct oct_draw *draw, const struct oct_view_model *model,
+/* Below the title: the cone spacing, where the picture has room for it. False: it is not drawn. */
+static bool draw_cones(struct oct_draw *draw, const struct oct_view_model *model,
                        struct oct_view_rect r)
 {
     struct oct_view_phrase phrase;
     int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
 
     oct_view_cones_text(model, &phrase);
-    if (phrase.text[0] && r.h > 6 * line)
-        oct_draw_label(draw, r.x + draw->layout.margin, r.y + line + draw->layout.margin / 2,
-                       phrase.text, oct_draw_tone(phrase.tone));
+    if (!phrase.text[0] || r.h <= 6 * line)
+        return false;
+    oct_draw_label(draw, r.x + draw->layout.margin, r.y + line + draw->layout.margin / 2,
+                   phrase.text, oct_draw_tone(phrase.tone));
+    return true;
 }
 
 static void draw_bar(struct oct_draw *draw, const struct oct_view_model *model,
@@ -131,6 +133,6 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
     draw_position(draw, model, r);
     draw_bar(draw, model, r);
     oct_draw_label(draw, r.x + draw->layout.margin, r.y, phrase.text, oct_draw_tone(phrase.tone));
-    draw_cones(draw, model, r);
+    oct_draw_cells_enface(draw, model, r, draw_cones(draw, model, r) ? 2 : 1);
     return OCT_OK;
 }

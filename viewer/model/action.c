@@ -9,6 +9,7 @@ const struct oct_view_key oct_view_keys[] = {
     {",", OCT_ACTION_OLDER, "frozen: one B-scan back, on (of the last 10 s; Shift: five)"},
     {".", OCT_ACTION_NEWER, NULL},
     {"B", OCT_ACTION_AVERAGE, "each B-scan, or octd's average of the last ones"},
+    {"Shift+C", OCT_ACTION_CELLS, "cells that octd follows: circles and tails, or none"},
     {"A", OCT_ACTION_AUTO_CONTRAST, "contrast by itself (percentiles), or as it is"},
     {"P", OCT_ACTION_PUBLISHED_CONTRAST, "contrast as published by octd"},
     {"Left", OCT_ACTION_LEVEL_DOWN, "both limits down (brighter), up (darker)"},

@@ -11,6 +11,7 @@ enum oct_view_action {
     OCT_ACTION_RECORD, /* or stop recording */
     OCT_ACTION_FREEZE,
     OCT_ACTION_AVERAGE, /* or each B-scan */
+    OCT_ACTION_CELLS,   /* circles and tails, or not */
     OCT_ACTION_OLDER,
     OCT_ACTION_NEWER,
     OCT_ACTION_AUTO_CONTRAST,

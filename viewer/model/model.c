@@ -26,6 +26,7 @@ void oct_view_model_init(struct oct_view_model *model, const char *endpoint, boo
     oct_view_contrast_init(&model->contrast, log);
     oct_view_lens_init(&model->lens);
     model->cursor_line = -1;
+    model->settings.cells = true;
     model->daemon.axial_um = model->daemon.lateral_um = model->daemon.slow_um = NAN;
     model->daemon.disk_bytes_free = model->daemon.record.disk_left_s = NAN;
 }
@@ -99,6 +100,22 @@ void oct_view_model_offer_average(struct oct_view_model *model, struct oct_view_
     oct_view_average_take(&average, image, spare);
     model->average_came_ns = average.arrival_ns;
     offer(model, spare, &average);
+}
+
+void oct_view_model_offer_cells(struct oct_view_model *model, const struct oct_view_image *table)
+{
+    const bool is_bscan = oct_image_header_number(&table->header, "is_bscan", 0) > 0;
+    if (model->settings.cells && !(model->frozen && is_bscan))
+        oct_view_cells_set(&model->cells, table);
+}
+
+bool oct_view_model_has_cells(const struct oct_view_model *model)
+{
+    const struct oct_view_cells *c = &model->cells;
+    const bool waits = model->frozen && c->is_bscan; /* with its picture */
+    return model->settings.cells && model->has_picture && c->width > 0 &&
+           strcmp(c->acquisition_id, model->shown.header.acquisition_id) == 0 &&
+           (waits ? model->back == 0 : oct_view_cells_are_new(c, model->now_ns));
 }
 
 static void set_frozen(struct oct_view_model *model, bool frozen)
@@ -272,6 +289,16 @@ static bool apply_view(struct oct_view_model *model, enum oct_view_action action
     }
 }
 
+static void toggle_cells(struct oct_view_model *model)
+{
+    model->settings.cells = !model->settings.cells;
+    model->cells = (struct oct_view_cells){.n = 0};
+    oct_view_model_say(model, "%s",
+                       !model->settings.cells ? "no cells are drawn"
+                       : model->daemon.known  ? "cells (octctl set cells.enabled yes)"
+                                              : "cells");
+}
+
 static void toggle_average(struct oct_view_model *model)
 {
     model->settings.average = !model->settings.average;
@@ -292,6 +319,9 @@ static void apply_rest(struct oct_view_model *model, enum oct_view_action action
         break;
     case OCT_ACTION_AVERAGE:
         toggle_average(model);
+        break;
+    case OCT_ACTION_CELLS:
+        toggle_cells(model);
         break;
     case OCT_ACTION_OLDER:
     case OCT_ACTION_NEWER:

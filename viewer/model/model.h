@@ -7,6 +7,7 @@
 #include "viewer/model/action.h"
 #include "viewer/model/archive.h"
 #include "viewer/model/average.h"
+#include "viewer/model/cells.h"
 #include "viewer/model/cones.h"
 #include "viewer/model/contrast.h"
 #include "viewer/model/daemon_state.h"
@@ -49,6 +50,7 @@ struct oct_view_settings {
     bool square;  /* where they are not known: pixels are square */
     bool operators;
     bool average; /* octd's average stands in place of each B-scan, as long as one comes */
+    bool cells;   /* those that octd follows are drawn */
 };
 
 /* Fewer seconds of recording than this are too few: for the running one, and for the next one. */
@@ -79,6 +81,7 @@ struct oct_view_model {
     uint64_t first_picture_ns;     /* when the first picture was shown; 0: none was */
     struct oct_view_quality quality;
     struct oct_view_cones cones;
+    struct oct_view_cells cells;
     struct oct_view_tally tally;
     bool connected;                    /* a publisher answers at the endpoint */
     struct oct_view_spectrum spectrum; /* the newest; owned */
@@ -146,6 +149,12 @@ void oct_view_model_offer_spectrum(struct oct_view_model *model,
 
 /* Copies an image of the topic `enface`. */
 void oct_view_model_offer_enface(struct oct_view_model *model, const struct oct_view_image *image);
+
+/* Takes an image of the topic `cells`, where they are drawn. While frozen, those of B-scans stay. */
+void oct_view_model_offer_cells(struct oct_view_model *model, const struct oct_view_image *table);
+
+/* Whether there are cells of now, and of the shown picture's acquisition, to be drawn. */
+bool oct_view_model_has_cells(const struct oct_view_model *model);
 
 /* Takes the daemon's newest status, and its answer to a wish. */
 void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_daemon *daemon,

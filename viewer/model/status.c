@@ -330,3 +330,17 @@ void oct_view_cones_text(const struct oct_view_model *model, struct oct_view_phr
     density_text(c->per_mm2, density, sizeof(density));
     set(phrase, OCT_TONE_PLAIN, "cones %.1f um %s/mm2 (%.2f)", c->spacing_um, density, c->strength);
 }
+
+void oct_view_cells_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
+{
+    const struct oct_view_cells *c = &model->cells;
+
+    set(phrase, OCT_TONE_PLAIN, "%s", "");
+    if (!oct_view_model_has_cells(model))
+        return;
+    const double count = c->count >= c->n && c->count < 1e6 ? c->count : c->n;
+    if (c->median_um_s > 0 && c->median_um_s < 1e9)
+        set(phrase, OCT_TONE_PLAIN, "cells %.0f, median %.3g um/s", count, c->median_um_s);
+    else
+        set(phrase, OCT_TONE_PLAIN, "cells %.0f", count);
+}

@@ -56,6 +56,10 @@ void oct_view_enface_text(const struct oct_view_model *model, struct oct_view_ph
  * of cones, its row is of another acquisition than the picture, or the scale is not known. */
 void oct_view_cones_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
+/* "cells 12, median 340 um/s" of the cells that are drawn; empty: there are none of now, they are
+ * not drawn, or they are of another acquisition than the picture. */
+void oct_view_cells_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
+
 /* "1:02:03" or "02:03". */
 void oct_view_duration_text(double seconds, char *text, size_t n_bytes);
 

@@ -4,6 +4,7 @@
 #include "pipeline/base/condition.h"
 #include "pipeline/base/thread.h"
 #include "viewer/model/average.h"
+#include "viewer/model/cells.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/cones.h"
 #include "viewer/model/enface.h"
@@ -62,6 +63,10 @@ static const struct topic {
      .check = oct_view_average_check,
      .on_demand = true},
     {.name = OCT_VIEW_TOPIC_CONES, .kind = IMAGES, .check = oct_view_cones_check},
+    {.name = OCT_VIEW_TOPIC_CELLS,
+     .kind = IMAGES,
+     .check = oct_view_cells_check,
+     .on_demand = true},
 };
 enum { N_TOPICS = sizeof(topics) / sizeof(topics[0]) };
 

@@ -1,0 +1,96 @@
+/* The cells that octd follows: a circle about each, a tail of where it was, and how many there
+ * are. */
+#include "viewer/draw/areas.h"
+
+#include <math.h>
+
+#define N_SIDES 32
+#define DIM 110 /* of 255: a cell that was not seen in the newest picture */
+
+/* Where a picture's pixels lie in the window: their centres are whole numbers. */
+struct frame {
+    double x, y, dx, dy; /* of pixel (0, 0)'s corner, and of a pixel */
+    double rx, ry;       /* of a radius of 1 px */
+};
+
+/* um_x, um_y of a pixel: where both are known, radii are in pixels of the finer axis. */
+static struct frame frame_of(const struct oct_view_cells *cells, struct oct_view_rectf place,
+                             double um_x, double um_y)
+{
+    struct frame f = {place.x, place.y, place.w / cells->width, place.h / cells->height, 0, 0};
+    const bool is_known = um_x > 0 && um_y > 0 && isfinite(um_x) && isfinite(um_y);
+    const double fine = is_known ? fmin(um_x, um_y) : 1;
+    f.rx = is_known ? f.dx * fine / um_x : f.dx;
+    f.ry = is_known ? f.dy * fine / um_y : f.dy;
+    return f;
+}
+
+static void draw_track(struct oct_draw *draw, const struct frame *f, const struct oct_view_track *t)
+{
+    const double pi = 3.14159265358979323846;
+    const unsigned last = t->n - 1;
+    const double cx = f->x + ((double)t->x[last] + 0.5) * f->dx;
+    const double cy = f->y + ((double)t->y[last] + 0.5) * f->dy;
+    const double rx = fmax((double)t->radius * f->rx, 2), ry = fmax((double)t->radius * f->ry, 2);
+
+    for (unsigned i = 0; i < last; i++) /* the older, the fainter */
+        oct_draw_line(
+            draw, f->x + ((double)t->x[i] + 0.5) * f->dx, f->y + ((double)t->y[i] + 0.5) * f->dy,
+            f->x + ((double)t->x[i + 1] + 0.5) * f->dx, f->y + ((double)t->y[i + 1] + 0.5) * f->dy,
+            RGB_CELL, 60 + 140 * (i + 1) / t->n);
+    for (int i = 0; i < N_SIDES; i++) {
+        const double a = 2 * pi * i / N_SIDES, b = 2 * pi * (i + 1) / N_SIDES;
+        oct_draw_line(draw, cx + rx * cos(a), cy + ry * sin(a), cx + rx * cos(b), cy + ry * sin(b),
+                      RGB_CELL, t->is_coasting ? DIM : 255);
+    }
+}
+
+static void draw_all(struct oct_draw *draw, const struct oct_view_cells *cells, struct frame f,
+                     struct oct_view_rect seen)
+{
+    oct_draw_clip(draw, &seen);
+    for (unsigned i = 0; i < cells->n; i++)
+        draw_track(draw, &f, &cells->tracks[i]);
+    oct_draw_clip(draw, NULL);
+}
+
+static void draw_words(struct oct_draw *draw, const struct oct_view_model *model,
+                       struct oct_view_rect r, int y)
+{
+    struct oct_view_phrase phrase;
+
+    oct_view_cells_text(model, &phrase);
+    oct_draw_clip(draw, &r);
+    oct_draw_label(draw, r.x + draw->layout.margin, y, phrase.text, RGB_CELL);
+    oct_draw_clip(draw, NULL);
+}
+
+void oct_draw_cells_bscan(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    const struct oct_view_cells *c = &model->cells;
+    const struct oct_picture_header *h = &model->shown.header;
+    const struct oct_view_rect r = draw->layout.bscan;
+    const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+    const bool has_average = model->settings.average || model->average.arrival_ns > 0;
+
+    if (!oct_view_model_has_cells(model) || !c->is_bscan || h->n_lines != c->width ||
+        h->depth != c->height)
+        return;
+    draw_all(draw, c, frame_of(c, draw->place, model->daemon.lateral_um, model->daemon.axial_um),
+             draw->picture_rect);
+    draw_words(draw, model, r, r.y + draw->layout.margin + (has_average ? line : 0));
+}
+
+void oct_draw_cells_enface(struct oct_draw *draw, const struct oct_view_model *model,
+                           struct oct_view_rect r, int line)
+{
+    const struct oct_view_cells *c = &model->cells;
+    const struct oct_view_rectf place = {r.x, r.y, r.w, r.h};
+    const int height = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+
+    if (!oct_view_model_has_cells(model) || c->is_bscan || model->enface.n_lines != c->width ||
+        model->enface.n_bscans != c->height)
+        return;
+    draw_all(draw, c, frame_of(c, place, model->daemon.lateral_um, model->daemon.slow_um), r);
+    draw_words(draw, model, r, r.y + line * height + draw->layout.margin / 2);
+}
