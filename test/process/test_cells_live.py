@@ -187,7 +187,7 @@ def cells_of_bscans():
             assert header["bscan"] == i and header["is_bscan"] == 1
             assert (header["width"], header["height"]) == (M, DEPTH)
             # A wave over wavelengths is 1.06 of it over k.
-            near = [c for c in header["cells"] if np.hypot(c["x"] - 20 - 1.5 * i, c["y"] - 53) < 1.5]
+            near = [c for c in header["cells"] if np.hypot(c["x"] - 20 - 1.5 * i, c["y"] - 53) < 3]
             assert i < 2 or len(near) == 1, (i, header["cells"])
         counts = cells_of(daemon.status())
         assert counts["results"] == counts["recorded"] == n and counts["not_recorded"] == 0, counts

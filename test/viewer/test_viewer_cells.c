@@ -282,7 +282,7 @@ static void the_corner_says_how_many_and_how_fast(void **state)
     s->model.cells.count = 300;
     s->model.cells.median_um_s = 1372.4;
     oct_view_cells_text(&s->model, &p);
-    assert_string_equal(p.text, "cells 300, median 1.37e+03 um/s");
+    assert_string_equal(p.text, "cells 300, median 1372 um/s");
     s->model.cells.median_um_s = 0.00867;
     oct_view_cells_text(&s->model, &p);
     assert_string_equal(p.text, "cells 300, median 0.00867 um/s");

@@ -339,8 +339,10 @@ void oct_view_cells_text(const struct oct_view_model *model, struct oct_view_phr
     if (!oct_view_model_has_cells(model))
         return;
     const double count = c->count >= c->n && c->count < 1e6 ? c->count : c->n;
-    if (c->median_um_s > 0 && c->median_um_s < 1e9)
-        set(phrase, OCT_TONE_PLAIN, "cells %.0f, median %.3g um/s", count, c->median_um_s);
+    const double um_s = c->median_um_s;
+    if (um_s > 0 && um_s < 1e9) /* three digits at least */
+        set(phrase, OCT_TONE_PLAIN, "cells %.0f, median %.*f um/s", count,
+            (int)fmin(fmax(2 - floor(log10(um_s)), 0), 6), um_s);
     else
         set(phrase, OCT_TONE_PLAIN, "cells %.0f", count);
 }
