@@ -16,7 +16,7 @@
 
 enum { M = 110, V = 96, D = 6, DEPTH = 90, N_CELLS = 3 };
 #define ROW_S 2e-3
-#define LINE_HZ 100000.0
+#define LINE_HZ 60000.0
 #define UM 2.0
 #define R_PX 5.0
 
@@ -321,7 +321,7 @@ static void volumes_that_are_cut_count(void **state)
         ;
     for (unsigned i = 0; i < 60; i++)
         push_row(r);
-    r->n = 5 * V; /* volume 4 never came */
+    r->n = 8 * V; /* volumes 4 to 7 never came: cells went farther than any gate */
     push_row(r);
     assert_true(take(r));
     assert_int_equal(r->result.info.volume, 3);
@@ -333,10 +333,12 @@ static void volumes_that_are_cut_count(void **state)
     assert_false(take(r));
     oct_cells_analysis_cpu.run.end(r->analysis);
     assert_true(take(r));
-    assert_int_equal(r->result.info.volume, 5);
+    assert_int_equal(r->result.info.volume, 8);
     assert_int_equal(r->result.dims[0], N_CELLS);
-    for (unsigned i = 0; i < N_CELLS; i++)
+    for (unsigned i = 0; i < N_CELLS; i++) {
         assert_int_equal((int)value(r, i, OCT_CELLS_TRACK), i + 1);
+        assert_int_equal((int)value(r, i, OCT_CELLS_HOW), OCT_CELLS_DETECTED);
+    }
     assert_false(take(r));
     oct_cells_analysis_cpu.run.reset(r->analysis);
     r->n = 0;
@@ -356,7 +358,7 @@ static void cells_of_bscans_are_followed(void **state)
     const struct oct_cells_settings settings = usual(OCT_CELLS_OF_BSCAN);
     struct rig *r = open_rig(&settings, DEPTH);
     r->n_cells = 2;
-    r->cells[0] = (struct mover){30, 60, 3 / ROW_S, 0};
+    r->cells[0] = (struct mover){20, 60, 8 / ROW_S, 0}; /* an A-line later, a little further */
     r->cells[1] = (struct mover){85, 25, 0, 2 / ROW_S};
     assert_false(r->form.of_volume);
     for (unsigned n = 0; n < 8; n++) {
@@ -368,12 +370,12 @@ static void cells_of_bscans_are_followed(void **state)
         assert_int_equal((int)r->result.numbers[OCT_CELLS_HEIGHT], DEPTH);
         for (unsigned i = 0; n >= 2 && i < 2; i++) {
             const struct mover *c = &r->cells[i];
-            const double at_s = n * ROW_S + (c->x + c->vx * n * ROW_S) / LINE_HZ;
+            const double at_s = (n * ROW_S + c->x / LINE_HZ) / (1 - c->vx / LINE_HZ);
             const int row = row_at(r, c->x + c->vx * at_s, c->y + c->vy * at_s, 0.5);
             assert_true(row >= 0);
             const double ratio =
                 (double)value(r, (unsigned)row, OCT_CELLS_SPEED) / (hypot(c->vx, c->vy) * UM);
-            assert_true(fabs(ratio - 1) < 0.06);
+            assert_true(fabs(ratio - 1) < (i == 0 ? 0.03 : 0.06));
         }
     }
     close_rig(r);
