@@ -1,6 +1,6 @@
 /* From B-scans to the pictures that cells are sought in, with the times of their pixels.
  *
- *     create -> { has_left? -> picture; push; is_whole? -> picture | end -> picture | reset } -> destroy
+ *     create -> { has_left? -> picture; push; is_whole? -> picture | reset } -> picture -> destroy
  *
  * enface: a volume from above, [rows][M], done when it is whole, or when a B-scan of another volume
  * comes (has_left, before that is pushed), or at the end. bscan: each B-scan, [D][M].

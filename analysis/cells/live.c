@@ -58,8 +58,8 @@ struct oct_analysis {
     bool any;        /* a picture was searched since the last reset */
     uint64_t newest; /* its number */
     uint64_t n_done; /* pictures */
-    /* The film's numbers of tracks go on over a reset, and begin anew with another film; those given
-     * are the film's plus first_track, modulo 2^64. */
+    /* The film's numbers of tracks go on over a reset, and begin anew with another film; given are
+     * those plus first_track, modulo 2^64. */
     uint64_t first_track, last_of_film;
     _Atomic(const char *) running;
 };

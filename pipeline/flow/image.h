@@ -40,8 +40,8 @@ struct oct_image_number {
 struct oct_image_objects {
     const char *name;        /* as a number's */
     const char *const *keys; /* [columns] the members' names, as a number's */
-    /* [columns] for the numbers 0, 1, .. of a column, as names, NULL-terminated; a NULL column stays
-     * a number. What has no word is null. NULL: no column has words. */
+    /* [columns] for the numbers 0, 1, .. of a column, as names, NULL-terminated; a NULL column
+     * stays a number. What has no word is null. NULL: no column has words. */
     const char *const *const *words;
 };
 

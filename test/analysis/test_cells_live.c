@@ -245,8 +245,8 @@ static void cells_of_volumes_are_followed(void **state)
     close_rig(r);
 }
 
-/* The time of a cell is that of its rows, not of the volume: with 24 px a volume along the slow axis
- * the difference is a third. */
+/* The time of a cell is that of its rows, not of the volume: with 24 px a volume along the slow
+ * axis the difference is a third. */
 static void the_speed_is_of_the_rows_times(void **state)
 {
     (void)state;

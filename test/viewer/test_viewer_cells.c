@@ -1,5 +1,5 @@
-/* The cells that octd follows in the viewer: what is kept of its tables, and where circles and tails
- * are drawn. */
+/* The cells that octd follows, in the viewer: what is kept of its tables, and where circles and
+ * tails are drawn. */
 #include "test/rig/tap.h"
 #include "test/rig/viewer_scene.h"
 #include "viewer/draw/draw.h"

@@ -292,11 +292,10 @@ static bool apply_view(struct oct_view_model *model, enum oct_view_action action
 static void toggle_cells(struct oct_view_model *model)
 {
     model->settings.cells = !model->settings.cells;
-    model->cells = (struct oct_view_cells){.n = 0};
+    if (!model->frozen) /* tails do not lead over the time without */
+        model->cells = (struct oct_view_cells){.n = 0};
     oct_view_model_say(model, "%s",
-                       !model->settings.cells ? "no cells are drawn"
-                       : model->daemon.known  ? "cells (octctl set cells.enabled yes)"
-                                              : "cells");
+                       model->settings.cells ? "cells that octd follows" : "cells are not drawn");
 }
 
 static void toggle_average(struct oct_view_model *model)
@@ -305,6 +304,20 @@ static void toggle_average(struct oct_view_model *model)
     model->average_came_ns = 0;
     oct_view_model_say(model, "%s",
                        model->settings.average ? "octd's average of B-scans" : "each B-scan");
+}
+
+static bool apply_overlay(struct oct_view_model *model, enum oct_view_action action)
+{
+    switch (action) {
+    case OCT_ACTION_AVERAGE:
+        toggle_average(model);
+        return true;
+    case OCT_ACTION_CELLS:
+        toggle_cells(model);
+        return true;
+    default:
+        return false;
+    }
 }
 
 static void apply_rest(struct oct_view_model *model, enum oct_view_action action, unsigned times)
@@ -316,12 +329,6 @@ static void apply_rest(struct oct_view_model *model, enum oct_view_action action
         break;
     case OCT_ACTION_FREEZE:
         set_frozen(model, !model->frozen);
-        break;
-    case OCT_ACTION_AVERAGE:
-        toggle_average(model);
-        break;
-    case OCT_ACTION_CELLS:
-        toggle_cells(model);
         break;
     case OCT_ACTION_OLDER:
     case OCT_ACTION_NEWER:
@@ -377,7 +384,7 @@ void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action act
         return;
     if (apply_contrast(&model->contrast, action, times))
         adapt(model, 1);
-    else if (!apply_view(model, action, times))
+    else if (!apply_view(model, action, times) && !apply_overlay(model, action))
         apply_rest(model, action, times);
 }
 

@@ -150,7 +150,7 @@ void oct_view_model_offer_spectrum(struct oct_view_model *model,
 /* Copies an image of the topic `enface`. */
 void oct_view_model_offer_enface(struct oct_view_model *model, const struct oct_view_image *image);
 
-/* Takes an image of the topic `cells`, where they are drawn. While frozen, those of B-scans stay. */
+/* Takes an image of the topic `cells`, where they are drawn; while frozen, none of B-scans. */
 void oct_view_model_offer_cells(struct oct_view_model *model, const struct oct_view_image *table);
 
 /* Whether there are cells of now, and of the shown picture's acquisition, to be drawn. */
