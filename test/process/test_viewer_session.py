@@ -177,10 +177,10 @@ def contrast_and_layout():
     brighter = clinic.look()
     middle = np.s_[100:500, 500:700]
     assert brighter[middle].mean() > before[middle].mean() + 10
-    clinic.keys("c", "c")
+    clinic.keys("shift+c", "shift+c")
     colours = clinic.look()[middle].astype(int)
     assert (abs(colours[..., 0] - colours[..., 2]) > 30).mean() > 0.2
-    clinic.keys("p", "c", "l", "l")
+    clinic.keys("p", "shift+c", "l", "l")
     four = clinic.look()
     assert share(four, MEASURE, 780, 380, 480, 180) > 0.002  # the spectrum's curve
     assert share(four, GOOD, 80, 380, 660, 180) > 0.002      # the profile's
@@ -374,7 +374,7 @@ def settings_are_remembered():
     clinic.wish(lambda: clinic.keys("r"),
                 lambda: not clinic.ask("status")["record"]["active"], "the end of it", again_s=5)
     before = glob.glob(HERE + "/octview-*.png")
-    clinic.keys("s", "c")  # nor are the colours; a snapshot is
+    clinic.keys("s", "shift+c")  # nor are the colours; a snapshot is
     clinic.keys("ctrl+o")
     assert glob.glob(HERE + "/octview-*.png") == before
     middle = clinic.look()[np.s_[100:500, 200:400]]
