@@ -20,8 +20,8 @@
  * and beside it the numbers of enum oct_cells_live_number. In the topic's header the rows are
  * objects too, `cells`.
  *
- * Pieces of the worker pool find cells and follow them; the rest is done on the stage's own thread,
- * and B-scans that come meanwhile are skipped and counted. */
+ * Cells of volumes are found and followed in pieces of the worker pool, those of B-scans by the
+ * stage's own thread, as is the rest; B-scans that come meanwhile are skipped and counted. */
 #ifndef OCT_ANALYSIS_CELLS_LIVE_H
 #define OCT_ANALYSIS_CELLS_LIVE_H
 
