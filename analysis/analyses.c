@@ -10,11 +10,8 @@
 #include <string.h>
 
 const struct oct_analysis_entry oct_analyses[] = {
-    {.cpu = &oct_enface_cpu},
-    {.cpu = &oct_quality_cpu},
-    {.cpu = &oct_cones_cpu},
-    {.cpu = &oct_average_cpu},
-    {.cpu = &oct_cells_analysis_cpu},
+    {.cpu = &oct_enface_cpu},  {.cpu = &oct_quality_cpu},        {.cpu = &oct_cones_cpu},
+    {.cpu = &oct_average_cpu}, {.cpu = &oct_cells_analysis_cpu},
 };
 const unsigned oct_n_analyses = sizeof(oct_analyses) / sizeof(oct_analyses[0]);
 

@@ -145,6 +145,12 @@ void oct_daemon_analyses_destroy(struct oct_daemon_analyses *all)
     *all = (struct oct_daemon_analyses){.n = 0};
 }
 
+/* Both come from oct_config_analysis, which sets every byte. */
+static bool is_same(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(union oct_config_analysis_settings)) == 0;
+}
+
 void oct_daemon_analyses_configure(struct oct_daemon_analyses *all, const struct oct_config *config)
 {
     union oct_config_analysis_settings settings;
@@ -154,8 +160,7 @@ void oct_daemon_analyses_configure(struct oct_daemon_analyses *all, const struct
         const bool rests = oct_config_analysis_rests(config, name);
         if (!a->stage)
             continue;
-        if (oct_config_analysis(config, name, &settings) &&
-            memcmp(&settings, &a->settings, sizeof(settings)) != 0) {
+        if (oct_config_analysis(config, name, &settings) && !is_same(&settings, &a->settings)) {
             memcpy(&a->settings, &settings, sizeof(settings));
             oct_stage_configure(a->stage, &settings);
         }

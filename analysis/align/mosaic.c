@@ -13,7 +13,7 @@ static enum oct_err find_edges(struct oct_mosaic *m, struct oct_overlaps *overla
 {
     unsigned k = 0;
 
-    for (unsigned a = 0; a < m->n; a++) {
+    for (unsigned a = 0; m->edges && a < m->n; a++) {
         enum oct_err e = oct_overlaps_set_first(overlaps, a, err);
         for (unsigned b = a + 1; !e && b < m->n; b++, k++) {
             if (progress && !progress(arg, k, m->n_edges))

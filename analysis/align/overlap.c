@@ -150,8 +150,8 @@ static enum oct_err fill(struct oct_overlaps *f, const struct oct_picture *pictu
     while (f->n_levels < MOST_LEVELS && most >> (f->n_levels - 1) > MOST_COARSE_SIDE &&
            least >> f->n_levels >= OCT_PICTURE_LEAST_SIDE)
         f->n_levels++;
-    f->pyramids = calloc(n, sizeof(*f->pyramids));
-    f->padded = calloc(n, sizeof(*f->padded));
+    f->pyramids = calloc((size_t)n + 1, sizeof(*f->pyramids));
+    f->padded = calloc((size_t)n + 1, sizeof(*f->padded));
     if (!f->pyramids || !f->padded)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a mosaic of %u pictures", n);
     for (unsigned i = 0; !e && i < n; i++) {
