@@ -121,6 +121,12 @@ static enum oct_err open_tracker(struct oct_cells_film *f, struct oct_error *err
     return oct_cells_tracker_create(&f->tracker, &setup, err);
 }
 
+enum oct_err oct_cells_film_check(const struct oct_cells_film_setup *setup, struct oct_error *err)
+{
+    struct oct_cells_film f = {.setup = *setup};
+    return plan_film(&f, err);
+}
+
 enum oct_err oct_cells_film_create(struct oct_cells_film **film,
                                    const struct oct_cells_film_setup *setup, struct oct_error *err)
 {

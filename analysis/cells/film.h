@@ -59,9 +59,12 @@ struct oct_cells_found {
 
 struct oct_cells_film;
 
-/* OCT_E_ARG: as oct_cells_params_check; a region outside, a spacing that is not above 0 or a ratio
- * of spacings above 8, a radius or speed in um without pixels in um. OCT_E_BACKEND,
- * OCT_E_NO_MEMORY. */
+/* Whether such a film can be, without making it: no memory is taken, and backend, workers and gpus
+ * are not looked at. OCT_E_ARG: as oct_cells_params_check; a region outside, a spacing that is not
+ * above 0 or a ratio of spacings above 8, a radius or speed in um without pixels in um. */
+enum oct_err oct_cells_film_check(const struct oct_cells_film_setup *setup, struct oct_error *err);
+
+/* OCT_E_ARG: as oct_cells_film_check. OCT_E_BACKEND, OCT_E_NO_MEMORY. */
 enum oct_err oct_cells_film_create(struct oct_cells_film **film,
                                    const struct oct_cells_film_setup *setup, struct oct_error *err);
 void oct_cells_film_destroy(struct oct_cells_film *film); /* NULL is fine */

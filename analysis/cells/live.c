@@ -250,16 +250,11 @@ enum oct_err oct_cells_live_check(const struct oct_cells_settings *settings,
                                   const struct oct_image_form *input, uint32_t n_bscans,
                                   double bscan_um, struct oct_error *err)
 {
-    struct oct_cells_film *film;
     uint32_t height, width;
     double um[2];
     oct_cells_gather_size(settings->source, input, n_bscans, bscan_um, &height, &width, um);
-    struct oct_cells_film_setup setup = film_setup(settings, height, width, um);
-    setup.backend = "cpu"; /* a GPU takes seconds, and refuses nothing else */
-    enum oct_err e = oct_cells_film_create(&film, &setup, err);
-    if (!e)
-        oct_cells_film_destroy(film);
-    return as_config(e);
+    const struct oct_cells_film_setup setup = film_setup(settings, height, width, um);
+    return as_config(oct_cells_film_check(&setup, err));
 }
 
 static enum oct_err check_settings(const struct oct_cells_settings *s, struct oct_error *err)

@@ -70,7 +70,8 @@ struct oct_cells_settings {
     struct oct_enface_settings enface;
 };
 
-/* Whether such pictures can be searched. n_bscans: V. OCT_E_CONFIG, OCT_E_NO_MEMORY. */
+/* Whether such pictures can be searched; no memory is taken. n_bscans: V; bscan_um: between
+ * B-scans, NaN: unknown. OCT_E_CONFIG. */
 enum oct_err oct_cells_live_check(const struct oct_cells_settings *settings,
                                   const struct oct_image_form *input, uint32_t n_bscans,
                                   double bscan_um, struct oct_error *err);

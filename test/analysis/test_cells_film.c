@@ -280,6 +280,10 @@ static void assert_refused(const struct oct_cells_film_setup *setup, const char 
     assert_null(film);
     if (!strstr(err.text, text))
         fail_msg("'%s' does not say '%s'", err.text, text);
+    err = (struct oct_error){.text = ""};
+    assert_int_equal(oct_cells_film_check(setup, &err), OCT_E_ARG);
+    if (!strstr(err.text, text))
+        fail_msg("'%s' does not say '%s'", err.text, text);
 }
 
 static void what_cannot_be_is_refused(void **state)
@@ -288,6 +292,7 @@ static void what_cannot_be_is_refused(void **state)
     struct oct_cells_film_setup good = octd_setup(), s;
     good.backend = "cpu";
     good.height = good.width = 200;
+    assert_int_equal(oct_cells_film_check(&good, NULL), OCT_OK);
     s = good, s.roi = (struct oct_cells_roi){100, 0, 101, 100};
     assert_refused(&s, "region of interest 100,0,101,100");
     s = good, s.roi = (struct oct_cells_roi){0, 0, 0, 10};
@@ -302,6 +307,8 @@ static void what_cannot_be_is_refused(void **state)
     assert_refused(&s, "unknown");
     s = good, s.height = 40;
     assert_refused(&s, "too small");
+    s = good, s.backend = "none", s.gpus = "none"; /* a check does not ask for them */
+    assert_int_equal(oct_cells_film_check(&s, NULL), OCT_OK);
 }
 
 static void two_threads_give_the_same_bytes(void **state)
