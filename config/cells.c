@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool read_u32(const char **text, char end, uint32_t *value)
 {
@@ -38,6 +39,9 @@ bool oct_config_cells_flow(const char *text, bool *has_flow, double *deg)
     *deg = 0;
     if (!*text)
         return true;
+    /* Plain decimals, as of all keys: strtod would also take hexadecimal. */
+    if (strspn(text, "0123456789+-.eE") != strlen(text))
+        return false;
     const double value = strtod(text, &rest);
     if (rest == text || *rest || !(value >= -360 && value <= 360))
         return false;

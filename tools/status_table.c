@@ -88,7 +88,7 @@ static void print_value(const char *key, const cJSON *value)
         print_bytes(value->valuedouble);
     else if (ends_with(key, "_us"))
         print_microseconds(value->valuedouble);
-    else if (ends_with(key, "_s"))
+    else if (ends_with(key, "_s") && !ends_with(key, "_um_s")) /* speeds are um/s */
         print_seconds(value->valuedouble);
     else
         print_number(value->valuedouble);

@@ -220,6 +220,8 @@ def every_bscan_of_a_camera_that_never_pauses_is_accounted_for():
 def wrong_settings_are_refused():
     """a radius that does not fit, texts that are no region and no angle: named, and left as it was"""
     for key, value, says in (("roi", "1,2,3", "X,Y,W,H"), ("flow_deg", "left", "-360 to 360"),
+                             ("flow_deg", "0x10", "-360 to 360"),
+                             ("flow_deg", "nan", "-360 to 360"),
                              ("radius_px", "1", "1.5 to 200"), ("source", "volume", "enface")):
         status, _, err = run("octd", *SCAN, "--set", f"cells.{key}={value}")
         assert status == 2 and f"cells.{key}" in err and says in err, err
@@ -231,6 +233,9 @@ def wrong_settings_are_refused():
         assert daemon.ask("get", key="cells.radius_px")["value"] == "4"
         assert daemon.ask("set", key="cells.roi", value="5,5,40,40")["ok"]
         assert daemon.ask("set", key="cells.flow_deg", value="-90")["ok"]
+        assert daemon.ask("set", key="cells.max_speed_um_s", value="10000")["ok"]
+        _, out, _ = run("octctl", "status", *daemon.common)
+        assert "max_speed_um_s 10,000," in out, out  # a speed, not seconds
         assert not cells_of(daemon.status())["failing"]
 
 
