@@ -283,5 +283,17 @@ def pictures():
         put("pictures", name + ".h5", file.getvalue())
 
 
-for kind in (lines, shm, control, view, image, ini, calibration, key, volume, pictures):
+def csv():
+    put("csv", "tracks", "track,frame,x_px,y_px\n1,0,10.5,20\n1,1,11.5,20.25\n2,1,40,1e1\n")
+    put("csv", "trackmate", '\ufeff"ID","TRACK_ID","T","X","Y"\r\n1,0,0,3.5,4\r\n2,,1,5,6\r\n\r\n')
+    put("csv", "quoted", 'track,frame,x,y,"a ""note"",\nof two lines"\n1,0,1,2,"b"\n')
+    put("csv", "twice", "track,frame,x,y\n7,3,1,2\n8,3,1,2\n7,3,5,6\n")
+    put("csv", "short", "track,frame,x,y\n1,0,1\n")
+    put("csv", "open", 'track,frame,x,y\n1,0,"1,2\n')
+    put("csv", "zero", b"track,frame,x,y\n1,\0,1,2\n")
+    put("csv", "numbers", "id,t,x,y\r 1 ,0, -1e999,2\r1,18446744073709551616,1,2\r")
+    put("csv", "wide", ",".join(["track", "frame", "x", "y"] + ["a"] * 4100) + "\n")
+
+
+for kind in (lines, shm, control, view, image, ini, calibration, key, volume, pictures, csv):
     kind()
