@@ -12,6 +12,9 @@
 struct oct_csv_reader {
     char *path;
     FILE *stream;
+    unsigned char start[3]; /* [n_start] the first bytes, where they are no byte order mark */
+    unsigned n_start, n_taken;
+    bool is_behind_return;     /* the character before was '\r' */
     uint64_t line, first_line; /* where it reads; where the row began */
     char *text;                /* [OCT_CSV_MOST_BYTES + 1] cells, each with '\0' behind it */
     size_t n_bytes;
@@ -19,11 +22,12 @@ struct oct_csv_reader {
     unsigned n_cells;
 };
 
-static void skip_mark(FILE *stream)
+/* The file may be a pipe, in which nothing can be read again. */
+static void skip_mark(struct oct_csv_reader *r)
 {
-    char mark[3];
-    if (fread(mark, 1, 3, stream) != 3 || memcmp(mark, "\xef\xbb\xbf", 3) != 0)
-        rewind(stream);
+    r->n_start = (unsigned)fread(r->start, 1, sizeof(r->start), r->stream);
+    if (r->n_start == 3 && memcmp(r->start, "\xef\xbb\xbf", 3) == 0)
+        r->n_start = 0;
 }
 
 enum oct_err oct_csv_open(struct oct_csv_reader **reader, const char *path, struct oct_error *err)
@@ -46,7 +50,7 @@ enum oct_err oct_csv_open(struct oct_csv_reader **reader, const char *path, stru
         oct_csv_close(r);
         return e;
     }
-    skip_mark(r->stream);
+    skip_mark(r);
     *reader = r;
     return OCT_OK;
 }
@@ -90,16 +94,20 @@ static enum oct_err put(struct oct_csv_reader *r, int character, struct oct_erro
     return OCT_OK;
 }
 
+static int next_byte(struct oct_csv_reader *r)
+{
+    return r->n_taken < r->n_start ? r->start[r->n_taken++] : getc(r->stream);
+}
+
 /* Reads a character; line ends of all kinds are '\n'. */
 static int take(struct oct_csv_reader *r)
 {
-    int character = getc(r->stream);
-    if (character == '\r') {
-        character = getc(r->stream);
-        if (character != '\n')
-            ungetc(character, r->stream);
+    int character = next_byte(r);
+    if (character == '\n' && r->is_behind_return)
+        character = next_byte(r);
+    r->is_behind_return = character == '\r';
+    if (r->is_behind_return)
         character = '\n';
-    }
     r->line += character == '\n';
     return character;
 }

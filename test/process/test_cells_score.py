@@ -3,6 +3,7 @@
 from octtest import *
 
 import math
+import threading
 
 WHERE = folder("cells-score")
 TRUTH_HEADER = "track,frame,time_s,x_px,y_px,x_um,y_um,radius_px"
@@ -73,6 +74,22 @@ def names_order_and_quotes():
     assert result["matches"] == 5 and result["switches"] == 0 and result["rmse_px"] == 0, result
     plain = table("plain.csv", "t,track_id,x,y\n0,0,10,10\n1,0,12,10\n2,0,14,10\n")
     assert score(plain, plain)["mota"] == 1
+
+
+@case
+def pipes():
+    """a table that comes through a pipe is the table, with a byte order mark or without"""
+    truth, path = truth_of(FIVE), os.path.join(WHERE, "pipe")
+    for mark in (b"", b"\xef\xbb\xbf"):
+        with open(found_of(FIVE), "rb") as file:
+            text = mark + file.read()
+        os.mkfifo(path)
+        writer = threading.Thread(target=lambda: open(path, "wb").write(text))
+        writer.start()
+        result = score(truth, path)
+        writer.join()
+        os.remove(path)
+        assert result["matches"] == len(FIVE) and result["misses"] == 0, result
 
 
 @case
