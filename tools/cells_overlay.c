@@ -48,11 +48,15 @@ unsigned oct_cells_track_colour(uint64_t track)
 
 /* ---- where it goes ---- */
 
+/* Just the names that write_frame gives: with --force they go. */
 static bool is_frame(const char *name)
 {
-    unsigned number;
-    char end;
-    return sscanf(name, "frame_%u.pn%c", &number, &end) == 2 && end == 'g';
+    static const char before[] = "frame_";
+    if (strncmp(name, before, sizeof(before) - 1) != 0)
+        return false;
+    name += sizeof(before) - 1;
+    const size_t n_digits = strspn(name, "0123456789");
+    return n_digits >= 6 && strcmp(name + n_digits, ".png") == 0;
 }
 
 /* Pictures of an earlier run; removes: they go. */

@@ -225,9 +225,13 @@ def pictures():
     out, overlay, avi = path("pic.csv"), path("overlay"), path("overlay.avi")
     plots = path("kymograph.png"), path("histogram.png")
     common = (film(), out, "--radius", R, "--pixel-um", 2, "--fps", 10, "--force")
+    os.mkdir(overlay)
+    others = ["frame_000003.png.bak", "frame_7.png"]
+    for name in others + ["frame_000099.png"]:  # which alone is of an earlier run, and goes
+        open(f"{overlay}/{name}", "w").close()
     cells(*common, "--overlay", overlay, "--kymograph", plots[0], "--along", "5,30,135,30",
           "--histogram", plots[1])
-    assert sorted(os.listdir(overlay)) == [f"frame_{t:06}.png" for t in range(12)]
+    assert sorted(os.listdir(overlay)) == sorted([f"frame_{t:06}.png" for t in range(12)] + others)
     y, x = np.mgrid[:90, :140]
     for row in rows_of(out):
         drawn = coloured(Image.open(f"{overlay}/frame_{int(row['frame']):06}.png"))
