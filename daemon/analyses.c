@@ -43,6 +43,16 @@ bool oct_daemon_analyses_have(const struct oct_daemon_analyses *all, const char 
     return false;
 }
 
+const char *oct_daemon_analyses_refusal(const struct oct_daemon_analyses *all, const char *name)
+{
+    for (unsigned i = 0; i < all->n; i++) {
+        const struct oct_daemon_analysis *a = &all->analysis[i];
+        if (!a->stage && strcmp(a->entry->cpu->name, name) == 0)
+            return a->refused.text;
+    }
+    return NULL;
+}
+
 enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *all,
                                       const struct oct_config *config, bool *wants_values,
                                       struct oct_error *err)

@@ -36,6 +36,10 @@ struct oct_daemon_analyses {
 /* Whether an analysis of that name is among them and started. */
 bool oct_daemon_analyses_have(const struct oct_daemon_analyses *analyses, const char *name);
 
+/* Why the analysis of that name did not start, as it said; NULL: it did, or it is not among them. */
+const char *oct_daemon_analyses_refusal(const struct oct_daemon_analyses *analyses,
+                                        const char *name);
+
 /* Finds the names. OCT_E_CONFIG: there is no such analysis. *wants_values: one of them needs the
  * float values of B-scans, so the pipeline has to lend them. */
 enum oct_err oct_daemon_analyses_find(struct oct_daemon_analyses *analyses,

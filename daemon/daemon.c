@@ -224,6 +224,10 @@ static enum oct_err check_analysis(const struct oct_daemon *d, const struct oct_
         const char *name = oct_analyses[i].cpu->name;
         if (!oct_config_analysis_has(name, key) || !oct_config_analysis_is_asked(changed, name))
             continue;
+        const char *why = oct_daemon_analyses_refusal(&d->session->analyses, name);
+        if (why)
+            return oct_fail(err, OCT_E_STATE, "%s: %s did not start (%s): stop, set it and start",
+                            key, name, why);
         if (!oct_daemon_analyses_have(&d->session->analyses, name))
             return oct_fail(err, OCT_E_STATE,
                             "%s: the analysis %s does not run: name it in analysis.run, or stop, "

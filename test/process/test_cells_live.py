@@ -237,6 +237,11 @@ def wrong_settings_are_refused():
         _, out, _ = run("octctl", "status", *daemon.common)
         assert "max_speed_um_s 10,000," in out, out  # a speed, not seconds
         assert not cells_of(daemon.status())["failing"]
+    with Daemon(*SCAN, "--set", "cells.enabled=yes", "--set", "cells.radius_px=40") as daemon:
+        assert cells_of(daemon.status())["failing"]
+        refused = daemon.ask("set", key="cells.radius_px", value="4")
+        assert not refused["ok"] and "did not start" in refused["error"], refused
+        assert "too small" in refused["error"] and "stop" in refused["error"], refused
 
 
 main()
