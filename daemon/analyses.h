@@ -36,7 +36,8 @@ struct oct_daemon_analyses {
 /* Whether an analysis of that name is among them and started. */
 bool oct_daemon_analyses_have(const struct oct_daemon_analyses *analyses, const char *name);
 
-/* Why the analysis of that name did not start, as it said; NULL: it did, or it is not among them. */
+/* Why the analysis of that name did not start, as it said; valid as long as the analyses are. NULL:
+ * it did, or it is not among them. */
 const char *oct_daemon_analyses_refusal(const struct oct_daemon_analyses *analyses,
                                         const char *name);
 

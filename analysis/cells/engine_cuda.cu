@@ -14,8 +14,6 @@ extern "C" {
 #include <cstring>
 #include <new>
 
-#define MERGED 0.6 /* R */
-
 enum what { LOOK, MORE, FOLLOW, MAP };
 
 /* A cell found, before it is known whether it stays. */
@@ -354,7 +352,7 @@ static enum oct_err fetch_peaks(struct oct_cells_engine *c, struct oct_cells_lis
 static bool is_merged(const struct oct_cells_engine *c, size_t n, uint32_t pixel)
 {
     const uint32_t width = c->setup.width;
-    const double merged = MERGED * c->setup.params.radius;
+    const double merged = OCT_CELLS_MERGED * c->setup.params.radius;
     const double x = pixel % width, y = pixel / width;
     for (size_t i = n; i-- > 0;) {
         const uint32_t other = (*c->peaks)[i].pixel;

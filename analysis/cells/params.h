@@ -20,6 +20,7 @@
 #define OCT_CELLS_MOST_CIRCLES 32u
 #define OCT_CELLS_SAMPLES 150u /* N: of a circle */
 #define OCT_CELLS_SNAXELS 20u
+#define OCT_CELLS_MERGED 0.6 /* R: peaks as near as that are of one cell, where any are merged */
 
 enum oct_cells_polarity {
     OCT_CELLS_BRIGHT, /* S < 0: the outward gradient is negative */

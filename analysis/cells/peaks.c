@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define ROWS 16u /* of a piece */
-#define MERGED 0.6
 
 struct offset {
     int32_t dx, dy;
@@ -72,7 +71,7 @@ enum oct_err oct_cells_peaks_create(struct oct_cells_peaks **peaks,
         .border = oct_cells_border(params),
         .workers = workers,
         .threshold = params->threshold,
-        .merged = params->merges ? MERGED * params->radius : -1,
+        .merged = params->merges ? OCT_CELLS_MERGED * params->radius : -1,
         .polarity = params->polarity,
         .disk_radius = (int32_t)lround(params->spacing * params->radius),
         .is_peak = oct_aligned_calloc(64, height, width),
