@@ -174,12 +174,11 @@ static int begin(struct job *job, const struct oct_config *config)
     return e ? fail(job, &err, e == OCT_E_ARG ? 2 : 1) : 0;
 }
 
-/* What is not known or was not found, a line each. */
-static void warn(const struct job *job)
+/* What is not known, in one line. */
+static void warn_of_units(const struct job *job)
 {
     const struct oct_cells_run *run = &job->run;
-    const bool has_um = oct_cells_run_has_um(run);
-    if (!has_um)
+    if (!oct_cells_run_has_um(run))
         fprintf(stderr,
                 "octctl %s: the size of a pixel is unknown: no columns in um; --pixel-um "
                 "gives it\n",
@@ -187,6 +186,12 @@ static void warn(const struct job *job)
     else if (isnan(run->first_s) && run->n_all > 1)
         fprintf(stderr, "octctl %s: times are unknown: no speeds in um/s; --fps gives them\n",
                 job->name);
+}
+
+/* What was not found, a line each. */
+static void warn_of_frames(const struct job *job)
+{
+    const struct oct_cells_run *run = &job->run;
     if (run->n_blank > 0)
         fprintf(stderr,
                 "octctl %s: %" PRIu64 " of %" PRIu64 " frames are flat, saturated or without any "
@@ -245,7 +250,9 @@ static int search(struct job *job)
         status = fail(job, &err, 1);
     if (e && !is_damaged)
         return status;
-    warn(job);
+    if (!e && !warning) /* of a film that ends early one line says so, and no other */
+        warn_of_units(job);
+    warn_of_frames(job);
     if (warning) {
         fprintf(stderr, "octctl %s: %s\n", job->name, warning);
         status = 1;

@@ -371,13 +371,13 @@ def what_cannot_be_asked_for_is_said_in_one_line():
 @case
 def damaged_films_give_what_was_whole():
     """status 1: the whole pictures of a cut film are searched; a damaged recording, a compressed AVI"""
-    for name, n in (("cut.tif", None), ("cut.npy", 7)):
+    for name, n, unit in (("cut.tif", None, ["--pixel-um", 1, "--fps", 1]), ("cut.npy", 7, [])):
         whole = film("whole" + name[3:])
         data = open(whole, "rb").read()
         open(path(name), "wb").write(data[:len(data) * 5 // 8])
         out = path(name + ".csv")
-        _, err = cells(path(name), out, "--radius", R, "--pixel-um", 1, "--fps", 1, status=1)
-        rows = rows_of(out)
+        _, err = cells(path(name), out, "--radius", R, *unit, status=1)
+        rows = rows_of(out, HEADER if unit else WITHOUT_UM)
         assert "truncated" in err and err.count("\n") == 1, err
         frames = 1 + max(int(r["frame"]) for r in rows)
         assert len(rows) == 2 * frames and (n is None or frames == n), (name, frames)
