@@ -188,6 +188,7 @@ static void read_counts(const struct oct_cells_given *g, struct oct_cells_run *r
     p->detect_every = g->detect_every == NOT_GIVEN ? p->detect_every : (unsigned)g->detect_every;
     p->memory = g->memory == NOT_GIVEN ? p->memory : (unsigned)g->memory;
     p->min_frames = g->min_frames == NOT_GIVEN ? p->min_frames : (unsigned)g->min_frames;
+    run->has_min_frames = g->min_frames != NOT_GIVEN;
     run->film_setup.max_speed_um_s = isnan(g->max_speed) ? 0 : g->max_speed;
     run->film_setup.detect_only = g->detect_only;
 }
@@ -358,8 +359,8 @@ const struct oct_option oct_cells_options[] = {
           "1 picture or more", detect_every),
     COUNT("--memory", "F", "frames that a track stands without its cell (3)", 0, "0 or more",
           memory),
-    COUNT("--min-frames", "F", "a track is seen in F frames at least (3)", 0, "0 or more",
-          min_frames),
+    COUNT("--min-frames", "F", "a track is seen in F frames at least (3, or all of a shorter film)",
+          0, "0 or more", min_frames),
     NUMBER("--max-speed", "UM_S", "um/s of a cell whose motion is not known yet (2 R a frame)",
            OCT_OPTION_ABOVE_0, 1e12, "um/s above 0", max_speed),
     TEXT("--flow", "DEG",

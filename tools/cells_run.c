@@ -159,7 +159,10 @@ static enum oct_err look_at_first(struct oct_cells_run *run, struct oct_error *e
 
 enum oct_err oct_cells_run_begin(struct oct_cells_run *run, struct oct_error *err)
 {
+    struct oct_cells_params *params = &run->film_setup.params;
     run->n_all = oct_pictures_count(run->pictures);
+    if (!run->has_min_frames && params->min_frames > run->n_all)
+        params->min_frames = (unsigned)run->n_all; /* a pair of pictures has tracks, too */
     run->samples = malloc((size_t)N_SAMPLED_FRAMES * N_SAMPLES_A_FRAME * sizeof(float));
     if (!run->samples)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");

@@ -33,6 +33,7 @@ struct oct_cells_run {
     bool um_is_given;      /* um is the user's; else begin takes what the file says */
     double um[2];          /* dy, dx of a pixel as shown; NaN: unknown */
     struct oct_cells_film_setup film_setup; /* height, width and um are filled in by begin */
+    bool has_min_frames; /* given; else a film of fewer pictures asks for as many as it has */
     bool has_line;
     struct oct_cells_line line;
     const char *maps_path; /* NULL: none */

@@ -130,6 +130,12 @@ def a_track_ends_where_it_was_last_seen():
     assert rows[4]["score"] == "" and near(rows[4], truth()[4][0], 0.6)
     cells(path("gap.npy"), out, "--radius", R, "--min-frames", 2, "--force")
     assert len(rows_of(out, WITHOUT_UM)) == 10
+    cells(film("pair.npy", n=2), out, "--radius", R, "--force")  # all pictures of a pair are enough
+    pair = rows_of(out, WITHOUT_UM)
+    assert pair and {r["track"] for r in pair if r["frame"] == "0"} == \
+        {r["track"] for r in pair if r["frame"] == "1"}, pair
+    cells(path("pair.npy"), out, "--radius", R, "--force", "--min-frames", 3)
+    assert not rows_of(out, WITHOUT_UM)
 
 
 @case
