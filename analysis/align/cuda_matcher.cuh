@@ -168,6 +168,9 @@ static enum oct_err oct_match_alloc(struct oct_match_context *c, struct oct_erro
     e = e ? e : oct_stream_alloc(on, &c->d_searches, room->n_searches, err);
     e = e ? e : oct_stream_alloc(on, &c->d_matches, room->n_searches, err);
     e = e ? e : oct_stream_alloc(on, &c->d_whole, c->correlation.shape.n, err);
+    /* Padding comes back too, and members that FIND does not set. */
+    e = e ? e
+          : oct_cuda_stream_clear(on, c->d_matches, room->n_searches * sizeof(*c->d_matches), err);
     if (room->n_tiles == 0)
         return e;
     e = e ? e : oct_stream_pin(on, &c->h_tiles, room->n_tiles, err);
