@@ -59,7 +59,7 @@ static enum oct_err time_step(struct bench *b, STEP step, double *us, struct oct
 }
 
 /* In the order of a frame, so that each finds what it needs. */
-static enum oct_err time_steps(struct bench *b, struct oct_cells_times *times,
+static enum oct_err time_steps(struct bench *b, struct oct_cells_device_times *times,
                                struct oct_error *err)
 {
     struct oct_cells_device *d = &b->device;
@@ -93,7 +93,7 @@ static enum oct_err time_steps(struct bench *b, struct oct_cells_times *times,
 
 static enum oct_err run(struct bench *b, const struct oct_cells_engine_setup *setup,
                         const struct oct_picture *picture, const struct oct_cell_start *starts,
-                        struct oct_cells_times *times, struct oct_error *err)
+                        struct oct_cells_device_times *times, struct oct_error *err)
 {
     struct oct_cells_device *d = &b->device;
     TRY_STREAM(d->stream, "event", cudaEventCreate(&b->clock.from));
@@ -116,7 +116,8 @@ static enum oct_err run(struct bench *b, const struct oct_cells_engine_setup *se
 extern "C" enum oct_err oct_cells_time_cuda(const struct oct_cells_engine_setup *setup,
                                             unsigned device, const struct oct_picture *picture,
                                             const struct oct_cell_start *starts, unsigned n,
-                                            struct oct_cells_times *times, struct oct_error *err)
+                                            struct oct_cells_device_times *times,
+                                            struct oct_error *err)
 {
     struct oct_cuda_signs signs = {};
     struct bench b = {};

@@ -3,19 +3,17 @@
 #define OCT_ANALYSIS_CELLS_CELLS_TIMING_H
 
 #ifdef __cplusplus
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow" /* engine.h: a structure and a function of one name */
 extern "C" {
 #endif
 
 #include "analysis/cells/engine.h"
 
-struct oct_cells_times { /* microseconds */
-    double prepare_us;   /* smoothing, gradient, floor */
-    double scores_us;    /* GICOV of all pixels */
-    double peaks_us;     /* with their refinement */
-    double snakes_us;    /* MGVF, snake, score and refinement of all starts */
-    double frame_us;     /* all of it, and the copies from and to pinned memory */
+struct oct_cells_device_times { /* microseconds */
+    double prepare_us;          /* smoothing, gradient, floor */
+    double scores_us;           /* GICOV of all pixels */
+    double peaks_us;            /* with their refinement */
+    double snakes_us;           /* MGVF, snake, score and refinement of all starts */
+    double frame_us;            /* all of it, and the copies from and to pinned memory */
 };
 
 /* setup: as of create; workers, gpus and deadline_ms are not read. picture: without masked pixels.
@@ -24,11 +22,10 @@ struct oct_cells_times { /* microseconds */
 enum oct_err oct_cells_time_cuda(const struct oct_cells_engine_setup *setup, unsigned device,
                                  const struct oct_picture *picture,
                                  const struct oct_cell_start *starts, unsigned n,
-                                 struct oct_cells_times *times, struct oct_error *err);
+                                 struct oct_cells_device_times *times, struct oct_error *err);
 
 #ifdef __cplusplus
 }
-#pragma GCC diagnostic pop
 #endif
 
 #endif

@@ -27,7 +27,8 @@ oct_cells_start_of(const struct oct_cells_engine_setup *setup, const struct oct_
                    struct oct_cell_window *window)
 {
     struct oct_cells_snake_start to = {};
-    if (!oct_cell_window(&setup->params, setup->height, setup->width, start->x, start->y, window)) {
+    if (!oct_cell_window_find(&setup->params, setup->height, setup->width, start->x, start->y,
+                              window)) {
         *window = {0, -1, 0, -1};
         return to;
     }

@@ -125,8 +125,8 @@ enum oct_err oct_cells_engine_select(const struct oct_cells_engine_ops **ops,
 
 /* u1 = int(max(x - 4 R + 0.5, 0)), u2 = int(min(x + 4 R + 0.5, width - 1)); v alike with 2 R.
  * False: it has fewer than 2 x 2 px. */
-bool oct_cell_window(const struct oct_cells_params *params, uint32_t height, uint32_t width,
-                     double x, double y, struct oct_cell_window *window);
+bool oct_cell_window_find(const struct oct_cells_params *params, uint32_t height, uint32_t width,
+                          double x, double y, struct oct_cell_window *window);
 
 /* Pixels of the largest window. */
 uint32_t oct_cell_window_most(const struct oct_cells_params *params);

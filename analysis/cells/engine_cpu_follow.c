@@ -145,8 +145,8 @@ static void follow_one(void *context, unsigned piece, unsigned worker)
     oct_cells_follow(follower, c->prepared->pixels, c->prepared->stride, start, end);
     if (c->setup.keeps_fields) {
         struct oct_cell_window w;
-        const bool has_field = oct_cell_window(&c->setup.params, c->setup.height, c->setup.width,
-                                               start->x, start->y, &w);
+        const bool has_field = oct_cell_window_find(&c->setup.params, c->setup.height,
+                                                    c->setup.width, start->x, start->y, &w);
         if (has_field)
             memcpy(f->fields + piece * f->most, oct_cells_follow_field(follower, &w),
                    n_pixels(&w) * sizeof(float));

@@ -148,7 +148,7 @@ void oct_cells_follow(struct oct_cells_follower *f, const float *pixels, size_t 
     end->n_field = end->n_snake = 0;
     end->left = false;
     end->defined = f->has_field =
-        oct_cell_window(&f->params, f->height, f->width, start->x, start->y, &f->window);
+        oct_cell_window_find(&f->params, f->height, f->width, start->x, start->y, &f->window);
     if (end->defined) {
         end->n_field = find_field(f, pixels, stride, start);
         snake.x -= f->window.u1;

@@ -14,8 +14,8 @@ static bool find_span(double at, double reach, uint32_t n, int32_t *first, int32
     return *last > *first;
 }
 
-bool oct_cell_window(const struct oct_cells_params *params, uint32_t height, uint32_t width,
-                     double x, double y, struct oct_cell_window *window)
+bool oct_cell_window_find(const struct oct_cells_params *params, uint32_t height, uint32_t width,
+                          double x, double y, struct oct_cell_window *window)
 {
     const bool has_width = find_span(x, 4 * params->radius, width, &window->u1, &window->u2);
     const bool has_height = find_span(y, 2 * params->radius, height, &window->v1, &window->v2);

@@ -107,7 +107,7 @@ static void test_times(void **state)
     struct oct_cells_engine_setup small = {.height = 30, .width = 30};
     const struct oct_cell_start start = {.x = 15, .y = 15}; /* without radii: soon at its end */
     struct oct_picture scene;
-    struct oct_cells_times t;
+    struct oct_cells_device_times t;
     struct oct_error err = {.text = ""};
     (void)state;
     cuda_host_reset(1, MEMORY);

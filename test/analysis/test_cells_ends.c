@@ -156,7 +156,7 @@ static void fields_are_kept(void **state)
     for (unsigned i = 0; i < n_starts; i++) {
         float least = INFINITY, most = -INFINITY;
         assert_int_equal(cpu->field(engine, i, &window, field, NULL), OCT_OK);
-        assert_true(oct_cell_window(&params, H, W, starts[i].x, starts[i].y, &expected));
+        assert_true(oct_cell_window_find(&params, H, W, starts[i].x, starts[i].y, &expected));
         assert_memory_equal(&window, &expected, sizeof(window));
         const int n_px = (window.u2 - window.u1 + 1) * (window.v2 - window.v1 + 1);
         for (int p = 0; p < n_px; p++) {

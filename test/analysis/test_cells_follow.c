@@ -230,21 +230,21 @@ static void windows_are_those_of_the_equation(void **state)
     (void)state;
     const struct oct_cells_params params = {.radius = 10};
     struct oct_cell_window w;
-    assert_true(oct_cell_window(&params, 480, 640, 100.4, 200.5, &w));
+    assert_true(oct_cell_window_find(&params, 480, 640, 100.4, 200.5, &w));
     assert_true(w.u1 == 60 && w.u2 == 140 && w.v1 == 181 && w.v2 == 221);
-    assert_true(oct_cell_window(&params, 480, 640, 0, 479, &w));
+    assert_true(oct_cell_window_find(&params, 480, 640, 0, 479, &w));
     assert_true(w.u1 == 0 && w.u2 == 40 && w.v1 == 459 && w.v2 == 479);
-    assert_true(oct_cell_window(&params, 480, 640, -39.5, 10, &w));
+    assert_true(oct_cell_window_find(&params, 480, 640, -39.5, 10, &w));
     assert_true(w.u1 == 0 && w.u2 == 1);
-    assert_false(oct_cell_window(&params, 480, 640, -39.6, 10, &w));
-    assert_true(oct_cell_window(&params, 480, 640, 677.9, 10, &w));
+    assert_false(oct_cell_window_find(&params, 480, 640, -39.6, 10, &w));
+    assert_true(oct_cell_window_find(&params, 480, 640, 677.9, 10, &w));
     assert_true(w.u1 == 638 && w.u2 == 639);
-    assert_false(oct_cell_window(&params, 480, 640, 678.5, 10, &w));
-    assert_false(oct_cell_window(&params, 480, 640, 10, 499, &w));
-    assert_false(oct_cell_window(&params, 1, 640, 10, 0, &w));
-    assert_false(oct_cell_window(&params, 480, 640, (double)NAN, 10, &w));
-    assert_false(oct_cell_window(&params, 480, 640, 10, 1e300, &w));
-    assert_false(oct_cell_window(&params, 480, 640, -INFINITY, 10, &w));
+    assert_false(oct_cell_window_find(&params, 480, 640, 678.5, 10, &w));
+    assert_false(oct_cell_window_find(&params, 480, 640, 10, 499, &w));
+    assert_false(oct_cell_window_find(&params, 1, 640, 10, 0, &w));
+    assert_false(oct_cell_window_find(&params, 480, 640, (double)NAN, 10, &w));
+    assert_false(oct_cell_window_find(&params, 480, 640, 10, 1e300, &w));
+    assert_false(oct_cell_window_find(&params, 480, 640, -INFINITY, 10, &w));
 }
 
 /* Where x and both ends are rounded a window has a column more than 8 R + 1. */
@@ -258,7 +258,7 @@ static void no_window_is_larger_than_the_largest(void **state)
         double x = 200 + i % 200 + (i % 2 ? 0.5 : oct_oracle_random(&random) / 16777216.0);
         x = i % 3 ? x : nextafter(x, 0);
         struct oct_cell_window w;
-        assert_true(oct_cell_window(&params, 4096, 4096, x, x, &w));
+        assert_true(oct_cell_window_find(&params, 4096, 4096, x, x, &w));
         const uint32_t n = (uint32_t)((w.u2 - w.u1 + 1) * (w.v2 - w.v1 + 1));
         assert_true(n <= oct_cell_window_most(&params));
         assert_true(w.u2 - w.u1 + 1 <= ceil(8 * params.radius) + 2);

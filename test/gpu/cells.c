@@ -93,7 +93,7 @@ static enum oct_err run(struct frame *f, double stop, bool *met, struct oct_erro
 {
     struct oct_cells_engine_setup setup = {
         .height = HEIGHT, .width = WIDTH, .deadline_ms = PATIENCE_MS};
-    struct oct_cells_times t;
+    struct oct_cells_device_times t;
     double look_us, follow_us, whole_us;
     oct_cells_params_octd(&setup.params, RADIUS);
     setup.params.stop = stop;

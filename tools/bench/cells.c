@@ -330,7 +330,7 @@ static enum oct_err on_device(struct bench *b, const char *gpus, struct oct_erro
 {
     struct oct_cells_engine_setup setup = {.height = HEIGHT, .width = WIDTH};
     struct oct_cell_start starts[N_CELLS] = {{0}};
-    struct oct_cells_times t;
+    struct oct_cells_device_times t;
     oct_cells_params_octd(&setup.params, R);
     for (unsigned i = 0; i < N_CELLS; i++) { /* as predicted from the picture before */
         oct_bench_cells_place(i, N_FRAMES - 1, &starts[i].x, &starts[i].y);
