@@ -43,6 +43,7 @@ struct oct_cells_device {
     bool has_map;
     unsigned n_taps, most_starts;
     size_t n, most; /* pixels of a picture, of a window */
+    size_t plane;   /* floats of a plane of a window */
     float *h_picture;
     uint8_t *h_valid, *h_near;
     struct oct_cells_list *h_list;
@@ -54,7 +55,6 @@ struct oct_cells_device {
     struct oct_cells_planes planes;
     struct oct_cells_extent *d_extents;
     uint32_t *d_bins, *d_n_row, *d_peaks;
-    uint8_t *d_is_peak;
     float *d_taps, *d_scratch, *d_fields;
     struct oct_cells_offset *d_disk;
     struct oct_cells_circle_table tiled, whole; /* tiled: with is_tiled */
@@ -105,14 +105,20 @@ static inline enum oct_err oct_cells_put_circles(struct oct_cells_circle_table *
     oct_cells_gicov_init(&gicov[0], circles, &gradient);
     for (unsigned k = 0; k < gicov[0].n; k++) {
         const struct oct_cells_gicov_circle &c = gicov[0].circle[k];
-        const uint32_t scouts = (uint32_t)table.size(), groups = scouts + OCT_CELLS_SCOUTS;
-        rows.push_back({scouts, groups, c.n_single, c.n_joint, c.excess});
+        const unsigned n = c.n_single + c.n_joint;
+        const uint32_t n_single = c.n_single / OCT_CELLS_SINGLE * OCT_CELLS_SINGLE;
+        const uint32_t n_joint =
+            (n - n_single + OCT_CELLS_JOINT - 1) / OCT_CELLS_JOINT * OCT_CELLS_JOINT;
+        rows.push_back({(uint32_t)table.size(), n_single, n_joint, c.excess});
         for (const struct oct_cells_group &scout : c.scout)
             table.push_back(oct_cells_pack(scout));
-        for (unsigned i = 0; i < c.n_single + c.n_joint; i++) {
+        for (unsigned i = 0; i < n; i++) {
             table.push_back(oct_cells_pack(c.group[i]));
-            table.push_back(make_float4(c.group[i].c, 0, 0, 0));
+            if (i >= n_single)
+                table.push_back(make_float4(c.group[i].c, 0, 0, 0));
         }
+        table.resize(rows.back().first + OCT_CELLS_SCOUTS + n_single + 2 * n_joint,
+                     make_float4(0, 0, 0, 0));
     }
     enum oct_err e = oct_cells_put(on, &to->d_circles, rows, err);
     return e ? e : oct_cells_put(on, &to->d_table, table, err);
@@ -199,7 +205,7 @@ static inline enum oct_err oct_cells_choose(struct oct_cells_device *d, struct o
                                      oct_cells_tile_bytes(d->shape), &d->is_tiled, err);
     if (!e)
         e = oct_cells_allow(d, (const void *)oct_cells_follow_kernel<true>,
-                            3 * d->most * sizeof(float), &d->is_window_shared, err);
+                            3 * d->plane * sizeof(float), &d->is_window_shared, err);
     d->most_starts = oct_cells_most_starts(d->most);
     return e;
 }
@@ -266,12 +272,11 @@ static inline enum oct_err oct_cells_alloc(struct oct_cells_device *d, struct oc
     e = e ? e : oct_stream_alloc(on, &d->d_bins, OCT_CELLS_BINS, err);
     e = e ? e : oct_stream_alloc(on, &d->d_n_row, d->shape.height, err);
     e = e ? e : oct_stream_alloc(on, &d->d_peaks, d->n, err);
-    e = e ? e : oct_stream_alloc(on, &d->d_is_peak, d->n, err);
     e = e ? e : oct_stream_alloc(on, &d->d_list, 1, err);
     e = e ? e : oct_stream_alloc(on, &d->d_starts, d->most_starts, err);
     e = e ? e : oct_stream_alloc(on, &d->d_ends, d->most_starts, err);
     if (!e && !d->is_window_shared)
-        e = oct_stream_alloc(on, &d->d_scratch, d->most_starts * 3 * d->most, err);
+        e = oct_stream_alloc(on, &d->d_scratch, d->most_starts * 3 * d->plane, err);
     if (!e && d->keeps_fields)
         e = oct_stream_alloc(on, &d->d_fields, d->most_starts * d->most, err);
     return e;
@@ -304,6 +309,7 @@ static inline enum oct_err oct_cells_make(struct oct_cells_device *d,
     d->shape = oct_cells_shape_of(setup, &circles[0]);
     d->n = (size_t)setup->height * setup->width;
     d->most = std::min((size_t)oct_cell_window_most(&setup->params), d->n);
+    d->plane = std::max(d->most, (size_t)OCT_CELLS_RUN_PLANE);
     d->keeps_fields = setup->keeps_fields;
     enum oct_err e = oct_cells_choose(d, err);
     e = e ? e : oct_cells_put_tables(d, setup, &circles[0], err);
@@ -376,7 +382,7 @@ static inline void oct_cells_queue_scores(struct oct_cells_device *d)
     const struct oct_cells_shape &s = d->shape;
     const dim3 grid(oct_cells_blocks(s.width - 2 * s.border, OCT_CELLS_TILE_COLUMNS),
                     oct_cells_blocks(s.height - 2 * s.border, OCT_CELLS_TILE_ROWS));
-    const dim3 block(OCT_CELLS_THREADS);
+    const dim3 block(OCT_CELLS_SCORE_THREADS);
     const struct oct_cells_facts *facts = &d->d_list->facts;
     if (d->is_tiled)
         OCT_LAUNCH((oct_cells_score_kernel<true>), grid, block, oct_cells_tile_bytes(s),
@@ -393,9 +399,7 @@ static inline void oct_cells_queue_peaks(struct oct_cells_device *d)
     const uint8_t *near = d->is_masked ? d->planes.near : NULL;
     struct oct_cells_facts *facts = &d->d_list->facts;
     OCT_LAUNCH((oct_cells_peaks_kernel), grid, block, 0, d->stream->stream, s, d->planes.score,
-               near, d->d_disk, facts, d->d_is_peak, d->d_n_row);
-    OCT_LAUNCH((oct_cells_list_kernel), grid, block, 0, d->stream->stream, s, d->d_is_peak,
-               d->d_n_row, facts, d->d_peaks);
+               near, d->d_disk, facts, d->d_peaks, d->d_n_row);
 }
 
 /* Peaks first .. first + OCT_CELLS_ROOM - 1, as far as there are such, to h_list. */
@@ -403,8 +407,8 @@ static inline enum oct_err oct_cells_queue_refine(struct oct_cells_device *d, ui
                                                   struct oct_error *err)
 {
     OCT_LAUNCH((oct_cells_refine_kernel), dim3(OCT_CELLS_ROOM), dim3(OCT_CELLS_REFINE_THREADS), 0,
-               d->stream->stream, d->d_shape, d->planes, &d->d_list->facts, d->d_peaks, first,
-               &d->d_list->found[0]);
+               d->stream->stream, d->d_shape, d->planes, d->d_n_row, d->d_peaks, first,
+               &d->d_list->facts, &d->d_list->found[0]);
     return oct_cuda_stream_download(d->stream, d->h_list, d->d_list, sizeof(*d->d_list), err);
 }
 
@@ -421,13 +425,13 @@ static inline enum oct_err oct_cells_queue_snakes(struct oct_cells_device *d, un
     if (e)
         return e;
     if (d->is_window_shared)
-        OCT_LAUNCH((oct_cells_follow_kernel<true>), grid, block, 3 * d->most * sizeof(float), on,
+        OCT_LAUNCH((oct_cells_follow_kernel<true>), grid, block, 3 * d->plane * sizeof(float), on,
                    d->d_shape, d->planes, tables, &d->d_list->facts, d->d_starts, d->d_scratch,
-                   d->most, d->d_fields, d->d_ends);
+                   d->plane, d->most, d->d_fields, d->d_ends);
     else
         OCT_LAUNCH((oct_cells_follow_kernel<false>), grid, block, 0, on, d->d_shape, d->planes,
-                   tables, &d->d_list->facts, d->d_starts, d->d_scratch, d->most, d->d_fields,
-                   d->d_ends);
+                   tables, &d->d_list->facts, d->d_starts, d->d_scratch, d->plane, d->most,
+                   d->d_fields, d->d_ends);
     return OCT_OK;
 }
 

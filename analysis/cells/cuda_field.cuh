@@ -1,5 +1,6 @@
 /* The MGVF field of one window by all threads of a block: follow.h has the equation. Three planes
- * of the window, rows one after another, in shared memory or, of large windows, in the device's. */
+ * of the window in shared memory or, of large windows, in the device's; cuda_sweep.cuh has the
+ * sweeps of windows of which each thread keeps its pixels in registers. */
 #ifndef OCT_ANALYSIS_CELLS_CUDA_FIELD_CUH
 #define OCT_ANALYSIS_CELLS_CUDA_FIELD_CUH
 
@@ -38,6 +39,26 @@ static __device__ inline float oct_cells_add_pair(const struct oct_cells_pair &p
     return (a + b) * pair.weight;
 }
 
+/* Where the pixels of a window lie in a plane: (x, y) at first + x step_x + y step_y. Rows and
+ * columns may be stored backwards. */
+struct oct_cells_layout {
+    uint32_t rows, columns;
+    int first, step_x, step_y;
+};
+
+static __device__ inline int oct_cells_place_of(const struct oct_cells_layout &layout, uint32_t x,
+                                                uint32_t y)
+{
+    return layout.first + (int)x * layout.step_x + (int)y * layout.step_y;
+}
+
+/* Rows one after another. */
+static __device__ inline struct oct_cells_layout oct_cells_plain_layout(uint32_t rows,
+                                                                        uint32_t columns)
+{
+    return {rows, columns, 0, 1, (int)columns};
+}
+
 /* |gradient|^2 of pixel (x, y) of the window. */
 static __device__ inline double oct_cells_square_at(const float *pixels, uint32_t stride,
                                                     uint32_t rows, uint32_t columns, uint32_t x,
@@ -46,10 +67,10 @@ static __device__ inline double oct_cells_square_at(const float *pixels, uint32_
     const uint32_t left = x > 0 ? x - 1 : 0, right = x + 1 < columns ? x + 1 : x;
     const uint32_t above = y > 0 ? y - 1 : 0, below = y + 1 < rows ? y + 1 : y;
     const float *row = pixels + (size_t)y * stride;
-    const double gx = ((double)row[right] - (double)row[left]) / (double)(right - left);
+    const double gx = ((double)row[right] - (double)row[left]) * (right - left == 2 ? 0.5 : 1);
     const double gy =
-        ((double)pixels[(size_t)below * stride + x] - (double)pixels[(size_t)above * stride + x]) /
-        (double)(below - above);
+        ((double)pixels[(size_t)below * stride + x] - (double)pixels[(size_t)above * stride + x]) *
+        (below - above == 2 ? 0.5 : 1);
     return gx * gx + gy * gy;
 }
 
@@ -72,6 +93,25 @@ static __device__ inline void oct_cells_find_range(double *least, double *most)
     }
 }
 
+struct oct_cells_edge_scale {
+    double least, scale;
+};
+
+/* Of the squares of all threads; by all of them. */
+static __device__ inline struct oct_cells_edge_scale oct_cells_edge_scale_of(double least,
+                                                                             double most)
+{
+    oct_cells_find_range(&least, &most);
+    least = sqrt(least);
+    return {least, 1 / (sqrt(most) - least + 2.220446049250313e-16)}; /* 2^-52 */
+}
+
+static __device__ inline float oct_cells_edge_of(const struct oct_cells_edge_scale &scale,
+                                                 double square)
+{
+    return (float)((sqrt(square) - scale.least) * scale.scale);
+}
+
 /* The edge map, 0 to 1, to two planes. */
 static __device__ inline void oct_cells_find_edges(const float *pixels, uint32_t stride,
                                                    uint32_t rows, uint32_t columns, float *edge,
@@ -85,13 +125,11 @@ static __device__ inline void oct_cells_find_edges(const float *pixels, uint32_t
         least = fmin(least, square);
         most = fmax(most, square);
     }
-    oct_cells_find_range(&least, &most);
-    least = sqrt(least);
-    const double scale = 1 / (sqrt(most) - least + 2.220446049250313e-16); /* 2^-52 */
+    const struct oct_cells_edge_scale scale = oct_cells_edge_scale_of(least, most);
     for (uint32_t i = threadIdx.x; i < n; i += OCT_CELLS_FOLLOW_THREADS) {
         const double square =
             oct_cells_square_at(pixels, stride, rows, columns, i % columns, i / columns);
-        edge[i] = w[i] = (float)((sqrt(square) - least) * scale);
+        edge[i] = w[i] = oct_cells_edge_of(scale, square);
     }
     __syncthreads();
 }
@@ -179,22 +217,26 @@ static __device__ inline float *oct_cells_find_field(float *w, float *other, con
     return from;
 }
 
-/* The direction of w's gradient, of length 1 or 0, to two planes. */
-static __device__ inline void oct_cells_find_directions(const float *w, uint32_t rows,
-                                                        uint32_t columns, float *ux, float *uy)
+/* The direction of w's gradient, of length 1 or 0, to two planes of its layout. */
+static __device__ inline void oct_cells_find_directions(const float *w,
+                                                        const struct oct_cells_layout &layout,
+                                                        float *ux, float *uy)
 {
+    const uint32_t rows = layout.rows, columns = layout.columns;
     for (uint32_t i = threadIdx.x; i < rows * columns; i += OCT_CELLS_FOLLOW_THREADS) {
         const uint32_t x = i % columns, y = i / columns;
-        const uint32_t left = x > 0 ? x - 1 : 0, right = x + 1 < columns ? x + 1 : x;
-        const uint32_t above = y > 0 ? y - 1 : 0, below = y + 1 < rows ? y + 1 : y;
-        const float *row = w + (size_t)y * columns;
-        const double gx = ((double)row[right] - (double)row[left]) / (double)(right - left);
-        const double gy =
-            ((double)w[(size_t)below * columns + x] - (double)w[(size_t)above * columns + x]) /
-            (double)(below - above);
+        const bool has_left = x > 0, has_right = x + 1 < columns;
+        const bool has_above = y > 0, has_below = y + 1 < rows;
+        const int at = oct_cells_place_of(layout, x, y);
+        const double left = (double)w[has_left ? at - layout.step_x : at];
+        const double right = (double)w[has_right ? at + layout.step_x : at];
+        const double above = (double)w[has_above ? at - layout.step_y : at];
+        const double below = (double)w[has_below ? at + layout.step_y : at];
+        const double gx = (right - left) * (has_left && has_right ? 0.5 : 1);
+        const double gy = (below - above) * (has_above && has_below ? 0.5 : 1);
         const double square = gx * gx + gy * gy, scale = square > 0 ? 1 / sqrt(square) : 0;
-        ux[i] = (float)(gx * scale);
-        uy[i] = (float)(gy * scale);
+        ux[at] = (float)(gx * scale);
+        uy[at] = (float)(gy * scale);
     }
     __syncthreads();
 }

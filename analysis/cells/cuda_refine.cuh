@@ -5,8 +5,8 @@
 #include "analysis/cells/cuda_types.cuh"
 
 #define OCT_CELLS_POINTS 27u /* of a round */
-#define OCT_CELLS_PARTS 8u   /* of the samples of a point */
-#define OCT_CELLS_REFINE_THREADS 224u
+#define OCT_CELLS_PARTS 16u  /* of the samples of a point: lanes of a warp */
+#define OCT_CELLS_REFINE_THREADS 448u
 
 /* A part of the samples of point n of a round; oct_cells_edge_mean has the sum. */
 static __device__ inline float oct_cells_edge_part(const struct oct_cells_refiner &refiner,
@@ -20,7 +20,9 @@ static __device__ inline float oct_cells_edge_part(const struct oct_cells_refine
     const float r = (float)(place.radius + h * (n / 9 - 1));
     const unsigned each = OCT_CELLS_EDGE_SAMPLES / OCT_CELLS_PARTS;
     float sum = 0;
-    for (unsigned i = part * each; i < (part + 1) * each; i++) {
+#pragma unroll
+    for (unsigned k = 0; k < each; k++) {
+        const unsigned i = part * each + k;
         const float c = refiner.unit[2 * i], s = refiner.unit[2 * i + 1];
         const struct oct_cells_slope g = oct_cells_slope_at(slopes, x, y, u + r * c, v + r * s);
         sum += g.x * c + g.y * s;
@@ -28,13 +30,14 @@ static __device__ inline float oct_cells_edge_part(const struct oct_cells_refine
     return sum;
 }
 
-/* oct_cells_refine_edge by all threads of a block, OCT_CELLS_REFINE_THREADS at least. place: in
- * shared memory, set before a barrier; what comes of it is behind one. */
+/* oct_cells_refine_edge by all THREADS of a block, whole warps. place: in shared
+ * memory, set before a barrier; what comes of it is behind one. */
+template <unsigned THREADS>
 static __device__ inline void oct_cells_refine_edge_by_block(const struct oct_cells_shape &s,
                                                              const struct oct_cells_planes &planes,
                                                              struct oct_cells_place *place)
 {
-    __shared__ float parts[OCT_CELLS_POINTS * OCT_CELLS_PARTS], values[OCT_CELLS_POINTS];
+    __shared__ float values[OCT_CELLS_POINTS];
     const struct oct_cells_refiner &refiner = s.refiner;
     const struct oct_cells_slopes slopes = {planes.gx, planes.gy, s.width, (int32_t)s.height,
                                             (int32_t)s.width};
@@ -44,15 +47,14 @@ static __device__ inline void oct_cells_refine_edge_by_block(const struct oct_ce
     __syncthreads();
     for (int round = 0; round < OCT_CELLS_EDGE_ROUNDS; round++) {
         const double h = oct_cells_edge_side(round, refiner.radius);
-        if (i < OCT_CELLS_POINTS * OCT_CELLS_PARTS)
-            parts[i] = oct_cells_edge_part(refiner, &slopes, *place, h, i / OCT_CELLS_PARTS,
-                                           i % OCT_CELLS_PARTS);
-        __syncthreads();
-        if (i < OCT_CELLS_POINTS) {
-            float sum = 0;
-            for (unsigned k = 0; k < OCT_CELLS_PARTS; k++)
-                sum += parts[i * OCT_CELLS_PARTS + k];
-            values[i] = fabsf(sum / OCT_CELLS_EDGE_SAMPLES);
+        for (unsigned k = i; k / 32 * 32 < OCT_CELLS_POINTS * OCT_CELLS_PARTS; k += THREADS) {
+            const unsigned point = min(k / OCT_CELLS_PARTS, OCT_CELLS_POINTS - 1);
+            float sum =
+                oct_cells_edge_part(refiner, &slopes, *place, h, point, k % OCT_CELLS_PARTS);
+            for (int lanes = OCT_CELLS_PARTS / 2; lanes > 0; lanes /= 2)
+                sum += __shfl_xor_sync(OCT_CELLS_ALL_LANES, sum, lanes);
+            if (k == point * OCT_CELLS_PARTS)
+                values[point] = fabsf(sum / OCT_CELLS_EDGE_SAMPLES);
         }
         __syncthreads();
         if (i == 0) {
@@ -78,19 +80,58 @@ static __device__ inline double oct_cells_vertex_at(const float *at, size_t step
     return oct_cells_vertex(before * before, middle * middle, after * after);
 }
 
+/* The pixel of peak i, in raster order: n_row [n_rows] are those of each row, whose pixels stand in
+ * the row's part of peaks [n_rows][width]. *n: how many there are. False: not so many. By all
+ * threads of a block. */
+static __device__ inline bool oct_cells_find_peak(const uint32_t *n_row, uint32_t n_rows,
+                                                  const uint32_t *peaks, uint32_t width, uint32_t i,
+                                                  uint32_t *pixel, uint32_t *n)
+{
+    enum { WARPS = OCT_CELLS_REFINE_THREADS / 32 };
+    __shared__ uint32_t sums[WARPS], found;
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    uint32_t before = 0; /* peaks of the rows before these */
+    for (uint32_t first = 0; first < n_rows; first += OCT_CELLS_REFINE_THREADS) {
+        const uint32_t row = first + threadIdx.x, own = row < n_rows ? n_row[row] : 0;
+        uint32_t end = own;
+        for (int d = 1; d < 32; d *= 2) {
+            const uint32_t other = __shfl_sync(OCT_CELLS_ALL_LANES, end, (int)lane - d);
+            end += (int)lane >= d ? other : 0;
+        }
+        if (lane == 31)
+            sums[warp] = end;
+        __syncthreads();
+        end += before;
+        for (unsigned k = 0; k < WARPS; k++) {
+            end += k < warp ? sums[k] : 0;
+            before += sums[k];
+        }
+        if (i >= end - own && i < end)
+            found = peaks[(size_t)row * width + (i - (end - own))];
+        __syncthreads();
+    }
+    *pixel = i < before ? found : 0;
+    *n = before;
+    return i < before;
+}
+
 /* Peaks first, first + 1, ... to found[0], found[1], ...; a block each. What B-splines refine stays
  * at the pixel. */
 static __global__ void __launch_bounds__(OCT_CELLS_REFINE_THREADS)
     oct_cells_refine_kernel(const struct oct_cells_shape *shape, struct oct_cells_planes planes,
-                            const struct oct_cells_facts *facts, const uint32_t *peaks,
-                            uint32_t first, struct oct_cells_found *found)
+                            const uint32_t *n_row, const uint32_t *peaks, uint32_t first,
+                            struct oct_cells_facts *facts, struct oct_cells_found *found)
 {
     __shared__ struct oct_cells_place place;
     const struct oct_cells_shape &s = *shape;
-    const uint32_t i = first + blockIdx.x;
-    if (i >= facts->n_peaks)
+    uint32_t pixel, n;
+    const bool is_one = oct_cells_find_peak(n_row, s.height - 2 * s.border, peaks, s.width,
+                                            first + blockIdx.x, &pixel, &n);
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        facts->n_peaks = n;
+    if (!is_one)
         return;
-    const uint32_t pixel = peaks[i], x = pixel % s.width, y = pixel / s.width;
+    const uint32_t x = pixel % s.width, y = pixel / s.width;
     if (threadIdx.x == 0) {
         place = {(double)x, (double)y, s.circle_radius[planes.best[pixel]]};
         if (s.refine == OCT_CELLS_REFINE_PEAK) {
@@ -100,7 +141,7 @@ static __global__ void __launch_bounds__(OCT_CELLS_REFINE_THREADS)
     }
     __syncthreads();
     if (s.refine == OCT_CELLS_REFINE_EDGE)
-        oct_cells_refine_edge_by_block(s, planes, &place);
+        oct_cells_refine_edge_by_block<OCT_CELLS_REFINE_THREADS>(s, planes, &place);
     if (threadIdx.x == 0)
         found[blockIdx.x] = {place, planes.score[pixel], pixel};
 }

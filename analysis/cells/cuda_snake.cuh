@@ -3,10 +3,10 @@
 #ifndef OCT_ANALYSIS_CELLS_CUDA_SNAKE_CUH
 #define OCT_ANALYSIS_CELLS_CUDA_SNAKE_CUH
 
-#include "analysis/cells/cuda_field.cuh"
 #include "analysis/cells/cuda_gicov.cuh"
 #include "analysis/cells/cuda_peaks.cuh"
 #include "analysis/cells/cuda_refine.cuh"
+#include "analysis/cells/cuda_sweep.cuh"
 #include "analysis/cells/snake_step.h"
 
 #define OCT_CELLS_NEAR_END 9u /* pixels that may lie within 1 px of a point: 3 x 3 */
@@ -29,39 +29,40 @@ struct oct_cells_snake_end {
     bool left;
 };
 
-/* The field, rows one after another. */
 struct oct_cells_snake_field {
     const float *w, *ux, *uy;
-    uint32_t rows, columns;
+    struct oct_cells_layout layout;
 };
 
 struct oct_cells_sample {
-    double w, ux, uy;
+    float w, ux, uy;
 };
 
-/* Bilinear; of a point outside that of some pixel. */
+/* Bilinear; of a point outside that of some pixel. Positions are f64, what is sampled is f32: it
+ * moves a snake by the small share of a pixel that an iteration takes. */
 static __device__ inline struct oct_cells_sample
 oct_cells_sample_at(const struct oct_cells_snake_field &field, double x, double y, bool inside)
 {
-    const uint32_t x0 = inside ? min((uint32_t)x, field.columns - 2) : 0;
-    const uint32_t y0 = inside ? min((uint32_t)y, field.rows - 2) : 0;
-    const double ax = x - x0, ay = y - y0;
-    const uint32_t p = y0 * field.columns + x0, q = p + field.columns;
-    const double a = (1 - ax) * (1 - ay), b = ax * (1 - ay), c = (1 - ax) * ay, d = ax * ay;
+    const struct oct_cells_layout &l = field.layout;
+    const uint32_t x0 = inside ? min((uint32_t)x, l.columns - 2) : 0;
+    const uint32_t y0 = inside ? min((uint32_t)y, l.rows - 2) : 0;
+    const float ax = (float)(x - x0), ay = (float)(y - y0);
+    const int p = oct_cells_place_of(l, x0, y0), q = p + l.step_y, next = l.step_x;
+    const float a = (1 - ax) * (1 - ay), b = ax * (1 - ay), c = (1 - ax) * ay, d = ax * ay;
     const auto mix = [&](const float *of) {
-        return a * (double)of[p] + b * (double)of[p + 1] + c * (double)of[q] +
-               d * (double)of[q + 1];
+        return a * of[p] + b * of[p + next] + c * of[q] + d * of[q + next];
     };
     return {mix(field.w), mix(field.ux), mix(field.uy)};
 }
 
 /* What the lanes of a warp add up in an iteration. */
 struct oct_cells_snake_sums {
-    double length, w, ux, uy, moved;
+    float length, w, ux, uy, moved;
 };
 
 static __device__ inline void oct_cells_sum_lanes(struct oct_cells_snake_sums *sums)
 {
+#pragma unroll
     for (int lanes = 16; lanes > 0; lanes /= 2) {
         sums->length += __shfl_xor_sync(OCT_CELLS_ALL_LANES, sums->length, lanes);
         sums->w += __shfl_xor_sync(OCT_CELLS_ALL_LANES, sums->w, lanes);
@@ -69,6 +70,16 @@ static __device__ inline void oct_cells_sum_lanes(struct oct_cells_snake_sums *s
         sums->uy += __shfl_xor_sync(OCT_CELLS_ALL_LANES, sums->uy, lanes);
         sums->moved += __shfl_xor_sync(OCT_CELLS_ALL_LANES, sums->moved, lanes);
     }
+}
+
+static __device__ inline void oct_cells_end_snake(const struct oct_cells_snake_start *start,
+                                                  double x, double y, uint32_t n, bool left,
+                                                  struct oct_cells_snake_end *end)
+{
+    end->x = x + start->x0;
+    end->y = y + start->y0;
+    end->n_snake = n;
+    end->left = left;
 }
 
 /* oct_snake_run by one warp, a lane a snaxel; the lanes behind add nothing. By how much an
@@ -79,48 +90,47 @@ static __device__ inline void oct_cells_run_snake(const struct oct_cells_shape &
                                                   const struct oct_cells_snake_start *start,
                                                   struct oct_cells_snake_end *end)
 {
-    const unsigned lane = threadIdx.x, i = lane < OCT_CELLS_SNAXELS ? lane : 0;
-    const bool is_snaxel = lane < OCT_CELLS_SNAXELS;
+    const bool is_snaxel = threadIdx.x < OCT_CELLS_SNAXELS;
+    const unsigned i = is_snaxel ? threadIdx.x : 0;
     const int next = i + 1 < OCT_CELLS_SNAXELS ? (int)i + 1 : 0;
-    const double cosine = s.angles.cosine[i], sine = s.angles.sine[i], nothing = nan("");
+    const double cosine = s.angles.cosine[i], sine = s.angles.sine[i];
+    const float own_cosine = (float)cosine, own_sine = (float)sine, nothing = nanf("");
     const double mean_y = start->mean_y, radius = s.radius, stop = s.stop;
-    const double x_most = (double)field.columns - 1, y_most = (double)field.rows - 1;
+    const double x_most = (double)field.layout.columns - 1, y_most = (double)field.layout.rows - 1;
     double cx = start->x, cy = start->y, r = start->radii[i];
-    double centre_moved = INFINITY, own_moved = 0;
+    double centre_moved = INFINITY;
+    float own_moved = 0;
     uint32_t n = 0;
     bool left;
     for (;; n++) {
         const double x = cx + r * cosine, y = cy + r * sine;
-        const double dx = __shfl_sync(OCT_CELLS_ALL_LANES, x, next) - x;
-        const double dy = __shfl_sync(OCT_CELLS_ALL_LANES, y, next) - y;
+        const float dx = (float)(__shfl_sync(OCT_CELLS_ALL_LANES, x, next) - x);
+        const float dy = (float)(__shfl_sync(OCT_CELLS_ALL_LANES, y, next) - y);
         const bool inside = x >= 0 && x <= x_most && y >= 0 && y <= y_most; /* NaN is outside */
         const struct oct_cells_sample at = oct_cells_sample_at(field, x, y, inside);
         struct oct_cells_snake_sums sums = {0, 0, 0, 0, 0};
         if (is_snaxel)
-            sums = {inside ? sqrt(dx * dx + dy * dy) : nothing, at.w, at.ux, at.uy, own_moved};
+            sums = {inside ? sqrtf(dx * dx + dy * dy) : nothing, at.w, at.ux, at.uy, own_moved};
         oct_cells_sum_lanes(&sums);
-        const double length = sums.length;
-        left = !(length > 0); /* where a snaxel is outside it is not a number */
-        if (left || n == OCT_SNAKE_MOST_ITERATIONS || !(centre_moved + sums.moved > stop))
+        left = !(sums.length > 0); /* outside: not a number */
+        if (left || n == OCT_SNAKE_MOST_ITERATIONS || !(centre_moved + (double)sums.moved > stop))
             break;
-        const double x_next = oct_snake_next_x(cx, sums.ux, length);
-        const double y_next = oct_snake_next_y(cy, sums.uy, length, mean_y);
-        const double outward = at.ux * cosine + at.uy * sine;
-        const double r_next = oct_snake_next_radius(r, at.w, outward, sums.w, length, radius);
+        const double share = (double)(1 / sums.length);
+        const double outward = (double)(at.ux * own_cosine + at.uy * own_sine);
+        const double x_next = oct_snake_next_x(cx, (double)sums.ux, share);
+        const double y_next = oct_snake_next_y(cy, (double)sums.uy, share, mean_y);
+        const double r_next =
+            oct_snake_next_radius(r, (double)at.w, outward, (double)sums.w, share, radius);
         centre_moved = fabs(x_next - cx) + fabs(y_next - cy);
-        own_moved = fabs(r_next - r);
+        own_moved = (float)fabs(r_next - r);
         cx = x_next;
         cy = y_next;
         r = r_next;
     }
     if (is_snaxel)
         end->radii[i] = r;
-    if (lane != 0)
-        return;
-    end->x = cx + start->x0;
-    end->y = cy + start->y0;
-    end->n_snake = n;
-    end->left = left;
+    if (threadIdx.x == 0)
+        oct_cells_end_snake(start, cx, cy, n, left, end);
 }
 
 /* ---- the end of a snake ---- */
@@ -155,7 +165,6 @@ static __device__ inline void oct_cells_score_near(const struct oct_cells_shape 
                                                    float v0, double x, double y,
                                                    struct oct_cells_near_end *near)
 {
-    const struct oct_cells_whole gradient = {planes.gx, planes.gy};
     const unsigned n = tables.has_map ? 0 : OCT_CELLS_NEAR_END * s.n_circles;
     int px, py;
     for (unsigned j = threadIdx.x; j < n; j += OCT_CELLS_FOLLOW_THREADS) {
@@ -163,16 +172,19 @@ static __device__ inline void oct_cells_score_near(const struct oct_cells_shape 
         near->best[j] = {0, 0, 1, 0};
         if (!oct_cells_near_pixel(s, x, y, j % OCT_CELLS_NEAR_END, &px, &py))
             continue;
-        const int at = py * (int)s.width + px;
-        oct_cells_score_circle<1>(&near->best[j], gradient, &at, tables.circles[k], tables.table, k,
-                                  v0);
+        const struct oct_cells_whole whole = {planes.gx, planes.gy};
+        oct_cells_score_circle<1>(&near->best[j], whole.at(py * (int)s.width + px),
+                                  tables.circles[k], tables.table, k, v0);
     }
     __syncthreads();
+    struct oct_cells_best best = {0, 0, 1, 0};
     if (threadIdx.x < OCT_CELLS_NEAR_END) {
-        struct oct_cells_best best = {0, 0, 1, 0};
         for (unsigned j = threadIdx.x; j < n; j += OCT_CELLS_NEAR_END)
             if (near->best[j].ratio > best.ratio)
                 best = near->best[j];
+    }
+    __syncthreads();
+    if (threadIdx.x < OCT_CELLS_NEAR_END) {
         const bool is_near = oct_cells_near_pixel(s, x, y, threadIdx.x, &px, &py);
         const float score = tables.has_map ? planes.score[(size_t)py * s.width + (size_t)px]
                                            : oct_cells_score_of(best);
@@ -202,15 +214,44 @@ static __device__ inline void oct_cells_choose_near(const struct oct_cells_shape
 
 /* ---- all of it ---- */
 
-/* SHARED: the three planes of a window, `most` floats each, lie in shared memory, else in
- * scratch [n][3][most]. fields [n][most], or NULL. shape: in the device's memory. */
+/* The field of a window and its directions in three planes of the window, `step` floats apart; its
+ * iterations. */
+static __device__ inline struct oct_cells_snake_field
+oct_cells_find_snake_field(const float *window, uint32_t stride,
+                           const struct oct_cells_snake_start &start, float *first, size_t step,
+                           uint32_t *n_iterations)
+{
+    const uint32_t rows = start.rows, columns = start.columns;
+    float *second = first + step, *third = second + step, *w;
+    struct oct_cells_layout layout = oct_cells_plain_layout(rows, columns);
+    const enum oct_cells_flow_kind kind = oct_cells_flow_kind_of(start.flow);
+    if (step >= OCT_CELLS_RUN_PLANE && kind != OCT_CELLS_OTHER_FLOW &&
+        oct_cells_has_runs(rows, columns)) {
+        struct oct_cells_run run;
+        second = first + OCT_CELLS_RUN_PLANE;
+        oct_cells_set_run(&run, rows, columns);
+        layout = oct_cells_run_layout(rows, columns, start.flow);
+        oct_cells_find_run_edges(&run, window, stride, layout, first);
+        const unsigned last = oct_cells_find_run_field(run, layout, kind, first, n_iterations);
+        w = last == 0 ? first : second;
+    } else {
+        oct_cells_find_edges(window, stride, rows, columns, third, first);
+        w = oct_cells_find_field(first, second, third, rows, columns, start.flow, n_iterations);
+    }
+    float *ux = w == first ? second : first;
+    oct_cells_find_directions(w, layout, ux, third);
+    return {w, ux, third, layout};
+}
+
+/* SHARED: the three planes of a window, `step` floats apart, lie in shared memory, else in
+ * scratch [n][3][step]. fields [n][most], or NULL. shape: in the device's memory. */
 template <bool SHARED>
 static __global__ void __launch_bounds__(OCT_CELLS_FOLLOW_THREADS, 1)
     oct_cells_follow_kernel(const struct oct_cells_shape *shape, struct oct_cells_planes planes,
                             struct oct_cells_scorer_tables tables,
                             const struct oct_cells_facts *facts,
-                            const struct oct_cells_snake_start *starts, float *scratch, size_t most,
-                            float *fields, struct oct_cells_snake_end *ends)
+                            const struct oct_cells_snake_start *starts, float *scratch, size_t step,
+                            size_t most, float *fields, struct oct_cells_snake_end *ends)
 {
     OCT_SHARED(float, shared);
     __shared__ struct oct_cells_snake_end end;
@@ -218,21 +259,18 @@ static __global__ void __launch_bounds__(OCT_CELLS_FOLLOW_THREADS, 1)
     __shared__ struct oct_cells_place place;
     const struct oct_cells_shape &s = *shape;
     const struct oct_cells_snake_start *start = &starts[blockIdx.x];
-    const uint32_t rows = start->rows, columns = start->columns;
+    const uint32_t columns = start->columns, n = start->rows * columns;
     if (columns == 0)
         return;
-    float *first = SHARED ? shared : scratch + (size_t)blockIdx.x * 3 * most;
-    float *edge = first + 2 * most, *second = first + most;
+    float *first = SHARED ? shared : scratch + (size_t)blockIdx.x * 3 * step;
     const float *window = planes.pixels + (size_t)start->y0 * s.width + start->x0;
     uint32_t n_field;
-    oct_cells_find_edges(window, s.width, rows, columns, edge, first);
-    float *w = oct_cells_find_field(first, second, edge, rows, columns, start->flow, &n_field);
-    float *ux = w == first ? second : first, *uy = edge;
-    oct_cells_find_directions(w, rows, columns, ux, uy);
+    const struct oct_cells_snake_field field =
+        oct_cells_find_snake_field(window, s.width, *start, first, step, &n_field);
     if (fields)
-        for (uint32_t i = threadIdx.x; i < rows * columns; i += OCT_CELLS_FOLLOW_THREADS)
-            fields[blockIdx.x * most + i] = w[i];
-    const struct oct_cells_snake_field field = {w, ux, uy, rows, columns};
+        for (uint32_t i = threadIdx.x; i < n; i += OCT_CELLS_FOLLOW_THREADS)
+            fields[blockIdx.x * most + i] =
+                field.w[oct_cells_place_of(field.layout, i % columns, i / columns)];
     if (threadIdx.x < 32)
         oct_cells_run_snake(s, field, start, &end);
     __syncthreads();
@@ -247,7 +285,7 @@ static __global__ void __launch_bounds__(OCT_CELLS_FOLLOW_THREADS, 1)
     }
     __syncthreads();
     if (s.refine == OCT_CELLS_REFINE_EDGE)
-        oct_cells_refine_edge_by_block(s, planes, &place);
+        oct_cells_refine_edge_by_block<OCT_CELLS_FOLLOW_THREADS>(s, planes, &place);
     if (threadIdx.x == 0) {
         end.place = place;
         ends[blockIdx.x] = end;

@@ -4,9 +4,6 @@
 #define OCT_ANALYSIS_CELLS_CUDA_TYPES_CUH
 
 #include "kernels/device/cuda_launch.cuh"
-/* engine.h has a structure and a function of one name, which C++ takes and warns of. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"
 extern "C" {
 #include "analysis/cells/engine.h"
 #include "analysis/cells/gicov.h"
@@ -14,20 +11,23 @@ extern "C" {
 #include "analysis/cells/refine.h"
 #include "analysis/cells/snake.h"
 }
-#pragma GCC diagnostic pop
 
 #define OCT_CELLS_THREADS 256u
 #define OCT_CELLS_NO_CIRCLE 255u
+#define OCT_CELLS_SINGLE 8u /* groups of a portion */
+#define OCT_CELLS_JOINT 4u
 #define OCT_CELLS_ALL_LANES 0xffffffffu
 
 struct oct_cells_offset {
     int32_t dx, dy;
 };
 
-/* A circle's part of the table of groups (gicov.h). A group is two float4, {a, b, offset, w} and
- * {c}, a scout one, {a, b, offset}; the offset is an integer in the bits of a float. */
+/* A circle's part of the table of groups (gicov.h): scouts, single groups, joint groups. A group is
+ * a float4, {a, b, offset, w}, a joint one two of them, the second {c}; the offset is an integer in
+ * the bits of a float. There are whole portions of single and of joint groups: what is left of the
+ * single ones is among the joint ones, which are filled up with groups that add nothing. */
 struct oct_cells_circle_groups {
-    uint32_t scouts, groups; /* the first of each, in the table */
+    uint32_t first; /* in the table */
     uint32_t n_single, n_joint;
     float excess;
 };

@@ -75,19 +75,28 @@ OCT_CELLS_MATH bool oct_cells_top_of_27(const float *f, double top[3])
 {
     /* On this grid 1, the three u, the three u^2 - 2/3 and the three u v are orthogonal, with sums
      * of squares of 27, 18, 6 and 12. */
-    double g[3] = {0, 0, 0}, h[3] = {0, 0, 0}, xy = 0, xz = 0, yz = 0;
+    double g[3] = {0, 0, 0}, h[3] = {0, 0, 0}, xy = 0, xz = 0, yz = 0, all = 0;
     for (int n = 0; n < 27; n++) {
-        const double u = n % 3 - 1, v = n / 3 % 3 - 1, w = n / 9 - 1, value = (double)f[n];
-        g[0] += u * value / 18;
-        g[1] += v * value / 18;
-        g[2] += w * value / 18;
-        h[0] += (u * u - 2.0 / 3) * value / 3;
-        h[1] += (v * v - 2.0 / 3) * value / 3;
-        h[2] += (w * w - 2.0 / 3) * value / 3;
-        xy += u * v * value / 12;
-        xz += u * w * value / 12;
-        yz += v * w * value / 12;
+        const int u = n % 3 - 1, v = n / 3 % 3 - 1, w = n / 9 - 1;
+        const double value = (double)f[n];
+        all += value;
+        g[0] += u * value;
+        g[1] += v * value;
+        g[2] += w * value;
+        h[0] += u * u * value;
+        h[1] += v * v * value;
+        h[2] += w * w * value;
+        xy += u * v * value;
+        xz += u * w * value;
+        yz += v * w * value;
     }
+    for (int i = 0; i < 3; i++) {
+        g[i] *= 1.0 / 18;
+        h[i] = (h[i] - 2.0 / 3 * all) * (1.0 / 3);
+    }
+    xy *= 1.0 / 12;
+    xz *= 1.0 / 12;
+    yz *= 1.0 / 12;
     /* Cofactors and determinant of the Hessian; its leading minors must be -, +, -. */
     const double xx = h[1] * h[2] - yz * yz, yy = h[0] * h[2] - xz * xz;
     const double zz = h[0] * h[1] - xy * xy;
@@ -95,9 +104,10 @@ OCT_CELLS_MATH bool oct_cells_top_of_27(const float *f, double top[3])
     const double det = h[0] * xx + xy * c_xy + xz * c_xz;
     if (!(h[0] < 0 && zz > 0 && det < 0))
         return false;
-    top[0] = -(xx * g[0] + c_xy * g[1] + c_xz * g[2]) / det;
-    top[1] = -(c_xy * g[0] + yy * g[1] + c_yz * g[2]) / det;
-    top[2] = -(c_xz * g[0] + c_yz * g[1] + zz * g[2]) / det;
+    const double scale = -1 / det;
+    top[0] = (xx * g[0] + c_xy * g[1] + c_xz * g[2]) * scale;
+    top[1] = (c_xy * g[0] + yy * g[1] + c_yz * g[2]) * scale;
+    top[2] = (c_xz * g[0] + c_yz * g[1] + zz * g[2]) * scale;
     return true;
 }
 

@@ -104,13 +104,14 @@ static double step(struct oct_snake *snake, const struct samples *s,
         sum_ux += s->ux[i];
         sum_uy += s->uy[i];
     }
-    const double x = oct_snake_next_x(snake->x, sum_ux, length);
-    const double y = oct_snake_next_y(snake->y, sum_uy, length, mean_y);
+    const double share = 1 / length;
+    const double x = oct_snake_next_x(snake->x, sum_ux, share);
+    const double y = oct_snake_next_y(snake->y, sum_uy, share, mean_y);
     double moved = fabs(x - snake->x) + fabs(y - snake->y);
     for (unsigned i = 0; i < N; i++) {
         const double outward = s->ux[i] * angles->cosine[i] + s->uy[i] * angles->sine[i];
         const double r =
-            oct_snake_next_radius(snake->radii[i], s->w[i], outward, sum_w, length, radius);
+            oct_snake_next_radius(snake->radii[i], s->w[i], outward, sum_w, share, radius);
         moved += fabs(r - snake->radii[i]);
         snake->radii[i] = r;
     }

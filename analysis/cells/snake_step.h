@@ -15,25 +15,25 @@
 #define OCT_SNAKE_SIZE 0.04 /* the step times 0.2, the weight of the radius R */
 #define OCT_SNAKE_PATH 0.01 /* the step times 0.05, the weight of the height Ey */
 
-/* length: L of the closed polygon; sum_ux, sum_uy, sum_w: over the snaxels. */
-OCT_SNAKE_FUNCTION double oct_snake_next_x(double x, double sum_ux, double length)
+/* share: 1 / L, L the length of the closed polygon; sum_ux, sum_uy, sum_w: over the snaxels. */
+OCT_SNAKE_FUNCTION double oct_snake_next_x(double x, double sum_ux, double share)
 {
-    return x + OCT_SNAKE_STEP * (sum_ux / length);
+    return x + OCT_SNAKE_STEP * (sum_ux * share);
 }
 
-OCT_SNAKE_FUNCTION double oct_snake_next_y(double y, double sum_uy, double length, double mean_y)
+OCT_SNAKE_FUNCTION double oct_snake_next_y(double y, double sum_uy, double share, double mean_y)
 {
-    return (y + OCT_SNAKE_STEP * (sum_uy / length) + OCT_SNAKE_PATH * mean_y) /
-           (1 + OCT_SNAKE_PATH);
+    return (y + OCT_SNAKE_STEP * (sum_uy * share) + OCT_SNAKE_PATH * mean_y) *
+           (1 / (1 + OCT_SNAKE_PATH));
 }
 
 /* w: at the snaxel; outward: u there times the unit vector (cos t_i, sin t_i). */
 OCT_SNAKE_FUNCTION double oct_snake_next_radius(double r, double w, double outward, double sum_w,
-                                                double length, double radius)
+                                                double share, double radius)
 {
-    return (r + OCT_SNAKE_STEP * ((w + outward * r - sum_w / length) / length) +
-            OCT_SNAKE_SIZE * radius) /
-           (1 + OCT_SNAKE_SIZE);
+    return (r + OCT_SNAKE_STEP * ((w + outward * r - sum_w * share) * share) +
+            OCT_SNAKE_SIZE * radius) *
+           (1 / (1 + OCT_SNAKE_SIZE));
 }
 
 #endif

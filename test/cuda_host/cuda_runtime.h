@@ -160,6 +160,21 @@ template <class T> static inline T __shfl_xor_sync(unsigned lanes, T value, int 
 {
     return __shfl_sync(lanes, value, (int)(cuda_host_current()->thread.x % 32) ^ mask);
 }
+static inline uint32_t __ballot_sync(unsigned lanes, bool own)
+{
+    uint32_t bits = 0;
+    for (int lane = 0; lane < 32; lane++)
+        bits |= (uint32_t)__shfl_sync(lanes, own, lane) << lane;
+    return bits;
+}
+static inline int __popc(unsigned bits)
+{
+    return __builtin_popcount(bits);
+}
+static inline int __ffs(int bits)
+{
+    return __builtin_ffs(bits);
+}
 template <class T> static inline T __ldg(const T *p)
 {
     return *p;

@@ -166,12 +166,12 @@ void oct_cells_suite_starts(const struct oct_cells_engine_setup *setup,
                             const struct oct_cell *cells, unsigned n_cells,
                             struct oct_cell_start *starts, unsigned n)
 {
-    static const double flows[9][2] = {{1, 1},  {1, 0},    {0, -1},  {-1, 0}, {0, 0},
-                                       {-1, 1}, {2, -0.5}, {-3, -1}, {0, 1}};
+    static const double flows[10][2] = {{1, 1},  {1, 0},    {0, -1},  {-1, 0}, {0, 0},
+                                        {-1, 1}, {2, -0.5}, {-3, -1}, {0, 1},  {8e-10, 8e-10}};
     const double radius = setup->params.radius;
     for (unsigned i = 0; i < n; i++) {
         struct oct_cell_start *s = &starts[i];
-        *s = (struct oct_cell_start){.vx = flows[i % 9][0], .vy = flows[i % 9][1]};
+        *s = (struct oct_cell_start){.vx = flows[i % 10][0], .vy = flows[i % 10][1]};
         s->x = n_cells ? cells[i % n_cells].x + 0.3 * (i % 5) : 20.25;
         s->y = n_cells ? cells[i % n_cells].y - 0.2 * (i % 3) : 30.5;
         s->is_dark = n_cells && cells[i % n_cells].score > 0;
@@ -226,13 +226,13 @@ static void scenes(void **state)
 }
 
 /* Snakes are followed in pictures that were not searched. */
-static void without_a_map(void **state)
+static void follow_without_a_map(const struct suite *suite, double radius)
 {
     struct oct_cells_params params;
     struct oct_picture picture;
-    oct_cells_params_octd(&params, 4);
-    oct_cells_scene(&picture, HEIGHT, WIDTH, 4, OCT_CELLS_SCENE_NOISE, 3);
-    struct pair *p = open(*state, &params, HEIGHT, WIDTH);
+    oct_cells_params_octd(&params, radius);
+    oct_cells_scene(&picture, HEIGHT, WIDTH, radius, OCT_CELLS_SCENE_NOISE, 3);
+    struct pair *p = open(suite, &params, HEIGHT, WIDTH);
     look(p, &picture, MOST);
     struct oct_cell *found = malloc(sizeof(p->wanted));
     const unsigned n = p->n_wanted;
@@ -244,6 +244,13 @@ static void without_a_map(void **state)
     free(found);
     oct_picture_finish(&picture);
     close(p);
+}
+
+/* Windows of up to 561 and of up to 2145 px. */
+static void without_a_map(void **state)
+{
+    follow_without_a_map(*state, 4);
+    follow_without_a_map(*state, 8);
 }
 
 static void masks(void **state)
