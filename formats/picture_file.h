@@ -46,6 +46,10 @@ enum oct_err oct_picture_file_check(const char *path, uint64_t height, uint64_t 
 /* Opens for reading. OCT_E_IO: it cannot be, or is no plain file (a folder, a pipe); *fd is -1. */
 enum oct_err oct_picture_file_descriptor(int *fd, const char *path, struct oct_error *err);
 
+/* Reads n bytes from `offset` on. OCT_E_IO; OCT_E_FORMAT: the file ends before. */
+enum oct_err oct_picture_file_read_at(int fd, const char *path, uint64_t offset, void *bytes,
+                                      size_t n, struct oct_error *err);
+
 /* Said of a picture whose channels differ. */
 #define OCT_PICTURE_FILE_COLOUR                                                                    \
     "a colour picture; convert it to grey (its red, green and blue differ at x %u, y %u)"

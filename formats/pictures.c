@@ -79,6 +79,21 @@ enum oct_err oct_picture_file_descriptor(int *fd, const char *path, struct oct_e
                     S_ISDIR(st.st_mode) ? "a folder" : "not a plain file");
 }
 
+enum oct_err oct_picture_file_read_at(int fd, const char *path, uint64_t offset, void *bytes,
+                                      size_t n, struct oct_error *err)
+{
+    for (size_t done = 0; done < n;) {
+        const ssize_t got =
+            TEMP_FAILURE_RETRY(pread(fd, (char *)bytes + done, n - done, (off_t)(offset + done)));
+        if (got < 0)
+            return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read", path);
+        if (got == 0)
+            return oct_fail(err, OCT_E_FORMAT, "%s: truncated or cut meanwhile", path);
+        done += (size_t)got;
+    }
+    return OCT_OK;
+}
+
 /* FILE.h5:/DATASET, unless a file has that very name. */
 static bool names_a_dataset(const char *path)
 {

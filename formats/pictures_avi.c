@@ -85,16 +85,7 @@ static void avi_file_close(void *file)
 static enum oct_err read_at(const struct avi_file *f, uint64_t offset, void *bytes, size_t n,
                             struct oct_error *err)
 {
-    for (size_t done = 0; done < n;) {
-        const ssize_t got = TEMP_FAILURE_RETRY(
-            pread(f->fd, (char *)bytes + done, n - done, (off_t)(offset + done)));
-        if (got < 0)
-            return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read", f->path);
-        if (got == 0)
-            return oct_fail(err, OCT_E_FORMAT, "%s: has become shorter meanwhile", f->path);
-        done += (size_t)got;
-    }
-    return OCT_OK;
+    return oct_picture_file_read_at(f->fd, f->path, offset, bytes, n, err);
 }
 
 /* ---- the headers of a stream ---- */
