@@ -31,6 +31,7 @@ struct tail {
 
 struct overlay {
     const struct oct_cells_report *report;
+    bool force;                 /* pictures that are there are replaced, one by one */
     size_t next;                /* row of the next picture */
     struct tail *tails, *older; /* of this picture and the one before, by track */
     size_t n_tails, n_older, room;
@@ -48,29 +49,31 @@ unsigned oct_cells_track_colour(uint64_t track)
 
 /* ---- where it goes ---- */
 
-/* Just the names that write_frame gives: with --force they go. */
-static bool is_frame(const char *name)
+/* Just the names that write_frame gives, and the picture's number. */
+static bool is_frame(const char *name, uint64_t *number)
 {
     static const char before[] = "frame_";
     if (strncmp(name, before, sizeof(before) - 1) != 0)
         return false;
     name += sizeof(before) - 1;
     const size_t n_digits = strspn(name, "0123456789");
+    *number = strtoull(name, NULL, 10);
     return n_digits >= 6 && strcmp(name + n_digits, ".png") == 0;
 }
 
-/* Pictures of an earlier run; removes: they go. */
-static bool has_frames(const char *path, bool removes)
+/* Pictures of an earlier run; those from number `kept` on are removed (UINT64_MAX: none). */
+static bool has_frames(const char *path, uint64_t kept)
 {
     DIR *folder = opendir(path);
     bool has = false;
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         char name[PATH_MAX];
-        if (!is_frame(entry->d_name))
+        uint64_t number;
+        if (!is_frame(entry->d_name, &number))
             continue;
         has = true;
         const int n = snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
-        if (removes && n > 0 && (size_t)n < sizeof(name))
+        if (kept != UINT64_MAX && number >= kept && n > 0 && (size_t)n < sizeof(name))
             unlink(name);
     }
     if (folder)
@@ -86,18 +89,16 @@ enum oct_err oct_cells_overlay_check(const char *path, bool force, struct oct_er
     if (!S_ISDIR(st.st_mode))
         return oct_fail(err, OCT_E_ARG,
                         "%s: is no folder; --overlay needs one, or a name that ends in .avi", path);
-    if (!force && has_frames(path, false))
+    if (!force && has_frames(path, UINT64_MAX))
         return oct_fail(err, OCT_E_IO, "%s: has pictures already; choose another name, or --force",
                         path);
     return OCT_OK;
 }
 
-static enum oct_err make_folder(const char *path, bool force, struct oct_error *err)
+static enum oct_err make_folder(const char *path, struct oct_error *err)
 {
     if (mkdir(path, 0777) != 0 && errno != EEXIST)
         return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made", path);
-    if (force)
-        has_frames(path, true);
     return OCT_OK;
 }
 
@@ -226,7 +227,7 @@ static enum oct_err write_frame(struct overlay *o, const char *path, uint64_t fr
         e = e ? e : oct_film_file_add(o->film, o->rgb, err);
     } else {
         snprintf(name, sizeof(name), "%s/frame_%06" PRIu64 ".png", path, frame);
-        e = oct_plot_write_overlay(name, false, &overlay, err);
+        e = oct_plot_write_overlay(name, o->force, &overlay, err);
     }
     oct_picture_finish(&picture);
     return e;
@@ -244,10 +245,12 @@ static void finish(struct overlay *o)
 enum oct_err oct_cells_report_frames(const struct oct_cells_report *report, const char *path,
                                      bool force, struct oct_error *err)
 {
-    struct overlay o = {.report = report};
-    enum oct_err e = make_folder(path, force, err);
+    struct overlay o = {.report = report, .force = force};
+    enum oct_err e = make_folder(path, err);
     for (uint64_t i = 0; i < report->run->n && !e; i++)
         e = write_frame(&o, path, i, err);
+    if (!e && force)
+        has_frames(path, report->run->n); /* of a longer film before */
     finish(&o);
     return e;
 }

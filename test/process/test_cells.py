@@ -233,7 +233,8 @@ def pictures():
     common = (film(), out, "--radius", R, "--pixel-um", 2, "--fps", 10, "--force")
     os.mkdir(overlay)
     others = ["frame_000003.png.bak", "frame_7.png"]
-    for name in others + ["frame_000099.png"]:  # which alone is of an earlier run, and goes
+    # Of an earlier run: one is replaced, one goes.
+    for name in others + ["frame_000003.png", "frame_000099.png"]:
         open(f"{overlay}/{name}", "w").close()
     cells(*common, "--overlay", overlay, "--kymograph", plots[0], "--along", "5,30,135,30",
           "--histogram", plots[1])
