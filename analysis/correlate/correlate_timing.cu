@@ -1,62 +1,20 @@
 #include "analysis/correlate/correlate_timing.h"
 
 #include "analysis/correlate/cuda_correlation.cuh"
+#include "kernels/device/cuda_clock.cuh"
 
 #include <algorithm>
 
-#define ROUND_US 10000.0 /* of work between two events */
-#define ROUNDS 5         /* the best is taken: noise only makes times longer */
 #define MOST_LENGTHS 5
-
-struct clock {
-    cudaEvent_t from, to;
-    bool has_from, has_to;
-};
 
 struct bench {
     struct oct_cuda_stream *stream;
-    struct clock clock;
+    struct oct_cuda_clock clock;
     struct oct_correlation correlation;
     float *h_c2d;
     float *d_real; /* of bare transforms */
     float2 *d_half;
 };
-
-/* A step, queued n times between two events; us: of one. */
-template <class STEP>
-static enum oct_err time_rounds(struct bench *b, unsigned n, STEP step, double *us,
-                                struct oct_error *err)
-{
-    struct oct_cuda_stream *on = b->stream;
-    float ms = 0;
-    TRY_STREAM(on, "event", cudaEventRecord(b->clock.from, on->stream));
-    for (unsigned i = 0; i < n; i++) {
-        enum oct_err e = step();
-        if (e)
-            return e;
-    }
-    TRY_STREAM(on, "event", cudaEventRecord(b->clock.to, on->stream));
-    TRY_STREAM(on, "work", cudaStreamSynchronize(on->stream));
-    TRY_STREAM(on, "time", cudaEventElapsedTime(&ms, b->clock.from, b->clock.to));
-    *us = (double)ms * 1000 / n;
-    return OCT_OK;
-}
-
-template <class STEP>
-static enum oct_err time_step(struct bench *b, STEP step, double *us, struct oct_error *err)
-{
-    double took = 1;
-    enum oct_err e = time_rounds(b, 2, step, &took, err); /* the first loads kernels */
-    if (!e)
-        e = time_rounds(b, 2, step, &took, err);
-    const unsigned n = (unsigned)(ROUND_US / std::max(took, 5.0)) + 2;
-    *us = 1e30;
-    for (int i = 0; i < ROUNDS && !e; i++) {
-        e = time_rounds(b, n, step, &took, err);
-        *us = std::min(*us, took);
-    }
-    return e;
-}
 
 /* ---- bare transforms ---- */
 
@@ -100,7 +58,7 @@ static enum oct_err time_pair(struct bench *b, uint32_t height, uint32_t width, 
         return code ? code : oct_transforms_c2r(&t, 1, b->stream, b->d_half, b->d_real, err);
     };
     if (!e)
-        e = time_step(b, pair, us, err);
+        e = oct_cuda_clock_time(&b->clock, pair, us, err);
     *us /= n;
     oct_cuda_stream_drain(b->stream);
     oct_transforms_finish(&t);
@@ -155,8 +113,9 @@ static enum oct_err time_engine(struct bench *b, struct oct_correlate_times *tim
     c->alone = true;
     enum oct_err e = oct_correlation_upload(c, s.n, err);
     if (!e)
-        e = time_step(
-            b, [&] { return oct_correlation_queue(c, true, err); }, &times->kernels_us, err);
+        e = oct_cuda_clock_time(
+            &b->clock, [&] { return oct_correlation_queue(c, true, err); }, &times->kernels_us,
+            err);
     const auto all = [&] {
         enum oct_err code = oct_correlation_upload(c, s.n, err);
         if (!code)
@@ -164,7 +123,7 @@ static enum oct_err time_engine(struct bench *b, struct oct_correlate_times *tim
         return code ? code : oct_cuda_stream_download(b->stream, b->h_c2d, c->d_c2d, bytes, err);
     };
     if (!e)
-        e = time_step(b, all, &times->copies_us, err);
+        e = oct_cuda_clock_time(&b->clock, all, &times->copies_us, err);
     times->kernels_us /= s.n;
     times->copies_us /= s.n;
     return e;
@@ -174,13 +133,12 @@ static enum oct_err run(struct bench *b, const struct oct_correlator_setup *setu
                         struct oct_correlate_times *times, struct oct_error *err)
 {
     const struct oct_correlation_shape shape = oct_correlation_shape_of(setup);
-    TRY_STREAM(b->stream, "event", cudaEventCreate(&b->clock.from));
-    b->clock.has_from = true;
-    TRY_STREAM(b->stream, "event", cudaEventCreate(&b->clock.to));
-    b->clock.has_to = true;
+    enum oct_err e = oct_cuda_clock_init(&b->clock, b->stream, err);
+    if (e)
+        return e;
     times->height = shape.padded_height;
     times->width = shape.padded_width;
-    enum oct_err e = oct_correlation_make(&b->correlation, &shape, b->stream, err);
+    e = oct_correlation_make(&b->correlation, &shape, b->stream, err);
     if (!e)
         e = oct_stream_pin(b->stream, &b->h_c2d, shape.n * oct_correlation_shifts(shape), err);
     if (!e)
@@ -201,10 +159,7 @@ extern "C" enum oct_err oct_correlate_time_cuda(const struct oct_correlator_setu
     e = run(&b, setup, times, err);
     oct_cuda_stream_drain(b.stream);
     oct_correlation_finish(&b.correlation);
-    if (b.clock.has_from)
-        cudaEventDestroy(b.clock.from);
-    if (b.clock.has_to)
-        cudaEventDestroy(b.clock.to);
+    oct_cuda_clock_finish(&b.clock);
     oct_cuda_stream_destroy(b.stream);
     return e;
 }
