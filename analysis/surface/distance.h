@@ -1,0 +1,26 @@
+/* Signed distances in voxels, [n_b][n_j][n_d], d fastest: negative in the tissue, positive outside,
+ * |gradient| 1. Any thread. */
+#ifndef OCT_ANALYSIS_SURFACE_DISTANCE_H
+#define OCT_ANALYSIS_SURFACE_DISTANCE_H
+
+#include "pipeline/base/err.h"
+
+#include <stdint.h>
+
+struct oct_workers;
+
+/* Of a surface that cuts every A-line once: heights [n_b][n_j], finite, in depth voxels of the box;
+ * the tissue is where d is larger. The surface between A-lines is that of the triangles between
+ * their heights, beyond the sides it goes on level. Exact to 1e-4 voxel where |phi| <= reach;
+ * beyond it the sign is right and |phi| is reach. */
+enum oct_err oct_distance_of_heights(const float *heights, const uint32_t dims[3], double reach,
+                                     struct oct_workers *workers, float *phi,
+                                     struct oct_error *err);
+
+/* Of a volume of 0 and others (tissue): the Euclidean distance to the nearest voxel of the other
+ * kind, less the half voxel to the border between them (Felzenszwalb and Huttenlocher 2012);
+ * limited to reach. OCT_E_ARG: only one kind is there. */
+enum oct_err oct_distance_of_mask(const uint8_t *mask, const uint32_t dims[3], double reach,
+                                  struct oct_workers *workers, float *phi, struct oct_error *err);
+
+#endif
