@@ -67,19 +67,24 @@ static bool take_control(struct oct_view_app *app)
            answer.wish != OCT_WISH_NONE || wish != OCT_WISH_NONE;
 }
 
-bool oct_view_app_turn(struct oct_view_app *app)
+/* The newest image of a topic that is only asked for where it is shown. */
+static bool take_wanted(struct oct_view_app *app, const char *topic, bool wanted,
+                        void (*offer)(struct oct_view_model *model,
+                                      const struct oct_view_image *image))
 {
-    struct oct_subscriber_report report;
-    struct oct_view_model *model = &app->model;
+    oct_subscriber_want(app->subscriber, topic, wanted);
+    if (!oct_subscriber_take_image(app->subscriber, topic, &app->spare_image))
+        return false;
+    offer(&app->model, &app->spare_image);
+    return true;
+}
 
-    oct_view_model_tick(model, oct_view_now_ns());
-    bool changed = oct_subscriber_take(app->subscriber, &app->spare, &report);
-    if (changed)
-        oct_view_model_offer(model, &app->spare);
-    if (oct_subscriber_take_spectrum(app->subscriber, &app->spare_spectrum)) {
-        oct_view_model_offer_spectrum(model, &app->spare_spectrum);
-        changed = true;
-    }
+static bool take_images(struct oct_view_app *app)
+{
+    struct oct_view_model *model = &app->model;
+    const bool has_enface = model->settings.arrangement != OCT_ARRANGEMENT_ALONE;
+    bool changed = false;
+
     oct_subscriber_want(app->subscriber, OCT_VIEW_TOPIC_AVERAGE, model->settings.average);
     if (oct_subscriber_take_image(app->subscriber, OCT_VIEW_TOPIC_AVERAGE, &app->spare_average)) {
         oct_view_model_offer_average(model, &app->spare_average, &app->spare);
@@ -93,11 +98,28 @@ bool oct_view_app_turn(struct oct_view_app *app)
         oct_view_cones_set(&model->cones, &app->spare_image);
         changed = true;
     }
-    oct_subscriber_want(app->subscriber, OCT_VIEW_TOPIC_CELLS, model->settings.cells);
-    if (oct_subscriber_take_image(app->subscriber, OCT_VIEW_TOPIC_CELLS, &app->spare_image)) {
-        oct_view_model_offer_cells(model, &app->spare_image);
+    changed |= take_wanted(app, OCT_VIEW_TOPIC_SLAB, has_enface, oct_view_model_offer_slab);
+    changed |=
+        take_wanted(app, OCT_VIEW_TOPIC_CELLS, model->settings.cells, oct_view_model_offer_cells);
+    changed |= take_wanted(app, OCT_VIEW_TOPIC_LAYERS, model->settings.layers,
+                           oct_view_model_offer_layers);
+    return changed;
+}
+
+bool oct_view_app_turn(struct oct_view_app *app)
+{
+    struct oct_subscriber_report report;
+    struct oct_view_model *model = &app->model;
+
+    oct_view_model_tick(model, oct_view_now_ns());
+    bool changed = oct_subscriber_take(app->subscriber, &app->spare, &report);
+    if (changed)
+        oct_view_model_offer(model, &app->spare);
+    if (oct_subscriber_take_spectrum(app->subscriber, &app->spare_spectrum)) {
+        oct_view_model_offer_spectrum(model, &app->spare_spectrum);
         changed = true;
     }
+    changed |= take_images(app);
     changed |= report.connected != model->connected || report.tally.n_bad != model->tally.n_bad;
     if (changed)
         oct_view_model_report(model, &report.tally, report.connected);

@@ -6,6 +6,7 @@
 
 enum oct_err oct_draw_bscan(struct oct_draw *draw, const struct oct_view_model *model,
                             struct oct_error *err);
+void oct_draw_layers(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model);
 /* Cells on the B-scan, or on the en face picture, which lies in r; `line`: of words, below the top
  * of the picture. */

@@ -145,6 +145,17 @@ void oct_draw_label(struct oct_draw *draw, int x, int y, const char *string, uin
     oct_draw_text(draw, OCT_TEXT_NORMAL, x, y, string, rgb);
 }
 
+void oct_draw_corner(struct oct_draw *draw, const char *string, uint32_t rgb)
+{
+    const struct oct_view_rect r = draw->layout.bscan;
+    const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+
+    oct_draw_clip(draw, &r);
+    oct_draw_label(draw, r.x + draw->layout.margin,
+                   r.y + draw->layout.margin + draw->n_corner_lines++ * line, string, rgb);
+    oct_draw_clip(draw, NULL);
+}
+
 void oct_draw_clip(struct oct_draw *draw, const struct oct_view_rect *r)
 {
     if (r)

@@ -24,6 +24,8 @@
 #define RGB_MEASURE 0x5cc8ffu
 #define RGB_MARK 0xffe14du
 #define RGB_CELL 0xff9a3cu
+#define RGB_ILM 0x4be0d0u
+#define RGB_RPE 0xff7ac8u
 
 /* A picture as a texture, and what it holds. */
 struct oct_draw_sheet {
@@ -43,6 +45,7 @@ struct oct_draw {
     struct oct_view_rectf place;       /* of the whole B-scan */
     struct oct_view_rect picture_rect; /* of what is seen of it */
     double enface_lo, enface_hi;       /* as drawn */
+    int n_corner_lines;                /* of words in the corner of the B-scan, of this frame */
 };
 
 enum oct_draw_cut { OCT_DRAW_CUT_END, OCT_DRAW_CUT_MIDDLE, OCT_DRAW_CUT_BEGINNING };
@@ -58,6 +61,8 @@ void oct_draw_line(struct oct_draw *draw, double x0, double y0, double x1, doubl
 void oct_draw_frame_of(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb);
 /* Draws letters on a shade that keeps them readable on any picture. */
 void oct_draw_label(struct oct_draw *draw, int x, int y, const char *string, uint32_t rgb);
+/* A line of words in the corner of the B-scan's panel, below those before it. */
+void oct_draw_corner(struct oct_draw *draw, const char *string, uint32_t rgb);
 /* Without a font: 0, and nothing is drawn. */
 int oct_draw_text(struct oct_draw *draw, enum oct_text_size size, int x, int y, const char *string,
                   uint32_t rgb);

@@ -54,31 +54,19 @@ static void draw_all(struct oct_draw *draw, const struct oct_view_cells *cells, 
     oct_draw_clip(draw, NULL);
 }
 
-static void draw_words(struct oct_draw *draw, const struct oct_view_model *model,
-                       struct oct_view_rect r, int y)
-{
-    struct oct_view_phrase phrase;
-
-    oct_view_cells_text(model, &phrase);
-    oct_draw_clip(draw, &r);
-    oct_draw_label(draw, r.x + draw->layout.margin, y, phrase.text, RGB_CELL);
-    oct_draw_clip(draw, NULL);
-}
-
 void oct_draw_cells_bscan(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_view_cells *c = &model->cells;
     const struct oct_picture_header *h = &model->shown.header;
-    const struct oct_view_rect r = draw->layout.bscan;
-    const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
-    const bool has_average = model->settings.average || model->average.arrival_ns > 0;
+    struct oct_view_phrase phrase;
 
     if (!oct_view_model_has_cells(model) || !c->is_bscan || h->n_lines != c->width ||
         h->depth != c->height)
         return;
     draw_all(draw, c, frame_of(c, draw->place, model->daemon.lateral_um, model->daemon.axial_um),
              draw->picture_rect);
-    draw_words(draw, model, r, r.y + draw->layout.margin + (has_average ? line : 0));
+    oct_view_cells_text(model, &phrase);
+    oct_draw_corner(draw, phrase.text, RGB_CELL);
 }
 
 void oct_draw_cells_enface(struct oct_draw *draw, const struct oct_view_model *model,
@@ -87,10 +75,15 @@ void oct_draw_cells_enface(struct oct_draw *draw, const struct oct_view_model *m
     const struct oct_view_cells *c = &model->cells;
     const struct oct_view_rectf place = {r.x, r.y, r.w, r.h};
     const int height = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+    struct oct_view_phrase phrase;
 
     if (!oct_view_model_has_cells(model) || c->is_bscan || model->enface.n_lines != c->width ||
         model->enface.n_bscans != c->height)
         return;
     draw_all(draw, c, frame_of(c, place, model->daemon.lateral_um, model->daemon.slow_um), r);
-    draw_words(draw, model, r, r.y + line * height + draw->layout.margin / 2);
+    oct_view_cells_text(model, &phrase);
+    oct_draw_clip(draw, &r);
+    oct_draw_label(draw, r.x + draw->layout.margin, r.y + line * height + draw->layout.margin / 2,
+                   phrase.text, RGB_CELL);
+    oct_draw_clip(draw, NULL);
 }

@@ -70,10 +70,12 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
                     RGB_GROUND);
     if ((code = oct_draw_bscan(draw, model, err)) || (code = oct_draw_enface(draw, model, err)))
         return code;
+    draw->n_corner_lines = 0;
     oct_draw_scale_bars(draw, model);
+    oct_draw_average(draw, model);
+    oct_draw_layers(draw, model);
     oct_draw_marks(draw, model);
     oct_draw_cells_bscan(draw, model);
-    oct_draw_average(draw, model);
     oct_draw_colour_bar(draw, model);
     oct_draw_profile(draw, model);
     oct_draw_spectrum(draw, model);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 struct spot {
     double x, y;
@@ -47,6 +48,8 @@ static void draw_caliper(struct oct_draw *draw, const struct oct_view_model *mod
     }
     oct_view_distance_text(model->caliper[0], model->caliper[1], oct_view_model_scale(model), text,
                            sizeof(text));
+    oct_view_model_thickness_text(model, model->caliper[0].line, model->caliper[1].line,
+                                  text + strlen(text), sizeof(text) - strlen(text));
     label_beside(draw, b, text, RGB_MEASURE);
 }
 
@@ -177,14 +180,10 @@ void oct_draw_scale_bars(struct oct_draw *draw, const struct oct_view_model *mod
 
 void oct_draw_average(struct oct_draw *draw, const struct oct_view_model *model)
 {
-    struct oct_view_rect r = draw->layout.bscan;
     char text[64];
 
     if (!model->has_picture || (!model->settings.average && model->average.arrival_ns == 0))
         return;
     bool amiss = oct_view_average_text(model, text, sizeof(text));
-    oct_draw_clip(draw, &r);
-    oct_draw_label(draw, r.x + draw->layout.margin, r.y + draw->layout.margin, text,
-                   amiss ? RGB_WARN : RGB_PLAIN);
-    oct_draw_clip(draw, NULL);
+    oct_draw_corner(draw, text, amiss ? RGB_WARN : RGB_PLAIN);
 }

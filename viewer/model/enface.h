@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #define OCT_VIEW_TOPIC_ENFACE "enface"
+#define OCT_VIEW_TOPIC_SLAB "slab" /* the same, of depths that follow layers */
 
 /* More rows or columns than this are thinned out. */
 #define OCT_VIEW_ENFACE_MOST 2048u

@@ -26,7 +26,7 @@ void oct_view_model_init(struct oct_view_model *model, const char *endpoint, boo
     oct_view_contrast_init(&model->contrast, log);
     oct_view_lens_init(&model->lens);
     model->cursor_line = -1;
-    model->settings.cells = true;
+    model->settings.cells = model->settings.layers = true;
     model->daemon.axial_um = model->daemon.lateral_um = model->daemon.slow_um = NAN;
     model->daemon.disk_bytes_free = model->daemon.record.disk_left_s = NAN;
 }
@@ -36,6 +36,7 @@ void oct_view_model_finish(struct oct_view_model *model)
     oct_view_picture_finish(&model->shown);
     oct_view_picture_finish(&model->newest);
     oct_view_enface_finish(&model->enface);
+    oct_view_layers_finish(&model->layers);
     oct_view_spectrum_finish(&model->spectrum);
     model->has_picture = model->newest_waits = false;
 }
@@ -118,6 +119,36 @@ bool oct_view_model_has_cells(const struct oct_view_model *model)
            (waits ? model->back == 0 : oct_view_cells_are_new(c, model->now_ns));
 }
 
+void oct_view_model_offer_layers(struct oct_view_model *model, const struct oct_view_image *image)
+{
+    if (model->settings.layers && !model->frozen)
+        oct_view_layers_set(&model->layers, image);
+}
+
+bool oct_view_model_has_layers(const struct oct_view_model *model)
+{
+    const struct oct_view_layers *l = &model->layers;
+    return model->settings.layers && model->has_picture && l->n_lines > 0 &&
+           strcmp(l->acquisition_id, model->shown.header.acquisition_id) == 0 &&
+           (model->frozen ? model->back == 0 : oct_view_layers_are_new(l, model->now_ns));
+}
+
+void oct_view_model_thickness_text(const struct oct_view_model *model, double line_a, double line_b,
+                                   char *text, size_t n_bytes)
+{
+    const double um = model->daemon.axial_um;
+    double px = NAN;
+
+    if (oct_view_model_has_layers(model) && model->layers.n_lines == model->shown.header.n_lines)
+        px = oct_view_layers_thickness(&model->layers, line_a, line_b, NULL);
+    if (isnan(px))
+        snprintf(text, n_bytes, "%s", "");
+    else if (isfinite(um))
+        snprintf(text, n_bytes, "; ILM to RPE %.1f \u00b5m", px * um);
+    else
+        snprintf(text, n_bytes, "; ILM to RPE %.1f pixels", px);
+}
+
 static void set_frozen(struct oct_view_model *model, bool frozen)
 {
     model->frozen = frozen;
@@ -164,9 +195,50 @@ void oct_view_model_report(struct oct_view_model *model, const struct oct_view_t
         oct_view_archive_copy_quality(model->archive, &model->quality);
 }
 
+/* No image of the topic `slab` for this long: octd makes none any more. */
+#define SLAB_LATE_NS (5 * OCT_NS_PER_S)
+
+static bool slab_comes(const struct oct_view_model *model)
+{
+    return model->slab_came_ns > 0 && (model->now_ns < model->slab_came_ns ||
+                                       model->now_ns - model->slab_came_ns < SLAB_LATE_NS);
+}
+
+static void follow_layers(struct oct_view_model *model, bool follows)
+{
+    if (model->enface_follows_layers != follows)
+        oct_view_enface_forget(&model->enface);
+    model->enface_follows_layers = follows;
+}
+
 void oct_view_model_offer_enface(struct oct_view_model *model, const struct oct_view_image *image)
 {
+    if (model->enface_follows_layers && slab_comes(model))
+        return;
+    follow_layers(model, false);
     oct_view_enface_set(&model->enface, image);
+}
+
+void oct_view_model_offer_slab(struct oct_view_model *model, const struct oct_view_image *image)
+{
+    model->slab_came_ns = image->arrival_ns;
+    if (model->enface_follows_layers)
+        oct_view_enface_set(&model->enface, image);
+}
+
+/* After the slab comes the picture that follows layers, if octd makes one, then the mean again. */
+static void next_projection(struct oct_view_model *model)
+{
+    const bool is_last = model->enface_wishes.wanted.projection == OCT_N_PROJECTIONS - 1;
+
+    if (!model->enface_follows_layers && slab_comes(model) &&
+        (is_last || !oct_view_model_can_set_enface(model))) {
+        follow_layers(model, true);
+        return;
+    }
+    follow_layers(model, false);
+    if (oct_view_model_can_set_enface(model))
+        oct_view_enface_wishes_next(&model->enface_wishes);
 }
 
 void oct_view_model_offer_spectrum(struct oct_view_model *model, struct oct_view_spectrum *spectrum)
@@ -245,8 +317,7 @@ static bool apply_view(struct oct_view_model *model, enum oct_view_action action
         s->arrangement = (enum oct_view_arrangement)((s->arrangement + 1) % OCT_N_ARRANGEMENTS);
         return true;
     case OCT_ACTION_PROJECTION:
-        if (oct_view_model_can_set_enface(model))
-            oct_view_enface_wishes_next(&model->enface_wishes);
+        next_projection(model);
         return true;
     case OCT_ACTION_SLAB_UP:
     case OCT_ACTION_SLAB_DOWN:
@@ -306,6 +377,14 @@ static void toggle_average(struct oct_view_model *model)
                        model->settings.average ? "octd's average of B-scans" : "each B-scan");
 }
 
+static void toggle_layers(struct oct_view_model *model)
+{
+    model->settings.layers = !model->settings.layers;
+    oct_view_model_say(model, "%s",
+                       model->settings.layers ? "ILM and RPE, as octd finds them"
+                                              : "layers are not drawn");
+}
+
 static bool apply_overlay(struct oct_view_model *model, enum oct_view_action action)
 {
     switch (action) {
@@ -314,6 +393,9 @@ static bool apply_overlay(struct oct_view_model *model, enum oct_view_action act
         return true;
     case OCT_ACTION_CELLS:
         toggle_cells(model);
+        return true;
+    case OCT_ACTION_LAYERS:
+        toggle_layers(model);
         return true;
     default:
         return false;

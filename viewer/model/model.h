@@ -13,6 +13,7 @@
 #include "viewer/model/daemon_state.h"
 #include "viewer/model/enface.h"
 #include "viewer/model/enface_wishes.h"
+#include "viewer/model/layers.h"
 #include "viewer/model/lens.h"
 #include "viewer/model/line_rate.h"
 #include "viewer/model/measure.h"
@@ -51,6 +52,7 @@ struct oct_view_settings {
     bool operators;
     bool average; /* octd's average stands in place of each B-scan, as long as one comes */
     bool cells;   /* those that octd follows are drawn */
+    bool layers;  /* ILM and RPE, as octd finds them, are drawn */
 };
 
 /* Fewer seconds of recording than this are too few: for the running one, and for the next one. */
@@ -78,10 +80,13 @@ struct oct_view_model {
     struct oct_view_average average, newest_average; /* of `shown`, of `newest` */
     uint64_t average_came_ns;      /* the newest; 0: none since octview was told to show it */
     struct oct_view_enface enface; /* of the newest en face image; owned */
+    bool enface_follows_layers;    /* it is of the topic `slab` */
+    uint64_t slab_came_ns;         /* the newest of those; 0: none came */
     uint64_t first_picture_ns;     /* when the first picture was shown; 0: none was */
     struct oct_view_quality quality;
     struct oct_view_cones cones;
     struct oct_view_cells cells;
+    struct oct_view_layers layers; /* owned */
     struct oct_view_tally tally;
     bool connected;                    /* a publisher answers at the endpoint */
     struct oct_view_spectrum spectrum; /* the newest; owned */
@@ -147,14 +152,26 @@ void oct_view_model_report(struct oct_view_model *model, const struct oct_view_t
 void oct_view_model_offer_spectrum(struct oct_view_model *model,
                                    struct oct_view_spectrum *spectrum);
 
-/* Copies an image of the topic `enface`. */
+/* Copies an image of the topic `enface`, unless the picture is the one that follows layers, and
+ * those still come; of the topic `slab`, where it is that one. */
 void oct_view_model_offer_enface(struct oct_view_model *model, const struct oct_view_image *image);
+void oct_view_model_offer_slab(struct oct_view_model *model, const struct oct_view_image *image);
 
 /* Takes an image of the topic `cells`, where they are drawn; while frozen, none of B-scans. */
 void oct_view_model_offer_cells(struct oct_view_model *model, const struct oct_view_image *table);
 
 /* Whether there are cells of now, and of the shown picture's acquisition, to be drawn. */
 bool oct_view_model_has_cells(const struct oct_view_model *model);
+
+/* Takes an image of the topic `surfaces`, where layers are drawn; none while frozen. */
+void oct_view_model_offer_layers(struct oct_view_model *model, const struct oct_view_image *image);
+
+/* Whether there are layers of now, and of the shown picture's acquisition, to be drawn. */
+bool oct_view_model_has_layers(const struct oct_view_model *model);
+
+/* "; ILM to RPE 285.1 um" between two A-lines; "": it is not known. */
+void oct_view_model_thickness_text(const struct oct_view_model *model, double line_a, double line_b,
+                                   char *text, size_t n_bytes);
 
 /* Takes the daemon's newest status, and its answer to a wish. */
 void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_daemon *daemon,

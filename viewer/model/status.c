@@ -282,7 +282,9 @@ void oct_view_enface_text(const struct oct_view_model *model, struct oct_view_ph
 {
     static const char *const names[] = {"en face, mean", "en face, maximum", "en face, slab"};
     const struct oct_view_enface_wishes *w = &model->enface_wishes;
-    const char *name = w->known ? names[w->octds.projection] : "en face";
+    const char *name = model->enface_follows_layers ? "en face, by layers"
+                       : w->known                   ? names[w->octds.projection]
+                                                    : "en face";
     uint64_t came_ns = model->enface.arrival_ns;
     bool has_none = model->daemon.reachable && !model->daemon.has_enface;
 
@@ -345,4 +347,23 @@ void oct_view_cells_text(const struct oct_view_model *model, struct oct_view_phr
             (int)fmin(fmax(2 - floor(log10(um_s)), 0), 6), um_s);
     else
         set(phrase, OCT_TONE_PLAIN, "cells %.0f", count);
+}
+
+void oct_view_layers_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
+{
+    const double um = model->daemon.axial_um;
+    double found, px;
+
+    set(phrase, OCT_TONE_PLAIN, "%s", "");
+    if (!oct_view_model_has_layers(model))
+        return;
+    px = oct_view_layers_thickness(&model->layers, 0, model->layers.n_lines, &found);
+    if (isnan(px))
+        set(phrase, OCT_TONE_DIM, "layers: none found");
+    else if (found < 0.995)
+        set(phrase, OCT_TONE_PLAIN, "ILM to RPE %.0f %s in %.0f %% of the A-lines",
+            isfinite(um) ? px * um : px, isfinite(um) ? "\u00b5m" : "pixels", 100 * found);
+    else
+        set(phrase, OCT_TONE_PLAIN, "ILM to RPE %.0f %s", isfinite(um) ? px * um : px,
+            isfinite(um) ? "\u00b5m" : "pixels");
 }

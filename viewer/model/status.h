@@ -60,6 +60,10 @@ void oct_view_cones_text(const struct oct_view_model *model, struct oct_view_phr
  * not drawn, or they are of another acquisition than the picture. */
 void oct_view_cells_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
+/* "ILM to RPE 285 um" of the layers that are drawn, and their share of the A-lines where some lack
+ * them. */
+void oct_view_layers_text(const struct oct_view_model *model, struct oct_view_phrase *phrase);
+
 /* "1:02:03" or "02:03". */
 void oct_view_duration_text(double seconds, char *text, size_t n_bytes);
 

@@ -8,6 +8,7 @@
 #include "viewer/model/clock.h"
 #include "viewer/model/cones.h"
 #include "viewer/model/enface.h"
+#include "viewer/model/layers.h"
 #include "viewer/net/endpoint.h"
 
 #include <errno.h>
@@ -66,6 +67,14 @@ static const struct topic {
     {.name = OCT_VIEW_TOPIC_CELLS,
      .kind = IMAGES,
      .check = oct_view_cells_check,
+     .on_demand = true},
+    {.name = OCT_VIEW_TOPIC_LAYERS,
+     .kind = IMAGES,
+     .check = oct_view_layers_check,
+     .on_demand = true},
+    {.name = OCT_VIEW_TOPIC_SLAB,
+     .kind = IMAGES,
+     .check = oct_view_enface_check,
      .on_demand = true},
 };
 enum { N_TOPICS = sizeof(topics) / sizeof(topics[0]) };

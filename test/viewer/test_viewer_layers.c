@@ -1,0 +1,307 @@
+/* The layers that octd finds, in the viewer: what is kept of them, where they are drawn, the
+ * thickness under the calipers, and the en face picture that follows them. */
+#include "test/rig/tap.h"
+#include "test/rig/viewer_scene.h"
+#include "viewer/draw/draw.h"
+#include "viewer/model/clock.h"
+#include "viewer/model/model.h"
+#include "viewer/model/status.h"
+
+#include <SDL.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define S OCT_NS_PER_S
+#define ILM 0x4be0d0u
+#define RPE 0xff7ac8u
+enum { W = 120, H = 100 }; /* A-lines and depths, as oct_scene_layered */
+
+/* Layers of W A-lines; the caller finishes the image. */
+static struct oct_view_image image_of(const float *ilm, const float *rpe, uint64_t frame_num)
+{
+    struct oct_image_header h = {.dataset = "analysis/surfaces",
+                                 .acquisition_id = "a",
+                                 .frame_num = frame_num,
+                                 .type = OCT_SAMPLE_F32,
+                                 .rank = 2,
+                                 .dims = {OCT_SURFACES_N_ROWS, W}};
+    struct oct_view_image image = {0};
+    float values[OCT_SURFACES_N_ROWS * W] = {0};
+    memcpy(values + OCT_SURFACES_ILM * W, ilm, W * sizeof(float));
+    memcpy(values + OCT_SURFACES_RPE * W, rpe, W * sizeof(float));
+    assert_int_equal(oct_view_image_set(&image, &h, values, sizeof(values), NULL), OCT_OK);
+    image.arrival_ns = (10 + frame_num) * S;
+    return image;
+}
+
+/* Level layers, but for A-lines first .. last - 1, which lack the ILM. */
+static struct oct_view_image level(float ilm, float rpe, unsigned first, unsigned last,
+                                   uint64_t frame_num)
+{
+    float i[W], r[W];
+    for (unsigned j = 0; j < W; j++) {
+        i[j] = j >= first && j < last ? NAN : ilm;
+        r[j] = rpe;
+    }
+    return image_of(i, r, frame_num);
+}
+
+static void what_is_no_place_is_not_found(void **state)
+{
+    (void)state;
+    struct oct_view_layers layers = {.n_lines = 0};
+    float ilm[W], rpe[W];
+    double found;
+    for (unsigned j = 0; j < W; j++) {
+        ilm[j] = 20;
+        rpe[j] = 50 + (float)j / 10;
+    }
+    ilm[3] = NAN;
+    ilm[4] = -1;
+    rpe[5] = INFINITY;
+    rpe[6] = 1e9f;
+    struct oct_view_image image = image_of(ilm, rpe, 1);
+    oct_view_layers_set(&layers, &image);
+    assert_int_equal(layers.n_lines, W);
+    for (unsigned j = 0; j < 10; j++) {
+        const double px = oct_view_layers_thickness(&layers, j + 0.2, j + 0.9, &found);
+        assert_true(j >= 3 && j <= 6 ? isnan(px) && found == 0
+                                     : fabs(px - 30 - j / 10.0) < 1e-4 && found == 1);
+    }
+    assert_true(fabs(oct_view_layers_thickness(&layers, 12.5, 8.5, &found) - 31.0) < 1e-4);
+    oct_view_layers_thickness(&layers, -5, 1e9, &found);
+    assert_true(fabs(found - (W - 4.0) / W) < 1e-9);
+
+    /* An image of another form changes nothing. */
+    image.header.dims[0] = 3;
+    assert_int_equal(oct_view_layers_check(&image.header, NULL), OCT_E_FORMAT);
+    oct_view_layers_set(&layers, &image);
+    image.header.dims[0] = OCT_SURFACES_N_ROWS;
+    image.header.type = OCT_SAMPLE_U8;
+    assert_int_equal(oct_view_layers_check(&image.header, NULL), OCT_E_FORMAT);
+    oct_view_layers_set(&layers, &image);
+    assert_true(layers.n_lines == W && layers.frame_num == 1);
+    image.header.type = OCT_SAMPLE_F32;
+    image.header.frame_num = 2;
+    image.header.dims[1] = W / 2; /* another scan */
+    image.arrival_ns = 12 * S;
+    oct_view_layers_set(&layers, &image);
+    assert_true(layers.n_lines == W / 2 && layers.frame_num == 2 && layers.position[1][0] == 20);
+    oct_view_image_finish(&image);
+    oct_view_layers_finish(&layers);
+    oct_view_layers_finish(&layers);
+}
+
+/* ---- drawn ---- */
+
+struct stage {
+    SDL_Surface *surface;
+    SDL_Renderer *renderer;
+    struct oct_draw *draw;
+    struct oct_view_model model;
+};
+
+static struct stage *stage_open(void)
+{
+    struct stage *s = calloc(1, sizeof(*s));
+    struct oct_view_picture picture = oct_scene_layered(30, 4);
+    assert_non_null(s);
+    s->surface = SDL_CreateRGBSurfaceWithFormat(0, 1280, 720, 32, SDL_PIXELFORMAT_ARGB8888);
+    s->renderer = SDL_CreateSoftwareRenderer(s->surface);
+    assert_true(s->surface && s->renderer);
+    assert_int_equal(oct_draw_create(&s->draw, s->renderer, NULL, NULL), OCT_OK);
+    oct_view_model_init(&s->model, "x", true);
+    oct_view_model_tick(&s->model, 11 * S);
+    oct_view_model_offer(&s->model, &picture);
+    snprintf(s->model.shown.header.acquisition_id, sizeof(s->model.shown.header.acquisition_id),
+             "a");
+    oct_view_picture_finish(&picture);
+    return s;
+}
+
+static void stage_close(struct stage *s)
+{
+    oct_draw_destroy(s->draw);
+    SDL_DestroyRenderer(s->renderer);
+    SDL_FreeSurface(s->surface);
+    oct_view_model_finish(&s->model);
+    free(s);
+}
+
+static void offer(struct stage *s, struct oct_view_image image)
+{
+    oct_view_model_offer_layers(&s->model, &image);
+    oct_view_image_finish(&image);
+}
+
+/* The mean y of pixels near that colour in column x, from `top` down; NaN: none is. Lines are drawn
+ * with alpha. */
+static double row_of(struct stage *s, uint32_t rgb, double x, int top)
+{
+    double sum = 0;
+    int n = 0;
+    for (int y = top; y < s->surface->h; y++) {
+        uint32_t pixel;
+        int off = 0;
+        memcpy(&pixel,
+               (const uint8_t *)s->surface->pixels + y * s->surface->pitch + 4 * (int)lround(x),
+               sizeof(pixel));
+        for (int shift = 0; shift < 24; shift += 8)
+            off = SDL_max(off, abs((int)(pixel >> shift & 255) - (int)(rgb >> shift & 255)));
+        if (off < 40) {
+            sum += y;
+            n++;
+        }
+    }
+    return n ? sum / n : NAN;
+}
+
+static void draw(struct stage *s)
+{
+    assert_int_equal(oct_draw_frame(s->draw, &s->model, NULL), OCT_OK);
+    SDL_RenderFlush(s->renderer);
+}
+
+static void lines_lie_on_the_layers(void **state)
+{
+    (void)state;
+    struct stage *s = stage_open();
+    const int top = 150; /* below the words in the corner */
+    offer(s, level(40, 80, 60, 90, 1));
+    draw(s);
+    struct oct_view_rectf p = oct_draw_place(s->draw);
+    const double left = p.x + 30.5 / W * p.w, gap = p.x + 75.5 / W * p.w;
+    assert_true(fabs(row_of(s, ILM, left, top) - (p.y + 40.5 / H * p.h)) < 3);
+    assert_true(fabs(row_of(s, RPE, left, top) - (p.y + 80.5 / H * p.h)) < 3);
+    assert_true(isnan(row_of(s, ILM, gap, top))); /* what is not found is not drawn */
+    assert_true(fabs(row_of(s, RPE, gap, top) - (p.y + 80.5 / H * p.h)) < 3);
+
+    oct_view_lens_zoom(&s->model.lens, 2, 0.5, 0.6); /* a zoomed picture takes them along */
+    draw(s);
+    p = oct_draw_place(s->draw);
+    assert_true(fabs(row_of(s, ILM, p.x + 50.5 / W * p.w, top) - (p.y + 40.5 / H * p.h)) < 3);
+    oct_view_lens_init(&s->model.lens);
+
+    oct_view_model_apply(&s->model, OCT_ACTION_LAYERS, 1);
+    draw(s);
+    assert_true(isnan(row_of(s, ILM, left, 0)) && isnan(row_of(s, RPE, left, 0)));
+    oct_view_model_apply(&s->model, OCT_ACTION_LAYERS, 1);
+    offer(s, level(20, 80, 0, 0, 2));
+    draw(s);
+    assert_true(row_of(s, RPE, left, top) > 0);
+    oct_view_model_tick(&s->model, 60 * S); /* octd says no more of them */
+    draw(s);
+    assert_true(isnan(row_of(s, RPE, left, 0)));
+    stage_close(s);
+}
+
+static void the_thickness_stands_under_the_calipers_and_in_the_corner(void **state)
+{
+    (void)state;
+    struct stage *s = stage_open();
+    struct oct_view_phrase p;
+    char text[80];
+    oct_view_layers_text(&s->model, &p);
+    assert_string_equal(p.text, "");
+    oct_view_model_thickness_text(&s->model, 3, 3, text, sizeof(text));
+    assert_string_equal(text, "");
+    offer(s, level(20, 80, 60, 90, 1));
+    oct_view_layers_text(&s->model, &p);
+    assert_string_equal(p.text, "ILM to RPE 60 pixels in 75 % of the A-lines");
+    s->model.daemon.axial_um = 2.5;
+    oct_view_layers_text(&s->model, &p);
+    assert_string_equal(p.text, "ILM to RPE 150 \u00b5m in 75 % of the A-lines");
+    oct_view_model_thickness_text(&s->model, 3, 3, text, sizeof(text));
+    assert_string_equal(text, "; ILM to RPE 150.0 \u00b5m");
+    oct_view_model_thickness_text(&s->model, 61, 80, text, sizeof(text)); /* in the gap */
+    assert_string_equal(text, "");
+    offer(s, level(20, 80, 0, 0, 2));
+    oct_view_layers_text(&s->model, &p);
+    assert_string_equal(p.text, "ILM to RPE 150 \u00b5m");
+    offer(s, level(20, 80, 0, W, 3));
+    oct_view_layers_text(&s->model, &p);
+    assert_string_equal(p.text, "layers: none found");
+    snprintf(s->model.layers.acquisition_id, sizeof(s->model.layers.acquisition_id), "b");
+    oct_view_layers_text(&s->model, &p);
+    assert_string_equal(p.text, "");
+    stage_close(s);
+}
+
+static void a_frozen_picture_keeps_its_layers(void **state)
+{
+    (void)state;
+    struct stage *s = stage_open();
+    offer(s, level(20, 80, 0, 0, 1));
+    oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
+    offer(s, level(30, 70, 0, 0, 2));
+    oct_view_model_tick(&s->model, 60 * S);
+    assert_true(oct_view_model_has_layers(&s->model));
+    assert_true(s->model.layers.position[OCT_LAYER_ILM][0] == 20);
+    s->model.back = 1; /* an older picture has none */
+    assert_false(oct_view_model_has_layers(&s->model));
+    stage_close(s);
+}
+
+/* ---- en face ---- */
+
+static struct oct_view_image enface_of(float value, uint64_t seconds)
+{
+    struct oct_view_image image = oct_scene_enface(4, W);
+    float *values = image.values;
+    for (unsigned i = 0; i < 4 * W; i++)
+        values[i] = value;
+    image.arrival_ns = seconds * S;
+    return image;
+}
+
+static void offer_both(struct stage *s, uint64_t seconds, bool slab)
+{
+    struct oct_view_image image = enface_of(10, seconds), by_layers = enface_of(20, seconds);
+    oct_view_model_tick(&s->model, seconds * S);
+    if (slab)
+        oct_view_model_offer_slab(&s->model, &by_layers);
+    oct_view_model_offer_enface(&s->model, &image);
+    oct_view_image_finish(&image);
+    oct_view_image_finish(&by_layers);
+}
+
+static void en_face_follows_layers_while_octd_makes_that(void **state)
+{
+    (void)state;
+    struct stage *s = stage_open();
+    struct oct_view_phrase p;
+    oct_view_model_apply(&s->model, OCT_ACTION_PROJECTION, 1); /* none came: nothing to follow */
+    assert_false(s->model.enface_follows_layers);
+    offer_both(s, 12, true);
+    assert_true(oct_view_enface_row(&s->model.enface, 0)[0] == 10);
+    oct_view_model_apply(&s->model, OCT_ACTION_PROJECTION, 1);
+    offer_both(s, 13, true);
+    assert_true(oct_view_enface_row(&s->model.enface, 0)[0] == 20);
+    oct_view_enface_text(&s->model, &p);
+    assert_string_equal(p.text, "en face, by layers");
+    offer_both(s, 14, false);
+    assert_true(oct_view_enface_row(&s->model.enface, 0)[0] == 20);
+    offer_both(s, 30, false); /* octd makes it no more */
+    assert_true(oct_view_enface_row(&s->model.enface, 0)[0] == 10);
+    assert_false(s->model.enface_follows_layers);
+    offer_both(s, 31, true);
+    oct_view_model_apply(&s->model, OCT_ACTION_PROJECTION, 1);
+    assert_true(s->model.enface_follows_layers);
+    oct_view_model_apply(&s->model, OCT_ACTION_PROJECTION, 1); /* and back */
+    assert_false(s->model.enface_follows_layers);
+    stage_close(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_no_place_is_not_found),
+        cmocka_unit_test(lines_lie_on_the_layers),
+        cmocka_unit_test(the_thickness_stands_under_the_calipers_and_in_the_corner),
+        cmocka_unit_test(a_frozen_picture_keeps_its_layers),
+        cmocka_unit_test(en_face_follows_layers_while_octd_makes_that),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
