@@ -32,7 +32,9 @@ struct synth_options {
     const char *out, *calibration; /* calibration: a folder, or NULL */
     const char *motion_name;       /* as it was given, or NULL */
     enum oct_eye_motion motion;
-    uint64_t seed, n_volumes;
+    uint64_t seed, n_volumes, n_drusen, n_shadows, n_blinks;
+    const char *fovea; /* as it was given, or NULL */
+    double fovea_at[2];
     struct oct_synth_cells cells;
     struct oct_cell_paths_setup paths; /* of cells in the retina */
     bool raw, is_film;
@@ -49,6 +51,17 @@ static const struct oct_option options_table[] = {
      "none, fixation or unsteady (with saccades and blinks)",
      OCT_OPTION_TEXT, .at = offsetof(struct synth_options, motion_name),
      .needs = "none, bscans, fixation or unsteady"},
+    {"--fovea", "X,Y", "where the foveal pit is, shares of the field (0.24,0.42)", OCT_OPTION_TEXT,
+     .at = offsetof(struct synth_options, fovea), .needs = "X,Y"},
+    {"--drusen", "N", "N drusen: mounds that lift the RPE off Bruch's membrane (0)",
+     OCT_OPTION_COUNT, .at = offsetof(struct synth_options, n_drusen),
+     .most = OCT_RETINA_MOST_DRUSEN, .needs = "a number from 0 to 64"},
+    {"--shadows", "N", "N wide vessels across the B-scans, and their shadows (0)", OCT_OPTION_COUNT,
+     .at = offsetof(struct synth_options, n_shadows), .most = OCT_RETINA_MOST_SHADOWS,
+     .needs = "a number from 0 to 32"},
+    {"--blinks", "N", "N blinks in each volume, whatever the motion (0)", OCT_OPTION_COUNT,
+     .at = offsetof(struct synth_options, n_blinks), .most = OCT_RETINA_MOST_BLINKS,
+     .needs = "a number from 0 to 16"},
     {"--calibration", "D", "write the calibration files into the folder D", OCT_OPTION_TEXT,
      .at = offsetof(struct synth_options, calibration), .needs = "a folder"},
     {"--cells", "N",
@@ -442,6 +455,11 @@ static enum oct_err prepare(struct synth *s, struct oct_config *config, struct o
         .bits = config->camera.bits,
         .n_threads = config->pipeline.threads,
         .motion = s->options->motion,
+        .has_fovea = s->options->fovea != NULL,
+        .fovea = {s->options->fovea_at[0], s->options->fovea_at[1]},
+        .n_drusen = (unsigned)s->options->n_drusen,
+        .n_shadows = (unsigned)s->options->n_shadows,
+        .n_blinks = (unsigned)s->options->n_blinks,
         .cells = s->options->paths,
     };
     s->params.cells.n_frames = (double)s->options->n_volumes;
@@ -479,6 +497,18 @@ static bool read_motion(const char *name, enum oct_eye_motion *motion)
     return false;
 }
 
+static bool read_fovea(const char *text, double at[2])
+{
+    char *end;
+
+    at[0] = strtod(text, &end);
+    if (end == text || *end != ',')
+        return false;
+    const char *second = end + 1;
+    at[1] = strtod(second, &end);
+    return end != second && *end == '\0' && at[0] >= 0 && at[0] <= 1 && at[1] >= 0 && at[1] <= 1;
+}
+
 /* Returns 0, or the exit status when the command line is wrong. */
 static int read_options(struct synth_options *o, int argc, char **argv)
 {
@@ -492,6 +522,11 @@ static int read_options(struct synth_options *o, int argc, char **argv)
     if (o->is_film && (o->calibration || o->motion_name || o->n_volumes > 1))
         return oct_command_misuse(argv[0],
                                   "--calibration, --motion and --volumes are of recordings");
+    if (o->is_film && (o->fovea || o->n_drusen || o->n_shadows || o->n_blinks))
+        return oct_command_misuse(argv[0],
+                                  "--fovea, --drusen, --shadows and --blinks are of recordings");
+    if (o->fovea && !read_fovea(o->fovea, o->fovea_at))
+        return oct_command_misuse(argv[0], "--fovea: %s: needs X,Y, each from 0 to 1", o->fovea);
     if (o->calibration && !o->calibration[0])
         return oct_command_misuse(argv[0], "--calibration needs a folder");
     if (o->motion_name && !read_motion(o->motion_name, &o->motion))

@@ -23,6 +23,35 @@ float oct_noise2(uint64_t seed, int64_t plane, double x, double y)
     return (float)(2.0 * ((1 - v) * ((1 - u) * a + u * b) + v * ((1 - u) * c + u * d)) - 1.0);
 }
 
+/* Anywhere in the field, a tenth of it from its edges. */
+static void add_drusen(struct oct_eye *eye, unsigned n, double width_um, double height_um)
+{
+    eye->n_drusen = n < OCT_RETINA_MOST_DRUSEN ? n : OCT_RETINA_MOST_DRUSEN;
+    for (unsigned i = 0; i < eye->n_drusen; i++) {
+        double u[4];
+        for (int k = 0; k < 4; k++)
+            u[k] = oct_uniform(oct_hash(eye->seed, OCT_STREAM_DRUSEN, i, k));
+        eye->drusen[i] = (struct oct_druse){.x_um = (0.1 + 0.8 * u[0]) * width_um,
+                                            .y_um = (0.1 + 0.8 * u[1]) * height_um,
+                                            .radius_um = 20.0 + 40.0 * u[2],
+                                            .lift_um = 15.0 + 45.0 * u[3]};
+    }
+}
+
+/* How far drusen lift the RPE, um of tissue: domes, of several the highest. */
+static double lifted(const struct oct_eye *eye, double x_um, double y_um)
+{
+    double most = 0;
+
+    for (unsigned i = 0; i < eye->n_drusen; i++) {
+        const struct oct_druse *d = &eye->drusen[i];
+        double r = hypot(x_um - d->x_um, y_um - d->y_um) / (2.0 * d->radius_um);
+        if (r < 1.0)
+            most = fmax(most, d->lift_um * (0.5 + 0.5 * cos(OCT_PI * r)));
+    }
+    return most;
+}
+
 /* Varies the eye by the seed: tilt, pit and thickness, within the usual limits. */
 void oct_eye_init(struct oct_eye *eye, const struct oct_retina_params *params, double width_um,
                   double height_um)
@@ -33,8 +62,8 @@ void oct_eye_init(struct oct_eye *eye, const struct oct_retina_params *params, d
         u[i] = 2.0 * oct_uniform(oct_hash(params->seed, OCT_STREAM_EYE, i, 0)) - 1.0;
     eye->seed = params->seed;
     eye->index = params->refractive_index > 0 ? params->refractive_index : 1.36;
-    eye->fovea_um[0] = 0.24 * width_um;
-    eye->fovea_um[1] = 0.42 * height_um;
+    eye->fovea_um[0] = (params->has_fovea ? params->fovea[0] : 0.24) * width_um;
+    eye->fovea_um[1] = (params->has_fovea ? params->fovea[1] : 0.42) * height_um;
     eye->centre_um[0] = 0.5 * width_um;
     eye->centre_um[1] = 0.5 * height_um;
     eye->rpe_um = 615.0;
@@ -45,6 +74,7 @@ void oct_eye_init(struct oct_eye *eye, const struct oct_retina_params *params, d
         -1.0 / 24000.0 * fmin(1.0, 4e6 / fmax(width_um * width_um + height_um * height_um, 1.0));
     eye->pit_um = 230.0 * (1.0 + 0.08 * u[2]);
     eye->rim_gain = 1.0 + 0.06 * u[3];
+    add_drusen(eye, params->n_drusen, width_um, height_um);
 }
 
 /* 0 at the fovea, 1 far from it: how far a layer has come back, `scale` pit radii wide. */
@@ -53,6 +83,20 @@ static double regained(const struct oct_eye *eye, double e_um, double scale)
     double u = e_um / (scale * eye->pit_um);
 
     return 1.0 - exp(-u * u);
+}
+
+/* The RPE and the photoreceptors on it go up; Bruch's membrane and the choroid stay, and of the
+ * layers above most stays too: the outer nuclear layer gives way. */
+static void lift(struct oct_tissue *tissue, double lift_um)
+{
+    double *s = tissue->surface_um;
+
+    for (int i = OCT_SURFACE_ILM; i <= OCT_SURFACE_OPL_ONL; i++)
+        s[i] += 0.8 * lift_um;
+    s[OCT_SURFACE_BRUCH] += lift_um;
+    s[OCT_SURFACE_CHOROID_SCLERA] += lift_um;
+    tissue->rpe_um -= lift_um;
+    tissue->lift_um = lift_um;
 }
 
 /* Layer thickness, um of tissue, after the usual thickness maps of normal maculae: the inner layers
@@ -91,6 +135,7 @@ void oct_tissue_at(const struct oct_eye *eye, double x_um, double y_um, struct o
     tissue->rpe_um = eye->rpe_um + eye->tilt_x * cx + eye->tilt_y * cy +
                      eye->bowl * n * (cx * cx + cy * cy) +
                      1.5 * oct_noise2(eye->seed, 4, x_um / 180.0, y_um / 180.0);
+    lift(tissue, n * lifted(eye, x_um, y_um));
 }
 
 static float field_of_db(double db)
@@ -186,5 +231,8 @@ void oct_tissue_profile(const struct oct_eye *eye, const struct oct_tissue *tiss
     lay_band(amplitude, s[OCT_SURFACE_ISOS], 3.0, field_of_db(-7.0));
     lay_band(amplitude, s[OCT_SURFACE_COST], 3.0, field_of_db(-10.0));
     lay_band(amplitude, s[OCT_SURFACE_RPE], 6.5, field_of_db(5.5));
+    if (tissue->lift_um > 0) /* what drusen are made of, between the RPE and Bruch's membrane */
+        lay(amplitude, s[OCT_SURFACE_BRUCH] - tissue->lift_um, s[OCT_SURFACE_BRUCH],
+            field_of_db(-12.0), field_of_db(-12.0));
     lay_choroid(eye, tissue, x_um, y_um, amplitude);
 }

@@ -32,12 +32,17 @@ struct oct_eye {
     double tilt_x, tilt_y;   /* optical um per um */
     double bowl;             /* optical um per um^2 */
     double pit_um, rim_gain; /* this eye's pit radius and thickness */
+    struct oct_druse {
+        double x_um, y_um, radius_um, lift_um; /* um of tissue */
+    } drusen[OCT_RETINA_MOST_DRUSEN];
+    unsigned n_drusen;
 };
 
 struct oct_tissue {
     double rpe_um;                     /* depth below the reference, without motion */
     double surface_um[OCT_N_SURFACES]; /* relative to the RPE, negative above it */
     double nfl_gain;                   /* relative amplitude of the nerve fibre layer */
+    double lift_um;                    /* of the RPE by drusen, optical */
 };
 
 void oct_eye_init(struct oct_eye *eye, const struct oct_retina_params *params, double width_um,
@@ -86,6 +91,8 @@ struct oct_vessels {
 
 enum oct_err oct_vessels_init(struct oct_vessels *vessels, uint64_t seed, const double fovea_um[2],
                               double width_um, double height_um, struct oct_error *err);
+/* Adds wide vessels that run from the first B-scan to the last. */
+void oct_vessels_add_wide(struct oct_vessels *vessels, uint64_t seed, unsigned n, double width_um);
 double oct_vessels_at(const struct oct_vessels *vessels, double x_um, double y_um);
 void oct_vessels_finish(struct oct_vessels *vessels);
 

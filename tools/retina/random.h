@@ -20,6 +20,8 @@ enum oct_stream {
     OCT_STREAM_NOISE,
     OCT_STREAM_CELL_PATHS,
     OCT_STREAM_CELL_FILM,
+    OCT_STREAM_DRUSEN,
+    OCT_STREAM_BLINKS,
 };
 
 /* The finaliser of SplitMix64 (Steele, Lea, Flood 2014). */

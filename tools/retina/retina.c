@@ -86,6 +86,16 @@ static enum oct_err check(const struct oct_retina_params *p, struct oct_error *e
     if (!(p->refractive_index >= 0) || p->refractive_index > 1.5)
         return oct_fail(err, OCT_E_CONFIG, "scan.refractive_index: %g: tissue has up to 1.5",
                         p->refractive_index);
+    if (p->n_drusen > OCT_RETINA_MOST_DRUSEN || p->n_shadows > OCT_RETINA_MOST_SHADOWS ||
+        p->n_blinks > OCT_RETINA_MOST_BLINKS)
+        return oct_fail(err, OCT_E_CONFIG,
+                        "synth: %u drusen, %u shadows, %u blinks: at most %u, %u and %u are "
+                        "modelled",
+                        p->n_drusen, p->n_shadows, p->n_blinks, OCT_RETINA_MOST_DRUSEN,
+                        OCT_RETINA_MOST_SHADOWS, OCT_RETINA_MOST_BLINKS);
+    if (p->has_fovea &&
+        !(p->fovea[0] >= 0 && p->fovea[0] <= 1 && p->fovea[1] >= 0 && p->fovea[1] <= 1))
+        return oct_fail(err, OCT_E_CONFIG, "synth: the fovea lies at shares of 0 to 1");
     return OCT_OK;
 }
 
@@ -113,11 +123,12 @@ static enum oct_err track_init(struct track *track, const struct oct_retina_para
     if (n == 0)
         return oct_fail(err, OCT_E_ARG, "synth: a volume without A-lines");
     track->bscan_um = calloc(p->n_bscans, 3 * sizeof(double));
-    if (by_lines) {
+    if (by_lines)
         track->line_um = calloc(n, 3 * sizeof(double));
+    if (by_lines || p->n_blinks)
         track->blink = calloc(n, sizeof(double));
-    }
-    if (track->bscan_um && (!by_lines || (track->line_um && track->blink)))
+    if (track->bscan_um && (!by_lines || track->line_um) &&
+        (!(by_lines || p->n_blinks) || track->blink))
         return OCT_OK;
     track_finish(track);
     return oct_fail(err, OCT_E_NO_MEMORY, "synth: no memory for the motion of a volume");
@@ -135,6 +146,22 @@ static void track_average(const struct track *track, const struct oct_retina_par
         }
 }
 
+/* The volume is cut into as many parts as there are blinks, with one somewhere in each. */
+static void add_blinks(const struct oct_retina_params *p, uint32_t volume, double *blink)
+{
+    for (unsigned i = 0; i < p->n_blinks; i++) {
+        double at = oct_uniform(oct_hash(p->seed, OCT_STREAM_BLINKS, volume, 2 * (int64_t)i));
+        double lasts =
+            oct_uniform(oct_hash(p->seed, OCT_STREAM_BLINKS, volume, 2 * (int64_t)i + 1));
+        double part = (double)p->n_bscans / p->n_blinks;
+        double n = fmin(fmax((0.03 + 0.03 * lasts) * p->n_bscans, 1.0), part);
+        uint32_t first = (uint32_t)(i * part + at * (part - n)), end = first + (uint32_t)n;
+        for (uint32_t b = first; b < end && b < p->n_bscans; b++)
+            for (uint32_t j = 0; j < p->n_lines; j++)
+                blink[(size_t)b * p->n_lines + j] = 1;
+    }
+}
+
 /* Fills a track, which holds zeros or the motion of another volume. */
 static void track_volume(const struct oct_retina *r, uint32_t volume, const struct track *track)
 {
@@ -147,6 +174,11 @@ static void track_volume(const struct oct_retina *r, uint32_t volume, const stru
         track_average(track, p);
     } else if (p->motion == OCT_EYE_BSCANS) {
         oct_motion_trace(p->seed, r->bscan_s, first, p->n_bscans, track->bscan_um);
+    }
+    if (p->n_blinks) {
+        if (!moves_by_lines(p)) /* which would have filled it anew */
+            memset(track->blink, 0, (size_t)p->n_bscans * p->n_lines * sizeof(double));
+        add_blinks(p, volume, track->blink);
     }
 }
 
@@ -185,6 +217,8 @@ static enum oct_err build(struct oct_retina *r, struct oct_error *err)
     status = oct_camera_init(&r->camera, p->seed, p->n_samples, bits, err);
     if (!status)
         status = oct_vessels_init(&r->vessels, p->seed, r->eye.fovea_um, width, height, err);
+    if (!status)
+        oct_vessels_add_wide(&r->vessels, p->seed, p->n_shadows, width);
     r->has_cones = r->beam_um <= CONE_BEAM_MAX_UM && width * height <= CONE_AREA_MAX_UM2;
     if (!status && r->has_cones)
         status = oct_cones_init(&r->cones, p->seed, r->eye.fovea_um, width, height, err);

@@ -19,6 +19,10 @@
  * The camera. 98 nm around 850 nm over N pixels (less for N < 832, in proportion, so that the
  * retina stays within the depth range), wavelength cubic in the pixel; 12 bits.
  *
+ * Of an eye that is not well, where asked for: drusen lift the RPE off Bruch's membrane and press
+ * the layers above together; wide vessels run across the B-scans and shade what lies below; blinks
+ * leave whole B-scans dark.
+ *
  * Cells, where they are asked for, float 9 to 15 um of optical path above the ILM: bright disks
  * that move while the volumes are scanned.
  *
@@ -29,6 +33,7 @@
 #include "pipeline/base/err.h"
 #include "tools/retina/cell_paths.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,6 +49,10 @@ enum oct_eye_motion {
 };
 extern const char *const oct_eye_motion_names[OCT_N_EYE_MOTIONS]; /* "bscans", "none", ... */
 
+#define OCT_RETINA_MOST_DRUSEN 64u
+#define OCT_RETINA_MOST_SHADOWS 32u
+#define OCT_RETINA_MOST_BLINKS 16u
+
 struct oct_retina_params {
     uint32_t n_samples, n_lines, n_bscans; /* N, M, V, as accepted by oct_geometry_init */
     uint64_t seed;
@@ -53,6 +62,13 @@ struct oct_retina_params {
     unsigned bits;              /* of a sample: 12 at most, 0: 12 */
     unsigned n_threads;         /* 0: one a core */
     enum oct_eye_motion motion;
+    bool has_fovea;
+    double fovea[2];    /* with has_fovea: where the pit is, shares of width and height; else as
+                           above */
+    unsigned n_drusen;  /* at most OCT_RETINA_MOST_DRUSEN, of 40 to 120 um across and 15 to 60 um
+                           high */
+    unsigned n_shadows; /* wide vessels, at most OCT_RETINA_MOST_SHADOWS */
+    unsigned n_blinks;  /* a volume, at most OCT_RETINA_MOST_BLINKS, of 3 to 6 % of its B-scans */
     struct oct_cell_paths_setup
         cells; /* n_cells 0: none; um, times in volumes; width and height are
                                           filled in */

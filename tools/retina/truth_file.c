@@ -57,7 +57,7 @@ enum oct_err oct_truth_file_add_facts(const char *path, const struct oct_retina_
     return !status && facts->n_cones ? add_cones(path, facts, err) : status;
 }
 
-/* What is known of each A-line's motion. */
+/* What is known of each A-line: its motion, and whether the lid was closed. */
 static enum oct_err add_lines(const char *path, const char *group,
                               const struct oct_retina_truth *truth, const size_t dims[2],
                               struct oct_error *err)
@@ -76,6 +76,8 @@ static enum oct_err add_lines(const char *path, const char *group,
     for (size_t i = 0; !status && i < sizeof(lists) / sizeof(lists[0]); i++) {
         const size_t shape[3] = {dims[0], dims[1], lists[i].n_last};
         char name[128];
+        if (!lists[i].values)
+            continue;
         snprintf(name, sizeof(name), "%s/%s", group, lists[i].name);
         status = oct_volume_add_f64(path, name, lists[i].values, lists[i].n_last ? 3 : 2, shape,
                                     lists[i].units, err);
@@ -117,7 +119,7 @@ enum oct_err oct_truth_file_add_volume(const char *path, const char *group,
 
     snprintf(name, sizeof(name), "%s/motion_um", group);
     status = oct_volume_add_f64(path, name, truth->motion_um, 2, motion_dims, "um", err);
-    if (!status && truth->line_um)
+    if (!status)
         status = add_lines(path, group, truth, dims, err);
     for (size_t s = 0; !status && s < OCT_N_SURFACES; s++) {
         const double *surface = truth->surface_px + s * n_bscans * n_lines;

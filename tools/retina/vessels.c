@@ -105,6 +105,19 @@ enum oct_err oct_vessels_init(struct oct_vessels *vessels, uint64_t seed, const 
     return OCT_OK;
 }
 
+void oct_vessels_add_wide(struct oct_vessels *map, uint64_t seed, unsigned n, double width_um)
+{
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t s = oct_hash(seed, OCT_STREAM_VESSELS, 200 + i, 0);
+        double x = (i + 0.2 + 0.6 * oct_uniform(s)) * width_um / n;
+        double radius = 18.0 + 14.0 * oct_uniform(oct_mix64(s + 1));
+        double slope = 0.4 * (oct_uniform(oct_mix64(s + 2)) - 0.5);
+        double end = map->y0_um + map->n_y * map->cell_um, middle = (map->y0_um + end) / 2;
+        for (double y = map->y0_um; y < end; y += step_um)
+            stamp(map, x + slope * (y - middle), y, radius);
+    }
+}
+
 void oct_vessels_finish(struct oct_vessels *vessels)
 {
     free(vessels->half_um);
