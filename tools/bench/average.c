@@ -4,183 +4,64 @@
 #include "config/apply.h"
 #include "pipeline/base/aligned.h"
 #include "pipeline/base/clock.h"
+#include "tools/bench/beside.h"
 #include "tools/bench/part.h"
 #include "tools/bench/rig.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include <zmq.h>
 
 #define RATE_HZ 70000.0 /* A-lines a second: 292 B-scans of 240 */
 #define N_AVERAGED "16"
-#define N_ROUNDS 6u /* with and without in turns */
-#define SETTLE_NS UINT64_C(700000000)
 #define N_ALONE 32u
 
 /* ---- beside the pictures ---- */
 
-/* Of one way, all rounds. */
-struct way {
-    double *us; /* delays of pictures, [most] */
-    size_t n, most;
-    double p99_us[N_ROUNDS];
-    uint64_t n_results, n_lagging;
-    double most_lag; /* B-scans */
-};
-
-/* Takes a message of the topic bscan or average. */
-static enum oct_err take(struct oct_bench_rig *r, bool *is_average, double *number,
-                         uint64_t *sent_ns, struct oct_error *err)
-{
-    int patience_ms = OCT_BENCH_PATIENCE_MS, more = 1;
-    size_t more_bytes = sizeof(more);
-    zmq_setsockopt(r->pictures, ZMQ_RCVTIMEO, &patience_ms, sizeof(patience_ms));
-    for (int n = 0; more; n++) {
-        zmq_msg_t part;
-        zmq_msg_init(&part);
-        if (zmq_msg_recv(&part, r->pictures, 0) < 0) {
-            zmq_msg_close(&part);
-            return oct_fail(err, OCT_E_IO, "octd has sent no picture");
-        }
-        if (n == 0)
-            *is_average = zmq_msg_size(&part) > 0 && *(char *)zmq_msg_data(&part) == 'a';
-        if (n == 1) {
-            cJSON *header = cJSON_ParseWithLength(zmq_msg_data(&part), zmq_msg_size(&part));
-            *number = oct_bench_number(header, NULL, "frame_num");
-            *sent_ns = (uint64_t)fmax(0, oct_bench_number(header, NULL, "time_ns"));
-            cJSON_Delete(header);
-        }
-        zmq_msg_close(&part);
-        zmq_getsockopt(r->pictures, ZMQ_RCVMORE, &more, &more_bytes);
-    }
-    return OCT_OK;
-}
-
-/* One round: what comes for so long. Messages of a while before are passed over. */
-static enum oct_err watch(struct oct_bench_rig *r, double seconds, struct way *way, unsigned round,
-                          struct oct_error *err)
-{
-    const uint64_t begin = oct_clock_ns() + SETTLE_NS, end = begin + (uint64_t)(seconds * 1e9);
-    const size_t first = way->n;
-    double newest = -1, number = 0;
-    uint64_t sent_ns = 0, now_ns = 0;
-    bool is_average = false;
-    enum oct_err e = OCT_OK;
-    while (!e && now_ns < end) {
-        e = take(r, &is_average, &number, &sent_ns, err);
-        now_ns = oct_clock_ns();
-        if (e || now_ns < begin)
-            continue;
-        if (is_average && newest >= 0) {
-            double lag = fmax(0, newest - number);
-            way->n_results++;
-            way->n_lagging += lag > 2;
-            way->most_lag = fmax(way->most_lag, lag);
-        } else if (!is_average) {
-            newest = number;
-            if (way->us && way->n < way->most)
-                way->us[way->n++] = (double)(now_ns - sent_ns) * 1e-3;
-        }
-    }
-    const size_t n = way->n - first;
-    oct_bench_median(way->us + first, n); /* sorts */
-    way->p99_us[round] = n ? way->us[first + (size_t)(0.99 * (double)(n - 1))] : 0;
-    return e;
-}
-
-static enum oct_err set_average(const struct oct_bench_rig *r, const char *n, struct oct_error *err)
-{
-    char request[96];
-    snprintf(request, sizeof(request),
-             "{\"cmd\":\"set\",\"key\":\"average.bscans\",\"value\":\"%s\"}", n);
-    cJSON *reply = oct_bench_rig_ask(r, request);
-    bool granted = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(reply, "ok"));
-    cJSON_Delete(reply);
-    return granted ? OCT_OK : oct_fail(err, OCT_E_IO, "octd does not take average.bscans");
-}
-
-static enum oct_err report_beside(struct oct_bench_rig *r, struct way ways[2],
+static enum oct_err report_beside(const struct oct_bench_beside_found *found,
                                   struct oct_bench_rows *rows, struct oct_error *err)
 {
-    cJSON *status = oct_bench_rig_status(r);
-    double behind = oct_bench_number(status, "average", "behind");
-    double dropped = oct_bench_number(status, "bscans_dropped", "ring_full") +
-                     oct_bench_number(status, "bscans_dropped", "engine");
-    cJSON_Delete(status);
-    if (behind < 0 || dropped < 0 || ways[0].n == 0 || ways[1].n == 0)
+    const struct oct_bench_beside_way *without = &found->ways[0], *with = &found->ways[1];
+    const double behind = oct_bench_number(found->status, "average", "behind");
+    if (behind < 0)
         return oct_fail(err, OCT_E_IO, "octd does not tell what its average does");
     struct oct_bench_row *row = oct_bench_add(rows, "average", "p99 without it", "us", 1.05);
     row->less_is_better = true;
-    row->value = oct_bench_median(ways[1].p99_us, N_ROUNDS);
-    row->limit = oct_bench_median(ways[0].p99_us, N_ROUNDS);
+    row->value = with->p99_us;
+    row->limit = without->p99_us;
     snprintf(row->what, sizeof(row->what), "bscan p99 beside an average of " N_AVERAGED);
     snprintf(row->note, sizeof(row->note),
-             "%.0f lines/s, medians of %u rounds, %.0f B-scans dropped", r->rate_hz, N_ROUNDS,
-             dropped);
+             "%.0f lines/s, medians of %u rounds, %.0f B-scans dropped", RATE_HZ,
+             OCT_BENCH_BESIDE_ROUNDS, found->n_dropped);
     row = oct_bench_add(rows, "average", "the goal, 2 B-scans", "B-scans", 1);
     row->less_is_better = true;
-    row->value = ways[1].most_lag;
+    row->value = with->most_lag;
     row->limit = 2;
     snprintf(row->what, sizeof(row->what), "most that a result lags behind the pictures");
     snprintf(row->note, sizeof(row->note), "%llu results, %llu lag more; behind %.0f",
-             (unsigned long long)ways[1].n_results, (unsigned long long)ways[1].n_lagging, behind);
+             (unsigned long long)with->n_results, (unsigned long long)with->n_lagging, behind);
     return OCT_OK;
-}
-
-static enum oct_err measure_beside(struct oct_bench_rig *r, double seconds,
-                                   struct oct_bench_rows *rows, struct oct_error *err)
-{
-    struct way ways[2] = {{.n = 0}, {.n = 0}};
-    enum oct_err e = OCT_OK;
-    zmq_setsockopt(r->pictures, ZMQ_SUBSCRIBE, "average", 7);
-    for (int k = 0; k < 2; k++) {
-        ways[k].most =
-            (size_t)(2 * N_ROUNDS * seconds * RATE_HZ / r->scene.plan->geometry.n_lines) + 1000;
-        ways[k].us = calloc(ways[k].most, sizeof(*ways[k].us));
-        if (!ways[k].us)
-            e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the delays");
-    }
-    if (e)
-        goto fail;
-    e = oct_bench_camera_start(r, err);
-    for (unsigned round = 0; round < N_ROUNDS && !e; round++)
-        for (int k = 0; k < 2 && !e; k++) {
-            e = set_average(r, k ? N_AVERAGED : "1", err);
-            if (!e)
-                e = watch(r, seconds, &ways[k], round, err);
-        }
-    if (!e)
-        e = report_beside(r, ways, rows, err);
-    oct_bench_camera_end(r);
-fail:
-    free(ways[0].us);
-    free(ways[1].us);
-    return e;
 }
 
 /* Every B-scan is taken in, whatever it looks like: that takes longest. */
 static enum oct_err bench_beside(const struct oct_config *config, double seconds,
                                  struct oct_bench_rows *rows, struct oct_error *err)
 {
-    struct oct_bench_rig r;
+    const struct oct_bench_beside beside = {.rate_hz = RATE_HZ,
+                                            .topic = "average",
+                                            .key = "average.bscans",
+                                            .values = {"1", N_AVERAGED}};
+    struct oct_bench_beside_found found;
     struct oct_config c = *config;
     c.average.min_score = -1;
     c.average.max_shift_px = 32;
     enum oct_err e = oct_config_set(&c, "analysis.run", "enface,quality,average", "bench", err);
+    if (!e)
+        e = oct_bench_beside(&c, &beside, seconds, &found, err);
     if (e)
         return e;
-    e = oct_bench_rig_open(&r, &c, RATE_HZ, err);
-    if (!e)
-        e = oct_bench_rig_start(&r, err);
-    if (!e)
-        e = oct_bench_rig_await(&r, err);
-    if (!e)
-        e = measure_beside(&r, seconds, rows, err);
-    oct_bench_rig_close(&r, e != OCT_OK);
+    e = report_beside(&found, rows, err);
+    cJSON_Delete(found.status);
     return e;
 }
 

@@ -1,7 +1,7 @@
 /* Cells in pictures of 640 x 480: scores of circles and sweeps of the field on one core by CPU
  * time, beside a stream of multiply-adds of the same instruction set; frames a second of 48 cells,
  * detected and linked, on all cores; detection beside scikit-image's of the same picture; with
- * backend = cuda the GPU too. */
+ * backend = cuda the GPU too. Then live cells beside the pictures of a real octd. */
 #include "analysis/cells/cells_timing.h"
 #include "analysis/cells/gicov.h"
 #include "analysis/cells/mgvf.h"
@@ -10,6 +10,7 @@
 #include "kernels/device/workers.h"
 #include "pipeline/base/aligned.h"
 #include "pipeline/base/clock.h"
+#include "tools/bench/cells_beside.h"
 #include "tools/bench/cells_scene.h"
 #include "tools/bench/multiply_add.h"
 #include "tools/bench/part.h"
@@ -398,6 +399,8 @@ enum oct_err oct_bench_cells(const struct oct_config *config,
         e = on_device(b, config->pipeline.gpus, err);
     if (!e && cuda)
         e = film_on_gpu(b, config->pipeline.gpus, each, err);
+    if (!e)
+        e = oct_bench_cells_beside(config, b->seconds, rows, err);
     oct_bench_cells_film_finish(&b->film);
     free(b);
     return e;
