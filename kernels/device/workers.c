@@ -227,7 +227,8 @@ struct batch {
     struct oct_work_source source;
     void (*run)(void *context, unsigned piece, unsigned worker);
     void *context;
-    unsigned n_pieces, n_taken;
+    unsigned n_pieces, n_taken, n_done;
+    pthread_cond_t done;              /* all are */
     unsigned piece[OCT_MOST_WORKERS]; /* that each worker has */
 };
 
@@ -246,38 +247,76 @@ static void batch_run(struct oct_work_source *source, unsigned worker)
     batch->run(batch->context, batch->piece[worker], worker);
 }
 
-static const struct oct_work_ops batch_ops = {.take = batch_take, .run = batch_run};
+static unsigned batch_finish(struct oct_work_source *source, unsigned worker, bool *wakes)
+{
+    struct batch *batch = (struct batch *)source;
+    (void)worker;
+    *wakes = ++batch->n_done == batch->n_pieces;
+    return 0;
+}
 
-/* The caller does pieces itself and then waits for those that workers took. The lock is held from
- * add to the first piece, so that the caller is there to give the signals. */
+static void batch_wake(struct oct_work_source *source)
+{
+    pthread_cond_signal(&((struct batch *)source)->done);
+}
+
+static const struct oct_work_ops batch_ops = {
+    .take = batch_take, .run = batch_run, .finish = batch_finish, .wake = batch_wake};
+
+/* Lock held. Beside pictures the caller would be one thread more than there are cores. */
+static bool caller_computes(const struct oct_workers *pool)
+{
+    return !pool->sources[OCT_WORK_PICTURES];
+}
+
+/* The lock is held from add to the first piece, so that the caller is there to give the signals. */
 static void run_batch(struct oct_workers *pool, struct batch *batch)
 {
+    pthread_cond_init(&batch->done, NULL);
     pthread_mutex_lock(&pool->lock);
     add_source(pool, &batch->source);
-    unsigned n = oct_workers_to_call(pool, &batch->source, batch->n_pieces, 1);
-    while (batch->n_taken < batch->n_pieces) {
+    unsigned n = oct_workers_to_call(pool, &batch->source, batch->n_pieces, caller_computes(pool));
+    while (batch->n_taken < batch->n_pieces && caller_computes(pool)) {
         unsigned piece = batch->n_taken++;
         pthread_mutex_unlock(&pool->lock);
         oct_workers_call(pool, n);
         n = 0;
         batch->run(batch->context, piece, pool->n_threads);
         pthread_mutex_lock(&pool->lock);
+        batch->n_done++;
     }
+    pthread_mutex_unlock(&pool->lock);
+    oct_workers_call(pool, n);
+    pthread_mutex_lock(&pool->lock);
+    while (batch->n_done < batch->n_pieces)
+        pthread_cond_wait(&batch->done, &pool->lock);
     remove_source(pool, &batch->source);
     pthread_mutex_unlock(&pool->lock);
+    pthread_cond_destroy(&batch->done);
+}
+
+/* One piece is worth no worker's wake-up unless the caller must not do it. */
+static bool needs_workers(struct oct_workers *pool, unsigned n_pieces)
+{
+    if (!pool || n_pieces == 0)
+        return false;
+    pthread_mutex_lock(&pool->lock);
+    const bool needs = n_pieces > 1 || !caller_computes(pool);
+    pthread_mutex_unlock(&pool->lock);
+    return needs;
 }
 
 void oct_workers_run(struct oct_workers *pool, unsigned n_pieces,
                      void (*run)(void *context, unsigned piece, unsigned worker), void *context)
 {
-    if (pool && n_pieces > 1) {
+    if (needs_workers(pool, n_pieces)) {
         struct batch batch;
         batch.source = (struct oct_work_source){
             .ops = &batch_ops, .rank = OCT_WORK_ANALYSES, .calls_all = n_pieces > pool->n_threads};
         batch.run = run;
         batch.context = context;
         batch.n_pieces = n_pieces;
-        batch.n_taken = 0;
+        batch.n_taken = batch.n_done = 0;
         run_batch(pool, &batch);
         return;
     }

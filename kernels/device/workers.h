@@ -29,9 +29,10 @@ unsigned oct_workers_n_threads(const struct oct_workers *workers);
 
 /* Calls run(context, piece, worker) once for every piece 0 .. n_pieces - 1, each by some thread of
  * the pool (n_threads - 1 at a time, if more than one) or by the caller, and returns when all are
- * done. worker < n_threads + 1 tells which, for scratch memory of its own: the caller is
- * n_threads. Any thread may call, several at once; a piece must not call it. workers NULL: the
- * caller does all pieces, as worker 0. */
+ * done. While a source of pictures is there the caller begins no piece and waits, so that no more
+ * threads compute than the pool has. worker < n_threads + 1 tells which, for scratch memory of its
+ * own: the caller is n_threads. Any thread may call, several at once; a piece must not call it.
+ * workers NULL: the caller does all pieces, as worker 0. */
 void oct_workers_run(struct oct_workers *workers, unsigned n_pieces,
                      void (*run)(void *context, unsigned piece, unsigned worker), void *context);
 

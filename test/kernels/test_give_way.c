@@ -1,4 +1,5 @@
-/* Pieces of analyses that give way to pictures in their middle. */
+/* Pieces of analyses that give way to pictures in their middle, and callers that leave the cores to
+ * them. */
 #include "kernels/device/workers.h"
 #include "pipeline/base/clock.h"
 #include "test/rig/pipeline_help.h"
@@ -159,6 +160,47 @@ static void whoever_is_no_worker_does_no_pictures(void **state)
     oct_workers_destroy(pool);
 }
 
+/* ---- beside pictures the caller waits ---- */
+
+struct callers_own {
+    pthread_t caller;
+    unsigned n_threads;
+    atomic_uint n_done, n_by_caller;
+};
+
+static void note_thread(void *context, unsigned piece, unsigned worker)
+{
+    struct callers_own *own = context;
+    (void)piece;
+    const bool is_caller = pthread_equal(pthread_self(), own->caller);
+    assert_int_equal(is_caller, worker == own->n_threads);
+    atomic_fetch_add(&own->n_by_caller, is_caller);
+    atomic_fetch_add(&own->n_done, 1);
+}
+
+static void the_caller_does_no_piece_while_there_are_pictures(void **state)
+{
+    static const unsigned pieces[] = {0, 1, 2, 3, 40};
+    (void)state;
+    for (unsigned n = 1; n <= MOST_TEST_THREADS; n++) {
+        struct oct_workers *pool = open_pool(n);
+        struct pictures pictures = {.source = {.ops = &picture_ops, .rank = OCT_WORK_PICTURES},
+                                    .stranger = pthread_self()};
+        oct_workers_add(pool, &pictures.source);
+        for (unsigned k = 0; k < 5 * 20; k++) {
+            struct callers_own own = {.caller = pthread_self(), .n_threads = n};
+            oct_workers_run(pool, pieces[k % 5], note_thread, &own);
+            assert_int_equal(own.n_done, pieces[k % 5]);
+            assert_int_equal(own.n_by_caller, 0);
+        }
+        oct_workers_remove(pool, &pictures.source);
+        struct callers_own own = {.caller = pthread_self(), .n_threads = n};
+        oct_workers_run(pool, 1, note_thread, &own);
+        assert_int_equal(own.n_by_caller, 1); /* without them it needs no worker */
+        oct_workers_destroy(pool);
+    }
+}
+
 /* ---- many ---- */
 
 static void give_way_often(void *context, unsigned piece, unsigned worker)
@@ -230,6 +272,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_piece_that_gives_way_does_the_pictures_that_came),
         cmocka_unit_test(whoever_is_no_worker_does_no_pictures),
+        cmocka_unit_test(the_caller_does_no_piece_while_there_are_pictures),
         cmocka_unit_test(every_picture_is_done_once_and_every_piece),
     };
     return cmocka_run_group_tests_name("give way", tests, NULL, NULL) > 0;
