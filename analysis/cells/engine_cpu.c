@@ -1,4 +1,5 @@
-/* The CPU engine: rows of the picture, then cells, are pieces for the workers. */
+/* The CPU engine: rows of the picture, then cells, are pieces for the workers, which give way to
+ * pictures in their middle. */
 #include "analysis/cells/engine_cpu.h"
 
 #include "analysis/cells/spline.h"
@@ -11,6 +12,8 @@
 
 #define ROWS 8u  /* of a piece of scores, even */
 #define CELLS 4u /* of a piece of refinement */
+/* Of scores between two looks whether pictures wait; a multiple of every scorer's block. */
+#define COLUMNS 64u
 #define NO_CIRCLE 255
 
 /* ---- life ---- */
@@ -79,21 +82,24 @@ static enum oct_err create(struct oct_cells_engine **engine,
 static void score_rows(void *context, unsigned piece, unsigned worker)
 {
     const struct oct_cells_engine *c = context;
-    const uint32_t border = c->circles.border, end = c->setup.height - border;
+    const uint32_t border = c->circles.border;
+    const uint32_t bottom = c->setup.height - border, right = c->setup.width - border;
     const uint32_t first = border + piece * ROWS;
-    const size_t at = (size_t)first * c->setup.width + border;
-    const struct oct_cells_part part = {
-        .x0 = border,
-        .x1 = c->setup.width - border,
-        .y0 = first,
-        .y1 = first + ROWS < end ? first + ROWS : end,
-        .v0 = c->prepared->v0,
-        .stride = c->setup.width,
-        .score = c->score + at,
-        .best = c->best + at,
-    };
-    (void)worker;
-    c->scorer->run(&c->gicov, &c->prepared->gradient, &part);
+    for (uint32_t x = border; x < right; x += COLUMNS) {
+        const size_t at = (size_t)first * c->setup.width + x;
+        const struct oct_cells_part part = {
+            .x0 = x,
+            .x1 = right - x > COLUMNS ? x + COLUMNS : right,
+            .y0 = first,
+            .y1 = first + ROWS < bottom ? first + ROWS : bottom,
+            .v0 = c->prepared->v0,
+            .stride = c->setup.width,
+            .score = c->score + at,
+            .best = c->best + at,
+        };
+        oct_workers_give_way(c->setup.workers, worker);
+        c->scorer->run(&c->gicov, &c->prepared->gradient, &part);
+    }
 }
 
 /* Of a flat picture: 0, by the first circle. */
@@ -189,9 +195,10 @@ static void refine_cell(struct oct_cells_engine *c, unsigned i)
 static void refine_cells(void *context, unsigned piece, unsigned worker)
 {
     struct oct_cells_engine *c = context;
-    (void)worker;
-    for (unsigned i = piece * CELLS; i < (piece + 1) * CELLS && i < c->n_cells; i++)
+    for (unsigned i = piece * CELLS; i < (piece + 1) * CELLS && i < c->n_cells; i++) {
+        oct_workers_give_way(c->setup.workers, worker);
         refine_cell(c, i);
+    }
 }
 
 static enum oct_err make_room(struct oct_cells_engine *c, unsigned n, struct oct_error *err)

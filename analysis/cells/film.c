@@ -1,11 +1,13 @@
 #include "analysis/cells/film.h"
 
 #include "analysis/cells/resample.h"
+#include "analysis/cells/way.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define ROWS 16u       /* of a piece of resampling */
 #define MOST_RATIO 8.0 /* of the spacings of a picture */
 
 /* When a track was last seen. */
@@ -20,7 +22,8 @@ struct oct_cells_film {
     struct oct_resample plan;
     double um; /* of a searched pixel; NaN: unknown */
     bool copies;
-    struct oct_picture copy; /* the searched picture, where it is not the caller's */
+    struct oct_picture copy;        /* the searched picture, where it is not the caller's */
+    const struct oct_picture *from; /* while it is resampled */
 
     const struct oct_cells_engine_ops *ops;
     struct oct_cells_engine *engine;
@@ -164,6 +167,15 @@ void oct_cells_film_destroy(struct oct_cells_film *f)
 
 /* ---- the searched picture ---- */
 
+static void resample_rows(void *context, unsigned piece, unsigned worker)
+{
+    struct oct_cells_film *f = context;
+    for (uint32_t y = piece * ROWS; y < (piece + 1) * ROWS && y < f->plan.height; y++) {
+        oct_cells_way_row(f->setup.workers, worker, y, f->plan.width);
+        oct_resample_row(&f->plan, f->from, &f->copy, y);
+    }
+}
+
 /* *searched: the picture itself, or the part of it that is searched, with square pixels. */
 static enum oct_err prepare(struct oct_cells_film *f, const struct oct_picture *picture,
                             const struct oct_picture **searched, struct oct_error *err)
@@ -182,7 +194,9 @@ static enum oct_err prepare(struct oct_cells_film *f, const struct oct_picture *
         if (e)
             return e;
     }
-    oct_resample(&f->plan, picture, &f->copy);
+    f->from = picture;
+    oct_workers_run(f->setup.workers, (f->plan.height + ROWS - 1) / ROWS, resample_rows, f);
+    f->from = NULL;
     *searched = &f->copy;
     return OCT_OK;
 }

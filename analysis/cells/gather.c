@@ -1,6 +1,9 @@
 #include "analysis/cells/gather.h"
 
+#include "analysis/cells/way.h"
+
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +18,9 @@ struct oct_cells_gather {
     double line_rate_hz;
     struct oct_picture picture; /* with room for a mask */
     double *time_s;             /* of each row, or column; NaN: it did not come */
-    bool any_masked;
+    atomic_bool any_masked;
+    struct oct_workers *workers;
+    const struct oct_image_frame *bscan; /* while its lines are taken */
 
     uint64_t base_ns; /* of times */
     bool has_base;
@@ -86,6 +91,7 @@ enum oct_err oct_cells_gather_create(struct oct_cells_gather **gather,
     g->input = *setup->input;
     g->n_bscans = setup->n_bscans;
     g->line_rate_hz = setup->line_rate_hz;
+    g->workers = setup->workers;
     g->row_step = oct_enface_row_step(g->n_bscans, g->input.dims[0]);
     oct_cells_gather_size(g->source, &g->input, g->n_bscans, NAN, &height, &width, um);
     enum oct_err e = oct_picture_init(&g->picture, height, width, true, err);
@@ -164,28 +170,6 @@ static void fill_times(double *time_s, uint32_t n)
 
 /* ---- a B-scan ---- */
 
-static void turn_u8(struct oct_cells_gather *g, const uint8_t *pixels)
-{
-    const uint32_t width = g->picture.width, depth = g->picture.height;
-    for (uint32_t j0 = 0; j0 < width; j0 += LINES_AT_ONCE) {
-        const uint32_t end = j0 + LINES_AT_ONCE < width ? j0 + LINES_AT_ONCE : width;
-        for (uint32_t d = 0; d < depth; d++)
-            for (uint32_t j = j0; j < end; j++)
-                g->picture.pixels[(size_t)d * width + j] = pixels[(size_t)j * depth + d];
-    }
-}
-
-static void turn_f32(struct oct_cells_gather *g, const float *pixels)
-{
-    const uint32_t width = g->picture.width, depth = g->picture.height;
-    for (uint32_t j0 = 0; j0 < width; j0 += LINES_AT_ONCE) {
-        const uint32_t end = j0 + LINES_AT_ONCE < width ? j0 + LINES_AT_ONCE : width;
-        for (uint32_t d = 0; d < depth; d++)
-            for (uint32_t j = j0; j < end; j++)
-                g->picture.pixels[(size_t)d * width + j] = pixels[(size_t)j * depth + d];
-    }
-}
-
 static bool has_light(const struct oct_cells_gather *g, const void *pixels, uint32_t line)
 {
     const uint32_t depth = g->input.dims[1];
@@ -199,44 +183,72 @@ static bool has_light(const struct oct_cells_gather *g, const void *pixels, uint
     return false;
 }
 
-static void mask_line(struct oct_cells_gather *g, uint32_t line)
+/* Row d of the lines first .. first + n - 1; false: some pixel of it is masked. */
+static bool turn_row(struct oct_cells_gather *g, uint32_t d, uint32_t first, uint32_t n,
+                     const bool lit[LINES_AT_ONCE])
 {
-    for (uint32_t d = 0; d < g->picture.height; d++)
-        g->picture.valid[(size_t)d * g->picture.width + line] = 0;
-    g->any_masked = true;
+    const size_t depth = g->picture.height, to = (size_t)d * g->picture.width + first;
+    float *pixels = g->picture.pixels + to;
+    uint8_t *valid = g->picture.valid + to;
+    bool all = true;
+    if (g->input.type == OCT_SAMPLE_U8) {
+        const uint8_t *from = (const uint8_t *)g->bscan->pixels + first * depth + d;
+        for (uint32_t j = 0; j < n; j++)
+            pixels[j] = from[j * depth];
+    } else {
+        const float *from = (const float *)g->bscan->pixels + first * depth + d;
+        for (uint32_t j = 0; j < n; j++)
+            pixels[j] = from[j * depth];
+    }
+    for (uint32_t j = 0; j < n; j++) {
+        valid[j] = lit[j] && isfinite(pixels[j]);
+        all &= valid[j] != 0;
+    }
+    return all;
 }
 
-static void mask_not_finite(struct oct_cells_gather *g)
+static void take_lines(void *context, unsigned piece, unsigned worker)
 {
-    const size_t n = (size_t)g->picture.height * g->picture.width;
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(g->picture.pixels[i])) {
-            g->picture.valid[i] = 0;
-            g->any_masked = true;
-        }
+    struct oct_cells_gather *g = context;
+    const uint32_t first = piece * LINES_AT_ONCE, left = g->picture.width - first;
+    const uint32_t n = left < LINES_AT_ONCE ? left : LINES_AT_ONCE;
+    bool lit[LINES_AT_ONCE], all = true;
+    for (uint32_t j = 0; j < n; j++)
+        lit[j] = g->bscan->info.missing_lines == 0 || has_light(g, g->bscan->pixels, first + j);
+    for (uint32_t d = 0; d < g->picture.height; d++) {
+        oct_cells_way_row(g->workers, worker, d, n);
+        all &= turn_row(g, d, first, n, lit);
+    }
+    if (!all)
+        atomic_store(&g->any_masked, true);
 }
 
 static void take_bscan(struct oct_cells_gather *g, const struct oct_image_frame *bscan)
 {
     const double start_s = seconds_of(g, bscan->info.time_ns);
-    const struct oct_picture *p = &g->picture;
-    g->any_masked = false;
-    memset(p->valid, 1, (size_t)p->height * p->width);
-    if (g->input.type == OCT_SAMPLE_U8) {
-        turn_u8(g, bscan->pixels);
-    } else {
-        turn_f32(g, bscan->pixels);
-        mask_not_finite(g);
-    }
-    for (uint32_t j = 0; j < p->width; j++) {
-        if (bscan->info.missing_lines > 0 && !has_light(g, bscan->pixels, j))
-            mask_line(g, j);
+    const uint32_t width = g->picture.width;
+    atomic_store(&g->any_masked, false);
+    g->bscan = bscan;
+    oct_workers_run(g->workers, (width + LINES_AT_ONCE - 1) / LINES_AT_ONCE, take_lines, g);
+    g->bscan = NULL;
+    for (uint32_t j = 0; j < width; j++)
         g->time_s[j] = start_s + (g->line_rate_hz > 0 ? j / g->line_rate_hz : 0);
-    }
     g->is_whole = true;
 }
 
 /* ---- a volume ---- */
+
+static bool mask_not_finite(struct oct_cells_gather *g)
+{
+    const size_t n = (size_t)g->picture.height * g->picture.width;
+    bool any = false;
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(g->picture.pixels[i])) {
+            g->picture.valid[i] = 0;
+            any = true;
+        }
+    return any;
+}
 
 static enum oct_err take_row(struct oct_cells_gather *g, const struct oct_image_frame *bscan,
                              struct oct_error *err)
@@ -263,12 +275,13 @@ static enum oct_err take_volume(struct oct_cells_gather *g, struct oct_error *er
     enum oct_err e = oct_enface_cpu.run.take(g->enface, &result, err);
     if (e)
         return e == OCT_E_AGAIN ? oct_fail(err, OCT_E_STATE, "cells: a volume without rows") : e;
-    g->any_masked = false;
+    bool any_masked = false;
     for (uint32_t y = 0; y < p->height; y++) {
         memset(p->valid + (size_t)y * p->width, g->row_valid[y], p->width);
-        g->any_masked = g->any_masked || !g->row_valid[y];
+        any_masked = any_masked || !g->row_valid[y];
     }
-    mask_not_finite(g);
+    any_masked = mask_not_finite(g) || any_masked;
+    atomic_store(&g->any_masked, any_masked);
     fill_times(g->time_s, p->height);
     return OCT_OK;
 }
@@ -323,7 +336,7 @@ enum oct_err oct_cells_gather_picture(struct oct_cells_gather *g,
     };
     if (of_bscan && !(g->line_rate_hz > 0))
         gathered->times.time_s = NULL;
-    if (!g->any_masked)
+    if (!atomic_load(&g->any_masked))
         gathered->picture.valid = NULL;
     return OCT_OK;
 }

@@ -302,9 +302,7 @@ static enum oct_err open_parts(const struct oct_analysis *a, struct parts *parts
                                const struct oct_cells_settings *settings, struct oct_error *err)
 {
     struct oct_cells_film_setup setup = film_setup(settings, a->height, a->width, a->um);
-    /* Of B-scans there is always one to be searched. Its pieces in the pool would make pictures
-     * wait all the time; the stage's thread alone searches as many, and steps back. */
-    setup.workers = settings->source == OCT_CELLS_OF_BSCAN ? NULL : a->setup.workers;
+    setup.workers = a->setup.workers;
     setup.gpus = a->setup.gpus;
     setup.deadline_ms = a->setup.deadline_ms;
     enum oct_err e = as_config(oct_cells_film_create(&parts->film, &setup, err));

@@ -1,22 +1,23 @@
 #include "analysis/cells/median.h"
 
-#include "kernels/device/workers.h"
+#include "analysis/cells/way.h"
 #include "pipeline/base/aligned.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define BINS 2048u
-#define COPIES 4u /* of neighbours that fall into one bin none waits for the other */
-#define ROWS 16u  /* of a piece */
+#define COPIES 4u        /* of neighbours that fall into one bin none waits for the other */
+#define ROWS 16u         /* of a piece */
+#define BINS_BETWEEN 64u /* two looks whether pictures wait */
 
 /* Bits of a float without sign, 31 in all, from the highest: they order floats as integers. */
 static const unsigned shifts[3] = {20, 9, 0};
 static const unsigned widths[3] = {11, 11, 9};
 
 struct worker {
-    uint32_t counts[COPIES][BINS];
-    uint32_t n_valid, least; /* the least above `found` */
+    uint32_t counts[COPIES][BINS]; /* 0 between passes */
+    uint32_t n_valid, least;       /* the least above `found` */
 };
 
 struct oct_cells_median {
@@ -26,7 +27,8 @@ struct oct_cells_median {
     const struct oct_cells_gradient *gradient;
     const uint8_t *valid;
     unsigned pass;
-    uint32_t found; /* the bits that the passes before found, the lower ones 0 */
+    uint64_t rank, n_equal; /* of the value among those of its bin, and how many it has */
+    uint32_t found;         /* the bits that the passes before found, the lower ones 0 */
 };
 
 struct oct_cells_median *oct_cells_median_create(struct oct_workers *workers)
@@ -86,6 +88,7 @@ static void count_rows(void *context, unsigned piece, unsigned worker)
     const struct oct_cells_gradient *g = m->gradient;
     struct worker *w = &m->worker[worker];
     for (uint32_t y = piece * ROWS; y < (piece + 1) * ROWS && y < g->height; y++) {
+        oct_cells_way_row(m->workers, worker, y, g->width);
         const float *gx = g->values + y * g->row, *gy = gx + g->plane;
         const uint8_t *valid = m->valid ? m->valid + (size_t)y * g->width : NULL;
         if (m->pass == 0 && !valid) {
@@ -116,6 +119,7 @@ static void least_of_rows(void *context, unsigned piece, unsigned worker)
     const struct oct_cells_gradient *g = m->gradient;
     struct worker *w = &m->worker[worker];
     for (uint32_t y = piece * ROWS; y < (piece + 1) * ROWS && y < g->height; y++) {
+        oct_cells_way_row(m->workers, worker, y, g->width);
         const uint8_t *valid = m->valid ? m->valid + (size_t)y * g->width : NULL;
         for (unsigned i = 0; i < 2; i++) {
             const uint32_t least =
@@ -140,17 +144,21 @@ static uint64_t bin_of(const struct oct_cells_median *m, unsigned bin)
 }
 
 /* The next bits of the value of that rank, counted from 0 among those whose bits so far are
- * `found`; the rank becomes that within its bin. Returns how many values are in the bin. */
-static uint64_t narrow(struct oct_cells_median *m, uint64_t *rank)
+ * `found`; the rank becomes that within its bin, and all bins are emptied. */
+static void narrow(void *context, unsigned piece, unsigned worker)
 {
-    uint64_t n = bin_of(m, 0);
+    struct oct_cells_median *m = context;
     unsigned bin = 0;
-    while (*rank >= n && bin + 1 < BINS) {
-        *rank -= n;
-        n = bin_of(m, ++bin);
+    (void)piece;
+    for (m->n_equal = bin_of(m, 0); m->rank >= m->n_equal && bin + 1 < BINS;) {
+        m->rank -= m->n_equal;
+        m->n_equal = bin_of(m, ++bin);
+        if (bin % BINS_BETWEEN == 0)
+            oct_workers_give_way(m->workers, worker);
     }
     m->found |= bin << shifts[m->pass];
-    return n;
+    for (unsigned i = 0; i < m->n_workers; i++)
+        memset(m->worker[i].counts, 0, sizeof(m->worker[i].counts));
 }
 
 static double to_value(uint32_t bits)
@@ -163,26 +171,23 @@ static double to_value(uint32_t bits)
 double oct_cells_median_run(struct oct_cells_median *m, const struct oct_cells_gradient *gradient,
                             const uint8_t *valid)
 {
-    uint64_t rank = 0, n_valid = 0, n_equal = 0;
+    uint64_t n_valid = 0;
     m->gradient = gradient;
     m->valid = valid;
     m->found = 0;
+    for (unsigned i = 0; i < m->n_workers; i++)
+        m->worker[i].n_valid = 0;
     for (m->pass = 0; m->pass < 3; m->pass++) {
-        for (unsigned i = 0; i < m->n_workers; i++)
-            memset(m->worker[i].counts, 0, sizeof(m->worker[i].counts));
-        for (unsigned i = 0; i < m->n_workers && m->pass == 0; i++)
-            m->worker[i].n_valid = 0;
         oct_workers_run(m->workers, n_pieces(m), count_rows, m);
-        if (m->pass == 0) {
-            for (unsigned i = 0; i < m->n_workers; i++)
-                n_valid += m->worker[i].n_valid;
-            if (n_valid == 0)
-                return 0;
-            rank = n_valid - 1; /* the lower one of the two middle values of 2 n_valid */
-        }
-        n_equal = narrow(m, &rank);
+        for (unsigned i = 0; i < m->n_workers && m->pass == 0; i++)
+            n_valid += m->worker[i].n_valid;
+        if (n_valid == 0)
+            return 0;
+        if (m->pass == 0)
+            m->rank = n_valid - 1; /* the lower one of the two middle values of 2 n_valid */
+        oct_workers_run(m->workers, 1, narrow, m);
     }
-    if (rank + 1 < n_equal)
+    if (m->rank + 1 < m->n_equal)
         return to_value(m->found);
     uint32_t least = UINT32_MAX;
     for (unsigned i = 0; i < m->n_workers; i++)

@@ -3,6 +3,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#define PIXELS_BETWEEN 32768u /* two pauses */
+
 void oct_mgvf_flow_init(struct oct_mgvf_flow *flow, double vx, double vy)
 {
     static const int pairs[4][2] = {{1, 0}, {0, 1}, {1, 1}, {1, -1}};
@@ -65,16 +67,23 @@ void oct_mgvf_set_border(float *plane, const struct oct_mgvf_grid *grid)
 
 const float *oct_mgvf_run(const struct oct_mgvf *mgvf, float *const planes[2], const float *edge,
                           const struct oct_mgvf_grid *grid, const struct oct_mgvf_flow *flow,
-                          uint32_t *n)
+                          const struct oct_pause *pause, uint32_t *n)
 {
     const double least = OCT_MGVF_LEAST_CHANGE * ((double)grid->rows * grid->columns);
     float *from = planes[0], *to = planes[1];
     for (size_t y = 0; y < grid->rows; y++)
         memcpy(from + y * grid->stride, edge + y * grid->stride, grid->columns * sizeof(*edge));
     oct_mgvf_set_border(from, grid);
+    const uint64_t n_pixels = (uint64_t)grid->rows * grid->columns;
+    uint64_t n_done = 0;
     double change = 0;
     *n = 0;
     do {
+        if (pause && n_done > PIXELS_BETWEEN) {
+            oct_pause_call(pause);
+            n_done = 0;
+        }
+        n_done += n_pixels;
         change = mgvf->sweep(to, from, edge, grid, flow);
         float *swap = from;
         from = to;

@@ -8,6 +8,8 @@
 #ifndef OCT_ANALYSIS_CELLS_MGVF_H
 #define OCT_ANALYSIS_CELLS_MGVF_H
 
+#include "analysis/correlate/pause.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -66,10 +68,11 @@ extern const struct oct_mgvf oct_mgvf_avx2, oct_mgvf_avx512;
 const struct oct_mgvf *oct_mgvf_select(const char *simd);
 
 /* Iterates from w = edge until it rests. planes: two, of which the one with the result is
- * returned; both finite. *n: iterations. */
+ * returned; both finite. *n: iterations. pause: called between some of them;
+ * NULL: none. */
 const float *oct_mgvf_run(const struct oct_mgvf *mgvf, float *const planes[2], const float *edge,
                           const struct oct_mgvf_grid *grid, const struct oct_mgvf_flow *flow,
-                          uint32_t *n);
+                          const struct oct_pause *pause, uint32_t *n);
 
 /* Repeats the outermost pixels. */
 void oct_mgvf_set_border(float *plane, const struct oct_mgvf_grid *grid);

@@ -1,6 +1,6 @@
 #include "analysis/cells/peaks.h"
 
-#include "kernels/device/workers.h"
+#include "analysis/cells/way.h"
 #include "pipeline/base/aligned.h"
 
 #include <math.h>
@@ -149,9 +149,10 @@ static void search_rows(void *context, unsigned piece, unsigned worker)
 {
     struct oct_cells_peaks *p = context;
     const uint32_t first = p->border + piece * ROWS, end = p->height - p->border;
-    (void)worker;
-    for (uint32_t y = first; y < first + ROWS && y < end; y++)
+    for (uint32_t y = first; y < first + ROWS && y < end; y++) {
+        oct_cells_way_row(p->workers, worker, y, p->width);
         search_row(p, y);
+    }
 }
 
 /* ---- the list ---- */

@@ -50,8 +50,8 @@ static float mix(float a, float b, float weight)
     return weight > 0 ? a + (b - a) * weight : a;
 }
 
-static void fill_row(const struct oct_resample *plan, const struct oct_picture *from,
-                     struct oct_picture *to, uint32_t y)
+void oct_resample_row(const struct oct_resample *plan, const struct oct_picture *from,
+                      struct oct_picture *to, uint32_t y)
 {
     const size_t origin = (size_t)plan->y0 * from->width + plan->x0;
     const struct between v = find_between(y * plan->dy, plan->from_height, from->width);
@@ -74,5 +74,5 @@ void oct_resample(const struct oct_resample *plan, const struct oct_picture *fro
                   struct oct_picture *to)
 {
     for (uint32_t y = 0; y < plan->height; y++)
-        fill_row(plan, from, to, y);
+        oct_resample_row(plan, from, to, y);
 }

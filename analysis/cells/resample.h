@@ -25,4 +25,8 @@ bool oct_resample_is_identity(const struct oct_resample *plan, uint32_t height, 
 void oct_resample(const struct oct_resample *plan, const struct oct_picture *from,
                   struct oct_picture *to);
 
+/* The same of row y of the result alone. */
+void oct_resample_row(const struct oct_resample *plan, const struct oct_picture *from,
+                      struct oct_picture *to, uint32_t y);
+
 #endif
