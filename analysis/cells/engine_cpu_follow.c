@@ -117,8 +117,8 @@ static void score_end(const struct oct_cells_engine *c, bool is_dark, struct oct
         }
 }
 
-static void find_cell(const struct oct_cells_engine *c, const struct oct_cell_start *start,
-                      struct oct_cell_end *end)
+static void find_cell(const struct oct_cells_engine *c, unsigned worker,
+                      const struct oct_cell_start *start, struct oct_cell_end *end)
 {
     double radius = 0;
     for (unsigned i = 0; i < OCT_CELLS_SNAXELS; i++)
@@ -133,6 +133,7 @@ static void find_cell(const struct oct_cells_engine *c, const struct oct_cell_st
     if (!end->defined)
         return;
     score_end(c, start->is_dark, &end->cell);
+    oct_workers_give_way(c->setup.workers, worker);
     if (c->setup.params.refine == OCT_CELLS_REFINE_EDGE) {
         const struct oct_cells_slopes slopes = oct_cells_cpu_slopes(c);
         struct oct_cells_place place = {end->x, end->y, radius};
@@ -171,7 +172,7 @@ static void follow_one(void *context, unsigned piece, unsigned worker)
         f->windows[piece] = has_field ? w : no_window;
     }
     oct_workers_give_way(c->setup.workers, worker);
-    find_cell(c, start, end);
+    find_cell(c, worker, start, end);
 }
 
 enum oct_err oct_cells_cpu_follow(struct oct_cells_engine *c, const struct oct_cell_start *starts,
