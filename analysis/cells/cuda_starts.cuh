@@ -6,27 +6,13 @@
 
 #include <cstring>
 
-/* Pairs of opposite neighbours in the order of oct_cells_flow. */
-static inline struct oct_cells_flow oct_cells_flow_of(double vx, double vy)
-{
-    static const int pairs[4][2] = {{1, 0}, {0, 1}, {1, 1}, {1, -1}};
-    struct oct_mgvf_flow ahead;
-    struct oct_cells_flow flow = {{0, 0, 0, 0}};
-    oct_mgvf_flow_init(&ahead, vx, vy);
-    for (unsigned i = 0; i < 4 - ahead.n_half; i++)
-        for (unsigned k = 0; k < 4; k++)
-            for (int sign = -1; sign <= 1; sign += 2)
-                if (ahead.dx[i] == sign * pairs[k][0] && ahead.dy[i] == sign * pairs[k][1])
-                    flow.sign[k] = (int8_t)sign;
-    return flow;
-}
-
 /* *window: where the snake is; without pixels, and no columns, where it is too small for one. */
 static inline struct oct_cells_snake_start
 oct_cells_start_of(const struct oct_cells_engine_setup *setup, const struct oct_cell_start *start,
                    struct oct_cell_window *window)
 {
     struct oct_cells_snake_start to = {};
+    struct oct_mgvf_flow flow;
     if (!oct_cell_window_find(&setup->params, setup->height, setup->width, start->x, start->y,
                               window)) {
         *window = {0, -1, 0, -1};
@@ -40,7 +26,8 @@ oct_cells_start_of(const struct oct_cells_engine_setup *setup, const struct oct_
     to.y = start->y - window->v1;
     to.mean_y = to.y + start->mean_dy;
     memcpy(to.radii, start->radii, sizeof(to.radii));
-    to.flow = oct_cells_flow_of(start->vx, start->vy);
+    oct_mgvf_flow_init(&flow, start->vx, start->vy);
+    memcpy(to.flow.sign, flow.sign, sizeof(to.flow.sign));
     to.is_dark = start->is_dark;
     return to;
 }

@@ -15,9 +15,9 @@ struct oct_cells_follower {
     uint32_t height, width;
     const struct oct_mgvf *mgvf;
     struct oct_snake_angles angles;
-    float *planes[2], *edge; /* planes of mgvf.h, from their first float */
-    double *row;             /* of squared gradients */
-    float *field;            /* rows one after another */
+    float *planes[OCT_MGVF_N_PLANES], *edge; /* planes of mgvf.h, from their first float */
+    double *row;                             /* of squared gradients */
+    float *field;                            /* rows one after another */
     struct oct_snake_field snakes;
     struct oct_cell_window window;
     bool has_field;
@@ -45,13 +45,16 @@ enum oct_err oct_cells_follower_create(struct oct_cells_follower **follower,
     f->width = width;
     f->mgvf = oct_mgvf_select("auto");
     oct_snake_angles_init(&f->angles);
-    f->planes[0] = oct_aligned_calloc(64, n_plane, sizeof(float));
-    f->planes[1] = oct_aligned_calloc(64, n_plane, sizeof(float));
+    bool is_whole = true;
+    for (unsigned i = 0; i < OCT_MGVF_N_PLANES; i++) {
+        f->planes[i] = oct_aligned_calloc(64, n_plane, sizeof(float));
+        is_whole = is_whole && f->planes[i];
+    }
     f->edge = oct_aligned_calloc(64, n_plane, sizeof(float));
     f->row = oct_aligned_calloc(64, columns, sizeof(double));
     f->field = oct_aligned_calloc(64, n, sizeof(float));
     f->snakes.pixels = oct_aligned_calloc(64, n, sizeof(struct oct_snake_pixel));
-    if (f->planes[0] && f->planes[1] && f->edge && f->row && f->field && f->snakes.pixels)
+    if (is_whole && f->edge && f->row && f->field && f->snakes.pixels)
         return OCT_OK;
 fail:
     oct_cells_follower_destroy(f);
@@ -64,8 +67,8 @@ void oct_cells_follower_destroy(struct oct_cells_follower *f)
 {
     if (!f)
         return;
-    free(f->planes[0]);
-    free(f->planes[1]);
+    for (unsigned i = 0; i < OCT_MGVF_N_PLANES; i++)
+        free(f->planes[i]);
     free(f->edge);
     free(f->row);
     free(f->field);
@@ -137,11 +140,12 @@ static uint32_t find_field(struct oct_cells_follower *f, const float *pixels, si
                                  .columns = (uint32_t)(at->u2 - at->u1 + 1)};
     grid.stride = oct_mgvf_stride(grid.columns);
     const size_t first = oct_mgvf_first(&grid);
-    float *const planes[2] = {f->planes[0] + first, f->planes[1] + first};
-    float *edge = f->edge + first;
+    float *edge = f->edge + first, *planes[OCT_MGVF_N_PLANES];
     const float *window = pixels + (size_t)at->v1 * stride + (size_t)at->u1;
     struct oct_mgvf_flow flow;
     uint32_t n;
+    for (unsigned i = 0; i < OCT_MGVF_N_PLANES; i++)
+        planes[i] = f->planes[i] + first;
     oct_mgvf_flow_init(&flow, start->vx, start->vy);
     find_edges(edge, f->row, window, stride, &grid, &f->pause);
     const float *w = oct_mgvf_run(f->mgvf, planes, edge, &grid, &flow, &f->pause, &n);

@@ -1,24 +1,25 @@
 #include "analysis/cells/mgvf.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #define PIXELS_BETWEEN 32768u /* two pauses */
+#define SUMMED_EVERY 8u
+#define NEAR 1.1 /* times the bound: from there on each sweep is summed */
+
+/* NaN: 0 */
+static int sign_of(double dot)
+{
+    return (dot >= OCT_MGVF_LEAST_DOT) - (dot <= -OCT_MGVF_LEAST_DOT);
+}
 
 void oct_mgvf_flow_init(struct oct_mgvf_flow *flow, double vx, double vy)
 {
-    static const int pairs[4][2] = {{1, 0}, {0, 1}, {1, 1}, {1, -1}};
-    unsigned n_ahead = 0;
-    flow->n_half = 0;
-    for (unsigned i = 0; i < 4; i++) {
-        const int ex = pairs[i][0], ey = pairs[i][1];
-        const double dot = vx * ex + vy * ey;
-        const int sign = dot <= -OCT_MGVF_LEAST_DOT ? -1 : 1;
-        const bool directed = dot >= OCT_MGVF_LEAST_DOT || sign < 0;
-        const unsigned at = directed ? n_ahead++ : 3 - flow->n_half++;
-        flow->dx[at] = sign * ex;
-        flow->dy[at] = sign * ey;
-    }
+    vx = sign_of(vx) ? vx : 0;
+    vy = sign_of(vy) ? vy : 0;
+    flow->sign[0] = (int8_t)sign_of(vx);
+    flow->sign[1] = (int8_t)sign_of(vy);
+    flow->sign[2] = (int8_t)sign_of(vx + vy);
+    flow->sign[3] = (int8_t)sign_of(vx - vy);
 }
 
 #if defined(__x86_64__)
@@ -65,29 +66,52 @@ void oct_mgvf_set_border(float *plane, const struct oct_mgvf_grid *grid)
     memcpy(last + grid->stride - 1, last - 1, bytes);
 }
 
-const float *oct_mgvf_run(const struct oct_mgvf *mgvf, float *const planes[2], const float *edge,
-                          const struct oct_mgvf_grid *grid, const struct oct_mgvf_flow *flow,
-                          const struct oct_pause *pause, uint32_t *n)
+/* The one that is neither. */
+static float *third_of(float *const planes[OCT_MGVF_N_PLANES], const float *a, const float *b)
+{
+    for (unsigned i = 0; i + 1 < OCT_MGVF_N_PLANES; i++)
+        if (planes[i] != a && planes[i] != b)
+            return planes[i];
+    return planes[OCT_MGVF_N_PLANES - 1];
+}
+
+const float *oct_mgvf_run(const struct oct_mgvf *mgvf, float *const planes[OCT_MGVF_N_PLANES],
+                          const float *edge, const struct oct_mgvf_grid *grid,
+                          const struct oct_mgvf_flow *flow, const struct oct_pause *pause,
+                          uint32_t *n)
 {
     const double least = OCT_MGVF_LEAST_CHANGE * ((double)grid->rows * grid->columns);
-    float *from = planes[0], *to = planes[1];
+    float *from = planes[0], *kept = from; /* kept: of the sweep before those not summed */
+    uint32_t n_kept = 0;
+    bool is_near = false;
     for (size_t y = 0; y < grid->rows; y++)
         memcpy(from + y * grid->stride, edge + y * grid->stride, grid->columns * sizeof(*edge));
     oct_mgvf_set_border(from, grid);
     const uint64_t n_pixels = (uint64_t)grid->rows * grid->columns;
     uint64_t n_done = 0;
-    double change = 0;
-    *n = 0;
-    do {
+    for (*n = 1;; ++*n) {
         if (pause && n_done > PIXELS_BETWEEN) {
             oct_pause_call(pause);
             n_done = 0;
         }
         n_done += n_pixels;
-        change = mgvf->sweep(to, from, edge, grid, flow);
-        float *swap = from;
+        float *to = third_of(planes, from, kept);
+        const bool sums = is_near || *n - n_kept == SUMMED_EVERY || *n == OCT_MGVF_MOST_ITERATIONS;
+        const double change = mgvf->sweep(to, from, edge, grid, flow, sums);
         from = to;
-        to = swap;
-    } while (++*n < OCT_MGVF_MOST_ITERATIONS && change > least);
-    return from;
+        if (!sums)
+            continue;
+        const bool rests = !(change > least);
+        if (rests ? *n - n_kept == 1 : *n == OCT_MGVF_MOST_ITERATIONS)
+            return to;
+        if (rests) {
+            from = kept;
+            *n = n_kept;
+            is_near = true;
+        } else {
+            kept = to;
+            n_kept = *n;
+            is_near = is_near || change <= NEAR * least;
+        }
+    }
 }

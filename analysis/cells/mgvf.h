@@ -2,6 +2,9 @@
  * source: plain vectors of four, AVX2 and AVX-512. The build is chosen at run time. All give the
  * same bits: nothing is fused, and the sums are taken in the same order.
  *
+ * Of the eight neighbours the largest or the smaller of each and w are summed, and eight times w is
+ * taken off: max(d, 0) = max(w_e, w) - w. What rounds the sum enters w with a weight of 0.1.
+ *
  * Planes are f32 with a border of one pixel that repeats the outermost ones: pixel (x, y) at
  * plane[y * stride + x] for -1 <= x <= columns, -1 <= y <= rows. The left border lies behind the
  * end of the row before. One thread uses a plane at a time. */
@@ -10,22 +13,23 @@
 
 #include "analysis/correlate/pause.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define OCT_MGVF_BLOCK 16u /* columns that are computed together */
 #define OCT_MGVF_MOST_ITERATIONS 500u
 #define OCT_MGVF_LEAST_CHANGE 1e-5
-#define OCT_MGVF_LEAST_DOT 1e-9 /* |v . e| below it counts as 0 */
+#define OCT_MGVF_LEAST_DOT 1e-9
+#define OCT_MGVF_N_PLANES 3
 
-/* Where cells go: of each of the four pairs of opposite neighbours the one ahead, v . e > 0. The
- * n_half last pairs lie across, v . e = 0, and add half of both differences. */
+/* Where cells go: the signs of v . e of e = (1, 0), (0, 1), (1, 1), (1, -1). 0: the pair e, -e lies
+ * across and adds half of both differences. */
 struct oct_mgvf_flow {
-    int dx[4], dy[4];
-    unsigned n_half; /* 4: plain diffusion */
+    int8_t sign[4];
 };
 
-/* NaN counts as 0. */
+/* Components of v and v . e below OCT_MGVF_LEAST_DOT count as 0, and so does NaN. */
 void oct_mgvf_flow_init(struct oct_mgvf_flow *flow, double vx, double vy);
 
 struct oct_mgvf_grid {
@@ -54,9 +58,10 @@ struct oct_mgvf {
     const char *name; /* "avx512", "avx2", "plain" */
 
     /* to = one iteration from `from` with the edge map (its border is not read), borders included;
-     * returns the sum of |change|. Columns behind the right border hold any finite numbers. */
+     * with `sums` the sum of |change|, else 0. Columns behind the right border hold any finite
+     * numbers. */
     double (*sweep)(float *to, const float *from, const float *edge,
-                    const struct oct_mgvf_grid *grid, const struct oct_mgvf_flow *flow);
+                    const struct oct_mgvf_grid *grid, const struct oct_mgvf_flow *flow, bool sums);
 };
 
 extern const struct oct_mgvf oct_mgvf_plain;
@@ -67,12 +72,17 @@ extern const struct oct_mgvf oct_mgvf_avx2, oct_mgvf_avx512;
 /* "auto", "avx512", "avx2" or "plain"; NULL when this CPU lacks it or the name is unknown. */
 const struct oct_mgvf *oct_mgvf_select(const char *simd);
 
-/* Iterates from w = edge until it rests. planes: two, of which the one with the result is
- * returned; both finite. *n: iterations. pause: called between some of them;
- * NULL: none. */
-const float *oct_mgvf_run(const struct oct_mgvf *mgvf, float *const planes[2], const float *edge,
-                          const struct oct_mgvf_grid *grid, const struct oct_mgvf_flow *flow,
-                          const struct oct_pause *pause, uint32_t *n);
+/* Iterates from w = edge until it rests. Of the planes, all finite, the one with the result is
+ * returned. *n: iterations. The change is summed in every
+ * eighth sweep, and in each once it is near the bound; where it is below it at once, those since
+ * the last sum are repeated one by one. So the first sweep that is small enough ends it, if the
+ * mean change does not fall from more than 1.1 times the bound below it and rise above it again
+ * within eight sweeps: but for the repeated border each pixel gives what another takes, and the
+ * sum of |change| does not rise. pause: called between some of them; NULL: none. */
+const float *oct_mgvf_run(const struct oct_mgvf *mgvf, float *const planes[OCT_MGVF_N_PLANES],
+                          const float *edge, const struct oct_mgvf_grid *grid,
+                          const struct oct_mgvf_flow *flow, const struct oct_pause *pause,
+                          uint32_t *n);
 
 /* Repeats the outermost pixels. */
 void oct_mgvf_set_border(float *plane, const struct oct_mgvf_grid *grid);

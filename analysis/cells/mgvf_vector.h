@@ -10,7 +10,6 @@
 #include <immintrin.h>
 #endif
 
-#define UNROLL _Pragma("GCC unroll 16")
 #define INLINE static inline __attribute__((always_inline))
 
 #if defined(__AVX512F__)
@@ -24,7 +23,6 @@ typedef __m256 vec;
 typedef float vec __attribute__((vector_size(16)));
 typedef int32_t bits __attribute__((vector_size(16)));
 #endif
-#define PARTS (16 / WIDTH) /* registers of a block of columns */
 
 INLINE vec load(const float *from)
 {
@@ -61,27 +59,27 @@ INLINE vec all(float x)
 #endif
 }
 
-/* max(v, 0) */
-INLINE vec above_zero(vec v)
+INLINE vec larger(vec a, vec b)
 {
 #if defined(__AVX512F__)
-    return _mm512_max_ps(v, _mm512_setzero_ps());
+    return _mm512_max_ps(a, b);
 #elif defined(__AVX2__)
-    return _mm256_max_ps(v, _mm256_setzero_ps());
+    return _mm256_max_ps(a, b);
 #else
-    return (vec)((bits)v & (bits)(v > all(0)));
+    const bits mask = (bits)(a > b);
+    return (vec)(((bits)a & mask) | ((bits)b & ~mask));
 #endif
 }
 
-/* min(v, 0) */
-INLINE vec below_zero(vec v)
+INLINE vec smaller(vec a, vec b)
 {
 #if defined(__AVX512F__)
-    return _mm512_min_ps(v, _mm512_setzero_ps());
+    return _mm512_min_ps(a, b);
 #elif defined(__AVX2__)
-    return _mm256_min_ps(v, _mm256_setzero_ps());
+    return _mm256_min_ps(a, b);
 #else
-    return (vec)((bits)v & (bits)(v < all(0)));
+    const bits mask = (bits)(a < b);
+    return (vec)(((bits)a & mask) | ((bits)b & ~mask));
 #endif
 }
 
