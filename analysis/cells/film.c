@@ -1,6 +1,7 @@
 #include "analysis/cells/film.h"
 
 #include "analysis/cells/resample.h"
+#include "analysis/cells/room.h"
 #include "analysis/cells/way.h"
 
 #include <math.h>
@@ -281,24 +282,15 @@ static void convert(struct oct_cells_film *f, const struct oct_cells_times *time
     f->n_moments = f->setup.detect_only ? 0 : n;
 }
 
-static void *grown(void *array, size_t n, size_t size, bool *is_whole)
-{
-    void *larger = realloc(array, n * size);
-    if (larger)
-        return larger;
-    *is_whole = false;
-    return array;
-}
-
 static enum oct_err make_room(struct oct_cells_film *f, unsigned n_seen, struct oct_error *err)
 {
     const size_t n = n_seen + n_seen / 2 + 16;
     bool is_whole = true;
     if (n_seen <= f->n_most)
         return OCT_OK;
-    f->found = grown(f->found, n, sizeof *f->found, &is_whole);
-    f->moments = grown(f->moments, n, sizeof *f->moments, &is_whole);
-    f->new_moments = grown(f->new_moments, n, sizeof *f->new_moments, &is_whole);
+    f->found = oct_cells_grown(f->found, n, sizeof *f->found, &is_whole);
+    f->moments = oct_cells_grown(f->moments, n, sizeof *f->moments, &is_whole);
+    f->new_moments = oct_cells_grown(f->new_moments, n, sizeof *f->new_moments, &is_whole);
     if (!is_whole)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %zu cells", n);
     f->n_most = n;

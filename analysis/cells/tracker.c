@@ -1,3 +1,4 @@
+#include "analysis/cells/room.h"
 #include "analysis/cells/tracker_parts.h"
 
 #include <math.h>
@@ -44,15 +45,6 @@ void oct_cells_tracker_destroy(struct oct_cells_tracker *t)
 
 /* ---- room ---- */
 
-static void *grown(void *array, size_t n, size_t size, bool *is_whole)
-{
-    void *larger = realloc(array, n * size);
-    if (larger)
-        return larger;
-    *is_whole = false;
-    return array;
-}
-
 /* Room for the tracks and one more for each cell. */
 static enum oct_err make_room(struct oct_cells_tracker *t, struct oct_error *err)
 {
@@ -60,13 +52,13 @@ static enum oct_err make_room(struct oct_cells_tracker *t, struct oct_error *err
     bool is_whole = true;
     if (needed <= t->n_tracks_most)
         return OCT_OK;
-    t->tracks = grown(t->tracks, n, sizeof *t->tracks, &is_whole);
-    t->seen = grown(t->seen, n, sizeof *t->seen, &is_whole);
-    t->starts = grown(t->starts, n, sizeof *t->starts, &is_whole);
-    t->ends = grown(t->ends, n, sizeof *t->ends, &is_whole);
-    t->followed = grown(t->followed, n, sizeof *t->followed, &is_whole);
-    t->links = grown(t->links, n, sizeof *t->links, &is_whole);
-    t->pair = grown(t->pair, n, sizeof *t->pair, &is_whole);
+    t->tracks = oct_cells_grown(t->tracks, n, sizeof *t->tracks, &is_whole);
+    t->seen = oct_cells_grown(t->seen, n, sizeof *t->seen, &is_whole);
+    t->starts = oct_cells_grown(t->starts, n, sizeof *t->starts, &is_whole);
+    t->ends = oct_cells_grown(t->ends, n, sizeof *t->ends, &is_whole);
+    t->followed = oct_cells_grown(t->followed, n, sizeof *t->followed, &is_whole);
+    t->links = oct_cells_grown(t->links, n, sizeof *t->links, &is_whole);
+    t->pair = oct_cells_grown(t->pair, n, sizeof *t->pair, &is_whole);
     if (!is_whole)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %zu tracks", n);
     t->n_tracks_most = n;
