@@ -1,6 +1,7 @@
 #include "pipeline/volume/hdf5_make.h"
 
 #include <hdf5.h>
+#include <stdio.h>
 
 _Static_assert(sizeof(hid_t) == sizeof(int64_t), "the header says int64_t");
 
@@ -54,7 +55,12 @@ int64_t oct_hdf5_make_dataset(int64_t file, const char *name, int64_t stored, un
 {
     hid_t dataset = H5I_INVALID_HID;
     hsize_t extent[OCT_HDF5_MOST_RANK];
-    for (unsigned i = 0; i < rank && i < OCT_HDF5_MOST_RANK; i++)
+    if (rank > OCT_HDF5_MOST_RANK) {
+        snprintf(reason->text, sizeof(reason->text), "a dataset of rank %u: at most %u", rank,
+                 OCT_HDF5_MOST_RANK);
+        return H5I_INVALID_HID;
+    }
+    for (unsigned i = 0; i < rank; i++)
         extent[i] = dims[i];
     hid_t links = H5Pcreate(H5P_LINK_CREATE);
     hid_t properties = H5Pcreate(H5P_DATASET_CREATE);

@@ -1,5 +1,6 @@
 /* Recordings: what a file says beside its samples: texts, calibration, sizes, added datasets. */
 #include "pipeline/volume/hdf5_image.h"
+#include "pipeline/volume/hdf5_make.h"
 #include "test/rig/tap.h"
 #include "test/rig/volume_cases.h"
 
@@ -189,6 +190,28 @@ static void an_image_is_never_taken_for_the_one_before_it(void **state)
     oct_hdf5_unlock();
 }
 
+static void datasets_of_too_many_dimensions_are_refused(void **state)
+{
+    (void)state;
+    const uint64_t dims[OCT_HDF5_MOST_RANK + 1] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+    struct oct_hdf5_reason reason = {.text = ""};
+    struct oct_hdf5_image image;
+    oct_hdf5_lock();
+    oct_hdf5_image_init(&image, -1, 0);
+    const hid_t file =
+        oct_hdf5_image_open(&image, H5F_ACC_TRUNC, 1, reason.text, sizeof(reason.text));
+    assert_true(file >= 0);
+    assert_true(oct_hdf5_make_dataset(file, "nine", H5T_IEEE_F32LE, OCT_HDF5_MOST_RANK + 1, dims,
+                                      NULL, &reason) < 0);
+    assert_string_equal(reason.text, "a dataset of rank 9: at most 8");
+    const hid_t most = oct_hdf5_make_dataset(file, "eight", H5T_IEEE_F32LE, OCT_HDF5_MOST_RANK,
+                                             dims, NULL, &reason);
+    assert_true(most >= 0);
+    assert_true(H5Dclose(most) >= 0 && H5Fclose(file) >= 0);
+    oct_hdf5_image_finish(&image);
+    oct_hdf5_unlock();
+}
+
 int main(void)
 {
     if (getenv("TMPDIR") && chdir(getenv("TMPDIR")) != 0)
@@ -201,6 +224,7 @@ int main(void)
         cmocka_unit_test(a_block_pushed_in_parts_and_then_whole_counts_once),
         cmocka_unit_test(nothing_can_be_added_twice_or_to_nothing),
         cmocka_unit_test(an_image_is_never_taken_for_the_one_before_it),
+        cmocka_unit_test(datasets_of_too_many_dimensions_are_refused),
     };
     return cmocka_run_group_tests_name("volume content", tests, NULL, NULL);
 }
