@@ -346,10 +346,14 @@ enum oct_err oct_cells_summary_json(void *summary, const char *path, bool force,
     enum oct_err e = oct_whole_file_init(&file, path, force, err);
     if (!e) {
         FILE *stream = fopen(file.work, "wxe");
-        bool ok = stream && fprintf(stream, "%s\n", text) >= 0;
-        ok = stream && fclose(stream) == 0 && ok;
+        bool ok = stream && fprintf(stream, "%s\n", text) >= 0 && fflush(stream) == 0;
+        int error = ok ? 0 : errno; /* fclose may set another */
+        if (stream && fclose(stream) != 0 && ok) {
+            error = errno;
+            ok = false;
+        }
         e = ok ? oct_whole_file_publish(&file, err)
-               : oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", path);
+               : oct_fail_errno(err, OCT_E_IO, error, "%s: cannot be written", path);
         if (!ok)
             oct_whole_file_discard(&file);
     }

@@ -240,15 +240,21 @@ enum oct_err oct_cells_report_trackmate(void *context, const char *path, bool fo
                     .frame_s =
                         run->n > 1 ? (run->last_s - run->first_s) / (double)(run->n - 1) : 1};
     x.stream = fopen(file.work, "wxe");
-    if (x.stream)
+    bool ok = x.stream != NULL;
+    if (ok) {
+        errno = 0;
         put_all(&x, order);
-    const bool ok = x.stream && !ferror(x.stream);
-    if (x.stream && (fclose(x.stream) != 0 || !ok))
-        x.stream = NULL;
+        ok = fflush(x.stream) == 0 && !ferror(x.stream);
+    }
+    int error = errno; /* of the open, or of the first write that failed; fclose may set another */
+    if (x.stream && fclose(x.stream) != 0 && ok) {
+        error = errno;
+        ok = false;
+    }
     free(order);
-    if (x.stream)
+    if (ok)
         return oct_whole_file_publish(&file, err);
-    e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", path);
+    e = oct_fail_errno(err, OCT_E_IO, error ? error : EIO, "%s: cannot be written", path);
     oct_whole_file_discard(&file);
     return e;
 }
