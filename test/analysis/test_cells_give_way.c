@@ -27,8 +27,8 @@ enum { MOST_THREADS = 3, MOST_CELLS = 4096, N_TRIES = 5 };
 struct looks {
     struct oct_work_source source; /* first */
     double last_s[MOST_THREADS];   /* of each worker, by its own clock; below 0: it has not asked */
-    double all_s, longest_s;       /* between two looks of a worker */
-    unsigned n;
+    double all_s, longest_s;       /* between two looks of a worker; by the pool's lock */
+    struct oct_workers *pool;
 };
 
 static double cpu_s(void)
@@ -45,7 +45,6 @@ static bool look(struct oct_work_source *source, unsigned worker)
     if (l->last_s[worker] >= 0) {
         l->all_s += step_s;
         l->longest_s = fmax(l->longest_s, step_s);
-        l->n++;
     }
     l->last_s[worker] = now_s;
     return false;
@@ -61,10 +60,20 @@ static const struct oct_work_ops ops = {.take = look, .run = do_nothing};
 
 static void begin_looks(struct oct_workers *pool, struct looks *looks)
 {
-    *looks = (struct looks){.source = {.ops = &ops, .rank = OCT_WORK_PICTURES}};
+    *looks = (struct looks){.source = {.ops = &ops, .rank = OCT_WORK_PICTURES}, .pool = pool};
     for (unsigned i = 0; i < MOST_THREADS; i++)
         looks->last_s[i] = -1;
     oct_workers_add(pool, &looks->source);
+}
+
+/* The longest step as a share of all since the last call. */
+static double take_share(struct looks *looks)
+{
+    pthread_mutex_lock(oct_workers_lock(looks->pool));
+    const double share = looks->all_s > 0 ? looks->longest_s / looks->all_s : 1;
+    looks->all_s = looks->longest_s = 0;
+    pthread_mutex_unlock(oct_workers_lock(looks->pool));
+    return share;
 }
 
 static struct oct_workers *open_pool(unsigned n_threads)
@@ -115,7 +124,7 @@ static double longest_share(struct oct_cells_engine *engine, const struct oct_pi
         enum oct_err e = OCT_OK;
         if (start)
             e = oct_cells_cpu_engine.look(engine, picture, found->cells, 0, &found->n, &err);
-        looks->all_s = looks->longest_s = 0;
+        take_share(looks);
         if (!e && start)
             e = oct_cells_cpu_engine.follow(engine, start, 1, &found->end, &err);
         else if (!e)
@@ -123,7 +132,7 @@ static double longest_share(struct oct_cells_engine *engine, const struct oct_pi
                                           &err);
         if (e)
             fail_msg("%s", err.text);
-        best = fmin(best, looks->longest_s / looks->all_s);
+        best = fmin(best, take_share(looks));
     }
     return best;
 }
@@ -153,8 +162,8 @@ static void a_search_gives_way_all_along(void **state)
         struct oct_picture picture;
         draw(&picture, is_masked);
         const double share = longest_share(engine, &picture, &looks, NULL, &found);
-        print_message("%s: %.0f us, the longest step a %.0fth\n", is_masked ? "masked" : "whole",
-                      looks.all_s * 1e6, 1 / share);
+        print_message("%s: the longest step is a %.0fth\n", is_masked ? "masked" : "whole",
+                      1 / share);
         assert_true(found.n >= 10);
         assert_true(share < SEARCH_SHARE);
         oct_picture_finish(&picture);
@@ -179,8 +188,8 @@ static void a_snake_gives_way_all_along(void **state)
     for (unsigned i = 0; i < OCT_CELLS_SNAXELS; i++)
         start.radii[i] = 18;
     const double share = longest_share(engine, &picture, &looks, &start, &found);
-    print_message("%u sweeps, %u steps: %.0f us, the longest step a %.0fth\n", found.end.n_field,
-                  found.end.n_snake, looks.all_s * 1e6, 1 / share);
+    print_message("%u sweeps, %u steps: the longest is a %.0fth\n", found.end.n_field,
+                  found.end.n_snake, 1 / share);
     assert_true(found.end.defined && found.end.n_field > 50 && found.end.n_snake == 1000);
     assert_true(share < SNAKE_SHARE);
     oct_picture_finish(&picture);

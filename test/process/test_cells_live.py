@@ -171,6 +171,36 @@ def a_volume_is_recorded_as_it_was_told():
 
 
 @case
+def bscans_that_come_too_quickly_are_skipped_and_counted():
+    """400 B-scans a second of 240 x 512: begun = done + skipped, and all of them have pictures"""
+    n, lines = 300, 240
+    wanted = settings(cells=dict(enabled="yes", source="bscan"), scan=dict(lines=lines),
+                      pipeline=dict(crop_last=512))
+    with Daemon(*SCAN, *wanted) as daemon:
+        socket, sender = daemon.subscriber("cells"), Sender(daemon, 1)
+        dice = np.random.default_rng(7)
+        bscan = dice.integers(18000, 22000, (lines, N)).astype("<u2")
+        begin = time.monotonic()
+        for i in range(n):
+            sender.send(bscan, i * lines, flags=i == 0, time_ns=10 ** 12 + i * 2_500_000)
+            time.sleep(max(0, begin + (i + 1) / 400 - time.monotonic()))
+        status = daemon.wait(lambda s: s["bscans_done"] + sum(s["bscans_dropped"].values()) == n
+                             and cells_of(s)["seen"] == s["bscans_done"]
+                             and s["bscans_published"] == s["bscans_done"])
+        counts = cells_of(status)
+        skipped = counts["skipped"]
+        seen(f"{counts['done']} done, {skipped['late']} late, {n} sent in "
+             f"{time.monotonic() - begin:.2f} s")
+        assert counts["done"] + sum(skipped.values()) == counts["seen"] == status["bscans_done"], counts
+        assert counts["done"] > 0 and skipped["late"] > 0, counts
+        assert sum(skipped.values()) == skipped["late"] and counts["results"] == counts["done"], counts
+        told = 0
+        while told < counts["done"] and socket.poll(2000):
+            told = receive(socket)[1]["frames_done"]
+        assert told == counts["done"], (told, counts)
+
+
+@case
 def cells_of_bscans():
     """source=bscan: a table a B-scan, a cell that moves along the A-lines, all of it recorded"""
     n = 12
