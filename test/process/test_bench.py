@@ -179,7 +179,7 @@ def cells():
     rows = json.loads(out)["parts"]
     assert [row["limit_is"] for row in rows] == [
         "multiply-adds / 4", "8 G samples a second", "multiply-adds / 31", "50 frames a second",
-        "70 frames a second", "scikit-image blob_log"], rows
+        "70 frames a second", "scikit-image blob_log", "p99 without them", "p99 without them"], rows
     for row in rows[:3]:  # by CPU time: no neighbour makes it longer by much
         assert "1 core" in row["what"] and row["value"] > 0.01, row
         assert row["limit"] == 8 or 0.01 < row["ratio"] < 1.5, row
@@ -190,6 +190,11 @@ def cells():
     assert frame > 0.9 * scores > 0, (scores, frame)
     assert rows[5]["what"].startswith("48 cells"), rows[5]
     assert (rows[5]["limit"] > 0) != ("not installed" in rows[5]["note"]), rows[5]
+    for row, source in zip(rows[6:], ("bscan", "enface")):
+        assert row["what"].endswith("source = " + source) and row["value"] > 0 < row["limit"], row
+        begun, done, skipped = map(int, re.search(
+            r"(\d+) begun = (\d+) done \+ (\d+) skipped", row["note"]).groups())
+        assert begun == done + skipped and done > 0, row
 
 
 @case

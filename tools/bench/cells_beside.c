@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define BSCANS_A_SECOND 400.0
+#define BSCANS_A_VOLUME "240"
 
 static const cJSON *find_cells(const cJSON *status)
 {
@@ -58,6 +59,8 @@ static enum oct_err bench_source(const struct oct_config *config, const char *so
     enum oct_err e = oct_config_set(&c, "analysis.run", "enface,quality,cells", "bench", err);
     if (!e)
         e = oct_config_set(&c, "cells.source", source, "bench", err);
+    if (!e)
+        e = oct_config_set(&c, "scan.bscans", BSCANS_A_VOLUME, "bench", err);
     if (!e)
         e = oct_bench_beside(&c, &beside, seconds, &found, err);
     if (e)
