@@ -4,8 +4,15 @@
  * place is low where the brightness rises with depth (ILM) or falls (RPE); a step from A-line to
  * A-line is bounded and has a price a pixel; their distance lies between a least and a greatest
  * one. After S. J. Chiu et al., Optics Express 18 (2010) 19413, whose two searches, one after the
- * other, jump between the layers where either fades. A place is brought to a fraction of a pixel by
- * the parabola through the gradient's peak.
+ * other, jump between the layers where either fades. That is done on a coarse grid; each layer is
+ * then found at full resolution in a corridor about its path, to a fraction of a pixel by the
+ * parabola through the gradient's peak.
+ *
+ * What is reported: of the ILM the centre of its thin reflex, where the rise of the brightness
+ * ends; of the RPE its outer border (Bruch's membrane), where the fall ends, and where the
+ * choriocapillaris shows as a rise behind it, the middle of that. In decibels the gradient's peaks
+ * lie outside both, by as much as the resolution is wide (5 um where it is 3 um); how far is read
+ * from the mean of the B-scan's A-lines, so that it does not depend on resolution and pixels.
  *
  *     create -> run ... -> destroy
  *
@@ -31,12 +38,15 @@ extern const char *const oct_layer_names[OCT_N_LAYERS]; /* "ilm", "rpe" */
 struct oct_trace_params {
     double depth_um, line_um; /* of a pixel; NaN or 0: not known, and taken as those of
                                  OCT_TRACE_DEPTH_UM and OCT_TRACE_LINE_UM */
-    double smooth_depth_um, smooth_line_um; /* sigma of the Gaussian before the gradient */
+    double smooth_depth_um, smooth_line_um; /* sigma of the Gaussian before the gradient; along the
+                                               lines that of the ILM, the RPE's is 2.5 of it and 2
+                                               A-lines at least */
     double least_um, most_um;               /* from the ILM to the RPE */
     double max_slope;                       /* of a layer, um a um along the B-scan */
     double price;  /* of a step by a pixel, as a share of the cost of a place without contrast */
     double gap_um; /* see above */
-    double min_quality; /* below it an A-line has no such layer */
+    double min_quality; /* below it an A-line has no ILM. The RPE needs 0.6 of it beneath an ILM,
+                           and 1.5 of it alone */
 };
 #define OCT_TRACE_DEPTH_UM 2.5
 #define OCT_TRACE_LINE_UM 5.0
@@ -50,9 +60,11 @@ struct oct_trace_bounds {
 /* The caller's memory, [n_lines] each. */
 struct oct_traced {
     float *position[OCT_N_LAYERS]; /* px; NaN: not found */
-    float *quality[OCT_N_LAYERS];  /* the step of brightness across the layer, in standard
-                                      deviations of what the same measure gives beside the layers;
-                                      0 where the A-line is missing; never NaN */
+    float *quality[OCT_N_LAYERS];  /* the step of brightness across the layer over some 80 um along
+                                      it, in standard deviations of what the same measure gives
+                                      beside the layers; paths over noise reach 5 (ILM) and 6 (RPE).
+                                      0 where the A-line is missing, the layer at an end of the
+                                      picture, or tissue above the ILM; never NaN */
 };
 
 struct oct_trace;
@@ -63,7 +75,7 @@ struct oct_trace_setup {
     struct oct_pause pause; /* called every 100 us at the latest */
 };
 
-/* OCT_E_ARG: params that cannot be, or sizes below 16 x 16; OCT_E_NO_MEMORY. */
+/* OCT_E_ARG: params that cannot be, or sides below 16 or above 16384; OCT_E_NO_MEMORY. */
 enum oct_err oct_trace_create(struct oct_trace **trace, const struct oct_trace_setup *setup,
                               struct oct_error *err);
 void oct_trace_destroy(struct oct_trace *trace); /* NULL is fine */

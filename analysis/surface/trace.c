@@ -1,0 +1,333 @@
+#include "analysis/surface/trace.h"
+
+#include "analysis/surface/trace_parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const oct_layer_names[OCT_N_LAYERS] = {"ilm", "rpe"};
+
+#define CELL_UM 8.0      /* of the coarse grid */
+#define MOST_ROWS 256u   /* of the coarse grid, so that time is bounded */
+#define MOST_STEP 6u     /* rows from column to column */
+#define FLANK_UM 11.0    /* from the steepest place of a flank to its end, at most */
+#define SKIP_UM 30.0     /* of the picture's top say nothing: fixed pattern fills them; and */
+#define SKIP_PX 8.0      /* these at least */
+#define RPE_SMOOTHER 2.5 /* its band is speckle, and level: smoothed by so much more */
+#define RPE_LINES 2.0    /* and by this at least */
+#define RPE_ALONE 1.5F   /* of min_quality, see needed() */
+#define RPE_BENEATH 0.6F
+#define LEAST_SIDE 16u
+#define MOST_SIDE 16384u
+
+void oct_trace_params_default(struct oct_trace_params *params)
+{
+    *params = (struct oct_trace_params){
+        .depth_um = NAN,
+        .line_um = NAN,
+        .smooth_depth_um = 3,
+        .smooth_line_um = 8,
+        .least_um = 100,
+        .most_um = 600,
+        .max_slope = 1,
+        .price = 0.1,
+        .gap_um = 150,
+        .min_quality = 8,
+    };
+}
+
+/* ---- life ---- */
+
+static bool is_length(double um, double least, double most)
+{
+    return um >= least && um <= most;
+}
+
+static enum oct_err check_setup(struct oct_trace_setup *setup, struct oct_error *err)
+{
+    struct oct_trace_params *p = &setup->params;
+
+    if (setup->n_lines < LEAST_SIDE || setup->depth < LEAST_SIDE || setup->n_lines > MOST_SIDE ||
+        setup->depth > MOST_SIDE)
+        return oct_fail(err, OCT_E_ARG,
+                        "layers are found in B-scans of %u to %u A-lines and depth pixels, not of "
+                        "%u x %u",
+                        LEAST_SIDE, MOST_SIDE, setup->n_lines, setup->depth);
+    if (isnan(p->depth_um) || p->depth_um == 0)
+        p->depth_um = OCT_TRACE_DEPTH_UM;
+    if (isnan(p->line_um) || p->line_um == 0)
+        p->line_um = OCT_TRACE_LINE_UM;
+    if (!is_length(p->depth_um, 1e-3, 1e3) || !is_length(p->line_um, 1e-3, 1e4))
+        return oct_fail(err, OCT_E_ARG, "layers: a pixel of %g x %g um", p->line_um, p->depth_um);
+    if (!is_length(p->smooth_depth_um, 0, 1e3) || !is_length(p->smooth_line_um, 0, 1e4))
+        return oct_fail(err, OCT_E_ARG,
+                        "layers: smoothing by %g um along the depth and %g um "
+                        "along the lines",
+                        p->smooth_depth_um, p->smooth_line_um);
+    if (!(p->least_um > 0 && p->most_um >= p->least_um && p->most_um <= 1e5))
+        return oct_fail(err, OCT_E_ARG, "layers: a distance of %g to %g um", p->least_um,
+                        p->most_um);
+    if (!(p->max_slope > 0 && p->max_slope <= 100 && p->price >= 0 && p->price <= 100 &&
+          p->gap_um >= 0 && isfinite(p->gap_um) && isfinite(p->min_quality)))
+        return oct_fail(err, OCT_E_ARG,
+                        "layers: a slope of %g, a price of %g, gaps of %g um, a quality of %g",
+                        p->max_slope, p->price, p->gap_um, p->min_quality);
+    return OCT_OK;
+}
+
+static uint32_t rounded(double x, uint32_t least, uint32_t most)
+{
+    return x > most ? most : x < least ? (least < most ? least : most) : (uint32_t)lround(x);
+}
+
+static void plan_grid(struct oct_trace *trace)
+{
+    const struct oct_trace_setup *s = &trace->setup;
+    const struct oct_trace_params *p = &s->params;
+    struct oct_trace_grid *g = &trace->grid;
+    uint32_t most_depth = s->depth / LEAST_SIDE;
+
+    g->depth = rounded(CELL_UM / p->depth_um, (s->depth + MOST_ROWS - 1) / MOST_ROWS,
+                       most_depth > 1 ? most_depth : 1);
+    g->lines = rounded(CELL_UM / p->line_um, 1, 4);
+    g->n_rows = s->depth / g->depth;
+    g->n_columns = (s->n_lines + g->lines - 1) / g->lines;
+    double row_um = g->depth * p->depth_um;
+    g->least = rounded(p->least_um / row_um, 1, g->n_rows + 1);
+    g->most = rounded(p->most_um / row_um, g->least, g->n_rows > g->least ? g->n_rows : g->least);
+    g->step = rounded(ceil(p->max_slope * p->line_um * g->lines / row_um), 1, MOST_STEP);
+    g->price =
+        (int16_t)rounded(p->price * g->depth / g->lines * OCT_TRACE_UNIT, 0, 2 * OCT_TRACE_UNIT);
+    g->near = rounded(20 / row_um, 2, g->n_rows);
+    g->below = rounded(40 / row_um, 2, g->n_rows);
+    g->far = rounded(120 / row_um, 3, g->n_rows);
+    g->band = rounded(16 / row_um, 1, g->n_rows);
+    g->beyond = rounded(80 / row_um, 2, g->n_rows);
+    g->skip =
+        rounded(ceil(fmax(SKIP_UM / p->depth_um, SKIP_PX) / g->depth), 1, (g->n_rows + 7) / 8);
+    g->outer = rounded(50 / row_um, 2, g->n_rows);
+    trace->n_tops = g->least <= g->n_rows ? g->n_rows - g->least + 1 : 1;
+    trace->n_gaps = g->most - g->least + 1;
+    trace->n_states = ((size_t)trace->n_tops + 2) * (trace->n_gaps + 2);
+}
+
+/* The derivative of a Gaussian, as the mean of what is below a place less that of what is above. */
+static void plan_taps(struct oct_trace *trace, double sigma, const double *line_sigma)
+{
+    double sum = 0;
+
+    for (uint32_t i = 1; i <= trace->reach; i++)
+        sum += i * exp(-(double)i * i / (2 * sigma * sigma));
+    for (uint32_t i = 1; i <= trace->reach; i++)
+        trace->taps[trace->reach - i] =
+            (float)(i * exp(-(double)i * i / (2 * sigma * sigma)) / sum);
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++)
+        for (uint32_t i = 0; i <= trace->line_reach[layer]; i++)
+            trace->line_taps[layer][i] =
+                i ? (float)exp(-(double)i * i / (2 * line_sigma[layer] * line_sigma[layer])) : 1;
+}
+
+static void *array(size_t n, size_t bytes, bool *failed)
+{
+    void *p = calloc(n, bytes);
+
+    *failed = *failed || !p;
+    return p;
+}
+
+static bool allocate(struct oct_trace *t)
+{
+    const struct oct_trace_grid *g = &t->grid;
+    size_t m = t->setup.n_lines, width = 2 * (size_t)t->half + 1;
+    bool failed = false;
+
+    t->clean = array(m * t->setup.depth, sizeof(float), &failed);
+    t->blocks = array(m * g->n_rows, sizeof(float), &failed);
+    t->cells = array((size_t)g->n_columns * g->n_rows, sizeof(float), &failed);
+    t->sorted = array(m * (g->n_rows + 1), sizeof(float), &failed);
+    t->beside = array(m * (g->n_rows + 1), sizeof(float), &failed);
+    t->others = array(g->n_rows + 1, sizeof(float), &failed);
+    t->sums = array(g->n_rows + 1, sizeof(float), &failed);
+    t->costs =
+        array(2 * (size_t)g->n_columns * (g->n_rows + 1 + g->most), sizeof(int16_t), &failed);
+    t->states = array((size_t)g->n_columns * t->n_states, sizeof(int16_t), &failed);
+    for (int i = 0; i < 2; i++) {
+        t->scratch[i] = array(t->n_states, sizeof(int16_t), &failed);
+        t->slopes[i] = array(m * width, sizeof(float), &failed);
+        t->levels[i] = array(m * width, sizeof(float), &failed);
+        t->pair[i] = array(g->n_columns, sizeof(uint32_t), &failed);
+        t->line_taps[i] = array((size_t)t->line_reach[i] + 1, sizeof(float), &failed);
+        t->path[i] = array(m, sizeof(float), &failed);
+    }
+    t->profile = array(t->n_profile, sizeof(float), &failed);
+    t->line = array(m, sizeof(float), &failed);
+    t->line2 = array(m, sizeof(float), &failed);
+    t->taps = array(t->reach, sizeof(float), &failed);
+    t->window = array(width + 1 + 2 * (size_t)t->reach, sizeof(float), &failed);
+    t->scores = array(m * width, sizeof(float), &failed);
+    t->totals = array(m * width, sizeof(float), &failed);
+    return !failed;
+}
+
+enum oct_err oct_trace_create(struct oct_trace **out, const struct oct_trace_setup *setup,
+                              struct oct_error *err)
+{
+    struct oct_trace_setup checked = *setup;
+
+    *out = NULL;
+    enum oct_err e = check_setup(&checked, err);
+    if (e)
+        return e;
+    struct oct_trace *trace = calloc(1, sizeof(*trace));
+    if (!trace)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the layers of a B-scan");
+    trace->setup = checked;
+    const struct oct_trace_params *p = &trace->setup.params;
+    double sigma = fmax(p->smooth_depth_um / p->depth_um, 0.7);
+    const double line_sigma[OCT_N_LAYERS] = {
+        [OCT_LAYER_ILM] = p->smooth_line_um / p->line_um,
+        [OCT_LAYER_RPE] = fmax(RPE_SMOOTHER * p->smooth_line_um / p->line_um, RPE_LINES),
+    };
+    plan_grid(trace);
+    trace->reach = rounded(ceil(3 * sigma), 2, setup->depth / 4);
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++)
+        trace->line_reach[layer] = rounded(ceil(2.5 * line_sigma[layer]), 0, setup->n_lines);
+    trace->n_profile = 2 * rounded(ceil(FLANK_UM / p->depth_um), 2, setup->depth) + 3;
+    trace->wide = rounded(40 / p->line_um, 5, setup->n_lines / 5);
+    trace->narrow = rounded(8 / p->line_um, 1, setup->n_lines / 8);
+    trace->half = rounded(ceil(1.5 * trace->grid.depth + sigma), 4, setup->depth);
+    if (!allocate(trace)) {
+        oct_trace_destroy(trace);
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the layers of %u x %u pixels",
+                        setup->n_lines, setup->depth);
+    }
+    plan_taps(trace, sigma, line_sigma);
+    *out = trace;
+    return OCT_OK;
+}
+
+void oct_trace_destroy(struct oct_trace *trace)
+{
+    if (!trace)
+        return;
+    free(trace->clean);
+    free(trace->blocks);
+    free(trace->cells);
+    free(trace->sorted);
+    free(trace->beside);
+    free(trace->sums);
+    free(trace->others);
+    free(trace->costs);
+    free(trace->states);
+    for (int i = 0; i < 2; i++) {
+        free(trace->scratch[i]);
+        free(trace->slopes[i]);
+        free(trace->levels[i]);
+        free(trace->pair[i]);
+        free(trace->line_taps[i]);
+        free(trace->path[i]);
+    }
+    free(trace->profile);
+    free(trace->line);
+    free(trace->line2);
+    free(trace->taps);
+    free(trace->window);
+    free(trace->scores);
+    free(trace->totals);
+    free(trace);
+}
+
+/* ---- run ---- */
+
+float oct_trace_select(float *values, size_t n, size_t k)
+{
+    size_t first = 0, last = n - 1;
+
+    while (first < last) {
+        float pivot = values[first + (last - first) / 2];
+        size_t i = first, j = last;
+        for (;;) {
+            while (values[i] < pivot)
+                i++;
+            while (pivot < values[j])
+                j--;
+            if (i >= j)
+                break;
+            float swap = values[i];
+            values[i++] = values[j];
+            values[j--] = swap;
+        }
+        if (k <= j)
+            last = j;
+        else
+            first = j + 1;
+    }
+    return values[k];
+}
+
+static uint32_t nothing(const struct oct_trace *trace, const struct oct_traced *result)
+{
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++)
+        for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
+            result->position[layer][j] = NAN;
+            result->quality[layer][j] = 0;
+        }
+    return 0;
+}
+
+/* The quality that an A-line needs. A path over noise finds more of an RPE than of an ILM, which
+ * must have nothing above: beneath an ILM that was found the RPE needs less, else more. */
+static float needed(const struct oct_trace *trace, int layer, const float *ilm, uint32_t line)
+{
+    float q = (float)trace->setup.params.min_quality;
+
+    if (layer == OCT_LAYER_ILM)
+        return q;
+    return isnan(ilm[line]) ? RPE_ALONE * q : RPE_BENEATH * q;
+}
+
+/* Keeps A-lines of enough quality, and gaps between them that are narrow enough. */
+static void mark(const struct oct_trace *trace, int layer, const struct oct_traced *result)
+{
+    const struct oct_trace_params *p = &trace->setup.params;
+    const float *path = trace->path[layer], *quality = result->quality[layer];
+    const float *ilm = result->position[OCT_LAYER_ILM];
+    float *position = result->position[layer];
+    uint32_t n = trace->setup.n_lines, gap = (uint32_t)fmin(p->gap_um / p->line_um, n);
+    uint32_t after = 0; /* the A-line behind the last that is found */
+    bool any = false;
+
+    for (uint32_t j = 0; j < n; j++) {
+        position[j] = NAN;
+        if (!oct_trace_has_line(trace, j) || !(quality[j] >= needed(trace, layer, ilm, j)))
+            continue;
+        if (any && j - after <= gap)
+            for (uint32_t i = after; i < j; i++)
+                position[i] = oct_trace_has_line(trace, i) ? path[i] : NAN;
+        position[j] = path[j];
+        after = j + 1;
+        any = true;
+    }
+}
+
+uint32_t oct_trace_run(struct oct_trace *trace, const float *pixels, const uint8_t *line_valid,
+                       const struct oct_trace_bounds *bounds, const struct oct_traced *result)
+{
+    uint32_t n_both = 0;
+
+    trace->pixels = pixels;
+    trace->line_valid = line_valid;
+    if (trace->grid.least > trace->grid.n_rows || !oct_trace_grid_fill(trace))
+        return nothing(trace, result);
+    oct_trace_pair(trace, bounds);
+    oct_trace_refine(trace, bounds);
+    oct_trace_judge(trace, result);
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
+        mark(trace, layer, result);
+        oct_trace_place(trace, layer, result->position[layer]);
+    }
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++)
+        n_both += !isnan(result->position[0][j]) && !isnan(result->position[1][j]);
+    return n_both;
+}

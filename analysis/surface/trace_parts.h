@@ -1,0 +1,80 @@
+/* The parts of a trace: the coarse grid and the pair of paths through it, each layer at full
+ * resolution within a corridor, and how sure each A-line is. */
+#ifndef OCT_ANALYSIS_SURFACE_TRACE_PARTS_H
+#define OCT_ANALYSIS_SURFACE_TRACE_PARTS_H
+
+#include "analysis/surface/trace.h"
+
+#include <stddef.h>
+
+/* Brightness in cells of `depth` pixels and `lines` A-lines. A border i lies above row i, in pixels
+ * at i * depth - 0.5. */
+struct oct_trace_grid {
+    uint32_t depth, lines; /* of a cell */
+    uint32_t n_rows, n_columns;
+    uint32_t least, most;                                 /* rows between the layers */
+    uint32_t step;                                        /* rows from column to column */
+    int16_t price;                                        /* of a row, in 1 / OCT_TRACE_UNIT */
+    uint32_t near, below, far, outer, band, beyond, skip; /* rows: see trace_coarse.c */
+};
+#define OCT_TRACE_UNIT 256
+
+struct oct_trace {
+    struct oct_trace_setup setup;
+    struct oct_trace_grid grid;
+    const float *pixels;          /* of this run, finite */
+    const uint8_t *line_valid;    /* or NULL */
+    float *clean;                 /* [M][D], where something is not finite */
+    float *blocks;                /* [M][n_rows] means of `depth` pixels */
+    float dark, bright;           /* of the B-scan */
+    float *cells;                 /* [n_columns][n_rows], smoothed: 0 dark, 1 bright */
+    float *sorted;                /* as large as the larger of blocks and cells */
+    float *sums, *others;         /* [n_rows + 1] */
+    int16_t *costs;               /* [2][n_columns][n_rows + 1 + most] */
+    int16_t *states;              /* [n_columns][n_states] */
+    int16_t *scratch[2];          /* [n_states] */
+    size_t n_states;              /* (n_tops + 2) * (n_gaps + 2): guards all round */
+    uint32_t n_tops, n_gaps;      /* places of the ILM, distances */
+    uint32_t *pair[OCT_N_LAYERS]; /* [n_columns] borders */
+    float *path[OCT_N_LAYERS];    /* [M] px */
+    float *line;                  /* [M] */
+    float *line2;                 /* [M] */
+
+    uint32_t half;                     /* of the wider corridor: 2 half + 1 places */
+    uint32_t reach;                    /* of the derivative's taps */
+    uint32_t line_reach[OCT_N_LAYERS]; /* of the Gaussian's along the lines */
+    float *taps; /* [reach] weights of the pixels above a place, from the farthest on; below
+                            it they are the same; their sum is 1 */
+    float *line_taps[OCT_N_LAYERS];        /* [line_reach + 1] */
+    float *window;                         /* [2 half + 2 + 2 reach] */
+    float *slopes[2], *levels[2], *scores; /* [M][2 half + 1] */
+    float *totals;                         /* [M][2 half + 1] */
+    uint32_t n_profile, wide, narrow;      /* see trace_place.c and trace_judge.c */
+    float *profile;                        /* [n_profile] */
+    float *beside;                         /* [M][n_rows + 1] step measure of blocks */
+};
+
+/* Fills blocks and cells. False: there is no contrast, and nothing to be found. */
+bool oct_trace_grid_fill(struct oct_trace *trace);
+
+/* pair from cells. */
+void oct_trace_pair(struct oct_trace *trace, const struct oct_trace_bounds *bounds);
+
+/* path from pair, then refined. */
+void oct_trace_refine(struct oct_trace *trace, const struct oct_trace_bounds *bounds);
+
+/* quality of path. */
+void oct_trace_judge(struct oct_trace *trace, const struct oct_traced *result);
+
+/* Moves the steepest places to the layer's own; NaN stays NaN. */
+void oct_trace_place(struct oct_trace *trace, int layer, float *position);
+
+/* The k-th smallest of n values, which are reordered. */
+float oct_trace_select(float *values, size_t n, size_t k);
+
+static inline bool oct_trace_has_line(const struct oct_trace *trace, uint32_t line)
+{
+    return !trace->line_valid || trace->line_valid[line];
+}
+
+#endif
