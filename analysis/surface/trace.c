@@ -8,16 +8,17 @@
 
 const char *const oct_layer_names[OCT_N_LAYERS] = {"ilm", "rpe"};
 
-#define CELL_UM 8.0      /* of the coarse grid */
-#define MOST_ROWS 256u   /* of the coarse grid, so that time is bounded */
-#define MOST_STEP 6u     /* rows from column to column */
-#define FLANK_UM 11.0    /* from the steepest place of a flank to its end, at most */
-#define SKIP_UM 30.0     /* of the picture's top say nothing: fixed pattern fills them; and */
-#define SKIP_PX 8.0      /* these at least */
-#define RPE_SMOOTHER 2.5 /* its band is speckle, and level: smoothed by so much more */
-#define RPE_LINES 2.0    /* and by this at least */
-#define RPE_ALONE 1.5F   /* of min_quality, see needed() */
-#define RPE_BENEATH 0.6F
+#define CELL_UM 8.0       /* of the coarse grid */
+#define MOST_ROWS 256u    /* of the coarse grid, so that time is bounded */
+#define MOST_COLUMNS 128u /* likewise, but for cells of */
+#define MOST_LINES 4u     /* A-lines, where it gives way */
+#define MOST_STEP 6u      /* rows from column to column */
+#define FLANK_UM 11.0     /* from the steepest place of a flank to its end, at most */
+#define SKIP_UM 30.0      /* of the picture's top say nothing: fixed pattern fills them; and */
+#define SKIP_PX 8.0       /* these at least */
+#define RPE_SMOOTHER 2.5  /* its band is speckle, and level: smoothed by so much more */
+#define RPE_LINES 3.0     /* and by this at least */
+#define RPE_ALONE 1.5F    /* of min_quality, see needed() */
 #define LEAST_SIDE 16u
 #define MOST_SIDE 16384u
 
@@ -90,7 +91,8 @@ static void plan_grid(struct oct_trace *trace)
 
     g->depth = rounded(CELL_UM / p->depth_um, (s->depth + MOST_ROWS - 1) / MOST_ROWS,
                        most_depth > 1 ? most_depth : 1);
-    g->lines = rounded(CELL_UM / p->line_um, 1, 4);
+    g->lines =
+        rounded(CELL_UM / p->line_um, (s->n_lines + MOST_COLUMNS - 1) / MOST_COLUMNS, MOST_LINES);
     g->n_rows = s->depth / g->depth;
     g->n_columns = (s->n_lines + g->lines - 1) / g->lines;
     double row_um = g->depth * p->depth_um;
@@ -103,10 +105,11 @@ static void plan_grid(struct oct_trace *trace)
     g->below = rounded(40 / row_um, 2, g->n_rows);
     g->far = rounded(120 / row_um, 3, g->n_rows);
     g->band = rounded(16 / row_um, 1, g->n_rows);
+    g->deep = rounded(250 / row_um, 2, g->n_rows);
     g->beyond = rounded(80 / row_um, 2, g->n_rows);
     g->skip =
         rounded(ceil(fmax(SKIP_UM / p->depth_um, SKIP_PX) / g->depth), 1, (g->n_rows + 7) / 8);
-    g->outer = rounded(50 / row_um, 2, g->n_rows);
+    g->outer = rounded(140 / row_um, 2, g->n_rows);
     trace->n_tops = g->least <= g->n_rows ? g->n_rows - g->least + 1 : 1;
     trace->n_gaps = g->most - g->least + 1;
     trace->n_states = ((size_t)trace->n_tops + 2) * (trace->n_gaps + 2);
@@ -284,7 +287,7 @@ static float needed(const struct oct_trace *trace, int layer, const float *ilm, 
 
     if (layer == OCT_LAYER_ILM)
         return q;
-    return isnan(ilm[line]) ? RPE_ALONE * q : RPE_BENEATH * q;
+    return isnan(ilm[line]) ? RPE_ALONE * q : OCT_TRACE_RPE_BENEATH * q;
 }
 
 /* Keeps A-lines of enough quality, and gaps between them that are narrow enough. */

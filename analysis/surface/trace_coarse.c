@@ -93,7 +93,7 @@ static bool scale_cells(struct oct_trace *trace)
     if (!n_known)
         return false;
     float dark = oct_trace_select(trace->sorted, n_known, n_known / 10);
-    float bright = oct_trace_select(trace->sorted, n_known, n_known - 1 - n_known / 40);
+    float bright = oct_trace_select(trace->sorted, n_known, n_known - 1 - n_known / 100);
     if (!(bright - dark > 1e-6F * (fabsf(bright) + fabsf(dark))))
         return false;
     trace->dark = dark;
@@ -133,14 +133,17 @@ static int16_t cost_of(float score)
     return (int16_t)lrintf((float)UNIT * (1 - s));
 }
 
-/* The brightest band of 16 um or more that begins between 16 um below border i and `beyond`. */
-static float brightest_below(const struct oct_trace_grid *g, const float *sums, int i)
+/* By how much the brightest band of 16 um below border i outshines a band of brightness `above`: up
+ * to `beyond` it may not be nearly as bright, further on not brighter. */
+static float outshone(const struct oct_trace_grid *g, const float *sums, int i, float above)
 {
-    int n = (int)g->n_rows, last = i + (int)g->beyond;
+    int n = (int)g->n_rows, band = (int)g->band, last = i + (int)g->deep;
     float most = 0;
 
-    for (int k = i + (int)g->band; k <= last && k + (int)g->band <= n; k++)
-        most = fmaxf(most, (sums[k + (int)g->band] - sums[k]) / (float)g->band);
+    for (int k = i + band; k <= last && k + band <= n; k++) {
+        float z = (sums[k + band] - sums[k]) / (float)band;
+        most = fmaxf(most, z - (k <= i + (int)g->beyond ? BELOW * above : above));
+    }
     return most;
 }
 
@@ -169,11 +172,11 @@ static void score_column(struct oct_trace *trace, uint32_t column)
         ilm[i] = i < near + skip || i > n - near ? UNIT : cost_of(under - above - fmaxf(far, 0));
         under = mean(s, i, i + below, n);
         above = mean(s, i - near, i, n);
-        far = mean(s, i - 2 * outer, i - outer, n);
+        far = mean(s, i - outer, i - outer / 2, n);
         rpe[i] = i < near || i > n - near
                      ? UNIT
                      : cost_of(0.8F * (above - under) + 0.4F * above - 0.5F * fmaxf(far, 0) -
-                               fmaxf(brightest_below(g, s, i) - BELOW * above, 0));
+                               outshone(g, s, i, above));
         if (isnan(cells[0]))
             ilm[i] = rpe[i] = UNIT;
     }
@@ -189,6 +192,7 @@ static void bound_column(struct oct_trace *trace, uint32_t column, int layer, co
     size_t row = g->n_rows + 1 + g->most;
     int16_t *cost = trace->costs + ((size_t)layer * g->n_columns + column) * row;
     float half = 0.5F * (float)g->depth, lowest = INFINITY, highest = -INFINITY;
+    float flank = (float)(OCT_TRACE_FLANK_UM / trace->setup.params.depth_um);
     uint32_t last = (column + 1) * g->lines;
 
     last = last < trace->setup.n_lines ? last : trace->setup.n_lines;
@@ -200,7 +204,7 @@ static void bound_column(struct oct_trace *trace, uint32_t column, int layer, co
     if (!(lowest <= highest))
         return;
     for (uint32_t i = 0; i <= g->n_rows; i++) {
-        float at = (float)(i * g->depth) - 0.5F;
+        float at = (float)(i * g->depth) - 0.5F + flank;
         if (at < lowest || at > highest)
             cost[i] = OUTSIDE;
     }

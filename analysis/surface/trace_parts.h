@@ -12,12 +12,19 @@
 struct oct_trace_grid {
     uint32_t depth, lines; /* of a cell */
     uint32_t n_rows, n_columns;
-    uint32_t least, most;                                 /* rows between the layers */
-    uint32_t step;                                        /* rows from column to column */
-    int16_t price;                                        /* of a row, in 1 / OCT_TRACE_UNIT */
-    uint32_t near, below, far, outer, band, beyond, skip; /* rows: see trace_coarse.c */
+    uint32_t least, most; /* rows between the layers */
+    uint32_t step;        /* rows from column to column */
+    int16_t price;        /* of a row, in 1 / OCT_TRACE_UNIT */
+    uint32_t near, below, far, outer, band, beyond, deep, skip; /* rows: see trace_coarse.c */
 };
 #define OCT_TRACE_UNIT 256
+
+/* The RPE's share of min_quality beneath an ILM. */
+#define OCT_TRACE_RPE_BENEATH 0.6F
+
+/* How far a layer lies inside its steepest place, about: bounds are about layers, paths follow the
+ * steepest places. */
+#define OCT_TRACE_FLANK_UM 5.0
 
 struct oct_trace {
     struct oct_trace_setup setup;

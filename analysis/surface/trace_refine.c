@@ -146,6 +146,7 @@ static void follow(struct oct_trace *trace, const struct corridor *c, float *pat
     int step = (int)fmin(ceil(p->max_slope * p->line_um / p->depth_um), c->half);
     float price = RELATIVE_PRICE * (float)p->price, scale = steepest(trace, c->scores, width);
     float depth = (float)trace->setup.depth - 0.5F;
+    float flank = (float)(OCT_TRACE_FLANK_UM / p->depth_um);
     int best = 0;
 
     scale = scale > 0 ? 1 / scale : 0;
@@ -157,7 +158,7 @@ static void follow(struct oct_trace *trace, const struct corridor *c, float *pat
             for (int v = w - step < 0 ? 0 : w - step; v <= w + step && v < (int)width; v++)
                 least = fminf(least, (j ? before[v] : 0) + price * (float)(v < w ? w - v : v - w));
             now[w] = least + 1 - scale * c->scores[(size_t)j * width + (uint32_t)w];
-            if (at < -0.5F || at > depth || is_outside(c->bounds, c->layer, j, at))
+            if (at < -0.5F || at > depth || is_outside(c->bounds, c->layer, j, at + flank))
                 now[w] += NEVER / (float)m;
         }
         oct_pause_call(&trace->setup.pause);
@@ -208,7 +209,7 @@ static void weigh(struct oct_trace *trace, int layer, size_t n)
         float z = (trace->levels[1][i] - trace->dark) * scale;
         z = layer == OCT_LAYER_ILM ? 1.1F - z : z;
         z = z < 0.1F ? 0.1F : z > 1.1F ? 1.1F : z;
-        trace->scores[i] = trace->slopes[1][i] * (layer == OCT_LAYER_ILM ? z : z * z);
+        trace->scores[i] = trace->slopes[1][i] * (layer == OCT_LAYER_ILM ? z : z * z * z);
     }
 }
 
