@@ -16,9 +16,11 @@ const char *const oct_layer_names[OCT_N_LAYERS] = {"ilm", "rpe"};
 #define FLANK_UM 11.0     /* from the steepest place of a flank to its end, at most */
 #define SKIP_UM 30.0      /* of the picture's top say nothing: fixed pattern fills them; and */
 #define SKIP_PX 8.0       /* these at least */
-#define RPE_SMOOTHER 2.5  /* its band is speckle, and level: smoothed by so much more */
-#define RPE_LINES 3.0     /* and by this at least */
-#define RPE_ALONE 1.5F    /* of min_quality, see needed() */
+#define RPE_STIFFER 2.0
+#define RPE_SHARE 0.67
+#define RPE_SMOOTHER 2.5 /* its band is speckle, and level: smoothed by so much more */
+#define RPE_LINES 3.0    /* and by this at least */
+#define RPE_ALONE 1.5F   /* of min_quality, see needed() */
 #define LEAST_SIDE 16u
 #define MOST_SIDE 16384u
 
@@ -32,7 +34,7 @@ void oct_trace_params_default(struct oct_trace_params *params)
         .least_um = 100,
         .most_um = 600,
         .max_slope = 1,
-        .price = 0.1,
+        .price = 0.06,
         .gap_um = 150,
         .min_quality = 8,
     };
@@ -82,6 +84,20 @@ static uint32_t rounded(double x, uint32_t least, uint32_t most)
     return x > most ? most : x < least ? (least < most ? least : most) : (uint32_t)lround(x);
 }
 
+/* A slope costs the same whatever the pixels are. The RPE, which is level, pays RPE_STIFFER where
+ * A-lines are close, and no less where they are not. */
+static void plan_prices(struct oct_trace *trace, double row_um)
+{
+    const struct oct_trace_params *p = &trace->setup.params;
+    struct oct_trace_grid *g = &trace->grid;
+    double row = p->price * row_um / OCT_TRACE_DEPTH_UM * OCT_TRACE_UNIT;
+    double share = OCT_TRACE_LINE_UM / (p->line_um * g->lines);
+
+    g->price[OCT_LAYER_ILM] = (int16_t)rounded(row * share, 0, 2 * OCT_TRACE_UNIT);
+    g->price[OCT_LAYER_RPE] =
+        (int16_t)rounded(row * RPE_STIFFER * fmax(share, RPE_SHARE), 0, 2 * OCT_TRACE_UNIT);
+}
+
 static void plan_grid(struct oct_trace *trace)
 {
     const struct oct_trace_setup *s = &trace->setup;
@@ -99,8 +115,7 @@ static void plan_grid(struct oct_trace *trace)
     g->least = rounded(p->least_um / row_um, 1, g->n_rows + 1);
     g->most = rounded(p->most_um / row_um, g->least, g->n_rows > g->least ? g->n_rows : g->least);
     g->step = rounded(ceil(p->max_slope * p->line_um * g->lines / row_um), 1, MOST_STEP);
-    g->price =
-        (int16_t)rounded(p->price * g->depth / g->lines * OCT_TRACE_UNIT, 0, 2 * OCT_TRACE_UNIT);
+    plan_prices(trace, row_um);
     g->near = rounded(20 / row_um, 2, g->n_rows);
     g->below = rounded(40 / row_um, 2, g->n_rows);
     g->far = rounded(120 / row_um, 3, g->n_rows);

@@ -7,6 +7,7 @@
 #include "analysis/surface/trace_parts.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define UNIT OCT_TRACE_UNIT
@@ -216,7 +217,7 @@ static void bound_column(struct oct_trace *trace, uint32_t column, int layer, co
 static void move_rpe(const struct oct_trace *trace, const int16_t *from, int16_t *to)
 {
     size_t stride = trace->n_gaps + 2;
-    int16_t price = trace->grid.price;
+    int16_t price = trace->grid.price[OCT_LAYER_RPE];
 
     for (uint32_t i = 0; i < trace->n_tops; i++) {
         const int16_t *restrict a = from + (i + 1) * stride;
@@ -232,7 +233,7 @@ static void move_rpe(const struct oct_trace *trace, const int16_t *from, int16_t
 static void move_ilm(const struct oct_trace *trace, const int16_t *from, int16_t *to)
 {
     size_t stride = trace->n_gaps + 2;
-    int16_t price = trace->grid.price;
+    int16_t price = trace->grid.price[OCT_LAYER_ILM];
 
     for (uint32_t i = 0; i < trace->n_tops; i++) {
         const int16_t *restrict a = from + (i + 1) * stride;
@@ -284,8 +285,8 @@ static int16_t least_lead(const struct oct_trace *trace, const int16_t *states, 
             int a = top + da, t = bottom + db - a - (int)g->least;
             if (a < 0 || a >= (int)trace->n_tops || t < 0 || t >= (int)trace->n_gaps)
                 continue;
-            int moves = (da < 0 ? -da : da) + (db < 0 ? -db : db);
-            int x = states[(a + 1) * stride + t + 1] + moves * g->price;
+            int x = states[(a + 1) * stride + t + 1] + abs(da) * g->price[OCT_LAYER_ILM] +
+                    abs(db) * g->price[OCT_LAYER_RPE];
             if (x < best) {
                 best = (int16_t)x;
                 *best_top = a;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define NEVER 1e6F
-#define RELATIVE_PRICE 5 /* of a step away from the curve, in those of a step */
+#define RELATIVE_PRICE 8 /* of a step away from the curve, in those of a step */
 
 /* Smooths a curve over the A-lines by a Gaussian; what lies beyond its ends goes on as a straight
  * line about the end, so that a tilt stays. */
