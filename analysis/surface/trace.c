@@ -120,11 +120,13 @@ static void plan_grid(struct oct_trace *trace)
     g->below = rounded(40 / row_um, 2, g->n_rows);
     g->far = rounded(120 / row_um, 3, g->n_rows);
     g->band = rounded(16 / row_um, 1, g->n_rows);
+    g->inner = rounded(80 / row_um, 1, g->n_rows);
+    g->complex = rounded(60 / row_um, 2, g->n_rows);
     g->deep = rounded(250 / row_um, 2, g->n_rows);
     g->beyond = rounded(80 / row_um, 2, g->n_rows);
     g->skip =
         rounded(ceil(fmax(SKIP_UM / p->depth_um, SKIP_PX) / g->depth), 1, (g->n_rows + 7) / 8);
-    g->outer = rounded(140 / row_um, 2, g->n_rows);
+    g->outer = rounded(130 / row_um, 2, g->n_rows);
     trace->n_tops = g->least <= g->n_rows ? g->n_rows - g->least + 1 : 1;
     trace->n_gaps = g->most - g->least + 1;
     trace->n_states = ((size_t)trace->n_tops + 2) * (trace->n_gaps + 2);

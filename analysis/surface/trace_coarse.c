@@ -150,8 +150,8 @@ static float outshone(const struct oct_trace_grid *g, const float *sums, int i, 
 
 /* The ILM has bright tissue below and the dark vitreous above, for as far as can be seen. The RPE
  * is the lower border of a bright band, darker below for longer than the gap between the bands of
- * the photoreceptors and the RPE, without another such band there, and with the dark outer nuclear
- * layer further above. */
+ * the photoreceptors and the RPE, not outshone from below, and at the end of all these bands, above
+ * which the outer nuclear layer is dark. */
 static void score_column(struct oct_trace *trace, uint32_t column)
 {
     const struct oct_trace_grid *g = &trace->grid;
@@ -160,6 +160,7 @@ static void score_column(struct oct_trace *trace, uint32_t column)
     int16_t *ilm = trace->costs + column * row;
     int16_t *rpe = ilm + g->n_columns * row;
     int n = (int)g->n_rows, near = (int)g->near, below = (int)g->below, outer = (int)g->outer;
+    int near_onl = (int)g->inner;
     int skip = (int)g->skip;
 
     trace->sums[0] = 0;
@@ -173,10 +174,12 @@ static void score_column(struct oct_trace *trace, uint32_t column)
         ilm[i] = i < near + skip || i > n - near ? UNIT : cost_of(under - above - fmaxf(far, 0));
         under = mean(s, i, i + below, n);
         above = mean(s, i - near, i, n);
-        far = mean(s, i - outer, i - outer / 2, n);
+        far = fmaxf(mean(s, i - outer, i - (outer + near_onl) / 2, n),
+                    mean(s, i - (outer + near_onl) / 2, i - near_onl, n));
+        float complex = mean(s, i - (int)g->complex, i, n);
         rpe[i] = i < near || i > n - near
                      ? UNIT
-                     : cost_of(0.8F * (above - under) + 0.4F * above - 0.5F * fmaxf(far, 0) -
+                     : cost_of(0.6F * (above - under) + 0.3F * above + 0.4F * complex - 0.7F * far -
                                outshone(g, s, i, above));
         if (isnan(cells[0]))
             ilm[i] = rpe[i] = UNIT;
