@@ -307,28 +307,51 @@ static float needed(const struct oct_trace *trace, int layer, const float *ilm, 
     return isnan(ilm[line]) ? RPE_ALONE * q : OCT_TRACE_RPE_BENEATH * q;
 }
 
-/* Keeps A-lines of enough quality, and gaps between them that are narrow enough. */
-static void mark(const struct oct_trace *trace, int layer, const struct oct_traced *result)
+/* Forgets stretches that are shorter than a wide window: chance makes such. */
+static void drop_short(const struct oct_trace *trace, float *position)
+{
+    uint32_t n = trace->setup.n_lines, first = 0;
+
+    for (uint32_t j = 0; j <= n; j++) {
+        if (j < n && (!isnan(position[j]) || !oct_trace_has_line(trace, j)))
+            continue;
+        for (uint32_t i = first; j - first < 2 * trace->wide && i < j; i++)
+            position[i] = NAN;
+        first = j + 1;
+    }
+}
+
+/* Carries the path across gaps that are narrow enough. */
+static void cross_gaps(const struct oct_trace *trace, const float *path, float *position)
 {
     const struct oct_trace_params *p = &trace->setup.params;
-    const float *path = trace->path[layer], *quality = result->quality[layer];
-    const float *ilm = result->position[OCT_LAYER_ILM];
-    float *position = result->position[layer];
     uint32_t n = trace->setup.n_lines, gap = (uint32_t)fmin(p->gap_um / p->line_um, n);
     uint32_t after = 0; /* the A-line behind the last that is found */
     bool any = false;
 
     for (uint32_t j = 0; j < n; j++) {
-        position[j] = NAN;
-        if (!oct_trace_has_line(trace, j) || !(quality[j] >= needed(trace, layer, ilm, j)))
+        if (isnan(position[j]))
             continue;
-        if (any && j - after <= gap)
-            for (uint32_t i = after; i < j; i++)
-                position[i] = oct_trace_has_line(trace, i) ? path[i] : NAN;
-        position[j] = path[j];
+        for (uint32_t i = after; any && j - after <= gap && i < j; i++)
+            position[i] = oct_trace_has_line(trace, i) ? path[i] : NAN;
         after = j + 1;
         any = true;
     }
+}
+
+/* Keeps A-lines of enough quality. */
+static void mark(const struct oct_trace *trace, int layer, const struct oct_traced *result)
+{
+    const float *ilm = result->position[OCT_LAYER_ILM], *path = trace->path[layer];
+    float *position = result->position[layer];
+
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
+        bool found = oct_trace_has_line(trace, j) &&
+                     result->quality[layer][j] >= needed(trace, layer, ilm, j);
+        position[j] = found ? path[j] : NAN;
+    }
+    cross_gaps(trace, path, position);
+    drop_short(trace, position);
 }
 
 uint32_t oct_trace_run(struct oct_trace *trace, const float *pixels, const uint8_t *line_valid,

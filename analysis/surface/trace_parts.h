@@ -15,7 +15,8 @@ struct oct_trace_grid {
     uint32_t least, most;        /* rows between the layers */
     uint32_t step;               /* rows from column to column */
     int16_t price[OCT_N_LAYERS]; /* of a row, in 1 / OCT_TRACE_UNIT */
-    uint32_t near, below, far, outer, band, beyond, deep, skip, inner, complex; /* rows: see trace_coarse.c */
+    /* Rows, see trace_coarse.c. */
+    uint32_t near, below, far, outer, inner, complex, band, beyond, deep, skip;
 };
 #define OCT_TRACE_UNIT 256
 

@@ -1,0 +1,492 @@
+/* ILM and RPE of single B-scans: a synthetic retina with its truth, bands that lie where they are
+ * told to, and pictures that have no layers. */
+#include "test/rig/tap.h"
+
+#include "analysis/surface/trace.h"
+#include "test/rig/layered_eye.h"
+#include "test/rig/synth_scene.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define M 200u
+#define D 400u
+#define DEPTH_UM 2.0
+#define LINE_UM 5.0
+
+struct found {
+    uint32_t n_both;
+    float *position[OCT_N_LAYERS], *quality[OCT_N_LAYERS];
+    uint32_t n_lines;
+};
+
+static struct oct_trace *open_trace(uint32_t n_lines, uint32_t depth, double depth_um,
+                                    double line_um)
+{
+    struct oct_trace_setup setup = {.n_lines = n_lines, .depth = depth};
+    struct oct_trace *trace;
+    struct oct_error err;
+
+    oct_trace_params_default(&setup.params);
+    setup.params.depth_um = depth_um;
+    setup.params.line_um = line_um;
+    if (oct_trace_create(&trace, &setup, &err))
+        fail_msg("%s", err.text);
+    return trace;
+}
+
+static struct found find(struct oct_trace *trace, uint32_t n_lines, const float *pixels,
+                         const uint8_t *valid, const struct oct_trace_bounds *bounds)
+{
+    struct found f = {.n_lines = n_lines};
+    struct oct_traced traced;
+
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
+        traced.position[layer] = f.position[layer] = malloc(n_lines * sizeof(float));
+        traced.quality[layer] = f.quality[layer] = malloc(n_lines * sizeof(float));
+    }
+    f.n_both = oct_trace_run(trace, pixels, valid, bounds, &traced);
+    return f;
+}
+
+static void drop(struct found *f)
+{
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
+        free(f->position[layer]);
+        free(f->quality[layer]);
+    }
+}
+
+static uint32_t count(const struct found *f, int layer, uint32_t first, uint32_t last)
+{
+    uint32_t n = 0;
+
+    for (uint32_t j = first; j < last; j++)
+        n += isnan(f->position[layer][j]) ? 0 : 1;
+    return n;
+}
+
+/* An eye of bands, its layers and its picture. */
+struct eye {
+    struct oct_layered_eye eye;
+    double ilm[M], rpe[M];
+    float *pixels;
+};
+
+static void draw(struct eye *e, uint64_t seed, double shift_px)
+{
+    e->eye = (struct oct_layered_eye){M, D, DEPTH_UM, seed};
+    oct_layered_pit(&e->eye, shift_px, e->ilm, e->rpe);
+    e->pixels = malloc((size_t)M * D * sizeof(float));
+    oct_layered_draw(&e->eye, e->ilm, e->rpe, e->pixels);
+}
+
+/* Rms and largest error of the A-lines first to last - 1 that are found. */
+static void expect_layers(const struct eye *e, const struct found *f, uint32_t first, uint32_t last)
+{
+    const double *truth[OCT_N_LAYERS] = {e->ilm, e->rpe};
+    static const double most_bias[OCT_N_LAYERS] = {1.5, 3};
+
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
+        double sum = 0, squares = 0, n = 0;
+        for (uint32_t j = first; j < last; j++) {
+            double d = (double)f->position[layer][j] - truth[layer][j];
+            if (isnan(d))
+                continue;
+            sum += d;
+            squares += d * d;
+            n++;
+        }
+        double bias = sum / n, rms = sqrt(squares / n - bias * bias);
+        if (!(n > 0 && fabs(bias) < most_bias[layer] && rms < 1.5))
+            fail_msg("%s: bias %.2f px, rms %.2f px, %.0f A-lines", oct_layer_names[layer], bias,
+                     rms, n);
+    }
+}
+
+/* ---- a retina with its truth ---- */
+
+struct errors {
+    double n, sum, squares, lost;
+};
+
+static void add_error(struct errors *e, double d)
+{
+    e->lost += isnan(d);
+    if (isnan(d))
+        return;
+    e->n++;
+    e->sum += d;
+    e->squares += d * d;
+}
+
+static void expect_errors(const char *what, const struct errors *e, double rms, double bias)
+{
+    double mean = e->sum / e->n, sd = sqrt(e->squares / e->n - mean * mean);
+
+    print_message("# %s: bias %+.2f, rms %.2f about it, %.2f %% lost\n", what, mean, sd,
+                  100 * e->lost / (e->n + e->lost));
+    assert_true(fabs(mean) < bias && sd < rms && e->lost < 0.005 * e->n);
+}
+
+static void trace_scene(struct oct_trace *trace, const struct synth_scene *s, uint32_t bscan,
+                        struct errors errors[3])
+{
+    const double um = s->facts->axial_um / 1.36;
+    float mean[SYNTH_N_SAMPLES];
+    float *pixels = malloc((size_t)SYNTH_N_LINES * SYNTH_DEPTH * sizeof(float));
+
+    synth_bscan_mean(s, bscan, mean);
+    for (uint32_t j = 0; j < SYNTH_N_LINES; j++)
+        synth_reconstruct(s, bscan, j, mean, 0, SYNTH_DEPTH, pixels + (size_t)j * SYNTH_DEPTH);
+    for (size_t i = 0; i < (size_t)SYNTH_N_LINES * SYNTH_DEPTH; i++)
+        pixels[i] = 10 * log10f(pixels[i]);
+    struct found f = find(trace, SYNTH_N_LINES, pixels, NULL, NULL);
+    for (uint32_t j = 0; j < SYNTH_N_LINES; j++) {
+        double ilm = synth_surface(s, OCT_SURFACE_ILM, bscan, j);
+        double bruch = synth_surface(s, OCT_SURFACE_BRUCH, bscan, j);
+        double top = (double)f.position[OCT_LAYER_ILM][j];
+        double bottom = (double)f.position[OCT_LAYER_RPE][j];
+        add_error(&errors[0], top - ilm);
+        add_error(&errors[1], bottom - bruch);
+        add_error(&errors[2], um * (bottom - top - bruch + ilm));
+    }
+    drop(&f);
+    free(pixels);
+}
+
+static void the_layers_of_a_retina_lie_where_the_truth_says(void **state)
+{
+    struct errors errors[3] = {{0}};
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        const struct oct_retina_params params =
+            synth_params(SYNTH_N_SAMPLES, SYNTH_N_LINES, SYNTH_N_BSCANS, seed);
+        struct synth_scene *s = synth_scene_open(&params, SYNTH_FIRST_BSCAN, 2);
+        struct oct_trace *trace =
+            open_trace(SYNTH_N_LINES, SYNTH_DEPTH, s->facts->axial_um / 1.36, 2.5);
+        for (uint32_t b = 0; b < 2; b++)
+            trace_scene(trace, s, b, errors);
+        oct_trace_destroy(trace);
+        synth_scene_close(s);
+    }
+    expect_errors("ILM, px", &errors[0], 0.5, 1);
+    expect_errors("RPE to Bruch's membrane, px", &errors[1], 1.3, 1);
+    expect_errors("thickness, um", &errors[2], 1.5, 1.5);
+}
+
+/* ---- no layers ---- */
+
+enum noise { WHITE, SPECKLE, CUT_OFF, WIDE_SPECKLE, N_NOISES };
+
+static void make_noise(enum noise kind, uint32_t n_lines, uint32_t depth, uint64_t seed,
+                       float *pixels)
+{
+    uint64_t random = seed;
+    size_t n = (size_t)n_lines * depth;
+
+    for (size_t i = 0; i < n; i++) {
+        double u = oct_layered_uniform(&random), v = oct_layered_uniform(&random);
+        double speckle = 10 * log10(-log(u) + 1e-12);
+        double bytes = floor((speckle + 4.5) / 12.5 * 255);
+        pixels[i] = (float)(kind == WHITE     ? sqrt(-2 * log(u)) * cos(6.283185307 * v)
+                            : kind == CUT_OFF ? fmin(fmax(bytes, 0), 255)
+                                              : speckle);
+    }
+    /* A beam wider than the distance of the A-lines. */
+    for (size_t i = n; kind == WIDE_SPECKLE && i-- > 2 * (size_t)depth;)
+        pixels[i] = (pixels[i] + pixels[i - depth] + pixels[i - 2 * (size_t)depth]) / 3;
+}
+
+static void nothing_is_found_in_noise(void **state)
+{
+    static const struct {
+        uint32_t n_lines, depth;
+        double depth_um, line_um;
+    } sizes[] = {{240, 512, 1.05, 2.5}, {128, 496, 3.9, 11}, {64, 400, 2.5, 5},
+                 {300, 200, 2.5, 25},   {32, 200, 4, 6},     {16, 1000, 1.5, 5}};
+    float *pixels = malloc((size_t)240 * 512 * sizeof(float));
+    float most[OCT_N_LAYERS] = {0};
+
+    (void)state;
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+        uint32_t m = sizes[s].n_lines;
+        struct oct_trace *trace =
+            open_trace(m, sizes[s].depth, sizes[s].depth_um, sizes[s].line_um);
+        for (uint64_t seed = 0; seed < 10 * N_NOISES; seed++) {
+            make_noise(seed % N_NOISES, m, sizes[s].depth, 1000 * seed + s, pixels);
+            struct found f = find(trace, m, pixels, NULL, NULL);
+            for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
+                for (uint32_t j = 0; j < m; j++)
+                    most[layer] = fmaxf(most[layer], f.quality[layer][j]);
+                if (count(&f, layer, 0, m))
+                    fail_msg("%s in noise of kind %u, %u A-lines, seed %u: quality %.1f",
+                             oct_layer_names[layer], (unsigned)(seed % N_NOISES), m, (unsigned)seed,
+                             (double)most[layer]);
+            }
+            drop(&f);
+        }
+        oct_trace_destroy(trace);
+    }
+    print_message("# largest quality in noise: %.1f, %.1f\n", (double)most[0], (double)most[1]);
+    free(pixels);
+}
+
+static void nothing_is_found_in_flat_pictures(void **state)
+{
+    static const float values[] = {0, 3.7F, -120, NAN, INFINITY, -INFINITY};
+    float *pixels = malloc((size_t)M * D * sizeof(float));
+    struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM);
+
+    (void)state;
+    for (size_t k = 0; k < 3 * sizeof(values) / sizeof(values[0]); k++) {
+        for (size_t i = 0; i < (size_t)M * D; i++)
+            pixels[i] = values[k / 3];
+        if (k % 3 == 1)
+            pixels[50 * D + 200] = 255; /* a single pixel */
+        for (size_t i = 0; k % 3 == 2 && i < D; i++)
+            pixels[70 * D + i] = 255; /* a single A-line */
+        struct found f = find(trace, M, pixels, NULL, NULL);
+        assert_int_equal(f.n_both, 0);
+        for (int layer = 0; layer < OCT_N_LAYERS; layer++)
+            assert_int_equal(count(&f, layer, 0, M), 0);
+        drop(&f);
+    }
+    free(pixels);
+    oct_trace_destroy(trace);
+}
+
+/* ---- parts of a retina ---- */
+
+static void half_a_retina_is_half_found(void **state)
+{
+    struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM);
+
+    (void)state;
+    for (int side = 0; side < 2; side++) {
+        struct eye e;
+        draw(&e, 3, 0);
+        for (uint32_t j = 0; j < M / 2; j++)
+            e.ilm[side ? j : M - 1 - j] = NAN;
+        oct_layered_draw(&e.eye, e.ilm, e.rpe, e.pixels);
+        struct found f = find(trace, M, e.pixels, NULL, NULL);
+        uint32_t first = side ? M / 2 : 0;
+        for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
+            assert_true(count(&f, layer, first, first + M / 2) >= M / 2 - 3);
+            assert_true(count(&f, layer, 0, M) <= M / 2 + 3);
+        }
+        expect_layers(&e, &f, first, first + M / 2);
+        drop(&f);
+        free(e.pixels);
+    }
+    oct_trace_destroy(trace);
+}
+
+static void an_ilm_above_the_picture_is_no_guess(void **state)
+{
+    struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM);
+
+    (void)state;
+    for (double cut = 160; cut < 230; cut += 10) { /* the ILM's lowest place is at 145 */
+        struct eye e;
+        draw(&e, 5, -cut);
+        struct found f = find(trace, M, e.pixels, NULL, NULL);
+        if (count(&f, OCT_LAYER_ILM, 0, M))
+            fail_msg("cut by %.0f px: %u A-lines have an ILM", cut, count(&f, OCT_LAYER_ILM, 0, M));
+        drop(&f);
+        free(e.pixels);
+    }
+    oct_trace_destroy(trace);
+}
+
+static void missing_lines_and_pixels_are_left_out(void **state)
+{
+    struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM);
+    uint8_t valid[M];
+    struct eye e;
+
+    (void)state;
+    draw(&e, 7, 0);
+    memset(valid, 1, sizeof(valid));
+    memset(valid + 90, 0, 12);
+    for (uint32_t j = 0; j < M; j++)
+        for (uint32_t d = 0; d < D; d++)
+            if (!valid[j] || (d * 7 + j * 13) % 41 == 0)
+                e.pixels[j * D + d] = (d + j) % 2 ? NAN : INFINITY;
+    struct found f = find(trace, M, e.pixels, valid, NULL);
+    assert_int_equal(f.n_both, M - 12);
+    for (uint32_t j = 90; j < 102; j++)
+        for (int layer = 0; layer < OCT_N_LAYERS; layer++)
+            assert_true(isnan(f.position[layer][j]) && f.quality[layer][j] == 0);
+    expect_layers(&e, &f, 0, M);
+    drop(&f);
+    free(e.pixels);
+    oct_trace_destroy(trace);
+}
+
+/* Gaps are 150 um: 30 A-lines. */
+static void narrow_shadows_are_crossed_and_wide_ones_are_not(void **state)
+{
+    struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM);
+
+    (void)state;
+    for (uint32_t width = 10; width <= 64; width += 18) {
+        struct eye e;
+        double truth[M];
+        draw(&e, 9, 0);
+        memcpy(truth, e.ilm, sizeof(truth));
+        for (uint32_t j = 60; j < 60 + width; j++)
+            e.ilm[j] = NAN;
+        oct_layered_draw(&e.eye, e.ilm, e.rpe, e.pixels);
+        memcpy(e.ilm, truth, sizeof(truth));
+        struct found f = find(trace, M, e.pixels, NULL, NULL);
+        if (width < 30)
+            assert_int_equal(f.n_both, M);
+        else
+            assert_true(f.n_both >= M - width - 2 && f.n_both <= M - width + 8);
+        expect_layers(&e, &f, 0, 60);
+        drop(&f);
+        free(e.pixels);
+    }
+    oct_trace_destroy(trace);
+}
+
+static void tilted_retinas_are_followed(void **state)
+{
+    struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM);
+
+    (void)state;
+    for (int side = -1; side <= 1; side += 2) {
+        struct eye e;
+        draw(&e, 11, 0);
+        for (uint32_t j = 0; j < M; j++) { /* 12 degrees fit into the picture */
+            e.ilm[j] += side * 0.5 * ((double)j - M / 2);
+            e.rpe[j] += side * 0.5 * ((double)j - M / 2);
+        }
+        oct_layered_draw(&e.eye, e.ilm, e.rpe, e.pixels);
+        struct found f = find(trace, M, e.pixels, NULL, NULL);
+        assert_true(f.n_both >= M - 4);
+        expect_layers(&e, &f, 0, M);
+        drop(&f);
+        free(e.pixels);
+    }
+    oct_trace_destroy(trace);
+}
+
+/* ---- what the numbers depend on ---- */
+
+static void zero_and_unit_of_the_brightness_do_not_matter(void **state)
+{
+    struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM), *other;
+    struct eye e;
+
+    (void)state;
+    other = open_trace(M, D, DEPTH_UM, LINE_UM);
+    draw(&e, 13, 0);
+    struct found a = find(trace, M, e.pixels, NULL, NULL);
+    struct found same = find(other, M, e.pixels, NULL, NULL);
+    assert_int_equal(a.n_both, M);
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
+        assert_memory_equal(a.position[layer], same.position[layer], M * sizeof(float));
+        assert_memory_equal(a.quality[layer], same.quality[layer], M * sizeof(float));
+    }
+    for (size_t i = 0; i < (size_t)M * D; i++)
+        e.pixels[i] = 8 * e.pixels[i] - 512;
+    struct found b = find(trace, M, e.pixels, NULL, NULL);
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++)
+        for (uint32_t j = 0; j < M; j++) {
+            assert_true(fabsf(a.position[layer][j] - b.position[layer][j]) < 0.02F);
+            assert_true(fabsf(a.quality[layer][j] / b.quality[layer][j] - 1) < 0.01F);
+        }
+    drop(&a);
+    drop(&b);
+    drop(&same);
+    free(e.pixels);
+    oct_trace_destroy(trace);
+    oct_trace_destroy(other);
+}
+
+static void bounds_hold_the_layers(void **state)
+{
+    struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM);
+    float least[M], most[M], none[M];
+    struct eye e;
+
+    (void)state;
+    draw(&e, 15, 0);
+    struct found a = find(trace, M, e.pixels, NULL, NULL);
+    for (uint32_t j = 0; j < M; j++) { /* half of them about the photoreceptors' band */
+        none[j] = NAN;
+        least[j] = j < 50 ? NAN : (float)e.rpe[j] - (j < 100 ? 8 : 40);
+        most[j] = j < 50 ? NAN : (float)e.rpe[j] + (j < 100 ? 8 : -12);
+    }
+    const struct oct_trace_bounds no_bounds = {.least = {none, NULL}, .most = {NULL, none}};
+    const struct oct_trace_bounds bounds = {.least = {NULL, least}, .most = {none, most}};
+    struct found b = find(trace, M, e.pixels, NULL, &no_bounds);
+    struct found c = find(trace, M, e.pixels, NULL, &bounds);
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
+        assert_memory_equal(a.position[layer], b.position[layer], M * sizeof(float));
+        for (uint32_t j = 0; j < 85; j++)
+            assert_true(fabsf(a.position[layer][j] - c.position[layer][j]) < 1);
+    }
+    /* The RPE's step is not there. */
+    assert_int_equal(count(&c, OCT_LAYER_RPE, 115, M), 0);
+    assert_int_equal(count(&c, OCT_LAYER_ILM, 0, M), M);
+    drop(&a);
+    drop(&b);
+    drop(&c);
+    free(e.pixels);
+    oct_trace_destroy(trace);
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    struct oct_trace *trace;
+    struct oct_error err;
+    struct oct_trace_setup right = {.n_lines = 16, .depth = 16}, wrong;
+
+    (void)state;
+    oct_trace_params_default(&right.params);
+    assert_int_equal(oct_trace_create(&trace, &right, &err), OCT_OK); /* too small for a retina */
+    float pixels[256] = {0};
+    struct found f = find(trace, 16, pixels, NULL, NULL);
+    assert_int_equal(f.n_both, 0);
+    drop(&f);
+    oct_trace_destroy(trace);
+    oct_trace_destroy(NULL);
+    for (int k = 0; k < 8; k++) {
+        wrong = right;
+        wrong.n_lines = k == 0 ? 15 : 16;
+        wrong.depth = k == 1 ? 15 : 16;
+        wrong.params.depth_um = k == 2 ? -1 : 2;
+        wrong.params.least_um = k == 3 ? 700 : 100;
+        wrong.params.max_slope = k == 4 ? 0 : 1;
+        wrong.params.price = k == 5 ? -1 : 0.1;
+        wrong.params.gap_um = k == 6 ? NAN : 100;
+        wrong.params.smooth_line_um = k == 7 ? INFINITY : 8;
+        assert_int_equal(oct_trace_create(&trace, &wrong, &err), OCT_E_ARG);
+        assert_null(trace);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_layers_of_a_retina_lie_where_the_truth_says),
+        cmocka_unit_test(nothing_is_found_in_noise),
+        cmocka_unit_test(nothing_is_found_in_flat_pictures),
+        cmocka_unit_test(half_a_retina_is_half_found),
+        cmocka_unit_test(an_ilm_above_the_picture_is_no_guess),
+        cmocka_unit_test(missing_lines_and_pixels_are_left_out),
+        cmocka_unit_test(narrow_shadows_are_crossed_and_wide_ones_are_not),
+        cmocka_unit_test(tilted_retinas_are_followed),
+        cmocka_unit_test(zero_and_unit_of_the_brightness_do_not_matter),
+        cmocka_unit_test(bounds_hold_the_layers),
+        cmocka_unit_test(what_cannot_be_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
