@@ -100,6 +100,12 @@ $(GICOV): EXTRA_CFLAGS += -O3 -fno-trapping-math -fno-math-errno -ffp-contract=f
 $(BUILD)/analysis/cells/gicov_avx2.o: EXTRA_CFLAGS += -mavx2 -mfma
 $(BUILD)/analysis/cells/gicov_avx512.o: EXTRA_CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl \
   -mavx2 -mfma -mprefer-vector-width=512
+# The same search for three instruction sets.
+PATCH_SCAN := $(addprefix $(BUILD)/analysis/surface/patch_search_scan_,plain.o avx2.o avx512.o)
+$(PATCH_SCAN): EXTRA_CFLAGS += -O3 -fno-trapping-math -fno-math-errno -ffp-contract=fast
+$(BUILD)/analysis/surface/patch_search_scan_avx2.o: EXTRA_CFLAGS += -mavx2 -mfma
+$(BUILD)/analysis/surface/patch_search_scan_avx512.o: EXTRA_CFLAGS += -mavx512f -mavx512bw -mavx512dq \
+  -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
 
 # The oracle's sums are direct, and tests run where they are built: with this processor's vectors.
 CPU_HAS = $(shell grep -m1 -ow $(1) /proc/cpuinfo 2>/dev/null)

@@ -12,6 +12,7 @@ struct band {
     uint32_t dims[3], n;
     float *phi;
     uint32_t *voxels;
+    bool is_exact; /* D has no rounding: equals are equal in any order of summation */
 };
 
 static double noise(uint64_t *state)
@@ -102,7 +103,7 @@ static void check_query(const struct band *band, uint32_t query, unsigned patch,
         seen[number[i]] = true;
         assert_true(fabs((double)distance[i] - all[number[i]]) <= 1e-6 * all[number[i]]);
         assert_true(fabs(all[number[i]] - sorted[i]) <= 1e-12 * sorted[i]);
-        if (i > 0 && all[number[i]] == all[number[i - 1]])
+        if (band->is_exact && i > 0 && all[number[i]] == all[number[i - 1]])
             assert_true(number[i] > number[i - 1]);
     }
     for (unsigned i = kept; i < most; i++)
@@ -173,6 +174,7 @@ static void of_equals_the_first_are_taken(void **state)
     for (uint32_t i = 0; i < 30 * 30 * 16; i++)
         if (fabsf(band.phi[i]) <= 2.5f)
             band.voxels[band.n++] = i;
+    band.is_exact = true;
     check_band(&band, 5, 96, 11);
     close_band(&band);
 }
