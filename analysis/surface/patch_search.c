@@ -79,8 +79,8 @@ static void fill_block(struct oct_patch_index *index, uint32_t block, const floa
 {
     const uint32_t from = block * OCT_PATCH_BLOCK, left = index->n - from;
     const uint32_t n = left < OCT_PATCH_BLOCK ? left : OCT_PATCH_BLOCK;
-    float *to = index->coordinates + (size_t)from * OCT_PATCH_COORDINATES;
-    for (unsigned c = 0; c < OCT_PATCH_COORDINATES; c++) {
+    float *to = index->heads + (size_t)from * OCT_PATCH_HEAD;
+    for (unsigned c = 0; c < OCT_PATCH_HEAD; c++) {
         float low = INFINITY, high = -INFINITY;
         for (uint32_t i = 0; i < n; i++) {
             const float x = projected[(size_t)index->order[from + i] * OCT_PATCH_COORDINATES + c];
@@ -93,6 +93,10 @@ static void fill_block(struct oct_patch_index *index, uint32_t block, const floa
             index->high[(size_t)c * index->n_blocks + block] = high;
         }
     }
+    for (uint32_t i = from; i < from + n; i++)
+        memcpy(index->tails + (size_t)i * OCT_PATCH_TAIL,
+               projected + (size_t)index->order[i] * OCT_PATCH_COORDINATES + OCT_PATCH_HEAD,
+               OCT_PATCH_TAIL * sizeof(float));
 }
 
 /* Patches by number, a basis, coordinates, the order, patches in that order. */
@@ -154,8 +158,7 @@ static void search_block(void *context, unsigned block, unsigned worker)
 static double bytes_of(const struct search *s)
 {
     const double n = s->index.n, n_blocks = s->index.n_blocks;
-    return n * (double)(s->index.stride + OCT_PATCH_COORDINATES + 1) * sizeof(float) +
-           n_blocks * OCT_PATCH_BLOCK * OCT_PATCH_COORDINATES * sizeof(float) +
+    return n * (double)(s->index.stride + 2 * OCT_PATCH_COORDINATES + 1) * sizeof(float) +
            n_blocks * (OCT_PATCH_BOX + (double)s->n_threads) * 2 * sizeof(float);
 }
 
@@ -180,14 +183,15 @@ static enum oct_err allocate(struct search *s, struct oct_error *err)
     const size_t n = index->n, n_blocks = index->n_blocks;
     index->order = calloc(n, sizeof(*index->order));
     index->patches = oct_aligned_alloc(64, n, index->stride * sizeof(*index->patches));
-    index->coordinates =
-        oct_aligned_calloc(64, n_blocks * OCT_PATCH_BLOCK * OCT_PATCH_COORDINATES, sizeof(float));
+    index->heads =
+        oct_aligned_calloc(64, n_blocks * OCT_PATCH_BLOCK * OCT_PATCH_HEAD, sizeof(float));
+    index->tails = oct_aligned_alloc(64, n * OCT_PATCH_TAIL, sizeof(float));
     index->low = calloc(OCT_PATCH_BOX * n_blocks, sizeof(*index->low));
     index->high = calloc(OCT_PATCH_BOX * n_blocks, sizeof(*index->high));
     s->projected = oct_aligned_alloc(64, n * OCT_PATCH_COORDINATES, sizeof(*s->projected));
     s->norms = calloc(n / PIECE + 1, sizeof(*s->norms));
-    if (allocate_scratch(s) && index->order && index->patches && index->coordinates && index->low &&
-        index->high && s->projected && s->norms)
+    if (allocate_scratch(s) && index->order && index->patches && index->heads && index->tails &&
+        index->low && index->high && s->projected && s->norms)
         return OCT_OK;
     return oct_fail(err, OCT_E_NO_MEMORY, "the search in a band of %u voxels would take %.2f GB",
                     s->index.n, bytes_of(s) * 1e-9);
@@ -204,7 +208,8 @@ static void finish(struct search *s)
     free(s->scratch);
     free(s->index.order);
     free(s->index.patches);
-    free(s->index.coordinates);
+    free(s->index.heads);
+    free(s->index.tails);
     free(s->index.low);
     free(s->index.high);
     free(s->projected);
@@ -222,8 +227,9 @@ static enum oct_err check(const struct oct_patch_search_setup *setup, struct oct
     return OCT_OK;
 }
 
-enum oct_err oct_patch_search(const struct oct_patch_search_setup *setup, uint32_t *number,
-                              float *distance, uint64_t *n_patches, struct oct_error *err)
+enum oct_err oct_patch_search_by(const struct oct_patch_scan *scan,
+                                 const struct oct_patch_search_setup *setup, uint32_t *number,
+                                 float *distance, uint64_t *n_patches, struct oct_error *err)
 {
     enum oct_err e = check(setup, err);
     if (n_patches)
@@ -233,7 +239,7 @@ enum oct_err oct_patch_search(const struct oct_patch_search_setup *setup, uint32
     const size_t width = (size_t)setup->patch * setup->patch * setup->patch;
     struct search s = {
         .setup = setup,
-        .scan = oct_patch_scan_select("auto"),
+        .scan = scan,
         .number = number,
         .distance = distance,
         .index = {.n = setup->n,
@@ -252,4 +258,11 @@ enum oct_err oct_patch_search(const struct oct_patch_search_setup *setup, uint32
         oct_workers_run(setup->workers, s.index.n_blocks, search_block, &s);
     finish(&s);
     return e;
+}
+
+enum oct_err oct_patch_search(const struct oct_patch_search_setup *setup, uint32_t *number,
+                              float *distance, uint64_t *n_patches, struct oct_error *err)
+{
+    return oct_patch_search_by(oct_patch_scan_select("auto"), setup, number, distance, n_patches,
+                               err);
 }

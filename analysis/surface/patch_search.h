@@ -27,9 +27,10 @@ struct oct_patch_search_setup {
 };
 
 /* For each voxel of the band the `most` others of least D, ascending in (D, number): number and
- * distance (D), [n][most]; numbers are places in `voxels`. With fewer than `most` others the rest is
- * UINT32_MAX and INFINITY. *n_patches: pairs computed or ruled out by a bound; may be NULL. The same
- * bytes for any number of threads. OCT_E_ARG; OCT_E_NO_MEMORY says how many bytes it would take. Any
+ * distance (D, INFINITY beyond f32), [n][most]; numbers are places in `voxels`. With fewer than
+ * `most` others the rest is UINT32_MAX and INFINITY. Equals whose D is rounded differently come in
+ * any order. *n_patches: pairs computed or ruled out by a bound; may be NULL. The same bytes for
+ * any number of threads. OCT_E_ARG; OCT_E_NO_MEMORY says how many bytes it would take. Any
  * thread. */
 enum oct_err oct_patch_search(const struct oct_patch_search_setup *setup, uint32_t *number,
                               float *distance, uint64_t *n_patches, struct oct_error *err);

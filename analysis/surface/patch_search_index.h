@@ -10,8 +10,10 @@
 #include <stdint.h>
 
 #define OCT_PATCH_BLOCK 16u       /* patches of a block */
-#define OCT_PATCH_COORDINATES 32u /* of a patch, in falling order of their variance */
-#define OCT_PATCH_BOX 8u          /* the first of them, whose extents are those of a block's box */
+#define OCT_PATCH_COORDINATES 64u /* of a patch, in falling order of their variance */
+#define OCT_PATCH_HEAD 32u        /* the first of them, which are scanned block by block */
+#define OCT_PATCH_TAIL (OCT_PATCH_COORDINATES - OCT_PATCH_HEAD)
+#define OCT_PATCH_BOX 8u /* the first of them, whose extents are those of a block's box */
 #define OCT_PATCH_MOST_WIDTH 343u
 
 /* Coordinates are those of patch - mean along directions; past the patch's width they are 0. */
@@ -36,11 +38,12 @@ enum oct_err oct_patch_order(uint32_t *order, const float *coordinates, uint32_t
 
 struct oct_patch_index {
     uint32_t n, n_blocks;
-    size_t stride;      /* floats of a patch, those past its width 0; a multiple of 16 */
-    uint32_t *order;    /* [n] numbers of patches */
-    float *patches;     /* [n][stride], in this order */
-    float *coordinates; /* [n_blocks][OCT_PATCH_COORDINATES][OCT_PATCH_BLOCK] */
-    float *low, *high;  /* [OCT_PATCH_BOX][n_blocks] */
+    size_t stride;     /* floats of a patch, those past its width 0; a multiple of 16 */
+    uint32_t *order;   /* [n] numbers of patches */
+    float *patches;    /* [n][stride], in this order */
+    float *heads;      /* [n_blocks][OCT_PATCH_HEAD][OCT_PATCH_BLOCK] */
+    float *tails;      /* [n][OCT_PATCH_TAIL] */
+    float *low, *high; /* [OCT_PATCH_BOX][n_blocks] */
     /* A distance between coordinates, squared, exceeds the true one by no more than
      * (root of the true one + margin)^2 * OCT_PATCH_ROUNDING: they are f32. */
     double margin;
@@ -76,5 +79,12 @@ extern const struct oct_patch_scan oct_patch_scan_avx2, oct_patch_scan_avx512;
 
 /* "auto", "avx512", "avx2" or "plain"; NULL: this CPU cannot run it, or the name is unknown. */
 const struct oct_patch_scan *oct_patch_scan_select(const char *name);
+
+struct oct_patch_search_setup;
+
+/* oct_patch_search by this instruction set. */
+enum oct_err oct_patch_search_by(const struct oct_patch_scan *scan,
+                                 const struct oct_patch_search_setup *setup, uint32_t *number,
+                                 float *distance, uint64_t *n_patches, struct oct_error *err);
 
 #endif

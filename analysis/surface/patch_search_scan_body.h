@@ -1,9 +1,9 @@
 /* The scan of patch_search_index.h for the instruction set that the file is compiled for: included
  * with OCT_SCAN_TABLE, OCT_SCAN_NAME and WIDTH, floats a register.
  *
- * Blocks come in the order of the distance between boxes, so that limits fall early. A pair is ruled
- * out by the distance of its first 8, 16 or 32 coordinates, 16 pairs at a time; what is left is
- * computed. */
+ * Blocks come in the order of the distance between boxes, so that limits fall early. A pair is
+ * ruled out by the distance of its first 8, 16 or 32 coordinates, 16 pairs at a time, or of 64;
+ * what is left is computed. */
 #include "analysis/surface/patch_search_index.h"
 
 #include <math.h>
@@ -18,6 +18,7 @@
 #define BLOCK OCT_PATCH_BLOCK
 #define PARTS (BLOCK / WIDTH) /* registers of a block */
 #define BUCKETS 128u
+#define AHEAD 4u /* blocks whose coordinates are fetched */
 #define HALF (WIDTH / 2)
 
 typedef float vec __attribute__((vector_size(4 * WIDTH), may_alias));
@@ -96,6 +97,27 @@ INLINE double distance(const float *a, const float *b, size_t n)
     return result;
 }
 
+/* Squares of the differences of two tails. */
+INLINE float distance_of_tails(const float *a, const float *b)
+{
+    vec sum = {0};
+    float result = 0;
+    UNROLL
+    for (unsigned c = 0; c < OCT_PATCH_TAIL; c += WIDTH) {
+        vec x, y;
+        memcpy(&x, a + c, sizeof(x));
+        memcpy(&y, b + c, sizeof(y));
+        sum += (x - y) * (x - y);
+    }
+#if WIDTH == 16
+    result = _mm512_reduce_add_ps((__m512)sum);
+#else
+    for (unsigned i = 0; i < WIDTH; i++)
+        result += sum[i];
+#endif
+    return result;
+}
+
 INLINE bool is_before(struct oct_patch_kept a, struct oct_patch_kept b)
 {
     return a.distance < b.distance || (a.distance == b.distance && a.number < b.number);
@@ -135,28 +157,44 @@ static unsigned n_of(const struct oct_patch_index *index, uint32_t block)
     return left < BLOCK ? left : BLOCK;
 }
 
-/* Computes the pairs of patch i with those of the other block in `mask`. */
-static void compare(const struct scan *s, unsigned i, uint32_t block, unsigned mask)
+/* Pairs of a block that are not ruled out yet. What they need is fetched while others are looked
+ * at. */
+struct pair {
+    uint32_t at; /* in the index */
+    unsigned i;  /* of the block that is searched for */
+    float distance;
+};
+struct pairs {
+    unsigned n;
+    struct pair pair[BLOCK * BLOCK];
+};
+
+INLINE void fetch(const float *from, size_t n)
 {
-    const struct oct_patch_index *index = s->index;
-    struct oct_patch_kept *heap = s->scratch->heaps + (size_t)i * s->most;
-    const float *patch = index->patches + ((size_t)s->block * BLOCK + i) * index->stride;
+    for (size_t i = 0; i < n; i += 16)
+        __builtin_prefetch(from + i);
+}
+
+/* Adds the pairs of patch i with those of the block in `mask`. */
+static void add_pairs(const struct scan *s, struct pairs *pairs, unsigned i, uint32_t block,
+                      unsigned mask, struct lanes sum)
+{
+    float distances[BLOCK];
+    memcpy(distances, &sum, sizeof(distances));
     for (; mask; mask &= mask - 1) {
-        const size_t at = (size_t)block * BLOCK + (unsigned)__builtin_ctz(mask);
-        const struct oct_patch_kept other = {
-            distance(patch, index->patches + at * index->stride, index->stride), index->order[at]};
-        if (is_before(other, heap[0])) {
-            replace_top(heap, s->most, other);
-            s->scratch->limit[i] = limit_of(heap[0].distance, index->margin);
-        }
+        const unsigned lane = (unsigned)__builtin_ctz(mask);
+        const uint32_t at = block * BLOCK + lane;
+        pairs->pair[pairs->n++] = (struct pair){at, i, distances[lane]};
+        fetch(s->index->tails + (size_t)at * OCT_PATCH_TAIL, OCT_PATCH_TAIL);
     }
 }
 
-static void scan_block(const struct scan *s, uint32_t block, float bound)
+/* By their first coordinates. */
+static void scan_heads(const struct scan *s, uint32_t block, float bound, struct pairs *pairs)
 {
-    const size_t floats = (size_t)OCT_PATCH_COORDINATES * BLOCK;
-    const float *x = s->index->coordinates + s->block * floats;
-    const float *others = s->index->coordinates + block * floats;
+    const size_t floats = (size_t)OCT_PATCH_HEAD * BLOCK;
+    const float *x = s->index->heads + s->block * floats;
+    const float *others = s->index->heads + block * floats;
     const unsigned there = (1U << n_of(s->index, block)) - 1;
     for (unsigned i = 0; i < s->n; i++) {
         const float limit = s->scratch->limit[i];
@@ -172,8 +210,49 @@ static void scan_block(const struct scan *s, uint32_t block, float bound)
         add_squares(&sum, others, x + i, 8, 16);
         if (!(mask &= not_above(sum, limit)))
             continue;
-        add_squares(&sum, others, x + i, 16, OCT_PATCH_COORDINATES);
-        compare(s, i, block, mask & not_above(sum, limit));
+        add_squares(&sum, others, x + i, 16, OCT_PATCH_HEAD);
+        if (mask &= not_above(sum, limit))
+            add_pairs(s, pairs, i, block, mask, sum);
+    }
+}
+
+/* By all coordinates; those that are left move to the front. */
+static void scan_tails(const struct scan *s, struct pairs *pairs)
+{
+    const struct oct_patch_index *index = s->index;
+    const float *tails = index->tails + (size_t)s->block * BLOCK * OCT_PATCH_TAIL;
+    unsigned n = 0;
+    for (unsigned k = 0; k < pairs->n; k++) {
+        const struct pair p = pairs->pair[k];
+        const float rest = distance_of_tails(tails + (size_t)p.i * OCT_PATCH_TAIL,
+                                             index->tails + (size_t)p.at * OCT_PATCH_TAIL);
+        if (p.distance + rest > s->scratch->limit[p.i])
+            continue;
+        pairs->pair[n++] = p;
+        fetch(index->patches + p.at * index->stride, index->stride);
+    }
+    pairs->n = n;
+}
+
+static void scan_block(const struct scan *s, uint32_t block, float bound)
+{
+    const struct oct_patch_index *index = s->index;
+    const float *patches = index->patches + s->block * BLOCK * index->stride;
+    struct pairs pairs;
+    pairs.n = 0;
+    scan_heads(s, block, bound, &pairs);
+    scan_tails(s, &pairs);
+    for (unsigned k = 0; k < pairs.n; k++) {
+        const struct pair p = pairs.pair[k];
+        struct oct_patch_kept *heap = s->scratch->heaps + (size_t)p.i * s->most;
+        const struct oct_patch_kept other = {distance(patches + p.i * index->stride,
+                                                      index->patches + p.at * index->stride,
+                                                      index->stride),
+                                             index->order[p.at]};
+        if (is_before(other, heap[0])) {
+            replace_top(heap, s->most, other);
+            s->scratch->limit[p.i] = limit_of(heap[0].distance, index->margin);
+        }
     }
 }
 
@@ -203,6 +282,12 @@ static float largest_limit(const struct scan *s)
     return most;
 }
 
+/* Bounds of values near the largest f32 are infinite. */
+static unsigned bucket_of(float place)
+{
+    return place < BUCKETS - 1 ? (unsigned)place : BUCKETS - 1;
+}
+
 /* near = the blocks outside first .. last that may hold something, roughly the nearest first;
  * returns how many. */
 static uint32_t sort_blocks(const struct scan *s, uint32_t first, uint32_t last)
@@ -212,12 +297,12 @@ static uint32_t sort_blocks(const struct scan *s, uint32_t first, uint32_t last)
     uint32_t ends[BUCKETS + 1] = {0};
     for (uint32_t b = 0; b < s->index->n_blocks; b++)
         if ((b < first || b > last) && !(bound[b] > most))
-            ends[(unsigned)(bound[b] * scale) + 1]++;
+            ends[bucket_of(bound[b] * scale) + 1]++;
     for (unsigned i = 0; i < BUCKETS; i++)
         ends[i + 1] += ends[i];
     for (uint32_t b = 0; b < s->index->n_blocks; b++)
         if ((b < first || b > last) && !(bound[b] > most))
-            s->scratch->near[ends[(unsigned)(bound[b] * scale)]++] = b;
+            s->scratch->near[ends[bucket_of(bound[b] * scale)]++] = b;
     return ends[BUCKETS - 1];
 }
 
@@ -240,6 +325,9 @@ static void run(const struct oct_patch_index *index, uint32_t block, unsigned mo
     float limit = largest_limit(&s);
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t b = scratch->near[i];
+        if (i + AHEAD < n)
+            fetch(index->heads + (size_t)scratch->near[i + AHEAD] * OCT_PATCH_HEAD * BLOCK,
+                  8 * BLOCK);
         if (i % 16 == 0)
             limit = largest_limit(&s);
         if (!(scratch->bound[b] > limit))
