@@ -1,0 +1,158 @@
+/* The signed distance of a binary volume, against the nearest voxel of the other kind. */
+#include "analysis/surface/distance.h"
+#include "kernels/device/workers.h"
+#include "test/rig/tap.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FAR 1e9 /* a reach beyond all */
+
+static uint32_t next(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(*state >> 33);
+}
+
+static float *distances(const uint8_t *mask, const uint32_t dims[3], double reach,
+                        struct oct_workers *workers)
+{
+    struct oct_error err = {0};
+    float *phi = calloc((size_t)dims[0] * dims[1] * dims[2], sizeof(*phi));
+    assert_non_null(phi);
+    assert_int_equal(oct_distance_of_mask(mask, dims, reach, workers, phi, &err), OCT_OK);
+    return phi;
+}
+
+static double nearest_other(const uint8_t *mask, const uint32_t dims[3], uint32_t voxel)
+{
+    const uint32_t n_j = dims[1], n_d = dims[2], n = dims[0] * n_j * n_d;
+    double least = INFINITY;
+    for (uint32_t i = 0; i < n; i++) {
+        const double b = (double)(i / n_d / n_j) - voxel / n_d / n_j;
+        const double j = (double)(i / n_d % n_j) - voxel / n_d % n_j;
+        const double d = (double)(i % n_d) - voxel % n_d;
+        if (!mask[i] != !mask[voxel])
+            least = fmin(least, b * b + j * j + d * d);
+    }
+    return sqrt(least);
+}
+
+static void compare(const uint8_t *mask, const uint32_t dims[3], double reach)
+{
+    float *phi = distances(mask, dims, reach, NULL);
+    for (uint32_t i = 0; i < dims[0] * dims[1] * dims[2]; i++) {
+        const double away = fmin(nearest_other(mask, dims, i) - 0.5, reach);
+        assert_true(fabs((double)phi[i] - (mask[i] ? -away : away)) < 1e-6 * (1 + away));
+    }
+    free(phi);
+}
+
+/* Scattered voxels of a kind, from one alone to half of all. */
+static void it_is_the_distance_to_the_nearest_voxel_of_the_other_kind(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[][3] = {{1, 1, 2},   {1, 17, 23}, {17, 1, 23}, {17, 23, 1},
+                                        {9, 14, 11}, {20, 3, 8},  {2, 2, 40}};
+    uint64_t seed = 3;
+    for (unsigned s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
+        for (unsigned round = 0; round < 8; round++) {
+            uint8_t mask[2048];
+            const uint32_t *dims = sizes[s], n = dims[0] * dims[1] * dims[2];
+            const uint32_t every = 1U << round;
+            assert_true(n <= sizeof(mask));
+            for (uint32_t i = 0; i < n; i++)
+                mask[i] = next(&seed) % (2 * every) == 0 ? (uint8_t)(1 + next(&seed) % 255) : 0;
+            mask[next(&seed) % n] = 7;
+            mask[0] = !mask[n - 1]; /* both kinds are there */
+            compare(mask, dims, FAR);
+            for (uint32_t i = 0; i < n; i++)
+                mask[i] = !mask[i];
+            compare(mask, dims, FAR);
+            compare(mask, dims, 2.25);
+        }
+}
+
+/* Two balls with a hole in one: any topology. */
+static void balls_with_holes_have_their_radii(void **state)
+{
+    (void)state;
+    const uint32_t dims[3] = {40, 44, 90};
+    const uint32_t n = dims[0] * dims[1] * dims[2];
+    uint8_t *mask = calloc(n, 1);
+    assert_non_null(mask);
+    for (uint32_t i = 0; i < n; i++) {
+        const double b = i / dims[2] / dims[1] - 20.0, j = i / dims[2] % dims[1] - 22.0;
+        const double d = i % dims[2];
+        const double first = sqrt(b * b + j * j + (d - 22) * (d - 22));
+        const double second = sqrt(b * b + j * j + (d - 66) * (d - 66));
+        mask[i] = (first <= 15 && first > 6) || second <= 15;
+    }
+    float *phi = distances(mask, dims, 30, NULL);
+    const float *middle = phi + (20 * dims[1] + 22) * dims[2];
+    assert_true(fabsf(middle[22] - 6.0F) < 0.6F);  /* outside: in the hole */
+    assert_true(fabsf(middle[66] + 15.0F) < 0.6F); /* the centre of the second */
+    for (uint32_t i = 0; i < n; i++) {
+        const double b = i / dims[2] / dims[1] - 20.0, j = i / dims[2] % dims[1] - 22.0;
+        const double d = i % dims[2] - 66.0, true_phi = sqrt(b * b + j * j + d * d) - 15;
+        if (i % dims[2] > 48 && fabs(true_phi) < 5)
+            assert_true(fabs((double)phi[i] - true_phi) < 1);
+    }
+    free(phi);
+    free(mask);
+}
+
+static void threads_change_no_byte(void **state)
+{
+    (void)state;
+    const uint32_t dims[3] = {33, 41, 29};
+    const uint32_t n = dims[0] * dims[1] * dims[2];
+    uint64_t seed = 11;
+    uint8_t *mask = calloc(n, 1);
+    assert_non_null(mask);
+    for (uint32_t i = 0; i < n; i++)
+        mask[i] = next(&seed) % 50 == 0;
+    float *one = distances(mask, dims, 9, NULL);
+    for (unsigned k = 1; k < 4; k++) {
+        struct oct_workers *workers = NULL;
+        assert_int_equal(oct_workers_create(&workers, k, NULL), OCT_OK);
+        float *several = distances(mask, dims, 9, workers);
+        assert_memory_equal(one, several, n * sizeof(*one));
+        oct_workers_destroy(workers);
+        free(several);
+    }
+    free(one);
+    free(mask);
+}
+
+static void what_has_no_border_is_refused(void **state)
+{
+    (void)state;
+    const uint32_t dims[3] = {3, 4, 5}, empty[3] = {3, 0, 5}, long_one[3] = {1, 1, 16384};
+    uint8_t mask[60] = {0};
+    float phi[60];
+    struct oct_error err = {0};
+    assert_int_equal(oct_distance_of_mask(mask, dims, 5, NULL, phi, &err), OCT_E_ARG);
+    assert_non_null(strstr(err.text, "all its voxels are 0"));
+    memset(mask, 200, sizeof(mask));
+    mask[3] = 1; /* set, too */
+    assert_int_equal(oct_distance_of_mask(mask, dims, 5, NULL, phi, &err), OCT_E_ARG);
+    assert_non_null(strstr(err.text, "all its voxels are set"));
+    mask[3] = 0;
+    assert_int_equal(oct_distance_of_mask(mask, dims, NAN, NULL, phi, &err), OCT_E_ARG);
+    assert_int_equal(oct_distance_of_mask(mask, empty, 5, NULL, phi, &err), OCT_E_ARG);
+    assert_int_equal(oct_distance_of_mask(mask, long_one, 5, NULL, phi, &err), OCT_E_ARG);
+    assert_int_equal(oct_distance_of_mask(mask, dims, 5, NULL, phi, &err), OCT_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_the_distance_to_the_nearest_voxel_of_the_other_kind),
+        cmocka_unit_test(balls_with_holes_have_their_radii),
+        cmocka_unit_test(threads_change_no_byte),
+        cmocka_unit_test(what_has_no_border_is_refused),
+    };
+    return cmocka_run_group_tests_name("distance_mask", tests, NULL, NULL);
+}
