@@ -107,9 +107,17 @@ $(BUILD)/analysis/surface/patch_search_scan_avx2.o: EXTRA_CFLAGS += -mavx2 -mfma
 $(BUILD)/analysis/surface/patch_search_scan_avx512.o: EXTRA_CFLAGS += -mavx512f -mavx512bw -mavx512dq \
   -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
 
+# Local weights of a level set, for three instruction sets.
+LEVELSET := $(addprefix $(BUILD)/analysis/surface/levelset_local_,plain.o avx2.o avx512.o)
+$(LEVELSET): EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno -ffp-contract=fast
+$(BUILD)/analysis/surface/levelset_local_avx2.o: EXTRA_CFLAGS += -mavx2 -mfma -mpopcnt
+$(BUILD)/analysis/surface/levelset_local_avx512.o: EXTRA_CFLAGS += -mavx512f -mavx512dq -mavx2 -mfma \
+  -mpopcnt -mprefer-vector-width=512
+
 # The oracle's sums are direct, and tests run where they are built: with this processor's vectors.
 CPU_HAS = $(shell grep -m1 -ow $(1) /proc/cpuinfo 2>/dev/null)
-$(BUILD)/test/rig/oracle.o: EXTRA_CFLAGS += $(if $(call CPU_HAS,avx512f),-mavx512f \
+$(BUILD)/test/rig/levelset_oracle.o: EXTRA_CFLAGS += -O3
+$(addprefix $(BUILD)/test/rig/,oracle.o levelset_oracle.o): EXTRA_CFLAGS += $(if $(call CPU_HAS,avx512f),-mavx512f \
   -mprefer-vector-width=512,$(if $(call CPU_HAS,fma),-mavx2 -mfma))
 
 $(LIB): $(call obj,$(LIB_SRC)) $(EXTRA_LIB_OBJ)

@@ -1,0 +1,382 @@
+/* Level sets denoised by the CPU: against Eq. 13 to 15 by their definition, in double precision,
+ * with local and full weights; by instruction sets and numbers of threads; and what cannot be. */
+#include "analysis/surface/levelset.h"
+
+#include "analysis/surface/levelset_band.h"
+#include "analysis/surface/levelset_local.h"
+#include "kernels/device/workers.h"
+#include "pipeline/base/clock.h"
+#include "test/rig/levelset_oracle.h"
+#include "test/rig/surface_scene.h"
+#include "test/rig/tap.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_B = 19, N_J = 16, N_D = 44, N = N_B * N_J * N_D };
+static const uint32_t box[3] = {N_B, N_J, N_D};
+
+enum scene { SHEET, PIT, DRUSEN, SPHERE, OUTLIERS, N_SCENES };
+static const char *const names[N_SCENES] = {"sheet", "pit", "drusen", "sphere", "outliers"};
+
+/* Heights as a distance along the depth, over their slope; it is |gradient| 1 but at edges. */
+static void fill_heights(float *phi, const struct oct_surface_scene *scene)
+{
+    float *heights = malloc(sizeof(float) * N_B * N_J);
+    assert_non_null(heights);
+    oct_surface_scene_draw(scene, NULL, heights);
+    for (uint32_t b = 0; b < N_B; b++)
+        for (uint32_t j = 0; j < N_J; j++)
+            for (uint32_t d = 0; d < N_D; d++) {
+                const double s = (double)heights[b * N_J + j] - 40;
+                const double distance = (s - d) / 1.2;
+                phi[(b * N_J + j) * N_D + d] = (float)fmax(-9, fmin(9, distance));
+            }
+    free(heights);
+}
+
+static float *draw(enum scene scene)
+{
+    float *phi = malloc(N * sizeof(*phi));
+    const struct oct_surface_scene heights = {
+        .kind = scene == PIT      ? OCT_SURFACE_PIT
+                : scene == DRUSEN ? OCT_SURFACE_DRUSEN
+                                  : OCT_SURFACE_SHEET,
+        .n_b = N_B,
+        .n_j = N_J,
+        .height = scene == PIT ? 12 : 6,
+        .width = scene == SHEET || scene == OUTLIERS ? 17 : 4,
+        .noise = scene == OUTLIERS ? 1.5 : 0.5,
+        .outliers = scene == OUTLIERS ? 0.05 : 0,
+        .seed = (uint32_t)scene,
+    };
+    assert_non_null(phi);
+    if (scene != SPHERE) {
+        fill_heights(phi, &heights);
+        return phi;
+    }
+    uint32_t random = 7;
+    for (int b = 0; b < N_B; b++)
+        for (int j = 0; j < N_J; j++)
+            for (int d = 0; d < N_D; d++) {
+                random = random * 1664525u + 1013904223u;
+                const double noise = ((random >> 8) / 16777216.0 - 0.5) * 0.8;
+                const double r = sqrt(pow(b - 10, 2) + pow(j - 8.5, 2) + pow(d - 20, 2));
+                phi[(b * N_J + j) * N_D + d] = (float)(r - 7.3 + noise);
+            }
+    return phi;
+}
+
+static struct oct_levelset_engine *open_engine(const struct oct_levelset_params *params,
+                                               const uint32_t *dims, struct oct_workers *workers)
+{
+    struct oct_error err = {0};
+    struct oct_levelset_engine *engine;
+    struct oct_levelset_setup setup = {.params = *params, .workers = workers};
+    memcpy(setup.dims, dims, sizeof(setup.dims));
+    const enum oct_err e = oct_levelset_cpu.create(&engine, &setup, &err);
+    if (e != OCT_OK)
+        fail_msg("%s", err.text);
+    return engine;
+}
+
+/* ---- against the definition ---- */
+
+static double largest_difference(const struct oct_levelset_oracle *oracle, const float *result)
+{
+    double largest = 0;
+    for (size_t i = 0; i < N; i++)
+        if (!oracle->unsure[i])
+            largest = fmax(largest, fabs((double)result[i] - oracle->result[i]));
+    return largest;
+}
+
+static void compare(const struct oct_levelset_params *params, enum scene scene, const char *what)
+{
+    float *phi = draw(scene), *result = malloc(N * sizeof(*result));
+    struct oct_levelset_report report;
+    struct oct_error err;
+    struct oct_levelset_oracle oracle = {.phi = phi, .dims = {N_B, N_J, N_D}, .params = *params};
+    struct oct_levelset_engine *engine = open_engine(params, box, NULL);
+    assert_non_null(result);
+    oct_levelset_oracle_run(&oracle);
+    assert_int_equal(oct_levelset_cpu.denoise(engine, phi, result, &report, &err), OCT_OK);
+    const double difference = largest_difference(&oracle, result);
+    printf("# %-8s %-12s band %llu, unsure %llu, c2 %.4g, differs by %.2g\n", names[scene], what,
+           (unsigned long long)report.n_band, (unsigned long long)oracle.n_unsure, report.c2,
+           difference);
+    assert_int_equal(report.n_band, oracle.n_band);
+    assert_true(report.n_band > 1000);
+    assert_true(difference <= 1e-5);
+    assert_true(oracle.n_unsure * 20 <= oracle.n_band);
+    assert_true(fabs(report.c2 - oracle.c2) <= 1e-5 * oracle.c2);
+    assert_true(fabs(report.base - oracle.base) <=
+                (params->c2 > 0 ? oracle.base : 1e-5 * oracle.base));
+    assert_true(fabs(report.largest_sum - oracle.largest_sum) <= 1e-5 * oracle.largest_sum);
+    if (params->weights == OCT_LEVELSET_LOCAL)
+        assert_int_equal(report.n_patches, oracle.n_pairs);
+    oct_levelset_cpu.destroy(engine);
+    oct_levelset_oracle_finish(&oracle);
+    free(phi);
+    free(result);
+}
+
+static void one_step_of_local_weights_is_that_of_the_definition(void **state)
+{
+    struct oct_levelset_params params;
+    (void)state;
+    oct_levelset_params_default(&params, OCT_LEVELSET_PROFILE_LOCAL);
+    params.steps = 1;
+    for (enum scene scene = 0; scene < N_SCENES; scene++)
+        compare(&params, scene, "local");
+}
+
+static void one_step_of_full_weights_is_that_of_the_definition(void **state)
+{
+    struct oct_levelset_params params;
+    (void)state;
+    for (enum scene scene = 0; scene < N_SCENES; scene++) {
+        oct_levelset_params_default(&params, OCT_LEVELSET_PROFILE_FULL);
+        params.steps = 1;
+        compare(&params, scene, "full");
+    }
+    oct_levelset_params_default(&params, OCT_LEVELSET_PROFILE_PAPER);
+    params.steps = 1;
+    compare(&params, DRUSEN, "paper");
+    params.rank = 60;
+    params.most = 24;
+    params.c1 = 30;
+    compare(&params, OUTLIERS, "near, of few");
+}
+
+static void other_sizes_ranks_and_steps_are_too(void **state)
+{
+    static const struct {
+        unsigned patch, reach, rank, steps;
+        double delta, c1, c2, beta;
+        bool common;
+    } cases[] = {
+        {3, 2, 5, 2, 2.5, 20, 0, 0.5, false},    {7, 3, 24, 1, 1.5, INFINITY, 0, 1, true},
+        {5, 6, 96, 3, 4.0, 8, 0, 0.35, true},    {5, 1, 1, 2, 2.5, 20, 0, 0.5, false},
+        {5, 4, 24, 1, 2.5, 20, 3.5, 0.5, false}, {3, 8, 40, 1, 6.5, 50, 0, 0.7, false},
+    };
+    (void)state;
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct oct_levelset_params params;
+        oct_levelset_params_default(&params, OCT_LEVELSET_PROFILE_LOCAL);
+        params.patch = cases[i].patch;
+        params.reach = cases[i].reach;
+        params.rank = cases[i].rank;
+        params.steps = cases[i].steps;
+        params.delta = cases[i].delta;
+        params.c1 = cases[i].c1;
+        params.c2 = cases[i].c2;
+        params.beta = cases[i].beta;
+        params.common_step = cases[i].common;
+        compare(&params, i % 2 ? SPHERE : OUTLIERS, "another");
+    }
+}
+
+/* ---- the same whatever computes ---- */
+
+static void instruction_sets_give_the_same(void **state)
+{
+    static const char *const sets[] = {"plain", "avx2", "avx512"};
+    float *phi = draw(OUTLIERS), *result[3] = {0};
+    double base[3] = {0};
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        const struct oct_levelset_passes *passes = oct_levelset_passes_select(sets[i]);
+        struct oct_levelset_setup setup = {.dims = {N_B, N_J, N_D}};
+        struct oct_levelset_report counts = {0};
+        struct oct_levelset_band *band;
+        struct oct_error err;
+        if (!passes)
+            continue;
+        assert_string_equal(passes->name, sets[i]);
+        oct_levelset_params_default(&setup.params, OCT_LEVELSET_PROFILE_LOCAL);
+        assert_int_equal(oct_levelset_local.create(&band, &setup, &err), OCT_OK);
+        oct_levelset_local_use(band, passes);
+        assert_int_equal(oct_levelset_local.load(band, phi, &counts, &err), OCT_OK);
+        base[i] = oct_levelset_local.base(band);
+        assert_true(oct_levelset_local.sums(band, 0.5 * base[0], &counts) > 1);
+        oct_levelset_local.move(band, 0);
+        result[i] = malloc(N * sizeof(float));
+        memcpy(result[i], phi, N * sizeof(float));
+        oct_levelset_local.result(band, result[i]);
+        oct_levelset_local.destroy(band);
+        assert_true(fabs(base[i] - base[0]) <= 1e-5 * base[0]);
+        for (size_t k = 0; k < N; k++)
+            assert_true(fabsf(result[i][k] - result[0][k]) <= 1e-5f);
+    }
+    assert_null(oct_levelset_passes_select("sse9"));
+    for (unsigned i = 0; i < 3; i++)
+        free(result[i]);
+    free(phi);
+}
+
+static void threads_and_repetition_change_no_byte(void **state)
+{
+    float *phi = draw(OUTLIERS), *first = malloc(N * sizeof(float));
+    (void)state;
+    for (enum oct_levelset_profile p = 0; p <= OCT_LEVELSET_PROFILE_PAPER; p++)
+        for (unsigned n = 1; n <= 3; n++) {
+            struct oct_error err;
+            struct oct_workers *workers = NULL;
+            struct oct_levelset_params params;
+            float *result = malloc(N * sizeof(float));
+            assert_int_equal(oct_workers_create(&workers, n, &err), OCT_OK);
+            oct_levelset_params_default(&params, p);
+            struct oct_levelset_engine *engine = open_engine(&params, box, workers);
+            for (unsigned twice = 0; twice < 2; twice++) {
+                memcpy(result, phi, N * sizeof(float));
+                assert_int_equal(oct_levelset_cpu.denoise(engine, result, result, NULL, &err),
+                                 OCT_OK);
+                if (n == 1 && twice == 0)
+                    memcpy(first, result, N * sizeof(float));
+                assert_memory_equal(result, first, N * sizeof(float));
+            }
+            assert_true(memcmp(first, phi, N * sizeof(float)) != 0);
+            oct_levelset_cpu.destroy(engine);
+            oct_workers_destroy(workers);
+            free(result);
+        }
+    free(phi);
+    free(first);
+}
+
+/* ---- bounds ---- */
+
+static void without_anything_to_denoise_phi_stays(void **state)
+{
+    struct oct_levelset_params params;
+    struct oct_levelset_report report;
+    struct oct_error err;
+    float *phi = malloc(N * sizeof(*phi)), *result = malloc(N * sizeof(*result));
+    (void)state;
+    for (enum oct_levelset_profile p = 0; p <= OCT_LEVELSET_PROFILE_PAPER; p++)
+        for (unsigned level = 0; level < 2; level++) {
+            /* No band at all, and planes, of which all patches at a depth are the same. */
+            for (size_t i = 0; i < N; i++)
+                phi[i] = level ? 20 - (float)(i % N_D) : 5;
+            oct_levelset_params_default(&params, p);
+            struct oct_levelset_engine *engine = open_engine(&params, box, NULL);
+            assert_int_equal(oct_levelset_cpu.denoise(engine, phi, result, &report, &err), OCT_OK);
+            assert_int_equal(report.n_band, level ? N_B * N_J * 5 : 0);
+            assert_true(report.base == 0 && report.c2 == 0 && report.largest_sum == 0);
+            assert_memory_equal(result, phi, N * sizeof(*phi));
+            oct_levelset_cpu.destroy(engine);
+        }
+    free(phi);
+    free(result);
+}
+
+static void the_smallest_box_and_a_band_at_its_sides_are_fine(void **state)
+{
+    static const uint32_t least[3] = {5, 5, 5};
+    struct oct_levelset_params params;
+    struct oct_levelset_report report;
+    struct oct_error err;
+    float phi[125], result[125];
+    (void)state;
+    for (unsigned i = 0; i < 125; i++)
+        phi[i] = 0.01f * (float)(i * i % 37);
+    for (enum oct_levelset_profile p = 0; p <= OCT_LEVELSET_PROFILE_PAPER; p++) {
+        oct_levelset_params_default(&params, p);
+        params.reach = 8;
+        struct oct_levelset_engine *engine = open_engine(&params, least, NULL);
+        struct oct_levelset_oracle oracle = {.phi = phi, .dims = {5, 5, 5}, .params = params};
+        oct_levelset_oracle_run(&oracle);
+        assert_int_equal(oct_levelset_cpu.denoise(engine, phi, result, &report, &err), OCT_OK);
+        assert_int_equal(report.n_band, 125);
+        for (unsigned i = 0; i < 125; i++)
+            if (!oracle.unsure[i])
+                assert_true(fabs((double)result[i] - oracle.result[i]) < 1e-5);
+        oct_levelset_oracle_finish(&oracle);
+        oct_levelset_cpu.destroy(engine);
+    }
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    struct oct_levelset_engine *engine;
+    struct oct_levelset_params params;
+    struct oct_error err;
+    float *phi = draw(SHEET), *result = malloc(N * sizeof(*result));
+    (void)state;
+    oct_levelset_params_default(&params, OCT_LEVELSET_PROFILE_LOCAL);
+    engine = open_engine(&params, box, NULL);
+    for (unsigned i = 0; i < 3; i++) {
+        phi[N - 1] = bad[i];
+        assert_int_equal(oct_levelset_cpu.denoise(engine, phi, result, NULL, &err), OCT_E_ARG);
+    }
+    oct_levelset_cpu.destroy(engine);
+    struct oct_levelset_setup setup = {.dims = {N_B, 4, N_D}, .params = params};
+    assert_int_equal(oct_levelset_cpu.create(&engine, &setup, &err), OCT_E_ARG);
+    assert_null(engine);
+    setup.dims[1] = 16384;
+    assert_int_equal(oct_levelset_cpu.create(&engine, &setup, &err), OCT_E_ARG);
+    memcpy(setup.dims, (uint32_t[3]){8192, 8192, 64}, sizeof(setup.dims));
+    assert_int_equal(oct_levelset_cpu.create(&engine, &setup, &err), OCT_E_ARG);
+    oct_levelset_cpu.destroy(NULL);
+    free(phi);
+    free(result);
+}
+
+#define REFUSED(field, value)                                                                      \
+    do {                                                                                           \
+        struct oct_levelset_params params;                                                         \
+        oct_levelset_params_default(&params, OCT_LEVELSET_PROFILE_LOCAL);                          \
+        assert_int_equal(oct_levelset_params_check(&params, NULL), OCT_OK);                        \
+        params.field = value;                                                                      \
+        assert_int_equal(oct_levelset_params_check(&params, NULL), OCT_E_ARG);                     \
+    } while (0)
+
+static void params_are_checked(void **state)
+{
+    struct oct_levelset_params p;
+    (void)state;
+    REFUSED(weights, (enum oct_levelset_weights)2);
+    REFUSED(delta, 0.4);
+    REFUSED(delta, NAN);
+    REFUSED(delta, 17);
+    REFUSED(patch, 4);
+    REFUSED(patch, 9);
+    REFUSED(reach, 0);
+    REFUSED(reach, 9);
+    REFUSED(c1, 0);
+    REFUSED(c1, NAN);
+    REFUSED(beta, 0);
+    REFUSED(beta, INFINITY);
+    REFUSED(c2, -1);
+    REFUSED(c2, NAN);
+    REFUSED(rank, 0);
+    REFUSED(rank, 97);
+    REFUSED(steps, 0);
+    REFUSED(steps, 101);
+    oct_levelset_params_default(&p, OCT_LEVELSET_PROFILE_FULL);
+    assert_int_equal(oct_levelset_params_check(&p, NULL), OCT_OK);
+    p.most = 23;
+    assert_int_equal(oct_levelset_params_check(&p, NULL), OCT_E_ARG);
+    p.most = 513;
+    assert_int_equal(oct_levelset_params_check(&p, NULL), OCT_E_ARG);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_step_of_local_weights_is_that_of_the_definition),
+        cmocka_unit_test(one_step_of_full_weights_is_that_of_the_definition),
+        cmocka_unit_test(other_sizes_ranks_and_steps_are_too),
+        cmocka_unit_test(instruction_sets_give_the_same),
+        cmocka_unit_test(threads_and_repetition_change_no_byte),
+        cmocka_unit_test(without_anything_to_denoise_phi_stays),
+        cmocka_unit_test(the_smallest_box_and_a_band_at_its_sides_are_fine),
+        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(params_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
