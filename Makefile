@@ -107,11 +107,12 @@ $(BUILD)/analysis/surface/patch_search_scan_avx2.o: EXTRA_CFLAGS += -mavx2 -mfma
 $(BUILD)/analysis/surface/patch_search_scan_avx512.o: EXTRA_CFLAGS += -mavx512f -mavx512bw -mavx512dq \
   -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
 
-# Local weights of a level set, for three instruction sets.
-LEVELSET := $(addprefix $(BUILD)/analysis/surface/levelset_local_,plain.o avx2.o avx512.o)
+# Local weights of a level set and distances to a height map, for three instruction sets.
+of_set = $(addprefix $(BUILD)/analysis/surface/,levelset_local_$(1).o distance_heights_$(1).o)
+LEVELSET := $(call of_set,plain) $(call of_set,avx2) $(call of_set,avx512)
 $(LEVELSET): EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno -ffp-contract=fast
-$(BUILD)/analysis/surface/levelset_local_avx2.o: EXTRA_CFLAGS += -mavx2 -mfma -mpopcnt
-$(BUILD)/analysis/surface/levelset_local_avx512.o: EXTRA_CFLAGS += -mavx512f -mavx512dq -mavx2 -mfma \
+$(call of_set,avx2): EXTRA_CFLAGS += -mavx2 -mfma -mpopcnt
+$(call of_set,avx512): EXTRA_CFLAGS += -mavx512f -mavx512dq -mavx2 -mfma \
   -mpopcnt -mprefer-vector-width=512
 
 # The oracle's sums are direct, and tests run where they are built: with this processor's vectors.

@@ -11,8 +11,10 @@ struct oct_workers;
 
 /* Of a surface that cuts every A-line once: heights [n_b][n_j], finite, in depth voxels of the box;
  * the tissue is where d is larger. The surface between A-lines is that of the triangles between
- * their heights, beyond the sides it goes on level. Exact to 1e-4 voxel where |phi| <= reach;
- * beyond it the sign is right and |phi| is reach. */
+ * their heights, of which two make a square cut from (b, j) to (b + 1, j + 1); beyond the sides it
+ * goes on level. Exact to 1e-4 voxel where |phi| <= reach; beyond it the sign is right and |phi| is
+ * reach. OCT_E_ARG: a height that is not finite, a reach above OCT_DISTANCE_MOST_REACH. */
+#define OCT_DISTANCE_MOST_REACH 64.0
 enum oct_err oct_distance_of_heights(const float *heights, const uint32_t dims[3], double reach,
                                      struct oct_workers *workers, float *phi,
                                      struct oct_error *err);
