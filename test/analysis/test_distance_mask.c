@@ -1,5 +1,6 @@
 /* The signed distance of a binary volume, against the nearest voxel of the other kind. */
 #include "analysis/surface/distance.h"
+#include "analysis/surface/levelset.h"
 #include "kernels/device/workers.h"
 #include "test/rig/tap.h"
 
@@ -103,6 +104,89 @@ static void balls_with_holes_have_their_radii(void **state)
     free(mask);
 }
 
+/* ---- a noisy ball, denoised ---- */
+
+#define N 72u
+#define CENTRE 35.3
+#define RADIUS 24.0
+#define PI 3.14159265358979323846
+
+static double normal(uint64_t *state)
+{
+    const double u = (next(state) + 0.5) * 0x1p-31, v = (next(state) + 0.5) * 0x1p-31;
+    return sqrt(-2 * log(u)) * cos(2 * PI * v);
+}
+
+/* Of the tissue, as a share of the ball's; a voxel at the border counts in part. */
+static double volume_of(const float *phi)
+{
+    double volume = 0;
+    for (uint32_t i = 0; i < N * N * N; i++)
+        volume += fmin(fmax(0.5 - (double)phi[i], 0), 1);
+    return volume / (4.0 / 3 * PI * RADIUS * RADIUS * RADIUS);
+}
+
+static double value_at(const float *phi, double b, double j, double d)
+{
+    const uint32_t at = ((uint32_t)b * N + (uint32_t)j) * N + (uint32_t)d;
+    const double fb = b - floor(b), fj = j - floor(j), fd = d - floor(d);
+    double sum = 0;
+    for (unsigned k = 0; k < 8; k++)
+        sum += (k & 1 ? fb : 1 - fb) * (k & 2 ? fj : 1 - fj) * (k & 4 ? fd : 1 - fd) *
+               (double)phi[at + (k & 1) * N * N + (k >> 1 & 1) * N + (k >> 2)];
+    return sum;
+}
+
+/* rms of what the surface's radius is off, along rays, nearest crossing. */
+static double rms_of(const float *phi)
+{
+    double squares = 0;
+    for (unsigned ray = 0; ray < 4000; ray++) {
+        const double z = 1 - (2 * ray + 1) / 4000.0, across = sqrt(1 - z * z);
+        const double x = across * cos(ray * 2.399963), y = across * sin(ray * 2.399963);
+        double nearest = 8, before = NAN;
+        for (double r = RADIUS - 8; r < RADIUS + 8; r += 0.125) {
+            const double v = value_at(phi, CENTRE + r * x, CENTRE + r * y, CENTRE + r * z);
+            if (before * v <= 0)
+                nearest = fmin(nearest, fabs(r - RADIUS - 0.125 * v / (v - before)));
+            before = v;
+        }
+        squares += nearest * nearest;
+    }
+    return sqrt(squares / 4000);
+}
+
+/* Normal noise of one voxel on phi, independent from voxel to voxel, then a binary mask. */
+static void a_noisy_ball_keeps_its_volume(void **state)
+{
+    (void)state;
+    static const uint32_t dims[3] = {N, N, N};
+    uint64_t seed = 5;
+    uint8_t *mask = calloc((size_t)N * N * N, 1);
+    float *result = calloc((size_t)N * N * N, sizeof(*result));
+    assert_true(mask && result);
+    for (uint32_t i = 0; i < N * N * N; i++) {
+        const double b = i / N / N - CENTRE, j = i / N % N - CENTRE, d = i % N - CENTRE;
+        mask[i] = sqrt(b * b + j * j + d * d) - RADIUS + normal(&seed) <= 0;
+    }
+    float *phi = distances(mask, dims, 8, NULL);
+    assert_true(rms_of(phi) > 0.5);
+    for (int p = OCT_LEVELSET_PROFILE_LOCAL; p <= OCT_LEVELSET_PROFILE_FULL; p++) {
+        struct oct_levelset_setup setup = {.dims = {N, N, N}, .gpus = ""};
+        struct oct_levelset_engine *engine = NULL;
+        oct_levelset_params_default(&setup.params, (enum oct_levelset_profile)p);
+        assert_int_equal(oct_levelset_cpu.create(&engine, &setup, NULL), OCT_OK);
+        assert_int_equal(oct_levelset_cpu.denoise(engine, phi, result, NULL, NULL), OCT_OK);
+        oct_levelset_cpu.destroy(engine);
+        print_message("volume %.4f, rms %.3f\n", volume_of(result), rms_of(result));
+        assert_true(fabs(volume_of(result) - 1) < 0.005);
+        assert_true(rms_of(result) < 0.35);
+    }
+    free(phi);
+    free(mask);
+    free(result);
+}
+
 static void threads_change_no_byte(void **state)
 {
     (void)state;
@@ -151,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_the_distance_to_the_nearest_voxel_of_the_other_kind),
         cmocka_unit_test(balls_with_holes_have_their_radii),
+        cmocka_unit_test(a_noisy_ball_keeps_its_volume),
         cmocka_unit_test(threads_change_no_byte),
         cmocka_unit_test(what_has_no_border_is_refused),
     };
