@@ -143,7 +143,7 @@ static void *create_envelope(uint32_t longest)
         return NULL;
     struct envelope *e = (struct envelope *)(void *)memory;
     e->from = (double *)(void *)(memory + sizeof(*e));
-    e->value = (int32_t *)(e->from + n);
+    e->value = (int32_t *)(void *)(e->from + n);
     e->result = e->value + n;
     e->at = e->result + n;
     return memory;
