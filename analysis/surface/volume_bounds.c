@@ -71,13 +71,17 @@ bool oct_surfaces_is_aligned(const struct oct_surfaces *surfaces, uint32_t b)
     return surfaces->fate[b] == OCT_VOLUME_USED || surfaces->fate[b] == OCT_VOLUME_NEW;
 }
 
+/* The quality of a place that is trusted. */
+static float trusted(const struct oct_surfaces_setup *setup, int layer)
+{
+    return TRUSTED * (float)setup->trace.min_quality *
+           (layer == OCT_LAYER_RPE ? OCT_TRACE_RPE_BENEATH : 1);
+}
+
 static bool is_trusted(const struct oct_surfaces_setup *setup, const struct oct_surfaces *s,
                        int layer, size_t at)
 {
-    float needed =
-        (float)setup->trace.min_quality * (layer == OCT_LAYER_RPE ? OCT_TRACE_RPE_BENEATH : 1);
-
-    return !isnan(s->position[layer][at]) && s->quality[layer][at] >= TRUSTED * needed;
+    return !isnan(s->position[layer][at]) && s->quality[layer][at] >= trusted(setup, layer);
 }
 
 /* How much deeper B-scan b lies than what `other` says with the shifts of both: the median over
@@ -173,9 +177,11 @@ bool oct_surfaces_bound(const struct oct_surfaces_setup *setup, const struct oct
 /* ---- both passes ---- */
 
 /* A stretch of A-lines where the passes differ: what is found between bounds counts where nothing
- * else was found, or where it is as sure; so a step that is real stays. */
-static void merge_stretch(struct oct_surfaces *s, int layer, size_t at, uint32_t first,
-                          uint32_t last, const struct oct_surfaces_scratch *scratch)
+ * else was found, or where it is trusted or as sure. Where a step is real, next to nothing is found
+ * between bounds, and the step stays. */
+static void merge_stretch(const struct oct_surfaces_setup *setup, struct oct_surfaces *s, int layer,
+                          size_t at, uint32_t first, uint32_t last,
+                          const struct oct_surfaces_scratch *scratch)
 {
     double old = 0, new = 0;
     uint32_t n_old = 0, n_new = 0;
@@ -186,7 +192,8 @@ static void merge_stretch(struct oct_surfaces *s, int layer, size_t at, uint32_t
         old += isnan(s->position[layer][at + j]) ? 0 : (double)s->quality[layer][at + j];
         new += isnan(scratch->position[layer][j]) ? 0 : (double)scratch->quality[layer][j];
     }
-    if (!n_new || (n_old && new / n_new < (double)AS_SURE *old / n_old))
+    double enough = n_old ? fmin((double)AS_SURE * old / n_old, (double)trusted(setup, layer)) : 0;
+    if (!n_new || new / n_new < enough)
         return;
     for (uint32_t j = first; j < last; j++)
         if (!isnan(scratch->position[layer][j])) {
@@ -212,7 +219,7 @@ void oct_surfaces_merge(const struct oct_surfaces_setup *setup, struct oct_surfa
                 now = isnan(a) != isnan(c) || fabsf(a - c) > same;
             }
             if (differs && !now)
-                merge_stretch(surfaces, layer, at, first, j, scratch);
+                merge_stretch(setup, surfaces, layer, at, first, j, scratch);
             if (now && !differs)
                 first = j;
             differs = now;
