@@ -18,7 +18,7 @@ const char *const oct_layer_names[OCT_N_LAYERS] = {"ilm", "rpe"};
 #define SKIP_PX 8.0       /* these at least */
 #define RPE_STIFFER 2.0
 #define RPE_SHARE 0.67
-#define RPE_SMOOTHER 2.5 /* its band is speckle, and level: smoothed by so much more */
+#define RPE_SMOOTHER 3.0 /* its band is speckle, and level: smoothed by so much more */
 #define RPE_LINES 3.0    /* and by this at least */
 #define RPE_ALONE 1.5F   /* of min_quality, see needed() */
 #define LEAST_SIDE 16u

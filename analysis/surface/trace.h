@@ -39,7 +39,7 @@ struct oct_trace_params {
     double depth_um, line_um; /* of a pixel; NaN or 0: not known, and taken as those of
                                  OCT_TRACE_DEPTH_UM and OCT_TRACE_LINE_UM */
     double smooth_depth_um, smooth_line_um; /* sigma of the Gaussian before the gradient; along the
-                                               lines that of the ILM, the RPE's is 2.5 of it and 3
+                                               lines that of the ILM, the RPE's is 3 of it and 3
                                                A-lines at least */
     double least_um, most_um;               /* from the ILM to the RPE */
     double max_slope;                       /* of a layer, um a um along the B-scan */

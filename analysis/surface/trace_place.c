@@ -7,7 +7,9 @@
 
 #include <math.h>
 
-#define ENDS 0.05F      /* of the steepest slope: there a flank ends */
+/* Of the steepest slope: there a flank ends. The RPE's goes over into the choroid's own decay. */
+#define ILM_ENDS 0.05F
+#define RPE_ENDS 0.2F
 #define CLEAR_RISE 0.1F /* of the fall: a rise that counts in full */
 
 /* The mean over A-lines with a position of the brightness at position + (k - 2) / 2 px. */
@@ -35,7 +37,7 @@ static uint32_t mean_profile(struct oct_trace *trace, const float *position, flo
 
 /* Where the flank ends, in samples from the profile's first: its slope falls to a small part of the
  * steepest one. NaN: not within the profile. */
-static float flank_end(const float *profile, uint32_t n, float sign)
+static float flank_end(const float *profile, uint32_t n, float sign, float ends)
 {
     float steepest = 0, before = 0;
     uint32_t from = 0;
@@ -48,7 +50,7 @@ static float flank_end(const float *profile, uint32_t n, float sign)
         }
     }
     for (uint32_t k = from; k + 1 < n; k++) {
-        float slope = sign * (profile[k + 1] - profile[k]) - ENDS * steepest;
+        float slope = sign * (profile[k + 1] - profile[k]) - ends * steepest;
         if (k > from && slope <= 0)
             return (float)k + 0.5F - (before > slope ? -slope / (before - slope) : 0);
         before = slope;
@@ -84,7 +86,8 @@ void oct_trace_place(struct oct_trace *trace, int layer, float *position)
 
     if (!mean_profile(trace, position, profile))
         return;
-    float end = flank_end(profile, trace->n_profile, layer == OCT_LAYER_ILM ? 1 : -1);
+    float end = layer == OCT_LAYER_ILM ? flank_end(profile, trace->n_profile, 1, ILM_ENDS)
+                                       : flank_end(profile, trace->n_profile, -1, RPE_ENDS);
     if (isnan(end))
         end = (float)trace->n_profile - 1;
     else if (layer == OCT_LAYER_RPE)

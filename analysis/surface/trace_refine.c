@@ -9,7 +9,9 @@
 #include <string.h>
 
 #define NEVER 1e6F
-#define RELATIVE_PRICE 8 /* of a step away from the curve, in those of a step */
+/* The price of a step away from the curve, in those of a step. */
+#define ILM_PRICE 8
+#define RPE_PRICE 20
 
 /* Smooths a curve over the A-lines by a Gaussian; what lies beyond its ends goes on as a straight
  * line about the end, so that a tilt stays. */
@@ -144,7 +146,8 @@ static void follow(struct oct_trace *trace, const struct corridor *c, float *pat
     uint32_t m = trace->setup.n_lines, width = 2 * c->half + 1;
     const struct oct_trace_params *p = &trace->setup.params;
     int step = (int)fmin(ceil(p->max_slope * p->line_um / p->depth_um), c->half);
-    float price = RELATIVE_PRICE * (float)p->price, scale = steepest(trace, c->scores, width);
+    float price = (c->layer == OCT_LAYER_ILM ? ILM_PRICE : RPE_PRICE) * (float)p->price,
+          scale = steepest(trace, c->scores, width);
     float depth = (float)trace->setup.depth - 0.5F;
     float flank = (float)(OCT_TRACE_FLANK_UM / p->depth_um);
     int best = 0;
@@ -209,7 +212,7 @@ static void weigh(struct oct_trace *trace, int layer, size_t n)
         float z = (trace->levels[1][i] - trace->dark) * scale;
         z = layer == OCT_LAYER_ILM ? 1.1F - z : z;
         z = z < 0.1F ? 0.1F : z > 1.1F ? 1.1F : z;
-        trace->scores[i] = trace->slopes[1][i] * (layer == OCT_LAYER_ILM ? z : z * z * z);
+        trace->scores[i] = trace->slopes[1][i] * (layer == OCT_LAYER_ILM ? z : z * z * z * z * z);
     }
 }
 
