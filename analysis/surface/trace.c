@@ -12,7 +12,6 @@ const char *const oct_layer_names[OCT_N_LAYERS] = {"ilm", "rpe"};
 #define MOST_ROWS 256u    /* of the coarse grid, so that time is bounded */
 #define MOST_COLUMNS 128u /* likewise, but for cells of */
 #define MOST_LINES 4u     /* A-lines, where it gives way */
-#define MOST_STEP 6u      /* rows from column to column */
 #define FLANK_UM 11.0     /* from the steepest place of a flank to its end, at most */
 #define SKIP_UM 30.0      /* of the picture's top say nothing: fixed pattern fills them; and */
 #define SKIP_PX 8.0       /* these at least */
@@ -114,7 +113,7 @@ static void plan_grid(struct oct_trace *trace)
     double row_um = g->depth * p->depth_um;
     g->least = rounded(p->least_um / row_um, 1, g->n_rows + 1);
     g->most = rounded(p->most_um / row_um, g->least, g->n_rows > g->least ? g->n_rows : g->least);
-    g->step = rounded(ceil(p->max_slope * p->line_um * g->lines / row_um), 1, MOST_STEP);
+    g->step = rounded(ceil(p->max_slope * p->line_um * g->lines / row_um), 1, OCT_TRACE_MOST_STEP);
     plan_prices(trace, row_um);
     g->near = rounded(20 / row_um, 2, g->n_rows);
     g->below = rounded(40 / row_um, 2, g->n_rows);
@@ -129,7 +128,8 @@ static void plan_grid(struct oct_trace *trace)
     g->outer = rounded(130 / row_um, 2, g->n_rows);
     trace->n_tops = g->least <= g->n_rows ? g->n_rows - g->least + 1 : 1;
     trace->n_gaps = g->most - g->least + 1;
-    trace->n_states = ((size_t)trace->n_tops + 2) * (trace->n_gaps + 2);
+    trace->n_states =
+        ((size_t)trace->n_tops + 2 * OCT_TRACE_GUARD) * (trace->n_gaps + 2 * OCT_TRACE_GUARD);
 }
 
 /* The derivative of a Gaussian, as the mean of what is below a place less that of what is above. */

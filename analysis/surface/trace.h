@@ -43,7 +43,8 @@ struct oct_trace_params {
                                                A-lines at least */
     double least_um, most_um;               /* from the ILM to the RPE */
     double max_slope;                       /* of a layer, um a um along the B-scan */
-    double price;  /* of a step by a pixel, as a share of the cost of a place without contrast */
+    double price;  /* of a step by 2.5 um between A-lines 5 um apart, as a share of the cost of a
+                      place without contrast; the RPE, which is level, pays twice that or more */
     double gap_um; /* see above */
     double min_quality; /* below it an A-line has no ILM. The RPE needs 0.6 of it beneath an ILM,
                            and 1.5 of it alone */
@@ -52,7 +53,8 @@ struct oct_trace_params {
 #define OCT_TRACE_LINE_UM 5.0
 void oct_trace_params_default(struct oct_trace_params *params);
 
-/* Where a layer may be in each A-line, in pixels; NULL, or NaN in an A-line: anywhere. */
+/* Where a layer may be in each A-line, in pixels, give or take 5 um; NULL, or NaN in an A-line:
+ * anywhere. */
 struct oct_trace_bounds {
     const float *least[OCT_N_LAYERS], *most[OCT_N_LAYERS]; /* [n_lines] each */
 };

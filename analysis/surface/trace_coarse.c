@@ -3,7 +3,7 @@
  *
  * A state is the ILM's border and its distance to the RPE's. From column to column either moves by
  * at most `step` rows, at a price a row: the least over both is that over the RPE's moves, then
- * over the ILM's (min-plus, separable), each as `step` times the least over one row. */
+ * over the ILM's (min-plus, separable), each as a sum of moves by fewer rows. */
 #include "analysis/surface/trace_parts.h"
 
 #include <math.h>
@@ -20,18 +20,24 @@
 /* Replaces what is not finite by the darkest. */
 static void clean(struct oct_trace *trace)
 {
-    size_t depth = trace->setup.depth, n = trace->setup.n_lines * depth;
-    const float *from = trace->pixels;
+    uint32_t m = trace->setup.n_lines, depth = trace->setup.depth;
     float darkest = INFINITY;
 
-    for (size_t i = 0; i < n; i++)
-        if (isfinite(from[i]) && from[i] < darkest &&
-            oct_trace_has_line(trace, (uint32_t)(i / depth)))
-            darkest = from[i];
+    for (uint32_t j = 0; j < m; j++) {
+        const float *from = trace->pixels + (size_t)j * depth;
+        for (uint32_t d = 0; d < depth && oct_trace_has_line(trace, j); d++)
+            darkest = isfinite(from[d]) && from[d] < darkest ? from[d] : darkest;
+        oct_pause_call(&trace->setup.pause);
+    }
     if (isinf(darkest))
         darkest = 0;
-    for (size_t i = 0; i < n; i++)
-        trace->clean[i] = isfinite(from[i]) ? fminf(fmaxf(from[i], -1e30F), 1e30F) : darkest;
+    for (uint32_t j = 0; j < m; j++) {
+        const float *from = trace->pixels + (size_t)j * depth;
+        float *to = trace->clean + (size_t)j * depth;
+        for (uint32_t d = 0; d < depth; d++)
+            to[d] = isfinite(from[d]) ? fminf(fmaxf(from[d], -1e30F), 1e30F) : darkest;
+        oct_pause_call(&trace->setup.pause);
+    }
     trace->pixels = trace->clean;
 }
 
@@ -216,37 +222,53 @@ static void bound_column(struct oct_trace *trace, uint32_t column, int layer, co
 
 /* ---- the pair ---- */
 
-/* The least over one row's move of the RPE. */
-static void move_rpe(const struct oct_trace *trace, const int16_t *from, int16_t *to)
+static size_t stride_of(const struct oct_trace *trace)
 {
-    size_t stride = trace->n_gaps + 2;
-    int16_t price = trace->grid.price[OCT_LAYER_RPE];
+    return trace->n_gaps + 2 * OCT_TRACE_GUARD;
+}
+
+/* The states of one place of the ILM, from the least distance on. */
+static size_t row_at(const struct oct_trace *trace, uint32_t top)
+{
+    return (top + OCT_TRACE_GUARD) * stride_of(trace) + OCT_TRACE_GUARD;
+}
+
+/* The least over a layer's moves by `rows` up, by none, and down. Where the ILM moves and the RPE
+ * stays, their distance changes too. */
+static void move(const struct oct_trace *trace, int layer, uint32_t rows, const int16_t *from,
+                 int16_t *to)
+{
+    size_t away = layer == OCT_LAYER_ILM ? rows * (stride_of(trace) - 1) : rows;
+    int16_t price = (int16_t)((uint32_t)trace->grid.price[layer] * rows);
 
     for (uint32_t i = 0; i < trace->n_tops; i++) {
-        const int16_t *restrict a = from + (i + 1) * stride;
-        int16_t *restrict b = to + (i + 1) * stride;
-        for (uint32_t t = 1; t <= trace->n_gaps; t++) {
-            int16_t side = (int16_t)((a[t - 1] < a[t + 1] ? a[t - 1] : a[t + 1]) + price);
+        const int16_t *restrict a = from + row_at(trace, i);
+        const int16_t *restrict up = a - away, *restrict down = a + away;
+        int16_t *restrict b = to + row_at(trace, i);
+        for (uint32_t t = 0; t < trace->n_gaps; t++) {
+            int16_t side = (int16_t)((up[t] < down[t] ? up[t] : down[t]) + price);
             b[t] = a[t] < side ? a[t] : side;
         }
     }
 }
 
-/* The least over one row's move of the ILM, while the RPE stays. */
-static void move_ilm(const struct oct_trace *trace, const int16_t *from, int16_t *to)
+/* The least over all moves by up to `step` rows: each is a sum of moves by fewer. Returns where it
+ * is, a or b. */
+static int16_t *move_all(const struct oct_trace *trace, const int16_t *from, int16_t *a, int16_t *b)
 {
-    size_t stride = trace->n_gaps + 2;
-    int16_t price = trace->grid.price[OCT_LAYER_ILM];
+    static const uint8_t parts[OCT_TRACE_MOST_STEP + 1][3] = {
+        {0}, {1}, {1, 1}, {1, 2}, {1, 1, 2}, {1, 2, 2}, {1, 2, 3}};
+    const uint8_t *rows = parts[trace->grid.step];
 
-    for (uint32_t i = 0; i < trace->n_tops; i++) {
-        const int16_t *restrict a = from + (i + 1) * stride;
-        int16_t *restrict b = to + (i + 1) * stride;
-        for (uint32_t t = 1; t <= trace->n_gaps; t++) {
-            int16_t up = a[t + 1 - stride], down = a[t - 1 + stride];
-            int16_t side = (int16_t)((up < down ? up : down) + price);
-            b[t] = a[t] < side ? a[t] : side;
+    for (int layer = 0; layer < OCT_N_LAYERS; layer++)
+        for (int k = 0; k < 3 && rows[k]; k++) {
+            move(trace, layer, rows[k], from, a);
+            int16_t *done = a;
+            a = b;
+            b = done;
+            from = done;
         }
-    }
+    return b;
 }
 
 /* Adds the column's costs to what leads to it, above the least of it. */
@@ -254,20 +276,20 @@ static void add_costs(const struct oct_trace *trace, uint32_t column, const int1
                       int16_t *to)
 {
     const struct oct_trace_grid *g = &trace->grid;
-    size_t stride = trace->n_gaps + 2, row = g->n_rows + 1 + g->most;
+    size_t row = g->n_rows + 1 + g->most;
     const int16_t *ilm = trace->costs + column * row;
     const int16_t *rpe = ilm + g->n_columns * row;
     int16_t least = BIG;
 
-    for (uint32_t i = 0; i < trace->n_tops; i++)
-        for (uint32_t t = 1; t <= trace->n_gaps; t++) {
-            int16_t x = from[(i + 1) * stride + t];
-            least = x < least ? x : least;
-        }
     for (uint32_t i = 0; i < trace->n_tops; i++) {
-        const int16_t *restrict a = from + (i + 1) * stride + 1;
+        const int16_t *a = from + row_at(trace, i);
+        for (uint32_t t = 0; t < trace->n_gaps; t++)
+            least = a[t] < least ? a[t] : least;
+    }
+    for (uint32_t i = 0; i < trace->n_tops; i++) {
+        const int16_t *restrict a = from + row_at(trace, i);
         const int16_t *restrict c = rpe + i + g->least;
-        int16_t *restrict b = to + (i + 1) * stride + 1;
+        int16_t *restrict b = to + row_at(trace, i);
         int16_t own = (int16_t)(ilm[i] - least);
         for (uint32_t t = 0; t < trace->n_gaps; t++) {
             int16_t x = (int16_t)((a[t] < 15000 ? a[t] : 15000) + own + c[t]);
@@ -280,7 +302,7 @@ static int16_t least_lead(const struct oct_trace *trace, const int16_t *states, 
                           int *best_top, int *best_bottom)
 {
     const struct oct_trace_grid *g = &trace->grid;
-    int step = (int)g->step, stride = (int)trace->n_gaps + 2;
+    int step = (int)g->step;
     int16_t best = INT16_MAX;
 
     for (int da = -step; da <= step; da++)
@@ -288,8 +310,8 @@ static int16_t least_lead(const struct oct_trace *trace, const int16_t *states, 
             int a = top + da, t = bottom + db - a - (int)g->least;
             if (a < 0 || a >= (int)trace->n_tops || t < 0 || t >= (int)trace->n_gaps)
                 continue;
-            int x = states[(a + 1) * stride + t + 1] + abs(da) * g->price[OCT_LAYER_ILM] +
-                    abs(db) * g->price[OCT_LAYER_RPE];
+            int x = states[row_at(trace, (uint32_t)a) + (uint32_t)t] +
+                    abs(da) * g->price[OCT_LAYER_ILM] + abs(db) * g->price[OCT_LAYER_RPE];
             if (x < best) {
                 best = (int16_t)x;
                 *best_top = a;
@@ -303,15 +325,14 @@ static int16_t least_lead(const struct oct_trace *trace, const int16_t *states, 
 static void follow_back(struct oct_trace *trace)
 {
     const struct oct_trace_grid *g = &trace->grid;
-    size_t stride = trace->n_gaps + 2;
     const int16_t *states = trace->states + (g->n_columns - 1) * trace->n_states;
     int top = 0, bottom = (int)g->least;
     int16_t best = INT16_MAX;
 
     for (uint32_t i = 0; i < trace->n_tops; i++)
         for (uint32_t t = 0; t < trace->n_gaps; t++)
-            if (states[(i + 1) * stride + t + 1] < best) {
-                best = states[(i + 1) * stride + t + 1];
+            if (states[row_at(trace, i) + t] < best) {
+                best = states[row_at(trace, i) + t];
                 top = (int)i;
                 bottom = (int)(i + t + g->least);
             }
@@ -332,7 +353,7 @@ static void guard(const struct oct_trace *trace, int16_t *states)
 
 void oct_trace_pair(struct oct_trace *trace, const struct oct_trace_bounds *bounds)
 {
-    int16_t *a = trace->scratch[0], *b = trace->scratch[1], *swap;
+    int16_t *a = trace->scratch[0], *b = trace->scratch[1];
 
     guard(trace, a);
     guard(trace, b);
@@ -349,12 +370,7 @@ void oct_trace_pair(struct oct_trace *trace, const struct oct_trace_bounds *boun
             guard(trace, a);
             continue;
         }
-        move_rpe(trace, states - trace->n_states, a);
-        for (uint32_t k = 1; k < trace->grid.step; k++, swap = a, a = b, b = swap)
-            move_rpe(trace, a, b);
-        for (uint32_t k = 0; k < trace->grid.step; k++, swap = a, a = b, b = swap)
-            move_ilm(trace, a, b);
-        add_costs(trace, c, a, states);
+        add_costs(trace, c, move_all(trace, states - trace->n_states, a, b), states);
         oct_pause_call(&trace->setup.pause);
     }
     follow_back(trace);

@@ -19,6 +19,8 @@ struct oct_trace_grid {
     uint32_t near, below, far, outer, inner, complex, band, beyond, deep, skip;
 };
 #define OCT_TRACE_UNIT 256
+#define OCT_TRACE_MOST_STEP 6u /* rows from column to column */
+#define OCT_TRACE_GUARD 3u     /* states that cannot be, on all sides of those that can */
 
 /* The RPE's share of min_quality beneath an ILM. */
 #define OCT_TRACE_RPE_BENEATH 0.6F
@@ -41,7 +43,7 @@ struct oct_trace {
     int16_t *costs;               /* [2][n_columns][n_rows + 1 + most] */
     int16_t *states;              /* [n_columns][n_states] */
     int16_t *scratch[2];          /* [n_states] */
-    size_t n_states;              /* (n_tops + 2) * (n_gaps + 2): guards all round */
+    size_t n_states;              /* with guards */
     uint32_t n_tops, n_gaps;      /* places of the ILM, distances */
     uint32_t *pair[OCT_N_LAYERS]; /* [n_columns] borders */
     float *path[OCT_N_LAYERS];    /* [M] px */

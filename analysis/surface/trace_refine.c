@@ -141,38 +141,33 @@ struct corridor {
     const struct oct_trace_bounds *bounds;
 };
 
-static void follow(struct oct_trace *trace, const struct corridor *c, float *path)
+static float price_of(const struct oct_trace *trace, int layer)
 {
-    uint32_t m = trace->setup.n_lines, width = 2 * c->half + 1;
-    const struct oct_trace_params *p = &trace->setup.params;
-    int step = (int)fmin(ceil(p->max_slope * p->line_um / p->depth_um), c->half);
-    float price = (c->layer == OCT_LAYER_ILM ? ILM_PRICE : RPE_PRICE) * (float)p->price,
-          scale = steepest(trace, c->scores, width);
-    float depth = (float)trace->setup.depth - 0.5F;
-    float flank = (float)(OCT_TRACE_FLANK_UM / p->depth_um);
+    return (float)trace->setup.params.price * (layer == OCT_LAYER_ILM ? ILM_PRICE : RPE_PRICE);
+}
+
+/* The least total that leads to each place, from those of the A-line before: a sweep down and one
+ * up. Away from the curve the price alone bounds a step. */
+static void lead(const float *before, float price, uint32_t width, float *now)
+{
+    now[0] = before[0];
+    for (uint32_t w = 1; w < width; w++)
+        now[w] = fminf(before[w], now[w - 1] + price);
+    for (uint32_t w = width - 1; w-- > 0;)
+        now[w] = fminf(now[w], now[w + 1] + price);
+}
+
+static void follow_back(const struct oct_trace *trace, uint32_t width, float price, float *path)
+{
     int best = 0;
 
-    scale = scale > 0 ? 1 / scale : 0;
-    for (uint32_t j = 0; j < m; j++) {
-        const float *before = trace->totals + (size_t)(j ? j - 1 : 0) * width;
-        float *now = trace->totals + (size_t)j * width;
-        for (int w = 0; w < (int)width; w++) {
-            float at = c->centre[j] + (float)w - (float)c->half, least = NEVER * (float)m;
-            for (int v = w - step < 0 ? 0 : w - step; v <= w + step && v < (int)width; v++)
-                least = fminf(least, (j ? before[v] : 0) + price * (float)(v < w ? w - v : v - w));
-            now[w] = least + 1 - scale * c->scores[(size_t)j * width + (uint32_t)w];
-            if (at < -0.5F || at > depth || is_outside(c->bounds, c->layer, j, at + flank))
-                now[w] += NEVER / (float)m;
-        }
-        oct_pause_call(&trace->setup.pause);
-    }
-    for (uint32_t j = m; j-- > 0;) {
+    for (uint32_t j = trace->setup.n_lines; j-- > 0;) {
         const float *now = trace->totals + (size_t)j * width;
-        int from = j == m - 1 ? 0 : best - step, to = j == m - 1 ? (int)width - 1 : best + step;
+        bool is_last = j == trace->setup.n_lines - 1;
         int was = best;
         float least = INFINITY;
-        for (int v = from < 0 ? 0 : from; v <= to && v < (int)width; v++) {
-            float x = now[v] + (j == m - 1 ? 0 : price * (float)abs(v - was));
+        for (int v = 0; v < (int)width; v++) {
+            float x = now[v] + (is_last ? 0 : price * (float)abs(v - was));
             if (x < least) {
                 least = x;
                 best = v;
@@ -180,6 +175,32 @@ static void follow(struct oct_trace *trace, const struct corridor *c, float *pat
         }
         path[j] = (float)best;
     }
+}
+
+static void follow(struct oct_trace *trace, const struct corridor *c, float *path)
+{
+    uint32_t width = 2 * c->half + 1;
+    float price = price_of(trace, c->layer), scale = steepest(trace, c->scores, width);
+    float depth = (float)trace->setup.depth - 0.5F, never = NEVER / (float)trace->setup.n_lines;
+    float flank = (float)(OCT_TRACE_FLANK_UM / trace->setup.params.depth_um);
+
+    scale = scale > 0 ? 1 / scale : 0;
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
+        float *now = trace->totals + (size_t)j * width;
+        if (j)
+            lead(now - width, price, width, now);
+        else
+            memset(now, 0, width * sizeof(*now));
+        for (uint32_t w = 0; w < width; w++) {
+            float at = c->centre[j] + (float)w - (float)c->half;
+            now[w] += 1 - scale * c->scores[(size_t)j * width + w];
+            if (at < -0.5F || at > depth || is_outside(c->bounds, c->layer, j, at + flank))
+                now[w] += never;
+        }
+        if (j % 16 == 0)
+            oct_pause_call(&trace->setup.pause);
+    }
+    follow_back(trace, width, price, path);
 }
 
 /* The peak of the slope nearest to the path's place, by a parabola; the place itself where the

@@ -4,9 +4,12 @@
  * With `align`, B-scans are first registered onto each other along the depth (analysis/align/
  * volume.h), so that the eye's jumps do not tear the layers; positions are in pixels of the B-scans
  * as they were read all the same, and shift_px says how each was moved. The bounds of an A-line
- * come from the median of the trusted A-lines around it in the B-scans beside, as aligned: they
- * carry the layers across shadows and blinks. Pixels smaller than those of a screen or large ones:
- * all limits are in micrometres.
+ * come from the median of the trusted A-lines around it in the B-scans beside, up to 3 on each side
+ * within 100 um, as aligned, and as their own layers and the B-scan's lie: what the registration
+ * left is taken away. What the second trace finds counts where nothing else was found, or where it
+ * is trusted, so that layers go on through shadows; where a step is real, as at the edge of a
+ * druse, nothing is found between bounds, and the first trace stays. A blink is not filled: its
+ * B-scan has the layers that it shows. All limits are in micrometres.
  *
  * The volume is read B-scan by B-scan, several times. Same volume, same numbers, whatever the
  * number of threads. */
