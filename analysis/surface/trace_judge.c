@@ -17,7 +17,10 @@
 #define LEAST_NOISE 0.02F /* of the B-scan's contrast: less than this is no noise, but black */
 #define QUANTILE 0.7      /* of |noise|, and where it lies, in standard deviations */
 #define QUANTILE_SIGMA 1.036F
-#define DARK 0.3F   /* of the contrast: the vitreous is darker */
+#define DARK 0.3F /* of the contrast: the vitreous is darker, */
+#define DARKER                                                                                     \
+    0.4F /* and than this share of the tissue below, where the outer nuclear layer is not */
+#define LEAST_STEP 0.2F /* of the contrast: the ILM is more, the outer limiting membrane less */
 #define VEILED 0.6F /* a band above that is so bright, relative to that below, is a layer itself */
 
 /* Steps of all A-lines at all borders; 0 where a side is cut off. */
@@ -154,7 +157,7 @@ static void fill_steps(struct oct_trace *trace, int layer, float *steps)
         float under = mean_px(trace, j, at, at + size);
         int top = at - dark_size > skip ? at - dark_size : skip;
         float above = mean_px(trace, j, top, at);
-        if (at >= skip + size / 2 && above < DARK * contrast &&
+        if (at >= skip + size / 2 && above < fminf(DARK * contrast, DARKER * under) &&
             brightest_above(trace, j, at) * contrast <= VEILED * fmaxf(under, 0.5F * contrast))
             steps[j] = under - above;
     }
@@ -196,6 +199,8 @@ void oct_trace_judge(struct oct_trace *trace, const struct oct_traced *result)
             float q = wide > 0 ? quality[j] / wide : 0;
             float end = narrow > 0 ? trace->line2[j] / narrow / NARROW_SHARE : 0;
             q = q < end ? q : end;
+            if (layer == OCT_LAYER_ILM && quality[j] < LEAST_STEP * (trace->bright - trace->dark))
+                q = 0;
             quality[j] = oct_trace_has_line(trace, j) && q > 0 ? q : 0;
         }
     }
