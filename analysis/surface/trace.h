@@ -11,8 +11,8 @@
  * What is reported: of the ILM the centre of its thin reflex, where the rise of the brightness
  * ends; of the RPE its outer border (Bruch's membrane), where the fall ends, and where the
  * choriocapillaris shows as a rise behind it, the middle of that. In decibels the gradient's peaks
- * lie outside both, by as much as the resolution is wide (5 um where it is 3 um); how far is read
- * from the mean of the B-scan's A-lines, so that it does not depend on resolution and pixels.
+ * lie above both, farther where the resolution is low (5 um where it is 3 um); how far is read from
+ * the mean of the B-scan's A-lines that are found.
  *
  *     create -> run ... -> destroy
  *
@@ -64,9 +64,10 @@ struct oct_traced {
     float *position[OCT_N_LAYERS]; /* px; NaN: not found */
     float *quality[OCT_N_LAYERS];  /* the step of brightness across the layer over some 80 um along
                                       it, in standard deviations of what the same measure gives
-                                      beside the layers; paths over noise reach 5 (ILM) and 6 (RPE).
-                                      0 where the A-line is missing, the layer at an end of the
-                                      picture, or tissue above the ILM; never NaN */
+                                      beside the layers; paths over noise reach 6, with rows of
+                                      fixed pattern 8 (ILM) and 11 (RPE). 0 where the A-line is
+                                      missing, the layer at an end of the picture, or tissue above
+                                      the ILM; never NaN */
 };
 
 struct oct_trace;

@@ -25,7 +25,7 @@ struct oct_trace_grid {
 /* The RPE's share of min_quality beneath an ILM. */
 #define OCT_TRACE_RPE_BENEATH 0.6F
 
-/* How far a layer lies inside its steepest place, about: bounds are about layers, paths follow the
+/* How far a layer lies below its steepest place, about: bounds are about layers, paths follow the
  * steepest places. */
 #define OCT_TRACE_FLANK_UM 5.0
 
