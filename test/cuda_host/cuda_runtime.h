@@ -203,6 +203,10 @@ static inline uint32_t atomicAdd(uint32_t *at, uint32_t value)
 {
     return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
 }
+static inline unsigned long long atomicAdd(unsigned long long *at, unsigned long long value)
+{
+    return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
+}
 static inline uint32_t atomicMin(uint32_t *at, uint32_t value)
 {
     uint32_t old = __atomic_load_n(at, __ATOMIC_RELAXED);

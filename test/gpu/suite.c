@@ -1,14 +1,14 @@
-/* The engine suite on a real GPU (scripts/gpu-check): fused and plain kernels; and correlation and
- * registration. With "--small" only the contract's tests, whose B-scans are small enough for
- * compute-sanitizer; with "--analyses" only correlation and registration, as far as they are small
- * enough; with "--probe" nothing but the search for a GPU. The last test breaks the device for this
- * process.
+/* The engine suite on a real GPU (scripts/gpu-check): fused and plain kernels; and the analyses.
+ * With "--small" only the contract's tests, whose B-scans are small enough for compute-sanitizer;
+ * with "--analyses" only the analyses, as far as they are small enough; with "--probe" nothing but
+ * the search for a GPU. The last test breaks the device for this process.
  *
  * Exit status: 0 passed, 1 failed, 3 no GPU answers. */
 #include "kernels/engines.h"
 #include "test/rig/cells_suite.h"
 #include "test/rig/correlate_suite.h"
 #include "test/rig/engine_suite.h"
+#include "test/rig/levelset_suite.h"
 #include "test/rig/match_suite.h"
 #include "test/rig/scale_task.h"
 #include "test/rig/tap.h"
@@ -136,7 +136,8 @@ static int run_analyses(bool large)
 {
     int n_failed = oct_correlate_suite_run(&oct_correlator_cuda, PATIENCE_MS, large);
     n_failed += oct_match_suite_run(&oct_matcher_cuda, PATIENCE_MS);
-    return n_failed + oct_cells_suite_run(&oct_cells_cuda_engine, PATIENCE_MS);
+    n_failed += oct_cells_suite_run(&oct_cells_cuda_engine, PATIENCE_MS);
+    return n_failed + oct_levelset_suite_run(&oct_levelset_cuda, PATIENCE_MS, large);
 }
 
 int main(int argc, char **argv)
