@@ -22,12 +22,16 @@ struct oct_denoise_report {
     const char *running; /* "cpu" or "cuda" */
 };
 
-/* positions: [V][M] px, NaN: not found; in place. shift_px: [V], added before and taken away after,
+/* The level set's voxel is a pixel deep, or noise / 0.65 where that is more: larger noise folds the
+ * band, and patches of a surface are then no longer alike. Stray heights, beyond 2.5 times the
+ * noise and 0.3 px off the lines through their neighbours, first become what those say (heights.h).
+ *
+ * positions: [V][M] px, NaN: not found; in place. shift_px: [V], added before and taken away after,
  * so that neighbours are aligned; NULL: none. NaN stays NaN: gaps are filled for the level set
  * alone. The height is the crossing of phi from + to - along the depth, linear between voxels, of
- * several the one nearest the first height; without one it becomes NaN. Fewer than n B-scans or
- * A-lines with a height: nothing changes. report may be NULL. OCT_E_ARG, OCT_E_NO_MEMORY,
- * OCT_E_BACKEND as levelset.h. */
+ * several the one nearest the first height (of a stray one, what it became); without one it becomes
+ * NaN. Fewer than n B-scans or A-lines with a height: nothing changes. report may be NULL.
+ * OCT_E_ARG, OCT_E_NO_MEMORY, OCT_E_BACKEND as levelset.h. */
 enum oct_err oct_denoise_heights(const struct oct_denoise_setup *setup, float *positions,
                                  const double *shift_px, struct oct_denoise_report *report,
                                  struct oct_error *err);

@@ -1,5 +1,5 @@
-/* Included by distance_heights_plain.c, distance_heights_avx2.c and distance_heights_avx512.c, which
- * are compiled for their instruction set and name the table (OCT_COLUMNS_TABLE,
+/* Included by distance_heights_plain.c, distance_heights_avx2.c and distance_heights_avx512.c,
+ * which are compiled for their instruction set and name the table (OCT_COLUMNS_TABLE,
  * OCT_COLUMNS_NAME). */
 #include "analysis/surface/distance_heights.h"
 #include "analysis/surface/levelset_vector.h"

@@ -24,8 +24,8 @@ struct oct_levelset_band_ops {
     /* The median of the rank-th smallest D; 0 without a voxel that has one. */
     double (*base)(struct oct_levelset_band *band);
 
-    /* S = sum w (phi_y - phi_x) and W = sum w of each voxel. Returns the largest W. counts->n_patches is
-     * set. */
+    /* S = sum w (phi_y - phi_x) and W = sum w of each voxel. Returns the largest W. Sets
+     * counts->n_patches. */
     double (*sums)(struct oct_levelset_band *band, double c2, struct oct_levelset_report *counts);
 
     /* phi += S / (1 + W) with dt 0, dt S else. */

@@ -75,7 +75,7 @@ extern const struct oct_levelset_passes oct_levelset_passes_avx2, oct_levelset_p
 /* By name, or the best that this CPU can run with "auto"; NULL: it cannot run that. */
 const struct oct_levelset_passes *oct_levelset_passes_select(const char *name);
 
-/* For tests: a band of oct_levelset_local (levelset_band.h) computes by these instead of the best. */
+/* For tests: a band of oct_levelset_local (levelset_band.h) computes by these, not the best. */
 struct oct_levelset_band;
 void oct_levelset_local_use(struct oct_levelset_band *band,
                             const struct oct_levelset_passes *passes);
