@@ -64,7 +64,7 @@ enum oct_err oct_levelset_params_check(const struct oct_levelset_params *params,
 struct oct_levelset_report {
     uint64_t n_band;    /* voxels of Sigma */
     uint64_t n_patches; /* D(x, y) computed or ruled out by a bound, over all x */
-    double base, c2;    /* 0: nothing to denoise */
+    double base, c2;    /* 0: nothing to denoise; base: 0 where c2 is given, too */
     double largest_sum; /* max_x sum_y w */
     double seconds;     /* of denoise */
 };
