@@ -12,6 +12,7 @@ static const struct {
     [OCT_QUANTITY_INTENSITY] = {"intensity", "counts^2"},
     [OCT_QUANTITY_INTENSITY_DB] = {"intensity", "dB"},
     [OCT_QUANTITY_LENGTH] = {"length", "um"},
+    [OCT_QUANTITY_DEPTH] = {"depth", "px"},
     [OCT_QUANTITY_NUMBERS] = {"numbers", "as labelled"},
 };
 

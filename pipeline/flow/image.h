@@ -24,6 +24,7 @@ enum oct_quantity {
     OCT_QUANTITY_INTENSITY,    /* counts^2 */
     OCT_QUANTITY_INTENSITY_DB, /* 10 * log10(counts^2) */
     OCT_QUANTITY_LENGTH,       /* um */
+    OCT_QUANTITY_DEPTH,        /* depth pixels of a picture, 0 in the middle of the first one */
     OCT_QUANTITY_NUMBERS,      /* columns; each label says what its column is, and in which unit */
     OCT_N_QUANTITIES
 };

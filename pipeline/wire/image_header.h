@@ -5,7 +5,8 @@
  *   frame_num acquisition_id dtype dsize dataset compression shape time_ns missing_lines lo hi
  *   volume bscan                          as for `bscan`; dataset is "analysis/NAME"; shape has as
  *                                         many strings as the image has axes; its first may be "0"
- *   quantity unit                         "intensity" "dB", "length" "um", "numbers" "as labelled"
+ *   quantity unit                         "intensity" "dB", "length" "um", "depth" "px",
+ *                                         "numbers" "as labelled"
  *   axes spacing_um                       [NAME, ...], [um or null, ...]
  *   whole                                 false: of a volume that still grows
  *   labels                                [NAME, ...] of the columns; absent where there are none
