@@ -20,6 +20,7 @@ struct row {
                           const struct oct_image_form *input, struct oct_error *err);
     /* Keys other than NAME.enabled ask for it; NULL: none. */
     bool (*is_asked)(const struct oct_config *config);
+    const char *section; /* of another analysis, by which it goes too; NULL: none */
 };
 
 static void fill_enface(const struct oct_config *config,
@@ -72,6 +73,39 @@ static enum oct_err check_cells(const struct oct_config *config,
                                 height_um > 0 ? height_um / config->scan.bscans : NAN, err);
 }
 
+static void fill_surfaces(const struct oct_config *config,
+                          union oct_config_analysis_settings *settings)
+{
+    struct oct_surfaces_settings *s = &settings->surfaces;
+    struct oct_slab slab;
+    s->enabled = config->surfaces.enabled;
+    s->every = config->surfaces.every;
+    s->least_um = config->surfaces.least_um;
+    s->most_um = config->surfaces.most_um;
+    s->min_quality = config->surfaces.min_quality;
+    s->has_slab =
+        config->surfaces.slab[0] && oct_slab_parse(&slab, config->surfaces.slab, NULL) == OCT_OK;
+    if (!s->has_slab)
+        return;
+    s->slab.first.layer = slab.first.layer;
+    s->slab.first.offset_um = slab.first.offset_um;
+    s->slab.last.layer = slab.last.layer;
+    s->slab.last.offset_um = slab.last.offset_um;
+}
+
+static enum oct_err check_surfaces(const struct oct_config *config,
+                                   const union oct_config_analysis_settings *settings,
+                                   const struct oct_image_form *input, struct oct_error *err)
+{
+    (void)config;
+    return oct_surfaces_live_check(&settings->surfaces, input, err);
+}
+
+static bool slab_is_asked(const struct oct_config *config)
+{
+    return config->surfaces.slab[0] != '\0';
+}
+
 static const struct row rows[] = {
     {.analysis = &oct_enface_cpu, .fill = fill_enface},
     {.analysis = &oct_cones_cpu, .fill = fill_enface}, /* it looks at the slab of en face */
@@ -80,6 +114,12 @@ static const struct row rows[] = {
      .check = check_average,
      .is_asked = average_is_asked},
     {.analysis = &oct_cells_analysis_cpu, .fill = fill_cells, .check = check_cells},
+    {.analysis = &oct_surfaces_analysis_cpu, .fill = fill_surfaces, .check = check_surfaces},
+    {.analysis = &oct_slab_analysis_cpu,
+     .fill = fill_surfaces,
+     .check = check_surfaces,
+     .is_asked = slab_is_asked,
+     .section = "surfaces"},
 };
 
 static const struct row *find_row(const char *name)
@@ -150,13 +190,16 @@ bool oct_config_analysis_rests(const struct oct_config *config, const char *name
 
 bool oct_config_records(const struct oct_config *config, const char *name)
 {
-    return flag_of(config, name, "record", true);
+    const struct row *row = find_row(name);
+    return flag_of(config, row && row->section ? row->section : name, "record", true);
 }
 
 bool oct_config_analysis_has(const char *name, const char *key)
 {
     const struct oct_key *found = oct_key_find_dotted(key);
-    return found && setting_name(name, found->section, found->name);
+    const struct row *row = find_row(name);
+    return found && (setting_name(name, found->section, found->name) ||
+                     (row && row->section && strcmp(found->section, row->section) == 0));
 }
 
 static void read_setting(const struct oct_config *config, const struct oct_key *key,

@@ -7,14 +7,16 @@
  *                    analysis runs though analysis.run does not name it. No such key: never at rest
  *     NAME.record    no: recordings have no results of it. No such key: they have
  *
- * Both are bool. What else depends on the analysis is a row in analysis.c. An analysis without keys
- * needs nothing here. No state; any thread. */
+ * Both are bool. An analysis may also go by the section of another, whose keys are its own too but
+ * for `enabled`: `slab` by [surfaces]. What else depends on the analysis is a row in analysis.c. An
+ * analysis without keys needs nothing here. No state; any thread. */
 #ifndef OCT_CONFIG_ANALYSIS_H
 #define OCT_CONFIG_ANALYSIS_H
 
 #include "analysis/average/average.h"
 #include "analysis/cells/live.h"
 #include "analysis/enface/enface.h"
+#include "analysis/surface/live.h"
 #include "config/config.h"
 #include "pipeline/flow/image.h"
 #include "pipeline/plan/plan.h"
@@ -24,6 +26,7 @@ union oct_config_analysis_settings {
     struct oct_enface_settings enface;
     struct oct_average_settings average;
     struct oct_cells_settings cells;
+    struct oct_surfaces_settings surfaces;
 };
 
 /* Fills the settings of the analysis of that name; false: it has none, and they are all zero. Equal

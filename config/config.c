@@ -1,5 +1,6 @@
 #include "config/config.h"
 
+#include "analysis/surface/slab.h"
 #include "config/apply.h"
 #include "config/cells.h"
 #include "config/keys.h"
@@ -181,6 +182,16 @@ static enum oct_err check_cells(const struct oct_config *config, struct oct_erro
     return OCT_OK;
 }
 
+static enum oct_err check_surfaces(const struct oct_config *config, struct oct_error *err)
+{
+    struct oct_error why;
+    struct oct_slab slab;
+    if (config->surfaces.slab[0] && oct_slab_parse(&slab, config->surfaces.slab, &why))
+        return oct_fail_key(err, OCT_E_CONFIG, "surfaces.slab", "surfaces.slab is %s", why.text);
+    return check_order(config->surfaces.least_um, config->surfaces.most_um, "surfaces.least_um",
+                       "surfaces.most_um", err);
+}
+
 static enum oct_err check_together(const struct oct_config *config, struct oct_error *err)
 {
     enum oct_err code;
@@ -213,7 +224,7 @@ static enum oct_err check_together(const struct oct_config *config, struct oct_e
     if ((code = check_order(config->analysis.enface_slab_first, config->analysis.enface_slab_last,
                             "analysis.enface_slab_first", "analysis.enface_slab_last", err)))
         return code;
-    if ((code = check_cells(config, err)))
+    if ((code = check_cells(config, err)) || (code = check_surfaces(config, err)))
         return code;
     if (config->scan.bscans % config->scan.repeats != 0)
         return oct_fail_key(err, OCT_E_CONFIG, "scan.repeats scan.bscans",

@@ -111,9 +111,9 @@ struct oct_config {
     } record;
     struct {
         oct_config_string
-            run; /* "enface,quality,cells,average": names of letters, digits and '_', each once,
-                                  at most OCT_CONFIG_MAX_NAMES; the daemon checks whether such
-                                  analyses exist; "": none */
+            run; /* "enface,quality,cells,surfaces,slab,average": names of letters, digits and
+                                  '_', each once, at most OCT_CONFIG_MAX_NAMES; the daemon checks
+                                  whether such analyses exist; "": none */
         int enface_projection;                      /* enum oct_projection: mean */
         double enface_slab_first, enface_slab_last; /* 0.4, 0.6: shares of the depth, 0..1 */
     } analysis;
@@ -137,6 +137,14 @@ struct oct_config {
         oct_config_string roi;                     /* "X,Y,W,H", "": all */
         bool record;
     } cells;
+    struct {
+        bool enabled;
+        uint32_t every;           /* 4: B-scans */
+        double least_um, most_um; /* 100, 600: from the ILM to the RPE */
+        double min_quality;       /* 8 */
+        oct_config_string slab;   /* "LAYER[+-UM]:LAYER[+-UM]", "": none */
+        bool record;              /* of `surfaces` and `slab` */
+    } surfaces;
     struct {
         oct_config_string server_key, allowed;       /* the daemon's; "": plain, on this machine */
         oct_config_string client_key, server_public; /* of the clients that connect to it */

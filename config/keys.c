@@ -3,6 +3,7 @@
 #include "analysis/average/average.h"
 #include "analysis/cells/live.h"
 #include "analysis/enface/enface.h"
+#include "analysis/surface/live.h"
 #include "pipeline/plan/geometry.h"
 #include "pipeline/plan/plan.h"
 
@@ -52,6 +53,7 @@ const struct oct_key_section oct_key_sections[] = {
     {"analysis", "What is computed from the pictures beside the stream."},
     {"average", "The live average of B-scans: topic and dataset `average`."},
     {"cells", "Cells, found and followed live: topic and dataset `cells`."},
+    {"surfaces", "Layers of the retina, found live: topics and datasets `surfaces`, `slab`."},
     {"security", "CURVE keys: who may send lines, see B-scans and give commands."},
     {"view", "The viewer. What the operator chooses there is remembered elsewhere."},
 };
@@ -236,7 +238,7 @@ const struct oct_key oct_keys[] = {
      .max = 127, .standard = "", .meaning = "Who, noted in the recording. Never a patient's name."},
 
     {TEXT(analysis, run, NAMES), .when = OCT_CONFIG_IDLE,
-     .standard = "enface,quality,cells,average",
+     .standard = "enface,quality,cells,surfaces,slab,average",
      .meaning = "Analyses that run while lines come; empty: none."},
     {VALUE(analysis, enface_projection), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
      .names = projection_names, .first = OCT_PROJECTION_MEAN, .standard = "mean",
@@ -316,6 +318,27 @@ const struct oct_key oct_keys[] = {
      .meaning = "Part of the picture that is searched, in pixels: X,Y,W,H; empty: all."},
     {VALUE(cells, record), .when = OCT_CONFIG_IDLE, .standard = "no",
      .meaning = "Recordings have the cells too: /analysis/cells."},
+
+    {VALUE(surfaces, enabled), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
+     .standard = "no",
+     .meaning = "Inner limiting membrane (ilm) and pigment epithelium (rpe) are found in B-scans."},
+    {VALUE(surfaces, every), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .min = 1,
+     .max = OCT_SURFACES_MOST_EVERY, .standard = "4", .unit = "B-scans",
+     .meaning = "One of so many B-scans is searched; 1: each."},
+    {VALUE(surfaces, least_um), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .min = 1,
+     .max = 1e4, .standard = "100", .unit = "um",
+     .meaning = "Least distance from the ilm to the rpe."},
+    {VALUE(surfaces, most_um), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .min = 1,
+     .max = 1e4, .standard = "600", .unit = "um", .meaning = "Greatest distance."},
+    {VALUE(surfaces, min_quality), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
+     .min = 0, .max = 1e3, .standard = "8",
+     .meaning = "Step of brightness that makes a layer, in standard deviations beside the layers."},
+    {TEXT(surfaces, slab, STRING), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
+     .max = 63, .standard = "",
+     .meaning =
+         "Depths of the topic slab, LAYER[+-UM]:LAYER[+-UM], as ilm+10:ilm+40; empty: none."},
+    {VALUE(surfaces, record), .when = OCT_CONFIG_IDLE, .standard = "no",
+     .meaning = "Recordings have the layers, and the slab: /analysis/surfaces, /analysis/slab."},
 
     {TEXT(security, server_key, PATH), .when = OCT_CONFIG_START, .standard = "",
      .meaning = "The daemon's secret key (octctl keygen). Needed beyond this machine."},

@@ -215,7 +215,7 @@ void oct_daemon_apply(struct oct_daemon *d, unsigned applies)
         oct_daemon_forecast_changed(&d->forecast, &d->config, d->session);
 }
 
-/* Whether the analysis that the key belongs to can take its settings up: it would say so only
+/* Whether the analyses that the key belongs to can take its settings up: they would say so only
  * later, in the status. */
 static enum oct_err check_analysis(const struct oct_daemon *d, const struct oct_config *changed,
                                    const char *key, struct oct_error *err)
@@ -233,8 +233,10 @@ static enum oct_err check_analysis(const struct oct_daemon *d, const struct oct_
                             "%s: the analysis %s does not run: name it in analysis.run, or stop, "
                             "set this key and start",
                             key, name);
-        return oct_config_analysis_check(changed, name, oct_pipeline_form(d->session->pipeline),
-                                         err);
+        enum oct_err e = oct_config_analysis_check(
+            changed, name, oct_pipeline_form(d->session->pipeline), err);
+        if (e)
+            return e;
     }
     return OCT_OK;
 }

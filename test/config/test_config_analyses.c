@@ -127,6 +127,9 @@ static void a_key_belongs_to_the_analysis_in_its_name(void **state)
         {"average", "scan.repeats", false},
         {"cells", "cells.radius_px", true},
         {"cells", "surfaces.enabled", false},
+        {"surfaces", "surfaces.record", true},
+        {"slab", "surfaces.record", true}, /* it goes by that section */
+        {"slab", "cells.radius_px", false},
         {"cells", "cells.nothing", false},
         {"cells", "cells", false},
     };
@@ -146,12 +149,16 @@ static void enabled_puts_to_rest_and_asks(void **state)
     assert_false(oct_config_analysis_rests(&c, "surfaces"));
     assert_false(oct_config_analysis_is_asked(&c, "surfaces")); /* nobody gave it */
     assert_false(oct_config_analysis_rests(&c, "enface"));      /* has no such key */
+    assert_false(oct_config_analysis_rests(&c, "slab")); /* `enabled` is not of its own section */
     set(&c, "cells.enabled", "yes");
     set(&c, "surfaces.enabled", "yes");
     assert_false(oct_config_analysis_rests(&c, "cells"));
     assert_true(oct_config_analysis_is_asked(&c, "cells"));
     assert_true(oct_config_analysis_is_asked(&c, "surfaces"));
     set(&c, "cells.enabled", "no");
+    set(&c, "surfaces.enabled", "no");
+    assert_true(oct_config_analysis_rests(&c, "surfaces"));
+    assert_false(oct_config_analysis_rests(&c, "slab"));
     assert_true(oct_config_analysis_rests(&c, "cells"));
     assert_false(oct_config_analysis_is_asked(&c, "cells"));
 }
@@ -176,11 +183,13 @@ static void record_decides_what_recordings_have(void **state)
     oct_config_init(&c);
     assert_false(oct_config_records(&c, "average"));
     assert_true(oct_config_records(&c, "surfaces"));
+    assert_true(oct_config_records(&c, "slab"));
     assert_true(oct_config_records(&c, "cells")); /* has no such key */
     set(&c, "average.record", "yes");
     set(&c, "surfaces.record", "no");
     assert_true(oct_config_records(&c, "average"));
     assert_false(oct_config_records(&c, "surfaces"));
+    assert_false(oct_config_records(&c, "slab"));
 }
 
 static void settings_are_listed_by_their_keys(void **state)

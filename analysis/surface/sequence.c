@@ -1,0 +1,374 @@
+#include "analysis/surface/sequence.h"
+
+#include "analysis/surface/course.h"
+#include "analysis/surface/pixels.h"
+#include "kernels/device/workers.h"
+#include "pipeline/base/aligned.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIDE_UM 10.0       /* whose means are compared where a course is sought */
+#define REACH_UM 15.0      /* along the B-scan: what an eye moves between two */
+#define LEAST_CONTRAST 0.5 /* of a course, as a share of that where it was found */
+#define LEAST_FOUND 0.8    /* of the A-lines of the B-scan before */
+#define LEAST_SHARE 8u     /* 1 / n of the A-lines make a course */
+#define LINES_AT_ONCE 16u  /* between two pauses */
+#define N_KEPT 2u          /* courses */
+enum { NEWEST, FIRST };    /* of them: FIRST of its volume */
+
+/* Of a B-scan that had layers. */
+struct kept {
+    struct oct_course course; /* gaps are filled */
+    uint64_t volume;
+    uint32_t bscan;
+    uint32_t n_found, n_lines; /* A-lines with both layers, and those that came */
+    double contrast;           /* along it */
+    bool any;
+};
+
+struct traced {
+    struct oct_traced layers;
+    uint32_t n_found;
+};
+
+struct oct_sequence {
+    struct oct_image_form input;
+    uint32_t n_lines, depth;
+    double bscan_um, line_um, depth_um; /* as taken where they are not known */
+    struct oct_workers *workers;
+    struct oct_trace *trace;
+
+    struct oct_surface_pixels shown;
+    float *memory, *pixels;
+    uint8_t *line_valid;
+    double *prefix, *sums; /* as oct_course_find, which moves courses by most_shift at most */
+    uint32_t *counts, most_shift, side, reach;
+    struct traced ways[2]; /* with bounds and without */
+    struct oct_trace_bounds bounds;
+    float *least[OCT_N_LAYERS], *most[OCT_N_LAYERS];
+    struct kept kept[N_KEPT];
+    unsigned n_since_check;
+    struct oct_bscan_info newest; /* run last */
+    bool any;
+    struct oct_sequence_layers found;
+
+    /* Within a piece. */
+    unsigned worker;
+    uint32_t n_came; /* A-lines */
+};
+
+/* ---- the picture ---- */
+
+static void give_way(void *context)
+{
+    const struct oct_sequence *s = context;
+    oct_workers_give_way(s->workers, s->worker);
+}
+
+static struct oct_pause pause_of(struct oct_sequence *s)
+{
+    return (struct oct_pause){give_way, s};
+}
+
+static void bring_in(struct oct_sequence *s)
+{
+    s->n_came = 0;
+    for (uint32_t j = 0; j < s->n_lines; j++) {
+        oct_surface_pixels_brightness(&s->shown, j, s->pixels + (size_t)j * s->depth);
+        s->line_valid[j] = oct_surface_pixels_came(&s->shown, j);
+        s->n_came += s->line_valid[j];
+        if (j % LINES_AT_ONCE == 0)
+            give_way(s);
+    }
+}
+
+static struct oct_course_fit find_course(struct oct_sequence *s, const struct oct_course *course,
+                                         uint32_t most_shift)
+{
+    const struct oct_pause pause = pause_of(s);
+    const struct oct_course_picture picture = {.pixels = s->pixels,
+                                               .line_valid = s->line_valid,
+                                               .n_lines = s->n_lines,
+                                               .depth = s->depth,
+                                               .side = s->side};
+    return oct_course_find(course, &picture, most_shift, s->sums, s->counts, s->prefix, &pause);
+}
+
+/* ---- the B-scan before ---- */
+
+static double apart_um(const struct oct_sequence *s, const struct kept *kept,
+                       const struct oct_bscan_info *info)
+{
+    return fabs((double)info->bscan - (double)kept->bscan) * s->bscan_um;
+}
+
+/* NULL: none that lies near. */
+static const struct kept *find_kept(const struct oct_sequence *s, const struct oct_bscan_info *info)
+{
+    const struct kept *kept = &s->kept[NEWEST], *first = &s->kept[FIRST];
+    if (first->any && first->volume != info->volume &&
+        apart_um(s, first, info) < apart_um(s, kept, info))
+        kept = first;
+    return kept->any && apart_um(s, kept, info) <= OCT_SEQUENCE_APART_UM ? kept : NULL;
+}
+
+/* False: its course is nowhere in the picture. */
+static bool set_bounds(struct oct_sequence *s, const struct kept *kept,
+                       const struct oct_bscan_info *info)
+{
+    const struct oct_course_fit fit = find_course(s, &kept->course, s->most_shift);
+    if (!fit.found || !(fit.contrast >= LEAST_CONTRAST * kept->contrast))
+        return false;
+    const double slack_um =
+        OCT_SEQUENCE_SLACK_UM + OCT_SEQUENCE_SLACK_SLOPE * apart_um(s, kept, info);
+    for (unsigned layer = 0; layer < OCT_N_LAYERS; layer++)
+        oct_course_bounds(kept->course.position[layer], s->n_lines, fit.shift,
+                          fmax(slack_um / s->depth_um, 3), s->reach, s->least[layer],
+                          s->most[layer]);
+    return true;
+}
+
+/* ---- with bounds and without ---- */
+
+static void trace(struct oct_sequence *s, struct traced *way, const struct oct_trace_bounds *bounds)
+{
+    way->n_found = oct_trace_run(s->trace, s->pixels, s->n_came < s->n_lines ? s->line_valid : NULL,
+                                 bounds, &way->layers);
+    s->found.n_traces++;
+}
+
+/* Of both layers, over the A-lines that have them. */
+static double strength_of(const struct oct_sequence *s, const struct traced *way)
+{
+    const struct oct_traced *l = &way->layers;
+    double sum = 0;
+    for (uint32_t j = 0; j < s->n_lines; j++)
+        if (!isnan(l->position[OCT_LAYER_ILM][j]) && !isnan(l->position[OCT_LAYER_RPE][j]))
+            sum += (double)fminf(l->quality[OCT_LAYER_ILM][j], l->quality[OCT_LAYER_RPE][j]);
+    return sum;
+}
+
+/* Whether the bounds have lost what the B-scan before had. */
+static bool lost_layers(const struct oct_sequence *s, const struct traced *way,
+                        const struct kept *kept)
+{
+    return (double)way->n_found * kept->n_lines < LEAST_FOUND * (double)kept->n_found * s->n_came;
+}
+
+/* The way that holds. */
+static const struct traced *trace_bscan(struct oct_sequence *s, const struct oct_bscan_info *info)
+{
+    struct traced *bounded = &s->ways[0], *free_of = &s->ways[1];
+    const struct kept *kept = find_kept(s, info);
+    s->found.n_traces = 0;
+    s->found.bounded = kept && set_bounds(s, kept, info);
+    if (!s->found.bounded) {
+        s->n_since_check = 0;
+        trace(s, free_of, NULL);
+        return free_of;
+    }
+    trace(s, bounded, &s->bounds);
+    const bool is_check = ++s->n_since_check >= OCT_SEQUENCE_CHECK;
+    if (!is_check && !lost_layers(s, bounded, kept))
+        return bounded;
+    trace(s, free_of, NULL);
+    s->found.bounded = is_check ? strength_of(s, bounded) >= strength_of(s, free_of)
+                                : bounded->n_found >= free_of->n_found;
+    s->n_since_check = 0;
+    if (is_check && !s->found.bounded)
+        s->kept[FIRST].any = false; /* it may be where the course went wrong */
+    return s->found.bounded ? bounded : free_of;
+}
+
+/* ---- what is kept for the next ---- */
+
+static void copy_kept(const struct oct_sequence *s, struct kept *to, const struct kept *from)
+{
+    const struct oct_course course = to->course;
+    *to = *from;
+    to->course = course;
+    for (unsigned layer = 0; layer < OCT_N_LAYERS; layer++)
+        memcpy(course.position[layer], from->course.position[layer],
+               s->n_lines * sizeof(*course.position[layer]));
+}
+
+static void keep(struct oct_sequence *s, const struct oct_bscan_info *info,
+                 const struct traced *way)
+{
+    struct kept *newest = &s->kept[NEWEST];
+    if (way->n_found == 0 || way->n_found < s->n_lines / LEAST_SHARE)
+        return;
+    for (unsigned layer = 0; layer < OCT_N_LAYERS; layer++) {
+        float *position = newest->course.position[layer];
+        memcpy(position, way->layers.position[layer], s->n_lines * sizeof(*position));
+        oct_course_fill(position, s->n_lines, (uint32_t)(OCT_SEQUENCE_GAP_UM / s->line_um));
+    }
+    newest->volume = info->volume;
+    newest->bscan = info->bscan;
+    newest->n_found = way->n_found;
+    newest->n_lines = s->n_came;
+    newest->contrast = find_course(s, &newest->course, 0).contrast;
+    newest->any = true;
+    if (!s->kept[FIRST].any || s->kept[FIRST].volume != info->volume)
+        copy_kept(s, &s->kept[FIRST], newest);
+}
+
+static double thickness_px(const struct oct_sequence *s, const struct oct_traced *layers)
+{
+    double sum = 0;
+    uint32_t n = 0;
+    for (uint32_t j = 0; j < s->n_lines; j++) {
+        const double d =
+            (double)layers->position[OCT_LAYER_RPE][j] - (double)layers->position[OCT_LAYER_ILM][j];
+        sum += isnan(d) ? 0 : d;
+        n += isnan(d) ? 0 : 1;
+    }
+    return n ? sum / n : NAN;
+}
+
+static void run_piece(void *context, unsigned piece, unsigned worker)
+{
+    struct oct_sequence *s = context;
+    const struct oct_bscan_info *info = &s->shown.bscan->info;
+    (void)piece;
+    s->worker = worker;
+    bring_in(s);
+    const struct traced *way = trace_bscan(s, info);
+    keep(s, info, way);
+    for (unsigned layer = 0; layer < OCT_N_LAYERS; layer++) {
+        s->found.position[layer] = way->layers.position[layer];
+        s->found.quality[layer] = way->layers.quality[layer];
+    }
+    s->found.n_found = way->n_found;
+    s->found.thickness_px = thickness_px(s, &way->layers);
+}
+
+const struct oct_sequence_layers *oct_sequence_run(struct oct_sequence *s,
+                                                   const struct oct_image_frame *bscan)
+{
+    oct_surface_pixels_begin(&s->shown, &s->input, bscan);
+    oct_workers_run_in_turn(s->workers, 1, run_piece, s);
+    s->shown.bscan = NULL;
+    s->newest = bscan->info;
+    s->any = true;
+    return &s->found;
+}
+
+bool oct_sequence_has_turn(const struct oct_sequence *s, const struct oct_bscan_info *info,
+                           unsigned every)
+{
+    return !s->any || info->volume != s->newest.volume ||
+           info->bscan / every != s->newest.bscan / every;
+}
+
+void oct_sequence_reset(struct oct_sequence *s)
+{
+    s->kept[NEWEST].any = s->kept[FIRST].any = s->any = false;
+    s->n_since_check = 0;
+}
+
+/* ---- life ---- */
+
+static double or_else(double um, double otherwise)
+{
+    return um > 0 && isfinite(um) ? um : otherwise;
+}
+
+static uint32_t pixels_of(double um, double pixel_um, uint32_t least, uint32_t most)
+{
+    const double n = round(um / pixel_um);
+    return n < least ? least : n > most ? most : (uint32_t)n;
+}
+
+static enum oct_err open_trace(struct oct_sequence *s, const struct oct_sequence_setup *setup,
+                               struct oct_error *err)
+{
+    struct oct_trace_setup trace_setup = {
+        .n_lines = s->n_lines, .depth = s->depth, .pause = pause_of(s)};
+    oct_trace_params_default(&trace_setup.params);
+    trace_setup.params.depth_um = setup->spacing.depth_um;
+    trace_setup.params.line_um = setup->spacing.line_um;
+    trace_setup.params.least_um = setup->least_um;
+    trace_setup.params.most_um = setup->most_um;
+    trace_setup.params.min_quality = setup->min_quality;
+    const enum oct_err e = oct_trace_create(&s->trace, &trace_setup, err);
+    return e == OCT_E_ARG ? OCT_E_CONFIG : e; /* the configuration's fault here */
+}
+
+static float *next_rows(float **at, uint32_t n_lines)
+{
+    float *row = *at;
+    *at += n_lines;
+    return row;
+}
+
+static enum oct_err take_memory(struct oct_sequence *s, struct oct_error *err)
+{
+    /* Positions and qualities of both ways, the limits, and the courses. */
+    const size_t n_rows = OCT_N_LAYERS * (2 * 2 + 2 + N_KEPT);
+    const size_t n_shifts = 2 * (size_t)s->most_shift + 1;
+    s->memory = malloc(n_rows * s->n_lines * sizeof(*s->memory));
+    s->pixels = oct_aligned_alloc(64, (size_t)s->n_lines * s->depth, sizeof(*s->pixels));
+    s->line_valid = malloc(s->n_lines);
+    s->prefix = malloc(((size_t)s->depth + 1) * sizeof(*s->prefix));
+    s->sums = malloc(n_shifts * sizeof(*s->sums));
+    s->counts = malloc(n_shifts * sizeof(*s->counts));
+    if (!s->memory || !s->pixels || !s->line_valid || !s->prefix || !s->sums || !s->counts)
+        return oct_fail(err, OCT_E_NO_MEMORY, "surfaces: out of memory");
+    float *at = s->memory;
+    for (unsigned layer = 0; layer < OCT_N_LAYERS; layer++) {
+        for (unsigned i = 0; i < 2; i++) {
+            s->ways[i].layers.position[layer] = next_rows(&at, s->n_lines);
+            s->ways[i].layers.quality[layer] = next_rows(&at, s->n_lines);
+        }
+        for (unsigned i = 0; i < N_KEPT; i++)
+            s->kept[i].course.position[layer] = next_rows(&at, s->n_lines);
+        s->bounds.least[layer] = s->least[layer] = next_rows(&at, s->n_lines);
+        s->bounds.most[layer] = s->most[layer] = next_rows(&at, s->n_lines);
+    }
+    return OCT_OK;
+}
+
+void oct_sequence_destroy(struct oct_sequence *s)
+{
+    if (!s)
+        return;
+    oct_trace_destroy(s->trace);
+    free(s->memory);
+    free(s->pixels);
+    free(s->line_valid);
+    free(s->prefix);
+    free(s->sums);
+    free(s->counts);
+    free(s);
+}
+
+enum oct_err oct_sequence_create(struct oct_sequence **sequence,
+                                 const struct oct_sequence_setup *setup, struct oct_error *err)
+{
+    *sequence = NULL;
+    struct oct_sequence *s = calloc(1, sizeof(*s));
+    if (!s)
+        return oct_fail(err, OCT_E_NO_MEMORY, "surfaces: out of memory");
+    s->input = *setup->input;
+    s->n_lines = s->input.dims[0];
+    s->depth = s->input.dims[1];
+    s->workers = setup->workers;
+    s->bscan_um = or_else(setup->spacing.bscan_um, OCT_SEQUENCE_BSCAN_UM);
+    s->line_um = or_else(setup->spacing.line_um, OCT_TRACE_LINE_UM);
+    s->depth_um = or_else(setup->spacing.depth_um, OCT_TRACE_DEPTH_UM);
+    s->side = pixels_of(SIDE_UM, s->depth_um, 2, s->depth / 4);
+    s->reach = pixels_of(REACH_UM, s->line_um, 1, s->n_lines);
+    s->most_shift = pixels_of(OCT_SEQUENCE_MOST_SHIFT_UM, s->depth_um, 1, s->depth);
+    enum oct_err e = open_trace(s, setup, err);
+    if (!e)
+        e = take_memory(s, err);
+    if (e) {
+        oct_sequence_destroy(s);
+        return e;
+    }
+    *sequence = s;
+    return OCT_OK;
+}
