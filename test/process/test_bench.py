@@ -198,6 +198,23 @@ def cells():
 
 
 @case
+def surfaces():
+    """layers are checked and timed on one core, and the pictures beside them, each or every fourth"""
+    status, out, err = bench("surfaces", "--json")
+    assert status == 0, (out, err)
+    rows = json.loads(out)["parts"]
+    assert [row["limit_is"] for row in rows] == [
+        "the goal, 3 ms", "p99 without them", "p99 without them"], rows
+    assert "1 core" in rows[0]["what"] and rows[0]["value"] > 0.01, rows[0]
+    assert float(re.search(r"off by ([\d.]+) px", rows[0]["note"]).group(1)) < 4, rows[0]
+    for row, every in zip(rows[1:], "14"):
+        assert row["what"].endswith("every = " + every) and row["value"] > 0 < row["limit"], row
+        results, begun, skipped = map(int, re.search(
+            r"(\d+) results of (\d+), (\d+) skipped", row["note"]).groups())
+        assert 0 < results and skipped < begun, row
+
+
+@case
 def refused():
     """a part that there is not, and a size without sense, are refused with status 2"""
     for words in (["nosuch"], ["--size-gb", "-1"], ["--seconds", "x"], ["--nosuch"]):

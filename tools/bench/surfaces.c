@@ -253,7 +253,6 @@ enum oct_err oct_bench_surfaces(const struct oct_config *config,
                       .n_cores = oct_bench_n_cores(),
                       .seconds = options->seconds,
                       .rows = rows};
-    (void)config;
     enum oct_err e = OCT_OK;
     if (!b.phi || !b.result || !b.voxels || !b.number || !b.distance)
         e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for surfaces");
@@ -271,5 +270,5 @@ enum oct_err oct_bench_surfaces(const struct oct_config *config,
     free(b.voxels);
     free(b.number);
     free(b.distance);
-    return e;
+    return e ? e : oct_bench_surfaces_live(config, options, rows, err);
 }
