@@ -5,6 +5,7 @@
 
 #define NO_LIGHT_DB -119.99f /* an A-line that never came has -120 dB */
 #define DB_AN_OCTAVE 3.0103f
+#define MOST_DB 1e6f /* what is farther from 0 is no light */
 
 /* The logarithm of a positive number, linear within each octave: it rises steadily and is wrong by
  * 0.26 dB at most, far less than speckle, at a hundredth of log10f's cost. */
@@ -58,7 +59,8 @@ void oct_surface_pixels_brightness(const struct oct_surface_pixels *p, uint32_t 
     if (p->type == OCT_SAMPLE_U8)
         look_up(p->brightness, (const uint8_t *)p->bscan->pixels + at, p->depth, brightness);
     else if (p->is_db)
-        memcpy(brightness, from, p->depth * sizeof(*brightness));
+        for (uint32_t i = 0; i < p->depth; i++)
+            brightness[i] = fabsf(from[i]) <= MOST_DB ? from[i] : -INFINITY;
     else
         for (uint32_t i = 0; i < p->depth; i++)
             brightness[i] = to_db(from[i]);
