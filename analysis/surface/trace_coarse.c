@@ -3,7 +3,8 @@
  *
  * A state is the ILM's border and its distance to the RPE's. From column to column either moves by
  * at most `step` rows, at a price a row: the least over both is that over the RPE's moves, then
- * over the ILM's (min-plus, separable), each as a sum of moves by fewer rows. */
+ * over the ILM's (min-plus, separable), each as a sum of moves by fewer rows. With bounds only the
+ * states within them are looked at. */
 #include "analysis/surface/trace_parts.h"
 
 #include <math.h>
@@ -99,8 +100,11 @@ static bool scale_cells(struct oct_trace *trace)
             trace->sorted[n_known++] = cells[i];
     if (!n_known)
         return false;
+    oct_pause_call(&trace->setup.pause);
     float dark = oct_trace_select(trace->sorted, n_known, n_known / 10);
+    oct_pause_call(&trace->setup.pause);
     float bright = oct_trace_select(trace->sorted, n_known, n_known - 1 - n_known / 100);
+    oct_pause_call(&trace->setup.pause);
     if (!(bright - dark > 1e-6F * (fabsf(bright) + fabsf(dark))))
         return false;
     trace->dark = dark;
@@ -140,69 +144,103 @@ static int16_t cost_of(float score)
     return (int16_t)lrintf((float)UNIT * (1 - s));
 }
 
-/* By how much the brightest band of 16 um below border i outshines a band of brightness `above`: up
- * to `beyond` it may not be nearly as bright, further on not brighter. */
-static float outshone(const struct oct_trace_grid *g, const float *sums, int i, float above)
+/* The brightest of the bands that begin from `first` to `last`; -INFINITY: there is none. */
+static float brightest(const float *bands, int first, int last)
 {
-    int n = (int)g->n_rows, band = (int)g->band, last = i + (int)g->deep;
-    float most = 0;
+    float most = -INFINITY;
 
-    for (int k = i + band; k <= last && k + band <= n; k++) {
-        float z = (sums[k + band] - sums[k]) / (float)band;
-        most = fmaxf(most, z - (k <= i + (int)g->beyond ? BELOW * above : above));
-    }
+    for (int k = first; k <= last; k++)
+        most = bands[k] > most ? bands[k] : most;
     return most;
 }
 
-/* The ILM has bright tissue below and the dark vitreous above, for as far as can be seen. The RPE
- * is the lower border of a bright band, darker below for longer than the gap between the bands of
- * the photoreceptors and the RPE, not outshone from below, and at the end of all these bands, above
- * which the outer nuclear layer is dark. */
-static void score_column(struct oct_trace *trace, uint32_t column)
+/* By how much the brightest band of 16 um below border i outshines a band of brightness `above`: up
+ * to `beyond` it may not be nearly as bright, further on not brighter. bands: of each row the mean
+ * of a band that begins there. */
+static float outshone(const struct oct_trace_grid *g, const float *bands, int i, float above)
+{
+    int first = i + (int)g->band, beyond = i + (int)g->beyond, last = i + (int)g->deep;
+    int end = (int)g->n_rows - (int)g->band;
+
+    last = last < end ? last : end;
+    beyond = beyond < last ? beyond : last;
+    float most = brightest(bands, first, beyond) - BELOW * above;
+    float deep = brightest(bands, beyond < first ? first : beyond + 1, last) - above;
+    most = most > deep ? most : deep;
+    return most > 0 ? most : 0;
+}
+
+/* Borders from `first` to `last`. */
+struct rows {
+    int first, last;
+};
+
+static bool is_edge(const struct oct_trace_grid *g, int i)
+{
+    return i < (int)g->near || i > (int)(g->n_rows - g->near);
+}
+
+/* The ILM has bright tissue below and the dark vitreous above, for as far as can be seen. */
+static int16_t ilm_cost(const struct oct_trace_grid *g, const float *s, int i)
+{
+    int n = (int)g->n_rows, near = (int)g->near, skip = (int)g->skip;
+    int top = i - near > skip ? i - near : skip, high = i - (int)g->far;
+    float above = mean(s, top, i, n), under = mean(s, i, i + near, n);
+    float far = mean(s, high > skip ? high : skip, i, n);
+
+    return is_edge(g, i) || i < near + skip ? UNIT : cost_of(under - above - fmaxf(far, 0));
+}
+
+/* The RPE is the lower border of a bright band, darker below for longer than the gap between the
+ * bands of the photoreceptors and the RPE, not outshone from below, and at the end of all these
+ * bands, above which the outer nuclear layer is dark. */
+static int16_t rpe_cost(const struct oct_trace_grid *g, const float *s, const float *bands, int i)
+{
+    int n = (int)g->n_rows, outer = (int)g->outer, near_onl = (int)g->inner;
+    float under = mean(s, i, i + (int)g->below, n), above = mean(s, i - (int)g->near, i, n);
+    float far = fmaxf(mean(s, i - outer, i - (outer + near_onl) / 2, n),
+                      mean(s, i - (outer + near_onl) / 2, i - near_onl, n));
+    float complex = mean(s, i - (int)g->complex, i, n);
+
+    return is_edge(g, i) ? UNIT
+                         : cost_of(0.6F * (above - under) + 0.3F * above + 0.4F * complex -
+                                   0.7F * far - outshone(g, bands, i, above));
+}
+
+/* The costs of the borders that the layers may have in the column; others are out of bounds. */
+static void score_column(struct oct_trace *trace, uint32_t column,
+                         const struct rows rows[OCT_N_LAYERS])
 {
     const struct oct_trace_grid *g = &trace->grid;
     const float *cells = trace->cells + (size_t)column * g->n_rows;
     size_t row = g->n_rows + 1 + g->most;
     int16_t *ilm = trace->costs + column * row;
     int16_t *rpe = ilm + g->n_columns * row;
-    int n = (int)g->n_rows, near = (int)g->near, below = (int)g->below, outer = (int)g->outer;
-    int near_onl = (int)g->inner;
-    int skip = (int)g->skip;
+    float *bands = trace->others;
 
     trace->sums[0] = 0;
-    for (int i = 0; i < n; i++)
+    for (uint32_t i = 0; i < g->n_rows; i++)
         trace->sums[i + 1] = trace->sums[i] + (isnan(cells[i]) ? 0 : cells[i]);
-    const float *s = trace->sums;
-    for (int i = 0; i <= n; i++) {
-        int top = i - near > skip ? i - near : skip, high = i - (int)g->far;
-        float above = mean(s, top, i, n), under = mean(s, i, i + near, n);
-        float far = mean(s, high > skip ? high : skip, i, n);
-        ilm[i] = i < near + skip || i > n - near ? UNIT : cost_of(under - above - fmaxf(far, 0));
-        under = mean(s, i, i + below, n);
-        above = mean(s, i - near, i, n);
-        far = fmaxf(mean(s, i - outer, i - (outer + near_onl) / 2, n),
-                    mean(s, i - (outer + near_onl) / 2, i - near_onl, n));
-        float complex = mean(s, i - (int)g->complex, i, n);
-        rpe[i] = i < near || i > n - near
-                     ? UNIT
-                     : cost_of(0.6F * (above - under) + 0.3F * above + 0.4F * complex - 0.7F * far -
-                               outshone(g, s, i, above));
-        if (isnan(cells[0]))
-            ilm[i] = rpe[i] = UNIT;
-    }
-    for (size_t i = (size_t)n + 1; i < row; i++)
+    for (uint32_t i = 0; i + g->band <= g->n_rows; i++)
+        bands[i] = (trace->sums[i + g->band] - trace->sums[i]) / (float)g->band;
+    for (size_t i = 0; i < row; i++)
         ilm[i] = rpe[i] = OUTSIDE;
+    for (int i = rows[OCT_LAYER_ILM].first; i <= rows[OCT_LAYER_ILM].last; i++)
+        ilm[i] = isnan(cells[0]) ? UNIT : ilm_cost(g, trace->sums, i);
+    for (int i = rows[OCT_LAYER_RPE].first; i <= rows[OCT_LAYER_RPE].last; i++)
+        rpe[i] = isnan(cells[0]) ? UNIT : rpe_cost(g, trace->sums, bands, i);
 }
 
-/* Adds to the costs of places where no A-line of the column may have the layer. */
-static void bound_column(struct oct_trace *trace, uint32_t column, int layer, const float *least,
-                         const float *most)
+/* The borders that some A-line of the column may have; all where none is in bounds. */
+static struct rows rows_of(const struct oct_trace *trace, uint32_t column, int layer,
+                           const struct oct_trace_bounds *bounds)
 {
     const struct oct_trace_grid *g = &trace->grid;
-    size_t row = g->n_rows + 1 + g->most;
-    int16_t *cost = trace->costs + ((size_t)layer * g->n_columns + column) * row;
+    const struct rows all = {0, (int)g->n_rows};
+    const float *least = bounds ? bounds->least[layer] : NULL;
+    const float *most = bounds ? bounds->most[layer] : NULL;
     float half = 0.5F * (float)g->depth, lowest = INFINITY, highest = -INFINITY;
-    float flank = (float)(OCT_TRACE_FLANK_UM / trace->setup.params.depth_um);
+    float first = (float)(OCT_TRACE_FLANK_UM / trace->setup.params.depth_um) - 0.5F;
     uint32_t last = (column + 1) * g->lines;
 
     last = last < trace->setup.n_lines ? last : trace->setup.n_lines;
@@ -211,16 +249,17 @@ static void bound_column(struct oct_trace *trace, uint32_t column, int layer, co
         lowest = isnan(a) || a - half < lowest ? (isnan(a) ? -INFINITY : a - half) : lowest;
         highest = isnan(b) || b + half > highest ? (isnan(b) ? INFINITY : b + half) : highest;
     }
-    if (!(lowest <= highest))
-        return;
-    for (uint32_t i = 0; i <= g->n_rows; i++) {
-        float at = (float)(i * g->depth) - 0.5F + flank;
-        if (at < lowest || at > highest)
-            cost[i] = OUTSIDE;
-    }
+    const float from = fmaxf(ceilf((lowest - first) / (float)g->depth), 0);
+    const float to = fminf(floorf((highest - first) / (float)g->depth), (float)g->n_rows);
+    return from <= to ? (struct rows){(int)from, (int)to} : all;
 }
 
 /* ---- the pair ---- */
+
+/* States that are looked at: all others cannot be. */
+struct part {
+    struct rows tops, gaps;
+};
 
 static size_t stride_of(const struct oct_trace *trace)
 {
@@ -235,17 +274,17 @@ static size_t row_at(const struct oct_trace *trace, uint32_t top)
 
 /* The least over a layer's moves by `rows` up, by none, and down. Where the ILM moves and the RPE
  * stays, their distance changes too. */
-static void move(const struct oct_trace *trace, int layer, uint32_t rows, const int16_t *from,
-                 int16_t *to)
+static void move(const struct oct_trace *trace, const struct part *part, int layer, uint32_t rows,
+                 const int16_t *from, int16_t *to)
 {
     size_t away = layer == OCT_LAYER_ILM ? rows * (stride_of(trace) - 1) : rows;
     int16_t price = (int16_t)((uint32_t)trace->grid.price[layer] * rows);
 
-    for (uint32_t i = 0; i < trace->n_tops; i++) {
-        const int16_t *restrict a = from + row_at(trace, i);
+    for (int i = part->tops.first; i <= part->tops.last; i++) {
+        const int16_t *restrict a = from + row_at(trace, (uint32_t)i);
         const int16_t *restrict up = a - away, *restrict down = a + away;
-        int16_t *restrict b = to + row_at(trace, i);
-        for (uint32_t t = 0; t < trace->n_gaps; t++) {
+        int16_t *restrict b = to + row_at(trace, (uint32_t)i);
+        for (int t = part->gaps.first; t <= part->gaps.last; t++) {
             int16_t side = (int16_t)((up[t] < down[t] ? up[t] : down[t]) + price);
             b[t] = a[t] < side ? a[t] : side;
         }
@@ -254,7 +293,8 @@ static void move(const struct oct_trace *trace, int layer, uint32_t rows, const 
 
 /* The least over all moves by up to `step` rows: each is a sum of moves by fewer. Returns where it
  * is, a or b. */
-static int16_t *move_all(const struct oct_trace *trace, const int16_t *from, int16_t *a, int16_t *b)
+static int16_t *move_all(const struct oct_trace *trace, const struct part *part,
+                         const int16_t *from, int16_t *a, int16_t *b)
 {
     static const uint8_t parts[OCT_TRACE_MOST_STEP + 1][3] = {
         {0}, {1}, {1, 1}, {1, 2}, {1, 1, 2}, {1, 2, 2}, {1, 2, 3}};
@@ -262,7 +302,7 @@ static int16_t *move_all(const struct oct_trace *trace, const int16_t *from, int
 
     for (int layer = 0; layer < OCT_N_LAYERS; layer++)
         for (int k = 0; k < 3 && rows[k]; k++) {
-            move(trace, layer, rows[k], from, a);
+            move(trace, part, layer, rows[k], from, a);
             int16_t *done = a;
             a = b;
             b = done;
@@ -272,8 +312,8 @@ static int16_t *move_all(const struct oct_trace *trace, const int16_t *from, int
 }
 
 /* Adds the column's costs to what leads to it, above the least of it. */
-static void add_costs(const struct oct_trace *trace, uint32_t column, const int16_t *from,
-                      int16_t *to)
+static void add_costs(const struct oct_trace *trace, const struct part *part, uint32_t column,
+                      const int16_t *from, int16_t *to)
 {
     const struct oct_trace_grid *g = &trace->grid;
     size_t row = g->n_rows + 1 + g->most;
@@ -281,17 +321,17 @@ static void add_costs(const struct oct_trace *trace, uint32_t column, const int1
     const int16_t *rpe = ilm + g->n_columns * row;
     int16_t least = BIG;
 
-    for (uint32_t i = 0; i < trace->n_tops; i++) {
-        const int16_t *a = from + row_at(trace, i);
-        for (uint32_t t = 0; t < trace->n_gaps; t++)
+    for (int i = part->tops.first; i <= part->tops.last; i++) {
+        const int16_t *a = from + row_at(trace, (uint32_t)i);
+        for (int t = part->gaps.first; t <= part->gaps.last; t++)
             least = a[t] < least ? a[t] : least;
     }
-    for (uint32_t i = 0; i < trace->n_tops; i++) {
-        const int16_t *restrict a = from + row_at(trace, i);
+    for (int i = part->tops.first; i <= part->tops.last; i++) {
+        const int16_t *restrict a = from + row_at(trace, (uint32_t)i);
         const int16_t *restrict c = rpe + i + g->least;
-        int16_t *restrict b = to + row_at(trace, i);
+        int16_t *restrict b = to + row_at(trace, (uint32_t)i);
         int16_t own = (int16_t)(ilm[i] - least);
-        for (uint32_t t = 0; t < trace->n_gaps; t++) {
+        for (int t = part->gaps.first; t <= part->gaps.last; t++) {
             int16_t x = (int16_t)((a[t] < 15000 ? a[t] : 15000) + own + c[t]);
             b[t] = x < BIG ? x : BIG;
         }
@@ -351,26 +391,99 @@ static void guard(const struct oct_trace *trace, int16_t *states)
         states[i] = BIG;
 }
 
-void oct_trace_pair(struct oct_trace *trace, const struct oct_trace_bounds *bounds)
+/* What moves read beside the part, left there by a column with other tops. */
+static void guard_sides(const struct oct_trace *trace, const struct part *part, int16_t *states)
+{
+    const size_t n = OCT_TRACE_GUARD * stride_of(trace);
+    int16_t *above = states + (size_t)part->tops.first * stride_of(trace);
+    int16_t *below =
+        above + (size_t)(part->tops.last + 1 - part->tops.first) * stride_of(trace) + n;
+
+    for (size_t t = 0; t < n; t++)
+        above[t] = below[t] = BIG;
+}
+
+/* The ILM's borders in a column as the pair has them. */
+static struct rows tops_of(const struct oct_trace *trace, const struct rows *ilm)
+{
+    const int most = (int)trace->n_tops - 1;
+    const struct rows all = {0, most};
+
+    return ilm->first > most ? all : (struct rows){ilm->first, ilm->last < most ? ilm->last : most};
+}
+
+static struct rows hull(const struct rows *a, const struct rows *b)
+{
+    return (struct rows){a->first < b->first ? a->first : b->first,
+                         a->last > b->last ? a->last : b->last};
+}
+
+/* The distances that bounds leave in some column. */
+static struct rows gaps_of(const struct oct_trace *trace, const struct oct_trace_bounds *bounds)
+{
+    const int most = (int)trace->n_gaps - 1, least = (int)trace->grid.least;
+    struct rows gaps = {most, 0};
+
+    for (uint32_t c = 0; bounds && c < trace->grid.n_columns; c++) {
+        const struct rows ilm = rows_of(trace, c, OCT_LAYER_ILM, bounds);
+        const struct rows rpe = rows_of(trace, c, OCT_LAYER_RPE, bounds);
+        const struct rows own = {rpe.first - ilm.last - least, rpe.last - ilm.first - least};
+        gaps = hull(&gaps, &own);
+    }
+    gaps.first = gaps.first > 0 ? gaps.first : 0;
+    gaps.last = gaps.last < most ? gaps.last : most;
+    return bounds && gaps.first <= gaps.last ? gaps : (struct rows){0, most};
+}
+
+/* The states of a column from those of the one before, whose tops are `before`. */
+static void lead(struct oct_trace *trace, uint32_t column, const struct part *part,
+                 const struct rows *before)
 {
     int16_t *a = trace->scratch[0], *b = trace->scratch[1];
+    int16_t *states = trace->states + column * trace->n_states;
+    const struct part both = {hull(&part->tops, before), part->gaps};
 
-    guard(trace, a);
-    guard(trace, b);
+    guard_sides(trace, &both, a);
+    guard_sides(trace, &both, b);
+    add_costs(trace, part, column, move_all(trace, &both, states - trace->n_states, a, b), states);
+}
+
+/* The tops of a column: those in bounds, and what lies between them and those of the column before
+ * where no step leads from one to the other. */
+static struct rows tops_after(const struct oct_trace *trace, const struct rows *ilm,
+                              const struct rows *before)
+{
+    const struct rows tops = tops_of(trace, ilm);
+    const int step = (int)trace->grid.step;
+
+    return tops.first > before->last + step || before->first > tops.last + step
+               ? hull(&tops, before)
+               : tops;
+}
+
+void oct_trace_pair(struct oct_trace *trace, const struct oct_trace_bounds *bounds)
+{
+    struct part part = {.gaps = gaps_of(trace, bounds)};
+    struct rows before = {0, 0};
+
+    guard(trace, trace->scratch[1]);
     for (size_t i = 0; i < trace->n_states; i++)
-        a[i] = 0;
+        trace->scratch[0][i] = 0;
     for (uint32_t c = 0; c < trace->grid.n_columns; c++) {
         int16_t *states = trace->states + c * trace->n_states;
-        score_column(trace, c);
-        for (int layer = 0; bounds && layer < OCT_N_LAYERS; layer++)
-            bound_column(trace, c, layer, bounds->least[layer], bounds->most[layer]);
+        const struct rows rows[OCT_N_LAYERS] = {rows_of(trace, c, OCT_LAYER_ILM, bounds),
+                                                rows_of(trace, c, OCT_LAYER_RPE, bounds)};
+        score_column(trace, c, rows);
         guard(trace, states);
         if (c == 0) {
-            add_costs(trace, c, a, states);
-            guard(trace, a);
-            continue;
+            part.tops = tops_of(trace, &rows[OCT_LAYER_ILM]);
+            add_costs(trace, &part, c, trace->scratch[0], states);
+            guard(trace, trace->scratch[0]);
+        } else {
+            part.tops = tops_after(trace, &rows[OCT_LAYER_ILM], &before);
+            lead(trace, c, &part, &before);
         }
-        add_costs(trace, c, move_all(trace, states - trace->n_states, a, b), states);
+        before = part.tops;
         oct_pause_call(&trace->setup.pause);
     }
     follow_back(trace);
