@@ -4,6 +4,7 @@
 #include "analysis/surface/pixels.h"
 #include "kernels/device/workers.h"
 #include "pipeline/base/aligned.h"
+#include "pipeline/base/clock.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #define LEAST_FOUND 0.8    /* of the A-lines of the B-scan before */
 #define LEAST_SHARE 8u     /* 1 / n of the A-lines make a course */
 #define LINES_AT_ONCE 16u  /* between two pauses */
+#define BETWEEN_NS 30000u  /* looks for pictures */
 #define N_KEPT 2u          /* courses */
 enum { NEWEST, FIRST };    /* of them: FIRST of its volume */
 
@@ -56,15 +58,20 @@ struct oct_sequence {
 
     /* Within a piece. */
     unsigned worker;
+    uint64_t gave_way_ns;
     uint32_t n_came; /* A-lines */
 };
 
 /* ---- the picture ---- */
 
+/* Called much more often than pictures come: the pool's lock is everybody's. */
 static void give_way(void *context)
 {
-    const struct oct_sequence *s = context;
+    struct oct_sequence *s = context;
+    if (!s->workers || oct_clock_ns() - s->gave_way_ns < BETWEEN_NS)
+        return;
     oct_workers_give_way(s->workers, s->worker);
+    s->gave_way_ns = oct_clock_ns();
 }
 
 static struct oct_pause pause_of(struct oct_sequence *s)

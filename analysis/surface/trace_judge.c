@@ -101,7 +101,9 @@ static float noise_beside(struct oct_trace *trace, uint32_t half)
     }
     if (!n)
         return INFINITY;
+    oct_pause_call(&trace->setup.pause);
     float noise = oct_trace_select(trace->sorted, n, (size_t)(QUANTILE * (double)(n - 1)));
+    oct_pause_call(&trace->setup.pause);
     return fmaxf(noise / (QUANTILE_SIGMA * sqrtf(2)), least);
 }
 
@@ -148,6 +150,7 @@ static void fill_steps(struct oct_trace *trace, int layer, float *steps)
     for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
         int at = (int)ceilf(trace->path[layer][j]), depth = (int)trace->setup.depth;
         steps[j] = 0;
+        oct_pause_call(&trace->setup.pause);
         if (!oct_trace_has_line(trace, j) || at < size / 2 || at > depth - size / 2)
             continue;
         if (layer == OCT_LAYER_RPE) {
