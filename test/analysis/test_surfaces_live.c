@@ -173,6 +173,12 @@ static void every_nth_bscan_is_traced_and_the_next_for_a_lost_one(void **state)
         push(&r);
         assert_int_equal(take(&r), i % 3 == 0);
     }
+    settings.every = 3 * V; /* of each volume one */
+    assert_int_equal(r.ops->run.configure(r.analysis, &settings, &err), OCT_OK);
+    for (unsigned i = 0; i < 2 * V; i++) {
+        push(&r);
+        assert_int_equal(take(&r), i % V == 0);
+    }
     close_rig(&r);
 }
 
