@@ -468,6 +468,12 @@ static enum oct_err prepare(struct synth *s, struct oct_config *config, struct o
         return status;
     config->scan.width_um = oct_retina_facts(s->retina)->width_um;
     config->scan.height_um = oct_retina_facts(s->retina)->height_um;
+    /* As a lab's own recording would: it is reconstructed with what it carries. */
+    config->calibration.dispersion_a2 = oct_retina_facts(s->retina)->dispersion_a2;
+    config->calibration.dispersion_a3 = oct_retina_facts(s->retina)->dispersion_a3;
+    config->calibration.dispersion_a4 = config->calibration.dispersion_a5 = 0;
+    config->calibration.dispersion_over = OCT_DISPERSION_OVER_GRID;
+    config->calibration.dispersion[0] = '\0';
     bscan_bytes = oct_geometry_spectra_bytes(&s->geometry);
     s->chunk = (uint32_t)(CHUNK_BYTES / bscan_bytes);
     s->chunk = s->chunk < 4 ? 4 : s->chunk > 256 ? 256 : s->chunk;

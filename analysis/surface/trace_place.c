@@ -1,8 +1,9 @@
 /* From the steepest place of a layer to the layer itself. In decibels the ILM's flank is steepest
- * where the resolution's skirt begins, and the RPE's before its band ends: both several micrometres
- * above the layer. How far, the mean of the A-lines says, laid upon one another by their paths: the ILM is where the rise ends,
- * the centre of its thin reflex; the RPE's outer border is where the fall ends, and where the
- * choriocapillaris shows as a rise behind it, halfway up that. */
+ * where the resolution's skirt begins, and the RPE's before its band ends: both several
+ * micrometres above the layer. How far, the mean of the A-lines says, laid upon one another by
+ * their paths: the ILM is where the rise ends, the centre of its thin reflex; the RPE's outer
+ * border is where the fall ends, and where the choriocapillaris shows as a rise behind it, halfway
+ * up that. */
 #include "analysis/surface/trace_parts.h"
 
 #include <math.h>
