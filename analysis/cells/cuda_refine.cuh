@@ -8,7 +8,7 @@
 #define OCT_CELLS_PARTS 16u  /* of the samples of a point: lanes of a warp */
 #define OCT_CELLS_REFINE_THREADS 448u
 
-/* A part of the samples of point n of a round; oct_cells_edge_mean has the sum. */
+/* A part of the samples of point n of a round; refine.h says what their sum is of. */
 static __device__ inline float oct_cells_edge_part(const struct oct_cells_refiner &refiner,
                                                    const struct oct_cells_slopes *slopes,
                                                    const struct oct_cells_place &place, double h,

@@ -55,20 +55,6 @@ OCT_CELLS_MATH struct oct_cells_slope oct_cells_slope_at(const struct oct_cells_
     return g;
 }
 
-/* m(x + u, y + v, r): the mean outward gradient of 64 samples of a circle. unit[64][2]: cos and sin
- * of 2 pi i / 64. */
-OCT_CELLS_MATH float oct_cells_edge_mean(const struct oct_cells_slopes *slopes, const float *unit,
-                                         int32_t x, int32_t y, float u, float v, float r)
-{
-    float sum = 0;
-    for (int i = 0; i < OCT_CELLS_EDGE_SAMPLES; i++) {
-        const float c = unit[2 * i], s = unit[2 * i + 1];
-        const struct oct_cells_slope g = oct_cells_slope_at(slopes, x, y, u + r * c, v + r * s);
-        sum += g.x * c + g.y * s;
-    }
-    return sum / OCT_CELLS_EDGE_SAMPLES;
-}
-
 /* Where the least-squares quadratic of 27 values has its top: f[(k * 3 + j) * 3 + i] at
  * (i - 1, j - 1, k - 1). False: it has none (its Hessian is not negative definite). */
 OCT_CELLS_MATH bool oct_cells_top_of_27(const float *f, double top[3])

@@ -1,4 +1,5 @@
 /* The parts of refinement: the quadratic of 27 values, bilinear gradients, the B-spline snake. */
+#include "analysis/cells/refine.h"
 #include "analysis/cells/spline.h"
 #include "test/rig/tap.h"
 
@@ -81,23 +82,69 @@ static void gradients_are_bilinear_and_repeat_the_border(void **state)
             }
 }
 
+static const struct oct_cells_refiner *refiner(void)
+{
+    static struct oct_cells_refiner refiner;
+    const struct oct_cells_params params = {.radius = 10, .first = 1, .last = 1, .step = 1};
+    struct oct_cells_circles circles;
+    oct_cells_circles_init(&circles, &params);
+    oct_cells_refiner_init(&refiner, &params, &circles);
+    return &refiner;
+}
+
 static void the_mean_of_a_radial_field_is_its_slope(void **state)
 {
     (void)state;
-    const struct oct_cells_params params = {.radius = 10, .first = 1, .last = 1, .step = 1};
-    struct oct_cells_circles circles;
-    struct oct_cells_refiner refiner;
-    oct_cells_circles_init(&circles, &params);
-    oct_cells_refiner_init(&refiner, &params, &circles);
+    const struct oct_cells_place place = {40.25, 38.5, 7.5}, shifted = {41.25, 37.5, 7.5};
+    float f[27];
     for (unsigned i = 0; i < SIDE * SIDE; i++) {
         plane_x[i] = (float)(i % SIDE) - 40.25f; /* of |X - C|^2 / 2: m is the radius */
         plane_y[i] = (float)(i / SIDE) - 38.5f;
     }
-    const float m = oct_cells_edge_mean(&slopes, refiner.unit, 40, 38, 0.25f, 0.5f, 7.5f);
-    assert_true(fabsf(m - 7.5f) < 1e-5f);
-    /* A shift of a circle in such a field changes nothing. */
-    const float shifted = oct_cells_edge_mean(&slopes, refiner.unit, 41, 37, 0.25f, 0.5f, 7.5f);
-    assert_true(fabsf(shifted - 7.5f) < 1e-5f);
+    oct_cells_edge_means(&slopes, refiner()->unit, &place, 0.5, f);
+    for (int n = 0; n < 27; n++) /* a shift of a circle in such a field changes nothing */
+        assert_true(fabsf(f[n] - (7.5f + 0.5f * (float)(n / 9 - 1))) < 1e-5f);
+    oct_cells_edge_means(&slopes, refiner()->unit, &shifted, 0.5, f);
+    assert_true(fabsf(f[13] - 7.5f) < 1e-5f);
+}
+
+/* In double precision, by the gradient at each of the 64 samples. */
+static double mean_at(double x, double y, double r)
+{
+    double sum = 0;
+    for (int i = 0; i < OCT_CELLS_EDGE_SAMPLES; i++) {
+        const double t = 2 * PI * i / OCT_CELLS_EDGE_SAMPLES;
+        const double at_x = x + r * cos(t), at_y = y + r * sin(t);
+        const struct oct_cells_slope g =
+            oct_cells_slope_at(&slopes, (int32_t)floor(at_x), (int32_t)floor(at_y),
+                               (float)(at_x - floor(at_x)), (float)(at_y - floor(at_y)));
+        sum += (double)g.x * cos(t) + (double)g.y * sin(t);
+    }
+    return sum / OCT_CELLS_EDGE_SAMPLES;
+}
+
+/* Within the picture, over each of its borders, and beyond it. */
+static void means_of_27_circles_are_those_of_their_samples(void **state)
+{
+    (void)state;
+    static const struct oct_cells_place places[7] = {
+        {40.3, 37.6, 9.7}, {3.2, 44.9, 8.1},  {76.4, 30.1, 11.3}, {35.7, 2.9, 7.2},
+        {29.2, 78.8, 9.9}, {-1.4, 81.6, 5.3}, {-40.2, 130.7, 6.1}};
+    for (unsigned i = 0; i < SIDE * SIDE; i++) {
+        plane_x[i] = (float)((i * 7919 + i / SIDE * 31) % 257) - 128;
+        plane_y[i] = (float)((i * 104729 + i / SIDE * 17) % 241) - 120;
+    }
+    for (unsigned p = 0; p < 7; p++) {
+        const double h = 0.3 + 0.1 * p;
+        float f[27];
+        oct_cells_edge_means(&slopes, refiner()->unit, &places[p], h, f);
+        for (int n = 0; n < 27; n++) {
+            const double expected =
+                mean_at(places[p].x + h * (n % 3 - 1), places[p].y + h * (n / 3 % 3 - 1),
+                        places[p].radius + h * (n / 9 - 1));
+            assert_true(fabs((double)f[n] - expected) < 1e-3); /* of 1e-5 px in f32 */
+        }
+    }
 }
 
 /* ---- the spline ---- */
@@ -213,6 +260,7 @@ int main(void)
         cmocka_unit_test(without_a_top_the_best_point_is_taken),
         cmocka_unit_test(gradients_are_bilinear_and_repeat_the_border),
         cmocka_unit_test(the_mean_of_a_radial_field_is_its_slope),
+        cmocka_unit_test(means_of_27_circles_are_those_of_their_samples),
         cmocka_unit_test(a_spline_begins_as_a_circle),
         cmocka_unit_test(its_gradient_is_that_of_its_energy),
         cmocka_unit_test(a_spline_goes_to_the_cell),
