@@ -27,29 +27,23 @@ enum oct_cells_flow_kind {
     OCT_CELLS_ALONG_Y,
     OCT_CELLS_DIAGONAL,
     OCT_CELLS_MORE_X,
-    OCT_CELLS_MORE_Y,
-    OCT_CELLS_OTHER_FLOW /* so slow that some of its signs count as 0 */
+    OCT_CELLS_MORE_Y
 };
 
+/* Of a flow of oct_mgvf_flow_init. */
 static __device__ inline enum oct_cells_flow_kind
 oct_cells_flow_kind_of(const struct oct_cells_flow &flow)
 {
     const bool back_x = flow.sign[0] < 0, back_y = flow.sign[1] < 0;
-    const int x = back_x ? -flow.sign[0] : flow.sign[0], y = back_y ? -flow.sign[1] : flow.sign[1];
-    int both = back_x != back_y ? flow.sign[3] : flow.sign[2];
-    int apart = back_x != back_y ? flow.sign[2] : flow.sign[3];
-    both = back_x ? -both : both;
-    apart = back_x ? -apart : apart;
-    const bool forward = both > 0;
-    if (x == 0 && y == 0)
-        return both == 0 && apart == 0 ? OCT_CELLS_NO_FLOW : OCT_CELLS_OTHER_FLOW;
-    if (y == 0)
-        return forward && apart > 0 ? OCT_CELLS_ALONG_X : OCT_CELLS_OTHER_FLOW;
-    if (x == 0)
-        return forward && apart < 0 ? OCT_CELLS_ALONG_Y : OCT_CELLS_OTHER_FLOW;
-    if (!forward)
-        return OCT_CELLS_OTHER_FLOW;
-    return apart > 0 ? OCT_CELLS_MORE_X : apart < 0 ? OCT_CELLS_MORE_Y : OCT_CELLS_DIAGONAL;
+    const int apart = back_x != back_y ? flow.sign[2] : flow.sign[3];
+    const int more_x = back_x ? -apart : apart;
+    if (flow.sign[0] == 0 && flow.sign[1] == 0)
+        return OCT_CELLS_NO_FLOW;
+    if (flow.sign[1] == 0)
+        return OCT_CELLS_ALONG_X;
+    if (flow.sign[0] == 0)
+        return OCT_CELLS_ALONG_Y;
+    return more_x > 0 ? OCT_CELLS_MORE_X : more_x < 0 ? OCT_CELLS_MORE_Y : OCT_CELLS_DIAGONAL;
 }
 
 /* Of fewer than some three pixels a thread cuda_field.cuh is faster. */

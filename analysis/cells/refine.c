@@ -8,6 +8,7 @@
 #define UNROLL _Pragma("GCC unroll 3")
 
 typedef float vec __attribute__((vector_size(16))); /* any processor has it in some way */
+typedef double halves __attribute__((vector_size(16)));
 
 /* Where the samples of a circle lie along one axis, with its centre moved by -h, 0 and h: between
  * the pixel `at` and the next one, `share` of the way. */
@@ -52,10 +53,10 @@ static inline void find_samples(struct along *along, const float *unit, int32_t 
 /* gx of a pixel and of the next one, gy of both. */
 static inline vec load(const float *gx, const float *gy)
 {
-    float v[4];
-    memcpy(v, gx, 2 * sizeof(*v));
-    memcpy(v + 2, gy, 2 * sizeof(*v));
-    return (vec){v[0], v[1], v[2], v[3]};
+    double two_x, two_y; /* loads of 8 bytes into halves of a register */
+    memcpy(&two_x, gx, sizeof(two_x));
+    memcpy(&two_y, gy, sizeof(two_y));
+    return (vec)(halves){two_x, two_y};
 }
 
 /* m of the 9 circles of one radius: f[j * 3 + i] of x moved by i - 1, y by j - 1. */
