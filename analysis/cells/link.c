@@ -27,6 +27,7 @@ struct linker {
     struct node *nodes; /* [n_cells] */
     double *duals;      /* [n_tracks] */
     size_t *first;      /* [n_tracks + 1] */
+    size_t n_pairs;     /* that are possible, as far as they are counted */
     int32_t
         *near; /* cells within the gate of track t: near[first[t] .. first[t + 1] - 1], rising */
     int32_t *pair;    /* [n_tracks] */
@@ -116,49 +117,68 @@ static unsigned find_place(const struct place *places, unsigned n, double least)
     return low;
 }
 
-/* near NULL: counts possible pairs into first[t + 1]. Else writes them, cell by cell, and moves
+/* near NULL: counts possible pairs into first[t + 1] until they are too many. Else writes them, cell by cell, and moves
  * first[t] to the end of its list. */
 static void visit_pairs(struct linker *l, const struct place *places, bool along_y, double widest,
                         int32_t *near)
 {
-    for (unsigned c = 0; c < l->n_cells; c++) {
+    for (unsigned c = 0; c < l->n_cells && l->n_pairs <= OCT_CELLS_MOST_PAIRS; c++) {
         const double at = along_y ? l->nodes[c].y : l->nodes[c].x;
         for (unsigned i = find_place(places, l->n_tracks, at - widest);
              i < l->n_tracks && places[i].along <= at + widest; i++) {
             const int32_t t = places[i].track;
             if (cost_of(l, t, (int32_t)c) > cost_of_none(l, t))
                 continue;
-            if (near)
+            if (near) {
                 near[l->first[t]++] = (int32_t)c;
-            else
+            } else {
                 l->first[t + 1]++;
+                l->n_pairs++;
+            }
         }
     }
 }
 
-static bool find_pairs(struct linker *l)
+static enum oct_err no_memory(const struct linker *l, struct oct_error *err)
 {
-    bool along_y;
-    struct place *places = sort_tracks(l, &along_y);
-    if (!places)
-        return false;
+    return oct_fail(err, OCT_E_NO_MEMORY, "out of memory to pair %u tracks with %u cells",
+                    l->n_tracks, l->n_cells);
+}
+
+static enum oct_err list_pairs(struct linker *l, const struct place *places, bool along_y,
+                               struct oct_error *err)
+{
     double widest = 0;
     for (unsigned t = 0; t < l->n_tracks; t++)
         widest = fmax(widest, l->tracks[t].gate);
     widest *= 1 + 1e-9; /* the distance along an axis is rounded otherwise than the square */
     visit_pairs(l, places, along_y, widest, NULL);
+    if (l->n_pairs > OCT_CELLS_MOST_PAIRS)
+        return oct_fail(err, OCT_E_ARG,
+                        "cells: %u tracks and %u cells make more than %u pairs within the largest "
+                        "speed: lower it, or raise the threshold",
+                        l->n_tracks, l->n_cells, OCT_CELLS_MOST_PAIRS);
     for (unsigned t = 0; t < l->n_tracks; t++)
         l->first[t + 1] += l->first[t];
-    const size_t n_pairs = l->first[l->n_tracks];
-    l->near = calloc(n_pairs + 1, sizeof *l->near);
-    l->heap = malloc((n_pairs + 1) * sizeof *l->heap);
-    if (l->near && l->heap) {
-        visit_pairs(l, places, along_y, widest, l->near);
-        memmove(l->first + 1, l->first, l->n_tracks * sizeof *l->first);
-        l->first[0] = 0;
-    }
+    l->near = calloc(l->n_pairs + 1, sizeof *l->near);
+    l->heap = malloc((l->n_pairs + 1) * sizeof *l->heap);
+    if (!l->near || !l->heap)
+        return no_memory(l, err);
+    visit_pairs(l, places, along_y, widest, l->near);
+    memmove(l->first + 1, l->first, l->n_tracks * sizeof *l->first);
+    l->first[0] = 0;
+    return OCT_OK;
+}
+
+static enum oct_err find_pairs(struct linker *l, struct oct_error *err)
+{
+    bool along_y;
+    struct place *places = sort_tracks(l, &along_y);
+    if (!places)
+        return no_memory(l, err);
+    const enum oct_err e = list_pairs(l, places, along_y, err);
     free(places);
-    return l->near && l->heap;
+    return e;
 }
 
 /* ---- the front: a heap; of equal distances the lower cell comes first ---- */
@@ -372,7 +392,8 @@ static void settle_ties(struct linker *l)
     }
 }
 
-static bool open_linker(struct linker *l, const struct oct_link_cell *cells)
+static enum oct_err open_linker(struct linker *l, const struct oct_link_cell *cells,
+                                struct oct_error *err)
 {
     const size_t n_tracks = l->n_tracks, n_cells = l->n_cells, n_columns = n_tracks + n_cells;
     l->nodes = malloc(n_cells * sizeof *l->nodes);
@@ -382,12 +403,12 @@ static bool open_linker(struct linker *l, const struct oct_link_cell *cells)
     l->from = calloc(n_columns, sizeof *l->from);
     l->reached = malloc(n_columns * sizeof *l->reached);
     if (!l->nodes || !l->duals || !l->first || !l->owner || !l->from || !l->reached)
-        return false;
+        return no_memory(l, err);
     for (size_t c = 0; c < n_cells; c++) {
         l->nodes[c] = (struct node){cells[c].x, cells[c].y, 0, INFINITY};
         l->owner[c] = NONE;
     }
-    return find_pairs(l);
+    return find_pairs(l, err);
 }
 
 static void close_linker(struct linker *l)
@@ -411,15 +432,11 @@ enum oct_err oct_cells_link(const struct oct_link_track *tracks, unsigned n_trac
         pair[t] = NONE;
     if (n_tracks == 0 || n_cells == 0)
         return OCT_OK;
-    enum oct_err e = OCT_OK;
-    if (open_linker(&l, cells)) {
-        for (unsigned t = 0; t < n_tracks; t++)
-            pair_track(&l, (int32_t)t);
+    const enum oct_err e = open_linker(&l, cells, err);
+    for (unsigned t = 0; !e && t < n_tracks; t++)
+        pair_track(&l, (int32_t)t);
+    if (!e)
         settle_ties(&l);
-    } else {
-        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory to pair %u tracks with %u cells",
-                     n_tracks, n_cells);
-    }
     close_linker(&l);
     return e;
 }

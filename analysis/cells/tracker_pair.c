@@ -16,11 +16,15 @@ static bool is_searchable(const struct oct_cells_tracker *t, double x, double y)
            py < t->setup.height - border;
 }
 
+/* A gate wider than the picture pairs no more, and of a far wider one the shares that distances are
+ * of it would be lost to rounding. */
 static void predict(struct oct_cells_tracker *t)
 {
+    const double diagonal = hypot(t->setup.width, t->setup.height);
     for (unsigned i = 0; i < t->n_tracks; i++) {
         struct oct_track *track = &t->tracks[i];
         oct_track_predict(track, &t->setup.params, t->frames);
+        track->gate = fmin(track->gate, diagonal);
         track->has_left =
             t->setup.params.predicts && !is_searchable(t, track->predicted_x, track->predicted_y);
         track->is_merged = track->is_hidden = false;

@@ -219,6 +219,31 @@ static double time_crowd(unsigned n, unsigned how, bool *all_paired)
     return taken;
 }
 
+/* One pair more than are possible, and none more. */
+static void too_many_pairs_are_refused(void **state)
+{
+    (void)state;
+    enum { SIDE = 4096 };
+    struct oct_link_track *tracks = calloc(SIDE + 1, sizeof *tracks);
+    struct oct_link_cell *cells = calloc(SIDE, sizeof *cells);
+    int32_t *pair = calloc(SIDE + 1, sizeof *pair);
+    struct oct_error err = {.text = ""};
+    for (unsigned i = 0; i <= SIDE; i++)
+        tracks[i] = (struct oct_link_track){.x = i, .gate = i < SIDE ? 1e4 : 0.5, .weight = 1};
+    for (unsigned i = 0; i < SIDE; i++)
+        cells[i] = (struct oct_link_cell){i, 0};
+    assert_int_equal(oct_cells_link(tracks, SIDE + 1, cells, SIDE, pair, &err), OCT_OK);
+    for (int i = 0; i <= SIDE; i++)
+        assert_int_equal(pair[i], i < SIDE ? i : -1);
+    tracks[SIDE].gate = 1;
+    assert_int_equal(oct_cells_link(tracks, SIDE + 1, cells, SIDE, pair, &err), OCT_E_ARG);
+    assert_non_null(strstr(err.text, "4097 tracks and 4096 cells"));
+    assert_non_null(strstr(err.text, "largest speed"));
+    free(tracks);
+    free(cells);
+    free(pair);
+}
+
 static void a_crowd_is_paired_in_time(void **state)
 {
     (void)state;
@@ -244,6 +269,7 @@ int main(void)
         cmocka_unit_test(a_pair_at_the_gate_is_a_pair),
         cmocka_unit_test(one_track_makes_room_for_another),
         cmocka_unit_test(empty_sides_have_no_pairs),
+        cmocka_unit_test(too_many_pairs_are_refused),
         cmocka_unit_test(a_crowd_is_paired_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -184,6 +184,29 @@ static void a_longest_step_replaces_the_first_gate(void **state)
     assert_int_equal(r->n_seen, 2);
 }
 
+/* Not the first pairing of equals, as of distances that vanish beside the gate. */
+static void the_nearest_cell_counts_whatever_the_largest_step(void **state)
+{
+    struct rig *r = *state;
+    for (unsigned round = 0; round < 3; round++) {
+        const uint64_t first = 2 * round + 1;
+        if (round == 0)
+            r->params.max_step = 1e12;
+        else
+            oct_cells_tracker_set_max_step(r->tracker, round == 1 ? 1e300 : 0);
+        show(r, 200, 100);
+        show(r, 300, 100);
+        push(r);
+        show(r, 310, 99);
+        show(r, 210, 101);
+        assert_int_equal(push_skipping(r, round == 2 ? UINT32_MAX : 0), OCT_OK);
+        assert_int_equal(r->n_seen, 2);
+        assert_seen(r, 0, first, 210, 101, OCT_CELLS_DETECTED);
+        assert_seen(r, 1, first + 1, 310, 99, OCT_CELLS_DETECTED);
+        oct_cells_tracker_reset(r->tracker);
+    }
+}
+
 static void a_track_stands_so_many_misses_and_ends_with_the_next(void **state)
 {
     struct rig *r = *state;
@@ -519,6 +542,7 @@ int main(void)
         CASE(a_cell_is_predicted_by_half_of_each_displacement),
         CASE(gates_open_with_misses),
         CASE(a_longest_step_replaces_the_first_gate),
+        CASE(the_nearest_cell_counts_whatever_the_largest_step),
         CASE(a_track_stands_so_many_misses_and_ends_with_the_next),
         CASE(a_detection_forgets_misses),
         CASE(a_prediction_beyond_the_searchable_part_ends_the_track),
