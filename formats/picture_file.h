@@ -38,8 +38,7 @@ struct oct_picture_file_ops {
 extern const struct oct_picture_file_ops oct_picture_file_png, oct_picture_file_tiff,
     oct_picture_file_hdf5, oct_picture_file_avi, oct_picture_file_npy;
 
-/* OCT_E_ARG: a side below OCT_PICTURE_LEAST_SIDE; OCT_E_FORMAT: one of 0, or beyond
- * OCT_PICTURE_MOST_SIDE. */
+/* OCT_E_FORMAT: a side of 0, or beyond OCT_PICTURE_MOST_SIDE. */
 enum oct_err oct_picture_file_check(const char *path, uint64_t height, uint64_t width,
                                     struct oct_error *err);
 

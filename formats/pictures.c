@@ -48,17 +48,31 @@ struct oct_pictures {
 
 /* ---- one file ---- */
 
-enum oct_err oct_picture_file_check(const char *path, uint64_t height, uint64_t width,
-                                    struct oct_error *err)
+static enum oct_err refuse_size(enum oct_err e, const char *path, uint64_t height, uint64_t width,
+                                struct oct_error *err)
 {
-    const uint64_t least = OCT_PICTURE_LEAST_SIDE, most = OCT_PICTURE_MOST_SIDE;
-    if (height >= least && width >= least && height <= most && width <= most)
-        return OCT_OK;
-    const bool is_small = height > 0 && width > 0 && height <= most && width <= most;
-    return oct_fail(err, is_small ? OCT_E_ARG : OCT_E_FORMAT,
+    return oct_fail(err, e,
                     "%s: a picture of %" PRIu64 " x %" PRIu64 "; each side must have %u to %u "
                     "pixels",
                     path, width, height, OCT_PICTURE_LEAST_SIDE, OCT_PICTURE_MOST_SIDE);
+}
+
+enum oct_err oct_picture_file_check(const char *path, uint64_t height, uint64_t width,
+                                    struct oct_error *err)
+{
+    const uint64_t most = OCT_PICTURE_MOST_SIDE;
+    if (height > 0 && width > 0 && height <= most && width <= most)
+        return OCT_OK;
+    return refuse_size(OCT_E_FORMAT, path, height, width, err);
+}
+
+static enum oct_err check_least(const struct oct_pictures_options *o, const char *path,
+                                const struct oct_picture_file_facts *facts, struct oct_error *err)
+{
+    const uint32_t least = OCT_PICTURE_LEAST_SIDE;
+    if (o->any_side || (facts->height >= least && facts->width >= least))
+        return OCT_OK;
+    return refuse_size(OCT_E_ARG, path, facts->height, facts->width, err);
 }
 
 enum oct_err oct_picture_file_descriptor(int *fd, const char *path, struct oct_error *err)
@@ -233,7 +247,9 @@ static enum oct_err add_entry(struct table *t, const char *path, struct oct_erro
         return e;
     entry->ops->close(file);
     join_times(t, entry, &facts);
-    e = check_whole(t, entry, &facts, err);
+    e = check_least(&t->options, path, &facts, err);
+    if (e == OCT_OK)
+        e = check_whole(t, entry, &facts, err);
     if (e == OCT_OK)
         e = select_pictures(&t->options, entry, &facts, err);
     t->n_pictures += entry->n;
@@ -243,7 +259,7 @@ static enum oct_err add_entry(struct table *t, const char *path, struct oct_erro
 /* A picture of which 0, NaN and what is masked itself are not valid. */
 static enum oct_err load_mask(struct table *t, const char *path, struct oct_error *err)
 {
-    const struct oct_pictures_options plain = {.raw = true};
+    const struct oct_pictures_options plain = {.raw = true, .any_side = t->options.any_side};
     struct oct_pictures *pictures;
     struct oct_picture picture = {0};
     enum oct_err e = oct_pictures_open(&pictures, &path, 1, &plain, err);

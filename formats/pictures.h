@@ -42,6 +42,7 @@ struct oct_pictures_options {
     double invalid;
     const char *mask_path; /* a picture of the same size, 0: not valid; NULL: none */
     bool allow_sizes;      /* files may differ in size (cones of many files) */
+    bool any_side;         /* pictures may be smaller than OCT_PICTURE_LEAST_SIDE */
     bool raw;              /* u8 of recordings as they lie in the file, not scaled to dB */
     bool keeps_whole; /* of files that end early the whole pictures; see oct_pictures_warning */
 };
@@ -63,7 +64,7 @@ struct oct_pictures;
  * to know its size and number of pictures; the pictures of one file have one size. OCT_E_IO: cannot
  * be opened; OCT_E_FORMAT: not what it claims to be, truncated, colour, sizes that differ (names
  * both files), or a side of 0 or beyond OCT_PICTURE_MOST_SIDE; OCT_E_ARG: of no format that is
- * read, a side below OCT_PICTURE_LEAST_SIDE, or options that do not fit the file. *pictures is NULL
+ * read, a side below OCT_PICTURE_LEAST_SIDE without any_side, or options that do not fit the file. *pictures is NULL
  * on error.
  *
  * An AVI, TIFF or .npy file that ends early is OCT_E_FORMAT, which says how many of its pictures

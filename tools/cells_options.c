@@ -241,6 +241,7 @@ void oct_cells_given_pictures(const struct oct_cells_given *given, bool of_recor
         .share_first = g->share_first,
         .share_last = g->share_last,
         .fps = isnan(g->fps) ? 0 : g->fps,
+        .any_side = true, /* the film says what size the radius needs */
         .keeps_whole = true};
 }
 

@@ -72,7 +72,7 @@ enum oct_err oct_cells_run_read(struct oct_cells_run *run, uint64_t frame,
 /* Lies as the pictures are shown. */
 static enum oct_err load_mask(struct oct_cells_run *run, struct oct_error *err)
 {
-    const struct oct_pictures_options plain = {.raw = true};
+    const struct oct_pictures_options plain = {.raw = true, .any_side = true};
     struct oct_pictures *pictures;
     if (!run->mask_path)
         return OCT_OK;

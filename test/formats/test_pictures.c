@@ -302,6 +302,15 @@ static void what_is_no_picture_is_refused(void **state)
     assert_int_equal(oct_picture_write_png(path_of("low.png"), true, 8, 40, 8, small, &err),
                      OCT_OK);
     must_refuse(path_of("low.png"), OCT_E_ARG, "40 x 8; each side must have 16 to 16384");
+    const struct oct_pictures_options any_side = {.any_side = true};
+    const char *low = path_of("low.png");
+    struct oct_pictures *pictures;
+    struct oct_picture picture = {0};
+    assert_int_equal(oct_pictures_open(&pictures, &low, 1, &any_side, &err), OCT_OK);
+    assert_int_equal(oct_pictures_read(pictures, 0, &picture, NULL, &err), OCT_OK);
+    assert_true(picture.height == 8 && picture.width == 40);
+    oct_picture_finish(&picture);
+    oct_pictures_close(pictures);
 }
 
 static void sizes_must_be_one(void **state)

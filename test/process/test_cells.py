@@ -358,7 +358,7 @@ def what_cannot_be_asked_for_is_said_in_one_line():
                         ((good, out, "--radii", "0.8:2:0"), "--radii"),
                         ((good, out, "--threshold", 0), "--threshold"), ((good, out, "--roi", "100,0,80,90"), "140 x 90"),
                         ((good, out, "--format", "excel"), "--format"), ((path("text.bin"), out), "neither PNG"),
-                        ((path("small.npy"), out), "45 x 45"), ((path("tiny.npy"), out), "each side must have 16"),
+                        ((path("small.npy"), out), "45 x 45"), ((path("tiny.npy"), out), "needs 45 x 45"),
                         ((path("one.png"), path("two.png"), out), "two.png: 70 x 60"),
                         ((good, out, "--fps", 0), "--fps"), ((good, out, "--fps", -3), "--fps"),
                         ((good, out, "--pixel-um", 0), "--pixel-um"), ((good, out, "--pixel-um", "1,9"), "8 times"),
