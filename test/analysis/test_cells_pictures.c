@@ -485,6 +485,27 @@ static void the_median_is_exact(void **state)
     oct_workers_destroy(workers);
 }
 
+/* Half the values are 1, the others some steps of f32 above it: from nothing, and from where the
+ * median was. Steps 1 to 511 of one bin of the last pass, and such beyond it. */
+static void the_two_middle_values_may_be_neighbours(void **state)
+{
+    (void)state;
+    enum { M = 20, N = 40 };
+    static const unsigned steps[8] = {0, 1, 7, 511, 512, 600, 2047, 1u << 20};
+    static float values[2 * M * N];
+    const struct oct_cells_gradient g = {values, 2 * N, N, M, N};
+    struct oct_cells_median *median = oct_cells_median_create(NULL);
+    assert_non_null(median);
+    for (unsigned k = 0; k < 8; k++) {
+        const float above = 1 + (float)steps[k] * 0x1p-23f;
+        for (unsigned i = 0; i < 2 * M * N; i++)
+            values[i] = i % 2 ? -1.0f : above;
+        for (unsigned i = 0; i < 2; i++)
+            assert_true(oct_cells_median_run(median, &g, NULL) == (1 + (double)above) / 2);
+    }
+    oct_cells_median_destroy(median);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -499,6 +520,7 @@ int main(void)
         cmocka_unit_test(masked_pixels_are_filled_along_columns),
         cmocka_unit_test(plateaus_are_one_peak_or_all),
         cmocka_unit_test(the_median_is_exact),
+        cmocka_unit_test(the_two_middle_values_may_be_neighbours),
     };
     return cmocka_run_group_tests_name("cells_pictures", tests, NULL, NULL);
 }
