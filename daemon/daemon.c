@@ -233,8 +233,8 @@ static enum oct_err check_analysis(const struct oct_daemon *d, const struct oct_
                             "%s: the analysis %s does not run: name it in analysis.run, or stop, "
                             "set this key and start",
                             key, name);
-        enum oct_err e = oct_config_analysis_check(
-            changed, name, oct_pipeline_form(d->session->pipeline), err);
+        enum oct_err e =
+            oct_config_analysis_check(changed, name, oct_pipeline_form(d->session->pipeline), err);
         if (e)
             return e;
     }

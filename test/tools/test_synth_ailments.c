@@ -140,7 +140,7 @@ static void blinks_leave_whole_bscans_dark(void **state)
             open += light_of(two, j);
             closed += light_of(two, M + j);
         }
-                assert_true(closed < 0.5 * open);
+        assert_true(closed < 0.5 * open);
         oct_retina_destroy(retina);
         oct_retina_truth_finish(&truth);
         free(two);
