@@ -478,6 +478,21 @@ static void the_median_is_exact(void **state)
         assert_non_null(median);
         const double expected = ((double)all[n / 2 - 1] + (double)all[n / 2]) / 2;
         assert_true(oct_cells_median_run(median, &g, round % 2 ? valid : NULL) == expected);
+        /* From where it was before: in its place, near it, elsewhere. */
+        for (unsigned k = 0; k < 7; k++) {
+            static const double factors[7] = {1, 1.03125, 0.9375, 16, 0.03125, 1.046875, 0.5};
+            size_t m = 0;
+            for (unsigned i = 0; i < M * N; i++)
+                for (unsigned c = 0; c < 2; c++) {
+                    float *value = &values[i / N * (3 * N) + i % N + c * N];
+                    *value = (float)((double)*value * factors[k]);
+                    if (valid[i])
+                        all[m++] = fabsf(*value);
+                }
+            qsort(all, m, sizeof(float), ascending);
+            assert_true(oct_cells_median_run(median, &g, round % 2 ? valid : NULL) ==
+                        ((double)all[m / 2 - 1] + (double)all[m / 2]) / 2);
+        }
         memset(valid, 0, sizeof(valid));
         assert_true(oct_cells_median_run(median, &g, valid) == 0);
         oct_cells_median_destroy(median);
