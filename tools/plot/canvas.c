@@ -5,9 +5,13 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #define FONT "DejaVu Sans"
 #define HALO_PX 3.0
+#define NOTHING 0xd8d8d8 /* of NaN */
+#define INK 0x222222
+#define BAR_LETTERS 15.0
 
 enum oct_err oct_canvas_init(struct oct_canvas *canvas, int width, int height,
                              struct oct_error *err)
@@ -119,6 +123,80 @@ unsigned oct_canvas_map_colour(double fraction)
     for (int i = 0; i < 3; i++)
         rgb = rgb << 8 | (unsigned)lround(knots[k][i] + part * (knots[k + 1][i] - knots[k][i]));
     return rgb;
+}
+
+/* ---- values ---- */
+
+static unsigned colour_of(const struct oct_canvas_values *v, float value)
+{
+    if (!isfinite(value))
+        return NOTHING;
+    const double fraction = ((double)value - v->lo) / (v->hi - v->lo);
+    if (v->in_colour)
+        return oct_canvas_map_colour(fraction);
+    return (unsigned)lround(255 * fmin(1, fmax(0, fraction))) * 0x010101u;
+}
+
+static void fill_image(cairo_surface_t *image, const struct oct_canvas_values *v)
+{
+    unsigned char *bytes = cairo_image_surface_get_data(image);
+    const size_t stride = (size_t)cairo_image_surface_get_stride(image);
+    for (uint32_t y = 0; y < v->n_y; y++)
+        for (uint32_t x = 0; x < v->n_x; x++) {
+            const uint32_t rgb = colour_of(v, v->values[(size_t)y * v->n_x + x]);
+            memcpy(bytes + y * stride + 4 * (size_t)x, &rgb, sizeof(rgb));
+        }
+    cairo_surface_mark_dirty(image);
+}
+
+enum oct_err oct_canvas_draw_values(struct oct_canvas *canvas,
+                                    const struct oct_canvas_values *values, struct oct_error *err)
+{
+    const struct oct_canvas_values *v = values;
+    cairo_t *c = canvas->cairo;
+    const double scale_x = v->width / v->n_x, scale_y = v->height / v->n_y;
+    const bool is_enlarged = scale_x >= 1 && scale_y >= 1;
+    cairo_surface_t *image =
+        cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)v->n_x, (int)v->n_y);
+    if (cairo_surface_status(image) != CAIRO_STATUS_SUCCESS) {
+        cairo_surface_destroy(image);
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a plot of %u x %u", v->n_x,
+                        v->n_y);
+    }
+    fill_image(image, v);
+    cairo_save(c);
+    cairo_rectangle(c, v->x, v->y, v->width, v->height);
+    cairo_clip(c);
+    cairo_translate(c, v->x, v->y);
+    cairo_scale(c, scale_x, scale_y);
+    cairo_set_source_surface(c, image, 0, 0);
+    cairo_pattern_set_filter(cairo_get_source(c),
+                             is_enlarged && !v->smooth ? CAIRO_FILTER_NEAREST : CAIRO_FILTER_GOOD);
+    cairo_pattern_set_extend(cairo_get_source(c), CAIRO_EXTEND_PAD);
+    cairo_paint(c);
+    cairo_restore(c);
+    cairo_surface_destroy(image);
+    return OCT_OK;
+}
+
+void oct_canvas_scale_bar(struct oct_canvas *canvas, double x, double y, double width,
+                          double height, double um_px)
+{
+    double first, um;
+    char text[48];
+    oct_canvas_ticks(0, width * um_px, 5, &first, &um);
+    const double length = um / um_px;
+    const double left = x + width - length - 16, top = y + height - 20;
+    cairo_set_source_rgba(canvas->cairo, 1, 1, 1, 0.85);
+    cairo_rectangle(canvas->cairo, left - 2, top - 2, length + 4, 9);
+    cairo_fill(canvas->cairo);
+    oct_canvas_colour(canvas, INK);
+    cairo_rectangle(canvas->cairo, left, top, length, 5);
+    cairo_fill(canvas->cairo);
+    snprintf(text, sizeof(text), "%g %s", um >= 1000 ? um / 1000 : um,
+             um >= 1000 ? "mm" : "\302\265m");
+    oct_canvas_text(canvas, left + length / 2, top - 14, BAR_LETTERS, true, OCT_CANVAS_MIDDLE, true,
+                    text);
 }
 
 /* ---- ticks ---- */

@@ -7,6 +7,7 @@
 
 #include <cairo.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct oct_canvas {
     cairo_surface_t *surface;
@@ -37,6 +38,23 @@ unsigned oct_canvas_series_colour(unsigned i);
 
 /* The colour of 0 .. 1 from dark blue to yellow (viridis). */
 unsigned oct_canvas_map_colour(double fraction);
+
+/* Values as an image, stretched over a box. */
+struct oct_canvas_values {
+    const float *values; /* [n_y][n_x]; what is not finite is a pale grey */
+    uint32_t n_y, n_x;
+    double lo, hi;              /* black and white, or the ends of the map's colours */
+    bool in_colour;             /* by oct_canvas_map_colour */
+    bool smooth;                /* enlarged values go over into each other; else they are boxes */
+    double x, y, width, height; /* px: the box */
+};
+enum oct_err oct_canvas_draw_values(struct oct_canvas *canvas,
+                                    const struct oct_canvas_values *values, struct oct_error *err);
+
+/* A bar of about a fifth of a box's width, 1, 2 or 5 times a power of ten long, in its lower right
+ * corner with its length above it. um_px: of a px of the canvas. */
+void oct_canvas_scale_bar(struct oct_canvas *canvas, double x, double y, double width,
+                          double height, double um_px);
 
 /* Ticks of an axis from least to most: *first, and *step of 1, 2 or 5 times a power of ten, about n
  * of them. least < most. */

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define MOST_WIDTH 1200.0 /* of the picture on the page */
 #define MOST_HEIGHT 900.0
@@ -12,7 +11,6 @@
 #define MARGIN 24
 #define LETTERS 15.0
 #define INK 0x222222
-#define NOTHING 0xd8d8d8 /* of NaN */
 #define MAP_ALPHA 0.55
 #define N_SAMPLES 65536u /* for the limits of the display */
 
@@ -21,7 +19,7 @@ struct page {
     const struct oct_plot_picture *plot;
     double lo, hi;         /* of the pixels */
     double map_lo, map_hi; /* of the map */
-    double scale;          /* px of the page a pixel */
+    double scale, scale_y; /* px of the page a pixel */
     double x, y, width, height;
     bool has_bar; /* of colours */
 };
@@ -80,61 +78,47 @@ static void find_map_limits(struct page *p)
 
 /* ---- the picture ---- */
 
-/* As large as the page allows; enlarged by whole numbers alone, so that pixels stay squares. */
+static bool has_compass(const struct oct_plot_picture *plot)
+{
+    return plot->compass[0] || plot->compass[1] || plot->compass[2] || plot->compass[3];
+}
+
+/* As large as the page allows; squares are enlarged by whole numbers alone, so that they stay
+ * squares. */
 static void set_size(struct page *p)
 {
-    const double w = p->plot->width, h = p->plot->height;
-    p->scale = fmin(1, fmin(MOST_WIDTH / w, MOST_HEIGHT / h));
-    const double larger = floor(fmin(MOST_WIDTH / w, MOST_HEIGHT / h));
-    const double wanted = ceil(LEAST_SIDE / fmin(w, h));
-    if (larger > 1 && wanted > 1)
-        p->scale = fmin(larger, wanted);
+    const double high = p->plot->um_dx > 0 && p->plot->um_dy > 0 ? p->plot->um_dy / p->plot->um_dx
+                                                                 : 1; /* of a pixel, in widths */
+    const double w = p->plot->width, h = p->plot->height * high;
+    const double most = fmin(MOST_WIDTH / w, MOST_HEIGHT / h);
+    const double least = p->plot->least_px > 0 ? p->plot->least_px : LEAST_SIDE;
+    const bool is_square = fabs(high - 1) < 1e-6;
+    double wanted = least / fmin(w, h);
+    wanted = is_square ? ceil(wanted) : wanted;
+    p->scale = fmin(1, most);
+    if (most > 1 && wanted > 1)
+        p->scale = fmin(is_square ? floor(most) : most, wanted);
+    p->scale_y = p->scale * high;
     p->width = fmax(1, floor(w * p->scale));
     p->height = fmax(1, floor(h * p->scale));
     p->x = MARGIN;
-    p->y = p->plot->title ? 56 : MARGIN;
+    p->y = has_compass(p->plot) ? 68 : p->plot->title ? 56 : MARGIN;
     p->has_bar = p->plot->map || p->plot->in_colour;
-}
-
-static unsigned pixel_colour(const struct page *p, float value)
-{
-    if (!isfinite(value))
-        return NOTHING;
-    const double fraction = (value - p->lo) / (p->hi - p->lo);
-    if (p->plot->in_colour)
-        return oct_canvas_map_colour(fraction);
-    const unsigned grey = (unsigned)lround(255 * fmin(1, fmax(0, fraction)));
-    return grey << 16 | grey << 8 | grey;
 }
 
 static enum oct_err draw_pixels(struct page *p, struct oct_error *err)
 {
-    cairo_t *c = p->canvas.cairo;
-    const int w = (int)p->plot->width, h = (int)p->plot->height;
-    cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, w, h);
-    if (cairo_surface_status(image) != CAIRO_STATUS_SUCCESS) {
-        cairo_surface_destroy(image);
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a plot of %d x %d", w, h);
-    }
-    unsigned char *bytes = cairo_image_surface_get_data(image);
-    const int stride = cairo_image_surface_get_stride(image);
-    for (int y = 0; y < h; y++)
-        for (int x = 0; x < w; x++) {
-            const uint32_t rgb =
-                pixel_colour(p, p->plot->pixels[(size_t)y * (size_t)w + (size_t)x]);
-            memcpy(bytes + (size_t)y * (size_t)stride + 4 * (size_t)x, &rgb, sizeof(rgb));
-        }
-    cairo_surface_mark_dirty(image);
-    cairo_save(c);
-    cairo_translate(c, p->x, p->y);
-    cairo_scale(c, p->width / w, p->height / h);
-    cairo_set_source_surface(c, image, 0, 0);
-    cairo_pattern_set_filter(cairo_get_source(c),
-                             p->scale > 1 ? CAIRO_FILTER_NEAREST : CAIRO_FILTER_GOOD);
-    cairo_paint(c);
-    cairo_restore(c);
-    cairo_surface_destroy(image);
-    return OCT_OK;
+    const struct oct_canvas_values values = {.values = p->plot->pixels,
+                                             .n_y = p->plot->height,
+                                             .n_x = p->plot->width,
+                                             .lo = p->lo,
+                                             .hi = p->hi,
+                                             .in_colour = p->plot->in_colour,
+                                             .x = p->x,
+                                             .y = p->y,
+                                             .width = p->width,
+                                             .height = p->height};
+    return oct_canvas_draw_values(&p->canvas, &values, err);
 }
 
 static void draw_map(struct page *p)
@@ -155,8 +139,8 @@ static void draw_map(struct page *p)
             cairo_set_source_rgba(c, (rgb >> 16 & 255) / 255.0, (rgb >> 8 & 255) / 255.0,
                                   (rgb & 255) / 255.0, MAP_ALPHA);
             cairo_rectangle(c, p->x + p->scale * (m->x + i * m->step_x),
-                            p->y + p->scale * (m->y + j * m->step_y), p->scale * m->step_x,
-                            p->scale * m->step_y);
+                            p->y + p->scale_y * (m->y + j * m->step_y), p->scale * m->step_x,
+                            p->scale_y * m->step_y);
             cairo_fill(c);
         }
     cairo_restore(c);
@@ -200,26 +184,47 @@ static void draw_colour_bar(struct page *p)
     cairo_restore(c->cairo);
 }
 
-/* About a fifth of the width, 1, 2 or 5 times a power of ten. */
-static void draw_scale_bar(struct page *p)
+/* Paths have a pale rim, so that they show on all colours. */
+static void draw_paths(struct page *p)
 {
+    static const double width_px[2] = {3.5, 1.3};
+    cairo_t *c = p->canvas.cairo;
+    cairo_save(c);
+    cairo_rectangle(c, p->x, p->y, p->width, p->height);
+    cairo_clip(c);
+    cairo_set_line_join(c, CAIRO_LINE_JOIN_ROUND);
+    for (unsigned k = 0; k < 2; k++)
+        for (size_t i = 0; i < p->plot->n_paths; i++) {
+            const struct oct_plot_path *path = &p->plot->paths[i];
+            for (size_t at = 0; at < path->n; at++)
+                cairo_line_to(c, p->x + p->scale * (path->x[at] + 0.5),
+                              p->y + p->scale_y * (path->y[at] + 0.5));
+            oct_canvas_colour(&p->canvas, path->rgb);
+            if (k == 0)
+                cairo_set_source_rgba(c, 1, 1, 1, 0.7);
+            cairo_set_line_width(c, width_px[k]);
+            cairo_stroke(c);
+        }
+    cairo_restore(c);
+}
+
+/* Where up, right, down and left are, at the right end of the title's row. */
+static void draw_compass(struct page *p)
+{
+    static const int dx[4] = {0, 1, 0, -1}, dy[4] = {-1, 0, 1, 0};
+    const double x = p->x + p->width - 30, y = p->y - 31;
     struct oct_canvas *c = &p->canvas;
-    double first, um;
-    char text[48];
-    if (!(p->plot->um_dx > 0))
-        return;
-    oct_canvas_ticks(0, p->plot->width * p->plot->um_dx, 5, &first, &um);
-    const double length = um / p->plot->um_dx * p->scale;
-    const double x = p->x + p->width - length - 16, y = p->y + p->height - 20;
-    cairo_set_source_rgba(c->cairo, 1, 1, 1, 0.85);
-    cairo_rectangle(c->cairo, x - 2, y - 2, length + 4, 9);
-    cairo_fill(c->cairo);
     oct_canvas_colour(c, INK);
-    cairo_rectangle(c->cairo, x, y, length, 5);
-    cairo_fill(c->cairo);
-    snprintf(text, sizeof(text), "%g %s", um >= 1000 ? um / 1000 : um,
-             um >= 1000 ? "mm" : "\302\265m");
-    oct_canvas_text(c, x + length / 2, y - 14, LETTERS, true, OCT_CANVAS_MIDDLE, true, text);
+    cairo_set_line_width(c->cairo, 1);
+    for (unsigned i = 0; i < 4; i++) {
+        if (!p->plot->compass[i])
+            continue;
+        cairo_move_to(c->cairo, x, y);
+        cairo_line_to(c->cairo, x + 10 * dx[i], y + 10 * dy[i]);
+        cairo_stroke(c->cairo);
+        oct_canvas_text(c, x + 20 * dx[i], y + 19 * dy[i], LETTERS, true, OCT_CANVAS_MIDDLE, false,
+                        p->plot->compass[i]);
+    }
 }
 
 static void draw_texts(struct page *p)
@@ -228,7 +233,7 @@ static void draw_texts(struct page *p)
     const struct oct_plot_picture *plot = p->plot;
     oct_canvas_colour(c, INK);
     for (unsigned i = 0; i < plot->n_texts; i++)
-        oct_canvas_text(c, p->x + p->scale * plot->texts[i].x, p->y + p->scale * plot->texts[i].y,
+        oct_canvas_text(c, p->x + p->scale * plot->texts[i].x, p->y + p->scale_y * plot->texts[i].y,
                         LETTERS, true, OCT_CANVAS_MIDDLE, true, plot->texts[i].text);
     if (plot->title)
         oct_canvas_text(c, p->x, 30, 17, true, OCT_CANVAS_LEFT, false, plot->title);
@@ -246,8 +251,13 @@ static enum oct_err draw(struct page *p, struct oct_error *err)
         draw_map(p);
     if (p->has_bar)
         draw_colour_bar(p);
-    draw_scale_bar(p);
+    draw_paths(p);
+    if (p->plot->um_dx > 0)
+        oct_canvas_scale_bar(&p->canvas, p->x, p->y, p->width, p->height,
+                             p->plot->um_dx / p->scale);
     draw_texts(p);
+    if (has_compass(p->plot))
+        draw_compass(p);
     return OCT_OK;
 }
 
@@ -259,7 +269,8 @@ static int page_width(const struct page *p)
     if (oct_canvas_init(&probe, 1, 1, NULL) != OCT_OK)
         return (int)width + 2 * MARGIN;
     if (p->plot->title)
-        width = fmax(width, oct_canvas_text_width(&probe, 17, true, p->plot->title));
+        width = fmax(width, oct_canvas_text_width(&probe, 17, true, p->plot->title) +
+                                (has_compass(p->plot) ? 80 : 0));
     if (p->plot->footer)
         width = fmax(width, oct_canvas_text_width(&probe, LETTERS, false, p->plot->footer));
     oct_canvas_finish(&probe);

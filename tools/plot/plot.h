@@ -116,10 +116,17 @@ struct oct_plot_picture {
     const char *title, *footer; /* NULL: none */
     const float *pixels;        /* [height][width]; NaN is drawn as a pale grey */
     uint32_t height, width;
-    double lo, hi;                  /* black and white; both 0: the middle 99 % of the values */
-    bool in_colour;                 /* the pixels themselves, with their scale */
-    const char *value_label;        /* of the colours' scale; NULL: none */
-    double um_dx;                   /* of a pixel, for the scale bar; 0 or NaN: no bar */
+    double lo, hi;                     /* black and white; both 0: the middle 99 % of the values */
+    bool in_colour;                    /* the pixels themselves, with their scale */
+    const char *value_label;           /* of the colours' scale; NULL: none */
+    double um_dx;                      /* of a pixel, for the scale bar; 0 or NaN: no bar */
+    double um_dy;                      /* alike; 0 or NaN: pixels are squares */
+    double least_px;                   /* small pictures are enlarged until their shorter side has
+                                       so many px; 0: 400 */
+    const struct oct_plot_path *paths; /* lines over it, px of the picture; 0 is the middle of the
+                                          first */
+    size_t n_paths;
+    const char *compass[4];         /* words for up, right, down, left; NULL: none */
     const struct oct_plot_map *map; /* NULL: none */
     const struct oct_plot_text *texts;
     unsigned n_texts;
@@ -127,5 +134,42 @@ struct oct_plot_picture {
 
 enum oct_err oct_plot_write_picture(const char *path, bool force,
                                     const struct oct_plot_picture *plot, struct oct_error *err);
+
+/* ---- panels: pictures of one size beside and below each other ---- */
+
+struct oct_plot_panel {
+    const char *title;                 /* above it; NULL: none */
+    const float *pixels;               /* [height][width]; NaN is drawn as a pale grey */
+    double lo, hi;                     /* black and white */
+    const struct oct_plot_path *paths; /* thin lines over it, px as those of oct_plot_picture; NaN
+                                          interrupts them */
+    size_t n_paths;
+};
+
+struct oct_plot_legend {
+    const char *label;
+    unsigned rgb;
+};
+
+struct oct_plot_panels {
+    const char *title, *footer; /* NULL: none */
+    const struct oct_plot_panel *panels;
+    unsigned n_panels;
+    unsigned n_columns; /* 0: as many as make them largest */
+    uint32_t height, width;
+    double um_dx, um_dy; /* of a pixel, for its shape and a scale bar; 0 or NaN: squares */
+    const struct oct_plot_legend *legends;
+    unsigned n_legends;
+};
+
+enum oct_err oct_plot_write_panels(const char *path, bool force, const struct oct_plot_panels *plot,
+                                   struct oct_error *err);
+
+/* Lambert's shading of a surface that is lit from the upper left, 45 degrees above it: the cosine
+ * between light and normal, 0 to 1; of a level surface sqrt(1 / 2). NaN where a height or both of
+ * its neighbours along an axis are. Heights point to the viewer and are multiplied by `gain`;
+ * spacing in the same unit. May not be done in place. */
+void oct_plot_shade(const float *heights, uint32_t n_y, uint32_t n_x, double spacing_y,
+                    double spacing_x, double gain, float *shade);
 
 #endif
