@@ -9,7 +9,8 @@
 
 #define FONT "DejaVu Sans"
 #define HALO_PX 3.0
-#define NOTHING 0xd8d8d8 /* of NaN */
+#define NOTHING 0xd8d8d8      /* of NaN */
+#define NOTHING_BLUE 0xa9c8ec /* that no grey is taken for */
 #define INK 0x222222
 #define BAR_LETTERS 15.0
 
@@ -130,7 +131,7 @@ unsigned oct_canvas_map_colour(double fraction)
 static unsigned colour_of(const struct oct_canvas_values *v, float value)
 {
     if (!isfinite(value))
-        return NOTHING;
+        return v->blue_nothing ? NOTHING_BLUE : NOTHING;
     const double fraction = ((double)value - v->lo) / (v->hi - v->lo);
     if (v->in_colour)
         return oct_canvas_map_colour(fraction);
@@ -179,6 +180,11 @@ enum oct_err oct_canvas_draw_values(struct oct_canvas *canvas,
     return OCT_OK;
 }
 
+void oct_canvas_length_text(double um, char text[48])
+{
+    snprintf(text, 48, "%g %s", um >= 1000 ? um / 1000 : um, um >= 1000 ? "mm" : "\302\265m");
+}
+
 void oct_canvas_scale_bar(struct oct_canvas *canvas, double x, double y, double width,
                           double height, double um_px)
 {
@@ -193,8 +199,7 @@ void oct_canvas_scale_bar(struct oct_canvas *canvas, double x, double y, double 
     oct_canvas_colour(canvas, INK);
     cairo_rectangle(canvas->cairo, left, top, length, 5);
     cairo_fill(canvas->cairo);
-    snprintf(text, sizeof(text), "%g %s", um >= 1000 ? um / 1000 : um,
-             um >= 1000 ? "mm" : "\302\265m");
+    oct_canvas_length_text(um, text);
     oct_canvas_text(canvas, left + length / 2, top - 14, BAR_LETTERS, true, OCT_CANVAS_MIDDLE, true,
                     text);
 }

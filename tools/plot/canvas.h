@@ -45,6 +45,7 @@ struct oct_canvas_values {
     uint32_t n_y, n_x;
     double lo, hi;              /* black and white, or the ends of the map's colours */
     bool in_colour;             /* by oct_canvas_map_colour */
+    bool blue_nothing;          /* what is not finite is a pale blue */
     bool smooth;                /* enlarged values go over into each other; else they are boxes */
     double x, y, width, height; /* px: the box */
 };
@@ -55,6 +56,9 @@ enum oct_err oct_canvas_draw_values(struct oct_canvas *canvas,
  * corner with its length above it. um_px: of a px of the canvas. */
 void oct_canvas_scale_bar(struct oct_canvas *canvas, double x, double y, double width,
                           double height, double um_px);
+
+/* "200 um" or "2 mm", with the right letter. */
+void oct_canvas_length_text(double um, char text[48]);
 
 /* Ticks of an axis from least to most: *first, and *step of 1, 2 or 5 times a power of ten, about n
  * of them. least < most. */

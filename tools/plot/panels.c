@@ -84,6 +84,7 @@ static enum oct_err draw_panel(struct page *p, unsigned i, struct oct_error *err
                                              .n_x = p->plot->width,
                                              .lo = panel->lo,
                                              .hi = panel->hi,
+                                             .blue_nothing = true,
                                              .smooth = true,
                                              .x = x,
                                              .y = y,
@@ -99,8 +100,6 @@ static enum oct_err draw_panel(struct page *p, unsigned i, struct oct_error *err
     for (size_t k = 0; k < panel->n_paths; k++)
         draw_path(p, &panel->paths[k], x, y);
     cairo_restore(c);
-    if (p->plot->um_dx > 0)
-        oct_canvas_scale_bar(&p->canvas, x, y, p->width, p->height, p->plot->um_dx / p->scale);
     oct_canvas_colour(&p->canvas, INK);
     if (panel->title)
         oct_canvas_text(&p->canvas, x, y - 12, SMALL_LETTERS, false, OCT_CANVAS_LEFT, false,
@@ -131,7 +130,27 @@ static double draw_title(struct page *p)
     return x;
 }
 
-static enum oct_err draw(struct page *p, double bottom, struct oct_error *err)
+/* One bar for all panels, below them: in flat B-scans it would cover the tissue. */
+static void draw_scale_bar(struct page *p, double right, double y)
+{
+    struct oct_canvas *c = &p->canvas;
+    double first, um;
+    char text[48];
+    oct_canvas_ticks(0, p->plot->width * p->plot->um_dx, 5, &first, &um);
+    const double length = um / p->plot->um_dx * p->scale;
+    oct_canvas_colour(c, INK);
+    cairo_rectangle(c->cairo, right - length, y - 2, length, 4);
+    cairo_fill(c->cairo);
+    oct_canvas_length_text(um, text);
+    oct_canvas_text(c, right - length - 10, y, LETTERS, true, OCT_CANVAS_RIGHT, false, text);
+}
+
+static bool has_bar(const struct page *p)
+{
+    return p->plot->um_dx > 0;
+}
+
+static enum oct_err draw(struct page *p, double right, double bottom, struct oct_error *err)
 {
     enum oct_err e = OCT_OK;
     for (unsigned i = 0; i < p->plot->n_panels && !e; i++)
@@ -140,6 +159,8 @@ static enum oct_err draw(struct page *p, double bottom, struct oct_error *err)
     if (p->plot->footer)
         oct_canvas_text(&p->canvas, MARGIN, bottom + 24, LETTERS, false, OCT_CANVAS_LEFT, false,
                         p->plot->footer);
+    if (has_bar(p))
+        draw_scale_bar(p, right, bottom + 24);
     return e;
 }
 
@@ -171,13 +192,14 @@ enum oct_err oct_plot_write_panels(const char *path, bool force, const struct oc
     enum oct_err e = widest_text(&p, &text, err);
     if (e)
         return e;
-    const double panels = MARGIN + p.n_columns * (p.width + GAP) - GAP;
+    const double right = fmax(text, MARGIN + p.n_columns * (p.width + GAP) - GAP);
+    const bool has_row = plot->footer || has_bar(&p); /* below the panels */
     const double bottom = p.y + p.n_rows * p.height + (p.n_rows - 1) * (GAP + p.name);
-    e = oct_canvas_init(&p.canvas, (int)ceil(fmax(panels, text) + MARGIN),
-                        (int)ceil(bottom + (plot->footer ? 46 : MARGIN)), err);
+    e = oct_canvas_init(&p.canvas, (int)ceil(right + MARGIN),
+                        (int)ceil(bottom + (has_row ? 46 : MARGIN)), err);
     if (e)
         return e;
-    e = draw(&p, bottom, err);
+    e = draw(&p, right, bottom, err);
     if (!e)
         e = oct_canvas_write(&p.canvas, path, force, err);
     oct_canvas_finish(&p.canvas);

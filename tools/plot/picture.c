@@ -232,9 +232,13 @@ static void draw_texts(struct page *p)
     struct oct_canvas *c = &p->canvas;
     const struct oct_plot_picture *plot = p->plot;
     oct_canvas_colour(c, INK);
-    for (unsigned i = 0; i < plot->n_texts; i++)
-        oct_canvas_text(c, p->x + p->scale * plot->texts[i].x, p->y + p->scale_y * plot->texts[i].y,
-                        LETTERS, true, OCT_CANVAS_MIDDLE, true, plot->texts[i].text);
+    for (unsigned i = 0; i < plot->n_texts; i++) {
+        const struct oct_plot_text *t = &plot->texts[i];
+        const double half = oct_canvas_text_width(c, LETTERS, true, t->text) / 2 + 4;
+        const double x = fmax(half, fmin(p->width - half, p->scale * t->x)); /* within it */
+        oct_canvas_text(c, p->x + x, p->y + p->scale_y * t->y, LETTERS, true, OCT_CANVAS_MIDDLE,
+                        true, t->text);
+    }
     if (plot->title)
         oct_canvas_text(c, p->x, 30, 17, true, OCT_CANVAS_LEFT, false, plot->title);
     if (plot->footer)

@@ -139,7 +139,7 @@ enum oct_err oct_plot_write_picture(const char *path, bool force,
 
 struct oct_plot_panel {
     const char *title;                 /* above it; NULL: none */
-    const float *pixels;               /* [height][width]; NaN is drawn as a pale grey */
+    const float *pixels;               /* [height][width]; NaN is drawn as a pale blue */
     double lo, hi;                     /* black and white */
     const struct oct_plot_path *paths; /* thin lines over it, px as those of oct_plot_picture; NaN
                                           interrupts them */
