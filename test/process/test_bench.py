@@ -178,7 +178,7 @@ def cells():
     assert status == 0, (out, err)
     rows = json.loads(out)["parts"]
     assert [row["limit_is"] for row in rows] == [
-        "multiply-adds / 4", "8 G samples a second", "multiply-adds / 31", "50 frames a second",
+        "multiply-adds / 4", "8 G samples a second", "multiply-adds / 23", "50 frames a second",
         "70 frames a second", "scikit-image blob_log", "p99 without them", "p99 without them"], rows
     for row in rows[:3]:  # by CPU time: no neighbour makes it longer by much
         assert "1 core" in row["what"] and row["value"] > 0.01, row
@@ -199,12 +199,21 @@ def cells():
 
 @case
 def surfaces():
-    """layers are checked and timed on one core, and the pictures beside them, each or every fourth"""
+    """level sets beside the paper's times, layers on one core, and the pictures beside them"""
     status, out, err = bench("surfaces", "--json")
     assert status == 0, (out, err)
     rows = json.loads(out)["parts"]
     assert [row["limit_is"] for row in rows] == [
+        "2 s", "60 s", "Lee 2012, GTX 480, 4.6 min", "Lee 2012, CPU, 7.3 h", "multiply-adds / 125",
         "the goal, 3 ms", "p99 without them", "p99 without them"], rows
+    assert rows[0]["what"].startswith("local, 240 x 240") and rows[0]["value"] > 0.01, rows[0]
+    voxels, patches, off = re.search(
+        r"(\d+) voxels, ([\d.]+) Gpatch/s; phi within ([\d.e-]+)", rows[0]["note"]).groups()
+    assert int(voxels) > 250_000 and float(patches) > 0.001 and float(off) < 1e-5, rows[0]
+    for row in rows[1:4]:
+        assert "of 20,000 patches" in row["what"] and row["value"] > 0.01, row  # the short form
+    assert rows[4]["value"] > 0.001 and "CPU time" in rows[4]["note"], rows[4]
+    rows = rows[5:]
     assert "1 core" in rows[0]["what"] and rows[0]["value"] > 0.01, rows[0]
     assert float(re.search(r"off by ([\d.]+) px", rows[0]["note"]).group(1)) < 4, rows[0]
     for row, every in zip(rows[1:], "14"):
