@@ -195,6 +195,9 @@ static inline enum oct_err oct_levelset_queue_base(struct oct_levelset_device *d
         OCT_LAUNCH((oct_levelset_narrow_kernel), dim3(1), block, 0, on, pass, d->d_facts,
                    d->d_bins);
     }
+    if (!(d->params.c2 > 0))
+        OCT_LAUNCH((oct_levelset_next_kernel), dim3(OCT_LEVELSET_BLOCKS), block, 0, on, ranks,
+                   d->n_band, d->d_facts);
     OCT_LAUNCH((oct_levelset_settle_kernel), dim3(1), dim3(1), 0, on, d->params.beta, d->params.c2,
                d->d_facts);
     return oct_cuda_stream_download(d->stream, d->h_facts, d->d_facts, sizeof(*d->h_facts), err);

@@ -29,7 +29,8 @@ struct oct_levelset_facts {
     uint32_t n_band, n_segments;
     uint32_t n_bad; /* voxels that are not finite */
     /* Of the search for the median. */
-    uint32_t found, rank, n_ranked;
+    uint32_t found, rank, n_ranked; /* found: bits of the lower one in the middle, */
+    uint32_t next;                  /* and of the other */
     float base, c2;
     uint32_t largest; /* bits of the largest sum of weights */
 };

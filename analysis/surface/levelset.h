@@ -15,8 +15,8 @@
  * y: LOCAL, all within `reach` voxels along each axis; FULL, the `most` with the smallest D in the
  * whole band, the first in raster order of equals.
  * c2 = beta * base, base the median over Sigma of the rank-th smallest D among a voxel's candidates
- * (FULL: the whole band), without voxels that have fewer; the lower one of two in the middle. With
- * base 0 there is nothing to denoise, and phi stays.
+ * (FULL: the whole band), without voxels that have fewer; the mean of two in the middle. With base
+ * 0 there is nothing to denoise, and phi stays.
  *
  * The twins agree to 1e-5 in phi but where FULL's choice among equals differs. Same phi, same
  * bytes, whatever the number of threads. One thread uses an engine at a time. */

@@ -45,7 +45,7 @@ static inline bool oct_levelset_in_band(float phi, float delta)
     return phi <= delta && phi >= -delta;
 }
 
-/* The lower one of two in the middle of n numbers, which are put in another order; n 0: 0. */
-float oct_levelset_median(float *values, uint64_t n);
+/* Of n numbers, which are put in another order; n 0: 0. */
+double oct_levelset_median(float *values, uint64_t n);
 
 #endif

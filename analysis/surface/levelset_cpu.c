@@ -36,12 +36,18 @@ static void select_place(float *a, uint64_t first, uint64_t end, uint64_t place)
     }
 }
 
-float oct_levelset_median(float *values, uint64_t n)
+double oct_levelset_median(float *values, uint64_t n)
 {
     if (n == 0)
         return 0;
-    select_place(values, 0, n, (n - 1) / 2);
-    return values[(n - 1) / 2];
+    const uint64_t middle = (n - 1) / 2;
+    select_place(values, 0, n, middle);
+    if (n % 2 == 1)
+        return (double)values[middle];
+    float next = values[middle + 1];
+    for (uint64_t i = middle + 2; i < n; i++)
+        next = values[i] < next ? values[i] : next;
+    return ((double)values[middle] + (double)next) / 2;
 }
 
 static void destroy(struct oct_levelset_engine *engine)

@@ -126,7 +126,7 @@ static double base(struct oct_levelset_band *l)
         if (l->number[at] != NONE)
             l->sum[n++] = l->distance[at];
     }
-    return (double)oct_levelset_median(l->sum, n);
+    return oct_levelset_median(l->sum, n);
 }
 
 /* ---- steps ---- */

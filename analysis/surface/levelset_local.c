@@ -345,7 +345,7 @@ static double base(struct oct_levelset_band *l)
             if ((l->segments[i].mask >> k & 1) && isfinite(d))
                 l->sums[n++] = d; /* what was there has been read */
         }
-    return (double)oct_levelset_median(l->sums, n);
+    return oct_levelset_median(l->sums, n);
 }
 
 static void sum_tile(void *context, unsigned piece, unsigned worker)

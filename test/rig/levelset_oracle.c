@@ -134,7 +134,7 @@ static double find_base(const struct run *r)
         if (r->n_pairs[x] >= rank)
             values[n++] = r->pairs[x][rank - 1].distance;
     qsort(values, n, sizeof(*values), ascending);
-    const double base = n > 0 ? values[(n - 1) / 2] : 0;
+    const double base = n > 0 ? (values[(n - 1) / 2] + values[n / 2]) / 2 : 0;
     free(values);
     return base;
 }
