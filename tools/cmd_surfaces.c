@@ -97,7 +97,7 @@ static enum oct_err denoise_mask(struct job *job, struct oct_workers *workers,
 {
     struct oct_surfaces_mask *m = &job->mask;
     m->path = job->given.mask;
-    oct_levelset_params_default(&m->params, job->given.levelset);
+    oct_surfaces_given_levelset(&job->given, &m->params);
     m->workers = workers;
     m->backend = oct_config_backend_names[job->config->pipeline.backend];
     m->gpus = job->config->pipeline.gpus;

@@ -119,7 +119,7 @@ static enum oct_err denoise(struct oct_surfaces_mask *mask, struct oct_error *er
 
 enum oct_err oct_surfaces_mask_run(struct oct_surfaces_mask *mask, struct oct_error *err)
 {
-    const struct oct_pictures_options options = {.what = OCT_PICTURES_FRAMES};
+    const struct oct_pictures_options options = {.what = OCT_PICTURES_FRAMES, .any_side = true};
     const uint64_t began_ns = oct_clock_ns();
     struct oct_pictures *pictures;
     enum oct_err e = oct_pictures_open(&pictures, &mask->path, 1, &options, err);

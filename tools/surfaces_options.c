@@ -77,6 +77,8 @@ static int read_denoise(struct oct_surfaces_given *g, const char *name)
                                : OCT_LEVELSET_PROFILE_LOCAL;
     if (!g->is_denoised && !isnan(g->strength))
         return oct_command_misuse(name, "--denoise none takes no --strength");
+    if (!g->is_denoised && g->steps)
+        return oct_command_misuse(name, "--denoise none takes no --steps");
     if (!g->is_denoised && g->profile)
         return oct_command_misuse(name, "--denoise none takes no --profile");
     if (!g->is_denoised && g->phi)
@@ -190,6 +192,14 @@ int oct_surfaces_given_read(struct oct_surfaces_given *given, const char *name)
     return status ? status : check_mask(given, name);
 }
 
+void oct_surfaces_given_levelset(const struct oct_surfaces_given *given,
+                                 struct oct_levelset_params *params)
+{
+    oct_levelset_params_default(params, given->levelset);
+    if (given->steps)
+        params->steps = (unsigned)given->steps;
+}
+
 /* ---- the table ---- */
 
 #define AT(member) .at = offsetof(struct oct_surfaces_given, member)
@@ -205,6 +215,8 @@ const struct oct_option oct_surfaces_options[] = {
     {"--strength", "PX", "the noise that is expected, in pixels (that of the data)",
      OCT_OPTION_NUMBER, AT(strength), .least = OCT_OPTION_ABOVE_0, .most = 100,
      .needs = "a number of pixels above 0, 100 at most"},
+    {"--steps", "N", "of the denoising (2)", OCT_OPTION_COUNT, AT(steps), .least = 1, .most = 100,
+     .needs = "a number from 1 to 100"},
     {"--profile", "NAME", "octd (default), or paper: full, with the step as published",
      OCT_OPTION_TEXT, AT(profile)},
     {"--skip", "N,N-M", "leave out these B-scans", OCT_OPTION_TEXT, AT(skip)},

@@ -17,6 +17,7 @@ struct oct_surfaces_given {
     const char *mask, *phi, *csv, *png;
     const char **slabs; /* ends with NULL; the caller's room */
     double strength;
+    uint64_t steps; /* 0: not given */
     bool align, no_align, json, force;
 
     /* What they mean: filled by oct_surfaces_given_read. */
@@ -38,6 +39,10 @@ extern const char *const oct_surfaces_denoise_names[]; /* of enum oct_levelset_p
 
 /* Returns 0, or 2 once it has said what is wrong. */
 int oct_surfaces_given_read(struct oct_surfaces_given *given, const char *name);
+
+/* How the level set is denoised. */
+void oct_surfaces_given_levelset(const struct oct_surfaces_given *given,
+                                 struct oct_levelset_params *params);
 
 static inline bool oct_surfaces_given_both(const struct oct_surfaces_given *given)
 {

@@ -281,7 +281,7 @@ static enum oct_err denoise(struct oct_surfaces_run *run, struct oct_error *err)
 {
     const size_t n = (size_t)run->n_bscans * run->n_lines;
     struct oct_denoise_setup setup;
-    oct_levelset_params_default(&run->params, run->given->levelset);
+    oct_surfaces_given_levelset(run->given, &run->params);
     oct_surfaces_run_denoise_setup(run, &setup);
     for (unsigned i = 0; i < OCT_N_LAYERS; i++) {
         enum oct_err e = OCT_OK;

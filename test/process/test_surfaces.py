@@ -376,7 +376,8 @@ def options_that_do_nothing_are_refused():
             ("--layers", ["--layers", "nfl"]), ("--layers", ["--layers", "ilm,ilm"]),
             ("--denoise", ["--denoise", "much"]), ("--profile", ["--profile", "mine"]),
             ("--strength", ["--denoise", "none", "--strength", "1"]),
-            ("--strength", ["--strength", "0"]),
+            ("--strength", ["--strength", "0"]), ("--steps", ["--steps", "0"]),
+            ("--steps", ["--denoise", "none", "--steps", "1"]),
             ("--profile", ["--denoise", "none", "--profile", "octd"]),
             ("--profile", ["--denoise", "local", "--profile", "paper"]),
             ("--phi", ["--denoise", "none", "--phi", path("phi.h5")]),
@@ -534,6 +535,45 @@ def the_level_set_is_its_definition():
         exact = denoised(before, f.attrs)
         assert abs(exact - before).max() > 0.05, "nothing was denoised"
         assert abs(exact - after).max() < 1e-4, abs(exact - after).max()
+
+
+def stepped(phi, how, m=96):
+    """One step over all pairs, and c2 from the band; `how`: local, full or paper."""
+    x = np.argwhere(abs(phi) <= 2.5)
+    wide, n = np.pad(phi, 2, mode="edge"), len(x)
+    patch = np.stack([wide[tuple((x + k).T)] for k in np.ndindex(5, 5, 5)], axis=1)
+    d = np.stack([((patch - p) ** 2).sum(1) for p in patch])
+    np.fill_diagonal(d, np.inf)
+    far = x[:, None] - x
+    if how == "local":
+        d[abs(far).max(2) > 4] = np.inf
+    order = np.sort(d, axis=1)
+    assert n % 2 == 0 and n > 500
+    rank = order[:, 23]
+    w = np.exp(-d / (0.5 * np.median(rank[np.isfinite(rank)])))
+    w = w * np.exp(-(far ** 2).sum(2) / 20) if how == "local" else w * (d <= order[:, m - 1:m])
+    now, total = phi[tuple(x.T)], w.sum(1)
+    moved = phi.copy()
+    moved[tuple(x.T)] += (w @ now - total * now) / (total.max() if how == "paper" else 1 + total)
+    return moved
+
+
+@case
+def one_step_is_its_definition():
+    """--mask --steps 1: Eq. 13 to 15 with c2 of the data, local, full and as published"""
+    random = np.random.default_rng(4)
+    d, height = np.arange(14), 6.5 + random.normal(0, 0.7, (12, 13, 1))
+    phi = (height - d).astype("f4")
+    np.save(path("step.npy"), phi)
+    for how, option in ("local", "--denoise"), ("full", "--denoise"), ("paper", "--profile"):
+        surfaces("--mask", path("step.npy"), path("step.h5"), option, how, "--steps", "1", "--force")
+        exact = stepped(phi.astype(float), how)
+        with h5py.File(path("step.h5")) as f:
+            assert f.attrs["steps"] == 1 and abs(exact - phi).max() > 0.1
+            assert abs(f["phi"][:] - exact).max() < 1e-5, (how, abs(f["phi"][:] - exact).max())
+    surfaces("--mask", path("step.npy"), path("step.h5"), "--force")
+    with h5py.File(path("step.h5")) as f:
+        assert f.attrs["steps"] == 2
 
 
 main()
