@@ -13,6 +13,9 @@
 #include <strings.h>
 #include <unistd.h>
 
+#define MOST_DB 1e6F
+#define MOST_COUNTS 1e20F /* of counts^2, and of what does not say what it is */
+
 enum oct_layer oct_surfaces_run_first(const struct oct_surfaces_run *run)
 {
     return run->given->has_layer[OCT_LAYER_ILM] ? OCT_LAYER_ILM : OCT_LAYER_RPE;
@@ -53,6 +56,19 @@ static enum oct_err make_db(struct oct_picture *picture, struct oct_error *err)
     return oct_picture_mask_not_finite(picture, err);
 }
 
+/* What no light makes is as what is not finite: next to it float sums keep nothing of the rest. */
+static enum oct_err leave_out(struct oct_picture *picture, float most, struct oct_error *err)
+{
+    const size_t n = (size_t)picture->height * picture->width;
+    bool is_wild = false;
+    for (size_t i = 0; i < n; i++)
+        if (fabsf(picture->pixels[i]) > most) {
+            picture->pixels[i] = NAN;
+            is_wild = true;
+        }
+    return is_wild ? oct_picture_mask_not_finite(picture, err) : OCT_OK;
+}
+
 enum oct_err oct_surfaces_run_read(struct oct_surfaces_run *run, uint32_t b,
                                    struct oct_picture *picture, struct oct_error *err)
 {
@@ -60,6 +76,8 @@ enum oct_err oct_surfaces_run_read(struct oct_surfaces_run *run, uint32_t b,
     if (*run->cancel)
         return oct_fail(err, OCT_E_STATE, "interrupted; nothing was written");
     enum oct_err e = oct_pictures_read(run->pictures, b, picture, NULL, err);
+    if (!e)
+        e = leave_out(picture, run->is_db && !run->is_linear ? MOST_DB : MOST_COUNTS, err);
     if (!e && run->is_linear)
         e = make_db(picture, err);
     if (!e && run->is_turned)

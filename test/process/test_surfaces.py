@@ -442,6 +442,22 @@ def nothing_is_made_up():
     assert np.isfinite(ilm).mean() < 0.3, np.isfinite(ilm).mean()
 
 
+@case
+def what_no_light_makes_is_left_out():
+    """input: infinities and 1e38 here and there are as samples that did not come"""
+    with h5py.File(volume()) as f:
+        part = f["bscans"][10:26]
+    random = np.random.default_rng(6)
+    plain = found_in("plain.h5", part)
+    for value in np.inf, 1e38, -1e38:
+        wild = part.copy()
+        wild[random.random(part.shape) < 1e-4] = value
+        found = found_in("wild.h5", wild)
+        for layer in 0, 1:
+            assert np.isfinite(found[layer]).mean() > np.isfinite(plain[layer]).mean() - 0.02, value
+            assert np.nanmedian(abs(found[layer] - plain[layer])) < 0.5, value
+
+
 # ---- level sets as they are ----
 
 @case
