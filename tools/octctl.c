@@ -4,6 +4,7 @@
 #include "config/version.h"
 #include "pipeline/base/stdio.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,6 +163,7 @@ static int run(struct oct_config *config, struct call *call, int argc, char **ar
 int main(int argc, char **argv)
 {
     oct_stdio_reserve();
+    signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of the file that is written */
     size_t n = (size_t)(argc > 0 ? argc : 0) + 1;
     struct oct_config *config = calloc(1, sizeof(*config));
     struct call call = {.configs = calloc(n, sizeof(char *)),
