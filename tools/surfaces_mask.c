@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_DISTANCE 28378.0 /* voxels: the diagonal of the largest box */
+
 /* ---- what is given ---- */
 
 static enum oct_err open_box(struct oct_surfaces_mask *mask, struct oct_pictures *pictures,
@@ -44,6 +46,7 @@ static enum oct_err read_box(struct oct_surfaces_mask *mask, struct oct_pictures
                              struct oct_error *err)
 {
     const size_t n = (size_t)mask->dims[1] * mask->dims[2];
+    double most = 0;
     for (uint32_t b = 0; b < mask->dims[0]; b++) {
         struct oct_picture picture = {0};
         enum oct_err e = oct_pictures_read(pictures, b, &picture, NULL, err);
@@ -55,12 +58,18 @@ static enum oct_err read_box(struct oct_surfaces_mask *mask, struct oct_pictures
                 e = oct_fail(err, OCT_E_FORMAT, "%s: picture %u holds a value that is not finite",
                              mask->path, b);
             mask->is_distance = mask->is_distance || value < 0;
+            most = fabs((double)value) > fabs(most) ? (double)value : most;
             mask->before[b * n + i] = value;
         }
         oct_picture_finish(&picture);
         if (e)
             return e;
     }
+    if (mask->is_distance && fabs(most) > MOST_DISTANCE)
+        return oct_fail(err, OCT_E_FORMAT,
+                        "%s: holds %g, no distance in voxels; limit distances to the band's "
+                        "surroundings, as 100",
+                        mask->path, most);
     return OCT_OK;
 }
 

@@ -94,7 +94,7 @@ static void print_found(const struct oct_surfaces_report *report)
             continue;
         printf("%s%s in %.1f %%", before, upper(oct_layer_names[i], text),
                100 * share_found(run, i));
-        if (run->denoised[i].running)
+        if (run->denoised[i].running && run->n_known[i] > 0)
             printf(" (noise %.2f px)", oct_command_shown(run->denoised[i].noise_px, 2));
         before = ", ";
     }
@@ -278,7 +278,10 @@ void oct_surfaces_warn(const struct oct_surfaces_run *run, const char *name)
                      unknown[0] ? ", " : "", axes[i]);
     if (unknown[0])
         fprintf(stderr, "octctl %s: the spacing of %s is not known: %s; --pixel-um gives it\n",
-                name, unknown, isnan(run->um[2]) ? "thickness is in pixels" : "no ETDRS means");
+                name, unknown,
+                isnan(run->um[2])
+                    ? "thickness is in pixels, and layers are sought as in pixels of 2.5 um"
+                    : "no ETDRS means");
     warn_of_layers(run, name);
     warn_of_grid(run, name);
 }

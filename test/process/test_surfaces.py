@@ -281,7 +281,7 @@ def spacing_and_sides():
             assert np.allclose(f["thickness_um"], thickness, atol=1e-2, equal_nan=True), inputs
     said, err = surfaces(path("array.npy"), path("t.h5"), "--force", "--json", "--png",
                          path("t.png"), "--csv", path("t.csv"))
-    assert err.count("\n") == 1 and "not known" in err and "--pixel-um" in err, err
+    assert err.count("\n") == 1 and "not known" in err and "as in pixels of 2.5 um" in err, err
     assert "thickness_px" in said and "etdrs" not in said
     with h5py.File(path("t.h5")) as f:
         assert "thickness_um" not in f and "ilm_um" not in f["surfaces"]
@@ -496,6 +496,7 @@ def masks_are_denoised():
     refused(2, "--csv", "--mask", path("ball.npy"), path("no.h5"), "--csv", path("no.csv"))
     refused(2, "in place of IN", volume(), path("no.h5"), "--mask", path("ball.npy"))
     for name, values, words in (("full.npy", np.ones((20, 20, 20), "u1"), "no boundary"),
+                                ("wild.npy", np.where(exact < 0, exact, 1e38), "no distance"),
                                 ("thin.npy", np.ones((3, 20, 20), "u1"), "at least"),
                                 ("gaps.npy", np.where(exact < 0, np.nan, exact), "not finite")):
         np.save(path(name), values)
