@@ -244,6 +244,69 @@ static void a_frozen_picture_keeps_its_layers(void **state)
     stage_close(s);
 }
 
+static void layers_of_long_ago_do_not_come_back_with_the_freeze(void **state)
+{
+    (void)state;
+    struct stage *s = stage_open();
+    offer(s, level(20, 80, 0, 0, 1));
+    oct_view_model_tick(&s->model, 60 * S);
+    s->model.shown.arrival_ns = 60 * S;
+    assert_false(oct_view_model_has_layers(&s->model));
+    oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
+    assert_false(oct_view_model_has_layers(&s->model));
+    stage_close(s);
+}
+
+static void an_average_takes_the_layers_to_where_it_lies(void **state)
+{
+    (void)state;
+    struct stage *s = stage_open();
+    float ilm[W], rpe[W];
+    char text[80];
+    for (unsigned j = 0; j < W; j++) {
+        ilm[j] = 50;
+        rpe[j] = j < 60 ? 80 : 90;
+    }
+    offer(s, image_of(ilm, rpe, 1));
+    s->model.average = (struct oct_view_average){
+        .score = 0.8, .shift_lines = 12, .shift_depth = -20, .arrival_ns = 11 * S};
+    s->model.daemon.average_min_score = 0.3;
+    draw(s);
+    const struct oct_view_rectf p = oct_draw_place(s->draw);
+    assert_true(fabs(row_of(s, ILM, p.x + 30.5 / W * p.w, 150) - (p.y + 30.5 / H * p.h)) < 3);
+    assert_true(fabs(row_of(s, RPE, p.x + 70.5 / W * p.w, 150) - (p.y + 60.5 / H * p.h)) < 3);
+    assert_true(isnan(row_of(s, ILM, p.x + 8.5 / W * p.w, 150))); /* the first ones moved away */
+    oct_view_model_thickness_text(&s->model, 71.5, 71.5, text, sizeof(text));
+    assert_string_equal(text, "; ILM to RPE 30.0 pixels");
+    oct_view_model_thickness_text(&s->model, 72.5, 72.5, text, sizeof(text));
+    assert_string_equal(text, "; ILM to RPE 40.0 pixels");
+
+    s->model.average.shift_lines = s->model.average.shift_depth = NAN; /* octd does not tell */
+    draw(s);
+    assert_true(fabs(row_of(s, ILM, p.x + 30.5 / W * p.w, 150) - (p.y + 50.5 / H * p.h)) < 3);
+    s->model.average.shift_depth = 1e300;
+    draw(s);
+    assert_true(fabs(row_of(s, ILM, p.x + 30.5 / W * p.w, 150) - (p.y + 50.5 / H * p.h)) < 3);
+    s->model.average.score = 0.1; /* the newest B-scan is none of its */
+    assert_false(oct_view_model_has_layers(&s->model));
+    stage_close(s);
+}
+
+static void places_below_the_picture_are_not_drawn(void **state)
+{
+    (void)state;
+    struct stage *s = stage_open();
+    offer(s, level(40, 999999, 0, 0, 1));
+    oct_view_lens_zoom(&s->model.lens, 1e9, 0.5, 0.4);
+    draw(s);
+    oct_view_lens_init(&s->model.lens);
+    draw(s);
+    const struct oct_view_rectf p = oct_draw_place(s->draw);
+    assert_true(isnan(row_of(s, RPE, p.x + 30.5 / W * p.w, 150)));
+    assert_true(row_of(s, ILM, p.x + 30.5 / W * p.w, 150) > 0);
+    stage_close(s);
+}
+
 /* ---- en face ---- */
 
 static struct oct_view_image enface_of(float value, uint64_t seconds)
@@ -294,6 +357,32 @@ static void en_face_follows_layers_while_octd_makes_that(void **state)
     stage_close(s);
 }
 
+static void bounds_in_depth_are_drawn_for_their_own_picture(void **state)
+{
+    (void)state;
+    struct stage *s = stage_open();
+    struct oct_view_enface_wishes *w = &s->model.enface_wishes;
+    s->model.settings.arrangement = OCT_ARRANGEMENT_TWO;
+    w->known = true;
+    w->octds.projection = w->wanted.projection = OCT_PROJECTION_SLAB;
+    w->octds.slab = (struct oct_view_slab){.first = 0.6, .last = 0.8};
+    draw(s);
+    const struct oct_view_rectf p = oct_draw_place(s->draw);
+    uint32_t with, without;
+    const size_t at =
+        (size_t)floor(p.y + 0.6 * p.h) * (size_t)s->surface->pitch + 4 * (size_t)(p.x + 0.1 * p.w);
+    memcpy(&with, (const uint8_t *)s->surface->pixels + at, sizeof(with));
+    s->model.enface_follows_layers = true;
+    draw(s);
+    memcpy(&without, (const uint8_t *)s->surface->pixels + at, sizeof(without));
+    assert_int_not_equal(with, without);
+    s->model.enface_follows_layers = false;
+    draw(s);
+    memcpy(&without, (const uint8_t *)s->surface->pixels + at, sizeof(without));
+    assert_int_equal(with, without);
+    stage_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,6 +390,10 @@ int main(void)
         cmocka_unit_test(lines_lie_on_the_layers),
         cmocka_unit_test(the_thickness_stands_under_the_calipers_and_in_the_corner),
         cmocka_unit_test(a_frozen_picture_keeps_its_layers),
+        cmocka_unit_test(layers_of_long_ago_do_not_come_back_with_the_freeze),
+        cmocka_unit_test(an_average_takes_the_layers_to_where_it_lies),
+        cmocka_unit_test(places_below_the_picture_are_not_drawn),
+        cmocka_unit_test(bounds_in_depth_are_drawn_for_their_own_picture),
         cmocka_unit_test(en_face_follows_layers_while_octd_makes_that),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

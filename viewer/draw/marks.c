@@ -115,7 +115,7 @@ void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
     if (!model->has_picture)
         return;
     oct_draw_clip(draw, &draw->picture_rect);
-    if (draw->layout.enface.w > 0 && model->enface_wishes.known &&
+    if (draw->layout.enface.w > 0 && !model->enface_follows_layers && model->enface_wishes.known &&
         model->enface_wishes.octds.projection == OCT_PROJECTION_SLAB)
         draw_slab(draw, model);
     if (draw->layout.profile.w > 0) {

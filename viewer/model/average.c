@@ -28,6 +28,8 @@ void oct_view_average_take(struct oct_view_average *average, struct oct_view_ima
         .averaged = oct_image_header_number(h, "averaged", 0),
         .rejected = oct_image_header_number(h, "rejected", 0),
         .score = oct_image_header_number(h, "score", 0),
+        .shift_lines = oct_image_header_number(h, "shift_px", 0),
+        .shift_depth = oct_image_header_number(h, "shift_px", 1),
         .arrival_ns = image->arrival_ns,
     };
     *picture = (struct oct_view_picture){
@@ -70,6 +72,19 @@ bool oct_view_average_comes(const struct oct_view_model *model)
     if (came_ns == 0 || is_off(model))
         return false;
     return model->now_ns < came_ns || (double)(model->now_ns - came_ns) < silence_ns(model);
+}
+
+bool oct_view_average_moves(const struct oct_view_model *model, double *lines, double *depth)
+{
+    const struct oct_view_average *a = &model->average;
+    const struct oct_picture_header *h = &model->shown.header;
+    const bool is_average = a->arrival_ns > 0;
+
+    if (lines) /* a NaN compares false */
+        *lines = is_average && fabs(a->shift_lines) <= h->n_lines ? a->shift_lines : 0;
+    if (depth)
+        *depth = is_average && fabs(a->shift_depth) <= h->depth ? a->shift_depth : 0;
+    return !is_average || !(a->score < model->daemon.average_min_score);
 }
 
 bool oct_view_average_text(const struct oct_view_model *model, char *text, size_t n_bytes)

@@ -10,6 +10,7 @@
 /* What is said of one average. */
 struct oct_view_average {
     double averaged, rejected, score; /* NaN: not told */
+    double shift_lines, shift_depth;  /* px that moved the newest B-scan onto it; NaN: not told */
     uint64_t arrival_ns;              /* 0: the picture is a B-scan, no average */
 };
 
@@ -25,6 +26,10 @@ struct oct_view_model;
 
 /* Whether averages come, so that they stand in place of B-scans. */
 bool oct_view_average_comes(const struct oct_view_model *model);
+
+/* By how many A-lines and depth pixels the newest B-scans lie off the shown picture: by none, or by
+ * what moved the newest one onto the average. Either may be NULL. False: it did not match. */
+bool oct_view_average_moves(const struct oct_view_model *model, double *lines, double *depth);
 
 /* "average 14/16  0.82" of the shown one, or why a B-scan stands there. True: something is amiss
  * with it, so that it stands out: none comes, or the newest B-scan did not match. */

@@ -128,19 +128,22 @@ void oct_view_model_offer_layers(struct oct_view_model *model, const struct oct_
 bool oct_view_model_has_layers(const struct oct_view_model *model)
 {
     const struct oct_view_layers *l = &model->layers;
+    const uint64_t at_ns = model->frozen ? model->frozen_ns : model->now_ns;
     return model->settings.layers && model->has_picture && l->n_lines > 0 &&
            strcmp(l->acquisition_id, model->shown.header.acquisition_id) == 0 &&
-           (model->frozen ? model->back == 0 : oct_view_layers_are_new(l, model->now_ns));
+           !(model->frozen && model->back > 0) && oct_view_layers_are_new(l, at_ns) &&
+           oct_view_average_moves(model, NULL, NULL);
 }
 
 void oct_view_model_thickness_text(const struct oct_view_model *model, double line_a, double line_b,
                                    char *text, size_t n_bytes)
 {
     const double um = model->daemon.axial_um;
-    double px = NAN;
+    double px = NAN, shift;
 
-    if (oct_view_model_has_layers(model) && model->layers.n_lines == model->shown.header.n_lines)
-        px = oct_view_layers_thickness(&model->layers, line_a, line_b, NULL);
+    if (oct_view_model_has_layers(model) && oct_view_average_moves(model, &shift, NULL) &&
+        model->layers.n_lines == model->shown.header.n_lines)
+        px = oct_view_layers_thickness(&model->layers, line_a - shift, line_b - shift, NULL);
     if (isnan(px))
         snprintf(text, n_bytes, "%s", "");
     else if (isfinite(um))
