@@ -215,6 +215,27 @@ void oct_daemon_apply(struct oct_daemon *d, unsigned applies)
         oct_daemon_forecast_changed(&d->forecast, &d->config, d->session);
 }
 
+static bool is_concerned(const char *analysis, const char *key, const struct oct_config *changed)
+{
+    return oct_config_analysis_has(analysis, key) &&
+           oct_config_analysis_is_asked(changed, analysis);
+}
+
+/* Whether the key of an analysis waits for the next start: the daemon is stopped, and the pipeline
+ * that it keeps has no such analysis, or is to be built anew anyway. */
+static bool waits_for_start(const struct oct_daemon *d, const struct oct_config *changed,
+                            const char *key)
+{
+    for (unsigned i = 0; i < oct_n_analyses && d->state == OCT_STATE_IDLE; i++) {
+        const char *name = oct_analyses[i].cpu->name;
+        if (is_concerned(name, key, changed) &&
+            (d->stale || oct_daemon_analyses_refusal(&d->session->analyses, name) ||
+             !oct_daemon_analyses_have(&d->session->analyses, name)))
+            return true;
+    }
+    return false;
+}
+
 /* Whether the analyses that the key belongs to can take its settings up: they would say so only
  * later, in the status. */
 static enum oct_err check_analysis(const struct oct_daemon *d, const struct oct_config *changed,
@@ -222,7 +243,7 @@ static enum oct_err check_analysis(const struct oct_daemon *d, const struct oct_
 {
     for (unsigned i = 0; i < oct_n_analyses; i++) {
         const char *name = oct_analyses[i].cpu->name;
-        if (!oct_config_analysis_has(name, key) || !oct_config_analysis_is_asked(changed, name))
+        if (!is_concerned(name, key, changed))
             continue;
         const char *why = oct_daemon_analyses_refusal(&d->session->analyses, name);
         if (why)
@@ -263,10 +284,13 @@ enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *v
         (e = oct_config_check(&changed, err)) ||
         (e = oct_config_geometry(&changed, &geometry, err)))
         return e;
-    if (d->session && when == OCT_CONFIG_LIVE && (e = check_analysis(d, &changed, key, err)))
+    const bool is_live = when == OCT_CONFIG_LIVE;
+    const bool waits =
+        !is_live || (d->session && waits_for_start(d, &changed, key)); /* for the next start */
+    if (d->session && !waits && (e = check_analysis(d, &changed, key, err)))
         return e;
     d->config = changed;
-    if (when == OCT_CONFIG_IDLE)
+    if (waits)
         d->stale = true;
     else
         oct_daemon_apply(d, applies);

@@ -212,4 +212,34 @@ def wrong_settings_are_refused():
         assert not daemon.status()["degraded"]
 
 
+@case
+def what_did_not_start_is_mended_while_stopped():
+    """too few A-lines: said, and stop, set, start helps as the refusal says"""
+    wanted = settings(scan=dict(lines=12), surfaces=dict(enabled="yes", slab="ilm:rpe"))
+    with Daemon(*SCAN, *wanted) as daemon:
+        assert daemon.status()["degraded"] == ["analysis"]
+        refused = daemon.ask("set", key="surfaces.enabled", value="no")
+        assert not refused["ok"] and "stop, set it and start" in refused["error"], refused
+        assert daemon.ask("stop")["ok"]
+        daemon.wait(lambda s: s["state"] == "idle")
+        for key, value in (("surfaces.enabled", "no"), ("surfaces.slab", "")):
+            answer = daemon.ask("set", key=key, value=value)
+            assert answer["ok"], answer
+        refused = daemon.ask("set", key="surfaces.slab", value="ilm:ilm")
+        assert not refused["ok"] and "surfaces.slab" in refused["error"], refused
+        assert daemon.ask("start")["ok"]
+        daemon.wait(lambda s: s["phase"] == "armed" and not s["pending"])
+        status = daemon.status()
+        assert status["degraded"] == [] and analysis_of(status, "slab")["at_rest"], status
+        assert daemon.ask("stop")["ok"]
+        daemon.wait(lambda s: s["state"] == "idle")
+        for key, value in (("scan.lines", str(LINES)), ("surfaces.enabled", "yes")):
+            answer = daemon.ask("set", key=key, value=value)  # which 12 A-lines would not bear
+            assert answer["ok"], answer
+        assert daemon.ask("start")["ok"]
+        daemon.wait(lambda s: s["phase"] == "armed" and not s["pending"])
+        status = daemon.status()
+        assert status["degraded"] == [] and not analysis_of(status, "surfaces")["at_rest"], status
+
+
 main()
