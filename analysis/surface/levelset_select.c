@@ -12,6 +12,7 @@ struct oct_levelset_engine {
     struct oct_levelset_engine *engine; /* of `now`; NULL: both have failed */
     struct oct_levelset_setup setup;
     char *gpus;
+    bool is_auto; /* the CPU computes what has no room on the GPU, too */
 };
 
 static void failover_destroy(struct oct_levelset_engine *l)
@@ -24,7 +25,7 @@ static void failover_destroy(struct oct_levelset_engine *l)
     free(l);
 }
 
-/* The device is gone. OCT_OK: the CPU's engine stands. */
+/* The device is gone, or too small. OCT_OK: the CPU's engine stands. */
 static enum oct_err change_engines(struct oct_levelset_engine *l, const struct oct_error *why,
                                    struct oct_error *err)
 {
@@ -49,7 +50,8 @@ static enum oct_err failover_denoise(struct oct_levelset_engine *l, const float 
     enum oct_err e = l->now->denoise(l->engine, phi, result, report, &why);
     if (!e)
         return OCT_OK;
-    if (e != OCT_E_BACKEND)
+    const bool no_room = e == OCT_E_NO_MEMORY && l->is_auto && l->now == &oct_levelset_cuda;
+    if (e != OCT_E_BACKEND && !no_room)
         return oct_fail(err, e, "%s", why.text);
     e = change_engines(l, &why, err);
     return e ? e : l->now->denoise(l->engine, phi, result, report, err);
@@ -67,7 +69,7 @@ static const struct oct_levelset_ops failover_ops = {
     .destroy = failover_destroy,
 };
 
-static enum oct_err create_failover(struct oct_levelset_engine **engine,
+static enum oct_err create_failover(struct oct_levelset_engine **engine, bool is_auto,
                                     const struct oct_levelset_setup *setup, struct oct_error *err)
 {
     struct oct_levelset_engine *l = calloc(1, sizeof(*l));
@@ -76,6 +78,7 @@ static enum oct_err create_failover(struct oct_levelset_engine **engine,
         return oct_fail(err, OCT_E_NO_MEMORY, "level set: out of memory for an engine");
     l->now = &oct_levelset_cuda;
     l->setup = *setup;
+    l->is_auto = is_auto;
     l->gpus = strdup(setup->gpus ? setup->gpus : "");
     l->setup.gpus = l->gpus;
     const enum oct_err e = l->gpus ? l->now->create(&l->engine, &l->setup, err)
@@ -92,14 +95,15 @@ enum oct_err oct_levelset_select(const struct oct_levelset_ops **ops,
                                  const struct oct_levelset_setup *setup, struct oct_error *err)
 {
     struct oct_error no_gpu = {.text = ""};
+    const bool is_auto = strcmp(backend, "cuda") != 0;
     if (strcmp(backend, "cpu") != 0) {
-        const enum oct_err e = create_failover(engine, setup, &no_gpu);
+        const enum oct_err e = create_failover(engine, is_auto, setup, &no_gpu);
         if (!e) {
             *ops = &failover_ops;
             return OCT_OK;
         }
         const bool cpu_may = e == OCT_E_BACKEND || e == OCT_E_NO_MEMORY;
-        if (!cpu_may || strcmp(backend, "cuda") == 0)
+        if (!cpu_may || !is_auto)
             return oct_fail(err, e, "%s", no_gpu.text);
     }
     *ops = &oct_levelset_cpu;

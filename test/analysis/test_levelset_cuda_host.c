@@ -170,6 +170,38 @@ static void test_band_too_large(void **state)
     free(c);
 }
 
+/* With "auto" the CPU computes a band that has no room on the GPU; "cuda" refuses it, and stays. */
+static void test_band_too_large_for_auto(void **state)
+{
+    struct course *c = malloc(sizeof(*c));
+    float *phi = calloc(N, sizeof(*phi)), *wanted = calloc(N, sizeof(*wanted));
+    (void)state;
+    assert_true(c && phi && wanted);
+    prepare(c, OCT_LEVELSET_PROFILE_FULL);
+    c->setup.params.most = 512;
+    denoise_on(&oct_levelset_cpu, c, c->wanted);
+    for (int i = 0; i < 2; i++) {
+        struct oct_error err = {.text = ""};
+        cuda_host_reset(1, (size_t)3 << 20);
+        assert_int_equal(
+            oct_levelset_select(&c->ops, &c->engine, i ? "auto" : "cuda", &c->setup, &err), OCT_OK);
+        assert_string_equal(c->ops->running(c->engine), "cuda");
+        assert_int_equal(c->ops->denoise(c->engine, phi, c->result, NULL, &err),
+                         i ? OCT_OK : OCT_E_NO_MEMORY);
+        assert_true(i ? memcmp(c->result, wanted, sizeof(c->result)) == 0
+                      : strstr(err.text, "952 voxels takes 7 MB") != NULL);
+        assert_string_equal(c->ops->running(c->engine), i ? "cpu" : "cuda");
+        if (c->ops->denoise(c->engine, c->phi, c->result, NULL, &err))
+            fail_msg("%s", err.text);
+        oct_levelset_suite_compare(&c->setup, c->phi, c->result, c->wanted);
+        c->ops->destroy(c->engine);
+        check_nothing_left();
+    }
+    free(phi);
+    free(wanted);
+    free(c);
+}
+
 static void check_cpu_by_auto(const struct oct_levelset_setup *setup, enum oct_err of_cuda)
 {
     const struct oct_levelset_ops *ops;
@@ -230,6 +262,8 @@ int main(void)
         {"with little shared memory", test_little_shared_memory, NULL, NULL, NULL},
         {"with memory for a part of the rows", test_pieces, NULL, NULL, NULL},
         {"a band without room is refused", test_band_too_large, NULL, NULL, NULL},
+        {"with \"auto\" a band without room is the CPU's", test_band_too_large_for_auto, NULL, NULL,
+         NULL},
         {"a machine without what it takes is left to the CPU", test_no_device, NULL, NULL, NULL},
         {"whatever fails, the CPU goes on", test_failures, NULL, NULL, NULL},
         {"a device that hangs is given up in time", test_hanging, NULL, NULL, NULL},
