@@ -1,5 +1,6 @@
 #include "analysis/surface/pixels.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -7,12 +8,12 @@
 #define DB_AN_OCTAVE 3.0103f
 #define MOST_DB 1e6f /* what is farther from 0 is no light */
 
-/* The logarithm of a positive number, linear within each octave: it rises steadily and is wrong by
+/* The logarithm of a positive number that is finite, linear within each octave: it rises steadily and is wrong by
  * 0.26 dB at most, far less than speckle, at a hundredth of log10f's cost. */
 static float to_db(float value)
 {
     uint32_t bits;
-    if (!(value > 0))
+    if (!(value > 0 && value <= FLT_MAX))
         return -INFINITY;
     memcpy(&bits, &value, sizeof(bits));
     return DB_AN_OCTAVE * ((float)bits * 0x1p-23f - 127);
