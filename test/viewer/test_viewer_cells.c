@@ -308,6 +308,20 @@ static void a_frozen_picture_keeps_its_cells(void **state)
     stage_close(s);
 }
 
+static void cells_of_long_ago_do_not_come_back_with_the_freeze(void **state)
+{
+    (void)state;
+    struct stage *s = stage_open();
+    const struct cell one = {1, 20, 70, 6, 0};
+    offer(s, &one, 1, true, 1);
+    assert_true(oct_view_model_has_cells(&s->model));
+    oct_view_model_tick(&s->model, 60 * S);
+    s->model.shown.arrival_ns = 60 * S;
+    oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
+    assert_false(oct_view_model_has_cells(&s->model));
+    stage_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +331,7 @@ int main(void)
         cmocka_unit_test(cells_of_volumes_are_on_the_en_face_picture),
         cmocka_unit_test(the_corner_says_how_many_and_how_fast),
         cmocka_unit_test(a_frozen_picture_keeps_its_cells),
+        cmocka_unit_test(cells_of_long_ago_do_not_come_back_with_the_freeze),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,7 +116,8 @@ bool oct_view_model_has_cells(const struct oct_view_model *model)
     const bool waits = model->frozen && c->is_bscan; /* with its picture */
     return model->settings.cells && model->has_picture && c->width > 0 &&
            strcmp(c->acquisition_id, model->shown.header.acquisition_id) == 0 &&
-           (waits ? model->back == 0 : oct_view_cells_are_new(c, model->now_ns));
+           !(waits && model->back > 0) &&
+           oct_view_cells_are_new(c, waits ? model->frozen_ns : model->now_ns);
 }
 
 void oct_view_model_offer_layers(struct oct_view_model *model, const struct oct_view_image *image)
