@@ -16,9 +16,9 @@ static struct oct_image_form form_of(enum oct_sample_type type, enum oct_quantit
 static void what_is_no_light_is_not_finite(void **state)
 {
     (void)state;
-    const float values[M * D] = {1,    NAN,  INFINITY, -INFINITY, 0,        -1, FLT_MAX, 2e-38f,
-                                 -120, 1e7f, -1e7f,    NAN,       INFINITY, 30, 0,       -90};
-    const struct oct_image_frame bscan = {.pixels = (void *)(uintptr_t)values};
+    float values[M * D] = {1,    NAN,  INFINITY, -INFINITY, 0,        -1, FLT_MAX, 2e-38f,
+                           -120, 1e7f, -1e7f,    NAN,       INFINITY, 30, 0,       -90};
+    const struct oct_image_frame bscan = {.pixels = values};
     const struct oct_image_form counts = form_of(OCT_SAMPLE_F32, OCT_QUANTITY_INTENSITY);
     const struct oct_image_form db = form_of(OCT_SAMPLE_F32, OCT_QUANTITY_INTENSITY_DB);
     static const bool of_counts[D] = {true, false, false, false, false, false, true, true};
