@@ -64,8 +64,8 @@ struct oct_pictures;
  * to know its size and number of pictures; the pictures of one file have one size. OCT_E_IO: cannot
  * be opened; OCT_E_FORMAT: not what it claims to be, truncated, colour, sizes that differ (names
  * both files), or a side of 0 or beyond OCT_PICTURE_MOST_SIDE; OCT_E_ARG: of no format that is
- * read, a side below OCT_PICTURE_LEAST_SIDE without any_side, or options that do not fit the file.
- * *pictures is NULL on error.
+ * read, a side below OCT_PICTURE_LEAST_SIDE without any_side, or options that do not fit the
+ * file. *pictures is NULL on error.
  *
  * An AVI, TIFF or .npy file that ends early is OCT_E_FORMAT, which says how many of its pictures
  * are whole; with keeps_whole those are read, as long as there is one. */

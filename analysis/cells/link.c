@@ -117,8 +117,8 @@ static unsigned find_place(const struct place *places, unsigned n, double least)
     return low;
 }
 
-/* near NULL: counts possible pairs into first[t + 1] until they are too many. Else writes them, cell by cell, and moves
- * first[t] to the end of its list. */
+/* near NULL: counts possible pairs into first[t + 1] until they are too many. Else writes them,
+ * cell by cell, and moves first[t] to the end of its list. */
 static void visit_pairs(struct linker *l, const struct place *places, bool along_y, double widest,
                         int32_t *near)
 {

@@ -1,4 +1,4 @@
-/* The exact median of |gx| and |gy| of a picture, all together, by radix selection. It is looked for
+/* The exact median of |gx| and |gy| of a picture, all together, by radix selection. It is sought
  * where that of the picture before was, and from nothing when it is not there. */
 #ifndef OCT_ANALYSIS_CELLS_MEDIAN_H
 #define OCT_ANALYSIS_CELLS_MEDIAN_H

@@ -35,7 +35,8 @@ void oct_cells_refiner_init(struct oct_cells_refiner *refiner,
     }
 }
 
-/* unit: every other value. last: the largest `at`; beyond it and before 0 the border is repeated. */
+/* unit: every other value. last: the largest `at`; beyond it, and before 0, the border is
+ * repeated. */
 static inline void find_samples(struct along *along, const float *unit, int32_t first,
                                 const float *offset, float r, int32_t last)
 {

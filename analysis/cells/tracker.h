@@ -8,8 +8,8 @@
  *     outside the part of the picture where S is defined ends the track: the cell has left.
  *  2. Detected cells (every detect_every frames) and tracks are paired with the least sum of
  *     (distance / gate)^2; a pair beyond the gate costs as much as none, 1. Gate: max_step (2 R) a
- *     frame while a track has no velocity, else R sqrt(1 + misses + pictures left out); the picture's
- *     diagonal at most.
+ *     frame while a track has no velocity, else R sqrt(1 + misses + pictures left out); at most the
+ *     picture's diagonal.
  *     A cell may be two that cover each other: it is within 1.5 R of the prediction of a track
  *     without a pair, and nearer to its own track's than the two predictions are to each other. Its
  *     own track then coasts, which is no miss; nor is it one of the other track, if the two move

@@ -13,7 +13,7 @@
 static inline void oct_cells_way_row(struct oct_workers *workers, unsigned worker, uint32_t row,
                                      uint32_t width)
 {
-    const uint32_t n = OCT_CELLS_WAY_PIXELS / width;
+    const uint32_t n = width > 0 ? OCT_CELLS_WAY_PIXELS / width : 0;
     if (n <= 1 || row % n == 0)
         oct_workers_give_way(workers, worker);
 }

@@ -102,8 +102,8 @@ extern const struct oct_levelset_ops oct_levelset_cpu, oct_levelset_cuda;
 
 /* "auto", "cpu" or "cuda": the table to use and an engine made by it. The table of a GPU fails
  * over: when the CUDA engine says OCT_E_BACKEND, with "auto" also where a band has no room on the
- * GPU, the CPU does the same call again and all to come, and the log says so. OCT_E_BACKEND: "cuda",
- * and there is no GPU. */
+ * GPU, the CPU does the same call again and all to come, and the log says so. OCT_E_BACKEND:
+ * "cuda", and there is no GPU. */
 enum oct_err oct_levelset_select(const struct oct_levelset_ops **ops,
                                  struct oct_levelset_engine **engine, const char *backend,
                                  const struct oct_levelset_setup *setup, struct oct_error *err);

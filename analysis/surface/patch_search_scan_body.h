@@ -49,9 +49,9 @@ INLINE unsigned not_above(struct lanes v, float limit)
     unsigned mask = 0;
     UNROLL
     for (unsigned p = 0; p < PARTS; p++) {
-#if WIDTH == 16
+#if WIDTH == 16 && defined(__AVX512F__)
         mask |= _mm512_cmp_ps_mask((__m512)v.part[p], _mm512_set1_ps(limit), _CMP_NGT_UQ);
-#elif WIDTH == 8
+#elif WIDTH == 8 && defined(__AVX2__)
         const __m256 is = _mm256_cmp_ps((__m256)v.part[p], _mm256_set1_ps(limit), _CMP_NGT_UQ);
         mask |= (unsigned)_mm256_movemask_ps(is) << (p * WIDTH);
 #else
@@ -109,7 +109,7 @@ INLINE float distance_of_tails(const float *a, const float *b)
         memcpy(&y, b + c, sizeof(y));
         sum += (x - y) * (x - y);
     }
-#if WIDTH == 16
+#if WIDTH == 16 && defined(__AVX512F__)
     result = _mm512_reduce_add_ps((__m512)sum);
 #else
     for (unsigned i = 0; i < WIDTH; i++)

@@ -8,8 +8,8 @@
 #define DB_AN_OCTAVE 3.0103f
 #define MOST_DB 1e6f /* what is farther from 0 is no light */
 
-/* The logarithm of a positive number that is finite, linear within each octave: it rises steadily and is wrong by
- * 0.26 dB at most, far less than speckle, at a hundredth of log10f's cost. */
+/* The logarithm of a positive number that is finite, linear within each octave: it rises steadily
+ * and is wrong by 0.26 dB at most, far less than speckle, at a hundredth of log10f's cost. */
 static float to_db(float value)
 {
     uint32_t bits;

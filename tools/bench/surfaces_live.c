@@ -57,7 +57,8 @@ struct alone {
     uint8_t *pixels; /* [OCT_BENCH_FRAMES] B-scans */
 };
 
-/* How far the layers are off in the mean, px; infinite: fewer than nine in ten A-lines have them. */
+/* How far the layers are off in the mean, px; infinite: fewer than nine in ten A-lines have
+ * them. */
 static double off_px(const struct alone *a, const struct oct_sequence_layers *layers, unsigned k)
 {
     const uint32_t n_lines = a->form.dims[0];
