@@ -2,6 +2,7 @@
 
 #include "analysis/surface/distance.h"
 #include "analysis/surface/heights.h"
+#include "analysis/surface/heights_refine.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -178,6 +179,29 @@ static enum oct_err tame(struct job *job, struct oct_error *err)
     return e;
 }
 
+/* Of the crossings, from the heights as they came. */
+static enum oct_err refine(struct job *job, const float *positions, const double *shift_px,
+                           struct oct_error *err)
+{
+    const uint32_t n_b = job->setup->n_bscans, n_j = job->setup->n_lines;
+    const double noise = job->report.noise_px, strength = job->setup->strength;
+    float *refined = malloc((job->n + 1) * sizeof(*refined));
+    if (!refined)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %zu heights", job->n);
+    for (size_t i = 0; i < job->n; i++)
+        job->first[i] = (float)((double)positions[i] + shift_of(shift_px, i / n_j));
+    memcpy(refined, job->known, job->n * sizeof(*refined));
+    enum oct_err e = oct_heights_fill(refined, n_b, n_j, err);
+    if (e == OCT_OK && isfinite(refined[0]) && noise > 0)
+        e = oct_heights_refine(job->first, n_b, n_j, strength > 0 ? strength : noise, noise,
+                               refined, err);
+    for (size_t i = 0; i < job->n && e == OCT_OK; i++)
+        if (isfinite(job->known[i]))
+            job->known[i] = refined[i];
+    free(refined);
+    return e;
+}
+
 static enum oct_err run(struct job *job, const double *shift_px, float *positions,
                         struct oct_error *err)
 {
@@ -192,8 +216,11 @@ static enum oct_err run(struct job *job, const double *shift_px, float *position
             job->first[i] = NAN;
     job->report.n_lost = oct_denoise_crossings(job->phi, job->dims, job->first, job->known);
     for (size_t i = 0; i < job->n; i++)
-        positions[i] =
-            (float)((double)job->known[i] * job->voxel + job->top - shift_of(shift_px, i / n_j));
+        job->known[i] = (float)((double)job->known[i] * job->voxel + job->top);
+    if (!job->setup->params.common_step && (e = refine(job, positions, shift_px, err)) != OCT_OK)
+        return e;
+    for (size_t i = 0; i < job->n; i++)
+        positions[i] = (float)((double)job->known[i] - shift_of(shift_px, i / n_j));
     return OCT_OK;
 }
 

@@ -1,0 +1,132 @@
+/* The last smoothing of heights: what it keeps, what it averages, what it leaves out. */
+#include "analysis/surface/heights_refine.h"
+
+#include "test/rig/surface_scene.h"
+#include "test/rig/tap.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_B = 40, N_J = 50, N = N_B * N_J };
+
+struct maps {
+    float truth[N], found[N], refined[N], other[N];
+};
+
+static struct maps *draw(double height, double width, double noise)
+{
+    const struct oct_surface_scene scene = {OCT_SURFACE_PIT, N_B, N_J, height, width, noise, 0, 11};
+    struct maps *m = calloc(1, sizeof(*m));
+    assert_non_null(m);
+    oct_surface_scene_draw(&scene, m->truth, m->found);
+    memcpy(m->refined, m->truth, sizeof(m->truth));
+    return m;
+}
+
+static void refine(const float *found, double noise, double stray_noise, float *refined)
+{
+    struct oct_error err = {0};
+    if (oct_heights_refine(found, N_B, N_J, noise, stray_noise, refined, &err) != OCT_OK)
+        fail_msg("%s", err.text);
+}
+
+/* Where nothing bends, the widest of Gaussians counts: far less is left than the level set leaves. */
+static void a_plane_loses_its_noise(void **state)
+{
+    struct maps *m = draw(0, 20, 1);
+    (void)state;
+    refine(m->found, 1, 1, m->refined);
+    const double rms = oct_surface_rms(m->refined, m->truth, N);
+    printf("# a plane, noise 1: %.3f\n", rms);
+    assert_true(rms < 0.12);
+    free(m);
+}
+
+/* A tip of 2 A-lines is hardly bent, though the plane around it is smoothed widely. */
+static void a_tip_stays(void **state)
+{
+    struct maps *m = draw(20, 2, 0.3);
+    float most = 0, tip = 0;
+    (void)state;
+    refine(m->found, 0.3, 0.3, m->refined);
+    for (int i = 0; i < N; i++) {
+        most = fmaxf(most, m->truth[i]);
+        tip = fmaxf(tip, m->refined[i]);
+    }
+    const size_t plane = (size_t)8 * N_J;
+    const double rms = oct_surface_rms(m->refined, m->truth, plane);
+    printf("# a tip, noise 0.3: %.2f of %.2f; around it %.3f\n", (double)tip, (double)most, rms);
+    assert_true(fabsf(most - tip) < 1);
+    assert_true(rms < 0.06);
+    free(m);
+}
+
+/* Strays and missing heights are those of the surface, and spoil nothing around them. */
+static void strays_are_left_out(void **state)
+{
+    struct maps *m = draw(10, 12, 0.5);
+    (void)state;
+    memcpy(m->other, m->truth, sizeof(m->truth));
+    refine(m->found, 0.5, 0.5, m->other);
+    for (int i = 3; i < N; i += 17)
+        m->found[i] = i % 2 ? NAN : m->found[i] + 1000;
+    refine(m->found, 0.5, 0.5, m->refined);
+    const double without = oct_surface_rms(m->other, m->truth, N);
+    const double with = oct_surface_rms(m->refined, m->truth, N);
+    printf("# strays: %.4f without, %.4f with\n", without, with);
+    assert_true(with < 1.05 * without);
+    free(m);
+}
+
+static void mirrored_heights_give_a_mirrored_surface(void **state)
+{
+    struct maps *m = draw(15, 6, 1);
+    float *found = calloc(N, sizeof(*found));
+    (void)state;
+    assert_non_null(found);
+    for (int i = 0; i < N; i++) {
+        const int at = (N_B - 1 - i / N_J) * N_J + N_J - 1 - i % N_J;
+        found[at] = m->found[i];
+        m->other[at] = m->truth[i];
+    }
+    refine(m->found, 1, 1, m->refined);
+    refine(found, 1, 1, m->other);
+    for (int i = 0; i < N; i++) {
+        const int at = (N_B - 1 - i / N_J) * N_J + N_J - 1 - i % N_J;
+        assert_true(fabsf(m->other[at] - m->refined[i]) < 1e-3f);
+    }
+    free(found);
+    free(m);
+}
+
+/* Without noise there is nothing to take; noise too small for its squares is no end of it either. */
+static void little_noise_changes_little(void **state)
+{
+    struct maps *m = draw(30, 5, 0.5);
+    (void)state;
+    refine(m->found, 0, 0.5, m->refined);
+    assert_memory_equal(m->refined, m->truth, sizeof(m->truth));
+    memcpy(m->refined, m->found, sizeof(m->found));
+    refine(m->found, 1e-3, 0.5, m->refined);
+    assert_true(oct_surface_rms(m->refined, m->found, N) < 1e-3);
+    memcpy(m->refined, m->found, sizeof(m->found));
+    refine(m->found, 1e-7, 1e-7, m->refined);
+    assert_true(oct_surface_rms(m->refined, m->found, N) < 1);
+    for (int i = 0; i < N; i++)
+        assert_true(isfinite(m->refined[i]));
+    free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plane_loses_its_noise),
+        cmocka_unit_test(a_tip_stays),
+        cmocka_unit_test(strays_are_left_out),
+        cmocka_unit_test(mirrored_heights_give_a_mirrored_surface),
+        cmocka_unit_test(little_noise_changes_little),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
