@@ -20,7 +20,7 @@ struct refinement {
     const float *found;
     float *refined;
     /* [n] each: heights without strays; G x and G r of one filter, and of the next; what is
-     * between two directions; bias^2; its local mean; sums of the weighted heights and of weights */
+     * between two directions; bias^2; its local mean; weighted heights; weights, summed up */
     float *heights, *g[2][2], *half, *bend, *bias, *sum, *weights;
     float *row; /* [FAR + n_j + FAR] */
 };

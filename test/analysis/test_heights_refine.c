@@ -32,7 +32,7 @@ static void refine(const float *found, double noise, double stray_noise, float *
         fail_msg("%s", err.text);
 }
 
-/* Where nothing bends, the widest of Gaussians counts: far less is left than the level set leaves. */
+/* Where nothing bends, the widest of Gaussians counts: little noise is left. */
 static void a_plane_loses_its_noise(void **state)
 {
     struct maps *m = draw(0, 20, 1);
@@ -101,7 +101,7 @@ static void mirrored_heights_give_a_mirrored_surface(void **state)
     free(m);
 }
 
-/* Without noise there is nothing to take; noise too small for its squares is no end of it either. */
+/* Noise of 0 changes nothing; noise whose powers are too small for a float is no harm. */
 static void little_noise_changes_little(void **state)
 {
     struct maps *m = draw(30, 5, 0.5);
