@@ -112,10 +112,11 @@ static void little_noise_changes_little(void **state)
     refine(m->found, 1e-3, 0.5, m->refined);
     assert_true(oct_surface_rms(m->refined, m->found, N) < 1e-3);
     memcpy(m->refined, m->found, sizeof(m->found));
-    refine(m->found, 1e-7, 1e-7, m->refined);
-    assert_true(oct_surface_rms(m->refined, m->found, N) < 1);
     for (int i = 0; i < N; i++)
-        assert_true(isfinite(m->refined[i]));
+        m->found[i] = m->refined[i] = 60;
+    refine(m->found, 1e-25, 1e-25, m->refined);
+    for (int i = 0; i < N; i++)
+        assert_true(fabsf(m->refined[i] - 60) < 1e-3f);
     free(m);
 }
 
