@@ -165,7 +165,7 @@ static void test_local(void **state)
 
 static void test_full(void **state)
 {
-    static const uint32_t dims[3] = {12, 13, 35};
+    static const uint32_t dims[3] = {11, 11, 33};
     float *phi = make_box(dims);
     (void)state;
     oct_levelset_suite_draw(dims, 0.6, 2, phi);
