@@ -217,7 +217,7 @@ enum oct_err oct_trace_create(struct oct_trace **out, const struct oct_trace_set
     trace->wide = rounded(40 / p->line_um, 5, setup->n_lines / 5);
     trace->narrow = rounded(8 / p->line_um, 1, setup->n_lines / 8);
     trace->half = rounded(ceil(1.5 * trace->grid.depth + sigma), 4, setup->depth);
-    if (!allocate(trace)) {
+    if (!allocate(trace) || !oct_trace_match_init(trace)) {
         oct_trace_destroy(trace);
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the layers of %u x %u pixels",
                         setup->n_lines, setup->depth);
@@ -255,6 +255,7 @@ void oct_trace_destroy(struct oct_trace *trace)
     free(trace->window);
     free(trace->scores);
     free(trace->totals);
+    oct_trace_match_finish(trace);
     free(trace);
 }
 
@@ -366,6 +367,7 @@ uint32_t oct_trace_run(struct oct_trace *trace, const float *pixels, const uint8
     oct_trace_pair(trace, bounds);
     oct_trace_refine(trace, bounds);
     oct_trace_judge(trace, result);
+    oct_trace_match(trace);
     for (int layer = 0; layer < OCT_N_LAYERS; layer++) {
         mark(trace, layer, result);
         oct_trace_place(trace, layer, result->position[layer]);

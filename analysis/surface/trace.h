@@ -6,7 +6,9 @@
  * one. After S. J. Chiu et al., Optics Express 18 (2010) 19413, whose two searches, one after the
  * other, jump between the layers where either fades. That is done on a coarse grid; each layer is
  * then found at full resolution in a corridor about its path, to a fraction of a pixel by the
- * parabola through the gradient's peak.
+ * parabola through the gradient's peak. The RPE, whose speckle differs from A-line to A-line,
+ * is then placed by the whole profile of its bands, over some 75 um of A-lines to each side (and 8
+ * at least), less where it bends.
  *
  * What is reported: of the ILM the centre of its thin reflex, where the rise of the brightness
  * ends; of the RPE its outer border (Bruch's membrane), where the fall ends, and where the

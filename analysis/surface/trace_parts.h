@@ -29,6 +29,23 @@ struct oct_trace_grid {
  * steepest places. */
 #define OCT_TRACE_FLANK_UM 5.0
 
+/* The RPE's place by its profile, see trace_match.c. Stretches of A-lines are level, or bend. */
+enum { OCT_TRACE_N_BENDS = 2, OCT_TRACE_N_MOMENTS = 5 };
+struct oct_trace_match {
+    uint32_t above, n_profile; /* px from the profile's first to the curve, of it all */
+    uint32_t shift, n_shifts;  /* px to each side */
+    uint32_t n_window;         /* n_profile + 2 shift */
+    uint32_t reach[OCT_TRACE_N_BENDS];
+    float *weights[OCT_TRACE_N_BENDS];   /* [reach + 1] */
+    float *windows;                      /* [M][n_window] */
+    float *mean;                         /* [n_window] */
+    float *filters;                      /* [n_profile][n_shifts] */
+    float *fits, *sums;                  /* [M][n_shifts], [n_shifts] */
+    float *fit[2];                       /* [M] of the path as it was, and as it is */
+    float *moments[OCT_TRACE_N_MOMENTS]; /* [M] */
+    float *before, *bends;               /* [M] the path as it was; 1: the layer bends there */
+};
+
 struct oct_trace {
     struct oct_trace_setup setup;
     struct oct_trace_grid grid;
@@ -62,6 +79,7 @@ struct oct_trace {
     uint32_t n_profile, wide, narrow;      /* see trace_place.c and trace_judge.c */
     float *profile;                        /* [n_profile] */
     float *beside;                         /* [M][n_rows + 1] step measure of blocks */
+    struct oct_trace_match match;
 };
 
 /* Fills blocks and cells. False: there is no contrast, and nothing to be found. */
@@ -72,6 +90,13 @@ void oct_trace_pair(struct oct_trace *trace, const struct oct_trace_bounds *boun
 
 /* path from pair, then refined. */
 void oct_trace_refine(struct oct_trace *trace, const struct oct_trace_bounds *bounds);
+
+/* match's memory; false: there is too little. To be finished in any case. */
+bool oct_trace_match_init(struct oct_trace *trace);
+void oct_trace_match_finish(struct oct_trace *trace);
+
+/* The RPE's path drawn straight and moved to where its profile fits. */
+void oct_trace_match(struct oct_trace *trace);
 
 /* quality of path. */
 void oct_trace_judge(struct oct_trace *trace, const struct oct_traced *result);

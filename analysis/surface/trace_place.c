@@ -10,7 +10,7 @@
 
 /* Of the steepest slope: there a flank ends. The RPE's goes over into the choroid's own decay. */
 #define ILM_ENDS 0.05F
-#define RPE_ENDS 0.2F
+#define RPE_ENDS 0.3F
 #define CLEAR_RISE 0.1F /* of the fall: a rise that counts in full */
 
 /* The mean over A-lines with a position of the brightness at position + (k - 2) / 2 px. */
@@ -37,11 +37,11 @@ static uint32_t mean_profile(struct oct_trace *trace, const float *position, flo
 }
 
 /* Where the flank ends, in samples from the profile's first: its slope falls to a small part of the
- * steepest one. NaN: not within the profile. */
+ * steepest one, or, where another flank follows before it does, to its least. */
 static float flank_end(const float *profile, uint32_t n, float sign, float ends)
 {
-    float steepest = 0, before = 0;
-    uint32_t from = 0;
+    float steepest = 0, before = 0, least = INFINITY;
+    uint32_t from = 0, flattest = 0;
 
     for (uint32_t k = 0; k < 5 && k + 1 < n; k++) {
         float slope = sign * (profile[k + 1] - profile[k]);
@@ -55,8 +55,12 @@ static float flank_end(const float *profile, uint32_t n, float sign, float ends)
         if (k > from && slope <= 0)
             return (float)k + 0.5F - (before > slope ? -slope / (before - slope) : 0);
         before = slope;
+        if (slope < least) {
+            least = slope;
+            flattest = k;
+        }
     }
-    return NAN;
+    return (float)flattest + 0.5F;
 }
 
 /* How much further the middle of the rise behind the foot of a fall is; 0: there is no rise. */
@@ -89,9 +93,7 @@ void oct_trace_place(struct oct_trace *trace, int layer, float *position)
         return;
     float end = layer == OCT_LAYER_ILM ? flank_end(profile, trace->n_profile, 1, ILM_ENDS)
                                        : flank_end(profile, trace->n_profile, -1, RPE_ENDS);
-    if (isnan(end))
-        end = (float)trace->n_profile - 1;
-    else if (layer == OCT_LAYER_RPE)
+    if (layer == OCT_LAYER_RPE)
         end += to_middle_of_rise(profile, trace->n_profile, end);
     float offset = fminf(0.5F * (end - 2), most);
     for (uint32_t j = 0; j < trace->setup.n_lines; j++)

@@ -1,0 +1,381 @@
+/* The RPE by the whole profile of its bands. The layer is level over some 100 um, where the path of
+ * the steepest places wanders by the speckle of single A-lines. So each A-line's place becomes that
+ * of a straight line through the path about it, and is then moved to where the A-lines about it fit
+ * best to the mean of all A-lines: the largest sum of their correlations with that mean (a matched
+ * filter), to a fraction of a pixel by a parabola. Both weigh A-lines by the same Gaussian.
+ *
+ * Where A-lines fit the mean better about the path as it was, the layer bends, as over a druse:
+ * these form stretches of their own, with a narrow Gaussian, and do not count beside them. */
+#include "analysis/surface/trace_parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ABOVE_UM                                                                                   \
+    24.0 /* of the profile, from the steepest place on: the RPE's band and the cones' */
+#define BELOW_UM 14.0 /* the choriocapillaris */
+#define SHIFT_UM 7.0  /* moved by this at most, each time */
+#define LEVEL_UM 75.0 /* sigma of the Gaussian along the lines, */
+#define LEVEL_LINES 8.0
+#define BENT_UM 12.0 /* and of a stretch that bends */
+#define BENT_LINES 1.5
+#define MOST_SIGMA 64.0 /* A-lines, so that time is bounded */
+#define N_ROUNDS 2 /* and one more where there are bends: without them what is beside is drawn */
+                   /* straight, and their feet show */
+/* A bend: the A-lines about the place fit better to the path as it was, by this share of how well
+ * they fit in the mean, and lie so far from it. */
+#define BETTER 0.15F
+#define APART_UM 2.0
+#define SEEN_UM 15.0 /* on both sides, or */
+#define SEEN_LINES 4
+#define WIDER_UM 60.0 /* a stretch grows to where both paths meet, by this at most, or */
+#define WIDER_LINES 6
+
+/* ---- life ---- */
+
+static uint32_t pixels(double um, double pixel_um, uint32_t least, uint32_t most)
+{
+    double n = ceil(um / pixel_um);
+
+    return n < least ? least : n > most ? most : (uint32_t)n;
+}
+
+static void *array(size_t n, bool *failed)
+{
+    void *p = calloc(n, sizeof(float));
+
+    *failed = *failed || !p;
+    return p;
+}
+
+bool oct_trace_match_init(struct oct_trace *trace)
+{
+    const struct oct_trace_params *p = &trace->setup.params;
+    struct oct_trace_match *f = &trace->match;
+    const double um[OCT_TRACE_N_BENDS] = {LEVEL_UM, BENT_UM};
+    const double lines[OCT_TRACE_N_BENDS] = {LEVEL_LINES, BENT_LINES};
+    size_t m = trace->setup.n_lines;
+    bool failed = false;
+
+    f->above = pixels(ABOVE_UM, p->depth_um, 3, 96);
+    f->shift = pixels(SHIFT_UM, p->depth_um, 2, 24);
+    f->n_shifts = 2 * f->shift + 1;
+    f->n_profile = f->above + pixels(BELOW_UM, p->depth_um, 2, 48) + 1;
+    f->n_window = f->n_profile + 2 * f->shift;
+    f->windows = array(m * f->n_window, &failed);
+    f->mean = array(f->n_window, &failed);
+    f->filters = array((size_t)f->n_profile * f->n_shifts, &failed);
+    f->fits = array(m * f->n_shifts, &failed);
+    f->sums = array(f->n_shifts, &failed);
+    for (int i = 0; i < OCT_TRACE_N_MOMENTS; i++)
+        f->moments[i] = array(m, &failed);
+    for (int i = 0; i < 2; i++)
+        f->fit[i] = array(m, &failed);
+    f->before = array(m, &failed);
+    f->bends = array(m, &failed);
+    for (int bent = 0; bent < OCT_TRACE_N_BENDS; bent++) {
+        double sigma = fmin(fmax(um[bent] / p->line_um, lines[bent]), MOST_SIGMA);
+        f->reach[bent] = pixels(2.5 * sigma, 1, 1, trace->setup.n_lines - 1);
+        f->weights[bent] = array((size_t)f->reach[bent] + 1, &failed);
+        for (uint32_t k = 0; !failed && k <= f->reach[bent]; k++)
+            f->weights[bent][k] = (float)exp(-(double)k * k / (2 * sigma * sigma));
+    }
+    return !failed;
+}
+
+void oct_trace_match_finish(struct oct_trace *trace)
+{
+    struct oct_trace_match *f = &trace->match;
+
+    free(f->windows);
+    free(f->mean);
+    free(f->filters);
+    free(f->fits);
+    free(f->sums);
+    for (int i = 0; i < OCT_TRACE_N_MOMENTS; i++)
+        free(f->moments[i]);
+    for (int i = 0; i < 2; i++)
+        free(f->fit[i]);
+    free(f->before);
+    free(f->bends);
+    for (int bent = 0; bent < OCT_TRACE_N_BENDS; bent++)
+        free(f->weights[bent]);
+}
+
+/* ---- the profile ---- */
+
+/* What the A-lines show about a curve, less the dark. */
+static void cut_windows(struct oct_trace *trace, const float *curve)
+{
+    const struct oct_trace_match *f = &trace->match;
+    const int depth = (int)trace->setup.depth, n = (int)f->n_window;
+
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
+        const float *line = trace->pixels + (size_t)j * trace->setup.depth;
+        float start = curve[j] - (float)(f->above + f->shift), floored = floorf(start);
+        float share = start - floored, *to = f->windows + (size_t)j * f->n_window;
+        int first = (int)floored;
+        bool inside = first >= 0 && first + n < depth;
+        for (int k = 0; inside && k < n; k++)
+            to[k] = line[first + k] - trace->dark + share * (line[first + k + 1] - line[first + k]);
+        for (int k = 0; !inside && k < n; k++) {
+            int d = first + k, next = d + 1;
+            float a = line[d < 0 ? 0 : d >= depth ? depth - 1 : d];
+            float b = line[next < 0 ? 0 : next >= depth ? depth - 1 : next];
+            to[k] = a - trace->dark + share * (b - a);
+        }
+        if (j % 16 == 0)
+            oct_pause_call(&trace->setup.pause);
+    }
+}
+
+/* The mean of the A-lines that do not bend. */
+static void fill_mean(struct oct_trace *trace)
+{
+    const struct oct_trace_match *f = &trace->match;
+    float n = 0;
+
+    memset(f->mean, 0, f->n_window * sizeof(float));
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
+        if (!oct_trace_has_line(trace, j) || f->bends[j] > 0)
+            continue;
+        n++;
+        for (uint32_t k = 0; k < f->n_window; k++)
+            f->mean[k] += f->windows[(size_t)j * f->n_window + k];
+    }
+    for (uint32_t k = 0; n > 0 && k < f->n_window; k++)
+        f->mean[k] /= n;
+}
+
+/* The mean as it is moved, of each place in turn: without its own mean, of length 1. */
+static void fill_filters(struct oct_trace *trace)
+{
+    const struct oct_trace_match *f = &trace->match;
+
+    for (uint32_t s = 0; s < f->n_shifts; s++) {
+        const float *from = f->mean + 2 * f->shift - s;
+        double mean = 0, squares = 0;
+        for (uint32_t k = 0; k < f->n_profile; k++)
+            mean += (double)from[k] / f->n_profile;
+        for (uint32_t k = 0; k < f->n_profile; k++)
+            squares += ((double)from[k] - mean) * ((double)from[k] - mean);
+        double scale = squares > 0 ? 1 / sqrt(squares) : 0;
+        for (uint32_t k = 0; k < f->n_profile; k++)
+            f->filters[(size_t)k * f->n_shifts + s] = (float)(((double)from[k] - mean) * scale);
+    }
+}
+
+/* How well each A-line fits as the mean is moved. */
+static void fill_fits(struct oct_trace *trace)
+{
+    const struct oct_trace_match *f = &trace->match;
+
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
+        const float *window = f->windows + (size_t)j * f->n_window + f->shift;
+        float *restrict to = f->fits + (size_t)j * f->n_shifts;
+        memset(to, 0, f->n_shifts * sizeof(float));
+        for (uint32_t k = 0; oct_trace_has_line(trace, j) && k < f->n_profile; k++) {
+            const float *filter = f->filters + (size_t)k * f->n_shifts;
+            for (uint32_t s = 0; s < f->n_shifts; s++)
+                to[s] += window[k] * filter[s];
+        }
+        if (j % 16 == 0)
+            oct_pause_call(&trace->setup.pause);
+    }
+}
+
+/* How well each A-line fits where it is. */
+static void fill_fit(struct oct_trace *trace, const float *curve, float *fit)
+{
+    const struct oct_trace_match *f = &trace->match;
+
+    cut_windows(trace, curve);
+    for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
+        const float *window = f->windows + (size_t)j * f->n_window + f->shift;
+        float sum = 0;
+        for (uint32_t k = 0; oct_trace_has_line(trace, j) && k < f->n_profile; k++)
+            sum += window[k] * f->filters[(size_t)k * f->n_shifts + f->shift];
+        fit[j] = sum;
+    }
+}
+
+/* ---- along the lines ---- */
+
+/* The moments of the weighed A-lines about each one that bends, or does not. */
+static void add_moments(struct oct_trace *trace, int bent, const float *path)
+{
+    const struct oct_trace_match *f = &trace->match;
+    int m = (int)trace->setup.n_lines, reach = (int)f->reach[bent];
+    float *restrict n = f->moments[0], *restrict x = f->moments[1], *restrict xx = f->moments[2];
+    float *restrict y = f->moments[3], *restrict xy = f->moments[4];
+    const float level = path[m / 2];
+
+    for (int i = 0; i < OCT_TRACE_N_MOMENTS; i++)
+        memset(f->moments[i], 0, (size_t)m * sizeof(float));
+    for (int k = -reach; k <= reach; k++) {
+        const float weight = f->weights[bent][abs(k)], at = (float)k;
+        for (int j = k < 0 ? -k : 0; j < (k < 0 ? m : m - k); j++) {
+            float w = weight * (bent ? f->bends[j + k] : 1 - f->bends[j + k]);
+            float wx = w * at, z = path[j + k] - level;
+            n[j] += w;
+            x[j] += wx;
+            xx[j] += wx * at;
+            y[j] += w * z;
+            xy[j] += wx * z;
+        }
+        oct_pause_call(&trace->setup.pause);
+    }
+}
+
+/* Lines through the path, at each A-line. */
+static void straighten(struct oct_trace *trace, const float *path, float *to)
+{
+    const struct oct_trace_match *f = &trace->match;
+    const float level = path[trace->setup.n_lines / 2];
+
+    for (int bent = 0; bent < OCT_TRACE_N_BENDS; bent++) {
+        add_moments(trace, bent, path);
+        for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
+            double n = (double)f->moments[0][j], x = (double)f->moments[1][j];
+            double xx = (double)f->moments[2][j], det = n * xx - x * x;
+            if ((f->bends[j] > 0) != (bent > 0))
+                continue;
+            to[j] = path[j];
+            if (det > 1e-4 * n * xx)
+                to[j] =
+                    level +
+                    (float)(((double)f->moments[3][j] * xx - (double)f->moments[4][j] * x) / det);
+        }
+    }
+}
+
+/* The highest place that goes down on both sides, from the middle on upward. */
+static float summit(const float *sums, uint32_t n)
+{
+    uint32_t s = n / 2;
+
+    while (s + 1 < n && sums[s + 1] > sums[s])
+        s++;
+    while (s > 0 && sums[s - 1] > sums[s])
+        s--;
+    if (s == 0 || s + 1 == n)
+        return (float)s;
+    float curve = sums[s - 1] - 2 * sums[s] + sums[s + 1];
+    return (float)s + (curve < 0 ? 0.5F * (sums[s - 1] - sums[s + 1]) / curve : 0);
+}
+
+/* From `base` to where the A-lines about each one fit best. */
+static void move(struct oct_trace *trace, const float *base, float *path)
+{
+    const struct oct_trace_match *f = &trace->match;
+    int m = (int)trace->setup.n_lines;
+    float *restrict sums = f->sums;
+
+    for (int j = 0; j < m; j++) {
+        const int bent = f->bends[j] > 0, reach = (int)f->reach[bent];
+        memset(sums, 0, f->n_shifts * sizeof(float));
+        for (int i = j > reach ? j - reach : 0; i <= j + reach && i < m; i++) {
+            const float *fits = f->fits + (size_t)i * f->n_shifts;
+            const float weight = f->weights[bent][abs(i - j)];
+            for (uint32_t s = 0; (f->bends[i] > 0) == bent && s < f->n_shifts; s++)
+                sums[s] += weight * fits[s];
+        }
+        path[j] = base[j] + summit(sums, f->n_shifts) - (float)f->shift;
+        if (j % 8 == 0)
+            oct_pause_call(&trace->setup.pause);
+    }
+}
+
+/* ---- bends ---- */
+
+static bool is_bent(const struct oct_trace *trace, const float *path, int line, float least)
+{
+    const struct oct_trace_match *f = &trace->match;
+    const struct oct_trace_params *p = &trace->setup.params;
+    int m = (int)trace->setup.n_lines, seen = (int)pixels(SEEN_UM, p->line_um, SEEN_LINES, 64);
+    float better = 0, apart = 0, n = 0;
+
+    for (int i = line > seen ? line - seen : 0; i <= line + seen && i < m; i++) {
+        better += f->fit[0][i] - f->fit[1][i];
+        apart += f->before[i] - path[i];
+        n++;
+    }
+    return better > least * n && fabsf(apart) > (float)(APART_UM / p->depth_um) * n;
+}
+
+/* From an A-line that bends on to where the path as it was meets the other. */
+static void mark_on(struct oct_trace *trace, const float *path, int line, int side, int most)
+{
+    const struct oct_trace_match *f = &trace->match;
+    int m = (int)trace->setup.n_lines;
+    bool below = f->before[line] > path[line];
+
+    for (int i = line; i >= 0 && i < m && abs(i - line) <= most; i += side) {
+        if ((f->before[i] > path[i]) != below)
+            return;
+        f->bends[i] = 1;
+    }
+}
+
+/* The foot of a stretch that was marked before: the path leaps there. */
+static bool is_foot(const struct oct_trace *trace, const float *path, int line)
+{
+    const struct oct_trace_match *f = &trace->match;
+    bool after = line > 0 && f->bends[line - 1] > 0;
+    bool ahead = line + 1 < (int)trace->setup.n_lines && f->bends[line + 1] > 0;
+    float apart = fabsf(f->before[line] - path[line]);
+
+    return f->bends[line] <= 0 && (after || ahead) &&
+           apart > (float)(APART_UM / trace->setup.params.depth_um);
+}
+
+/* Marks A-lines that fit better about the path as it was, which they get back. Returns whether
+ * there are any. */
+static bool mark_bends(struct oct_trace *trace, float *path)
+{
+    const struct oct_trace_match *f = &trace->match;
+    int m = (int)trace->setup.n_lines;
+    int most = (int)pixels(WIDER_UM, trace->setup.params.line_um, WIDER_LINES, 64);
+    float sum = 0;
+
+    cut_windows(trace, path);
+    fill_mean(trace);
+    fill_filters(trace);
+    fill_fit(trace, path, f->fit[1]);
+    fill_fit(trace, f->before, f->fit[0]);
+    for (int j = 0; j < m; j++)
+        sum += f->fit[1][j];
+    for (int j = 0; j < m; j++)
+        if (is_foot(trace, path, j) || is_bent(trace, path, j, BETTER * fmaxf(sum, 0) / (float)m)) {
+            mark_on(trace, path, j, 1, most);
+            mark_on(trace, path, j, -1, most);
+        }
+    bool any = false;
+    for (int j = 0; j < m; j++) {
+        any = any || f->bends[j] > 0;
+        path[j] = f->bends[j] > 0 ? f->before[j] : path[j];
+    }
+    return any;
+}
+
+void oct_trace_match(struct oct_trace *trace)
+{
+    struct oct_trace_match *f = &trace->match;
+    float *path = trace->path[OCT_LAYER_RPE], *base = trace->line;
+    size_t m = trace->setup.n_lines;
+
+    memcpy(f->before, path, m * sizeof(*path));
+    memset(f->bends, 0, m * sizeof(*f->bends));
+    int n_rounds = N_ROUNDS;
+    for (int round = 0; round < n_rounds; round++) {
+        straighten(trace, path, base);
+        cut_windows(trace, base);
+        fill_mean(trace);
+        fill_filters(trace);
+        fill_fits(trace);
+        move(trace, base, path);
+        if ((round == 0 || round < n_rounds - 1) && mark_bends(trace, path))
+            n_rounds = N_ROUNDS + 1;
+    }
+}
