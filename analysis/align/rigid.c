@@ -41,7 +41,8 @@ enum oct_err oct_rigid_create(struct oct_rigid **out, const struct oct_rigid_set
     enum oct_err e =
         oct_matcher_select(&rigid->ops, &rigid->matcher, setup->backend, &matcher, err);
     if (!e)
-        e = oct_subpixel_create(&rigid->subpixel, height, width, &setup->pause, err);
+        e = oct_subpixel_create(&rigid->subpixel, height, width, !setup->same_plans, &setup->pause,
+                                err);
     rigid->pause = setup->pause;
     rigid->keeps_levels = !e && !rigid->ops->level;
     if (rigid->keeps_levels)

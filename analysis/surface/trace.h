@@ -85,9 +85,9 @@ enum oct_err oct_trace_create(struct oct_trace **trace, const struct oct_trace_s
                               struct oct_error *err);
 void oct_trace_destroy(struct oct_trace *trace); /* NULL is fine */
 
-/* pixels: [n_lines][depth], what is not finite counts as the darkest; line_valid: [n_lines], 0: the
- * A-line is missing; NULL: none is. bounds NULL: none. Allocates nothing. Returns the number of
- * A-lines that have both layers. */
+/* pixels: [n_lines][depth], what is not finite or beyond +-1e15 counts as the darkest; line_valid:
+ * [n_lines], 0: the A-line is missing; NULL: none is. bounds NULL: none. Allocates nothing. Returns
+ * the number of A-lines that have both layers. */
 uint32_t oct_trace_run(struct oct_trace *trace, const float *pixels, const uint8_t *line_valid,
                        const struct oct_trace_bounds *bounds, const struct oct_traced *result);
 

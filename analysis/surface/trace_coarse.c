@@ -14,11 +14,17 @@
 #define UNIT OCT_TRACE_UNIT
 #define BIG 28000 /* a state that cannot be */
 #define BELOW 0.65F
-#define OUTSIDE 6000 /* the cost of a place out of bounds */
+#define MOST_BRIGHT 1e15F /* beyond any scale of brightness: no number; its squares are still one */
+#define OUTSIDE 6000      /* the cost of a place out of bounds */
 
 /* ---- cells ---- */
 
-/* Replaces what is not finite by the darkest. */
+static bool is_number(float x)
+{
+    return fabsf(x) <= MOST_BRIGHT;
+}
+
+/* Replaces what is no number by the darkest. */
 static void clean(struct oct_trace *trace)
 {
     uint32_t m = trace->setup.n_lines, depth = trace->setup.depth;
@@ -27,7 +33,7 @@ static void clean(struct oct_trace *trace)
     for (uint32_t j = 0; j < m; j++) {
         const float *from = trace->pixels + (size_t)j * depth;
         for (uint32_t d = 0; d < depth && oct_trace_has_line(trace, j); d++)
-            darkest = isfinite(from[d]) && from[d] < darkest ? from[d] : darkest;
+            darkest = is_number(from[d]) && from[d] < darkest ? from[d] : darkest;
         oct_pause_call(&trace->setup.pause);
     }
     if (isinf(darkest))
@@ -36,36 +42,49 @@ static void clean(struct oct_trace *trace)
         const float *from = trace->pixels + (size_t)j * depth;
         float *to = trace->clean + (size_t)j * depth;
         for (uint32_t d = 0; d < depth; d++)
-            to[d] = isfinite(from[d]) ? fminf(fmaxf(from[d], -1e30F), 1e30F) : darkest;
+            to[d] = is_number(from[d]) ? from[d] : darkest;
         oct_pause_call(&trace->setup.pause);
     }
     trace->pixels = trace->clean;
 }
 
-/* Returns whether all means are finite. */
+/* Whether all pixels of an A-line are numbers: NaN and infinities come through the sum. */
+static bool are_numbers(const float *line, uint32_t depth)
+{
+    float sums[8] = {0};
+    uint32_t d = 0;
+
+    for (; d + 8 <= depth; d += 8)
+        for (int i = 0; i < 8; i++)
+            sums[i] += fabsf(line[d + (uint32_t)i]);
+    for (; d < depth; d++)
+        sums[0] += fabsf(line[d]);
+    for (int i = 1; i < 8; i++)
+        sums[0] += sums[i];
+    return is_number(sums[0]);
+}
+
+/* Returns whether all pixels are numbers. */
 static bool fill_blocks(struct oct_trace *trace)
 {
     const struct oct_trace_grid *g = &trace->grid;
     uint32_t s = g->depth;
     float share = 1 / (float)s;
-    bool finite = true;
+    bool known = true;
 
     for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
         const float *from = trace->pixels + (size_t)j * trace->setup.depth;
-        float *to = trace->blocks + (size_t)j * g->n_rows, total = 0;
+        float *to = trace->blocks + (size_t)j * g->n_rows;
+        known = known && (!oct_trace_has_line(trace, j) || are_numbers(from, trace->setup.depth));
         for (uint32_t i = 0; i < g->n_rows; i++, from += s) {
             float sum = 0;
             for (uint32_t k = 0; k < s; k++)
                 sum += from[k];
             to[i] = sum * share;
-            total += sum;
         }
-        for (uint32_t k = g->n_rows * s; k < trace->setup.depth; k++)
-            total += trace->pixels[(size_t)j * trace->setup.depth + k];
-        finite = finite && (isfinite(total) || !oct_trace_has_line(trace, j));
         oct_pause_call(&trace->setup.pause);
     }
-    return finite;
+    return known;
 }
 
 /* The mean of a column's A-lines; NaN where it has none. */

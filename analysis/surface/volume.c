@@ -253,6 +253,7 @@ static enum oct_err second_pass(struct finder *f, struct oct_error *err)
     memcpy(before.fate, s->fate, s->n_bscans * sizeof(*s->fate));
     f->before = &before;
     e = pass(f, trace_second, err);
+    f->before = NULL;
     oct_surfaces_finish(&before);
     return e;
 }

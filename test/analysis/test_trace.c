@@ -374,6 +374,30 @@ static void missing_lines_and_pixels_are_left_out(void **state)
     oct_trace_destroy(trace);
 }
 
+static void what_no_brightness_can_be_does_no_harm(void **state)
+{
+    static const float wild[] = {1e38F, -1e38F, 3.4e38F, 1e20F, -2e15F, 1e30F, NAN, INFINITY};
+    struct oct_trace *trace = open_trace(M, D, DEPTH_UM, LINE_UM);
+
+    (void)state;
+    for (size_t kind = 0; kind <= sizeof(wild) / sizeof(wild[0]); kind++) {
+        struct eye e;
+        draw(&e, 7, 0);
+        for (uint32_t j = 0; j < M; j++)
+            for (uint32_t d = 0; d < D; d++)
+                if ((d * 7 + j * 13) % 97 == 0)
+                    e.pixels[j * D + d] =
+                        wild[kind < sizeof(wild) / sizeof(wild[0]) ? kind : (d + j) % 8];
+        struct found f = find(trace, M, e.pixels, NULL, NULL);
+        if (f.n_both != M)
+            fail_msg("%g: %u of %u A-lines have both layers", (double)wild[kind % 8], f.n_both, M);
+        expect_layers(&e, &f, 0, M);
+        drop(&f);
+        free(e.pixels);
+    }
+    oct_trace_destroy(trace);
+}
+
 /* Gaps are 150 um: 30 A-lines. */
 static void narrow_shadows_are_crossed_and_wide_ones_are_not(void **state)
 {
@@ -529,6 +553,7 @@ int main(void)
         cmocka_unit_test(half_a_retina_is_half_found),
         cmocka_unit_test(an_ilm_above_the_picture_is_no_guess),
         cmocka_unit_test(missing_lines_and_pixels_are_left_out),
+        cmocka_unit_test(what_no_brightness_can_be_does_no_harm),
         cmocka_unit_test(narrow_shadows_are_crossed_and_wide_ones_are_not),
         cmocka_unit_test(tilted_retinas_are_followed),
         cmocka_unit_test(zero_and_unit_of_the_brightness_do_not_matter),

@@ -78,6 +78,20 @@ def write_bscans(name, bscans):
 # ---- what is found ----
 
 @case
+def two_runs_give_the_same_bytes():
+    """two runs: the same bytes, whatever FFTW's planner would measure"""
+    files = []
+    for run_number in range(4):
+        name = path(f"twice{run_number}.h5")
+        surfaces(volume("fixation"), path("twice.h5"))
+        os.rename(path("twice.h5"), name)
+        with open(name, "rb") as file:
+            files.append(file.read())
+    assert len(files[0]) > 1000 and all(f == files[0] for f in files)
+
+
+
+@case
 def layers_are_those_of_the_truth():
     """layers: ILM, RPE and thickness are those of the truth; all files say the same"""
     said, err = surfaces(volume(), path("o.h5"), "--csv", path("o.csv"), "--json", "--slab",
@@ -90,7 +104,7 @@ def layers_are_those_of_the_truth():
         assert ilm.shape == rpe.shape == (V, M) and ilm.dtype == np.float32
         assert np.isfinite(ilm).mean() > 0.98 and np.isfinite(rpe).mean() > 0.95
         off = ilm - truth("ilm"), rpe - truth("bruch")
-        assert spread(off[0]) < 0.5 and spread(off[1]) < 1.2, (spread(off[0]), spread(off[1]))
+        assert spread(off[0]) < 0.5 and spread(off[1]) < 0.8, (spread(off[0]), spread(off[1]))
         assert max(abs(np.nanmean(o)) for o in off) < 1, (np.nanmean(off[0]), np.nanmean(off[1]))
         thickness = f["thickness_um"][:]
         assert np.allclose(thickness, (rpe - ilm) * um[2], atol=1e-3, equal_nan=True)
