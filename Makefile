@@ -115,6 +115,9 @@ $(call of_set,avx2): EXTRA_CFLAGS += -mavx2 -mfma -mpopcnt
 $(call of_set,avx512): EXTRA_CFLAGS += -mavx512f -mavx512dq -mavx2 -mfma \
   -mpopcnt -mprefer-vector-width=512
 
+# The states of the layers' paths, whole numbers, for two instruction sets.
+$(BUILD)/analysis/surface/trace_states_avx2.o: EXTRA_CFLAGS += -mavx2
+
 # The oracle's sums are direct, and tests run where they are built: with this processor's vectors.
 CPU_HAS = $(shell grep -m1 -ow $(1) /proc/cpuinfo 2>/dev/null)
 $(BUILD)/test/rig/levelset_oracle.o: EXTRA_CFLAGS += -O3

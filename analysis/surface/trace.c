@@ -190,6 +190,15 @@ static bool allocate(struct oct_trace *t)
     return !failed;
 }
 
+static const struct oct_trace_states *vectors(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2"))
+        return &oct_trace_states_avx2;
+#endif
+    return &oct_trace_states_plain;
+}
+
 enum oct_err oct_trace_create(struct oct_trace **out, const struct oct_trace_setup *setup,
                               struct oct_error *err)
 {
@@ -203,6 +212,7 @@ enum oct_err oct_trace_create(struct oct_trace **out, const struct oct_trace_set
     if (!trace)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the layers of a B-scan");
     trace->setup = checked;
+    trace->vectors = vectors();
     const struct oct_trace_params *p = &trace->setup.params;
     double sigma = fmax(p->smooth_depth_um / p->depth_um, 0.7);
     const double line_sigma[OCT_N_LAYERS] = {
@@ -261,7 +271,8 @@ void oct_trace_destroy(struct oct_trace *trace)
 
 /* ---- run ---- */
 
-float oct_trace_select(float *values, size_t n, size_t k)
+/* Quickselect. */
+static float select_few(float *values, size_t n, size_t k)
 {
     size_t first = 0, last = n - 1;
 
@@ -285,6 +296,38 @@ float oct_trace_select(float *values, size_t n, size_t k)
             first = j + 1;
     }
     return values[k];
+}
+
+#define N_BINS 1024u
+#define FEW 2048u /* values that are not worth a histogram */
+
+/* By a histogram, which needs no branches that cannot be foreseen; then in the bin. */
+float oct_trace_select(float *values, size_t n, size_t k)
+{
+    uint32_t bins[N_BINS] = {0};
+    float least = values[0], most = values[0];
+
+    for (size_t i = 0; n > FEW && i < n; i++) {
+        least = values[i] < least ? values[i] : least;
+        most = values[i] > most ? values[i] : most;
+    }
+    const float scale = (float)(N_BINS - 1) / (most - least);
+    if (n <= FEW || !(scale > 0 && scale < 1e30F))
+        return select_few(values, n, k);
+    for (size_t i = 0; i < n; i++)
+        bins[(uint32_t)((values[i] - least) * scale) % N_BINS]++;
+    uint32_t bin = 0;
+    size_t before = 0, n_here = 0;
+    while (before + bins[bin] <= k)
+        before += bins[bin++];
+    for (size_t i = 0; i < n; i++) {
+        const float x = values[i];
+        if ((uint32_t)((x - least) * scale) % N_BINS != bin)
+            continue;
+        values[i] = values[n_here];
+        values[n_here++] = x;
+    }
+    return select_few(values, n_here, k - before);
 }
 
 static uint32_t nothing(const struct oct_trace *trace, const struct oct_traced *result)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define UNIT OCT_TRACE_UNIT
-#define BIG 28000 /* a state that cannot be */
+#define BIG OCT_TRACE_BIG
 #define BELOW 0.65F
 #define MOST_BRIGHT 1e15F /* beyond any scale of brightness: no number; its squares are still one */
 #define OUTSIDE 6000      /* the cost of a place out of bounds */
@@ -291,23 +291,27 @@ static size_t row_at(const struct oct_trace *trace, uint32_t top)
     return (top + OCT_TRACE_GUARD) * stride_of(trace) + OCT_TRACE_GUARD;
 }
 
+static struct oct_trace_rows rows_of_part(const struct oct_trace *trace, const struct part *part,
+                                          const int16_t *from, int16_t *to)
+{
+    size_t first = row_at(trace, (uint32_t)part->tops.first) + (size_t)part->gaps.first;
+
+    return (struct oct_trace_rows){.from = from + first,
+                                   .to = to + first,
+                                   .stride = stride_of(trace),
+                                   .n_rows = part->tops.last - part->tops.first + 1,
+                                   .n = part->gaps.last - part->gaps.first + 1};
+}
+
 /* The least over a layer's moves by `rows` up, by none, and down. Where the ILM moves and the RPE
  * stays, their distance changes too. */
 static void move(const struct oct_trace *trace, const struct part *part, int layer, uint32_t rows,
                  const int16_t *from, int16_t *to)
 {
     size_t away = layer == OCT_LAYER_ILM ? rows * (stride_of(trace) - 1) : rows;
-    int16_t price = (int16_t)((uint32_t)trace->grid.price[layer] * rows);
+    const struct oct_trace_rows states = rows_of_part(trace, part, from, to);
 
-    for (int i = part->tops.first; i <= part->tops.last; i++) {
-        const int16_t *restrict a = from + row_at(trace, (uint32_t)i);
-        const int16_t *restrict up = a - away, *restrict down = a + away;
-        int16_t *restrict b = to + row_at(trace, (uint32_t)i);
-        for (int t = part->gaps.first; t <= part->gaps.last; t++) {
-            int16_t side = (int16_t)((up[t] < down[t] ? up[t] : down[t]) + price);
-            b[t] = a[t] < side ? a[t] : side;
-        }
-    }
+    trace->vectors->move(&states, away, (int16_t)((uint32_t)trace->grid.price[layer] * rows));
 }
 
 /* The least over all moves by up to `step` rows: each is a sum of moves by fewer. Returns where it
@@ -338,23 +342,11 @@ static void add_costs(const struct oct_trace *trace, const struct part *part, ui
     size_t row = g->n_rows + 1 + g->most;
     const int16_t *ilm = trace->costs + column * row;
     const int16_t *rpe = ilm + g->n_columns * row;
-    int16_t least = BIG;
+    const struct oct_trace_rows states = rows_of_part(trace, part, from, to);
+    const int first = part->tops.first;
 
-    for (int i = part->tops.first; i <= part->tops.last; i++) {
-        const int16_t *a = from + row_at(trace, (uint32_t)i);
-        for (int t = part->gaps.first; t <= part->gaps.last; t++)
-            least = a[t] < least ? a[t] : least;
-    }
-    for (int i = part->tops.first; i <= part->tops.last; i++) {
-        const int16_t *restrict a = from + row_at(trace, (uint32_t)i);
-        const int16_t *restrict c = rpe + i + g->least;
-        int16_t *restrict b = to + row_at(trace, (uint32_t)i);
-        int16_t own = (int16_t)(ilm[i] - least);
-        for (int t = part->gaps.first; t <= part->gaps.last; t++) {
-            int16_t x = (int16_t)((a[t] < 15000 ? a[t] : 15000) + own + c[t]);
-            b[t] = x < BIG ? x : BIG;
-        }
-    }
+    trace->vectors->add(&states, ilm + first, rpe + first + (int)g->least + part->gaps.first,
+                        trace->vectors->least(&states));
 }
 
 static int16_t least_lead(const struct oct_trace *trace, const int16_t *states, int top, int bottom,

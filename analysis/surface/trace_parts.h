@@ -4,6 +4,7 @@
 #define OCT_ANALYSIS_SURFACE_TRACE_PARTS_H
 
 #include "analysis/surface/trace.h"
+#include "analysis/surface/trace_states.h"
 
 #include <stddef.h>
 
@@ -30,7 +31,7 @@ struct oct_trace_grid {
 #define OCT_TRACE_FLANK_UM 5.0
 
 /* The RPE's place by its profile, see trace_match.c. Stretches of A-lines are level, or bend. */
-enum { OCT_TRACE_N_BENDS = 2, OCT_TRACE_N_MOMENTS = 5 };
+enum { OCT_TRACE_N_BENDS = 2, OCT_TRACE_N_MOMENTS = 8 };
 struct oct_trace_match {
     uint32_t above, n_profile; /* px from the profile's first to the curve, of it all */
     uint32_t shift, n_shifts;  /* px to each side */
@@ -49,15 +50,16 @@ struct oct_trace_match {
 struct oct_trace {
     struct oct_trace_setup setup;
     struct oct_trace_grid grid;
-    const float *pixels;          /* of this run, finite */
-    const uint8_t *line_valid;    /* or NULL */
-    float *clean;                 /* [M][D], where something is not finite */
-    float *blocks;                /* [M][n_rows] means of `depth` pixels */
-    float dark, bright;           /* of the B-scan */
-    float *cells;                 /* [n_columns][n_rows], smoothed: 0 dark, 1 bright */
-    float *sorted;                /* as large as the larger of blocks and cells */
-    float *sums, *others;         /* [n_rows + 1] */
-    int16_t *costs;               /* [2][n_columns][n_rows + 1 + most] */
+    const float *pixels;       /* of this run, finite */
+    const uint8_t *line_valid; /* or NULL */
+    float *clean;              /* [M][D], where something is not finite */
+    float *blocks;             /* [M][n_rows] means of `depth` pixels */
+    float dark, bright;        /* of the B-scan */
+    float *cells;              /* [n_columns][n_rows], smoothed: 0 dark, 1 bright */
+    float *sorted;             /* as large as the larger of blocks and cells */
+    float *sums, *others;      /* [n_rows + 1] */
+    int16_t *costs;            /* [2][n_columns][n_rows + 1 + most] */
+    const struct oct_trace_states *vectors;
     int16_t *states;              /* [n_columns][n_states] */
     int16_t *scratch[2];          /* [n_states] */
     size_t n_states;              /* with guards */
