@@ -7,7 +7,7 @@
  * other, jump between the layers where either fades. That is done on a coarse grid; each layer is
  * then found at full resolution in a corridor about its path, to a fraction of a pixel by the
  * parabola through the gradient's peak. The RPE, whose speckle differs from A-line to A-line,
- * is then placed by the whole profile of its bands, over some 75 um of A-lines to each side (and 8
+ * is then placed by the whole profile of its bands, over some 85 um of A-lines to each side (and 8
  * at least), less where it bends.
  *
  * What is reported: of the ILM the centre of its thin reflex, where the rise of the brightness

@@ -1,6 +1,6 @@
 /* The RPE by the whole profile of its bands. The layer is level over some 100 um, where the path of
  * the steepest places wanders by the speckle of single A-lines. So each A-line's place becomes that
- * of a straight line through the path about it, and is then moved to where the A-lines about it fit
+ * of a parabola through the path about it, and is then moved to where the A-lines about it fit
  * best to the mean of all A-lines: the largest sum of their correlations with that mean (a matched
  * filter), to a fraction of a pixel by a parabola. Both weigh A-lines by the same Gaussian.
  *
@@ -16,7 +16,7 @@
     24.0 /* of the profile, from the steepest place on: the RPE's band and the cones' */
 #define BELOW_UM 14.0 /* the choriocapillaris */
 #define SHIFT_UM 7.0  /* moved by this at most, each time */
-#define LEVEL_UM 75.0 /* sigma of the Gaussian along the lines, */
+#define LEVEL_UM 85.0 /* sigma of the Gaussian along the lines, */
 #define LEVEL_LINES 8.0
 #define BENT_UM 12.0 /* and of a stretch that bends */
 #define BENT_LINES 1.5
@@ -202,51 +202,69 @@ static void fill_fit(struct oct_trace *trace, const float *curve, float *fit)
 
 /* ---- along the lines ---- */
 
-/* The moments of the weighed A-lines about each one that bends, or does not. */
+/* The moments of the weighed A-lines about each one that bends, or does not: of x, up to the fourth
+ * power, then of y, up to the second; x in units of the reach. */
 static void add_moments(struct oct_trace *trace, int bent, const float *path)
 {
     const struct oct_trace_match *f = &trace->match;
     int m = (int)trace->setup.n_lines, reach = (int)f->reach[bent];
-    float *restrict n = f->moments[0], *restrict x = f->moments[1], *restrict xx = f->moments[2];
-    float *restrict y = f->moments[3], *restrict xy = f->moments[4];
+    float *const *to = f->moments;
     const float level = path[m / 2];
 
     for (int i = 0; i < OCT_TRACE_N_MOMENTS; i++)
-        memset(f->moments[i], 0, (size_t)m * sizeof(float));
+        memset(to[i], 0, (size_t)m * sizeof(float));
     for (int k = -reach; k <= reach; k++) {
-        const float weight = f->weights[bent][abs(k)], at = (float)k;
+        const float w = f->weights[bent][abs(k)], x = (float)k / (float)reach, wx = w * x;
+        const float wxx = wx * x, wx3 = wxx * x, wx4 = wx3 * x;
+        const float *restrict bends = f->bends + k, *restrict from = path + k;
+        float *restrict n = to[0], *restrict s1 = to[1], *restrict s2 = to[2];
+        float *restrict s3 = to[3], *restrict s4 = to[4];
+        float *restrict y0 = to[5], *restrict y1 = to[6], *restrict y2 = to[7];
         for (int j = k < 0 ? -k : 0; j < (k < 0 ? m : m - k); j++) {
-            float w = weight * (bent ? f->bends[j + k] : 1 - f->bends[j + k]);
-            float wx = w * at, z = path[j + k] - level;
-            n[j] += w;
-            x[j] += wx;
-            xx[j] += wx * at;
-            y[j] += w * z;
-            xy[j] += wx * z;
+            float here = bent ? bends[j] : 1 - bends[j], z = here * (from[j] - level);
+            n[j] += w * here;
+            s1[j] += wx * here;
+            s2[j] += wxx * here;
+            s3[j] += wx3 * here;
+            s4[j] += wx4 * here;
+            y0[j] += w * z;
+            y1[j] += wx * z;
+            y2[j] += wxx * z;
         }
         oct_pause_call(&trace->setup.pause);
     }
 }
 
-/* Lines through the path, at each A-line. */
+/* The parabola's height at x = 0, a line's where a parabola is not determined or not wanted; false:
+ * neither is. */
+static bool fit_at(float *const *moments, uint32_t j, bool line, double *height)
+{
+    double n = (double)moments[0][j], x = (double)moments[1][j], xx = (double)moments[2][j];
+    double x3 = (double)moments[3][j], x4 = (double)moments[4][j], y = (double)moments[5][j];
+    double xy = (double)moments[6][j], xxy = (double)moments[7][j];
+    double a = xx * x4 - x3 * x3, b = x * x4 - xx * x3, c = x * x3 - xx * xx;
+    double det = n * a - x * b + xx * c, line_det = n * xx - x * x;
+
+    if (!line && det > 1e-3 * n * xx * x4) {
+        *height = (y * a - xy * b + xxy * c) / det;
+        return true;
+    }
+    *height = line_det > 0 ? (y * xx - xy * x) / line_det : 0;
+    return line_det > 1e-4 * n * xx;
+}
+
+/* Parabolas through the path, at each A-line; lines where it bends. */
 static void straighten(struct oct_trace *trace, const float *path, float *to)
 {
     const struct oct_trace_match *f = &trace->match;
     const float level = path[trace->setup.n_lines / 2];
+    double height;
 
     for (int bent = 0; bent < OCT_TRACE_N_BENDS; bent++) {
         add_moments(trace, bent, path);
-        for (uint32_t j = 0; j < trace->setup.n_lines; j++) {
-            double n = (double)f->moments[0][j], x = (double)f->moments[1][j];
-            double xx = (double)f->moments[2][j], det = n * xx - x * x;
-            if ((f->bends[j] > 0) != (bent > 0))
-                continue;
-            to[j] = path[j];
-            if (det > 1e-4 * n * xx)
-                to[j] =
-                    level +
-                    (float)(((double)f->moments[3][j] * xx - (double)f->moments[4][j] * x) / det);
-        }
+        for (uint32_t j = 0; j < trace->setup.n_lines; j++)
+            if ((f->bends[j] > 0) == (bent > 0))
+                to[j] = fit_at(f->moments, j, bent, &height) ? level + (float)height : path[j];
     }
 }
 
