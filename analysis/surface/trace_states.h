@@ -21,7 +21,7 @@ struct oct_trace_states {
     /* to = min(from, min(from - away, from + away) + price) */
     void (*move)(const struct oct_trace_rows *rows, size_t away, int16_t price);
     int16_t (*least)(const struct oct_trace_rows *rows);
-    /* to = min(from, OCT_TRACE_MOST_LEAD) + ilm[row] - least + rpe[row + t], at most OCT_TRACE_BIG */
+    /* to = min(min(from, OCT_TRACE_MOST_LEAD) + ilm[row] - least + rpe[row + t], OCT_TRACE_BIG) */
     void (*add)(const struct oct_trace_rows *rows, const int16_t *ilm, const int16_t *rpe,
                 int16_t least);
 };
