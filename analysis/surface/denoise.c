@@ -67,8 +67,8 @@ static enum oct_err align(struct job *job, const float *positions, const double 
                           struct oct_error *err)
 {
     const uint32_t n_lines = job->setup->n_lines;
-    job->first = malloc((job->n + 1) * sizeof(*job->first));
-    job->known = malloc((job->n + 1) * sizeof(*job->known));
+    job->first = calloc(job->n + 1, sizeof(*job->first));
+    job->known = calloc(job->n + 1, sizeof(*job->known));
     if (!job->first || !job->known)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %zu heights", job->n);
     for (size_t i = 0; i < job->n; i++) {
@@ -120,7 +120,7 @@ static enum oct_err fill_phi(struct job *job, struct oct_error *err)
            sizeof(job->dims));
     for (size_t i = 0; i < job->n; i++)
         job->first[i] = (float)(((double)job->first[i] - top) / job->voxel);
-    job->phi = malloc(job->n * job->dims[2] * sizeof(*job->phi));
+    job->phi = malloc((job->n * job->dims[2] + 1) * sizeof(*job->phi));
     if (!job->phi)
         return oct_fail(err, OCT_E_NO_MEMORY,
                         "level set: out of memory for a box of %u x %u x %u voxels, which takes "

@@ -64,7 +64,7 @@ static const float *line_at(const struct refinement *f, const float *map, int64_
 /* to may be from. */
 static void smooth(const struct refinement *f, const float *from, float *to, double sigma)
 {
-    float kernel[FAR + 1];
+    float kernel[FAR + 1] = {1};
     const int far = kernel_of(sigma, kernel);
     for (uint32_t b = 0; b < f->n_b; b++)
         smooth_line(f, from + (size_t)b * f->n_j, f->half + (size_t)b * f->n_j, kernel, far);
@@ -137,7 +137,7 @@ enum oct_err oct_heights_refine(const float *found, uint32_t n_b, uint32_t n_j, 
     const size_t n = (size_t)n_b * n_j, n_row = n_j + 2 * (size_t)FAR;
     if (!(noise > 0))
         return OCT_OK;
-    float *memory = malloc((10 * n + n_row) * sizeof(*memory)), *at = memory;
+    float *memory = calloc(10 * n + n_row, sizeof(*memory)), *at = memory;
     if (!memory)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %zu heights", n);
     struct refinement f = {

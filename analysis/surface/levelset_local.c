@@ -51,7 +51,8 @@ struct oct_levelset_band {
 size_t oct_levelset_scratch_floats(int32_t patch, int32_t reach)
 {
     const size_t side = (size_t)OCT_LEVELSET_SIDE + (size_t)reach;
-    const size_t depth = (size_t)OCT_LEVELSET_CHUNK + 2 * (size_t)LANES + (size_t)reach + (size_t)patch - 1;
+    const size_t depth =
+        (size_t)OCT_LEVELSET_CHUNK + 2 * (size_t)LANES + (size_t)reach + (size_t)patch - 1;
     return side * (side + (size_t)patch - 1) * depth;
 }
 

@@ -108,7 +108,7 @@ static void plan_grid(struct oct_trace *trace)
                        most_depth > 1 ? most_depth : 1);
     g->lines =
         rounded(CELL_UM / p->line_um, (s->n_lines + MOST_COLUMNS - 1) / MOST_COLUMNS, MOST_LINES);
-    g->n_rows = s->depth / g->depth;
+    g->n_rows = g->depth > 0 ? s->depth / g->depth : 0;
     g->n_columns = (s->n_lines + g->lines - 1) / g->lines;
     double row_um = g->depth * p->depth_um;
     g->least = rounded(p->least_um / row_um, 1, g->n_rows + 1);
@@ -150,7 +150,7 @@ static void plan_taps(struct oct_trace *trace, double sigma, const double *line_
 
 static void *array(size_t n, size_t bytes, bool *failed)
 {
-    void *p = calloc(n, bytes);
+    void *p = calloc(n > 0 ? n : 1, bytes);
 
     *failed = *failed || !p;
     return p;

@@ -37,7 +37,8 @@ static uint32_t mean_profile(struct oct_trace *trace, const float *position, flo
 }
 
 /* Where the flank ends, in samples from the profile's first: its slope falls to a small part of the
- * steepest one, or, where another flank follows before it does, to its least. */
+ * steepest one, or, where another flank follows before it does, to its least. 2, the position itself:
+ * there is no flank. */
 static float flank_end(const float *profile, uint32_t n, float sign, float ends)
 {
     float steepest = 0, before = 0, least = INFINITY;
@@ -50,6 +51,8 @@ static float flank_end(const float *profile, uint32_t n, float sign, float ends)
             from = k;
         }
     }
+    if (!(steepest > 0))
+        return 2;
     for (uint32_t k = from; k + 1 < n; k++) {
         float slope = sign * (profile[k + 1] - profile[k]) - ends * steepest;
         if (k > from && slope <= 0)

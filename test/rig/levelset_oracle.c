@@ -187,7 +187,7 @@ void oct_levelset_oracle_run(struct oct_levelset_oracle *oracle)
     find_band(&r);
     cut_patches(&r);
     oracle->n_band = r.n;
-    r.pairs = get(r.n, sizeof(*r.pairs));
+    r.pairs = get(r.n, sizeof(struct pair *));
     r.n_pairs = get(r.n, sizeof(*r.n_pairs));
     for (uint32_t x = 0; x < r.n; x++)
         find_pairs(&r, x);
