@@ -37,8 +37,8 @@ static uint32_t mean_profile(struct oct_trace *trace, const float *position, flo
 }
 
 /* Where the flank ends, in samples from the profile's first: its slope falls to a small part of the
- * steepest one, or, where another flank follows before it does, to its least. 2, the position itself:
- * there is no flank. */
+ * steepest one, or, where another flank follows before it does, to its least. 2, which is the
+ * position itself: there is no flank. */
 static float flank_end(const float *profile, uint32_t n, float sign, float ends)
 {
     float steepest = 0, before = 0, least = INFINITY;

@@ -76,7 +76,7 @@ static enum oct_err watch(struct oct_bench_rig *r, double seconds, struct way *w
             way->found.most_lag = fmax(way->found.most_lag, lag);
         } else if (message.is_picture) {
             newest = message.number;
-            if (way->n < way->most)
+            if (way->us && way->n < way->most)
                 way->us[way->n++] = (double)(now_ns - message.sent_ns) * 1e-3;
         }
     }

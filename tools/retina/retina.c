@@ -175,7 +175,7 @@ static void track_volume(const struct oct_retina *r, uint32_t volume, const stru
     } else if (p->motion == OCT_EYE_BSCANS) {
         oct_motion_trace(p->seed, r->bscan_s, first, p->n_bscans, track->bscan_um);
     }
-    if (p->n_blinks) {
+    if (p->n_blinks && track->blink) {
         if (!moves_by_lines(p)) /* which would have filled it anew */
             memset(track->blink, 0, (size_t)p->n_bscans * p->n_lines * sizeof(double));
         add_blinks(p, volume, track->blink);
