@@ -1,6 +1,6 @@
 #include "analysis/surface/live.h"
 
-#include "analysis/surface/sequence.h"
+#include "analysis/surface/live_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -52,17 +52,11 @@ enum oct_err oct_surfaces_live_check(const struct oct_surfaces_settings *s,
     return OCT_OK;
 }
 
-static bool is_same(double a, double b)
-{
-    return !(a < b) && !(a > b);
-}
-
 /* Whether B-scans that were traced stay known. */
 static bool keeps_sequence(const struct oct_surfaces_settings *a,
                            const struct oct_surfaces_settings *b)
 {
-    return a->enabled == b->enabled && is_same(a->least_um, b->least_um) &&
-           is_same(a->most_um, b->most_um) && is_same(a->min_quality, b->min_quality);
+    return a->enabled == b->enabled && oct_surfaces_trace_alike(a, b);
 }
 
 /* ---- the contract's functions ---- */
@@ -122,14 +116,8 @@ static enum oct_err make_sequence(struct oct_analysis *a,
                                   const struct oct_surfaces_settings *settings,
                                   struct oct_error *err)
 {
-    const struct oct_sequence_setup setup = {
-        .input = &a->input,
-        .spacing = a->spacing,
-        .least_um = settings->least_um,
-        .most_um = settings->most_um,
-        .min_quality = settings->min_quality,
-        .workers = a->workers,
-    };
+    const struct oct_sequence_setup setup =
+        oct_surfaces_sequence_setup(&a->input, &a->spacing, a->workers, settings);
     struct oct_sequence *sequence = NULL;
     enum oct_err e = settings->enabled ? oct_sequence_create(&sequence, &setup, err) : OCT_OK;
     if (e)

@@ -1,7 +1,6 @@
 #include "analysis/enface/enface.h"
-#include "analysis/surface/live.h"
+#include "analysis/surface/live_parts.h"
 #include "analysis/surface/pixels.h"
-#include "analysis/surface/sequence.h"
 #include "kernels/device/workers.h"
 #include "pipeline/base/clock.h"
 
@@ -177,14 +176,9 @@ static bool slab_is_at_rest(const struct oct_analysis *a)
 
 /* ---- settings ---- */
 
-static bool is_same(double a, double b)
-{
-    return !(a < b) && !(a > b);
-}
-
 static bool is_same_bound(const struct oct_slab_bound *a, const struct oct_slab_bound *b)
 {
-    return a->layer == b->layer && is_same(a->offset_um, b->offset_um);
+    return a->layer == b->layer && oct_surfaces_is_equal(a->offset_um, b->offset_um);
 }
 
 /* Whether the volume that grows goes on. */
@@ -192,8 +186,7 @@ static bool keeps_parts(const struct oct_surfaces_settings *a,
                         const struct oct_surfaces_settings *b)
 {
     return a->has_slab == b->has_slab && is_same_bound(&a->slab.first, &b->slab.first) &&
-           is_same_bound(&a->slab.last, &b->slab.last) && is_same(a->least_um, b->least_um) &&
-           is_same(a->most_um, b->most_um) && is_same(a->min_quality, b->min_quality);
+           is_same_bound(&a->slab.last, &b->slab.last) && oct_surfaces_trace_alike(a, b);
 }
 
 /* ---- life ---- */
@@ -210,14 +203,8 @@ static void finish_parts(struct parts *parts)
 static enum oct_err open_parts(const struct oct_analysis *a, struct parts *parts,
                                const struct oct_surfaces_settings *settings, struct oct_error *err)
 {
-    const struct oct_sequence_setup setup = {
-        .input = &a->input,
-        .spacing = a->spacing,
-        .least_um = settings->least_um,
-        .most_um = settings->most_um,
-        .min_quality = settings->min_quality,
-        .workers = a->workers,
-    };
+    const struct oct_sequence_setup setup =
+        oct_surfaces_sequence_setup(&a->input, &a->spacing, a->workers, settings);
     enum oct_err e = oct_sequence_create(&parts->sequence, &setup, err);
     if (e)
         return e;

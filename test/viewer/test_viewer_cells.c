@@ -2,6 +2,7 @@
  * tails are drawn. */
 #include "test/rig/tap.h"
 #include "test/rig/viewer_scene.h"
+#include "test/rig/viewer_stage.h"
 #include "viewer/draw/draw.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/model.h"
@@ -127,41 +128,7 @@ static void what_cannot_be_a_cell_is_left_out(void **state)
 
 /* ---- drawn ---- */
 
-struct stage {
-    SDL_Surface *surface;
-    SDL_Renderer *renderer;
-    struct oct_draw *draw;
-    struct oct_view_model model;
-};
-
-static struct stage *stage_open(void)
-{
-    struct stage *s = calloc(1, sizeof(*s));
-    struct oct_view_picture picture = oct_scene_layered(30, 4);
-    assert_non_null(s);
-    s->surface = SDL_CreateRGBSurfaceWithFormat(0, 1280, 720, 32, SDL_PIXELFORMAT_ARGB8888);
-    s->renderer = SDL_CreateSoftwareRenderer(s->surface);
-    assert_true(s->surface && s->renderer);
-    assert_int_equal(oct_draw_create(&s->draw, s->renderer, NULL, NULL), OCT_OK);
-    oct_view_model_init(&s->model, "x", true);
-    oct_view_model_tick(&s->model, 11 * S);
-    oct_view_model_offer(&s->model, &picture);
-    snprintf(s->model.shown.header.acquisition_id, sizeof(s->model.shown.header.acquisition_id),
-             "a");
-    oct_view_picture_finish(&picture);
-    return s;
-}
-
-static void stage_close(struct stage *s)
-{
-    oct_draw_destroy(s->draw);
-    SDL_DestroyRenderer(s->renderer);
-    SDL_FreeSurface(s->surface);
-    oct_view_model_finish(&s->model);
-    free(s);
-}
-
-static void offer(struct stage *s, const struct cell *rows, uint32_t n, bool is_bscan,
+static void offer(struct oct_viewer_stage *s, const struct cell *rows, uint32_t n, bool is_bscan,
                   uint64_t frame)
 {
     struct oct_view_image image = table_of(rows, n, is_bscan, frame);
@@ -176,7 +143,7 @@ struct box {
     unsigned n;
 };
 
-static struct box find_box(struct stage *s, int top)
+static struct box find_box(struct oct_viewer_stage *s, int top)
 {
     struct box b = {INT32_MAX, INT32_MAX, -1, -1, 0};
     assert_int_equal(oct_draw_frame(s->draw, &s->model, NULL), OCT_OK);
@@ -200,7 +167,7 @@ static struct box find_box(struct stage *s, int top)
 static void circles_lie_about_their_cells(void **state)
 {
     (void)state;
-    struct stage *s = stage_open();
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
     const struct cell cell = {1, 60, 59, 8, 0};
     offer(s, &cell, 1, true, 1);
     const int top = 200;
@@ -232,13 +199,13 @@ static void circles_lie_about_their_cells(void **state)
     assert_true(find_box(s, top).n > 50);
     oct_view_model_tick(&s->model, 60 * S); /* octd says no more of them */
     assert_int_equal(find_box(s, 0).n, 0);
-    stage_close(s);
+    oct_viewer_stage_close(s);
 }
 
 static void cells_of_volumes_are_on_the_en_face_picture(void **state)
 {
     (void)state;
-    struct stage *s = stage_open();
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_image enface = oct_scene_enface(H, W);
     const struct cell at_first = {1, 20, 70, 6, 0}, then = {1, 90, 70, 6, 0};
     oct_scene_enface_fill(&enface, 5, 20);
@@ -265,13 +232,13 @@ static void cells_of_volumes_are_on_the_en_face_picture(void **state)
     b = find_box(s, area->y + area->h / 2);
     assert_true(b.n > 0 && b.x1 < area->x);
     oct_view_image_finish(&enface);
-    stage_close(s);
+    oct_viewer_stage_close(s);
 }
 
 static void the_corner_says_how_many_and_how_fast(void **state)
 {
     (void)state;
-    struct stage *s = stage_open();
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_phrase p;
     const struct cell rows[] = {{1, 20, 70, 6, 0}, {2, 90, 70, 6, 2}};
     oct_view_cells_text(&s->model, &p);
@@ -289,13 +256,13 @@ static void the_corner_says_how_many_and_how_fast(void **state)
     snprintf(s->model.cells.acquisition_id, sizeof(s->model.cells.acquisition_id), "b");
     oct_view_cells_text(&s->model, &p);
     assert_string_equal(p.text, "");
-    stage_close(s);
+    oct_viewer_stage_close(s);
 }
 
 static void a_frozen_picture_keeps_its_cells(void **state)
 {
     (void)state;
-    struct stage *s = stage_open();
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
     const struct cell one = {1, 20, 70, 6, 0}, other = {1, 90, 70, 6, 0};
     offer(s, &one, 1, true, 1);
     oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
@@ -305,13 +272,13 @@ static void a_frozen_picture_keeps_its_cells(void **state)
     assert_true(s->model.cells.tracks[0].x[0] < 21);
     offer(s, &other, 1, false, 2); /* en face goes on */
     assert_true(s->model.cells.tracks[0].x[0] > 89);
-    stage_close(s);
+    oct_viewer_stage_close(s);
 }
 
 static void cells_of_long_ago_do_not_come_back_with_the_freeze(void **state)
 {
     (void)state;
-    struct stage *s = stage_open();
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
     const struct cell one = {1, 20, 70, 6, 0};
     offer(s, &one, 1, true, 1);
     assert_true(oct_view_model_has_cells(&s->model));
@@ -319,7 +286,7 @@ static void cells_of_long_ago_do_not_come_back_with_the_freeze(void **state)
     s->model.shown.arrival_ns = 60 * S;
     oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
     assert_false(oct_view_model_has_cells(&s->model));
-    stage_close(s);
+    oct_viewer_stage_close(s);
 }
 
 int main(void)

@@ -2,6 +2,7 @@
  * thickness under the calipers, and the en face picture that follows them. */
 #include "test/rig/tap.h"
 #include "test/rig/viewer_scene.h"
+#include "test/rig/viewer_stage.h"
 #include "viewer/draw/draw.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/model.h"
@@ -96,41 +97,7 @@ static void what_is_no_place_is_not_found(void **state)
 
 /* ---- drawn ---- */
 
-struct stage {
-    SDL_Surface *surface;
-    SDL_Renderer *renderer;
-    struct oct_draw *draw;
-    struct oct_view_model model;
-};
-
-static struct stage *stage_open(void)
-{
-    struct stage *s = calloc(1, sizeof(*s));
-    struct oct_view_picture picture = oct_scene_layered(30, 4);
-    assert_non_null(s);
-    s->surface = SDL_CreateRGBSurfaceWithFormat(0, 1280, 720, 32, SDL_PIXELFORMAT_ARGB8888);
-    s->renderer = SDL_CreateSoftwareRenderer(s->surface);
-    assert_true(s->surface && s->renderer);
-    assert_int_equal(oct_draw_create(&s->draw, s->renderer, NULL, NULL), OCT_OK);
-    oct_view_model_init(&s->model, "x", true);
-    oct_view_model_tick(&s->model, 11 * S);
-    oct_view_model_offer(&s->model, &picture);
-    snprintf(s->model.shown.header.acquisition_id, sizeof(s->model.shown.header.acquisition_id),
-             "a");
-    oct_view_picture_finish(&picture);
-    return s;
-}
-
-static void stage_close(struct stage *s)
-{
-    oct_draw_destroy(s->draw);
-    SDL_DestroyRenderer(s->renderer);
-    SDL_FreeSurface(s->surface);
-    oct_view_model_finish(&s->model);
-    free(s);
-}
-
-static void offer(struct stage *s, struct oct_view_image image)
+static void offer(struct oct_viewer_stage *s, struct oct_view_image image)
 {
     oct_view_model_offer_layers(&s->model, &image);
     oct_view_image_finish(&image);
@@ -138,7 +105,7 @@ static void offer(struct stage *s, struct oct_view_image image)
 
 /* The mean y of pixels near that colour in column x, from `top` down; NaN: none is. Lines are drawn
  * with alpha. */
-static double row_of(struct stage *s, uint32_t rgb, double x, int top)
+static double row_of(struct oct_viewer_stage *s, uint32_t rgb, double x, int top)
 {
     double sum = 0;
     int n = 0;
@@ -158,7 +125,7 @@ static double row_of(struct stage *s, uint32_t rgb, double x, int top)
     return n ? sum / n : NAN;
 }
 
-static void draw(struct stage *s)
+static void draw(struct oct_viewer_stage *s)
 {
     assert_int_equal(oct_draw_frame(s->draw, &s->model, NULL), OCT_OK);
     SDL_RenderFlush(s->renderer);
@@ -167,7 +134,7 @@ static void draw(struct stage *s)
 static void lines_lie_on_the_layers(void **state)
 {
     (void)state;
-    struct stage *s = stage_open();
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
     const int top = 150; /* below the words in the corner */
     offer(s, level(40, 80, 60, 90, 1));
     draw(s);
@@ -194,13 +161,13 @@ static void lines_lie_on_the_layers(void **state)
     oct_view_model_tick(&s->model, 60 * S); /* octd says no more of them */
     draw(s);
     assert_true(isnan(row_of(s, RPE, left, 0)));
-    stage_close(s);
+    oct_viewer_stage_close(s);
 }
 
 static void the_thickness_stands_under_the_calipers_and_in_the_corner(void **state)
 {
     (void)state;
-    struct stage *s = stage_open();
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_phrase p;
     char text[80];
     oct_view_layers_text(&s->model, &p);
@@ -226,13 +193,13 @@ static void the_thickness_stands_under_the_calipers_and_in_the_corner(void **sta
     snprintf(s->model.layers.acquisition_id, sizeof(s->model.layers.acquisition_id), "b");
     oct_view_layers_text(&s->model, &p);
     assert_string_equal(p.text, "");
-    stage_close(s);
+    oct_viewer_stage_close(s);
 }
 
 static void a_frozen_picture_keeps_its_layers(void **state)
 {
     (void)state;
-    struct stage *s = stage_open();
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
     offer(s, level(20, 80, 0, 0, 1));
     oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
     offer(s, level(30, 70, 0, 0, 2));
@@ -241,26 +208,26 @@ static void a_frozen_picture_keeps_its_layers(void **state)
     assert_true(s->model.layers.position[OCT_LAYER_ILM][0] == 20);
     s->model.back = 1; /* an older picture has none */
     assert_false(oct_view_model_has_layers(&s->model));
-    stage_close(s);
+    oct_viewer_stage_close(s);
 }
 
 static void layers_of_long_ago_do_not_come_back_with_the_freeze(void **state)
 {
     (void)state;
-    struct stage *s = stage_open();
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
     offer(s, level(20, 80, 0, 0, 1));
     oct_view_model_tick(&s->model, 60 * S);
     s->model.shown.arrival_ns = 60 * S;
     assert_false(oct_view_model_has_layers(&s->model));
     oct_view_model_apply(&s->model, OCT_ACTION_FREEZE, 1);
     assert_false(oct_view_model_has_layers(&s->model));
-    stage_close(s);
+    oct_viewer_stage_close(s);
 }
 
 static void an_average_takes_the_layers_to_where_it_lies(void **state)
 {
     (void)state;
-    struct stage *s = stage_open();
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
     float ilm[W], rpe[W];
     char text[80];
     for (unsigned j = 0; j < W; j++) {
@@ -289,13 +256,13 @@ static void an_average_takes_the_layers_to_where_it_lies(void **state)
     assert_true(fabs(row_of(s, ILM, p.x + 30.5 / W * p.w, 150) - (p.y + 50.5 / H * p.h)) < 3);
     s->model.average.score = 0.1; /* the newest B-scan is none of its */
     assert_false(oct_view_model_has_layers(&s->model));
-    stage_close(s);
+    oct_viewer_stage_close(s);
 }
 
 static void places_below_the_picture_are_not_drawn(void **state)
 {
     (void)state;
-    struct stage *s = stage_open();
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
     offer(s, level(40, 999999, 0, 0, 1));
     oct_view_lens_zoom(&s->model.lens, 1e9, 0.5, 0.4);
     draw(s);
@@ -304,7 +271,7 @@ static void places_below_the_picture_are_not_drawn(void **state)
     const struct oct_view_rectf p = oct_draw_place(s->draw);
     assert_true(isnan(row_of(s, RPE, p.x + 30.5 / W * p.w, 150)));
     assert_true(row_of(s, ILM, p.x + 30.5 / W * p.w, 150) > 0);
-    stage_close(s);
+    oct_viewer_stage_close(s);
 }
 
 /* ---- en face ---- */
@@ -319,7 +286,7 @@ static struct oct_view_image enface_of(float value, uint64_t seconds)
     return image;
 }
 
-static void offer_both(struct stage *s, uint64_t seconds, bool slab)
+static void offer_both(struct oct_viewer_stage *s, uint64_t seconds, bool slab)
 {
     struct oct_view_image image = enface_of(10, seconds), by_layers = enface_of(20, seconds);
     oct_view_model_tick(&s->model, seconds * S);
@@ -333,7 +300,7 @@ static void offer_both(struct stage *s, uint64_t seconds, bool slab)
 static void en_face_follows_layers_while_octd_makes_that(void **state)
 {
     (void)state;
-    struct stage *s = stage_open();
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_phrase p;
     oct_view_model_apply(&s->model, OCT_ACTION_PROJECTION, 1); /* none came: nothing to follow */
     assert_false(s->model.enface_follows_layers);
@@ -354,13 +321,13 @@ static void en_face_follows_layers_while_octd_makes_that(void **state)
     assert_true(s->model.enface_follows_layers);
     oct_view_model_apply(&s->model, OCT_ACTION_PROJECTION, 1); /* and back */
     assert_false(s->model.enface_follows_layers);
-    stage_close(s);
+    oct_viewer_stage_close(s);
 }
 
 static void bounds_in_depth_are_drawn_for_their_own_picture(void **state)
 {
     (void)state;
-    struct stage *s = stage_open();
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
     struct oct_view_enface_wishes *w = &s->model.enface_wishes;
     s->model.settings.arrangement = OCT_ARRANGEMENT_TWO;
     w->known = true;
@@ -380,7 +347,7 @@ static void bounds_in_depth_are_drawn_for_their_own_picture(void **state)
     draw(s);
     memcpy(&without, (const uint8_t *)s->surface->pixels + at, sizeof(without));
     assert_int_equal(with, without);
-    stage_close(s);
+    oct_viewer_stage_close(s);
 }
 
 int main(void)
