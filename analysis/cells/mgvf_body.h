@@ -65,10 +65,10 @@ INLINE double sweep_along(float *to, const float *from, const float *edge,
             up = here;
             here = down;
         }
-        float lanes[WIDTH];
-        store(lanes, sum);
+        float each[WIDTH];
+        store(each, sum);
         for (uint32_t j = 0; sums && j < WIDTH && x + j < grid->columns; j++)
-            total += (double)lanes[j];
+            total += (double)each[j];
     }
     oct_mgvf_set_border(to, grid);
     return total;

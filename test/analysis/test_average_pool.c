@@ -4,6 +4,7 @@
 #include "kernels/device/workers.h"
 #include "test/rig/analysis_suite.h"
 #include "test/rig/tap.h"
+#include "test/rig/waiting_pictures.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,47 +19,6 @@ static const struct oct_average_settings at_rest = {
     .bscans = 1, .repeats = 1, .max_shift_px = 32, .min_score = -1};
 static const struct oct_average_settings settings = {
     .bscans = 4, .repeats = 1, .max_shift_px = 32, .min_score = -1};
-
-/* Every second time that a worker looks there is a picture: one each time that it has done a piece
- * or gives way. */
-struct pictures {
-    struct oct_work_source source; /* first */
-    bool is_next;                  /* by the pool's lock, as is the next */
-    unsigned n_done;
-};
-
-static bool take_picture(struct oct_work_source *source, unsigned worker)
-{
-    struct pictures *p = (struct pictures *)source;
-    (void)worker;
-    p->is_next = !p->is_next;
-    return p->is_next;
-}
-
-static void do_picture(struct oct_work_source *source, unsigned worker)
-{
-    (void)source;
-    (void)worker;
-}
-
-static unsigned finish_picture(struct oct_work_source *source, unsigned worker, bool *wakes)
-{
-    (void)worker;
-    (void)wakes;
-    ((struct pictures *)source)->n_done++;
-    return 0;
-}
-
-static const struct oct_work_ops picture_ops = {
-    .take = take_picture, .run = do_picture, .finish = finish_picture};
-
-static unsigned count_pictures(struct pictures *p, struct oct_workers *pool)
-{
-    pthread_mutex_lock(oct_workers_lock(pool));
-    unsigned n = p->n_done;
-    pthread_mutex_unlock(oct_workers_lock(pool));
-    return n;
-}
 
 /* Pushes the B-scan that is there; the result is the caller's to free. */
 static void *push(struct oct_analysis *analysis, struct oct_suite_bscan *bscan,
@@ -95,7 +55,8 @@ static void beside_pictures_it_gives_the_same_results(void **state)
         struct oct_error err = {.text = ""};
         struct oct_workers *pool;
         struct oct_suite_bscan bscan;
-        struct pictures pictures = {.source = {.ops = &picture_ops, .rank = OCT_WORK_PICTURES}};
+        struct oct_waiting_pictures pictures;
+        oct_waiting_pictures_init(&pictures);
         size_t bytes;
         assert_int_equal(oct_workers_create(&pool, n_threads, &err), OCT_OK);
         oct_suite_bscan_open(&bscan, &recipe, OCT_STAGE_VALUES);
@@ -107,9 +68,9 @@ static void beside_pictures_it_gives_the_same_results(void **state)
             oct_suite_bscan_fill(&bscan, 5 + k, false);
             oct_suite_bscan_number(&bscan, k, 1);
             void *want = push(alone, &bscan, &expected);
-            unsigned n = count_pictures(&pictures, pool);
+            unsigned n = oct_waiting_pictures_done(&pictures, pool);
             void *got = push(pooled, &bscan, &result);
-            n = count_pictures(&pictures, pool) - n;
+            n = oct_waiting_pictures_done(&pictures, pool) - n;
             assert_memory_equal(got, want, bytes);
             assert_memory_equal(result.numbers, expected.numbers, sizeof(result.numbers));
             if (n_threads == 1 && k > 0) /* two looks at the end of each pass, and then asleep */

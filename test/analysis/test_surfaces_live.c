@@ -7,6 +7,7 @@
 #include "test/rig/analysis_suite.h"
 #include "test/rig/layers_scene.h"
 #include "test/rig/tap.h"
+#include "test/rig/waiting_pictures.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -356,46 +357,6 @@ static void a_course_that_went_wrong_ends(void **state)
 
 /* ---- the pool ---- */
 
-/* A picture each second time that a worker looks. */
-struct pictures {
-    struct oct_work_source source; /* first */
-    bool is_next;                  /* by the pool's lock, as is the next */
-    unsigned n_done;
-};
-
-static bool take_picture(struct oct_work_source *source, unsigned worker)
-{
-    struct pictures *p = (struct pictures *)source;
-    (void)worker;
-    p->is_next = !p->is_next;
-    return p->is_next;
-}
-
-static void do_picture(struct oct_work_source *source, unsigned worker)
-{
-    (void)source;
-    (void)worker;
-}
-
-static unsigned finish_picture(struct oct_work_source *source, unsigned worker, bool *wakes)
-{
-    (void)worker;
-    (void)wakes;
-    ((struct pictures *)source)->n_done++;
-    return 0;
-}
-
-static const struct oct_work_ops picture_ops = {
-    .take = take_picture, .run = do_picture, .finish = finish_picture};
-
-static unsigned count_pictures(struct pictures *p, struct oct_workers *pool)
-{
-    pthread_mutex_lock(oct_workers_lock(pool));
-    const unsigned n = p->n_done;
-    pthread_mutex_unlock(oct_workers_lock(pool));
-    return n;
-}
-
 static void in_the_pool_it_gives_way_and_finds_the_same(void **state)
 {
     (void)state;
@@ -406,7 +367,8 @@ static void in_the_pool_it_gives_way_and_finds_the_same(void **state)
     for (unsigned k = 0; k < 2; k++) {
         struct oct_error err;
         struct oct_workers *pool;
-        struct pictures pictures = {.source = {.ops = &picture_ops, .rank = OCT_WORK_PICTURES}};
+        struct oct_waiting_pictures pictures;
+        oct_waiting_pictures_init(&pictures);
         struct rig alone, pooled;
         assert_int_equal(oct_workers_create(&pool, 1, &err), OCT_OK);
         oct_workers_add(pool, &pictures.source);
@@ -414,9 +376,9 @@ static void in_the_pool_it_gives_way_and_finds_the_same(void **state)
         open_rig(&pooled, all[k], &settings, OCT_SAMPLE_U8, true, pool);
         for (unsigned i = 0; i < V; i++) {
             push(&alone);
-            const unsigned n = count_pictures(&pictures, pool);
+            const unsigned n = oct_waiting_pictures_done(&pictures, pool);
             push(&pooled);
-            assert_true(count_pictures(&pictures, pool) - n >= 10);
+            assert_true(oct_waiting_pictures_done(&pictures, pool) - n >= 10);
         }
         assert_true(take(&alone) && take(&pooled));
         assert_memory_equal(alone.result.memory, pooled.result.memory, alone.result.bytes);
