@@ -1,0 +1,63 @@
+/* One volume onto another, whole: intensities, B-scans, the solver, and what is said of the result.
+ *
+ *     h = h_bscans o h_nonlinear: fixed voxel x lies at h(x) = x - u(x) of the moving volume
+ *
+ * Intensities are scaled to 0 to 1 by one robust range for both volumes. With OCT_WARP_BOTH the
+ * B-scans of the moving volume are put where those of the fixed one are (bscans.h), and the solver
+ * begins with that volume and without a displacement, at factor 2: coarser levels would smooth over
+ * the jumps that are left. J is that of the nonlinear part: where the eye jumped back between two
+ * B-scans, the whole map shows tissue twice, which is no change of the tissue.
+ *
+ * One thread; the engine's work is spread over the workers or is on a GPU. */
+#ifndef OCT_ANALYSIS_WARP_PAIR_H
+#define OCT_ANALYSIS_WARP_PAIR_H
+
+#include "analysis/warp/bscans.h"
+#include "analysis/warp/inverse.h"
+#include "analysis/warp/solver.h"
+
+enum oct_warp_model { OCT_WARP_BSCANS, OCT_WARP_NONLINEAR, OCT_WARP_BOTH };
+#define OCT_WARP_N_MODELS 3u
+extern const char
+    *const oct_warp_model_names[OCT_WARP_N_MODELS]; /* "bscans", "nonlinear", "both" */
+
+/* Levels that fit the model: as oct_warp_params_default, with OCT_WARP_BOTH from factor 2 on. */
+void oct_warp_pair_params_default(struct oct_warp_params *params, enum oct_warp_profile profile,
+                                  enum oct_warp_model model, const uint32_t dims[3]);
+
+struct oct_warp_pair_setup {
+    struct oct_warp_setup solver; /* grid, params, workers, gpus, deadline_ms */
+    enum oct_warp_model model;
+    const char *backend;                /* "auto", "cpu", "cuda" */
+    struct oct_warp_bscans_setup reach; /* reach_* and jump_price; the rest is filled in */
+    struct oct_warp_progress progress;
+};
+
+/* Owned by the pair; NULL where not computed. */
+struct oct_warp_pair {
+    float *displacement;           /* [3][V][M][D] of the whole map */
+    float *jacobian;               /* [V][M][D] of the nonlinear part; OCT_WARP_BSCANS: NULL */
+    float *warped;                 /* [V][M][D] moving(h(x)), in the units of the moving volume */
+    struct oct_warp_bscan *bscans; /* [V]; OCT_WARP_NONLINEAR: NULL */
+    double range[2];               /* what became 0 and 1 */
+    struct oct_warp_report report; /* of the solver */
+    struct oct_warp_likeness before, after; /* of fixed and moving, fixed and warped, scaled */
+    struct oct_warp_volume_change change;   /* of jacobian; OCT_WARP_BSCANS: of J = 1 */
+    char running[8];                        /* "cpu", "cuda" */
+    double seconds;
+};
+
+/* Bytes of host memory that oct_warp_pair_register takes at most, with the two volumes and the
+ * result. */
+uint64_t oct_warp_pair_bytes(const struct oct_warp_pair_setup *setup);
+
+/* fixed, moving: [V][M][D]; what is not finite is taken for the range's lower end and not compared.
+ * mask: as solve. OCT_E_ARG: a volume that is constant or has nothing finite (says which), less
+ * than 10 % of overlap; OCT_E_CLOSED: progress said so; else as the engine. *pair is empty on
+ * error. */
+enum oct_err oct_warp_pair_register(const struct oct_warp_pair_setup *setup, const float *fixed,
+                                    const float *moving, const uint8_t *mask,
+                                    struct oct_warp_pair *pair, struct oct_error *err);
+void oct_warp_pair_finish(struct oct_warp_pair *pair); /* empty is fine */
+
+#endif

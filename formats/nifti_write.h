@@ -1,0 +1,30 @@
+/* NIfTI-1 files (.nii, .nii.gz; NIfTI-2 where a side is above 32767) of volumes [V][M][D]: depth is
+ * the file's first axis, then A-lines, then B-scans. The file is whole or not there
+ * (whole_file.h). */
+#ifndef OCT_FORMATS_NIFTI_WRITE_H
+#define OCT_FORMATS_NIFTI_WRITE_H
+
+#include "pipeline/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct oct_nifti_form {
+    uint32_t dims[3];         /* V, M, D */
+    double um[3];             /* NaN: unknown, 1 mm is written and xyzt_units is unknown */
+    const double (*to_mm)[4]; /* [3][4] as oct_volume_info; NULL: from um, origin 0 */
+    const char *description;  /* up to 79 bytes */
+};
+
+/* values: [V][M][D] f32. A path ending in .gz is compressed. */
+enum oct_err oct_nifti_write(const char *path, bool force, const struct oct_nifti_form *form,
+                             const float *values, struct oct_error *err);
+
+/* displacement: [3][V][M][D] in voxels, h(x) = x - u(x). Written as ITK reads displacement fields
+ * (greedy, ANTs): five axes (D, M, V, 1, 3), intent NIFTI_INTENT_VECTOR, what is added to a fixed
+ * place, mm, LPS. */
+enum oct_err oct_nifti_write_displacement(const char *path, bool force,
+                                          const struct oct_nifti_form *form,
+                                          const float *displacement, struct oct_error *err);
+
+#endif

@@ -1,0 +1,36 @@
+/* Whole volumes as input of offline analyses, f32 [V][M][D], depth (the file's fastest axis)
+ * fastest:
+ *     recordings of octd: /bscans, as dB, missing A-lines NaN
+ *     FILE.h5:/DATASET    three axes of any type of numbers; element_size_um gives the spacing
+ *     .npy                three axes; no spacing
+ *     .nii, .nii.gz       NIfTI-1 and -2 of three axes (further ones of 1), scl_slope applied;
+ *                         pixdim gives the spacing, its first axis is our depth
+ * Formats are recognised by content. One thread uses a file at a time; sides and sizes are checked
+ * against the file before anything is allocated. */
+#ifndef OCT_FORMATS_VOLUMES_H
+#define OCT_FORMATS_VOLUMES_H
+
+#include "pipeline/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct oct_volume_info {
+    uint32_t dims[3]; /* V, M, D */
+    double um[3];     /* of a voxel along each; NaN: unknown. Depth: of tissue where a recording's
+                         configuration knows the refractive index, as octctl surfaces */
+    bool is_db;       /* values are dB */
+    bool is_linear;   /* values are counts^2 */
+    bool is_nifti;
+    double to_mm[3][4]; /* of NIfTI: voxel (i, j, k) = (depth, A-line, B-scan) to RAS+ mm */
+};
+
+/* What the file holds. OCT_E_IO: cannot be opened; OCT_E_FORMAT: none of the above, truncated, or a
+ * wrong number of axes (says which); OCT_E_ARG: several datasets of three axes and none named. */
+enum oct_err oct_volume_look(const char *path, struct oct_volume_info *info, struct oct_error *err);
+
+/* values: [V][M][D] of info.dims as look said; OCT_E_FORMAT: the file has changed since. */
+enum oct_err oct_volume_load(const char *path, const struct oct_volume_info *info, float *values,
+                             struct oct_error *err);
+
+#endif
