@@ -137,8 +137,8 @@ extern const struct oct_warp_ops oct_warp_cpu, oct_warp_cuda;
 
 /* "auto", "cpu" or "cuda": the table to use and an engine made by it. The table of a GPU fails
  * over: when the CUDA engine says OCT_E_BACKEND, the CPU does the same call from its beginning and
- * all to come, and the log says so; with "auto" the CPU is taken at once, with a line, where the GPU's
- * memory is too small. OCT_E_BACKEND: "cuda", and there is no GPU. */
+ * all to come, and the log says so; with "auto" the CPU is taken at once, with a line, where the
+ * GPU's memory is too small. OCT_E_BACKEND: "cuda", and there is no GPU. */
 enum oct_err oct_warp_select(const struct oct_warp_ops **ops, struct oct_warp_engine **engine,
                              const char *backend, const struct oct_warp_setup *setup,
                              struct oct_error *err);
