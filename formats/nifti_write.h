@@ -11,7 +11,8 @@
 
 struct oct_nifti_form {
     uint32_t dims[3];         /* V, M, D */
-    double um[3];             /* NaN: unknown, 1 mm is written and xyzt_units is unknown */
+    double um[3];             /* one of them NaN: unknown, 1 mm is written and xyzt_units is
+                                 unknown */
     const double (*to_mm)[4]; /* [3][4] as oct_volume_info; NULL: from um, origin 0 */
     const char *description;  /* up to 79 bytes */
 };
@@ -22,9 +23,11 @@ enum oct_err oct_nifti_write(const char *path, bool force, const struct oct_nift
 
 /* displacement: [3][V][M][D] in voxels, h(x) = x - u(x). Written as ITK reads displacement fields
  * (greedy, ANTs): five axes (D, M, V, 1, 3), intent NIFTI_INTENT_VECTOR, what is added to a fixed
- * place, mm, LPS. */
+ * place, mm, LPS. form is that of the fixed volume; moving_to_mm: of the moving one, whose voxels
+ * h(x) counts; NULL: the same. */
 enum oct_err oct_nifti_write_displacement(const char *path, bool force,
                                           const struct oct_nifti_form *form,
+                                          const double (*moving_to_mm)[4],
                                           const float *displacement, struct oct_error *err);
 
 #endif

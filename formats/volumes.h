@@ -1,7 +1,8 @@
 /* Whole volumes as input of offline analyses, f32 [V][M][D], depth (the file's fastest axis)
  * fastest:
  *     recordings of octd: /bscans, as dB, missing A-lines NaN
- *     FILE.h5:/DATASET    three axes of any type of numbers; element_size_um gives the spacing
+ *     FILE.h5:/DATASET    three axes of any type of numbers; its attribute axis_spacing_um,
+ *                         element_size_um or um gives the spacing; FILE.h5 alone where it has one
  *     .npy                three axes; no spacing
  *     .nii, .nii.gz       NIfTI-1 and -2 of three axes (further ones of 1), scl_slope applied;
  *                         pixdim gives the spacing, its first axis is our depth
@@ -21,6 +22,7 @@ struct oct_volume_info {
                          configuration knows the refractive index, as octctl surfaces */
     bool is_db;       /* values are dB */
     bool is_linear;   /* values are counts^2 */
+    char eye[8];      /* "OD", "OS" of a recording; "": unknown */
     bool is_nifti;
     double to_mm[3][4]; /* of NIfTI: voxel (i, j, k) = (depth, A-line, B-scan) to RAS+ mm */
 };
