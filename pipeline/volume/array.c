@@ -25,10 +25,13 @@ struct oct_volume_array {
 };
 
 static void look(const char *name);
+static void look_at_names(const char *path);
 
 /* The child process is given one name for both: FILE:/DATASET. */
 static enum oct_err probe(const struct oct_volume_array *a, struct oct_error *err)
 {
+    if (a->dataset[0] == '\0') /* all of them */
+        return oct_hdf5_probe(a->path, look_at_names, err);
     size_t n = strlen(a->path) + strlen(a->dataset) + 2;
     char *name = malloc(n);
     if (!name)
@@ -153,6 +156,72 @@ static void look(const char *name)
         array_free(a);
     free(path);
 }
+
+/* ---- which there are ---- */
+
+struct list {
+    const char *path;
+    unsigned rank;
+    struct oct_volume_array_name *names;
+    unsigned most, n;
+};
+
+/* H5Literate's, of every link below the root; soft and external ones are left out. */
+static herr_t take_name(hid_t root, const char *name, const H5L_info_t *link, void *context)
+{
+    struct list *list = context;
+    struct oct_hdf5_array array;
+    struct oct_volume_array_name full;
+    H5O_info_t object;
+    const int length = snprintf(full.text, sizeof(full.text), "/%s", name);
+    if (list->n == list->most)
+        return 1; /* enough */
+    if (link->type != H5L_TYPE_HARD || length >= (int)sizeof(full.text) ||
+        H5Oget_info_by_name2(root, name, &object, H5O_INFO_BASIC, H5P_DEFAULT) < 0 ||
+        object.type != H5O_TYPE_DATASET)
+        return 0;
+    if (oct_hdf5_array_open(&array, root, list->path, full.text, 0, NULL) == OCT_OK &&
+        array.dataset >= 0 && array.rank == list->rank)
+        list->names[list->n++] = full;
+    oct_hdf5_array_close(&array);
+    return 0;
+}
+
+/* Under the lock. */
+static enum oct_err list_names(struct list *list, bool probed, struct oct_error *err)
+{
+    struct oct_volume_array *a = array_new(list->path, "");
+    if (!a)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", list->path);
+    enum oct_err e = open_file(a, probed, err);
+    if (e == OCT_OK && H5Lvisit(a->file, H5_INDEX_NAME, H5_ITER_INC, take_name, list) < 0)
+        e = oct_fail(err, OCT_E_FORMAT, "%s: damaged HDF5 file: its datasets cannot be listed",
+                     list->path);
+    array_free(a);
+    return e;
+}
+
+/* In the child of the probe. */
+static void look_at_names(const char *path)
+{
+    struct oct_volume_array_name name;
+    struct list all = {.path = path, .names = &name, .most = 1}; /* of rank 0: there is none */
+    list_names(&all, true, NULL);
+}
+
+enum oct_err oct_volume_array_list(const char *path, unsigned rank,
+                                   struct oct_volume_array_name *names, unsigned most, unsigned *n,
+                                   struct oct_error *err)
+{
+    struct list list = {.path = path, .rank = rank, .names = names, .most = most};
+    oct_hdf5_lock();
+    const enum oct_err e = list_names(&list, false, err);
+    oct_hdf5_unlock();
+    *n = list.n;
+    return e;
+}
+
+/* ---- one of them ---- */
 
 enum oct_err oct_volume_array_open(struct oct_volume_array **array, const char *path,
                                    const char *dataset, struct oct_error *err)

@@ -18,11 +18,22 @@ struct oct_volume_array_facts {
     uint64_t dims[OCT_VOLUME_ARRAY_MAX_RANK];
     bool is_float, is_signed; /* as stored */
     unsigned value_bytes;
-    double spacing_um[OCT_VOLUME_ARRAY_MAX_RANK]; /* the attribute axis_spacing_um; NaN: unknown */
+    double spacing_um[OCT_VOLUME_ARRAY_MAX_RANK]; /* axis_spacing_um, element_size_um or
+                                                     um, an attribute; NaN: unknown */
     char unit[32];                                /* the attribute units; "": unknown */
 };
 
 struct oct_volume_array;
+
+struct oct_volume_array_name {
+    char text[64];
+};
+
+/* The names of the datasets of numbers of `rank` axes that lie in the file itself, "/group/name",
+ * sorted: the first `most` of them. *n: how many are listed. OCT_E_IO, OCT_E_FORMAT as below. */
+enum oct_err oct_volume_array_list(const char *path, unsigned rank,
+                                   struct oct_volume_array_name *names, unsigned most, unsigned *n,
+                                   struct oct_error *err);
 
 /* dataset: "/group/name". *array is NULL on error. OCT_E_IO: the file cannot be opened;
  * OCT_E_FORMAT: it is not HDF5, has no such dataset, or the dataset cannot be read. */

@@ -273,26 +273,36 @@ char *oct_hdf5_text(hid_t object, const char *name, size_t max_bytes)
     return text;
 }
 
-void oct_hdf5_spacing(hid_t object, double *spacing_um, unsigned n)
+/* Whether the attribute is there and has n floats. */
+static bool read_floats(hid_t object, const char *name, double *values, unsigned n)
 {
-    static const char name[] = "axis_spacing_um";
-    for (unsigned i = 0; i < n; i++)
-        spacing_um[i] = NAN;
+    bool done = false;
     if (H5Aexists(object, name) <= 0)
-        return;
+        return false;
     hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
     hid_t type = attribute < 0 ? H5I_INVALID_HID : H5Aget_type(attribute);
     hid_t space = attribute < 0 ? H5I_INVALID_HID : H5Aget_space(attribute);
     if (type >= 0 && space >= 0 && H5Tget_class(type) == H5T_FLOAT &&
         H5Sget_simple_extent_npoints(space) == (hssize_t)n)
-        H5Aread(attribute, H5T_NATIVE_DOUBLE, spacing_um);
-    for (unsigned i = 0; i < n; i++)
-        if (!(isfinite(spacing_um[i]) && spacing_um[i] > 0))
-            spacing_um[i] = NAN;
+        done = H5Aread(attribute, H5T_NATIVE_DOUBLE, values) >= 0;
     if (space >= 0)
         H5Sclose(space);
     if (type >= 0)
         H5Tclose(type);
     if (attribute >= 0)
         H5Aclose(attribute);
+    return done;
+}
+
+void oct_hdf5_spacing(hid_t object, double *spacing_um, unsigned n)
+{
+    static const char *const names[] = {"axis_spacing_um", "element_size_um", "um"};
+    bool is_known = false;
+    for (unsigned i = 0; i < n; i++)
+        spacing_um[i] = NAN;
+    for (unsigned k = 0; k < sizeof(names) / sizeof(names[0]) && !is_known; k++)
+        is_known = read_floats(object, names[k], spacing_um, n);
+    for (unsigned i = 0; i < n; i++)
+        if (!(isfinite(spacing_um[i]) && spacing_um[i] > 0))
+            spacing_um[i] = NAN;
 }

@@ -51,8 +51,9 @@ enum oct_err oct_hdf5_array_read_row(const struct oct_hdf5_array *array, uint64_
  * other programs, or old ones, can still be read. */
 char *oct_hdf5_text(hid_t object, const char *name, size_t max_bytes);
 
-/* Reads the attribute axis_spacing_um of an object, n <= OCT_HDF5_MAX_RANK numbers; what is absent,
- * not above 0 or not finite is NaN. */
+/* Reads the attribute axis_spacing_um of an object, n <= OCT_HDF5_MAX_RANK floats, or where it has
+ * none element_size_um, as other programs write, or um; what is absent, not above 0 or not finite
+ * is NaN. */
 void oct_hdf5_spacing(hid_t object, double *spacing_um, unsigned n);
 
 #endif
