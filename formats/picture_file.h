@@ -7,6 +7,16 @@
 
 #include "formats/pictures.h"
 
+/* What a file says of the whole array that its pictures are cut from: [B-scan][A-line][depth] where
+ * it is a volume. */
+struct oct_picture_file_volume {
+    unsigned n_axes; /* 0: no array */
+    double um[3];    /* of the last three axes; NaN: unknown */
+    bool is_db;      /* values are dB */
+    bool is_linear;  /* values are counts^2 */
+    char eye[8];     /* "OD", "OS", "" */
+};
+
 struct oct_picture_file_facts {
     uint64_t n_pictures; /* at least 1; of a file that ends early those that are whole */
     uint32_t height, width;
@@ -15,6 +25,7 @@ struct oct_picture_file_facts {
     uint64_t n_claimed; /* then: pictures that it should have; 0: unknown */
     bool has_clock;
     uint64_t first_ns, last_ns; /* the camera's clock at the first row and the last one */
+    struct oct_picture_file_volume volume;
 };
 
 struct oct_picture_file_ops {

@@ -108,12 +108,6 @@ enum oct_err oct_picture_file_read_at(int fd, const char *path, uint64_t offset,
     return OCT_OK;
 }
 
-/* FILE.h5:/DATASET, unless a file has that very name. */
-static bool names_a_dataset(const char *path)
-{
-    return strstr(path, ":/") && access(path, F_OK) != 0;
-}
-
 static enum oct_err choose_format(const struct oct_picture_file_ops **ops, const char *path,
                                   struct oct_error *err)
 {
@@ -124,7 +118,7 @@ static enum oct_err choose_format(const struct oct_picture_file_ops **ops, const
     int fd;
 
     *ops = &oct_picture_file_hdf5;
-    if (names_a_dataset(path))
+    if (oct_recording_names_dataset(path))
         return OCT_OK;
     enum oct_err e = oct_picture_file_descriptor(&fd, path, err);
     if (e)

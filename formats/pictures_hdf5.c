@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ struct hdf5_file {
     uint32_t slab_first, slab_last; /* depths, whatever the projection */
     uint64_t n_rows;                /* of an array's first axis; of a recording V */
     uint32_t row_height, row_width; /* of one B-scan, or one picture of an array */
-    bool is_db;
+    bool is_db, is_linear;
     double line_rate_hz; /* of a recording; 0: unknown */
     uint64_t clock_ns;   /* of the first row whose time is known */
     double *row_ns;      /* [n_rows]: since clock_ns; NULL: no times */
@@ -48,7 +49,7 @@ static void hdf5_file_close(void *file)
 
 /* ---- the configuration ---- */
 
-/* What a recording's configuration says: whether its values are dB, and the rate of A-lines. */
+/* What a recording's configuration says: what its values are, and the rate of A-lines. */
 static void read_config(struct hdf5_file *f)
 {
     const char *text = oct_volume_config_text(f->volume);
@@ -58,6 +59,7 @@ static void read_config(struct hdf5_file *f)
     oct_config_init(config);
     if (oct_config_load_text(config, text, f->path, NULL) == OCT_OK) {
         f->is_db = config->pipeline.log;
+        f->is_linear = !f->is_db && oct_volume_facts(f->volume)->sample_type == OCT_SAMPLE_F32;
         f->line_rate_hz = config->scan.line_rate_hz;
     }
     free(config);
@@ -233,6 +235,19 @@ static enum oct_err make_scratch(struct hdf5_file *f, struct oct_error *err)
     return OCT_OK;
 }
 
+static void tell_volume(const struct hdf5_file *f, struct oct_picture_file_volume *volume)
+{
+    const struct oct_volume_facts *facts = f->volume ? oct_volume_facts(f->volume) : NULL;
+    const struct oct_volume_array_facts *array = f->array ? oct_volume_array_facts(f->array) : NULL;
+    const unsigned n = array ? array->rank : 3;
+    *volume = (struct oct_picture_file_volume){
+        .n_axes = n, .um = {NAN, NAN, NAN}, .is_db = f->is_db, .is_linear = f->is_linear};
+    for (unsigned i = 3 - n; i < 3; i++)
+        volume->um[i] = array ? array->spacing_um[i + n - 3] : facts->spacing_um[i];
+    if (facts)
+        snprintf(volume->eye, sizeof(volume->eye), "%s", facts->eye);
+}
+
 static enum oct_err open_all(struct hdf5_file *f, struct oct_picture_file_facts *facts,
                              struct oct_error *err)
 {
@@ -253,6 +268,7 @@ static enum oct_err open_all(struct hdf5_file *f, struct oct_picture_file_facts 
         choose_depths(f);
     }
     tell_times(f, facts);
+    tell_volume(f, &facts->volume);
     if (e == OCT_OK)
         e = oct_picture_file_check(f->path, facts->height, facts->width, err);
     return e ? e : make_scratch(f, err);

@@ -8,6 +8,7 @@
  * allocated. */
 #define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
 #include "formats/picture_file.h"
+#include "formats/sample.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,9 +26,7 @@ struct npy_file {
     char *path;
     int fd;
     uint64_t file_bytes, first_byte; /* of the samples */
-    char kind;                       /* of a sample: 'u', 'i', 'f' */
-    unsigned bytes;                  /* of a sample: 1, 2, 4, 8 */
-    bool big_endian;
+    struct oct_sample_kind sample;
     uint64_t dims[MOST_AXES];
     unsigned n_axes;
     uint64_t n; /* whole pictures */
@@ -96,9 +95,7 @@ static enum oct_err read_type(struct npy_file *f, const char *text, struct oct_e
                         "%s: samples of type %.*s; save them as uint8, uint16, int16, float32 or "
                         "float64",
                         f->path, (int)strcspn(at, ",}"), at);
-    f->kind = kind;
-    f->bytes = bytes;
-    f->big_endian = order == '>';
+    f->sample = (struct oct_sample_kind){kind, bytes, order == '>'};
     return OCT_OK;
 }
 
@@ -199,12 +196,12 @@ static enum oct_err begin(struct npy_file *f, struct oct_picture_file_facts *fac
         return e;
     f->height = (uint32_t)sides[0];
     f->width = (uint32_t)sides[1];
-    const uint64_t picture_bytes = sides[0] * sides[1] * f->bytes;
+    const uint64_t picture_bytes = sides[0] * sides[1] * f->sample.bytes;
     const uint64_t n_whole = (f->file_bytes - f->first_byte) / picture_bytes;
     f->n = n_whole < n_claimed ? n_whole : n_claimed;
     if (f->n == 0)
         return oct_fail(err, OCT_E_FORMAT, "%s: truncated .npy file: no picture is whole", f->path);
-    if (!(f->row = malloc((size_t)f->width * f->bytes)))
+    if (!(f->row = malloc((size_t)f->width * f->sample.bytes)))
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", f->path);
     *facts = (struct oct_picture_file_facts){
         .n_pictures = f->n,
@@ -212,6 +209,7 @@ static enum oct_err begin(struct npy_file *f, struct oct_picture_file_facts *fac
         .width = f->width,
         .is_cut = f->n < n_claimed,
         .n_claimed = n_claimed,
+        .volume = {.n_axes = f->n_axes, .um = {NAN, NAN, NAN}},
     };
     return OCT_OK;
 }
@@ -239,36 +237,20 @@ static enum oct_err npy_file_open(void **file, const char *path,
 
 /* ---- pixels ---- */
 
-static float sample(const struct npy_file *f, const unsigned char *at)
-{
-    uint64_t bits = 0;
-    for (unsigned i = 0; i < f->bytes; i++)
-        bits |= (uint64_t)at[f->big_endian ? f->bytes - 1 - i : i] << 8 * i;
-    if (f->kind == 'u')
-        return (float)bits;
-    if (f->kind == 'i')
-        return f->bytes == 1 ? (float)(int8_t)bits : (float)(int16_t)bits;
-    const uint32_t low = (uint32_t)bits;
-    float f32;
-    double f64;
-    memcpy(&f32, &low, sizeof(f32));
-    memcpy(&f64, &bits, sizeof(f64));
-    return f->bytes == 4 ? f32 : fabs(f64) > 3.4028234663852886e38 ? NAN : (float)f64;
-}
-
 static enum oct_err npy_file_read(void *file, uint64_t index, float *pixels,
                                   struct oct_pictures_info *info, struct oct_error *err)
 {
     const struct npy_file *f = file;
-    const size_t row_bytes = (size_t)f->width * f->bytes;
-    info->bits = f->kind == 'f' ? 32 : 8 * f->bytes;
+    const size_t row_bytes = (size_t)f->width * f->sample.bytes;
+    info->bits = f->sample.kind == 'f' ? 32 : 8 * f->sample.bytes;
     for (uint64_t y = 0; y < f->height; y++) {
         const uint64_t offset = f->first_byte + (index * f->height + y) * row_bytes;
         const enum oct_err e = read_at(f, offset, f->row, row_bytes, err);
         if (e)
             return e;
         for (uint32_t x = 0; x < f->width; x++)
-            pixels[y * f->width + x] = sample(f, f->row + (size_t)x * f->bytes);
+            pixels[y * f->width + x] = oct_sample_to_float(
+                oct_sample_decode(&f->sample, f->row + (size_t)x * f->sample.bytes));
     }
     return OCT_OK;
 }

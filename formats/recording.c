@@ -51,6 +51,11 @@ bool oct_recording_is_volume(const char *path)
     return is;
 }
 
+bool oct_recording_names_dataset(const char *path)
+{
+    return strstr(path, ":/") && access(path, F_OK) != 0;
+}
+
 /* The file's value for a key of the config, unless the user gave another one. */
 static enum oct_err adopt(const struct oct_config *config, const char *path, const char *key,
                           uint32_t *value, uint32_t in_file, struct oct_error *err)

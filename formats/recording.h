@@ -19,6 +19,9 @@ struct oct_recording;
  * ends in .h5 or .hdf5. False when it cannot be read. */
 bool oct_recording_is_volume(const char *path);
 
+/* Whether `path` is FILE.h5:/DATASET: it has ":/", and no file has that very name. */
+bool oct_recording_names_dataset(const char *path);
+
 /* Opens `path`: a volume (see above), anything else is plain samples.
  *
  * A volume brings its own geometry: camera.samples, scan.lines and scan.bscans of the config are
