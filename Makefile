@@ -20,7 +20,7 @@ override PREFIX := $(abspath $(PREFIX))
 SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 
 PACKAGES := libzmq libuv libmicrohttpd inih sdl2 SDL2_ttf SDL2_image fftw3 fftw3f hdf5 libcjson \
-            libpng libtiff-4 cairo
+            libpng libtiff-4 cairo zlib
 
 # The goals that need packages ask scripts/setup once. What a newcomer types first, and CI, installs
 # what is missing; building alone says what is missing and installs nothing.
@@ -75,7 +75,8 @@ include $(wildcard kernels/*.mk)
 
 # --- compiling ------------------------------------------------------------------------------
 
-SYSTEM_CFLAGS := $(call pkg_cflags,$(PACKAGES))
+# libnifti has no pkg-config file.
+SYSTEM_CFLAGS := $(call pkg_cflags,$(PACKAGES)) -isystem /usr/include/nifti
 $(BUILD)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
@@ -137,8 +138,8 @@ $(CLIENT): $(call obj,$(CLIENT_SRC))
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
 LIB_LIBS := $(call pkg_libs,libzmq fftw3f fftw3 hdf5 libcjson inih) $(EXTRA_LIBS)
-# Pictures of others and plots: octctl alone.
-PICTURE_LIBS := $(call pkg_libs,libpng libtiff-4 cairo)
+# Pictures and volumes of others, and plots: octctl alone.
+PICTURE_LIBS := $(call pkg_libs,libpng libtiff-4 cairo zlib) -lnifti2
 
 $(BUILD)/octd: $(call obj,$(DAEMON_SRC)) $(LIB)
 	$(call say,LD,$@)
