@@ -1,51 +1,20 @@
 #include "daemon/memory.h"
 
 #include "pipeline/base/log.h"
+#include "pipeline/base/memory.h"
 #include "pipeline/record/keeper.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define MIB 1048576.0
 #define SHARE 0.8 /* of the available memory: the rest is for the page cache and other programs */
-
-/* Returns the number at a file's beginning, times unit; infinite where there is none ("max"). */
-static double number_in(const char *path)
-{
-    double value = INFINITY;
-    FILE *file = fopen(path, "r");
-    if (file && fscanf(file, "%lf", &value) != 1)
-        value = INFINITY;
-    if (file)
-        fclose(file);
-    return value;
-}
-
-/* Returns the memory that is still available, by the machine and by this process's control
- * group. */
-static double available_bytes(void)
-{
-    double kib = INFINITY, bytes;
-    char line[128];
-    FILE *file = fopen("/proc/meminfo", "r");
-    while (file && fgets(line, sizeof(line), file))
-        if (sscanf(line, "MemAvailable: %lf kB", &kib) == 1)
-            break;
-    if (file)
-        fclose(file);
-    bytes = kib * 1024;
-    double group =
-        number_in("/sys/fs/cgroup/memory.max") - number_in("/sys/fs/cgroup/memory.current");
-    return isfinite(group) && group < bytes ? group : bytes;
-}
 
 enum oct_err oct_memory_plan(const struct oct_config *config, const struct oct_geometry *g,
                              uint32_t *buffer_bscans, uint32_t *history_bscans,
                              struct oct_error *err)
 {
     double per_s = config->scan.line_rate_hz / g->n_lines;
-    double bytes = (double)oct_kept_bytes(g), free_bytes = available_bytes() * SHARE;
+    double bytes = (double)oct_kept_bytes(g), free_bytes = oct_memory_available_bytes(NULL) * SHARE;
     double buffer = ceil(config->record.buffer_s * per_s);
     double history = ceil(config->record.last_s * per_s);
     if (history > OCT_MAX_BSCANS)
