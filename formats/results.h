@@ -24,7 +24,7 @@ enum oct_results_type {
     OCT_RESULTS_U8,
     OCT_RESULTS_I64,
 };
-#define OCT_RESULTS_MOST_DATASETS 32u
+#define OCT_RESULTS_MOST_DATASETS 2048u
 #define OCT_RESULTS_MOST_RANK 4u
 
 struct oct_results;

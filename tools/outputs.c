@@ -74,33 +74,70 @@ static void show_path(struct oct_error *err, const struct oct_whole_file *file)
     memcpy(at, file->path, n_path);
 }
 
-static enum oct_err write_one(const struct oct_output_file *file, struct oct_whole_file *whole,
-                              bool force, struct oct_error *err)
+struct oct_outputs {
+    const struct oct_output_file *files; /* [n] */
+    struct oct_whole_file *whole;        /* [n]; empty: not written yet */
+    unsigned n;
+    bool force;
+};
+
+enum oct_err oct_outputs_begin(struct oct_outputs **outputs, const struct oct_output_file *files,
+                               unsigned n, bool force, struct oct_error *err)
 {
-    enum oct_err e = oct_whole_file_init_of_all(whole, file->path, force, err);
+    struct oct_outputs *o = calloc(1, sizeof(*o));
+    struct oct_whole_file *whole = calloc(n + 1, sizeof(*whole)); /* no list is empty */
+    *outputs = NULL;
+    if (!o || !whole) {
+        free(o);
+        free(whole);
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u outputs", n);
+    }
+    *o = (struct oct_outputs){files, whole, n, force};
+    *outputs = o;
+    return OCT_OK;
+}
+
+enum oct_err oct_outputs_write_one(struct oct_outputs *outputs, unsigned i, struct oct_error *err)
+{
+    const struct oct_output_file *file = &outputs->files[i];
+    struct oct_whole_file *whole = &outputs->whole[i];
+    enum oct_err e = oct_whole_file_init_of_all(whole, file->path, outputs->force, err);
     if (e)
         return e;
-    e = file->write(file->context, whole->work, force, err);
+    e = file->write(file->context, whole->work, outputs->force, err);
     if (e)
         show_path(err, whole);
+    return e;
+}
+
+void oct_outputs_discard(struct oct_outputs *outputs)
+{
+    if (!outputs)
+        return;
+    for (unsigned i = 0; i < outputs->n; i++)
+        oct_whole_file_discard(&outputs->whole[i]);
+    free(outputs->whole);
+    free(outputs);
+}
+
+enum oct_err oct_outputs_publish(struct oct_outputs *outputs, struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    for (unsigned i = 0; i < outputs->n && !e; i++)
+        if (outputs->files[i].path && !outputs->whole[i].path)
+            e = oct_outputs_write_one(outputs, i, err);
+    if (!e)
+        e = oct_whole_file_publish_all(outputs->whole, outputs->n, err);
+    oct_outputs_discard(outputs);
     return e;
 }
 
 enum oct_err oct_outputs_write(const struct oct_output_file *files, unsigned n, bool force,
                                struct oct_error *err)
 {
-    enum oct_err e = OCT_OK;
-    struct oct_whole_file *whole = calloc(n + 1, sizeof(*whole)); /* no list is empty */
-    if (!whole)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u outputs", n);
-    for (unsigned i = 0; i < n && !e; i++)
-        e = files[i].path ? write_one(&files[i], &whole[i], force, err) : OCT_OK;
-    if (!e)
-        e = oct_whole_file_publish_all(whole, n, err);
-    for (unsigned i = 0; i < n; i++)
-        oct_whole_file_discard(&whole[i]);
-    free(whole);
-    return e;
+    struct oct_outputs *outputs;
+    const enum oct_err e = oct_outputs_begin(&outputs, files, n, force, err);
+    return e ? e : oct_outputs_publish(outputs, err);
 }
 
 void oct_outputs_source(struct oct_results *results, const char *const *inputs, unsigned n_inputs)

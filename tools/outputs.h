@@ -38,6 +38,16 @@ bool oct_outputs_is_recording(const char *path);
 enum oct_err oct_outputs_write(const struct oct_output_file *files, unsigned n, bool force,
                                struct oct_error *err);
 
+/* The same in parts, for files that are written while the work goes on: begin, then write_one of
+ * some, then publish, which writes the others in order, or discard. `files` stays the caller's and
+ * lasts as long. publish frees outputs in any case. One thread at a time. */
+struct oct_outputs;
+enum oct_err oct_outputs_begin(struct oct_outputs **outputs, const struct oct_output_file *files,
+                               unsigned n, bool force, struct oct_error *err);
+enum oct_err oct_outputs_write_one(struct oct_outputs *outputs, unsigned i, struct oct_error *err);
+enum oct_err oct_outputs_publish(struct oct_outputs *outputs, struct oct_error *err);
+void oct_outputs_discard(struct oct_outputs *outputs); /* NULL is fine */
+
 /* The attribute source: all inputs, a line each, as far as they are few enough. */
 void oct_outputs_source(struct oct_results *results, const char *const *inputs, unsigned n_inputs);
 

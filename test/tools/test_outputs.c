@@ -207,6 +207,33 @@ static void a_file_that_was_begun_before_the_others_appears_with_them(void **sta
     assert_string_equal(magic, "\x89HDF\r\n\x1a\n");
 }
 
+/* In parts: what is written early appears with the rest, or not at all. */
+static void files_that_are_written_early_appear_with_the_others(void **state)
+{
+    (void)state;
+    struct oct_outputs *outputs;
+    struct oct_error err;
+    struct oct_output_file files[N] = {
+        {path_of(0), write_new, NULL}, {NULL, NULL, NULL}, {path_of(2), write_new, NULL}};
+    put(path_of(2), "old");
+    for (unsigned round = 0; round < 3; round++) {
+        files[0].write = round == 1 ? write_nothing : write_new;
+        assert_int_equal(oct_outputs_begin(&outputs, files, N, true, &err), OCT_OK);
+        assert_int_equal(oct_outputs_write_one(outputs, 2, &err), OCT_OK);
+        assert_int_equal(n_files(), 2);
+        expect(2, "old");
+        if (round == 0)
+            oct_outputs_discard(outputs);
+        else
+            assert_int_equal(oct_outputs_publish(outputs, &err),
+                             round == 1 ? OCT_E_NO_SPACE : OCT_OK);
+        expect(0, round == 2 ? "new" : NULL);
+        expect(2, round == 2 ? "new" : "old");
+        assert_int_equal(n_files(), round == 2 ? 2 : 1);
+    }
+    oct_outputs_discard(NULL);
+}
+
 #define CASE(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -216,6 +243,7 @@ int main(void)
         CASE(what_was_there_outlives_a_later_file_that_fails),
         CASE(what_was_replaced_comes_back_when_a_name_cannot_be_given),
         CASE(a_file_that_was_begun_before_the_others_appears_with_them),
+        CASE(files_that_are_written_early_appear_with_the_others),
         CASE(a_file_that_appears_meanwhile_stays_without_force),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
