@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define HELP_COLUMN 21 /* where the meaning of an option begins */
 
@@ -55,6 +56,32 @@ bool oct_option_double(const char *text, double *value)
     char *end;
     *value = strtod(text, &end);
     return *end == '\0' && isfinite(*value);
+}
+
+unsigned oct_option_doubles(const char *text, double *values, unsigned most)
+{
+    for (unsigned n = 0; n < most;) {
+        char part[64];
+        const size_t bytes = strcspn(text, ",");
+        if (bytes >= sizeof(part))
+            return 0;
+        memcpy(part, text, bytes);
+        part[bytes] = '\0';
+        if (!oct_option_double(part, &values[n++]))
+            return 0;
+        if (text[bytes] == '\0')
+            return n;
+        text += bytes + 1;
+    }
+    return 0;
+}
+
+int oct_option_word(const char *word, const char *const *names, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (!word || strcasecmp(word, names[i]) == 0)
+            return (int)i;
+    return -1;
 }
 
 /* ---- the table ---- */

@@ -54,4 +54,10 @@ const struct oct_option *oct_option_read(const struct oct_option *table, void *v
 bool oct_option_u64(const char *text, uint64_t *value);
 bool oct_option_double(const char *text, double *value);
 
+/* Up to `most` finite numbers with commas between them; how many, 0: it is no such list. */
+unsigned oct_option_doubles(const char *text, double *values, unsigned most);
+
+/* The index of `word` among n names, whatever its case; NULL: 0; -1: it is none of them. */
+int oct_option_word(const char *word, const char *const *names, unsigned n);
+
 #endif

@@ -15,34 +15,6 @@ const char *const oct_surfaces_denoise_names[] = {[OCT_LEVELSET_PROFILE_LOCAL] =
 
 /* ---- words and numbers ---- */
 
-/* The index of `word`, 0 for none; -1: it is not among the names. */
-static int find_word(const char *word, const char *const *names, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (!word || strcasecmp(word, names[i]) == 0)
-            return i;
-    return -1;
-}
-
-/* Up to `most` numbers with commas between them; how many, 0: it is no such list. */
-static int read_numbers(const char *text, double *numbers, int most)
-{
-    for (int n = 0; n < most;) {
-        char part[64];
-        const size_t bytes = strcspn(text, ",");
-        if (bytes >= sizeof(part))
-            return 0;
-        memcpy(part, text, bytes);
-        part[bytes] = '\0';
-        if (!oct_option_double(part, &numbers[n++]))
-            return 0;
-        if (text[bytes] == '\0')
-            return n;
-        text += bytes + 1;
-    }
-    return 0;
-}
-
 static int read_layers(struct oct_surfaces_given *g, const char *name)
 {
     const char *at = g->layers ? g->layers : "ilm,rpe";
@@ -64,7 +36,8 @@ static int read_denoise(struct oct_surfaces_given *g, const char *name)
 {
     static const char *const hows[] = {"local", "full", "none"};
     static const char *const profiles[] = {"octd", "paper"};
-    const int how = find_word(g->denoise, hows, 3), profile = find_word(g->profile, profiles, 2);
+    const int how = oct_option_word(g->denoise, hows, 3),
+              profile = oct_option_word(g->profile, profiles, 2);
     if (how < 0)
         return oct_command_misuse(name, "--denoise needs local, full or none");
     if (profile < 0)
@@ -91,9 +64,9 @@ static int read_spacing(struct oct_surfaces_given *g, const char *name)
 {
     static const char *const ways[] = {"right", "down"};
     double um[3];
-    const int way = find_word(g->depth, ways, 2);
-    const int n = g->pixel_um ? read_numbers(g->pixel_um, um, 3) : 0;
-    for (int i = 0; i < n; i++) {
+    const int way = oct_option_word(g->depth, ways, 2);
+    const unsigned n = g->pixel_um ? oct_option_doubles(g->pixel_um, um, 3) : 0;
+    for (unsigned i = 0; i < n; i++) {
         if (!(um[i] > 0) || um[i] > MOST_UM)
             return oct_command_misuse(name, "--pixel-um needs micrometres above 0, "
                                             "DEPTH[,LINE[,BSCAN]]");
@@ -111,7 +84,7 @@ static int read_spacing(struct oct_surfaces_given *g, const char *name)
 static int read_grid(struct oct_surfaces_given *g, const char *name)
 {
     static const char *const eyes[] = {"", "od", "os"}, *const ends[] = {"first", "last"};
-    const int eye = find_word(g->eye, eyes, 3), end = find_word(g->superior, ends, 2);
+    const int eye = oct_option_word(g->eye, eyes, 3), end = oct_option_word(g->superior, ends, 2);
     const bool wants_grid = g->fovea || g->eye || g->superior;
     if (eye < 0 || (g->eye && eye == 0))
         return oct_command_misuse(name, "--eye needs od (right) or os (left)");
@@ -123,7 +96,7 @@ static int read_grid(struct oct_surfaces_given *g, const char *name)
     g->which_eye = (enum oct_surfaces_eye)eye;
     g->superior_is_last = end == 1;
     g->has_fovea = g->fovea != NULL;
-    if (g->fovea && read_numbers(g->fovea, g->fovea_px, 2) != 2)
+    if (g->fovea && oct_option_doubles(g->fovea, g->fovea_px, 2) != 2)
         return oct_command_misuse(name, "--fovea needs a place, B-SCAN,A-LINE, counted from 0");
     return 0;
 }

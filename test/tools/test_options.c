@@ -157,11 +157,28 @@ static void the_manual_has_every_option(void **state)
     free(manual);
 }
 
+static void words_and_lists_of_numbers(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"one", "two"};
+    double values[3];
+    assert_int_equal(oct_option_word(NULL, names, 2), 0);
+    assert_int_equal(oct_option_word("TWO", names, 2), 1);
+    assert_int_equal(oct_option_word("tw", names, 2), -1);
+    assert_int_equal(oct_option_doubles("1,-2.5,3e2", values, 3), 3);
+    assert_true(values[0] == 1 && values[1] == -2.5 && values[2] == 300);
+    assert_int_equal(oct_option_doubles("7", values, 3), 1);
+    static const char *const wrong[] = {"", ",", "1,", ",1", "1,,2", "1;2", "1,2,3,4", "nan"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        assert_int_equal(oct_option_doubles(wrong[i], values, 3), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_read_in_either_form_and_the_rest_stays),
         cmocka_unit_test(everything_else_is_misuse),
+        cmocka_unit_test(words_and_lists_of_numbers),
         cmocka_unit_test(the_manual_has_every_option),
     };
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
