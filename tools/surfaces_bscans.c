@@ -129,7 +129,7 @@ static enum oct_err lay_panels(struct shown *s, struct oct_error *err)
     static const double shares[2] = {0.02, 0.998};
     const size_t n = (size_t)s->depth * s->run->n_lines;
     double limits[2] = {NAN, NAN};
-    const enum oct_err e = oct_surfaces_share(s->pixels, s->n * n, shares, 2, limits, err);
+    const enum oct_err e = oct_plot_shares(s->pixels, s->n * n, shares, 2, limits, err);
     if (e)
         return e;
     if (!(limits[1] > limits[0])) {

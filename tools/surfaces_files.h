@@ -39,9 +39,4 @@ void oct_surfaces_warn(const struct oct_surfaces_run *run, const char *name);
 /* "OD", "OS" or "". */
 const char *oct_surfaces_eye_name(enum oct_surfaces_eye eye);
 
-/* The values that these shares of the n finite ones are below; NaN: there is none.
- * OCT_E_NO_MEMORY. */
-enum oct_err oct_surfaces_share(const float *values, size_t n, const double *shares,
-                                unsigned n_shares, double *at, struct oct_error *err);
-
 #endif

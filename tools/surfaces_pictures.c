@@ -133,8 +133,8 @@ static enum oct_err draw_thickness(const struct oct_surfaces_run *run, const cha
     double limits[2] = {NAN, NAN};
     if (!grid)
         return no_memory(err);
-    enum oct_err e = oct_surfaces_share(run->thickness, (size_t)run->n_bscans * run->n_lines,
-                                        shares, 2, limits, err);
+    enum oct_err e = oct_plot_shares(run->thickness, (size_t)run->n_bscans * run->n_lines, shares,
+                                     2, limits, err);
     snprintf(title, sizeof(title), "Retinal thickness, ILM to RPE%s",
              run->eye == OCT_SURFACES_EYE_OD   ? ", right eye (OD)"
              : run->eye == OCT_SURFACES_EYE_OS ? ", left eye (OS)"
@@ -190,8 +190,7 @@ static enum oct_err draw_depth(const struct oct_surfaces_run *run, const char *p
     double limits[2] = {NAN, NAN};
     enum oct_err e = heights_of(run, run->surfaces.position[layer], 1, &heights, err);
     e = e ? e
-          : oct_surfaces_share(heights, (size_t)run->n_bscans * run->n_lines, shares, 2, limits,
-                               err);
+          : oct_plot_shares(heights, (size_t)run->n_bscans * run->n_lines, shares, 2, limits, err);
     if (e)
         return e;
     snprintf(title, sizeof(title), "Depth of the %s%s", layer_labels[layer],
@@ -251,7 +250,7 @@ static enum oct_err choose_gain(const struct oct_surfaces_run *run, const float 
             slopes[n++] =
                 (float)hypot((double)(at[m] - at[0]) / um[0], (double)(at[1] - at[0]) / um[1]);
         }
-    const enum oct_err e = oct_surfaces_share(slopes, n, &share, 1, &steep, err);
+    const enum oct_err e = oct_plot_shares(slopes, n, &share, 1, &steep, err);
     free(slopes);
     *gain = steep > 0 ? fmin(MOST_GAIN, fmax(1, round(SLOPE / steep))) : 1;
     return e;

@@ -1,5 +1,6 @@
 /* What octctl surfaces prints. */
 #include "tools/commands.h"
+#include "tools/plot/plot.h"
 #include "tools/surfaces_files.h"
 
 #include <cjson/cJSON.h>
@@ -8,29 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int by_value(const void *a, const void *b)
-{
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
-enum oct_err oct_surfaces_share(const float *values, size_t n, const double *shares,
-                                unsigned n_shares, double *at, struct oct_error *err)
-{
-    float *kept = malloc((n + 1) * sizeof(*kept));
-    size_t n_kept = 0;
-    if (!kept)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
-    for (size_t i = 0; i < n; i++)
-        if (isfinite(values[i]))
-            kept[n_kept++] = values[i];
-    qsort(kept, n_kept, sizeof(*kept), by_value);
-    for (unsigned i = 0; i < n_shares; i++)
-        at[i] = n_kept > 0 ? (double)kept[llround(shares[i] * (double)(n_kept - 1))] : NAN;
-    free(kept);
-    return OCT_OK;
-}
 
 static double share_found(const struct oct_surfaces_run *run, unsigned layer)
 {
@@ -107,7 +85,7 @@ static void print_thickness(const struct oct_surfaces_run *run)
     static const double shares[2] = {0.01, 0.99};
     const size_t n = (size_t)run->n_bscans * run->n_lines;
     double limits[2] = {NAN, NAN};
-    if (run->n_thickness == 0 || oct_surfaces_share(run->thickness, n, shares, 2, limits, NULL))
+    if (run->n_thickness == 0 || oct_plot_shares(run->thickness, n, shares, 2, limits, NULL))
         return;
     printf("thickness: %.1f %s in the mean, %.1f to %.1f in 98 %% of %.1f %% that are known\n",
            mean_of(run->thickness, n), isnan(run->um[2]) ? "px" : "um", limits[0], limits[1],
@@ -170,7 +148,7 @@ static enum oct_err add_thickness(cJSON *object, const struct oct_surfaces_run *
     double limits[2] = {NAN, NAN};
     if (!run->thickness)
         return OCT_OK;
-    const enum oct_err e = oct_surfaces_share(run->thickness, n, shares, 2, limits, err);
+    const enum oct_err e = oct_plot_shares(run->thickness, n, shares, 2, limits, err);
     if (e)
         return e;
     cJSON *t = cJSON_AddObjectToObject(object, isnan(run->um[2]) ? "thickness_px" : "thickness_um");

@@ -126,6 +126,22 @@ unsigned oct_canvas_map_colour(double fraction)
     return rgb;
 }
 
+unsigned oct_canvas_diverging_colour(double fraction)
+{
+    static const int ends[2][3] = {{5, 48, 97}, {103, 0, 31}};
+    const double far = fabs(2 * fmin(1, fmax(0, fraction)) - 1); /* from white */
+    const int *end = ends[fraction > 0.5];
+    const double pale = far < 0.6 ? far / 0.6 : 1, dark = far > 0.6 ? (far - 0.6) / 0.4 : 0;
+    static const int middle[2][3] = {{67, 147, 195}, {214, 96, 77}};
+    unsigned rgb = 0;
+    for (int i = 0; i < 3; i++) {
+        const double half = middle[fraction > 0.5][i];
+        const double value = far < 0.6 ? 247 + pale * (half - 247) : half + dark * (end[i] - half);
+        rgb = rgb << 8 | (unsigned)lround(value);
+    }
+    return rgb;
+}
+
 /* ---- values ---- */
 
 static unsigned colour_of(const struct oct_canvas_values *v, float value)
@@ -133,6 +149,8 @@ static unsigned colour_of(const struct oct_canvas_values *v, float value)
     if (!isfinite(value))
         return v->blue_nothing ? NOTHING_BLUE : NOTHING;
     const double fraction = ((double)value - v->lo) / (v->hi - v->lo);
+    if (v->diverging)
+        return oct_canvas_diverging_colour(fraction);
     if (v->in_colour)
         return oct_canvas_map_colour(fraction);
     return (unsigned)lround(255 * fmin(1, fmax(0, fraction))) * 0x010101u;
@@ -202,6 +220,42 @@ void oct_canvas_scale_bar(struct oct_canvas *canvas, double x, double y, double 
     oct_canvas_length_text(um, text);
     oct_canvas_text(canvas, left + length / 2, top - 14, BAR_LETTERS, true, OCT_CANVAS_MIDDLE, true,
                     text);
+}
+
+void oct_canvas_colour_bar(struct oct_canvas *canvas, double x, double y, double height, double lo,
+                           double hi, bool diverging, const char *label)
+{
+    const double bar = 18;
+    cairo_t *c = canvas->cairo;
+    double first, step;
+    char text[32];
+    cairo_set_antialias(c, CAIRO_ANTIALIAS_NONE);
+    for (double row = 0; row < height; row++) {
+        const double fraction = 1 - row / height;
+        oct_canvas_colour(canvas, diverging ? oct_canvas_diverging_colour(fraction)
+                                            : oct_canvas_map_colour(fraction));
+        cairo_rectangle(c, x, y + row, bar, 1);
+        cairo_fill(c);
+    }
+    cairo_set_antialias(c, CAIRO_ANTIALIAS_DEFAULT);
+    oct_canvas_colour(canvas, INK);
+    oct_canvas_ticks(lo, hi, 6, &first, &step);
+    cairo_set_line_width(c, 1);
+    for (double v = first; v <= hi + 1e-9 * step; v += step) {
+        const double at = y + height * (hi - v) / (hi - lo);
+        cairo_move_to(c, x + bar, at);
+        cairo_line_to(c, x + bar + 5, at);
+        cairo_stroke(c);
+        oct_canvas_tick_text(v, step, text);
+        oct_canvas_text(canvas, x + bar + 9, at, BAR_LETTERS, false, OCT_CANVAS_LEFT, false, text);
+    }
+    if (!label)
+        return;
+    cairo_save(c);
+    cairo_translate(c, x + bar + 84, y + height / 2);
+    cairo_rotate(c, -1.5707963267948966);
+    oct_canvas_text(canvas, 0, 0, BAR_LETTERS, false, OCT_CANVAS_MIDDLE, false, label);
+    cairo_restore(c);
 }
 
 /* ---- ticks ---- */

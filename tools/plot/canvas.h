@@ -39,12 +39,17 @@ unsigned oct_canvas_series_colour(unsigned i);
 /* The colour of 0 .. 1 from dark blue to yellow (viridis). */
 unsigned oct_canvas_map_colour(double fraction);
 
+/* The colour of 0 .. 1 from blue over white at 0.5 to red, also for those who see red and green
+ * alike. */
+unsigned oct_canvas_diverging_colour(double fraction);
+
 /* Values as an image, stretched over a box. */
 struct oct_canvas_values {
     const float *values; /* [n_y][n_x]; what is not finite is a pale grey */
     uint32_t n_y, n_x;
     double lo, hi;              /* black and white, or the ends of the map's colours */
     bool in_colour;             /* by oct_canvas_map_colour */
+    bool diverging;             /* by oct_canvas_diverging_colour */
     bool blue_nothing;          /* what is not finite is a pale blue */
     bool smooth;                /* enlarged values go over into each other; else they are boxes */
     double x, y, width, height; /* px: the box */
@@ -56,6 +61,10 @@ enum oct_err oct_canvas_draw_values(struct oct_canvas *canvas,
  * corner with its length above it. um_px: of a px of the canvas. */
 void oct_canvas_scale_bar(struct oct_canvas *canvas, double x, double y, double width,
                           double height, double um_px);
+
+/* A bar of the colours of lo to hi, upward, with ticks and, turned, its label (NULL: none). */
+void oct_canvas_colour_bar(struct oct_canvas *canvas, double x, double y, double height, double lo,
+                           double hi, bool diverging, const char *label);
 
 /* "200 um" or "2 mm", with the right letter. */
 void oct_canvas_length_text(double um, char text[48]);

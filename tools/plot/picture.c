@@ -150,38 +150,10 @@ static void draw_map(struct page *p)
 
 static void draw_colour_bar(struct page *p)
 {
-    struct oct_canvas *c = &p->canvas;
     const bool of_map = p->plot->map != NULL;
-    const double lo = of_map ? p->map_lo : p->lo, hi = of_map ? p->map_hi : p->hi;
-    const double x = p->x + p->width + 22, bar = 18;
-    const char *label = of_map ? p->plot->map->label : p->plot->value_label;
-    double first, step;
-    char text[32];
-    cairo_set_antialias(c->cairo, CAIRO_ANTIALIAS_NONE);
-    for (double y = 0; y < p->height; y++) {
-        oct_canvas_colour(c, oct_canvas_map_colour(1 - y / p->height));
-        cairo_rectangle(c->cairo, x, p->y + y, bar, 1);
-        cairo_fill(c->cairo);
-    }
-    cairo_set_antialias(c->cairo, CAIRO_ANTIALIAS_DEFAULT);
-    oct_canvas_colour(c, INK);
-    oct_canvas_ticks(lo, hi, 6, &first, &step);
-    cairo_set_line_width(c->cairo, 1);
-    for (double v = first; v <= hi + 1e-9 * step; v += step) {
-        const double y = p->y + p->height * (hi - v) / (hi - lo);
-        cairo_move_to(c->cairo, x + bar, y);
-        cairo_line_to(c->cairo, x + bar + 5, y);
-        cairo_stroke(c->cairo);
-        oct_canvas_tick_text(v, step, text);
-        oct_canvas_text(c, x + bar + 9, y, LETTERS, false, OCT_CANVAS_LEFT, false, text);
-    }
-    if (!label)
-        return;
-    cairo_save(c->cairo);
-    cairo_translate(c->cairo, x + bar + 84, p->y + p->height / 2);
-    cairo_rotate(c->cairo, -1.5707963267948966);
-    oct_canvas_text(c, 0, 0, LETTERS, false, OCT_CANVAS_MIDDLE, false, label);
-    cairo_restore(c->cairo);
+    oct_canvas_colour_bar(&p->canvas, p->x + p->width + 22, p->y, p->height,
+                          of_map ? p->map_lo : p->lo, of_map ? p->map_hi : p->hi, false,
+                          of_map ? p->plot->map->label : p->plot->value_label);
 }
 
 /* Paths have a pale rim, so that they show on all colours. */

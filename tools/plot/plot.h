@@ -165,6 +165,36 @@ struct oct_plot_panels {
 enum oct_err oct_plot_write_panels(const char *path, bool force, const struct oct_plot_panels *plot,
                                    struct oct_error *err);
 
+/* ---- sheets: pictures of several sizes and histograms, beside and below each other ---- */
+
+struct oct_plot_tile {
+    const char *title;   /* above it; NULL: none */
+    const float *pixels; /* [height][width]; NaN is drawn as a pale blue */
+    uint32_t height, width;
+    double lo, hi;
+    bool diverging;      /* from blue over white in the middle of lo .. hi to red; else grey */
+    double um_dx, um_dy; /* of a pixel, for its shape and a scale bar; 0 or NaN: squares */
+
+    /* A histogram in place of pixels (NULL): n_bins from lo to hi. */
+    const double *bins;
+    unsigned n_bins;
+    const char *x_label, *y_label;
+};
+
+struct oct_plot_sheet {
+    const char *title, *footer, *value_label; /* NULL: none; the label of diverging colours, which
+                                                 are the same in all tiles */
+    const struct oct_plot_tile *tiles;
+    unsigned n_tiles, n_columns;
+};
+
+enum oct_err oct_plot_write_sheet(const char *path, bool force, const struct oct_plot_sheet *plot,
+                                  struct oct_error *err);
+
+/* The values that these shares of the n finite ones are below; NaN: there is none. */
+enum oct_err oct_plot_shares(const float *values, size_t n, const double *shares, unsigned n_shares,
+                             double *at, struct oct_error *err);
+
 /* Lambert's shading of a surface that is lit from the upper left, 45 degrees above it: the cosine
  * between light and normal, 0 to 1; of a level surface sqrt(1 / 2). NaN where a height or both of
  * its neighbours along an axis are. Heights point to the viewer and are multiplied by `gain`;
