@@ -15,6 +15,12 @@ void oct_progress_show(void *progress, uint64_t done, uint64_t all);
 /* For the last time, and ends the line. */
 void oct_progress_end(const struct oct_progress *progress, uint64_t done, uint64_t all);
 
+/* A line of the caller's own words, for work whose steps are not alike: `share` of it is done. */
+void oct_progress_say(double share, const char *text);
+
+/* Removes such a line. */
+void oct_progress_clear(void);
+
 double oct_progress_seconds(const struct oct_progress *progress);
 
 #endif
