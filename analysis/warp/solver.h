@@ -10,7 +10,7 @@
  * differ by noise alone, log J is centred at 0.
  *
  * The solver (OCT_WARP_OCTD) goes coarse to fine; a level of factor k is a Gaussian of 0.5 k voxels
- * and every k-th voxel, centres at k i + (k - 1) / 2. Steps h <- h o (id - v), u' = v + u(x - v):
+ * and every k-th voxel, centres at k i + (k - 1) / 2 (levels.h says how). Steps h <- h o (id - v), u' = v + u(x - v):
  *     f = (T(h) - R) grad(T(h)) - lambda grad(J + log J)                        (Eulerian gradient)
  *     v = G_sigma * (f / (|grad T(h)|^2 + kappa (T(h) - R)^2 + 2 lambda + 1e-4)), |v| <= most_step
  * A step that raises E or takes min J below 0.1 is halved, and after eight halvings ends the level;
@@ -122,7 +122,9 @@ struct oct_warp_ops {
                              float *jacobian, struct oct_error *err);
 
     /* E and its parts at the finest level, and a force before it is smoothed or divided: for tests.
-     * lagrangian: f of Eq. 10, else the Eulerian one; [3][V][M][D], per voxel. */
+     * lagrangian: f of Eq. 10, else the Eulerian one; [3][V][M][D], per voxel whatever the spacing;
+     * fixed and moving as they are, without a level's Gaussian. energy: [3], E, its first and its
+     * second term. */
     enum oct_err (*force)(struct oct_warp_engine *engine, const float *fixed, const float *moving,
                           const float *displacement, bool lagrangian, double *energy, float *force,
                           struct oct_error *err);

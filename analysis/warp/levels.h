@@ -1,0 +1,49 @@
+/* Levels of a registration, the same for the CPU and the CUDA engine.
+ *
+ * A level of factor k has floor(side / k) voxels along each side; the centre of voxel i lies at
+ * c(i) = k i + (k - 1) / 2 of the volume. Its values are those of a Gaussian of 0.5 k voxels at c(i),
+ * cut at 1.5 k + 0.5 voxels and divided by the sum of its weights, along each axis in turn; the
+ * volume is constant beyond its border. With a mask the weights of masked voxels are 0; a voxel of
+ * the level is compared where at least half of the weight is left.
+ *
+ * A displacement goes from a level to a finer one by trilinear interpolation, constant beyond the
+ * outermost centres, times the ratio of the factors. */
+#ifndef OCT_ANALYSIS_WARP_LEVELS_H
+#define OCT_ANALYSIS_WARP_LEVELS_H
+
+#include "analysis/warp/grid.h"
+
+struct oct_workers;
+
+static inline void oct_warp_level_dims(const uint32_t dims[3], unsigned factor, uint32_t level[3])
+{
+    for (unsigned i = 0; i < 3; i++)
+        level[i] = dims[i] / factor;
+}
+
+/* The weights of the voxels first .. first + n - 1 for the centre of voxel i of a level; n at most
+ * OCT_WARP_LEVEL_TAPS(factor). first may be negative, and first + n beyond the side. */
+#define OCT_WARP_LEVEL_TAPS(factor) (3u * (factor) + 2u)
+unsigned oct_warp_level_taps(unsigned factor, uint32_t i, float *taps, int64_t *first);
+
+/* G of the steps: taps[k] of the voxels at distance k, 0 .. radius, of a Gaussian of sigma voxels
+ * along one axis, cut at radius = ceil(3 sigma); taps[0] + 2 sum taps[k] = 1. Returns the radius, at
+ * most OCT_WARP_MOST_RADIUS. The field is constant beyond the border. */
+#define OCT_WARP_MOST_RADIUS 96u
+unsigned oct_warp_gauss_taps(double sigma, float taps[OCT_WARP_MOST_RADIUS + 1]);
+
+/* sigma of G in voxels, and 1 / (s_i / least s)^2, of each axis. */
+void oct_warp_units(const struct oct_warp_grid *grid, double sigma, double sigma_voxels[3],
+                    double per_unit2[3]);
+
+/* volume [V][M][D], mask the same or NULL -> level [V/k][M/k][D/k], level_mask the same, needed with
+ * a mask alone. OCT_E_NO_MEMORY. */
+enum oct_err oct_warp_level_volume(const uint32_t dims[3], unsigned factor, const float *volume,
+                                   const uint8_t *mask, struct oct_workers *workers, float *level,
+                                   uint8_t *level_mask, struct oct_error *err);
+
+/* coarse [3][of level `from`] -> fine [3][of level `to`], to < from; dims of the volume. */
+void oct_warp_level_displacement(const uint32_t dims[3], unsigned from, unsigned to,
+                                 const float *coarse, struct oct_workers *workers, float *fine);
+
+#endif

@@ -1,0 +1,85 @@
+#include "analysis/warp/solver.h"
+
+#include <math.h>
+
+void oct_warp_params_default(struct oct_warp_params *params, enum oct_warp_profile profile,
+                             const uint32_t dims[3])
+{
+    static const unsigned factors[OCT_WARP_MOST_LEVELS] = {8, 4, 2, 1};
+    static const unsigned iterations[OCT_WARP_MOST_LEVELS] = {100, 100, 30, 10};
+    uint32_t least = dims[0], most = dims[0];
+    for (unsigned i = 1; i < 3; i++) {
+        least = dims[i] < least ? dims[i] : least;
+        most = dims[i] > most ? dims[i] : most;
+    }
+    *params = (struct oct_warp_params){
+        .profile = profile, .lambda = 5e-4, .sigma = 3, .kappa = 1, .most_step = 0.5};
+    for (unsigned i = 0; i < OCT_WARP_MOST_LEVELS; i++) {
+        const bool fits = least / factors[i] >= OCT_WARP_LEAST_SIDE || factors[i] == 1;
+        if (!fits || (factors[i] == 8 && most <= 256))
+            continue;
+        params->factor[params->n_levels] = factors[i];
+        params->iterations[params->n_levels++] = iterations[i];
+    }
+}
+
+static enum oct_err check_grid(const struct oct_warp_grid *grid, struct oct_error *err)
+{
+    const uint32_t *dims = grid->dims;
+    for (unsigned i = 0; i < 3; i++) {
+        if (dims[i] < OCT_WARP_LEAST_SIDE)
+            return oct_fail(err, OCT_E_ARG,
+                            "warp: a volume of %u x %u x %u voxels; give sides of %u or more",
+                            dims[0], dims[1], dims[2], OCT_WARP_LEAST_SIDE);
+        if (!(grid->spacing[i] > 0) || !isfinite(grid->spacing[i]))
+            return oct_fail(err, OCT_E_ARG, "warp: a spacing of %g; give one above 0",
+                            grid->spacing[i]);
+    }
+    if ((uint64_t)dims[0] * dims[1] > OCT_WARP_MOST_VOXELS / dims[2])
+        return oct_fail(err, OCT_E_ARG, "warp: a volume of %u x %u x %u voxels; %llu are the most",
+                        dims[0], dims[1], dims[2], (unsigned long long)OCT_WARP_MOST_VOXELS);
+    return OCT_OK;
+}
+
+static enum oct_err check_levels(const struct oct_warp_params *p, const struct oct_warp_grid *grid,
+                                 struct oct_error *err)
+{
+    if (p->n_levels == 0 || p->n_levels > OCT_WARP_MOST_LEVELS)
+        return oct_fail(err, OCT_E_ARG, "warp: %u levels; give 1 to %u", p->n_levels,
+                        OCT_WARP_MOST_LEVELS);
+    for (unsigned i = 0; i < p->n_levels; i++) {
+        const unsigned k = p->factor[i];
+        if (k == 0 || k > 64 || (i > 0 && k >= p->factor[i - 1]))
+            return oct_fail(err, OCT_E_ARG,
+                            "warp: level %u has factor %u; give falling ones of 64 to 1", i + 1, k);
+        for (unsigned axis = 0; axis < 3; axis++)
+            if (grid->dims[axis] / k < OCT_WARP_LEAST_SIDE)
+                return oct_fail(err, OCT_E_ARG,
+                                "warp: factor %u leaves %u of a side's %u voxels; %u are the least",
+                                k, grid->dims[axis] / k, grid->dims[axis], OCT_WARP_LEAST_SIDE);
+        if (p->iterations[i] > 100000)
+            return oct_fail(err, OCT_E_ARG, "warp: %u iterations of a level; 100000 are the most",
+                            p->iterations[i]);
+    }
+    return OCT_OK;
+}
+
+enum oct_err oct_warp_params_check(const struct oct_warp_params *params,
+                                   const struct oct_warp_grid *grid, struct oct_error *err)
+{
+    const enum oct_err e = check_grid(grid, err);
+    if (e != OCT_OK)
+        return e;
+    if (params->profile != OCT_WARP_OCTD && params->profile != OCT_WARP_PAPER)
+        return oct_fail(err, OCT_E_ARG, "warp: there is no profile %d", (int)params->profile);
+    if (!(params->lambda >= 0 && params->lambda <= 1e6))
+        return oct_fail(err, OCT_E_ARG, "warp: lambda %g; give 0 to 1e6", params->lambda);
+    if (!(params->sigma >= 0.5 && params->sigma <= 32))
+        return oct_fail(err, OCT_E_ARG, "warp: sigma %g; give 0.5 to 32", params->sigma);
+    if (!(params->kappa >= 0 && params->kappa <= 1e6))
+        return oct_fail(err, OCT_E_ARG, "warp: kappa %g; give 0 to 1e6", params->kappa);
+    if (!(params->most_step > 0 && params->most_step <= 1))
+        return oct_fail(err, OCT_E_ARG, "warp: steps of %g voxels at most; give 0 to 1",
+                        params->most_step);
+    return check_levels(params, grid, err);
+}
