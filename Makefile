@@ -116,6 +116,15 @@ $(call of_set,avx2): EXTRA_CFLAGS += -mavx2 -mfma -mpopcnt
 $(call of_set,avx512): EXTRA_CFLAGS += -mavx512f -mavx512dq -mavx2 -mfma \
   -mpopcnt -mprefer-vector-width=512
 
+# The passes of the registration of two volumes, for three instruction sets. J and intensities are
+# finite, and nothing depends on the sign of zero.
+WARP := $(addprefix $(BUILD)/analysis/warp/passes_,plain.o avx2.o avx512.o)
+$(WARP): EXTRA_CFLAGS += -fno-trapping-math -fno-math-errno -fno-signed-zeros -ffinite-math-only \
+  -fassociative-math -ffp-contract=fast
+$(BUILD)/analysis/warp/passes_avx2.o: EXTRA_CFLAGS += -mavx2 -mfma
+$(BUILD)/analysis/warp/passes_avx512.o: EXTRA_CFLAGS += -mavx512f -mavx512bw -mavx512dq \
+  -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
+
 # The states of the layers' paths, whole numbers, for two instruction sets.
 $(BUILD)/analysis/surface/trace_states_avx2.o: EXTRA_CFLAGS += -mavx2
 

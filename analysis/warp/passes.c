@@ -1,0 +1,51 @@
+#include "analysis/warp/passes.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+static const struct oct_warp_passes *avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &oct_warp_passes_avx2
+                                                                           : NULL;
+}
+
+static const struct oct_warp_passes *avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                   __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                   avx2()
+               ? &oct_warp_passes_avx512
+               : NULL;
+}
+#else
+static const struct oct_warp_passes *avx2(void)
+{
+    return NULL;
+}
+
+static const struct oct_warp_passes *avx512(void)
+{
+    return NULL;
+}
+#endif
+
+const struct oct_warp_passes *oct_warp_passes_select(const char *name)
+{
+    if (strcmp(name, "avx512") == 0)
+        return avx512();
+    if (strcmp(name, "avx2") == 0)
+        return avx2();
+    if (strcmp(name, "plain") == 0)
+        return &oct_warp_passes_plain;
+    if (strcmp(name, "auto") != 0)
+        return NULL;
+    return avx512() ? avx512() : avx2() ? avx2() : &oct_warp_passes_plain;
+}
+
+size_t oct_warp_scratch_floats(const uint32_t dims[3])
+{
+    const size_t plane = (size_t)dims[1] * dims[2];
+    const size_t rows = 8 * ((size_t)dims[2] + 2 * OCT_WARP_MOST_RADIUS + 16);
+    const size_t line = dims[0] > dims[1] ? dims[0] : dims[1];
+    return (9 * plane + rows + line + 15) / 16 * 16;
+}
