@@ -175,7 +175,8 @@ static enum oct_err evaluate(void *context, bool trial, struct oct_warp_energy *
                     evaluate_piece, e);
     *energy = oct_warp_cpu_energy(e, &change);
     /* u, T and R are read; v is written, after the processor has read it. */
-    e->bytes += (double)n_voxels(&e->pass) * (double)((3 + 2 + 6) * sizeof(float) + (e->pass.mask != NULL));
+    e->bytes +=
+        (double)n_voxels(&e->pass) * (double)((3 + 2 + 6) * sizeof(float) + (e->pass.mask != NULL));
     return OCT_OK;
 }
 

@@ -222,8 +222,8 @@ static enum oct_err evaluate(void *context, bool trial, struct oct_warp_energy *
     oct_workers_run(workers, e->pass.dims[1], smooth_bscans, e);
     *energy = oct_warp_cpu_energy(e, &change);
     /* The force reads u, T and R and writes v; each of the three others reads and writes v. */
-    e->bytes +=
-        (double)n_of(&e->pass) * ((double)((3 + 2 + 6 + 3 * 6) * sizeof(float) + (e->pass.mask != NULL)));
+    e->bytes += (double)n_of(&e->pass) *
+                ((double)((3 + 2 + 6 + 3 * 6) * sizeof(float) + (e->pass.mask != NULL)));
     return OCT_OK;
 }
 
