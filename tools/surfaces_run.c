@@ -1,17 +1,14 @@
 #include "tools/surfaces_run.h"
 
-#include "config/config.h"
 #include "formats/recording.h"
+#include "formats/volumes.h"
 #include "pipeline/base/clock.h"
-#include "pipeline/volume/array.h"
-#include "pipeline/volume/volume.h"
 #include "tools/register.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #define MOST_DB 1e6F
 #define MOST_COUNTS 1e20F /* of counts^2, and of what does not say what it is */
@@ -107,65 +104,26 @@ static bool has_end(const char *path, const char *end)
     return n > n_end && strcasecmp(path + n - n_end, end) == 0;
 }
 
-/* What a recording says beside its pictures. */
-static enum oct_err look_at_recording(struct oct_surfaces_run *run, const char *path,
-                                      struct oct_error *err)
+/* What a volume says beside its pictures. */
+static enum oct_err look_at_volume(struct oct_surfaces_run *run, const char *path,
+                                   struct oct_error *err)
 {
-    struct oct_volume_reader *reader;
-    const enum oct_err e = oct_volume_open(&reader, path, err);
+    struct oct_volume_info info;
+    const enum oct_err e = oct_volume_look(path, &info, err);
     if (e)
         return e;
-    const struct oct_volume_facts *facts = oct_volume_facts(reader);
-    const char *text = oct_volume_config_text(reader);
-    struct oct_config *config = text ? calloc(1, sizeof(*config)) : NULL;
-    run->um[0] = facts->spacing_um[0];
-    if (strcmp(facts->eye, "OD") == 0)
+    run->um[0] = info.um[0];
+    run->is_linear = info.is_linear;
+    if (strcmp(info.eye, "OD") == 0)
         run->eye = OCT_SURFACES_EYE_OD;
-    if (strcmp(facts->eye, "OS") == 0)
+    if (strcmp(info.eye, "OS") == 0)
         run->eye = OCT_SURFACES_EYE_OS;
-    if (config) {
-        oct_config_init(config);
-        run->is_linear = oct_config_load_text(config, text, path, NULL) == OCT_OK &&
-                         !config->pipeline.log && facts->sample_type == OCT_SAMPLE_F32;
-        free(config);
-    }
-    oct_volume_reader_destroy(reader);
     return OCT_OK;
-}
-
-/* FILE.h5:/DATASET */
-static enum oct_err look_at_array(struct oct_surfaces_run *run, const char *path,
-                                  struct oct_error *err)
-{
-    struct oct_volume_array *array;
-    char *file = strdup(path), *colon = file ? strstr(file, ":/") : NULL;
-    enum oct_err e = OCT_OK;
-    if (!file)
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
-    for (char *next = colon; next; next = strstr(next + 1, ":/"))
-        colon = next; /* the last */
-    if (colon) {
-        *colon = '\0';
-        e = oct_volume_array_open(&array, file, colon + 1, err);
-    }
-    if (colon && !e) {
-        const struct oct_volume_array_facts *facts = oct_volume_array_facts(array);
-        run->um[0] = facts->rank == 3 ? facts->spacing_um[0] : NAN;
-        oct_volume_array_close(array);
-    }
-    free(file);
-    return e;
-}
-
-/* FILE.h5:/DATASET, unless a file has that very name. */
-static bool names_a_dataset(const char *path)
-{
-    return strstr(path, ":/") && access(path, F_OK) != 0;
 }
 
 static bool is_hdf5(const char *path)
 {
-    return names_a_dataset(path) || oct_recording_is_volume(path);
+    return oct_recording_names_dataset(path) || oct_recording_is_volume(path);
 }
 
 /* Pictures are parts of a volume, these are whole ones. */
@@ -183,10 +141,7 @@ static enum oct_err look_at_file(struct oct_surfaces_run *run, struct oct_error 
     const char *path = run->inputs[0];
     run->is_turned = run->given->depth_is_given ? run->given->depth_is_down
                                                 : !is_hdf5(path) && !has_end(path, ".npy");
-    if (!is_hdf5(path))
-        return OCT_OK;
-    return names_a_dataset(path) ? look_at_array(run, path, err)
-                                 : look_at_recording(run, path, err);
+    return is_hdf5(path) ? look_at_volume(run, path, err) : OCT_OK;
 }
 
 static enum oct_err look_at_first(struct oct_surfaces_run *run, struct oct_error *err)
