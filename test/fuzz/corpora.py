@@ -295,5 +295,46 @@ def csv():
     put("csv", "wide", ",".join(["track", "frame", "x", "y"] + ["a"] * 4100) + "\n")
 
 
-for kind in (lines, shm, control, view, image, ini, calibration, key, volume, pictures, csv):
+def nifti():
+    import gzip
+
+    def nii(order="<", dim=(3, 4, 3, 2, 1, 1, 1, 1), datatype=16, slope=0.0, offset=352, magic=b"n+1\0", units=10,
+            qform=0, sform=0, data=None):
+        voxels = b"".join(struct.pack(order + "f", i) for i in range(24)) if data is None else data
+        return (struct.pack(order + "i", 348) + bytes(36) + struct.pack(order + "8h", *dim) + bytes(14)
+                + struct.pack(order + "hh", datatype, 0) + bytes(2)
+                + struct.pack(order + "11f", 1, .004, .01, .025, 1, 1, 1, 1, offset, slope, 2) + bytes(3)
+                + bytes([units]) + bytes(128) + struct.pack(order + "hh", qform, sform)
+                + struct.pack(order + "6f", .6, 0, 0, 1, 2, 3)
+                + struct.pack(order + "12f", .004, 0, 0, 1, 0, .01, 0, 2, 0, 0, .025, 3) + bytes(16) + magic
+                + bytes(4) + voxels)
+
+    def nii2(order="<", dim=(3, 4, 3, 2, 1, 1, 1, 1), datatype=4, offset=544):
+        return (struct.pack(order + "i", 540) + b"n+2\0\r\n\x1a\n" + struct.pack(order + "hh8q", datatype, 16, *dim)
+                + bytes(24) + struct.pack(order + "8dq2d", 1, 4, 10, 25, 1, 1, 1, 1, offset, .5, -3) + bytes(144)
+                + struct.pack(order + "ii18d", 1, 1, *[.1] * 18) + bytes(4) + struct.pack(order + "i", 3)
+                + bytes(40) + bytes(range(48)))
+
+    for packed in b"\0", b"\1":
+        name = ".gz" if packed == b"\1" else ""
+        put("nifti", "one" + name, packed + nii())
+        put("nifti", "two" + name, packed + nii2())
+    put("nifti", "big", b"\0" + nii(">", qform=1))
+    put("nifti", "big2", b"\1" + nii2(">"))
+    put("nifti", "placed", b"\0" + nii(sform=1, slope=2.5, units=3))
+    for n, kind in enumerate((2, 4, 8, 64, 128, 256, 512, 768, 1024, 1280)):
+        put("nifti", f"type{kind}", bytes([n % 2]) + nii(datatype=kind, data=bytes(range(192))))
+    put("nifti", "cut", b"\0" + nii()[:-5])
+    put("nifti", "cut.gz", b"\1" + nii()[:-5])
+    put("nifti", "header", b"\0" + nii()[:200])
+    put("nifti", "torn", b"\0" + gzip.compress(nii())[:-9])
+    put("nifti", "huge", b"\0" + nii2(dim=(3, 1 << 31, 1 << 31, 4, 1, 1, 1, 1)))
+    put("nifti", "far", b"\0" + nii(offset=float("nan")))
+    put("nifti", "five", b"\0" + nii(dim=(5, 4, 3, 2, 1, 3, 1, 1)))
+    put("nifti", "pair", b"\0" + nii(magic=b"ni1\0"))
+    put("nifti", "slope", b"\0" + nii(slope=float("inf")))
+    put("nifti", "text", b"\1not a volume")
+
+
+for kind in (lines, shm, control, view, image, ini, calibration, key, volume, pictures, csv, nifti):
     kind()
