@@ -144,8 +144,20 @@ unsigned oct_canvas_diverging_colour(double fraction)
 
 /* ---- values ---- */
 
-static unsigned colour_of(const struct oct_canvas_values *v, float value)
+#define TINT_GREEN 0.93 /* of a tinted grey, beside its red */
+#define TINT_BLUE 0.74
+
+static unsigned grey_of(double fraction, bool tinted)
 {
+    const double red = 255 * fmin(1, fmax(0, fraction));
+    const unsigned green = (unsigned)lround(tinted ? TINT_GREEN * red : red);
+    const unsigned blue = (unsigned)lround(tinted ? TINT_BLUE * red : red);
+    return (unsigned)lround(red) << 16 | green << 8 | blue;
+}
+
+static unsigned colour_of(const struct oct_canvas_values *v, size_t at)
+{
+    const float value = v->values[at];
     if (!isfinite(value))
         return v->blue_nothing ? NOTHING_BLUE : NOTHING;
     const double fraction = ((double)value - v->lo) / (v->hi - v->lo);
@@ -153,7 +165,7 @@ static unsigned colour_of(const struct oct_canvas_values *v, float value)
         return oct_canvas_diverging_colour(fraction);
     if (v->in_colour)
         return oct_canvas_map_colour(fraction);
-    return (unsigned)lround(255 * fmin(1, fmax(0, fraction))) * 0x010101u;
+    return grey_of(fraction, v->tinted && v->tinted[at]);
 }
 
 static void fill_image(cairo_surface_t *image, const struct oct_canvas_values *v)
@@ -162,7 +174,7 @@ static void fill_image(cairo_surface_t *image, const struct oct_canvas_values *v
     const size_t stride = (size_t)cairo_image_surface_get_stride(image);
     for (uint32_t y = 0; y < v->n_y; y++)
         for (uint32_t x = 0; x < v->n_x; x++) {
-            const uint32_t rgb = colour_of(v, v->values[(size_t)y * v->n_x + x]);
+            const uint32_t rgb = colour_of(v, (size_t)y * v->n_x + x);
             memcpy(bytes + y * stride + 4 * (size_t)x, &rgb, sizeof(rgb));
         }
     cairo_surface_mark_dirty(image);

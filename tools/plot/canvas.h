@@ -50,6 +50,7 @@ struct oct_canvas_values {
     double lo, hi;              /* black and white, or the ends of the map's colours */
     bool in_colour;             /* by oct_canvas_map_colour */
     bool diverging;             /* by oct_canvas_diverging_colour */
+    const uint8_t *tinted;      /* [n_y][n_x], of grey values: 1: warmer; NULL: none is */
     bool blue_nothing;          /* what is not finite is a pale blue */
     bool smooth;                /* enlarged values go over into each other; else they are boxes */
     double x, y, width, height; /* px: the box */

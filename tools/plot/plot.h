@@ -172,8 +172,9 @@ struct oct_plot_tile {
     const float *pixels; /* [height][width]; NaN is drawn as a pale blue */
     uint32_t height, width;
     double lo, hi;
-    bool diverging;      /* from blue over white in the middle of lo .. hi to red; else grey */
-    double um_dx, um_dy; /* of a pixel, for its shape and a scale bar; 0 or NaN: squares */
+    const uint8_t *tinted; /* [height][width], of grey pixels: 1: warmer; NULL: none is */
+    bool diverging;        /* from blue over white in the middle of lo .. hi to red; else grey */
+    double um_dx, um_dy;   /* of a pixel, for its shape and a scale bar; 0 or NaN: squares */
 
     /* A histogram in place of pixels (NULL): n_bins from lo to hi. */
     const double *bins;

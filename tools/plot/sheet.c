@@ -86,6 +86,7 @@ static enum oct_err draw_pixels(struct page *p, const struct oct_plot_tile *t, d
                                              .lo = t->lo,
                                              .hi = t->hi,
                                              .diverging = t->diverging,
+                                             .tinted = t->tinted,
                                              .blue_nothing = true,
                                              .x = x,
                                              .y = y,
