@@ -17,7 +17,7 @@ struct oct_workers;
 
 struct oct_warp_bscans_setup {
     uint32_t dims[3];                                /* V, M, D of both */
-    uint32_t reach_bscans, reach_lines, reach_depth; /* 0: 8, 16, 12 */
+    uint32_t reach_bscans, reach_lines, reach_depth; /* 0: 24, 32, 16 */
     double jump_price;                               /* a B-scan of jump, in score; 0: 0.01 */
     struct oct_workers *workers;
 };
