@@ -1,0 +1,343 @@
+/* ZNCC of B-scans with B-scans over a window of shifts, by transforms: one of each B-scan, and one
+ * back for each pair. */
+#include "analysis/correlate/fft2.h"
+#include "analysis/warp/bscans_parts.h"
+#include "kernels/device/workers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Sides from which on B-scans are binned by two: less noise, and a quarter of the work. */
+#define LEAST_BINNED_SIDE 64u
+
+/* Of a B-scan of mean 0 and variance 1, and a shift of the window: over what overlaps when it is
+ * the fixed one. The moving one's are those of the opposite shift. */
+struct sums {
+    double sum, square, n;
+};
+
+/* A worker's own. */
+struct slot {
+    struct oct_fft2 *fft;
+    float *bscan;       /* [height][width] */
+    double *corners[2]; /* [height + 1][width + 1] sums of values and squares before a corner */
+    float *spectrum;    /* of a fixed B-scan */
+    struct sums *sums;  /* [n_window] of it */
+    float *window;      /* [n_window] */
+};
+
+struct scoring {
+    struct oct_warp_scores *scores;
+    const uint32_t *dims;
+    const float *fixed, *moving;
+    uint32_t height, width; /* of a binned B-scan */
+    uint32_t max_dy, max_dx;
+    size_t n_window;
+    float **spectra;    /* [V] of the moving ones; NULL: blank */
+    struct sums *sums;  /* [V][n_window] of the moving ones */
+    struct slot *slots; /* [n_slots] */
+    unsigned n_slots;
+    float *largest; /* [V][n[0]] scores of pairs; NaN: none */
+};
+
+/* ---- one B-scan ---- */
+
+static void bin_bscan(const struct scoring *s, const float *bscan, float *binned)
+{
+    const uint32_t bin = s->scores->bin, depth = s->dims[2];
+
+    for (uint32_t y = 0; y < s->height; y++)
+        for (uint32_t x = 0; x < s->width; x++) {
+            const float *at = bscan + (size_t)y * bin * depth + (size_t)x * bin;
+            float sum = at[0];
+            if (bin == 2)
+                sum += at[1] + at[depth] + at[depth + 1];
+            binned[(size_t)y * s->width + x] = sum;
+        }
+}
+
+/* false: it is blank. */
+static bool standardise(float *values, size_t n)
+{
+    double sum = 0, squares = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += (double)values[i];
+    const double mean = sum / (double)n;
+    for (size_t i = 0; i < n; i++)
+        squares += ((double)values[i] - mean) * ((double)values[i] - mean);
+    const double sd = sqrt(squares / (double)n);
+    if (!(sd > 1e-6 * fabs(mean)))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        values[i] = (float)(((double)values[i] - mean) / sd);
+    return true;
+}
+
+static void integrate(const struct scoring *s, const struct slot *slot)
+{
+    const size_t stride = (size_t)s->width + 1;
+
+    for (uint32_t y = 0; y < s->height; y++) {
+        double sum = 0, square = 0;
+        for (uint32_t x = 0; x < s->width; x++) {
+            const double value = (double)slot->bscan[(size_t)y * s->width + x];
+            const size_t at = (y + 1) * stride + x + 1;
+            sum += value;
+            square += value * value;
+            slot->corners[0][at] = slot->corners[0][at - stride] + sum;
+            slot->corners[1][at] = slot->corners[1][at - stride] + square;
+        }
+    }
+}
+
+static void sum_windows(const struct scoring *s, const struct slot *slot, struct sums *sums)
+{
+    const size_t stride = (size_t)s->width + 1;
+
+    integrate(s, slot);
+    for (int32_t dy = -(int32_t)s->max_dy; dy <= (int32_t)s->max_dy; dy++)
+        for (int32_t dx = -(int32_t)s->max_dx; dx <= (int32_t)s->max_dx; dx++) {
+            const size_t y0 = dy < 0 ? (size_t)-dy : 0, x0 = dx < 0 ? (size_t)-dx : 0;
+            const size_t n_y = s->height - (size_t)abs(dy), n_x = s->width - (size_t)abs(dx);
+            const size_t a = y0 * stride + x0, b = (y0 + n_y) * stride + x0;
+            const double *c[2] = {slot->corners[0], slot->corners[1]};
+            *sums++ = (struct sums){.sum = c[0][b + n_x] - c[0][b] - c[0][a + n_x] + c[0][a],
+                                    .square = c[1][b + n_x] - c[1][b] - c[1][a + n_x] + c[1][a],
+                                    .n = (double)(n_y * n_x)};
+        }
+}
+
+struct rows {
+    const float *values;
+    uint32_t width;
+};
+
+static void fill_row(void *context, uint32_t y, float *row)
+{
+    const struct rows *rows = context;
+    memcpy(row, rows->values + (size_t)y * rows->width, rows->width * sizeof(float));
+}
+
+/* Spectrum and sums of a B-scan; false: it is blank. */
+static bool take(const struct scoring *s, const struct slot *slot, const float *bscan,
+                 float *spectrum, struct sums *sums)
+{
+    struct rows rows = {slot->bscan, s->width};
+    const struct oct_fft2_rows picture = {s->height, s->width, fill_row, &rows};
+
+    bin_bscan(s, bscan, slot->bscan);
+    if (!standardise(slot->bscan, (size_t)s->height * s->width))
+        return false;
+    oct_fft2_forward(slot->fft, &picture, spectrum);
+    sum_windows(s, slot, sums);
+    return true;
+}
+
+/* ---- pairs ---- */
+
+static size_t pixels_of(const uint32_t dims[3])
+{
+    return (size_t)dims[1] * dims[2];
+}
+
+static void take_moving(void *context, unsigned piece, unsigned worker)
+{
+    const struct scoring *s = context;
+
+    if (!take(s, &s->slots[worker], s->moving + piece * pixels_of(s->dims), s->spectra[piece],
+              s->sums + piece * s->n_window)) {
+        free(s->spectra[piece]);
+        s->spectra[piece] = NULL;
+    }
+}
+
+/* Scores of a pair at the shifts around the centre; returns the largest. */
+static float score_pair(const struct scoring *s, const struct slot *slot, const struct sums *moving,
+                        float *score)
+{
+    const struct oct_warp_scores *to = s->scores;
+    const size_t n_x = 2 * (size_t)s->max_dx + 1;
+    const double least = OCT_WARP_LEAST_SHARED * (double)s->height * s->width;
+    float largest = -1;
+
+    for (size_t i = 0; i < to->n[1]; i++) {
+        const size_t y = (size_t)((int64_t)s->max_dy + to->centre.at[1] - to->reach[1]) + i;
+        for (size_t k = 0; k < to->n[2]; k++) {
+            const size_t x = (size_t)((int64_t)s->max_dx + to->centre.at[2] - to->reach[2]) + k;
+            const size_t at = y * n_x + x;
+            const struct sums f = slot->sums[at], g = moving[s->n_window - 1 - at];
+            const double ff = f.square - f.sum * f.sum / f.n, gg = g.square - g.sum * g.sum / f.n;
+            double zncc = 0;
+            if (ff > 1e-6 * f.n && gg > 1e-6 * f.n && f.n >= least)
+                zncc = ((double)slot->window[at] - f.sum * g.sum / f.n) / sqrt(ff * gg);
+            *score = (float)zncc;
+            largest = fmaxf(largest, *score++);
+        }
+    }
+    return largest;
+}
+
+static void score_bscan(void *context, unsigned piece, unsigned worker)
+{
+    const struct scoring *s = context;
+    struct oct_warp_scores *to = s->scores;
+    const struct slot *slot = &s->slots[worker];
+    const size_t n_shifts = to->n[1] * to->n[2];
+    const bool is_blank =
+        !take(s, slot, s->fixed + piece * pixels_of(s->dims), slot->spectrum, slot->sums);
+
+    for (size_t i = 0; i < to->n[0]; i++) {
+        const int64_t m = (int64_t)piece + to->centre.at[0] + (int64_t)i - to->reach[0];
+        float *score = to->score + (piece * to->n[0] + i) * n_shifts;
+        float *largest = &s->largest[piece * to->n[0] + i];
+        if (is_blank || m < 0 || m >= s->dims[0] || !s->spectra[m]) {
+            for (size_t k = 0; k < n_shifts; k++)
+                score[k] = NAN;
+            *largest = NAN;
+            continue;
+        }
+        oct_fft2_product(slot->fft, slot->spectrum, s->spectra[m], slot->window);
+        *largest = score_pair(s, slot, s->sums + (size_t)m * s->n_window, score);
+    }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median of what is not NaN; 0: there is nothing. Sorts. */
+static float median(float *values, size_t n)
+{
+    size_t n_left = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(values[i]))
+            values[n_left++] = values[i];
+    if (n_left == 0)
+        return 0;
+    qsort(values, n_left, sizeof(*values), by_value);
+    return values[n_left / 2];
+}
+
+/* ---- all ---- */
+
+static bool open_slot(const struct scoring *s, struct slot *slot, struct oct_error *err)
+{
+    const struct oct_fft2_setup setup = {
+        .height = s->height, .width = s->width, .max_dy = s->max_dy, .max_dx = s->max_dx};
+    const size_t n_corners = ((size_t)s->height + 1) * ((size_t)s->width + 1);
+
+    if (oct_fft2_create(&slot->fft, &setup, err))
+        return false;
+    slot->bscan = malloc((size_t)s->height * s->width * sizeof(float));
+    slot->corners[0] = calloc(n_corners, sizeof(double));
+    slot->corners[1] = calloc(n_corners, sizeof(double));
+    slot->spectrum = oct_fft2_spectrum(slot->fft);
+    slot->sums = malloc(s->n_window * sizeof(*slot->sums));
+    slot->window = malloc(s->n_window * sizeof(float));
+    return slot->bscan && slot->corners[0] && slot->corners[1] && slot->spectrum && slot->sums &&
+           slot->window;
+}
+
+static void close_scoring(struct scoring *s)
+{
+    for (unsigned i = 0; s->slots && i < s->n_slots; i++) {
+        struct slot *slot = &s->slots[i];
+        oct_fft2_destroy(slot->fft);
+        free(slot->bscan);
+        free(slot->corners[0]);
+        free(slot->corners[1]);
+        free(slot->spectrum);
+        free(slot->sums);
+        free(slot->window);
+    }
+    for (uint32_t b = 0; s->spectra && b < s->dims[0]; b++)
+        free(s->spectra[b]);
+    free(s->slots);
+    free(s->spectra);
+    free(s->sums);
+    free(s->largest);
+}
+
+static bool open_scoring(struct scoring *s, struct oct_error *err)
+{
+    const struct oct_warp_scores *to = s->scores;
+    const uint32_t n = s->dims[0];
+
+    s->slots = calloc(s->n_slots, sizeof(*s->slots));
+    s->spectra = calloc(n, sizeof(*s->spectra));
+    s->sums = malloc(n * s->n_window * sizeof(*s->sums));
+    s->largest = malloc(n * to->n[0] * sizeof(float));
+    if (!s->slots || !s->spectra || !s->sums || !s->largest)
+        return false;
+    for (unsigned i = 0; i < s->n_slots; i++)
+        if (!open_slot(s, &s->slots[i], err))
+            return false;
+    for (uint32_t b = 0; b < n; b++)
+        if (!(s->spectra[b] = oct_fft2_spectrum(s->slots[0].fft)))
+            return false;
+    return true;
+}
+
+/* Shifts of binned pixels around the centre, and the window around 0 that holds them. */
+static void lay_out(struct scoring *s, const uint32_t reach[3], const struct oct_warp_shift *place)
+{
+    struct oct_warp_scores *to = s->scores;
+    const uint32_t side[3] = {s->dims[0], s->height, s->width};
+
+    to->reach[0] = reach[0] < side[0] ? reach[0] : side[0] - 1;
+    to->centre.at[0] = place->at[0];
+    for (unsigned i = 1; i < 3; i++) {
+        const int32_t most = (int32_t)(side[i] * 3 / 4);
+        int32_t far = (int32_t)((reach[i] + to->bin - 1) / to->bin);
+        int32_t centre = place->at[i] / (int32_t)to->bin;
+        far = far < most ? far : most;
+        centre = centre > most - far ? most - far : centre;
+        to->centre.at[i] = centre < far - most ? far - most : centre;
+        to->reach[i] = (uint32_t)far;
+    }
+    for (unsigned i = 0; i < 3; i++)
+        to->n[i] = 2 * (size_t)to->reach[i] + 1;
+    s->max_dy = to->reach[1] + (uint32_t)abs(to->centre.at[1]);
+    s->max_dx = to->reach[2] + (uint32_t)abs(to->centre.at[2]);
+    s->n_window = (2 * (size_t)s->max_dy + 1) * (2 * (size_t)s->max_dx + 1);
+}
+
+enum oct_err oct_warp_scores_make(struct oct_warp_scores *scores, const uint32_t dims[3],
+                                  const uint32_t reach[3], const struct oct_warp_shift *place,
+                                  const float *fixed, const float *moving,
+                                  struct oct_workers *workers, struct oct_error *err)
+{
+    const uint32_t bin = dims[1] >= LEAST_BINNED_SIDE && dims[2] >= LEAST_BINNED_SIDE ? 2 : 1;
+    struct scoring s = {.scores = scores,
+                        .dims = dims,
+                        .fixed = fixed,
+                        .moving = moving,
+                        .height = dims[1] / bin,
+                        .width = dims[2] / bin,
+                        .n_slots = workers ? oct_workers_n_threads(workers) + 1 : 1};
+
+    *scores = (struct oct_warp_scores){.n_bscans = dims[0], .bin = bin};
+    lay_out(&s, reach, place);
+    scores->score = malloc(dims[0] * scores->n[0] * scores->n[1] * scores->n[2] * sizeof(float));
+    if (!scores->score || !open_scoring(&s, err)) {
+        close_scoring(&s);
+        oct_warp_scores_finish(scores);
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the correlation of B-scans");
+    }
+    oct_workers_run(workers, dims[0], take_moving, &s);
+    oct_workers_run(workers, dims[0], score_bscan, &s);
+    scores->unlike = median(s.largest, dims[0] * scores->n[0]);
+    close_scoring(&s);
+    return OCT_OK;
+}
+
+void oct_warp_scores_finish(struct oct_warp_scores *scores)
+{
+    free(scores->score);
+    scores->score = NULL;
+}
