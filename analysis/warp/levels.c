@@ -101,7 +101,7 @@ static void sum_depths(const struct smoothing *s, size_t at, const float *sums,
         }
         s->level[at + d] = !weights ? sum : weight > 0 ? sum / weight : 0;
         if (weights)
-            s->level_mask[at + d] = weight >= 0.5F;
+            s->level_mask[at + d] = weight >= OCT_WARP_LEAST_WEIGHT;
     }
 }
 

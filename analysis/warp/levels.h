@@ -4,7 +4,8 @@
  * c(i) = k i + (k - 1) / 2 of the volume. Its values are those of a Gaussian of 0.5 k voxels at c(i),
  * cut at 1.5 k + 0.5 voxels and divided by the sum of its weights, along each axis in turn; the
  * volume is constant beyond its border. With a mask the weights of masked voxels are 0; a voxel of
- * the level is compared where at least half of the weight is left.
+ * the level is compared where at least half of the weight is left: a little less, so that rounding
+ * decides nothing where the mask's edge cuts a voxel in half.
  *
  * A displacement goes from a level to a finer one by trilinear interpolation, constant beyond the
  * outermost centres, times the ratio of the factors. */
@@ -14,6 +15,8 @@
 #include "analysis/warp/grid.h"
 
 struct oct_workers;
+
+#define OCT_WARP_LEAST_WEIGHT 0.4999F
 
 static inline void oct_warp_level_dims(const uint32_t dims[3], unsigned factor, uint32_t level[3])
 {
