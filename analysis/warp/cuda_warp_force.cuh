@@ -1,0 +1,159 @@
+/* The Eulerian force, and its division and smoothing along the depth in one pass. */
+#ifndef OCT_ANALYSIS_WARP_CUDA_WARP_FORCE_CUH
+#define OCT_ANALYSIS_WARP_CUDA_WARP_FORCE_CUH
+
+#include "analysis/warp/cuda_warp_gauss.cuh"
+
+#define OCT_WARP_FORCE_THREADS 128u
+#define OCT_WARP_FORCE_LINES 4u /* of a block; as many spans in shared memory for each axis */
+#define OCT_WARP_FORCE_SPAN (OCT_WARP_FORCE_THREADS / OCT_WARP_FORCE_LINES * OCT_WARP_OWN)
+
+/* What the force is of; fixed: NaN where it is not compared. */
+struct oct_warp_fields {
+    const float *warped, *change, *fixed; /* T(h), J + log J, R */
+    float lambda, kappa;
+};
+
+/* f, and what it is divided by, in units of the finest spacing. */
+static __device__ inline float oct_warp_force_at(const struct oct_warp_box &box,
+                                                 const struct oct_warp_fields &of,
+                                                 const struct oct_warp_place &p, float force[3])
+{
+    const float r = of.fixed[p.at];
+    const float off = r == r ? of.warped[p.at] - r : 0.0f;
+    float steep = 0;
+    for (int i = 0; i < 3; i++) {
+        const struct oct_warp_slope slope = oct_warp_slope_of(box, p, i);
+        const float by = 1 / box.units[i];
+        const float of_warped = by * oct_warp_along(of.warped, slope);
+        const float of_change = by * oct_warp_along(of.change, slope);
+        force[i] = off * of_warped - of.lambda * of_change;
+        steep = fmaf(of_warped, of_warped, steep);
+    }
+    return steep + of.kappa * off * off + 2 * of.lambda + 1e-4f;
+}
+
+/* Undivided, for each voxel, per voxel. */
+static __global__ void __launch_bounds__(OCT_WARP_THREADS)
+    oct_warp_force_kernel(struct oct_warp_box box, struct oct_warp_fields of, float *force)
+{
+    const size_t i = (size_t)blockIdx.x * OCT_WARP_THREADS + threadIdx.x;
+    if (i >= box.n)
+        return;
+    float here[3];
+    oct_warp_force_at(box, of, oct_warp_place_of(box, i), here);
+    for (int k = 0; k < 3; k++)
+        force[k * box.n + i] = here[k] * box.units[k];
+}
+
+/* ---- divided and smoothed along the depth ---- */
+
+/* A block's part of the depth; 8 divides it. */
+struct oct_warp_span {
+    uint32_t own, n_spans, pitch; /* pitch: of a line in shared memory */
+};
+
+static inline struct oct_warp_span oct_warp_span_of(uint32_t side, uint32_t radius)
+{
+    struct oct_warp_span span;
+    const uint32_t n = oct_warp_groups(side, OCT_WARP_FORCE_SPAN);
+    span.own = oct_warp_groups(oct_warp_groups(side, n), OCT_WARP_OWN) * OCT_WARP_OWN;
+    span.n_spans = oct_warp_groups(side, span.own);
+    span.pitch = OCT_WARP_SPREAD(span.own + 2 * radius) + 1;
+    return span;
+}
+
+static inline size_t oct_warp_span_bytes(const struct oct_warp_span &span)
+{
+    return (OCT_WARP_TAPS + 1 + (size_t)3 * OCT_WARP_FORCE_LINES * span.pitch) * sizeof(float);
+}
+
+static inline uint64_t oct_warp_span_blocks(const struct oct_warp_box &box,
+                                            const struct oct_warp_span &span)
+{
+    return (uint64_t)oct_warp_groups(box.side[1], OCT_WARP_FORCE_LINES) * box.side[0] *
+           span.n_spans;
+}
+
+/* Of a block: B-scan, first A-line, first depth. */
+static __device__ inline struct oct_warp_place oct_warp_span_place(const struct oct_warp_box &box,
+                                                                   const struct oct_warp_span &span)
+{
+    const uint32_t n_j = oct_warp_groups(box.side[1], OCT_WARP_FORCE_LINES);
+    const uint32_t rest = blockIdx.x / span.n_spans;
+    return {{rest / n_j, rest % n_j * OCT_WARP_FORCE_LINES, blockIdx.x % span.n_spans * span.own},
+            0};
+}
+
+/* The quotients of a block's lines and of `radius` depths more at both ends. */
+static __device__ inline void oct_warp_load_spans(const struct oct_warp_box &box,
+                                                  const struct oct_warp_fields &of,
+                                                  const struct oct_warp_span &span,
+                                                  const struct oct_warp_place &first,
+                                                  uint32_t radius, float *lines)
+{
+    const uint32_t n = span.own + 2 * radius;
+    for (uint32_t i = threadIdx.x; i < OCT_WARP_FORCE_LINES * n; i += OCT_WARP_FORCE_THREADS) {
+        const uint32_t line = i / n, j = first.x[1] + line;
+        const int64_t wanted = (int64_t)first.x[2] + (i - line * n) - radius;
+        const uint32_t d = (uint32_t)oct_warp_inside(wanted, box.side[2]);
+        float force[3] = {0, 0, 0}, by = 1;
+        if (j < box.side[1]) {
+            const struct oct_warp_place p = {{first.x[0], j, d},
+                                             oct_warp_at(box, first.x[0], j, d)};
+            by = 1 / oct_warp_force_at(box, of, p, force);
+        }
+        for (uint32_t k = 0; k < 3; k++)
+            lines[(k * OCT_WARP_FORCE_LINES + line) * span.pitch + OCT_WARP_SPREAD(i - line * n)] =
+                by * force[k];
+    }
+}
+
+/* The sums take the place of the first `own` values of their lines. */
+static __device__ inline void oct_warp_smooth_spans(const struct oct_warp_span &span,
+                                                    const float *taps, uint32_t radius,
+                                                    float *lines)
+{
+    const uint32_t n_groups = span.own / OCT_WARP_OWN, line = threadIdx.x / n_groups;
+    const uint32_t first = threadIdx.x % n_groups * OCT_WARP_OWN;
+    const bool has_own = line < OCT_WARP_FORCE_LINES;
+    for (uint32_t k = 0; k < 3; k++) {
+        float *values = lines + (k * OCT_WARP_FORCE_LINES + line) * span.pitch;
+        float sums[OCT_WARP_OWN];
+        if (has_own)
+            oct_warp_smooth(
+                taps, radius,
+                [values, first](uint32_t i) { return values[OCT_WARP_SPREAD(first + i)]; }, sums);
+        __syncthreads();
+        if (!has_own)
+            continue;
+#pragma unroll
+        for (uint32_t i = 0; i < OCT_WARP_OWN; i++)
+            values[OCT_WARP_SPREAD(first + i)] = sums[i];
+    }
+    __syncthreads();
+}
+
+static __global__ void __launch_bounds__(OCT_WARP_FORCE_THREADS)
+    oct_warp_drive_kernel(struct oct_warp_box box, struct oct_warp_fields of,
+                          struct oct_warp_span span, struct oct_warp_taps g, float *v)
+{
+    OCT_SHARED(float, shared);
+    float *taps = shared, *lines = shared + OCT_WARP_TAPS + 1;
+    const struct oct_warp_place first = oct_warp_span_place(box, span);
+    oct_warp_load_taps(g, OCT_WARP_FORCE_THREADS, taps);
+    oct_warp_load_spans(box, of, span, first, g.radius, lines);
+    __syncthreads();
+    oct_warp_smooth_spans(span, taps, g.radius, lines);
+    for (uint32_t i = threadIdx.x; i < 3 * OCT_WARP_FORCE_LINES * span.own;
+         i += OCT_WARP_FORCE_THREADS) {
+        const uint32_t line = i / span.own, d = i - line * span.own;
+        const uint32_t k = line / OCT_WARP_FORCE_LINES,
+                       j = first.x[1] + line % OCT_WARP_FORCE_LINES;
+        if (j < box.side[1] && first.x[2] + d < box.side[2])
+            v[k * box.n + oct_warp_at(box, first.x[0], j, first.x[2] + d)] =
+                lines[line * span.pitch + OCT_WARP_SPREAD(d)];
+    }
+}
+
+#endif

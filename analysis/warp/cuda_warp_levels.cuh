@@ -1,0 +1,104 @@
+/* Volumes of a level and displacements from a level to a finer one, as levels.h says. */
+#ifndef OCT_ANALYSIS_WARP_CUDA_WARP_LEVELS_CUH
+#define OCT_ANALYSIS_WARP_CUDA_WARP_LEVELS_CUH
+
+#include "analysis/warp/cuda_warp_types.cuh"
+extern "C" {
+#include "analysis/warp/levels.h"
+}
+
+/* Along one axis of a volume [outer][side][inner]: voxel i of the level is the sum of n_taps voxels
+ * from factor i + first on, constant beyond the border. */
+struct oct_warp_shrinking {
+    size_t outer, inner;
+    uint32_t side, level_side, factor, n_taps;
+    int32_t first;
+};
+
+/* One of `volume` and `mask`, or the volume where the mask is 1. */
+struct oct_warp_source {
+    const float *volume;
+    const uint8_t *mask;
+};
+
+static __device__ inline float oct_warp_value(const struct oct_warp_source &from, size_t at)
+{
+    if (!from.mask)
+        return from.volume[at];
+    return from.mask[at] == 0 ? 0.0f : from.volume ? from.volume[at] : 1.0f;
+}
+
+static __global__ void __launch_bounds__(OCT_WARP_THREADS)
+    oct_warp_shrink_kernel(struct oct_warp_shrinking s, const float *taps,
+                           struct oct_warp_source from, float *to)
+{
+    const size_t i = (size_t)blockIdx.x * OCT_WARP_THREADS + threadIdx.x;
+    if (i >= s.outer * s.level_side * s.inner)
+        return;
+    const size_t line = i / s.inner, outer = line / s.level_side;
+    const int64_t first = (int64_t)(line - outer * s.level_side) * s.factor + s.first;
+    const size_t at = outer * s.side * s.inner + (i - line * s.inner);
+    float sum = 0;
+    for (uint32_t t = 0; t < s.n_taps; t++) {
+        const size_t there = at + oct_warp_inside(first + t, s.side) * s.inner;
+        sum = fmaf(taps[t], oct_warp_value(from, there), sum);
+    }
+    to[i] = sum;
+}
+
+/* With a mask: sums over weights; NaN where too little weight is left. */
+static __global__ void __launch_bounds__(OCT_WARP_THREADS)
+    oct_warp_divide_kernel(const float *sums, const float *weights, size_t n, float *level)
+{
+    const size_t i = (size_t)blockIdx.x * OCT_WARP_THREADS + threadIdx.x;
+    if (i < n)
+        level[i] = weights[i] >= OCT_WARP_LEAST_WEIGHT ? sums[i] / weights[i] : NAN;
+}
+
+/* Finite or not, in the blocks' sums. */
+static __global__ void __launch_bounds__(OCT_WARP_THREADS)
+    oct_warp_check_kernel(const float *volume, size_t n, uint32_t n_blocks,
+                          struct oct_warp_sums *sums)
+{
+    struct oct_warp_sums own = oct_warp_sums_none();
+    for (size_t i = (size_t)blockIdx.x * OCT_WARP_THREADS + threadIdx.x; i < n;
+         i += (size_t)n_blocks * OCT_WARP_THREADS)
+        own.n_bad += !(fabsf(volume[i]) < INFINITY);
+    own = oct_warp_sums_of_block(own);
+    if (threadIdx.x == 0)
+        sums[blockIdx.x] = own;
+}
+
+/* ---- displacements ---- */
+
+/* Where a voxel of the finer level lies between two of the coarser one. */
+static __device__ inline uint32_t oct_warp_spread_at(uint32_t i, uint32_t from, uint32_t to,
+                                                     uint32_t side, float *part)
+{
+    const double at = ((double)to * i + (to - 1) / 2.0 - (from - 1) / 2.0) / from;
+    const double inside = fmax(0.0, fmin(at, side - 1.0));
+    const uint32_t low = (uint32_t)inside < side - 1 ? (uint32_t)inside : side - 2;
+    *part = (float)(inside - (double)low);
+    return low;
+}
+
+/* From the level of factor `from`, coarse [3][coarse_box], to that of factor `to`. */
+static __global__ void __launch_bounds__(OCT_WARP_THREADS)
+    oct_warp_spread_kernel(struct oct_warp_box coarse_box, uint32_t from, struct oct_warp_box box,
+                           uint32_t to, const float *coarse, float *fine)
+{
+    const size_t i = (size_t)blockIdx.x * OCT_WARP_THREADS + threadIdx.x;
+    if (i >= box.n)
+        return;
+    const struct oct_warp_place p = oct_warp_place_of(box, i);
+    struct oct_warp_cell cell;
+    uint32_t low[3];
+    for (int k = 0; k < 3; k++)
+        low[k] = oct_warp_spread_at(p.x[k], from, to, coarse_box.side[k], &cell.part[k]);
+    cell.at = oct_warp_at(coarse_box, low[0], low[1], low[2]);
+    const float ratio = (float)from / (float)to;
+    for (int k = 0; k < 3; k++)
+        fine[k * box.n + i] = ratio * oct_warp_sample(coarse + k * coarse_box.n, coarse_box, cell);
+}
+
+#endif

@@ -1,0 +1,537 @@
+/* The CUDA engine: a worker (kernels/device/cuda_task.h) whose tasks are pieces of a registration,
+ * each far shorter than the deadline. Between the copies of the volumes and of the result one struct
+ * comes back a step. */
+#include "analysis/warp/cuda_warp_device.cuh"
+#include "kernels/device/cuda_task.h"
+extern "C" {
+#include "analysis/warp/descent.h"
+#include "pipeline/base/clock.h"
+}
+
+#include <new>
+
+#define DEADLINE_MS 10000u
+#define REGRID_BELOW 0.5
+
+enum what {
+    SEND,
+    CHECK,
+    LEVEL,
+    STEP,
+    REGRID, /* OCT_WARP_PAPER */
+    GATHER, /* OCT_WARP_PAPER */
+    SPREAD,
+    WARP,
+    JACOBIAN,
+    FORCE,
+    LAGRANGIAN,
+    FETCH
+};
+
+enum place { FIXED, MOVING, MASK, DISPLACEMENT, VELOCITY, WARPED };
+
+struct task {
+    enum what what;
+    enum place place;
+    const void *from; /* SEND */
+    void *to;         /* FETCH */
+    size_t at, bytes; /* of a copy */
+    bool accepts;     /* the trial is the displacement from here on */
+    bool is_first, has_mask;
+    bool is_fresh; /* STEP: the velocity is of the displacement already */
+    unsigned factor;
+    double scale;              /* of the velocity; OCT_WARP_PAPER: how much further */
+    struct oct_warp_sums sums; /* of the result */
+};
+
+struct context {
+    struct oct_warp_device device;
+    struct task task;
+};
+
+struct oct_warp_engine {
+    struct oct_cuda_tasks *tasks;
+    struct oct_warp_setup setup;
+    size_t n, stage_bytes; /* voxels; of one copy */
+    struct oct_warp_sums sums;
+    bool accepts; /* the next task does */
+
+    /* Of a level. */
+    double n_level, bytes;
+    struct oct_warp_energy now, trial_energy; /* of the displacement and the last trial */
+    bool is_fresh;                            /* the velocity is of the displacement */
+    double scale,
+        applied; /* of the velocity: the next step's; OCT_WARP_PAPER: in the displacement */
+};
+
+/* ---- a task ---- */
+
+static void take(void *argument, const void *from)
+{
+    struct context *c = (struct context *)argument;
+    c->task = *(const struct task *)from;
+    if (c->task.from)
+        memcpy(c->device.h_stage, c->task.from, c->task.bytes);
+}
+
+static uint8_t *place_of(const struct oct_warp_device *d, enum place place)
+{
+    switch (place) {
+    case FIXED:
+        return (uint8_t *)d->d_rooms[OCT_WARP_FIXED];
+    case MOVING:
+        return (uint8_t *)d->d_rooms[OCT_WARP_MOVING];
+    case MASK:
+        return (uint8_t *)d->d_rooms[OCT_WARP_MASK];
+    case DISPLACEMENT:
+        return (uint8_t *)d->u;
+    case VELOCITY:
+        return (uint8_t *)d->v;
+    default:
+        return (uint8_t *)d->d_rooms[OCT_WARP_WARPED];
+    }
+}
+
+static enum oct_err begin_copy(struct oct_warp_device *d, const struct task *task,
+                               struct oct_error *err)
+{
+    uint8_t *there = place_of(d, task->place) + task->at;
+    if (task->what == FETCH)
+        return oct_cuda_stream_download(d->stream, d->h_stage, there, task->bytes, err);
+    return oct_cuda_stream_upload(d->stream, there, d->h_stage, task->bytes, err);
+}
+
+static enum oct_err begin_level(struct oct_warp_device *d, const struct task *task,
+                                struct oct_error *err)
+{
+    enum oct_err e = oct_warp_queue_level(d, task->factor, task->is_first, task->has_mask, err);
+    if (!e && d->params.profile == OCT_WARP_PAPER)
+        e = oct_warp_queue_template(d, err);
+    return e ? e : oct_warp_queue_energy(d, d->u, err);
+}
+
+static enum oct_err begin_step(struct oct_warp_device *d, const struct task *task,
+                               struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    if (d->params.profile == OCT_WARP_PAPER) {
+        e = task->is_fresh ? OCT_OK : oct_warp_queue_flow(d, err);
+        oct_warp_queue_go(d, task->scale);
+        return e ? e : oct_warp_queue_energy(d, d->u, err);
+    }
+    if (!task->is_fresh)
+        oct_warp_queue_velocity(d);
+    oct_warp_queue_step(d, task->scale);
+    return oct_warp_queue_energy(d, d->trial, err);
+}
+
+static enum oct_err begin_gather(struct oct_warp_device *d, const struct task *task,
+                                 struct oct_error *err)
+{
+    if (task->scale != 0)
+        oct_warp_queue_go(d, task->scale);
+    oct_warp_queue_compose(d);
+    std::swap(d->u, d->v);
+    return oct_warp_queue_energy(d, d->u, err);
+}
+
+/* Of the finest volume, as it is. */
+static enum oct_err begin_alone(struct oct_warp_device *d, const struct task *task,
+                                struct oct_error *err)
+{
+    const struct oct_warp_axes as_it_is = {{1, 1, 1}};
+    oct_warp_set_box(d, 1);
+    if (task->what == WARP) {
+        oct_warp_queue_warp(d, d->moving, oct_warp_in(d, OCT_WARP_WARPED));
+        return OCT_OK;
+    }
+    if (task->what == JACOBIAN) {
+        oct_warp_queue_volume(d);
+        return OCT_OK;
+    }
+    const enum oct_err e = oct_warp_queue_energy(d, d->u, err);
+    if (task->what == FORCE)
+        oct_warp_queue_force(d);
+    else
+        oct_warp_queue_lagrangian(d, as_it_is);
+    return e;
+}
+
+static enum oct_err begin(void *argument, struct oct_error *err)
+{
+    struct context *c = (struct context *)argument;
+    struct oct_warp_device *d = &c->device;
+    const struct task *task = &c->task;
+    enum oct_err e = OCT_OK;
+    if (task->accepts)
+        std::swap(d->u, d->trial);
+    switch (task->what) {
+    case CHECK:
+        return oct_warp_queue_check(d, (const float *)place_of(d, task->place), err);
+    case LEVEL:
+        return begin_level(d, task, err);
+    case STEP:
+        return begin_step(d, task, err);
+    case REGRID:
+        e = oct_warp_queue_regrid(d, err);
+        return e ? e : oct_warp_queue_energy(d, d->u, err);
+    case GATHER:
+        return begin_gather(d, task, err);
+    case SPREAD:
+        oct_warp_queue_spread(d, 1);
+        return OCT_OK;
+    case SEND:
+    case FETCH:
+        return begin_copy(d, task, err);
+    default:
+        return begin_alone(d, task, err);
+    }
+}
+
+static void give(void *argument, void *to)
+{
+    const struct context *c = (const struct context *)argument;
+    struct task *task = (struct task *)to;
+    task->sums = *c->device.h_total;
+    if (task->to)
+        memcpy(task->to, c->device.h_stage, task->bytes);
+}
+
+/* ---- the context ---- */
+
+static void unmake(void *argument)
+{
+    delete (struct context *)argument;
+}
+
+static enum oct_err make(void **out, struct oct_cuda_stream *stream, const void *setup,
+                         struct oct_error *err)
+{
+    *out = NULL;
+    struct context *c = new (std::nothrow) context();
+    if (!c)
+        return oct_fail(err, OCT_E_NO_MEMORY, "warp: out of memory for an engine");
+    c->device.stream = stream;
+    const enum oct_err e = oct_warp_make(&c->device, (const struct oct_warp_setup *)setup, err);
+    oct_cuda_stream_drain(stream);
+    if (e)
+        unmake(c);
+    else
+        *out = c;
+    return e;
+}
+
+static const struct oct_cuda_task_ops task_ops = {
+    "registration of volumes", make, take, begin, give, unmake};
+
+/* ---- life ---- */
+
+static void engine_destroy(struct oct_warp_engine *w)
+{
+    if (!w)
+        return;
+    oct_cuda_tasks_destroy(w->tasks);
+    delete w;
+}
+
+static uint64_t engine_bytes(const struct oct_warp_setup *setup)
+{
+    size_t bytes[OCT_WARP_ROOMS];
+    uint64_t sum = 0;
+    oct_warp_room_bytes(setup, bytes);
+    for (const size_t of_room : bytes)
+        sum += of_room;
+    return sum;
+}
+
+static enum oct_err engine_create(struct oct_warp_engine **out, const struct oct_warp_setup *setup,
+                                  struct oct_error *err)
+{
+    *out = NULL;
+    enum oct_err e = oct_warp_params_check(&setup->params, &setup->grid, err);
+    if (e)
+        return e;
+    struct oct_warp_engine *w = new (std::nothrow) oct_warp_engine();
+    if (!w)
+        return oct_fail(err, OCT_E_NO_MEMORY, "warp: out of memory for an engine");
+    w->setup = *setup;
+    w->n = oct_warp_n_voxels(&setup->grid);
+    w->stage_bytes = std::min(w->n * sizeof(float), OCT_WARP_STAGE_BYTES);
+    e = oct_cuda_tasks_create(&w->tasks, &task_ops, setup->gpus,
+                              setup->deadline_ms ? setup->deadline_ms : DEADLINE_MS, setup,
+                              sizeof(*setup), err);
+    if (e)
+        engine_destroy(w);
+    else
+        *out = w;
+    return e;
+}
+
+/* ---- tasks of a call ---- */
+
+static enum oct_err run(struct oct_warp_engine *w, struct task *task, struct oct_error *err)
+{
+    task->accepts = w->accepts;
+    w->accepts = false;
+    const enum oct_err e = oct_cuda_tasks_do(w->tasks, task, err);
+    if (!e)
+        w->sums = task->sums;
+    return e;
+}
+
+static enum oct_err run_one(struct oct_warp_engine *w, enum what what, struct oct_error *err)
+{
+    struct task task = {};
+    task.what = what;
+    return run(w, &task, err);
+}
+
+/* All of it, in pieces: one of from and to. */
+static enum oct_err copy(struct oct_warp_engine *w, enum place place, const void *from, void *to,
+                         size_t bytes, struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    for (size_t at = 0; at < bytes && !e; at += w->stage_bytes) {
+        struct task task = {};
+        task.what = from ? SEND : FETCH;
+        task.place = place;
+        task.from = from ? (const uint8_t *)from + at : NULL;
+        task.to = from ? NULL : (uint8_t *)to + at;
+        task.at = at;
+        task.bytes = std::min(w->stage_bytes, bytes - at);
+        e = run(w, &task, err);
+    }
+    return e;
+}
+
+static enum oct_err send(struct oct_warp_engine *w, enum place place, const float *from,
+                         size_t n_volumes, struct oct_error *err)
+{
+    return copy(w, place, from, NULL, n_volumes * w->n * sizeof(*from), err);
+}
+
+static enum oct_err fetch(struct oct_warp_engine *w, enum place place, float *to, size_t n_volumes,
+                          struct oct_error *err)
+{
+    return copy(w, place, NULL, to, n_volumes * w->n * sizeof(*to), err);
+}
+
+/* What is computed is that of finite values. */
+static enum oct_err send_checked(struct oct_warp_engine *w, enum place place, const float *from,
+                                 struct oct_error *err)
+{
+    struct task task = {};
+    enum oct_err e = send(w, place, from, 1, err);
+    task.what = CHECK;
+    task.place = place;
+    e = e ? e : run(w, &task, err);
+    if (!e && w->sums.n_bad > 0)
+        e = oct_fail(err, OCT_E_ARG, "warp: %u values of the %s volume are not finite",
+                     w->sums.n_bad, place == FIXED ? "fixed" : "moving");
+    return e;
+}
+
+/* ---- descent ---- */
+
+static bool is_paper(const struct oct_warp_engine *w)
+{
+    return w->setup.params.profile == OCT_WARP_PAPER;
+}
+
+static void count(struct oct_warp_engine *w, double floats)
+{
+    w->bytes += floats * w->n_level * sizeof(float);
+}
+
+static void note_energy(struct oct_warp_engine *w, struct oct_warp_energy *energy)
+{
+    energy->ssd = w->sums.ssd;
+    energy->energy = w->sums.ssd / 2 + w->setup.params.lambda * w->sums.change;
+    energy->least = (double)w->sums.least;
+}
+
+/* Volumes of a step, each read or written once: the force reads T(h), J + log J and R and writes v,
+ * which is read and written once more for the A-lines, and read by the step with u to write the
+ * trial; the energy reads that, T and R and writes T(h) and J + log J. */
+static void count_step(struct oct_warp_engine *w, bool made_velocity)
+{
+    if (is_paper(w)) {
+        count(w, (made_velocity ? (3 + 2 + 3) + 3 * 8 + 9 : 0) + 9 + 5);
+        return;
+    }
+    const bool again = (double)w->sums.longest > w->setup.params.most_step;
+    count(w, (made_velocity ? (3 + 3) + 6 : 0) + (again ? 18 : 9) + 7);
+}
+
+/* What is known of the displacement is not computed again after a trial that was refused; its
+ * velocity is still there. */
+static enum oct_err evaluate(void *context, bool trial, struct oct_warp_energy *energy,
+                             struct oct_error *err)
+{
+    struct oct_warp_engine *w = (struct oct_warp_engine *)context;
+    if (!trial) {
+        *energy = w->now;
+        return OCT_OK;
+    }
+    struct task task = {};
+    task.what = STEP;
+    task.is_fresh = w->is_fresh;
+    task.scale = w->scale - w->applied;
+    const enum oct_err e = run(w, &task, err);
+    if (e)
+        return e;
+    count_step(w, !w->is_fresh);
+    w->is_fresh = true;
+    w->applied = is_paper(w) ? w->scale : 0;
+    note_energy(w, energy);
+    w->trial_energy = *energy;
+    return OCT_OK;
+}
+
+static enum oct_err step(void *context, double scale, struct oct_error *)
+{
+    ((struct oct_warp_engine *)context)->scale = scale;
+    return OCT_OK;
+}
+
+static void accept(void *context)
+{
+    struct oct_warp_engine *w = (struct oct_warp_engine *)context;
+    w->now = w->trial_energy;
+    w->is_fresh = false;
+    w->applied = 0;
+    w->accepts = !is_paper(w); /* which steps in place */
+}
+
+static enum oct_err regrid(void *context, struct oct_warp_energy *energy, unsigned *n_regrids,
+                           struct oct_error *err)
+{
+    struct oct_warp_engine *w = (struct oct_warp_engine *)context;
+    if (!(energy->least < REGRID_BELOW))
+        return OCT_OK;
+    const enum oct_err e = run_one(w, REGRID, err);
+    if (e)
+        return e;
+    ++*n_regrids;
+    count(w, 5 + 2 + 9 + 3 + 5); /* T(h), its copy, the composition, zeros, and the energy */
+    note_energy(w, &w->now);
+    *energy = w->now;
+    return OCT_OK;
+}
+
+static const struct oct_warp_descent_ops octd_ops = {evaluate, step, accept, NULL};
+static const struct oct_warp_descent_ops paper_ops = {evaluate, step, accept, regrid};
+
+/* ---- solve ---- */
+
+static enum oct_err begin_level(struct oct_warp_engine *w, unsigned index, bool has_mask,
+                                struct oct_error *err)
+{
+    struct task task = {};
+    task.what = LEVEL;
+    task.factor = w->setup.params.factor[index];
+    task.is_first = index == 0;
+    task.has_mask = has_mask;
+    const enum oct_err e = run(w, &task, err);
+    if (e)
+        return e;
+    const double n = (double)w->n, k = task.factor;
+    w->n_level = (double)oct_warp_box_of(w->setup.grid, task.factor).n;
+    /* The volumes, axis after axis; the displacement; the energy. */
+    w->bytes = sizeof(float) * (has_mask ? 3 : 2) * n * (1 + 2 / k + 2 / k / k + 1 / k / k / k);
+    count(w, (is_paper(w) ? 3 + 5 + 3 + 5 : 3 + 7) + (has_mask ? 3 : 0));
+    note_energy(w, &w->now);
+    w->is_fresh = false;
+    w->applied = 0;
+    return OCT_OK;
+}
+
+/* OCT_WARP_PAPER: a trial that was refused is taken back, and one displacement made of two. */
+static enum oct_err gather(struct oct_warp_engine *w, struct oct_warp_level *level,
+                           struct oct_error *err)
+{
+    struct task task = {};
+    task.what = GATHER;
+    task.scale = -w->applied;
+    const enum oct_err e = run(w, &task, err);
+    count(w, (w->applied != 0 ? 9 : 0) + 9 + 5);
+    level->least_jacobian = (double)w->sums.least;
+    return e;
+}
+
+static enum oct_err run_level(struct oct_warp_engine *w, unsigned index, bool has_mask,
+                              const struct oct_warp_progress *progress,
+                              struct oct_warp_level *level, struct oct_error *err)
+{
+    const uint64_t begun_ns = oct_clock_ns();
+    enum oct_err e = begin_level(w, index, has_mask, err);
+    e = e ? e
+          : oct_warp_descend(is_paper(w) ? &paper_ops : &octd_ops, w, &w->setup.params, index,
+                             progress, level, err);
+    if (!e && is_paper(w))
+        e = gather(w, level, err);
+    level->bytes = w->bytes;
+    level->seconds = (double)(oct_clock_ns() - begun_ns) * 1e-9;
+    return e;
+}
+
+static enum oct_err engine_solve(struct oct_warp_engine *w, const float *fixed, const float *moving,
+                                 const uint8_t *mask, float *displacement,
+                                 struct oct_warp_report *report,
+                                 const struct oct_warp_progress *progress, struct oct_error *err)
+{
+    const uint64_t begun_ns = oct_clock_ns();
+    const struct oct_warp_params *p = &w->setup.params;
+    struct oct_warp_report found = {};
+    found.n_levels = p->n_levels;
+    enum oct_err e = send_checked(w, FIXED, fixed, err);
+    e = e ? e : send_checked(w, MOVING, moving, err);
+    if (!e && mask)
+        e = copy(w, MASK, mask, NULL, w->n, err);
+    for (unsigned i = 0; i < p->n_levels && !e; i++)
+        e = run_level(w, i, mask != NULL, progress, &found.level[i], err);
+    if (!e && p->factor[p->n_levels - 1] > 1)
+        e = run_one(w, SPREAD, err);
+    e = e ? e : fetch(w, DISPLACEMENT, displacement, 3, err);
+    found.seconds = (double)(oct_clock_ns() - begun_ns) * 1e-9;
+    if (!e && report)
+        *report = found;
+    return e;
+}
+
+/* ---- alone ---- */
+
+static enum oct_err engine_warp(struct oct_warp_engine *w, const float *moving,
+                                const float *displacement, float *warped, struct oct_error *err)
+{
+    enum oct_err e = send(w, MOVING, moving, 1, err);
+    e = e ? e : send(w, DISPLACEMENT, displacement, 3, err);
+    e = e ? e : run_one(w, WARP, err);
+    return e ? e : fetch(w, WARPED, warped, 1, err);
+}
+
+static enum oct_err engine_jacobian(struct oct_warp_engine *w, const float *displacement,
+                                    float *jacobian, struct oct_error *err)
+{
+    enum oct_err e = send(w, DISPLACEMENT, displacement, 3, err);
+    e = e ? e : run_one(w, JACOBIAN, err);
+    return e ? e : fetch(w, WARPED, jacobian, 1, err);
+}
+
+static enum oct_err engine_force(struct oct_warp_engine *w, const float *fixed, const float *moving,
+                                 const float *displacement, bool lagrangian, double *energy,
+                                 float *force, struct oct_error *err)
+{
+    enum oct_err e = send(w, FIXED, fixed, 1, err);
+    e = e ? e : send(w, MOVING, moving, 1, err);
+    e = e ? e : send(w, DISPLACEMENT, displacement, 3, err);
+    e = e ? e : run_one(w, lagrangian ? LAGRANGIAN : FORCE, err);
+    energy[1] = w->sums.ssd / 2;
+    energy[2] = w->setup.params.lambda * w->sums.change;
+    energy[0] = energy[1] + energy[2];
+    return e ? e : fetch(w, VELOCITY, force, 3, err);
+}
+
+extern "C" const struct oct_warp_ops oct_warp_cuda = {"cuda",       engine_bytes, engine_create,
+                                                      engine_solve, engine_warp,  engine_jacobian,
+                                                      engine_force, NULL,         engine_destroy};
