@@ -16,6 +16,8 @@
 #define BYTES_2 540
 #define MOST_PACKING 1032u /* of what zlib unpacks, a byte at most */
 #define BLOCK_BYTES ((size_t)1 << 20)
+#define LEAST_MM 1e-6 /* of a voxel; what is beyond is damaged */
+#define MOST_MM 1e6
 
 struct nifti_file {
     const char *path;
@@ -339,30 +341,39 @@ static void take_qform(const struct nifti_2_header *h, const double size[3], dou
         memcpy(m[i], q.m[i], sizeof(m[i]));
 }
 
+static void scale_map(double m[3][4], double mm)
+{
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 4; k++)
+            m[i][k] *= mm;
+}
+
 /* pixdim is the spacing; the place is the sform's, else the qform's, else that of the spacing. What
  * is damaged among them counts as not there. */
 static void take_space(const struct nifti_2_header *h, struct oct_volume_info *volume)
 {
     bool is_known, is_found = false;
     const double mm = unit_mm(h, &is_known);
-    double size[3], m[3][4] = {{0}};
+    double size[3], (*m)[4] = volume->to_mm;
     for (int i = 0; i < 3; i++) {
         const double given = fabs(h->pixdim[i + 1]);
-        const bool is_there = isfinite(given) && given > 0;
+        const bool is_there = given * mm >= LEAST_MM && given * mm <= MOST_MM;
         size[i] = is_there ? given : 1;
         volume->um[2 - i] = is_there && is_known ? given * mm * 1e3 : NAN;
     }
     if (h->sform_code > 0) {
         take_sform(h, m);
+        scale_map(m, mm);
         is_found = is_map(m);
     }
     if (!is_found && h->qform_code > 0) {
         take_qform(h, size, m);
+        scale_map(m, mm);
         is_found = is_map(m);
     }
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3 && !is_found; i++)
         for (int k = 0; k < 4; k++)
-            volume->to_mm[i][k] = (is_found ? m[i][k] : i == k ? size[i] : 0) * mm;
+            m[i][k] = i == k ? size[i] * mm : 0;
 }
 
 static enum oct_err look(const struct nifti_file *f, struct oct_nifti_facts *facts,

@@ -336,6 +336,22 @@ static void places_are_those_of_the_header(void **state)
     }
 }
 
+/* Doubles of NIfTI-2 that are beyond doubles as micrometres, or are 0 then. */
+static void sizes_that_cannot_be_are_unknown(void **state)
+{
+    const double ones[3][4] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};
+    const double um[3] = {NAN, NAN, NAN};
+    static const double sizes[] = {1e307, 1e-320, 1e-7, 1e7, INFINITY};
+    (void)state;
+    for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct header h = plain(true);
+        h.pixdim[1] = h.pixdim[2] = h.pixdim[3] = sizes[i];
+        h.sform = 1;
+        h.srow[0][0] = h.srow[1][1] = h.srow[2][2] = 1e200;
+        check_space(&h, um, ones);
+    }
+}
+
 static void units_are_those_of_the_header(void **state)
 {
     static const struct {
@@ -497,6 +513,7 @@ int main(void)
         cmocka_unit_test(further_axes_of_one_are_no_axes),
         cmocka_unit_test(headers_may_leave_the_place_of_voxels_out),
         cmocka_unit_test(places_are_those_of_the_header),
+        cmocka_unit_test(sizes_that_cannot_be_are_unknown),
         cmocka_unit_test(units_are_those_of_the_header),
         cmocka_unit_test(what_is_no_volume_is_refused_by_name),
         cmocka_unit_test(sides_that_cannot_be_are_refused),
