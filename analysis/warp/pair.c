@@ -1,0 +1,337 @@
+#include "analysis/warp/pair.h"
+
+#include "analysis/warp/pair_range.h"
+#include "kernels/device/workers.h"
+#include "pipeline/base/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEAST_OVERLAP 0.1
+
+const char *const oct_warp_model_names[OCT_WARP_N_MODELS] = {"bscans", "nonlinear", "both"};
+
+void oct_warp_pair_params_default(struct oct_warp_params *params, enum oct_warp_profile profile,
+                                  enum oct_warp_model model, const uint32_t dims[3])
+{
+    oct_warp_params_default(params, profile, dims);
+    if (model != OCT_WARP_BOTH)
+        return;
+    unsigned n = 0;
+    for (unsigned i = 0; i < params->n_levels; i++)
+        if (params->factor[i] <= 2) {
+            params->factor[n] = params->factor[i];
+            params->iterations[n++] = params->iterations[i];
+        }
+    params->n_levels = n;
+}
+
+/* ---- one registration ---- */
+
+struct work {
+    const struct oct_warp_pair_setup *setup;
+    const uint32_t *dims;
+    size_t n;
+    const float *raw[2]; /* fixed, moving, the caller's */
+    const uint8_t *mask; /* the caller's, may be NULL */
+    struct oct_workers *workers;
+    float *scaled[2];  /* 0 to 1; NULL while not needed */
+    uint8_t *compared; /* [n]: mask, and finite */
+    uint8_t *seen;     /* [n]: compared, and with a place in the moving volume */
+    struct oct_warp_pair *pair;
+};
+
+static float *scale(const struct work *w, const float *from)
+{
+    float *to = malloc(w->n * sizeof(float));
+    if (to)
+        oct_warp_scale(from, w->n, w->pair->range, w->workers, to);
+    return to;
+}
+
+static void drop(float **values)
+{
+    free(*values);
+    *values = NULL;
+}
+
+static enum oct_err no_memory(const struct work *w, struct oct_error *err)
+{
+    return oct_fail(err, OCT_E_NO_MEMORY,
+                    "out of memory for two volumes of %u x %u x %u voxels: %.0f MB are needed",
+                    w->dims[0], w->dims[1], w->dims[2],
+                    (double)oct_warp_pair_bytes(w->setup) / 1e6);
+}
+
+/* The two volumes from 0 to 1, what of them is compared, and their likeness before. */
+static enum oct_err begin(struct work *w, struct oct_error *err)
+{
+    const enum oct_err e = oct_warp_range(w->raw[0], w->raw[1], w->n, w->pair->range, err);
+    if (e)
+        return e;
+    for (unsigned v = 0; v < 2; v++)
+        w->scaled[v] = scale(w, w->raw[v]);
+    w->compared = malloc(w->n);
+    if (!w->scaled[0] || !w->scaled[1] || !w->compared)
+        return no_memory(w, err);
+    for (size_t i = 0; i < w->n; i++)
+        w->compared[i] =
+            isfinite(w->raw[0][i]) && isfinite(w->raw[1][i]) && (!w->mask || w->mask[i]);
+    oct_warp_compare(w->scaled[0], w->scaled[1], w->compared, w->n, w->workers, &w->pair->before);
+    for (size_t i = 0; i < w->n; i++)
+        w->compared[i] = isfinite(w->raw[0][i]) && (!w->mask || w->mask[i]);
+    return OCT_OK;
+}
+
+static enum oct_err align_bscans(struct work *w, struct oct_error *err)
+{
+    struct oct_warp_bscans_setup setup = w->setup->reach;
+
+    memcpy(setup.dims, w->dims, sizeof(setup.dims));
+    setup.workers = w->workers;
+    w->pair->bscans = calloc(w->dims[0], sizeof(*w->pair->bscans));
+    if (!w->pair->bscans)
+        return no_memory(w, err);
+    return oct_warp_bscans(&setup, w->scaled[0], w->scaled[1], w->pair->bscans, err);
+}
+
+/* ---- what has a place ---- */
+
+struct looking {
+    const struct work *w;
+    const float *displacement; /* [3][V][M][D] */
+};
+
+static void look(void *context, unsigned b, unsigned worker)
+{
+    const struct looking *l = context;
+    const struct work *w = l->w;
+    const uint32_t *dims = w->dims;
+    const size_t n_bscan = (size_t)dims[1] * dims[2];
+    const bool blind = w->pair->bscans && isnan(w->pair->bscans[b].score);
+
+    (void)worker;
+    for (size_t k = 0; k < n_bscan; k++) {
+        const size_t at = b * n_bscan + k, x[3] = {b, k / dims[2], k % dims[2]};
+        bool inside = w->compared[at] && !blind;
+        for (unsigned i = 0; i < 3 && inside; i++) {
+            const double y = (double)x[i] - (double)l->displacement[i * w->n + at];
+            inside = y >= 0 && y <= dims[i] - 1.0;
+        }
+        w->seen[at] = inside;
+    }
+}
+
+/* Fills seen; the displacement is that of the whole map. OCT_E_ARG: too little is. */
+static enum oct_err find_seen(struct work *w, struct oct_error *err)
+{
+    struct looking looking = {w, w->pair->displacement};
+    size_t n_seen = 0, n_compared = 0;
+
+    if (!w->seen && !(w->seen = malloc(w->n)))
+        return no_memory(w, err);
+    oct_workers_run(w->workers, w->dims[0], look, &looking);
+    for (size_t i = 0; i < w->n; i++) {
+        n_seen += w->seen[i];
+        n_compared += w->compared[i];
+    }
+    if ((double)n_seen >= LEAST_OVERLAP * (double)n_compared && n_seen > 0)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_ARG,
+                    "%.0f %% of the fixed volume lies in the moving one after alignment; at "
+                    "least %.0f %% are needed",
+                    n_compared ? 100.0 * (double)n_seen / (double)n_compared : 0,
+                    100 * LEAST_OVERLAP);
+}
+
+/* ---- the parts of a model ---- */
+
+/* The moving volume without what is not finite; *copy, to be freed, where that needed one. */
+static const float *finite_moving(const struct work *w, float **copy)
+{
+    size_t i = 0;
+
+    *copy = NULL;
+    while (i < w->n && isfinite(w->raw[1][i]))
+        i++;
+    if (i == w->n)
+        return w->raw[1];
+    *copy = malloc(w->n * sizeof(float));
+    for (i = 0; *copy && i < w->n; i++)
+        (*copy)[i] = isfinite(w->raw[1][i]) ? w->raw[1][i] : (float)w->pair->range[0];
+    return *copy;
+}
+
+static enum oct_err rigid_only(struct work *w, struct oct_error *err)
+{
+    struct oct_warp_pair *pair = w->pair;
+    float *copy;
+
+    const float *moving = finite_moving(w, &copy);
+    pair->warped = malloc(w->n * sizeof(float));
+    if (moving && pair->warped)
+        oct_warp_bscans_align(pair->bscans, w->dims, moving, w->workers, pair->warped);
+    free(copy);
+    if (!moving || !pair->warped)
+        return no_memory(w, err);
+    pair->change = (struct oct_warp_volume_change){.least = 1, .most = 1};
+    snprintf(pair->running, sizeof(pair->running), "cpu");
+    return OCT_OK;
+}
+
+/* J, the whole displacement and the warped volume, by the engine that solved. */
+static enum oct_err apply(struct work *w, const struct oct_warp_ops *ops,
+                          struct oct_warp_engine *engine, struct oct_error *err)
+{
+    struct oct_warp_pair *pair = w->pair;
+    float *copy;
+
+    pair->jacobian = malloc(w->n * sizeof(float));
+    if (!pair->jacobian)
+        return no_memory(w, err);
+    enum oct_err e = ops->jacobian(engine, pair->displacement, pair->jacobian, err);
+    if (e)
+        return e;
+    oct_warp_look_at_jacobian(pair->jacobian, w->mask, w->n, w->workers, &pair->change);
+    if (pair->bscans)
+        oct_warp_bscans_compose(pair->bscans, w->dims, w->workers, pair->displacement);
+    pair->warped = malloc(w->n * sizeof(float));
+    const float *moving = pair->warped ? finite_moving(w, &copy) : NULL;
+    if (!moving)
+        return no_memory(w, err);
+    e = ops->warp(engine, moving, pair->displacement, pair->warped, err);
+    free(copy);
+    return e;
+}
+
+static enum oct_err solve(struct work *w, const struct oct_warp_ops *ops,
+                          struct oct_warp_engine *engine, struct oct_error *err)
+{
+    struct oct_warp_pair *pair = w->pair;
+    const struct oct_warp_progress *progress = w->setup->progress.call ? &w->setup->progress : NULL;
+
+    enum oct_err e = ops->solve(engine, w->scaled[0], w->scaled[1], w->seen ? w->seen : w->compared,
+                                pair->displacement, &pair->report, progress, err);
+    drop(&w->scaled[0]);
+    drop(&w->scaled[1]);
+    if (!e)
+        e = apply(w, ops, engine, err);
+    snprintf(pair->running, sizeof(pair->running), "%s",
+             ops->running ? ops->running(engine) : ops->name);
+    return e;
+}
+
+/* The solver from the volumes as they are, or from B-scans that are aligned. */
+static enum oct_err nonlinear(struct work *w, struct oct_error *err)
+{
+    const struct oct_warp_ops *ops;
+    struct oct_warp_engine *engine = NULL;
+
+    if (w->pair->bscans) {
+        float *aligned = malloc(w->n * sizeof(float));
+        if (!aligned)
+            return no_memory(w, err);
+        oct_warp_bscans_align(w->pair->bscans, w->dims, w->scaled[1], w->workers, aligned);
+        drop(&w->scaled[1]);
+        w->scaled[1] = aligned;
+    }
+    enum oct_err e = oct_warp_select(&ops, &engine, w->setup->backend, &w->setup->solver, err);
+    if (e)
+        return e;
+    e = solve(w, ops, engine, err);
+    ops->destroy(engine);
+    return e;
+}
+
+static enum oct_err finish(struct work *w, struct oct_error *err)
+{
+    const enum oct_err e = find_seen(w, err);
+    if (e)
+        return e;
+    drop(&w->scaled[1]);
+    if (!w->scaled[0])
+        w->scaled[0] = scale(w, w->raw[0]);
+    w->scaled[1] = scale(w, w->pair->warped);
+    if (!w->scaled[0] || !w->scaled[1])
+        return no_memory(w, err);
+    oct_warp_compare(w->scaled[0], w->scaled[1], w->seen, w->n, w->workers, &w->pair->after);
+    return OCT_OK;
+}
+
+static enum oct_err run(struct work *w, struct oct_error *err)
+{
+    const enum oct_warp_model model = w->setup->model;
+    struct oct_warp_pair *pair = w->pair;
+
+    enum oct_err e = begin(w, err);
+    if (!e && model != OCT_WARP_NONLINEAR)
+        e = align_bscans(w, err);
+    if (e)
+        return e;
+    pair->displacement = malloc(3 * w->n * sizeof(float));
+    if (!pair->displacement)
+        return no_memory(w, err);
+    if (pair->bscans) {
+        oct_warp_bscans_displacement(pair->bscans, w->dims, pair->displacement);
+        e = find_seen(w, err);
+    }
+    if (!e)
+        e = model == OCT_WARP_BSCANS ? rigid_only(w, err) : nonlinear(w, err);
+    return e ? e : finish(w, err);
+}
+
+enum oct_err oct_warp_pair_register(const struct oct_warp_pair_setup *setup, const float *fixed,
+                                    const float *moving, const uint8_t *mask,
+                                    struct oct_warp_pair *pair, struct oct_error *err)
+{
+    const uint64_t begun = oct_clock_ns();
+    struct work w = {.setup = setup,
+                     .dims = setup->solver.grid.dims,
+                     .n = oct_warp_n_voxels(&setup->solver.grid),
+                     .raw = {fixed, moving},
+                     .mask = mask,
+                     .workers = setup->solver.workers,
+                     .pair = pair};
+
+    memset(pair, 0, sizeof(*pair));
+    enum oct_err e = oct_warp_params_check(&setup->solver.params, &setup->solver.grid, err);
+    if (!e)
+        e = run(&w, err);
+    drop(&w.scaled[0]);
+    drop(&w.scaled[1]);
+    free(w.compared);
+    free(w.seen);
+    if (e)
+        oct_warp_pair_finish(pair);
+    pair->seconds = (double)(oct_clock_ns() - begun) * 1e-9;
+    return e;
+}
+
+/* ---- memory ---- */
+
+uint64_t oct_warp_pair_bytes(const struct oct_warp_pair_setup *setup)
+{
+    const uint64_t n = oct_warp_n_voxels(&setup->solver.grid), voxel = n * sizeof(float);
+    const bool on_gpu = setup->backend && strcmp(setup->backend, "cuda") == 0;
+    const uint64_t engine = on_gpu ? 0 : oct_warp_cpu.bytes(&setup->solver);
+    const uint64_t lent = 2 * voxel + 2 * n; /* the caller's volumes; compared, seen */
+    /* Beside those: both scaled, and the scores or smoothed volumes of B-scans; both scaled, the
+     * displacement and the engine; displacement, J, warped, a finite copy and the engine. */
+    const uint64_t aligning = 5 * voxel, solving = 5 * voxel + engine,
+                   applying = 6 * voxel + engine;
+
+    if (setup->model == OCT_WARP_BSCANS)
+        return lent + 7 * voxel;
+    return lent + (aligning > applying ? aligning : applying > solving ? applying : solving);
+}
+
+void oct_warp_pair_finish(struct oct_warp_pair *pair)
+{
+    free(pair->displacement);
+    free(pair->jacobian);
+    free(pair->warped);
+    free(pair->bscans);
+    memset(pair, 0, sizeof(*pair));
+}
