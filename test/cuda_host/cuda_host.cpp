@@ -646,7 +646,8 @@ static void run_blocks(dim3 grid, dim3 block, size_t shared_bytes,
             threads[i] = {{i % block.x, i / block.x % block.y, i / block.x / block.y},
                           {(unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y),
                            (unsigned)(b / grid.x / grid.y)},
-                          shared};
+                          shared,
+                          0};
         runner->run(
             n, [&](unsigned i) { thread_now.store(&threads[i], std::memory_order_relaxed); }, body);
         free(shared);

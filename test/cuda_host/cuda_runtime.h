@@ -125,6 +125,7 @@ void cuda_host_call(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_b
 struct cuda_host_thread {
     cuda_host_index thread, block;
     void *shared;
+    unsigned n_exchanges; /* with the lanes of its warp */
 };
 
 cuda_host_thread *cuda_host_current();
@@ -144,27 +145,33 @@ static inline float4 make_float4(float x, float y, float z, float w)
 {
     return {x, y, z, w};
 }
-/* Of whole warps, in blocks of one dimension. */
+/* Lanes show each other a value: what each has shown, [32], until the next exchange but one. Of whole
+ * warps, in blocks of one dimension. */
+template <class T> static inline const uint64_t *cuda_host_exchange(T value)
+{
+    cuda_host_thread *t = cuda_host_current();
+    const unsigned lane = t->thread.x % 32, first = t->thread.x - lane;
+    uint64_t *shown = cuda_host_slots() + 2 * first + t->n_exchanges++ % 2 * 32;
+    std::memcpy(&shown[lane], &value, sizeof(value));
+    __syncwarp();
+    return shown;
+}
 template <class T> static inline T __shfl_sync(unsigned, T value, int lane)
 {
-    const unsigned own = cuda_host_current()->thread.x;
-    uint64_t *slots = cuda_host_slots();
     T other;
-    std::memcpy(&slots[own], &value, sizeof(value));
-    __syncwarp();
-    std::memcpy(&other, &slots[own / 32 * 32 + (unsigned)lane % 32], sizeof(other));
-    __syncwarp();
+    std::memcpy(&other, cuda_host_exchange(value) + (unsigned)lane % 32, sizeof(other));
     return other;
 }
 template <class T> static inline T __shfl_xor_sync(unsigned lanes, T value, int mask)
 {
     return __shfl_sync(lanes, value, (int)(cuda_host_current()->thread.x % 32) ^ mask);
 }
-static inline uint32_t __ballot_sync(unsigned lanes, bool own)
+static inline uint32_t __ballot_sync(unsigned, bool own)
 {
+    const uint64_t *shown = cuda_host_exchange((uint64_t)own);
     uint32_t bits = 0;
     for (int lane = 0; lane < 32; lane++)
-        bits |= (uint32_t)__shfl_sync(lanes, own, lane) << lane;
+        bits |= (uint32_t)shown[lane] << lane;
     return bits;
 }
 static inline int __popc(unsigned bits)

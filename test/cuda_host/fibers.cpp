@@ -39,6 +39,11 @@ extern "C" void __tsan_release(void *at);
 
 #define STACK_BYTES ((size_t)256 << 10) /* touched only as far as it is used */
 
+/* Stacks begin at different places of a page: at the same one a few ways of the cache would serve
+ * them all. Multiples of 64, the number of places prime. */
+#define PLACE_BYTES ((size_t)704)
+#define N_PLACES ((size_t)61)
+
 struct fiber {
     block_runner *runner;
     void *stack;
@@ -85,8 +90,9 @@ static ucontext_t *home_of(void *home)
 
 static thread_local block_runner *entering; /* only from enter() to the first line of start() */
 
-static fiber *new_fiber(block_runner *runner, void (*start)())
+static fiber *new_fiber(block_runner *runner, size_t number, void (*start)())
 {
+    const size_t bytes = STACK_BYTES - number % N_PLACES * PLACE_BYTES;
     fiber *f = new fiber();
     f->runner = runner;
     f->stack = mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE,
@@ -94,7 +100,7 @@ static fiber *new_fiber(block_runner *runner, void (*start)())
     if (f->stack == MAP_FAILED)
         abort();
 #if defined(__x86_64__)
-    void **top = reinterpret_cast<void **>(static_cast<char *>(f->stack) + STACK_BYTES);
+    void **top = reinterpret_cast<void **>(static_cast<char *>(f->stack) + bytes);
     *--top = nullptr; /* alignment: start() is entered as if called */
     *--top = reinterpret_cast<void *>(start);
     top -= 6;
@@ -103,7 +109,7 @@ static fiber *new_fiber(block_runner *runner, void (*start)())
 #else
     getcontext(&f->place);
     f->place.uc_stack.ss_sp = f->stack;
-    f->place.uc_stack.ss_size = STACK_BYTES;
+    f->place.uc_stack.ss_size = bytes;
     makecontext(&f->place, start, 0);
 #endif
 #if defined(__SANITIZE_THREAD__)
@@ -185,9 +191,18 @@ NO_TSAN void block_runner::warp_barrier()
     TSAN_ACQUIRE(&fence);
 }
 
+/* A fiber, up to its next barrier or its end. */
+NO_TSAN void block_runner::go_on(unsigned at)
+{
+    fiber *f = fibers[at];
+    f->waits_for_warp = false;
+    (*before)(at);
+    enter(f);
+    n_ended += f->ended;
+}
+
 /* As long as the lanes of a warp wait for each other. */
-NO_TSAN void block_runner::run_warp(unsigned first, unsigned end,
-                                    const std::function<void(unsigned)> &go_on)
+NO_TSAN void block_runner::run_warp(unsigned first, unsigned end)
 {
     for (unsigned phase = 0; fibers[first]->waits_for_warp; phase++) {
         for (unsigned i = first; i < end; i++)
@@ -205,29 +220,24 @@ NO_TSAN void block_runner::run_warp(unsigned first, unsigned end,
         }
 }
 
-NO_TSAN void block_runner::run(unsigned n, const std::function<void(unsigned)> &before,
+NO_TSAN void block_runner::run(unsigned n, const std::function<void(unsigned)> &before_,
                                const std::function<void()> &body_)
 {
     while (fibers.size() < n)
-        fibers.push_back(new_fiber(this, start));
+        fibers.push_back(new_fiber(this, fibers.size(), start));
 #if defined(__SANITIZE_THREAD__)
     home_tsan = __tsan_get_current_fiber();
 #endif
+    before = &before_;
     body = &body_;
     TSAN_RELEASE(&fence);
-    slots.resize(n);
-    unsigned n_ended = 0;
-    const std::function<void(unsigned)> go_on = [&](unsigned at) {
-        fibers[at]->waits_for_warp = false;
-        before(at);
-        enter(fibers[at]);
-        n_ended += fibers[at]->ended;
-    };
+    slots.resize((n + 31) / 32 * 64);
+    n_ended = 0;
     for (unsigned phase = 0; n_ended == 0; phase++) {
         for (unsigned i = 0; i < n; i++)
             go_on(phase % 2 ? n - 1 - i : i);
         for (unsigned i = 0; i < n; i += 32)
-            run_warp(i, i + 32 < n ? i + 32 : n, go_on);
+            run_warp(i, i + 32 < n ? i + 32 : n);
         if (n_ended != 0 && n_ended != n) {
             fprintf(stderr, "a block's threads part at a barrier: %u of %u ended\n", n_ended, n);
             abort();

@@ -29,13 +29,15 @@ class block_runner
     void barrier();
     void warp_barrier();
 
-    /* What the lanes of warps exchange, [n]. */
+    /* What the lanes of warps exchange, [warps][2][32]. */
     std::vector<uint64_t> slots;
 
   private:
     friend struct fiber;
     std::vector<fiber *> fibers;
     std::function<void()> const *body = nullptr;
+    std::function<void(unsigned)> const *before = nullptr;
+    unsigned n_ended = 0;
     fiber *now = nullptr;
     void *home = nullptr;      /* where run() continues */
     void *home_fake = nullptr; /* sanitizers' view of run()'s stack */
@@ -46,7 +48,8 @@ class block_runner
 
     void enter(fiber *f);
     void leave(bool ended);
-    void run_warp(unsigned first, unsigned end, const std::function<void(unsigned)> &go_on);
+    void go_on(unsigned at);
+    void run_warp(unsigned first, unsigned end);
     static void start();
 };
 
