@@ -1,11 +1,12 @@
-/* A registration on a stream: its tables and memory, and the work that is queued. Nothing here waits
- * for the device but make.
+/* A registration on a stream: its tables and memory, and the work that is queued. Nothing here
+ * waits for the device but make.
  *
- *     make -> { queue_level -> { queue_energy, queue_velocity -> queue_step } ... } -> (the stream's)
+ *     make -> { queue_level -> { queue_energy, queue_velocity -> queue_step } ... }
  *
- * There are three fields of three components: the displacement, the velocity, and the trial, which
- * is the scratch of the velocity's smoothing before. OCT_WARP_PAPER steps in place, and has the
- * displacement of its template in place of the trial, and the template in place of T(h). */
+ * All memory is the stream's. There are three fields of three components: the displacement, the
+ * velocity, and the trial, which is the scratch of the velocity's smoothing before. OCT_WARP_PAPER
+ * steps in place, and has the displacement of its template in place of the trial, and the template
+ * in place of T(h). */
 #ifndef OCT_ANALYSIS_WARP_CUDA_WARP_DEVICE_CUH
 #define OCT_ANALYSIS_WARP_CUDA_WARP_DEVICE_CUH
 

@@ -105,7 +105,8 @@ static inline uint64_t oct_warp_tile_blocks(const struct oct_warp_box &box, int 
            tile.n_tiles;
 }
 
-/* Along AXIS, 0 or 1, of n_volumes volumes from `from` on into those from `to` on; blocks: as many times those of one. */
+/* Along AXIS, 0 or 1, of volumes from `from` on to those from `to` on; the blocks are those of one
+ * volume after those of another. */
 template <int AXIS>
 static __global__ void __launch_bounds__(OCT_WARP_LANES *OCT_WARP_TILE_WARPS)
     oct_warp_gauss_kernel(struct oct_warp_box box, struct oct_warp_tile t, struct oct_warp_taps g,
@@ -138,8 +139,8 @@ static __global__ void __launch_bounds__(OCT_WARP_LANES *OCT_WARP_TILE_WARPS)
 
 /* ---- the last axis with the step ---- */
 
-/* v, in units of the finest spacing, times `scale` is the step; and times most / longest, where that
- * is below 1. */
+/* v, in units of the finest spacing, times `scale` is the step; and times most / longest, where
+ * that is below 1. */
 struct oct_warp_stride {
     float scale, most;
     const float *longest; /* |v|; NULL: it is not known, and scale alone counts */
@@ -162,11 +163,12 @@ static __device__ inline void oct_warp_largest_of_block(float own, uint32_t n_th
     __shared__ float all[OCT_WARP_LANES * OCT_WARP_TILE_WARPS];
     const uint32_t t = threadIdx.x;
     all[t] = own;
-    for (uint32_t half = OCT_WARP_LANES * OCT_WARP_TILE_WARPS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (t < half && t + half < n_threads)
-            all[t] = fmaxf(all[t], all[t + half]);
-    }
+    __syncthreads();
+    for (uint32_t i = t + OCT_WARP_LANES; t < OCT_WARP_LANES && i < n_threads; i += OCT_WARP_LANES)
+        all[t] = fmaxf(all[t], all[i]);
+    __syncthreads();
+    for (uint32_t i = 1; t == 0 && i < OCT_WARP_LANES; i++)
+        all[0] = fmaxf(all[0], all[i]);
     if (t == 0)
         *largest = all[0];
 }
@@ -183,7 +185,7 @@ static __global__ void oct_warp_longest_kernel(const float *parts, uint32_t n, f
 /* v: smoothed along depth and A-lines; here along the B-scans, and u' of it. parts: [blocks], the
  * largest |v| of each; with stride.longest they are not written, and nothing is done where that
  * leaves the step as it is. */
-static __global__ void __launch_bounds__(OCT_WARP_LANES *OCT_WARP_TILE_WARPS)
+static __global__ void __launch_bounds__(OCT_WARP_LANES *OCT_WARP_TILE_WARPS, 2)
     oct_warp_step_kernel(struct oct_warp_box box, struct oct_warp_tile t, struct oct_warp_taps g,
                          struct oct_warp_stride stride, const float *v, const float *u,
                          float *moved, float *parts)

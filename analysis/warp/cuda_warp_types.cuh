@@ -165,11 +165,13 @@ static __device__ inline struct oct_warp_sums oct_warp_sums_of_block(struct oct_
     __shared__ struct oct_warp_sums sums[OCT_WARP_THREADS];
     const uint32_t t = threadIdx.x;
     sums[t] = own;
-    for (uint32_t half = OCT_WARP_THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (t < half)
-            oct_warp_sums_add(&sums[t], sums[t + half]);
-    }
+    __syncthreads();
+    for (uint32_t i = t + OCT_WARP_LANES; t < OCT_WARP_LANES && i < OCT_WARP_THREADS;
+         i += OCT_WARP_LANES)
+        oct_warp_sums_add(&sums[t], sums[i]);
+    __syncthreads();
+    for (uint32_t i = 1; t == 0 && i < OCT_WARP_LANES; i++)
+        oct_warp_sums_add(&sums[0], sums[i]);
     return sums[t];
 }
 

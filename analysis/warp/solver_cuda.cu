@@ -1,6 +1,6 @@
 /* The CUDA engine: a worker (kernels/device/cuda_task.h) whose tasks are pieces of a registration,
- * each far shorter than the deadline. Between the copies of the volumes and of the result one struct
- * comes back a step. */
+ * each far shorter than the deadline. Between the copies of the volumes and of the result, one
+ * struct comes back a step. */
 #include "analysis/warp/cuda_warp_device.cuh"
 #include "kernels/device/cuda_task.h"
 extern "C" {
