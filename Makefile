@@ -128,6 +128,9 @@ $(BUILD)/analysis/warp/passes_avx512.o: EXTRA_CFLAGS += -mavx512f -mavx512bw -ma
 # The states of the layers' paths, whole numbers, for two instruction sets.
 $(BUILD)/analysis/surface/trace_states_avx2.o: EXTRA_CFLAGS += -mavx2
 
+# A triad is bound by memory alone when it is vector code.
+$(BUILD)/tools/bench/triad.o: EXTRA_CFLAGS += -O3
+
 # The oracle's sums are direct, and tests run where they are built: with this processor's vectors.
 CPU_HAS = $(shell grep -m1 -ow $(1) /proc/cpuinfo 2>/dev/null)
 $(BUILD)/test/rig/levelset_oracle.o: EXTRA_CFLAGS += -O3

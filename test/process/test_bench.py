@@ -223,6 +223,69 @@ def surfaces():
         assert 0 < results and skipped < begun, row
 
 
+GREEDY = """#!/usr/bin/python3
+import struct, sys
+words = sys.argv[1:]
+out, (fixed, moving) = (words[words.index(w) + 1:][:n] for w, n in (("-o", 1), ("-i", 2)))
+assert words[words.index("-n") + 1] == "100x30x10" and "-threads" in words, words
+head = open(fixed, "rb").read(352)
+side = struct.unpack("<h", head[42:44])[0]
+assert len(open(moving, "rb").read()) == 352 + 4 * side ** 3
+for level, mean in enumerate((0.5, 0.25)):
+    print(f"LEVEL {level + 1} of 2")
+    for i in range(level + 2):
+        print(f"Level {level:03}  Iter {i:05}    Energy = 1.5")
+    print(f"Level {level:03}  LastIter    Energy = 1.5")
+    print(f"  Avg. Total Iteration Time : {mean:6.4f}s ")
+with open(out[0], "wb") as file:
+    file.write(head[:40] + struct.pack("<8h", 5, side, side, side, 1, 3, 1, 1) + head[56:])
+    file.write(bytes(12 * side ** 3))
+with open(sys.argv[0] + ".out", "w") as file:
+    file.write(out[0])
+"""
+
+
+def warp_rows(path):
+    """of octctl bench warp with this folder as PATH"""
+    before = os.environ["PATH"]
+    os.environ["PATH"] = path
+    try:
+        status, out, err = bench("warp", "--json")
+    finally:
+        os.environ["PATH"] = before
+    assert status == 0, (out, err)
+    return json.loads(out)["parts"]
+
+
+@case
+def warp():
+    """a pair with a known displacement, its levels beside a triad, and greedy where it is there"""
+    where = folder("no-greedy")
+    rows = warp_rows(where)
+    assert [row["limit_is"] for row in rows] == [
+        "the paper has no such size", "a triad", "a triad", "a triad", "greedy's steps"], rows
+    off, p95, least = map(float, re.search(
+        r"off by ([\d.]+) voxel in the mean, 95 % below ([\d.]+); J above ([\d.]+)",
+        rows[0]["note"]).groups())
+    assert rows[0]["what"].startswith("64^3") and rows[0]["value"] > 0.01, rows[0]
+    assert 0 < off < 0.15 and off < p95 < 0.3 and 0 < least < 1, rows[0]
+    for row, factor in zip(rows[1:4], (4, 2, 1)):
+        steps, seconds, move, first, last = map(float, re.search(
+            r"(\d+) steps? in ([\d.]+) s, (\d+) bytes a voxel and step; E ([\d.e+]+) to ([\d.e+]+)",
+            row["note"]).groups())
+        assert row["what"] == f"64^3, level of factor {factor}" and 0 < row["value"], row
+        assert row["limit"] > 0.1 and steps > 0 and 48 <= move < 1000 and last < first, row
+    assert rows[4]["limit"] == 0 and "skipped: neither" in rows[4]["note"], rows[4]
+    with open(where + "/greedy", "w") as file:
+        file.write(GREEDY)
+    os.chmod(where + "/greedy", 0o755)
+    row = warp_rows(where)[4]
+    assert abs(row["limit"] - (2 * 0.5 + 3 * 0.25)) < 1e-9 and row["goal"] == 0.5, row
+    assert not os.path.exists(os.path.dirname(open(where + "/greedy.out").read()))
+    none = float(re.search(r"greedy is off by ([\d.]+)", row["note"]).group(1))
+    assert 0.8 < none < 1.4, row  # its displacement is 0: off by the known one
+
+
 @case
 def refused():
     """a part that there is not, and a size without sense, are refused with status 2"""
