@@ -144,8 +144,8 @@ unsigned oct_canvas_diverging_colour(double fraction)
 
 /* ---- values ---- */
 
-#define TINT_GREEN 0.93 /* of a tinted grey, beside its red */
-#define TINT_BLUE 0.74
+#define TINT_GREEN 0.95 /* of a tinted grey, beside its red */
+#define TINT_BLUE 0.8
 
 static unsigned grey_of(double fraction, bool tinted)
 {
