@@ -115,6 +115,7 @@ void oct_etdrs_measure(const struct oct_etdrs_setup *setup, const float *thickne
 #define LEAST_RISE_UM 4.0
 #define RISE_A_UM (1.0 / 30) /* in view */
 #define N_DIRECTIONS 8u
+#define LEAST_CELLS 3u /* along each axis: a pit and its sides */
 
 /* The map as means of cells, smoothed. */
 struct relief {
@@ -247,6 +248,8 @@ bool oct_thickness_fovea(const float *thickness_um, uint32_t n_bscans, uint32_t 
     double cell_y = 0, cell_x = 0;
     r.n_y = (n_bscans - 1) / r.rows + 1;
     r.n_x = (n_lines - 1) / r.columns + 1;
+    if (r.n_y < LEAST_CELLS || r.n_x < LEAST_CELLS)
+        return false;
     r.y_um = r.rows * bscan_um;
     r.x_um = r.columns * line_um;
     r.value = calloc((size_t)r.n_y * r.n_x, 4 * sizeof(*r.value));

@@ -252,6 +252,9 @@ static void no_pit_is_made_up(void **state)
     const double um[2] = {10, 10}, outside[2] = {120, -60}, inside[2] = {120, 120};
     fill_pit(map, 240, 240, um, outside, 100, &random);
     assert_false(oct_thickness_fovea(map, 240, 240, 10, 10, &b, &j)); /* falls to one side */
+    /* All in one cell, whatever the spacing. */
+    assert_false(oct_thickness_fovea(map, 240, 240, 10, 1e-9, &b, &j));
+    assert_false(oct_thickness_fovea(map, 240, 240, 1e-9, 10, &b, &j));
     fill_pit(map, 240, 240, um, inside, 0, &random);
     assert_false(oct_thickness_fovea(map, 240, 240, 10, 10, &b, &j)); /* noise on a slope */
     fill_pit(map, 240, 240, um, inside, -60, &random);
