@@ -20,6 +20,9 @@ const char *const oct_layer_names[OCT_N_LAYERS] = {"ilm", "rpe"};
 #define RPE_SMOOTHER 3.0 /* its band is speckle, and level: smoothed by so much more */
 #define RPE_LINES 3.0    /* and by this at least */
 #define RPE_ALONE 1.5F   /* of min_quality, see needed() */
+#define LEAST_UM 1e-3    /* of a pixel */
+#define MOST_DEPTH_UM 1e3
+#define MOST_LINE_UM 1e4
 #define LEAST_SIDE 16u
 #define MOST_SIDE 16384u
 
@@ -60,8 +63,12 @@ static enum oct_err check_setup(struct oct_trace_setup *setup, struct oct_error 
         p->depth_um = OCT_TRACE_DEPTH_UM;
     if (isnan(p->line_um) || p->line_um == 0)
         p->line_um = OCT_TRACE_LINE_UM;
-    if (!is_length(p->depth_um, 1e-3, 1e3) || !is_length(p->line_um, 1e-3, 1e4))
-        return oct_fail(err, OCT_E_ARG, "layers: a pixel of %g x %g um", p->line_um, p->depth_um);
+    if (!is_length(p->depth_um, LEAST_UM, MOST_DEPTH_UM) ||
+        !is_length(p->line_um, LEAST_UM, MOST_LINE_UM))
+        return oct_fail(err, OCT_E_ARG,
+                        "layers are found where depth pixels are %g to %g um and A-lines %g to %g "
+                        "um apart, not %g and %g",
+                        LEAST_UM, MOST_DEPTH_UM, LEAST_UM, MOST_LINE_UM, p->depth_um, p->line_um);
     if (!is_length(p->smooth_depth_um, 0, 1e3) || !is_length(p->smooth_line_um, 0, 1e4))
         return oct_fail(err, OCT_E_ARG,
                         "layers: smoothing by %g um along the depth and %g um "

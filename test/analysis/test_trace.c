@@ -528,7 +528,7 @@ static void what_cannot_be_is_refused(void **state)
     drop(&f);
     oct_trace_destroy(trace);
     oct_trace_destroy(NULL);
-    for (int k = 0; k < 8; k++) {
+    for (int k = 0; k < 10; k++) {
         wrong = right;
         wrong.n_lines = k == 0 ? 15 : 16;
         wrong.depth = k == 1 ? 15 : 16;
@@ -538,6 +538,7 @@ static void what_cannot_be_is_refused(void **state)
         wrong.params.price = k == 5 ? -1 : 0.1;
         wrong.params.gap_um = k == 6 ? NAN : 100;
         wrong.params.smooth_line_um = k == 7 ? INFINITY : 8;
+        wrong.params.line_um = k == 8 ? 1e-4 : k == 9 ? 2e4 : 5;
         assert_int_equal(oct_trace_create(&trace, &wrong, &err), OCT_E_ARG);
         assert_null(trace);
     }
