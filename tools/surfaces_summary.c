@@ -246,6 +246,21 @@ static void warn_of_layers(const struct oct_surfaces_run *run, const char *name)
                 name, missing);
 }
 
+/* Of slabs of layers that were found. */
+static void warn_of_slabs(const struct oct_surfaces_run *run, const char *name)
+{
+    const size_t n = (size_t)run->n_bscans * run->n_lines;
+    for (unsigned i = 0; i < run->given->n_slabs; i++) {
+        const struct oct_slab *slab = &run->given->slab[i];
+        if (run->n_known[slab->first.layer] > 0 && run->n_known[slab->last.layer] > 0 &&
+            isnan(mean_of(run->slab[i], n)))
+            fprintf(stderr,
+                    "octctl %s: --slab %s: in no A-line it begins above its end and lies in the "
+                    "picture; all of it is NaN\n",
+                    name, run->given->slabs[i]);
+    }
+}
+
 void oct_surfaces_warn(const struct oct_surfaces_run *run, const char *name)
 {
     char unknown[64] = "";
@@ -261,5 +276,6 @@ void oct_surfaces_warn(const struct oct_surfaces_run *run, const char *name)
                     ? "thickness is in pixels, and layers are sought as in pixels of 2.5 um"
                     : "no ETDRS means");
     warn_of_layers(run, name);
+    warn_of_slabs(run, name);
     warn_of_grid(run, name);
 }

@@ -55,7 +55,7 @@ enum oct_err oct_slab_parse(struct oct_slab *slab, const char *text, struct oct_
                         text);
     /* The ILM lies above the RPE: what begins no lower in the deeper layer ends above it. */
     if (read.first.layer >= read.last.layer && !(read.first.offset_um < read.last.offset_um))
-        return oct_fail(err, OCT_E_ARG, "%s: the slab's first bound lies below its last", text);
+        return oct_fail(err, OCT_E_ARG, "%s: the slab's first bound must lie above its last", text);
     *slab = read;
     return OCT_OK;
 }

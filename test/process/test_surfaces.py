@@ -29,7 +29,6 @@ def two_runs_give_the_same_bytes():
     assert len(files[0]) > 1000 and all(f == files[0] for f in files)
 
 
-
 @case
 def layers_are_those_of_the_truth():
     """layers: ILM, RPE and thickness are those of the truth; all files say the same"""
@@ -178,8 +177,10 @@ def one_layer_and_two_eyes():
             assert right[f"{ring} {one}"] == left[f"{ring} {other}"], ring
             assert right[f"{ring} {other}"] == left[f"{ring} {one}"], ring
     assert right["inner nasal"]["covered"] > 0.5 > right["inner temporal"]["covered"]
-    said, err = surfaces(volume(eye=""), path("e.h5"), "--json", "--force")
-    assert said["etdrs"]["eye"] == "" and err.count("\n") == 1 and "--eye" in err
+    said, err = surfaces(volume(eye=""), path("e.h5"), "--json", "--force", "--slab",
+                         "rpe+5000:rpe+6000")
+    assert said["etdrs"]["eye"] == "" and err.count("\n") == 2 and "--eye" in err, err
+    assert "--slab rpe+5000:rpe+6000: in no A-line" in err, err
 
 
 @case
@@ -383,7 +384,7 @@ def nothing_is_made_up():
     for name, bscans in (("noise.h5", noise), ("black.h5", np.zeros((20, M, 400))),
                          ("nan.h5", np.full((20, M, 400), np.nan))):
         ilm, rpe, said, err = found_in(name, bscans, "--png", path("b.png"), "--csv",
-                                       path("b.csv"))
+                                       path("b.csv"), "--slab", "ilm:rpe")
         assert np.isnan(ilm).all() and np.isnan(rpe).all(), (name, np.isfinite(ilm).mean())
         assert err.count("\n") == 1 and "no ILM and no RPE" in err, (name, err)
         assert said["thickness_um"]["mean"] is None and "etdrs" not in said
