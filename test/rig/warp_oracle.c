@@ -363,15 +363,22 @@ void oct_warp_oracle_level(const struct oct_warp_oracle *o, unsigned iterations,
     free(jacobian);
 }
 
-/* Voxel i of the level lies at k i + (k - 1) / 2. */
-static double *make_coarse(const uint32_t dims[3], unsigned k, const uint32_t coarse[3],
-                           const double *volume)
+double *oct_warp_oracle_coarse(const uint32_t dims[3], unsigned k, const double *volume,
+                               const uint8_t *mask, uint32_t coarse[3])
 {
     const double sigma[3] = {0.5 * k, 0.5 * k, 0.5 * k};
-    double *smooth = get(count(dims)), *result = get(count(coarse));
-    memcpy(smooth, volume, count(dims) * sizeof(*smooth));
-    if (k > 1)
-        oct_warp_oracle_smooth(dims, sigma, smooth);
+    double *smooth = get(count(dims)), *weights = get(count(dims));
+    for (size_t v = 0; v < count(dims); v++) {
+        weights[v] = !mask || mask[v];
+        smooth[v] = weights[v] * volume[v];
+    }
+    oct_warp_oracle_smooth(dims, sigma, smooth);
+    oct_warp_oracle_smooth(dims, sigma, weights);
+    for (size_t v = 0; v < count(dims); v++)
+        smooth[v] /= fmax(weights[v], 1e-9);
+    for (int i = 0; i < 3; i++)
+        coarse[i] = dims[i] / k;
+    double *result = get(count(coarse));
     for (size_t v = 0; v < count(coarse); v++) {
         uint32_t at[3];
         double y[3];
@@ -382,6 +389,7 @@ static double *make_coarse(const uint32_t dims[3], unsigned k, const uint32_t co
         result[v] = cell_value(&cell, smooth, -1);
     }
     free(smooth);
+    free(weights);
     return result;
 }
 
@@ -420,8 +428,8 @@ void oct_warp_oracle_solve(const struct oct_warp_oracle *o, double *displacement
         free(u);
         u = next;
         if (l < o->params.n_levels) {
-            double *fixed = make_coarse(dims, k, to, o->fixed);
-            double *moving = make_coarse(dims, k, to, o->moving);
+            double *fixed = oct_warp_oracle_coarse(dims, k, o->fixed, NULL, to);
+            double *moving = oct_warp_oracle_coarse(dims, k, o->moving, NULL, to);
             struct oct_warp_oracle coarse = *o;
             memcpy(coarse.grid.dims, to, sizeof(to));
             coarse.fixed = fixed;

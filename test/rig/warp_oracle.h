@@ -1,8 +1,8 @@
-/* The registration of analysis/warp/solver.h by its definitions alone, double precision, one thread.
- * Volumes are [V][M][D], fields [3][V][M][D], displacements in voxels. What the contract leaves open
- * is so: a Gaussian is sampled to four sigma and sums to 1, and what lies beyond the border is what
- * lies on it; (d_i T)(h) is the derivative of the trilinear interpolant; a velocity longer than
- * most_step anywhere is scaled down everywhere. */
+/* The registration of analysis/warp/solver.h by its definitions alone, double precision, one
+ * thread. Volumes are [V][M][D], fields [3][V][M][D], displacements in voxels. What the contract
+ * leaves open is so: a Gaussian is sampled to four sigma and sums to 1, and what lies beyond the
+ * border is what lies on it; (d_i T)(h) is the derivative of the trilinear interpolant; a velocity
+ * longer than most_step anywhere is scaled down everywhere. */
 #ifndef OCT_TEST_RIG_WARP_ORACLE_H
 #define OCT_TEST_RIG_WARP_ORACLE_H
 
@@ -35,6 +35,11 @@ void oct_warp_oracle_velocity(const struct oct_warp_oracle *o, const double *dis
 /* u'(x) = s v(x) + u(x - s v(x)). */
 void oct_warp_oracle_compose(const uint32_t dims[3], const double *velocity, double scale,
                              const double *displacement, double *composed);
+
+/* A volume as the level of factor k takes it, 1 too: voxel i lies at k i + (k - 1) / 2; with a mask
+ * of what is known about it. The caller frees. */
+double *oct_warp_oracle_coarse(const uint32_t dims[3], unsigned k, const double *volume,
+                               const uint8_t *mask, uint32_t coarse[3]);
 
 /* Iterates at this grid from the displacement given; level: what came of it. */
 void oct_warp_oracle_level(const struct oct_warp_oracle *o, unsigned iterations,

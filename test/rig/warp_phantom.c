@@ -63,7 +63,7 @@ static double normal(uint64_t *random)
 
 /* ---- the picture ---- */
 
-static void make_picture(struct picture *p, const double extent[3], uint64_t seed)
+static void make_picture(struct picture *p, const double extent[3], double grain, uint64_t seed)
 {
     static const double steps[N_SCALES] = {2.5, 5, 10}, weights[N_SCALES] = {1.4, 1.2, 0.8};
     uint64_t random = seed * 7919 + 1;
@@ -72,7 +72,7 @@ static void make_picture(struct picture *p, const double extent[3], uint64_t see
     for (int s = 0; s < N_SCALES; s++) {
         struct lattice *l = &p->lattice[s];
         size_t n = 1;
-        *l = (struct lattice){.step = steps[s], .weight = weights[s]};
+        *l = (struct lattice){.step = grain * steps[s], .weight = weights[s]};
         for (int i = 0; i < 3; i++)
             n *= (size_t)(l->n[i] = (int)((extent[i] + 2 * MARGIN) / l->step) + 5);
         l->values = get(n, sizeof(*l->values));
@@ -325,8 +325,9 @@ void oct_warp_phantom_make(const struct oct_warp_phantom_setup *setup, struct oc
     p->moving = get(n, sizeof(float));
     p->displacement = get(3 * n, sizeof(float));
     make_field(setup, p);
-    make_picture(&picture, extent, setup->seed);
-    make_picture(&other, extent, setup->other_seed ? setup->other_seed : setup->seed);
+    const double grain = setup->grain > 0 ? setup->grain : 1;
+    make_picture(&picture, extent, grain, setup->seed);
+    make_picture(&other, extent, grain, setup->other_seed ? setup->other_seed : setup->seed);
     draw(&picture, p, p->displacement, setup->noise, setup->seed * 31 + 7, p->fixed);
     draw(&other, p, NULL, setup->noise, setup->seed * 37 + 11, p->moving);
     finish_picture(&picture);

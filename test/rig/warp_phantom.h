@@ -1,9 +1,9 @@
 /* Pairs of textured volumes whose deformation is known: cubic B-splines over random lattices of
  * three scales and smooth blobs, drawn through a logistic curve into 0 to 1; the field is a sum of
- * waves, at most one over a side, that falls to 0 at the border. Both volumes are sampled from the same continuous
- * picture, so that the truth is exact: moving(x) = P(x), fixed(x) = P(x - u(x)), each with noise of
- * its own. Lengths are in units of the finest spacing, in which the picture is isotropic. The same
- * setup gives the same bytes. */
+ * waves, at most one over a side, that falls to 0 at the border. Both volumes are sampled from the
+ * same continuous picture P, so that the truth is exact: moving(x) = P(x), fixed(x) = P(x - u(x)),
+ * each with noise of its own. Lengths are in units of the finest spacing, in which the picture is
+ * isotropic. The same setup gives the same bytes. */
 #ifndef OCT_TEST_RIG_WARP_PHANTOM_H
 #define OCT_TEST_RIG_WARP_PHANTOM_H
 
@@ -14,6 +14,7 @@ struct oct_warp_phantom_setup {
     double spacing[3];  /* of a voxel along each; the least is the unit; all 0: 1 */
     double mean_length; /* of the displacement; 0: a null pair */
     double noise;       /* sd of each volume's own */
+    double grain;       /* of the texture; 0: 1 */
     uint64_t seed;
     uint64_t other_seed; /* of the moving volume's picture; 0: the same picture */
 };
