@@ -255,18 +255,18 @@ static void smooth_along(const uint32_t dims[3], int axis, double sigma, double 
 {
     const int n = (int)dims[axis], reach = (int)ceil(4 * sigma);
     const size_t step = stride(dims, axis);
-    double *weights = get((size_t)(2 * reach + 1)), *line = get((size_t)n), sum = 0;
+    double *weights = get((size_t)(2 * reach + 1)), *line = get((size_t)(n + 2 * reach)), sum = 0;
     for (int k = -reach; k <= reach; k++)
         sum += weights[k + reach] = exp(-k * k / (2 * sigma * sigma));
     for (size_t first = 0; first < count(dims); first++) {
         if (first / step % dims[axis])
             continue;
-        for (int i = 0; i < n; i++)
-            line[i] = volume[first + (size_t)i * step];
+        for (int i = -reach; i < n + reach; i++)
+            line[i + reach] = volume[first + (size_t)(i < 0 ? 0 : i >= n ? n - 1 : i) * step];
         for (int i = 0; i < n; i++) {
             double value = 0;
-            for (int k = -reach; k <= reach; k++)
-                value += weights[k + reach] * line[i + k < 0 ? 0 : i + k >= n ? n - 1 : i + k];
+            for (int k = 0; k <= 2 * reach; k++)
+                value += weights[k] * line[i + k];
             volume[first + (size_t)i * step] = value / sum;
         }
     }

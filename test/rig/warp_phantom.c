@@ -258,12 +258,14 @@ static bool draw_field(const struct mode modes[N_MODES], double mean_length,
         place(&p->grid, x, at);
         field_at(modes, at, u, slope);
         p->least_jacobian = fmin(p->least_jacobian, jacobian_of(slope, scale));
+        if (p->least_jacobian <= LEAST_JACOBIAN)
+            return false;
         p->longest = fmax(p->longest, scale * length_of(u));
         for (int i = 0; i < 3; i++)
             p->displacement[(size_t)i * n + x] = (float)(scale * u[i] / p->grid.spacing[i]);
     }
     p->mean_length = mean_length;
-    return p->least_jacobian > LEAST_JACOBIAN;
+    return true;
 }
 
 static void make_field(const struct oct_warp_phantom_setup *setup, struct oct_warp_phantom *p)
