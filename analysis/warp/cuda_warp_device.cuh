@@ -39,7 +39,8 @@ enum oct_warp_rooms {
     OCT_WARP_LEVEL_MOVING,
     OCT_WARP_PARTS,
     OCT_WARP_LONGEST, /* |v|: of the blocks, then of all */
-    OCT_WARP_TOTAL,
+    OCT_WARP_RESULTS,
+    OCT_WARP_COURSE,
     OCT_WARP_ALL_TAPS,
     OCT_WARP_ROOMS
 };
@@ -62,7 +63,9 @@ struct oct_warp_device {
     struct oct_warp_taps taps[3];
     struct oct_warp_tile tiles[2]; /* along B-scans and A-lines */
     struct oct_warp_span span;
-    struct oct_warp_sums *d_parts, *d_total, *h_total;
+    struct oct_warp_sums *d_parts;
+    struct oct_warp_result *d_results, *h_results; /* [OCT_WARP_BATCH] */
+    struct oct_warp_course *d_course;
     struct oct_warp_tables *h_tables, *d_tables;
     uint8_t *h_stage;
     size_t stage_bytes;
@@ -110,7 +113,8 @@ static inline void oct_warp_room_bytes(const struct oct_warp_setup *setup,
     bytes[OCT_WARP_LONGEST] = (1 + std::max(oct_warp_step_blocks_most(box),
                                             (uint64_t)oct_warp_groups(box.n, OCT_WARP_THREADS))) *
                               sizeof(float);
-    bytes[OCT_WARP_TOTAL] = sizeof(struct oct_warp_sums);
+    bytes[OCT_WARP_RESULTS] = OCT_WARP_BATCH * sizeof(struct oct_warp_result);
+    bytes[OCT_WARP_COURSE] = sizeof(struct oct_warp_course);
     bytes[OCT_WARP_ALL_TAPS] = sizeof(struct oct_warp_tables);
 }
 
@@ -126,12 +130,20 @@ static inline dim3 oct_warp_grid_of(uint64_t n)
     return dim3(oct_warp_groups(n, OCT_WARP_THREADS));
 }
 
-static inline enum oct_err oct_warp_queue_total(struct oct_warp_device *d, uint64_t n_parts,
-                                                struct oct_error *err)
+/* Number `index` of the results. */
+static inline void oct_warp_queue_total(struct oct_warp_device *d, uint64_t n_parts,
+                                        struct oct_warp_course *course, uint32_t index)
 {
     OCT_LAUNCH((oct_warp_total_kernel), dim3(1), dim3(OCT_WARP_THREADS), 0, d->stream->stream,
-               d->d_parts, (uint32_t)n_parts, oct_warp_in(d, OCT_WARP_LONGEST), d->d_total);
-    return oct_cuda_stream_download(d->stream, d->h_total, d->d_total, sizeof(*d->h_total), err);
+               d->d_parts, (uint32_t)n_parts, oct_warp_in(d, OCT_WARP_LONGEST), d->params.lambda,
+               course, d->d_results + index);
+}
+
+static inline enum oct_err oct_warp_queue_results(struct oct_warp_device *d, uint32_t n,
+                                                  struct oct_error *err)
+{
+    return oct_cuda_stream_download(d->stream, d->h_results, d->d_results,
+                                    n * sizeof(*d->h_results), err);
 }
 
 /* Values of the finest volume that are not finite. */
@@ -142,20 +154,29 @@ static inline enum oct_err oct_warp_queue_check(struct oct_warp_device *d, const
         (uint32_t)std::min(oct_warp_energy_blocks(d->finest), (uint64_t)OCT_WARP_CHECK_BLOCKS);
     OCT_LAUNCH((oct_warp_check_kernel), dim3(n), dim3(OCT_WARP_THREADS), 0, d->stream->stream,
                volume, d->finest.n, n, d->d_parts);
-    return oct_warp_queue_total(d, n, err);
+    oct_warp_queue_total(d, n, NULL, 0);
+    return oct_warp_queue_results(d, 1, err);
 }
 
 /* Sums of u, T(h) and J + log J of it; of a template, the sums alone. */
-static inline enum oct_err oct_warp_queue_energy(struct oct_warp_device *d, const float *u,
-                                                 struct oct_error *err)
+static inline void oct_warp_queue_sums(struct oct_warp_device *d, const float *u,
+                                       struct oct_warp_course *course, uint32_t index)
 {
     const uint64_t n = oct_warp_energy_blocks(d->box);
     const bool sums_alone = d->moving == oct_warp_in(d, OCT_WARP_WARPED);
     float *warped = sums_alone ? NULL : oct_warp_in(d, OCT_WARP_WARPED);
     float *change = sums_alone ? NULL : oct_warp_in(d, OCT_WARP_CHANGE);
     OCT_LAUNCH((oct_warp_energy_kernel), dim3((uint32_t)n), dim3(OCT_WARP_THREADS), 0,
-               d->stream->stream, d->box, u, d->moving, d->fixed, warped, change, d->d_parts);
-    return oct_warp_queue_total(d, n, err);
+               d->stream->stream, d->box, u, d->moving, d->fixed, warped, change, d->d_parts,
+               course);
+    oct_warp_queue_total(d, n, course, index);
+}
+
+/* The same of the displacement, with the result. */
+static inline enum oct_err oct_warp_queue_energy(struct oct_warp_device *d, struct oct_error *err)
+{
+    oct_warp_queue_sums(d, d->u, NULL, 0);
+    return oct_warp_queue_results(d, 1, err);
 }
 
 static inline struct oct_warp_fields oct_warp_fields_of(const struct oct_warp_device *d)
@@ -165,26 +186,29 @@ static inline struct oct_warp_fields oct_warp_fields_of(const struct oct_warp_de
 }
 
 static inline void oct_warp_queue_gauss(struct oct_warp_device *d, int axis, unsigned n_volumes,
-                                        const float *from, float *to)
+                                        const float *from, float *to,
+                                        const struct oct_warp_course *course)
 {
     const struct oct_warp_tile &tile = d->tiles[axis];
     OCT_LAUNCH((axis == 0 ? oct_warp_gauss_kernel<0> : oct_warp_gauss_kernel<1>),
                dim3((uint32_t)(n_volumes * oct_warp_tile_blocks(d->box, axis, tile))),
                dim3(tile.n_warps * OCT_WARP_LANES), oct_warp_tile_bytes(tile), d->stream->stream,
-               d->box, tile, d->taps[axis], from, to);
+               d->box, tile, d->taps[axis], from, to, course);
 }
 
-/* Of the fields that the last energy left; smoothed along depth and A-lines. */
-static inline void oct_warp_queue_velocity(struct oct_warp_device *d)
+/* Of the fields that the last energy left; smoothed along depth and A-lines. scratch: [3]. */
+static inline void oct_warp_queue_velocity(struct oct_warp_device *d, float *scratch,
+                                           const struct oct_warp_course *course)
 {
     OCT_LAUNCH((oct_warp_drive_kernel), dim3((uint32_t)oct_warp_span_blocks(d->box, d->span)),
                dim3(OCT_WARP_FORCE_THREADS), oct_warp_span_bytes(d->span), d->stream->stream,
-               d->box, oct_warp_fields_of(d), d->span, d->taps[2], d->trial);
-    oct_warp_queue_gauss(d, 1, 3, d->trial, d->v);
+               d->box, oct_warp_fields_of(d), d->span, d->taps[2], scratch, course);
+    oct_warp_queue_gauss(d, 1, 3, scratch, d->v, course);
 }
 
-/* The trial: u moved by `scale` of the velocity; made again where that is too long. */
-static inline void oct_warp_queue_step(struct oct_warp_device *d, double scale)
+/* u moved by `scale` of the velocity; made again where that is too long. */
+static inline void oct_warp_queue_step(struct oct_warp_device *d, double scale, const float *u,
+                                       float *moved, const struct oct_warp_course *course)
 {
     const struct oct_warp_tile &tile = d->tiles[0];
     const uint32_t n = (uint32_t)oct_warp_tile_blocks(d->box, 0, tile);
@@ -193,12 +217,31 @@ static inline void oct_warp_queue_step(struct oct_warp_device *d, double scale)
     for (int again = 0; again < 2; again++) {
         OCT_LAUNCH((oct_warp_step_kernel), dim3(n), dim3(tile.n_warps * OCT_WARP_LANES),
                    oct_warp_tile_bytes(tile), d->stream->stream, d->box, tile, d->taps[0], stride,
-                   d->v, d->u, d->trial, parts);
+                   d->v, u, moved, parts, course);
         if (!again)
             OCT_LAUNCH((oct_warp_longest_kernel), dim3(1), dim3(OCT_WARP_THREADS), 0,
                        d->stream->stream, parts, n, longest);
         stride.longest = longest;
     }
+}
+
+/* n trials, each from the one before; of the first, with is_fresh, the velocity is there. The
+ * displacement is the trial after an odd number of them that are taken. */
+static inline enum oct_err oct_warp_queue_steps(struct oct_warp_device *d,
+                                                const struct oct_warp_course &from, uint32_t n,
+                                                double scale, bool is_fresh, struct oct_error *err)
+{
+    float *const fields[2] = {d->u, d->trial};
+    OCT_LAUNCH((oct_warp_course_kernel), dim3(1), dim3(OCT_WARP_LANES), 0, d->stream->stream, from,
+               d->d_course);
+    for (uint32_t i = 0; i < n; i++) {
+        float *u = fields[i % 2], *trial = fields[(i + 1) % 2];
+        if (i > 0 || !is_fresh)
+            oct_warp_queue_velocity(d, trial, d->d_course);
+        oct_warp_queue_step(d, scale, u, trial, d->d_course);
+        oct_warp_queue_sums(d, trial, d->d_course, i);
+    }
+    return oct_warp_queue_results(d, n, err);
 }
 
 /* ---- alone ---- */
@@ -255,8 +298,8 @@ static inline enum oct_err oct_warp_queue_flow(struct oct_warp_device *d, struct
             box.n / box.side[2],        1, box.side[2], box.side[2], 1, 2 * d->taps[2].radius + 1,
             -(int32_t)d->taps[2].radius};
         OCT_LAUNCH((oct_warp_shrink_kernel), grid, block, 0, on, s, d->taps[2].taps, from, scratch);
-        oct_warp_queue_gauss(d, 1, 1, scratch, v);
-        oct_warp_queue_gauss(d, 0, 1, v, scratch);
+        oct_warp_queue_gauss(d, 1, 1, scratch, v, NULL);
+        oct_warp_queue_gauss(d, 0, 1, v, scratch, NULL);
         TRY_STREAM(
             d->stream, "copy",
             cudaMemcpyAsync(v, scratch, box.n * sizeof(float), cudaMemcpyDeviceToDevice, on));
@@ -436,11 +479,8 @@ static inline enum oct_err oct_warp_rehearse(struct oct_warp_device *d, struct o
                                   d->finest.n * (i == OCT_WARP_MASK ? 1 : sizeof(float)), err);
     e = e ? e : oct_warp_queue_level(d, 1, true, true, err);
     e = e ? e : oct_warp_queue_check(d, d->fixed, err);
-    e = e ? e : oct_warp_queue_energy(d, d->u, err);
-    if (!e && d->params.profile == OCT_WARP_OCTD) {
-        oct_warp_queue_velocity(d);
-        oct_warp_queue_step(d, 1);
-    }
+    e = e ? e : oct_warp_queue_energy(d, err);
+    e = e ? e : oct_warp_queue_steps(d, {}, 1, 1, false, err);
     e = e ? e : oct_warp_queue_template(d, err);
     e = e ? e : oct_warp_queue_flow(d, err);
     oct_warp_queue_go(d, 1);
@@ -468,7 +508,7 @@ static inline enum oct_err oct_warp_make(struct oct_warp_device *d,
     enum oct_err e = oct_warp_check_room(d->stream, bytes, d->grid.dims, err);
     for (int i = 0; i < OCT_WARP_ROOMS && !e; i++)
         e = oct_cuda_stream_alloc(d->stream, &d->d_rooms[i], bytes[i], err);
-    e = e ? e : oct_stream_pin(d->stream, &d->h_total, 1, err);
+    e = e ? e : oct_stream_pin(d->stream, &d->h_results, OCT_WARP_BATCH, err);
     e = e ? e : oct_stream_pin(d->stream, &d->h_tables, 1, err);
     e = e ? e : oct_stream_pin(d->stream, &d->h_stage, d->stage_bytes, err);
     if (e)
@@ -477,7 +517,8 @@ static inline enum oct_err oct_warp_make(struct oct_warp_device *d,
     d->v = oct_warp_in(d, OCT_WARP_FIELD + 1);
     d->trial = oct_warp_in(d, OCT_WARP_FIELD + 2);
     d->d_parts = (struct oct_warp_sums *)d->d_rooms[OCT_WARP_PARTS];
-    d->d_total = (struct oct_warp_sums *)d->d_rooms[OCT_WARP_TOTAL];
+    d->d_results = (struct oct_warp_result *)d->d_rooms[OCT_WARP_RESULTS];
+    d->d_course = (struct oct_warp_course *)d->d_rooms[OCT_WARP_COURSE];
     d->d_tables = (struct oct_warp_tables *)d->d_rooms[OCT_WARP_ALL_TAPS];
     e = oct_warp_make_tables(d, err);
     e = e ? e : oct_cuda_stream_clear(d->stream, d->d_rooms[OCT_WARP_LONGEST], sizeof(float), err);

@@ -4,7 +4,7 @@
 #ifndef OCT_ANALYSIS_WARP_CUDA_WARP_ENERGY_CUH
 #define OCT_ANALYSIS_WARP_CUDA_WARP_ENERGY_CUH
 
-#include "analysis/warp/cuda_warp_types.cuh"
+#include "analysis/warp/cuda_warp_course.cuh"
 
 #define OCT_WARP_MARCH 16u /* B-scans of a block */
 
@@ -95,8 +95,10 @@ static __device__ inline float oct_warp_log_volume(float j)
 static __global__ void __launch_bounds__(OCT_WARP_THREADS)
     oct_warp_energy_kernel(struct oct_warp_box box, const float *u, const float *moving,
                            const float *fixed, float *warped, float *change,
-                           struct oct_warp_sums *sums)
+                           struct oct_warp_sums *sums, const struct oct_warp_course *course)
 {
+    if (oct_warp_is_over(course))
+        return;
     const struct oct_warp_march m = oct_warp_march_of(box);
     struct oct_warp_sums own = oct_warp_sums_none();
     if (m.is_in) {

@@ -136,9 +136,12 @@ static __device__ inline void oct_warp_smooth_spans(const struct oct_warp_span &
 
 static __global__ void __launch_bounds__(OCT_WARP_FORCE_THREADS)
     oct_warp_drive_kernel(struct oct_warp_box box, struct oct_warp_fields of,
-                          struct oct_warp_span span, struct oct_warp_taps g, float *v)
+                          struct oct_warp_span span, struct oct_warp_taps g, float *v,
+                          const struct oct_warp_course *course)
 {
     OCT_SHARED(float, shared);
+    if (oct_warp_is_over(course))
+        return;
     float *taps = shared, *lines = shared + OCT_WARP_TAPS + 1;
     const struct oct_warp_place first = oct_warp_span_place(box, span);
     oct_warp_load_taps(g, OCT_WARP_FORCE_THREADS, taps);

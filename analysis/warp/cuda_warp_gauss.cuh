@@ -4,7 +4,7 @@
 #ifndef OCT_ANALYSIS_WARP_CUDA_WARP_GAUSS_CUH
 #define OCT_ANALYSIS_WARP_CUDA_WARP_GAUSS_CUH
 
-#include "analysis/warp/cuda_warp_types.cuh"
+#include "analysis/warp/cuda_warp_course.cuh"
 
 #define OCT_WARP_OWN 8u   /* sums of a thread */
 #define OCT_WARP_REACH 96 /* radius, at most */
@@ -110,9 +110,11 @@ static inline uint64_t oct_warp_tile_blocks(const struct oct_warp_box &box, int 
 template <int AXIS>
 static __global__ void __launch_bounds__(OCT_WARP_LANES *OCT_WARP_TILE_WARPS)
     oct_warp_gauss_kernel(struct oct_warp_box box, struct oct_warp_tile t, struct oct_warp_taps g,
-                          const float *from, float *to)
+                          const float *from, float *to, const struct oct_warp_course *course)
 {
     OCT_SHARED(float, shared);
+    if (oct_warp_is_over(course))
+        return;
     float *taps = shared, *tile = shared + OCT_WARP_TAPS + 1;
     const uint32_t n_d = oct_warp_groups(box.side[2], OCT_WARP_LANES), n_l = box.side[1 - AXIS];
     const uint32_t d = blockIdx.x % n_d * OCT_WARP_LANES + threadIdx.x % OCT_WARP_LANES;
@@ -188,10 +190,10 @@ static __global__ void oct_warp_longest_kernel(const float *parts, uint32_t n, f
 static __global__ void __launch_bounds__(OCT_WARP_LANES *OCT_WARP_TILE_WARPS, 2)
     oct_warp_step_kernel(struct oct_warp_box box, struct oct_warp_tile t, struct oct_warp_taps g,
                          struct oct_warp_stride stride, const float *v, const float *u,
-                         float *moved, float *parts)
+                         float *moved, float *parts, const struct oct_warp_course *course)
 {
     OCT_SHARED(float, shared);
-    if (stride.longest && !(*stride.longest > stride.most))
+    if (oct_warp_is_over(course) || (stride.longest && !(*stride.longest > stride.most)))
         return;
     const float scale = stride.scale * (stride.longest ? stride.most / *stride.longest : 1.0f);
     float *taps = shared, *tile = shared + OCT_WARP_TAPS + 1;

@@ -175,17 +175,4 @@ static __device__ inline struct oct_warp_sums oct_warp_sums_of_block(struct oct_
     return sums[t];
 }
 
-/* parts [n]: of blocks. One block. */
-static __global__ void oct_warp_total_kernel(const struct oct_warp_sums *parts, uint32_t n,
-                                             const float *longest, struct oct_warp_sums *total)
-{
-    struct oct_warp_sums own = oct_warp_sums_none();
-    for (uint32_t i = threadIdx.x; i < n; i += OCT_WARP_THREADS)
-        oct_warp_sums_add(&own, parts[i]);
-    own = oct_warp_sums_of_block(own);
-    own.longest = *longest;
-    if (threadIdx.x == 0)
-        *total = own;
-}
-
 #endif

@@ -12,6 +12,7 @@ extern "C" {
 
 #define DEADLINE_MS 10000u
 #define REGRID_BELOW 0.5
+#define BATCH_VOXELS 1e8 /* of a level, times steps queued at once: some 5 ms */
 
 enum what {
     SEND,
@@ -40,8 +41,10 @@ struct task {
     bool is_first, has_mask;
     bool is_fresh; /* STEP: the velocity is of the displacement already */
     unsigned factor;
-    double scale;              /* of the velocity; OCT_WARP_PAPER: how much further */
-    struct oct_warp_sums sums; /* of the result */
+    double scale; /* of the velocity; OCT_WARP_PAPER: how much further */
+    uint32_t n;   /* STEP: trials; at most OCT_WARP_BATCH */
+    struct oct_warp_course course;
+    struct oct_warp_result *results; /* [n], or [1] */
 };
 
 struct context {
@@ -53,13 +56,16 @@ struct oct_warp_engine {
     struct oct_cuda_tasks *tasks;
     struct oct_warp_setup setup;
     size_t n, stage_bytes; /* voxels; of one copy */
-    struct oct_warp_sums sums;
-    bool accepts; /* the next task does */
+    struct oct_warp_result results[OCT_WARP_BATCH];
+    uint32_t n_results, n_used; /* of trials */
+    bool accepts;               /* the next task does */
 
     /* Of a level. */
     double n_level, bytes;
-    struct oct_warp_energy now, trial_energy; /* of the displacement and the last trial */
-    bool is_fresh;                            /* the velocity is of the displacement */
+    struct oct_warp_energy now, trial; /* of the displacement and of the last trial */
+    struct oct_warp_course course;     /* to the displacement */
+    uint32_t most_steps;
+    bool is_fresh; /* the velocity is of the displacement */
     double scale,
         applied; /* of the velocity: the next step's; OCT_WARP_PAPER: in the displacement */
 };
@@ -107,22 +113,17 @@ static enum oct_err begin_level(struct oct_warp_device *d, const struct task *ta
     enum oct_err e = oct_warp_queue_level(d, task->factor, task->is_first, task->has_mask, err);
     if (!e && d->params.profile == OCT_WARP_PAPER)
         e = oct_warp_queue_template(d, err);
-    return e ? e : oct_warp_queue_energy(d, d->u, err);
+    return e ? e : oct_warp_queue_energy(d, err);
 }
 
 static enum oct_err begin_step(struct oct_warp_device *d, const struct task *task,
                                struct oct_error *err)
 {
-    enum oct_err e = OCT_OK;
-    if (d->params.profile == OCT_WARP_PAPER) {
-        e = task->is_fresh ? OCT_OK : oct_warp_queue_flow(d, err);
-        oct_warp_queue_go(d, task->scale);
-        return e ? e : oct_warp_queue_energy(d, d->u, err);
-    }
-    if (!task->is_fresh)
-        oct_warp_queue_velocity(d);
-    oct_warp_queue_step(d, task->scale);
-    return oct_warp_queue_energy(d, d->trial, err);
+    if (d->params.profile == OCT_WARP_OCTD)
+        return oct_warp_queue_steps(d, task->course, task->n, task->scale, task->is_fresh, err);
+    const enum oct_err e = task->is_fresh ? OCT_OK : oct_warp_queue_flow(d, err);
+    oct_warp_queue_go(d, task->scale);
+    return e ? e : oct_warp_queue_energy(d, err);
 }
 
 static enum oct_err begin_gather(struct oct_warp_device *d, const struct task *task,
@@ -132,7 +133,7 @@ static enum oct_err begin_gather(struct oct_warp_device *d, const struct task *t
         oct_warp_queue_go(d, task->scale);
     oct_warp_queue_compose(d);
     std::swap(d->u, d->v);
-    return oct_warp_queue_energy(d, d->u, err);
+    return oct_warp_queue_energy(d, err);
 }
 
 /* Of the finest volume, as it is. */
@@ -149,7 +150,7 @@ static enum oct_err begin_alone(struct oct_warp_device *d, const struct task *ta
         oct_warp_queue_volume(d);
         return OCT_OK;
     }
-    const enum oct_err e = oct_warp_queue_energy(d, d->u, err);
+    const enum oct_err e = oct_warp_queue_energy(d, err);
     if (task->what == FORCE)
         oct_warp_queue_force(d);
     else
@@ -174,7 +175,7 @@ static enum oct_err begin(void *argument, struct oct_error *err)
         return begin_step(d, task, err);
     case REGRID:
         e = oct_warp_queue_regrid(d, err);
-        return e ? e : oct_warp_queue_energy(d, d->u, err);
+        return e ? e : oct_warp_queue_energy(d, err);
     case GATHER:
         return begin_gather(d, task, err);
     case SPREAD:
@@ -192,7 +193,8 @@ static void give(void *argument, void *to)
 {
     const struct context *c = (const struct context *)argument;
     struct task *task = (struct task *)to;
-    task->sums = *c->device.h_total;
+    memcpy(task->results, c->device.h_results,
+           (task->n > 0 ? task->n : 1) * sizeof(*task->results));
     if (task->to)
         memcpy(task->to, c->device.h_stage, task->bytes);
 }
@@ -272,11 +274,10 @@ static enum oct_err engine_create(struct oct_warp_engine **out, const struct oct
 static enum oct_err run(struct oct_warp_engine *w, struct task *task, struct oct_error *err)
 {
     task->accepts = w->accepts;
+    task->results = w->results;
     w->accepts = false;
-    const enum oct_err e = oct_cuda_tasks_do(w->tasks, task, err);
-    if (!e)
-        w->sums = task->sums;
-    return e;
+    w->n_results = w->n_used = 0;
+    return oct_cuda_tasks_do(w->tasks, task, err);
 }
 
 static enum oct_err run_one(struct oct_warp_engine *w, enum what what, struct oct_error *err)
@@ -325,9 +326,9 @@ static enum oct_err send_checked(struct oct_warp_engine *w, enum place place, co
     task.what = CHECK;
     task.place = place;
     e = e ? e : run(w, &task, err);
-    if (!e && w->sums.n_bad > 0)
+    if (!e && w->results[0].sums.n_bad > 0)
         e = oct_fail(err, OCT_E_ARG, "warp: %u values of the %s volume are not finite",
-                     w->sums.n_bad, place == FIXED ? "fixed" : "moving");
+                     w->results[0].sums.n_bad, place == FIXED ? "fixed" : "moving");
     return e;
 }
 
@@ -343,24 +344,42 @@ static void count(struct oct_warp_engine *w, double floats)
     w->bytes += floats * w->n_level * sizeof(float);
 }
 
-static void note_energy(struct oct_warp_engine *w, struct oct_warp_energy *energy)
+static struct oct_warp_energy energy_of(const struct oct_warp_result *result)
 {
-    energy->ssd = w->sums.ssd;
-    energy->energy = w->sums.ssd / 2 + w->setup.params.lambda * w->sums.change;
-    energy->least = (double)w->sums.least;
+    return {result->energy, result->sums.ssd, (double)result->sums.least};
 }
 
 /* Volumes of a step, each read or written once: the force reads T(h), J + log J and R and writes v,
  * which is read and written once more for the A-lines, and read by the step with u to write the
  * trial; the energy reads that, T and R and writes T(h) and J + log J. */
-static void count_step(struct oct_warp_engine *w, bool made_velocity)
+static void count_step(struct oct_warp_engine *w, const struct oct_warp_result *result,
+                       bool made_velocity)
 {
     if (is_paper(w)) {
         count(w, (made_velocity ? (3 + 2 + 3) + 3 * 8 + 9 : 0) + 9 + 5);
         return;
     }
-    const bool again = (double)w->sums.longest > w->setup.params.most_step;
+    const bool again = (double)result->sums.longest > w->setup.params.most_step;
     count(w, (made_velocity ? (3 + 3) + 6 : 0) + (again ? 18 : 9) + 7);
+}
+
+/* Trials from here on, as many as are likely to be taken: one of a part of the velocity. */
+static enum oct_err run_steps(struct oct_warp_engine *w, struct oct_error *err)
+{
+    struct task task = {};
+    task.what = STEP;
+    task.is_fresh = w->is_fresh;
+    task.scale = w->scale - w->applied;
+    task.course = w->course;
+    task.n = 1;
+    if (!is_paper(w) && w->scale == 1) {
+        const double most = std::min(BATCH_VOXELS / w->n_level, (double)OCT_WARP_BATCH);
+        const uint32_t left = w->most_steps - std::min(w->most_steps, w->course.number);
+        task.n = std::max(1u, std::min((uint32_t)most, left));
+    }
+    const enum oct_err e = run(w, &task, err);
+    w->n_results = e ? 0 : task.n;
+    return e;
 }
 
 /* What is known of the displacement is not computed again after a trial that was refused; its
@@ -369,22 +388,22 @@ static enum oct_err evaluate(void *context, bool trial, struct oct_warp_energy *
                              struct oct_error *err)
 {
     struct oct_warp_engine *w = (struct oct_warp_engine *)context;
+    enum oct_err e = OCT_OK;
     if (!trial) {
         *energy = w->now;
         return OCT_OK;
     }
-    struct task task = {};
-    task.what = STEP;
-    task.is_fresh = w->is_fresh;
-    task.scale = w->scale - w->applied;
-    const enum oct_err e = run(w, &task, err);
+    if (w->n_used == w->n_results || w->scale != 1)
+        e = run_steps(w, err);
     if (e)
         return e;
-    count_step(w, !w->is_fresh);
+    const struct oct_warp_result *result = &w->results[w->n_used++];
+    count_step(w, result, !w->is_fresh);
     w->is_fresh = true;
     w->applied = is_paper(w) ? w->scale : 0;
-    note_energy(w, energy);
-    w->trial_energy = *energy;
+    w->trial = *energy = energy_of(result);
+    if (w->n_used < w->n_results && !w->results[w->n_used].is_there && !is_paper(w))
+        w->n_results = w->n_used;
     return OCT_OK;
 }
 
@@ -394,13 +413,18 @@ static enum oct_err step(void *context, double scale, struct oct_error *)
     return OCT_OK;
 }
 
+/* As oct_warp_decide has it. */
 static void accept(void *context)
 {
     struct oct_warp_engine *w = (struct oct_warp_engine *)context;
-    w->now = w->trial_energy;
+    struct oct_warp_course *c = &w->course;
+    w->now = w->trial;
+    c->energy = c->fallen[++c->number % OCT_WARP_FALL_STEPS] = w->now.energy;
+    c->least = (float)w->now.least;
     w->is_fresh = false;
     w->applied = 0;
-    w->accepts = !is_paper(w); /* which steps in place */
+    if (!is_paper(w)) /* which steps in place */
+        w->accepts = !w->accepts;
 }
 
 static enum oct_err regrid(void *context, struct oct_warp_energy *energy, unsigned *n_regrids,
@@ -414,8 +438,7 @@ static enum oct_err regrid(void *context, struct oct_warp_energy *energy, unsign
         return e;
     ++*n_regrids;
     count(w, 5 + 2 + 9 + 3 + 5); /* T(h), its copy, the composition, zeros, and the energy */
-    note_energy(w, &w->now);
-    *energy = w->now;
+    *energy = w->now = energy_of(w->results);
     return OCT_OK;
 }
 
@@ -440,7 +463,11 @@ static enum oct_err begin_level(struct oct_warp_engine *w, unsigned index, bool 
     /* The volumes, axis after axis; the displacement; the energy. */
     w->bytes = sizeof(float) * (has_mask ? 3 : 2) * n * (1 + 2 / k + 2 / k / k + 1 / k / k / k);
     count(w, (is_paper(w) ? 3 + 5 + 3 + 5 : 3 + 7) + (has_mask ? 3 : 0));
-    note_energy(w, &w->now);
+    w->now = energy_of(w->results);
+    w->course = {};
+    w->course.energy = w->course.fallen[0] = w->now.energy;
+    w->course.least = (float)w->now.least;
+    w->most_steps = w->setup.params.iterations[index];
     w->is_fresh = false;
     w->applied = 0;
     return OCT_OK;
@@ -455,7 +482,7 @@ static enum oct_err gather(struct oct_warp_engine *w, struct oct_warp_level *lev
     task.scale = -w->applied;
     const enum oct_err e = run(w, &task, err);
     count(w, (w->applied != 0 ? 9 : 0) + 9 + 5);
-    level->least_jacobian = (double)w->sums.least;
+    level->least_jacobian = (double)w->results[0].sums.least;
     return e;
 }
 
@@ -526,9 +553,9 @@ static enum oct_err engine_force(struct oct_warp_engine *w, const float *fixed, 
     e = e ? e : send(w, MOVING, moving, 1, err);
     e = e ? e : send(w, DISPLACEMENT, displacement, 3, err);
     e = e ? e : run_one(w, lagrangian ? LAGRANGIAN : FORCE, err);
-    energy[1] = w->sums.ssd / 2;
-    energy[2] = w->setup.params.lambda * w->sums.change;
-    energy[0] = energy[1] + energy[2];
+    energy[0] = w->results[0].energy;
+    energy[1] = w->results[0].sums.ssd / 2;
+    energy[2] = w->setup.params.lambda * w->results[0].sums.change;
     return e ? e : fetch(w, VELOCITY, force, 3, err);
 }
 
