@@ -273,7 +273,7 @@ def warp():
         steps, seconds, move, first, last = map(float, re.search(
             r"(\d+) steps? in ([\d.]+) s, (\d+) bytes a voxel and step; E ([\d.e+]+) to ([\d.e+]+)",
             row["note"]).groups())
-        assert row["what"] == f"64^3, level of factor {factor}" and 0 < row["value"], row
+        assert row["what"].startswith(f"64^3, level of factor {factor}, ") and 0 < row["value"], row
         assert row["limit"] > 0.1 and steps > 0 and 48 <= move < 1000 and last < first, row
     assert rows[4]["limit"] == 0 and "skipped: neither" in rows[4]["note"], rows[4]
     with open(where + "/greedy", "w") as file:
