@@ -277,10 +277,11 @@ static enum oct_err take_place(const struct nifti_file *f, const struct nifti_2_
                         "%s: damaged or truncated NIfTI file: its voxels begin at byte %" PRId64
                         " of %" PRIu64,
                         f->path, h->vox_offset, most_bytes);
-    uint64_t n_left = (most_bytes - offset) / facts->sample.bytes;
+    uint64_t n_bytes = facts->sample.bytes;
     for (int i = 0; i < 3; i++)
-        n_left /= facts->volume.dims[i];
-    if (n_left == 0)
+        if (__builtin_mul_overflow(n_bytes, facts->volume.dims[i], &n_bytes))
+            return truncated(f, err);
+    if (n_bytes > most_bytes - offset)
         return truncated(f, err);
     facts->first_byte = offset;
     return OCT_OK;
@@ -379,8 +380,8 @@ static void take_space(const struct nifti_2_header *h, struct oct_volume_info *v
 static enum oct_err look(const struct nifti_file *f, struct oct_nifti_facts *facts,
                          struct oct_error *err)
 {
-    struct nifti_2_header header;
-    bool is_swapped;
+    struct nifti_2_header header = {0};
+    bool is_swapped = false;
     uint64_t least = 0;
     *facts = (struct oct_nifti_facts){.volume = {.is_nifti = true}};
     enum oct_err e = read_header(f, &header, &is_swapped, &least, err);

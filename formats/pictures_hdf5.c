@@ -237,15 +237,15 @@ static enum oct_err make_scratch(struct hdf5_file *f, struct oct_error *err)
 
 static void tell_volume(const struct hdf5_file *f, struct oct_picture_file_volume *volume)
 {
-    const struct oct_volume_facts *facts = f->volume ? oct_volume_facts(f->volume) : NULL;
-    const struct oct_volume_array_facts *array = f->array ? oct_volume_array_facts(f->array) : NULL;
-    const unsigned n = array ? array->rank : 3;
+    const unsigned n = f->array ? oct_volume_array_facts(f->array)->rank : 3;
+    const double *um = f->array ? oct_volume_array_facts(f->array)->spacing_um
+                                : oct_volume_facts(f->volume)->spacing_um;
     *volume = (struct oct_picture_file_volume){
         .n_axes = n, .um = {NAN, NAN, NAN}, .is_db = f->is_db, .is_linear = f->is_linear};
-    for (unsigned i = 3 - n; i < 3; i++)
-        volume->um[i] = array ? array->spacing_um[i + n - 3] : facts->spacing_um[i];
-    if (facts)
-        snprintf(volume->eye, sizeof(volume->eye), "%s", facts->eye);
+    for (unsigned i = 0; i < n; i++)
+        volume->um[3 - n + i] = um[i];
+    if (f->volume)
+        snprintf(volume->eye, sizeof(volume->eye), "%s", oct_volume_facts(f->volume)->eye);
 }
 
 static enum oct_err open_all(struct hdf5_file *f, struct oct_picture_file_facts *facts,

@@ -296,7 +296,7 @@ def csv():
 
 
 def nifti():
-    import gzip
+    import gzip, io, h5py, numpy as np
 
     def nii(order="<", dim=(3, 4, 3, 2, 1, 1, 1, 1), datatype=16, slope=0.0, offset=352, magic=b"n+1\0", units=10,
             qform=0, sform=0, data=None):
@@ -327,13 +327,21 @@ def nifti():
     put("nifti", "cut", b"\0" + nii()[:-5])
     put("nifti", "cut.gz", b"\1" + nii()[:-5])
     put("nifti", "header", b"\0" + nii()[:200])
-    put("nifti", "torn", b"\0" + gzip.compress(nii())[:-9])
+    put("nifti", "torn", b"\0" + gzip.compress(nii(), mtime=0)[:-9])
     put("nifti", "huge", b"\0" + nii2(dim=(3, 1 << 31, 1 << 31, 4, 1, 1, 1, 1)))
     put("nifti", "far", b"\0" + nii(offset=float("nan")))
     put("nifti", "five", b"\0" + nii(dim=(5, 4, 3, 2, 1, 3, 1, 1)))
     put("nifti", "pair", b"\0" + nii(magic=b"ni1\0"))
     put("nifti", "slope", b"\0" + nii(slope=float("inf")))
     put("nifti", "text", b"\1not a volume")
+    for name, sets in (("one.h5", ["a/b"]), ("two.h5", ["a", "b"]), ("recording.h5", ["bscans"]), ("none.h5", [])):
+        file = io.BytesIO()
+        with h5py.File(file, "w", track_order=False) as f:
+            f["flat"] = np.zeros((4, 4), "u1")
+            for each in sets:
+                f[each] = np.arange(60, dtype="f4").reshape(3, 4, 5)
+                f[each].attrs["element_size_um"] = [30.0, 6, 3]
+        put("nifti", name, b"\0" + file.getvalue())
 
 
 for kind in (lines, shm, control, view, image, ini, calibration, key, volume, pictures, csv, nifti):

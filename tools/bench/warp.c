@@ -245,7 +245,7 @@ static enum oct_err bench_gpu(struct bench *b, const struct oct_warp_setup *setu
     const size_t n = (size_t)phantom->side * phantom->side * phantom->side;
     struct solved solved;
     double apart = 0;
-    float *room = malloc(4 * n * sizeof(*room));
+    float *room = calloc(4 * n, sizeof(*room));
     if (!room)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for volumes of %u^3 voxels",
                         phantom->side);
@@ -277,7 +277,7 @@ static enum oct_err bench_side(struct bench *b, uint32_t side, bool with_greedy,
     struct oct_bench_warp_phantom phantom;
     struct oct_warp_setup setup;
     struct solved solved;
-    float *room = malloc(4 * n * sizeof(*room)); /* displacement, J */
+    float *room = calloc(4 * n, sizeof(*room)); /* displacement, J */
     if (!room)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for volumes of %u^3 voxels", side);
     enum oct_err e = oct_bench_warp_phantom_make(&phantom, side, b->workers, err);
