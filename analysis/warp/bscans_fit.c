@@ -16,6 +16,7 @@
 #define SMOOTH_PX 1.0
 #define TAPS 3 /* on either side */
 
+#define PART_BELOW 0.05 /* how far the floor of scores lies below the lowest */
 #define REACH 3u      /* B-scans on either side of the path */
 #define MOST_STEPS 12 /* of a climb */
 #define LANES 16u
@@ -221,12 +222,16 @@ static struct peak climb(const struct fitting *s, const float *f, const float *g
 
 /* ---- B-scans ---- */
 
-/* Where the parabola through three values has its maximum, from the middle one; 0: NaN, or none. */
-static double vertex(double before, double middle, double after)
+/* Where the maximum of three values lies, from the middle one. ZNCC falls from B-scan to B-scan like
+ * a Gaussian, the beam with itself, to that of B-scans that share layers alone; its logarithm above
+ * that floor is a parabola, while one through the scores themselves would be off by up to 0.09
+ * B-scans. 0: one of them is NaN, or there is no maximum. */
+static double vertex(double before, double middle, double after, double floor_score)
 {
-    const double bend = before - 2 * middle + after;
+    const double l = log(before - floor_score), m = log(middle - floor_score),
+                 r = log(after - floor_score), bend = l - 2 * m + r;
 
-    return bend < 0 ? fmax(-0.5, fmin(0.5, 0.5 * (before - after) / bend)) : 0;
+    return bend < 0 ? fmax(-0.5, fmin(0.5, 0.5 * (l - r) / bend)) : 0;
 }
 
 static void fit_bscan(void *context, unsigned b, unsigned worker)
@@ -236,6 +241,7 @@ static void fit_bscan(void *context, unsigned b, unsigned worker)
     const struct oct_warp_shift *to = &s->path[b];
     struct oct_warp_bscan *bscan = &s->bscans[b];
     struct peak peaks[2 * REACH + 3]; /* one more on either side is NaN */
+    double lowest = INFINITY;
     unsigned best = 0;
 
     (void)worker;
@@ -248,12 +254,14 @@ static void fit_bscan(void *context, unsigned b, unsigned worker)
             climb(s, s->smooth[0] + b * n, s->smooth[1] + (size_t)m * n, to->at[1], to->at[2]);
         if (peaks[i].value > peaks[best].value || isnan(peaks[best].value))
             best = i;
+        lowest = fmin(lowest, peaks[i].value);
     }
     *bscan = (struct oct_warp_bscan){.shift = {to->at[0], to->at[1], to->at[2]}, .score = NAN};
     if (isnan(peaks[best].value))
         return;
     const struct peak *at = &peaks[best];
-    const double t = vertex(at[-1].value, at->value, at[1].value);
+    const double t = vertex(at[-1].value, at->value, at[1].value,
+                            lowest - PART_BELOW * (at->value - lowest));
     const struct peak *other = t < 0 ? at - 1 : t > 0 ? at + 1 : at;
     bscan->shift[0] = (double)to->at[0] + best - (REACH + 1.0) + t;
     bscan->shift[1] = at->y + fabs(t) * (other->y - at->y);
