@@ -345,11 +345,12 @@ static __global__ void oct_levelset_full_kernel(struct oct_levelset_shape shape,
     const uint32_t lane = threadIdx.x % 32;
     const uint64_t i = (uint64_t)blockIdx.x * OCT_LEVELSET_WARPS + threadIdx.x / 32;
     const float c2 = facts->c2;
-    float sum = 0, pull = 0;
+    float phi = 0, sum = 0, pull = 0, *to = NULL;
     if (i < s.n) {
         const uint32_t x = s.order[i], n = s.n_found[i] < most ? s.n_found[i] : most;
         const uint64_t *keys = s.keys + i * s.n_keys;
-        const float phi = now[x];
+        phi = now[x];
+        to = next + x;
         for (uint32_t k = lane; k < n; k += 32) {
             const uint32_t y = (uint32_t)keys[k];
             const float near = c1 > 0 ? oct_levelset_apart(shape, index[x], index[y]) / c1 : 0;
@@ -358,13 +359,8 @@ static __global__ void oct_levelset_full_kernel(struct oct_levelset_shape shape,
             sum += w;
             pull = fmaf(w, now[y] - phi, pull);
         }
-        sum = oct_levelset_warp_sum(sum);
-        pull = oct_levelset_warp_sum(pull);
-        if (lane == 0 && mode != OCT_LEVELSET_SUMS)
-            next[x] = oct_levelset_step(mode, phi, sum, pull, facts->largest);
     }
-    if (mode != OCT_LEVELSET_COMMON_STEP)
-        oct_levelset_note_sum(sum, facts);
+    oct_levelset_end_step(mode, phi, sum, pull, to, facts);
 }
 
 /* phi of the band. */

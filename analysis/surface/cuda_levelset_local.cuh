@@ -246,9 +246,11 @@ static __global__ void oct_levelset_local_kernel(const float *rows, uint32_t n_r
     const uint64_t begin = oct_levelset_piece_begin(piece, segments);
     const uint64_t x = begin + (uint64_t)blockIdx.x * OCT_LEVELSET_WARPS + threadIdx.x / 32;
     const float c2 = facts->c2;
-    float sum = 0, pull = 0;
+    float phi = 0, sum = 0, pull = 0, *to = NULL;
     if (x < oct_levelset_piece_end(piece, segments)) {
-        const float *row = rows + (x - begin) * n_row, *here = now + index[x], phi = *here;
+        const float *row = rows + (x - begin) * n_row, *here = now + index[x];
+        phi = *here;
+        to = next + x;
         for (uint32_t i = lane; i < n_row; i += 32) {
             const float distance = row[i];
             if (distance < 0)
@@ -258,13 +260,8 @@ static __global__ void oct_levelset_local_kernel(const float *rows, uint32_t n_r
             sum += w;
             pull = fmaf(w, here[o.step] - phi, pull);
         }
-        sum = oct_levelset_warp_sum(sum);
-        pull = oct_levelset_warp_sum(pull);
-        if (lane == 0 && mode != OCT_LEVELSET_SUMS)
-            next[x] = oct_levelset_step(mode, phi, sum, pull, facts->largest);
     }
-    if (mode != OCT_LEVELSET_COMMON_STEP)
-        oct_levelset_note_sum(sum, facts);
+    oct_levelset_end_step(mode, phi, sum, pull, to, facts);
 }
 
 /* The band's values into the box. */

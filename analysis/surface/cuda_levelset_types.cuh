@@ -107,7 +107,7 @@ static __device__ inline float oct_levelset_weight(float near, float distance, f
     return expf(-(near + distance / c2));
 }
 
-/* phi_x after a step; pull: sum_y w (phi_y - phi_x). */
+/* phi_x after a step; sum: sum_y w; pull: sum_y w (phi_y - phi_x). */
 static __device__ inline float oct_levelset_step(enum oct_levelset_mode mode, float phi, float sum,
                                                  float pull, uint32_t largest)
 {
@@ -129,6 +129,20 @@ static __device__ inline void oct_levelset_note_sum(float sum, struct oct_levels
     for (unsigned i = 0; i < OCT_LEVELSET_WARPS; i++)
         most = sums[i] > most ? sums[i] : most;
     atomicMax(&facts->largest, oct_levelset_bits(most));
+}
+
+/* The end of a step, a warp a voxel: sum and pull are a lane's parts. next: where phi_x goes; NULL:
+ * the warp has no voxel, and its parts are 0. All threads. */
+static __device__ inline void oct_levelset_end_step(enum oct_levelset_mode mode, float phi,
+                                                    float sum, float pull, float *next,
+                                                    struct oct_levelset_facts *facts)
+{
+    sum = oct_levelset_warp_sum(sum);
+    pull = oct_levelset_warp_sum(pull);
+    if (next && threadIdx.x % 32 == 0 && mode != OCT_LEVELSET_SUMS)
+        *next = oct_levelset_step(mode, phi, sum, pull, facts->largest);
+    if (mode != OCT_LEVELSET_COMMON_STEP)
+        oct_levelset_note_sum(sum, facts);
 }
 
 #endif
