@@ -1,6 +1,6 @@
 /* The CUDA engine of the whole-pixel search on the stand-in for CUDA (test/cuda_host/): its numbers
  * and those of the CPU's, and what becomes of them when the device fails or hangs. */
-#include "test/rig/cuda_rig.h"
+#include "test/rig/cuda_faults.h"
 #include "test/rig/match_suite.h"
 #include "test/rig/tap.h"
 
@@ -145,71 +145,65 @@ static void test_no_device(void **state)
     check_nothing_left();
 }
 
-/* The n-th call or operation fails: the CPU's numbers all the same. */
-static void run_with_fault(enum cuda_host_fault fault, unsigned n, const struct results *wanted)
-{
+/* ---- faults ---- */
+
+struct course {
     const struct oct_matcher_ops *ops;
-    struct results results = {0};
-    struct oct_matcher *m;
-    struct oct_error err;
-    cuda_host_reset(1, MEMORY);
-    cuda_host_set_fault(fault, n);
-    assert_int_equal(oct_matcher_select(&ops, &m, "auto", &setup, &err), OCT_OK);
-    const bool begun = ops != &oct_matcher_cpu;
-    if (begun)
-        assert_string_equal(ops->running(m), "cuda");
-    assert_int_equal(use(ops, m, &results, &err), OCT_OK);
-    if (begun && fault != CUDA_HOST_CALL_FAILS) /* which may be one of destroy */
-        assert_string_equal(ops->running(m), fault == CUDA_HOST_NO_FAULT ? "cuda" : "cpu");
-    ops->destroy(m);
-    check_same(&results, wanted);
-    check_nothing_left();
+    struct oct_matcher *matcher;
+    struct results wanted;
+};
+
+static const char *running(const struct course *c)
+{
+    return c->ops == &oct_matcher_cpu ? "cpu" : c->ops->running(c->matcher);
+}
+
+static const char *open_course(void *context, unsigned deadline_ms)
+{
+    struct course *c = context;
+    struct oct_matcher_setup own = setup;
+    struct oct_error err = {.text = ""};
+    own.deadline_ms = deadline_ms;
+    if (oct_matcher_select(&c->ops, &c->matcher, "auto", &own, &err))
+        fail_msg("%s", err.text);
+    return running(c);
+}
+
+static const char *use_course(void *context)
+{
+    struct course *c = context;
+    struct results results;
+    struct oct_error err = {.text = ""};
+    if (use(c->ops, c->matcher, &results, &err))
+        fail_msg("%s", err.text);
+    check_same(&results, &c->wanted);
+    return running(c);
+}
+
+static void close_course(void *context)
+{
+    struct course *c = context;
+    c->ops->destroy(c->matcher);
 }
 
 static void test_failures(void **state)
 {
-    struct results wanted = {0};
+    struct course c = {.ops = NULL};
+    const struct oct_cuda_course course = {&c, open_course, use_course, close_course};
     (void)state;
-    compute_on_cpu(&wanted);
-    run_with_fault(CUDA_HOST_NO_FAULT, 0, &wanted);
-    const unsigned n_calls = cuda_host_n_calls(), n_operations = cuda_host_n_operations();
-    assert_true(n_calls > 50 && n_operations > 20);
-    for (unsigned n = 1; n <= n_calls; n += STRIDE + n / 4)
-        run_with_fault(CUDA_HOST_CALL_FAILS, n, &wanted);
-    for (unsigned n = 1; n <= n_operations; n += STRIDE + n / 8)
-        run_with_fault(CUDA_HOST_WORK_FAILS, n, &wanted);
-    for (unsigned n = n_operations; n > n_operations - 4; n--) /* of the windows */
-        run_with_fault(CUDA_HOST_WORK_FAILS, n, &wanted);
-}
-
-/* The n-th call or operation after create does not end: the CPU goes on after the deadline. */
-static void check_hanging(enum cuda_host_fault fault, unsigned n, const struct results *wanted)
-{
-    struct oct_matcher_setup strict = setup;
-    const struct oct_matcher_ops *ops;
-    struct results results = {0};
-    struct oct_matcher *m;
-    struct oct_error err;
-    strict.deadline_ms = DEADLINE_MS;
-    cuda_host_reset(1, MEMORY);
-    assert_int_equal(oct_matcher_select(&ops, &m, "cuda", &strict, &err), OCT_OK);
-    cuda_host_set_fault(fault, n);
-    const double begun = seconds();
-    assert_int_equal(use(ops, m, &results, &err), OCT_OK);
-    ops->destroy(m);
-    assert_true(seconds() - begun < DEADLINE_MS * 8e-3 + 10);
-    check_same(&results, wanted);
-    let_go();
+    compute_on_cpu(&c.wanted);
+    oct_cuda_course_run(&course, STRIDE); /* the last operations are of the windows */
 }
 
 static void test_hanging(void **state)
 {
-    struct results wanted = {0};
+    struct course c = {.ops = NULL};
+    const struct oct_cuda_course course = {&c, open_course, use_course, close_course};
     (void)state;
-    compute_on_cpu(&wanted);
-    check_hanging(CUDA_HOST_WORK_HANGS, 2, &wanted);
-    check_hanging(CUDA_HOST_WORK_HANGS, 14, &wanted);
-    check_hanging(CUDA_HOST_CALL_LATE, 9, &wanted);
+    compute_on_cpu(&c.wanted);
+    oct_cuda_course_hang(&course, CUDA_HOST_WORK_HANGS, 2);
+    oct_cuda_course_hang(&course, CUDA_HOST_WORK_HANGS, 14);
+    oct_cuda_course_hang(&course, CUDA_HOST_CALL_LATE, 9);
 }
 
 int main(void)

@@ -3,7 +3,7 @@
 #include "analysis/cells/cells_timing.h"
 #include "test/rig/cells_oracle.h"
 #include "test/rig/cells_suite.h"
-#include "test/rig/cuda_rig.h"
+#include "test/rig/cuda_faults.h"
 #include "test/rig/tap.h"
 
 #include <math.h>
@@ -150,74 +150,66 @@ static void test_no_device(void **state)
     check_nothing_left();
 }
 
-/* The n-th call or operation fails: the CPU's numbers all the same. */
-static void run_with_fault(enum cuda_host_fault fault, unsigned n, const struct results *wanted)
-{
+/* ---- faults ---- */
+
+struct course {
     const struct oct_cells_engine_ops *ops;
-    struct results results = {0};
     struct oct_cells_engine *engine;
+    struct results wanted;
+};
+
+static const char *running(const struct course *c)
+{
+    return c->ops == &oct_cells_cpu_engine ? "cpu" : c->ops->running(c->engine);
+}
+
+static const char *open_course(void *context, unsigned deadline_ms)
+{
+    struct course *c = context;
+    struct oct_cells_engine_setup own = setup;
     struct oct_error err = {.text = ""};
-    cuda_host_reset(1, MEMORY);
-    cuda_host_set_fault(fault, n);
-    assert_int_equal(oct_cells_engine_select(&ops, &engine, "auto", &setup, &err), OCT_OK);
-    const bool begun = ops != &oct_cells_cpu_engine;
-    if (begun)
-        assert_string_equal(ops->running(engine), "cuda");
-    if (use(ops, engine, &results, &err))
-        fail_msg("fault %d at %u: %s", (int)fault, n, err.text);
-    if (begun && fault != CUDA_HOST_CALL_FAILS) /* which may be one of destroy */
-        assert_string_equal(ops->running(engine), fault == CUDA_HOST_NO_FAULT ? "cuda" : "cpu");
-    ops->destroy(engine);
-    check_same(&results, wanted);
-    check_nothing_left();
+    own.deadline_ms = deadline_ms;
+    if (oct_cells_engine_select(&c->ops, &c->engine, "auto", &own, &err))
+        fail_msg("%s", err.text);
+    return running(c);
+}
+
+static const char *use_course(void *context)
+{
+    struct course *c = context;
+    struct results results = {0};
+    struct oct_error err = {.text = ""};
+    if (use(c->ops, c->engine, &results, &err))
+        fail_msg("%s", err.text);
+    check_same(&results, &c->wanted);
+    return running(c);
+}
+
+static void close_course(void *context)
+{
+    struct course *c = context;
+    c->ops->destroy(c->engine);
 }
 
 static void test_failures(void **state)
 {
-    struct results wanted = {0};
+    struct course c = {.ops = NULL};
+    const struct oct_cuda_course course = {&c, open_course, use_course, close_course};
     (void)state;
-    compute_on_cpu(&wanted);
-    run_with_fault(CUDA_HOST_NO_FAULT, 0, &wanted);
-    const unsigned n_calls = cuda_host_n_calls(), n_operations = cuda_host_n_operations();
-    assert_true(n_calls > 100 && n_operations > 50);
-    for (unsigned n = 1; n <= n_calls; n += STRIDE + n / 5)
-        run_with_fault(CUDA_HOST_CALL_FAILS, n, &wanted);
-    for (unsigned n = 1; n <= n_operations; n += STRIDE + n / 8)
-        run_with_fault(CUDA_HOST_WORK_FAILS, n, &wanted);
-    for (unsigned n = n_operations; n > n_operations - 11; n -= 2) /* of snakes and the map */
-        run_with_fault(CUDA_HOST_WORK_FAILS, n, &wanted);
-}
-
-/* The n-th call or operation after create does not end: the CPU goes on after the deadline. */
-static void check_hanging(enum cuda_host_fault fault, unsigned n, const struct results *wanted)
-{
-    struct oct_cells_engine_setup strict = setup;
-    const struct oct_cells_engine_ops *ops;
-    struct results results = {0};
-    struct oct_cells_engine *engine;
-    struct oct_error err;
-    strict.deadline_ms = DEADLINE_MS;
-    cuda_host_reset(1, MEMORY);
-    assert_int_equal(oct_cells_engine_select(&ops, &engine, "cuda", &strict, &err), OCT_OK);
-    cuda_host_set_fault(fault, n);
-    const double begun = seconds();
-    assert_int_equal(use(ops, engine, &results, &err), OCT_OK);
-    assert_string_equal(ops->running(engine), "cpu");
-    ops->destroy(engine);
-    assert_true(seconds() - begun < DEADLINE_MS * 8e-3 + 10);
-    check_same(&results, wanted);
-    let_go();
+    compute_on_cpu(&c.wanted);
+    oct_cuda_course_run(&course, STRIDE); /* the last operations are of snakes and the map */
 }
 
 static void test_hanging(void **state)
 {
-    struct results wanted = {0};
+    struct course c = {.ops = NULL};
+    const struct oct_cuda_course course = {&c, open_course, use_course, close_course};
     (void)state;
-    compute_on_cpu(&wanted);
-    check_hanging(CUDA_HOST_WORK_HANGS, 3, &wanted);
-    check_hanging(CUDA_HOST_WORK_HANGS, 20, &wanted);
-    check_hanging(CUDA_HOST_CALL_BLOCKS, 5, &wanted);
-    check_hanging(CUDA_HOST_CALL_LATE, 2, &wanted);
+    compute_on_cpu(&c.wanted);
+    oct_cuda_course_hang(&course, CUDA_HOST_WORK_HANGS, 3);
+    oct_cuda_course_hang(&course, CUDA_HOST_WORK_HANGS, 20);
+    oct_cuda_course_hang(&course, CUDA_HOST_CALL_BLOCKS, 5);
+    oct_cuda_course_hang(&course, CUDA_HOST_CALL_LATE, 2);
 }
 
 int main(void)

@@ -3,7 +3,7 @@
 #include "analysis/correlate/correlate_timing.h"
 #include "test/rig/correlate_oracle.h"
 #include "test/rig/correlate_suite.h"
-#include "test/rig/cuda_rig.h"
+#include "test/rig/cuda_faults.h"
 #include "test/rig/tap.h"
 
 #include <math.h>
@@ -111,42 +111,55 @@ static void test_no_device(void **state)
     check_nothing_left();
 }
 
-/* The n-th call or operation fails: the table that fails over gives the CPU's numbers or refuses to
- * start. Returns whether a fault came. */
-static bool run_with_fault(enum cuda_host_fault fault, unsigned n, const float *wanted)
-{
+/* ---- faults ---- */
+
+struct course {
     const struct oct_correlator_ops *ops;
-    struct oct_correlator_setup patient = setup;
-    struct oct_correlator *c;
+    struct oct_correlator *correlator;
+    float wanted[2 * N_SHIFTS];
+};
+
+static const char *running(const struct course *c)
+{
+    return c->ops == &oct_correlator_cpu ? "cpu" : c->ops->running(c->correlator);
+}
+
+static const char *open_course(void *context, unsigned deadline_ms)
+{
+    struct course *c = context;
+    struct oct_correlator_setup own = setup;
+    struct oct_error err = {.text = ""};
+    char why[200];
+    own.deadline_ms = deadline_ms;
+    if (oct_correlator_select(&c->ops, &c->correlator, "auto", &own, why, sizeof(why), &err))
+        fail_msg("%s", err.text);
+    return running(c);
+}
+
+static const char *use_course(void *context)
+{
+    struct course *c = context;
     struct oct_error err = {.text = ""};
     float c2d[2 * N_SHIFTS];
-    char why[200];
-    patient.deadline_ms = PATIENCE_MS;
-    cuda_host_reset(1, MEMORY);
-    cuda_host_set_fault(fault, n);
-    assert_int_equal(oct_correlator_select(&ops, &c, "auto", &patient, why, sizeof(why), &err),
-                     OCT_OK);
-    const bool hit = ops == &oct_correlator_cpu;
-    assert_int_equal(use(ops, c, c2d, &err), OCT_OK);
-    check_same(c2d, wanted);
-    ops->destroy(c);
-    check_nothing_left();
-    return hit;
+    if (use(c->ops, c->correlator, c2d, &err))
+        fail_msg("%s", err.text);
+    check_same(c2d, c->wanted);
+    return running(c);
+}
+
+static void close_course(void *context)
+{
+    struct course *c = context;
+    c->ops->destroy(c->correlator);
 }
 
 static void test_failures(void **state)
 {
-    float wanted[2 * N_SHIFTS];
+    struct course c = {.ops = NULL};
+    const struct oct_cuda_course course = {&c, open_course, use_course, close_course};
     (void)state;
-    compute_on_cpu(wanted);
-    assert_false(run_with_fault(CUDA_HOST_NO_FAULT, 0, wanted));
-    const unsigned n_calls = cuda_host_n_calls(), n_operations = cuda_host_n_operations();
-    for (unsigned n = 1; n <= n_calls; n += STRIDE + n / 4)
-        (void)run_with_fault(CUDA_HOST_CALL_FAILS, n, wanted);
-    for (unsigned n = 1; n <= n_operations; n += STRIDE + n / 6)
-        (void)run_with_fault(CUDA_HOST_WORK_FAILS, n, wanted);
-    assert_true(run_with_fault(CUDA_HOST_CALL_FAILS, 1, wanted));
-    assert_true(n_calls > 50 && n_operations > 20);
+    compute_on_cpu(c.wanted);
+    oct_cuda_course_run(&course, STRIDE);
 }
 
 /* The n-th operation after create does not end. */
