@@ -180,9 +180,10 @@ def cells():
     assert [row["limit_is"] for row in rows] == [
         "multiply-adds / 4", "8 G samples a second", "multiply-adds / 23", "50 frames a second",
         "70 frames a second", "scikit-image blob_log", "p99 without them", "p99 without them"], rows
-    for row in rows[:3]:  # by CPU time: no neighbour makes it longer by much
+    # By CPU time, which a neighbour on the same core still makes longer, each at another moment.
+    for row in rows[:3]:
         assert "1 core" in row["what"] and row["value"] > 0.01, row
-        assert row["limit"] == 8 or 0.01 < row["ratio"] < 1.5, row
+        assert row["limit"] == 8 or 0.01 < row["ratio"] < 4, row
     for row in rows[3:5]:
         assert row["goal"] == 1 and float(re.search(r"error ([\d.]+) px", row["note"]).group(1)) < 0.3, row
     # The whole of a frame takes no less CPU time than its scores.
