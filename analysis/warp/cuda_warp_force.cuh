@@ -3,6 +3,9 @@
 #define OCT_ANALYSIS_WARP_CUDA_WARP_FORCE_CUH
 
 #include "analysis/warp/cuda_warp_gauss.cuh"
+extern "C" {
+#include "analysis/warp/levels.h"
+}
 
 #define OCT_WARP_FORCE_THREADS 128u
 #define OCT_WARP_FORCE_LINES 4u /* of a block; as many spans in shared memory for each axis */
@@ -101,7 +104,7 @@ static __device__ inline void oct_warp_load_spans(const struct oct_warp_box &box
         if (j < box.side[1]) {
             const struct oct_warp_place p = {{first.x[0], j, d},
                                              oct_warp_at(box, first.x[0], j, d)};
-            by = 1 / oct_warp_force_at(box, of, p, force);
+            by = OCT_WARP_GAIN / oct_warp_force_at(box, of, p, force);
         }
         for (uint32_t k = 0; k < 3; k++)
             lines[(k * OCT_WARP_FORCE_LINES + line) * span.pitch + OCT_WARP_SPREAD(i - line * n)] =

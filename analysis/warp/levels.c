@@ -15,6 +15,11 @@ unsigned oct_warp_level_taps(unsigned factor, uint32_t i, float *taps, int64_t *
 {
     const double centre = (double)factor * i + (factor - 1) / 2.0, sigma = 0.5 * factor;
     const double reach = 1.5 * factor + 0.5;
+    if (factor == 1) {
+        *first = i;
+        taps[0] = 1;
+        return 1;
+    }
     *first = (int64_t)ceil(centre - reach);
     const unsigned n = (unsigned)((int64_t)floor(centre + reach) - *first) + 1;
     double sum = 0;

@@ -1,7 +1,7 @@
 /* Levels of a registration, the same for the CPU and the CUDA engine.
  *
  * A level of factor k has floor(side / k) voxels along each side; the centre of voxel i lies at
- * c(i) = k i + (k - 1) / 2 of the volume. Its values are those of a Gaussian of 0.5 k voxels at c(i),
+ * c(i) = k i + (k - 1) / 2 of the volume. Factor 1 is the volume itself. Else its values are those of a Gaussian of 0.5 k voxels at c(i),
  * cut at 1.5 k + 0.5 voxels and divided by the sum of its weights, along each axis in turn; the
  * volume is constant beyond its border. With a mask the weights of masked voxels are 0; a voxel of
  * the level is compared where at least half of the weight is left: a little less, so that rounding
@@ -15,6 +15,10 @@
 #include "analysis/warp/grid.h"
 
 struct oct_workers;
+
+/* The f of a velocity times this: G takes from a velocity what is short, and longer steps make up for
+ * it. */
+#define OCT_WARP_GAIN 3.0F
 
 #define OCT_WARP_LEAST_WEIGHT 0.4999F
 

@@ -234,7 +234,8 @@ static void force_row(const struct oct_warp_pass *p, const struct ring *ring, ui
         const float fy = r * gy - lambda * (c.per_j * (c.j_high[d] - c.j_low[d]));
         const float fz = r * gz - lambda * cd[d];
         const float norm = a2[0] * gx * gx + a2[1] * gy * gy + a2[2] * gz * gz;
-        const float per = 1 / (norm + p->kappa * r * r + 2 * lambda + 1e-4F);
+        const float per =
+            (divided ? OCT_WARP_GAIN : 1) / (norm + p->kappa * r * r + 2 * lambda + 1e-4F);
         x[d] = divided ? fx * a2[0] * per : fx;
         y[d] = divided ? fy * a2[1] * per : fy;
         z[d] = divided ? fz * a2[2] * per : fz;

@@ -19,12 +19,26 @@ static size_t n_workers_of(const struct oct_warp_setup *setup)
     return setup->workers ? oct_workers_n_threads(setup->workers) + 1 : 1;
 }
 
+/* Voxels of the largest level that is not the volume itself. */
+static size_t n_coarse(const struct oct_warp_setup *setup)
+{
+    size_t most = 1;
+    for (unsigned i = 0; i < setup->params.n_levels; i++) {
+        uint32_t dims[3];
+        oct_warp_level_dims(setup->grid.dims, setup->params.factor[i], dims);
+        const size_t n = (size_t)dims[0] * dims[1] * dims[2];
+        most = setup->params.factor[i] > 1 && n > most ? n : most;
+    }
+    return most;
+}
+
 static uint64_t bytes(const struct oct_warp_setup *setup)
 {
     const uint64_t n = oct_warp_n_voxels(&setup->grid);
     const uint64_t scratch = n_workers_of(setup) * oct_warp_scratch_floats(setup->grid.dims);
-    const uint64_t floats = setup->params.profile == OCT_WARP_PAPER ? 12 : 8;
-    return sizeof(float) * (floats * n + scratch) + n;
+    const uint64_t floats = setup->params.profile == OCT_WARP_PAPER ? 10 : 6;
+    const uint64_t n_level = n_coarse(setup);
+    return sizeof(float) * (floats * n + 2 * n_level + scratch) + n_level;
 }
 
 static void destroy(struct oct_warp_engine *e)
@@ -38,6 +52,7 @@ static void destroy(struct oct_warp_engine *e)
     free(e->u);
     free(e->v);
     free(e->sums);
+    free(e->finite);
     free(e->largest);
     free(e->regridding.warped);
     free(e->regridding.total);
@@ -47,16 +62,17 @@ static void destroy(struct oct_warp_engine *e)
 static bool allocate(struct oct_warp_engine *e)
 {
     const uint32_t *dims = e->setup.grid.dims;
-    const size_t n = oct_warp_n_voxels(&e->setup.grid);
+    const size_t n = oct_warp_n_voxels(&e->setup.grid), n_level = n_coarse(&e->setup);
     struct oct_warp_regridding *g = &e->regridding;
     e->n_scratch = oct_warp_scratch_floats(dims);
     e->scratch = OF_TYPE(e->scratch, e->n_workers * e->n_scratch);
-    e->fixed = OF_TYPE(e->fixed, n);
-    e->moving = OF_TYPE(e->moving, n);
-    e->mask = OF_TYPE(e->mask, n);
+    e->fixed = OF_TYPE(e->fixed, n_level);
+    e->moving = OF_TYPE(e->moving, n_level);
+    e->mask = OF_TYPE(e->mask, n_level);
     e->u = OF_TYPE(e->u, 3 * n);
     e->v = OF_TYPE(e->v, 3 * n);
     e->sums = OF_TYPE(e->sums, dims[0]);
+    e->finite = OF_TYPE(e->finite, dims[0]);
     e->largest = OF_TYPE(e->largest, (dims[1] + STEP_LINES - 1) / STEP_LINES);
     if (e->setup.params.profile == OCT_WARP_PAPER) {
         g->warped = OF_TYPE(g->warped, n);
@@ -64,7 +80,8 @@ static bool allocate(struct oct_warp_engine *e)
         if (!g->warped || !g->total)
             return false;
     }
-    return e->scratch && e->fixed && e->moving && e->mask && e->u && e->v && e->sums && e->largest;
+    return e->scratch && e->fixed && e->moving && e->mask && e->u && e->v && e->sums &&
+           e->largest && e->finite;
 }
 
 static enum oct_err create(struct oct_warp_engine **engine, const struct oct_warp_setup *setup,
@@ -244,7 +261,7 @@ static enum oct_err check_values(const struct oct_warp_engine *e, const float *v
                                  const char *which, struct oct_error *err)
 {
     const uint32_t *dims = e->setup.grid.dims;
-    const struct looking l = {values, (size_t)dims[1] * dims[2], e->mask};
+    const struct looking l = {values, (size_t)dims[1] * dims[2], e->finite};
     oct_workers_run(e->setup.workers, dims[0], look_at_plane, (void *)&l);
     for (uint32_t b = 0; b < dims[0]; b++)
         if (!l.finite[b])
@@ -275,6 +292,29 @@ struct volumes {
     const uint8_t *mask;
 };
 
+/* The volumes of a level. */
+static enum oct_err make_volumes(struct oct_warp_engine *e, const struct volumes *from,
+                                 unsigned factor, struct oct_error *err)
+{
+    const uint32_t *dims = e->setup.grid.dims;
+    struct oct_warp_pass *pass = &e->pass;
+    enum oct_err failed = OCT_OK;
+    pass->fixed = factor > 1 ? e->fixed : from->fixed;
+    pass->moving = factor > 1 ? e->moving : from->moving;
+    pass->mask = !from->mask ? NULL : factor > 1 ? e->mask : from->mask;
+    e->bytes = 0;
+    if (factor == 1)
+        return OCT_OK;
+    failed = oct_warp_level_volume(dims, factor, from->fixed, from->mask, e->setup.workers,
+                                   e->fixed, e->mask, err);
+    if (failed == OCT_OK)
+        failed = oct_warp_level_volume(dims, factor, from->moving, NULL, e->setup.workers,
+                                       e->moving, NULL, err);
+    e->bytes = (double)sizeof(float) *
+               (2 * (double)oct_warp_n_voxels(&e->setup.grid) + 4 * (double)n_voxels(pass));
+    return failed;
+}
+
 static enum oct_err begin_level(struct oct_warp_engine *e, const struct volumes *from,
                                 unsigned index, struct oct_error *err)
 {
@@ -282,16 +322,7 @@ static enum oct_err begin_level(struct oct_warp_engine *e, const struct volumes 
     const uint32_t *dims = e->setup.grid.dims;
     const unsigned factor = params->factor[index];
     fill_pass(e, factor);
-    enum oct_err failed = oct_warp_level_volume(dims, factor, from->fixed, from->mask,
-                                                e->setup.workers, e->fixed, e->mask, err);
-    if (failed == OCT_OK)
-        failed = oct_warp_level_volume(dims, factor, from->moving, NULL, e->setup.workers,
-                                       e->moving, NULL, err);
-    e->pass.fixed = e->fixed;
-    e->pass.moving = e->moving;
-    e->pass.mask = from->mask ? e->mask : NULL;
-    e->bytes = (double)sizeof(float) *
-               (2 * (double)oct_warp_n_voxels(&e->setup.grid) + 4 * (double)n_voxels(&e->pass));
+    const enum oct_err failed = make_volumes(e, from, factor, err);
     if (failed != OCT_OK)
         return failed;
     if (index == 0) {

@@ -17,9 +17,10 @@ struct oct_warp_engine {
     size_t n_workers;
     float *scratch; /* [n_workers][n_scratch] */
     size_t n_scratch;
-    float *fixed, *moving; /* of a level */
+    float *fixed, *moving; /* of a level of factor 2 or more */
     uint8_t *mask;
-    float *u, *v; /* [3]: the other displacement beside the caller's, and velocities */
+    uint8_t *finite; /* [V] */
+    float *u, *v;    /* [3]: the other displacement beside the caller's, and velocities */
     struct oct_warp_plane_sums *sums; /* [V] */
     float *largest;                   /* [pieces of a step] */
     struct oct_warp_regridding regridding;

@@ -298,7 +298,7 @@ void oct_warp_oracle_velocity(const struct oct_warp_oracle *o, const double *dis
             square += pow(difference(dims, warped, v, i) / unit[i], 2);
         const double divisor = square + p->kappa * residual * residual + 2 * p->lambda + 1e-4;
         for (size_t i = 0; i < 3; i++)
-            velocity[i * n + v] /= unit[i] * divisor;
+            velocity[i * n + v] *= 3 / (unit[i] * divisor);
     }
     for (int i = 0; i < 3; i++)
         sigma[i] = p->sigma / unit[i];
