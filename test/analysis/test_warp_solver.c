@@ -20,7 +20,7 @@ static double *get(size_t n)
 /* ---- the oracle ---- */
 
 /* The same smooth pictures, map and direction at n^3 voxels over a cube of side 1. The moving
- * picture is a trilinear polynomial, whose interpolant is itself, and the map ends at the border. */
+ * picture is a trilinear polynomial, whose interpolant is itself; the map ends at the border. */
 struct scene {
     struct oct_warp_oracle oracle;
     double *u, *w;

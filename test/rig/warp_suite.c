@@ -294,7 +294,6 @@ static void run_course(const struct course *c)
     free(wanted);
 }
 
-/* The course in which steps are halved says so: see test_halvings. */
 static const struct course courses[] = {
     {"one step", {24, 22, 37}, {0}, 5e-4, 3, 1, 0.5, 1, 1, false, false},
     {"steps", {24, 22, 37}, {0}, 5e-4, 3, 1, 0.5, 1, 8, false, false},
@@ -306,6 +305,8 @@ static const struct course courses[] = {
     {"coarse B-scans", {12, 24, 26}, {3, 1, 1}, 5e-4, 3, 1, 0.5, 1, 8, false, false},
     {"coarse A-lines", {24, 11, 26}, {1.5, 3.75, 1.5}, 0.01, 3, 1, 0.5, 1, 8, false, false},
     {"coarse depth", {24, 22, 13}, {5, 5, 10}, 5e-4, 3, 1, 0.5, 1, 8, true, false},
+    {"steps that raise E", {14, 15, 18}, {0}, 1, 0.5, 0, 1, 0, 12, false, true},
+    {"steps that would fold", {14, 15, 18}, {0}, 1e-6, 1, 0, 1, 0, 8, false, true},
 };
 
 static void test_steps(void **state)

@@ -1,7 +1,7 @@
 /* What an engine of analysis/warp/solver.h must stand: E, both forces, T(h) and J against the
  * oracle, steps of a level against the oracle's, deformations that are known, null pairs, folds,
- * masks, spacing, small sides, and what callers do wrong. For the CPU engine, the CUDA engine on its
- * stand-in and on a device. */
+ * masks, spacing, small sides, and what callers do wrong. For the CPU engine, the CUDA engine on
+ * its stand-in and on a device. */
 #ifndef OCT_TEST_RIG_WARP_SUITE_H
 #define OCT_TEST_RIG_WARP_SUITE_H
 

@@ -59,7 +59,7 @@ static void test_accuracy(void **state)
 {
     (void)state;
     if (is_small()) {
-        register_phantom(28, 1, 0.12, 0.25);
+        register_phantom(28, 1, 0.25, 0.55);
         return;
     }
     register_phantom(64, 1, 0.11, 0.21);
@@ -219,7 +219,8 @@ static void test_order(void **state)
     const double orders[2] = {inconsistency(pair.grid.dims, u, w),
                               inconsistency(pair.grid.dims, w, u)};
     printf("# there and back: %.4f and %.4f voxel\n", orders[0], orders[1]);
-    assert_true(orders[0] <= 0.11 && orders[1] <= 0.11);
+    const double most = is_small() ? 0.16 : 0.11;
+    assert_true(orders[0] <= most && orders[1] <= most);
     free(u);
     free(w);
     oct_warp_phantom_finish(&pair);
@@ -264,7 +265,7 @@ static void test_folds(void **state)
 
 static void test_masks(void **state)
 {
-    const uint32_t side = is_small() ? 24 : 36;
+    const uint32_t side = 36;
     const struct oct_warp_phantom_setup phantom = {
         .dims = {side, side, side}, .mean_length = 1, .noise = 0.02, .seed = 8};
     struct oct_warp_phantom pair;
@@ -325,7 +326,7 @@ static double ssd_of(const struct oct_warp_phantom *pair, const float *u)
 /* A map so strong that the template is regridded: what is returned is the composition of all. */
 static void test_paper(void **state)
 {
-    const uint32_t side = is_small() ? 20 : 24;
+    const uint32_t side = 24;
     const struct oct_warp_phantom_setup phantom = {
         .dims = {side, side, side}, .mean_length = side / 24.0, .noise = 0.01, .seed = 9};
     struct oct_warp_phantom pair;
