@@ -29,12 +29,31 @@ static const struct oct_command command_reference = {
 
 /* In the order of --help. */
 static const struct oct_command *const commands[] = {
-    &oct_command_recon,       &oct_command_synth,     &oct_command_replay,   &oct_command_info,
-    &oct_command_check,       &oct_command_correlate, &oct_command_cones,    &oct_command_cells,
-    &oct_command_cells_score, &oct_command_register,  &oct_command_surfaces, &oct_command_status,
-    &oct_command_doctor,      &oct_command_start,     &oct_command_stop,     &oct_command_record,
-    &oct_command_set,         &oct_command_get,       &oct_command_shutdown, &oct_command_snapshot,
-    &oct_command_keygen,      &oct_command_allow,     &oct_command_bench,    &command_reference,
+    &oct_command_recon,
+    &oct_command_synth,
+    &oct_command_replay,
+    &oct_command_info,
+    &oct_command_check,
+    &oct_command_correlate,
+    &oct_command_cones,
+    &oct_command_cells,
+    &oct_command_cells_score,
+    &oct_command_register,
+    &oct_command_register_volumes,
+    &oct_command_surfaces,
+    &oct_command_status,
+    &oct_command_doctor,
+    &oct_command_start,
+    &oct_command_stop,
+    &oct_command_record,
+    &oct_command_set,
+    &oct_command_get,
+    &oct_command_shutdown,
+    &oct_command_snapshot,
+    &oct_command_keygen,
+    &oct_command_allow,
+    &oct_command_bench,
+    &command_reference,
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -65,7 +84,7 @@ static void print_help(void)
 {
     printf("usage: octctl [OPTIONS] COMMAND [ARGUMENTS]\n\ncommands:\n");
     for (size_t i = 0; i < N_COMMANDS; i++)
-        printf("  %-11s %-22s %s\n", commands[i]->name, commands[i]->usage, commands[i]->help);
+        printf("  %-16s %-22s %s\n", commands[i]->name, commands[i]->usage, commands[i]->help);
     printf("\noptions, before or after the command:\n");
     oct_options_print(global_options);
     printf("\nkeys of the configuration:\n");
