@@ -92,7 +92,10 @@ enum oct_err oct_outputs_begin(struct oct_outputs **outputs, const struct oct_ou
         free(whole);
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u outputs", n);
     }
-    *o = (struct oct_outputs){files, whole, n, force};
+    o->files = files;
+    o->whole = whole;
+    o->n = n;
+    o->force = force;
     *outputs = o;
     return OCT_OK;
 }
@@ -137,7 +140,7 @@ enum oct_err oct_outputs_write(const struct oct_output_file *files, unsigned n, 
 {
     struct oct_outputs *outputs;
     const enum oct_err e = oct_outputs_begin(&outputs, files, n, force, err);
-    return e ? e : oct_outputs_publish(outputs, err);
+    return e || !outputs ? e : oct_outputs_publish(outputs, err);
 }
 
 void oct_outputs_source(struct oct_results *results, const char *const *inputs, unsigned n_inputs)
