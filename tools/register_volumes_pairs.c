@@ -106,9 +106,11 @@ static enum oct_err load_mask(struct oct_volumes_run *run, struct oct_error *err
         return OCT_OK;
     float *values = malloc(n * sizeof(*values));
     run->mask = malloc(n);
-    enum oct_err e = values && run->mask
-                         ? oct_volume_look(path, &info, err)
-                         : oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    if (!values || !run->mask) {
+        free(values);
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    }
+    enum oct_err e = oct_volume_look(path, &info, err);
     if (!e && memcmp(info.dims, run->grid.dims, sizeof(info.dims)) != 0)
         e = oct_fail(err, OCT_E_FORMAT, "%s: has changed since it was looked at", path);
     e = e ? e : oct_volume_load(path, &info, values, err);

@@ -172,7 +172,9 @@ enum oct_err oct_volumes_draw_checkerboard(void *report, const char *path, bool 
     float *fixed = malloc(largest_view(r->run) * sizeof(*fixed));
     struct board boards[2 * N_VIEWS] = {0};
     struct oct_plot_tile tiles[2 * N_VIEWS];
-    enum oct_err e = fixed ? OCT_OK : no_memory(err);
+    enum oct_err e = OCT_OK;
+    if (!fixed)
+        return no_memory(err);
     for (unsigned i = 0; i < 2 * N_VIEWS && !e; i++) {
         e = make_board(r, (enum view)(i / 2), i % 2, &boards[i], fixed, err);
         tiles[i] = boards[i].tile;
@@ -293,7 +295,9 @@ enum oct_err oct_volumes_draw_jacobian(void *report, const char *path, bool forc
     const struct oct_warp_volume_change *change = &r->run->pairs[r->pair].change;
     struct jacobian *page = calloc(1, sizeof(*page));
     char footer[192];
-    enum oct_err e = page ? find_limit(r, &page->limit, err) : no_memory(err);
+    if (!page)
+        return no_memory(err);
+    enum oct_err e = find_limit(r, &page->limit, err);
     e = e ? e : lay_jacobian(r, page, err);
     if (!e)
         count_bins(r, page);
@@ -305,11 +309,11 @@ enum oct_err oct_volumes_draw_jacobian(void *report, const char *path, bool forc
     const struct oct_plot_sheet plot = {.title = "Change of volume, log J",
                                         .footer = footer,
                                         .value_label = "log J",
-                                        .tiles = page ? page->tiles : NULL,
+                                        .tiles = page->tiles,
                                         .n_tiles = 4,
                                         .n_columns = 2};
     e = e ? e : oct_plot_write_sheet(path, force, &plot, err);
-    for (unsigned i = 0; page && i < 4; i++)
+    for (unsigned i = 0; i < 4; i++)
         free(page->pixels[i]);
     free(page);
     return e;
@@ -431,14 +435,17 @@ enum oct_err oct_volumes_draw_displacement(void *report, const char *path, bool 
     float *u = malloc(4 * n * sizeof(*u));
     double *deeper = malloc(n * sizeof(*deeper));
     struct arrows arrows = {0};
-    enum oct_err e = u && deeper ? OCT_OK : no_memory(err);
-    for (unsigned k = 0; k < 3 && !e; k++)
+    if (!u || !deeper) {
+        free(u);
+        free(deeper);
+        return no_memory(err);
+    }
+    for (unsigned k = 0; k < 3; k++)
         take_depth(r, r->result->pair->displacement + k * all, depth, u + k * n);
-    for (size_t i = 0; i < n && !e; i++)
+    for (size_t i = 0; i < n; i++)
         deeper[i] = -(double)u[2 * n + i] * grid->spacing[2];
-    if (!e)
-        take_en_face(r, r->result->fixed, u + 3 * n);
-    e = e ? e : make_arrows(r->run, u, &arrows, err);
+    take_en_face(r, r->result->fixed, u + 3 * n);
+    enum oct_err e = make_arrows(r->run, u, &arrows, err);
     e = e ? e : draw_field(r, u + 3 * n, deeper, &arrows, depth, path, force, err);
     free(u);
     free(deeper);
