@@ -13,10 +13,7 @@ static const struct oct_image_number numbers[OCT_SURFACES_N_NUMBERS] = {
 };
 
 struct oct_analysis {
-    struct oct_image_form input;
-    struct oct_spacing spacing;
-    struct oct_workers *workers;
-    struct oct_surfaces_settings settings;
+    struct oct_surfaces_live live;
     uint32_t n_lines;
 
     struct oct_sequence *sequence;            /* NULL while it is not enabled */
@@ -65,7 +62,7 @@ static enum oct_err surfaces_push(struct oct_analysis *a, const struct oct_image
                                   struct oct_error *err)
 {
     (void)err;
-    if (!a->sequence || !oct_sequence_has_turn(a->sequence, &bscan->info, a->settings.every))
+    if (!a->sequence || !oct_sequence_has_turn(a->sequence, &bscan->info, a->live.settings.every))
         return OCT_OK;
     a->layers = oct_sequence_run(a->sequence, bscan);
     a->info = bscan->info;
@@ -88,11 +85,10 @@ static enum oct_err surfaces_take(struct oct_analysis *a, struct oct_image_frame
         memcpy(rows + (size_t)position_rows[layer] * a->n_lines, l->position[layer], row_bytes);
         memcpy(rows + (size_t)quality_rows[layer] * a->n_lines, l->quality[layer], row_bytes);
     }
-    const double depth_um = a->spacing.depth_um;
-    const bool is_known = depth_um > 0 && isfinite(depth_um);
+    const double depth_um = oct_surfaces_live_depth_um(&a->live);
     result->numbers[OCT_SURFACES_FOUND] = l->n_found / (double)a->n_lines;
-    result->numbers[OCT_SURFACES_THICKNESS] = l->thickness_px * (is_known ? depth_um : 1);
-    result->numbers[OCT_SURFACES_DEPTH_UM] = is_known ? depth_um : NAN;
+    result->numbers[OCT_SURFACES_THICKNESS] = l->thickness_px * (isnan(depth_um) ? 1 : depth_um);
+    result->numbers[OCT_SURFACES_DEPTH_UM] = depth_um;
     result->info = a->info;
     a->layers = NULL;
     return OCT_OK;
@@ -107,7 +103,7 @@ static void surfaces_reset(struct oct_analysis *a)
 
 static bool surfaces_is_at_rest(const struct oct_analysis *a)
 {
-    return !a->settings.enabled;
+    return !a->live.settings.enabled;
 }
 
 /* ---- life ---- */
@@ -116,12 +112,12 @@ static enum oct_err make_sequence(struct oct_analysis *a,
                                   const struct oct_surfaces_settings *settings,
                                   struct oct_error *err)
 {
-    const struct oct_sequence_setup setup =
-        oct_surfaces_sequence_setup(&a->input, &a->spacing, a->workers, settings);
     struct oct_sequence *sequence = NULL;
-    enum oct_err e = settings->enabled ? oct_sequence_create(&sequence, &setup, err) : OCT_OK;
-    if (e)
-        return e;
+    if (settings->enabled) {
+        const enum oct_err e = oct_surfaces_live_sequence(&sequence, &a->live, settings, err);
+        if (e)
+            return e;
+    }
     oct_sequence_destroy(a->sequence);
     a->sequence = sequence;
     a->layers = NULL;
@@ -132,11 +128,11 @@ static enum oct_err surfaces_configure(struct oct_analysis *a, const void *setti
                                        struct oct_error *err)
 {
     const struct oct_surfaces_settings *wanted = settings;
-    enum oct_err e = oct_surfaces_live_check(wanted, &a->input, err);
-    if (!e && !keeps_sequence(&a->settings, wanted))
+    enum oct_err e = oct_surfaces_live_check(wanted, &a->live.input, err);
+    if (!e && !keeps_sequence(&a->live.settings, wanted))
         e = make_sequence(a, wanted, err);
     if (!e)
-        a->settings = *wanted;
+        a->live.settings = *wanted;
     return e;
 }
 
@@ -156,7 +152,7 @@ static void describe(const struct oct_analysis *a, struct oct_image_form *form)
         .type = OCT_SAMPLE_F32,
         .rank = 2,
         .dims = {OCT_SURFACES_N_ROWS, a->n_lines},
-        .spacing_um = {NAN, a->spacing.line_um},
+        .spacing_um = {NAN, a->live.spacing.line_um},
         .axes = {"row", "line"},
         .numbers = numbers,
         .n_numbers = OCT_SURFACES_N_NUMBERS,
@@ -167,20 +163,13 @@ static enum oct_err surfaces_create(struct oct_analysis **out,
                                     const struct oct_analysis_setup *setup,
                                     struct oct_image_form *form, struct oct_error *err)
 {
-    const struct oct_surfaces_settings *settings = setup->settings;
-    *out = NULL;
-    enum oct_err e = oct_surfaces_live_check(settings, setup->input, err);
-    if (e)
-        return e;
     struct oct_analysis *a = calloc(1, sizeof(*a));
+    *out = NULL;
     if (!a)
         return oct_fail(err, OCT_E_NO_MEMORY, "surfaces: out of memory");
-    a->input = *setup->input;
-    a->spacing = setup->spacing;
-    a->workers = setup->workers;
-    a->settings = *settings;
     a->n_lines = setup->input->dims[0];
-    e = make_sequence(a, settings, err);
+    enum oct_err e = oct_surfaces_live_init(&a->live, setup, err);
+    e = e ? e : make_sequence(a, &a->live.settings, err);
     if (e) {
         surfaces_destroy(a);
         return e;

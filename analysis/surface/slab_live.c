@@ -25,14 +25,11 @@ struct parts {
 };
 
 struct oct_analysis {
-    struct oct_image_form input;
-    struct oct_spacing spacing;
-    struct oct_workers *workers;
-    struct oct_surfaces_settings settings;
+    struct oct_surfaces_live live;
     uint32_t n_bscans, n_lines, depth; /* V, M, D */
     uint32_t n_rows, row_step;
     double depth_um; /* as taken where it is not known */
-    bool live;
+    bool is_live;
 
     struct parts parts;
     const struct oct_sequence_layers *layers; /* of the B-scans that come */
@@ -79,18 +76,18 @@ static void project(void *context, unsigned piece, unsigned worker)
         if (!oct_surface_pixels_came(&a->shown, j))
             continue;
         oct_surface_pixels_values(&a->shown, j, a->parts.line);
-        oct_slab_project(&a->settings.slab, a->parts.line, 1, a->depth, a->depth_um, position,
+        oct_slab_project(&a->live.settings.slab, a->parts.line, 1, a->depth, a->depth_um, position,
                          &a->row[j]);
     }
 }
 
 static void add_row(struct oct_analysis *a, const struct oct_image_frame *bscan)
 {
-    if (oct_sequence_has_turn(a->parts.sequence, &bscan->info, a->settings.every))
+    if (oct_sequence_has_turn(a->parts.sequence, &bscan->info, a->live.settings.every))
         a->layers = oct_sequence_run(a->parts.sequence, bscan);
     a->row = a->parts.growing.values + (size_t)(bscan->info.bscan / a->row_step) * a->n_lines;
-    oct_surface_pixels_begin(&a->shown, &a->input, bscan);
-    oct_workers_run_in_turn(a->workers, (a->n_lines - 1) / lines_a_piece(a) + 1, project, a);
+    oct_surface_pixels_begin(&a->shown, &a->live.input, bscan);
+    oct_workers_run_in_turn(a->live.workers, (a->n_lines - 1) / lines_a_piece(a) + 1, project, a);
     a->shown.bscan = NULL;
 }
 
@@ -145,7 +142,7 @@ static enum oct_err slab_take(struct oct_analysis *a, struct oct_image_frame *re
         a->has_left = false;
         return OCT_OK;
     }
-    const bool due = a->is_whole || (a->live && oct_clock_ns() - a->taken_ns >= EVERY_NS);
+    const bool due = a->is_whole || (a->is_live && oct_clock_ns() - a->taken_ns >= EVERY_NS);
     if (!a->changed || !due)
         return OCT_E_AGAIN;
     give(a, &a->parts.growing, a->is_whole, result);
@@ -171,7 +168,7 @@ static void slab_reset(struct oct_analysis *a)
 
 static bool slab_is_at_rest(const struct oct_analysis *a)
 {
-    return !a->settings.has_slab;
+    return !a->live.settings.has_slab;
 }
 
 /* ---- settings ---- */
@@ -203,9 +200,7 @@ static void finish_parts(struct parts *parts)
 static enum oct_err open_parts(const struct oct_analysis *a, struct parts *parts,
                                const struct oct_surfaces_settings *settings, struct oct_error *err)
 {
-    const struct oct_sequence_setup setup =
-        oct_surfaces_sequence_setup(&a->input, &a->spacing, a->workers, settings);
-    enum oct_err e = oct_sequence_create(&parts->sequence, &setup, err);
+    enum oct_err e = oct_surfaces_live_sequence(&parts->sequence, &a->live, settings, err);
     if (e)
         return e;
     parts->growing.values = malloc(n_values(a) * sizeof(float));
@@ -240,11 +235,11 @@ static enum oct_err slab_configure(struct oct_analysis *a, const void *settings,
                                    struct oct_error *err)
 {
     const struct oct_surfaces_settings *wanted = settings;
-    enum oct_err e = oct_surfaces_live_check(wanted, &a->input, err);
-    if (!e && !keeps_parts(&a->settings, wanted))
+    enum oct_err e = oct_surfaces_live_check(wanted, &a->live.input, err);
+    if (!e && !keeps_parts(&a->live.settings, wanted))
         e = make_parts(a, wanted, err);
     if (!e)
-        a->settings = *wanted;
+        a->live.settings = *wanted;
     return e;
 }
 
@@ -260,11 +255,11 @@ static void describe(const struct oct_analysis *a, struct oct_image_form *form)
 {
     *form = (struct oct_image_form){
         .name = "slab",
-        .quantity = a->input.quantity,
+        .quantity = a->live.input.quantity,
         .type = OCT_SAMPLE_F32,
         .rank = 2,
         .dims = {a->n_rows, a->n_lines},
-        .spacing_um = {a->spacing.bscan_um * a->row_step, a->spacing.line_um},
+        .spacing_um = {a->live.spacing.bscan_um * a->row_step, a->live.spacing.line_um},
         .axes = {"bscan", "line"},
         .of_volume = true,
     };
@@ -273,27 +268,20 @@ static void describe(const struct oct_analysis *a, struct oct_image_form *form)
 static enum oct_err slab_create(struct oct_analysis **out, const struct oct_analysis_setup *setup,
                                 struct oct_image_form *form, struct oct_error *err)
 {
-    const struct oct_surfaces_settings *settings = setup->settings;
-    *out = NULL;
-    enum oct_err e = oct_surfaces_live_check(settings, setup->input, err);
-    if (e)
-        return e;
     struct oct_analysis *a = calloc(1, sizeof(*a));
+    *out = NULL;
     if (!a)
         return oct_fail(err, OCT_E_NO_MEMORY, "slab: out of memory");
-    a->input = *setup->input;
-    a->spacing = setup->spacing;
-    a->workers = setup->workers;
-    a->settings = *settings;
+    enum oct_err e = oct_surfaces_live_init(&a->live, setup, err);
+    const double depth_um = oct_surfaces_live_depth_um(&a->live);
     a->n_bscans = setup->n_bscans;
     a->n_lines = setup->input->dims[0];
     a->depth = setup->input->dims[1];
-    a->live = setup->live;
-    a->depth_um = a->spacing.depth_um > 0 && isfinite(a->spacing.depth_um) ? a->spacing.depth_um
-                                                                           : OCT_TRACE_DEPTH_UM;
+    a->is_live = setup->live;
+    a->depth_um = isnan(depth_um) ? OCT_TRACE_DEPTH_UM : depth_um;
     a->row_step = oct_enface_row_step(a->n_bscans, a->n_lines);
     a->n_rows = (a->n_bscans + a->row_step - 1) / a->row_step;
-    e = make_parts(a, settings, err);
+    e = e ? e : make_parts(a, &a->live.settings, err);
     if (e) {
         slab_destroy(a);
         return e;
