@@ -60,8 +60,9 @@ static void crop(struct shown *s)
         return;
     least -= isnan(um) ? ABOVE_PX : ABOVE_UM / um;
     most += isnan(um) ? BELOW_PX : BELOW_UM / um;
-    s->first = least > 0 ? (uint32_t)least : 0;
-    s->depth = (most < run->depth - 1.0 ? (uint32_t)most + 1 : run->depth) - s->first;
+    /* Where pixels are large, a layer that is placed beyond an end has no room about it. */
+    s->first = (uint32_t)fmin(fmax(least, 0), run->depth - 1.0);
+    s->depth = (uint32_t)fmin(fmax(most, s->first), run->depth - 1.0) + 1 - s->first;
 }
 
 static enum oct_err make_room(struct shown *s, struct oct_error *err)

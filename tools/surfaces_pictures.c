@@ -185,14 +185,12 @@ static enum oct_err draw_depth(const struct oct_surfaces_run *run, const char *p
 {
     static const double shares[2] = {0.01, 0.99};
     const enum oct_layer layer = oct_surfaces_run_first(run);
-    float *heights;
+    float *heights = NULL;
     char title[64];
     double limits[2] = {NAN, NAN};
     enum oct_err e = heights_of(run, run->surfaces.position[layer], 1, &heights, err);
     e = e ? e
           : oct_plot_shares(heights, (size_t)run->n_bscans * run->n_lines, shares, 2, limits, err);
-    if (e)
-        return e;
     snprintf(title, sizeof(title), "Depth of the %s%s", layer_labels[layer],
              run->given->no_align ? "" : ", B-scans aligned");
     struct oct_plot_picture plot = {.title = title,
@@ -202,7 +200,7 @@ static enum oct_err draw_depth(const struct oct_surfaces_run *run, const char *p
                                         isnan(run->um[2]) ? "depth (px)" : "depth (" MICRO ")"};
     set_volume(&plot, run);
     set_limits(&plot, limits);
-    e = oct_plot_write_picture(path, force, &plot, err);
+    e = e ? e : oct_plot_write_picture(path, force, &plot, err);
     free(heights);
     return e;
 }
