@@ -145,8 +145,8 @@ static inline float4 make_float4(float x, float y, float z, float w)
 {
     return {x, y, z, w};
 }
-/* Lanes show each other a value: what each has shown, [32], until the next exchange but one. Of whole
- * warps, in blocks of one dimension. */
+/* Lanes show each other a value: what each has shown, [32], up to the next exchange but one. Of
+ * whole warps, in blocks of one dimension. */
 template <class T> static inline const uint64_t *cuda_host_exchange(T value)
 {
     cuda_host_thread *t = cuda_host_current();
