@@ -44,8 +44,11 @@ const struct oct_warp_passes *oct_warp_passes_select(const char *name)
 
 size_t oct_warp_scratch_floats(const uint32_t dims[3])
 {
-    const size_t plane = (size_t)dims[1] * dims[2];
-    const size_t rows = 8 * ((size_t)dims[2] + 2 * OCT_WARP_MOST_RADIUS + 16);
-    const size_t line = dims[0] > dims[1] ? dims[0] : dims[1];
-    return (9 * plane + rows + line + 15) / 16 * 16;
+    const size_t pitch = oct_warp_pitch(dims[2]);
+    const size_t rows = 3 * (pitch + 2 * OCT_WARP_MOST_RADIUS) + 2 * OCT_WARP_PAD;
+    const size_t evaluate = 9 * dims[1] * pitch + rows;
+    const size_t step = (size_t)9 * (OCT_WARP_STRIP + 2) * pitch;
+    const size_t line = dims[0] > dims[1] ? dims[0] : dims[1]; /* OCT_WARP_PAPER */
+    const size_t most = evaluate > step ? evaluate : step;
+    return ((most > line ? most : line) + 15) / 16 * 16;
 }

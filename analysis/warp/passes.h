@@ -43,11 +43,19 @@ struct oct_warp_passes {
     float (*step)(const struct oct_warp_pass *pass, uint32_t j_first, uint32_t j_end,
                   float *scratch);
     /* Rows of a plane: T(h), J, and the Eulerian force, which needs planes on either side. */
-    void (*warp)(const struct oct_warp_pass *pass, uint32_t b, float *warped);
+    void (*warp)(const struct oct_warp_pass *pass, uint32_t b, float *scratch, float *warped);
     void (*jacobian)(const struct oct_warp_pass *pass, uint32_t b, float *scratch, float *jacobian);
     void (*force)(const struct oct_warp_pass *pass, uint32_t b_first, uint32_t b_end,
                   float *scratch);
 };
+
+#define OCT_WARP_STRIP 8u /* A-lines of a step, at most */
+#define OCT_WARP_PAD 16u  /* floats before and behind a row in scratch */
+
+static inline size_t oct_warp_pitch(uint32_t n_d)
+{
+    return (n_d + 15u) / 16 * 16 + 2 * (size_t)OCT_WARP_PAD;
+}
 
 /* Floats of scratch that a pass over a level of these sides takes. */
 size_t oct_warp_scratch_floats(const uint32_t dims[3]);

@@ -1,44 +1,17 @@
 /* The passes over a level. Included by passes_plain.c, passes_avx2.c and passes_avx512.c, which are
- * compiled for their instruction set and name the table (OCT_PASSES_TABLE, OCT_PASSES_NAME). */
+ * compiled for their instruction set and name the table (OCT_PASSES_TABLE, OCT_PASSES_NAME).
+ *
+ * Rows in scratch have room for a whole register before them and behind them: what is one voxel
+ * beyond a row is there, such that a central difference is one-sided at its ends, or such that the
+ * row is constant beyond them. */
 #include "analysis/warp/passes.h"
+#include "analysis/warp/passes_vector.h"
 
-#include <string.h>
-
-#define INLINE static inline __attribute__((always_inline))
 #define LEAST_LOG 1e-6F /* J below is taken for this in log J */
+#define FAR 1e30F
+#define PAD OCT_WARP_PAD
 
 /* ---- rows ---- */
-
-INLINE float at_most(float a, float b)
-{
-    return a < b ? a : b;
-}
-
-INLINE float at_least(float a, float b)
-{
-    return a > b ? a : b;
-}
-
-/* log x of normal x > 0, to an ulp or two: x = 2^e (1 + r), r of -0.29 to 0.41 (after Cephes). */
-INLINE float log_of(float x)
-{
-    int32_t bits;
-    memcpy(&bits, &x, sizeof(bits));
-    const int32_t e = (bits - 0x3f3504f3) >> 23;
-    bits -= e * (1 << 23);
-    memcpy(&x, &bits, sizeof(x));
-    const float r = x - 1, r2 = r * r, whole = (float)e;
-    float p = 7.0376836292e-2F;
-    p = p * r - 1.1514610310e-1F;
-    p = p * r + 1.1676998740e-1F;
-    p = p * r - 1.2420140846e-1F;
-    p = p * r + 1.4249322787e-1F;
-    p = p * r - 1.6668057665e-1F;
-    p = p * r + 2.0000714765e-1F;
-    p = p * r - 2.4999993993e-1F;
-    p = p * r + 3.3333331174e-1F;
-    return r + (r2 * (r * p - 0.5F) + whole * -2.12194440e-4F) + whole * 0.693359375F;
-}
 
 INLINE size_t row_of(const struct oct_warp_pass *p, uint32_t b, uint32_t j)
 {
@@ -62,361 +35,461 @@ INLINE struct pair pair_of(uint32_t i, uint32_t n)
     return (struct pair){low, high, high - low == 2 ? 0.5F : 1};
 }
 
-/* d/d(depth) of a row. */
-INLINE void along_depth(const float *from, uint32_t n, float *to)
+/* A central difference at the ends of the row is one-sided. */
+INLINE void extend(float *row, size_t n)
 {
-    to[0] = from[1] - from[0];
-    for (uint32_t d = 1; d + 1 < n; d++)
-        to[d] = 0.5F * (from[d + 1] - from[d - 1]);
-    to[n - 1] = from[n - 1] - from[n - 2];
+    row[-1] = 2 * row[0] - row[1];
+    row[n] = 2 * row[n - 1] - row[n - 2];
 }
 
+INLINE void copy_row(const float *from, size_t n, float *to)
+{
+    for (size_t d = 0; d < n; d += WIDTH)
+        store(to + d, load_part(from + d, n - d));
+}
+
+INLINE vec along_depth(const float *at)
+{
+    return all(0.5F) * (load(at + 1) - load(at - 1));
+}
+
+/* Where a register of places lies along an axis of n voxels. */
 struct place {
-    int32_t low;
-    float part; /* of the voxel above */
+    ints low;
+    vec part; /* of the voxel above */
 };
 
-INLINE struct place place_of(float x, uint32_t n)
+INLINE struct place place_of(vec x, uint32_t n)
 {
     const float last = (float)(n - 1);
-    const float inside = at_most(at_least(x, 0), last);
-    const int32_t low = (int32_t)at_most(inside, last - 1);
-    return (struct place){low, inside - (float)low};
+    const vec inside = smaller(larger(x, all(0)), all(last));
+    const ints low = __builtin_convertvector(smaller(inside, all(last - 1)), ints);
+    return (struct place){low, inside - (vec) __builtin_convertvector(low, vec)};
 }
 
-/* T(h) of a row. */
-static void warp_row(const struct oct_warp_pass *p, uint32_t b, uint32_t j, float *restrict to)
+INLINE vec mix(vec low, vec high, vec part)
 {
-    const size_t at = row_of(p, b, j), n = n_of(p);
-    const float *u = p->u + at, *v = u + n, *w = v + n;
-    const int64_t row = p->dims[2], plane = row * p->dims[1];
-    const float *moving = p->moving;
-    for (uint32_t d = 0; d < p->dims[2]; d++) {
-        const struct place x = place_of((float)b - u[d], p->dims[0]);
-        const struct place y = place_of((float)j - v[d], p->dims[1]);
-        const struct place z = place_of((float)d - w[d], p->dims[2]);
-        const float *t = moving + x.low * plane + y.low * row + z.low;
-        const float *s = t + plane;
-        const float a0 = t[0] + z.part * (t[1] - t[0]);
-        const float a1 = t[row] + z.part * (t[row + 1] - t[row]);
-        const float a2 = s[0] + z.part * (s[1] - s[0]);
-        const float a3 = s[row] + z.part * (s[row + 1] - s[row]);
-        const float low = a0 + y.part * (a1 - a0), high = a2 + y.part * (a3 - a2);
-        to[d] = low + x.part * (high - low);
+    return low + part * (high - low);
+}
+
+/* T(h) of a register; u, v, w: where its voxels are moved from. */
+INLINE vec sample(const struct oct_warp_pass *p, vec x, vec y, vec z)
+{
+    const struct place b = place_of(x, p->dims[0]), j = place_of(y, p->dims[1]);
+    const struct place d = place_of(z, p->dims[2]);
+    const int32_t row = (int32_t)p->dims[2], plane = row * (int32_t)p->dims[1];
+    const ints at = b.low * plane + j.low * row + d.low;
+    vec low, high, along_j[2];
+    for (int i = 0; i < 2; i++) {
+        const float *from = p->moving + (size_t)i * (size_t)plane;
+        gather_pairs(from, at, &low, &high);
+        const vec near = mix(low, high, d.part);
+        gather_pairs(from + row, at, &low, &high);
+        along_j[i] = mix(near, mix(low, high, d.part), j.part);
     }
+    return mix(along_j[0], along_j[1], b.part);
 }
 
-/* J of a row; rows: 3 [D] of scratch. */
-static void jacobian_row(const struct oct_warp_pass *p, uint32_t b, uint32_t j, float *rows,
-                         float *restrict to)
+/* ---- a row of T(h) and J ---- */
+
+/* The rows of u around a row: [component]. */
+struct rows {
+    const float *b_low[3], *b_high[3], *j_low[3], *j_high[3], *here[3];
+    float *row[3]; /* here, in scratch, extended */
+    vec per_b, per_j;
+};
+
+INLINE struct rows rows_of(const struct oct_warp_pass *p, uint32_t b, uint32_t j, float *scratch)
 {
-    const uint32_t n_d = p->dims[2];
     const struct pair pb = pair_of(b, p->dims[0]), pj = pair_of(j, p->dims[1]);
-    const size_t n = n_of(p), bl = row_of(p, pb.low, j), bh = row_of(p, pb.high, j);
-    const size_t jl = row_of(p, b, pj.low), jh = row_of(p, b, pj.high), at = row_of(p, b, j);
-    const float *u = p->u, *v = u + n, *w = v + n;
-    float *restrict ud = rows, *restrict vd = rows + n_d, *restrict wd = rows + 2 * (size_t)n_d;
-    along_depth(u + at, n_d, ud);
-    along_depth(v + at, n_d, vd);
-    along_depth(w + at, n_d, wd);
-    for (uint32_t d = 0; d < n_d; d++) {
-        const float a = 1 - pb.per * (u[bh + d] - u[bl + d]);
-        const float e = 1 - pj.per * (v[jh + d] - v[jl + d]), i = 1 - wd[d];
-        const float bb = pj.per * (u[jh + d] - u[jl + d]), c = ud[d];
-        const float dd = pb.per * (v[bh + d] - v[bl + d]), f = vd[d];
-        const float g = pb.per * (w[bh + d] - w[bl + d]), h = pj.per * (w[jh + d] - w[jl + d]);
-        /* The signs of the six others: products of two keep theirs, of three turn. */
-        to[d] = a * (e * i - f * h) - bb * (dd * i + f * g) - c * (dd * h + e * g);
+    const size_t n_d = p->dims[2], pitch = oct_warp_pitch(p->dims[2]);
+    struct rows r = {.per_b = all(pb.per), .per_j = all(pj.per)};
+    for (size_t c = 0; c < 3; c++) {
+        const float *u = p->u + c * n_of(p);
+        r.b_low[c] = u + row_of(p, pb.low, j);
+        r.b_high[c] = u + row_of(p, pb.high, j);
+        r.j_low[c] = u + row_of(p, b, pj.low);
+        r.j_high[c] = u + row_of(p, b, pj.high);
+        r.here[c] = u + row_of(p, b, j);
+        r.row[c] = scratch + c * pitch + PAD;
+        copy_row(r.here[c], n_d, r.row[c]);
+        extend(r.row[c], n_d);
     }
+    return r;
 }
 
-/* P = J + log J in place of J; sums of a row are added. */
-static void change_row(const struct oct_warp_pass *p, float *row, struct oct_warp_plane_sums *sums)
+/* J of a register. */
+INLINE vec jacobian_of(const struct rows *r, size_t d, size_t left)
 {
-    float change = 0, least = sums->least;
-    for (uint32_t d = 0; d < p->dims[2]; d++) {
-        const float jacobian = row[d], log = log_of(at_least(jacobian, LEAST_LOG));
-        change += (jacobian - 1) * log;
-        least = at_most(least, jacobian);
-        row[d] = jacobian + log;
+    vec along_b[3], along_j[3], along_d[3];
+    for (int c = 0; c < 3; c++) {
+        along_b[c] =
+            r->per_b * (load_part(r->b_high[c] + d, left) - load_part(r->b_low[c] + d, left));
+        along_j[c] =
+            r->per_j * (load_part(r->j_high[c] + d, left) - load_part(r->j_low[c] + d, left));
+        along_d[c] = along_depth(r->row[c] + d);
     }
-    sums->change += (double)change;
-    sums->least = least;
+    const vec a = all(1) - along_b[0], e = all(1) - along_j[1], i = all(1) - along_d[2];
+    /* The six others turned about: products of two keep their signs, of three turn. */
+    return a * (e * i - along_d[1] * along_j[2]) -
+           along_j[0] * (along_b[1] * i + along_d[1] * along_b[2]) -
+           along_d[0] * (along_b[1] * along_j[2] + e * along_b[2]);
 }
 
-/* T(h) - R of a row, 0 where it is not compared. */
-INLINE float residual(const struct oct_warp_pass *p, size_t at, float warped)
+INLINE vec warped_of(const struct oct_warp_pass *p, const struct rows *r, uint32_t b, uint32_t j,
+                     size_t d)
 {
-    return p->mask && !p->mask[at] ? 0 : warped - p->fixed[at];
+    return sample(p, all((float)b) - load(r->row[0] + d), all((float)j) - load(r->row[1] + d),
+                  all((float)d) + counted() - load(r->row[2] + d));
 }
 
-static double ssd_row(const struct oct_warp_pass *p, size_t at, const float *warped)
+/* T(h) - R of a register, 0 where it is not compared. */
+INLINE vec residual_of(const struct oct_warp_pass *p, size_t at, size_t left, vec warped)
 {
-    float sum = 0;
-    for (uint32_t d = 0; d < p->dims[2]; d++) {
-        const float r = residual(p, at + d, warped[d]);
-        sum += r * r;
+    const vec r = warped - load_part(p->fixed + at, left);
+    float compared[WIDTH];
+    if (!p->mask)
+        return r * ones(left);
+    for (unsigned i = 0; i < WIDTH; i++)
+        compared[i] = i < left && p->mask[at + i] ? 1 : 0;
+    return r * load(compared);
+}
+
+/* T(h) and P = J + log J of a row, with its sums. */
+static void make_row(const struct oct_warp_pass *p, uint32_t b, uint32_t j, float *scratch,
+                     float *warped, float *change, struct oct_warp_plane_sums *sums)
+{
+    const size_t n_d = p->dims[2], at = row_of(p, b, j);
+    const struct rows rows = rows_of(p, b, j, scratch);
+    vec ssd = all(0), distance = all(0), least = all(FAR);
+    for (size_t d = 0; d < n_d; d += WIDTH) {
+        const size_t left = n_d - d;
+        const vec on = ones(left), jacobian = jacobian_of(&rows, d, left);
+        const vec log = log_of(larger(jacobian, all(LEAST_LOG)));
+        const vec t = warped_of(p, &rows, b, j, d), r = residual_of(p, at + d, left, t);
+        ssd += r * r;
+        distance += on * ((jacobian - all(1)) * log);
+        least = smaller(least, choose(below(all(0), on), jacobian, all(FAR)));
+        store(warped + d, t);
+        store(change + d, jacobian + log);
     }
-    return (double)sum;
+    extend(warped, n_d);
+    extend(change, n_d);
+    sums->ssd += sum_of(ssd);
+    sums->change += sum_of(distance);
+    const float of_row = least_of(least);
+    sums->least = of_row < sums->least ? of_row : sums->least;
 }
 
 /* ---- planes ---- */
 
-/* Planes b - 1 .. b + 1 are at slots b % 3. */
+/* Rows of `pitch` floats, the first of which begins PAD floats on. Planes b - 1 .. b + 1 are at slots
+ * b % 3. */
 struct ring {
-    float *warped, *change, *force, *rows;
-    size_t plane;
+    float *warped, *change, *velocity, *rows;
+    size_t pitch, plane;
 };
 
 static struct ring ring_of(const struct oct_warp_pass *p, float *scratch)
 {
-    const size_t plane = (size_t)p->dims[1] * p->dims[2];
+    const size_t pitch = oct_warp_pitch(p->dims[2]), plane = p->dims[1] * pitch;
     return (struct ring){.warped = scratch,
                          .change = scratch + 3 * plane,
-                         .force = scratch + 6 * plane,
+                         .velocity = scratch + 6 * plane,
                          .rows = scratch + 9 * plane,
+                         .pitch = pitch,
                          .plane = plane};
 }
 
 static void make_plane(const struct oct_warp_pass *p, const struct ring *ring, uint32_t b,
                        struct oct_warp_plane_sums *sums)
 {
-    float *warped = ring->warped + b % 3 * ring->plane,
-          *change = ring->change + b % 3 * ring->plane;
-    *sums = (struct oct_warp_plane_sums){.least = 1e30F};
-    for (uint32_t j = 0; j < p->dims[1]; j++, warped += p->dims[2], change += p->dims[2]) {
-        warp_row(p, b, j, warped);
-        jacobian_row(p, b, j, ring->rows, change);
-        change_row(p, change, sums);
-        sums->ssd += ssd_row(p, row_of(p, b, j), warped);
-    }
+    float *warped = ring->warped + b % 3 * ring->plane + PAD;
+    float *change = ring->change + b % 3 * ring->plane + PAD;
+    *sums = (struct oct_warp_plane_sums){.least = FAR};
+    for (uint32_t j = 0; j < p->dims[1]; j++)
+        make_row(p, b, j, ring->rows, warped + j * ring->pitch, change + j * ring->pitch, sums);
 }
 
 /* Rows around row j of plane b in a ring of planes. */
 struct around {
     const float *b_low, *b_high, *j_low, *j_high, *here;
-    float per_b, per_j;
+    vec per_b, per_j;
 };
 
-static struct around around(const struct oct_warp_pass *p, const float *planes, size_t plane,
-                            uint32_t b, uint32_t j)
+INLINE struct around around(const struct oct_warp_pass *p, const struct ring *ring,
+                            const float *planes, uint32_t b, uint32_t j)
 {
     const struct pair pb = pair_of(b, p->dims[0]), pj = pair_of(j, p->dims[1]);
-    const size_t row = p->dims[2];
-    const float *here = planes + b % 3 * plane;
-    return (struct around){planes + pb.low % 3 * plane + j * row,
-                           planes + pb.high % 3 * plane + j * row,
-                           here + pj.low * row,
-                           here + pj.high * row,
-                           here + j * row,
-                           pb.per,
-                           pj.per};
+    const float *here = planes + b % 3 * ring->plane + PAD;
+    return (struct around){planes + pb.low % 3 * ring->plane + PAD + j * ring->pitch,
+                           planes + pb.high % 3 * ring->plane + PAD + j * ring->pitch,
+                           here + pj.low * ring->pitch,
+                           here + pj.high * ring->pitch,
+                           here + j * ring->pitch,
+                           all(pb.per),
+                           all(pj.per)};
 }
 
-/* f of a row, and with `divided` the raw velocity in voxels; to: 3 [stride]. */
-static void force_row(const struct oct_warp_pass *p, const struct ring *ring, uint32_t b,
-                      uint32_t j, bool divided, float *to, size_t stride)
+INLINE void gradient(const struct around *a, size_t d, vec of[3])
 {
-    const struct around w = around(p, ring->warped, ring->plane, b, j);
-    const struct around c = around(p, ring->change, ring->plane, b, j);
-    const uint32_t n_d = p->dims[2];
-    float *wd = ring->rows, *cd = wd + n_d;
-    float *x = to, *y = to + stride, *z = y + stride;
-    const size_t at = row_of(p, b, j);
-    const float lambda = p->lambda, *a2 = p->per_unit2;
-    along_depth(w.here, n_d, wd);
-    along_depth(c.here, n_d, cd);
-    for (uint32_t d = 0; d < n_d; d++) {
-        const float r = residual(p, at + d, w.here[d]);
-        const float gx = w.per_b * (w.b_high[d] - w.b_low[d]);
-        const float gy = w.per_j * (w.j_high[d] - w.j_low[d]), gz = wd[d];
-        const float fx = r * gx - lambda * (c.per_b * (c.b_high[d] - c.b_low[d]));
-        const float fy = r * gy - lambda * (c.per_j * (c.j_high[d] - c.j_low[d]));
-        const float fz = r * gz - lambda * cd[d];
-        const float norm = a2[0] * gx * gx + a2[1] * gy * gy + a2[2] * gz * gz;
-        const float per =
-            (divided ? OCT_WARP_GAIN : 1) / (norm + p->kappa * r * r + 2 * lambda + 1e-4F);
-        x[d] = divided ? fx * a2[0] * per : fx;
-        y[d] = divided ? fy * a2[1] * per : fy;
-        z[d] = divided ? fz * a2[2] * per : fz;
-    }
+    of[0] = a->per_b * (load(a->b_high + d) - load(a->b_low + d));
+    of[1] = a->per_j * (load(a->j_high + d) - load(a->j_low + d));
+    of[2] = along_depth(a->here + d);
 }
 
-#ifndef BORDER
-#define BORDER 1
-#endif
-
-/* G along depth; row: [radius + D + radius], of which the middle is set. */
-static void gauss_depth(const struct oct_warp_pass *p, float *row, float *restrict to)
+/* f of a row, with `divided` the raw velocity in voxels; to: three rows, `stride` apart, of which
+ * `room` floats may be written. */
+INLINE void force_row(const struct oct_warp_pass *p, const struct ring *ring, uint32_t b,
+                      uint32_t j, bool divided, float *to, size_t stride, size_t room)
 {
-    const uint32_t n_d = p->dims[2], radius = p->radius[2];
-    const float *taps = p->taps[2], *here = row + radius;
-    for (uint32_t k = 0; k < radius; k++) {
-        row[k] = BORDER ? here[0] : 0;
-        row[radius + n_d + k] = BORDER ? here[n_d - 1] : 0;
-    }
-    for (uint32_t d = 0; d < n_d; d++)
-        to[d] = taps[0] * here[d];
-    for (uint32_t k = 1; k <= radius; k++) {
-        const float *low = here - k, *high = here + k, tap = taps[k];
-        for (uint32_t d = 0; d < n_d; d++)
-            to[d] += tap * (low[d] + high[d]);
+    const struct around w = around(p, ring, ring->warped, b, j);
+    const struct around c = around(p, ring, ring->change, b, j);
+    const size_t n_d = p->dims[2], at = row_of(p, b, j);
+    const vec lambda = all(p->lambda), kappa = all(p->kappa), rest = all(2 * p->lambda + 1e-4F);
+    for (size_t d = 0; d < n_d; d += WIDTH) {
+        const vec r = residual_of(p, at + d, n_d - d, load(w.here + d));
+        vec slope[3], bend[3], norm = kappa * r * r + rest;
+        gradient(&w, d, slope);
+        gradient(&c, d, bend);
+        for (int i = 0; i < 3; i++)
+            norm += all(p->per_unit2[i]) * slope[i] * slope[i];
+        const vec per = all(OCT_WARP_GAIN) / norm;
+        for (size_t i = 0; i < 3; i++) {
+            vec f = r * slope[i] - lambda * bend[i];
+            if (divided)
+                f *= all(p->per_unit2[i]) * per;
+            store_part(to + i * stride + d, f, room - d);
+        }
     }
 }
 
-/* G of row i among n rows that are `stride` apart. */
-static void gauss_rows(const float *rows, uint32_t i, uint32_t n, size_t stride, const float *taps,
-                       uint32_t radius, uint32_t n_d, float *restrict to)
+/* ---- G ---- */
+
+/* Along depth; row: `radius` floats before it and behind it are set here. */
+INLINE void gauss_depth(const struct oct_warp_pass *p, float *row, float *to)
 {
-    const float *here = rows + i * stride;
-    for (uint32_t d = 0; d < n_d; d++)
-        to[d] = taps[0] * here[d];
-    for (uint32_t k = 1; k <= radius; k++) {
-        const float *low = rows + (k > i ? 0 : i - k) * stride;
-        const float *high = rows + (i + k < n ? i + k : n - 1) * stride;
-        const float tl = BORDER || k <= i ? taps[k] : 0, th = BORDER || i + k < n ? taps[k] : 0;
-        for (uint32_t d = 0; d < n_d; d++)
-            to[d] += tl * low[d] + th * high[d];
+    const size_t n_d = p->dims[2], radius = p->radius[2];
+    const float *taps = p->taps[2], first = row[0], last = row[n_d - 1];
+    for (size_t k = 0; k < radius; k++) {
+        row[-1 - (ptrdiff_t)k] = first;
+        row[n_d + k] = last;
     }
+    for (size_t d = 0; d < n_d; d += WIDTH) {
+        vec sum = all(taps[0]) * load(row + d);
+        for (size_t k = 1; k <= radius; k++)
+            sum += all(taps[k]) * (load(row + d - k) + load(row + d + k));
+        store(to + d, sum);
+    }
+}
+
+/* The rows i - radius .. i + radius of n rows that are `stride` apart; constant beyond. */
+INLINE void rows_around(const float *rows, uint32_t i, uint32_t n, size_t stride, uint32_t radius,
+                        const float **list)
+{
+    for (uint32_t k = 0; k <= 2 * radius; k++) {
+        const uint32_t at = i + k < radius ? 0 : i + k - radius;
+        list[k] = rows + (at < n ? at : n - 1) * stride;
+    }
+}
+
+INLINE vec gauss_rows(const float *const *list, const float *taps, uint32_t radius, size_t d,
+                      size_t left)
+{
+    vec sum = all(taps[0]) * load_part(list[radius] + d, left);
+    for (uint32_t k = 1; k <= radius; k++)
+        sum += all(taps[k]) *
+               (load_part(list[radius - k] + d, left) + load_part(list[radius + k] + d, left));
+    return sum;
 }
 
 static void velocity_plane(const struct oct_warp_pass *p, const struct ring *ring, uint32_t b)
 {
-    const uint32_t n_d = p->dims[2], n_j = p->dims[1], radius = p->radius[2];
-    const size_t padded = n_d + 2 * (size_t)radius;
-    float *raw = ring->rows + 2 * (size_t)n_d;
+    const uint32_t n_j = p->dims[1], radius = p->radius[1];
+    const size_t n_d = p->dims[2], padded = ring->pitch + 2 * (size_t)OCT_WARP_MOST_RADIUS;
+    float *raw = ring->rows + OCT_WARP_MOST_RADIUS + PAD;
+    const float *list[2 * OCT_WARP_MOST_RADIUS + 1];
     for (uint32_t j = 0; j < n_j; j++) {
-        force_row(p, ring, b, j, true, raw + radius, padded);
+        force_row(p, ring, b, j, true, raw, padded, SIZE_MAX);
         for (size_t c = 0; c < 3; c++)
-            gauss_depth(p, raw + c * padded, ring->force + c * ring->plane + j * (size_t)n_d);
+            gauss_depth(p, raw + c * padded, ring->velocity + c * ring->plane + j * ring->pitch);
     }
     for (size_t c = 0; c < 3; c++)
-        for (uint32_t j = 0; j < n_j; j++)
-            gauss_rows(ring->force + c * ring->plane, j, n_j, n_d, p->taps[1], p->radius[1], n_d,
-                       p->v + c * n_of(p) + row_of(p, b, j));
+        for (uint32_t j = 0; j < n_j; j++) {
+            float *to = p->v + c * n_of(p) + row_of(p, b, j);
+            rows_around(ring->velocity + c * ring->plane, j, n_j, ring->pitch, radius, list);
+            for (size_t d = 0; d < n_d; d += WIDTH)
+                store_part(to + d, gauss_rows(list, p->taps[1], radius, d, SIZE_MAX), n_d - d);
+        }
+}
+
+/* f as it is, to v. */
+static void force_plane(const struct oct_warp_pass *p, const struct ring *ring, uint32_t b)
+{
+    for (uint32_t j = 0; j < p->dims[1]; j++)
+        force_row(p, ring, b, j, false, p->v + row_of(p, b, j), n_of(p), p->dims[2]);
+}
+
+INLINE void go_through(const struct oct_warp_pass *p, uint32_t b_first, uint32_t b_end,
+                       float *scratch, bool smoothed)
+{
+    const struct ring ring = ring_of(p, scratch);
+    struct oct_warp_plane_sums beyond;
+    if (b_first > 0)
+        make_plane(p, &ring, b_first - 1, &beyond);
+    make_plane(p, &ring, b_first, p->sums + b_first);
+    for (uint32_t b = b_first; b < b_end; b++) {
+        if (b + 1 < p->dims[0])
+            make_plane(p, &ring, b + 1, b + 1 < b_end ? p->sums + b + 1 : &beyond);
+        if (smoothed)
+            velocity_plane(p, &ring, b);
+        else
+            force_plane(p, &ring, b);
+    }
 }
 
 static void evaluate(const struct oct_warp_pass *p, uint32_t b_first, uint32_t b_end,
                      float *scratch)
 {
-    const struct ring ring = ring_of(p, scratch);
-    struct oct_warp_plane_sums beyond;
-    if (b_first > 0)
-        make_plane(p, &ring, b_first - 1, &beyond);
-    make_plane(p, &ring, b_first, p->sums + b_first);
-    for (uint32_t b = b_first; b < b_end; b++) {
-        if (b + 1 < p->dims[0])
-            make_plane(p, &ring, b + 1, b + 1 < b_end ? p->sums + b + 1 : &beyond);
-        velocity_plane(p, &ring, b);
-    }
+    go_through(p, b_first, b_end, scratch, true);
 }
 
-/* f as it is, to v. */
 static void force(const struct oct_warp_pass *p, uint32_t b_first, uint32_t b_end, float *scratch)
 {
-    const struct ring ring = ring_of(p, scratch);
-    struct oct_warp_plane_sums beyond;
-    if (b_first > 0)
-        make_plane(p, &ring, b_first - 1, &beyond);
-    make_plane(p, &ring, b_first, p->sums + b_first);
-    for (uint32_t b = b_first; b < b_end; b++) {
-        if (b + 1 < p->dims[0])
-            make_plane(p, &ring, b + 1, b + 1 < b_end ? p->sums + b + 1 : &beyond);
-        for (uint32_t j = 0; j < p->dims[1]; j++)
-            force_row(p, &ring, b, j, false, p->v + row_of(p, b, j), n_of(p));
-    }
+    go_through(p, b_first, b_end, scratch, false);
 }
 
 /* ---- steps ---- */
 
-/* Shares of the voxels below, at and above a place that is moved by -v, |v| <= 1. */
-struct hat {
-    float low, here, high;
+/* Rows of u of three B-scans, at slots b % 3, constant beyond their ends:
+ * [3 slots][j_first - 1 .. j_end][3 components]. */
+struct strip {
+    float *rows;
+    uint32_t j_first, n_j;
+    size_t pitch;
 };
 
-INLINE struct hat hat_of(float v)
+INLINE float *strip_row(const struct strip *s, uint32_t b, uint32_t j, size_t c)
 {
-    const float low = at_least(v, 0), high = at_least(-v, 0);
-    return (struct hat){low, 1 - low - high, high};
+    return s->rows + ((b % 3 * s->n_j + (j + 1 - s->j_first)) * 3 + c) * s->pitch + PAD;
 }
 
-/* u' of voxel d of a row; rows[3][3]: u's, of B-scans and A-lines; dl, dh: the neighbours of d. */
-INLINE float moved(const float *const rows[9], const struct hat h[3], size_t dl, size_t d,
-                   size_t dh)
+static void load_strip(const struct oct_warp_pass *p, const struct strip *s, uint32_t b)
 {
-    float sum = 0;
-    for (unsigned b = 0; b < 3; b++) {
-        float of_b = 0;
-        for (unsigned j = 0; j < 3; j++) {
-            const float *row = rows[3 * b + j];
-            const float t = h[2].low * row[dl] + h[2].here * row[d] + h[2].high * row[dh];
-            of_b += (j == 0 ? h[1].low : j == 1 ? h[1].here : h[1].high) * t;
+    const size_t n_d = p->dims[2];
+    for (uint32_t i = 0; i < s->n_j; i++) {
+        const uint32_t j = s->j_first + i; /* one too many */
+        const uint32_t inside = j == 0 ? 0 : j - 1 < p->dims[1] ? j - 1 : p->dims[1] - 1;
+        for (size_t c = 0; c < 3; c++) {
+            float *row = s->rows + ((b % 3 * s->n_j + i) * 3 + c) * s->pitch + PAD;
+            copy_row(p->u + c * n_of(p) + row_of(p, b, inside), n_d, row);
+            row[-1] = row[0];
+            row[n_d] = row[n_d - 1];
         }
-        sum += (b == 0 ? h[0].low : b == 1 ? h[0].here : h[0].high) * of_b;
     }
-    return sum;
 }
 
-INLINE void move_voxel(const float *const rows[9], const float *const v[3], float v_c, float *to,
-                       size_t dl, size_t d, size_t dh)
+/* Shares of the voxels below, at and above a place that is moved by -v, |v| <= 1. */
+struct hat {
+    vec low, here, high;
+};
+
+INLINE struct hat hat_of(vec v)
 {
-    const struct hat h[3] = {hat_of(v[0][d]), hat_of(v[1][d]), hat_of(v[2][d])};
-    to[d] = v_c + moved(rows, h, dl, d, dh);
+    const vec low = larger(v, all(0)), high = larger(-v, all(0));
+    return (struct hat){low, all(1) - low - high, high};
 }
 
-/* v: 3 rows, scaled. */
-static void move_row(const struct oct_warp_pass *p, uint32_t b, uint32_t j, const float *const v[3])
+INLINE vec blend(const struct hat *h, vec low, vec here, vec high)
 {
-    const struct pair pb = pair_of(b, p->dims[0]), pj = pair_of(j, p->dims[1]);
-    const uint32_t bs[3] = {pb.low, b, pb.high}, js[3] = {pj.low, j, pj.high};
-    const uint32_t n_d = p->dims[2];
-    for (size_t c = 0; c < 3; c++) {
-        const float *rows[9];
-        float *to = p->next + c * n_of(p) + row_of(p, b, j);
-        for (unsigned i = 0; i < 9; i++)
-            rows[i] = p->u + c * n_of(p) + row_of(p, bs[i / 3], js[i % 3]);
-        move_voxel(rows, v, v[c][0], to, 0, 0, 1);
-        for (size_t d = 1; d + 1 < n_d; d++)
-            move_voxel(rows, v, v[c][d], to, d - 1, d, d + 1);
-        move_voxel(rows, v, v[c][n_d - 1], to, n_d - 2, n_d - 1, n_d - 1);
+    return h->low * low + h->here * here + h->high * high;
+}
+
+INLINE vec blend_depth(const struct hat *h, const float *at)
+{
+    return blend(h, load(at - 1), load(at), load(at + 1));
+}
+
+/* u(x - v) of a register and a component. */
+INLINE vec moved(const struct strip *s, const struct pair *pb, uint32_t b, uint32_t j, size_t c,
+                 const struct hat h[3], size_t d)
+{
+    const uint32_t bs[3] = {pb->low, b, pb->high};
+    vec of_b[3];
+    for (int i = 0; i < 3; i++) {
+        const float *row = strip_row(s, bs[i], j, c) + d;
+        const size_t next = 3 * s->pitch;
+        of_b[i] = blend(h + 1, blend_depth(h + 2, row - next), blend_depth(h + 2, row),
+                        blend_depth(h + 2, row + next));
     }
+    return blend(h, of_b[0], of_b[1], of_b[2]);
+}
+
+/* u' of a row; returns the largest |v|^2 before it is scaled. */
+static vec step_row(const struct oct_warp_pass *p, const struct strip *s, uint32_t b, uint32_t j)
+{
+    const float *list[3][2 * OCT_WARP_MOST_RADIUS + 1];
+    const struct pair pb = pair_of(b, p->dims[0]);
+    const size_t n_d = p->dims[2], n = n_of(p);
+    vec largest = all(0);
+    for (size_t c = 0; c < 3; c++)
+        rows_around(p->v + c * n + row_of(p, 0, j), b, p->dims[0], (size_t)p->dims[1] * n_d,
+                    p->radius[0], list[c]);
+    for (size_t d = 0; d < n_d; d += WIDTH) {
+        const size_t left = n_d - d;
+        vec v[3], length2 = all(0);
+        struct hat h[3];
+        for (int c = 0; c < 3; c++) {
+            v[c] = gauss_rows(list[c], p->taps[0], p->radius[0], d, left);
+            length2 += v[c] * v[c] / all(p->per_unit2[c]);
+            v[c] *= all(p->scale);
+            h[c] = hat_of(v[c]);
+        }
+        largest = larger(largest, length2);
+        for (size_t c = 0; c < 3; c++)
+            store_part(p->next + c * n + row_of(p, b, j) + d, v[c] + moved(s, &pb, b, j, c, h, d),
+                       left);
+    }
+    return largest;
 }
 
 static float step(const struct oct_warp_pass *p, uint32_t j_first, uint32_t j_end, float *scratch)
 {
-    const uint32_t n_d = p->dims[2];
-    float *v[3] = {scratch, scratch + n_d, scratch + 2 * (size_t)n_d}, largest = 0;
-    const float unit2[3] = {1 / p->per_unit2[0], 1 / p->per_unit2[1], 1 / p->per_unit2[2]};
-    for (uint32_t b = 0; b < p->dims[0]; b++)
-        for (uint32_t j = j_first; j < j_end; j++) {
-            for (size_t c = 0; c < 3; c++)
-                gauss_rows(p->v + c * n_of(p) + row_of(p, 0, j), b, p->dims[0],
-                           (size_t)p->dims[1] * n_d, p->taps[0], p->radius[0], n_d, v[c]);
-            for (uint32_t d = 0; d < n_d; d++) {
-                const float x = v[0][d], y = v[1][d], z = v[2][d];
-                largest = at_least(largest, unit2[0] * x * x + unit2[1] * y * y + unit2[2] * z * z);
-                v[0][d] = p->scale * x;
-                v[1][d] = p->scale * y;
-                v[2][d] = p->scale * z;
-            }
-            const float *const scaled[3] = {v[0], v[1], v[2]};
-            move_row(p, b, j, scaled);
-        }
-    return __builtin_sqrtf(largest);
+    const struct strip strip = {.rows = scratch,
+                                .j_first = j_first,
+                                .n_j = j_end - j_first + 2,
+                                .pitch = oct_warp_pitch(p->dims[2])};
+    vec largest = all(0);
+    load_strip(p, &strip, 0);
+    for (uint32_t b = 0; b < p->dims[0]; b++) {
+        if (b + 1 < p->dims[0])
+            load_strip(p, &strip, b + 1);
+        for (uint32_t j = j_first; j < j_end; j++)
+            largest = larger(largest, step_row(p, &strip, b, j));
+    }
+    return __builtin_sqrtf(-least_of(-largest));
 }
 
 /* ---- alone ---- */
 
-static void warp(const struct oct_warp_pass *p, uint32_t b, float *warped)
+static void warp(const struct oct_warp_pass *p, uint32_t b, float *scratch, float *warped)
 {
-    for (uint32_t j = 0; j < p->dims[1]; j++)
-        warp_row(p, b, j, warped + (size_t)j * p->dims[2]);
+    const size_t n_d = p->dims[2];
+    for (uint32_t j = 0; j < p->dims[1]; j++) {
+        const struct rows rows = rows_of(p, b, j, scratch);
+        for (size_t d = 0; d < n_d; d += WIDTH)
+            store_part(warped + j * n_d + d, warped_of(p, &rows, b, j, d), n_d - d);
+    }
 }
 
 static void jacobian(const struct oct_warp_pass *p, uint32_t b, float *scratch, float *jacobians)
 {
-    for (uint32_t j = 0; j < p->dims[1]; j++)
-        jacobian_row(p, b, j, scratch, jacobians + (size_t)j * p->dims[2]);
+    const size_t n_d = p->dims[2];
+    for (uint32_t j = 0; j < p->dims[1]; j++) {
+        const struct rows rows = rows_of(p, b, j, scratch);
+        for (size_t d = 0; d < n_d; d += WIDTH)
+            store_part(jacobians + j * n_d + d, jacobian_of(&rows, d, n_d - d), n_d - d);
+    }
 }
 
 const struct oct_warp_passes OCT_PASSES_TABLE = {.name = OCT_PASSES_NAME,

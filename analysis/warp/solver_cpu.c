@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define LEAST_PLANES 8u /* of a piece of evaluate, which computes two more */
-#define STEP_LINES 8u   /* A-lines of a piece of a step */
+#define STEP_LINES OCT_WARP_STRIP
 #define OF_TYPE(pointer, n) oct_aligned_alloc(OCT_WARP_ALIGNMENT, (n), sizeof(*(pointer)))
 
 /* ---- life ---- */
@@ -407,8 +407,7 @@ static void warp_piece(void *context, unsigned piece, unsigned worker)
 {
     struct oct_warp_engine *e = context;
     const size_t plane = (size_t)e->pass.dims[1] * e->pass.dims[2];
-    (void)worker;
-    e->passes->warp(&e->pass, piece, e->pass.next + piece * plane);
+    e->passes->warp(&e->pass, piece, scratch_of(e, worker), e->pass.next + piece * plane);
 }
 
 static void jacobian_piece(void *context, unsigned piece, unsigned worker)

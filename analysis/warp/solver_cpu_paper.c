@@ -301,8 +301,8 @@ static void compose_plane(void *context, unsigned b, unsigned worker)
 static void warp_plane(void *context, unsigned b, unsigned worker)
 {
     struct oct_warp_engine *e = context;
-    (void)worker;
-    e->passes->warp(&e->pass, b, e->pass.next + row_of(&e->pass, b, 0));
+    e->passes->warp(&e->pass, b, e->scratch + worker * e->n_scratch,
+                    e->pass.next + row_of(&e->pass, b, 0));
 }
 
 void oct_warp_cpu_gather(struct oct_warp_engine *e)
