@@ -1,10 +1,10 @@
 /* The loop over the steps of a level, the same for the CPU and the CUDA engine: which steps are
  * taken, halved or refused, and when a level ends.
  *
- * There are two displacements, the current one and a trial. A trial whose E is above the current one's
- * or that takes min J below the least one is made again with half the step; after eight halvings
- * the level ends with the current one. It ends too when E fell by less than 1e-3 of itself over five
- * steps. The CUDA engine queues several steps and decides the same on the device, in
+ * There are two displacements, the current one and a trial. A trial whose E is above the current
+ * one's or that takes min J below the least one is made again with half the step; after eight
+ * halvings the level ends with the current one. It ends too when E fell by less than 1e-3 of itself
+ * over five steps. The CUDA engine queues several steps and decides the same on the device, in
  * cuda_warp_course.cuh: what is changed here is changed there. */
 #ifndef OCT_ANALYSIS_WARP_DESCENT_H
 #define OCT_ANALYSIS_WARP_DESCENT_H

@@ -64,7 +64,8 @@ struct smoothing {
     size_t n_scratch;
 };
 
-/* Sums along the B-scans and the A-lines, of one row of the level: sums [D], weights [D] or NULL. */
+/* Sums along the B-scans and the A-lines, of one row of the level: sums [D], weights [D] or
+ * NULL. */
 static void sum_rows(const struct smoothing *s, uint32_t b, uint32_t j, float *sums, float *weights)
 {
     const size_t n = s->dims[2];

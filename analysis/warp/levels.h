@@ -1,9 +1,9 @@
 /* Levels of a registration, the same for the CPU and the CUDA engine.
  *
  * A level of factor k has floor(side / k) voxels along each side; the centre of voxel i lies at
- * c(i) = k i + (k - 1) / 2 of the volume. Factor 1 is the volume itself. Else its values are those of a Gaussian of 0.5 k voxels at c(i),
- * cut at 1.5 k + 0.5 voxels and divided by the sum of its weights, along each axis in turn; the
- * volume is constant beyond its border. With a mask the weights of masked voxels are 0; a voxel of
+ * c(i) = k i + (k - 1) / 2 of the volume. Factor 1 is the volume itself; else its values are those
+ * of a Gaussian of 0.5 k voxels at c(i), cut at 1.5 k + 0.5 voxels and divided by the sum of its
+ * weights, along each axis in turn; the volume is constant beyond its border. With a mask the weights of masked voxels are 0; a voxel of
  * the level is compared where at least half of the weight is left: a little less, so that rounding
  * decides nothing where the mask's edge cuts a voxel in half.
  *
@@ -16,8 +16,8 @@
 
 struct oct_workers;
 
-/* The f of a velocity times this: G takes from a velocity what is short, and longer steps make up for
- * it. */
+/* f is taken so many times in a velocity: G takes from it what is short, and longer steps make up
+ * for that. */
 #define OCT_WARP_GAIN 3.0F
 
 #define OCT_WARP_LEAST_WEIGHT 0.4999F
@@ -34,8 +34,8 @@ static inline void oct_warp_level_dims(const uint32_t dims[3], unsigned factor, 
 unsigned oct_warp_level_taps(unsigned factor, uint32_t i, float *taps, int64_t *first);
 
 /* G of the steps: taps[k] of the voxels at distance k, 0 .. radius, of a Gaussian of sigma voxels
- * along one axis, cut at radius = ceil(3 sigma); taps[0] + 2 sum taps[k] = 1. Returns the radius, at
- * most OCT_WARP_MOST_RADIUS. The field is constant beyond the border. */
+ * along one axis, cut at radius = ceil(3 sigma); taps[0] + 2 sum taps[k] = 1. Returns the radius,
+ * at most OCT_WARP_MOST_RADIUS. The field is constant beyond the border. */
 #define OCT_WARP_MOST_RADIUS 96u
 unsigned oct_warp_gauss_taps(double sigma, float taps[OCT_WARP_MOST_RADIUS + 1]);
 
@@ -43,8 +43,8 @@ unsigned oct_warp_gauss_taps(double sigma, float taps[OCT_WARP_MOST_RADIUS + 1])
 void oct_warp_units(const struct oct_warp_grid *grid, double sigma, double sigma_voxels[3],
                     double per_unit2[3]);
 
-/* volume [V][M][D], mask the same or NULL -> level [V/k][M/k][D/k], level_mask the same, needed with
- * a mask alone. OCT_E_NO_MEMORY. */
+/* volume [V][M][D], mask the same or NULL -> level [V/k][M/k][D/k], level_mask the same, needed
+ * with a mask alone. OCT_E_NO_MEMORY. */
 enum oct_err oct_warp_level_volume(const uint32_t dims[3], unsigned factor, const float *volume,
                                    const uint8_t *mask, struct oct_workers *workers, float *level,
                                    uint8_t *level_mask, struct oct_error *err);

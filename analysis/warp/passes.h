@@ -49,16 +49,19 @@ struct oct_warp_passes {
                   float *scratch);
 };
 
-#define OCT_WARP_STRIP 8u /* A-lines of a step, at most */
-#define OCT_WARP_PAD 16u  /* floats before and behind a row in scratch */
+#define OCT_WARP_PAD 16u /* floats before and behind a row in scratch */
 
 static inline size_t oct_warp_pitch(uint32_t n_d)
 {
     return (n_d + 15u) / 16 * 16 + 2 * (size_t)OCT_WARP_PAD;
 }
 
-/* Floats of scratch that a pass over a level of these sides takes. */
-size_t oct_warp_scratch_floats(const uint32_t dims[3]);
+/* A-lines of a piece of a step: their rows lie in a second cache. */
+uint32_t oct_warp_strip(uint32_t n_d, unsigned radius);
+
+/* Floats of scratch that a pass over a level of these sides takes; radius: of G along the
+ * B-scans. */
+size_t oct_warp_scratch_floats(const uint32_t dims[3], unsigned radius);
 
 extern const struct oct_warp_passes oct_warp_passes_plain, oct_warp_passes_avx2,
     oct_warp_passes_avx512;

@@ -48,6 +48,12 @@ INLINE void copy_row(const float *from, size_t n, float *to)
         store(to + d, load_part(from + d, n - d));
 }
 
+INLINE void store_row(const float *from, size_t n, float *to)
+{
+    for (size_t d = 0; d < n; d += WIDTH)
+        store_part(to + d, load(from + d), n - d);
+}
+
 INLINE vec along_depth(const float *at)
 {
     return all(0.5F) * (load(at + 1) - load(at - 1));
@@ -183,8 +189,8 @@ static void make_row(const struct oct_warp_pass *p, uint32_t b, uint32_t j, floa
 
 /* ---- planes ---- */
 
-/* Rows of `pitch` floats, the first of which begins PAD floats on. Planes b - 1 .. b + 1 are at slots
- * b % 3. */
+/* Rows of `pitch` floats, the first of which begins PAD floats on. Planes b - 1 .. b + 1 are at
+ * slots b % 3. */
 struct ring {
     float *warped, *change, *velocity, *rows;
     size_t pitch, plane;
@@ -266,41 +272,60 @@ INLINE void force_row(const struct oct_warp_pass *p, const struct ring *ring, ui
 
 /* ---- G ---- */
 
-/* Along depth; row: `radius` floats before it and behind it are set here. */
+/* Sums of n registers, of rows at base + offsets[0 .. 2 radius]: several at once, so that one's sum
+ * need not wait for another's. */
+INLINE void gauss(const float *base, const size_t *offsets, const float *taps, uint32_t radius,
+                  int n, float *to)
+{
+    vec sum[4];
+    for (int i = 0; i < n; i++)
+        sum[i] = all(taps[0]) * load(base + offsets[radius] + i * WIDTH);
+    for (uint32_t k = 1; k <= radius; k++) {
+        const float *low = base + offsets[radius - k], *high = base + offsets[radius + k];
+        const vec tap = all(taps[k]);
+        for (int i = 0; i < n; i++)
+            sum[i] += tap * (load(low + i * WIDTH) + load(high + i * WIDTH));
+    }
+    for (int i = 0; i < n; i++)
+        store(to + i * WIDTH, sum[i]);
+}
+
+/* A row of n_d voxels. */
+INLINE void gauss_row(const float *base, const size_t *offsets, const float *taps, uint32_t radius,
+                      size_t n_d, float *to)
+{
+    size_t d = 0;
+    for (; d + 3 * WIDTH < n_d; d += 4 * WIDTH)
+        gauss(base + d, offsets, taps, radius, 4, to + d);
+    for (; d < n_d; d += WIDTH)
+        gauss(base + d, offsets, taps, radius, 1, to + d);
+}
+
+/* Along depth; row: OCT_WARP_MOST_RADIUS floats before it and behind it are there, those within the
+ * radius are set here. */
 INLINE void gauss_depth(const struct oct_warp_pass *p, float *row, float *to)
 {
     const size_t n_d = p->dims[2], radius = p->radius[2];
-    const float *taps = p->taps[2], first = row[0], last = row[n_d - 1];
+    const float first = row[0], last = row[n_d - 1];
+    size_t offsets[2 * OCT_WARP_MOST_RADIUS + 1];
+    for (size_t k = 0; k <= 2 * radius; k++)
+        offsets[k] = k;
     for (size_t k = 0; k < radius; k++) {
         row[-1 - (ptrdiff_t)k] = first;
         row[n_d + k] = last;
     }
-    for (size_t d = 0; d < n_d; d += WIDTH) {
-        vec sum = all(taps[0]) * load(row + d);
-        for (size_t k = 1; k <= radius; k++)
-            sum += all(taps[k]) * (load(row + d - k) + load(row + d + k));
-        store(to + d, sum);
-    }
+    gauss_row(row - radius, offsets, p->taps[2], p->radius[2], n_d, to);
 }
 
-/* The rows i - radius .. i + radius of n rows that are `stride` apart; constant beyond. */
-INLINE void rows_around(const float *rows, uint32_t i, uint32_t n, size_t stride, uint32_t radius,
-                        const float **list)
+/* Where the rows i - radius .. i + radius of n rows lie, constant beyond: they are `stride` apart,
+ * row k at k % n_slots. */
+INLINE void offsets_around(uint32_t i, uint32_t n, size_t stride, uint32_t n_slots, uint32_t radius,
+                           size_t *offsets)
 {
     for (uint32_t k = 0; k <= 2 * radius; k++) {
         const uint32_t at = i + k < radius ? 0 : i + k - radius;
-        list[k] = rows + (at < n ? at : n - 1) * stride;
+        offsets[k] = (at < n ? at : n - 1) % n_slots * stride;
     }
-}
-
-INLINE vec gauss_rows(const float *const *list, const float *taps, uint32_t radius, size_t d,
-                      size_t left)
-{
-    vec sum = all(taps[0]) * load_part(list[radius] + d, left);
-    for (uint32_t k = 1; k <= radius; k++)
-        sum += all(taps[k]) *
-               (load_part(list[radius - k] + d, left) + load_part(list[radius + k] + d, left));
-    return sum;
 }
 
 static void velocity_plane(const struct oct_warp_pass *p, const struct ring *ring, uint32_t b)
@@ -308,19 +333,19 @@ static void velocity_plane(const struct oct_warp_pass *p, const struct ring *rin
     const uint32_t n_j = p->dims[1], radius = p->radius[1];
     const size_t n_d = p->dims[2], padded = ring->pitch + 2 * (size_t)OCT_WARP_MOST_RADIUS;
     float *raw = ring->rows + OCT_WARP_MOST_RADIUS + PAD;
-    const float *list[2 * OCT_WARP_MOST_RADIUS + 1];
+    size_t offsets[2 * OCT_WARP_MOST_RADIUS + 1];
     for (uint32_t j = 0; j < n_j; j++) {
         force_row(p, ring, b, j, true, raw, padded, SIZE_MAX);
         for (size_t c = 0; c < 3; c++)
             gauss_depth(p, raw + c * padded, ring->velocity + c * ring->plane + j * ring->pitch);
     }
-    for (size_t c = 0; c < 3; c++)
-        for (uint32_t j = 0; j < n_j; j++) {
-            float *to = p->v + c * n_of(p) + row_of(p, b, j);
-            rows_around(ring->velocity + c * ring->plane, j, n_j, ring->pitch, radius, list);
-            for (size_t d = 0; d < n_d; d += WIDTH)
-                store_part(to + d, gauss_rows(list, p->taps[1], radius, d, SIZE_MAX), n_d - d);
+    for (uint32_t j = 0; j < n_j; j++) {
+        offsets_around(j, n_j, ring->pitch, n_j, radius, offsets);
+        for (size_t c = 0; c < 3; c++) {
+            gauss_row(ring->velocity + c * ring->plane, offsets, p->taps[1], radius, n_d, raw);
+            store_row(raw, n_d, p->v + c * n_of(p) + row_of(p, b, j));
         }
+    }
 }
 
 /* f as it is, to v. */
@@ -361,11 +386,15 @@ static void force(const struct oct_warp_pass *p, uint32_t b_first, uint32_t b_en
 
 /* ---- steps ---- */
 
-/* Rows of u of three B-scans, at slots b % 3, constant beyond their ends:
- * [3 slots][j_first - 1 .. j_end][3 components]. */
+/* Rows of the B-scans around one. Those of u, of three B-scans, at slots b % 3 and constant beyond
+ * their ends: [3][j_first - 1 .. j_end][3 components]; those of v, of 2 radius + 1 B-scans:
+ * [slots][j_first .. j_end - 1][3 components]. B-scans of a power of two of bytes would all lie in
+ * the same sets of the caches if they were read where they are. */
 struct strip {
-    float *rows;
-    uint32_t j_first, n_j;
+    float *rows, *velocity;
+    float *smooth;                                /* [3]: v of a row */
+    size_t offsets[2 * OCT_WARP_MOST_RADIUS + 1]; /* of B-scans of v around one */
+    uint32_t j_first, n_j, n_slots;               /* n_j: of u */
     size_t pitch;
 };
 
@@ -387,6 +416,14 @@ static void load_strip(const struct oct_warp_pass *p, const struct strip *s, uin
             row[n_d] = row[n_d - 1];
         }
     }
+}
+
+static void load_velocity(const struct oct_warp_pass *p, const struct strip *s, uint32_t b)
+{
+    float *row = s->velocity + b % s->n_slots * (s->n_j - 2) * 3 * s->pitch;
+    for (uint32_t i = 0; i + 2 < s->n_j; i++)
+        for (size_t c = 0; c < 3; c++, row += s->pitch)
+            copy_row(p->v + c * n_of(p) + row_of(p, b, s->j_first + i), p->dims[2], row);
 }
 
 /* Shares of the voxels below, at and above a place that is moved by -v, |v| <= 1. */
@@ -428,19 +465,18 @@ INLINE vec moved(const struct strip *s, const struct pair *pb, uint32_t b, uint3
 /* u' of a row; returns the largest |v|^2 before it is scaled. */
 static vec step_row(const struct oct_warp_pass *p, const struct strip *s, uint32_t b, uint32_t j)
 {
-    const float *list[3][2 * OCT_WARP_MOST_RADIUS + 1];
     const struct pair pb = pair_of(b, p->dims[0]);
     const size_t n_d = p->dims[2], n = n_of(p);
     vec largest = all(0);
     for (size_t c = 0; c < 3; c++)
-        rows_around(p->v + c * n + row_of(p, 0, j), b, p->dims[0], (size_t)p->dims[1] * n_d,
-                    p->radius[0], list[c]);
+        gauss_row(s->velocity + ((j - s->j_first) * 3 + c) * s->pitch, s->offsets, p->taps[0],
+                  p->radius[0], n_d, s->smooth + c * s->pitch);
     for (size_t d = 0; d < n_d; d += WIDTH) {
-        const size_t left = n_d - d;
+        const vec on = ones(n_d - d);
         vec v[3], length2 = all(0);
         struct hat h[3];
-        for (int c = 0; c < 3; c++) {
-            v[c] = gauss_rows(list[c], p->taps[0], p->radius[0], d, left);
+        for (size_t c = 0; c < 3; c++) {
+            v[c] = on * load(s->smooth + c * s->pitch + d);
             length2 += v[c] * v[c] / all(p->per_unit2[c]);
             v[c] *= all(p->scale);
             h[c] = hat_of(v[c]);
@@ -448,22 +484,32 @@ static vec step_row(const struct oct_warp_pass *p, const struct strip *s, uint32
         largest = larger(largest, length2);
         for (size_t c = 0; c < 3; c++)
             store_part(p->next + c * n + row_of(p, b, j) + d, v[c] + moved(s, &pb, b, j, c, h, d),
-                       left);
+                       n_d - d);
     }
     return largest;
 }
 
 static float step(const struct oct_warp_pass *p, uint32_t j_first, uint32_t j_end, float *scratch)
 {
-    const struct strip strip = {.rows = scratch,
-                                .j_first = j_first,
-                                .n_j = j_end - j_first + 2,
-                                .pitch = oct_warp_pitch(p->dims[2])};
+    const uint32_t n_j = j_end - j_first + 2, n_b = p->dims[0], radius = p->radius[0];
+    const size_t pitch = oct_warp_pitch(p->dims[2]);
+    struct strip strip = {.rows = scratch,
+                          .smooth = scratch + 9 * (size_t)n_j * pitch,
+                          .velocity = scratch + (9 * (size_t)n_j + 3) * pitch,
+                          .j_first = j_first,
+                          .n_j = n_j,
+                          .n_slots = 2 * radius + 1,
+                          .pitch = pitch};
     vec largest = all(0);
     load_strip(p, &strip, 0);
-    for (uint32_t b = 0; b < p->dims[0]; b++) {
-        if (b + 1 < p->dims[0])
+    for (uint32_t b = 0; b < radius && b < n_b; b++)
+        load_velocity(p, &strip, b);
+    for (uint32_t b = 0; b < n_b; b++) {
+        if (b + 1 < n_b)
             load_strip(p, &strip, b + 1);
+        if (b + radius < n_b)
+            load_velocity(p, &strip, b + radius);
+        offsets_around(b, n_b, (size_t)(n_j - 2) * 3 * pitch, strip.n_slots, radius, strip.offsets);
         for (uint32_t j = j_first; j < j_end; j++)
             largest = larger(largest, step_row(p, &strip, b, j));
     }

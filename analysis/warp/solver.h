@@ -9,10 +9,12 @@
  * The second term is the symmetric Kullback-Leibler distance of h from the identity: where volumes
  * differ by noise alone, log J is centred at 0.
  *
- * The solver (OCT_WARP_OCTD) goes coarse to fine; a level of factor k above 1 is a Gaussian of 0.5 k
- * voxels and every k-th voxel, centres at k i + (k - 1) / 2 (levels.h says how). Steps h <- h o (id - v), u' = v + u(x - v):
+ * The solver (OCT_WARP_OCTD) goes coarse to fine; a level of factor k above 1 is a Gaussian of
+ * 0.5 k voxels and every k-th voxel, centres at k i + (k - 1) / 2 (levels.h says how). Steps
+ * h <- h o (id - v), u' = v + u(x - v):
  *     f = (T(h) - R) grad(T(h)) - lambda grad(J + log J)                        (Eulerian gradient)
- *     v = G_sigma * (3 f / (|grad T(h)|^2 + kappa (T(h) - R)^2 + 2 lambda + 1e-4)), |v| <= most_step
+ *     v = G_sigma * (3 f / (|grad T(h)|^2 + kappa (T(h) - R)^2 + 2 lambda + 1e-4))
+ * with |v| <= most_step: a v that is longer anywhere is scaled down everywhere.
  * A step that raises E or takes min J below 0.1 is halved, and after eight halvings ends the level;
  * a level ends too when E fell by less than 1e-3 of itself over five steps.
  * Where the spacing s differs between axes, gradients, sigma and |v| are in units of the finest

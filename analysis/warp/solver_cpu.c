@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define LEAST_PLANES 8u /* of a piece of evaluate, which computes two more */
-#define STEP_LINES OCT_WARP_STRIP
 #define OF_TYPE(pointer, n) oct_aligned_alloc(OCT_WARP_ALIGNMENT, (n), sizeof(*(pointer)))
 
 /* ---- life ---- */
@@ -32,10 +31,28 @@ static size_t n_coarse(const struct oct_warp_setup *setup)
     return most;
 }
 
+/* Of a worker: coarser levels take shorter rows, but more of them for a step. */
+static size_t scratch_floats(const struct oct_warp_setup *setup)
+{
+    double sigma[3], per_unit2[3];
+    float taps[OCT_WARP_MOST_RADIUS + 1];
+    size_t most = 0;
+    oct_warp_units(&setup->grid, setup->params.sigma, sigma, per_unit2);
+    const unsigned radius = oct_warp_gauss_taps(sigma[0], taps);
+    for (unsigned i = 0; i <= setup->params.n_levels; i++) {
+        uint32_t dims[3];
+        oct_warp_level_dims(setup->grid.dims,
+                            i < setup->params.n_levels ? setup->params.factor[i] : 1, dims);
+        const size_t n = oct_warp_scratch_floats(dims, radius);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
 static uint64_t bytes(const struct oct_warp_setup *setup)
 {
     const uint64_t n = oct_warp_n_voxels(&setup->grid);
-    const uint64_t scratch = n_workers_of(setup) * oct_warp_scratch_floats(setup->grid.dims);
+    const uint64_t scratch = n_workers_of(setup) * scratch_floats(setup);
     const uint64_t floats = setup->params.profile == OCT_WARP_PAPER ? 10 : 6;
     const uint64_t n_level = n_coarse(setup);
     return sizeof(float) * (floats * n + 2 * n_level + scratch) + n_level;
@@ -64,7 +81,7 @@ static bool allocate(struct oct_warp_engine *e)
     const uint32_t *dims = e->setup.grid.dims;
     const size_t n = oct_warp_n_voxels(&e->setup.grid), n_level = n_coarse(&e->setup);
     struct oct_warp_regridding *g = &e->regridding;
-    e->n_scratch = oct_warp_scratch_floats(dims);
+    e->n_scratch = scratch_floats(&e->setup);
     e->scratch = OF_TYPE(e->scratch, e->n_workers * e->n_scratch);
     e->fixed = OF_TYPE(e->fixed, n_level);
     e->moving = OF_TYPE(e->moving, n_level);
@@ -73,7 +90,7 @@ static bool allocate(struct oct_warp_engine *e)
     e->v = OF_TYPE(e->v, 3 * n);
     e->sums = OF_TYPE(e->sums, dims[0]);
     e->finite = OF_TYPE(e->finite, dims[0]);
-    e->largest = OF_TYPE(e->largest, (dims[1] + STEP_LINES - 1) / STEP_LINES);
+    e->largest = OF_TYPE(e->largest, dims[1]);
     if (e->setup.params.profile == OCT_WARP_PAPER) {
         g->warped = OF_TYPE(g->warped, n);
         g->total = OF_TYPE(g->total, 3 * n);
@@ -156,8 +173,8 @@ static void force_piece(void *context, unsigned piece, unsigned worker)
 static void step_piece(void *context, unsigned piece, unsigned worker)
 {
     struct oct_warp_engine *e = context;
-    const uint32_t n = e->pass.dims[1], first = piece * STEP_LINES;
-    const uint32_t end = first + STEP_LINES < n ? first + STEP_LINES : n;
+    const uint32_t n = e->pass.dims[1], lines = oct_warp_strip(e->pass.dims[2], e->pass.radius[0]);
+    const uint32_t first = piece * lines, end = first + lines < n ? first + lines : n;
     e->largest[piece] = e->passes->step(&e->pass, first, end, scratch_of(e, worker));
 }
 
@@ -199,7 +216,8 @@ static enum oct_err evaluate(void *context, bool trial, struct oct_warp_energy *
 
 static double run_step(struct oct_warp_engine *e, double scale)
 {
-    const unsigned n_pieces = (e->pass.dims[1] + STEP_LINES - 1) / STEP_LINES;
+    const uint32_t lines = oct_warp_strip(e->pass.dims[2], e->pass.radius[0]);
+    const unsigned n_pieces = (e->pass.dims[1] + lines - 1) / lines;
     double largest = 0;
     e->pass.scale = (float)scale;
     oct_workers_run(e->setup.workers, n_pieces, step_piece, e);

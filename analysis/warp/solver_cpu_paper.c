@@ -1,5 +1,6 @@
 /* OCT_WARP_PAPER on the CPU: the Lagrangian force with its cofactors, explicit steps of the
- * displacement, and regridding. For comparison: plain loops, which compute anew rather than store. */
+ * displacement, and regridding. For comparison: plain loops, which compute anew rather than
+ * store. */
 #include "analysis/warp/solver_cpu.h"
 
 #include "kernels/device/workers.h"
