@@ -42,6 +42,15 @@ INLINE void extend(float *row, size_t n)
     row[n] = 2 * row[n - 1] - row[n - 2];
 }
 
+/* The same row of the next B-scan is asked for, which no processor foresees. */
+INLINE void copy_row_ahead(const float *from, size_t n, size_t plane, float *to)
+{
+    for (size_t d = 0; d < n; d += WIDTH) {
+        __builtin_prefetch(from + plane + d);
+        store(to + d, load_part(from + d, n - d));
+    }
+}
+
 INLINE void copy_row(const float *from, size_t n, float *to)
 {
     for (size_t d = 0; d < n; d += WIDTH)
@@ -78,22 +87,78 @@ INLINE vec mix(vec low, vec high, vec part)
     return low + part * (high - low);
 }
 
-/* T(h) of a register; u, v, w: where its voxels are moved from. */
+/* T between voxels. */
+struct cells {
+    ints at; /* of the lowest corner */
+    vec part[3];
+};
+
+INLINE vec mix_corners(const vec corners[8], const vec part[3])
+{
+    vec along_d[4];
+    for (int i = 0; i < 4; i++)
+        along_d[i] = mix(corners[2 * i], corners[2 * i + 1], part[2]);
+    return mix(mix(along_d[0], along_d[1], part[1]), mix(along_d[2], along_d[3], part[1]), part[0]);
+}
+
+INLINE vec sample_far(const float *moving, size_t row, size_t plane, const struct cells *c)
+{
+    vec corners[8];
+    for (unsigned i = 0; i < 4; i++)
+        gather_pairs(moving + i / 2 * plane + i % 2 * row, c->at, corners + 2 * i,
+                     corners + 2 * i + 1);
+    return mix_corners(corners, c->part);
+}
+
+#if defined(__AVX512F__)
+/* Neighbours of a smooth field lie near each other: two registers of each of the four rows hold all
+ * corners of most lanes, as often as it takes. n: voxels of the volume, at least near_room. */
+INLINE size_t near_room(size_t row, size_t plane)
+{
+    return 2 * WIDTH + row + plane;
+}
+
+INLINE vec sample_near(const float *moving, size_t row, size_t plane, size_t n,
+                       const struct cells *c)
+{
+    const __m512i at = (__m512i)c->at, last = _mm512_set1_epi32(2 * WIDTH - 2);
+    const int32_t most = (int32_t)(n - near_room(row, plane));
+    int32_t lane[WIDTH];
+    vec sum = all(0);
+    _mm512_storeu_si512(lane, at);
+    for (unsigned rest = 0xffff; rest;) {
+        const int32_t wanted = lane[__builtin_ctz(rest)] - WIDTH / 2;
+        const int32_t first = wanted < 0 ? 0 : wanted < most ? wanted : most;
+        const __m512i low = _mm512_sub_epi32(at, _mm512_set1_epi32(first));
+        const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(1));
+        const __mmask16 near = _mm512_cmple_epu32_mask(low, last);
+        vec corners[8];
+        for (unsigned i = 0; i < 4; i++) {
+            const float *from = moving + first + i / 2 * plane + i % 2 * row;
+            const vec a = load(from), b = load(from + WIDTH);
+            corners[2 * i] = _mm512_permutex2var_ps(a, low, b);
+            corners[2 * i + 1] = _mm512_permutex2var_ps(a, high, b);
+        }
+        sum = choose(near, mix_corners(corners, c->part), sum);
+        rest &= ~(unsigned)near;
+    }
+    return sum;
+}
+#endif
+
+/* T of a register of places. */
 INLINE vec sample(const struct oct_warp_pass *p, vec x, vec y, vec z)
 {
     const struct place b = place_of(x, p->dims[0]), j = place_of(y, p->dims[1]);
     const struct place d = place_of(z, p->dims[2]);
-    const int32_t row = (int32_t)p->dims[2], plane = row * (int32_t)p->dims[1];
-    const ints at = b.low * plane + j.low * row + d.low;
-    vec low, high, along_j[2];
-    for (int i = 0; i < 2; i++) {
-        const float *from = p->moving + (size_t)i * (size_t)plane;
-        gather_pairs(from, at, &low, &high);
-        const vec near = mix(low, high, d.part);
-        gather_pairs(from + row, at, &low, &high);
-        along_j[i] = mix(near, mix(low, high, d.part), j.part);
-    }
-    return mix(along_j[0], along_j[1], b.part);
+    const size_t row = p->dims[2], plane = row * p->dims[1];
+    const struct cells c = {b.low * (int32_t)plane + j.low * (int32_t)row + d.low,
+                            {b.part, j.part, d.part}};
+#if defined(__AVX512F__)
+    if (n_of(p) >= near_room(row, plane))
+        return sample_near(p->moving, row, plane, n_of(p), &c);
+#endif
+    return sample_far(p->moving, row, plane, &c);
 }
 
 /* ---- a row of T(h) and J ---- */
@@ -411,7 +476,7 @@ static void load_strip(const struct oct_warp_pass *p, const struct strip *s, uin
         const uint32_t inside = j == 0 ? 0 : j - 1 < p->dims[1] ? j - 1 : p->dims[1] - 1;
         for (size_t c = 0; c < 3; c++) {
             float *row = s->rows + ((b % 3 * s->n_j + i) * 3 + c) * s->pitch + PAD;
-            copy_row(p->u + c * n_of(p) + row_of(p, b, inside), n_d, row);
+            copy_row_ahead(p->u + c * n_of(p) + row_of(p, b, inside), n_d, n_d * p->dims[1], row);
             row[-1] = row[0];
             row[n_d] = row[n_d - 1];
         }
@@ -423,7 +488,8 @@ static void load_velocity(const struct oct_warp_pass *p, const struct strip *s, 
     float *row = s->velocity + b % s->n_slots * (s->n_j - 2) * 3 * s->pitch;
     for (uint32_t i = 0; i + 2 < s->n_j; i++)
         for (size_t c = 0; c < 3; c++, row += s->pitch)
-            copy_row(p->v + c * n_of(p) + row_of(p, b, s->j_first + i), p->dims[2], row);
+            copy_row_ahead(p->v + c * n_of(p) + row_of(p, b, s->j_first + i), p->dims[2],
+                           (size_t)p->dims[2] * p->dims[1], row);
 }
 
 /* Shares of the voxels below, at and above a place that is moved by -v, |v| <= 1. */

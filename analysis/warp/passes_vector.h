@@ -97,10 +97,13 @@ INLINE void gather_pairs(const float *from, ints at, vec *low, vec *high)
     *high = _mm256_castpd_ps(
         _mm256_permute4x64_pd(_mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd)), 0xd8));
 #else
+    float first[WIDTH], second[WIDTH];
     for (unsigned i = 0; i < WIDTH; i++) {
-        (*low)[i] = from[at[i]];
-        (*high)[i] = from[at[i] + 1];
+        first[i] = from[at[i]];
+        second[i] = from[at[i] + 1];
     }
+    *low = load(first);
+    *high = load(second);
 #endif
 }
 

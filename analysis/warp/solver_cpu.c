@@ -135,7 +135,7 @@ void oct_warp_cpu_use(struct oct_warp_engine *engine, const struct oct_warp_pass
 
 unsigned oct_warp_cpu_n_pieces(const struct oct_warp_engine *e, uint32_t n, uint32_t least)
 {
-    const uint32_t most = (n + least - 1) / least, wanted = 4 * (uint32_t)e->n_workers;
+    const uint32_t most = (n + least - 1) / least, wanted = 2 * (uint32_t)e->n_workers;
     return wanted < most ? wanted : most;
 }
 
