@@ -49,7 +49,8 @@ struct oct_warp_passes {
                   float *scratch);
 };
 
-#define OCT_WARP_PAD 16u /* floats before and behind a row in scratch */
+#define OCT_WARP_TOGETHER 4u /* B-scans of a step that are smoothed at once */
+#define OCT_WARP_PAD 16u     /* floats before and behind a row in scratch */
 
 static inline size_t oct_warp_pitch(uint32_t n_d)
 {

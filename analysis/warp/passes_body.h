@@ -382,14 +382,12 @@ INLINE void gauss_depth(const struct oct_warp_pass *p, float *row, float *to)
     gauss_row(row - radius, offsets, p->taps[2], p->radius[2], n_d, to);
 }
 
-/* Where the rows i - radius .. i + radius of n rows lie, constant beyond: they are `stride` apart,
- * row k at k % n_slots. */
-INLINE void offsets_around(uint32_t i, uint32_t n, size_t stride, uint32_t n_slots, uint32_t radius,
-                           size_t *offsets)
+/* Where the rows i - radius .. i + radius of n rows lie, constant beyond: they are `stride` apart. */
+INLINE void offsets_around(uint32_t i, uint32_t n, size_t stride, uint32_t radius, size_t *offsets)
 {
     for (uint32_t k = 0; k <= 2 * radius; k++) {
         const uint32_t at = i + k < radius ? 0 : i + k - radius;
-        offsets[k] = (at < n ? at : n - 1) % n_slots * stride;
+        offsets[k] = (at < n ? at : n - 1) * stride;
     }
 }
 
@@ -405,7 +403,7 @@ static void velocity_plane(const struct oct_warp_pass *p, const struct ring *rin
             gauss_depth(p, raw + c * padded, ring->velocity + c * ring->plane + j * ring->pitch);
     }
     for (uint32_t j = 0; j < n_j; j++) {
-        offsets_around(j, n_j, ring->pitch, n_j, radius, offsets);
+        offsets_around(j, n_j, ring->pitch, radius, offsets);
         for (size_t c = 0; c < 3; c++) {
             gauss_row(ring->velocity + c * ring->plane, offsets, p->taps[1], radius, n_d, raw);
             store_row(raw, n_d, p->v + c * n_of(p) + row_of(p, b, j));
@@ -451,21 +449,25 @@ static void force(const struct oct_warp_pass *p, uint32_t b_first, uint32_t b_en
 
 /* ---- steps ---- */
 
-/* Rows of the B-scans around one. Those of u, of three B-scans, at slots b % 3 and constant beyond
- * their ends: [3][j_first - 1 .. j_end][3 components]; those of v, of 2 radius + 1 B-scans:
- * [slots][j_first .. j_end - 1][3 components]. B-scans of a power of two of bytes would all lie in
+#define TOGETHER OCT_WARP_TOGETHER
+#define U_SLOTS (TOGETHER + 2)
+
+/* Rows of the B-scans around TOGETHER of them, b at slot b % slots. Those of u, constant beyond their
+ * ends: [U_SLOTS][j_first - 1 .. j_end][3 components]; those of v:
+ * [n_slots][j_first .. j_end - 1][3 components]. B-scans of a power of two of bytes would all lie in
  * the same sets of the caches if they were read where they are. */
 struct strip {
     float *rows, *velocity;
-    float *smooth;                                /* [3]: v of a row */
-    size_t offsets[2 * OCT_WARP_MOST_RADIUS + 1]; /* of B-scans of v around one */
-    uint32_t j_first, n_j, n_slots;               /* n_j: of u */
+    float *smooth;                                       /* [TOGETHER][3]: v of an A-line */
+    size_t offsets[2 * OCT_WARP_MOST_RADIUS + TOGETHER]; /* of v's B-scans around them */
+    float taps[2 * (OCT_WARP_MOST_RADIUS + TOGETHER)];   /* of G, 0 on both sides */
+    uint32_t j_first, n_j, n_slots;                      /* n_j: of u */
     size_t pitch;
 };
 
 INLINE float *strip_row(const struct strip *s, uint32_t b, uint32_t j, size_t c)
 {
-    return s->rows + ((b % 3 * s->n_j + (j + 1 - s->j_first)) * 3 + c) * s->pitch + PAD;
+    return s->rows + ((b % U_SLOTS * s->n_j + (j + 1 - s->j_first)) * 3 + c) * s->pitch + PAD;
 }
 
 static void load_strip(const struct oct_warp_pass *p, const struct strip *s, uint32_t b)
@@ -475,7 +477,7 @@ static void load_strip(const struct oct_warp_pass *p, const struct strip *s, uin
         const uint32_t j = s->j_first + i; /* one too many */
         const uint32_t inside = j == 0 ? 0 : j - 1 < p->dims[1] ? j - 1 : p->dims[1] - 1;
         for (size_t c = 0; c < 3; c++) {
-            float *row = s->rows + ((b % 3 * s->n_j + i) * 3 + c) * s->pitch + PAD;
+            float *row = s->rows + ((b % U_SLOTS * s->n_j + i) * 3 + c) * s->pitch + PAD;
             copy_row_ahead(p->u + c * n_of(p) + row_of(p, b, inside), n_d, n_d * p->dims[1], row);
             row[-1] = row[0];
             row[n_d] = row[n_d - 1];
@@ -529,20 +531,40 @@ INLINE vec moved(const struct strip *s, const struct pair *pb, uint32_t b, uint3
 }
 
 /* u' of a row; returns the largest |v|^2 before it is scaled. */
-static vec step_row(const struct oct_warp_pass *p, const struct strip *s, uint32_t b, uint32_t j)
+/* G of two registers of TOGETHER B-scans: each row that is read counts for all of them. */
+INLINE void gauss_together(const struct strip *s, const float *base, uint32_t radius, float *to)
+{
+    vec sum[TOGETHER][2];
+    for (unsigned i = 0; i < TOGETHER; i++)
+        sum[i][0] = sum[i][1] = all(0);
+    for (uint32_t k = 0; k < 2 * radius + TOGETHER; k++) {
+        const float *row = base + s->offsets[k], *taps = s->taps + TOGETHER - 1 + k;
+        const vec x = load(row), y = load(row + WIDTH);
+        for (unsigned i = 0; i < TOGETHER; i++) {
+            const vec tap = all(taps[-(int)i]);
+            sum[i][0] += tap * x;
+            sum[i][1] += tap * y;
+        }
+    }
+    for (unsigned i = 0; i < TOGETHER; i++) {
+        store(to + i * 3 * s->pitch, sum[i][0]);
+        store(to + i * 3 * s->pitch + WIDTH, sum[i][1]);
+    }
+}
+
+/* u' of a row; v: [3] in scratch. Returns the largest |v|^2 before it is scaled. */
+static vec step_row(const struct oct_warp_pass *p, const struct strip *s, uint32_t b, uint32_t j,
+                    const float *velocity)
 {
     const struct pair pb = pair_of(b, p->dims[0]);
     const size_t n_d = p->dims[2], n = n_of(p);
     vec largest = all(0);
-    for (size_t c = 0; c < 3; c++)
-        gauss_row(s->velocity + ((j - s->j_first) * 3 + c) * s->pitch, s->offsets, p->taps[0],
-                  p->radius[0], n_d, s->smooth + c * s->pitch);
     for (size_t d = 0; d < n_d; d += WIDTH) {
         const vec on = ones(n_d - d);
         vec v[3], length2 = all(0);
         struct hat h[3];
         for (size_t c = 0; c < 3; c++) {
-            v[c] = on * load(s->smooth + c * s->pitch + d);
+            v[c] = on * load(velocity + c * s->pitch + d);
             length2 += v[c] * v[c] / all(p->per_unit2[c]);
             v[c] *= all(p->scale);
             h[c] = hat_of(v[c]);
@@ -555,29 +577,51 @@ static vec step_row(const struct oct_warp_pass *p, const struct strip *s, uint32
     return largest;
 }
 
+/* B-scans b .. b + TOGETHER - 1 of an A-line, those that there are. */
+static vec step_rows(const struct oct_warp_pass *p, const struct strip *s, uint32_t b, uint32_t j)
+{
+    vec largest = all(0);
+    for (size_t c = 0; c < 3; c++)
+        for (size_t d = 0; d < p->dims[2]; d += 2 * WIDTH)
+            gauss_together(s, s->velocity + ((j - s->j_first) * 3 + c) * s->pitch + d, p->radius[0],
+                           s->smooth + c * s->pitch + d);
+    for (uint32_t i = 0; i < TOGETHER && b + i < p->dims[0]; i++)
+        largest = larger(largest, step_row(p, s, b + i, j, s->smooth + i * 3 * s->pitch));
+    return largest;
+}
+
+static struct strip strip_of(const struct oct_warp_pass *p, uint32_t j_first, uint32_t j_end,
+                             float *scratch)
+{
+    const uint32_t n_j = j_end - j_first + 2, radius = p->radius[0];
+    const size_t pitch = oct_warp_pitch(p->dims[2]);
+    struct strip s = {.rows = scratch, .j_first = j_first, .n_j = n_j, .pitch = pitch};
+    s.smooth = scratch + 3 * U_SLOTS * (size_t)n_j * pitch;
+    s.velocity = s.smooth + 3 * TOGETHER * pitch;
+    s.n_slots = 2 * radius + TOGETHER;
+    for (uint32_t k = 0; k <= 2 * radius; k++)
+        s.taps[TOGETHER - 1 + k] = p->taps[0][k < radius ? radius - k : k - radius];
+    return s;
+}
+
 static float step(const struct oct_warp_pass *p, uint32_t j_first, uint32_t j_end, float *scratch)
 {
-    const uint32_t n_j = j_end - j_first + 2, n_b = p->dims[0], radius = p->radius[0];
-    const size_t pitch = oct_warp_pitch(p->dims[2]);
-    struct strip strip = {.rows = scratch,
-                          .smooth = scratch + 9 * (size_t)n_j * pitch,
-                          .velocity = scratch + (9 * (size_t)n_j + 3) * pitch,
-                          .j_first = j_first,
-                          .n_j = n_j,
-                          .n_slots = 2 * radius + 1,
-                          .pitch = pitch};
+    struct strip strip = strip_of(p, j_first, j_end, scratch);
+    const uint32_t n_b = p->dims[0], radius = p->radius[0];
+    const size_t stride = (strip.n_j - 2) * 3 * strip.pitch;
+    uint32_t n_u = 0, n_v = 0; /* loaded */
     vec largest = all(0);
-    load_strip(p, &strip, 0);
-    for (uint32_t b = 0; b < radius && b < n_b; b++)
-        load_velocity(p, &strip, b);
-    for (uint32_t b = 0; b < n_b; b++) {
-        if (b + 1 < n_b)
-            load_strip(p, &strip, b + 1);
-        if (b + radius < n_b)
-            load_velocity(p, &strip, b + radius);
-        offsets_around(b, n_b, (size_t)(n_j - 2) * 3 * pitch, strip.n_slots, radius, strip.offsets);
+    for (uint32_t b = 0; b < n_b; b += TOGETHER) {
+        for (; n_u < n_b && n_u <= b + TOGETHER; n_u++)
+            load_strip(p, &strip, n_u);
+        for (; n_v < n_b && n_v < b + radius + TOGETHER; n_v++)
+            load_velocity(p, &strip, n_v);
+        for (uint32_t k = 0; k < 2 * radius + TOGETHER; k++) {
+            const uint32_t at = b + k < radius ? 0 : b + k - radius;
+            strip.offsets[k] = (at < n_b ? at : n_b - 1) % strip.n_slots * stride;
+        }
         for (uint32_t j = j_first; j < j_end; j++)
-            largest = larger(largest, step_row(p, &strip, b, j));
+            largest = larger(largest, step_rows(p, &strip, b, j));
     }
     return __builtin_sqrtf(-least_of(-largest));
 }
