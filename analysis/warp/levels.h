@@ -4,9 +4,9 @@
  * c(i) = k i + (k - 1) / 2 of the volume. Factor 1 is the volume itself; else its values are those
  * of a Gaussian of 0.5 k voxels at c(i), cut at 1.5 k + 0.5 voxels and divided by the sum of its
  * weights, along each axis in turn; the volume is constant beyond its border. With a mask the
- * weights of masked voxels are 0; a voxel of the level is compared where at least half of the weight
- * is left: a little less, so that rounding decides nothing where the mask's edge cuts a voxel in
- * half.
+ * weights of masked voxels are 0; a voxel of the level is compared where at least half of the
+ * weight is left: a little less, so that rounding decides nothing where the mask's edge cuts a
+ * voxel in half.
  *
  * A displacement goes from a level to a finer one by trilinear interpolation, constant beyond the
  * outermost centres, times the ratio of the factors. */

@@ -382,7 +382,7 @@ INLINE void gauss_depth(const struct oct_warp_pass *p, float *row, float *to)
     gauss_row(row - radius, offsets, p->taps[2], p->radius[2], n_d, to);
 }
 
-/* Where the rows i - radius .. i + radius of n rows lie, constant beyond: they are `stride` apart. */
+/* Where the rows i - radius .. i + radius of n rows lie, `stride` apart and constant beyond. */
 INLINE void offsets_around(uint32_t i, uint32_t n, size_t stride, uint32_t radius, size_t *offsets)
 {
     for (uint32_t k = 0; k <= 2 * radius; k++) {
@@ -452,10 +452,10 @@ static void force(const struct oct_warp_pass *p, uint32_t b_first, uint32_t b_en
 #define TOGETHER OCT_WARP_TOGETHER
 #define U_SLOTS (TOGETHER + 2)
 
-/* Rows of the B-scans around TOGETHER of them, b at slot b % slots. Those of u, constant beyond their
- * ends: [U_SLOTS][j_first - 1 .. j_end][3 components]; those of v:
- * [n_slots][j_first .. j_end - 1][3 components]. B-scans of a power of two of bytes would all lie in
- * the same sets of the caches if they were read where they are. */
+/* Rows of the B-scans around TOGETHER of them, b at slot b % slots. Those of u, constant beyond
+ * their ends: [U_SLOTS][j_first - 1 .. j_end][3 components]; those of v:
+ * [n_slots][j_first .. j_end - 1][3 components]. Where they are read they may be a power of two of
+ * bytes apart, and would all lie in the same sets of the caches. */
 struct strip {
     float *rows, *velocity;
     float *smooth;                                       /* [TOGETHER][3]: v of an A-line */

@@ -98,8 +98,8 @@ struct oct_warp_engine;
 struct oct_warp_ops {
     const char *name; /* "cpu", "cuda" */
 
-    /* Bytes that an engine takes of its memory, at most 14 floats a voxel with what solve is lent;
-     * before it is made. */
+    /* Bytes that an engine takes of its memory, at most 14 floats a voxel with what solve is lent
+     * (OCT_WARP_PAPER: 16), and the rows that each worker has at hand; before it is made. */
     uint64_t (*bytes)(const struct oct_warp_setup *setup);
 
     /* *engine is NULL on error. OCT_E_ARG; OCT_E_BACKEND: no device; OCT_E_NO_MEMORY: says how much
