@@ -8,6 +8,7 @@
 
 #define MOST_HALVINGS 8u
 #define LEAST_J 0.1
+#define GAIN 3
 
 static double *get(size_t n)
 {
@@ -298,7 +299,7 @@ void oct_warp_oracle_velocity(const struct oct_warp_oracle *o, const double *dis
             square += pow(difference(dims, warped, v, i) / unit[i], 2);
         const double divisor = square + p->kappa * residual * residual + 2 * p->lambda + 1e-4;
         for (size_t i = 0; i < 3; i++)
-            velocity[i * n + v] *= 3 / (unit[i] * divisor);
+            velocity[i * n + v] *= GAIN / (unit[i] * divisor);
     }
     for (int i = 0; i < 3; i++)
         sigma[i] = p->sigma / unit[i];
@@ -372,8 +373,10 @@ double *oct_warp_oracle_coarse(const uint32_t dims[3], unsigned k, const double 
         weights[v] = !mask || mask[v];
         smooth[v] = weights[v] * volume[v];
     }
-    oct_warp_oracle_smooth(dims, sigma, smooth);
-    oct_warp_oracle_smooth(dims, sigma, weights);
+    if (k > 1) {
+        oct_warp_oracle_smooth(dims, sigma, smooth);
+        oct_warp_oracle_smooth(dims, sigma, weights);
+    }
     for (size_t v = 0; v < count(dims); v++)
         smooth[v] /= fmax(weights[v], 1e-9);
     for (int i = 0; i < 3; i++)

@@ -36,7 +36,7 @@ void oct_warp_oracle_velocity(const struct oct_warp_oracle *o, const double *dis
 void oct_warp_oracle_compose(const uint32_t dims[3], const double *velocity, double scale,
                              const double *displacement, double *composed);
 
-/* A volume as the level of factor k takes it, 1 too: voxel i lies at k i + (k - 1) / 2; with a mask
+/* A volume as the level of factor k takes it: voxel i lies at k i + (k - 1) / 2; with a mask
  * of what is known about it. The caller frees. */
 double *oct_warp_oracle_coarse(const uint32_t dims[3], unsigned k, const double *volume,
                                const uint8_t *mask, uint32_t coarse[3]);

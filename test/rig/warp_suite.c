@@ -282,7 +282,6 @@ static void run_course(const struct course *c)
     struct oct_warp_oracle oracle = oct_warp_suite_oracle(&setup, pair.fixed, pair.moving, mask);
     struct oct_warp_level level;
     struct oct_warp_report report;
-    oct_warp_suite_make_finest(&oracle);
     oct_warp_oracle_level(&oracle, c->iterations, wanted, &level);
     oct_warp_suite_solve(&setup, pair.fixed, pair.moving, mask, u, &report);
     assert_int_equal(report.n_levels, 1);

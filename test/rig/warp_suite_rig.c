@@ -139,16 +139,6 @@ struct oct_warp_oracle oct_warp_suite_oracle(const struct oct_warp_setup *setup,
                                     .mask = mask};
 }
 
-void oct_warp_suite_make_finest(struct oct_warp_oracle *o)
-{
-    uint32_t dims[3];
-    const struct oct_warp_oracle was = *o;
-    o->fixed = oct_warp_oracle_coarse(o->grid.dims, 1, was.fixed, o->mask, dims);
-    o->moving = oct_warp_oracle_coarse(o->grid.dims, 1, was.moving, NULL, dims);
-    free((void *)(uintptr_t)was.fixed);
-    free((void *)(uintptr_t)was.moving);
-}
-
 void oct_warp_suite_finish(struct oct_warp_oracle *oracle)
 {
     free((void *)(uintptr_t)oracle->fixed);

@@ -42,8 +42,6 @@ double *oct_warp_suite_double(const float *values, size_t n);
 /* An oracle of copies; the mask is lent. */
 struct oct_warp_oracle oct_warp_suite_oracle(const struct oct_warp_setup *setup, const float *fixed,
                                              const float *moving, const uint8_t *mask);
-/* As the finest level takes them, which is smoothed too. */
-void oct_warp_suite_make_finest(struct oct_warp_oracle *oracle);
 void oct_warp_suite_finish(struct oct_warp_oracle *oracle);
 
 /* The largest |a - b|. */

@@ -80,7 +80,7 @@ static void test_levels(void **state)
         {"odd sides", {37, 35, 43}, 3, {4, 2, 1}, {100, 30, 10}, 0.2, 0.45},
         {"factors 3 and 1", {35, 37, 40}, 2, {3, 1}, {60, 15}, 0.2, 0.45},
         {"factor 2 alone", {37, 34, 35}, 1, {2}, {60}, 0.35, 0.75},
-        {"factors 4 and 3", {47, 40, 43}, 2, {4, 3}, {60, 60}, 0.6, 1.2},
+        {"factors 4 and 3", {47, 40, 43}, 2, {4, 3}, {60, 60}, 0.7, 1.5},
     };
     (void)state;
     for (size_t i = 0; i < (is_small() ? 1 : sizeof(cases) / sizeof(cases[0])); i++) {
@@ -282,12 +282,12 @@ static void test_masks(void **state)
     for (size_t x = 0; x < 3 * n; x++)
         assert_true(fabs((double)u[x] - (double)v[x]) < 1e-3);
     oct_warp_phantom_judge(&pair.grid, pair.displacement, u, MARGIN, &clean);
-    for (uint32_t b = side / 3; b < side / 2; b++) /* a slab, across all depths */
+    for (uint32_t b = side / 3; b < side / 2; b++) /* tissue from four A-lines farther */
         for (uint32_t j = side / 3; j < 2 * side / 3; j++)
             for (uint32_t d = 0; d < side; d++) {
                 const size_t at = ((size_t)b * side + j) * side + d;
                 mask[at] = 0;
-                pair.fixed[at] = (float)((b / 2 + j / 3 + d / 4) % 2);
+                pair.fixed[at] = pair.moving[at + (size_t)4 * side];
             }
     oct_warp_suite_solve(&setup, pair.fixed, pair.moving, NULL, u, NULL);
     oct_warp_phantom_judge(&pair.grid, pair.displacement, u, MARGIN, &spoilt);
@@ -295,7 +295,7 @@ static void test_masks(void **state)
     oct_warp_phantom_judge(&pair.grid, pair.displacement, v, MARGIN, &masked);
     printf("# off by %.4f; spoilt %.4f; spoilt and masked %.4f\n", clean.mean, spoilt.mean,
            masked.mean);
-    assert_true(spoilt.mean > 1.2 * clean.mean);
+    assert_true(spoilt.mean > 1.3 * clean.mean);
     assert_true(masked.mean - clean.mean < 0.5 * (spoilt.mean - clean.mean));
     assert_true(oct_warp_suite_look(pair.grid.dims, v).least > 0);
     memset(mask, 0, n); /* nothing is compared: nothing moves */
@@ -310,13 +310,11 @@ static void test_masks(void **state)
 
 /* ---- the paper's profile ---- */
 
-/* Of the finest level, which is smoothed. */
 static double ssd_of(const struct oct_warp_phantom *pair, const float *u)
 {
     const struct oct_warp_setup setup = oct_warp_suite_setup(&pair->grid);
     struct oct_warp_oracle oracle = oct_warp_suite_oracle(&setup, pair->fixed, pair->moving, NULL);
     double *displacement = oct_warp_suite_double(u, 3 * oct_warp_n_voxels(&pair->grid)), ssd;
-    oct_warp_suite_make_finest(&oracle);
     oct_warp_oracle_energy(&oracle, displacement, &ssd);
     free(displacement);
     oct_warp_suite_finish(&oracle);
@@ -328,7 +326,7 @@ static void test_paper(void **state)
 {
     const uint32_t side = 24;
     const struct oct_warp_phantom_setup phantom = {
-        .dims = {side, side, side}, .mean_length = side / 24.0, .noise = 0.01, .seed = 9};
+        .dims = {side, side, side}, .mean_length = side / 20.0, .noise = 0.01, .seed = 9};
     struct oct_warp_phantom pair;
     struct oct_warp_report report;
     (void)state;
@@ -337,6 +335,7 @@ static void test_paper(void **state)
     struct oct_warp_setup setup = oct_warp_suite_setup(&pair.grid);
     oct_warp_params_default(&setup.params, OCT_WARP_PAPER, pair.grid.dims);
     oct_warp_suite_one_level(&setup.params, 80);
+    setup.params.lambda = 1e-5;
     float *u = oct_warp_suite_get(3 * n, sizeof(*u)), *zero = oct_warp_suite_get(3 * n, sizeof(*u));
     oct_warp_suite_solve(&setup, pair.fixed, pair.moving, NULL, u, &report);
     struct oct_warp_phantom_error e;
