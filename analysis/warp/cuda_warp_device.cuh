@@ -418,6 +418,14 @@ static inline void oct_warp_queue_spread(struct oct_warp_device *d, unsigned to)
     std::swap(d->u, d->trial);
 }
 
+/* A smoother displacement; the trial is scratch. */
+static inline void oct_warp_queue_soften(struct oct_warp_device *d)
+{
+    OCT_LAUNCH((oct_warp_soften_kernel), oct_warp_grid_of(d->box.n), dim3(OCT_WARP_THREADS), 0,
+               d->stream->stream, d->box, d->u, d->trial);
+    std::swap(d->u, d->trial);
+}
+
 /* The volumes and the displacement of a level; of the first one that is 0. */
 static inline enum oct_err oct_warp_queue_level(struct oct_warp_device *d, unsigned factor,
                                                 bool is_first, bool has_mask, struct oct_error *err)
@@ -486,6 +494,7 @@ static inline enum oct_err oct_warp_rehearse(struct oct_warp_device *d, struct o
     oct_warp_queue_go(d, 1);
     e = e ? e : oct_warp_queue_regrid(d, err);
     oct_warp_queue_spread(d, 1);
+    oct_warp_queue_soften(d);
     oct_warp_queue_volume(d);
     oct_warp_queue_force(d);
     oct_cuda_stream_drain(d->stream);

@@ -101,4 +101,29 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS)
         fine[k * box.n + i] = ratio * oct_warp_sample(coarse + k * coarse_box.n, coarse_box, cell);
 }
 
+/* (1 2 1) / 4 along each axis, the border's beyond the border; fields are [3][box]. */
+static __global__ void __launch_bounds__(OCT_WARP_THREADS)
+    oct_warp_soften_kernel(struct oct_warp_box box, const float *u, float *soft)
+{
+    const size_t i = (size_t)blockIdx.x * OCT_WARP_THREADS + threadIdx.x;
+    if (i >= box.n)
+        return;
+    const struct oct_warp_place p = oct_warp_place_of(box, i);
+    float sums[3] = {0, 0, 0};
+    for (int k = 0; k < 27; k++) {
+        const int shift[3] = {k / 9 - 1, k / 3 % 3 - 1, k % 3 - 1};
+        uint32_t x[3];
+        float weight = 1;
+        for (int a = 0; a < 3; a++) {
+            const int at = (int)p.x[a] + shift[a], last = (int)box.side[a] - 1;
+            x[a] = (uint32_t)(at < 0 ? 0 : at > last ? last : at);
+            weight *= shift[a] == 0 ? 0.5F : 0.25F;
+        }
+        for (int c = 0; c < 3; c++)
+            sums[c] += weight * u[c * box.n + oct_warp_at(box, x[0], x[1], x[2])];
+    }
+    for (int c = 0; c < 3; c++)
+        soft[c * box.n + i] = sums[c];
+}
+
 #endif

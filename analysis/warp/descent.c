@@ -54,6 +54,21 @@ static bool has_fallen(struct course *c, unsigned number)
     return enough;
 }
 
+/* E of the displacement that the steps begin with. */
+static enum oct_err begin(struct course *c, struct oct_error *err)
+{
+    const struct oct_warp_descent_ops *ops = c->ops;
+    enum oct_err e = ops->evaluate(c->context, false, &c->now, err);
+    for (unsigned i = 0; i < OCT_WARP_MOST_SOFTENINGS; i++) {
+        if (e != OCT_OK || !ops->soften || c->now.least >= OCT_WARP_LEAST_JACOBIAN)
+            break;
+        e = ops->soften(c->context, err);
+        if (e == OCT_OK)
+            e = ops->evaluate(c->context, false, &c->now, err);
+    }
+    return e;
+}
+
 enum oct_err oct_warp_descend(const struct oct_warp_descent_ops *ops, void *context,
                               const struct oct_warp_params *params, unsigned index,
                               const struct oct_warp_progress *progress,
@@ -61,7 +76,7 @@ enum oct_err oct_warp_descend(const struct oct_warp_descent_ops *ops, void *cont
 {
     struct course c = {.ops = ops, .context = context, .level = level};
     *level = (struct oct_warp_level){.factor = params->factor[index]};
-    enum oct_err e = ops->evaluate(context, false, &c.now, err);
+    enum oct_err e = begin(&c, err);
     level->energy_first = c.now.energy;
     level->ssd_first = c.now.ssd;
     bool goes_on = e == OCT_OK && has_fallen(&c, 0);

@@ -14,6 +14,7 @@
 #define OCT_WARP_MOST_HALVINGS 8u
 #define OCT_WARP_LEAST_JACOBIAN 0.1
 #define OCT_WARP_LEAST_FALL 1e-3
+#define OCT_WARP_MOST_SOFTENINGS 100u
 #define OCT_WARP_FALL_STEPS 5u
 
 struct oct_warp_energy {
@@ -33,6 +34,11 @@ struct oct_warp_descent_ops {
     /* After accept. *energy, of the current one, is replaced where it starts anew; NULL: never. */
     enum oct_err (*regrid)(void *context, struct oct_warp_energy *energy, unsigned *n_regrids,
                            struct oct_error *err);
+    /* The current displacement becomes a smoother one: (1 2 1) / 4 along each axis, the border's
+     * beyond the border. A level begins with it until min J is not below the least one: between
+     * the voxels of a coarser level, whose differences span two voxels, J may be less than it was
+     * there, even below 0. NULL: never. */
+    enum oct_err (*soften)(void *context, struct oct_error *err);
 };
 
 /* Takes steps of level number `index` of params and fills level (but bytes and seconds). Errors of

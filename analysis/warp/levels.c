@@ -209,3 +209,39 @@ void oct_warp_level_displacement(const uint32_t dims[3], unsigned from, unsigned
     oct_warp_level_dims(dims, to, s.to_dims);
     oct_workers_run(workers, s.to_dims[0], spread_plane, &s);
 }
+
+/* ---- softer displacements ---- */
+
+struct softening {
+    const uint32_t *dims;
+    const float *u;
+    float *soft;
+};
+
+static void soften_plane(void *context, unsigned b, unsigned worker)
+{
+    static const float weights[3] = {0.25F, 0.5F, 0.25F};
+    const struct softening *s = context;
+    const size_t row = s->dims[2], plane = row * s->dims[1], n = plane * s->dims[0];
+    (void)worker;
+    for (size_t c = 0; c < 3; c++)
+        for (uint32_t j = 0; j < s->dims[1]; j++)
+            for (uint32_t d = 0; d < s->dims[2]; d++) {
+                float sum = 0;
+                for (int k = 0; k < 27; k++) {
+                    const size_t kb = clamped((int64_t)b + k / 9 - 1, s->dims[0]);
+                    const size_t kj = clamped((int64_t)j + k / 3 % 3 - 1, s->dims[1]);
+                    const size_t kd = clamped((int64_t)d + k % 3 - 1, s->dims[2]);
+                    sum += weights[k / 9] * weights[k / 3 % 3] * weights[k % 3] *
+                           s->u[c * n + kb * plane + kj * row + kd];
+                }
+                s->soft[c * n + b * plane + j * row + d] = sum;
+            }
+}
+
+void oct_warp_soften(const uint32_t dims[3], const float *u, struct oct_workers *workers,
+                     float *soft)
+{
+    struct softening s = {dims, u, soft};
+    oct_workers_run(workers, dims[0], soften_plane, &s);
+}

@@ -54,4 +54,8 @@ enum oct_err oct_warp_level_volume(const uint32_t dims[3], unsigned factor, cons
 void oct_warp_level_displacement(const uint32_t dims[3], unsigned from, unsigned to,
                                  const float *coarse, struct oct_workers *workers, float *fine);
 
+/* The displacement u [3][V][M][D] with (1 2 1) / 4 of each axis, the border's beyond the border. */
+void oct_warp_soften(const uint32_t dims[3], const float *u, struct oct_workers *workers,
+                     float *soft);
+
 #endif

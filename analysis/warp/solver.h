@@ -16,7 +16,8 @@
  *     v = G_sigma * (3 f / (|grad T(h)|^2 + kappa (T(h) - R)^2 + 2 lambda + 1e-4))
  * with |v| <= most_step: a v that is longer anywhere is scaled down everywhere.
  * A step that raises E or takes min J below 0.1 is halved, and after eight halvings ends the level;
- * a level ends too when E fell by less than 1e-3 of itself over five steps.
+ * a level ends too when E fell by less than 1e-3 of itself over five steps. A level whose first
+ * displacement, from the level before, has min J below 0.1 begins with a smoother one (descent.h).
  * Where the spacing s differs between axes, gradients, sigma and |v| are in units of the finest
  * spacing: grad_i is per s_i / min s, and v_i voxels are v_i s_i / min s of those units; J is the
  * same in any.

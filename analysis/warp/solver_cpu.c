@@ -249,8 +249,18 @@ void oct_warp_cpu_accept(void *engine)
     e->trial = was;
 }
 
+static enum oct_err soften(void *context, struct oct_error *err)
+{
+    struct oct_warp_engine *e = context;
+    (void)err;
+    oct_warp_soften(e->pass.dims, e->current, e->setup.workers, e->trial);
+    oct_warp_cpu_accept(e);
+    e->bytes += (double)n_voxels(&e->pass) * 6 * sizeof(float);
+    return OCT_OK;
+}
+
 static const struct oct_warp_descent_ops octd = {
-    .evaluate = evaluate, .step = step, .accept = oct_warp_cpu_accept};
+    .evaluate = evaluate, .step = step, .accept = oct_warp_cpu_accept, .soften = soften};
 
 /* ---- solve ---- */
 

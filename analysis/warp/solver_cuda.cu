@@ -22,6 +22,7 @@ enum what {
     REGRID, /* OCT_WARP_PAPER */
     GATHER, /* OCT_WARP_PAPER */
     SPREAD,
+    SOFTEN,
     WARP,
     JACOBIAN,
     FORCE,
@@ -181,6 +182,9 @@ static enum oct_err begin(void *argument, struct oct_error *err)
     case SPREAD:
         oct_warp_queue_spread(d, 1);
         return OCT_OK;
+    case SOFTEN:
+        oct_warp_queue_soften(d);
+        return oct_warp_queue_energy(d, err);
     case SEND:
     case FETCH:
         return begin_copy(d, task, err);
@@ -442,8 +446,28 @@ static enum oct_err regrid(void *context, struct oct_warp_energy *energy, unsign
     return OCT_OK;
 }
 
-static const struct oct_warp_descent_ops octd_ops = {evaluate, step, accept, NULL};
-static const struct oct_warp_descent_ops paper_ops = {evaluate, step, accept, regrid};
+/* The steps begin with the displacement whose energy has come. */
+static void begin_course(struct oct_warp_engine *w)
+{
+    w->now = energy_of(w->results);
+    w->course = {};
+    w->course.energy = w->course.fallen[0] = w->now.energy;
+    w->course.least = (float)w->now.least;
+}
+
+static enum oct_err soften(void *context, struct oct_error *err)
+{
+    struct oct_warp_engine *w = (struct oct_warp_engine *)context;
+    const enum oct_err e = run_one(w, SOFTEN, err);
+    if (e)
+        return e;
+    count(w, 6 + 5);
+    begin_course(w);
+    return OCT_OK;
+}
+
+static const struct oct_warp_descent_ops octd_ops = {evaluate, step, accept, NULL, soften};
+static const struct oct_warp_descent_ops paper_ops = {evaluate, step, accept, regrid, NULL};
 
 /* ---- solve ---- */
 
@@ -463,10 +487,7 @@ static enum oct_err begin_level(struct oct_warp_engine *w, unsigned index, bool 
     /* The volumes, axis after axis; the displacement; the energy. */
     w->bytes = sizeof(float) * (has_mask ? 3 : 2) * n * (1 + 2 / k + 2 / k / k + 1 / k / k / k);
     count(w, (is_paper(w) ? 3 + 5 + 3 + 5 : 3 + 7) + (has_mask ? 3 : 0));
-    w->now = energy_of(w->results);
-    w->course = {};
-    w->course.energy = w->course.fallen[0] = w->now.energy;
-    w->course.least = (float)w->now.least;
+    begin_course(w);
     w->most_steps = w->setup.params.iterations[index];
     w->is_fresh = false;
     w->applied = 0;

@@ -231,10 +231,11 @@ static void test_order(void **state)
 /* Every other pair has nothing in common, which asks for any deformation at all. */
 static void test_folds(void **state)
 {
-    const unsigned n_pairs = is_small() ? 8 : 100;
+    /* Of the few, some begin a level with a fold. */
+    const unsigned first = is_small() ? 68 : 0, end = is_small() ? 76 : 100;
     double least = INFINITY, longest = 0;
     (void)state;
-    for (unsigned i = 0; i < n_pairs; i++) {
+    for (unsigned i = first; i < end; i++) {
         const struct oct_warp_phantom_setup phantom = {.dims = {16 + i % 7, 16 + i % 5, 16 + i % 9},
                                                        .mean_length = i % 2 ? 0 : 0.8,
                                                        .noise = 0.02,
@@ -249,7 +250,7 @@ static void test_folds(void **state)
         float *u = oct_warp_suite_get(3 * n, sizeof(*u));
         oct_warp_suite_solve(&setup, pair.fixed, pair.moving, NULL, u, NULL);
         const double least_now = oct_warp_suite_look(pair.grid.dims, u).least;
-        if (!(least_now > 0))
+        if (!(least_now > 0.099)) /* no step goes below 0.1, and no level begins below */
             fail_msg("pair %u: min J is %.3g", i, least_now);
         least = fmin(least, least_now);
         for (size_t x = 0; x < 3 * n; x++)
@@ -257,8 +258,9 @@ static void test_folds(void **state)
         free(u);
         oct_warp_phantom_finish(&pair);
     }
-    printf("# %u pairs: min J %.3f, displacements up to %.2f voxels\n", n_pairs, least, longest);
-    assert_true(least < 0.4 && longest > 2); /* the threshold was of use */
+    printf("# %u pairs: min J %.3f, displacements up to %.2f voxels\n", end - first, least,
+           longest);
+    assert_true(least < 0.11 && longest > 2); /* the threshold was of use */
 }
 
 /* ---- masks ---- */
