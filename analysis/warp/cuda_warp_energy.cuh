@@ -64,7 +64,7 @@ static __device__ inline void oct_warp_three_go_on(struct oct_warp_three *three,
                                                    const struct oct_warp_place &p)
 {
     for (int i = 0; i < 3; i++) {
-        three->before[i] = p.x[0] > 0 ? three->here[i] : three->after[i];
+        three->before[i] = three->here[i];
         three->here[i] = three->after[i];
         if (p.x[0] + 1 < box.side[0])
             three->after[i] = u[i * box.n + p.at + box.step[0]];

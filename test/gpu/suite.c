@@ -12,6 +12,7 @@
 #include "test/rig/match_suite.h"
 #include "test/rig/scale_task.h"
 #include "test/rig/tap.h"
+#include "test/rig/warp_suite.h"
 
 #include "test/rig/engine_rig.h"
 
@@ -137,7 +138,10 @@ static int run_analyses(bool large)
     int n_failed = oct_correlate_suite_run(&oct_correlator_cuda, PATIENCE_MS, large);
     n_failed += oct_match_suite_run(&oct_matcher_cuda, PATIENCE_MS);
     n_failed += oct_cells_suite_run(&oct_cells_cuda_engine, PATIENCE_MS);
-    return n_failed + oct_levelset_suite_run(&oct_levelset_cuda, PATIENCE_MS, large);
+    n_failed += oct_levelset_suite_run(&oct_levelset_cuda, PATIENCE_MS, large);
+    const struct oct_warp_suite volumes = {
+        .ops = &oct_warp_cuda, .deadline_ms = PATIENCE_MS, .depth = large ? 1 : 0};
+    return n_failed + oct_warp_suite_run(&volumes);
 }
 
 int main(int argc, char **argv)
