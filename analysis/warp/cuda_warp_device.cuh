@@ -80,8 +80,8 @@ static inline struct oct_warp_box oct_warp_box_of(const struct oct_warp_grid &gr
     oct_warp_level_dims(grid.dims, factor, box.side);
     box.step[2] = 1;
     box.step[1] = box.side[2];
-    box.step[0] = (size_t)box.side[1] * box.side[2];
-    box.n = box.side[0] * box.step[0];
+    box.step[0] = box.side[1] * box.side[2];
+    box.n = (size_t)box.side[0] * box.step[0];
     for (int i = 0; i < 3; i++)
         box.units[i] = (float)(s[i] / least);
     return box;
@@ -294,9 +294,13 @@ static inline enum oct_err oct_warp_queue_flow(struct oct_warp_device *d, struct
     for (int i = 0; i < 3; i++) {
         float *v = d->v + i * box.n;
         const struct oct_warp_source from = {v, NULL};
-        const struct oct_warp_shrinking s = {
-            box.n / box.side[2],        1, box.side[2], box.side[2], 1, 2 * d->taps[2].radius + 1,
-            -(int32_t)d->taps[2].radius};
+        const struct oct_warp_shrinking s = {(uint32_t)(box.n / box.side[2]),
+                                             1,
+                                             box.side[2],
+                                             box.side[2],
+                                             1,
+                                             2 * d->taps[2].radius + 1,
+                                             -(int32_t)d->taps[2].radius};
         OCT_LAUNCH((oct_warp_shrink_kernel), grid, block, 0, on, s, d->taps[2].taps, from, scratch);
         oct_warp_queue_gauss(d, 1, 1, scratch, v, NULL);
         oct_warp_queue_gauss(d, 0, 1, v, scratch, NULL);
@@ -373,7 +377,8 @@ static inline void oct_warp_queue_shrink(struct oct_warp_device *d, struct oct_w
             s.outer *= i < axis ? level[i] : 1;
             s.inner *= i > axis ? side[i] : 1;
         }
-        OCT_LAUNCH((oct_warp_shrink_kernel), oct_warp_grid_of(s.outer * s.level_side * s.inner),
+        OCT_LAUNCH((oct_warp_shrink_kernel),
+                   oct_warp_grid_of((uint64_t)s.outer * s.level_side * s.inner),
                    dim3(OCT_WARP_THREADS), 0, d->stream->stream, s, d->d_tables->level, from,
                    results[axis]);
         from = {results[axis], NULL};

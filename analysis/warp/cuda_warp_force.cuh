@@ -7,8 +7,8 @@ extern "C" {
 #include "analysis/warp/levels.h"
 }
 
-#define OCT_WARP_FORCE_THREADS 128u
-#define OCT_WARP_FORCE_LINES 4u /* of a block; as many spans in shared memory for each axis */
+#define OCT_WARP_FORCE_LINES 4u /* of a block, each for a warp */
+#define OCT_WARP_FORCE_THREADS (OCT_WARP_FORCE_LINES * OCT_WARP_LANES)
 #define OCT_WARP_FORCE_SPAN (OCT_WARP_FORCE_THREADS / OCT_WARP_FORCE_LINES * OCT_WARP_OWN)
 
 /* What the force is of; fixed: NaN where it is not compared. */
@@ -88,26 +88,24 @@ static __device__ inline struct oct_warp_place oct_warp_span_place(const struct 
             0};
 }
 
-/* The quotients of a block's lines and of `radius` depths more at both ends. */
+/* The quotients of a block's lines and of `radius` depths more at both ends; a warp for a line. */
 static __device__ inline void oct_warp_load_spans(const struct oct_warp_box &box,
                                                   const struct oct_warp_fields &of,
                                                   const struct oct_warp_span &span,
                                                   const struct oct_warp_place &first,
                                                   uint32_t radius, float *lines)
 {
-    const uint32_t n = span.own + 2 * radius;
-    for (uint32_t i = threadIdx.x; i < OCT_WARP_FORCE_LINES * n; i += OCT_WARP_FORCE_THREADS) {
-        const uint32_t line = i / n, j = first.x[1] + line;
-        const int64_t wanted = (int64_t)first.x[2] + (i - line * n) - radius;
-        const uint32_t d = (uint32_t)oct_warp_inside(wanted, box.side[2]);
-        float force[3] = {0, 0, 0}, by = 1;
-        if (j < box.side[1]) {
-            const struct oct_warp_place p = {{first.x[0], j, d},
-                                             oct_warp_at(box, first.x[0], j, d)};
-            by = OCT_WARP_GAIN / oct_warp_force_at(box, of, p, force);
-        }
+    const uint32_t n = span.own + 2 * radius, line = threadIdx.x / OCT_WARP_LANES;
+    const int32_t begin = (int32_t)first.x[2] - (int32_t)radius;
+    struct oct_warp_place p = {{first.x[0], min(first.x[1] + line, box.side[1] - 1), 0}, 0};
+    const uint32_t row = oct_warp_at(box, p.x[0], p.x[1], 0);
+    for (uint32_t i = threadIdx.x % OCT_WARP_LANES; i < n; i += OCT_WARP_LANES) {
+        float force[3];
+        p.x[2] = oct_warp_inside(begin + (int32_t)i, box.side[2]);
+        p.at = row + p.x[2];
+        const float by = OCT_WARP_GAIN / oct_warp_force_at(box, of, p, force);
         for (uint32_t k = 0; k < 3; k++)
-            lines[(k * OCT_WARP_FORCE_LINES + line) * span.pitch + OCT_WARP_SPREAD(i - line * n)] =
+            lines[(k * OCT_WARP_FORCE_LINES + line) * span.pitch + OCT_WARP_SPREAD(i)] =
                 by * force[k];
     }
 }
@@ -151,14 +149,15 @@ static __global__ void __launch_bounds__(OCT_WARP_FORCE_THREADS)
     oct_warp_load_spans(box, of, span, first, g.radius, lines);
     __syncthreads();
     oct_warp_smooth_spans(span, taps, g.radius, lines);
-    for (uint32_t i = threadIdx.x; i < 3 * OCT_WARP_FORCE_LINES * span.own;
-         i += OCT_WARP_FORCE_THREADS) {
-        const uint32_t line = i / span.own, d = i - line * span.own;
-        const uint32_t k = line / OCT_WARP_FORCE_LINES,
-                       j = first.x[1] + line % OCT_WARP_FORCE_LINES;
-        if (j < box.side[1] && first.x[2] + d < box.side[2])
-            v[k * box.n + oct_warp_at(box, first.x[0], j, first.x[2] + d)] =
-                lines[line * span.pitch + OCT_WARP_SPREAD(d)];
+    const uint32_t line = threadIdx.x / OCT_WARP_LANES, j = first.x[1] + line;
+    if (j >= box.side[1])
+        return;
+    const uint32_t n = min(span.own, box.side[2] - first.x[2]);
+    for (uint32_t k = 0; k < 3; k++) {
+        const float *from = lines + (k * OCT_WARP_FORCE_LINES + line) * span.pitch;
+        float *to = v + k * box.n + oct_warp_at(box, first.x[0], j, first.x[2]);
+        for (uint32_t d = threadIdx.x % OCT_WARP_LANES; d < n; d += OCT_WARP_LANES)
+            to[d] = from[OCT_WARP_SPREAD(d)];
     }
 }
 

@@ -10,7 +10,7 @@
 #define OCT_WARP_REACH 96 /* radius, at most */
 #define OCT_WARP_TAPS (2 * OCT_WARP_REACH + 1 + OCT_WARP_OWN)
 #define OCT_WARP_SPREAD(i) ((i) + (i) / OCT_WARP_OWN) /* eight-fold steps in different banks */
-#define OCT_WARP_TILE_WARPS 16u /* of a tile whose threads lie across the axis */
+#define OCT_WARP_TILE_WARPS 8u /* of a tile whose threads lie across the axis */
 
 /* Along one axis: taps[0 .. 2 radius], then OCT_WARP_OWN - 1 zeros. */
 struct oct_warp_taps {
@@ -18,28 +18,38 @@ struct oct_warp_taps {
     uint32_t radius;
 };
 
+/* The values t to t + 7 of a line, as far as there are n. near: the newest taps, by number % 8. */
+template <class LINE>
+static __device__ inline void oct_warp_smooth_eight(const float *taps, uint32_t t, uint32_t n,
+                                                    LINE line, float near[OCT_WARP_OWN],
+                                                    float sums[OCT_WARP_OWN])
+{
+#pragma unroll
+    for (uint32_t i = 0; i < OCT_WARP_OWN; i++) {
+        if (i >= n)
+            break;
+        const float x = line(t + i);
+        near[i] = taps[t + i];
+#pragma unroll
+        for (uint32_t k = 0; k < OCT_WARP_OWN; k++)
+            sums[k] = fmaf(near[(i + OCT_WARP_OWN - k) % OCT_WARP_OWN], x, sums[k]);
+    }
+}
+
 /* sums[k] = sum_t taps[t] line(k + t), t = 0 .. 2 radius. */
 template <class LINE>
 static __device__ inline void oct_warp_smooth(const float *taps, uint32_t radius, LINE line,
                                               float sums[OCT_WARP_OWN])
 {
     const uint32_t n = 2 * radius + OCT_WARP_OWN;
-    float near[OCT_WARP_OWN]; /* the newest taps, by number % 8 */
+    float near[OCT_WARP_OWN];
+    uint32_t t = 0;
 #pragma unroll
     for (uint32_t k = 0; k < OCT_WARP_OWN; k++)
         sums[k] = near[k] = 0;
-    for (uint32_t t = 0; t < n; t += OCT_WARP_OWN) {
-#pragma unroll
-        for (uint32_t i = 0; i < OCT_WARP_OWN; i++) {
-            if (t + i >= n)
-                break;
-            const float x = line(t + i);
-            near[i] = taps[t + i];
-#pragma unroll
-            for (uint32_t k = 0; k < OCT_WARP_OWN; k++)
-                sums[k] = fmaf(near[(i + OCT_WARP_OWN - k) % OCT_WARP_OWN], x, sums[k]);
-        }
-    }
+    for (; t + OCT_WARP_OWN <= n; t += OCT_WARP_OWN)
+        oct_warp_smooth_eight(taps, t, OCT_WARP_OWN, line, near, sums);
+    oct_warp_smooth_eight(taps, t, n - t, line, near, sums);
 }
 
 /* ---- tiles across the depth: along the A-lines or the B-scans ---- */
@@ -76,15 +86,24 @@ static __device__ inline void oct_warp_load_taps(const struct oct_warp_taps &g, 
         taps[i] = g.taps[i];
 }
 
-/* line: the axis' voxel 0 at this thread's depth; first: of the tile's own voxels. */
-static __device__ inline void oct_warp_load_tile(const float *line, size_t step, uint32_t side,
-                                                 bool is_in, const struct oct_warp_tile &t,
-                                                 uint32_t first, float *tile)
+/* line: the axis' voxel 0 at this thread's depth; first: of the tile's own voxels. Some loads are
+ * under way at once, whatever the branches around them. */
+static __device__ inline void oct_warp_load_tile(const float *line, uint32_t step, uint32_t side,
+                                                 const struct oct_warp_tile &t, uint32_t first,
+                                                 float *tile)
 {
-    const uint32_t lane = threadIdx.x % OCT_WARP_LANES;
-    for (uint32_t i = threadIdx.x / OCT_WARP_LANES; i < t.own + 2 * t.radius; i += t.n_warps) {
-        const size_t at = oct_warp_inside((int64_t)first + i - t.radius, side);
-        tile[i * OCT_WARP_LANES + lane] = is_in ? line[at * step] : 0.0f;
+    enum { AT_ONCE = 6 };
+    const uint32_t lane = threadIdx.x % OCT_WARP_LANES, n = t.own + 2 * t.radius;
+    const int32_t begin = (int32_t)first - (int32_t)t.radius;
+    for (uint32_t i = threadIdx.x / OCT_WARP_LANES; i < n; i += AT_ONCE * t.n_warps) {
+        float values[AT_ONCE];
+#pragma unroll
+        for (uint32_t k = 0; k < AT_ONCE; k++)
+            values[k] = line[oct_warp_inside(begin + (int32_t)(i + k * t.n_warps), side) * step];
+#pragma unroll
+        for (uint32_t k = 0; k < AT_ONCE; k++)
+            if (i + k * t.n_warps < n)
+                tile[(i + k * t.n_warps) * OCT_WARP_LANES + lane] = values[k];
     }
 }
 
@@ -123,11 +142,10 @@ static __global__ void __launch_bounds__(OCT_WARP_LANES *OCT_WARP_TILE_WARPS)
     const uint32_t tile_of = AXIS == 1 ? rest % t.n_tiles : rest / n_l % t.n_tiles;
     const uint32_t across = AXIS == 1 ? rest / t.n_tiles % n_l : rest % n_l;
     const uint32_t volume = rest / t.n_tiles / n_l, first = tile_of * t.own;
-    const size_t line = volume * box.n + across * box.step[1 - AXIS] + d;
+    const size_t line = volume * box.n + across * box.step[1 - AXIS] + min(d, box.side[2] - 1);
     float sums[OCT_WARP_OWN];
     oct_warp_load_taps(g, t.n_warps * OCT_WARP_LANES, taps);
-    oct_warp_load_tile(from + line, box.step[AXIS], box.side[AXIS], d < box.side[2], t, first,
-                       tile);
+    oct_warp_load_tile(from + line, box.step[AXIS], box.side[AXIS], t, first, tile);
     __syncthreads();
     oct_warp_smooth_tile(taps, t, tile, sums);
     const uint32_t own = first + threadIdx.x / OCT_WARP_LANES * OCT_WARP_OWN;
@@ -162,7 +180,7 @@ static __device__ inline void oct_warp_compose_at(const struct oct_warp_box &box
 static __device__ inline void oct_warp_largest_of_block(float own, uint32_t n_threads,
                                                         float *largest)
 {
-    __shared__ float all[OCT_WARP_LANES * OCT_WARP_TILE_WARPS];
+    __shared__ float all[OCT_WARP_THREADS];
     const uint32_t t = threadIdx.x;
     all[t] = own;
     __syncthreads();
@@ -187,7 +205,7 @@ static __global__ void oct_warp_longest_kernel(const float *parts, uint32_t n, f
 /* v: smoothed along depth and A-lines; here along the B-scans, and u' of it. parts: [blocks], the
  * largest |v| of each; with stride.longest they are not written, and nothing is done where that
  * leaves the step as it is. */
-static __global__ void __launch_bounds__(OCT_WARP_LANES *OCT_WARP_TILE_WARPS, 2)
+static __global__ void __launch_bounds__(OCT_WARP_LANES *OCT_WARP_TILE_WARPS, 4)
     oct_warp_step_kernel(struct oct_warp_box box, struct oct_warp_tile t, struct oct_warp_taps g,
                          struct oct_warp_stride stride, const float *v, const float *u,
                          float *moved, float *parts, const struct oct_warp_course *course)
@@ -201,14 +219,13 @@ static __global__ void __launch_bounds__(OCT_WARP_LANES *OCT_WARP_TILE_WARPS, 2)
     const uint32_t d = blockIdx.x % n_d * OCT_WARP_LANES + threadIdx.x % OCT_WARP_LANES;
     const uint32_t rest = blockIdx.x / n_d, j = rest % box.side[1];
     const uint32_t first = rest / box.side[1] * t.own;
-    const size_t line = j * box.step[1] + d;
+    const uint32_t line = j * box.step[1] + min(d, box.side[2] - 1);
     float sums[3][OCT_WARP_OWN];
     oct_warp_load_taps(g, t.n_warps * OCT_WARP_LANES, taps);
 #pragma unroll
     for (int i = 0; i < 3; i++) {
         __syncthreads();
-        oct_warp_load_tile(v + i * box.n + line, box.step[0], box.side[0], d < box.side[2], t,
-                           first, tile);
+        oct_warp_load_tile(v + i * box.n + line, box.step[0], box.side[0], t, first, tile);
         __syncthreads();
         oct_warp_smooth_tile(taps, t, tile, sums[i]);
     }

@@ -10,8 +10,7 @@ extern "C" {
 /* Along one axis of a volume [outer][side][inner]: voxel i of the level is the sum of n_taps voxels
  * from factor i + first on, constant beyond the border. */
 struct oct_warp_shrinking {
-    size_t outer, inner;
-    uint32_t side, level_side, factor, n_taps;
+    uint32_t outer, inner, side, level_side, factor, n_taps;
     int32_t first;
 };
 
@@ -32,15 +31,15 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS)
     oct_warp_shrink_kernel(struct oct_warp_shrinking s, const float *taps,
                            struct oct_warp_source from, float *to)
 {
-    const size_t i = (size_t)blockIdx.x * OCT_WARP_THREADS + threadIdx.x;
+    const uint32_t i = blockIdx.x * OCT_WARP_THREADS + threadIdx.x;
     if (i >= s.outer * s.level_side * s.inner)
         return;
-    const size_t line = i / s.inner, outer = line / s.level_side;
-    const int64_t first = (int64_t)(line - outer * s.level_side) * s.factor + s.first;
-    const size_t at = outer * s.side * s.inner + (i - line * s.inner);
+    const uint32_t line = i / s.inner, outer = line / s.level_side;
+    const int32_t first = (int32_t)((line - outer * s.level_side) * s.factor) + s.first;
+    const uint32_t at = outer * s.side * s.inner + (i - line * s.inner);
     float sum = 0;
     for (uint32_t t = 0; t < s.n_taps; t++) {
-        const size_t there = at + oct_warp_inside(first + t, s.side) * s.inner;
+        const uint32_t there = at + oct_warp_inside(first + (int32_t)t, s.side) * s.inner;
         sum = fmaf(taps[t], oct_warp_value(from, there), sum);
     }
     to[i] = sum;

@@ -17,19 +17,20 @@
  * the finest spacing. */
 struct oct_warp_box {
     uint32_t side[3];
-    size_t n, step[3]; /* voxels; from a voxel to the next along each axis */
+    uint32_t step[3]; /* from a voxel to the next along each axis */
+    size_t n; /* voxels, at most 2^31: places in one volume have 32 bits, which saves half of
+                         the instructions that find them */
     float units[3];
 };
 
 /* In the box, or the nearest voxel of it. */
-static __device__ inline size_t oct_warp_inside(int64_t i, uint32_t side)
+static __device__ inline uint32_t oct_warp_inside(int32_t i, uint32_t side)
 {
-    return i < 0 ? 0 : i < (int64_t)side ? (size_t)i : side - 1;
+    return i < 0 ? 0u : min((uint32_t)i, side - 1);
 }
 
 struct oct_warp_place {
-    uint32_t x[3];
-    size_t at; /* in a volume */
+    uint32_t x[3], at; /* at: in a volume */
 };
 
 static __host__ __device__ inline uint32_t oct_warp_groups(uint64_t n, uint32_t each)
@@ -37,26 +38,24 @@ static __host__ __device__ inline uint32_t oct_warp_groups(uint64_t n, uint32_t 
     return (uint32_t)((n + each - 1) / each);
 }
 
-static __device__ inline size_t oct_warp_at(const struct oct_warp_box &box, uint32_t b, uint32_t j,
-                                            uint32_t d)
+static __device__ inline uint32_t oct_warp_at(const struct oct_warp_box &box, uint32_t b,
+                                              uint32_t j, uint32_t d)
 {
-    return ((size_t)b * box.side[1] + j) * box.side[2] + d;
+    return b * box.step[0] + j * box.step[1] + d;
 }
 
 static __device__ inline struct oct_warp_place oct_warp_place_of(const struct oct_warp_box &box,
                                                                  size_t i)
 {
-    const size_t line = i / box.side[2];
-    const uint32_t d = (uint32_t)(i - line * box.side[2]);
-    const uint32_t b = (uint32_t)(line / box.side[1]);
-    return {{b, (uint32_t)(line - (size_t)b * box.side[1]), d}, i};
+    const uint32_t at = (uint32_t)i, line = at / box.side[2], b = line / box.side[1];
+    return {{b, line - b * box.side[1], at - line * box.side[2]}, at};
 }
 
 /* ---- derivatives: central differences, one-sided in the border layer ---- */
 
 struct oct_warp_slope {
-    size_t low, high; /* the difference of the values there, */
-    float by;         /* times this */
+    uint32_t low, high; /* the difference of the values there, */
+    float by;           /* times this */
 };
 
 static __device__ inline struct oct_warp_slope
@@ -94,13 +93,13 @@ static __device__ inline uint32_t oct_warp_between(uint32_t x, float u, uint32_t
 {
     const float most = 268435456.0f;
     const float whole = floorf(fminf(fmaxf(-u, -most), most));
-    const int64_t i = (int64_t)x + (int64_t)whole;
-    *part = i < 0 ? 0.0f : i >= (int64_t)side - 1 ? 1.0f : -u - whole;
-    return i < 0 ? 0u : i >= (int64_t)side - 1 ? side - 2 : (uint32_t)i;
+    const int32_t i = (int32_t)x + (int32_t)whole, last = (int32_t)side - 1;
+    *part = i < 0 ? 0.0f : i >= last ? 1.0f : -u - whole;
+    return i < 0 ? 0u : min((uint32_t)i, side - 2);
 }
 
 struct oct_warp_cell {
-    size_t at; /* its first corner */
+    uint32_t at; /* its first corner */
     float part[3];
 };
 
@@ -127,7 +126,7 @@ static __device__ inline float oct_warp_sample(const float *volume, const struct
     float along_d[4];
     for (int i = 0; i < 4; i++) {
         const float *corner =
-            volume + cell.at + (i / 2 ? box.step[0] : 0) + (i % 2 ? box.step[1] : 0);
+            volume + (cell.at + (i / 2 ? box.step[0] : 0) + (i % 2 ? box.step[1] : 0));
         along_d[i] = oct_warp_mix(corner[0], corner[1], cell.part[2]);
     }
     return oct_warp_mix(oct_warp_mix(along_d[0], along_d[1], cell.part[1]),
