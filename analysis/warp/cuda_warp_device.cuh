@@ -87,7 +87,7 @@ static inline struct oct_warp_box oct_warp_box_of(const struct oct_warp_grid &gr
     return box;
 }
 
-/* Of a step in any level; tiles have 8 B-scans or more. */
+/* Of a step in any level. */
 static inline uint64_t oct_warp_step_blocks_most(const struct oct_warp_box &box)
 {
     return oct_warp_tile_blocks(box, 0, oct_warp_tile_of(box.side[0], 0));
@@ -192,17 +192,24 @@ static inline void oct_warp_queue_gauss(struct oct_warp_device *d, int axis, uns
     const struct oct_warp_tile &tile = d->tiles[axis];
     OCT_LAUNCH((axis == 0 ? oct_warp_gauss_kernel<0> : oct_warp_gauss_kernel<1>),
                dim3((uint32_t)(n_volumes * oct_warp_tile_blocks(d->box, axis, tile))),
-               dim3(tile.n_warps * OCT_WARP_LANES), oct_warp_tile_bytes(tile), d->stream->stream,
-               d->box, tile, d->taps[axis], from, to, course);
+               dim3(OCT_WARP_THREADS), oct_warp_tile_bytes(tile), d->stream->stream, d->box, tile,
+               d->taps[axis], from, to, course);
 }
 
-/* Of the fields that the last energy left; smoothed along depth and A-lines. scratch: [3]. */
-static inline void oct_warp_queue_velocity(struct oct_warp_device *d, float *scratch,
-                                           const struct oct_warp_course *course)
+/* The velocity of the fields that the last energy left, smoothed along the depth. */
+static inline void oct_warp_queue_drive(struct oct_warp_device *d, float *v,
+                                        const struct oct_warp_course *course)
 {
     OCT_LAUNCH((oct_warp_drive_kernel), dim3((uint32_t)oct_warp_span_blocks(d->box, d->span)),
                dim3(OCT_WARP_FORCE_THREADS), oct_warp_span_bytes(d->span), d->stream->stream,
-               d->box, oct_warp_fields_of(d), d->span, d->taps[2], scratch, course);
+               d->box, oct_warp_fields_of(d), d->span, d->taps[2], v, course);
+}
+
+/* Along the A-lines too. scratch: [3]. */
+static inline void oct_warp_queue_velocity(struct oct_warp_device *d, float *scratch,
+                                           const struct oct_warp_course *course)
+{
+    oct_warp_queue_drive(d, scratch, course);
     oct_warp_queue_gauss(d, 1, 3, scratch, d->v, course);
 }
 
@@ -215,7 +222,7 @@ static inline void oct_warp_queue_step(struct oct_warp_device *d, double scale, 
     float *longest = oct_warp_in(d, OCT_WARP_LONGEST), *parts = longest + 1;
     struct oct_warp_stride stride = {(float)scale, (float)d->params.most_step, NULL};
     for (int again = 0; again < 2; again++) {
-        OCT_LAUNCH((oct_warp_step_kernel), dim3(n), dim3(tile.n_warps * OCT_WARP_LANES),
+        OCT_LAUNCH((oct_warp_step_kernel), dim3(n), dim3(OCT_WARP_THREADS),
                    oct_warp_tile_bytes(tile), d->stream->stream, d->box, tile, d->taps[0], stride,
                    d->v, u, moved, parts, course);
         if (!again)

@@ -10,7 +10,6 @@
 #define OCT_WARP_REACH 96 /* radius, at most */
 #define OCT_WARP_TAPS (2 * OCT_WARP_REACH + 1 + OCT_WARP_OWN)
 #define OCT_WARP_SPREAD(i) ((i) + (i) / OCT_WARP_OWN) /* eight-fold steps in different banks */
-#define OCT_WARP_TILE_WARPS 8u /* of a tile whose threads lie across the axis */
 
 /* Along one axis: taps[0 .. 2 radius], then OCT_WARP_OWN - 1 zeros. */
 struct oct_warp_taps {
@@ -54,28 +53,22 @@ static __device__ inline void oct_warp_smooth(const float *taps, uint32_t radius
 
 /* ---- tiles across the depth: along the A-lines or the B-scans ---- */
 
-/* A tile: 32 depths, `own` voxels of the axis and `radius` more at both ends. */
+/* A tile: 32 depths, OCT_WARP_TILE voxels of the axis and `radius` more at both ends. */
+#define OCT_WARP_TILE (OCT_WARP_OWN * OCT_WARP_ROWS)
+
 struct oct_warp_tile {
-    uint32_t own, n_tiles, n_warps; /* own: 8 n_warps at most */
-    uint32_t radius;
+    uint32_t n_tiles, radius;
 };
 
 static inline struct oct_warp_tile oct_warp_tile_of(uint32_t side, uint32_t radius)
 {
-    const uint32_t most = OCT_WARP_OWN * OCT_WARP_TILE_WARPS;
-    struct oct_warp_tile tile;
-    tile.n_tiles = oct_warp_groups(side, most);
-    tile.n_warps = oct_warp_groups(oct_warp_groups(side, tile.n_tiles), OCT_WARP_OWN);
-    tile.own = OCT_WARP_OWN * tile.n_warps;
-    tile.n_tiles = oct_warp_groups(side, tile.own);
-    tile.radius = radius;
-    return tile;
+    return {oct_warp_groups(side, OCT_WARP_TILE), radius};
 }
 
 /* Shared memory of such a block; the taps first. */
 static inline size_t oct_warp_tile_bytes(const struct oct_warp_tile &tile)
 {
-    return (OCT_WARP_TAPS + 1 + (size_t)(tile.own + 2 * tile.radius) * OCT_WARP_LANES) *
+    return (OCT_WARP_TAPS + 1 + (size_t)(OCT_WARP_TILE + 2 * tile.radius) * OCT_WARP_LANES) *
            sizeof(float);
 }
 
@@ -92,18 +85,19 @@ static __device__ inline void oct_warp_load_tile(const float *line, uint32_t ste
                                                  const struct oct_warp_tile &t, uint32_t first,
                                                  float *tile)
 {
-    enum { AT_ONCE = 6 };
-    const uint32_t lane = threadIdx.x % OCT_WARP_LANES, n = t.own + 2 * t.radius;
+    enum { AT_ONCE = 6, APART = OCT_WARP_ROWS };
+    const uint32_t own = threadIdx.x / OCT_WARP_LANES, n = OCT_WARP_TILE + 2 * t.radius;
     const int32_t begin = (int32_t)first - (int32_t)t.radius;
-    for (uint32_t i = threadIdx.x / OCT_WARP_LANES; i < n; i += AT_ONCE * t.n_warps) {
+    float *to = tile + threadIdx.x;
+    for (uint32_t i = own; i < n; i += AT_ONCE * APART, to += AT_ONCE * OCT_WARP_THREADS) {
         float values[AT_ONCE];
 #pragma unroll
         for (uint32_t k = 0; k < AT_ONCE; k++)
-            values[k] = line[oct_warp_inside(begin + (int32_t)(i + k * t.n_warps), side) * step];
+            values[k] = line[oct_warp_inside(begin + (int32_t)(i + k * APART), side) * step];
 #pragma unroll
         for (uint32_t k = 0; k < AT_ONCE; k++)
-            if (i + k * t.n_warps < n)
-                tile[(i + k * t.n_warps) * OCT_WARP_LANES + lane] = values[k];
+            if (i + k * APART < n)
+                to[k * OCT_WARP_THREADS] = values[k];
     }
 }
 
@@ -127,7 +121,7 @@ static inline uint64_t oct_warp_tile_blocks(const struct oct_warp_box &box, int 
 /* Along AXIS, 0 or 1, of volumes from `from` on to those from `to` on; the blocks are those of one
  * volume after those of another. */
 template <int AXIS>
-static __global__ void __launch_bounds__(OCT_WARP_LANES *OCT_WARP_TILE_WARPS)
+static __global__ void __launch_bounds__(OCT_WARP_THREADS)
     oct_warp_gauss_kernel(struct oct_warp_box box, struct oct_warp_tile t, struct oct_warp_taps g,
                           const float *from, float *to, const struct oct_warp_course *course)
 {
@@ -141,10 +135,10 @@ static __global__ void __launch_bounds__(OCT_WARP_LANES *OCT_WARP_TILE_WARPS)
     /* Along the A-lines tiles of one B-scan follow one another, else A-lines of one tile. */
     const uint32_t tile_of = AXIS == 1 ? rest % t.n_tiles : rest / n_l % t.n_tiles;
     const uint32_t across = AXIS == 1 ? rest / t.n_tiles % n_l : rest % n_l;
-    const uint32_t volume = rest / t.n_tiles / n_l, first = tile_of * t.own;
+    const uint32_t volume = rest / t.n_tiles / n_l, first = tile_of * OCT_WARP_TILE;
     const size_t line = volume * box.n + across * box.step[1 - AXIS] + min(d, box.side[2] - 1);
     float sums[OCT_WARP_OWN];
-    oct_warp_load_taps(g, t.n_warps * OCT_WARP_LANES, taps);
+    oct_warp_load_taps(g, OCT_WARP_THREADS, taps);
     oct_warp_load_tile(from + line, box.step[AXIS], box.side[AXIS], t, first, tile);
     __syncthreads();
     oct_warp_smooth_tile(taps, t, tile, sums);
@@ -176,15 +170,15 @@ static __device__ inline void oct_warp_compose_at(const struct oct_warp_box &box
         moved[i * box.n + p.at] = v[i] + oct_warp_sample(u + i * box.n, box, cell);
 }
 
-/* The largest of a block's threads, to *largest. All n_threads call it, once. */
-static __device__ inline void oct_warp_largest_of_block(float own, uint32_t n_threads,
-                                                        float *largest)
+/* The largest of a block's threads, to *largest. All OCT_WARP_THREADS call it, once. */
+static __device__ inline void oct_warp_largest_of_block(float own, float *largest)
 {
     __shared__ float all[OCT_WARP_THREADS];
     const uint32_t t = threadIdx.x;
     all[t] = own;
     __syncthreads();
-    for (uint32_t i = t + OCT_WARP_LANES; t < OCT_WARP_LANES && i < n_threads; i += OCT_WARP_LANES)
+    for (uint32_t i = t + OCT_WARP_LANES; t < OCT_WARP_LANES && i < OCT_WARP_THREADS;
+         i += OCT_WARP_LANES)
         all[t] = fmaxf(all[t], all[i]);
     __syncthreads();
     for (uint32_t i = 1; t == 0 && i < OCT_WARP_LANES; i++)
@@ -199,13 +193,13 @@ static __global__ void oct_warp_longest_kernel(const float *parts, uint32_t n, f
     float own = 0;
     for (uint32_t i = threadIdx.x; i < n; i += OCT_WARP_THREADS)
         own = fmaxf(own, parts[i]);
-    oct_warp_largest_of_block(own, OCT_WARP_THREADS, longest);
+    oct_warp_largest_of_block(own, longest);
 }
 
 /* v: smoothed along depth and A-lines; here along the B-scans, and u' of it. parts: [blocks], the
  * largest |v| of each; with stride.longest they are not written, and nothing is done where that
  * leaves the step as it is. */
-static __global__ void __launch_bounds__(OCT_WARP_LANES *OCT_WARP_TILE_WARPS, 4)
+static __global__ void __launch_bounds__(OCT_WARP_THREADS, 4)
     oct_warp_step_kernel(struct oct_warp_box box, struct oct_warp_tile t, struct oct_warp_taps g,
                          struct oct_warp_stride stride, const float *v, const float *u,
                          float *moved, float *parts, const struct oct_warp_course *course)
@@ -218,10 +212,10 @@ static __global__ void __launch_bounds__(OCT_WARP_LANES *OCT_WARP_TILE_WARPS, 4)
     const uint32_t n_d = oct_warp_groups(box.side[2], OCT_WARP_LANES);
     const uint32_t d = blockIdx.x % n_d * OCT_WARP_LANES + threadIdx.x % OCT_WARP_LANES;
     const uint32_t rest = blockIdx.x / n_d, j = rest % box.side[1];
-    const uint32_t first = rest / box.side[1] * t.own;
+    const uint32_t first = rest / box.side[1] * OCT_WARP_TILE;
     const uint32_t line = j * box.step[1] + min(d, box.side[2] - 1);
     float sums[3][OCT_WARP_OWN];
-    oct_warp_load_taps(g, t.n_warps * OCT_WARP_LANES, taps);
+    oct_warp_load_taps(g, OCT_WARP_THREADS, taps);
 #pragma unroll
     for (int i = 0; i < 3; i++) {
         __syncthreads();
@@ -246,7 +240,7 @@ static __global__ void __launch_bounds__(OCT_WARP_LANES *OCT_WARP_TILE_WARPS, 4)
         oct_warp_compose_at(box, p, here, u, moved);
     }
     if (!stride.longest)
-        oct_warp_largest_of_block(sqrtf(longest), t.n_warps * OCT_WARP_LANES, parts + blockIdx.x);
+        oct_warp_largest_of_block(sqrtf(longest), parts + blockIdx.x);
 }
 
 #endif
