@@ -18,6 +18,10 @@
 #define COPY_BYTES ((size_t)1 << 30)
 #define COPY_ROUNDS 20u
 
+/* test/gpu/warp_passes.cu */
+enum oct_err oct_gpu_warp_passes(const struct oct_warp_setup *setup, double copy,
+                                 struct oct_error *err);
+
 struct row {
     uint32_t side;
     double goal_s, goal_share; /* of the copy's bandwidth in the finest level; 0: none */
@@ -195,6 +199,8 @@ static int run(const struct row *row, double copy, struct oct_workers *workers)
            (double)oct_warp_cuda.bytes(&p.setup) / 4 / (double)p.n, oct_workers_n_threads(workers),
            cpu.seconds * 1e3, apart, error, met && apart <= MOST_APART ? "met" : "MISSED");
     print_levels(&gpu, copy);
+    if (oct_gpu_warp_passes(&p.setup, copy, &err))
+        printf("  the passes were not timed: %s\n", err.text);
     fflush(stdout);
     close_pair(&p);
     return !(met && apart <= MOST_APART && finest->least_jacobian > 0);
