@@ -392,8 +392,14 @@ static inline void oct_warp_queue_shrink(struct oct_warp_device *d, struct oct_w
     }
 }
 
-/* The level's volumes; those of factor 1 take the place of the volumes. The velocity and the trial
- * are scratch. */
+static inline void oct_warp_queue_divide(struct oct_warp_device *d, const float *sums,
+                                         const float *weights)
+{
+    OCT_LAUNCH((oct_warp_divide_kernel), oct_warp_grid_of(d->box.n), dim3(OCT_WARP_THREADS), 0,
+               d->stream->stream, sums, weights, d->box.n, d->fixed);
+}
+
+/* The level's volumes; those of factor 1 are there. The velocity and the trial are scratch. */
 static inline enum oct_err oct_warp_queue_volumes(struct oct_warp_device *d, bool has_mask,
                                                   struct oct_error *err)
 {
@@ -402,6 +408,12 @@ static inline enum oct_err oct_warp_queue_volumes(struct oct_warp_device *d, boo
     float *scratch[2] = {d->v, d->v + n}, *sums = d->v + 2 * n, *weights = d->trial;
     const float *fixed = oct_warp_in(d, OCT_WARP_FIXED), *moving = oct_warp_in(d, OCT_WARP_MOVING);
     int64_t first = 0;
+    if (d->factor == 1) {
+        if (mask)
+            OCT_LAUNCH((oct_warp_hide_kernel), oct_warp_grid_of(n), dim3(OCT_WARP_THREADS), 0,
+                       d->stream->stream, mask, n, d->fixed);
+        return OCT_OK;
+    }
     const unsigned n_taps = oct_warp_level_taps(d->factor, 0, d->h_tables->level, &first);
     enum oct_err e = oct_cuda_stream_upload(d->stream, d->d_tables->level, d->h_tables->level,
                                             sizeof(d->h_tables->level), err);
@@ -414,8 +426,7 @@ static inline enum oct_err oct_warp_queue_volumes(struct oct_warp_device *d, boo
     }
     oct_warp_queue_shrink(d, {fixed, mask}, n_taps, first, scratch, sums);
     oct_warp_queue_shrink(d, {NULL, mask}, n_taps, first, scratch, weights);
-    OCT_LAUNCH((oct_warp_divide_kernel), oct_warp_grid_of(d->box.n), dim3(OCT_WARP_THREADS), 0,
-               d->stream->stream, sums, weights, d->box.n, d->fixed);
+    oct_warp_queue_divide(d, sums, weights);
     return OCT_OK;
 }
 
@@ -490,6 +501,7 @@ static inline enum oct_err oct_warp_rehearse(struct oct_warp_device *d, struct o
 {
     const struct oct_warp_grid grid = d->grid;
     const struct oct_warp_box finest = d->finest;
+    float *scratch[2] = {d->v, d->trial};
     enum oct_err e = OCT_OK;
     for (uint32_t &side : d->grid.dims)
         side = OCT_WARP_LEAST_SIDE;
@@ -498,6 +510,8 @@ static inline enum oct_err oct_warp_rehearse(struct oct_warp_device *d, struct o
         e = oct_cuda_stream_clear(d->stream, d->d_rooms[i],
                                   d->finest.n * (i == OCT_WARP_MASK ? 1 : sizeof(float)), err);
     e = e ? e : oct_warp_queue_level(d, 1, true, true, err);
+    oct_warp_queue_shrink(d, {d->moving, NULL}, 1, 0, scratch, d->moving);
+    oct_warp_queue_divide(d, d->moving, d->moving);
     e = e ? e : oct_warp_queue_check(d, d->fixed, err);
     e = e ? e : oct_warp_queue_energy(d, err);
     e = e ? e : oct_warp_queue_steps(d, {}, 1, 1, false, err);

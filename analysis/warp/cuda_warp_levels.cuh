@@ -54,6 +54,15 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS)
         level[i] = weights[i] >= OCT_WARP_LEAST_WEIGHT ? sums[i] / weights[i] : NAN;
 }
 
+/* Of the finest volume, which is taken as it is: NaN where the mask is 0. */
+static __global__ void __launch_bounds__(OCT_WARP_THREADS)
+    oct_warp_hide_kernel(const uint8_t *mask, size_t n, float *volume)
+{
+    const size_t i = (size_t)blockIdx.x * OCT_WARP_THREADS + threadIdx.x;
+    if (i < n && mask[i] == 0)
+        volume[i] = NAN;
+}
+
 /* Finite or not, in the blocks' sums. */
 static __global__ void __launch_bounds__(OCT_WARP_THREADS)
     oct_warp_check_kernel(const float *volume, size_t n, uint32_t n_blocks,

@@ -484,9 +484,12 @@ static enum oct_err begin_level(struct oct_warp_engine *w, unsigned index, bool 
         return e;
     const double n = (double)w->n, k = task.factor;
     w->n_level = (double)oct_warp_box_of(w->setup.grid, task.factor).n;
-    /* The volumes, axis after axis; the displacement; the energy. */
-    w->bytes = sizeof(float) * (has_mask ? 3 : 2) * n * (1 + 2 / k + 2 / k / k + 1 / k / k / k);
-    count(w, (is_paper(w) ? 3 + 5 + 3 + 5 : 3 + 7) + (has_mask ? 3 : 0));
+    /* The volumes, axis after axis, or with the mask alone; the displacement; the energy. */
+    if (task.factor > 1)
+        w->bytes = sizeof(float) * (has_mask ? 3 : 2) * n * (1 + 2 / k + 2 / k / k + 1 / k / k / k);
+    else
+        w->bytes = has_mask ? n * (1 + sizeof(float)) : 0;
+    count(w, (is_paper(w) ? 3 + 5 + 3 + 5 : 3 + 7) + (has_mask && task.factor > 1 ? 3 : 0));
     begin_course(w);
     w->most_steps = w->setup.params.iterations[index];
     w->is_fresh = false;
