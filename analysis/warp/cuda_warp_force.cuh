@@ -124,13 +124,16 @@ static __device__ inline void oct_warp_smooth_spans(const struct oct_warp_span &
         if (has_own)
             oct_warp_smooth(
                 taps, radius,
-                [values, first](uint32_t i) { return values[OCT_WARP_SPREAD(first + i)]; }, sums);
+                [values, first](uint32_t t, uint32_t i) {
+                    return values[OCT_WARP_SPREAD(first + t) + i];
+                },
+                sums);
         __syncthreads();
         if (!has_own)
             continue;
 #pragma unroll
         for (uint32_t i = 0; i < OCT_WARP_OWN; i++)
-            values[OCT_WARP_SPREAD(first + i)] = sums[i];
+            values[OCT_WARP_SPREAD(first) + i] = sums[i];
     }
     __syncthreads();
 }

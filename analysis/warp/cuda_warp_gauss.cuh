@@ -17,7 +17,8 @@ struct oct_warp_taps {
     uint32_t radius;
 };
 
-/* The values t to t + 7 of a line, as far as there are n. near: the newest taps, by number % 8. */
+/* The values t to t + 7 of a line, as far as there are n; 8 divides t, and line(t, i) is value
+ * t + i. near: the newest taps, by number % 8. */
 template <class LINE>
 static __device__ inline void oct_warp_smooth_eight(const float *taps, uint32_t t, uint32_t n,
                                                     LINE line, float near[OCT_WARP_OWN],
@@ -27,7 +28,7 @@ static __device__ inline void oct_warp_smooth_eight(const float *taps, uint32_t 
     for (uint32_t i = 0; i < OCT_WARP_OWN; i++) {
         if (i >= n)
             break;
-        const float x = line(t + i);
+        const float x = line(t, i);
         near[i] = taps[t + i];
 #pragma unroll
         for (uint32_t k = 0; k < OCT_WARP_OWN; k++)
@@ -35,7 +36,7 @@ static __device__ inline void oct_warp_smooth_eight(const float *taps, uint32_t 
     }
 }
 
-/* sums[k] = sum_t taps[t] line(k + t), t = 0 .. 2 radius. */
+/* sums[k]: of taps[t] times value k + t of the line, t = 0 .. 2 radius. */
 template <class LINE>
 static __device__ inline void oct_warp_smooth(const float *taps, uint32_t radius, LINE line,
                                               float sums[OCT_WARP_OWN])
@@ -107,7 +108,8 @@ static __device__ inline void oct_warp_smooth_tile(const float *taps, const stru
     const uint32_t lane = threadIdx.x % OCT_WARP_LANES;
     const float *own = tile + threadIdx.x / OCT_WARP_LANES * OCT_WARP_OWN * OCT_WARP_LANES + lane;
     oct_warp_smooth(
-        taps, t.radius, [own](uint32_t i) { return own[i * OCT_WARP_LANES]; }, sums);
+        taps, t.radius, [own](uint32_t at, uint32_t i) { return own[(at + i) * OCT_WARP_LANES]; },
+        sums);
 }
 
 /* Blocks of one volume, along `axis` (0 or 1). */
