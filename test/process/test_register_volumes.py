@@ -4,7 +4,6 @@ groups, other grids, landmarks, and what is said of input that cannot be."""
 import csv
 import os
 import signal
-import struct
 import subprocess
 import time
 
@@ -13,8 +12,8 @@ import numpy as np
 from PIL import Image
 
 from octtest import SLOW, Skip, case, main, program, until
-from volumesrig import DIMS, HERE, jacobian, ncc, ok, pair, path, places, refused, register, sample, \
-    smooth_noise, wave
+from volumesrig import DIMS, HERE, jacobian, ncc, ok, pair, path, places, read_nifti, refused, register, \
+    sample, smooth_noise, wave, write_nifti
 
 SMOOTH = "--model", "nonlinear"
 
@@ -236,17 +235,6 @@ def other_grids_and_landmarks():
         assert np.allclose(found, true, atol=1e-3), (row, true)
 
 
-def nifti(name):
-    """The values as [..][B-scan][A-line][depth], and pixdim."""
-    with open(path(name), "rb") as f:
-        raw = f.read()
-    assert struct.unpack("<i", raw[:4])[0] == 348 and raw[344:347] == b"n+1"
-    dim = struct.unpack("<8h", raw[40:56])
-    start, = struct.unpack("<f", raw[108:112])
-    shape = [n for n in dim[1:dim[0] + 1]][::-1]
-    return np.frombuffer(raw, "<f4", offset=int(start)).reshape(shape), struct.unpack("<8f", raw[76:108])
-
-
 @case
 def nifti_files_say_the_same():
     """--nifti: the volumes of OUT.h5, which come back as input with their spacing"""
@@ -254,16 +242,45 @@ def nifti_files_say_the_same():
     register(fixed, moving, path("n.h5"), *SMOOTH, "--um", "2,4,8", "--nifti", path("n"), "--average")
     values, _ = read("n.h5")
     for name in "warped", "jacobian", "average":
-        found, pixdim = nifti(f"n-{name}.nii")
+        found, pixdim = read_nifti(f"n-{name}.nii")
         same(found, values[name])
         assert np.allclose(pixdim[1:4], [0.002, 0.004, 0.008]), pixdim
-    found, _ = nifti("n-displacement.nii")
+    found, _ = read_nifti("n-displacement.nii")
     assert found.shape == (3, 1, *DIMS)
     # What is added to a fixed place, mm: -u along the depth, the file's first axis.
     assert np.allclose(abs(found[0, 0]), abs(values["displacement"][2]) * 0.002, atol=1e-6)
     said, _ = register(path("n-average.nii"), path("n-warped.nii"), path("again.h5"), *SMOOTH, "--json",
                        "--iterations", "1")
     assert np.allclose(said["um"], [8, 4, 2]) and said["pairs"][0]["before"]["ncc"] > 0.98
+
+
+@case
+def displacements_lead_from_scanner_to_scanner():
+    """--nifti: what is added to a place of FIXED in mm leads to MOVING, whatever its grid and axes"""
+    whole = smooth_noise((48, 48, 48), 3, 8)
+    fixed_mm = np.array([[0, 0.2, 0, -7], [0.1, 0, 0, 3], [0, 0, -0.3, 5]])
+    moving_mm = np.array([[0.05, 0, 0, 11], [0, 0, 0.3, -2], [0, 0.2, 0, 1]])
+    shapes = (16, 20, 20), (16, 18, 36)
+    depths = 1, 0.5
+    volumes = []
+    for shape, step in zip(shapes, depths):
+        x = places(shape)
+        at = [(p - (n - 1) / 2) * s + 23.5 for p, n, s in zip(x, shape, (1, 1, step))]
+        volumes.append(sample(whole, at))
+    files = write_nifti("scan0.nii", volumes[0], fixed_mm), write_nifti("scan1.nii", volumes[1], moving_mm)
+    register(*files, path("scan.h5"), *SMOOTH, "--nifti", path("scan"), "--iterations", "5")
+    values, attrs = read("scan.h5")
+    assert np.allclose(attrs["moving_scale"], [1, 1, 2]) and list(attrs["element_size_um"].round(3)) == \
+        [300, 200, 100]
+    x = places(shapes[0])
+    origin, scale = (attrs["moving_" + k].reshape(3, 1, 1, 1) for k in ("origin", "scale"))
+    moved = origin + scale * (x - values["displacement"])
+
+    def in_mm(to_mm, at):
+        return np.einsum("rk,kbjd->rbjd", to_mm[:, :3], at[::-1]) + to_mm[:, 3].reshape(3, 1, 1, 1)
+    added = in_mm(moving_mm, moved) - in_mm(fixed_mm, x)
+    found, _ = read_nifti("scan-displacement.nii")
+    assert np.allclose(found[:, 0], added * np.reshape([-1, -1, 1], (3, 1, 1, 1)), atol=1e-4)
 
 
 # ---- files ----

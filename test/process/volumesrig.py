@@ -2,6 +2,7 @@
 what follows from a displacement, by numpy from the documents alone."""
 import json
 import os
+import struct
 
 import numpy as np
 
@@ -87,6 +88,35 @@ def jacobian(u):
 
 def ncc(a, b):
     return np.corrcoef(np.ravel(a), np.ravel(b))[0, 1]
+
+
+def write_nifti(name, values, to_mm):
+    """A NIfTI-1 file of [B-scan][A-line][depth]; to_mm: [3][4] of (depth, A-line, B-scan)."""
+    to_mm = np.asarray(to_mm, float)
+    raw = bytearray(352)
+    struct.pack_into("<i", raw, 0, 348)
+    struct.pack_into("<8h", raw, 40, 3, *values.shape[::-1], 1, 1, 1, 1)
+    struct.pack_into("<2h", raw, 70, 16, 32)  # float
+    struct.pack_into("<8f", raw, 76, 1, *np.linalg.norm(to_mm[:, :3], axis=0), 0, 0, 0, 0)
+    struct.pack_into("<f", raw, 108, 352)
+    raw[123] = 2  # mm
+    struct.pack_into("<2h", raw, 252, 0, 1)  # sform alone
+    struct.pack_into("<12f", raw, 280, *to_mm.ravel())
+    raw[344:348] = b"n+1\0"
+    with open(path(name), "wb") as f:
+        f.write(bytes(raw) + values.astype("<f4").tobytes())
+    return path(name)
+
+
+def read_nifti(name):
+    """The values as [..][B-scan][A-line][depth], and pixdim."""
+    with open(path(name), "rb") as f:
+        raw = f.read()
+    assert struct.unpack("<i", raw[:4])[0] == 348 and raw[344:347] == b"n+1"
+    dim = struct.unpack("<8h", raw[40:56])
+    start, = struct.unpack("<f", raw[108:112])
+    values = np.frombuffer(raw, "<f4", offset=int(start))
+    return values.reshape(dim[dim[0]:0:-1]), struct.unpack("<8f", raw[76:108])
 
 
 DIMS = 20, 28, 36
