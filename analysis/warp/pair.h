@@ -21,7 +21,8 @@ enum oct_warp_model { OCT_WARP_BSCANS, OCT_WARP_NONLINEAR, OCT_WARP_BOTH };
 extern const char
     *const oct_warp_model_names[OCT_WARP_N_MODELS]; /* "bscans", "nonlinear", "both" */
 
-/* Levels that fit the model: as oct_warp_params_default, with OCT_WARP_BOTH from factor 2 on. */
+/* What fits the model: as oct_warp_params_default; with OCT_WARP_BOTH from factor 2 on, sigma 4 and
+ * lambda 1e-3. */
 void oct_warp_pair_params_default(struct oct_warp_params *params, enum oct_warp_profile profile,
                                   enum oct_warp_model model, const uint32_t dims[3]);
 
@@ -41,7 +42,9 @@ struct oct_warp_pair {
     struct oct_warp_bscan *bscans; /* [V]; OCT_WARP_NONLINEAR: NULL */
     double range[2];               /* what became 0 and 1 */
     struct oct_warp_report report; /* of the solver */
-    struct oct_warp_likeness before, after; /* of fixed and moving, fixed and warped, scaled */
+    struct oct_warp_likeness before, after; /* of fixed and moving, fixed and warped, scaled; after:
+                                               of voxels whose B-scan has a counterpart, and whose
+                                               place lies within the moving volume */
     struct oct_warp_volume_change change;   /* of jacobian; OCT_WARP_BSCANS: of J = 1 */
     char running[8];                        /* "cpu", "cuda" */
     double seconds;
