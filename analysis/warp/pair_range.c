@@ -12,6 +12,7 @@
 
 #define LEAST_SHARE 0.005
 #define N_BINS 65536u
+#define COARSE 256 /* a range that shrank by more was of few bins */
 #define PIECE ((size_t)1 << 18)
 
 /* ---- the range ---- */
@@ -61,17 +62,20 @@ enum oct_err oct_warp_range(const float *fixed, const float *moving, size_t n, d
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a histogram");
     range[0] = fmin((double)least[0], (double)least[1]);
     range[1] = fmax((double)most[0], (double)most[1]);
-    /* Values far beyond the others would leave these one bin: the second pass parts it. */
-    for (unsigned pass = 0; pass < 2; pass++) {
+    /* Values far beyond the others leave these one bin, which the next pass divides, with one more
+     * on either side for what was rounded. */
+    double before;
+    do {
         memset(counts, 0, N_BINS * sizeof(*counts));
         count(fixed, n, range, counts);
         count(moving, n, range, counts);
-        const double lo = oct_histogram_percentile(counts, N_BINS, LEAST_SHARE),
-                     hi = oct_histogram_percentile(counts, N_BINS, 1 - LEAST_SHARE) + 1,
+        const double lo = oct_histogram_percentile(counts, N_BINS, LEAST_SHARE) - 1,
+                     hi = oct_histogram_percentile(counts, N_BINS, 1 - LEAST_SHARE) + 2,
                      bin = (range[1] - range[0]) / N_BINS, base = range[0];
+        before = range[1] - range[0];
         range[0] = base + lo * bin;
         range[1] = base + hi * bin;
-    }
+    } while (range[1] - range[0] < before / COARSE);
     free(counts);
     return OCT_OK;
 }

@@ -54,6 +54,13 @@ static double tissue_at(uint64_t seed, double y, double x, double z)
            0.6 * (double)speckle(seed, y / 1.7, x / 1.7, z / 1.7);
 }
 
+double oct_torn_tissue_bend(const struct oct_torn_tissue *tissue, double y, double x)
+{
+    const double pi = 3.14159265358979323846;
+
+    return tissue->bend * sin(2 * pi * x / tissue->dims[1]) * cos(pi * y / tissue->dims[0]);
+}
+
 void oct_torn_tissue_draw(const struct oct_torn_tissue *tissue, double (*motion)[3], float *volume)
 {
     const uint32_t *n = tissue->dims;
@@ -62,13 +69,14 @@ void oct_torn_tissue_draw(const struct oct_torn_tissue *tissue, double (*motion)
     for (uint32_t b = 0; b < n[0]; b++)
         for (uint32_t j = 0; j < n[1]; j++)
             for (uint32_t d = 0; d < n[2]; d++) {
+                const double y = b + motion[b][0], x = j + motion[b][1],
+                             z = d - motion[b][2] - oct_torn_tissue_bend(tissue, y, x);
                 double noise = 0;
                 for (unsigned i = 0; i < 4;
-                     i++) /* four uniform ones: nearly normal, sd sqrt(4/3) */
+                     i++) /* four uniform ones: nearly normal, variance 4/3 */
                     noise += (double)lattice(tissue->noise_seed, 7, i, (int64_t)at);
-                volume[at++] = (float)(tissue_at(tissue->seed, b + motion[b][0], j + motion[b][1],
-                                                 d - motion[b][2]) +
-                                       tissue->noise * noise * sqrt(0.75));
+                volume[at++] =
+                    (float)(tissue_at(tissue->seed, y, x, z) + tissue->noise * noise * sqrt(0.75));
             }
 }
 

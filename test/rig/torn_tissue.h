@@ -10,7 +10,11 @@ struct oct_torn_tissue {
     uint32_t dims[3]; /* V, M, D */
     uint64_t seed, noise_seed;
     double noise; /* sd; the tissue is within 0 to 1 or so */
+    double bend;  /* how far it is bent up and down, smoothly: oct_torn_tissue_bend */
 };
+
+/* How much deeper tissue at (y, x) is shown than without `bend`. */
+double oct_torn_tissue_bend(const struct oct_torn_tissue *tissue, double y, double x);
 
 /* motion: [V][3]: B-scan b, A-line j, pixel d shows tissue (b + motion[b][0], j + motion[b][1],
  * d - motion[b][2]). volume: [V][M][D]. */

@@ -1,0 +1,327 @@
+/* One volume onto another: the three models on tissue that was torn and bent in known ways, the
+ * units of what comes out, and what cannot be registered. */
+#include "test/rig/tap.h"
+
+#include "analysis/warp/pair.h"
+#include "kernels/device/workers.h"
+#include "test/rig/torn_tissue.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { V = 40, M = 64, D = 72 };
+#define N ((size_t)V * M * D)
+
+static const uint32_t sides[3] = {V, M, D};
+
+struct scene {
+    struct oct_torn_tissue tissue[2];
+    double motion[2][V][3];
+    float *volume[2];
+    struct oct_warp_pair_setup setup;
+    struct oct_warp_pair pair;
+    struct oct_error err;
+};
+
+/* In dB, so that units show. */
+static void open_scene(struct scene *s, enum oct_warp_model model, double tear, double bend)
+{
+    memset(s, 0, sizeof(*s));
+    for (unsigned v = 0; v < 2; v++) {
+        for (unsigned b = 0; b < V; b++) {
+            const double t = b + 60.0 * v;
+            s->motion[v][b][0] = tear * (sin(0.07 * t) + 1.3 * v);
+            s->motion[v][b][1] = tear * (2 * sin(0.11 * t + 1) + (v == 1 && b > 24 ? 3.3 : 0));
+            s->motion[v][b][2] = tear * (sin(0.5 * t) + 1.4 * v);
+        }
+        s->tissue[v] = (struct oct_torn_tissue){.dims = {V, M, D},
+                                                .seed = 5,
+                                                .noise_seed = v + 1,
+                                                .noise = 0.05,
+                                                .bend = v == 1 ? bend : 0};
+        s->volume[v] = malloc(N * sizeof(float));
+        assert_non_null(s->volume[v]);
+        oct_torn_tissue_draw(&s->tissue[v], s->motion[v], s->volume[v]);
+        for (size_t i = 0; i < N; i++)
+            s->volume[v][i] = 60 * s->volume[v][i] - 20;
+    }
+    s->setup =
+        (struct oct_warp_pair_setup){.solver = {.grid = {.dims = {V, M, D}, .spacing = {1, 1, 1}}},
+                                     .model = model,
+                                     .backend = "cpu"};
+    oct_warp_pair_params_default(&s->setup.solver.params, OCT_WARP_OCTD, model, sides);
+}
+
+static enum oct_err run(struct scene *s)
+{
+    return oct_warp_pair_register(&s->setup, s->volume[0], s->volume[1], NULL, &s->pair, &s->err);
+}
+
+static void close_scene(struct scene *s)
+{
+    oct_warp_pair_finish(&s->pair);
+    free(s->volume[0]);
+    free(s->volume[1]);
+}
+
+/* The mean distance of the displacement from the truth, of voxels that the moving volume shows. */
+static double error_of(struct scene *s, double *seen)
+{
+    double sum = 0;
+    size_t n = 0;
+
+    for (unsigned b = 0; b < V; b++)
+        for (size_t k = 0; k < (size_t)M * D; k++) {
+            const size_t at = b * (size_t)M * D + k;
+            const double x[3] = {b, (double)(k / D), (double)(k % D)};
+            const float *u = s->pair.displacement + at;
+            double truth[3], length = 0;
+            if (!oct_torn_tissue_shift(V, s->motion[0], s->motion[1], b, -(double)u[0], truth))
+                continue;
+            truth[2] += oct_torn_tissue_bend(&s->tissue[1], x[0] + s->motion[0][b][0],
+                                             x[1] + s->motion[0][b][1]);
+            bool inside = true;
+            for (unsigned i = 0; i < 3; i++) {
+                inside = inside && x[i] + truth[i] >= 2 && x[i] + truth[i] <= sides[i] - 3.0;
+                length += pow(-(double)u[i * N] - truth[i], 2);
+            }
+            if (inside) {
+                sum += sqrt(length);
+                n++;
+            }
+        }
+    *seen = (double)n / N;
+    return sum / (double)n;
+}
+
+/* The moving volume at x - u(x), by the definition. */
+static double sampled(const struct scene *s, size_t at)
+{
+    const double x[3] = {(double)(at / ((size_t)M * D)), (double)(at / D % M), (double)(at % D)};
+    double sum = 0;
+
+    for (unsigned c = 0; c < 8; c++) {
+        double weight = 1;
+        size_t from = 0;
+        for (unsigned i = 0; i < 3; i++) {
+            const double y = x[i] - (double)s->pair.displacement[i * N + at],
+                         held = fmax(0, fmin(sides[i] - 1.0, y)),
+                         low = fmin(floor(held), sides[i] - 2.0);
+            weight *= c >> i & 1 ? held - low : 1 - (held - low);
+            from = from * sides[i] + (size_t)low + (c >> i & 1);
+        }
+        sum += weight * (double)s->volume[1][from];
+    }
+    return sum;
+}
+
+static void expect_warped(const struct scene *s)
+{
+    for (size_t at = 0; at < N; at += 7)
+        assert_true(fabs((double)s->pair.warped[at] - sampled(s, at)) < 0.02);
+}
+
+static void torn_tissue_is_put_together_by_its_bscans(void **state)
+{
+    struct scene s;
+    double seen;
+
+    (void)state;
+    open_scene(&s, OCT_WARP_BSCANS, 1, 0);
+    assert_int_equal(run(&s), OCT_OK);
+    const double error = error_of(&s, &seen);
+    print_message("mean error %.3f of %.2f, NCC %.3f, before %.3f\n", error, seen, s.pair.after.ncc,
+                  s.pair.before.ncc);
+    assert_true(error < 0.1 && seen > 0.7);
+    assert_true(s.pair.after.ncc > 0.95 && s.pair.before.ncc < 0.8);
+    assert_true(s.pair.after.ssd < 0.3 * s.pair.before.ssd);
+    assert_true(s.pair.before.n == N && s.pair.after.n < N && (double)s.pair.after.n > 0.7 * N);
+    assert_null(s.pair.jacobian);
+    assert_true(s.pair.change.least == 1 && s.pair.change.most == 1 && s.pair.change.folded == 0);
+    assert_string_equal(s.pair.running, "cpu");
+    expect_warped(&s);
+    close_scene(&s);
+}
+
+static void what_is_torn_and_bent_needs_both(void **state)
+{
+    double error[OCT_WARP_N_MODELS], ncc[OCT_WARP_N_MODELS], seen;
+
+    (void)state;
+    for (enum oct_warp_model model = 0; model < OCT_WARP_N_MODELS; model++) {
+        struct scene s;
+        open_scene(&s, model, 1, 2);
+        assert_int_equal(run(&s), OCT_OK);
+        error[model] = error_of(&s, &seen);
+        ncc[model] = s.pair.after.ncc;
+        print_message("%s: mean error %.3f of %.2f, NCC %.3f, least J %.2f\n",
+                      oct_warp_model_names[model], error[model], seen, ncc[model],
+                      s.pair.change.least);
+        assert_true(s.pair.change.least > 0 && s.pair.change.folded == 0);
+        expect_warped(&s);
+        close_scene(&s);
+    }
+    assert_true(error[OCT_WARP_BOTH] < 0.4);
+    assert_true(error[OCT_WARP_BOTH] < 0.5 * error[OCT_WARP_BSCANS]);
+    assert_true(error[OCT_WARP_BOTH] < 0.5 * error[OCT_WARP_NONLINEAR]);
+    assert_true(ncc[OCT_WARP_BOTH] > ncc[OCT_WARP_BSCANS] + 0.05);
+    assert_true(ncc[OCT_WARP_BOTH] > ncc[OCT_WARP_NONLINEAR] + 0.01);
+}
+
+static void an_eye_at_rest_needs_no_bscans(void **state)
+{
+    struct scene s;
+    double seen;
+
+    (void)state;
+    open_scene(&s, OCT_WARP_NONLINEAR, 0, 2);
+    assert_int_equal(run(&s), OCT_OK);
+    const double error = error_of(&s, &seen);
+    print_message("mean error %.3f of %.2f, NCC %.3f\n", error, seen, s.pair.after.ncc);
+    assert_true(error < 0.2 && s.pair.after.ncc > 0.9);
+    assert_null(s.pair.bscans);
+    assert_non_null(s.pair.jacobian);
+    assert_true(s.pair.report.n_levels == s.setup.solver.params.n_levels);
+    close_scene(&s);
+}
+
+static void what_is_not_finite_counts_for_nothing(void **state)
+{
+    struct scene clean, dirty;
+
+    (void)state;
+    open_scene(&clean, OCT_WARP_BOTH, 1, 1);
+    open_scene(&dirty, OCT_WARP_BOTH, 1, 1);
+    for (size_t i = 0; i < N; i += 1009) {
+        dirty.volume[0][i] = i % 2 ? NAN : INFINITY;
+        dirty.volume[1][N - 1 - i] = i % 3 ? NAN : -INFINITY;
+    }
+    dirty.volume[0][5] = 1e30F;
+    dirty.volume[1][9] = -1e30F;
+    assert_int_equal(run(&clean), OCT_OK);
+    assert_int_equal(run(&dirty), OCT_OK);
+    for (unsigned i = 0; i < 2; i++)
+        if (fabs(clean.pair.range[i] - dirty.pair.range[i]) >= 0.5)
+            fail_msg("range %g, with values that are not finite %g", clean.pair.range[i],
+                     dirty.pair.range[i]);
+    double most = 0;
+    for (size_t i = 0; i < 3 * N; i++)
+        most = fmax(most, fabs((double)(clean.pair.displacement[i] - dirty.pair.displacement[i])));
+    for (size_t i = 0; i < N; i++)
+        assert_true(isfinite(dirty.pair.warped[i]));
+    assert_true(most < 1);
+    assert_true(dirty.pair.before.n < N && clean.pair.before.n == N);
+    close_scene(&clean);
+    close_scene(&dirty);
+}
+
+static void threads_do_not_change_a_byte(void **state)
+{
+    struct oct_workers *workers;
+    struct scene one, three;
+
+    (void)state;
+    assert_int_equal(oct_workers_create(&workers, 3, NULL), OCT_OK);
+    open_scene(&one, OCT_WARP_BOTH, 1, 1);
+    open_scene(&three, OCT_WARP_BOTH, 1, 1);
+    three.setup.solver.workers = workers;
+    assert_int_equal(run(&one), OCT_OK);
+    assert_int_equal(run(&three), OCT_OK);
+    assert_memory_equal(one.pair.displacement, three.pair.displacement, 3 * N * sizeof(float));
+    assert_memory_equal(one.pair.warped, three.pair.warped, N * sizeof(float));
+    assert_memory_equal(one.pair.jacobian, three.pair.jacobian, N * sizeof(float));
+    close_scene(&one);
+    close_scene(&three);
+    oct_workers_destroy(workers);
+}
+
+/* ---- what cannot be ---- */
+
+static void expect_refusal(struct scene *s, const char *why)
+{
+    assert_int_equal(run(s), OCT_E_ARG);
+    if (!strstr(s->err.text, why))
+        fail_msg("%s", s->err.text);
+    assert_null(s->pair.displacement);
+    assert_null(s->pair.warped);
+    assert_null(s->pair.bscans);
+}
+
+static void volumes_that_say_nothing_are_refused(void **state)
+{
+    struct scene s;
+    uint64_t seed = 1;
+
+    (void)state;
+    open_scene(&s, OCT_WARP_BOTH, 1, 0);
+    for (size_t i = 0; i < N; i++) {
+        seed = seed * UINT64_C(6364136223846793005) + 1;
+        s.volume[1][i] = (float)(seed >> 40);
+    }
+    expect_refusal(&s, "of the fixed volume lies in the moving one");
+    for (size_t i = 0; i < N; i++)
+        s.volume[1][i] = i % 2 ? 4 : NAN;
+    expect_refusal(&s, "the moving volume is constant");
+    for (size_t i = 0; i < N; i++)
+        s.volume[0][i] = NAN;
+    expect_refusal(&s, "the fixed volume has nothing finite");
+    close_scene(&s);
+}
+
+static bool stop(void *context, unsigned level, unsigned factor, unsigned iteration,
+                 unsigned iterations, double energy)
+{
+    unsigned *n = context;
+
+    assert_true(level == 0 && factor == 2 && iteration <= iterations && isfinite(energy));
+    return ++*n == 3;
+}
+
+static void whoever_follows_can_stop(void **state)
+{
+    struct scene s;
+    unsigned n = 0;
+
+    (void)state;
+    open_scene(&s, OCT_WARP_BOTH, 1, 2);
+    s.setup.progress.call = stop;
+    s.setup.progress.context = &n;
+    assert_int_equal(run(&s), OCT_E_CLOSED);
+    assert_int_equal(n, 3);
+    assert_null(s.pair.displacement);
+    close_scene(&s);
+}
+
+static void the_forecast_holds_the_engine_and_the_results(void **state)
+{
+    struct scene s;
+    uint64_t bytes[OCT_WARP_N_MODELS];
+
+    (void)state;
+    for (enum oct_warp_model model = 0; model < OCT_WARP_N_MODELS; model++) {
+        open_scene(&s, model, 0, 0);
+        bytes[model] = oct_warp_pair_bytes(&s.setup);
+        close_scene(&s);
+    }
+    const uint64_t voxel = N * sizeof(float), engine = oct_warp_cpu.bytes(&s.setup.solver);
+    assert_true(bytes[OCT_WARP_BSCANS] >= 6 * voxel);
+    assert_true(bytes[OCT_WARP_BSCANS] < bytes[OCT_WARP_BOTH]);
+    assert_true(bytes[OCT_WARP_BOTH] >= engine + 7 * voxel);
+    assert_true(bytes[OCT_WARP_BOTH] <= engine + 9 * voxel);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(torn_tissue_is_put_together_by_its_bscans),
+        cmocka_unit_test(what_is_torn_and_bent_needs_both),
+        cmocka_unit_test(an_eye_at_rest_needs_no_bscans),
+        cmocka_unit_test(what_is_not_finite_counts_for_nothing),
+        cmocka_unit_test(threads_do_not_change_a_byte),
+        cmocka_unit_test(volumes_that_say_nothing_are_refused),
+        cmocka_unit_test(whoever_follows_can_stop),
+        cmocka_unit_test(the_forecast_holds_the_engine_and_the_results),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
