@@ -47,6 +47,8 @@ struct oct_warp_pair {
                                                place lies within the moving volume */
     struct oct_warp_volume_change change;   /* of jacobian; OCT_WARP_BSCANS: of J = 1 */
     char running[8];                        /* "cpu", "cuda" */
+    bool is_rigid; /* OCT_WARP_BOTH: the solver left 99 % or more of the SSD that the B-scans alone
+                      leave. What it fitted is noise: the map is that of the B-scans, and J is 1 */
     double seconds;
 };
 

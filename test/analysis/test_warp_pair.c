@@ -158,7 +158,7 @@ static void what_is_torn_and_bent_needs_both(void **state)
         print_message("%s: mean error %.3f of %.2f, NCC %.3f, least J %.2f\n",
                       oct_warp_model_names[model], error[model], seen, ncc[model],
                       s.pair.change.least);
-        assert_true(s.pair.change.least > 0 && s.pair.change.folded == 0);
+        assert_true(s.pair.change.least > 0 && s.pair.change.folded == 0 && !s.pair.is_rigid);
         expect_warped(&s);
         close_scene(&s);
     }
@@ -167,6 +167,21 @@ static void what_is_torn_and_bent_needs_both(void **state)
     assert_true(error[OCT_WARP_BOTH] < 0.5 * error[OCT_WARP_NONLINEAR]);
     assert_true(ncc[OCT_WARP_BOTH] > ncc[OCT_WARP_BSCANS] + 0.05);
     assert_true(ncc[OCT_WARP_BOTH] > ncc[OCT_WARP_NONLINEAR] + 0.01);
+}
+
+static void what_is_torn_alone_is_not_bent(void **state)
+{
+    struct scene s;
+    double seen;
+
+    (void)state;
+    open_scene(&s, OCT_WARP_BOTH, 1, 0);
+    assert_int_equal(run(&s), OCT_OK);
+    assert_true(s.pair.is_rigid && s.pair.report.n_levels == 2);
+    assert_true(error_of(&s, &seen) < 0.1 && s.pair.after.ncc > 0.95);
+    assert_true(s.pair.change.least == 1 && s.pair.change.most == 1 && s.pair.jacobian[N / 2] == 1);
+    expect_warped(&s);
+    close_scene(&s);
 }
 
 static void an_eye_at_rest_needs_no_bscans(void **state)
@@ -316,6 +331,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(torn_tissue_is_put_together_by_its_bscans),
         cmocka_unit_test(what_is_torn_and_bent_needs_both),
+        cmocka_unit_test(what_is_torn_alone_is_not_bent),
         cmocka_unit_test(an_eye_at_rest_needs_no_bscans),
         cmocka_unit_test(what_is_not_finite_counts_for_nothing),
         cmocka_unit_test(threads_do_not_change_a_byte),
