@@ -7,7 +7,9 @@
 
 /* A B-scan has a counterpart where its score is this part of the way from that of B-scans that do
  * not belong to the median of all, and is above what noise alone gives: six standard deviations,
- * where one of NOISE_AREA pixels is independent once they are smoothed (bscans_fit.c). */
+ * where one of NOISE_AREA pixels is independent once they are smoothed (bscans_fit.c). What lies
+ * beyond the ends of the moving volume is most like its first or last B-scan: there a score below
+ * that of nine tenths of the others has none either. */
 #define PART_OF_USUAL 0.25
 #define NOISE_AREA 12.6
 #define LEAST_SCORE 0.1
@@ -46,9 +48,13 @@ static void judge(struct oct_warp_bscan *bscans, const uint32_t dims[3], float u
     qsort(sorted, n_scored, sizeof(*sorted), by_value);
     const double usual = sorted[n_scored / 2], low = fmin((double)unlike, usual);
     const double least = fmax(fmax(LEAST_SCORE, noise), low + PART_OF_USUAL * (usual - low));
-    for (uint32_t b = 0; b < n; b++)
-        if (bscans[b].score < least)
+    const double low_at_ends = sorted[n_scored / 10];
+    for (uint32_t b = 0; b < n; b++) {
+        const double place = b + bscans[b].shift[0];
+        const bool at_end = place <= 0 || place >= n - 1.0;
+        if (bscans[b].score < least || (at_end && bscans[b].score < low_at_ends))
             bscans[b].score = NAN;
+    }
 }
 
 /* Shifts of B-scans without a counterpart: between those of the next ones that have one. */

@@ -128,6 +128,23 @@ static void a_blink_has_no_counterpart_and_lies_between_its_neighbours(void **st
     finish(&p);
 }
 
+static void what_lies_beyond_the_ends_has_no_counterpart(void **state)
+{
+    struct pair p;
+
+    (void)state;
+    memset(&p, 0, sizeof(p));
+    for (unsigned b = 0; b < V; b++)
+        p.motion[1][b][0] = -6;
+    draw(&p);
+    assert_int_equal(run(&p, NULL, NULL), OCT_OK);
+    for (unsigned b = 0; b < V; b++) {
+        assert_true(isnan(p.bscans[b].score) == (b >= V - 6));
+        assert_true(fabs(p.bscans[b].shift[0] - 6) < 0.3);
+    }
+    finish(&p);
+}
+
 static void what_has_nothing_in_common_is_an_error(void **state)
 {
     struct pair p;
@@ -226,6 +243,7 @@ int main(void)
         cmocka_unit_test(jumps_are_found_to_parts_of_a_voxel),
         cmocka_unit_test(threads_do_not_change_a_number),
         cmocka_unit_test(a_blink_has_no_counterpart_and_lies_between_its_neighbours),
+        cmocka_unit_test(what_lies_beyond_the_ends_has_no_counterpart),
         cmocka_unit_test(what_has_nothing_in_common_is_an_error),
         cmocka_unit_test(aligned_volumes_are_the_moving_one_at_its_shifts),
         cmocka_unit_test(a_composed_place_is_that_of_the_nearest_bscan),
