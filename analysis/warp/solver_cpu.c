@@ -97,6 +97,9 @@ static bool allocate(struct oct_warp_engine *e)
         if (!g->warped || !g->total)
             return false;
     }
+    /* Lanes behind the end of a row are multiplied by 0, which leaves 0 of what is finite alone. */
+    if (e->scratch)
+        memset(e->scratch, 0, e->n_workers * e->n_scratch * sizeof(*e->scratch));
     return e->scratch && e->fixed && e->moving && e->mask && e->u && e->v && e->sums &&
            e->largest && e->finite;
 }
