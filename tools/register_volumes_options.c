@@ -194,11 +194,11 @@ const struct oct_option oct_volumes_options[] = {
      "bscans: each B-scan as a whole; nonlinear: a smooth field; both\n"
      "(default): the field after the B-scans",
      OCT_OPTION_TEXT, AT(model_name)},
-    {"--lambda", "L", "how stiff the field is (5e-4)", OCT_OPTION_NUMBER, AT(lambda), .least = 0,
-     .most = 1e6, .needs = "a number from 0 to 1e6"},
+    {"--lambda", "L", "how stiff the field is (1e-3 of both, 5e-4 of nonlinear)", OCT_OPTION_NUMBER,
+     AT(lambda), .least = 0, .most = 1e6, .needs = "a number from 0 to 1e6"},
     {"--sigma", "S",
      "how smooth its steps are: of a Gaussian at full resolution, um where\n"
-     "the spacing is known, else voxels (3 of the spacings' geometric mean)",
+     "the spacing is known, else voxels (4 of the spacings' geometric mean)",
      OCT_OPTION_NUMBER, AT(sigma), .least = OCT_OPTION_ABOVE_0, .most = MOST_UM,
      .needs = "a length above 0"},
     {"--levels", "N", "how many, each half as fine as the next, or their factors (4,2,1)",

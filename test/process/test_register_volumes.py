@@ -61,7 +61,8 @@ def what_is_known_is_found():
         assert np.allclose(values["levels/" + name], [row[name] for row in one["levels"]], rtol=1e-12)
     assert (values["levels/energy_last"] <= values["levels/energy_first"]).all()
     assert attrs["fixed"] == fixed and attrs["source"] == moving and attrs["units"] == "voxel"
-    assert attrs["model"] == "nonlinear" and attrs["sigma_voxels"] == 3 and attrs["lambda"] == 5e-4
+    assert attrs["model"] == "nonlinear" and attrs["sigma_voxels"] == said["sigma"] \
+        and attrs["lambda"] == said["lambda"]
     assert "element_size_um" not in attrs and "bscans_shift" not in values
 
 
@@ -135,8 +136,8 @@ def an_eye_that_moved_between_bscans():
     pixels = np.asarray(Image.open(path("b-checkerboard.png")).convert("RGB")).astype(int)
     assert 0.1 < (pixels[..., 0] - pixels[..., 2] > 8).mean() < 0.5
     pixels = np.asarray(Image.open(path("b-jacobian.png")).convert("RGB")).astype(int)
-    assert (pixels[..., 0] - pixels[..., 2] > 20).mean() > 0.02
-    assert (pixels[..., 2] - pixels[..., 0] > 20).mean() > 0.02
+    assert (pixels[..., 0] - pixels[..., 2] > 20).mean() > 0.005
+    assert (pixels[..., 2] - pixels[..., 0] > 20).mean() > 0.005
 
 
 # ---- several ----
