@@ -32,29 +32,32 @@ static int by_value(const void *a, const void *b)
 
 /* ---- what is no counterpart ---- */
 
+/* At the first or last B-scan of the moving volume, or beyond. */
+static bool is_at_end(const struct oct_warp_bscan *bscans, uint32_t n, uint32_t b)
+{
+    const double place = b + bscans[b].shift[0];
+    return place <= 0 || place >= n - 1.0;
+}
+
 /* sorted: [V], scratch. */
 static void judge(struct oct_warp_bscan *bscans, const uint32_t dims[3], float unlike,
                   double *sorted)
 {
     const uint32_t n = dims[0];
     const double noise = fmin(6 * sqrt(NOISE_AREA / ((double)dims[1] * dims[2])), MOST_OF_NOISE);
-    uint32_t n_scored = 0;
+    uint32_t n_inside = 0;
 
     for (uint32_t b = 0; b < n; b++)
-        if (!isnan(bscans[b].score))
-            sorted[n_scored++] = bscans[b].score;
-    if (n_scored == 0)
-        return;
-    qsort(sorted, n_scored, sizeof(*sorted), by_value);
-    const double usual = sorted[n_scored / 2], low = fmin((double)unlike, usual);
+        if (!isnan(bscans[b].score) && !is_at_end(bscans, n, b))
+            sorted[n_inside++] = bscans[b].score;
+    qsort(sorted, n_inside, sizeof(*sorted), by_value);
+    const double usual = n_inside ? sorted[n_inside / 2] : (double)unlike;
+    const double low = fmin((double)unlike, usual);
     const double least = fmax(fmax(LEAST_SCORE, noise), low + PART_OF_USUAL * (usual - low));
-    const double low_at_ends = sorted[n_scored / 10];
-    for (uint32_t b = 0; b < n; b++) {
-        const double place = b + bscans[b].shift[0];
-        const bool at_end = place <= 0 || place >= n - 1.0;
-        if (bscans[b].score < least || (at_end && bscans[b].score < low_at_ends))
+    const double least_at_end = n_inside ? fmax(least, sorted[n_inside / 10]) : least;
+    for (uint32_t b = 0; b < n; b++)
+        if (bscans[b].score < (is_at_end(bscans, n, b) ? least_at_end : least))
             bscans[b].score = NAN;
-    }
 }
 
 /* Shifts of B-scans without a counterpart: between those of the next ones that have one. */
