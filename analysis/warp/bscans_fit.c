@@ -17,8 +17,8 @@
 #define TAPS 3 /* on either side */
 
 #define PART_BELOW 0.05 /* how far the floor of scores lies below the lowest */
-#define REACH 3u      /* B-scans on either side of the path */
-#define MOST_STEPS 12 /* of a climb */
+#define REACH 3u        /* B-scans on either side of the path */
+#define MOST_STEPS 12   /* of a climb */
 #define LANES 16u
 
 struct fitting {
@@ -260,8 +260,8 @@ static void fit_bscan(void *context, unsigned b, unsigned worker)
     if (isnan(peaks[best].value))
         return;
     const struct peak *at = &peaks[best];
-    const double t = vertex(at[-1].value, at->value, at[1].value,
-                            lowest - PART_BELOW * (at->value - lowest));
+    const double t =
+        vertex(at[-1].value, at->value, at[1].value, lowest - PART_BELOW * (at->value - lowest));
     const struct peak *other = t < 0 ? at - 1 : t > 0 ? at + 1 : at;
     bscan->shift[0] = (double)to->at[0] + best - (REACH + 1.0) + t;
     bscan->shift[1] = at->y + fabs(t) * (other->y - at->y);
