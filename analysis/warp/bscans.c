@@ -115,10 +115,12 @@ enum oct_err oct_warp_bscans(const struct oct_warp_bscans_setup *setup, const fl
                         is_constant(fixed, n) ? "fixed" : "moving");
     path = malloc(dims[0] * sizeof(*path));
     sorted = malloc(dims[0] * sizeof(*sorted));
-    enum oct_err e =
-        path && sorted ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for B-scans");
-    if (!e)
-        e = oct_warp_bscans_place(dims, fixed, moving, setup->workers, &place, err);
+    if (!path || !sorted) {
+        free(path);
+        free(sorted);
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for B-scans");
+    }
+    enum oct_err e = oct_warp_bscans_place(dims, fixed, moving, setup->workers, &place, err);
     if (!e)
         e = oct_warp_scores_make(&scores, dims, reach, &place, fixed, moving, setup->workers, err);
     if (!e)

@@ -43,13 +43,24 @@ static void spread(const struct oct_warp_scores *s, const struct prices *prices,
         values[i] = fmaxf(values[i], best - prices->dearest);
 }
 
+/* The three parts of a state. */
+static void split(const struct oct_warp_scores *s, size_t state, size_t part[3])
+{
+    for (unsigned i = 3; i-- > 0;) {
+        const size_t n = s->n[i] > 1 ? s->n[i] : 1;
+        part[i] = state % n;
+        state /= n;
+    }
+}
+
 static float price_between(const struct oct_warp_scores *s, const struct prices *prices, size_t a,
                            size_t b)
 {
-    const size_t n_2 = s->n[2], n_12 = s->n[1] * n_2;
-    const size_t from[3] = {a / n_12, a % n_12 / n_2, a % n_2};
-    const size_t to[3] = {b / n_12, b % n_12 / n_2, b % n_2};
+    size_t from[3], to[3];
     float price = 0;
+
+    split(s, a, from);
+    split(s, b, to);
 
     for (unsigned i = 0; i < 3; i++)
         price += prices->step[i] * fabsf((float)to[i] - (float)from[i]);
@@ -80,9 +91,10 @@ static size_t step_back(const struct oct_warp_scores *s, const struct prices *pr
 
 static struct oct_warp_shift shift_of(const struct oct_warp_scores *s, size_t state)
 {
-    const size_t n_2 = s->n[2], n_12 = s->n[1] * n_2;
-    const size_t i[3] = {state / n_12, state % n_12 / n_2, state % n_2};
+    size_t i[3];
     struct oct_warp_shift shift;
+
+    split(s, state, i);
 
     for (unsigned k = 0; k < 3; k++)
         shift.at[k] = s->centre.at[k] + (int32_t)i[k] - (int32_t)s->reach[k];
