@@ -56,9 +56,9 @@ static __device__ inline void oct_warp_decide(struct oct_warp_course *c, double 
     c->least = least;
 }
 
-/* parts [n]: of blocks. One block. */
+/* parts [n]: of blocks. One block. Of a course the longest is 0 again, for the next step. */
 static __global__ void oct_warp_total_kernel(const struct oct_warp_sums *parts, uint32_t n,
-                                             const float *longest, double lambda,
+                                             float *longest, double lambda,
                                              struct oct_warp_course *course,
                                              struct oct_warp_result *result)
 {
@@ -71,8 +71,10 @@ static __global__ void oct_warp_total_kernel(const struct oct_warp_sums *parts, 
         return;
     own.longest = *longest;
     *result = {own, own.ssd / 2 + lambda * own.change, !is_over, 0};
-    if (course && !is_over)
+    if (course && !is_over) {
+        *longest = 0;
         oct_warp_decide(course, result->energy, own.least);
+    }
 }
 
 #endif

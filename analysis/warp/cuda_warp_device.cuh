@@ -38,7 +38,7 @@ enum oct_warp_rooms {
     OCT_WARP_LEVEL_FIXED, /* of factors above 1 */
     OCT_WARP_LEVEL_MOVING,
     OCT_WARP_PARTS,
-    OCT_WARP_LONGEST, /* |v|: of the blocks, then of all */
+    OCT_WARP_LONGEST, /* |v|: of all; with OCT_WARP_PAPER, of the blocks */
     OCT_WARP_RESULTS,
     OCT_WARP_COURSE,
     OCT_WARP_ALL_TAPS,
@@ -82,15 +82,11 @@ static inline struct oct_warp_box oct_warp_box_of(const struct oct_warp_grid &gr
     box.step[1] = box.side[2];
     box.step[0] = box.side[1] * box.side[2];
     box.n = (size_t)box.side[0] * box.step[0];
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         box.units[i] = (float)(s[i] / least);
+        box.per[i] = (float)(least / s[i]);
+    }
     return box;
-}
-
-/* Of a step in any level. */
-static inline uint64_t oct_warp_step_blocks_most(const struct oct_warp_box &box)
-{
-    return oct_warp_tile_blocks(box, 0, oct_warp_tile_of(box.side[0], 0));
 }
 
 static inline void oct_warp_room_bytes(const struct oct_warp_setup *setup,
@@ -110,9 +106,9 @@ static inline void oct_warp_room_bytes(const struct oct_warp_setup *setup,
     bytes[OCT_WARP_LEVEL_FIXED] = bytes[OCT_WARP_LEVEL_MOVING] =
         std::max(level, (size_t)1) * sizeof(float);
     bytes[OCT_WARP_PARTS] = oct_warp_energy_blocks(box) * sizeof(struct oct_warp_sums);
-    bytes[OCT_WARP_LONGEST] = (1 + std::max(oct_warp_step_blocks_most(box),
-                                            (uint64_t)oct_warp_groups(box.n, OCT_WARP_THREADS))) *
-                              sizeof(float);
+    bytes[OCT_WARP_LONGEST] = sizeof(float);
+    if (setup->params.profile == OCT_WARP_PAPER)
+        bytes[OCT_WARP_LONGEST] += oct_warp_groups(box.n, OCT_WARP_THREADS) * sizeof(float);
     bytes[OCT_WARP_RESULTS] = OCT_WARP_BATCH * sizeof(struct oct_warp_result);
     bytes[OCT_WARP_COURSE] = sizeof(struct oct_warp_course);
     bytes[OCT_WARP_ALL_TAPS] = sizeof(struct oct_warp_tables);
@@ -218,17 +214,13 @@ static inline void oct_warp_queue_step(struct oct_warp_device *d, double scale, 
                                        float *moved, const struct oct_warp_course *course)
 {
     const struct oct_warp_tile &tile = d->tiles[0];
-    const uint32_t n = (uint32_t)oct_warp_tile_blocks(d->box, 0, tile);
-    float *longest = oct_warp_in(d, OCT_WARP_LONGEST), *parts = longest + 1;
-    struct oct_warp_stride stride = {(float)scale, (float)d->params.most_step, NULL};
+    struct oct_warp_stride stride = {(float)scale, (float)d->params.most_step,
+                                     oct_warp_in(d, OCT_WARP_LONGEST), false};
     for (int again = 0; again < 2; again++) {
-        OCT_LAUNCH((oct_warp_step_kernel), dim3(n), dim3(OCT_WARP_THREADS),
-                   oct_warp_tile_bytes(tile), d->stream->stream, d->box, tile, d->taps[0], stride,
-                   d->v, u, moved, parts, course);
-        if (!again)
-            OCT_LAUNCH((oct_warp_longest_kernel), dim3(1), dim3(OCT_WARP_THREADS), 0,
-                       d->stream->stream, parts, n, longest);
-        stride.longest = longest;
+        OCT_LAUNCH((oct_warp_step_kernel), dim3((uint32_t)oct_warp_tile_blocks(d->box, 0, tile)),
+                   dim3(OCT_WARP_THREADS), oct_warp_tile_bytes(tile), d->stream->stream, d->box,
+                   tile, d->taps[0], stride, d->v, u, moved, course);
+        stride.is_known = true;
     }
 }
 
@@ -488,8 +480,8 @@ static inline enum oct_err oct_warp_make_tables(struct oct_warp_device *d, struc
     *d->h_tables = {};
     oct_warp_units(&d->grid, d->params.sigma, sigma, per_unit2);
     for (int i = 0; i < 3; i++) {
-        const unsigned radius = oct_warp_gauss_taps(sigma[i], half);
-        for (unsigned k = 0; k <= radius; k++)
+        const unsigned reach = oct_warp_gauss_taps(sigma[i], half), radius = (reach + 3) / 4 * 4;
+        for (unsigned k = 0; k <= reach; k++)
             d->h_tables->gauss[i][radius - k] = d->h_tables->gauss[i][radius + k] = half[k];
         d->taps[i] = {d->d_tables->gauss[i], radius};
     }
@@ -515,14 +507,17 @@ static inline enum oct_err oct_warp_rehearse(struct oct_warp_device *d, struct o
     e = e ? e : oct_warp_queue_check(d, d->fixed, err);
     e = e ? e : oct_warp_queue_energy(d, err);
     e = e ? e : oct_warp_queue_steps(d, {}, 1, 1, false, err);
-    e = e ? e : oct_warp_queue_template(d, err);
-    e = e ? e : oct_warp_queue_flow(d, err);
-    oct_warp_queue_go(d, 1);
-    e = e ? e : oct_warp_queue_regrid(d, err);
+    if (d->params.profile == OCT_WARP_PAPER) {
+        e = e ? e : oct_warp_queue_template(d, err);
+        e = e ? e : oct_warp_queue_flow(d, err);
+        oct_warp_queue_go(d, 1);
+        e = e ? e : oct_warp_queue_regrid(d, err);
+    }
     oct_warp_queue_spread(d, 1);
     oct_warp_queue_soften(d);
     oct_warp_queue_volume(d);
     oct_warp_queue_force(d);
+    oct_warp_queue_lagrangian(d, {{1, 1, 1}});
     oct_cuda_stream_drain(d->stream);
     d->grid = grid;
     d->finest = finest;

@@ -27,7 +27,7 @@ static __device__ inline float oct_warp_force_at(const struct oct_warp_box &box,
     float steep = 0;
     for (int i = 0; i < 3; i++) {
         const struct oct_warp_slope slope = oct_warp_slope_of(box, p, i);
-        const float by = 1 / box.units[i];
+        const float by = box.per[i];
         const float of_warped = by * oct_warp_along(of.warped, slope);
         const float of_change = by * oct_warp_along(of.change, slope);
         force[i] = off * of_warped - of.lambda * of_change;
@@ -68,7 +68,7 @@ static inline struct oct_warp_span oct_warp_span_of(uint32_t side, uint32_t radi
 
 static inline size_t oct_warp_span_bytes(const struct oct_warp_span &span)
 {
-    return (OCT_WARP_TAPS + 1 + (size_t)3 * OCT_WARP_FORCE_LINES * span.pitch) * sizeof(float);
+    return (OCT_WARP_TAPS + (size_t)3 * OCT_WARP_FORCE_LINES * span.pitch) * sizeof(float);
 }
 
 static inline uint64_t oct_warp_span_blocks(const struct oct_warp_box &box,
@@ -88,6 +88,53 @@ static __device__ inline struct oct_warp_place oct_warp_span_place(const struct 
             0};
 }
 
+/* A line, its neighbours in the other two axes, and by what their differences are multiplied. */
+struct oct_warp_line {
+    uint32_t at, low[2], high[2]; /* first voxels */
+    float by[2];
+};
+
+static __device__ inline struct oct_warp_line oct_warp_line_of(const struct oct_warp_box &box,
+                                                               const uint32_t x[2])
+{
+    struct oct_warp_line line;
+    line.at = oct_warp_at(box, x[0], x[1], 0);
+    for (int i = 0; i < 2; i++) {
+        const bool first = x[i] == 0, last = x[i] + 1 == box.side[i];
+        line.low[i] = line.at - (first ? 0 : box.step[i]);
+        line.high[i] = line.at + (last ? 0 : box.step[i]);
+        line.by[i] = (first || last ? 1.0f : 0.5f) * box.per[i];
+    }
+    return line;
+}
+
+/* The quotient at depth d of a line: as oct_warp_force_at has it, with what is the same in the whole
+ * line computed before. */
+static __device__ inline void oct_warp_quotient(const struct oct_warp_box &box,
+                                                const struct oct_warp_fields &of,
+                                                const struct oct_warp_line &line, uint32_t d,
+                                                float quotient[3])
+{
+    const uint32_t low = d > 0 ? d - 1 : 0, high = min(d + 1, box.side[2] - 1);
+    const float r = of.fixed[line.at + d], by = (high - low == 2 ? 0.5f : 1.0f) * box.per[2];
+    const float off = r == r ? of.warped[line.at + d] - r : 0.0f;
+    const uint32_t lows[3] = {line.low[0] + d, line.low[1] + d, line.at + low};
+    const uint32_t highs[3] = {line.high[0] + d, line.high[1] + d, line.at + high};
+    float force[3], under = fmaf(of.kappa * off, off, 2 * of.lambda + 1e-4f);
+#pragma unroll
+    for (int i = 0; i < 3; i++) {
+        const float each = i < 2 ? line.by[i] : by;
+        const float of_warped = each * (of.warped[highs[i]] - of.warped[lows[i]]);
+        const float of_change = each * (of.change[highs[i]] - of.change[lows[i]]);
+        force[i] = off * of_warped - of.lambda * of_change;
+        under = fmaf(of_warped, of_warped, under);
+    }
+    const float over = __fdividef(OCT_WARP_GAIN, under);
+#pragma unroll
+    for (int i = 0; i < 3; i++)
+        quotient[i] = over * force[i];
+}
+
 /* The quotients of a block's lines and of `radius` depths more at both ends; a warp for a line. */
 static __device__ inline void oct_warp_load_spans(const struct oct_warp_box &box,
                                                   const struct oct_warp_fields &of,
@@ -95,18 +142,18 @@ static __device__ inline void oct_warp_load_spans(const struct oct_warp_box &box
                                                   const struct oct_warp_place &first,
                                                   uint32_t radius, float *lines)
 {
-    const uint32_t n = span.own + 2 * radius, line = threadIdx.x / OCT_WARP_LANES;
+    const uint32_t n = span.own + 2 * radius, own = threadIdx.x / OCT_WARP_LANES;
     const int32_t begin = (int32_t)first.x[2] - (int32_t)radius;
-    struct oct_warp_place p = {{first.x[0], min(first.x[1] + line, box.side[1] - 1), 0}, 0};
-    const uint32_t row = oct_warp_at(box, p.x[0], p.x[1], 0);
+    const uint32_t x[2] = {first.x[0], min(first.x[1] + own, box.side[1] - 1)};
+    const struct oct_warp_line line = oct_warp_line_of(box, x);
+    float *to = lines + own * span.pitch;
     for (uint32_t i = threadIdx.x % OCT_WARP_LANES; i < n; i += OCT_WARP_LANES) {
-        float force[3];
-        p.x[2] = oct_warp_inside(begin + (int32_t)i, box.side[2]);
-        p.at = row + p.x[2];
-        const float by = OCT_WARP_GAIN / oct_warp_force_at(box, of, p, force);
+        float quotient[3];
+        oct_warp_quotient(box, of, line, oct_warp_inside(begin + (int32_t)i, box.side[2]),
+                          quotient);
+#pragma unroll
         for (uint32_t k = 0; k < 3; k++)
-            lines[(k * OCT_WARP_FORCE_LINES + line) * span.pitch + OCT_WARP_SPREAD(i)] =
-                by * force[k];
+            to[k * OCT_WARP_FORCE_LINES * span.pitch + OCT_WARP_SPREAD(i)] = quotient[k];
     }
 }
 
@@ -146,7 +193,7 @@ static __global__ void __launch_bounds__(OCT_WARP_FORCE_THREADS)
     OCT_SHARED(float, shared);
     if (oct_warp_is_over(course))
         return;
-    float *taps = shared, *lines = shared + OCT_WARP_TAPS + 1;
+    float *taps = shared, *lines = shared + OCT_WARP_TAPS;
     const struct oct_warp_place first = oct_warp_span_place(box, span);
     oct_warp_load_taps(g, OCT_WARP_FORCE_THREADS, taps);
     oct_warp_load_spans(box, of, span, first, g.radius, lines);

@@ -6,50 +6,54 @@
 
 #include "analysis/warp/cuda_warp_course.cuh"
 
-#define OCT_WARP_OWN 8u   /* sums of a thread */
-#define OCT_WARP_REACH 96 /* radius, at most */
-#define OCT_WARP_TAPS (2 * OCT_WARP_REACH + 1 + OCT_WARP_OWN)
-#define OCT_WARP_SPREAD(i) ((i) + (i) / OCT_WARP_OWN) /* eight-fold steps in different banks */
+#define OCT_WARP_OWN 8u                                   /* sums of a thread */
+#define OCT_WARP_REACH 96                                 /* radius, at most */
+#define OCT_WARP_TAPS (2 * OCT_WARP_REACH + OCT_WARP_OWN) /* and their neighbours in memory */
+#define OCT_WARP_SPREAD(i) ((i) + (i) / OCT_WARP_OWN)     /* eight-fold steps in different banks */
 
-/* Along one axis: taps[0 .. 2 radius], then OCT_WARP_OWN - 1 zeros. */
+/* Along one axis: taps[0 .. 2 radius]; 4 divides the radius. */
 struct oct_warp_taps {
     const float *taps;
     uint32_t radius;
 };
 
-/* The values t to t + 7 of a line, as far as there are n; 8 divides t, and line(t, i) is value
- * t + i. near: the newest taps, by number % 8. */
-template <class LINE>
-static __device__ inline void oct_warp_smooth_eight(const float *taps, uint32_t t, uint32_t n,
-                                                    LINE line, float near[OCT_WARP_OWN],
-                                                    float sums[OCT_WARP_OWN])
-{
-#pragma unroll
-    for (uint32_t i = 0; i < OCT_WARP_OWN; i++) {
-        if (i >= n)
-            break;
-        const float x = line(t, i);
-        near[i] = taps[t + i];
-#pragma unroll
-        for (uint32_t k = 0; k < OCT_WARP_OWN; k++)
-            sums[k] = fmaf(near[(i + OCT_WARP_OWN - k) % OCT_WARP_OWN], x, sums[k]);
-    }
-}
-
-/* sums[k]: of taps[t] times value k + t of the line, t = 0 .. 2 radius. */
+/* sums[k]: of taps[t] times value k + t of the line, t = 0 .. 2 radius; line(t, i) is value t + i, 8
+ * divides t. Of the first eight values and of the last, half of the products are needed. */
 template <class LINE>
 static __device__ inline void oct_warp_smooth(const float *taps, uint32_t radius, LINE line,
                                               float sums[OCT_WARP_OWN])
 {
-    const uint32_t n = 2 * radius + OCT_WARP_OWN;
-    float near[OCT_WARP_OWN];
-    uint32_t t = 0;
+    const uint32_t last = 2 * radius;
+    float near[OCT_WARP_OWN]; /* the newest taps, by number % 8 */
 #pragma unroll
     for (uint32_t k = 0; k < OCT_WARP_OWN; k++)
-        sums[k] = near[k] = 0;
-    for (; t + OCT_WARP_OWN <= n; t += OCT_WARP_OWN)
-        oct_warp_smooth_eight(taps, t, OCT_WARP_OWN, line, near, sums);
-    oct_warp_smooth_eight(taps, t, n - t, line, near, sums);
+        sums[k] = 0;
+#pragma unroll
+    for (uint32_t i = 0; i < OCT_WARP_OWN; i++) {
+        const float x = line(0, i);
+        near[i] = taps[i];
+#pragma unroll
+        for (uint32_t k = 0; k <= i; k++)
+            sums[k] = fmaf(near[i - k], x, sums[k]);
+    }
+    for (uint32_t t = OCT_WARP_OWN; t < last; t += OCT_WARP_OWN) {
+#pragma unroll
+        for (uint32_t i = 0; i < OCT_WARP_OWN; i++) {
+            const float x = line(t, i);
+            near[i] = taps[t + i];
+#pragma unroll
+            for (uint32_t k = 0; k < OCT_WARP_OWN; k++)
+                sums[k] = fmaf(near[(i + OCT_WARP_OWN - k) % OCT_WARP_OWN], x, sums[k]);
+        }
+    }
+    near[0] = taps[last];
+#pragma unroll
+    for (uint32_t i = 0; i < OCT_WARP_OWN; i++) {
+        const float x = line(last, i);
+#pragma unroll
+        for (uint32_t k = i; k < OCT_WARP_OWN; k++)
+            sums[k] = fmaf(near[(i + OCT_WARP_OWN - k) % OCT_WARP_OWN], x, sums[k]);
+    }
 }
 
 /* ---- tiles across the depth: along the A-lines or the B-scans ---- */
@@ -57,26 +61,30 @@ static __device__ inline void oct_warp_smooth(const float *taps, uint32_t radius
 /* A tile: 32 depths, OCT_WARP_TILE voxels of the axis and `radius` more at both ends. */
 #define OCT_WARP_TILE (OCT_WARP_OWN * OCT_WARP_ROWS)
 
+#define OCT_WARP_AT_ONCE 6u /* loads of a thread that are under way */
+
 struct oct_warp_tile {
     uint32_t n_tiles, radius;
+    uint32_t n_loaded; /* at least OCT_WARP_TILE + 2 radius; as many loads for each thread */
 };
 
 static inline struct oct_warp_tile oct_warp_tile_of(uint32_t side, uint32_t radius)
 {
-    return {oct_warp_groups(side, OCT_WARP_TILE), radius};
+    const uint32_t each = OCT_WARP_AT_ONCE * OCT_WARP_ROWS;
+    return {oct_warp_groups(side, OCT_WARP_TILE), radius,
+            each * oct_warp_groups(OCT_WARP_TILE + 2 * radius, each)};
 }
 
 /* Shared memory of such a block; the taps first. */
 static inline size_t oct_warp_tile_bytes(const struct oct_warp_tile &tile)
 {
-    return (OCT_WARP_TAPS + 1 + (size_t)(OCT_WARP_TILE + 2 * tile.radius) * OCT_WARP_LANES) *
-           sizeof(float);
+    return (OCT_WARP_TAPS + (size_t)tile.n_loaded * OCT_WARP_LANES) * sizeof(float);
 }
 
 static __device__ inline void oct_warp_load_taps(const struct oct_warp_taps &g, uint32_t n_threads,
                                                  float *taps)
 {
-    for (uint32_t i = threadIdx.x; i < 2 * g.radius + OCT_WARP_OWN; i += n_threads)
+    for (uint32_t i = threadIdx.x; i <= 2 * g.radius; i += n_threads)
         taps[i] = g.taps[i];
 }
 
@@ -86,19 +94,18 @@ static __device__ inline void oct_warp_load_tile(const float *line, uint32_t ste
                                                  const struct oct_warp_tile &t, uint32_t first,
                                                  float *tile)
 {
-    enum { AT_ONCE = 6, APART = OCT_WARP_ROWS };
-    const uint32_t own = threadIdx.x / OCT_WARP_LANES, n = OCT_WARP_TILE + 2 * t.radius;
     const int32_t begin = (int32_t)first - (int32_t)t.radius;
     float *to = tile + threadIdx.x;
-    for (uint32_t i = own; i < n; i += AT_ONCE * APART, to += AT_ONCE * OCT_WARP_THREADS) {
-        float values[AT_ONCE];
+    for (uint32_t i = threadIdx.x / OCT_WARP_LANES; i < t.n_loaded;
+         i += OCT_WARP_AT_ONCE * OCT_WARP_ROWS, to += OCT_WARP_AT_ONCE * OCT_WARP_THREADS) {
+        float values[OCT_WARP_AT_ONCE];
 #pragma unroll
-        for (uint32_t k = 0; k < AT_ONCE; k++)
-            values[k] = line[oct_warp_inside(begin + (int32_t)(i + k * APART), side) * step];
+        for (uint32_t k = 0; k < OCT_WARP_AT_ONCE; k++)
+            values[k] =
+                line[oct_warp_inside(begin + (int32_t)(i + k * OCT_WARP_ROWS), side) * step];
 #pragma unroll
-        for (uint32_t k = 0; k < AT_ONCE; k++)
-            if (i + k * APART < n)
-                to[k * OCT_WARP_THREADS] = values[k];
+        for (uint32_t k = 0; k < OCT_WARP_AT_ONCE; k++)
+            to[k * OCT_WARP_THREADS] = values[k];
     }
 }
 
@@ -130,7 +137,7 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS)
     OCT_SHARED(float, shared);
     if (oct_warp_is_over(course))
         return;
-    float *taps = shared, *tile = shared + OCT_WARP_TAPS + 1;
+    float *taps = shared, *tile = shared + OCT_WARP_TAPS;
     const uint32_t n_d = oct_warp_groups(box.side[2], OCT_WARP_LANES), n_l = box.side[1 - AXIS];
     const uint32_t d = blockIdx.x % n_d * OCT_WARP_LANES + threadIdx.x % OCT_WARP_LANES;
     const uint32_t rest = blockIdx.x / n_d;
@@ -159,10 +166,11 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS)
  * that is below 1. */
 struct oct_warp_stride {
     float scale, most;
-    const float *longest; /* |v|; NULL: it is not known, and scale alone counts */
+    float *longest; /* |v|; 0 before */
+    bool is_known;  /* else it is found out, and scale alone counts */
 };
 
-/* u'(x) = v(x) + u(x - v(x)) */
+/* u'(x) = v(x) + u(x - v(x)), for any v. */
 static __device__ inline void oct_warp_compose_at(const struct oct_warp_box &box,
                                                   const struct oct_warp_place &p, const float *v,
                                                   const float *u, float *moved)
@@ -172,8 +180,25 @@ static __device__ inline void oct_warp_compose_at(const struct oct_warp_box &box
         moved[i * box.n + p.at] = v[i] + oct_warp_sample(u + i * box.n, box, cell);
 }
 
-/* The largest of a block's threads, to *largest. All OCT_WARP_THREADS call it, once. */
-static __device__ inline void oct_warp_largest_of_block(float own, float *largest)
+/* The same for |v_i| <= 1: the cell is on one side of the voxel or on the other. */
+static __device__ inline void oct_warp_compose_near(const struct oct_warp_box &box,
+                                                    const struct oct_warp_place &p, const float *v,
+                                                    const float *u, float *moved)
+{
+    struct oct_warp_cell cell = {p.at, {}};
+#pragma unroll
+    for (int i = 0; i < 3; i++) {
+        const bool below = p.x[i] + 1 == box.side[i] || (v[i] > 0 && p.x[i] > 0);
+        cell.at -= below ? box.step[i] : 0;
+        cell.part[i] = fminf(fmaxf((below ? 1.0f : 0.0f) - v[i], 0.0f), 1.0f);
+    }
+#pragma unroll
+    for (int i = 0; i < 3; i++)
+        moved[i * box.n + p.at] = v[i] + oct_warp_sample(u + i * box.n, box, cell);
+}
+
+/* The largest of a block's threads, in thread 0. All OCT_WARP_THREADS call it, once. */
+static __device__ inline float oct_warp_largest_of_block(float own)
 {
     __shared__ float all[OCT_WARP_THREADS];
     const uint32_t t = threadIdx.x;
@@ -185,8 +210,7 @@ static __device__ inline void oct_warp_largest_of_block(float own, float *larges
     __syncthreads();
     for (uint32_t i = 1; t == 0 && i < OCT_WARP_LANES; i++)
         all[0] = fmaxf(all[0], all[i]);
-    if (t == 0)
-        *largest = all[0];
+    return all[t];
 }
 
 /* One block. */
@@ -195,22 +219,24 @@ static __global__ void oct_warp_longest_kernel(const float *parts, uint32_t n, f
     float own = 0;
     for (uint32_t i = threadIdx.x; i < n; i += OCT_WARP_THREADS)
         own = fmaxf(own, parts[i]);
-    oct_warp_largest_of_block(own, longest);
+    own = oct_warp_largest_of_block(own);
+    if (threadIdx.x == 0)
+        *longest = own;
 }
 
-/* v: smoothed along depth and A-lines; here along the B-scans, and u' of it. parts: [blocks], the
- * largest |v| of each; with stride.longest they are not written, and nothing is done where that
- * leaves the step as it is. */
+/* v: smoothed along depth and A-lines; here along the B-scans, and u' of it. Where the longest is
+ * known, nothing is done if that leaves the step as it is. The largest of all is the same in any
+ * order. */
 static __global__ void __launch_bounds__(OCT_WARP_THREADS, 4)
     oct_warp_step_kernel(struct oct_warp_box box, struct oct_warp_tile t, struct oct_warp_taps g,
                          struct oct_warp_stride stride, const float *v, const float *u,
-                         float *moved, float *parts, const struct oct_warp_course *course)
+                         float *moved, const struct oct_warp_course *course)
 {
     OCT_SHARED(float, shared);
-    if (oct_warp_is_over(course) || (stride.longest && !(*stride.longest > stride.most)))
+    if (oct_warp_is_over(course) || (stride.is_known && !(*stride.longest > stride.most)))
         return;
-    const float scale = stride.scale * (stride.longest ? stride.most / *stride.longest : 1.0f);
-    float *taps = shared, *tile = shared + OCT_WARP_TAPS + 1;
+    const float scale = stride.scale * (stride.is_known ? stride.most / *stride.longest : 1.0f);
+    float *taps = shared, *tile = shared + OCT_WARP_TAPS;
     const uint32_t n_d = oct_warp_groups(box.side[2], OCT_WARP_LANES);
     const uint32_t d = blockIdx.x % n_d * OCT_WARP_LANES + threadIdx.x % OCT_WARP_LANES;
     const uint32_t rest = blockIdx.x / n_d, j = rest % box.side[1];
@@ -236,13 +262,16 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS, 4)
 #pragma unroll
         for (int i = 0; i < 3; i++) {
             length2 = fmaf(sums[i][k], sums[i][k], length2);
-            here[i] = scale * sums[i][k] / box.units[i];
+            here[i] = scale * box.per[i] * sums[i][k];
         }
         longest = fmaxf(longest, length2);
-        oct_warp_compose_at(box, p, here, u, moved);
+        oct_warp_compose_near(box, p, here, u, moved);
     }
-    if (!stride.longest)
-        oct_warp_largest_of_block(sqrtf(longest), parts + blockIdx.x);
+    if (stride.is_known)
+        return;
+    longest = sqrtf(oct_warp_largest_of_block(longest));
+    if (threadIdx.x == 0)
+        atomicMax((uint32_t *)stride.longest, (uint32_t)__float_as_int(longest));
 }
 
 #endif

@@ -141,7 +141,9 @@ static __global__ void __launch_bounds__(OCT_WARP_THREADS)
             length2 += flow * box.units[i] * (flow * box.units[i]);
         }
     }
-    oct_warp_largest_of_block(sqrtf(length2), parts + blockIdx.x);
+    const float longest = oct_warp_largest_of_block(sqrtf(length2));
+    if (threadIdx.x == 0)
+        parts[blockIdx.x] = longest;
 }
 
 /* u goes by `scale` of the step whose longest is `most`. */

@@ -20,13 +20,14 @@ struct oct_warp_box {
     uint32_t step[3]; /* from a voxel to the next along each axis */
     size_t n; /* voxels, at most 2^31: places in one volume have 32 bits, which saves half of
                          the instructions that find them */
-    float units[3];
+    float units[3], per[3]; /* per: 1 / units */
 };
 
 /* In the box, or the nearest voxel of it. */
 static __device__ inline uint32_t oct_warp_inside(int32_t i, uint32_t side)
 {
-    return i < 0 ? 0u : min((uint32_t)i, side - 1);
+    const int32_t last = (int32_t)side - 1;
+    return (uint32_t)(i < 0 ? 0 : i < last ? i : last);
 }
 
 struct oct_warp_place {

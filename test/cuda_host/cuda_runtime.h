@@ -186,6 +186,10 @@ template <class T> static inline T __ldg(const T *p)
 {
     return *p;
 }
+static inline float __fdividef(float a, float b)
+{
+    return a / b;
+}
 static inline int __float_as_int(float x)
 {
     int i;
