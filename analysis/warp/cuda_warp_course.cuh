@@ -64,7 +64,9 @@ static __global__ void oct_warp_total_kernel(const struct oct_warp_sums *parts, 
 {
     struct oct_warp_sums own = oct_warp_sums_none();
     const bool is_over = oct_warp_is_over(course);
-    for (uint32_t i = threadIdx.x; i < n && !is_over; i += OCT_WARP_THREADS)
+    const uint32_t end = is_over ? 0 : n;
+#pragma unroll 4
+    for (uint32_t i = threadIdx.x; i < end; i += OCT_WARP_THREADS)
         oct_warp_sums_add(&own, parts[i]);
     own = oct_warp_sums_of_block(own);
     if (threadIdx.x > 0)

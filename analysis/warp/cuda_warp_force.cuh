@@ -108,8 +108,8 @@ static __device__ inline struct oct_warp_line oct_warp_line_of(const struct oct_
     return line;
 }
 
-/* The quotient at depth d of a line: as oct_warp_force_at has it, with what is the same in the whole
- * line computed before. */
+/* The quotient at depth d of a line: as oct_warp_force_at has it, with what is the same in the
+ * whole line computed before. */
 static __device__ inline void oct_warp_quotient(const struct oct_warp_box &box,
                                                 const struct oct_warp_fields &of,
                                                 const struct oct_warp_line &line, uint32_t d,
@@ -146,14 +146,15 @@ static __device__ inline void oct_warp_load_spans(const struct oct_warp_box &box
     const int32_t begin = (int32_t)first.x[2] - (int32_t)radius;
     const uint32_t x[2] = {first.x[0], min(first.x[1] + own, box.side[1] - 1)};
     const struct oct_warp_line line = oct_warp_line_of(box, x);
-    float *to = lines + own * span.pitch;
-    for (uint32_t i = threadIdx.x % OCT_WARP_LANES; i < n; i += OCT_WARP_LANES) {
+    const uint32_t lane = threadIdx.x % OCT_WARP_LANES, apart = OCT_WARP_FORCE_LINES * span.pitch;
+    float *to = lines + own * span.pitch + OCT_WARP_SPREAD(lane);
+    for (uint32_t i = lane; i < n; i += OCT_WARP_LANES, to += OCT_WARP_SPREAD(OCT_WARP_LANES)) {
         float quotient[3];
         oct_warp_quotient(box, of, line, oct_warp_inside(begin + (int32_t)i, box.side[2]),
                           quotient);
 #pragma unroll
         for (uint32_t k = 0; k < 3; k++)
-            to[k * OCT_WARP_FORCE_LINES * span.pitch + OCT_WARP_SPREAD(i)] = quotient[k];
+            to[k * apart] = quotient[k];
     }
 }
 
@@ -202,12 +203,13 @@ static __global__ void __launch_bounds__(OCT_WARP_FORCE_THREADS)
     const uint32_t line = threadIdx.x / OCT_WARP_LANES, j = first.x[1] + line;
     if (j >= box.side[1])
         return;
-    const uint32_t n = min(span.own, box.side[2] - first.x[2]);
+    const uint32_t n = min(span.own, box.side[2] - first.x[2]), lane = threadIdx.x % OCT_WARP_LANES;
     for (uint32_t k = 0; k < 3; k++) {
-        const float *from = lines + (k * OCT_WARP_FORCE_LINES + line) * span.pitch;
+        const float *from =
+            lines + (k * OCT_WARP_FORCE_LINES + line) * span.pitch + OCT_WARP_SPREAD(lane);
         float *to = v + k * box.n + oct_warp_at(box, first.x[0], j, first.x[2]);
-        for (uint32_t d = threadIdx.x % OCT_WARP_LANES; d < n; d += OCT_WARP_LANES)
-            to[d] = from[OCT_WARP_SPREAD(d)];
+        for (uint32_t d = lane; d < n; d += OCT_WARP_LANES, from += OCT_WARP_SPREAD(OCT_WARP_LANES))
+            to[d] = *from;
     }
 }
 

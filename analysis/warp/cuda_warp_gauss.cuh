@@ -17,8 +17,8 @@ struct oct_warp_taps {
     uint32_t radius;
 };
 
-/* sums[k]: of taps[t] times value k + t of the line, t = 0 .. 2 radius; line(t, i) is value t + i, 8
- * divides t. Of the first eight values and of the last, half of the products are needed. */
+/* sums[k]: of taps[t] times value k + t of the line, t = 0 .. 2 radius; line(t, i) is value t + i,
+ * and 8 divides t. Of the first eight values and of the last, half of the products are needed. */
 template <class LINE>
 static __device__ inline void oct_warp_smooth(const float *taps, uint32_t radius, LINE line,
                                               float sums[OCT_WARP_OWN])
@@ -61,7 +61,7 @@ static __device__ inline void oct_warp_smooth(const float *taps, uint32_t radius
 /* A tile: 32 depths, OCT_WARP_TILE voxels of the axis and `radius` more at both ends. */
 #define OCT_WARP_TILE (OCT_WARP_OWN * OCT_WARP_ROWS)
 
-#define OCT_WARP_AT_ONCE 6u /* loads of a thread that are under way */
+#define OCT_WARP_AT_ONCE 11u /* loads of a thread that are under way: all, with a radius of 12 */
 
 struct oct_warp_tile {
     uint32_t n_tiles, radius;
