@@ -40,7 +40,7 @@ static const struct pair pairs[] = {
     {"the narrowest G", {16, 19, 22}, {1, 1, 1}, OCT_WARP_OCTD, false, 0.5, 0, 2, {2, 1}, {5, 5}},
     {"ends at factor 2", {20, 23, 22}, {1, 1, 1}, OCT_WARP_OCTD, true, 3, 0, 2, {5, 2}, {9, 9}},
     {"steps that are cut", {16, 19, 22}, {2, 1, 1}, OCT_WARP_OCTD, false, 3, 0.05, 1, {2}, {12}},
-    {"the paper's", {16, 17, 18}, {1, 1, 1}, OCT_WARP_PAPER, false, 3, 0, 0, {0}, {0}},
+    {"the paper's", {16, 17, 18}, {1, 1, 1}, OCT_WARP_PAPER, false, 3, 0, 2, {2, 1}, {9, 4}},
     {"its mask", {16, 17, 18}, {2, 1, 1}, OCT_WARP_PAPER, true, 2, 0, 2, {2, 1}, {9, 9}},
 };
 
