@@ -167,6 +167,7 @@ static void write_pair_numbers(const struct oct_volumes_report *r)
     oct_results_number(f, object, "displacement_most_voxels", p->most_length[0]);
     oct_results_numbers(f, object, "range", p->range, 2);
     oct_results_text(f, object, "backend", p->running);
+    oct_results_text(f, object, "kept_model", oct_warp_model_names[p->kept]);
     oct_results_number(f, object, "seconds", p->seconds);
     if (r->result->inverse)
         oct_results_number(f, object, "inverse_left_voxels", p->inverse_left);

@@ -162,11 +162,11 @@ static double default_sigma(double voxels, const struct oct_warp_grid *grid)
 }
 
 enum oct_err oct_volumes_given_params(const struct oct_volumes_given *given,
-                                      const struct oct_warp_grid *grid,
+                                      enum oct_warp_model model, const struct oct_warp_grid *grid,
                                       struct oct_warp_params *params, struct oct_error *err)
 {
-    oct_warp_pair_params_default(params, given->profile, given->model, grid->dims);
-    if (given->model == OCT_WARP_BSCANS)
+    oct_warp_pair_params_default(params, given->profile, model, grid->dims);
+    if (model == OCT_WARP_BSCANS)
         return OCT_OK;
     set_levels(given, params);
     if (given->n_iterations > 1 && given->n_iterations != params->n_levels)

@@ -35,9 +35,9 @@ extern const struct oct_option oct_volumes_options[];
 /* Returns 0, or 2 once it has said what is wrong. n_moving: volumes that are registered. */
 int oct_volumes_given_read(struct oct_volumes_given *given, unsigned n_moving, const char *name);
 
-/* The solver's parameters for this grid. OCT_E_CONFIG: what was given does not fit it. */
+/* The solver's parameters for this model and grid. OCT_E_CONFIG: what was given does not fit. */
 enum oct_err oct_volumes_given_params(const struct oct_volumes_given *given,
-                                      const struct oct_warp_grid *grid,
+                                      enum oct_warp_model model, const struct oct_warp_grid *grid,
                                       struct oct_warp_params *params, struct oct_error *err);
 
 /* Of the grid's finest spacing: um where it is known, else 1. */

@@ -262,6 +262,9 @@ static void keep_numbers(const struct oct_volumes_run *run, const struct oct_war
 {
     memcpy(pair->running, made->running, sizeof(pair->running));
     memcpy(pair->range, made->range, sizeof(pair->range));
+    pair->kept = made->is_still   ? OCT_WARP_NONLINEAR
+                 : made->is_rigid ? OCT_WARP_BSCANS
+                                  : run->given->model;
     pair->report = made->report;
     pair->before = made->before;
     pair->after = made->after;

@@ -147,7 +147,11 @@ static enum oct_err set_up(struct oct_volumes_run *run, struct oct_error *err)
     s->reach.reach_lines = g->reach_px[1];
     s->reach.reach_depth = g->reach_px[2];
     s->reach.jump_price = isnan(g->jump_price) ? 0 : g->jump_price;
-    return oct_volumes_given_params(g, &run->grid, &s->solver.params, err);
+    const enum oct_err e =
+        oct_volumes_given_params(g, g->model, &run->grid, &s->solver.params, err);
+    if (e || g->model != OCT_WARP_BOTH || (g->n_iterations > 1 && g->n_levels == 0))
+        return e;
+    return oct_volumes_given_params(g, OCT_WARP_NONLINEAR, &run->grid, &s->still, err);
 }
 
 enum oct_err oct_volumes_run_begin(struct oct_volumes_run *run, struct oct_error *err)

@@ -23,7 +23,8 @@ struct oct_volumes_pair {
     struct oct_volumes_placing placing;
 
     /* Filled when it is registered. */
-    char running[8]; /* "cpu", "cuda" */
+    char running[8];          /* "cpu", "cuda" */
+    enum oct_warp_model kept; /* of --model both: which of them the map is of; else the model */
     double range[2], seconds;
     struct oct_warp_report report;
     struct oct_warp_likeness before, after;

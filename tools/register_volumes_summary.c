@@ -54,11 +54,15 @@ static void print_pair(const struct oct_volumes_run *run, unsigned i)
            p->most_length[0]);
     if (run->grid.in_um)
         printf(" (%.3g, %.3g um)", p->mean_length[1], p->most_length[1]);
-    if (run->given->model != OCT_WARP_NONLINEAR)
+    if (p->kept != OCT_WARP_NONLINEAR)
         printf(", %u of %u B-scans without a counterpart", p->n_lost, run->grid.dims[0]);
     if (run->given->inverse)
         printf(", inverse to %.2g voxels", p->inverse_left);
     printf("\n");
+    if (p->kept != run->given->model)
+        printf("  %s\n", p->kept == OCT_WARP_BSCANS
+                             ? "the map is that of the B-scans alone: the field fits noise"
+                             : "the map is that of --model nonlinear: B-scans lie as they are");
     print_jacobian(run, p);
 }
 
@@ -146,7 +150,8 @@ static cJSON *make_pair(const struct oct_volumes_run *run, unsigned i)
     add_likeness(o, "before", &p->before);
     add_likeness(o, "after", &p->after);
     add_lengths(o, p);
-    if (run->given->model != OCT_WARP_NONLINEAR)
+    cJSON_AddStringToObject(o, "kept_model", oct_warp_model_names[p->kept]);
+    if (p->kept != OCT_WARP_NONLINEAR)
         cJSON_AddNumberToObject(o, "bscans_without_counterpart", p->n_lost);
     if (run->given->model != OCT_WARP_BSCANS) {
         cJSON *j = cJSON_AddObjectToObject(o, "jacobian");

@@ -21,6 +21,13 @@
  * -1 to 0.6 %, and the error with it up to four times that without; on one that was bent 64 %. */
 #define LEAST_GAIN 0.01
 
+/* The part of the SSD at factor 2 that the solver leaves without B-scans, beside that with them,
+ * below which the B-scans are left as they are. Measured: 0.98 to 1.05 on synthetic eyes that moved,
+ * 0.47 to 0.80 on volumes that a smooth field bent, where the field of one shift a B-scan has steps
+ * that the tissue has not. */
+#define MOST_OF_STILL 0.9
+#define FACTOR_OF_TRIAL 2
+
 const char *const oct_warp_model_names[OCT_WARP_N_MODELS] = {"bscans", "nonlinear", "both"};
 
 void oct_warp_pair_params_default(struct oct_warp_params *params, enum oct_warp_profile profile,
@@ -44,6 +51,7 @@ void oct_warp_pair_params_default(struct oct_warp_params *params, enum oct_warp_
 
 struct work {
     const struct oct_warp_pair_setup *setup;
+    struct oct_warp_setup solver;
     const uint32_t *dims;
     size_t n;
     const float *raw[2]; /* fixed, moving, the caller's */
@@ -249,7 +257,7 @@ static enum oct_err nonlinear(struct work *w, struct oct_error *err)
         drop(&w->scaled[1]);
         w->scaled[1] = aligned;
     }
-    enum oct_err e = oct_warp_select(&ops, &engine, w->setup->backend, &w->setup->solver, err);
+    enum oct_err e = oct_warp_select(&ops, &engine, w->setup->backend, &w->solver, err);
     if (e)
         return e;
     e = solve(w, ops, engine, err);
@@ -308,6 +316,81 @@ static enum oct_err keep_what_gains(struct work *w, struct oct_error *err)
     return e;
 }
 
+/* ---- volumes that did not move between B-scans ---- */
+
+/* The SSD at factor 2 of the solver without B-scans, of the voxels that the one with them compares;
+ * infinite: there is nothing to compare with. The displacement is overwritten. */
+static enum oct_err try_still(struct work *w, double *ssd, struct oct_error *err)
+{
+    const struct oct_warp_progress *progress = w->setup->progress.call ? &w->setup->progress : NULL;
+    const struct oct_warp_ops *ops;
+    struct oct_warp_engine *engine = NULL;
+    struct oct_warp_setup coarse = w->solver;
+    struct oct_warp_report report;
+
+    *ssd = INFINITY;
+    coarse.params = w->setup->still;
+    unsigned n = 0;
+    while (n < coarse.params.n_levels && coarse.params.factor[n] >= FACTOR_OF_TRIAL)
+        n++;
+    if (n == 0 || coarse.params.factor[n - 1] != FACTOR_OF_TRIAL)
+        return OCT_OK;
+    coarse.params.n_levels = n;
+    enum oct_err e = oct_warp_select(&ops, &engine, w->setup->backend, &coarse, err);
+    if (e)
+        return e;
+    e = ops->solve(engine, w->scaled[0], w->scaled[1], w->seen, w->pair->displacement, &report,
+                   progress, err);
+    ops->destroy(engine);
+    if (!e)
+        *ssd = report.level[n - 1].ssd;
+    return e;
+}
+
+static bool is_still(const struct work *w, double ssd)
+{
+    const struct oct_warp_report *report = &w->pair->report;
+
+    for (unsigned i = 0; i < report->n_levels; i++)
+        if (report->level[i].factor == FACTOR_OF_TRIAL)
+            return ssd < MOST_OF_STILL * report->level[i].ssd;
+    return false;
+}
+
+/* As OCT_WARP_NONLINEAR, instead of what there is. */
+static enum oct_err without_bscans(struct work *w, struct oct_error *err)
+{
+    struct oct_warp_pair *pair = w->pair;
+
+    free(pair->bscans);
+    free(w->seen);
+    pair->bscans = NULL;
+    w->seen = NULL;
+    drop(&pair->jacobian);
+    drop(&pair->warped);
+    for (unsigned v = 0; v < 2; v++)
+        if (!(w->scaled[v] = scale(w, w->raw[v])))
+            return no_memory(w, err);
+    w->solver.params = w->setup->still;
+    pair->is_still = true;
+    return nonlinear(w, err);
+}
+
+/* The solver after the B-scans; or alone, where that is better. */
+static enum oct_err both(struct work *w, struct oct_error *err)
+{
+    double still_ssd;
+
+    enum oct_err e = try_still(w, &still_ssd, err);
+    if (!e)
+        e = nonlinear(w, err);
+    if (!e && is_still(w, still_ssd))
+        e = without_bscans(w, err);
+    if (!e)
+        e = finish(w, err);
+    return e || w->pair->is_still ? e : keep_what_gains(w, err);
+}
+
 static enum oct_err run(struct work *w, struct oct_error *err)
 {
     const enum oct_warp_model model = w->setup->model;
@@ -325,11 +408,10 @@ static enum oct_err run(struct work *w, struct oct_error *err)
         oct_warp_bscans_displacement(pair->bscans, w->dims, pair->displacement);
         e = find_seen(w, err);
     }
-    if (!e)
-        e = model == OCT_WARP_BSCANS ? rigid_only(w, err) : nonlinear(w, err);
-    if (!e)
-        e = finish(w, err);
-    return e || model != OCT_WARP_BOTH ? e : keep_what_gains(w, err);
+    if (e || model == OCT_WARP_BOTH)
+        return e ? e : both(w, err);
+    e = model == OCT_WARP_BSCANS ? rigid_only(w, err) : nonlinear(w, err);
+    return e ? e : finish(w, err);
 }
 
 enum oct_err oct_warp_pair_register(const struct oct_warp_pair_setup *setup, const float *fixed,
@@ -338,6 +420,7 @@ enum oct_err oct_warp_pair_register(const struct oct_warp_pair_setup *setup, con
 {
     const uint64_t begun = oct_clock_ns();
     struct work w = {.setup = setup,
+                     .solver = setup->solver,
                      .dims = setup->solver.grid.dims,
                      .n = oct_warp_n_voxels(&setup->solver.grid),
                      .raw = {fixed, moving},
@@ -347,6 +430,8 @@ enum oct_err oct_warp_pair_register(const struct oct_warp_pair_setup *setup, con
 
     memset(pair, 0, sizeof(*pair));
     enum oct_err e = oct_warp_params_check(&setup->solver.params, &setup->solver.grid, err);
+    if (!e && setup->model == OCT_WARP_BOTH && setup->still.n_levels > 0)
+        e = oct_warp_params_check(&setup->still, &setup->solver.grid, err);
     if (!e)
         e = run(&w, err);
     drop(&w.scaled[0]);

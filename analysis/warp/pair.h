@@ -5,7 +5,9 @@
  * Intensities are scaled to 0 to 1 by one robust range for both volumes. With OCT_WARP_BOTH the
  * B-scans of the moving volume are put where those of the fixed one are (bscans.h), and the solver
  * begins with that volume and without a displacement, at factor 2: coarser levels would smooth over
- * the jumps that are left. J is that of the nonlinear part: where the eye jumped back between two
+ * the jumps that are left. Where nothing moved between B-scans that is worse than the field alone: the
+ * solver is tried without B-scans, and where it leaves less at factor 2 its map is that of
+ * OCT_WARP_NONLINEAR. J is that of the nonlinear part: where the eye jumped back between two
  * B-scans, the whole map shows tissue twice, which is no change of the tissue.
  *
  * One thread; the engine's work is spread over the workers or is on a GPU. */
@@ -29,7 +31,9 @@ void oct_warp_pair_params_default(struct oct_warp_params *params, enum oct_warp_
 struct oct_warp_pair_setup {
     struct oct_warp_setup solver; /* grid, params, workers, gpus, deadline_ms */
     enum oct_warp_model model;
-    const char *backend;                /* "auto", "cpu", "cuda" */
+    struct oct_warp_params
+        still;           /* OCT_WARP_BOTH: of the field alone, tried too; n_levels 0: not */
+    const char *backend; /* "auto", "cpu", "cuda" */
     struct oct_warp_bscans_setup reach; /* reach_* and jump_price; the rest is filled in */
     struct oct_warp_progress progress;
 };
@@ -39,7 +43,7 @@ struct oct_warp_pair {
     float *displacement;           /* [3][V][M][D] of the whole map */
     float *jacobian;               /* [V][M][D] of the nonlinear part; OCT_WARP_BSCANS: NULL */
     float *warped;                 /* [V][M][D] moving(h(x)), in the units of the moving volume */
-    struct oct_warp_bscan *bscans; /* [V]; OCT_WARP_NONLINEAR: NULL */
+    struct oct_warp_bscan *bscans; /* [V]; OCT_WARP_NONLINEAR, is_still: NULL */
     double range[2];               /* what became 0 and 1 */
     struct oct_warp_report report; /* of the solver */
     struct oct_warp_likeness before, after; /* of fixed and moving, fixed and warped, scaled; after:
@@ -49,6 +53,9 @@ struct oct_warp_pair {
     char running[8];                        /* "cpu", "cuda" */
     bool is_rigid; /* OCT_WARP_BOTH: the solver left 99 % or more of the SSD that the B-scans alone
                       leave. What it fitted is noise: the map is that of the B-scans, and J is 1 */
+    bool
+        is_still; /* OCT_WARP_BOTH: the field alone left less than 0.9 of the SSD that it leaves after
+                      the B-scans, at factor 2: the map is that of OCT_WARP_NONLINEAR */
     double seconds;
 };
 

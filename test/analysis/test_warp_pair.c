@@ -144,6 +144,54 @@ static void torn_tissue_is_put_together_by_its_bscans(void **state)
     close_scene(&s);
 }
 
+/* The field alone is tried too, as octctl does. */
+static void try_still(struct scene *s)
+{
+    oct_warp_pair_params_default(&s->setup.still, OCT_WARP_OCTD, OCT_WARP_NONLINEAR, sides);
+}
+
+static void what_is_bent_alone_is_left_without_bscans(void **state)
+{
+    struct scene s[2];
+
+    (void)state;
+    open_scene(&s[0], OCT_WARP_NONLINEAR, 0, 3);
+    open_scene(&s[1], OCT_WARP_BOTH, 0, 3);
+    try_still(&s[1]);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(run(&s[i]), OCT_OK);
+    assert_true(s[1].pair.is_still && !s[1].pair.is_rigid && !s[0].pair.is_still);
+    assert_null(s[1].pair.bscans);
+    assert_memory_equal(s[1].pair.displacement, s[0].pair.displacement, 3 * N * sizeof(float));
+    assert_memory_equal(s[1].pair.jacobian, s[0].pair.jacobian, N * sizeof(float));
+    assert_memory_equal(s[1].pair.warped, s[0].pair.warped, N * sizeof(float));
+    assert_true(s[1].pair.after.ssd == s[0].pair.after.ssd);
+    assert_true(s[1].pair.report.n_levels == s[0].pair.report.n_levels);
+    expect_warped(&s[1]);
+    close_scene(&s[0]);
+    close_scene(&s[1]);
+}
+
+static void what_is_torn_keeps_its_bscans(void **state)
+{
+    static const double bends[] = {0, 2};
+
+    (void)state;
+    for (unsigned k = 0; k < 2; k++) {
+        struct scene s[2];
+        for (unsigned i = 0; i < 2; i++) {
+            open_scene(&s[i], OCT_WARP_BOTH, 1, bends[k]);
+            if (i == 1)
+                try_still(&s[i]);
+            assert_int_equal(run(&s[i]), OCT_OK);
+            assert_false(s[i].pair.is_still);
+        }
+        assert_memory_equal(s[1].pair.displacement, s[0].pair.displacement, 3 * N * sizeof(float));
+        close_scene(&s[0]);
+        close_scene(&s[1]);
+    }
+}
+
 static void what_is_torn_and_bent_needs_both(void **state)
 {
     double error[OCT_WARP_N_MODELS], ncc[OCT_WARP_N_MODELS], seen;
@@ -330,6 +378,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(torn_tissue_is_put_together_by_its_bscans),
+        cmocka_unit_test(what_is_bent_alone_is_left_without_bscans),
+        cmocka_unit_test(what_is_torn_keeps_its_bscans),
         cmocka_unit_test(what_is_torn_and_bent_needs_both),
         cmocka_unit_test(what_is_torn_alone_is_not_bent),
         cmocka_unit_test(an_eye_at_rest_needs_no_bscans),
