@@ -135,6 +135,25 @@ static enum oct_err check_memory(struct oct_volumes_run *run, struct oct_error *
 
 /* ---- the beginning ---- */
 
+/* Of the field alone, which --model both tries too: one number of iterations a level is of the
+ * levels of `both`, fewer than it has itself. */
+static enum oct_err set_up_still(struct oct_volumes_run *run, struct oct_error *err)
+{
+    struct oct_volumes_given given = *run->given;
+    struct oct_warp_params *still = &run->setup.still;
+    const struct oct_warp_params *both = &run->setup.solver.params;
+
+    if (given.n_levels == 0 && given.n_iterations > 1)
+        given.n_iterations = 0;
+    const enum oct_err e =
+        oct_volumes_given_params(&given, OCT_WARP_NONLINEAR, &run->grid, still, err);
+    for (unsigned i = 0; i < still->n_levels && !e; i++)
+        for (unsigned k = 0; k < both->n_levels && given.n_iterations == 0; k++)
+            if (still->factor[i] == both->factor[k])
+                still->iterations[i] = both->iterations[k];
+    return e;
+}
+
 static enum oct_err set_up(struct oct_volumes_run *run, struct oct_error *err)
 {
     const struct oct_volumes_given *g = run->given;
@@ -149,9 +168,7 @@ static enum oct_err set_up(struct oct_volumes_run *run, struct oct_error *err)
     s->reach.jump_price = isnan(g->jump_price) ? 0 : g->jump_price;
     const enum oct_err e =
         oct_volumes_given_params(g, g->model, &run->grid, &s->solver.params, err);
-    if (e || g->model != OCT_WARP_BOTH || (g->n_iterations > 1 && g->n_levels == 0))
-        return e;
-    return oct_volumes_given_params(g, OCT_WARP_NONLINEAR, &run->grid, &s->still, err);
+    return e || g->model != OCT_WARP_BOTH ? e : set_up_still(run, err);
 }
 
 enum oct_err oct_volumes_run_begin(struct oct_volumes_run *run, struct oct_error *err)

@@ -21,12 +21,11 @@
  * -1 to 0.6 %, and the error with it up to four times that without; on one that was bent 64 %. */
 #define LEAST_GAIN 0.01
 
-/* The part of the SSD at factor 2 that the solver leaves without B-scans, beside that with them,
- * below which the B-scans are left as they are. Measured: 0.98 to 1.05 on synthetic eyes that moved,
- * 0.47 to 0.80 on volumes that a smooth field bent, where the field of one shift a B-scan has steps
- * that the tissue has not. */
+/* The part of the SSD that the solver leaves without B-scans, beside that with them, below which
+ * the B-scans are left as they are. Measured at factor 2: 0.98 to 1.05 on synthetic eyes that moved,
+ * 0.47 to 0.80 on volumes that a smooth field bent, where one shift a B-scan makes steps that the
+ * tissue has not. */
 #define MOST_OF_STILL 0.9
-#define FACTOR_OF_TRIAL 2
 
 const char *const oct_warp_model_names[OCT_WARP_N_MODELS] = {"bscans", "nonlinear", "both"};
 
@@ -318,8 +317,21 @@ static enum oct_err keep_what_gains(struct work *w, struct oct_error *err)
 
 /* ---- volumes that did not move between B-scans ---- */
 
-/* The SSD at factor 2 of the solver without B-scans, of the voxels that the one with them compares;
- * infinite: there is nothing to compare with. The displacement is overwritten. */
+/* At which factor the two are compared: the finest above 1 that both have, else 1, which is no
+ * cheaper than the solver is; 0: none. */
+static unsigned factor_of_trial(const struct oct_warp_params *a, const struct oct_warp_params *b)
+{
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < a->n_levels; i++)
+        for (unsigned k = 0; k < b->n_levels; k++)
+            if (a->factor[i] == b->factor[k] && (a->factor[i] > 1 || found == 0))
+                found = a->factor[i];
+    return found;
+}
+
+/* The SSD at that factor of the solver without B-scans, of the voxels that the one with them
+ * compares; infinite: there is nothing to compare with. The displacement is overwritten. */
 static enum oct_err try_still(struct work *w, double *ssd, struct oct_error *err)
 {
     const struct oct_warp_progress *progress = w->setup->progress.call ? &w->setup->progress : NULL;
@@ -328,14 +340,14 @@ static enum oct_err try_still(struct work *w, double *ssd, struct oct_error *err
     struct oct_warp_setup coarse = w->solver;
     struct oct_warp_report report;
 
+    const unsigned factor = factor_of_trial(&w->solver.params, &w->setup->still);
+
     *ssd = INFINITY;
-    coarse.params = w->setup->still;
-    unsigned n = 0;
-    while (n < coarse.params.n_levels && coarse.params.factor[n] >= FACTOR_OF_TRIAL)
-        n++;
-    if (n == 0 || coarse.params.factor[n - 1] != FACTOR_OF_TRIAL)
+    if (factor == 0)
         return OCT_OK;
-    coarse.params.n_levels = n;
+    coarse.params = w->setup->still;
+    while (coarse.params.factor[coarse.params.n_levels - 1] != factor)
+        coarse.params.n_levels--;
     enum oct_err e = oct_warp_select(&ops, &engine, w->setup->backend, &coarse, err);
     if (e)
         return e;
@@ -343,16 +355,17 @@ static enum oct_err try_still(struct work *w, double *ssd, struct oct_error *err
                    progress, err);
     ops->destroy(engine);
     if (!e)
-        *ssd = report.level[n - 1].ssd;
+        *ssd = report.level[report.n_levels - 1].ssd;
     return e;
 }
 
 static bool is_still(const struct work *w, double ssd)
 {
     const struct oct_warp_report *report = &w->pair->report;
+    const unsigned factor = factor_of_trial(&w->solver.params, &w->setup->still);
 
     for (unsigned i = 0; i < report->n_levels; i++)
-        if (report->level[i].factor == FACTOR_OF_TRIAL)
+        if (report->level[i].factor == factor)
             return ssd < MOST_OF_STILL * report->level[i].ssd;
     return false;
 }

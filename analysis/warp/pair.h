@@ -53,8 +53,7 @@ struct oct_warp_pair {
     char running[8];                        /* "cpu", "cuda" */
     bool is_rigid; /* OCT_WARP_BOTH: the solver left 99 % or more of the SSD that the B-scans alone
                       leave. What it fitted is noise: the map is that of the B-scans, and J is 1 */
-    bool
-        is_still; /* OCT_WARP_BOTH: the field alone left less than 0.9 of the SSD that it leaves after
+    bool is_still; /* OCT_WARP_BOTH: the field alone left less than 0.9 of the SSD that is left after
                       the B-scans, at factor 2: the map is that of OCT_WARP_NONLINEAR */
     double seconds;
 };
