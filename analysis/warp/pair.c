@@ -135,11 +135,13 @@ static void look(void *context, unsigned b, unsigned worker)
     for (size_t k = 0; k < n_bscan; k++) {
         const size_t at = b * n_bscan + k, x[3] = {b, k / dims[2], k % dims[2]};
         bool inside = w->compared[at] && !blind;
+        size_t place = 0;
         for (unsigned i = 0; i < 3 && inside; i++) {
             const double y = (double)x[i] - (double)l->displacement[i * w->n + at];
             inside = y >= 0 && y <= dims[i] - 1.0;
+            place = place * dims[i] + (size_t)(y + 0.5);
         }
-        w->seen[at] = inside;
+        w->seen[at] = inside && isfinite(w->raw[1][place]);
     }
 }
 
@@ -231,8 +233,8 @@ static enum oct_err solve(struct work *w, const struct oct_warp_ops *ops,
     struct oct_warp_pair *pair = w->pair;
     const struct oct_warp_progress *progress = w->setup->progress.call ? &w->setup->progress : NULL;
 
-    enum oct_err e = ops->solve(engine, w->scaled[0], w->scaled[1], w->seen ? w->seen : w->compared,
-                                pair->displacement, &pair->report, progress, err);
+    enum oct_err e = ops->solve(engine, w->scaled[0], w->scaled[1], w->seen, pair->displacement,
+                                &pair->report, progress, err);
     drop(&w->scaled[0]);
     drop(&w->scaled[1]);
     if (!e)
@@ -248,6 +250,7 @@ static enum oct_err nonlinear(struct work *w, struct oct_error *err)
     const struct oct_warp_ops *ops;
     struct oct_warp_engine *engine = NULL;
 
+    oct_warp_fill(w->raw[1], w->dims, w->scaled[1]);
     if (w->pair->bscans) {
         float *aligned = malloc(w->n * sizeof(float));
         if (!aligned)
@@ -279,6 +282,17 @@ static enum oct_err finish(struct work *w, struct oct_error *err)
     return OCT_OK;
 }
 
+/* Where the volumes as they are, are as alike as with the shifts: no shifts. */
+static void leave_what_fits(struct work *w, double ssd)
+{
+    struct oct_warp_likeness as_is;
+
+    oct_warp_scale(w->raw[1], w->n, w->pair->range, w->workers, w->scaled[1]);
+    oct_warp_compare(w->scaled[0], w->scaled[1], w->seen, w->n, w->workers, &as_is);
+    for (uint32_t b = 0; b < w->dims[0] && as_is.ssd <= ssd; b++)
+        memset(w->pair->bscans[b].shift, 0, sizeof(w->pair->bscans[b].shift));
+}
+
 /* With both models: whether the solver gained anything, and the map without it where not. */
 static enum oct_err keep_what_gains(struct work *w, struct oct_error *err)
 {
@@ -286,6 +300,7 @@ static enum oct_err keep_what_gains(struct work *w, struct oct_error *err)
     struct oct_warp_likeness rigid;
     float *solved = pair->warped;
 
+    leave_what_fits(w, pair->after.ssd);
     pair->warped = NULL;
     const struct oct_warp_volume_change change = pair->change;
     char running[sizeof(pair->running)];
@@ -343,6 +358,7 @@ static enum oct_err try_still(struct work *w, double *ssd, struct oct_error *err
     const unsigned factor = factor_of_trial(&w->solver.params, &w->setup->still);
 
     *ssd = INFINITY;
+    oct_warp_fill(w->raw[1], w->dims, w->scaled[1]);
     if (factor == 0)
         return OCT_OK;
     coarse.params = w->setup->still;
@@ -376,9 +392,8 @@ static enum oct_err without_bscans(struct work *w, struct oct_error *err)
     struct oct_warp_pair *pair = w->pair;
 
     free(pair->bscans);
-    free(w->seen);
     pair->bscans = NULL;
-    w->seen = NULL;
+    memset(pair->displacement, 0, 3 * w->n * sizeof(float));
     drop(&pair->jacobian);
     drop(&pair->warped);
     for (unsigned v = 0; v < 2; v++)
@@ -386,7 +401,8 @@ static enum oct_err without_bscans(struct work *w, struct oct_error *err)
             return no_memory(w, err);
     w->solver.params = w->setup->still;
     pair->is_still = true;
-    return nonlinear(w, err);
+    const enum oct_err e = find_seen(w, err);
+    return e ? e : nonlinear(w, err);
 }
 
 /* The solver after the B-scans; or alone, where that is better. */
@@ -414,13 +430,12 @@ static enum oct_err run(struct work *w, struct oct_error *err)
         e = align_bscans(w, err);
     if (e)
         return e;
-    pair->displacement = malloc(3 * w->n * sizeof(float));
+    pair->displacement = calloc(3 * w->n, sizeof(float));
     if (!pair->displacement)
         return no_memory(w, err);
-    if (pair->bscans) {
+    if (pair->bscans)
         oct_warp_bscans_displacement(pair->bscans, w->dims, pair->displacement);
-        e = find_seen(w, err);
-    }
+    e = find_seen(w, err);
     if (e || model == OCT_WARP_BOTH)
         return e ? e : both(w, err);
     e = model == OCT_WARP_BSCANS ? rigid_only(w, err) : nonlinear(w, err);

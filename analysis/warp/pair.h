@@ -53,8 +53,8 @@ struct oct_warp_pair {
     char running[8];                        /* "cpu", "cuda" */
     bool is_rigid; /* OCT_WARP_BOTH: the solver left 99 % or more of the SSD that the B-scans alone
                       leave. What it fitted is noise: the map is that of the B-scans, and J is 1 */
-    bool is_still; /* OCT_WARP_BOTH: the field alone left less than 0.9 of the SSD that is left after
-                      the B-scans, at factor 2: the map is that of OCT_WARP_NONLINEAR */
+    bool is_still; /* OCT_WARP_BOTH: the field alone left less than 0.9 of the SSD that it leaves
+                      with the B-scans, at factor 2: the map is that of OCT_WARP_NONLINEAR */
     double seconds;
 };
 
@@ -62,7 +62,8 @@ struct oct_warp_pair {
  * result. */
 uint64_t oct_warp_pair_bytes(const struct oct_warp_pair_setup *setup);
 
-/* fixed, moving: [V][M][D]; what is not finite is taken for the range's lower end and not compared.
+/* fixed, moving: [V][M][D]; what is not finite is not compared: in the moving volume what lies beside
+ * it takes its place while the solver looks, and the range's lower end in what is warped.
  * mask: as solve. OCT_E_ARG: a volume that is constant or has nothing finite (says which), less
  * than 10 % of overlap; OCT_E_CLOSED: progress said so; else as the engine. *pair is empty on
  * error. */

@@ -118,3 +118,59 @@ void oct_warp_scale(const float *from, size_t n, const double range[2], struct o
 
     oct_workers_run(workers, (unsigned)((n + PIECE - 1) / PIECE), scale_piece, &s);
 }
+
+/* ---- what is not finite ---- */
+
+/* One row of values, `step` apart: what is not there is as the nearest before it, else behind it.
+ * Returns whether anything is there. */
+static bool fill_row(const float *from, size_t step, uint32_t n, float *to)
+{
+    uint32_t first = 0;
+
+    while (first < n && !isfinite(from[first * step]))
+        first++;
+    if (first == n)
+        return false;
+    for (uint32_t i = 0; i < first; i++)
+        to[i * step] = to[first * step];
+    for (uint32_t i = first + 1; i < n; i++)
+        if (!isfinite(from[i * step]))
+            to[i * step] = to[(i - 1) * step];
+    return true;
+}
+
+/* The same depth of B-scan b as that of B-scan `like`. */
+static void copy_depth(const uint32_t dims[3], uint32_t like, uint32_t b, size_t d, float *to)
+{
+    const size_t row = dims[2], plane = row * dims[1];
+
+    for (size_t j = 0; j < dims[1]; j++)
+        to[b * plane + j * row + d] = to[like * plane + j * row + d];
+}
+
+static void fill_depth(const float *from, const uint32_t dims[3], size_t d, float *to)
+{
+    const size_t plane = (size_t)dims[2] * dims[1];
+    uint32_t last = UINT32_MAX; /* B-scan with something at this depth */
+
+    for (uint32_t b = 0; b < dims[0]; b++) {
+        if (fill_row(from + b * plane + d, dims[2], dims[1], to + b * plane + d)) {
+            for (uint32_t before = 0; last == UINT32_MAX && before < b; before++)
+                copy_depth(dims, b, before, d, to);
+            last = b;
+        } else if (last != UINT32_MAX) {
+            copy_depth(dims, last, b, d, to);
+        }
+    }
+}
+
+void oct_warp_fill(const float *from, const uint32_t dims[3], float *to)
+{
+    const size_t n = (size_t)dims[0] * dims[1] * dims[2];
+    size_t i = 0;
+
+    while (i < n && isfinite(from[i]))
+        i++;
+    for (size_t d = 0; i < n && d < dims[2]; d++)
+        fill_depth(from, dims, d, to);
+}

@@ -18,4 +18,9 @@ enum oct_err oct_warp_range(const float *fixed, const float *moving, size_t n, d
 void oct_warp_scale(const float *from, size_t n, const double range[2], struct oct_workers *workers,
                     float *to);
 
+/* In place of what is not finite in `from`, [V][M][D], `to` gets what is beside it: of the A-line
+ * before it, or behind it; of the B-scan where a depth is nowhere finite in it. Without such a hole
+ * an edge appears there, which draws the field. Where nothing is finite at a depth, `to` stays. */
+void oct_warp_fill(const float *from, const uint32_t dims[3], float *to);
+
 #endif

@@ -172,6 +172,49 @@ static void what_is_bent_alone_is_left_without_bscans(void **state)
     close_scene(&s[1]);
 }
 
+/* The mean length of the displacement, of B-scans first to V - 1. */
+static double length_of(const struct scene *s, size_t first)
+{
+    double sum = 0;
+
+    for (size_t at = first * M * D; at < N; at++) {
+        const float *u = s->pair.displacement + at;
+        sum += sqrt((double)(u[0] * u[0] + u[N] * u[N] + u[2 * N] * u[2 * N]));
+    }
+    return sum / (double)(N - first * M * D);
+}
+
+static void what_is_alike_stays_where_it_is(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    open_scene(&s, OCT_WARP_BOTH, 0, 0);
+    memcpy(s.volume[1], s.volume[0], N * sizeof(float));
+    try_still(&s);
+    assert_int_equal(run(&s), OCT_OK);
+    assert_true(length_of(&s, 0) < 1e-4 && s.pair.after.ncc > 0.999999);
+    close_scene(&s);
+}
+
+/* A third of the moving volume never came, and a B-scan of the rest. */
+static void what_never_came_draws_nothing(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    open_scene(&s, OCT_WARP_NONLINEAR, 0, 0);
+    memcpy(s.volume[1], s.volume[0], N * sizeof(float));
+    for (size_t i = 0; i < N; i++)
+        if (i / ((size_t)M * D) < V / 3 || i / ((size_t)M * D) == 25)
+            s.volume[1][i] = NAN;
+    assert_int_equal(run(&s), OCT_OK);
+    print_message("%.3f voxels, NCC %.4f\n", length_of(&s, V / 3 + 2), s.pair.after.ncc);
+    assert_true(length_of(&s, V / 3 + 2) < 0.1 && s.pair.after.ncc > 0.99);
+    assert_true(s.pair.after.n <= N - (V / 3) * (size_t)M * D);
+    close_scene(&s);
+}
+
 static void what_is_torn_keeps_its_bscans(void **state)
 {
     static const double bends[] = {0, 2};
@@ -379,6 +422,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(torn_tissue_is_put_together_by_its_bscans),
         cmocka_unit_test(what_is_bent_alone_is_left_without_bscans),
+        cmocka_unit_test(what_is_alike_stays_where_it_is),
+        cmocka_unit_test(what_never_came_draws_nothing),
         cmocka_unit_test(what_is_torn_keeps_its_bscans),
         cmocka_unit_test(what_is_torn_and_bent_needs_both),
         cmocka_unit_test(what_is_torn_alone_is_not_bent),
