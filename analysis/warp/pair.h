@@ -5,8 +5,8 @@
  * Intensities are scaled to 0 to 1 by one robust range for both volumes. With OCT_WARP_BOTH the
  * B-scans of the moving volume are put where those of the fixed one are (bscans.h), and the solver
  * begins with that volume and without a displacement, at factor 2: coarser levels would smooth over
- * the jumps that are left. Where nothing moved between B-scans that is worse than the field alone: the
- * solver is tried without B-scans, and where it leaves less at factor 2 its map is that of
+ * the jumps that are left. Where nothing moved between B-scans that is worse than the field alone:
+ * the solver is tried without B-scans, and where it leaves less at factor 2 its map is that of
  * OCT_WARP_NONLINEAR. J is that of the nonlinear part: where the eye jumped back between two
  * B-scans, the whole map shows tissue twice, which is no change of the tissue.
  *
@@ -51,7 +51,7 @@ struct oct_warp_pair {
                                                place lies within the moving volume */
     struct oct_warp_volume_change change;   /* of jacobian; OCT_WARP_BSCANS: of J = 1 */
     char running[8];                        /* "cpu", "cuda" */
-    bool is_rigid; /* OCT_WARP_BOTH: the solver left 99 % or more of the SSD that the B-scans alone
+    bool is_rigid; /* OCT_WARP_BOTH: the solver left 98 % or more of the SSD that the B-scans alone
                       leave. What it fitted is noise: the map is that of the B-scans, and J is 1 */
     bool is_still; /* OCT_WARP_BOTH: the field alone left less than 0.9 of the SSD that it leaves
                       with the B-scans, at factor 2: the map is that of OCT_WARP_NONLINEAR */
@@ -62,8 +62,8 @@ struct oct_warp_pair {
  * result. */
 uint64_t oct_warp_pair_bytes(const struct oct_warp_pair_setup *setup);
 
-/* fixed, moving: [V][M][D]; what is not finite is not compared: in the moving volume what lies beside
- * it takes its place while the solver looks, and the range's lower end in what is warped.
+/* fixed, moving: [V][M][D]; what is not finite is not compared: what lies beside it in the moving
+ * volume is there while the solver looks, and the range's lower end in what is warped.
  * mask: as solve. OCT_E_ARG: a volume that is constant or has nothing finite (says which), less
  * than 10 % of overlap; OCT_E_CLOSED: progress said so; else as the engine. *pair is empty on
  * error. */
