@@ -288,11 +288,24 @@ static enum oct_err lay_jacobian(const struct oct_volumes_report *r, struct jaco
     return set_limits(&page->tiles[3], page->pixels[3], err);
 }
 
+static void print_footer(const struct oct_volumes_pair *pair, char *to, size_t n)
+{
+    const struct oct_warp_volume_change *change = &pair->change;
+    if (pair->kept == OCT_WARP_BSCANS)
+        snprintf(to, n,
+                 "The field fitted noise: the map is that of the B-scans alone, and J is 1.");
+    else
+        snprintf(to, n,
+                 "Red: takes more room in MOVING than in FIXED; blue: less. J %.3f to %.3f, log J "
+                 "%.4f in the mean, sd %.4f; J <= 0 (pale blue) in %.3g %%",
+                 change->least, change->most, oct_command_shown(change->mean_log, 4),
+                 change->sd_log, 100 * change->folded);
+}
+
 enum oct_err oct_volumes_draw_jacobian(void *report, const char *path, bool force,
                                        struct oct_error *err)
 {
     const struct oct_volumes_report *r = report;
-    const struct oct_warp_volume_change *change = &r->run->pairs[r->pair].change;
     struct jacobian *page = calloc(1, sizeof(*page));
     char footer[192];
     if (!page)
@@ -301,11 +314,7 @@ enum oct_err oct_volumes_draw_jacobian(void *report, const char *path, bool forc
     e = e ? e : lay_jacobian(r, page, err);
     if (!e)
         count_bins(r, page);
-    snprintf(footer, sizeof(footer),
-             "Red: takes more room in MOVING than in FIXED; blue: less. J %.3f to %.3f, log J %.4f "
-             "in the mean, sd %.4f; J <= 0 (pale blue) in %.3g %%",
-             change->least, change->most, oct_command_shown(change->mean_log, 4), change->sd_log,
-             100 * change->folded);
+    print_footer(&r->run->pairs[r->pair], footer, sizeof(footer));
     const struct oct_plot_sheet plot = {.title = "Change of volume, log J",
                                         .footer = footer,
                                         .value_label = "log J",

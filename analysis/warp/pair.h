@@ -54,7 +54,8 @@ struct oct_warp_pair {
     bool is_rigid; /* OCT_WARP_BOTH: the solver left 98 % or more of the SSD that the B-scans alone
                       leave. What it fitted is noise: the map is that of the B-scans, and J is 1 */
     bool is_still; /* OCT_WARP_BOTH: the field alone left less than 0.9 of the SSD that it leaves
-                      with the B-scans, at factor 2: the map is that of OCT_WARP_NONLINEAR */
+                      with the B-scans, at factor 2 or at the end: the map is that of
+                      OCT_WARP_NONLINEAR */
     double seconds;
 };
 

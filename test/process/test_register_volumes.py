@@ -67,6 +67,20 @@ def what_is_known_is_found():
 
 
 @case
+def volumes_without_jumps_need_no_model():
+    """default: of volumes that nothing tore it is the field alone, and says so"""
+    fixed, moving = pair()
+    register(fixed, moving, path("alone.h5"), *SMOOTH)
+    said, _ = register(fixed, moving, path("default.h5"), "--json")
+    alone, default = read("alone.h5"), read("default.h5")
+    assert default[1]["model"] == "both" and default[1]["kept_model"] == "nonlinear", default[1]
+    assert said["pairs"][0]["kept_model"] == "nonlinear"
+    assert "bscans_shift" not in default[0]
+    for name in "displacement", "jacobian", "warped":
+        assert np.array_equal(alone[0][name], default[0][name]), name
+
+
+@case
 def settings_reach_the_solver():
     """settings: spacing, sigma in um, levels, iterations, mask and profile are those that were given"""
     fixed, moving = pair()
