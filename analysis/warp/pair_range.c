@@ -32,16 +32,47 @@ static bool extremes(const float *values, size_t n, float *least, float *most)
     return lo <= hi;
 }
 
-/* Counts what is within the range; what is beyond counts in the bins at its ends. */
-static void count(const float *values, size_t n, const double range[2], uint32_t *counts)
+/* Counts what is within the range; what is beyond counts in the bins at its ends. within: the least
+ * and the greatest value that the range holds, widened here. */
+static void count(const float *values, size_t n, const double range[2], uint32_t *counts,
+                  double within[2])
 {
     const double scale = N_BINS / (range[1] - range[0]);
 
     for (size_t i = 0; i < n; i++)
         if (isfinite(values[i])) {
-            const double bin = fmax(0, fmin(((double)values[i] - range[0]) * scale, N_BINS - 1.0));
+            const double value = (double)values[i];
+            const double bin = fmax(0, fmin((value - range[0]) * scale, N_BINS - 1.0));
             counts[(uint32_t)bin]++;
+            if (value >= range[0] && value <= range[1]) {
+                within[0] = fmin(within[0], value);
+                within[1] = fmax(within[1], value);
+            }
         }
+}
+
+/* The range between the percentiles of both volumes; false: they are one value. */
+static bool narrow(const float *const volume[2], size_t n, uint32_t *counts, double range[2])
+{
+    double before;
+
+    /* Values far beyond the others leave these one bin, which the next pass divides, with one more
+     * on either side for what was rounded. */
+    do {
+        double within[2] = {INFINITY, -INFINITY};
+        memset(counts, 0, N_BINS * sizeof(*counts));
+        for (unsigned v = 0; v < 2; v++)
+            count(volume[v], n, range, counts, within);
+        if (!(within[0] < within[1]))
+            return false;
+        const double lo = oct_histogram_percentile(counts, N_BINS, LEAST_SHARE) - 1,
+                     hi = oct_histogram_percentile(counts, N_BINS, 1 - LEAST_SHARE) + 2,
+                     bin = (range[1] - range[0]) / N_BINS, base = range[0];
+        before = range[1] - range[0];
+        range[0] = base + lo * bin;
+        range[1] = base + hi * bin;
+    } while (range[1] - range[0] < before / COARSE);
+    return true;
 }
 
 enum oct_err oct_warp_range(const float *fixed, const float *moving, size_t n, double range[2],
@@ -60,22 +91,11 @@ enum oct_err oct_warp_range(const float *fixed, const float *moving, size_t n, d
     uint32_t *counts = malloc(N_BINS * sizeof(*counts));
     if (!counts)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a histogram");
-    range[0] = fmin((double)least[0], (double)least[1]);
-    range[1] = fmax((double)most[0], (double)most[1]);
-    /* Values far beyond the others leave these one bin, which the next pass divides, with one more
-     * on either side for what was rounded. */
-    double before;
-    do {
-        memset(counts, 0, N_BINS * sizeof(*counts));
-        count(fixed, n, range, counts);
-        count(moving, n, range, counts);
-        const double lo = oct_histogram_percentile(counts, N_BINS, LEAST_SHARE) - 1,
-                     hi = oct_histogram_percentile(counts, N_BINS, 1 - LEAST_SHARE) + 2,
-                     bin = (range[1] - range[0]) / N_BINS, base = range[0];
-        before = range[1] - range[0];
-        range[0] = base + lo * bin;
-        range[1] = base + hi * bin;
-    } while (range[1] - range[0] < before / COARSE);
+    const double all[2] = {fmin((double)least[0], (double)least[1]),
+                           fmax((double)most[0], (double)most[1])};
+    memcpy(range, all, sizeof(all));
+    if (!narrow(volume, n, counts, range))
+        memcpy(range, all, sizeof(all));
     free(counts);
     return OCT_OK;
 }

@@ -9,8 +9,9 @@
 
 struct oct_workers;
 
-/* What becomes 0 and 1: the percentiles 0.5 and 99.5 of the finite values of both volumes. n: of
- * each. OCT_E_ARG: one of them is constant or has nothing finite; OCT_E_NO_MEMORY. */
+/* What becomes 0 and 1: the percentiles 0.5 and 99.5 of the finite values of both volumes, or the
+ * least and the greatest of them where both percentiles are one value. n: of each. OCT_E_ARG: one
+ * of them is constant or has nothing finite; OCT_E_NO_MEMORY. */
 enum oct_err oct_warp_range(const float *fixed, const float *moving, size_t n, double range[2],
                             struct oct_error *err);
 

@@ -3,6 +3,7 @@
 #include "test/rig/tap.h"
 
 #include "analysis/warp/pair.h"
+#include "analysis/warp/pair_range.h"
 #include "kernels/device/workers.h"
 #include "test/rig/torn_tissue.h"
 
@@ -322,6 +323,31 @@ static void what_is_not_finite_counts_for_nothing(void **state)
     close_scene(&dirty);
 }
 
+/* A background of one value, and so little else that both percentiles are that value. */
+static void a_background_of_one_value_leaves_the_rest_its_range(void **state)
+{
+    static const float backgrounds[] = {0, 5, -1e30F, 1e-30F};
+    enum { n = 4000 };
+    float *volume[2] = {malloc(n * sizeof(float)), malloc(n * sizeof(float))};
+    double range[2];
+
+    (void)state;
+    assert_true(volume[0] && volume[1]);
+    for (unsigned k = 0; k < sizeof(backgrounds) / sizeof(backgrounds[0]); k++) {
+        for (unsigned v = 0; v < 2; v++)
+            for (unsigned i = 0; i < n; i++)
+                volume[v][i] = i % 1000 == 7 + v ? 2 : i == 11 ? 9 : backgrounds[k];
+        assert_int_equal(oct_warp_range(volume[0], volume[1], n, range, NULL), OCT_OK);
+        assert_true(range[0] == fmin((double)backgrounds[k], 2) && range[1] == 9);
+        oct_warp_scale(volume[0], n, range, NULL, volume[1]);
+        for (unsigned i = 0; i < n; i++)
+            assert_true(volume[1][i] >= 0 && volume[1][i] <= 1);
+        assert_true(volume[1][11] == 1);
+    }
+    free(volume[0]);
+    free(volume[1]);
+}
+
 static void threads_do_not_change_a_byte(void **state)
 {
     struct oct_workers *workers;
@@ -429,6 +455,7 @@ int main(void)
         cmocka_unit_test(what_is_torn_alone_is_not_bent),
         cmocka_unit_test(an_eye_at_rest_needs_no_bscans),
         cmocka_unit_test(what_is_not_finite_counts_for_nothing),
+        cmocka_unit_test(a_background_of_one_value_leaves_the_rest_its_range),
         cmocka_unit_test(threads_do_not_change_a_byte),
         cmocka_unit_test(volumes_that_say_nothing_are_refused),
         cmocka_unit_test(whoever_follows_can_stop),
