@@ -209,7 +209,7 @@ const struct oct_option oct_volumes_options[] = {
      AT(profile_name)},
     {"--mask", "FILE", "a volume like FIXED: where it is 0, nothing is compared", OCT_OPTION_TEXT,
      AT(mask)},
-    {"--reach", "B,L,D", "how far B-scans are sought: B-scans, A-lines, depth pixels (8,16,12)",
+    {"--reach", "B,L,D", "how far B-scans are sought: B-scans, A-lines, depth pixels (24,32,16)",
      OCT_OPTION_TEXT, AT(reach)},
     {"--jump-price", "P", "of a jump by one B-scan, in score (0.01)", OCT_OPTION_NUMBER,
      AT(jump_price), .least = OCT_OPTION_ABOVE_0, .most = 1, .needs = "a number above 0, up to 1"},
