@@ -4,9 +4,9 @@
  * First a translation of the whole volumes, in whole voxels; then each fixed B-scan against the
  * moving ones within reach_bscans of its expected place, by normalised cross-correlation over
  * A-lines and depth; then the path over fixed B-scans of the greatest sum of scores, less a price
- * for jumps, at most ten of them for one jump; then fractions: along A-lines and depth by parabolas,
- * across B-scans by a Gaussian, which is what the beam makes of ZNCC. Pixels are dB, not linear
- * intensity.
+ * for jumps, at most ten of them for one jump; then fractions: along A-lines and depth by
+ * parabolas, across B-scans by a Gaussian, which is what the beam makes of ZNCC. Pixels are dB, not
+ * linear intensity.
  *
  * Same volumes, same numbers, whatever the number of threads. */
 #ifndef OCT_ANALYSIS_WARP_BSCANS_H

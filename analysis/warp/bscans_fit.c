@@ -222,10 +222,10 @@ static struct peak climb(const struct fitting *s, const float *f, const float *g
 
 /* ---- B-scans ---- */
 
-/* Where the maximum of three values lies, from the middle one. ZNCC falls from B-scan to B-scan like
- * a Gaussian, the beam with itself, to that of B-scans that share layers alone; its logarithm above
- * that floor is a parabola, while one through the scores themselves would be off by up to 0.09
- * B-scans. 0: one of them is NaN, or there is no maximum. */
+/* Where the maximum of three values lies, from the middle one. ZNCC falls from B-scan to B-scan
+ * like a Gaussian, the beam with itself, to that of B-scans that share layers alone; its logarithm
+ * above that floor is a parabola, while one through the scores themselves would be off by up to
+ * 0.09 B-scans. 0: one of them is NaN, or there is no maximum. */
 static double vertex(double before, double middle, double after, double floor_score)
 {
     const double l = log(before - floor_score), m = log(middle - floor_score),

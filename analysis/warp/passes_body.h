@@ -530,7 +530,6 @@ INLINE vec moved(const struct strip *s, const struct pair *pb, uint32_t b, uint3
     return blend(h, of_b[0], of_b[1], of_b[2]);
 }
 
-/* u' of a row; returns the largest |v|^2 before it is scaled. */
 /* G of two registers of TOGETHER B-scans: each row that is read counts for all of them. */
 INLINE void gauss_together(const struct strip *s, const float *base, uint32_t radius, float *to)
 {

@@ -83,7 +83,7 @@ static void jumps_are_found_to_parts_of_a_voxel(void **state)
     }
     print_message("%u B-scans, mean %.3f, most %.3f voxels\n", n, sum / n, most);
     assert_true(n >= V - 6);
-    /* The jump shows some tissue twice, and once nearly: that B-scan may be off by a part of one. */
+    /* The jump shows some tissue twice, and once nearly: that B-scan may be off by part of one. */
     assert_true(sum / n < 0.1 && most < 0.7);
     finish(&p);
 }
