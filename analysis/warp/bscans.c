@@ -96,14 +96,33 @@ static double overlap_of(const struct oct_warp_bscan *bscans, const uint32_t dim
 
 /* ---- all ---- */
 
+static void reach_of(const struct oct_warp_bscans_setup *setup, uint32_t reach[3])
+{
+    reach[0] = setup->reach_bscans ? setup->reach_bscans : 24;
+    reach[1] = setup->reach_lines ? setup->reach_lines : 32;
+    reach[2] = setup->reach_depth ? setup->reach_depth : 16;
+}
+
+uint64_t oct_warp_bscans_bytes(const struct oct_warp_bscans_setup *setup)
+{
+    const uint32_t *dims = setup->dims;
+    const unsigned n_threads = setup->workers ? oct_workers_n_threads(setup->workers) + 1 : 1;
+    const uint64_t bscan = (uint64_t)dims[1] * dims[2] * sizeof(float);
+    const uint64_t fit = bscan * (2 * (uint64_t)dims[0] + n_threads);
+    uint32_t reach[3];
+
+    reach_of(setup, reach);
+    const uint64_t scores = oct_warp_scores_bytes(dims, reach, n_threads);
+    const uint64_t most = scores > fit ? scores : fit;
+    return most > OCT_WARP_PLACE_BYTES ? most : OCT_WARP_PLACE_BYTES;
+}
+
 enum oct_err oct_warp_bscans(const struct oct_warp_bscans_setup *setup, const float *fixed,
                              const float *moving, struct oct_warp_bscan *bscans,
                              struct oct_error *err)
 {
     const uint32_t *dims = setup->dims;
-    const uint32_t reach[3] = {setup->reach_bscans ? setup->reach_bscans : 24,
-                               setup->reach_lines ? setup->reach_lines : 32,
-                               setup->reach_depth ? setup->reach_depth : 16};
+    uint32_t reach[3];
     const double price = setup->jump_price > 0 ? setup->jump_price : 0.01;
     const size_t n = (size_t)dims[0] * dims[1] * dims[2];
     struct oct_warp_scores scores = {0};
@@ -113,6 +132,7 @@ enum oct_err oct_warp_bscans(const struct oct_warp_bscans_setup *setup, const fl
     if (is_constant(fixed, n) || is_constant(moving, n))
         return oct_fail(err, OCT_E_ARG, "the %s volume is constant",
                         is_constant(fixed, n) ? "fixed" : "moving");
+    reach_of(setup, reach);
     path = malloc(dims[0] * sizeof(*path));
     sorted = malloc(dims[0] * sizeof(*sorted));
     if (!path || !sorted) {

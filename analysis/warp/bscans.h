@@ -29,6 +29,9 @@ struct oct_warp_bscan {
     double score;    /* NCC; NaN: it has no counterpart, and shift is between its neighbours' */
 };
 
+/* Bytes that oct_warp_bscans takes at most, beside the volumes. */
+uint64_t oct_warp_bscans_bytes(const struct oct_warp_bscans_setup *setup);
+
 /* fixed, moving: [V][M][D], finite. bscans: [V]. OCT_E_ARG: a constant volume, or less than 10 % of
  * the fixed volume lies in the moving one after alignment; OCT_E_NO_MEMORY. */
 enum oct_err oct_warp_bscans(const struct oct_warp_bscans_setup *setup, const float *fixed,

@@ -17,6 +17,7 @@ struct oct_warp_shift {
 
 /* The shift of the whole volume of the largest ZNCC, times the root of the part that overlaps; from
  * volumes binned to at most 64 voxels a side, so that it is off by half a bin. OCT_E_NO_MEMORY. */
+#define OCT_WARP_PLACE_BYTES (UINT64_C(26) << 20) /* of 64 bins a side, at most */
 enum oct_err oct_warp_bscans_place(const uint32_t dims[3], const float *fixed, const float *moving,
                                    struct oct_workers *workers, struct oct_warp_shift *place,
                                    struct oct_error *err);
@@ -42,6 +43,8 @@ enum oct_err oct_warp_scores_make(struct oct_warp_scores *scores, const uint32_t
                                   const float *fixed, const float *moving,
                                   struct oct_workers *workers, struct oct_error *err);
 void oct_warp_scores_finish(struct oct_warp_scores *scores); /* of an empty one too */
+/* Bytes that making them takes at most, wherever the volumes lie. */
+uint64_t oct_warp_scores_bytes(const uint32_t dims[3], const uint32_t reach[3], unsigned n_threads);
 
 /* ---- bscans_path.c ---- */
 

@@ -283,6 +283,22 @@ static bool open_scoring(struct scoring *s, struct oct_error *err)
     return true;
 }
 
+static uint32_t bin_of(const uint32_t dims[3])
+{
+    return dims[1] >= LEAST_BINNED_SIDE && dims[2] >= LEAST_BINNED_SIDE ? 2 : 1;
+}
+
+static unsigned n_threads_of(struct oct_workers *workers)
+{
+    return workers ? oct_workers_n_threads(workers) + 1 : 1;
+}
+
+/* The largest shift of a window. */
+static uint32_t farthest(uint32_t side)
+{
+    return side * 3 / 4;
+}
+
 /* Shifts of binned pixels around the centre, and the window around 0 that holds them. */
 static void lay_out(struct scoring *s, const uint32_t reach[3], const struct oct_warp_shift *place)
 {
@@ -292,7 +308,7 @@ static void lay_out(struct scoring *s, const uint32_t reach[3], const struct oct
     to->reach[0] = reach[0] < side[0] ? reach[0] : side[0] - 1;
     to->centre.at[0] = place->at[0];
     for (unsigned i = 1; i < 3; i++) {
-        const int32_t most = (int32_t)(side[i] * 3 / 4);
+        const int32_t most = (int32_t)farthest(side[i]);
         int32_t far = (int32_t)((reach[i] + to->bin - 1) / to->bin);
         int32_t centre = place->at[i] / (int32_t)to->bin;
         far = far < most ? far : most;
@@ -312,14 +328,14 @@ enum oct_err oct_warp_scores_make(struct oct_warp_scores *scores, const uint32_t
                                   const float *fixed, const float *moving,
                                   struct oct_workers *workers, struct oct_error *err)
 {
-    const uint32_t bin = dims[1] >= LEAST_BINNED_SIDE && dims[2] >= LEAST_BINNED_SIDE ? 2 : 1;
+    const uint32_t bin = bin_of(dims);
     struct scoring s = {.scores = scores,
                         .dims = dims,
                         .fixed = fixed,
                         .moving = moving,
                         .height = dims[1] / bin,
                         .width = dims[2] / bin,
-                        .n_slots = workers ? oct_workers_n_threads(workers) + 1 : 1};
+                        .n_slots = n_threads_of(workers)};
 
     *scores = (struct oct_warp_scores){.n_bscans = dims[0], .bin = bin};
     lay_out(&s, reach, place);
@@ -334,6 +350,29 @@ enum oct_err oct_warp_scores_make(struct oct_warp_scores *scores, const uint32_t
     scores->unlike = median(s.largest, dims[0] * scores->n[0]);
     close_scoring(&s);
     return OCT_OK;
+}
+
+uint64_t oct_warp_scores_bytes(const uint32_t dims[3], const uint32_t reach[3], unsigned n_threads)
+{
+    const struct oct_warp_shift place = {{0}}; /* of which the numbers of shifts do not depend */
+    const uint32_t bin = bin_of(dims);
+    struct oct_warp_scores scores = {.bin = bin};
+    struct scoring s = {
+        .scores = &scores, .dims = dims, .height = dims[1] / bin, .width = dims[2] / bin};
+
+    lay_out(&s, reach, &place);
+    const uint64_t dy = farthest(s.height), dx = farthest(s.width);
+    const uint64_t n_window = (2 * dy + 1) * (2 * dx + 1);
+    const uint64_t height = oct_fft2_size(s.height + (uint32_t)dy),
+                   width = oct_fft2_size(s.width + (uint32_t)dx),
+                   spectrum = height * (width + 2 * (1 + OCT_FFT2_BLOCK)) * sizeof(float);
+    const uint64_t of_moving = spectrum + n_window * sizeof(struct sums);
+    const uint64_t n_corners = ((uint64_t)s.height + 1) * ((uint64_t)s.width + 1);
+    /* Spectra: its own, and two of the transforms. */
+    const uint64_t of_slot = 3 * spectrum + n_window * (sizeof(struct sums) + sizeof(float)) +
+                             n_corners * (2 * sizeof(double) + sizeof(float));
+    const uint64_t n_scores = (uint64_t)scores.n[0] * (scores.n[1] * scores.n[2] + 1);
+    return dims[0] * (n_scores * sizeof(float) + of_moving) + n_threads * of_slot;
 }
 
 void oct_warp_scores_finish(struct oct_warp_scores *scores)

@@ -108,12 +108,19 @@ static enum oct_err begin(struct work *w, struct oct_error *err)
     return OCT_OK;
 }
 
+static struct oct_warp_bscans_setup bscans_setup(const struct oct_warp_pair_setup *setup)
+{
+    struct oct_warp_bscans_setup of = setup->reach;
+
+    memcpy(of.dims, setup->solver.grid.dims, sizeof(of.dims));
+    of.workers = setup->solver.workers;
+    return of;
+}
+
 static enum oct_err align_bscans(struct work *w, struct oct_error *err)
 {
-    struct oct_warp_bscans_setup setup = w->setup->reach;
+    const struct oct_warp_bscans_setup setup = bscans_setup(w->setup);
 
-    memcpy(setup.dims, w->dims, sizeof(setup.dims));
-    setup.workers = w->workers;
     w->pair->bscans = calloc(w->dims[0], sizeof(*w->pair->bscans));
     if (!w->pair->bscans)
         return no_memory(w, err);
@@ -529,14 +536,17 @@ uint64_t oct_warp_pair_bytes(const struct oct_warp_pair_setup *setup)
     const bool on_gpu = setup->backend && strcmp(setup->backend, "cuda") == 0;
     const uint64_t engine = on_gpu ? 0 : oct_warp_cpu.bytes(&setup->solver);
     const uint64_t lent = 2 * voxel + 2 * n; /* the caller's volumes; compared, seen */
-    /* Beside those: both scaled, and the scores or smoothed volumes of B-scans; both scaled, the
-     * displacement and the engine; displacement, J, warped, a finite copy and the engine; without
-     * it, both scaled and a second warped volume. */
-    const uint64_t parts[] = {5 * voxel, 5 * voxel + engine, 6 * voxel + engine, 9 * voxel};
+    const struct oct_warp_bscans_setup of = bscans_setup(setup);
+    const uint64_t bscans =
+        setup->model == OCT_WARP_NONLINEAR ? 0 : 2 * voxel + oct_warp_bscans_bytes(&of);
+    /* Beside those: both scaled, and what the B-scans take; both scaled, the displacement and the
+     * engine; displacement, J, warped, a finite copy and the engine; without it, both scaled and a
+     * second warped volume. */
+    const uint64_t parts[] = {bscans, 5 * voxel + engine, 6 * voxel + engine, 9 * voxel};
     uint64_t most = 0;
 
     if (setup->model == OCT_WARP_BSCANS)
-        return lent + 7 * voxel;
+        return lent + (bscans > 7 * voxel ? bscans : 7 * voxel);
     for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         most = parts[i] > most ? parts[i] : most;
     return lent + most;

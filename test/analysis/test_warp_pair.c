@@ -427,20 +427,40 @@ static void whoever_follows_can_stop(void **state)
 
 static void the_forecast_holds_the_engine_and_the_results(void **state)
 {
-    struct scene s;
+    struct oct_warp_pair_setup setup = {
+        .solver = {.grid = {.dims = {60, 110, 600}, .spacing = {1, 1, 1}}}, .backend = "cpu"};
+    const uint32_t *dims = setup.solver.grid.dims;
+    const uint64_t voxel = 60 * 110 * 600 * sizeof(float);
     uint64_t bytes[OCT_WARP_N_MODELS];
 
     (void)state;
     for (enum oct_warp_model model = 0; model < OCT_WARP_N_MODELS; model++) {
-        open_scene(&s, model, 0, 0);
-        bytes[model] = oct_warp_pair_bytes(&s.setup);
-        close_scene(&s);
+        setup.model = model;
+        oct_warp_pair_params_default(&setup.solver.params, OCT_WARP_OCTD, model, dims);
+        bytes[model] = oct_warp_pair_bytes(&setup);
     }
-    const uint64_t voxel = N * sizeof(float), engine = oct_warp_cpu.bytes(&s.setup.solver);
+    const uint64_t engine = oct_warp_cpu.bytes(&setup.solver);
     assert_true(bytes[OCT_WARP_BSCANS] >= 6 * voxel);
     assert_true(bytes[OCT_WARP_BSCANS] < bytes[OCT_WARP_BOTH]);
     assert_true(bytes[OCT_WARP_BOTH] >= engine + 7 * voxel);
     assert_true(bytes[OCT_WARP_BOTH] <= engine + 9 * voxel);
+}
+
+/* Of small B-scans the scores of all shifts are more than the volumes: 49 B-scans, 37 A-lines (as
+ * far as three quarters of a side) and 33 pixels of each. */
+static void the_forecast_holds_the_scores_of_small_bscans(void **state)
+{
+    struct oct_warp_pair_setup setup = {
+        .solver = {.grid = {.dims = {3000, 24, 24}, .spacing = {1, 1, 1}}},
+        .model = OCT_WARP_BSCANS,
+        .backend = "cpu"};
+    const uint64_t scores = UINT64_C(3000) * 49 * 37 * 33 * sizeof(float);
+
+    (void)state;
+    oct_warp_pair_params_default(&setup.solver.params, OCT_WARP_OCTD, setup.model,
+                                 setup.solver.grid.dims);
+    assert_true(oct_warp_pair_bytes(&setup) > scores);
+    assert_true(oct_warp_pair_bytes(&setup) < scores + scores / 2);
 }
 
 int main(void)
@@ -460,6 +480,7 @@ int main(void)
         cmocka_unit_test(volumes_that_say_nothing_are_refused),
         cmocka_unit_test(whoever_follows_can_stop),
         cmocka_unit_test(the_forecast_holds_the_engine_and_the_results),
+        cmocka_unit_test(the_forecast_holds_the_scores_of_small_bscans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
