@@ -195,7 +195,7 @@ def every_bscan_of_a_camera_that_never_pauses_is_accounted_for():
 @case
 def wrong_settings_are_refused():
     """no slab, distances out of order, pictures too small: named, and left as they were"""
-    for key, value, says in (("slab", "ilm", "LAYER"), ("slab", "ilm+40:ilm+10", "below its last"),
+    for key, value, says in (("slab", "ilm", "LAYER"), ("slab", "ilm+40:ilm+10", "above its last"),
                              ("slab", "vitreous:rpe", "ilm and rpe"), ("every", "0", "1 to"),
                              ("least_um", "600", "less than"), ("min_quality", "-1", "0 to")):
         status, _, err = run("octd", *SCAN, "--set", f"surfaces.{key}={value}")
