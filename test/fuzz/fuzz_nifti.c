@@ -10,8 +10,8 @@
 
 enum { MOST_VOXELS = 1 << 20 };
 
-/* LeakSanitizer asks for it. libhdf5 1.10 now and then leaves memory behind after a damaged file; the
- * handles that we leave are found by the targets of volumes and pictures, and by the tests. */
+/* LeakSanitizer asks for it. libhdf5 1.10 now and then leaves memory behind after a damaged file;
+ * the handles that we leave are found by the targets of volumes and pictures, and by the tests. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

@@ -1,4 +1,4 @@
-/* What the memory moves at most: a limit for what reads and writes fields larger than the caches. */
+/* What the memory moves at most: a limit for what reads and writes fields beyond the caches. */
 #ifndef OCT_TOOLS_BENCH_TRIAD_H
 #define OCT_TOOLS_BENCH_TRIAD_H
 

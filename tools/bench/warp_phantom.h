@@ -28,7 +28,7 @@ enum oct_err oct_bench_warp_phantom_make(struct oct_bench_warp_phantom *phantom,
                                          struct oct_workers *workers, struct oct_error *err);
 void oct_bench_warp_phantom_finish(struct oct_bench_warp_phantom *phantom); /* empty is fine */
 
-/* |found - u| over voxels that lie 8 from the border at least: the mean, and what 95 % are below. */
+/* |found - u| over voxels at least 8 from the border: the mean, and what 95 % are below. */
 void oct_bench_warp_phantom_error(const struct oct_bench_warp_phantom *phantom, const float *found,
                                   double *mean, double *p95);
 
