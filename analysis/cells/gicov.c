@@ -1,5 +1,7 @@
 #include "analysis/cells/gicov.h"
 
+#include "pipeline/base/simd.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -103,41 +105,14 @@ void oct_cells_gicov_init(struct oct_cells_gicov *gicov, const struct oct_cells_
         init_circle(&gicov->circle[k], circles, &circles->circle[k], gradient->row);
 }
 
-#if defined(__x86_64__)
-static const struct oct_cells_scorer *avx2(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &oct_cells_scorer_avx2
-                                                                           : NULL;
-}
-
-static const struct oct_cells_scorer *avx512(void)
-{
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
-               ? &oct_cells_scorer_avx512
-               : NULL;
-}
-#else
-static const struct oct_cells_scorer *avx2(void)
-{
-    return NULL;
-}
-
-static const struct oct_cells_scorer *avx512(void)
-{
-    return NULL;
-}
-#endif
-
 const struct oct_cells_scorer *oct_cells_scorer_select(const char *name)
 {
-    if (strcmp(name, "avx512") == 0)
-        return avx512();
-    if (strcmp(name, "avx2") == 0)
-        return avx2();
-    if (strcmp(name, "plain") == 0)
-        return &oct_cells_scorer_plain;
-    if (strcmp(name, "auto") != 0)
-        return NULL;
-    return avx512() ? avx512() : avx2() ? avx2() : &oct_cells_scorer_plain;
+    static const struct oct_cells_scorer *const sets[OCT_N_SIMD + 1] = {
+        [OCT_SIMD_PLAIN] = &oct_cells_scorer_plain,
+#if defined(__x86_64__)
+        [OCT_SIMD_AVX2] = &oct_cells_scorer_avx2,
+        [OCT_SIMD_AVX512] = &oct_cells_scorer_avx512,
+#endif
+    };
+    return sets[oct_simd_choose(name)];
 }

@@ -1,5 +1,7 @@
 #include "analysis/cells/mgvf.h"
 
+#include "pipeline/base/simd.h"
+
 #include <string.h>
 
 #define PIXELS_BETWEEN 32768u /* two pauses */
@@ -22,36 +24,17 @@ void oct_mgvf_flow_init(struct oct_mgvf_flow *flow, double vx, double vy)
     flow->sign[3] = (int8_t)sign_of(vx - vy);
 }
 
+const struct oct_mgvf *oct_mgvf_select(const char *simd)
+{
+    static const struct oct_mgvf *const sets[OCT_N_SIMD + 1] = {
+        [OCT_SIMD_PLAIN] = &oct_mgvf_plain,
 #if defined(__x86_64__)
-static const struct oct_mgvf *best(void)
-{
-    if (oct_mgvf_select("avx512"))
-        return &oct_mgvf_avx512;
-    if (oct_mgvf_select("avx2"))
-        return &oct_mgvf_avx2;
-    return &oct_mgvf_plain;
-}
-
-const struct oct_mgvf *oct_mgvf_select(const char *simd)
-{
-    if (strcmp(simd, "auto") == 0)
-        return best();
-    if (strcmp(simd, "plain") == 0)
-        return &oct_mgvf_plain;
-    if (strcmp(simd, "avx2") == 0)
-        return __builtin_cpu_supports("avx2") ? &oct_mgvf_avx2 : NULL;
-    if (strcmp(simd, "avx512") == 0)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
-                   ? &oct_mgvf_avx512
-                   : NULL;
-    return NULL;
-}
-#else
-const struct oct_mgvf *oct_mgvf_select(const char *simd)
-{
-    return strcmp(simd, "auto") == 0 || strcmp(simd, "plain") == 0 ? &oct_mgvf_plain : NULL;
-}
+        [OCT_SIMD_AVX2] = &oct_mgvf_avx2,
+        [OCT_SIMD_AVX512] = &oct_mgvf_avx512,
 #endif
+    };
+    return sets[oct_simd_choose(simd)];
+}
 
 void oct_mgvf_set_border(float *plane, const struct oct_mgvf_grid *grid)
 {

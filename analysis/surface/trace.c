@@ -1,6 +1,7 @@
 #include "analysis/surface/trace.h"
 
 #include "analysis/surface/trace_parts.h"
+#include "pipeline/base/simd.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -200,7 +201,7 @@ static bool allocate(struct oct_trace *t)
 static const struct oct_trace_states *vectors(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2"))
+    if (oct_simd_choose("avx2") == OCT_SIMD_AVX2)
         return &oct_trace_states_avx2;
 #endif
     return &oct_trace_states_plain;
