@@ -75,6 +75,21 @@ def run(*arguments, timeout=120):
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
+def ok(*arguments):
+    """octctl, which must end well: what it printed, on both streams."""
+    got, out, err = run("octctl", *arguments)
+    assert got == 0, (arguments, got, out, err)
+    return out, err
+
+
+def refused_by(command, status, words, *arguments):
+    """octctl COMMAND ends with this status, one line on stderr with these words, and no output."""
+    got, out, err = run("octctl", command, *arguments)
+    assert got == status and err.count("\n") == 1 and err.startswith(f"octctl {command}: "), \
+        (arguments, got, out, err)
+    assert words in err and out == "", (words, out, err)
+
+
 def folder(name):
     path = os.path.join(os.environ.get("TMPDIR", "/tmp"), name)
     os.makedirs(path, exist_ok=True)

@@ -5,7 +5,7 @@ import os
 import h5py
 import numpy as np
 
-from octtest import folder, run
+from octtest import folder, ok, refused_by
 
 HERE = folder("surfaces")
 V, M, CROP = 40, 110, 20
@@ -19,12 +19,6 @@ def path(name):
     return os.path.join(HERE, name)
 
 
-def ok(*arguments):
-    got, out, err = run("octctl", *arguments)
-    assert got == 0, (arguments, got, out, err)
-    return out, err
-
-
 def surfaces(*arguments):
     """What it printed; the line of --json read."""
     out, err = ok("surfaces", *arguments)
@@ -33,10 +27,7 @@ def surfaces(*arguments):
 
 def refused(status, words, *arguments):
     """One line on stderr, no output and no rests."""
-    got, out, err = run("octctl", "surfaces", *arguments)
-    assert got == status and err.count("\n") == 1 and err.startswith("octctl surfaces: "), \
-        (arguments, got, out, err)
-    assert words in err and out == "", (words, out, err)
+    refused_by("surfaces", status, words, *arguments)
     assert not os.path.exists(path("no.h5")), arguments
 
 

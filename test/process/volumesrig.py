@@ -6,19 +6,13 @@ import struct
 
 import numpy as np
 
-from octtest import folder, run
+from octtest import folder, ok, refused_by
 
 HERE = folder("volumes")
 
 
 def path(name):
     return os.path.join(HERE, name)
-
-
-def ok(*arguments):
-    got, out, err = run("octctl", *arguments)
-    assert got == 0, (arguments, got, out, err)
-    return out, err
 
 
 def register(*arguments):
@@ -30,10 +24,7 @@ def register(*arguments):
 def refused(status, words, *arguments):
     """One line on stderr, no output and no rests."""
     before = sorted(os.listdir(HERE))
-    got, out, err = run("octctl", "register-volumes", *arguments)
-    assert got == status and err.count("\n") == 1 and err.startswith("octctl register-volumes: "), \
-        (arguments, got, out, err)
-    assert words in err and out == "", (words, out, err)
+    refused_by("register-volumes", status, words, *arguments)
     assert sorted(os.listdir(HERE)) == before, arguments
 
 
