@@ -14,7 +14,18 @@
 #define NOISE_AREA 12.6
 #define LEAST_SCORE 0.1
 #define MOST_OF_NOISE 0.5
+
 #define LEAST_OVERLAP 0.1
+
+enum oct_err oct_warp_overlap_check(double part, struct oct_error *err)
+{
+    if (part >= LEAST_OVERLAP)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_ARG,
+                    "%.0f %% of the fixed volume lies in the moving one after alignment; at least "
+                    "%.0f %% are needed",
+                    100 * part, 100 * LEAST_OVERLAP);
+}
 
 static bool is_constant(const float *values, size_t n)
 {
@@ -151,12 +162,7 @@ enum oct_err oct_warp_bscans(const struct oct_warp_bscans_setup *setup, const fl
     if (!e) {
         judge(bscans, dims, scores.unlike, sorted);
         fill_gaps(bscans, dims[0]);
-        const double overlap = overlap_of(bscans, dims);
-        if (overlap < LEAST_OVERLAP)
-            e = oct_fail(err, OCT_E_ARG,
-                         "%.0f %% of the fixed volume lies in the moving one after alignment; at "
-                         "least %.0f %% are needed",
-                         100 * overlap, 100 * LEAST_OVERLAP);
+        e = oct_warp_overlap_check(overlap_of(bscans, dims), err);
     }
     free(path);
     free(sorted);

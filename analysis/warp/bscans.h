@@ -32,6 +32,10 @@ struct oct_warp_bscan {
 /* Bytes that oct_warp_bscans takes at most, beside the volumes. */
 uint64_t oct_warp_bscans_bytes(const struct oct_warp_bscans_setup *setup);
 
+/* OCT_E_ARG: `part` (of 1) of the fixed volume lies in the moving one after alignment, which is
+ * less than 10 %. */
+enum oct_err oct_warp_overlap_check(double part, struct oct_error *err);
+
 /* fixed, moving: [V][M][D], finite. bscans: [V]. OCT_E_ARG: a constant volume, or less than 10 % of
  * the fixed volume lies in the moving one after alignment; OCT_E_NO_MEMORY. */
 enum oct_err oct_warp_bscans(const struct oct_warp_bscans_setup *setup, const float *fixed,

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAST_OVERLAP 0.1
-
 /* What is left of a displacement when the B-scans are aligned is smoother than without. Measured on
  * a synthetic eye that a field of 1.5 voxels in the mean bent: 0.279 voxels of error are left, with
  * a sigma of 3 and a lambda of 5e-4 0.299; on one that nothing bent 0.079 and 0.114. */
@@ -169,13 +167,7 @@ static enum oct_err find_seen(struct work *w, struct oct_error *err)
         n_seen += w->seen[i];
         n_compared += w->compared[i];
     }
-    if ((double)n_seen >= LEAST_OVERLAP * (double)n_compared && n_seen > 0)
-        return OCT_OK;
-    return oct_fail(err, OCT_E_ARG,
-                    "%.0f %% of the fixed volume lies in the moving one after alignment; at "
-                    "least %.0f %% are needed",
-                    n_compared ? 100.0 * (double)n_seen / (double)n_compared : 0,
-                    100 * LEAST_OVERLAP);
+    return oct_warp_overlap_check(n_compared ? (double)n_seen / (double)n_compared : 0, err);
 }
 
 /* ---- the parts of a model ---- */
