@@ -116,7 +116,7 @@ struct oct_warp_ops {
                           const uint8_t *mask, float *displacement, struct oct_warp_report *report,
                           const struct oct_warp_progress *progress, struct oct_error *err);
 
-    /* warped(x) = moving(h(x)). */
+    /* warped(x) = moving(h(x)). displacement: finite, here and below. */
     enum oct_err (*warp)(struct oct_warp_engine *engine, const float *moving,
                          const float *displacement, float *warped, struct oct_error *err);
 
