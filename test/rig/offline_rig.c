@@ -44,7 +44,7 @@ enum oct_err read_bscan(void *context, uint64_t index, struct oct_raw_frame *fra
     r->n_read++;
     if (r->pause_us)
         sleep_us(r->pause_us);
-    while (index == r->fails_at && r->waits && !r->failed)
+    while (index == r->fails_at && r->waits && !r->told_since)
         sleep_us(100);
     if (index == r->fails_at)
         return oct_fail(err, OCT_E_FORMAT, "index %u is torn", (unsigned)index);
@@ -61,6 +61,8 @@ enum oct_err read_bscan(void *context, uint64_t index, struct oct_raw_frame *fra
 
 static enum oct_err fail_here(struct rig *r, struct oct_error *err)
 {
+    while (r->waits && r->n_read <= r->fails_at)
+        sleep_us(100);
     r->failed = true;
     return oct_fail(err, OCT_E_NO_SPACE, "the sink is full");
 }
@@ -93,6 +95,7 @@ static void show(void *context, uint64_t done, uint64_t all)
     assert_int_equal(all, r->n_source);
     r->shown_done = done;
     r->n_shown++;
+    r->told_since = r->failed;
 }
 
 enum oct_err take_result(void *context, unsigned stage, uint64_t index,

@@ -23,18 +23,21 @@ struct rig {
     volatile sig_atomic_t cancel;
 
     /* The source's. */
-    uint64_t n_source, n_read;
+    uint64_t n_source;
+    _Atomic uint64_t n_read;
     uint64_t fails_at;   /* index */
     uint64_t skip_every; /* 0: never; skips index % skip_every == 0 */
     uint64_t pause_us;
-    bool waits; /* for the sink's failure, before it fails too */
+    bool
+        waits; /* each for the other: the sink fails when fails_at is read, and the source only when
+                   the runner knows of the sink's failure */
 
     /* The sink's. */
     uint64_t n_pictures, last_index;
     uint64_t picture_fails_at, cancels_at; /* counted from 0 */
     uint64_t n_results[2], result_fails_at;
     uint64_t n_after_failure;
-    atomic_bool failed;
+    atomic_bool failed, told_since; /* the runner reports progress after it noted a failure */
     uint64_t sink_pause_us;
 
     uint64_t n_shown, shown_done;
