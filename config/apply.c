@@ -77,6 +77,14 @@ fail:
     return code;
 }
 
+void oct_config_chain(const struct oct_config *config, struct oct_chain *chain)
+{
+    *chain = (struct oct_chain){
+        .dc = (enum oct_dc)config->pipeline.dc,
+        .interpolation = (enum oct_interpolation)config->pipeline.interpolation,
+    };
+}
+
 void oct_config_display(const struct oct_config *config, struct oct_display *display)
 {
     *display = (struct oct_display){
@@ -144,6 +152,7 @@ enum oct_err oct_config_plan(const struct oct_config *config, struct oct_plan **
     struct oct_geometry geometry;
     struct oct_calibration cal;
     struct oct_error why = {.text = ""};
+    struct oct_chain chain;
     *plan = NULL;
     enum oct_err code = oct_config_geometry(config, &geometry, err);
     if (code)
@@ -151,8 +160,8 @@ enum oct_err oct_config_plan(const struct oct_config *config, struct oct_plan **
     code = oct_config_calibration(config, &cal, err);
     if (code)
         return code;
-    code = oct_plan_create(plan, &geometry, &cal, (enum oct_dc)config->pipeline.dc,
-                           (enum oct_interpolation)config->pipeline.interpolation, &why);
+    oct_config_chain(config, &chain);
+    code = oct_plan_create(plan, &geometry, &cal, &chain, &why);
     oct_calibration_finish(&cal);
     return code ? name_file(config, &why, err) : OCT_OK;
 }

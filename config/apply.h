@@ -19,6 +19,9 @@ enum oct_err oct_config_geometry(const struct oct_config *config, struct oct_geo
 enum oct_err oct_config_calibration(const struct oct_config *config, struct oct_calibration *cal,
                                     struct oct_error *err);
 
+/* dc and interpolation. */
+void oct_config_chain(const struct oct_config *config, struct oct_chain *chain);
+
 void oct_config_display(const struct oct_config *config, struct oct_display *display);
 
 /* The strings in *options point into the config or are static. wisdom_dir is filled from

@@ -145,8 +145,9 @@ enum oct_err oct_recording_plan(struct oct_plan **plan, struct oct_config *confi
         (e = merge_calibration(&cal, config, &given, recorded_phase, recording, err)))
         return e;
     struct oct_error why = {.text = ""};
-    e = oct_plan_create(plan, &geometry, &cal, (enum oct_dc)config->pipeline.dc,
-                        (enum oct_interpolation)config->pipeline.interpolation, &why);
+    struct oct_chain chain;
+    oct_config_chain(config, &chain);
+    e = oct_plan_create(plan, &geometry, &cal, &chain, &why);
     oct_calibration_finish(&cal);
     return e ? oct_config_blame(config, &why, err) : OCT_OK;
 }

@@ -429,8 +429,8 @@ static enum oct_err make_plan(struct synth *s, struct oct_error *err)
         return oct_fail(err, OCT_E_NO_MEMORY, "no memory for the calibration");
     memcpy(cal.wavelengths_nm, facts->wavelengths_nm, s->geometry.n_samples * sizeof(double));
     /* Without subtraction of a mean line, a scan of a single line works too. */
-    status =
-        oct_plan_create(&s->plan, &s->geometry, &cal, OCT_DC_NONE, OCT_INTERPOLATION_LINEAR, err);
+    const struct oct_chain chain = {.dc = OCT_DC_NONE};
+    status = oct_plan_create(&s->plan, &s->geometry, &cal, &chain, err);
     oct_calibration_finish(&cal);
     return status;
 }

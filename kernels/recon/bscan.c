@@ -19,7 +19,7 @@ static void *alloc_aligned(size_t n, size_t size)
 static enum oct_err split_background(struct oct_bscan_chain *chain)
 {
     uint32_t n = chain->plan->geometry.n_samples;
-    if (chain->plan->dc != OCT_DC_FILE)
+    if (chain->plan->chain.dc != OCT_DC_FILE)
         return OCT_OK;
     chain->file_whole = alloc_aligned(n, sizeof(float));
     chain->file_rest = alloc_aligned(n, sizeof(float));
@@ -136,7 +136,7 @@ void oct_bscan_begin(struct oct_bscan *bscan, const struct oct_bscan_chain *chai
     if (bscan->job.display.range == OCT_RANGE_PERCENTILE)
         memset(counts ? counts : bscan->counts, 0,
                (counts ? 1 : bscan->n_shares) * OCT_HISTOGRAM_BINS * sizeof(uint32_t));
-    if (chain->plan->dc != OCT_DC_BSCAN)
+    if (chain->plan->chain.dc != OCT_DC_BSCAN)
         return;
     memset(bscan->sums, 0, g->n_samples * sizeof(*bscan->sums));
     for (uint32_t j = 0; j < g->n_lines; j++)
@@ -167,10 +167,10 @@ static void reconstruct(const struct oct_bscan *bscan, const struct oct_bscan_ch
                 values[k][d] = pair.log ? NULL_DB : 0.0f;
         }
     }
-    if (chain->plan->dc == OCT_DC_BSCAN) {
+    if (chain->plan->chain.dc == OCT_DC_BSCAN) {
         pair.whole = bscan->whole;
         pair.rest = bscan->rest;
-    } else if (chain->plan->dc == OCT_DC_FILE) {
+    } else if (chain->plan->chain.dc == OCT_DC_FILE) {
         pair.whole = chain->file_whole;
         pair.rest = chain->file_rest;
     }

@@ -103,7 +103,7 @@ extern "C" enum oct_err oct_cuda_recon_create(struct oct_cuda_recon **out, unsig
     recon->kernels = kernels;
     recon->max_batch = max_batch;
     recon->is_f32 = g->sample_type == OCT_SAMPLE_F32;
-    recon->dc_bscan = plan->dc == OCT_DC_BSCAN;
+    recon->dc_bscan = plan->chain.dc == OCT_DC_BSCAN;
     recon->t.n_samples = g->n_samples;
     recon->t.n_lines = g->n_lines;
     recon->t.depth = g->depth;

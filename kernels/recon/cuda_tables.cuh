@@ -88,7 +88,7 @@ static std::vector<float2> oct_make_background(const struct oct_plan *plan)
 {
     std::vector<float2> table;
     for (uint32_t i = 0; i < plan->geometry.n_samples; i++) {
-        double value = plan->dc == OCT_DC_FILE ? plan->calibration.background[i] : 0;
+        double value = plan->chain.dc == OCT_DC_FILE ? plan->calibration.background[i] : 0;
         float whole = (float)(int64_t)value;
         table.push_back(make_float2(whole, (float)(value - (double)whole)));
     }

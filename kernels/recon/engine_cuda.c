@@ -437,8 +437,7 @@ static enum oct_err copy_input(struct oct_engine *engine, const struct oct_plan 
         return oct_fail(err, OCT_E_CONFIG, "pipeline.gpus is too long");
     snprintf(engine->gpus, sizeof(engine->gpus), "%s", options->gpus ? options->gpus : "");
     snprintf(engine->cuda, sizeof(engine->cuda), "%s", options->cuda ? options->cuda : "auto");
-    return oct_plan_create(&engine->plan, &plan->geometry, &plan->calibration, plan->dc,
-                           plan->interpolation, err);
+    return oct_plan_create(&engine->plan, &plan->geometry, &plan->calibration, &plan->chain, err);
 }
 
 static enum oct_err cuda_create(struct oct_engine **out, const struct oct_plan *plan,

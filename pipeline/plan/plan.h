@@ -12,7 +12,8 @@
  *     I[d]    = |B[crop_first + d]|^2                              d < D
  *
  * which is steps 2 to 8: a bin of the 2x-long spectrum that was the Nyquist bin, halved, is zero
- * at every odd sample, so shift[P1/2] = 0, and shift carries the 1/P1 of the inverse.
+ * at every odd sample, so shift[P1/2] = 0, and shift carries the 1/P1 of the inverse. With
+ * interpolation = nufft the way to B is that of spread.h instead.
  *
  * A plan is immutable after creation and may be read by any number of threads. */
 #ifndef OCT_PIPELINE_PLAN_PLAN_H
@@ -21,15 +22,25 @@
 #include "pipeline/base/err.h"
 #include "pipeline/plan/calibration.h"
 #include "pipeline/plan/geometry.h"
+#include "pipeline/plan/spread.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum oct_dc { OCT_DC_BSCAN, OCT_DC_FILE, OCT_DC_NONE };
-enum oct_interpolation { OCT_INTERPOLATION_LINEAR, OCT_INTERPOLATION_CUBIC };
+enum oct_interpolation {
+    OCT_INTERPOLATION_LINEAR,
+    OCT_INTERPOLATION_CUBIC,
+    OCT_INTERPOLATION_NUFFT
+};
 enum oct_range { OCT_RANGE_AUTO, OCT_RANGE_MANUAL, OCT_RANGE_PERCENTILE };
 
 #define OCT_MAX_TAPS 4u
+
+/* Bounds of the accuracy of nufft: beyond the lower one floats end. */
+#define OCT_MIN_ACCURACY_DB (-110.0)
+#define OCT_MAX_ACCURACY_DB (-40.0)
+#define OCT_STANDARD_ACCURACY_DB (-80.0)
 
 /* What the camera's own wavelengths must lie within: beyond, a file is not in nm. */
 #define OCT_MIN_WAVELENGTH_NM 200.0
@@ -48,14 +59,25 @@ struct oct_display {
                                 starts afresh, so that it reconstructs alike wherever it is run. */
 };
 
+/* What the chain does with the samples, beside geometry and calibration. */
+struct oct_chain {
+    enum oct_dc dc;
+    enum oct_interpolation interpolation;
+    double accuracy_db; /* nufft: largest error, of the largest amplitude; 0: the standard */
+};
+
+/* The thesis's: bscan, linear. */
+extern const struct oct_chain oct_chain_thesis;
+
 /* Samples at q steps before the first or after the last tap never occur: tap_first[q] + n_taps <=
  * P2 for every q. All arrays are 64-byte aligned and owned by the plan. */
 struct oct_plan {
     struct oct_geometry geometry;
-    enum oct_dc dc;
-    enum oct_interpolation interpolation;
+    struct oct_chain chain;
     const float *background;   /* [N] counts; NULL unless dc == OCT_DC_FILE */
-    unsigned n_taps;           /* 2 linear, 4 cubic */
+    struct oct_spread spread;  /* nufft; else empty */
+    unsigned n_taps;           /* 2 linear, 4 cubic; nufft: 0, and of the tables that follow only
+                                  the phase is there, the others are NULL */
     const uint32_t *tap_first; /* [P2], into u */
     const float *weight;       /* [n_taps][P2] */
     const float *phase_re;     /* [P2], exp(-i theta) / N, or the file's phase / N */
@@ -70,15 +92,16 @@ struct oct_plan {
 /* Checks the calibration against the geometry and computes the tables. Exactly one of wavelengths
  * and k map must be there. OCT_E_CONFIG names the key (calibration.wavelengths, ...) and what is
  * wrong: count, not strictly monotonic, not nanometres, not positive over all P2 positions,
- * dispersion count,
- * background missing for dc=file, dc=bscan with a single line. *plan is NULL on error. */
-enum oct_err oct_plan_create(struct oct_plan **plan, const struct oct_geometry *geometry,
-                             const struct oct_calibration *calibration, enum oct_dc dc,
-                             enum oct_interpolation interpolation, struct oct_error *err);
 
-/* theta of contract step 5 in radians at output q, from the coefficients: what the recorder writes
- * is what the engines apply. */
-double oct_plan_theta(const struct oct_plan *plan, uint32_t q);
+ * dispersion count, background missing for dc=file, dc=bscan with a single line, nufft with depths beyond P2/4. *plan
+ * is NULL on error. */
+enum oct_err oct_plan_create(struct oct_plan **plan, const struct oct_geometry *geometry,
+                             const struct oct_calibration *calibration,
+                             const struct oct_chain *chain, struct oct_error *err);
+
+/* theta of contract step 5 in radians at place q of the P2 steps, from the coefficients: what the
+ * recorder writes is what the engines apply. */
+double oct_plan_theta(const struct oct_plan *plan, double q);
 
 /* NULL is fine. */
 void oct_plan_destroy(struct oct_plan *plan);

@@ -122,7 +122,7 @@ static void calibration_files_are_read_into_a_plan(void **state)
     oct_calibration_finish(&cal);
     config_assert_ok(oct_config_plan(&config, &plan, &err), &err);
     assert_int_equal(plan->geometry.n_samples, 8);
-    assert_int_equal(plan->dc, OCT_DC_BSCAN);
+    assert_int_equal(plan->chain.dc, OCT_DC_BSCAN);
     oct_plan_destroy(plan);
     unlink(path);
 }

@@ -34,8 +34,7 @@ static void what_a_gpu_computed_is_not_forecast_of_the_cpu_that_took_over(void *
     oct_config_display(&config, &session.engine_display);
     config.record.spectra = config.record.bscans = false;
     assert_int_equal(oct_geometry_init(&g, N, M, 1, 0, 0, OCT_SAMPLE_U8, NULL), OCT_OK);
-    assert_int_equal(oct_plan_create(&plan, &g, &cal, OCT_DC_BSCAN, OCT_INTERPOLATION_LINEAR, NULL),
-                     OCT_OK);
+    assert_int_equal(oct_plan_create(&plan, &g, &cal, &oct_chain_thesis, NULL), OCT_OK);
     const struct fake_script script = {.plan = plan, .depth = 4, .max_batch = 2};
     const struct oct_pipeline_setup setup = {
         .plan = plan, .ops = &ops, .engine = fake_engine_create(&script, &watch), .ring_bscans = 8};

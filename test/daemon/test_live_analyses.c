@@ -120,8 +120,7 @@ static int set_up(void **state)
     memset(&r, 0, sizeof(r));
     oct_config_init(&r.config);
     assert_int_equal(oct_geometry_init(&g, N, M, 1, 0, 0, OCT_SAMPLE_U8, NULL), OCT_OK);
-    assert_int_equal(
-        oct_plan_create(&r.plan, &g, &cal, OCT_DC_BSCAN, OCT_INTERPOLATION_LINEAR, NULL), OCT_OK);
+    assert_int_equal(oct_plan_create(&r.plan, &g, &cal, &oct_chain_thesis, NULL), OCT_OK);
     const struct fake_script script = {.plan = r.plan, .depth = 4, .max_batch = 2};
     const struct oct_pipeline_setup setup = {.plan = r.plan,
                                              .ops = &fake_engine,

@@ -35,8 +35,7 @@ static int set_up(void **state)
     r.daemon.state = OCT_STATE_IDLE;
     r.daemon.session = &r.session;
     assert_int_equal(oct_geometry_init(&g, N, M, 1, 0, 0, OCT_SAMPLE_U8, NULL), OCT_OK);
-    assert_int_equal(oct_plan_create(&plan, &g, &cal, OCT_DC_BSCAN, OCT_INTERPOLATION_LINEAR, NULL),
-                     OCT_OK);
+    assert_int_equal(oct_plan_create(&plan, &g, &cal, &oct_chain_thesis, NULL), OCT_OK);
     r.session.plan = plan;
     const struct fake_script script = {.plan = plan, .depth = 4, .max_batch = 2};
     const struct oct_pipeline_setup setup = {.plan = plan,

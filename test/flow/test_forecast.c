@@ -283,8 +283,7 @@ static void the_engine_computes_what_it_will_have_to(void **state)
     struct fake_watch watch = {.n_wrong = 0};
     (void)state;
     assert_int_equal(oct_geometry_init(&g, 4, 20, 1, 0, 0, OCT_SAMPLE_U8, NULL), OCT_OK);
-    assert_int_equal(oct_plan_create(&plan, &g, &cal, OCT_DC_BSCAN, OCT_INTERPOLATION_LINEAR, NULL),
-                     OCT_OK);
+    assert_int_equal(oct_plan_create(&plan, &g, &cal, &oct_chain_thesis, NULL), OCT_OK);
     const struct fake_script script = {.plan = plan, .depth = 4, .max_batch = 2, .job_us = 1000};
     struct oct_engine *engine = fake_engine_create(&script, &watch);
     assert_non_null(engine);

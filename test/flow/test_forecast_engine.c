@@ -70,8 +70,7 @@ static double forecast(struct oct_engine *e, uint64_t *took_ns)
     struct oct_geometry g;
     struct oct_plan *plan;
     assert_int_equal(oct_geometry_init(&g, N, M, 1, 0, 0, OCT_SAMPLE_U8, NULL), OCT_OK);
-    assert_int_equal(oct_plan_create(&plan, &g, &cal, OCT_DC_BSCAN, OCT_INTERPOLATION_LINEAR, NULL),
-                     OCT_OK);
+    assert_int_equal(oct_plan_create(&plan, &g, &cal, &oct_chain_thesis, NULL), OCT_OK);
     double hz = oct_forecast_engine(&ops, e, plan, &display, BUDGET_MS * 1000);
     *took_ns = now_ns - begun_ns;
     assert_int_equal(e->begin, e->end); /* all is back */

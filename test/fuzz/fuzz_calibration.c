@@ -15,9 +15,8 @@ static void plan_with(const struct oct_calibration *cal)
     struct oct_plan *plan = NULL;
     struct oct_error err = {0};
     fuzz_must(!oct_geometry_init(&geometry, N, M, V, 0, 0, OCT_SAMPLE_U8, &err));
-    enum oct_err e =
-        oct_plan_create(&plan, &geometry, cal, cal->n_background ? OCT_DC_FILE : OCT_DC_BSCAN,
-                        OCT_INTERPOLATION_LINEAR, &err);
+    const struct oct_chain chain = {.dc = cal->n_background ? OCT_DC_FILE : OCT_DC_BSCAN};
+    enum oct_err e = oct_plan_create(&plan, &geometry, cal, &chain, &err);
     fuzz_must((e == OCT_OK) == (plan != NULL) && (e == OCT_OK || err.text[0]));
     oct_plan_destroy(plan);
 }

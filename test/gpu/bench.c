@@ -31,8 +31,7 @@ static enum oct_err run(const struct shape *shape, struct oct_engine_options opt
     if (!e && (e = oct_bench_calibration(&cal, geometry.n_samples)))
         oct_fail(err, e, "out of memory");
     if (!e)
-        e = oct_plan_create(&scene.plan, &geometry, &cal, OCT_DC_BSCAN, OCT_INTERPOLATION_LINEAR,
-                            err);
+        e = oct_plan_create(&scene.plan, &geometry, &cal, &oct_chain_thesis, err);
     oct_calibration_finish(&cal);
     if (!e)
         e = oct_bench_scene_fill(&scene, err);

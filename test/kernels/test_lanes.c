@@ -200,7 +200,8 @@ static struct oct_plan *make_plan(uint32_t n, enum oct_interpolation interpolati
     const struct oct_calibration cal = {
         .kmap_px = kmap, .n_kmap = KNOTS, .dispersion = phase, .n_dispersion = 2 * (size_t)n};
     assert_int_equal(oct_geometry_init(&g, n, 2, 1, 0, 0, OCT_SAMPLE_F32, &err), OCT_OK);
-    assert_int_equal(oct_plan_create(&plan, &g, &cal, OCT_DC_NONE, interpolation, &err), OCT_OK);
+    const struct oct_chain chain = {.dc = OCT_DC_NONE, .interpolation = interpolation};
+    assert_int_equal(oct_plan_create(&plan, &g, &cal, &chain, &err), OCT_OK);
     free(phase);
     return plan;
 }

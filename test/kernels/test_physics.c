@@ -27,9 +27,7 @@ static void reconstruct(const struct oct_calibration *cal, uint16_t *spectra, bo
     uint8_t line_valid[M];
     memset(line_valid, 1, sizeof(line_valid));
     assert_int_equal(oct_geometry_init(&geometry, N, M, 1, 0, DEPTH, OCT_SAMPLE_F32, &err), OCT_OK);
-    assert_int_equal(
-        oct_plan_create(&plan, &geometry, cal, OCT_DC_BSCAN, OCT_INTERPOLATION_LINEAR, &err),
-        OCT_OK);
+    assert_int_equal(oct_plan_create(&plan, &geometry, cal, &oct_chain_thesis, &err), OCT_OK);
     struct oct_engine_options options = {.n_threads = 1, .simd = "auto"};
     assert_int_equal(oct_engine_cpu.create(&engine, plan, &options, &err), OCT_OK);
     struct oct_raw_frame in = {.spectra = spectra, .line_valid = line_valid};
@@ -96,9 +94,7 @@ static void the_plan_knows_how_deep_a_pixel_is(void **state)
     oct_physics_wavelengths(lambda_nm, 0);
     struct oct_calibration cal = {.wavelengths_nm = lambda_nm, .n_wavelengths = N};
     assert_int_equal(oct_geometry_init(&geometry, N, M, 1, 0, 0, OCT_SAMPLE_U8, &err), OCT_OK);
-    assert_int_equal(
-        oct_plan_create(&plan, &geometry, &cal, OCT_DC_BSCAN, OCT_INTERPOLATION_LINEAR, &err),
-        OCT_OK);
+    assert_int_equal(oct_plan_create(&plan, &geometry, &cal, &oct_chain_thesis, &err), OCT_OK);
     assert_true(fabs(plan->axial_um / depth_um(lambda_nm, 1) - 1) < 1e-9);
     oct_plan_destroy(plan);
 }

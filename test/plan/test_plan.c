@@ -13,7 +13,7 @@
 struct lab {
     struct oct_geometry geometry;
     struct oct_calibration cal;
-    enum oct_dc dc;
+    struct oct_chain chain;
     double wavelengths[P2], kmap[64], dispersion[2 * P2], background[N];
 };
 
@@ -21,7 +21,7 @@ static int open_lab(void **state)
 {
     struct lab *lab = calloc(1, sizeof(*lab));
     struct oct_error err;
-    if (!lab || oct_geometry_init(&lab->geometry, N, 8, 2, 0, 0, OCT_SAMPLE_U8, &err))
+    if (!lab || oct_geometry_init(&lab->geometry, N, 8, 2, 0, P2 / 4, OCT_SAMPLE_U8, &err))
         return -1;
     for (int i = 0; i < P2; i++) {
         lab->wavelengths[i] = 800 + 0.01 * i;
@@ -53,7 +53,8 @@ static void accept(const struct lab *lab)
 {
     struct oct_error err = {.text = ""};
     struct oct_plan *plan = NULL;
-    if (oct_plan_create(&plan, &lab->geometry, &lab->cal, lab->dc, OCT_INTERPOLATION_CUBIC, &err))
+    const struct oct_chain chain = {.dc = lab->chain.dc, .interpolation = OCT_INTERPOLATION_CUBIC};
+    if (oct_plan_create(&plan, &lab->geometry, &lab->cal, &chain, &err))
         fail_msg("refused: %s", err.text);
     assert_non_null(plan);
     for (size_t q = 0; q < P2; q++) {
@@ -77,17 +78,18 @@ static void check_message(const struct oct_error *err, const char *key)
 
 static void refuse(const struct lab *lab, const char *key)
 {
-    static const enum oct_interpolation both[] = {OCT_INTERPOLATION_LINEAR,
-                                                  OCT_INTERPOLATION_CUBIC};
-    for (int i = 0; i < 2; i++) {
+    static const enum oct_interpolation all[] = {OCT_INTERPOLATION_LINEAR, OCT_INTERPOLATION_CUBIC,
+                                                 OCT_INTERPOLATION_NUFFT};
+    for (int i = 0; i < 3; i++) {
         struct oct_error err = {.text = ""};
         struct oct_plan *plan = (struct oct_plan *)&err;
-        enum oct_err e = oct_plan_create(&plan, &lab->geometry, &lab->cal, lab->dc, both[i], &err);
+        const struct oct_chain chain = {.dc = lab->chain.dc, .interpolation = all[i]};
+        enum oct_err e = oct_plan_create(&plan, &lab->geometry, &lab->cal, &chain, &err);
         if (e != OCT_E_CONFIG)
             fail_msg("%s: not refused (%d)", key, e);
         assert_null(plan);
         check_message(&err, key);
-        assert_int_equal(oct_plan_create(&plan, &lab->geometry, &lab->cal, lab->dc, both[i], NULL),
+        assert_int_equal(oct_plan_create(&plan, &lab->geometry, &lab->cal, &chain, NULL),
                          OCT_E_CONFIG);
     }
 }
@@ -158,13 +160,13 @@ static void good_labs_are_accepted(void **state)
     lab->cal.dispersion = lab->dispersion;
     lab->cal.n_dispersion = P2;
     accept(lab);
-    lab->dc = OCT_DC_FILE;
+    lab->chain.dc = OCT_DC_FILE;
     lab->cal.background = lab->background;
     lab->cal.n_background = N;
     accept(lab);
     use_kmap(lab, 2);
     accept(lab);
-    lab->dc = OCT_DC_NONE;
+    lab->chain.dc = OCT_DC_NONE;
     lab->geometry.n_lines = 1;
     accept(lab);
     oct_plan_destroy(NULL);
@@ -175,9 +177,7 @@ static void a_plan_keeps_its_own_calibration(void **state)
     struct lab *lab = *state;
     struct oct_plan *plan;
     lab->cal.coefficient[2] = 3;
-    assert_int_equal(
-        oct_plan_create(&plan, &lab->geometry, &lab->cal, lab->dc, OCT_INTERPOLATION_LINEAR, NULL),
-        OCT_OK);
+    assert_int_equal(oct_plan_create(&plan, &lab->geometry, &lab->cal, &lab->chain, NULL), OCT_OK);
     double first = lab->wavelengths[0];
     memset(lab->wavelengths, 0, sizeof(lab->wavelengths));
     assert_int_equal(plan->calibration.n_wavelengths, N);
@@ -311,8 +311,7 @@ static void wavelengths_that_are_no_nanometres_are_refused(void **state)
         struct oct_plan *plan;
         for (int i = 0; i < N; i++)
             lab->wavelengths[i] = cases[k].scale * pow(850 + 0.01 * i, cases[k].power);
-        enum oct_err e = oct_plan_create(&plan, &lab->geometry, &lab->cal, lab->dc,
-                                         OCT_INTERPOLATION_LINEAR, &err);
+        enum oct_err e = oct_plan_create(&plan, &lab->geometry, &lab->cal, &lab->chain, &err);
         if (e != (cases[k].says ? OCT_E_CONFIG : OCT_OK) ||
             (e && (!strstr(err.text, cases[k].says) || !strstr(err.text, "calibration.kmap"))))
             fail_msg("case %zu: %d, %s", k, e, err.text);
@@ -335,8 +334,7 @@ static void wavelengths_that_are_no_nanometres_are_refused(void **state)
         struct oct_plan *plan;
         for (int i = 0; i < N; i++)
             lab->wavelengths[i] = lines[k].first + lines[k].step * i;
-        assert_int_equal(oct_plan_create(&plan, &lab->geometry, &lab->cal, lab->dc,
-                                         OCT_INTERPOLATION_LINEAR, &err),
+        assert_int_equal(oct_plan_create(&plan, &lab->geometry, &lab->cal, &lab->chain, &err),
                          OCT_E_CONFIG);
         if (lines[k].says ? !strstr(err.text, lines[k].says)
                           : strstr(err.text, "looks like") || strstr(err.text, "pixel numbers"))
@@ -405,7 +403,7 @@ static struct oct_plan *plan_over_spectrum(struct lab *lab)
     struct oct_plan *plan;
     struct oct_error err = {.text = ""};
     lab->cal.dispersion_over = OCT_DISPERSION_OVER_SPECTRUM;
-    if (oct_plan_create(&plan, &lab->geometry, &lab->cal, lab->dc, OCT_INTERPOLATION_LINEAR, &err))
+    if (oct_plan_create(&plan, &lab->geometry, &lab->cal, &lab->chain, &err))
         fail_msg("refused: %s", err.text);
     return plan;
 }
@@ -432,9 +430,7 @@ static void coefficients_may_run_over_the_cameras_samples(void **state)
     }
     lab->cal.dispersion_over = OCT_DISPERSION_OVER_GRID;
     struct oct_plan *plan;
-    assert_int_equal(
-        oct_plan_create(&plan, &lab->geometry, &lab->cal, lab->dc, OCT_INTERPOLATION_LINEAR, NULL),
-        OCT_OK);
+    assert_int_equal(oct_plan_create(&plan, &lab->geometry, &lab->cal, &lab->chain, NULL), OCT_OK);
     assert_true(oct_plan_theta(plan, 0) == 7 && oct_plan_theta(plan, P2 - 1) == 9);
     oct_plan_destroy(plan);
 }
@@ -460,7 +456,7 @@ static void one_line_cannot_be_its_own_background(void **state)
 static void a_missing_or_wrong_background_is_refused(void **state)
 {
     struct lab *lab = *state;
-    lab->dc = OCT_DC_FILE;
+    lab->chain.dc = OCT_DC_FILE;
     refuse(lab, "calibration.background");
     lab->cal.background = lab->background;
     lab->cal.n_background = N - 1;

@@ -289,13 +289,12 @@ enum oct_err oct_scene_plan(const struct oct_scene *scene, enum oct_sample_type 
                             struct oct_plan **plan, struct oct_error *err)
 {
     const struct oct_scene_recipe *recipe = &scene->recipe;
+    const struct oct_chain chain = {.dc = recipe->dc, .interpolation = recipe->interpolation};
     struct oct_geometry geometry;
     *plan = NULL;
     enum oct_err e = oct_geometry_init(&geometry, recipe->n_samples, recipe->n_lines, 4,
                                        recipe->crop_first, recipe->crop_last, sample_type, err);
-    return e ? e
-             : oct_plan_create(plan, &geometry, &scene->cal, recipe->dc, recipe->interpolation,
-                               err);
+    return e ? e : oct_plan_create(plan, &geometry, &scene->cal, &chain, err);
 }
 
 struct oct_oracle_range oct_scene_range(const struct oct_display *display)

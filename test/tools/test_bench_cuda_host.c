@@ -20,8 +20,7 @@ static void make_scene(struct oct_bench_scene *scene)
     *scene = (struct oct_bench_scene){.plan = NULL};
     assert_int_equal(oct_geometry_init(&geometry, 200, 4, 1, 0, 100, OCT_SAMPLE_U8, &err), OCT_OK);
     assert_int_equal(oct_bench_calibration(&cal, 200), OCT_OK);
-    assert_int_equal(oct_plan_create(&scene->plan, &geometry, &cal, OCT_DC_BSCAN,
-                                     OCT_INTERPOLATION_LINEAR, &err),
+    assert_int_equal(oct_plan_create(&scene->plan, &geometry, &cal, &oct_chain_thesis, &err),
                      OCT_OK);
     oct_calibration_finish(&cal);
     assert_int_equal(oct_bench_scene_fill(scene, &err), OCT_OK);

@@ -255,8 +255,7 @@ static void the_calibration_folder_and_the_recording_give_the_same_plan(void **s
     if (oct_config_load(config, "cal/calibration.ini", &err) ||
         oct_config_plan(config, &from_folder, &err) || oct_volume_open(&reader, "x.h5", &err) ||
         oct_volume_calibration(reader, &cal, &err) ||
-        oct_plan_create(&from_file, &from_folder->geometry, &cal, OCT_DC_BSCAN,
-                        OCT_INTERPOLATION_LINEAR, &err))
+        oct_plan_create(&from_file, &from_folder->geometry, &cal, &oct_chain_thesis, &err))
         fail_msg("%s", err.text);
     assert_int_equal(from_folder->geometry.n_samples, N);
     assert_int_equal(config->camera.bits, 12);
@@ -287,10 +286,10 @@ static void the_models_depth_scale_is_the_plans(void **state)
         struct oct_calibration cal = {.wavelengths_nm = nm, .n_wavelengths = sizes[i]};
         struct oct_geometry g;
         struct oct_plan *plan;
+        const struct oct_chain chain = {.dc = OCT_DC_NONE};
         memcpy(nm, facts->wavelengths_nm, sizes[i] * sizeof(double));
         assert_int_equal(oct_geometry_init(&g, sizes[i], 4, 4, 0, 0, OCT_SAMPLE_U8, NULL), OCT_OK);
-        assert_int_equal(
-            oct_plan_create(&plan, &g, &cal, OCT_DC_NONE, OCT_INTERPOLATION_LINEAR, NULL), OCT_OK);
+        assert_int_equal(oct_plan_create(&plan, &g, &cal, &chain, NULL), OCT_OK);
         assert_true(fabs(plan->axial_um / facts->axial_um - 1) < 1e-9);
         oct_plan_destroy(plan);
         oct_retina_destroy(retina);

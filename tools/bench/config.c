@@ -11,6 +11,7 @@ static enum oct_err make_plan(struct oct_bench_scene *scene, const struct oct_co
     struct oct_config c = *config;
     struct oct_geometry geometry;
     struct oct_calibration cal = {0};
+    struct oct_chain chain;
 
     if (depth) {
         c.pipeline.crop_first = 0;
@@ -21,9 +22,9 @@ static enum oct_err make_plan(struct oct_bench_scene *scene, const struct oct_co
         return e;
     if (!cal.n_wavelengths && !cal.n_kmap)
         e = oct_bench_calibration(&cal, geometry.n_samples);
+    oct_config_chain(&c, &chain);
     if (!e)
-        e = oct_plan_create(&scene->plan, &geometry, &cal, (enum oct_dc)c.pipeline.dc,
-                            (enum oct_interpolation)c.pipeline.interpolation, err);
+        e = oct_plan_create(&scene->plan, &geometry, &cal, &chain, err);
     oct_calibration_finish(&cal);
     return e;
 }

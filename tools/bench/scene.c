@@ -128,8 +128,8 @@ static void subtract_dc(const struct oct_bench_scene *scene, unsigned f, uint32_
     const struct oct_geometry *g = &plan->geometry;
     const uint16_t *a = scene->in[f].spectra;
     for (uint32_t i = 0; i < g->n_samples; i++) {
-        double dc = plan->dc == OCT_DC_FILE ? plan->calibration.background[i] : 0;
-        for (uint32_t m = 0; plan->dc == OCT_DC_BSCAN && m < g->n_lines; m++)
+        double dc = plan->chain.dc == OCT_DC_FILE ? plan->calibration.background[i] : 0;
+        for (uint32_t m = 0; plan->chain.dc == OCT_DC_BSCAN && m < g->n_lines; m++)
             dc += (double)a[(size_t)m * g->n_samples + i] / g->n_lines;
         x[i] = a[(size_t)j * g->n_samples + i] - dc;
     }
