@@ -8,6 +8,38 @@
  * everything cancels is of that size and depends on the order of operations. */
 #define GRANTED_AMPLITUDE 2.4e-7
 
+/* What holds for the way a scene is resampled. */
+struct tolerance {
+    double float_db; /* where I > maximum - 80 dB */
+    double share;    /* of a dB picture's pixels that differ at all */
+    double accuracy; /* of the uncropped largest amplitude; 0: floats decide */
+    bool coarse;     /* the accuracy alone is promised */
+};
+
+static struct tolerance tolerance_of(const struct oct_scene *scene)
+{
+    const struct oct_scene_recipe *recipe = &scene->recipe;
+    double asked_db = recipe->accuracy_db < 0 ? recipe->accuracy_db : OCT_STANDARD_ACCURACY_DB;
+    unsigned n_taps = oct_spread_taps(asked_db);
+    struct tolerance t = {.float_db = 0.01, .share = 0.001};
+    if (recipe->interpolation != OCT_INTERPOLATION_NUFFT)
+        return t;
+    t.accuracy = pow(10, asked_db / 20);
+    if (n_taps < OCT_SPREAD_MOST_TAPS) {
+        t.float_db = 0.1;
+        t.share = 0.01;
+        t.coarse = n_taps < oct_spread_taps(OCT_STANDARD_ACCURACY_DB);
+    }
+    return t;
+}
+
+/* What an amplitude may differ by. */
+static double granted_amplitude(const struct oct_scene *scene)
+{
+    struct tolerance t = tolerance_of(scene);
+    return GRANTED_AMPLITUDE * sqrt(scene->brightest) + t.accuracy * sqrt(scene->uncropped);
+}
+
 static double db_of(double intensity)
 {
     return 10 * log10(intensity);
@@ -61,12 +93,15 @@ bool oct_bound_linear_auto(struct oct_worst *worst, const struct oct_scene *scen
 bool oct_bound_log_manual(struct oct_worst *worst, const struct oct_scene *scene,
                           const uint8_t *pixels, double lo)
 {
+    struct tolerance t = tolerance_of(scene);
+    if (t.coarse)
+        return oct_bound_band(worst, scene, true, pixels, lo, lo + 60);
     struct difference found = compare(scene, true, pixels, lo, lo + 60);
     double off = (double)found.n_off / (double)scene->n_pixels;
     if (found.most > worst->log_manual)
         worst->log_manual = found.most;
     worst->log_manual_off = fmax(worst->log_manual_off, off);
-    bool few = found.n_off * 1000 <= scene->n_pixels;
+    bool few = off <= t.share;
     if (!few)
         printf("# %s: log manual, %zu of %zu pixels off\n", scene->recipe.name, found.n_off,
                scene->n_pixels);
@@ -75,23 +110,38 @@ bool oct_bound_log_manual(struct oct_worst *worst, const struct oct_scene *scene
            few;
 }
 
+/* nufft's own promise. */
+static bool accuracy_holds(struct oct_worst *worst, const struct oct_scene *scene, double accuracy,
+                           bool log, const float *pixels)
+{
+    for (size_t i = 0; i < scene->n_pixels; i++) {
+        double got = log ? pow(10, (double)pixels[i] / 10) : (double)pixels[i];
+        double off = fabs(sqrt(got) - sqrt(scene->intensity[i])) / sqrt(scene->uncropped);
+        worst->accuracy = fmax(worst->accuracy, off);
+        if (!(off <= accuracy))
+            return say(false, scene, "f32, accuracy", i, got, scene->intensity[i]);
+    }
+    return true;
+}
+
 bool oct_bound_float(struct oct_worst *worst, const struct oct_scene *scene, bool log,
                      const float *pixels)
 {
-    double floor_intensity = scene->brightest * 1e-8;
+    struct tolerance t = tolerance_of(scene);
+    double floor_intensity = scene->uncropped * 1e-8;
     for (size_t i = 0; i < scene->n_pixels; i++) {
         if (!isfinite(pixels[i]) || (!log && pixels[i] < 0))
             return say(false, scene, "f32, not an intensity", i, (double)pixels[i],
                        scene->intensity[i]);
-        if (!(scene->intensity[i] > floor_intensity))
+        if (t.coarse || !(scene->intensity[i] > floor_intensity))
             continue;
         double db = log ? (double)pixels[i] : db_of((double)pixels[i]);
         double off = fabs(db - scene->db[i]);
         worst->f32_db = fmax(worst->f32_db, off);
-        if (!(off <= 0.01))
+        if (!(off <= t.float_db))
             return say(false, scene, "f32, dB", i, db, scene->db[i]);
     }
-    return true;
+    return t.accuracy == 0 || accuracy_holds(worst, scene, t.accuracy, log, pixels);
 }
 
 static bool limit_holds(struct oct_worst *worst, const struct oct_scene *scene, bool log,
@@ -100,7 +150,7 @@ static bool limit_holds(struct oct_worst *worst, const struct oct_scene *scene, 
     double got_amplitude = sqrt(log ? pow(10, got / 10) : got);
     double wanted_amplitude = sqrt(log ? pow(10, wanted / 10) : wanted);
     double off = fabs(20 * log10(got_amplitude / wanted_amplitude));
-    if (fabs(got_amplitude - wanted_amplitude) <= GRANTED_AMPLITUDE * sqrt(scene->brightest))
+    if (fabs(got_amplitude - wanted_amplitude) <= granted_amplitude(scene))
         return true;
     worst->limits_db = fmax(worst->limits_db, off);
     return off <= 0.02;
@@ -128,7 +178,7 @@ static double level(double intensity, double more, bool log, double lo, double h
 bool oct_bound_band(struct oct_worst *worst, const struct oct_scene *scene, bool log,
                     const uint8_t *pixels, double lo, double hi)
 {
-    double granted = GRANTED_AMPLITUDE * sqrt(scene->brightest);
+    double granted = granted_amplitude(scene);
     for (size_t i = 0; i < scene->n_pixels; i++) {
         int least = (int)lround(level(scene->intensity[i], -granted, log, lo, hi));
         int most = (int)lround(level(scene->intensity[i], granted, log, lo, hi));

@@ -43,7 +43,7 @@ static bool make_wavelengths(struct oct_calibration *cal, size_t n, double span_
     return true;
 }
 
-static bool make_kmap(struct oct_calibration *cal, size_t n, double n_samples)
+static bool make_kmap(struct oct_calibration *cal, size_t n, double n_samples, double bend)
 {
     cal->kmap_px = malloc(n * sizeof(double));
     if (!cal->kmap_px)
@@ -51,7 +51,7 @@ static bool make_kmap(struct oct_calibration *cal, size_t n, double n_samples)
     cal->n_kmap = n;
     for (size_t i = 0; i < n; i++) {
         double t = (double)i / (double)(n - 1);
-        cal->kmap_px[i] = (n_samples - 1) * (t + 0.1 * t * (1 - t)) + 0.3;
+        cal->kmap_px[i] = (n_samples - 1) * (t + bend * t * (1 - t)) + 0.3;
     }
     return true;
 }
@@ -72,17 +72,21 @@ static bool make_axis(struct oct_scene *scene, size_t p2)
         break;
     case OCT_AXIS_KMAP_RISING:
     case OCT_AXIS_KMAP_FALLING:
-        made = make_kmap(cal, scene->recipe.n_samples / 2 + 2, n);
+        made = make_kmap(cal, scene->recipe.n_samples / 2 + 2, n, 0.1);
         break;
     case OCT_AXIS_KMAP_OF_TWO:
-        made = make_kmap(cal, 2, n);
+        made = make_kmap(cal, 2, n, 0.1);
+        break;
+    case OCT_AXIS_STEEP:
+    case OCT_AXIS_STEEP_FALLING:
+        made = make_kmap(cal, scene->recipe.n_samples / 2 + 2, n, 0.6);
         break;
     }
     if (!made)
         return false;
     if (scene->recipe.axis == OCT_AXIS_FALLING || scene->recipe.axis == OCT_AXIS_P2_FALLING)
         reverse(cal->wavelengths_nm, cal->n_wavelengths);
-    if (scene->recipe.axis == OCT_AXIS_KMAP_FALLING)
+    if (scene->recipe.axis == OCT_AXIS_KMAP_FALLING || scene->recipe.axis == OCT_AXIS_STEEP_FALLING)
         reverse(cal->kmap_px, cal->n_kmap);
     return true;
 }
@@ -227,10 +231,26 @@ static struct oct_oracle_setup oracle_setup(const struct oct_scene *scene)
         .dispersion = scene->cal.dispersion,
         .over_spectrum = scene->cal.dispersion_over == OCT_DISPERSION_OVER_SPECTRUM,
         .cubic = recipe->interpolation == OCT_INTERPOLATION_CUBIC,
+        .nufft = recipe->interpolation == OCT_INTERPOLATION_NUFFT,
     };
     for (int m = 2; m <= OCT_MAX_DISPERSION_ORDER; m++)
         setup.coefficient[m] = scene->cal.coefficient[m];
     return setup;
+}
+
+/* The largest intensity over all depths. */
+static bool ask_uncropped(struct oct_scene *scene, const struct oct_oracle_setup *setup)
+{
+    struct oct_oracle_setup whole = *setup;
+    whole.crop_first = whole.crop_last = 0;
+    size_t n = whole.n_lines * oct_oracle_depth(&whole);
+    double *intensity = malloc(n * sizeof(double));
+    bool done =
+        intensity && oct_oracle_intensity(&whole, scene->spectra, scene->line_valid, intensity);
+    for (size_t i = 0; done && i < n; i++)
+        scene->uncropped = fmax(scene->uncropped, intensity[i]);
+    free(intensity);
+    return done;
 }
 
 static bool ask_oracle(struct oct_scene *scene, const struct oct_oracle_setup *setup)
@@ -245,7 +265,8 @@ static bool ask_oracle(struct oct_scene *scene, const struct oct_oracle_setup *s
         scene->db[i] = oct_oracle_db(scene->intensity[i]);
         scene->brightest = fmax(scene->brightest, scene->intensity[i]);
     }
-    return true;
+    scene->uncropped = scene->brightest;
+    return !setup->nufft || ask_uncropped(scene, setup);
 }
 
 bool oct_scene_create(struct oct_scene *scene, const struct oct_scene_recipe *recipe, uint64_t seed)
@@ -289,7 +310,11 @@ enum oct_err oct_scene_plan(const struct oct_scene *scene, enum oct_sample_type 
                             struct oct_plan **plan, struct oct_error *err)
 {
     const struct oct_scene_recipe *recipe = &scene->recipe;
-    const struct oct_chain chain = {.dc = recipe->dc, .interpolation = recipe->interpolation};
+    const struct oct_chain chain = {
+        .dc = recipe->dc,
+        .interpolation = recipe->interpolation,
+        .accuracy_db = recipe->accuracy_db,
+    };
     struct oct_geometry geometry;
     *plan = NULL;
     enum oct_err e = oct_geometry_init(&geometry, recipe->n_samples, recipe->n_lines, 4,

@@ -14,6 +14,8 @@ enum oct_scene_axis {
     OCT_AXIS_KMAP_RISING, /* N/2 + 2 camera coordinates */
     OCT_AXIS_KMAP_FALLING,
     OCT_AXIS_KMAP_OF_TWO, /* the least there can be */
+    OCT_AXIS_STEEP,       /* k map: samples four times as dense at one end as at the other */
+    OCT_AXIS_STEEP_FALLING,
 };
 enum oct_scene_dispersion {
     OCT_DISPERSION_NONE,
@@ -45,6 +47,7 @@ struct oct_scene_recipe {
     enum oct_interpolation interpolation;
     enum oct_scene_light light;
     enum oct_scene_missing missing;
+    double accuracy_db; /* nufft; 0: the standard */
 };
 
 struct oct_scene {
@@ -56,6 +59,7 @@ struct oct_scene {
     double *intensity;   /* [M][D] the oracle's, counts^2 */
     double *db;          /* [M][D] the same in dB */
     double brightest;    /* largest intensity */
+    double uncropped;    /* nufft: the largest over all P2/2 depths; else as brightest */
     uint16_t largest;    /* largest sample of a line that came */
 };
 

@@ -1,9 +1,11 @@
 #include "test/rig/engine_suite.h"
 
 #include "test/rig/engine_bounds.h"
+#include "test/rig/engine_nufft.h"
 #include "test/rig/engine_rig.h"
 #include "test/rig/tap.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -436,6 +438,8 @@ static void test_case(void **state)
                with->suite->ops->name, options->simd ? options->simd : "-", worst.linear_auto,
                worst.log_manual, 100 * worst.log_manual_off, worst.other, worst.f32_db,
                worst.limits_db, scene.recipe.name);
+        if (worst.accuracy > 0)
+            printf("#               %.1f dB of the largest\n", 20 * log10(worst.accuracy));
     }
     oct_scene_finish(&scene);
     if (n_ran == 0)
@@ -443,14 +447,31 @@ static void test_case(void **state)
     assert_int_equal(n_bad, 0);
 }
 
+static int run(const struct oct_suite *suite, const char *name, const struct oct_scene_recipe *of,
+               size_t n)
+{
+    struct case_state *states = calloc(n, sizeof(*states));
+    struct CMUnitTest *tests = calloc(n, sizeof(*tests));
+    int n_failed = 1;
+    for (size_t i = 0; states && tests && i < n; i++) {
+        states[i] = (struct case_state){suite, &of[i]};
+        tests[i] = (struct CMUnitTest){
+            .name = of[i].name, .test_func = test_case, .initial_state = &states[i]};
+    }
+    if (states && tests)
+        n_failed = _cmocka_run_group_tests(name, tests, n, NULL, NULL);
+    free(states);
+    free(tests);
+    return n_failed;
+}
+
 int oct_suite_run_pictures(const struct oct_suite *suite)
 {
-    struct case_state states[N_RECIPES];
-    struct CMUnitTest tests[N_RECIPES];
-    for (size_t i = 0; i < N_RECIPES; i++) {
-        states[i] = (struct case_state){suite, &recipes[i]};
-        tests[i] = (struct CMUnitTest){
-            .name = recipes[i].name, .test_func = test_case, .initial_state = &states[i]};
-    }
-    return cmocka_run_group_tests_name("pictures against the oracle", tests, NULL, NULL);
+    return run(suite, "pictures against the oracle", recipes, N_RECIPES);
+}
+
+int oct_suite_run_nufft(const struct oct_suite *suite)
+{
+    return run(suite, "pictures against the exact sum", oct_engine_recipes_nufft,
+               oct_n_engine_recipes_nufft);
 }

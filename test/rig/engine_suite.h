@@ -17,6 +17,9 @@ struct oct_suite {
  * case and variant. Returns the number of failed tests. */
 int oct_suite_run_pictures(const struct oct_suite *suite);
 
+/* The same with the recipes of nufft (engine_nufft.c), for an engine that takes it. */
+int oct_suite_run_nufft(const struct oct_suite *suite);
+
 /* The engine contract of pipeline/flow/engine.h: order, batches, loans, limits over time, refusals
  * (engine_flow.c). Returns the number of failed tests. */
 int oct_suite_run_flow(const struct oct_suite *suite);

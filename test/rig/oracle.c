@@ -17,6 +17,7 @@
 #define SIDE_BY_SIDE 2
 #endif
 #define MAX_THREADS 16
+#define TURNS 32 /* depths from one evaluation of sine and cosine to the next */
 
 /* The inner sums only index by masked angles; checking each access would take minutes. */
 #define UNCHECKED __attribute__((no_sanitize("address", "thread", "undefined")))
@@ -43,7 +44,10 @@ struct tables {
     double *axis;          /* [P2]: lambda, or s */
     struct taps *taps;     /* [P2] */
     double *phase;         /* [P2][2] */
-    atomic_size_t next_line;
+    double *place;         /* [N]: q_i of the exact sum */
+    double *term;          /* [N][2]: w[i] phi(q_i) / N of it */
+    double *x;             /* [M][N], with the exact sum */
+    atomic_size_t next;    /* line; depth of the exact sum */
     atomic_bool out_of_memory;
 };
 
@@ -187,17 +191,37 @@ static double k_of_sample(const struct tables *t, size_t c)
     return two_pi / setup->wavelengths_nm[c];
 }
 
-/* t of step 5's polynomial at step q of the grid: linear in k. */
-static double dispersion_t(const struct tables *t, size_t q)
+/* k (or s) at both ends of the grid. */
+static double k_begin(const struct tables *t)
 {
-    double part = (double)q / (double)(t->p2 - 1);
+    return t->setup->kmap_px ? t->axis[0] : two_pi / t->axis[0];
+}
+
+static double k_end(const struct tables *t)
+{
+    return t->setup->kmap_px ? t->axis[t->p2 - 1] : two_pi / t->axis[t->p2 - 1];
+}
+
+/* t of step 5's polynomial at step q of the grid, a real number: linear in k. */
+static double dispersion_t(const struct tables *t, double q)
+{
+    double part = q / (double)(t->p2 - 1);
     if (!t->setup->over_spectrum)
         return 2 * part - 1;
-    double begin = t->setup->kmap_px ? t->axis[0] : two_pi / t->axis[0];
-    double end = t->setup->kmap_px ? t->axis[t->p2 - 1] : two_pi / t->axis[t->p2 - 1];
     double low = k_of_sample(t, 0), high = k_of_sample(t, t->setup->n_samples - 1);
-    double k = begin + (end - begin) * part;
+    double k = k_begin(t) + (k_end(t) - k_begin(t)) * part;
     return (2 * k - low - high) / (high - low);
+}
+
+/* The polynomial of step 5. */
+static void polynomial_phase(const struct tables *t, double q, double *phase)
+{
+    double at = dispersion_t(t, q);
+    double theta = 0;
+    for (int m = 2; m <= 5; m++)
+        theta += t->setup->coefficient[m] * pow(at, m);
+    phase[0] = cos(theta);
+    phase[1] = -sin(theta);
 }
 
 /* Step 5. */
@@ -208,14 +232,35 @@ static void fill_phase(struct tables *t)
         if (t->setup->dispersion) {
             phase[0] = t->setup->dispersion[2 * q];
             phase[1] = t->setup->dispersion[2 * q + 1];
-            continue;
+        } else {
+            polynomial_phase(t, (double)q, phase);
         }
-        double at = dispersion_t(t, q);
-        double theta = 0;
-        for (int m = 2; m <= 5; m++)
-            theta += t->setup->coefficient[m] * pow(at, m);
-        phase[0] = cos(theta);
-        phase[1] = -sin(theta);
+    }
+}
+
+/* Section 6: where the samples lie, and what each is multiplied with. */
+static void fill_terms(struct tables *t)
+{
+    const double *file = t->setup->dispersion;
+    size_t n = t->setup->n_samples;
+    for (size_t i = 0; i < n; i++)
+        t->place[i] =
+            (k_of_sample(t, i) - k_begin(t)) / (k_end(t) - k_begin(t)) * (double)(t->p2 - 1);
+    for (size_t i = 0; i < n; i++) {
+        double slope = i == 0       ? t->place[1] - t->place[0]
+                       : i == n - 1 ? t->place[i] - t->place[i - 1]
+                                    : (t->place[i + 1] - t->place[i - 1]) / 2;
+        double *term = t->term + 2 * i;
+        if (file) {
+            size_t below = (size_t)fmin(floor(t->place[i]), (double)t->p2 - 2);
+            double part = t->place[i] - (double)below;
+            term[0] = (1 - part) * file[2 * below] + part * file[2 * below + 2];
+            term[1] = (1 - part) * file[2 * below + 1] + part * file[2 * below + 3];
+        } else {
+            polynomial_phase(t, t->place[i], term);
+        }
+        term[0] *= fabs(slope) / (double)n;
+        term[1] *= fabs(slope) / (double)n;
     }
 }
 
@@ -289,6 +334,81 @@ UNCHECKED static void transform(const struct tables *t, size_t line, const struc
     }
 }
 
+/* x as the exact sum takes it. */
+static void fill_lines(const struct tables *t)
+{
+    size_t n = t->setup->n_samples;
+    for (size_t j = 0; j < t->setup->n_lines; j++)
+        for (size_t i = 0; i < n; i++)
+            t->x[j * n + i] = t->line_valid[j] ? t->spectra[j * n + i] - t->dc[i] : 0;
+}
+
+/* Section 6 of one line and depth, turned: [N][2], the line's terms at that depth. Several sums
+ * side by side, as a compiler may not reorder them itself. */
+UNCHECKED static double sum_exactly(const double *x, const double *turned, size_t n)
+{
+    double re[8] = {0}, im[8] = {0};
+    for (size_t i = 0; i < n; i++) {
+        re[i % 8] += x[i] * turned[2 * i];
+        im[i % 8] += x[i] * turned[2 * i + 1];
+    }
+    for (size_t s = 1; s < 8; s++) {
+        re[0] += re[s];
+        im[0] += im[s];
+    }
+    return re[0] * re[0] + im[0] * im[0];
+}
+
+/* The terms at depth d, [N][2] in turned, and in step what turns them on by one depth. */
+static void begin_turning(const struct tables *t, double d, double *turned, double *step)
+{
+    double p2 = (double)t->p2;
+    for (size_t i = 0; i < t->setup->n_samples; i++) {
+        double angle = two_pi * fmod(d * t->place[i], p2) / p2;
+        double c = cos(angle), s = sin(angle);
+        turned[2 * i] = t->term[2 * i] * c + t->term[2 * i + 1] * s;
+        turned[2 * i + 1] = t->term[2 * i + 1] * c - t->term[2 * i] * s;
+        step[2 * i] = cos(two_pi * t->place[i] / p2);
+        step[2 * i + 1] = -sin(two_pi * t->place[i] / p2);
+    }
+}
+
+UNCHECKED static void turn_on(double *turned, const double *step, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double re = turned[2 * i], im = turned[2 * i + 1];
+        turned[2 * i] = re * step[2 * i] - im * step[2 * i + 1];
+        turned[2 * i + 1] = re * step[2 * i + 1] + im * step[2 * i];
+    }
+}
+
+/* All lines at TURNS depths: between them the terms are turned on, which is cheaper than sine and
+ * cosine and loses less than TURNS roundings. */
+static void transform_exactly(const struct tables *t, size_t from, double *turned)
+{
+    size_t n = t->setup->n_samples;
+    double *step = turned + 2 * n;
+    begin_turning(t, (double)(t->setup->crop_first + from), turned, step);
+    for (size_t at = from; at < from + TURNS && at < t->depth; at++) {
+        for (size_t j = 0; j < t->setup->n_lines; j++)
+            t->intensity[j * t->depth + at] = sum_exactly(t->x + j * n, turned, n);
+        turn_on(turned, step, n);
+    }
+}
+
+static void *work_on_depths(void *arg)
+{
+    struct tables *t = arg;
+    double *turned = malloc(4 * t->setup->n_samples * sizeof(double));
+    size_t from;
+    if (!turned)
+        atomic_store(&t->out_of_memory, true);
+    while (turned && (from = atomic_fetch_add(&t->next, TURNS)) < t->depth)
+        transform_exactly(t, from, turned);
+    free(turned);
+    return NULL;
+}
+
 static lines_value *values_alloc(size_t n)
 {
     return aligned_alloc(sizeof(lines_value), n * sizeof(lines_value));
@@ -305,7 +425,7 @@ static void *work_on_lines(void *arg)
     };
     if (w.x && w.spectrum && w.u && w.v) {
         for (;;) {
-            size_t line = atomic_fetch_add(&t->next_line, SIDE_BY_SIDE);
+            size_t line = atomic_fetch_add(&t->next, SIDE_BY_SIDE);
             if (line >= t->setup->n_lines)
                 break;
             load_lines(t, line, &w);
@@ -323,17 +443,50 @@ static void *work_on_lines(void *arg)
     return NULL;
 }
 
-static void work_on_all_cores(struct tables *t)
+static void work_on_all_cores(struct tables *t, void *(*work)(void *))
 {
     long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
     pthread_t threads[MAX_THREADS];
     long n_threads = 0;
     while (n_threads < n_cores - 1 && n_threads < MAX_THREADS &&
-           pthread_create(&threads[n_threads], NULL, work_on_lines, t) == 0)
+           pthread_create(&threads[n_threads], NULL, work, t) == 0)
         n_threads++;
-    work_on_lines(t);
+    work(t);
     while (n_threads > 0)
         pthread_join(threads[--n_threads], NULL);
+}
+
+/* Steps 2 to 8 as the contract's table has them. */
+static bool through_the_grid(struct tables *t)
+{
+    t->cosine = malloc(t->p2 * sizeof(double));
+    t->sine = malloc(t->p2 * sizeof(double));
+    t->taps = malloc(t->p2 * sizeof(struct taps));
+    t->phase = malloc(t->p2 * 2 * sizeof(double));
+    if (!t->cosine || !t->sine || !t->taps || !t->phase)
+        return false;
+    for (size_t n = 0; n < t->p2; n++) {
+        t->cosine[n] = cos(two_pi * (double)n / (double)t->p2);
+        t->sine[n] = sin(two_pi * (double)n / (double)t->p2);
+    }
+    fill_taps(t);
+    fill_phase(t);
+    work_on_all_cores(t, work_on_lines);
+    return true;
+}
+
+static bool as_exact_sum(struct tables *t)
+{
+    size_t n = t->setup->n_samples;
+    t->place = malloc(n * sizeof(double));
+    t->term = malloc(2 * n * sizeof(double));
+    t->x = malloc(t->setup->n_lines * n * sizeof(double));
+    if (!t->place || !t->term || !t->x)
+        return false;
+    fill_terms(t);
+    fill_lines(t);
+    work_on_all_cores(t, work_on_depths);
+    return true;
 }
 
 bool oct_oracle_intensity(const struct oct_oracle_setup *setup, const uint16_t *spectra,
@@ -349,25 +502,15 @@ bool oct_oracle_intensity(const struct oct_oracle_setup *setup, const uint16_t *
         .p2 = p2,
         .left = (p1 - setup->n_samples) / 2,
         .depth = oct_oracle_depth(setup),
-        .cosine = malloc(p2 * sizeof(double)),
-        .sine = malloc(p2 * sizeof(double)),
         .dc = malloc(setup->n_samples * sizeof(double)),
         .axis = calloc(p2, sizeof(double)),
-        .taps = malloc(p2 * sizeof(struct taps)),
-        .phase = malloc(p2 * 2 * sizeof(double)),
     };
     bool done = false;
-    if (t.cosine && t.sine && t.dc && t.axis && t.taps && t.phase) {
-        for (size_t n = 0; n < p2; n++) {
-            t.cosine[n] = cos(two_pi * (double)n / (double)p2);
-            t.sine[n] = sin(two_pi * (double)n / (double)p2);
-        }
+    if (t.dc && t.axis) {
         fill_dc(&t);
         fill_axis(&t);
-        fill_taps(&t);
-        fill_phase(&t);
-        work_on_all_cores(&t);
-        done = !atomic_load(&t.out_of_memory);
+        done = (setup->nufft ? as_exact_sum(&t) : through_the_grid(&t)) &&
+               !atomic_load(&t.out_of_memory);
     }
     free(t.cosine);
     free(t.sine);
@@ -375,6 +518,9 @@ bool oct_oracle_intensity(const struct oct_oracle_setup *setup, const uint16_t *
     free(t.axis);
     free(t.taps);
     free(t.phase);
+    free(t.place);
+    free(t.term);
+    free(t.x);
     return done;
 }
 

@@ -1,4 +1,4 @@
-/* The oracle: contract section 1 word for word, in double precision, by direct sums.
+/* The oracle: contract sections 1 and 6 word for word, in double precision, by direct sums.
  *
  * Written from the contract alone; it shares no code with pipeline/ or kernels/ and uses no FFT.
  * Every step is the sum that defines it, for every line and every depth pixel asked for:
@@ -9,6 +9,13 @@
  *
  * No subset of lines, no closed forms: two lines go through the sums side by side and the
  * machine's cores share the work, which keeps it to seconds.
+ *
+ * With `nufft` steps 2 to 6 are the one sum of section 6,
+ *
+ *     B[d] = (1/N) sum_i x[i] w[i] phi(q_i) e^(-2 pi i d q_i / P2)     first <= d < last
+ *
+ * where q_i is camera sample i on the P2 steps in k, w[i] = |dq/di| by central differences (at both
+ * ends by one-sided ones), and phi is linear between the entries of a file.
  *
  * Beyond the contract: `cubic` interpolation is the four-point Lagrange polynomial through the
  * nodes (axis[m], u[m]), m = l-1 .. l+2, where l is the interval of the linear case and axis is
@@ -39,6 +46,7 @@ struct oct_oracle_setup {
     double coefficient[6];    /* [m] = a_m, m = 2 .. 5 */
     bool over_spectrum;       /* t is -1 at camera sample 0 and 1 at N-1, else over the P2 steps */
     bool cubic;
+    bool nufft; /* the exact sum */
 };
 
 struct oct_oracle_range {
