@@ -19,6 +19,10 @@ struct oct_command {
                                          NULL: "unexpected argument" */
     bool (*is_plain)(const char *argument); /* of what begins with "--"; NULL: nothing is */
 
+    /* Commands that the first argument chooses from, by the last word of their names, up to NULL
+     * (calibrate.h); NULL: none. */
+    const struct oct_command *const *parts;
+
     /* Does it and returns the exit status (contract section 2). config: defaults, --config, --set
      * and --backend applied and checked; the command may change it. argv[0] is the command's name,
      * argv[1] .. argv[argc - 1] what followed it without the global options; argv[argc] is NULL.
@@ -54,8 +58,9 @@ void oct_command_add_number(struct cJSON *object, const char *name, double value
 extern const struct oct_command oct_command_recon, oct_command_synth, oct_command_replay,
     oct_command_info, oct_command_check, oct_command_correlate, oct_command_cones,
     oct_command_cells, oct_command_cells_score, oct_command_register, oct_command_register_volumes,
-    oct_command_surfaces, oct_command_status, oct_command_doctor, oct_command_start,
-    oct_command_stop, oct_command_record, oct_command_set, oct_command_get, oct_command_shutdown,
-    oct_command_snapshot, oct_command_keygen, oct_command_allow, oct_command_bench;
+    oct_command_surfaces, oct_command_calibrate, oct_command_status, oct_command_doctor,
+    oct_command_start, oct_command_stop, oct_command_record, oct_command_set, oct_command_get,
+    oct_command_shutdown, oct_command_snapshot, oct_command_keygen, oct_command_allow,
+    oct_command_bench;
 
 #endif

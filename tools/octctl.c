@@ -3,6 +3,7 @@
 
 #include "config/version.h"
 #include "pipeline/base/stdio.h"
+#include "tools/calibrate.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -41,6 +42,7 @@ static const struct oct_command *const commands[] = {
     &oct_command_register,
     &oct_command_register_volumes,
     &oct_command_surfaces,
+    &oct_command_calibrate,
     &oct_command_status,
     &oct_command_doctor,
     &oct_command_start,
@@ -95,6 +97,10 @@ static void print_command_help(const struct oct_command *command)
 {
     printf("usage: octctl %s%s%s\n\n%s\n", command->name, command->usage[0] ? " " : "",
            command->usage, command->help);
+    for (const struct oct_command *const *part = command->parts; part && *part; part++) {
+        printf("\noctctl %s %s\n  %s\n", (*part)->name, (*part)->usage, (*part)->help);
+        oct_options_print((*part)->options);
+    }
     printf("\noptions:\n");
     oct_options_print(command->options);
     oct_options_print(global_options);
@@ -171,7 +177,8 @@ static int run(struct oct_config *config, struct call *call, int argc, char **ar
         return complain(&err);
     }
     if (call->help) {
-        print_command_help(command);
+        const struct oct_command *part = oct_command_part(command, call->rest[1]);
+        print_command_help(part ? part : command);
         return 0;
     }
     if (configure(config, call, &err))

@@ -1,0 +1,45 @@
+/* octctl calibrate: chooses the part that does the work. */
+#include "tools/calibrate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* In the order of --help. */
+static const struct oct_command *const parts[] = {
+    NULL,
+};
+
+const struct oct_command *oct_command_part(const struct oct_command *command, const char *word)
+{
+    if (!word || !command->parts)
+        return NULL;
+    if (strncmp(word, "--", 2) == 0)
+        word += 2;
+    for (const struct oct_command *const *part = command->parts; *part; part++) {
+        const char *space = strrchr((*part)->name, ' ');
+        if (space && strcmp(space + 1, word) == 0)
+            return *part;
+    }
+    return NULL;
+}
+
+static int run(struct oct_config *config, int argc, char **argv)
+{
+    const struct oct_command *part = oct_command_part(&oct_command_calibrate, argv[1]);
+    char name[40];
+    if (argc < 2)
+        return oct_command_misuse(argv[0], "what is to be found?");
+    if (!part)
+        return oct_command_misuse(argv[0], "'%s' is no part of it", argv[1]);
+    snprintf(name, sizeof(name), "%s", part->name);
+    argv[1] = name;
+    return part->run(config, argc - 1, argv + 1);
+}
+
+const struct oct_command oct_command_calibrate = {
+    .name = "calibrate",
+    .usage = "PART ...",
+    .help = "finds k map and dispersion from a lab's own measurements",
+    .parts = parts,
+    .run = run,
+};
