@@ -94,6 +94,7 @@ enum oct_err oct_daemon_init(struct oct_daemon *d, uv_loop_t *loop, const struct
 
 void oct_daemon_finish(struct oct_daemon *d)
 {
+    oct_errand_finish(&d->errand);
     oct_door_destroy(d->door);
     d->door = NULL;
     if (d->zmq_context)
@@ -156,6 +157,7 @@ enum oct_err oct_daemon_stop(struct oct_daemon *d, struct oct_error *err)
         return e;
     d->outcome = (struct oct_error){.code = OCT_OK};
     d->open = false;
+    oct_errand_leave(&d->errand, "stop came before its B-scans had");
     if (d->state == OCT_STATE_ERROR)
         stop_recording(d);
     /* Closes the gate first, so that lines that have arrived are recorded too. tick.c then stops
@@ -187,6 +189,39 @@ enum oct_err oct_daemon_record_last(struct oct_daemon *d, const char *name, stru
     struct oct_config config = d->config;
     config.scan.line_rate_hz = oct_line_rate_hz(&d->line_rate, &d->config);
     return oct_session_record_last(d->session, &config, name, err);
+}
+
+static enum oct_err may_take(const struct oct_daemon *d, const char *name, struct oct_error *err)
+{
+    if (d->want_shutdown)
+        return oct_fail(err, OCT_E_STATE, "the daemon is ending");
+    if (oct_state_is_passing(d->state))
+        return oct_fail(err, OCT_E_AGAIN,
+                        "the daemon is starting or stopping: ask again in a "
+                        "moment");
+    if (d->state == OCT_STATE_ERROR || !d->session)
+        return oct_fail(err, OCT_E_STATE,
+                        "the daemon is in error: see last_error, then send start");
+    if (d->state == OCT_STATE_IDLE)
+        return oct_fail(err, OCT_E_STATE,
+                        "%s needs lines from the camera, and the daemon is idle: send start", name);
+    if (!d->source.streaming)
+        return oct_fail(err, OCT_E_STATE, "%s needs lines from the camera, and none come: start it",
+                        name);
+    return OCT_OK;
+}
+
+enum oct_err oct_daemon_errand(struct oct_daemon *d, const struct oct_errand_ops *ops, void *work,
+                               unsigned n_bscans, uint64_t timeout_us, struct oct_error *err)
+{
+    enum oct_err e = may_take(d, ops->name, err);
+    if (e) {
+        ops->destroy(work);
+        return e;
+    }
+    return oct_errand_begin(&d->errand, ops, work, oct_pipeline_raw(d->session->pipeline),
+                            &oct_pipeline_plan(d->session->pipeline)->geometry, n_bscans,
+                            timeout_us, err);
 }
 
 /* ---- live keys ---- */
@@ -306,6 +341,7 @@ void oct_daemon_shut_down(struct oct_daemon *d)
     d->want_shutdown = true;
     d->open = false;
     d->must_build = false;
+    oct_errand_leave(&d->errand, "the daemon is ending");
     if (d->session)
         oct_ingest_ask_gate(d->session->ingest, false);
 }

@@ -8,6 +8,7 @@
 #include "daemon/backlog.h"
 #include "daemon/disk.h"
 #include "daemon/driver.h"
+#include "daemon/errand.h"
 #include "daemon/forecast.h"
 #include "daemon/jobs.h"
 #include "daemon/line_rate.h"
@@ -32,6 +33,7 @@ struct oct_daemon {
     enum oct_state state;
     struct oct_session *session; /* NULL: none stands, or a job has it */
     struct oct_job job;
+    struct oct_errand errand; /* what is computed beside the stream */
     struct oct_disk disk;
     struct oct_daemon_forecast forecast;
     struct oct_daemon_forecast_idle idle;
@@ -82,6 +84,13 @@ enum oct_err oct_daemon_record_last(struct oct_daemon *daemon, const char *name,
                                     struct oct_error *err);
 enum oct_err oct_daemon_set(struct oct_daemon *daemon, const char *key, const char *value,
                             struct oct_error *err);
+
+/* Begins to compute something from the next n_bscans whole B-scans of spectra (errand.h); work
+ * becomes the daemon's, on failure too. Refused while no lines come, or while another is under
+ * way. */
+enum oct_err oct_daemon_errand(struct oct_daemon *daemon, const struct oct_errand_ops *ops,
+                               void *work, unsigned n_bscans, uint64_t timeout_us,
+                               struct oct_error *err);
 
 /* Drains and ends; then has_ended. */
 void oct_daemon_shut_down(struct oct_daemon *daemon);

@@ -408,6 +408,7 @@ cJSON *oct_daemon_status_tree(const struct oct_daemon *d)
     add_degraded(reply, d);
     add_source(reply, d);
     add_session(reply, d);
+    oct_errand_describe(&d->errand, reply);
     oct_daemon_describe(reply, d);
     oct_daemon_forecast_describe(reply, d->session ? &d->forecast : &no_forecast, d->session);
     add_security(reply, d);

@@ -110,14 +110,22 @@ static bool may_try(const struct oct_daemon *d)
 {
     return (d->state == OCT_STATE_IDLE || d->state == OCT_STATE_ARMED) && d->session && !d->stale &&
            !oct_daemon_is_recording(d) && !d->source.streaming && !d->recorder.history.saving &&
-           strcmp(d->session->engine_name, "cpu") == 0 &&
+           !d->errand.runs && strcmp(d->session->engine_name, "cpu") == 0 &&
            strcmp(oct_pipeline_engine_name(d->session->pipeline), "cpu") == 0;
+}
+
+/* A session that goes must have no errand that reads its ring. */
+static bool session_must_stay(struct oct_daemon *d)
+{
+    const bool goes = d->want_shutdown || (d->must_build && d->state == OCT_STATE_STARTING);
+    return goes && d->session &&
+           !oct_errand_leave(&d->errand, "the daemon is ending or starting anew");
 }
 
 static void begin_what_is_due(struct oct_daemon *d)
 {
     bool is_quiet = may_try(d);
-    if (d->job.kind != OCT_JOB_NONE)
+    if (d->job.kind != OCT_JOB_NONE || session_must_stay(d))
         return;
     if (d->want_shutdown) {
         if (d->session)
@@ -300,6 +308,7 @@ void oct_daemon_tick(struct oct_daemon *d)
     note_turned_away(&d->flooded, oct_connections_flooded_all(),
                      "cut: a message of more than 16 parts (lines have 2, a request 1 to 3; "
                      "look who sends)");
+    oct_errand_look(&d->errand);
     if (d->session)
         tick_session(d);
     if (d->want_shutdown)
