@@ -3,8 +3,7 @@
  *
  * OUT.h5: a volume a file, with calibration and /truth; several volumes are OUT-000.h5, OUT-001.h5
  * and so on. OUT.raw, OUT.bin: plain samples, all volumes one after the other, and the truth in
- * OUT.raw.truth.h5, each volume's below /truth/volume-000 and so on. A file gets its name when it
- * is whole; until then it is NAME.synth. */
+ * OUT.raw.truth.h5, each volume's below /truth/volume-000 and so on. */
 #include "config/apply.h"
 #include "pipeline/plan/plan.h"
 #include "pipeline/volume/volume.h"
@@ -14,11 +13,10 @@
 #include "tools/retina/retina.h"
 #include "tools/retina/truth_file.h"
 #include "tools/synth_cells.h"
+#include "tools/synth_files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -119,14 +117,6 @@ typedef enum oct_err sink_fn(void *arg, struct synth *s, uint32_t volume, uint32
 
 /* ---- names ---- */
 
-static enum oct_err join(char path[PATH_MAX], const char *stem, const char *suffix,
-                         struct oct_error *err)
-{
-    int n = snprintf(path, PATH_MAX, "%s%s", stem, suffix);
-
-    return n >= 0 && n < PATH_MAX ? OCT_OK : oct_fail(err, OCT_E_CONFIG, "%s: name too long", stem);
-}
-
 /* OUT.h5, or OUT-007.h5 when there are several volumes. */
 static enum oct_err volume_name(const struct synth_options *o, uint32_t volume, char path[PATH_MAX],
                                 struct oct_error *err)
@@ -135,31 +125,9 @@ static enum oct_err volume_name(const struct synth_options *o, uint32_t volume, 
     int n;
 
     if (o->n_volumes == 1)
-        return join(path, o->out, "", err);
+        return oct_synth_join(path, o->out, "", err);
     n = snprintf(path, PATH_MAX, "%.*s-%03u%s", (int)(dot - o->out), o->out, volume, dot);
     return n < PATH_MAX ? OCT_OK : oct_fail(err, OCT_E_CONFIG, "%s: name too long", o->out);
-}
-
-/* Refuses a name that is taken. Removes what a killed synth left under the temporary names. */
-static enum oct_err claim(const char *path, char temporary[PATH_MAX], struct oct_error *err)
-{
-    char part[PATH_MAX];
-
-    if (access(path, F_OK) == 0)
-        return oct_fail(err, OCT_E_IO, "%s: exists already; remove it or choose another name",
-                        path);
-    if (join(temporary, path, ".synth", err) || join(part, temporary, ".part", err))
-        return OCT_E_CONFIG;
-    unlink(temporary);
-    unlink(part);
-    return OCT_OK;
-}
-
-static enum oct_err publish(const char *temporary, const char *path, struct oct_error *err)
-{
-    if (rename(temporary, path))
-        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be named %s", temporary, path);
-    return OCT_OK;
 }
 
 /* ---- one volume ---- */
@@ -269,30 +237,20 @@ static enum oct_err write_volume(struct synth *s, uint32_t volume, const char *t
     return status ? status : add_truth(s, volume, temporary, "/truth", err);
 }
 
-/* Removes the temporary files of a volume or of a truth file. */
-static void discard(const char *temporary)
-{
-    char part[PATH_MAX];
-
-    unlink(temporary);
-    if (!join(part, temporary, ".part", NULL))
-        unlink(part);
-}
-
 static enum oct_err make_volume(struct synth *s, uint32_t volume, struct oct_error *err)
 {
     char path[PATH_MAX], temporary[PATH_MAX];
     enum oct_err status = volume_name(s->options, volume, path, err);
 
     if (!status)
-        status = claim(path, temporary, err);
+        status = oct_synth_claim(path, temporary, err);
     if (status)
         return status;
     status = write_volume(s, volume, temporary, err);
     if (!status)
-        status = publish(temporary, path, err);
+        status = oct_synth_publish(temporary, path, err);
     if (status)
-        discard(temporary);
+        oct_synth_discard(temporary);
     else
         printf("%s: 1 volume, %u x %u x %u samples, with /truth\n", path, s->geometry.n_bscans,
                s->geometry.n_lines, s->geometry.n_samples);
@@ -307,7 +265,7 @@ static enum oct_err make_volumes(struct synth *s, struct oct_error *err)
     /* Check all names before the work begins. */
     for (uint32_t v = 0; !status && v < s->options->n_volumes; v++) {
         status = volume_name(s->options, v, path, err);
-        status = status ? status : claim(path, temporary, err);
+        status = status ? status : oct_synth_claim(path, temporary, err);
     }
     for (uint32_t v = 0; !status && v < s->options->n_volumes; v++)
         status = make_volume(s, v, err);
@@ -325,37 +283,21 @@ static enum oct_err put_in_raw(void *arg, struct synth *s, uint32_t volume, uint
                                uint16_t *spectra, struct oct_error *err)
 {
     const struct raw_sink *sink = arg;
-    size_t left = oct_geometry_spectra_bytes(&s->geometry);
-    uint8_t *bytes = (uint8_t *)spectra;
+    size_t n = (size_t)s->geometry.n_lines * s->geometry.n_samples;
 
     (void)volume;
     (void)b;
-    for (size_t i = 0; i < left / 2; i++) { /* little-endian on any machine */
-        uint16_t sample = spectra[i];
-        bytes[2 * i] = (uint8_t)(sample & 0xff);
-        bytes[2 * i + 1] = (uint8_t)(sample >> 8);
-    }
-    while (left > 0) {
-        ssize_t n = write(sink->fd, bytes, left);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", sink->path);
-        bytes += n;
-        left -= (size_t)n;
-    }
-    return OCT_OK;
+    return oct_synth_samples_write(sink->fd, sink->path, spectra, n, err);
 }
 
 static enum oct_err write_raw(struct synth *s, const char *samples, const char *truth,
                               struct oct_error *err)
 {
     struct raw_sink sink = {.path = samples};
-    enum oct_err status;
+    enum oct_err status = oct_synth_samples_open(&sink.fd, samples, err);
 
-    sink.fd = open(samples, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (sink.fd < 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made", samples);
+    if (status)
+        return status;
     status = oct_truth_file_create(truth, err);
     if (!status)
         status = oct_truth_file_add_facts(truth, oct_retina_facts(s->retina), s->geometry.n_samples,
@@ -376,22 +318,22 @@ static enum oct_err make_raw(struct synth *s, struct oct_error *err)
 {
     char truth[PATH_MAX], samples_temporary[PATH_MAX], truth_temporary[PATH_MAX];
     const char *out = s->options->out;
-    enum oct_err status = join(truth, out, ".truth.h5", err);
+    enum oct_err status = oct_synth_join(truth, out, ".truth.h5", err);
 
     if (!status)
-        status = claim(out, samples_temporary, err);
+        status = oct_synth_claim(out, samples_temporary, err);
     if (!status)
-        status = claim(truth, truth_temporary, err);
+        status = oct_synth_claim(truth, truth_temporary, err);
     if (status)
         return status;
     status = write_raw(s, samples_temporary, truth_temporary, err);
     if (!status)
-        status = publish(truth_temporary, truth, err);
+        status = oct_synth_publish(truth_temporary, truth, err);
     if (!status)
-        status = publish(samples_temporary, out, err);
+        status = oct_synth_publish(samples_temporary, out, err);
     if (status) {
-        discard(samples_temporary);
-        discard(truth_temporary);
+        oct_synth_discard(samples_temporary);
+        oct_synth_discard(truth_temporary);
         return status;
     }
     printf("%s: %" PRIu64 " volume%s, %u x %u x %u samples each\n%s: the truth\n", out,
