@@ -54,9 +54,10 @@ struct oct_config {
         int dispersion_over; /* enum oct_dispersion_over: what their t runs over */
     } calibration;
     struct {
-        int backend;       /* enum oct_config_backend */
-        int dc;            /* enum oct_dc */
-        int interpolation; /* enum oct_interpolation */
+        int backend;              /* enum oct_config_backend */
+        int dc;                   /* enum oct_dc */
+        int interpolation;        /* enum oct_interpolation */
+        double nufft_accuracy_db; /* -80 */
         uint32_t crop_first;
         uint32_t crop_last; /* OCT_CONFIG_CROP_AUTO (the default): P2/4; 0: all */
         bool log;

@@ -12,7 +12,7 @@
 const char *const oct_config_simd_names[] = {"auto", "avx512", "avx2", "plain", NULL};
 const char *const oct_config_backend_names[] = {"auto", "cpu", "cuda", NULL};
 static const char *const dc_names[] = {"bscan", "file", "none", NULL};
-static const char *const interpolation_names[] = {"linear", "cubic", NULL};
+static const char *const interpolation_names[] = {"linear", "cubic", "nufft", NULL};
 static const char *const over_names[] = {"grid", "spectrum", NULL};
 static const char *const range_names[] = {"auto", "manual", "percentile", NULL};
 static const char *const sample_names[] = {"u8", "f32", NULL};
@@ -117,7 +117,11 @@ const struct oct_key oct_keys[] = {
          "What is subtracted from a spectrum: the B-scan's mean, calibration.background, 0."},
     {VALUE(pipeline, interpolation), .when = OCT_CONFIG_IDLE, .names = interpolation_names,
      .first = OCT_INTERPOLATION_LINEAR, .standard = "linear",
-     .meaning = "Resampling to equal steps in k; cubic takes four taps instead of two."},
+     .meaning =
+         "Resampling to equal steps in k: two taps, four, or exact up to depth P2/4 (nufft)."},
+    {VALUE(pipeline, nufft_accuracy_db), .when = OCT_CONFIG_IDLE, .min = OCT_MIN_ACCURACY_DB,
+     .max = OCT_MAX_ACCURACY_DB, .standard = "-80", .unit = "dB",
+     .meaning = "Largest error of interpolation=nufft at any depth, of the largest amplitude."},
     {VALUE(pipeline, crop_first), .when = OCT_CONFIG_IDLE, .min = 0, .max = OCT_MAX_SAMPLES - 1,
      .standard = "0", .unit = "depth pixels", .meaning = "First depth pixel kept."},
     {VALUE(pipeline, crop_last), .when = OCT_CONFIG_IDLE, .min = 0, .max = OCT_MAX_SAMPLES,

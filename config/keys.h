@@ -28,7 +28,9 @@ struct oct_key {
     double min, max;  /* of the value; of a string: its length in bytes (max 0: all that fits) */
     const char *const *names; /* enum: NULL-terminated; string: the allowed values, NULL: any */
     int first;                /* enum: value of names[0] */
-    const char *standard;     /* the default, as it would stand in a file; octd.ini ships it */
+    const char *standard;     /* the default, as it would stand in a file */
+    const char *shipped;      /* what octd.ini sets instead, for new installations; NULL: nothing */
+    const char *shipped_why;  /* one line, with `shipped` */
     const char *word;         /* u32: stands for the value word_value, beside min..max; or NULL */
     uint32_t word_value;
     const char *unit;    /* NULL: none */
@@ -52,6 +54,9 @@ bool oct_key_section_exists(const char *section);
 /* Fills `why` for a key or section that does not exist, with the nearest that does if one is close.
  * The same name in another section counts as close. */
 void oct_key_explain_unknown(const char *section, const char *name, char *why, size_t why_bytes);
+
+/* Writes the key's part of the reference file. */
+void oct_key_write_reference(FILE *out, const struct oct_key *key);
 
 /* The index of a source (a file's name, "--set", "control"), noted if it is new;
  * OCT_CONFIG_MAX_SOURCES when there is no room. */

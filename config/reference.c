@@ -37,7 +37,7 @@ static void write_wrapped(FILE *out, const char *text)
     fputc('\n', out);
 }
 
-static void write_key(FILE *out, const struct oct_key *key)
+void oct_key_write_reference(FILE *out, const struct oct_key *key)
 {
     char range[128], line[512];
     oct_key_format_range(key, range, sizeof(range));
@@ -45,7 +45,21 @@ static void write_key(FILE *out, const struct oct_key *key)
     snprintf(line, sizeof(line), "%s; default %s; %s", range,
              key->standard[0] ? key->standard : "nothing", when_text(key->when));
     write_wrapped(out, line);
-    fprintf(out, ";%s =%s%s\n", key->name, key->standard[0] ? " " : "", key->standard);
+    if (key->shipped) {
+        snprintf(line, sizeof(line), "Set here: %s", key->shipped_why);
+        write_wrapped(out, line);
+        fprintf(out, "%s = %s\n", key->name, key->shipped);
+    } else {
+        fprintf(out, ";%s =%s%s\n", key->name, key->standard[0] ? " " : "", key->standard);
+    }
+}
+
+static bool ships_a_value(void)
+{
+    for (size_t i = 0; i < oct_n_keys; i++)
+        if (oct_keys[i].shipped)
+            return true;
+    return false;
 }
 
 void oct_config_write_reference(FILE *out)
@@ -59,11 +73,14 @@ void oct_config_write_reference(FILE *out)
           "; A relative path is taken from the folder of this file. Unknown keys are errors.\n"
           "; --set SECTION.KEY=VALUE on the command line wins over this file.\n",
           out);
+    if (ships_a_value())
+        fputs("; A key without ';' is set here to another value than its default, and says why.\n",
+              out);
     for (size_t s = 0; s < oct_n_key_sections; s++) {
         fprintf(out, "\n[%s]\n; %s\n", oct_key_sections[s].name, oct_key_sections[s].meaning);
         for (size_t i = 0; i < oct_n_keys; i++)
             if (!strcmp(oct_keys[i].section, oct_key_sections[s].name))
-                write_key(out, &oct_keys[i]);
+                oct_key_write_reference(out, &oct_keys[i]);
     }
 }
 

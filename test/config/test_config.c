@@ -49,6 +49,7 @@ static void defaults_are_those_of_the_contract(void **state)
     assert_int_equal(c.pipeline.backend, OCT_BACKEND_AUTO);
     assert_int_equal(c.pipeline.dc, OCT_DC_BSCAN);
     assert_int_equal(c.pipeline.interpolation, OCT_INTERPOLATION_LINEAR);
+    assert_true(c.pipeline.nufft_accuracy_db == OCT_STANDARD_ACCURACY_DB);
     assert_int_equal(c.pipeline.crop_first, 0);
     assert_int_equal(c.pipeline.crop_last, OCT_CONFIG_CROP_AUTO);
     assert_true(c.pipeline.log);
@@ -151,6 +152,11 @@ static const struct value_case value_cases[] = {
     {"analysis.enface_slab_last", "1.01", NULL, "0 to 1"},
     {"pipeline.dc", "File", NULL, "bscan | file | none"},
     {"pipeline.interpolation", "cubic", "cubic", NULL},
+    {"pipeline.interpolation", "nufft", "nufft", NULL},
+    {"pipeline.interpolation", "exact", NULL, "linear | cubic | nufft"},
+    {"pipeline.nufft_accuracy_db", "-100", "-100", NULL},
+    {"pipeline.nufft_accuracy_db", "-111", NULL, "-110 to -40 dB"},
+    {"pipeline.nufft_accuracy_db", "80", NULL, "-110 to -40 dB"},
     {"pipeline.simd", "avx2", "avx2", NULL},
     {"pipeline.simd", "sse", NULL, "auto | avx512 | avx2 | plain"},
     {"pipeline.range", "manual", "manual", NULL},

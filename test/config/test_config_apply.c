@@ -127,6 +127,60 @@ static void calibration_files_are_read_into_a_plan(void **state)
     unlink(path);
 }
 
+static void nufft_is_planned_with_its_accuracy(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *accuracy_db;
+        unsigned n_taps;
+    } cases[] = {{"-80", 6}, {"-110", 7}, {"-40", 4}};
+    const char *path = config_temp_path("map.txt");
+    config_write_file(path, "0\n7\n");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct oct_config config;
+        struct oct_plan *plan;
+        struct oct_error err = {.text = ""};
+        config_accept(&config, "[camera]\nsamples=8\n[scan]\nlines=2\nbscans=1\n"
+                               "[pipeline]\ninterpolation=nufft\n");
+        oct_config_set(&config, "calibration.kmap", path, "test", &err);
+        oct_config_set(&config, "pipeline.nufft_accuracy_db", cases[i].accuracy_db, "test", &err);
+        config_assert_ok(oct_config_plan(&config, &plan, &err), &err); /* crop_last=auto fits */
+        assert_int_equal(plan->chain.interpolation, OCT_INTERPOLATION_NUFFT);
+        assert_int_equal(plan->spread.n_taps, cases[i].n_taps);
+        assert_int_equal(plan->geometry.crop_last, plan->geometry.upsampled / 4);
+        oct_plan_destroy(plan);
+    }
+    unlink(path);
+}
+
+static void depths_that_nufft_cannot_have_name_file_and_line(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"interpolation=nufft\ncrop_last=1025\n",
+         "lab.ini:7: [pipeline] crop_last: is 1025: with pipeline.interpolation=nufft it must be "
+         "at most 1024 (P2/4, beyond which nothing real lies); use auto, or linear or cubic"},
+        {"crop_last=0\ninterpolation=nufft\n",
+         "lab.ini:7: [pipeline] interpolation: pipeline.crop_last is 2048: with"},
+    };
+    const char *path = config_temp_path("map.txt");
+    config_write_file(path, "0\n7\n");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct oct_config config;
+        struct oct_plan *plan;
+        struct oct_error err = {.text = ""};
+        char text[256];
+        snprintf(text, sizeof(text), "[camera]\nsamples=8\n[scan]\nlines=2\n[pipeline]\n%s",
+                 cases[i][0]);
+        oct_config_init(&config);
+        config_assert_ok(oct_config_load_text(&config, text, "lab.ini", &err), &err);
+        oct_config_set(&config, "calibration.kmap", path, "test", &err);
+        assert_int_equal(oct_config_plan(&config, &plan, &err), OCT_E_CONFIG);
+        assert_has(err.text, cases[i][1]);
+    }
+    unlink(path);
+}
+
 static void calibration_faults_name_key_and_file(void **state)
 {
     (void)state;
@@ -177,6 +231,8 @@ int main(void)
         cmocka_unit_test(the_depth_follows_the_samples),
         cmocka_unit_test(engine_options_name_the_cache_folder),
         cmocka_unit_test(calibration_files_are_read_into_a_plan),
+        cmocka_unit_test(nufft_is_planned_with_its_accuracy),
+        cmocka_unit_test(depths_that_nufft_cannot_have_name_file_and_line),
         cmocka_unit_test(calibration_faults_name_key_and_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
