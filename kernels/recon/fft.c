@@ -15,9 +15,9 @@
 
 #define PATH_BYTES 1200
 
-static bool complete(const struct oct_fft *fft)
+static bool complete(const struct oct_fft *fft, enum oct_fft_kind kind)
 {
-    return fft->forward_pair && fft->inverse_pair && fft->forward;
+    return fft->forward_pair && (kind == OCT_FFT_ONE || (fft->inverse_pair && fft->forward));
 }
 
 static void destroy_plans(struct oct_fft *fft)
@@ -31,21 +31,22 @@ static void destroy_plans(struct oct_fft *fft)
     *fft = (struct oct_fft){0};
 }
 
-static void make_plans(struct oct_fft *fft, uint32_t padded, unsigned how)
+static void make_plans(struct oct_fft *fft, enum oct_fft_kind kind, uint32_t padded, unsigned how)
 {
     int p1 = (int)padded, p2 = 2 * p1;
     fftwf_complex *a = oct_aligned_alloc(64, 2 * (size_t)padded, sizeof(*a));
     fftwf_complex *b = oct_aligned_alloc(64, 2 * (size_t)padded, sizeof(*b));
 
     *fft = (struct oct_fft){0};
-    if (a && b) {
+    if (a && b)
         fft->forward_pair = fftwf_plan_dft_1d(p1, a, b, FFTW_FORWARD, how | FFTW_PRESERVE_INPUT);
+    if (a && b && kind == OCT_FFT_ALL) {
         fft->inverse_pair = fftwf_plan_dft_1d(p1, b, a, FFTW_BACKWARD, how | FFTW_DESTROY_INPUT);
         fft->forward = fftwf_plan_dft_1d(p2, a, b, FFTW_FORWARD, how | FFTW_DESTROY_INPUT);
     }
     free(a);
     free(b);
-    if (!complete(fft))
+    if (!complete(fft, kind))
         destroy_plans(fft);
 }
 
@@ -90,41 +91,43 @@ static void save_wisdom(const char *path)
 
 /* The wisdom of one kind of transform lies in a file of its own and is the only wisdom known while
  * it is used: what else a process planned before cannot change the choice. */
-static bool plan_with_wisdom(struct oct_fft *fft, uint32_t padded, const char *folder)
+static bool plan_with_wisdom(struct oct_fft *fft, enum oct_fft_kind kind, uint32_t padded,
+                             const char *folder)
 {
     char path[PATH_BYTES];
     int lock = lock_folder(folder);
     if (lock < 0)
         return false;
-    snprintf(path, sizeof(path), "%s/fftwf-%u.wisdom", folder, padded);
+    snprintf(path, sizeof(path), "%s/fftwf-%s%u.wisdom", folder, kind == OCT_FFT_ONE ? "one-" : "",
+             padded);
     fftwf_forget_wisdom();
     fftwf_import_wisdom_from_filename(path);
-    make_plans(fft, padded, FFTW_MEASURE | FFTW_WISDOM_ONLY);
-    if (!complete(fft)) {
+    make_plans(fft, kind, padded, FFTW_MEASURE | FFTW_WISDOM_ONLY);
+    if (!complete(fft, kind)) {
         fftwf_forget_wisdom();
-        make_plans(fft, padded, FFTW_MEASURE);
-        if (complete(fft))
+        make_plans(fft, kind, padded, FFTW_MEASURE);
+        if (complete(fft, kind))
             save_wisdom(path);
         if (access(path, R_OK) != 0) /* not kept: the next process would choose afresh */
             destroy_plans(fft);
     }
     close(lock);
-    return complete(fft);
+    return complete(fft, kind);
 }
 
-enum oct_err oct_fft_init(struct oct_fft *fft, uint32_t padded, const char *wisdom_dir,
-                          struct oct_error *err)
+enum oct_err oct_fft_init(struct oct_fft *fft, enum oct_fft_kind kind, uint32_t padded,
+                          const char *wisdom_dir, struct oct_error *err)
 {
     *fft = (struct oct_fft){0};
     oct_fftw_planner_lock();
-    if (!(wisdom_dir && *wisdom_dir && plan_with_wisdom(fft, padded, wisdom_dir))) {
+    if (!(wisdom_dir && *wisdom_dir && plan_with_wisdom(fft, kind, padded, wisdom_dir))) {
         fftwf_forget_wisdom();
-        make_plans(fft, padded, FFTW_ESTIMATE);
+        make_plans(fft, kind, padded, FFTW_ESTIMATE);
     }
     oct_fftw_planner_unlock();
-    if (!complete(fft))
-        return oct_fail(err, OCT_E_NO_MEMORY, "FFTW could not plan transforms of %u and %u points",
-                        padded, 2 * padded);
+    if (!complete(fft, kind))
+        return oct_fail(err, OCT_E_NO_MEMORY, "FFTW could not plan transforms of %u%s points",
+                        padded, kind == OCT_FFT_ALL ? " and twice as many" : "");
     return OCT_OK;
 }
 

@@ -23,9 +23,13 @@ struct oct_fft {
     fftwf_plan forward;      /* P2, destroys its input */
 };
 
+/* What the chain transforms: linear and cubic take all three; nufft takes forward_pair alone, for
+ * one line at a time, and the others are NULL. */
+enum oct_fft_kind { OCT_FFT_ALL, OCT_FFT_ONE };
+
 /* wisdom_dir may be NULL; it is created if absent. */
-enum oct_err oct_fft_init(struct oct_fft *fft, uint32_t padded, const char *wisdom_dir,
-                          struct oct_error *err);
+enum oct_err oct_fft_init(struct oct_fft *fft, enum oct_fft_kind kind, uint32_t padded,
+                          const char *wisdom_dir, struct oct_error *err);
 void oct_fft_finish(struct oct_fft *fft);
 
 #endif

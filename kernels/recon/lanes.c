@@ -13,6 +13,11 @@ bool oct_lanes_cover(uint32_t padded)
     return padded == 2048 || padded == 4096;
 }
 
+bool oct_lanes_cover_grid(uint32_t n)
+{
+    return n == 2048 || n == 4096 || n == 8192;
+}
+
 static void *alloc_aligned(size_t n, size_t size)
 {
     return oct_aligned_calloc(64, n, size);

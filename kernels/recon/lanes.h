@@ -18,6 +18,7 @@
 #ifndef OCT_KERNELS_RECON_LANES_H
 #define OCT_KERNELS_RECON_LANES_H
 
+#include "kernels/recon/spread_blocks.h"
 #include "pipeline/plan/plan.h"
 
 #include <stdbool.h>
@@ -69,6 +70,13 @@ struct oct_lanes {
     void (*to_depth)(float *const power[2], const float *const even[2], const float *const odd[2],
                      const struct oct_lane_taps *taps, const struct oct_lane_fft *fft,
                      unsigned n_out, float *work);
+
+    /* nufft: power[i][d] = gain[d] * |transform of the grid that line i is spread onto|^2 for
+     * d < n/16 * n_out; n_out 1, 4 or 8. power[1] NULL: only the first line, but line[1] is read.
+     * Around the lines lies what spread_blocks.h says. work: two times oct_lane_work_floats(n). */
+    void (*spread_to_depth)(float *const power[2], const float *const line[2],
+                            const struct oct_spread_blocks *blocks, const float *gain,
+                            const struct oct_lane_fft *fft, unsigned n_out, float *work);
 };
 
 #if defined(__x86_64__)
@@ -76,8 +84,9 @@ extern const struct oct_lanes oct_lanes_avx2;
 extern const struct oct_lanes oct_lanes_avx512;
 #endif
 
-/* Whether lines of P1 padded samples can take this way. */
+/* Whether lines of P1 padded samples can take this way; with nufft, grids of n points. */
 bool oct_lanes_cover(uint32_t padded);
+bool oct_lanes_cover_grid(uint32_t n);
 
 /* OCT_E_NO_MEMORY; finish is right after a failure too, and on zeroed memory. */
 enum oct_err oct_lane_fft_init(struct oct_lane_fft *fft, uint32_t n);

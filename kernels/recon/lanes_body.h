@@ -310,14 +310,13 @@ INLINE void rows_resampled(float *const work[2], const float *const even[2],
         }
 }
 
-/* The first n_out of 16 outputs, of WIDTH rows. */
-INLINE void lanes_to_power(float *power, const float *rows, const struct oct_lane_fft *fft,
-                           unsigned n_out)
+/* The first n_out of 16 outputs, of WIDTH rows; gain may be NULL. */
+INLINE void lanes_to_power(float *power, const float *gain, const float *rows,
+                           const struct oct_lane_fft *fft, unsigned n_out)
 {
     uint32_t columns = fft->columns;
     for (size_t k2 = 0; k2 < columns; k2++) {
         struct point x[16];
-        float *at = power + 16 * k2;
         lanes_first(x, rows + column_of(k2, columns) * 32, row_floats(columns),
                     fft->inner + k2 * 32);
         UNROLL
@@ -325,25 +324,31 @@ INLINE void lanes_to_power(float *power, const float *rows, const struct oct_lan
             dft16_second(x, (int)i);
             UNROLL
             for (unsigned k3 = i; k3 < n_out; k3 += 4) {
+                size_t at = 16 * (k3 * columns + k2);
                 struct point z = x[BIN_16(k3)];
-                store(at + (size_t)k3 * 16 * columns, plus(z.im * z.im, z.re, z.re));
+                vec sum = plus(z.im * z.im, z.re, z.re);
+                if (gain)
+                    sum = sum * load(gain + at);
+                store(power + at, sum);
             }
         }
     }
 }
 
 /* WIDTH rows at a time, which the first-level cache holds. */
-static void rows_to_power(float *power, float *rows, const struct oct_lane_fft *fft, unsigned n_out)
+INLINE void rows_to_power(float *power, const float *gain, float *rows,
+                          const struct oct_lane_fft *fft, unsigned n_out)
 {
     for (size_t k1 = 0; k1 < 16; k1 += WIDTH) {
         float *some = rows + k1 * row_floats(fft->columns);
+        const float *gains = gain ? gain + k1 : NULL;
         along_rows(some, fft->columns, WIDTH);
         if (n_out == 1)
-            lanes_to_power(power + k1, some, fft, 1);
+            lanes_to_power(power + k1, gains, some, fft, 1);
         else if (n_out == 4)
-            lanes_to_power(power + k1, some, fft, 4);
+            lanes_to_power(power + k1, gains, some, fft, 4);
         else
-            lanes_to_power(power + k1, some, fft, 8);
+            lanes_to_power(power + k1, gains, some, fft, 8);
     }
 }
 
@@ -357,11 +362,82 @@ static void to_depth(float *const power[2], const float *const even[2], const fl
     else
         rows_resampled(works, even, odd, taps, fft, 1);
     for (int i = 0; i < 2 && power[i]; i++)
-        rows_to_power(power[i], works[i], fft, n_out);
+        rows_to_power(power[i], NULL, works[i], fft, n_out);
+}
+
+/* ---- nufft ---- */
+
+/* One part of block b: WIDTH grid points of both lines. */
+INLINE void spread(struct point *x, const float *const line[2],
+                   const struct oct_spread_blocks *blocks, size_t b, int part)
+{
+    const struct oct_spread_block *block = &blocks->block[b];
+    const float *weight = blocks->weight + block->at * 32 + part * WIDTH;
+    const float *from[2] = {line[0] + block->base + part * WIDTH,
+                            line[1] + block->base + part * WIDTH};
+    for (int i = 0; i < 2; i++)
+        x[i] = (struct point){all(0), all(0)};
+    for (uint32_t t = 0; t < block->n_taps; t++, weight += 32) {
+        vec re = load(weight), im = load(weight + 16);
+        for (int i = 0; i < 2; i++) {
+            vec sample = load_any(from[i] + t);
+            x[i].re = plus(x[i].re, re, sample);
+            x[i].im = plus(x[i].im, im, sample);
+        }
+    }
+}
+
+/* The first pass for both lines. is_half: the second half of the grid is empty. */
+INLINE void rows_spread(float *const work[2], const float *const line[2],
+                        const struct oct_spread_blocks *blocks, const struct oct_lane_fft *fft,
+                        bool is_half)
+{
+    const int n = is_half ? 8 : 16;
+    size_t stride = row_floats(fft->columns);
+    struct point kept[16][2];
+
+    for (size_t n2 = 0; n2 < fft->columns; n2++)
+        for (int part = 0; part < PARTS; part++) {
+            for (int n1 = 0; n1 < n; n1++) {
+                size_t b = (size_t)n1 * fft->columns + n2;
+                if (b < blocks->n_blocks)
+                    spread(kept[n1], line, blocks, b, part);
+                else
+                    kept[n1][0] = kept[n1][1] = (struct point){all(0), all(0)};
+            }
+            for (int i = 0; i < 2; i++) {
+                struct point x[16];
+                UNROLL
+                for (int j = 0; j < 4; j++) {
+                    UNROLL
+                    for (int n1 = j; n1 < n; n1 += 4)
+                        x[n1] = kept[n1][i];
+                    if (is_half)
+                        dft16_first_half(x, j);
+                    else
+                        dft16_first(x, j);
+                }
+                rows_second(work[i] + n2 * 32, stride, fft->outer + n2 * 512, part, x);
+            }
+        }
+}
+
+static void spread_to_depth(float *const power[2], const float *const line[2],
+                            const struct oct_spread_blocks *blocks, const float *gain,
+                            const struct oct_lane_fft *fft, unsigned n_out, float *work)
+{
+    float *const works[2] = {work, work + oct_lane_work_floats(fft->n)};
+    if (blocks->n_blocks <= 8 * fft->columns)
+        rows_spread(works, line, blocks, fft, true);
+    else
+        rows_spread(works, line, blocks, fft, false);
+    for (int i = 0; i < 2 && power[i]; i++)
+        rows_to_power(power[i], gain, works[i], fft, n_out);
 }
 
 const struct oct_lanes OCT_LANES_TABLE = {
     .width = WIDTH,
     .half_sample = half_sample,
     .to_depth = to_depth,
+    .spread_to_depth = spread_to_depth,
 };

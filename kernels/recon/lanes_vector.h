@@ -33,6 +33,15 @@ INLINE vec load(const float *from)
     return *(const vec *)from;
 }
 
+INLINE vec load_any(const float *from)
+{
+#ifdef __AVX512F__
+    return _mm512_loadu_ps(from);
+#else
+    return _mm256_loadu_ps(from);
+#endif
+}
+
 INLINE void store(float *to, vec v)
 {
     *(vec *)to = v;
@@ -99,6 +108,16 @@ INLINE void dft4(struct point *a, struct point *b, struct point *c, struct point
     *c = swap;
 }
 
+/* The same where c and d are 0. */
+INLINE void dft4_half(struct point *a, struct point *b, struct point *c, struct point *d)
+{
+    struct point e = *a, f = *b;
+    *a = (struct point){e.re + f.re, e.im + f.im};
+    *b = (struct point){e.re + f.im, e.im - f.re};
+    *c = (struct point){e.re - f.re, e.im - f.im};
+    *d = (struct point){e.re - f.im, e.im + f.re};
+}
+
 #define COS_8 0.923879532511286756f /* pi / 8 */
 #define SIN_8 0.382683432365089772f
 #define SQRT_HALF 0.707106781186547524f
@@ -137,9 +156,8 @@ INLINE void dft8(struct point *x)
 /* A transform of 16 in two halves of four steps, so that a caller loads what step i < 4 of the
  * first needs, x[i + 4 j], just before, and stores what step i of the second makes, bins i + 4 j,
  * just after: fewer points are registers at once. Bin k lies in x[BIN_16(k)]. */
-INLINE void dft16_first(struct point *x, int i)
+INLINE void dft16_turn(struct point *x, int i)
 {
-    dft4(&x[i], &x[i + 4], &x[i + 8], &x[i + 12]);
     if (i == 1) {
         x[5] = times_scalar(x[5], COS_8, -SIN_8);
         x[9] = eighth(x[9]);
@@ -153,6 +171,19 @@ INLINE void dft16_first(struct point *x, int i)
         x[11] = three_eighths(x[11]);
         x[15] = times_scalar(x[15], -COS_8, SIN_8);
     }
+}
+
+INLINE void dft16_first(struct point *x, int i)
+{
+    dft4(&x[i], &x[i + 4], &x[i + 8], &x[i + 12]);
+    dft16_turn(x, i);
+}
+
+/* Where x[8] and those behind are 0, which they need not be set to. */
+INLINE void dft16_first_half(struct point *x, int i)
+{
+    dft4_half(&x[i], &x[i + 4], &x[i + 8], &x[i + 12]);
+    dft16_turn(x, i);
 }
 
 INLINE void dft16_second(struct point *x, int i)

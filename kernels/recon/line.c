@@ -117,9 +117,9 @@ static enum oct_err init_lanes(struct oct_line_chain *chain)
     return e ? e : oct_lane_taps_init(&chain->taps, chain->plan, chain->lanes->width);
 }
 
-enum oct_err oct_line_chain_init(struct oct_line_chain *chain, const struct oct_plan *plan,
-                                 const struct oct_stages *stages, const char *wisdom_dir,
-                                 struct oct_error *err)
+static enum oct_err init_interpolation(struct oct_line_chain *chain, const struct oct_plan *plan,
+                                       const struct oct_stages *stages, const char *wisdom_dir,
+                                       struct oct_error *err)
 {
     uint32_t padded = plan->geometry.padded;
     *chain = (struct oct_line_chain){
@@ -135,14 +135,25 @@ enum oct_err oct_line_chain_init(struct oct_line_chain *chain, const struct oct_
     }
     mirror_shift(chain);
     if (!chain->lanes)
-        e = oct_fft_init(&chain->fft, padded, wisdom_dir, err);
+        e = oct_fft_init(&chain->fft, OCT_FFT_ALL, padded, wisdom_dir, err);
     if (e)
         oct_line_chain_finish(chain);
     return e;
 }
 
+enum oct_err oct_line_chain_init(struct oct_line_chain *chain, const struct oct_plan *plan,
+                                 const struct oct_stages *stages, const char *wisdom_dir,
+                                 struct oct_error *err)
+{
+    if (plan->chain.interpolation != OCT_INTERPOLATION_NUFFT)
+        return init_interpolation(chain, plan, stages, wisdom_dir, err);
+    *chain = (struct oct_line_chain){.plan = plan, .stages = stages, .is_spread = true};
+    return oct_line_spread_init(&chain->spread, plan, stages, wisdom_dir, err);
+}
+
 void oct_line_chain_finish(struct oct_line_chain *chain)
 {
+    oct_line_spread_finish(&chain->spread);
     oct_lane_fft_finish(&chain->shorter);
     oct_lane_fft_finish(&chain->longer);
     oct_lane_taps_finish(&chain->taps);
@@ -180,7 +191,9 @@ enum oct_err oct_line_scratch_init(struct oct_line_scratch *s, const struct oct_
 {
     size_t p1 = chain->plan->geometry.padded, p2 = chain->plan->geometry.upsampled;
     *s = (struct oct_line_scratch){0};
-    if (chain->lanes ? alloc_for_lanes(s, p1, p2) : alloc_for_fftw(s, p1, p2))
+    if (chain->is_spread ? !oct_line_spread_scratch_init(&s->spread, &chain->spread)
+        : chain->lanes   ? alloc_for_lanes(s, p1, p2)
+                         : alloc_for_fftw(s, p1, p2))
         return OCT_OK;
     oct_line_scratch_finish(s);
     return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a worker's line buffers");
@@ -188,6 +201,7 @@ enum oct_err oct_line_scratch_init(struct oct_line_scratch *s, const struct oct_
 
 void oct_line_scratch_finish(struct oct_line_scratch *s)
 {
+    oct_line_spread_scratch_finish(&s->spread);
     for (int i = 0; i < 2; i++) {
         free(s->even[i]);
         free(s->odd_line[i]);
@@ -318,6 +332,10 @@ static void transform(const struct oct_line_chain *chain, struct oct_line_scratc
 void oct_line_reconstruct(const struct oct_line_chain *chain, struct oct_line_scratch *s,
                           const struct oct_line_pair *pair)
 {
+    if (chain->is_spread) {
+        oct_line_spread_reconstruct(&chain->spread, &s->spread, pair);
+        return;
+    }
     if (load(chain, s, pair)) {
         transform(chain, s, pair);
         return;

@@ -1,7 +1,7 @@
 /* The chain for A-lines on the CPU: steps 2 to 8 of the contract (plan.h has the equations), two
  * lines at a time: up to k space both are real, so they travel as one complex signal, line[0] the
  * real and line[1] the imaginary part, through transforms that are linear and a filter whose
- * impulse response is real.
+ * impulse response is real. interpolation = nufft goes another way, that of line_spread.h.
  *
  * The transforms are our own (lanes.h) where the instruction set and the length allow, else FFTW's.
  *
@@ -11,11 +11,14 @@
 #define OCT_KERNELS_RECON_LINE_H
 
 #include "kernels/recon/fft.h"
+#include "kernels/recon/line_spread.h"
 #include "kernels/recon/stages.h"
 
 struct oct_line_chain {
     const struct oct_plan *plan; /* borrowed */
     const struct oct_stages *stages;
+    bool is_spread; /* nufft: `spread` is all that follows; else it is empty */
+    struct oct_line_spread spread;
     const struct oct_lanes *lanes; /* NULL: FFTW */
     float *half_sample; /* [2 * P1] the plan's shift over all P1 bins; owned. FFTW: interleaved;
                            lanes: re, then im */
@@ -29,6 +32,7 @@ struct oct_line_chain {
 };
 
 struct oct_line_scratch {
+    struct oct_line_spread_scratch spread; /* nufft: all there is */
     /* lanes */
     float *even[2], *odd_line[2]; /* [P1 + 16] the padded lines, zeros at both ends (kept); odd */
     float *power[2];              /* [P2 / 2] */

@@ -7,6 +7,7 @@
 #define OCT_KERNELS_RECON_STAGES_H
 
 #include "kernels/recon/lanes.h"
+#include "kernels/recon/spread_blocks.h"
 #include "pipeline/plan/plan.h"
 
 #include <stddef.h>
@@ -82,6 +83,14 @@ struct oct_stages {
      * read but never used). */
     void (*resample_pair)(float *va, float *vb, const float *even, const float *odd,
                           const struct oct_resample *r);
+
+    /* nufft: fa, fb: the grid points of lines a and b, interleaved, [16 * n_blocks]. Around a and
+     * b lie n_ahead and OCT_SPREAD_SLACK more floats (spread_blocks.h). */
+    void (*spread_pair)(float *fa, float *fb, const float *a, const float *b,
+                        const struct oct_spread_blocks *blocks);
+
+    /* value[d] = gain[d] * |z[d]|^2, z interleaved. */
+    void (*intensity_gained)(float *value, const float *z, const float *gain, size_t n);
 
     /* value[d] = |z[d]|^2, z interleaved. */
     void (*intensity)(float *value, const float *z, size_t n);

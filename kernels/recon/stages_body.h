@@ -193,6 +193,45 @@ static void resample_pair(float *restrict va, float *restrict vb, const float *r
 }
 #endif
 
+/* ---- nufft: a pair that shares the tables ---- */
+
+static inline void interleave(float *restrict to, const float *restrict re,
+                              const float *restrict im)
+{
+    for (size_t l = 0; l < OCT_SPREAD_BLOCK; l++) {
+        to[2 * l] = re[l];
+        to[2 * l + 1] = im[l];
+    }
+}
+
+static void spread_pair(float *restrict fa, float *restrict fb, const float *restrict a,
+                        const float *restrict b, const struct oct_spread_blocks *blocks)
+{
+    enum { N = OCT_SPREAD_BLOCK };
+    for (size_t k = 0; k < blocks->n_blocks; k++) {
+        const struct oct_spread_block *block = &blocks->block[k];
+        const float *w = blocks->weight + block->at * 2 * N;
+        const float *xa = a + block->base, *xb = b + block->base;
+        float sum[4][N] = {{0}};
+        for (size_t t = 0; t < block->n_taps; t++, w += 2 * N)
+            for (size_t l = 0; l < N; l++) {
+                sum[0][l] += w[l] * xa[t + l];
+                sum[1][l] += w[N + l] * xa[t + l];
+                sum[2][l] += w[l] * xb[t + l];
+                sum[3][l] += w[N + l] * xb[t + l];
+            }
+        interleave(fa + 2 * N * k, sum[0], sum[1]);
+        interleave(fb + 2 * N * k, sum[2], sum[3]);
+    }
+}
+
+static void intensity_gained(float *restrict value, const float *restrict z,
+                             const float *restrict gain, size_t n)
+{
+    for (size_t d = 0; d < n; d++)
+        value[d] = gain[d] * (z[2 * d] * z[2 * d] + z[2 * d + 1] * z[2 * d + 1]);
+}
+
 /* ---- intensity ---- */
 
 static void intensity(float *restrict value, const float *restrict z, size_t n)
@@ -379,6 +418,8 @@ const struct oct_stages OCT_STAGES_TABLE = {
     .energy = energy,
     .multiply = multiply,
     .resample_pair = resample_pair,
+    .spread_pair = spread_pair,
+    .intensity_gained = intensity_gained,
     .intensity = intensity,
     .intensity_db = intensity_db,
     .decibels = decibels,

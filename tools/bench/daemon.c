@@ -160,7 +160,7 @@ static enum oct_err time_plans(const struct oct_bench_rig *r, double *seconds,
     if (access(file, R_OK) != 0)
         return OCT_OK;
     uint64_t begin = oct_clock_ns();
-    enum oct_err e = oct_fft_init(&fft, padded, wisdom_dir, err);
+    enum oct_err e = oct_fft_init(&fft, OCT_FFT_ALL, padded, wisdom_dir, err);
     *seconds = (double)(oct_clock_ns() - begin) * 1e-9;
     if (!e)
         oct_fft_finish(&fft);

@@ -227,7 +227,7 @@ static enum oct_err measure_limit(struct row *row, const struct oct_plan *plan,
 {
     struct fft_worker workers[64];
     struct oct_fft fft;
-    enum oct_err e = oct_fft_init(&fft, plan->geometry.padded, options->wisdom_dir, err);
+    enum oct_err e = oct_fft_init(&fft, OCT_FFT_ALL, plan->geometry.padded, options->wisdom_dir, err);
     if (e)
         return e;
     unsigned n_threads = row->threads < 64 ? row->threads : 64;
