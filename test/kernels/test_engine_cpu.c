@@ -51,8 +51,8 @@ static uint8_t *picture(const struct oct_scene *scene, const char *simd,
     return copy;
 }
 
-/* Neither asks FFTW for lines of up to 4096 samples, and both do the same sums in the same order:
- * what one machine recorded another reconstructs to the byte. */
+/* Neither asks FFTW for lines of up to 4096 samples, nufft 8192, and both do the same sums in the
+ * same order: what one machine recorded another reconstructs to the byte. */
 static void avx2_and_avx512_make_the_same_bytes(void **state)
 {
     static const struct oct_scene_recipe recipes[] = {
@@ -62,20 +62,35 @@ static void avx2_and_avx512_make_the_same_bytes(void **state)
          .n_lines = 4,
          .interpolation = OCT_INTERPOLATION_CUBIC,
          .light = OCT_LIGHT_RANDOM},
+        {.name = "same, nufft",
+         .n_samples = 833,
+         .n_lines = 25,
+         .crop_last = 1018,
+         .crop_first = 3,
+         .dispersion = OCT_DISPERSION_COEFFICIENTS,
+         .interpolation = OCT_INTERPOLATION_NUFFT},
+        {.name = "same, nufft, 8192 points",
+         .n_samples = 8192,
+         .n_lines = 3,
+         .crop_last = 4096,
+         .interpolation = OCT_INTERPOLATION_NUFFT,
+         .light = OCT_LIGHT_RANDOM},
     };
+    enum { N_RECIPES = sizeof(recipes) / sizeof(recipes[0]) };
     static const struct oct_display displays[] = {
         {.range = OCT_RANGE_AUTO},
         {.log = true, .range = OCT_RANGE_PERCENTILE, .percentile_lo = 5, .percentile_hi = 99}};
     bool both = true;
 
     (void)state;
-    for (size_t i = 0; i < 8; i++) {
-        enum oct_sample_type type = i / 4 ? OCT_SAMPLE_F32 : OCT_SAMPLE_U8;
+    for (size_t i = 0; i < 4 * N_RECIPES; i++) {
+        enum oct_sample_type type = i / N_RECIPES / 2 ? OCT_SAMPLE_F32 : OCT_SAMPLE_U8;
+        const struct oct_display *display = &displays[i / N_RECIPES % 2];
         struct oct_scene scene;
         size_t bytes = 0;
-        assert_true(oct_scene_create(&scene, &recipes[i % 2], 1));
-        uint8_t *narrow = picture(&scene, "avx2", &displays[i / 2 % 2], type, &bytes);
-        uint8_t *wide = picture(&scene, "avx512", &displays[i / 2 % 2], type, &bytes);
+        assert_true(oct_scene_create(&scene, &recipes[i % N_RECIPES], 1));
+        uint8_t *narrow = picture(&scene, "avx2", display, type, &bytes);
+        uint8_t *wide = picture(&scene, "avx512", display, type, &bytes);
         both = narrow && wide;
         if (both)
             assert_memory_equal(narrow, wide, bytes);
@@ -106,6 +121,7 @@ int main(void)
         return 1;
     int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
     n_failed += oct_suite_run_pictures(&suite);
+    n_failed += oct_suite_run_nufft(&suite);
     n_failed += oct_suite_run_flow(&with_lent_pool);
     oct_workers_destroy(lent[3].workers);
     return n_failed > 0;

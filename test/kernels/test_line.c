@@ -8,7 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { N = 832, D = 1024 };
+enum { N = 832, D = 1024, N_SETS = 3 };
+static const char *const sets[N_SETS] = {"plain", "avx2", "avx512"};
 
 struct bench {
     struct oct_scene scene;
@@ -16,10 +17,17 @@ struct bench {
     uint16_t bright[N], dark[N];
 };
 
-static void open_bench(struct bench *b)
+static const enum oct_interpolation ways[] = {OCT_INTERPOLATION_LINEAR, OCT_INTERPOLATION_NUFFT};
+enum { N_WAYS = sizeof(ways) / sizeof(ways[0]) };
+
+static void open_bench(struct bench *b, enum oct_interpolation interpolation)
 {
-    const struct oct_scene_recipe recipe = {
-        .name = "pair", .n_samples = N, .n_lines = 1, .crop_last = D, .dc = OCT_DC_NONE};
+    const struct oct_scene_recipe recipe = {.name = "pair",
+                                            .n_samples = N,
+                                            .n_lines = 1,
+                                            .crop_last = D,
+                                            .dc = OCT_DC_NONE,
+                                            .interpolation = interpolation};
     struct oct_error err;
     assert_true(oct_scene_create(&b->scene, &recipe, 1));
     assert_int_equal(oct_scene_plan(&b->scene, OCT_SAMPLE_F32, &b->plan, &err), OCT_OK);
@@ -52,63 +60,70 @@ static void reconstruct(const struct bench *b, const char *simd, const uint16_t 
     oct_line_chain_finish(&chain);
 }
 
+static void check_alone(const struct bench *b, const char *set)
+{
+    static float alone[2][D], beside[2][D], unused[D];
+    reconstruct(b, set, b->bright, NULL, (float *[2]){alone[0], unused});
+    reconstruct(b, set, b->dark, NULL, (float *[2]){alone[1], unused});
+    for (int turned = 0; turned < 2; turned++) {
+        const uint16_t *first = turned ? b->dark : b->bright;
+        const uint16_t *second = turned ? b->bright : b->dark;
+        reconstruct(b, set, first, second, (float *[2]){beside[turned], beside[!turned]});
+        assert_memory_equal(beside[0], alone[0], sizeof(alone[0]));
+        assert_memory_equal(beside[1], alone[1], sizeof(alone[1]));
+    }
+}
+
 static void a_dark_line_comes_out_as_if_alone(void **state)
 {
-    static const char *const sets[] = {"plain", "avx2", "avx512"};
-    static float alone[2][D], beside[2][D], unused[D];
     struct bench b;
 
     (void)state;
-    open_bench(&b);
-    for (int i = 0; i < 3; i++) {
-        if (!oct_stages_select(sets[i]))
-            continue;
-        reconstruct(&b, sets[i], b.bright, NULL, (float *[2]){alone[0], unused});
-        reconstruct(&b, sets[i], b.dark, NULL, (float *[2]){alone[1], unused});
-        for (int turned = 0; turned < 2; turned++) {
-            const uint16_t *first = turned ? b.dark : b.bright;
-            const uint16_t *second = turned ? b.bright : b.dark;
-            reconstruct(&b, sets[i], first, second, (float *[2]){beside[turned], beside[!turned]});
-            assert_memory_equal(beside[0], alone[0], sizeof(alone[0]));
-            assert_memory_equal(beside[1], alone[1], sizeof(alone[1]));
-        }
+    for (int way = 0; way < N_WAYS; way++) {
+        open_bench(&b, ways[way]);
+        for (int i = 0; i < N_SETS; i++)
+            if (oct_stages_select(sets[i]))
+                check_alone(&b, sets[i]);
+        close_bench(&b);
     }
-    close_bench(&b);
+}
+
+static void check_nothing(const struct bench *b, const struct oct_stages *stages)
+{
+    static float value[2][D], whole[N], rest[N];
+    struct oct_line_chain chain;
+    struct oct_line_scratch scratch;
+    struct oct_error err;
+    const struct oct_line_pair pair = {.line = {b->bright, b->bright},
+                                       .value = {value[0], value[1]},
+                                       .whole = whole,
+                                       .rest = rest,
+                                       .log = true};
+    for (int i = 0; i < N; i++)
+        whole[i] = (float)b->bright[i];
+    memset(value, 0, sizeof(value));
+    assert_int_equal(oct_line_chain_init(&chain, b->plan, stages, NULL, &err), OCT_OK);
+    assert_int_equal(oct_line_scratch_init(&scratch, &chain, &err), OCT_OK);
+    oct_line_reconstruct(&chain, &scratch, &pair);
+    for (int d = 0; d < D; d++)
+        assert_true(fabsf(value[0][d] + 120) < 1e-4f && fabsf(value[1][d] + 120) < 1e-4f);
+    oct_line_scratch_finish(&scratch);
+    oct_line_chain_finish(&chain);
 }
 
 /* A camera's test pattern after dc=bscan. */
 static void lines_of_nothing_come_out_at_the_floor(void **state)
 {
-    static const char *const sets[] = {"plain", "avx2", "avx512"};
-    static float value[2][D], whole[N], rest[N];
     struct bench b;
-    struct oct_error err;
 
     (void)state;
-    open_bench(&b);
-    for (int i = 0; i < N; i++)
-        whole[i] = (float)b.bright[i];
-    for (size_t s = 0; s < sizeof(sets) / sizeof(sets[0]); s++) {
-        const struct oct_stages *stages = oct_stages_select(sets[s]);
-        struct oct_line_chain chain;
-        struct oct_line_scratch scratch;
-        const struct oct_line_pair pair = {.line = {b.bright, b.bright},
-                                           .value = {value[0], value[1]},
-                                           .whole = whole,
-                                           .rest = rest,
-                                           .log = true};
-        if (!stages)
-            continue;
-        memset(value, 0, sizeof(value));
-        assert_int_equal(oct_line_chain_init(&chain, b.plan, stages, NULL, &err), OCT_OK);
-        assert_int_equal(oct_line_scratch_init(&scratch, &chain, &err), OCT_OK);
-        oct_line_reconstruct(&chain, &scratch, &pair);
-        for (int d = 0; d < D; d++)
-            assert_true(fabsf(value[0][d] + 120) < 1e-4f && fabsf(value[1][d] + 120) < 1e-4f);
-        oct_line_scratch_finish(&scratch);
-        oct_line_chain_finish(&chain);
+    for (int way = 0; way < N_WAYS; way++) {
+        open_bench(&b, ways[way]);
+        for (int i = 0; i < N_SETS; i++)
+            if (oct_stages_select(sets[i]))
+                check_nothing(&b, oct_stages_select(sets[i]));
+        close_bench(&b);
     }
-    close_bench(&b);
 }
 
 int main(void)
