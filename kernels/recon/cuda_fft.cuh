@@ -88,8 +88,9 @@ static __device__ __forceinline__ void oct_join_turned(float2 &a, float2 &b, int
     }
 }
 
-/* v[0 .. R-1] to its transform, in natural order. */
-template <int R, bool TURNED, bool INVERSE> struct oct_dft {
+/* v[0 .. R-1] to its transform, in natural order. HALF: v[R/2 .. R-1] is zero, which the first step,
+ * of pairs R/2 apart, need not add. */
+template <int R, bool TURNED, bool INVERSE, bool HALF> struct oct_dft {
     static __device__ __forceinline__ void run(float2 *v, const float2 *w)
     {
         float2 even[R / 2], odd[R / 2];
@@ -98,11 +99,13 @@ template <int R, bool TURNED, bool INVERSE> struct oct_dft {
             even[m] = v[2 * m];
             odd[m] = v[2 * m + 1];
         }
-        oct_dft<R / 2, TURNED, INVERSE>::run(even, w);
-        oct_dft<R / 2, TURNED, INVERSE>::run(odd, w);
+        oct_dft<R / 2, TURNED, INVERSE, HALF>::run(even, w);
+        oct_dft<R / 2, TURNED, INVERSE, HALF>::run(odd, w);
 #pragma unroll
         for (int m = 0; m < R / 2; m++) {
-            if (TURNED)
+            if (HALF && R == 2)
+                odd[m] = even[m];
+            else if (TURNED)
                 oct_join_turned<R, INVERSE>(even[m], odd[m], m, w);
             else
                 oct_join_plain<R, INVERSE>(even[m], odd[m], m);
@@ -112,14 +115,14 @@ template <int R, bool TURNED, bool INVERSE> struct oct_dft {
     }
 };
 
-template <bool TURNED, bool INVERSE> struct oct_dft<1, TURNED, INVERSE> {
+template <bool TURNED, bool INVERSE, bool HALF> struct oct_dft<1, TURNED, INVERSE, HALF> {
     static __device__ __forceinline__ void run(float2 *, const float2 *)
     {
     }
 };
 
 /* Butterflies of one pass, for LINES signals in v[0], v[1] ..: they share the twiddles. */
-template <int N, int T, int R, int NS, bool INVERSE, int LINES>
+template <int N, int T, int R, int NS, bool INVERSE, int LINES, bool HALF>
 static __device__ __forceinline__ void oct_pass(float2 (*v)[N / T], const float2 *twiddle,
                                                 int thread)
 {
@@ -134,7 +137,7 @@ static __device__ __forceinline__ void oct_pass(float2 (*v)[N / T], const float2
         }
 #pragma unroll
         for (int l = 0; l < LINES; l++)
-            oct_dft<R, (NS > 1), INVERSE>::run(v[l] + i * R, w);
+            oct_dft<R, (NS > 1), INVERSE, HALF>::run(v[l] + i * R, w);
     }
 }
 
@@ -198,6 +201,14 @@ template <int R, int... REST> struct oct_radices {
     static constexpr int first = R;
 };
 
+template <int... R> static constexpr int oct_last_radix(oct_radices<R...>)
+{
+    int last = 0;
+    for (int radix : {R...})
+        last = radix;
+    return last;
+}
+
 /* Factors that its passes need, all but the first. */
 template <int... R> static constexpr int oct_count_twiddles(oct_radices<R...>)
 {
@@ -209,22 +220,24 @@ template <int... R> static constexpr int oct_count_twiddles(oct_radices<R...>)
     return n;
 }
 
-/* A whole transform of LINES signals from pass (R, NS) on. The signals go through the same places
+/* A whole transform of LINES signals from pass (R, NS) on. HALF: points N/2 .. N-1 of them are zero,
+ * which saves the first pass a step. The signals go through the same places
  * one after the other: side by side in twice the memory took fewer waits and more time, as the
  * tables then fit the rest of the cache less well (measured on an H200). */
-template <int N, int T, bool INVERSE, int LINES, bool FREE, int NS = 1, int R, int... REST>
+template <int N, int T, bool INVERSE, int LINES, bool FREE, bool HALF = false, int NS = 1, int R,
+          int... REST>
 static __device__ __forceinline__ void oct_transform(oct_radices<R, REST...>, float2 (*v)[N / T],
                                                      const float2 *twiddle, float2 *shared,
                                                      int thread)
 {
     static_assert(!FREE || LINES == 1, "the second signal meets the first one's places");
-    oct_pass<N, T, R, NS, INVERSE, LINES>(v, twiddle, thread);
+    oct_pass<N, T, R, NS, INVERSE, LINES, HALF>(v, twiddle, thread);
     if constexpr (sizeof...(REST) > 0) {
         using rest = oct_radices<REST...>;
 #pragma unroll
         for (int l = 0; l < LINES; l++)
             oct_exchange<N, T, R, NS, rest::first, FREE>(v[l], shared, thread);
-        oct_transform<N, T, INVERSE, LINES, false, NS * R>(
+        oct_transform<N, T, INVERSE, LINES, false, false, NS * R>(
             rest{}, v, twiddle + (NS > 1 ? R / 2 * NS : 0), shared, thread);
     }
 }

@@ -152,20 +152,15 @@ oct_fused_resample(const float4 *resample, const float2 *u,
     }
 }
 
-/* Pixels of line `line` from its transform, where depth thread + r * P2/16 lies in v[r]; a line
+/* Pixels of line `line` from its intensities, that of depth thread + r * APART in value[r]; a line
  * that did not come is dark. */
-template <int P1, int KEEP>
+template <int APART, int KEEP>
 static __device__ __forceinline__ void oct_fused_store(const struct oct_cuda_tables &t,
                                                        const struct oct_cuda_job &job, size_t line,
-                                                       bool came, const float2 *v, int thread)
+                                                       bool came, float *value, int thread)
 {
-    constexpr int APART = 2 * P1 / 16;
     const uint32_t flags = job.flags;
     const unsigned first = (unsigned)thread - t.crop_first; /* of depth; wraps around above it */
-    float value[KEEP];
-#pragma unroll
-    for (int r = 0; r < KEEP; r++)
-        value[r] = v[r].x * v[r].x + v[r].y * v[r].y;
     if (flags & OCT_JOB_LOG)
 #pragma unroll
         for (int r = 0; r < KEEP; r++)
@@ -190,6 +185,19 @@ static __device__ __forceinline__ void oct_fused_store(const struct oct_cuda_tab
             if (first + r * APART < t.depth)
                 values[r * APART] = value[r];
     }
+}
+
+/* Intensities of a line from its transform, where depth thread + r * P2/16 lies in v[r]. */
+template <int P1, int KEEP>
+static __device__ __forceinline__ void oct_fused_finish(const struct oct_cuda_tables &t,
+                                                        const struct oct_cuda_job &job, size_t line,
+                                                        bool came, const float2 *v, int thread)
+{
+    float value[KEEP];
+#pragma unroll
+    for (int r = 0; r < KEEP; r++)
+        value[r] = v[r].x * v[r].x + v[r].y * v[r].y;
+    oct_fused_store<2 * P1 / 16, KEEP>(t, job, line, came, value, thread);
 }
 
 /* grid (ceil(M / 2), n). KEEP: outputs of the last pass that are looked at: 4 while
@@ -231,9 +239,9 @@ __global__ void __launch_bounds__(oct_fused_shape<P1>::threads, oct_fused_shape<
                                           thread);
 
     const size_t at = (size_t)bscan * t.n_lines + line;
-    oct_fused_store<P1, KEEP>(t, job, at, has_a, v[0], thread);
+    oct_fused_finish<P1, KEEP>(t, job, at, has_a, v[0], thread);
     if (is_pair)
-        oct_fused_store<P1, KEEP>(t, job, at + 1, has_b, v[1], thread);
+        oct_fused_finish<P1, KEEP>(t, job, at + 1, has_b, v[1], thread);
 }
 
 #endif

@@ -3,7 +3,7 @@
 #define OCT_KERNELS_CUDA_PICK_CUH
 
 #include "kernels/device/cuda_error.cuh"
-#include "kernels/recon/cuda_fused.cuh"
+#include "kernels/recon/cuda_spread.cuh"
 
 struct oct_fused_pick {
     void (*kernel)(struct oct_cuda_tables, struct oct_cuda_batch); /* NULL: none for this plan */
@@ -21,14 +21,31 @@ template <int P1> static struct oct_fused_pick oct_fused_of(unsigned n_taps, boo
     return pick;
 }
 
+template <int P1> static struct oct_fused_pick oct_spread_of(const struct oct_plan *plan)
+{
+    using shape = oct_spread_shape<P1>;
+    static_assert(oct_last_radix(typename shape::passes{}) == P1 / shape::threads,
+                  "one butterfly a thread in the last pass");
+    const struct oct_spread *s = &plan->spread;
+    const bool half = s->n_used <= s->n_grid / 2;
+    return {half ? oct_spread_kernel<P1, true> : oct_spread_kernel<P1, false>,
+            oct_spread_bytes(P1, plan->geometry.n_samples, s->n_wrap), shape::threads};
+}
+
+template <int P1> static struct oct_fused_pick oct_pick_for(const struct oct_plan *plan)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    return plan->n_taps ? oct_fused_of<P1>(plan->n_taps, g->crop_last <= g->upsampled / 4)
+                        : oct_spread_of<P1>(plan);
+}
+
 static enum oct_err oct_pick_fused(struct oct_fused_pick *pick, int device,
                                    const struct oct_plan *plan, struct oct_error *err)
 {
     const struct oct_geometry *g = &plan->geometry;
-    const bool shallow = g->crop_last <= g->upsampled / 4;
     int most = 0;
-    *pick = g->padded == 2048   ? oct_fused_of<2048>(plan->n_taps, shallow)
-            : g->padded == 4096 ? oct_fused_of<4096>(plan->n_taps, shallow)
+    *pick = g->padded == 2048   ? oct_pick_for<2048>(plan)
+            : g->padded == 4096 ? oct_pick_for<4096>(plan)
                                 : oct_fused_pick{NULL, 0, 0};
     if (!pick->kernel)
         return oct_fail(err, OCT_E_CONFIG,

@@ -10,17 +10,17 @@
 #define OCT_PLAIN_THREADS 128
 #define OCT_PLAIN_CHUNK_BYTES ((size_t)16 << 20) /* 292 lines of P1 = 2048 */
 
-enum oct_plain_step { FORWARD_REAL, INVERSE_REAL, FORWARD, N_TRANSFORMS };
+enum oct_plain_step { FORWARD, FORWARD_REAL, INVERSE_REAL, N_TRANSFORMS }; /* nufft: the first */
 
 struct oct_plain {
     struct oct_cufft fft;
     unsigned n_plans;
-    cufftHandle plan[N_TRANSFORMS]; /* P1 r2c, P1 c2r, P2 c2c */
+    cufftHandle plan[N_TRANSFORMS]; /* P2 c2c, P1 r2c, P1 c2r; nufft: P1 c2c alone */
     unsigned chunk;                 /* lines */
     float *x;         /* [chunk][P1] the line less DC, zeros at both ends: the even samples */
-    float2 *spectrum; /* [chunk][P1/2 + 1] */
-    float *odd;       /* [chunk][P1] */
-    float2 *v;        /* [chunk][P2] */
+    float2 *spectrum; /* [chunk][P1/2 + 1]; nufft: NULL */
+    float *odd;       /* [chunk][P1]; nufft: NULL */
+    float2 *v;        /* [chunk][P2]; nufft: [chunk][P1] */
 };
 
 /* A chunk: lines first_line .. first_line + n_lines - 1 of one B-scan. */
@@ -76,6 +76,23 @@ static __global__ void oct_plain_resample_kernel(struct oct_cuda_tables t, const
     v[(size_t)blockIdx.y * t.p2 + q] = make_float2(sum * phase.x, sum * phase.y);
 }
 
+/* grid (P1 / 128, lines): nufft's f in place of steps 3 to 5. */
+static __global__ void oct_plain_spread_kernel(struct oct_cuda_tables t, const float *x, float2 *v)
+{
+    const unsigned g = blockIdx.x * OCT_PLAIN_THREADS + threadIdx.x;
+    if (g >= t.p1)
+        return;
+    const size_t row = (size_t)blockIdx.y * t.p1;
+    unsigned i = t.spread_first[g];
+    float2 sum = make_float2(0, 0);
+    for (uint32_t tap = t.spread_at[g]; tap < t.spread_at[g + 1]; tap++, i++) {
+        const float2 w = t.spread_weight[tap];
+        const float sample = x[row + t.left + (i < t.n_samples ? i : i - t.n_samples)];
+        sum = make_float2(fmaf(w.x, sample, sum.x), fmaf(w.y, sample, sum.y));
+    }
+    v[row + g] = sum;
+}
+
 /* grid (ceil(D / 128), lines): steps 7 and 8, and 9 when the limits are known. */
 static __global__ void oct_plain_store_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch,
                                               struct oct_plain_lines lines, const float2 *b)
@@ -87,40 +104,59 @@ static __global__ void oct_plain_store_kernel(struct oct_cuda_tables t, struct o
 
     if (d >= t.depth)
         return;
-    float2 z = b[(size_t)blockIdx.y * t.p2 + t.crop_first + d];
+    float2 z = b[(size_t)blockIdx.y * t.n_fft + t.crop_first + d];
+    float gain = t.gain ? t.gain[t.crop_first + d] : 1.0f;
     oct_store(t, job, row * t.depth + d,
-              came ? oct_intensity(z, job.flags) : oct_darkness(job.flags));
+              came ? oct_intensity(z, gain, job.flags) : oct_darkness(job.flags));
 }
 
 /* ---- on the host ---- */
 
-static unsigned oct_plain_chunk(const struct oct_geometry *g)
+static bool oct_plain_is_nufft(const struct oct_plan *plan)
 {
-    size_t each = (size_t)g->padded * 28, fits = OCT_PLAIN_CHUNK_BYTES / each;
+    return plan->chain.interpolation == OCT_INTERPOLATION_NUFFT;
+}
+
+/* Bytes of a line's buffers. */
+static size_t oct_plain_line_bytes(const struct oct_plan *plan)
+{
+    const size_t p1 = plan->geometry.padded;
+    return oct_plain_is_nufft(plan)
+               ? p1 * (sizeof(float) + sizeof(float2))
+               : p1 * (sizeof(float) * 2 + sizeof(float2) * 2) + (p1 / 2 + 1) * sizeof(float2);
+}
+
+static unsigned oct_plain_chunk(const struct oct_plan *plan)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    size_t each = oct_plain_line_bytes(plan), fits = OCT_PLAIN_CHUNK_BYTES / each;
     fits = fits < 1 ? 1 : fits;
     return fits < g->n_lines ? (unsigned)fits : g->n_lines;
 }
 
-static size_t oct_plain_buffer_bytes(const struct oct_geometry *g)
+static size_t oct_plain_buffer_bytes(const struct oct_plan *plan)
 {
-    const size_t p1 = g->padded;
-    return oct_plain_chunk(g) *
-           (p1 * sizeof(float) * 2 + (p1 / 2 + 1) * sizeof(float2) + 2 * p1 * sizeof(float2));
+    return oct_plain_chunk(plan) * oct_plain_line_bytes(plan);
 }
 
-/* One of the three transforms as cuFFT wants to hear of it: for a chunk of lines. */
+static int oct_plain_n_transforms(const struct oct_plan *plan)
+{
+    return oct_plain_is_nufft(plan) ? 1 : N_TRANSFORMS;
+}
+
+/* One of the transforms as cuFFT wants to hear of it: for a chunk of lines. */
 struct oct_plain_shape {
     int size, in, out, batch;
     cufftType type;
 };
 
-static struct oct_plain_shape oct_plain_shape_of(const struct oct_geometry *g, int step)
+static struct oct_plain_shape oct_plain_shape_of(const struct oct_plan *plan, int step)
 {
-    const int p1 = (int)g->padded, half = p1 / 2 + 1, p2 = (int)g->upsampled;
-    const int chunk = (int)oct_plain_chunk(g);
+    const int p1 = (int)plan->geometry.padded, half = p1 / 2 + 1;
+    const int n_fft = oct_plain_is_nufft(plan) ? p1 : 2 * p1, chunk = (int)oct_plain_chunk(plan);
     return step == FORWARD_REAL   ? oct_plain_shape{p1, p1, half, chunk, CUFFT_R2C}
            : step == INVERSE_REAL ? oct_plain_shape{p1, half, p1, chunk, CUFFT_C2R}
-                                  : oct_plain_shape{p2, p2, p2, chunk, CUFFT_C2C};
+                                  : oct_plain_shape{n_fft, n_fft, n_fft, chunk, CUFFT_C2C};
 }
 
 /* What cuFFT will take for itself for one transform. Where it does not say, as much as the
@@ -140,7 +176,7 @@ static size_t oct_plain_ask_size(const struct oct_cufft *fft, struct oct_plain_s
 }
 
 /* Bytes of cuFFT's work areas on the current device: each plan has one of its own. */
-static enum oct_err oct_plain_work_bytes(const struct oct_geometry *g, size_t *bytes,
+static enum oct_err oct_plain_work_bytes(const struct oct_plan *plan, size_t *bytes,
                                          struct oct_error *err)
 {
     struct oct_cufft fft;
@@ -148,8 +184,8 @@ static enum oct_err oct_plain_work_bytes(const struct oct_geometry *g, size_t *b
     if (e)
         return e;
     *bytes = 0;
-    for (int step = 0; step < N_TRANSFORMS; step++)
-        *bytes += oct_plain_ask_size(&fft, oct_plain_shape_of(g, step));
+    for (int step = 0; step < oct_plain_n_transforms(plan); step++)
+        *bytes += oct_plain_ask_size(&fft, oct_plain_shape_of(plan, step));
     oct_cufft_close(&fft);
     return OCT_OK;
 }
@@ -178,12 +214,12 @@ static enum oct_err oct_plain_plan(struct oct_plain *p, struct oct_plain_shape s
     return OCT_OK;
 }
 
-static enum oct_err oct_plain_plans(struct oct_plain *p, const struct oct_geometry *g,
+static enum oct_err oct_plain_plans(struct oct_plain *p, const struct oct_plan *plan,
                                     cudaStream_t stream, struct oct_error *err)
 {
     enum oct_err e = oct_cufft_open(&p->fft, err);
-    for (int step = 0; step < N_TRANSFORMS && !e; step++)
-        e = oct_plain_plan(p, oct_plain_shape_of(g, step), stream, err);
+    for (int step = 0; step < oct_plain_n_transforms(plan) && !e; step++)
+        e = oct_plain_plan(p, oct_plain_shape_of(plan, step), stream, err);
     return e;
 }
 
@@ -194,8 +230,9 @@ static void oct_plain_finish(struct oct_plain *p)
     oct_cufft_close(&p->fft);
 }
 
-static bool oct_plain_transforms(const struct oct_plain *p, const struct oct_cuda_tables &t,
-                                 cudaStream_t stream, unsigned n_lines)
+/* Steps 3 to 5 of the lines in x. */
+static bool oct_plain_resample(const struct oct_plain *p, const struct oct_cuda_tables &t,
+                               cudaStream_t stream, unsigned n_lines)
 {
     const dim3 block(OCT_PLAIN_THREADS);
     if (p->fft.r2c(p->plan[FORWARD_REAL], p->x, (cufftComplex *)p->spectrum) != CUFFT_SUCCESS)
@@ -207,6 +244,18 @@ static bool oct_plain_transforms(const struct oct_plain *p, const struct oct_cud
         return false;
     OCT_LAUNCH((oct_plain_resample_kernel), dim3(t.p2 / OCT_PLAIN_THREADS, n_lines), block, 0,
                stream, t, p->x, p->odd, p->v);
+    return true;
+}
+
+/* Steps 3 to 6. */
+static bool oct_plain_transforms(const struct oct_plain *p, const struct oct_cuda_tables &t,
+                                 cudaStream_t stream, unsigned n_lines)
+{
+    if (t.gain)
+        OCT_LAUNCH((oct_plain_spread_kernel), dim3(t.p1 / OCT_PLAIN_THREADS, n_lines),
+                   dim3(OCT_PLAIN_THREADS), 0, stream, t, p->x, p->v);
+    else if (!oct_plain_resample(p, t, stream, n_lines))
+        return false;
     return p->fft.c2c(p->plan[FORWARD], (cufftComplex *)p->v, (cufftComplex *)p->v,
                       CUFFT_FORWARD) == CUFFT_SUCCESS;
 }

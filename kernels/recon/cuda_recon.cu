@@ -31,6 +31,16 @@ extern "C" enum oct_err oct_cuda_can_run(unsigned device, const struct oct_plan 
 
 /* ---- memory ---- */
 
+static size_t table_bytes(const struct oct_plan *plan, enum oct_cuda_kernels kernels)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    const size_t twiddles = (size_t)g->padded * sizeof(float2) * 9; /* fused: less */
+    return twiddles +
+           (plan->chain.interpolation == OCT_INTERPOLATION_NUFFT
+                ? oct_spread_table_bytes(plan, kernels)
+                : (size_t)g->upsampled * (sizeof(float) * (1 + plan->n_taps) + sizeof(float2)));
+}
+
 static size_t recon_bytes(const struct oct_plan *plan, enum oct_cuda_kernels kernels,
                           unsigned max_batch)
 {
@@ -39,10 +49,8 @@ static size_t recon_bytes(const struct oct_plan *plan, enum oct_cuda_kernels ker
     size_t a_bscan = oct_geometry_spectra_bytes(g) + g->n_lines + pixels * 5 +
                      (size_t)g->n_samples * sizeof(float2) + 5 * OCT_BINS * sizeof(uint32_t) +
                      sizeof(struct oct_cuda_limits);
-    size_t tables = (size_t)g->upsampled * (sizeof(float) * (1 + plan->n_taps) + sizeof(float2)) +
-                    (size_t)g->padded * sizeof(float2) * 9; /* fused: less */
-    return a_bscan * max_batch + tables +
-           (kernels == OCT_CUDA_PLAIN ? oct_plain_buffer_bytes(g) : (size_t)0);
+    return a_bscan * max_batch + table_bytes(plan, kernels) +
+           (kernels == OCT_CUDA_PLAIN ? oct_plain_buffer_bytes(plan) : (size_t)0);
 }
 
 extern "C" enum oct_err oct_cuda_check_memory(unsigned device, const struct oct_plan *plan,
@@ -52,8 +60,7 @@ extern "C" enum oct_err oct_cuda_check_memory(unsigned device, const struct oct_
     size_t available = 0, total = 0, work = 0;
     char of_it[64] = "";
     TRY((int)device, "select", cudaSetDevice((int)device));
-    enum oct_err e =
-        kernels == OCT_CUDA_PLAIN ? oct_plain_work_bytes(&plan->geometry, &work, err) : OCT_OK;
+    enum oct_err e = kernels == OCT_CUDA_PLAIN ? oct_plain_work_bytes(plan, &work, err) : OCT_OK;
     if (e)
         return e;
     TRY((int)device, "free memory", cudaMemGetInfo(&available, &total));
@@ -83,7 +90,7 @@ static enum oct_err make_recon(struct oct_cuda_recon *recon, const struct oct_pl
     if (!e)
         e = make_buffers(recon, g, err);
     if (!e)
-        e = recon->kernels == OCT_CUDA_PLAIN ? make_plain(recon, g, err)
+        e = recon->kernels == OCT_CUDA_PLAIN ? make_plain(recon, plan, err)
                                              : make_fused(recon, plan, err);
     if (!e) /* tables were uploaded outside the stream */
         TRY_STREAM(recon, "start", cudaDeviceSynchronize());
@@ -112,6 +119,8 @@ extern "C" enum oct_err oct_cuda_recon_create(struct oct_cuda_recon **out, unsig
     recon->t.p1 = g->padded;
     recon->t.p2 = g->upsampled;
     recon->t.n_taps = plan->n_taps;
+    recon->t.n_fft =
+        plan->chain.interpolation == OCT_INTERPOLATION_NUFFT ? g->padded : g->upsampled;
     recon->t.dc_stride = recon->dc_bscan ? g->n_samples : 0;
     enum oct_err e = oct_cuda_stream_open(recon, device, signs, err);
     if (!e)

@@ -56,8 +56,9 @@ static enum oct_err upload_table(struct oct_cuda_recon *recon, const T **table,
 
 /* ---- its life ---- */
 
-static enum oct_err make_tables(struct oct_cuda_recon *recon, const struct oct_plan *plan,
-                                struct oct_error *err)
+/* Of linear and cubic. */
+static enum oct_err make_tap_tables(struct oct_cuda_recon *recon, const struct oct_plan *plan,
+                                    struct oct_error *err)
 {
     const struct oct_geometry *g = &plan->geometry;
     struct oct_cuda_tables *t = &recon->t;
@@ -65,14 +66,47 @@ static enum oct_err make_tables(struct oct_cuda_recon *recon, const struct oct_p
     enum oct_err e = upload_table(recon, &t->shift, oct_make_shift(plan, fused), err);
     if (!e && fused)
         e = upload_table(recon, &t->resample, oct_make_resample(plan), err);
-    if (!e && fused)
-        e = upload_table(recon, &t->twiddle, oct_make_twiddles(g->padded), err);
     if (!e && !fused)
         e = upload_table(recon, &t->tap_first, plan->tap_first, g->upsampled, err);
     if (!e && !fused)
         e = upload_table(recon, &t->weight, plan->weight, (size_t)plan->n_taps * g->upsampled, err);
     if (!e && !fused)
         e = upload_table(recon, &t->phase, oct_make_phase(plan), err);
+    return e;
+}
+
+/* Of nufft. */
+static enum oct_err make_spread_tables(struct oct_cuda_recon *recon, const struct oct_plan *plan,
+                                       struct oct_error *err)
+{
+    const struct oct_spread *s = &plan->spread;
+    struct oct_cuda_tables *t = &recon->t;
+    t->n_wrap = s->n_wrap;
+    enum oct_err e = upload_table(recon, &t->gain, s->gain, s->n_grid / 2, err);
+    if (e)
+        return e;
+    if (recon->kernels == OCT_CUDA_PLAIN) {
+        e = upload_table(recon, &t->spread_at, s->at, s->n_grid + 1, err);
+        if (!e)
+            e = upload_table(recon, &t->spread_first, s->first, s->n_grid, err);
+        return e ? e : upload_table(recon, &t->spread_weight, oct_make_weights(s), err);
+    }
+    const std::vector<uint32_t> row = oct_slice_rows(s), first = oct_slice_first(plan, row);
+    e = upload_table(recon, &t->spread_at, row, err);
+    if (!e)
+        e = upload_table(recon, &t->spread_first, first, err);
+    return e ? e : upload_table(recon, &t->spread_weight, oct_slice_weights(plan, row, first), err);
+}
+
+static enum oct_err make_tables(struct oct_cuda_recon *recon, const struct oct_plan *plan,
+                                struct oct_error *err)
+{
+    struct oct_cuda_tables *t = &recon->t;
+    const bool nufft = plan->chain.interpolation == OCT_INTERPOLATION_NUFFT;
+    enum oct_err e =
+        nufft ? make_spread_tables(recon, plan, err) : make_tap_tables(recon, plan, err);
+    if (!e && recon->kernels == OCT_CUDA_FUSED)
+        e = upload_table(recon, &t->twiddle, oct_make_twiddles(plan->geometry.padded, nufft), err);
     if (!e && !recon->dc_bscan) {
         const float2 *background;
         e = upload_table(recon, &background, oct_make_background(plan), err);
@@ -108,23 +142,24 @@ static enum oct_err make_buffers(struct oct_cuda_recon *recon, const struct oct_
     return e ? e : oct_stream_pin(recon, &recon->h_valid, n * g->n_lines, err);
 }
 
-static enum oct_err make_plain(struct oct_cuda_recon *recon, const struct oct_geometry *g,
+static enum oct_err make_plain(struct oct_cuda_recon *recon, const struct oct_plan *plan,
                                struct oct_error *err)
 {
     struct oct_plain *p = &recon->plain;
-    p->chunk = oct_plain_chunk(g);
-    const size_t chunk = p->chunk, p1 = g->padded;
+    p->chunk = oct_plain_chunk(plan);
+    const size_t chunk = p->chunk, p1 = plan->geometry.padded;
+    const bool nufft = oct_plain_is_nufft(plan);
     enum oct_err e = oct_stream_alloc(recon, &p->x, chunk * p1, err);
-    if (!e)
+    if (!e && !nufft)
         e = oct_stream_alloc(recon, &p->spectrum, chunk * (p1 / 2 + 1), err);
-    if (!e)
+    if (!e && !nufft)
         e = oct_stream_alloc(recon, &p->odd, chunk * p1, err);
     if (!e)
-        e = oct_stream_alloc(recon, &p->v, chunk * g->upsampled, err);
+        e = oct_stream_alloc(recon, &p->v, chunk * recon->t.n_fft, err);
     if (e)
         return e;
     TRY_STREAM(recon, "plain buffers", cudaMemset(p->x, 0, chunk * p1 * sizeof(float)));
-    return oct_plain_plans(p, g, recon->stream, err);
+    return oct_plain_plans(p, plan, recon->stream, err);
 }
 
 static enum oct_err make_fused(struct oct_cuda_recon *recon, const struct oct_plan *plan,

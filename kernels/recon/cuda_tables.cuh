@@ -2,8 +2,9 @@
 #ifndef OCT_KERNELS_CUDA_TABLES_CUH
 #define OCT_KERNELS_CUDA_TABLES_CUH
 
-#include "kernels/recon/cuda_fused.cuh"
+#include "kernels/recon/cuda_spread.cuh"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -38,8 +39,17 @@ template <int P1> static std::vector<float2> oct_make_twiddles_for()
     return table;
 }
 
-static std::vector<float2> oct_make_twiddles(uint32_t p1)
+template <int P1> static std::vector<float2> oct_make_spread_twiddles()
 {
+    std::vector<float2> table;
+    oct_add_twiddles(typename oct_spread_shape<P1>::passes{}, &table);
+    return table;
+}
+
+static std::vector<float2> oct_make_twiddles(uint32_t p1, bool nufft)
+{
+    if (nufft)
+        return p1 == 2048 ? oct_make_spread_twiddles<2048>() : oct_make_spread_twiddles<4096>();
     return p1 == 2048 ? oct_make_twiddles_for<2048>() : oct_make_twiddles_for<4096>();
 }
 
@@ -80,6 +90,69 @@ static std::vector<float2> oct_make_phase(const struct oct_plan *plan)
     for (uint32_t q = 0; q < plan->geometry.upsampled; q++)
         table.push_back(make_float2(plan->phase_re[q], plan->phase_im[q]));
     return table;
+}
+
+/* The weights of nufft as pipeline/plan/spread.h has them, for the plain kernels. */
+static std::vector<float2> oct_make_weights(const struct oct_spread *s)
+{
+    std::vector<float2> table;
+    for (uint32_t t = 0; t < s->at[s->n_grid]; t++)
+        table.push_back(make_float2(s->re[t], s->im[t]));
+    return table;
+}
+
+/* ---- the same in slices, as oct_spread_gather reads them ---- */
+
+/* Where each slice of 32 points begins, in rows of 32 weights: [n_grid/32 + 1]. */
+static std::vector<uint32_t> oct_slice_rows(const struct oct_spread *s)
+{
+    std::vector<uint32_t> row = {0};
+    for (uint32_t g = 0; g < s->n_grid; g += 32) {
+        uint32_t longest = 0;
+        for (uint32_t k = g; k < g + 32; k++)
+            longest = std::max(longest, s->at[k + 1] - s->at[k]);
+        row.push_back(row.back() +
+                      (longest + OCT_SPREAD_STEP - 1) / OCT_SPREAD_STEP * OCT_SPREAD_STEP);
+    }
+    return row;
+}
+
+/* The first sample of each point: as far forward as its slice's taps end within the line. */
+static std::vector<uint32_t> oct_slice_first(const struct oct_plan *plan,
+                                             const std::vector<uint32_t> &row)
+{
+    const struct oct_spread *s = &plan->spread;
+    const uint32_t end = oct_spread_row(plan->geometry.n_samples, s->n_wrap);
+    std::vector<uint32_t> first;
+    for (uint32_t g = 0; g < s->n_grid; g++)
+        first.push_back(std::min(s->first[g], end - (row[g / 32 + 1] - row[g / 32])));
+    return first;
+}
+
+static std::vector<float2> oct_slice_weights(const struct oct_plan *plan,
+                                             const std::vector<uint32_t> &row,
+                                             const std::vector<uint32_t> &first)
+{
+    const struct oct_spread *s = &plan->spread;
+    std::vector<float2> table((size_t)row.back() * 32, make_float2(0, 0));
+    for (uint32_t g = 0; g < s->n_grid; g++) {
+        size_t to = ((size_t)row[g / 32] + s->first[g] - first[g]) * 32 + g % 32;
+        for (uint32_t t = s->at[g]; t < s->at[g + 1]; t++, to += 32)
+            table[to] = make_float2(s->re[t], s->im[t]);
+    }
+    return table;
+}
+
+/* Bytes of nufft's own tables on the device. */
+static size_t oct_spread_table_bytes(const struct oct_plan *plan, enum oct_cuda_kernels kernels)
+{
+    const struct oct_spread *s = &plan->spread;
+    const size_t of_each = sizeof(uint32_t) + sizeof(float) / 2; /* first, gain */
+    if (kernels == OCT_CUDA_PLAIN)
+        return s->at[s->n_grid] * sizeof(float2) + s->n_grid * (of_each + sizeof(uint32_t)) +
+               sizeof(uint32_t);
+    const std::vector<uint32_t> row = oct_slice_rows(s);
+    return row.back() * 32 * sizeof(float2) + s->n_grid * of_each + row.size() * sizeof(uint32_t);
 }
 
 /* dc=file: whole and rest of the background, so that sample - whole - rest keeps all digits;

@@ -38,12 +38,18 @@ struct oct_cuda_tables {
     const float4 *resample;    /* fused: [P2], with four taps [P2][2]; cuda_tables.cuh says what */
     const float2 *shift;       /* fused: [P1], plain: [P1/2 + 1] */
     const float2 *twiddle;     /* fused: one table a pass, see cuda_fft.cuh */
-    const uint16_t *spectra;   /* [max_batch][M][N] */
-    const uint8_t *valid;      /* [max_batch][M]; read only with OCT_JOB_MISSING */
-    float2 *dc;                /* [max_batch][N] whole and rest, or [N] for all when dc_stride 0 */
-    uint32_t dc_stride;        /* N with dc=bscan, else 0 */
-    float *values;             /* [max_batch][M][D] dB or counts^2 */
-    uint8_t *pixels;           /* [max_batch][M][D] */
+    uint32_t n_fft;            /* points of the transform to depth: P2, with nufft P1 */
+    uint32_t n_wrap;           /* nufft, as are the next; pipeline/plan/spread.h says what */
+    const uint32_t *spread_first; /* [P1] */
+    const uint32_t *spread_at;    /* plain: [P1 + 1] weights; fused: [P1/32 + 1] rows of 32 */
+    const float2 *spread_weight;  /* plain: one point's after the other's; fused: [row][32] */
+    const float *gain;            /* [P2/4]; else NULL */
+    const uint16_t *spectra;      /* [max_batch][M][N] */
+    const uint8_t *valid;         /* [max_batch][M]; read only with OCT_JOB_MISSING */
+    float2 *dc;         /* [max_batch][N] whole and rest, or [N] for all when dc_stride 0 */
+    uint32_t dc_stride; /* N with dc=bscan, else 0 */
+    float *values;      /* [max_batch][M][D] dB or counts^2 */
+    uint8_t *pixels;    /* [max_batch][M][D] */
 };
 
 /* Without care for numbers below 2^-126, which cost three instructions. */
@@ -99,9 +105,9 @@ oct_store(const struct oct_cuda_tables &t, const struct oct_cuda_job &job, size_
         t.values[at] = value;
 }
 
-static __device__ __forceinline__ float oct_intensity(float2 z, uint32_t flags)
+static __device__ __forceinline__ float oct_intensity(float2 z, float gain, uint32_t flags)
 {
-    float i = z.x * z.x + z.y * z.y;
+    float i = (z.x * z.x + z.y * z.y) * gain;
     return flags & OCT_JOB_LOG ? oct_decibel(i) : i;
 }
 
