@@ -1,5 +1,5 @@
-/* synth: recordings of a synthetic retina (tools/retina/), with the truth about them, and films of
- * cells (synth_cells.h).
+/* synth: recordings of a synthetic retina (tools/retina/), with the truth about them, films of
+ * cells (synth_cells.h), and recordings of mirrors (synth_mirror.h).
  *
  * OUT.h5: a volume a file, with calibration and /truth; several volumes are OUT-000.h5, OUT-001.h5
  * and so on. OUT.raw, OUT.bin: plain samples, all volumes one after the other, and the truth in
@@ -14,6 +14,7 @@
 #include "tools/retina/truth_file.h"
 #include "tools/synth_cells.h"
 #include "tools/synth_files.h"
+#include "tools/synth_mirror.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -35,6 +36,7 @@ struct synth_options {
     double fovea_at[2];
     struct oct_synth_cells cells;
     struct oct_cell_paths_setup paths; /* of cells in the retina */
+    struct oct_synth_mirror mirror;
     bool raw, is_film;
 };
 
@@ -94,6 +96,25 @@ static const struct oct_option options_table[] = {
      .at = offsetof(struct synth_options, cells.pixel_um), .needs = "X or X,Y"},
     {"--motion-of-rows", NULL, "of a film: scanned row by row, while cells move", OCT_OPTION_FLAG,
      .at = offsetof(struct synth_options, cells.of_rows)},
+    {"--mirror", "PX[,PX...]",
+     "instead of a retina a mirror at each depth, a file each (OUT-1.h5, ...),\n"
+     "before a spectrometer that nobody has calibrated; PX+PX: two at once;\n"
+     "none: no mirror",
+     OCT_OPTION_TEXT, .at = offsetof(struct synth_options, mirror.mirrors), .needs = "depths"},
+    {"--dispersion", "A2,A3", "of mirrors: radians over the P2 steps in k (30,-6)", OCT_OPTION_TEXT,
+     .at = offsetof(struct synth_options, mirror.dispersion), .needs = "A2,A3"},
+    {"--snr", "DB", "of mirrors: signal to noise of an A-line at depth 0 (60)", OCT_OPTION_NUMBER,
+     .at = offsetof(struct synth_options, mirror.snr_db), .least = 1, .most = 120,
+     .needs = "a number of dB from 1 to 120"},
+    {"--source-bump", "H", "of mirrors: a second, narrow source, H times as high (0)",
+     OCT_OPTION_NUMBER, .at = offsetof(struct synth_options, mirror.bump), .least = 0, .most = 2,
+     .needs = "a number from 0 to 2"},
+    {"--gain", "G", "of mirrors: all light times G (1); 1.6 and more saturates", OCT_OPTION_NUMBER,
+     .at = offsetof(struct synth_options, mirror.gain), .least = 0.001, .most = 1000,
+     .needs = "a number from 0.001 to 1000"},
+    {"--turns", "T", "of mirrors: turns of the fringe over the B-scan (1); 0: at rest",
+     OCT_OPTION_NUMBER, .at = offsetof(struct synth_options, mirror.turns), .least = 0,
+     .most = 10000, .needs = "a number from 0 to 10000"},
     {NULL},
 };
 
@@ -462,6 +483,7 @@ static int read_options(struct synth_options *o, int argc, char **argv)
 {
     *o = (struct synth_options){.seed = 1, .n_volumes = 1};
     oct_synth_cells_init(&o->cells);
+    oct_synth_mirror_init(&o->mirror);
     int status = oct_options_read(&oct_command_synth, o, &argc, argv);
     if (status)
         return status;
@@ -480,6 +502,12 @@ static int read_options(struct synth_options *o, int argc, char **argv)
     if (o->motion_name && !read_motion(o->motion_name, &o->motion))
         return oct_command_misuse(argv[0], "--motion: %s: needs none, bscans, fixation or unsteady",
                                   o->motion_name);
+    if (oct_synth_mirror_is_asked(&o->mirror) &&
+        (o->is_film || o->motion_name || o->fovea || o->n_volumes > 1 || o->n_drusen ||
+         o->n_shadows || o->n_blinks || o->cells.n_cells))
+        return oct_command_misuse(argv[0],
+                                  "--mirror makes recordings (.h5, .raw, .bin), and what is of "
+                                  "retinas and cells does not go with it");
     o->raw = has_suffix(o->out, ".raw") || has_suffix(o->out, ".bin");
     if (!o->raw && !o->is_film && !has_suffix(o->out, ".h5"))
         return oct_command_misuse(argv[0],
@@ -499,6 +527,9 @@ static int run(struct oct_config *config, int argc, char **argv)
 
     if (misuse)
         return misuse;
+    if (oct_synth_mirror_is_asked(&options.mirror))
+        return oct_synth_mirror_make(&options.mirror, config, options.out, options.raw,
+                                     options.calibration, options.seed);
     if (options.is_film)
         return oct_synth_cells_film(&options.cells, options.out, options.seed,
                                     config->pipeline.threads);

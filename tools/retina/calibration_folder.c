@@ -9,19 +9,34 @@
 
 #define WAVELENGTHS "wavelengths.txt"
 
-typedef void print_fn(FILE *file, const struct oct_retina_params *params,
-                      const struct oct_retina_facts *facts);
+#define KMAP "kmap.txt"
 
-static void print_wavelengths(FILE *file, const struct oct_retina_params *params,
-                              const struct oct_retina_facts *facts)
+typedef void print_fn(FILE *file, const void *of);
+
+struct retina {
+    const struct oct_retina_params *params;
+    const struct oct_retina_facts *facts;
+};
+
+static void print_column(FILE *file, const double *values, uint32_t n)
 {
-    for (uint32_t i = 0; i < params->n_samples; i++)
-        fprintf(file, "%.17g\n", facts->wavelengths_nm[i]);
+    for (uint32_t i = 0; i < n; i++)
+        fprintf(file, "%.17g\n", values[i]);
 }
 
-static void print_ini(FILE *file, const struct oct_retina_params *params,
-                      const struct oct_retina_facts *facts)
+static void print_wavelengths(FILE *file, const void *of)
 {
+    const struct retina *retina = of;
+
+    print_column(file, retina->facts->wavelengths_nm, retina->params->n_samples);
+}
+
+static void print_ini(FILE *file, const void *of)
+{
+    const struct retina *retina = of;
+    const struct oct_retina_params *params = retina->params;
+    const struct oct_retina_facts *facts = retina->facts;
+
     fprintf(file, "; The camera and the scan of a synthetic retina, seed %" PRIu64 ".\n",
             params->seed);
     fprintf(file, "[camera]\nsamples=%u\nbits=%u\n\n", params->n_samples, params->bits);
@@ -34,9 +49,35 @@ static void print_ini(FILE *file, const struct oct_retina_params *params,
             facts->dispersion_a3);
 }
 
+static void print_spectrometer_wavelengths(FILE *file, const void *of)
+{
+    const struct oct_spectrometer *s = of;
+
+    print_column(file, s->wavelengths_nm, s->setup.n_samples);
+}
+
+static void print_kmap(FILE *file, const void *of)
+{
+    const struct oct_spectrometer *s = of;
+
+    print_column(file, s->kmap_px, s->setup.n_samples);
+}
+
+static void print_spectrometer_ini(FILE *file, const void *of)
+{
+    const struct oct_spectrometer *s = of;
+
+    fprintf(file,
+            "; A synthetic spectrometer: %.6g um of optical path a depth pixel. " WAVELENGTHS
+            "\n; gives the same steps in k, but another depth scale.\n",
+            s->axial_um);
+    fprintf(file, "[camera]\nsamples=%u\nbits=%u\n\n", s->setup.n_samples, s->setup.bits);
+    fprintf(file, "[calibration]\nkmap=" KMAP "\n");
+    fprintf(file, "dispersion_a2=%.17g\ndispersion_a3=%.17g\n", s->setup.a2, s->setup.a3);
+}
+
 static enum oct_err write_text(const char *folder, const char *name, print_fn *print,
-                               const struct oct_retina_params *params,
-                               const struct oct_retina_facts *facts, struct oct_error *err)
+                               const void *of, struct oct_error *err)
 {
     char path[PATH_MAX], temporary[PATH_MAX];
 
@@ -46,7 +87,7 @@ static enum oct_err write_text(const char *folder, const char *name, print_fn *p
     FILE *file = fopen(temporary, "w");
     if (!file)
         return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", temporary);
-    print(file, params, facts);
+    print(file, of);
     bool bad = fflush(file) != 0 || ferror(file);
     int errnum = errno;
     if (fclose(file) || bad) {
@@ -59,15 +100,36 @@ static enum oct_err write_text(const char *folder, const char *name, print_fn *p
     return OCT_OK;
 }
 
+static enum oct_err make_folder(const char *folder, struct oct_error *err)
+{
+    if (mkdir(folder, 0777) && errno != EEXIST)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made", folder);
+    return OCT_OK;
+}
+
 enum oct_err oct_calibration_folder_write(const char *folder,
                                           const struct oct_retina_params *params,
                                           const struct oct_retina_facts *facts,
                                           struct oct_error *err)
 {
-    enum oct_err status;
+    const struct retina retina = {params, facts};
+    enum oct_err status = make_folder(folder, err);
 
-    if (mkdir(folder, 0777) && errno != EEXIST)
-        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made", folder);
-    status = write_text(folder, WAVELENGTHS, print_wavelengths, params, facts, err);
-    return status ? status : write_text(folder, OCT_CALIBRATION_INI, print_ini, params, facts, err);
+    if (!status)
+        status = write_text(folder, WAVELENGTHS, print_wavelengths, &retina, err);
+    return status ? status : write_text(folder, OCT_CALIBRATION_INI, print_ini, &retina, err);
+}
+
+enum oct_err oct_calibration_folder_write_spectrometer(const char *folder,
+                                                       const struct oct_spectrometer *s,
+                                                       struct oct_error *err)
+{
+    enum oct_err status = make_folder(folder, err);
+
+    if (!status)
+        status = write_text(folder, WAVELENGTHS, print_spectrometer_wavelengths, s, err);
+    if (!status)
+        status = write_text(folder, KMAP, print_kmap, s, err);
+    return status ? status
+                  : write_text(folder, OCT_CALIBRATION_INI, print_spectrometer_ini, s, err);
 }

@@ -32,28 +32,39 @@ static enum oct_err add_cones(const char *path, const struct oct_retina_facts *f
     return status;
 }
 
+/* A dataset to be added. */
+struct list {
+    const char *name, *units;
+    const double *values;
+    unsigned rank;
+    size_t n;
+};
+
+static enum oct_err add_lists(const char *path, const struct list *lists, size_t n,
+                              struct oct_error *err)
+{
+    enum oct_err status = OCT_OK;
+
+    for (size_t i = 0; !status && i < n; i++)
+        status = oct_volume_add_f64(path, lists[i].name, lists[i].values, lists[i].rank,
+                                    &lists[i].n, lists[i].units, err);
+    return status;
+}
+
 enum oct_err oct_truth_file_add_facts(const char *path, const struct oct_retina_facts *facts,
                                       uint32_t n_samples, struct oct_error *err)
 {
     const double dispersion[2] = {facts->dispersion_a2, facts->dispersion_a3};
     const double field[2] = {facts->width_um, facts->height_um};
-    const struct {
-        const char *name, *units;
-        const double *values;
-        unsigned rank;
-        size_t n;
-    } lists[] = {
+    const struct list lists[] = {
         {"/truth/wavelengths_nm", "nm", facts->wavelengths_nm, 1, n_samples},
         {"/truth/dispersion_rad", "rad", dispersion, 1, 2},
         {"/truth/axial_um", "um", &facts->axial_um, 0, 1},
         {"/truth/field_um", "um", field, 1, 2},
         {"/truth/fovea_um", "um", facts->fovea_um, 1, 2},
     };
-    enum oct_err status = OCT_OK;
+    enum oct_err status = add_lists(path, lists, sizeof(lists) / sizeof(lists[0]), err);
 
-    for (size_t i = 0; !status && i < sizeof(lists) / sizeof(lists[0]); i++)
-        status = oct_volume_add_f64(path, lists[i].name, lists[i].values, lists[i].rank,
-                                    &lists[i].n, lists[i].units, err);
     return !status && facts->n_cones ? add_cones(path, facts, err) : status;
 }
 
@@ -130,4 +141,50 @@ enum oct_err oct_truth_file_add_volume(const char *path, const char *group,
         status = add_cells(path, group, &truth->cells, err);
     snprintf(name, sizeof(name), "%s/vessel_um", group);
     return status ? status : oct_volume_add_f64(path, name, truth->vessel_um, 2, dims, "um", err);
+}
+
+static enum oct_err add_reflectors(const char *path, const struct oct_spectrometer *s,
+                                   const struct oct_reflector *reflectors, unsigned n,
+                                   struct oct_error *err)
+{
+    double *px = calloc(n, 3 * sizeof(double)), *um = px ? px + n : NULL,
+           *share = um ? um + n : NULL;
+    enum oct_err status;
+
+    if (!px)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory for the truth", path);
+    for (unsigned r = 0; r < n; r++) {
+        px[r] = reflectors[r].depth_px;
+        um[r] = reflectors[r].depth_px * s->axial_um;
+        share[r] = reflectors[r].share;
+    }
+    const struct list lists[] = {
+        {"/truth/mirror/depth_px", "px", px, 1, n},
+        {"/truth/mirror/depth_um", "um", um, 1, n},
+        {"/truth/mirror/share", "1", share, 1, n},
+    };
+    status = add_lists(path, lists, sizeof(lists) / sizeof(lists[0]), err);
+    free(px);
+    return status;
+}
+
+enum oct_err oct_truth_file_add_spectrometer(const char *path, const struct oct_spectrometer *s,
+                                             const struct oct_reflector *reflectors, unsigned n,
+                                             struct oct_error *err)
+{
+    const double dispersion[2] = {s->setup.a2, s->setup.a3};
+    const size_t n_samples = s->setup.n_samples;
+    const struct list lists[] = {
+        {"/truth/wavelengths_nm", "nm", s->wavelengths_nm, 1, n_samples},
+        {"/truth/kmap_px", "px", s->kmap_px, 1, n_samples},
+        {"/truth/place_q", "1", s->place, 1, n_samples},
+        {"/truth/source_counts", "counts", s->source, 1, n_samples},
+        {"/truth/dispersion_rad", "rad", dispersion, 1, 2},
+        {"/truth/axial_um", "um", &s->axial_um, 0, 1},
+        {"/truth/limit_px", "px", &s->limit_px, 0, 1},
+        {"/truth/read_counts", "counts", &s->read_counts, 0, 1},
+    };
+    enum oct_err status = add_lists(path, lists, sizeof(lists) / sizeof(lists[0]), err);
+
+    return !status && n > 0 ? add_reflectors(path, s, reflectors, n, err) : status;
 }

@@ -3,6 +3,7 @@
 #define OCT_TOOLS_RETINA_TRUTH_FILE_H
 
 #include "tools/retina/retina.h"
+#include "tools/retina/spectrometer.h"
 
 /* Makes an HDF5 file without anything in it; one that is there is replaced. */
 enum oct_err oct_truth_file_create(const char *path, struct oct_error *err);
@@ -23,5 +24,12 @@ enum oct_err oct_truth_file_add_facts(const char *path, const struct oct_retina_
 enum oct_err oct_truth_file_add_volume(const char *path, const char *group,
                                        const struct oct_retina_truth *truth, uint32_t n_bscans,
                                        uint32_t n_lines, struct oct_error *err);
+
+/* Adds what is true of a spectrometer and of the reflectors before it:
+ *     /truth/wavelengths_nm, kmap_px, place_q, source_counts [N]; dispersion_rad [2]; axial_um;
+ *     limit_px; read_counts; /truth/mirror/depth_px, depth_um, share [n], where n > 0. */
+enum oct_err oct_truth_file_add_spectrometer(const char *path, const struct oct_spectrometer *s,
+                                             const struct oct_reflector *reflectors, unsigned n,
+                                             struct oct_error *err);
 
 #endif
