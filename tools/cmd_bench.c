@@ -16,13 +16,13 @@ static const struct {
     const char *name;
     oct_bench_part *run;
 } parts[] = {
-    {"ingest", oct_bench_ingest},     {"shm", oct_bench_shm},
-    {"recorder", oct_bench_recorder}, {"latency", oct_bench_latency},
-    {"start", oct_bench_start},       {"growth", oct_bench_growth},
-    {"whole", oct_bench_whole},       {"correlate", oct_bench_correlate},
-    {"register", oct_bench_register}, {"average", oct_bench_average},
-    {"cells", oct_bench_cells},       {"surfaces", oct_bench_surfaces},
-    {"warp", oct_bench_warp},
+    {"ingest", oct_bench_ingest},       {"shm", oct_bench_shm},
+    {"recorder", oct_bench_recorder},   {"latency", oct_bench_latency},
+    {"start", oct_bench_start},         {"growth", oct_bench_growth},
+    {"nufft", oct_bench_nufft},         {"whole", oct_bench_whole},
+    {"correlate", oct_bench_correlate}, {"register", oct_bench_register},
+    {"average", oct_bench_average},     {"cells", oct_bench_cells},
+    {"surfaces", oct_bench_surfaces},   {"warp", oct_bench_warp},
 };
 enum { N_PARTS = sizeof(parts) / sizeof(parts[0]) };
 
@@ -108,8 +108,8 @@ static bool read_part(struct request *r, const char *name)
 static const struct oct_option options[] = {
     {"PART", NULL,
      "engine (if none is named), ingest, shm, recorder, latency, start,\n"
-     "growth, whole, correlate, register, average, cells, surfaces,\n"
-     "warp or all",
+     "growth, nufft, whole, correlate, register, average, cells,\n"
+     "surfaces, warp or all",
      OCT_OPTION_ARGUMENT, .at = 0},
     {"--seconds", "S", "spend about S seconds on each figure (2)", OCT_OPTION_NUMBER,
      .at = offsetof(struct request, options.seconds), .least = 0.1, .most = 600,

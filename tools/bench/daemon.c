@@ -152,15 +152,17 @@ static enum oct_err time_plans(const struct oct_bench_rig *r, double *seconds,
                                struct oct_error *err)
 {
     uint32_t padded = r->scene.plan->geometry.padded;
+    bool is_one = r->scene.plan->chain.interpolation == OCT_INTERPOLATION_NUFFT;
     struct oct_fft fft;
     char wisdom_dir[80], file[128];
     *seconds = 0;
     snprintf(wisdom_dir, sizeof(wisdom_dir), "%s/octd", r->folder);
-    snprintf(file, sizeof(file), "%s/fftwf-%u.wisdom", wisdom_dir, padded);
+    snprintf(file, sizeof(file), "%s/fftwf-%s%u.wisdom", wisdom_dir, is_one ? "one-" : "", padded);
     if (access(file, R_OK) != 0)
         return OCT_OK;
     uint64_t begin = oct_clock_ns();
-    enum oct_err e = oct_fft_init(&fft, OCT_FFT_ALL, padded, wisdom_dir, err);
+    enum oct_err e =
+        oct_fft_init(&fft, is_one ? OCT_FFT_ONE : OCT_FFT_ALL, padded, wisdom_dir, err);
     *seconds = (double)(oct_clock_ns() - begin) * 1e-9;
     if (!e)
         oct_fft_finish(&fft);

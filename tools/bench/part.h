@@ -48,7 +48,7 @@ typedef enum oct_err oct_bench_part(const struct oct_config *config,
                                     struct oct_bench_rows *rows, struct oct_error *err);
 oct_bench_part oct_bench_ingest, oct_bench_shm, oct_bench_recorder, oct_bench_latency,
     oct_bench_start, oct_bench_growth, oct_bench_whole, oct_bench_correlate, oct_bench_register,
-    oct_bench_average, oct_bench_cells, oct_bench_surfaces, oct_bench_warp,
+    oct_bench_average, oct_bench_cells, oct_bench_surfaces, oct_bench_warp, oct_bench_nufft,
     oct_bench_surfaces_live; /* the last one belongs to the one before */
 
 /* The cores that this process may use: as many threads as the engine starts by itself. */

@@ -1,5 +1,8 @@
 #include "tools/bench/scene.h"
 
+#include "pipeline/plan/grid.h"
+
+#include <complex.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +94,52 @@ static void upsample(const struct oct_geometry *g, const double *x, double *u)
     }
 }
 
+/* Dispersion, window and 1/N at place q, between two entries of the plan's table. */
+static void phase_at(const struct oct_plan *plan, double q, double phase[2])
+{
+    uint32_t last = plan->geometry.upsampled - 2, low = q < last ? (uint32_t)q : last;
+    double part = q - low;
+    phase[0] = (1 - part) * (double)plan->phase_re[low] + part * (double)plan->phase_re[low + 1];
+    phase[1] = (1 - part) * (double)plan->phase_im[low] + part * (double)plan->phase_im[low + 1];
+}
+
+/* nufft: where the camera's samples lie on the P2 steps. */
+static bool find_places(const struct oct_plan *plan, double *q)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    struct oct_k_grid grid;
+    enum oct_err e = oct_k_grid_init(&grid, g, &plan->calibration, NULL);
+    for (uint32_t i = 0; i < g->n_samples && !e; i++)
+        q[i] = oct_k_grid_place(&grid, 2 * (g->left + i));
+    oct_k_grid_finish(&grid);
+    return !e;
+}
+
+/* nufft in double, sample by sample: no grid and no kernel (contract section 6). */
+static void reconstruct_exactly(const struct oct_plan *plan, const double *x, double *intensity)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    uint32_t n = g->n_samples;
+    double *q = malloc(n * sizeof(double));
+    double complex *sum = calloc(g->depth, sizeof(double complex));
+    if (!q || !sum || !find_places(plan, q))
+        abort();
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t low = i > 0 ? i - 1 : 0, high = i + 1 < n ? i + 1 : n - 1;
+        double w = x[i] * (q[high] - q[low]) / (high - low), phase[2];
+        phase_at(plan, q[i], phase);
+        const double turn = -2 * PI * q[i] / g->upsampled;
+        const double complex step = cexp(I * turn);
+        double complex z = w * (phase[0] + I * phase[1]) * cexp(I * (turn * g->crop_first));
+        for (uint32_t d = 0; d < g->depth; d++, z *= step)
+            sum[d] += z;
+    }
+    for (uint32_t d = 0; d < g->depth; d++)
+        intensity[d] = creal(sum[d]) * creal(sum[d]) + cimag(sum[d]) * cimag(sum[d]);
+    free(q);
+    free(sum);
+}
+
 /* B-scan line j in double: intensity of the kept pixels. */
 static void reconstruct(const struct oct_plan *plan, const double *x, double *intensity)
 {
@@ -135,20 +184,40 @@ static void subtract_dc(const struct oct_bench_scene *scene, unsigned f, uint32_
     }
 }
 
+/* How far `value` lies outside of low .. high. */
+static double outside(double value, double low, double high)
+{
+    return fmax(fmax(low - value, value - high), 0);
+}
+
+/* spread: what the amplitude may be off. */
 static double pixel_error(const struct oct_bench_scene *scene, unsigned f, size_t at,
-                          double intensity, double most)
+                          double intensity, double most, double spread)
 {
     const struct oct_image_frame *out = &scene->out[f];
-    double db = 10 * log10(fmax(intensity, 1e-12));
+    double amplitude = sqrt(intensity), db[2];
+    for (int k = 0; k < 2; k++)
+        db[k] = 20 * log10(fmax(amplitude + (k ? spread : -spread), 1e-6));
     if (scene->plan->geometry.sample_type == OCT_SAMPLE_F32)
-        return db > most - 80 ? fabs((double)((const float *)out->pixels)[at] - db) : 0;
-    double level = round((db - out->lo) / (out->hi - out->lo) * 255);
-    return fabs(((const uint8_t *)out->pixels)[at] - fmin(fmax(level, 0), 255));
+        return 20 * log10(amplitude) > most - 80
+                   ? outside((double)((const float *)out->pixels)[at], db[0], db[1])
+                   : 0;
+    for (int k = 0; k < 2; k++)
+        db[k] = fmin(fmax(round((db[k] - out->lo) / (out->hi - out->lo) * 255), 0), 255);
+    return outside(((const uint8_t *)out->pixels)[at], db[0], db[1]);
+}
+
+/* Of the largest amplitude: 0 but with nufft. */
+static double accuracy(const struct oct_plan *plan)
+{
+    double db = plan->chain.accuracy_db < 0 ? plan->chain.accuracy_db : OCT_STANDARD_ACCURACY_DB;
+    return plan->chain.interpolation == OCT_INTERPOLATION_NUFFT ? pow(10, db / 20) : 0;
 }
 
 double oct_bench_scene_error(const struct oct_bench_scene *scene, unsigned f)
 {
-    const struct oct_geometry *g = &scene->plan->geometry;
+    const struct oct_plan *plan = scene->plan;
+    const struct oct_geometry *g = &plan->geometry;
     const uint32_t lines[3] = {0, g->n_lines / 2, g->n_lines - 1};
     double *x = malloc((g->n_samples + g->depth) * sizeof(double)), worst = 0;
 
@@ -158,12 +227,16 @@ double oct_bench_scene_error(const struct oct_bench_scene *scene, unsigned f)
     for (unsigned k = 0; k < 3; k++) {
         double most = 0;
         subtract_dc(scene, f, lines[k], x);
-        reconstruct(scene->plan, x, intensity);
+        if (plan->chain.interpolation == OCT_INTERPOLATION_NUFFT)
+            reconstruct_exactly(plan, x, intensity);
+        else
+            reconstruct(plan, x, intensity);
         for (uint32_t d = 0; d < g->depth; d++)
             most = fmax(most, intensity[d]);
         for (uint32_t d = 0; d < g->depth; d++)
-            worst = fmax(worst, pixel_error(scene, f, (size_t)lines[k] * g->depth + d, intensity[d],
-                                            10 * log10(fmax(most, 1e-12))));
+            worst = fmax(worst,
+                         pixel_error(scene, f, (size_t)lines[k] * g->depth + d, intensity[d],
+                                     10 * log10(fmax(most, 1e-12)), accuracy(plan) * sqrt(most)));
     }
     free(x);
     return worst;

@@ -28,8 +28,9 @@ enum oct_err oct_bench_calibration(struct oct_calibration *cal, uint32_t n);
 void oct_bench_scene_finish(struct oct_bench_scene *scene);
 
 /* Compares lines of in[f] -> out[f] (made with display log, manual, u8 or f32) with direct sums in
- * double precision over the plan's tables. The largest difference in grey levels (u8) or dB (f32,
- * where the intensity is above the maximum - 80 dB). */
+ * double precision over the plan's tables; with nufft with the exact sum over the camera's samples,
+ * from which an amplitude may differ by the accuracy that the plan promises. The largest difference
+ * in grey levels (u8) or dB (f32, where the intensity is above the maximum - 80 dB). */
 double oct_bench_scene_error(const struct oct_bench_scene *scene, unsigned f);
 
 /* Limits that `wanted` demands of the values behind out[f], a picture made with auto: manual's own,
