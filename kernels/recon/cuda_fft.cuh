@@ -88,8 +88,8 @@ static __device__ __forceinline__ void oct_join_turned(float2 &a, float2 &b, int
     }
 }
 
-/* v[0 .. R-1] to its transform, in natural order. HALF: v[R/2 .. R-1] is zero, which the first step,
- * of pairs R/2 apart, need not add. */
+/* v[0 .. R-1] to its transform, in natural order. HALF: v[R/2 .. R-1] is zero, so that the first
+ * step, of pairs R/2 apart, has nothing to add. */
 template <int R, bool TURNED, bool INVERSE, bool HALF> struct oct_dft {
     static __device__ __forceinline__ void run(float2 *v, const float2 *w)
     {
@@ -220,9 +220,9 @@ template <int... R> static constexpr int oct_count_twiddles(oct_radices<R...>)
     return n;
 }
 
-/* A whole transform of LINES signals from pass (R, NS) on. HALF: points N/2 .. N-1 of them are zero,
- * which saves the first pass a step. The signals go through the same places
- * one after the other: side by side in twice the memory took fewer waits and more time, as the
+/* A whole transform of LINES signals from pass (R, NS) on. HALF: their points N/2 .. N-1 are zero,
+ * which saves the first pass a step. The signals go through the same places one after the other:
+ * side by side in twice the memory took fewer waits and more time, as the
  * tables then fit the rest of the cache less well (measured on an H200). */
 template <int N, int T, bool INVERSE, int LINES, bool FREE, bool HALF = false, int NS = 1, int R,
           int... REST>

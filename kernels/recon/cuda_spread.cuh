@@ -2,8 +2,8 @@
  * block: nothing between the samples and the pixels touches device memory.
  *
  *     shared     x[N] of both lines: u16 less DC, and the samples that are read again behind them
- *     registers  f[P1] of each line: every thread gathers its points of the grid. A weight is loaded
- *                once for both lines; a pair of samples is one load
+ *     registers  f[P1] of each line: every thread gathers its points of the grid. A weight is
+ *                loaded once for both lines; a pair of samples is one load
  *     shared     P1 forward, of both lines one after the other
  *     registers  intensity times gain, dB, u8 of the depths wanted; the compiler drops the last
  *                pass's other outputs, of which there are at least half

@@ -52,5 +52,7 @@ int oct_small_cmocka_run(const char *group, const struct CMUnitTest *tests, size
 
 #define cmocka_run_group_tests_name(group, tests, setup, teardown)                                 \
     oct_small_cmocka_run(group, tests, sizeof(tests) / sizeof((tests)[0]))
+#define _cmocka_run_group_tests(group, tests, n, setup, teardown)                                  \
+    oct_small_cmocka_run(group, tests, n)
 
 #endif

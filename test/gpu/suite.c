@@ -1,7 +1,7 @@
 /* The engine suite on a real GPU (scripts/gpu-check): fused and plain kernels; and the analyses.
- * With "--small" only the contract's tests, whose B-scans are small enough for compute-sanitizer;
- * with "--analyses" only the analyses, as far as they are small enough; with "--probe" nothing but
- * the search for a GPU. The last test breaks the device for this process.
+ * With "--small" only the contract's tests and a few pictures of nufft, small enough for
+ * compute-sanitizer; with "--analyses" only the analyses, as far as they are small enough; with
+ * "--probe" nothing but the search for a GPU. The last test breaks the device for this process.
  *
  * Exit status: 0 passed, 1 failed, 3 no GPU answers. */
 #include "kernels/engines.h"
@@ -133,6 +133,14 @@ static void test_tasks(void **state)
     assert_int_equal(scale_task_n_contexts(), 0);
 }
 
+/* What is small enough for compute-sanitizer. */
+static const char *const few_nufft[] = {
+    "nufft, steep k map of a line that fills the grid",
+    "nufft, 4096 samples",
+    "nufft, missing lines are dark without DC subtraction",
+    NULL,
+};
+
 static int run_analyses(bool large)
 {
     int n_failed = oct_correlate_suite_run(&oct_correlator_cuda, PATIENCE_MS, large);
@@ -169,7 +177,8 @@ int main(int argc, char **argv)
         printf("# %s; %s\n", name, oct_cuda_built_with());
     if (argc > 1 && strcmp(argv[1], "--analyses") == 0)
         return run_analyses(false) > 0;
-    int n_failed = oct_suite_run_flow(&flow);
+    int n_failed = small ? oct_suite_run_nufft_of(&pictures, few_nufft) : 0;
+    n_failed += oct_suite_run_flow(&flow);
     const struct CMUnitTest tasks[] = {
         {"tasks of an analysis are done right", test_tasks, NULL, NULL, NULL},
     };
@@ -181,6 +190,7 @@ int main(int argc, char **argv)
     if (!small) {
         n_failed += run_analyses(true);
         n_failed += oct_suite_run_pictures(&pictures);
+        n_failed += oct_suite_run_nufft(&pictures);
         n_failed += cmocka_run_group_tests_name("faults", faults, NULL, NULL);
     }
     return n_failed > 0;

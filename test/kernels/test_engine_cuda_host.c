@@ -21,6 +21,11 @@ static const struct oct_engine_options variants[] = {
 static const struct oct_scene_recipe few[] = {
     {.name = "three lines", .n_samples = 100, .n_lines = 3, .crop_last = 50},
     {.name = "three lines, P1 = 4096", .n_samples = 2049, .n_lines = 3, .crop_last = 50},
+    {.name = "three lines, nufft",
+     .n_samples = 2048,
+     .n_lines = 3,
+     .crop_last = 50,
+     .interpolation = OCT_INTERPOLATION_NUFFT},
 };
 
 static void test_races(void **state)
@@ -31,7 +36,7 @@ static void test_races(void **state)
         {.range = OCT_RANGE_PERCENTILE, .percentile_lo = 5, .percentile_hi = 99},
     };
     (void)state;
-    for (int r = 0; r < 2; r++) {
+    for (size_t r = 0; r < sizeof(few) / sizeof(few[0]); r++) {
         struct oct_scene scene;
         assert_true(oct_scene_create(&scene, &few[r], 3));
         for (int v = 0; v < 2; v++) {
@@ -59,6 +64,32 @@ int main(void)
 
 #else
 
+/* What differs for these kernels; a GPU sees them all (test/gpu/suite.c). */
+static const char *const nufft[] = {
+    "nufft, 833 samples, an odd padding, 7 lines",
+    "nufft, 832 samples, wavelengths fall, dispersion from a file",
+    "nufft, 1001 samples, wavelengths fall, dispersion over the spectrum",
+    "nufft, 4 samples: the least",
+    "nufft, 17 samples, a k map",
+    "nufft, steep k map",
+    "nufft, steep k map of a line that fills the grid",
+    "nufft, 2047 samples, a single line without DC subtraction",
+    "nufft, 2048 samples fill the grid, noise over the full range",
+    "nufft, 2049 samples double the grid",
+    "nufft, 4096 samples",
+    "nufft, 5000 samples, the first pixels of depth",
+    "nufft, cropped to 17 .. 1018",
+    "nufft, cropped to depth 0",
+    "nufft, cropped to the last depth",
+    "nufft, missing lines are dark with DC from a file",
+    "nufft, missing lines are dark without DC subtraction",
+    "nufft, one line came and is its own mean",
+    "nufft, no line came",
+    "nufft, the coarsest accuracy: four taps",
+    "nufft, seven taps, a line that fills the grid",
+    NULL,
+};
+
 int main(void)
 {
     static const struct oct_engine_options flows[] = {
@@ -70,6 +101,7 @@ int main(void)
     const struct oct_suite flow = {&oct_engine_cuda, flows, 3};
     cuda_host_reset(2, (size_t)2 << 30);
     int n_failed = oct_suite_run_pictures(&pictures);
+    n_failed += oct_suite_run_nufft_of(&pictures, nufft);
     n_failed += oct_suite_run_flow(&flow);
     return n_failed > 0;
 }

@@ -447,16 +447,16 @@ static void test_case(void **state)
     assert_int_equal(n_bad, 0);
 }
 
-static int run(const struct oct_suite *suite, const char *name, const struct oct_scene_recipe *of,
-               size_t n)
+static int run(const struct oct_suite *suite, const char *name,
+               const struct oct_scene_recipe *const *of, size_t n)
 {
     struct case_state *states = calloc(n, sizeof(*states));
     struct CMUnitTest *tests = calloc(n, sizeof(*tests));
     int n_failed = 1;
     for (size_t i = 0; states && tests && i < n; i++) {
-        states[i] = (struct case_state){suite, &of[i]};
+        states[i] = (struct case_state){suite, of[i]};
         tests[i] = (struct CMUnitTest){
-            .name = of[i].name, .test_func = test_case, .initial_state = &states[i]};
+            .name = of[i]->name, .test_func = test_case, .initial_state = &states[i]};
     }
     if (states && tests)
         n_failed = _cmocka_run_group_tests(name, tests, n, NULL, NULL);
@@ -467,11 +467,38 @@ static int run(const struct oct_suite *suite, const char *name, const struct oct
 
 int oct_suite_run_pictures(const struct oct_suite *suite)
 {
-    return run(suite, "pictures against the oracle", recipes, N_RECIPES);
+    const struct oct_scene_recipe *all[N_RECIPES];
+    for (size_t i = 0; i < N_RECIPES; i++)
+        all[i] = &recipes[i];
+    return run(suite, "pictures against the oracle", all, N_RECIPES);
 }
+
+static const struct oct_scene_recipe *find_nufft(const char *name)
+{
+    for (size_t i = 0; i < oct_n_engine_recipes_nufft; i++)
+        if (strcmp(oct_engine_recipes_nufft[i].name, name) == 0)
+            return &oct_engine_recipes_nufft[i];
+    return NULL;
+}
+
+#define MOST_NUFFT 256
 
 int oct_suite_run_nufft(const struct oct_suite *suite)
 {
-    return run(suite, "pictures against the exact sum", oct_engine_recipes_nufft,
-               oct_n_engine_recipes_nufft);
+    const struct oct_scene_recipe *all[MOST_NUFFT];
+    for (size_t i = 0; i < oct_n_engine_recipes_nufft && i < MOST_NUFFT; i++)
+        all[i] = &oct_engine_recipes_nufft[i];
+    return run(suite, "pictures against the exact sum", all, oct_n_engine_recipes_nufft);
+}
+
+int oct_suite_run_nufft_of(const struct oct_suite *suite, const char *const *names)
+{
+    const struct oct_scene_recipe *some[MOST_NUFFT];
+    size_t n = 0;
+    for (; n < MOST_NUFFT && names[n]; n++)
+        if (!(some[n] = find_nufft(names[n]))) {
+            printf("# there is no recipe '%s'\n", names[n]);
+            return 1;
+        }
+    return run(suite, "some pictures against the exact sum", some, n);
 }
