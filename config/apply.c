@@ -81,6 +81,7 @@ void oct_config_chain(const struct oct_config *config, struct oct_chain *chain)
 {
     *chain = (struct oct_chain){
         .dc = (enum oct_dc)config->pipeline.dc,
+        .dc_bscans = config->pipeline.dc_bscans,
         .interpolation = (enum oct_interpolation)config->pipeline.interpolation,
         .accuracy_db = config->pipeline.nufft_accuracy_db,
     };

@@ -56,6 +56,7 @@ struct oct_config {
     struct {
         int backend;              /* enum oct_config_backend */
         int dc;                   /* enum oct_dc */
+        uint32_t dc_bscans;       /* 32: B-scans of the mean with dc=running */
         int interpolation;        /* enum oct_interpolation */
         double nufft_accuracy_db; /* -80 */
         uint32_t crop_first;

@@ -11,7 +11,7 @@
 
 const char *const oct_config_simd_names[] = {"auto", "avx512", "avx2", "plain", NULL};
 const char *const oct_config_backend_names[] = {"auto", "cpu", "cuda", NULL};
-static const char *const dc_names[] = {"bscan", "file", "none", NULL};
+static const char *const dc_names[] = {"bscan", "file", "none", "running", NULL};
 static const char *const interpolation_names[] = {"linear", "cubic", "nufft", NULL};
 static const char *const over_names[] = {"grid", "spectrum", NULL};
 static const char *const range_names[] = {"auto", "manual", "percentile", NULL};
@@ -114,7 +114,11 @@ const struct oct_key oct_keys[] = {
     {VALUE(pipeline, dc), .when = OCT_CONFIG_IDLE, .names = dc_names, .first = OCT_DC_BSCAN,
      .standard = "bscan",
      .meaning =
-         "What is subtracted from a spectrum: the B-scan's mean, calibration.background, 0."},
+         "Subtracted from spectra: the mean of the B-scan, calibration.background, 0, mean of "
+         "dc_bscans."},
+    {VALUE(pipeline, dc_bscans), .when = OCT_CONFIG_IDLE, .min = OCT_MIN_DC_BSCANS,
+     .max = OCT_MAX_DC_BSCANS, .standard = "32", .unit = "B-scans",
+     .meaning = "With dc=running: of how many B-scans the mean is; each volume begins anew."},
     {VALUE(pipeline, interpolation), .when = OCT_CONFIG_IDLE, .names = interpolation_names,
      .first = OCT_INTERPOLATION_LINEAR, .standard = "linear",
      .meaning =

@@ -170,6 +170,9 @@ static void reconstruct(const struct oct_bscan *bscan, const struct oct_bscan_ch
     if (chain->plan->chain.dc == OCT_DC_BSCAN) {
         pair.whole = bscan->whole;
         pair.rest = bscan->rest;
+    } else if (chain->plan->chain.dc == OCT_DC_RUNNING) {
+        pair.whole = bscan->job.dc;
+        pair.rest = bscan->job.dc + g->n_samples;
     } else if (chain->plan->chain.dc == OCT_DC_FILE) {
         pair.whole = chain->file_whole;
         pair.rest = chain->file_rest;

@@ -111,6 +111,7 @@ extern "C" enum oct_err oct_cuda_recon_create(struct oct_cuda_recon **out, unsig
     recon->max_batch = max_batch;
     recon->is_f32 = g->sample_type == OCT_SAMPLE_F32;
     recon->dc_bscan = plan->chain.dc == OCT_DC_BSCAN;
+    recon->dc_running = plan->chain.dc == OCT_DC_RUNNING;
     recon->t.n_samples = g->n_samples;
     recon->t.n_lines = g->n_lines;
     recon->t.depth = g->depth;
@@ -121,7 +122,7 @@ extern "C" enum oct_err oct_cuda_recon_create(struct oct_cuda_recon **out, unsig
     recon->t.n_taps = plan->n_taps;
     recon->t.n_fft =
         plan->chain.interpolation == OCT_INTERPOLATION_NUFFT ? g->padded : g->upsampled;
-    recon->t.dc_stride = recon->dc_bscan ? g->n_samples : 0;
+    recon->t.dc_stride = recon->dc_bscan || recon->dc_running ? g->n_samples : 0;
     enum oct_err e = oct_cuda_stream_open(recon, device, signs, err);
     if (!e)
         e = make_recon(recon, plan, err);
@@ -220,6 +221,11 @@ static enum oct_err upload(struct oct_cuda_recon *recon, struct oct_error *err)
             TRY_STREAM(recon, "upload",
                        cudaMemcpyAsync(recon->d_valid + k * lines, recon->h_valid + k * lines,
                                        lines, cudaMemcpyHostToDevice, recon->stream));
+    if (recon->dc_running)
+        TRY_STREAM(recon, "upload",
+                   cudaMemcpyAsync(recon->t.dc, recon->h_dc,
+                                   recon->batch.n * (size_t)recon->t.n_samples * sizeof(float2),
+                                   cudaMemcpyHostToDevice, recon->stream));
     enum oct_err e = check_wanted(recon, err);
     if (e)
         return e;
@@ -356,6 +362,13 @@ static enum oct_err warm_up(struct oct_cuda_recon *recon, struct oct_error *err)
     return OCT_OK;
 }
 
+static void take_dc(struct oct_cuda_recon *recon, unsigned k, const float *dc)
+{
+    const size_t n = recon->t.n_samples;
+    for (size_t i = 0; i < n; i++)
+        recon->h_dc[k * n + i] = make_float2(dc[i], dc[n + i]);
+}
+
 extern "C" void oct_cuda_recon_take(struct oct_cuda_recon *recon, const struct oct_engine_job *jobs,
                                     unsigned n)
 {
@@ -369,6 +382,8 @@ extern "C" void oct_cuda_recon_take(struct oct_cuda_recon *recon, const struct o
         recon->h_values[k] = jobs[k].out->values;
         if (recon->batch.job[k].flags & OCT_JOB_MISSING)
             memcpy(recon->h_valid + k * lines, jobs[k].in->line_valid, lines);
+        if (recon->dc_running)
+            take_dc(recon, k, jobs[k].dc);
     }
 }
 

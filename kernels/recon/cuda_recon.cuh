@@ -15,7 +15,7 @@ enum stage_event { BEGUN, UPLOADED, COMPUTED, DONE, N_EVENTS };
 
 struct oct_cuda_recon : oct_cuda_stream {
     enum oct_cuda_kernels kernels;
-    bool is_f32, dc_bscan;
+    bool is_f32, dc_bscan, dc_running;
     unsigned max_batch;
     struct oct_fused_pick fused;
     struct oct_plain plain;
@@ -31,6 +31,7 @@ struct oct_cuda_recon : oct_cuda_stream {
     uintptr_t h_spectra[OCT_CUDA_MAX_BATCH], h_pixels[OCT_CUDA_MAX_BATCH];
     float *h_values[OCT_CUDA_MAX_BATCH]; /* of jobs with OCT_JOB_VALUES */
     uint8_t *h_valid;                    /* [max_batch][M]; of jobs with missing lines */
+    float2 *h_dc;                        /* [max_batch][N] dc=running: the jobs' lines */
 };
 
 template <class T>
@@ -107,7 +108,7 @@ static enum oct_err make_tables(struct oct_cuda_recon *recon, const struct oct_p
         nufft ? make_spread_tables(recon, plan, err) : make_tap_tables(recon, plan, err);
     if (!e && recon->kernels == OCT_CUDA_FUSED)
         e = upload_table(recon, &t->twiddle, oct_make_twiddles(plan->geometry.padded, nufft), err);
-    if (!e && !recon->dc_bscan) {
+    if (!e && !recon->dc_bscan && !recon->dc_running) {
         const float2 *background;
         e = upload_table(recon, &background, oct_make_background(plan), err);
         t->dc = e ? NULL : const_cast<float2 *>(background);
@@ -127,7 +128,7 @@ static enum oct_err make_buffers(struct oct_cuda_recon *recon, const struct oct_
         e = oct_stream_alloc(recon, &t->values, pixels, err);
     if (!e && !recon->is_f32)
         e = oct_stream_alloc(recon, &t->pixels, pixels, err);
-    if (!e && recon->dc_bscan)
+    if (!e && (recon->dc_bscan || recon->dc_running))
         e = oct_stream_alloc(recon, &t->dc, n * g->n_samples, err);
     if (!e)
         e = oct_stream_alloc(recon, &recon->d_counts, n * 5 * OCT_BINS, err);
@@ -137,9 +138,13 @@ static enum oct_err make_buffers(struct oct_cuda_recon *recon, const struct oct_
         return e;
     t->spectra = recon->d_spectra;
     t->valid = recon->d_valid;
+    if (recon->dc_running) /* kernels run once before a line has come */
+        TRY_STREAM(recon, "DC line", cudaMemset(t->dc, 0, n * g->n_samples * sizeof(*t->dc)));
     TRY_STREAM(recon, "limits", cudaMemset(recon->d_limits, 0, n * sizeof(*recon->d_limits)));
     e = oct_stream_pin(recon, &recon->h_limits, n, err);
-    return e ? e : oct_stream_pin(recon, &recon->h_valid, n * g->n_lines, err);
+    if (!e)
+        e = oct_stream_pin(recon, &recon->h_valid, n * g->n_lines, err);
+    return e || !recon->dc_running ? e : oct_stream_pin(recon, &recon->h_dc, n * g->n_samples, err);
 }
 
 static enum oct_err make_plain(struct oct_cuda_recon *recon, const struct oct_plan *plan,

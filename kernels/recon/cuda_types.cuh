@@ -47,7 +47,7 @@ struct oct_cuda_tables {
     const uint16_t *spectra;      /* [max_batch][M][N] */
     const uint8_t *valid;         /* [max_batch][M]; read only with OCT_JOB_MISSING */
     float2 *dc;         /* [max_batch][N] whole and rest, or [N] for all when dc_stride 0 */
-    uint32_t dc_stride; /* N with dc=bscan, else 0 */
+    uint32_t dc_stride; /* N with dc=bscan and dc=running, else 0 */
     float *values;      /* [max_batch][M][D] dB or counts^2 */
     uint8_t *pixels;    /* [max_batch][M][D] */
 };

@@ -6,7 +6,7 @@
  * thread (the same or another) calls collect; any thread calls describe and running; create and
  * destroy are called while neither submit nor collect runs. Loans: the frames of a job belong to
  * the engine from a successful submit until collect returns that job; input is only read, and the
- * input slot must stay untouched meanwhile.
+ * input slot must stay untouched meanwhile, as the DC line of a job that has one.
  * Order: collect returns jobs in the order of submission, whatever happened to them.
  * Legal states: submit fails with OCT_E_AGAIN when `depth` jobs are in flight (collect first);
  * collect with nothing in flight waits and returns OCT_E_AGAIN. destroy is legal at any time and
@@ -48,6 +48,10 @@ struct oct_engine_job {
      * nothing. */
     struct oct_image_frame *out;
     struct oct_display display;
+    /* With plan->chain.dc == OCT_DC_RUNNING the line that is subtracted from every A-line, [2][N]:
+     * whole counts, then the rest (running_dc.h). Read until collect returns the job. Else NULL and
+     * not read. */
+    const float *dc;
 };
 
 /* Memory for what is lent to an engine. alloc returns page-aligned, zeroed memory or NULL; *pinned

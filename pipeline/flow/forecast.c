@@ -3,6 +3,7 @@
 
 #include "pipeline/base/aligned.h"
 #include "pipeline/base/clock.h"
+#include "pipeline/flow/running_dc.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,6 +29,7 @@ struct probe {
     size_t bytes;
     unsigned char *block;    /* spectra, then the pictures */
     struct oct_raw_frame in; /* shared by all jobs: engines only read it */
+    float *dc;               /* dc=running: its line, likewise */
     unsigned n_out;
     struct oct_image_frame out[MOST_IN_FLIGHT];
 };
@@ -39,6 +41,7 @@ static void free_probe(struct probe *p)
     else if (p->block)
         munmap(p->block, p->bytes);
     free(p->in.line_valid);
+    free(p->dc);
 }
 
 /* Mapped rather than malloc'd: the heap of a thread that does not measure again would keep the
@@ -50,8 +53,9 @@ static unsigned char *map_memory(size_t bytes)
 }
 
 static bool make_probe(struct probe *p, const struct oct_engine_ops *ops, unsigned depth,
-                       const struct oct_geometry *g, const struct oct_display *display)
+                       const struct oct_plan *plan, const struct oct_display *display)
 {
+    const struct oct_geometry *g = &plan->geometry;
     const size_t spectra = (oct_geometry_spectra_bytes(g) + 4095) / 4096 * 4096;
     const size_t image = (oct_geometry_image_bytes(g) + 4095) / 4096 * 4096;
     uint32_t seed = 1;
@@ -71,7 +75,7 @@ static bool make_probe(struct probe *p, const struct oct_engine_ops *ops, unsign
         seed = seed * 1664525u + 1013904223u;
         p->in.spectra[i] = (uint16_t)(1000 + (seed >> 24));
     }
-    return true;
+    return oct_running_dc_alone(&p->dc, plan, &p->in, NULL) == OCT_OK;
 }
 
 /* Fills the engine up to n_most jobs, batches as large as it takes. */
@@ -86,8 +90,10 @@ static bool submit_more(const struct oct_engine_ops *ops, struct oct_engine *eng
         if (n < batch && n_most >= batch)
             return true; /* whole batches keep a GPU busy */
         for (unsigned k = 0; k < n; k++)
-            jobs[k] =
-                (struct oct_engine_job){&p->in, &p->out[(*submitted + k) % p->n_out], *p->display};
+            jobs[k] = (struct oct_engine_job){.in = &p->in,
+                                              .out = &p->out[(*submitted + k) % p->n_out],
+                                              .display = *p->display,
+                                              .dc = p->dc};
         if (ops->submit(engine, jobs, n))
             return false;
         *submitted += n;
@@ -164,7 +170,7 @@ double oct_forecast_engine(const struct oct_engine_ops *ops, struct oct_engine *
     double hz = 0;
     if ((uint64_t)g->n_lines * g->padded > MOST_SAMPLES)
         return 0;
-    if (make_probe(&p, ops, ops->depth(engine), g, display)) {
+    if (make_probe(&p, ops, ops->depth(engine), plan, display)) {
         /* The first trial runs with cold caches and memory; if it took long, there is no time for
          * others. */
         uint64_t n = compute(ops, engine, &p, 1, 0, &last_ns);

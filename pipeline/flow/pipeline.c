@@ -4,6 +4,7 @@
 #include "pipeline/base/clock.h"
 #include "pipeline/base/log.h"
 #include "pipeline/base/thread.h"
+#include "pipeline/flow/running_dc.h"
 #include "pipeline/flow/slots.h"
 
 #include <pthread.h>
@@ -21,6 +22,8 @@ struct oct_pipeline {
     struct oct_ring *raw, *images;
     struct oct_ring_reader *raw_reader;
     struct oct_image_form form;
+    struct oct_running_dc *running_dc; /* feed's; NULL unless dc=running, as the next */
+    float *dc_lines;                   /* [slots of the image ring][2][N], lent with the jobs */
     bool lends_values;
     bool has_own_rooms;             /* values are not kept in the slots, but where `rooms` is: */
     _Atomic(unsigned char *) rooms; /* [slots of the image ring][room_bytes]; NULL: not yet */
@@ -87,6 +90,17 @@ static bool take_request(struct oct_pipeline *p)
     return wanted;
 }
 
+/* The line of dc=running; it is lent as long as the slot is. */
+static const float *next_dc(struct oct_pipeline *p, const struct oct_raw_frame *in, uint64_t slot)
+{
+    if (!p->running_dc)
+        return NULL;
+    const size_t values = 2 * (size_t)p->plan->geometry.n_samples;
+    float *line = p->dc_lines + slot % oct_ring_n_slots(p->images) * values;
+    oct_running_dc_push(p->running_dc, in, line);
+    return line;
+}
+
 /* Waits for the next raw slot and a place for its picture. */
 static enum oct_err next_job(struct oct_pipeline *p, uint64_t timeout_us,
                              struct oct_engine_job *job)
@@ -108,6 +122,7 @@ static enum oct_err next_job(struct oct_pipeline *p, uint64_t timeout_us,
         job->out->values = job->out->pixels;
     else if (p->lends_values && has_room(p, job->out, image_slot) && take_request(p))
         job->out->values = job->out->values_room;
+    job->dc = next_dc(p, job->in, image_slot);
     return OCT_OK;
 }
 
@@ -233,6 +248,17 @@ static enum oct_err create_rings(struct oct_pipeline *p, unsigned n_slots, struc
     return p->raw_reader ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a reader");
 }
 
+static enum oct_err create_running_dc(struct oct_pipeline *p, struct oct_error *err)
+{
+    if (p->plan->chain.dc != OCT_DC_RUNNING)
+        return OCT_OK;
+    const size_t values = 2 * (size_t)p->plan->geometry.n_samples;
+    p->dc_lines = oct_aligned_alloc(64, oct_ring_n_slots(p->images) * values, sizeof(float));
+    if (!p->dc_lines)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the lines of the running mean");
+    return oct_running_dc_create(&p->running_dc, p->plan, err);
+}
+
 static enum oct_err start_threads(struct oct_pipeline *p, struct oct_error *err)
 {
     enum oct_err e = oct_thread_start(&p->feed, "octd-feed", run_feed, p, "feed thread", err);
@@ -263,6 +289,8 @@ enum oct_err oct_pipeline_create(struct oct_pipeline **out, const struct oct_pip
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->room, NULL);
     enum oct_err e = create_rings(p, setup->ring_bscans, err);
+    if (e == OCT_OK)
+        e = create_running_dc(p, err);
     if (e == OCT_OK)
         e = start_threads(p, err);
     if (e) {
@@ -295,6 +323,8 @@ void oct_pipeline_destroy(struct oct_pipeline *p)
     oct_ring_reader_destroy(p->raw_reader);
     oct_ring_destroy(p->raw);
     oct_ring_destroy(p->images);
+    oct_running_dc_destroy(p->running_dc);
+    free(p->dc_lines);
     free(atomic_load(&p->rooms));
     pthread_cond_destroy(&p->room);
     pthread_mutex_destroy(&p->lock);

@@ -264,7 +264,12 @@ static enum oct_err check(const struct oct_geometry *g, const struct oct_calibra
     if (dc == OCT_DC_BSCAN && g->n_lines < 2)
         return oct_fail_key(err, OCT_E_CONFIG, "scan.lines pipeline.dc",
                             "scan.lines is 1: with pipeline.dc=bscan a single A-line would be "
-                            "subtracted from itself; use dc=file or dc=none");
+                            "subtracted from itself; use dc=running, dc=file or dc=none");
+    if (dc == OCT_DC_RUNNING && g->n_lines < 2 && g->n_bscans < 2)
+        return oct_fail_key(err, OCT_E_CONFIG, "scan.lines scan.bscans pipeline.dc",
+                            "scan.lines and scan.bscans are 1: with pipeline.dc=running a volume "
+                            "of a single A-line would be subtracted from itself; use dc=file or "
+                            "dc=none");
     if (dc == OCT_DC_FILE && cal->n_background != g->n_samples) {
         oct_fail_key(err, OCT_E_CONFIG, "calibration.background pipeline.dc camera.samples",
                      "calibration.background has %zu values: with pipeline.dc=file it must have "
@@ -328,6 +333,8 @@ enum oct_err oct_plan_create(struct oct_plan **out, const struct oct_geometry *g
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the plan");
     plan->geometry = *geometry;
     plan->chain = *chain;
+    if (plan->chain.dc_bscans == 0)
+        plan->chain.dc_bscans = OCT_STANDARD_DC_BSCANS;
     plan->n_taps = chain->interpolation == OCT_INTERPOLATION_NUFFT   ? 0
                    : chain->interpolation == OCT_INTERPOLATION_CUBIC ? 4
                                                                      : 2;

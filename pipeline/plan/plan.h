@@ -27,7 +27,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum oct_dc { OCT_DC_BSCAN, OCT_DC_FILE, OCT_DC_NONE };
+enum oct_dc {
+    OCT_DC_BSCAN,
+    OCT_DC_FILE,
+    OCT_DC_NONE,
+    OCT_DC_RUNNING /* the line comes with each job: pipeline/flow/running_dc.h */
+};
 enum oct_interpolation {
     OCT_INTERPOLATION_LINEAR,
     OCT_INTERPOLATION_CUBIC,
@@ -36,6 +41,11 @@ enum oct_interpolation {
 enum oct_range { OCT_RANGE_AUTO, OCT_RANGE_MANUAL, OCT_RANGE_PERCENTILE };
 
 #define OCT_MAX_TAPS 4u
+
+/* B-scans of the running mean. */
+#define OCT_MIN_DC_BSCANS 2u
+#define OCT_MAX_DC_BSCANS 4096u
+#define OCT_STANDARD_DC_BSCANS 32u
 
 /* Bounds of the accuracy of nufft: beyond the lower one floats end. */
 #define OCT_MIN_ACCURACY_DB (-110.0)
@@ -63,6 +73,7 @@ struct oct_display {
 struct oct_chain {
     enum oct_dc dc;
     enum oct_interpolation interpolation;
+    uint32_t dc_bscans; /* running: of this many B-scans; 0: the standard */
     double accuracy_db; /* nufft: largest error, of the largest amplitude; 0: the standard */
 };
 
@@ -92,9 +103,8 @@ struct oct_plan {
 /* Checks the calibration against the geometry and computes the tables. Exactly one of wavelengths
  * and k map must be there. OCT_E_CONFIG names the key (calibration.wavelengths, ...) and what is
  * wrong: count, not strictly monotonic, not nanometres, not positive over all P2 positions,
-
- * dispersion count, background missing for dc=file, dc=bscan with a single line, nufft with depths beyond P2/4. *plan
- * is NULL on error. */
+ * dispersion count, background missing for dc=file, dc=bscan with a single line, dc=running with a
+ * single line in the volume, nufft with depths beyond P2/4. *plan is NULL on error. */
 enum oct_err oct_plan_create(struct oct_plan **plan, const struct oct_geometry *geometry,
                              const struct oct_calibration *calibration,
                              const struct oct_chain *chain, struct oct_error *err);

@@ -26,6 +26,7 @@ static void open_rig_with(struct rig *r, struct fake_script script, unsigned rin
     struct oct_error err = {.text = ""};
     memset(r, 0, sizeof(*r));
     r->plan = volume_plan(N, M, V, D, type);
+    r->plan.chain = (struct oct_chain){.dc = script.dc, .dc_bscans = 3};
     script.plan = &r->plan;
     const struct oct_pipeline_setup setup = {
         .plan = &r->plan,
@@ -172,6 +173,29 @@ static void every_bscan_comes_out_in_order_whatever_the_engine_takes(void **stat
             assert_true(scripts[i].max_batch == 1 || r.watch.n_batches < 200);
             close_rig(&r);
         }
+}
+
+static void every_job_has_the_line_of_its_running_mean(void **state)
+{
+    static const struct fake_script scripts[] = {
+        {.depth = 1, .max_batch = 1, .dc = OCT_DC_RUNNING},
+        {.depth = 12, .max_batch = 4, .job_us = 50, .dc = OCT_DC_RUNNING},
+        {.depth = 6, .max_batch = 6, .fail_one_in = 7, .dc = OCT_DC_RUNNING},
+    };
+    (void)state;
+    for (unsigned k = 0; k < sizeof(scripts) / sizeof(scripts[0]); k++) {
+        struct rig r;
+        struct sink s;
+        open_rig(&r, scripts[k], 3);
+        open_sink(&s, &r, false);
+        for (unsigned i = 0; i < 200; i++)
+            assert_int_equal(feed(&r, TEST_PATIENCE_US), OCT_OK);
+        oct_pipeline_drain(r.pipeline);
+        close_sink(&s);
+        assert_int_equal(s.n_seen, 200);
+        assert_int_equal(r.watch.n_submitted, 200);
+        close_rig(&r);
+    }
 }
 
 static void a_lone_bscan_is_not_held_back_for_a_batch(void **state)
@@ -573,6 +597,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_bscan_comes_out_in_order_whatever_the_engine_takes),
+        cmocka_unit_test(every_job_has_the_line_of_its_running_mean),
         cmocka_unit_test(a_lone_bscan_is_not_held_back_for_a_batch),
         cmocka_unit_test(failing_jobs_are_told_in_place_and_counted),
         cmocka_unit_test(an_engine_that_dies_loses_what_it_has_and_all_after_it_in_order),

@@ -77,7 +77,7 @@ static void test_device_fails(void **state)
         if (round == 3)
             oct_gpu_poison();
         for (; n < N; n++) {
-            struct oct_engine_job job = {&in, &slots[n].frame, display};
+            struct oct_engine_job job = {.in = &in, .out = &slots[n].frame, .display = display};
             e = rig.ops->submit(rig.engine, &job, 1);
             if (e)
                 break;

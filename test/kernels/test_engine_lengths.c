@@ -119,7 +119,8 @@ static enum oct_err submit(struct bench *b, uint64_t id)
     unsigned at = (unsigned)(id % b->depth);
     b->in[at] = b->input[id % N_INPUTS];
     b->in[at].info = info_of(id);
-    struct oct_engine_job job = {&b->in[at], &b->slots[at].frame, display_of(id)};
+    struct oct_engine_job job = {
+        .in = &b->in[at], .out = &b->slots[at].frame, .display = display_of(id)};
     return oct_engine_cpu.submit(b->rig.engine, &job, 1);
 }
 

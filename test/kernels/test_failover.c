@@ -158,8 +158,9 @@ static void submit_all(struct load *load, const struct oct_rig *rig, unsigned up
     *refused = OCT_OK;
     while (load->n_submitted < upto && !*refused) {
         const unsigned i = load->n_submitted;
-        struct oct_engine_job job = {
-            &load->in[i], &load->slots[i].frame, {.range = OCT_RANGE_MANUAL, .lo = 2, .hi = 9}};
+        struct oct_engine_job job = {.in = &load->in[i],
+                                     .out = &load->slots[i].frame,
+                                     .display = {.range = OCT_RANGE_MANUAL, .lo = 2, .hi = 9}};
         *refused = rig->ops->submit(rig->engine, &job, 1);
         load->n_submitted += *refused == OCT_OK;
     }

@@ -74,7 +74,8 @@ static bool submit_next(struct load *load, const struct oct_rig *rig)
     unsigned i = load->n_submitted;
     if (i % 3 != 1) /* of a batch of two often one */
         oct_slot_ask_values(&load->slots[i]);
-    struct oct_engine_job job = {&load->in[i], &load->slots[i].frame, displays[i % 3]};
+    struct oct_engine_job job = {
+        .in = &load->in[i], .out = &load->slots[i].frame, .display = displays[i % 3]};
     enum oct_err e = rig->ops->submit(rig->engine, &job, 1);
     if (e == OCT_OK)
         load->n_submitted++;
@@ -514,8 +515,9 @@ static void test_smoothing_in_turn(void **state)
             struct oct_engine_job jobs[4];
             unsigned n = round ? sizes[s] : 1;
             for (unsigned k = 0; k < n; k++)
-                jobs[k] = (struct oct_engine_job){&load.in[i + k], &load.slots[i + k].frame,
-                                                  smoothed(i + k)};
+                jobs[k] = (struct oct_engine_job){.in = &load.in[i + k],
+                                                  .out = &load.slots[i + k].frame,
+                                                  .display = smoothed(i + k)};
             assert_int_equal(rig.ops->submit(rig.engine, jobs, n), OCT_OK);
             if (!round)
                 oct_rig_collect(&rig);

@@ -103,7 +103,8 @@ static unsigned run_batch(struct oct_rig *rig, const struct lent *lent)
     struct oct_engine_job jobs[N_JOBS];
     unsigned n_lost = 0;
     for (unsigned i = 0; i < N_JOBS; i++)
-        jobs[i] = (struct oct_engine_job){lent->in[i], lent->out[i], display};
+        jobs[i] =
+            (struct oct_engine_job){.in = lent->in[i], .out = lent->out[i], .display = display};
     assert_int_equal(rig->ops->submit(rig->engine, jobs, N_JOBS), OCT_OK);
     for (unsigned i = 0; i < N_JOBS; i++) {
         struct oct_image_frame *done = NULL;
@@ -303,7 +304,7 @@ static void test_machine_stands_still(void **state)
     open_engine(&rig, "fused", PATIENT_MS);
     lend(&lent, rig.plan);
     cuda_host_set_fault(CUDA_HOST_CALL_LATE, 1);
-    struct oct_engine_job job = {lent.in[0], lent.out[0], display};
+    struct oct_engine_job job = {.in = lent.in[0], .out = lent.out[0], .display = display};
     assert_int_equal(rig.ops->submit(rig.engine, &job, 1), OCT_OK);
     const pid_t child = stop_for_a_while();
     assert_int_equal(pthread_create(&thread, NULL, bring_back, NULL), 0);

@@ -32,7 +32,8 @@ static void reconstruct(const struct oct_calibration *cal, uint16_t *spectra, bo
     assert_int_equal(oct_engine_cpu.create(&engine, plan, &options, &err), OCT_OK);
     struct oct_raw_frame in = {.spectra = spectra, .line_valid = line_valid};
     struct oct_image_frame out = {.pixels = pixels}, *done;
-    struct oct_engine_job job = {&in, &out, {.log = log, .range = OCT_RANGE_AUTO}};
+    struct oct_engine_job job = {
+        .in = &in, .out = &out, .display = {.log = log, .range = OCT_RANGE_AUTO}};
     assert_int_equal(oct_engine_cpu.submit(engine, &job, 1), OCT_OK);
     assert_int_equal(oct_engine_cpu.collect(engine, 60000000, &done), OCT_OK);
     assert_int_equal(done->status, OCT_OK);

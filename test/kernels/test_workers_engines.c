@@ -70,7 +70,8 @@ static void use_engine(struct user *u)
     for (unsigned begun = 0, done = 0; done < u->n_bscans; done++) {
         for (; begun < u->n_bscans && begun - done < depth; begun++) {
             struct oct_slot *slot = &slots[begun % depth];
-            struct oct_engine_job job = {&in, &slot->frame, displays[begun % N_DISPLAYS]};
+            struct oct_engine_job job = {
+                .in = &in, .out = &slot->frame, .display = displays[begun % N_DISPLAYS]};
             oct_slot_refill(slot);
             slot->frame.info = (struct oct_bscan_info){.volume = begun}; /* no smoothing */
             assert_int_equal(ops->submit(rig.engine, &job, 1), OCT_OK);

@@ -451,6 +451,11 @@ static void one_line_cannot_be_its_own_background(void **state)
     struct lab *lab = *state;
     lab->geometry.n_lines = 1;
     refuse(lab, "pipeline.dc");
+    lab->chain.dc = OCT_DC_RUNNING; /* that of a volume may be, where it has several */
+    lab->geometry.n_bscans = 1;
+    refuse(lab, "pipeline.dc=running");
+    lab->geometry.n_bscans = 2;
+    accept(lab);
 }
 
 static void a_missing_or_wrong_background_is_refused(void **state)

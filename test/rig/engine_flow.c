@@ -46,6 +46,7 @@ typedef void (*flow_test)(struct flow *flow);
 struct flow_state {
     const struct oct_suite *suite;
     flow_test test;
+    enum oct_dc dc;
 };
 
 static const struct oct_scene *scene_of(const struct flow *flow, uint64_t id)
@@ -101,8 +102,10 @@ static enum oct_err submit(struct flow *flow, uint64_t id, unsigned n,
     for (unsigned i = 0; i < n; i++) {
         unsigned at = (unsigned)((id + i) % flow->depth);
         in[at] = oct_rig_input(scene_of(flow, id + i));
-        jobs[i] = (struct oct_engine_job){
-            .in = &in[at], .out = &flow->slots[at].frame, .display = display(flow, id + i)};
+        jobs[i] = (struct oct_engine_job){.in = &in[at],
+                                          .out = &flow->slots[at].frame,
+                                          .display = display(flow, id + i),
+                                          .dc = scene_of(flow, id + i)->dc};
         in[at].info = jobs[i].out->info;
     }
     enum oct_err e = flow->suite->ops->submit(flow->rig.engine, jobs, n);
@@ -372,18 +375,22 @@ static void test_options(struct flow *flow)
 static const struct {
     const char *name;
     flow_test test;
+    enum oct_dc dc;
 } flow_tests[] = {
-    {"jobs come back in order and alike, whatever the batches", test_order},
-    {"values come with the B-scans that ask for them, whatever the batches", test_values},
-    {"pictures are the same bytes with any number of threads", test_threads_alike},
-    {"the input is only read", test_input_untouched},
-    {"a full engine says so and takes nothing", test_full},
-    {"collect waits for its time when nothing is in flight", test_empty},
+    {"jobs come back in order and alike, whatever the batches", test_order, OCT_DC_BSCAN},
+    {"the line of a running mean is that of its job, whatever the batches", test_order,
+     OCT_DC_RUNNING},
+    {"values come with the B-scans that ask for them, whatever the batches", test_values,
+     OCT_DC_BSCAN},
+    {"pictures are the same bytes with any number of threads", test_threads_alike, OCT_DC_BSCAN},
+    {"the input is only read", test_input_untouched, OCT_DC_BSCAN},
+    {"a full engine says so and takes nothing", test_full, OCT_DC_BSCAN},
+    {"collect waits for its time when nothing is in flight", test_empty, OCT_DC_BSCAN},
     {"percentile limits are smoothed within a volume and start afresh with the next",
-     test_smoothing},
-    {"an engine with jobs in flight can be destroyed", test_destroy},
-    {"one thread submits while another collects", test_two_threads},
-    {"an instruction set that does not exist is refused by name", test_options},
+     test_smoothing, OCT_DC_BSCAN},
+    {"an engine with jobs in flight can be destroyed", test_destroy, OCT_DC_BSCAN},
+    {"one thread submits while another collects", test_two_threads, OCT_DC_BSCAN},
+    {"an instruction set that does not exist is refused by name", test_options, OCT_DC_BSCAN},
 };
 
 #define N_FLOW (sizeof(flow_tests) / sizeof(flow_tests[0]))
@@ -397,6 +404,7 @@ static void run_flow(void **state)
     flow->suite = with->suite;
     for (unsigned i = 0; i < N_SCENES; i++) {
         struct oct_scene_recipe own = recipe; /* other lines are missing in each */
+        own.dc = with->dc;
         own.missing = i == 1 || i == 4 ? OCT_MISSING_SOME
                       : i == 3         ? OCT_MISSING_ALL_BUT_ONE
                                        : OCT_MISSING_NONE;
@@ -422,7 +430,7 @@ int oct_suite_run_flow(const struct oct_suite *suite)
     struct flow_state states[N_FLOW];
     struct CMUnitTest tests[N_FLOW];
     for (size_t i = 0; i < N_FLOW; i++) {
-        states[i] = (struct flow_state){suite, flow_tests[i].test};
+        states[i] = (struct flow_state){suite, flow_tests[i].test, flow_tests[i].dc};
         tests[i] = (struct CMUnitTest){
             .name = flow_tests[i].name, .test_func = run_flow, .initial_state = &states[i]};
     }

@@ -119,7 +119,8 @@ static void run_one(struct oct_rig *rig, const struct oct_scene *scene,
     struct oct_raw_frame in = oct_rig_input(scene);
     slot->frame.info.missing_lines = in.info.missing_lines;
     in.info = slot->frame.info;
-    struct oct_engine_job job = {.in = &in, .out = &slot->frame, .display = *display};
+    struct oct_engine_job job = {
+        .in = &in, .out = &slot->frame, .display = *display, .dc = scene->dc};
     assert_int_equal(rig->ops->submit(rig->engine, &job, 1), OCT_OK);
     memset(&job, 0xff, sizeof(job)); /* the array itself is copied by submit */
     assert_ptr_equal(oct_rig_collect(rig), &slot->frame);

@@ -1,5 +1,7 @@
 #include "test/rig/engine_scene.h"
 
+#include "pipeline/flow/running_dc.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,9 +222,10 @@ static struct oct_oracle_setup oracle_setup(const struct oct_scene *scene)
         .n_lines = recipe->n_lines,
         .crop_first = recipe->crop_first,
         .crop_last = recipe->crop_last,
-        .dc = recipe->dc == OCT_DC_BSCAN  ? OCT_ORACLE_DC_BSCAN
-              : recipe->dc == OCT_DC_FILE ? OCT_ORACLE_DC_FILE
-                                          : OCT_ORACLE_DC_NONE,
+        .dc = recipe->dc == OCT_DC_BSCAN     ? OCT_ORACLE_DC_BSCAN
+              : recipe->dc == OCT_DC_FILE    ? OCT_ORACLE_DC_FILE
+              : recipe->dc == OCT_DC_RUNNING ? OCT_ORACLE_DC_RUNNING
+                                             : OCT_ORACLE_DC_NONE,
         .background = scene->cal.background,
         .wavelengths_nm = scene->cal.wavelengths_nm,
         .n_wavelengths = scene->cal.n_wavelengths,
@@ -233,6 +236,11 @@ static struct oct_oracle_setup oracle_setup(const struct oct_scene *scene)
         .cubic = recipe->interpolation == OCT_INTERPOLATION_CUBIC,
         .nufft = recipe->interpolation == OCT_INTERPOLATION_NUFFT,
     };
+    if (scene->before) { /* the first of them has left the window */
+        setup.before = scene->before + (size_t)recipe->n_lines * recipe->n_samples;
+        setup.before_valid = scene->before_valid + recipe->n_lines;
+        setup.n_before = OCT_SCENE_BEFORE - 1;
+    }
     for (int m = 2; m <= OCT_MAX_DISPERSION_ORDER; m++)
         setup.coefficient[m] = scene->cal.coefficient[m];
     return setup;
@@ -269,6 +277,57 @@ static bool ask_oracle(struct oct_scene *scene, const struct oct_oracle_setup *s
     return !setup->nufft || ask_uncropped(scene, setup);
 }
 
+/* Darker B-scans with noise of their own, one line missing in each. */
+static bool make_before(struct oct_scene *scene, uint64_t *random)
+{
+    const size_t n = scene->recipe.n_samples, n_lines = scene->recipe.n_lines;
+    if (scene->recipe.dc != OCT_DC_RUNNING)
+        return true;
+    scene->before = calloc(OCT_SCENE_BEFORE * n_lines * n, sizeof(uint16_t));
+    scene->before_valid = malloc(OCT_SCENE_BEFORE * n_lines);
+    if (!scene->before || !scene->before_valid)
+        return false;
+    for (size_t b = 0; b < OCT_SCENE_BEFORE; b++)
+        for (size_t j = 0; j < n_lines; j++) {
+            uint16_t *line = scene->before + (b * n_lines + j) * n;
+            scene->before_valid[b * n_lines + j] = j != b;
+            for (size_t i = 0; j != b && i < n; i++)
+                line[i] = digitise((0.9 - 0.1 * (double)b) * source_at((double)i / (double)n) +
+                                       20 * oct_random_normal(random),
+                                   4095);
+        }
+    return true;
+}
+
+/* What the feeding thread of a pipeline would compute. */
+static bool make_dc(struct oct_scene *scene)
+{
+    static const uint32_t number[OCT_SCENE_BEFORE] = {10, 11, 13};
+    const size_t bscan = (size_t)scene->recipe.n_lines * scene->recipe.n_samples;
+    struct oct_plan *plan;
+    struct oct_running_dc *dc = NULL;
+    struct oct_raw_frame frame = {.info = {.number = 0}};
+    if (!scene->before)
+        return true;
+    if (oct_scene_plan(scene, OCT_SAMPLE_F32, &plan, NULL))
+        return false;
+    scene->dc = malloc(2 * scene->recipe.n_samples * sizeof(float));
+    bool made = scene->dc && oct_running_dc_create(&dc, plan, NULL) == OCT_OK;
+    for (unsigned b = 0; made && b < OCT_SCENE_BEFORE; b++) {
+        frame.info.number = number[b];
+        frame.spectra = scene->before + b * bscan;
+        frame.line_valid = scene->before_valid + (size_t)b * scene->recipe.n_lines;
+        oct_running_dc_push(dc, &frame, scene->dc);
+    }
+    frame = (struct oct_raw_frame){
+        .info = {.number = 14}, .spectra = scene->spectra, .line_valid = scene->line_valid};
+    if (made)
+        oct_running_dc_push(dc, &frame, scene->dc);
+    oct_running_dc_destroy(dc);
+    oct_plan_destroy(plan);
+    return made;
+}
+
 bool oct_scene_create(struct oct_scene *scene, const struct oct_scene_recipe *recipe, uint64_t seed)
 {
     *scene = (struct oct_scene){.recipe = *recipe};
@@ -285,8 +344,9 @@ bool oct_scene_create(struct oct_scene *scene, const struct oct_scene_recipe *re
     memset(scene->spectra, 0, bytes);
     fill_light(scene, &seed);
     lose_lines(scene);
+    bool made = make_before(scene, &seed) && make_dc(scene);
     struct oct_oracle_setup setup = oracle_setup(scene);
-    if (!ask_oracle(scene, &setup)) {
+    if (!made || !ask_oracle(scene, &setup)) {
         oct_scene_finish(scene);
         return false;
     }
@@ -301,6 +361,9 @@ void oct_scene_finish(struct oct_scene *scene)
     free(scene->cal.background);
     free(scene->spectra);
     free(scene->line_valid);
+    free(scene->before);
+    free(scene->before_valid);
+    free(scene->dc);
     free(scene->intensity);
     free(scene->db);
     *scene = (struct oct_scene){.n_pixels = 0};
@@ -314,6 +377,7 @@ enum oct_err oct_scene_plan(const struct oct_scene *scene, enum oct_sample_type 
         .dc = recipe->dc,
         .interpolation = recipe->interpolation,
         .accuracy_db = recipe->accuracy_db,
+        .dc_bscans = OCT_SCENE_DC_BSCANS,
     };
     struct oct_geometry geometry;
     *plan = NULL;

@@ -50,17 +50,27 @@ struct oct_scene_recipe {
     double accuracy_db; /* nufft; 0: the standard */
 };
 
+/* dc=running: B-scans 10, 11 and 13 came before this one, which is 14. The window is that of 11 to
+ * 14, so that the first is out of it and one of it is missing. */
+#define OCT_SCENE_BEFORE 3u
+#define OCT_SCENE_DC_BSCANS 4u
+
 struct oct_scene {
     struct oct_scene_recipe recipe;
     struct oct_calibration cal;
     uint16_t *spectra;   /* [M][N], 64-byte aligned, zero where a line is missing */
     uint8_t *line_valid; /* [M] */
-    size_t n_pixels;     /* M * D */
-    double *intensity;   /* [M][D] the oracle's, counts^2 */
-    double *db;          /* [M][D] the same in dB */
-    double brightest;    /* largest intensity */
-    double uncropped;    /* nufft: the largest over all P2/2 depths; else as brightest */
-    uint16_t largest;    /* largest sample of a line that came */
+    /* dc=running: B-scans that came before this one, of which those of the window count, and the
+     * line that a pipeline would lend with the job, [2][N]. Else NULL. */
+    uint16_t *before;      /* [OCT_SCENE_BEFORE][M][N], zero where a line is missing */
+    uint8_t *before_valid; /* [OCT_SCENE_BEFORE][M] */
+    float *dc;
+    size_t n_pixels;   /* M * D */
+    double *intensity; /* [M][D] the oracle's, counts^2 */
+    double *db;        /* [M][D] the same in dB */
+    double brightest;  /* largest intensity */
+    double uncropped;  /* nufft: the largest over all P2/2 depths; else as brightest */
+    uint16_t largest;  /* largest sample of a line that came */
 };
 
 /* Makes the samples and asks the oracle. False when out of memory. */

@@ -1,6 +1,7 @@
 #include "test/rig/fake_engine.h"
 
 #include "pipeline/base/clock.h"
+#include "pipeline/flow/running_dc.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,13 +11,15 @@
 
 struct fake_job {
     struct oct_engine_job job;
-    uint64_t ready_ns, sum; /* of the input: it must not change while it is lent */
+    uint64_t ready_ns, sum; /* of the input and the DC line: they must not change while lent */
     enum oct_err status;
 };
 
 struct oct_engine {
     struct fake_script script;
     struct fake_watch *watch;
+    struct oct_running_dc *dc; /* dc=running: what the lines of the jobs must be */
+    float *dc_line;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct fake_job jobs[MOST]; /* a queue: begin .. end - 1, modulo MOST */
@@ -33,13 +36,25 @@ float fake_value(uint16_t first_sample, double lo, size_t i)
     return (float)fake_pixel(first_sample, lo) / 2 + (float)i * 1000;
 }
 
-static uint64_t sum_of(const struct oct_engine *e, const struct oct_raw_frame *in)
+static uint64_t sum_of(const struct oct_engine *e, const struct oct_engine_job *job)
 {
     const struct oct_geometry *g = &e->script.plan->geometry;
-    uint64_t sum = in->info.id;
+    uint64_t sum = job->in->info.id;
     for (size_t i = 0; i < (size_t)g->n_lines * g->n_samples; i++)
-        sum = sum * 31 + in->spectra[i];
+        sum = sum * 31 + job->in->spectra[i];
+    for (size_t i = 0; e->dc && job->dc && i < 2 * (size_t)g->n_samples; i++)
+        sum = sum * 31 + (uint64_t)(job->dc[i] * 4096);
     return sum;
+}
+
+/* The line is that of this B-scan after those that were submitted before it. */
+static bool has_its_line(struct oct_engine *e, const struct oct_engine_job *job)
+{
+    const size_t n = 2 * (size_t)e->script.plan->geometry.n_samples;
+    if (!e->dc)
+        return job->dc == NULL;
+    oct_running_dc_push(e->dc, job->in, e->dc_line);
+    return job->dc && memcmp(e->dc_line, job->dc, n * sizeof(float)) == 0;
 }
 
 struct oct_engine *fake_engine_create(const struct fake_script *script, struct fake_watch *watch)
@@ -55,7 +70,13 @@ struct oct_engine *fake_engine_create(const struct fake_script *script, struct f
     pthread_condattr_destroy(&monotonic);
     e->script = *script;
     e->watch = watch;
-    return e;
+    if (script->plan->chain.dc != OCT_DC_RUNNING)
+        return e;
+    e->dc_line = calloc(2 * (size_t)script->plan->geometry.n_samples, sizeof(float));
+    if (e->dc_line && oct_running_dc_create(&e->dc, script->plan, NULL) == OCT_OK)
+        return e;
+    fake_engine.destroy(e);
+    return NULL;
 }
 
 static const char *fake_describe(const struct oct_engine *engine)
@@ -85,8 +106,9 @@ static void queue_job(struct oct_engine *e, const struct oct_engine_job *job)
     bool fails = e->script.fail_one_in && number % e->script.fail_one_in == 0;
     *f = (struct fake_job){.job = *job,
                            .ready_ns = e->last_ready_ns,
-                           .sum = sum_of(e, job->in),
+                           .sum = sum_of(e, job),
                            .status = fails ? OCT_E_BACKEND : OCT_OK};
+    e->watch->n_wrong += !has_its_line(e, job);
     e->watch->n_wrong += memcmp(&job->in->info, &job->out->info, sizeof(job->in->info)) != 0;
 }
 
@@ -118,7 +140,7 @@ static void finish(struct oct_engine *e, const struct fake_job *f)
 {
     const struct oct_geometry *g = &e->script.plan->geometry;
     struct oct_image_frame *out = f->job.out;
-    e->watch->n_wrong += sum_of(e, f->job.in) != f->sum;
+    e->watch->n_wrong += sum_of(e, &f->job) != f->sum;
     out->status = f->status;
     out->lo = f->job.display.lo;
     out->hi = f->job.display.hi;
@@ -164,6 +186,8 @@ static void fake_destroy(struct oct_engine *e)
         return;
     pthread_cond_destroy(&e->changed);
     pthread_mutex_destroy(&e->lock);
+    oct_running_dc_destroy(e->dc);
+    free(e->dc_line);
     free(e);
 }
 

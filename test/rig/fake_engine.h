@@ -2,7 +2,8 @@
  *
  * A picture's pixels are all (first sample of the B-scan + display.lo) % 251; float values, where
  * they are asked for, are half of that and 1000 more from each to the next. Jobs are done one
- * after the other, each after its time. */
+ * after the other, each after its time. With a plan of dc=running the lines of the jobs are
+ * compared with those of the same B-scans in the order of submission. */
 #ifndef OCT_TEST_RIG_FAKE_ENGINE_H
 #define OCT_TEST_RIG_FAKE_ENGINE_H
 
@@ -16,6 +17,7 @@ struct fake_script {
     unsigned depth, max_batch;
     uint64_t job_us;      /* a job takes this long */
     uint64_t fail_one_in; /* every such job fails (0: none) */
+    enum oct_dc dc;       /* of the plan, by who makes it */
     uint64_t dies_at;     /* job number from which on submit returns OCT_E_BACKEND; 0: never */
 };
 

@@ -92,10 +92,16 @@ static void fill_dc(struct tables *t)
             sum += t->spectra[j * n + i];
             came++;
         }
+        for (size_t j = 0; j < setup->n_before * setup->n_lines; j++) {
+            if (!setup->before_valid[j])
+                continue;
+            sum += setup->before[j * n + i];
+            came++;
+        }
         if (setup->dc == OCT_ORACLE_DC_FILE)
             t->dc[i] = setup->background[i];
         else
-            t->dc[i] = setup->dc == OCT_ORACLE_DC_BSCAN && came ? sum / (double)came : 0;
+            t->dc[i] = setup->dc != OCT_ORACLE_DC_NONE && came ? sum / (double)came : 0;
     }
 }
 

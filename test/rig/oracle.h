@@ -29,7 +29,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum oct_oracle_dc { OCT_ORACLE_DC_BSCAN, OCT_ORACLE_DC_FILE, OCT_ORACLE_DC_NONE };
+enum oct_oracle_dc {
+    OCT_ORACLE_DC_BSCAN,
+    OCT_ORACLE_DC_FILE,
+    OCT_ORACLE_DC_NONE,
+    OCT_ORACLE_DC_RUNNING /* the mean over the lines that came of this and of `before` */
+};
 enum oct_oracle_mode { OCT_ORACLE_AUTO, OCT_ORACLE_MANUAL, OCT_ORACLE_PERCENTILE };
 
 /* Arrays belong to the caller. Exactly one of wavelengths_nm and kmap_px is not NULL. */
@@ -37,7 +42,10 @@ struct oct_oracle_setup {
     size_t n_samples, n_lines;    /* N, M */
     size_t crop_first, crop_last; /* crop_last 0: P2 / 2 */
     enum oct_oracle_dc dc;
-    const double *background;     /* [N], with OCT_ORACLE_DC_FILE */
+    const double *background;    /* [N], with OCT_ORACLE_DC_FILE */
+    const uint16_t *before;      /* [n_before][M][N], with OCT_ORACLE_DC_RUNNING */
+    const uint8_t *before_valid; /* [n_before][M] */
+    size_t n_before;
     const double *wavelengths_nm; /* [n_wavelengths], N or P2 of them */
     size_t n_wavelengths;
     const double *kmap_px; /* [n_kmap] */

@@ -27,6 +27,7 @@ struct runner {
     uint8_t *in_memory, *out_memory, *valid;
     struct oct_raw_frame *in; /* [depth] */
     struct oct_image_frame *out;
+    float *const *dc; /* [OCT_BENCH_FRAMES] the scene's */
 };
 
 static enum oct_err collect(struct runner *r, struct oct_image_frame **done, struct oct_error *err)
@@ -39,12 +40,20 @@ static enum oct_err collect(struct runner *r, struct oct_image_frame **done, str
     return oct_fail(err, OCT_E_BACKEND, "the CUDA engine gives no pictures");
 }
 
+static struct oct_engine_job job_of(const struct runner *r, unsigned slot)
+{
+    return (struct oct_engine_job){.in = &r->in[slot],
+                                   .out = &r->out[slot],
+                                   .display = r->display,
+                                   .dc = r->dc[slot % OCT_BENCH_FRAMES]};
+}
+
 static enum oct_err submit(struct runner *r, uint64_t number, unsigned n, struct oct_error *err)
 {
     struct oct_engine_job jobs[OCT_CUDA_MAX_BATCH];
     for (unsigned k = 0; k < n; k++) {
         unsigned slot = (unsigned)((number + k) % r->depth);
-        jobs[k] = (struct oct_engine_job){&r->in[slot], &r->out[slot], r->display};
+        jobs[k] = job_of(r, slot);
     }
     if (r->ops->submit(r->engine, jobs, n))
         return oct_fail(err, OCT_E_BACKEND, "the CUDA engine takes no more B-scans");
@@ -169,7 +178,7 @@ static enum oct_err run_batch(struct runner *r, struct oct_cuda_recon *recon, do
     struct oct_engine_job jobs[OCT_CUDA_MAX_BATCH];
     bool needs_end;
     for (unsigned k = 0; k < r->batch; k++)
-        jobs[k] = (struct oct_engine_job){&r->in[k], &r->out[k], r->display};
+        jobs[k] = job_of(r, k);
     oct_cuda_recon_take(recon, jobs, r->batch);
     enum oct_err e = oct_cuda_recon_begin(recon, &needs_end, err);
     if (!e)
@@ -264,7 +273,7 @@ static enum oct_err runner_init(struct runner *r, const struct oct_bench_scene *
                                 const struct oct_engine_options *options, struct oct_error *err)
 {
     const struct oct_geometry *g = &scene->plan->geometry;
-    *r = (struct runner){.geometry = g, .ops = &oct_engine_cuda};
+    *r = (struct runner){.geometry = g, .ops = &oct_engine_cuda, .dc = scene->dc};
     enum oct_err e = r->ops->create(&r->engine, scene->plan, options, err);
     if (e)
         return e;

@@ -1,5 +1,6 @@
 #include "tools/bench/scene.h"
 
+#include "pipeline/flow/running_dc.h"
 #include "pipeline/plan/grid.h"
 
 #include <complex.h>
@@ -53,7 +54,7 @@ static enum oct_err make_frame(struct oct_bench_scene *scene, unsigned f)
         return OCT_E_NO_MEMORY;
     memset(in->line_valid, 1, g->n_lines);
     fill_spectra(g, in->spectra, f + 1);
-    return OCT_OK;
+    return oct_running_dc_alone(&scene->dc[f], scene->plan, in, NULL);
 }
 
 enum oct_err oct_bench_scene_fill(struct oct_bench_scene *scene, struct oct_error *err)
@@ -70,6 +71,7 @@ void oct_bench_scene_finish(struct oct_bench_scene *scene)
         free(scene->in[f].spectra);
         free(scene->in[f].line_valid);
         free(scene->out[f].pixels);
+        free(scene->dc[f]);
     }
     oct_plan_destroy(scene->plan);
     *scene = (struct oct_bench_scene){0};
@@ -176,9 +178,10 @@ static void subtract_dc(const struct oct_bench_scene *scene, unsigned f, uint32_
     const struct oct_plan *plan = scene->plan;
     const struct oct_geometry *g = &plan->geometry;
     const uint16_t *a = scene->in[f].spectra;
+    const bool mean = plan->chain.dc == OCT_DC_BSCAN || plan->chain.dc == OCT_DC_RUNNING;
     for (uint32_t i = 0; i < g->n_samples; i++) {
         double dc = plan->chain.dc == OCT_DC_FILE ? plan->calibration.background[i] : 0;
-        for (uint32_t m = 0; plan->chain.dc == OCT_DC_BSCAN && m < g->n_lines; m++)
+        for (uint32_t m = 0; mean && m < g->n_lines; m++)
             dc += (double)a[(size_t)m * g->n_samples + i] / g->n_lines;
         x[i] = a[(size_t)j * g->n_samples + i] - dc;
     }

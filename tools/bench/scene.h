@@ -13,6 +13,8 @@ struct oct_bench_scene {
     struct oct_plan *plan;
     struct oct_raw_frame in[OCT_BENCH_FRAMES];
     struct oct_image_frame out[OCT_BENCH_FRAMES];
+    float
+        *dc[OCT_BENCH_FRAMES];  /* dc=running: lines for the jobs, those of each alone; else NULL */
     struct oct_display display; /* the config's; what is timed may take another range */
 };
 
