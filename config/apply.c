@@ -84,6 +84,9 @@ void oct_config_chain(const struct oct_config *config, struct oct_chain *chain)
         .dc_bscans = config->pipeline.dc_bscans,
         .interpolation = (enum oct_interpolation)config->pipeline.interpolation,
         .accuracy_db = config->pipeline.nufft_accuracy_db,
+        .shaping = {.window = (enum oct_window)config->pipeline.window,
+                    .width = config->pipeline.window_width,
+                    .flatten = config->pipeline.flatten},
     };
 }
 

@@ -192,6 +192,19 @@ static enum oct_err check_surfaces(const struct oct_config *config, struct oct_e
                        "surfaces.most_um", err);
 }
 
+static enum oct_err check_flatten(const struct oct_config *config, struct oct_error *err)
+{
+    bool is_flat = config->pipeline.window == OCT_WINDOW_FLAT;
+    if (config->calibration.background[0] || !(is_flat || config->pipeline.flatten))
+        return OCT_OK;
+    return oct_fail_key(err, OCT_E_CONFIG,
+                        is_flat ? "calibration.background pipeline.window"
+                                : "calibration.background pipeline.flatten",
+                        "calibration.background is missing: pipeline.%s needs it (octctl "
+                        "background records one)",
+                        is_flat ? "window=flat" : "flatten=yes");
+}
+
 static enum oct_err check_together(const struct oct_config *config, struct oct_error *err)
 {
     enum oct_err code;
@@ -212,6 +225,8 @@ static enum oct_err check_together(const struct oct_config *config, struct oct_e
     if (config->pipeline.dc == OCT_DC_FILE && !config->calibration.background[0])
         return oct_fail_key(err, OCT_E_CONFIG, "calibration.background pipeline.dc",
                             "calibration.background is missing: pipeline.dc=file needs it");
+    if ((code = check_flatten(config, err)))
+        return code;
     if ((code = check_order(config->pipeline.min_db, config->pipeline.max_db, "pipeline.min_db",
                             "pipeline.max_db", err)))
         return code;

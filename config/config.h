@@ -59,6 +59,9 @@ struct oct_config {
         uint32_t dc_bscans;       /* 32: B-scans of the mean with dc=running */
         int interpolation;        /* enum oct_interpolation */
         double nufft_accuracy_db; /* -80 */
+        int window;               /* enum oct_window: none */
+        double window_width;      /* 0.5: of gauss, a share of the camera's span in k */
+        bool flatten;             /* no: divide by the smoothed background */
         uint32_t crop_first;
         uint32_t crop_last; /* OCT_CONFIG_CROP_AUTO (the default): P2/4; 0: all */
         bool log;
@@ -223,8 +226,8 @@ bool oct_config_is_set(const struct oct_config *config, const char *key);
 /* Checks of several keys together: at most one of wavelengths and kmap, at most one of dispersion
  * file and coefficients, min < max (both pairs), percentile_low < percentile_high,
  * enface_slab_first < enface_slab_last, scan.repeats divides scan.bscans, something to record,
- * background given with dc=file. oct_geometry_init checks the geometry. The message starts with
- * where the key at fault was given (see oct_config_blame). */
+ * background given with dc=file, window=flat and flatten. oct_geometry_init checks the geometry.
+ * The message starts with where the key at fault was given (see oct_config_blame). */
 enum oct_err oct_config_check(const struct oct_config *config, struct oct_error *err);
 
 /* Fills err (not `why` itself) with the message of `why`, and returns its code. Of the keys that

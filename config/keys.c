@@ -13,6 +13,8 @@ const char *const oct_config_simd_names[] = {"auto", "avx512", "avx2", "plain", 
 const char *const oct_config_backend_names[] = {"auto", "cpu", "cuda", NULL};
 static const char *const dc_names[] = {"bscan", "file", "none", "running", NULL};
 static const char *const interpolation_names[] = {"linear", "cubic", "nufft", NULL};
+static const char *const window_names[] = {"none",  "hann", "hamming", "blackman",
+                                           "gauss", "flat", NULL};
 static const char *const over_names[] = {"grid", "spectrum", NULL};
 static const char *const range_names[] = {"auto", "manual", "percentile", NULL};
 static const char *const sample_names[] = {"u8", "f32", NULL};
@@ -95,7 +97,7 @@ const struct oct_key oct_keys[] = {
      .meaning =
          "Complex phase that undoes dispersion (P2 lines \"re im\"). This or dispersion_a2.."},
     {TEXT(calibration, background, PATH), .when = OCT_CONFIG_IDLE, .standard = "", .unit = "counts",
-     .meaning = "Spectrum to subtract when dc=file (N values, one a line)."},
+     .meaning = "Spectrum without a sample (N values, one a line): for dc=file, window, flatten."},
     {VALUE(calibration, dispersion_a2), .when = OCT_CONFIG_IDLE, .min = -1e6, .max = 1e6,
      .standard = "0", .unit = "rad",
      .meaning = "Dispersion: coefficient of t^2; t is as dispersion_over says."},
@@ -126,6 +128,15 @@ const struct oct_key oct_keys[] = {
     {VALUE(pipeline, nufft_accuracy_db), .when = OCT_CONFIG_IDLE, .min = OCT_MIN_ACCURACY_DB,
      .max = OCT_MAX_ACCURACY_DB, .standard = "-80", .unit = "dB",
      .meaning = "Largest error of interpolation=nufft at any depth, of the largest amplitude."},
+    {VALUE(pipeline, window), .when = OCT_CONFIG_IDLE, .names = window_names,
+     .first = OCT_WINDOW_NONE, .standard = "none",
+     .meaning =
+         "Window over the spectrum, in k: lower side lobes, wider lines. flat: none + flatten."},
+    {VALUE(pipeline, window_width), .when = OCT_CONFIG_IDLE, .min = OCT_MIN_WINDOW_WIDTH,
+     .max = OCT_MAX_WINDOW_WIDTH, .standard = "0.5",
+     .meaning = "window=gauss: full width at half maximum, as a share of the camera's span in k."},
+    {VALUE(pipeline, flatten), .when = OCT_CONFIG_IDLE, .standard = "no",
+     .meaning = "Divide by the source's spectrum too: calibration.background, smoothed."},
     {VALUE(pipeline, crop_first), .when = OCT_CONFIG_IDLE, .min = 0, .max = OCT_MAX_SAMPLES - 1,
      .standard = "0", .unit = "depth pixels", .meaning = "First depth pixel kept."},
     {VALUE(pipeline, crop_last), .when = OCT_CONFIG_IDLE, .min = 0, .max = OCT_MAX_SAMPLES,

@@ -86,9 +86,9 @@ double oct_plan_theta(const struct oct_plan *plan, double q)
     return oct_calibration_theta(&plan->calibration, t);
 }
 
-/* Contract step 5, times 1/N of step 6. */
-static enum oct_err compute_phase(struct oct_plan *plan, float *re, float *im,
-                                  struct oct_error *err)
+/* Contract step 5, times the window and 1/N of step 6. */
+static enum oct_err compute_phase(struct oct_plan *plan, const struct oct_shape *shape, float *re,
+                                  float *im, struct oct_error *err)
 {
     const struct oct_calibration *cal = &plan->calibration;
     uint32_t n = plan->geometry.upsampled;
@@ -111,8 +111,9 @@ static enum oct_err compute_phase(struct oct_plan *plan, float *re, float *im,
             c = cos(theta);
             s = -sin(theta);
         }
-        re[q] = (float)(c * scale);
-        im[q] = (float)(s * scale);
+        double shaped = scale * oct_shape_at(shape, q);
+        re[q] = (float)(c * shaped);
+        im[q] = (float)(s * shaped);
         if (!isfinite(re[q]) || !isfinite(im[q]))
             return oct_fail_key(err, OCT_E_CONFIG, "calibration.dispersion",
                                 "calibration.dispersion, value %u: too large for a phase", q + 1);
@@ -156,22 +157,19 @@ static void phase_at(const struct oct_plan *plan, double q, double phase[2])
     }
 }
 
-/* The tables of nufft. q, phase: memory for [N] and [N][2]. */
-static enum oct_err compute_spread(struct oct_plan *plan, const struct oct_k_grid *grid, double *q,
-                                   double *phase, struct oct_error *err)
+/* The tables of nufft. phase: memory for [N][2]. */
+static enum oct_err compute_spread(struct oct_plan *plan, const struct oct_shape *shape,
+                                   const double *q, double *phase, struct oct_error *err)
 {
     const struct oct_geometry *g = &plan->geometry;
     uint32_t n = g->n_samples;
     double accuracy_db = plan->chain.accuracy_db;
 
-    for (uint32_t i = 0; i < n; i++)
-        q[i] = oct_k_grid_place(grid, 2 * (g->left + i));
-    for (uint32_t i = 0; i < n; i++) { /* |dq/di|: central, at the ends of one side */
-        uint32_t low = i > 0 ? i - 1 : 0, high = i + 1 < n ? i + 1 : n - 1;
-        double w = (q[high] - q[low]) / (high - low);
+    for (uint32_t i = 0; i < n; i++) {
+        double w = oct_place_slope(q, n, i) * oct_shape_at(shape, q[i]) / n;
         phase_at(plan, q[i], phase + 2 * (size_t)i);
-        phase[2 * (size_t)i] *= w / n;
-        phase[2 * (size_t)i + 1] *= w / n;
+        phase[2 * (size_t)i] *= w;
+        phase[2 * (size_t)i + 1] *= w;
     }
     enum oct_err e =
         oct_spread_init(&plan->spread, q, phase, n, g->upsampled,
@@ -181,18 +179,6 @@ static enum oct_err compute_spread(struct oct_plan *plan, const struct oct_k_gri
     return e ? oct_fail_key(err, e, "calibration.dispersion",
                             "calibration.dispersion: too large for a phase")
              : OCT_OK;
-}
-
-static enum oct_err compute_nufft(struct oct_plan *plan, const struct oct_k_grid *grid,
-                                  struct oct_error *err)
-{
-    size_t n = plan->geometry.n_samples;
-    double *q = malloc(3 * n * sizeof(double));
-    if (!q)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the tables of nufft");
-    enum oct_err e = compute_spread(plan, grid, q, q + n, err);
-    free(q);
-    return e;
 }
 
 static enum oct_err alloc_taps(struct oct_plan *plan, struct oct_error *err)
@@ -219,20 +205,43 @@ static enum oct_err compute_interpolation(struct oct_plan *plan, const struct oc
                         err);
 }
 
-static enum oct_err compute_k_tables(struct oct_plan *plan, struct oct_error *err)
+/* All tables but the background, by the places of the camera's samples. memory: [3 N]. */
+static enum oct_err compute_k_tables(struct oct_plan *plan, const struct oct_k_grid *grid,
+                                     double *memory, struct oct_error *err)
+{
+    const struct oct_geometry *g = &plan->geometry;
+    const struct oct_calibration *cal = &plan->calibration;
+    double *q = memory, *phase = memory + g->n_samples;
+    struct oct_shape shape;
+
+    for (uint32_t i = 0; i < g->n_samples; i++)
+        q[i] = oct_k_grid_place(grid, 2 * (g->left + i));
+    enum oct_err e = oct_shape_init(&shape, &plan->chain.shaping, q, g->n_samples,
+                                    cal->n_background ? cal->background : NULL, err);
+    if (e == OCT_OK)
+        e = compute_phase(plan, &shape, (float *)plan->phase_re, (float *)plan->phase_im, err);
+    if (e == OCT_OK)
+        e = plan->n_taps ? compute_interpolation(plan, grid, err)
+                         : compute_spread(plan, &shape, q, phase, err);
+    oct_shape_finish(&shape);
+    return e;
+}
+
+static enum oct_err compute_tables(struct oct_plan *plan, struct oct_error *err)
 {
     struct oct_k_grid grid;
+    double *memory = malloc(3 * (size_t)plan->geometry.n_samples * sizeof(double));
     enum oct_err e = oct_k_grid_init(&grid, &plan->geometry, &plan->calibration, err);
+    if (e == OCT_OK && !memory)
+        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the tables of the plan");
     if (e == OCT_OK)
         e = find_dispersion_span(plan, &grid, err);
     if (e == OCT_OK)
-        e = compute_phase(plan, (float *)plan->phase_re, (float *)plan->phase_im, err);
-    if (e == OCT_OK)
-        e = plan->n_taps ? compute_interpolation(plan, &grid, err)
-                         : compute_nufft(plan, &grid, err);
+        e = compute_k_tables(plan, &grid, memory, err);
     if (e == OCT_OK)
         plan->axial_um = grid.is_wavelength ? axial_um(&grid) : NAN;
     oct_k_grid_finish(&grid);
+    free(memory);
     return e;
 }
 
@@ -244,6 +253,24 @@ static enum oct_err all_finite(const double *values, size_t n, const char *key,
             return oct_fail_key(err, OCT_E_CONFIG, key, "%s, value %zu: not a finite number", key,
                                 i + 1);
     return OCT_OK;
+}
+
+/* Its number of values, where it is used. */
+static enum oct_err check_background(const struct oct_geometry *g,
+                                     const struct oct_calibration *cal,
+                                     const struct oct_chain *chain, struct oct_error *err)
+{
+    bool is_dc = chain->dc == OCT_DC_FILE;
+    bool is_source = !oct_shaping_is_none(&chain->shaping) && cal->n_background > 0;
+    if (!(is_dc || is_source) || cal->n_background == g->n_samples)
+        return OCT_OK;
+    oct_fail_key(err, OCT_E_CONFIG,
+                 is_dc ? "calibration.background pipeline.dc camera.samples"
+                       : "calibration.background pipeline.window pipeline.flatten camera.samples",
+                 "calibration.background has %zu values: with pipeline.%s it must have "
+                 "camera.samples (%u",
+                 cal->n_background, is_dc ? "dc=file" : "window", g->n_samples);
+    return oct_error_go_on(err, OCT_E_CONFIG, "camera.samples", ")");
 }
 
 static enum oct_err check(const struct oct_geometry *g, const struct oct_calibration *cal,
@@ -270,13 +297,8 @@ static enum oct_err check(const struct oct_geometry *g, const struct oct_calibra
                             "scan.lines and scan.bscans are 1: with pipeline.dc=running a volume "
                             "of a single A-line would be subtracted from itself; use dc=file or "
                             "dc=none");
-    if (dc == OCT_DC_FILE && cal->n_background != g->n_samples) {
-        oct_fail_key(err, OCT_E_CONFIG, "calibration.background pipeline.dc camera.samples",
-                     "calibration.background has %zu values: with pipeline.dc=file it must have "
-                     "camera.samples (%u",
-                     cal->n_background, g->n_samples);
-        return oct_error_go_on(err, OCT_E_CONFIG, "camera.samples", ")");
-    }
+    if ((e = check_background(g, cal, chain, err)))
+        return e;
     if (chain->interpolation == OCT_INTERPOLATION_NUFFT && g->crop_last > g->upsampled / 4)
         return oct_fail_key(err, OCT_E_CONFIG, "pipeline.crop_last pipeline.interpolation",
                             "pipeline.crop_last is %u: with pipeline.interpolation=nufft it must "
@@ -317,7 +339,7 @@ static enum oct_err fill_tables(struct oct_plan *plan, struct oct_error *err)
     if (!plan->phase_re || !plan->phase_im)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the tables of the plan");
     enum oct_err e = plan->chain.dc == OCT_DC_FILE ? fill_background(plan, err) : OCT_OK;
-    return e ? e : compute_k_tables(plan, err);
+    return e ? e : compute_tables(plan, err);
 }
 
 enum oct_err oct_plan_create(struct oct_plan **out, const struct oct_geometry *geometry,

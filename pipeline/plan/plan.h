@@ -13,7 +13,8 @@
  *
  * which is steps 2 to 8: a bin of the 2x-long spectrum that was the Nyquist bin, halved, is zero
  * at every odd sample, so shift[P1/2] = 0, and shift carries the 1/P1 of the inverse. With
- * interpolation = nufft the way to B is that of spread.h instead.
+ * interpolation = nufft the way to B is that of spread.h instead. The window W of window.h is part
+ * of the phase in both.
  *
  * A plan is immutable after creation and may be read by any number of threads. */
 #ifndef OCT_PIPELINE_PLAN_PLAN_H
@@ -23,6 +24,7 @@
 #include "pipeline/plan/calibration.h"
 #include "pipeline/plan/geometry.h"
 #include "pipeline/plan/spread.h"
+#include "pipeline/plan/window.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,6 +77,7 @@ struct oct_chain {
     enum oct_interpolation interpolation;
     uint32_t dc_bscans; /* running: of this many B-scans; 0: the standard */
     double accuracy_db; /* nufft: largest error, of the largest amplitude; 0: the standard */
+    struct oct_shaping shaping;
 };
 
 /* The thesis's: bscan, linear. */
@@ -91,7 +94,7 @@ struct oct_plan {
                                   the phase is there, the others are NULL */
     const uint32_t *tap_first; /* [P2], into u */
     const float *weight;       /* [n_taps][P2] */
-    const float *phase_re;     /* [P2], exp(-i theta) / N, or the file's phase / N */
+    const float *phase_re;     /* [P2], W exp(-i theta) / N, or W times the file's phase / N */
     const float *phase_im;
     const float *shift_re; /* [P1/2 + 1], exp(+i pi k / P1) / P1, last 0 */
     const float *shift_im;
@@ -103,8 +106,9 @@ struct oct_plan {
 /* Checks the calibration against the geometry and computes the tables. Exactly one of wavelengths
  * and k map must be there. OCT_E_CONFIG names the key (calibration.wavelengths, ...) and what is
  * wrong: count, not strictly monotonic, not nanometres, not positive over all P2 positions,
- * dispersion count, background missing for dc=file, dc=bscan with a single line, dc=running with a
- * single line in the volume, nufft with depths beyond P2/4. *plan is NULL on error. */
+ * dispersion count, background missing for dc=file or for flatten, dc=bscan with a single line,
+ * dc=running with a single line in the volume, nufft with depths beyond P2/4. *plan is NULL on
+ * error. */
 enum oct_err oct_plan_create(struct oct_plan **plan, const struct oct_geometry *geometry,
                              const struct oct_calibration *calibration,
                              const struct oct_chain *chain, struct oct_error *err);

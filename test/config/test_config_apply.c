@@ -147,10 +147,42 @@ static void nufft_is_planned_with_its_accuracy(void **state)
         config_assert_ok(oct_config_plan(&config, &plan, &err), &err); /* crop_last=auto fits */
         assert_int_equal(plan->chain.interpolation, OCT_INTERPOLATION_NUFFT);
         assert_int_equal(plan->spread.n_taps, cases[i].n_taps);
+        assert_true(oct_shaping_is_none(&plan->chain.shaping));
         assert_int_equal(plan->geometry.crop_last, plan->geometry.upsampled / 4);
         oct_plan_destroy(plan);
     }
     unlink(path);
+}
+
+static void a_window_is_planned_with_its_width_and_source(void **state)
+{
+    (void)state;
+    struct oct_config config;
+    struct oct_plan *plan;
+    struct oct_error err = {.text = ""};
+    char map[4096], light[4096];
+    snprintf(map, sizeof(map), "%s", config_temp_path("map.txt"));
+    snprintf(light, sizeof(light), "%s", config_temp_path("light.txt"));
+    config_write_file(map, "0\n7\n");
+    config_write_file(light, "1\n2\n3\n4\n4\n3\n2\n1\n");
+    config_accept(&config, "[camera]\nsamples=8\n[scan]\nlines=2\nbscans=1\n"
+                           "[pipeline]\nwindow=gauss\nwindow_width=0.75\nflatten=yes\n");
+    oct_config_set(&config, "calibration.kmap", map, "test", &err);
+    oct_config_set(&config, "calibration.background", light, "test", &err);
+    config_assert_ok(oct_config_check(&config, &err), &err);
+    config_assert_ok(oct_config_plan(&config, &plan, &err), &err);
+    assert_int_equal(plan->chain.shaping.window, OCT_WINDOW_GAUSS);
+    assert_true(plan->chain.shaping.width == 0.75 && plan->chain.shaping.flatten);
+    oct_plan_destroy(plan);
+    config_write_file(light, "1\n2\n3\n");
+    assert_int_equal(oct_config_plan(&config, &plan, &err), OCT_E_CONFIG);
+    assert_has(err.text, "light.txt");
+    assert_has(err.text, "has 3 values: with pipeline.window it must have camera.samples (8)");
+    config_write_file(light, "0\n0\n0\n0\n0\n0\n0\n-1\n");
+    assert_int_equal(oct_config_plan(&config, &plan, &err), OCT_E_CONFIG);
+    assert_has(err.text, "no light");
+    unlink(map);
+    unlink(light);
 }
 
 static void depths_that_nufft_cannot_have_name_file_and_line(void **state)
@@ -232,6 +264,7 @@ int main(void)
         cmocka_unit_test(engine_options_name_the_cache_folder),
         cmocka_unit_test(calibration_files_are_read_into_a_plan),
         cmocka_unit_test(nufft_is_planned_with_its_accuracy),
+        cmocka_unit_test(a_window_is_planned_with_its_width_and_source),
         cmocka_unit_test(depths_that_nufft_cannot_have_name_file_and_line),
         cmocka_unit_test(calibration_faults_name_key_and_file),
     };

@@ -42,6 +42,11 @@ static void keys_that_do_not_go_together_name_file_and_line(void **state)
         {"[calibration]\ndispersion=/a\ndispersion_a3=1\n",
          "lab.ini:3: [calibration] dispersion_a3: "},
         {"\n[pipeline]\ndc=file\n", "lab.ini:3: [pipeline] dc: calibration.background is missing"},
+        {"\n[pipeline]\nwindow=flat\n",
+         "lab.ini:3: [pipeline] window: calibration.background is missing: pipeline.window=flat "
+         "needs it (octctl background records one)"},
+        {"[pipeline]\nflatten=yes\nwindow=hann\n",
+         "lab.ini:2: [pipeline] flatten: calibration.background is missing: pipeline.flatten=yes"},
         {"[pipeline]\nmin_db=60\n", "lab.ini:2: [pipeline] min_db: is 60: it must be less than"},
         {"[pipeline]\nmin_db=70\nlog=no\nmax_db=65\n", "lab.ini:4: [pipeline] max_db: "},
         {"[pipeline]\nmax=0\n", "lab.ini:2: [pipeline] max: pipeline.min is 0"},

@@ -1,5 +1,5 @@
-/* The plan's tables of nufft, taken through direct sums in double precision, give the oracle's exact
- * sum within the accuracy that was asked for, with every recipe that engines must get right. */
+/* The plan's tables of nufft, taken through direct sums in double precision, give the oracle's
+ * exact sum within the accuracy that was asked for, with the recipes of the engines. */
 #include "test/rig/engine_nufft.h"
 #include "test/rig/tap.h"
 

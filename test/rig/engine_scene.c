@@ -129,7 +129,7 @@ static double source_at(double t)
 
 static bool make_background(struct oct_scene *scene)
 {
-    if (scene->recipe.dc != OCT_DC_FILE)
+    if (scene->recipe.dc != OCT_DC_FILE && !oct_shaping_flattens(&scene->recipe.shaping))
         return true;
     size_t n = scene->recipe.n_samples;
     scene->cal.background = malloc(n * sizeof(double));
@@ -214,6 +214,18 @@ static void lose_lines(struct oct_scene *scene)
     }
 }
 
+static void set_window(struct oct_oracle_setup *setup, const struct oct_shaping *shaping)
+{
+    static const enum oct_oracle_window windows[] = {
+        [OCT_WINDOW_NONE] = OCT_ORACLE_NO_WINDOW,    [OCT_WINDOW_HANN] = OCT_ORACLE_HANN,
+        [OCT_WINDOW_HAMMING] = OCT_ORACLE_HAMMING,   [OCT_WINDOW_GAUSS] = OCT_ORACLE_GAUSS,
+        [OCT_WINDOW_BLACKMAN] = OCT_ORACLE_BLACKMAN, [OCT_WINDOW_FLAT] = OCT_ORACLE_NO_WINDOW,
+    };
+    setup->window = windows[shaping->window];
+    setup->window_width = shaping->width > 0 ? shaping->width : 0.5;
+    setup->flatten = shaping->flatten || shaping->window == OCT_WINDOW_FLAT;
+}
+
 static struct oct_oracle_setup oracle_setup(const struct oct_scene *scene)
 {
     const struct oct_scene_recipe *recipe = &scene->recipe;
@@ -241,6 +253,7 @@ static struct oct_oracle_setup oracle_setup(const struct oct_scene *scene)
         setup.before_valid = scene->before_valid + recipe->n_lines;
         setup.n_before = OCT_SCENE_BEFORE - 1;
     }
+    set_window(&setup, &recipe->shaping);
     for (int m = 2; m <= OCT_MAX_DISPERSION_ORDER; m++)
         setup.coefficient[m] = scene->cal.coefficient[m];
     return setup;
@@ -378,6 +391,7 @@ enum oct_err oct_scene_plan(const struct oct_scene *scene, enum oct_sample_type 
         .interpolation = recipe->interpolation,
         .accuracy_db = recipe->accuracy_db,
         .dc_bscans = OCT_SCENE_DC_BSCANS,
+        .shaping = recipe->shaping,
     };
     struct oct_geometry geometry;
     *plan = NULL;

@@ -47,7 +47,8 @@ struct oct_scene_recipe {
     enum oct_interpolation interpolation;
     enum oct_scene_light light;
     enum oct_scene_missing missing;
-    double accuracy_db; /* nufft; 0: the standard */
+    double accuracy_db;         /* nufft; 0: the standard */
+    struct oct_shaping shaping; /* the camera has a background where it flattens */
 };
 
 /* dc=running: B-scans 10, 11 and 13 came before this one, which is 14. The window is that of 11 to

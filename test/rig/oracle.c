@@ -1,10 +1,11 @@
 #include "test/rig/oracle.h"
 
+#include "test/rig/oracle_window.h"
+
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* Lines that go through the sums together: as many as a vector holds of what this is compiled for.
@@ -47,6 +48,7 @@ struct tables {
     double *place;         /* [N]: q_i of the exact sum */
     double *term;          /* [N][2]: w[i] phi(q_i) / N of it */
     double *x;             /* [M][N], with the exact sum */
+    double *flat;          /* [N]: what the window divides by the source, and its scale */
     atomic_size_t next;    /* line; depth of the exact sum */
     atomic_bool out_of_memory;
 };
@@ -219,6 +221,18 @@ static double dispersion_t(const struct tables *t, double q)
     return (2 * k - low - high) / (high - low);
 }
 
+static void fill_places(struct tables *t)
+{
+    for (size_t i = 0; i < t->setup->n_samples; i++)
+        t->place[i] =
+            (k_of_sample(t, i) - k_begin(t)) / (k_end(t) - k_begin(t)) * (double)(t->p2 - 1);
+}
+
+static double window_at(const struct tables *t, double q)
+{
+    return oct_oracle_window_at(t->setup, t->place, t->flat, q);
+}
+
 /* The polynomial of step 5. */
 static void polynomial_phase(const struct tables *t, double q, double *phase)
 {
@@ -241,21 +255,20 @@ static void fill_phase(struct tables *t)
         } else {
             polynomial_phase(t, (double)q, phase);
         }
+        double window = window_at(t, (double)q);
+        phase[0] *= window;
+        phase[1] *= window;
     }
 }
 
-/* Section 6: where the samples lie, and what each is multiplied with. */
+/* Section 6: what each sample is multiplied with. */
 static void fill_terms(struct tables *t)
 {
     const double *file = t->setup->dispersion;
     size_t n = t->setup->n_samples;
-    for (size_t i = 0; i < n; i++)
-        t->place[i] =
-            (k_of_sample(t, i) - k_begin(t)) / (k_end(t) - k_begin(t)) * (double)(t->p2 - 1);
     for (size_t i = 0; i < n; i++) {
-        double slope = i == 0       ? t->place[1] - t->place[0]
-                       : i == n - 1 ? t->place[i] - t->place[i - 1]
-                                    : (t->place[i + 1] - t->place[i - 1]) / 2;
+        double weight =
+            fabs(oct_oracle_slope(t->place, n, i)) * window_at(t, t->place[i]) / (double)n;
         double *term = t->term + 2 * i;
         if (file) {
             size_t below = (size_t)fmin(floor(t->place[i]), (double)t->p2 - 2);
@@ -265,8 +278,8 @@ static void fill_terms(struct tables *t)
         } else {
             polynomial_phase(t, t->place[i], term);
         }
-        term[0] *= fabs(slope) / (double)n;
-        term[1] *= fabs(slope) / (double)n;
+        term[0] *= weight;
+        term[1] *= weight;
     }
 }
 
@@ -484,10 +497,9 @@ static bool through_the_grid(struct tables *t)
 static bool as_exact_sum(struct tables *t)
 {
     size_t n = t->setup->n_samples;
-    t->place = malloc(n * sizeof(double));
     t->term = malloc(2 * n * sizeof(double));
     t->x = malloc(t->setup->n_lines * n * sizeof(double));
-    if (!t->place || !t->term || !t->x)
+    if (!t->term || !t->x)
         return false;
     fill_terms(t);
     fill_lines(t);
@@ -510,11 +522,16 @@ bool oct_oracle_intensity(const struct oct_oracle_setup *setup, const uint16_t *
         .depth = oct_oracle_depth(setup),
         .dc = malloc(setup->n_samples * sizeof(double)),
         .axis = calloc(p2, sizeof(double)),
+        .place = malloc(setup->n_samples * sizeof(double)),
+        .flat = malloc(setup->n_samples * sizeof(double)),
     };
     bool done = false;
-    if (t.dc && t.axis) {
+    if (t.dc && t.axis && t.place && t.flat) {
         fill_dc(&t);
         fill_axis(&t);
+        fill_places(&t);
+        if (oct_oracle_has_window(setup))
+            oct_oracle_fill_window(setup, t.place, t.flat);
         done = (setup->nufft ? as_exact_sum(&t) : through_the_grid(&t)) &&
                !atomic_load(&t.out_of_memory);
     }
@@ -527,66 +544,6 @@ bool oct_oracle_intensity(const struct oct_oracle_setup *setup, const uint16_t *
     free(t.place);
     free(t.term);
     free(t.x);
+    free(t.flat);
     return done;
-}
-
-double oct_oracle_db(double intensity)
-{
-    return 10 * log10(fmax(intensity, 1e-12));
-}
-
-static int compare_values(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The value at rank p/100 * (n-1), linear between ranks. */
-static double percentile(const double *sorted, size_t n, double percent)
-{
-    double rank = percent / 100 * (double)(n - 1);
-    size_t below = (size_t)floor(rank);
-    if (below + 1 >= n)
-        return sorted[n - 1];
-    return sorted[below] + (rank - (double)below) * (sorted[below + 1] - sorted[below]);
-}
-
-bool oct_oracle_limits(const struct oct_oracle_range *range, const double *values, size_t n,
-                       uint32_t acquisition, uint64_t volume, struct oct_oracle_memory *memory,
-                       double *lo, double *hi)
-{
-    if (range->mode == OCT_ORACLE_MANUAL) {
-        *lo = range->lo;
-        *hi = range->hi;
-        return true;
-    }
-    double *sorted = malloc(n * sizeof(double));
-    if (!sorted)
-        return false;
-    memcpy(sorted, values, n * sizeof(double));
-    qsort(sorted, n, sizeof(double), compare_values);
-    if (range->mode == OCT_ORACLE_AUTO) {
-        *lo = sorted[0];
-        *hi = sorted[n - 1];
-    } else {
-        double own_lo = percentile(sorted, n, range->percentile_lo);
-        double own_hi = percentile(sorted, n, range->percentile_hi);
-        if (memory->begun && memory->acquisition == acquisition && memory->volume == volume) {
-            memory->lo += (own_lo - memory->lo) / (1 + range->smoothing_bscans);
-            memory->hi += (own_hi - memory->hi) / (1 + range->smoothing_bscans);
-        } else {
-            *memory = (struct oct_oracle_memory){true, acquisition, volume, own_lo, own_hi};
-        }
-        *lo = memory->lo;
-        *hi = memory->hi;
-    }
-    free(sorted);
-    return true;
-}
-
-double oct_oracle_pixel(double value, double lo, double hi)
-{
-    if (!(hi > lo))
-        return 0;
-    return fmin(fmax((value - lo) / (hi - lo) * 255, 0), 255);
 }

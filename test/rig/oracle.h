@@ -20,7 +20,8 @@
  * Beyond the contract: `cubic` interpolation is the four-point Lagrange polynomial through the
  * nodes (axis[m], u[m]), m = l-1 .. l+2, where l is the interval of the linear case and axis is
  * lambda (or s of a k map) with its real, unequal spacing; at both ends the four nodes are shifted
- * inward so that they stay within 0 .. P2-1. Percentiles, their smoothing and hi <= lo (every
+ * inward so that they stay within 0 .. P2-1. Windows are those of pipeline/plan/window.h, with the
+ * whole Gaussian. Percentiles, their smoothing and hi <= lo (every
  * pixel 0) are as pipeline/plan/plan.h's struct oct_display says. */
 #ifndef OCT_TEST_RIG_ORACLE_H
 #define OCT_TEST_RIG_ORACLE_H
@@ -35,6 +36,13 @@ enum oct_oracle_dc {
     OCT_ORACLE_DC_NONE,
     OCT_ORACLE_DC_RUNNING /* the mean over the lines that came of this and of `before` */
 };
+enum oct_oracle_window {
+    OCT_ORACLE_NO_WINDOW,
+    OCT_ORACLE_HANN,
+    OCT_ORACLE_HAMMING,
+    OCT_ORACLE_BLACKMAN,
+    OCT_ORACLE_GAUSS
+};
 enum oct_oracle_mode { OCT_ORACLE_AUTO, OCT_ORACLE_MANUAL, OCT_ORACLE_PERCENTILE };
 
 /* Arrays belong to the caller. Exactly one of wavelengths_nm and kmap_px is not NULL. */
@@ -42,7 +50,7 @@ struct oct_oracle_setup {
     size_t n_samples, n_lines;    /* N, M */
     size_t crop_first, crop_last; /* crop_last 0: P2 / 2 */
     enum oct_oracle_dc dc;
-    const double *background;    /* [N], with OCT_ORACLE_DC_FILE */
+    const double *background;    /* [N], with OCT_ORACLE_DC_FILE; the source of a window, or NULL */
     const uint16_t *before;      /* [n_before][M][N], with OCT_ORACLE_DC_RUNNING */
     const uint8_t *before_valid; /* [n_before][M] */
     size_t n_before;
@@ -55,6 +63,9 @@ struct oct_oracle_setup {
     bool over_spectrum;       /* t is -1 at camera sample 0 and 1 at N-1, else over the P2 steps */
     bool cubic;
     bool nufft; /* the exact sum */
+    enum oct_oracle_window window;
+    double window_width; /* of the Gaussian */
+    bool flatten;        /* `flat`: without a window */
 };
 
 struct oct_oracle_range {

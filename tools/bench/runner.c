@@ -39,8 +39,12 @@ void oct_bench_runner_close(struct oct_bench_runner *r)
 static void submit_one(struct oct_bench_runner *r, uint64_t number,
                        const struct oct_display *display)
 {
-    const struct oct_engine_job job = {&r->scene->in[number % OCT_BENCH_FRAMES],
-                                       &r->out[number % r->n_out], *display};
+    const struct oct_engine_job job = {
+        .in = &r->scene->in[number % OCT_BENCH_FRAMES],
+        .out = &r->out[number % r->n_out],
+        .display = *display,
+        .dc = r->scene->dc[number % OCT_BENCH_FRAMES],
+    };
     r->ops->submit(r->engine, &job, 1);
 }
 
