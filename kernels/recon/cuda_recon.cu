@@ -34,11 +34,10 @@ extern "C" enum oct_err oct_cuda_can_run(unsigned device, const struct oct_plan 
 static size_t table_bytes(const struct oct_plan *plan, enum oct_cuda_kernels kernels)
 {
     const struct oct_geometry *g = &plan->geometry;
-    const size_t twiddles = (size_t)g->padded * sizeof(float2) * 9; /* fused: less */
-    return twiddles +
-           (plan->chain.interpolation == OCT_INTERPOLATION_NUFFT
-                ? oct_spread_table_bytes(plan, kernels)
-                : (size_t)g->upsampled * (sizeof(float) * (1 + plan->n_taps) + sizeof(float2)));
+    if (plan->chain.interpolation == OCT_INTERPOLATION_NUFFT)
+        return oct_spread_table_bytes(plan, kernels);
+    return (size_t)g->upsampled * (sizeof(float) * (1 + plan->n_taps) + sizeof(float2)) +
+           (size_t)g->padded * sizeof(float2) * 9; /* fused: less */
 }
 
 static size_t recon_bytes(const struct oct_plan *plan, enum oct_cuda_kernels kernels,

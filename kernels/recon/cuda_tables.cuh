@@ -143,7 +143,7 @@ static std::vector<float2> oct_slice_weights(const struct oct_plan *plan,
     return table;
 }
 
-/* Bytes of nufft's own tables on the device. */
+/* Bytes of nufft's tables on the device. */
 static size_t oct_spread_table_bytes(const struct oct_plan *plan, enum oct_cuda_kernels kernels)
 {
     const struct oct_spread *s = &plan->spread;
@@ -152,7 +152,9 @@ static size_t oct_spread_table_bytes(const struct oct_plan *plan, enum oct_cuda_
         return s->at[s->n_grid] * sizeof(float2) + s->n_grid * (of_each + sizeof(uint32_t)) +
                sizeof(uint32_t);
     const std::vector<uint32_t> row = oct_slice_rows(s);
-    return row.back() * 32 * sizeof(float2) + s->n_grid * of_each + row.size() * sizeof(uint32_t);
+    const size_t n_complex =
+        (size_t)row.back() * 32 + oct_make_twiddles(plan->geometry.padded, true).size();
+    return n_complex * sizeof(float2) + s->n_grid * of_each + row.size() * sizeof(uint32_t);
 }
 
 /* dc=file: whole and rest of the background, so that sample - whole - rest keeps all digits;

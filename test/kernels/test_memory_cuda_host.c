@@ -14,12 +14,23 @@ static const struct oct_scene_recipe recipe = {
     .name = "memory", .n_samples = 120, .n_lines = 60, .crop_last = 90};
 static const struct oct_engine_options fused = {.cuda = "fused", .max_batch = 2, .n_streams = 1};
 static const struct oct_engine_options plain = {.cuda = "plain", .max_batch = 2, .n_streams = 2};
+static const struct oct_scene_recipe nufft_recipe = {.name = "memory, nufft",
+                                                     .n_samples = 2048,
+                                                     .n_lines = 60,
+                                                     .crop_last = 90,
+                                                     .interpolation = OCT_INTERPOLATION_NUFFT};
 static struct oct_scene scene;
 
 static int make_scene(void **state)
 {
     (void)state;
     return oct_scene_create(&scene, &recipe, 5) ? 0 : 1;
+}
+
+static int make_nufft_scene(void **state)
+{
+    (void)state;
+    return oct_scene_create(&scene, &nufft_recipe, 5) ? 0 : 1;
 }
 
 static int free_scene(void **state)
@@ -100,6 +111,17 @@ static void test_surplus(void **state)
     cuda_host_set_cufft_surplus(0);
 }
 
+/* One transform, which gives out P1 points a line. */
+static void test_nufft_message(void **state)
+{
+    struct oct_error err;
+    size_t in_use;
+    (void)state;
+    assert_int_equal(try_engine(&plain, (size_t)1 << 20, &in_use, &err), OCT_E_NO_MEMORY);
+    /* 60 lines, 2 streams: 2 * 60 * 2048 * 8 bytes */
+    assert_non_null(strstr(err.text, "(2 MiB of it for cuFFT itself) for 2 streams of 2 B-scans"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,5 +133,15 @@ int main(void)
         {"a work area larger than cuFFT said is an error with its size", test_surplus, NULL, NULL,
          NULL},
     };
-    return cmocka_run_group_tests_name("memory of GPUs", tests, make_scene, free_scene) > 0;
+    const struct CMUnitTest of_nufft[] = {
+        {"nufft, fused kernels: whatever memory is missing is found at start", test_fused, NULL,
+         NULL, NULL},
+        {"nufft, plain kernels: whatever memory is missing is found at start", test_plain, NULL,
+         NULL, NULL},
+        {"nufft has one transform of cuFFT", test_nufft_message, NULL, NULL, NULL},
+    };
+    int n_failed = cmocka_run_group_tests_name("memory of GPUs", tests, make_scene, free_scene);
+    n_failed += cmocka_run_group_tests_name("memory of GPUs, nufft", of_nufft, make_nufft_scene,
+                                            free_scene);
+    return n_failed > 0;
 }
