@@ -12,37 +12,47 @@
 
 #define MEMORY ((size_t)64 << 20) /* a quarter of it is copied to and fro */
 
-static void make_scene(struct oct_bench_scene *scene)
+static void make_scene(struct oct_bench_scene *scene, enum oct_interpolation interpolation)
 {
+    const struct oct_chain chain = {.interpolation = interpolation};
     struct oct_geometry geometry;
     struct oct_calibration cal = {.n_wavelengths = 0};
     struct oct_error err;
     *scene = (struct oct_bench_scene){.plan = NULL};
     assert_int_equal(oct_geometry_init(&geometry, 200, 4, 1, 0, 100, OCT_SAMPLE_U8, &err), OCT_OK);
     assert_int_equal(oct_bench_calibration(&cal, 200), OCT_OK);
-    assert_int_equal(oct_plan_create(&scene->plan, &geometry, &cal, &oct_chain_thesis, &err),
-                     OCT_OK);
+    assert_int_equal(oct_plan_create(&scene->plan, &geometry, &cal, &chain, &err), OCT_OK);
     oct_calibration_finish(&cal);
     assert_int_equal(oct_bench_scene_fill(scene, &err), OCT_OK);
 }
 
 static void test_row(void **state)
 {
-    static const char *const kernels[] = {"fused", "fused", "plain"};
-    static const enum oct_range ranges[] = {OCT_RANGE_MANUAL, OCT_RANGE_PERCENTILE, OCT_RANGE_AUTO};
+    static const struct {
+        const char *kernels, *name;
+        enum oct_interpolation interpolation;
+        enum oct_range range;
+    } of[] = {{"fused", "linear", OCT_INTERPOLATION_LINEAR, OCT_RANGE_MANUAL},
+              {"fused", "cubic", OCT_INTERPOLATION_CUBIC, OCT_RANGE_PERCENTILE},
+              {"fused", "nufft", OCT_INTERPOLATION_NUFFT, OCT_RANGE_MANUAL},
+              {"plain", "nufft", OCT_INTERPOLATION_NUFFT, OCT_RANGE_MANUAL},
+              {"plain", "linear", OCT_INTERPOLATION_LINEAR, OCT_RANGE_AUTO}};
+    enum { N = sizeof(of) / sizeof(of[0]) };
+    struct oct_bench_cuda_row rows[N];
     struct oct_bench_scene scene;
     (void)state;
     cuda_host_reset(1, MEMORY);
-    make_scene(&scene);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < N; i++) {
         struct oct_error err = {.text = ""};
-        struct oct_bench_cuda_row row;
         struct oct_engine_options options = {
-            .cuda = kernels[i], .max_batch = 2, .n_streams = 2, .deadline_ms = 60000};
-        enum oct_err e = oct_bench_cuda(&scene, &options, ranges[i], 0.2, &row, &err);
+            .cuda = of[i].kernels, .max_batch = 2, .n_streams = 2, .deadline_ms = 60000};
+        make_scene(&scene, of[i].interpolation);
+        enum oct_err e = oct_bench_cuda(&scene, &options, of[i].range, 0.1, &rows[i], &err);
         if (e)
             fail_msg("%s", err.text);
-        assert_string_equal(row.kernels, kernels[i]);
+        const struct oct_bench_cuda_row row = rows[i];
+        assert_string_equal(row.kernels, of[i].kernels);
+        assert_string_equal(row.interpolation, of[i].name);
         assert_true(row.samples == 200 && row.lines == 4 && row.depth == 100);
         assert_true(row.batch == 2 && row.streams == 2);
         assert_true(row.error <= 1);
@@ -52,8 +62,11 @@ static void test_row(void **state)
             assert_true(row.stage_us[s] > 0 && row.stage_us[s] < 1e7);
         assert_true(row.latency_us > 1 && row.latency_us < 1e7);
         assert_int_equal(cuda_host_bytes_in_use(), 0);
+        oct_bench_scene_finish(&scene);
     }
-    oct_bench_scene_finish(&scene);
+    /* nufft stands beside the row that differs in nothing else */
+    for (int i = 0; i < N; i++)
+        assert_ptr_equal(oct_bench_cuda_linear(rows, N, &rows[i]), i == 2 ? &rows[0] : NULL);
 }
 
 static void test_wrong_pictures(void **state)
@@ -64,7 +77,7 @@ static void test_wrong_pictures(void **state)
     struct oct_engine_options options = {.cuda = "fused", .max_batch = 1, .n_streams = 1};
     (void)state;
     cuda_host_reset(1, MEMORY);
-    make_scene(&scene);
+    make_scene(&scene, OCT_INTERPOLATION_LINEAR);
     /* after nine at the start and five for the first picture: the chain of the one checked */
     cuda_host_set_fault(CUDA_HOST_KERNEL_SKIPPED, 16);
     assert_int_equal(oct_bench_cuda(&scene, &options, OCT_RANGE_MANUAL, 0.2, &row, &err),
@@ -81,7 +94,7 @@ static void test_failure(void **state)
     struct oct_engine_options options = {
         .cuda = "fused", .max_batch = 2, .n_streams = 2, .deadline_ms = 60000};
     (void)state;
-    make_scene(&scene);
+    make_scene(&scene, OCT_INTERPOLATION_LINEAR);
     for (unsigned n = 1; n < 160; n += 9) {
         struct oct_error err = {.text = ""};
         cuda_host_reset(1, MEMORY);

@@ -257,6 +257,10 @@ static const char *const range_names[] = {[OCT_RANGE_AUTO] = "auto",
                                           [OCT_RANGE_MANUAL] = "manual",
                                           [OCT_RANGE_PERCENTILE] = "percentile"};
 
+static const char *const interpolation_names[] = {[OCT_INTERPOLATION_LINEAR] = "linear",
+                                                  [OCT_INTERPOLATION_CUBIC] = "cubic",
+                                                  [OCT_INTERPOLATION_NUFFT] = "nufft"};
+
 static void runner_finish(struct runner *r)
 {
     r->ops->destroy(r->engine);
@@ -318,6 +322,7 @@ enum oct_err oct_bench_cuda(struct oct_bench_scene *scene, const struct oct_engi
         const char *kernels = strstr(r.ops->describe(r.engine), "; ");
         sscanf(kernels ? kernels : "; unknown", "; %15s", row->kernels);
         row->range = range_names[range];
+        row->interpolation = interpolation_names[scene->plan->chain.interpolation];
         e = verify(&r, scene, &row->error, err);
         r.display.range = range;
     }
@@ -339,20 +344,47 @@ enum oct_err oct_bench_cuda(struct oct_bench_scene *scene, const struct oct_engi
 
 void oct_bench_cuda_print_head(void)
 {
-    printf("%-7s %-10s %7s %6s %6s %6s %8s %12s %12s %7s %12s %10s %10s %10s %12s %11s %7s\n",
-           "kernels", "range", "samples", "lines", "depth", "batch", "streams", "A-lines/s",
+    printf("%-7s %-6s %-10s %7s %6s %6s %6s %8s %12s %12s %7s %12s %10s %10s %10s %12s %11s %7s\n",
+           "kernels", "way", "range", "samples", "lines", "depth", "batch", "streams", "A-lines/s",
            "bare copies", "ratio", "kernels only", "upload us", "kernels us", "downl. us",
            "device GB/s", "1 B-scan us", "off by");
 }
 
 void oct_bench_cuda_print(const struct oct_bench_cuda_row *row)
 {
-    printf("%-7s %-10s %7u %6u %6u %6u %8u %12.0f %12.0f %7.2f %12.0f %10.1f %10.1f %10.1f %12.1f "
-           "%11.0f "
-           "%7.2f\n",
-           row->kernels, row->range, row->samples, row->lines, row->depth, row->batch, row->streams,
-           row->lines_per_s, row->copy_lines_per_s, row->lines_per_s / row->copy_lines_per_s,
-           row->kernel_lines_per_s, row->stage_us[0], row->stage_us[1], row->stage_us[2],
-           row->device_bytes_per_s * 1e-9, row->latency_us, row->error);
+    printf("%-7s %-6s %-10s %7u %6u %6u %6u %8u %12.0f %12.0f %7.2f %12.0f %10.1f %10.1f %10.1f "
+           "%12.1f %11.0f %7.2f\n",
+           row->kernels, row->interpolation, row->range, row->samples, row->lines, row->depth,
+           row->batch, row->streams, row->lines_per_s, row->copy_lines_per_s,
+           row->lines_per_s / row->copy_lines_per_s, row->kernel_lines_per_s, row->stage_us[0],
+           row->stage_us[1], row->stage_us[2], row->device_bytes_per_s * 1e-9, row->latency_us,
+           row->error);
+    fflush(stdout);
+}
+
+const struct oct_bench_cuda_row *oct_bench_cuda_linear(const struct oct_bench_cuda_row *rows,
+                                                       size_t n,
+                                                       const struct oct_bench_cuda_row *nufft)
+{
+    for (size_t i = 0; i < n && strcmp(nufft->interpolation, "nufft") == 0; i++)
+        if (strcmp(rows[i].interpolation, "linear") == 0 &&
+            strcmp(rows[i].kernels, nufft->kernels) == 0 &&
+            strcmp(rows[i].range, nufft->range) == 0 && rows[i].samples == nufft->samples &&
+            rows[i].lines == nufft->lines && rows[i].depth == nufft->depth)
+            return &rows[i];
+    return NULL;
+}
+
+void oct_bench_cuda_print_ratios(const struct oct_bench_cuda_row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct oct_bench_cuda_row *linear = oct_bench_cuda_linear(rows, n, &rows[i]);
+        if (linear)
+            printf("nufft, %s kernels, %u x %u, D = %u, %s: %.2f times linear's A-lines/s with "
+                   "copies, %.2f without (goal 1)\n",
+                   rows[i].kernels, rows[i].samples, rows[i].lines, rows[i].depth, rows[i].range,
+                   rows[i].lines_per_s / linear->lines_per_s,
+                   rows[i].kernel_lines_per_s / linear->kernel_lines_per_s);
+    }
     fflush(stdout);
 }

@@ -8,6 +8,7 @@
 struct oct_bench_cuda_row {
     char kernels[16];  /* "fused", "plain" */
     const char *range; /* of the rate and the latency: "manual", "auto", "percentile" */
+    const char *interpolation;
     uint32_t samples, lines, depth;
     unsigned batch, streams;
     double error;              /* grey levels off the double-precision sums */
@@ -26,8 +27,15 @@ enum oct_err oct_bench_cuda(struct oct_bench_scene *scene, const struct oct_engi
                             enum oct_range range, double seconds, struct oct_bench_cuda_row *row,
                             struct oct_error *err);
 
-/* A table on stdout. */
+/* A table on stdout; then a line for each row of nufft that has a like one of linear: how many times
+ * its A-lines/s they are, with copies and by the kernels alone. */
 void oct_bench_cuda_print_head(void);
 void oct_bench_cuda_print(const struct oct_bench_cuda_row *row);
+void oct_bench_cuda_print_ratios(const struct oct_bench_cuda_row *rows, size_t n);
+
+/* The row of linear that is like that one of nufft in all else; NULL: there is none. */
+const struct oct_bench_cuda_row *oct_bench_cuda_linear(const struct oct_bench_cuda_row *rows,
+                                                       size_t n,
+                                                       const struct oct_bench_cuda_row *nufft);
 
 #endif

@@ -5,10 +5,12 @@
 
 #include <cjson/cJSON.h>
 
-static void add_cuda_row(cJSON *rows, const struct oct_bench_cuda_row *row)
+static void add_cuda_row(cJSON *rows, const struct oct_bench_cuda_row *row,
+                         const struct oct_bench_cuda_row *linear)
 {
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "kernels", row->kernels);
+    cJSON_AddStringToObject(object, "interpolation", row->interpolation);
     cJSON_AddStringToObject(object, "range", row->range);
     cJSON_AddNumberToObject(object, "samples", row->samples);
     cJSON_AddNumberToObject(object, "lines", row->lines);
@@ -24,12 +26,24 @@ static void add_cuda_row(cJSON *rows, const struct oct_bench_cuda_row *row)
     cJSON_AddNumberToObject(object, "batch_download_us", row->stage_us[2]);
     cJSON_AddNumberToObject(object, "bscan_latency_us", row->latency_us);
     cJSON_AddNumberToObject(object, "grey_levels_off", row->error);
+    if (linear) {
+        cJSON_AddNumberToObject(object, "times_linear", row->lines_per_s / linear->lines_per_s);
+        cJSON_AddNumberToObject(object, "kernels_alone_times_linear",
+                                row->kernel_lines_per_s / linear->kernel_lines_per_s);
+    }
     cJSON_AddItemToArray(rows, object);
 }
 
-static enum oct_err measure_cuda(const struct oct_config *config, uint32_t depth,
-                                 const char *kernels, enum oct_range range, double seconds,
-                                 struct oct_bench_cuda_row *row, struct oct_error *err)
+struct gpu_shape {
+    const char *kernels;
+    uint32_t depth;
+    enum oct_range range;
+    enum oct_interpolation interpolation;
+};
+
+static enum oct_err measure_cuda(const struct oct_config *config, const struct gpu_shape *shape,
+                                 double seconds, struct oct_bench_cuda_row *row,
+                                 struct oct_error *err)
 {
     struct oct_engine_options options;
     struct oct_bench_scene scene;
@@ -37,42 +51,45 @@ static enum oct_err measure_cuda(const struct oct_config *config, uint32_t depth
     struct oct_config c = *config;
 
     c.output.sample = OCT_SAMPLE_U8;
-    enum oct_err e = oct_bench_scene_init(&scene, &c, depth, err);
+    c.pipeline.interpolation = shape->interpolation;
+    enum oct_err e = oct_bench_scene_init(&scene, &c, shape->depth, err);
     if (e)
         return e;
     oct_config_engine_options(&c, &options, wisdom_dir, sizeof(wisdom_dir));
-    options.cuda = kernels;
-    e = oct_bench_cuda(&scene, &options, range, seconds, row, err);
+    options.cuda = shape->kernels;
+    e = oct_bench_cuda(&scene, &options, shape->range, seconds, row, err);
     oct_bench_scene_finish(&scene);
     return e;
 }
 
-/* Half and all of the thesis's depth by the fused kernels, and their readable twin. */
+/* Half and all of the thesis's depth by the fused kernels, and their readable twin; nufft beside
+ * linear by each. */
 enum oct_err oct_bench_gpu_table(const struct oct_config *config, double seconds, bool json,
                                  cJSON *report, struct oct_error *err)
 {
-    static const struct {
-        const char *kernels;
-        uint32_t depth;
-        enum oct_range range;
-    } gpu_shapes[] = {{"auto", 1024, OCT_RANGE_MANUAL},
-                      {"auto", 2048, OCT_RANGE_MANUAL},
-                      {"auto", 1024, OCT_RANGE_PERCENTILE},
-                      {"plain", 1024, OCT_RANGE_MANUAL}};
-    cJSON *rows = cJSON_AddArrayToObject(report, "cuda");
+    static const struct gpu_shape shapes[] = {
+        {"auto", 1024, OCT_RANGE_MANUAL, OCT_INTERPOLATION_LINEAR},
+        {"auto", 2048, OCT_RANGE_MANUAL, OCT_INTERPOLATION_LINEAR},
+        {"auto", 1024, OCT_RANGE_PERCENTILE, OCT_INTERPOLATION_LINEAR},
+        {"auto", 1024, OCT_RANGE_MANUAL, OCT_INTERPOLATION_NUFFT},
+        {"plain", 1024, OCT_RANGE_MANUAL, OCT_INTERPOLATION_LINEAR},
+        {"plain", 1024, OCT_RANGE_MANUAL, OCT_INTERPOLATION_NUFFT}};
+    enum { N_SHAPES = sizeof(shapes) / sizeof(shapes[0]) };
+    struct oct_bench_cuda_row rows[N_SHAPES];
+    cJSON *list = cJSON_AddArrayToObject(report, "cuda");
     enum oct_err e = OCT_OK;
 
-    for (size_t i = 0; i < sizeof(gpu_shapes) / sizeof(gpu_shapes[0]) && !e; i++) {
-        struct oct_bench_cuda_row row;
-        e = measure_cuda(config, gpu_shapes[i].depth, gpu_shapes[i].kernels, gpu_shapes[i].range,
-                         seconds, &row, err);
+    for (size_t i = 0; i < N_SHAPES && !e; i++) {
+        e = measure_cuda(config, &shapes[i], seconds, &rows[i], err);
         if (e)
             break;
         if (i == 0 && !json)
             oct_bench_cuda_print_head();
         if (!json)
-            oct_bench_cuda_print(&row);
-        add_cuda_row(rows, &row);
+            oct_bench_cuda_print(&rows[i]);
+        add_cuda_row(list, &rows[i], oct_bench_cuda_linear(rows, i, &rows[i]));
     }
+    if (!e && !json)
+        oct_bench_cuda_print_ratios(rows, N_SHAPES);
     return e;
 }
