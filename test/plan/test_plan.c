@@ -453,7 +453,7 @@ static void one_line_cannot_be_its_own_background(void **state)
     refuse(lab, "pipeline.dc");
     lab->chain.dc = OCT_DC_RUNNING; /* that of a volume may be, where it has several */
     lab->geometry.n_bscans = 1;
-    refuse(lab, "pipeline.dc=running");
+    refuse(lab, "scan.bscans");
     lab->geometry.n_bscans = 2;
     accept(lab);
 }
