@@ -84,7 +84,7 @@ $(BUILD)/%.o: %.c Makefile
 
 # Loops over all pixels of all pictures, which gcc turns into vector code only when asked.
 $(BUILD)/analysis/%.o: EXTRA_CFLAGS += -O3
-$(addprefix $(BUILD)/pipeline/flow/,line_sums.o running_dc.o): EXTRA_CFLAGS += -O3
+$(addprefix $(BUILD)/pipeline/flow/,background.o line_sums.o running_dc.o): EXTRA_CFLAGS += -O3
 # Selections by comparison become vector code only where comparisons need not trap.
 $(addprefix $(BUILD)/analysis/,average/pixels.o average/prepare.o correlate/picture.o): \
   EXTRA_CFLAGS += -O3 -fno-trapping-math

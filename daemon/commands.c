@@ -1,7 +1,9 @@
 /* The control commands: from a request's bytes to a reply's text. */
+#include "daemon/background.h"
 #include "daemon/control.h"
 #include "daemon/describe.h"
 #include "daemon/request.h"
+#include "pipeline/flow/background.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -187,6 +189,47 @@ static char *get(struct oct_daemon *daemon, const cJSON *request, struct oct_err
     return oct_reply_print(reply);
 }
 
+/* A number between least and most; `standard` where the field is not there. */
+static bool number_of(const cJSON *request, const char *key, double least, double most,
+                      double standard, double *value, struct oct_error *err)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(request, key);
+    *value = item ? item->valuedouble : standard;
+    if (!item || (cJSON_IsNumber(item) && *value >= least && *value <= most))
+        return true;
+    oct_fail(err, OCT_E_ARG, "the field \"%s\" is no number from %g to %g", key, least, most);
+    return false;
+}
+
+static char *background_values(struct oct_daemon *daemon, const cJSON *request,
+                               struct oct_error *err)
+{
+    double first;
+    if (!number_of(request, "first", 0, OCT_MAX_SAMPLES - 1, 0, &first, err))
+        return NULL;
+    cJSON *reply = cJSON_CreateObject();
+    cJSON_AddBoolToObject(reply, "ok", true);
+    if (oct_daemon_background_values(daemon, (uint32_t)first, reply, err) == OCT_OK)
+        return oct_reply_print(reply);
+    cJSON_Delete(reply);
+    return NULL;
+}
+
+static char *background(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+{
+    double n_bscans, timeout_s;
+    if (cJSON_GetObjectItemCaseSensitive(request, "first"))
+        return background_values(daemon, request, err);
+    if (!number_of(request, "bscans", 1, OCT_BACKGROUND_MOST_BSCANS, OCT_BACKGROUND_BSCANS,
+                   &n_bscans, err) ||
+        !number_of(request, "timeout_s", 0.1, 3600, 10, &timeout_s, err) ||
+        oct_daemon_background(daemon, (unsigned)n_bscans, timeout_s, err))
+        return NULL;
+    cJSON *reply = done_tree(daemon);
+    cJSON_AddNumberToObject(reply, "number", (double)daemon->errand.number);
+    return oct_reply_print(reply);
+}
+
 static char *shut_down(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     (void)request;
@@ -200,8 +243,13 @@ static const struct {
     char *(*run)(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err);
     bool takes_time;
 } commands[] = {
-    {"status", status, false},      {"start", start, true}, {"stop", stop, true},
-    {"record", record, true},       {"set", set, false},    {"get", get, false},
+    {"status", status, false},
+    {"start", start, true},
+    {"stop", stop, true},
+    {"record", record, true},
+    {"set", set, false},
+    {"get", get, false},
+    {"background", background, false},
     {"shutdown", shut_down, false},
 };
 
@@ -231,8 +279,8 @@ static char *run_command(struct oct_daemon *daemon, const cJSON *request,
             return reply;
         }
     oct_fail(err, OCT_E_ARG,
-             "the command '%.40s' is unknown: use status, start, stop, record, set, get or "
-             "shutdown",
+             "the command '%.40s' is unknown: use status, start, stop, record, set, get, "
+             "background or shutdown",
              name);
     return NULL;
 }
