@@ -43,6 +43,7 @@ static const struct oct_command *const commands[] = {
     &oct_command_register_volumes,
     &oct_command_surfaces,
     &oct_command_calibrate,
+    &oct_command_background,
     &oct_command_status,
     &oct_command_doctor,
     &oct_command_start,
