@@ -1,0 +1,638 @@
+#include "analysis/calibrate/fringe.h"
+
+#include "analysis/calibrate/smooth.h"
+#include "kernels/device/fftw_planner.h"
+
+#include <fftw3.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PI 3.14159265358979323846
+#define LEAST_FULL_SCALE 255u /* a maximum of 2^b - 1, from here on, is one */
+#define MOST_SATURATED 1e-3   /* of all samples */
+#define DC_CYCLES 8.0         /* over the camera: the source has these in any case */
+#define MAIN_SHARE 0.03       /* of the peak's power: the fringe's own interval */
+#define BAND_SHARE 1e-4       /* ... and its band, where noise does not hide it */
+#define GAP_CYCLES 4.0        /* a dip of the interval so narrow is the source's shape */
+#define NYQUIST_SHARE 0.03    /* of the peak's power in the last part of the spectrum */
+#define NYQUIST_PART 0.015
+#define VARYING_SHARE 0.1 /* of the fringe's power must vary to be taken for all of it */
+#define SLOW_SHARE 0.003  /* of the source's power varies: more than a source flickers */
+#define NOISE_SHARE 0.1   /* of the envelope's square */
+#define DARK_SHARE 1e-4   /* of its largest: darker samples have no weight */
+
+/* What the steps share. P points of transform, P/2 + 1 bins; bin b has b N / P cycles. */
+struct finder {
+    struct oct_fringe *fringe;
+    const uint16_t *lines;
+    const double *background;
+    uint32_t n_lines, n, p, n_bins;
+    double a_cycle; /* bins */
+    fftw_plan forward, backward;
+    double *line;       /* [P] */
+    fftw_complex *bins; /* [P/2 + 1] */
+    fftw_complex *full; /* [P] */
+    double *power;      /* [P/2 + 1] what the fringe is looked for in */
+    double *raw;        /* [P/2 + 1] */
+    double *scratch;    /* [P/2 + 1] */
+    double *sum;        /* [P/2 + 1][2] */
+    double *last;       /* [P/2 + 1][2] the average before */
+    double floor, peak; /* of `power` */
+    uint32_t peak_bin, dc_bin;
+    bool varies_slowly;             /* as a fringe at depth zero does */
+    uint32_t main_first, main_last; /* bins of the fringe's own interval */
+    uint32_t band_first, band_last;
+};
+
+static const char *const fault_texts[] = {
+    [OCT_FRINGE_GOOD] = NULL,
+    [OCT_FRINGE_SATURATED] = "saturated",
+    [OCT_FRINGE_NONE] = "no fringe",
+    [OCT_FRINGE_TWO] = "two fringes",
+    [OCT_FRINGE_ALIASED] = "fringe beyond Nyquist",
+    [OCT_FRINGE_SLOW] = "depth zero",
+};
+
+const char *oct_fringe_fault_text(enum oct_fringe_fault fault)
+{
+    return fault_texts[fault];
+}
+
+/* ---- life ---- */
+
+void oct_fringe_finish(struct oct_fringe *f)
+{
+    free(f->source); /* owns all arrays */
+    *f = (struct oct_fringe){.n_samples = 0};
+}
+
+static bool fringe_alloc(struct oct_fringe *f, uint32_t n_samples, uint32_t n_lines)
+{
+    const size_t n = n_samples;
+    *f = (struct oct_fringe){.n_samples = n_samples, .n_lines = n_lines};
+    double *all = calloc(7 * n, sizeof(*all));
+    if (!all)
+        return false;
+    f->source = all;
+    f->mean = all + n;
+    f->re = all + 2 * n;
+    f->im = all + 3 * n;
+    f->phase = all + 4 * n;
+    f->envelope = all + 5 * n;
+    f->weight = all + 6 * n;
+    return true;
+}
+
+static bool finder_alloc(struct finder *s)
+{
+    s->p = 256;
+    while (s->p < 2 * s->n)
+        s->p *= 2;
+    s->n_bins = s->p / 2 + 1;
+    s->a_cycle = (double)s->p / s->n;
+    s->line = fftw_alloc_real(s->p);
+    s->bins = fftw_alloc_complex(s->n_bins);
+    s->full = fftw_alloc_complex(s->p);
+    s->power = calloc(7 * (size_t)s->n_bins, sizeof(double));
+    if (!s->line || !s->bins || !s->full || !s->power)
+        return false;
+    s->raw = s->power + s->n_bins;
+    s->scratch = s->raw + s->n_bins;
+    s->sum = s->scratch + s->n_bins;
+    s->last = s->sum + 2 * (size_t)s->n_bins;
+    oct_fftw_planner_lock();
+    s->forward = fftw_plan_dft_r2c_1d((int)s->p, s->line, s->bins, FFTW_ESTIMATE);
+    s->backward = fftw_plan_dft_1d((int)s->p, s->full, s->full, FFTW_BACKWARD, FFTW_ESTIMATE);
+    oct_fftw_planner_unlock();
+    return s->forward && s->backward;
+}
+
+static void finder_finish(struct finder *s)
+{
+    oct_fftw_planner_lock();
+    if (s->forward)
+        fftw_destroy_plan(s->forward);
+    if (s->backward)
+        fftw_destroy_plan(s->backward);
+    oct_fftw_planner_unlock();
+    fftw_free(s->line);
+    fftw_free(s->bins);
+    fftw_free(s->full);
+    free(s->power);
+}
+
+/* ---- saturation ---- */
+
+static uint32_t largest(const uint16_t *samples, size_t n)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < n; i++)
+        most = samples[i] > most ? samples[i] : most;
+    return most;
+}
+
+static enum oct_err check_saturation(struct finder *s, unsigned bits, struct oct_error *err)
+{
+    const size_t n = (size_t)s->n_lines * s->n;
+    const uint32_t most = largest(s->lines, n), full = (1u << bits) - 1;
+    size_t n_full = 0;
+    if (most < full && (most < LEAST_FULL_SCALE || (most & (most + 1)) != 0))
+        return OCT_OK;
+    for (size_t i = 0; i < n; i++)
+        n_full += s->lines[i] == most;
+    if ((double)n_full < MOST_SATURATED * (double)n)
+        return OCT_OK;
+    s->fringe->fault = OCT_FRINGE_SATURATED;
+    return oct_fail(err, OCT_E_FORMAT,
+                    "saturated: %.2g %% of its samples are at %u counts; take it again with less "
+                    "light or a shorter exposure",
+                    100 * (double)n_full / (double)n, most);
+}
+
+/* ---- detect ---- */
+
+static double sample(const struct finder *s, uint32_t line, uint32_t i)
+{
+    const double counts = s->lines[(size_t)line * s->n + i];
+    return s->background ? counts - s->background[i] : counts;
+}
+
+static double hann(uint32_t i, uint32_t n)
+{
+    return 0.5 - 0.5 * cos(2 * PI * (i + 0.5) / n);
+}
+
+static double norm2(const double z[2])
+{
+    return z[0] * z[0] + z[1] * z[1];
+}
+
+/* The spectrum of one line under Hann's window, its mean taken off. */
+static void windowed(struct finder *s, uint32_t line)
+{
+    double mean = 0, weight = 0;
+    memset(s->line, 0, s->p * sizeof(double));
+    for (uint32_t i = 0; i < s->n; i++) {
+        mean += hann(i, s->n) * sample(s, line, i);
+        weight += hann(i, s->n);
+    }
+    for (uint32_t i = 0; i < s->n; i++)
+        s->line[i] = hann(i, s->n) * (sample(s, line, i) - mean / weight);
+    fftw_execute(s->forward);
+}
+
+static void smooth_bins(struct finder *s, double *power)
+{
+    const uint32_t half = (uint32_t)ceil(s->a_cycle / 2);
+    memcpy(s->scratch, power, s->n_bins * sizeof(double));
+    for (uint32_t b = 0; b < s->n_bins; b++) {
+        const uint32_t from = b > half ? b - half : 0;
+        const uint32_t to = b + half < s->n_bins ? b + half : s->n_bins - 1;
+        double sum = 0;
+        for (uint32_t k = from; k <= to; k++)
+            sum += s->scratch[k];
+        power[b] = sum / (to - from + 1);
+    }
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The lower quartile from the source's bins on: a fringe fills less than three quarters. */
+static double floor_of(struct finder *s, const double *power)
+{
+    const uint32_t from = (uint32_t)(DC_CYCLES * s->a_cycle), n = s->n_bins - from;
+    memcpy(s->scratch, power + from, n * sizeof(double));
+    qsort(s->scratch, n, sizeof(double), compare_doubles);
+    return fmax(s->scratch[n / 4], 1e-30);
+}
+
+/* Where the source's own spectrum ends: the minimum after which power rises fourfold, or where it
+ * has sunk into the floor. */
+static uint32_t end_of_dc(const struct finder *s, const double *power, double floor)
+{
+    const uint32_t dc = (uint32_t)(DC_CYCLES * s->a_cycle);
+    uint32_t least = 0; /* the lines' means are gone: from the source's highest bin on */
+    for (uint32_t b = 1; b < dc; b++)
+        least = power[b] > power[least] ? b : least;
+    for (uint32_t b = least + 1; b < s->n_bins; b++) {
+        if (power[b] < power[least])
+            least = b;
+        if (power[b] > 4 * power[least] || power[least] <= 2 * floor)
+            break;
+    }
+    return least > dc ? least : dc;
+}
+
+static uint32_t largest_bin(const struct finder *s, const double *power, uint32_t from)
+{
+    uint32_t at = from;
+    for (uint32_t b = from; b < s->n_bins; b++)
+        if (power[b] > power[at])
+            at = b;
+    return at;
+}
+
+/* Power of the lines, and of what varies from line to line. */
+static void measure_power(struct finder *s)
+{
+    const double n = s->n_lines;
+    for (uint32_t j = 0; j < s->n_lines; j++) {
+        windowed(s, j);
+        for (uint32_t b = 0; b < s->n_bins; b++) {
+            s->raw[b] += norm2(s->bins[b]) / n;
+            s->sum[2 * b] += s->bins[b][0] / n;
+            s->sum[2 * b + 1] += s->bins[b][1] / n;
+        }
+    }
+    for (uint32_t b = 0; b < s->n_bins; b++)
+        s->power[b] = n > 1 ? fmax(0, s->raw[b] - norm2(&s->sum[2 * (size_t)b])) * n / (n - 1) : 0;
+    smooth_bins(s, s->raw);
+    smooth_bins(s, s->power);
+}
+
+/* Whether what varies does so slowly over the camera. */
+static bool is_slow(struct finder *s)
+{
+    const uint32_t dc = (uint32_t)(DC_CYCLES * s->a_cycle);
+    double varying = 0, all = 0;
+    for (uint32_t b = 0; b < dc; b++) {
+        varying += s->power[b];
+        all += s->raw[b];
+    }
+    return varying > SLOW_SHARE * all && varying > 20 * floor_of(s, s->power) * dc;
+}
+
+/* Decides which of the two the fringe is looked for in. */
+static void choose_power(struct finder *s)
+{
+    s->varies_slowly = is_slow(s);
+    const double floor = floor_of(s, s->raw);
+    const uint32_t dc = end_of_dc(s, s->raw, floor), at = largest_bin(s, s->raw, dc);
+    s->dc_bin = (uint32_t)(DC_CYCLES * s->a_cycle);
+    if (s->n_lines < 4 ||
+        s->power[largest_bin(s, s->power, s->dc_bin)] < VARYING_SHARE * s->raw[at]) {
+        memcpy(s->power, s->raw, s->n_bins * sizeof(double));
+        s->dc_bin = dc;
+    }
+    s->floor = floor_of(s, s->power);
+    s->peak_bin = largest_bin(s, s->power, s->dc_bin);
+    s->peak = s->power[s->peak_bin];
+    s->fringe->contrast_db = 10 * log10(s->peak / s->floor);
+}
+
+/* From bin `at` to both sides while power is above `least`, over gaps of a few cycles. */
+static void interval(const struct finder *s, uint32_t at, double least, uint32_t *first,
+                     uint32_t *last)
+{
+    const uint32_t gap = (uint32_t)(GAP_CYCLES * s->a_cycle);
+    *first = *last = at;
+    for (uint32_t b = at; b > s->dc_bin && *first - b <= gap; b--)
+        if (s->power[b - 1] > least)
+            *first = b - 1;
+    for (uint32_t b = at; b + 1 < s->n_bins && b - *last <= gap; b++)
+        if (s->power[b + 1] > least)
+            *last = b + 1;
+}
+
+/* The power about bin `at`: a deep fringe is broader and lower than a shallow one as strong. */
+static double power_about(const struct finder *s, uint32_t at)
+{
+    uint32_t first, last;
+    double sum = 0;
+    interval(s, at, fmax(0.1 * s->power[at], 2 * s->floor), &first, &last);
+    for (uint32_t b = first; b <= last; b++)
+        sum += s->power[b];
+    return sum;
+}
+
+/* Outward from bin b: where the fringe's flank ends, the minimum before power doubles again. */
+static uint32_t end_of_flank(const struct finder *s, uint32_t b, int step)
+{
+    uint32_t least = b;
+    while (b > s->dc_bin && b + 1 < s->n_bins && s->power[b] <= 2 * s->power[least]) {
+        if (s->power[b] < s->power[least])
+            least = b;
+        b = step > 0 ? b + 1 : b - 1;
+    }
+    return least;
+}
+
+/* The largest power outside the fringe's own interval with its flanks, and its harmonics; n_bins:
+ * there is none. */
+static uint32_t second_bin(const struct finder *s)
+{
+    const uint32_t first = end_of_flank(s, s->main_first, -1),
+                   last = end_of_flank(s, s->main_last, 1);
+    uint32_t at = s->n_bins;
+    for (uint32_t b = s->dc_bin + 1; b < s->n_bins; b++) {
+        bool is_harmonic = false;
+        for (unsigned h = 2; h <= 3; h++)
+            is_harmonic =
+                is_harmonic || (b >= 0.95 * h * s->main_first && b <= 1.05 * h * s->main_last);
+        if ((b < first || b > last) && !is_harmonic &&
+            (at == s->n_bins || s->power[b] > s->power[at]))
+            at = b;
+    }
+    return at;
+}
+
+static enum oct_err fault(struct finder *s, enum oct_fringe_fault which)
+{
+    s->fringe->fault = which;
+    return OCT_E_FORMAT;
+}
+
+/* What the spectrum's shape says against the recording. */
+static enum oct_err judge(struct finder *s, struct oct_error *err)
+{
+    struct oct_fringe *f = s->fringe;
+    interval(s, s->peak_bin, fmax(MAIN_SHARE * s->peak, 2 * s->floor), &s->main_first,
+             &s->main_last);
+    f->cycles = 0.5 * (s->main_first + s->main_last) / s->a_cycle;
+    if (f->contrast_db < OCT_FRINGE_LEAST_CONTRAST_DB && !s->varies_slowly)
+        return oct_fail(
+            err, fault(s, OCT_FRINGE_NONE),
+            "no fringe: nothing is %.0f dB above the noise of its spectrum (the most is "
+            "%.1f dB); is the mirror in place, and neither at zero delay nor too "
+            "deep?",
+            OCT_FRINGE_LEAST_CONTRAST_DB, f->contrast_db);
+    if (f->contrast_db < OCT_FRINGE_LEAST_CONTRAST_DB || f->cycles < OCT_FRINGE_LEAST_CYCLES ||
+        s->peak_bin <= s->dc_bin + 1)
+        return oct_fail(err, fault(s, OCT_FRINGE_SLOW),
+                        "depth zero: its fringe has less than the %.0f cycles over the camera that "
+                        "tell it from the source; move the mirror away from zero delay",
+                        OCT_FRINGE_LEAST_CYCLES);
+    const uint32_t tail = (uint32_t)((1 - NYQUIST_PART) * s->n_bins);
+    const double at_end = s->power[largest_bin(s, s->power, tail)];
+    if (at_end > fmax(NYQUIST_SHARE * s->peak, 10 * s->floor))
+        return oct_fail(
+            err, fault(s, OCT_FRINGE_ALIASED),
+            "fringe beyond Nyquist: it has more than half a cycle a sample in a part of "
+            "the camera; move the mirror closer to zero delay");
+    const uint32_t second = second_bin(s);
+    const double db =
+        second < s->n_bins ? 10 * log10(power_about(s, second) / power_about(s, s->peak_bin)) : -99;
+    if (db > OCT_FRINGE_SECOND_DB && s->power[second] > 10 * s->floor)
+        return oct_fail(err, fault(s, OCT_FRINGE_TWO),
+                        "two fringes: of %.0f and %.0f cycles over the camera, %.1f dB between "
+                        "them; block the second reflector",
+                        s->peak_bin / s->a_cycle, second / s->a_cycle, fabs(db));
+    return OCT_OK;
+}
+
+/* The band: where the fringe is seen, and a third more to both sides. */
+static void choose_band(struct finder *s)
+{
+    uint32_t first, last;
+    interval(s, s->peak_bin, fmax(BAND_SHARE * s->peak, 2 * s->floor), &first, &last);
+    const uint32_t more = (uint32_t)((last - first) / 3.0 + 8 * s->a_cycle);
+    s->band_first = first > s->dc_bin + more ? first - more : s->dc_bin;
+    s->band_last = last + more < s->n_bins - 1 ? last + more : s->n_bins - 2;
+}
+
+/* ---- average ---- */
+
+/* The mean line, and the source: the mean line without what is as quick as the fringe. */
+static enum oct_err find_source(struct finder *s, struct oct_error *err)
+{
+    struct oct_fringe *f = s->fringe;
+    const double slowest = s->main_first / (double)s->p; /* cycles a sample */
+    for (uint32_t j = 0; j < s->n_lines; j++)
+        for (uint32_t i = 0; i < s->n; i++)
+            f->mean[i] += sample(s, j, i) / s->n_lines;
+    return oct_smooth(f->mean, f->source, s->n, 3 / (2 * PI * slowest), err);
+}
+
+static void spectrum_of(struct finder *s, uint32_t line)
+{
+    memset(s->line, 0, s->p * sizeof(double));
+    for (uint32_t i = 0; i < s->n; i++)
+        s->line[i] = sample(s, line, i) - s->fringe->source[i];
+    fftw_execute(s->forward);
+}
+
+/* The average over all lines, each turned so that it agrees with the one before. *share: of the
+ * band's power, what the average holds. */
+static void average(struct finder *s, double *share)
+{
+    double all = 0, kept = 0;
+    memcpy(s->last, s->sum, 2 * (size_t)s->n_bins * sizeof(double));
+    memset(s->sum, 0, 2 * (size_t)s->n_bins * sizeof(double));
+    for (uint32_t j = 0; j < s->n_lines; j++) {
+        double re = 0, im = 0;
+        spectrum_of(s, j);
+        for (uint32_t b = s->band_first; b <= s->band_last; b++) {
+            const double *x = s->bins[b], *r = &s->last[2 * (size_t)b];
+            re += x[0] * r[0] + x[1] * r[1];
+            im += x[1] * r[0] - x[0] * r[1];
+            all += norm2(x);
+        }
+        const double size = hypot(re, im);
+        const double c = size > 0 ? re / size : 1, d = size > 0 ? im / size : 0;
+        for (uint32_t b = 0; b < s->n_bins; b++) {
+            s->sum[2 * (size_t)b] += (s->bins[b][0] * c + s->bins[b][1] * d) / s->n_lines;
+            s->sum[2 * (size_t)b + 1] += (s->bins[b][1] * c - s->bins[b][0] * d) / s->n_lines;
+        }
+    }
+    for (uint32_t b = s->band_first; b <= s->band_last; b++)
+        kept += norm2(&s->sum[2 * (size_t)b]) * s->n_lines;
+    *share = all > 0 ? kept / all : 0;
+}
+
+/* The first reference is the first line, then twice the average. */
+static void average_lines(struct finder *s)
+{
+    double share = 0;
+    spectrum_of(s, 0);
+    memcpy(s->sum, s->bins, s->n_bins * sizeof(fftw_complex));
+    average(s, &share);
+    average(s, &share);
+    s->fringe->coherence = fmin(1, share);
+}
+
+/* 1 within the band, falling to 0 over its outer eighths. */
+static double taper(const struct finder *s, uint32_t b)
+{
+    const double edge = (s->band_last - s->band_first) / 8.0;
+    const double inside = fmin(b - s->band_first + 1.0, s->band_last - b + 1.0);
+    return inside >= edge ? 1 : 0.5 - 0.5 * cos(PI * inside / edge);
+}
+
+/* F, and its noise by the median power of the average's bins outside of the band. */
+static void analytic(struct finder *s)
+{
+    struct oct_fringe *f = s->fringe;
+    uint32_t n = 0;
+    double passed = 0;
+    memset(s->full, 0, s->p * sizeof(fftw_complex));
+    for (uint32_t b = s->band_first; b <= s->band_last; b++) {
+        const double t = 2 * taper(s, b) / s->p;
+        s->full[b][0] = t * s->sum[2 * (size_t)b];
+        s->full[b][1] = t * s->sum[2 * (size_t)b + 1];
+        passed += t * t;
+    }
+    fftw_execute(s->backward);
+    for (uint32_t i = 0; i < s->n; i++) {
+        f->re[i] = s->full[i][0];
+        f->im[i] = s->full[i][1];
+    }
+    for (uint32_t b = s->dc_bin; b < s->n_bins; b++)
+        if (b < s->band_first || b > s->band_last)
+            s->scratch[n++] = norm2(&s->sum[2 * (size_t)b]);
+    if (n == 0)
+        return;
+    qsort(s->scratch, n, sizeof(double), compare_doubles);
+    /* The median of an exponential variable is ln 2 of its mean; N of P points hold the line. */
+    f->noise_counts = sqrt(s->scratch[n / 2] / log(2) * passed / 2);
+}
+
+/* ---- phase ---- */
+
+/* Samples that count: bright enough, and above the noise. */
+static void weigh(struct oct_fringe *f, double noise2)
+{
+    double most = 0, sum = 0;
+    uint32_t peak = 0;
+    for (uint32_t i = 0; i < f->n_samples; i++)
+        if (f->envelope[i] > most) {
+            most = f->envelope[i];
+            peak = i;
+        }
+    const double least = fmax(DARK_SHARE * most * most, noise2 / NOISE_SHARE);
+    f->first = f->last = peak;
+    for (uint32_t i = 0; i < f->n_samples; i++) {
+        const double power = f->envelope[i] * f->envelope[i];
+        f->weight[i] = power > least ? power : 0;
+        sum += f->weight[i];
+        if (f->weight[i] > 0) {
+            f->first = i < f->first ? i : f->first;
+            f->last = i > f->last ? i : f->last;
+        }
+    }
+    for (uint32_t i = 0; i < f->n_samples; i++)
+        f->weight[i] /= sum > 0 ? sum : 1;
+}
+
+/* The phase of (re, im), unwrapped from the brightest sample to both sides, plus the model. */
+static void unwrap(struct oct_fringe *f, const double *re, const double *im, const double *model)
+{
+    uint32_t peak = 0;
+    for (uint32_t i = 0; i < f->n_samples; i++)
+        peak = f->envelope[i] > f->envelope[peak] ? i : peak;
+    double before = atan2(im[peak], re[peak]);
+    f->phase[peak] = before;
+    for (uint32_t i = peak + 1; i < f->n_samples; i++) {
+        const double now = atan2(im[i], re[i]);
+        f->phase[i] = before = now - 2 * PI * round((now - before) / (2 * PI));
+    }
+    before = f->phase[peak];
+    for (uint32_t i = peak; i-- > 0;) {
+        const double now = atan2(im[i], re[i]);
+        f->phase[i] = before = now - 2 * PI * round((now - before) / (2 * PI));
+    }
+    for (uint32_t i = 0; i < f->n_samples; i++)
+        f->phase[i] += model[i];
+}
+
+/* Phase, envelope and weight of F by a model, smoothed by Gaussians of these widths. */
+static enum oct_err take_phase(struct oct_fringe *f, const double *model, double phase_px,
+                               double envelope_px, struct oct_error *err)
+{
+    const size_t n = f->n_samples;
+    double *work = calloc(4 * n, sizeof(*work));
+    if (!work)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples",
+                        f->n_samples);
+    double *re = work, *im = work + n, *smooth_re = work + 2 * n, *smooth_im = work + 3 * n;
+    for (size_t i = 0; i < n; i++) {
+        const double c = cos(model[i]), s = sin(model[i]);
+        re[i] = f->re[i] * c + f->im[i] * s;
+        im[i] = f->im[i] * c - f->re[i] * s;
+    }
+    enum oct_err e = oct_smooth(re, smooth_re, f->n_samples, envelope_px, err);
+    e = e ? e : oct_smooth(im, smooth_im, f->n_samples, envelope_px, err);
+    for (size_t i = 0; i < n && !e; i++)
+        f->envelope[i] = hypot(smooth_re[i], smooth_im[i]);
+    e = e ? e : oct_smooth(re, smooth_re, f->n_samples, phase_px, err);
+    e = e ? e : oct_smooth(im, smooth_im, f->n_samples, phase_px, err);
+    if (!e) {
+        const double noise = f->noise_counts;
+        weigh(f, 2 * noise * noise / fmax(1, 2 * sqrt(PI) * phase_px));
+        unwrap(f, smooth_re, smooth_im, model);
+    }
+    free(work);
+    return e;
+}
+
+enum oct_err oct_fringe_refine(struct oct_fringe *f, const double *model, struct oct_error *err)
+{
+    const double n = f->n_samples, least = n / 100, most = n / 30;
+    /* What the source leaves lies as far below the fringe as the fringe has cycles. */
+    const double without_source = 3 * n / (2 * PI * f->cycles);
+    return take_phase(f, model, fmin(most, fmax(least, without_source)), n / 300, err);
+}
+
+/* The first model: the band's middle, so that no step between samples comes near half a turn. */
+static enum oct_err first_phase(struct finder *s, struct oct_error *err)
+{
+    struct oct_fringe *f = s->fringe;
+    const double middle = (s->main_first + s->main_last) / 2.0;
+    const double width = (s->main_last - s->main_first) / (double)s->p; /* cycles a sample */
+    double *model = malloc(s->n * sizeof(*model));
+    if (!model)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples", s->n);
+    for (uint32_t i = 0; i < s->n; i++)
+        model[i] = 2 * PI * middle / s->p * i;
+    enum oct_err e = take_phase(f, model, 0.5 / (2 * PI * fmax(width, 1e-3)),
+                                0.5 / (2 * PI * fmax(width, 1e-3)), err);
+    free(model);
+    return e;
+}
+
+/* ---- all of it ---- */
+
+static enum oct_err find(struct finder *s, unsigned bits, struct oct_error *err)
+{
+    enum oct_err e = check_saturation(s, bits, err);
+    if (e)
+        return e;
+    measure_power(s);
+    choose_power(s);
+    e = judge(s, err);
+    if (e)
+        return e;
+    choose_band(s);
+    e = find_source(s, err);
+    if (e)
+        return e;
+    average_lines(s);
+    analytic(s);
+    return first_phase(s, err);
+}
+
+enum oct_err oct_fringe_find(struct oct_fringe *fringe, const uint16_t *lines, uint32_t n_lines,
+                             uint32_t n_samples, const double *background, unsigned bits,
+                             struct oct_error *err)
+{
+    struct finder s = {.fringe = fringe,
+                       .lines = lines,
+                       .background = background,
+                       .n_lines = n_lines,
+                       .n = n_samples};
+    *fringe = (struct oct_fringe){.n_samples = 0};
+    if (n_samples < OCT_FRINGE_LEAST_SAMPLES || n_lines < 1)
+        return oct_fail(err, OCT_E_ARG, "%u lines of %u samples: a fringe needs a line of %u",
+                        n_lines, n_samples, OCT_FRINGE_LEAST_SAMPLES);
+    enum oct_err e = OCT_OK;
+    if (!fringe_alloc(fringe, n_samples, n_lines) || !finder_alloc(&s))
+        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples", n_samples);
+    e = e ? e : find(&s, bits, err);
+    finder_finish(&s);
+    return e;
+}
