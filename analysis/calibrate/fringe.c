@@ -72,7 +72,7 @@ static bool fringe_alloc(struct oct_fringe *f, uint32_t n_samples, uint32_t n_li
 {
     const size_t n = n_samples;
     *f = (struct oct_fringe){.n_samples = n_samples, .n_lines = n_lines};
-    double *all = calloc(7 * n, sizeof(*all));
+    double *all = calloc(8 * n, sizeof(*all));
     if (!all)
         return false;
     f->source = all;
@@ -82,6 +82,7 @@ static bool fringe_alloc(struct oct_fringe *f, uint32_t n_samples, uint32_t n_li
     f->phase = all + 4 * n;
     f->envelope = all + 5 * n;
     f->weight = all + 6 * n;
+    f->average = all + 7 * n;
     return true;
 }
 
@@ -464,32 +465,42 @@ static double taper(const struct finder *s, uint32_t b)
     return inside >= edge ? 1 : 0.5 - 0.5 * cos(PI * inside / edge);
 }
 
-/* F, and its noise by the median power of the average's bins outside of the band. */
-static void analytic(struct finder *s)
+/* The average as a line, and noise by the median power of its bins outside of the
+ * band. */
+static void average_line(struct finder *s)
 {
     struct oct_fringe *f = s->fringe;
     uint32_t n = 0;
-    double passed = 0;
+    for (uint32_t b = 0; b < s->n_bins; b++) {
+        const double once = b == 0 || b + 1 == s->n_bins ? 1 : 2;
+        s->full[b][0] = once * s->sum[2 * (size_t)b] / s->p;
+        s->full[b][1] = once * s->sum[2 * (size_t)b + 1] / s->p;
+        if (b >= s->dc_bin && (b < s->band_first || b > s->band_last))
+            s->scratch[n++] = norm2(&s->sum[2 * (size_t)b]);
+    }
+    memset(s->full + s->n_bins, 0, (s->p - s->n_bins) * sizeof(fftw_complex));
+    fftw_execute(s->backward);
+    for (uint32_t i = 0; i < s->n; i++)
+        f->average[i] = s->full[i][0];
+    qsort(s->scratch, n, sizeof(double), compare_doubles);
+    /* The median of an exponential variable is ln 2 of its mean. */
+    f->noise_counts = n > 0 ? sqrt(s->scratch[n / 2] / log(2) / s->n) : 0;
+}
+
+static void analytic(struct finder *s)
+{
+    struct oct_fringe *f = s->fringe;
     memset(s->full, 0, s->p * sizeof(fftw_complex));
     for (uint32_t b = s->band_first; b <= s->band_last; b++) {
         const double t = 2 * taper(s, b) / s->p;
         s->full[b][0] = t * s->sum[2 * (size_t)b];
         s->full[b][1] = t * s->sum[2 * (size_t)b + 1];
-        passed += t * t;
     }
     fftw_execute(s->backward);
     for (uint32_t i = 0; i < s->n; i++) {
         f->re[i] = s->full[i][0];
         f->im[i] = s->full[i][1];
     }
-    for (uint32_t b = s->dc_bin; b < s->n_bins; b++)
-        if (b < s->band_first || b > s->band_last)
-            s->scratch[n++] = norm2(&s->sum[2 * (size_t)b]);
-    if (n == 0)
-        return;
-    qsort(s->scratch, n, sizeof(double), compare_doubles);
-    /* The median of an exponential variable is ln 2 of its mean; N of P points hold the line. */
-    f->noise_counts = sqrt(s->scratch[n / 2] / log(2) * passed / 2);
 }
 
 /* ---- phase ---- */
@@ -540,42 +551,72 @@ static void unwrap(struct oct_fringe *f, const double *re, const double *im, con
         f->phase[i] += model[i];
 }
 
-/* Phase, envelope and weight of F by a model, smoothed by Gaussians of these widths. */
-static enum oct_err take_phase(struct oct_fringe *f, const double *model, double phase_px,
-                               double envelope_px, struct oct_error *err)
+/* What the phase is taken from: F, or 2 x with im NULL. */
+struct signal {
+    const double *re, *im;
+    double factor;
+    double phase_px, envelope_px; /* the Gaussians that smooth it */
+};
+
+/* Phase, envelope and weight by a model. */
+static enum oct_err take_phase(struct oct_fringe *f, const struct signal *from, const double *model,
+                               struct oct_error *err)
 {
-    const size_t n = f->n_samples;
-    double *work = calloc(4 * n, sizeof(*work));
-    if (!work)
-        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples",
-                        f->n_samples);
-    double *re = work, *im = work + n, *smooth_re = work + 2 * n, *smooth_im = work + 3 * n;
-    for (size_t i = 0; i < n; i++) {
-        const double c = cos(model[i]), s = sin(model[i]);
-        re[i] = f->re[i] * c + f->im[i] * s;
-        im[i] = f->im[i] * c - f->re[i] * s;
+    const uint32_t n = f->n_samples;
+    double *re = calloc(4 * (size_t)n, sizeof(*re));
+    if (!re)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples", n);
+    double *im = re + n, *smooth_re = im + n, *smooth_im = smooth_re + n;
+    for (uint32_t i = 0; i < n; i++) {
+        const double c = from->factor * cos(model[i]), s = from->factor * sin(model[i]);
+        const double imaginary = from->im ? from->im[i] : 0;
+        re[i] = from->re[i] * c + imaginary * s;
+        im[i] = imaginary * c - from->re[i] * s;
     }
-    enum oct_err e = oct_smooth(re, smooth_re, f->n_samples, envelope_px, err);
-    e = e ? e : oct_smooth(im, smooth_im, f->n_samples, envelope_px, err);
-    for (size_t i = 0; i < n && !e; i++)
+    enum oct_err e = oct_smooth(re, smooth_re, n, from->envelope_px, err);
+    e = e ? e : oct_smooth(im, smooth_im, n, from->envelope_px, err);
+    for (uint32_t i = 0; i < n && !e; i++)
         f->envelope[i] = hypot(smooth_re[i], smooth_im[i]);
-    e = e ? e : oct_smooth(re, smooth_re, f->n_samples, phase_px, err);
-    e = e ? e : oct_smooth(im, smooth_im, f->n_samples, phase_px, err);
+    e = e ? e : oct_smooth(re, smooth_re, n, from->phase_px, err);
+    e = e ? e : oct_smooth(im, smooth_im, n, from->phase_px, err);
     if (!e) {
         const double noise = f->noise_counts;
-        weigh(f, 2 * noise * noise / fmax(1, 2 * sqrt(PI) * phase_px));
+        weigh(f, 4 * noise * noise / fmax(1, 2 * sqrt(PI) * from->phase_px));
         unwrap(f, smooth_re, smooth_im, model);
     }
-    free(work);
+    free(re);
     return e;
 }
 
+/* Takes off the average what is left of it, without the fringe, when it is smoothed. */
+static enum oct_err take_off_source(struct oct_fringe *f, struct oct_error *err)
+{
+    const uint32_t n = f->n_samples;
+    double *rest = calloc(2 * (size_t)n, sizeof(*rest));
+    if (!rest)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples", n);
+    for (uint32_t i = 0; i < n; i++)
+        rest[i] = f->average[i] - f->envelope[i] * cos(f->phase[i]);
+    enum oct_err e = oct_smooth(rest, rest + n, n, 3 * n / (2 * PI * f->cycles), err);
+    for (uint32_t i = 0; i < n && !e; i++)
+        f->average[i] -= rest[n + i];
+    free(rest);
+    return e;
+}
+
+/* What the source leaves lies as far below the fringe as that has cycles, the negative frequencies
+ * twice as far, and of a deep fringe twice as far as it lies below Nyquist. */
 enum oct_err oct_fringe_refine(struct oct_fringe *f, const double *model, struct oct_error *err)
 {
-    const double n = f->n_samples, least = n / 100, most = n / 30;
-    /* What the source leaves lies as far below the fringe as the fringe has cycles. */
-    const double without_source = 3 * n / (2 * PI * f->cycles);
-    return take_phase(f, model, fmin(most, fmax(least, without_source)), n / 300, err);
+    const double n = f->n_samples, a_turn = 3 * n / (2 * PI);
+    const double from_negative = 2 * fmin(f->cycles, fmax(1, n / 2 - f->cycles));
+    const struct signal signal = {
+        .re = f->average,
+        .factor = 2,
+        .phase_px = fmin(n / 30, fmax(n / 100, a_turn / fmin(f->cycles, from_negative))),
+        .envelope_px = fmin(n / 60, fmax(n / 300, a_turn / from_negative))};
+    const enum oct_err e = take_phase(f, &signal, model, err);
+    return e ? e : take_off_source(f, err);
 }
 
 /* The first model: the band's middle, so that no step between samples comes near half a turn. */
@@ -589,8 +630,10 @@ static enum oct_err first_phase(struct finder *s, struct oct_error *err)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples", s->n);
     for (uint32_t i = 0; i < s->n; i++)
         model[i] = 2 * PI * middle / s->p * i;
-    enum oct_err e = take_phase(f, model, 0.5 / (2 * PI * fmax(width, 1e-3)),
-                                0.5 / (2 * PI * fmax(width, 1e-3)), err);
+    const double px = 0.5 / (2 * PI * fmax(width, 1e-3));
+    const struct signal signal = {
+        .re = f->re, .im = f->im, .factor = 1, .phase_px = px, .envelope_px = px};
+    enum oct_err e = take_phase(f, &signal, model, err);
     free(model);
     return e;
 }
@@ -612,6 +655,7 @@ static enum oct_err find(struct finder *s, unsigned bits, struct oct_error *err)
     if (e)
         return e;
     average_lines(s);
+    average_line(s);
     analytic(s);
     return first_phase(s, err);
 }

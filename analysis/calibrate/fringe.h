@@ -16,9 +16,15 @@
  *     average   X_j(f) exp(-i psi_j) over all lines, psi_j the phase of sum over the band of
  *               X_j(f) conj R(f), R the average before: coherent, so that noise falls as 1/n
  *     F(c)      the inverse transform of the band's positive frequencies: A(c) exp(i phi(c))
- *     phase     of F(c) exp(-i model(c)), smoothed, plus the model: first a straight line through
- *               the band's middle, then what the fit of all mirrors (kmap.h) says, by
- *               oct_fringe_refine. A chirped fringe needs a wide band, the residue a narrow one.
+ *     phase     of F(c) exp(-i model(c)), smoothed, plus the model, which is a straight line
+ *               through the band's middle
+ *
+ * and with a model from the fit of all mirrors (kmap.h), oct_fringe_refine:
+ *
+ *     phase     of 2 x(c) exp(-i model(c)), smoothed, plus the model; x the average as a line. A
+ *               chirped fringe needs a wide band, the residue a narrow one, which neither the
+ *               source nor the negative frequencies reach, not even near Nyquist
+ *     source    x less the fringe, smoothed, is what the source had left in x, and is taken off
  *
  * Sources: M. Mujat, B. H. Park, B. Cense, T. C. Chen, J. F. de Boer, "Autocalibration of
  * spectral-domain optical coherence tomography spectrometers for in vivo quantitative retinal nerve
@@ -55,6 +61,7 @@ struct oct_fringe {
     uint32_t n_samples, n_lines;
     double *source;       /* counts, smooth, with the dark level */
     double *mean;         /* counts: the mean line */
+    double *average;      /* counts: x, the coherent average of the lines without the source */
     double *re, *im;      /* F, counts */
     double *phase;        /* rad, unwrapped, rising */
     double *envelope;     /* counts: A */
@@ -64,7 +71,7 @@ struct oct_fringe {
     double contrast_db;
     double coherence;    /* 0..1: |mean of X_j exp(-i psi_j)|^2 over the mean of |X_j|^2, in the
                              band; noise is taken off */
-    double noise_counts; /* standard deviation of re and im of F */
+    double noise_counts; /* standard deviation of the average */
 };
 
 /* lines: [n_lines][n_samples], all there; background: [n_samples] counts, taken off first, or NULL;

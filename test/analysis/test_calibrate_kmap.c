@@ -134,7 +134,7 @@ static void map_and_dispersion_are_found(void **state)
             const unsigned n = i == 3 ? 4 : 5; /* the steep one's last depth is beyond Nyquist */
             see_mirrors(&x, setups[i], depths, n, rests ? 0 : 1);
             find(&x, 0);
-            assert_truth(&x, 0.002, 0.01);
+            assert_truth(&x, 0.0015, 0.004);
             for (unsigned m = 0; m < n; m++) {
                 assert_int_equal(x.kmap.mirrors[m].side, 1);
                 assert_true(x.fringes[m].coherence > 0.98);
@@ -152,7 +152,7 @@ static void two_depths_are_enough_and_one_takes_no_dispersion(void **state)
     see_mirrors(&x, NULL, depths, 2, 1);
     find(&x, 0);
     assert_true(x.kmap.has_theta);
-    assert_truth(&x, 0.002, 0.003);
+    assert_truth(&x, 0.0015, 0.004);
     end_scene(&x);
     setup.a2 = setup.a3 = 0;
     see_mirrors(&x, &setup, depths, 1, 1);
@@ -175,7 +175,7 @@ static void a_mirror_on_the_other_side_is_known(void **state)
         see_mirrors(&x, NULL, depths, n, 1);
         const struct oct_kmap_setup setup = {.sides = n == 2 ? sides : NULL};
         assert_int_equal(oct_kmap_find(&x.kmap, x.fringes, n, &setup, &x.which, &x.err), OCT_OK);
-        assert_truth(&x, 0.002, 0.003);
+        assert_truth(&x, 0.0015, 0.004);
         for (unsigned m = 0; m < n; m++)
             assert_int_equal(x.kmap.mirrors[m].side, sides[m]);
         end_scene(&x);
