@@ -13,6 +13,8 @@
 
 #include "tools/commands.h"
 
+extern const struct oct_command oct_command_calibrate_kmap;
+
 /* The part that is named by `word` ("kmap", "--kmap"), NULL: none. */
 const struct oct_command *oct_command_part(const struct oct_command *command, const char *word);
 

@@ -6,6 +6,7 @@
 
 /* In the order of --help. */
 static const struct oct_command *const parts[] = {
+    &oct_command_calibrate_kmap,
     NULL,
 };
 

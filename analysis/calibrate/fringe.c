@@ -72,7 +72,7 @@ static bool fringe_alloc(struct oct_fringe *f, uint32_t n_samples, uint32_t n_li
 {
     const size_t n = n_samples;
     *f = (struct oct_fringe){.n_samples = n_samples, .n_lines = n_lines};
-    double *all = calloc(8 * n, sizeof(*all));
+    double *all = calloc(9 * n, sizeof(*all));
     if (!all)
         return false;
     f->source = all;
@@ -83,6 +83,7 @@ static bool fringe_alloc(struct oct_fringe *f, uint32_t n_samples, uint32_t n_li
     f->envelope = all + 5 * n;
     f->weight = all + 6 * n;
     f->average = all + 7 * n;
+    f->background = all + 8 * n;
     return true;
 }
 
@@ -407,7 +408,10 @@ static enum oct_err find_source(struct finder *s, struct oct_error *err)
     for (uint32_t j = 0; j < s->n_lines; j++)
         for (uint32_t i = 0; i < s->n; i++)
             f->mean[i] += sample(s, j, i) / s->n_lines;
-    return oct_smooth(f->mean, f->source, s->n, 3 / (2 * PI * slowest), err);
+    const enum oct_err e = oct_smooth(f->mean, f->source, s->n, 3 / (2 * PI * slowest), err);
+    for (uint32_t i = 0; i < s->n; i++)
+        f->background[i] = f->source[i] + (s->background ? s->background[i] : 0);
+    return e;
 }
 
 static void spectrum_of(struct finder *s, uint32_t line)

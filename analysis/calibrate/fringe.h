@@ -59,8 +59,10 @@ enum oct_fringe_fault {
 struct oct_fringe {
     enum oct_fringe_fault fault;
     uint32_t n_samples, n_lines;
-    double *source;       /* counts, smooth, with the dark level */
-    double *mean;         /* counts: the mean line */
+    double *source;       /* counts, smooth, with the dark level, less the background given */
+    double *background;   /* counts: the source and the background given, which a line has beside
+                             its fringe */
+    double *mean;         /* counts: the mean line, less the background given */
     double *average;      /* counts: x, the coherent average of the lines without the source */
     double *re, *im;      /* F, counts */
     double *phase;        /* rad, unwrapped, rising */

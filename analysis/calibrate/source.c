@@ -20,6 +20,12 @@ static double power_at(const double *amplitude, const double *place, uint32_t n,
     return re * re + im * im;
 }
 
+double oct_source_psf(const double *amplitude, const double *place, uint32_t n, uint32_t p2,
+                      double d)
+{
+    return power_at(amplitude, place, n, p2, d) / power_at(amplitude, place, n, p2, 0);
+}
+
 double oct_source_limit_px(const double *amplitude, const double *place, uint32_t n, uint32_t p2)
 {
     const double half = 0.5 * power_at(amplitude, place, n, p2, 0);

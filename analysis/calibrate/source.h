@@ -16,6 +16,10 @@
 /* Depth pixels, to 1e-6 of them; NaN: no light. amplitude, place: [n], place rising. */
 double oct_source_limit_px(const double *amplitude, const double *place, uint32_t n, uint32_t p2);
 
+/* P(d) / P(0): the side lobes of a lumpy source. */
+double oct_source_psf(const double *amplitude, const double *place, uint32_t n, uint32_t p2,
+                      double d);
+
 /* The full width at half maximum of n values over camera samples, from the outermost sample above
  * half of the largest on one side to that on the other, between samples linear: *first and *last.
  * NaN where a side lies beyond the camera. */
