@@ -14,6 +14,11 @@
 #define MOST_LINES 512u
 #define MOST_LINES_BYTES (64u << 20)
 #define MOST_BSCANS 8u
+#define MOST_FILLED 0.55 /* of the padded line: up to here peak.h is right */
+/* Of two reflectors in one band: 10 dB apart they leave a lobe of 16 dB below the peak. */
+#define BEAT_SHARE 0.02
+#define LEAST_BEAT_PX 5.0
+#define MOST_BEAT_PX 60.0
 #define COLLECT_US 1000000u
 
 static enum oct_err no_memory(struct oct_error *err)
@@ -170,6 +175,48 @@ static enum oct_err read_files(struct oct_kmap_run *run, struct oct_error *err)
     return e;
 }
 
+/* Two fringes close together make one band, and beat: the transform of its envelope has a lobe at
+ * their distance that the same source in other recordings has not. */
+static double beat_px(const struct oct_kmap_run *run, const double *place, uint32_t m)
+{
+    const uint32_t n = run->geometry.n_samples, p2 = run->geometry.upsampled;
+    for (double d = LEAST_BEAT_PX; d < MOST_BEAT_PX; d += 0.25) {
+        const double lobe = oct_source_psf(run->fringes[m].envelope, place, n, p2, d);
+        double least = INFINITY;
+        for (uint32_t i = 0; i < run->n && lobe > BEAT_SHARE; i++)
+            if (i != m)
+                least = fmin(least, oct_source_psf(run->fringes[i].envelope, place, n, p2, d));
+        if (lobe > BEAT_SHARE && lobe > 4 * least)
+            return d;
+    }
+    return NAN;
+}
+
+static enum oct_err check_beats(const struct oct_kmap_run *run, struct oct_error *err)
+{
+    const uint32_t n = run->geometry.n_samples;
+    struct oct_error why = {.text = ""};
+    enum oct_err e = OCT_OK;
+    double *place = calloc(n, sizeof(*place)); /* as if samples were even in k */
+    if (!place)
+        return no_memory(err);
+    for (uint32_t i = 0; i < n; i++)
+        place[i] = 2.0 * i;
+    for (uint32_t m = 0; m < run->n && run->n > 1 && !e; m++) {
+        const double beat = beat_px(run, place, m);
+        if (isnan(beat))
+            continue;
+        oct_fail(
+            &why, OCT_E_FORMAT,
+            "two fringes: its envelope beats as that of two reflectors about %.0f depth pixels "
+            "apart does, and not in every recording; block the second reflector",
+            beat);
+        e = of_mirror(run, m, OCT_E_FORMAT, &why, err);
+    }
+    free(place);
+    return e;
+}
+
 /* ---- reconstructions ---- */
 
 struct engine_run {
@@ -266,6 +313,27 @@ static bool is_explained(const struct oct_kmap_run *run, const struct oct_peak *
     return 10 * log10(least) > peak->side_lobe_db - 3;
 }
 
+/* Depth pixels are too coarse for a line that fills its padding: the sum of contract section 6 over
+ * the fringe's coherent average, between pixels. */
+static enum oct_err measure_between(struct oct_kmap_run *run, uint32_t m, struct oct_error *err)
+{
+    const uint32_t n = run->geometry.n_samples;
+    const struct oct_fringe *f = &run->fringes[m];
+    struct oct_peak *peak = &run->files[m].peak;
+    double *re = calloc(2 * (size_t)n, sizeof(*re)), *im = re + n, at;
+    if (!re)
+        return no_memory(err);
+    for (uint32_t i = 0; i < n; i++) {
+        re[i] = f->average[i] * cos(run->kmap.theta[i]);
+        im[i] = -run->kmap.mirrors[m].side * f->average[i] * sin(run->kmap.theta[i]);
+    }
+    peak->fwhm_px =
+        oct_source_peak_px(re, im, run->place, n, run->geometry.upsampled, peak->depth_px, &at);
+    peak->depth_px = at;
+    free(re);
+    return OCT_OK;
+}
+
 static enum oct_err measure(struct oct_kmap_run *run, uint32_t m, struct oct_error *err)
 {
     struct oct_kmap_file *file = &run->files[m];
@@ -284,7 +352,9 @@ static enum oct_err measure(struct oct_kmap_run *run, uint32_t m, struct oct_err
     file->limit_px = oct_source_limit_px(run->fringes[m].envelope, run->place,
                                          run->geometry.n_samples, run->geometry.upsampled);
     outer_half(file, depth);
-    return OCT_OK;
+    return run->geometry.n_samples > MOST_FILLED * run->geometry.padded
+               ? measure_between(run, m, err)
+               : OCT_OK;
 }
 
 static enum oct_err reconstruct_all(struct oct_kmap_run *run, struct oct_error *err)
@@ -442,6 +512,7 @@ enum oct_err oct_kmap_run(struct oct_kmap_run *run, struct oct_error *err)
         return no_memory(err);
     enum oct_err e = read_files(run, err);
     e = e ? e : even_before(run, err);
+    e = e ? e : check_beats(run, err);
     e = e ? e : find_map(run, err);
     e = e ? e : scale_by_wavelengths(run, err);
     e = e ? e : reconstruct_all(run, err);

@@ -16,6 +16,7 @@
 #define MAIN_SHARE 0.03       /* of the peak's power: the fringe's own interval */
 #define BAND_SHARE 1e-4       /* ... and its band, where noise does not hide it */
 #define GAP_CYCLES 4.0        /* a dip of the interval so narrow is the source's shape */
+#define TOGETHER 0.6          /* correlation of two envelopes */
 #define NYQUIST_SHARE 0.03    /* of the peak's power in the last part of the spectrum */
 #define NYQUIST_PART 0.015
 #define VARYING_SHARE 0.1 /* of the fringe's power must vary to be taken for all of it */
@@ -302,22 +303,57 @@ static void interval(const struct finder *s, uint32_t at, double least, uint32_t
             *last = b + 1;
 }
 
-/* The power about bin `at`: a deep fringe is broader and lower than a shallow one as strong. */
-static double power_about(const struct finder *s, uint32_t at)
-{
+/* A part of the spectrum, and its power. */
+struct part {
     uint32_t first, last;
-    double sum = 0;
-    interval(s, at, fmax(0.1 * s->power[at], 2 * s->floor), &first, &last);
-    for (uint32_t b = first; b <= last; b++)
-        sum += s->power[b];
-    return sum;
+    double power;
+};
+
+/* That about bin `at`: a deep fringe is broader and lower than a shallow one as strong. */
+static struct part part_about(const struct finder *s, uint32_t at)
+{
+    struct part part = {.power = 0};
+    interval(s, at, fmax(0.1 * s->power[at], 2 * s->floor), &part.first, &part.last);
+    for (uint32_t b = part.first; b <= part.last; b++)
+        part.power += s->power[b];
+    return part;
 }
 
-/* Outward from bin b: where the fringe's flank ends, the minimum before power doubles again. */
+/* |the first line, of this part of the spectrum alone|, over the camera: [N]. */
+static void part_envelope(struct finder *s, const struct part *part, double *envelope)
+{
+    windowed(s, 0);
+    memset(s->full, 0, s->p * sizeof(fftw_complex));
+    for (uint32_t b = part->first; b <= part->last; b++) {
+        s->full[b][0] = s->bins[b][0];
+        s->full[b][1] = s->bins[b][1];
+    }
+    fftw_execute(s->backward);
+    for (uint32_t i = 0; i < s->n; i++)
+        envelope[i] = sqrt(norm2(s->full[i]));
+}
+
+/* Whether both parts come from the same camera samples. Of one chirped fringe each frequency has
+ * its own, and a source with two humps makes two parts of one fringe. */
+static bool stand_together(struct finder *s, const struct part *a, const struct part *b)
+{
+    double *x = s->fringe->re, *y = s->fringe->im; /* not filled yet */
+    double xx = 0, xy = 0, yy = 0;
+    part_envelope(s, a, x);
+    part_envelope(s, b, y);
+    for (uint32_t i = 0; i < s->n; i++) {
+        xx += x[i] * x[i];
+        xy += x[i] * y[i];
+        yy += y[i] * y[i];
+    }
+    return xy > TOGETHER * sqrt(xx * yy);
+}
+
+/* Outward from bin b: where the fringe's flank ends, the minimum before power rises fourfold. */
 static uint32_t end_of_flank(const struct finder *s, uint32_t b, int step)
 {
     uint32_t least = b;
-    while (b > s->dc_bin && b + 1 < s->n_bins && s->power[b] <= 2 * s->power[least]) {
+    while (b > s->dc_bin && b + 1 < s->n_bins && s->power[b] <= 4 * s->power[least]) {
         if (s->power[b] < s->power[least])
             least = b;
         b = step > 0 ? b + 1 : b - 1;
@@ -350,6 +386,22 @@ static enum oct_err fault(struct finder *s, enum oct_fringe_fault which)
     return OCT_E_FORMAT;
 }
 
+static enum oct_err check_second(struct finder *s, struct oct_error *err)
+{
+    const uint32_t second = second_bin(s);
+    if (second == s->n_bins || s->power[second] <= 10 * s->floor)
+        return OCT_OK;
+    const struct part main = part_about(s, s->peak_bin), other = part_about(s, second);
+    const bool apart = other.first > main.last || other.last < main.first;
+    const double db = 10 * log10(other.power / main.power);
+    if (!apart || db < OCT_FRINGE_SECOND_DB || !stand_together(s, &main, &other))
+        return OCT_OK;
+    return oct_fail(err, fault(s, OCT_FRINGE_TWO),
+                    "two fringes: of %.0f and %.0f cycles over the camera, %.1f dB between them; "
+                    "block the second reflector",
+                    s->peak_bin / s->a_cycle, second / s->a_cycle, fabs(db));
+}
+
 /* What the spectrum's shape says against the recording. */
 static enum oct_err judge(struct finder *s, struct oct_error *err)
 {
@@ -377,15 +429,7 @@ static enum oct_err judge(struct finder *s, struct oct_error *err)
             err, fault(s, OCT_FRINGE_ALIASED),
             "fringe beyond Nyquist: it has more than half a cycle a sample in a part of "
             "the camera; move the mirror closer to zero delay");
-    const uint32_t second = second_bin(s);
-    const double db =
-        second < s->n_bins ? 10 * log10(power_about(s, second) / power_about(s, s->peak_bin)) : -99;
-    if (db > OCT_FRINGE_SECOND_DB && s->power[second] > 10 * s->floor)
-        return oct_fail(err, fault(s, OCT_FRINGE_TWO),
-                        "two fringes: of %.0f and %.0f cycles over the camera, %.1f dB between "
-                        "them; block the second reflector",
-                        s->peak_bin / s->a_cycle, second / s->a_cycle, fabs(db));
-    return OCT_OK;
+    return check_second(s, err);
 }
 
 /* The band: where the fringe is seen, and a third more to both sides. */

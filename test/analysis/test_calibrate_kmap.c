@@ -256,13 +256,14 @@ static void assert_fault(const struct oct_spectrometer_setup *setup,
 static void what_is_no_mirror_is_told_by_name(void **state)
 {
     (void)state;
-    struct oct_spectrometer_setup bright = oct_spectrometer_standard, bump = bright;
+    struct oct_spectrometer_setup bright = oct_spectrometer_standard, bump = bright, humps = bright;
+    humps.bump = 1;
     bright.gain = 2;
     bump.bump = 0.6;
     const double share = OCT_SPECTROMETER_SHARE;
     const struct oct_reflector mirror = {400, share, 0}, zero = {0, share, 0},
-                               near = {30, share, 0}, deep = {1010, share, 0},
-                               beyond = {1060, share, 0},
+                               near = {30, share, 0}, far = {900, share, 0},
+                               deep = {1010, share, 0}, beyond = {1060, share, 0},
                                two[] = {{200, share, 0}, {420, share * 0.4, 1}},
                                faint[] = {{200, share, 0}, {420, share * 0.2, 1}},
                                weak = {400, 3e-5, 0};
@@ -270,6 +271,8 @@ static void what_is_no_mirror_is_told_by_name(void **state)
         const double turns = rests ? 0 : 1;
         assert_fault(NULL, &mirror, 1, turns, OCT_FRINGE_GOOD, "");
         assert_fault(&bump, &mirror, 1, turns, OCT_FRINGE_GOOD, "");
+        /* The two humps of a chirped fringe are no two fringes. */
+        assert_fault(&humps, &far, 1, turns, OCT_FRINGE_GOOD, "");
         assert_fault(NULL, faint, 2, turns, OCT_FRINGE_GOOD, "");
         assert_fault(&bright, &mirror, 1, turns, OCT_FRINGE_SATURATED, "saturated");
         assert_fault(NULL, NULL, 0, turns, OCT_FRINGE_NONE, "no fringe");
@@ -295,6 +298,32 @@ static void assert_refused(const double *depths, unsigned n, uint32_t which, con
     end_scene(&x);
 }
 
+/* A Gaussian of amplitude exp(-x^2 / (2 s^2)) over q is as wide as exp(-(2 pi d s / P2)^2) is high at
+ * half: 2 sqrt(ln 2) P2 / (2 pi s). */
+static void widths_of_a_source_are_those_of_its_transform(void **state)
+{
+    (void)state;
+    enum { N = 512, P2 = 4096 };
+    double amplitude[N], im[N], re[N], place[N], first, last, at;
+    const double s = 60, expected = sqrt(log(2)) * P2 / (PI * 2 * s);
+    for (unsigned i = 0; i < N; i++) {
+        const double x = i - 255.5, turn = 2 * PI * 321.3 * 2 * i / P2;
+        place[i] = 100 + 2.0 * i;
+        amplitude[i] = 7 * exp(-0.5 * x * x / (s * s));
+        re[i] = amplitude[i] * cos(turn);
+        im[i] = amplitude[i] * sin(turn);
+    }
+    assert_true(fabs(oct_source_limit_px(amplitude, place, N, P2) / expected - 1) < 1e-3);
+    assert_true(fabs(oct_source_peak_px(re, im, place, N, P2, 320, &at) / expected - 1) < 1e-3);
+    assert_true(fabs(at - 321.3) < 1e-3);
+    assert_true(fabs(oct_source_psf(amplitude, place, N, P2, expected / 2) - 0.5) < 1e-3);
+    oct_source_half(amplitude, N, &first, &last);
+    assert_true(fabs(last - first - 2 * sqrt(2 * log(2)) * s) < 0.01);
+    assert_true(isnan(oct_source_limit_px(im, place, 1, P2)));
+    memset(amplitude, 0, sizeof(amplitude));
+    assert_true(isnan(oct_source_limit_px(amplitude, place, N, P2)));
+}
+
 static void mirrors_that_do_not_agree_are_told(void **state)
 {
     (void)state;
@@ -310,6 +339,7 @@ int main(void)
         cmocka_unit_test(two_depths_are_enough_and_one_takes_no_dispersion),
         cmocka_unit_test(a_mirror_on_the_other_side_is_known),
         cmocka_unit_test(octd_gets_what_was_found),
+        cmocka_unit_test(widths_of_a_source_are_those_of_its_transform),
         cmocka_unit_test(what_is_no_mirror_is_told_by_name),
         cmocka_unit_test(mirrors_that_do_not_agree_are_told),
     };
