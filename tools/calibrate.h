@@ -18,4 +18,7 @@ extern const struct oct_command oct_command_calibrate_kmap;
 /* The part that is named by `word` ("kmap", "--kmap"), NULL: none. */
 const struct oct_command *oct_command_part(const struct oct_command *command, const char *word);
 
+/* Parts of this kind; the rows are in cmd_calibrate.c. */
+extern const struct oct_command oct_command_calibrate_dispersion;
+
 #endif

@@ -7,6 +7,7 @@
 /* In the order of --help. */
 static const struct oct_command *const parts[] = {
     &oct_command_calibrate_kmap,
+    &oct_command_calibrate_dispersion,
     NULL,
 };
 

@@ -11,7 +11,6 @@
 #define STEP_A2 2.0 /* of the search grid, rad: half of a maximum's half width at least */
 #define STEP_A3 3.0
 #define COARSE_LINES 64u
-#define CURVE_LINES 128u
 #define N_STARTS 3u
 #define ALL OCT_SHARPEN_N_GROUPS
 
@@ -270,15 +269,13 @@ static void find_error(struct oct_sharpen *s, const double best[2], double error
 
 static void draw_curves(struct oct_sharpen *s, struct oct_sharpen_result *r)
 {
-    const uint32_t step = step_for(s, CURVE_LINES);
     const double most[2] = {s->setup.most_a2, s->setup.most_a3};
     for (int m = 0; m < 2; m++)
         for (uint32_t k = 0; k < OCT_SHARPEN_CURVE; k++) {
             double b[2] = {r->remaining[0], r->remaining[1]};
             b[m] = most[m] * (2.0 * k / (OCT_SHARPEN_CURVE - 1) - 1);
-            const struct oct_sharpen_sums sums = try_phase(s, b, step);
             r->curve[m].at[k] = b[m];
-            r->curve[m].s[k] = oct_sharpen_of(&sums, ALL);
+            r->curve[m].s[k] = sharpness(s, b, ALL);
         }
 }
 

@@ -2,8 +2,8 @@
  *
  * Input: B-scans of spectra, u16 [M][N]. Each A-line kept (DC removed as the plan says) is put onto
  * the k grid once, by the tables of interpolation = nufft, with the plan's own dispersion, and
- * transformed to the depths first_px .. P2/4 - 1; the inverse transform of those alone is its analytic
- * signal s over k. A trial then is one product and one FFT of P2/4 points a line:
+ * transformed to the depths first_px .. P2/4 - 1; the inverse transform of those alone is its
+ * analytic signal s over k. A trial then is one product and one FFT of P2/4 points a line:
  *
  *     B[d] = sum_j s[j] exp(-i theta(t_j)) exp(-2 pi i j d / (P2/4)),   theta(t) = b2 t^2 + b3 t^3
  *
@@ -21,8 +21,8 @@
  * both, and of entropy.
  *
  * Search: S of a part of the lines on a grid of (b2, b3); from its three highest maxima downhill
- * simplex (Nelder and Mead 1965) on all lines. The same surface, of four groups of interleaved lines
- * each for itself, tells whether there is anything to sharpen: of noise the groups' surfaces have
+ * simplex (Nelder and Mead 1965) on all lines. The same surface, of four groups of interleaved
+ * lines each for itself, tells whether there is anything to sharpen: of noise the groups' surfaces have
  * nothing in common. The four optima by themselves give the standard error. */
 #ifndef OCT_ANALYSIS_CALIBRATE_SHARPEN_H
 #define OCT_ANALYSIS_CALIBRATE_SHARPEN_H
@@ -99,8 +99,8 @@ enum oct_err oct_sharpen_run(struct oct_sharpen *sharpen, const atomic_bool *can
 uint32_t oct_sharpen_picture_lines(const struct oct_sharpen *sharpen);
 uint32_t oct_sharpen_depth(const struct oct_sharpen *sharpen);
 
-/* Those lines with the remaining phase b2, b3: linear intensities, counts^2, [lines][depth]; 0 before
- * first_px. */
+/* Those lines with the remaining phase b2, b3: linear intensities, counts^2, [lines][depth]; 0
+ * before first_px. */
 void oct_sharpen_picture(struct oct_sharpen *sharpen, const double remaining[2], float *intensity);
 
 /* NULL is fine. */

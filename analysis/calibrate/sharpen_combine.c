@@ -8,7 +8,7 @@
 
 #define ORDER OCT_MAX_DISPERSION_ORDER
 
-/* Adds the coefficients of sum a_m t^m, t = scale * u + shift, as a polynomial in u, from u^2 on. */
+/* Adds sum a_m t^m, t = scale * u + shift, as the coefficients of u^2 and higher. */
 static void add_in(double *to, const double *a, double scale, double shift)
 {
     for (int m = 2; m <= ORDER; m++) {

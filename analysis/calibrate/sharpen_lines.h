@@ -1,5 +1,5 @@
-/* The A-lines that are sharpened, as analytic signals over k, and one trial of them (sharpen.h). One
- * thread at a time. */
+/* The A-lines that are sharpened, as analytic signals over k, and one trial of them (sharpen.h).
+ * One thread at a time. */
 #ifndef OCT_ANALYSIS_CALIBRATE_SHARPEN_LINES_H
 #define OCT_ANALYSIS_CALIBRATE_SHARPEN_LINES_H
 

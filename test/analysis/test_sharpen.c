@@ -1,5 +1,5 @@
-/* Dispersion found by sharpness: known coefficients come back from scenes of several kinds, noise is
- * refused, the range's end is told, and what is found is what a plan takes. The published spectra
+/* Dispersion found by sharpness: known coefficients come back from scenes of several kinds, noise
+ * is refused, the range's end is told, and what is found is what a plan takes. The published spectra
  * (../shared/data) are sharpened as well as their published phase does. */
 #include "analysis/calibrate/sharpen.h"
 
