@@ -230,6 +230,22 @@ static char *background(struct oct_daemon *daemon, const cJSON *request, struct 
     return oct_reply_print(reply);
 }
 
+/* What was granted goes on as the errand of that number; the status tells what became of it. */
+static char *errand_begun(struct oct_daemon *daemon)
+{
+    cJSON *reply = done_tree(daemon);
+    cJSON_DeleteItemFromObject(reply, "pending");
+    cJSON_AddBoolToObject(reply, "pending", true);
+    cJSON_AddNumberToObject(reply, "number", (double)daemon->errand.number);
+    return oct_reply_print(reply);
+}
+
+static char *calibrate(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+{
+    (void)request;
+    return oct_daemon_calibrate(daemon, err) ? NULL : errand_begun(daemon);
+}
+
 static char *shut_down(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     (void)request;
@@ -251,6 +267,7 @@ static const struct {
     {"get", get, false},
     {"background", background, false},
     {"shutdown", shut_down, false},
+    {"calibrate", calibrate, false},
 };
 
 /* What an answered request still waits for. */
@@ -280,7 +297,7 @@ static char *run_command(struct oct_daemon *daemon, const cJSON *request,
         }
     oct_fail(err, OCT_E_ARG,
              "the command '%.40s' is unknown: use status, start, stop, record, set, get, "
-             "background or shutdown",
+             "background, calibrate or shutdown",
              name);
     return NULL;
 }

@@ -224,6 +224,18 @@ enum oct_err oct_daemon_errand(struct oct_daemon *d, const struct oct_errand_ops
                             timeout_us, err);
 }
 
+enum oct_err oct_daemon_calibrate(struct oct_daemon *d, struct oct_error *err)
+{
+    enum oct_err e = may_take(d, oct_calibrate_ops.name, err);
+    if (e)
+        return e;
+    void *work = oct_calibrate_create(d->session->plan, (1u << d->config.camera.bits) - 1);
+    if (!work)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a calibration");
+    return oct_daemon_errand(d, &oct_calibrate_ops, work, OCT_CALIBRATE_BSCANS,
+                             OCT_CALIBRATE_TIMEOUT_US, err);
+}
+
 /* ---- live keys ---- */
 
 static void apply_display(struct oct_daemon *d)

@@ -92,6 +92,9 @@ enum oct_err oct_daemon_errand(struct oct_daemon *daemon, const struct oct_erran
                                void *work, unsigned n_bscans, uint64_t timeout_us,
                                struct oct_error *err);
 
+/* Begins the errand `calibrate`. */
+enum oct_err oct_daemon_calibrate(struct oct_daemon *daemon, struct oct_error *err);
+
 /* Drains and ends; then has_ended. */
 void oct_daemon_shut_down(struct oct_daemon *daemon);
 

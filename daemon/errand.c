@@ -13,7 +13,11 @@ static void *run(void *argument)
 {
     struct oct_errand *errand = argument;
     setpriority(PRIO_PROCESS, 0, NICE); /* of this thread alone, on Linux */
-    enum oct_err e = oct_raw_tap_run(&errand->tap, &errand->err);
+    enum oct_err e = OCT_OK;
+    if (errand->ops->prepare)
+        e = errand->ops->prepare(errand->work, &errand->err);
+    if (e == OCT_OK)
+        e = oct_raw_tap_run(&errand->tap, &errand->err);
     atomic_store(&errand->is_taking, false);
     if (e == OCT_OK)
         e = errand->ops->compute(errand->work, &errand->cancelled, &errand->err);

@@ -2,9 +2,10 @@
  * stream (calibrate, background). One at a time, in a thread of its own of niceness 10,
  * "octd-errand":
  *
- *     begin -> take n B-scans (raw_tap.h) -> compute from its own copies -> done
+ *     begin -> prepare -> take n B-scans (raw_tap.h) -> compute from its own copies -> done
  *
- * Only while it takes does it touch the session. Main thread only, but for take and compute. */
+ * Only until it has taken them does it touch the session. Main thread only, but for prepare, take
+ * and compute. */
 #ifndef OCT_DAEMON_ERRAND_H
 #define OCT_DAEMON_ERRAND_H
 
@@ -17,7 +18,11 @@ struct cJSON;
 
 struct oct_errand_ops {
     const char *name; /* the command's */
-    /* The errand's thread: a B-scan; lent for the call. */
+    /* The errand's thread, before the first take: what needs the session, and may take its time.
+     * NULL: nothing does. */
+    enum oct_err (*prepare)(void *work, struct oct_error *err);
+    /* The errand's thread: a B-scan; lent for the call, which should only copy: its slot of the raw
+     * ring is held meanwhile. */
     void (*take)(void *work, const struct oct_raw_frame *frame);
     /* The errand's thread, after the last take; the session may be gone. Looks at *cancelled many
      * times a second and then returns any error. */

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -67,7 +68,9 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
         measure(setup.ops, setup.engine, s->plan, &setup.display, &s->engine_rates);
     setup.plan = s->plan;
     setup.spacing = oct_config_spacing(config, s->plan);
-    e = oct_pipeline_create(&s->pipeline, &setup, err);
+    e = oct_calibrate_topic_init(&s->calibrate, s->plan, &setup.spacing, err);
+    if (!e)
+        e = oct_pipeline_create(&s->pipeline, &setup, err);
     if (!e)
         oct_daemon_analyses_start(&s->analyses, config, s->pipeline, s->workers);
     return e;
@@ -83,11 +86,23 @@ static enum oct_err create_losses(struct oct_session *s, uint64_t n_kept, struct
     return s->losses ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a session");
 }
 
+/* What is published beside pictures and spectra. Returns how many. */
+static unsigned list_sources(const struct oct_session *s,
+                             struct oct_image_source sources[OCT_DAEMON_MOST_ANALYSES + 1])
+{
+    unsigned n = s->analyses.n_sources;
+    memcpy(sources, s->analyses.sources, n * sizeof(*sources));
+    sources[n++] = (struct oct_image_source){&s->calibrate.form, s->calibrate.ring, NULL};
+    return n;
+}
+
 static enum oct_err create_ends(struct oct_session *s, const struct oct_config *config,
                                 const char *name, bool open, struct oct_error *err)
 {
     void *context = s->zmq_context;
     uint32_t buffer, history;
+    struct oct_image_source sources[OCT_DAEMON_MOST_ANALYSES + 1];
+    const unsigned n_sources = list_sources(s, sources);
     const struct oct_geometry *g = &s->plan->geometry;
     enum oct_err e = oct_memory_plan(config, g, &buffer, &history, err);
     if (e == OCT_OK)
@@ -115,8 +130,8 @@ static enum oct_err create_ends(struct oct_session *s, const struct oct_config *
         .door = s->door,
         .raw = oct_pipeline_raw(s->pipeline),
         .limit = (1u << config->camera.bits) - 1,
-        .sources = s->analyses.sources,
-        .n_sources = s->analyses.n_sources,
+        .sources = sources,
+        .n_sources = n_sources,
     };
     e = oct_publisher_create(&s->publisher, &publisher, err);
     if (e)
@@ -225,10 +240,13 @@ void oct_session_destroy(struct oct_session *s)
     if (s->pipeline)
         oct_pipeline_drain(s->pipeline);
     bool all_ended = oct_daemon_analyses_drain(&s->analyses);
+    if (s->calibrate.ring)
+        oct_ring_close(s->calibrate.ring);
     oct_recorder_destroy(s->recorder);
     oct_publisher_destroy(s->publisher);
     oct_ingest_destroy(s->ingest);
     oct_daemon_analyses_destroy(&s->analyses);
+    oct_calibrate_topic_finish(&s->calibrate);
     oct_pipeline_destroy(s->pipeline);
     if (all_ended) /* else it lasts as long as the program: a thread may still be using it */
         oct_workers_destroy(s->workers);

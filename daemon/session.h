@@ -8,6 +8,7 @@
 
 #include "config/config.h"
 #include "daemon/analyses.h"
+#include "daemon/calibrate.h"
 #include "pipeline/flow/forecast.h"
 #include "pipeline/flow/pipeline.h"
 #include "pipeline/ingest/ingest.h"
@@ -24,6 +25,7 @@ struct oct_session {
     struct oct_workers *workers; /* of engines and analyses alike */
     struct oct_pipeline *pipeline;
     struct oct_daemon_analyses analyses;
+    struct oct_calibrate_topic calibrate;
     struct oct_ingest *ingest;
     struct oct_publisher *publisher;
     struct oct_recorder *recorder;

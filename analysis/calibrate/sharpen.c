@@ -377,6 +377,11 @@ enum oct_err oct_sharpen_run(struct oct_sharpen *s, const atomic_bool *cancelled
     return e;
 }
 
+const struct oct_plan *oct_sharpen_plan(const struct oct_sharpen *s)
+{
+    return s->lines.plan;
+}
+
 uint32_t oct_sharpen_picture_lines(const struct oct_sharpen *s)
 {
     return s->n_first;

@@ -22,8 +22,8 @@
  *
  * Search: S of a part of the lines on a grid of (b2, b3); from its three highest maxima downhill
  * simplex (Nelder and Mead 1965) on all lines. The same surface, of four groups of interleaved
- * lines each for itself, tells whether there is anything to sharpen: of noise the groups' surfaces have
- * nothing in common. The four optima by themselves give the standard error. */
+ * lines each for itself, tells whether there is anything to sharpen: of noise the groups' surfaces
+ * have nothing in common. The four optima by themselves give the standard error. */
 #ifndef OCT_ANALYSIS_CALIBRATE_SHARPEN_H
 #define OCT_ANALYSIS_CALIBRATE_SHARPEN_H
 
@@ -94,6 +94,9 @@ void oct_sharpen_add(struct oct_sharpen *sharpen, const uint16_t *spectra,
  * no lines were added that can be used. The state is in the result. */
 enum oct_err oct_sharpen_run(struct oct_sharpen *sharpen, const atomic_bool *cancelled,
                              struct oct_sharpen_result *result, struct oct_error *err);
+
+/* Its own: the calibration of the plan that it was made from. Valid as long as it is. */
+const struct oct_plan *oct_sharpen_plan(const struct oct_sharpen *sharpen);
 
 /* Lines of the first B-scan that was added, and its depths (P2/4). */
 uint32_t oct_sharpen_picture_lines(const struct oct_sharpen *sharpen);
