@@ -11,6 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define LINEAR OCT_INTERPOLATION_LINEAR
+#define NUFFT OCT_INTERPOLATION_NUFFT
+
 struct shape {
     uint32_t samples, depth;
     const char *kernels;
@@ -47,7 +50,6 @@ static enum oct_err run(const struct shape *shape, struct oct_engine_options opt
 
 int main(int argc, char **argv)
 {
-    enum { LINEAR = OCT_INTERPOLATION_LINEAR, NUFFT = OCT_INTERPOLATION_NUFFT };
     static const struct shape shapes[] = {
         {832, 1024, "fused", LINEAR, OCT_RANGE_MANUAL},
         {832, 1024, "fused", NUFFT, OCT_RANGE_MANUAL},
