@@ -367,58 +367,106 @@ static void to_depth(float *const power[2], const float *const even[2], const fl
 
 /* ---- nufft ---- */
 
-/* One part of block b: WIDTH grid points of both lines. */
-INLINE void spread(struct point *x, const float *const line[2],
-                   const struct oct_spread_blocks *blocks, size_t b, int part)
+/* One part of a block: WIDTH grid points of both lines; weights as in oct_spread_blocks. */
+INLINE void spread_usual(struct point sum[2], const float *const from[2], const float *weight,
+                         uint32_t n_taps)
 {
-    const struct oct_spread_block *block = &blocks->block[b];
-    const float *weight = blocks->weight + block->at * 32 + part * WIDTH;
-    const float *from[2] = {line[0] + block->base + part * WIDTH,
-                            line[1] + block->base + part * WIDTH};
+    const struct samples s[2] = {load_samples(from[0]), load_samples(from[1])};
     for (int i = 0; i < 2; i++)
-        x[i] = (struct point){all(0), all(0)};
-    for (uint32_t t = 0; t < block->n_taps; t++, weight += 32) {
-        vec re = load(weight), im = load(weight + 16);
+        sum[i] = (struct point){all(0), all(0)};
+    UNROLL
+    for (uint32_t t = 0; t < n_taps; t++) {
+        vec re = load(weight + t * 32), im = load(weight + t * 32 + 16);
         for (int i = 0; i < 2; i++) {
-            vec sample = load_any(from[i] + t);
-            x[i].re = plus(x[i].re, re, sample);
-            x[i].im = plus(x[i].im, im, sample);
+            vec sample = samples_from(s[i], t);
+            sum[i].re = plus(sum[i].re, re, sample);
+            sum[i].im = plus(sum[i].im, im, sample);
         }
     }
 }
 
-/* The first pass for both lines. is_half: the second half of the grid is empty. */
-INLINE void rows_spread(float *const work[2], const float *const line[2],
-                        const struct oct_spread_blocks *blocks, const struct oct_lane_fft *fft,
-                        bool is_half)
+INLINE void spread_any(struct point sum[2], const float *const from[2], const float *weight,
+                       uint32_t n_taps)
+{
+    for (int i = 0; i < 2; i++)
+        sum[i] = (struct point){all(0), all(0)};
+    for (uint32_t t = 0; t < n_taps; t++) {
+        vec re = load(weight + t * 32), im = load(weight + t * 32 + 16);
+        for (int i = 0; i < 2; i++) {
+            vec sample = load_any(from[i] + t);
+            sum[i].re = plus(sum[i].re, re, sample);
+            sum[i].im = plus(sum[i].im, im, sample);
+        }
+    }
+}
+
+/* Both lines onto the grid, block (n1, n2) to column n2 of row n1, where the first pass of the
+ * transform finds it. */
+INLINE void spread_blocks(float *const work[2], const float *const line[2],
+                          const struct oct_spread_blocks *blocks, uint32_t columns,
+                          uint32_t n_usual)
+{
+    size_t stride = row_floats(columns), to = 0;
+    for (uint32_t b = 0, n2 = 0; b < blocks->n_blocks; b++) {
+        const struct oct_spread_block block = blocks->block[b];
+        const float *weight = blocks->weight + block.at * 32;
+        for (int part = 0; part < PARTS; part++) {
+            const float *const from[2] = {line[0] + block.base + part * WIDTH,
+                                          line[1] + block.base + part * WIDTH};
+            struct point sum[2];
+            if (__builtin_expect(block.n_taps == n_usual, 1))
+                spread_usual(sum, from, weight + part * WIDTH, n_usual);
+            else
+                spread_any(sum, from, weight + part * WIDTH, block.n_taps);
+            for (int i = 0; i < 2; i++)
+                store_point(work[i] + to + n2 * 32, part, sum[i]);
+        }
+        n2 = n2 + 1 < columns ? n2 + 1 : 0;
+        to += n2 ? 0 : stride;
+    }
+}
+
+static void spread(float *const work[2], const float *const line[2],
+                   const struct oct_spread_blocks *blocks, uint32_t columns)
+{
+    if (blocks->n_usual_taps == 5)
+        spread_blocks(work, line, blocks, columns, 5);
+    else if (blocks->n_usual_taps == 6)
+        spread_blocks(work, line, blocks, columns, 6);
+    else if (blocks->n_usual_taps == 7)
+        spread_blocks(work, line, blocks, columns, 7);
+    else if (blocks->n_usual_taps == 8)
+        spread_blocks(work, line, blocks, columns, 8);
+    else
+        spread_blocks(work, line, blocks, columns, 9);
+}
+
+/* The first pass, in place. Blocks from n_blocks on are empty; is_half: the second half is. */
+INLINE void rows_in_place(float *work, uint32_t n_blocks, const struct oct_lane_fft *fft,
+                          bool is_half)
 {
     const int n = is_half ? 8 : 16;
     size_t stride = row_floats(fft->columns);
-    struct point kept[16][2];
 
+    for (uint32_t b = n_blocks; b < (uint32_t)n * fft->columns; b++)
+        for (int part = 0; part < PARTS; part++)
+            store_point(work + b / fft->columns * stride + b % fft->columns * 32, part,
+                        (struct point){all(0), all(0)});
     for (size_t n2 = 0; n2 < fft->columns; n2++)
         for (int part = 0; part < PARTS; part++) {
-            for (int n1 = 0; n1 < n; n1++) {
-                size_t b = (size_t)n1 * fft->columns + n2;
-                if (b < blocks->n_blocks)
-                    spread(kept[n1], line, blocks, b, part);
-                else
-                    kept[n1][0] = kept[n1][1] = (struct point){all(0), all(0)};
-            }
-            for (int i = 0; i < 2; i++) {
-                struct point x[16];
+            struct point x[16];
+            float *column = work + n2 * 32;
+            UNROLL
+            for (int i = 0; i < 4; i++) {
                 UNROLL
-                for (int j = 0; j < 4; j++) {
-                    UNROLL
-                    for (int n1 = j; n1 < n; n1 += 4)
-                        x[n1] = kept[n1][i];
-                    if (is_half)
-                        dft16_first_half(x, j);
-                    else
-                        dft16_first(x, j);
-                }
-                rows_second(work[i] + n2 * 32, stride, fft->outer + n2 * 512, part, x);
+                for (int n1 = i; n1 < n; n1 += 4)
+                    x[n1] = load_point(column + (size_t)n1 * stride, part);
+                if (is_half)
+                    dft16_first_half(x, i);
+                else
+                    dft16_first(x, i);
             }
+            rows_second(column, stride, fft->outer + n2 * 512, part, x);
         }
 }
 
@@ -427,12 +475,14 @@ static void spread_to_depth(float *const power[2], const float *const line[2],
                             const struct oct_lane_fft *fft, unsigned n_out, float *work)
 {
     float *const works[2] = {work, work + oct_lane_work_floats(fft->n)};
-    if (blocks->n_blocks <= 8 * fft->columns)
-        rows_spread(works, line, blocks, fft, true);
-    else
-        rows_spread(works, line, blocks, fft, false);
-    for (int i = 0; i < 2 && power[i]; i++)
+    spread(works, line, blocks, fft->columns);
+    for (int i = 0; i < 2 && power[i]; i++) {
+        if (blocks->n_blocks <= 8 * fft->columns)
+            rows_in_place(works[i], blocks->n_blocks, fft, true);
+        else
+            rows_in_place(works[i], blocks->n_blocks, fft, false);
         rows_to_power(power[i], gain, works[i], fft, n_out);
+    }
 }
 
 const struct oct_lanes OCT_LANES_TABLE = {

@@ -385,4 +385,53 @@ INLINE vec gather(const float *from, index_vec at)
 }
 #endif
 
+/* The samples of a block's usual taps: loaded once where registers can be shifted together, since
+ * what begins anywhere in a line of the cache is two of them. */
+#ifdef __AVX512F__
+struct samples {
+    vec low, high;
+};
+
+INLINE struct samples load_samples(const float *from)
+{
+    return (struct samples){load_any(from), load_any(from + WIDTH)};
+}
+
+#define SHIFTED(t)                                                                                 \
+    case t:                                                                                        \
+        return _mm512_castsi512_ps(                                                                \
+            _mm512_alignr_epi32(_mm512_castps_si512(s.high), _mm512_castps_si512(s.low), t))
+
+/* Those from sample t on; t is known when this is compiled. */
+INLINE vec samples_from(struct samples s, uint32_t t)
+{
+    switch (t) {
+        SHIFTED(1);
+        SHIFTED(2);
+        SHIFTED(3);
+        SHIFTED(4);
+        SHIFTED(5);
+        SHIFTED(6);
+        SHIFTED(7);
+        SHIFTED(8);
+    default:
+        return s.low;
+    }
+}
+#else
+struct samples {
+    const float *from;
+};
+
+INLINE struct samples load_samples(const float *from)
+{
+    return (struct samples){from};
+}
+
+INLINE vec samples_from(struct samples s, uint32_t t)
+{
+    return load_any(s.from + t);
+}
+#endif
+
 #endif

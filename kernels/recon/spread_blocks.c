@@ -30,17 +30,43 @@ static void place_block(struct oct_spread_block *block, const struct oct_spread 
                                        .n_taps = low < end ? (uint32_t)(end - low) : 0};
 }
 
+/* About how long it takes when `usual` taps are: other blocks take twice the time a tap, and a while
+ * to begin. */
+static uint64_t cost_of(const struct oct_spread_blocks *blocks, uint32_t usual)
+{
+    uint64_t cost = 0;
+    for (uint32_t b = 0; b < blocks->n_blocks; b++) {
+        uint32_t n_taps = blocks->block[b].n_taps;
+        cost += n_taps <= usual ? usual : 2 * n_taps + 4;
+    }
+    return cost;
+}
+
+/* Blocks of fewer taps get as many as the usual ones. */
+static void even_out(struct oct_spread_blocks *blocks)
+{
+    uint32_t usual = OCT_SPREAD_LEAST_USUAL;
+    for (uint32_t u = usual + 1; u <= OCT_SPREAD_MOST_USUAL; u++)
+        usual = cost_of(blocks, u) < cost_of(blocks, usual) ? u : usual;
+    for (uint32_t b = 0; b < blocks->n_blocks; b++)
+        if (blocks->block[b].n_taps < usual)
+            blocks->block[b].n_taps = usual;
+    blocks->n_usual_taps = usual;
+}
+
 static size_t place_blocks(struct oct_spread_blocks *blocks, const struct oct_spread *spread,
                            uint32_t n)
 {
-    size_t n_taps = 0;
     int32_t low = 0;
     for (uint32_t b = 0; b < blocks->n_blocks; b++) {
-        struct oct_spread_block *block = &blocks->block[b];
-        place_block(block, spread, b * OCT_SPREAD_BLOCK, n);
-        block->at = n_taps;
-        n_taps += block->n_taps;
-        low = block->base < low ? block->base : low;
+        place_block(&blocks->block[b], spread, b * OCT_SPREAD_BLOCK, n);
+        low = blocks->block[b].base < low ? blocks->block[b].base : low;
+    }
+    even_out(blocks);
+    size_t n_taps = 0;
+    for (uint32_t b = 0; b < blocks->n_blocks; b++) {
+        blocks->block[b].at = n_taps;
+        n_taps += blocks->block[b].n_taps;
     }
     for (uint32_t g = 0; g < spread->n_used; g++) {
         int32_t first = first_of(spread, g, n);

@@ -17,7 +17,7 @@
 #include "pipeline/plan/spread.h"
 
 #define OCT_SPREAD_BLOCK 16u
-#define OCT_SPREAD_SLACK 16u /* floats behind a line, which are read but not used */
+#define OCT_SPREAD_SLACK 32u /* floats behind a line, which are read but not used */
 
 struct oct_spread_block {
     int32_t base; /* >= -n_ahead */
@@ -25,10 +25,16 @@ struct oct_spread_block {
     size_t at; /* of its first tap in weight */
 };
 
+/* Nearly all blocks have few taps. Those have equally many, so that vector code of just so many
+ * does them all. */
+#define OCT_SPREAD_LEAST_USUAL 5u
+#define OCT_SPREAD_MOST_USUAL 9u
+
 struct oct_spread_blocks {
     uint32_t n_blocks;              /* that samples reach; those behind are 0 */
     uint32_t n_ahead;               /* a multiple of 16, at least n_wrap */
     uint32_t n_wrap;                /* at most N */
+    uint32_t n_usual_taps;          /* within the bounds above */
     struct oct_spread_block *block; /* [n_blocks] */
     float *weight;                  /* [taps of all blocks][2][16]: re, im */
 };
