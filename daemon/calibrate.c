@@ -70,6 +70,7 @@ static enum oct_err prepare(void *context, struct oct_error *err)
     setup.n_bscans = OCT_CALIBRATE_BSCANS;
     setup.n_lines = OCT_CALIBRATE_BSCANS * lines_of(work->plan);
     setup.last_px = work->last;
+    setup.with_curves = false;
     work->bscan_samples = (size_t)g->n_lines * g->n_samples;
     work->spectra = malloc(OCT_CALIBRATE_BSCANS * work->bscan_samples * sizeof(*work->spectra));
     if (!work->spectra)

@@ -6,6 +6,10 @@
 #include "config/config.h"
 #include "tools/outputs.h"
 
+#include <stdio.h>
+
+struct cJSON;
+
 struct oct_dispersion_options {
     const char *out, *png, *endpoint;
     uint64_t bscans, lines, first_px, last_px;
@@ -22,9 +26,9 @@ struct oct_dispersion_job {
     struct oct_sharpen *sharpen;
     struct oct_sharpen_result result;
     struct oct_sharpen_dispersion whole;
-    float *before, *after; /* [lines][depth] of the pictures */
-    char *table, *curve;   /* names beside --out and --png */
-    const char *ini;       /* live: the lines as the daemon gave them */
+    float *before, *after;   /* [lines][depth] of the pictures */
+    char *table, *curve;     /* names beside --out and --png */
+    const struct cJSON *ini; /* live: the lines as the daemon gave them */
     struct oct_output_file files[4];
     unsigned n_files;
 };
@@ -34,6 +38,9 @@ enum oct_err oct_dispersion_list_files(struct oct_dispersion_job *job, struct oc
 
 /* Makes before and after. */
 enum oct_err oct_dispersion_draw(struct oct_dispersion_job *job, struct oct_error *err);
+
+/* The lines of a configuration that a daemon told, one a line. */
+void oct_dispersion_print_ini(const struct cJSON *ini, FILE *file);
 
 /* --live; returns the exit status. */
 int oct_dispersion_live(struct oct_dispersion_job *job);

@@ -40,9 +40,8 @@ static void write_map(FILE *file, const struct oct_config *config)
 static void write_ini(const struct oct_dispersion_job *job, FILE *file)
 {
     const struct oct_sharpen_result *r = &job->result;
-    char lines[OCT_CONFIG_STRING_BYTES + 512];
     const char *slash = job->table ? strrchr(job->table, '/') : NULL;
-    oct_sharpen_ini(&job->whole, slash ? slash + 1 : job->table, lines, sizeof(lines));
+    char line[OCT_SHARPEN_INI_BYTES];
     if (job->in) {
         fprintf(file,
                 "# octctl calibrate dispersion %s: sharpness %.2f -> %.2f, a2 +- %.3f,\n"
@@ -54,7 +53,13 @@ static void write_ini(const struct oct_dispersion_job *job, FILE *file)
     fprintf(file, "[calibration]\n");
     if (job->in)
         write_map(file, job->config);
-    fputs(job->ini ? job->ini : lines, file);
+    if (job->ini)
+        oct_dispersion_print_ini(job->ini, file);
+    else if (job->whole.is_table)
+        fprintf(file, "dispersion = %s\n", slash ? slash + 1 : job->table);
+    else
+        for (unsigned i = 0; oct_sharpen_ini(&job->whole, i, line); i++)
+            fprintf(file, "%s\n", line);
 }
 
 static void write_table(const struct oct_dispersion_job *job, FILE *file)

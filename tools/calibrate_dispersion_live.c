@@ -2,10 +2,11 @@
 #include "pipeline/base/clock.h"
 #include "tools/calibrate_dispersion.h"
 #include "tools/commands.h"
-#include "tools/control.h"
+#include "tools/control_wait.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 static double number_of(const cJSON *object, const char *key)
@@ -20,10 +21,15 @@ static const cJSON *result_of(const cJSON *status)
 }
 
 /* Asks for it; *number is then that of the errand. */
-static enum oct_err begin(struct oct_control *control, double *number, struct oct_error *err)
+static enum oct_err begin(const struct oct_dispersion_job *job, struct oct_control *control,
+                          double *number, struct oct_error *err)
 {
+    const struct oct_control_wait wait = {
+        .control = control, .command = "calibrate", .wait_s = job->options.wait_s};
     cJSON *answer;
-    enum oct_err e = oct_control_ask(control, "{\"cmd\":\"calibrate\"}", &answer, NULL, err);
+    char *text;
+    enum oct_err e =
+        oct_control_ask_patiently(&wait, "{\"cmd\":\"calibrate\"}", &answer, &text, err);
     if (e)
         return e;
     if (oct_json_is_true(answer, "ok")) {
@@ -33,6 +39,7 @@ static enum oct_err begin(struct oct_control *control, double *number, struct oc
         e = oct_fail(err, OCT_E_STATE, "%s", why ? why : "octd refused, and does not say why");
     }
     cJSON_Delete(answer);
+    free(text);
     return e;
 }
 
@@ -69,7 +76,14 @@ static enum oct_err wait_result(const struct oct_dispersion_job *job, struct oct
     }
 }
 
-static void print_text(const cJSON *r, const char *ini)
+void oct_dispersion_print_ini(const cJSON *ini, FILE *file)
+{
+    const cJSON *line;
+    cJSON_ArrayForEach(line, ini) if (cJSON_IsString(line))
+        fprintf(file, "%s\n", line->valuestring);
+}
+
+static void print_text(const cJSON *r, const cJSON *ini)
 {
     printf("remaining   a2 %.3f +- %.3f rad, a3 %.3f +- %.3f rad over the spectrum\n",
            number_of(r, "a2"), number_of(r, "a2_error"), number_of(r, "a3"),
@@ -84,15 +98,15 @@ static void print_text(const cJSON *r, const char *ini)
     if (!ini)
         return;
     printf("for the configuration, or octctl stop, octctl set calibration.KEY VALUE, octctl "
-           "start:\n\n[calibration]\n%s",
-           ini);
+           "start:\n\n[calibration]\n");
+    oct_dispersion_print_ini(ini, stdout);
 }
 
 /* Prints and writes. */
 static enum oct_err tell(struct oct_dispersion_job *job, const cJSON *result, struct oct_error *err)
 {
     const char *why = oct_json_text(result, "why");
-    job->ini = oct_json_text(result, "ini");
+    job->ini = cJSON_GetObjectItemCaseSensitive(result, "ini");
     if (job->options.json && !oct_command_print_json(result))
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
     if (why && *why)
@@ -117,7 +131,7 @@ int oct_dispersion_live(struct oct_dispersion_job *job)
         return oct_command_misuse(job->name, "--live has no --png: see the topic calibrate");
     enum oct_err e = oct_dispersion_list_files(job, &err);
     e = e ? e : oct_control_open(&control, job->config, o->endpoint, o->timeout_s, &err);
-    e = e ? e : begin(control, &number, &err);
+    e = e ? e : begin(job, control, &number, &err);
     e = e ? e : wait_result(job, control, number, &status, &err);
     e = e ? e : tell(job, result_of(status), &err);
     cJSON_Delete(status);

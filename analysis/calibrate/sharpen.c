@@ -14,8 +14,11 @@
 #define N_STARTS 3u
 #define ALL OCT_SHARPEN_N_GROUPS
 
-const struct oct_sharpen_setup oct_sharpen_standard = {
-    .first_px = OCT_SHARPEN_FIRST_PX, .n_lines = 512, .most_a2 = 100, .most_a3 = 24};
+const struct oct_sharpen_setup oct_sharpen_standard = {.first_px = OCT_SHARPEN_FIRST_PX,
+                                                       .n_lines = 512,
+                                                       .most_a2 = 100,
+                                                       .most_a3 = 24,
+                                                       .with_curves = true};
 
 struct oct_sharpen {
     struct oct_sharpen_setup setup;
@@ -369,7 +372,8 @@ enum oct_err oct_sharpen_run(struct oct_sharpen *s, const atomic_bool *cancelled
     memcpy(r->remaining, best.b, sizeof(r->remaining));
     r->after = -best.value;
     find_error(s, best.b, r->error);
-    draw_curves(s, r);
+    if (s->setup.with_curves)
+        draw_curves(s, r);
     enum oct_err e = find_widths(s, r, err);
     if (is_cancelled(s))
         return oct_fail(err, OCT_E_STATE, "cancelled");

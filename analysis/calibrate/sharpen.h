@@ -48,9 +48,10 @@ struct oct_sharpen_setup {
     uint32_t limit;              /* the camera's largest sample: lines that reach it are left out;
                                     0: none are */
     double most_a2, most_a3;     /* search range of b2 and b3, rad, either way */
+    bool with_curves;            /* of the result; else they stay zero */
 };
 
-/* first_px, 512 lines, 100 rad and 24 rad; plan, n_bscans and limit are the caller's. */
+/* first_px, 512 lines, 100 rad and 24 rad, with curves; the rest is the caller's. */
 extern const struct oct_sharpen_setup oct_sharpen_standard;
 
 enum oct_sharpen_state {

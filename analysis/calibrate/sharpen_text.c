@@ -49,7 +49,7 @@ static void add_coefficients(cJSON *object, const char *key, const double *coeff
 void oct_sharpen_describe(const struct oct_sharpen_result *r,
                           const struct oct_sharpen_dispersion *whole, cJSON *object)
 {
-    char ini[512];
+    char line[OCT_SHARPEN_INI_BYTES];
     cJSON_AddStringToObject(object, "state", state_names[r->state]);
     cJSON_AddStringToObject(object, "why", oct_sharpen_why(r->state));
     add_number(object, "a2", rounded(r->remaining[0]));
@@ -69,19 +69,18 @@ void oct_sharpen_describe(const struct oct_sharpen_result *r,
         return;
     add_coefficients(object, "over_spectrum", whole->over_spectrum);
     add_coefficients(object, "over_grid", whole->over_grid);
-    oct_sharpen_ini(whole, NULL, ini, sizeof(ini));
-    cJSON_AddStringToObject(object, "ini", ini);
+    cJSON *ini = cJSON_AddArrayToObject(object, "ini");
+    for (unsigned i = 0; oct_sharpen_ini(whole, i, line); i++)
+        cJSON_AddItemToArray(ini, cJSON_CreateString(line));
 }
 
-void oct_sharpen_ini(const struct oct_sharpen_dispersion *whole, const char *table, char *text,
-                     size_t bytes)
+bool oct_sharpen_ini(const struct oct_sharpen_dispersion *whole, unsigned i,
+                     char line[OCT_SHARPEN_INI_BYTES])
 {
-    const double *a = whole->over_spectrum;
-    if (whole->is_table)
-        snprintf(text, bytes, "dispersion = %s\n", table ? table : "");
-    else
-        snprintf(text, bytes,
-                 "dispersion_over = spectrum\ndispersion_a2 = %.6f\ndispersion_a3 = %.6f\n"
-                 "dispersion_a4 = %.6f\ndispersion_a5 = %.6f\n",
-                 a[2], a[3], a[4], a[5]);
+    if (i == 0)
+        snprintf(line, OCT_SHARPEN_INI_BYTES, "dispersion_over = spectrum");
+    else if (i < OCT_MAX_DISPERSION_ORDER)
+        snprintf(line, OCT_SHARPEN_INI_BYTES, "dispersion_a%u = %.6f", i + 1,
+                 whole->over_spectrum[i + 1]);
+    return i < OCT_MAX_DISPERSION_ORDER;
 }

@@ -13,14 +13,15 @@ struct cJSON;
  * remained, rad over the spectrum), a2_error, a3_error, agreement, sharpness_before, _after,
  * width_before_px, width_after_px (null: no line has a layer that stands out), widths, lines,
  * lines_saturated; and if it is found and the dispersion is no file: over_spectrum and over_grid,
- * [a2, a3, a4, a5] of the whole dispersion, and ini, the lines of a configuration. */
+ * [a2, a3, a4, a5] of the whole dispersion, and ini, the lines of section calibration. */
 void oct_sharpen_describe(const struct oct_sharpen_result *result,
                           const struct oct_sharpen_dispersion *whole, struct cJSON *object);
 
-/* "calibration.dispersion_over = spectrum" and so on, a line each, without the section: key = value
- * of section calibration. table: the name of the file of a table. Cut off after `bytes`. */
-void oct_sharpen_ini(const struct oct_sharpen_dispersion *whole, const char *table, char *text,
-                     size_t bytes);
+/* Line i of section calibration, "dispersion_a2 = 7.000933", of coefficients. False: there are not
+ * so many. */
+#define OCT_SHARPEN_INI_BYTES 64
+bool oct_sharpen_ini(const struct oct_sharpen_dispersion *whole, unsigned i,
+                     char line[OCT_SHARPEN_INI_BYTES]);
 
 /* "" if it is found, else why it is of no use and what to do. */
 const char *oct_sharpen_why(enum oct_sharpen_state state);
