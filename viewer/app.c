@@ -90,6 +90,12 @@ static bool take_images(struct oct_view_app *app)
         oct_view_model_offer_average(model, &app->spare_average, &app->spare);
         changed = true;
     }
+    oct_subscriber_want(app->subscriber, OCT_VIEW_TOPIC_CALIBRATE, model->sharpening.waits);
+    if (oct_subscriber_take_image(app->subscriber, OCT_VIEW_TOPIC_CALIBRATE,
+                                  &app->spare_sharpened)) {
+        oct_view_sharpened_offer(model, &app->spare_sharpened, &app->spare);
+        changed = true;
+    }
     if (oct_subscriber_take_image(app->subscriber, OCT_VIEW_TOPIC_ENFACE, &app->spare_image)) {
         oct_view_model_offer_enface(model, &app->spare_image);
         changed = true;
@@ -149,6 +155,7 @@ void oct_view_app_close(struct oct_view_app *app)
     oct_view_spectrum_finish(&app->spare_spectrum);
     oct_view_image_finish(&app->spare_image);
     oct_view_image_finish(&app->spare_average);
+    oct_view_image_finish(&app->spare_sharpened);
     oct_view_model_finish(&app->model);
     oct_view_archive_destroy(app->archive);
     memset(app, 0, sizeof(*app));

@@ -15,7 +15,7 @@ struct oct_view_app {
     struct oct_view_control *control; /* NULL: no endpoint for it */
     struct oct_view_picture spare;    /* swapped with the subscriber and the model */
     struct oct_view_spectrum spare_spectrum;
-    struct oct_view_image spare_image, spare_average;
+    struct oct_view_image spare_image, spare_average, spare_sharpened;
     char settings_path[4096]; /* "": nothing is remembered */
     bool bad_told;
 };

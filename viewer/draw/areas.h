@@ -13,6 +13,7 @@ void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_cells_bscan(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_cells_enface(struct oct_draw *draw, const struct oct_view_model *model,
                            struct oct_view_rect r, int line);
+void oct_draw_sharpened(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_average(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_scale_bars(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_colour_bar(struct oct_draw *draw, const struct oct_view_model *model);

@@ -73,6 +73,7 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
     draw->n_corner_lines = 0;
     oct_draw_scale_bars(draw, model);
     oct_draw_average(draw, model);
+    oct_draw_sharpened(draw, model);
     oct_draw_layers(draw, model);
     oct_draw_marks(draw, model);
     oct_draw_cells_bscan(draw, model);

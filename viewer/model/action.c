@@ -11,6 +11,7 @@ const struct oct_view_key oct_view_keys[] = {
     {"B", OCT_ACTION_AVERAGE, "each B-scan, or octd's average of the last ones"},
     {"C", OCT_ACTION_CELLS, "cells that octd follows: circles and tails, or none"},
     {"I", OCT_ACTION_LAYERS, "layers that octd finds: ILM and RPE, or none"},
+    {"D", OCT_ACTION_SHARPEN, "octd finds the sharpest dispersion: before, after; or live"},
     {"A", OCT_ACTION_AUTO_CONTRAST, "contrast by itself (percentiles), or as it is"},
     {"P", OCT_ACTION_PUBLISHED_CONTRAST, "contrast as published by octd"},
     {"Left", OCT_ACTION_LEVEL_DOWN, "both limits down (brighter), up (darker)"},

@@ -13,6 +13,7 @@ enum oct_view_action {
     OCT_ACTION_AVERAGE, /* or each B-scan */
     OCT_ACTION_CELLS,   /* circles and tails, or not */
     OCT_ACTION_LAYERS,  /* ILM and RPE, or not */
+    OCT_ACTION_SHARPEN, /* the dispersion: before and after, or live again */
     OCT_ACTION_OLDER,
     OCT_ACTION_NEWER,
     OCT_ACTION_AUTO_CONTRAST,

@@ -154,6 +154,16 @@ static void read_enface(struct oct_view_daemon *d, const cJSON *reply)
         d->enface = s;
 }
 
+static void read_errand(struct oct_view_daemon *d, const cJSON *reply)
+{
+    const cJSON *errand = item(reply, "errand");
+    d->errand.number = number(errand, "number", 0);
+    d->errand.pending = cJSON_IsTrue(item(errand, "pending"));
+    text(errand, "error", d->errand.why, sizeof(d->errand.why));
+    if (!d->errand.why[0])
+        text(item(errand, "result"), "why", d->errand.why, sizeof(d->errand.why));
+}
+
 static void read_all(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *scan = item(reply, "scan"), *pixels = item(reply, "pixels");
@@ -196,6 +206,7 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
     read_driver(d, reply);
     read_enface(d, reply);
     read_record(d, reply);
+    read_errand(d, reply);
 }
 
 enum oct_err oct_view_daemon_read(struct oct_view_daemon *daemon, const char *json, size_t n_bytes,

@@ -38,7 +38,12 @@ struct oct_view_daemon {
     double average_bscans;    /* of octd's live average; 1 or 0: it makes none */
     double average_min_score; /* what its newest B-scan should reach */
     double saturation;        /* the largest sample; 0: not known */
-    double disk_bytes_free;   /* NaN: not known */
+    struct {                  /* what octd computes beside the stream on request */
+        double number;        /* since octd's start; 0: none */
+        bool pending;
+        char why[256]; /* it came to nothing; "": it did not, or is under way */
+    } errand;
+    double disk_bytes_free; /* NaN: not known */
     struct {
         bool active, stopping, waiting_for_volume;
         bool failed; /* the last recording failed */

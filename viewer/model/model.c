@@ -63,6 +63,7 @@ static void show(struct oct_view_model *model, struct oct_view_picture *picture)
 
     oct_view_picture_swap(&model->shown, picture);
     model->has_picture = true;
+    model->sharpened.arrival_ns = 0;
     model->first_picture_ns = first ? model->now_ns : model->first_picture_ns;
     model->serial++;
     oct_view_contrast_publish(&model->contrast, model->shown.header.lo, model->shown.header.hi);
@@ -160,11 +161,22 @@ static void set_frozen(struct oct_view_model *model, bool frozen)
     model->frozen_ns = model->shown.arrival_ns;
     if (model->archive)
         oct_view_archive_freeze(model->archive, frozen);
+    if (!frozen)
+        model->sharpened.arrival_ns = 0; /* the next D asks anew */
     if (!frozen && model->newest_waits) {
         show(model, &model->newest);
         model->average = model->newest_average;
         model->newest_waits = false;
     }
+}
+
+void oct_view_model_hold_up(struct oct_view_model *model, struct oct_view_picture *picture)
+{
+    if (model->frozen)
+        set_frozen(model, false);
+    show(model, picture);
+    model->average = (struct oct_view_average){.arrival_ns = 0};
+    set_frozen(model, true);
 }
 
 /* Steps through the kept pictures, from the newest kept one, which may be one later than the shown
@@ -400,6 +412,9 @@ static bool apply_overlay(struct oct_view_model *model, enum oct_view_action act
         return true;
     case OCT_ACTION_LAYERS:
         toggle_layers(model);
+        return true;
+    case OCT_ACTION_SHARPEN:
+        oct_view_sharpened_toggle(model);
         return true;
     default:
         return false;

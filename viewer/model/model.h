@@ -18,6 +18,7 @@
 #include "viewer/model/line_rate.h"
 #include "viewer/model/measure.h"
 #include "viewer/model/picture.h"
+#include "viewer/model/sharpened.h"
 #include "viewer/model/spectrum.h"
 #include "viewer/model/tally.h"
 #include "viewer/model/wish.h"
@@ -78,7 +79,9 @@ struct oct_view_model {
     struct oct_view_picture newest; /* came while frozen, when newest_waits; owned */
     bool newest_waits;
     struct oct_view_average average, newest_average; /* of `shown`, of `newest` */
-    uint64_t average_came_ns;      /* the newest; 0: none since octview was told to show it */
+    uint64_t average_came_ns;            /* the newest; 0: none since octview was told to show it */
+    struct oct_view_sharpened sharpened; /* of `shown` */
+    struct oct_view_sharpening sharpening;
     struct oct_view_enface enface; /* of the newest en face image; owned */
     bool enface_follows_layers;    /* it is of the topic `slab` */
     uint64_t slab_came_ns;         /* the newest of those; 0: none came */
@@ -143,6 +146,9 @@ void oct_view_model_offer(struct oct_view_model *model, struct oct_view_picture 
  * `spare`. */
 void oct_view_model_offer_average(struct oct_view_model *model, struct oct_view_image *image,
                                   struct oct_view_picture *spare);
+
+/* Shows this picture and freezes it; the structs are swapped. What had frozen another ends. */
+void oct_view_model_hold_up(struct oct_view_model *model, struct oct_view_picture *picture);
 
 /* Takes the subscriber's counts, and copies the quality from the archive. */
 void oct_view_model_report(struct oct_view_model *model, const struct oct_view_tally *tally,

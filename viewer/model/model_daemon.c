@@ -47,7 +47,9 @@ static void hear_answer(struct oct_view_model *model, const struct oct_view_answ
         model->answer_until_ns = model->now_ns + ANSWER_NS;
     } else if (!answer->ok) {
         oct_view_model_say(model, "octd refused: %s", answer->text);
-    } else if (!is_of_enface(answer->wish)) { /* the panel's title shows those */
+        model->sharpening.waits &= answer->wish != OCT_WISH_CALIBRATE;
+    } else if (!is_of_enface(answer->wish) &&
+               answer->wish != OCT_WISH_CALIBRATE) { /* the panel's title shows those */
         oct_view_model_say(model, "octd confirms: %s %s",
                            answer->wish == OCT_WISH_EYE ? "eye" : "pseudonym",
                            answer->text[0] ? answer->text : "not said");
@@ -81,6 +83,7 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
         model->daemon.reachable = false;
     if (answer->wish != OCT_WISH_NONE)
         hear_answer(model, answer);
+    oct_view_sharpened_hear(model);
     if (before.known && model->enface_wishes.known &&
         before.octds.projection != model->enface_wishes.octds.projection)
         oct_view_enface_forget(&model->enface);

@@ -13,6 +13,7 @@ enum oct_view_wish {
     OCT_WISH_PROJECTION,
     OCT_WISH_SLAB_FIRST,
     OCT_WISH_SLAB_LAST,
+    OCT_WISH_CALIBRATE, /* the dispersion */
 };
 
 /* The daemon's own word on a wish. */

@@ -68,11 +68,12 @@ static char *request_of(enum oct_view_wish wish, const char *text)
 {
     cJSON *o = cJSON_CreateObject();
     bool record = wish == OCT_WISH_RECORD || wish == OCT_WISH_STOP;
+    bool calibrate = wish == OCT_WISH_CALIBRATE;
 
-    cJSON_AddStringToObject(o, "cmd", record ? "record" : "set");
+    cJSON_AddStringToObject(o, "cmd", record ? "record" : calibrate ? "calibrate" : "set");
     if (record) {
         cJSON_AddStringToObject(o, "action", wish == OCT_WISH_RECORD ? "start" : "stop");
-    } else {
+    } else if (!calibrate) {
         cJSON_AddStringToObject(o, "key", keys_set[wish]);
         cJSON_AddStringToObject(o, "value", text);
     }

@@ -9,6 +9,7 @@
 #include "viewer/model/cones.h"
 #include "viewer/model/enface.h"
 #include "viewer/model/layers.h"
+#include "viewer/model/sharpened.h"
 #include "viewer/net/endpoint.h"
 
 #include <errno.h>
@@ -62,6 +63,10 @@ static const struct topic {
     {.name = OCT_VIEW_TOPIC_AVERAGE,
      .kind = IMAGES,
      .check = oct_view_average_check,
+     .on_demand = true},
+    {.name = OCT_VIEW_TOPIC_CALIBRATE,
+     .kind = IMAGES,
+     .check = oct_view_sharpened_check,
      .on_demand = true},
     {.name = OCT_VIEW_TOPIC_CONES, .kind = IMAGES, .check = oct_view_cones_check},
     {.name = OCT_VIEW_TOPIC_CELLS,
