@@ -197,6 +197,11 @@ $(filter-out $(CUDA_TESTS),$(TESTS)): $(TEST_ARCHIVES)
 # test/ROOM/test_NAME.c becomes build/test/test_NAME.
 $(foreach main,$(TEST_MAINS),$(eval $(BUILD)/test/$(notdir $(basename $(main))): $(call obj,$(main))))
 
+# The table and the plot of docs/reconstruction.md, with the tests' oracle.
+$(BUILD)/depth_table: $(BUILD)/scripts/depth_table.o $(TEST_ARCHIVE) $(call archive,octtools) $(LIB)
+	$(call say,LD,$@)
+	$(LINK_TEST) $(ALL_LIBS)
+
 # octd with analyses of a test's own: its table comes before the library's, whose own is left out.
 MISBEHAVING := $(BUILD)/test/octd_misbehaving
 $(MISBEHAVING): $(BUILD)/test/daemon/octd_misbehaving.o $(BUILD)/daemon/main.o $(TEST_ARCHIVES)
@@ -267,6 +272,9 @@ soak: all ## octd for SOAK=0.5 hours at 70,000 lines/s, a table of loss, growth 
 bench: all ## measure this machine; the table goes to docs/performance.md (BENCH=--size-gb=20)
 	$(Q)BUILD=$(BUILD) scripts/bench $(BENCH)
 
+depth-table: $(BUILD)/depth_table ## loss and ghosts by depth of every interpolation, for docs/reconstruction.md
+	$(Q)$< docs/loss-by-depth.png docs/ghosts-by-depth.png
+
 demo: all ## synthesise, stream, view, record two volumes; leaves demo/
 	$(Q)BUILD=$(BUILD) scripts/demo
 
@@ -307,5 +315,5 @@ clean: ## remove everything made
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
 
-.PHONY: all setup check check-one check-live faults asan tsan bench demo lint fmt install clean help build-tests \
+.PHONY: all setup check check-one check-live faults asan tsan bench depth-table demo lint fmt install clean help build-tests \
         build-fuzzers fuzz soak
