@@ -198,7 +198,7 @@ $(filter-out $(CUDA_TESTS),$(TESTS)): $(TEST_ARCHIVES)
 $(foreach main,$(TEST_MAINS),$(eval $(BUILD)/test/$(notdir $(basename $(main))): $(call obj,$(main))))
 
 # The table and the plot of docs/reconstruction.md, with the tests' oracle.
-$(BUILD)/depth_table: $(BUILD)/scripts/depth_table.o $(TEST_ARCHIVE) $(call archive,octtools) $(LIB)
+$(BUILD)/test/depth_table: $(BUILD)/test/plan/depth_table.o $(TEST_ARCHIVE) $(call archive,octtools) $(LIB)
 	$(call say,LD,$@)
 	$(LINK_TEST) $(ALL_LIBS)
 
@@ -272,7 +272,7 @@ soak: all ## octd for SOAK=0.5 hours at 70,000 lines/s, a table of loss, growth 
 bench: all ## measure this machine; the table goes to docs/performance.md (BENCH=--size-gb=20)
 	$(Q)BUILD=$(BUILD) scripts/bench $(BENCH)
 
-depth-table: $(BUILD)/depth_table ## loss and ghosts by depth of every interpolation, for docs/reconstruction.md
+depth-table: $(BUILD)/test/depth_table ## loss and ghosts by depth of every interpolation, for docs/reconstruction.md
 	$(Q)$< docs/loss-by-depth.png docs/ghosts-by-depth.png
 
 demo: all ## synthesise, stream, view, record two volumes; leaves demo/
