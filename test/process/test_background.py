@@ -95,7 +95,7 @@ def from_the_stream():
     alike = np.repeat(spectra(1, seed=2), V, axis=0)
     path = write_raw("alike.raw", alike)
     with Daemon(*LAB) as daemon:
-        live = [*daemon.common, "--bscans", 30]
+        live = [*daemon.common, "--bscans", 30, "--timeout", PATIENCE_S]
         refused_by("background", 1, "none come", at("d.txt"), *live)
         assert "there is no background" in daemon.send("background", first=0)["error"]
         assert "bscans" in daemon.send("background", bscans=0)["error"]
@@ -117,14 +117,18 @@ def from_the_stream():
             # One after the other, and one that takes longer than it may.
             refused_by("background", 1, "of 4096 B-scans came within", at("e.txt"), *daemon.common,
                        "--bscans", 4096, "--timeout", 0.3)
-            assert daemon.send("background", bscans=4096)["number"] == errand["number"] + 2
-            refused_by("background", 1, "under way", at("e.txt"), *live)
+            other = subprocess.Popen([program("octctl"), "background", at("e.txt"), *daemon.common,
+                                      "--bscans", "4096", "--timeout", "600"],
+                                     stderr=subprocess.PIPE, text=True)
+            daemon.wait(lambda s: s["errand"]["pending"] and s["errand"]["number"] == errand["number"] + 2)
+            refused_by("background", 1, "under way", at("f.txt"), *live)
             assert daemon.send("background", first=0)["busy"]
             assert daemon.ask("stop")["ok"]
             daemon.wait(lambda s: not s["errand"]["pending"])
             assert "stop" in daemon.send("background", first=0)["error"]
             refused_by("background", 1, "idle", at("e.txt"), *live)
-            assert not os.path.exists(at("e.txt"))
+            assert other.wait(PATIENCE_S) == 1 and "stop came" in other.stderr.read()
+            assert not os.path.exists(at("e.txt")) and not os.path.exists(at("f.txt"))
             status = daemon.status()
             assert status["bscans_published"] > 0 and not any(status["bscans_dropped"].values())
         finally:
@@ -149,7 +153,7 @@ def long_lines():
                                    "--loop", "--rate", str(m * 50)], stdout=subprocess.DEVNULL)
         try:
             daemon.wait(lambda s: s["bscans_done"] > 1)
-            ok("background", at("long.txt"), *daemon.common, "--bscans", 6)
+            ok("background", at("long.txt"), *daemon.common, "--bscans", 6, "--timeout", PATIENCE_S)
         finally:
             player.kill()
             player.wait()
