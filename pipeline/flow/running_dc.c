@@ -34,10 +34,10 @@ enum oct_err oct_running_dc_create(struct oct_running_dc **out, const struct oct
     }
     if (!dc || !dc->sums || !dc->n_lines || !dc->total) {
         oct_running_dc_destroy(dc);
-        return oct_fail_key(err, OCT_E_NO_MEMORY, "pipeline.dc_bscans",
-                            "out of memory for the running mean of %u B-scans: lower "
-                            "pipeline.dc_bscans",
-                            n);
+        oct_fail_key(err, OCT_E_NO_MEMORY, "pipeline.dc_bscans",
+                     "out of memory for the running mean of %u B-scans: lower pipeline.dc_bscans",
+                     n);
+        return OCT_E_NO_MEMORY;
     }
     *out = dc;
     return OCT_OK;
