@@ -232,7 +232,8 @@ static enum oct_err compute(struct engine_run *r, const struct oct_config *confi
     struct oct_engine *engine;
     struct oct_image_frame *done = NULL;
     struct oct_engine_options options;
-    const struct oct_engine_job job = {&r->in, &r->out, {.range = OCT_RANGE_MANUAL, .hi = 1}};
+    const struct oct_engine_job job = {
+        .in = &r->in, .out = &r->out, .display = {.range = OCT_RANGE_MANUAL, .hi = 1}};
     char why[256], wisdom_dir[OCT_CONFIG_STRING_BYTES];
     oct_config_engine_options(config, &options, wisdom_dir, sizeof(wisdom_dir));
     enum oct_err e =

@@ -1,5 +1,6 @@
 /* The table of a command's options: what it reads and refuses, and that the manual has it all. */
 #include "test/rig/tap.h"
+#include "tools/calibrate.h"
 #include "tools/commands.h"
 
 #include <limits.h>
@@ -135,16 +136,17 @@ static bool manual_has(const char *manual, const char *name)
 static void the_manual_has_every_option(void **state)
 {
     static const struct oct_command *const commands[] = {
-        &oct_command_recon,    &oct_command_synth,
-        &oct_command_replay,   &oct_command_info,
-        &oct_command_check,    &oct_command_status,
-        &oct_command_doctor,   &oct_command_record,
-        &oct_command_snapshot, &oct_command_background,
-        &oct_command_keygen,   &oct_command_allow,
-        &oct_command_bench,    &oct_command_set,
-        &oct_command_get,      &oct_command_shutdown,
-        &oct_command_start,    &oct_command_stop,
-        &oct_command_cones,    &oct_command_register_volumes};
+        &oct_command_recon,         &oct_command_synth,
+        &oct_command_replay,        &oct_command_info,
+        &oct_command_check,         &oct_command_status,
+        &oct_command_doctor,        &oct_command_record,
+        &oct_command_snapshot,      &oct_command_background,
+        &oct_command_keygen,        &oct_command_allow,
+        &oct_command_bench,         &oct_command_set,
+        &oct_command_get,           &oct_command_shutdown,
+        &oct_command_start,         &oct_command_stop,
+        &oct_command_cones,         &oct_command_register_volumes,
+        &oct_command_calibrate_kmap};
     (void)state;
     char path[PATH_MAX];
     const char *top = getenv("OCT_TOP");
