@@ -15,7 +15,7 @@
 
 #define OCT_IMAGE_MAX_RANK 3u
 #define OCT_IMAGE_MAX_LABELS 32u
-#define OCT_IMAGE_MAX_NUMBERS 8u
+#define OCT_IMAGE_MAX_NUMBERS 24u
 #define OCT_IMAGE_MAX_OBJECT_BYTES 49152u /* of the text of an image's objects */
 #define OCT_IMAGE_NAME_BYTES 32 /* with the NUL: lower-case letters, digits, '_'; a letter first */
 
