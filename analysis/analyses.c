@@ -5,6 +5,7 @@
 #include "analysis/cones/live.h"
 #include "analysis/enface/enface.h"
 #include "analysis/quality/quality.h"
+#include "analysis/rolloff/rolloff.h"
 #include "analysis/surface/live.h"
 
 #include <stdio.h>
@@ -14,7 +15,7 @@ const struct oct_analysis_entry oct_analyses[] = {
     {.cpu = &oct_enface_cpu},         {.cpu = &oct_quality_cpu},
     {.cpu = &oct_cones_cpu},          {.cpu = &oct_average_cpu},
     {.cpu = &oct_cells_analysis_cpu}, {.cpu = &oct_surfaces_analysis_cpu},
-    {.cpu = &oct_slab_analysis_cpu},
+    {.cpu = &oct_slab_analysis_cpu},  {.cpu = &oct_rolloff_cpu},
 };
 const unsigned oct_n_analyses = sizeof(oct_analyses) / sizeof(oct_analyses[0]);
 

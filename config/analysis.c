@@ -106,6 +106,17 @@ static bool slab_is_asked(const struct oct_config *config)
     return config->surfaces.slab[0] != '\0';
 }
 
+static void fill_rolloff(const struct oct_config *config,
+                         union oct_config_analysis_settings *settings)
+{
+    struct oct_rolloff_settings *s = &settings->rolloff;
+    s->enabled = config->rolloff.enabled;
+    s->first_px = config->rolloff.first_px;
+    s->crop_first = config->pipeline.crop_first;
+    s->min_snr_db = config->rolloff.min_snr_db;
+    s->refractive_index = config->scan.refractive_index;
+}
+
 static const struct row rows[] = {
     {.analysis = &oct_enface_cpu, .fill = fill_enface},
     {.analysis = &oct_cones_cpu, .fill = fill_enface}, /* it looks at the slab of en face */
@@ -120,6 +131,7 @@ static const struct row rows[] = {
      .check = check_surfaces,
      .is_asked = slab_is_asked,
      .section = "surfaces"},
+    {.analysis = &oct_rolloff_cpu, .fill = fill_rolloff},
 };
 
 static const struct row *find_row(const char *name)

@@ -16,6 +16,7 @@
 #include "analysis/average/average.h"
 #include "analysis/cells/live.h"
 #include "analysis/enface/enface.h"
+#include "analysis/rolloff/rolloff.h"
 #include "analysis/surface/live.h"
 #include "config/config.h"
 #include "pipeline/flow/image.h"
@@ -27,6 +28,7 @@ union oct_config_analysis_settings {
     struct oct_average_settings average;
     struct oct_cells_settings cells;
     struct oct_surfaces_settings surfaces;
+    struct oct_rolloff_settings rolloff;
 };
 
 /* Fills the settings of the analysis of that name; false: it has none, and they are all zero. Equal

@@ -116,8 +116,8 @@ struct oct_config {
     } record;
     struct {
         oct_config_string
-            run; /* "enface,quality,cells,surfaces,slab,average": names of letters, digits and
-                                  '_', each once, at most OCT_CONFIG_MAX_NAMES; the daemon checks
+            run; /* "enface,quality,cells,surfaces,slab,average,rolloff": names of letters, digits
+                                  and '_', each once, at most OCT_CONFIG_MAX_NAMES; the daemon checks
                                   whether such analyses exist; "": none */
         int enface_projection;                      /* enum oct_projection: mean */
         double enface_slab_first, enface_slab_last; /* 0.4, 0.6: shares of the depth, 0..1 */
@@ -150,6 +150,12 @@ struct oct_config {
         oct_config_string slab;   /* "LAYER[+-UM]:LAYER[+-UM]", "": none */
         bool record;              /* of `surfaces` and `slab` */
     } surfaces;
+    struct {
+        bool enabled;
+        uint32_t first_px; /* 20: of the picture; DC lies before */
+        double min_snr_db; /* 15 */
+        bool record;
+    } rolloff;
     struct {
         oct_config_string server_key, allowed;       /* the daemon's; "": plain, on this machine */
         oct_config_string client_key, server_public; /* of the clients that connect to it */

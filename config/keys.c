@@ -56,6 +56,7 @@ const struct oct_key_section oct_key_sections[] = {
     {"average", "The live average of B-scans: topic and dataset `average`."},
     {"cells", "Cells, found and followed live: topic and dataset `cells`."},
     {"surfaces", "Layers of the retina, found live: topics and datasets `surfaces`, `slab`."},
+    {"rolloff", "Axial width and roll-off of a mirror, live: topic and dataset `rolloff`."},
     {"security", "CURVE keys: who may send lines, see B-scans and give commands."},
     {"view", "The viewer. What the operator chooses there is remembered elsewhere."},
 };
@@ -257,7 +258,7 @@ const struct oct_key oct_keys[] = {
      .max = 127, .standard = "", .meaning = "Who, noted in the recording. Never a patient's name."},
 
     {TEXT(analysis, run, NAMES), .when = OCT_CONFIG_IDLE,
-     .standard = "enface,quality,cells,surfaces,slab,average",
+     .standard = "enface,quality,cells,surfaces,slab,average,rolloff",
      .meaning = "Analyses that run while lines come; empty: none."},
     {VALUE(analysis, enface_projection), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
      .names = projection_names, .first = OCT_PROJECTION_MEAN, .standard = "mean",
@@ -358,6 +359,18 @@ const struct oct_key oct_keys[] = {
          "Depths of the topic slab, LAYER[+-UM]:LAYER[+-UM], as ilm+10:ilm+40; empty: none."},
     {VALUE(surfaces, record), .when = OCT_CONFIG_IDLE, .standard = "no",
      .meaning = "Recordings have the layers, and the slab: /analysis/surfaces, /analysis/slab."},
+
+    {VALUE(rolloff, enabled), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
+     .standard = "no",
+     .meaning = "A mirror is measured; needs dc=file or none unless its fringes move in a B-scan."},
+    {VALUE(rolloff, first_px), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .min = 0,
+     .max = 65536, .standard = "20", .unit = "pixels",
+     .meaning = "Depths before it are not looked at: what remains of DC."},
+    {VALUE(rolloff, min_snr_db), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
+     .min = 0, .max = 200, .standard = "15", .unit = "dB",
+     .meaning = "Peak over noise that makes a mirror."},
+    {VALUE(rolloff, record), .when = OCT_CONFIG_IDLE, .standard = "no",
+     .meaning = "Recordings have the numbers and the curve too: /analysis/rolloff."},
 
     {TEXT(security, server_key, PATH), .when = OCT_CONFIG_START, .standard = "",
      .meaning = "The daemon's secret key (octctl keygen). Needed beyond this machine."},

@@ -68,7 +68,7 @@ static void defaults_are_those_of_the_contract(void **state)
     assert_int_equal(c.publish.queue_bscans, 32);
     assert_string_equal(c.record.directory, ".");
     assert_true(c.record.spectra && c.record.bscans && c.record.sync_interval_s == 1);
-    assert_string_equal(c.analysis.run, "enface,quality,cells,surfaces,slab,average");
+    assert_string_equal(c.analysis.run, "enface,quality,cells,surfaces,slab,average,rolloff");
     assert_int_equal(c.analysis.enface_projection, OCT_PROJECTION_MEAN);
     assert_true(c.analysis.enface_slab_first == 0.4 && c.analysis.enface_slab_last == 0.6);
     assert_false(oct_config_is_set(&c, "camera.samples"));
