@@ -117,8 +117,8 @@ struct oct_config {
     struct {
         oct_config_string
             run; /* "enface,quality,cells,surfaces,slab,average,rolloff": names of letters, digits
-                                  and '_', each once, at most OCT_CONFIG_MAX_NAMES; the daemon checks
-                                  whether such analyses exist; "": none */
+                                  and '_', each once, at most OCT_CONFIG_MAX_NAMES; the daemon
+                                  checks whether such analyses exist; "": none */
         int enface_projection;                      /* enum oct_projection: mean */
         double enface_slab_first, enface_slab_last; /* 0.4, 0.6: shares of the depth, 0..1 */
     } analysis;

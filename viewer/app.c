@@ -83,6 +83,7 @@ static bool take_images(struct oct_view_app *app)
 {
     struct oct_view_model *model = &app->model;
     const bool has_enface = model->settings.arrangement != OCT_ARRANGEMENT_ALONE;
+    const bool has_profile = model->settings.arrangement == OCT_ARRANGEMENT_FOUR;
     bool changed = false;
 
     oct_subscriber_want(app->subscriber, OCT_VIEW_TOPIC_AVERAGE, model->settings.average);
@@ -109,6 +110,8 @@ static bool take_images(struct oct_view_app *app)
         take_wanted(app, OCT_VIEW_TOPIC_CELLS, model->settings.cells, oct_view_model_offer_cells);
     changed |= take_wanted(app, OCT_VIEW_TOPIC_LAYERS, model->settings.layers,
                            oct_view_model_offer_layers);
+    changed |= take_wanted(app, OCT_VIEW_TOPIC_ROLLOFF, model->settings.rolloff && has_profile,
+                           oct_view_model_offer_rolloff);
     return changed;
 }
 

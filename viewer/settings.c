@@ -92,6 +92,8 @@ static bool take(struct oct_view_model *model, const char *key, const char *text
         good = read_yes(text, &s->cells);
     else if (strcmp(key, "layers") == 0)
         good = read_yes(text, &s->layers);
+    else if (strcmp(key, "rolloff") == 0)
+        good = read_yes(text, &s->rolloff);
     return good;
 }
 
@@ -154,9 +156,10 @@ static void write_all(FILE *file, const struct oct_view_model *model)
     fprintf(file, "layout = %s\n", arrangements[s->arrangement]);
     fprintf(file,
             "fill_window = %s\nsquare_pixels = %s\noperator = %s\naverage = %s\n"
-            "cells = %s\nlayers = %s\n",
+            "cells = %s\nlayers = %s\nrolloff = %s\n",
             s->stretch ? "yes" : "no", s->square ? "yes" : "no", s->operators ? "yes" : "no",
-            s->average ? "yes" : "no", s->cells ? "yes" : "no", s->layers ? "yes" : "no");
+            s->average ? "yes" : "no", s->cells ? "yes" : "no", s->layers ? "yes" : "no",
+            s->rolloff ? "yes" : "no");
     fprintf(file, "colours = %s\ncontrast = %s\n", oct_view_palette_names[c->palette],
             ranges[c->range]);
     fprintf(file, "black = %.9g\nwhite = %.9g\ngamma = %.6g\n", c->lo, c->hi, c->gamma);

@@ -55,8 +55,8 @@ struct oct_peak {
     double lobe_first_px, lobe_last_px; /* where the main lobe ends, to 0.25 px */
     double floor;                       /* counts^2; 0 is possible */
     double snr_db;                      /* top over floor; +infinity over a floor of 0 */
-    /* The highest local maximum outside the main lobe, relative to the top (negative), and where. It
-     * is noise unless `side_lobe_stands_out` from what noise of n_lines reaches. NaN: none. */
+    /* The highest local maximum outside the main lobe, relative to the top (negative), and where.
+     * It is noise unless `side_lobe_stands_out` from what noise of n_lines reaches. NaN: none. */
     double side_lobe_db, side_lobe_px;
     bool side_lobe_stands_out;
     double dynamic_range_db; /* top over what a second reflector must exceed to be seen: the side

@@ -1,5 +1,5 @@
-/* Sensitivity roll-off: how a mirror's peak falls with depth, from the largest peak that was seen in
- * each of 64 parts of the depth, and the straight line through them in dB,
+/* Sensitivity roll-off: how a mirror's peak falls with depth, from the largest peak that was seen
+ * in each of 64 parts of the depth, and the straight line through them in dB,
  *
  *     peak_db = zero_db + db_per_px (depth_px + first_px)
  *

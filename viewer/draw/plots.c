@@ -91,19 +91,100 @@ static double profile_value(const void *context, uint32_t i)
     return oct_view_picture_value(&model->shown, (uint32_t)model->cursor_line, i);
 }
 
+/* A peak in the picture's own unit. */
+static double peak_value(const struct oct_view_model *model, double db)
+{
+    return model->contrast.log ? db : pow(10, db / 10);
+}
+
+/* The profile's limits, so far apart that the mirror's peaks lie between them. */
+static void widen(const struct oct_view_model *model, double *lo, double *hi)
+{
+    const struct oct_view_rolloff *r = &model->rolloff;
+    const double above = model->contrast.log ? 3 : 0; /* dB */
+    if (r->state == OCT_MIRROR_FOUND && isfinite(r->peak_db))
+        *hi = fmax(*hi, peak_value(model, r->peak_db + above));
+    for (unsigned i = 0; i < r->n; i++) {
+        *hi = fmax(*hi, peak_value(model, (double)r->points[i].peak_db + above));
+        *lo = fmin(*lo, peak_value(model, (double)r->points[i].peak_db));
+    }
+}
+
+static void draw_peak(struct oct_draw *draw, const struct oct_view_model *model,
+                      const struct plot *plot, double depth_px, double db, int side, uint32_t rgb)
+{
+    const double x = plot->r.x + (depth_px + 0.5) / model->shown.header.depth * plot->r.w;
+    const double y = height_of(plot, peak_value(model, db));
+    if (x >= plot->r.x && x < plot->r.x + plot->r.w)
+        oct_draw_fill(draw,
+                      (struct oct_view_rect){(int)x - side / 2, (int)y - side / 2, side, side}, rgb,
+                      255);
+}
+
+/* The largest peaks by depth, the line through them, and the mirror now. */
+static void draw_rolloff(struct oct_draw *draw, const struct oct_view_model *model,
+                         const struct plot *plot)
+{
+    const struct oct_view_rolloff *r = &model->rolloff;
+    const uint32_t depth = model->shown.header.depth;
+    const int side = draw->layout.text_px / 3 + 1;
+    double before = NAN;
+
+    for (int x = 0; x < plot->r.w && isfinite(r->db_per_100px); x++) {
+        const double px = (x + 0.5) / plot->r.w * depth - 0.5;
+        const double y = height_of(plot, peak_value(model, oct_view_rolloff_line(r, px)));
+        if (isfinite(before) && x % 8 < 5)
+            oct_draw_line(draw, plot->r.x + x - 1, before, plot->r.x + x, y, RGB_MEASURE, 200);
+        before = y;
+    }
+    for (unsigned i = 0; i < r->n; i++)
+        draw_peak(draw, model, plot, (double)r->points[i].depth_px, (double)r->points[i].peak_db,
+                  side, RGB_MEASURE);
+    if (r->state == OCT_MIRROR_FOUND)
+        draw_peak(draw, model, plot, r->depth_px, r->peak_db, side, RGB_MARK);
+}
+
+/* Words at the right of the line at y, beside those that end at `taken`. */
+static void draw_words(struct oct_draw *draw, const struct plot *plot, int y, int taken,
+                       struct oct_view_phrase *words)
+{
+    const int right = plot->r.x + plot->r.w;
+    const int w = oct_draw_text_fit(draw, OCT_TEXT_NORMAL, words->text, sizeof(words->text),
+                                    right - taken - draw->layout.margin, OCT_DRAW_CUT_END);
+    oct_draw_text(draw, OCT_TEXT_NORMAL, right - w, y, words->text, oct_draw_tone(words->tone));
+}
+
+/* In the lines above and below the plot, which begin with these texts. */
+static void draw_rolloff_words(struct oct_draw *draw, const struct oct_view_model *model,
+                               const struct plot *plot, const char *above, const char *below)
+{
+    struct oct_view_phrase lines[2];
+    const unsigned n = oct_view_rolloff_text(model, lines);
+    if (n > 0)
+        draw_words(draw, plot, plot->r.y - oct_draw_line_height(draw, OCT_TEXT_NORMAL),
+                   plot->r.x + oct_draw_text_width(draw, OCT_TEXT_NORMAL, above), &lines[0]);
+    if (n > 1)
+        draw_words(draw, plot, plot->r.y + plot->r.h,
+                   plot->r.x + oct_draw_text_width(draw, OCT_TEXT_NORMAL, below), &lines[1]);
+}
+
 void oct_draw_profile(struct oct_draw *draw, const struct oct_view_model *model)
 {
     struct oct_view_rect area = draw->layout.profile;
     const struct oct_picture_header *h = &model->shown.header;
     double lo = model->contrast.published_lo, hi = model->contrast.published_hi;
-    char text[96];
+    char title[96], text[96];
 
     if (area.w == 0)
         return;
-    snprintf(text, sizeof(text), "A-line %.0f, %s", model->cursor_line,
+    snprintf(title, sizeof(title), "A-line %.0f, %s", model->cursor_line,
              model->contrast.log ? "dB" : "counts\u00b2");
-    struct plot plot = open_plot(draw, area, model->has_picture ? text : "A-line",
-                                 fmin(lo, model->contrast.lo), fmax(hi, model->contrast.hi));
+    lo = fmin(lo, model->contrast.lo);
+    hi = fmax(hi, model->contrast.hi);
+    const bool has_rolloff = oct_view_model_has_rolloff(model);
+    if (has_rolloff)
+        widen(model, &lo, &hi);
+    struct plot plot = open_plot(draw, area, model->has_picture ? title : "A-line", lo, hi);
     if (!model->has_picture)
         return;
     label_heights(draw, &plot);
@@ -113,11 +194,15 @@ void oct_draw_profile(struct oct_draw *draw, const struct oct_view_model *model)
                   height_of(&plot, model->contrast.lo), RGB_MARK, 90);
     oct_draw_line(draw, plot.r.x, height_of(&plot, model->contrast.hi), plot.r.x + plot.r.w,
                   height_of(&plot, model->contrast.hi), RGB_MARK, 90);
+    if (has_rolloff)
+        draw_rolloff(draw, model, &plot);
     if (isfinite(model->daemon.axial_um))
         snprintf(text, sizeof(text), "depth 0 .. %.0f \u00b5m", h->depth * model->daemon.axial_um);
     else
         snprintf(text, sizeof(text), "depth 0 .. %u px", h->depth);
     oct_draw_text(draw, OCT_TEXT_NORMAL, plot.r.x, plot.r.y + plot.r.h, text, RGB_DIM);
+    if (has_rolloff)
+        draw_rolloff_words(draw, model, &plot, title, text);
 }
 
 /* ---- the spectrum ---- */

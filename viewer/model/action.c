@@ -12,6 +12,7 @@ const struct oct_view_key oct_view_keys[] = {
     {"C", OCT_ACTION_CELLS, "cells that octd follows: circles and tails, or none"},
     {"I", OCT_ACTION_LAYERS, "layers that octd finds: ILM and RPE, or none"},
     {"D", OCT_ACTION_SHARPEN, "octd finds the sharpest dispersion: before, after; or live"},
+    {"Z", OCT_ACTION_ROLLOFF, "a mirror that octd measures: width and roll-off, or none"},
     {"A", OCT_ACTION_AUTO_CONTRAST, "contrast by itself (percentiles), or as it is"},
     {"P", OCT_ACTION_PUBLISHED_CONTRAST, "contrast as published by octd"},
     {"Left", OCT_ACTION_LEVEL_DOWN, "both limits down (brighter), up (darker)"},

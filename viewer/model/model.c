@@ -26,7 +26,7 @@ void oct_view_model_init(struct oct_view_model *model, const char *endpoint, boo
     oct_view_contrast_init(&model->contrast, log);
     oct_view_lens_init(&model->lens);
     model->cursor_line = -1;
-    model->settings.cells = model->settings.layers = true;
+    model->settings.cells = model->settings.layers = model->settings.rolloff = true;
     model->daemon.axial_um = model->daemon.lateral_um = model->daemon.slow_um = NAN;
     model->daemon.disk_bytes_free = model->daemon.record.disk_left_s = NAN;
 }
@@ -135,6 +135,21 @@ bool oct_view_model_has_layers(const struct oct_view_model *model)
            strcmp(l->acquisition_id, model->shown.header.acquisition_id) == 0 &&
            !(model->frozen && model->back > 0) && oct_view_layers_are_new(l, at_ns) &&
            oct_view_average_moves(model, NULL, NULL);
+}
+
+void oct_view_model_offer_rolloff(struct oct_view_model *model, const struct oct_view_image *table)
+{
+    if (model->settings.rolloff && !model->frozen)
+        oct_view_rolloff_set(&model->rolloff, table);
+}
+
+bool oct_view_model_has_rolloff(const struct oct_view_model *model)
+{
+    const struct oct_view_rolloff *r = &model->rolloff;
+    return model->settings.rolloff && model->has_picture &&
+           strcmp(r->acquisition_id, model->shown.header.acquisition_id) == 0 &&
+           !(model->frozen && model->back > 0) &&
+           oct_view_rolloff_is_new(r, model->frozen ? model->frozen_ns : model->now_ns);
 }
 
 void oct_view_model_thickness_text(const struct oct_view_model *model, double line_a, double line_b,
@@ -401,6 +416,14 @@ static void toggle_layers(struct oct_view_model *model)
                                               : "layers are not drawn");
 }
 
+static void toggle_rolloff(struct oct_view_model *model)
+{
+    model->settings.rolloff = !model->settings.rolloff;
+    oct_view_model_say(model, "%s",
+                       model->settings.rolloff ? "the mirror that octd measures, with its roll-off"
+                                               : "no mirror is drawn");
+}
+
 static bool apply_overlay(struct oct_view_model *model, enum oct_view_action action)
 {
     switch (action) {
@@ -415,6 +438,9 @@ static bool apply_overlay(struct oct_view_model *model, enum oct_view_action act
         return true;
     case OCT_ACTION_SHARPEN:
         oct_view_sharpened_toggle(model);
+        return true;
+    case OCT_ACTION_ROLLOFF:
+        toggle_rolloff(model);
         return true;
     default:
         return false;

@@ -18,6 +18,7 @@
 #include "viewer/model/line_rate.h"
 #include "viewer/model/measure.h"
 #include "viewer/model/picture.h"
+#include "viewer/model/rolloff.h"
 #include "viewer/model/sharpened.h"
 #include "viewer/model/spectrum.h"
 #include "viewer/model/tally.h"
@@ -54,6 +55,7 @@ struct oct_view_settings {
     bool average; /* octd's average stands in place of each B-scan, as long as one comes */
     bool cells;   /* those that octd follows are drawn */
     bool layers;  /* ILM and RPE, as octd finds them, are drawn */
+    bool rolloff; /* a mirror's width and roll-off are drawn into the profile */
 };
 
 /* Fewer seconds of recording than this are too few: for the running one, and for the next one. */
@@ -90,6 +92,7 @@ struct oct_view_model {
     struct oct_view_cones cones;
     struct oct_view_cells cells;
     struct oct_view_layers layers; /* owned */
+    struct oct_view_rolloff rolloff;
     struct oct_view_tally tally;
     bool connected;                    /* a publisher answers at the endpoint */
     struct oct_view_spectrum spectrum; /* the newest; owned */
@@ -174,6 +177,12 @@ void oct_view_model_offer_layers(struct oct_view_model *model, const struct oct_
 
 /* Whether there are layers of now, and of the shown picture's acquisition, to be drawn. */
 bool oct_view_model_has_layers(const struct oct_view_model *model);
+
+/* Takes an image of the topic `rolloff`, where it is drawn; none while frozen. */
+void oct_view_model_offer_rolloff(struct oct_view_model *model, const struct oct_view_image *table);
+
+/* Whether a mirror is being measured now, in the shown picture's acquisition, to be drawn. */
+bool oct_view_model_has_rolloff(const struct oct_view_model *model);
 
 /* "; ILM to RPE 285.1 um" between two A-lines; "": it is not known. */
 void oct_view_model_thickness_text(const struct oct_view_model *model, double line_a, double line_b,

@@ -367,3 +367,49 @@ void oct_view_layers_text(const struct oct_view_model *model, struct oct_view_ph
         set(phrase, OCT_TONE_PLAIN, "ILM to RPE %.0f %s", isfinite(um) ? px * um : px,
             isfinite(um) ? "\u00b5m" : "pixels");
 }
+
+/* ---- a mirror ---- */
+
+static const char *const why_no_mirror[OCT_MIRROR_N_STATES] = {
+    [OCT_MIRROR_WEAK] = "nothing above the noise",
+    [OCT_MIRROR_AT_END] = "its peak is cut off at the end of the depth",
+    [OCT_MIRROR_MANY] = "more than one reflector",
+    [OCT_MIRROR_HARMONIC] = "a line two or three times as deep: is the camera saturated?",
+    [OCT_MIRROR_MISSING] = "A-lines are missing",
+};
+
+static void tell_peak(const struct oct_view_rolloff *r, struct oct_view_phrase *line)
+{
+    if (r->state != OCT_MIRROR_FOUND)
+        set(line, OCT_TONE_DIM, "no mirror: %s", why_no_mirror[r->state]);
+    else if (isfinite(r->fwhm_um))
+        set(line, OCT_TONE_PLAIN, "%.1f px: FWHM %.2f px, %.2f \u00b5m, SNR %.1f dB", r->depth_px,
+            r->fwhm_px, r->fwhm_um, r->snr_db);
+    else
+        set(line, OCT_TONE_PLAIN, "%.1f px: FWHM %.2f px, SNR %.1f dB", r->depth_px, r->fwhm_px,
+            r->snr_db);
+}
+
+static void tell_rolloff(const struct oct_view_rolloff *r, struct oct_view_phrase *line)
+{
+    char where[64] = "";
+    if (isfinite(r->db_per_mm) && isfinite(r->minus_6db_um))
+        snprintf(where, sizeof(where), ", -6 dB at %.2f mm", r->minus_6db_um / 1000);
+    else if (isfinite(r->minus_6db_px))
+        snprintf(where, sizeof(where), ", -6 dB at %.0f px", r->minus_6db_px);
+    set(line, OCT_TONE_PLAIN, "%.2f dB/%s%s, %u points",
+        isfinite(r->db_per_mm) ? r->db_per_mm : r->db_per_100px,
+        isfinite(r->db_per_mm) ? "mm" : "100 px", where, r->n);
+}
+
+unsigned oct_view_rolloff_text(const struct oct_view_model *model, struct oct_view_phrase lines[2])
+{
+    const struct oct_view_rolloff *r = &model->rolloff;
+    if (!oct_view_model_has_rolloff(model))
+        return 0;
+    tell_peak(r, &lines[0]);
+    if (!isfinite(r->db_per_100px))
+        return 1;
+    tell_rolloff(r, &lines[1]);
+    return 2;
+}

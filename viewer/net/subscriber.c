@@ -9,6 +9,7 @@
 #include "viewer/model/cones.h"
 #include "viewer/model/enface.h"
 #include "viewer/model/layers.h"
+#include "viewer/model/rolloff.h"
 #include "viewer/model/sharpened.h"
 #include "viewer/net/endpoint.h"
 
@@ -76,6 +77,10 @@ static const struct topic {
     {.name = OCT_VIEW_TOPIC_LAYERS,
      .kind = IMAGES,
      .check = oct_view_layers_check,
+     .on_demand = true},
+    {.name = OCT_VIEW_TOPIC_ROLLOFF,
+     .kind = IMAGES,
+     .check = oct_view_rolloff_check,
      .on_demand = true},
     {.name = OCT_VIEW_TOPIC_SLAB,
      .kind = IMAGES,
