@@ -30,8 +30,8 @@ static void place_block(struct oct_spread_block *block, const struct oct_spread 
                                        .n_taps = low < end ? (uint32_t)(end - low) : 0};
 }
 
-/* About how long it takes when `usual` taps are: other blocks take twice the time a tap, and a while
- * to begin. */
+/* About how long it takes when blocks of up to `usual` taps have as many: the others take twice the
+ * time a tap, and a while to begin. */
 static uint64_t cost_of(const struct oct_spread_blocks *blocks, uint32_t usual)
 {
     uint64_t cost = 0;
