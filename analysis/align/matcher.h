@@ -27,7 +27,7 @@ struct oct_match {
 /* Rows y0 .. y0 + n_rows - 1 of a loaded picture, sought at the shifts within `radius` pixels of
  * (dy, dx) in both directions. Where fewer than min_window_overlap of the window's pixels meet the
  * reference, ZNCC is not defined. */
-struct oct_window {
+struct oct_match_window {
     unsigned picture; /* below n of load */
     uint32_t y0, n_rows;
     int32_t dy, dx;  /* within max_dy + max_radius, max_dx + max_radius of 0 */
@@ -74,8 +74,8 @@ struct oct_matcher_ops {
 
     /* The shifts of n windows, of any loaded pictures in any order: matches[n]. The more are asked
      * for in one call, the better it runs in parallel. */
-    enum oct_err (*look)(struct oct_matcher *matcher, const struct oct_window *windows, unsigned n,
-                         struct oct_match *matches, struct oct_error *err);
+    enum oct_err (*look)(struct oct_matcher *matcher, const struct oct_match_window *windows,
+                         unsigned n, struct oct_match *matches, struct oct_error *err);
 
     /* Loaded picture i, or the reference (i = UINT32_MAX), made ready for sums of products, where
      * the engine has it on the host: valid until the next load, or set_reference. NULL: it has

@@ -30,11 +30,11 @@ struct oct_matcher {
     struct worker *workers; /* [n_workers] */
     struct loaded *loaded;  /* [n_batch] */
     struct loaded reference;
-    struct oct_row_plan *rows;          /* NULL without windows */
-    unsigned n;                         /* pictures loaded */
-    const struct oct_picture *pictures; /* while load runs */
-    const struct oct_window *windows;   /* while look runs */
-    struct oct_match *matches;          /* while find or look runs */
+    struct oct_row_plan *rows;              /* NULL without windows */
+    unsigned n;                             /* pictures loaded */
+    const struct oct_picture *pictures;     /* while load runs */
+    const struct oct_match_window *windows; /* while look runs */
+    struct oct_match *matches;              /* while find or look runs */
 };
 
 /* ---- life ---- */
@@ -210,7 +210,7 @@ static enum oct_err find(struct oct_matcher *m, struct oct_match *matches, struc
 
 /* One row of scores: all dx of the window at dy. */
 static void score_row(const struct oct_matcher *m, struct worker *w, const struct loaded *f,
-                      const struct oct_window *window, int32_t dy, float *scores)
+                      const struct oct_match_window *window, int32_t dy, float *scores)
 {
     static const enum oct_plane pairs[6][2] = {
         {OCT_PLANE_VALUES, OCT_PLANE_VALUES}, {OCT_PLANE_VALID, OCT_PLANE_VALID},
@@ -239,7 +239,7 @@ static void score_row(const struct oct_matcher *m, struct worker *w, const struc
     }
 }
 
-static struct oct_match best_of(const struct oct_window *window, const float *scores)
+static struct oct_match best_of(const struct oct_match_window *window, const float *scores)
 {
     int32_t side = 2 * (int32_t)window->radius + 1, best = -1;
     struct oct_match match = {.score = NAN};
@@ -265,7 +265,7 @@ static void look_one(void *context, unsigned piece, unsigned worker)
 {
     struct oct_matcher *m = context;
     struct worker *w = &m->workers[worker];
-    const struct oct_window *window = &m->windows[piece];
+    const struct oct_match_window *window = &m->windows[piece];
     const struct loaded *f = &m->loaded[window->picture];
     size_t side = 2 * (size_t)window->radius + 1;
     if (f->level.has_contrast) {
@@ -281,7 +281,7 @@ static void look_one(void *context, unsigned piece, unsigned worker)
     m->matches[piece] = best_of(window, w->scores);
 }
 
-static enum oct_err look(struct oct_matcher *m, const struct oct_window *windows, unsigned n,
+static enum oct_err look(struct oct_matcher *m, const struct oct_match_window *windows, unsigned n,
                          struct oct_match *matches, struct oct_error *err)
 {
     const struct oct_matcher_setup *s = &m->setup;

@@ -141,7 +141,7 @@ static enum oct_err matcher_find(struct oct_matcher *m, struct oct_match *matche
     return m->n ? oct_cuda_tasks_do(m->tasks, &task, err) : OCT_OK;
 }
 
-static struct oct_search search_of(const struct oct_matcher *m, const struct oct_window *w,
+static struct oct_search search_of(const struct oct_matcher *m, const struct oct_match_window *w,
                                    size_t first)
 {
     const uint64_t *rows = m->valid + (size_t)w->picture * (m->setup.height + 1);
@@ -162,7 +162,8 @@ static struct oct_search search_of(const struct oct_matcher *m, const struct oct
 }
 
 /* As many windows as fit into a launch, one at least. */
-static unsigned fill_launch(struct oct_matcher *m, const struct oct_window *windows, unsigned n)
+static unsigned fill_launch(struct oct_matcher *m, const struct oct_match_window *windows,
+                            unsigned n)
 {
     size_t n_scores = 0, n_tiles = 0;
     double work = 0;
@@ -183,7 +184,7 @@ static unsigned fill_launch(struct oct_matcher *m, const struct oct_window *wind
     return k;
 }
 
-static enum oct_err matcher_look(struct oct_matcher *m, const struct oct_window *windows,
+static enum oct_err matcher_look(struct oct_matcher *m, const struct oct_match_window *windows,
                                  unsigned n, struct oct_match *matches, struct oct_error *err)
 {
     const struct oct_matcher_setup *s = &m->setup;

@@ -122,7 +122,7 @@ static enum oct_err failover_find(struct oct_matcher *m, struct oct_match *match
     return e == OCT_E_AGAIN ? m->now->find(m->engine, matches, err) : e;
 }
 
-static enum oct_err failover_look(struct oct_matcher *m, const struct oct_window *windows,
+static enum oct_err failover_look(struct oct_matcher *m, const struct oct_match_window *windows,
                                   unsigned n, struct oct_match *matches, struct oct_error *err)
 {
     struct oct_error why = {.text = ""};

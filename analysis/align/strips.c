@@ -22,12 +22,12 @@ struct oct_strips {
     uint32_t n_strips;
     const struct oct_matcher_ops *ops;
     struct oct_matcher *matcher;
-    struct oct_match *wholes;   /* [n_batch] */
-    struct track *tracks;       /* [n_batch] */
-    struct oct_window *windows; /* [n_batch][n_strips] */
-    struct oct_match *matches;  /* likewise */
-    uint32_t *sought;           /* likewise: the strip of each window */
-    float *scores;              /* likewise: for medians */
+    struct oct_match *wholes;         /* [n_batch] */
+    struct track *tracks;             /* [n_batch] */
+    struct oct_match_window *windows; /* [n_batch][n_strips] */
+    struct oct_match *matches;        /* likewise */
+    uint32_t *sought;                 /* likewise: the strip of each window */
+    float *scores;                    /* likewise: for medians */
 };
 
 uint32_t oct_strips_count(uint32_t height, uint32_t rows, uint32_t step)
@@ -137,7 +137,7 @@ static void ask(struct oct_strips *s, unsigned *n, unsigned picture, uint32_t st
 {
     const struct oct_strips_setup *setup = &s->setup;
     s->sought[*n] = strip;
-    s->windows[(*n)++] = (struct oct_window){
+    s->windows[(*n)++] = (struct oct_match_window){
         .picture = picture,
         .y0 = strip * setup->step,
         .n_rows = setup->rows,

@@ -34,7 +34,7 @@ struct results {
 static enum oct_err use(const struct oct_matcher_ops *ops, struct oct_matcher *m,
                         struct results *results, struct oct_error *err)
 {
-    const struct oct_window windows[N] = {
+    const struct oct_match_window windows[N] = {
         {0, 4, 12, -4, 3, 4}, {1, 8, 10, 1, 1, 4}, {2, 9, 12, 4, -5, 4}};
     struct oct_match_scene scene;
     memset(results, 0, sizeof(*results));

@@ -140,7 +140,7 @@ enum { SIDE = 512, ROWS = 32, STEP = 8, N_STRIPS = (SIDE - ROWS) / STEP + 1, FRA
 struct strips {
     struct oct_matcher *matcher;
     struct oct_picture reference, frames[FRAMES];
-    struct oct_window windows[FRAMES * N_STRIPS];
+    struct oct_match_window windows[FRAMES * N_STRIPS];
     struct oct_match matches[FRAMES * N_STRIPS];
 };
 
@@ -155,7 +155,7 @@ static enum oct_err search(struct strips *s, unsigned each, uint32_t radius, str
         unsigned n = 0;
         for (unsigned f = 0; f < FRAMES; f++)
             for (unsigned k = first; k < first + each && k < N_STRIPS; k++)
-                s->windows[n++] = (struct oct_window){f, k * STEP, ROWS, 0, 0, radius};
+                s->windows[n++] = (struct oct_match_window){f, k * STEP, ROWS, 0, 0, radius};
         e = ops->look(s->matcher, s->windows, n, s->matches, err);
     }
     return e;

@@ -119,7 +119,7 @@ static void check_score(float score, double wanted, const char *what, int dy, in
 }
 
 /* The match is the largest of all, and its neighbours are those of the oracle. */
-static void check_window(const struct oct_match_scene *scene, const struct oct_window *w,
+static void check_window(const struct oct_match_scene *scene, const struct oct_match_window *w,
                          const struct oct_match *match, double part)
 {
     struct oct_picture f;
@@ -176,7 +176,7 @@ static void whole_pictures(void **state)
 static void windows_of_rows(void **state)
 {
     const struct suite *suite = *state;
-    static const struct oct_window windows[] = {
+    static const struct oct_match_window windows[] = {
         {0, 10, 18, -4, 3, 5},  /* more rows than a chunk */
         {0, 0, 16, 0, 0, 6},    /* the upper border */
         {1, 22, 18, 2, -1, 4},  /* the lower border */
@@ -217,7 +217,7 @@ static void pictures_without_contrast(void **state)
     struct oct_match_scene scene;
     struct oct_match matches[N];
     struct oct_error err;
-    const struct oct_window windows[] = {{1, 4, 12, 0, 0, 3}, {0, 10, 18, -4, 3, 5}};
+    const struct oct_match_window windows[] = {{1, 4, 12, 0, 0, 3}, {0, 10, 18, -4, 3, 5}};
     oct_match_scene_make(&scene, HEIGHT, WIDTH, true);
     for (unsigned i = 0; i < HEIGHT * WIDTH; i++)
         scene.f[1].pixels[i] = 60000;
@@ -230,7 +230,7 @@ static void pictures_without_contrast(void **state)
     assert_int_equal(suite->ops->look(m, windows, 2, matches, &err), OCT_OK);
     assert_true(isnan(matches[0].score) && matches[0].dx == 0);
     assert_int_equal(matches[1].dx, scene.dx[0]);
-    const struct oct_window outside[] = {
+    const struct oct_match_window outside[] = {
         {3, 0, 8, 0, 0, 1}, {0, 33, 8, 0, 0, 1}, {0, 0, 8, 0, 0, 21}};
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(suite->ops->look(m, &outside[i], 1, matches, &err), OCT_E_ARG);
