@@ -248,6 +248,16 @@ static enum oct_err compute(struct engine_run *r, const struct oct_config *confi
     return e ? oct_fail(err, e, "the engine lost the mirror's A-lines") : OCT_OK;
 }
 
+static void mean_over_lines(const struct oct_geometry *g, const float *values, float *mean)
+{
+    for (uint32_t d = 0; d < g->depth; d++) {
+        double sum = 0;
+        for (uint32_t j = 0; j < g->n_lines; j++)
+            sum += (double)values[(size_t)j * g->depth + d];
+        mean[d] = (float)(sum / g->n_lines);
+    }
+}
+
 /* The mean of |B|^2 over mirror m's lines: the source is taken off as a recorded background. */
 static enum oct_err reconstruct(const struct oct_kmap_run *run, uint32_t m,
                                 const struct oct_calibration *by, float *mean,
@@ -265,20 +275,15 @@ static enum oct_err reconstruct(const struct oct_kmap_run *run, uint32_t m,
     e = e ? e : oct_plan_create(&r.plan, &g, &cal, &chain, err);
     if (e)
         return e;
-    float *values = malloc((size_t)g.n_lines * g.depth * sizeof(*values));
+    float *values = calloc((size_t)g.n_lines * g.depth, sizeof(*values));
     r.in.line_valid = malloc(g.n_lines);
     r.out.pixels = values;
-    if (!values || !r.in.line_valid) {
-        e = no_memory(err);
-    } else {
+    if (values && r.in.line_valid) {
         memset(r.in.line_valid, 1, g.n_lines);
         e = compute(&r, run->config, err);
-    }
-    for (uint32_t d = 0; d < g.depth && !e; d++) {
-        double sum = 0;
-        for (uint32_t j = 0; j < g.n_lines; j++)
-            sum += (double)values[(size_t)j * g.depth + d];
-        mean[d] = (float)(sum / g.n_lines);
+        mean_over_lines(&g, values, mean);
+    } else {
+        e = no_memory(err);
     }
     free(r.in.line_valid);
     free(values);
@@ -321,9 +326,10 @@ static enum oct_err measure_between(struct oct_kmap_run *run, uint32_t m, struct
     const uint32_t n = run->geometry.n_samples;
     const struct oct_fringe *f = &run->fringes[m];
     struct oct_peak *peak = &run->files[m].peak;
-    double *re = calloc(2 * (size_t)n, sizeof(*re)), *im = re + n, at;
+    double *re = calloc(2 * (size_t)n, sizeof(*re)), at;
     if (!re)
         return no_memory(err);
+    double *im = re + n;
     for (uint32_t i = 0; i < n; i++) {
         re[i] = f->average[i] * cos(run->kmap.theta[i]);
         im[i] = -run->kmap.mirrors[m].side * f->average[i] * sin(run->kmap.theta[i]);

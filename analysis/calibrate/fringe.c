@@ -673,7 +673,7 @@ static enum oct_err first_phase(struct finder *s, struct oct_error *err)
     struct oct_fringe *f = s->fringe;
     const double middle = (s->main_first + s->main_last) / 2.0;
     const double width = (s->main_last - s->main_first) / (double)s->p; /* cycles a sample */
-    double *model = malloc(s->n * sizeof(*model));
+    double *model = calloc(s->n, sizeof(*model));
     if (!model)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples", s->n);
     for (uint32_t i = 0; i < s->n; i++)
@@ -721,10 +721,11 @@ enum oct_err oct_fringe_find(struct oct_fringe *fringe, const uint16_t *lines, u
     if (n_samples < OCT_FRINGE_LEAST_SAMPLES || n_lines < 1)
         return oct_fail(err, OCT_E_ARG, "%u lines of %u samples: a fringe needs a line of %u",
                         n_lines, n_samples, OCT_FRINGE_LEAST_SAMPLES);
-    enum oct_err e = OCT_OK;
-    if (!fringe_alloc(fringe, n_samples, n_lines) || !finder_alloc(&s))
-        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples", n_samples);
-    e = e ? e : find(&s, bits, err);
+    const bool has_room = fringe_alloc(fringe, n_samples, n_lines) && finder_alloc(&s);
+    const enum oct_err e =
+        has_room
+            ? find(&s, bits, err)
+            : oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a fringe of %u samples", n_samples);
     finder_finish(&s);
     return e;
 }

@@ -475,7 +475,7 @@ static enum oct_err fit_once(struct work *w, const struct oct_kmap_setup *setup,
 
 static enum oct_err refine(struct oct_kmap *kmap, struct oct_fringe *fringes, struct oct_error *err)
 {
-    double *model = malloc(kmap->n_samples * sizeof(*model));
+    double *model = calloc(kmap->n_samples, sizeof(*model));
     enum oct_err e = OCT_OK;
     if (!model)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for a k map of %u samples",
@@ -507,21 +507,22 @@ enum oct_err oct_kmap_find(struct oct_kmap *kmap, struct oct_fringe *fringes, ui
                            const struct oct_kmap_setup *setup, uint32_t *which,
                            struct oct_error *err)
 {
-    struct work w = {.kmap = kmap, .fringes = fringes, .n = n};
     *which = n;
     *kmap = (struct oct_kmap){.n_samples = 0};
     if (n < 1 || n > OCT_KMAP_MOST_MIRRORS || setup->order > MOST)
         return oct_fail(err, OCT_E_ARG, "%u mirrors, order %u: 1 to %u, at most %u", n,
                         setup->order, OCT_KMAP_MOST_MIRRORS, MOST);
+    struct sums *sums = calloc(n, sizeof(*sums));
+    if (!sums)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u mirrors", n);
+    struct work w = {.kmap = kmap, .fringes = fringes, .n = n, .sums = sums};
     enum oct_err e = kmap_alloc(kmap, fringes[0].n_samples, n, err);
-    if (!e && !(w.sums = calloc(n, sizeof(*w.sums))))
-        e = oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u mirrors", n);
     e = e ? e : fit_once(&w, setup, which, err);
     for (unsigned i = 0; i < REFINEMENTS && !e; i++) {
         e = refine(kmap, fringes, err);
         e = e ? e : fit_once(&w, setup, which, err);
     }
-    free(w.sums);
+    free(sums);
     return e;
 }
 
