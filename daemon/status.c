@@ -192,6 +192,27 @@ static void add_settings(cJSON *object, const struct oct_config *config, const c
         }
 }
 
+/* What its newest result says beside its pixels, by name; null: not known, or there is none. */
+static void add_numbers(cJSON *object, const struct oct_stage *stage,
+                        const struct oct_stage_counts *counts)
+{
+    const struct oct_image_form *form = stage ? oct_stage_results(stage).form : NULL;
+    if (!form || form->n_numbers == 0)
+        return;
+    cJSON *numbers = cJSON_AddObjectToObject(object, "numbers");
+    const double *value = counts->numbers;
+    for (unsigned i = 0; i < form->n_numbers; value += form->numbers[i++].n_values) {
+        const bool has = counts->results > 0 && !counts->at_rest;
+        cJSON *item = form->numbers[i].n_values > 1 ? cJSON_CreateArray() : NULL;
+        for (unsigned k = 0; item && k < form->numbers[i].n_values; k++)
+            cJSON_AddItemToArray(item, has && isfinite(value[k]) ? cJSON_CreateNumber(value[k])
+                                                                 : cJSON_CreateNull());
+        if (!item)
+            item = has && isfinite(*value) ? cJSON_CreateNumber(*value) : cJSON_CreateNull();
+        cJSON_AddItemToObject(numbers, form->numbers[i].name, item);
+    }
+}
+
 /* One object an analysis, in the order of analysis.run. seen = done + the sum of skipped. What
  * became of results is counted before results are: it is never more. */
 static void add_analysis(cJSON *array, const struct oct_daemon *d, unsigned i)
@@ -221,6 +242,7 @@ static void add_analysis(cJSON *array, const struct oct_daemon *d, unsigned i)
                     recorded >= 0 ? &d->recorder.results[recorded] : &none_recorded);
     cJSON_AddBoolToObject(object, "at_rest", c.at_rest);
     cJSON_AddNumberToObject(object, "busy_s", (double)c.busy_ns * 1e-9);
+    add_numbers(object, a->stage, &c);
     add_settings(object, &d->config, a->entry->cpu->name);
     cJSON_AddBoolToObject(object, "failing", !a->stage || c.failing);
     cJSON_AddStringToObject(object, "error", c.failure.code ? c.failure.text : "");

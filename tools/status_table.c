@@ -275,6 +275,31 @@ static void print_average(const cJSON *average)
         printf(", score %.2f", score->valuedouble);
 }
 
+static bool has_number(const cJSON *numbers, const char *name)
+{
+    return cJSON_IsNumber(item(numbers, name));
+}
+
+/* ": a mirror at 412.3 px, FWHM 6.12 px, 15.31 um, SNR 52.1 dB; -5.10 dB/mm, 12 points" */
+static void print_rolloff(const cJSON *numbers)
+{
+    if (!has_number(numbers, "depth_px")) {
+        printf(": no mirror");
+    } else {
+        printf(": a mirror at %.1f px, FWHM %.2f px", count_of(numbers, "depth_px"),
+               count_of(numbers, "fwhm_px"));
+        if (has_number(numbers, "fwhm_um"))
+            printf(", %.2f um", count_of(numbers, "fwhm_um"));
+        printf(", SNR %.1f dB", count_of(numbers, "snr_db"));
+    }
+    if (has_number(numbers, "db_per_mm"))
+        printf("; %.2f dB/mm, %.0f points", count_of(numbers, "db_per_mm"),
+               count_of(numbers, "points"));
+    else if (has_number(numbers, "db_per_100px"))
+        printf("; %.2f dB/100 px, %.0f points", count_of(numbers, "db_per_100px"),
+               count_of(numbers, "points"));
+}
+
 /* One line an analysis: how many B-scans it analysed of those it saw, and what is wrong with it. */
 static void print_analyses(const cJSON *status)
 {
@@ -293,6 +318,8 @@ static void print_analyses(const cJSON *status)
         printf(" B-scans");
         if (strcmp(text_of(analysis, "name"), "average") == 0)
             print_average(item(status, "average"));
+        if (strcmp(text_of(analysis, "name"), "rolloff") == 0)
+            print_rolloff(item(analysis, "numbers"));
         if (count_of(analysis, "busy_s") > 1) {
             printf(", at work at one for ");
             print_seconds(count_of(analysis, "busy_s"));
