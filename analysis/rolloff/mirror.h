@@ -7,8 +7,8 @@
  * A-lines that are missing (-120 dB or 0 throughout) or hold values that are no numbers are left
  * out.
  *
- * Where the mean of A-lines is taken away (pipeline.dc = bscan, running), so is a mirror that stands
- * still. Pure; any thread. */
+ * Where the mean of A-lines is taken away (pipeline.dc = bscan, running), so is a mirror that
+ * stands still. Pure; any thread. */
 #ifndef OCT_ANALYSIS_ROLLOFF_MIRROR_H
 #define OCT_ANALYSIS_ROLLOFF_MIRROR_H
 
