@@ -159,6 +159,23 @@ static void noise_is_measured_and_costs_no_width(void **state)
         }
 }
 
+/* The half lies between the floor and the top: what the noise adds to all pixels alike widens
+ * nothing. */
+static void the_half_is_above_the_floor(void **state)
+{
+    (void)state;
+    static float line[D];
+    const struct oct_peak_search search = {8, 1000000, 15};
+    struct oct_peak p;
+    add_mirror(line, GAUSS, 1664, 7, 500.3, 49);
+    for (int d = 0; d < D; d++)
+        line[d] += 1;
+    assert_int_equal(oct_peak_find(&p, line, D, &search), OCT_PEAK_FOUND);
+    assert_true(is_near(p.floor, 1, 1e-4));
+    assert_true(is_near(p.top, 50, 1e-3));
+    assert_true(is_near(p.fwhm_px / 7, 1, 1e-3));
+}
+
 static void noise_alone_is_no_peak(void **state)
 {
     (void)state;
@@ -230,6 +247,7 @@ int main(void)
         cmocka_unit_test(places_and_widths_are_those_of_the_source),
         cmocka_unit_test(side_lobes_are_those_of_the_source),
         cmocka_unit_test(noise_is_measured_and_costs_no_width),
+        cmocka_unit_test(the_half_is_above_the_floor),
         cmocka_unit_test(noise_alone_is_no_peak),
         cmocka_unit_test(a_second_reflector_and_dc_are_no_part_of_the_peak),
         cmocka_unit_test(what_cannot_be_measured_is_said),

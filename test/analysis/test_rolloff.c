@@ -257,8 +257,10 @@ static void missing_lines_are_left_out(void **state)
         for (unsigned j = 0; j < M; j += 3)
             for (unsigned d = 0; d < D; d++)
                 put(&r, j, d, 0);
-        r.bscan.frame.values[4 * D + 300] = NAN;
-        r.bscan.frame.values[5 * D + 800] = INFINITY;
+        for (unsigned j = 0; j < M; j += 8) { /* in each group */
+            r.bscan.frame.values[(j + 4) * D + 300] = NAN;
+            r.bscan.frame.values[(j + 5) * D + 800] = INFINITY;
+        }
         check_mirror(&r, look(&r), 400.4);
         oct_rolloff_cpu.run.reset(r.analysis);
         for (unsigned j = 1; j < M; j += 3)
