@@ -1,4 +1,5 @@
-/* The files of `octctl synth`: a file gets its name when it is whole; until then it is NAME.synth. */
+/* The files of `octctl synth`: a file gets its name when it is whole; until then it is
+ * NAME.synth. */
 #ifndef OCT_TOOLS_SYNTH_FILES_H
 #define OCT_TOOLS_SYNTH_FILES_H
 
@@ -23,7 +24,8 @@ void oct_synth_discard(const char *temporary);
 /* A new file of plain samples; *fd is the caller's to close. */
 enum oct_err oct_synth_samples_open(int *fd, const char *path, struct oct_error *err);
 
-/* Appends n samples, little-endian on any machine. `samples` is used up: its bytes may be swapped. */
+/* Appends n samples, little-endian on any machine. `samples` is used up: its bytes may be
+ * swapped. */
 enum oct_err oct_synth_samples_write(int fd, const char *path, uint16_t *samples, size_t n,
                                      struct oct_error *err);
 

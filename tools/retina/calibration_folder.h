@@ -15,8 +15,8 @@ enum oct_err oct_calibration_folder_write(const char *folder,
                                           const struct oct_retina_facts *facts,
                                           struct oct_error *err);
 
-/* The same of a spectrometer: wavelengths.txt, kmap.txt and calibration.ini ([camera], [calibration],
- * with the k map and the coefficients), all of the truth. */
+/* The same of a spectrometer: wavelengths.txt, kmap.txt and calibration.ini ([camera],
+ * [calibration], with the k map and the coefficients), all of the truth. */
 enum oct_err oct_calibration_folder_write_spectrometer(const char *folder,
                                                        const struct oct_spectrometer *s,
                                                        struct oct_error *err);
