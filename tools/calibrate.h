@@ -20,5 +20,6 @@ const struct oct_command *oct_command_part(const struct oct_command *command, co
 
 /* Parts of this kind; the rows are in cmd_calibrate.c. */
 extern const struct oct_command oct_command_calibrate_dispersion;
+extern const struct oct_command oct_command_calibrate_report;
 
 #endif

@@ -8,6 +8,7 @@
 static const struct oct_command *const parts[] = {
     &oct_command_calibrate_kmap,
     &oct_command_calibrate_dispersion,
+    &oct_command_calibrate_report,
     NULL,
 };
 
