@@ -426,20 +426,26 @@ INLINE void spread_blocks(float *const work[2], const float *const line[2],
     }
 }
 
+#define SPREAD_USUAL(n)                                                                            \
+    case n:                                                                                        \
+        spread_blocks(work, line, blocks, columns, n);                                             \
+        break
+
 static void spread(float *const work[2], const float *const line[2],
                    const struct oct_spread_blocks *blocks, uint32_t columns)
 {
-    if (blocks->n_usual_taps == 5)
-        spread_blocks(work, line, blocks, columns, 5);
-    else if (blocks->n_usual_taps == 6)
-        spread_blocks(work, line, blocks, columns, 6);
-    else if (blocks->n_usual_taps == 7)
-        spread_blocks(work, line, blocks, columns, 7);
-    else if (blocks->n_usual_taps == 8)
-        spread_blocks(work, line, blocks, columns, 8);
-    else
-        spread_blocks(work, line, blocks, columns, 9);
+    switch (blocks->n_usual_taps) {
+        SPREAD_USUAL(5);
+        SPREAD_USUAL(6);
+        SPREAD_USUAL(7);
+        SPREAD_USUAL(8);
+        SPREAD_USUAL(9);
+        SPREAD_USUAL(10);
+        SPREAD_USUAL(11);
+        SPREAD_USUAL(12);
+    }
 }
+#undef SPREAD_USUAL
 
 /* The first pass, in place. Blocks from n_blocks on are empty; is_half: the second half is. */
 INLINE void rows_in_place(float *work, uint32_t n_blocks, const struct oct_lane_fft *fft,

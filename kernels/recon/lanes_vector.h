@@ -414,6 +414,9 @@ INLINE vec samples_from(struct samples s, uint32_t t)
         SHIFTED(6);
         SHIFTED(7);
         SHIFTED(8);
+        SHIFTED(9);
+        SHIFTED(10);
+        SHIFTED(11);
     default:
         return s.low;
     }

@@ -28,7 +28,7 @@ struct oct_spread_block {
 /* Nearly all blocks have few taps. Those have equally many, so that vector code of just so many
  * does them all. */
 #define OCT_SPREAD_LEAST_USUAL 5u
-#define OCT_SPREAD_MOST_USUAL 9u
+#define OCT_SPREAD_MOST_USUAL 12u
 
 struct oct_spread_blocks {
     uint32_t n_blocks;              /* that samples reach; those behind are 0 */

@@ -50,7 +50,7 @@ enum oct_range { OCT_RANGE_AUTO, OCT_RANGE_MANUAL, OCT_RANGE_PERCENTILE };
 #define OCT_STANDARD_DC_BSCANS 32u
 
 /* Bounds of the accuracy of nufft: beyond the lower one floats end. */
-#define OCT_MIN_ACCURACY_DB (-110.0)
+#define OCT_MIN_ACCURACY_DB OCT_SPREAD_LEAST_DB
 #define OCT_MAX_ACCURACY_DB (-40.0)
 #define OCT_STANDARD_ACCURACY_DB (-80.0)
 

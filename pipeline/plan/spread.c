@@ -8,11 +8,14 @@
 #define PI 3.14159265358979323846
 
 /* Measured against the exact sum: uneven axes of 832 and 2048 samples; reflectors at all depths,
- * beyond P2/4 too, and spectra of nothing but noise, which are the worst. 6 dB and more are left. */
+ * beyond P2/4 too, and spectra of nothing but noise, which are the worst: 4 taps -65 dB, 5 -81,
+ * 6 -98, 7 -117. By that, six would do for -80 dB; but values 80 dB below the maximum, which a
+ * picture in dB still shows, would be off by up to 0.08 dB, with seven by 0.009. Eight add nothing
+ * to what floats leave. */
 static const struct {
     unsigned n_taps;
     double error_db;
-} kernels[] = {{4, -58}, {5, -75}, {6, -92}, {7, -110}};
+} kernels[] = {{4, -45}, {5, -60}, {6, -75}, {8, OCT_SPREAD_LEAST_DB}};
 
 unsigned oct_spread_taps(double accuracy_db)
 {
@@ -20,6 +23,15 @@ unsigned oct_spread_taps(double accuracy_db)
         if (kernels[k].error_db <= accuracy_db)
             return kernels[k].n_taps;
     return OCT_SPREAD_MOST_TAPS;
+}
+
+double oct_spread_error_db(unsigned n_taps)
+{
+    double error_db = 0;
+    for (size_t k = 0; k < sizeof(kernels) / sizeof(kernels[0]); k++)
+        if (kernels[k].n_taps == n_taps)
+            error_db = kernels[k].error_db;
+    return error_db;
 }
 
 struct kernel {

@@ -32,23 +32,27 @@
 #include <stdint.h>
 
 #define OCT_SPREAD_LEAST_TAPS 4u
-#define OCT_SPREAD_MOST_TAPS 7u
+#define OCT_SPREAD_MOST_TAPS 8u
+#define OCT_SPREAD_LEAST_DB (-110.0) /* beyond, floats end */
 
 /* Arrays are 64-byte aligned and owned by the struct; read-only after init. */
 struct oct_spread {
-    unsigned n_taps;  /* J: grid points that a sample reaches */
-    uint32_t n_grid;  /* P2/2 */
-    uint32_t n_used;  /* the samples reach the first n_used grid points and no others */
-    uint32_t n_wrap;  /* samples that are read again behind the last one; 0 for a padded line */
-    uint32_t *first;  /* [n_grid] */
-    uint32_t *at;     /* [n_grid + 1] */
-    float *re, *im;   /* [at[n_grid]], 1/N included */
-    float *gain;      /* [P2/4] */
+    unsigned n_taps; /* J: grid points that a sample reaches */
+    uint32_t n_grid; /* P2/2 */
+    uint32_t n_used; /* the samples reach the first n_used grid points and no others */
+    uint32_t n_wrap; /* samples that are read again behind the last one; 0 for a padded line */
+    uint32_t *first; /* [n_grid] */
+    uint32_t *at;    /* [n_grid + 1] */
+    float *re, *im;  /* [at[n_grid]], 1/N included */
+    float *gain;     /* [P2/4] */
 };
 
 /* The narrowest kernel whose error stays below accuracy_db (negative) of the largest amplitude over
  * all P2/2 depths. */
 unsigned oct_spread_taps(double accuracy_db);
+
+/* What a kernel promises. */
+double oct_spread_error_db(unsigned n_taps);
 
 /* q: [n] rising places on the p2 steps; phase: [n][2] re and im of w * phi / N * window at each.
  * OCT_E_NO_MEMORY; OCT_E_CONFIG where the numbers are too large for floats. finish is right after a

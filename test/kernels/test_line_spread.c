@@ -24,9 +24,9 @@ static const struct {
     enum map map;
     bool wraps;
     uint32_t most_taps; /* of a block */
-} cases[] = {{832, EVEN, false, 8},     {1024, STEEP, false, 1024}, {2048, EVEN, true, 8},
-             {2047, FALLING, true, 16}, {2048, STEEP, true, 48},    {4096, STEEP, true, 48},
-             {4099, EVEN, false, 8},    {8192, FALLING, true, 16}};
+} cases[] = {{832, EVEN, false, 10},    {1024, STEEP, false, 1024}, {2048, EVEN, true, 12},
+             {2047, FALLING, true, 20}, {2048, STEEP, true, 64},    {4096, STEEP, true, 64},
+             {4099, EVEN, false, 12},   {8192, FALLING, true, 20}};
 enum { N_CASES = sizeof(cases) / sizeof(cases[0]) };
 
 #define UNTOUCHED (-1.0f)

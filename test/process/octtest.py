@@ -67,7 +67,7 @@ def program(name):
     return os.path.join(BUILD, name)
 
 
-def run(*arguments, timeout=120):
+def run(*arguments, timeout=600 if SLOW else 120):
     """Runs a program to its end; returns (status, stdout, stderr)."""
     done = subprocess.run([program(arguments[0]), *map(str, arguments[1:])],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout,

@@ -24,12 +24,8 @@ static struct tolerance tolerance_of(const struct oct_scene *scene)
     struct tolerance t = {.float_db = 0.01, .share = 0.001};
     if (recipe->interpolation != OCT_INTERPOLATION_NUFFT)
         return t;
-    t.accuracy = pow(10, asked_db / 20);
-    if (n_taps < OCT_SPREAD_MOST_TAPS) {
-        t.float_db = 0.1;
-        t.share = 0.01;
-        t.coarse = n_taps < oct_spread_taps(OCT_STANDARD_ACCURACY_DB);
-    }
+    t.coarse = n_taps < oct_spread_taps(OCT_STANDARD_ACCURACY_DB);
+    t.accuracy = pow(10, (t.coarse ? asked_db : oct_spread_error_db(n_taps)) / 20);
     return t;
 }
 

@@ -1,11 +1,9 @@
 /* How near an engine must come to the oracle: contract 1.3, one function a bound. Each returns
  * whether the bound holds, prints a TAP comment where it does not, and keeps the worst figure.
  *
- * With nufft the kernel's own error, in double precision, decides: a pixel within the accuracy that
- * was asked for, of the uncropped B-scan's largest amplitude, is right. Measured on the recipes of
- * engine_nufft.c, seven taps keep contract 1.3 as it is; six, which -80 dB takes, differ 80 dB
- * below the maximum by up to 0.08 dB, and up to 0.52 % of a picture's pixels by a level (4 of
- * 768). They are held to 0.1 dB and 1 %. Fewer taps are held to their accuracy alone. */
+ * With nufft, the taps that the standard accuracy takes keep contract 1.3 as it is. Fewer taps are
+ * held to the accuracy that was asked for alone, of the uncropped B-scan's largest amplitude: six
+ * differ 80 dB below the maximum by up to 0.08 dB. */
 #ifndef OCT_TEST_RIG_ENGINE_BOUNDS_H
 #define OCT_TEST_RIG_ENGINE_BOUNDS_H
 

@@ -213,8 +213,9 @@ static double pixel_error(const struct oct_bench_scene *scene, unsigned f, size_
 /* Of the largest amplitude: 0 but with nufft. */
 static double accuracy(const struct oct_plan *plan)
 {
-    double db = plan->chain.accuracy_db < 0 ? plan->chain.accuracy_db : OCT_STANDARD_ACCURACY_DB;
-    return plan->chain.interpolation == OCT_INTERPOLATION_NUFFT ? pow(10, db / 20) : 0;
+    return plan->chain.interpolation == OCT_INTERPOLATION_NUFFT
+               ? pow(10, oct_spread_error_db(plan->spread.n_taps) / 20)
+               : 0;
 }
 
 double oct_bench_scene_error(const struct oct_bench_scene *scene, unsigned f)
