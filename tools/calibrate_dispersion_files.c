@@ -51,7 +51,7 @@ static void write_ini(const struct oct_dispersion_job *job, FILE *file)
         fprintf(file, "# octctl calibrate dispersion --live\n");
     }
     fprintf(file, "[calibration]\n");
-    if (job->in)
+    if (job->in || job->whole.is_table)
         write_map(file, job->config);
     if (job->ini)
         oct_dispersion_print_ini(job->ini, file);
@@ -193,7 +193,7 @@ static void add(struct oct_dispersion_job *job, const char *path,
 enum oct_err oct_dispersion_list_files(struct oct_dispersion_job *job, struct oct_error *err)
 {
     const struct oct_dispersion_options *o = &job->options;
-    const bool has_table = o->out && job->in && job->plan->calibration.n_dispersion;
+    const bool has_table = o->out && job->plan && job->plan->calibration.n_dispersion;
     const struct oct_input_files read = {&job->in, job->in ? 1 : 0, {0}};
     if (has_table)
         job->table = beside(o->out, ".ini", "dispersion.txt");

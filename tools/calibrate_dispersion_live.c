@@ -1,4 +1,6 @@
 /* octctl calibrate dispersion --live: a running octd does it on its next B-scans. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include "config/apply.h"
 #include "pipeline/base/clock.h"
 #include "tools/calibrate_dispersion.h"
 #include "tools/commands.h"
@@ -7,6 +9,7 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static double number_of(const cJSON *object, const char *key)
@@ -102,8 +105,38 @@ static void print_text(const cJSON *r, const cJSON *ini)
     oct_dispersion_print_ini(ini, stdout);
 }
 
+/* Whether the daemon's dispersion is the very file of this configuration. */
+static bool is_same_file(const struct oct_dispersion_job *job, struct oct_control *control)
+{
+    static const char ask[] = "{\"cmd\":\"get\",\"key\":\"calibration.dispersion\"}";
+    cJSON *answer = NULL;
+    if (oct_control_ask(control, ask, &answer, NULL, NULL))
+        return false;
+    const char *path = oct_json_text(answer, "value");
+    char *theirs = path ? realpath(path, NULL) : NULL;
+    char *ours = realpath(job->config->calibration.dispersion, NULL);
+    const bool is_same = theirs && ours && strcmp(theirs, ours) == 0;
+    free(theirs);
+    free(ours);
+    cJSON_Delete(answer);
+    return is_same;
+}
+
+/* Of a dispersion that is a file: the whole, from that file and what remained. */
+static enum oct_err combine(struct oct_dispersion_job *job, struct oct_control *control,
+                            const cJSON *result, struct oct_error *err)
+{
+    const double remaining[2] = {number_of(result, "a2"), number_of(result, "a3")};
+    if (!job->plan || !is_same_file(job, control))
+        return oct_fail(err, OCT_E_ARG,
+                        "octd's dispersion is a file, which coefficients do not add to: name "
+                        "octd's own configuration (--config), so that both become a file");
+    return oct_sharpen_combine(job->plan, remaining, &job->whole, err);
+}
+
 /* Prints and writes. */
-static enum oct_err tell(struct oct_dispersion_job *job, const cJSON *result, struct oct_error *err)
+static enum oct_err tell(struct oct_dispersion_job *job, struct oct_control *control,
+                         const cJSON *result, struct oct_error *err)
 {
     const char *why = oct_json_text(result, "why");
     job->ini = cJSON_GetObjectItemCaseSensitive(result, "ini");
@@ -113,11 +146,8 @@ static enum oct_err tell(struct oct_dispersion_job *job, const cJSON *result, st
         return oct_fail(err, OCT_E_ARG, "%s", why);
     if (!job->options.json)
         print_text(result, job->ini);
-    if (!job->ini)
-        return oct_fail(err, OCT_E_ARG,
-                        "octd's dispersion is a file, which coefficients do not add to: record "
-                        "B-scans, and give octctl calibrate dispersion the recording");
-    return oct_outputs_write(job->files, job->n_files, job->options.force, err);
+    enum oct_err e = job->ini ? OCT_OK : combine(job, control, result, err);
+    return e ? e : oct_outputs_write(job->files, job->n_files, job->options.force, err);
 }
 
 int oct_dispersion_live(struct oct_dispersion_job *job)
@@ -129,11 +159,14 @@ int oct_dispersion_live(struct oct_dispersion_job *job)
     double number = 0;
     if (o->png)
         return oct_command_misuse(job->name, "--live has no --png: see the topic calibrate");
-    enum oct_err e = oct_dispersion_list_files(job, &err);
+    enum oct_err e = OCT_OK;
+    if (job->config->calibration.dispersion[0])
+        e = oct_config_plan(job->config, &job->plan, &err);
+    e = e ? e : oct_dispersion_list_files(job, &err);
     e = e ? e : oct_control_open(&control, job->config, o->endpoint, o->timeout_s, &err);
     e = e ? e : begin(job, control, &number, &err);
     e = e ? e : wait_result(job, control, number, &status, &err);
-    e = e ? e : tell(job, result_of(status), &err);
+    e = e ? e : tell(job, control, result_of(status), &err);
     cJSON_Delete(status);
     oct_control_close(control);
     return e ? oct_command_fail_at_work(job->name, &err) : 0;
