@@ -21,22 +21,21 @@ template <int P1> static struct oct_fused_pick oct_fused_of(unsigned n_taps, boo
     return pick;
 }
 
-template <int P1> static struct oct_fused_pick oct_spread_of(const struct oct_plan *plan)
+template <int P1, bool HALF> static struct oct_fused_pick oct_spread_of(const struct oct_plan *plan)
 {
-    using shape = oct_spread_shape<P1>;
+    using shape = oct_spread_shape<P1, HALF>;
     static_assert(oct_last_radix(typename shape::passes{}) == P1 / shape::threads,
                   "one butterfly a thread in the last pass");
-    const struct oct_spread *s = &plan->spread;
-    const bool half = s->n_used <= s->n_grid / 2;
-    return {half ? oct_spread_kernel<P1, true> : oct_spread_kernel<P1, false>,
-            oct_spread_bytes(P1, plan->geometry.n_samples, s->n_wrap), shape::threads};
+    return {oct_spread_kernel<P1, HALF>,
+            oct_spread_bytes(P1, plan->geometry.n_samples, plan->spread.n_wrap), shape::threads};
 }
 
 template <int P1> static struct oct_fused_pick oct_pick_for(const struct oct_plan *plan)
 {
     const struct oct_geometry *g = &plan->geometry;
     return plan->n_taps ? oct_fused_of<P1>(plan->n_taps, g->crop_last <= g->upsampled / 4)
-                        : oct_spread_of<P1>(plan);
+           : oct_spread_is_half(&plan->spread) ? oct_spread_of<P1, true>(plan)
+                                               : oct_spread_of<P1, false>(plan);
 }
 
 static enum oct_err oct_pick_fused(struct oct_fused_pick *pick, int device,

@@ -107,7 +107,7 @@ static enum oct_err make_tables(struct oct_cuda_recon *recon, const struct oct_p
     enum oct_err e =
         nufft ? make_spread_tables(recon, plan, err) : make_tap_tables(recon, plan, err);
     if (!e && recon->kernels == OCT_CUDA_FUSED)
-        e = upload_table(recon, &t->twiddle, oct_make_twiddles(plan->geometry.padded, nufft), err);
+        e = upload_table(recon, &t->twiddle, oct_make_twiddles(plan), err);
     if (!e && !recon->dc_bscan && !recon->dc_running) {
         const float2 *background;
         e = upload_table(recon, &background, oct_make_background(plan), err);

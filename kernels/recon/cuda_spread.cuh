@@ -20,33 +20,36 @@
 /* Taps that are loaded before the first is used; a slice's count is a multiple. */
 #define OCT_SPREAD_STEP 2
 
-/* Which of the shapes below is built: 0 has fewer passes, 1 more threads. */
-#ifndef OCT_SPREAD_SHAPE
-#define OCT_SPREAD_SHAPE 0
-#endif
+/* Threads a block, and the transform's passes; after the last one a thread has one butterfly. HALF:
+ * no sample reaches the second half of the grid. Measured on an H100: fewer passes are faster where
+ * half of the first one is left out, more threads where it is not. */
+template <int P1, bool HALF> struct oct_spread_shape;
 
-/* Threads a block, and the transform's passes; after the last one a thread has one butterfly. */
-template <int P1, int SHAPE = OCT_SPREAD_SHAPE> struct oct_spread_shape;
-
-template <> struct oct_spread_shape<2048, 0> {
+template <> struct oct_spread_shape<2048, true> {
     static constexpr int threads = 128, blocks_per_sm = 4;
     using passes = oct_radices<8, 16, 16>;
 };
 
-template <> struct oct_spread_shape<4096, 0> {
-    static constexpr int threads = 256, blocks_per_sm = 2;
-    using passes = oct_radices<16, 16, 16>;
-};
-
-template <> struct oct_spread_shape<2048, 1> {
+template <> struct oct_spread_shape<2048, false> {
     static constexpr int threads = 256, blocks_per_sm = 3;
     using passes = oct_radices<4, 8, 8, 8>;
 };
 
-template <> struct oct_spread_shape<4096, 1> {
+template <> struct oct_spread_shape<4096, true> {
+    static constexpr int threads = 256, blocks_per_sm = 2;
+    using passes = oct_radices<16, 16, 16>;
+};
+
+template <> struct oct_spread_shape<4096, false> {
     static constexpr int threads = 512, blocks_per_sm = 2;
     using passes = oct_radices<8, 8, 8, 8>;
 };
+
+/* Which of them a plan takes. */
+static bool oct_spread_is_half(const struct oct_spread *spread)
+{
+    return spread->n_used <= spread->n_grid / 2;
+}
 
 /* Elements of a line in shared memory: a point that starts late may read zeros behind it. */
 static uint32_t oct_spread_row(uint32_t n_samples, uint32_t n_wrap)
@@ -143,12 +146,12 @@ oct_spread_finish(const struct oct_cuda_tables &t, const struct oct_cuda_job &jo
 
 /* grid (ceil(M / 2), n) */
 template <int P1, bool HALF>
-__global__ void __launch_bounds__(oct_spread_shape<P1>::threads,
-                                  oct_spread_shape<P1>::blocks_per_sm)
+__global__ void __launch_bounds__(oct_spread_shape<P1, HALF>::threads,
+                                  oct_spread_shape<P1, HALF>::blocks_per_sm)
     oct_spread_kernel(struct oct_cuda_tables t, struct oct_cuda_batch batch)
 {
     OCT_SHARED(float2, shared);
-    using shape = oct_spread_shape<P1>;
+    using shape = oct_spread_shape<P1, HALF>;
     using passes = typename shape::passes;
     constexpr int T = shape::threads, KEEP = P1 / T / 2;
     const int thread = (int)threadIdx.x;

@@ -39,17 +39,23 @@ template <int P1> static std::vector<float2> oct_make_twiddles_for()
     return table;
 }
 
-template <int P1> static std::vector<float2> oct_make_spread_twiddles()
+template <int P1> static std::vector<float2> oct_make_spread_twiddles(bool half)
 {
     std::vector<float2> table;
-    oct_add_twiddles(typename oct_spread_shape<P1>::passes{}, &table);
+    if (half)
+        oct_add_twiddles(typename oct_spread_shape<P1, true>::passes{}, &table);
+    else
+        oct_add_twiddles(typename oct_spread_shape<P1, false>::passes{}, &table);
     return table;
 }
 
-static std::vector<float2> oct_make_twiddles(uint32_t p1, bool nufft)
+static std::vector<float2> oct_make_twiddles(const struct oct_plan *plan)
 {
-    if (nufft)
-        return p1 == 2048 ? oct_make_spread_twiddles<2048>() : oct_make_spread_twiddles<4096>();
+    const uint32_t p1 = plan->geometry.padded;
+    const bool half = oct_spread_is_half(&plan->spread);
+    if (plan->n_taps == 0)
+        return p1 == 2048 ? oct_make_spread_twiddles<2048>(half)
+                          : oct_make_spread_twiddles<4096>(half);
     return p1 == 2048 ? oct_make_twiddles_for<2048>() : oct_make_twiddles_for<4096>();
 }
 
@@ -152,8 +158,7 @@ static size_t oct_spread_table_bytes(const struct oct_plan *plan, enum oct_cuda_
         return s->at[s->n_grid] * sizeof(float2) + s->n_grid * (of_each + sizeof(uint32_t)) +
                sizeof(uint32_t);
     const std::vector<uint32_t> row = oct_slice_rows(s);
-    const size_t n_complex =
-        (size_t)row.back() * 32 + oct_make_twiddles(plan->geometry.padded, true).size();
+    const size_t n_complex = (size_t)row.back() * 32 + oct_make_twiddles(plan).size();
     return n_complex * sizeof(float2) + s->n_grid * of_each + row.size() * sizeof(uint32_t);
 }
 
