@@ -239,7 +239,8 @@ static void short_bscans_fly_in_numbers_and_long_ones_do_not(void **state)
         assert_in_range(b.depth, wanted[i].least, wanted[i].most);
         for (unsigned id = 0; id < b.depth; id++)
             assert_int_equal(submit(&b, id), OCT_OK);
-        const struct oct_engine_job more = {&b.input[0], &b.slots[0].frame, display_of(0)};
+        const struct oct_engine_job more = {
+            .in = &b.input[0], .out = &b.slots[0].frame, .display = display_of(0)};
         assert_int_equal(oct_engine_cpu.submit(b.rig.engine, &more, 1), OCT_E_AGAIN);
         for (unsigned id = 0; id < b.depth; id++)
             assert_ptr_equal(oct_rig_collect(&b.rig), &b.slots[id].frame);
