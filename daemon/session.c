@@ -55,6 +55,11 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
         e = oct_workers_create(&s->workers, config->pipeline.threads, err);
     if (e)
         return e;
+    setup.plan = s->plan;
+    setup.spacing = oct_config_spacing(config, s->plan);
+    e = oct_calibrate_topic_init(&s->calibrate, s->plan, &setup.spacing, err);
+    if (e) /* no engine yet, which nothing here would destroy */
+        return e;
     oct_config_engine_options(config, &options, wisdom_dir, sizeof(wisdom_dir));
     options.workers = s->workers;
     e = oct_engine_select(oct_config_backend_names[config->pipeline.backend], s->plan, &options,
@@ -66,11 +71,7 @@ static enum oct_err create_pipeline(struct oct_session *s, const struct oct_conf
     s->engine_name = setup.ops->running ? setup.ops->running(setup.engine) : setup.ops->name;
     for (unsigned n = 0; n < OCT_FORECAST_AGREEING; n++)
         measure(setup.ops, setup.engine, s->plan, &setup.display, &s->engine_rates);
-    setup.plan = s->plan;
-    setup.spacing = oct_config_spacing(config, s->plan);
-    e = oct_calibrate_topic_init(&s->calibrate, s->plan, &setup.spacing, err);
-    if (!e)
-        e = oct_pipeline_create(&s->pipeline, &setup, err);
+    e = oct_pipeline_create(&s->pipeline, &setup, err);
     if (!e)
         oct_daemon_analyses_start(&s->analyses, config, s->pipeline, s->workers);
     return e;

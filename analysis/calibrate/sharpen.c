@@ -321,7 +321,7 @@ static enum oct_err find_widths(struct oct_sharpen *s, struct oct_sharpen_result
 {
     const double none[2] = {0, 0};
     const uint32_t n = s->lines.n;
-    double *before = malloc(2 * (size_t)n * sizeof(*before)), *after = before ? before + n : NULL;
+    double *before = calloc(2 * (size_t)n, sizeof(*before)), *after = before ? before + n : NULL;
     float *line = malloc(s->lines.n_depth * sizeof(*line));
     uint32_t n_both = 0;
     if (before && line) {

@@ -17,8 +17,8 @@
 double oct_source_limit_px(const double *amplitude, const double *place, uint32_t n, uint32_t p2);
 
 /* The width of the peak that |sum_i (re + I im)_i w_i exp(-2 pi I d q_i / P2)|^2 has within two
- * pixels of near_px, and where it is: what the depth pixels of a line that fills its padding are too
- * coarse for. NaN: no light. */
+ * pixels of near_px, and where it is: what the depth pixels of a line that fills its padding are
+ * too coarse for. NaN: no light. */
 double oct_source_peak_px(const double *re, const double *im, const double *place, uint32_t n,
                           uint32_t p2, double near_px, double *at_px);
 

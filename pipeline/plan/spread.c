@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PI 3.14159265358979323846
 
@@ -94,9 +95,8 @@ static double place(const double *q, uint32_t i, double origin)
 static void count(struct oct_spread *s, const struct kernel *kernel, const double *q, uint32_t n,
                   double origin)
 {
-    for (uint32_t g = 0; g < s->n_grid; g++)
-        s->first[g] = UINT32_MAX;
-    for (uint32_t turn = 0; turn < 2; turn++) /* around the end first */
+    memset(s->first, 0xff, s->n_grid * sizeof(*s->first)); /* UINT32_MAX: no sample yet */
+    for (uint32_t turn = 0; turn < 2; turn++)              /* around the end first */
         for (uint32_t i = 0; i < n; i++) {
             int64_t low, high = reach(kernel, place(q, i, origin), &low);
             for (int64_t g = low; g <= high; g++) {

@@ -92,8 +92,8 @@ static double map_error_px(const struct scene *x)
     return sqrt(square / count);
 }
 
-/* What the truth's dispersion is over the spectrum: theta at camera sample i is a polynomial of t, t
- * -1 at the first sample and 1 at the last, by four samples of it. */
+/* What the truth's dispersion is over the spectrum: theta at camera sample i is a polynomial of t,
+ * t -1 at the first sample and 1 at the last, by four samples of it. */
 static void true_coefficients(const struct oct_spectrometer *s, double a[4])
 {
     const double last = s->upsampled - 1, n = s->setup.n_samples - 1;
@@ -298,8 +298,8 @@ static void assert_refused(const double *depths, unsigned n, uint32_t which, con
     end_scene(&x);
 }
 
-/* A Gaussian of amplitude exp(-x^2 / (2 s^2)) over q is as wide as exp(-(2 pi d s / P2)^2) is high at
- * half: 2 sqrt(ln 2) P2 / (2 pi s). */
+/* A Gaussian of amplitude exp(-x^2 / (2 s^2)) over q is as wide as exp(-(2 pi d s / P2)^2) is high
+ * at half: 2 sqrt(ln 2) P2 / (2 pi s). */
 static void widths_of_a_source_are_those_of_its_transform(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* Dispersion found by sharpness: known coefficients come back from scenes of several kinds, noise
- * is refused, the range's end is told, and what is found is what a plan takes. The published spectra
- * (../shared/data) are sharpened as well as their published phase does. */
+ * is refused, the range's end is told, and what is found is what a plan takes. The published
+ * spectra (../shared/data) are sharpened as well as their published phase does. */
 #include "analysis/calibrate/sharpen.h"
 
 #include "pipeline/plan/grid.h"

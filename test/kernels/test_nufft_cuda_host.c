@@ -1,5 +1,5 @@
-/* nufft on the CUDA kernels, on the host (test/cuda_host/), beside what test_engine_cuda_host.c sees
- * against the oracle: maps so steep that hundreds of samples reach one point of the grid, by three
+/* nufft on the CUDA kernels, on the host (test/cuda_host/), beside what test_engine_cuda_host.c
+ * sees against the oracle: maps so steep that hundreds of samples reach one point of the grid, by three
  * engines whose tables differ; and the CPU, which goes on where a GPU fails. */
 #include "kernels/engines.h"
 #include "test/cuda_host/cuda_host.h"
@@ -19,7 +19,8 @@ static const struct oct_engine_options fused = {
 static const struct oct_engine_options plain = {
     .cuda = "plain", .max_batch = 1, .n_streams = 1, .deadline_ms = PATIENCE_MS};
 
-/* Camera coordinate at t of the k axis, 0 to 1, both ways: steep where it begins, and in its middle. */
+/* Camera coordinate at t of the k axis, 0 to 1, both ways:
+ * steep where it begins, and in its middle. */
 static double steep_at_first(double t)
 {
     return 0.2 * t + 0.8 * -expm1(-300 * t);

@@ -202,7 +202,8 @@ static void numbers_of_a_form_are_members(void **state)
     assert_true(isnan(oct_image_header_number(&h, "score", 0)));
     /* Anybody's members: what holds no numbers, or too many, is passed over. */
     snprintf(more, sizeof(more),
-             "%.*s,\"a\":\"x\",\"b\":[1,\"x\"],\"c\":[1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7],"
+             "%.*s,\"a\":\"x\",\"b\":[1,\"x\"],"
+             "\"c\":[1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7],"
              "\"d\":[],\"e\":1e999,\"f\":true,\"g\":{\"h\":1},\"i\":7}",
              (int)(n - 1), json);
     assert_int_equal(oct_image_header_decode(&h, more, strlen(more), 30, NULL), OCT_OK);

@@ -27,8 +27,8 @@ enum oct_err oct_bench_cuda(struct oct_bench_scene *scene, const struct oct_engi
                             enum oct_range range, double seconds, struct oct_bench_cuda_row *row,
                             struct oct_error *err);
 
-/* A table on stdout; then a line for each row of nufft that has a like one of linear: how many times
- * its A-lines/s they are, with copies and by the kernels alone. */
+/* A table on stdout; then a line for each row of nufft that has a like one of linear: how many
+ * times its A-lines/s they are, with copies and by the kernels alone. */
 void oct_bench_cuda_print_head(void);
 void oct_bench_cuda_print(const struct oct_bench_cuda_row *row);
 void oct_bench_cuda_print_ratios(const struct oct_bench_cuda_row *rows, size_t n);

@@ -68,7 +68,8 @@ void oct_view_layers_text(const struct oct_view_model *model, struct oct_view_ph
 void oct_view_duration_text(double seconds, char *text, size_t n_bytes);
 
 /* What octd measures of a mirror: "412.3 px: FWHM 6.12 px, 15.31 um, SNR 52.1 dB" (um in air), or
- * why there is none; and, from three points on, "-5.10 dB/mm, -6 dB at 1.18 mm, 12 points". Returns how many lines; 0: nothing is measured now. */
+ * why there is none; and, from three points on, "-5.10 dB/mm, -6 dB at 1.18 mm, 12 points".
+ * Returns how many lines; 0: nothing is measured now. */
 unsigned oct_view_rolloff_text(const struct oct_view_model *model, struct oct_view_phrase lines[2]);
 
 #endif
