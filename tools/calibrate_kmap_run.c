@@ -3,8 +3,8 @@
 #include "analysis/calibrate/source.h"
 #include "config/apply.h"
 #include "formats/recording.h"
-#include "kernels/engines.h"
 #include "pipeline/plan/grid.h"
+#include "tools/one_bscan.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +19,6 @@
 #define BEAT_SHARE 0.02
 #define LEAST_BEAT_PX 5.0
 #define MOST_BEAT_PX 60.0
-#define COLLECT_US 1000000u
 
 static enum oct_err no_memory(struct oct_error *err)
 {
@@ -219,35 +218,6 @@ static enum oct_err check_beats(const struct oct_kmap_run *run, struct oct_error
 
 /* ---- reconstructions ---- */
 
-struct engine_run {
-    struct oct_plan *plan;
-    struct oct_image_frame out;
-    struct oct_raw_frame in;
-};
-
-static enum oct_err compute(struct engine_run *r, const struct oct_config *config,
-                            struct oct_error *err)
-{
-    const struct oct_engine_ops *ops;
-    struct oct_engine *engine;
-    struct oct_image_frame *done = NULL;
-    struct oct_engine_options options;
-    const struct oct_engine_job job = {
-        .in = &r->in, .out = &r->out, .display = {.range = OCT_RANGE_MANUAL, .hi = 1}};
-    char why[256], wisdom_dir[OCT_CONFIG_STRING_BYTES];
-    oct_config_engine_options(config, &options, wisdom_dir, sizeof(wisdom_dir));
-    enum oct_err e =
-        oct_engine_select("cpu", r->plan, &options, &ops, &engine, why, sizeof(why), err);
-    if (e)
-        return e;
-    e = ops->submit(engine, &job, 1);
-    while (!e && (e = ops->collect(engine, COLLECT_US, &done)) == OCT_E_AGAIN)
-        e = OCT_OK;
-    ops->destroy(engine);
-    e = e ? e : r->out.status;
-    return e ? oct_fail(err, e, "the engine lost the mirror's A-lines") : OCT_OK;
-}
-
 static void mean_over_lines(const struct oct_geometry *g, const float *values, float *mean)
 {
     for (uint32_t d = 0; d < g->depth; d++) {
@@ -267,27 +237,26 @@ static enum oct_err reconstruct(const struct oct_kmap_run *run, uint32_t m,
     const struct oct_chain chain = {.dc = OCT_DC_FILE, .interpolation = OCT_INTERPOLATION_NUFFT};
     struct oct_geometry g = run->geometry;
     struct oct_calibration cal = *by; /* borrows its arrays */
-    struct engine_run r = {.in = {.spectra = file->lines}};
+    struct oct_plan *plan = NULL;
     cal.background = run->fringes[m].background;
     cal.n_background = g.n_samples;
     enum oct_err e = oct_geometry_init(&g, g.n_samples, file->n_lines, 1, 0, g.upsampled / 4,
                                        OCT_SAMPLE_F32, err);
-    e = e ? e : oct_plan_create(&r.plan, &g, &cal, &chain, err);
+    e = e ? e : oct_plan_create(&plan, &g, &cal, &chain, err);
     if (e)
         return e;
     float *values = calloc((size_t)g.n_lines * g.depth, sizeof(*values));
-    r.in.line_valid = malloc(g.n_lines);
-    r.out.pixels = values;
-    if (values && r.in.line_valid) {
-        memset(r.in.line_valid, 1, g.n_lines);
-        e = compute(&r, run->config, err);
+    uint8_t *line_valid = malloc(g.n_lines);
+    if (values && line_valid) {
+        memset(line_valid, 1, g.n_lines);
+        e = oct_one_bscan(plan, run->config, file->lines, line_valid, values, err);
         mean_over_lines(&g, values, mean);
     } else {
         e = no_memory(err);
     }
-    free(r.in.line_valid);
+    free(line_valid);
     free(values);
-    oct_plan_destroy(r.plan);
+    oct_plan_destroy(plan);
     return e;
 }
 

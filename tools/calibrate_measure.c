@@ -5,8 +5,8 @@
 #include "analysis/calibrate/source.h"
 #include "config/apply.h"
 #include "formats/recording_plan.h"
-#include "kernels/engines.h"
 #include "pipeline/plan/grid.h"
+#include "tools/one_bscan.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,6 @@
 #include <string.h>
 
 #define PI 3.14159265358979323846
-#define COLLECT_US 1000000u
 /* Share of the fringe that the mean A-line may hold before the mirror counts as one at rest. */
 #define REST_SHARE 0.1
 
@@ -46,8 +45,6 @@ struct work {
     float *picture; /* [n_lines][depth] */
     float *values;  /* [n_lines][depth * fine] */
     double *phase;  /* [P2][2] as calibration.dispersion */
-    struct oct_engine_options options;
-    char wisdom_dir[OCT_CONFIG_STRING_BYTES];
 };
 
 /* ---- reading ---- */
@@ -129,7 +126,6 @@ static enum oct_err make_plan(struct work *w, struct oct_recording *recording,
     if (isfinite(w->plan->axial_um))
         w->m->axial_um = w->plan->axial_um;
     w->m->interpolation = interpolation_names[w->plan->chain.interpolation];
-    oct_config_engine_options(&w->config, &w->options, w->wisdom_dir, sizeof(w->wisdom_dir));
     w->fine = fineness(&g);
     w->picture = malloc((size_t)g.n_lines * g.depth * sizeof(*w->picture));
     w->values = malloc((size_t)g.n_lines * g.depth * w->fine * sizeof(*w->values));
@@ -187,30 +183,6 @@ static enum oct_err find_fringe(struct work *w, struct oct_error *err)
 }
 
 /* ---- reconstructions ---- */
-
-/* By the CPU engine, which is as exact on every machine and soon made. */
-static enum oct_err reconstruct(struct work *w, const struct oct_plan *plan, struct oct_error *err)
-{
-    const struct oct_engine_ops *ops;
-    struct oct_engine *engine;
-    struct oct_raw_frame in = {.spectra = w->lines, .line_valid = w->line_valid};
-    struct oct_image_frame out = {.pixels = w->picture}, *done = NULL;
-    const struct oct_engine_job job = {
-        .in = &in, .out = &out, .display = {.range = OCT_RANGE_MANUAL, .hi = 1}};
-    char why[256];
-    enum oct_err e =
-        oct_engine_select("cpu", plan, &w->options, &ops, &engine, why, sizeof(why), err);
-
-    if (e)
-        return e;
-    e = ops->submit(engine, &job, 1);
-    while (!e && (e = ops->collect(engine, COLLECT_US, &done)) == OCT_E_AGAIN)
-        e = OCT_OK;
-    ops->destroy(engine);
-    if (!e)
-        e = out.status;
-    return e ? oct_fail(err, e, "%s: the engine lost the B-scan", w->m->path) : OCT_OK;
-}
 
 /* Depth pixels are `fine` of the values' apart. */
 static void scale_depths(struct oct_mirror *mirror, double fine)
@@ -287,7 +259,7 @@ static enum oct_err reconstruct_fine(struct work *w, const struct oct_calibratio
         }
         e = oct_plan_create(&plan, &w->plan->geometry, &cal, chain, err);
         if (!e)
-            e = reconstruct(w, plan, err);
+            e = oct_one_bscan(plan, &w->config, w->lines, w->line_valid, w->picture, err);
         for (size_t i = 0; !e && i < n; i++)
             w->values[i * w->fine + part] = w->picture[i];
         oct_plan_destroy(plan);

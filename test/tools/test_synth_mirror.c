@@ -1,4 +1,5 @@
 /* octctl synth --mirror: the files it makes, their truth, and what it refuses. */
+#include "test/rig/synth_rig.h"
 #include "test/rig/tap.h"
 
 #include "config/config.h"
@@ -16,60 +17,8 @@
 #define N 832u
 #define M 6u
 
-/* Runs in a folder of its own. */
-struct folder {
-    char path[256], before[256];
-};
-
-static int enter(void **state)
-{
-    struct folder *f = calloc(1, sizeof(*f));
-    const char *top = getenv("TMPDIR");
-
-    snprintf(f->path, sizeof(f->path), "%s/mirror-XXXXXX", top ? top : "/tmp");
-    if (!getcwd(f->before, sizeof(f->before)) || !mkdtemp(f->path) || chdir(f->path))
-        return -1;
-    *state = f;
-    return 0;
-}
-
-static int leave(void **state)
-{
-    struct folder *f = *state;
-    char command[300];
-    int status = chdir(f->before);
-
-    snprintf(command, sizeof(command), "rm -r '%s'", f->path);
-    if (system(command))
-        status = -1;
-    free(f);
-    return status;
-}
-
-/* `octctl synth` with up to seven arguments, NULL after the last. */
-static int synth(const char *const arguments[8])
-{
-    struct oct_config *config = calloc(1, sizeof(*config));
-    char words[9][300], *argv[10];
-    int argc = 1, status;
-
-    oct_config_init(config);
-    config->camera.samples = N;
-    config->scan.lines = M;
-    config->scan.bscans = 7;
-    strcpy(words[0], "synth");
-    argv[0] = words[0];
-    for (; arguments[argc - 1]; argc++) {
-        snprintf(words[argc], sizeof(words[argc]), "%s", arguments[argc - 1]);
-        argv[argc] = words[argc];
-    }
-    argv[argc] = NULL;
-    status = oct_command_synth.run(config, argc, argv);
-    free(config);
-    return status;
-}
-
-#define SYNTH(...) synth((const char *const[8]){__VA_ARGS__})
+#define SYNTH(...)                                                                                 \
+    oct_synth_run((struct oct_synth_geometry){N, M, 7}, (const char *const[8]){__VA_ARGS__})
 
 static bool exists(const char *path)
 {
@@ -247,7 +196,7 @@ static void what_cannot_be_done_is_refused_and_leaves_nothing_behind(void **stat
 
 int main(void)
 {
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter, leave)
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, oct_synth_enter, oct_synth_leave)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(each_depth_is_a_file_with_its_truth),
         IN_FOLDER(a_recording_is_of_a_spectrometer_that_nobody_has_calibrated),
