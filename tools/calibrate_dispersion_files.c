@@ -2,6 +2,7 @@
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "analysis/calibrate/sharpen_text.h"
 #include "tools/calibrate_dispersion.h"
+#include "tools/commands.h"
 #include "tools/plot/plot.h"
 
 #include <errno.h>
@@ -43,10 +44,12 @@ static void write_ini(const struct oct_dispersion_job *job, FILE *file)
     const char *slash = job->table ? strrchr(job->table, '/') : NULL;
     char line[OCT_SHARPEN_INI_BYTES];
     if (job->in) {
+        fprintf(file, "# octctl calibrate dispersion ");
+        oct_command_put_name(file, job->in);
         fprintf(file,
-                "# octctl calibrate dispersion %s: sharpness %.2f -> %.2f, a2 +- %.3f,\n"
+                ": sharpness %.2f -> %.2f, a2 +- %.3f,\n"
                 "# a3 +- %.3f rad over the spectrum, from %u A-lines\n",
-                job->in, r->before, r->after, r->error[0], r->error[1], r->n_lines);
+                r->before, r->after, r->error[0], r->error[1], r->n_lines);
     } else {
         fprintf(file, "# octctl calibrate dispersion --live\n");
     }

@@ -1,6 +1,7 @@
 #include "tools/calibrate_kmap_report.h"
 
 #include "formats/whole_file.h"
+#include "pipeline/base/utf8.h"
 #include "tools/commands.h"
 
 #include <cjson/cJSON.h>
@@ -228,8 +229,10 @@ static void fill_ini(FILE *file, const struct oct_kmap_report *report)
 {
     const struct oct_kmap_run *run = report->run;
     fprintf(file, "; made by octctl calibrate kmap from");
-    for (uint32_t m = 0; m < run->n; m++)
-        fprintf(file, " %s", oct_kmap_file_name(run->paths[m]));
+    for (uint32_t m = 0; m < run->n; m++) {
+        putc(' ', file);
+        oct_command_put_name(file, oct_kmap_file_name(run->paths[m]));
+    }
     fprintf(file, "\n[camera]\nsamples = %u\n\n[calibration]\nkmap = kmap.txt\n",
             run->geometry.n_samples);
     if (!run->kmap.has_theta)
@@ -247,6 +250,8 @@ static void fill_json(FILE *file, const struct oct_kmap_report *report)
 {
     cJSON *tree = make_tree(report);
     char *text = tree ? cJSON_Print(tree) : NULL;
+    if (text)
+        oct_utf8_repair(text);
     fprintf(file, "%s\n", text ? text : "null");
     cJSON_free(text);
     cJSON_Delete(tree);

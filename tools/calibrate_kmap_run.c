@@ -32,6 +32,14 @@ static enum oct_err of_mirror(const struct oct_kmap_run *run, uint32_t m, enum o
     return oct_fail(err, e, "mirror %u (%s): %s", m + 1, run->paths[m], why->text);
 }
 
+/* Before each mirror: whoever interrupts wants no files. */
+static enum oct_err check_cancel(const struct oct_kmap_run *run, uint32_t m, struct oct_error *err)
+{
+    return run->cancel && *run->cancel
+               ? oct_fail(err, OCT_E_STATE, "interrupted at mirror %u of %u", m + 1, run->n)
+               : OCT_OK;
+}
+
 /* ---- reading ---- */
 
 /* A-lines of up to MOST_BSCANS B-scans, evenly over the recording. */
@@ -40,7 +48,7 @@ struct reader {
     struct oct_raw_frame frame;
     uint32_t m, n, from, to; /* lines from .. to - 1 of a B-scan */
     uint64_t n_bscans;
-    uint32_t n_taken, room;
+    uint32_t room; /* lines */
 };
 
 static enum oct_err take_bscan(struct reader *r, struct oct_kmap_file *file, uint64_t b,
@@ -160,15 +168,14 @@ static enum oct_err read_files(struct oct_kmap_run *run, struct oct_error *err)
     run->before_cal.background = NULL;
     run->before_cal.n_background = 0;
     for (uint32_t m = 0; m < run->n && !e; m++) {
-        e = read_file(run, m, err);
+        e = check_cancel(run, m, err);
+        e = e ? e : read_file(run, m, err);
         if (!e && background && n_background != run->geometry.n_samples)
             e = oct_fail_key(err, OCT_E_CONFIG, "calibration.background",
                              "calibration.background has %zu values: the recordings have %u "
                              "samples an A-line",
                              n_background, run->geometry.n_samples);
         e = e ? e : find_fringe(run, m, background, err);
-        if (!e && run->cancel && *run->cancel)
-            e = oct_fail(err, OCT_E_STATE, "interrupted at mirror %u of %u", m + 1, run->n);
     }
     free(background);
     return e;
@@ -201,7 +208,9 @@ static enum oct_err check_beats(const struct oct_kmap_run *run, struct oct_error
         return no_memory(err);
     for (uint32_t i = 0; i < n; i++)
         place[i] = 2.0 * i;
-    for (uint32_t m = 0; m < run->n && run->n > 1 && !e; m++) {
+    for (uint32_t m = 0; m < run->n && run->n > 1; m++) {
+        if ((e = check_cancel(run, m, err)))
+            break;
         const double beat = beat_px(run, place, m);
         if (isnan(beat))
             continue;
@@ -211,6 +220,7 @@ static enum oct_err check_beats(const struct oct_kmap_run *run, struct oct_error
             "apart does, and not in every recording; block the second reflector",
             beat);
         e = of_mirror(run, m, OCT_E_FORMAT, &why, err);
+        break;
     }
     free(place);
     return e;
@@ -341,6 +351,8 @@ static enum oct_err reconstruct_all(struct oct_kmap_run *run, struct oct_error *
     enum oct_err e = oct_kmap_calibration(&run->kmap, &run->geometry, -1, &other, err);
     for (uint32_t m = 0; m < run->n && !e; m++) {
         struct oct_kmap_file *file = &run->files[m];
+        if ((e = check_cancel(run, m, err)))
+            break;
         file->before = calloc(2 * (size_t)depth, sizeof(float));
         if (!file->before) {
             e = no_memory(err);
@@ -492,6 +504,7 @@ enum oct_err oct_kmap_run(struct oct_kmap_run *run, struct oct_error *err)
     e = e ? e : find_map(run, err);
     e = e ? e : scale_by_wavelengths(run, err);
     e = e ? e : reconstruct_all(run, err);
+    e = e ? e : check_cancel(run, run->n - 1, err);
     if (!e)
         scale_by_positions(run);
     return e;

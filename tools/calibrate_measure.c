@@ -44,7 +44,9 @@ struct work {
     uint32_t fine;  /* depths computed for each depth pixel */
     float *picture; /* [n_lines][depth] */
     float *values;  /* [n_lines][depth * fine] */
-    double *phase;  /* [P2][2] as calibration.dispersion */
+    double *sums;   /* [depth * fine], as the next, room for oct_mirror_measure */
+    float *line;
+    double *phase; /* [P2][2] as calibration.dispersion */
 };
 
 /* ---- reading ---- */
@@ -129,8 +131,10 @@ static enum oct_err make_plan(struct work *w, struct oct_recording *recording,
     w->fine = fineness(&g);
     w->picture = malloc((size_t)g.n_lines * g.depth * sizeof(*w->picture));
     w->values = malloc((size_t)g.n_lines * g.depth * w->fine * sizeof(*w->values));
+    w->sums = malloc((size_t)g.depth * w->fine * sizeof(*w->sums));
+    w->line = malloc((size_t)g.depth * w->fine * sizeof(*w->line));
     w->phase = malloc((size_t)g.upsampled * 2 * sizeof(*w->phase));
-    if (!w->picture || !w->values || !w->phase)
+    if (!w->picture || !w->values || !w->sums || !w->line || !w->phase)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory for a picture", w->m->path);
     return OCT_OK;
 }
@@ -203,23 +207,16 @@ static enum oct_err measure_values(struct work *w, struct oct_measure_peak *peak
         .first_px = OCT_PEAK_FIRST_PX * w->fine,
         .min_snr_db = OCT_PEAK_MIN_SNR_DB,
     };
-    double *sums = calloc(all, sizeof(*sums));
-    float *line = calloc(all, sizeof(*line));
 
     peak->line = calloc(depth, sizeof(*peak->line));
-    if (!sums || !line || !peak->line) {
-        free(sums);
-        free(line);
+    if (!peak->line)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: no memory for an A-line", w->m->path);
-    }
-    oct_mirror_measure(&peak->mirror, &setup, w->values, sums, line);
+    oct_mirror_measure(&peak->mirror, &setup, w->values, w->sums, w->line);
     scale_depths(&peak->mirror, w->fine);
     for (uint32_t j = 0; j < n; j++)
         for (uint32_t d = 0; d < depth; d++)
             peak->line[d] += (double)w->values[(size_t)j * all + (size_t)d * w->fine] / n;
     peak->is_there = true;
-    free(sums);
-    free(line);
     return OCT_OK;
 }
 
@@ -368,6 +365,8 @@ enum oct_err oct_measure_init(struct oct_measure *measure, const char *path,
     free(w->line_valid);
     free(w->picture);
     free(w->values);
+    free(w->sums);
+    free(w->line);
     free(w->phase);
     free(w);
     return e;

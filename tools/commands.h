@@ -7,6 +7,8 @@
 #include "pipeline/base/err.h"
 #include "tools/options.h"
 
+#include <stdio.h>
+
 struct oct_command {
     const char *name;
     const char *usage; /* what follows "octctl NAME", e.g. "FILE [--json]" */
@@ -40,6 +42,10 @@ int oct_command_fail_at_work(const char *name, const struct oct_error *err);
 /* The same for a mistake in the command line (status 2), printf-like, with a pointer to --help. */
 int oct_command_misuse(const char *name, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Writes a file's name into a comment of a file of lines: a name may hold line ends, which would
+ * end the comment. */
+void oct_command_put_name(FILE *file, const char *name);
 
 /* Prints the tree on stdout as JSON, which is UTF-8 whatever the system calls its files. False: out
  * of memory, nothing is printed. */

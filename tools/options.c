@@ -207,6 +207,12 @@ void oct_command_add_number(cJSON *object, const char *name, double value)
         cJSON_AddNullToObject(object, name);
 }
 
+void oct_command_put_name(FILE *file, const char *name)
+{
+    for (const char *c = name; *c; c++)
+        putc((unsigned char)*c < ' ' || *c == 127 ? '?' : *c, file);
+}
+
 bool oct_command_print_json(const cJSON *tree)
 {
     char *text = cJSON_Print(tree);
