@@ -160,7 +160,7 @@ static int run(struct oct_config *config, int argc, char **argv)
     job->name = argv[0];
     job->config = config;
     job->options = (struct oct_dispersion_options){
-        .bscans = 8,
+        .bscans = OCT_DISPERSION_BSCANS,
         .lines = oct_sharpen_standard.n_lines,
         .first_px = OCT_SHARPEN_FIRST_PX,
         .most_a2 = oct_sharpen_standard.most_a2,

@@ -10,6 +10,8 @@
 
 struct cJSON;
 
+#define OCT_DISPERSION_BSCANS 8u
+
 struct oct_dispersion_options {
     const char *out, *png, *endpoint;
     uint64_t bscans, lines, first_px, last_px;

@@ -67,7 +67,9 @@ static enum oct_err wait_result(const struct oct_dispersion_job *job, struct oct
     const uint64_t until_ns = oct_clock_ns() + (uint64_t)(job->options.wait_s * 1e9);
     for (;;) {
         enum oct_err e = oct_control_status(control, status, err);
-        e = e ? e : look(*status, number, err);
+        if (e)
+            return e; /* octd does not answer any more */
+        e = look(*status, number, err);
         if (e != OCT_E_AGAIN)
             return e;
         cJSON_Delete(*status);
@@ -150,6 +152,18 @@ static enum oct_err tell(struct oct_dispersion_job *job, struct oct_control *con
     return e ? e : oct_outputs_write(job->files, job->n_files, job->options.force, err);
 }
 
+/* An option that octd could not follow; NULL: there is none. */
+static const char *option_of_files(const struct oct_dispersion_options *o)
+{
+    return o->bscans != OCT_DISPERSION_BSCANS              ? "--bscans"
+           : o->lines != oct_sharpen_standard.n_lines      ? "--lines"
+           : o->first_px != OCT_SHARPEN_FIRST_PX           ? "--first"
+           : o->last_px != 0                               ? "--last"
+           : o->most_a2 != oct_sharpen_standard.most_a2    ? "--most-a2"
+           : o->most_a3 != oct_sharpen_standard.most_a3    ? "--most-a3"
+                                                           : NULL;
+}
+
 int oct_dispersion_live(struct oct_dispersion_job *job)
 {
     const struct oct_dispersion_options *o = &job->options;
@@ -159,6 +173,9 @@ int oct_dispersion_live(struct oct_dispersion_job *job)
     double number = 0;
     if (o->png)
         return oct_command_misuse(job->name, "--live has no --png: see the topic calibrate");
+    if (option_of_files(o))
+        return oct_command_misuse(job->name, "--live has no %s: octd searches as it does without",
+                                  option_of_files(o));
     enum oct_err e = OCT_OK;
     if (job->config->calibration.dispersion[0])
         e = oct_config_plan(job->config, &job->plan, &err);
