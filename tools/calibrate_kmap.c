@@ -74,6 +74,14 @@ static int read_sides(struct job *job, const char *name)
     return 0;
 }
 
+static bool are_alike(const double *values, unsigned n)
+{
+    for (unsigned i = 1; i < n; i++)
+        if (values[i] != values[0])
+            return false;
+    return true;
+}
+
 static int read_given(struct job *job, const char *name)
 {
     const struct kmap_options *g = &job->given;
@@ -83,6 +91,9 @@ static int read_given(struct job *job, const char *name)
         if (n != run->n)
             return oct_command_misuse(name, "--positions %s: needs %u numbers, one for each mirror",
                                       g->positions, run->n);
+        if (n > 1 && are_alike(job->positions, n))
+            return oct_command_misuse(name, "--positions %s: the mirrors stand at one place",
+                                      g->positions);
         run->positions_um = job->positions;
     }
     if (g->lines && !oct_picture_option_slab(g->lines, &run->first_line, &run->last_line))

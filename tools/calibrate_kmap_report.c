@@ -14,6 +14,7 @@
 #define MUCH_RAD 0.1 /* of a mirror's residual */
 #define LITTLE_COHERENCE 0.7
 #define MUCH_WIDER 1.05 /* than the limit */
+#define MUCH_OFF 0.02    /* of the way between the positions */
 
 const char *oct_kmap_file_name(const char *path)
 {
@@ -87,6 +88,23 @@ void oct_kmap_print(const struct oct_kmap_report *report)
     printf("take it: octd --config %s/calibration.ini\n", report->folder);
 }
 
+/* Of three positions or more: on no line with the depths, they belong to other files, or are no um. */
+static void warn_of_positions(const struct oct_kmap_run *run, const char *name)
+{
+    if (!run->positions_um || isnan(run->axial_rms_um))
+        return;
+    double least = run->positions_um[0], most = least;
+    for (uint32_t m = 1; m < run->n; m++) {
+        least = fmin(least, run->positions_um[m]);
+        most = fmax(most, run->positions_um[m]);
+    }
+    if (run->axial_rms_um > MUCH_OFF * (most - least))
+        fprintf(stderr,
+                "octctl %s: --positions lie %.3g um rms off a straight line over depth: are they in "
+                "the order of the files?\n",
+                name, run->axial_rms_um);
+}
+
 void oct_kmap_warn(const struct oct_kmap_report *report, const char *name)
 {
     const struct oct_kmap_run *run = report->run;
@@ -112,6 +130,7 @@ void oct_kmap_warn(const struct oct_kmap_report *report, const char *name)
             fprintf(stderr, "octctl %s: mirror %u (%s) is %.0f %% wider than its limit\n", name,
                     m + 1, file, 100 * (f->peak.fwhm_px / f->limit_px - 1));
     }
+    warn_of_positions(run, name);
 }
 
 /* ---- JSON ---- */

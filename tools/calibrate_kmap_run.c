@@ -126,10 +126,10 @@ static enum oct_err read_file(struct oct_kmap_run *run, uint32_t m, struct oct_e
     file->path = run->paths[m];
     file->position_um = run->positions_um ? run->positions_um[m] : NAN;
     file->off_um = NAN;
-    enum oct_err e = oct_recording_open(&r.recording, file->path, &config, err);
-    if (e)
-        return e; /* names the file */
     struct oct_error why = {.text = ""};
+    enum oct_err e = oct_recording_open(&r.recording, file->path, &config, &why);
+    if (e) /* names the file */
+        return oct_fail(err, e, "mirror %u: %s", m + 1, why.text);
     e = check_lines(run, &r, &why);
     e = e ? e : take_lines(&r, file, &why);
     if (!e && m > 0 && r.n != run->geometry.n_samples)
