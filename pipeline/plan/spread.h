@@ -12,8 +12,8 @@
  *
  * q_i is the place of camera sample i on the P2 steps in k, w[i] = |dq/di|, phi the dispersion
  * phase times the window. The depths wanted, 0 .. P2/4 - 1, are half of those that a grid of P2/2
- * points has: it is oversampled twofold about their middle, d0 = P2/8, and exp(-2 pi i d0 ...) is part of
- * the table. The kernel is that of Kaiser and Bessel, n_taps grid points wide,
+ * points has: it is oversampled twofold about their middle, d0 = P2/8, and exp(-2 pi i d0 ...) is
+ * part of the table. The kernel is that of Kaiser and Bessel, n_taps grid points wide,
  *
  *     psi(u) = I0(beta sqrt(1 - (2u/J)^2)) / I0(beta),   beta = pi sqrt((J/2)^2 (3/2)^2 - 0.8)
  *

@@ -1,6 +1,6 @@
 /* nufft on the CUDA kernels, on the host (test/cuda_host/), beside what test_engine_cuda_host.c
- * sees against the oracle: maps so steep that hundreds of samples reach one point of the grid, by three
- * engines whose tables differ; and the CPU, which goes on where a GPU fails. */
+ * sees against the oracle: maps so steep that hundreds of samples reach one point of the grid, by
+ * three engines whose tables differ; and the CPU, which goes on where a GPU fails. */
 #include "kernels/engines.h"
 #include "test/cuda_host/cuda_host.h"
 #include "test/rig/engine_bounds.h"

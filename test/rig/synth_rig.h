@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* cmocka's set-up and teardown: the working folder is a new one below TMPDIR, removed afterwards. */
+/* cmocka's set-up and teardown: the working folder is a new one below TMPDIR, which is removed. */
 int oct_synth_enter(void **state);
 int oct_synth_leave(void **state);
 
