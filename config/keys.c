@@ -367,9 +367,8 @@ const struct oct_key oct_keys[] = {
     {VALUE(rolloff, first_px), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .min = 0,
      .max = 65536, .standard = "20", .unit = "pixels",
      .meaning = "Depths before it are not looked at: what remains of DC."},
-    {VALUE(rolloff, min_snr_db), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS,
-     .min = 0, .max = 200, .standard = "15", .unit = "dB",
-     .meaning = "Peak over noise that makes a mirror."},
+    {VALUE(rolloff, min_snr_db), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_ANALYSIS, .min = 0,
+     .max = 200, .standard = "15", .unit = "dB", .meaning = "Peak over noise that makes a mirror."},
     {VALUE(rolloff, record), .when = OCT_CONFIG_IDLE, .standard = "no",
      .meaning = "Recordings have the numbers and the curve too: /analysis/rolloff."},
 

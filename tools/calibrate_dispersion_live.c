@@ -155,13 +155,13 @@ static enum oct_err tell(struct oct_dispersion_job *job, struct oct_control *con
 /* An option that octd could not follow; NULL: there is none. */
 static const char *option_of_files(const struct oct_dispersion_options *o)
 {
-    return o->bscans != OCT_DISPERSION_BSCANS              ? "--bscans"
-           : o->lines != oct_sharpen_standard.n_lines      ? "--lines"
-           : o->first_px != OCT_SHARPEN_FIRST_PX           ? "--first"
-           : o->last_px != 0                               ? "--last"
-           : o->most_a2 != oct_sharpen_standard.most_a2    ? "--most-a2"
-           : o->most_a3 != oct_sharpen_standard.most_a3    ? "--most-a3"
-                                                           : NULL;
+    return o->bscans != OCT_DISPERSION_BSCANS           ? "--bscans"
+           : o->lines != oct_sharpen_standard.n_lines   ? "--lines"
+           : o->first_px != OCT_SHARPEN_FIRST_PX        ? "--first"
+           : o->last_px != 0                            ? "--last"
+           : o->most_a2 != oct_sharpen_standard.most_a2 ? "--most-a2"
+           : o->most_a3 != oct_sharpen_standard.most_a3 ? "--most-a3"
+                                                        : NULL;
 }
 
 int oct_dispersion_live(struct oct_dispersion_job *job)

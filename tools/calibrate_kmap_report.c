@@ -14,7 +14,7 @@
 #define MUCH_RAD 0.1 /* of a mirror's residual */
 #define LITTLE_COHERENCE 0.7
 #define MUCH_WIDER 1.05 /* than the limit */
-#define MUCH_OFF 0.02    /* of the way between the positions */
+#define MUCH_OFF 0.02   /* of the way between the positions */
 
 const char *oct_kmap_file_name(const char *path)
 {
@@ -99,10 +99,11 @@ static void warn_of_positions(const struct oct_kmap_run *run, const char *name)
         most = fmax(most, run->positions_um[m]);
     }
     if (run->axial_rms_um > MUCH_OFF * (most - least))
-        fprintf(stderr,
-                "octctl %s: --positions lie %.3g um rms off a straight line over depth: are they in "
-                "the order of the files?\n",
-                name, run->axial_rms_um);
+        fprintf(
+            stderr,
+            "octctl %s: --positions lie %.3g um rms off a straight line over depth: are they in "
+            "the order of the files?\n",
+            name, run->axial_rms_um);
 }
 
 void oct_kmap_warn(const struct oct_kmap_report *report, const char *name)
