@@ -1,85 +1,14 @@
 /* octctl calibrate dispersion --live: a running octd does it on its next B-scans. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "config/apply.h"
-#include "pipeline/base/clock.h"
 #include "tools/calibrate_dispersion.h"
 #include "tools/commands.h"
-#include "tools/control_wait.h"
+#include "tools/errand.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static double number_of(const cJSON *object, const char *key)
-{
-    return cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, key));
-}
-
-static const cJSON *result_of(const cJSON *status)
-{
-    return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(status, "errand"),
-                                            "result");
-}
-
-/* Asks for it; *number is then that of the errand. */
-static enum oct_err begin(const struct oct_dispersion_job *job, struct oct_control *control,
-                          double *number, struct oct_error *err)
-{
-    const struct oct_control_wait wait = {
-        .control = control, .command = "calibrate", .wait_s = job->options.wait_s};
-    cJSON *answer;
-    char *text;
-    enum oct_err e =
-        oct_control_ask_patiently(&wait, "{\"cmd\":\"calibrate\"}", &answer, &text, err);
-    if (e)
-        return e;
-    if (oct_json_is_true(answer, "ok")) {
-        *number = number_of(answer, "number");
-    } else {
-        const char *why = oct_json_text(answer, "error");
-        e = oct_fail(err, OCT_E_STATE, "%s", why ? why : "octd refused, and does not say why");
-    }
-    cJSON_Delete(answer);
-    free(text);
-    return e;
-}
-
-/* What the status says of the errand: OCT_E_AGAIN: it is under way. */
-static enum oct_err look(const cJSON *status, double number, struct oct_error *err)
-{
-    const cJSON *errand = cJSON_GetObjectItemCaseSensitive(status, "errand");
-    const char *why = oct_json_text(errand, "error");
-    if (!errand || number_of(errand, "number") != number)
-        return oct_fail(err, OCT_E_STATE, "another command came between, or octd started anew");
-    if (oct_json_is_true(errand, "pending"))
-        return OCT_E_AGAIN;
-    if (why && *why)
-        return oct_fail(err, OCT_E_STATE, "%s", why);
-    return result_of(status) ? OCT_OK : oct_fail(err, OCT_E_FORMAT, "octd tells no result");
-}
-
-/* *status: the one that has the result; the caller deletes it, on failure too. */
-static enum oct_err wait_result(const struct oct_dispersion_job *job, struct oct_control *control,
-                                double number, cJSON **status, struct oct_error *err)
-{
-    const uint64_t until_ns = oct_clock_ns() + (uint64_t)(job->options.wait_s * 1e9);
-    for (;;) {
-        enum oct_err e = oct_control_status(control, status, err);
-        if (e)
-            return e; /* octd does not answer any more */
-        e = look(*status, number, err);
-        if (e != OCT_E_AGAIN)
-            return e;
-        cJSON_Delete(*status);
-        *status = NULL;
-        if (oct_clock_ns() > until_ns)
-            return oct_fail(err, OCT_E_STATE, "not done within %g s (--wait): see octctl status",
-                            job->options.wait_s);
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    }
-}
 
 void oct_dispersion_print_ini(const cJSON *ini, FILE *file)
 {
@@ -91,15 +20,15 @@ void oct_dispersion_print_ini(const cJSON *ini, FILE *file)
 static void print_text(const cJSON *r, const cJSON *ini)
 {
     printf("remaining   a2 %.3f +- %.3f rad, a3 %.3f +- %.3f rad over the spectrum\n",
-           number_of(r, "a2"), number_of(r, "a2_error"), number_of(r, "a3"),
-           number_of(r, "a3_error"));
+           oct_json_number(r, "a2"), oct_json_number(r, "a2_error"), oct_json_number(r, "a3"),
+           oct_json_number(r, "a3_error"));
     printf("sharpness   %.2f -> %.2f (noise: 2), agreement %.2f\n",
-           number_of(r, "sharpness_before"), number_of(r, "sharpness_after"),
-           number_of(r, "agreement"));
-    if (number_of(r, "widths") > 0)
+           oct_json_number(r, "sharpness_before"), oct_json_number(r, "sharpness_after"),
+           oct_json_number(r, "agreement"));
+    if (oct_json_number(r, "widths") > 0)
         printf("width       %.2f -> %.2f px, median of the brightest layer of %.0f A-lines\n",
-               number_of(r, "width_before_px"), number_of(r, "width_after_px"),
-               number_of(r, "widths"));
+               oct_json_number(r, "width_before_px"), oct_json_number(r, "width_after_px"),
+               oct_json_number(r, "widths"));
     if (!ini)
         return;
     printf("for the configuration, or octctl stop, octctl set calibration.KEY VALUE, octctl "
@@ -128,7 +57,7 @@ static bool is_same_file(const struct oct_dispersion_job *job, struct oct_contro
 static enum oct_err combine(struct oct_dispersion_job *job, struct oct_control *control,
                             const cJSON *result, struct oct_error *err)
 {
-    const double remaining[2] = {number_of(result, "a2"), number_of(result, "a3")};
+    const double remaining[2] = {oct_json_number(result, "a2"), oct_json_number(result, "a3")};
     if (!job->plan || !is_same_file(job, control))
         return oct_fail(err, OCT_E_ARG,
                         "octd's dispersion is a file, which coefficients do not add to: name "
@@ -167,9 +96,10 @@ static const char *option_of_files(const struct oct_dispersion_options *o)
 int oct_dispersion_live(struct oct_dispersion_job *job)
 {
     const struct oct_dispersion_options *o = &job->options;
-    struct oct_control *control = NULL;
+    struct oct_control_wait wait = {.command = "calibrate", .wait_s = o->wait_s};
     struct oct_error err;
     cJSON *status = NULL;
+    const cJSON *result = NULL;
     double number = 0;
     if (o->png)
         return oct_command_misuse(job->name, "--live has no --png: see the topic calibrate");
@@ -180,11 +110,11 @@ int oct_dispersion_live(struct oct_dispersion_job *job)
     if (job->config->calibration.dispersion[0])
         e = oct_config_plan(job->config, &job->plan, &err);
     e = e ? e : oct_dispersion_list_files(job, &err);
-    e = e ? e : oct_control_open(&control, job->config, o->endpoint, o->timeout_s, &err);
-    e = e ? e : begin(job, control, &number, &err);
-    e = e ? e : wait_result(job, control, number, &status, &err);
-    e = e ? e : tell(job, control, result_of(status), &err);
+    e = e ? e : oct_control_open(&wait.control, job->config, o->endpoint, o->timeout_s, &err);
+    e = e ? e : oct_errand_begin(&wait, "{\"cmd\":\"calibrate\"}", &number, &err);
+    e = e ? e : oct_errand_wait(wait.control, number, o->wait_s, &status, &result, &err);
+    e = e ? e : tell(job, wait.control, result, &err);
     cJSON_Delete(status);
-    oct_control_close(control);
+    oct_control_close(wait.control);
     return e ? oct_command_fail_at_work(job->name, &err) : 0;
 }
