@@ -201,11 +201,23 @@ static bool number_of(const cJSON *request, const char *key, double least, doubl
     return false;
 }
 
+static bool whole_number_of(const cJSON *request, const char *key, double most, double standard,
+                            double *value, struct oct_error *err)
+{
+    const double least = standard > 0;
+    if (!number_of(request, key, least, most, standard, value, err))
+        return false;
+    if (*value == floor(*value))
+        return true;
+    oct_fail(err, OCT_E_ARG, "the field \"%s\" is no whole number", key);
+    return false;
+}
+
 static char *background_values(struct oct_daemon *daemon, const cJSON *request,
                                struct oct_error *err)
 {
     double first;
-    if (!number_of(request, "first", 0, OCT_MAX_SAMPLES - 1, 0, &first, err))
+    if (!whole_number_of(request, "first", OCT_MAX_SAMPLES - 1, 0, &first, err))
         return NULL;
     cJSON *reply = cJSON_CreateObject();
     cJSON_AddBoolToObject(reply, "ok", true);
@@ -213,21 +225,6 @@ static char *background_values(struct oct_daemon *daemon, const cJSON *request,
         return oct_reply_print(reply);
     cJSON_Delete(reply);
     return NULL;
-}
-
-static char *background(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
-{
-    double n_bscans, timeout_s;
-    if (cJSON_GetObjectItemCaseSensitive(request, "first"))
-        return background_values(daemon, request, err);
-    if (!number_of(request, "bscans", 1, OCT_BACKGROUND_MOST_BSCANS, OCT_BACKGROUND_BSCANS,
-                   &n_bscans, err) ||
-        !number_of(request, "timeout_s", 0.1, 3600, 10, &timeout_s, err) ||
-        oct_daemon_background(daemon, (unsigned)n_bscans, timeout_s, err))
-        return NULL;
-    cJSON *reply = done_tree(daemon);
-    cJSON_AddNumberToObject(reply, "number", (double)daemon->errand.number);
-    return oct_reply_print(reply);
 }
 
 /* What was granted goes on as the errand of that number; the status tells what became of it. */
@@ -238,6 +235,19 @@ static char *errand_begun(struct oct_daemon *daemon)
     cJSON_AddBoolToObject(reply, "pending", true);
     cJSON_AddNumberToObject(reply, "number", (double)daemon->errand.number);
     return oct_reply_print(reply);
+}
+
+static char *background(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
+{
+    double n_bscans, timeout_s;
+    if (cJSON_GetObjectItemCaseSensitive(request, "first"))
+        return background_values(daemon, request, err);
+    if (!whole_number_of(request, "bscans", OCT_BACKGROUND_MOST_BSCANS, OCT_BACKGROUND_BSCANS,
+                         &n_bscans, err) ||
+        !number_of(request, "timeout_s", 0.1, 3600, 10, &timeout_s, err) ||
+        oct_daemon_background(daemon, (unsigned)n_bscans, timeout_s, err))
+        return NULL;
+    return errand_begun(daemon);
 }
 
 static char *calibrate(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)

@@ -100,6 +100,7 @@ def from_the_stream():
         assert "there is no background" in daemon.send("background", first=0)["error"]
         assert "bscans" in daemon.send("background", bscans=0)["error"]
         assert "bscans" in daemon.send("background", bscans="3")["error"]
+        assert "whole" in daemon.send("background", bscans=1.5)["error"]
         player = subprocess.Popen([program("octctl"), *daemon.common, *GEOMETRY, "replay", path, "--loop",
                                    "--rate", str(M * 200)], stdout=subprocess.DEVNULL)
         try:
