@@ -133,7 +133,7 @@ static void nufft_is_planned_with_its_accuracy(void **state)
     static const struct {
         const char *accuracy_db;
         unsigned n_taps;
-    } cases[] = {{"-80", 6}, {"-110", 7}, {"-40", 4}};
+    } cases[] = {{"-80", 8}, {"-110", 8}, {"-70", 6}, {"-40", 4}};
     const char *path = config_temp_path("map.txt");
     config_write_file(path, "0\n7\n");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
