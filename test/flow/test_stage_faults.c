@@ -14,7 +14,8 @@ static void a_slow_one_skips_and_holds_up_nobody(void **state)
     static const struct script script = {.push_us = 400000};
     struct rig r;
     (void)state;
-    open_stage_rig(&r, &script);
+    open_pipeline(&r, (struct fake_script){.depth = 4}, false);
+    open_stage(&r, &script, (struct oct_stage_setup){.give_up_ms = 30000}); /* a busy machine */
     for (unsigned i = 0; i < 100; i++) {
         feed(&r, 10, 1000);
         count_stage(&r); /* the account is right at every moment */
