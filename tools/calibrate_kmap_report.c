@@ -88,7 +88,7 @@ void oct_kmap_print(const struct oct_kmap_report *report)
     printf("take it: octd --config %s/calibration.ini\n", report->folder);
 }
 
-/* Of three positions or more: on no line with the depths, they belong to other files, or are no um. */
+/* Of three positions or more: on no line with the depths, they are of other files, or no um. */
 static void warn_of_positions(const struct oct_kmap_run *run, const char *name)
 {
     if (!run->positions_um || isnan(run->axial_rms_um))

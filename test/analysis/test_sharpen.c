@@ -300,7 +300,14 @@ static void a_search_can_be_cancelled(void **state)
 
 /* ---- the published spectra ---- */
 
-#define DATA "../shared/data/"
+/* Beside the checkout; without OCT_TOP that is the working folder. */
+static const char *data_path(const char *name)
+{
+    static char path[4096];
+    const char *top = getenv("OCT_TOP");
+    snprintf(path, sizeof(path), "%s/../shared/data/%s", top ? top : ".", name);
+    return path;
+}
 
 enum { PLATE_LINES = 1049, PLATE_SAMPLES = 1024 };
 
@@ -309,11 +316,11 @@ static struct oct_plan *published_plan(bool with_phase)
     struct oct_calibration cal = {.n_kmap = 0};
     struct oct_geometry g;
     struct oct_plan *plan;
-    assert_int_equal(
-        oct_calibration_read_table(DATA "sd2019_kmap.txt", 1, &cal.kmap_px, &cal.n_kmap, NULL),
-        OCT_OK);
+    assert_int_equal(oct_calibration_read_table(data_path("sd2019_kmap.txt"), 1, &cal.kmap_px,
+                                                &cal.n_kmap, NULL),
+                     OCT_OK);
     if (with_phase)
-        assert_int_equal(oct_calibration_read_table(DATA "sd2019_dispersion.txt", 2,
+        assert_int_equal(oct_calibration_read_table(data_path("sd2019_dispersion.txt"), 2,
                                                     &cal.dispersion, &cal.n_dispersion, NULL),
                          OCT_OK);
     assert_int_equal(
@@ -349,8 +356,9 @@ static void the_published_plate_is_as_thin_as_with_its_published_phase(void **st
     (void)state;
     for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
         struct oct_sharpen_result alone, published;
-        char path[64];
-        snprintf(path, sizeof(path), DATA "%s.raw", names[k]);
+        char raw[16];
+        snprintf(raw, sizeof(raw), "%s.raw", names[k]);
+        const char *path = data_path(raw);
         FILE *file = fopen(path, "rb");
         if (!file) {
             free(spectra);
