@@ -7,8 +7,9 @@
  *   - every connection is remembered from the moment it stands, and shut down when its key goes.
  *     ZeroMQ tells whose it is only with its first message (a subscriber's is its subscription);
  *     one that has said nothing yet may be anybody's and is shut down when any key goes. If its own
- *     key is still allowed its program makes a new one by itself, and has lost nothing. Connections
- *     of other keys that have spoken are not disturbed.
+ *     key is still allowed its program makes a new one by itself; it has lost nothing but a first
+ *     message that was on its way at that moment. Connections of other keys that have spoken are
+ *     not disturbed.
  * ZeroMQ delivers a message when its connection may be closed already and the descriptor reused. So
  * a connection gets a pass at its handshake. The pass comes with each of its messages and
  * distinguishes it from earlier and later connections over the same descriptor. A thread watches
