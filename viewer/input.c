@@ -1,5 +1,7 @@
 #include "viewer/input.h"
 
+#include "viewer/model/buttons.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -178,15 +180,15 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
                      const struct oct_draw *draw, int button)
 {
     const struct oct_view_layout *l = oct_draw_layout(draw);
-    const struct oct_view_button *buttons;
-    size_t n = oct_view_buttons(model->settings.operators, &buttons);
+    struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS];
+    unsigned n = oct_view_buttons(model, buttons);
     int x = (int)input->x, y = (int)input->y;
 
     input->grip = OCT_GRIP_NONE;
     input->x0 = input->x;
     input->y0 = input->y;
     input->moved = false;
-    for (size_t i = 0; i < n && button == SDL_BUTTON_LEFT; i++)
+    for (unsigned i = 0; i < n && button == SDL_BUTTON_LEFT; i++)
         if (oct_view_rect_holds(l->button[i], x, y)) {
             act(input, model, buttons[i].action, 1);
             return;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 static const char *const arrangements[] = {"one", "two", "four", NULL};
+static const char *const fits[] = {"fill", "micrometres", "pixels", NULL};
 static const char *const ranges[] = {"published", "auto", "manual", NULL};
 
 bool oct_view_settings_path(char *path, size_t n_bytes)
@@ -80,10 +81,8 @@ static bool take(struct oct_view_model *model, const char *key, const char *text
         good = read_number(text, -1e30, 1e30, &c->hi);
     else if (strcmp(key, "gamma") == 0)
         good = read_number(text, OCT_VIEW_LEAST_GAMMA, OCT_VIEW_MOST_GAMMA, &c->gamma);
-    else if (strcmp(key, "fill_window") == 0)
-        good = read_yes(text, &s->stretch);
-    else if (strcmp(key, "square_pixels") == 0)
-        good = read_yes(text, &s->square);
+    else if (strcmp(key, "fit") == 0 && (good = read_name(text, fits, &number)))
+        s->fit = (enum oct_view_fit)number;
     else if (strcmp(key, "operator") == 0)
         good = read_yes(text, &s->operators);
     else if (strcmp(key, "average") == 0)
@@ -155,11 +154,10 @@ static void write_all(FILE *file, const struct oct_view_model *model)
     fprintf(file, "; What octview remembers. It is written anew whenever octview ends.\n[view]\n");
     fprintf(file, "layout = %s\n", arrangements[s->arrangement]);
     fprintf(file,
-            "fill_window = %s\nsquare_pixels = %s\noperator = %s\naverage = %s\n"
+            "fit = %s\noperator = %s\naverage = %s\n"
             "cells = %s\nlayers = %s\nrolloff = %s\n",
-            s->stretch ? "yes" : "no", s->square ? "yes" : "no", s->operators ? "yes" : "no",
-            s->average ? "yes" : "no", s->cells ? "yes" : "no", s->layers ? "yes" : "no",
-            s->rolloff ? "yes" : "no");
+            fits[s->fit], s->operators ? "yes" : "no", s->average ? "yes" : "no",
+            s->cells ? "yes" : "no", s->layers ? "yes" : "no", s->rolloff ? "yes" : "no");
     fprintf(file, "colours = %s\ncontrast = %s\n", oct_view_palette_names[c->palette],
             ranges[c->range]);
     fprintf(file, "black = %.9g\nwhite = %.9g\ngamma = %.6g\n", c->lo, c->hi, c->gamma);

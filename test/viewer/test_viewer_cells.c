@@ -186,7 +186,7 @@ static void circles_lie_about_their_cells(void **state)
     /* Of pixels of 2 x 1 um the radius is in pixels of the finer axis. */
     s->model.daemon.lateral_um = 2;
     s->model.daemon.axial_um = 1;
-    s->model.settings.stretch = true;
+    s->model.settings.fit = OCT_FIT_FILL;
     b = find_box(s, top);
     p = oct_draw_place(s->draw);
     assert_true(fabs(b.x1 - b.x0 - 8 * p.w / W) < 6 && fabs(b.y1 - b.y0 - 16 * p.h / H) < 6);

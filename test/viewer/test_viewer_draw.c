@@ -93,7 +93,7 @@ static void a_layer_lies_at_its_depth_and_the_first_a_line_at_the_left(void **st
     for (size_t k = 0; k < N_SIZES; k++) {
         struct stage stage = stage_open(sizes[k], NULL);
         stage_show(&stage, oct_scene_layered(30, 4));
-        stage.model.settings.square = true;
+        stage.model.settings.fit = OCT_FIT_MICROMETRES;
         stage_draw(&stage);
         struct oct_view_rect r = oct_draw_picture_rect(stage.draw);
         assert_true(abs(r.w * 100 - r.h * 120) <= 120); /* 120 x 100: proportions kept */
@@ -143,16 +143,16 @@ static void a_picture_of_unknown_spacing_fills_its_panel(void **state)
         assert_true((double)all.w * all.h > 0.5 * sizes[k][0] * sizes[k][1]);
         stage.model.daemon.axial_um = 2.5; /* one of both is not enough */
         assert_true(same_rect(all, drawn_rect(&stage)));
-        oct_view_model_apply(&stage.model, OCT_ACTION_STRETCH, 1); /* square pixels */
+        oct_view_model_apply(&stage.model, OCT_ACTION_FIT, 1); /* square pixels */
         struct oct_view_rect square = drawn_rect(&stage);
         assert_true(abs(square.w * 100 - square.h * 120) <= 120);
         stage.model.daemon.lateral_um = 5; /* 600 um across, 250 deep: as it is in the eye */
         struct oct_view_rect known = drawn_rect(&stage);
         assert_true(abs(known.w * 250 - known.h * 600) <= 600);
-        oct_view_model_apply(&stage.model, OCT_ACTION_STRETCH, 1);
-        assert_true(same_rect(all, drawn_rect(&stage)));
-        stage.model.daemon.lateral_um = NAN; /* each of both wishes is kept for itself */
+        stage.model.daemon.lateral_um = NAN;
         assert_true(same_rect(square, drawn_rect(&stage)));
+        stage.model.settings.fit = OCT_FIT_FILL;
+        assert_true(same_rect(all, drawn_rect(&stage)));
         stage_close(&stage);
     }
 }
@@ -229,7 +229,7 @@ static void nothing_of_the_frame_before_stays(void **state)
     (void)state;
     static const enum oct_view_action then[] = {
         OCT_ACTION_LAYOUT,  OCT_ACTION_LAYOUT, OCT_ACTION_HELP,       OCT_ACTION_HELP,
-        OCT_ACTION_ZOOM_IN, OCT_ACTION_LAYOUT, OCT_ACTION_ZOOM_RESET, OCT_ACTION_STRETCH};
+        OCT_ACTION_ZOOM_IN, OCT_ACTION_LAYOUT, OCT_ACTION_ZOOM_RESET, OCT_ACTION_FIT};
     for (size_t k = 0; k < N_SIZES; k++) {
         struct stage used = stage_open(sizes[k], NULL);
         stage_show(&used, oct_scene_layered(30, 4));

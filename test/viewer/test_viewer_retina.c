@@ -129,6 +129,7 @@ static void the_calipers_read_the_truths_distance(void **state)
     reconstruct(&stage);
     for (size_t k = 0; k < N_SIZES; k++) {
         open_stage(&stage, sizes[k]);
+        stage.model.settings.fit = OCT_FIT_MICROMETRES;
         draw(&stage);
         struct oct_view_rectf place = oct_draw_place(stage.draw);
         double axial_um = stage.model.daemon.axial_um, error_um = 0, band_error = 0;
@@ -253,7 +254,7 @@ static void en_face_profile_and_spectrum_have_their_panels(void **state)
     assert_true(count_of(&stage, l->spectrum, 0x5cc8ff) > (unsigned)l->spectrum.w / 2);
     assert_true(count_of(&stage, l->spectrum, 0xf08a7c) > (unsigned)l->spectrum.w / 2);
     /* Over the whole panel, the middle of row 10 has the grey of 30 dB between 10 and 70. */
-    stage.model.settings.stretch = true;
+    stage.model.settings.fit = OCT_FIT_FILL;
     draw(&stage);
     int line = e.y + (int)(e.h * 10.5 / 60);
     assert_int_equal(pixel_at(&stage, e.x + e.w / 2, line), 0x555555);

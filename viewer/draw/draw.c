@@ -2,6 +2,7 @@
 
 #include "pipeline/base/log.h"
 #include "viewer/draw/areas.h"
+#include "viewer/model/buttons.h"
 
 #include <string.h>
 
@@ -43,7 +44,7 @@ static void arrange(struct oct_draw *draw, const struct oct_view_model *model, i
                     int height)
 {
     static const unsigned n_panels[] = {1, 2, 4};
-    const struct oct_view_button *buttons;
+    struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS];
     int text_px = oct_view_layout_text_px(width, height);
 
     if (draw->text)
@@ -53,8 +54,7 @@ static void arrange(struct oct_draw *draw, const struct oct_view_model *model, i
     draw->layout.large_px = text_px * 3 / 2;
     int status = oct_draw_status_height(draw, model, width, text_px);
     oct_view_layout_window(&draw->layout, width, height, status,
-                           n_panels[model->settings.arrangement],
-                           (unsigned)oct_view_buttons(model->settings.operators, &buttons));
+                           n_panels[model->settings.arrangement], oct_view_buttons(model, buttons));
 }
 
 enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *model,

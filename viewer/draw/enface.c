@@ -128,7 +128,8 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
     struct oct_view_rect inner = {area.x + size, area.y, area.w - 2 * size, area.h};
     double proportion = oct_view_proportion(e->n_lines, model->daemon.lateral_um, e->n_bscans,
                                             model->daemon.slow_um);
-    struct oct_view_rect r = oct_view_layout_fit(inner, proportion, model->settings.stretch);
+    struct oct_view_rect r =
+        oct_view_layout_fit(inner, proportion, model->settings.fit == OCT_FIT_FILL);
     SDL_RenderCopy(draw->renderer, draw->enface.texture, NULL, &(SDL_Rect){r.x, r.y, r.w, r.h});
     draw_position(draw, model, r);
     draw_bar(draw, model, r);

@@ -4,11 +4,19 @@
 #include <string.h>
 
 const struct oct_view_key oct_view_keys[] = {
+    {"Return", OCT_ACTION_START, "octd begins to receive, where it is idle"},
     {"R", OCT_ACTION_RECORD, "start recording, or stop it"},
-    {"Space", OCT_ACTION_FREEZE, "freeze the picture, go on (counting never stops)"},
+    {"Shift+R", OCT_ACTION_VOLUMES, "volumes of a recording: until stopped, 1, 2, 4, 8"},
+    {"Ctrl+R", OCT_ACTION_SAVE_LAST, "save the last seconds, where octd keeps them"},
+    {"V", OCT_ACTION_PLAYBACK, "the recording just made; again: live pictures"},
+    {"Ctrl+K", OCT_ACTION_KEEP, "playback: it is good; it is to be repeated (not deleted)"},
+    {"Ctrl+E", OCT_ACTION_REPEAT, NULL},
+    {"Space", OCT_ACTION_FREEZE, "freeze the picture, go on; playback: play, pause"},
     {",", OCT_ACTION_OLDER, "frozen: one B-scan back, on (of the last 10 s; Shift: five)"},
     {".", OCT_ACTION_NEWER, NULL},
     {"B", OCT_ACTION_AVERAGE, "each B-scan, or octd's average of the last ones"},
+    {"Shift+B", OCT_ACTION_AVERAGE_OF, "B-scans in that average: 2, 4, 8, 16, 32"},
+    {"F3", OCT_ACTION_ACKNOWLEDGE, "take note of what was not recorded"},
     {"C", OCT_ACTION_CELLS, "cells that octd follows: circles and tails, or none"},
     {"I", OCT_ACTION_LAYERS, "layers that octd finds: ILM and RPE, or none"},
     {"D", OCT_ACTION_SHARPEN, "octd finds the sharpest dispersion: before, after; or live"},
@@ -45,9 +53,16 @@ const struct oct_view_key oct_view_keys[] = {
     {"Ctrl+Down", OCT_ACTION_PAN_DOWN, NULL},
     {"J", OCT_ACTION_CURSOR_LEFT, "A-line of the profile: to the left, to the right"},
     {"K", OCT_ACTION_CURSOR_RIGHT, NULL},
-    {"W", OCT_ACTION_STRETCH, "fill the window, or keep proportions (unknown: square pixels)"},
+    {"W", OCT_ACTION_FIT, "fill the panel; 1:1 micrometres; 1:1 pixels"},
+    {"O", OCT_ACTION_GUIDE, "the guide: quality, where the retina should lie"},
+    {"F2", OCT_ACTION_DETAILS, "all numbers of the stream, or the most important"},
+    {"Ctrl+D", OCT_ACTION_DIM, "less light, for a dark room"},
+    {"Ctrl+S", OCT_ACTION_SOUND, "a sound for alarms and recordings, or none"},
     {"Y", OCT_ACTION_EYE, "the eye: not said, OD, OS"},
+    {"1", OCT_ACTION_RIGHT_EYE, "the right eye, OD; the left one, OS"},
+    {"2", OCT_ACTION_LEFT_EYE, NULL},
     {"T", OCT_ACTION_PSEUDONYM, "type the pseudonym (Enter: done, Escape: leave it)"},
+    {"Ctrl+N", OCT_ACTION_NEXT_PATIENT, "next patient: eye and pseudonym are not said"},
     {"S", OCT_ACTION_SNAPSHOT, "save the window as a PNG in the working folder"},
     {"Shift+S", OCT_ACTION_SNAPSHOT_PLAIN, "save the picture alone, without words"},
     {"F", OCT_ACTION_FULL_SCREEN, "full screen, on or off"},
@@ -116,25 +131,4 @@ bool oct_view_key_help(size_t i, char *keys, size_t n_bytes)
         add_keys(oct_view_keys[i++].keys, keys, n_bytes);
     while (i < oct_view_n_keys && !oct_view_keys[i].meaning);
     return true;
-}
-
-size_t oct_view_buttons(bool operators, const struct oct_view_button **buttons)
-{
-    static const struct oct_view_button all[] = {
-        {OCT_ACTION_RECORD, "Record"},      {OCT_ACTION_FREEZE, "Freeze"},
-        {OCT_ACTION_AUTO_CONTRAST, "Auto"}, {OCT_ACTION_LAYOUT, "Layout"},
-        {OCT_ACTION_MEASURE, "Measure"},    {OCT_ACTION_SNAPSHOT, "Snapshot"},
-        {OCT_ACTION_HELP, "Help"},
-    };
-    static const struct oct_view_button few[] = {
-        {OCT_ACTION_RECORD, "Record"},
-        {OCT_ACTION_AUTO_CONTRAST, "Auto"},
-        {OCT_ACTION_LEVEL_DOWN, "Brighter"},
-        {OCT_ACTION_LEVEL_UP, "Darker"},
-        {OCT_ACTION_EYE, "Eye"},
-        {OCT_ACTION_HELP, "Help"},
-    };
-
-    *buttons = operators ? few : all;
-    return operators ? sizeof(few) / sizeof(few[0]) : sizeof(all) / sizeof(all[0]);
 }

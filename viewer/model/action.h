@@ -8,13 +8,21 @@
 
 enum oct_view_action {
     OCT_ACTION_NOTHING,
-    OCT_ACTION_RECORD, /* or stop recording */
-    OCT_ACTION_FREEZE,
-    OCT_ACTION_AVERAGE, /* or each B-scan */
-    OCT_ACTION_CELLS,   /* circles and tails, or not */
-    OCT_ACTION_LAYERS,  /* ILM and RPE, or not */
-    OCT_ACTION_SHARPEN, /* the dispersion: before and after, or live again */
-    OCT_ACTION_ROLLOFF, /* a mirror's width and roll-off, or not */
+    OCT_ACTION_START,       /* octd begins to receive */
+    OCT_ACTION_RECORD,      /* or stop recording */
+    OCT_ACTION_VOLUMES,     /* how many volumes a recording has */
+    OCT_ACTION_SAVE_LAST,   /* what octd kept in memory */
+    OCT_ACTION_PLAYBACK,    /* the recording just made, or live again */
+    OCT_ACTION_KEEP,        /* playback: the recording is good */
+    OCT_ACTION_REPEAT,      /* playback: it is to be made again; nothing is deleted */
+    OCT_ACTION_FREEZE,      /* in playback: play, pause */
+    OCT_ACTION_AVERAGE,     /* or each B-scan */
+    OCT_ACTION_AVERAGE_OF,  /* of how many B-scans */
+    OCT_ACTION_ACKNOWLEDGE, /* what was not recorded */
+    OCT_ACTION_CELLS,       /* circles and tails, or not */
+    OCT_ACTION_LAYERS,      /* ILM and RPE, or not */
+    OCT_ACTION_SHARPEN,     /* the dispersion: before and after, or live again */
+    OCT_ACTION_ROLLOFF,     /* a mirror's width and roll-off, or not */
     OCT_ACTION_OLDER,
     OCT_ACTION_NEWER,
     OCT_ACTION_AUTO_CONTRAST,
@@ -49,9 +57,16 @@ enum oct_view_action {
     OCT_ACTION_PAN_DOWN,
     OCT_ACTION_CURSOR_LEFT,
     OCT_ACTION_CURSOR_RIGHT,
-    OCT_ACTION_STRETCH,
+    OCT_ACTION_FIT, /* fill the panel, 1:1 um, 1:1 pixels */
+    OCT_ACTION_GUIDE,
+    OCT_ACTION_DETAILS,
+    OCT_ACTION_DIM, /* the window's light */
+    OCT_ACTION_SOUND,
     OCT_ACTION_EYE,
+    OCT_ACTION_RIGHT_EYE,
+    OCT_ACTION_LEFT_EYE,
     OCT_ACTION_PSEUDONYM,
+    OCT_ACTION_NEXT_PATIENT,
     OCT_ACTION_SNAPSHOT,
     OCT_ACTION_SNAPSHOT_PLAIN,
     OCT_ACTION_FULL_SCREEN,
@@ -83,14 +98,5 @@ bool oct_view_action_is_operators(enum oct_view_action action);
 /* Writes the keys of the help's line for row i: those of the row and of the rows after it that have
  * no meaning of their own. False: row i is one of those. */
 bool oct_view_key_help(size_t i, char *keys, size_t n_bytes);
-
-/* The buttons of the window, in order. */
-struct oct_view_button {
-    enum oct_view_action action;
-    const char *label;
-};
-
-/* Returns how many there are; `operators`: those of the operator profile. */
-size_t oct_view_buttons(bool operators, const struct oct_view_button **buttons);
 
 #endif

@@ -12,7 +12,7 @@ struct oct_view_rect {
 /* Height of the letters for a window: readable at 1280x720, growing with it. */
 int oct_view_layout_text_px(int width, int height);
 
-#define OCT_VIEW_MOST_BUTTONS 8u
+#define OCT_VIEW_MOST_BUTTONS 24u
 
 /* The whole window, from the top: header, panels, timeline, buttons, status line. A panel that is
  * not shown has no width. */

@@ -3,7 +3,7 @@
 #include "viewer/model/clock.h"
 #include "viewer/model/letters.h"
 #include "viewer/model/model_daemon.h"
-#include "viewer/model/model_points.h"
+#include "viewer/model/model_pictures.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -48,7 +48,7 @@ void oct_view_model_attach(struct oct_view_model *model, struct oct_view_archive
 
 /* ---- pictures ---- */
 
-static void adapt(struct oct_view_model *model, double pace)
+void oct_view_model_adapt(struct oct_view_model *model, double pace)
 {
     double lo, hi;
 
@@ -67,7 +67,7 @@ static void show(struct oct_view_model *model, struct oct_view_picture *picture)
     model->first_picture_ns = first ? model->now_ns : model->first_picture_ns;
     model->serial++;
     oct_view_contrast_publish(&model->contrast, model->shown.header.lo, model->shown.header.hi);
-    adapt(model, first ? 1 : AUTO_PACE);
+    oct_view_model_adapt(model, first ? 1 : AUTO_PACE);
     if (model->cursor_line < 0 || model->cursor_line >= model->shown.header.n_lines)
         model->cursor_line = model->shown.header.n_lines / 2;
 }
@@ -169,7 +169,7 @@ void oct_view_model_thickness_text(const struct oct_view_model *model, double li
         snprintf(text, n_bytes, "; ILM to RPE %.1f pixels", px);
 }
 
-static void set_frozen(struct oct_view_model *model, bool frozen)
+void oct_view_model_set_frozen(struct oct_view_model *model, bool frozen)
 {
     model->frozen = frozen;
     model->back = 0;
@@ -188,15 +188,15 @@ static void set_frozen(struct oct_view_model *model, bool frozen)
 void oct_view_model_hold_up(struct oct_view_model *model, struct oct_view_picture *picture)
 {
     if (model->frozen)
-        set_frozen(model, false);
+        oct_view_model_set_frozen(model, false);
     show(model, picture);
     model->average = (struct oct_view_average){.arrival_ns = 0};
-    set_frozen(model, true);
+    oct_view_model_set_frozen(model, true);
 }
 
 /* Steps through the kept pictures, from the newest kept one, which may be one later than the shown
  * one. */
-static void step_back(struct oct_view_model *model, int by)
+void oct_view_model_step_back(struct oct_view_model *model, int by)
 {
     struct oct_view_picture kept = {0};
     unsigned n = model->archive ? oct_view_archive_count(model->archive) : 0;
@@ -258,7 +258,7 @@ void oct_view_model_offer_slab(struct oct_view_model *model, const struct oct_vi
 }
 
 /* After the slab comes the picture that follows layers, if octd makes one, then the mean again. */
-static void next_projection(struct oct_view_model *model)
+void oct_view_model_next_projection(struct oct_view_model *model)
 {
     const bool is_last = model->enface_wishes.wanted.projection == OCT_N_PROJECTIONS - 1;
 
@@ -278,251 +278,6 @@ void oct_view_model_offer_spectrum(struct oct_view_model *model, struct oct_view
 
     model->spectrum = *spectrum;
     *spectrum = kept;
-}
-
-/* ---- what the user does ---- */
-
-static void move_slab(struct oct_view_model *model, double shift, double grow)
-{
-    if (oct_view_model_can_set_enface(model))
-        oct_view_enface_wishes_move(&model->enface_wishes, shift, grow);
-}
-
-static bool apply_contrast(struct oct_view_contrast *c, enum oct_view_action action, unsigned times)
-{
-    double step = oct_view_contrast_step(c) * times;
-
-    switch (action) {
-    case OCT_ACTION_AUTO_CONTRAST:
-        oct_view_contrast_set_range(c, c->range == OCT_CONTRAST_AUTO ? OCT_CONTRAST_MANUAL
-                                                                     : OCT_CONTRAST_AUTO);
-        return true;
-    case OCT_ACTION_PUBLISHED_CONTRAST:
-        oct_view_contrast_set_range(c, OCT_CONTRAST_PUBLISHED);
-        return true;
-    case OCT_ACTION_LEVEL_DOWN:
-    case OCT_ACTION_LEVEL_UP:
-        oct_view_contrast_move(c, action == OCT_ACTION_LEVEL_UP ? step : -step, 0);
-        return true;
-    case OCT_ACTION_WINDOW_WIDER:
-    case OCT_ACTION_WINDOW_CLOSER:
-        oct_view_contrast_move(c, 0, action == OCT_ACTION_WINDOW_WIDER ? 2 * step : -2 * step);
-        return true;
-    case OCT_ACTION_LOWER_DOWN:
-    case OCT_ACTION_LOWER_UP:
-        oct_view_contrast_move_lo(c, action == OCT_ACTION_LOWER_UP ? step : -step);
-        return true;
-    case OCT_ACTION_UPPER_DOWN:
-    case OCT_ACTION_UPPER_UP:
-        oct_view_contrast_move_hi(c, action == OCT_ACTION_UPPER_UP ? step : -step);
-        return true;
-    case OCT_ACTION_GAMMA_DOWN:
-    case OCT_ACTION_GAMMA_UP:
-        oct_view_contrast_set_gamma(c, c->gamma * (action == OCT_ACTION_GAMMA_UP ? 1.1 : 1 / 1.1));
-        return true;
-    case OCT_ACTION_PALETTE:
-        c->palette = (enum oct_view_palette)((c->palette + 1) % OCT_N_PALETTES);
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool knows_proportion(const struct oct_view_model *model)
-{
-    return oct_view_proportion_known(model->daemon.lateral_um, model->daemon.axial_um);
-}
-
-bool oct_view_model_fills(const struct oct_view_model *model)
-{
-    return knows_proportion(model) ? model->settings.stretch : !model->settings.square;
-}
-
-static bool apply_view(struct oct_view_model *model, enum oct_view_action action, unsigned times)
-{
-    struct oct_view_lens *lens = &model->lens;
-    struct oct_view_settings *s = &model->settings;
-
-    switch (action) {
-    case OCT_ACTION_LAYOUT:
-        s->arrangement = (enum oct_view_arrangement)((s->arrangement + 1) % OCT_N_ARRANGEMENTS);
-        return true;
-    case OCT_ACTION_PROJECTION:
-        next_projection(model);
-        return true;
-    case OCT_ACTION_SLAB_UP:
-    case OCT_ACTION_SLAB_DOWN:
-        move_slab(model, (action == OCT_ACTION_SLAB_DOWN ? 0.01 : -0.01) * times, 0);
-        return true;
-    case OCT_ACTION_SLAB_THINNER:
-    case OCT_ACTION_SLAB_THICKER:
-        move_slab(model, 0, (action == OCT_ACTION_SLAB_THICKER ? 0.005 : -0.005) * times);
-        return true;
-    case OCT_ACTION_ZOOM_IN:
-    case OCT_ACTION_ZOOM_OUT:
-        oct_view_lens_zoom(lens, pow(action == OCT_ACTION_ZOOM_IN ? 1.25 : 0.8, times), lens->x,
-                           lens->y);
-        return true;
-    case OCT_ACTION_ZOOM_RESET:
-        oct_view_lens_init(lens);
-        return true;
-    case OCT_ACTION_PAN_LEFT:
-    case OCT_ACTION_PAN_RIGHT:
-        oct_view_lens_pan(lens, (action == OCT_ACTION_PAN_RIGHT ? 0.1 : -0.1) * times, 0);
-        return true;
-    case OCT_ACTION_PAN_UP:
-    case OCT_ACTION_PAN_DOWN:
-        oct_view_lens_pan(lens, 0, (action == OCT_ACTION_PAN_DOWN ? 0.1 : -0.1) * times);
-        return true;
-    case OCT_ACTION_CURSOR_LEFT:
-    case OCT_ACTION_CURSOR_RIGHT:
-        oct_view_model_point_at(model, model->cursor_line + (action == OCT_ACTION_CURSOR_RIGHT
-                                                                 ? (double)times
-                                                                 : -(double)times));
-        return true;
-    case OCT_ACTION_STRETCH:
-        if (knows_proportion(model))
-            s->stretch = !s->stretch;
-        else
-            s->square = !s->square;
-        return true;
-    default:
-        return false;
-    }
-}
-
-static void toggle_cells(struct oct_view_model *model)
-{
-    model->settings.cells = !model->settings.cells;
-    if (!model->frozen) /* tails do not lead over the time without */
-        model->cells = (struct oct_view_cells){.n = 0};
-    oct_view_model_say(model, "%s",
-                       model->settings.cells ? "cells that octd follows" : "cells are not drawn");
-}
-
-static void toggle_average(struct oct_view_model *model)
-{
-    model->settings.average = !model->settings.average;
-    model->average_came_ns = 0;
-    oct_view_model_say(model, "%s",
-                       model->settings.average ? "octd's average of B-scans" : "each B-scan");
-}
-
-static void toggle_layers(struct oct_view_model *model)
-{
-    model->settings.layers = !model->settings.layers;
-    oct_view_model_say(model, "%s",
-                       model->settings.layers ? "ILM and RPE, as octd finds them"
-                                              : "layers are not drawn");
-}
-
-static void toggle_rolloff(struct oct_view_model *model)
-{
-    model->settings.rolloff = !model->settings.rolloff;
-    oct_view_model_say(model, "%s",
-                       model->settings.rolloff ? "the mirror that octd measures, with its roll-off"
-                                               : "no mirror is drawn");
-}
-
-static bool apply_overlay(struct oct_view_model *model, enum oct_view_action action)
-{
-    switch (action) {
-    case OCT_ACTION_AVERAGE:
-        toggle_average(model);
-        return true;
-    case OCT_ACTION_CELLS:
-        toggle_cells(model);
-        return true;
-    case OCT_ACTION_LAYERS:
-        toggle_layers(model);
-        return true;
-    case OCT_ACTION_SHARPEN:
-        oct_view_sharpened_toggle(model);
-        return true;
-    case OCT_ACTION_ROLLOFF:
-        toggle_rolloff(model);
-        return true;
-    default:
-        return false;
-    }
-}
-
-static void apply_rest(struct oct_view_model *model, enum oct_view_action action, unsigned times)
-{
-    switch (action) {
-    case OCT_ACTION_RECORD:
-        oct_view_model_wish(model, model->daemon.record.active ? OCT_WISH_STOP : OCT_WISH_RECORD,
-                            "");
-        break;
-    case OCT_ACTION_FREEZE:
-        set_frozen(model, !model->frozen);
-        break;
-    case OCT_ACTION_OLDER:
-    case OCT_ACTION_NEWER:
-        step_back(model, action == OCT_ACTION_OLDER ? (int)times : -(int)times);
-        break;
-    case OCT_ACTION_MEASURE:
-        model->measuring = !model->measuring;
-        model->held = OCT_HELD_TO;
-        break;
-    case OCT_ACTION_HOLD:
-        oct_view_model_hold_next(model);
-        break;
-    case OCT_ACTION_MARK:
-        oct_view_model_mark_by_key(model);
-        break;
-    case OCT_ACTION_CLEAR:
-        model->has_caliper = model->has_mark = false;
-        model->held = OCT_HELD_TO;
-        break;
-    case OCT_ACTION_EYE:
-        oct_view_model_next_eye(model);
-        break;
-    case OCT_ACTION_PSEUDONYM:
-        model->typing = model->has_control;
-        snprintf(model->typed, sizeof(model->typed), "%s", model->daemon.record.pseudonym);
-        if (!model->has_control)
-            oct_view_model_wish(model, OCT_WISH_NONE, "");
-        break;
-    case OCT_ACTION_LOCK:
-        model->settings.operators = !model->settings.operators;
-        if (model->frozen)
-            set_frozen(model, false); /* no key of the profile ends a freeze */
-        model->measuring = false;
-        oct_view_model_say(model, "%s",
-                           model->settings.operators ? "operator profile: Ctrl+O leaves it"
-                                                     : "all keys");
-        break;
-    case OCT_ACTION_HELP:
-        model->help = !model->help;
-        break;
-    default:
-        break;
-    }
-}
-
-void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action action, unsigned times)
-{
-    if (model->settings.operators && !oct_view_action_is_operators(action)) {
-        oct_view_model_say(model, "locked: the operator profile is on (Ctrl+O leaves it)");
-        return;
-    }
-    if (model->measuring && oct_view_model_move_held(model, action, times))
-        return;
-    if (apply_contrast(&model->contrast, action, times))
-        adapt(model, 1);
-    else if (!apply_view(model, action, times) && !apply_overlay(model, action))
-        apply_rest(model, action, times);
-}
-
-void oct_view_model_drag(struct oct_view_model *model, double across, double down)
-{
-    double range = model->contrast.published_hi - model->contrast.published_lo;
-
-    if (across == 0.0 && down == 0.0)
-        return;
-    /* Up widens the window, as the Up key does. */
-    oct_view_contrast_move(&model->contrast, across * range, -down * range);
 }
 
 /* ---- time and words ---- */
@@ -588,6 +343,16 @@ enum oct_view_state oct_view_model_state(const struct oct_view_model *model)
     if (stall_s > STALL_MOST_S)
         stall_s = STALL_MOST_S;
     return oct_view_model_silence_s(model) < stall_s ? OCT_SIGNAL_LIVE : OCT_SIGNAL_STALLED;
+}
+
+bool oct_view_model_knows_proportion(const struct oct_view_model *model)
+{
+    return oct_view_proportion_known(model->daemon.lateral_um, model->daemon.axial_um);
+}
+
+bool oct_view_model_fills(const struct oct_view_model *model)
+{
+    return model->settings.fit == OCT_FIT_FILL;
 }
 
 struct oct_view_scale oct_view_model_scale(const struct oct_view_model *model)

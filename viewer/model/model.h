@@ -43,14 +43,21 @@ enum oct_view_arrangement {
     OCT_N_ARRANGEMENTS
 };
 
+/* How the B-scan lies in its panel. */
+enum oct_view_fit {
+    OCT_FIT_FILL,        /* it fills the panel: the two scales differ */
+    OCT_FIT_MICROMETRES, /* the proportions of the tissue; they are not known: square pixels */
+    OCT_FIT_PIXELS,      /* a pixel of the B-scan is one of the screen */
+    OCT_N_FITS
+};
+
 /* What the arrows move while measuring: an end of the calipers, or the marked point. */
 enum oct_view_held { OCT_HELD_TO, OCT_HELD_FROM, OCT_HELD_MARK, OCT_N_HELD };
 
 /* What is remembered between two runs (settings.h). */
 struct oct_view_settings {
     enum oct_view_arrangement arrangement;
-    bool stretch; /* where proportions are known: the B-scan fills its panel all the same */
-    bool square;  /* where they are not known: pixels are square */
+    enum oct_view_fit fit;
     bool operators;
     bool average; /* octd's average stands in place of each B-scan, as long as one comes */
     bool cells;   /* those that octd follows are drawn */
@@ -245,8 +252,7 @@ double oct_view_model_silence_s(const struct oct_view_model *model);
 struct oct_view_scale oct_view_model_scale(const struct oct_view_model *model);
 double oct_view_model_proportion(const struct oct_view_model *model);
 
-/* Whether the B-scan fills its panel. Where a spacing is not known there are no proportions to
- * keep: A-lines and depths differ in kind, and square pixels are no better than others. */
+/* Whether the B-scan fills its panel. */
 bool oct_view_model_fills(const struct oct_view_model *model);
 
 #endif

@@ -8,6 +8,10 @@ enum oct_view_wish {
     OCT_WISH_NONE,
     OCT_WISH_RECORD,
     OCT_WISH_STOP,
+    OCT_WISH_START,
+    OCT_WISH_SAVE_LAST,
+    OCT_WISH_VOLUMES,   /* text: of a recording; 0: until it is stopped */
+    OCT_WISH_AVERAGE,   /* text: of how many B-scans; 1: none */
     OCT_WISH_EYE,       /* text: "", OD or OS */
     OCT_WISH_PSEUDONYM, /* text */
     OCT_WISH_PROJECTION,

@@ -58,24 +58,35 @@ static void ask_status(struct oct_view_control *c)
 static const char *const keys_set[] = {
     [OCT_WISH_EYE] = "record.eye",
     [OCT_WISH_PSEUDONYM] = "record.pseudonym",
+    [OCT_WISH_VOLUMES] = "record.volumes",
+    [OCT_WISH_AVERAGE] = "average.bscans",
     [OCT_WISH_PROJECTION] = "analysis.enface_projection",
     [OCT_WISH_SLAB_FIRST] = "analysis.enface_slab_first",
     [OCT_WISH_SLAB_LAST] = "analysis.enface_slab_last",
+};
+
+/* Commands other than `set`. */
+static const struct {
+    const char *cmd, *action;
+} commands[] = {
+    [OCT_WISH_RECORD] = {"record", "start"},    [OCT_WISH_STOP] = {"record", "stop"},
+    [OCT_WISH_SAVE_LAST] = {"record", "last"},  [OCT_WISH_START] = {"start", NULL},
+    [OCT_WISH_CALIBRATE] = {"calibrate", NULL},
 };
 
 /* The request as JSON, malloc'd by cJSON; NULL when out of memory. */
 static char *request_of(enum oct_view_wish wish, const char *text)
 {
     cJSON *o = cJSON_CreateObject();
-    bool record = wish == OCT_WISH_RECORD || wish == OCT_WISH_STOP;
-    bool calibrate = wish == OCT_WISH_CALIBRATE;
+    const bool is_command =
+        wish < sizeof(commands) / sizeof(commands[0]) && commands[wish].cmd != NULL;
 
-    cJSON_AddStringToObject(o, "cmd", record ? "record" : calibrate ? "calibrate" : "set");
-    if (record) {
-        cJSON_AddStringToObject(o, "action", wish == OCT_WISH_RECORD ? "start" : "stop");
-    } else if (!calibrate) {
+    cJSON_AddStringToObject(o, "cmd", is_command ? commands[wish].cmd : "set");
+    if (!is_command) {
         cJSON_AddStringToObject(o, "key", keys_set[wish]);
         cJSON_AddStringToObject(o, "value", text);
+    } else if (commands[wish].action) {
+        cJSON_AddStringToObject(o, "action", commands[wish].action);
     }
     char *json = cJSON_PrintUnformatted(o);
     cJSON_Delete(o);

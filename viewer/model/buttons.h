@@ -1,0 +1,30 @@
+/* The buttons of the window: which there are in the model's present state, in order, and how they
+ * look. One action stands behind each, the same as behind its key (action.h). No SDL. */
+#ifndef OCT_VIEWER_MODEL_BUTTONS_H
+#define OCT_VIEWER_MODEL_BUTTONS_H
+
+#include "viewer/model/layout.h"
+#include "viewer/model/model.h"
+
+/* Where a button stands: below the picture, or in the row of the patient at the top. */
+enum oct_view_button_row { OCT_BUTTONS_BELOW, OCT_BUTTONS_PATIENT, OCT_N_BUTTON_ROWS };
+
+enum oct_view_button_look {
+    OCT_BUTTON_PLAIN,
+    OCT_BUTTON_ON,     /* what it switches is on */
+    OCT_BUTTON_RECORD, /* white on red: Record, Stop */
+    OCT_BUTTON_FIELD,  /* a field of text, as wide as the row has room; its end is shown */
+};
+
+struct oct_view_button {
+    enum oct_view_action action;
+    enum oct_view_button_row row;
+    enum oct_view_button_look look;
+    char label[OCT_VIEW_LABEL_BYTES + 32];
+};
+
+/* Returns how many there are, those of a row one after another. */
+unsigned oct_view_buttons(const struct oct_view_model *model,
+                          struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS]);
+
+#endif

@@ -1,0 +1,23 @@
+/* What the model's actions do with pictures (model.c). Included by viewer/model alone. */
+#ifndef OCT_VIEWER_MODEL_MODEL_PICTURES_H
+#define OCT_VIEWER_MODEL_MODEL_PICTURES_H
+
+#include "viewer/model/model.h"
+
+/* Freezes, or goes on with the newest picture. */
+void oct_view_model_set_frozen(struct oct_view_model *model, bool frozen);
+
+/* Steps through the kept pictures, from the newest kept one, which may be one later than the shown
+ * one. */
+void oct_view_model_step_back(struct oct_view_model *model, int by);
+
+/* Moves the automatic contrast to what the shown picture asks for by `pace` of the way. */
+void oct_view_model_adapt(struct oct_view_model *model, double pace);
+
+/* After the slab comes the picture that follows layers, if octd makes one, then the mean again. */
+void oct_view_model_next_projection(struct oct_view_model *model);
+
+/* Whether the spacings along lines and depth are known. */
+bool oct_view_model_knows_proportion(const struct oct_view_model *model);
+
+#endif
