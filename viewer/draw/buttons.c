@@ -1,5 +1,5 @@
-#include "viewer/draw/areas.h"
 #include "viewer/model/buttons.h"
+#include "viewer/draw/areas.h"
 
 static void draw_button(struct oct_draw *draw, struct oct_view_rect r, struct oct_view_button *b)
 {
