@@ -211,6 +211,13 @@ static enum oct_err may_take(const struct oct_daemon *d, const char *name, struc
     return OCT_OK;
 }
 
+void oct_daemon_look_at_errand(struct oct_daemon *d)
+{
+    const bool ran = d->errand.runs;
+    if (!oct_errand_look(&d->errand) && ran && d->session)
+        oct_calibrate_show(&d->errand, &d->session->calibrate);
+}
+
 enum oct_err oct_daemon_errand(struct oct_daemon *d, const struct oct_errand_ops *ops, void *work,
                                unsigned n_bscans, uint64_t timeout_us, struct oct_error *err)
 {
@@ -219,6 +226,7 @@ enum oct_err oct_daemon_errand(struct oct_daemon *d, const struct oct_errand_ops
         ops->destroy(work);
         return e;
     }
+    oct_daemon_look_at_errand(d); /* what the one before computed is shown before it is gone */
     return oct_errand_begin(&d->errand, ops, work, oct_pipeline_raw(d->session->pipeline),
                             &oct_pipeline_plan(d->session->pipeline)->geometry, n_bscans,
                             timeout_us, err);

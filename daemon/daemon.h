@@ -92,6 +92,9 @@ enum oct_err oct_daemon_errand(struct oct_daemon *daemon, const struct oct_erran
                                void *work, unsigned n_bscans, uint64_t timeout_us,
                                struct oct_error *err);
 
+/* Ends an errand whose thread has done, and publishes what it has to show. */
+void oct_daemon_look_at_errand(struct oct_daemon *daemon);
+
 /* Begins the errand `calibrate`. */
 enum oct_err oct_daemon_calibrate(struct oct_daemon *daemon, struct oct_error *err);
 

@@ -295,13 +295,6 @@ static void note_turned_away(struct oct_turned_away *t, uint64_t n, const char *
     t->told_ns = now_ns;
 }
 
-static void look_at_errand(struct oct_daemon *d)
-{
-    const bool ran = d->errand.runs;
-    if (!oct_errand_look(&d->errand) && ran && d->session)
-        oct_calibrate_show(&d->errand, &d->session->calibrate);
-}
-
 void oct_daemon_tick(struct oct_daemon *d)
 {
     if (!d->want_shutdown)
@@ -315,7 +308,7 @@ void oct_daemon_tick(struct oct_daemon *d)
     note_turned_away(&d->flooded, oct_connections_flooded_all(),
                      "cut: a message of more than 16 parts (lines have 2, a request 1 to 3; "
                      "look who sends)");
-    look_at_errand(d);
+    oct_daemon_look_at_errand(d);
     if (d->session)
         tick_session(d);
     if (d->want_shutdown)
