@@ -224,6 +224,7 @@ static enum oct_err open_all(struct oct_volume_reader *r, bool probed, struct oc
     copy_text(r, "start_time", f->start_time, sizeof(f->start_time));
     copy_text(r, "eye", f->eye, sizeof(f->eye));
     copy_text(r, "pseudonym", f->pseudonym, sizeof(f->pseudonym));
+    copy_text(r, "mark", f->mark, sizeof(f->mark));
     r->config_text = oct_hdf5_text(r->file, "config", MAX_CONFIG_BYTES);
     hid_t pictures = r->bscans.array.dataset >= 0 ? r->bscans.array.dataset : r->file;
     oct_hdf5_spacing(pictures, f->spacing_um, 3);
