@@ -315,8 +315,11 @@ static void layout_keeps_proportions_and_breaks_lines_between_phrases(void **sta
     assert_int_equal(oct_view_layout_flow(widths, 5, 100, 10, x, line), 4);
     assert_true(x[0] == 0 && x[1] == 40 && x[2] == 0 && x[3] == 0 && x[4] == 0);
     assert_true(line[1] == 0 && line[2] == 1 && line[3] == 2 && line[4] == 3);
-    assert_true(oct_view_layout_text_px(1280, 720) >= 16);
-    assert_true(oct_view_layout_text_px(3840, 2160) >= 3 * 16);
+    assert_int_equal(oct_view_layout_text_px(12, 96, 1280, 720), 16);
+    assert_int_equal(oct_view_layout_text_px(12, 96, 3840, 2160), 16); /* it shows more */
+    assert_int_equal(oct_view_layout_text_px(12, 192, 3840, 2160), 32);
+    assert_int_equal(oct_view_layout_text_px(12, 192, 1280, 720), 18); /* lines have room */
+    assert_int_equal(oct_view_layout_text_px(1, 96, 1280, 720), 12);
 }
 
 int main(void)

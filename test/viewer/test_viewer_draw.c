@@ -190,7 +190,7 @@ static void words_are_drawn_at_every_size(void **state)
     (void)state;
     for (size_t k = 0; k < N_SIZES; k++) {
         struct stage stage = stage_open(sizes[k], NULL);
-        int text_px = oct_view_layout_text_px(sizes[k][0], sizes[k][1]);
+        int text_px = oct_view_layout_text_px(12, 96, sizes[k][0], sizes[k][1]);
         stage_draw(&stage); /* waiting: no picture yet */
         struct oct_view_rect area = oct_draw_picture_rect(stage.draw);
         assert_true(count_bright(&stage, area, 200) > (unsigned)(text_px * text_px));
@@ -265,7 +265,7 @@ static void what_the_arrows_move_has_a_frame(void **state)
     (void)state;
     for (size_t k = 0; k < N_SIZES; k++) {
         struct stage stage = stage_open(sizes[k], NULL);
-        int text_px = oct_view_layout_text_px(sizes[k][0], sizes[k][1]);
+        int text_px = oct_view_layout_text_px(12, 96, sizes[k][0], sizes[k][1]);
         stage_show(&stage, oct_scene_layered(30, 4));
         oct_view_model_apply(&stage.model, OCT_ACTION_MARK, 1);
         oct_view_model_apply(&stage.model, OCT_ACTION_LEVEL_DOWN, 30); /* A-line 30.5 of 120 */
@@ -325,7 +325,7 @@ static void a_long_pseudonym_leaves_the_recording_readable(void **state)
         stage_draw(&stage);
         int label = size[0] - size[0] / 6; /* "no label" stands behind this */
         int end = end_of_words(&stage, 0, label), height = oct_draw_layout(stage.draw)->header.h;
-        assert_true(end > size[0] / 4 && end < label - 4);
+        assert_true(end > 20 * oct_draw_layout(stage.draw)->text_px && end < label - 4);
         size_t n_row = (size_t)end * sizeof(uint32_t);
         uint8_t *alone = malloc(n_row * (size_t)height);
         assert_non_null(alone);

@@ -46,14 +46,27 @@ static void draw_notice(struct oct_draw *draw, const struct oct_view_model *mode
     add_line(draw, &band, OCT_TEXT_NORMAL, &lines[1]);
 }
 
-/* Draws the two worst alarms; more would hide the picture. */
+static int alarm_height(const struct oct_draw *draw)
+{
+    return draw->layout.margin + oct_draw_line_height(draw, OCT_TEXT_LARGE) +
+           oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+}
+
+int oct_draw_banner_height(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
+    unsigned n = oct_view_alarms(model, alarms);
+
+    return (int)(n < 2 ? n : 2) * (alarm_height(draw) + 1);
+}
+
+/* Draws the two worst alarms; more would take the room of the picture. */
 void oct_draw_banner(struct oct_draw *draw, const struct oct_view_model *model)
 {
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
     unsigned n = oct_view_alarms(model, alarms);
-    struct oct_view_rect r = draw->layout.area;
-    int height = draw->layout.margin + oct_draw_line_height(draw, OCT_TEXT_LARGE) +
-                 oct_draw_line_height(draw, OCT_TEXT_NORMAL);
+    struct oct_view_rect r = draw->layout.banner;
+    int height = alarm_height(draw);
 
     for (unsigned i = 0; i < n && i < 2; i++) {
         struct band band =

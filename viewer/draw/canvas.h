@@ -39,6 +39,7 @@ struct oct_draw_sheet {
 struct oct_draw {
     SDL_Renderer *renderer;
     struct oct_text *text; /* NULL: no font */
+    double points, dpi;    /* of letters, of the monitor */
     uint32_t sheet_format; /* SDL's, of 4 bytes with blue first */
     struct oct_view_layout layout;
     struct oct_draw_sheet bscan, enface;

@@ -29,6 +29,7 @@ enum oct_err oct_draw_create(struct oct_draw **draw, struct SDL_Renderer *render
     if (!*draw)
         return oct_fail(err, OCT_E_NO_MEMORY, "drawing: out of memory");
     (*draw)->renderer = renderer;
+    oct_draw_set_text(*draw, 12, 96);
     (*draw)->sheet_format = sheet_format(renderer);
     if (oct_text_create(&(*draw)->text, renderer, font, &no_font))
         oct_log(OCT_LOG_WARNING, "%s", no_font.text);
@@ -40,21 +41,51 @@ bool oct_draw_has_text(const struct oct_draw *draw)
     return draw->text != NULL;
 }
 
+void oct_draw_set_text(struct oct_draw *draw, double points, double dpi)
+{
+    draw->points = points;
+    draw->dpi = dpi;
+}
+
+static void measure_buttons(struct oct_draw *draw, const struct oct_view_model *model,
+                            struct oct_view_contents *contents)
+{
+    struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS];
+
+    contents->n_buttons = oct_view_buttons(model, buttons);
+    for (unsigned i = 0; i < contents->n_buttons; i++) {
+        const struct oct_view_button *b = &buttons[i];
+        bool is_field = b->look == OCT_BUTTON_FIELD;
+        int label =
+            is_field ? 8 * contents->text_px : oct_draw_text_width(draw, OCT_TEXT_NORMAL, b->label);
+        contents->button[i] = (struct oct_view_button_room){b->row == OCT_BUTTONS_PATIENT, is_field,
+                                                            label + contents->text_px * 3 / 2};
+    }
+}
+
 static void arrange(struct oct_draw *draw, const struct oct_view_model *model, int width,
                     int height)
 {
     static const unsigned n_panels[] = {1, 2, 4};
-    struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS];
-    int text_px = oct_view_layout_text_px(width, height);
+    const struct oct_view_settings *settings = &model->settings;
+    int text_px = oct_view_layout_text_px(draw->points, draw->dpi, width, height);
+    struct oct_view_contents contents = {.width = width,
+                                         .height = height,
+                                         .text_px = text_px,
+                                         .n_panels = n_panels[settings->arrangement],
+                                         .proportion = oct_view_model_proportion(model),
+                                         .divider = settings->divider};
 
     if (draw->text)
         oct_text_set_size(draw->text, text_px, text_px * 3 / 2);
     /* Without a font the heights of lines follow from the layout's letters. */
     draw->layout.text_px = text_px;
     draw->layout.large_px = text_px * 3 / 2;
-    int status = oct_draw_status_height(draw, model, width, text_px);
-    oct_view_layout_window(&draw->layout, width, height, status,
-                           n_panels[model->settings.arrangement], oct_view_buttons(model, buttons));
+    draw->layout.margin = text_px / 2;
+    contents.status_height = oct_draw_status_height(draw, model, width, text_px);
+    contents.banner_height = oct_draw_banner_height(draw, model);
+    measure_buttons(draw, model, &contents);
+    oct_view_layout_window(&draw->layout, &contents);
 }
 
 enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *model,

@@ -18,6 +18,9 @@ enum oct_err oct_draw_create(struct oct_draw **draw, struct SDL_Renderer *render
 /* Whether a font was found. */
 bool oct_draw_has_text(const struct oct_draw *draw);
 
+/* The size of letters, and the monitor's dots an inch; 12 points at 96 until it is called. */
+void oct_draw_set_text(struct oct_draw *draw, double points, double dpi);
+
 /* Draws everything for the renderer's present size; presenting is the caller's. The picture is
  * converted only if it or the contrast changed since the last call. */
 enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *model,

@@ -2,6 +2,12 @@
 
 #include <math.h>
 
+#define POINTS_PER_INCH 72.0
+/* The B-scan's standard share of the panels' width, or of their height. */
+#define STANDARD_SHARE 0.62
+/* Of the header, at most, for the patient's buttons. */
+#define PATIENT_SHARE 0.45
+
 static int larger(int a, int b)
 {
     return a > b ? a : b;
@@ -12,71 +18,232 @@ static int smaller(int a, int b)
     return a < b ? a : b;
 }
 
-int oct_view_layout_text_px(int width, int height)
+int oct_view_layout_text_px(double points, double dpi, int width, int height)
 {
-    /* A status line of a hundred letters, each about 0.6 of its height wide, fits 1280 pixels. */
-    return larger(12, smaller(height / 40, width / 68));
+    /* A line of a hundred letters, each about 0.6 of its height wide, and 36 lines. */
+    int most = smaller(height / 36, width / 68);
+    double wanted = points * dpi / POINTS_PER_INCH;
+
+    return larger(12, wanted < most ? (int)lround(wanted) : most);
 }
 
-static void place_buttons(struct oct_view_layout *l, unsigned n)
-{
-    int gap = l->margin / 2, width = l->buttons.w - 2 * l->margin + gap;
+/* ---- buttons ---- */
 
-    n = n < OCT_VIEW_MOST_BUTTONS ? n : OCT_VIEW_MOST_BUTTONS;
+/* Sets the widths of a row's n buttons of `room` pixels in all: equal ones where every label fits,
+ * so that buttons stay where they are while labels change; else each what it needs, with an equal
+ * part of what is left or lacking. A field takes all that is left. */
+static void share_row(const struct oct_view_button_room *const *item, unsigned n, int room,
+                      int *width)
+{
+    int needed = 0, most = 0;
+    bool has_field = false;
+
     for (unsigned i = 0; i < n; i++) {
-        int x0 = width * (int)i / (int)n, x1 = width * (int)(i + 1) / (int)n;
-        l->button[i] =
-            (struct oct_view_rect){l->buttons.x + l->margin + x0, l->buttons.y + gap / 2,
-                                   larger(1, x1 - x0 - gap), larger(1, l->buttons.h - gap)};
+        needed += item[i]->width;
+        most = larger(most, item[i]->width);
+        has_field |= item[i]->is_field;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        int equal = room * (int)(i + 1) / (int)n - room * (int)i / (int)n;
+        int left = room - needed, part = left * (int)(i + 1) / (int)n - left * (int)i / (int)n;
+        width[i] = item[i]->width + part;
+        if (needed > room)
+            width[i] = (int)((double)item[i]->width * room / needed);
+        else if (has_field)
+            width[i] = item[i]->width + (item[i]->is_field ? left : 0);
+        else if (most <= room / (int)n)
+            width[i] = equal;
     }
 }
 
-static void place_panels(struct oct_view_layout *l, unsigned n_panels)
+static void place_row(struct oct_view_layout *l, const struct oct_view_contents *c, bool patients,
+                      struct oct_view_rect row, int gap)
 {
-    struct oct_view_rect a = l->area;
-    int gap = l->margin, left = a.w, top = a.h;
+    const struct oct_view_button_room *item[OCT_VIEW_MOST_BUTTONS];
+    unsigned index[OCT_VIEW_MOST_BUTTONS], n = 0;
+    int width[OCT_VIEW_MOST_BUTTONS], x = row.x;
 
-    if (n_panels >= 2)
-        left = larger(1, (a.w - gap) * 6 / 10);
-    if (n_panels >= 4)
-        top = larger(1, (a.h - gap) * 6 / 10);
-    int right = larger(1, a.w - left - gap), bottom = larger(1, a.h - top - gap);
+    for (unsigned i = 0; i < c->n_buttons && i < OCT_VIEW_MOST_BUTTONS; i++)
+        if (c->button[i].is_patients == patients) {
+            item[n] = &c->button[i];
+            index[n++] = i;
+        }
+    if (n == 0)
+        return;
+    share_row(item, n, row.w - gap * (int)(n - 1), width);
+    for (unsigned i = 0; i < n; i++) {
+        l->button[index[i]] = (struct oct_view_rect){x, row.y, larger(1, width[i]), row.h};
+        x += width[i] + gap;
+    }
+}
+
+static int patients_width(const struct oct_view_contents *c, int gap)
+{
+    int width = 0;
+    bool has_field = false;
+
+    for (unsigned i = 0; i < c->n_buttons && i < OCT_VIEW_MOST_BUTTONS; i++)
+        if (c->button[i].is_patients) {
+            width += c->button[i].width + gap;
+            has_field |= c->button[i].is_field;
+        }
+    int most = (int)(PATIENT_SHARE * c->width);
+    return width == 0 ? 0 : has_field ? most : smaller(width, most);
+}
+
+static void place_header(struct oct_view_layout *l, const struct oct_view_contents *c, int height)
+{
+    int gap = l->margin / 2, width = patients_width(c, gap);
+
+    l->header = (struct oct_view_rect){0, 0, c->width, height};
+    l->recording = (struct oct_view_rect){0, 0, larger(1, c->width - width), height};
+    if (width == 0)
+        return;
+    l->patient = (struct oct_view_rect){l->recording.w, 0, width, height};
+    int inset = larger(1, height / 10);
+    place_row(l, c, true,
+              (struct oct_view_rect){l->patient.x, inset, larger(1, width - l->margin),
+                                     larger(1, height - 2 * inset)},
+              gap);
+}
+
+/* ---- panels ---- */
+
+static double share_of(double set)
+{
+    return set > 0 ? fmin(fmax(set, OCT_VIEW_LEAST_SHARE), OCT_VIEW_MOST_SHARE) : STANDARD_SHARE;
+}
+
+/* Width of the column with the colour bar and the guide; 0: the panel has no room for it. */
+static int column_of(const struct oct_view_layout *l, int width, int height)
+{
+    int column = 5 * l->text_px;
+    return width > 5 * column && height > column ? column : 0;
+}
+
+/* Whether a B-scan that fills its panel is less distorted above the en face picture than beside
+ * it. The divider's place does not matter: the panels would change about while it is dragged. */
+static bool should_stack(const struct oct_view_layout *l, double proportion)
+{
+    const struct oct_view_rect a = l->area;
+    int beside = (int)(STANDARD_SHARE * (a.w - l->margin));
+    double across = beside - column_of(l, beside, a.h), deep = STANDARD_SHARE * (a.h - l->margin);
+
+    if (!(proportion > 0) || !isfinite(proportion) || across < 1 || deep < 1)
+        return false;
+    double stacked = (a.w - column_of(l, a.w, (int)deep)) / deep;
+    return fabs(log(proportion / stacked)) < fabs(log(proportion / (across / a.h)));
+}
+
+/* Part i of n of a strip, along x. */
+static struct oct_view_rect column_at(struct oct_view_rect strip, int gap, int i, int n)
+{
+    int x0 = (strip.w + gap) * i / n, x1 = (strip.w + gap) * (i + 1) / n;
+    return (struct oct_view_rect){strip.x + x0, strip.y, larger(1, x1 - x0 - gap), strip.h};
+}
+
+static struct oct_view_rect row_at(struct oct_view_rect strip, int gap, int i, int n)
+{
+    int y0 = (strip.h + gap) * i / n, y1 = (strip.h + gap) * (i + 1) / n;
+    return (struct oct_view_rect){strip.x, strip.y + y0, strip.w, larger(1, y1 - y0 - gap)};
+}
+
+static void place_stacked(struct oct_view_layout *l, const struct oct_view_contents *c)
+{
+    const struct oct_view_rect a = l->area;
+    const int gap = l->margin, top = larger(1, (int)(share_of(c->divider.stacked) * (a.h - gap)));
+    const struct oct_view_rect strip = {a.x, a.y + top + gap, a.w, larger(1, a.h - top - gap)};
+    const int n = c->n_panels >= 4 ? 3 : c->has_slice ? 2 : 1;
+
+    l->bscan = (struct oct_view_rect){a.x, a.y, a.w, top};
+    l->divider = (struct oct_view_rect){a.x, a.y + top, a.w, gap};
+    l->enface = column_at(strip, gap, 0, n);
+    if (n == 3)
+        l->profile = column_at(strip, gap, 1, n);
+    if (n > 1 && c->has_slice)
+        l->slice = column_at(strip, gap, n - 1, n);
+    else if (n > 1)
+        l->spectrum = column_at(strip, gap, n - 1, n);
+}
+
+static void place_beside(struct oct_view_layout *l, const struct oct_view_contents *c)
+{
+    const struct oct_view_rect a = l->area;
+    const int gap = l->margin, left = larger(1, (int)(share_of(c->divider.beside) * (a.w - gap)));
+    const int top = c->n_panels >= 4 ? larger(1, (a.h - gap) * 6 / 10) : a.h;
+    const int bottom = larger(1, a.h - top - gap), below = a.y + top + gap;
+    const struct oct_view_rect right = {a.x + left + gap, a.y, larger(1, a.w - left - gap), top};
+    const struct oct_view_rect last = {right.x, below, right.w, bottom};
+
     l->bscan = (struct oct_view_rect){a.x, a.y, left, top};
-    if (n_panels >= 2)
-        l->enface = (struct oct_view_rect){a.x + left + gap, a.y, right, top};
-    if (n_panels >= 4) {
-        l->profile = (struct oct_view_rect){a.x, a.y + top + gap, left, bottom};
-        l->spectrum = (struct oct_view_rect){a.x + left + gap, a.y + top + gap, right, bottom};
-    }
-    int bar = 5 * l->text_px;
-    if (l->bscan.w > 5 * bar && l->bscan.h > bar) {
-        l->bscan.w -= bar;
-        l->colours = (struct oct_view_rect){l->bscan.x + l->bscan.w, l->bscan.y, bar, l->bscan.h};
+    l->divider = (struct oct_view_rect){a.x + left, a.y, gap, a.h};
+    l->enface = right;
+    if (c->n_panels >= 4) {
+        l->profile = (struct oct_view_rect){a.x, below, left, bottom};
+        *(c->has_slice ? &l->slice : &l->spectrum) = last;
+    } else if (c->has_slice) {
+        l->enface = row_at(right, gap, 0, 2);
+        l->slice = row_at(right, gap, 1, 2);
     }
 }
 
-void oct_view_layout_window(struct oct_view_layout *layout, int width, int height,
-                            int status_height, unsigned n_panels, unsigned n_buttons)
+static void place_panels(struct oct_view_layout *l, const struct oct_view_contents *c)
 {
-    int text = oct_view_layout_text_px(width, height);
+    l->bscan = l->area;
+    l->is_stacked = c->n_panels >= 2 && should_stack(l, c->proportion);
+    if (l->is_stacked)
+        place_stacked(l, c);
+    else if (c->n_panels >= 2)
+        place_beside(l, c);
+    int column = column_of(l, l->bscan.w, l->bscan.h);
+    if (column == 0)
+        return;
+    l->bscan.w -= column;
+    l->colours = (struct oct_view_rect){l->bscan.x + l->bscan.w, l->bscan.y, column, l->bscan.h};
+    if (c->guide_height <= 0 || c->guide_height > l->colours.h * 2 / 3)
+        return;
+    l->guide = l->colours;
+    l->guide.h = c->guide_height;
+    l->colours.y += c->guide_height;
+    l->colours.h -= c->guide_height;
+}
+
+double oct_view_layout_share_at(const struct oct_view_layout *layout, double x, double y)
+{
+    const struct oct_view_rect a = layout->area;
+    const double gap = layout->margin;
+    double share =
+        layout->is_stacked ? (y - a.y - gap / 2) / (a.h - gap) : (x - a.x - gap / 2) / (a.w - gap);
+
+    return share >= OCT_VIEW_LEAST_SHARE ? fmin(share, OCT_VIEW_MOST_SHARE) : OCT_VIEW_LEAST_SHARE;
+}
+
+void oct_view_layout_window(struct oct_view_layout *layout, const struct oct_view_contents *c)
+{
+    int text = c->text_px, width = c->width;
 
     *layout = (struct oct_view_layout){.text_px = text, .large_px = text * 3 / 2};
     int edge = layout->margin = larger(2, text / 2);
-    status_height = larger(1, smaller(status_height, height - 1));
-    layout->status = (struct oct_view_rect){0, height - status_height, width, status_height};
-    int left = height - status_height, strip = left / 6;
-    layout->header = (struct oct_view_rect){0, 0, width, smaller(layout->large_px * 2, strip)};
-    int buttons = smaller(text * 13 / 5, strip), timeline = smaller(text * 5 / 2, strip);
+    int status = larger(1, smaller(c->status_height, c->height - 1));
+    layout->status = (struct oct_view_rect){0, c->height - status, width, status};
+    int left = c->height - status, strip = left / 6;
+    place_header(layout, c, smaller(layout->large_px * 7 / 4, strip));
+    int buttons = smaller(text * 9 / 4, strip), timeline = smaller(text * 2, strip);
     layout->buttons = (struct oct_view_rect){0, left - buttons, width, buttons};
-    place_buttons(layout, n_buttons);
-    int bottom = layout->buttons.y - timeline;
+    place_row(layout, c, false,
+              (struct oct_view_rect){edge, layout->buttons.y + edge / 4,
+                                     larger(1, width - 2 * edge), larger(1, buttons - edge / 2)},
+              edge / 2);
+    int bottom = layout->buttons.y - timeline, top = layout->header.h;
     layout->timeline = (struct oct_view_rect){edge, bottom, larger(1, width - 2 * edge), timeline};
-    int top = layout->header.h;
+    int banner = smaller(larger(0, c->banner_height), larger(0, (bottom - top) / 3));
+    layout->banner = (struct oct_view_rect){edge, top, larger(1, width - 2 * edge), banner};
+    top += banner;
     layout->area = (struct oct_view_rect){0, top, larger(1, width), larger(1, bottom - top)};
     if (layout->area.w > 4 * edge && layout->area.h > 4 * edge)
         layout->area = (struct oct_view_rect){edge, top + edge / 2, layout->area.w - 2 * edge,
                                               layout->area.h - edge};
-    place_panels(layout, n_panels);
+    place_panels(layout, c);
 }
 
 bool oct_view_rect_holds(struct oct_view_rect r, int x, int y)

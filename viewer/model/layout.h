@@ -9,30 +9,72 @@ struct oct_view_rect {
     int x, y, w, h;
 };
 
-/* Height of the letters for a window: readable at 1280x720, growing with it. */
-int oct_view_layout_text_px(int width, int height);
+/* Height in pixels of letters of so many points (1/72 inch) on a monitor of so many dots an inch.
+ * They do not outgrow a small window, whose lines would have no room, and are 12 pixels at
+ * least. */
+int oct_view_layout_text_px(double points, double dpi, int width, int height);
 
 #define OCT_VIEW_MOST_BUTTONS 24u
+#define OCT_VIEW_LEAST_SHARE 0.25
+#define OCT_VIEW_MOST_SHARE 0.85
 
-/* The whole window, from the top: header, panels, timeline, buttons, status line. A panel that is
- * not shown has no width. */
-struct oct_view_layout {
-    int text_px, large_px, margin;
-    struct oct_view_rect header;  /* recording and label, full width */
-    struct oct_view_rect area;    /* all panels together; never empty */
-    struct oct_view_rect bscan;   /* for the B-scan; never empty */
-    struct oct_view_rect colours; /* the colour bar, at its right */
-    struct oct_view_rect enface, profile, spectrum;
-    struct oct_view_rect timeline; /* full width less margins */
-    struct oct_view_rect button[OCT_VIEW_MOST_BUTTONS];
-    struct oct_view_rect buttons; /* full width */
-    struct oct_view_rect status;  /* full width, at the bottom */
+/* How much of the panels' room the B-scan has, along the line from it to the en face picture: the
+ * user's, between the two limits above, or 0: the standard. */
+struct oct_view_divider {
+    double beside, stacked;
 };
 
-/* Computes the layout. status_height: of all lines of the status, margins included; n_panels: 1, 2
- * or 4. */
-void oct_view_layout_window(struct oct_view_layout *layout, int width, int height,
-                            int status_height, unsigned n_panels, unsigned n_buttons);
+/* What a button needs. */
+struct oct_view_button_room {
+    bool is_patients; /* it stands in the header's row; else below the picture */
+    bool is_field;    /* it takes what the others of its row leave */
+    int width;        /* of its label and its margins */
+};
+
+/* What a window holds. */
+struct oct_view_contents {
+    int width, height; /* of the window */
+    int text_px;
+    int status_height; /* of all lines of the status, margins included */
+    int banner_height; /* of all alarms; 0: there is none */
+    int guide_height;  /* of the guide's words above the colour bar; 0: it is not shown */
+    unsigned n_panels; /* 1, 2 or 4 */
+    double proportion; /* of the tissue in the B-scan, width over height; NaN: not known */
+    bool has_slice;    /* playback: a second cut through the volume, where there are panels */
+    struct oct_view_divider divider;
+    unsigned n_buttons;
+    struct oct_view_button_room button[OCT_VIEW_MOST_BUTTONS];
+};
+
+/* The whole window, from the top: header, alarms, panels, timeline, buttons, status line. A panel
+ * that is not shown has no width, an absent strip no height. */
+struct oct_view_layout {
+    int text_px, large_px, margin;
+    struct oct_view_rect header;    /* full width */
+    struct oct_view_rect recording; /* its left part: the words on recording */
+    struct oct_view_rect patient;   /* its right part: the patient's buttons; w 0: there are none */
+    struct oct_view_rect banner;    /* alarms, full width less margins; h 0: none */
+    struct oct_view_rect area;      /* all panels together; never empty */
+    struct oct_view_rect bscan;     /* for the B-scan; never empty */
+    struct oct_view_rect guide;     /* at its right, above the colour bar; w 0: none */
+    struct oct_view_rect colours;   /* the colour bar, at its right */
+    struct oct_view_rect enface, profile, spectrum;
+    struct oct_view_rect slice;    /* playback, in the place of the spectrum or by the en face */
+    struct oct_view_rect divider;  /* what the mouse drags, between B-scan and en face; w 0: none */
+    bool is_stacked;               /* en face below the B-scan: the divider moves up and down */
+    struct oct_view_rect timeline; /* full width less margins; in playback the slider's */
+    struct oct_view_rect button[OCT_VIEW_MOST_BUTTONS]; /* both rows */
+    struct oct_view_rect buttons;                       /* the row below, full width */
+    struct oct_view_rect status;                        /* full width, at the bottom */
+};
+
+/* Computes the layout. The en face picture stands at the right of the B-scan, or below it where the
+ * B-scan, filling its panel, is less distorted so (a wide scan). */
+void oct_view_layout_window(struct oct_view_layout *layout,
+                            const struct oct_view_contents *contents);
+
+/* The share that brings the divider's middle to a place of the window, within the limits. */
+double oct_view_layout_share_at(const struct oct_view_layout *layout, double x, double y);
 
 bool oct_view_rect_holds(struct oct_view_rect r, int x, int y);
 

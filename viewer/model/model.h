@@ -14,6 +14,7 @@
 #include "viewer/model/enface.h"
 #include "viewer/model/enface_wishes.h"
 #include "viewer/model/layers.h"
+#include "viewer/model/layout.h"
 #include "viewer/model/lens.h"
 #include "viewer/model/line_rate.h"
 #include "viewer/model/measure.h"
@@ -58,6 +59,7 @@ enum oct_view_held { OCT_HELD_TO, OCT_HELD_FROM, OCT_HELD_MARK, OCT_N_HELD };
 struct oct_view_settings {
     enum oct_view_arrangement arrangement;
     enum oct_view_fit fit;
+    struct oct_view_divider divider;
     bool operators;
     bool average; /* octd's average stands in place of each B-scan, as long as one comes */
     bool cells;   /* those that octd follows are drawn */
