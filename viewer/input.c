@@ -176,9 +176,30 @@ static void start_caliper(struct oct_view_input *input, struct oct_view_model *m
     input->grip = OCT_GRIP_CALIPER;
 }
 
-static void on_press(struct oct_view_input *input, struct oct_view_model *model,
-                     const struct oct_draw *draw, int button)
+/* A hand takes the divider a little beside it, too. */
+static bool is_at_divider(const struct oct_view_layout *l, double x, double y)
 {
+    struct oct_view_rect r = l->divider;
+    int more = l->margin / 4 + 1;
+
+    r.x -= l->is_stacked ? 0 : more;
+    r.w += l->is_stacked ? 0 : 2 * more;
+    r.y -= l->is_stacked ? more : 0;
+    r.h += l->is_stacked ? 2 * more : 0;
+    return l->divider.w > 0 && oct_view_rect_holds(r, (int)x, (int)y);
+}
+
+/* share 0: the standard one. */
+static void set_divider(struct oct_view_model *model, const struct oct_view_layout *l, double share)
+{
+    struct oct_view_divider *divider = &model->settings.divider;
+    *(l->is_stacked ? &divider->stacked : &divider->beside) = share;
+}
+
+static void on_press(struct oct_view_input *input, struct oct_view_model *model,
+                     const struct oct_draw *draw, const SDL_MouseButtonEvent *event)
+{
+    const int button = event->button;
     const struct oct_view_layout *l = oct_draw_layout(draw);
     struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS];
     unsigned n = oct_view_buttons(model, buttons);
@@ -193,6 +214,12 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
             act(input, model, buttons[i].action, 1);
             return;
         }
+    if (button == SDL_BUTTON_LEFT && is_at_divider(l, input->x, input->y)) {
+        input->grip = OCT_GRIP_DIVIDER;
+        if (event->clicks > 1)
+            set_divider(model, l, 0);
+        return;
+    }
     if (!model->has_picture)
         return;
     if (button != SDL_BUTTON_LEFT)
@@ -228,6 +255,10 @@ static bool on_move(struct oct_view_input *input, struct oct_view_model *model,
 
     if (hypot(input->x - input->x0, input->y - input->y0) > l->text_px / 4.0)
         input->moved = true;
+    if (input->grip == OCT_GRIP_NONE)
+        input->pointer = !is_at_divider(l, input->x, input->y) ? OCT_POINTER_USUAL
+                         : l->is_stacked                       ? OCT_POINTER_DOWN
+                                                               : OCT_POINTER_ACROSS;
     switch (input->grip) {
     case OCT_GRIP_PICTURE:
         if (input->moved)
@@ -240,6 +271,10 @@ static bool on_move(struct oct_view_input *input, struct oct_view_model *model,
     case OCT_GRIP_HI:
         drag_limit(input, model, draw, dy);
         return true;
+    case OCT_GRIP_DIVIDER:
+        if (input->moved)
+            set_divider(model, l, oct_view_layout_share_at(l, input->x, input->y));
+        return input->moved;
     case OCT_GRIP_PAN:
         oct_view_lens_pan(&model->lens, -dx / l->bscan.w, -dy / l->bscan.h);
         return true;
@@ -280,6 +315,8 @@ bool oct_view_input_take(struct oct_view_input *input, const SDL_Event *event,
                          struct oct_view_model *model, const struct oct_draw *draw,
                          double pixel_ratio)
 {
+    if (draw && model->has_picture)
+        oct_view_lens_see(&model->lens, oct_draw_layout(draw)->bscan, oct_draw_place(draw));
     switch (event->type) {
     case SDL_QUIT:
         input->quit = true;
@@ -293,7 +330,7 @@ bool oct_view_input_take(struct oct_view_input *input, const SDL_Event *event,
     case SDL_MOUSEBUTTONDOWN:
         input->x = event->button.x * pixel_ratio;
         input->y = event->button.y * pixel_ratio;
-        on_press(input, model, draw, event->button.button);
+        on_press(input, model, draw, &event->button);
         return true;
     case SDL_MOUSEBUTTONUP:
         on_release(input, model, draw);

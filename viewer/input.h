@@ -22,6 +22,14 @@ enum oct_view_grip {
     OCT_GRIP_LO, /* a limit, on the colour bar */
     OCT_GRIP_HI,
     OCT_GRIP_PAN,
+    OCT_GRIP_DIVIDER, /* between B-scan and en face */
+};
+
+enum oct_view_pointer {
+    OCT_POINTER_USUAL,
+    OCT_POINTER_ACROSS, /* over a divider that moves left and right, or up and down */
+    OCT_POINTER_DOWN,
+    OCT_N_POINTERS
 };
 
 struct oct_view_input {
@@ -30,6 +38,7 @@ struct oct_view_input {
     enum oct_view_grip grip;
     double x0, y0, x, y; /* pixels: where the grip began, and where it is */
     bool moved;
+    enum oct_view_pointer pointer; /* how it is to look */
     /* Set for the window, which clears them. */
     bool snapshot, snapshot_plain, full_screen, quit;
 };

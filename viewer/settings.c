@@ -61,6 +61,18 @@ static bool read_yes(const char *text, bool *value)
     return true;
 }
 
+/* 0: the standard one. */
+static bool read_share(const char *text, double *share)
+{
+    double number;
+
+    if (!read_number(text, 0, OCT_VIEW_MOST_SHARE, &number) ||
+        (number > 0 && number < OCT_VIEW_LEAST_SHARE))
+        return false;
+    *share = number;
+    return true;
+}
+
 static bool take(struct oct_view_model *model, const char *key, const char *text)
 {
     struct oct_view_settings *s = &model->settings;
@@ -83,6 +95,10 @@ static bool take(struct oct_view_model *model, const char *key, const char *text
         good = read_number(text, OCT_VIEW_LEAST_GAMMA, OCT_VIEW_MOST_GAMMA, &c->gamma);
     else if (strcmp(key, "fit") == 0 && (good = read_name(text, fits, &number)))
         s->fit = (enum oct_view_fit)number;
+    else if (strcmp(key, "divider_beside") == 0)
+        good = read_share(text, &s->divider.beside);
+    else if (strcmp(key, "divider_stacked") == 0)
+        good = read_share(text, &s->divider.stacked);
     else if (strcmp(key, "operator") == 0)
         good = read_yes(text, &s->operators);
     else if (strcmp(key, "average") == 0)
@@ -158,6 +174,8 @@ static void write_all(FILE *file, const struct oct_view_model *model)
             "cells = %s\nlayers = %s\nrolloff = %s\n",
             fits[s->fit], s->operators ? "yes" : "no", s->average ? "yes" : "no",
             s->cells ? "yes" : "no", s->layers ? "yes" : "no", s->rolloff ? "yes" : "no");
+    fprintf(file, "divider_beside = %.4f\ndivider_stacked = %.4f\n", s->divider.beside,
+            s->divider.stacked);
     fprintf(file, "colours = %s\ncontrast = %s\n", oct_view_palette_names[c->palette],
             ranges[c->range]);
     fprintf(file, "black = %.9g\nwhite = %.9g\ngamma = %.6g\n", c->lo, c->hi, c->gamma);

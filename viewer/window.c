@@ -32,7 +32,8 @@ struct window {
     bool changed;        /* something is to be drawn anew */
     bool news;           /* the app has something, which its turn will take */
     bool typing;
-    SDL_Rect windowed; /* where it was before the full screen */
+    SDL_Cursor *cursor[OCT_N_POINTERS]; /* NULL: SDL has none; the pointer stays as it is */
+    SDL_Rect windowed;                  /* where it was before the full screen */
 };
 
 /* A kiosk may have no window manager, and without one SDL's full screen moves nothing. So this sets
@@ -79,7 +80,10 @@ static void on_event(struct window *w, const SDL_Event *event)
     }
     if (event->type == SDL_RENDER_TARGETS_RESET || event->type == SDL_RENDER_DEVICE_RESET)
         oct_draw_forget(w->draw);
+    enum oct_view_pointer pointer = w->input.pointer;
     w->changed |= oct_view_input_take(&w->input, event, model, w->draw, pixel_ratio(w));
+    if (w->input.pointer != pointer)
+        SDL_SetCursor(w->cursor[w->input.pointer]);
     if (w->input.full_screen)
         toggle_full_screen(w);
     w->input.full_screen = false;
@@ -223,6 +227,15 @@ static bool has_display(void)
     return with_x11 || with_wayland || getenv("SDL_VIDEODRIVER");
 }
 
+static void open_cursors(struct window *w)
+{
+    static const SDL_SystemCursor which[OCT_N_POINTERS] = {
+        SDL_SYSTEM_CURSOR_ARROW, SDL_SYSTEM_CURSOR_SIZEWE, SDL_SYSTEM_CURSOR_SIZENS};
+
+    for (int i = 0; i < OCT_N_POINTERS; i++)
+        w->cursor[i] = SDL_CreateSystemCursor(which[i]);
+}
+
 static enum oct_err open_window(struct window *w, const struct oct_view_options *options,
                                 struct oct_error *err)
 {
@@ -255,6 +268,7 @@ static enum oct_err open_window(struct window *w, const struct oct_view_options 
     w->news_event = SDL_RegisterEvents(1);
     SDL_StopTextInput(); /* keys are commands until a text is asked for */
     oct_view_input_init(&w->input);
+    open_cursors(w);
     enum oct_err code = oct_draw_create(&w->draw, w->renderer, options->font, err);
     /* A user who starts it from a desktop sees no stderr. */
     if (code == OCT_OK && !oct_draw_has_text(w->draw))
@@ -265,6 +279,8 @@ static enum oct_err open_window(struct window *w, const struct oct_view_options 
 static void close_window(struct window *w)
 {
     oct_draw_destroy(w->draw);
+    for (int i = 0; i < OCT_N_POINTERS; i++)
+        SDL_FreeCursor(w->cursor[i]);
     if (w->renderer)
         SDL_DestroyRenderer(w->renderer);
     if (w->window)

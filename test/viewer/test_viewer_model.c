@@ -156,16 +156,16 @@ static void zooming_keeps_the_place_under_the_pointer(void **state)
     const struct oct_view_rect area = {10, 20, 400, 300};
 
     oct_view_lens_init(&lens);
-    struct oct_view_rectf before = oct_view_lens_place(&lens, area, 4.0 / 3, false);
+    struct oct_view_rectf before = oct_view_lens_place(&lens, area, 400, 300);
     assert_true(before.x == 10 && before.w == 400 && before.h == 300);
     double x = before.x + 0.3 * before.w, y = before.y + 0.6 * before.h;
     oct_view_lens_zoom(&lens, 4, 0.3, 0.6);
-    struct oct_view_rectf after = oct_view_lens_place(&lens, area, 4.0 / 3, false);
+    struct oct_view_rectf after = oct_view_lens_place(&lens, area, 400, 300);
     assert_true(after.w == 1600 && after.h == 1200);
     assert_true(fabs(after.x + 0.3 * after.w - x) < 1e-6);
     assert_true(fabs(after.y + 0.6 * after.h - y) < 1e-6);
     oct_view_lens_pan(&lens, 100, -100);
-    after = oct_view_lens_place(&lens, area, 4.0 / 3, false);
+    after = oct_view_lens_place(&lens, area, 400, 300);
     assert_true(fabs(after.x + after.w - 410) < 1e-6); /* its edge, not beyond */
     assert_true(fabs(after.y - 20) < 1e-6);
     oct_view_lens_zoom(&lens, 1e9, 0.5, 0.5);

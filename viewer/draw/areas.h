@@ -16,6 +16,8 @@ void oct_draw_cells_enface(struct oct_draw *draw, const struct oct_view_model *m
 void oct_draw_sharpened(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_average(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_scale_bars(struct oct_draw *draw, const struct oct_view_model *model);
+/* In the corner, how far the scales of the B-scan differ. */
+void oct_draw_stretch(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_colour_bar(struct oct_draw *draw, const struct oct_view_model *model);
 enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model *model,
                              struct oct_error *err);

@@ -106,8 +106,7 @@ enum oct_err oct_draw_bscan(struct oct_draw *draw, const struct oct_view_model *
         oct_draw_fill(draw, area, RGB_AREA, 255);
         return OCT_OK;
     }
-    draw->place = oct_view_lens_place(&model->lens, area, oct_view_model_proportion(model),
-                                      oct_view_model_fills(model));
+    draw->place = oct_view_model_place(model, area);
     draw->picture_rect = seen_of(draw->place, area);
     /* SDL cuts a scaled copy at whole pixels of the picture. Where those are large on the screen
      * they are drawn here, each where it is: what is measured must lie where it is seen. */
@@ -123,6 +122,15 @@ enum oct_err oct_draw_bscan(struct oct_draw *draw, const struct oct_view_model *
     else
         copy_seen(draw);
     return OCT_OK;
+}
+
+void oct_draw_stretch(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    char text[64];
+
+    oct_view_model_stretch_text(model, draw->place, text, sizeof(text));
+    if (text[0])
+        oct_draw_corner(draw, text, RGB_PLAIN);
 }
 
 /* ---- the colour bar ---- */

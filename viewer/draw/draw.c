@@ -4,6 +4,7 @@
 #include "viewer/draw/areas.h"
 #include "viewer/model/buttons.h"
 
+#include <math.h>
 #include <string.h>
 
 /* SDL's software renderer scales straight into the window where picture and window have one format,
@@ -73,9 +74,11 @@ static void arrange(struct oct_draw *draw, const struct oct_view_model *model, i
                                          .height = height,
                                          .text_px = text_px,
                                          .n_panels = n_panels[settings->arrangement],
-                                         .proportion = oct_view_model_proportion(model),
+                                         .proportion = NAN,
                                          .divider = settings->divider};
 
+    if (model->has_picture && oct_view_model_knows_proportion(model))
+        contents.proportion = oct_view_model_proportion(model);
     if (draw->text)
         oct_text_set_size(draw->text, text_px, text_px * 3 / 2);
     /* Without a font the heights of lines follow from the layout's letters. */
@@ -86,6 +89,22 @@ static void arrange(struct oct_draw *draw, const struct oct_view_model *model, i
     contents.banner_height = oct_draw_banner_height(draw, model);
     measure_buttons(draw, model, &contents);
     oct_view_layout_window(&draw->layout, &contents);
+}
+
+/* A handle in the gap between B-scan and en face picture. */
+static void draw_divider(struct oct_draw *draw)
+{
+    const struct oct_view_rect r = draw->layout.divider;
+    const int length = 3 * draw->layout.text_px, thick = draw->layout.margin / 3 + 1;
+
+    if (r.w == 0)
+        return;
+    struct oct_view_rect handle = {r.x + (r.w - thick) / 2, r.y + (r.h - length) / 2, thick,
+                                   length};
+    if (draw->layout.is_stacked)
+        handle = (struct oct_view_rect){r.x + (r.w - length) / 2, r.y + (r.h - thick) / 2, length,
+                                        thick};
+    oct_draw_fill(draw, handle, RGB_DIM, 255);
 }
 
 enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *model,
@@ -108,10 +127,12 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
     oct_draw_layers(draw, model);
     oct_draw_marks(draw, model);
     oct_draw_cells_bscan(draw, model);
+    oct_draw_stretch(draw, model);
     oct_draw_colour_bar(draw, model);
     oct_draw_profile(draw, model);
     oct_draw_spectrum(draw, model);
     oct_draw_timeline(draw, model);
+    draw_divider(draw);
     oct_draw_banner(draw, model);
     oct_draw_message(draw, model);
     oct_draw_header(draw, model);

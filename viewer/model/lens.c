@@ -1,5 +1,7 @@
 #include "viewer/model/lens.h"
 
+#include <math.h>
+
 static double clamp(double value, double lo, double hi)
 {
     return value < lo ? lo : value > hi ? hi : value;
@@ -8,15 +10,15 @@ static double clamp(double value, double lo, double hi)
 /* Keeps the view within the picture's edges. */
 static void keep_inside(struct oct_view_lens *lens)
 {
-    double half = 0.5 / lens->zoom;
+    double half_x = 0.5 * lens->seen_x / lens->zoom, half_y = 0.5 * lens->seen_y / lens->zoom;
 
-    lens->x = clamp(lens->x, half, 1 - half);
-    lens->y = clamp(lens->y, half, 1 - half);
+    lens->x = clamp(lens->x, half_x, 1 - half_x);
+    lens->y = clamp(lens->y, half_y, 1 - half_y);
 }
 
 void oct_view_lens_init(struct oct_view_lens *lens)
 {
-    *lens = (struct oct_view_lens){1, 0.5, 0.5};
+    *lens = (struct oct_view_lens){1, 0.5, 0.5, 1, 1};
 }
 
 static double along(int start, int extent, double length, double share)
@@ -29,17 +31,25 @@ static double along(int start, int extent, double length, double share)
 }
 
 struct oct_view_rectf oct_view_lens_place(const struct oct_view_lens *lens,
-                                          struct oct_view_rect area, double proportion,
-                                          bool stretch)
+                                          struct oct_view_rect area, double width, double height)
 {
-    struct oct_view_rect fit = oct_view_layout_fit(area, proportion, stretch);
-    struct oct_view_rectf r = {0, 0, fit.w * lens->zoom, fit.h * lens->zoom};
+    struct oct_view_rectf r = {0, 0, width * lens->zoom, height * lens->zoom};
 
-    if (lens->zoom == 1)
-        return (struct oct_view_rectf){fit.x, fit.y, fit.w, fit.h};
     r.x = along(area.x, area.w, r.w, lens->x);
     r.y = along(area.y, area.h, r.h, lens->y);
+    if (lens->zoom == 1) {
+        r.x = floor(r.x);
+        r.y = floor(r.y);
+    }
     return r;
+}
+
+void oct_view_lens_see(struct oct_view_lens *lens, struct oct_view_rect area,
+                       struct oct_view_rectf place)
+{
+    lens->seen_x = place.w > 0 ? clamp(area.w * lens->zoom / place.w, 0, 1) : 1;
+    lens->seen_y = place.h > 0 ? clamp(area.h * lens->zoom / place.h, 0, 1) : 1;
+    keep_inside(lens);
 }
 
 void oct_view_lens_zoom(struct oct_view_lens *lens, double factor, double x, double y)
@@ -54,7 +64,7 @@ void oct_view_lens_zoom(struct oct_view_lens *lens, double factor, double x, dou
 
 void oct_view_lens_pan(struct oct_view_lens *lens, double x, double y)
 {
-    lens->x += x / lens->zoom;
-    lens->y += y / lens->zoom;
+    lens->x += x * lens->seen_x / lens->zoom;
+    lens->y += y * lens->seen_y / lens->zoom;
     keep_inside(lens);
 }

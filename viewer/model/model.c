@@ -350,11 +350,6 @@ bool oct_view_model_knows_proportion(const struct oct_view_model *model)
     return oct_view_proportion_known(model->daemon.lateral_um, model->daemon.axial_um);
 }
 
-bool oct_view_model_fills(const struct oct_view_model *model)
-{
-    return model->settings.fit == OCT_FIT_FILL;
-}
-
 struct oct_view_scale oct_view_model_scale(const struct oct_view_model *model)
 {
     return (struct oct_view_scale){model->daemon.lateral_um, model->daemon.axial_um};
@@ -366,4 +361,31 @@ double oct_view_model_proportion(const struct oct_view_model *model)
 
     return oct_view_proportion(h->n_lines, model->daemon.lateral_um, h->depth,
                                model->daemon.axial_um);
+}
+
+struct oct_view_rectf oct_view_model_place(const struct oct_view_model *model,
+                                           struct oct_view_rect panel)
+{
+    const struct oct_picture_header *h = &model->shown.header;
+    struct oct_view_rect fit = panel;
+
+    if (model->settings.fit == OCT_FIT_PIXELS)
+        return oct_view_lens_place(&model->lens, panel, h->n_lines, h->depth);
+    if (model->settings.fit == OCT_FIT_MICROMETRES)
+        fit = oct_view_layout_fit(panel, oct_view_model_proportion(model), false);
+    return oct_view_lens_place(&model->lens, panel, fit.w, fit.h);
+}
+
+void oct_view_model_stretch_text(const struct oct_view_model *model, struct oct_view_rectf place,
+                                 char *text, size_t n_bytes)
+{
+    double stretch = oct_view_model_proportion(model) / (place.w / place.h);
+
+    text[0] = '\0';
+    if (!model->has_picture || !oct_view_model_knows_proportion(model) || !isfinite(stretch))
+        return;
+    if (stretch > 1.05)
+        snprintf(text, n_bytes, "stretched %.1fx along depth", stretch);
+    else if (stretch < 1 / 1.05)
+        snprintf(text, n_bytes, "stretched %.1fx across", 1 / stretch);
 }

@@ -254,7 +254,16 @@ double oct_view_model_silence_s(const struct oct_view_model *model);
 struct oct_view_scale oct_view_model_scale(const struct oct_view_model *model);
 double oct_view_model_proportion(const struct oct_view_model *model);
 
-/* Whether the B-scan fills its panel. */
-bool oct_view_model_fills(const struct oct_view_model *model);
+/* Whether the spacings along lines and depth are known. */
+bool oct_view_model_knows_proportion(const struct oct_view_model *model);
+
+/* Returns where the shown picture lies in its panel, by fit and zoom. */
+struct oct_view_rectf oct_view_model_place(const struct oct_view_model *model,
+                                           struct oct_view_rect panel);
+
+/* How far the two scales of a picture differ that lies there: "stretched 2.1x along depth"; "":
+ * they do not by a twentieth, or are not known. */
+void oct_view_model_stretch_text(const struct oct_view_model *model, struct oct_view_rectf place,
+                                 char *text, size_t n_bytes);
 
 #endif

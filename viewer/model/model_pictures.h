@@ -17,7 +17,4 @@ void oct_view_model_adapt(struct oct_view_model *model, double pace);
 /* After the slab comes the picture that follows layers, if octd makes one, then the mean again. */
 void oct_view_model_next_projection(struct oct_view_model *model);
 
-/* Whether the spacings along lines and depth are known. */
-bool oct_view_model_knows_proportion(const struct oct_view_model *model);
-
 #endif
