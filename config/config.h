@@ -111,8 +111,10 @@ struct oct_config {
         double sync_interval_s;      /* 1 */
         double buffer_s;             /* 1: how long the disk may stall before B-scans are dropped */
         double last_s;               /* 0: seconds kept in memory for record last */
+        uint32_t volumes;            /* 0: a recording goes on until it is stopped */
         oct_config_string eye;       /* "", OD or OS */
         oct_config_string pseudonym; /* free text without control characters */
+        bool name_has_pseudonym;
     } record;
     struct {
         oct_config_string
@@ -162,11 +164,21 @@ struct oct_config {
     } security;
     struct {
         uint32_t nice;
+        double text_pt; /* 11 */
+        int ask_label;  /* enum oct_config_ask: operator */
+        bool snapshot_has_pseudonym;
     } view;
     struct oct_config_origin origins[OCT_CONFIG_MAX_KEYS]; /* of key k of the table */
     char sources[OCT_CONFIG_MAX_SOURCES]
                 [OCT_CONFIG_SOURCE_BYTES]; /* "lab.ini", "--set"; "": free */
     uint32_t n_given;                      /* values set so far */
+};
+
+/* Of view.ask_label: in which profile of octview a recording without a label is asked for one. */
+enum oct_config_ask {
+    OCT_ASK_OPERATOR,
+    OCT_ASK_ALWAYS,
+    OCT_ASK_NEVER,
 };
 
 /* When a running daemon accepts a change of a key. */

@@ -24,6 +24,7 @@ static const char *const domain_names[] = {"linear", "db", NULL};
 static const char *const source_names[] = {"enface", "bscan", NULL};
 static const char *const polarity_names[] = {"bright", "dark", "both", NULL};
 static const char *const eye_names[] = {"", "OD", "OS", NULL};
+static const char *const ask_names[] = {"operator", "always", "never", NULL};
 
 /* The type of a member decides the type of its key, so that the two cannot disagree. */
 #define MEMBER(s, k) (((struct oct_config *)0)->s.k)
@@ -252,11 +253,16 @@ const struct oct_key oct_keys[] = {
      .meaning = "How long the disk may stall before a recording loses B-scans; takes memory."},
     {VALUE(record, last_s), .when = OCT_CONFIG_IDLE, .min = 0, .max = 3600, .standard = "0",
      .unit = "s", .meaning = "Seconds always kept in memory for octctl record last; 0: none."},
+    {VALUE(record, volumes), .when = OCT_CONFIG_LIVE, .min = 0, .max = 1e9, .standard = "0",
+     .unit = "volumes",
+     .meaning = "A recording ends by itself after so many whole volumes; 0: it is stopped."},
     {TEXT(record, eye, STRING), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_RECORDING,
      .names = eye_names, .standard = "",
      .meaning = "Which eye, noted in the recording; empty: not said."},
     {TEXT(record, pseudonym, STRING), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_RECORDING,
      .max = 127, .standard = "", .meaning = "Who, noted in the recording. Never a patient's name."},
+    {VALUE(record, name_has_pseudonym), .when = OCT_CONFIG_LIVE, .applies = OCT_APPLIES_RECORDING,
+     .standard = "no", .meaning = "Names of files begin with the pseudonym, too."},
 
     {TEXT(analysis, run, NAMES), .when = OCT_CONFIG_IDLE,
      .standard = "enface,quality,cells,surfaces,slab,average,rolloff",
@@ -383,6 +389,15 @@ const struct oct_key oct_keys[] = {
     {VALUE(view, nice), .when = OCT_CONFIG_START, .min = 0, .max = 19, .standard = "10",
      .meaning =
          "How far octview, from its own start on, gives way to octd on the same cores; 0: not."},
+    {VALUE(view, text_pt), .when = OCT_CONFIG_START, .min = 6, .max = 48, .standard = "11",
+     .unit = "points",
+     .meaning = "Size of octview's text: 1/72 inch, as the monitor says how large it is."},
+    {VALUE(view, ask_label), .when = OCT_CONFIG_START, .names = ask_names,
+     .first = OCT_ASK_OPERATOR, .standard = "operator",
+     .meaning = "Who is asked for eye and pseudonym before a recording that has neither: the "
+                "operator's profile alone, always, never."},
+    {VALUE(view, snapshot_has_pseudonym), .when = OCT_CONFIG_START, .standard = "no",
+     .meaning = "Names of octview's snapshots have the pseudonym, too."},
 };
 const size_t oct_n_keys = sizeof(oct_keys) / sizeof(oct_keys[0]);
 
