@@ -164,7 +164,7 @@ struct oct_config {
     } security;
     struct {
         uint32_t nice;
-        double text_pt; /* 11 */
+        double text_pt; /* 12 */
         int ask_label;  /* enum oct_config_ask: operator */
         bool snapshot_has_pseudonym;
     } view;

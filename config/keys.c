@@ -389,7 +389,7 @@ const struct oct_key oct_keys[] = {
     {VALUE(view, nice), .when = OCT_CONFIG_START, .min = 0, .max = 19, .standard = "10",
      .meaning =
          "How far octview, from its own start on, gives way to octd on the same cores; 0: not."},
-    {VALUE(view, text_pt), .when = OCT_CONFIG_START, .min = 6, .max = 48, .standard = "11",
+    {VALUE(view, text_pt), .when = OCT_CONFIG_START, .min = 6, .max = 48, .standard = "12",
      .unit = "points",
      .meaning = "Size of octview's text: 1/72 inch, as the monitor says how large it is."},
     {VALUE(view, ask_label), .when = OCT_CONFIG_START, .names = ask_names,

@@ -72,8 +72,10 @@ static enum oct_err draw_png(const struct oct_view_options *options,
                         SDL_GetError());
         goto done;
     }
-    if ((code = oct_draw_create(&draw, renderer, options->font, err)) ||
-        (code = oct_draw_frame(draw, model, err)))
+    if ((code = oct_draw_create(&draw, renderer, options->font, err)))
+        goto done;
+    oct_draw_set_text(draw, options->config.view.text_pt, OCT_DRAW_USUAL_DPI);
+    if ((code = oct_draw_frame(draw, model, err)))
         goto done;
     SDL_RenderFlush(renderer);
     code = oct_png_save(surface, options->screenshot, err);

@@ -26,7 +26,7 @@ static const char usage[] =
     "  --control ENDPOINT       where commands go, instead of control.endpoint; none: nowhere\n"
     "  --operator               start with the operator profile (recording and contrast only)\n"
     "  --settings FILE          remembered settings, instead of the user's; none: none\n"
-    "  --size WxH               size of the window in pixels (1280x720)\n"
+    "  --size WxH               size of the window in pixels (the screen; headless 1280x720)\n"
     "  --full-screen            start in full screen\n"
     "  --font FILE              a fixed-width font, instead of the one found\n"
     "  --headless               no display: receive, draw once, write a PNG\n"

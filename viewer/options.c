@@ -126,6 +126,7 @@ static enum oct_err take(struct oct_view_options *options, struct found *found, 
         found->timeout = true;
         return read_timeout(optarg, &options->timeout_s, err);
     case OPT_SIZE:
+        options->has_size = true;
         return read_size(optarg, &options->width, &options->height, err);
     case OPT_FONT:
         options->font = optarg;

@@ -22,7 +22,8 @@ struct oct_view_options {
     const char *font;       /* NULL: look for one */
     uint64_t n_frames;      /* headless: pictures to receive */
     double timeout_s;       /* headless */
-    int width, height;      /* of the window */
+    int width, height;      /* of the window; headless, or when has_size */
+    bool has_size;          /* else the window is as large as the screen lets it be */
     bool full_screen;
 };
 

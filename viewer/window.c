@@ -20,6 +20,9 @@
 #define IDLE_NS (200 * OCT_NS_PER_MS)
 /* How long the end of the program waits for snapshots that are being written. */
 #define SNAPSHOTS_WAIT_S 10
+/* Monitors that say otherwise do not know their size: a projector, a switch between computers. */
+#define LEAST_DPI 60
+#define MOST_DPI 400
 
 struct window {
     SDL_Window *window;
@@ -32,6 +35,7 @@ struct window {
     bool changed;        /* something is to be drawn anew */
     bool news;           /* the app has something, which its turn will take */
     bool typing;
+    double text_pt;
     SDL_Cursor *cursor[OCT_N_POINTERS]; /* NULL: SDL has none; the pointer stays as it is */
     SDL_Rect windowed;                  /* where it was before the full screen */
 };
@@ -59,6 +63,18 @@ static void toggle_full_screen(struct window *w)
     }
 }
 
+/* Letters have their size in points on the monitor where the window is now. */
+static void set_text(struct window *w)
+{
+    float dpi = 0, across = 0, down = 0;
+    int display = SDL_GetWindowDisplayIndex(w->window);
+
+    if (display < 0 || SDL_GetDisplayDPI(display, &dpi, &across, &down) < 0 ||
+        !(across >= LEAST_DPI && across <= MOST_DPI))
+        across = (float)OCT_DRAW_USUAL_DPI;
+    oct_draw_set_text(w->draw, w->text_pt, (double)across);
+}
+
 /* Returns pixels per unit of mouse and window, which on a dense screen is not one. */
 static double pixel_ratio(const struct window *w)
 {
@@ -80,6 +96,8 @@ static void on_event(struct window *w, const SDL_Event *event)
     }
     if (event->type == SDL_RENDER_TARGETS_RESET || event->type == SDL_RENDER_DEVICE_RESET)
         oct_draw_forget(w->draw);
+    if (event->type == SDL_WINDOWEVENT && event->window.event == SDL_WINDOWEVENT_DISPLAY_CHANGED)
+        set_text(w);
     enum oct_view_pointer pointer = w->input.pointer;
     w->changed |= oct_view_input_take(&w->input, event, model, w->draw, pixel_ratio(w));
     if (w->input.pointer != pointer)
@@ -236,12 +254,25 @@ static void open_cursors(struct window *w)
         w->cursor[i] = SDL_CreateSystemCursor(which[i]);
 }
 
+/* Without --size the window takes the screen, less what the desktop keeps for itself. A window
+ * manager makes room for the frame by maximizing; where there is none, the size does it. */
+static void create_window(struct window *w, const struct oct_view_options *options,
+                          const char *title)
+{
+    uint32_t flags = SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI;
+    SDL_Rect r = {SDL_WINDOWPOS_UNDEFINED, SDL_WINDOWPOS_UNDEFINED, options->width,
+                  options->height};
+
+    if (!options->has_size && SDL_GetDisplayUsableBounds(0, &r) == 0)
+        flags |= SDL_WINDOW_MAXIMIZED;
+    w->window = SDL_CreateWindow(title, r.x, r.y, r.w, r.h, flags);
+}
+
 static enum oct_err open_window(struct window *w, const struct oct_view_options *options,
                                 struct oct_error *err)
 {
     const char *x11 = getenv("DISPLAY");
     char title[256];
-    const uint32_t flags = SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI;
 
     oct_view_letters_set_locale();
     SDL_SetHint(SDL_HINT_NO_SIGNAL_HANDLERS, "1");
@@ -255,8 +286,7 @@ static enum oct_err open_window(struct window *w, const struct oct_view_options 
     if (!has_display())
         SDL_SetError("no display (neither DISPLAY nor WAYLAND_DISPLAY is set)");
     else if (SDL_Init(SDL_INIT_VIDEO) == 0)
-        w->window = SDL_CreateWindow(title, SDL_WINDOWPOS_UNDEFINED, SDL_WINDOWPOS_UNDEFINED,
-                                     options->width, options->height, flags);
+        create_window(w, options, title);
     if (w->window)
         w->renderer = SDL_CreateRenderer(w->window, -1, 0);
     if (!w->renderer)
@@ -270,6 +300,9 @@ static enum oct_err open_window(struct window *w, const struct oct_view_options 
     oct_view_input_init(&w->input);
     open_cursors(w);
     enum oct_err code = oct_draw_create(&w->draw, w->renderer, options->font, err);
+    w->text_pt = options->config.view.text_pt;
+    if (code == OCT_OK)
+        set_text(w);
     /* A user who starts it from a desktop sees no stderr. */
     if (code == OCT_OK && !oct_draw_has_text(w->draw))
         SDL_SetWindowTitle(w->window, "octview: no font found, no text (see octview --font)");
