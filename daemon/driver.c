@@ -1,5 +1,6 @@
 #include "daemon/driver.h"
 
+#include "daemon/driver_plain.h"
 #include "pipeline/base/log.h"
 
 #include <inttypes.h>
@@ -444,7 +445,9 @@ void oct_driver_look(struct oct_driver *d, struct oct_driver_watch *watch,
     if (fault != d->fault)
         d->n_messages = n;
     d->fault = fault;
-    if (fault != OCT_DRIVER_RIGHT && oct_driver_watch_newest(watch, fault, &message))
+    if (fault != OCT_DRIVER_RIGHT && oct_driver_watch_newest(watch, fault, &message)) {
         oct_driver_explain(d, fault, &message, config);
+        oct_driver_plain(fault, &message, config, d->plain, sizeof(d->plain));
+    }
     tell(d, now_ns);
 }

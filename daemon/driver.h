@@ -37,6 +37,7 @@ struct oct_driver {
     unsigned fault;            /* OCT_DRIVER_RIGHT: none */
     uint64_t n_messages;       /* since it was found, and those that showed it */
     char what[160], cure[192]; /* "1000 samples a line come, camera.samples is 1024" */
+    char plain[128];           /* the same for whoever sits at the window (driver_plain.h) */
 
     const struct oct_driver_watch *watch; /* of which session */
     struct oct_driver_slice slices[OCT_DRIVER_SLICES];

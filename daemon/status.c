@@ -368,6 +368,7 @@ static void add_fault(cJSON *source, const struct oct_daemon *d)
     add_u64(fault, "messages", wrong ? driver->n_messages : 0);
     cJSON_AddStringToObject(fault, "text", text);
     cJSON_AddStringToObject(fault, "cure", wrong ? driver->cure : "");
+    cJSON_AddStringToObject(fault, "plain", wrong ? driver->plain : "");
 }
 
 /* Adds the header of the newest right message that was looked at. */

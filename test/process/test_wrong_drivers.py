@@ -94,6 +94,7 @@ def each_wrong_driver_is_named():
                 assert status["degraded"] == ["source_refused"], status["degraded"]
                 assert cure in fault["cure"] and 0 < fault["messages"] <= driver.k + 201, fault
                 assert fault["text"].startswith(f"{fault['messages']} message"), fault
+                assert "camera" in fault["plain"] and "_" not in fault["plain"], fault
                 if reason == "samples":
                     summary = run("octctl", "status", "--endpoint", daemon.control)[1]
                     assert re.search(r"^camera driver +\d+ messages? refused: .*set camera.samples",

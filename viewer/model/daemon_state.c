@@ -122,6 +122,7 @@ static void read_driver(struct oct_view_daemon *d, const cJSON *reply)
         return;
     text(fault, "text", d->driver.text, sizeof(d->driver.text));
     text(fault, "cure", d->driver.cure, sizeof(d->driver.cure));
+    text(fault, "plain", d->driver.plain, sizeof(d->driver.plain));
 }
 
 static bool read_share(const cJSON *object, const char *key, double *share)

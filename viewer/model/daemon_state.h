@@ -20,6 +20,7 @@ struct oct_view_daemon {
     bool disk_slow;     /* the disk holds up the recording */
     struct {            /* what the camera driver does wrong, and the cure; "": nothing */
         char text[256], cure[256];
+        char plain[128]; /* what, without names of fields and keys; "": octd has no such words */
     } driver;
     char state[16]; /* idle | running | recording | error */
     char last_error[256];
