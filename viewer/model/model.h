@@ -19,6 +19,7 @@
 #include "viewer/model/line_rate.h"
 #include "viewer/model/measure.h"
 #include "viewer/model/picture.h"
+#include "viewer/model/playback.h"
 #include "viewer/model/rolloff.h"
 #include "viewer/model/sharpened.h"
 #include "viewer/model/spectrum.h"
@@ -102,6 +103,7 @@ struct oct_view_model {
     struct oct_view_cells cells;
     struct oct_view_layers layers; /* owned */
     struct oct_view_rolloff rolloff;
+    struct oct_view_playback playback;
     struct oct_view_tally tally;
     bool connected;                    /* a publisher answers at the endpoint */
     struct oct_view_spectrum spectrum; /* the newest; owned */
