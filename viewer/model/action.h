@@ -13,6 +13,8 @@ enum oct_view_action {
     OCT_ACTION_VOLUMES,     /* how many volumes a recording has */
     OCT_ACTION_SAVE_LAST,   /* what octd kept in memory */
     OCT_ACTION_PLAYBACK,    /* the recording just made, or live again */
+    OCT_ACTION_FILE_BEFORE, /* playback: another recording of the folder */
+    OCT_ACTION_FILE_AFTER,
     OCT_ACTION_KEEP,        /* playback: the recording is good */
     OCT_ACTION_REPEAT,      /* playback: it is to be made again; nothing is deleted */
     OCT_ACTION_FREEZE,      /* in playback: play, pause */

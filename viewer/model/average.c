@@ -93,7 +93,8 @@ bool oct_view_average_text(const struct oct_view_model *model, char *text, size_
     const struct oct_view_daemon *d = &model->daemon;
     char of[16] = "", score[16] = "";
 
-    if (model->settings.average && !model->frozen && !oct_view_average_comes(model)) {
+    if (model->settings.average && !model->frozen && !model->playback.active &&
+        !oct_view_average_comes(model)) {
         snprintf(text, n_bytes, "%s",
                  is_off(model) ? "average: off (octctl set average.bscans 16)"
                                : "average: none comes");

@@ -93,7 +93,7 @@ static void read_lost(struct oct_view_daemon *d, const cJSON *account)
 static void read_record(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *record = item(reply, "record");
-    char path[1024];
+    char *path = d->record.path;
 
     d->record.active = cJSON_IsTrue(item(record, "active"));
     d->record.stopping = cJSON_IsTrue(item(record, "stopping"));
@@ -109,7 +109,7 @@ static void read_record(struct oct_view_daemon *d, const cJSON *reply)
     read_lost(d, item(reply, "record_account"));
     text(record, "eye", d->record.eye, sizeof(d->record.eye));
     text(record, "pseudonym", d->record.pseudonym, sizeof(d->record.pseudonym));
-    text(record, "file", path, sizeof(path));
+    text(record, "file", path, sizeof(d->record.path));
     const char *slash = strrchr(path, '/');
     snprintf(d->record.file, sizeof(d->record.file), "%.255s", slash ? slash + 1 : path);
 }

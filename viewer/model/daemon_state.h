@@ -55,7 +55,8 @@ struct oct_view_daemon {
          * most of them as record_account names it (""); all reasons: "7 disk_slow, 2 source" */
         double n_lost;
         char lost_why[24], lost_text[96];
-        char file[256]; /* the last part of the path */
+        char path[1024]; /* of the newest file, its final name; "": none */
+        char file[256];  /* the last part of it */
         char eye[8], pseudonym[OCT_VIEW_LABEL_BYTES];
     } record;
 };

@@ -38,6 +38,7 @@ void oct_view_model_finish(struct oct_view_model *model)
     oct_view_enface_finish(&model->enface);
     oct_view_layers_finish(&model->layers);
     oct_view_spectrum_finish(&model->spectrum);
+    oct_view_playback_finish(&model->playback);
     model->has_picture = model->newest_waits = false;
 }
 
@@ -76,7 +77,7 @@ static void show(struct oct_view_model *model, struct oct_view_picture *picture)
 static void offer(struct oct_view_model *model, struct oct_view_picture *picture,
                   const struct oct_view_average *average)
 {
-    if (model->frozen && model->has_picture) {
+    if ((model->frozen && model->has_picture) || model->playback.active) {
         oct_view_picture_swap(&model->newest, picture);
         model->newest_average = *average;
         model->newest_waits = true;
@@ -178,15 +179,35 @@ void oct_view_model_set_frozen(struct oct_view_model *model, bool frozen)
         oct_view_archive_freeze(model->archive, frozen);
     if (!frozen)
         model->sharpened.arrival_ns = 0; /* the next D asks anew */
-    if (!frozen && model->newest_waits) {
-        show(model, &model->newest);
-        model->average = model->newest_average;
-        model->newest_waits = false;
-    }
+    if (!frozen)
+        oct_view_model_show_newest(model);
+}
+
+void oct_view_model_show_newest(struct oct_view_model *model)
+{
+    if (!model->newest_waits)
+        return;
+    show(model, &model->newest);
+    model->average = model->newest_average;
+    model->newest_waits = false;
+}
+
+void oct_view_model_show_recorded(struct oct_view_model *model, struct oct_view_picture *picture,
+                                  bool whole)
+{
+    const bool follows = model->contrast.range == OCT_CONTRAST_AUTO && !whole;
+    const struct oct_view_contrast before = model->contrast;
+
+    model->average = (struct oct_view_average){.arrival_ns = 0};
+    show(model, picture);
+    if (follows)
+        model->contrast = before;
 }
 
 void oct_view_model_hold_up(struct oct_view_model *model, struct oct_view_picture *picture)
 {
+    if (model->playback.active)
+        return;
     if (model->frozen)
         oct_view_model_set_frozen(model, false);
     show(model, picture);
@@ -289,6 +310,7 @@ void oct_view_model_tick(struct oct_view_model *model, uint64_t now_ns)
         model->message[0] = '\0';
     if (now_ns >= model->answer_until_ns)
         model->answer.wish = OCT_WISH_NONE;
+    oct_view_playback_tick(model);
 }
 
 static void count_frame(struct oct_view_model *model, uint64_t now_ns)
@@ -307,7 +329,8 @@ static void count_frame(struct oct_view_model *model, uint64_t now_ns)
 void oct_view_model_presented(struct oct_view_model *model, uint64_t now_ns)
 {
     count_frame(model, now_ns);
-    if (!model->has_picture || model->frozen || now_ns < model->shown.arrival_ns)
+    if (!model->has_picture || model->frozen || model->playback.active ||
+        now_ns < model->shown.arrival_ns)
         return;
     double ms = (double)(now_ns - model->shown.arrival_ns) / 1e6;
     model->screen_ms += (ms - model->screen_ms) * (model->screen_ms > 0 ? 0.05 : 1);
@@ -347,20 +370,36 @@ enum oct_view_state oct_view_model_state(const struct oct_view_model *model)
 
 bool oct_view_model_knows_proportion(const struct oct_view_model *model)
 {
-    return oct_view_proportion_known(model->daemon.lateral_um, model->daemon.axial_um);
+    const struct oct_view_scale scale = oct_view_model_scale(model);
+
+    return oct_view_proportion_known(scale.lateral_um, scale.axial_um);
 }
 
 struct oct_view_scale oct_view_model_scale(const struct oct_view_model *model)
 {
+    const struct oct_view_file *file = &model->playback.file;
+
+    if (model->playback.active)
+        return (struct oct_view_scale){file->lateral_um, file->axial_um};
     return (struct oct_view_scale){model->daemon.lateral_um, model->daemon.axial_um};
+}
+
+double oct_view_model_slow_um(const struct oct_view_model *model)
+{
+    return model->playback.active ? model->playback.file.slow_um : model->daemon.slow_um;
+}
+
+const struct oct_view_enface *oct_view_model_enface(const struct oct_view_model *model)
+{
+    return model->playback.active ? &model->playback.enface : &model->enface;
 }
 
 double oct_view_model_proportion(const struct oct_view_model *model)
 {
     const struct oct_picture_header *h = &model->shown.header;
+    const struct oct_view_scale scale = oct_view_model_scale(model);
 
-    return oct_view_proportion(h->n_lines, model->daemon.lateral_um, h->depth,
-                               model->daemon.axial_um);
+    return oct_view_proportion(h->n_lines, scale.lateral_um, h->depth, scale.axial_um);
 }
 
 struct oct_view_rectf oct_view_model_place(const struct oct_view_model *model,

@@ -112,7 +112,8 @@ struct oct_view_model {
     double screen_ms; /* from a picture's arrival to the screen, smoothed */
 
     /* The daemon. */
-    bool has_control; /* there is an endpoint to ask */
+    bool has_control;   /* there is an endpoint to ask */
+    char elsewhere[64]; /* the other machine that octd runs on; "": it is this one */
     struct oct_view_daemon daemon;
     struct oct_view_watch missing, dropped;
     uint64_t disk_low_ns; /* since when the disk has room for too few seconds; 0: it has enough */
@@ -251,9 +252,10 @@ enum oct_view_state oct_view_model_state(const struct oct_view_model *model);
 /* Seconds since the newest picture came; 0 when none came yet. */
 double oct_view_model_silence_s(const struct oct_view_model *model);
 
-/* Return the spacings as the daemon said (NaN: unknown), and the shown picture's width over
- * height. */
+/* Return the spacings as the daemon said, or in playback the file (NaN: unknown), and the shown
+ * picture's width over height. */
 struct oct_view_scale oct_view_model_scale(const struct oct_view_model *model);
+double oct_view_model_slow_um(const struct oct_view_model *model); /* from B-scan to B-scan */
 double oct_view_model_proportion(const struct oct_view_model *model);
 
 /* Whether the spacings along lines and depth are known. */
@@ -267,5 +269,8 @@ struct oct_view_rectf oct_view_model_place(const struct oct_view_model *model,
  * they do not by a twentieth, or are not known. */
 void oct_view_model_stretch_text(const struct oct_view_model *model, struct oct_view_rectf place,
                                  char *text, size_t n_bytes);
+
+/* The en face picture that belongs to the shown one: octd's, or in playback the file's. */
+const struct oct_view_enface *oct_view_model_enface(const struct oct_view_model *model);
 
 #endif

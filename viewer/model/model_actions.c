@@ -220,6 +220,8 @@ void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action act
     }
     if (model->measuring && oct_view_model_move_held(model, action, times))
         return;
+    if (oct_view_playback_apply(model, action, times))
+        return;
     if (apply_contrast(&model->contrast, action, times))
         oct_view_model_adapt(model, 1);
     else if (!apply_view(model, action, times) && !apply_overlay(model, action))

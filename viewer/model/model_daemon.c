@@ -71,8 +71,10 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
                                daemon->lines);
         if (daemon->record.active && (first || !model->daemon.record.active))
             model->volumes_before = daemon->record.volumes_written;
+        struct oct_view_contrast *contrast =
+            model->playback.active ? &model->playback.live_contrast : &model->contrast;
         if (daemon->pixels_told)
-            model->contrast.log = daemon->log;
+            contrast->log = daemon->log;
         oct_view_enface_wishes_hear(&model->enface_wishes,
                                     daemon->enface_told ? &daemon->enface : NULL);
     }

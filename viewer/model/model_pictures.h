@@ -7,6 +7,13 @@
 /* Freezes, or goes on with the newest picture. */
 void oct_view_model_set_frozen(struct oct_view_model *model, bool frozen);
 
+/* Shows the newest picture if one waits. */
+void oct_view_model_show_newest(struct oct_view_model *model);
+
+/* Shows a picture of a recording; the structs are swapped. whole: the contrast may follow it. */
+void oct_view_model_show_recorded(struct oct_view_model *model, struct oct_view_picture *picture,
+                                  bool whole);
+
 /* Steps through the kept pictures, from the newest kept one, which may be one later than the shown
  * one. */
 void oct_view_model_step_back(struct oct_view_model *model, int by);

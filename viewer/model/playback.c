@@ -1,19 +1,352 @@
 #include "viewer/model/playback.h"
 
+#include "viewer/model/clock.h"
+#include "viewer/model/letters.h"
 #include "viewer/model/model.h"
+#include "viewer/model/model_pictures.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Without a rate of its own a recording plays at this many B-scans a second. */
+#define PLAIN_RATE_HZ 10.0
+/* Of the recording's length that PageUp and PageDown move by. */
+#define PAGE 0.1
+
+void oct_view_playback_finish(struct oct_view_playback *p)
+{
+    oct_view_picture_finish(&p->slice);
+    oct_view_enface_finish(&p->enface);
+    p->active = p->opens = false;
+}
+
+/* ---- which file ---- */
+
+void oct_view_playback_open(struct oct_view_model *model, const char *path, int by, bool or_before)
+{
+    struct oct_view_playback *p = &model->playback;
+
+    snprintf(p->request.path, sizeof(p->request.path), "%s", path);
+    p->request.by = by;
+    p->request.or_before = or_before;
+    p->request.number++;
+    p->opens = true;
+    p->plays = false;
+}
+
+void oct_view_playback_toggle(struct oct_view_model *model)
+{
+    struct oct_view_playback *p = &model->playback;
+    const struct oct_view_daemon *d = &model->daemon;
+
+    if (p->active || p->opens)
+        oct_view_playback_end(model);
+    else if (d->record.path[0] && model->elsewhere[0])
+        oct_view_model_say(model, "octd runs on %s, and its recordings are there: octview FILE.h5",
+                           model->elsewhere);
+    else if (d->record.path[0])
+        oct_view_playback_open(model, d->record.path, 0, true);
+    else if (p->file.path[0])
+        oct_view_playback_open(model, p->file.path, 0, false);
+    else
+        oct_view_model_say(model, "there is no recording yet: octview FILE.h5 shows an older one");
+}
+
+/* Points and zoom of one picture mean nothing on another. */
+static void forget_places(struct oct_view_model *model)
+{
+    model->has_caliper = model->has_mark = false;
+    model->held = OCT_HELD_TO;
+    oct_view_lens_init(&model->lens);
+}
+
+/* The live picture makes room, and waits as if it had come while frozen. */
+static void begin(struct oct_view_model *model)
+{
+    struct oct_view_playback *p = &model->playback;
+
+    if (model->frozen)
+        oct_view_model_set_frozen(model, false);
+    if (model->has_picture) {
+        oct_view_picture_swap(&model->shown, &model->newest);
+        model->newest_average = model->average;
+        model->newest_waits = true;
+        model->has_picture = false;
+    }
+    p->live_contrast = model->contrast;
+    p->active = true;
+}
+
+void oct_view_playback_end(struct oct_view_model *model)
+{
+    struct oct_view_playback *p = &model->playback;
+
+    p->opens = p->plays = false;
+    if (!p->active)
+        return;
+    p->active = false;
+    const struct oct_view_contrast shown = model->contrast;
+    model->contrast = p->live_contrast;
+    model->contrast.gamma = shown.gamma;
+    model->contrast.palette = shown.palette;
+    model->has_picture = false;
+    forget_places(model);
+    oct_view_model_show_newest(model);
+    oct_view_model_say(model, "live pictures");
+}
+
+static bool is_another(const struct oct_view_file *a, const struct oct_view_file *b)
+{
+    return strcmp(a->path, b->path) != 0 || a->n_bscans != b->n_bscans ||
+           a->n_lines != b->n_lines || a->depth != b->depth;
+}
+
+void oct_view_playback_opened(struct oct_view_model *model, const struct oct_view_file *file)
+{
+    struct oct_view_playback *p = &model->playback;
+    const bool another = !p->active || is_another(&p->file, file);
+
+    if (!p->opens)
+        return; /* live pictures were asked for meanwhile */
+    if (!p->active)
+        begin(model);
+    p->opens = false;
+    p->file = *file;
+    if (another) {
+        forget_places(model);
+        p->wanted = 0;
+        p->slice_line = file->n_lines / 2;
+        p->slice_share = p->enface_share = 0;
+    }
+    if (model->contrast.log != file->log) {
+        model->contrast.log = file->log;
+        oct_view_contrast_set_range(&model->contrast, OCT_CONTRAST_PUBLISHED);
+    }
+}
+
+void oct_view_playback_refused(struct oct_view_model *model, const char *why)
+{
+    if (model->playback.opens)
+        oct_view_model_say(model, "%s", why);
+    model->playback.opens = false;
+}
+
+void oct_view_playback_offer(struct oct_view_model *model, struct oct_view_picture *picture,
+                             uint32_t bscan, bool valid, const char *why)
+{
+    struct oct_view_playback *p = &model->playback;
+
+    if (!p->active)
+        return;
+    p->bscan = bscan;
+    p->valid = valid;
+    p->missing_lines = picture->header.missing_lines;
+    snprintf(p->why, sizeof(p->why), "%s", why);
+    oct_view_letters_clean(p->why);
+    oct_view_model_show_recorded(model, picture, valid && !why[0]);
+}
+
+/* ---- its label ---- */
+
+/* Requests that the reader has not taken yet are joined. */
+static struct oct_view_relabel *relabel(struct oct_view_playback *p)
+{
+    p->relabel.number++;
+    return &p->relabel;
+}
+
+void oct_view_playback_set_eye(struct oct_view_model *model, const char *eye)
+{
+    struct oct_view_relabel *r = relabel(&model->playback);
+
+    r->has_eye = true;
+    snprintf(r->eye, sizeof(r->eye), "%s", eye);
+}
+
+void oct_view_playback_set_pseudonym(struct oct_view_model *model, const char *pseudonym)
+{
+    struct oct_view_relabel *r = relabel(&model->playback);
+
+    r->has_pseudonym = true;
+    snprintf(r->pseudonym, sizeof(r->pseudonym), "%s", pseudonym);
+}
+
+void oct_view_playback_set_verdict(struct oct_view_model *model, enum oct_view_verdict verdict)
+{
+    struct oct_view_relabel *r = relabel(&model->playback);
+
+    r->has_verdict = true;
+    r->verdict = verdict;
+}
+
+void oct_view_playback_labelled(struct oct_view_model *model, const char *eye,
+                                const char *pseudonym, enum oct_view_verdict verdict)
+{
+    static const char *const words[] = {"not marked", "marked: keep", "marked: repeat"};
+    struct oct_view_file *file = &model->playback.file;
+
+    snprintf(file->eye, sizeof(file->eye), "%s", eye);
+    snprintf(file->pseudonym, sizeof(file->pseudonym), "%s", pseudonym);
+    file->verdict = verdict;
+    oct_view_model_say(model, "%s: %s, %s, %s", file->name, eye[0] ? eye : "no eye said",
+                       pseudonym[0] ? pseudonym : "no pseudonym", words[verdict]);
+}
+
+void oct_view_playback_not_labelled(struct oct_view_model *model, const char *why)
+{
+    oct_view_model_say(model, "the label stays as it was: %s", why);
+}
+
+/* ---- moving ---- */
+
+static double rate_hz(const struct oct_view_playback *p)
+{
+    return p->file.rate_hz > 0 ? p->file.rate_hz : PLAIN_RATE_HZ;
+}
+
+static void move_to(struct oct_view_playback *p, double bscan)
+{
+    const double last = p->file.n_bscans > 0 ? p->file.n_bscans - 1.0 : 0;
+
+    p->position = bscan > 0 ? fmin(bscan, last) : 0;
+    p->wanted = (uint32_t)p->position;
+}
 
 void oct_view_playback_go(struct oct_view_model *model, double bscan)
+{
+    model->playback.plays = false;
+    if (model->playback.active)
+        move_to(&model->playback, floor(bscan));
+}
+
+void oct_view_playback_step(struct oct_view_model *model, double by)
+{
+    oct_view_playback_go(model, (double)model->playback.wanted + by);
+}
+
+void oct_view_playback_slice_at(struct oct_view_model *model, double line)
+{
+    struct oct_view_playback *p = &model->playback;
+    const double last = p->file.n_lines > 0 ? p->file.n_lines - 1.0 : 0;
+
+    if (p->active)
+        p->slice_line = line > 0 ? (uint32_t)fmin(line, last) : 0;
+}
+
+void oct_view_playback_tick(struct oct_view_model *model)
 {
     struct oct_view_playback *p = &model->playback;
     const double last = p->file.n_bscans > 0 ? p->file.n_bscans - 1.0 : 0;
 
-    if (p->active && !isnan(bscan))
-        p->wanted = (uint32_t)(bscan < 0 ? 0 : bscan > last ? last : bscan);
+    if (p->active && p->plays && model->now_ns > p->moved_ns) {
+        const double passed_s = (double)(model->now_ns - p->moved_ns) / (double)OCT_NS_PER_S;
+        move_to(p, p->position + passed_s * rate_hz(p));
+        p->plays = p->position < last;
+    }
+    p->moved_ns = model->now_ns;
 }
 
-void oct_view_playback_step(struct oct_view_model *model, int by)
+static void toggle_play(struct oct_view_model *model)
 {
-    oct_view_playback_go(model, (double)model->playback.wanted + by);
+    struct oct_view_playback *p = &model->playback;
+
+    p->plays = !p->plays && p->file.n_bscans > 1;
+    if (p->plays && p->wanted + 1 >= p->file.n_bscans)
+        move_to(p, 0); /* from the end: once more */
+    else
+        p->position = p->wanted;
+    p->moved_ns = model->now_ns;
+}
+
+static bool apply_moves(struct oct_view_model *model, enum oct_view_action action, double times)
+{
+    struct oct_view_playback *p = &model->playback;
+    const double page = fmax(1, round(p->file.n_bscans * PAGE)) * times;
+
+    switch (action) {
+    case OCT_ACTION_OLDER:
+        oct_view_playback_step(model, -times);
+        return true;
+    case OCT_ACTION_NEWER:
+        oct_view_playback_step(model, times);
+        return true;
+    case OCT_ACTION_SLAB_UP:
+        oct_view_playback_step(model, -page);
+        return true;
+    case OCT_ACTION_SLAB_DOWN:
+        oct_view_playback_step(model, page);
+        return true;
+    case OCT_ACTION_SLAB_THINNER:
+        oct_view_playback_go(model, 0);
+        return true;
+    case OCT_ACTION_SLAB_THICKER:
+        oct_view_playback_go(model, p->file.n_bscans);
+        return true;
+    case OCT_ACTION_CURSOR_LEFT:
+    case OCT_ACTION_CURSOR_RIGHT:
+        oct_view_playback_slice_at(model, p->slice_line +
+                                              (action == OCT_ACTION_CURSOR_RIGHT ? times : -times));
+        oct_view_model_point_at(model, p->slice_line);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The same decision again takes it back. */
+static void decide(struct oct_view_model *model, enum oct_view_verdict verdict)
+{
+    const bool again = model->playback.file.verdict == verdict;
+
+    oct_view_playback_set_verdict(model, again ? OCT_VERDICT_NONE : verdict);
+}
+
+bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action action,
+                             unsigned times)
+{
+    struct oct_view_playback *p = &model->playback;
+
+    if (action == OCT_ACTION_PLAYBACK) {
+        oct_view_playback_toggle(model);
+        return true;
+    }
+    if (!p->active)
+        return false;
+    switch (action) {
+    case OCT_ACTION_FREEZE:
+        toggle_play(model);
+        return true;
+    case OCT_ACTION_FILE_BEFORE:
+    case OCT_ACTION_FILE_AFTER:
+        oct_view_playback_open(model, p->file.path, action == OCT_ACTION_FILE_AFTER ? 1 : -1,
+                               false);
+        return true;
+    case OCT_ACTION_KEEP:
+    case OCT_ACTION_REPEAT:
+        decide(model, action == OCT_ACTION_KEEP ? OCT_VERDICT_KEEP : OCT_VERDICT_REPEAT);
+        return true;
+    case OCT_ACTION_PROJECTION:
+    case OCT_ACTION_SHARPEN:
+        oct_view_model_say(model, "this is for live pictures: V ends the playback");
+        return true;
+    default:
+        return apply_moves(model, action, times);
+    }
+}
+
+/* ---- words ---- */
+
+void oct_view_playback_text(const struct oct_view_model *model, char *text, size_t n_bytes)
+{
+    const struct oct_view_playback *p = &model->playback;
+    int n = snprintf(text, n_bytes, "B-scan %u of %u", p->bscan + 1, p->file.n_bscans);
+    size_t used = n > 0 && (size_t)n < n_bytes ? (size_t)n : 0;
+
+    if (p->why[0])
+        snprintf(text + used, n_bytes - used, ": it cannot be read: %s", p->why);
+    else if (!p->valid)
+        snprintf(text + used, n_bytes - used, ": it was not recorded");
+    else if (p->missing_lines > 0)
+        snprintf(text + used, n_bytes - used, ", %u of its A-lines are missing", p->missing_lines);
 }

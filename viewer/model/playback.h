@@ -1,9 +1,11 @@
 /* Playback: the B-scans of a recording stand in place of the live ones, of which the newest waits
- * and which go on being counted. The reader's thread (viewer/play) has the file; it takes what is
- * wanted from here and gives what it read. */
+ * and which go on being counted. Whoever reads the file (viewer/play) looks here for what is wanted
+ * and gives what it read. Pure; one thread, the model's. */
 #ifndef OCT_VIEWER_MODEL_PLAYBACK_H
 #define OCT_VIEWER_MODEL_PLAYBACK_H
 
+#include "viewer/model/action.h"
+#include "viewer/model/contrast.h"
 #include "viewer/model/enface.h"
 #include "viewer/model/measure.h"
 #include "viewer/model/picture.h"
@@ -31,27 +33,101 @@ struct oct_view_file {
     unsigned place, n_files; /* the how many-th it is of the folder's recordings, from 1 */
 };
 
+/* What is to be corrected in the open file; `number` changes with every request. */
+struct oct_view_relabel {
+    uint64_t number;
+    bool has_eye, has_pseudonym, has_verdict; /* else it stays as the file has it */
+    char eye[8], pseudonym[128];
+    enum oct_view_verdict verdict;
+};
+
 /* Zeroed there is none. */
 struct oct_view_playback {
     bool active;               /* what is shown is of `file` */
     bool opens;                /* a file was asked for, and neither came nor was refused yet */
-    struct oct_view_file file; /* while active */
+    bool plays;                /* else it stands at one B-scan */
+    struct oct_view_file file; /* while active; afterwards of the last one */
     uint32_t bscan;            /* the one that is shown, from 0 */
     uint32_t wanted;           /* the one that shall be */
+    double position;           /* while it plays: `wanted`, with its fraction */
+    uint64_t moved_ns;         /* when position was set */
     bool valid;                /* the shown one was recorded; else it is empty */
-    bool playing;
-    uint32_t slice_line;           /* the A-line of the slice across the B-scans */
-    struct oct_view_picture slice; /* [columns][depth]: a column is one B-scan, or stands for some
-                                        that follow one another; owned */
-    struct oct_view_enface enface; /* of the file; owned */
-    double enface_share;           /* of its rows that are there */
-    uint64_t slice_serial;         /* changes whenever the slice does */
+    char why[160];             /* the shown one cannot be read: why; "": it can */
+    uint32_t missing_lines;    /* of the shown one */
+    uint32_t slice_line;       /* the A-line of the slice across the B-scans */
+
+    /* The slice: a column is a B-scan, or stands for some that follow one another. */
+    struct oct_view_picture slice; /* [columns][depth] f32; owned */
+    uint32_t slice_of;             /* the A-line that it is of */
+    double slice_share;            /* how much of it was read */
+    uint64_t slice_serial;         /* changes whenever it does */
+
+    struct oct_view_enface enface; /* of the file; owned, and filled by its reader's owner */
+    bool enface_recorded;          /* the file has one, else it is the mean of each A-line */
+    double enface_share;           /* how much of it was read */
+
+    /* What the reader is to open: `number` changes with every request. */
+    struct {
+        uint64_t number;
+        char path[OCT_VIEW_PATH_BYTES];
+        int by;         /* not 0: not that path but its neighbour among the folder's recordings */
+        bool or_before; /* it is being written: the one before it */
+    } request;
+    struct oct_view_relabel relabel;
+    struct oct_view_contrast live_contrast; /* while active: of the live pictures */
 };
 
 struct oct_view_model;
 
-/* The B-scan that is shown or will be, and moving to another, or by some. */
+void oct_view_playback_finish(struct oct_view_playback *playback);
+
+/* Asks for a recording; by: 0, else the folder's next (1) or previous one (-1). */
+void oct_view_playback_open(struct oct_view_model *model, const char *path, int by, bool or_before);
+
+/* The action PLAYBACK: the recording that octd made last, or else the one that was open before; live
+ * pictures again. Where there is none it says so. */
+void oct_view_playback_toggle(struct oct_view_model *model);
+
+/* Live pictures again. */
+void oct_view_playback_end(struct oct_view_model *model);
+
+/* Does an action that has a meaning of its own in playback. False: it has none. */
+bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action action,
+                             unsigned times);
+
+/* Correct the label of the open file, and mark it; a word says what became of it. */
+void oct_view_playback_set_eye(struct oct_view_model *model, const char *eye);
+void oct_view_playback_set_pseudonym(struct oct_view_model *model, const char *pseudonym);
+void oct_view_playback_set_verdict(struct oct_view_model *model, enum oct_view_verdict verdict);
+
+/* Moving to a B-scan, or by some; it then stands there. */
 void oct_view_playback_go(struct oct_view_model *model, double bscan);
-void oct_view_playback_step(struct oct_view_model *model, int by);
+void oct_view_playback_step(struct oct_view_model *model, double by);
+
+/* The A-line of the slice; beyond the edges it is moved to them. */
+void oct_view_playback_slice_at(struct oct_view_model *model, double line);
+
+/* Moves on while it plays. Call it with every tick. */
+void oct_view_playback_tick(struct oct_view_model *model);
+
+/* ---- what the reader gives ---- */
+
+/* The file that was asked for is open; or is not, and why. */
+void oct_view_playback_opened(struct oct_view_model *model, const struct oct_view_file *file);
+void oct_view_playback_refused(struct oct_view_model *model, const char *why);
+
+/* The file has this label now; or still has its old one, and why. */
+void oct_view_playback_labelled(struct oct_view_model *model, const char *eye,
+                                const char *pseudonym, enum oct_view_verdict verdict);
+void oct_view_playback_not_labelled(struct oct_view_model *model, const char *why);
+
+/* A B-scan of it; the pictures are swapped. valid: it was recorded; why: it cannot be read (""). */
+void oct_view_playback_offer(struct oct_view_model *model, struct oct_view_picture *picture,
+                             uint32_t bscan, bool valid, const char *why);
+
+/* ---- words ---- */
+
+/* "B-scan 12 of 240", and what is wrong with it. */
+void oct_view_playback_text(const struct oct_view_model *model, char *text, size_t n_bytes);
 
 #endif

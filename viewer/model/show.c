@@ -24,6 +24,8 @@ enum oct_view_show oct_view_show_of_stream(const struct oct_view_model *model)
 
 enum oct_view_show oct_view_show(const struct oct_view_model *model)
 {
+    if (model->playback.active)
+        return OCT_SHOW_PLAYBACK;
     if (!model->has_picture)
         return OCT_SHOW_WAITING;
     if (model->frozen)
