@@ -394,8 +394,7 @@ const struct oct_key oct_keys[] = {
      .meaning = "Size of octview's text: 1/72 inch, as the monitor says how large it is."},
     {VALUE(view, ask_label), .when = OCT_CONFIG_START, .names = ask_names,
      .first = OCT_ASK_OPERATOR, .standard = "operator",
-     .meaning = "Who is asked for eye and pseudonym before a recording that has neither: the "
-                "operator's profile alone, always, never."},
+     .meaning = "A recording without a label asks for one: for operators alone, always, never."},
     {VALUE(view, snapshot_has_pseudonym), .when = OCT_CONFIG_START, .standard = "no",
      .meaning = "Names of octview's snapshots have the pseudonym, too."},
 };

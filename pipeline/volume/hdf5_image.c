@@ -250,6 +250,12 @@ void oct_hdf5_image_init(struct oct_hdf5_image *image, int base_fd, uint64_t bas
         (struct oct_hdf5_image){.base_fd = base_fd, .base_bytes = base_bytes, .end = base_bytes};
 }
 
+void oct_hdf5_image_put(struct oct_hdf5_image *image, uint64_t offset, const void *bytes,
+                        size_t n_bytes)
+{
+    image->failed |= !put(image, offset, bytes, n_bytes);
+}
+
 hid_t oct_hdf5_image_open(struct oct_hdf5_image *image, unsigned flags, uint64_t alignment,
                           char *reason, size_t reason_bytes)
 {
@@ -257,7 +263,8 @@ hid_t oct_hdf5_image_open(struct oct_hdf5_image *image, unsigned flags, uint64_t
     hid_t file = H5I_INVALID_HID;
     hid_t id = H5FDregister(&driver), access = H5Pcreate(H5P_FILE_ACCESS);
     if (id >= 0 && access >= 0 && H5Pset_driver(access, id, &target) >= 0 &&
-        H5Pset_alignment(access, 1, alignment) >= 0)
+        H5Pset_alignment(access, 1, alignment) >= 0 &&
+        H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST) >= 0)
         file = flags & H5F_ACC_TRUNC ? H5Fcreate(name_of_all, flags, H5P_DEFAULT, access)
                                      : H5Fopen(name_of_all, flags, access);
     if (file < 0)

@@ -37,8 +37,12 @@ struct oct_hdf5_image {
 /* base_fd -1: an empty file; else a regular file of base_bytes, which nobody changes meanwhile. */
 void oct_hdf5_image_init(struct oct_hdf5_image *image, int base_fd, uint64_t base_bytes);
 
-/* Opens it (H5F_ACC_RDONLY, H5F_ACC_RDWR) or makes it anew (H5F_ACC_TRUNC), objects aligned to
- * `alignment`. The image must stay where it is until the file is closed. Negative: refused, and
+/* Replaces bytes while its file is closed; `failed` when memory runs out. */
+void oct_hdf5_image_put(struct oct_hdf5_image *image, uint64_t offset, const void *bytes,
+                        size_t n_bytes);
+
+/* Opens it (H5F_ACC_RDONLY, H5F_ACC_RDWR) or makes it anew (H5F_ACC_TRUNC, in the layout that every
+ * libhdf5 reads), objects aligned to `alignment`. The image must stay where it is until the file is closed. Negative: refused, and
  * `reason` has libhdf5's. Under the lock. */
 hid_t oct_hdf5_image_open(struct oct_hdf5_image *image, unsigned flags, uint64_t alignment,
                           char *reason, size_t reason_bytes);

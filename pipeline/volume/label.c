@@ -2,16 +2,20 @@
 #include "pipeline/volume/label.h"
 
 #include "pipeline/base/utf8.h"
-#include "pipeline/volume/hdf5_image.h"
-#include "pipeline/volume/hdf5_make.h"
+#include "pipeline/volume/hdf5_root.h"
 #include "pipeline/volume/volume.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#define LOCK_TRIES 100 /* 10 ms each */
 
 static const char *const mark_names[OCT_N_MARKS] = {"none", "keep", "repeat"};
 
@@ -51,6 +55,8 @@ enum oct_err oct_volume_label_read(const char *path, struct oct_volume_label *la
 static enum oct_err check_change(const struct oct_volume_label_change *change,
                                  struct oct_error *err)
 {
+    if (change->mark && (unsigned)*change->mark >= OCT_N_MARKS)
+        return oct_fail(err, OCT_E_ARG, "there is no such mark");
     if (change->eye && *change->eye && strcmp(change->eye, "OD") != 0 &&
         strcmp(change->eye, "OS") != 0)
         return oct_fail(err, OCT_E_ARG, "eye %s: there is OD (right) and OS (left)", change->eye);
@@ -69,61 +75,96 @@ static enum oct_err check_change(const struct oct_volume_label_change *change,
     return OCT_OK;
 }
 
-static bool put_text(hid_t file, const char *name, const char *text, struct oct_hdf5_reason *reason)
+/* ---- the file ---- */
+
+/* A recording has its final name when it is closed. The file's own name is asked, not the one that
+ * it was opened by, which may be a link. */
+static enum oct_err refuse_unfinished(int fd, const char *path, struct oct_error *err)
 {
-    if (H5Aexists(file, name) > 0 && H5Adelete(file, name) < 0)
-        return false;
-    return oct_hdf5_put_text(file, name, text, reason);
+    static const char part[] = ".part";
+    char link[40], name[PATH_MAX];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    const ssize_t n = readlink(link, name, sizeof(name));
+    const size_t n_part = sizeof(part) - 1;
+    if (n >= (ssize_t)n_part && memcmp(name + n - n_part, part, n_part) == 0)
+        return oct_fail(err, OCT_E_STATE,
+                        "%s: is still being written, or was left by a program that was killed: "
+                        "label it when it is closed, or rename it without .part",
+                        path);
+    return OCT_OK;
 }
 
-static enum oct_err change_file(int fd, const char *path, const struct oct_volume_label *label,
-                                struct oct_error *err)
+/* Two that write a label wait for one another. Programs that use libhdf5 hold the same lock while
+ * they have the file open. File systems that have no locks are trusted. */
+static enum oct_err lock_file(int fd, const char *path, struct oct_error *err)
+{
+    const struct timespec pause = {.tv_nsec = 10 * 1000000L};
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR))
+            return OCT_OK;
+        nanosleep(&pause, NULL);
+    }
+    return oct_fail(err, OCT_E_STATE, "%s: another program has it open: close it there", path);
+}
+
+static enum oct_err open_closed(int *fd, const char *path, struct oct_error *err)
 {
     struct stat st;
-    struct oct_hdf5_image image;
-    struct oct_hdf5_reason reason = {.text = ""};
-    uint64_t n_bytes;
-    if (fd < 0 || fstat(fd, &st) != 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", path);
-    oct_hdf5_image_init(&image, fd, (uint64_t)st.st_size);
-    oct_hdf5_lock();
-    hid_t file = oct_hdf5_image_open(&image, H5F_ACC_RDWR, 1, reason.text, sizeof(reason.text));
-    bool ok = file >= 0 && put_text(file, "eye", label->eye, &reason) &&
-              put_text(file, "pseudonym", label->pseudonym, &reason) &&
-              put_text(file, "mark", label->mark ? mark_names[label->mark] : "", &reason);
-    if (file >= 0)
-        ok &= H5Fclose(file) >= 0;
-    oct_hdf5_unlock();
-    enum oct_err e =
-        ok ? oct_hdf5_image_store(&image, fd, path, &n_bytes, err)
-           : oct_fail(err, OCT_E_FORMAT, "%s: cannot change its label: %s", path, reason.text);
-    oct_hdf5_image_finish(&image);
-    return e;
+    *fd = (int)TEMP_FAILURE_RETRY(open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    if (*fd < 0 || fstat(*fd, &st) != 0)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be opened for writing", path);
+    if (!S_ISREG(st.st_mode))
+        return oct_fail(err, OCT_E_FORMAT, "%s: not a file", path);
+    enum oct_err e = refuse_unfinished(*fd, path, err);
+    return e == OCT_OK ? lock_file(*fd, path, err) : e;
+}
+
+/* The texts that differ; returns how many. */
+static unsigned differences(const struct oct_volume_label *now,
+                            const struct oct_volume_label_change *change,
+                            struct oct_hdf5_root_text texts[3])
+{
+    unsigned n = 0;
+    if (change->eye && strcmp(change->eye, now->eye) != 0)
+        texts[n++] = (struct oct_hdf5_root_text){"eye", change->eye};
+    if (change->pseudonym && strcmp(change->pseudonym, now->pseudonym) != 0)
+        texts[n++] = (struct oct_hdf5_root_text){"pseudonym", change->pseudonym};
+    if (change->mark && *change->mark != now->mark)
+        texts[n++] =
+            (struct oct_hdf5_root_text){"mark", *change->mark ? mark_names[*change->mark] : NULL};
+    return n;
+}
+
+static void apply(struct oct_volume_label *label, const struct oct_volume_label_change *change)
+{
+    if (change->eye)
+        snprintf(label->eye, sizeof(label->eye), "%s", change->eye);
+    if (change->pseudonym)
+        snprintf(label->pseudonym, sizeof(label->pseudonym), "%s", change->pseudonym);
+    if (change->mark)
+        label->mark = *change->mark;
 }
 
 enum oct_err oct_volume_label_write(const char *path, const struct oct_volume_label_change *change,
                                     struct oct_volume_label *label, struct oct_error *err)
 {
     struct oct_volume_label now;
-    const size_t n = strlen(path);
+    struct oct_hdf5_root_text texts[3];
+    int fd = -1;
     enum oct_err e = check_change(change, err);
-    if (e == OCT_OK && n > 5 && strcmp(path + n - 5, ".part") == 0)
-        e = oct_fail(err, OCT_E_STATE, "%s: is still being written", path);
-    if (e == OCT_OK)
-        e = oct_volume_label_read(path, &now, err);
     if (e != OCT_OK)
         return e;
-    if (change->eye)
-        snprintf(now.eye, sizeof(now.eye), "%s", change->eye);
-    if (change->pseudonym)
-        snprintf(now.pseudonym, sizeof(now.pseudonym), "%s", change->pseudonym);
-    if (change->mark)
-        now.mark = *change->mark;
-    int fd = (int)TEMP_FAILURE_RETRY(open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC));
-    e = change_file(fd, path, &now, err);
+    e = open_closed(&fd, path, err);
+    if (e == OCT_OK)
+        e = oct_volume_label_read(path, &now, err);
+    const unsigned n = e == OCT_OK ? differences(&now, change, texts) : 0;
+    if (n > 0)
+        e = oct_hdf5_root_put(fd, path, texts, n, err);
     if (fd >= 0)
-        close(fd);
-    if (e == OCT_OK && label)
+        close(fd); /* and the lock goes */
+    if (e == OCT_OK && label) {
+        apply(&now, change);
         *label = now;
+    }
     return e;
 }
