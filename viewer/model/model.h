@@ -13,6 +13,7 @@
 #include "viewer/model/daemon_state.h"
 #include "viewer/model/enface.h"
 #include "viewer/model/enface_wishes.h"
+#include "viewer/model/guide.h"
 #include "viewer/model/layers.h"
 #include "viewer/model/layout.h"
 #include "viewer/model/lens.h"
@@ -65,6 +66,7 @@ struct oct_view_settings {
     bool average; /* octd's average stands in place of each B-scan, as long as one comes */
     bool cells;   /* those that octd follows are drawn */
     bool layers;  /* ILM and RPE, as octd finds them, are drawn */
+    bool guide;   /* quality, and where the retina should lie */
     bool rolloff; /* a mirror's width and roll-off are drawn into the profile */
 };
 
@@ -104,6 +106,7 @@ struct oct_view_model {
     struct oct_view_layers layers; /* owned */
     struct oct_view_rolloff rolloff;
     struct oct_view_playback playback;
+    struct oct_view_guide guide;
     struct oct_view_tally tally;
     bool connected;                    /* a publisher answers at the endpoint */
     struct oct_view_spectrum spectrum; /* the newest; owned */
