@@ -147,23 +147,41 @@ static struct oct_view_point point_at(const struct oct_draw *draw,
                                    (y - place.y) / place.h * h->depth};
 }
 
-/* A drag that begins near an end of the calipers moves that end; the other end stays. */
-static bool grab_end(struct oct_view_input *input, struct oct_view_model *model,
-                     const struct oct_draw *draw)
+/* Pixels between the pointer and a place of the picture. */
+static double distance_px(const struct oct_view_input *input, const struct oct_view_model *model,
+                          const struct oct_draw *draw, struct oct_view_point p)
 {
     struct oct_view_rectf place = oct_draw_place(draw);
     const struct oct_picture_header *h = &model->shown.header;
 
-    for (int i = 0; model->has_caliper && i < 2; i++) {
-        double x = place.x + model->caliper[i].line / h->n_lines * place.w;
-        double y = place.y + model->caliper[i].depth / h->depth * place.h;
-        if (hypot(x - input->x, y - input->y) > oct_draw_layout(draw)->text_px)
+    return hypot(place.x + p.line / h->n_lines * place.w - input->x,
+                 place.y + p.depth / h->depth * place.h - input->y);
+}
+
+/* A drag that begins near an end of calipers holds them and moves that end, the nearest; the other
+ * end stays. */
+static bool grab_end(const struct oct_view_input *input, struct oct_view_model *model,
+                     const struct oct_draw *draw)
+{
+    struct oct_view_caliper_set *set = &model->calipers.shown;
+    double nearest_px = oct_draw_layout(draw)->text_px;
+    struct oct_view_point from = {0, 0}, to = {0, 0};
+    bool found = false;
+
+    for (unsigned i = 0; i < 2 * OCT_VIEW_MOST_CALIPERS; i++) {
+        const struct oct_view_caliper *c = &set->caliper[i / 2];
+        double px = c->is_set ? distance_px(input, model, draw, c->end[i % 2]) : INFINITY;
+        if (px > nearest_px)
             continue;
-        struct oct_view_point other = model->caliper[1 - i];
-        oct_view_model_set_caliper(model, other, model->caliper[i]);
-        return true;
+        nearest_px = px;
+        from = c->end[1 - i % 2];
+        to = c->end[i % 2];
+        set->held = i / 2;
+        found = true;
     }
-    return false;
+    if (found)
+        oct_view_model_set_caliper(model, from, to);
+    return found;
 }
 
 static void start_caliper(struct oct_view_input *input, struct oct_view_model *model,
@@ -171,9 +189,9 @@ static void start_caliper(struct oct_view_input *input, struct oct_view_model *m
 {
     struct oct_view_point p = point_at(draw, model, input->x, input->y);
 
-    if (!grab_end(input, model, draw))
-        oct_view_model_set_caliper(model, p, p);
-    input->grip = OCT_GRIP_CALIPER;
+    input->grip_is_new = !grab_end(input, model, draw);
+    if (!input->grip_is_new || oct_view_model_add_caliper(model, p, p))
+        input->grip = OCT_GRIP_CALIPER;
 }
 
 /* A hand takes the divider a little beside it, too. */
@@ -234,6 +252,15 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
         input->grip = OCT_GRIP_PICTURE;
 }
 
+/* The other end stays. The calipers may have been taken away by a key meanwhile. */
+static void move_caliper(struct oct_view_model *model, struct oct_view_point p)
+{
+    const struct oct_view_caliper *held = oct_view_calipers_held(&model->calipers);
+
+    if (held)
+        oct_view_model_set_caliper(model, held->end[0], p);
+}
+
 /* Moving down the bar lowers the value, by the bar's own scale. */
 static void drag_limit(struct oct_view_input *input, struct oct_view_model *model,
                        const struct oct_draw *draw, double dy)
@@ -265,7 +292,7 @@ static bool on_move(struct oct_view_input *input, struct oct_view_model *model,
             oct_view_model_drag(model, dx / l->area.w, dy / l->area.h);
         return input->moved;
     case OCT_GRIP_CALIPER:
-        oct_view_model_set_caliper(model, model->caliper[0], p);
+        move_caliper(model, p);
         return true;
     case OCT_GRIP_LO:
     case OCT_GRIP_HI:
@@ -296,6 +323,9 @@ static void on_release(struct oct_view_input *input, struct oct_view_model *mode
         oct_view_model_mark(model, p);
         oct_view_model_point_at(model, floor(p.line));
     }
+    /* A click has no length. */
+    if (input->grip == OCT_GRIP_CALIPER && input->grip_is_new && !input->moved)
+        oct_view_calipers_remove(&model->calipers);
     input->grip = OCT_GRIP_NONE;
 }
 

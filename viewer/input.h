@@ -39,6 +39,7 @@ struct oct_view_input {
     double x0, y0, x, y; /* pixels: where the grip began, and where it is */
     bool moved;
     enum oct_view_pointer pointer; /* how it is to look */
+    bool grip_is_new;              /* the calipers were made by this grip */
     /* Set for the window, which clears them. */
     bool snapshot, snapshot_plain, full_screen, quit;
 };

@@ -17,8 +17,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values would need swa
 
 #define HEAP_BYTES 4096u /* libhdf5 makes no smaller one */
 #define HEAP_OBJECT_BYTES 16u
-#define HEADER_BYTES 16u  /* in front of the messages of an object header */
-#define MESSAGE_BYTES 8u  /* in front of a message's own */
+#define HEADER_BYTES 16u /* in front of the messages of an object header */
+#define MESSAGE_BYTES 8u /* in front of a message's own */
 #define MAX_MESSAGES_BYTES (1u << 20)
 #define MAX_CHUNKS 64u
 #define NOWHERE UINT64_MAX
@@ -229,7 +229,8 @@ static enum oct_err add_text(struct job *job, const struct oct_hdf5_root_text *t
     static const unsigned char type[24] = {0x19, 1, 1, 0, 16, 0, 0, 0, 0x10, 0,
                                            0,    0, 1, 0, 0,  0, 0, 0, 8}; /* 20, padded */
     static const unsigned char scalar[8] = {1};
-    const uint16_t name_bytes = (uint16_t)(strlen(text->name) + 1), type_bytes = 20, space_bytes = 8;
+    const uint16_t name_bytes = (uint16_t)(strlen(text->name) + 1), type_bytes = 20,
+                   space_bytes = 8;
     const uint32_t n = (uint32_t)strlen(text->value);
     const uint32_t number = add_to_heap(&job->new, text->value);
     unsigned char message[MESSAGE_BYTES + 128] = {MESSAGE_ATTRIBUTE};

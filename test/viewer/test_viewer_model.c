@@ -281,36 +281,38 @@ static void calipers_are_put_and_moved_by_key(void **state)
 {
     (void)state;
     struct oct_view_model model;
+    const struct oct_view_point *ends = model.calipers.shown.caliper[0].end;
     struct oct_view_picture picture = oct_scene_layered(30, 4); /* 120 A-lines of 100 pixels */
 
     oct_view_model_init(&model, "x", true);
     oct_view_model_apply(&model, OCT_ACTION_MEASURE, 1);
     oct_view_model_apply(&model, OCT_ACTION_LEVEL_UP, 1);
-    assert_false(model.has_caliper); /* nothing to measure yet, and no contrast is moved */
+    assert_null(oct_view_calipers_held(
+        &model.calipers)); /* nothing to measure yet, and no contrast is moved */
     assert_true(model.contrast.lo == 0 && model.message[0]);
     oct_view_model_offer(&model, &picture);
     oct_view_picture_finish(&picture);
     double lo = model.contrast.lo;
     oct_view_model_apply(&model, OCT_ACTION_LEVEL_UP, 3); /* Right */
-    assert_true(model.has_caliper && model.contrast.lo == lo);
-    assert_true(model.caliper[0].line == 60.5 && model.caliper[0].depth == 35.5);
-    assert_true(model.caliper[1].line == 63.5 && model.caliper[1].depth == 65.5);
+    assert_true(oct_view_calipers_count(&model.calipers) == 1 && model.contrast.lo == lo);
+    assert_true(ends[0].line == 60.5 && ends[0].depth == 35.5);
+    assert_true(ends[1].line == 63.5 && ends[1].depth == 65.5);
     oct_view_model_apply(&model, OCT_ACTION_LEVEL_DOWN, 1);   /* Left */
     oct_view_model_apply(&model, OCT_ACTION_WINDOW_WIDER, 5); /* Up */
-    assert_true(model.caliper[1].line == 62.5 && model.caliper[1].depth == 60.5);
+    assert_true(ends[1].line == 62.5 && ends[1].depth == 60.5);
     oct_view_model_apply(&model, OCT_ACTION_HOLD, 1);
     oct_view_model_apply(&model, OCT_ACTION_WINDOW_CLOSER, 2); /* Down */
-    assert_true(model.caliper[0].line == 60.5 && model.caliper[0].depth == 37.5);
+    assert_true(ends[0].line == 60.5 && ends[0].depth == 37.5);
     oct_view_model_apply(&model, OCT_ACTION_HOLD, 1); /* no marked point: the first end again */
     oct_view_model_apply(&model, OCT_ACTION_WINDOW_CLOSER, 500);
-    assert_true(model.caliper[1].depth == 100 && model.caliper[0].depth == 37.5);
+    assert_true(ends[1].depth == 100 && ends[0].depth == 37.5);
     oct_view_model_apply(&model, OCT_ACTION_CLEAR, 1);
-    assert_false(model.has_caliper);
+    assert_null(oct_view_calipers_held(&model.calipers));
     oct_view_model_apply(&model, OCT_ACTION_ZOOM_IN, 3); /* they come where one looks */
     oct_view_lens_pan(&model.lens, -5, -5);
     oct_view_model_apply(&model, OCT_ACTION_HOLD, 1);
-    assert_true(model.caliper[0].depth < model.caliper[1].depth);
-    assert_true(model.caliper[1].depth < 100 / model.lens.zoom && model.caliper[1].line < 35);
+    assert_true(ends[0].depth < ends[1].depth);
+    assert_true(ends[1].depth < 100 / model.lens.zoom && ends[1].line < 35);
     oct_view_model_apply(&model, OCT_ACTION_MEASURE, 1);
     oct_view_model_apply(&model, OCT_ACTION_LEVEL_UP, 1); /* contrast again */
     assert_true(model.contrast.lo == lo + 1);
@@ -330,20 +332,20 @@ static void a_point_is_marked_and_moved_by_key(void **state)
     oct_view_picture_finish(&picture);
     oct_view_model_apply(&model, OCT_ACTION_CURSOR_RIGHT, 20); /* from the middle, A-line 60 */
     oct_view_model_apply(&model, OCT_ACTION_MARK, 1);
-    assert_true(model.has_mark && model.measuring && !model.has_caliper);
+    assert_true(model.has_mark && model.measuring && oct_view_calipers_count(&model.calipers) == 0);
     assert_true(model.mark.line == 80.5 && model.mark.depth == 50.5);
     oct_view_model_apply(&model, OCT_ACTION_WINDOW_WIDER, 19);
     assert_true(model.mark.depth == 31.5);
     assert_true(oct_view_picture_value(&model.shown, 80, 31) == 70); /* the layer */
     oct_view_model_apply(&model, OCT_ACTION_HOLD, 1); /* calipers come to the point's side */
-    assert_true(model.has_caliper);
+    assert_true(oct_view_calipers_count(&model.calipers) == 1);
     oct_view_model_apply(&model, OCT_ACTION_HOLD, 1);
     oct_view_model_apply(&model, OCT_ACTION_HOLD, 1);
     assert_int_equal(model.held, OCT_HELD_MARK);
     oct_view_model_apply(&model, OCT_ACTION_LEVEL_DOWN, 1);
     assert_true(model.mark.line == 79.5);
     oct_view_model_apply(&model, OCT_ACTION_CLEAR, 1);
-    assert_false(model.has_mark || model.has_caliper);
+    assert_false(model.has_mark || oct_view_calipers_held(&model.calipers));
     oct_view_model_apply(&model, OCT_ACTION_LOCK, 1); /* the profile measures nothing */
     oct_view_model_apply(&model, OCT_ACTION_MARK, 1);
     assert_false(model.has_mark || model.measuring);

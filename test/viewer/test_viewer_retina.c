@@ -141,8 +141,8 @@ static void the_calipers_read_the_truths_distance(void **state)
             struct oct_view_point a = {j + 0.5, band_on_screen(&stage, j, ilm, 8)};
             struct oct_view_point b = {j + 0.5, band_on_screen(&stage, j, isos, 8)};
             oct_view_model_set_caliper(&stage.model, a, b);
-            double um = oct_view_distance_um(stage.model.caliper[0], stage.model.caliper[1],
-                                             oct_view_model_scale(&stage.model));
+            const struct oct_view_point *ends = stage.model.calipers.shown.caliper[0].end;
+            double um = oct_view_distance_um(ends[0], ends[1], oct_view_model_scale(&stage.model));
             error_um += um - (isos - ilm) * axial_um;
             band_error += a.depth - ilm;
         }
@@ -155,9 +155,9 @@ static void the_calipers_read_the_truths_distance(void **state)
         assert_true(fabs(place.w / place.h / (wide / deep) - 1) < 0.01);
         /* What is drawn: a line of its own colour between the ends. */
         draw(&stage);
-        int x = (int)(place.x + stage.model.caliper[0].line / SYNTH_N_LINES * place.w);
-        int y = (int)(place.y + (stage.model.caliper[0].depth + stage.model.caliper[1].depth) / 2 /
-                                    SYNTH_DEPTH * place.h);
+        const struct oct_view_point *ends = stage.model.calipers.shown.caliper[0].end;
+        int x = (int)(place.x + ends[0].line / SYNTH_N_LINES * place.w);
+        int y = (int)(place.y + (ends[0].depth + ends[1].depth) / 2 / SYNTH_DEPTH * place.h);
         assert_int_equal(pixel_at(&stage, x, y), 0x5cc8ff);
         close_stage(&stage);
     }

@@ -33,10 +33,11 @@ static void label_beside(struct oct_draw *draw, struct spot at, const char *text
     oct_draw_clip(draw, &draw->picture_rect);
 }
 
-static void draw_caliper(struct oct_draw *draw, const struct oct_view_model *model)
+static void draw_caliper(struct oct_draw *draw, const struct oct_view_model *model,
+                         const struct oct_view_caliper *caliper)
 {
-    struct spot a = spot_of(draw, model, model->caliper[0]);
-    struct spot b = spot_of(draw, model, model->caliper[1]);
+    struct spot a = spot_of(draw, model, caliper->end[0]);
+    struct spot b = spot_of(draw, model, caliper->end[1]);
     double length = hypot(b.x - a.x, b.y - a.y), tick = draw->layout.text_px / 2.0;
     char text[128];
 
@@ -46,9 +47,9 @@ static void draw_caliper(struct oct_draw *draw, const struct oct_view_model *mod
         oct_draw_line(draw, a.x - nx, a.y - ny, a.x + nx, a.y + ny, RGB_MEASURE, 255);
         oct_draw_line(draw, b.x - nx, b.y - ny, b.x + nx, b.y + ny, RGB_MEASURE, 255);
     }
-    oct_view_distance_text(model->caliper[0], model->caliper[1], oct_view_model_scale(model), text,
+    oct_view_distance_text(caliper->end[0], caliper->end[1], oct_view_model_scale(model), text,
                            sizeof(text));
-    oct_view_model_thickness_text(model, model->caliper[0].line, model->caliper[1].line,
+    oct_view_model_thickness_text(model, caliper->end[0].line, caliper->end[1].line,
                                   text + strlen(text), sizeof(text) - strlen(text));
     label_beside(draw, b, text, RGB_MEASURE);
 }
@@ -81,14 +82,11 @@ static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
 /* Draws a frame around the point that the arrows move. */
 static void draw_held(struct oct_draw *draw, const struct oct_view_model *model)
 {
-    bool mark = model->held == OCT_HELD_MARK;
+    const struct oct_view_point *held = oct_view_model_held_point(model);
 
-    if (!(mark ? model->has_mark : model->has_caliper))
+    if (!held)
         return;
-    struct spot s = spot_of(draw, model,
-                            mark                           ? model->mark
-                            : model->held == OCT_HELD_FROM ? model->caliper[0]
-                                                           : model->caliper[1]);
+    struct spot s = spot_of(draw, model, *held);
     int d = draw->layout.text_px * 3 / 4, thick = draw->layout.text_px / 10 + 1;
     for (int i = 0; i < thick; i++)
         oct_draw_frame_of(draw,
@@ -124,8 +122,9 @@ void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
     }
     if (model->has_mark)
         draw_mark(draw, model);
-    if (model->has_caliper)
-        draw_caliper(draw, model);
+    for (unsigned i = 0; i < OCT_VIEW_MOST_CALIPERS; i++)
+        if (model->calipers.shown.caliper[i].is_set)
+            draw_caliper(draw, model, &model->calipers.shown.caliper[i]);
     if (model->measuring)
         draw_held(draw, model);
     oct_draw_clip(draw, NULL);

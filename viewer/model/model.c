@@ -64,6 +64,8 @@ static void show(struct oct_view_model *model, struct oct_view_picture *picture)
 
     oct_view_picture_swap(&model->shown, picture);
     model->has_picture = true;
+    oct_view_calipers_show(&model->calipers, &model->shown.header,
+                           model->frozen || model->playback.active);
     model->sharpened.arrival_ns = 0;
     model->first_picture_ns = first ? model->now_ns : model->first_picture_ns;
     model->serial++;
@@ -181,6 +183,9 @@ void oct_view_model_set_frozen(struct oct_view_model *model, bool frozen)
         model->sharpened.arrival_ns = 0; /* the next D asks anew */
     if (!frozen)
         oct_view_model_show_newest(model);
+    if (model->has_picture)
+        oct_view_calipers_show(&model->calipers, &model->shown.header,
+                               frozen || model->playback.active);
 }
 
 void oct_view_model_show_newest(struct oct_view_model *model)

@@ -7,6 +7,7 @@
 #include "viewer/model/action.h"
 #include "viewer/model/archive.h"
 #include "viewer/model/average.h"
+#include "viewer/model/calipers.h"
 #include "viewer/model/cells.h"
 #include "viewer/model/cones.h"
 #include "viewer/model/contrast.h"
@@ -54,7 +55,7 @@ enum oct_view_fit {
     OCT_N_FITS
 };
 
-/* What the arrows move while measuring: an end of the calipers, or the marked point. */
+/* What the arrows move while measuring: an end of the held calipers, or the marked point. */
 enum oct_view_held { OCT_HELD_TO, OCT_HELD_FROM, OCT_HELD_MARK, OCT_N_HELD };
 
 /* What is remembered between two runs (settings.h). */
@@ -133,13 +134,14 @@ struct oct_view_model {
     struct oct_view_contrast contrast;
     struct oct_view_lens lens;
     bool frozen, help, measuring;
-    unsigned back;      /* frozen: how many kept pictures before the newest */
-    uint64_t frozen_ns; /* arrival of the newest of them */
-    double cursor_line; /* of the profile */
-    bool has_caliper, has_mark;
-    struct oct_view_point caliper[2], mark; /* from, to */
-    enum oct_view_held held;                /* the point that the arrows move; see model_points.c */
-    bool typing;                            /* the pseudonym */
+    unsigned back;                     /* frozen: how many kept pictures before the newest */
+    uint64_t frozen_ns;                /* arrival of the newest of them */
+    double cursor_line;                /* of the profile */
+    struct oct_view_calipers calipers; /* of the shown picture */
+    bool has_mark;
+    struct oct_view_point mark;
+    enum oct_view_held held; /* the point that the arrows move; see model_points.c */
+    bool typing;             /* the pseudonym */
     char typed[OCT_VIEW_LABEL_BYTES];
 
     uint64_t now_ns;
@@ -229,10 +231,17 @@ void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action act
  * changes the window by it. */
 void oct_view_model_drag(struct oct_view_model *model, double across, double down);
 
-/* Marks a point; sets the calipers. Places beyond the picture are moved to its edge. */
+/* Marks a point; moves the held calipers (the first ones, where there are none); adds calipers and
+ * holds them (false, with a message: all numbers are taken). Places beyond the picture are moved to
+ * its edge. */
 void oct_view_model_mark(struct oct_view_model *model, struct oct_view_point point);
 void oct_view_model_set_caliper(struct oct_view_model *model, struct oct_view_point from,
                                 struct oct_view_point to);
+bool oct_view_model_add_caliper(struct oct_view_model *model, struct oct_view_point from,
+                                struct oct_view_point to);
+
+/* The point that the arrows move while measuring; NULL: there is none. */
+const struct oct_view_point *oct_view_model_held_point(const struct oct_view_model *model);
 
 /* The A-line of the profile. */
 void oct_view_model_point_at(struct oct_view_model *model, double line);

@@ -183,7 +183,8 @@ static void apply_rest(struct oct_view_model *model, enum oct_view_action action
         oct_view_model_mark_by_key(model);
         break;
     case OCT_ACTION_CLEAR:
-        model->has_caliper = model->has_mark = false;
+        oct_view_calipers_clear(&model->calipers);
+        model->has_mark = false;
         model->held = OCT_HELD_TO;
         break;
     case OCT_ACTION_EYE:

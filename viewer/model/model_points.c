@@ -25,10 +25,23 @@ void oct_view_model_mark(struct oct_view_model *model, struct oct_view_point poi
 void oct_view_model_set_caliper(struct oct_view_model *model, struct oct_view_point from,
                                 struct oct_view_point to)
 {
-    model->has_caliper = model->has_picture;
-    model->caliper[0] = inside(model, from);
-    model->caliper[1] = inside(model, to);
+    if (model->has_picture)
+        oct_view_calipers_move(&model->calipers, inside(model, from), inside(model, to));
     model->held = OCT_HELD_TO;
+}
+
+bool oct_view_model_add_caliper(struct oct_view_model *model, struct oct_view_point from,
+                                struct oct_view_point to)
+{
+    if (!model->has_picture)
+        return false;
+    if (!oct_view_calipers_add(&model->calipers, inside(model, from), inside(model, to))) {
+        oct_view_model_say(model, "%u calipers are the most: X takes them away",
+                           OCT_VIEW_MOST_CALIPERS);
+        return false;
+    }
+    model->held = OCT_HELD_TO;
+    return true;
 }
 
 void oct_view_model_point_at(struct oct_view_model *model, double line)
@@ -65,15 +78,17 @@ static void put_caliper(struct oct_view_model *model)
                                (struct oct_view_point){line, bottom});
 }
 
-static struct oct_view_point *held_point(struct oct_view_model *model)
+const struct oct_view_point *oct_view_model_held_point(const struct oct_view_model *model)
 {
+    const struct oct_view_caliper *held = oct_view_calipers_held(&model->calipers);
+
     switch (model->held) {
     case OCT_HELD_MARK:
         return model->has_mark ? &model->mark : NULL;
     case OCT_HELD_FROM:
-        return model->has_caliper ? &model->caliper[0] : NULL;
+        return held ? &held->end[0] : NULL;
     default:
-        return model->has_caliper ? &model->caliper[1] : NULL;
+        return held ? &held->end[1] : NULL;
     }
 }
 
@@ -85,13 +100,19 @@ void oct_view_model_hold_next(struct oct_view_model *model)
     }
     if (!can_measure(model))
         return;
-    if (!model->has_caliper) {
+    if (oct_view_calipers_count(&model->calipers) == 0) {
         put_caliper(model);
         return;
     }
-    do
-        model->held = (enum oct_view_held)((model->held + 1) % OCT_N_HELD);
-    while (!held_point(model));
+    /* Both ends of each pair in turn, then the marked point. */
+    if (model->held == OCT_HELD_TO)
+        model->held = OCT_HELD_FROM;
+    else if (model->held == OCT_HELD_MARK)
+        model->held = OCT_HELD_TO;
+    else
+        model->held = oct_view_calipers_hold_next(&model->calipers) || !model->has_mark
+                          ? OCT_HELD_TO
+                          : OCT_HELD_MARK;
 }
 
 void oct_view_model_mark_by_key(struct oct_view_model *model)
@@ -117,12 +138,15 @@ bool oct_view_model_move_held(struct oct_view_model *model, enum oct_view_action
         return false;
     if (!can_measure(model))
         return true;
-    struct oct_view_point *p = held_point(model);
-    if (!p) {
+    if (!oct_view_model_held_point(model))
         put_caliper(model);
-        p = held_point(model);
-    }
-    *p = inside(model, (struct oct_view_point){p->line + right * (double)times,
-                                               p->depth + down * (double)times});
+    struct oct_view_point to = *oct_view_model_held_point(model);
+    to = inside(model, (struct oct_view_point){to.line + right * (double)times,
+                                               to.depth + down * (double)times});
+    if (model->held == OCT_HELD_MARK)
+        model->mark = to;
+    else
+        model->calipers.shown.caliper[model->calipers.shown.held].end[model->held == OCT_HELD_TO] =
+            to;
     return true;
 }

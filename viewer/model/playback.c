@@ -53,10 +53,10 @@ void oct_view_playback_toggle(struct oct_view_model *model)
         oct_view_model_say(model, "there is no recording yet: octview FILE.h5 shows an older one");
 }
 
-/* Points and zoom of one picture mean nothing on another. */
+/* A point and a zoom of one picture mean nothing on another; calipers know whose they are. */
 static void forget_places(struct oct_view_model *model)
 {
-    model->has_caliper = model->has_mark = false;
+    model->has_mark = false;
     model->held = OCT_HELD_TO;
     oct_view_lens_init(&model->lens);
 }
