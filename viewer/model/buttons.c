@@ -1,69 +1,180 @@
 #include "viewer/model/buttons.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-struct list {
-    const struct oct_view_model *model;
-    struct oct_view_button *buttons;
-    unsigned n;
+enum profile { BOTH, LAB, OPERATOR };
+
+#define IN(situation) (1u << OCT_SITUATION_##situation)
+#define PICTURE (IN(WATCHING) | IN(LIVE) | IN(RECORDING) | IN(FROZEN) | IN(PLAYBACK))
+
+/* Which buttons are below the picture, from the left. A label that depends on more is written by
+ * words_of. */
+static const struct row {
+    enum oct_view_action action;
+    const char *label, *brief; /* brief NULL: the label */
+    unsigned in;               /* situations */
+    enum profile profile;
+} rows[] = {
+    {OCT_ACTION_START, "Start", NULL, IN(IDLE), BOTH},
+    {OCT_ACTION_RECORD, "Record", NULL, IN(LIVE) | IN(FROZEN) | IN(ASKING), BOTH},
+    {OCT_ACTION_RECORD, "Stop", NULL, IN(RECORDING), BOTH},
+    {OCT_ACTION_LEAVE, "Cancel", NULL, IN(ASKING), BOTH},
+    {OCT_ACTION_SAVE_LAST, "Save the last", "Save", IN(LIVE) | IN(RECORDING) | IN(FROZEN), BOTH},
+    {OCT_ACTION_PLAYBACK, "Live", NULL, IN(PLAYBACK), BOTH},
+    {OCT_ACTION_FREEZE, "Play", NULL, IN(PLAYBACK), BOTH},
+    {OCT_ACTION_OLDER, "Back", NULL, IN(FROZEN) | IN(PLAYBACK), BOTH},
+    {OCT_ACTION_NEWER, "Forward", NULL, IN(FROZEN) | IN(PLAYBACK), BOTH},
+    {OCT_ACTION_KEEP, "Keep", NULL, IN(PLAYBACK), BOTH},
+    {OCT_ACTION_REPEAT, "Repeat", NULL, IN(PLAYBACK), BOTH},
+    {OCT_ACTION_FREEZE, "Freeze", NULL, IN(WATCHING) | IN(LIVE) | IN(RECORDING) | IN(FROZEN), BOTH},
+    {OCT_ACTION_AVERAGE, "Average", NULL, IN(LIVE) | IN(RECORDING), BOTH},
+    {OCT_ACTION_PLAYBACK, "Playback", NULL, IN(IDLE) | IN(LIVE) | IN(FROZEN), BOTH},
+    {OCT_ACTION_GUIDE, "Guide", NULL, IN(LIVE), BOTH},
+    {OCT_ACTION_AUTO_CONTRAST, "Auto", NULL, PICTURE, BOTH},
+    {OCT_ACTION_LEVEL_DOWN, "Brighter", NULL, PICTURE, OPERATOR},
+    {OCT_ACTION_LEVEL_UP, "Darker", NULL, PICTURE, OPERATOR},
+    {OCT_ACTION_LAYOUT, "Layout", NULL, PICTURE & ~IN(PLAYBACK), LAB},
+    {OCT_ACTION_MEASURE, "Measure", NULL, PICTURE, LAB},
+    {OCT_ACTION_SNAPSHOT, "Snapshot", NULL, PICTURE & ~IN(PLAYBACK), BOTH},
+    {OCT_ACTION_SNAPSHOT_PLAIN, "Export", NULL, IN(PLAYBACK), BOTH},
+    {OCT_ACTION_HELP, "Help", NULL, ~0u, BOTH},
 };
 
-static enum oct_view_button_look look_of(const struct oct_view_model *model,
-                                         enum oct_view_action action)
+enum oct_view_situation oct_view_situation(const struct oct_view_model *model)
 {
-    bool on = false;
+    const struct oct_view_daemon *d = &model->daemon;
 
-    switch (action) {
-    case OCT_ACTION_RECORD:
-        return OCT_BUTTON_RECORD;
-    case OCT_ACTION_FREEZE:
-        on = model->frozen;
-        break;
-    case OCT_ACTION_AUTO_CONTRAST:
-        on = model->contrast.range == OCT_CONTRAST_AUTO;
-        break;
-    case OCT_ACTION_MEASURE:
-        on = model->measuring;
-        break;
-    case OCT_ACTION_HELP:
-        on = model->help;
-        break;
-    default:
-        break;
-    }
-    return on ? OCT_BUTTON_ON : OCT_BUTTON_PLAIN;
+    if (model->patient.asks != OCT_ASKS_NOTHING)
+        return OCT_SITUATION_ASKING;
+    if (model->playback.active)
+        return OCT_SITUATION_PLAYBACK;
+    if (!model->has_control || !d->reachable)
+        return OCT_SITUATION_WATCHING;
+    if (d->record.active)
+        return OCT_SITUATION_RECORDING;
+    if (strcmp(d->state, "idle") == 0 || strcmp(d->state, "error") == 0)
+        return OCT_SITUATION_IDLE;
+    return model->frozen ? OCT_SITUATION_FROZEN : OCT_SITUATION_LIVE;
 }
 
-static void add(struct list *list, enum oct_view_action action, const char *label)
+static bool is_on(const struct oct_view_model *model, enum oct_view_action action)
 {
-    if (list->n == OCT_VIEW_MOST_BUTTONS)
-        return;
-    struct oct_view_button *b = &list->buttons[list->n++];
-    b->action = action;
-    b->row = OCT_BUTTONS_BELOW;
-    b->look = look_of(list->model, action);
-    snprintf(b->label, sizeof(b->label), "%s", label);
+    switch (action) {
+    case OCT_ACTION_FREEZE:
+        return model->playback.active ? model->playback.plays : model->frozen;
+    case OCT_ACTION_AVERAGE:
+        return model->settings.average;
+    case OCT_ACTION_KEEP:
+        return model->playback.file.verdict == OCT_VERDICT_KEEP;
+    case OCT_ACTION_REPEAT:
+        return model->playback.file.verdict == OCT_VERDICT_REPEAT;
+    case OCT_ACTION_AUTO_CONTRAST:
+        return model->contrast.range == OCT_CONTRAST_AUTO;
+    case OCT_ACTION_MEASURE:
+        return model->measuring;
+    case OCT_ACTION_HELP:
+        return model->help;
+    case OCT_ACTION_RIGHT_EYE:
+        return strcmp(oct_view_patient_eye(model), "OD") == 0;
+    case OCT_ACTION_LEFT_EYE:
+        return strcmp(oct_view_patient_eye(model), "OS") == 0;
+    default:
+        return false;
+    }
+}
+
+static bool is_of_use(const struct oct_view_model *model, enum oct_view_action action)
+{
+    switch (action) {
+    case OCT_ACTION_SAVE_LAST:
+        return model->daemon.last.bscans_most > 0;
+    case OCT_ACTION_PLAYBACK:
+        return model->playback.active || model->daemon.record.file[0] != '\0';
+    default:
+        return true;
+    }
+}
+
+static void words_of(struct oct_view_button *b, const struct oct_view_model *model)
+{
+    const struct oct_view_daemon *d = &model->daemon;
+    const char *lacks = oct_view_patient_lacks(model);
+
+    if (b->action == OCT_ACTION_RECORD && model->patient.asks != OCT_ASKS_NOTHING && lacks) {
+        snprintf(b->label, sizeof(b->label), "Record without %s", lacks);
+        snprintf(b->brief, sizeof(b->brief), "Record");
+    } else if (b->action == OCT_ACTION_SAVE_LAST) {
+        double s = fmin(round(d->last.length_s), 9999);
+        snprintf(b->label, sizeof(b->label), "Save the last %.0f s", s);
+        snprintf(b->brief, sizeof(b->brief), "Save %.0f s", s);
+    } else if (b->action == OCT_ACTION_AVERAGE && d->average_bscans > 1) {
+        snprintf(b->label, sizeof(b->label), "Average %.0f", fmin(d->average_bscans, 999));
+        snprintf(b->brief, sizeof(b->brief), "Avg %.0f", fmin(d->average_bscans, 999));
+    } else if (b->action == OCT_ACTION_FREEZE && model->playback.active) {
+        snprintf(b->label, sizeof(b->label), "%s", model->playback.plays ? "Pause" : "Play");
+        snprintf(b->brief, sizeof(b->brief), "%s", b->label);
+    } else if (b->action == OCT_ACTION_FREEZE && model->frozen) {
+        snprintf(b->label, sizeof(b->label), "Go on");
+        snprintf(b->brief, sizeof(b->brief), "Go on");
+    }
+}
+
+static struct oct_view_button button_of(const struct oct_view_model *model, const struct row *row)
+{
+    const char *brief = row->brief ? row->brief : row->label;
+    struct oct_view_button b = {.action = row->action, .row = OCT_BUTTONS_BELOW};
+
+    b.look = row->action == OCT_ACTION_RECORD ? OCT_BUTTON_RECORD
+             : is_on(model, row->action)      ? OCT_BUTTON_ON
+                                              : OCT_BUTTON_PLAIN;
+    snprintf(b.label, sizeof(b.label), "%s", row->label);
+    snprintf(b.brief, sizeof(b.brief), "%.11s", brief);
+    words_of(&b, model);
+    return b;
+}
+
+static unsigned add_below(const struct oct_view_model *model, struct oct_view_button *buttons)
+{
+    unsigned n = 0, in = 1u << oct_view_situation(model);
+    enum profile other = model->settings.operators ? LAB : OPERATOR;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && n < OCT_VIEW_MOST_BUTTONS; i++)
+        if (rows[i].in & in && rows[i].profile != other && is_of_use(model, rows[i].action))
+            buttons[n++] = button_of(model, &rows[i]);
+    return n;
+}
+
+static unsigned add_patient(const struct oct_view_model *model, struct oct_view_button *buttons)
+{
+    const char *pseudonym = oct_view_patient_pseudonym(model);
+    struct oct_view_button row[] = {
+        {.action = OCT_ACTION_RIGHT_EYE, .label = "OD", .brief = "OD"},
+        {.action = OCT_ACTION_LEFT_EYE, .label = "OS", .brief = "OS"},
+        {.action = OCT_ACTION_PSEUDONYM, .look = OCT_BUTTON_FIELD, .brief = "pseudonym"},
+        {.action = OCT_ACTION_NEXT_PATIENT, .label = "Next patient", .brief = "Next"},
+    };
+    unsigned n = sizeof(row) / sizeof(row[0]);
+
+    snprintf(row[2].label, sizeof(row[2].label), "%s", pseudonym[0] ? pseudonym : "no pseudonym");
+    if (model->typing)
+        snprintf(row[2].label, sizeof(row[2].label), "%s_", model->typed);
+    for (unsigned i = 0; i < n; i++) {
+        buttons[i] = row[i];
+        buttons[i].row = OCT_BUTTONS_PATIENT;
+        if (is_on(model, row[i].action))
+            buttons[i].look = OCT_BUTTON_ON;
+    }
+    return n;
 }
 
 unsigned oct_view_buttons(const struct oct_view_model *model,
                           struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS])
 {
-    struct list list = {model, buttons, 0};
-    bool records = model->daemon.reachable && model->daemon.record.active;
+    unsigned n = add_below(model, buttons);
 
-    add(&list, OCT_ACTION_RECORD, records ? "Stop" : "Record");
-    if (model->settings.operators) {
-        add(&list, OCT_ACTION_AUTO_CONTRAST, "Auto");
-        add(&list, OCT_ACTION_LEVEL_DOWN, "Brighter");
-        add(&list, OCT_ACTION_LEVEL_UP, "Darker");
-        add(&list, OCT_ACTION_EYE, "Eye");
-    } else {
-        add(&list, OCT_ACTION_FREEZE, "Freeze");
-        add(&list, OCT_ACTION_AUTO_CONTRAST, "Auto");
-        add(&list, OCT_ACTION_LAYOUT, "Layout");
-        add(&list, OCT_ACTION_MEASURE, "Measure");
-        add(&list, OCT_ACTION_SNAPSHOT, "Snapshot");
-    }
-    add(&list, OCT_ACTION_HELP, "Help");
-    return list.n;
+    if ((model->has_control || model->playback.active) && n + 4 <= OCT_VIEW_MOST_BUTTONS)
+        n += add_patient(model, buttons + n);
+    return n;
 }

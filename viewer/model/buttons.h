@@ -21,9 +21,25 @@ struct oct_view_button {
     enum oct_view_button_row row;
     enum oct_view_button_look look;
     char label[OCT_VIEW_LABEL_BYTES + 32];
+    char brief[12]; /* where the label has no room; the label itself, where that is short */
 };
 
-/* Returns how many there are, those of a row one after another. */
+/* What the window is about; the buttons below the picture follow from it. */
+enum oct_view_situation {
+    OCT_SITUATION_WATCHING,  /* octd does not answer, or there is no control endpoint */
+    OCT_SITUATION_IDLE,      /* octd receives nothing: it is idle, or an error stopped it */
+    OCT_SITUATION_LIVE,      /* it receives, and does not record */
+    OCT_SITUATION_RECORDING, /* frozen or not */
+    OCT_SITUATION_FROZEN,    /* and it does not record */
+    OCT_SITUATION_PLAYBACK,
+    OCT_SITUATION_ASKING, /* a recording waits for a word about its label */
+};
+
+enum oct_view_situation oct_view_situation(const struct oct_view_model *model);
+
+/* Returns how many there are (<= OCT_VIEW_MOST_BUTTONS), those of a row one after another, those
+ * below the picture first. At most eleven are below: in a window of 1280 pixels each has room for
+ * its brief label. The row of the patient is OD, OS, the field of the pseudonym, next patient. */
 unsigned oct_view_buttons(const struct oct_view_model *model,
                           struct oct_view_button buttons[OCT_VIEW_MOST_BUTTONS]);
 

@@ -39,6 +39,14 @@ static void text(const cJSON *object, const char *key, char *to, size_t n_bytes)
     oct_view_letters_clean(to);
 }
 
+static void last_part(const char *path, char *to, size_t n_bytes)
+{
+    const char *slash = strrchr(path, '/');
+
+    snprintf(to, n_bytes, "%s", slash ? slash + 1 : path);
+    oct_view_letters_clean(to); /* it may be cut within a letter */
+}
+
 static double sum_of(const cJSON *counts)
 {
     double sum = 0;
@@ -93,7 +101,6 @@ static void read_lost(struct oct_view_daemon *d, const cJSON *account)
 static void read_record(struct oct_view_daemon *d, const cJSON *reply)
 {
     const cJSON *record = item(reply, "record");
-    char *path = d->record.path;
 
     d->record.active = cJSON_IsTrue(item(record, "active"));
     d->record.stopping = cJSON_IsTrue(item(record, "stopping"));
@@ -109,9 +116,24 @@ static void read_record(struct oct_view_daemon *d, const cJSON *reply)
     read_lost(d, item(reply, "record_account"));
     text(record, "eye", d->record.eye, sizeof(d->record.eye));
     text(record, "pseudonym", d->record.pseudonym, sizeof(d->record.pseudonym));
-    text(record, "file", path, sizeof(d->record.path));
-    const char *slash = strrchr(path, '/');
-    snprintf(d->record.file, sizeof(d->record.file), "%.255s", slash ? slash + 1 : path);
+    text(record, "file", d->record.path, sizeof(d->record.path));
+    last_part(d->record.path, d->record.file, sizeof(d->record.file));
+}
+
+static void read_last(struct oct_view_daemon *d, const cJSON *reply)
+{
+    const cJSON *last = item(reply, "record_last");
+
+    d->last.bscans_most = number(last, "bscans_most", 0);
+    d->last.bscans = number(last, "bscans", 0);
+    d->last.length_s = number(last, "length_s", 0);
+    d->last.saving = cJSON_IsTrue(item(last, "saving"));
+    d->last.n_saved = number(last, "bscans_saved", 0);
+    d->last.n_lost = number(last, "bscans_lost", 0);
+    d->last.n_files = number(last, "files_saved", 0);
+    text(last, "file", d->last.path, sizeof(d->last.path));
+    last_part(d->last.path, d->last.file, sizeof(d->last.file));
+    text(last, "error", d->last.error, sizeof(d->last.error));
 }
 
 static void read_driver(struct oct_view_daemon *d, const cJSON *reply)
@@ -207,6 +229,7 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
     read_driver(d, reply);
     read_enface(d, reply);
     read_record(d, reply);
+    read_last(d, reply);
     read_errand(d, reply);
 }
 

@@ -59,6 +59,14 @@ struct oct_view_daemon {
         char file[256];  /* the last part of it */
         char eye[8], pseudonym[OCT_VIEW_LABEL_BYTES];
     } record;
+    struct {                        /* the seconds that octd keeps in memory (record last) */
+        double bscans_most, bscans; /* as many at most, now; 0: it keeps none */
+        double length_s;            /* how long those of now lasted */
+        bool saving;
+        double n_saved, n_lost, n_files; /* B-scans in the file, missing from it; files so far */
+        char path[1024], file[256];      /* its name, and the last part of it; "": none yet */
+        char error[256];                 /* of the last one; "": none */
+    } last;
 };
 
 /* Reads a status reply and sets known; the caller sets reachable and answer_ns. OCT_E_FORMAT: it is

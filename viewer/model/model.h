@@ -20,6 +20,7 @@
 #include "viewer/model/lens.h"
 #include "viewer/model/line_rate.h"
 #include "viewer/model/measure.h"
+#include "viewer/model/patient.h"
 #include "viewer/model/picture.h"
 #include "viewer/model/playback.h"
 #include "viewer/model/rolloff.h"
@@ -143,6 +144,7 @@ struct oct_view_model {
     enum oct_view_held held; /* the point that the arrows move; see model_points.c */
     bool typing;             /* the pseudonym */
     char typed[OCT_VIEW_LABEL_BYTES];
+    struct oct_view_patient patient;
 
     uint64_t now_ns;
     char message[OCT_VIEW_MESSAGE_BYTES]; /* "" when there is none (any more) */
