@@ -114,7 +114,7 @@ static void words_of(struct oct_view_button *b, const struct oct_view_model *mod
         snprintf(b->brief, sizeof(b->brief), "Avg %.0f", fmin(d->average_bscans, 999));
     } else if (b->action == OCT_ACTION_FREEZE && model->playback.active) {
         snprintf(b->label, sizeof(b->label), "%s", model->playback.plays ? "Pause" : "Play");
-        snprintf(b->brief, sizeof(b->brief), "%s", b->label);
+        snprintf(b->brief, sizeof(b->brief), "%.11s", b->label);
     } else if (b->action == OCT_ACTION_FREEZE && model->frozen) {
         snprintf(b->label, sizeof(b->label), "Go on");
         snprintf(b->brief, sizeof(b->brief), "Go on");
