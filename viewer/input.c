@@ -77,6 +77,8 @@ static void act(struct oct_view_input *input, struct oct_view_model *model,
 {
     bool locked = model->settings.operators && !oct_view_action_is_operators(action);
 
+    if (action == OCT_ACTION_LEAVE && oct_view_patient_cancel(model))
+        return;
     switch (locked ? OCT_ACTION_NOTHING : action) {
     case OCT_ACTION_SNAPSHOT:
         input->snapshot = true;
@@ -101,12 +103,28 @@ static void act(struct oct_view_input *input, struct oct_view_model *model,
 
 static void on_typing(struct oct_view_model *model, const SDL_Keysym *key)
 {
-    if (key->sym == SDLK_RETURN || key->sym == SDLK_KP_ENTER)
+    switch (key->sym) {
+    case SDLK_RETURN:
+    case SDLK_KP_ENTER:
+    case SDLK_TAB:
         oct_view_model_end_typing(model, true);
-    else if (key->sym == SDLK_ESCAPE)
+        break;
+    case SDLK_ESCAPE:
         oct_view_model_end_typing(model, false);
-    else if (key->sym == SDLK_BACKSPACE)
+        break;
+    case SDLK_BACKSPACE:
+    case SDLK_DELETE:
         oct_view_model_rub_out(model);
+        break;
+    case SDLK_LEFT:
+    case SDLK_RIGHT:
+    case SDLK_HOME:
+    case SDLK_END:
+        oct_view_model_keep_typed(model);
+        break;
+    default:
+        break;
+    }
 }
 
 static void on_key(struct oct_view_input *input, struct oct_view_model *model,
@@ -229,6 +247,9 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
     input->moved = false;
     for (unsigned i = 0; i < n && button == SDL_BUTTON_LEFT; i++)
         if (oct_view_rect_holds(l->button[i], x, y)) {
+            /* A click elsewhere ends the typing, as Enter does. */
+            if (model->typing && buttons[i].action != OCT_ACTION_PSEUDONYM)
+                oct_view_model_end_typing(model, buttons[i].action != OCT_ACTION_NEXT_PATIENT);
             act(input, model, buttons[i].action, 1);
             return;
         }

@@ -50,6 +50,16 @@ static bool read_number(const char *text, double lo, double hi, double *value)
     return true;
 }
 
+static bool read_count(const char *text, unsigned most, unsigned *value)
+{
+    double number;
+
+    if (!read_number(text, 0, most, &number))
+        return false;
+    *value = (unsigned)number;
+    return true;
+}
+
 static bool read_yes(const char *text, bool *value)
 {
     static const char *const names[] = {"no", "yes", NULL};
@@ -103,6 +113,8 @@ static bool take(struct oct_view_model *model, const char *key, const char *text
         good = read_yes(text, &s->operators);
     else if (strcmp(key, "average") == 0)
         good = read_yes(text, &s->average);
+    else if (strcmp(key, "average_of") == 0)
+        good = read_count(text, OCT_VIEW_MOST_AVERAGE, &s->average_of);
     else if (strcmp(key, "cells") == 0)
         good = read_yes(text, &s->cells);
     else if (strcmp(key, "layers") == 0)
@@ -170,9 +182,9 @@ static void write_all(FILE *file, const struct oct_view_model *model)
     fprintf(file, "; What octview remembers. It is written anew whenever octview ends.\n[view]\n");
     fprintf(file, "layout = %s\n", arrangements[s->arrangement]);
     fprintf(file,
-            "fit = %s\noperator = %s\naverage = %s\n"
+            "fit = %s\noperator = %s\naverage = %s\naverage_of = %u\n"
             "cells = %s\nlayers = %s\nrolloff = %s\n",
-            fits[s->fit], s->operators ? "yes" : "no", s->average ? "yes" : "no",
+            fits[s->fit], s->operators ? "yes" : "no", s->average ? "yes" : "no", s->average_of,
             s->cells ? "yes" : "no", s->layers ? "yes" : "no", s->rolloff ? "yes" : "no");
     fprintf(file, "divider_beside = %.4f\ndivider_stacked = %.4f\n", s->divider.beside,
             s->divider.stacked);

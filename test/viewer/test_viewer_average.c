@@ -66,19 +66,19 @@ static void the_average_stands_in_place_of_bscans(void **state)
     averages_init(&a);
     send_bscan(&a, 40);
     oct_view_model_apply(&a.model, OCT_ACTION_AVERAGE, 1);
-    must_say(&a, "average: none comes", true);
+    must_say(&a, "AVERAGE: none comes", true);
     send_bscan(&a, 41);
     assert_int_equal(a.model.shown.header.frame_num, 41);
     send_average(&a, 41, 14, 0.25);
-    must_say(&a, "average 14/16  0.25", true);
+    must_say(&a, "AVERAGE of 16 (14 in it, the newest left out)  0.25", true);
     send_bscan(&a, 42);
     send_average(&a, 43, 14, 0.5);
     send_bscan(&a, 44);
     assert_int_equal(a.model.shown.header.frame_num, 43);
     assert_true(oct_view_picture_value(&a.model.shown, 1, 2) == 6);
-    must_say(&a, "average 14/16  0.50", false);
+    must_say(&a, "AVERAGE of 16 (14 in it)  0.50", false);
     oct_view_model_apply(&a.model, OCT_ACTION_AVERAGE, 1);
-    must_say(&a, "average 14/16  0.50", false); /* until a B-scan comes */
+    must_say(&a, "AVERAGE of 16 (14 in it)  0.50", false); /* until a B-scan comes */
     send_average(&a, 45, 14, 0.5);
     assert_int_equal(a.model.shown.header.frame_num, 43);
     send_bscan(&a, 46);
@@ -98,7 +98,7 @@ static void bscans_go_on_where_no_average_comes(void **state)
     a.model.daemon.average_bscans = 1;
     send_bscan(&a, 2);
     assert_int_equal(a.model.shown.header.frame_num, 2);
-    must_say(&a, "average: off (octctl set average.bscans 16)", true);
+    must_say(&a, "AVERAGE: off (octctl set average.bscans 16)", true);
     a.model.daemon.average_bscans = 16;
     send_average(&a, 3, 2, 0.5);
     oct_view_model_tick(&a.model, 1000 + OCT_NS_PER_S);
@@ -107,7 +107,7 @@ static void bscans_go_on_where_no_average_comes(void **state)
     oct_view_model_tick(&a.model, 1000 + 3 * OCT_NS_PER_S);
     send_bscan(&a, 5);
     assert_int_equal(a.model.shown.header.frame_num, 5);
-    must_say(&a, "average: none comes", true);
+    must_say(&a, "AVERAGE: none comes", true);
     averages_finish(&a);
 }
 
@@ -121,10 +121,10 @@ static void a_frozen_picture_keeps_what_is_said_of_it(void **state)
     send_average(&a, 1, 2, 0.5);
     oct_view_model_apply(&a.model, OCT_ACTION_FREEZE, 1);
     send_average(&a, 2, 3, 0.1);
-    must_say(&a, "average 2/16  0.50", false);
+    must_say(&a, "AVERAGE of 16 (2 in it)  0.50", false);
     oct_view_model_apply(&a.model, OCT_ACTION_FREEZE, 1);
     assert_int_equal(a.model.shown.header.frame_num, 2);
-    must_say(&a, "average 3/16  0.10", true);
+    must_say(&a, "AVERAGE of 16 (3 in it, the newest left out)  0.10", true);
     oct_view_model_apply(&a.model, OCT_ACTION_AVERAGE, 1);
     send_bscan(&a, 3);
     oct_view_model_apply(&a.model, OCT_ACTION_FREEZE, 1);

@@ -296,15 +296,14 @@ static void stage_record(struct stage *stage, const char *pseudonym)
     snprintf(d->record.pseudonym, sizeof(d->record.pseudonym), "%s", pseudonym);
 }
 
-/* The column behind the last one from `from` to `to` in which the header has a letter. */
-static int end_of_words(const struct stage *stage, int from, int to)
+/* The column behind the last one of a strip that has something on the red of a recording. */
+static int end_of_words(const struct stage *stage, struct oct_view_rect strip)
 {
-    struct oct_view_rect header = oct_draw_layout(stage->draw)->header;
-    int end = from;
+    int end = strip.x;
 
-    for (int x = from; x < to; x++)
-        for (int y = header.y; y < header.y + header.h; y++)
-            end = (pixel_at(stage, x, y) & 0xffffff) != 0xb3261e ? x + 1 : end;
+    for (int x = strip.x; x < strip.x + strip.w; x++)
+        for (int y = strip.y; y < strip.y + strip.h; y++)
+            end = pixel_at(stage, x, y) != 0xb3261e ? x + 1 : end;
     return end;
 }
 
@@ -323,26 +322,27 @@ static void a_long_pseudonym_leaves_the_recording_readable(void **state)
         struct stage stage = stage_open(size, NULL);
         stage_record(&stage, "");
         stage_draw(&stage);
-        int label = size[0] - size[0] / 6; /* "no label" stands behind this */
-        int end = end_of_words(&stage, 0, label), height = oct_draw_layout(stage.draw)->header.h;
-        assert_true(end > 20 * oct_draw_layout(stage.draw)->text_px && end < label - 4);
-        size_t n_row = (size_t)end * sizeof(uint32_t);
-        uint8_t *alone = malloc(n_row * (size_t)height);
+        struct oct_view_rect part = oct_draw_layout(stage.draw)->recording;
+        struct oct_view_rect patient = oct_draw_layout(stage.draw)->patient;
+        int margin = oct_draw_layout(stage.draw)->margin, end = end_of_words(&stage, part);
+        assert_true(end > 20 * oct_draw_layout(stage.draw)->text_px && end < part.x + part.w);
+        size_t n_row = (size_t)part.w * sizeof(uint32_t);
+        uint8_t *alone = malloc(n_row * (size_t)part.h);
         assert_non_null(alone);
         const uint8_t *pixels = stage.surface->pixels;
-        for (int y = 0; y < height; y++)
+        for (int y = 0; y < part.h; y++)
             memcpy(alone + n_row * (size_t)y, pixels + y * stage.surface->pitch, n_row);
         stage_record(&stage, names[k % 3]);
-        for (int typing = 0; typing < 2; typing++) {
-            stage.model.typing = typing;
+        for (int typing = 0; typing < 3; typing++) {
+            stage.model.typing = typing > 0;
+            stage.model.patient.selected = typing > 1;
             snprintf(stage.model.typed, sizeof(stage.model.typed), "%s", names[k % 3]);
             stage_draw(&stage);
-            for (int y = 0; y < height; y++)
+            for (int y = 0; y < part.h; y++)
                 assert_memory_equal(alone + n_row * (size_t)y, pixels + y * stage.surface->pitch,
                                     n_row);
-            int margin = oct_draw_layout(stage.draw)->margin;
-            assert_true(end_of_words(&stage, label, size[0]) > label); /* some of it is there */
-            assert_true(end_of_words(&stage, label, size[0]) <= size[0] - margin);
+            assert_true(end_of_words(&stage, patient) <= size[0] - margin);
+            assert_true(count_bright(&stage, patient, 0xd0) > 20); /* some of it is there */
         }
         free(alone);
         stage_close(&stage);
@@ -395,7 +395,7 @@ static void escape_does_not_leave_a_recording(void **state)
     oct_view_model_apply(&model, OCT_ACTION_RECORD, 1); /* wished for */
     assert_false(press(&input, &model, SDLK_ESCAPE));
     assert_non_null(strstr(model.message, "Q quits"));
-    model.wish = OCT_WISH_NONE;
+    oct_view_wishes_drop(&model.wishes, OCT_WISH_NONE);
     model.daemon.record.active = true;
     assert_false(press(&input, &model, SDLK_ESCAPE));
     model.help = true; /* the help goes all the same */

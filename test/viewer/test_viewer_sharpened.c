@@ -124,7 +124,7 @@ static void a_failure_ends_the_wait_and_is_told(void **state)
     assert_int_equal(oct_view_model_take_wish(&s.model, text), OCT_WISH_CALIBRATE);
     oct_view_model_hear(&s.model, &daemon, &no);
     assert_false(s.model.sharpening.waits);
-    assert_string_equal(s.model.message, "octd refused: none come");
+    assert_string_equal(s.model.message, "octd refused the sharpest dispersion: none come");
 
     ask(&s);
     daemon.errand.number = 1;

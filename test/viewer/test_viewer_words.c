@@ -161,7 +161,7 @@ static void what_the_header_says_is_the_daemons_word(void **state)
     oct_view_recording(&model, &p); /* wished is not recorded */
     assert_string_equal(p.text, "asking octd to start recording");
     oct_view_model_apply(&model, OCT_ACTION_RECORD, 1);
-    assert_int_equal(model.wish, OCT_WISH_NONE); /* one at a time */
+    assert_int_equal(model.wishes.n, 0); /* an impatient press is no second wish */
     oct_scene_hear(&model, &d, OCT_WISH_RECORD, false, "no such folder");
     oct_view_recording(&model, &p);
     assert_string_equal(p.text, "NOT DONE: no such folder");

@@ -15,7 +15,7 @@ static enum oct_text_size fit_words(struct oct_draw *draw, int w, struct oct_vie
 }
 
 static void draw_button(struct oct_draw *draw, struct oct_view_rect r, struct oct_view_button *b,
-                        bool typing)
+                        bool typing, bool selected)
 {
     static const uint32_t ground[] = {RGB_BUTTON, RGB_GOOD, RGB_RECORD, RGB_AREA};
     static const uint32_t ink[] = {RGB_PLAIN, RGB_GROUND, 0xffffffu, RGB_PLAIN};
@@ -28,8 +28,12 @@ static void draw_button(struct oct_draw *draw, struct oct_view_rect r, struct oc
     oct_draw_fill(draw, r, ground[b->look], 255);
     if (is_field)
         oct_draw_frame_of(draw, r, typing ? RGB_GOOD : RGB_DIM);
-    oct_draw_text(draw, size, is_field ? r.x + edge : r.x + (r.w - w) / 2,
-                  r.y + (r.h - oct_draw_line_height(draw, size)) / 2, b->label, ink[b->look]);
+    int x = is_field ? r.x + edge : r.x + (r.w - w) / 2, h = oct_draw_line_height(draw, size);
+    int y = r.y + (r.h - h) / 2;
+    const bool marked = is_field && selected;
+    if (marked)
+        oct_draw_fill(draw, (struct oct_view_rect){x, y, w, h}, RGB_GOOD, 255);
+    oct_draw_text(draw, size, x, y, b->label, marked ? RGB_GROUND : ink[b->look]);
 }
 
 void oct_draw_buttons(struct oct_draw *draw, const struct oct_view_model *model)
@@ -39,5 +43,6 @@ void oct_draw_buttons(struct oct_draw *draw, const struct oct_view_model *model)
 
     oct_draw_fill(draw, draw->layout.buttons, RGB_GROUND, 255);
     for (unsigned i = 0; i < n; i++)
-        draw_button(draw, draw->layout.button[i], &buttons[i], model->typing);
+        draw_button(draw, draw->layout.button[i], &buttons[i], model->typing,
+                    model->patient.selected);
 }

@@ -63,15 +63,17 @@ const struct oct_view_key oct_view_keys[] = {
     {"Y", OCT_ACTION_EYE, "the eye: not said, OD, OS"},
     {"1", OCT_ACTION_RIGHT_EYE, "the right eye, OD; the left one, OS"},
     {"2", OCT_ACTION_LEFT_EYE, NULL},
-    {"T", OCT_ACTION_PSEUDONYM, "type the pseudonym (Enter: done, Escape: leave it)"},
+    {"T", OCT_ACTION_PSEUDONYM,
+     "type the pseudonym (Enter: done, Escape: leave it, End: add to it)"},
     {"Ctrl+N", OCT_ACTION_NEXT_PATIENT, "next patient: eye and pseudonym are not said"},
     {"S", OCT_ACTION_SNAPSHOT, "save the window as a PNG in the working folder"},
     {"Shift+S", OCT_ACTION_SNAPSHOT_PLAIN, "save the picture alone, without words"},
     {"F", OCT_ACTION_FULL_SCREEN, "full screen, on or off"},
-    {"Ctrl+O", OCT_ACTION_LOCK, "operator profile: only recording, contrast and label"},
+    {"Ctrl+O", OCT_ACTION_LOCK, "operator profile: what an examination needs, and no more"},
     {"F1 H", OCT_ACTION_HELP, "this help"},
     {"Q", OCT_ACTION_QUIT, "quit; a recording goes on in octd"},
-    {"Escape", OCT_ACTION_LEAVE, "take this help away, else quit, but not while recording"},
+    {"Escape", OCT_ACTION_LEAVE,
+     "take help or a question away, else quit, but not while recording"},
 };
 const size_t oct_view_n_keys = sizeof(oct_view_keys) / sizeof(oct_view_keys[0]);
 
@@ -93,15 +95,19 @@ bool oct_view_action_is_step(enum oct_view_action action)
 bool oct_view_action_is_operators(enum oct_view_action action)
 {
     switch (action) {
-    case OCT_ACTION_NOTHING:
-    case OCT_ACTION_RECORD:
-    case OCT_ACTION_EYE:
-    case OCT_ACTION_PSEUDONYM:
+    case OCT_ACTION_OLDER:
+    case OCT_ACTION_NEWER:
+    case OCT_ACTION_GUIDE:
+    case OCT_ACTION_DIM:
+    case OCT_ACTION_SNAPSHOT:
+    case OCT_ACTION_SNAPSHOT_PLAIN:
     case OCT_ACTION_LOCK:
     case OCT_ACTION_HELP:
         return true;
     default:
-        return action >= OCT_ACTION_AUTO_CONTRAST && action <= OCT_ACTION_PALETTE;
+        return action <= OCT_ACTION_ACKNOWLEDGE ||
+               (action >= OCT_ACTION_AUTO_CONTRAST && action <= OCT_ACTION_PALETTE) ||
+               (action >= OCT_ACTION_EYE && action <= OCT_ACTION_NEXT_PATIENT);
     }
 }
 

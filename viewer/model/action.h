@@ -93,7 +93,8 @@ extern const size_t oct_view_n_keys;
 /* Whether a held key repeats the action, and Shift does it five times. */
 bool oct_view_action_is_step(enum oct_view_action action);
 
-/* Whether the operator profile allows the action: recording, contrast, the label, help, and leaving
+/* Whether the operator profile allows the action: the label, recording, playback and what is decided
+ * about a recording, freezing, the average, the guide, contrast, snapshots, light, help, and leaving
  * the profile. */
 bool oct_view_action_is_operators(enum oct_view_action action);
 

@@ -1,7 +1,7 @@
 #include "viewer/model/average.h"
 
 #include "viewer/model/clock.h"
-#include "viewer/model/model.h"
+#include "viewer/model/model_daemon.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -87,17 +87,93 @@ bool oct_view_average_moves(const struct oct_view_model *model, double *lines, d
     return !is_average || !(a->score < model->daemon.average_min_score);
 }
 
+/* ---- what the user does ---- */
+
+static unsigned wished(const struct oct_view_model *model)
+{
+    unsigned n = model->settings.average_of;
+
+    return n >= OCT_VIEW_LEAST_AVERAGE && n <= OCT_VIEW_MOST_AVERAGE ? n : OCT_VIEW_AVERAGE_OF;
+}
+
+/* A recording holds each B-scan: octd changes nothing of the average meanwhile. */
+static bool may_set(struct oct_view_model *model)
+{
+    bool records = model->daemon.reachable && model->daemon.record.active;
+
+    if (records)
+        oct_view_model_say(model, "octd is recording: how many B-scans are averaged can be changed "
+                                  "afterwards");
+    return !records;
+}
+
+static void set(struct oct_view_model *model, unsigned n)
+{
+    char text[16];
+
+    snprintf(text, sizeof(text), "%u", n);
+    oct_view_model_wish(model, OCT_WISH_AVERAGE, text);
+}
+
+void oct_view_average_toggle(struct oct_view_model *model)
+{
+    bool on = model->settings.average = !model->settings.average;
+
+    model->average_came_ns = 0;
+    oct_view_model_say(model, "%s", on ? "octd's average of B-scans" : "each B-scan");
+    if (on && model->has_control && is_off(model) && may_set(model))
+        set(model, wished(model));
+}
+
+void oct_view_average_next_number(struct oct_view_model *model)
+{
+    static const unsigned numbers[] = {2, 4, 8, 16, 32};
+    const unsigned n_numbers = sizeof(numbers) / sizeof(numbers[0]);
+    const double now = is_off(model) ? 0 : model->daemon.average_bscans;
+    unsigned i = 0;
+
+    if (!model->has_control || !may_set(model)) {
+        if (!model->has_control)
+            oct_view_model_wish(model, OCT_WISH_NONE, "");
+        return;
+    }
+    while (i < n_numbers && numbers[i] <= now)
+        i++;
+    /* Where none is shown, the first press shows the number of before. */
+    model->settings.average_of =
+        model->settings.average && now > 1 ? numbers[i % n_numbers] : wished(model);
+    if (!model->settings.average)
+        model->average_came_ns = 0;
+    model->settings.average = true;
+    set(model, wished(model));
+}
+
+/* ---- words ---- */
+
+static void none_text(const struct oct_view_model *model, char *text, size_t n_bytes)
+{
+    bool comes =
+        model->asked == OCT_WISH_AVERAGE || oct_view_wishes_find(&model->wishes, OCT_WISH_AVERAGE);
+
+    if (is_off(model) && comes)
+        snprintf(text, n_bytes, "AVERAGE: octd is asked for it");
+    else if (is_off(model))
+        snprintf(text, n_bytes, "AVERAGE: off%s",
+                 model->settings.operators ? "" : " (octctl set average.bscans 16)");
+    else
+        snprintf(text, n_bytes, "AVERAGE: none comes");
+}
+
 bool oct_view_average_text(const struct oct_view_model *model, char *text, size_t n_bytes)
 {
     const struct oct_view_average *a = &model->average;
     const struct oct_view_daemon *d = &model->daemon;
-    char of[16] = "", score[16] = "";
+    const bool is_apart = a->score < d->average_min_score; /* false of a NaN */
+    char of[16] = "", score[32] = "";
 
     if (model->settings.average && !model->frozen && !model->playback.active &&
         !oct_view_average_comes(model)) {
-        snprintf(text, n_bytes, "%s",
-                 is_off(model) ? "average: off (octctl set average.bscans 16)"
-                               : "average: none comes");
+        none_text(model, text, n_bytes);
         return true;
     }
     if (a->arrival_ns == 0) {
@@ -105,9 +181,11 @@ bool oct_view_average_text(const struct oct_view_model *model, char *text, size_
         return true;
     }
     if (d->known && d->average_bscans > 1)
-        snprintf(of, sizeof(of), "/%.0f", d->average_bscans);
-    if (isfinite(a->score))
+        snprintf(of, sizeof(of), " of %.0f", d->average_bscans);
+    if (isfinite(a->score) && !model->settings.operators)
         snprintf(score, sizeof(score), "  %.2f", a->score);
-    snprintf(text, n_bytes, "average %.0f%s%s", isfinite(a->averaged) ? a->averaged : 0, of, score);
-    return a->score < d->average_min_score;
+    snprintf(text, n_bytes, "AVERAGE%s (%.0f in it%s)%s", of,
+             isfinite(a->averaged) ? a->averaged : 0, is_apart ? ", the newest left out" : "",
+             score);
+    return is_apart;
 }

@@ -6,6 +6,9 @@
 #include "viewer/model/picture.h"
 
 #define OCT_VIEW_TOPIC_AVERAGE "average"
+#define OCT_VIEW_LEAST_AVERAGE 2u
+#define OCT_VIEW_MOST_AVERAGE 32u
+#define OCT_VIEW_AVERAGE_OF 8u /* B-scans that octd is asked to average at first */
 
 /* What is said of one average. */
 struct oct_view_average {
@@ -31,8 +34,14 @@ bool oct_view_average_comes(const struct oct_view_model *model);
  * what moved the newest one onto the average. Either may be NULL. False: it did not match. */
 bool oct_view_average_moves(const struct oct_view_model *model, double *lines, double *depth);
 
-/* "average 14/16  0.82" of the shown one, or why a B-scan stands there. True: something is amiss
- * with it, so that it stands out: none comes, or the newest B-scan did not match. */
+/* Shows octd's average or each B-scan. Where octd makes none, it is asked for one of as many B-scans
+ * as the last time; so it is for another number of them: the next of 2, 4, 8, 16, 32. */
+void oct_view_average_toggle(struct oct_view_model *model);
+void oct_view_average_next_number(struct oct_view_model *model);
+
+/* "AVERAGE of 16 (14 in it)  0.82" of the shown one (the score: how well the newest B-scan matches;
+ * operators see none), or why a B-scan stands there. True: something is amiss with it, so that it
+ * stands out: none comes, or the newest B-scan did not match. */
 bool oct_view_average_text(const struct oct_view_model *model, char *text, size_t n_bytes);
 
 #endif

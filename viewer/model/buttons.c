@@ -159,7 +159,8 @@ static unsigned add_patient(const struct oct_view_model *model, struct oct_view_
 
     snprintf(row[2].label, sizeof(row[2].label), "%s", pseudonym[0] ? pseudonym : "no pseudonym");
     if (model->typing)
-        snprintf(row[2].label, sizeof(row[2].label), "%s_", model->typed);
+        snprintf(row[2].label, sizeof(row[2].label), "%s%s", model->typed,
+                 model->patient.selected ? "" : "_");
     for (unsigned i = 0; i < n; i++) {
         buttons[i] = row[i];
         buttons[i].row = OCT_BUTTONS_PATIENT;

@@ -43,7 +43,7 @@ static void last_part(const char *path, char *to, size_t n_bytes)
 {
     const char *slash = strrchr(path, '/');
 
-    snprintf(to, n_bytes, "%s", slash ? slash + 1 : path);
+    snprintf(to, n_bytes, "%.*s", (int)n_bytes - 1, slash ? slash + 1 : path);
     oct_view_letters_clean(to); /* it may be cut within a letter */
 }
 

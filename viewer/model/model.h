@@ -28,6 +28,7 @@
 #include "viewer/model/spectrum.h"
 #include "viewer/model/tally.h"
 #include "viewer/model/wish.h"
+#include "viewer/model/wishes.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -65,11 +66,12 @@ struct oct_view_settings {
     enum oct_view_fit fit;
     struct oct_view_divider divider;
     bool operators;
-    bool average; /* octd's average stands in place of each B-scan, as long as one comes */
-    bool cells;   /* those that octd follows are drawn */
-    bool layers;  /* ILM and RPE, as octd finds them, are drawn */
-    bool guide;   /* quality, and where the retina should lie */
-    bool rolloff; /* a mirror's width and roll-off are drawn into the profile */
+    bool average;        /* octd's average stands in place of each B-scan, as long as one comes */
+    unsigned average_of; /* how many B-scans octd is asked to average; 0: the standard */
+    bool cells;          /* those that octd follows are drawn */
+    bool layers;         /* ILM and RPE, as octd finds them, are drawn */
+    bool guide;          /* quality, and where the retina should lie */
+    bool rolloff;        /* a mirror's width and roll-off are drawn into the profile */
 };
 
 /* Fewer seconds of recording than this are too few: for the running one, and for the next one. */
@@ -125,9 +127,9 @@ struct oct_view_model {
     struct oct_view_line_rate line_rate;
     double volumes_before; /* that were written when the recording began */
     struct oct_view_enface_wishes enface_wishes;
-    enum oct_view_wish wish; /* to be asked for next */
-    char wish_text[OCT_VIEW_LABEL_BYTES];
-    enum oct_view_wish asked;      /* sent, and not answered yet */
+    struct oct_view_wishes wishes; /* to be asked for */
+    enum oct_view_wish asked;      /* sent, and not answered yet; with what: */
+    char asked_text[OCT_VIEW_LABEL_BYTES];
     struct oct_view_answer answer; /* the daemon's last word on a recording, shown for a while */
     uint64_t answer_until_ns;
 
@@ -248,9 +250,10 @@ const struct oct_view_point *oct_view_model_held_point(const struct oct_view_mod
 /* The A-line of the profile. */
 void oct_view_model_point_at(struct oct_view_model *model, double line);
 
-/* While typing: adds text; removes the last letter; ends typing, and wishes the text or drops
- * it. */
+/* While typing (patient.c): adds text, which at first replaces what stands there; keeps what stands
+ * there; removes the last letter, at first all; ends typing, and wishes the text or drops it. */
 void oct_view_model_type(struct oct_view_model *model, const char *text);
+void oct_view_model_keep_typed(struct oct_view_model *model);
 void oct_view_model_rub_out(struct oct_view_model *model);
 void oct_view_model_end_typing(struct oct_view_model *model, bool keep);
 

@@ -4,7 +4,7 @@
 #include "viewer/model/model_points.h"
 
 #include <math.h>
-#include <stdio.h>
+#include <string.h>
 
 static void move_slab(struct oct_view_model *model, double shift, double grow)
 {
@@ -111,14 +111,6 @@ static void toggle_cells(struct oct_view_model *model)
                        model->settings.cells ? "cells that octd follows" : "cells are not drawn");
 }
 
-static void toggle_average(struct oct_view_model *model)
-{
-    model->settings.average = !model->settings.average;
-    model->average_came_ns = 0;
-    oct_view_model_say(model, "%s",
-                       model->settings.average ? "octd's average of B-scans" : "each B-scan");
-}
-
 static void toggle_layers(struct oct_view_model *model)
 {
     model->settings.layers = !model->settings.layers;
@@ -139,7 +131,10 @@ static bool apply_overlay(struct oct_view_model *model, enum oct_view_action act
 {
     switch (action) {
     case OCT_ACTION_AVERAGE:
-        toggle_average(model);
+        oct_view_average_toggle(model);
+        return true;
+    case OCT_ACTION_AVERAGE_OF:
+        oct_view_average_next_number(model);
         return true;
     case OCT_ACTION_CELLS:
         toggle_cells(model);
@@ -158,13 +153,62 @@ static bool apply_overlay(struct oct_view_model *model, enum oct_view_action act
     }
 }
 
+static void start(struct oct_view_model *model)
+{
+    const struct oct_view_daemon *d = &model->daemon;
+
+    if (d->reachable && strcmp(d->state, "idle") != 0 && strcmp(d->state, "error") != 0)
+        oct_view_model_say(model, "octd receives already");
+    else
+        oct_view_model_wish(model, OCT_WISH_START, "");
+}
+
+static void save_last(struct oct_view_model *model)
+{
+    const struct oct_view_daemon *d = &model->daemon;
+
+    if (d->reachable && d->last.bscans_most == 0)
+        oct_view_model_say(model, "octd keeps no last seconds%s",
+                           model->settings.operators ? "" : " (record.last_s)");
+    else if (d->reachable && d->last.saving)
+        oct_view_model_say(model, "the last seconds are being saved already");
+    else
+        oct_view_model_wish(model, OCT_WISH_SAVE_LAST, "");
+}
+
+static bool apply_patient(struct oct_view_model *model, enum oct_view_action action)
+{
+    switch (action) {
+    case OCT_ACTION_START:
+        start(model);
+        return true;
+    case OCT_ACTION_RECORD:
+        oct_view_patient_record(model);
+        return true;
+    case OCT_ACTION_SAVE_LAST:
+        save_last(model);
+        return true;
+    case OCT_ACTION_EYE:
+        oct_view_patient_next_eye(model);
+        return true;
+    case OCT_ACTION_RIGHT_EYE:
+    case OCT_ACTION_LEFT_EYE:
+        oct_view_patient_set_eye(model, action == OCT_ACTION_RIGHT_EYE ? "OD" : "OS");
+        return true;
+    case OCT_ACTION_PSEUDONYM:
+        oct_view_patient_type(model);
+        return true;
+    case OCT_ACTION_NEXT_PATIENT:
+        oct_view_patient_next(model);
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void apply_rest(struct oct_view_model *model, enum oct_view_action action, unsigned times)
 {
     switch (action) {
-    case OCT_ACTION_RECORD:
-        oct_view_model_wish(model, model->daemon.record.active ? OCT_WISH_STOP : OCT_WISH_RECORD,
-                            "");
-        break;
     case OCT_ACTION_FREEZE:
         oct_view_model_set_frozen(model, !model->frozen);
         break;
@@ -187,19 +231,8 @@ static void apply_rest(struct oct_view_model *model, enum oct_view_action action
         model->has_mark = false;
         model->held = OCT_HELD_TO;
         break;
-    case OCT_ACTION_EYE:
-        oct_view_model_next_eye(model);
-        break;
-    case OCT_ACTION_PSEUDONYM:
-        model->typing = model->has_control;
-        snprintf(model->typed, sizeof(model->typed), "%s", model->daemon.record.pseudonym);
-        if (!model->has_control)
-            oct_view_model_wish(model, OCT_WISH_NONE, "");
-        break;
     case OCT_ACTION_LOCK:
         model->settings.operators = !model->settings.operators;
-        if (model->frozen)
-            oct_view_model_set_frozen(model, false); /* no key of the profile ends a freeze */
         model->measuring = false;
         oct_view_model_say(model, "%s",
                            model->settings.operators ? "operator profile: Ctrl+O leaves it"
@@ -225,7 +258,8 @@ void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action act
         return;
     if (apply_contrast(&model->contrast, action, times))
         oct_view_model_adapt(model, 1);
-    else if (!apply_view(model, action, times) && !apply_overlay(model, action))
+    else if (!apply_view(model, action, times) && !apply_overlay(model, action) &&
+             !apply_patient(model, action))
         apply_rest(model, action, times);
 }
 

@@ -1,7 +1,6 @@
 /* The part of the model that takes the daemon's status and answers, and makes wishes. */
 #include "viewer/model/model_daemon.h"
 #include "viewer/model/clock.h"
-#include "viewer/model/letters.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +28,7 @@ static void watch_disk(struct oct_view_model *model, const struct oct_view_daemo
 bool oct_view_model_is_recording(const struct oct_view_model *model)
 {
     return model->daemon.record.active || model->asked == OCT_WISH_RECORD ||
-           model->wish == OCT_WISH_RECORD;
+           oct_view_wishes_find(&model->wishes, OCT_WISH_RECORD);
 }
 
 static bool is_of_enface(enum oct_view_wish wish)
@@ -37,23 +36,100 @@ static bool is_of_enface(enum oct_view_wish wish)
     return wish == OCT_WISH_PROJECTION || wish == OCT_WISH_SLAB_FIRST || wish == OCT_WISH_SLAB_LAST;
 }
 
+static bool is_of_recording(enum oct_view_wish wish)
+{
+    return wish == OCT_WISH_RECORD || wish == OCT_WISH_STOP || wish == OCT_WISH_SAVE_LAST;
+}
+
+static bool is_of_label(enum oct_view_wish wish)
+{
+    return wish == OCT_WISH_EYE || wish == OCT_WISH_PSEUDONYM;
+}
+
+/* What became of a recording stands in the header. */
+static void answer_recording(struct oct_view_model *model, const struct oct_view_answer *answer)
+{
+    model->answer = *answer;
+    model->answer_until_ns = model->now_ns + ANSWER_NS;
+}
+
+static void not_recorded(struct oct_view_model *model, const char *why)
+{
+    struct oct_view_answer answer = {.wish = OCT_WISH_RECORD};
+
+    snprintf(answer.text, sizeof(answer.text), "%s", why);
+    answer_recording(model, &answer);
+}
+
+/* octd does not answer: whatever waits would come too late, and fails with what was asked. */
+static void fail_all(struct oct_view_model *model, enum oct_view_wish asked)
+{
+    struct oct_view_wishes *w = &model->wishes;
+    char names[256];
+    size_t used = (size_t)snprintf(names, sizeof(names), "%s", oct_view_wish_name(asked));
+
+    for (unsigned i = 0; i < w->n && used < sizeof(names); i++)
+        if (!strstr(names, oct_view_wish_name(w->waiting[i].wish)))
+            used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
+                                     oct_view_wish_name(w->waiting[i].wish));
+    if (names[0])
+        oct_view_model_say(model, "octd does not answer, nothing was changed: %s", names);
+    if (oct_view_wishes_find(w, OCT_WISH_RECORD))
+        not_recorded(model, "no answer from octd");
+    oct_view_wishes_drop(w, OCT_WISH_NONE);
+}
+
+static void say_refused(struct oct_view_model *model, const struct oct_view_answer *answer)
+{
+    const char *name = oct_view_wish_name(answer->wish);
+
+    if (model->daemon.record.active &&
+        (is_of_label(answer->wish) || answer->wish == OCT_WISH_AVERAGE ||
+         answer->wish == OCT_WISH_VOLUMES))
+        oct_view_model_say(model, "octd is recording: %s can be changed afterwards", name);
+    else
+        oct_view_model_say(model, "octd refused%s%s: %s", name[0] ? " " : "", name, answer->text);
+    /* A recording with the label of before is of the wrong patient. */
+    if (is_of_label(answer->wish) && oct_view_wishes_drop(&model->wishes, OCT_WISH_RECORD) > 0)
+        not_recorded(model, "octd did not take the label");
+}
+
+static void say_granted(struct oct_view_model *model, const struct oct_view_answer *answer)
+{
+    const char *text = answer->text;
+
+    switch (answer->wish) {
+    case OCT_WISH_EYE:
+        oct_view_model_say(model, "octd confirms: eye %s", text[0] ? text : "not said");
+        break;
+    case OCT_WISH_PSEUDONYM:
+        oct_view_model_say(model, "octd confirms: pseudonym %s", text[0] ? text : "not said");
+        break;
+    case OCT_WISH_AVERAGE:
+        oct_view_model_say(model, "octd averages the last %s B-scans", text);
+        break;
+    case OCT_WISH_START:
+        oct_view_model_say(model, "octd receives from now on");
+        break;
+    default: /* what was set stands in the window */
+        break;
+    }
+}
+
 static void hear_answer(struct oct_view_model *model, const struct oct_view_answer *answer)
 {
     model->asked = OCT_WISH_NONE;
     if (is_of_enface(answer->wish))
         oct_view_enface_wishes_answer(&model->enface_wishes, answer->wish, answer->ok);
-    if (answer->wish == OCT_WISH_RECORD || answer->wish == OCT_WISH_STOP) {
-        model->answer = *answer;
-        model->answer_until_ns = model->now_ns + ANSWER_NS;
-    } else if (!answer->ok) {
-        oct_view_model_say(model, "octd refused: %s", answer->text);
-        model->sharpening.waits &= answer->wish != OCT_WISH_CALIBRATE;
-    } else if (!is_of_enface(answer->wish) &&
-               answer->wish != OCT_WISH_CALIBRATE) { /* the panel's title shows those */
-        oct_view_model_say(model, "octd confirms: %s %s",
-                           answer->wish == OCT_WISH_EYE ? "eye" : "pseudonym",
-                           answer->text[0] ? answer->text : "not said");
-    }
+    model->sharpening.waits &= answer->ok || answer->wish != OCT_WISH_CALIBRATE;
+    if (is_of_recording(answer->wish))
+        answer_recording(model, answer);
+    if (answer->unanswered)
+        fail_all(model, answer->wish);
+    else if (answer->ok)
+        say_granted(model, answer);
+    else if (!is_of_recording(answer->wish))
+        say_refused(model, answer);
 }
 
 void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_daemon *daemon,
@@ -80,6 +156,8 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
     }
     model->has_control = true;
     if (daemon->known)
+        oct_view_patient_hear(model, daemon);
+    if (daemon->known)
         model->daemon = *daemon;
     else
         model->daemon.reachable = false;
@@ -97,13 +175,8 @@ void oct_view_model_wish(struct oct_view_model *model, enum oct_view_wish wish, 
         oct_view_model_say(model, "no control endpoint: start octview with --control ENDPOINT");
         return;
     }
-    /* While a slab's key is held, some answer is always to come: other wishes wait for it. */
-    if (model->asked != OCT_WISH_NONE && !is_of_enface(model->asked)) {
+    if (!oct_view_wishes_add(&model->wishes, wish, text))
         oct_view_model_say(model, "octd has not answered yet");
-        return;
-    }
-    model->wish = wish;
-    snprintf(model->wish_text, sizeof(model->wish_text), "%s", text);
 }
 
 enum oct_view_wish oct_view_model_take_wish(struct oct_view_model *model,
@@ -111,14 +184,13 @@ enum oct_view_wish oct_view_model_take_wish(struct oct_view_model *model,
 {
     if (model->asked != OCT_WISH_NONE)
         return OCT_WISH_NONE;
-    if (model->wish != OCT_WISH_NONE) {
-        memcpy(text, model->wish_text, OCT_VIEW_LABEL_BYTES);
-        model->asked = model->wish;
-        model->wish = OCT_WISH_NONE;
-    } else {
+    /* While a slab's key is held, some answer is always to come: other wishes go first. */
+    model->asked = oct_view_wishes_take(&model->wishes, text);
+    if (model->asked == OCT_WISH_NONE)
         model->asked =
             oct_view_enface_wishes_take(&model->enface_wishes, text, OCT_VIEW_LABEL_BYTES);
-    }
+    if (model->asked != OCT_WISH_NONE)
+        memcpy(model->asked_text, text, OCT_VIEW_LABEL_BYTES);
     return model->asked;
 }
 
@@ -132,40 +204,4 @@ bool oct_view_model_can_set_enface(struct oct_view_model *model)
                            : !model->daemon.has_enface ? "no en face from this octd"
                                                        : "this octd's en face cannot be set");
     return model->has_control && model->enface_wishes.known;
-}
-
-void oct_view_model_next_eye(struct oct_view_model *model)
-{
-    const char *eye = model->daemon.record.eye;
-
-    oct_view_model_wish(model, OCT_WISH_EYE, !eye[0] ? "OD" : strcmp(eye, "OD") == 0 ? "OS" : "");
-}
-
-/* ---- typing ---- */
-
-void oct_view_model_type(struct oct_view_model *model, const char *text)
-{
-    size_t n = strlen(model->typed);
-
-    /* Text that does not fit is left out whole, so that no letter is cut. */
-    if (!model->typing || n + strlen(text) >= sizeof(model->typed) || !oct_view_letters_are(text))
-        return;
-    snprintf(model->typed + n, sizeof(model->typed) - n, "%s", text);
-}
-
-void oct_view_model_rub_out(struct oct_view_model *model)
-{
-    size_t n = strlen(model->typed);
-
-    /* Removes a UTF-8 letter: its following bytes, then its first. */
-    while (n > 0 && ((unsigned char)model->typed[n - 1] & 0xc0) == 0x80)
-        n--;
-    model->typed[n > 0 ? n - 1 : 0] = '\0';
-}
-
-void oct_view_model_end_typing(struct oct_view_model *model, bool keep)
-{
-    model->typing = false;
-    if (keep)
-        oct_view_model_wish(model, OCT_WISH_PSEUDONYM, model->typed);
 }

@@ -11,7 +11,4 @@ void oct_view_model_wish(struct oct_view_model *model, enum oct_view_wish wish, 
 /* Whether octd's en face settings can be changed; if not, says why. */
 bool oct_view_model_can_set_enface(struct oct_view_model *model);
 
-/* Wishes the next of: eye not said, OD, OS. */
-void oct_view_model_next_eye(struct oct_view_model *model);
-
 #endif

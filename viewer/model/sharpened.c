@@ -29,7 +29,7 @@ void oct_view_sharpened_toggle(struct oct_view_model *model)
         return;
     }
     oct_view_model_wish(model, OCT_WISH_CALIBRATE, "");
-    if (model->wish != OCT_WISH_CALIBRATE)
+    if (!oct_view_wishes_find(&model->wishes, OCT_WISH_CALIBRATE))
         return; /* and it is said why */
     model->sharpening =
         (struct oct_view_sharpening){true, model->daemon.errand.number, model->now_ns};

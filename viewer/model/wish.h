@@ -24,7 +24,8 @@ enum oct_view_wish {
 struct oct_view_answer {
     enum oct_view_wish wish; /* NONE: no answer came */
     bool ok;
-    char text[256]; /* what was set, or why it was refused */
+    bool unanswered; /* octd did not answer in time: whether it was done is not known */
+    char text[256];  /* what was set, or why it was refused */
 };
 
 #endif

@@ -100,6 +100,7 @@ static bool read_answer(struct oct_view_answer *answer, const char *text, const 
     cJSON *o = cJSON_ParseWithLength(reply, n_bytes);
     const char *error = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "error"));
 
+    answer->unanswered = false;
     answer->ok = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "ok"));
     snprintf(answer->text, sizeof(answer->text), "%s",
              answer->ok ? text
@@ -109,6 +110,14 @@ static bool read_answer(struct oct_view_answer *answer, const char *text, const 
     bool pending = answer->ok && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "pending"));
     cJSON_Delete(o);
     return pending;
+}
+
+static void fail(struct oct_view_answer *answer, const struct oct_view_daemon *daemon,
+                 const char *otherwise)
+{
+    answer->ok = false;
+    snprintf(answer->text, sizeof(answer->text), "%s",
+             daemon->last_error[0] ? daemon->last_error : otherwise);
 }
 
 /* octd looks at the disk before a recording begins, and its word comes before that is done: what
@@ -126,12 +135,14 @@ static void follow_wish(struct oct_view_control *c, struct oct_view_answer *answ
             !c->ending && c->daemon.reachable && c->daemon.pending && oct_view_now_ns() < until_ns;
         if (!c->daemon.reachable) {
             answer->ok = false;
+            answer->unanswered = true;
             snprintf(answer->text, sizeof(answer->text), "no answer from octd");
         } else if (!c->daemon.pending && answer->wish == OCT_WISH_RECORD &&
                    !c->daemon.record.active) {
-            answer->ok = false;
-            snprintf(answer->text, sizeof(answer->text), "%s",
-                     c->daemon.last_error[0] ? c->daemon.last_error : "it did not begin");
+            fail(answer, &c->daemon, "it did not begin");
+        } else if (!c->daemon.pending && answer->wish == OCT_WISH_START &&
+                   strcmp(c->daemon.state, "error") == 0) {
+            fail(answer, &c->daemon, "it did not start");
         }
         pthread_mutex_unlock(&c->mutex);
     }
@@ -139,7 +150,7 @@ static void follow_wish(struct oct_view_control *c, struct oct_view_answer *answ
 
 static void send_wish(struct oct_view_control *c, enum oct_view_wish wish, const char *text)
 {
-    struct oct_view_answer answer = {.wish = wish};
+    struct oct_view_answer answer = {.wish = wish, .unanswered = true};
     char *reply = NULL, *request = request_of(wish, text);
     size_t n_bytes;
     bool pending = false;
@@ -151,7 +162,7 @@ static void send_wish(struct oct_view_control *c, enum oct_view_wish wish, const
         snprintf(answer.text, sizeof(answer.text), "no answer from octd");
     cJSON_free(request);
     free(reply);
-    if (pending && (wish == OCT_WISH_RECORD || wish == OCT_WISH_STOP))
+    if (pending && (wish == OCT_WISH_RECORD || wish == OCT_WISH_STOP || wish == OCT_WISH_START))
         follow_wish(c, &answer);
     pthread_mutex_lock(&c->mutex);
     c->wish = OCT_WISH_NONE;
