@@ -135,8 +135,8 @@ $(BUILD)/tools/bench/triad.o: EXTRA_CFLAGS += -O3
 # The oracle's sums are direct, and tests run where they are built: with this processor's vectors.
 CPU_HAS = $(shell grep -m1 -ow $(1) /proc/cpuinfo 2>/dev/null)
 $(BUILD)/test/rig/levelset_oracle.o: EXTRA_CFLAGS += -O3
-$(addprefix $(BUILD)/test/rig/,oracle.o levelset_oracle.o): EXTRA_CFLAGS += $(if $(call CPU_HAS,avx512f),-mavx512f \
-  -mprefer-vector-width=512,$(if $(call CPU_HAS,fma),-mavx2 -mfma))
+$(addprefix $(BUILD)/test/rig/,oracle.o oracle_sums.o oracle_exact.o levelset_oracle.o): \
+  EXTRA_CFLAGS += $(if $(call CPU_HAS,avx512f),-mavx512f -mprefer-vector-width=512,$(if $(call CPU_HAS,fma),-mavx2 -mfma))
 
 $(LIB): $(call obj,$(LIB_SRC)) $(EXTRA_LIB_OBJ)
 	$(call say,AR,$@)

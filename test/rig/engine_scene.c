@@ -247,6 +247,7 @@ static struct oct_oracle_setup oracle_setup(const struct oct_scene *scene)
         .over_spectrum = scene->cal.dispersion_over == OCT_DISPERSION_OVER_SPECTRUM,
         .cubic = recipe->interpolation == OCT_INTERPOLATION_CUBIC,
         .nufft = recipe->interpolation == OCT_INTERPOLATION_NUFFT,
+        .by_word = getenv("OCT_LONG") != NULL,
     };
     if (scene->before) { /* the first of them has left the window */
         setup.before = scene->before + (size_t)recipe->n_lines * recipe->n_samples;
@@ -259,17 +260,21 @@ static struct oct_oracle_setup oracle_setup(const struct oct_scene *scene)
     return setup;
 }
 
-/* The largest intensity over all depths. */
+/* The exact sum once, over all depths: what the largest is relative to, and what the crop shows. */
 static bool ask_uncropped(struct oct_scene *scene, const struct oct_oracle_setup *setup)
 {
     struct oct_oracle_setup whole = *setup;
     whole.crop_first = whole.crop_last = 0;
-    size_t n = whole.n_lines * oct_oracle_depth(&whole);
+    const size_t shown = oct_oracle_depth(setup), depth = oct_oracle_depth(&whole);
+    const size_t n = whole.n_lines * depth;
     double *intensity = malloc(n * sizeof(double));
     bool done =
         intensity && oct_oracle_intensity(&whole, scene->spectra, scene->line_valid, intensity);
     for (size_t i = 0; done && i < n; i++)
         scene->uncropped = fmax(scene->uncropped, intensity[i]);
+    for (size_t j = 0; done && j < whole.n_lines; j++)
+        memcpy(scene->intensity + j * shown, intensity + j * depth + setup->crop_first,
+               shown * sizeof(double));
     free(intensity);
     return done;
 }
@@ -279,15 +284,19 @@ static bool ask_oracle(struct oct_scene *scene, const struct oct_oracle_setup *s
     scene->n_pixels = setup->n_lines * oct_oracle_depth(setup);
     scene->intensity = malloc(scene->n_pixels * sizeof(double));
     scene->db = malloc(scene->n_pixels * sizeof(double));
-    if (!scene->intensity || !scene->db ||
-        !oct_oracle_intensity(setup, scene->spectra, scene->line_valid, scene->intensity))
+    if (!scene->intensity || !scene->db)
+        return false;
+    if (setup->nufft
+            ? !ask_uncropped(scene, setup)
+            : !oct_oracle_intensity(setup, scene->spectra, scene->line_valid, scene->intensity))
         return false;
     for (size_t i = 0; i < scene->n_pixels; i++) {
         scene->db[i] = oct_oracle_db(scene->intensity[i]);
         scene->brightest = fmax(scene->brightest, scene->intensity[i]);
     }
-    scene->uncropped = scene->brightest;
-    return !setup->nufft || ask_uncropped(scene, setup);
+    if (!setup->nufft)
+        scene->uncropped = scene->brightest;
+    return true;
 }
 
 /* Darker B-scans with noise of their own, one line missing in each. */

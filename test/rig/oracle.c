@@ -1,32 +1,17 @@
 #include "test/rig/oracle.h"
 
+#include "test/rig/oracle_exact.h"
+#include "test/rig/oracle_sums.h"
 #include "test/rig/oracle_window.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <unistd.h>
-
-/* Lines that go through the sums together: as many as a vector holds of what this is compiled for.
- * More are slower, since gcc takes them through memory. */
-#if defined(__AVX512F__)
-#define SIDE_BY_SIDE 8
-#elif defined(__AVX2__)
-#define SIDE_BY_SIDE 4
-#else
-#define SIDE_BY_SIDE 2
-#endif
-#define MAX_THREADS 16
-#define TURNS 32 /* depths from one evaluation of sine and cosine to the next */
 
 /* The inner sums only index by masked angles; checking each access would take minutes. */
 #define UNCHECKED __attribute__((no_sanitize("address", "thread", "undefined")))
 
 static const double two_pi = 6.283185307179586476925286766559;
-
-/* One value of each of the lines side by side. */
-typedef double lines_value __attribute__((vector_size(SIDE_BY_SIDE * sizeof(double))));
 
 struct taps {
     size_t first;
@@ -47,18 +32,19 @@ struct tables {
     double *phase;         /* [P2][2] */
     double *place;         /* [N]: q_i of the exact sum */
     double *term;          /* [N][2]: w[i] phi(q_i) / N of it */
-    double *x;             /* [M][N], with the exact sum */
     double *flat;          /* [N]: what the window divides by the source, and its scale */
-    atomic_size_t next;    /* line; depth of the exact sum */
+    atomic_size_t next;    /* line */
     atomic_bool out_of_memory;
 };
 
 /* What the lines side by side pass through. */
 struct work {
-    lines_value *x;        /* [N] */
-    lines_value *spectrum; /* [P1/2 + 1][2] */
-    lines_value *u;        /* [P2] */
-    lines_value *v;        /* [P2][2] */
+    oct_oracle_lines *x;        /* [N] */
+    oct_oracle_lines *spectrum; /* [P1/2 + 1][2] */
+    oct_oracle_lines *u;        /* [P2] */
+    oct_oracle_lines *v;        /* [P2][2] */
+    oct_oracle_lines *z;        /* [P2][2]: what is summed, or the sums */
+    oct_oracle_lines *shared;   /* [P2 / 32][2] */
 };
 
 static size_t padded(size_t n_samples)
@@ -287,19 +273,39 @@ static void load_lines(const struct tables *t, size_t line, struct work *w)
 {
     size_t n = t->setup->n_samples;
     for (size_t i = 0; i < n; i++)
-        for (size_t l = 0; l < SIDE_BY_SIDE; l++) {
+        for (size_t l = 0; l < OCT_ORACLE_SIDE; l++) {
             size_t j = line + l;
             bool came = j < t->setup->n_lines && t->line_valid[j];
             w->x[i][l] = came ? t->spectra[j * n + i] - t->dc[i] : 0;
         }
 }
 
-/* Steps 2 and 3. The table is of P2 angles, so that 2 pi k n / P1 is entry 2 k n. */
-UNCHECKED static void upsample(const struct tables *t, struct work *w)
+/* Steps 2 and 3. */
+static void upsample_split(const struct tables *t, struct work *w)
+{
+    const size_t n = t->setup->n_samples, nyquist = t->p1 / 2;
+    const struct oct_oracle_circle circle = {t->p2, t->cosine, t->sine};
+    const struct oct_oracle_sum there = {t->p1, 32, t->left, t->left + n, 0, nyquist + 1, -1};
+    const struct oct_oracle_sum back = {t->p2, 64, 0, nyquist + 1, 0, t->p2, 1};
+    for (size_t i = 0; i < n; i++) {
+        w->z[2 * (t->left + i)] = w->x[i];
+        w->z[2 * (t->left + i) + 1] = (oct_oracle_lines){0};
+    }
+    oct_oracle_sum_split(&circle, &there, w->z, w->shared, w->spectrum);
+    w->spectrum[0] *= 0.5; /* twice below */
+    w->spectrum[2 * nyquist] *= 0.5;
+    w->spectrum[2 * nyquist + 1] *= 0.5;
+    oct_oracle_sum_split(&circle, &back, w->spectrum, w->shared, w->z);
+    for (size_t p = 0; p < t->p2; p++)
+        w->u[p] = w->z[2 * p] * (2 / (double)t->p1);
+}
+
+/* The same as it is written. The table is of P2 angles, so that 2 pi k n / P1 is entry 2 k n. */
+UNCHECKED static void upsample_by_word(const struct tables *t, struct work *w)
 {
     size_t mask = t->p2 - 1, nyquist = t->p1 / 2;
     for (size_t k = 0; k <= nyquist; k++) {
-        lines_value re = {0}, im = {0};
+        oct_oracle_lines re = {0}, im = {0};
         for (size_t i = 0; i < t->setup->n_samples; i++) {
             size_t angle = (2 * k * (i + t->left)) & mask;
             re += w->x[i] * t->cosine[angle];
@@ -310,7 +316,7 @@ UNCHECKED static void upsample(const struct tables *t, struct work *w)
         w->spectrum[2 * k + 1] = im * keep;
     }
     for (size_t p = 0; p < t->p2; p++) {
-        lines_value sum = {0};
+        oct_oracle_lines sum = {0};
         for (size_t k = 1; k <= nyquist; k++) {
             size_t angle = (k * p) & mask;
             sum += w->spectrum[2 * k] * t->cosine[angle];
@@ -326,7 +332,7 @@ static void resample(const struct tables *t, struct work *w)
 {
     for (size_t q = 0; q < t->p2; q++) {
         const struct taps *taps = &t->taps[q];
-        lines_value sum = {0};
+        oct_oracle_lines sum = {0};
         for (size_t m = 0; m < taps->n; m++)
             sum += w->u[taps->first + m] * taps->weight[m];
         w->v[2 * q] = sum * t->phase[2 * q];
@@ -334,123 +340,75 @@ static void resample(const struct tables *t, struct work *w)
     }
 }
 
-/* Steps 6, 7 and 8 without the log. */
-UNCHECKED static void transform(const struct tables *t, size_t line, const struct work *w)
+/* Step 6 but for its factor. */
+UNCHECKED static void transform_by_word(const struct tables *t, const struct work *w,
+                                        oct_oracle_lines *sums)
 {
     size_t mask = t->p2 - 1;
     for (size_t i = 0; i < t->depth; i++) {
         size_t d = t->setup->crop_first + i;
-        lines_value re = {0}, im = {0};
+        oct_oracle_lines re = {0}, im = {0};
         for (size_t q = 0; q < t->p2; q++) {
             double c = t->cosine[(d * q) & mask], s = t->sine[(d * q) & mask];
             re += w->v[2 * q] * c + w->v[2 * q + 1] * s;
             im += w->v[2 * q + 1] * c - w->v[2 * q] * s;
         }
-        re /= (double)t->setup->n_samples;
-        im /= (double)t->setup->n_samples;
-        for (size_t l = 0; l < SIDE_BY_SIDE && line + l < t->setup->n_lines; l++)
+        sums[2 * i] = re;
+        sums[2 * i + 1] = im;
+    }
+}
+
+static void transform_split(const struct tables *t, struct work *w, oct_oracle_lines *sums)
+{
+    const size_t first = t->setup->crop_first;
+    const struct oct_oracle_circle circle = {t->p2, t->cosine, t->sine};
+    const struct oct_oracle_sum split = {t->p2, 32, 0, t->p2, first, first + t->depth, -1};
+    oct_oracle_sum_split(&circle, &split, w->v, w->shared, sums);
+}
+
+/* Steps 7 and 8 without the log. */
+static void square(const struct tables *t, size_t line, const oct_oracle_lines *sums)
+{
+    for (size_t i = 0; i < t->depth; i++) {
+        oct_oracle_lines re = sums[2 * i] / (double)t->setup->n_samples;
+        oct_oracle_lines im = sums[2 * i + 1] / (double)t->setup->n_samples;
+        for (size_t l = 0; l < OCT_ORACLE_SIDE && line + l < t->setup->n_lines; l++)
             t->intensity[(line + l) * t->depth + i] = re[l] * re[l] + im[l] * im[l];
     }
 }
 
-/* x as the exact sum takes it. */
-static void fill_lines(const struct tables *t)
+static void work_on(const struct tables *t, size_t line, struct work *w)
 {
-    size_t n = t->setup->n_samples;
-    for (size_t j = 0; j < t->setup->n_lines; j++)
-        for (size_t i = 0; i < n; i++)
-            t->x[j * n + i] = t->line_valid[j] ? t->spectra[j * n + i] - t->dc[i] : 0;
-}
-
-/* Section 6 of one line and depth, turned: [N][2], the line's terms at that depth. Several sums
- * side by side, as a compiler may not reorder them itself. */
-UNCHECKED static double sum_exactly(const double *x, const double *turned, size_t n)
-{
-    double re[8] = {0}, im[8] = {0};
-    for (size_t i = 0; i < n; i++) {
-        re[i % 8] += x[i] * turned[2 * i];
-        im[i % 8] += x[i] * turned[2 * i + 1];
-    }
-    for (size_t s = 1; s < 8; s++) {
-        re[0] += re[s];
-        im[0] += im[s];
-    }
-    return re[0] * re[0] + im[0] * im[0];
-}
-
-/* The terms at depth d, [N][2] in turned, and in step what turns them on by one depth. */
-static void begin_turning(const struct tables *t, double d, double *turned, double *step)
-{
-    double p2 = (double)t->p2;
-    for (size_t i = 0; i < t->setup->n_samples; i++) {
-        double angle = two_pi * fmod(d * t->place[i], p2) / p2;
-        double c = cos(angle), s = sin(angle);
-        turned[2 * i] = t->term[2 * i] * c + t->term[2 * i + 1] * s;
-        turned[2 * i + 1] = t->term[2 * i + 1] * c - t->term[2 * i] * s;
-        step[2 * i] = cos(two_pi * t->place[i] / p2);
-        step[2 * i + 1] = -sin(two_pi * t->place[i] / p2);
-    }
-}
-
-UNCHECKED static void turn_on(double *turned, const double *step, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        double re = turned[2 * i], im = turned[2 * i + 1];
-        turned[2 * i] = re * step[2 * i] - im * step[2 * i + 1];
-        turned[2 * i + 1] = re * step[2 * i + 1] + im * step[2 * i];
-    }
-}
-
-/* All lines at TURNS depths: between them the terms are turned on, which is cheaper than sine and
- * cosine and loses less than TURNS roundings. */
-static void transform_exactly(const struct tables *t, size_t from, double *turned)
-{
-    size_t n = t->setup->n_samples;
-    double *step = turned + 2 * n;
-    begin_turning(t, (double)(t->setup->crop_first + from), turned, step);
-    for (size_t at = from; at < from + TURNS && at < t->depth; at++) {
-        for (size_t j = 0; j < t->setup->n_lines; j++)
-            t->intensity[j * t->depth + at] = sum_exactly(t->x + j * n, turned, n);
-        turn_on(turned, step, n);
-    }
-}
-
-static void *work_on_depths(void *arg)
-{
-    struct tables *t = arg;
-    double *turned = malloc(4 * t->setup->n_samples * sizeof(double));
-    size_t from;
-    if (!turned)
-        atomic_store(&t->out_of_memory, true);
-    while (turned && (from = atomic_fetch_add(&t->next, TURNS)) < t->depth)
-        transform_exactly(t, from, turned);
-    free(turned);
-    return NULL;
-}
-
-static lines_value *values_alloc(size_t n)
-{
-    return aligned_alloc(sizeof(lines_value), n * sizeof(lines_value));
+    load_lines(t, line, w);
+    if (t->setup->by_word)
+        upsample_by_word(t, w);
+    else
+        upsample_split(t, w);
+    resample(t, w);
+    if (t->setup->by_word)
+        transform_by_word(t, w, w->z);
+    else
+        transform_split(t, w, w->z);
+    square(t, line, w->z);
 }
 
 static void *work_on_lines(void *arg)
 {
     struct tables *t = arg;
     struct work w = {
-        .x = values_alloc(t->setup->n_samples),
-        .spectrum = values_alloc(t->p1 + 2),
-        .u = values_alloc(t->p2),
-        .v = values_alloc(2 * t->p2),
+        .x = oct_oracle_lines_alloc(t->setup->n_samples),
+        .spectrum = oct_oracle_lines_alloc(t->p1 + 2),
+        .u = oct_oracle_lines_alloc(t->p2),
+        .v = oct_oracle_lines_alloc(2 * t->p2),
+        .z = oct_oracle_lines_alloc(2 * t->p2),
+        .shared = oct_oracle_lines_alloc(2 * t->p2 / 32),
     };
-    if (w.x && w.spectrum && w.u && w.v) {
+    if (w.x && w.spectrum && w.u && w.v && w.z && w.shared) {
         for (;;) {
-            size_t line = atomic_fetch_add(&t->next, SIDE_BY_SIDE);
+            size_t line = atomic_fetch_add(&t->next, OCT_ORACLE_SIDE);
             if (line >= t->setup->n_lines)
                 break;
-            load_lines(t, line, &w);
-            upsample(t, &w);
-            resample(t, &w);
-            transform(t, line, &w);
+            work_on(t, line, &w);
         }
     } else {
         atomic_store(&t->out_of_memory, true);
@@ -459,20 +417,9 @@ static void *work_on_lines(void *arg)
     free(w.spectrum);
     free(w.u);
     free(w.v);
+    free(w.z);
+    free(w.shared);
     return NULL;
-}
-
-static void work_on_all_cores(struct tables *t, void *(*work)(void *))
-{
-    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
-    pthread_t threads[MAX_THREADS];
-    long n_threads = 0;
-    while (n_threads < n_cores - 1 && n_threads < MAX_THREADS &&
-           pthread_create(&threads[n_threads], NULL, work, t) == 0)
-        n_threads++;
-    work(t);
-    while (n_threads > 0)
-        pthread_join(threads[--n_threads], NULL);
 }
 
 /* Steps 2 to 8 as the contract's table has them. */
@@ -490,21 +437,32 @@ static bool through_the_grid(struct tables *t)
     }
     fill_taps(t);
     fill_phase(t);
-    work_on_all_cores(t, work_on_lines);
+    oct_oracle_on_all_cores(work_on_lines, t);
     return true;
 }
 
 static bool as_exact_sum(struct tables *t)
 {
-    size_t n = t->setup->n_samples;
+    const size_t n = t->setup->n_samples, n_lines = t->setup->n_lines;
+    double *x = malloc(n_lines * n * sizeof(double));
+    bool done = false;
     t->term = malloc(2 * n * sizeof(double));
-    t->x = malloc(t->setup->n_lines * n * sizeof(double));
-    if (!t->term || !t->x)
-        return false;
-    fill_terms(t);
-    fill_lines(t);
-    work_on_all_cores(t, work_on_depths);
-    return true;
+    if (t->term && x) {
+        fill_terms(t);
+        for (size_t i = 0; i < n_lines * n; i++)
+            x[i] = t->line_valid[i / n] ? t->spectra[i] - t->dc[i % n] : 0;
+        const struct oct_oracle_exact exact = {.n = n,
+                                               .n_lines = n_lines,
+                                               .first = t->setup->crop_first,
+                                               .depth = t->depth,
+                                               .p2 = (double)t->p2,
+                                               .place = t->place,
+                                               .term = t->term,
+                                               .x = x};
+        done = oct_oracle_sum_exactly(&exact, t->intensity);
+    }
+    free(x);
+    return done;
 }
 
 bool oct_oracle_intensity(const struct oct_oracle_setup *setup, const uint16_t *spectra,
@@ -543,7 +501,6 @@ bool oct_oracle_intensity(const struct oct_oracle_setup *setup, const uint16_t *
     free(t.phase);
     free(t.place);
     free(t.term);
-    free(t.x);
     free(t.flat);
     return done;
 }

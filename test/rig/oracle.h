@@ -1,13 +1,14 @@
 /* The oracle: contract sections 1 and 6 word for word, in double precision, by direct sums.
  *
  * Written from the contract alone; it shares no code with pipeline/ or kernels/ and uses no FFT.
- * Every step is the sum that defines it, for every line and every depth pixel asked for:
+ * Every step is the sum that defines it, for every line and every depth pixel asked for, or, unless
+ * `by_word`, that sum in two (test/rig/oracle_sums.h), which takes a tenth of the time:
  *
  *     step 3   X[k] = sum_n x[n] e^(-2 pi i k n / P1)              k <= P1/2, the last one halved
  *              u[p] = (X[0] + 2 Re sum_k X[k] e^(2 pi i k p / P2)) / P1
  *     step 6   B[d] = sum_q v[q] e^(-2 pi i d q / P2) / N          first <= d < last
  *
- * No subset of lines, no closed forms: two lines go through the sums side by side and the
+ * No subset of lines, no closed forms: some lines go through the sums side by side and the
  * machine's cores share the work, which keeps it to seconds.
  *
  * With `nufft` steps 2 to 6 are the one sum of section 6,
@@ -15,7 +16,7 @@
  *     B[d] = (1/N) sum_i x[i] w[i] phi(q_i) e^(-2 pi i d q_i / P2)     first <= d < last
  *
  * where q_i is camera sample i on the P2 steps in k, w[i] = |dq/di| by central differences (at both
- * ends by one-sided ones), and phi is linear between the entries of a file.
+ * ends by one-sided ones), and phi is linear between the entries of a file (test/rig/oracle_exact.h).
  *
  * Beyond the contract: `cubic` interpolation is the four-point Lagrange polynomial through the
  * nodes (axis[m], u[m]), m = l-1 .. l+2, where l is the interval of the linear case and axis is
@@ -62,7 +63,8 @@ struct oct_oracle_setup {
     double coefficient[6];    /* [m] = a_m, m = 2 .. 5 */
     bool over_spectrum;       /* t is -1 at camera sample 0 and 1 at N-1, else over the P2 steps */
     bool cubic;
-    bool nufft; /* the exact sum */
+    bool nufft;   /* the exact sum */
+    bool by_word; /* steps 3 and 6 as they are written */
     enum oct_oracle_window window;
     double window_width; /* of the Gaussian */
     bool flatten;        /* `flat`: without a window */
