@@ -75,6 +75,9 @@ static void arrange(struct oct_draw *draw, const struct oct_view_model *model, i
                                          .text_px = text_px,
                                          .n_panels = n_panels[settings->arrangement],
                                          .proportion = NAN,
+                                         .enface_proportion =
+                                             oct_view_model_enface_proportion(model),
+                                         .fills = settings->fit == OCT_FIT_FILL,
                                          .divider = settings->divider};
 
     if (model->has_picture && oct_view_model_knows_proportion(model))

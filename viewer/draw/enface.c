@@ -126,12 +126,12 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
         return code;
     int size = draw->layout.text_px / 3;
     struct oct_view_rect inner = {area.x + size, area.y, area.w - 2 * size, area.h};
-    double across_um = model->daemon.lateral_um, slow_um = model->daemon.slow_um;
-    double proportion = oct_view_proportion(e->n_lines, across_um, e->n_bscans, slow_um);
+    double proportion = oct_view_model_enface_proportion(model);
     /* What is round in the eye is round here, however the B-scan lies. */
-    bool fills =
-        model->settings.fit == OCT_FIT_FILL && !oct_view_proportion_known(across_um, slow_um);
-    struct oct_view_rect r = oct_view_layout_fit(inner, proportion, fills);
+    struct oct_view_rect r =
+        isfinite(proportion) || model->settings.fit == OCT_FIT_FILL
+            ? oct_view_layout_fit(inner, proportion, !isfinite(proportion))
+            : oct_view_layout_fit(inner, (double)e->n_lines / e->n_bscans, false);
     SDL_RenderCopy(draw->renderer, draw->enface.texture, NULL, &(SDL_Rect){r.x, r.y, r.w, r.h});
     draw_position(draw, model, r);
     draw_bar(draw, model, r);

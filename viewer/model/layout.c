@@ -121,18 +121,32 @@ static int column_of(const struct oct_view_layout *l, int width, int height)
     return width > 5 * column && height > column ? column : 0;
 }
 
-/* Whether a B-scan that fills its panel is less distorted above the en face picture than beside
- * it. The divider's place does not matter: the panels would change about while it is dragged. */
-static bool should_stack(const struct oct_view_layout *l, double proportion)
+/* The area of a B-scan and an en face picture in these panels. */
+static double seen_area(const struct oct_view_contents *c, double w, double h, double enface_w,
+                        double enface_h)
+{
+    double p = c->proportion, q = c->enface_proportion, stretch = p / (w / h);
+    double bscan =
+        c->fills ? w * h / sqrt(fmax(stretch, 1 / stretch)) : fmin(w, h * p) * fmin(h, w / p);
+    double enface = enface_w * enface_h;
+
+    if (q > 0 && isfinite(q))
+        enface = fmin(enface_w, enface_h * q) * fmin(enface_h, enface_w / q);
+    return bscan + enface;
+}
+
+/* Whether both pictures are larger with the en face picture below. The divider's place does not
+ * matter: the panels would change about while it is dragged. */
+static bool should_stack(const struct oct_view_layout *l, const struct oct_view_contents *c)
 {
     const struct oct_view_rect a = l->area;
-    int beside = (int)(STANDARD_SHARE * (a.w - l->margin));
-    double across = beside - column_of(l, beside, a.h), deep = STANDARD_SHARE * (a.h - l->margin);
+    const double w = a.w - l->margin, h = a.h - l->margin;
+    double across = STANDARD_SHARE * w, deep = STANDARD_SHARE * h;
 
-    if (!(proportion > 0) || !isfinite(proportion) || across < 1 || deep < 1)
+    if (!(c->proportion > 0) || !isfinite(c->proportion) || w < 8 || h < 8)
         return false;
-    double stacked = (a.w - column_of(l, a.w, (int)deep)) / deep;
-    return fabs(log(proportion / stacked)) < fabs(log(proportion / (across / a.h)));
+    double beside = seen_area(c, across - column_of(l, (int)across, a.h), a.h, w - across, a.h);
+    return seen_area(c, a.w - column_of(l, a.w, (int)deep), deep, a.w, h - deep) > beside;
 }
 
 /* Part i of n of a strip, along x. */
@@ -190,7 +204,7 @@ static void place_beside(struct oct_view_layout *l, const struct oct_view_conten
 static void place_panels(struct oct_view_layout *l, const struct oct_view_contents *c)
 {
     l->bscan = l->area;
-    l->is_stacked = c->n_panels >= 2 && should_stack(l, c->proportion);
+    l->is_stacked = c->n_panels >= 2 && should_stack(l, c);
     if (l->is_stacked)
         place_stacked(l, c);
     else if (c->n_panels >= 2)

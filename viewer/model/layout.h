@@ -35,12 +35,14 @@ struct oct_view_button_room {
 struct oct_view_contents {
     int width, height; /* of the window */
     int text_px;
-    int status_height; /* of all lines of the status, margins included */
-    int banner_height; /* of all alarms; 0: there is none */
-    int guide_height;  /* of the guide's words above the colour bar; 0: it is not shown */
-    unsigned n_panels; /* 1, 2 or 4 */
-    double proportion; /* of the tissue in the B-scan, width over height; NaN: not known */
-    bool has_slice;    /* playback: a second cut through the volume, where there are panels */
+    int status_height;        /* of all lines of the status, margins included */
+    int banner_height;        /* of all alarms; 0: there is none */
+    int guide_height;         /* of the guide's words above the colour bar; 0: it is not shown */
+    unsigned n_panels;        /* 1, 2 or 4 */
+    double proportion;        /* of the tissue in the B-scan, width over height; NaN: not known */
+    double enface_proportion; /* of that in the en face picture; NaN: not known */
+    bool fills;               /* the B-scan fills its panel, whatever its proportions */
+    bool has_slice; /* playback: a second cut through the volume, where there are panels */
     struct oct_view_divider divider;
     unsigned n_buttons;
     struct oct_view_button_room button[OCT_VIEW_MOST_BUTTONS];
@@ -68,8 +70,9 @@ struct oct_view_layout {
     struct oct_view_rect status;                        /* full width, at the bottom */
 };
 
-/* Computes the layout. The en face picture stands at the right of the B-scan, or below it where the
- * B-scan, filling its panel, is less distorted so (a wide scan). */
+/* Computes the layout. The en face picture stands at the right of the B-scan, or below it where
+ * both are seen larger so (a wide scan): by the area of the B-scan plus that of the en face picture.
+ * A B-scan that fills its panel counts less by the root of how far its two scales differ. */
 void oct_view_layout_window(struct oct_view_layout *layout,
                             const struct oct_view_contents *contents);
 

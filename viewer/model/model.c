@@ -407,6 +407,16 @@ double oct_view_model_proportion(const struct oct_view_model *model)
     return oct_view_proportion(h->n_lines, scale.lateral_um, h->depth, scale.axial_um);
 }
 
+double oct_view_model_enface_proportion(const struct oct_view_model *model)
+{
+    const struct oct_view_enface *e = &model->enface;
+    double across_um = model->daemon.lateral_um, slow_um = model->daemon.slow_um;
+
+    if (e->n_rows == 0 || !oct_view_proportion_known(across_um, slow_um))
+        return NAN;
+    return oct_view_proportion(e->n_lines, across_um, e->n_bscans, slow_um);
+}
+
 struct oct_view_rectf oct_view_model_place(const struct oct_view_model *model,
                                            struct oct_view_rect panel)
 {

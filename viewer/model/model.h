@@ -275,6 +275,9 @@ struct oct_view_scale oct_view_model_scale(const struct oct_view_model *model);
 double oct_view_model_slow_um(const struct oct_view_model *model); /* from B-scan to B-scan */
 double oct_view_model_proportion(const struct oct_view_model *model);
 
+/* The tissue in the en face picture, width over height; NaN: it is not known. */
+double oct_view_model_enface_proportion(const struct oct_view_model *model);
+
 /* Whether the spacings along lines and depth are known. */
 bool oct_view_model_knows_proportion(const struct oct_view_model *model);
 
