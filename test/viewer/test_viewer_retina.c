@@ -209,7 +209,7 @@ static void zoomed_the_panel_shows_the_part_and_nothing_beyond(void **state)
     reconstruct(&stage);
     for (size_t k = 0; k < N_SIZES; k++) {
         open_stage(&stage, sizes[k]);
-        stage.model.lens = (struct oct_view_lens){10, 0.5, 0.5};
+        stage.model.lens = (struct oct_view_lens){10, 0.5, 0.5, 1, 1};
         draw(&stage);
         struct oct_view_rectf place = oct_draw_place(stage.draw);
         struct oct_view_rect r = oct_draw_picture_rect(stage.draw);
