@@ -111,6 +111,8 @@ static bool take(struct oct_view_model *model, const char *key, const char *text
         good = read_share(text, &s->divider.stacked);
     else if (strcmp(key, "operator") == 0)
         good = read_yes(text, &s->operators);
+    else if (strcmp(key, "details") == 0)
+        good = read_yes(text, &s->details);
     else if (strcmp(key, "average") == 0)
         good = read_yes(text, &s->average);
     else if (strcmp(key, "average_of") == 0)
@@ -186,8 +188,8 @@ static void write_all(FILE *file, const struct oct_view_model *model)
             "cells = %s\nlayers = %s\nrolloff = %s\n",
             fits[s->fit], s->operators ? "yes" : "no", s->average ? "yes" : "no", s->average_of,
             s->cells ? "yes" : "no", s->layers ? "yes" : "no", s->rolloff ? "yes" : "no");
-    fprintf(file, "divider_beside = %.4f\ndivider_stacked = %.4f\n", s->divider.beside,
-            s->divider.stacked);
+    fprintf(file, "details = %s\ndivider_beside = %.4f\ndivider_stacked = %.4f\n",
+            s->details ? "yes" : "no", s->divider.beside, s->divider.stacked);
     fprintf(file, "colours = %s\ncontrast = %s\n", oct_view_palette_names[c->palette],
             ranges[c->range]);
     fprintf(file, "black = %.9g\nwhite = %.9g\ngamma = %.6g\n", c->lo, c->hi, c->gamma);

@@ -5,6 +5,7 @@
 #include "test/fuzz/fuzz.h"
 #include "viewer/model/archive.h"
 #include "viewer/model/daemon_state.h"
+#include "viewer/model/fields.h"
 #include "viewer/model/letters.h"
 #include "viewer/model/model.h"
 #include "viewer/model/status.h"
@@ -203,13 +204,14 @@ static void hear_status(struct viewer *v, struct fuzz_input *in)
 
 static void say(struct viewer *v)
 {
-    struct oct_view_phrase phrases[OCT_VIEW_MAX_PHRASES];
+    struct oct_view_field fields[2 * OCT_VIEW_MOST_FIELDS];
+    struct oct_view_phrase phrases[2];
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
     char text[64];
-    unsigned n = oct_view_status(&v->model, phrases);
-    fuzz_must(n <= OCT_VIEW_MAX_PHRASES);
+    unsigned n = oct_view_fields(&v->model, fields);
+    n += oct_view_details(&v->model, fields + n);
     for (unsigned i = 0; i < n; i++)
-        fuzz_must(memchr(phrases[i].text, '\0', sizeof(phrases[i].text)) != NULL);
+        fuzz_must(memchr(fields[i].phrase.text, '\0', sizeof(fields[i].phrase.text)) != NULL);
     fuzz_must(oct_view_alarms(&v->model, alarms) <= OCT_VIEW_MAX_ALARMS);
     fuzz_must(oct_view_notice(&v->model, phrases) <= 2);
     oct_view_recording(&v->model, phrases);

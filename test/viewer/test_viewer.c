@@ -3,6 +3,7 @@
 #include "test/rig/viewer_scene.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/convert.h"
+#include "viewer/model/fields.h"
 #include "viewer/model/layout.h"
 #include "viewer/model/model.h"
 #include "viewer/model/status.h"
@@ -132,11 +133,12 @@ static void silence_turns_live_into_stalled_and_back(void **state)
 
 static bool says(const struct oct_view_model *model, const char *words)
 {
-    struct oct_view_phrase phrases[OCT_VIEW_MAX_PHRASES];
-    unsigned n = oct_view_status(model, phrases);
+    struct oct_view_field fields[2 * OCT_VIEW_MOST_FIELDS];
+    unsigned n = oct_view_fields(model, fields);
 
+    n += oct_view_details(model, fields + n);
     for (unsigned i = 0; i < n; i++)
-        if (strstr(phrases[i].text, words))
+        if (strstr(fields[i].phrase.text, words))
             return true;
     return false;
 }

@@ -3,6 +3,7 @@
 #include "test/rig/viewer_daemon.h"
 #include "test/rig/viewer_scene.h"
 #include "viewer/model/clock.h"
+#include "viewer/model/fields.h"
 #include "viewer/model/model.h"
 #include "viewer/model/status.h"
 
@@ -178,12 +179,12 @@ static void a_loss_is_told_by_the_recordings_own_account_and_ends_with_it(void *
 
 static bool says(const struct oct_view_model *model, const char *words, enum oct_view_tone tone)
 {
-    struct oct_view_phrase phrases[OCT_VIEW_MAX_PHRASES];
-    unsigned n = oct_view_status(model, phrases);
+    struct oct_view_field fields[OCT_VIEW_MOST_FIELDS];
+    unsigned n = oct_view_details(model, fields);
 
     for (unsigned i = 0; i < n; i++)
-        if (strstr(phrases[i].text, words))
-            return phrases[i].tone == tone;
+        if (strstr(fields[i].phrase.text, words))
+            return fields[i].phrase.tone == tone;
     return false;
 }
 

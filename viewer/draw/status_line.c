@@ -1,51 +1,84 @@
+/* The status line and, above it, the details. Fields have fixed places: only what does not fit into
+ * its field is cut. */
 #include "viewer/draw/areas.h"
+#include "viewer/model/fields.h"
 
-struct status_line {
-    struct oct_view_phrase phrases[OCT_VIEW_MAX_PHRASES];
-    int x[OCT_VIEW_MAX_PHRASES];
-    unsigned line[OCT_VIEW_MAX_PHRASES];
+struct placed {
+    struct oct_view_field field[OCT_VIEW_MOST_FIELDS];
+    int x[OCT_VIEW_MOST_FIELDS], width[OCT_VIEW_MOST_FIELDS];
+    unsigned line[OCT_VIEW_MOST_FIELDS];
     unsigned n, n_lines;
 };
 
-static void arrange(struct oct_draw *draw, const struct oct_view_model *model, int width,
-                    int text_px, struct status_line *status)
+static int letter_width(struct oct_draw *draw, int text_px)
 {
-    int widths[OCT_VIEW_MAX_PHRASES] = {0};
+    int width = oct_draw_text_width(draw, OCT_TEXT_NORMAL, "0000000000");
+    return width > 0 ? (width + 9) / 10 : text_px * 3 / 5;
+}
 
-    status->n = oct_view_status(model, status->phrases);
-    for (unsigned i = 0; i < status->n; i++)
-        widths[i] = oct_draw_text_width(draw, OCT_TEXT_NORMAL, status->phrases[i].text);
-    /* The state's lamp stands before the first phrase. */
-    widths[0] += text_px;
-    status->n_lines = oct_view_layout_flow(widths, status->n, width - text_px, text_px * 6 / 5,
-                                           status->x, status->line);
+static void place_details(struct oct_draw *draw, const struct oct_view_model *model, int width,
+                          int text_px, struct placed *details)
+{
+    const int letter = letter_width(draw, text_px);
+
+    details->n = oct_view_details(model, details->field);
+    for (unsigned i = 0; i < details->n; i++)
+        details->width[i] = (int)details->field[i].n_letters * letter;
+    details->n_lines = oct_view_layout_flow(details->width, details->n, width - text_px, letter,
+                                            details->x, details->line);
 }
 
 int oct_draw_status_height(struct oct_draw *draw, const struct oct_view_model *model, int width,
                            int text_px)
 {
-    struct status_line status;
+    struct placed details = {.n_lines = 0};
 
-    arrange(draw, model, width, text_px, &status);
-    /* The line keeps the height of two lines even when one is enough, so that the panels above do
-     * not jump. */
-    unsigned n = status.n_lines < 2 ? 2 : status.n_lines;
-    return (int)n * oct_draw_line_height(draw, OCT_TEXT_NORMAL) + text_px / 2;
+    if (model->settings.details)
+        place_details(draw, model, width, text_px, &details);
+    return (int)(details.n_lines + 1) * oct_draw_line_height(draw, OCT_TEXT_NORMAL) + text_px / 3;
+}
+
+static void draw_field(struct oct_draw *draw, int x, int y, int width, struct oct_view_phrase *p)
+{
+    oct_draw_text_fit(draw, OCT_TEXT_NORMAL, p->text, sizeof(p->text), width, OCT_DRAW_CUT_END);
+    oct_draw_text(draw, OCT_TEXT_NORMAL, x, y, p->text, oct_draw_tone(p->tone));
+}
+
+/* The lamp of the state, and the fields after it. One for which there is no room is left out. */
+static void draw_line(struct oct_draw *draw, const struct oct_view_model *model,
+                      struct oct_view_rect r)
+{
+    struct oct_view_field field[OCT_VIEW_MOST_FIELDS];
+    const int text_px = draw->layout.text_px, lamp = text_px * 2 / 3;
+    const int letter = letter_width(draw, text_px);
+    const unsigned n = oct_view_fields(model, field);
+    int x = r.x + text_px;
+
+    oct_draw_fill(draw, (struct oct_view_rect){r.x, r.y + (r.h - lamp) / 2, lamp, lamp},
+                  oct_draw_tone(field[0].phrase.tone), 255);
+    for (unsigned i = 0; i < n; i++) {
+        const int width = (int)field[i].n_letters * letter;
+        if (x + width > r.x + r.w)
+            continue;
+        draw_field(draw, x, r.y, width, &field[i].phrase);
+        x += width + letter;
+    }
 }
 
 void oct_draw_status(struct oct_draw *draw, const struct oct_view_model *model)
 {
-    struct oct_view_rect bar = draw->layout.status;
-    int text_px = draw->layout.text_px, margin = text_px / 2, lamp = text_px * 2 / 3;
-    int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), top = bar.y + margin / 2;
-    struct status_line status;
+    const struct oct_view_rect bar = draw->layout.status;
+    const int text_px = draw->layout.text_px, margin = draw->layout.margin;
+    const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), top = bar.y + text_px / 6;
+    struct placed details = {.n_lines = 0};
 
-    arrange(draw, model, bar.w, text_px, &status);
     oct_draw_fill(draw, bar, RGB_BAR, 255);
-    oct_draw_fill(draw, (struct oct_view_rect){bar.x + margin, top + (line - lamp) / 2, lamp, lamp},
-                  oct_draw_tone(status.phrases[0].tone), 255);
-    for (unsigned i = 0; i < status.n; i++)
-        oct_draw_text(draw, OCT_TEXT_NORMAL, bar.x + margin + status.x[i] + (i == 0 ? text_px : 0),
-                      top + (int)status.line[i] * line, status.phrases[i].text,
-                      oct_draw_tone(status.phrases[i].tone));
+    if (model->settings.details)
+        place_details(draw, model, bar.w, text_px, &details);
+    for (unsigned i = 0; i < details.n; i++)
+        draw_field(draw, bar.x + margin + details.x[i], top + (int)details.line[i] * line,
+                   details.width[i], &details.field[i].phrase);
+    draw_line(draw, model,
+              (struct oct_view_rect){bar.x + margin, top + (int)details.n_lines * line,
+                                     bar.w - 2 * margin, line});
 }

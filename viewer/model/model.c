@@ -430,6 +430,22 @@ struct oct_view_rectf oct_view_model_place(const struct oct_view_model *model,
     return oct_view_lens_place(&model->lens, panel, fit.w, fit.h);
 }
 
+void oct_view_model_next_fit(struct oct_view_model *model)
+{
+    static const char *const names[OCT_N_FITS] = {
+        [OCT_FIT_FILL] = "the B-scan fills its panel",
+        [OCT_FIT_MICROMETRES] = "1:1 micrometres: the proportions of the tissue",
+        [OCT_FIT_PIXELS] = "1:1 pixels: one of the B-scan is one of the screen",
+    };
+    enum oct_view_fit *fit = &model->settings.fit;
+
+    *fit = (enum oct_view_fit)((*fit + 1) % OCT_N_FITS);
+    oct_view_model_say(model, "%s",
+                       *fit == OCT_FIT_MICROMETRES && !oct_view_model_knows_proportion(model)
+                           ? "square pixels: octd does not know the scale in micrometres"
+                           : names[*fit]);
+}
+
 void oct_view_model_stretch_text(const struct oct_view_model *model, struct oct_view_rectf place,
                                  char *text, size_t n_bytes)
 {

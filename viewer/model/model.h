@@ -72,6 +72,11 @@ struct oct_view_settings {
     bool layers;         /* ILM and RPE, as octd finds them, are drawn */
     bool guide;          /* quality, and where the retina should lie */
     bool rolloff;        /* a mirror's width and roll-off are drawn into the profile */
+    bool details; /* all numbers of the stream stand above the status line */
+    bool average; /* octd's average stands in place of each B-scan, as long as one comes */
+    bool cells;   /* those that octd follows are drawn */
+    bool layers;  /* ILM and RPE, as octd finds them, are drawn */
+    bool rolloff; /* a mirror's width and roll-off are drawn into the profile */
 };
 
 /* Fewer seconds of recording than this are too few: for the running one, and for the next one. */
@@ -284,6 +289,9 @@ bool oct_view_model_knows_proportion(const struct oct_view_model *model);
 /* Returns where the shown picture lies in its panel, by fit and zoom. */
 struct oct_view_rectf oct_view_model_place(const struct oct_view_model *model,
                                            struct oct_view_rect panel);
+
+/* The next way in which the B-scan lies in its panel, with a word on it. */
+void oct_view_model_next_fit(struct oct_view_model *model);
 
 /* How far the two scales of a picture differ that lies there: "stretched 2.1x along depth"; "":
  * they do not by a twentieth, or are not known. */

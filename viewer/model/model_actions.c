@@ -95,7 +95,10 @@ static bool apply_view(struct oct_view_model *model, enum oct_view_action action
                                                                  : -(double)times));
         return true;
     case OCT_ACTION_FIT:
-        s->fit = (enum oct_view_fit)((s->fit + 1) % OCT_N_FITS);
+        oct_view_model_next_fit(model);
+        return true;
+    case OCT_ACTION_DETAILS:
+        s->details = !s->details;
         return true;
     default:
         return false;

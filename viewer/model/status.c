@@ -8,36 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How long a loss stays marked after the last one. */
-#define LOSS_MARK_NS (10 * OCT_NS_PER_S)
 /* octd sends an en face picture with every B-scan, or ten a second. One is late after this long and
  * after four B-scans. */
 #define ENFACE_LATE_S 3.0
 #define ENFACE_LATE_BSCANS 4.0
-
-struct list {
-    struct oct_view_phrase *phrases;
-    unsigned n;
-};
 
 __attribute__((format(printf, 3, 4))) static void
 set(struct oct_view_phrase *phrase, enum oct_view_tone tone, const char *format, ...)
 {
     va_list args;
 
-    va_start(args, format);
-    vsnprintf(phrase->text, sizeof(phrase->text), format, args);
-    va_end(args);
-    phrase->tone = tone;
-}
-
-__attribute__((format(printf, 3, 4))) static void add(struct list *list, enum oct_view_tone tone,
-                                                      const char *format, ...)
-{
-    if (list->n == OCT_VIEW_MAX_PHRASES)
-        return;
-    struct oct_view_phrase *phrase = &list->phrases[list->n++];
-    va_list args;
     va_start(args, format);
     vsnprintf(phrase->text, sizeof(phrase->text), format, args);
     va_end(args);
@@ -52,131 +32,6 @@ void oct_view_duration_text(double seconds, char *text, size_t n_bytes)
         snprintf(text, n_bytes, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
     else
         snprintf(text, n_bytes, "%02lu:%02lu", s / 60, s % 60);
-}
-
-/* ---- the status line ---- */
-
-static void add_state(const struct oct_view_model *model, struct list *list)
-{
-    switch (oct_view_model_state(model)) {
-    case OCT_SIGNAL_WAITING:
-        add(list, OCT_TONE_WARN, "WAITING");
-        break;
-    case OCT_SIGNAL_LIVE:
-        add(list, OCT_TONE_GOOD, "LIVE");
-        break;
-    case OCT_SIGNAL_STALLED:
-        add(list, OCT_TONE_BAD, "NO SIGNAL");
-        break;
-    }
-    if (model->frozen && model->back > 0 && model->shown.arrival_ns <= model->frozen_ns)
-        add(list, OCT_TONE_WARN, "FROZEN %.2f s back",
-            (double)(model->frozen_ns - model->shown.arrival_ns) / 1e9);
-    else if (model->frozen)
-        add(list, OCT_TONE_WARN, "FROZEN");
-}
-
-/* Adds the line rate. The configured rate stands beside it where the two contradict each other:
- * more lines come than are configured, or less than half of them (pauses while the scanner flies
- * back take some). */
-static void add_line_rate(const struct oct_view_model *model, double pictures_hz, struct list *list)
-{
-    double set_hz = model->daemon.reachable ? model->daemon.set_line_rate_hz : 0;
-    double rate_hz = model->daemon.reachable && model->line_rate.rate_hz > 0
-                         ? model->line_rate.rate_hz
-                         : pictures_hz;
-
-    if (set_hz > 0 && (rate_hz > 1.05 * set_hz || rate_hz < 0.5 * set_hz))
-        add(list, OCT_TONE_WARN, "%5.1f kHz lines, set %.1f", rate_hz / 1e3, set_hz / 1e3);
-    else
-        add(list, OCT_TONE_PLAIN, "%5.1f kHz lines", rate_hz / 1e3);
-}
-
-static void add_counts(const struct oct_view_model *model, struct list *list)
-{
-    const struct oct_view_tally *tally = &model->tally;
-    const struct oct_view_daemon *d = &model->daemon;
-    bool live = oct_view_model_state(model) == OCT_SIGNAL_LIVE;
-    double rate_hz = live ? oct_view_tally_rate_hz(tally) : 0.0;
-    bool fresh_loss =
-        tally->last_loss_ns != 0 && model->now_ns < tally->last_loss_ns + LOSS_MARK_NS;
-
-    if (rate_hz > 0)
-        add(list, OCT_TONE_PLAIN, "%5.1f B-scans/s", rate_hz);
-    else
-        add(list, OCT_TONE_DIM, "  --- B-scans/s");
-    if (rate_hz > 0 && model->has_picture)
-        add_line_rate(model, rate_hz * model->shown.header.n_lines, list);
-    if (rate_hz > 0 && model->screen_hz > 0)
-        add(list, OCT_TONE_PLAIN, "screen %2.0f Hz", model->screen_hz);
-    add(list, fresh_loss ? OCT_TONE_WARN : OCT_TONE_PLAIN, "lost %" PRIu64, tally->n_lost);
-    if (tally->n_bad > 0)
-        add(list, OCT_TONE_WARN, "bad messages %" PRIu64, tally->n_bad);
-    if (live && d->reachable && model->screen_ms > 0)
-        add(list, OCT_TONE_PLAIN, "latency %.0f ms", d->latency_p50_us / 1e3 + model->screen_ms);
-}
-
-static void add_picture(const struct oct_view_model *model, struct list *list)
-{
-    const struct oct_picture_header *header = &model->shown.header;
-
-    if (!model->has_picture)
-        return;
-    add(list, OCT_TONE_PLAIN, "volume %" PRIu64 " B-scan %3" PRIu32, header->volume, header->bscan);
-    add(list, header->missing_lines > 0 ? OCT_TONE_WARN : OCT_TONE_PLAIN, "missing lines %" PRIu32,
-        header->missing_lines);
-}
-
-static void add_disk(const struct oct_view_model *model, struct list *list)
-{
-    char text[32];
-    double left_s = model->daemon.record.disk_left_s;
-    double free_gb = model->daemon.disk_bytes_free / 1e9;
-
-    if (!model->daemon.reachable || isnan(model->daemon.disk_bytes_free))
-        return;
-    if (isnan(left_s)) {
-        add(list, OCT_TONE_PLAIN, "disk %.0f GB", free_gb);
-        return;
-    }
-    oct_view_duration_text(left_s, text, sizeof(text));
-    add(list, left_s < OCT_VIEW_DISK_OUT_S ? OCT_TONE_WARN : OCT_TONE_PLAIN, "disk %.0f GB, %s",
-        free_gb, text);
-}
-
-static void add_contrast(const struct oct_view_contrast *contrast, struct list *list)
-{
-    static const char *const whose[] = {"published", "auto", "manual"};
-
-    if (contrast->log)
-        add(list, OCT_TONE_PLAIN, "%.1f .. %.1f dB %s", contrast->lo, contrast->hi,
-            whose[contrast->range]);
-    else
-        add(list, OCT_TONE_PLAIN, "%.4g .. %.4g counts\u00b2 %s", contrast->lo, contrast->hi,
-            whose[contrast->range]);
-    if (fabs(contrast->gamma - 1) > 0.01)
-        add(list, OCT_TONE_PLAIN, "gamma %.2f", contrast->gamma);
-}
-
-unsigned oct_view_status(const struct oct_view_model *model,
-                         struct oct_view_phrase phrases[OCT_VIEW_MAX_PHRASES])
-{
-    struct list list = {.phrases = phrases};
-
-    add_state(model, &list);
-    add_counts(model, &list);
-    add_picture(model, &list);
-    add_disk(model, &list);
-    if (model->has_picture)
-        add_contrast(&model->contrast, &list);
-    if (model->lens.zoom > 1)
-        add(&list, OCT_TONE_PLAIN, "zoom %.1f", model->lens.zoom);
-    if (model->measuring)
-        add(&list, OCT_TONE_GOOD, "%s", model->held == OCT_HELD_MARK ? "MARKED POINT" : "CALIPERS");
-    if (model->settings.operators)
-        add(&list, OCT_TONE_GOOD, "OPERATOR");
-    add(&list, OCT_TONE_DIM, "F1 help");
-    return list.n;
 }
 
 /* ---- the header ---- */

@@ -1,4 +1,4 @@
-/* The words of the window: what the status line, the header, the centre of an empty window and the
+/* The words of the window: what the header, the centre of an empty window and the
  * banner say about a model. No SDL. */
 #ifndef OCT_VIEWER_MODEL_STATUS_H
 #define OCT_VIEWER_MODEL_STATUS_H
@@ -14,18 +14,12 @@ enum oct_view_tone {
 };
 
 #define OCT_VIEW_TEXT_BYTES 384
-#define OCT_VIEW_MAX_PHRASES 16
 #define OCT_VIEW_MAX_ALARMS 11
 
 struct oct_view_phrase {
     char text[OCT_VIEW_TEXT_BYTES];
     enum oct_view_tone tone;
 };
-
-/* The status line, the most important phrase first; returns how many (<= OCT_VIEW_MAX_PHRASES). A
- * window breaks lines between phrases only. */
-unsigned oct_view_status(const struct oct_view_model *model,
-                         struct oct_view_phrase phrases[OCT_VIEW_MAX_PHRASES]);
 
 /* Whether octd records, as it said itself; what was only asked for is shown as asked for. */
 void oct_view_recording(const struct oct_view_model *model, struct oct_view_phrase *phrase);
