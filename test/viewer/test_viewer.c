@@ -23,29 +23,28 @@ static void tell(struct oct_view_tally *tally, uint64_t frame_num, const char *a
 
 /* ---- counting ---- */
 
-static void loss_is_the_gaps_within_an_acquisition(void **state)
+static void skipped_are_the_gaps_within_an_acquisition(void **state)
 {
     (void)state;
     struct oct_view_tally tally = {0};
 
     tell(&tally, 100, "a", 1 * S); /* joining late is no loss */
     tell(&tally, 101, "a", 2 * S);
-    assert_int_equal(tally.n_lost, 0);
+    assert_int_equal(tally.n_skipped, 0);
     tell(&tally, 105, "a", 3 * S);
-    assert_int_equal(tally.n_lost, 3);
-    assert_int_equal(tally.last_loss_ns, 3 * S);
+    assert_int_equal(tally.n_skipped, 3);
     tell(&tally, 5000, "b", 4 * S); /* another acquisition */
-    assert_int_equal(tally.n_lost, 3);
+    assert_int_equal(tally.n_skipped, 3);
     tell(&tally, 5002, "b", 5 * S);
-    assert_int_equal(tally.n_lost, 4);
+    assert_int_equal(tally.n_skipped, 4);
     tell(&tally, 2, "b", 6 * S); /* started anew */
     tell(&tally, 2, "b", 7 * S); /* twice the same */
-    assert_int_equal(tally.n_lost, 4);
+    assert_int_equal(tally.n_skipped, 4);
     assert_int_equal(tally.n_received, 7);
     tell(&tally, UINT64_MAX, "b", 8 * S);
     tell(&tally, 0, "b", 9 * S);
     tell(&tally, UINT64_MAX, "b", 10 * S);
-    assert_int_equal(tally.n_lost, UINT64_MAX); /* sticks, does not wrap */
+    assert_int_equal(tally.n_skipped, UINT64_MAX); /* sticks, does not wrap */
 }
 
 static void the_rate_is_what_arrives_a_second(void **state)
@@ -162,7 +161,7 @@ static void the_status_line_says_state_rate_loss_place_and_contrast(void **state
     oct_view_model_tick(&model, 11 * S);
     assert_true(says(&model, "LIVE"));
     assert_true(says(&model, "8.0 B-scans/s"));
-    assert_true(says(&model, "lost 5"));
+    assert_true(says(&model, "skipped here 5"));
     assert_true(says(&model, "bad messages 1"));
     assert_true(says(&model, "volume 3 B-scan   7"));
     assert_true(says(&model, "missing lines 17"));
@@ -327,7 +326,7 @@ static void layout_keeps_proportions_and_breaks_lines_between_phrases(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loss_is_the_gaps_within_an_acquisition),
+        cmocka_unit_test(skipped_are_the_gaps_within_an_acquisition),
         cmocka_unit_test(the_rate_is_what_arrives_a_second),
         cmocka_unit_test(freezing_keeps_the_picture_while_counting_goes_on),
         cmocka_unit_test(silence_turns_live_into_stalled_and_back),

@@ -257,7 +257,8 @@ static void en_face_profile_and_spectrum_have_their_panels(void **state)
     stage.model.settings.fit = OCT_FIT_FILL;
     draw(&stage);
     int line = e.y + (int)(e.h * 10.5 / 60);
-    assert_int_equal(pixel_at(&stage, e.x + e.w / 2, line), 0x555555);
+    const int grey = (int)(pixel_at(&stage, e.x + e.w / 2, line) & 255);
+    assert_in_range(grey, 0x54, 0x56);
     /* Another row comes, and is drawn. */
     oct_scene_enface_fill(&image, 59, 70);
     oct_view_model_offer_enface(&stage.model, &image);

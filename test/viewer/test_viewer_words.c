@@ -49,7 +49,7 @@ static void a_status_is_read_and_a_hostile_one_survived(void **state)
     assert_true(d.bscans_dropped == 3 && d.axial_um == 1.25 && isnan(d.slow_um));
     assert_true(d.record.disk_left_s == 1234.5 && !d.record.failed);
     assert_true(d.record.n_lost == 10);
-    assert_string_equal(d.record.lost_text, "2 source, 7 disk_slow, 1 a?b");
+    assert_string_equal(d.record.lost_text, "2 not sent by the camera, 7 disk too slow, 1 a?b");
     assert_string_equal(d.record.lost_why, "disk_slow");
     assert_true(d.has_enface && d.enface_told && d.enface.projection == OCT_PROJECTION_SLAB);
     assert_true(d.enface.slab.first == 0.25 && d.enface.slab.last == 0.5);

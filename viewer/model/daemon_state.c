@@ -72,6 +72,23 @@ static bool has_word(const cJSON *words, const char *word)
     return found;
 }
 
+/* A reason of record_account, in an operator's words; as it is, where it has none. */
+static const char *words_of_loss(const char *why)
+{
+    static const struct {
+        const char *why, *words;
+    } known[] = {
+        {"source", "not sent by the camera"}, {"ring_full", "computer too slow"},
+        {"engine", "not reconstructed"},      {"disk_slow", "disk too slow"},
+        {"write_failed", "not written"},      {"paused", "while the recording waited"},
+    };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(why, known[i].why) == 0)
+            return known[i].words;
+    return why;
+}
+
 /* Reads how many B-scans a recording was offered that its files lack (docs/recordings.md, the
  * account). */
 static void read_lost(struct oct_view_daemon *d, const cJSON *account)
@@ -88,8 +105,8 @@ static void read_lost(struct oct_view_daemon *d, const cJSON *account)
             !count->string)
             continue;
         if (used < n_bytes)
-            used += (size_t)snprintf(to + used, n_bytes - used, "%s%.0f %.20s", used ? ", " : "",
-                                     count->valuedouble, count->string);
+            used += (size_t)snprintf(to + used, n_bytes - used, "%s%.0f %.30s", used ? ", " : "",
+                                     count->valuedouble, words_of_loss(count->string));
         if (count->valuedouble > most)
             snprintf(d->record.lost_why, sizeof(d->record.lost_why), "%s", count->string);
         most = fmax(most, count->valuedouble);
@@ -111,6 +128,7 @@ static void read_record(struct oct_view_daemon *d, const cJSON *reply)
     d->record.bytes_per_bscan = number(record, "bytes_per_bscan", 0);
     d->record.volumes_written = number(reply, "volumes_written", 0);
     d->record.volumes_incomplete = number(reply, "volumes_incomplete", 0);
+    d->record.volumes = number(record, "volumes", NAN);
     d->record.bytes_written = number(reply, "bytes_written", 0);
     d->record.disk_left_s = number(record, "disk_left_s", NAN);
     read_lost(d, item(reply, "record_account"));
@@ -203,6 +221,7 @@ static void read_all(struct oct_view_daemon *d, const cJSON *reply)
         .pending = cJSON_IsTrue(item(reply, "pending")),
         .disk_slow = has_word(item(reply, "degraded"), "disk"),
         .record.failed = has_word(item(reply, "degraded"), "recording"),
+        .pid = number(reply, "pid", 0),
         .uptime_s = number(reply, "uptime_s", 0),
         .acquisitions = number(reply, "acquisitions", 0),
         .lines_received = number(reply, "lines_received", 0),

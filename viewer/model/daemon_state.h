@@ -24,6 +24,7 @@ struct oct_view_daemon {
     } driver;
     char state[16]; /* idle | running | recording | error */
     char last_error[256];
+    double pid; /* of octd: another one, another octd; 0: not known */
     double uptime_s, acquisitions;
     double lines_received, lines_missing; /* since octd's start, as those below; without
                                              those that the operator's stop and start cut off */
@@ -50,11 +51,13 @@ struct oct_view_daemon {
         bool failed; /* the last recording failed */
         double elapsed_s, bscans_in_file, bscans_waiting, bytes_per_bscan;
         double volumes_written, volumes_incomplete, bytes_written;
+        double volumes;     /* after which octd ends one; 0: it does not; NaN: not told */
         double disk_left_s; /* how long the disk lasts, as octd says; NaN: not known */
         /* How many B-scans of this recording, or the last one, are not in its files; the reason of
-         * most of them as record_account names it (""); all reasons: "7 disk_slow, 2 source" */
+         * most of them as record_account names it (""); all of them, in an operator's words:
+         * "7 disk too slow, 2 not sent by the camera" */
         double n_lost;
-        char lost_why[24], lost_text[96];
+        char lost_why[24], lost_text[160];
         char path[1024]; /* of the newest file, its final name; "": none */
         char file[256];  /* the last part of it */
         char eye[8], pseudonym[OCT_VIEW_LABEL_BYTES];

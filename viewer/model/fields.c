@@ -104,15 +104,21 @@ static void add_place(const struct oct_view_model *model, struct list *list)
         add(list, 23, OCT_TONE_DIM, "%s", "");
 }
 
+/* What octd lost is lost; what octd made and this window did not get is skipped here (details). */
 static void add_losses(const struct oct_view_model *model, struct list *list)
 {
-    const struct oct_view_tally *tally = &model->tally;
-    bool fresh = tally->last_loss_ns != 0 && model->now_ns < tally->last_loss_ns + LOSS_MARK_NS;
+    const struct oct_view_daemon *d = &model->daemon;
+    const uint64_t n_bad = model->tally.n_bad, rose_ns = model->dropped.rose_ns;
+    const bool fresh = rose_ns != 0 && model->now_ns < rose_ns + LOSS_MARK_NS;
 
-    if (tally->n_bad > 0)
-        add(list, 20, OCT_TONE_WARN, "lost %" PRIu64 ", bad %" PRIu64, tally->n_lost, tally->n_bad);
+    if (!d->reachable && n_bad > 0)
+        add(list, 20, OCT_TONE_WARN, "bad %" PRIu64, n_bad);
+    else if (!d->reachable)
+        add(list, 20, OCT_TONE_DIM, "%s", "");
+    else if (n_bad > 0)
+        add(list, 20, OCT_TONE_WARN, "lost %.0f, bad %" PRIu64, d->bscans_dropped, n_bad);
     else
-        add(list, 20, fresh ? OCT_TONE_WARN : OCT_TONE_PLAIN, "lost %" PRIu64, tally->n_lost);
+        add(list, 20, fresh ? OCT_TONE_WARN : OCT_TONE_PLAIN, "lost %.0f", d->bscans_dropped);
 }
 
 /* n_letters: too few for both: the time alone, where it is known. */
@@ -186,6 +192,7 @@ static void add_stream(const struct oct_view_model *model, struct list *list)
             model->daemon.latency_p50_us / 1e3 + model->screen_ms);
     else
         add(list, 15, OCT_TONE_DIM, "latency ---");
+    add(list, 18, OCT_TONE_DIM, "skipped here %" PRIu64, model->tally.n_skipped);
     add(list, 18, model->tally.n_bad > 0 ? OCT_TONE_WARN : OCT_TONE_PLAIN, "bad messages %" PRIu64,
         model->tally.n_bad);
 }

@@ -12,6 +12,7 @@
 #include "viewer/model/cones.h"
 #include "viewer/model/contrast.h"
 #include "viewer/model/daemon_state.h"
+#include "viewer/model/disk.h"
 #include "viewer/model/enface.h"
 #include "viewer/model/enface_wishes.h"
 #include "viewer/model/guide.h"
@@ -23,6 +24,7 @@
 #include "viewer/model/patient.h"
 #include "viewer/model/picture.h"
 #include "viewer/model/playback.h"
+#include "viewer/model/recorded.h"
 #include "viewer/model/rolloff.h"
 #include "viewer/model/sharpened.h"
 #include "viewer/model/spectrum.h"
@@ -72,16 +74,8 @@ struct oct_view_settings {
     bool layers;         /* ILM and RPE, as octd finds them, are drawn */
     bool guide;          /* quality, and where the retina should lie */
     bool rolloff;        /* a mirror's width and roll-off are drawn into the profile */
-    bool details; /* all numbers of the stream stand above the status line */
-    bool average; /* octd's average stands in place of each B-scan, as long as one comes */
-    bool cells;   /* those that octd follows are drawn */
-    bool layers;  /* ILM and RPE, as octd finds them, are drawn */
-    bool rolloff; /* a mirror's width and roll-off are drawn into the profile */
+    bool details;        /* all numbers of the stream stand above the status line */
 };
-
-/* Fewer seconds of recording than this are too few: for the running one, and for the next one. */
-#define OCT_VIEW_DISK_LOW_S 300.0
-#define OCT_VIEW_DISK_OUT_S 60.0
 
 /* A count of the daemon's that should not rise. */
 struct oct_view_watch {
@@ -128,9 +122,10 @@ struct oct_view_model {
     char elsewhere[64]; /* the other machine that octd runs on; "": it is this one */
     struct oct_view_daemon daemon;
     struct oct_view_watch missing, dropped;
-    uint64_t disk_low_ns; /* since when the disk has room for too few seconds; 0: it has enough */
+    struct oct_view_disk disk;
     struct oct_view_line_rate line_rate;
     double volumes_before; /* that were written when the recording began */
+    struct oct_view_recorded recorded;
     struct oct_view_enface_wishes enface_wishes;
     struct oct_view_wishes wishes; /* to be asked for */
     enum oct_view_wish asked;      /* sent, and not answered yet; with what: */

@@ -234,6 +234,9 @@ static void apply_rest(struct oct_view_model *model, enum oct_view_action action
         model->has_mark = false;
         model->held = OCT_HELD_TO;
         break;
+    case OCT_ACTION_ACKNOWLEDGE:
+        oct_view_recorded_note(model);
+        break;
     case OCT_ACTION_LOCK:
         model->settings.operators = !model->settings.operators;
         model->measuring = false;

@@ -14,17 +14,6 @@ static void watch(struct oct_view_watch *w, double count, bool first, uint64_t n
     w->count = count; /* less: the daemon started anew */
 }
 
-/* Notes since when the time is short: a burst of the camera shortens it for a moment only. */
-static void watch_disk(struct oct_view_model *model, const struct oct_view_daemon *daemon)
-{
-    double least_s = daemon->record.active ? OCT_VIEW_DISK_LOW_S : OCT_VIEW_DISK_OUT_S;
-
-    if (!(daemon->record.disk_left_s < least_s))
-        model->disk_low_ns = 0;
-    else if (model->disk_low_ns == 0)
-        model->disk_low_ns = model->now_ns;
-}
-
 bool oct_view_model_is_recording(const struct oct_view_model *model)
 {
     return model->daemon.record.active || model->asked == OCT_WISH_RECORD ||
@@ -141,12 +130,14 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
     if (daemon->known && daemon->answer_ns != model->daemon.answer_ns) {
         watch(&model->missing, daemon->lines_missing, first, model->now_ns);
         watch(&model->dropped, daemon->bscans_dropped, first, model->now_ns);
-        watch_disk(model, daemon);
+        oct_view_disk_hear(&model->disk, daemon, model->now_ns);
         oct_view_line_rate_add(&model->line_rate, daemon->acquisitions,
                                daemon->lines_received + daemon->lines_missing, daemon->uptime_s,
                                daemon->lines);
-        if (daemon->record.active && (first || !model->daemon.record.active))
-            model->volumes_before = daemon->record.volumes_written;
+        oct_view_recorded_hear(&model->recorded, &model->daemon, daemon,
+                               answer->wish == OCT_WISH_STOP || model->asked == OCT_WISH_STOP,
+                               model->now_ns);
+        model->volumes_before = model->recorded.files;
         struct oct_view_contrast *contrast =
             model->playback.active ? &model->playback.live_contrast : &model->contrast;
         if (daemon->pixels_told)

@@ -1,6 +1,7 @@
 #include "viewer/model/status.h"
 
 #include "viewer/model/clock.h"
+#include "viewer/model/show.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -38,23 +39,9 @@ void oct_view_duration_text(double seconds, char *text, size_t n_bytes)
 
 static bool answered(const struct oct_view_model *model, struct oct_view_phrase *phrase)
 {
-    const struct oct_view_daemon *d = &model->daemon;
-    double n = d->record.volumes_written - model->volumes_before, n_lost = d->record.n_lost;
-
-    if (model->answer.wish == OCT_WISH_NONE)
-        return false;
-    if (!model->answer.ok)
-        set(phrase, OCT_TONE_BAD, "NOT DONE: %s", model->answer.text);
-    else if (model->answer.wish == OCT_WISH_STOP && n > 0 && n_lost > 0)
-        set(phrase, OCT_TONE_WARN, "SAVED %.0f volume%s, %.0f B-scan%s NOT RECORDED, the last %s",
-            n, n > 1 ? "s" : "", n_lost, n_lost > 1 ? "s" : "", d->record.file);
-    else if (model->answer.wish == OCT_WISH_STOP && n > 0)
-        set(phrase, OCT_TONE_GOOD, "SAVED %.0f volume%s, the last %s", n, n > 1 ? "s" : "",
-            d->record.file);
-    else if (model->answer.wish == OCT_WISH_STOP)
-        set(phrase, OCT_TONE_WARN, "stopped, no volume was saved");
-    else
-        return false;
+    if (model->answer.wish == OCT_WISH_NONE || model->answer.ok)
+        return oct_view_recorded_text(model, phrase);
+    set(phrase, OCT_TONE_BAD, "NOT DONE: %s", model->answer.text);
     return true;
 }
 
@@ -70,7 +57,9 @@ void oct_view_recording(const struct oct_view_model *model, struct oct_view_phra
         set(phrase, OCT_TONE_WARN, "asking octd to %s recording",
             model->asked == OCT_WISH_RECORD ? "start" : "stop");
     else if (!d->reachable)
-        set(phrase, OCT_TONE_BAD, "RECORDING? octd does not answer");
+        set(phrase, OCT_TONE_BAD, "%s",
+            d->record.active ? "RECORDING? octd does not answer"
+                             : "not recording: octd does not answer");
     else if (d->record.active && d->record.stopping)
         set(phrase, OCT_TONE_WARN, "closing the file");
     else if (d->record.active && d->record.waiting_for_volume &&
@@ -97,17 +86,35 @@ void oct_view_label(const struct oct_view_model *model, struct oct_view_phrase *
 
 /* ---- the rest ---- */
 
+/* Why there is no picture yet, and what to do. */
+static const char *why_no_picture(const struct oct_view_model *model)
+{
+    const struct oct_view_daemon *d = &model->daemon;
+
+    if (d->reachable && strcmp(d->state, "idle") == 0)
+        return model->settings.operators ? "the Start button, or the key Return"
+                                         : "the Start button, the key Return, or octctl start";
+    if (d->reachable && d->driver.text[0])
+        return "octd cannot use what the camera sends: see above";
+    if (model->connected)
+        return "octd waits for the camera: is it on, does its program run?";
+    return model->settings.operators ? "octd does not answer: is its computer on?"
+                                     : "nothing answers there: is octd running?";
+}
+
 unsigned oct_view_notice(const struct oct_view_model *model, struct oct_view_phrase lines[2])
 {
+    const struct oct_view_daemon *d = &model->daemon;
+
     if (model->has_picture)
         return 0;
-    set(&lines[0], OCT_TONE_PLAIN, "waiting for %.200s", model->endpoint);
-    set(&lines[1], OCT_TONE_DIM, "%s",
-        model->daemon.reachable && model->daemon.driver.text[0]
-            ? "octd cannot use what the camera driver sends: see above"
-        : model->connected
-            ? "octd answers, no B-scan came yet: is it started, does the camera send?"
-            : "nothing answers there: is octd running?");
+    if (d->reachable && strcmp(d->state, "idle") == 0)
+        set(&lines[0], OCT_TONE_WARN, "octd is idle: press Start");
+    else if (model->settings.operators)
+        set(&lines[0], OCT_TONE_PLAIN, "waiting for pictures");
+    else
+        set(&lines[0], OCT_TONE_PLAIN, "waiting for %.200s", model->endpoint);
+    set(&lines[1], OCT_TONE_DIM, "%s", why_no_picture(model));
     return 2;
 }
 

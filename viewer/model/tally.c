@@ -7,8 +7,7 @@
 /* Long enough for a steady figure, short enough to follow a change of the scan. */
 #define RATE_WINDOW_NS (OCT_NS_PER_S / 2)
 
-static void count_gap(struct oct_view_tally *tally, const struct oct_picture_header *header,
-                      uint64_t now_ns)
+static void count_gap(struct oct_view_tally *tally, const struct oct_picture_header *header)
 {
     if (tally->n_received == 0 ||
         strncmp(tally->acquisition_id, header->acquisition_id, sizeof(tally->acquisition_id)) != 0)
@@ -16,10 +15,7 @@ static void count_gap(struct oct_view_tally *tally, const struct oct_picture_hea
     if (header->frame_num <= tally->last_frame_num)
         return;
     uint64_t gap = header->frame_num - tally->last_frame_num - 1;
-    if (gap == 0)
-        return;
-    tally->n_lost = gap > UINT64_MAX - tally->n_lost ? UINT64_MAX : tally->n_lost + gap;
-    tally->last_loss_ns = now_ns;
+    tally->n_skipped = gap > UINT64_MAX - tally->n_skipped ? UINT64_MAX : tally->n_skipped + gap;
 }
 
 static void measure_rate(struct oct_view_tally *tally, uint64_t now_ns)
@@ -40,7 +36,7 @@ static void measure_rate(struct oct_view_tally *tally, uint64_t now_ns)
 void oct_view_tally_add(struct oct_view_tally *tally, const struct oct_picture_header *header,
                         uint64_t now_ns)
 {
-    count_gap(tally, header, now_ns);
+    count_gap(tally, header);
     measure_rate(tally, now_ns);
     tally->n_received++;
     tally->last_frame_num = header->frame_num;

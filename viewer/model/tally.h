@@ -1,4 +1,4 @@
-/* Counts pictures received and lost, and their rate, from the headers of all pictures, also of
+/* Counts pictures received and skipped, and their rate, from the headers of all pictures, also of
  * those that were never drawn. Pure: the caller passes the time. */
 #ifndef OCT_VIEWER_MODEL_TALLY_H
 #define OCT_VIEWER_MODEL_TALLY_H
@@ -11,11 +11,11 @@
 /* A zeroed struct has counted nothing. Members are read freely and written by the functions. */
 struct oct_view_tally {
     uint64_t n_received;      /* good pictures */
-    uint64_t n_lost;          /* gaps of frame_num within an acquisition; sticks at UINT64_MAX */
+    uint64_t n_skipped;       /* gaps of frame_num within an acquisition: B-scans that did not come
+                                 here, made by octd or not; sticks at UINT64_MAX */
     uint64_t n_bad;           /* messages that were refused */
     uint64_t last_frame_num;  /* of the newest picture */
     uint64_t last_arrival_ns; /* of the newest picture; 0: none came yet */
-    uint64_t last_loss_ns;    /* when n_lost last grew; 0: never */
     char acquisition_id[sizeof(((struct oct_picture_header *)0)->acquisition_id)];
     uint64_t window_start_ns; /* of the running measurement of the rate */
     uint64_t n_window;        /* arrivals since then, its first not counted */
