@@ -33,6 +33,6 @@ void oct_draw_buttons(struct oct_draw *draw, const struct oct_view_model *model)
 int oct_draw_banner_height(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_banner(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_message(struct oct_draw *draw, const struct oct_view_model *model);
-void oct_draw_help(struct oct_draw *draw);
+void oct_draw_help(struct oct_draw *draw, const struct oct_view_model *model);
 
 #endif

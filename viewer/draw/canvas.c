@@ -75,6 +75,12 @@ int oct_draw_text_width(struct oct_draw *draw, enum oct_text_size size, const ch
     return draw->text ? oct_text_width(draw->text, size, string) : 0;
 }
 
+int oct_draw_letters_width(struct oct_draw *draw, unsigned n)
+{
+    int ten = oct_draw_text_width(draw, OCT_TEXT_NORMAL, "0000000000");
+    return ((int)n * (ten > 0 ? ten : 6 * draw->layout.text_px) + 9) / 10;
+}
+
 /* Returns the bytes of the first n letters of UTF-8; a byte that is no UTF-8 counts as a letter. */
 static size_t bytes_of_letters(const char *text, size_t n)
 {

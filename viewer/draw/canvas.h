@@ -68,6 +68,8 @@ void oct_draw_corner(struct oct_draw *draw, const char *string, uint32_t rgb);
 int oct_draw_text(struct oct_draw *draw, enum oct_text_size size, int x, int y, const char *string,
                   uint32_t rgb);
 int oct_draw_text_width(struct oct_draw *draw, enum oct_text_size size, const char *string);
+/* The width of so many normal letters; letters of the layout without a font. */
+int oct_draw_letters_width(struct oct_draw *draw, unsigned n);
 int oct_draw_line_height(const struct oct_draw *draw, enum oct_text_size size);
 /* Replaces letters by an ellipsis until the text is at most `most_px` wide, and returns its width.
  * The text may become "" or the ellipsis alone. */

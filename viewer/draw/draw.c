@@ -142,7 +142,7 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
     oct_draw_buttons(draw, model);
     oct_draw_status(draw, model);
     if (model->help && draw->text)
-        oct_draw_help(draw);
+        oct_draw_help(draw, model);
     return OCT_OK;
 }
 

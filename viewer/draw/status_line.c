@@ -10,20 +10,14 @@ struct placed {
     unsigned n, n_lines;
 };
 
-static int letter_width(struct oct_draw *draw, int text_px)
-{
-    int width = oct_draw_text_width(draw, OCT_TEXT_NORMAL, "0000000000");
-    return width > 0 ? (width + 9) / 10 : text_px * 3 / 5;
-}
-
 static void place_details(struct oct_draw *draw, const struct oct_view_model *model, int width,
                           int text_px, struct placed *details)
 {
-    const int letter = letter_width(draw, text_px);
+    const int letter = oct_draw_letters_width(draw, 1);
 
     details->n = oct_view_details(model, details->field);
     for (unsigned i = 0; i < details->n; i++)
-        details->width[i] = (int)details->field[i].n_letters * letter;
+        details->width[i] = oct_draw_letters_width(draw, details->field[i].n_letters);
     details->n_lines = oct_view_layout_flow(details->width, details->n, width - text_px, letter,
                                             details->x, details->line);
 }
@@ -50,18 +44,17 @@ static void draw_line(struct oct_draw *draw, const struct oct_view_model *model,
 {
     struct oct_view_field field[OCT_VIEW_MOST_FIELDS];
     const int text_px = draw->layout.text_px, lamp = text_px * 2 / 3;
-    const int letter = letter_width(draw, text_px);
     const unsigned n = oct_view_fields(model, field);
-    int x = r.x + text_px;
+    int x = r.x + lamp + text_px / 3;
 
     oct_draw_fill(draw, (struct oct_view_rect){r.x, r.y + (r.h - lamp) / 2, lamp, lamp},
                   oct_draw_tone(field[0].phrase.tone), 255);
     for (unsigned i = 0; i < n; i++) {
-        const int width = (int)field[i].n_letters * letter;
+        const int width = oct_draw_letters_width(draw, field[i].n_letters);
         if (x + width > r.x + r.w)
             continue;
         draw_field(draw, x, r.y, width, &field[i].phrase);
-        x += width + letter;
+        x += oct_draw_letters_width(draw, field[i].n_letters + 1);
     }
 }
 
