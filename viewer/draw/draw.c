@@ -78,6 +78,7 @@ static void arrange(struct oct_draw *draw, const struct oct_view_model *model, i
                                          .enface_proportion =
                                              oct_view_model_enface_proportion(model),
                                          .fills = settings->fit == OCT_FIT_FILL,
+                                         .has_slice = model->playback.active,
                                          .divider = settings->divider};
 
     if (model->has_picture && oct_view_model_knows_proportion(model))

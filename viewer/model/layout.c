@@ -128,11 +128,10 @@ static double seen_area(const struct oct_view_contents *c, double w, double h, d
     double p = c->proportion, q = c->enface_proportion, stretch = p / (w / h);
     double bscan =
         c->fills ? w * h / sqrt(fmax(stretch, 1 / stretch)) : fmin(w, h * p) * fmin(h, w / p);
-    double enface = enface_w * enface_h;
 
-    if (q > 0 && isfinite(q))
-        enface = fmin(enface_w, enface_h * q) * fmin(enface_h, enface_w / q);
-    return bscan + enface;
+    if (!(q > 0) || !isfinite(q))
+        q = 1;
+    return bscan + fmin(enface_w, enface_h * q) * fmin(enface_h, enface_w / q);
 }
 
 /* Whether both pictures are larger with the en face picture below. The divider's place does not

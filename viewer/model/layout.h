@@ -40,7 +40,7 @@ struct oct_view_contents {
     int guide_height;         /* of the guide's words above the colour bar; 0: it is not shown */
     unsigned n_panels;        /* 1, 2 or 4 */
     double proportion;        /* of the tissue in the B-scan, width over height; NaN: not known */
-    double enface_proportion; /* of that in the en face picture; NaN: not known */
+    double enface_proportion; /* of that in the en face picture; NaN: taken as a square */
     bool fills;               /* the B-scan fills its panel, whatever its proportions */
     bool has_slice; /* playback: a second cut through the volume, where there are panels */
     struct oct_view_divider divider;
