@@ -199,9 +199,17 @@ enum oct_err oct_hdf5_array_read(const struct oct_hdf5_array *array, hid_t memor
 enum oct_err oct_hdf5_array_read_row(const struct oct_hdf5_array *array, uint64_t v,
                                      hid_t memory_type, void *values, struct oct_error *err)
 {
-    hsize_t first[OCT_HDF5_MAX_RANK] = {v};
-    hsize_t count[OCT_HDF5_MAX_RANK] = {1};
-    for (unsigned i = 1; i < array->rank; i++)
+    const uint64_t n = array->rank > 1 ? array->dims[1] : 1;
+    return oct_hdf5_array_read_part(array, v, 0, n, memory_type, values, err);
+}
+
+enum oct_err oct_hdf5_array_read_part(const struct oct_hdf5_array *array, uint64_t v,
+                                      uint64_t first_item, uint64_t n, hid_t memory_type,
+                                      void *values, struct oct_error *err)
+{
+    hsize_t first[OCT_HDF5_MAX_RANK] = {v, first_item};
+    hsize_t count[OCT_HDF5_MAX_RANK] = {1, n};
+    for (unsigned i = 2; i < array->rank; i++)
         count[i] = array->dims[i];
     enum oct_err e = OCT_OK;
     hid_t from = H5Dget_space(array->dataset);

@@ -338,12 +338,19 @@ const char *oct_volume_config_text(const struct oct_volume_reader *reader)
 
 /* ---- rows ---- */
 
-static enum oct_err read_plain(struct oct_volume_reader *r, const struct series *s, uint32_t v,
-                               void *values, struct oct_error *err)
+/* Of B-scan v the n items (A-lines) from `first` on. */
+struct part {
+    uint32_t v, first, n;
+};
+
+static enum oct_err read_plain(struct oct_volume_reader *r, const struct series *s,
+                               struct part part, void *values, struct oct_error *err)
 {
+    const size_t item_bytes = s->row_bytes / (size_t)s->array.dims[1];
+    const uint32_t v = part.v;
     unsigned char *next = values;
-    uint64_t offset = s->place + (uint64_t)v * s->row_bytes;
-    size_t left = s->row_bytes;
+    uint64_t offset = s->place + (uint64_t)v * s->row_bytes + (uint64_t)part.first * item_bytes;
+    size_t left = part.n * item_bytes;
     while (left > 0) {
         ssize_t n = TEMP_FAILURE_RETRY(pread(r->fd, next, left, (off_t)offset));
         if (n < 0)
@@ -359,15 +366,22 @@ static enum oct_err read_plain(struct oct_volume_reader *r, const struct series 
     return OCT_OK;
 }
 
+static enum oct_err read_part(struct oct_volume_reader *r, const struct series *s, struct part part,
+                              void *values, struct oct_error *err)
+{
+    if (s->place != 0)
+        return read_plain(r, s, part, values, err);
+    oct_hdf5_lock();
+    enum oct_err e = oct_hdf5_array_read_part(&s->array, part.v, part.first, part.n, s->memory_type,
+                                              values, err);
+    oct_hdf5_unlock();
+    return e;
+}
+
 static enum oct_err read_series(struct oct_volume_reader *r, const struct series *s, uint32_t v,
                                 void *values, struct oct_error *err)
 {
-    if (s->place != 0)
-        return read_plain(r, s, v, values, err);
-    oct_hdf5_lock();
-    enum oct_err e = oct_hdf5_array_read_row(&s->array, v, s->memory_type, values, err);
-    oct_hdf5_unlock();
-    return e;
+    return read_part(r, s, (struct part){v, 0, (uint32_t)s->array.dims[1]}, values, err);
 }
 
 static enum oct_err check_row(const struct oct_volume_reader *r, const struct series *s,
@@ -467,6 +481,20 @@ enum oct_err oct_volume_read_image(struct oct_volume_reader *reader, uint32_t v,
         e = read_series(r, &r->bscans, v, pixels, err);
     if (e == OCT_OK)
         *valid = !r->rows.valid || r->rows.valid[v];
+    return e;
+}
+
+enum oct_err oct_volume_read_image_lines(struct oct_volume_reader *reader, uint32_t v,
+                                         uint32_t first, uint32_t n, void *pixels,
+                                         struct oct_error *err)
+{
+    struct oct_volume_reader *r = reader;
+    enum oct_err e = check_row(r, &r->bscans, "B-scans", v, err);
+    if (e == OCT_OK && (n == 0 || first >= r->facts.n_lines || n > r->facts.n_lines - first))
+        e = oct_fail(err, OCT_E_ARG, "%s: no %u A-lines from %u on: a B-scan has %u", r->path, n,
+                     first, r->facts.n_lines);
+    if (e == OCT_OK)
+        e = read_part(r, &r->bscans, (struct part){v, first, n}, pixels, err);
     return e;
 }
 

@@ -225,6 +225,12 @@ enum oct_err oct_volume_read_spectra(struct oct_volume_reader *reader, uint32_t 
 enum oct_err oct_volume_read_image(struct oct_volume_reader *reader, uint32_t v, void *pixels,
                                    bool *valid, struct oct_error *err);
 
+/* Reads A-lines first .. first + n - 1 of picture v into pixels ([n][D]), n > 0. OCT_E_ARG: there
+ * are no such, or no pictures. */
+enum oct_err oct_volume_read_image_lines(struct oct_volume_reader *reader, uint32_t v,
+                                         uint32_t first, uint32_t n, void *pixels,
+                                         struct oct_error *err);
+
 /* Reads which A-lines of B-scan v came: valid: [M], 1 or 0. *known is false where the file has no
  * mask; then all are 1. OCT_E_ARG: v out of range. */
 enum oct_err oct_volume_read_line_valid(struct oct_volume_reader *reader, uint32_t v,

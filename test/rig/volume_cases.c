@@ -130,6 +130,23 @@ static void expect_spectra(struct oct_volume_reader *r, const struct oct_geometr
     assert_int_equal(got->raw.info.missing_lines, want->raw.info.missing_lines);
 }
 
+/* Some A-lines alone are those of the whole picture. */
+static void expect_lines(struct oct_volume_reader *r, uint32_t v, const struct volume_bscan *whole)
+{
+    const uint32_t n = oct_volume_facts(r)->n_lines, first = n / 3, some = n - first;
+    const size_t line_bytes = whole->pixel_bytes / n;
+    unsigned char *lines = malloc(some * line_bytes);
+    struct oct_error err;
+    assert_non_null(lines);
+    assert_int_equal(oct_volume_read_image_lines(r, v, first, some, lines, &err), OCT_OK);
+    assert_memory_equal(lines, (const unsigned char *)whole->image.pixels + first * line_bytes,
+                        some * line_bytes);
+    assert_int_equal(oct_volume_read_image_lines(r, v, n, 1, lines, &err), OCT_E_ARG);
+    assert_int_equal(oct_volume_read_image_lines(r, v, first, some + 1, lines, &err), OCT_E_ARG);
+    assert_int_equal(oct_volume_read_image_lines(r, v, 0, 0, lines, &err), OCT_E_ARG);
+    free(lines);
+}
+
 static void expect_picture(struct oct_volume_reader *r, uint32_t v, bool written,
                            struct volume_bscan *want, struct volume_bscan *got)
 {
@@ -142,6 +159,7 @@ static void expect_picture(struct oct_volume_reader *r, uint32_t v, bool written
         assert_memory_equal(got->image.pixels, want->image.pixels, want->pixel_bytes);
     else
         assert_true(is_zero(got->image.pixels, want->pixel_bytes));
+    expect_lines(r, v, got);
 }
 
 void volume_expect(const char *path, const struct oct_geometry *g, const uint8_t *written,

@@ -116,6 +116,9 @@ static void packed_and_big_endian_arrays_of_others_are_read(void **state)
         assert_int_equal(oct_volume_read_image(r, v, image, &valid, &err), OCT_OK);
         for (int i = 0; i < 20; i++)
             assert_true(image[i / 5][i % 5] == (float)pictures[v][i / 5][i % 5]);
+        assert_int_equal(oct_volume_read_image_lines(r, v, 2, 2, image, &err), OCT_OK);
+        for (int i = 0; i < 10; i++)
+            assert_true(image[i / 5][i % 5] == (float)pictures[v][2 + i / 5][i % 5]);
     }
     assert_int_equal(oct_volume_read_spectra(r, 3, &frame, &valid, &err), OCT_E_ARG);
     assert_int_equal(oct_volume_calibration(r, &cal, &err), OCT_OK);

@@ -34,7 +34,7 @@ static uint32_t smaller(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static bool resize(struct oct_view_enface *e, uint32_t n_bscans, uint32_t n_lines)
+bool oct_view_enface_resize(struct oct_view_enface *e, uint32_t n_bscans, uint32_t n_lines)
 {
     uint64_t serial = e->serial;
     uint32_t n_rows = smaller(n_bscans, OCT_VIEW_ENFACE_MOST);
@@ -128,7 +128,7 @@ void oct_view_enface_set(struct oct_view_enface *e, const struct oct_view_image 
     if (oct_view_enface_check(h, NULL))
         return;
     if ((h->dims[0] != e->n_bscans || h->dims[1] != e->n_lines) &&
-        !resize(e, h->dims[0], h->dims[1]))
+        !oct_view_enface_resize(e, h->dims[0], h->dims[1]))
         return;
     e->forget |= strcmp(e->unit, h->unit) != 0;
     memcpy(e->unit, h->unit, sizeof(e->unit));

@@ -53,6 +53,10 @@ void oct_view_enface_set(struct oct_view_enface *enface, const struct oct_view_i
  * next image lacks are emptied. */
 void oct_view_enface_forget(struct oct_view_enface *enface);
 
+/* Makes room for an image of so many B-scans and A-lines, in which nothing came (0: none). What was
+ * there is lost; the serial rises. False: there is no memory for it, and it is empty. */
+bool oct_view_enface_resize(struct oct_view_enface *enface, uint32_t n_bscans, uint32_t n_lines);
+
 const float *oct_view_enface_row(const struct oct_view_enface *enface, uint32_t row);
 
 void oct_view_enface_finish(struct oct_view_enface *enface);
