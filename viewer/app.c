@@ -4,11 +4,16 @@
 #include "viewer/model/clock.h"
 #include "viewer/settings.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 /* Ten seconds of 1024 x 1024 at 50 a second. */
 #define HISTORY_BYTES ((size_t)512 << 20)
+/* How long the start of the program waits for a recording to open. */
+#define OPEN_NS (5 * OCT_NS_PER_S)
 
 static void read_settings(struct oct_view_app *app, const struct oct_view_options *options)
 {
@@ -21,6 +26,46 @@ static void read_settings(struct oct_view_app *app, const struct oct_view_option
     if (app->settings_path[0] && oct_view_settings_load(&app->model, app->settings_path, &why))
         oct_log(OCT_LOG_WARNING, "%s", why.text);
     app->model.settings.operators |= options->operators;
+}
+
+/* Notes on which other machine octd runs: its recordings are there. */
+static void read_machine(struct oct_view_model *model, const char *control)
+{
+    static const char tcp[] = "tcp://";
+    static const char *const here[] = {"127.", "localhost:", "[::1]:", "*:", "0.0.0.0:"};
+    char name[256] = "";
+    const char *host = control + strlen(tcp), *port = strrchr(control, ':');
+
+    if (strncmp(control, tcp, strlen(tcp)) != 0 || port <= host)
+        return;
+    for (size_t i = 0; i < sizeof(here) / sizeof(here[0]); i++)
+        if (strncmp(host, here[i], strlen(here[i])) == 0)
+            return;
+    const size_t n = (size_t)(port - host);
+    if (gethostname(name, sizeof(name) - 1) == 0 && strlen(name) == n &&
+        strncasecmp(host, name, n) == 0)
+        return;
+    snprintf(model->elsewhere, sizeof(model->elsewhere), "%.*s", (int)n, host);
+}
+
+/* Opens the recording. A slow disk does not keep the window from opening. */
+static enum oct_err open_file(struct oct_view_app *app, const struct oct_view_options *options,
+                              struct oct_error *err)
+{
+    struct oct_view_playback *playback = &app->model.playback;
+
+    oct_view_playback_open(&app->model, options->file, 0, false);
+    oct_play_turn(app->play, &app->model);
+    if (oct_play_wait_open(app->play, OPEN_NS) && oct_play_refusal(app->play)[0])
+        return oct_fail(err, OCT_E_IO, "%s", oct_play_refusal(app->play));
+    oct_play_turn(app->play, &app->model);
+    if (!options->screenshot || !playback->active)
+        return OCT_OK;
+    if (options->n_frames > playback->file.n_bscans)
+        return oct_fail(err, OCT_E_ARG, "--frames %" PRIu64 ": %s has %" PRIu32 " B-scans",
+                        options->n_frames, playback->file.name, playback->file.n_bscans);
+    oct_view_playback_go(&app->model, (double)options->n_frames - 1);
+    return OCT_OK;
 }
 
 enum oct_err oct_view_app_open(struct oct_view_app *app, const struct oct_view_options *options,
@@ -42,10 +87,13 @@ enum oct_err oct_view_app_open(struct oct_view_app *app, const struct oct_view_o
         return code;
     oct_subscriber_attach(app->subscriber, app->archive);
     app->model.has_control = options->control[0] != '\0';
-    if (app->model.has_control)
-        return oct_view_control_create(&app->control, options->control, &keys, notify, context,
-                                       err);
-    return OCT_OK;
+    read_machine(&app->model, options->control);
+    if (app->model.has_control && (code = oct_view_control_create(&app->control, options->control,
+                                                                  &keys, notify, context, err)))
+        return code;
+    if ((code = oct_play_create(&app->play, log, notify, context, err)))
+        return code;
+    return options->file ? open_file(app, options, err) : OCT_OK;
 }
 
 static bool take_control(struct oct_view_app *app)
@@ -133,6 +181,7 @@ bool oct_view_app_turn(struct oct_view_app *app)
     if (changed)
         oct_view_model_report(model, &report.tally, report.connected);
     changed |= take_control(app);
+    changed |= oct_play_turn(app->play, model);
     /* The window shows the count; the log says once why a message was refused. */
     if (report.tally.n_bad > 0 && !app->bad_told) {
         oct_log(OCT_LOG_WARNING, "%s: message refused: %s (later ones are only counted)",
@@ -152,6 +201,7 @@ void oct_view_app_remember(struct oct_view_app *app)
 
 void oct_view_app_close(struct oct_view_app *app)
 {
+    oct_play_destroy(app->play);
     oct_subscriber_destroy(app->subscriber);
     oct_view_control_destroy(app->control);
     oct_view_picture_finish(&app->spare);

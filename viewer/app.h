@@ -7,12 +7,14 @@
 #include "viewer/net/control.h"
 #include "viewer/net/subscriber.h"
 #include "viewer/options.h"
+#include "viewer/play/play.h"
 
 struct oct_view_app {
     struct oct_view_model model;
     struct oct_view_archive *archive;
     struct oct_subscriber *subscriber;
     struct oct_view_control *control; /* NULL: no endpoint for it */
+    struct oct_play *play;            /* of recordings */
     struct oct_view_picture spare;    /* swapped with the subscriber and the model */
     struct oct_view_spectrum spare_spectrum;
     struct oct_view_image spare_image, spare_average, spare_sharpened;
@@ -20,11 +22,11 @@ struct oct_view_app {
     bool bad_told;
 };
 
-/* Reads the settings and connects. `notify` is called by the threads when something came. */
+/* Reads the settings, connects, and opens the recording that the options name. `notify` is called by the threads when something came. */
 enum oct_err oct_view_app_open(struct oct_view_app *app, const struct oct_view_options *options,
                                void (*notify)(void *context), void *context, struct oct_error *err);
 
-/* Takes what came from the subscription and the control socket, and sends wishes. True: there is
+/* Takes what came from the subscription, the control socket and a recording, and sends wishes. True: there is
  * something new to draw. */
 bool oct_view_app_turn(struct oct_view_app *app);
 

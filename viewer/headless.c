@@ -56,6 +56,29 @@ static enum oct_err receive(const struct oct_view_options *options, struct oct_v
     return OCT_OK;
 }
 
+/* Reads all that the window would show of a recording. */
+static enum oct_err read_file(const struct oct_view_options *options, struct oct_view_app *app,
+                              struct oct_error *err)
+{
+    const uint64_t end_ns =
+        oct_view_now_ns() + (uint64_t)(options->timeout_s * (double)OCT_NS_PER_S);
+    const struct oct_view_playback *playback = &app->model.playback;
+
+    do {
+        oct_view_app_turn(app);
+        if (oct_play_wait_idle(app->play, SIGNAL_CHECK_NS) && !oct_view_app_turn(app) &&
+            playback->active && app->model.has_picture)
+            return OCT_OK;
+        if (oct_signals_came())
+            return oct_fail(err, OCT_E_AGAIN, "%s: interrupted, no screenshot written",
+                            options->file);
+    } while (oct_view_now_ns() < end_ns);
+    return playback->active && app->model.has_picture
+               ? OCT_OK
+               : oct_fail(err, OCT_E_AGAIN, "%s: no B-scan in %g s, no screenshot written",
+                          options->file, options->timeout_s);
+}
+
 static enum oct_err draw_png(const struct oct_view_options *options,
                              const struct oct_view_model *model, struct oct_error *err)
 {
@@ -96,9 +119,9 @@ enum oct_err oct_view_headless(const struct oct_view_options *options, struct oc
     enum oct_err code;
 
     if ((code = oct_view_app_open(&app, options, NULL, NULL, err)) ||
-        (code = receive(options, &app, err)))
+        (code = options->file ? read_file(options, &app, err) : receive(options, &app, err)))
         goto done;
-    if (app.control)
+    if (app.control && !options->file)
         oct_view_control_wait(app.control, ANSWER_NS);
     oct_view_app_turn(&app);
     oct_view_model_tick(&app.model, oct_view_now_ns());

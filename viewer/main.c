@@ -15,9 +15,10 @@
 #include <stdio.h>
 
 static const char usage[] =
-    "octview shows the B-scans that octd publishes, live.\n"
+    "octview shows the B-scans that octd publishes, live, and those of its recordings.\n"
     "\n"
     "  octview [--config FILE] [--set SECTION.KEY=VALUE]... [--connect ENDPOINT] [--size WxH]\n"
+    "  octview FILE.h5 ...      shows a recording; no octd is needed\n"
     "  octview --headless --frames N --screenshot FILE.png [--timeout SECONDS] ...\n"
     "\n"
     "  --config FILE            read this configuration\n"
@@ -30,7 +31,7 @@ static const char usage[] =
     "  --full-screen            start in full screen\n"
     "  --font FILE              a fixed-width font, instead of the one found\n"
     "  --headless               no display: receive, draw once, write a PNG\n"
-    "  --frames N               headless: pictures to receive first (1)\n"
+    "  --frames N               headless: pictures to receive first (1); of FILE.h5: the B-scan\n"
     "  --screenshot FILE.png    headless: where the picture of the window goes\n"
     "  --timeout SECONDS        headless: how long to wait for them (30)\n"
     "  --help, --version\n"

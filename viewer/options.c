@@ -250,7 +250,9 @@ enum oct_err oct_view_options_read(struct oct_view_options *options, int argc, c
     if (options->task == OCT_TASK_HELP || options->task == OCT_TASK_VERSION)
         return OCT_OK;
     if (optind < argc)
-        return oct_fail(err, OCT_E_ARG, "%s: octview takes no such argument; see --help",
+        options->file = argv[optind++];
+    if (optind < argc)
+        return oct_fail(err, OCT_E_ARG, "%s: octview shows one recording; see --help",
                         argv[optind]);
     if ((code = check_together(options, &found, err)))
         return code;

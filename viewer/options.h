@@ -18,9 +18,10 @@ struct oct_view_options {
     char control[OCT_CONFIG_STRING_BYTES]; /* where commands go; "": nowhere */
     const char *settings;   /* the file of remembered settings; NULL: the usual one, "": none */
     bool operators;         /* start with the operator profile */
+    const char *file;       /* the recording to be shown; NULL: live pictures */
     const char *screenshot; /* headless: where to */
     const char *font;       /* NULL: look for one */
-    uint64_t n_frames;      /* headless: pictures to receive */
+    uint64_t n_frames;      /* headless: pictures to receive; of a file: the B-scan, from 1 */
     double timeout_s;       /* headless */
     int width, height;      /* of the window; headless, or when has_size */
     bool has_size;          /* else the window is as large as the screen lets it be */

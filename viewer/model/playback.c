@@ -91,6 +91,8 @@ void oct_view_playback_end(struct oct_view_model *model)
     model->contrast.gamma = shown.gamma;
     model->contrast.palette = shown.palette;
     model->has_picture = false;
+    oct_view_picture_finish(&p->slice);
+    oct_view_enface_finish(&p->enface);
     forget_places(model);
     oct_view_model_show_newest(model);
     oct_view_model_say(model, "live pictures");
