@@ -1,6 +1,7 @@
 #include "viewer/input.h"
 
 #include "viewer/model/buttons.h"
+#include "viewer/navigate.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -261,7 +262,11 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
     }
     if (!model->has_picture)
         return;
-    if (button != SDL_BUTTON_LEFT)
+    if (button == SDL_BUTTON_LEFT)
+        input->grip = oct_view_navigate_grip(model, draw, input->x, input->y);
+    if (input->grip != OCT_GRIP_NONE)
+        oct_view_navigate_to(model, draw, input->grip, input->x, input->y);
+    else if (button != SDL_BUTTON_LEFT)
         input->grip = oct_view_rect_holds(l->bscan, x, y) && !model->settings.operators
                           ? OCT_GRIP_PAN
                           : OCT_GRIP_NONE;
@@ -326,6 +331,11 @@ static bool on_move(struct oct_view_input *input, struct oct_view_model *model,
     case OCT_GRIP_PAN:
         oct_view_lens_pan(&model->lens, -dx / l->bscan.w, -dy / l->bscan.h);
         return true;
+    case OCT_GRIP_ENFACE:
+    case OCT_GRIP_SLICE:
+    case OCT_GRIP_SLIDER:
+        oct_view_navigate_to(model, draw, input->grip, input->x, input->y);
+        return true;
     case OCT_GRIP_NONE:
         break;
     }
@@ -354,7 +364,11 @@ static void on_wheel(struct oct_view_input *input, struct oct_view_model *model,
                      const struct oct_draw *draw, double turns)
 {
     struct oct_view_rectf place = oct_draw_place(draw);
+    const SDL_Keymod mod = SDL_GetModState();
+    const double each = mod & KMOD_SHIFT ? FAST_STEPS : 1;
 
+    if (!(mod & KMOD_CTRL) && oct_view_navigate_wheel(model, draw, input->x, input->y, turns, each))
+        return;
     if (!model->has_picture || model->settings.operators ||
         !oct_view_rect_holds(oct_draw_layout(draw)->bscan, (int)input->x, (int)input->y))
         return;

@@ -21,6 +21,15 @@ void oct_draw_stretch(struct oct_draw *draw, const struct oct_view_model *model)
 void oct_draw_colour_bar(struct oct_draw *draw, const struct oct_view_model *model);
 enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model *model,
                              struct oct_error *err);
+/* Playback: the B-scan's words, the slider in the timeline's place, the slice, and where B-scan and
+ * slice lie: on the en face picture, which lies in r, and the slice on the B-scan. */
+void oct_draw_playback(struct oct_draw *draw, const struct oct_view_model *model);
+void oct_draw_slider(struct oct_draw *draw, const struct oct_view_model *model);
+enum oct_err oct_draw_slice(struct oct_draw *draw, const struct oct_view_model *model,
+                            struct oct_error *err);
+void oct_draw_crosshair(struct oct_draw *draw, const struct oct_view_model *model,
+                        struct oct_view_rect r);
+void oct_draw_slice_place(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_profile(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_spectrum(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_timeline(struct oct_draw *draw, const struct oct_view_model *model);

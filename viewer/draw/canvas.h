@@ -42,11 +42,13 @@ struct oct_draw {
     double points, dpi;    /* of letters, of the monitor */
     uint32_t sheet_format; /* SDL's, of 4 bytes with blue first */
     struct oct_view_layout layout;
-    struct oct_draw_sheet bscan, enface;
-    struct oct_view_rectf place;       /* of the whole B-scan */
-    struct oct_view_rect picture_rect; /* of what is seen of it */
-    double enface_lo, enface_hi;       /* as drawn */
-    int n_corner_lines;                /* of words in the corner of the B-scan, of this frame */
+    struct oct_draw_sheet bscan, enface, slice;
+    const struct oct_view_enface *enface_of; /* what its sheet holds: octd's, or a recording's */
+    struct oct_view_rect enface_rect, slice_rect; /* where they are drawn; w 0: nowhere */
+    struct oct_view_rectf place;                  /* of the whole B-scan */
+    struct oct_view_rect picture_rect;            /* of what is seen of it */
+    double enface_lo, enface_hi;                  /* as drawn */
+    int n_corner_lines; /* of words in the corner of the B-scan, of this frame */
 };
 
 enum oct_draw_cut { OCT_DRAW_CUT_END, OCT_DRAW_CUT_MIDDLE, OCT_DRAW_CUT_BEGINNING };

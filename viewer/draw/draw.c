@@ -122,9 +122,12 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
     arrange(draw, model, width, height);
     oct_draw_around(draw, (struct oct_view_rect){0, 0, width, height}, draw->layout.bscan,
                     RGB_GROUND);
-    if ((code = oct_draw_bscan(draw, model, err)) || (code = oct_draw_enface(draw, model, err)))
+    if ((code = oct_draw_bscan(draw, model, err)) || (code = oct_draw_enface(draw, model, err)) ||
+        (code = oct_draw_slice(draw, model, err)))
         return code;
     draw->n_corner_lines = 0;
+    oct_draw_slice_place(draw, model);
+    oct_draw_playback(draw, model);
     oct_draw_scale_bars(draw, model);
     oct_draw_average(draw, model);
     oct_draw_sharpened(draw, model);
@@ -135,7 +138,10 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
     oct_draw_colour_bar(draw, model);
     oct_draw_profile(draw, model);
     oct_draw_spectrum(draw, model);
-    oct_draw_timeline(draw, model);
+    if (model->playback.active)
+        oct_draw_slider(draw, model);
+    else
+        oct_draw_timeline(draw, model);
     draw_divider(draw);
     oct_draw_banner(draw, model);
     oct_draw_message(draw, model);
@@ -162,6 +168,16 @@ struct oct_view_rect oct_draw_picture_rect(const struct oct_draw *draw)
     return draw->picture_rect;
 }
 
+struct oct_view_rect oct_draw_enface_rect(const struct oct_draw *draw)
+{
+    return draw->enface_rect;
+}
+
+struct oct_view_rect oct_draw_slice_rect(const struct oct_draw *draw)
+{
+    return draw->slice_rect;
+}
+
 static void forget_sheet(struct oct_draw_sheet *sheet)
 {
     if (sheet->texture)
@@ -173,6 +189,7 @@ void oct_draw_forget(struct oct_draw *draw)
 {
     forget_sheet(&draw->bscan);
     forget_sheet(&draw->enface);
+    forget_sheet(&draw->slice);
     if (draw->text)
         oct_text_forget(draw->text);
 }

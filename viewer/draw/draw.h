@@ -37,6 +37,12 @@ const struct oct_view_layout *oct_draw_layout(const struct oct_draw *draw);
 struct oct_view_rectf oct_draw_place(const struct oct_draw *draw);
 struct oct_view_rect oct_draw_picture_rect(const struct oct_draw *draw);
 
+/* Where it put the en face picture, and playback's slice; w 0: they are not shown. The share of the
+ * slider at x: 0 its first B-scan, 1 its last. */
+struct oct_view_rect oct_draw_enface_rect(const struct oct_draw *draw);
+struct oct_view_rect oct_draw_slice_rect(const struct oct_draw *draw);
+double oct_draw_slider_share(const struct oct_draw *draw, double x);
+
 /* Call it when the renderer lost its textures: the next frame makes all of them anew. */
 void oct_draw_forget(struct oct_draw *draw);
 

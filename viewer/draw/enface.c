@@ -34,7 +34,7 @@ static void colour_row(const struct oct_draw *draw, const float *value, uint32_t
 static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *model,
                            struct oct_error *err)
 {
-    const struct oct_view_enface *e = &model->enface;
+    const struct oct_view_enface *e = oct_view_model_enface(model);
     struct oct_draw_sheet *sheet = &draw->enface;
     const struct oct_view_contrast *c = &model->contrast;
     uint32_t colours[256], argb[OCT_VIEW_ENFACE_MOST];
@@ -42,7 +42,7 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
 
     if (code)
         return code;
-    bool all = sheet->serial == 0 || sheet->contrast.gamma != c->gamma ||
+    bool all = sheet->serial == 0 || draw->enface_of != e || sheet->contrast.gamma != c->gamma ||
                sheet->contrast.palette != c->palette;
     all = take_limits(draw, e) || all;
     if (!all && sheet->serial == e->serial)
@@ -56,6 +56,7 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
                           (int)(e->n_columns * sizeof(*argb)));
     }
     sheet->serial = e->serial;
+    draw->enface_of = e;
     sheet->contrast = *c;
     return OCT_OK;
 }
@@ -92,7 +93,8 @@ static bool draw_cones(struct oct_draw *draw, const struct oct_view_model *model
 static void draw_bar(struct oct_draw *draw, const struct oct_view_model *model,
                      struct oct_view_rect r)
 {
-    double field_um = model->daemon.lateral_um * model->enface.n_lines;
+    double field_um =
+        oct_view_model_scale(model).lateral_um * oct_view_model_enface(model)->n_lines;
     double um = oct_view_scale_bar_um(field_um / 4);
     int margin = draw->layout.margin, line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
     int x = r.x + 2 * margin, y = r.y + r.h - 2 * margin;
@@ -109,10 +111,11 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
                              struct oct_error *err)
 {
     struct oct_view_rect area = draw->layout.enface;
-    const struct oct_view_enface *e = &model->enface;
+    const struct oct_view_enface *e = oct_view_model_enface(model);
     struct oct_view_phrase phrase;
     enum oct_err code;
 
+    draw->enface_rect = (struct oct_view_rect){area.x, area.y, 0, 0};
     if (area.w == 0)
         return OCT_OK;
     oct_draw_fill(draw, area, RGB_AREA, 255);
@@ -133,7 +136,11 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
             ? oct_view_layout_fit(inner, proportion, !isfinite(proportion))
             : oct_view_layout_fit(inner, (double)e->n_lines / e->n_bscans, false);
     SDL_RenderCopy(draw->renderer, draw->enface.texture, NULL, &(SDL_Rect){r.x, r.y, r.w, r.h});
-    draw_position(draw, model, r);
+    draw->enface_rect = r;
+    if (model->playback.active)
+        oct_draw_crosshair(draw, model, r);
+    else
+        draw_position(draw, model, r);
     draw_bar(draw, model, r);
     oct_draw_label(draw, r.x + draw->layout.margin, r.y, phrase.text, oct_draw_tone(phrase.tone));
     oct_draw_cells_enface(draw, model, r, draw_cones(draw, model, r) ? 2 : 1);

@@ -62,7 +62,7 @@ static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
     double value =
         oct_view_picture_value(&model->shown, (uint32_t)fmin(model->mark.line, h->n_lines - 1.0),
                                (uint32_t)fmin(model->mark.depth, h->depth - 1.0));
-    double d = draw->layout.text_px / 2.0, axial_um = model->daemon.axial_um;
+    double d = draw->layout.text_px / 2.0, axial_um = oct_view_model_scale(model).axial_um;
     char text[96], depth[40];
 
     oct_draw_line(draw, s.x - d, s.y, s.x + d, s.y, RGB_MARK, 255);
@@ -113,8 +113,8 @@ void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
     if (!model->has_picture)
         return;
     oct_draw_clip(draw, &draw->picture_rect);
-    if (draw->layout.enface.w > 0 && !model->enface_follows_layers && model->enface_wishes.known &&
-        model->enface_wishes.octds.projection == OCT_PROJECTION_SLAB)
+    if (draw->layout.enface.w > 0 && !model->playback.active && !model->enface_follows_layers &&
+        model->enface_wishes.known && model->enface_wishes.octds.projection == OCT_PROJECTION_SLAB)
         draw_slab(draw, model);
     if (draw->layout.profile.w > 0) {
         double x = draw->place.x + (model->cursor_line + 0.5) / h->n_lines * draw->place.w;
@@ -154,6 +154,7 @@ static double bar_px(double um_all, double px_all, int room_px, char *text, size
 void oct_draw_scale_bars(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_picture_header *h = &model->shown.header;
+    const struct oct_view_scale scale = oct_view_model_scale(model);
     struct oct_view_rect r = draw->picture_rect;
     int margin = draw->layout.margin, line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
     int x = r.x + 2 * margin, y = r.y + r.h - 2 * margin;
@@ -162,13 +163,12 @@ void oct_draw_scale_bars(struct oct_draw *draw, const struct oct_view_model *mod
     if (!model->has_picture || r.w < 8 * line || r.h < 8 * line)
         return;
     double across =
-        bar_px(h->n_lines * model->daemon.lateral_um, draw->place.w, r.w / 4, text, sizeof(text));
+        bar_px(h->n_lines * scale.lateral_um, draw->place.w, r.w / 4, text, sizeof(text));
     if (across > 0) {
         draw_bar(draw, x, y, x + across, y);
         oct_draw_label(draw, x + (int)across + 2 * margin, y - line * 3 / 4, text, RGB_PLAIN);
     }
-    double deep =
-        bar_px(h->depth * model->daemon.axial_um, draw->place.h, r.h / 4, text, sizeof(text));
+    double deep = bar_px(h->depth * scale.axial_um, draw->place.h, r.h / 4, text, sizeof(text));
     if (deep > 0) {
         draw_bar(draw, x, y - deep, x, y);
         oct_draw_label(draw, x + margin, y - (int)deep, text, RGB_PLAIN);

@@ -196,8 +196,9 @@ void oct_draw_profile(struct oct_draw *draw, const struct oct_view_model *model)
                   height_of(&plot, model->contrast.hi), RGB_MARK, 90);
     if (has_rolloff)
         draw_rolloff(draw, model, &plot);
-    if (isfinite(model->daemon.axial_um))
-        snprintf(text, sizeof(text), "depth 0 .. %.0f \u00b5m", h->depth * model->daemon.axial_um);
+    if (isfinite(oct_view_model_scale(model).axial_um))
+        snprintf(text, sizeof(text), "depth 0 .. %.0f \u00b5m",
+                 h->depth * oct_view_model_scale(model).axial_um);
     else
         snprintf(text, sizeof(text), "depth 0 .. %u px", h->depth);
     oct_draw_text(draw, OCT_TEXT_NORMAL, plot.r.x, plot.r.y + plot.r.h, text, RGB_DIM);

@@ -409,8 +409,9 @@ double oct_view_model_proportion(const struct oct_view_model *model)
 
 double oct_view_model_enface_proportion(const struct oct_view_model *model)
 {
-    const struct oct_view_enface *e = &model->enface;
-    double across_um = model->daemon.lateral_um, slow_um = model->daemon.slow_um;
+    const struct oct_view_enface *e = oct_view_model_enface(model);
+    double across_um = oct_view_model_scale(model).lateral_um;
+    double slow_um = oct_view_model_slow_um(model);
 
     if (e->n_rows == 0 || !oct_view_proportion_known(across_um, slow_um))
         return NAN;

@@ -75,6 +75,9 @@ static void begin(struct oct_view_model *model)
         model->has_picture = false;
     }
     p->live_contrast = model->contrast;
+    p->was_alone = model->settings.arrangement == OCT_ARRANGEMENT_ALONE;
+    if (p->was_alone)
+        model->settings.arrangement = OCT_ARRANGEMENT_TWO;
     p->active = true;
 }
 
@@ -91,6 +94,8 @@ void oct_view_playback_end(struct oct_view_model *model)
     model->contrast.gamma = shown.gamma;
     model->contrast.palette = shown.palette;
     model->has_picture = false;
+    if (p->was_alone && model->settings.arrangement == OCT_ARRANGEMENT_TWO)
+        model->settings.arrangement = OCT_ARRANGEMENT_ALONE;
     oct_view_picture_finish(&p->slice);
     oct_view_enface_finish(&p->enface);
     forget_places(model);

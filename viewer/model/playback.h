@@ -74,6 +74,7 @@ struct oct_view_playback {
         bool or_before; /* it is being written: the one before it */
     } request;
     struct oct_view_relabel relabel;
+    bool was_alone; /* the layout of live pictures, which has no navigator */
     struct oct_view_contrast live_contrast; /* while active: of the live pictures */
 };
 

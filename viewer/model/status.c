@@ -140,6 +140,20 @@ static bool enface_is_late(const struct oct_view_model *model, uint64_t since_ns
            (double)(model->now_ns - since_ns) >= late_s * (double)OCT_NS_PER_S;
 }
 
+static void recorded_enface_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
+{
+    const struct oct_view_playback *p = &model->playback;
+
+    if (p->enface_recorded)
+        set(phrase, OCT_TONE_PLAIN, "en face, as recorded");
+    else if (p->enface_share < 1)
+        set(phrase, OCT_TONE_PLAIN, "en face, mean: %.0f %% read%s", 100 * p->enface_share,
+            model->daemon.reachable && model->daemon.record.active ? ", waits for the recording"
+                                                                   : "");
+    else
+        set(phrase, OCT_TONE_PLAIN, "en face, mean");
+}
+
 void oct_view_enface_text(const struct oct_view_model *model, struct oct_view_phrase *phrase)
 {
     static const char *const names[] = {"en face, mean", "en face, maximum", "en face, slab"};
@@ -150,6 +164,10 @@ void oct_view_enface_text(const struct oct_view_model *model, struct oct_view_ph
     uint64_t came_ns = model->enface.arrival_ns;
     bool has_none = model->daemon.reachable && !model->daemon.has_enface;
 
+    if (model->playback.active) {
+        recorded_enface_text(model, phrase);
+        return;
+    }
     if (came_ns == 0 && model->has_picture &&
         (has_none || enface_is_late(model, model->first_picture_ns)))
         set(phrase, OCT_TONE_DIM, "no en face from this octd");
