@@ -67,6 +67,7 @@ static enum oct_err describe_volume(cJSON *o, const char *path, struct oct_error
     cJSON_AddStringToObject(o, "software", f->software);
     cJSON_AddStringToObject(o, "eye", f->eye);
     cJSON_AddStringToObject(o, "pseudonym", f->pseudonym);
+    cJSON_AddStringToObject(o, "mark", f->mark);
     cJSON_AddNumberToObject(o, "wavelengths", (double)cal.n_wavelengths);
     cJSON_AddNumberToObject(o, "dispersion", (double)cal.n_dispersion);
     cJSON_AddBoolToObject(o, "configuration", oct_volume_config_text(reader) != NULL);
@@ -123,6 +124,7 @@ static void print_table(const cJSON *o)
         {"software", "software", ""},
         {"eye", "eye", ""},
         {"pseudonym", "pseudonym", ""},
+        {"mark", "mark", ""},
         {"wavelengths", "wavelengths", " values"},
         {"dispersion", "dispersion", " values"},
         {"configuration", "configuration", ""},

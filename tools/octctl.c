@@ -34,6 +34,7 @@ static const struct oct_command *const commands[] = {
     &oct_command_synth,
     &oct_command_replay,
     &oct_command_info,
+    &oct_command_label,
     &oct_command_check,
     &oct_command_correlate,
     &oct_command_cones,

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
+#define _GNU_SOURCE /* TEMP_FAILURE_RETRY, F_OFD_SETLK */
 #include "pipeline/volume/label.h"
 
 #include "pipeline/base/utf8.h"
@@ -94,17 +94,26 @@ static enum oct_err refuse_unfinished(int fd, const char *path, struct oct_error
     return OCT_OK;
 }
 
-/* Two that write a label wait for one another. Programs that use libhdf5 hold the same lock while
- * they have the file open. File systems that have no locks are trusted. */
+/* Two locks: one that those who change a label take from one another, and libhdf5's own, shared, so
+ * that a program that writes the file keeps others out and is kept out, and one that reads it goes
+ * on reading. File systems that have no locks are trusted. */
+static bool try_locks(int fd)
+{
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(fd, F_OFD_SETLK, &all) != 0 && (errno == EAGAIN || errno == EACCES))
+        return false;
+    return flock(fd, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
 static enum oct_err lock_file(int fd, const char *path, struct oct_error *err)
 {
     const struct timespec pause = {.tv_nsec = 10 * 1000000L};
     for (int i = 0; i < LOCK_TRIES; i++) {
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR))
+        if (try_locks(fd))
             return OCT_OK;
         nanosleep(&pause, NULL);
     }
-    return oct_fail(err, OCT_E_STATE, "%s: another program has it open: close it there", path);
+    return oct_fail(err, OCT_E_STATE, "%s: another program writes it: close it there", path);
 }
 
 static enum oct_err open_closed(int *fd, const char *path, struct oct_error *err)
@@ -161,7 +170,7 @@ enum oct_err oct_volume_label_write(const char *path, const struct oct_volume_la
     if (n > 0)
         e = oct_hdf5_root_put(fd, path, texts, n, err);
     if (fd >= 0)
-        close(fd); /* and the lock goes */
+        close(fd); /* and the locks go */
     if (e == OCT_OK && label) {
         apply(&now, change);
         *label = now;
