@@ -21,8 +21,9 @@
 typedef char oct_config_string[OCT_CONFIG_STRING_BYTES];
 
 #define OCT_CONFIG_MAX_KEYS 128
-#define OCT_CONFIG_MAX_SOURCES 16   /* files and the like whose names are kept for messages */
-#define OCT_CONFIG_SOURCE_BYTES 201 /* of such a name: its end, with the NUL */
+#define OCT_MOST_VOLUMES 1000000000u /* of record.volumes */
+#define OCT_CONFIG_MAX_SOURCES 16    /* files and the like whose names are kept for messages */
+#define OCT_CONFIG_SOURCE_BYTES 201  /* of such a name: its end, with the NUL */
 
 /* Where a value came from, for messages about it. */
 struct oct_config_origin {
@@ -195,6 +196,7 @@ enum oct_config_applies {
     OCT_APPLIES_ANALYSIS = 1 << 2,  /* the stages beside the stream: their next B-scan */
     OCT_APPLIES_FORECAST = 1 << 3,  /* the forecast is made anew */
     OCT_APPLIES_DAEMON = 1 << 4,    /* the daemon reads the key when it next needs it */
+    OCT_APPLIES_RECORDER = 1 << 5,  /* the recording under way, too */
 };
 
 extern const char *const oct_config_simd_names[];    /* NULL-terminated */

@@ -124,6 +124,30 @@ static const char *text_of(const cJSON *request, const char *key, struct oct_err
     return text;
 }
 
+/* A number between least and most; `standard` where the field is not there. */
+static bool number_of(const cJSON *request, const char *key, double least, double most,
+                      double standard, double *value, struct oct_error *err)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(request, key);
+    *value = item ? item->valuedouble : standard;
+    if (!item || (cJSON_IsNumber(item) && *value >= least && *value <= most))
+        return true;
+    oct_fail(err, OCT_E_ARG, "the field \"%s\" is no number from %g to %g", key, least, most);
+    return false;
+}
+
+static bool whole_number_of(const cJSON *request, const char *key, double most, double standard,
+                            double *value, struct oct_error *err)
+{
+    const double least = standard > 0;
+    if (!number_of(request, key, least, most, standard, value, err))
+        return false;
+    if (*value == floor(*value))
+        return true;
+    oct_fail(err, OCT_E_ARG, "the field \"%s\" is no whole number", key);
+    return false;
+}
+
 static char *record_last(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
 {
     const char *name = NULL;
@@ -133,6 +157,20 @@ static char *record_last(struct oct_daemon *daemon, const cJSON *request, struct
     if (oct_daemon_record_last(daemon, name, err))
         return NULL;
     return last_outcome(daemon);
+}
+
+/* Of `start` alone: 0 is no limit. */
+static bool volumes_of(const cJSON *request, bool begin, uint32_t *volumes, struct oct_error *err)
+{
+    double value;
+    if (!begin) {
+        oct_fail(err, OCT_E_ARG, "the field \"volumes\" belongs to the action start");
+        return false;
+    }
+    if (!whole_number_of(request, "volumes", OCT_MOST_VOLUMES, 0, &value, err))
+        return false;
+    *volumes = (uint32_t)value;
+    return true;
 }
 
 static char *record(struct oct_daemon *daemon, const cJSON *request, struct oct_error *err)
@@ -147,7 +185,12 @@ static char *record(struct oct_daemon *daemon, const cJSON *request, struct oct_
         oct_fail(err, OCT_E_ARG, "the action '%.40s' is unknown: use start, stop or last", action);
         return NULL;
     }
-    return oct_daemon_record(daemon, begin, err) ? NULL : granted(daemon);
+    const bool limited = cJSON_GetObjectItemCaseSensitive(request, "volumes") != NULL;
+    uint32_t volumes = 0;
+    if (limited && !volumes_of(request, begin, &volumes, err))
+        return NULL;
+    return oct_daemon_record(daemon, begin, limited ? &volumes : NULL, err) ? NULL
+                                                                            : granted(daemon);
 }
 
 /* Accepts strings, and JSON numbers and booleans too, which people write. */
@@ -187,30 +230,6 @@ static char *get(struct oct_daemon *daemon, const cJSON *request, struct oct_err
     cJSON_AddStringToObject(reply, "key", key);
     cJSON_AddStringToObject(reply, "value", value);
     return oct_reply_print(reply);
-}
-
-/* A number between least and most; `standard` where the field is not there. */
-static bool number_of(const cJSON *request, const char *key, double least, double most,
-                      double standard, double *value, struct oct_error *err)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(request, key);
-    *value = item ? item->valuedouble : standard;
-    if (!item || (cJSON_IsNumber(item) && *value >= least && *value <= most))
-        return true;
-    oct_fail(err, OCT_E_ARG, "the field \"%s\" is no number from %g to %g", key, least, most);
-    return false;
-}
-
-static bool whole_number_of(const cJSON *request, const char *key, double most, double standard,
-                            double *value, struct oct_error *err)
-{
-    const double least = standard > 0;
-    if (!number_of(request, key, least, most, standard, value, err))
-        return false;
-    if (*value == floor(*value))
-        return true;
-    oct_fail(err, OCT_E_ARG, "the field \"%s\" is no whole number", key);
-    return false;
 }
 
 static char *background_values(struct oct_daemon *daemon, const cJSON *request,

@@ -167,7 +167,8 @@ enum oct_err oct_daemon_stop(struct oct_daemon *d, struct oct_error *err)
     return OCT_OK;
 }
 
-enum oct_err oct_daemon_record(struct oct_daemon *d, bool start, struct oct_error *err)
+enum oct_err oct_daemon_record(struct oct_daemon *d, bool start, const uint32_t *volumes,
+                               struct oct_error *err)
 {
     enum oct_err e = ask(d, start ? OCT_EVENT_RECORD_START : OCT_EVENT_RECORD_STOP, err);
     if (e)
@@ -178,6 +179,7 @@ enum oct_err oct_daemon_record(struct oct_daemon *d, bool start, struct oct_erro
     }
     d->outcome = (struct oct_error){.code = OCT_OK};
     d->must_record = true;
+    d->record_volumes = volumes ? *volumes : d->config.record.volumes;
     return OCT_OK;
 }
 
@@ -266,6 +268,10 @@ void oct_daemon_apply(struct oct_daemon *d, unsigned applies)
         apply_display(d);
     if (applies & OCT_APPLIES_ANALYSIS)
         apply_analysis(d);
+    if (applies & OCT_APPLIES_RECORDER) {
+        d->record_volumes = d->config.record.volumes;
+        oct_recorder_set_volumes(d->session->recorder, d->record_volumes);
+    }
     if (applies & OCT_APPLIES_FORECAST)
         oct_daemon_forecast_changed(&d->forecast, &d->config, d->session);
 }

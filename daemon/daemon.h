@@ -40,6 +40,7 @@ struct oct_daemon {
     struct oct_backlog backlog;
     bool must_build, must_record; /* jobs that are due */
     bool open;                    /* the next session takes lines at once */
+    uint32_t record_volumes;      /* of the recording under way, or the next that is due */
     bool record_cancelled;        /* stop came while the recording was being started */
     struct oct_error outcome;     /* of the last start, stop or record start */
     uint64_t drain_by_ns;         /* DRAINING: the deadline */
@@ -78,7 +79,9 @@ void oct_daemon_finish(struct oct_daemon *daemon);
  * command may still be under way: see oct_daemon_is_settled, then outcome. */
 enum oct_err oct_daemon_start(struct oct_daemon *daemon, struct oct_error *err);
 enum oct_err oct_daemon_stop(struct oct_daemon *daemon, struct oct_error *err);
-enum oct_err oct_daemon_record(struct oct_daemon *daemon, bool start, struct oct_error *err);
+/* volumes (NULL: as record.volumes says): of this recording. */
+enum oct_err oct_daemon_record(struct oct_daemon *daemon, bool start, const uint32_t *volumes,
+                               struct oct_error *err);
 /* Saves the last seconds, in any state that has a session. name may be NULL. */
 enum oct_err oct_daemon_record_last(struct oct_daemon *daemon, const char *name,
                                     struct oct_error *err);

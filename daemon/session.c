@@ -275,6 +275,8 @@ static struct oct_record_settings settings_of(const struct oct_config *config, c
         .height_um = config->scan.height_um,
         .refractive_index = config->scan.refractive_index,
         .line_rate_hz = config->scan.line_rate_hz,
+        .volumes = config->record.volumes,
+        .name_has_pseudonym = config->record.name_has_pseudonym,
     };
 }
 

@@ -134,6 +134,9 @@ static void add_recorder(cJSON *reply, const struct oct_recorder_status *s, uint
     cJSON_AddBoolToObject(record, "waiting_for_volume", s->active && !s->file_open);
     cJSON_AddStringToObject(record, "file", s->file);
     add_u64(record, "bscans_in_file", s->bscans_in_file);
+    add_u64(record, "volumes", s->volumes);
+    add_u64(record, "volumes_written", s->files);
+    add_u64(record, "volumes_incomplete", s->files_incomplete);
     add_u64(record, "bscans_waiting", s->keeper.n_waiting);
     add_u64(record, "buffer_bscans", s->keeper.buffer_bscans);
     /* Dropped B-scans do not count as waiting. */

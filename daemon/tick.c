@@ -49,6 +49,7 @@ static void after_record(struct oct_daemon *d, const struct oct_job *job)
     }
     d->last_error[0] = '\0';
     d->record_ns = oct_clock_ns();
+    oct_recorder_set_volumes(d->session->recorder, d->record_volumes); /* it may have changed */
     if (cancelled)
         oct_recorder_stop(d->session->recorder);
 }
@@ -96,8 +97,10 @@ static void begin_job(struct oct_daemon *d, enum oct_job_kind kind)
     job->forecast = d->forecast;
     job->keys = d->access;
     job->config = d->config;
-    if (kind == OCT_JOB_RECORD) /* the file records the rate in force */
+    if (kind == OCT_JOB_RECORD) { /* the file says what is in force */
         job->config.scan.line_rate_hz = oct_line_rate_hz(&d->line_rate, &d->config);
+        job->config.record.volumes = d->record_volumes;
+    }
     memcpy(job->name, d->name, sizeof(job->name));
     if (kind == OCT_JOB_BUILD)
         d->session = NULL;

@@ -18,13 +18,18 @@ struct call {
     double timeout_s; /* without an answer */
     double wait_s;
     bool json, no_wait;
-    char **plain; /* [n_plain] arguments that are no options */
+    uint64_t volumes; /* of `record start`; UINT64_MAX: not said */
+    char **plain;     /* [n_plain] arguments that are no options */
     int n_plain;
     struct oct_control *control;
     bool pending; /* the daemon granted the request and still works on it */
 };
 
-static const struct oct_option options[] = {
+/* The first is of `record` alone. */
+static const struct oct_option record_options[] = {
+    {"--volumes", "N", "start: end after N whole volumes, 0: when it is stopped (record.volumes)",
+     OCT_OPTION_COUNT, .at = offsetof(struct call, volumes), .most = OCT_MOST_VOLUMES,
+     .needs = "a number from 0 to 1000000000"},
     {"--json", NULL, "print the daemon's answer as it came", OCT_OPTION_FLAG,
      .at = offsetof(struct call, json)},
     {"--timeout", "S", "wait at most S seconds for the answer (5)", OCT_OPTION_NUMBER,
@@ -63,7 +68,7 @@ static int open_call(struct call *call, const struct oct_command *command,
 {
     struct oct_error err;
 
-    *call = (struct call){.name = command->name, .timeout_s = 5};
+    *call = (struct call){.name = command->name, .timeout_s = 5, .volumes = UINT64_MAX};
     int status = oct_options_read(command, call, &argc, argv);
     call->plain = argv + 1;
     call->n_plain = argc - 1;
@@ -119,6 +124,8 @@ static char *request_of(const struct call *call, const char *const keys[2])
     bool whole = cJSON_AddStringToObject(request, "cmd", call->name);
     for (int i = 0; i < 2 && i < call->n_plain && whole; i++)
         whole = cJSON_AddStringToObject(request, keys[i], call->plain[i]);
+    if (call->volumes != UINT64_MAX)
+        whole = whole && cJSON_AddNumberToObject(request, "volumes", (double)call->volumes);
     char *text = whole ? cJSON_PrintUnformatted(request) : NULL;
     cJSON_Delete(request);
     return text;
@@ -217,6 +224,8 @@ static int record(struct oct_config *config, int argc, char **argv)
         status = oct_command_misuse(call.name, "'%s' must be start, stop or last", call.plain[0]);
     else if (!last && call.n_plain > 1)
         status = oct_command_misuse(call.name, "unexpected argument '%s'", call.plain[1]);
+    else if ((last || stops) && call.volumes != UINT64_MAX)
+        status = oct_command_misuse(call.name, "--volumes belongs to start");
     else
         status = talk(&call, keys);
     const struct oct_control_wait wait = wait_of(&call);
@@ -247,7 +256,7 @@ const struct oct_command oct_command_status = {
     .name = "status",
     .usage = "[OPTIONS]",
     .help = "state and counters of the running daemon",
-    .options = options,
+    .options = record_options + 1,
     .run = show_status,
 };
 
@@ -255,7 +264,7 @@ const struct oct_command oct_command_start = {
     .name = "start",
     .usage = "[OPTIONS]",
     .help = "accept lines",
-    .options = options,
+    .options = record_options + 1,
     .run = start,
 };
 
@@ -263,15 +272,15 @@ const struct oct_command oct_command_stop = {
     .name = "stop",
     .usage = "[OPTIONS]",
     .help = "accept no more lines",
-    .options = options,
+    .options = record_options + 1,
     .run = stop,
 };
 
 const struct oct_command oct_command_record = {
     .name = "record",
-    .usage = "start|stop|last [NAME]",
+    .usage = "start [--volumes N]|stop|last [NAME]",
     .help = "record volumes, stop, or save the last seconds",
-    .options = options,
+    .options = record_options,
     .n_least = 1,
     .n_most = 2,
     .too_few = "an argument is missing",
@@ -282,7 +291,7 @@ const struct oct_command oct_command_set = {
     .name = "set",
     .usage = "KEY VALUE [OPTIONS]",
     .help = "change a key of the running daemon",
-    .options = options,
+    .options = record_options + 1,
     .n_least = 2,
     .n_most = 2,
     .too_few = "an argument is missing",
@@ -293,7 +302,7 @@ const struct oct_command oct_command_get = {
     .name = "get",
     .usage = "KEY [OPTIONS]",
     .help = "show a key of the running daemon",
-    .options = options,
+    .options = record_options + 1,
     .n_least = 1,
     .n_most = 1,
     .too_few = "an argument is missing",
@@ -304,6 +313,6 @@ const struct oct_command oct_command_shutdown = {
     .name = "shutdown",
     .usage = "[OPTIONS]",
     .help = "end the daemon",
-    .options = options,
+    .options = record_options + 1,
     .run = end_daemon,
 };

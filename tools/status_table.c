@@ -207,6 +207,10 @@ static void print_recording(const cJSON *status)
         print_number(count_of(record, "bscans_in_file"));
         printf(" B-scans in it");
     }
+    if (count_of(record, "volumes") > 0)
+        printf(", %.0f of %.0f volumes",
+               count_of(record, "volumes_written") - count_of(record, "volumes_incomplete"),
+               count_of(record, "volumes"));
     printf(", for ");
     print_seconds(count_of(record, "elapsed_s"));
     putchar('\n');

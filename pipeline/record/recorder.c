@@ -218,6 +218,32 @@ static enum oct_err await_results(struct oct_recorder *rec, struct oct_error *er
     }
 }
 
+/* Counts the volume of the open file, which has got all that it will get, if it is whole. */
+static void count_whole(struct oct_recorder *rec)
+{
+    pthread_mutex_lock(&rec->shared.lock);
+    rec->shared.order.n_whole +=
+        rec->accepted - rec->engine_lost == rec->options.plan->geometry.n_bscans;
+    pthread_mutex_unlock(&rec->shared.lock);
+}
+
+/* Between two files: a recording that has its whole volumes ends before slot `next`, as if it had
+ * been stopped there. */
+static void heed_volumes(struct oct_recorder *rec, uint64_t next)
+{
+    struct oct_recorder_order *order = &rec->shared.order;
+    struct oct_recorder_status *status = &rec->shared.status;
+    if (rec->writer)
+        return;
+    pthread_mutex_lock(&rec->shared.lock);
+    if (status->active && status->volumes > 0 && order->n_whole >= status->volumes) {
+        status->stopping = true;
+        if (next < order->stop_at)
+            order->stop_at = next;
+    }
+    pthread_mutex_unlock(&rec->shared.lock);
+}
+
 /* Returns false when that failed; the failure is then in the status. */
 static bool end_file(struct oct_recorder *rec)
 {
@@ -228,6 +254,7 @@ static bool end_file(struct oct_recorder *rec)
         give_up(rec, &err);
         return false;
     }
+    count_whole(rec);
     leave_open_file(rec);
     return true;
 }
@@ -424,6 +451,7 @@ static void record(struct oct_recorder *rec, const struct oct_kept *kept)
 
     leave_file(rec, info);
     heed_closed(rec);
+    heed_volumes(rec, kept->slot);
     if (!is_wanted(rec, kept, &before))
         return;
     uint64_t missed = first_missed(rec, info, &before);
@@ -461,6 +489,7 @@ static void look_around(struct oct_recorder *rec)
     if (rec->writer && ended_at && rec->consumed + 1 >= ended_at && rec->last_slot + 1 < ended_at)
         end_file(rec);
     heed_closed(rec);
+    heed_volumes(rec, rec->consumed);
     pthread_mutex_lock(&rec->shared.lock);
     bool stop = rec->shared.status.active && rec->consumed >= rec->shared.order.stop_at;
     pthread_mutex_unlock(&rec->shared.lock);
@@ -589,7 +618,9 @@ static void begin(struct oct_recorder *rec)
     order->skip_volume = order->seen.volume;
     order->stop_at = UINT64_MAX;
     order->fresh = true;
+    order->n_whole = 0;
     oct_recorder_status_begin(&rec->shared);
+    rec->shared.status.volumes = order->settings.settings.volumes;
     order->failing = false;
     oct_keeper_want(rec->keeper, true);
 }
@@ -651,12 +682,22 @@ void oct_recorder_stop(struct oct_recorder *rec)
     oct_keeper_wake(rec->keeper);
 }
 
+void oct_recorder_set_volumes(struct oct_recorder *rec, uint32_t volumes)
+{
+    pthread_mutex_lock(&rec->shared.lock);
+    if (rec->shared.status.active)
+        rec->shared.status.volumes = volumes;
+    pthread_mutex_unlock(&rec->shared.lock);
+    oct_keeper_wake(rec->keeper);
+}
+
 void oct_recorder_get_status(struct oct_recorder *rec, struct oct_recorder_status *status)
 {
     pthread_mutex_lock(&rec->shared.lock);
     *status = rec->shared.status;
     status->account = oct_recorder_status_account(&rec->shared);
     status->total = oct_recorder_status_total(&rec->shared);
+    oct_recorder_status_files(&rec->shared, &status->files, &status->files_incomplete);
     pthread_mutex_unlock(&rec->shared.lock);
     oct_keeper_get_status(rec->keeper, &status->keeper);
     oct_record_history_get_status(rec->history, &status->history);

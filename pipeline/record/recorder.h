@@ -8,7 +8,9 @@
  * Recording goes by volumes. After start the recorder waits for the first volume of which it has
  * seen no B-scan yet. It closes a file when its volume is whole, when the acquisition ends or
  * another begins, or when recording stops; rows that did not come are then not valid. stop takes
- * effect after the B-scans that are in the raw ring at that time.
+ * effect after the B-scans that are in the raw ring at that time. A recording of n volumes
+ * (settings.volumes) ends by itself behind the n-th whole one; files of volumes that are not whole
+ * do not count.
  *
  * Another thread (volume/closer.h) closes a file, so that the disk writes its last blocks while the
  * next file is made. At most two files are open at once, each with up to 26 MiB of blocks for the
@@ -60,8 +62,10 @@ struct oct_recorder_options {
 };
 
 struct oct_recorder_status {
-    bool active;             /* between start and the last file's close */
-    bool stopping;           /* stop was called, the end has not been reached */
+    bool active;      /* between start and the last file's close */
+    bool stopping;    /* it ends, but its files are not closed yet */
+    uint32_t volumes; /* whole ones after which this recording ends, or the last one; 0: none */
+    uint64_t files, files_incomplete; /* closed, of this recording or the last; not whole */
     char file[1024];         /* the newest: being written, or the last one; "" : none yet */
     bool file_open;          /* that file, or the one before it, is not closed yet */
     uint32_t bscans_in_file; /* safe in the newest */
@@ -106,6 +110,10 @@ void oct_recorder_drain(struct oct_recorder *recorder);
 
 /* Returns at once; the status says when the file is closed. Does nothing when not active. */
 void oct_recorder_stop(struct oct_recorder *recorder);
+
+/* Changes settings.volumes of the recording under way. If it has as many whole ones already, it ends
+ * with the volume under way. Does nothing when not active. */
+void oct_recorder_set_volumes(struct oct_recorder *recorder, uint32_t volumes);
 
 void oct_recorder_get_status(struct oct_recorder *recorder, struct oct_recorder_status *status);
 

@@ -2,8 +2,8 @@
 #include "pipeline/record/settings.h"
 
 #include "pipeline/base/folder.h"
+#include "pipeline/base/utf8.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,12 +115,28 @@ enum oct_err oct_record_settings_check(const struct oct_record_settings *from,
     return OCT_OK;
 }
 
-/* Appends text to a file name, with '-' for all but letters, digits and '-', and a '_'. */
+/* Not isalnum, which depends on the locale. A character of several bytes is a letter here: the
+ * configuration has no control characters. */
+static bool may_be_in_name(const char *text, size_t n_bytes)
+{
+    return n_bytes > 1 || (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
+           (*text >= '0' && *text <= '9');
+}
+
+/* Appends UTF-8 text to a file name, with '-' for what may not be there, and a '_'. */
 static void append_word(char *name, size_t bytes, const char *text)
 {
-    size_t n = strlen(name);
-    for (; *text && n + 2 < bytes; text++)
-        name[n++] = (char)(isalnum((unsigned char)*text) || *text == '-' ? *text : '-');
+    size_t n = strlen(name), left = strlen(text), n_bytes;
+    for (; left > 0 && n + 4 + 2 <= bytes; text += n_bytes, left -= n_bytes) {
+        n_bytes = oct_utf8_character(text, left);
+        if (n_bytes > 0 && may_be_in_name(text, n_bytes)) {
+            memcpy(name + n, text, n_bytes);
+            n += n_bytes;
+        } else {
+            name[n++] = '-';
+            n_bytes = 1;
+        }
+    }
     name[n++] = '_';
     name[n] = '\0';
 }
@@ -132,7 +148,7 @@ void oct_record_path(const struct oct_record_settings *s, const char *ending, ch
     struct timespec now;
     struct tm utc;
 
-    if (*s->pseudonym)
+    if (s->name_has_pseudonym && *s->pseudonym)
         append_word(words, sizeof(words) - 8, s->pseudonym);
     if (*s->eye)
         append_word(words, sizeof(words), s->eye);

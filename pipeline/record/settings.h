@@ -17,7 +17,9 @@ struct oct_record_settings {
     double sync_interval_s;
     const char *config_text, *eye, *pseudonym;
     double width_um, height_um, refractive_index;
-    double line_rate_hz; /* for the forecast; 0: none */
+    double line_rate_hz;     /* for the forecast; 0: none */
+    uint32_t volumes;        /* end after so many whole ones; 0: when it is stopped */
+    bool name_has_pseudonym; /* of files */
 };
 
 /* A copy that owns its strings. Zeroed is empty. */
@@ -48,7 +50,9 @@ enum oct_err oct_record_settings_check(const struct oct_record_settings *from,
 double oct_record_bscan_bytes(const struct oct_record_settings *from,
                               const struct oct_geometry *geometry, double results_bytes);
 
-/* directory/[pseudonym_][eye_]YYYYMMDDTHHMMSSmmmZ_ENDING.h5, the time being now */
+/* directory/[pseudonym_][eye_]YYYYMMDDTHHMMSSmmmZ_ENDING.h5, the time being now; with the pseudonym
+ * only if name_has_pseudonym says so: ASCII letters, digits, '-', and what is not ASCII, other
+ * characters as '-' */
 void oct_record_path(const struct oct_record_settings *settings, const char *ending, char *path,
                      size_t path_bytes);
 

@@ -31,6 +31,13 @@ struct oct_recorder_account oct_recorder_status_total(const struct oct_recorder_
     return a;
 }
 
+void oct_recorder_status_files(const struct oct_recorder_shared *shared, uint64_t *n_files,
+                               uint64_t *n_incomplete)
+{
+    *n_files = shared->status.volumes_written - shared->volumes_before;
+    *n_incomplete = shared->status.volumes_incomplete - shared->incomplete_before;
+}
+
 void oct_recorder_status_begin(struct oct_recorder_shared *shared)
 {
     shared->status.active = true;
@@ -155,8 +162,8 @@ void oct_recorder_status_log(struct oct_recorder_shared *shared)
     char reasons[200];
     pthread_mutex_lock(&shared->lock);
     struct oct_recorder_account a = oct_recorder_status_account(shared);
-    uint64_t n_files = shared->status.volumes_written - shared->volumes_before;
-    uint64_t n_incomplete = shared->status.volumes_incomplete - shared->incomplete_before;
+    uint64_t n_files, n_incomplete;
+    oct_recorder_status_files(shared, &n_files, &n_incomplete);
     pthread_mutex_unlock(&shared->lock);
     uint64_t dropped = oct_record_account_dropped(&a, reasons, sizeof(reasons));
     oct_log(dropped ? OCT_LOG_WARNING : OCT_LOG_INFO,

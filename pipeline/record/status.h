@@ -44,8 +44,9 @@ struct oct_recorder_order {
     /* End after this many slots, which is as many B-scans (frame.h); UINT64_MAX: go on. Changed
      * under the lock, read without. */
     atomic_uint_fast64_t stop_at;
-    bool failing; /* a recording failed and nobody has stopped or started since */
-    bool fresh;   /* no B-scan of this recording has been accepted */
+    uint64_t n_whole; /* volumes that all B-scans of were given to a file, of this recording */
+    bool failing;     /* a recording failed and nobody has stopped or started since */
+    bool fresh;       /* no B-scan of this recording has been accepted */
     struct oct_recorder_seen seen;
     bool skip; /* the volume under way when recording started is not recorded */
     uint32_t skip_acquisition;
@@ -76,6 +77,10 @@ void oct_recorder_status_begin(struct oct_recorder_shared *shared);
 /* Of this recording, or the last one; of all. Lock held. */
 struct oct_recorder_account oct_recorder_status_account(const struct oct_recorder_shared *shared);
 struct oct_recorder_account oct_recorder_status_total(const struct oct_recorder_shared *shared);
+
+/* Files of this recording, or the last one, that are closed; of those, not whole. Lock held. */
+void oct_recorder_status_files(const struct oct_recorder_shared *shared, uint64_t *n_files,
+                               uint64_t *n_incomplete);
 
 /* n B-scans did not get into a file; `offered`: they are not counted as offered yet. */
 void oct_recorder_status_dropped(struct oct_recorder_shared *shared, uint64_t n,
