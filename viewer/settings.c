@@ -121,6 +121,8 @@ static bool take(struct oct_view_model *model, const char *key, const char *text
         good = read_yes(text, &s->cells);
     else if (strcmp(key, "layers") == 0)
         good = read_yes(text, &s->layers);
+    else if (strcmp(key, "guide") == 0)
+        good = read_yes(text, &s->guide);
     else if (strcmp(key, "rolloff") == 0)
         good = read_yes(text, &s->rolloff);
     return good;
@@ -185,9 +187,10 @@ static void write_all(FILE *file, const struct oct_view_model *model)
     fprintf(file, "layout = %s\n", arrangements[s->arrangement]);
     fprintf(file,
             "fit = %s\noperator = %s\naverage = %s\naverage_of = %u\n"
-            "cells = %s\nlayers = %s\nrolloff = %s\n",
+            "cells = %s\nlayers = %s\nrolloff = %s\nguide = %s\n",
             fits[s->fit], s->operators ? "yes" : "no", s->average ? "yes" : "no", s->average_of,
-            s->cells ? "yes" : "no", s->layers ? "yes" : "no", s->rolloff ? "yes" : "no");
+            s->cells ? "yes" : "no", s->layers ? "yes" : "no", s->rolloff ? "yes" : "no",
+            s->guide ? "yes" : "no");
     fprintf(file, "details = %s\ndivider_beside = %.4f\ndivider_stacked = %.4f\n",
             s->details ? "yes" : "no", s->divider.beside, s->divider.stacked);
     fprintf(file, "colours = %s\ncontrast = %s\n", oct_view_palette_names[c->palette],

@@ -3,7 +3,7 @@
  *
  * Four parts, each a factor of 0 to 1:
  *
- *   signal      (signal_db - 2) / 16                       the tissue over the noise (sight.h)
+ *   signal      (signal_db - 2) / 20                       the tissue over the noise (sight.h)
  *   light       1 - sqrt(saturated / 0.02)                 share of the camera's samples at its limit
  *   place       1 between the lines that are drawn, 0 where the tissue touches the picture's edge
  *   motion      (1 - blinks) * 0.7^jumps                   of the second before the picture
@@ -99,12 +99,15 @@ bool oct_view_guide_leads(const struct oct_view_model *model);
 
 #define OCT_VIEW_GUIDE_TEXT_BYTES 128
 
-/* "signal  14 dB: good", and what to do, or "". */
+/* "signal", "light", "place", "motion". */
+const char *oct_view_guide_part_name(enum oct_view_guide_part part);
+
+/* "14 dB above the noise", or why it is not known; and what to do about it, or "". */
 void oct_view_guide_part_text(const struct oct_view_model *model, enum oct_view_guide_part part,
                               char text[OCT_VIEW_GUIDE_TEXT_BYTES],
                               char remedy[OCT_VIEW_GUIDE_TEXT_BYTES]);
 
-/* "closer 0.3 mm", "away"; "": stay. */
+/* "closer 0.3 mm" (of the instrument, in air), "a little away"; "": it may stay. */
 void oct_view_guide_move_text(const struct oct_view_model *model,
                               char text[OCT_VIEW_GUIDE_TEXT_BYTES]);
 

@@ -27,8 +27,10 @@ void oct_view_model_init(struct oct_view_model *model, const char *endpoint, boo
     oct_view_lens_init(&model->lens);
     model->cursor_line = -1;
     model->settings.cells = model->settings.layers = model->settings.rolloff = true;
+    model->settings.guide = true;
     model->daemon.axial_um = model->daemon.lateral_um = model->daemon.slow_um = NAN;
     model->daemon.disk_bytes_free = model->daemon.record.disk_left_s = NAN;
+    model->daemon.record.volumes = NAN;
 }
 
 void oct_view_model_finish(struct oct_view_model *model)
@@ -73,6 +75,7 @@ static void show(struct oct_view_model *model, struct oct_view_picture *picture)
     oct_view_model_adapt(model, first ? 1 : AUTO_PACE);
     if (model->cursor_line < 0 || model->cursor_line >= model->shown.header.n_lines)
         model->cursor_line = model->shown.header.n_lines / 2;
+    oct_view_guide_see(model);
 }
 
 /* average: what is said of the picture, zeroed if it is a B-scan. */
@@ -304,6 +307,7 @@ void oct_view_model_offer_spectrum(struct oct_view_model *model, struct oct_view
 
     model->spectrum = *spectrum;
     *spectrum = kept;
+    oct_view_guide_take_spectrum(&model->guide, &model->spectrum, model->shown.header.n_lines);
 }
 
 /* ---- time and words ---- */
@@ -311,6 +315,7 @@ void oct_view_model_offer_spectrum(struct oct_view_model *model, struct oct_view
 void oct_view_model_tick(struct oct_view_model *model, uint64_t now_ns)
 {
     model->now_ns = now_ns;
+    oct_view_guide_see(model);
     if (now_ns >= model->message_until_ns)
         model->message[0] = '\0';
     if (now_ns >= model->answer_until_ns)

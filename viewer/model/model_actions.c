@@ -2,6 +2,7 @@
 #include "viewer/model/model_daemon.h"
 #include "viewer/model/model_pictures.h"
 #include "viewer/model/model_points.h"
+#include "viewer/model/volumes.h"
 
 #include <math.h>
 #include <string.h>
@@ -130,6 +131,15 @@ static void toggle_rolloff(struct oct_view_model *model)
                                                : "no mirror is drawn");
 }
 
+static void toggle_guide(struct oct_view_model *model)
+{
+    model->settings.guide = !model->settings.guide;
+    model->guide.pointed &= model->settings.guide;
+    oct_view_model_say(model, "%s",
+                       model->settings.guide ? "the guide: quality, where the retina should lie"
+                                             : "no guide");
+}
+
 static bool apply_overlay(struct oct_view_model *model, enum oct_view_action action)
 {
     switch (action) {
@@ -150,6 +160,9 @@ static bool apply_overlay(struct oct_view_model *model, enum oct_view_action act
         return true;
     case OCT_ACTION_ROLLOFF:
         toggle_rolloff(model);
+        return true;
+    case OCT_ACTION_GUIDE:
+        toggle_guide(model);
         return true;
     default:
         return false;
@@ -212,6 +225,9 @@ static bool apply_patient(struct oct_view_model *model, enum oct_view_action act
 static void apply_rest(struct oct_view_model *model, enum oct_view_action action, unsigned times)
 {
     switch (action) {
+    case OCT_ACTION_VOLUMES:
+        oct_view_model_next_volumes(model);
+        break;
     case OCT_ACTION_FREEZE:
         oct_view_model_set_frozen(model, !model->frozen);
         break;

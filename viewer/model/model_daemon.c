@@ -1,6 +1,7 @@
 /* The part of the model that takes the daemon's status and answers, and makes wishes. */
 #include "viewer/model/model_daemon.h"
 #include "viewer/model/clock.h"
+#include "viewer/model/volumes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -86,6 +87,7 @@ static void say_refused(struct oct_view_model *model, const struct oct_view_answ
 static void say_granted(struct oct_view_model *model, const struct oct_view_answer *answer)
 {
     const char *text = answer->text;
+    char volumes[64];
 
     switch (answer->wish) {
     case OCT_WISH_EYE:
@@ -96,6 +98,10 @@ static void say_granted(struct oct_view_model *model, const struct oct_view_answ
         break;
     case OCT_WISH_AVERAGE:
         oct_view_model_say(model, "octd averages the last %s B-scans", text);
+        break;
+    case OCT_WISH_VOLUMES:
+        oct_view_volumes_text(text, volumes, sizeof(volumes));
+        oct_view_model_say(model, "octd confirms: a recording has %s", volumes);
         break;
     case OCT_WISH_START:
         oct_view_model_say(model, "octd receives from now on");

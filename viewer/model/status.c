@@ -2,6 +2,7 @@
 
 #include "viewer/model/clock.h"
 #include "viewer/model/show.h"
+#include "viewer/model/volumes.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -48,8 +49,9 @@ static bool answered(const struct oct_view_model *model, struct oct_view_phrase 
 void oct_view_recording(const struct oct_view_model *model, struct oct_view_phrase *phrase)
 {
     const struct oct_view_daemon *d = &model->daemon;
-    char elapsed[32];
+    char elapsed[32], of[48];
 
+    oct_view_volumes_add(model, d->record.active, of, sizeof(of));
     oct_view_duration_text(d->record.elapsed_s, elapsed, sizeof(elapsed));
     if (!model->has_control)
         set(phrase, OCT_TONE_DIM, "pictures only: no control endpoint");
@@ -66,10 +68,10 @@ void oct_view_recording(const struct oct_view_model *model, struct oct_view_phra
              d->record.volumes_written <= model->volumes_before)
         set(phrase, OCT_TONE_WARN, "RECORDING from the next volume on  %s", elapsed);
     else if (d->record.active)
-        set(phrase, OCT_TONE_BAD, "RECORDING %s  volume %.0f, %.0f B-scans safe", elapsed,
-            d->record.volumes_written - model->volumes_before + 1, d->record.bscans_in_file);
+        set(phrase, OCT_TONE_BAD, "RECORDING %s  volume %.0f%s, %.0f B-scans safe", elapsed,
+            d->record.volumes_written - model->volumes_before + 1, of, d->record.bscans_in_file);
     else if (!answered(model, phrase))
-        set(phrase, OCT_TONE_DIM, "not recording");
+        set(phrase, OCT_TONE_DIM, "not recording%s", of);
 }
 
 void oct_view_label(const struct oct_view_model *model, struct oct_view_phrase *phrase)

@@ -1,0 +1,199 @@
+#include "viewer/model/sight.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define MOST_LINES 64u
+#define GROUPS 16u
+#define MOST_BINS 128u
+#define LEAST 16u /* A-lines, depths */
+#define MOST_DB 400.0
+
+#define SIGMAS 5.0     /* of noise: less is no tissue */
+#define OF_BRIGHT 0.25 /* of the way from the floor to the brightest cells: neither is less */
+#define N_BRIGHT 8u
+#define LEAST_CELLS 3u /* of a group: fewer are a line, no tissue */
+/* What a group's tissue is the top and bottom of, as shares of what stands above; and of which
+ * groups they are taken. */
+#define TOP 0.05
+#define BOTTOM 0.95
+#define OUTER 0.2
+
+struct cells {
+    uint32_t n_bins;
+    double mean[GROUPS][MOST_BINS]; /* dB */
+    double floor_db, sigma_db;
+};
+
+static double decibels(double value, bool log)
+{
+    const double db = log ? value : 10 * log10(fmax(value, 1e-40));
+    return db < -MOST_DB ? -MOST_DB : db > MOST_DB ? MOST_DB : db;
+}
+
+/* ---- from pixels to cells ---- */
+
+/* What 8-bit pixels mean, in dB. */
+static void fill_table(const struct oct_picture_header *h, bool log, double table[256])
+{
+    for (unsigned i = 0; i < 256; i++)
+        table[i] = decibels(h->lo + i / 255.0 * (h->hi - h->lo), log);
+}
+
+/* Adds an A-line to the sums of its group. Of floats, those that are no number are left out. */
+static void add_line(const struct oct_view_picture *picture, const double *table, bool log,
+                     uint32_t line, uint32_t n_bins, double *sum, uint32_t *n)
+{
+    const uint32_t depth = picture->header.depth;
+    const uint8_t *u8 = (const uint8_t *)picture->pixels + (size_t)line * depth;
+    const float *f32 = (const float *)picture->pixels + (size_t)line * depth;
+
+    for (uint32_t b = 0; b < n_bins; b++) {
+        const uint32_t from = (uint32_t)((uint64_t)b * depth / n_bins);
+        const uint32_t to = (uint32_t)((uint64_t)(b + 1) * depth / n_bins);
+        for (uint32_t d = from; d < to; d++) {
+            if (!table && isnan(f32[d]))
+                continue;
+            sum[b] += table ? table[u8[d]] : decibels((double)f32[d], log);
+            n[b]++;
+        }
+    }
+}
+
+static bool fill_cells(const struct oct_view_picture *picture, bool log, struct cells *cells)
+{
+    const struct oct_picture_header *h = &picture->header;
+    const uint32_t n_lines = h->n_lines < MOST_LINES ? h->n_lines : MOST_LINES;
+    const bool is_u8 = h->sample_type == OCT_SAMPLE_U8;
+    double table[256];
+    uint32_t n[GROUPS][MOST_BINS] = {{0}};
+
+    if (!picture->pixels || h->n_lines < LEAST || h->depth < LEAST)
+        return false;
+    if (is_u8)
+        fill_table(h, log, table);
+    cells->n_bins = h->depth < MOST_BINS ? h->depth : MOST_BINS;
+    for (uint32_t i = 0; i < n_lines; i++) {
+        const uint32_t line = (uint32_t)((2 * (uint64_t)i + 1) * h->n_lines / (2 * n_lines));
+        const uint32_t group = i * GROUPS / n_lines;
+        add_line(picture, is_u8 ? table : NULL, log, line, cells->n_bins, cells->mean[group],
+                 n[group]);
+    }
+    for (unsigned g = 0; g < GROUPS; g++)
+        for (uint32_t b = 0; b < cells->n_bins; b++) {
+            if (n[g][b] == 0)
+                return false;
+            cells->mean[g][b] /= n[g][b];
+        }
+    return true;
+}
+
+/* ---- noise ---- */
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void find_noise(struct cells *cells)
+{
+    const uint32_t n_bins = cells->n_bins, n_dark = n_bins / 4;
+    double row[MOST_BINS], sorted[MOST_BINS], sum = 0, squares = 0;
+    uint32_t n = 0;
+
+    for (uint32_t b = 0; b < n_bins; b++) {
+        row[b] = 0;
+        for (unsigned g = 0; g < GROUPS; g++)
+            row[b] += cells->mean[g][b] / GROUPS;
+        sorted[b] = row[b];
+    }
+    qsort(sorted, n_bins, sizeof(sorted[0]), ascending);
+    for (uint32_t b = 0; b < n_bins; b++) {
+        if (row[b] > sorted[n_dark - 1])
+            continue;
+        sum += row[b];
+        n++;
+        for (unsigned g = 0; g < GROUPS; g++)
+            squares += (cells->mean[g][b] - row[b]) * (cells->mean[g][b] - row[b]);
+    }
+    cells->floor_db = sum / n;
+    cells->sigma_db = sqrt(squares / ((double)n * (GROUPS - 1)));
+}
+
+/* ---- tissue ---- */
+
+struct column {
+    bool found;
+    double bright_db, top, bottom;
+};
+
+/* Where `share` of all that stands above the limit is reached, as a share of the depth. */
+static double place_of(const double *above, uint32_t n_bins, double share)
+{
+    double total = 0, sum = 0;
+
+    for (uint32_t b = 0; b < n_bins; b++)
+        total += above[b];
+    for (uint32_t b = 0; b < n_bins; b++) {
+        if (above[b] > 0 && sum + above[b] >= share * total)
+            return (b + (share * total - sum) / above[b]) / n_bins;
+        sum += above[b];
+    }
+    return 1;
+}
+
+static struct column look_at(const struct cells *cells, const double *mean)
+{
+    const uint32_t n_bins = cells->n_bins, n_bright = n_bins < N_BRIGHT ? n_bins : N_BRIGHT;
+    double sorted[MOST_BINS], above[MOST_BINS], bright = 0;
+    struct column column = {.found = false};
+    uint32_t n = 0;
+
+    for (uint32_t b = 0; b < n_bins; b++)
+        sorted[b] = mean[b] - cells->floor_db;
+    qsort(sorted, n_bins, sizeof(sorted[0]), ascending);
+    for (uint32_t i = 0; i < n_bright; i++)
+        bright += sorted[n_bins - 1 - i] / n_bright;
+    const double over = fmax(SIGMAS * cells->sigma_db, OF_BRIGHT * bright);
+    for (uint32_t b = 0; b < n_bins; b++) {
+        above[b] = fmax(0, mean[b] - cells->floor_db - over);
+        n += above[b] > 0;
+    }
+    column.found = n >= LEAST_CELLS;
+    if (column.found) {
+        column.bright_db = bright;
+        column.top = place_of(above, n_bins, TOP);
+        column.bottom = place_of(above, n_bins, BOTTOM);
+    }
+    return column;
+}
+
+bool oct_view_sight_of(const struct oct_view_picture *picture, bool log,
+                       struct oct_view_sight *sight)
+{
+    struct cells cells = {.n_bins = 0};
+    double top[GROUPS], bottom[GROUPS];
+    unsigned n = 0;
+
+    *sight = (struct oct_view_sight){.top = NAN, .bottom = NAN};
+    if (!fill_cells(picture, log, &cells))
+        return false;
+    find_noise(&cells);
+    for (unsigned g = 0; g < GROUPS; g++) {
+        const struct column column = look_at(&cells, cells.mean[g]);
+        if (!column.found)
+            continue;
+        sight->signal_db += column.bright_db / GROUPS;
+        top[n] = column.top;
+        bottom[n++] = column.bottom;
+    }
+    sight->covered = (double)n / GROUPS;
+    if (n == 0)
+        return true;
+    qsort(top, n, sizeof(top[0]), ascending);
+    qsort(bottom, n, sizeof(bottom[0]), ascending);
+    sight->top = top[(unsigned)(OUTER * n)];
+    sight->bottom = bottom[n - 1 - (unsigned)(OUTER * n)];
+    return true;
+}
