@@ -17,7 +17,8 @@
 #define FULL_SIGNAL_DB 22.0
 #define MOST_SATURATED 0.02
 #define OF_A_JUMP 0.7
-#define LEAST_ROOM 0.02    /* of the depth, beyond a line */
+#define OF_ROOM 0.85    /* of the way from a line to the edge: further, the tissue may be cut off */
+#define LEAST_ROOM 0.02 /* of the depth */
 #define LEAST_COVERED 0.10 /* with less tissue, its place is not known */
 
 /* The number changes, and a move is asked for, by more than it takes to keep it. */
@@ -142,7 +143,7 @@ static void find_place(struct oct_view_guide *g)
     }
     g->off = s->top < g->upper ? s->top - g->upper : fmax(0, s->bottom - g->lower);
     const double room = g->off < 0 ? g->upper : 1 - g->lower;
-    g->part[OCT_GUIDE_PLACE] = share(1 - fabs(g->off) / fmax(room, LEAST_ROOM));
+    g->part[OCT_GUIDE_PLACE] = share(1 - fabs(g->off) / fmax(OF_ROOM * room, LEAST_ROOM));
 }
 
 static void find_parts(struct oct_view_guide *g)

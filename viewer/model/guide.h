@@ -5,7 +5,7 @@
  *
  *   signal      (signal_db - 2) / 20                       the tissue over the noise (sight.h)
  *   light       1 - sqrt(saturated / 0.02)                 share of the camera's samples at its limit
- *   place       1 between the lines that are drawn, 0 where the tissue touches the picture's edge
+ *   place       1 between the lines that are drawn, 0 beyond 85 % of the way to the edge
  *   motion      (1 - blinks) * 0.7^jumps                   of the second before the picture
  *
  *   index = 10 * signal * light * place * motion
@@ -13,8 +13,7 @@
  * each cut off at 0 and 1. So every fault lowers it, none makes up for another, and a part that is
  * not known counts as none. signal and place are of the picture alone; light is of the topic
  * `spectrum`, motion of the topic `quality`, both by the time at which the picture came. Contrast
- * and zoom change nothing, nor does averaging: means of decibels over many pixels stay where they
- * are. An 8-bit picture that was cut off at its limits can only look worse than it is.
+ * and zoom change nothing, nor does averaging: it leaves mean intensities where they are. An 8-bit picture that was cut off at its limits can only look worse than it is.
  *
  * Live, the measures are smoothed over a second, and the whole number that is shown changes only
  * once the index lies more than 0.7 beside it. A picture that is held (frozen, playback) has its own

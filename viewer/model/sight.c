@@ -7,7 +7,8 @@
 #define GROUPS 16u
 #define MOST_BINS 128u
 #define LEAST 16u /* A-lines, depths */
-#define MOST_DB 400.0
+#define MOST_DB 300.0
+#define DB_TO_E 0.23025850929940457
 
 #define SIGMAS 5.0     /* of noise: less is no tissue */
 #define OF_BRIGHT 0.25 /* of the way from the floor to the brightest cells: neither is less */
@@ -18,6 +19,8 @@
 #define TOP 0.05
 #define BOTTOM 0.95
 #define OUTER 0.2
+#define GAP 0.12   /* of the depth: what lies further apart is not one tissue */
+#define AT_EDGE 2u /* bins: tissue that reaches these is cut off by the picture's edge */
 
 struct cells {
     uint32_t n_bins;
@@ -25,19 +28,27 @@ struct cells {
     double floor_db, sigma_db;
 };
 
-static double decibels(double value, bool log)
+/* Cut off, so that sums of what hostile pictures hold are finite. */
+static double intensity_of(double value, bool log)
 {
-    const double db = log ? value : 10 * log10(fmax(value, 1e-40));
-    return db < -MOST_DB ? -MOST_DB : db > MOST_DB ? MOST_DB : db;
+    const double most = 1e30;
+    if (log)
+        return (double)expf((float)(fmin(MOST_DB, fmax(-MOST_DB, value)) * DB_TO_E));
+    return fmin(most, fmax(0, value));
+}
+
+static double decibels(double intensity)
+{
+    return 10 * log10(fmax(intensity, 1e-30));
 }
 
 /* ---- from pixels to cells ---- */
 
-/* What 8-bit pixels mean, in dB. */
+/* What 8-bit pixels mean. */
 static void fill_table(const struct oct_picture_header *h, bool log, double table[256])
 {
     for (unsigned i = 0; i < 256; i++)
-        table[i] = decibels(h->lo + i / 255.0 * (h->hi - h->lo), log);
+        table[i] = intensity_of(h->lo + i / 255.0 * (h->hi - h->lo), log);
 }
 
 /* Adds an A-line to the sums of its group. Of floats, those that are no number are left out. */
@@ -54,7 +65,7 @@ static void add_line(const struct oct_view_picture *picture, const double *table
         for (uint32_t d = from; d < to; d++) {
             if (!table && isnan(f32[d]))
                 continue;
-            sum[b] += table ? table[u8[d]] : decibels((double)f32[d], log);
+            sum[b] += table ? table[u8[d]] : intensity_of((double)f32[d], log);
             n[b]++;
         }
     }
@@ -83,7 +94,7 @@ static bool fill_cells(const struct oct_view_picture *picture, bool log, struct 
         for (uint32_t b = 0; b < cells->n_bins; b++) {
             if (n[g][b] == 0)
                 return false;
-            cells->mean[g][b] /= n[g][b];
+            cells->mean[g][b] = decibels(cells->mean[g][b] / n[g][b]);
         }
     return true;
 }
@@ -128,19 +139,43 @@ struct column {
     double bright_db, top, bottom;
 };
 
-/* Where `share` of all that stands above the limit is reached, as a share of the depth. */
-static double place_of(const double *above, uint32_t n_bins, double share)
-{
-    double total = 0, sum = 0;
+/* Bins first .. last - 1. */
+struct run {
+    uint32_t first, last, n; /* n: how many of them stand above the limit */
+    double weight;           /* of all that does */
+};
 
-    for (uint32_t b = 0; b < n_bins; b++)
-        total += above[b];
+/* The heaviest tissue: without lines at zero delay, reflections and what floats before it. */
+static struct run find_tissue(const double *above, uint32_t n_bins)
+{
+    const uint32_t gap = (uint32_t)ceil(GAP * n_bins);
+    struct run best = {.n = 0}, run = {.n = 0};
+
     for (uint32_t b = 0; b < n_bins; b++) {
-        if (above[b] > 0 && sum + above[b] >= share * total)
-            return (b + (share * total - sum) / above[b]) / n_bins;
+        if (!(above[b] > 0))
+            continue;
+        if (run.n == 0 || b - run.last > gap)
+            run = (struct run){.first = b};
+        run.last = b + 1;
+        run.n++;
+        run.weight += above[b];
+        if (run.weight > best.weight)
+            best = run;
+    }
+    return best;
+}
+
+/* Where `share` of what stands above the limit is reached, as a share of the depth. */
+static double place_of(const double *above, const struct run *run, uint32_t n_bins, double share)
+{
+    double sum = 0;
+
+    for (uint32_t b = run->first; b < run->last; b++) {
+        if (above[b] > 0 && sum + above[b] >= share * run->weight)
+            return (b + (share * run->weight - sum) / above[b]) / n_bins;
         sum += above[b];
     }
-    return 1;
+    return (double)run->last / n_bins;
 }
 
 static struct column look_at(const struct cells *cells, const double *mean)
@@ -148,7 +183,6 @@ static struct column look_at(const struct cells *cells, const double *mean)
     const uint32_t n_bins = cells->n_bins, n_bright = n_bins < N_BRIGHT ? n_bins : N_BRIGHT;
     double sorted[MOST_BINS], above[MOST_BINS], bright = 0;
     struct column column = {.found = false};
-    uint32_t n = 0;
 
     for (uint32_t b = 0; b < n_bins; b++)
         sorted[b] = mean[b] - cells->floor_db;
@@ -156,15 +190,14 @@ static struct column look_at(const struct cells *cells, const double *mean)
     for (uint32_t i = 0; i < n_bright; i++)
         bright += sorted[n_bins - 1 - i] / n_bright;
     const double over = fmax(SIGMAS * cells->sigma_db, OF_BRIGHT * bright);
-    for (uint32_t b = 0; b < n_bins; b++) {
+    for (uint32_t b = 0; b < n_bins; b++)
         above[b] = fmax(0, mean[b] - cells->floor_db - over);
-        n += above[b] > 0;
-    }
-    column.found = n >= LEAST_CELLS;
+    const struct run run = find_tissue(above, n_bins);
+    column.found = run.n >= LEAST_CELLS;
     if (column.found) {
         column.bright_db = bright;
-        column.top = place_of(above, n_bins, TOP);
-        column.bottom = place_of(above, n_bins, BOTTOM);
+        column.top = run.first < AT_EDGE ? 0 : place_of(above, &run, n_bins, TOP);
+        column.bottom = run.last > n_bins - AT_EDGE ? 1 : place_of(above, &run, n_bins, BOTTOM);
     }
     return column;
 }

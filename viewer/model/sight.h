@@ -2,7 +2,7 @@
  * itself. Pure.
  *
  * At most 64 A-lines are looked at, in 16 groups of neighbours, and depths in at most 256 bins. A
- * cell is the mean of the decibels of a group's pixels in a bin; the floor is the mean of the
+ * cell is the mean intensity of a group's pixels in a bin, in decibels; the floor is the mean of the
  * darkest quarter of the depths (each over all A-lines). Tissue are cells more than `over` above the
  * floor: 5 standard deviations of what noise alone gives, and a quarter of the way to the group's
  * brightest cells. */
