@@ -345,6 +345,17 @@ static bool on_move(struct oct_view_input *input, struct oct_view_model *model,
     return model->settings.arrangement == OCT_ARRANGEMENT_FOUR;
 }
 
+/* Whether the pointer came onto the guide, or left it. */
+static bool on_guide(const struct oct_view_input *input, struct oct_view_model *model,
+                     const struct oct_draw *draw)
+{
+    const bool before = model->guide.pointed;
+
+    model->guide.pointed =
+        oct_view_rect_holds(oct_draw_layout(draw)->guide, (int)input->x, (int)input->y);
+    return model->guide.pointed != before;
+}
+
 static void on_release(struct oct_view_input *input, struct oct_view_model *model,
                        const struct oct_draw *draw)
 {
@@ -403,8 +414,12 @@ bool oct_view_input_take(struct oct_view_input *input, const SDL_Event *event,
     case SDL_MOUSEMOTION:
         input->x = event->motion.x * pixel_ratio;
         input->y = event->motion.y * pixel_ratio;
-        return on_move(input, model, draw, event->motion.xrel * pixel_ratio,
-                       event->motion.yrel * pixel_ratio);
+        return (int)on_guide(input, model, draw) |
+               (int)on_move(input, model, draw, event->motion.xrel * pixel_ratio,
+                            event->motion.yrel * pixel_ratio);
+    case SDL_WINDOWEVENT:
+        model->guide.pointed &= event->window.event != SDL_WINDOWEVENT_LEAVE;
+        return true;
     case SDL_MOUSEWHEEL:
         on_wheel(input, model, draw, event->wheel.y);
         return true;

@@ -18,6 +18,12 @@ void oct_draw_average(struct oct_draw *draw, const struct oct_view_model *model)
 void oct_draw_scale_bars(struct oct_draw *draw, const struct oct_view_model *model);
 /* In the corner, how far the scales of the B-scan differ. */
 void oct_draw_stretch(struct oct_draw *draw, const struct oct_view_model *model);
+/* The guide: how high the number beside the picture is with its words (0: it is off), what is drawn
+ * over the picture, and the parts under the pointer. */
+int oct_draw_guide_height(const struct oct_draw *draw, const struct oct_view_model *model);
+void oct_draw_guide_lines(struct oct_draw *draw, const struct oct_view_model *model);
+void oct_draw_guide(struct oct_draw *draw, const struct oct_view_model *model);
+void oct_draw_guide_tip(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_colour_bar(struct oct_draw *draw, const struct oct_view_model *model);
 enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model *model,
                              struct oct_error *err);

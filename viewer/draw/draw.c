@@ -90,6 +90,7 @@ static void arrange(struct oct_draw *draw, const struct oct_view_model *model, i
     draw->layout.large_px = text_px * 3 / 2;
     draw->layout.margin = text_px / 2;
     contents.status_height = oct_draw_status_height(draw, model, width, text_px);
+    contents.guide_height = oct_draw_guide_height(draw, model);
     contents.banner_height = oct_draw_banner_height(draw, model);
     measure_buttons(draw, model, &contents);
     oct_view_layout_window(&draw->layout, &contents);
@@ -132,9 +133,11 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
     oct_draw_average(draw, model);
     oct_draw_sharpened(draw, model);
     oct_draw_layers(draw, model);
+    oct_draw_guide_lines(draw, model);
     oct_draw_marks(draw, model);
     oct_draw_cells_bscan(draw, model);
     oct_draw_stretch(draw, model);
+    oct_draw_guide(draw, model);
     oct_draw_colour_bar(draw, model);
     oct_draw_profile(draw, model);
     oct_draw_spectrum(draw, model);
@@ -148,6 +151,7 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
     oct_draw_header(draw, model);
     oct_draw_buttons(draw, model);
     oct_draw_status(draw, model);
+    oct_draw_guide_tip(draw, model);
     if (model->help && draw->text)
         oct_draw_help(draw, model);
     return OCT_OK;

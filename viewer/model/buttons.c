@@ -66,6 +66,8 @@ static bool is_on(const struct oct_view_model *model, enum oct_view_action actio
         return model->playback.active ? model->playback.plays : model->frozen;
     case OCT_ACTION_AVERAGE:
         return model->settings.average;
+    case OCT_ACTION_GUIDE:
+        return model->settings.guide;
     case OCT_ACTION_KEEP:
         return model->playback.file.verdict == OCT_VERDICT_KEEP;
     case OCT_ACTION_REPEAT:
