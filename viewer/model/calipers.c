@@ -80,7 +80,7 @@ static bool is_same_picture(const struct oct_view_calipers_of *a,
                             const struct oct_view_calipers_of *b)
 {
     return a->n_lines == b->n_lines && a->depth == b->depth && a->frame_num == b->frame_num &&
-           strcmp(a->acquisition_id, b->acquisition_id) == 0;
+           strcmp(a->source, b->source) == 0;
 }
 
 /* Whether one set belongs to both. */
@@ -130,14 +130,15 @@ static void keep(struct oct_view_calipers *calipers)
 }
 
 void oct_view_calipers_show(struct oct_view_calipers *calipers,
-                            const struct oct_picture_header *picture, bool stands)
+                            const struct oct_picture_header *picture, bool stands,
+                            const char *source)
 {
     struct oct_view_calipers_of of = {.stands = stands,
                                       .frame_num = picture->frame_num,
                                       .n_lines = picture->n_lines,
                                       .depth = picture->depth};
 
-    snprintf(of.acquisition_id, sizeof(of.acquisition_id), "%s", picture->acquisition_id);
+    snprintf(of.source, sizeof(of.source), "%s", source);
     if (!share_a_set(&calipers->of, &of)) {
         bool freezes = stands && !calipers->of.stands && is_same_picture(&calipers->of, &of);
         keep(calipers);

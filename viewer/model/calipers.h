@@ -30,7 +30,7 @@ struct oct_view_caliper_set {
 /* Which picture. While `stands` is false, sets of all pictures of that size are one. */
 struct oct_view_calipers_of {
     bool stands;
-    char acquisition_id[64];
+    char source[256]; /* acquisition or file */
     uint64_t frame_num;
     uint32_t n_lines, depth;
 };
@@ -69,9 +69,10 @@ bool oct_view_calipers_hold_next(struct oct_view_calipers *calipers);
 void oct_view_calipers_remove(struct oct_view_calipers *calipers);
 void oct_view_calipers_clear(struct oct_view_calipers *calipers);
 
-/* This picture is shown now; stands: frozen or played back. Keeps the set of the one before and
- * shows the set of this one. */
+/* This picture of that acquisition or file is shown now; stands: frozen or played back. Keeps the
+ * set of the one before and shows the set of this one. */
 void oct_view_calipers_show(struct oct_view_calipers *calipers,
-                            const struct oct_picture_header *picture, bool stands);
+                            const struct oct_picture_header *picture, bool stands,
+                            const char *source);
 
 #endif

@@ -60,14 +60,23 @@ void oct_view_model_adapt(struct oct_view_model *model, double pace)
         oct_view_contrast_adapt(&model->contrast, lo, hi, pace);
 }
 
+/* Those of the shown picture. */
+static void show_calipers(struct oct_view_model *model)
+{
+    const bool recorded = model->playback.active;
+
+    oct_view_calipers_show(&model->calipers, &model->shown.header, model->frozen || recorded,
+                           recorded ? model->playback.file.name
+                                    : model->shown.header.acquisition_id);
+}
+
 static void show(struct oct_view_model *model, struct oct_view_picture *picture)
 {
     bool first = !model->has_picture;
 
     oct_view_picture_swap(&model->shown, picture);
     model->has_picture = true;
-    oct_view_calipers_show(&model->calipers, &model->shown.header,
-                           model->frozen || model->playback.active);
+    show_calipers(model);
     model->sharpened.arrival_ns = 0;
     model->first_picture_ns = first ? model->now_ns : model->first_picture_ns;
     model->serial++;
@@ -187,8 +196,7 @@ void oct_view_model_set_frozen(struct oct_view_model *model, bool frozen)
     if (!frozen)
         oct_view_model_show_newest(model);
     if (model->has_picture)
-        oct_view_calipers_show(&model->calipers, &model->shown.header,
-                               frozen || model->playback.active);
+        show_calipers(model);
 }
 
 void oct_view_model_show_newest(struct oct_view_model *model)
