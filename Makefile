@@ -151,7 +151,7 @@ $(CLIENT): $(call obj,$(CLIENT_SRC))
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
 LIB_LIBS := $(call pkg_libs,libzmq fftw3f fftw3 hdf5 libcjson inih) $(EXTRA_LIBS)
-# Pictures and volumes of others, and plots: octctl alone.
+# Pictures and volumes of others, and plots: octctl; octview writes PNG files.
 PICTURE_LIBS := $(call pkg_libs,libpng libtiff-4 cairo zlib) -lnifti2
 
 $(BUILD)/octd: $(call obj,$(DAEMON_SRC)) $(LIB)
@@ -160,7 +160,7 @@ $(BUILD)/octd: $(call obj,$(DAEMON_SRC)) $(LIB)
 
 $(BUILD)/octview: $(call obj,$(VIEWER_SRC)) $(LIB)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(call pkg_libs,sdl2 SDL2_ttf SDL2_image) $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(call pkg_libs,sdl2 SDL2_ttf libpng) $(LDLIBS)
 
 $(BUILD)/octctl: $(call obj,$(TOOLS_SRC)) $(LIB)
 	$(call say,LD,$@)

@@ -3,6 +3,7 @@
 #include "viewer/app.h"
 #include "viewer/draw/draw.h"
 #include "viewer/draw/png.h"
+#include "viewer/model/caption.h"
 #include "viewer/model/clock.h"
 #include "viewer/signals.h"
 
@@ -84,6 +85,7 @@ static enum oct_err draw_png(const struct oct_view_options *options,
 {
     struct oct_draw *draw = NULL;
     SDL_Renderer *renderer = NULL;
+    struct oct_view_caption caption;
     enum oct_err code;
 
     SDL_Surface *surface = SDL_CreateRGBSurfaceWithFormat(0, options->width, options->height, 32,
@@ -101,7 +103,8 @@ static enum oct_err draw_png(const struct oct_view_options *options,
     if ((code = oct_draw_frame(draw, model, err)))
         goto done;
     SDL_RenderFlush(renderer);
-    code = oct_png_save(surface, options->screenshot, err);
+    oct_view_caption_make(&caption, model, options->config.view.snapshot_has_pseudonym, "window");
+    code = oct_png_save(surface, &caption, options->screenshot, err);
 done:
     oct_draw_destroy(draw);
     if (renderer)

@@ -10,8 +10,8 @@
 #include "viewer/window.h"
 
 #include <SDL.h>
-#include <SDL_image.h>
 #include <SDL_ttf.h>
+#include <png.h>
 #include <stdio.h>
 
 static const char usage[] =
@@ -55,10 +55,9 @@ static void print_version(void)
 {
     char sdl[160];
 
-    snprintf(sdl, sizeof(sdl), "SDL %d.%d.%d\nSDL_ttf %d.%d.%d\nSDL_image %d.%d.%d\n",
-             SDL_MAJOR_VERSION, SDL_MINOR_VERSION, SDL_PATCHLEVEL, SDL_TTF_MAJOR_VERSION,
-             SDL_TTF_MINOR_VERSION, SDL_TTF_PATCHLEVEL, SDL_IMAGE_MAJOR_VERSION,
-             SDL_IMAGE_MINOR_VERSION, SDL_IMAGE_PATCHLEVEL);
+    snprintf(sdl, sizeof(sdl), "SDL %d.%d.%d\nSDL_ttf %d.%d.%d\nlibpng %s\n", SDL_MAJOR_VERSION,
+             SDL_MINOR_VERSION, SDL_PATCHLEVEL, SDL_TTF_MAJOR_VERSION, SDL_TTF_MINOR_VERSION,
+             SDL_TTF_PATCHLEVEL, PNG_LIBPNG_VER_STRING);
     oct_version_write(stdout, "octview", sdl);
 }
 

@@ -5,6 +5,7 @@
 #include "pipeline/base/log.h"
 #include "pipeline/base/thread.h"
 #include "viewer/draw/png.h"
+#include "viewer/model/caption.h"
 
 #include <SDL.h>
 #include <pthread.h>
@@ -15,6 +16,7 @@
 
 struct job {
     SDL_Surface *surface; /* NULL: written */
+    struct oct_view_caption caption;
     time_t when;
     struct oct_view_snapshot_done done;
 };
@@ -51,6 +53,7 @@ static void free_all(struct oct_view_snapshots *s)
 /* Called with the mutex held; releases it while the file is written. */
 static void write_next(struct oct_view_snapshots *s)
 {
+    /* What becomes of a job's place is guarded; its picture and caption are the thread's. */
     struct job *job = job_of(s, s->n_written);
     SDL_Surface *surface = job->surface;
     struct oct_view_snapshot_done done = {0};
@@ -59,7 +62,8 @@ static void write_next(struct oct_view_snapshots *s)
 
     job->surface = NULL;
     pthread_mutex_unlock(&s->mutex);
-    done.code = oct_png_save_new(surface, s->folder, when, done.text, sizeof(done.text), &why);
+    done.code = oct_png_save_new(surface, &job->caption, s->folder, when, done.text,
+                                 sizeof(done.text), &why);
     if (done.code)
         snprintf(done.text, sizeof(done.text), "%s", why.text);
     SDL_FreeSurface(surface);
@@ -118,7 +122,7 @@ enum oct_err oct_view_snapshots_create(struct oct_view_snapshots **snapshots, co
 }
 
 enum oct_err oct_view_snapshots_add(struct oct_view_snapshots *s, SDL_Surface *surface,
-                                    struct oct_error *err)
+                                    const struct oct_view_caption *caption, struct oct_error *err)
 {
     enum oct_err code = OCT_OK;
 
@@ -131,7 +135,8 @@ enum oct_err oct_view_snapshots_add(struct oct_view_snapshots *s, SDL_Surface *s
                         OCT_VIEW_MOST_SNAPSHOTS);
         SDL_FreeSurface(surface);
     } else {
-        *job_of(s, s->n_added++) = (struct job){.surface = surface, .when = time(NULL)};
+        *job_of(s, s->n_added++) =
+            (struct job){.surface = surface, .caption = *caption, .when = time(NULL)};
         pthread_cond_signal(&s->changed);
     }
     pthread_mutex_unlock(&s->mutex);

@@ -11,6 +11,7 @@
 #define OCT_VIEW_MOST_SNAPSHOTS 8
 
 struct SDL_Surface;
+struct oct_view_caption;
 struct oct_view_snapshots;
 
 /* What became of one. */
@@ -24,10 +25,11 @@ enum oct_err oct_view_snapshots_create(struct oct_view_snapshots **snapshots, co
                                        void (*notify)(void *context), void *context,
                                        struct oct_error *err);
 
-/* Owns the surface from now on, on failure too; returns at once. The file's name has the time of
- * this call. OCT_E_AGAIN: OCT_VIEW_MOST_SNAPSHOTS wait already. */
+/* Owns the surface from now on, on failure too, and copies the caption; returns at once. The file's
+ * name has the time of this call. OCT_E_AGAIN: OCT_VIEW_MOST_SNAPSHOTS wait already. */
 enum oct_err oct_view_snapshots_add(struct oct_view_snapshots *snapshots,
-                                    struct SDL_Surface *surface, struct oct_error *err);
+                                    struct SDL_Surface *surface,
+                                    const struct oct_view_caption *caption, struct oct_error *err);
 
 /* Returns what became of the oldest snapshot that is done and was not taken yet; false: none is. */
 bool oct_view_snapshots_take(struct oct_view_snapshots *snapshots,

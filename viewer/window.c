@@ -4,6 +4,7 @@
 #include "viewer/app.h"
 #include "viewer/draw/draw.h"
 #include "viewer/input.h"
+#include "viewer/model/caption.h"
 #include "viewer/model/clock.h"
 #include "viewer/model/convert.h"
 #include "viewer/model/letters.h"
@@ -37,6 +38,7 @@ struct window {
     bool typing;
     double text_pt;
     SDL_Cursor *cursor[OCT_N_POINTERS]; /* NULL: SDL has none; the pointer stays as it is */
+    bool names_pseudonym;               /* view.snapshot_has_pseudonym */
     SDL_Rect windowed;                  /* where it was before the full screen */
 };
 
@@ -156,6 +158,7 @@ static SDL_Surface *whole_window(struct window *w)
 static void save(struct window *w, bool plain)
 {
     struct oct_view_model *model = &w->app.model;
+    struct oct_view_caption caption;
     struct oct_error why = {0};
 
     if (plain && !model->has_picture) {
@@ -163,7 +166,8 @@ static void save(struct window *w, bool plain)
         return;
     }
     SDL_Surface *surface = plain ? plain_picture(model) : whole_window(w);
-    if (oct_view_snapshots_add(w->snapshots, surface, &why)) {
+    oct_view_caption_make(&caption, model, w->names_pseudonym, plain ? "picture" : "window");
+    if (oct_view_snapshots_add(w->snapshots, surface, &caption, &why)) {
         oct_view_model_say(model, "%s", why.text);
         oct_log(OCT_LOG_ERROR, "%s", why.text);
     }
@@ -301,6 +305,7 @@ static enum oct_err open_window(struct window *w, const struct oct_view_options 
     open_cursors(w);
     enum oct_err code = oct_draw_create(&w->draw, w->renderer, options->font, err);
     w->text_pt = options->config.view.text_pt;
+    w->names_pseudonym = options->config.view.snapshot_has_pseudonym;
     if (code == OCT_OK)
         set_text(w);
     /* A user who starts it from a desktop sees no stderr. */

@@ -4,6 +4,7 @@
 #include "viewer/draw/draw.h"
 #include "viewer/draw/png.h"
 #include "viewer/input.h"
+#include "viewer/model/caption.h"
 #include "viewer/model/clock.h"
 
 #include <SDL.h>
@@ -427,28 +428,31 @@ static void snapshots_are_whole_files_under_new_names(void **state)
 {
     (void)state;
     const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    static const struct oct_view_caption caption;
     struct stage stage = stage_open(sizes[0], NULL);
     char first[256], second[256], third[256], fixed[256];
     struct oct_error err = {0};
     time_t now = time(NULL);
 
     stage_draw(&stage);
-    assert_int_equal(oct_png_save_new(stage.surface, folder, now, first, sizeof(first), NULL),
-                     OCT_OK);
-    assert_int_equal(oct_png_save_new(stage.surface, folder, now, second, sizeof(second), NULL),
-                     OCT_OK);
+    assert_int_equal(
+        oct_png_save_new(stage.surface, &caption, folder, now, first, sizeof(first), NULL), OCT_OK);
+    assert_int_equal(
+        oct_png_save_new(stage.surface, &caption, folder, now, second, sizeof(second), NULL),
+        OCT_OK);
     assert_string_not_equal(first, second);
     SDL_Surface *back = IMG_Load(first);
     assert_non_null(back);
     assert_true(back->w == sizes[0][0] && back->h == sizes[0][1]);
     SDL_FreeSurface(back);
     snprintf(fixed, sizeof(fixed), "%s/fixed.png", folder);
-    assert_int_equal(oct_png_save(stage.surface, fixed, NULL), OCT_OK);
-    assert_int_equal(oct_png_save(stage.surface, fixed, NULL), OCT_OK);
-    assert_int_equal(oct_png_save(stage.surface, "/nonexistent/a.png", &err), OCT_E_IO);
+    assert_int_equal(oct_png_save(stage.surface, &caption, fixed, NULL), OCT_OK);
+    assert_int_equal(oct_png_save(stage.surface, &caption, fixed, NULL), OCT_OK);
+    assert_int_equal(oct_png_save(stage.surface, &caption, "/nonexistent/a.png", &err), OCT_E_IO);
     assert_non_null(strstr(err.text, "/nonexistent/a.png"));
     assert_int_equal(
-        oct_png_save_new(stage.surface, "/nonexistent", now, third, sizeof(third), &err), OCT_E_IO);
+        oct_png_save_new(stage.surface, &caption, "/nonexistent", now, third, sizeof(third), &err),
+        OCT_E_IO);
     remove(first);
     remove(fixed);
     remove(second);

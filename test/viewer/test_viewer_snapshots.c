@@ -1,6 +1,7 @@
 /* Snapshots: written by another thread, under their name only when they are whole. */
 #include "test/rig/tap.h"
 #include "viewer/draw/png.h"
+#include "viewer/model/caption.h"
 #include "viewer/snapshots.h"
 
 #include <SDL.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 static char folder[4096];
+static const struct oct_view_caption caption = {"-OD", "a line", "{}"};
 
 static int make_folder(void **state)
 {
@@ -97,7 +99,8 @@ static void a_file_has_its_name_only_when_it_is_whole(void **state)
     assert_true(watch >= 0 && inotify_add_watch(watch, folder, IN_CREATE | IN_MOVED_TO) >= 0);
     time_t now = time(NULL);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(oct_png_save_new(surface, folder, now, path, sizeof(path), NULL), OCT_OK);
+        assert_int_equal(oct_png_save_new(surface, &caption, folder, now, path, sizeof(path), NULL),
+                         OCT_OK);
     ssize_t n = read(watch, events, sizeof(events));
     assert_true(n > 0);
     for (ssize_t at = 0; at < n;) {
@@ -123,7 +126,7 @@ static void the_caller_does_not_compress(void **state)
     assert_int_equal(oct_view_snapshots_create(&s, folder, NULL, NULL, &err), OCT_OK);
     SDL_Surface *surface = noise(1920, 1080);
     double process_s = cpu_s(CLOCK_PROCESS_CPUTIME_ID), own_s = cpu_s(CLOCK_THREAD_CPUTIME_ID);
-    assert_int_equal(oct_view_snapshots_add(s, surface, &err), OCT_OK);
+    assert_int_equal(oct_view_snapshots_add(s, surface, &caption, &err), OCT_OK);
     own_s = cpu_s(CLOCK_THREAD_CPUTIME_ID) - own_s;
     struct oct_view_snapshot_done done = wait_for(s);
     process_s = cpu_s(CLOCK_PROCESS_CPUTIME_ID) - process_s;
@@ -144,8 +147,8 @@ static void an_end_waits_for_what_was_asked_for(void **state)
 
     assert_int_equal(oct_view_snapshots_create(&s, folder, NULL, NULL, &err), OCT_OK);
     for (int i = 0; i < OCT_VIEW_MOST_SNAPSHOTS; i++)
-        assert_int_equal(oct_view_snapshots_add(s, noise(200, 100), &err), OCT_OK);
-    assert_int_equal(oct_view_snapshots_add(s, noise(200, 100), &err), OCT_E_AGAIN);
+        assert_int_equal(oct_view_snapshots_add(s, noise(200, 100), &caption, &err), OCT_OK);
+    assert_int_equal(oct_view_snapshots_add(s, noise(200, 100), &caption, &err), OCT_E_AGAIN);
     assert_non_null(strstr(err.text, "is the disk slow"));
     oct_view_snapshots_destroy(s, 60);
     assert_int_equal(count_files(false), before + OCT_VIEW_MOST_SNAPSHOTS);
@@ -159,8 +162,8 @@ static void a_failure_is_told(void **state)
     struct oct_error err = {0};
 
     assert_int_equal(oct_view_snapshots_create(&s, "/nonexistent", NULL, NULL, &err), OCT_OK);
-    assert_int_equal(oct_view_snapshots_add(s, NULL, &err), OCT_E_NO_MEMORY);
-    assert_int_equal(oct_view_snapshots_add(s, noise(20, 10), &err), OCT_OK);
+    assert_int_equal(oct_view_snapshots_add(s, NULL, &caption, &err), OCT_E_NO_MEMORY);
+    assert_int_equal(oct_view_snapshots_add(s, noise(20, 10), &caption, &err), OCT_OK);
     struct oct_view_snapshot_done done = wait_for(s);
     assert_int_equal(done.code, OCT_E_IO);
     assert_non_null(strstr(done.text, "/nonexistent/octview-"));
@@ -177,8 +180,8 @@ static void a_picture_is_as_readable_as_any_file(void **state)
     char path[4200];
     mode_t mask = umask(027);
 
-    assert_int_equal(oct_png_save_new(surface, folder, time(NULL), path, sizeof(path), NULL),
-                     OCT_OK);
+    assert_int_equal(
+        oct_png_save_new(surface, &caption, folder, time(NULL), path, sizeof(path), NULL), OCT_OK);
     umask(mask);
     assert_int_equal(stat(path, &about), 0);
     assert_int_equal(about.st_mode & 0777, 0640);

@@ -56,12 +56,8 @@ static void draw_caliper(struct oct_draw *draw, const struct oct_view_model *mod
 
 static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
 {
-    const struct oct_picture_header *h = &model->shown.header;
     struct spot s = spot_of(draw, model, model->mark);
-    /* A mark at the far edges has the value of the last pixel. */
-    double value =
-        oct_view_picture_value(&model->shown, (uint32_t)fmin(model->mark.line, h->n_lines - 1.0),
-                               (uint32_t)fmin(model->mark.depth, h->depth - 1.0));
+    double value = oct_view_model_mark_value(model);
     double d = draw->layout.text_px / 2.0, axial_um = oct_view_model_scale(model).axial_um;
     char text[96], depth[40];
 

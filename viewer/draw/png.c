@@ -1,10 +1,13 @@
 #define _GNU_SOURCE /* renameat2 */
 #include "viewer/draw/png.h"
 
+#include "viewer/model/caption.h"
+
 #include <SDL.h>
-#include <SDL_image.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <png.h>
+#include <setjmp.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,22 +18,98 @@
 
 #define MOST_SNAPSHOTS_A_SECOND 999
 
-/* SDL reports a failed write as text; errno and ferror say which failure it was. */
-static enum oct_err write_png(SDL_Surface *surface, FILE *file, const char *path,
-                              struct oct_error *err)
+#define FAULT_BYTES 160
+/* Level 6 makes a window a sixth smaller in twice the time. */
+#define COMPRESSION 1
+
+/* ---- the bytes of a PNG ---- */
+
+/* What libpng is given; its functions leave by longjmp, so that nothing here is a local of theirs. */
+struct encoding {
+    png_structp png;
+    png_infop info;
+    png_text notes[4];
+    char created[64], fault[FAULT_BYTES];
+};
+
+static void keep_fault(png_structp png, png_const_charp text)
 {
+    snprintf(png_get_error_ptr(png), FAULT_BYTES, "%s", text);
+    longjmp(png_jmpbuf(png), 1);
+}
+
+static void ignore_warning(png_structp png, png_const_charp text)
+{
+    (void)png;
+    (void)text;
+}
+
+/* iTXt holds UTF-8. */
+static void add_note(png_text *note, char *keyword, const char *text)
+{
+    *note = (png_text){.compression = PNG_ITXT_COMPRESSION_NONE,
+                       .key = keyword,
+                       .text = (char *)(uintptr_t)text, /* libpng copies it */
+                       .itxt_length = strlen(text)};
+}
+
+static void make_notes(struct encoding *e, const struct oct_view_caption *caption, time_t when)
+{
+    static char software[] = "Software", created[] = "Creation Time", line[] = "Description",
+                json[] = "octview";
+    struct tm local;
+
+    localtime_r(&when, &local);
+    strftime(e->created, sizeof(e->created), "%Y-%m-%dT%H:%M:%S%z", &local);
+    add_note(&e->notes[0], software, "octview " OCT_VERSION);
+    add_note(&e->notes[1], created, e->created);
+    add_note(&e->notes[2], line, caption->line);
+    add_note(&e->notes[3], json, caption->json);
+}
+
+/* False: libpng failed, or the file did; e->fault has libpng's reason. */
+static bool encode(struct encoding *e, const SDL_Surface *surface, FILE *file)
+{
+    if (setjmp(png_jmpbuf(e->png)))
+        return false;
+    png_init_io(e->png, file);
+    png_set_compression_level(e->png, COMPRESSION);
+    png_set_IHDR(e->png, e->info, (png_uint_32)surface->w, (png_uint_32)surface->h, 8,
+                 PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+                 PNG_FILTER_TYPE_DEFAULT);
+    png_set_text(e->png, e->info, e->notes, sizeof(e->notes) / sizeof(e->notes[0]));
+    png_write_info(e->png, e->info);
+    png_set_bgr(e->png); /* the bytes of ARGB8888 are B, G, R, A */
+    png_set_filler(e->png, 0, PNG_FILLER_AFTER);
+    for (int y = 0; y < surface->h; y++)
+        png_write_row(e->png,
+                      (png_const_bytep)surface->pixels + (size_t)y * (size_t)surface->pitch);
+    png_write_end(e->png, e->info);
+    return true;
+}
+
+static enum oct_err write_png(SDL_Surface *surface, const struct oct_view_caption *caption,
+                              time_t when, FILE *file, const char *path, struct oct_error *err)
+{
+    struct encoding e = {.fault = "out of memory"};
+
+    if (surface->format->format != SDL_PIXELFORMAT_ARGB8888)
+        return oct_fail(err, OCT_E_ARG, "cannot write %s: its pixels are not ARGB8888", path);
+    make_notes(&e, caption, when);
+    e.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, e.fault, keep_fault, ignore_warning);
+    e.info = e.png ? png_create_info_struct(e.png) : NULL;
     errno = 0;
-    SDL_RWops *out = SDL_RWFromFP(file, SDL_FALSE);
-    if (!out)
-        return oct_fail(err, OCT_E_IO, "%s: %s", path, SDL_GetError());
-    bool written = IMG_SavePNG_RW(surface, out, 0) == 0;
-    SDL_RWclose(out);
-    if (fflush(file) != 0 || ferror(file) || fsync(fileno(file)) != 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "cannot write %s", path);
+    bool written = e.info && encode(&e, surface, file);
+    int error = errno;
+    png_destroy_write_struct(&e.png, &e.info);
+    if (ferror(file) || fflush(file) != 0 || fsync(fileno(file)) != 0)
+        return oct_fail_errno(err, OCT_E_IO, error ? error : errno, "cannot write %s", path);
     if (!written)
-        return oct_fail(err, OCT_E_IO, "cannot write %s: %s", path, SDL_GetError());
+        return oct_fail(err, OCT_E_IO, "cannot write %s: %s", path, e.fault);
     return OCT_OK;
 }
+
+/* ---- its name ---- */
 
 /* Creates a file beside `path` under a name of its own: PATH.PID-N.part. mkstemp would make it
  * unreadable for others; a picture has the mode of any file that its owner makes. */
@@ -58,8 +137,9 @@ static FILE *open_beside(const char *path, char *name, size_t name_bytes)
 
 /* Writes the picture, whole and synced, into a file beside `path`. `name` is set to the file's
  * name, "" on failure. */
-static enum oct_err write_beside(SDL_Surface *surface, const char *path, char *name,
-                                 size_t name_bytes, struct oct_error *err)
+static enum oct_err write_beside(SDL_Surface *surface, const struct oct_view_caption *caption,
+                                 time_t when, const char *path, char *name, size_t name_bytes,
+                                 struct oct_error *err)
 {
     FILE *file = open_beside(path, name, name_bytes);
 
@@ -67,7 +147,7 @@ static enum oct_err write_beside(SDL_Surface *surface, const char *path, char *n
         name[0] = '\0';
         return oct_fail_errno(err, OCT_E_IO, errno, "cannot write %s", path);
     }
-    enum oct_err code = write_png(surface, file, path, err);
+    enum oct_err code = write_png(surface, caption, when, file, path, err);
     if (fclose(file) != 0 && code == OCT_OK)
         code = oct_fail_errno(err, OCT_E_IO, errno, "cannot write %s", path);
     if (code) {
@@ -77,11 +157,12 @@ static enum oct_err write_beside(SDL_Surface *surface, const char *path, char *n
     return code;
 }
 
-enum oct_err oct_png_save(SDL_Surface *surface, const char *path, struct oct_error *err)
+enum oct_err oct_png_save(SDL_Surface *surface, const struct oct_view_caption *caption,
+                          const char *path, struct oct_error *err)
 {
     char name[4096];
 
-    enum oct_err code = write_beside(surface, path, name, sizeof(name), err);
+    enum oct_err code = write_beside(surface, caption, time(NULL), path, name, sizeof(name), err);
     if (code == OCT_OK && rename(name, path) != 0) {
         code = oct_fail_errno(err, OCT_E_IO, errno, "cannot write %s", path);
         unlink(name);
@@ -109,8 +190,9 @@ static int rename_new(const char *from, const char *to)
     return rename(from, to);
 }
 
-enum oct_err oct_png_save_new(SDL_Surface *surface, const char *folder, time_t when, char *path,
-                              size_t path_bytes, struct oct_error *err)
+enum oct_err oct_png_save_new(SDL_Surface *surface, const struct oct_view_caption *caption,
+                              const char *folder, time_t when, char *path, size_t path_bytes,
+                              struct oct_error *err)
 {
     char stamp[32], name[4096];
     struct tm local;
@@ -118,14 +200,15 @@ enum oct_err oct_png_save_new(SDL_Surface *surface, const char *folder, time_t w
 
     localtime_r(&when, &local);
     strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &local);
-    if (snprintf(path, path_bytes, "%s/octview-%s-999.png", folder, stamp) >= (int)path_bytes)
+    if (snprintf(path, path_bytes, "%s/octview-%s-999%s.png", folder, stamp, caption->name) >=
+        (int)path_bytes)
         return oct_fail(err, OCT_E_IO, "snapshot: the folder name %s is too long", folder);
-    enum oct_err code = write_beside(surface, path, name, sizeof(name), err);
+    enum oct_err code = write_beside(surface, caption, when, path, name, sizeof(name), err);
     if (code)
         return code;
     errno = EEXIST;
     for (int i = 1; i <= MOST_SNAPSHOTS_A_SECOND && renamed != 0 && errno == EEXIST; i++) {
-        snprintf(path, path_bytes, "%s/octview-%s-%03d.png", folder, stamp, i);
+        snprintf(path, path_bytes, "%s/octview-%s-%03d%s.png", folder, stamp, i, caption->name);
         renamed = rename_new(name, path);
     }
     if (renamed == 0)

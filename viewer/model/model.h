@@ -244,6 +244,9 @@ void oct_view_model_set_caliper(struct oct_view_model *model, struct oct_view_po
 bool oct_view_model_add_caliper(struct oct_view_model *model, struct oct_view_point from,
                                 struct oct_view_point to);
 
+/* The value at the marked point; a mark at the far edges has that of the last pixel. */
+double oct_view_model_mark_value(const struct oct_view_model *model);
+
 /* The point that the arrows move while measuring; NULL: there is none. */
 const struct oct_view_point *oct_view_model_held_point(const struct oct_view_model *model);
 

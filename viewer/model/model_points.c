@@ -22,6 +22,13 @@ void oct_view_model_mark(struct oct_view_model *model, struct oct_view_point poi
     model->mark = inside(model, point);
 }
 
+double oct_view_model_mark_value(const struct oct_view_model *model)
+{
+    const struct oct_picture_header *h = &model->shown.header;
+    return oct_view_picture_value(&model->shown, (uint32_t)fmin(model->mark.line, h->n_lines - 1.0),
+                                  (uint32_t)fmin(model->mark.depth, h->depth - 1.0));
+}
+
 void oct_view_model_set_caliper(struct oct_view_model *model, struct oct_view_point from,
                                 struct oct_view_point to)
 {
