@@ -33,8 +33,20 @@ static void label_beside(struct oct_draw *draw, struct spot at, const char *text
     oct_draw_clip(draw, &draw->picture_rect);
 }
 
+/* "123.4 um (across 100.0, deep 72.3); ILM to RPE 285.1 um" */
+static void caliper_text(const struct oct_view_model *model, const struct oct_view_caliper *caliper,
+                         char *text, size_t n_bytes)
+{
+    struct oct_view_point a = caliper->end[0], b = caliper->end[1];
+
+    oct_view_distance_text(a, b, oct_view_model_scale(model), text, n_bytes);
+    oct_view_model_thickness_text(model, a.line, b.line, text + strlen(text),
+                                  n_bytes - strlen(text));
+}
+
+/* number: what stands beside it; 0: its length. */
 static void draw_caliper(struct oct_draw *draw, const struct oct_view_model *model,
-                         const struct oct_view_caliper *caliper)
+                         const struct oct_view_caliper *caliper, unsigned number)
 {
     struct spot a = spot_of(draw, model, caliper->end[0]);
     struct spot b = spot_of(draw, model, caliper->end[1]);
@@ -47,11 +59,48 @@ static void draw_caliper(struct oct_draw *draw, const struct oct_view_model *mod
         oct_draw_line(draw, a.x - nx, a.y - ny, a.x + nx, a.y + ny, RGB_MEASURE, 255);
         oct_draw_line(draw, b.x - nx, b.y - ny, b.x + nx, b.y + ny, RGB_MEASURE, 255);
     }
-    oct_view_distance_text(caliper->end[0], caliper->end[1], oct_view_model_scale(model), text,
-                           sizeof(text));
-    oct_view_model_thickness_text(model, caliper->end[0].line, caliper->end[1].line,
-                                  text + strlen(text), sizeof(text) - strlen(text));
+    if (number > 0)
+        snprintf(text, sizeof(text), "%u", number);
+    else
+        caliper_text(model, caliper, text, sizeof(text));
     label_beside(draw, b, text, RGB_MEASURE);
+}
+
+/* Draws the lengths of several calipers in the lower right corner of the panel, the held one in the
+ * colour of words. One line is left free below for the message. */
+static void draw_table(struct oct_draw *draw, const struct oct_view_model *model, unsigned n)
+{
+    const struct oct_view_caliper_set *set = &model->calipers.shown;
+    struct oct_view_rect r = draw->layout.bscan;
+    int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), margin = draw->layout.margin;
+    int y = r.y + r.h - 2 * margin - (int)(n + 1) * line;
+    char text[160];
+
+    oct_draw_clip(draw, &r);
+    for (unsigned i = 0; i < OCT_VIEW_MOST_CALIPERS; i++) {
+        if (!set->caliper[i].is_set)
+            continue;
+        int begin = snprintf(text, sizeof(text), "%u  ", i + 1);
+        caliper_text(model, &set->caliper[i], text + begin, sizeof(text) - (size_t)begin);
+        int w = oct_draw_text_fit(draw, OCT_TEXT_NORMAL, text, sizeof(text), r.w - 2 * margin,
+                                  OCT_DRAW_CUT_END);
+        oct_draw_label(draw, r.x + r.w - margin - w, y, text,
+                       model->measuring && i == set->held ? RGB_PLAIN : RGB_MEASURE);
+        y += line;
+    }
+    oct_draw_clip(draw, &draw->picture_rect);
+}
+
+static void draw_calipers(struct oct_draw *draw, const struct oct_view_model *model)
+{
+    const struct oct_view_caliper_set *set = &model->calipers.shown;
+    unsigned n = oct_view_calipers_count(&model->calipers);
+
+    for (unsigned i = 0; i < OCT_VIEW_MOST_CALIPERS; i++)
+        if (set->caliper[i].is_set)
+            draw_caliper(draw, model, &set->caliper[i], n > 1 ? i + 1 : 0);
+    if (n > 1)
+        draw_table(draw, model, n);
 }
 
 static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)
@@ -118,9 +167,7 @@ void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model)
     }
     if (model->has_mark)
         draw_mark(draw, model);
-    for (unsigned i = 0; i < OCT_VIEW_MOST_CALIPERS; i++)
-        if (model->calipers.shown.caliper[i].is_set)
-            draw_caliper(draw, model, &model->calipers.shown.caliper[i]);
+    draw_calipers(draw, model);
     if (model->measuring)
         draw_held(draw, model);
     oct_draw_clip(draw, NULL);

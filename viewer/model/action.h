@@ -47,8 +47,10 @@ enum oct_view_action {
     OCT_ACTION_SLAB_THINNER,
     OCT_ACTION_SLAB_THICKER,
     OCT_ACTION_MEASURE,
-    OCT_ACTION_HOLD, /* while measuring: the arrows move the next point */
+    OCT_ACTION_CALIPERS, /* another pair */
+    OCT_ACTION_HOLD,     /* while measuring: the arrows move the next point */
     OCT_ACTION_MARK,
+    OCT_ACTION_REMOVE, /* the held calipers, or the marked point */
     OCT_ACTION_CLEAR,
     OCT_ACTION_ZOOM_IN,
     OCT_ACTION_ZOOM_OUT,

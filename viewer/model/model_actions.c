@@ -239,6 +239,12 @@ static void apply_rest(struct oct_view_model *model, enum oct_view_action action
         model->measuring = !model->measuring;
         model->held = OCT_HELD_TO;
         break;
+    case OCT_ACTION_CALIPERS:
+        oct_view_model_add_by_key(model);
+        break;
+    case OCT_ACTION_REMOVE:
+        oct_view_model_remove_held(model);
+        break;
     case OCT_ACTION_HOLD:
         oct_view_model_hold_next(model);
         break;

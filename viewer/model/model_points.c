@@ -73,16 +73,36 @@ static bool can_measure(struct oct_view_model *model)
     return model->has_picture;
 }
 
+/* Those that keys make one after the other lie side by side. */
 static void put_caliper(struct oct_view_model *model)
 {
     const struct oct_picture_header *h = &model->shown.header;
-    double line = middle_of_pixel(model->lens.x * h->n_lines);
+    double beside = 0.05 * oct_view_calipers_count(&model->calipers) / model->lens.zoom;
+    double line = middle_of_pixel((model->lens.x + beside) * h->n_lines);
     double half = HALF_CALIPER / model->lens.zoom;
     double top = middle_of_pixel((model->lens.y - half) * h->depth);
     double bottom = middle_of_pixel((model->lens.y + half) * h->depth);
 
-    oct_view_model_set_caliper(model, (struct oct_view_point){line, top},
+    oct_view_model_add_caliper(model, (struct oct_view_point){line, top},
                                (struct oct_view_point){line, bottom});
+}
+
+void oct_view_model_add_by_key(struct oct_view_model *model)
+{
+    if (!can_measure(model))
+        return;
+    model->measuring = true;
+    put_caliper(model);
+}
+
+void oct_view_model_remove_held(struct oct_view_model *model)
+{
+    if (model->held == OCT_HELD_MARK) {
+        model->has_mark = false;
+        model->held = OCT_HELD_TO;
+    } else {
+        oct_view_calipers_remove(&model->calipers);
+    }
 }
 
 const struct oct_view_point *oct_view_model_held_point(const struct oct_view_model *model)

@@ -8,6 +8,12 @@
 /* Makes the next of the calipers' ends and the marked point the held one. */
 void oct_view_model_hold_next(struct oct_view_model *model);
 
+/* Adds calipers in the middle of the view and switches measuring on. */
+void oct_view_model_add_by_key(struct oct_view_model *model);
+
+/* Removes the held calipers, or the marked point where it is held. */
+void oct_view_model_remove_held(struct oct_view_model *model);
+
 /* Makes the marked point the held one and switches measuring on. Where there is no marked point,
  * puts it on the profile's A-line, in the middle of the view. */
 void oct_view_model_mark_by_key(struct oct_view_model *model);
