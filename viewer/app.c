@@ -17,6 +17,11 @@
 
 static void read_settings(struct oct_view_app *app, const struct oct_view_options *options)
 {
+    static const enum oct_view_ask_label asks[] = {
+        [OCT_ASK_OPERATOR] = OCT_ASK_LABEL_OPERATOR,
+        [OCT_ASK_ALWAYS] = OCT_ASK_LABEL_ALWAYS,
+        [OCT_ASK_NEVER] = OCT_ASK_LABEL_NEVER,
+    };
     struct oct_error why = {0};
 
     if (options->settings)
@@ -26,6 +31,7 @@ static void read_settings(struct oct_view_app *app, const struct oct_view_option
     if (app->settings_path[0] && oct_view_settings_load(&app->model, app->settings_path, &why))
         oct_log(OCT_LOG_WARNING, "%s", why.text);
     app->model.settings.operators |= options->operators;
+    app->model.patient.ask = asks[options->config.view.ask_label];
 }
 
 /* Notes on which other machine octd runs: its recordings are there. */

@@ -2,12 +2,22 @@
  * drawn with the others (buttons.c). */
 #include "viewer/draw/areas.h"
 
-/* What a recording waits for stands where the recording will be told. */
+/* What a recording waits for stands where the recording will be told, and there is told what became
+ * of the last seconds while none is under way. */
 static void words_of(const struct oct_view_model *model, struct oct_view_phrase *phrase)
 {
+    bool is_good;
+
     oct_view_patient_question(model, phrase->text, sizeof(phrase->text));
     phrase->tone = OCT_TONE_WARN;
-    if (!phrase->text[0])
+    if (phrase->text[0])
+        return;
+    if (!model->daemon.record.active &&
+        oct_view_save_last_text(model, phrase->text, sizeof(phrase->text), &is_good))
+        phrase->tone = is_good                       ? OCT_TONE_GOOD
+                       : model->daemon.last.error[0] ? OCT_TONE_BAD
+                                                     : OCT_TONE_WARN;
+    else
         oct_view_recording(model, phrase);
 }
 

@@ -34,8 +34,9 @@ bool oct_view_average_comes(const struct oct_view_model *model);
  * what moved the newest one onto the average. Either may be NULL. False: it did not match. */
 bool oct_view_average_moves(const struct oct_view_model *model, double *lines, double *depth);
 
-/* Shows octd's average or each B-scan. Where octd makes none, it is asked for one of as many B-scans
- * as the last time; so it is for another number of them: the next of 2, 4, 8, 16, 32. */
+/* Shows octd's average or each B-scan. Where octd makes none, it is asked for one of as many
+ * B-scans as the last time. The second asks for another number of them: the next of 2, 4, 8, 16,
+ * 32. */
 void oct_view_average_toggle(struct oct_view_model *model);
 void oct_view_average_next_number(struct oct_view_model *model);
 

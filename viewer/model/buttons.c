@@ -19,7 +19,7 @@ static const struct row {
 } rows[] = {
     {OCT_ACTION_START, "Start", NULL, IN(IDLE), BOTH},
     {OCT_ACTION_RECORD, "Record", NULL, IN(LIVE) | IN(FROZEN) | IN(ASKING), BOTH},
-    {OCT_ACTION_RECORD, "Stop", NULL, IN(RECORDING), BOTH},
+    {OCT_ACTION_RECORD, "Stop", NULL, IN(RECORDING) | IN(PLAYBACK), BOTH},
     {OCT_ACTION_LEAVE, "Cancel", NULL, IN(ASKING), BOTH},
     {OCT_ACTION_SAVE_LAST, "Save the last", "Save", IN(LIVE) | IN(RECORDING) | IN(FROZEN), BOTH},
     {OCT_ACTION_PLAYBACK, "Live", NULL, IN(PLAYBACK), BOTH},
@@ -46,10 +46,10 @@ enum oct_view_situation oct_view_situation(const struct oct_view_model *model)
 {
     const struct oct_view_daemon *d = &model->daemon;
 
-    if (model->patient.asks != OCT_ASKS_NOTHING)
-        return OCT_SITUATION_ASKING;
     if (model->playback.active)
         return OCT_SITUATION_PLAYBACK;
+    if (model->patient.asks != OCT_ASKS_NOTHING)
+        return OCT_SITUATION_ASKING;
     if (!model->has_control || !d->reachable)
         return OCT_SITUATION_WATCHING;
     if (d->record.active)
@@ -90,10 +90,13 @@ static bool is_on(const struct oct_view_model *model, enum oct_view_action actio
 static bool is_of_use(const struct oct_view_model *model, enum oct_view_action action)
 {
     switch (action) {
+    case OCT_ACTION_RECORD: /* in playback, to stop what goes on */
+        return !model->playback.active || (model->daemon.reachable && model->daemon.record.active);
     case OCT_ACTION_SAVE_LAST:
         return model->daemon.last.bscans_most > 0;
     case OCT_ACTION_PLAYBACK:
-        return model->playback.active || model->daemon.record.file[0] != '\0';
+        return model->playback.active || model->daemon.record.file[0] ||
+               model->daemon.last.file[0] || model->playback.file.path[0];
     default:
         return true;
     }
@@ -104,9 +107,11 @@ static void words_of(struct oct_view_button *b, const struct oct_view_model *mod
     const struct oct_view_daemon *d = &model->daemon;
     const char *lacks = oct_view_patient_lacks(model);
 
-    if (b->action == OCT_ACTION_RECORD && model->patient.asks != OCT_ASKS_NOTHING && lacks) {
-        snprintf(b->label, sizeof(b->label), "Record without %s", lacks);
-        snprintf(b->brief, sizeof(b->brief), "Record");
+    if (b->action == OCT_ACTION_RECORD && oct_view_situation(model) == OCT_SITUATION_ASKING) {
+        if (lacks)
+            snprintf(b->label, sizeof(b->label), "Record without %s", lacks);
+        else if (model->patient.asks == OCT_ASKS_SAME)
+            snprintf(b->label, sizeof(b->label), "Yes, record");
     } else if (b->action == OCT_ACTION_SAVE_LAST) {
         double s = fmin(round(d->last.length_s), 9999);
         snprintf(b->label, sizeof(b->label), "Save the last %.0f s", s);

@@ -26,6 +26,7 @@
 #include "viewer/model/playback.h"
 #include "viewer/model/recorded.h"
 #include "viewer/model/rolloff.h"
+#include "viewer/model/save_last.h"
 #include "viewer/model/sharpened.h"
 #include "viewer/model/spectrum.h"
 #include "viewer/model/tally.h"
@@ -147,6 +148,7 @@ struct oct_view_model {
     bool typing;             /* the pseudonym */
     char typed[OCT_VIEW_LABEL_BYTES];
     struct oct_view_patient patient;
+    struct oct_view_save_last save_last;
 
     uint64_t now_ns;
     char message[OCT_VIEW_MESSAGE_BYTES]; /* "" when there is none (any more) */

@@ -179,19 +179,6 @@ static void start(struct oct_view_model *model)
         oct_view_model_wish(model, OCT_WISH_START, "");
 }
 
-static void save_last(struct oct_view_model *model)
-{
-    const struct oct_view_daemon *d = &model->daemon;
-
-    if (d->reachable && d->last.bscans_most == 0)
-        oct_view_model_say(model, "octd keeps no last seconds%s",
-                           model->settings.operators ? "" : " (record.last_s)");
-    else if (d->reachable && d->last.saving)
-        oct_view_model_say(model, "the last seconds are being saved already");
-    else
-        oct_view_model_wish(model, OCT_WISH_SAVE_LAST, "");
-}
-
 static bool apply_patient(struct oct_view_model *model, enum oct_view_action action)
 {
     switch (action) {
@@ -202,7 +189,7 @@ static bool apply_patient(struct oct_view_model *model, enum oct_view_action act
         oct_view_patient_record(model);
         return true;
     case OCT_ACTION_SAVE_LAST:
-        save_last(model);
+        oct_view_save_last(model);
         return true;
     case OCT_ACTION_EYE:
         oct_view_patient_next_eye(model);

@@ -63,7 +63,7 @@ static void fail_all(struct oct_view_model *model, enum oct_view_wish asked)
             used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
                                      oct_view_wish_name(w->waiting[i].wish));
     if (names[0])
-        oct_view_model_say(model, "octd does not answer, nothing was changed: %s", names);
+        oct_view_model_say(model, "octd does not answer: %s may not be as wished", names);
     if (oct_view_wishes_find(w, OCT_WISH_RECORD))
         not_recorded(model, "no answer from octd");
     oct_view_wishes_drop(w, OCT_WISH_NONE);
@@ -152,12 +152,13 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
                                     daemon->enface_told ? &daemon->enface : NULL);
     }
     model->has_control = true;
-    if (daemon->known)
+    if (daemon->known) {
         oct_view_patient_hear(model, daemon);
-    if (daemon->known)
+        oct_view_save_last_hear(model, daemon);
         model->daemon = *daemon;
-    else
+    } else {
         model->daemon.reachable = false;
+    }
     if (answer->wish != OCT_WISH_NONE)
         hear_answer(model, answer);
     oct_view_sharpened_hear(model);

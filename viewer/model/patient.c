@@ -96,14 +96,15 @@ void oct_view_patient_question(const struct oct_view_model *model, char *text, s
 {
     const char *lacks = oct_view_patient_lacks(model);
 
-    if (model->patient.asks == OCT_ASKS_NOTHING)
+    if (model->patient.asks == OCT_ASKS_NOTHING || model->playback.active)
         snprintf(text, n_bytes, "%s", "");
     else if (lacks)
-        snprintf(text, n_bytes, "RECORD WITHOUT %s?", lacks);
+        snprintf(text, n_bytes, "Record without %s?", lacks);
     else if (model->patient.asks == OCT_ASKS_SAME)
-        snprintf(text, n_bytes, "STILL THIS PATIENT?");
+        snprintf(text, n_bytes, "Is it still %s %s?", oct_view_patient_eye(model),
+                 oct_view_patient_pseudonym(model));
     else
-        snprintf(text, n_bytes, "RECORD?");
+        snprintf(text, n_bytes, "Record?");
 }
 
 /* ---- the label ---- */
@@ -133,8 +134,12 @@ static void wish_label(struct oct_view_model *model, enum oct_view_wish wish, co
 
 void oct_view_patient_set_eye(struct oct_view_model *model, const char *eye)
 {
-    if (may_change(model))
+    if (model->playback.active) {
+        if (strcmp(model->playback.file.eye, eye) != 0)
+            oct_view_playback_set_eye(model, eye);
+    } else if (may_change(model)) {
         wish_label(model, OCT_WISH_EYE, eye);
+    }
 }
 
 void oct_view_patient_next_eye(struct oct_view_model *model)
@@ -148,8 +153,10 @@ void oct_view_patient_next_eye(struct oct_view_model *model)
 
 void oct_view_patient_next(struct oct_view_model *model)
 {
-    if (!model->playback.active && !may_change(model))
+    if (!may_change(model))
         return;
+    if (model->playback.active)
+        oct_view_playback_end(model);
     if (model->frozen)
         oct_view_model_set_frozen(model, false);
     model->typing = false;
@@ -187,13 +194,19 @@ bool oct_view_patient_cancel(struct oct_view_model *model)
 
 /* ---- typing ---- */
 
+/* The name of the file in playback; "": there is none. */
+static const char *file_of(const struct oct_view_model *model)
+{
+    return model->playback.active ? model->playback.file.name : "";
+}
+
 void oct_view_patient_type(struct oct_view_model *model)
 {
     if (!model->playback.active && !model->has_control) {
         oct_view_model_wish(model, OCT_WISH_NONE, "");
         return;
     }
-    if (!may_change(model))
+    if (!model->playback.active && !may_change(model))
         return;
     if (model->typing) { /* a second click keeps what is there */
         model->patient.selected = false;
@@ -203,6 +216,7 @@ void oct_view_patient_type(struct oct_view_model *model)
     if (!model->playback.active)
         now = to_come(model, OCT_WISH_PSEUDONYM, now);
     model->typing = true;
+    snprintf(model->patient.file, sizeof(model->patient.file), "%s", file_of(model));
     model->patient.selected = now[0] != '\0';
     snprintf(model->typed, sizeof(model->typed), "%s", now);
 }
@@ -238,6 +252,14 @@ void oct_view_model_rub_out(struct oct_view_model *model)
 void oct_view_model_end_typing(struct oct_view_model *model, bool keep)
 {
     model->typing = model->patient.selected = false;
-    if (keep && may_change(model))
+    if (!keep)
+        return;
+    if (strcmp(model->patient.file, file_of(model)) != 0) {
+        oct_view_model_say(model, "not taken over: it was typed for another recording");
+    } else if (model->playback.active) {
+        if (strcmp(model->playback.file.pseudonym, model->typed) != 0)
+            oct_view_playback_set_pseudonym(model, model->typed);
+    } else if (may_change(model)) {
         wish_label(model, OCT_WISH_PSEUDONYM, model->typed);
+    }
 }

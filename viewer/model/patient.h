@@ -1,5 +1,5 @@
-/* Who is before the camera: the eye and the pseudonym of the recordings to come, typing, and what is
- * asked before a recording without them. In playback, those of the file that is shown.
+/* Who is before the camera: the eye and the pseudonym of the recordings to come, typing, and what
+ * is asked before a recording without them. In playback, those of the file that is shown.
  *
  * octd keeps the label; while it records it changes none of it. Nothing counts as said before octd
  * confirms it, but what was asked for counts where the window asks the user for what is missing. */
@@ -32,6 +32,7 @@ struct oct_view_patient {
     enum oct_view_question asks;
     bool accepted;    /* this patient is recorded without a whole label */
     bool selected;    /* typing: the first letter replaces what stands there */
+    char file[256];   /* typing: of this file; "": of the recordings to come */
     bool known;       /* octd's label was heard; then: */
     uint64_t said_ns; /* when it changed, or the user confirmed it; 0: before this window opened */
 };
@@ -42,8 +43,8 @@ struct oct_view_model;
 const char *oct_view_patient_eye(const struct oct_view_model *model);
 const char *oct_view_patient_pseudonym(const struct oct_view_model *model);
 
-/* "an eye", "a pseudonym", "a label": what the label lacks even when octd has done what was asked of
- * it; NULL: nothing. */
+/* "an eye", "a pseudonym", "a label": what the label lacks even when octd has done what was asked
+ * of it; NULL: nothing. */
 const char *oct_view_patient_lacks(const struct oct_view_model *model);
 
 /* ---- what the user does ---- */

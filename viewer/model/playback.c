@@ -39,14 +39,15 @@ void oct_view_playback_toggle(struct oct_view_model *model)
 {
     struct oct_view_playback *p = &model->playback;
     const struct oct_view_daemon *d = &model->daemon;
+    const char *newest = model->save_last.is_newest ? d->last.path : d->record.path;
 
     if (p->active || p->opens)
         oct_view_playback_end(model);
-    else if (d->record.path[0] && model->elsewhere[0])
+    else if (newest[0] && model->elsewhere[0])
         oct_view_model_say(model, "octd runs on %s, and its recordings are there: octview FILE.h5",
                            model->elsewhere);
-    else if (d->record.path[0])
-        oct_view_playback_open(model, d->record.path, 0, true);
+    else if (newest[0])
+        oct_view_playback_open(model, newest, 0, true);
     else if (p->file.path[0])
         oct_view_playback_open(model, p->file.path, 0, false);
     else

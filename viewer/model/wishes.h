@@ -1,5 +1,5 @@
-/* What the user wished of octd and what was not asked for yet, in order. octd is asked for one after
- * another, each after the answer to the one before. */
+/* What the user wished of octd and what was not asked for yet, in order. octd is asked for one
+ * after another, each after the answer to the one before. */
 #ifndef OCT_VIEWER_MODEL_WISHES_H
 #define OCT_VIEWER_MODEL_WISHES_H
 
