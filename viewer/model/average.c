@@ -89,7 +89,7 @@ bool oct_view_average_moves(const struct oct_view_model *model, double *lines, d
 
 /* ---- what the user does ---- */
 
-static unsigned wished(const struct oct_view_model *model)
+unsigned oct_view_average_wished(const struct oct_view_model *model)
 {
     unsigned n = model->settings.average_of;
 
@@ -122,7 +122,7 @@ void oct_view_average_toggle(struct oct_view_model *model)
     model->average_came_ns = 0;
     oct_view_model_say(model, "%s", on ? "octd's average of B-scans" : "each B-scan");
     if (on && model->has_control && is_off(model) && may_set(model))
-        set(model, wished(model));
+        set(model, oct_view_average_wished(model));
 }
 
 void oct_view_average_next_number(struct oct_view_model *model)
@@ -140,12 +140,13 @@ void oct_view_average_next_number(struct oct_view_model *model)
     while (i < n_numbers && numbers[i] <= now)
         i++;
     /* Where none is shown, the first press shows the number of before. */
-    model->settings.average_of =
-        model->settings.average && now > 1 ? numbers[i % n_numbers] : wished(model);
+    model->settings.average_of = model->settings.average && now > 1
+                                     ? numbers[i % n_numbers]
+                                     : oct_view_average_wished(model);
     if (!model->settings.average)
         model->average_came_ns = 0;
     model->settings.average = true;
-    set(model, wished(model));
+    set(model, oct_view_average_wished(model));
 }
 
 /* ---- words ---- */

@@ -40,6 +40,9 @@ bool oct_view_average_moves(const struct oct_view_model *model, double *lines, d
 void oct_view_average_toggle(struct oct_view_model *model);
 void oct_view_average_next_number(struct oct_view_model *model);
 
+/* How many B-scans octd is asked to average where it makes none. */
+unsigned oct_view_average_wished(const struct oct_view_model *model);
+
 /* "AVERAGE of 16 (14 in it)  0.82" of the shown one (the score: how well the newest B-scan matches;
  * operators see none), or why a B-scan stands there. True: something is amiss with it, so that it
  * stands out: none comes, or the newest B-scan did not match. */

@@ -116,9 +116,10 @@ static void words_of(struct oct_view_button *b, const struct oct_view_model *mod
         double s = fmin(round(d->last.length_s), 9999);
         snprintf(b->label, sizeof(b->label), "Save the last %.0f s", s);
         snprintf(b->brief, sizeof(b->brief), "Save %.0f s", s);
-    } else if (b->action == OCT_ACTION_AVERAGE && d->average_bscans > 1) {
-        snprintf(b->label, sizeof(b->label), "Average %.0f", fmin(d->average_bscans, 999));
-        snprintf(b->brief, sizeof(b->brief), "Avg %.0f", fmin(d->average_bscans, 999));
+    } else if (b->action == OCT_ACTION_AVERAGE) {
+        double n = d->average_bscans > 1 ? d->average_bscans : oct_view_average_wished(model);
+        snprintf(b->label, sizeof(b->label), "Average %.0f", fmin(n, 999));
+        snprintf(b->brief, sizeof(b->brief), "Avg %.0f", fmin(n, 999));
     } else if (b->action == OCT_ACTION_FREEZE && model->playback.active) {
         snprintf(b->label, sizeof(b->label), "%s", model->playback.plays ? "Pause" : "Play");
         snprintf(b->brief, sizeof(b->brief), "%.11s", b->label);
