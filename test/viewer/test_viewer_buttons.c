@@ -63,7 +63,7 @@ static void every_state_has_its_buttons(void **state)
         "Record | Save the last 20 s | Back | Forward | Go on | Playback | Auto | Layout | "
         "Measure | Snapshot | Help",
         "Live | Play | Back | Forward | Keep | Repeat | Auto | Measure | Export | Help",
-        "Record without a label | Cancel | Help",
+        "Cancel | Record without a label | Help",
     };
     static const char *const operators[N_STATES] = {
         "Freeze | Auto | Brighter | Darker | Snapshot | Help",
@@ -75,7 +75,7 @@ static void every_state_has_its_buttons(void **state)
         "Record | Save the last 20 s | Back | Forward | Go on | Playback | Auto | Brighter | "
         "Darker | Snapshot | Help",
         "Live | Play | Back | Forward | Keep | Repeat | Auto | Brighter | Darker | Export | Help",
-        "Record without a label | Cancel | Help",
+        "Cancel | Record without a label | Help",
     };
     char text[512];
 
@@ -160,8 +160,9 @@ static void the_row_is_readable_at_1280_pixels(void **state)
     }
 }
 
-static void click(struct oct_viewer_stage *s, struct oct_view_input *input,
-                  enum oct_view_action action)
+/* Returns where it is. */
+static struct oct_view_rect click(struct oct_viewer_stage *s, struct oct_view_input *input,
+                                  enum oct_view_action action)
 {
     struct oct_view_button b[OCT_VIEW_MOST_BUTTONS];
     unsigned n = oct_view_buttons(&s->model, b), i = 0;
@@ -175,6 +176,7 @@ static void click(struct oct_viewer_stage *s, struct oct_view_input *input,
     event.button.x = r.x + r.w / 2;
     event.button.y = r.y + r.h / 2;
     oct_view_input_take(input, &event, &s->model, s->draw, 1);
+    return r;
 }
 
 static void clicks_do_what_the_buttons_say(void **state)
@@ -202,9 +204,11 @@ static void clicks_do_what_the_buttons_say(void **state)
     oct_view_model_type(m, "nobody");
     click(s, &input, OCT_ACTION_NEXT_PATIENT); /* what was typed goes with the patient */
     assert_null(oct_view_wishes_find(&m->wishes, OCT_WISH_PSEUDONYM));
-    click(s, &input, OCT_ACTION_RECORD);
+    struct oct_view_rect record = click(s, &input, OCT_ACTION_RECORD);
     assert_int_equal(m->patient.asks, OCT_ASKS_LABEL);
-    click(s, &input, OCT_ACTION_LEAVE);
+    /* The second click of a double click records nothing. */
+    struct oct_view_rect cancel = click(s, &input, OCT_ACTION_LEAVE);
+    assert_true(oct_view_rect_holds(cancel, record.x + record.w / 2, record.y + record.h / 2));
     assert_int_equal(m->patient.asks, OCT_ASKS_NOTHING);
     assert_false(input.quit);
     click(s, &input, OCT_ACTION_FREEZE);

@@ -18,9 +18,10 @@ static const struct row {
     enum profile profile;
 } rows[] = {
     {OCT_ACTION_START, "Start", NULL, IN(IDLE), BOTH},
+    /* Where Record was: a double click on that asks, and records nothing. */
+    {OCT_ACTION_LEAVE, "Cancel", NULL, IN(ASKING), BOTH},
     {OCT_ACTION_RECORD, "Record", NULL, IN(LIVE) | IN(FROZEN) | IN(ASKING), BOTH},
     {OCT_ACTION_RECORD, "Stop", NULL, IN(RECORDING) | IN(PLAYBACK), BOTH},
-    {OCT_ACTION_LEAVE, "Cancel", NULL, IN(ASKING), BOTH},
     {OCT_ACTION_SAVE_LAST, "Save the last", "Save", IN(LIVE) | IN(RECORDING) | IN(FROZEN), BOTH},
     {OCT_ACTION_PLAYBACK, "Live", NULL, IN(PLAYBACK), BOTH},
     {OCT_ACTION_FREEZE, "Play", NULL, IN(PLAYBACK), BOTH},
