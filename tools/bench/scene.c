@@ -83,17 +83,22 @@ void oct_bench_scene_finish(struct oct_bench_scene *scene)
  * 1 below and 1/2 at the Nyquist frequency (contract step 3). */
 static void upsample(const struct oct_geometry *g, const double *x, double *u)
 {
-    for (uint32_t p = 0; p < g->upsampled; p++) {
-        u[p] = 0;
-        for (uint32_t i = 0; i < g->n_samples; i++) {
-            double away = 0.5 * p - (g->left + i);
-            double s = sin(PI * away / g->padded);
-            if (p % 2 == 0)
-                u[p] += away == 0 ? x[i] : 0;
-            else
-                u[p] += x[i] * sin(PI * away) * cos(PI * away / g->padded) / (g->padded * s);
-        }
+    const uint32_t n = g->upsampled; /* the kernel's period, in halves of a sample; a power of 2 */
+    double *kernel = calloc(n, sizeof(double));
+    if (!kernel)
+        abort();
+    kernel[0] = 1;
+    for (uint32_t p = 1; p < n; p += 2) {
+        double away = 0.5 * p;
+        kernel[p] =
+            sin(PI * away) * cos(PI * away / g->padded) / (g->padded * sin(PI * away / g->padded));
     }
+    for (uint32_t p = 0; p < n; p++) {
+        u[p] = 0;
+        for (uint32_t i = 0; i < g->n_samples; i++)
+            u[p] += x[i] * kernel[(p - 2 * (g->left + i)) & (n - 1)];
+    }
+    free(kernel);
 }
 
 /* Dispersion, window and 1/N at place q, between two entries of the plan's table. */
@@ -164,7 +169,7 @@ static void reconstruct(const struct oct_plan *plan, const double *x, double *in
     for (uint32_t d = 0; d < g->depth; d++) {
         double a = 0, b = 0;
         for (uint32_t q = 0; q < n; q++) {
-            uint32_t k = (uint32_t)((uint64_t)(g->crop_first + d) * q % n);
+            uint32_t k = (g->crop_first + d) * q & (n - 1);
             a += re[q] * c[k] - im[q] * s[k];
             b += re[q] * s[k] + im[q] * c[k];
         }
