@@ -164,6 +164,18 @@ NO_TSAN void block_runner::leave(bool ended)
     ARRIVED(f->fake, &home_bottom, &home_size); /* run() may be on another thread by now */
 }
 
+/* The first thread ended without a barrier, so all must: they need no fiber of their own. If one
+ * meets a barrier after all, run() sees that some ended. */
+NO_TSAN void block_runner::run_the_rest()
+{
+#if !defined(__SANITIZE_THREAD__)
+    while (n_ended + 1 < n_threads && !met_barrier) {
+        (*before)(++n_ended);
+        (*body)();
+    }
+#endif
+}
+
 NO_TSAN void block_runner::start()
 {
     block_runner *runner = entering;
@@ -172,12 +184,14 @@ NO_TSAN void block_runner::start()
         TSAN_ACQUIRE(&runner->fence);
         (*runner->body)();
         TSAN_RELEASE(&runner->fence);
+        runner->run_the_rest();
         runner->leave(true);
     }
 }
 
 NO_TSAN void block_runner::barrier()
 {
+    met_barrier = true;
     TSAN_RELEASE(&fence);
     leave(false);
     TSAN_ACQUIRE(&fence);
@@ -185,7 +199,7 @@ NO_TSAN void block_runner::barrier()
 
 NO_TSAN void block_runner::warp_barrier()
 {
-    now->waits_for_warp = true;
+    now->waits_for_warp = met_barrier = true;
     TSAN_RELEASE(&fence);
     leave(false);
     TSAN_ACQUIRE(&fence);
@@ -232,9 +246,11 @@ NO_TSAN void block_runner::run(unsigned n, const std::function<void(unsigned)> &
     body = &body_;
     TSAN_RELEASE(&fence);
     slots.resize((n + 31) / 32 * 64);
+    n_threads = n;
     n_ended = 0;
+    met_barrier = false;
     for (unsigned phase = 0; n_ended == 0; phase++) {
-        for (unsigned i = 0; i < n; i++)
+        for (unsigned i = 0; i < n && n_ended <= i; i++)
             go_on(phase % 2 ? n - 1 - i : i);
         for (unsigned i = 0; i < n; i += 32)
             run_warp(i, i + 32 < n ? i + 32 : n);

@@ -37,7 +37,8 @@ class block_runner
     std::vector<fiber *> fibers;
     std::function<void()> const *body = nullptr;
     std::function<void(unsigned)> const *before = nullptr;
-    unsigned n_ended = 0;
+    unsigned n_threads = 0, n_ended = 0;
+    bool met_barrier = false;
     fiber *now = nullptr;
     void *home = nullptr;      /* where run() continues */
     void *home_fake = nullptr; /* sanitizers' view of run()'s stack */
@@ -50,6 +51,7 @@ class block_runner
     void leave(bool ended);
     void go_on(unsigned at);
     void run_warp(unsigned first, unsigned end);
+    void run_the_rest();
     static void start();
 };
 

@@ -97,8 +97,8 @@ int main(void)
         {.cuda = "fused", .gpus = "1,0", .max_batch = 3, .deadline_ms = PATIENCE_MS},
         {.cuda = "plain", .max_batch = 2, .n_streams = 5, .deadline_ms = PATIENCE_MS},
     };
-    const struct oct_suite pictures = {&oct_engine_cuda, variants, 2};
-    const struct oct_suite flow = {&oct_engine_cuda, flows, 3};
+    const struct oct_suite pictures = {&oct_engine_cuda, variants, 2, .is_slow = true};
+    const struct oct_suite flow = {&oct_engine_cuda, flows, 3, .is_slow = true};
     cuda_host_reset(2, (size_t)2 << 30);
     int n_failed = oct_suite_run_pictures(&pictures);
     n_failed += oct_suite_run_nufft_of(&pictures, nufft);

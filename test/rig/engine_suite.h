@@ -11,7 +11,13 @@ struct oct_suite {
     const struct oct_engine_ops *ops;
     const struct oct_engine_options *variants;
     unsigned n_variants;
+    bool
+        is_slow; /* each picture takes its time: two variants share the displays, and the flow is of
+                     fewer lines; OCT_LONG=1 leaves nothing out */
 };
+
+/* False with OCT_LONG=1. */
+bool oct_suite_is_short(const struct oct_suite *suite);
 
 /* Pictures against the oracle, contract 1.3 (engine_suite.c). Prints a line of worst differences a
  * case and variant. Returns the number of failed tests. */
