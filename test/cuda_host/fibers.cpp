@@ -244,11 +244,11 @@ NO_TSAN void block_runner::run(unsigned n, const std::function<void(unsigned)> &
 #endif
     before = &before_;
     body = &body_;
-    TSAN_RELEASE(&fence);
     slots.resize((n + 31) / 32 * 64);
     n_threads = n;
     n_ended = 0;
     met_barrier = false;
+    TSAN_RELEASE(&fence); /* all of the above is before the fibers */
     for (unsigned phase = 0; n_ended == 0; phase++) {
         for (unsigned i = 0; i < n && n_ended <= i; i++)
             go_on(phase % 2 ? n - 1 - i : i);
