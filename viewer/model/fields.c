@@ -50,10 +50,10 @@ static void add_state(const struct oct_view_model *model, struct list *list)
     const uint64_t came_ns = model->shown.arrival_ns;
 
     if (show == OCT_SHOW_FROZEN && model->back > 0 && came_ns <= model->frozen_ns)
-        add(list, 20, OCT_TONE_WARN, "FROZEN %.2f s back",
+        add(list, 19, OCT_TONE_WARN, "FROZEN %.2f s back",
             (double)(model->frozen_ns - came_ns) / (double)OCT_NS_PER_S);
     else
-        add(list, 20, states[show].tone, "%s", states[show].word);
+        add(list, 19, states[show].tone, "%s", states[show].word);
 }
 
 /* 0: none come. */
@@ -112,13 +112,13 @@ static void add_losses(const struct oct_view_model *model, struct list *list)
     const bool fresh = rose_ns != 0 && model->now_ns < rose_ns + LOSS_MARK_NS;
 
     if (!d->reachable && n_bad > 0)
-        add(list, 20, OCT_TONE_WARN, "bad %" PRIu64, n_bad);
+        add(list, 21, OCT_TONE_WARN, "bad %" PRIu64, n_bad);
     else if (!d->reachable)
-        add(list, 20, OCT_TONE_DIM, "%s", "");
+        add(list, 21, OCT_TONE_DIM, "%s", "");
     else if (n_bad > 0)
-        add(list, 20, OCT_TONE_WARN, "lost %.0f, bad %" PRIu64, d->bscans_dropped, n_bad);
+        add(list, 21, OCT_TONE_WARN, "lost %.0f, bad %" PRIu64, d->bscans_dropped, n_bad);
     else
-        add(list, 20, fresh ? OCT_TONE_WARN : OCT_TONE_PLAIN, "lost %.0f", d->bscans_dropped);
+        add(list, 21, fresh ? OCT_TONE_WARN : OCT_TONE_PLAIN, "lost %.0f", d->bscans_dropped);
 }
 
 /* n_letters: too few for both: the time alone, where it is known. */

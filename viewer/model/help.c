@@ -111,7 +111,7 @@ static void choose_columns(struct columns *c, unsigned n_letters, unsigned n_lin
         if (n_letters / n > LEAST_COLUMN && try_columns(c, n, n_letters, n_lines))
             return;
     c->wraps = false;
-    try_columns(c, 2, n_letters, n_lines);
+    try_columns(c, n_letters > LEAST_COLUMN ? 2 : 1, n_letters, n_lines);
 }
 
 /* Adds a text from a place on, in as many lines as it has. */

@@ -4,7 +4,7 @@
 
 #define POINTS_PER_INCH 72.0
 /* The B-scan's standard share of the panels' width, or of their height. */
-#define STANDARD_SHARE 0.62
+#define STANDARD_SHARE 0.64
 /* Of the header, at most, for the patient's buttons. */
 #define PATIENT_SHARE 0.45
 
@@ -121,17 +121,10 @@ static int column_of(const struct oct_view_layout *l, int width, int height)
     return width > 5 * column && height > column ? column : 0;
 }
 
-/* The area of a B-scan and an en face picture in these panels. */
-static double seen_area(const struct oct_view_contents *c, double w, double h, double enface_w,
-                        double enface_h)
+/* The area of a picture of these proportions in a panel. */
+static double seen_area(double w, double h, double proportion)
 {
-    double p = c->proportion, q = c->enface_proportion, stretch = p / (w / h);
-    double bscan =
-        c->fills ? w * h / sqrt(fmax(stretch, 1 / stretch)) : fmin(w, h * p) * fmin(h, w / p);
-
-    if (!(q > 0) || !isfinite(q))
-        q = 1;
-    return bscan + fmin(enface_w, enface_h * q) * fmin(enface_h, enface_w / q);
+    return fmin(w, h * proportion) * fmin(h, w / proportion);
 }
 
 /* Whether both pictures are larger with the en face picture below. The divider's place does not
@@ -139,13 +132,17 @@ static double seen_area(const struct oct_view_contents *c, double w, double h, d
 static bool should_stack(const struct oct_view_layout *l, const struct oct_view_contents *c)
 {
     const struct oct_view_rect a = l->area;
-    const double w = a.w - l->margin, h = a.h - l->margin;
+    const double w = a.w - l->margin, h = a.h - l->margin, p = c->proportion;
+    const double q = c->enface_proportion > 0 ? c->enface_proportion : 1;
     double across = STANDARD_SHARE * w, deep = STANDARD_SHARE * h;
 
-    if (!(c->proportion > 0) || !isfinite(c->proportion) || w < 8 || h < 8)
+    if (!(p > 0) || !isfinite(p) || !isfinite(q) || w < 8 || h < 8)
         return false;
-    double beside = seen_area(c, across - column_of(l, (int)across, a.h), a.h, w - across, a.h);
-    return seen_area(c, a.w - column_of(l, a.w, (int)deep), deep, a.w, h - deep) > beside;
+    double beside_w = across - column_of(l, (int)across, a.h),
+           above_w = a.w - column_of(l, a.w, (int)deep);
+    double beside = c->fills ? beside_w * a.h : seen_area(beside_w, a.h, p);
+    double above = c->fills ? above_w * deep : seen_area(above_w, deep, p);
+    return above + seen_area(a.w, h - deep, q) > beside + seen_area(w - across, a.h, q);
 }
 
 /* Part i of n of a strip, along x. */

@@ -71,8 +71,8 @@ struct oct_view_layout {
 };
 
 /* Computes the layout. The en face picture stands at the right of the B-scan, or below it where
- * both are seen larger so (a wide scan): by the area of the B-scan plus that of the en face picture.
- * A B-scan that fills its panel counts less by the root of how far its two scales differ. */
+ * both are seen larger so (a wide scan): by the area of the B-scan plus that of the en face
+ * picture. */
 void oct_view_layout_window(struct oct_view_layout *layout,
                             const struct oct_view_contents *contents);
 
