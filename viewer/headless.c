@@ -99,7 +99,8 @@ static enum oct_err draw_png(const struct oct_view_options *options,
     }
     if ((code = oct_draw_create(&draw, renderer, options->font, err)))
         goto done;
-    oct_draw_set_text(draw, options->config.view.text_pt, OCT_DRAW_USUAL_DPI);
+    oct_draw_set_text(draw, options->config.view.text_pt,
+                      oct_view_layout_usual_dpi(options->height));
     if ((code = oct_draw_frame(draw, model, err)))
         goto done;
     SDL_RenderFlush(renderer);

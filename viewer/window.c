@@ -68,12 +68,15 @@ static void toggle_full_screen(struct window *w)
 /* Letters have their size in points on the monitor where the window is now. */
 static void set_text(struct window *w)
 {
-    float dpi = 0, across = 0, down = 0;
+    float diagonal = 0, across = 0, down = 0;
+    SDL_Rect screen = {0, 0, 0, 0};
     int display = SDL_GetWindowDisplayIndex(w->window);
 
-    if (display < 0 || SDL_GetDisplayDPI(display, &dpi, &across, &down) < 0 ||
+    if (display >= 0)
+        SDL_GetDisplayBounds(display, &screen);
+    if (display < 0 || SDL_GetDisplayDPI(display, &diagonal, &across, &down) < 0 ||
         !(across >= LEAST_DPI && across <= MOST_DPI))
-        across = (float)OCT_DRAW_USUAL_DPI;
+        across = (float)oct_view_layout_usual_dpi(screen.h);
     oct_draw_set_text(w->draw, w->text_pt, (double)across);
 }
 

@@ -321,6 +321,8 @@ static void layout_keeps_proportions_and_breaks_lines_between_phrases(void **sta
     assert_int_equal(oct_view_layout_text_px(12, 192, 3840, 2160), 32);
     assert_int_equal(oct_view_layout_text_px(12, 192, 1280, 720), 18); /* lines have room */
     assert_int_equal(oct_view_layout_text_px(1, 96, 1280, 720), 12);
+    assert_true(oct_view_layout_usual_dpi(720) == 96 && oct_view_layout_usual_dpi(1080) == 96);
+    assert_true(oct_view_layout_usual_dpi(2160) == 160);
 }
 
 int main(void)

@@ -131,15 +131,18 @@ static double white_share(const struct stage *stage)
 static void the_picture_has_most_of_the_window(void **state)
 {
     (void)state;
-    for (size_t k = 0; k < N_SIZES * N_SCANS; k++) {
-        struct stage *stage = stage_open(sizes[k / N_SCANS]);
+    for (size_t k = 0; k < 2 * N_SIZES * N_SCANS; k++) {
+        struct stage *stage = stage_open(sizes[k / N_SCANS % N_SIZES]);
+        const double dpi = k < N_SIZES * N_SCANS ? 96 : 400; /* usual letters, the largest */
         show_scan(stage, scans_mm[k % N_SCANS]);
+        oct_draw_set_text(stage->draw, 12, dpi);
         for (int two = 0; two < 2; two++) {
             stage->model.settings.arrangement = two ? OCT_ARRANGEMENT_TWO : OCT_ARRANGEMENT_ALONE;
             const struct oct_view_layout *l = stage_draw(stage);
             double share = white_share(stage);
-            print_message("%dx%d, %.1f mm, %s: %.1f %%\n", stage->surface->w, stage->surface->h,
-                          scans_mm[k % N_SCANS], two ? "beside en face" : "alone", 100 * share);
+            print_message("%dx%d, %.0f dpi, %.1f mm, %s: %.1f %%\n", stage->surface->w,
+                          stage->surface->h, dpi, scans_mm[k % N_SCANS],
+                          two ? "beside en face" : "alone", 100 * share);
             assert_true(share >= (two ? 0.40 : 0.60));
             assert_int_equal(l->enface.w > 0, two);
         }

@@ -30,7 +30,7 @@ enum oct_err oct_draw_create(struct oct_draw **draw, struct SDL_Renderer *render
     if (!*draw)
         return oct_fail(err, OCT_E_NO_MEMORY, "drawing: out of memory");
     (*draw)->renderer = renderer;
-    oct_draw_set_text(*draw, 12, OCT_DRAW_USUAL_DPI);
+    oct_draw_set_text(*draw, 12, 96);
     (*draw)->sheet_format = sheet_format(renderer);
     if (oct_text_create(&(*draw)->text, renderer, font, &no_font))
         oct_log(OCT_LOG_WARNING, "%s", no_font.text);

@@ -18,9 +18,6 @@ enum oct_err oct_draw_create(struct oct_draw **draw, struct SDL_Renderer *render
 /* Whether a font was found. */
 bool oct_draw_has_text(const struct oct_draw *draw);
 
-/* Of a monitor that does not say how large it is. */
-#define OCT_DRAW_USUAL_DPI 96.0
-
 /* The size of letters, and the monitor's dots an inch; 12 points at 96 until it is called. */
 void oct_draw_set_text(struct oct_draw *draw, double points, double dpi);
 

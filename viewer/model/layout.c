@@ -3,6 +3,7 @@
 #include <math.h>
 
 #define POINTS_PER_INCH 72.0
+#define USUAL_HEIGHT_INCH 13.5 /* of a screen of 27 inches */
 /* The B-scan's standard share of the panels' width, or of their height. */
 #define STANDARD_SHARE 0.64
 /* Of the header, at most, for the patient's buttons. */
@@ -25,6 +26,11 @@ int oct_view_layout_text_px(double points, double dpi, int width, int height)
     double wanted = points * dpi / POINTS_PER_INCH;
 
     return larger(12, wanted < most ? (int)lround(wanted) : most);
+}
+
+double oct_view_layout_usual_dpi(int rows)
+{
+    return fmax(96, rows / USUAL_HEIGHT_INCH);
 }
 
 /* ---- buttons ---- */

@@ -14,6 +14,10 @@ struct oct_view_rect {
  * least. */
 int oct_view_layout_text_px(double points, double dpi, int width, int height);
 
+/* Dots an inch of a screen of so many rows that does not say how large it is: taken as one of 27
+ * inches, and as 96 at least. */
+double oct_view_layout_usual_dpi(int rows);
+
 #define OCT_VIEW_MOST_BUTTONS 24u
 #define OCT_VIEW_LEAST_SHARE 0.25
 #define OCT_VIEW_MOST_SHARE 0.85
