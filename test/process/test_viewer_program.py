@@ -278,8 +278,8 @@ class Desk:
         self.env = dict(BLIND, DISPLAY=":" + display, SDL_VIDEODRIVER="x11",
                         ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
 
-    def open(self, endpoint, *arguments):
-        viewer = subprocess.Popen([OCTVIEW, "--connect", endpoint, "--size", "640x480", *arguments],
+    def open(self, endpoint, *arguments, size=("--size", "640x480")):
+        viewer = subprocess.Popen([OCTVIEW, "--connect", endpoint, *size, *arguments],
                                   env=self.env, cwd=TMP, stderr=subprocess.PIPE, text=True)
         subprocess.run(["xdotool", "search", "--sync", "--name", "^octview "], env=self.env,
                        stdout=subprocess.DEVNULL, timeout=PATIENCE_S, check=True)
@@ -363,6 +363,12 @@ def window(endpoint):
         case("Q quits with exit status 0", viewer.wait(timeout=PATIENCE_S) == 0)
         text = viewer.stderr.read()
         case("a run in the window writes nothing to stderr", text == "", text)
+        viewer = desk.open(endpoint, size=())
+        whole = desk.snap()
+        case("without --size the window is as large as the screen", whole.shape == (600, 800),
+             whole.shape)
+        desk.keys("q")
+        viewer.wait(timeout=PATIENCE_S)
         for name, number_of in (("SIGINT", signal.SIGINT), ("SIGTERM", signal.SIGTERM)):
             viewer = desk.open(endpoint)
             viewer.send_signal(number_of)
