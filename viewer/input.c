@@ -260,6 +260,11 @@ static void on_press(struct oct_view_input *input, struct oct_view_model *model,
             set_divider(model, l, 0);
         return;
     }
+    if (button == SDL_BUTTON_LEFT && oct_view_recorded_has_news(model) &&
+        oct_view_rect_holds(l->banner, x, y)) {
+        act(input, model, OCT_ACTION_ACKNOWLEDGE, 1);
+        return;
+    }
     if (!model->has_picture)
         return;
     if (button == SDL_BUTTON_LEFT)

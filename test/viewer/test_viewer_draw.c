@@ -201,9 +201,9 @@ static void words_are_drawn_at_every_size(void **state)
         stage_draw(&stage);
         struct oct_view_rect bar = bottom_of(&stage, oct_draw_picture_rect(stage.draw));
         assert_true(count_bright(&stage, bar, 150) > (unsigned)(3 * text_px * text_px));
-        /* A message stands over the picture and does not move it. */
+        /* A message stands below the picture and does not move it. */
         struct oct_view_rect calm = oct_draw_picture_rect(stage.draw);
-        struct oct_view_rect foot = {area.x, area.y + area.h - text_px * 2, area.w, text_px * 2};
+        struct oct_view_rect foot = oct_draw_layout(stage.draw)->timeline;
         unsigned quiet = count_bright(&stage, foot, 150);
         oct_view_model_say(&stage.model, "saved %s", "somewhere-with-a-long-name.png");
         stage_draw(&stage);

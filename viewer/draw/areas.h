@@ -6,6 +6,12 @@
 
 enum oct_err oct_draw_bscan(struct oct_draw *draw, const struct oct_view_model *model,
                             struct oct_error *err);
+/* What lies over a picture that is not live: the frame with its word, below what is measured; the
+ * hatching, which stands over another panel of live pictures too (r), and its words, above it. */
+void oct_draw_veil(struct oct_draw *draw, const struct oct_view_model *model);
+void oct_draw_veil_panel(struct oct_draw *draw, const struct oct_view_model *model,
+                         struct oct_view_rect r);
+void oct_draw_veil_words(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_layers(struct oct_draw *draw, const struct oct_view_model *model);
 void oct_draw_marks(struct oct_draw *draw, const struct oct_view_model *model);
 /* Cells on the B-scan, or on the en face picture, which lies in r; `line`: of words, below the top

@@ -8,7 +8,7 @@ struct band {
 
 static struct band open_band(struct oct_draw *draw, struct oct_view_rect r, enum oct_view_tone tone)
 {
-    oct_draw_fill(draw, r, RGB_BAR, 232);
+    oct_draw_fill(draw, r, RGB_BAR, 255);
     oct_draw_fill(draw, (struct oct_view_rect){r.x, r.y, draw->layout.margin, r.h},
                   oct_draw_tone(tone), 255);
     return (struct band){r, r.y + draw->layout.margin / 2};
@@ -46,6 +46,8 @@ static void draw_notice(struct oct_draw *draw, const struct oct_view_model *mode
     add_line(draw, &band, OCT_TEXT_NORMAL, &lines[1]);
 }
 
+#define MOST_ALARMS 2u /* more would take the room of the picture */
+
 static int alarm_height(const struct oct_draw *draw)
 {
     return draw->layout.margin + oct_draw_line_height(draw, OCT_TEXT_LARGE) +
@@ -57,10 +59,10 @@ int oct_draw_banner_height(struct oct_draw *draw, const struct oct_view_model *m
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
     unsigned n = oct_view_alarms(model, alarms);
 
-    return (int)(n < 2 ? n : 2) * (alarm_height(draw) + 1);
+    return (int)(n < MOST_ALARMS ? n : MOST_ALARMS) * (alarm_height(draw) + 1);
 }
 
-/* Draws the two worst alarms; more would take the room of the picture. */
+/* Draws the worst alarms, and says how many there are beside them. */
 void oct_draw_banner(struct oct_draw *draw, const struct oct_view_model *model)
 {
     struct oct_view_alarm alarms[OCT_VIEW_MAX_ALARMS];
@@ -68,28 +70,35 @@ void oct_draw_banner(struct oct_draw *draw, const struct oct_view_model *model)
     struct oct_view_rect r = draw->layout.banner;
     int height = alarm_height(draw);
 
-    for (unsigned i = 0; i < n && i < 2; i++) {
+    for (unsigned i = 0; i < n && i < MOST_ALARMS && r.h > 0; i++) {
+        struct oct_view_phrase *remedy = &alarms[i].remedy;
+        size_t used = SDL_strlen(remedy->text);
         struct band band =
             open_band(draw, (struct oct_view_rect){r.x, r.y + (int)i * (height + 1), r.w, height},
                       alarms[i].what.tone);
-        alarms[i].remedy.tone = OCT_TONE_PLAIN;
+        if (i + 1 == MOST_ALARMS && n > MOST_ALARMS)
+            SDL_snprintf(remedy->text + used, sizeof(remedy->text) - used,
+                         "  (and %u more alarm%s)", n - MOST_ALARMS,
+                         n - MOST_ALARMS > 1 ? "s" : "");
+        remedy->tone = OCT_TONE_PLAIN;
         add_line(draw, &band, OCT_TEXT_LARGE, &alarms[i].what);
-        add_line(draw, &band, OCT_TEXT_NORMAL, &alarms[i].remedy);
+        add_line(draw, &band, OCT_TEXT_NORMAL, remedy);
     }
     draw_notice(draw, model);
 }
 
-/* Draws the message over the lower edge of the panels, so that they stay where they are. */
+/* Draws the message over the timeline, which alone can do without its place for a while: no words
+ * stand over a picture. */
 void oct_draw_message(struct oct_draw *draw, const struct oct_view_model *model)
 {
     struct oct_view_phrase line = {.tone = OCT_TONE_PLAIN};
-    struct oct_view_rect r = draw->layout.area;
+    struct oct_view_rect r = draw->layout.timeline;
     int height = draw->layout.margin + oct_draw_line_height(draw, OCT_TEXT_NORMAL);
 
     if (!model->message[0])
         return;
     SDL_strlcpy(line.text, model->message, sizeof(line.text));
-    struct band band =
-        open_band(draw, (struct oct_view_rect){r.x, r.y + r.h - height, r.w, height}, OCT_TONE_DIM);
+    struct band band = open_band(
+        draw, (struct oct_view_rect){r.x, r.y + (r.h - height) / 2, r.w, height}, OCT_TONE_GOOD);
     add_line(draw, &band, OCT_TEXT_NORMAL, &line);
 }

@@ -1,5 +1,6 @@
 /* The B-scan and its colour bar. */
 #include "viewer/draw/areas.h"
+#include "viewer/model/show.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,11 +13,11 @@ static bool same_colours(const struct oct_view_contrast *a, const struct oct_vie
 }
 
 static bool is_drawn(const struct oct_draw_sheet *sheet, const struct oct_view_model *model,
-                     struct oct_view_rectf place)
+                     bool dimmed, struct oct_view_rectf place)
 {
-    return sheet->serial == model->serial && same_colours(&sheet->contrast, &model->contrast) &&
-           sheet->place.x == place.x && sheet->place.y == place.y && sheet->place.w == place.w &&
-           sheet->place.h == place.h;
+    return sheet->serial == model->serial && sheet->dimmed == dimmed &&
+           same_colours(&sheet->contrast, &model->contrast) && sheet->place.x == place.x &&
+           sheet->place.y == place.y && sheet->place.w == place.w && sheet->place.h == place.h;
 }
 
 /* Fills the sheet: with all of the picture, or (place.w > 0) with the part of it that is seen. */
@@ -27,13 +28,14 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
     const struct oct_picture_header *h = &model->shown.header;
     struct oct_view_upright upright = oct_view_upright_of(h);
     struct oct_view_rect r = draw->picture_rect;
-    bool all = place.w == 0;
+    struct oct_view_veil veil;
+    bool all = place.w == 0, dimmed = oct_view_show_veil(model, &veil) && veil.covers;
     void *pixels;
     int pitch_bytes;
     enum oct_err code = oct_draw_sheet_size(draw, sheet, all ? upright.n_columns : (unsigned)r.w,
                                             all ? upright.n_rows : (unsigned)r.h, err);
 
-    if (code || is_drawn(sheet, model, place))
+    if (code || is_drawn(sheet, model, dimmed, place))
         return code;
     if (SDL_LockTexture(sheet->texture, NULL, &pixels, &pitch_bytes) < 0)
         return oct_fail(err, OCT_E_IO, "drawing: %s", SDL_GetError());
@@ -45,7 +47,10 @@ static enum oct_err update(struct oct_draw *draw, const struct oct_view_model *m
         oct_view_convert(&model->shown, &model->contrast, pixels, pitch_px);
     else
         oct_view_convert_part(&model->shown, &model->contrast, &part, pixels, pitch_px);
+    if (dimmed)
+        oct_draw_darken(pixels, sheet->n_columns, sheet->n_rows, pitch_px);
     SDL_UnlockTexture(sheet->texture);
+    sheet->dimmed = dimmed;
     sheet->serial = model->serial;
     sheet->contrast = model->contrast;
     sheet->place = place;

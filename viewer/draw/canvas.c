@@ -58,6 +58,17 @@ void oct_draw_line(struct oct_draw *draw, double x0, double y0, double x1, doubl
     }
 }
 
+void oct_draw_hatch(struct oct_draw *draw, struct oct_view_rect r, int thick, int apart,
+                    uint32_t rgb, unsigned alpha)
+{
+    oct_draw_clip(draw, &r);
+    set_colour(draw, rgb, alpha);
+    for (int x = r.x - r.h; x < r.x + r.w; x += apart)
+        for (int i = 0; i < thick; i++)
+            SDL_RenderDrawLine(draw->renderer, x + i, r.y + r.h - 1, x + i + r.h - 1, r.y);
+    oct_draw_clip(draw, NULL);
+}
+
 void oct_draw_frame_of(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb)
 {
     set_colour(draw, rgb, 255);
@@ -138,6 +149,16 @@ int oct_draw_line_height(const struct oct_draw *draw, enum oct_text_size size)
     return size == OCT_TEXT_LARGE ? draw->layout.large_px : draw->layout.text_px;
 }
 
+void oct_draw_darken(uint32_t *argb, unsigned n_columns, unsigned n_rows, size_t pitch_px)
+{
+    for (unsigned row = 0; row < n_rows; row++)
+        for (unsigned c = 0; c < n_columns; c++) {
+            uint32_t *pixel = &argb[row * pitch_px + c];
+            uint32_t quarter = *pixel >> 2 & 0x3f3f3fu, eighth = *pixel >> 3 & 0x1f1f1fu;
+            *pixel = (*pixel & 0xff000000u) | (quarter + eighth);
+        }
+}
+
 void oct_draw_label(struct oct_draw *draw, int x, int y, const char *string, uint32_t rgb)
 {
     int margin = draw->layout.margin / 2, w = oct_draw_text_width(draw, OCT_TEXT_NORMAL, string);
@@ -147,7 +168,7 @@ void oct_draw_label(struct oct_draw *draw, int x, int y, const char *string, uin
     oct_draw_fill(draw,
                   (struct oct_view_rect){x - margin, y, w + 2 * margin,
                                          oct_draw_line_height(draw, OCT_TEXT_NORMAL)},
-                  RGB_GROUND, 160);
+                  RGB_GROUND, OCT_DRAW_LABEL_SHADE);
     oct_draw_text(draw, OCT_TEXT_NORMAL, x, y, string, rgb);
 }
 
@@ -157,8 +178,9 @@ void oct_draw_corner(struct oct_draw *draw, const char *string, uint32_t rgb)
     const int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL);
 
     oct_draw_clip(draw, &r);
-    oct_draw_label(draw, r.x + draw->layout.margin,
-                   r.y + draw->layout.margin + draw->n_corner_lines++ * line, string, rgb);
+    oct_draw_label(draw, r.x + draw->layout.margin + draw->veil_px,
+                   r.y + draw->layout.margin + draw->veil_px + draw->n_corner_lines++ * line,
+                   string, rgb);
     oct_draw_clip(draw, NULL);
 }
 

@@ -22,6 +22,7 @@
 #define RGB_BAD 0xf08a7cu
 #define RGB_RECORD 0xb3261eu
 #define RGB_MEASURE 0x5cc8ffu
+#define RGB_PLAYBACK 0x8fb4ffu
 #define RGB_MARK 0xffe14du
 #define RGB_CELL 0xff9a3cu
 #define RGB_ILM 0x4be0d0u
@@ -33,6 +34,7 @@ struct oct_draw_sheet {
     unsigned n_columns, n_rows;
     uint64_t serial;
     struct oct_view_contrast contrast;
+    bool dimmed;                 /* as old pictures are */
     struct oct_view_rectf place; /* of the picture, of which it holds a part; w 0: all of it */
 };
 
@@ -49,6 +51,7 @@ struct oct_draw {
     struct oct_view_rect picture_rect;            /* of what is seen of it */
     double enface_lo, enface_hi;                  /* as drawn */
     int n_corner_lines; /* of words in the corner of the B-scan, of this frame */
+    int veil_px;        /* thickness of the frame in the panel; 0: there is none */
 };
 
 enum oct_draw_cut { OCT_DRAW_CUT_END, OCT_DRAW_CUT_MIDDLE, OCT_DRAW_CUT_BEGINNING };
@@ -59,9 +62,16 @@ void oct_draw_fill(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb, 
  * writing pixels twice takes most of the time. */
 void oct_draw_around(struct oct_draw *draw, struct oct_view_rect outer, struct oct_view_rect inner,
                      uint32_t rgb);
+/* Stripes from the lower left to the upper right, within r: `thick` px wide, `apart` px from one to
+ * the next, along the edge. */
+void oct_draw_hatch(struct oct_draw *draw, struct oct_view_rect r, int thick, int apart,
+                    uint32_t rgb, unsigned alpha);
 void oct_draw_line(struct oct_draw *draw, double x0, double y0, double x1, double y1, uint32_t rgb,
                    unsigned alpha);
 void oct_draw_frame_of(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb);
+/* Leaves three eighths of each pixel's light. */
+void oct_draw_darken(uint32_t *argb, unsigned n_columns, unsigned n_rows, size_t pitch_px);
+#define OCT_DRAW_LABEL_SHADE 224 /* of 255: all inks have a contrast of 4.5 on white under it */
 /* Draws letters on a shade that keeps them readable on any picture. */
 void oct_draw_label(struct oct_draw *draw, int x, int y, const char *string, uint32_t rgb);
 /* A line of words in the corner of the B-scan's panel, below those before it. */

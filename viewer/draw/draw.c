@@ -127,6 +127,7 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
         (code = oct_draw_slice(draw, model, err)))
         return code;
     draw->n_corner_lines = 0;
+    oct_draw_veil(draw, model);
     oct_draw_slice_place(draw, model);
     oct_draw_playback(draw, model);
     oct_draw_scale_bars(draw, model);
@@ -137,6 +138,7 @@ enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *
     oct_draw_marks(draw, model);
     oct_draw_cells_bscan(draw, model);
     oct_draw_stretch(draw, model);
+    oct_draw_veil_words(draw, model);
     oct_draw_guide(draw, model);
     oct_draw_colour_bar(draw, model);
     oct_draw_profile(draw, model);

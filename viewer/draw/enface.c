@@ -136,6 +136,7 @@ enum oct_err oct_draw_enface(struct oct_draw *draw, const struct oct_view_model 
             ? oct_view_layout_fit(inner, proportion, !isfinite(proportion))
             : oct_view_layout_fit(inner, (double)e->n_lines / e->n_bscans, false);
     SDL_RenderCopy(draw->renderer, draw->enface.texture, NULL, &(SDL_Rect){r.x, r.y, r.w, r.h});
+    oct_draw_veil_panel(draw, model, r);
     draw->enface_rect = r;
     if (model->playback.active)
         oct_draw_crosshair(draw, model, r);

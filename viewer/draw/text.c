@@ -100,17 +100,27 @@ enum oct_err oct_text_create(struct oct_text **text, struct SDL_Renderer *render
     return OCT_OK;
 }
 
+/* Returns whether the height is another now. */
+static bool set_size(struct oct_text *text, enum oct_text_size size, int px)
+{
+    if (px == text->size_px[size] || TTF_SetFontSize(text->font[size], px) != 0)
+        return false;
+    text->size_px[size] = px;
+    return true;
+}
+
 void oct_text_set_size(struct oct_text *text, int normal_px, int large_px)
 {
-    const int wanted[] = {normal_px, large_px};
-    bool changed = false;
+    const bool normal = set_size(text, OCT_TEXT_NORMAL, normal_px);
+    const bool large = set_size(text, OCT_TEXT_LARGE, large_px);
 
-    for (int i = 0; i < OCT_TEXT_N_SIZES; i++)
-        if (wanted[i] != text->size_px[i] && TTF_SetFontSize(text->font[i], wanted[i]) == 0) {
-            text->size_px[i] = wanted[i];
-            changed = true;
-        }
-    if (changed)
+    if (normal || large)
+        oct_text_forget(text);
+}
+
+void oct_text_set_huge(struct oct_text *text, int huge_px)
+{
+    if (set_size(text, OCT_TEXT_HUGE, huge_px))
         oct_text_forget(text);
 }
 

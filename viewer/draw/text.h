@@ -10,7 +10,12 @@
 struct SDL_Renderer;
 struct oct_text;
 
-enum oct_text_size { OCT_TEXT_NORMAL, OCT_TEXT_LARGE, OCT_TEXT_N_SIZES };
+enum oct_text_size {
+    OCT_TEXT_NORMAL,
+    OCT_TEXT_LARGE,
+    OCT_TEXT_HUGE, /* to be read from two metres; its height is set by itself */
+    OCT_TEXT_N_SIZES
+};
 
 /* Finds a font: `font` if not NULL, else DejaVu Sans Mono or another fixed-width one in the usual
  * folders. OCT_E_IO: none that can be read, with what to install. The renderer is borrowed. */
@@ -19,6 +24,7 @@ enum oct_err oct_text_create(struct oct_text **text, struct SDL_Renderer *render
 
 /* Sets the heights of the letters; cheap when they did not change. */
 void oct_text_set_size(struct oct_text *text, int normal_px, int large_px);
+void oct_text_set_huge(struct oct_text *text, int huge_px);
 
 int oct_text_line_height(const struct oct_text *text, enum oct_text_size size);
 int oct_text_width(struct oct_text *text, enum oct_text_size size, const char *string);

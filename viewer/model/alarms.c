@@ -81,7 +81,7 @@ static void judge_silence(struct alarms *list)
         complain(list, OCT_TONE_BAD,
                  cure(list, "the Start button, or the key Return",
                       "the Start button, the key Return, or octctl start"),
-                 "NO SIGNAL: octd is idle: press Start");
+                 "NO SIGNAL, octd is idle: press Start");
     else
         complain(list, OCT_TONE_BAD,
                  d->driver.text[0] ? "the camera sends, but octd cannot use what comes"
@@ -94,6 +94,9 @@ static void judge_stream(struct alarms *list)
     const struct oct_view_model *model = list->model;
     const bool is_deaf = model->has_control && model->daemon.known && !model->daemon.reachable;
 
+    /* Who looks at a recording does not wait for pictures, unless another one is being made. */
+    if (model->playback.active && !model->daemon.record.active)
+        return;
     if (is_deaf && !model->connected)
         judge_absent(list);
     else if (oct_view_model_state(model) == OCT_SIGNAL_STALLED)
@@ -224,6 +227,8 @@ static void judge_camera(struct alarms *list)
     const struct oct_view_model *model = list->model;
     const struct oct_view_spectrum *s = &model->spectrum;
 
+    if (model->playback.active && !model->daemon.record.active)
+        return;
     if (s->n_saturated > 0 && model->now_ns < s->arrival_ns + FRESH_SPECTRUM_NS)
         complain(list, OCT_TONE_WARN, "less light on the reference arm, or a shorter exposure",
                  "CAMERA SATURATED: %" PRIu64 " samples of a B-scan at %" PRIu32, s->n_saturated,

@@ -133,6 +133,12 @@ bool oct_view_recorded_was_cut_off(const struct oct_view_model *model)
     return r->ended_ns > 0 && r->end == OCT_END_CUT_OFF && !r->is_on && !r->end_noted;
 }
 
+bool oct_view_recorded_has_news(const struct oct_view_model *model)
+{
+    return oct_view_recorded_lost(model) > 0 || oct_view_recorded_failed(model) ||
+           oct_view_recorded_was_cut_off(model);
+}
+
 void oct_view_recorded_note(struct oct_view_model *model)
 {
     struct oct_view_recorded *r = &model->recorded;

@@ -57,6 +57,9 @@ double oct_view_recorded_lost(const struct oct_view_model *model);
 bool oct_view_recorded_failed(const struct oct_view_model *model);
 bool oct_view_recorded_was_cut_off(const struct oct_view_model *model);
 
+/* Whether there is something of these to take note of. */
+bool oct_view_recorded_has_news(const struct oct_view_model *model);
+
 /* The user takes note of what is not recorded, and says so in the message line. */
 void oct_view_recorded_note(struct oct_view_model *model);
 

@@ -1,6 +1,11 @@
 #include "viewer/model/show.h"
 
+#include "viewer/model/clock.h"
 #include "viewer/model/model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 enum oct_view_show oct_view_show_of_stream(const struct oct_view_model *model)
 {
@@ -46,4 +51,62 @@ const char *oct_view_show_name(enum oct_view_show show)
     };
 
     return names[show];
+}
+
+/* ---- the veil ---- */
+
+/* What became of the stream under a picture that is held: the user may want to go on, and would
+ * find nothing. */
+static void tell_stream(const struct oct_view_model *model, struct oct_view_veil *veil)
+{
+    const enum oct_view_show stream = oct_view_show_of_stream(model);
+    size_t used = strlen(veil->more);
+
+    if (stream == OCT_SHOW_NO_SIGNAL || stream == OCT_SHOW_GONE)
+        snprintf(veil->more + used, sizeof(veil->more) - used, "%s%s", used ? ", " : "",
+                 stream == OCT_SHOW_GONE ? "OCTD IS GONE" : "NO SIGNAL");
+}
+
+static void tell_frozen(const struct oct_view_model *model, struct oct_view_veil *veil)
+{
+    const uint64_t came_ns = model->shown.arrival_ns;
+
+    *veil = (struct oct_view_veil){.tone = OCT_TONE_WARN, .words = "FROZEN"};
+    if (model->back > 0 && came_ns <= model->frozen_ns)
+        snprintf(veil->more, sizeof(veil->more), "%.2f s back",
+                 (double)(model->frozen_ns - came_ns) / (double)OCT_NS_PER_S);
+    tell_stream(model, veil);
+}
+
+bool oct_view_show_veil(const struct oct_view_model *model, struct oct_view_veil *veil)
+{
+    const struct oct_view_daemon *d = &model->daemon;
+    const bool is_idle = d->reachable && strcmp(d->state, "idle") == 0;
+    const double silence_s = floor(oct_view_model_silence_s(model));
+
+    switch (oct_view_show(model)) {
+    case OCT_SHOW_FROZEN:
+        tell_frozen(model, veil);
+        return true;
+    case OCT_SHOW_PLAYBACK:
+        *veil = (struct oct_view_veil){.plays = true, .words = "PLAYBACK"};
+        return true;
+    case OCT_SHOW_GONE:
+        *veil = (struct oct_view_veil){true, false, OCT_TONE_BAD, "OCTD IS GONE", ""};
+        snprintf(veil->more, sizeof(veil->more), "the last picture is %.0f s old", silence_s);
+        return true;
+    case OCT_SHOW_NO_SIGNAL:
+        *veil = (struct oct_view_veil){true, false, OCT_TONE_BAD, "NO SIGNAL", ""};
+        if (is_idle)
+            snprintf(veil->more, sizeof(veil->more), "octd is idle: press Start");
+        else
+            snprintf(veil->more, sizeof(veil->more), "the last picture is %.0f s old", silence_s);
+        return true;
+    case OCT_SHOW_WAITING:
+    case OCT_SHOW_LIVE:
+    case OCT_SHOW_AVERAGED:
+    case OCT_N_SHOWS:
+        break;
+    }
+    return false;
 }
