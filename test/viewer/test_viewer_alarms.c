@@ -150,8 +150,8 @@ static void a_loss_is_told_by_the_recordings_own_account_and_ends_with_it(void *
         oct_view_model_tick(&model, second * S);
         d.answer_ns = second;
         oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
-        alarm = find(&model, "NOT RECORDED: 10 B-scans of this recording (2 not sent by the "
-                             "camera, 7 disk too slow, 1 a?b)");
+        alarm = find(&model, "NOT RECORDED: 10 B-scans (2 not sent by the camera, 7 disk "
+                             "too slow, 1 a?b)");
         assert_true(alarm && alarm->what.tone == OCT_TONE_BAD);
         assert_non_null(strstr(alarm->remedy.text, "faster disk"));
     }

@@ -151,7 +151,7 @@ static void what_is_not_recorded_stays_until_its_end_or_until_noted(void **state
     strcpy(s.d.record.lost_text, "7 disk too slow");
     for (unsigned i = 0; i < 200; i++) {
         go_on(&s, 0, 0, 2 + i);
-        assert_true(alarms(&s, "NOT RECORDED: 7 B-scans of this recording (7 disk too slow)"));
+        assert_true(alarms(&s, "NOT RECORDED: 7 B-scans (7 disk too slow)"));
     }
     oct_view_model_apply(&s.model, OCT_ACTION_ACKNOWLEDGE, 1);
     assert_non_null(strstr(s.model.message, "7 B-scans"));

@@ -5,6 +5,7 @@
 
 #define SHADE 150      /* of 255, over a picture that is old */
 #define STRIPES 112    /* of 255, the light of the hatching over it */
+#define N_STRIPES 40   /* at most: they are what a large window takes long for */
 #define PLATE 216      /* of 255, behind words */
 #define PART_COVER 5   /* letters are a fifth of the panel's height where they cover it, */
 #define PART_FRAME 9   /* and a ninth where they stand in its corner */
@@ -81,14 +82,15 @@ static void draw_frame(struct oct_draw *draw, const struct oct_view_veil *veil)
 /* Opaque: blending so many pixels takes a large window longer than drawing the picture. */
 static void hatch(struct oct_draw *draw, struct oct_view_rect r, const struct oct_view_veil *veil)
 {
-    const int text = draw->layout.text_px;
+    const int text = draw->layout.text_px, sparse = (r.w + r.h) / N_STRIPES;
+    const int apart = sparse > 3 * text ? sparse : 3 * text;
     uint32_t rgb = 0;
 
     for (int shift = 0; shift < 24; shift += 8) {
         uint32_t ink = colour_of(veil) >> shift & 255, ground = RGB_GROUND >> shift & 255;
         rgb |= (ink * STRIPES + ground * (255 - STRIPES)) / 255 << shift;
     }
-    oct_draw_hatch(draw, r, text / 3 + 1, 3 * text, rgb, 255);
+    oct_draw_hatch(draw, r, text / 3 + 1, apart, rgb, 255);
 }
 
 void oct_draw_veil(struct oct_draw *draw, const struct oct_view_model *model)
