@@ -97,7 +97,7 @@ enum oct_err oct_view_app_open(struct oct_view_app *app, const struct oct_view_o
     if (app->model.has_control && (code = oct_view_control_create(&app->control, options->control,
                                                                   &keys, notify, context, err)))
         return code;
-    if ((code = oct_play_create(&app->play, log, notify, context, err)))
+    if ((code = oct_play_create(&app->play, &options->config, notify, context, err)))
         return code;
     return options->file ? open_file(app, options, err) : OCT_OK;
 }

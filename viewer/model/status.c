@@ -58,6 +58,8 @@ void oct_view_recording(const struct oct_view_model *model, struct oct_view_phra
     else if (model->asked == OCT_WISH_RECORD || model->asked == OCT_WISH_STOP)
         set(phrase, OCT_TONE_WARN, "asking octd to %s recording",
             model->asked == OCT_WISH_RECORD ? "start" : "stop");
+    else if (!d->known && model->playback.active) /* nobody asked for one */
+        set(phrase, OCT_TONE_DIM, "no octd answers");
     else if (!d->reachable)
         set(phrase, OCT_TONE_BAD, "%s",
             d->record.active ? "RECORDING? octd does not answer"

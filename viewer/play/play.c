@@ -65,8 +65,8 @@ struct oct_play {
     pthread_t thread;
     void (*notify)(void *context);
     void *context;
-    bool log;
-    uint64_t taken_request; /* the owner's: the model's newest */
+    const struct oct_config *config; /* borrowed */
+    uint64_t taken_request;          /* the owner's: the model's newest */
 
     /* The thread's own. */
     struct oct_play_recorded *recorded; /* NULL: none is open */
@@ -167,7 +167,7 @@ static enum oct_err open_file(struct oct_play *p, const struct wants *wants, str
     enum oct_err e = find_path(wants, path, sizeof(path), err);
 
     if (e == OCT_OK)
-        e = oct_play_recorded_open(&recorded, path, p->log, err);
+        e = oct_play_recorded_open(&recorded, path, p->config, err);
     if (e)
         return e;
     file = *oct_play_recorded_file(recorded);
@@ -410,15 +410,16 @@ static void *run(void *context)
 
 /* ---- the owner's side ---- */
 
-enum oct_err oct_play_create(struct oct_play **play, bool log, void (*notify_owner)(void *context),
-                             void *context, struct oct_error *err)
+enum oct_err oct_play_create(struct oct_play **play, const struct oct_config *config,
+                             void (*notify_owner)(void *context), void *context,
+                             struct oct_error *err)
 {
     struct oct_play *p = calloc(1, sizeof(*p));
 
     *play = NULL;
     if (!p)
         return oct_fail(err, OCT_E_NO_MEMORY, "playback: out of memory");
-    p->log = log;
+    p->config = config;
     p->notify = notify_owner;
     p->context = context;
     p->idle = true;

@@ -14,6 +14,7 @@
 #ifndef OCT_VIEWER_PLAY_PLAY_H
 #define OCT_VIEWER_PLAY_PLAY_H
 
+#include "config/config.h"
 #include "pipeline/base/err.h"
 #include "viewer/model/model.h"
 
@@ -25,10 +26,10 @@
 
 struct oct_play;
 
-/* log: whether values are dB in files that do not say. `notify` (NULL: none) is called in the thread
- * when there is something new to take; it must not block. */
-enum oct_err oct_play_create(struct oct_play **play, bool log, void (*notify)(void *context),
-                             void *context, struct oct_error *err);
+/* config: as of oct_play_recorded_open; it outlives the play. `notify` (NULL: none) is called in the
+ * thread when there is something new to take; it must not block. */
+enum oct_err oct_play_create(struct oct_play **play, const struct oct_config *config,
+                             void (*notify)(void *context), void *context, struct oct_error *err);
 
 /* Takes from the model what it wants, and gives it what was read. Never waits for a disk. True: the
  * model has something new. */

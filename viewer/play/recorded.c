@@ -98,8 +98,8 @@ static void read_facts(struct oct_play_recorded *r, const char *path)
     r->type = facts->sample_type;
 }
 
-enum oct_err oct_play_recorded_open(struct oct_play_recorded **recorded, const char *path, bool log,
-                                    struct oct_error *err)
+enum oct_err oct_play_recorded_open(struct oct_play_recorded **recorded, const char *path,
+                                    const struct oct_config *config, struct oct_error *err)
 {
     struct oct_play_recorded *r = calloc(1, sizeof(*r));
     enum oct_err e;
@@ -107,11 +107,13 @@ enum oct_err oct_play_recorded_open(struct oct_play_recorded **recorded, const c
     *recorded = NULL;
     if (!r)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
-    r->file.log = log;
+    r->file.log = config->pipeline.log;
     if ((e = oct_volume_open(&r->reader, path, err)))
         goto fail;
     read_facts(r, path);
-    if (r->file.of_spectra && (e = oct_play_rebuild_open(&r->rebuild, path, &r->file, err)))
+    if (r->file.of_spectra &&
+        (e = oct_play_rebuild_open(
+             &r->rebuild, path, oct_volume_config_text(r->reader) ? NULL : config, &r->file, err)))
         goto fail;
     if (r->file.of_spectra)
         r->type = OCT_SAMPLE_F32;

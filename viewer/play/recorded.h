@@ -9,16 +9,18 @@
 #ifndef OCT_VIEWER_PLAY_RECORDED_H
 #define OCT_VIEWER_PLAY_RECORDED_H
 
+#include "config/config.h"
 #include "viewer/model/enface.h"
 #include "viewer/model/picture.h"
 #include "viewer/model/playback.h"
 
 struct oct_play_recorded;
 
-/* log: whether values are dB where the file does not say. *recorded is NULL on error. Errors as of
+/* config: of the command line, borrowed for the call. Where the file carries none it says whether
+ * values are dB, and how spectra are reconstructed. *recorded is NULL on error. Errors as of
  * oct_volume_open. */
-enum oct_err oct_play_recorded_open(struct oct_play_recorded **recorded, const char *path, bool log,
-                                    struct oct_error *err);
+enum oct_err oct_play_recorded_open(struct oct_play_recorded **recorded, const char *path,
+                                    const struct oct_config *config, struct oct_error *err);
 void oct_play_recorded_close(struct oct_play_recorded *recorded); /* NULL is fine */
 
 /* The file; valid until it is closed. place and n_files are 0. */
