@@ -1,0 +1,549 @@
+/* Playback: the model that shows a recording in place of live pictures, and the thread that reads
+ * it. */
+#include "config/config.h"
+#include "pipeline/volume/label.h"
+#include "test/rig/tap.h"
+#include "test/rig/viewer_scene.h"
+#include "test/rig/volume_cases.h"
+#include "viewer/model/clock.h"
+#include "viewer/play/fill.h"
+#include "viewer/play/play.h"
+
+#include <hdf5.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define S OCT_NS_PER_S
+#define PATIENCE_NS (20 * S)
+#define N_BSCANS 9u
+#define N_LINES 7u
+#define DEPTH 33u
+
+struct scene {
+    struct oct_view_model model;
+    struct oct_play *play;
+    struct oct_config config;
+};
+
+static struct scene *scene_open(void)
+{
+    struct scene *s = calloc(1, sizeof(*s));
+    assert_non_null(s);
+    oct_config_init(&s->config);
+    oct_view_model_init(&s->model, "tcp://127.0.0.1:5702", true);
+    oct_view_model_tick(&s->model, 5 * S);
+    assert_int_equal(oct_play_create(&s->play, &s->config, NULL, NULL, NULL), OCT_OK);
+    return s;
+}
+
+static void scene_close(struct scene *s)
+{
+    oct_play_destroy(s->play);
+    oct_view_model_finish(&s->model);
+    free(s);
+}
+
+/* Until all that is wanted was read and given. */
+static void settle(struct scene *s)
+{
+    do
+        oct_play_turn(s->play, &s->model);
+    while (oct_play_wait_idle(s->play, PATIENCE_NS) && oct_play_turn(s->play, &s->model));
+}
+
+static void open_path(struct scene *s, const char *path, int by)
+{
+    oct_view_playback_open(&s->model, path, by, false);
+    settle(s);
+}
+
+/* B-scans 0 .. n - 1 but for `without`. */
+static struct oct_plan record(const char *path, enum oct_sample_type type, uint32_t without)
+{
+    const struct oct_plan plan = volume_plan(37, N_LINES, N_BSCANS, DEPTH, type);
+    unlink(path);
+    struct oct_volume_writer *w = volume_make(path, &plan, false, true);
+    for (uint32_t v = 0; v < N_BSCANS; v++)
+        if (v != without)
+            volume_add(w, &plan, v, false, true);
+    volume_close(w);
+    return plan;
+}
+
+/* ---- the order of reading ---- */
+
+static void every_item_is_read_once_from_coarse_to_fine(void **state)
+{
+    static const uint32_t sizes[] = {1, 2, 63, 64, 65, 240, 2048};
+    (void)state;
+    for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+        const uint32_t n = sizes[k];
+        uint8_t *times = calloc(n, 1), *covered = calloc(n, 1);
+        struct oct_play_fill fill;
+        uint32_t item, n_for, given = 0;
+        oct_play_fill_begin(&fill, n);
+        while (oct_play_fill_next(&fill, &item, &n_for)) {
+            assert_true(item < n && n_for >= 1 && n_for <= n - item);
+            times[item]++;
+            for (uint32_t i = 0; i < n_for; i++) {
+                assert_true(i == 0 ||
+                            times[item + i] == 0); /* what was read is not covered again */
+                covered[item + i] = 1;
+            }
+            if (++given == (n + 63) / 64) /* a first look at all of it */
+                for (uint32_t i = 0; i < n; i++)
+                    assert_int_equal(covered[i], 1);
+        }
+        for (uint32_t i = 0; i < n; i++)
+            assert_int_equal(times[i], 1);
+        assert_true(oct_play_fill_share(&fill) == 1);
+        free(times);
+        free(covered);
+    }
+}
+
+/* ---- the model ---- */
+
+static struct oct_view_file a_file(void)
+{
+    return (struct oct_view_file){.path = "/data/a.h5",
+                                  .name = "a.h5",
+                                  .n_bscans = 100,
+                                  .n_lines = 120,
+                                  .depth = 100,
+                                  .n_valid = 100,
+                                  .axial_um = 2,
+                                  .lateral_um = 3,
+                                  .slow_um = 4,
+                                  .rate_hz = 50};
+}
+
+/* An opened file with its B-scan 0, without a reader. */
+static void begin(struct oct_view_model *m)
+{
+    const struct oct_view_file file = a_file();
+    struct oct_view_picture picture = oct_scene_layered(40, 5);
+    oct_view_playback_open(m, "/data/a.h5", 0, false);
+    oct_view_playback_opened(m, &file);
+    oct_view_playback_offer(m, &picture, 0, true, "");
+    oct_view_picture_finish(&picture);
+}
+
+static void live_pictures_wait_and_come_back(void **state)
+{
+    (void)state;
+    struct oct_view_model m;
+    oct_view_model_init(&m, "tcp://127.0.0.1:5702", true);
+    oct_view_model_tick(&m, 5 * S);
+    struct oct_view_picture picture = oct_scene_layered(20, 5);
+    picture.header.frame_num = 1;
+    oct_view_model_offer(&m, &picture);
+    m.daemon.axial_um = 7;
+    oct_view_contrast_move(&m.contrast, 3, 0);
+    const struct oct_view_contrast before = m.contrast;
+    oct_view_model_apply(&m, OCT_ACTION_FREEZE, 1);
+    begin(&m);
+    assert_true(m.playback.active && !m.frozen);
+    assert_true(oct_view_model_scale(&m).axial_um == 2);
+    assert_true(oct_view_model_slow_um(&m) == 4);
+    assert_false(m.contrast.log); /* the file's */
+    assert_int_equal(m.contrast.range, OCT_CONTRAST_PUBLISHED);
+    oct_view_model_offer(&m, &picture);
+    picture.header.frame_num = 2;
+    assert_string_equal(m.shown.header.acquisition_id, "a");
+    struct oct_view_picture newest = oct_scene_layered(20, 5);
+    newest.header.frame_num = 9;
+    oct_view_model_offer(&m, &newest);
+    assert_int_equal(m.newest.header.frame_num, 9);
+    assert_true(m.shown.header.frame_num != 9);
+    oct_view_model_apply(&m, OCT_ACTION_PLAYBACK, 1);
+    assert_false(m.playback.active);
+    assert_int_equal(m.shown.header.frame_num, 9);
+    assert_true(oct_view_model_scale(&m).axial_um == 7);
+    assert_true(m.contrast.log && m.contrast.lo == before.lo && m.contrast.hi == before.hi);
+    oct_view_picture_finish(&picture);
+    oct_view_picture_finish(&newest);
+    oct_view_model_finish(&m);
+}
+
+static void without_a_live_picture_none_is_left(void **state)
+{
+    (void)state;
+    struct oct_view_model m;
+    oct_view_model_init(&m, "tcp://127.0.0.1:5702", true);
+    begin(&m);
+    assert_true(m.has_picture);
+    oct_view_playback_end(&m);
+    assert_false(m.has_picture);
+    oct_view_model_finish(&m);
+}
+
+static void keys_move_through_the_bscans(void **state)
+{
+    static const struct {
+        enum oct_view_action action;
+        unsigned times;
+        uint32_t then;
+    } moves[] = {
+        {OCT_ACTION_NEWER, 1, 1},         {OCT_ACTION_NEWER, 5, 6},
+        {OCT_ACTION_OLDER, 2, 4},         {OCT_ACTION_OLDER, 9, 0},
+        {OCT_ACTION_SLAB_DOWN, 1, 10},    {OCT_ACTION_SLAB_UP, 1, 0},
+        {OCT_ACTION_SLAB_THICKER, 1, 99}, {OCT_ACTION_SLAB_DOWN, 1, 99},
+        {OCT_ACTION_SLAB_THINNER, 1, 0},
+    };
+    (void)state;
+    struct oct_view_model m;
+    oct_view_model_init(&m, "tcp://127.0.0.1:5702", true);
+    begin(&m);
+    for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++) {
+        oct_view_model_apply(&m, moves[i].action, moves[i].times);
+        assert_int_equal(m.playback.wanted, moves[i].then);
+    }
+    oct_view_playback_go(&m, NAN);
+    assert_int_equal(m.playback.wanted, 0);
+    oct_view_model_finish(&m);
+}
+
+static void it_plays_at_its_own_rate_and_stops_at_the_end(void **state)
+{
+    (void)state;
+    struct oct_view_model m;
+    oct_view_model_init(&m, "tcp://127.0.0.1:5702", true);
+    oct_view_model_tick(&m, 5 * S);
+    begin(&m);
+    oct_view_model_apply(&m, OCT_ACTION_FREEZE, 1);
+    assert_true(m.playback.plays && !m.frozen);
+    for (unsigned i = 1; i <= 60; i++) /* a second of 60 frames: 50 B-scans */
+        oct_view_model_tick(&m, 5 * S + i * S / 60);
+    assert_in_range(m.playback.wanted, 49, 50);
+    oct_view_model_apply(&m, OCT_ACTION_FREEZE, 1);
+    const uint32_t at = m.playback.wanted;
+    oct_view_model_tick(&m, 8 * S);
+    assert_int_equal(m.playback.wanted, at);
+    oct_view_model_apply(&m, OCT_ACTION_FREEZE, 1);
+    oct_view_model_tick(&m, 20 * S);
+    assert_int_equal(m.playback.wanted, 99);
+    assert_false(m.playback.plays);
+    oct_view_model_apply(&m, OCT_ACTION_FREEZE, 1); /* from the end: once more */
+    assert_int_equal(m.playback.wanted, 0);
+    assert_true(m.playback.plays);
+    oct_view_model_finish(&m);
+}
+
+static void what_cannot_be_opened_is_said(void **state)
+{
+    (void)state;
+    struct oct_view_model m;
+    oct_view_model_init(&m, "tcp://127.0.0.1:5702", true);
+    oct_view_model_apply(&m, OCT_ACTION_PLAYBACK, 1);
+    assert_non_null(strstr(m.message, "no recording yet"));
+    snprintf(m.daemon.record.path, sizeof(m.daemon.record.path), "/data/x.h5");
+    snprintf(m.elsewhere, sizeof(m.elsewhere), "oct-pc");
+    oct_view_model_apply(&m, OCT_ACTION_PLAYBACK, 1);
+    assert_false(m.playback.opens);
+    assert_non_null(strstr(m.message, "oct-pc"));
+    m.elsewhere[0] = '\0';
+    oct_view_model_apply(&m, OCT_ACTION_PLAYBACK, 1);
+    assert_true(m.playback.opens);
+    oct_view_playback_refused(&m, "/data/x.h5: cannot open");
+    assert_false(m.playback.opens || m.playback.active);
+    assert_string_equal(m.message, "/data/x.h5: cannot open");
+    oct_view_model_finish(&m);
+}
+
+/* ---- the reader ---- */
+
+static void expect_bscan(struct scene *s, const struct oct_plan *plan, uint32_t v)
+{
+    struct volume_bscan want;
+    oct_view_playback_go(&s->model, v);
+    settle(s);
+    volume_bscan_init(&want, &plan->geometry);
+    volume_bscan_make(&want, &plan->geometry, v);
+    assert_int_equal(s->model.playback.bscan, v);
+    assert_true(s->model.playback.valid);
+    assert_memory_equal(s->model.shown.pixels, want.image.pixels, want.pixel_bytes);
+    assert_true(s->model.shown.header.lo == want.image.lo);
+    assert_true(s->model.shown.header.hi == want.image.hi);
+    volume_bscan_finish(&want);
+}
+
+/* Slice and en face are what the B-scans, read one by one, say they are. */
+static void expect_cuts(struct scene *s, uint32_t without)
+{
+    const struct oct_view_playback *p = &s->model.playback;
+    const float *slice = p->slice.pixels;
+    assert_int_equal(p->slice.header.n_lines, N_BSCANS);
+    assert_int_equal(p->slice_of, p->slice_line);
+    assert_true(p->slice_share == 1 && p->enface_share == 1);
+    for (uint32_t v = 0; v < N_BSCANS; v++) {
+        oct_view_playback_go(&s->model, v);
+        settle(s);
+        for (uint32_t line = 0; line < N_LINES; line++) {
+            const double mean = oct_view_enface_row(&p->enface, v)[line];
+            double sum = 0;
+            for (uint32_t d = 0; d < DEPTH; d++)
+                sum += oct_view_picture_value(&s->model.shown, line, d);
+            if (v == without)
+                assert_true(isnan(mean));
+            else
+                assert_true(fabs(mean - sum / DEPTH) < 1e-3 * (1 + fabs(mean)));
+        }
+        for (uint32_t d = 0; d < DEPTH; d++) {
+            const double want = oct_view_picture_value(&s->model.shown, p->slice_line, d);
+            const double got = slice[v * DEPTH + d];
+            assert_true(v == without ? isnan(got) : fabs(got - want) < 1e-3 * (1 + fabs(want)));
+        }
+    }
+}
+
+static void pictures_of_both_types_slice_and_enface(void **state)
+{
+    (void)state;
+    for (int type = OCT_SAMPLE_U8; type <= OCT_SAMPLE_F32; type++) {
+        const struct oct_plan plan = record("both.h5", (enum oct_sample_type)type, 4);
+        struct scene *s = scene_open();
+        open_path(s, "both.h5", 0);
+        const struct oct_view_file *f = &s->model.playback.file;
+        assert_true(s->model.playback.active);
+        assert_int_equal(f->n_bscans, N_BSCANS);
+        assert_int_equal(f->n_valid, N_BSCANS - 1);
+        assert_string_equal(f->eye, "OD");
+        assert_true(isfinite(f->axial_um) && f->slow_um > 0);
+        expect_bscan(s, &plan, 0);
+        expect_bscan(s, &plan, 8);
+        expect_cuts(s, 4);
+        oct_view_playback_slice_at(&s->model, 2);
+        settle(s);
+        expect_cuts(s, 4);
+        scene_close(s);
+    }
+    unlink("both.h5");
+}
+
+static void a_bscan_that_was_not_recorded_is_empty_and_says_so(void **state)
+{
+    char text[128];
+    (void)state;
+    record("gap.h5", OCT_SAMPLE_F32, 3);
+    struct scene *s = scene_open();
+    open_path(s, "gap.h5", 0);
+    s->model.contrast.range = OCT_CONTRAST_AUTO;
+    const double lo = s->model.contrast.lo;
+    oct_view_playback_go(&s->model, 3);
+    settle(s);
+    assert_false(s->model.playback.valid);
+    assert_true(isnan(oct_view_picture_value(&s->model.shown, 1, 1)));
+    assert_true(s->model.contrast.lo == lo);
+    oct_view_playback_text(&s->model, text, sizeof(text));
+    assert_string_equal(text, "B-scan 4 of 9: it was not recorded");
+    scene_close(s);
+    unlink("gap.h5");
+}
+
+static void the_folders_recordings_follow_one_another(void **state)
+{
+    (void)state;
+    record("p2.h5", OCT_SAMPLE_U8, N_BSCANS);
+    record("p10.h5", OCT_SAMPLE_U8, N_BSCANS);
+    record("p9.h5", OCT_SAMPLE_U8, N_BSCANS);
+    struct scene *s = scene_open();
+    struct oct_view_playback *p = &s->model.playback;
+    open_path(s, "p9.h5", 0);
+    assert_int_equal(p->file.place, 2);
+    assert_int_equal(p->file.n_files, 3);
+    oct_view_model_apply(&s->model, OCT_ACTION_FILE_AFTER, 1);
+    settle(s);
+    assert_string_equal(p->file.name, "p10.h5");
+    oct_view_model_apply(&s->model, OCT_ACTION_FILE_AFTER, 1);
+    settle(s);
+    assert_string_equal(p->file.name, "p10.h5"); /* the last one stays */
+    assert_non_null(strstr(s->model.message, "last recording"));
+    oct_view_playback_step(&s->model, 2); /* and can still be scrolled */
+    settle(s);
+    assert_int_equal(p->bscan, 2);
+    oct_view_model_apply(&s->model, OCT_ACTION_FILE_BEFORE, 1);
+    settle(s);
+    oct_view_model_apply(&s->model, OCT_ACTION_FILE_BEFORE, 1);
+    settle(s);
+    assert_string_equal(p->file.name, "p2.h5");
+    /* One that is being written is not it, the one before it is. */
+    fclose(fopen("p11.h5.part", "w"));
+    oct_view_playback_open(&s->model, "p11.h5", 0, true);
+    settle(s);
+    assert_string_equal(p->file.name, "p10.h5");
+    unlink("p11.h5.part");
+    oct_view_playback_open(&s->model, "p12.h5", 0, true);
+    settle(s);
+    assert_non_null(strstr(s->model.message, "not to be found on this machine"));
+    scene_close(s);
+    unlink("p2.h5");
+    unlink("p9.h5");
+    unlink("p10.h5");
+}
+
+static void foreign_and_damaged_files_are_refused_in_one_line(void **state)
+{
+    (void)state;
+    record("whole.h5", OCT_SAMPLE_U8, N_BSCANS);
+    size_t n;
+    unsigned char *bytes = volume_slurp("whole.h5", &n);
+    struct scene *s = scene_open();
+    for (size_t cut = 0; cut < n; cut += 1 + n / 40) {
+        FILE *f = fopen("cut.h5", "wb");
+        assert_true(f && fwrite(bytes, 1, cut, f) == cut);
+        fclose(f);
+        open_path(s, "cut.h5", 0);
+        assert_false(s->model.playback.active || s->model.playback.opens);
+        assert_non_null(strstr(s->model.message, "cut.h5"));
+        assert_null(strchr(s->model.message, '\n'));
+    }
+    open_path(s, "/dev/null", 0);
+    assert_false(s->model.playback.active);
+    open_path(s, "whole.h5", 0);
+    assert_true(s->model.playback.active);
+    scene_close(s);
+    free(bytes);
+    unlink("cut.h5");
+    unlink("whole.h5");
+}
+
+/* A recording that loses its end while it is open. */
+static void what_can_no_longer_be_read_is_said(void **state)
+{
+    (void)state;
+    record("torn.h5", OCT_SAMPLE_F32, N_BSCANS);
+    struct scene *s = scene_open();
+    open_path(s, "torn.h5", 0);
+    assert_int_equal(truncate("torn.h5", 4096), 0);
+    oct_view_playback_go(&s->model, 8);
+    settle(s);
+    assert_non_null(strstr(s->model.playback.why, "ends within"));
+    assert_true(isnan(oct_view_picture_value(&s->model.shown, 0, 0)));
+    scene_close(s);
+    unlink("torn.h5");
+}
+
+static void the_label_is_corrected_and_marked(void **state)
+{
+    (void)state;
+    struct oct_volume_label label;
+    record("label.h5", OCT_SAMPLE_U8, N_BSCANS);
+    struct scene *s = scene_open();
+    open_path(s, "label.h5", 0);
+    oct_view_model_apply(&s->model, OCT_ACTION_REPEAT, 1);
+    oct_view_playback_set_eye(&s->model, "OS");
+    settle(s);
+    assert_int_equal(s->model.playback.file.verdict, OCT_VERDICT_REPEAT);
+    assert_string_equal(s->model.playback.file.eye, "OS");
+    assert_int_equal(oct_volume_label_read("label.h5", &label, NULL), OCT_OK);
+    assert_int_equal(label.mark, OCT_MARK_REPEAT);
+    assert_string_equal(label.eye, "OS");
+    oct_view_model_apply(&s->model, OCT_ACTION_REPEAT, 1); /* the same again takes it back */
+    settle(s);
+    assert_int_equal(oct_volume_label_read("label.h5", &label, NULL), OCT_OK);
+    assert_int_equal(label.mark, OCT_MARK_NONE);
+    scene_close(s);
+    s = scene_open();
+    open_path(s, "label.h5", 0);
+    assert_string_equal(s->model.playback.file.eye, "OS");
+    assert_string_equal(s->model.playback.file.pseudonym, volume_about.pseudonym);
+    scene_close(s);
+    unlink("label.h5");
+}
+
+/* ---- a large file ---- */
+
+/* [n][lines][depth] u8 in one piece, of which nothing is written: the file is a hole. */
+static void make_sparse(const char *path, hsize_t n, hsize_t lines, hsize_t depth)
+{
+    const hsize_t dims[] = {n, lines, depth};
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t space = H5Screate_simple(3, dims, NULL), how = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_fill_time(how, H5D_FILL_TIME_NEVER);
+    H5Pset_alloc_time(how, H5D_ALLOC_TIME_EARLY);
+    hid_t set = H5Dcreate2(file, "/bscans", H5T_STD_U8LE, space, H5P_DEFAULT, how, H5P_DEFAULT);
+    assert_true(file >= 0 && set >= 0);
+    H5Dclose(set);
+    H5Pclose(how);
+    H5Sclose(space);
+    H5Fclose(file);
+}
+
+static double resident_mb(void)
+{
+    char line[128];
+    double kb = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof(line), f))
+        sscanf(line, "VmRSS: %lf", &kb);
+    if (f)
+        fclose(f);
+    return kb / 1024;
+}
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 300000}, NULL);
+}
+
+static void a_file_of_20_gb_opens_at_once_and_scrolls_in_flat_memory(void **state)
+{
+    (void)state;
+    make_sparse("large.h5", 20000, 1000, 1000); /* 20 GB */
+    struct scene *s = scene_open();
+    struct oct_view_model *m = &s->model;
+    const uint64_t begin_ns = oct_view_now_ns();
+    oct_view_playback_open(m, "large.h5", 0, false);
+    while (!m->has_picture && oct_view_now_ns() - begin_ns < PATIENCE_NS) {
+        oct_play_turn(s->play, m);
+        nap();
+    }
+    const double first_ms = (double)(oct_view_now_ns() - begin_ns) / 1e6;
+    assert_true(m->has_picture);
+    double least = INFINITY, most = 0;
+    for (uint32_t i = 0; i < 400; i++) { /* here and there, 400 of 20,000 */
+        const uint32_t v = i * 7919u % 20000u;
+        oct_view_playback_go(m, v);
+        while (m->playback.bscan != v && oct_view_now_ns() - begin_ns < 3 * PATIENCE_NS) {
+            oct_play_turn(s->play, m);
+            nap();
+        }
+        assert_int_equal(m->playback.bscan, v);
+        if (i < 40)
+            continue; /* all buffers are there by then */
+        least = fmin(least, resident_mb());
+        most = fmax(most, resident_mb());
+    }
+    print_message("# first picture after %.0f ms; resident %.0f to %.0f MB\n", first_ms, least,
+                  most);
+    assert_true(first_ms < 500);
+    assert_true(most - least < 24); /* the slice and the en face picture may grow by a copy */
+    assert_true(most < 200);
+    scene_close(s);
+    unlink("large.h5");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_item_is_read_once_from_coarse_to_fine),
+        cmocka_unit_test(live_pictures_wait_and_come_back),
+        cmocka_unit_test(without_a_live_picture_none_is_left),
+        cmocka_unit_test(keys_move_through_the_bscans),
+        cmocka_unit_test(it_plays_at_its_own_rate_and_stops_at_the_end),
+        cmocka_unit_test(what_cannot_be_opened_is_said),
+        cmocka_unit_test(pictures_of_both_types_slice_and_enface),
+        cmocka_unit_test(a_bscan_that_was_not_recorded_is_empty_and_says_so),
+        cmocka_unit_test(the_folders_recordings_follow_one_another),
+        cmocka_unit_test(foreign_and_damaged_files_are_refused_in_one_line),
+        cmocka_unit_test(what_can_no_longer_be_read_is_said),
+        cmocka_unit_test(the_label_is_corrected_and_marked),
+        cmocka_unit_test(a_file_of_20_gb_opens_at_once_and_scrolls_in_flat_memory),
+    };
+    return cmocka_run_group_tests_name("viewer playback", tests, NULL, NULL);
+}
