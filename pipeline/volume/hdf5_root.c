@@ -416,35 +416,37 @@ static enum oct_err try_out(const struct job *job, struct oct_error *err)
 
 /* ---- the disk ---- */
 
-static int sync_file(const struct job *job)
+/* Writes and syncs; `otherwise` says what the file has if that fails. */
+static enum oct_err put(const struct job *job, const void *bytes, size_t n_bytes, uint64_t offset,
+                        const char *otherwise, struct oct_error *err)
 {
-    return (int)TEMP_FAILURE_RETRY(fdatasync(job->fd));
-}
-
-/* What nothing points at yet. A file that is longer than its superblock says is whole, and one whose
- * superblock says so before the root has moved is, too. */
-static enum oct_err append(const struct job *job, struct oct_error *err)
-{
-    const uint64_t end = job->new.offset + job->new.n_bytes;
-    enum oct_err e = write_fully(job, job->new.bytes, job->new.n_bytes, job->new.offset, err);
-    if (e != OCT_OK) {
-        int ignored = ftruncate(job->fd, (off_t)job->file_bytes); /* else it is only longer */
-        (void)ignored;
-        return e;
-    }
-    e = write_fully(job, &end, 8, job->super.end_at, err);
-    if (e == OCT_OK && sync_file(job) != 0)
-        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot sync", job->path);
+    enum oct_err e = write_fully(job, bytes, n_bytes, offset, err);
+    if (e == OCT_OK && TEMP_FAILURE_RETRY(fdatasync(job->fd)) != 0)
+        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot sync: it has %s", job->path,
+                           otherwise);
     return e;
 }
 
+/* Nothing points at it yet, and a file that is longer than its superblock says is whole. */
+static enum oct_err append(const struct job *job, struct oct_error *err)
+{
+    enum oct_err e =
+        put(job, job->new.bytes, job->new.n_bytes, job->new.offset, "the old label", err);
+    if (e != OCT_OK) {
+        int ignored = ftruncate(job->fd, (off_t)job->file_bytes); /* else it is only longer */
+        (void)ignored;
+    }
+    return e;
+}
+
+/* Three syncs, in this order: the superblock never names an end that the disk does not have yet, nor
+ * a root beyond the end that it names. Each of the two writes lies within a sector. */
 static enum oct_err move_root(const struct job *job, struct oct_error *err)
 {
-    const uint64_t root = job->new.offset + HEAP_BYTES;
-    enum oct_err e = write_fully(job, &root, 8, job->super.root_at, err);
-    if (e == OCT_OK && sync_file(job) != 0)
-        e = oct_fail_errno(err, OCT_E_IO, errno,
-                           "%s: cannot sync: it may have the old label or the new one", job->path);
+    const uint64_t end = job->new.offset + job->new.n_bytes, root = job->new.offset + HEAP_BYTES;
+    enum oct_err e = put(job, &end, 8, job->super.end_at, "the old label", err);
+    if (e == OCT_OK)
+        e = put(job, &root, 8, job->super.root_at, "the old label or the new one", err);
     return e;
 }
 

@@ -6,8 +6,8 @@
  *           +- - - - - - - - - - - - - - - - - - - - - - - - +
  *
  * The new texts and a copy of the root's object header that points at them go behind the end of the
- * file. They are synced; then the superblock's eight bytes that say where the root lies are
- * overwritten, and synced. Each change makes the file some 5 KB longer.
+ * file. They are synced; then the superblock gets the new end, is synced, gets eight bytes that say
+ * where the root lies now, and is synced. Each change makes the file some 5 KB longer.
  *
  * The two structures are those of the HDF5 File Format Specification 3.0, sections II.A (superblock
  * 0 and 1), III.E (global heap) and IV.A.1.a (object header 1), which every libhdf5 writes unless it

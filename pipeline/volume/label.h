@@ -3,7 +3,7 @@
  * `mark`).
  *
  * Nothing that the file holds is overwritten. The new label goes behind the file's end, in a copy of
- * the root's object header, and is synced; then one write of less than a sector at the file's start
+ * the root's object header, and is synced; then eight bytes at the file's start are overwritten, which
  * makes the copy the root. So a process killed at any moment, and a power cut, leave a file with the
  * old label or with the new one, which any reader of HDF5 opens, and arrays stay where they are. A
  * reader that has the file open sees the old label until it opens the file again. */
@@ -47,7 +47,7 @@ enum oct_err oct_volume_label_read(const char *path, struct oct_volume_label *la
                                    struct oct_error *err);
 
 /* Changes the label; *label (may be NULL) becomes what the file then has. Returns when the disk has
- * it: two syncs. Without a difference nothing is written. The configuration in the file stays as it
+ * it: three syncs. Without a difference nothing is written. The configuration in the file stays as it
  * was when the recording was made.
  *
  * OCT_E_ARG: no such eye or mark, or a pseudonym that is no UTF-8, has control characters or is too
