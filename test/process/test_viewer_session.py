@@ -298,7 +298,7 @@ def recording_from_the_window():
     if not SLOW:  # there it may say that no answer came
         clinic.see(lambda p: share(p, GOOD, 0, 0, W, 50) > 0.01, "SAVED n volumes")
     name = sorted(glob.glob(HERE + "/records/*.h5"))[0]
-    assert os.path.basename(name).startswith("P-7r_OD_")
+    assert os.path.basename(name).startswith("OD_")
 
 
 @case

@@ -142,6 +142,7 @@ enum oct_err start_in(struct rig *r, const char *directory, bool spectra, bool b
                                                  .config_text = "[scan]\n",
                                                  .eye = "OS",
                                                  .pseudonym = "P 7/../x",
+                                                 .name_has_pseudonym = true,
                                                  .refractive_index = 1.3};
     return oct_recorder_start(r->recorder, &settings, err);
 }
