@@ -71,6 +71,7 @@ static void open_stage(struct stage *stage, const int size[2])
     assert_non_null(stage->renderer);
     assert_int_equal(oct_draw_create(&stage->draw, stage->renderer, NULL, NULL), OCT_OK);
     oct_view_model_init(&stage->model, "x", true);
+    stage->model.settings.guide = false; /* its lines lie over the picture */
     oct_view_model_tick(&stage->model, 5 * S);
     assert_int_equal(oct_view_picture_set(&picture, &header, stage->pixels,
                                           (size_t)SYNTH_N_LINES * SYNTH_DEPTH, NULL),
