@@ -25,7 +25,7 @@ PACKAGES := libzmq libuv libmicrohttpd inih sdl2 SDL2_ttf SDL2_image fftw3 fftw3
 # The goals that need packages ask scripts/setup once. What a newcomer types first, and CI, installs
 # what is missing; building alone says what is missing and installs nothing.
 NEED_SETUP := $(filter-out clean help fmt,$(or $(MAKECMDGOALS),all))
-INSTALLS   := $(filter setup demo check check-one,$(NEED_SETUP))
+INSTALLS   := $(filter setup demo check check-one check-window,$(NEED_SETUP))
 ifneq ($(NEED_SETUP),)
 ifneq ($(shell scripts/setup --quiet $(if $(INSTALLS),,--look) 1>&2 && echo ready),ready)
 $(error set-up is incomplete: see the lines above)
@@ -245,6 +245,15 @@ check: all $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) ## run all tests (CI ru
 check-one: all $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) ## run the tests whose names match T=pattern
 	$(Q)BUILD=$(BUILD) test/run '$(T)'
 
+# What check leaves out because it is of the same kind: more sizes, all displays of slow engines, the
+# oracle's sums word for word.
+check-long: ## make check at full length: an hour
+	$(Q)OCT_LONG=1 $(MAKE) check
+
+check-window: all ## octview's states in real windows of three sizes, pictures in build/window
+	@mkdir -p $(BUILD)/window
+	$(Q)OCT_LONG=1 OCT_PICTURES=$(abspath $(BUILD)/window) BUILD=$(BUILD) test/run test_viewer_states
+
 faults: all $(TESTS) $(FAULTIO) ## every fault at full length, with a table at the end
 	$(Q)BUILD=$(BUILD) test/faults
 
@@ -315,5 +324,5 @@ clean: ## remove everything made
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
 
-.PHONY: all setup check check-one check-live faults asan tsan bench depth-table demo lint fmt install clean help build-tests \
+.PHONY: all setup check check-one check-long check-window check-live faults asan tsan bench depth-table demo lint fmt install clean help build-tests \
         build-fuzzers fuzz soak
