@@ -57,10 +57,9 @@ static void measure_buttons(struct oct_draw *draw, const struct oct_view_model *
     for (unsigned i = 0; i < contents->n_buttons; i++) {
         const struct oct_view_button *b = &buttons[i];
         bool is_field = b->look == OCT_BUTTON_FIELD;
-        int label =
-            is_field ? 8 * contents->text_px : oct_draw_text_width(draw, OCT_TEXT_NORMAL, b->label);
+        int label = oct_draw_text_width(draw, OCT_TEXT_LARGE, is_field ? "00000000" : b->label);
         contents->button[i] = (struct oct_view_button_room){b->row == OCT_BUTTONS_PATIENT, is_field,
-                                                            label + contents->text_px * 3 / 2};
+                                                            label + contents->text_px};
     }
 }
 
