@@ -51,7 +51,7 @@ static unsigned row_lines(const struct columns *c, unsigned i)
     return !c->wraps ? 1 : keys > meaning ? keys : meaning;
 }
 
-/* Returns the lines of the longest column, when no column but the last may have more than `most`. */
+/* Returns the lines of the longest column, where none but the last may have more than `most`. */
 static unsigned longest_column(const struct columns *c, unsigned most)
 {
     unsigned line = 0, column = 1, longest = 0;
