@@ -170,6 +170,8 @@ void oct_draw_colour_bar(struct oct_draw *draw, const struct oct_view_model *mod
         oct_draw_fill(draw, (struct oct_view_rect){x + text_px, y, text_px / 3, 1}, RGB_DIM, 255);
         oct_draw_text(draw, OCT_TEXT_NORMAL, x + text_px * 3 / 2, y - line / 2, text, RGB_PLAIN);
     }
+    if ((bottom - top) / 4 < 3 * line) /* the unit would stand in the second value */
+        return;
     oct_draw_text(draw, OCT_TEXT_NORMAL, x + text_px * 3 / 2, bar.y + line * 7 / 4,
                   c->log ? "dB" : "cts\u00b2", RGB_DIM);
 }

@@ -71,7 +71,7 @@ void oct_draw_line(struct oct_draw *draw, double x0, double y0, double x1, doubl
 void oct_draw_frame_of(struct oct_draw *draw, struct oct_view_rect r, uint32_t rgb);
 /* Leaves three eighths of each pixel's light. */
 void oct_draw_darken(uint32_t *argb, unsigned n_columns, unsigned n_rows, size_t pitch_px);
-#define OCT_DRAW_LABEL_SHADE 224 /* of 255: all inks have a contrast of 4.5 on white under it */
+#define OCT_DRAW_LABEL_SHADE 232 /* of 255: all inks have a contrast of 4.5 on white under it */
 /* Draws letters on a shade that keeps them readable on any picture. */
 void oct_draw_label(struct oct_draw *draw, int x, int y, const char *string, uint32_t rgb);
 /* A line of words in the corner of the B-scan's panel, below those before it. */

@@ -1,0 +1,264 @@
+/* The contrast of every text that the window draws, in all its states, against the very pixels that
+ * it is drawn on: 4.5 at least (WCAG 2.1, 1.4.3). The linker leads oct_text_draw here (Makefile). */
+#include "test/rig/tap.h"
+#include "test/rig/viewer_daemon.h"
+#include "test/rig/viewer_scene.h"
+#include "test/rig/viewer_stage.h"
+#include "viewer/draw/canvas.h"
+#include "viewer/model/clock.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define S OCT_NS_PER_S
+#define LEAST_CONTRAST 4.5
+/* Of the pixels under a text, those of thin lines that pass through its rectangle. */
+#define MOST_STRAYS 0.06
+
+/* What the wrapper, which has no context of its own, looks at. */
+static struct {
+    SDL_Renderer *renderer;
+    const char *scene;
+    unsigned n_texts, n_faint;
+} looks;
+
+static double linear(unsigned level)
+{
+    double c = level / 255.0;
+
+    return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4);
+}
+
+static double luminance(uint32_t rgb)
+{
+    return 0.2126 * linear(rgb >> 16 & 255) + 0.7152 * linear(rgb >> 8 & 255) +
+           0.0722 * linear(rgb & 255);
+}
+
+static double contrast(uint32_t a, uint32_t b)
+{
+    double la = luminance(a), lb = luminance(b);
+
+    return (fmax(la, lb) + 0.05) / (fmin(la, lb) + 0.05);
+}
+
+/* The share of pixels in the rectangle on which the ink is too faint. */
+static double faint_share(SDL_Rect r, uint32_t ink)
+{
+    int width, height;
+    size_t n_faint = 0;
+    uint32_t last = 0;
+    bool last_is_faint = contrast(ink, last) < LEAST_CONTRAST;
+
+    SDL_GetRendererOutputSize(looks.renderer, &width, &height);
+    if (!SDL_IntersectRect(&r, &(SDL_Rect){0, 0, width, height}, &r))
+        return 0;
+    uint32_t *px = malloc((size_t)r.w * (size_t)r.h * sizeof(*px));
+    assert_non_null(px);
+    assert_int_equal(
+        SDL_RenderReadPixels(looks.renderer, &r, SDL_PIXELFORMAT_ARGB8888, px, r.w * 4), 0);
+    for (int i = 0; i < r.w * r.h; i++) {
+        if ((px[i] & 0xffffff) != last) {
+            last = px[i] & 0xffffff;
+            last_is_faint = contrast(ink, last) < LEAST_CONTRAST;
+        }
+        n_faint += last_is_faint;
+    }
+    free(px);
+    return (double)n_faint / ((double)r.w * r.h);
+}
+
+/* The names are the linker's. NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c) */
+int __real_oct_text_draw(struct oct_text *text, enum oct_text_size size, int x, int y,
+                         const char *string, uint32_t rgb);
+int __wrap_oct_text_draw(struct oct_text *text, enum oct_text_size size, int x, int y,
+                         const char *string, uint32_t rgb);
+
+int __wrap_oct_text_draw(struct oct_text *text, enum oct_text_size size, int x, int y,
+                         const char *string, uint32_t rgb)
+{
+    SDL_Rect r = {x, y, oct_text_width(text, size, string), oct_text_line_height(text, size)};
+    double share = r.w > 0 ? faint_share(r, rgb) : 0;
+
+    looks.n_texts += r.w > 0;
+    if (share > MOST_STRAYS) {
+        looks.n_faint++;
+        print_error("%s: \"%s\" in %06x is too faint on %.0f %% of its pixels\n", looks.scene,
+                    string, rgb, 100 * share);
+    }
+    return __real_oct_text_draw(text, size, x, y, string, rgb);
+}
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c) */
+
+/* ---- states of the window ---- */
+
+struct window {
+    struct oct_viewer_stage *stage;
+    struct oct_view_model *model;
+    struct oct_view_daemon d;
+    struct oct_view_tally tally;
+};
+
+static void hear(struct window *w)
+{
+    w->d.answer_ns++;
+    oct_scene_hear(w->model, &w->d, OCT_WISH_NONE, false, "");
+}
+
+/* A window whose picture is white all over, or black; octd records. */
+static struct window open_window(bool white)
+{
+    struct window w = {.stage = oct_viewer_stage_open()};
+    struct oct_picture_header h = oct_scene_header(1, "a");
+    size_t n = (size_t)h.n_lines * h.depth;
+    uint8_t *pixels = malloc(n);
+
+    assert_non_null(pixels);
+    memset(pixels, white ? 255 : 0, n);
+    w.model = &w.stage->model;
+    assert_int_equal(oct_view_picture_set(&w.model->shown, &h, pixels, n, NULL), OCT_OK);
+    free(pixels);
+    w.model->serial++;
+    assert_int_equal(oct_view_daemon_read(&w.d, oct_scene_status, strlen(oct_scene_status), NULL),
+                     OCT_OK);
+    w.d.reachable = true;
+    for (h.frame_num = 0; h.frame_num <= 50; h.frame_num++)
+        oct_view_tally_add(&w.tally, &h, 10 * S + h.frame_num * S / 50);
+    w.model->shown.arrival_ns = 11 * S;
+    oct_view_model_report(w.model, &w.tally, true);
+    hear(&w);
+    looks.renderer = w.stage->renderer;
+    return w;
+}
+
+static void look(struct window *w, const char *scene)
+{
+    looks.scene = scene;
+    assert_int_equal(oct_draw_frame(w->stage->draw, w->model, NULL), OCT_OK);
+}
+
+static void show_enface(struct window *w, float value)
+{
+    struct oct_view_image image = oct_scene_enface(8, 120);
+
+    for (uint32_t i = 0; i < 8; i++)
+        oct_scene_enface_fill(&image, i, value);
+    oct_view_model_offer_enface(w->model, &image);
+    oct_view_image_finish(&image);
+}
+
+static void do_each(struct window *w, const enum oct_view_action *actions, size_t n,
+                    const char *scene)
+{
+    for (size_t i = 0; i < n; i++) {
+        oct_view_model_apply(w->model, actions[i], 1);
+        look(w, scene);
+    }
+}
+#define DO(w, scene, ...)                                                                          \
+    do_each(w, (const enum oct_view_action[]){__VA_ARGS__},                                        \
+            sizeof((const enum oct_view_action[]){__VA_ARGS__}) / sizeof(enum oct_view_action),    \
+            scene)
+
+static void look_at_all(bool white)
+{
+    struct window w = open_window(white);
+
+    show_enface(&w, white ? 70 : 10);
+    look(&w, "recording, alarms");
+    DO(&w, "layouts", OCT_ACTION_LAYOUT, OCT_ACTION_LAYOUT, OCT_ACTION_DETAILS, OCT_ACTION_GUIDE);
+    DO(&w, "guide", OCT_ACTION_GUIDE, OCT_ACTION_AVERAGE, OCT_ACTION_AVERAGE);
+    DO(&w, "palettes", OCT_ACTION_PALETTE, OCT_ACTION_PALETTE, OCT_ACTION_PALETTE);
+    DO(&w, "points", OCT_ACTION_MEASURE, OCT_ACTION_MARK, OCT_ACTION_HOLD, OCT_ACTION_LEVEL_UP,
+       OCT_ACTION_MEASURE);
+    oct_view_model_say(w.model, "a message");
+    DO(&w, "frozen", OCT_ACTION_FREEZE, OCT_ACTION_LAYOUT);
+    DO(&w, "frozen, help", OCT_ACTION_HELP, OCT_ACTION_HELP, OCT_ACTION_FREEZE);
+    w.d.record.active = w.d.disk_slow = false;
+    w.d.record.volumes_written += 2;
+    hear(&w);
+    look(&w, "saved, B-scans are missing");
+    DO(&w, "not recording", OCT_ACTION_ACKNOWLEDGE, OCT_ACTION_PSEUDONYM);
+    oct_view_model_type(w.model, "P-2");
+    look(&w, "typing");
+    oct_view_model_end_typing(w.model, false);
+    w.d.record.disk_left_s = 100;
+    for (uint64_t second = 12; second < 30; second++) {
+        w.tally.last_arrival_ns = second * S;
+        oct_view_tally_add(&w.tally, &w.model->shown.header, second * S);
+        oct_view_model_report(w.model, &w.tally, true);
+        oct_view_model_tick(w.model, second * S);
+        w.d.record.active = true;
+        w.d.lines_missing++;
+        hear(&w);
+    }
+    look(&w, "disk low, lines missing");
+    w.d.record.active = false;
+    DO(&w, "operator", OCT_ACTION_LOCK, OCT_ACTION_HELP, OCT_ACTION_HELP, OCT_ACTION_LOCK);
+    oct_view_model_tick(w.model, 60 * S);
+    look(&w, "no signal");
+    DO(&w, "no signal", OCT_ACTION_LAYOUT, OCT_ACTION_LAYOUT, OCT_ACTION_FREEZE, OCT_ACTION_FREEZE);
+    strcpy(w.d.state, "idle");
+    hear(&w);
+    look(&w, "idle");
+    w.d.reachable = false;
+    hear(&w);
+    oct_view_model_report(w.model, &w.tally, false);
+    look(&w, "octd gone");
+    w.model->playback.active = true;
+    strcpy(w.model->playback.file.name, "a.h5");
+    w.model->playback.file.n_bscans = 8;
+    look(&w, "playback");
+    w.model->playback.valid = true;
+    w.model->playback.file.verdict = OCT_VERDICT_REPEAT;
+    look(&w, "playback, repeat");
+    oct_viewer_stage_close(w.stage);
+}
+
+static void every_text_has_enough_contrast(void **state)
+{
+    (void)state;
+    looks.n_texts = looks.n_faint = 0;
+    look_at_all(true);
+    look_at_all(false);
+    struct oct_viewer_stage *stage = oct_viewer_stage_open();
+    stage->model.has_picture = false;
+    looks.renderer = stage->renderer;
+    looks.scene = "waiting";
+    assert_int_equal(oct_draw_frame(stage->draw, &stage->model, NULL), OCT_OK);
+    oct_viewer_stage_close(stage);
+    assert_true(looks.n_texts > 1000);
+    assert_int_equal(looks.n_faint, 0);
+}
+
+/* Inks of words on a picture, on the shade that labels have there. */
+static void words_on_any_picture_have_enough_contrast(void **state)
+{
+    (void)state;
+    static const uint32_t inks[] = {RGB_PLAIN, RGB_DIM,     RGB_GOOD,    RGB_WARN,
+                                    RGB_BAD,   RGB_MEASURE, RGB_MARK,    RGB_CELL,
+                                    RGB_ILM,   RGB_RPE,     RGB_PLAYBACK};
+    for (size_t i = 0; i < sizeof(inks) / sizeof(inks[0]); i++)
+        for (unsigned picture = 0; picture < 256; picture++) {
+            uint32_t under = 0;
+            for (int shift = 0; shift < 24; shift += 8) {
+                uint32_t ground = RGB_GROUND >> shift & 255;
+                under |=
+                    (ground * OCT_DRAW_LABEL_SHADE + picture * (255 - OCT_DRAW_LABEL_SHADE)) / 255
+                    << shift;
+            }
+            assert_true(contrast(inks[i], under) >= LEAST_CONTRAST);
+        }
+    assert_true(contrast(0xffffff, 0x000000) > 20.99); /* as WCAG says */
+    assert_true(contrast(0x777777, 0xffffff) < 4.5 && contrast(0x767676, 0xffffff) > 4.5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_on_any_picture_have_enough_contrast),
+        cmocka_unit_test(every_text_has_enough_contrast),
+    };
+    return cmocka_run_group_tests_name("viewer contrast", tests, NULL, NULL);
+}
