@@ -231,6 +231,13 @@ static void it_plays_at_its_own_rate_and_stops_at_the_end(void **state)
     oct_view_model_apply(&m, OCT_ACTION_FREEZE, 1); /* from the end: once more */
     assert_int_equal(m.playback.wanted, 0);
     assert_true(m.playback.plays);
+    m.playback.file.rate_hz = 800; /* slowed, so that none is skipped */
+    for (unsigned i = 1; i <= 30; i++) {
+        const uint32_t before = m.playback.wanted;
+        oct_view_model_tick(&m, 20 * S + i * S / 60);
+        assert_true(m.playback.wanted - before <= 1);
+    }
+    assert_in_range(m.playback.wanted, 28, 30);
     oct_view_model_finish(&m);
 }
 
@@ -329,13 +336,17 @@ static void a_bscan_that_was_not_recorded_is_empty_and_says_so(void **state)
 {
     char text[128];
     (void)state;
-    record("gap.h5", OCT_SAMPLE_F32, 3);
+    const struct oct_plan plan = record("gap.h5", OCT_SAMPLE_F32, 3);
     struct scene *s = scene_open();
     open_path(s, "gap.h5", 0);
     s->model.contrast.range = OCT_CONTRAST_AUTO;
     const double lo = s->model.contrast.lo;
+    expect_bscan(s, &plan, 2);
+    const double published = s->model.contrast.published_lo;
+    s->model.contrast.lo = lo;
     oct_view_playback_go(&s->model, 3);
     settle(s);
+    assert_true(s->model.contrast.published_lo == published);
     assert_false(s->model.playback.valid);
     assert_true(isnan(oct_view_picture_value(&s->model.shown, 1, 1)));
     assert_true(s->model.contrast.lo == lo);

@@ -55,22 +55,22 @@ static void draw_words(struct oct_draw *draw, const struct oct_view_model *model
     const struct oct_view_playback *p = &model->playback;
     const struct oct_view_rect r = draw->layout.timeline;
     const int margin = draw->layout.margin;
-    char text[320], file[64] = "", *end = text;
+    char text[320], bscan[160], time[64] = "", gaps[48] = "", file[48] = "", slow[32] = "";
+    const double own_hz = p->file.rate_hz, hz = oct_view_playback_rate_hz(p);
 
+    oct_view_playback_text(model, bscan, sizeof(bscan));
+    if (own_hz > 0)
+        snprintf(time, sizeof(time), "  %.2f s of %.2f s", p->bscan / own_hz,
+                 p->file.n_bscans / own_hz);
+    if (own_hz > 1.05 * hz)
+        snprintf(slow, sizeof(slow), " %.3gx slower", own_hz / hz);
+    if (p->file.n_valid < p->file.n_bscans)
+        snprintf(gaps, sizeof(gaps), "  %u were not recorded", p->file.n_bscans - p->file.n_valid);
     if (p->file.n_files > 1)
         snprintf(file, sizeof(file), "file %u of %u", p->file.place, p->file.n_files);
-    int w_file = oct_draw_text_width(draw, OCT_TEXT_NORMAL, file);
-    end += snprintf(text, sizeof(text), "%s  ", p->plays ? "playing" : "paused");
-    oct_view_playback_text(model, end, sizeof(text) - (size_t)(end - text) - 64);
-    size_t used = 0;
-    while (text[used])
-        used++;
-    if (p->file.rate_hz > 0)
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "  %.2f s of %.2f s",
-                                 p->bscan / p->file.rate_hz, p->file.n_bscans / p->file.rate_hz);
-    if (p->file.n_valid < p->file.n_bscans && used < sizeof(text))
-        snprintf(text + used, sizeof(text) - used, "  %u were not recorded",
-                 p->file.n_bscans - p->file.n_valid);
+    snprintf(text, sizeof(text), "%s%s  %s%s%s", p->plays ? "playing" : "paused",
+             p->plays ? slow : "", bscan, time, gaps);
+    const int w_file = oct_draw_text_width(draw, OCT_TEXT_NORMAL, file);
     oct_draw_text_fit(draw, OCT_TEXT_NORMAL, text, sizeof(text), r.w - w_file - 6 * margin,
                       OCT_DRAW_CUT_END);
     oct_draw_text(draw, OCT_TEXT_NORMAL, r.x + 2 * margin, r.y, text,

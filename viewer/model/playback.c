@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Without a rate of its own a recording plays at this many B-scans a second. */
+/* Without a rate of its own a recording plays at this many B-scans a second; faster ones are slowed
+ * to what a screen shows, so that none is skipped. */
 #define PLAIN_RATE_HZ 10.0
+#define MOST_RATE_HZ 60.0
 /* Of the recording's length that PageUp and PageDown move by. */
 #define PAGE 0.1
 
@@ -208,9 +210,9 @@ void oct_view_playback_not_labelled(struct oct_view_model *model, const char *wh
 
 /* ---- moving ---- */
 
-static double rate_hz(const struct oct_view_playback *p)
+double oct_view_playback_rate_hz(const struct oct_view_playback *p)
 {
-    return p->file.rate_hz > 0 ? p->file.rate_hz : PLAIN_RATE_HZ;
+    return fmin(p->file.rate_hz > 0 ? p->file.rate_hz : PLAIN_RATE_HZ, MOST_RATE_HZ);
 }
 
 static void move_to(struct oct_view_playback *p, double bscan)
@@ -249,7 +251,8 @@ void oct_view_playback_tick(struct oct_view_model *model)
 
     if (p->active && p->plays && model->now_ns > p->moved_ns) {
         const double passed_s = (double)(model->now_ns - p->moved_ns) / (double)OCT_NS_PER_S;
-        move_to(p, p->position + passed_s * rate_hz(p));
+        const double on = passed_s * oct_view_playback_rate_hz(p);
+        move_to(p, p->position + (p->file.rate_hz > MOST_RATE_HZ ? fmin(on, 1) : on));
         p->plays = p->position < last;
     }
     p->moved_ns = model->now_ns;

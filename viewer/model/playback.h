@@ -108,6 +108,9 @@ void oct_view_playback_step(struct oct_view_model *model, double by);
 /* The A-line of the slice; beyond the edges it is moved to them. */
 void oct_view_playback_slice_at(struct oct_view_model *model, double line);
 
+/* B-scans a second when it plays: the recording's own, but 60 at most. */
+double oct_view_playback_rate_hz(const struct oct_view_playback *playback);
+
 /* Moves on while it plays. Call it with every tick. */
 void oct_view_playback_tick(struct oct_view_model *model);
 

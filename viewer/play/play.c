@@ -75,6 +75,7 @@ struct oct_play {
     uint32_t done_bscan;
     struct oct_view_picture picture;
     struct oct_play_fill slice, enface;
+    bool looked_for_enface; /* in the file */
     uint32_t slice_line;
     float *values; /* room for an A-line, or for the means of a B-scan */
     uint64_t shown_ns;
@@ -178,6 +179,7 @@ static enum oct_err open_file(struct oct_play *p, const struct wants *wants, str
     }
     oct_play_fill_begin(&p->enface, p->box.enface.n_rows);
     p->slice_line = UINT32_MAX;
+    p->looked_for_enface = false;
     pthread_mutex_lock(&p->lock);
     p->box.file = file;
     p->box.opened = true;
@@ -313,13 +315,12 @@ static void serve_slice(struct oct_play *p)
     show_growth(p, p->slice.n_done == p->slice.n);
 }
 
-/* The one that the file holds; once, before any is computed. */
-static bool take_recorded_enface(struct oct_play *p)
+/* The one that the file holds, before any is computed. */
+static void take_recorded_enface(struct oct_play *p)
 {
     struct oct_view_enface copy = {.serial = 0};
     const struct oct_view_file *file = oct_play_recorded_file(p->recorded);
-    const bool holds = p->enface.n_done == 0 &&
-                       oct_view_enface_resize(&copy, file->n_bscans, file->n_lines) &&
+    const bool holds = oct_view_enface_resize(&copy, file->n_bscans, file->n_lines) &&
                        oct_play_recorded_enface(p->recorded, &copy);
 
     if (holds) {
@@ -335,7 +336,6 @@ static bool take_recorded_enface(struct oct_play *p)
         pthread_mutex_unlock(&p->lock);
     }
     oct_view_enface_finish(&copy);
-    return holds;
 }
 
 static void serve_enface(struct oct_play *p)
@@ -343,7 +343,10 @@ static void serve_enface(struct oct_play *p)
     const uint64_t end_ns = oct_view_now_ns() + PORTION_NS;
     uint32_t row, n_for;
 
-    if (!take_recorded_enface(p))
+    if (!p->looked_for_enface) {
+        p->looked_for_enface = true;
+        take_recorded_enface(p);
+    } else
         while (oct_view_now_ns() < end_ns && oct_play_fill_next(&p->enface, &row, &n_for))
             read_row(p, row, n_for);
     show_growth(p, p->enface.n_done == p->enface.n);
@@ -376,7 +379,7 @@ static bool serve(struct oct_play *p, const struct wants *wants)
         serve_slice(p);
         return true;
     }
-    if (p->enface.n_done < p->enface.n && !wants->gently) {
+    if (p->enface.n_done < p->enface.n && (!wants->gently || !p->looked_for_enface)) {
         serve_enface(p);
         return true;
     }

@@ -86,8 +86,9 @@ static void read_facts(struct oct_play_recorded *r, const char *path)
     snprintf(file->pseudonym, sizeof(file->pseudonym), "%s", facts->pseudonym);
     snprintf(file->start_time, sizeof(file->start_time), "%s", facts->start_time);
     read_config(file, oct_volume_config_text(r->reader));
-    if (!(file->rate_hz >= LEAST_RATE_HZ && file->rate_hz <= MOST_RATE_HZ))
-        file->rate_hz = measured_rate_hz(r->reader, facts->n_bscans);
+    const double measured_hz = measured_rate_hz(r->reader, facts->n_bscans);
+    if (measured_hz >= LEAST_RATE_HZ && measured_hz <= MOST_RATE_HZ)
+        file->rate_hz = measured_hz;
     if (!(file->rate_hz >= LEAST_RATE_HZ && file->rate_hz <= MOST_RATE_HZ))
         file->rate_hz = 0;
     enum oct_volume_mark mark;
@@ -156,6 +157,28 @@ static void fill_empty(struct oct_view_picture *picture, size_t n_bytes)
             ((float *)picture->pixels)[i] = NAN;
 }
 
+static bool has_limits(const struct oct_volume_row *row)
+{
+    return isfinite(row->lo) && isfinite(row->hi) && row->lo < row->hi;
+}
+
+/* One that was not recorded takes the limits of the one before, or else after it, so that the contrast
+ * stays. */
+static bool limits_nearby(const struct oct_play_recorded *r, uint32_t v,
+                          struct oct_picture_header *header)
+{
+    for (int after = 0; after < 2; after++)
+        for (uint32_t i = v; i < r->file.n_bscans; i += after ? 1 : UINT32_MAX) {
+            const struct oct_volume_row row = oct_volume_row(r->reader, i);
+            if (!row.valid || !has_limits(&row))
+                continue;
+            header->lo = row.lo;
+            header->hi = row.hi;
+            return true;
+        }
+    return false;
+}
+
 static void fill_header(const struct oct_play_recorded *r, uint32_t v,
                         struct oct_picture_header *header)
 {
@@ -173,7 +196,7 @@ static void fill_header(const struct oct_play_recorded *r, uint32_t v,
         .hi = row.hi,
         .bscan = v,
     };
-    if (isfinite(row.lo) && isfinite(row.hi) && row.lo < row.hi)
+    if (has_limits(&row) || (!row.valid && limits_nearby(r, v, header)))
         return;
     /* Without limits u8 pixels are shown as the numbers that they are. */
     const bool is_u8 = r->type == OCT_SAMPLE_U8;
