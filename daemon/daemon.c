@@ -323,6 +323,15 @@ static enum oct_err check_analysis(const struct oct_daemon *d, const struct oct_
     return OCT_OK;
 }
 
+/* A recording under way keeps all keys as its files say, but for those that it is told of. */
+static enum oct_err may_set(struct oct_daemon *d, enum oct_config_when when, unsigned applies,
+                            struct oct_error *err)
+{
+    if (d->state == OCT_STATE_RECORDING && !d->want_shutdown && (applies & OCT_APPLIES_RECORDER))
+        return OCT_OK;
+    return ask(d, when == OCT_CONFIG_IDLE ? OCT_EVENT_SET_IDLE_KEY : OCT_EVENT_SET_LIVE_KEY, err);
+}
+
 /* Tries a change on a copy first. Whether the calibration files fit is checked only at the next
  * start: a new camera takes several keys, and a single one would not fit the rest. */
 enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *value,
@@ -338,7 +347,7 @@ enum oct_err oct_daemon_set(struct oct_daemon *d, const char *key, const char *v
         return e;
     if (when == OCT_CONFIG_START)
         return oct_fail(err, OCT_E_STATE, "%s can change only at the daemon's start", key);
-    e = ask(d, when == OCT_CONFIG_IDLE ? OCT_EVENT_SET_IDLE_KEY : OCT_EVENT_SET_LIVE_KEY, err);
+    e = may_set(d, when, applies, err);
     if (e)
         return e;
     if ((e = oct_config_set(&changed, key, value, "control", err)) ||

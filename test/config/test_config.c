@@ -342,6 +342,7 @@ static void when_a_key_may_change_and_what_applies_it(void **state)
         {"record.directory", OCT_CONFIG_LIVE, OCT_APPLIES_RECORDING | OCT_APPLIES_FORECAST},
         {"record.bscans", OCT_CONFIG_LIVE, OCT_APPLIES_RECORDING | OCT_APPLIES_FORECAST},
         {"record.eye", OCT_CONFIG_LIVE, OCT_APPLIES_RECORDING},
+        {"record.volumes", OCT_CONFIG_LIVE, OCT_APPLIES_RECORDING | OCT_APPLIES_RECORDER},
         {"daemon.drain_s", OCT_CONFIG_LIVE, OCT_APPLIES_DAEMON},
         {"analysis.enface_projection", OCT_CONFIG_LIVE, OCT_APPLIES_ANALYSIS},
         {"analysis.enface_slab_last", OCT_CONFIG_LIVE, OCT_APPLIES_ANALYSIS},

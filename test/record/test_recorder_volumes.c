@@ -129,6 +129,23 @@ static void the_number_may_change_while_it_records(void **state)
     close_rig(&r);
 }
 
+static void a_piece_ends_it_when_there_are_enough(void **state)
+{
+    struct rig r;
+    struct oct_recorder_status s;
+    (void)state;
+    open_rig(&r);
+    start_volumes(&r, 0);
+    put(&r, 1, 0, V + 2);
+    await_passed(&r, V + 2);
+    oct_recorder_set_volumes(r.recorder, 1);
+    put(&r, 1, 2 * V, 2 * V + 3); /* the rest of the second is lost: the third is not begun */
+    WAIT(&r, s, !s.active);
+    assert_true(s.files == 2 && s.files_incomplete == 1);
+    expect_account(&s, 2 * V, V + 2);
+    close_rig(&r);
+}
+
 static void a_stop_comes_first(void **state)
 {
     struct rig r;
@@ -186,6 +203,7 @@ int main(void)
         cmocka_unit_test(a_recording_of_two_volumes_has_two),
         cmocka_unit_test(a_volume_that_is_not_whole_does_not_count),
         cmocka_unit_test(the_number_may_change_while_it_records),
+        cmocka_unit_test(a_piece_ends_it_when_there_are_enough),
         cmocka_unit_test(a_stop_comes_first),
         cmocka_unit_test(names_have_the_pseudonym_when_they_are_told_to),
     };
