@@ -128,7 +128,7 @@ static void a_shift_lowers_it_and_says_which_way(void **state)
     for (double shift = 0.05; shift < 0.85; shift += 0.05) { /* the retina goes out below */
         const struct oct_view_guide g =
             guide_of(scene, &(struct guide_fault){.noise = 1, .shift = shift});
-        if (g.index > before + 0.02)
+        if (g.index > before + 0.02 || (scene->bruch + shift > 1 && g.index > 0))
             fail_msg("%.2f down: index %.2f, before it was %.2f", shift, g.index, before);
         if (g.off > 0.03)
             assert_int_equal(g.move, OCT_GUIDE_CLOSER);
@@ -346,6 +346,29 @@ static void what_is_no_tissue_has_no_points(void **state)
     free(pixels);
 }
 
+/* What is left of the source at zero delay, and what floats before the retina. */
+static void bright_bands_apart_from_the_tissue_do_not_move_it(void **state)
+{
+    (void)state;
+    static const uint32_t bands[][2] = {{0, 30}, {900, 930}};
+    const struct guide_fault fault = {.noise = 1, .shift = 0.1};
+    const struct oct_view_guide plain = guide_of(scene, &fault);
+
+    for (size_t i = 0; i < sizeof(bands) / sizeof(bands[0]); i++) {
+        struct oct_view_picture picture = guide_scene_picture(scene, &fault);
+        struct oct_view_sight sight;
+        for (uint32_t j = 0; j < scene->n_lines; j++)
+            for (uint32_t d = bands[i][0]; d < bands[i][1]; d++)
+                ((float *)picture.pixels)[(size_t)j * scene->depth + d] += 12;
+        assert_true(oct_view_sight_of(&picture, true, &sight));
+        if (fabs(sight.top - plain.measured.sight.top) > 0.01 ||
+            fabs(sight.bottom - plain.measured.sight.bottom) > 0.01)
+            fail_msg("band %zu: tissue from %.3f to %.3f, without it %.3f to %.3f", i, sight.top,
+                     sight.bottom, plain.measured.sight.top, plain.measured.sight.bottom);
+        oct_view_picture_finish(&picture);
+    }
+}
+
 static int open_scene(void **state)
 {
     (void)state;
@@ -372,6 +395,7 @@ int main(void)
         cmocka_unit_test(motion_lowers_it),
         cmocka_unit_test(nothing_but_the_picture_raises_it),
         cmocka_unit_test(what_is_no_tissue_has_no_points),
+        cmocka_unit_test(bright_bands_apart_from_the_tissue_do_not_move_it),
     };
     return cmocka_run_group_tests_name("viewer guide", tests, open_scene, close_scene);
 }

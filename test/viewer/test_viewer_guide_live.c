@@ -207,6 +207,9 @@ static void a_frozen_picture_has_its_own(void **state)
     }
     assert_true(model->guide.index == frozen.index && model->guide.number == frozen.number);
     assert_true(model->guide.part[OCT_GUIDE_MOTION] == frozen.part[OCT_GUIDE_MOTION]);
+    model->serial++; /* it is looked at again, as after steps back and on */
+    oct_view_model_tick(model, 121 * S);
+    assert_true(model->guide.index == frozen.index);
     oct_view_model_apply(model, OCT_ACTION_FREEZE, 1);
     assert_true(model->guide.index > 9); /* the newest, at once */
     assert_true(oct_view_guide_leads(model));
@@ -332,6 +335,12 @@ static void the_colour_is_the_numbers_and_the_arrow_stands_off_the_tissue(void *
         const struct oct_view_rect above = {p.x, p.y, p.w, top - p.y};
         const struct oct_view_rect below = {p.x, bottom, p.w, p.y + p.h - bottom};
         const bool closer = cases[i].move == OCT_GUIDE_CLOSER;
+        /* The arrow begins with its tip where it points up, with its shaft where down. */
+        struct oct_view_rect row = {p.x, closer ? above.y : below.y, p.w, 1};
+        while (count_of(s, row, WARN) == 0)
+            row.y++;
+        assert_true(count_of(s, row, WARN) < 4 || !closer);
+        assert_true(count_of(s, row, WARN) > 10 || closer);
         assert_true(count_of(s, closer ? above : below, WARN) > 1000);
         assert_true(count_of(s, on, WARN) == 0 && count_of(s, closer ? below : above, WARN) == 0);
     }
