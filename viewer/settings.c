@@ -13,6 +13,7 @@
 
 static const char *const arrangements[] = {"one", "two", "four", NULL};
 static const char *const fits[] = {"fill", "micrometres", "pixels", NULL};
+static const char *const lights[] = {"100", "50", "25", NULL};
 static const char *const ranges[] = {"published", "auto", "manual", NULL};
 
 bool oct_view_settings_path(char *path, size_t n_bytes)
@@ -109,6 +110,10 @@ static bool take(struct oct_view_model *model, const char *key, const char *text
         good = read_share(text, &s->divider.beside);
     else if (strcmp(key, "divider_stacked") == 0)
         good = read_share(text, &s->divider.stacked);
+    else if (strcmp(key, "light") == 0 && (good = read_name(text, lights, &number)))
+        s->light = (enum oct_view_light)number;
+    else if (strcmp(key, "sound") == 0)
+        good = read_yes(text, &s->sound);
     else if (strcmp(key, "operator") == 0)
         good = read_yes(text, &s->operators);
     else if (strcmp(key, "details") == 0)
@@ -193,6 +198,7 @@ static void write_all(FILE *file, const struct oct_view_model *model)
             s->guide ? "yes" : "no");
     fprintf(file, "details = %s\ndivider_beside = %.4f\ndivider_stacked = %.4f\n",
             s->details ? "yes" : "no", s->divider.beside, s->divider.stacked);
+    fprintf(file, "light = %s\nsound = %s\n", lights[s->light], s->sound ? "yes" : "no");
     fprintf(file, "colours = %s\ncontrast = %s\n", oct_view_palette_names[c->palette],
             ranges[c->range]);
     fprintf(file, "black = %.9g\nwhite = %.9g\ngamma = %.6g\n", c->lo, c->hi, c->gamma);

@@ -8,8 +8,10 @@
 #include "viewer/model/clock.h"
 #include "viewer/model/convert.h"
 #include "viewer/model/letters.h"
+#include "viewer/model/sounds.h"
 #include "viewer/signals.h"
 #include "viewer/snapshots.h"
+#include "viewer/sound.h"
 
 #include <SDL.h>
 #include <stdio.h>
@@ -21,6 +23,8 @@
 #define IDLE_NS (200 * OCT_NS_PER_MS)
 /* How long the end of the program waits for snapshots that are being written. */
 #define SNAPSHOTS_WAIT_S 10
+/* And for a sound device that hangs. */
+#define SOUND_WAIT_MS 500
 /* Monitors that say otherwise do not know their size: a projector, a switch between computers. */
 #define LEAST_DPI 60
 #define MOST_DPI 400
@@ -31,6 +35,9 @@ struct window {
     struct oct_draw *draw;
     struct oct_view_app app;
     struct oct_view_snapshots *snapshots;
+    struct oct_view_sound *sound;
+    struct oct_view_sounds sounds;
+    bool sounds_on; /* as the settings said at the last turn */
     struct oct_view_input input;
     uint32_t news_event; /* pushed by the threads of the app */
     bool changed;        /* something is to be drawn anew */
@@ -189,6 +196,25 @@ static void take_snapshots(struct window *w)
     }
 }
 
+/* Plays what is due, and one sound when the user asks for them; a failure is told once. */
+static void play_sounds(struct window *w)
+{
+    struct oct_view_model *model = &w->app.model;
+    unsigned due = oct_view_sounds_due(&w->sounds, model);
+    struct oct_error why;
+
+    if (model->settings.sound && !w->sounds_on)
+        due |= OCT_SOUND_RECORD_BEGINS;
+    w->sounds_on = model->settings.sound;
+    if (w->sounds_on)
+        oct_view_sound_play(w->sound, due);
+    if (!oct_view_sound_take_fault(w->sound, &why))
+        return;
+    oct_view_model_say(model, "%s", why.text);
+    oct_log(OCT_LOG_WARNING, "%s", why.text);
+    w->changed = true;
+}
+
 static enum oct_err draw_window(struct window *w, struct oct_error *err)
 {
     enum oct_err code = oct_draw_frame(w->draw, &w->app.model, err);
@@ -199,6 +225,7 @@ static enum oct_err draw_window(struct window *w, struct oct_error *err)
     if (w->input.snapshot || w->input.snapshot_plain)
         save(w, w->input.snapshot_plain);
     w->input.snapshot = w->input.snapshot_plain = false;
+    oct_draw_dim(w->draw, &w->app.model);
     SDL_RenderPresent(w->renderer);
     oct_view_model_presented(&w->app.model, oct_view_now_ns());
     return OCT_OK;
@@ -225,7 +252,9 @@ static enum oct_err loop(struct window *w, struct oct_error *err)
             continue;
         w->news = false;
         take_snapshots(w);
-        if (!oct_view_app_turn(&w->app) && !w->changed && now_ns < idle_ns)
+        bool changed = oct_view_app_turn(&w->app);
+        play_sounds(w);
+        if (!changed && !w->changed && now_ns < idle_ns)
             continue;
         if ((code = draw_window(w, err)))
             break;
@@ -317,7 +346,7 @@ static enum oct_err open_window(struct window *w, const struct oct_view_options 
     return code;
 }
 
-static void close_window(struct window *w)
+static void close_window(struct window *w, bool ends_sdl)
 {
     oct_draw_destroy(w->draw);
     for (int i = 0; i < OCT_N_POINTERS; i++)
@@ -326,7 +355,8 @@ static void close_window(struct window *w)
         SDL_DestroyRenderer(w->renderer);
     if (w->window)
         SDL_DestroyWindow(w->window);
-    SDL_Quit();
+    if (ends_sdl)
+        SDL_Quit();
 }
 
 enum oct_err oct_view_window(const struct oct_view_options *options, struct oct_error *err)
@@ -336,8 +366,10 @@ enum oct_err oct_view_window(const struct oct_view_options *options, struct oct_
 
     if ((code = open_window(&w, options, err)) ||
         (code = oct_view_app_open(&w.app, options, on_news, &w, err)) ||
-        (code = oct_view_snapshots_create(&w.snapshots, ".", on_news, &w, err)))
+        (code = oct_view_snapshots_create(&w.snapshots, ".", on_news, &w, err)) ||
+        (code = oct_view_sound_create(&w.sound, on_news, &w, err)))
         goto done;
+    w.sounds_on = w.app.model.settings.sound;
     if (options->full_screen)
         toggle_full_screen(&w);
     code = loop(&w, err);
@@ -345,7 +377,8 @@ enum oct_err oct_view_window(const struct oct_view_options *options, struct oct_
 done:
     /* These threads push events into SDL, so they end before it does. */
     oct_view_snapshots_destroy(w.snapshots, SNAPSHOTS_WAIT_S);
+    bool ends_sdl = oct_view_sound_destroy(w.sound, SOUND_WAIT_MS);
     oct_view_app_close(&w.app);
-    close_window(&w);
+    close_window(&w, ends_sdl);
     return code;
 }

@@ -28,6 +28,9 @@ static void settings_come_back_and_wrong_ones_are_passed_over(void **state)
     oct_view_model_apply(&a, OCT_ACTION_AVERAGE, 1);
     oct_view_model_apply(&a, OCT_ACTION_LAYERS, 1);
     oct_view_model_apply(&a, OCT_ACTION_ROLLOFF, 1);
+    oct_view_model_apply(&a, OCT_ACTION_DIM, 1);
+    oct_view_model_apply(&a, OCT_ACTION_SOUND, 1);
+    assert_false(b.settings.sound || b.settings.light != OCT_LIGHT_FULL);
     assert_int_equal(oct_view_settings_save(&a, path, &err), OCT_OK);
     assert_int_equal(oct_view_settings_save(&a, path, &err), OCT_OK);
     assert_int_equal(oct_view_settings_load(&b, path, &err), OCT_OK);
@@ -35,6 +38,7 @@ static void settings_come_back_and_wrong_ones_are_passed_over(void **state)
     assert_int_equal(b.contrast.palette, OCT_PALETTE_INVERTED);
     assert_true(b.settings.average && !b.settings.cells && !b.settings.layers &&
                 !b.settings.rolloff);
+    assert_true(b.settings.light == OCT_LIGHT_HALF && b.settings.sound);
     assert_true(b.contrast.range == OCT_CONTRAST_MANUAL && b.contrast.lo == 7 &&
                 b.contrast.hi == 67);
     assert_true(fabs(b.contrast.gamma - 1.1) < 1e-5);

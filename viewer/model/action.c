@@ -60,7 +60,7 @@ const struct oct_view_key oct_view_keys[] = {
     {"W", OCT_ACTION_FIT, "fill the panel; 1:1 micrometres; 1:1 pixels"},
     {"O", OCT_ACTION_GUIDE, "the guide: quality, where the retina should lie"},
     {"F2", OCT_ACTION_DETAILS, "all numbers of the stream, or the most important"},
-    {"Ctrl+D", OCT_ACTION_DIM, "less light, for a dark room"},
+    {"Ctrl+D", OCT_ACTION_DIM, "the window's light: 100, 50, 25 %; alarms stay light"},
     {"Ctrl+S", OCT_ACTION_SOUND, "a sound for alarms and recordings, or none"},
     {"Y", OCT_ACTION_EYE, "the eye: not said, OD, OS"},
     {"1", OCT_ACTION_RIGHT_EYE, "the right eye, OD; the left one, OS"},
@@ -101,6 +101,7 @@ bool oct_view_action_is_operators(enum oct_view_action action)
     case OCT_ACTION_NEWER:
     case OCT_ACTION_GUIDE:
     case OCT_ACTION_DIM:
+    case OCT_ACTION_SOUND:
     case OCT_ACTION_SNAPSHOT:
     case OCT_ACTION_SNAPSHOT_PLAIN:
     case OCT_ACTION_LOCK:

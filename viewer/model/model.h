@@ -63,6 +63,9 @@ enum oct_view_fit {
 /* What the arrows move while measuring: an end of the held calipers, or the marked point. */
 enum oct_view_held { OCT_HELD_TO, OCT_HELD_FROM, OCT_HELD_MARK, OCT_N_HELD };
 
+/* The window's light: all of it, a half, a quarter. */
+enum oct_view_light { OCT_LIGHT_FULL, OCT_LIGHT_HALF, OCT_LIGHT_QUARTER, OCT_N_LIGHTS };
+
 /* What is remembered between two runs (settings.h). */
 struct oct_view_settings {
     enum oct_view_arrangement arrangement;
@@ -75,7 +78,9 @@ struct oct_view_settings {
     bool layers;         /* ILM and RPE, as octd finds them, are drawn */
     bool guide;          /* quality, and where the retina should lie */
     bool rolloff;        /* a mirror's width and roll-off are drawn into the profile */
-    bool details;        /* all numbers of the stream stand above the status line */
+    enum oct_view_light light;
+    bool sound;   /* for alarms, and for the begin and the end of a recording */
+    bool details; /* all numbers of the stream stand above the status line */
 };
 
 /* A count of the daemon's that should not rise. */

@@ -209,6 +209,22 @@ static bool apply_patient(struct oct_view_model *model, enum oct_view_action act
     }
 }
 
+static void next_light(struct oct_view_model *model)
+{
+    static const int percent[OCT_N_LIGHTS] = {100, 50, 25};
+    struct oct_view_settings *s = &model->settings;
+
+    s->light = (enum oct_view_light)((s->light + 1) % OCT_N_LIGHTS);
+    oct_view_model_say(model, "the window has %d %% of its light", percent[s->light]);
+}
+
+static void toggle_sound(struct oct_view_model *model)
+{
+    model->settings.sound = !model->settings.sound;
+    oct_view_model_say(model, "%s",
+                       model->settings.sound ? "a sound for alarms and recordings" : "no sound");
+}
+
 static void apply_rest(struct oct_view_model *model, enum oct_view_action action, unsigned times)
 {
     switch (action) {
@@ -252,6 +268,12 @@ static void apply_rest(struct oct_view_model *model, enum oct_view_action action
         oct_view_model_say(model, "%s",
                            model->settings.operators ? "operator profile: Ctrl+O leaves it"
                                                      : "all keys");
+        break;
+    case OCT_ACTION_DIM:
+        next_light(model);
+        break;
+    case OCT_ACTION_SOUND:
+        toggle_sound(model);
         break;
     case OCT_ACTION_HELP:
         model->help = !model->help;
