@@ -230,21 +230,21 @@ static void several_have_numbers_and_a_table_of_lengths(void **state)
     oct_view_model_add_caliper(&s->model, at(20, 20), at(20, 40));
     draw(s);
     unsigned one_beside = blue(s, 0.17, 0.38, 0.6, 0.48);
-    assert_true(one_beside > 150);                 /* its length stands beside it */
-    assert_int_equal(blue(s, 0.5, 0.55, 1, 1), 0); /* and no table */
+    assert_true(one_beside > 150);                  /* its length stands beside it */
+    assert_int_equal(blue(s, 0.65, 0, 1, 0.19), 0); /* and no table */
     oct_view_model_add_caliper(&s->model, at(60, 20), at(60, 30));
     draw(s);
     assert_true(blue(s, 0.17, 0.38, 0.45, 0.48) < one_beside / 3); /* a number */
-    unsigned two = blue(s, 0.5, 0.55, 1, 1);
+    unsigned two = blue(s, 0.65, 0, 1, 0.19);
     assert_true(two > 300);
     oct_view_model_add_caliper(&s->model, at(80, 20), at(80, 30));
     draw(s);
-    unsigned three = blue(s, 0.5, 0.55, 1, 1);
+    unsigned three = blue(s, 0.65, 0, 1, 0.19);
     assert_true(three > two * 5 / 4 && three < two * 2);
     for (int i = 0; i < 9; i++) /* all of it is within the panel */
         oct_view_model_add_caliper(&s->model, at(90, 20), at(90, 30));
     draw(s);
-    assert_true(blue(s, 0.5, 0.4, 1, 1) > 2 * three);
+    assert_true(blue(s, 0.65, 0, 1, 0.4) > 2 * three);
     oct_viewer_stage_close(s);
 }
 

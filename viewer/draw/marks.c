@@ -66,14 +66,14 @@ static void draw_caliper(struct oct_draw *draw, const struct oct_view_model *mod
     label_beside(draw, b, text, RGB_MEASURE);
 }
 
-/* Draws the lengths of several calipers in the lower right corner of the panel, the held one in the
- * colour of words. One line is left free below for the message. */
-static void draw_table(struct oct_draw *draw, const struct oct_view_model *model, unsigned n)
+/* Draws the lengths of several calipers in the upper right corner of the panel, below the lines in
+ * its left corner, which may be long; the held one in the colour of words. */
+static void draw_table(struct oct_draw *draw, const struct oct_view_model *model)
 {
     const struct oct_view_caliper_set *set = &model->calipers.shown;
     struct oct_view_rect r = draw->layout.bscan;
     int line = oct_draw_line_height(draw, OCT_TEXT_NORMAL), margin = draw->layout.margin;
-    int y = r.y + r.h - 2 * margin - (int)(n + 1) * line;
+    int y = r.y + 2 * margin + draw->n_corner_lines * line;
     char text[160];
 
     oct_draw_clip(draw, &r);
@@ -82,9 +82,9 @@ static void draw_table(struct oct_draw *draw, const struct oct_view_model *model
             continue;
         int begin = snprintf(text, sizeof(text), "%u  ", i + 1);
         caliper_text(model, &set->caliper[i], text + begin, sizeof(text) - (size_t)begin);
-        int w = oct_draw_text_fit(draw, OCT_TEXT_NORMAL, text, sizeof(text), r.w - 2 * margin,
+        int w = oct_draw_text_fit(draw, OCT_TEXT_NORMAL, text, sizeof(text), r.w - 4 * margin,
                                   OCT_DRAW_CUT_END);
-        oct_draw_label(draw, r.x + r.w - margin - w, y, text,
+        oct_draw_label(draw, r.x + r.w - 2 * margin - w, y, text,
                        model->measuring && i == set->held ? RGB_PLAIN : RGB_MEASURE);
         y += line;
     }
@@ -100,7 +100,7 @@ static void draw_calipers(struct oct_draw *draw, const struct oct_view_model *mo
         if (set->caliper[i].is_set)
             draw_caliper(draw, model, &set->caliper[i], n > 1 ? i + 1 : 0);
     if (n > 1)
-        draw_table(draw, model, n);
+        draw_table(draw, model);
 }
 
 static void draw_mark(struct oct_draw *draw, const struct oct_view_model *model)

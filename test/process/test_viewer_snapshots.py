@@ -1,0 +1,291 @@
+#!/usr/bin/python3
+"""octview's snapshots as another program reads them, its dimmer as the screen shows it, and its
+sounds as the audio device hears them: a real octd fed by octctl replay, a real window under Xvfb."""
+import datetime, glob, re, shutil
+import numpy as np
+from PIL import Image
+from octtest import *
+
+W, H = 1280, 720
+HERE = folder("snapshots")
+HEARD = HERE + "/heard"
+PICTURES = HERE + "/octview-*.png"
+COMMON = settings(
+    pipeline=dict(crop_last=640, range="percentile"), view=dict(snapshot_has_pseudonym="yes"),
+    ingest=dict(endpoint=f"ipc://{HERE}/in"), publish=dict(endpoint=f"ipc://{HERE}/out"),
+    control=dict(endpoint=f"ipc://{HERE}/ctl"),
+    record=dict(directory=HERE + "/records", eye="OD", pseudonym="M\u00fcl/7"))
+
+
+class Desk:
+    def __init__(self):
+        if not (shutil.which("Xvfb") and shutil.which("xdotool")):
+            raise Skip("Xvfb or xdotool is not installed")
+        ok("synth", HERE + "/eye.raw", "--calibration", HERE + "/cal",
+           *settings(scan=dict(lines=120, bscans=40)))
+        self.common = ["--config", HERE + "/cal/calibration.ini", *COMMON]
+        read, write = os.pipe()
+        self.screen = subprocess.Popen(
+            ["Xvfb", "-displayfd", str(write), "-screen", "0", f"{W}x{H}x24", "-fbdir", HERE,
+             "-nolisten", "tcp", "-noreset"], pass_fds=[write], stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+        os.close(write)
+        with os.fdopen(read) as line:
+            self.display = ":" + line.readline().strip()
+        self.octd = self.start("octd", *self.common)
+        self.replay = self.viewer = None
+        until(lambda: self.ask("status", 2000), "octd starts")
+
+    def start(self, name, *arguments, env=None):
+        return subprocess.Popen([program(name), *arguments], cwd=HERE, env=env or os.environ,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                stderr=open(f"{HERE}/{name}.log", "ab"))
+
+    def keep_camera(self):
+        if self.octd and (self.replay is None or self.replay.poll() is not None):
+            self.replay = self.start("octctl", "replay", HERE + "/eye.raw", *self.common, "--loop",
+                                     "--rate", "2400" if SLOW else "6000")
+
+    def open(self, driver, device=HEARD):
+        """A window whose sounds go to a file, or whose audio driver is another."""
+        # X libraries that SDL unloads leak a little (see test_viewer_program.py).
+        self.env = dict(os.environ, DISPLAY=self.display, SDL_VIDEODRIVER="x11",
+                        SDL_AUDIODRIVER=driver, SDL_DISKAUDIOFILE=device,
+                        XDG_CONFIG_HOME=HERE + "/config",
+                        ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
+        self.viewer = self.start("octview", *self.common, "--settings", "none", "--size",
+                                 f"{W}x{H}", env=self.env)
+        self.xdotool("search", "--sync", "--name", "^octview ")
+        catches(self.viewer)
+        self.xdotool("mousemove", W // 2 - 100, H // 2)
+        time.sleep(0.5)
+
+    def quit(self):
+        self.keys("q")
+        return self.viewer.wait(timeout=PATIENCE_S)
+
+    def close(self):
+        for process in (self.viewer, self.replay, self.octd, self.screen):
+            if process is not None and process.poll() is None:
+                process.kill()
+                process.wait()
+
+    def ask(self, cmd, patience_ms=PATIENCE_S * 1000):
+        socket = zmq.Context.instance().socket(zmq.REQ)
+        socket.linger = 0
+        socket.connect(f"ipc://{HERE}/ctl")
+        socket.send(json.dumps(dict(cmd=cmd)).encode())
+        reply = json.loads(socket.recv()) if socket.poll(patience_ms) else None
+        socket.close()
+        return reply
+
+    def until(self, true, what):
+        def is_so():
+            self.keep_camera()
+            return true()
+        until(is_so, what)
+
+    def xdotool(self, *words):
+        subprocess.run(["xdotool", *map(str, words)], env=self.env, timeout=PATIENCE_S, check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def keys(self, *keys):
+        self.xdotool("key", *keys)
+        time.sleep(0.3)
+
+    def drag(self, x0, y0, x1, y1):
+        self.xdotool("mousemove", x0, y0, "mousedown", 1)
+        self.xdotool("mousemove", (x0 + x1) // 2, (y0 + y1) // 2, "mousemove", x1, y1)
+        time.sleep(0.2)
+        self.xdotool("mouseup", 1)
+
+    def snap(self, key="s"):
+        """(name, picture, what its text says) of a snapshot that a key takes."""
+        before = set(glob.glob(PICTURES))
+        self.keys(key)
+        self.until(lambda: set(glob.glob(PICTURES)) - before, "a snapshot")
+        new, = set(glob.glob(PICTURES)) - before
+        image = Image.open(new)
+        return os.path.basename(new), np.asarray(image.convert("RGB")), image.text
+
+    def shot(self):
+        """The screen itself, from the file where Xvfb keeps it (XWD)."""
+        words = np.fromfile(HERE + "/Xvfb_screen0", ">u4", 25)
+        rows = np.fromfile(HERE + "/Xvfb_screen0", np.uint8,
+                           offset=int(words[0] + 12 * words[19])).reshape(H, -1)
+        return rows[:, :W * 4].reshape(H, W, 4)[:, :, 2::-1]
+
+
+desk = None
+
+
+def need_window():
+    if desk is None or desk.viewer is None or desk.viewer.poll() is not None:
+        raise Skip("no window")
+
+
+@case
+def a_live_snapshot():
+    """a snapshot's name has time, eye and a safe pseudonym; its text says what it shows"""
+    global desk
+    desk = Desk()
+    desk.open("disk")
+    state = lambda: json.loads(desk.snap()[2]["octview"])["state"]
+    assert state() in ("waiting", "live")
+    desk.until(lambda: state() == "live", "a live picture")
+    name, picture, text = desk.snap()
+    found = re.fullmatch(r"octview-(\d{8}-\d{6})-\d{3}-OD-M\u00fcl_7\.png", name)
+    assert found, name
+    assert picture.shape == (H, W, 3)
+    when = datetime.datetime.strptime(text["Creation Time"], "%Y-%m-%dT%H:%M:%S%z")
+    assert when.strftime("%Y%m%d-%H%M%S") == found[1], (text["Creation Time"], name)
+    assert abs(when.timestamp() - time.time()) < PATIENCE_S
+    assert text["Software"].startswith("octview ")
+    about = json.loads(text["octview"])
+    assert about["shows"] == "window" and about["eye"] == "OD", about
+    assert about["pseudonym"] == "M\u00fcl/7" and "M\u00fcl/7" in text["Description"]
+    assert about["acquisition"] and about["n_lines"] == 120 and 0 <= about["bscan"] < 40
+    assert about["calipers"] == [] and "mark" not in about
+    assert about["contrast"]["black"] < about["contrast"]["white"]
+
+
+@case
+def calipers_in_a_frozen_snapshot():
+    """a frozen picture's calipers stand in the text, with lengths that follow from the spacing"""
+    need_window()
+    desk.keys("space", "m")
+    desk.drag(300, 150, 300, 350)
+    desk.drag(500, 200, 600, 300)
+    _, _, text = desk.snap()
+    about = json.loads(text["octview"])
+    assert about["state"] == "frozen", about
+    um = about["spacing_um"]
+    assert [c["number"] for c in about["calipers"]] == [1, 2], about
+    for c in about["calipers"]:
+        across, deep = (abs(b - a) * um[k] for a, b, k in zip(c["from"], c["to"],
+                                                              ("line", "depth")))
+        assert abs(c["um"] - np.hypot(across, deep)) < 1e-6 * c["um"] and c["um"] > 10, c
+        assert abs(c["across_um"] - across) < 1e-6 and abs(c["deep_um"] - deep) < 1e-6
+        assert f"{c['number']}: {c['um']:.1f} \u00b5m" in text["Description"], text
+    first = about["calipers"][0]
+    assert abs(first["from"][0] - first["to"][0]) < 1e-9 and first["to"][1] > first["from"][1]
+
+
+@case
+def the_picture_alone():
+    """Shift+S saves the picture in its own pixels, the frozen one the same each time"""
+    need_window()
+    _, first, text = desk.snap("shift+s")
+    about = json.loads(text["octview"])
+    assert about["shows"] == "picture" and len(about["calipers"]) == 2
+    assert first.shape == (about["depth"], about["n_lines"], 3), first.shape
+    assert (first[..., 0] == first[..., 2]).all() and first.std() > 5
+    assert np.array_equal(first, desk.snap("shift+s")[1])
+
+
+def light(pixels):
+    """Mean light of sRGB pixels, 0 to 1."""
+    c = pixels / 255
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4).mean()
+
+
+@case
+def less_light():
+    """Ctrl+D takes light from the screen, a half and a quarter stay; snapshots keep theirs"""
+    need_window()
+    picture = np.s_[80:500, 100:1000]
+    time.sleep(5)  # messages go
+    full, saved = light(desk.shot()[picture]), desk.snap()[1]
+    assert full > 0.005
+    for share in 0.5, 0.25, 1:
+        desk.keys("ctrl+d")
+        desk.until(lambda: abs(light(desk.shot()[picture]) / full - share) < 0.03, "the light")
+        assert np.array_equal(desk.snap()[1][picture], saved[picture])
+    desk.keys("x", "m", "space")
+
+
+PITCH = dict(a=660, b=880, c=1320)
+
+
+def tones():
+    """The tones that the device heard, by the strongest frequency of each: "ab", "ba", "ccc"."""
+    if not os.path.exists(HEARD) or os.path.getsize(HEARD) < 960:
+        return ""
+    x = np.fromfile(HEARD, "<i2").astype(float)
+    loud = np.convolve(abs(x) > 300, np.ones(480), "same") > 0
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], loud.astype(int), [0]])))
+    word = ""
+    for a, b in edges.reshape(-1, 2):
+        spectrum = abs(np.fft.rfft(x[a:b] * np.hanning(b - a)))
+        hz = np.argmax(spectrum) * 48000 / (b - a)
+        word += next((k for k, v in PITCH.items() if abs(v - hz) < 15), "?")
+    return word
+
+
+@case
+def sounds():
+    """Ctrl+S sounds; a recording's begin and end and an alarm sound different; off, nothing does"""
+    need_window()
+    recording = lambda: desk.ask("status")["record"]["active"]
+    desk.until(lambda: desk.ask("status")["state"] == "running", "lines")
+
+    def record(wanted):
+        desk.keys("r")
+        desk.until(lambda: recording() == wanted, "a recording" if wanted else "its end")
+    record(True)
+    record(False)
+    assert not os.path.exists(HEARD)  # off by default
+    desk.keys("ctrl+s")
+    desk.until(lambda: tones() == "ab", "a sound that says that there are sounds")
+    os.remove(HEARD)
+    record(True)
+    desk.until(lambda: tones() == "ab", "the begin")
+    record(False)
+    desk.until(lambda: tones() == "ba", "the end")
+    desk.octd.kill()
+    desk.octd.wait()
+    desk.octd = None
+    until(lambda: tones() == "ccc", "the alarm")
+    assert desk.quit() == 0
+
+
+@case
+def a_machine_without_audio():
+    """without an audio driver the window goes on, says so once, and ends well"""
+    if desk is None:
+        raise Skip("no window")
+    desk.open("nonesuch")
+    desk.keys("ctrl+s")
+    log = lambda: open(HERE + "/octview.log").read()
+    until(lambda: "no sound: " in log(), "a word of it")
+    desk.keys("ctrl+s", "ctrl+s")
+    desk.snap()
+    assert desk.quit() == 0 and log().count("no sound: ") == 1, log()
+
+
+@case
+def a_device_that_hangs():
+    """while the audio device hangs the window goes on, and ends in time"""
+    if desk is None:
+        raise Skip("no window")
+    os.mkfifo(HERE + "/pipe")  # opening it for writing waits for a reader
+    desk.open("disk", HERE + "/pipe")
+    desk.keys("ctrl+s")
+    time.sleep(1)
+    wchan = {open(f"/proc/{desk.viewer.pid}/task/{t}/wchan").read()
+             for t in os.listdir(f"/proc/{desk.viewer.pid}/task")}
+    begin = time.monotonic()
+    desk.snap()
+    desk.snap()
+    seen(f"two snapshots in {time.monotonic() - begin:.1f} s, threads in {sorted(wchan)}")
+    begin = time.monotonic()
+    assert desk.quit() == 0
+    assert time.monotonic() - begin < (60 if SLOW else 10)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        if desk is not None:
+            desk.close()
