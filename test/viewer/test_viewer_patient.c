@@ -326,6 +326,28 @@ static void in_playback_the_label_is_the_files(void **state)
     finish(&k);
 }
 
+/* octd's answer comes before the status that shows the end. */
+static void a_stop_from_here_was_not_elsewhere(void **state)
+{
+    (void)state;
+    static struct desk k;
+    struct oct_view_phrase p;
+
+    desk_init(&k, "OD", "P-1");
+    k.octd.record.active = true;
+    hear(&k, OCT_WISH_NONE, true, "");
+    act(&k, OCT_ACTION_RECORD);
+    must_ask(&k, OCT_WISH_STOP, "");
+    oct_scene_hear(&k.model, &k.octd, OCT_WISH_STOP, true, "");
+    k.octd.record.active = false;
+    k.octd.record.volumes_written = 2;
+    hear(&k, OCT_WISH_NONE, true, "");
+    oct_view_recording(&k.model, &p);
+    assert_non_null(strstr(p.text, "SAVED 2 volumes"));
+    assert_null(strstr(p.text, "elsewhere"));
+    finish(&k);
+}
+
 static void the_last_seconds_are_saved_and_it_is_told(void **state)
 {
     (void)state;
@@ -446,6 +468,7 @@ int main(void)
         cmocka_unit_test(a_recording_without_a_label_asks_once),
         cmocka_unit_test(a_label_that_nobody_said_lately_asks_once),
         cmocka_unit_test(in_playback_the_label_is_the_files),
+        cmocka_unit_test(a_stop_from_here_was_not_elsewhere),
         cmocka_unit_test(the_last_seconds_are_saved_and_it_is_told),
         cmocka_unit_test(start_starts_an_idle_octd),
         cmocka_unit_test(octd_is_asked_for_an_average_where_it_makes_none),

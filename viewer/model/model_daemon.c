@@ -119,6 +119,8 @@ static void hear_answer(struct oct_view_model *model, const struct oct_view_answ
     model->sharpening.waits &= answer->ok || answer->wish != OCT_WISH_CALIBRATE;
     if (is_of_recording(answer->wish))
         answer_recording(model, answer);
+    if (answer->wish == OCT_WISH_STOP && answer->ok) /* the status follows */
+        model->recorded.stop_was_asked |= model->recorded.is_on;
     if (answer->unanswered)
         fail_all(model, answer->wish);
     else if (answer->ok)
