@@ -250,7 +250,7 @@ check-one: all $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) ## run the tests wh
 
 # What check leaves out because it is of the same kind: more sizes, all displays of slow engines, the
 # oracle's sums word for word.
-check-long: ## make check at full length: an hour
+check-long: ## make check at full length
 	$(Q)OCT_LONG=1 $(MAKE) check
 
 check-window: all ## octview's states in real windows of three sizes, pictures in build/window

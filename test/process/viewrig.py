@@ -11,7 +11,8 @@ SIZES = ((1280, 720), (1920, 1080), (3840, 2160))
 GROUND, BAR, BUTTON = (0x12, 0x16, 0x1c), (0x22, 0x2a, 0x34), (0x30, 0x3b, 0x49)
 PLAIN, DIM, GOOD, WARN, BAD, RECORD = (0xd8, 0xde, 0xe6), (0x8a, 0x96, 0xa4), (0x7f, 0xc8, 0xa0), \
     (0xe6, 0xb8, 0x66), (0xf0, 0x8a, 0x7c), (0xb3, 0x26, 0x1e)
-SAME = 0.75  # how alike drawn words and words of the same font are at least
+SAME = 0.88  # how alike drawn words and words of the same font are at least
+RATE_HZ = 2400 if SLOW else 6000  # A-lines
 # Parts of the window's height.
 HEADER, BANNERS, BUTTONS, STATUS = (0, 0.08), (0.03, 0.3), (0.85, 0.97), (0.95, 1)
 
@@ -24,15 +25,23 @@ def needs_a_screen():
         raise Skip("DejaVu Sans Mono is not installed")
 
 
+def soft(image):
+    """Neighbours share their light: letters lie at parts of a pixel."""
+    for _ in range(2):
+        wide = np.pad(image, ((1, 1), (0, 0)), mode="edge")
+        image = ((wide[:-2] + 2 * wide[1:-1] + wide[2:]) / 4).T
+    return image
+
+
 def letters(words, px):
     """How light each pixel of these words is, 0 to 1, with half a letter of nothing at each end, so
     that words are not found within longer ones."""
-    font = ImageFont.truetype(FONT, px)
-    left, top, right, bottom = font.getbbox(words)
-    edge = px // 3
-    image = Image.new("L", (right - left + 2 * edge, bottom - top), 0)
-    ImageDraw.Draw(image).text((edge - left, -top), words, fill=255, font=font)
-    return np.asarray(image, np.float32) / 255
+    font, edge = ImageFont.truetype(FONT, 8 * px), px // 3
+    image = Image.new("L", (int(font.getlength(words)) // 8 * 8 + 16 * edge, 11 * px), 0)
+    ImageDraw.Draw(image).text((8 * edge, 0), words, fill=255, font=font)
+    drawn = np.asarray(image.resize((image.width // 8, image.height // 8), Image.BOX), np.float32)
+    rows = np.flatnonzero(drawn.max(1) > 12)
+    return soft(drawn[rows[0]:rows[-1] + 1] / 255)
 
 
 class Picture:
@@ -110,7 +119,7 @@ class Desk:
         self.n_clicks = 0
         self.control = f"ipc://{self.where}/ctl"
         self.records = self.where + "/records"
-        scan = dict(lines=120, bscans=40, **sections.pop("scan", {}))
+        scan = dict(lines=120, bscans=40, line_rate_hz=RATE_HZ, **sections.pop("scan", {}))
         ok("synth", self.where + "/eye.raw", "--calibration", self.where + "/cal",
            *settings(scan=dict(lines=120, bscans=40)))
         pipeline = dict(crop_last=640, range="percentile", **sections.pop("pipeline", {}))
@@ -137,7 +146,7 @@ class Desk:
         self.octd = self.start("octd", *self.common, *more)
         until(lambda: self.ask("status", patience_s=2), "octd starts")
 
-    def start_camera(self, rate=2400 if SLOW else 6000):
+    def start_camera(self, rate=RATE_HZ):
         self.rate = rate
         self.keep_camera()
 
@@ -235,7 +244,7 @@ class Desk:
         """A part of the window's height, to look for words in."""
         pixels = self.look() if pixels is None else pixels
         part = pixels[int(top * self.height):int(np.ceil(bottom * self.height))]
-        return Picture(part.astype(np.float32).mean(-1) / 255)
+        return Picture(soft(part.astype(np.float32).mean(-1) / 255))
 
     def learn_text(self):
         """The height of normal letters: that of the end of the status line."""
