@@ -100,6 +100,7 @@ bool oct_view_action_is_operators(enum oct_view_action action)
     case OCT_ACTION_OLDER:
     case OCT_ACTION_NEWER:
     case OCT_ACTION_GUIDE:
+    case OCT_ACTION_DETAILS:
     case OCT_ACTION_DIM:
     case OCT_ACTION_SOUND:
     case OCT_ACTION_SNAPSHOT:
