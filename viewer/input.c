@@ -67,7 +67,8 @@ static enum oct_view_action find(const struct oct_view_input *input, const SDL_K
 static void leave(struct oct_view_input *input, struct oct_view_model *model)
 {
     if (!model->help && oct_view_model_is_recording(model))
-        oct_view_model_say(model, "octd is recording: R ends that, Q quits octview alone");
+        oct_view_model_say(model,
+                           "octd is recording: Stop (R) ends that, Q closes this window alone");
     else
         input->quit = !model->help;
     model->help = false;

@@ -245,6 +245,34 @@ static void the_disk_lasts_as_long_as_the_daemon_says(void **state)
     oct_view_model_finish(&model);
 }
 
+/* A burst shortens the time that the disk lasts while it goes on, and keeps octd from answering. */
+static void no_burst_of_the_camera_is_a_full_disk(void **state)
+{
+    (void)state;
+    static const uint64_t late_ms[] = {0, 6000, 12000}; /* two answers in twelve seconds */
+    struct oct_view_disk disk = {0, 0};
+    struct oct_view_daemon d = {.record = {.active = true}};
+
+    for (unsigned burst = 0; burst < 20; burst++) {
+        const uint64_t begin_ns = (uint64_t)(burst + 1) * 60 * S;
+        d.record.disk_left_s = 100;
+        for (uint64_t ms = 0; ms < 4900; ms += 100) { /* 49 answers, less than five seconds */
+            oct_view_disk_hear(&disk, &d, begin_ns + ms * MS);
+            assert_false(oct_view_disk_is_low(&disk, begin_ns + ms * MS));
+        }
+        d.record.disk_left_s = 5000;
+        oct_view_disk_hear(&disk, &d, begin_ns + 5 * S);
+        assert_false(oct_view_disk_is_low(&disk, begin_ns + 30 * S));
+    }
+    d.record.disk_left_s = 100;
+    for (size_t i = 0; i < sizeof(late_ms) / sizeof(late_ms[0]); i++)
+        oct_view_disk_hear(&disk, &d, 3600 * S + late_ms[i] * MS);
+    assert_false(oct_view_disk_is_low(&disk, 3613 * S));
+    for (unsigned i = 0; i < 3; i++) /* and on: it is short indeed */
+        oct_view_disk_hear(&disk, &d, 3614 * S);
+    assert_true(oct_view_disk_is_low(&disk, 3614 * S));
+}
+
 static void a_fallen_line_rate_is_an_alarm_and_a_wrong_one_is_told(void **state)
 {
     (void)state;
@@ -303,6 +331,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loss_is_told_by_the_recordings_own_account_and_ends_with_it),
+        cmocka_unit_test(no_burst_of_the_camera_is_a_full_disk),
         cmocka_unit_test(the_disk_lasts_as_long_as_the_daemon_says),
         cmocka_unit_test(a_wrong_driver_is_named_in_plain_words),
         cmocka_unit_test(alarms_say_what_is_wrong_and_go_again),

@@ -172,7 +172,10 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
 void oct_view_model_wish(struct oct_view_model *model, enum oct_view_wish wish, const char *text)
 {
     if (!model->has_control) {
-        oct_view_model_say(model, "no control endpoint: start octview with --control ENDPOINT");
+        oct_view_model_say(model, "%s",
+                           model->settings.operators
+                               ? "this window shows pictures only: call for help"
+                               : "no control endpoint: start octview with --control ENDPOINT");
         return;
     }
     if (!oct_view_wishes_add(&model->wishes, wish, text))

@@ -22,7 +22,8 @@ enum oct_view_show {
 enum oct_view_show oct_view_show(const struct oct_view_model *model);
 
 /* What became of the stream, whatever the picture is: WAITING, LIVE, NO_SIGNAL or GONE. GONE: its
- * publisher does not answer, nor does its control endpoint, or there is none and pictures stopped. */
+ * publisher does not answer, nor does its control endpoint, or there is none and pictures
+ * stopped. */
 enum oct_view_show oct_view_show_of_stream(const struct oct_view_model *model);
 
 /* What lies over a picture that is not live, so that nobody takes it for one from two metres. */

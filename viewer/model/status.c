@@ -46,15 +46,28 @@ static bool answered(const struct oct_view_model *model, struct oct_view_phrase 
     return true;
 }
 
+/* What the user took note of stays in sight. */
+static const char *noted_text(const struct oct_view_model *model, char *text, size_t n_bytes)
+{
+    const double n_lost = model->daemon.record.n_lost;
+
+    text[0] = '\0';
+    if (n_lost > 0 && oct_view_recorded_lost(model) == 0)
+        snprintf(text, n_bytes, ", %.0f NOT RECORDED", n_lost);
+    return text;
+}
+
 void oct_view_recording(const struct oct_view_model *model, struct oct_view_phrase *phrase)
 {
     const struct oct_view_daemon *d = &model->daemon;
-    char elapsed[32], of[48];
+    char elapsed[32], of[48], noted[48];
 
     oct_view_volumes_add(model, d->record.active, of, sizeof(of));
     oct_view_duration_text(d->record.elapsed_s, elapsed, sizeof(elapsed));
     if (!model->has_control)
-        set(phrase, OCT_TONE_DIM, "pictures only: no control endpoint");
+        set(phrase, OCT_TONE_DIM, "%s",
+            model->settings.operators ? "pictures only: nothing can be recorded here"
+                                      : "pictures only: no control endpoint");
     else if (model->asked == OCT_WISH_RECORD || model->asked == OCT_WISH_STOP)
         set(phrase, OCT_TONE_WARN, "asking octd to %s recording",
             model->asked == OCT_WISH_RECORD ? "start" : "stop");
@@ -70,8 +83,9 @@ void oct_view_recording(const struct oct_view_model *model, struct oct_view_phra
              d->record.volumes_written <= model->volumes_before)
         set(phrase, OCT_TONE_WARN, "RECORDING from the next volume on  %s", elapsed);
     else if (d->record.active)
-        set(phrase, OCT_TONE_BAD, "RECORDING %s  volume %.0f%s, %.0f B-scans safe", elapsed,
-            d->record.volumes_written - model->volumes_before + 1, of, d->record.bscans_in_file);
+        set(phrase, OCT_TONE_BAD, "RECORDING %s  volume %.0f%s, %.0f B-scans safe%s", elapsed,
+            d->record.volumes_written - model->volumes_before + 1, of, d->record.bscans_in_file,
+            noted_text(model, noted, sizeof(noted)));
     else if (!answered(model, phrase))
         set(phrase, OCT_TONE_DIM, "not recording%s", of);
 }
@@ -110,8 +124,13 @@ unsigned oct_view_notice(const struct oct_view_model *model, struct oct_view_phr
 {
     const struct oct_view_daemon *d = &model->daemon;
 
-    if (model->has_picture)
+    if (model->has_picture || model->playback.active)
         return 0;
+    if (model->playback.opens) {
+        set(&lines[0], OCT_TONE_PLAIN, "opening the recording");
+        set(&lines[1], OCT_TONE_DIM, "%s", "");
+        return 2;
+    }
     if (d->reachable && strcmp(d->state, "idle") == 0)
         set(&lines[0], OCT_TONE_WARN, "octd is idle: press Start");
     else if (model->settings.operators)
