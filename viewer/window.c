@@ -231,6 +231,18 @@ static enum oct_err draw_window(struct window *w, struct oct_error *err)
     return OCT_OK;
 }
 
+/* What is played back moves on by itself, twice in the time of a B-scan so that none is skipped. */
+static uint64_t idle_of(const struct oct_view_model *model)
+{
+    const struct oct_view_playback *p = &model->playback;
+    const double half_s = 0.5 / oct_view_playback_rate_hz(p);
+
+    if (!p->active || !p->plays || half_s * (double)OCT_NS_PER_S > (double)IDLE_NS)
+        return IDLE_NS;
+    const uint64_t half_ns = (uint64_t)(half_s * (double)OCT_NS_PER_S);
+    return half_ns > FRAME_NS ? half_ns : FRAME_NS;
+}
+
 static enum oct_err loop(struct window *w, struct oct_error *err)
 {
     uint64_t due_ns = 0, idle_ns = 0; /* the next frame is drawn not before, and not after */
@@ -261,7 +273,7 @@ static enum oct_err loop(struct window *w, struct oct_error *err)
         w->changed = false;
         /* Frames keep their interval, unless one was missed by far. */
         due_ns = now_ns > due_ns + FRAME_NS ? now_ns + FRAME_NS : due_ns + FRAME_NS;
-        idle_ns = now_ns + IDLE_NS;
+        idle_ns = now_ns + idle_of(&w->app.model);
     }
     return code;
 }
@@ -318,7 +330,8 @@ static enum oct_err open_window(struct window *w, const struct oct_view_options 
      * keeps SDL from carrying the finished frame through OpenGL all the same. */
     SDL_SetHintWithPriority(SDL_HINT_RENDER_DRIVER, "software", SDL_HINT_DEFAULT);
     SDL_SetHintWithPriority(SDL_HINT_FRAMEBUFFER_ACCELERATION, "0", SDL_HINT_DEFAULT);
-    snprintf(title, sizeof(title), "octview %.200s", options->endpoint);
+    snprintf(title, sizeof(title), "octview %.200s",
+             options->file ? options->file : options->endpoint);
     if (!has_display())
         SDL_SetError("no display (neither DISPLAY nor WAYLAND_DISPLAY is set)");
     else if (SDL_Init(SDL_INIT_VIDEO) == 0)

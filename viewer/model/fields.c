@@ -200,8 +200,8 @@ static void add_stream(const struct oct_view_model *model, struct list *list)
 static void add_picture(const struct oct_view_model *model, struct list *list)
 {
     const struct oct_picture_header *h = &model->shown.header;
-    const double across = h->n_lines * model->daemon.lateral_um / 1e3;
-    const double deep = h->depth * model->daemon.axial_um / 1e3;
+    const double across = h->n_lines * oct_view_model_scale(model).lateral_um / 1e3;
+    const double deep = h->depth * oct_view_model_scale(model).axial_um / 1e3;
 
     if (model->has_picture)
         add(list, 20, OCT_TONE_PLAIN, "%" PRIu32 " x %" PRIu32 " pixels", h->n_lines, h->depth);

@@ -313,6 +313,12 @@ static void decide(struct oct_view_model *model, enum oct_view_verdict verdict)
     oct_view_playback_set_verdict(model, again ? OCT_VERDICT_NONE : verdict);
 }
 
+static bool is_of_recordings(enum oct_view_action action)
+{
+    return action == OCT_ACTION_KEEP || action == OCT_ACTION_REPEAT ||
+           action == OCT_ACTION_FILE_BEFORE || action == OCT_ACTION_FILE_AFTER;
+}
+
 bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action action,
                              unsigned times)
 {
@@ -322,8 +328,10 @@ bool oct_view_playback_apply(struct oct_view_model *model, enum oct_view_action 
         oct_view_playback_toggle(model);
         return true;
     }
+    if (!p->active && is_of_recordings(action))
+        oct_view_model_say(model, "V first: it shows the recording just made");
     if (!p->active)
-        return false;
+        return is_of_recordings(action);
     switch (action) {
     case OCT_ACTION_FREEZE:
         toggle_play(model);
