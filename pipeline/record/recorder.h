@@ -111,8 +111,8 @@ void oct_recorder_drain(struct oct_recorder *recorder);
 /* Returns at once; the status says when the file is closed. Does nothing when not active. */
 void oct_recorder_stop(struct oct_recorder *recorder);
 
-/* Changes settings.volumes of the recording under way. If it has as many whole ones already, it ends
- * with the volume under way. Does nothing when not active. */
+/* Changes settings.volumes of the recording under way. If it has as many whole ones already, it
+ * ends with the volume under way. Does nothing when not active. */
 void oct_recorder_set_volumes(struct oct_recorder *recorder, uint32_t volumes);
 
 void oct_recorder_get_status(struct oct_recorder *recorder, struct oct_recorder_status *status);

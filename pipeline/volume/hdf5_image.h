@@ -42,8 +42,8 @@ void oct_hdf5_image_put(struct oct_hdf5_image *image, uint64_t offset, const voi
                         size_t n_bytes);
 
 /* Opens it (H5F_ACC_RDONLY, H5F_ACC_RDWR) or makes it anew (H5F_ACC_TRUNC, in the layout that every
- * libhdf5 reads), objects aligned to `alignment`. The image must stay where it is until the file is closed. Negative: refused, and
- * `reason` has libhdf5's. Under the lock. */
+ * libhdf5 reads), objects aligned to `alignment`. The image must stay where it is until the file is
+ * closed. Negative: refused, and `reason` has libhdf5's. Under the lock. */
 hid_t oct_hdf5_image_open(struct oct_hdf5_image *image, unsigned flags, uint64_t alignment,
                           char *reason, size_t reason_bytes);
 

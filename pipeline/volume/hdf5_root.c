@@ -439,8 +439,8 @@ static enum oct_err append(const struct job *job, struct oct_error *err)
     return e;
 }
 
-/* Three syncs, in this order: the superblock never names an end that the disk does not have yet, nor
- * a root beyond the end that it names. Each of the two writes lies within a sector. */
+/* Three syncs, in this order: the superblock never names an end that the disk does not have yet,
+ * nor a root beyond the end that it names. Each of the two writes lies within a sector. */
 static enum oct_err move_root(const struct job *job, struct oct_error *err)
 {
     const uint64_t end = job->new.offset + job->new.n_bytes, root = job->new.offset + HEAP_BYTES;

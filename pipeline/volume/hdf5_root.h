@@ -10,8 +10,8 @@
  * where the root lies now, and is synced. Each change makes the file some 5 KB longer.
  *
  * The two structures are those of the HDF5 File Format Specification 3.0, sections II.A (superblock
- * 0 and 1), III.E (global heap) and IV.A.1.a (object header 1), which every libhdf5 writes unless it
- * is told to write newer ones. libhdf5 itself reads the new file, in memory, before a byte of it
+ * 0 and 1), III.E (global heap) and IV.A.1.a (object header 1), which libhdf5 1.x writes unless
+ * it is told to write newer ones. libhdf5 itself reads the new file, in memory, before a byte of it
  * goes to the disk. */
 #ifndef OCT_PIPELINE_VOLUME_HDF5_ROOT_H
 #define OCT_PIPELINE_VOLUME_HDF5_ROOT_H
@@ -27,8 +27,8 @@ struct oct_hdf5_root_text {
     const char *value; /* UTF-8, at most 255 bytes; NULL: the attribute is removed */
 };
 
-/* texts: [n], n <= OCT_HDF5_ROOT_TEXTS. fd may be read and written, and nobody else changes the file
- * meanwhile; `path` names it in errors. Not under the lock of hdf5_lock.h, which it takes.
+/* texts: [n], n <= OCT_HDF5_ROOT_TEXTS. fd may be read and written, and nobody else changes the
+ * file meanwhile; `path` names it in errors. Not under the lock of hdf5_lock.h, which it takes.
  *
  * OCT_E_FORMAT: it has a newer layout, or is damaged; OCT_E_IO, OCT_E_NO_SPACE, OCT_E_NO_MEMORY.
  * After any of them the file has the texts that it had, but for a failure of the last sync, whose

@@ -2,11 +2,11 @@
  * the root attributes `eye`, `pseudonym` and `mark` (text; a file that was never marked has no
  * `mark`).
  *
- * Nothing that the file holds is overwritten. The new label goes behind the file's end, in a copy of
- * the root's object header, and is synced; then eight bytes at the file's start are overwritten, which
- * makes the copy the root. So a process killed at any moment, and a power cut, leave a file with the
- * old label or with the new one, which any reader of HDF5 opens, and arrays stay where they are. A
- * reader that has the file open sees the old label until it opens the file again. */
+ * Nothing that the file holds is overwritten. The new label goes behind the file's end, in a copy
+ * of the root's object header, and is synced; then eight bytes at the file's start are overwritten,
+ * which makes the copy the root. So a process killed at any moment, and a power cut, leave a file
+ * with the old label or with the new one, which any reader of HDF5 opens, and arrays stay where
+ * they are. A reader that has the file open sees the old label until it opens the file again. */
 #ifndef OCT_PIPELINE_VOLUME_LABEL_H
 #define OCT_PIPELINE_VOLUME_LABEL_H
 
@@ -47,14 +47,14 @@ enum oct_err oct_volume_label_read(const char *path, struct oct_volume_label *la
                                    struct oct_error *err);
 
 /* Changes the label; *label (may be NULL) becomes what the file then has. Returns when the disk has
- * it: three syncs. Without a difference nothing is written. The configuration in the file stays as it
- * was when the recording was made.
+ * it: three syncs. Without a difference nothing is written. The configuration in the file stays as
+ * it was when the recording was made.
  *
  * OCT_E_ARG: no such eye or mark, or a pseudonym that is no UTF-8, has control characters or is too
- * long. OCT_E_STATE: the recording is still being written (PATH.part), or another program writes the
- * file or its label for more than a second. OCT_E_FORMAT: no recording, or of a layout that cannot
- * be changed so (says which). OCT_E_IO, OCT_E_NO_SPACE: the disk refuses; the old label stands.
- * Readers, libhdf5's too, may have the file open meanwhile. */
+ * long. OCT_E_STATE: the recording is still being written (PATH.part), or another program writes
+ * the file or its label for more than a second. OCT_E_FORMAT: no recording, or of a layout that
+ * cannot be changed so (says which). OCT_E_IO, OCT_E_NO_SPACE: the disk refuses; the old label
+ * stands. Readers, libhdf5's too, may have the file open meanwhile. */
 enum oct_err oct_volume_label_write(const char *path, const struct oct_volume_label_change *change,
                                     struct oct_volume_label *label, struct oct_error *err);
 
