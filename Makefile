@@ -253,9 +253,9 @@ check-one: all $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) ## run the tests wh
 check-long: ## make check at full length
 	$(Q)OCT_LONG=1 $(MAKE) check
 
-check-window: all ## octview's states in real windows of three sizes, pictures in build/window
+check-window: all ## octview in real windows of three sizes, pictures in build/window
 	@mkdir -p $(BUILD)/window
-	$(Q)OCT_LONG=1 OCT_PICTURES=$(abspath $(BUILD)/window) BUILD=$(BUILD) test/run test_viewer_states
+	$(Q)OCT_LONG=1 OCT_PICTURES=$(abspath $(BUILD)/window) BUILD=$(BUILD) test/run test_window
 
 faults: all $(TESTS) $(FAULTIO) ## every fault at full length, with a table at the end
 	$(Q)BUILD=$(BUILD) test/faults

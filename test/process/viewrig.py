@@ -102,9 +102,9 @@ class Screen:
         self.memory = np.memmap(path, np.uint8, "r", int(words[0] + 12 * words[19]),
                                 (height, int(words[12])))[:, :width * 4].reshape(height, width, 4)
 
-    def shot(self):
-        """The window as it is, red, green, blue."""
-        return self.memory[:, :, 2::-1].copy()
+    def shot(self, part=np.s_[:]):
+        """The window, or a part of it, as it is: red, green, blue."""
+        return self.memory[part][:, :, 2::-1].copy()
 
 
 class Desk:
@@ -231,14 +231,22 @@ class Desk:
     def click(self, *labels):
         """A button by its label, or by another one where a label has no room. Counted."""
         places = []
-        self.until(lambda: places.extend(filter(None, (self.find(label, HEADER, BUTTONS) for label in labels)))
-                   or places, "a button " + " or ".join(labels))
+
+        def are_there():
+            places.extend(filter(None, (self.find(label, HEADER, BUTTONS) for label in labels)))
+            return places
+        self.until(are_there, "a button " + " or ".join(labels))
         self.click_at(*places[0])
 
     # ---- eyes ----
 
     def look(self):
         return self.screen.shot()
+
+    def middle(self):
+        """The inner part of the B-scan, where it is alone in the window."""
+        return self.screen.shot(np.s_[self.height * 3 // 10:self.height * 7 // 10,
+                                      self.width // 5:self.width // 2])
 
     def strip(self, top, bottom, pixels=None):
         """A part of the window's height, to look for words in."""
@@ -281,8 +289,8 @@ class Desk:
             Image.fromarray(self.look()).save(f"{to}/{name}-{self.width}x{self.height}.png")
 
     def white_share(self):
-        """The share of the window that the largest white rectangle has: the B-scan, where octd shows
-        it all white."""
+        """The share of the window that the largest white rectangle has: the B-scan, where octd
+        shows it all white."""
         white = (self.look().min(-1) > 250)
         rows, columns = white.mean(1), white.mean(0)
         rows, columns = np.flatnonzero(rows > rows.max() / 2), \

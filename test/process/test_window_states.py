@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """The eleven states of octview's window, each on a real octd and judged by what the screen shows:
-the word of the status line, the header, alarms, and the picture itself. At 1280 x 720; with OCT_LONG=1
-(make check-window) at three sizes, and OCT_PICTURES names a folder that gets a picture of each."""
+the word of the status line, the header, alarms, and the picture itself. At 1280 x 720; with
+OCT_LONG=1 (make check-window) at three sizes, and OCT_PICTURES names a folder that gets a picture
+of each."""
 from viewrig import *
 
 # Disk faults that OCT_FAULT_FILES/stall and OCT_FAULT_FILES/full switch on: it stands still; it has
@@ -85,15 +86,13 @@ class Bench(Desk):
         finally:
             os.unlink(path)
 
-    def middle(self):
-        """The inner part of the B-scan, where it is alone in the window."""
-        image = self.look()
-        return image[self.height * 3 // 10:self.height * 7 // 10, self.width // 5:self.width // 2]
-
     def is_still(self):
         first = self.middle()
         time.sleep(0.5)
         return np.array_equal(first, self.middle())
+
+    def is_dim(self):
+        return self.is_still() and self.middle().mean() < 0.7 * self.bright
 
     def header(self):
         return self.look()[:int(0.04 * self.height), :self.width // 3]
@@ -175,7 +174,7 @@ def no_signal(desk):
     desk.wait("LIVE")
     desk.stop_camera()
     desk.wait("NO SIGNAL")
-    desk.until(lambda: desk.is_still() and desk.middle().mean() < 0.7 * desk.bright, "a dim picture")
+    desk.until(desk.is_dim, "a dim picture that stands")
     assert share(desk.look()[int(0.05 * desk.height):desk.height // 4], BAD) > 0.002
 
 
@@ -213,7 +212,7 @@ def gone(desk):
     desk.wait("LIVE")
     desk.kill_octd()
     desk.wait("OCTD IS GONE")
-    desk.until(lambda: desk.is_still() and desk.middle().mean() < 0.7 * desk.bright, "a dim picture")
+    desk.until(desk.is_dim, "a dim picture that stands")
     assert desk.viewer.poll() is None
 
 
