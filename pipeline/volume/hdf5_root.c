@@ -117,7 +117,7 @@ static enum oct_err write_fully(const struct job *job, const void *from, size_t 
 static enum oct_err read_superblock(struct job *job, struct oct_error *err)
 {
     static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
-    unsigned char b[96];
+    unsigned char b[96] = {0};
     enum oct_err e = read_fully(job, b, sizeof(b), 0, err);
     if (e != OCT_OK)
         return e;
@@ -286,7 +286,7 @@ static enum oct_err take_chunk(struct job *job, const struct chunk *chunk, struc
     if (chunk->n_bytes > MAX_MESSAGES_BYTES)
         return refuse(job, "its root is damaged, or larger than 1 MiB", err);
     const size_t n = (size_t)chunk->n_bytes;
-    unsigned char *bytes = malloc(n + 1);
+    unsigned char *bytes = calloc(n + 1, 1);
     if (!bytes)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", job->path);
     enum oct_err e = read_fully(job, bytes, n, chunk->offset, err);
@@ -314,13 +314,13 @@ static void end_header(struct addition *a, const unsigned char prefix[HEADER_BYT
 static enum oct_err make_addition(struct job *job, struct oct_error *err)
 {
     struct addition *a = &job->new;
-    unsigned char prefix[HEADER_BYTES];
+    unsigned char prefix[HEADER_BYTES] = {0};
     a->offset = padded(job->file_bytes); /* not before super.end */
     a->heap_bytes = HEAP_OBJECT_BYTES;   /* its head */
     enum oct_err e = read_header(job, prefix, err);
     if (e == OCT_OK)
         e = make_room(job, HEAP_BYTES + HEADER_BYTES, err);
-    if (e != OCT_OK)
+    if (e != OCT_OK || !a->bytes)
         return e;
     a->n_bytes = HEAP_BYTES + HEADER_BYTES;
     for (unsigned i = 0; e == OCT_OK && i < job->n_chunks; i++) /* grows meanwhile */

@@ -15,7 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOCK_TRIES 100 /* 10 ms each */
+/* 10 ms each: a label is written in a moment, a program may write a file for hours. */
+#define LABEL_TRIES 1000
+#define WRITER_TRIES 100
 
 static const char *const mark_names[OCT_N_MARKS] = {"none", "keep", "repeat"};
 
@@ -94,25 +96,37 @@ static enum oct_err refuse_unfinished(int fd, const char *path, struct oct_error
     return OCT_OK;
 }
 
-/* Two locks: one that those who change a label take from one another, and libhdf5's own, shared, so
- * that a program that writes the file keeps others out and is kept out, and one that reads it goes
- * on reading. File systems that have no locks are trusted. */
-static bool try_locks(int fd)
+/* Tries again every 10 ms; `lock` returns -1 with errno. File systems that have no locks are
+ * trusted. */
+static bool await_lock(int fd, int (*lock)(int fd), int n_tries)
+{
+    const struct timespec pause = {.tv_nsec = 10 * 1000000L};
+    for (int i = 0; i < n_tries; i++) {
+        if (lock(fd) == 0 || (errno != EWOULDBLOCK && errno != EACCES && errno != EINTR))
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+/* Those who change a label take this one from one another. */
+static int lock_label(int fd)
 {
     struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    if (fcntl(fd, F_OFD_SETLK, &all) != 0 && (errno == EAGAIN || errno == EACCES))
-        return false;
-    return flock(fd, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    return fcntl(fd, F_OFD_SETLK, &all);
+}
+
+/* libhdf5's own, shared: a program that writes the file keeps others out and is kept out, and one
+ * that reads it goes on reading. */
+static int lock_for_reading(int fd)
+{
+    return flock(fd, LOCK_SH | LOCK_NB);
 }
 
 static enum oct_err lock_file(int fd, const char *path, struct oct_error *err)
 {
-    const struct timespec pause = {.tv_nsec = 10 * 1000000L};
-    for (int i = 0; i < LOCK_TRIES; i++) {
-        if (try_locks(fd))
-            return OCT_OK;
-        nanosleep(&pause, NULL);
-    }
+    if (await_lock(fd, lock_label, LABEL_TRIES) && await_lock(fd, lock_for_reading, WRITER_TRIES))
+        return OCT_OK;
     return oct_fail(err, OCT_E_STATE, "%s: another program writes it: close it there", path);
 }
 

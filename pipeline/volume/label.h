@@ -51,8 +51,8 @@ enum oct_err oct_volume_label_read(const char *path, struct oct_volume_label *la
  * it was when the recording was made.
  *
  * OCT_E_ARG: no such eye or mark, or a pseudonym that is no UTF-8, has control characters or is too
- * long. OCT_E_STATE: the recording is still being written (PATH.part), or another program writes
- * the file or its label for more than a second. OCT_E_FORMAT: no recording, or of a layout that
+ * long. OCT_E_STATE: the recording is still being written (PATH.part), another program writes the
+ * file, or others change its label for ten seconds. OCT_E_FORMAT: no recording, or of a layout that
  * cannot be changed so (says which). OCT_E_IO, OCT_E_NO_SPACE: the disk refuses; the old label
  * stands. Readers, libhdf5's too, may have the file open meanwhile. */
 enum oct_err oct_volume_label_write(const char *path, const struct oct_volume_label_change *change,
