@@ -10,6 +10,9 @@
 #define MOST_DB 300.0
 #define DB_TO_E 0.23025850929940457
 
+/* The spread of a cell of one pixel of noise alone, half of whose neighbours tell nothing new: what
+ * spreads more is tissue, of which a picture can be full. */
+#define PIXEL_SIGMA_DB 6.1
 #define SIGMAS 5.0     /* of noise: less is no tissue */
 #define OF_BRIGHT 0.25 /* of the way from the floor to the brightest cells: neither is less */
 #define N_BRIGHT 8u
@@ -18,14 +21,20 @@
  * groups they are taken. */
 #define TOP 0.05
 #define BOTTOM 0.95
+#define BELOW_DB                                                                                   \
+    6.0 /* under the brightest cells: what counts for the bottom, as the choroid fades \
+                        far below the retina */
 #define OUTER 0.2
 #define GAP 0.12   /* of the depth: what lies further apart is not one tissue */
-#define AT_EDGE 2u /* bins: tissue that reaches these is cut off by the picture's edge */
+#define AT_EDGE 2u /* bins: tissue that reaches these reaches the picture's edge */
+/* Tissue that reaches the lower edge and is bright in less than this share of its upper part has lost
+ * its bright lower layers beyond the edge: the choroid is not so much thicker than the retina. */
+#define LEAST_RETINA 0.4
 
 struct cells {
     uint32_t n_bins;
     double mean[GROUPS][MOST_BINS]; /* dB */
-    double floor_db, sigma_db;
+    double floor_db, sigma_db, most_sigma_db;
 };
 
 /* Cut off, so that sums of what hostile pictures hold are finite. */
@@ -77,7 +86,7 @@ static bool fill_cells(const struct oct_view_picture *picture, bool log, struct 
     const uint32_t n_lines = h->n_lines < MOST_LINES ? h->n_lines : MOST_LINES;
     const bool is_u8 = h->sample_type == OCT_SAMPLE_U8;
     double table[256];
-    uint32_t n[GROUPS][MOST_BINS] = {{0}};
+    uint32_t n[GROUPS][MOST_BINS] = {{0}}, least = UINT32_MAX;
 
     if (!picture->pixels || h->n_lines < LEAST || h->depth < LEAST)
         return false;
@@ -95,7 +104,9 @@ static bool fill_cells(const struct oct_view_picture *picture, bool log, struct 
             if (n[g][b] == 0)
                 return false;
             cells->mean[g][b] = decibels(cells->mean[g][b] / n[g][b]);
+            least = n[g][b] < least ? n[g][b] : least;
         }
+    cells->most_sigma_db = PIXEL_SIGMA_DB / sqrt(least);
     return true;
 }
 
@@ -129,7 +140,7 @@ static void find_noise(struct cells *cells)
             squares += (cells->mean[g][b] - row[b]) * (cells->mean[g][b] - row[b]);
     }
     cells->floor_db = sum / n;
-    cells->sigma_db = sqrt(squares / ((double)n * (GROUPS - 1)));
+    cells->sigma_db = fmin(sqrt(squares / ((double)n * (GROUPS - 1))), cells->most_sigma_db);
 }
 
 /* ---- tissue ---- */
@@ -178,6 +189,22 @@ static double place_of(const double *above, const struct run *run, uint32_t n_bi
     return (double)run->last / n_bins;
 }
 
+/* The lower border of what stands `over` above the floor; 1: it is cut off. */
+static double bottom_of(const struct cells *cells, const double *mean, struct run run, double over)
+{
+    double above[MOST_BINS];
+
+    run.weight = 0;
+    for (uint32_t b = run.first; b < run.last; b++) {
+        above[b] = fmax(0, mean[b] - cells->floor_db - over);
+        run.weight += above[b];
+    }
+    const double bottom = place_of(above, &run, cells->n_bins, BOTTOM);
+    const double top = (double)run.first / cells->n_bins;
+    const bool reaches_edge = run.last > cells->n_bins - AT_EDGE;
+    return reaches_edge && bottom - top < LEAST_RETINA * (1 - top) ? 1 : bottom;
+}
+
 static struct column look_at(const struct cells *cells, const double *mean)
 {
     const uint32_t n_bins = cells->n_bins, n_bright = n_bins < N_BRIGHT ? n_bins : N_BRIGHT;
@@ -197,7 +224,7 @@ static struct column look_at(const struct cells *cells, const double *mean)
     if (column.found) {
         column.bright_db = bright;
         column.top = run.first < AT_EDGE ? 0 : place_of(above, &run, n_bins, TOP);
-        column.bottom = run.last > n_bins - AT_EDGE ? 1 : place_of(above, &run, n_bins, BOTTOM);
+        column.bottom = bottom_of(cells, mean, run, fmax(over, bright - BELOW_DB));
     }
     return column;
 }

@@ -17,7 +17,9 @@ struct oct_view_sight {
     double covered;     /* share of the groups in which there is tissue */
     double signal_db;   /* the brightest cells of each group above the floor, mean of all groups; a
                          group without tissue counts 0 */
-    double top, bottom; /* of the tissue, shares of the depth; NaN: there is none */
+    double top, bottom; /* of the tissue, shares of the depth: a fifth of the groups begin higher, a
+                           fifth end lower. bottom is that of the bright layers (the RPE), as the
+                           choroid fades far below; 0 and 1: cut off. NaN: there is none */
 };
 
 /* log: pixels are dB, else counts^2. False: the picture has no finite value, or less than 16 A-lines
