@@ -372,6 +372,16 @@ static void close_window(struct window *w, bool ends_sdl)
         SDL_Quit();
 }
 
+/* A window that remembers to be dark says so. */
+static void say_light(struct window *w)
+{
+    struct oct_view_model *model = &w->app.model;
+
+    oct_view_model_tick(model, oct_view_now_ns());
+    if (model->settings.light != OCT_LIGHT_FULL)
+        oct_view_model_say(model, "the window has less than its light: Ctrl+D changes that");
+}
+
 enum oct_err oct_view_window(const struct oct_view_options *options, struct oct_error *err)
 {
     struct window w = {0};
@@ -383,6 +393,7 @@ enum oct_err oct_view_window(const struct oct_view_options *options, struct oct_
         (code = oct_view_sound_create(&w.sound, on_news, &w, err)))
         goto done;
     w.sounds_on = w.app.model.settings.sound;
+    say_light(&w);
     if (options->full_screen)
         toggle_full_screen(&w);
     code = loop(&w, err);

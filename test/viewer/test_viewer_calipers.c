@@ -311,6 +311,59 @@ static void a_frozen_picture_keeps_its_calipers(void **state)
     oct_view_archive_destroy(archive);
 }
 
+/* The B-scan of that number of the open file comes. */
+static void play(struct oct_viewer_stage *s, uint32_t bscan)
+{
+    struct oct_view_picture picture = oct_scene_layered(30, 4);
+
+    picture.header.frame_num = bscan;
+    oct_view_playback_offer(&s->model, &picture, bscan, true, "");
+    oct_view_picture_finish(&picture);
+}
+
+static void open_file(struct oct_viewer_stage *s, const char *name)
+{
+    struct oct_view_file *file = calloc(1, sizeof(*file));
+
+    assert_non_null(file);
+    snprintf(file->path, sizeof(file->path), "/data/%s", name);
+    snprintf(file->name, sizeof(file->name), "%s", name);
+    file->n_bscans = file->n_valid = 40;
+    file->n_lines = 120;
+    file->depth = 100;
+    file->log = true;
+    file->axial_um = file->lateral_um = 4;
+    oct_view_playback_open(&s->model, file->path, 0, false);
+    oct_view_playback_opened(&s->model, file);
+    free(file);
+}
+
+static void a_recordings_bscans_keep_theirs(void **state)
+{
+    (void)state;
+    struct oct_viewer_stage *s = oct_viewer_stage_open();
+
+    oct_view_model_add_caliper(&s->model, at(10, 20), at(10, 40)); /* live */
+    open_file(s, "a.h5");
+    play(s, 0);
+    assert_int_equal(count(s), 0);
+    oct_view_model_add_caliper(&s->model, at(20, 20), at(20, 40));
+    oct_view_model_add_caliper(&s->model, at(30, 20), at(30, 40));
+    play(s, 1);
+    assert_int_equal(count(s), 0);
+    play(s, 0);
+    assert_int_equal(count(s), 2);
+    open_file(s, "b.h5");
+    play(s, 0);
+    assert_int_equal(count(s), 0);
+    oct_view_playback_end(&s->model);
+    assert_int_equal(count(s), 1);
+    open_file(s, "a.h5");
+    play(s, 0);
+    assert_int_equal(count(s), 2);
+    oct_viewer_stage_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +375,7 @@ int main(void)
         cmocka_unit_test(several_have_numbers_and_a_table_of_lengths),
         cmocka_unit_test(keys_add_hold_and_remove),
         cmocka_unit_test(a_frozen_picture_keeps_its_calipers),
+        cmocka_unit_test(a_recordings_bscans_keep_theirs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
