@@ -24,7 +24,7 @@
 
 /* ---- the bytes of a PNG ---- */
 
-/* What libpng is given; its functions leave by longjmp, so that nothing here is a local of theirs. */
+/* What libpng is given; its functions leave by longjmp, so nothing here is a local of theirs. */
 struct encoding {
     png_structp png;
     png_infop info;
