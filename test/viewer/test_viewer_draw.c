@@ -395,7 +395,7 @@ static void escape_does_not_leave_a_recording(void **state)
     model.has_control = true;
     oct_view_model_apply(&model, OCT_ACTION_RECORD, 1); /* wished for */
     assert_false(press(&input, &model, SDLK_ESCAPE));
-    assert_non_null(strstr(model.message, "Q quits"));
+    assert_non_null(strstr(model.message, "Q closes"));
     oct_view_wishes_drop(&model.wishes, OCT_WISH_NONE);
     model.daemon.record.active = true;
     assert_false(press(&input, &model, SDLK_ESCAPE));
