@@ -192,8 +192,8 @@ static void judge_recording(struct alarms *list)
     else if (oct_view_recorded_failed(list->model))
         complain(list, OCT_TONE_BAD, remedy, "RECORDING FAILED");
     else if (n_lost > 0)
-        complain(list, OCT_TONE_BAD, remedy, "NOT RECORDED: %.0f B-scan%s (%s)",
-                 n_lost, n_lost > 1 ? "s" : "", d->record.lost_text);
+        complain(list, OCT_TONE_BAD, remedy, "NOT RECORDED: %.0f B-scan%s (%s)", n_lost,
+                 n_lost > 1 ? "s" : "", d->record.lost_text);
 }
 
 static void judge_daemon(struct alarms *list)
