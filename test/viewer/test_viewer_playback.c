@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -341,17 +342,19 @@ static void a_bscan_that_was_not_recorded_is_empty_and_says_so(void **state)
     open_path(s, "gap.h5", 0);
     s->model.contrast.range = OCT_CONTRAST_AUTO;
     const double lo = s->model.contrast.lo;
-    expect_bscan(s, &plan, 2);
-    const double published = s->model.contrast.published_lo;
-    s->model.contrast.lo = lo;
     oct_view_playback_go(&s->model, 3);
     settle(s);
-    assert_true(s->model.contrast.published_lo == published);
     assert_false(s->model.playback.valid);
     assert_true(isnan(oct_view_picture_value(&s->model.shown, 1, 1)));
     assert_true(s->model.contrast.lo == lo);
     oct_view_playback_text(&s->model, text, sizeof(text));
     assert_string_equal(text, "B-scan 4 of 9: it was not recorded");
+    s->model.contrast.range = OCT_CONTRAST_PUBLISHED; /* it stays too */
+    expect_bscan(s, &plan, 2);
+    const double hi = s->model.contrast.hi;
+    oct_view_playback_go(&s->model, 3);
+    settle(s);
+    assert_true(s->model.contrast.hi == hi);
     scene_close(s);
     unlink("gap.h5");
 }
@@ -359,12 +362,13 @@ static void a_bscan_that_was_not_recorded_is_empty_and_says_so(void **state)
 static void the_folders_recordings_follow_one_another(void **state)
 {
     (void)state;
-    record("p2.h5", OCT_SAMPLE_U8, N_BSCANS);
-    record("p10.h5", OCT_SAMPLE_U8, N_BSCANS);
-    record("p9.h5", OCT_SAMPLE_U8, N_BSCANS);
+    assert_int_equal(mkdir("playing", 0700), 0);
+    record("playing/p2.h5", OCT_SAMPLE_U8, N_BSCANS);
+    record("playing/p10.h5", OCT_SAMPLE_U8, N_BSCANS);
+    record("playing/p9.h5", OCT_SAMPLE_U8, N_BSCANS);
     struct scene *s = scene_open();
     struct oct_view_playback *p = &s->model.playback;
-    open_path(s, "p9.h5", 0);
+    open_path(s, "playing/p9.h5", 0);
     assert_int_equal(p->file.place, 2);
     assert_int_equal(p->file.n_files, 3);
     oct_view_model_apply(&s->model, OCT_ACTION_FILE_AFTER, 1);
@@ -383,18 +387,19 @@ static void the_folders_recordings_follow_one_another(void **state)
     settle(s);
     assert_string_equal(p->file.name, "p2.h5");
     /* One that is being written is not it, the one before it is. */
-    fclose(fopen("p11.h5.part", "w"));
-    oct_view_playback_open(&s->model, "p11.h5", 0, true);
+    fclose(fopen("playing/p11.h5.part", "w"));
+    oct_view_playback_open(&s->model, "playing/p11.h5", 0, true);
     settle(s);
     assert_string_equal(p->file.name, "p10.h5");
-    unlink("p11.h5.part");
-    oct_view_playback_open(&s->model, "p12.h5", 0, true);
+    unlink("playing/p11.h5.part");
+    oct_view_playback_open(&s->model, "playing/p12.h5", 0, true);
     settle(s);
     assert_non_null(strstr(s->model.message, "not to be found on this machine"));
     scene_close(s);
-    unlink("p2.h5");
-    unlink("p9.h5");
-    unlink("p10.h5");
+    unlink("playing/p2.h5");
+    unlink("playing/p9.h5");
+    unlink("playing/p10.h5");
+    rmdir("playing");
 }
 
 static void foreign_and_damaged_files_are_refused_in_one_line(void **state)
