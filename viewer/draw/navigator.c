@@ -1,5 +1,5 @@
-/* Playback: the slider, the slice across the B-scans, where the B-scan and the slice lie on the en face
- * picture, and what is to be said of the B-scan. */
+/* Playback: the slider, the slice across the B-scans, where the B-scan and the slice lie on the en
+ * face picture, and what is to be said of the B-scan. */
 #include "viewer/draw/areas.h"
 
 #include <math.h>

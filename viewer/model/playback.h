@@ -85,8 +85,8 @@ void oct_view_playback_finish(struct oct_view_playback *playback);
 /* Asks for a recording; by: 0, else the folder's next (1) or previous one (-1). */
 void oct_view_playback_open(struct oct_view_model *model, const char *path, int by, bool or_before);
 
-/* The action PLAYBACK: the recording that octd made last, or else the one that was open before; live
- * pictures again. Where there is none it says so. */
+/* The action PLAYBACK: the recording that octd made last, or else the one that was open before;
+ * live pictures again. Where there is none it says so. */
 void oct_view_playback_toggle(struct oct_view_model *model);
 
 /* Live pictures again. */

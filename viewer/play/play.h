@@ -3,12 +3,12 @@
  *
  *     create -> { turn ... } -> destroy
  *
- * In this order it does what is wanted: open or close a file, correct its label, read the B-scan that
- * is to be shown, the slice, the en face picture. The last two are read from coarse to fine, a few
- * milliseconds at a time between B-scans: while they are incomplete, what was read stands for its
- * neighbours too. It keeps one B-scan, one slice of OCT_VIEW_SLICE_MOST_VALUES and one en face picture
- * (viewer/model/enface.h), whatever the size of the file. What it is at when the owner destroys it is
- * finished: one B-scan at most.
+ * In this order it does what is wanted: open or close a file, correct its label, read the B-scan
+ * that is to be shown, the slice, the en face picture. The last two are read from coarse to fine,
+ * a few milliseconds at a time between B-scans: while they are incomplete, what was read stands
+ * for its neighbours too. It keeps one B-scan, one slice of OCT_VIEW_SLICE_MOST_VALUES and one en
+ * face picture (viewer/model/enface.h), whatever the size of the file. What it is at when the
+ * owner destroys it is finished: one B-scan at most.
  *
  * One thread, the model's, calls all functions. */
 #ifndef OCT_VIEWER_PLAY_PLAY_H
@@ -26,8 +26,8 @@
 
 struct oct_play;
 
-/* config: as of oct_play_recorded_open; it outlives the play. `notify` (NULL: none) is called in the
- * thread when there is something new to take; it must not block. */
+/* config: as of oct_play_recorded_open; it outlives the play. `notify` (NULL: none) is called in
+ * the thread when there is something new to take; it must not block. */
 enum oct_err oct_play_create(struct oct_play **play, const struct oct_config *config,
                              void (*notify)(void *context), void *context, struct oct_error *err);
 
@@ -35,8 +35,8 @@ enum oct_err oct_play_create(struct oct_play **play, const struct oct_config *co
  * model has something new. */
 bool oct_play_turn(struct oct_play *play, struct oct_view_model *model);
 
-/* Waits until the file that the last turn asked for is open or refused; and until all that it wanted
- * is read too. False: the time ran out. The next turn gives the model what came. */
+/* Waits until the file that the last turn asked for is open or refused; and until all that it
+ * wanted is read too. False: the time ran out. The next turn gives the model what came. */
 bool oct_play_wait_open(struct oct_play *play, uint64_t timeout_ns);
 bool oct_play_wait_idle(struct oct_play *play, uint64_t timeout_ns);
 

@@ -162,8 +162,8 @@ static bool has_limits(const struct oct_volume_row *row)
     return isfinite(row->lo) && isfinite(row->hi) && row->lo < row->hi;
 }
 
-/* One that was not recorded takes the limits of the one before, or else after it, so that the contrast
- * stays. */
+/* One that was not recorded takes the limits of the one before, or else after it, so that the
+ * contrast stays. */
 static bool limits_nearby(const struct oct_play_recorded *r, uint32_t v,
                           struct oct_picture_header *header)
 {

@@ -1,6 +1,6 @@
-/* An open recording as octview shows it: what it says of itself, and its B-scans one by one. Nothing
- * is read ahead and nothing is kept, so that a recording of any size opens at once and takes the
- * memory of a few B-scans. Its bytes are checked by pipeline/volume.
+/* An open recording as octview shows it: what it says of itself, and its B-scans one by one.
+ * Nothing is read ahead and nothing is kept, so that a recording of any size opens at once and
+ * takes the memory of a few B-scans. Its bytes are checked by pipeline/volume.
  *
  * A recording without pictures is reconstructed B-scan by B-scan, with what it says of itself
  * (rebuild.h).
