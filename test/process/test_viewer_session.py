@@ -437,12 +437,13 @@ def snapshot_command():
                                "90"], env=env, timeout=PATIENCE_S, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True)
         assert done.returncode == 0 and done.stderr == "", done.stderr
-        image = np.asarray(Image.open(HERE + "/two.png").convert("RGB"))[60:570, 780:1260]
-        rows = np.flatnonzero((image.std(axis=1).max(-1) > 8))
-        # 120 A-lines, 40 B-scans as far apart: a third as high as wide, not as high as a guess of 64.
-        if 145 < rows[-1] - rows[0] < 180:
+        image = np.asarray(Image.open(HERE + "/two.png").convert("RGB"))[445:570, 10:1270]
+        columns = np.flatnonzero((image.std(axis=0).max(-1) > 8))
+        # 120 A-lines, 40 B-scans as far apart: three times as wide as high, not 120 to a guess of
+        # 64.
+        if 590 < columns[-1] - columns[0] < 640:
             break
-    assert 145 < rows[-1] - rows[0] < 180, (rows[0], rows[-1])
+    assert 590 < columns[-1] - columns[0] < 640, (columns[0], columns[-1])
     for words, status in ((["--nope"], 2), ([], 2), (["/dev/null/a.png"], 1)):
         done = subprocess.run([program("octctl"), "snapshot", *words, *clinic.common,
                                "--settings", "none"], env=env, timeout=PATIENCE_S,
