@@ -225,6 +225,14 @@ static void toggle_sound(struct oct_view_model *model)
                        model->settings.sound ? "a sound for alarms and recordings" : "no sound");
 }
 
+static void toggle_profile(struct oct_view_model *model)
+{
+    model->settings.operators = !model->settings.operators;
+    model->measuring = false;
+    oct_view_model_say(
+        model, "%s", model->settings.operators ? "operator profile: Ctrl+O leaves it" : "all keys");
+}
+
 static void apply_rest(struct oct_view_model *model, enum oct_view_action action, unsigned times)
 {
     switch (action) {
@@ -263,11 +271,7 @@ static void apply_rest(struct oct_view_model *model, enum oct_view_action action
         oct_view_recorded_note(model);
         break;
     case OCT_ACTION_LOCK:
-        model->settings.operators = !model->settings.operators;
-        model->measuring = false;
-        oct_view_model_say(model, "%s",
-                           model->settings.operators ? "operator profile: Ctrl+O leaves it"
-                                                     : "all keys");
+        toggle_profile(model);
         break;
     case OCT_ACTION_DIM:
         next_light(model);
