@@ -121,7 +121,9 @@ static void add_last(cJSON *reply, const struct oct_recorder_status *s)
     cJSON_AddStringToObject(last, "error", s->history.failure.code ? s->history.failure.text : "");
 }
 
-static void add_recorder(cJSON *reply, const struct oct_recorder_status *s, uint64_t n_images)
+/* volumes_set: as configured, for the recordings to come. */
+static void add_recorder(cJSON *reply, const struct oct_recorder_status *s, uint64_t n_images,
+                         uint32_t volumes_set)
 {
     add_u64(reply, "volumes_written", s->volumes_written);
     add_u64(reply, "volumes_incomplete", s->volumes_incomplete);
@@ -135,6 +137,7 @@ static void add_recorder(cJSON *reply, const struct oct_recorder_status *s, uint
     cJSON_AddStringToObject(record, "file", s->file);
     add_u64(record, "bscans_in_file", s->bscans_in_file);
     add_u64(record, "volumes", s->volumes);
+    add_u64(record, "volumes_set", volumes_set);
     add_u64(record, "volumes_written", s->files);
     add_u64(record, "volumes_incomplete", s->files_incomplete);
     add_u64(record, "bscans_waiting", s->keeper.n_waiting);
@@ -294,7 +297,8 @@ static void add_session(cJSON *reply, const struct oct_daemon *d)
                             s ? oct_pipeline_engine_description(s->pipeline) : "");
     cJSON_AddBoolToObject(reply, "memory_locked", s && oct_pipeline_is_pinned(s->pipeline));
     add_path(reply, s);
-    add_recorder(reply, s ? &d->recorder : &no_recorder, s ? d->n_images : 0);
+    add_recorder(reply, s ? &d->recorder : &no_recorder, s ? d->n_images : 0,
+                 d->config.record.volumes);
     add_latency(reply, s ? s->publisher : NULL);
     cJSON_AddItemToObject(reply, "analysis", analyses);
     add_average(reply, d);

@@ -128,7 +128,8 @@ static void read_record(struct oct_view_daemon *d, const cJSON *reply)
     d->record.bytes_per_bscan = number(record, "bytes_per_bscan", 0);
     d->record.volumes_written = number(reply, "volumes_written", 0);
     d->record.volumes_incomplete = number(reply, "volumes_incomplete", 0);
-    d->record.volumes = number(record, "volumes", NAN);
+    /* One that runs may have its own. */
+    d->record.volumes = number(record, d->record.active ? "volumes" : "volumes_set", NAN);
     d->record.bytes_written = number(reply, "bytes_written", 0);
     d->record.disk_left_s = number(record, "disk_left_s", NAN);
     read_lost(d, item(reply, "record_account"));
