@@ -1,5 +1,5 @@
-/* Pictures of the synthetic retina with one fault or more, of known size: noise, a shift in depth, a
- * camera at its limit, part of it dark. */
+/* Pictures of the synthetic retina with one fault or more, of known size: noise, a shift in
+ * depth, a camera at its limit, part of it dark. */
 #ifndef OCT_TEST_RIG_GUIDE_SCENE_H
 #define OCT_TEST_RIG_GUIDE_SCENE_H
 

@@ -4,7 +4,7 @@
  * Four parts, each a factor of 0 to 1:
  *
  *   signal      (signal_db - 2) / 20                       the tissue over the noise (sight.h)
- *   light       1 - sqrt(saturated / 0.02)                 share of the camera's samples at its limit
+ *   light       1 - sqrt(saturated / 0.02)              share of the samples at the camera's limit
  *   place       1 between the lines that are drawn, 0 beyond 85 % of the way to the edge
  *   motion      (1 - blinks) * 0.7^jumps                   of the second before the picture
  *
@@ -13,11 +13,12 @@
  * each cut off at 0 and 1. So every fault lowers it, none makes up for another, and a part that is
  * not known counts as none. signal and place are of the picture alone; light is of the topic
  * `spectrum`, motion of the topic `quality`, both by the time at which the picture came. Contrast
- * and zoom change nothing, nor does averaging: it leaves mean intensities where they are. An 8-bit picture that was cut off at its limits can only look worse than it is.
+ * and zoom change nothing, nor does averaging: it leaves mean intensities where they are. An
+ * 8-bit picture that was cut off at its limits can only look worse than it is.
  *
  * Live, the measures are smoothed over a second, and the whole number that is shown changes only
- * once the index lies more than 0.7 beside it. A picture that is held (frozen, playback) has its own
- * measures, unsmoothed.
+ * once the index lies more than 0.7 beside it. A picture that is held (frozen, playback) has its
+ * own measures, unsmoothed.
  *
  * Direction: depth grows downward in a picture, and with the length of the sample's path. An
  * instrument that comes closer to the eye shortens that path, and tissue moves up. Tissue too low:
@@ -82,7 +83,8 @@ struct oct_view_guide {
 
 struct oct_view_model;
 
-/* Looks at the shown picture, unless it did. Cheap: call it whenever another picture may be shown. */
+/* Looks at the shown picture, unless it did. Cheap: call it whenever another picture may be
+ * shown. */
 void oct_view_guide_see(struct oct_view_model *model);
 
 /* Notes how much of the camera's range is used; while the picture is held, nothing. n_lines: of the

@@ -2,11 +2,11 @@
  * itself. Pure.
  *
  * At most 64 A-lines are looked at, in 16 groups of neighbours, and depths in at most 128 bins. A
- * cell is the mean intensity of a group's pixels in a bin, in decibels; the floor is the mean of the
- * darkest quarter of the depths (each over all A-lines). Tissue is the heaviest run, without a gap of
- * more than 12 % of the depth, of cells that stand above the floor by 5 standard deviations of the
- * dark cells (at most what noise alone gives) and by a quarter of what the group's 8 brightest cells
- * do. Fewer than three of them are a line and no tissue. */
+ * cell is the mean intensity of a group's pixels in a bin, in decibels; the floor is the mean of
+ * the darkest quarter of the depths (each over all A-lines). Tissue is the heaviest run, without a
+ * gap of more than 12 % of the depth, of cells that stand above the floor by 5 standard deviations of the
+ * dark cells (at most what noise alone gives) and by a quarter of what the group's 8 brightest
+ * cells do. Fewer than three of them are a line and no tissue. */
 #ifndef OCT_VIEWER_MODEL_SIGHT_H
 #define OCT_VIEWER_MODEL_SIGHT_H
 
@@ -23,8 +23,8 @@ struct oct_view_sight {
                            choroid fades far below; 0 and 1: cut off. NaN: there is none */
 };
 
-/* log: pixels are dB, else counts^2. False: the picture has no finite value, or less than 16 A-lines
- * or depths; then *sight is of no tissue. */
+/* log: pixels are dB, else counts^2. False: the picture has no finite value, or less than 16
+ * A-lines or depths; then *sight is of no tissue. */
 bool oct_view_sight_of(const struct oct_view_picture *picture, bool log,
                        struct oct_view_sight *sight);
 
