@@ -28,7 +28,8 @@
 #define GAP 0.12   /* of the depth: what lies further apart is not one tissue */
 #define AT_EDGE 2u /* bins: tissue that reaches these reaches the picture's edge */
 /* Tissue that reaches the lower edge and is bright in less than this share of its upper part has
- * lost its bright lower layers beyond the edge: the choroid is not so much thicker than the retina. */
+ * lost its bright lower layers beyond the edge: the choroid is not so much thicker than the
+ * retina. */
 #define LEAST_RETINA 0.4
 
 struct cells {
