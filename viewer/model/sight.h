@@ -5,8 +5,8 @@
  * cell is the mean intensity of a group's pixels in a bin, in decibels; the floor is the mean of
  * the darkest quarter of the depths (each over all A-lines). Tissue is the heaviest run, without a
  * gap of more than 12 % of the depth, of cells that stand above the floor by 5 standard deviations
- * of the dark cells (at most what noise alone gives) and by a quarter of what the group's 8 brightest
- * cells do. Fewer than three of them are a line and no tissue. */
+ * of the dark cells (at most what noise alone gives) and by a quarter of what the group's 8
+ * brightest cells do. Fewer than three of them are a line and no tissue. */
 #ifndef OCT_VIEWER_MODEL_SIGHT_H
 #define OCT_VIEWER_MODEL_SIGHT_H
 
