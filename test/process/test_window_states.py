@@ -119,15 +119,20 @@ def live(desk):
 
 def averaged(desk):
     """averaged: octd's average, with its number"""
-    desk.click("Average", "Avg")
+    desk.click("Average 8", "Avg 8", "Average")
     desk.wait("LIVE, AVERAGED")
     assert int(desk.value("average.bscans")) > 1
-    desk.until(desk.says(f"Average {desk.value('average.bscans')}", BUTTONS), "the number in sight")
+    number = desk.value("average.bscans")
+    desk.until(lambda: any(desk.find(f"{word} {number}", BUTTONS) for word in ("Average", "Avg")),
+               "the number in sight")
+    desk.save("averaged")
+    desk.keys("b")
+    desk.until(lambda: not desk.state_is("LIVE, AVERAGED"), "each B-scan")
 
 
 def recording(desk):
     """recording: the header is red as soon as octd says so"""
-    desk.keys("b", "1")
+    desk.keys("1")
     desk.until(lambda: desk.value("record.eye") == "OD", "the eye")
     desk.keys("t")
     desk.type("P-7")
@@ -231,7 +236,7 @@ def of_size(state, size):
         try:
             state(desk)
         finally:
-            if state not in (disk_full, not_recorded):  # saved before they are over
+            if state not in (averaged, disk_full, not_recorded):  # saved before they are over
                 desk.save(state.__name__.replace("_", "-"))
             if state is gone:
                 desk.close()
