@@ -14,7 +14,7 @@ PLAIN, DIM, GOOD, WARN, BAD, RECORD = (0xd8, 0xde, 0xe6), (0x8a, 0x96, 0xa4), (0
 SAME = 0.88  # how alike drawn words and words of the same font are at least
 RATE_HZ = 2400 if SLOW else 6000  # A-lines
 # Parts of the window's height.
-HEADER, BANNERS, BUTTONS, STATUS = (0, 0.08), (0.03, 0.3), (0.85, 0.97), (0.95, 1)
+HEADER, BANNERS, BUTTONS, STATUS = (0, 0.08), (0.03, 0.3), (0.85, 0.99), (0.95, 1)
 
 
 def needs_a_screen():
