@@ -108,8 +108,13 @@ static void alarms_say_what_is_wrong_and_go_again(void **state)
     d.answer_ns = 3;
     oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
     assert_non_null(find(&model, "DISK TOO SLOW: 321 B-scans wait"));
-    d.disk_slow = false;
+    d.record.bscans_waiting = 0;
     d.answer_ns = 4;
+    oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
+    assert_non_null(find(&model, "DISK TOO SLOW"));
+    assert_null(find(&model, "DISK TOO SLOW:"));
+    d.disk_slow = false;
+    d.answer_ns = 5;
     oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
     assert_null(find(&model, "DISK TOO SLOW"));
     model.spectrum =

@@ -196,6 +196,20 @@ static void judge_recording(struct alarms *list)
                  n_lost > 1 ? "s" : "", d->record.lost_text);
 }
 
+/* Nothing waits any more, and it was slow until a moment ago: then it has no number. */
+static void judge_slow_disk(const struct oct_view_daemon *d, struct alarms *list)
+{
+    const char *remedy =
+        cure(list, "record less at a time, or call for help",
+             "record less, or to a faster disk: octctl set record.directory FOLDER");
+
+    if (d->record.bscans_waiting >= 1)
+        complain(list, OCT_TONE_WARN, remedy, "DISK TOO SLOW: %.0f B-scans wait to be recorded",
+                 d->record.bscans_waiting);
+    else
+        complain(list, OCT_TONE_WARN, remedy, "DISK TOO SLOW");
+}
+
 static void judge_daemon(struct alarms *list)
 {
     const struct oct_view_model *model = list->model;
@@ -206,10 +220,7 @@ static void judge_daemon(struct alarms *list)
     if (strcmp(d->state, "error") == 0)
         complain(list, OCT_TONE_BAD, error_of(d), "OCTD HAS FAILED: press Start to try again");
     if (d->disk_slow)
-        complain(list, OCT_TONE_WARN,
-                 cure(list, "record less at a time, or call for help",
-                      "record less, or to a faster disk: octctl set record.directory FOLDER"),
-                 "DISK TOO SLOW: %.0f B-scans wait to be recorded", d->record.bscans_waiting);
+        judge_slow_disk(d, list);
     if (fresh(model, &model->dropped))
         complain(list, OCT_TONE_WARN,
                  cure(list, "the computer is too slow: close other programs",
