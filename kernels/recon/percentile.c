@@ -90,8 +90,11 @@ void oct_smoothed_range_update(struct oct_smoothed_range *range, uint32_t acquis
                                uint64_t volume, double smoothing_bscans, double *lo, double *hi)
 {
     if (range->started && range->acquisition == acquisition && range->volume == volume) {
-        *lo = range->lo + (*lo - range->lo) / (1 + smoothing_bscans);
-        *hi = range->hi + (*hi - range->hi) / (1 + smoothing_bscans);
+        /* Written so that limits without smoothing, and those of pictures that are alike, stay
+         * exactly what they are: black and white of an even picture would part by a rounding. */
+        const double before = smoothing_bscans / (1 + smoothing_bscans);
+        *lo += (range->lo - *lo) * before;
+        *hi += (range->hi - *hi) * before;
     }
     *range = (struct oct_smoothed_range){true, acquisition, volume, *lo, *hi};
 }
