@@ -107,11 +107,12 @@ def calls():
     run = octview("--version")
     other = subprocess.run([OCTVIEW.replace("octview", "octctl"), "--version"],
                            capture_output=True, text=True, timeout=60)
-    lines = [l for l in run.stdout.splitlines()[1:] if not l.startswith("SDL")]
-    case("--version is octctl's, and SDL's lines", run.returncode == 0
+    lines = [l for l in run.stdout.splitlines()[1:] if not l.startswith(("SDL", "libpng"))]
+    case("--version is octctl's, with the window's libraries", run.returncode == 0
          and run.stdout.startswith("octview ") and len(run.stdout.splitlines()) == len(lines) + 4
          and lines == other.stdout.splitlines()[1:], run.stdout)
-    for arguments, word in ((["--nope"], "--nope"), (["file"], "file"), (["--size", "9x9"], "9x9"),
+    for arguments, word in ((["--nope"], "--nope"), (["a.h5", "b.h5"], "b.h5"),
+                            (["--size", "9x9"], "9x9"),
                             (["--set", "no.such=1"], "no.such"), (["--frames", "0"], "--frames"),
                             (["--headless", "--screenshot", "x.jpg"], "x.jpg"),
                             (["--headless", "--screenshot", "png"], ".png"),

@@ -61,7 +61,7 @@ def marks(name, spectra):
             shot.kill()
             shot.communicate()
     strip = np.asarray(Image.open(f"{HERE}/{name}.png").convert("RGB")).astype(int)
-    strip = strip[584:588, 548:1270].mean(0)  # above the curves
+    strip = strip[630:634, 548:1270].mean(0)  # above the curves
     red, green, blue = strip.T
     return (runs((red - green > 45) & (red > 120)),
             runs((red - blue > 25) & (abs(red - green) < 40))), busy_ms

@@ -205,7 +205,8 @@ def a_healthy_stream_is_not_blamed():
         scan, n_seen = status["scan"], status["source"]["seen"]
         assert n_seen["by_camera_hz"] == 0 and 500 < scan["line_rate_hz"] < 2500, (scan, n_seen)
         assert status["lines_missing"] > 0 and status["messages_duplicate"] > 0, status
-        assert status["source"]["fault"] == dict(reason="", messages=0, text="", cure="")
+        assert status["source"]["fault"] == dict(reason="", messages=0, text="", cure="",
+                                                 plain="")
         assert "camera driver" not in daemon.log(), daemon.log()
 
 

@@ -159,7 +159,7 @@ static void what_is_not_recorded_stays_until_its_end_or_until_noted(void **state
     go_on(&s, 0, 0, 300);
     assert_false(alarms(&s, "NOT RECORDED"));
     assert_non_null(strstr(header(&s), ", 7 NOT RECORDED")); /* it stays in sight */
-    s.d.record.n_lost = 9; /* more than were noted */
+    s.d.record.n_lost = 9;                                   /* more than were noted */
     go_on(&s, 0, 0, 301);
     assert_true(alarms(&s, "NOT RECORDED: 9 B-scans"));
     stop(&s, 1, 0, OCT_WISH_STOP);
