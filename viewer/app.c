@@ -201,7 +201,8 @@ void oct_view_app_remember(struct oct_view_app *app)
 {
     struct oct_error why;
 
-    oct_view_playback_end(&app->model); /* a file's contrast is not the user's */
+    oct_play_turn(app->play, &app->model); /* a label that was corrected with the last key */
+    oct_view_playback_end(&app->model);    /* a file's contrast is not the user's */
     if (app->settings_path[0] && oct_view_settings_save(&app->model, app->settings_path, &why))
         oct_log(OCT_LOG_WARNING, "%s", why.text);
 }

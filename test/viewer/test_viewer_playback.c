@@ -472,6 +472,49 @@ static void the_label_is_corrected_and_marked(void **state)
     unlink("label.h5");
 }
 
+static enum oct_volume_mark mark_of(const char *path)
+{
+    struct oct_volume_label label;
+    assert_int_equal(oct_volume_label_read(path, &label, NULL), OCT_OK);
+    return label.mark;
+}
+
+/* Whatever is asked for in the same moment: the next file, live pictures, the end of octview. */
+static void a_mark_goes_to_the_file_that_was_shown(void **state)
+{
+    (void)state;
+    mkdir("marked", 0755);
+    record("marked/1.h5", OCT_SAMPLE_U8, N_BSCANS);
+    record("marked/2.h5", OCT_SAMPLE_U8, N_BSCANS);
+    struct scene *s = scene_open();
+    open_path(s, "marked/1.h5", 0);
+    oct_view_model_apply(&s->model, OCT_ACTION_REPEAT, 1);
+    oct_view_model_apply(&s->model, OCT_ACTION_FILE_AFTER, 1);
+    settle(s);
+    assert_string_equal(s->model.playback.file.name, "2.h5");
+    assert_int_equal(s->model.playback.file.verdict, OCT_VERDICT_NONE);
+    assert_int_equal(mark_of("marked/1.h5"), OCT_MARK_REPEAT);
+    assert_int_equal(mark_of("marked/2.h5"), OCT_MARK_NONE);
+    oct_view_model_apply(&s->model, OCT_ACTION_KEEP, 1);
+    oct_view_model_apply(&s->model, OCT_ACTION_PLAYBACK, 1);
+    assert_false(s->model.playback.active);
+    settle(s);
+    assert_int_equal(mark_of("marked/2.h5"), OCT_MARK_KEEP);
+    open_path(s, "marked/1.h5", 0);
+    oct_view_model_apply(&s->model, OCT_ACTION_KEEP, 1);
+    oct_play_turn(s->play, &s->model);
+    oct_view_playback_set_eye(&s->model, "OS"); /* before the thread is through, or after that */
+    oct_play_turn(s->play, &s->model);
+    scene_close(s);
+    struct oct_volume_label label;
+    assert_int_equal(oct_volume_label_read("marked/1.h5", &label, NULL), OCT_OK);
+    assert_int_equal(label.mark, OCT_MARK_KEEP);
+    assert_string_equal(label.eye, "OS");
+    unlink("marked/1.h5");
+    unlink("marked/2.h5");
+    rmdir("marked");
+}
+
 /* ---- a large file ---- */
 
 /* [n][lines][depth] u8 in one piece, of which nothing is written: the file is a hole. */
@@ -559,6 +602,7 @@ int main(void)
         cmocka_unit_test(foreign_and_damaged_files_are_refused_in_one_line),
         cmocka_unit_test(what_can_no_longer_be_read_is_said),
         cmocka_unit_test(the_label_is_corrected_and_marked),
+        cmocka_unit_test(a_mark_goes_to_the_file_that_was_shown),
         cmocka_unit_test(a_file_of_20_gb_opens_at_once_and_scrolls_in_flat_memory),
     };
     return cmocka_run_group_tests_name("viewer playback", tests, NULL, NULL);

@@ -134,12 +134,10 @@ static void wish_label(struct oct_view_model *model, enum oct_view_wish wish, co
 
 void oct_view_patient_set_eye(struct oct_view_model *model, const char *eye)
 {
-    if (model->playback.active) {
-        if (strcmp(model->playback.file.eye, eye) != 0)
-            oct_view_playback_set_eye(model, eye);
-    } else if (may_change(model)) {
+    if (model->playback.active)
+        oct_view_playback_set_eye(model, eye);
+    else if (may_change(model))
         wish_label(model, OCT_WISH_EYE, eye);
-    }
 }
 
 void oct_view_patient_next_eye(struct oct_view_model *model)
@@ -257,8 +255,7 @@ void oct_view_model_end_typing(struct oct_view_model *model, bool keep)
     if (strcmp(model->patient.file, file_of(model)) != 0) {
         oct_view_model_say(model, "not taken over: it was typed for another recording");
     } else if (model->playback.active) {
-        if (strcmp(model->playback.file.pseudonym, model->typed) != 0)
-            oct_view_playback_set_pseudonym(model, model->typed);
+        oct_view_playback_set_pseudonym(model, model->typed);
     } else if (may_change(model)) {
         wish_label(model, OCT_WISH_PSEUDONYM, model->typed);
     }

@@ -162,7 +162,7 @@ void oct_view_playback_offer(struct oct_view_model *model, struct oct_view_pictu
 /* Requests that the reader has not taken yet are joined. */
 static struct oct_view_relabel *relabel(struct oct_view_playback *p)
 {
-    p->relabel.number++;
+    memcpy(p->relabel.path, p->file.path, sizeof(p->relabel.path));
     return &p->relabel;
 }
 
@@ -190,17 +190,22 @@ void oct_view_playback_set_verdict(struct oct_view_model *model, enum oct_view_v
     r->verdict = verdict;
 }
 
-void oct_view_playback_labelled(struct oct_view_model *model, const char *eye,
+void oct_view_playback_labelled(struct oct_view_model *model, const char *path, const char *eye,
                                 const char *pseudonym, enum oct_view_verdict verdict)
 {
     static const char *const words[] = {"not marked", "marked: keep", "marked: repeat"};
     struct oct_view_file *file = &model->playback.file;
 
-    snprintf(file->eye, sizeof(file->eye), "%s", eye);
-    snprintf(file->pseudonym, sizeof(file->pseudonym), "%s", pseudonym);
-    file->verdict = verdict;
-    oct_view_model_say(model, "%s: %s, %s, %s", file->name, eye[0] ? eye : "no eye said",
-                       pseudonym[0] ? pseudonym : "no pseudonym", words[verdict]);
+    const char *slash = strrchr(path, '/');
+
+    if (strcmp(file->path, path) == 0) {
+        snprintf(file->eye, sizeof(file->eye), "%s", eye);
+        snprintf(file->pseudonym, sizeof(file->pseudonym), "%s", pseudonym);
+        file->verdict = verdict;
+    }
+    oct_view_model_say(model, "%s: %s, %s, %s", slash ? slash + 1 : path,
+                       eye[0] ? eye : "no eye said", pseudonym[0] ? pseudonym : "no pseudonym",
+                       words[verdict]);
 }
 
 void oct_view_playback_not_labelled(struct oct_view_model *model, const char *why)

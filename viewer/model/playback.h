@@ -33,9 +33,9 @@ struct oct_view_file {
     unsigned place, n_files; /* the how many-th it is of the folder's recordings, from 1 */
 };
 
-/* What is to be corrected in the open file; `number` changes with every request. */
+/* What is to be corrected in a file; zeroed: nothing. */
 struct oct_view_relabel {
-    uint64_t number;
+    char path[OCT_VIEW_PATH_BYTES];           /* the one that was open when it was asked for */
     bool has_eye, has_pseudonym, has_verdict; /* else it stays as the file has it */
     char eye[8], pseudonym[128];
     enum oct_view_verdict verdict;
@@ -120,8 +120,9 @@ void oct_view_playback_tick(struct oct_view_model *model);
 void oct_view_playback_opened(struct oct_view_model *model, const struct oct_view_file *file);
 void oct_view_playback_refused(struct oct_view_model *model, const char *why);
 
-/* The file has this label now; or still has its old one, and why. */
-void oct_view_playback_labelled(struct oct_view_model *model, const char *eye,
+/* The file of that path, which need not be the open one any more, has this label now; or still has
+ * its old one, and why. */
+void oct_view_playback_labelled(struct oct_view_model *model, const char *path, const char *eye,
                                 const char *pseudonym, enum oct_view_verdict verdict);
 void oct_view_playback_not_labelled(struct oct_view_model *model, const char *why);
 

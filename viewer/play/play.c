@@ -28,8 +28,8 @@ struct wants {
     char path[OCT_VIEW_PATH_BYTES];
     int by;
     bool or_before;
-    uint64_t seen; /* the newest request of which the model has heard */
-    struct oct_view_relabel relabel;
+    uint64_t seen;                   /* the newest request of which the model has heard */
+    struct oct_view_relabel relabel; /* that the thread has not begun */
     uint32_t bscan, slice_line;
     bool gently; /* octd records: the disk is its own */
 };
@@ -39,6 +39,7 @@ struct box {
     bool opened, refused, labelled, not_labelled, picture_came, slice_came, enface_came;
     struct oct_view_file file;
     char why_not[OCT_ERROR_TEXT_BYTES], why_no_label[OCT_ERROR_TEXT_BYTES];
+    char labelled_path[OCT_VIEW_PATH_BYTES];
     struct oct_volume_label label;
     struct oct_view_picture picture;
     uint32_t bscan;
@@ -70,7 +71,7 @@ struct oct_play {
 
     /* The thread's own. */
     struct oct_play_recorded *recorded; /* NULL: none is open */
-    uint64_t done_number, done_relabel; /* requests */
+    uint64_t done_number;               /* a request */
     bool has_bscan;
     uint32_t done_bscan;
     struct oct_view_picture picture;
@@ -199,6 +200,8 @@ static void serve_file(struct oct_play *p, const struct wants *wants)
     pthread_mutex_lock(&p->lock);
     p->opened_number = wants->number;
     snprintf(p->refusal, sizeof(p->refusal), "%s", err.text);
+    p->box.refused = false; /* of a request before, which nobody waits for */
+    p->box.opened &= wants->file;
     if (err.text[0]) {
         p->box.refused = true;
         memcpy(p->box.why_not, err.text, sizeof(p->box.why_not));
@@ -209,6 +212,11 @@ static void serve_file(struct oct_play *p, const struct wants *wants)
 }
 
 /* ---- the label ---- */
+
+static bool is_asked(const struct oct_view_relabel *r)
+{
+    return r->has_eye || r->has_pseudonym || r->has_verdict;
+}
 
 static void serve_label(struct oct_play *p, const struct wants *wants)
 {
@@ -221,15 +229,18 @@ static void serve_label(struct oct_play *p, const struct wants *wants)
     };
     struct oct_volume_label label = {.eye = ""};
     struct oct_error err = {.text = ""};
-    enum oct_err e =
-        oct_volume_label_write(oct_play_recorded_file(p->recorded)->path, &change, &label, &err);
+    enum oct_err e = oct_volume_label_write(want->path, &change, &label, &err);
 
-    p->done_relabel = want->number;
     pthread_mutex_lock(&p->lock);
-    p->box.labelled = e == OCT_OK;
-    p->box.not_labelled = e != OCT_OK;
-    p->box.label = label;
-    memcpy(p->box.why_no_label, err.text, sizeof(p->box.why_no_label));
+    struct box *b = &p->box;
+    if (e == OCT_OK) {
+        b->labelled = true;
+        b->label = label;
+        memcpy(b->labelled_path, want->path, sizeof(b->labelled_path));
+    } else {
+        b->not_labelled = true;
+        memcpy(b->why_no_label, err.text, sizeof(b->why_no_label));
+    }
     pthread_mutex_unlock(&p->lock);
     notify(p);
 }
@@ -354,19 +365,20 @@ static void serve_enface(struct oct_play *p)
 
 /* ---- the thread ---- */
 
-/* Does one thing. False: there is nothing to do. */
+/* Does one thing. False: there is nothing to do. A label comes first: another file that was asked
+ * for later does not make it wait. */
 static bool serve(struct oct_play *p, const struct wants *wants)
 {
+    if (is_asked(&wants->relabel)) {
+        serve_label(p, wants);
+        return true;
+    }
     if (wants->number != p->done_number) {
         serve_file(p, wants);
         return true;
     }
     if (!p->recorded || wants->seen != p->done_number)
         return false;
-    if (wants->relabel.number != p->done_relabel) {
-        serve_label(p, wants);
-        return true;
-    }
     if (!p->has_bscan || wants->bscan != p->done_bscan) {
         serve_bscan(p, wants->bscan);
         return true;
@@ -386,6 +398,13 @@ static bool serve(struct oct_play *p, const struct wants *wants)
     return false;
 }
 
+/* Under the lock. */
+static void take_over_wants(struct oct_play *p, struct wants *wants)
+{
+    *wants = p->wants;
+    p->wants.relabel = (struct oct_view_relabel){.has_eye = false};
+}
+
 static void *run(void *context)
 {
     struct oct_play *p = context;
@@ -394,7 +413,7 @@ static void *run(void *context)
     pthread_mutex_lock(&p->lock);
     while (!p->ending) {
         const uint64_t n_asked = p->n_asked;
-        wants = p->wants;
+        take_over_wants(p, &wants);
         p->idle = false;
         pthread_mutex_unlock(&p->lock);
         const bool did = serve(p, &wants);
@@ -406,7 +425,10 @@ static void *run(void *context)
         if (!p->ending)
             pthread_cond_wait(&p->asked, &p->lock);
     }
+    take_over_wants(p, &wants);
     pthread_mutex_unlock(&p->lock);
+    if (is_asked(&wants.relabel))
+        serve_label(p, &wants);
     close_file(p);
     return NULL;
 }
@@ -444,8 +466,30 @@ enum oct_err oct_play_create(struct oct_play **play, const struct oct_config *co
 /* Whether the thread has something new to look at. Under the lock. */
 static bool is_news(const struct wants *a, const struct wants *b)
 {
-    return a->number != b->number || a->seen != b->seen || a->relabel.number != b->relabel.number ||
-           a->bscan != b->bscan || a->slice_line != b->slice_line || a->gently != b->gently;
+    return a->number != b->number || a->seen != b->seen || a->bscan != b->bscan ||
+           a->slice_line != b->slice_line || a->gently != b->gently;
+}
+
+/* Joins a correction to what the thread has not begun; one of another file than that waits in the
+ * model. True: there is one. */
+static bool take_relabel(struct wants *w, struct oct_view_relabel *from)
+{
+    struct oct_view_relabel *to = &w->relabel;
+
+    if (!is_asked(from) || (is_asked(to) && strcmp(to->path, from->path) != 0))
+        return false;
+    memcpy(to->path, from->path, sizeof(to->path));
+    if (from->has_eye)
+        memcpy(to->eye, from->eye, sizeof(to->eye));
+    if (from->has_pseudonym)
+        memcpy(to->pseudonym, from->pseudonym, sizeof(to->pseudonym));
+    if (from->has_verdict)
+        to->verdict = from->verdict;
+    to->has_eye |= from->has_eye;
+    to->has_pseudonym |= from->has_pseudonym;
+    to->has_verdict |= from->has_verdict;
+    *from = (struct oct_view_relabel){.has_eye = false};
+    return true;
 }
 
 static void take_wants(struct oct_play *p, struct oct_view_model *model)
@@ -465,14 +509,10 @@ static void take_wants(struct oct_play *p, struct oct_view_model *model)
         w->by = playback->request.by;
         w->or_before = playback->request.or_before;
     }
-    if (playback->relabel.number != w->relabel.number) {
-        w->relabel = playback->relabel;
-        playback->relabel = (struct oct_view_relabel){.number = w->relabel.number};
-    }
     w->bscan = playback->wanted;
     w->slice_line = playback->slice_line;
     w->gently = model->daemon.reachable && model->daemon.record.active;
-    if (!is_news(&before, w))
+    if (!take_relabel(w, &playback->relabel) && !is_news(&before, w))
         return;
     p->n_asked++;
     p->idle = false;
@@ -490,8 +530,10 @@ static bool give_file(struct oct_play *p, struct oct_view_model *model)
     b->opened = b->refused = false;
     if (opened)
         oct_view_playback_opened(model, &b->file);
-    else
+    if (refused && !opened)
         oct_view_playback_refused(model, b->why_not);
+    else if (refused) /* the one that was asked for before that stays open */
+        oct_view_model_say(model, "%s", b->why_not);
     p->wants.seen = p->wants.number;
     return true;
 }
@@ -504,9 +546,9 @@ static bool give_label(struct oct_play *p, struct oct_view_model *model)
     const bool came = b->labelled || b->not_labelled;
 
     if (b->labelled)
-        oct_view_playback_labelled(model, b->label.eye, b->label.pseudonym,
+        oct_view_playback_labelled(model, b->labelled_path, b->label.eye, b->label.pseudonym,
                                    verdicts[b->label.mark]);
-    else if (b->not_labelled)
+    if (b->not_labelled)
         oct_view_playback_not_labelled(model, b->why_no_label);
     b->labelled = b->not_labelled = false;
     return came;

@@ -3,12 +3,14 @@
  *
  *     create -> { turn ... } -> destroy
  *
- * In this order it does what is wanted: open or close a file, correct its label, read the B-scan
- * that is to be shown, the slice, the en face picture. The last two are read from coarse to fine,
+ * In this order it does what is wanted: correct the label of a file that was open when that was
+ * asked for, open or close a file, read the B-scan that is to be shown, the slice, the en face
+ * picture. The last two are read from coarse to fine,
  * a few milliseconds at a time between B-scans: while they are incomplete, what was read stands
  * for its neighbours too. It keeps one B-scan, one slice of OCT_VIEW_SLICE_MOST_VALUES and one en
  * face picture (viewer/model/enface.h), whatever the size of the file. What it is at when the
- * owner destroys it is finished: one B-scan at most.
+ * owner destroys it is finished, one B-scan at most, and so is a label that is still to be
+ * corrected.
  *
  * One thread, the model's, calls all functions. */
 #ifndef OCT_VIEWER_PLAY_PLAY_H
