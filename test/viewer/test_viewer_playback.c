@@ -134,6 +134,33 @@ static void begin(struct oct_view_model *m)
     oct_view_picture_finish(&picture);
 }
 
+static void another_file_is_not_shown_with_the_pictures_of_the_one_before(void **state)
+{
+    (void)state;
+    struct oct_view_model m;
+    struct oct_view_file file = a_file();
+    struct oct_view_picture picture = oct_scene_layered(40, 5);
+    char text[128];
+    oct_view_model_init(&m, "tcp://127.0.0.1:5702", true);
+    begin(&m);
+    oct_view_playback_go(&m, 90);
+    oct_view_playback_offer(&m, &picture, 90, false, "");
+    oct_view_playback_text(&m, text, sizeof(text));
+    assert_string_equal(text, "B-scan 91 of 100: it was not recorded");
+    oct_view_playback_open(&m, "/data/a.h5", 1, false);
+    snprintf(file.path, sizeof(file.path), "/data/b.h5");
+    file.n_bscans = 20;
+    assert_true(m.has_picture); /* as long as it is the one before */
+    oct_view_playback_opened(&m, &file);
+    assert_false(m.has_picture);
+    oct_view_playback_text(&m, text, sizeof(text));
+    assert_string_equal(text, "B-scan 1 of 20");
+    oct_view_playback_offer(&m, &picture, 0, true, "");
+    assert_true(m.has_picture);
+    oct_view_picture_finish(&picture);
+    oct_view_model_finish(&m);
+}
+
 static void live_pictures_wait_and_come_back(void **state)
 {
     (void)state;
@@ -591,6 +618,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_item_is_read_once_from_coarse_to_fine),
+        cmocka_unit_test(another_file_is_not_shown_with_the_pictures_of_the_one_before),
         cmocka_unit_test(live_pictures_wait_and_come_back),
         cmocka_unit_test(without_a_live_picture_none_is_left),
         cmocka_unit_test(keys_move_through_the_bscans),

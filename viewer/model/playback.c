@@ -125,7 +125,13 @@ void oct_view_playback_opened(struct oct_view_model *model, const struct oct_vie
     p->file = *file;
     if (another) {
         forget_places(model);
-        p->wanted = 0;
+        model->has_picture = false; /* what is shown is of the file before */
+        oct_view_picture_finish(&p->slice);
+        oct_view_enface_finish(&p->enface);
+        p->wanted = p->bscan = 0;
+        p->valid = true; /* until it is read */
+        p->why[0] = '\0';
+        p->missing_lines = 0;
         p->slice_line = file->n_lines / 2;
         p->slice_share = p->enface_share = 0;
     }
