@@ -31,8 +31,6 @@ enum oct_view_show oct_view_show(const struct oct_view_model *model)
 {
     if (model->playback.active)
         return OCT_SHOW_PLAYBACK;
-    if (model->playback.active)
-        return OCT_SHOW_PLAYBACK;
     if (!model->has_picture)
         return OCT_SHOW_WAITING;
     if (model->frozen)
