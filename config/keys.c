@@ -397,7 +397,7 @@ const struct oct_key oct_keys[] = {
      .first = OCT_ASK_OPERATOR, .standard = "operator",
      .meaning = "A recording without a label asks for one: for operators alone, always, never."},
     {VALUE(view, snapshot_has_pseudonym), .when = OCT_CONFIG_START, .standard = "no",
-     .meaning = "Names of octview's snapshots have the pseudonym, too."},
+     .meaning = "Names and texts of octview's snapshots have the pseudonym, too."},
 };
 const size_t oct_n_keys = sizeof(oct_keys) / sizeof(oct_keys[0]);
 

@@ -215,7 +215,6 @@ static void say(struct viewer *v)
     fuzz_must(oct_view_alarms(&v->model, alarms) <= OCT_VIEW_MAX_ALARMS);
     fuzz_must(oct_view_notice(&v->model, phrases) <= 2);
     oct_view_recording(&v->model, phrases);
-    oct_view_label(&v->model, phrases);
     oct_view_quality_text(&v->model, phrases);
     oct_view_enface_text(&v->model, phrases);
     oct_view_cones_text(&v->model, phrases);

@@ -61,12 +61,6 @@ void oct_view_recorded_hear(struct oct_view_recorded *r, const struct oct_view_d
     }
 }
 
-double oct_view_recorded_files(const struct oct_view_model *model)
-{
-    double n = model->daemon.record.volumes_written - model->recorded.files;
-    return n > 0 ? n : 0;
-}
-
 /* ---- words ---- */
 
 static const char *plural(double n)

@@ -41,9 +41,6 @@ void oct_view_recorded_hear(struct oct_view_recorded *recorded,
 struct oct_view_model;
 struct oct_view_phrase;
 
-/* Files of the running recording that are closed, pieces among them. */
-double oct_view_recorded_files(const struct oct_view_model *model);
-
 /* "SAVED 3 volumes and 1 piece, the last NAME" of the last recording, for a while; where something
  * of it is missing, until the user takes note or another one begins. False: nothing is to be
  * said. */

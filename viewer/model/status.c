@@ -90,18 +90,6 @@ void oct_view_recording(const struct oct_view_model *model, struct oct_view_phra
         set(phrase, OCT_TONE_DIM, "not recording%s", of);
 }
 
-void oct_view_label(const struct oct_view_model *model, struct oct_view_phrase *phrase)
-{
-    const struct oct_view_daemon *d = &model->daemon;
-
-    if (model->typing)
-        set(phrase, OCT_TONE_GOOD, "pseudonym: %s_", model->typed);
-    else if (d->record.eye[0] || d->record.pseudonym[0])
-        set(phrase, OCT_TONE_PLAIN, "%s %s", d->record.eye, d->record.pseudonym);
-    else
-        set(phrase, OCT_TONE_DIM, "%s", model->has_control ? "no label" : "");
-}
-
 /* ---- the rest ---- */
 
 /* Why there is no picture yet, and what to do. */

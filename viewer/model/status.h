@@ -24,9 +24,6 @@ struct oct_view_phrase {
 /* Whether octd records, as it said itself; what was only asked for is shown as asked for. */
 void oct_view_recording(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
-/* Eye and pseudonym. */
-void oct_view_label(const struct oct_view_model *model, struct oct_view_phrase *phrase);
-
 /* What stands in the middle of a window without a picture: two lines; 0 when there is one. */
 unsigned oct_view_notice(const struct oct_view_model *model, struct oct_view_phrase lines[2]);
 

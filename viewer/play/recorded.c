@@ -141,11 +141,6 @@ const struct oct_view_file *oct_play_recorded_file(const struct oct_play_recorde
     return &r->file;
 }
 
-bool oct_play_recorded_has_lines(const struct oct_play_recorded *r)
-{
-    return !r->rebuild;
-}
-
 /* ---- B-scans ---- */
 
 static void fill_empty(struct oct_view_picture *picture, size_t n_bytes)
