@@ -159,6 +159,29 @@ def headless(endpoint):
     publisher.stop()
 
 
+def spectra_alone():
+    """A recording without pictures is shown as octctl recon would have made them, on this CPU,
+    whatever the one that recorded it could do."""
+    octctl, seen = os.path.join(os.environ["OCT_BUILD"], "octctl"), []
+    avx512 = " avx512f " in open("/proc/cpuinfo").read()
+    names = [os.path.join(TMP, name) for name in ("raw.h5", "pictures.h5")]
+    keys = ("scan.lines=64", "scan.bscans=8", "pipeline.crop_last=200",
+            "pipeline.simd=" + ("plain" if avx512 else "avx512"))
+    runs = [subprocess.run([octctl, *words], capture_output=True, text=True, timeout=60)
+            for words in (["synth", names[0], *(w for key in keys for w in ("--set", key))],
+                          ["recon", *names, "--set", "output.sample=f32", "--set",
+                           "pipeline.simd=auto"])]
+    for name in names:
+        runs.append(octview("--headless", "--frames", "3", "--screenshot", name + ".png",
+                            "--settings", "none", name))
+        if os.path.exists(name + ".png"):
+            grey = Image.open(name + ".png").convert("L").crop((20, 100, 900, 340))
+            seen.append(numpy.asarray(grey).astype(int))
+    case("of a recording of spectra alone the pictures are octctl recon's",
+         not any(run.returncode for run in runs) and len(seen) == 2 and seen[0].std() > 20
+         and abs(seen[0] - seen[1]).max() < 9, [run.stderr for run in runs])  # the mean is its own
+
+
 def greys(pixels, grey):
     """Pixels of exactly this grey, right of the middle."""
     return int((pixels[:, pixels.shape[1] // 2:] == grey).all(-1).sum())
@@ -383,6 +406,7 @@ def main():
     try:
         calls()
         headless("ipc://" + os.path.join(TMP, "a"))
+        spectra_alone()
         panels("ipc://" + os.path.join(TMP, "d"))
         gives_way("ipc://" + os.path.join(TMP, "c"))
         if shutil.which("Xvfb") and shutil.which("xdotool"):

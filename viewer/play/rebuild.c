@@ -29,6 +29,7 @@ static enum oct_err make_engine(struct oct_play_rebuild *r, struct oct_error *er
 
     oct_config_engine_options(&r->config, &options, r->wisdom_dir, sizeof(r->wisdom_dir));
     options.n_threads = N_THREADS;
+    options.simd = "auto"; /* of this CPU: the file says what the CPU that recorded has */
     oct_config_display(&r->config, &r->display);
     return oct_engine_cpu.create(&r->engine, r->plan, &options, err);
 }
