@@ -74,6 +74,21 @@ static void leave(struct oct_view_input *input, struct oct_view_model *model)
     model->help = false;
 }
 
+/* A window that closed now would take a Stop along that octd has not heard yet. */
+static void quit(struct oct_view_input *input, struct oct_view_model *model)
+{
+    const bool stop_waits = model->asked == OCT_WISH_STOP ||
+                            oct_view_wishes_find(&model->wishes, OCT_WISH_STOP) != NULL;
+
+    if (!model->help && stop_waits && !input->quit_was_refused) {
+        oct_view_model_say(model, "octd has not answered to Stop yet: Q again closes all the same");
+        input->quit_was_refused = true;
+        return;
+    }
+    input->quit = !model->help;
+    model->help = false;
+}
+
 static void act(struct oct_view_input *input, struct oct_view_model *model,
                 enum oct_view_action action, unsigned times)
 {
@@ -81,6 +96,10 @@ static void act(struct oct_view_input *input, struct oct_view_model *model,
 
     if (action == OCT_ACTION_LEAVE && oct_view_patient_cancel(model))
         return;
+    if (locked && action == OCT_ACTION_LEAVE && oct_view_model_is_recording(model)) {
+        oct_view_model_say(model, "octd is recording: Stop ends that");
+        return;
+    }
     switch (locked ? OCT_ACTION_NOTHING : action) {
     case OCT_ACTION_SNAPSHOT:
         input->snapshot = true;
@@ -92,8 +111,7 @@ static void act(struct oct_view_input *input, struct oct_view_model *model,
         input->full_screen = true;
         break;
     case OCT_ACTION_QUIT:
-        input->quit = !model->help;
-        model->help = false;
+        quit(input, model);
         break;
     case OCT_ACTION_LEAVE:
         leave(input, model);

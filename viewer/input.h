@@ -43,6 +43,7 @@ struct oct_view_input {
     bool moved;
     enum oct_view_pointer pointer; /* how it is to look */
     bool grip_is_new;              /* the calipers were made by this grip */
+    bool quit_was_refused;         /* once, for a Stop that octd had not heard yet */
     /* Set for the window, which clears them. */
     bool snapshot, snapshot_plain, full_screen, quit;
 };

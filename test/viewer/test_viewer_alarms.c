@@ -222,7 +222,7 @@ static void the_disk_lasts_as_long_as_the_daemon_says(void **state)
         oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");
         assert_null(find(&model, "DISK LOW"));
     }
-    assert_true(says(&model, "disk 62 GB, 1:30:00", OCT_TONE_PLAIN));
+    assert_true(says(&model, "disk 62 GB, 1.5 h", OCT_TONE_PLAIN));
     for (uint64_t second = 40; second < 50; second++) {
         oct_view_model_tick(&model, second * S);
         d.answer_ns = second;

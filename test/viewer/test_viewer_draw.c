@@ -402,6 +402,14 @@ static void escape_does_not_leave_a_recording(void **state)
     model.help = true; /* the help goes all the same */
     assert_false(press(&input, &model, SDLK_ESCAPE));
     assert_false(model.help);
+    model.settings.operators = true;
+    assert_false(press(&input, &model, SDLK_ESCAPE));
+    assert_non_null(strstr(model.message, "Stop ends that"));
+    model.settings.operators = false;
+    model.asked = OCT_WISH_STOP; /* octd would not hear it any more */
+    assert_false(press(&input, &model, SDLK_q));
+    assert_true(press(&input, &model, SDLK_q));
+    model.asked = OCT_WISH_NONE;
     assert_true(press(&input, &model, SDLK_q));
     model.daemon.record.active = false;
     assert_true(press(&input, &model, SDLK_ESCAPE));

@@ -161,6 +161,31 @@ static void another_file_is_not_shown_with_the_pictures_of_the_one_before(void *
     oct_view_model_finish(&m);
 }
 
+/* What octd recorded last was stopped within a volume: V shows the whole one before it. */
+static void a_piece_gives_way_to_the_whole_volume_before_it(void **state)
+{
+    (void)state;
+    struct oct_view_model m;
+    struct oct_view_file piece = a_file();
+    oct_view_model_init(&m, "tcp://127.0.0.1:5702", true);
+    snprintf(m.daemon.record.path, sizeof(m.daemon.record.path), "%s", piece.path);
+    piece.n_valid = 13;
+    piece.place = piece.n_files = 2;
+    oct_view_playback_toggle(&m);
+    oct_view_playback_opened(&m, &piece); /* no whole volume was recorded: it is all there is */
+    assert_true(m.playback.active);
+    oct_view_playback_end(&m);
+    m.recorded.n_whole = 2;
+    oct_view_playback_toggle(&m);
+    oct_view_playback_opened(&m, &piece);
+    assert_false(m.playback.active);
+    assert_int_equal(m.playback.request.by, -1);
+    assert_string_equal(m.playback.request.path, piece.path);
+    oct_view_playback_opened(&m, &piece); /* another piece: it goes no further back */
+    assert_true(m.playback.active);
+    oct_view_model_finish(&m);
+}
+
 static void live_pictures_wait_and_come_back(void **state)
 {
     (void)state;
@@ -619,6 +644,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_item_is_read_once_from_coarse_to_fine),
         cmocka_unit_test(another_file_is_not_shown_with_the_pictures_of_the_one_before),
+        cmocka_unit_test(a_piece_gives_way_to_the_whole_volume_before_it),
         cmocka_unit_test(live_pictures_wait_and_come_back),
         cmocka_unit_test(without_a_live_picture_none_is_left),
         cmocka_unit_test(keys_move_through_the_bscans),

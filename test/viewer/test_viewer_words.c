@@ -171,6 +171,11 @@ static void what_the_header_says_is_the_daemons_word(void **state)
     oct_scene_hear(&model, &d, OCT_WISH_RECORD, true, "");
     oct_view_recording(&model, &p);
     assert_string_equal(p.text, "RECORDING 01:15  volume 1, 17 B-scans safe");
+    assert_false(oct_view_waits_to_record(&model));
+    model.daemon.record.waiting_for_volume = true; /* nothing is in a file yet */
+    oct_view_recording(&model, &p);
+    assert_true(oct_view_waits_to_record(&model));
+    assert_string_equal(p.text, "WAITING to record the next volume  01:15");
     d.record.volumes_written = 5;
     d.answer_ns = 3;
     oct_scene_hear(&model, &d, OCT_WISH_NONE, false, "");

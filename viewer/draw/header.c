@@ -26,7 +26,8 @@ void oct_draw_header(struct oct_draw *draw, const struct oct_view_model *model)
     const struct oct_view_rect bar = draw->layout.header, part = draw->layout.recording;
     struct oct_view_phrase recording = {.text = ""};
     int margin = draw->layout.margin, lamp = draw->layout.large_px * 3 / 4;
-    bool on = model->daemon.reachable && model->daemon.record.active;
+    bool on = model->daemon.reachable && model->daemon.record.active &&
+              !oct_view_waits_to_record(model); /* red is for what is being recorded */
 
     words_of(model, &recording);
     oct_draw_fill(draw, bar, on ? RGB_RECORD : RGB_BAR, 255);
@@ -39,7 +40,8 @@ void oct_draw_header(struct oct_draw *draw, const struct oct_view_model *model)
     enum oct_text_size size = oct_draw_text_width(draw, OCT_TEXT_LARGE, recording.text) <= room
                                   ? OCT_TEXT_LARGE
                                   : OCT_TEXT_NORMAL;
-    oct_draw_text_fit(draw, size, recording.text, sizeof(recording.text), room, OCT_DRAW_CUT_END);
+    oct_draw_text_fit(draw, size, recording.text, sizeof(recording.text), room,
+                      OCT_DRAW_CUT_MIDDLE);
     oct_draw_text(draw, size, left, part.y + (part.h - oct_draw_line_height(draw, size)) / 2,
                   recording.text, rgb);
 }

@@ -94,7 +94,7 @@ static bool is_of_use(const struct oct_view_model *model, enum oct_view_action a
     case OCT_ACTION_RECORD: /* in playback, to stop what goes on */
         return !model->playback.active || (model->daemon.reachable && model->daemon.record.active);
     case OCT_ACTION_SAVE_LAST:
-        return model->daemon.last.bscans_most > 0;
+        return model->daemon.last.bscans_most > 0 && model->daemon.last.length_s >= 0.5;
     case OCT_ACTION_PLAYBACK:
         return model->playback.active || model->daemon.record.file[0] ||
                model->daemon.last.file[0] || model->playback.file.path[0];

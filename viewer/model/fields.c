@@ -121,6 +121,17 @@ static void add_losses(const struct oct_view_model *model, struct list *list)
         add(list, 21, fresh ? OCT_TONE_WARN : OCT_TONE_PLAIN, "lost %.0f", d->bscans_dropped);
 }
 
+/* "45 s", "38 min", "5.2 h": how long the disk lasts is no time of the day. */
+static void time_text(double seconds, char *text, size_t n_bytes)
+{
+    if (!(seconds < 3600))
+        snprintf(text, n_bytes, "%.1f h", fmin(seconds / 3600, 9999));
+    else if (seconds < 120)
+        snprintf(text, n_bytes, "%.0f s", seconds);
+    else
+        snprintf(text, n_bytes, "%.0f min", floor(seconds / 60));
+}
+
 /* n_letters: too few for both: the time alone, where it is known. */
 static void add_disk(const struct oct_view_model *model, unsigned n_letters, struct list *list)
 {
@@ -130,7 +141,7 @@ static void add_disk(const struct oct_view_model *model, unsigned n_letters, str
         left_s < OCT_VIEW_DISK_OUT_S ? OCT_TONE_WARN : OCT_TONE_PLAIN; /* not for NaN */
     char text[32];
 
-    oct_view_duration_text(left_s, text, sizeof(text));
+    time_text(left_s, text, sizeof(text));
     if (!d->reachable || isnan(d->disk_bytes_free))
         add(list, n_letters, OCT_TONE_DIM, "disk ---");
     else if (isnan(left_s))

@@ -290,7 +290,7 @@ static void apply_rest(struct oct_view_model *model, enum oct_view_action action
 void oct_view_model_apply(struct oct_view_model *model, enum oct_view_action action, unsigned times)
 {
     if (model->settings.operators && !oct_view_action_is_operators(action)) {
-        oct_view_model_say(model, "locked: the operator profile is on (Ctrl+O leaves it)");
+        oct_view_model_say(model, "not in the operator profile");
         return;
     }
     if (model->measuring && oct_view_model_move_held(model, action, times))

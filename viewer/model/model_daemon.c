@@ -121,6 +121,8 @@ static void hear_answer(struct oct_view_model *model, const struct oct_view_answ
         answer_recording(model, answer);
     if (answer->wish == OCT_WISH_STOP && answer->ok) /* the status follows */
         model->recorded.stop_was_asked |= model->recorded.is_on;
+    else if (answer->wish == OCT_WISH_STOP)
+        model->recorded.stop_was_asked = false;
     if (answer->unanswered)
         fail_all(model, answer->wish);
     else if (answer->ok)
@@ -142,9 +144,10 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
         oct_view_line_rate_add(&model->line_rate, daemon->acquisitions,
                                daemon->lines_received + daemon->lines_missing, daemon->uptime_s,
                                daemon->lines);
-        oct_view_recorded_hear(&model->recorded, &model->daemon, daemon,
-                               answer->wish == OCT_WISH_STOP || model->asked == OCT_WISH_STOP,
-                               model->now_ns);
+        oct_view_recorded_hear(
+            &model->recorded, &model->daemon, daemon,
+            (answer->wish == OCT_WISH_STOP ? answer->ok : model->asked == OCT_WISH_STOP),
+            model->now_ns);
         model->volumes_before = model->recorded.files;
         struct oct_view_contrast *contrast =
             model->playback.active ? &model->playback.live_contrast : &model->contrast;

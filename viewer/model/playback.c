@@ -81,6 +81,7 @@ static void begin(struct oct_view_model *model)
     p->was_alone = model->settings.arrangement == OCT_ARRANGEMENT_ALONE;
     if (p->was_alone)
         model->settings.arrangement = OCT_ARRANGEMENT_TWO;
+    model->patient.asks = OCT_ASKS_NOTHING; /* there is nothing to record here */
     p->active = true;
 }
 
@@ -112,6 +113,16 @@ static bool is_another(const struct oct_view_file *a, const struct oct_view_file
            a->n_lines != b->n_lines || a->depth != b->depth;
 }
 
+/* A recording that was stopped within a volume ends with a piece; what an operator wants to look at
+ * is a whole one. */
+static bool is_piece_behind_volumes(const struct oct_view_model *model,
+                                    const struct oct_view_file *file)
+{
+    return model->playback.request.or_before && model->playback.request.by == 0 &&
+           file->n_valid < file->n_bscans && file->place > 1 && model->recorded.n_whole > 0 &&
+           !model->save_last.is_newest;
+}
+
 void oct_view_playback_opened(struct oct_view_model *model, const struct oct_view_file *file)
 {
     struct oct_view_playback *p = &model->playback;
@@ -119,6 +130,12 @@ void oct_view_playback_opened(struct oct_view_model *model, const struct oct_vie
 
     if (!p->opens)
         return; /* live pictures were asked for meanwhile */
+    if (is_piece_behind_volumes(model, file)) {
+        oct_view_model_say(model, "the last whole volume; %s, the piece behind it, has %u of %u",
+                           file->name, file->n_valid, file->n_bscans);
+        oct_view_playback_open(model, file->path, -1, false);
+        return;
+    }
     if (!p->active)
         begin(model);
     p->opens = false;

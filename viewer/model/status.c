@@ -57,6 +57,14 @@ static const char *noted_text(const struct oct_view_model *model, char *text, si
     return text;
 }
 
+bool oct_view_waits_to_record(const struct oct_view_model *model)
+{
+    const struct oct_view_daemon *d = &model->daemon;
+
+    return d->record.active && d->record.waiting_for_volume &&
+           d->record.volumes_written <= model->volumes_before;
+}
+
 void oct_view_recording(const struct oct_view_model *model, struct oct_view_phrase *phrase)
 {
     const struct oct_view_daemon *d = &model->daemon;
@@ -79,9 +87,8 @@ void oct_view_recording(const struct oct_view_model *model, struct oct_view_phra
                              : "not recording: octd does not answer");
     else if (d->record.active && d->record.stopping)
         set(phrase, OCT_TONE_WARN, "closing the file");
-    else if (d->record.active && d->record.waiting_for_volume &&
-             d->record.volumes_written <= model->volumes_before)
-        set(phrase, OCT_TONE_WARN, "RECORDING from the next volume on  %s", elapsed);
+    else if (oct_view_waits_to_record(model))
+        set(phrase, OCT_TONE_WARN, "WAITING to record the next volume  %s", elapsed);
     else if (d->record.active)
         set(phrase, OCT_TONE_BAD, "RECORDING %s  volume %.0f%s, %.0f B-scans safe%s", elapsed,
             d->record.volumes_written - model->volumes_before + 1, of, d->record.bscans_in_file,

@@ -21,6 +21,9 @@ struct oct_view_phrase {
     enum oct_view_tone tone;
 };
 
+/* Whether a recording has begun of which nothing is in a file yet. */
+bool oct_view_waits_to_record(const struct oct_view_model *model);
+
 /* Whether octd records, as it said itself; what was only asked for is shown as asked for. */
 void oct_view_recording(const struct oct_view_model *model, struct oct_view_phrase *phrase);
 
