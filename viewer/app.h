@@ -22,12 +22,13 @@ struct oct_view_app {
     bool bad_told;
 };
 
-/* Reads the settings, connects, and opens the recording that the options name. `notify` is called by the threads when something came. */
+/* Reads the settings, connects, and opens the recording that the options name. The threads call
+ * `notify` when something came. */
 enum oct_err oct_view_app_open(struct oct_view_app *app, const struct oct_view_options *options,
                                void (*notify)(void *context), void *context, struct oct_error *err);
 
-/* Takes what came from the subscription, the control socket and a recording, and sends wishes. True: there is
- * something new to draw. */
+/* Takes what came from the subscription, the control socket and a recording, and sends wishes.
+ * True: there is something new to draw. */
 bool oct_view_app_turn(struct oct_view_app *app);
 
 /* Saves the settings; a failure is logged. */

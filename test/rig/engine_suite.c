@@ -449,8 +449,8 @@ static bool is_large(const struct oct_scene *scene)
     return (size_t)scene->recipe.n_lines * scene->recipe.n_samples >= 40000;
 }
 
-/* Displays of the two variants of a slow engine: each has pictures of every other display and floats
- * of one in each scale; together they have them all, and floats of a range of each kind. */
+/* Displays of the two variants of a slow engine: each has pictures of every other display and
+ * floats of one in each scale; together they have them all, and floats of a range of each kind. */
 static bool shares(unsigned variant, enum oct_sample_type sample_type, size_t n)
 {
     static const bool floats[2][N_DISPLAYS] = {{[2] = true, [4] = true}, {[1] = true, [7] = true}};

@@ -16,7 +16,8 @@
  *     B[d] = (1/N) sum_i x[i] w[i] phi(q_i) e^(-2 pi i d q_i / P2)     first <= d < last
  *
  * where q_i is camera sample i on the P2 steps in k, w[i] = |dq/di| by central differences (at both
- * ends by one-sided ones), and phi is linear between the entries of a file (test/rig/oracle_exact.h).
+ * ends by one-sided ones), and phi is linear between the entries of a file
+ * (test/rig/oracle_exact.h).
  *
  * Beyond the contract: `cubic` interpolation is the four-point Lagrange polynomial through the
  * nodes (axis[m], u[m]), m = l-1 .. l+2, where l is the interval of the linear case and axis is

@@ -1,11 +1,11 @@
-/* Sums over a circle of angles, for several lines side by side, in fewer steps than they are written
- * with:
+/* Sums over a circle of angles, for several lines side by side, in fewer steps than they are
+ * written with:
  *
  *     Y[j] = sum_n Z[n] e^(+- 2 pi i n j / P)        from <= n < to, first <= j < last
  *
  * With n = a + b L, L = P / R, the factor that belongs to b is e^(+- 2 pi i b j / R), the same for
- * all j of one rest of R: these share sum_b Z[a + b L] e^(+- 2 pi i b j / R), a < L, and are sums of
- * L terms over it. Nothing is approximated. */
+ * all j of one rest of R: these share sum_b Z[a + b L] e^(+- 2 pi i b j / R), a < L, and are sums
+ * of L terms over it. Nothing is approximated. */
 #ifndef OCT_TEST_RIG_ORACLE_SUMS_H
 #define OCT_TEST_RIG_ORACLE_SUMS_H
 

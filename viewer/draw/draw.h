@@ -26,8 +26,8 @@ void oct_draw_set_text(struct oct_draw *draw, double points, double dpi);
 enum oct_err oct_draw_frame(struct oct_draw *draw, const struct oct_view_model *model,
                             struct oct_error *err);
 
-/* Darkens what oct_draw_frame drew, as the settings say; alarms stay as light as they are. A picture
- * of the window is taken before. */
+/* Darkens what oct_draw_frame drew, as the settings say; alarms stay as light as they are. A
+ * picture of the window is taken before. */
 void oct_draw_dim(struct oct_draw *draw, const struct oct_view_model *model);
 
 /* Where the last oct_draw_frame put things. */

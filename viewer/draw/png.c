@@ -47,10 +47,9 @@ static void ignore_warning(png_structp png, png_const_charp text)
 /* iTXt holds UTF-8. */
 static void add_note(png_text *note, char *keyword, const char *text)
 {
-    *note = (png_text){.compression = PNG_ITXT_COMPRESSION_NONE,
-                       .key = keyword,
-                       .text = (char *)(uintptr_t)text, /* libpng copies it */
-                       .itxt_length = strlen(text)};
+    *note = (png_text){
+        .compression = PNG_ITXT_COMPRESSION_NONE, .key = keyword, .itxt_length = strlen(text)};
+    memcpy(&note->text, &text, sizeof(text)); /* not const there, but libpng copies the text */
 }
 
 static void make_notes(struct encoding *e, const struct oct_view_caption *caption, time_t when)

@@ -122,7 +122,7 @@ static int ascending(const void *a, const void *b)
 static void find_noise(struct cells *cells)
 {
     const uint32_t n_bins = cells->n_bins, n_dark = n_bins / 4;
-    double row[MOST_BINS], sorted[MOST_BINS], sum = 0, squares = 0;
+    double row[MOST_BINS] = {0}, sorted[MOST_BINS] = {0}, sum = 0, squares = 0;
     uint32_t n = 0;
 
     for (uint32_t b = 0; b < n_bins; b++) {
@@ -209,7 +209,7 @@ static double bottom_of(const struct cells *cells, const double *mean, struct ru
 static struct column look_at(const struct cells *cells, const double *mean)
 {
     const uint32_t n_bins = cells->n_bins, n_bright = n_bins < N_BRIGHT ? n_bins : N_BRIGHT;
-    double sorted[MOST_BINS], above[MOST_BINS], bright = 0;
+    double sorted[MOST_BINS] = {0}, above[MOST_BINS], bright = 0;
     struct column column = {.found = false};
 
     for (uint32_t b = 0; b < n_bins; b++)
