@@ -39,7 +39,8 @@ uint64_t oct_hdf5_array_place(const struct oct_hdf5_array *array, hid_t memory_t
                               uint64_t file_bytes);
 
 /* Reads everything, row v (all of [v][...]), or of row v the n items
- * [v][first .. first + n - 1][...], converted to memory_type. The caller has checked the extents. */
+ * [v][first .. first + n - 1][...], converted to memory_type. The caller has checked the
+ * extents. */
 enum oct_err oct_hdf5_array_read(const struct oct_hdf5_array *array, hid_t memory_type,
                                  void *values, struct oct_error *err);
 enum oct_err oct_hdf5_array_read_row(const struct oct_hdf5_array *array, uint64_t v,
