@@ -109,9 +109,9 @@ int main(void)
         {.simd = "avx2"},
         {.simd = "avx512"},
     };
-    const struct oct_suite suite = {&oct_engine_cpu, variants, 3};
+    const struct oct_suite suite = {&oct_engine_cpu, variants, 3, .is_slow = false};
     struct oct_engine_options lent[4] = {variants[0], variants[1], variants[2], {.simd = "auto"}};
-    const struct oct_suite with_lent_pool = {&oct_engine_cpu, lent, 4};
+    const struct oct_suite with_lent_pool = {&oct_engine_cpu, lent, 4, .is_slow = false};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_machine_runs_plain_and_auto),
         cmocka_unit_test(avx2_and_avx512_make_the_same_bytes),

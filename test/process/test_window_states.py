@@ -180,7 +180,7 @@ def no_signal(desk):
     desk.stop_camera()
     desk.wait("NO SIGNAL")
     desk.until(desk.is_dim, "a dim picture that stands")
-    assert share(desk.look()[int(0.05 * desk.height):desk.height // 4], BAD) > 0.002
+    assert share(desk.look()[36:desk.height // 4], BAD) > 0.002
 
 
 def disk_full(desk):
