@@ -4,6 +4,7 @@ under Xvfb, keys and mouse by xdotool. What the window shows is judged by its ow
 import glob, shutil
 import numpy as np
 from PIL import Image
+from hands import Hands
 from octtest import *
 
 W, H = 1280, 720
@@ -33,7 +34,7 @@ def live(pixels):
     return share(pixels, GOOD, 9, H - 17, 7, 9) > 0.9
 
 
-class Clinic:
+class Clinic(Hands):
     """Everything that stands on the desk."""
 
     def __init__(self):
@@ -87,26 +88,6 @@ class Clinic:
             else None
         socket.close()
         return reply
-
-    def until(self, true, what):
-        def is_so():
-            self.keep_camera()
-            return true()
-        until(is_so, what)
-
-    def xdotool(self, *words):
-        subprocess.run(["xdotool", *map(str, words)], env=self.env, timeout=PATIENCE_S, check=True,
-                       stdout=subprocess.DEVNULL)
-
-    def keys(self, *keys):
-        self.xdotool("key", *keys)
-        time.sleep(0.3)
-
-    def drag(self, x0, y0, x1, y1, button=1):
-        self.xdotool("mousemove", x0, y0, "mousedown", button)
-        self.xdotool("mousemove", (x0 + x1) // 2, (y0 + y1) // 2, "mousemove", x1, y1)
-        time.sleep(0.2)
-        self.xdotool("mouseup", button)
 
     def look(self, key="s"):
         """What the window shows: a snapshot, taken by its own key."""

@@ -4,6 +4,7 @@ sounds as the audio device hears them: a real octd fed by octctl replay, a real 
 import datetime, glob, re, shutil
 import numpy as np
 from PIL import Image
+from hands import Hands
 from octtest import *
 
 W, H = 1280, 720
@@ -17,7 +18,7 @@ COMMON = settings(
     record=dict(directory=HERE + "/records", eye="OD", pseudonym="M\u00fcl/7"))
 
 
-class Desk:
+class Desk(Hands):
     def __init__(self):
         if not (shutil.which("Xvfb") and shutil.which("xdotool")):
             raise Skip("Xvfb or xdotool is not installed")
@@ -78,26 +79,6 @@ class Desk:
         reply = json.loads(socket.recv()) if socket.poll(patience_ms) else None
         socket.close()
         return reply
-
-    def until(self, true, what):
-        def is_so():
-            self.keep_camera()
-            return true()
-        until(is_so, what)
-
-    def xdotool(self, *words):
-        subprocess.run(["xdotool", *map(str, words)], env=self.env, timeout=PATIENCE_S, check=True,
-                       stdout=subprocess.DEVNULL)
-
-    def keys(self, *keys):
-        self.xdotool("key", *keys)
-        time.sleep(0.3)
-
-    def drag(self, x0, y0, x1, y1):
-        self.xdotool("mousemove", x0, y0, "mousedown", 1)
-        self.xdotool("mousemove", (x0 + x1) // 2, (y0 + y1) // 2, "mousemove", x1, y1)
-        time.sleep(0.2)
-        self.xdotool("mouseup", 1)
 
     def snap(self, key="s"):
         """(name, picture, what its text says) of a snapshot that a key takes."""

@@ -3,6 +3,7 @@ keys and buttons are pressed, and what it shows is read from the screen's own me
 import shutil
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
+from hands import Hands
 from octtest import *
 
 FONT = "/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf"
@@ -107,8 +108,10 @@ class Screen:
         return self.memory[part][:, :, 2::-1].copy()
 
 
-class Desk:
+class Desk(Hands):
     """A screen, octview, octd and a camera, each of which may be missing."""
+
+    PAUSE_S = 0.15
 
     def __init__(self, name, width=1280, height=720, **sections):
         self.where = folder(name)
@@ -201,21 +204,7 @@ class Desk:
     def value(self, key):
         return self.ask("get", key=key)["value"]
 
-    def until(self, true, what):
-        def is_so():
-            self.keep_camera()
-            return true()
-        until(is_so, what)
-
     # ---- hands ----
-
-    def xdotool(self, *words):
-        subprocess.run(["xdotool", *map(str, words)], env=self.env, timeout=PATIENCE_S, check=True,
-                       stdout=subprocess.DEVNULL)
-
-    def keys(self, *keys):
-        self.xdotool("key", *keys)
-        time.sleep(0.15)
 
     def type(self, text):
         self.xdotool("type", "--delay", "40", text)
