@@ -130,7 +130,6 @@ struct oct_view_model {
     struct oct_view_watch missing, dropped;
     struct oct_view_disk disk;
     struct oct_view_line_rate line_rate;
-    double volumes_before; /* that were written when the recording began */
     struct oct_view_recorded recorded;
     struct oct_view_enface_wishes enface_wishes;
     struct oct_view_wishes wishes; /* to be asked for */

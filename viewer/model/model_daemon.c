@@ -148,7 +148,6 @@ void oct_view_model_hear(struct oct_view_model *model, const struct oct_view_dae
             &model->recorded, &model->daemon, daemon,
             (answer->wish == OCT_WISH_STOP ? answer->ok : model->asked == OCT_WISH_STOP),
             model->now_ns);
-        model->volumes_before = model->recorded.files;
         struct oct_view_contrast *contrast =
             model->playback.active ? &model->playback.live_contrast : &model->contrast;
         if (daemon->pixels_told)

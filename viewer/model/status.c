@@ -62,7 +62,7 @@ bool oct_view_waits_to_record(const struct oct_view_model *model)
     const struct oct_view_daemon *d = &model->daemon;
 
     return d->record.active && d->record.waiting_for_volume &&
-           d->record.volumes_written <= model->volumes_before;
+           d->record.volumes_written <= model->recorded.files;
 }
 
 void oct_view_recording(const struct oct_view_model *model, struct oct_view_phrase *phrase)
@@ -91,7 +91,7 @@ void oct_view_recording(const struct oct_view_model *model, struct oct_view_phra
         set(phrase, OCT_TONE_WARN, "WAITING to record the next volume  %s", elapsed);
     else if (d->record.active)
         set(phrase, OCT_TONE_BAD, "RECORDING %s  volume %.0f%s, %.0f B-scans safe%s", elapsed,
-            d->record.volumes_written - model->volumes_before + 1, of, d->record.bscans_in_file,
+            d->record.volumes_written - model->recorded.files + 1, of, d->record.bscans_in_file,
             noted_text(model, noted, sizeof(noted)));
     else if (!answered(model, phrase))
         set(phrase, OCT_TONE_DIM, "not recording%s", of);
