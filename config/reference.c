@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static const char *when_text(enum oct_config_when when)
+static const char *when_text(enum oct_config_when when, const char *section)
 {
     switch (when) {
     case OCT_CONFIG_LIVE:
@@ -13,7 +13,8 @@ static const char *when_text(enum oct_config_when when)
     case OCT_CONFIG_IDLE:
         return "may change while idle";
     case OCT_CONFIG_START:
-        return "read at the daemon's start";
+        return strcmp(section, "view") == 0 ? "read at octview's start"
+                                            : "read at the daemon's start";
     }
     return "";
 }
@@ -43,7 +44,7 @@ void oct_key_write_reference(FILE *out, const struct oct_key *key)
     oct_key_format_range(key, range, sizeof(range));
     fprintf(out, "\n; %s\n", key->meaning);
     snprintf(line, sizeof(line), "%s; default %s; %s", range,
-             key->standard[0] ? key->standard : "nothing", when_text(key->when));
+             key->standard[0] ? key->standard : "nothing", when_text(key->when, key->section));
     write_wrapped(out, line);
     if (key->shipped) {
         snprintf(line, sizeof(line), "Set here: %s", key->shipped_why);
