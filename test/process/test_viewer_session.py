@@ -343,8 +343,8 @@ def settings_are_remembered():
     log = open(HERE + "/octview.log").read()
     assert log == "", log
     clinic.open()
-    clinic.see(live, "a second start")
-    assert share(clinic.look(), GOOD, 10, 420, 1260, 200) > 0.0001  # the scan's place, en face
+    clinic.see(lambda p: live(p) and share(p, GOOD, 10, 420, 1260, 200) > 0.0001,
+               "a second start, with the scan's place in the en face")
     clinic.keys("ctrl+o", "F1")
     clinic.keys("m", "l")
     clinic.keys("F1")
