@@ -42,12 +42,15 @@ OPT  ?= -O2 -g
 SAN_FLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -O1)
 
 CPPFLAGS += -I. -Ipipeline/client -D_POSIX_C_SOURCE=200809L -DOCT_VERSION='"$(VERSION)"'
-CFLAGS   += -std=c17 $(OPT) $(WARN) -pthread $(SAN_FLAGS)
+# Every object may become part of a shared library, which shows what its header marks and no more.
+PIC      := -fPIC -fvisibility=hidden
+CFLAGS   += -std=c17 $(PIC) $(OPT) $(WARN) -pthread $(SAN_FLAGS)
+CXXFLAGS += -std=c++17 $(PIC) $(OPT) -Wall -Wextra -Wshadow -pthread $(SAN_FLAGS)
 LDFLAGS  += -pthread $(SAN_FLAGS)
 LDLIBS   += -lm
 
 # One folder a room; one program a folder.
-LIB_SRC     := $(wildcard pipeline/*/*.c kernels/*.c kernels/*/*.c analysis/*.c analysis/*/*.c formats/*.c config/*.c)
+LIB_SRC     := $(wildcard pipeline/*/*.c kernels/*.c kernels/*/*.c analysis/*.c analysis/*/*.c formats/*.c formats/*/*.c config/*.c)
 DAEMON_SRC  := $(wildcard daemon/*.c)
 VIEWER_SRC  := $(wildcard viewer/*.c viewer/*/*.c)
 TOOLS_SRC   := $(wildcard tools/*.c tools/*/*.c)
@@ -81,6 +84,12 @@ $(BUILD)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(SYSTEM_CFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
+
+# C++ where a library offers nothing else.
+$(BUILD)/%.cc.o: %.cc Makefile
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(CPPFLAGS) $(SYSTEM_CFLAGS) $(CXXFLAGS) -MMD -MP -c -o $@ $<
 
 # Loops over all pixels of all pictures, which gcc turns into vector code only when asked.
 $(BUILD)/analysis/%.o: EXTRA_CFLAGS += -O3

@@ -39,7 +39,7 @@ CUDA_PTX := $(lastword $(CUDA_ARCHS))
 NVCCFLAGS := -std=c++17 -O3 -I. -DOCT_CUDA_ARCHS='"$(addprefix sm_,$(CUDA_ARCHS))"' \
   $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
   -gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX) \
-  -Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-pthread
+  -Xcompiler -Wall,-Wextra,-Wno-unused-parameter,-pthread,-fPIC
 LIB_SRC := $(filter-out $(CUDA_ABSENT),$(LIB_SRC))
 EXTRA_LIB_OBJ := $(CUDA_SRC:%=$(BUILD)/%.o)
 $(BUILD)/config/version.o: CPPFLAGS += -DOCT_HAS_CUDA

@@ -1,0 +1,89 @@
+/* What octctl export writes: arrays of a recording in the formats of other tools.
+ *
+ * A source yields an array [planes][rows][columns] plane by plane, the last axis fastest, as octd
+ * keeps it: B-scans [V][M][D], spectra [V][M][N], an en face picture [1][V][M], results of analyses.
+ * A writer takes sources and makes one file, whole or not at all (whole_file.h), and holds no more
+ * than a few planes in memory.
+ *
+ *     OME-TIFF, DICOM, PNG   pictures: of B-scans columns become rows, so that depth points down
+ *                            (is_upright says which), of all others rows stay rows
+ *     NIfTI, .npy, .mat      arrays, as they are
+ *
+ * No state; any thread, but one thread a source. */
+#ifndef OCT_FORMATS_EXPORT_EXPORT_H
+#define OCT_FORMATS_EXPORT_EXPORT_H
+
+#include "pipeline/base/err.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum oct_export_sample { OCT_EXPORT_U8, OCT_EXPORT_U16, OCT_EXPORT_F32 };
+
+/* What the array is and where it comes from; strings are the source's. */
+struct oct_export_form {
+    uint32_t dims[3];    /* planes, rows, columns */
+    const char *axes[3]; /* "bscan", "line", "depth", "sample", ... of each */
+    double um[3];    /* from one to the next along each; NaN: the axis is no length, or unknown */
+    bool is_upright; /* rows are depth already, or not depth at all; false: columns are depth */
+    enum oct_export_sample sample;
+    const char *name;     /* of the dataset: "bscans", "spectra", "enface", "analysis/NAME" */
+    const char *quantity; /* "intensity", "thickness", ...; "": unknown */
+    const char *unit;     /* of the values: "dB", "counts^2", "counts", "um"; "": none or unknown */
+    double lo, hi;        /* of u8 and u16 pictures: what 0 and the largest value stand for, in
+                             `unit`; both NaN: values are what they are */
+    const char *eye;      /* "OD", "OS", "" */
+    const char *pseudonym, *start_time, *software, *engine; /* "": unknown */
+    double plane_s;                                         /* from plane to plane; NaN: unknown */
+    double refractive_index;                                /* NaN: unknown */
+    const char *acquisition_uid; /* the same text for all exports of one recording: a hash of what
+                                    the file says of itself; never a name or a path */
+    const uint8_t *plane_valid;  /* [dims[0]]; NULL: all */
+};
+
+struct oct_export_source {
+    struct oct_export_form form;
+    void *context;
+    /* Reads plane i into pixels ([rows][columns] of form.sample), any order. */
+    enum oct_err (*read)(void *context, uint32_t plane, void *pixels, struct oct_error *err);
+};
+
+struct oct_export_options {
+    bool force;
+    const volatile sig_atomic_t *cancel; /* not 0: end (OCT_E_CLOSED); NULL: nobody does */
+    void (*progress)(void *context, uint64_t done, uint64_t all); /* of long work; NULL: none */
+    void *progress_context;
+};
+
+/* A format: a row of the table in formats.c. */
+struct oct_export_format {
+    const char *name;        /* "ome-tiff", as --to takes it */
+    const char *suffixes[4]; /* ".ome.tif", ...; the first is the usual one */
+    const char *meaning;     /* for the help */
+    bool many;               /* takes several sources, a series each */
+    bool needs_um;           /* writes lengths: a spacing that is unknown must be given */
+    bool u8_only, is_folder;
+    enum oct_err (*write)(const char *path, const struct oct_export_source *sources, unsigned n,
+                          const struct oct_export_options *options, struct oct_error *err);
+};
+
+extern const struct oct_export_format oct_export_ome_tiff, oct_export_nifti, oct_export_dicom,
+    oct_export_npy, oct_export_mat, oct_export_png;
+
+/* The formats that there are, up to NULL. */
+extern const struct oct_export_format *const oct_export_formats[];
+
+/* By --to, or (to NULL) by the suffix of the path. OCT_E_ARG: there is none; lists them. */
+enum oct_err oct_export_format_find(const struct oct_export_format **format, const char *path,
+                                    const char *to, struct oct_error *err);
+
+/* Reads plane i as a picture: [height][width], depth downwards. scratch: as large as the plane. */
+enum oct_err oct_export_read_picture(const struct oct_export_source *source, uint32_t plane,
+                                     void *pixels, void *scratch, struct oct_error *err);
+void oct_export_picture_size(const struct oct_export_form *form, uint32_t *height, uint32_t *width,
+                             double um[2] /* dy, dx */);
+size_t oct_export_sample_bytes(enum oct_export_sample sample);
+
+#endif
