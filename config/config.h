@@ -37,6 +37,7 @@ enum oct_config_backend { OCT_BACKEND_AUTO, OCT_BACKEND_CPU, OCT_BACKEND_CUDA };
 #define OCT_CONFIG_MAX_NAMES 16 /* in a list of names such as analysis.run */
 
 struct oct_config {
+    bool quiet; /* octctl's --quiet: of the command line, no key */
     struct {
         uint32_t samples; /* 832 */
         uint32_t bits;    /* 16: significant bits of a sample, 1..16; saturation is 2^bits - 1 */

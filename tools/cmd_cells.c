@@ -164,6 +164,7 @@ static int begin(struct job *job, const struct oct_config *config)
     struct oct_error err;
     enum oct_err e = oct_workers_create(&job->workers, 0, &err);
     job->run.film_setup.workers = job->workers;
+    job->progress.quiet = config->quiet;
     job->run.film_setup.backend = oct_config_backend_names[config->pipeline.backend];
     job->run.film_setup.gpus = config->pipeline.gpus;
     job->run.mask_path = g->mask;
@@ -239,7 +240,8 @@ static int search(struct job *job)
     const char *warning = oct_pictures_warning(job->run.pictures);
     struct oct_error err, why;
     int status = 0;
-    job->progress = (struct oct_progress){.what = "pictures", .started_ns = oct_clock_ns()};
+    job->progress.what = "pictures";
+    job->progress.started_ns = oct_clock_ns();
     const enum oct_err e =
         oct_cells_run_all(&job->run, cancel, oct_progress_show, &job->progress, &err);
     const bool is_damaged = job->run.n > 0 && (e == OCT_E_FORMAT || e == OCT_E_IO);

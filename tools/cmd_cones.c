@@ -293,7 +293,8 @@ static enum oct_err measure(struct job *job, struct oct_error *err)
     job->given.step = job->report.step;
     job->most_batch = 2 * (oct_workers_n_threads(job->workers) + 1);
     job->most_batch = job->most_batch < MOST_BATCH ? job->most_batch : MOST_BATCH;
-    job->progress = (struct oct_progress){.what = "pictures", .started_ns = oct_clock_ns()};
+    job->progress.what = "pictures";
+    job->progress.started_ns = oct_clock_ns();
     if ((e = look_at_all(job, err)))
         return e;
     job->report.seconds = oct_progress_seconds(&job->progress);
@@ -333,7 +334,6 @@ static const struct oct_option options[] = {
 
 static int run(struct oct_config *config, int argc, char **argv)
 {
-    (void)config;
     struct oct_error err;
     struct job *job = calloc(1, sizeof(*job));
     if (!job) {
@@ -341,6 +341,7 @@ static int run(struct oct_config *config, int argc, char **argv)
         return oct_command_fail(argv[0], &err);
     }
     job->given.invalid = NAN;
+    job->progress.quiet = config->quiet;
     int status = oct_options_read(&oct_command_cones, &job->given, &argc, argv);
     if (!status) {
         oct_picture_option_names(argc, argv, &job->inputs, &job->n_inputs, &job->out);

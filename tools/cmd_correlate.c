@@ -279,7 +279,8 @@ static enum oct_err correlate(struct job *job, struct oct_error *err)
     job->setup.with = job->with;
     job->setup.take = take;
     job->setup.context = job;
-    job->progress = (struct oct_progress){.what = "pictures", .started_ns = oct_clock_ns()};
+    job->progress.what = "pictures";
+    job->progress.started_ns = oct_clock_ns();
     e = oct_correlate_run(&job->setup, job->why, sizeof(job->why), err);
     if (e)
         return e;
@@ -359,6 +360,7 @@ static int run(struct oct_config *config, int argc, char **argv)
     status = read_given(&job, argv[0]);
     if (status)
         return status;
+    job.progress.quiet = config->quiet;
     job.setup.backend = oct_config_backend_names[config->pipeline.backend];
     job.setup.gpus = config->pipeline.gpus;
     if (correlate(&job, &err)) {

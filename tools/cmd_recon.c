@@ -17,7 +17,7 @@
 
 struct job {
     const char *in, *out;
-    bool force;
+    bool force, quiet;
     const volatile sig_atomic_t *cancel;
     struct oct_output output;
     struct oct_recording *recording;
@@ -66,7 +66,8 @@ static void report(const struct job *job, const struct oct_progress *progress,
 
 static enum oct_err write_pictures(struct job *job, struct oct_error *err)
 {
-    struct oct_progress progress = {.what = "B-scans", .started_ns = oct_clock_ns()};
+    struct oct_progress progress = {
+        .what = "B-scans", .started_ns = oct_clock_ns(), .quiet = job->quiet};
     const struct oct_offline_setup setup = {
         .pipeline = job->pipeline,
         .source = {.name = job->in,
@@ -169,7 +170,8 @@ static enum oct_err reconstruct(struct job *job, struct oct_config *config, stru
         return e;
     if ((e = create_pipeline(job, config, err)) || (e = create_output(job, config, err)))
         return e;
-    fprintf(stderr, "%s\n", job->why);
+    if (!job->quiet)
+        fprintf(stderr, "%s\n", job->why);
     e = write_pictures(job, err);
     return finish_output(job, e, err);
 }
@@ -193,6 +195,7 @@ static int run(struct oct_config *config, int argc, char **argv)
     if (strlen(job.out) >= OCT_CONFIG_STRING_BYTES)
         return oct_command_misuse(argv[0], "the output's name is too long");
     job.cancel = oct_interrupt_watch();
+    job.quiet = config->quiet;
     enum oct_err e = reconstruct(&job, config, &err);
     oct_pipeline_destroy(job.pipeline);
     oct_volume_close(job.writer, NULL);

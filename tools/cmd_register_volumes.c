@@ -178,6 +178,7 @@ static int work(struct job *job, const char *out)
     struct oct_error err;
     run->given = &job->given;
     run->cancel = oct_interrupt_watch(); /* before what is cleaned up */
+    run->progress.quiet = job->config->quiet;
     run->backend = oct_config_backend_names[job->config->pipeline.backend];
     run->gpus = job->config->pipeline.gpus;
     run->take = take;

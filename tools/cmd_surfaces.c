@@ -119,6 +119,7 @@ static enum oct_err find_layers(struct job *job, struct oct_workers *workers,
     run->inputs = (const char *const *)job->inputs.path;
     run->n_inputs = job->inputs.n;
     run->workers = workers;
+    run->progress.quiet = job->config->quiet;
     run->backend = oct_config_backend_names[job->config->pipeline.backend];
     run->gpus = job->config->pipeline.gpus;
     run->cancel = cancel;

@@ -5,10 +5,13 @@
 #include "pipeline/base/stdio.h"
 #include "tools/calibrate.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct oct_command command_reference;
 
@@ -45,7 +48,7 @@ static const struct oct_command *const commands[] = {
 
 /* The command line, sorted. The arrays hold argc + 1 pointers each. */
 struct call {
-    bool help, version;
+    bool help, version, quiet;
     const char **configs, **sets, **backends; /* NULL-terminated */
     char **rest;                              /* the command and its own arguments */
     int n_rest;
@@ -58,6 +61,8 @@ static const struct oct_option global_options[] = {
      .at = offsetof(struct call, sets)},
     {"--backend", "NAME", "auto, cpu or cuda: short for --set pipeline.backend=NAME",
      OCT_OPTION_LIST, .at = offsetof(struct call, backends)},
+    {"--quiet", NULL, "print errors and warnings alone: no progress, no report", OCT_OPTION_FLAG,
+     .at = offsetof(struct call, quiet)},
     {"--help", NULL, "this text, or that of the command named with it", OCT_OPTION_FLAG,
      .at = offsetof(struct call, help), .brief = "-h"},
     {"--version", NULL, "version, and what it was built with", OCT_OPTION_FLAG,
@@ -71,6 +76,7 @@ static void print_help(void)
     printf("usage: octctl [OPTIONS] COMMAND [ARGUMENTS]\n\ncommands:\n");
     for (size_t i = 0; i < N_COMMANDS; i++)
         printf("  %-16s %-22s %s\n", commands[i]->name, commands[i]->usage, commands[i]->help);
+    printf("  %-16s %-22s %s\n", "help", "[COMMAND]", "this text, or that of a command");
     printf("\noptions, before or after the command:\n");
     oct_options_print(global_options);
     printf("\nkeys of the configuration:\n");
@@ -132,6 +138,16 @@ static const struct oct_command *find_command(const char *name)
     return NULL;
 }
 
+/* Reports go to standard output; the exit status and stderr stay. */
+static bool silence(void)
+{
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    bool is_silent = nowhere >= 0 && dup2(nowhere, STDOUT_FILENO) >= 0;
+    if (nowhere >= 0)
+        close(nowhere);
+    return is_silent;
+}
+
 static int complain(const struct oct_error *err)
 {
     fprintf(stderr, "octctl: %s\n", err->text);
@@ -155,18 +171,32 @@ static int run(struct oct_config *config, struct call *call, int argc, char **ar
         oct_fail(&err, OCT_E_ARG, "no command given; see octctl --help");
         return complain(&err);
     }
-    const struct oct_command *command = find_command(call->rest[0]);
+    char **words = call->rest; /* `octctl help NAME` is `octctl NAME --help` */
+    if (strcmp(words[0], "help") == 0) {
+        call->help = true;
+        words++;
+    }
+    if (!words[0]) {
+        print_help();
+        return 0;
+    }
+    const struct oct_command *command = find_command(words[0]);
     if (!command) {
-        oct_fail(&err, OCT_E_ARG, "unknown command '%s'; see octctl --help", call->rest[0]);
+        oct_fail(&err, OCT_E_ARG, "unknown command '%s'; see octctl --help", words[0]);
         return complain(&err);
     }
     if (call->help) {
-        const struct oct_command *part = oct_command_part(command, call->rest[1]);
+        const struct oct_command *part = oct_command_part(command, words[1]);
         print_command_help(part ? part : command);
         return 0;
     }
     if (configure(config, call, &err))
         return complain(&err);
+    config->quiet = call->quiet;
+    if (call->quiet && !silence()) {
+        oct_fail_errno(&err, OCT_E_IO, errno, "/dev/null: --quiet cannot open it");
+        return complain(&err);
+    }
     return command->run(config, call->n_rest, call->rest);
 }
 

@@ -137,7 +137,8 @@ static enum oct_err prepare(struct job *job, struct oct_error *err)
 
 static enum oct_err run_as(const struct oct_register *r, bool as_bscans, struct oct_error *err)
 {
-    struct job job = {.r = r, .progress = {.what = "frames"}, .prepares = as_bscans};
+    struct job job = {
+        .r = r, .progress = {.what = "frames", .quiet = r->config->quiet}, .prepares = as_bscans};
     enum oct_err e = prepare(&job, err);
     const struct oct_sequence_source source = {
         .context = &job, .n_frames = job.info.n_frames, .read = read_frame, .progress = show};

@@ -262,7 +262,7 @@ static enum oct_err write_all(struct job *job, struct oct_error *err)
 
 static enum oct_err run(const struct oct_register *r, struct oct_error *err)
 {
-    struct job job = {.r = r, .progress = {.what = "pairs"}};
+    struct job job = {.r = r, .progress = {.what = "pairs", .quiet = r->config->quiet}};
     enum oct_err e = oct_register_check_files(r, false, err);
 
     e = e ? e : read_pictures(&job, err);

@@ -431,7 +431,7 @@ static enum oct_err write_all(struct job *job, struct oct_error *err)
 
 static enum oct_err run(const struct oct_register *r, struct oct_error *err)
 {
-    struct job job = {.r = r, .progress = {.what = "B-scans"}};
+    struct job job = {.r = r, .progress = {.what = "B-scans", .quiet = r->config->quiet}};
     enum oct_err e = oct_register_check_files(r, true, err);
 
     e = e ? e : open_volume(&job, err);

@@ -207,7 +207,7 @@ static void show(struct lane *lane, double share, const char *what)
     if (done > 0)
         snprintf(text + n, sizeof(text) - (size_t)n, ", %.0f s left at most",
                  ceil(seconds * (1 - done) / done));
-    oct_progress_say(done, text);
+    oct_progress_say(&run->progress, done, text);
 }
 
 /* Whether to stop. */
@@ -457,7 +457,7 @@ enum oct_err oct_volumes_run_all(struct oct_volumes_run *run, struct oct_error *
     e = work_in_lanes(run, err);
     pthread_mutex_destroy(&run->lock);
     pthread_cond_destroy(&run->turn);
-    oct_progress_clear();
+    oct_progress_clear(&run->progress);
     run->seconds = oct_progress_seconds(&run->progress);
     return e;
 }

@@ -173,7 +173,8 @@ static enum oct_err set_up(struct oct_volumes_run *run, struct oct_error *err)
 
 enum oct_err oct_volumes_run_begin(struct oct_volumes_run *run, struct oct_error *err)
 {
-    run->progress = (struct oct_progress){.what = "volumes", .started_ns = oct_clock_ns()};
+    run->progress.what = "volumes";
+    run->progress.started_ns = oct_clock_ns();
     run->pairs = calloc(run->n_moving, sizeof(*run->pairs));
     if (!run->pairs)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory");

@@ -197,7 +197,8 @@ enum oct_err oct_surfaces_run_begin(struct oct_surfaces_run *run, struct oct_err
 {
     const struct oct_pictures_options options = {.what = OCT_PICTURES_FRAMES};
     run->um[0] = NAN;
-    run->progress = (struct oct_progress){.what = "B-scans", .started_ns = oct_clock_ns()};
+    run->progress.what = "B-scans";
+    run->progress.started_ns = oct_clock_ns();
     enum oct_err e = check_inputs(run, err);
     e = e ? e : oct_pictures_open(&run->pictures, run->inputs, run->n_inputs, &options, err);
     e = e ? e : look_at_file(run, err);

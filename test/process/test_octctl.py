@@ -1,6 +1,6 @@
 """octctl's command line, its control against a daemon played by Python, info, files that hold
 something else, and every error's text."""
-import contextlib, json, os, re, subprocess, threading, time
+import contextlib, json, os, pty, re, subprocess, threading, time
 
 import h5py, numpy as np, zmq
 
@@ -72,6 +72,11 @@ def test_command_line():
           and "camera.samples" in out, "--help lists every command and the keys", out)
     code, out, _ = octctl("replay", "--help")
     check(code == 0 and "--loop" in out and "--config" in out, "replay --help lists its options")
+    for words in ["replay"], ["calibrate", "dispersion"], []:
+        code, out, _ = octctl("help", *words)
+        check(code == 0 and out == octctl(*words, "--help")[1],
+              f"help {' '.join(words)} is --help", out)
+    refused("help of an unknown command is refused", 2, "unknown command 'recn'", "help", "recn")
     code, out, _ = octctl("reference")
     check(code == 0 and "[camera]" in out and "samples" in out, "reference prints the config")
     refused("an unknown command is named", 2, "unknown command 'recn'", "recn")
@@ -92,6 +97,43 @@ def test_command_line():
         done = subprocess.run([OCTCTL, "reference"], stdout=full, stderr=subprocess.PIPE, text=True)
     check(done.returncode == 1 and "cannot write" in done.stderr,
           "a full standard output is an error", done.stderr)
+
+
+def on_terminal(*arguments):
+    """What octctl writes to stderr where that is a terminal, its stdout, and its exit status."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([OCTCTL, *arguments], stdout=subprocess.PIPE, stderr=theirs,
+                          text=True) as done:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # EIO: the other end is closed
+            while part := os.read(ours, 65536):
+                shown += part
+        out = done.stdout.read()
+    os.close(ours)
+    return shown.decode(), out, done.returncode
+
+
+def test_progress():
+    (raw, _), n = make_raw("progress.raw", 300), 300
+    kmap = os.path.join(TMP, "kmap.txt")
+    np.savetxt(kmap, [0, N - 1])
+    recon = ["recon", raw, "--force", *SMALL[:4], "--set", "file.check_samples=no",
+             "--set", "calibration.kmap=" + kmap]
+    shown, out, code = on_terminal(*recon, os.path.join(TMP, "progress.h5"))
+    lines = re.findall(r"\r\[(#*) *\] (\d+) of 300 B-scans, [0-9.]+ a second(, \d+:\d\d left)?\x1b\[K",
+                       shown)
+    done = [int(count) for _, count, _ in lines]
+    check(code == 0 and done and done == sorted(done) and done[-1] == n and not lines[-1][2]
+          and len(lines[-1][0]) == 40, "progress counts to the end on a terminal", shown)
+    check(all(left for _, count, left in lines if 0 < int(count) < n),
+          "progress says the time that is left", shown)
+    check("300 B-scans" in out, "the report comes on standard output", out)
+    shown, out, code = on_terminal("--quiet", *recon, os.path.join(TMP, "quiet.h5"))
+    check((shown, out, code) == ("", "", 0) and os.path.getsize(os.path.join(TMP, "quiet.h5")),
+          "--quiet says nothing of what went well", shown + out)
+    refused("--quiet says what went wrong", 1, "nowhere.raw: cannot open", "--quiet", "recon",
+            os.path.join(TMP, "nowhere.raw"), os.path.join(TMP, "none.h5"))
 
 
 # ---- control ----
@@ -353,5 +395,5 @@ def test_foreign_samples():
                 "--set", "calibration.wavelengths=" + axis)
 
 
-main(test_version, test_global_options, test_command_line, test_control, test_info, test_latin,
+main(test_version, test_global_options, test_command_line, test_progress, test_control, test_info, test_latin,
      test_foreign_samples)
