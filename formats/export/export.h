@@ -26,7 +26,9 @@ enum oct_export_sample { OCT_EXPORT_U8, OCT_EXPORT_U16, OCT_EXPORT_F32 };
 struct oct_export_form {
     uint32_t dims[3];    /* planes, rows, columns */
     const char *axes[3]; /* "bscan", "line", "depth", "sample", ... of each */
-    double um[3];    /* from one to the next along each; NaN: the axis is no length, or unknown */
+    double um[3];    /* from one to the next along each; NaN: the axis is no length, or unknown. Of
+                        a format with needs_um it is known where the axis is a length ("bscan",
+                        "line", "depth") of more than one step */
     bool is_upright; /* rows are depth already, or not depth at all; false: columns are depth */
     enum oct_export_sample sample;
     const char *name;     /* of the dataset: "bscans", "spectra", "enface", "analysis/NAME" */

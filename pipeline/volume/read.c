@@ -225,6 +225,7 @@ static enum oct_err open_all(struct oct_volume_reader *r, bool probed, struct oc
     copy_text(r, "eye", f->eye, sizeof(f->eye));
     copy_text(r, "pseudonym", f->pseudonym, sizeof(f->pseudonym));
     copy_text(r, "mark", f->mark, sizeof(f->mark));
+    copy_text(r, "engine", f->engine, sizeof(f->engine));
     r->config_text = oct_hdf5_text(r->file, "config", MAX_CONFIG_BYTES);
     hid_t pictures = r->bscans.array.dataset >= 0 ? r->bscans.array.dataset : r->file;
     oct_hdf5_spacing(pictures, f->spacing_um, 3);

@@ -154,6 +154,7 @@ struct oct_volume_facts {
     uint64_t first_bscan;
     char software[64], start_time[40], eye[8], pseudonym[128];
     char mark[8];         /* "", "keep" or "repeat" (label.h) */
+    char engine[160];     /* what computed the pictures; "": unknown */
     double spacing_um[3]; /* from B-scan to B-scan, line to line, pixel to pixel of a picture; NaN:
                              the file does not say */
 };
