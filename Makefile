@@ -159,7 +159,8 @@ $(CLIENT): $(call obj,$(CLIENT_SRC))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
-LIB_LIBS := $(call pkg_libs,libzmq fftw3f fftw3 hdf5 libcjson inih) $(EXTRA_LIBS)
+# -lhdf5_hl: HDF5's dimension scales; of the same package, without a file of pkg-config's.
+LIB_LIBS := $(call pkg_libs,libzmq fftw3f fftw3) -lhdf5_hl $(call pkg_libs,hdf5 libcjson inih zlib) $(EXTRA_LIBS)
 # Pictures and volumes of others, and plots: octctl; octview writes PNG files.
 PICTURE_LIBS := $(call pkg_libs,libpng libtiff-4 cairo zlib) -lnifti2
 

@@ -1,5 +1,6 @@
 #include "pipeline/volume/layout.h"
 
+#include "pipeline/volume/describe.h"
 #include "pipeline/volume/file.h"
 #include "pipeline/volume/hdf5_lock.h"
 #include "pipeline/volume/hdf5_make.h"
@@ -16,6 +17,7 @@ struct builder {
     hid_t file;
     hid_t array; /* creation properties: contiguous, allocated at once, never filled */
     hid_t text;  /* of texts: what h5py reads as str */
+    struct oct_hdf5_scales scales;
     bool failed;
     struct oct_hdf5_reason reason; /* of the first failure: libhdf5 forgets it at the next call */
 };
@@ -118,6 +120,7 @@ uint64_t oct_volume_layout_estimate(const struct oct_plan *plan,
         bytes += (uint64_t)g->n_bscans * (oct_geometry_spectra_bytes(g) + g->n_lines);
     if (with_bscans)
         bytes += (uint64_t)g->n_bscans * oct_geometry_image_bytes(g);
+    bytes += oct_volume_describe_bytes(g);
     bytes += sizeof(double) * (cal->n_wavelengths + cal->n_kmap + cal->n_background);
     bytes += 2 * sizeof(double) * (uint64_t)g->upsampled;
     for (unsigned i = 0; i < about->n_forms; i++)
@@ -148,8 +151,22 @@ static void put_f64(struct builder *b, hid_t object, const char *name, double va
 static void put_axes(struct builder *b, hid_t object, unsigned rank, const char *const *names,
                      const double *spacing_um)
 {
-    put_attribute(b, object, "axis_names", b->text, rank, names);
-    put_attribute(b, object, "axis_spacing_um", H5T_IEEE_F64LE, rank, spacing_um);
+    if (!b->failed)
+        b->failed = !oct_hdf5_put_axes(object, rank, names, spacing_um, &b->reason);
+}
+
+/* Of a dataset: the scales of its axes too. */
+static void put_dataset_axes(struct builder *b, hid_t dataset, unsigned rank,
+                             const char *const *names, const hsize_t *dims,
+                             const double *spacing_um)
+{
+    uint64_t extent[OCT_IMAGE_MAX_RANK + 1];
+    for (unsigned i = 0; i < rank; i++)
+        extent[i] = dims[i];
+    put_axes(b, dataset, rank, names, spacing_um);
+    if (!b->failed)
+        b->failed = !oct_hdf5_scales_attach(&b->scales, dataset, rank, names, extent, spacing_um,
+                                            &b->reason);
 }
 
 /* ---- arrays ---- */
@@ -194,20 +211,22 @@ static void make_group(struct builder *b, const char *name)
 }
 
 static void put_table(struct builder *b, const char *name, const double *values, int rank,
-                      const hsize_t *dims)
+                      const hsize_t *dims, const char *units)
 {
     hid_t dataset = make_array(b, name, H5T_IEEE_F64LE, rank, dims);
     if (!b->failed &&
         H5Dwrite(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
         note_failure(b);
+    put_text(b, dataset, "units", units);
     close_array(dataset);
 }
 
-static void put_list(struct builder *b, const char *name, const double *values, size_t n)
+static void put_list(struct builder *b, const char *name, const double *values, size_t n,
+                     const char *units)
 {
     hsize_t dim = n;
     if (n > 0)
-        put_table(b, name, values, 1, &dim);
+        put_table(b, name, values, 1, &dim, units);
 }
 
 /* The phase of contract step 5 from its coefficients. */
@@ -225,7 +244,7 @@ static void put_coefficients(struct builder *b, const struct oct_plan *plan)
         phase[2 * q] = cos(theta);
         phase[2 * q + 1] = -sin(theta);
     }
-    put_table(b, "/calibration/dispersion", phase, 2, dims);
+    put_table(b, "/calibration/dispersion", phase, 2, dims, "1");
     free(phase);
 }
 
@@ -233,12 +252,12 @@ static void put_calibration(struct builder *b, const struct oct_plan *plan)
 {
     const struct oct_calibration *cal = &plan->calibration;
     make_group(b, "/calibration");
-    put_list(b, "/calibration/wavelengths_nm", cal->wavelengths_nm, cal->n_wavelengths);
-    put_list(b, "/calibration/kmap_px", cal->kmap_px, cal->n_kmap);
-    put_list(b, "/calibration/background", cal->background, cal->n_background);
+    put_list(b, "/calibration/wavelengths_nm", cal->wavelengths_nm, cal->n_wavelengths, "nm");
+    put_list(b, "/calibration/kmap_px", cal->kmap_px, cal->n_kmap, "px");
+    put_list(b, "/calibration/background", cal->background, cal->n_background, "counts");
     if (cal->n_dispersion > 0) {
         hsize_t dims[2] = {cal->n_dispersion, 2};
-        put_table(b, "/calibration/dispersion", cal->dispersion, 2, dims);
+        put_table(b, "/calibration/dispersion", cal->dispersion, 2, dims, "1");
     } else {
         put_coefficients(b, plan); /* none: all phases are 1. The array always exists */
     }
@@ -358,8 +377,18 @@ static void build_gaps(struct builder *b, const struct oct_geometry *g,
     }
 }
 
+/* NULL: a count or a flag. */
+static const char *column_units(int column, const struct oct_volume_about *about)
+{
+    if (column == OCT_COLUMN_LO || column == OCT_COLUMN_HI)
+        return oct_quantity_unit(about->is_log ? OCT_QUANTITY_INTENSITY_DB
+                                               : OCT_QUANTITY_INTENSITY);
+    return column == OCT_COLUMN_TIME_NS ? "ns" : NULL;
+}
+
 static void build_frames(struct builder *b, const struct oct_geometry *g,
-                         struct oct_volume_layout *layout, bool with_spectra, bool with_bscans)
+                         const struct oct_volume_about *about, struct oct_volume_layout *layout,
+                         bool with_spectra, bool with_bscans)
 {
     hsize_t dims[2] = {g->n_bscans, g->n_lines};
     make_group(b, "/frames");
@@ -368,6 +397,8 @@ static void build_frames(struct builder *b, const struct oct_geometry *g,
             continue;
         hid_t dataset = make_array(b, columns[c].name, column_type(c), 1, dims);
         layout->column[c] = place_of(b, dataset);
+        if (column_units(c, about))
+            put_text(b, dataset, "units", column_units(c, about));
         close_array(dataset);
     }
     if (with_spectra) {
@@ -437,7 +468,7 @@ static void build_result(struct builder *b, const struct oct_image_form *form, u
     hid_t dataset = make_array(b, name, type, (int)rank, dims);
     put_text(b, dataset, "quantity", oct_quantity_name(form->quantity));
     put_text(b, dataset, "units", oct_quantity_unit(form->quantity));
-    put_axes(b, dataset, rank, axes, spacing_um);
+    put_dataset_axes(b, dataset, rank, axes, dims, spacing_um);
     if (form->labels)
         put_attribute(b, dataset, "labels", b->text, form->dims[form->rank - 1], form->labels);
     if (n_block > 1)
@@ -457,6 +488,21 @@ static void build_results(struct builder *b, const struct oct_volume_about *abou
         build_result(b, about->forms[i], n_bscans, bscan_um, &layout->results[i]);
 }
 
+/* The scale of the samples where each has its wavelength. */
+static void put_wavelengths(struct builder *b, hid_t spectra, const struct oct_geometry *g,
+                            const struct oct_calibration *cal)
+{
+    static const char name[] = "/calibration/wavelengths_nm";
+    if (b->failed || cal->n_wavelengths != g->n_samples)
+        return;
+    hid_t scale = H5Dopen2(b->file, name, H5P_DEFAULT);
+    if (scale < 0)
+        note_failure(b);
+    else
+        b->failed = !oct_hdf5_scale_use(spectra, 2, scale, "wavelengths_nm", &b->reason);
+    close_array(scale);
+}
+
 /* Creates small arrays first, so that the metadata lies together at the start of the file. */
 static void build(struct builder *b, struct oct_volume_layout *layout, const struct oct_plan *plan,
                   const struct oct_volume_about *about, bool with_spectra, bool with_bscans)
@@ -471,8 +517,11 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
 
     put_about(b, about);
     put_axes(b, b->file, 3, volume_axes, spacing_um);
+    if (!b->failed)
+        b->failed = !oct_volume_describe_places(&b->scales, b->file, b->array, g, about, &spacing,
+                                                &b->reason);
     put_calibration(b, plan);
-    build_frames(b, g, layout, with_spectra, with_bscans);
+    build_frames(b, g, about, layout, with_spectra, with_bscans);
     if (about->gap_map)
         build_gaps(b, g, layout);
     build_results(b, about, g->n_bscans, spacing_um[0], layout);
@@ -480,7 +529,9 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
         hsize_t dims[3] = {g->n_bscans, g->n_lines, g->depth};
         hid_t type = g->sample_type == OCT_SAMPLE_F32 ? H5T_IEEE_F32LE : H5T_STD_U8LE;
         hid_t dataset = make_array(b, "/bscans", type, 3, dims);
-        put_axes(b, dataset, 3, volume_axes, spacing_um);
+        put_dataset_axes(b, dataset, 3, volume_axes, dims, spacing_um);
+        if (!b->failed)
+            b->failed = !oct_volume_describe_grey(dataset, g->sample_type, about, &b->reason);
         put_attribute(b, dataset, "first_depth_px", H5T_NATIVE_UINT32, 0, &g->crop_first);
         layout->bscans = place_of(b, dataset);
         close_array(dataset);
@@ -489,7 +540,10 @@ static void build(struct builder *b, struct oct_volume_layout *layout, const str
         hsize_t dims[3] = {g->n_bscans, g->n_lines, g->n_samples};
         hid_t dataset = make_array(b, "/spectra", H5T_STD_U16LE, 3, dims);
         spacing_um[2] = NAN;
-        put_axes(b, dataset, 3, spectra_axes, spacing_um);
+        put_dataset_axes(b, dataset, 3, spectra_axes, dims, spacing_um);
+        put_text(b, dataset, "quantity", "camera samples");
+        put_text(b, dataset, "units", "counts");
+        put_wavelengths(b, dataset, g, &plan->calibration);
         layout->spectra = place_of(b, dataset);
         close_array(dataset);
     }
@@ -514,6 +568,7 @@ static void open_builder(struct builder *b, struct oct_hdf5_image *image)
 
 static void close_builder(struct builder *b)
 {
+    oct_hdf5_scales_close(&b->scales);
     if (b->text >= 0)
         H5Tclose(b->text);
     if (b->array >= 0)

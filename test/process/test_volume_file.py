@@ -141,6 +141,26 @@ def whole():
              and np.isnan(f["spectra"].attrs["axis_spacing_um"][2])
              and np.allclose(a["axis_spacing_um"], [1, 1000 / M, 4])
              and f["bscans"].attrs["first_depth_px"] == 3)
+        b, s = f["bscans"], f["spectra"]
+        case("its axes have HDF5's own labels and scales",
+             [d.label for d in b.dims] == ["bscan", "line", "depth"]
+             and [d.label for d in s.dims] == ["bscan", "line", "sample"]
+             and np.allclose(b.dims[0][0][:], np.arange(500))
+             and np.allclose(b.dims[1][0][:], np.arange(M) * 1000 / M)
+             and np.allclose(b.dims[2][0][:], (3 + np.arange(D)) * 4)
+             and [d[0].name for d in b.dims] == ["/bscan_um", "/line_um", "/depth_um"]
+             and b.dims[2][0].attrs["units"] == "um"
+             and s.dims[1][0] == b.dims[1][0] and len(s.dims[2]) == 0)
+        case("Fiji's and ilastik's readers find the size of a voxel",
+             np.allclose(b.attrs["element_size_um"], [1, 1000 / M, 4])
+             and np.allclose(s.attrs["element_size_um"], [1, 1000 / M, np.nan], equal_nan=True))
+        case("it says what grey and counts mean",
+             b.attrs["units"] == f["frames/lo"].attrs["units"] == "counts^2"
+             and b.attrs["quantity"] == "intensity"
+             and b.attrs["grey_quantity"].startswith("intensity, linear")
+             and b.attrs["grey_limits"] == "per B-scan: /frames/lo, /frames/hi"
+             and "/frames/hi[v]" in b.attrs["grey_meaning"] and "grey_lo" not in b.attrs
+             and s.attrs["units"] == "counts" and f["frames/time_ns"].attrs["units"] == "ns")
         case("no array is packed: no plug-in is needed",
              f["spectra"].chunks is None and f["spectra"].compression is None
              and f["spectra"].id.get_offset() % 4096 == 0)
