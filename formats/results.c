@@ -3,6 +3,7 @@
 
 #include "formats/whole_file.h"
 #include "pipeline/base/utf8.h"
+#include "pipeline/volume/hdf5_axes.h"
 #include "pipeline/volume/hdf5_make.h"
 #include "pipeline/volume/hdf5_probe.h"
 
@@ -28,6 +29,7 @@ struct oct_results {
     hid_t h5;
     struct dataset datasets[OCT_RESULTS_MOST_DATASETS];
     unsigned n;
+    struct oct_hdf5_scales scales;
     struct oct_error failure; /* the first; code OCT_OK: none */
 };
 
@@ -323,6 +325,49 @@ unsigned oct_results_dataset(struct oct_results *results, const char *name,
     return r->n++;
 }
 
+/* Under the lock. */
+static void make_scale(struct oct_results *r, const char *axis, uint64_t n, double spacing_um)
+{
+    const struct oct_hdf5_scales *scales = &r->scales;
+    struct oct_hdf5_reason reason;
+    for (unsigned i = 0; i < scales->n; i++)
+        if (strcmp(scales->scale[i].axis, axis) == 0 && scales->scale[i].n == n &&
+            scales->scale[i].spacing_um == spacing_um)
+            return;
+    double *um = malloc((n ? n : 1) * sizeof(*um));
+    if (!um) {
+        oct_fail(&r->failure, OCT_E_NO_MEMORY, "%s: out of memory", r->file.path);
+        return;
+    }
+    for (uint64_t i = 0; i < n; i++)
+        um[i] = (double)i * spacing_um;
+    if (!oct_hdf5_scale_make(&r->scales, r->h5, -1, axis, n, um, spacing_um, "place", &reason))
+        note(r, axis, &reason);
+    free(um);
+}
+
+void oct_results_axes(struct oct_results *results, unsigned dataset, const char *const *names,
+                      const double *spacing_um)
+{
+    struct oct_results *r = results;
+    struct oct_hdf5_reason reason;
+    uint64_t dims[OCT_RESULTS_MOST_RANK];
+    if (r->failure.code || dataset >= r->n)
+        return;
+    const struct dataset *d = &r->datasets[dataset];
+    oct_hdf5_lock();
+    for (unsigned i = 0; i < d->rank; i++) {
+        dims[i] = d->dims[i];
+        if (spacing_um[i] > 0 && isfinite(spacing_um[i]) && !r->failure.code)
+            make_scale(r, names[i], dims[i], spacing_um[i]);
+    }
+    if (!r->failure.code &&
+        (!oct_hdf5_put_axes(d->id, d->rank, names, spacing_um, &reason) ||
+         !oct_hdf5_scales_attach(&r->scales, d->id, d->rank, names, dims, spacing_um, &reason)))
+        note(r, "axes", &reason);
+    oct_hdf5_unlock();
+}
+
 void oct_results_write_rows(struct oct_results *results, unsigned dataset, uint64_t first,
                             uint64_t n, const void *values)
 {
@@ -364,6 +409,7 @@ enum oct_err oct_results_error(const struct oct_results *results, struct oct_err
 static void close_all(struct oct_results *r)
 {
     oct_hdf5_lock();
+    oct_hdf5_scales_close(&r->scales);
     for (unsigned i = 0; i < r->n; i++)
         if (H5Dclose(r->datasets[i].id) < 0)
             note_failure(r, "values");

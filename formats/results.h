@@ -58,6 +58,12 @@ unsigned oct_results_dataset(struct oct_results *results, const char *name,
                              enum oct_results_type type, unsigned rank, const uint64_t *dims,
                              const char *unit);
 
+/* What the axes of a dataset are, [rank] names ("bscan", "line", "depth", "row", "column") and um
+ * from step to step (NaN: unknown), for h5py, Fiji and others too: pipeline/volume/hdf5_axes.h.
+ * Axes whose spacing is known share scales /NAME_um, positions from 0. Once a dataset. */
+void oct_results_axes(struct oct_results *results, unsigned dataset, const char *const *names,
+                      const double *spacing_um);
+
 /* values: the whole dataset, or rows first .. first + n - 1 of its first axis; of its own type. */
 void oct_results_write(struct oct_results *results, unsigned dataset, const void *values);
 void oct_results_write_rows(struct oct_results *results, unsigned dataset, uint64_t first,

@@ -261,14 +261,18 @@ static enum oct_err write_strips(struct writer *w, struct oct_error *err)
     return e;
 }
 
+static const char *const picture_axes[3] = {"frame", "row", "column"};
+
 static enum oct_err take_moved(void *context, uint64_t frame, const float *pixels,
                                struct oct_error *err)
 {
     struct writer *w = context;
     if (w->stack == UINT32_MAX) {
         const uint64_t dims[3] = {w->info->n_frames, w->q->render.height, w->q->render.width};
+        const double um[3] = {NAN, w->info->um[0], w->info->um[1]};
         w->stack = oct_results_dataset(w->results, "/registered", OCT_RESULTS_F32, 3, dims,
                                        w->info->is_db ? "dB" : NULL);
+        oct_results_axes(w->results, w->stack, picture_axes, um);
     }
     oct_results_write_rows(w->results, w->stack, frame, 1, pixels);
     return oct_results_error(w->results, err);
@@ -299,6 +303,8 @@ static void write_average(struct writer *w)
     unsigned average = oct_results_dataset(w->results, "/average", OCT_RESULTS_F32, 2, dims, unit);
     unsigned weight = oct_results_dataset(w->results, "/weight", OCT_RESULTS_F32, 2, dims, NULL);
     oct_results_numbers(w->results, "/average", "origin_px", origin, 2);
+    oct_results_axes(w->results, average, picture_axes + 1, w->info->um);
+    oct_results_axes(w->results, weight, picture_axes + 1, w->info->um);
     oct_results_write(w->results, average, w->average);
     oct_results_write(w->results, weight, w->weight);
 }

@@ -80,6 +80,7 @@ static bool show(void *arg, unsigned done, unsigned of)
 
 static void write_average(struct job *job)
 {
+    static const char *const axes[2] = {"row", "column"};
     struct oct_results *f = job->results;
     const uint64_t dims[2] = {job->canvas.height, job->canvas.width};
     unsigned average = oct_results_dataset(f, "/average", OCT_RESULTS_F32, 2, dims, NULL);
@@ -88,6 +89,8 @@ static void write_average(struct job *job)
     oct_results_write(f, average, job->canvas.pixels);
     oct_results_write(f, weight, job->weight);
     oct_results_numbers(f, "/average", "origin_px", job->origin, 2);
+    oct_results_axes(f, average, axes, job->um);
+    oct_results_axes(f, weight, axes, job->um);
     oct_results_count(f, NULL, "n_averaged", job->mosaic.n_placed);
 }
 

@@ -196,6 +196,8 @@ static enum oct_err write_volume(struct job *job, struct oct_error *err)
     enum oct_err e = open_canvas(job, err);
     const uint64_t dims[3] = {job->n, job->render.height, job->render.width};
     const double origin[2] = {job->render.origin_y, job->render.origin_x};
+    static const char *const axes[3] = {"bscan", "line", "depth"};
+    const double um[3] = {NAN, job->um[0], job->um[1]};
     unsigned bscans = 0;
 
     if (e)
@@ -204,6 +206,7 @@ static enum oct_err write_volume(struct job *job, struct oct_error *err)
         bscans = oct_results_dataset(job->results, "/bscans", OCT_RESULTS_F32, 3, dims,
                                      job->is_db ? "dB" : NULL);
         oct_results_numbers(job->results, "/bscans", "origin_px", origin, 2);
+        oct_results_axes(job->results, bscans, axes, um);
     }
     for (uint32_t b = 0; !e && b < job->n; b++) {
         e = move_bscan(job, b, err);

@@ -31,19 +31,28 @@ static const char *unit_of_values(const struct oct_volumes_run *run)
 
 /* ---- volumes ---- */
 
-static void describe(struct oct_results *f, const char *name, const struct oct_warp_grid *grid,
-                     bool is_field)
+static void describe_volume(struct oct_results *f, const char *name, unsigned dataset,
+                            const struct oct_warp_grid *grid)
 {
-    oct_results_text(f, name, "axes",
-                     is_field ? "component (B-scans, A-lines, depth), B-scan, A-line, depth"
-                              : "B-scan, A-line, depth");
+    static const char *const axes[3] = {"bscan", "line", "depth"};
+    const double unknown[3] = {NAN, NAN, NAN};
+    oct_results_text(f, name, "axes", "B-scan, A-line, depth");
+    oct_results_axes(f, dataset, axes, grid->in_um ? grid->spacing : unknown);
+}
+
+static void describe_field(struct oct_results *f, const char *name, unsigned dataset,
+                           const struct oct_warp_grid *grid)
+{
+    static const char *const axes[4] = {"component", "bscan", "line", "depth"};
+    double um[4] = {NAN, NAN, NAN, NAN};
+    for (unsigned i = 0; grid->in_um && i < 3; i++)
+        um[1 + i] = grid->spacing[i];
+    oct_results_text(f, name, "axes", "component (B-scans, A-lines, depth), B-scan, A-line, depth");
+    oct_results_axes(f, dataset, axes, um);
     if (!grid->in_um)
         return;
     oct_results_numbers(f, name, "element_size_um", grid->spacing, 3);
-    if (is_field)
-        oct_results_numbers(f, name, "um", grid->spacing, 3);
-    else
-        oct_results_numbers(f, name, "axis_spacing_um", grid->spacing, 3);
+    oct_results_numbers(f, name, "um", grid->spacing, 3);
 }
 
 static void write_volume(const struct oct_volumes_report *r, const char *name, const char *unit,
@@ -54,7 +63,7 @@ static void write_volume(const struct oct_volumes_report *r, const char *name, c
     if (!values)
         return;
     const unsigned d = oct_results_dataset(r->h5, name, OCT_RESULTS_F32, 3, dims, unit);
-    describe(r->h5, name, grid, false);
+    describe_volume(r->h5, name, d, grid);
     oct_results_write(r->h5, d, values);
 }
 
@@ -66,7 +75,7 @@ static void write_field(const struct oct_volumes_report *r, const char *name, co
     if (!field)
         return;
     const unsigned d = oct_results_dataset(r->h5, name, OCT_RESULTS_F32, 4, dims, "voxel");
-    describe(r->h5, name, grid, true);
+    describe_field(r->h5, name, d, grid);
     oct_results_text(r->h5, name, "meaning", meaning);
     oct_results_write(r->h5, d, field);
 }

@@ -86,10 +86,11 @@ static void write_settings(struct oct_results *f, const struct oct_surfaces_run 
 static unsigned write_map(struct oct_results *f, const struct oct_surfaces_run *run,
                           const char *name, const char *unit, const float *values)
 {
+    static const char *const axes[2] = {"bscan", "line"};
     const uint64_t dims[2] = {run->n_bscans, run->n_lines};
     const unsigned dataset = oct_results_dataset(f, name, OCT_RESULTS_F32, 2, dims, unit);
     oct_results_text(f, name, "axes", "B-scan, A-line");
-    oct_results_numbers(f, name, "axis_spacing_um", run->um, 2);
+    oct_results_axes(f, dataset, axes, run->um);
     if (values)
         oct_results_write(f, dataset, values);
     return dataset;

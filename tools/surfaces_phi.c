@@ -104,9 +104,11 @@ static enum oct_err make_phi(struct box *box, const struct oct_surfaces_run *run
     return e ? e : denoise(box, run, err);
 }
 
-static enum oct_err write_phi(const struct box *box, const struct oct_levelset_params *params,
-                              const char *path, bool force, struct oct_error *err)
+static enum oct_err write_phi(const struct box *box, const double um[3],
+                              const struct oct_levelset_params *params, const char *path,
+                              bool force, struct oct_error *err)
 {
+    static const char *const axes[3] = {"bscan", "line", "depth"};
     static const char *const names[2] = {"/phi_before", "/phi"};
     const float *const volumes[2] = {box->before, box->phi};
     const uint64_t dims[3] = {box->dims[0], box->dims[1], box->dims[2]};
@@ -119,6 +121,7 @@ static enum oct_err write_phi(const struct box *box, const struct oct_levelset_p
         oct_results_write(f, dataset, volumes[i]);
         oct_results_text(f, names[i], "sign", "negative in the tissue");
         oct_results_number(f, names[i], "origin_px", box->origin_px);
+        oct_results_axes(f, dataset, axes, um);
     }
     oct_surfaces_write_levelset(f, params);
     oct_results_number(f, NULL, "c2", box->report.c2);
@@ -132,7 +135,7 @@ enum oct_err oct_surfaces_report_phi(void *report, const char *path, bool force,
     const struct oct_surfaces_run *run = ((const struct oct_surfaces_report *)report)->run;
     struct box box = {.heights = NULL};
     enum oct_err e = make_phi(&box, run, err);
-    e = e ? e : write_phi(&box, &run->params, path, force, err);
+    e = e ? e : write_phi(&box, run->um, &run->params, path, force, err);
     free(box.heights);
     free(box.before);
     free(box.phi);

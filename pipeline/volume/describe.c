@@ -25,8 +25,8 @@ static bool make_places(struct oct_hdf5_scales *scales, int64_t file, int64_t pr
     }
     for (uint64_t i = 0; i < p->n; i++)
         um[i] = (double)(p->first + i / p->block * p->block) * p->um;
-    const bool ok = oct_hdf5_scale_make(scales, file, properties, p->axis, p->n, um, p->um,
-                                        p->meaning, reason);
+    const bool ok =
+        oct_hdf5_scale_make(scales, file, properties, p->axis, p->n, um, p->um, p->meaning, reason);
     free(um);
     return ok;
 }

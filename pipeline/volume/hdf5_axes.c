@@ -92,8 +92,8 @@ bool oct_hdf5_scales_attach(const struct oct_hdf5_scales *scales, int64_t datase
     for (unsigned i = 0; i < rank; i++)
         for (unsigned k = 0; k < scales->n; k++) {
             const struct oct_hdf5_scale *s = &scales->scale[k];
-            const bool is_this = strcmp(s->axis, names[i]) == 0 && s->n == dims[i] &&
-                                 s->spacing_um == spacing_um[i];
+            const bool is_this =
+                strcmp(s->axis, names[i]) == 0 && s->n == dims[i] && s->spacing_um == spacing_um[i];
             if (is_this && !attach(dataset, s->dataset, i, reason))
                 return false;
             if (is_this)

@@ -55,6 +55,10 @@ def layers_are_those_of_the_truth():
             assert quality.shape == (V, M) and not np.isnan(quality).any() and quality.max() > 3
             assert f[f"surfaces/{name}"].attrs["units"] == "px"
         assert np.allclose(f["thickness_um"].attrs["axis_spacing_um"], um[:2])
+        dims = f["thickness_um"].dims
+        assert [d.label for d in dims] == ["bscan", "line"]
+        for axis, step in enumerate(um[:2]):
+            assert np.allclose(dims[axis][0][:], np.arange(f["thickness_um"].shape[axis]) * step)
         assert np.allclose(f.attrs["axis_spacing_um"], um) and f.attrs["source"] == volume()
         assert f.attrs["software"].startswith("octd") and f.attrs["eye"] == "OD"
         assert f.attrs["denoise"] == "local" and f.attrs["align"] == "yes"
