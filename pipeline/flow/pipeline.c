@@ -312,6 +312,21 @@ void oct_pipeline_drain(struct oct_pipeline *p)
     p->has_feed = p->has_collect = false;
 }
 
+enum oct_err oct_pipeline_restart(struct oct_pipeline *p, const struct oct_display *display,
+                                  struct oct_error *err)
+{
+    struct oct_error why;
+    if (oct_pipeline_has_failed(p, &why))
+        return oct_fail(err, OCT_E_BACKEND, "%s", why.text);
+    oct_ring_reopen(p->raw);
+    oct_ring_reopen(p->images);
+    pthread_mutex_lock(&p->lock);
+    p->display = *display;
+    p->feed_ended = false;
+    pthread_mutex_unlock(&p->lock);
+    return start_threads(p, err);
+}
+
 void oct_pipeline_destroy(struct oct_pipeline *p)
 {
     if (!p)

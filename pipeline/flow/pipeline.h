@@ -59,6 +59,14 @@ enum oct_err oct_pipeline_create(struct oct_pipeline **pipeline,
  * reconstructed; the image ring is closed then. */
 void oct_pipeline_drain(struct oct_pipeline *pipeline);
 
+/* After a drain: rings begin anew with slot 0 and the threads run again, with the same engine and
+ * rings; sources and sinks of the run before are gone. The counts go on. Limits are smoothed from
+ * one B-scan to the next of the same acquisition and volume: the source gives each run an
+ * acquisition of its own. OCT_E_BACKEND: the engine has failed; OCT_E_NO_MEMORY, OCT_E_IO: no
+ * threads. On error only oct_pipeline_destroy may follow. */
+enum oct_err oct_pipeline_restart(struct oct_pipeline *pipeline, const struct oct_display *display,
+                                  struct oct_error *err);
+
 /* Drains if that was not done, ends the threads, destroys engine and rings. All sources and sinks
  * must be gone. NULL is fine. */
 void oct_pipeline_destroy(struct oct_pipeline *pipeline);

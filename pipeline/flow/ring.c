@@ -230,6 +230,18 @@ void oct_ring_close(struct oct_ring *ring)
     unlock_and_tell(ring, &ring->news);
 }
 
+void oct_ring_reopen(struct oct_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    ring->closed = false;
+    ring->acquired = ring->published = 0;
+    for (struct oct_ring_reader *r = ring->readers; r; r = r->following) {
+        r->released = r->next = r->skipped = 0;
+        r->woken = false;
+    }
+    pthread_mutex_unlock(&ring->lock);
+}
+
 struct oct_ring_reader *oct_ring_reader_create(struct oct_ring *ring, bool guaranteed,
                                                unsigned most_behind)
 {

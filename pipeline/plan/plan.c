@@ -373,6 +373,41 @@ enum oct_err oct_plan_create(struct oct_plan **out, const struct oct_geometry *g
     return OCT_OK;
 }
 
+static bool same_values(const double *a, size_t n_a, const double *b, size_t n_b)
+{
+    return n_a == n_b && (n_a == 0 || memcmp(a, b, n_a * sizeof(*a)) == 0);
+}
+
+static bool same_geometry(const struct oct_geometry *a, const struct oct_geometry *b,
+                          bool with_bscans)
+{
+    return a->n_samples == b->n_samples && a->n_lines == b->n_lines &&
+           a->crop_first == b->crop_first && a->crop_last == b->crop_last &&
+           a->sample_type == b->sample_type && (!with_bscans || a->n_bscans == b->n_bscans);
+}
+
+static bool same_calibration(const struct oct_calibration *a, const struct oct_calibration *b)
+{
+    return same_values(a->wavelengths_nm, a->n_wavelengths, b->wavelengths_nm, b->n_wavelengths) &&
+           same_values(a->kmap_px, a->n_kmap, b->kmap_px, b->n_kmap) &&
+           same_values(a->dispersion, 2 * a->n_dispersion, b->dispersion, 2 * b->n_dispersion) &&
+           same_values(a->background, a->n_background, b->background, b->n_background) &&
+           same_values(a->coefficient, OCT_MAX_DISPERSION_ORDER + 1, b->coefficient,
+                       OCT_MAX_DISPERSION_ORDER + 1) &&
+           a->dispersion_over == b->dispersion_over;
+}
+
+bool oct_plan_is_same(const struct oct_plan *a, const struct oct_plan *b)
+{
+    const struct oct_chain *x = &a->chain, *y = &b->chain;
+    return x->dc == y->dc && x->interpolation == y->interpolation && x->dc_bscans == y->dc_bscans &&
+           same_values(&x->accuracy_db, 1, &y->accuracy_db, 1) &&
+           x->shaping.window == y->shaping.window && x->shaping.flatten == y->shaping.flatten &&
+           same_values(&x->shaping.width, 1, &y->shaping.width, 1) &&
+           same_geometry(&a->geometry, &b->geometry, x->dc == OCT_DC_RUNNING) &&
+           same_calibration(&a->calibration, &b->calibration);
+}
+
 void oct_plan_destroy(struct oct_plan *plan)
 {
     if (!plan)

@@ -117,6 +117,10 @@ enum oct_err oct_plan_create(struct oct_plan **plan, const struct oct_geometry *
  * recorder writes is what the engines apply. */
 double oct_plan_theta(const struct oct_plan *plan, double q);
 
+/* Whether both make the same pictures of the same samples: they were made of the same geometry, but
+ * for the number of B-scans where the chain does not look at it, calibration and chain. */
+bool oct_plan_is_same(const struct oct_plan *a, const struct oct_plan *b);
+
 /* NULL is fine. */
 void oct_plan_destroy(struct oct_plan *plan);
 
