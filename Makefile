@@ -91,6 +91,9 @@ $(BUILD)/%.cc.o: %.cc Makefile
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(CPPFLAGS) $(SYSTEM_CFLAGS) $(CXXFLAGS) -MMD -MP -c -o $@ $<
 
+# Tests put functions of their own in the place of libc's, for libraries too.
+$(BUILD)/test/%.o: EXTRA_CFLAGS += -fvisibility=default
+
 # Loops over all pixels of all pictures, which gcc turns into vector code only when asked.
 $(BUILD)/analysis/%.o: EXTRA_CFLAGS += -O3
 $(addprefix $(BUILD)/pipeline/flow/,background.o line_sums.o running_dc.o): EXTRA_CFLAGS += -O3

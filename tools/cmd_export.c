@@ -115,7 +115,7 @@ static enum oct_err write_output(struct job *job, struct oct_error *err)
     if (e)
         return e;
     e = job->format->write(job->out, job->sources, job->n, &job->work, err);
-    oct_progress_clear();
+    oct_progress_clear(&job->progress);
     return e;
 }
 
@@ -127,7 +127,8 @@ static enum oct_err prepare(struct job *job, const struct oct_config *config, st
     if (job->n > 1 && !job->format->many)
         return oct_fail(err, OCT_E_ARG, "%s takes one recording, not %u", job->format->name,
                         job->n);
-    job->progress = (struct oct_progress){.what = "planes", .started_ns = oct_clock_ns()};
+    job->progress = (struct oct_progress){
+        .what = "planes", .started_ns = oct_clock_ns(), .quiet = config->quiet};
     job->work = (struct oct_export_options){.force = job->given.force,
                                             .cancel = oct_interrupt_watch(),
                                             .progress = oct_progress_show,

@@ -261,10 +261,12 @@ void oct_connections_begin(int fd, int listener)
 
 /* ---- the process's accept() and recv() ---- */
 
-/* Not in the header: glibc's headers declare them with their own attributes. */
-int accept(int listener, struct sockaddr *address, socklen_t *bytes);
-int accept4(int listener, struct sockaddr *address, socklen_t *bytes, int flags);
-ssize_t recv(int fd, void *bytes, size_t n, int flags);
+/* Not in the header: glibc's headers declare them with their own attributes. Of a program that libzmq
+ * sees, whatever else is hidden; liboctd.so keeps them to itself. */
+#define OF_THE_PROCESS __attribute__((visibility("default")))
+OF_THE_PROCESS int accept(int listener, struct sockaddr *address, socklen_t *bytes);
+OF_THE_PROCESS int accept4(int listener, struct sockaddr *address, socklen_t *bytes, int flags);
+OF_THE_PROCESS ssize_t recv(int fd, void *bytes, size_t n, int flags);
 
 /* Whether the connection is accepted; if not, counts why. */
 static bool takes(int fd, enum oct_callers callers)
