@@ -136,7 +136,9 @@ static enum oct_err prepare(struct job *job, const struct oct_config *config, st
     job->wish.config = config;
     job->wish.work = &job->work;
     job->wish.needs_um = job->format->needs_um;
-    job->wish.no_f32 = job->format->u8_only;
+    job->wish.u8_only = job->format->u8_only;
+    job->wish.no_f32 = job->format->no_f32;
+    job->wish.with_pseudonym = job->given.pseudonym || job->format->has_pseudonym;
     return OCT_OK;
 }
 

@@ -163,5 +163,6 @@ void oct_export_values_finish(struct oct_export_values *values)
     free(values->lo);
     free(values->hi);
     free(values->valid);
+    free(values->held);
     *values = (struct oct_export_values){0};
 }

@@ -63,7 +63,7 @@ static void convert(const struct oct_export_open *o, uint32_t plane, uint32_t r,
     const enum oct_export_sample stored = o->values.form.sample;
     double lo, hi;
     if (stored == OCT_EXPORT_U8)
-        stored_limits(&o->values, o->values.limits_of_rows ? r : plane, &lo, &hi);
+        stored_limits(&o->values, o->values.is_rows ? r : plane, &lo, &hi);
     if (stored == OCT_EXPORT_U8 && o->sample == OCT_EXPORT_F32)
         u8_to_f32(from, to, n, lo, hi);
     else if (stored == OCT_EXPORT_U8)
@@ -90,8 +90,10 @@ static enum oct_err read_stored(struct oct_export_open *o, uint32_t plane, void 
                                 struct oct_error *err)
 {
     struct oct_export_values *v = &o->values;
-    const bool is_there = !v->valid || v->valid[plane];
+    const bool is_there = !v->valid || v->is_rows || v->valid[plane];
     memset(o->came, is_there, v->form.dims[1]);
+    if (v->is_rows && v->valid)
+        memcpy(o->came, v->valid, v->form.dims[1]);
     enum oct_err e = v->read(v->context, plane, stored, err);
     if (!e && is_there && v->rows)
         e = v->rows(v->context, plane, stored, o->came, err);
@@ -123,13 +125,13 @@ static enum oct_err read_plane(void *context, uint32_t plane, void *pixels, stru
 static uint32_t widest_limits(const struct oct_export_values *v, double *lo, double *hi,
                               uint32_t *n)
 {
-    const uint32_t n_all = v->limits_of_rows ? v->form.dims[1] : v->form.dims[0];
+    const uint32_t n_all = v->is_rows ? v->form.dims[1] : v->form.dims[0];
     uint32_t n_valid = 0;
     *n = 0;
     *lo = INFINITY;
     *hi = -INFINITY;
     for (uint32_t i = 0; v->lo && i < n_all; i++) {
-        if (v->valid && !v->limits_of_rows && !v->valid[i])
+        if (v->valid && !v->valid[i])
             continue;
         n_valid++;
         if (!isfinite(v->lo[i]) || !isfinite(v->hi[i]) || !(v->lo[i] < v->hi[i]))
@@ -238,7 +240,11 @@ static enum oct_err open_values(struct oct_export_open *o, const struct oct_expo
 {
     if (strcmp(wish->dataset, "bscans") == 0)
         return oct_export_values_bscans(&o->values, &o->in, wish, err);
-    return oct_export_values_spectra(&o->values, &o->in, wish, err);
+    if (strcmp(wish->dataset, "spectra") == 0)
+        return oct_export_values_spectra(&o->values, &o->in, wish, err);
+    if (strcmp(wish->dataset, "enface") == 0)
+        return oct_export_values_enface(&o->values, &o->in, wish, err);
+    return oct_export_values_result(&o->values, &o->in, wish, err);
 }
 
 static enum oct_err choose_sample(struct oct_export_open *o, const struct oct_export_wish *wish,
@@ -252,6 +258,10 @@ static enum oct_err choose_sample(struct oct_export_open *o, const struct oct_ex
         return oct_fail(err, OCT_E_ARG,
                         "%s: spectra are u16 as the camera sent them; leave --sample out",
                         o->in.path);
+    if (o->sample == OCT_EXPORT_F32 && wish->no_f32)
+        return oct_fail(err, OCT_E_ARG, "this format takes no f32: --sample u8");
+    if (o->sample != OCT_EXPORT_U8 && wish->u8_only)
+        return oct_fail(err, OCT_E_ARG, "this format takes 8 bits alone: no spectra, no f32");
     if (wish->has_range && o->sample != OCT_EXPORT_U8)
         return oct_fail(err, OCT_E_ARG, "--range is of --sample u8: it says what 0 and 255 are");
     return OCT_OK;
@@ -271,8 +281,8 @@ static enum oct_err make_room(struct oct_export_open *o, struct oct_error *err)
 static void count(struct oct_export_open *o)
 {
     const struct oct_export_values *v = &o->values;
-    o->counts = (struct oct_export_counts){.what = v->what, .n = v->form.dims[0]};
-    for (uint32_t i = 0; v->valid && i < v->form.dims[0]; i++)
+    o->counts = (struct oct_export_counts){.what = v->what, .n = v->form.dims[v->is_rows ? 1 : 0]};
+    for (uint32_t i = 0; v->valid && i < o->counts.n; i++)
         o->counts.n_missing += !v->valid[i];
 }
 
@@ -288,7 +298,7 @@ static void describe(const struct oct_export_open *o, const struct oct_export_wi
     form->engine = f->engine;
     form->refractive_index = o->in.has_config ? o->in.config->scan.refractive_index : NAN;
     form->acquisition_uid = o->in.uid;
-    form->plane_valid = o->values.valid;
+    form->plane_valid = o->values.is_rows ? NULL : o->values.valid;
 }
 
 enum oct_err oct_export_source_open(struct oct_export_open **open, struct oct_export_source *source,

@@ -20,7 +20,7 @@ struct oct_export_wish {
     const char *dataset; /* "bscans", "spectra", "enface", "analysis/NAME" */
     bool has_sample;
     enum oct_export_sample sample; /* u8 or f32; else as it lies in the file */
-    bool no_f32;                   /* of the format: u8 where the file has f32 */
+    bool u8_only, no_f32;          /* of the format: f32 becomes u8 */
     bool has_range;
     double lo, hi; /* what u8 0 and 255 stand for, in the unit of the values */
     bool has_bscans;

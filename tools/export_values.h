@@ -21,9 +21,11 @@ struct oct_export_values {
                          struct oct_error *err);
     void (*close)(void *context);
 
-    double *lo, *hi; /* of u8, what 0 and 255 stand for; [planes], or [rows] of a single one */
-    bool limits_of_rows;
-    uint8_t *valid; /* [planes]; NULL: all */
+    /* Of a dataset that is a single plane of a row a B-scan, [rows]; else [planes]. */
+    bool is_rows;
+    uint8_t *valid;  /* NULL: all */
+    double *lo, *hi; /* of u8, what 0 and 255 stand for; NULL: unknown */
+    float *held;     /* the only plane, where it is computed at once */
 };
 
 /* /bscans, /spectra, en face pictures of /bscans, /analysis/NAME. The caller closes them by

@@ -66,7 +66,9 @@ struct oct_export_format {
     const char *meaning;     /* for the help */
     bool many;               /* takes several sources, a series each */
     bool needs_um;           /* writes lengths: a spacing that is unknown must be given */
-    bool u8_only, is_folder;
+    bool u8_only, no_f32;
+    bool is_folder;     /* OUT may be the name of a folder that is made */
+    bool has_pseudonym; /* is told the pseudonym whether or not the user asks for it */
     enum oct_err (*write)(const char *path, const struct oct_export_source *sources, unsigned n,
                           const struct oct_export_options *options, struct oct_error *err);
 };

@@ -64,6 +64,36 @@ static enum oct_err open_file(struct oct_volume_array *a, bool probed, struct oc
                     reason);
 }
 
+/* axis_names: as many texts of any length as there are axes. */
+static void read_axes(struct oct_volume_array *a)
+{
+    struct oct_volume_array_facts *f = &a->facts;
+    char *texts[OCT_VOLUME_ARRAY_MAX_RANK] = {NULL};
+    if (H5Aexists(a->array.dataset, "axis_names") <= 0)
+        return;
+    const hid_t attribute = H5Aopen(a->array.dataset, "axis_names", H5P_DEFAULT);
+    const hid_t type = attribute < 0 ? H5I_INVALID_HID : H5Aget_type(attribute);
+    const hid_t space = attribute < 0 ? H5I_INVALID_HID : H5Aget_space(attribute);
+    const hid_t memory = type < 0 ? H5I_INVALID_HID : H5Tget_native_type(type, H5T_DIR_DEFAULT);
+    if (memory >= 0 && space >= 0 && H5Tis_variable_str(memory) > 0 &&
+        H5Sget_simple_extent_npoints(space) == (hssize_t)f->rank &&
+        H5Aread(attribute, memory, texts) >= 0) {
+        for (unsigned i = 0; i < f->rank; i++) {
+            snprintf(f->axes[i], sizeof(f->axes[i]), "%s", texts[i] ? texts[i] : "");
+            oct_hdf5_printable(f->axes[i]);
+        }
+        H5Dvlen_reclaim(memory, space, H5P_DEFAULT, texts);
+    }
+    if (memory >= 0)
+        H5Tclose(memory);
+    if (space >= 0)
+        H5Sclose(space);
+    if (type >= 0)
+        H5Tclose(type);
+    if (attribute >= 0)
+        H5Aclose(attribute);
+}
+
 static enum oct_err open_all(struct oct_volume_array *a, bool probed, struct oct_error *err)
 {
     struct oct_volume_array_facts *f = &a->facts;
@@ -86,6 +116,7 @@ static enum oct_err open_all(struct oct_volume_array *a, bool probed, struct oct
     snprintf(f->unit, sizeof(f->unit), "%s", unit ? unit : "");
     oct_hdf5_printable(f->unit);
     free(unit);
+    read_axes(a);
     return OCT_OK;
 }
 
@@ -274,6 +305,15 @@ enum oct_err oct_volume_array_read(struct oct_volume_array *array, float *values
 {
     oct_hdf5_lock();
     enum oct_err e = oct_hdf5_array_read(&array->array, H5T_NATIVE_FLOAT, values, err);
+    oct_hdf5_unlock();
+    return e;
+}
+
+enum oct_err oct_volume_array_read_f64(struct oct_volume_array *array, double *values,
+                                       struct oct_error *err)
+{
+    oct_hdf5_lock();
+    enum oct_err e = oct_hdf5_array_read(&array->array, H5T_NATIVE_DOUBLE, values, err);
     oct_hdf5_unlock();
     return e;
 }

@@ -21,6 +21,7 @@ struct oct_volume_array_facts {
     double spacing_um[OCT_VOLUME_ARRAY_MAX_RANK]; /* axis_spacing_um, element_size_um or
                                                      um, an attribute; NaN: unknown */
     char unit[32];                                /* the attribute units; "": unknown */
+    char axes[OCT_VOLUME_ARRAY_MAX_RANK][16];     /* the attribute axis_names; "": unknown */
 };
 
 struct oct_volume_array;
@@ -49,5 +50,9 @@ enum oct_err oct_volume_array_read_row(struct oct_volume_array *array, uint64_t 
                                        struct oct_error *err);
 enum oct_err oct_volume_array_read(struct oct_volume_array *array, float *values,
                                    struct oct_error *err);
+
+/* The whole dataset in double precision. */
+enum oct_err oct_volume_array_read_f64(struct oct_volume_array *array, double *values,
+                                       struct oct_error *err);
 
 #endif
