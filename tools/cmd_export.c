@@ -99,6 +99,8 @@ static enum oct_err check_output(const struct job *job, struct oct_error *err)
 {
     const struct oct_output_file file = {.path = job->out};
     const struct oct_input_files read = {job->inputs, job->n, {NULL}};
+    if (oct_export_makes_folder(job->format, job->out))
+        return job->format->may_make_folder(job->out, job->given.force, err);
     return oct_outputs_check(&file, 1, job->given.force, &read, err);
 }
 

@@ -67,7 +67,8 @@ struct oct_export_format {
     bool many;               /* takes several sources, a series each */
     bool needs_um;           /* writes lengths: a spacing that is unknown must be given */
     bool u8_only, no_f32;
-    bool is_folder;     /* OUT may be the name of a folder that is made */
+    /* Whether the folder `path` may be made; NULL: the format makes none. */
+    enum oct_err (*may_make_folder)(const char *path, bool force, struct oct_error *err);
     bool has_pseudonym; /* is told the pseudonym whether or not the user asks for it */
     enum oct_err (*write)(const char *path, const struct oct_export_source *sources, unsigned n,
                           const struct oct_export_options *options, struct oct_error *err);
@@ -82,6 +83,9 @@ extern const struct oct_export_format *const oct_export_formats[];
 /* By --to, or (to NULL) by the suffix of the path. OCT_E_ARG: there is none; lists them. */
 enum oct_err oct_export_format_find(const struct oct_export_format **format, const char *path,
                                     const char *to, struct oct_error *err);
+
+/* Whether it makes a folder: it may, and the path does not end as a single file of it does. */
+bool oct_export_makes_folder(const struct oct_export_format *format, const char *path);
 
 /* Reads plane i as a picture: [height][width], depth downwards. scratch: as large as the plane. */
 enum oct_err oct_export_read_picture(const struct oct_export_source *source, uint32_t plane,

@@ -8,6 +8,7 @@
 
 const struct oct_export_format *const oct_export_formats[] = {
     &oct_export_npy,
+    &oct_export_png,
     NULL,
 };
 
@@ -66,6 +67,11 @@ enum oct_err oct_export_format_find(const struct oct_export_format **format, con
                     "%s: no format is known by the end of this name: name one by --to; there are "
                     "%s",
                     path, all);
+}
+
+bool oct_export_makes_folder(const struct oct_export_format *format, const char *path)
+{
+    return format->may_make_folder && (ends_in(path, "/") || suffix_bytes(format, path) == 0);
 }
 
 /* ---- pictures ---- */

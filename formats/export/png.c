@@ -1,0 +1,247 @@
+/* Grey PNG files: a folder of them, one a plane, with volume.json beside them; or one file, where
+ * there is one plane. The sizes of pixels are in the files too (pHYs, pixels a metre, as far as it
+ * holds whole numbers). */
+#include "formats/export/describe.h"
+#include "formats/export/export.h"
+#include "formats/whole_file.h"
+#include "formats/whole_folder.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <png.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define MARK "volume.json"
+#define FAULT_BYTES 160
+
+/* ---- one file ---- */
+
+struct picture {
+    const char *path; /* of the file, and of messages */
+    uint32_t height, width;
+    double um[2]; /* dy, dx */
+    unsigned bits;
+    const void *pixels;
+    char *text; /* of the file; NULL: none */
+};
+
+static void keep_fault(png_structp png, png_const_charp text)
+{
+    char *fault = png_get_error_ptr(png);
+    snprintf(fault, FAULT_BYTES, "%s", text);
+    longjmp(png_jmpbuf(png), 1);
+}
+
+static void ignore_warning(png_structp png, png_const_charp text)
+{
+    (void)png;
+    (void)text;
+}
+
+static void put_size(png_structp png, png_infop info, const struct picture *p)
+{
+    const double x = rint(1e6 / p->um[1]), y = rint(1e6 / p->um[0]);
+    if (x >= 1 && y >= 1 && x <= PNG_UINT_31_MAX && y <= PNG_UINT_31_MAX)
+        png_set_pHYs(png, info, (png_uint_32)x, (png_uint_32)y, PNG_RESOLUTION_METER);
+}
+
+static void put_text(png_structp png, png_infop info, const struct picture *p)
+{
+    char key[] = "Description";
+    png_text text = {.compression = PNG_ITXT_COMPRESSION_NONE, .key = key, .text = p->text};
+    if (p->text)
+        png_set_text(png, info, &text, 1);
+}
+
+/* False: libpng failed; its reason is in the fault. */
+static bool encode(png_structp png, png_infop info, FILE *file, const struct picture *p)
+{
+    if (setjmp(png_jmpbuf(png)))
+        return false;
+    png_init_io(png, file);
+    png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
+    png_set_IHDR(png, info, p->width, p->height, (int)p->bits, PNG_COLOR_TYPE_GRAY,
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    put_size(png, info, p);
+    put_text(png, info, p);
+    png_write_info(png, info);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (p->bits == 16)
+        png_set_swap(png);
+#endif
+    for (uint32_t y = 0; y < p->height; y++)
+        png_write_row(png, (const unsigned char *)p->pixels + (size_t)y * p->width * (p->bits / 8));
+    png_write_end(png, info);
+    return true;
+}
+
+static enum oct_err write_file(const char *work, const struct picture *p, struct oct_error *err)
+{
+    char fault[FAULT_BYTES] = "out of memory";
+    enum oct_err e = OCT_OK;
+    FILE *file = fopen(work, "wxe");
+    if (!file)
+        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made", p->path);
+    png_structp png =
+        png_create_write_struct(PNG_LIBPNG_VER_STRING, fault, keep_fault, ignore_warning);
+    png_infop info = png ? png_create_info_struct(png) : NULL;
+    errno = 0;
+    if (!info || !encode(png, info, file, p))
+        e = errno ? oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", p->path)
+                  : oct_fail(err, OCT_E_IO, "%s: cannot be written: %s", p->path, fault);
+    png_destroy_write_struct(&png, &info);
+    if (fclose(file) != 0 && !e)
+        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", p->path);
+    return e;
+}
+
+/* ---- planes ---- */
+
+struct room {
+    struct picture picture;
+    void *pixels, *scratch;
+};
+
+static enum oct_err make_room(struct room *room, const char *path,
+                              const struct oct_export_form *form, struct oct_error *err)
+{
+    const size_t value_bytes = oct_export_sample_bytes(form->sample);
+    *room = (struct room){.picture = {.path = path, .bits = 8 * (unsigned)value_bytes}};
+    if (form->sample == OCT_EXPORT_F32)
+        return oct_fail(err, OCT_E_ARG, "%s: PNG holds no f32", path);
+    oct_export_picture_size(form, &room->picture.height, &room->picture.width, room->picture.um);
+    const size_t bytes = (size_t)form->dims[1] * form->dims[2] * value_bytes;
+    room->picture.pixels = room->pixels = malloc(bytes);
+    room->scratch = malloc(bytes);
+    if (!room->pixels || !room->scratch)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory for a plane", path);
+    return OCT_OK;
+}
+
+static void finish_room(struct room *room)
+{
+    free(room->pixels);
+    free(room->scratch);
+    free(room->picture.text);
+}
+
+static enum oct_err write_plane(struct room *room, const struct oct_export_source *source,
+                                uint32_t plane, const char *work,
+                                const struct oct_export_options *options, struct oct_error *err)
+{
+    if (options->cancel && *options->cancel)
+        return oct_fail(err, OCT_E_CLOSED, "interrupted: nothing is left behind");
+    enum oct_err e = oct_export_read_picture(source, plane, room->pixels, room->scratch, err);
+    e = e ? e : write_file(work, &room->picture, err);
+    if (!e && options->progress)
+        options->progress(options->progress_context, plane + 1u, source->form.dims[0]);
+    return e;
+}
+
+/* ---- a folder ---- */
+
+static enum oct_err write_description(const struct oct_whole_folder *folder,
+                                      const struct oct_export_form *form, struct oct_error *err)
+{
+    char *text = oct_export_describe(form, true), *path = oct_whole_folder_file(folder, MARK);
+    FILE *file = text && path ? fopen(path, "wxe") : NULL;
+    enum oct_err e = OCT_OK;
+    if (!text || !path)
+        e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", folder->path);
+    else if (!file || fprintf(file, "%s\n", text) < 0)
+        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", folder->path);
+    if (file && fclose(file) != 0 && !e)
+        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", folder->path);
+    free(path);
+    free(text);
+    return e;
+}
+
+/* All names have as many digits, so that they sort. */
+static enum oct_err write_named(struct room *room, const struct oct_whole_folder *folder,
+                                const struct oct_export_source *source, uint32_t plane,
+                                const struct oct_export_options *options, struct oct_error *err)
+{
+    char name[32], last[16];
+    const int n_digits = snprintf(last, sizeof(last), "%" PRIu32, source->form.dims[0] - 1);
+    snprintf(name, sizeof(name), "plane-%0*" PRIu32 ".png", n_digits > 4 ? n_digits : 4, plane);
+    char *path = oct_whole_folder_file(folder, name);
+    if (!path)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", folder->path);
+    const enum oct_err e = write_plane(room, source, plane, path, options, err);
+    free(path);
+    return e;
+}
+
+static enum oct_err write_folder(const char *path, const struct oct_export_source *source,
+                                 const struct oct_export_options *options, struct oct_error *err)
+{
+    struct oct_whole_folder folder;
+    struct room room = {.pixels = NULL};
+    enum oct_err e = oct_whole_folder_init(&folder, path, options->force, MARK, ".png", err);
+    if (e)
+        return e;
+    e = make_room(&room, folder.path, &source->form, err);
+    for (uint32_t i = 0; i < source->form.dims[0] && !e; i++)
+        e = write_named(&room, &folder, source, i, options, err);
+    e = e ? e : write_description(&folder, &source->form, err);
+    finish_room(&room);
+    if (!e)
+        return oct_whole_folder_publish(&folder, err);
+    oct_whole_folder_discard(&folder);
+    return e;
+}
+
+/* ---- a single file ---- */
+
+static enum oct_err write_single(const char *path, const struct oct_export_source *source,
+                                 const struct oct_export_options *options, struct oct_error *err)
+{
+    struct oct_whole_file whole;
+    struct room room;
+    if (source->form.dims[0] != 1)
+        return oct_fail(err, OCT_E_ARG,
+                        "%s: one PNG holds one plane, and there are %u: name a folder, with / at "
+                        "its end",
+                        path, source->form.dims[0]);
+    enum oct_err e = oct_whole_file_init(&whole, path, options->force, err);
+    if (e)
+        return e;
+    e = make_room(&room, path, &source->form, err);
+    if (!e && !(room.picture.text = oct_export_describe(&source->form, true)))
+        e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    e = e ? e : write_plane(&room, source, 0, whole.work, options, err);
+    finish_room(&room);
+    if (!e)
+        return oct_whole_file_publish(&whole, err);
+    oct_whole_file_discard(&whole);
+    return e;
+}
+
+static enum oct_err write_png(const char *path, const struct oct_export_source *sources, unsigned n,
+                              const struct oct_export_options *options, struct oct_error *err)
+{
+    (void)n; /* 1: the format takes no more */
+    return oct_export_makes_folder(&oct_export_png, path)
+               ? write_folder(path, sources, options, err)
+               : write_single(path, sources, options, err);
+}
+
+static enum oct_err may_make(const char *path, bool force, struct oct_error *err)
+{
+    return oct_whole_folder_may(path, force, MARK, ".png", err);
+}
+
+const struct oct_export_format oct_export_png = {
+    .name = "png",
+    .suffixes = {"/", ".png"},
+    .meaning = "a folder of PNG files, one a plane, and volume.json",
+    .no_f32 = true,
+    .may_make_folder = may_make,
+    .write = write_png,
+};
