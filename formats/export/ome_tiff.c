@@ -1,0 +1,241 @@
+#include "formats/export/ome_tiff.h"
+
+#include "formats/whole_file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tiffio.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the OME-XML says that samples are little-endian"
+#endif
+
+#define DIRECTORY_BYTES 512u    /* of a plane beside its pixels, at most: 18 entries of 20 bytes */
+#define MOST_PLANES 1000000u    /* libtiff takes 2^20 directories */
+#define MOST_STRIP (1ull << 31) /* bytes of a plane, as most readers take them */
+
+struct tiff_out {
+    struct oct_whole_file file;
+    TIFF *tiff;
+    char fault[200]; /* libtiff's first error */
+    uint64_t done, all;
+    unsigned char *pixels, *scratch;
+};
+
+static int keep_fault(TIFF *tiff, void *context, const char *module, const char *format,
+                      va_list args) __attribute__((format(printf, 4, 0)));
+static int keep_fault(TIFF *tiff, void *context, const char *module, const char *format,
+                      va_list args)
+{
+    struct tiff_out *o = context;
+    (void)tiff;
+    (void)module;
+    if (!o->fault[0])
+        vsnprintf(o->fault, sizeof(o->fault), format, args);
+    return 1;
+}
+
+static int ignore_warning(TIFF *tiff, void *context, const char *module, const char *format,
+                          va_list args)
+{
+    (void)tiff;
+    (void)context;
+    (void)module;
+    (void)format;
+    (void)args;
+    return 1;
+}
+
+/* ---- sizes ---- */
+
+static uint64_t plane_bytes(const struct oct_export_form *form)
+{
+    return (uint64_t)form->dims[1] * form->dims[2] * oct_export_sample_bytes(form->sample);
+}
+
+uint64_t oct_ome_tiff_most_bytes(const struct oct_export_source *sources, unsigned n,
+                                 size_t xml_bytes)
+{
+    uint64_t bytes = 16 + xml_bytes;
+    for (unsigned i = 0; i < n; i++)
+        bytes += sources[i].form.dims[0] * (plane_bytes(&sources[i].form) + DIRECTORY_BYTES);
+    return bytes;
+}
+
+/* *most: bytes of the largest plane; *n_planes: of all. */
+static enum oct_err check(const char *path, const struct oct_export_source *sources, unsigned n,
+                          uint64_t *most, uint64_t *n_planes, struct oct_error *err)
+{
+    *most = *n_planes = 0;
+    for (unsigned i = 0; i < n; i++) {
+        const struct oct_export_form *form = &sources[i].form;
+        const uint64_t bytes = plane_bytes(form);
+        if (bytes == 0 || form->dims[0] == 0)
+            return oct_fail(err, OCT_E_ARG, "%s: %s holds nothing", path, form->name);
+        if (bytes > MOST_STRIP)
+            return oct_fail(err, OCT_E_ARG,
+                            "%s: planes of %" PRIu64 " bytes; TIFF readers take up to 2 GiB: "
+                            "export to .npy or .nii",
+                            path, bytes);
+        *most = bytes > *most ? bytes : *most;
+        *n_planes += form->dims[0];
+    }
+    if (*n_planes == 0 || *n_planes > MOST_PLANES)
+        return oct_fail(err, OCT_E_ARG,
+                        "%s: %" PRIu64 " planes; a TIFF file takes 1 to %u: choose some by "
+                        "--bscans, or export to .npy or .nii",
+                        path, *n_planes, MOST_PLANES);
+    return OCT_OK;
+}
+
+/* ---- directories ---- */
+
+static enum oct_err failed(const struct tiff_out *o, int errnum, const char *what,
+                           struct oct_error *err)
+{
+    if (errnum)
+        return oct_fail_errno(err, OCT_E_IO, errnum, "%s: cannot be %s", o->file.path, what);
+    return oct_fail(err, OCT_E_IO, "%s: cannot be %s%s%s", o->file.path, what,
+                    o->fault[0] ? ": " : "", o->fault);
+}
+
+/* Pixels a centimetre, which programs that know no OME-XML take for the scale. */
+static bool set_resolution(TIFF *tiff, const double um[2])
+{
+    if (!(um[0] > 0 && um[1] > 0 && isfinite(um[0]) && isfinite(um[1])))
+        return true;
+    return TIFFSetField(tiff, TIFFTAG_RESOLUTIONUNIT, RESUNIT_CENTIMETER) &&
+           TIFFSetField(tiff, TIFFTAG_XRESOLUTION, 1e4 / um[1]) &&
+           TIFFSetField(tiff, TIFFTAG_YRESOLUTION, 1e4 / um[0]);
+}
+
+static bool set_form(TIFF *tiff, const struct oct_export_form *form)
+{
+    uint32_t height, width;
+    double um[2];
+    oct_export_picture_size(form, &height, &width, um);
+    const bool is_float = form->sample == OCT_EXPORT_F32;
+    return TIFFSetField(tiff, TIFFTAG_SUBFILETYPE, FILETYPE_PAGE) &&
+           TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, width) &&
+           TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, height) &&
+           TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE,
+                        (int)(8 * oct_export_sample_bytes(form->sample))) &&
+           TIFFSetField(tiff, TIFFTAG_SAMPLESPERPIXEL, 1) &&
+           TIFFSetField(tiff, TIFFTAG_SAMPLEFORMAT,
+                        is_float ? SAMPLEFORMAT_IEEEFP : SAMPLEFORMAT_UINT) &&
+           TIFFSetField(tiff, TIFFTAG_COMPRESSION, COMPRESSION_NONE) &&
+           TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISBLACK) &&
+           TIFFSetField(tiff, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG) &&
+           TIFFSetField(tiff, TIFFTAG_ROWSPERSTRIP, height) &&
+           TIFFSetField(tiff, TIFFTAG_SOFTWARE, "octd " OCT_VERSION) && set_resolution(tiff, um);
+}
+
+/* xml: of the first plane; else NULL. */
+static enum oct_err put_plane(struct tiff_out *o, const struct oct_export_source *source,
+                              uint32_t plane, const char *xml, struct oct_error *err)
+{
+    const enum oct_err e = oct_export_read_picture(source, plane, o->pixels, o->scratch, err);
+    if (e)
+        return e;
+    errno = 0;
+    const bool ok =
+        set_form(o->tiff, &source->form) &&
+        (!xml || TIFFSetField(o->tiff, TIFFTAG_IMAGEDESCRIPTION, xml)) &&
+        TIFFWriteEncodedStrip(o->tiff, 0, o->pixels, (tmsize_t)plane_bytes(&source->form)) >= 0 &&
+        TIFFWriteDirectory(o->tiff);
+    return ok ? OCT_OK : failed(o, errno, "written", err);
+}
+
+static enum oct_err put_source(struct tiff_out *o, const struct oct_export_source *source,
+                               const char *xml, const struct oct_export_options *options,
+                               struct oct_error *err)
+{
+    enum oct_err e = OCT_OK;
+    for (uint32_t i = 0; i < source->form.dims[0] && !e; i++) {
+        if (options->cancel && *options->cancel)
+            return oct_fail(err, OCT_E_CLOSED, "interrupted: nothing is left behind");
+        e = put_plane(o, source, i, i == 0 ? xml : NULL, err);
+        o->done++;
+        if (!e && options->progress)
+            options->progress(options->progress_context, o->done, o->all);
+    }
+    return e;
+}
+
+/* ---- the file ---- */
+
+static enum oct_err begin(struct tiff_out *o, bool is_big, struct oct_error *err)
+{
+    TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
+    if (!options)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", o->file.path);
+    TIFFOpenOptionsSetErrorHandlerExtR(options, keep_fault, o);
+    TIFFOpenOptionsSetWarningHandlerExtR(options, ignore_warning, NULL);
+    errno = 0;
+    o->tiff = TIFFOpenExt(o->file.work, is_big ? "w8l" : "w4l", options);
+    const int errnum = errno;
+    TIFFOpenOptionsFree(options);
+    return o->tiff ? OCT_OK : failed(o, errnum, "made", err);
+}
+
+static enum oct_err put_all(struct tiff_out *o, const struct oct_export_source *sources, unsigned n,
+                            const struct oct_export_options *options, uint64_t most_classic,
+                            struct oct_error *err)
+{
+    char *xml;
+    enum oct_err e = oct_ome_xml_make(&xml, sources, n, err);
+    if (!e)
+        e = begin(o, oct_ome_tiff_most_bytes(sources, n, strlen(xml)) > most_classic, err);
+    for (unsigned i = 0; i < n && !e; i++)
+        e = put_source(o, &sources[i], i == 0 ? xml : NULL, options, err);
+    if (o->tiff)
+        TIFFClose(o->tiff);
+    if (!e && o->fault[0]) /* of the last bytes, which TIFFClose writes */
+        e = failed(o, 0, "written", err);
+    free(xml);
+    return e;
+}
+
+enum oct_err oct_ome_tiff_write(const char *path, const struct oct_export_source *sources,
+                                unsigned n, const struct oct_export_options *options,
+                                uint64_t most_classic, struct oct_error *err)
+{
+    struct tiff_out o = {0};
+    uint64_t most;
+    enum oct_err e = check(path, sources, n, &most, &o.all, err);
+    e = e ? e : oct_whole_file_init(&o.file, path, options->force, err);
+    if (e)
+        return e;
+    o.pixels = malloc(most);
+    o.scratch = malloc(most);
+    if (!o.pixels || !o.scratch)
+        e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory for a plane of %" PRIu64 " bytes",
+                     path, most);
+    e = e ? e : put_all(&o, sources, n, options, most_classic, err);
+    free(o.pixels);
+    free(o.scratch);
+    if (!e)
+        return oct_whole_file_publish(&o.file, err);
+    oct_whole_file_discard(&o.file);
+    return e;
+}
+
+static enum oct_err write_ome_tiff(const char *path, const struct oct_export_source *sources,
+                                   unsigned n, const struct oct_export_options *options,
+                                   struct oct_error *err)
+{
+    return oct_ome_tiff_write(path, sources, n, options, OCT_OME_TIFF_MOST_CLASSIC, err);
+}
+
+const struct oct_export_format oct_export_ome_tiff = {
+    .name = "ome-tiff",
+    .suffixes = {".ome.tif", ".ome.tiff"},
+    .meaning = "pictures for Fiji, Bio-Formats, napari, QuPath: voxel size, times, a series each",
+    .many = true,
+    .needs_um = true,
+    .write = write_ome_tiff,
+};

@@ -1,0 +1,32 @@
+"""The samples that test/rig/export_rig.c makes, and the files that a C test writes of them."""
+import os, subprocess
+
+import numpy as np
+
+from octtest import PATIENCE_S, folder, program
+
+
+def samples(kind, dims):
+    i = np.arange(np.prod(dims), dtype=np.uint64)
+    if kind == "u8":
+        return ((37 * i + 11) % 251).astype(np.uint8).reshape(dims)
+    if kind == "u16":
+        return ((9973 * i + 7) % 65521).astype(np.uint16).reshape(dims)
+    values = (0.25 * i.astype(np.float64) - 4).astype(np.float32)
+    values[3:4] = np.nan
+    return values.reshape(dims)
+
+
+def written_by(test, *more):
+    """The folder with the files that build/test/TEST writes."""
+    path = folder(test)
+    done = subprocess.run([program("test/" + test), path, *more], capture_output=True, text=True,
+                          timeout=10 * PATIENCE_S)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return lambda name: os.path.join(path, name)
+
+
+def same(a, b):
+    """The same bytes in the same shape; NaN is NaN."""
+    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
