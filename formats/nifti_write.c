@@ -19,7 +19,7 @@
 #define LEVEL "6"
 #define SAME_MM 1e-6 /* per mm: a qform that differs by more from the sform is left out */
 
-struct nifti_out {
+struct oct_nifti_out {
     struct oct_whole_file file;
     gzFile stream;      /* T: writes as it is */
     double to_mm[3][4]; /* of voxels (depth, A-line, B-scan) to RAS+ */
@@ -68,13 +68,36 @@ static void put_space(const struct oct_nifti_form *form, double to_mm[3][4],
     h->qform_code = is_same ? NIFTI_XFORM_SCANNER_ANAT : NIFTI_XFORM_UNKNOWN;
 }
 
+static void set_type(enum oct_nifti_sample sample, struct nifti_2_header *h)
+{
+    static const short types[][2] = {[OCT_NIFTI_F32] = {DT_FLOAT32, 32},
+                                     [OCT_NIFTI_U8] = {DT_UINT8, 8},
+                                     [OCT_NIFTI_U16] = {DT_UINT16, 16}};
+    h->datatype = types[sample][0];
+    h->bitpix = types[sample][1];
+}
+
+/* Planes of the third axis are taken one after another. */
+static void put_slices(const struct oct_nifti_form *form, struct nifti_2_header *h)
+{
+    h->dim_info = FPS_INTO_DIM_INFO(0, 0, 3);
+    h->slice_code = NIFTI_SLICE_SEQ_INC;
+    h->slice_end = (int64_t)form->dims[0] - 1;
+    h->slice_duration = form->slice_s;
+    h->xyzt_units |= NIFTI_UNITS_SEC;
+}
+
 static void fill_header(const struct oct_nifti_form *form, bool is_displacement, double to_mm[3][4],
                         struct nifti_2_header *h)
 {
     bool is_known;
-    *h = (struct nifti_2_header){.datatype = DT_FLOAT32, .bitpix = 32, .scl_slope = 1};
+    *h = (struct nifti_2_header){.scl_slope = form->slope != 0 ? form->slope : 1,
+                                 .scl_inter = form->slope != 0 ? form->inter : 0};
+    set_type(form->sample, h);
     choose_map(form, to_mm, &is_known);
     put_space(form, to_mm, h);
+    if (form->is_placeless)
+        h->sform_code = h->qform_code = NIFTI_XFORM_UNKNOWN;
     h->dim[0] = is_displacement ? 5 : 3;
     for (int i = 1; i < 8; i++)
         h->dim[i] = i <= 3 ? form->dims[3 - i] : i == 5 && is_displacement ? 3 : 1;
@@ -83,6 +106,8 @@ static void fill_header(const struct oct_nifti_form *form, bool is_displacement,
     h->xyzt_units = is_known || is_displacement ? NIFTI_UNITS_MM : NIFTI_UNITS_UNKNOWN;
     if (is_displacement)
         h->intent_code = NIFTI_INTENT_VECTOR;
+    if (form->slice_s > 0)
+        put_slices(form, h);
     snprintf(h->descrip, sizeof(h->descrip), "%s", form->description ? form->description : "");
 }
 
@@ -94,6 +119,11 @@ static void narrow(const struct nifti_2_header *in, struct nifti_1_header *out)
                                    .bitpix = in->bitpix,
                                    .vox_offset = sizeof(*out) + 4,
                                    .scl_slope = (float)in->scl_slope,
+                                   .scl_inter = (float)in->scl_inter,
+                                   .dim_info = in->dim_info,
+                                   .slice_code = (char)in->slice_code,
+                                   .slice_end = (short)in->slice_end,
+                                   .slice_duration = (float)in->slice_duration,
                                    .xyzt_units = (char)in->xyzt_units,
                                    .intent_code = (short)in->intent_code,
                                    .qform_code = (short)in->qform_code,
@@ -119,7 +149,7 @@ static void narrow(const struct nifti_2_header *in, struct nifti_1_header *out)
 
 /* ---- bytes ---- */
 
-static enum oct_err put(struct nifti_out *o, const void *bytes, size_t n, struct oct_error *err)
+static enum oct_err put(struct oct_nifti_out *o, const void *bytes, size_t n, struct oct_error *err)
 {
     const unsigned most = 1u << 30;
     for (size_t done = 0; done < n;) {
@@ -133,7 +163,7 @@ static enum oct_err put(struct nifti_out *o, const void *bytes, size_t n, struct
     return OCT_OK;
 }
 
-static enum oct_err put_header(struct nifti_out *o, const struct oct_nifti_form *form,
+static enum oct_err put_header(struct oct_nifti_out *o, const struct oct_nifti_form *form,
                                bool is_displacement, struct oct_error *err)
 {
     static const char no_extensions[4];
@@ -151,13 +181,13 @@ static enum oct_err put_header(struct nifti_out *o, const struct oct_nifti_form 
     return e ? e : put(o, no_extensions, sizeof(no_extensions), err);
 }
 
-static enum oct_err begin(struct nifti_out *o, const char *path, bool force,
+static enum oct_err begin(struct oct_nifti_out *o, const char *path, bool force,
                           const struct oct_nifti_form *form, bool is_displacement,
                           struct oct_error *err)
 {
     const size_t n = strlen(path);
     const bool is_packed = n > 3 && strcasecmp(path + n - 3, ".gz") == 0;
-    *o = (struct nifti_out){0};
+    *o = (struct oct_nifti_out){0};
     const enum oct_err e = oct_whole_file_init(&o->file, path, force, err);
     if (e)
         return e;
@@ -169,7 +199,7 @@ static enum oct_err begin(struct nifti_out *o, const char *path, bool force,
 }
 
 /* Names the file, unless e says that it failed. */
-static enum oct_err end(struct nifti_out *o, enum oct_err e, struct oct_error *err)
+static enum oct_err end(struct oct_nifti_out *o, enum oct_err e, struct oct_error *err)
 {
     errno = 0;
     const int closed = o->stream ? gzclose_w(o->stream) : Z_OK;
@@ -182,12 +212,41 @@ static enum oct_err end(struct nifti_out *o, enum oct_err e, struct oct_error *e
     return e;
 }
 
+enum oct_err oct_nifti_begin(struct oct_nifti_out **out, const char *path, bool force,
+                             const struct oct_nifti_form *form, struct oct_error *err)
+{
+    struct oct_nifti_out *o = malloc(sizeof(*o));
+    *out = NULL;
+    if (!o)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    const enum oct_err e = begin(o, path, force, form, false, err);
+    if (e) {
+        oct_nifti_end(o, e, NULL);
+        return e;
+    }
+    *out = o;
+    return OCT_OK;
+}
+
+enum oct_err oct_nifti_put(struct oct_nifti_out *out, const void *samples, size_t n_bytes,
+                           struct oct_error *err)
+{
+    return put(out, samples, n_bytes, err);
+}
+
+enum oct_err oct_nifti_end(struct oct_nifti_out *out, enum oct_err e, struct oct_error *err)
+{
+    e = end(out, e, err);
+    free(out);
+    return e;
+}
+
 /* ---- what is written ---- */
 
 enum oct_err oct_nifti_write(const char *path, bool force, const struct oct_nifti_form *form,
                              const float *values, struct oct_error *err)
 {
-    struct nifti_out o;
+    struct oct_nifti_out o;
     const size_t n = (size_t)form->dims[0] * form->dims[1] * form->dims[2];
     enum oct_err e = begin(&o, path, force, form, false, err);
     e = e ? e : put(&o, values, n * sizeof(*values), err);
@@ -205,7 +264,7 @@ static double shift_mm(const double fixed[4], const double moving[4], const doub
 }
 
 /* One part of one A-line; u: [3][V][M][D] at its first voxel. */
-static void fill_row(const struct nifti_out *o, const double (*moving_to_mm)[4], int part,
+static void fill_row(const struct oct_nifti_out *o, const double (*moving_to_mm)[4], int part,
                      const uint32_t dims[3], uint32_t v, uint32_t m, const float *u, float *row)
 {
     const size_t n = (size_t)dims[0] * dims[1] * dims[2];
@@ -223,7 +282,7 @@ enum oct_err oct_nifti_write_displacement(const char *path, bool force,
                                           const double (*moving_to_mm)[4],
                                           const float *displacement, struct oct_error *err)
 {
-    struct nifti_out o;
+    struct oct_nifti_out o;
     const uint32_t *dims = form->dims;
     float *row = malloc(dims[2] * sizeof(*row));
     if (!row)

@@ -11,6 +11,7 @@ const struct oct_export_format *const oct_export_formats[] = {
     &oct_export_mat,
     &oct_export_png,
     &oct_export_ome_tiff,
+    &oct_export_nifti,
     NULL,
 };
 

@@ -20,7 +20,7 @@ bool oct_ome_is_time(const struct oct_export_form *form);
 enum oct_err oct_ome_xml_make(char **xml, const struct oct_export_source *sources, unsigned n,
                               struct oct_error *err);
 
-/* An upper bound of the file's bytes, above by less than 1 KB a plane; xml_bytes: of the OME-XML. */
+/* At most so many bytes has the file, less than 1 KB a plane too many; xml_bytes: the OME-XML's. */
 uint64_t oct_ome_tiff_most_bytes(const struct oct_export_source *sources, unsigned n,
                                  size_t xml_bytes);
 

@@ -25,7 +25,7 @@ static uint32_t code_point(const unsigned char *c, size_t n)
     return code;
 }
 
-/* What XML 1.0 calls a character; line ends and tabs do not outlive an attribute and are left out. */
+/* What XML 1.0 has; of line ends and tabs attributes keep nothing, so that they are none. */
 static bool is_character(uint32_t code)
 {
     return code >= 0x20 && code != 0x7f && code != 0xfffe && code != 0xffff;
