@@ -51,6 +51,7 @@ LDLIBS   += -lm
 
 # One folder a room; one program a folder.
 LIB_SRC     := $(wildcard pipeline/*/*.c kernels/*.c kernels/*/*.c analysis/*.c analysis/*/*.c formats/*.c formats/*/*.c config/*.c)
+LIB_CXX_SRC := $(wildcard formats/*/*.cc)
 DAEMON_SRC  := $(wildcard daemon/*.c)
 VIEWER_SRC  := $(wildcard viewer/*.c viewer/*/*.c)
 TOOLS_SRC   := $(wildcard tools/*.c tools/*/*.c)
@@ -150,7 +151,7 @@ $(BUILD)/test/rig/levelset_oracle.o: EXTRA_CFLAGS += -O3
 $(addprefix $(BUILD)/test/rig/,oracle.o oracle_sums.o oracle_exact.o levelset_oracle.o): \
   EXTRA_CFLAGS += $(if $(call CPU_HAS,avx512f),-mavx512f -mprefer-vector-width=512,$(if $(call CPU_HAS,fma),-mavx2 -mfma))
 
-$(LIB): $(call obj,$(LIB_SRC)) $(EXTRA_LIB_OBJ)
+$(LIB): $(call obj,$(LIB_SRC)) $(LIB_CXX_SRC:%.cc=$(BUILD)/%.cc.o) $(EXTRA_LIB_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
@@ -165,7 +166,8 @@ $(CLIENT): $(call obj,$(CLIENT_SRC))
 # -lhdf5_hl: HDF5's dimension scales; of the same package, without a file of pkg-config's.
 LIB_LIBS := $(call pkg_libs,libzmq fftw3f fftw3) -lhdf5_hl $(call pkg_libs,hdf5 libcjson inih zlib) $(EXTRA_LIBS)
 # Pictures and volumes of others, and plots: octctl; octview writes PNG files.
-PICTURE_LIBS := $(call pkg_libs,libpng libtiff-4 cairo zlib) -lnifti2
+PICTURE_LIBS := $(call pkg_libs,libpng libtiff-4 cairo zlib) -lnifti2 -ldcmdata -loflog -lofstd \
+                -lstdc++
 
 $(BUILD)/octd: $(call obj,$(DAEMON_SRC)) $(LIB)
 	$(call say,LD,$@)

@@ -79,6 +79,9 @@ int oct_export_given_read(const struct oct_export_given *given, struct oct_expor
     status = status ? status : read_sample(given, wish, name);
     if (status)
         return status;
+    if (given->eye && strcmp(given->eye, "OD") != 0 && strcmp(given->eye, "OS") != 0)
+        return oct_command_misuse(name, "--eye %s: it is OD or OS", given->eye);
+    wish->eye = given->eye;
     wish->has_range = given->range != NULL;
     if (given->range && !read_range(given->range, &wish->lo, &wish->hi))
         return oct_command_misuse(name, "--range needs two numbers, MIN:MAX, MIN the smaller one");
@@ -111,6 +114,7 @@ const struct oct_option oct_export_options_table[] = {
      "micrometres from B-scan to B-scan, from A-line to A-line and from depth\n"
      "pixel to depth pixel; -: as the file says",
      OCT_OPTION_TEXT, AT(spacing)},
+    {"--eye", "E", "OD or OS, of a recording that does not say it", OCT_OPTION_TEXT, AT(eye)},
     {"--pseudonym", NULL, "keep the pseudonym; of formats other than DICOM it is left out",
      OCT_OPTION_FLAG, AT(pseudonym)},
     {"--json", NULL, "print what was written as JSON", OCT_OPTION_FLAG, AT(json)},

@@ -6,7 +6,7 @@
 #include "tools/options.h"
 
 struct oct_export_given {
-    const char *to, *dataset, *slab, *sample, *range, *bscans, *spacing;
+    const char *to, *dataset, *slab, *sample, *range, *bscans, *spacing, *eye;
     bool pseudonym, force, json;
 };
 

@@ -291,7 +291,7 @@ static void describe(const struct oct_export_open *o, const struct oct_export_wi
 {
     const struct oct_volume_facts *f = o->in.facts;
     form->sample = o->sample;
-    form->eye = f->eye;
+    form->eye = f->eye[0] || !wish->eye ? f->eye : wish->eye;
     form->pseudonym = wish->with_pseudonym ? f->pseudonym : "";
     form->start_time = f->start_time;
     form->software = f->software;
@@ -299,6 +299,18 @@ static void describe(const struct oct_export_open *o, const struct oct_export_wi
     form->refractive_index = o->in.has_config ? o->in.config->scan.refractive_index : NAN;
     form->acquisition_uid = o->in.uid;
     form->plane_valid = o->values.is_rows ? NULL : o->values.valid;
+}
+
+/* Eyes are not mixed up: a label that is wrong is corrected in the file. */
+static enum oct_err check_eye(const struct oct_export_open *o, const struct oct_export_wish *wish,
+                              struct oct_error *err)
+{
+    const char *eye = o->in.facts->eye;
+    if (!wish->eye || !eye[0] || strcmp(eye, wish->eye) == 0)
+        return OCT_OK;
+    return oct_fail(err, OCT_E_ARG,
+                    "%s: its label says %s, --eye says %s; octctl label corrects it", o->in.path,
+                    eye, wish->eye);
 }
 
 enum oct_err oct_export_source_open(struct oct_export_open **open, struct oct_export_source *source,
@@ -310,6 +322,7 @@ enum oct_err oct_export_source_open(struct oct_export_open **open, struct oct_ex
     if (!o)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     enum oct_err e = oct_export_input_open(&o->in, path, wish->config, err);
+    e = e ? e : check_eye(o, wish, err);
     e = e ? e : open_values(o, wish, err);
     e = e ? e : choose_sample(o, wish, err);
     e = e ? e : make_room(o, err);

@@ -12,6 +12,7 @@ const struct oct_export_format *const oct_export_formats[] = {
     &oct_export_png,
     &oct_export_ome_tiff,
     &oct_export_nifti,
+    &oct_export_dicom,
     NULL,
 };
 

@@ -1,0 +1,575 @@
+/* DICOM: Ophthalmic Tomography Image (PS3.3 A.52), multi-frame, without loss: a file a volume, what
+ * each of its attributes is.
+ *
+ * Nothing in it names a person, a place, a device or a time by its construction: the pseudonym is
+ * the patient's ID, dates are a fixed one, and the times of frames count from it. Its UIDs are made
+ * from the recording's identity, so that all that is exported of one recording is one study and one
+ * frame of reference; that of the instance is made from all attributes and pixels, so that the same
+ * export twice is the same instance, and no other is. */
+#include "formats/export/dicom_file.h"
+#include "formats/export/export.h"
+#include "formats/whole_file.h"
+#include "pipeline/base/sha256.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "pixels are written as they lie in memory, and the transfer syntax says little-endian"
+#endif
+
+#define SOP_CLASS "1.2.840.10008.5.1.4.1.1.77.1.5.4"
+#define MOST_SIDE UINT16_MAX
+#define MOST_PIXEL_BYTES (UINT32_MAX - 1u) /* of one attribute: an even number */
+#define MOST_FRAMES 100000u                /* 4 kB each in memory while the header is made */
+#define LO_CHARACTERS 64u
+#define UID_BYTES 48u
+#define PIXEL_HEADER_BYTES 12u
+#define DAY_S 86400.
+#define UID_ROOT "2.25." /* of UUIDs */
+#define NO_DATE "19000101"
+#define NO_TIME "000000"
+
+/* ---- UIDs ---- */
+
+/* The number of 16 bytes, most significant first, in decimal digits. */
+static void put_decimal(unsigned char number[16], char *digits)
+{
+    char backwards[40];
+    unsigned n = 0;
+    for (bool is_zero = false; !is_zero;) {
+        unsigned rest = 0;
+        is_zero = true;
+        for (unsigned i = 0; i < 16; i++) {
+            const unsigned part = rest << 8 | number[i];
+            number[i] = (unsigned char)(part / 10);
+            rest = part % 10;
+            is_zero = is_zero && number[i] == 0;
+        }
+        backwards[n++] = (char)('0' + rest);
+    }
+    while (n)
+        *digits++ = backwards[--n];
+    *digits = '\0';
+}
+
+/* "2.25." and a UUID (PS3.5 B.2) of version 8, which is a hash as its maker likes it (RFC 9562). Its
+ * first digit is not 0, so that all have 43 or 44 characters, and take 44 bytes. */
+static void make_uid(struct oct_sha256 *sha, char uid[UID_BYTES])
+{
+    unsigned char sum[OCT_SHA256_BYTES];
+    oct_sha256_end(sha, sum);
+    sum[0] |= 0x10;
+    sum[6] = (unsigned char)((sum[6] & 0x0f) | 0x80);
+    sum[8] = (unsigned char)((sum[8] & 0x3f) | 0x80);
+    memcpy(uid, UID_ROOT, strlen(UID_ROOT));
+    put_decimal(sum, uid + strlen(UID_ROOT));
+}
+
+static void add_text(struct oct_sha256 *sha, const char *text)
+{
+    oct_sha256_add(sha, text, strlen(text) + 1);
+}
+
+static void uid_of(const char *what, const struct oct_export_form *form, const char *more,
+                   char uid[UID_BYTES])
+{
+    struct oct_sha256 sha;
+    oct_sha256_init(&sha);
+    add_text(&sha, "octd DICOM");
+    add_text(&sha, what);
+    add_text(&sha, form->acquisition_uid);
+    add_text(&sha, more);
+    make_uid(&sha, uid);
+}
+
+/* ---- what may be written ---- */
+
+struct picture {
+    const struct oct_export_form *form;
+    uint32_t height, width;
+    double mm[3]; /* between planes, rows, columns; planes: NaN where there is one */
+    uint64_t plane_bytes, pixel_bytes;
+    char patient[4 * LO_CHARACTERS + 1];
+};
+
+static enum oct_err measure(struct picture *p, const char *path, struct oct_error *err)
+{
+    const struct oct_export_form *form = p->form;
+    double um[2];
+    oct_export_picture_size(form, &p->height, &p->width, um);
+    p->mm[0] = form->um[0] / 1e3;
+    p->mm[1] = um[0] / 1e3;
+    p->mm[2] = um[1] / 1e3;
+    if (!(p->mm[1] > 0 && p->mm[2] > 0) || (form->dims[0] > 1 && !(p->mm[0] >= 0)))
+        return oct_fail(err, OCT_E_ARG, "%s: DICOM needs the spacing of %s in um: --spacing", path,
+                        form->name);
+    if (p->height > MOST_SIDE || p->width > MOST_SIDE || form->dims[0] > MOST_FRAMES)
+        return oct_fail(err, OCT_E_ARG,
+                        "%s: %" PRIu32 " pictures of %" PRIu32 " x %" PRIu32
+                        "; DICOM takes %u of %u x %u: choose parts by --bscans",
+                        path, form->dims[0], p->height, p->width, MOST_FRAMES, MOST_SIDE,
+                        MOST_SIDE);
+    p->plane_bytes = (uint64_t)p->height * p->width * oct_export_sample_bytes(form->sample);
+    p->pixel_bytes = p->plane_bytes * form->dims[0];
+    if (p->pixel_bytes > MOST_PIXEL_BYTES)
+        return oct_fail(err, OCT_E_ARG,
+                        "%s: %.1f GB of pixels; a DICOM file takes 4.29 GB: choose parts by "
+                        "--bscans, or another format",
+                        path, (double)p->pixel_bytes / 1e9);
+    return OCT_OK;
+}
+
+/* The pseudonym, or without one a name of the recording's own: patients are never mixed up. */
+static enum oct_err name_patient(struct picture *p, const char *path, struct oct_error *err)
+{
+    const char *pseudonym = p->form->pseudonym;
+    unsigned n_characters = 0;
+    bool is_good = true;
+    for (const char *c = pseudonym; *c; c++) {
+        n_characters += ((unsigned char)*c & 0xc0) != 0x80;
+        is_good = is_good && (unsigned char)*c >= ' ' && *c != '\\' && *c != 127;
+    }
+    if (!is_good || n_characters > LO_CHARACTERS)
+        return oct_fail(err, OCT_E_ARG,
+                        "%s: the pseudonym '%s' cannot be a DICOM patient ID: %u characters at "
+                        "most, no '\\'; see octctl label --pseudonym",
+                        path, pseudonym, LO_CHARACTERS);
+    if (pseudonym[strspn(pseudonym, " ")]) {
+        snprintf(p->patient, sizeof(p->patient), "%s", pseudonym);
+        return OCT_OK;
+    }
+    char uid[UID_BYTES];
+    uid_of("patient", p->form, "", uid);
+    snprintf(p->patient, sizeof(p->patient), "octd-%.12s", uid + strlen(UID_ROOT));
+    return OCT_OK;
+}
+
+static enum oct_err check(struct picture *p, const char *path, struct oct_error *err)
+{
+    const struct oct_export_form *form = p->form;
+    if (form->sample == OCT_EXPORT_F32)
+        return oct_fail(err, OCT_E_ARG,
+                        "%s: DICOM takes grey values, not f32: --sample u8, or choose NIfTI, "
+                        ".npy or TIFF",
+                        path);
+    for (unsigned i = 0; i < 3; i++)
+        if (strcmp(form->axes[i], "sample") == 0)
+            return oct_fail(err, OCT_E_ARG,
+                            "%s: %s are no pictures of an eye: reconstruct them first (octctl "
+                            "recon), or choose .npy",
+                            path, form->name);
+    if (strcmp(form->eye, "OD") != 0 && strcmp(form->eye, "OS") != 0)
+        return oct_fail(err, OCT_E_ARG,
+                        "%s: DICOM needs to know the eye, and the recording does not say it: --eye "
+                        "OD or --eye OS",
+                        path);
+    if (!form->acquisition_uid[0])
+        return oct_fail(err, OCT_E_ARG, "%s: the recording has no identity for UIDs", path);
+    const enum oct_err e = measure(p, path, err);
+    return e ? e : name_patient(p, path, err);
+}
+
+/* ---- attributes (PS3.3; the tags are those of PS3.6) ---- */
+
+static void put_code(struct oct_dicom_set *set, uint32_t tag, const char *value, const char *scheme,
+                     const char *meaning)
+{
+    oct_dicom_begin(set, tag);
+    oct_dicom_put_text(set, 0x00080100, "SH", value);
+    oct_dicom_put_text(set, 0x00080102, "SH", scheme);
+    oct_dicom_put_text(set, 0x00080104, "LO", meaning);
+    oct_dicom_end(set);
+}
+
+/* The date that stands for none, and `s` seconds behind its midnight, a day at most. */
+static void put_time(struct oct_dicom_set *set, uint32_t tag, double s)
+{
+    char text[40];
+    const uint64_t us = (uint64_t)llround(s * 1e6);
+    const unsigned whole = (unsigned)(us / 1000000);
+    snprintf(text, sizeof(text), NO_DATE "%02u%02u%02u.%06u", whole / 3600, whole / 60 % 60,
+             whole % 60, (unsigned)(us % 1000000));
+    oct_dicom_put_text(set, tag, "DT", text);
+}
+
+static const char *laterality(const struct oct_export_form *form)
+{
+    return strcmp(form->eye, "OD") == 0 ? "R" : "L";
+}
+
+/* Patient, General Study, General Series, Frame of Reference. */
+static void put_study(struct oct_dicom_set *set, const struct picture *p)
+{
+    const struct oct_export_form *form = p->form;
+    char uid[UID_BYTES], id[16];
+    oct_dicom_put_text(set, 0x00100010, "PN", "");
+    oct_dicom_put_text(set, 0x00100020, "LO", p->patient);
+    oct_dicom_put_text(set, 0x00100030, "DA", "");
+    oct_dicom_put_text(set, 0x00100040, "CS", "");
+    oct_dicom_put_text(set, 0x00120062, "CS", "YES"); /* Patient Identity Removed */
+    oct_dicom_put_text(set, 0x00120063, "LO",
+                       "octd writes no name, date, place, file name or serial number");
+    oct_dicom_put_text(set, 0x00280303, "CS", "REMOVED"); /* the dates */
+    oct_dicom_put_text(set, 0x00080020, "DA", NO_DATE);
+    oct_dicom_put_text(set, 0x00080030, "TM", NO_TIME);
+    oct_dicom_put_text(set, 0x00080050, "SH", "");
+    oct_dicom_put_text(set, 0x00080090, "PN", "");
+    uid_of("study", form, "", uid);
+    snprintf(id, sizeof(id), "%.12s", uid + strlen(UID_ROOT));
+    oct_dicom_put_text(set, 0x00200010, "SH", id);
+    oct_dicom_put_text(set, 0x0020000d, "UI", uid);
+    uid_of("series", form, form->name, uid);
+    oct_dicom_put_text(set, 0x0020000e, "UI", uid);
+    oct_dicom_put_text(set, 0x00080060, "CS", "OPT");
+    oct_dicom_put_text(set, 0x0008103e, "LO", form->name);
+    oct_dicom_put_text(set, 0x00200011, "IS",
+                       strcmp(form->name, "bscans") == 0   ? "1"
+                       : strcmp(form->name, "enface") == 0 ? "2"
+                                                           : "3");
+    uid_of("frame of reference", form, "", uid);
+    oct_dicom_put_text(set, 0x00200052, "UI", uid);
+    oct_dicom_put_text(set, 0x00201040, "LO", "");
+}
+
+/* General and Enhanced General Equipment; Ophthalmic Tomography Parameters. */
+static void put_equipment(struct oct_dicom_set *set, const struct oct_export_form *form)
+{
+    /* Illumination wavelength, power and bandwidth, and of depth, along and across the resolution
+     * and the largest distortion: each is required and has no value for "unknown". */
+    static const uint32_t unknown[] = {0x00220055, 0x00220056, 0x00220057, 0x00220035, 0x00220036,
+                                       0x00220037, 0x00220038, 0x00220048, 0x00220049};
+    oct_dicom_put_text(set, 0x00080070, "LO", "octd");
+    oct_dicom_put_text(set, 0x00081090, "LO", "octd");
+    oct_dicom_put_text(set, 0x00181000, "LO", "not recorded");
+    oct_dicom_put_text(set, 0x00181020, "LO", form->software[0] ? form->software : "octd");
+    put_code(set, 0x00220015, "392012008", "SCT", "Optical Coherence Tomography Scanner");
+    oct_dicom_put_no_items(set, 0x00220017);
+    oct_dicom_put_text(set, 0x00187004, "CS", "UNKNOWN"); /* CCD, CMOS or another */
+    for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+        oct_dicom_put_f32(set, unknown[i], 0);
+}
+
+/* Ophthalmic Tomography Acquisition Parameters, Acquisition Context, Ocular Region Imaged. */
+static void put_eye(struct oct_dicom_set *set, const struct oct_export_form *form)
+{
+    oct_dicom_put_text(set, 0x00220030, "FL", "");
+    oct_dicom_put_text(set, 0x0022000c, "FL", "");
+    oct_dicom_put_no_items(set, 0x0022001b);
+    oct_dicom_put_text(set, 0x0022000a, "FL", "");
+    oct_dicom_put_text(set, 0x0022000b, "FL", "");
+    oct_dicom_put_text(set, 0x0022000d, "CS", "");
+    oct_dicom_put_no_items(set, 0x00400555);
+    oct_dicom_put_text(set, 0x00200062, "CS", laterality(form));
+    put_code(set, 0x00082218, "81745001", "SCT", "Eye");
+}
+
+/* What grey means, and what is not known, for people. */
+static void put_comments(struct oct_dicom_set *set, const struct oct_export_form *form)
+{
+    const unsigned most = form->sample == OCT_EXPORT_U16 ? UINT16_MAX : UINT8_MAX;
+    char text[640];
+    size_t n = 0;
+    const size_t room = sizeof(text) - 320;
+    n += (size_t)snprintf(text, room / 2, "%s%s%s", form->name, form->quantity[0] ? ": " : "",
+                          form->quantity);
+    n = n < room / 2 ? n : room / 2 - 1;
+    if (isfinite(form->lo) && isfinite(form->hi))
+        n += (size_t)snprintf(text + n, room / 2, "; 0 is %g, %u is %g %.40s", form->lo, most,
+                              form->hi, form->unit);
+    if (form->refractive_index > 0)
+        n += (size_t)snprintf(text + n, 60, "; refractive index %g", form->refractive_index);
+    snprintf(text + n, sizeof(text) - n,
+             ". How the scan lies in the eye is not known: A-lines lie along x, depth along y and "
+             "B-scans along z. Illumination, resolution and distortion are not known: 0 stands "
+             "there.");
+    oct_dicom_put_text(set, 0x00204000, "LT", text);
+}
+
+/* Image Pixel, Ophthalmic Tomography Image, SOP Common. */
+static void put_image(struct oct_dicom_set *set, const struct picture *p, const char *instance)
+{
+    const struct oct_export_form *form = p->form;
+    const unsigned bits = form->sample == OCT_EXPORT_U16 ? 16 : 8;
+    const double all_s = form->plane_s * form->dims[0];
+    const uint32_t no_offset = 0;
+    char frames[16];
+    oct_dicom_put_text(set, 0x00080005, "CS", "ISO_IR 192"); /* UTF-8 */
+    oct_dicom_put_text(set, 0x00080016, "UI", SOP_CLASS);
+    oct_dicom_put_text(set, 0x00080018, "UI", instance);
+    oct_dicom_put_text(set, 0x00080008, "CS", "ORIGINAL\\PRIMARY");
+    put_time(set, 0x0008002a, 0); /* Acquisition DateTime */
+    oct_dicom_put_f64(set, 0x00189073, all_s > 0 ? all_s : 0);
+    oct_dicom_put_text(set, 0x00200012, "IS", "1");
+    oct_dicom_put_text(set, 0x00200013, "IS", "1");
+    oct_dicom_put_text(set, 0x00080023, "DA", NO_DATE);
+    oct_dicom_put_text(set, 0x00080033, "TM", NO_TIME);
+    snprintf(frames, sizeof(frames), "%" PRIu32, form->dims[0]);
+    oct_dicom_put_text(set, 0x00280008, "IS", frames);
+    oct_dicom_put_u16(set, 0x00280002, 1);
+    oct_dicom_put_text(set, 0x00280004, "CS", "MONOCHROME2");
+    oct_dicom_put_u16(set, 0x00280010, (uint16_t)p->height);
+    oct_dicom_put_u16(set, 0x00280011, (uint16_t)p->width);
+    oct_dicom_put_u16(set, 0x00280100, (uint16_t)bits);
+    oct_dicom_put_u16(set, 0x00280101, (uint16_t)bits);
+    oct_dicom_put_u16(set, 0x00280102, (uint16_t)(bits - 1));
+    oct_dicom_put_u16(set, 0x00280103, 0);
+    oct_dicom_put_text(set, 0x20500020, "CS", "IDENTITY");
+    oct_dicom_put_text(set, 0x00282110, "CS", "00");
+    oct_dicom_put_text(set, 0x00280301, "CS", "NO");
+    /* No part of a concatenation, which this class says by the numbers of one (C.8.17.7). */
+    oct_dicom_put_u32(set, 0x00209228, &no_offset, 1);
+    oct_dicom_put_u16(set, 0x00209162, 1);
+    oct_dicom_put_u16(set, 0x00209163, 1);
+    put_comments(set, form);
+}
+
+/* ---- frames ---- */
+
+/* Multi-frame Dimension: frames are counted within one stack. */
+static void put_dimensions(struct oct_dicom_set *set, const struct picture *p)
+{
+    static const uint32_t pointers[] = {0x00209056, 0x00209057}; /* Stack ID, its position */
+    char uid[UID_BYTES];
+    uid_of("dimensions", p->form, p->form->name, uid);
+    oct_dicom_begin(set, 0x00209221);
+    oct_dicom_put_text(set, 0x00209164, "UI", uid);
+    oct_dicom_end(set);
+    if (p->form->dims[0] > 1 && p->mm[0] > 0)
+        oct_dicom_put_text(set, 0x00209311, "CS", "3D");
+    for (unsigned i = 0; i < 2; i++) {
+        oct_dicom_begin(set, 0x00209222);
+        oct_dicom_put_text(set, 0x00209164, "UI", uid);
+        oct_dicom_put_tag(set, 0x00209165, pointers[i]);
+        oct_dicom_put_tag(set, 0x00209167, 0x00209111);
+        oct_dicom_end(set);
+    }
+}
+
+/* The direction of an axis: A-lines along x, depth along y, B-scans along z; others as they lie in
+ * the picture. */
+static unsigned direction(const struct oct_export_form *form, unsigned axis, unsigned other)
+{
+    static const char *const names[3] = {"line", "depth", "bscan"};
+    for (unsigned i = 0; i < 3; i++)
+        if (strcmp(form->axes[axis], names[i]) == 0)
+            return i;
+    return other;
+}
+
+/* Pixel Measures, Plane Orientation, Frame Anatomy: the same for all. *normal: the axis along which
+ * frames follow one another. */
+static void put_shared(struct oct_dicom_set *set, const struct picture *p, unsigned *normal)
+{
+    const struct oct_export_form *form = p->form;
+    const unsigned row_axis = form->is_upright ? 1 : 2;
+    unsigned x = direction(form, 3 - row_axis, 0), y = direction(form, row_axis, 1);
+    if (x == y) {
+        x = 0;
+        y = 1;
+    }
+    *normal = 3 - x - y;
+    double cosines[6] = {0};
+    cosines[x] = 1;
+    cosines[3 + y] = 1;
+    oct_dicom_begin(set, 0x52009229);
+    oct_dicom_begin(set, 0x00289110);
+    oct_dicom_put_decimals(set, 0x00280030, p->mm + 1, 2); /* between rows, between columns */
+    if (p->mm[0] > 0) {
+        oct_dicom_put_decimals(set, 0x00180050, p->mm, 1);
+        oct_dicom_put_decimals(set, 0x00180088, p->mm, 1);
+    }
+    oct_dicom_end(set);
+    oct_dicom_begin(set, 0x00209116);
+    oct_dicom_put_decimals(set, 0x00200037, cosines, 6);
+    oct_dicom_end(set);
+    oct_dicom_begin(set, 0x00209071);
+    oct_dicom_put_text(set, 0x00209072, "CS", laterality(form));
+    put_code(set, 0x00082218, "81745001", "SCT", "Eye");
+    oct_dicom_end(set);
+    oct_dicom_end(set);
+}
+
+/* Frame Content and Plane Position of each. */
+static void put_frame(struct oct_dicom_set *set, const struct picture *p, unsigned normal,
+                      uint32_t i)
+{
+    const struct oct_export_form *form = p->form;
+    const uint32_t index[2] = {1, i + 1};
+    const double s = form->plane_s * i;
+    double place[3] = {0};
+    if (i > 0)
+        place[normal] = p->mm[0] * i;
+    oct_dicom_begin(set, 0x52009230);
+    oct_dicom_begin(set, 0x00209111);
+    oct_dicom_put_text(set, 0x00209056, "SH", "1");
+    oct_dicom_put_u32(set, 0x00209057, &index[1], 1);
+    oct_dicom_put_u32(set, 0x00209157, index, 2);
+    if (s >= 0 && s + form->plane_s < DAY_S) {
+        put_time(set, 0x00189074, s);                            /* Frame Acquisition DateTime */
+        put_time(set, 0x00189151, s);                            /* Frame Reference DateTime */
+        oct_dicom_put_f64(set, 0x00189220, form->plane_s * 1e3); /* ms */
+    }
+    if (form->plane_valid && !form->plane_valid[i])
+        oct_dicom_put_text(set, 0x00209158, "LT", "not recorded");
+    oct_dicom_end(set);
+    oct_dicom_begin(set, 0x00209113);
+    oct_dicom_put_decimals(set, 0x00200032, place, 3);
+    oct_dicom_end(set);
+    oct_dicom_end(set);
+}
+
+/* All that stands before the pixels; its size does not depend on `instance`. */
+static enum oct_err make_header(const struct picture *p, const char *instance,
+                                unsigned char **bytes, size_t *n, struct oct_error *err)
+{
+    struct oct_dicom_set *set = oct_dicom_set_create();
+    unsigned normal;
+    if (!set)
+        return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the header of a DICOM file");
+    put_image(set, p, instance);
+    put_study(set, p);
+    put_equipment(set, p->form);
+    put_eye(set, p->form);
+    put_dimensions(set, p);
+    put_shared(set, p, &normal);
+    for (uint32_t i = 0; i < p->form->dims[0]; i++)
+        put_frame(set, p, normal, i);
+    const enum oct_err e = oct_dicom_encode(set, bytes, n, err);
+    oct_dicom_set_destroy(set);
+    return e;
+}
+
+/* ---- the file ---- */
+
+struct output {
+    FILE *file;
+    const char *path;
+    struct oct_sha256 sha; /* of the attributes but the instance's UID, and of the pixels */
+};
+
+static enum oct_err put(struct output *out, const void *bytes, size_t n, struct oct_error *err)
+{
+    errno = 0;
+    if (fwrite(bytes, 1, n, out->file) == n)
+        return OCT_OK;
+    return oct_fail_errno(err, OCT_E_IO, errno ? errno : EIO, "%s: cannot be written", out->path);
+}
+
+/* Pixel Data in explicit little-endian order: tag, representation, 0, length. */
+static enum oct_err put_pixel_header(struct output *out, const struct picture *p,
+                                     struct oct_error *err)
+{
+    unsigned char header[PIXEL_HEADER_BYTES] = {0xe0, 0x7f, 0x10, 0, 'O', 'B'};
+    const uint32_t length = (uint32_t)(p->pixel_bytes + p->pixel_bytes % 2);
+    if (p->form->sample == OCT_EXPORT_U16)
+        header[5] = 'W';
+    memcpy(header + 8, &length, sizeof(length));
+    return put(out, header, sizeof(header), err);
+}
+
+static enum oct_err put_planes(struct output *out, const struct picture *p,
+                               const struct oct_export_source *source,
+                               const struct oct_export_options *options, void *room,
+                               struct oct_error *err)
+{
+    unsigned char *pixels = room, *scratch = pixels + p->plane_bytes;
+    enum oct_err e = put_pixel_header(out, p, err);
+    for (uint32_t i = 0; i < p->form->dims[0] && !e; i++) {
+        if (options->cancel && *options->cancel)
+            return oct_fail(err, OCT_E_CLOSED, "interrupted: nothing is left behind");
+        e = oct_export_read_picture(source, i, pixels, scratch, err);
+        if (e)
+            break;
+        oct_sha256_add(&out->sha, pixels, p->plane_bytes);
+        e = put(out, pixels, p->plane_bytes, err);
+        if (!e && options->progress)
+            options->progress(options->progress_context, i + 1u, p->form->dims[0]);
+    }
+    return !e && p->pixel_bytes % 2 ? put(out, "", 1, err) : e;
+}
+
+/* The header leaves its place, the pixels follow, and the instance has its name when they are
+ * known. */
+static enum oct_err put_all(struct output *out, const struct picture *p,
+                            const struct oct_export_source *source,
+                            const struct oct_export_options *options, void *room,
+                            struct oct_error *err)
+{
+    char instance[UID_BYTES];
+    unsigned char *header = NULL;
+    size_t n = 0, n_first;
+    uid_of("instance", p->form, "", instance);
+    enum oct_err e = make_header(p, instance, &header, &n, err);
+    if (e)
+        return e;
+    oct_sha256_init(&out->sha);
+    add_text(&out->sha, "octd DICOM instance");
+    oct_sha256_add(&out->sha, header, n);
+    e = put(out, header, n, err);
+    e = e ? e : put_planes(out, p, source, options, room, err);
+    free(header);
+    header = NULL;
+    n_first = n;
+    make_uid(&out->sha, instance);
+    e = e ? e : make_header(p, instance, &header, &n, err);
+    if (!e && n != n_first)
+        e = oct_fail(err, OCT_E_STATE, "%s: the header has changed its size", out->path);
+    errno = 0;
+    if (!e && fseek(out->file, 0, SEEK_SET) != 0)
+        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", out->path);
+    e = e ? e : put(out, header, n, err);
+    free(header);
+    return e;
+}
+
+static enum oct_err write_file(struct oct_whole_file *whole, const struct picture *p,
+                               const struct oct_export_source *source,
+                               const struct oct_export_options *options, struct oct_error *err)
+{
+    struct output out = {.path = whole->path};
+    enum oct_err e = OCT_OK;
+    void *room = malloc(2 * p->plane_bytes);
+    if (!room)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory for two pictures", out.path);
+    out.file = fopen(whole->work, "wxe");
+    if (!out.file)
+        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made", out.path);
+    e = e ? e : put_all(&out, p, source, options, room, err);
+    if (out.file && fclose(out.file) != 0 && !e)
+        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be written", out.path);
+    free(room);
+    return e;
+}
+
+static enum oct_err write_dicom(const char *path, const struct oct_export_source *sources,
+                                unsigned n, const struct oct_export_options *options,
+                                struct oct_error *err)
+{
+    struct picture p = {.form = &sources->form};
+    struct oct_whole_file whole;
+    (void)n; /* 1: the format takes no more */
+    enum oct_err e = check(&p, path, err);
+    e = e ? e : oct_whole_file_init(&whole, path, options->force, err);
+    if (e)
+        return e;
+    e = write_file(&whole, &p, sources, options, err);
+    if (!e)
+        return oct_whole_file_publish(&whole, err);
+    oct_whole_file_discard(&whole);
+    return e;
+}
+
+const struct oct_export_format oct_export_dicom = {
+    .name = "dicom",
+    .suffixes = {".dcm", ".dicom"},
+    .meaning = "Ophthalmic Tomography Image, de-identified; u8, needs --eye where none is recorded",
+    .needs_um = true,
+    .no_f32 = true,
+    .has_pseudonym = true,
+    .write = write_dicom,
+};

@@ -1,0 +1,60 @@
+/* A DICOM data set (PS3.5) as bytes, by DCMTK: attributes are put in any order, sequences are
+ * nested as they are begun and ended. What an attribute means is its caller's.
+ *
+ *     create -> { put, begin, end } -> { encode } -> destroy
+ *
+ * The first failure is kept: what is put after it is left out, and encode returns it. A tag is
+ * group << 16 | element, a value representation its two letters. No state of its own, but DCMTK's
+ * log, which is switched off; one thread a set. */
+#ifndef OCT_FORMATS_EXPORT_DICOM_FILE_H
+#define OCT_FORMATS_EXPORT_DICOM_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "pipeline/base/err.h"
+
+struct oct_dicom_set;
+
+/* NULL: out of memory. */
+struct oct_dicom_set *oct_dicom_set_create(void);
+void oct_dicom_set_destroy(struct oct_dicom_set *set); /* NULL is fine */
+
+/* Text, as it is, values with '\' between; "": the attribute is there and empty. A text that the
+ * representation does not allow is a failure. */
+void oct_dicom_put_text(struct oct_dicom_set *set, uint32_t tag, const char *vr, const char *text);
+
+/* Decimal strings (DS) of ten digits each; n is 6 at most. */
+void oct_dicom_put_decimals(struct oct_dicom_set *set, uint32_t tag, const double *values,
+                            unsigned n);
+void oct_dicom_put_u16(struct oct_dicom_set *set, uint32_t tag, uint16_t value);        /* US */
+void oct_dicom_put_u32(struct oct_dicom_set *set, uint32_t tag, const uint32_t *values, /* UL */
+                       unsigned n);
+void oct_dicom_put_f32(struct oct_dicom_set *set, uint32_t tag, float value);    /* FL */
+void oct_dicom_put_f64(struct oct_dicom_set *set, uint32_t tag, double value);   /* FD */
+void oct_dicom_put_tag(struct oct_dicom_set *set, uint32_t tag, uint32_t value); /* AT */
+
+/* A sequence without items. */
+void oct_dicom_put_no_items(struct oct_dicom_set *set, uint32_t tag);
+
+/* Begins an item of the sequence, behind those that it has: what is put from here to the end of
+ * the item is in it. An item that follows another of the same sequence takes the same time however
+ * many there are. */
+void oct_dicom_begin(struct oct_dicom_set *set, uint32_t tag);
+void oct_dicom_end(struct oct_dicom_set *set);
+
+/* A file of this data set, in explicit little-endian order, from the preamble to the last
+ * attribute: *bytes is the caller's, from malloc. PixelData may follow as it is, for it has the
+ * highest tag. SOP class and SOP instance must have been put. */
+enum oct_err oct_dicom_encode(struct oct_dicom_set *set, unsigned char **bytes, size_t *n,
+                              struct oct_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
