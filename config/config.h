@@ -83,7 +83,11 @@ struct oct_config {
     } output;
     struct {
         uint64_t header_bytes, trailer_bytes;
-        bool check_samples; /* yes: refuse what looks like no u16 camera samples */
+        bool check_samples;   /* yes: refuse what looks like no u16 camera samples */
+        int sample;           /* index into oct_config_file_sample_names: u16 */
+        double scale, offset; /* 0: by the rule of the type; else u16 = value * scale + offset */
+        oct_config_string dataset; /* of an HDF5 file; "": the one that there is */
+        int transpose;             /* enum oct_input_transpose of formats/input/input.h */
     } file;
     struct {
         bool autostart;
@@ -200,7 +204,8 @@ enum oct_config_applies {
     OCT_APPLIES_RECORDER = 1 << 5,  /* the recording under way, too */
 };
 
-extern const char *const oct_config_simd_names[];    /* NULL-terminated */
+extern const char *const oct_config_simd_names[]; /* NULL-terminated */
+extern const char *const oct_config_file_sample_names[];
 extern const char *const oct_config_backend_names[]; /* NULL-terminated */
 
 /* All defaults. */

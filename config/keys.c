@@ -11,6 +11,10 @@
 
 const char *const oct_config_simd_names[] = {"auto", "avx512", "avx2", "plain", NULL};
 const char *const oct_config_backend_names[] = {"auto", "cpu", "cuda", NULL};
+const char *const oct_config_file_sample_names[] = {"u16",   "u16be", "u8",    "i8",    "i16",
+                                                    "i16be", "u32",   "u32be", "i32",   "i32be",
+                                                    "f32",   "f32be", "f64",   "f64be", NULL};
+static const char *const transpose_names[] = {"no", "yes", "all", NULL};
 static const char *const dc_names[] = {"bscan", "file", "none", "running", NULL};
 static const char *const interpolation_names[] = {"linear", "cubic", "nufft", NULL};
 static const char *const window_names[] = {"none",  "hann", "hamming", "blackman",
@@ -46,7 +50,7 @@ const struct oct_key_section oct_key_sections[] = {
     {"calibration", "What was measured of the spectrometer: wavelengths or kmap is needed."},
     {"pipeline", "Reconstruction, display and the machine that does it."},
     {"output", "Pictures, published and recorded."},
-    {"file", "Plain sample files (.raw, .bin) as input."},
+    {"file", "Recordings of other programs as input: plain samples, .npy, HDF5."},
     {"daemon", "The daemon as a whole."},
     {"ingest", "Where camera drivers push their lines (ZeroMQ PULL, bound)."},
     {"publish", "Where viewers subscribe to B-scans (ZeroMQ PUB, bound)."},
@@ -198,6 +202,19 @@ const struct oct_key oct_keys[] = {
     {VALUE(file, check_samples), .when = OCT_CONFIG_IDLE, .standard = "yes",
      .meaning = "Refuse a plain sample file that looks like floats, like swapped bytes, or exceeds "
                 "camera.bits."},
+    {VALUE(file, sample), .when = OCT_CONFIG_IDLE, .names = oct_config_file_sample_names,
+     .standard = "u16",
+     .meaning = "A sample of a plain sample file; be: big-endian, the others little-endian."},
+    {VALUE(file, scale), .when = OCT_CONFIG_IDLE, .min = -1e30, .max = 1e30, .standard = "0",
+     .meaning = "Samples that are not u16 become value * scale + offset; 0: by the rule of their "
+                "type."},
+    {VALUE(file, offset), .when = OCT_CONFIG_IDLE, .min = -1e30, .max = 1e30, .standard = "0",
+     .unit = "counts", .meaning = "Added to value * scale; counts where scale is not 0."},
+    {TEXT(file, dataset, STRING), .when = OCT_CONFIG_IDLE, .standard = "",
+     .meaning = "Dataset of spectra in an HDF5 file, /group/name; empty: the one that there is."},
+    {VALUE(file, transpose), .when = OCT_CONFIG_IDLE, .names = transpose_names, .standard = "no",
+     .meaning = "Axes of .npy and HDF5: [B-scan][A-line][sample]; yes: A-lines last; all: "
+                "reversed."},
 
     {VALUE(daemon, autostart), .when = OCT_CONFIG_START, .standard = "yes",
      .meaning = "Accept lines from the daemon's start on; no: wait for the command start."},

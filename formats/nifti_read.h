@@ -8,7 +8,7 @@
 #ifndef OCT_FORMATS_NIFTI_READ_H
 #define OCT_FORMATS_NIFTI_READ_H
 
-#include "formats/sample.h"
+#include "formats/input/sample.h"
 #include "formats/volumes.h"
 
 #include <stddef.h>

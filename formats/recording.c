@@ -1,6 +1,6 @@
 #include "formats/recording.h"
 
-#include "formats/plain_check.h"
+#include "formats/plain.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,17 +12,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "plain samples are read into memory as they lie in the file, which is little-endian"
-#endif
-
 struct oct_recording {
-    struct oct_volume_reader *volume; /* NULL: plain samples in fd */
+    /* Where the B-scans are: one of these. */
+    struct oct_volume_reader *volume;
+    struct oct_input_array *plain;
+    const struct oct_input_ops *ops; /* of `input` */
+    struct oct_input *input;
     int fd;
     char *path;
+    struct oct_input_facts said;           /* by a file that is no volume */
+    struct oct_calibration cal;            /* that it brought */
     uint32_t n_samples, n_lines, n_bscans; /* N, M, V */
     uint64_t total;                        /* B-scans in the file */
-    uint64_t header_bytes;                 /* plain samples: before the first one */
     double line_rate_hz;
 };
 
@@ -96,104 +97,98 @@ static enum oct_err open_volume(struct oct_recording *r, struct oct_config *conf
     return OCT_OK;
 }
 
-/* ---- plain samples ---- */
+/* ---- files of other programs, plain samples ---- */
 
-static enum oct_err count_bscans(struct oct_recording *r, uint64_t size, uint64_t trailer_bytes,
-                                 struct oct_error *err)
+static struct oct_input_wish wish_of(const struct oct_config *c)
 {
-    uint64_t bscan_bytes = (uint64_t)r->n_lines * r->n_samples * sizeof(uint16_t);
-    if (r->header_bytes > size || trailer_bytes > size - r->header_bytes)
-        return oct_fail(err, OCT_E_FORMAT,
-                        "%s: has %" PRIu64 " bytes, less than file.header_bytes (%" PRIu64
-                        ") and file.trailer_bytes (%" PRIu64 ") together",
-                        r->path, size, r->header_bytes, trailer_bytes);
-    uint64_t payload = size - r->header_bytes - trailer_bytes;
-    uint64_t over = payload % bscan_bytes;
-    r->total = payload / bscan_bytes;
-    if (over != 0)
-        return oct_fail(err, OCT_E_FORMAT,
-                        "%s: %" PRIu64
-                        " bytes after header and trailer are %.7g B-scans of %" PRIu64
-                        " bytes: %" PRIu64 " bytes too many (or %" PRIu64 " too few); check "
-                        "camera.samples, scan.lines, file.header_bytes and file.trailer_bytes",
-                        r->path, payload, (double)payload / (double)bscan_bytes, bscan_bytes, over,
-                        bscan_bytes - over);
-    if (r->total == 0)
-        return oct_fail(err, OCT_E_FORMAT, "%s: holds no samples", r->path);
+    return (struct oct_input_wish){
+        .dataset = c->file.dataset,
+        .transpose = (enum oct_input_transpose)c->file.transpose,
+        .is_scaled = fabs(c->file.scale) > 0,
+        .scale = c->file.scale,
+        .offset = c->file.offset,
+        .n_samples = oct_config_is_set(c, "camera.samples") ? c->camera.samples : 0,
+        .n_lines = oct_config_is_set(c, "scan.lines") ? c->scan.lines : 0,
+        .n_bscans = oct_config_is_set(c, "scan.bscans") ? c->scan.bscans : 0,
+    };
+}
+
+/* A value of the file within the key's range; others are unknown. */
+static void adopt_number(const struct oct_config *config, const char *key, double *value,
+                         double in_file, double least, double most)
+{
+    if (!oct_config_is_set(config, key) && in_file >= least && in_file <= most)
+        *value = in_file;
+}
+
+static void adopt_facts(const struct oct_input_facts *f, struct oct_config *c)
+{
+    const bool is_eye = strcmp(f->eye, "OD") == 0 || strcmp(f->eye, "OS") == 0;
+    if (f->bits >= 1 && f->bits <= 16 && !oct_config_is_set(c, "camera.bits"))
+        c->camera.bits = f->bits;
+    adopt_number(c, "scan.line_rate_hz", &c->scan.line_rate_hz, f->line_rate_hz, 1, 1e9);
+    adopt_number(c, "scan.width_um", &c->scan.width_um, f->width_um, 0, 1e6);
+    adopt_number(c, "scan.height_um", &c->scan.height_um, f->height_um, 0, 1e6);
+    if (is_eye && !oct_config_is_set(c, "record.eye"))
+        snprintf(c->record.eye, sizeof(c->record.eye), "%s", f->eye);
+}
+
+static enum oct_err open_input(struct oct_recording *r, const struct oct_input_probe *probe,
+                               const struct oct_input_wish *wish, struct oct_config *config,
+                               struct oct_error *err)
+{
+    struct oct_input_facts *f = &r->said;
+    f->format = r->ops->name;
+    enum oct_err e = r->ops->open(&r->input, probe, wish, f, &r->cal, err);
+    if (!e)
+        e = oct_input_check(r->path, f->n_bscans, f->n_lines, f->n_samples, err);
+    if (e ||
+        (e = adopt(config, r->path, "camera.samples", &config->camera.samples, f->n_samples,
+                   err)) ||
+        (e = adopt(config, r->path, "scan.lines", &config->scan.lines, f->n_lines, err)))
+        return e;
+    if (wish->n_bscans == 0)
+        config->scan.bscans = (uint32_t)f->n_bscans;
+    r->total = f->n_bscans;
+    adopt_facts(f, config);
     return OCT_OK;
 }
 
-static enum oct_err open_plain(struct oct_recording *r, const struct oct_config *config,
+static enum oct_err open_plain(struct oct_recording *r, const struct oct_input_probe *probe,
+                               const struct oct_input_wish *wish, struct oct_config *config,
                                struct oct_error *err)
 {
-    /* Checks the geometry too, so that nothing below overflows or divides by zero. */
-    struct oct_geometry geometry;
-    enum oct_err code = oct_geometry_init(&geometry, config->camera.samples, config->scan.lines,
-                                          config->scan.bscans, 0, 0, OCT_SAMPLE_U8, err);
-    if (code)
-        return code;
-    struct stat about;
-    if (fstat(r->fd, &about))
-        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read its size", r->path);
-    r->n_samples = config->camera.samples;
-    r->n_lines = config->scan.lines;
-    r->header_bytes = config->file.header_bytes;
-    code = count_bscans(r, (uint64_t)about.st_size, config->file.trailer_bytes, err);
-    if (code == OCT_OK && config->file.check_samples)
-        code =
-            oct_plain_check(r->fd, r->path, r->header_bytes,
-                            (uint64_t)about.st_size - r->header_bytes - config->file.trailer_bytes,
-                            config->camera.bits, err);
-    posix_fadvise(r->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    return code;
-}
-
-static enum oct_err read_plain(struct oct_recording *r, uint64_t i, struct oct_raw_frame *frame,
-                               struct oct_error *err)
-{
-    size_t n_bytes = (size_t)r->n_lines * r->n_samples * sizeof(uint16_t);
-    uint64_t at = r->header_bytes + i * n_bytes;
-    uint8_t *out = (uint8_t *)frame->spectra;
-    for (size_t done = 0; done < n_bytes;) {
-        ssize_t n = pread(r->fd, out + done, n_bytes - done, (off_t)(at + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot read B-scan %" PRIu64, r->path,
-                                  i);
-        if (n == 0)
-            return oct_fail(err, OCT_E_FORMAT,
-                            "%s: ends within B-scan %" PRIu64 ": it was cut while being read",
-                            r->path, i);
-        done += (size_t)n;
+    r->said.format = "samples";
+    const enum oct_err e = oct_plain_open(&r->plain, probe, config, wish, &r->said, err);
+    if (!e) {
+        r->total = r->said.n_bscans;
+        adopt_facts(&r->said, config);
     }
-    memset(frame->line_valid, 1, r->n_lines);
-    double lines_before = (double)i * r->n_lines;
-    frame->info.time_ns = (uint64_t)llround(lines_before * 1e9 / r->line_rate_hz);
-    frame->info.sequence = i;
-    frame->info.missing_lines = 0;
-    return OCT_OK;
+    return e;
 }
 
-/* ---- both ---- */
+/* ---- all ---- */
 
 static enum oct_err open_file(struct oct_recording *r, struct oct_config *config,
                               struct oct_error *err)
 {
-    struct stat about;
+    const struct oct_input_wish wish = wish_of(config);
+    struct oct_input_probe probe;
     r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (r->fd < 0 || fstat(r->fd, &about))
+    if (r->fd < 0)
         return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", r->path);
-    if (!S_ISREG(about.st_mode))
-        return oct_fail(err, OCT_E_IO, "%s: is not a plain file", r->path);
-    enum oct_err code;
-    if (named_as_volume(r->path) || begins_as_volume(r->fd)) {
-        close(r->fd);
-        r->fd = -1;
+    if (!wish.is_scaled && fabs(wish.offset) > 0)
+        return oct_fail_key(err, OCT_E_CONFIG, "file.offset",
+                            "file.offset says nothing without file.scale (1: values as they are)");
+    enum oct_err code = oct_input_look(&probe, r->path, r->path, r->fd, err);
+    if (code)
+        return code;
+    if (named_as_volume(r->path) || begins_as_volume(r->fd))
         code = open_volume(r, config, err);
-    } else {
-        code = open_plain(r, config, err);
-    }
+    else if ((r->ops = oct_input_find(&probe)) != NULL)
+        code = open_input(r, &probe, &wish, config, err);
+    else
+        code = open_plain(r, &probe, &wish, config, err);
     r->n_samples = config->camera.samples;
     r->n_lines = config->scan.lines;
     r->n_bscans = config->scan.bscans;
@@ -210,6 +205,7 @@ enum oct_err oct_recording_open(struct oct_recording **recording, const char *pa
     if (r) {
         r->fd = -1;
         r->path = strdup(path);
+        oct_input_facts_init(&r->said);
     }
     if (!r || !r->path) {
         code = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
@@ -230,10 +226,30 @@ void oct_recording_close(struct oct_recording *recording)
     if (!recording)
         return;
     oct_volume_reader_destroy(recording->volume);
+    oct_input_array_destroy(recording->plain);
+    if (recording->input)
+        recording->ops->close(recording->input);
+    oct_calibration_finish(&recording->cal);
     if (recording->fd >= 0)
         close(recording->fd);
     free(recording->path);
     free(recording);
+}
+
+/* From a file that keeps no mask of lines. */
+static enum oct_err read_input(struct oct_recording *r, uint64_t i, struct oct_raw_frame *frame,
+                               struct oct_error *err)
+{
+    uint64_t time_ns = 0;
+    const enum oct_err e = r->plain ? oct_input_array_read(r->plain, i, frame->spectra, err)
+                                    : r->ops->read(r->input, i, frame->spectra, &time_ns, err);
+    const double lines_before = (double)i * r->n_lines;
+    memset(frame->line_valid, 1, r->n_lines);
+    frame->info.time_ns =
+        time_ns ? time_ns : (uint64_t)llround(lines_before * 1e9 / r->line_rate_hz);
+    frame->info.sequence = i;
+    frame->info.missing_lines = 0;
+    return e;
 }
 
 enum oct_err oct_recording_read(struct oct_recording *recording, uint64_t i,
@@ -248,7 +264,7 @@ enum oct_err oct_recording_read(struct oct_recording *recording, uint64_t i,
     if (r->volume) {
         code = oct_volume_read_spectra(r->volume, (uint32_t)i, frame, valid, err);
     } else {
-        code = read_plain(r, i, frame, err);
+        code = read_input(r, i, frame, err);
         *valid = code == OCT_OK;
     }
     if (code)
@@ -298,6 +314,18 @@ enum oct_err oct_recording_calibration(struct oct_recording *recording, struct o
 {
     if (recording->volume)
         return oct_volume_calibration(recording->volume, cal, err);
-    *cal = (struct oct_calibration){0};
+    if (oct_calibration_copy(cal, &recording->cal))
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", recording->path);
     return OCT_OK;
+}
+
+const struct oct_input_facts *oct_recording_input(const struct oct_recording *recording)
+{
+    return recording->volume ? NULL : &recording->said;
+}
+
+const char *oct_recording_start_time(const struct oct_recording *recording)
+{
+    return recording->volume ? oct_volume_facts(recording->volume)->start_time
+                             : recording->said.start_time;
 }

@@ -1,4 +1,4 @@
-#include "formats/sample.h"
+#include "formats/input/sample.h"
 
 #include <float.h>
 #include <math.h>

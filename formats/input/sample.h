@@ -1,6 +1,6 @@
-/* One sample as a file keeps it. Private to this room. Any thread. */
-#ifndef OCT_FORMATS_SAMPLE_H
-#define OCT_FORMATS_SAMPLE_H
+/* One sample as a file keeps it. Any thread. */
+#ifndef OCT_FORMATS_INPUT_SAMPLE_H
+#define OCT_FORMATS_INPUT_SAMPLE_H
 
 #include <stdbool.h>
 

@@ -1,0 +1,9 @@
+/* The formats, a row each of the table in find.c. Private to this room and its tests. */
+#ifndef OCT_FORMATS_INPUT_FORMATS_H
+#define OCT_FORMATS_INPUT_FORMATS_H
+
+#include "formats/input/input.h"
+
+extern const struct oct_input_ops oct_input_npy;
+
+#endif
