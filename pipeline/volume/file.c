@@ -209,6 +209,32 @@ enum oct_err oct_volume_file_sync(struct oct_volume_file *file, struct oct_error
     return OCT_OK;
 }
 
+#define LEAST_HOLE_BYTES ((uint64_t)64 << 10)
+
+void oct_volume_file_give_back(struct oct_volume_file *file, uint64_t start, uint64_t end)
+{
+    const uint64_t mask = OCT_VOLUME_BLOCK_BYTES - 1;
+    start = (start + mask) & ~mask; /* a block at either end may hold a neighbour's bytes */
+    end &= ~mask;
+    if (end <= start || end - start < LEAST_HOLE_BYTES)
+        return;
+    /* The recording is whole without it: a failure costs space, no bytes. */
+    (void)TEMP_FAILURE_RETRY(fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                       (off_t)start, (off_t)(end - start)));
+}
+
+void oct_volume_file_give_back_rows(struct oct_volume_file *file, uint64_t start, size_t row_bytes,
+                                    const uint8_t *used, uint32_t n_rows)
+{
+    for (uint32_t first = 0, end; first < n_rows; first = end) {
+        for (end = first; end < n_rows && used[end] == used[first]; end++)
+            ;
+        if (!used[first])
+            oct_volume_file_give_back(file, start + (uint64_t)first * row_bytes,
+                                      start + (uint64_t)end * row_bytes);
+    }
+}
+
 enum oct_err oct_volume_file_rename(struct oct_volume_file *file, struct oct_error *err)
 {
     if (rename_new(file->part, file->path) == 0)

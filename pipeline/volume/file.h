@@ -47,6 +47,16 @@ enum oct_err oct_volume_file_write(struct oct_volume_file *file, const void *dat
 /* fdatasync: covers both descriptors. */
 enum oct_err oct_volume_file_sync(struct oct_volume_file *file, struct oct_error *err);
 
+/* Gives the disk back what [start, end) takes, as far as it is whole blocks: nothing was written
+ * there, and it reads as zeros before, after and meanwhile; length and offsets stay (a hole is
+ * punched: ext4, XFS, Btrfs, tmpfs, GFS2, NFS 4.2, SMB 3). Other file systems, and runs shorter than
+ * 64 KiB, keep it. */
+void oct_volume_file_give_back(struct oct_volume_file *file, uint64_t start, uint64_t end);
+
+/* The same of a dataset's rows that are not used[n_rows]. */
+void oct_volume_file_give_back_rows(struct oct_volume_file *file, uint64_t start, size_t row_bytes,
+                                    const uint8_t *used, uint32_t n_rows);
+
 /* PATH.part gets its final name; syncs the folder. OCT_E_IO when PATH has appeared meanwhile. */
 enum oct_err oct_volume_file_rename(struct oct_volume_file *file, struct oct_error *err);
 

@@ -303,6 +303,15 @@ enum oct_err oct_volume_results_push_valid(struct oct_volume_results *results, u
     return e;
 }
 
+void oct_volume_results_give_back(const struct oct_volume_results *results)
+{
+    for (unsigned i = 0; i < results->n; i++) {
+        const struct oct_volume_result *r = &results->results[i];
+        oct_volume_file_give_back_rows(results->file, r->layout.data,
+                                       oct_image_form_bytes(&r->form), r->valid, r->n_rows);
+    }
+}
+
 uint64_t oct_volume_results_bytes(const struct oct_volume_results *results)
 {
     uint64_t n = 0;

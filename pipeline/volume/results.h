@@ -73,6 +73,9 @@ bool oct_volume_results_are_new(const struct oct_volume_results *results);
 enum oct_err oct_volume_results_push_valid(struct oct_volume_results *results, uint64_t *n_bytes,
                                            struct oct_error *err);
 
+/* Gives the disk back what no result was written to (oct_volume_file_give_back). */
+void oct_volume_results_give_back(const struct oct_volume_results *results);
+
 /* Bytes of the streams that went to the file by pushes. */
 uint64_t oct_volume_results_bytes(const struct oct_volume_results *results);
 

@@ -126,8 +126,9 @@ enum oct_err oct_volume_sync(struct oct_volume_writer *writer, struct oct_error 
 uint64_t oct_volume_written(const struct oct_volume_writer *writer);
 uint64_t oct_volume_bytes(const struct oct_volume_writer *writer);
 
-/* Syncs, closes, renames to the final name, syncs the folder; frees the writer in any case. On
- * error the .part file stays and holds what was written; OCT_E_IO also when a file of the final
+/* Syncs, gives the disk back the space of rows that never came (as far as the file system punches
+ * holes; the layout stays), closes, renames to the final name, syncs the folder; frees the writer
+ * in any case. On error the .part file stays and holds what was written; OCT_E_IO also when a file of the final
  * name has appeared meanwhile. NULL is fine. */
 enum oct_err oct_volume_close(struct oct_volume_writer *writer, struct oct_error *err);
 

@@ -43,6 +43,7 @@ struct oct_volume_writer {
     struct oct_volume_gaps gaps;
     struct oct_volume_results results;
     uint8_t *has_spectra;  /* [V] 1: accepted; NULL in files without spectra */
+    uint8_t *has_image;    /* [V] likewise of pictures */
     uint32_t *spectra_crc; /* [V] of those accepted; NULL likewise */
     int64_t last_spectra;  /* the newest row accepted, -1: none */
     int64_t last_row;
@@ -112,6 +113,7 @@ static void writer_free(struct oct_volume_writer *w)
     oct_volume_results_finish(&w->results);
     oct_volume_file_close(&w->file);
     free(w->has_spectra);
+    free(w->has_image);
     free(w->spectra_crc);
     free(w->rows);
     free(w);
@@ -134,11 +136,13 @@ enum oct_err oct_volume_create(struct oct_volume_writer **writer, const char *pa
     w->last_spectra = w->last_row = -1;
     w->rows = calloc(MAX_ROWS, sizeof(*w->rows));
     w->has_spectra = with_spectra ? calloc(w->geometry.n_bscans, 1) : NULL;
+    w->has_image = with_bscans ? calloc(w->geometry.n_bscans, 1) : NULL;
     w->spectra_crc = with_spectra ? calloc(w->geometry.n_bscans, sizeof(*w->spectra_crc)) : NULL;
     w->file.fd = w->file.direct_fd = -1;
 
     bool published = false;
-    if (!w->rows || (with_spectra && (!w->has_spectra || !w->spectra_crc)))
+    if (!w->rows || (with_spectra && (!w->has_spectra || !w->spectra_crc)) ||
+        (with_bscans && !w->has_image))
         e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     if (e == OCT_OK)
         e = make_file(w, path, plan, about, with_spectra, with_bscans, err);
@@ -342,6 +346,7 @@ enum oct_err oct_volume_write_image(struct oct_volume_writer *writer,
         e = oct_volume_stream_append(&w->bscans, bscan, frame->pixels, err);
         if (e != OCT_OK)
             return w->broken = e;
+        w->has_image[bscan] = 1;
     }
     return add_row(w, &row, err);
 }
@@ -402,13 +407,32 @@ uint64_t oct_volume_bytes(const struct oct_volume_writer *writer)
            oct_volume_results_bytes(&writer->results);
 }
 
+/* The space was reserved for all rows. Only what no row was written to is given back, so whoever
+ * kills the program meanwhile leaves the same bytes. */
+static void give_back(struct oct_volume_writer *w)
+{
+    const struct oct_geometry *g = &w->geometry;
+    if (w->has_spectra) {
+        oct_volume_file_give_back_rows(&w->file, w->layout.spectra, oct_geometry_spectra_bytes(g),
+                                       w->has_spectra, g->n_bscans);
+        oct_volume_file_give_back_rows(&w->file, w->layout.line_valid, g->n_lines, w->has_spectra,
+                                       g->n_bscans);
+    }
+    if (w->has_image)
+        oct_volume_file_give_back_rows(&w->file, w->layout.bscans, oct_geometry_image_bytes(g),
+                                       w->has_image, g->n_bscans);
+    oct_volume_results_give_back(&w->results);
+}
+
 enum oct_err oct_volume_close(struct oct_volume_writer *writer, struct oct_error *err)
 {
     if (!writer)
         return OCT_OK;
     enum oct_err e = oct_volume_sync(writer, err);
-    if (e == OCT_OK)
+    if (e == OCT_OK) {
+        give_back(writer);
         e = oct_volume_file_rename(&writer->file, err);
+    }
     writer_free(writer);
     return e;
 }

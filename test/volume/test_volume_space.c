@@ -1,0 +1,219 @@
+/* What a recording that ended early takes of the disk. fallocate stands between this program and
+ * the system, which is asked all the same. */
+#define _GNU_SOURCE
+#include "test/rig/tap.h"
+#include "test/rig/volume_cases.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { N_BSCANS = 120, N_SAMPLES = 512, N_LINES = 30, DEPTH = 200, N_RESULT = 4096 };
+
+static int n_punched, kill_at; /* kill_at: n: before the n-th hole, -n: behind it; 0: never */
+static bool has_no_holes;
+
+int fallocate(int fd, int mode, off_t offset, off_t bytes)
+{
+    static int (*real)(int, int, off_t, off_t);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "fallocate");
+    if (!(mode & FALLOC_FL_PUNCH_HOLE))
+        return real(fd, mode, offset, bytes);
+    n_punched++;
+    if (n_punched == kill_at)
+        raise(SIGKILL);
+    if (has_no_holes) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    const int status = real(fd, mode, offset, bytes);
+    if (n_punched == -kill_at)
+        raise(SIGKILL);
+    return status;
+}
+
+static const struct oct_image_form depths = {.name = "depths",
+                                             .quantity = OCT_QUANTITY_DEPTH,
+                                             .type = OCT_SAMPLE_F32,
+                                             .rank = 1,
+                                             .dims = {N_RESULT},
+                                             .spacing_um = {1},
+                                             .axes = {"line"}};
+static const struct oct_image_form *const forms[] = {&depths};
+
+static struct oct_plan plan_of_test(void)
+{
+    return volume_plan(N_SAMPLES, N_LINES, N_BSCANS, DEPTH, OCT_SAMPLE_U8);
+}
+
+/* A recording with these rows; of each B-scan spectra, picture and result. Not closed. */
+static struct oct_volume_writer *record(const char *path, const uint8_t *written)
+{
+    static float values[N_RESULT];
+    const struct oct_plan plan = plan_of_test();
+    struct oct_volume_about about = volume_about;
+    struct oct_volume_writer *w;
+    struct oct_error err;
+    about.forms = forms;
+    about.n_forms = 1;
+    if (oct_volume_create(&w, path, &plan, &about, true, true, &err))
+        fail_msg("%s", err.text);
+    for (uint32_t v = 0; v < N_BSCANS; v++) {
+        const struct oct_image_frame result = {.form = &depths,
+                                               .pixels = values,
+                                               .dims = {N_RESULT},
+                                               .status = OCT_OK,
+                                               .info = {.bscan = v}};
+        values[0] = (float)v;
+        if (written[v] && (volume_put(w, &plan.geometry, v, true, true, &err) ||
+                           oct_volume_write_result(w, 0, &result, &err)))
+            fail_msg("%s", err.text);
+    }
+    return w;
+}
+
+static uint64_t on_disk(const char *path, uint64_t *length)
+{
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    *length = (uint64_t)st.st_size;
+    return (uint64_t)st.st_blocks * 512;
+}
+
+static uint64_t bytes_of(const char *path, const uint8_t *written, uint64_t *length)
+{
+    struct oct_error err;
+    struct oct_volume_writer *w = record(path, written);
+    if (oct_volume_close(w, &err))
+        fail_msg("%s", err.text);
+    return on_disk(path, length);
+}
+
+static void expect_rows(const char *path, const uint8_t *written)
+{
+    const struct oct_plan plan = plan_of_test();
+    volume_expect(path, &plan.geometry, written, true, true);
+}
+
+static uint64_t row_bytes(void)
+{
+    const struct oct_plan plan = plan_of_test();
+    return oct_geometry_spectra_bytes(&plan.geometry) + oct_geometry_image_bytes(&plan.geometry) +
+           N_LINES + sizeof(float) * N_RESULT;
+}
+
+static bool can_punch(void)
+{
+    const int fd = open("probe", O_RDWR | O_CREAT, 0600);
+    const bool can = fd >= 0 && ftruncate(fd, 8192) == 0 &&
+                     fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0;
+    close(fd);
+    unlink("probe");
+    return can;
+}
+
+static void a_recording_that_ends_early_gives_its_space_back(void **state)
+{
+    uint8_t written[N_BSCANS];
+    uint64_t whole_length, length;
+    (void)state;
+    if (!can_punch())
+        skip();
+    memset(written, 1, sizeof(written));
+    const uint64_t whole = bytes_of("whole.h5", written, &whole_length);
+    assert_true(whole >= whole_length); /* a whole one loses nothing */
+    memset(written + 10, 0, N_BSCANS - 10);
+    const uint64_t early = bytes_of("early.h5", written, &length);
+    print_message("whole %llu bytes, 10 of 120 rows %llu, each %llu\n", (unsigned long long)whole,
+                  (unsigned long long)early, (unsigned long long)row_bytes());
+    assert_true(length == whole_length); /* the layout is that of the whole one */
+    assert_true(early < whole - 109 * row_bytes());
+    expect_rows("early.h5", written);
+    expect_rows("whole.h5", memset(written, 1, sizeof(written)));
+}
+
+static void rows_that_never_came_between_others_take_no_space(void **state)
+{
+    uint8_t written[N_BSCANS];
+    uint64_t length;
+    (void)state;
+    if (!can_punch())
+        skip();
+    memset(written, 0, sizeof(written));
+    for (unsigned v = 0; v < N_BSCANS; v += 30) /* 0, 30, 60, 90 */
+        written[v] = 1;
+    const uint64_t bytes = bytes_of("gaps.h5", written, &length);
+    assert_true(bytes < length - 115 * row_bytes());
+    expect_rows("gaps.h5", written);
+}
+
+static void without_holes_the_space_stays_and_the_recording_is_right(void **state)
+{
+    uint8_t written[N_BSCANS] = {1, 1, 1};
+    uint64_t length;
+    (void)state;
+    has_no_holes = true;
+    n_punched = 0;
+    const uint64_t bytes = bytes_of("solid.h5", written, &length);
+    has_no_holes = false;
+    assert_true(n_punched > 0 && bytes >= length);
+    expect_rows("solid.h5", written);
+}
+
+/* Kills the writer before and behind each hole that it punches. */
+static void a_kill_meanwhile_leaves_every_row_right(void **state)
+{
+    uint8_t written[N_BSCANS];
+    int n_killed = 0;
+    (void)state;
+    memset(written, 0, sizeof(written));
+    for (unsigned v = 0; v < 80; v++)
+        written[v] = v % 40 < 20;
+    for (int at = 1; at < 60; at++) {
+        const int sign = at % 2 ? 1 : -1;
+        int status;
+        fflush(NULL);
+        const pid_t child = fork();
+        if (child == 0) {
+            struct oct_volume_writer *w = record("killed.h5", written);
+            n_punched = 0;
+            kill_at = sign * ((at + 1) / 2);
+            _exit(oct_volume_close(w, NULL) ? 1 : 0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        const bool is_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+        assert_true(is_killed || (WIFEXITED(status) && WEXITSTATUS(status) == 0));
+        const char *name = is_killed ? "killed.h5.part" : "killed.h5";
+        expect_rows(name, written);
+        assert_int_equal(unlink(name), 0);
+        n_killed += is_killed;
+        if (!is_killed)
+            break;
+    }
+    print_message("killed %d times\n", n_killed);
+    assert_true(n_killed >= 8); /* spectra, pictures and results have holes each */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_recording_that_ends_early_gives_its_space_back),
+        cmocka_unit_test(rows_that_never_came_between_others_take_no_space),
+        cmocka_unit_test(without_holes_the_space_stays_and_the_recording_is_right),
+        cmocka_unit_test(a_kill_meanwhile_leaves_every_row_right),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    const char *temporary = getenv("TMPDIR");
+    if (temporary && chdir(temporary) != 0)
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
