@@ -2,12 +2,13 @@
 
 #include "config/apply.h"
 #include "formats/recording_plan.h"
+#include "formats/whole_file.h"
 #include "kernels/engines.h"
 #include "pipeline/base/clock.h"
 #include "pipeline/flow/offline.h"
 #include "pipeline/volume/volume.h"
-#include "tools/output.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,7 @@ struct oct_recon {
 struct work {
     const struct oct_recon_job *job;
     struct oct_config config; /* with the recording's own settings */
-    struct oct_output output;
+    struct oct_whole_file output;
     struct oct_recording *recording;
     struct oct_plan *plan; /* the recording's; NULL: it has become the pipeline's */
     struct oct_volume_writer *writer;
@@ -93,6 +94,16 @@ static enum oct_err write_pictures(struct work *w, struct oct_pipeline *pipeline
 
 /* ---- the output ---- */
 
+/* The volume's writer begins under a name of its own beside `work`; a killed process of the same
+ * number may have left one. */
+static void remove_part(const struct oct_whole_file *output)
+{
+    char part[PATH_MAX];
+    const int n = output->work ? snprintf(part, sizeof(part), "%s.part", output->work) : -1;
+    if (n > 0 && (size_t)n < sizeof(part))
+        unlink(part);
+}
+
 /* Refuses an output that would destroy data: the recording itself, and a volume with spectra, which
  * its replacement would not have. */
 static enum oct_err check_output(struct work *w, struct oct_error *err)
@@ -103,9 +114,12 @@ static enum oct_err check_output(struct work *w, struct oct_error *err)
 
     if (!suffix || (strcmp(suffix, ".h5") != 0 && strcmp(suffix, ".hdf5") != 0))
         return oct_fail(err, OCT_E_ARG, "%s: the output is a volume file: name it *.h5", job->out);
-    enum oct_err e = oct_output_init(&w->output, job->out, job->in, job->force, err);
-    if (e || access(job->out, F_OK) != 0 || oct_volume_open(&there, job->out, NULL) != OCT_OK)
-        return e; /* --force may replace what is no volume of ours */
+    enum oct_err e = oct_whole_file_may(job->out, job->force, &job->in, 1, err);
+    if (e || (e = oct_whole_file_init(&w->output, job->out, job->force, err)))
+        return e;
+    remove_part(&w->output);
+    if (access(job->out, F_OK) != 0 || oct_volume_open(&there, job->out, NULL) != OCT_OK)
+        return OCT_OK; /* --force may replace what is no volume of ours */
     bool has_spectra = oct_volume_facts(there)->n_samples > 0;
     oct_volume_reader_destroy(there);
     if (has_spectra)
@@ -145,9 +159,10 @@ static enum oct_err finish_output(struct work *w, enum oct_err e, struct oct_err
     enum oct_err c = oct_volume_close(w->writer, &close_err);
     w->writer = NULL;
     if (!e && !c)
-        return oct_output_publish(&w->output, err);
+        return oct_whole_file_publish(&w->output, err);
     /* Remove the half of a reconstruction: its input is safe, and it can be made again. */
-    oct_output_discard(&w->output, c ? ".part" : "");
+    remove_part(&w->output);
+    oct_whole_file_discard(&w->output);
     return e ? e : oct_fail(err, c, "%s", close_err.text);
 }
 
@@ -239,6 +254,7 @@ enum oct_err oct_recon_run(struct oct_recon *recon, const struct oct_config *con
     if (recon->pipeline)
         oct_pipeline_drain(recon->pipeline); /* where the run did not come so far */
     oct_volume_close(w->writer, NULL);
+    oct_whole_file_discard(&w->output);
     oct_plan_destroy(w->plan);
     oct_recording_close(w->recording);
     free(w);

@@ -52,7 +52,12 @@ static void *map_memory(size_t bytes, bool *pinned)
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     *pinned = false;
-    return memory == MAP_FAILED ? NULL : memory;
+    if (memory == MAP_FAILED)
+        return NULL;
+    /* Not for the children that look at files (hdf5_probe.h): after a fork each page that the
+     * parent writes would be copied. */
+    madvise(memory, bytes, MADV_DONTFORK);
+    return memory;
 }
 
 static void unmap_memory(void *memory, size_t bytes)
