@@ -63,6 +63,8 @@ FAULTIO     := $(BUILD)/test/faultio.so
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 LIB := $(BUILD)/liboctd.a
 CLIENT := $(BUILD)/liboctclient.a
+SONAME := liboctd.so.0
+LIBOCTD := $(BUILD)/$(SONAME)
 PROGRAMS := $(BUILD)/octd $(BUILD)/octview $(BUILD)/octctl
 TESTS := $(patsubst %.c,$(BUILD)/test/%,$(notdir $(TEST_MAINS)))
 REPLAYS := $(FUZZ_NAMES:%=$(BUILD)/test/test_fuzz_%)
@@ -73,7 +75,7 @@ REPLAYS := $(FUZZ_NAMES:%=$(BUILD)/test/test_fuzz_%)
 
 setup: ## install the Debian packages that building, tests and the demo need
 
-all: $(PROGRAMS) $(CLIENT) $(BUILD)/push_lines ## build octd, octview, octctl and the client library
+all: $(PROGRAMS) $(CLIENT) $(LIBOCTD) $(BUILD)/push_lines ## build octd, octview, octctl and the libraries
 
 include $(wildcard kernels/*.mk)
 
@@ -198,6 +200,15 @@ $(TEST_ARCHIVE): $(call obj,$(TEST_SRC))
 $(ROOM_ARCHIVES) $(TEST_ARCHIVE):
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
+
+# The library of python/ and of whoever links octd: what its header marks is all that it shows.
+LIBOCTD_SRC := $(wildcard python/liboctd/*.c)
+# A library with sanitizers takes some of its symbols from the program.
+$(LIBOCTD): $(call obj,$(LIBOCTD_SRC)) $(LIB) python/liboctd/liboctd.map
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=python/liboctd/liboctd.map \
+	  -Wl,--as-needed $(if $(SAN),,-Wl,-z,defs) -o $@ $(filter %.o %.a,$^) $(LIB_LIBS) $(LDLIBS)
+	$(Q)ln -sf $(SONAME) $(BUILD)/liboctd.so
 
 # --as-needed: a test of the rings does not load SDL.
 ALL_LIBS := $(LIB_LIBS) $(PICTURE_LIBS) $(call pkg_libs,libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image) $(LDLIBS)

@@ -1,0 +1,63 @@
+/* The insides of a reconstruction handle, shared by the files of this folder. */
+#ifndef OCT_PYTHON_LIBOCTD_RECON_H
+#define OCT_PYTHON_LIBOCTD_RECON_H
+
+#include "config/config.h"
+#include "kernels/engines.h"
+#include "pipeline/flow/frame.h"
+#include "pipeline/flow/running_dc.h"
+#include "pipeline/plan/plan.h"
+#include "python/liboctd/octd/octd.h"
+
+#define OCT_WHY_BYTES 320
+
+/* A B-scan in flight. An engine that reads and writes any memory gets the caller's arrays; one that
+ * wants memory of its own (a GPU) gets the slot's, and the samples and pixels are copied. */
+struct oct_slot {
+    struct oct_raw_frame raw;
+    struct oct_image_frame image;
+    float *dc;             /* [2][N] of dc=running, else NULL */
+    uint8_t *line_valid;   /* [M] */
+    uint16_t *spectra;     /* [M][N]; NULL until samples must be copied */
+    size_t pixels_at_call; /* bytes from the beginning of the call's pictures */
+};
+
+/* What a start makes and the next start, or destroy, gives back. */
+struct oct_engine_room {
+    struct oct_plan *plan;
+    const struct oct_engine_ops *ops;
+    struct oct_engine *engine;
+    struct oct_display display;
+    struct oct_image_form form;
+    struct oct_running_dc *running_dc; /* NULL unless dc=running */
+    unsigned depth, max_batch;
+    struct oct_slot *slots; /* [depth] */
+    float *dc_lines;        /* [depth][2][N], or NULL */
+    uint8_t *masks;         /* [depth][M] */
+    void *lent;             /* [depth] spectra and pixels, of the engine's own kind of memory */
+    size_t lent_bytes;
+    char why[OCT_WHY_BYTES]; /* the engine, and why it was chosen */
+};
+
+struct octd_recon {
+    struct oct_config config;
+    struct oct_calibration given; /* from memory */
+    struct oct_engine_room room;  /* plan NULL: not started */
+    bool begun;
+    uint32_t acquisition;   /* counts begins */
+    uint32_t volume_bscans; /* UINT32_MAX: one volume without an end */
+    uint64_t next;          /* B-scan, since begin */
+    struct oct_error err;
+};
+
+/* What a handle's function returns for an internal code. */
+int octd_result_of(enum oct_err code);
+
+/* Makes plan, engine and slots of config and calibration. *room is empty on error. */
+enum oct_err oct_engine_room_init(struct oct_engine_room *room, const struct oct_config *config,
+                                  const struct oct_calibration *given, struct oct_error *err);
+
+/* Destroys the engine, which must have nothing in flight, and zeroes the struct. */
+void oct_engine_room_finish(struct oct_engine_room *room);
+
+#endif
