@@ -197,6 +197,12 @@ static void put_time(struct oct_dicom_set *set, uint32_t tag, double s)
     oct_dicom_put_text(set, tag, "DT", text);
 }
 
+/* Made from spectra; others are made from such pictures. */
+static bool is_original(const struct oct_export_form *form)
+{
+    return strcmp(form->name, "bscans") == 0;
+}
+
 static const char *laterality(const struct oct_export_form *form)
 {
     return strcmp(form->eye, "OD") == 0 ? "R" : "L";
@@ -272,9 +278,9 @@ static void put_eye(struct oct_dicom_set *set, const struct oct_export_form *for
 static void put_comments(struct oct_dicom_set *set, const struct oct_export_form *form)
 {
     const unsigned most = form->sample == OCT_EXPORT_U16 ? UINT16_MAX : UINT8_MAX;
-    char text[640];
+    char text[1024];
     size_t n = 0;
-    const size_t room = sizeof(text) - 320;
+    const size_t room = 320;
     n += (size_t)snprintf(text, room / 2, "%s%s%s", form->name, form->quantity[0] ? ": " : "",
                           form->quantity);
     n = n < room / 2 ? n : room / 2 - 1;
@@ -286,7 +292,7 @@ static void put_comments(struct oct_dicom_set *set, const struct oct_export_form
     snprintf(text + n, sizeof(text) - n,
              ". How the scan lies in the eye is not known: A-lines lie along x, depth along y and "
              "B-scans along z. Illumination, resolution and distortion are not known: 0 stands "
-             "there.");
+             "there. The date stands for none; a duration of 0 is not known.");
     oct_dicom_put_text(set, 0x00204000, "LT", text);
 }
 
@@ -301,7 +307,8 @@ static void put_image(struct oct_dicom_set *set, const struct picture *p, const 
     oct_dicom_put_text(set, 0x00080005, "CS", "ISO_IR 192"); /* UTF-8 */
     oct_dicom_put_text(set, 0x00080016, "UI", SOP_CLASS);
     oct_dicom_put_text(set, 0x00080018, "UI", instance);
-    oct_dicom_put_text(set, 0x00080008, "CS", "ORIGINAL\\PRIMARY");
+    oct_dicom_put_text(set, 0x00080008, "CS",
+                       is_original(form) ? "ORIGINAL\\PRIMARY" : "DERIVED\\PRIMARY");
     put_time(set, 0x0008002a, 0); /* Acquisition DateTime */
     oct_dicom_put_f64(set, 0x00189073, all_s > 0 ? all_s : 0);
     oct_dicom_put_text(set, 0x00200012, "IS", "1");
@@ -409,10 +416,11 @@ static void put_frame(struct oct_dicom_set *set, const struct picture *p, unsign
     oct_dicom_put_text(set, 0x00209056, "SH", "1");
     oct_dicom_put_u32(set, 0x00209057, &index[1], 1);
     oct_dicom_put_u32(set, 0x00209157, index, 2);
-    if (s >= 0 && s + form->plane_s < DAY_S) {
-        put_time(set, 0x00189074, s);                            /* Frame Acquisition DateTime */
-        put_time(set, 0x00189151, s);                            /* Frame Reference DateTime */
-        oct_dicom_put_f64(set, 0x00189220, form->plane_s * 1e3); /* ms */
+    if (is_original(form)) { /* required then: where a time is not known, that of the first */
+        const bool is_known = s >= 0 && s + form->plane_s < DAY_S;
+        put_time(set, 0x00189074, is_known ? s : 0); /* Frame Acquisition DateTime */
+        put_time(set, 0x00189151, is_known ? s : 0); /* Frame Reference DateTime */
+        oct_dicom_put_f64(set, 0x00189220, form->plane_s > 0 ? form->plane_s * 1e3 : 0); /* ms */
     }
     if (form->plane_valid && !form->plane_valid[i])
         oct_dicom_put_text(set, 0x00209158, "LT", "not recorded");
