@@ -27,7 +27,21 @@ struct oct_recording {
     double line_rate_hz;
 };
 
-/* ---- volumes ---- */
+/* ---- which format ---- */
+
+static struct oct_input_wish wish_of(const struct oct_config *c)
+{
+    return (struct oct_input_wish){
+        .dataset = c->file.dataset,
+        .transpose = (enum oct_input_transpose)c->file.transpose,
+        .is_scaled = fabs(c->file.scale) > 0,
+        .scale = c->file.scale,
+        .offset = c->file.offset,
+        .n_samples = oct_config_is_set(c, "camera.samples") ? c->camera.samples : 0,
+        .n_lines = oct_config_is_set(c, "scan.lines") ? c->scan.lines : 0,
+        .n_bscans = oct_config_is_set(c, "scan.bscans") ? c->scan.bscans : 0,
+    };
+}
 
 static bool named_as_volume(const char *path)
 {
@@ -35,18 +49,41 @@ static bool named_as_volume(const char *path)
     return dot && (strcmp(dot, ".h5") == 0 || strcmp(dot, ".hdf5") == 0);
 }
 
-static bool begins_as_volume(int fd)
+/* Whether it is one, or is to be told as a bad one, rather than a file of another program. */
+static bool is_volume(const struct oct_input_probe *probe, const struct oct_input_wish *wish)
 {
-    static const char signature[8] = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
-    char start[sizeof(signature)];
-    return pread(fd, start, sizeof(start), 0) == (ssize_t)sizeof(start) &&
-           memcmp(start, signature, sizeof(start)) == 0;
+    const struct oct_volume_array_entry *spectra = oct_input_array_named(probe, "/spectra");
+    const struct oct_volume_array_entry *bscans = oct_input_array_named(probe, "/bscans");
+    const char *dataset = wish->dataset + (wish->dataset[0] == '/');
+    if (!oct_input_is_hdf5(probe) || !probe->arrays)
+        return named_as_volume(probe->name) || oct_input_is_hdf5(probe);
+    if ((dataset[0] && strcmp(dataset, "spectra") != 0) || wish->transpose != OCT_INPUT_AS_IS)
+        return false;
+    if (spectra)
+        return spectra->rank == 3 && !spectra->is_float && !spectra->is_signed &&
+               spectra->value_bytes <= 2;
+    return bscans && bscans->rank == 3 && !dataset[0];
 }
 
 bool oct_recording_is_volume(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool is = fd >= 0 && (named_as_volume(path) || begins_as_volume(fd));
+    struct oct_input_probe probe = {.path = path};
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const ssize_t n = fd < 0 ? -1 : pread(fd, probe.start, sizeof(probe.start), 0);
+    probe.n_start = n > 0 ? (size_t)n : 0;
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 && (named_as_volume(path) || oct_input_is_hdf5(&probe));
+}
+
+bool oct_recording_is_our_volume(const char *path, const struct oct_config *config)
+{
+    const struct oct_input_wish wish = wish_of(config);
+    struct oct_input_probe probe = {.path = path};
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const bool is = fd >= 0 && oct_input_look(&probe, path, path, fd, NULL) == OCT_OK &&
+                    is_volume(&probe, &wish);
+    oct_input_look_end(&probe);
     if (fd >= 0)
         close(fd);
     return is;
@@ -56,6 +93,8 @@ bool oct_recording_names_dataset(const char *path)
 {
     return strstr(path, ":/") && access(path, F_OK) != 0;
 }
+
+/* ---- volumes ---- */
 
 /* The file's value for a key of the config, unless the user gave another one. */
 static enum oct_err adopt(const struct oct_config *config, const char *path, const char *key,
@@ -98,20 +137,6 @@ static enum oct_err open_volume(struct oct_recording *r, struct oct_config *conf
 }
 
 /* ---- files of other programs, plain samples ---- */
-
-static struct oct_input_wish wish_of(const struct oct_config *c)
-{
-    return (struct oct_input_wish){
-        .dataset = c->file.dataset,
-        .transpose = (enum oct_input_transpose)c->file.transpose,
-        .is_scaled = fabs(c->file.scale) > 0,
-        .scale = c->file.scale,
-        .offset = c->file.offset,
-        .n_samples = oct_config_is_set(c, "camera.samples") ? c->camera.samples : 0,
-        .n_lines = oct_config_is_set(c, "scan.lines") ? c->scan.lines : 0,
-        .n_bscans = oct_config_is_set(c, "scan.bscans") ? c->scan.bscans : 0,
-    };
-}
 
 /* A value of the file within the key's range; others are unknown. */
 static void adopt_number(const struct oct_config *config, const char *key, double *value,
@@ -182,8 +207,8 @@ static enum oct_err open_file(struct oct_recording *r, struct oct_config *config
                             "file.offset says nothing without file.scale (1: values as they are)");
     enum oct_err code = oct_input_look(&probe, r->path, r->path, r->fd, err);
     if (code)
-        return code;
-    if (named_as_volume(r->path) || begins_as_volume(r->fd))
+        ;
+    else if (is_volume(&probe, &wish))
         code = open_volume(r, config, err);
     else if ((r->ops = oct_input_find(&probe)) != NULL)
         code = open_input(r, &probe, &wish, config, err);
@@ -193,6 +218,7 @@ static enum oct_err open_file(struct oct_recording *r, struct oct_config *config
     r->n_lines = config->scan.lines;
     r->n_bscans = config->scan.bscans;
     r->line_rate_hz = config->scan.line_rate_hz;
+    oct_input_look_end(&probe);
     return code;
 }
 

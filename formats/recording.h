@@ -16,9 +16,14 @@
 
 struct oct_recording;
 
-/* Whether oct_recording_open would take `path` for a volume: it begins as HDF5 does, or its name
- * ends in .h5 or .hdf5. False when it cannot be read. */
+/* Whether `path` is an HDF5 file: it begins as such, or its name ends in .h5 or .hdf5. False when it
+ * cannot be read. */
 bool oct_recording_is_volume(const char *path);
+
+/* Whether oct_recording_open would take `path` for a volume with this config: it is one by the above,
+ * and not a file of another program: it has /spectra or /bscans as volumes have them, no HDF5 file
+ * can be read there, or file.dataset and file.transpose say nothing else. */
+bool oct_recording_is_our_volume(const char *path, const struct oct_config *config);
 
 /* Whether `path` is FILE.h5:/DATASET: it has ":/", and no file has that very name. */
 bool oct_recording_names_dataset(const char *path);

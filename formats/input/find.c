@@ -4,13 +4,55 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static const struct oct_input_ops *const formats[] = {
-    &oct_input_npy,
+    &oct_input_npy, &oct_input_hdf5, /* behind all that know their own files among those */
 };
 #define N_FORMATS (sizeof(formats) / sizeof(formats[0]))
+
+#define MOST_ARRAYS 1024u
+
+static enum oct_err read_start(struct oct_input_probe *probe, struct oct_error *err)
+{
+    while (probe->n_start < sizeof(probe->start)) {
+        const ssize_t n = pread(probe->fd, probe->start + probe->n_start,
+                                sizeof(probe->start) - probe->n_start, (off_t)probe->n_start);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be read", probe->name);
+        if (n == 0)
+            break;
+        probe->n_start += (size_t)n;
+    }
+    return OCT_OK;
+}
+
+bool oct_input_is_hdf5(const struct oct_input_probe *probe)
+{
+    static const char signature[8] = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
+    for (size_t at = 0; at + sizeof(signature) <= probe->n_start; at = at ? 2 * at : 512)
+        if (memcmp(probe->start + at, signature, sizeof(signature)) == 0)
+            return true;
+    return false;
+}
+
+/* A file that cannot be read has none: whoever opens it says why. */
+static enum oct_err list_arrays(struct oct_input_probe *probe, struct oct_error *err)
+{
+    probe->arrays = calloc(MOST_ARRAYS, sizeof(*probe->arrays));
+    if (!probe->arrays)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", probe->name);
+    if (oct_volume_array_entries(probe->path, probe->arrays, MOST_ARRAYS, &probe->n_arrays, NULL)) {
+        oct_input_look_end(probe);
+        probe->n_arrays = 0;
+    }
+    return OCT_OK;
+}
 
 enum oct_err oct_input_look(struct oct_input_probe *probe, const char *path, const char *name,
                             int fd, struct oct_error *err)
@@ -26,18 +68,25 @@ enum oct_err oct_input_look(struct oct_input_probe *probe, const char *path, con
         return oct_fail(err, OCT_E_IO,
                         "%s: is not a plain file: a pipe is read from standard input (-)", name);
     probe->size = (uint64_t)about.st_size;
-    while (probe->n_start < sizeof(probe->start)) {
-        const ssize_t n = pread(fd, probe->start + probe->n_start,
-                                sizeof(probe->start) - probe->n_start, (off_t)probe->n_start);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be read", name);
-        if (n == 0)
-            break;
-        probe->n_start += (size_t)n;
+    const enum oct_err e = read_start(probe, err);
+    return e || !oct_input_is_hdf5(probe) ? e : list_arrays(probe, err);
+}
+
+void oct_input_look_end(struct oct_input_probe *probe)
+{
+    free(probe->arrays);
+    probe->arrays = NULL;
+}
+
+const struct oct_volume_array_entry *oct_input_array_named(const struct oct_input_probe *probe,
+                                                           const char *name)
+{
+    for (unsigned i = 0; i < probe->n_arrays; i++) {
+        const char *has = probe->arrays[i].name.text;
+        if (strcmp(has, name) == 0 || strcmp(has + 1, name) == 0)
+            return &probe->arrays[i];
     }
-    return OCT_OK;
+    return NULL;
 }
 
 const struct oct_input_ops *oct_input_find(const struct oct_input_probe *probe)

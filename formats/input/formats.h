@@ -4,6 +4,6 @@
 
 #include "formats/input/input.h"
 
-extern const struct oct_input_ops oct_input_npy;
+extern const struct oct_input_ops oct_input_npy, oct_input_hdf5;
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "pipeline/base/err.h"
 #include "pipeline/plan/calibration.h"
+#include "pipeline/volume/array.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,6 +23,9 @@ struct oct_input_probe {
     uint64_t size;
     unsigned char start[4096];
     size_t n_start; /* bytes of `start` */
+    /* Of an HDF5 file that can be read, its datasets of numbers; else NULL. Owned. */
+    struct oct_volume_array_entry *arrays; /* [n_arrays] */
+    unsigned n_arrays;
 };
 
 /* Which axis of an array is which; the first named is the outermost. */
@@ -79,9 +83,18 @@ struct oct_input_ops {
     void (*close)(struct oct_input *input); /* NULL is fine */
 };
 
-/* Looks at an open file. `path` and `name` are borrowed. OCT_E_IO. */
+/* Looks at an open file, which oct_input_look_end ends, on error too. `path` and `name` are
+ * borrowed. OCT_E_IO: a folder, a pipe, or it cannot be read; OCT_E_NO_MEMORY. */
 enum oct_err oct_input_look(struct oct_input_probe *probe, const char *path, const char *name,
                             int fd, struct oct_error *err);
+void oct_input_look_end(struct oct_input_probe *probe);
+
+/* Whether it begins as HDF5 does, or does so behind a block of another program (MATLAB's). */
+bool oct_input_is_hdf5(const struct oct_input_probe *probe);
+
+/* The dataset of that name ("/group/name", or without the first slash); NULL: there is none. */
+const struct oct_volume_array_entry *oct_input_array_named(const struct oct_input_probe *probe,
+                                                           const char *name);
 
 /* The format that the file has, NULL: none that is known. */
 const struct oct_input_ops *oct_input_find(const struct oct_input_probe *probe);

@@ -18,6 +18,7 @@
 struct oct_volume_array {
     char *path, *dataset;
     int fd;
+    uint64_t file_bytes;
     struct oct_hdf5_image image; /* of fd, for libhdf5 */
     hid_t file;
     struct oct_hdf5_array array;
@@ -56,7 +57,8 @@ static enum oct_err open_file(struct oct_volume_array *a, bool probed, struct oc
     enum oct_err e = probed ? OCT_OK : probe(a, err);
     if (e != OCT_OK)
         return e;
-    oct_hdf5_image_init(&a->image, a->fd, (uint64_t)st.st_size);
+    a->file_bytes = (uint64_t)st.st_size;
+    oct_hdf5_image_init(&a->image, a->fd, a->file_bytes);
     a->file = oct_hdf5_image_open(&a->image, H5F_ACC_RDONLY, 1, reason, sizeof(reason));
     if (a->file >= 0)
         return OCT_OK;
@@ -94,6 +96,60 @@ static void read_axes(struct oct_volume_array *a)
         H5Aclose(attribute);
 }
 
+/* Of a value as read_box gives it. */
+static unsigned memory_bytes(bool is_float, unsigned value_bytes)
+{
+    unsigned bytes = is_float ? 4 : 1;
+    while (bytes < value_bytes && bytes < 8)
+        bytes *= 2;
+    return bytes;
+}
+
+static hid_t memory_type(const struct oct_volume_array_facts *f)
+{
+    if (f->is_float)
+        return f->memory_bytes == 4 ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE;
+    switch (f->memory_bytes) {
+    case 1:
+        return f->is_signed ? H5T_NATIVE_INT8 : H5T_NATIVE_UINT8;
+    case 2:
+        return f->is_signed ? H5T_NATIVE_INT16 : H5T_NATIVE_UINT16;
+    case 4:
+        return f->is_signed ? H5T_NATIVE_INT32 : H5T_NATIVE_UINT32;
+    default:
+        return f->is_signed ? H5T_NATIVE_INT64 : H5T_NATIVE_UINT64;
+    }
+}
+
+/* Whether all extents are within what products of them allow. */
+static bool is_modest(const struct oct_volume_array_facts *f)
+{
+    uint64_t n = f->memory_bytes;
+    for (unsigned i = 0; i < f->rank; i++) {
+        if (f->dims[i] == 0 || f->dims[i] > UINT64_MAX / n)
+            return false;
+        n *= f->dims[i];
+    }
+    return true;
+}
+
+/* How its values are stored. */
+static void find_storage(struct oct_volume_array *a)
+{
+    struct oct_volume_array_facts *f = &a->facts;
+    hsize_t chunk[OCT_HDF5_MAX_RANK] = {0};
+    hid_t properties = H5Dget_create_plist(a->array.dataset);
+    if (properties >= 0 && H5Pget_layout(properties) == H5D_CHUNKED &&
+        H5Pget_chunk(properties, OCT_HDF5_MAX_RANK, chunk) == (int)f->rank)
+        for (unsigned i = 0; i < f->rank; i++)
+            f->chunk[i] = chunk[i];
+    if (properties >= 0)
+        H5Pclose(properties);
+    f->memory_bytes = memory_bytes(f->is_float, f->value_bytes);
+    f->stored_bytes = H5Dget_storage_size(a->array.dataset);
+    f->place = is_modest(f) ? oct_hdf5_array_place(&a->array, memory_type(f), a->file_bytes) : 0;
+}
+
 static enum oct_err open_all(struct oct_volume_array *a, bool probed, struct oct_error *err)
 {
     struct oct_volume_array_facts *f = &a->facts;
@@ -111,6 +167,7 @@ static enum oct_err open_all(struct oct_volume_array *a, bool probed, struct oct
                                          .value_bytes = (unsigned)a->array.value_bytes};
     for (unsigned i = 0; i < f->rank; i++)
         f->dims[i] = a->array.dims[i];
+    find_storage(a);
     oct_hdf5_spacing(a->array.dataset, f->spacing_um, f->rank);
     char *unit = oct_hdf5_text(a->array.dataset, "units", 256);
     snprintf(f->unit, sizeof(f->unit), "%s", unit ? unit : "");
@@ -192,8 +249,8 @@ static void look(const char *name)
 
 struct list {
     const char *path;
-    unsigned rank;
-    struct oct_volume_array_name *names;
+    unsigned rank; /* 0: any */
+    struct oct_volume_array_entry *entries;
     unsigned most, n;
 };
 
@@ -212,8 +269,15 @@ static herr_t take_name(hid_t root, const char *name, const H5L_info_t *link, vo
         object.type != H5O_TYPE_DATASET)
         return 0;
     if (oct_hdf5_array_open(&array, root, list->path, full.text, 0, NULL) == OCT_OK &&
-        array.dataset >= 0 && array.rank == list->rank)
-        list->names[list->n++] = full;
+        array.dataset >= 0 && (list->rank == 0 || array.rank == list->rank)) {
+        struct oct_volume_array_entry *e = &list->entries[list->n++];
+        *e = (struct oct_volume_array_entry){.name = full,
+                                             .rank = array.rank,
+                                             .is_float = array.is_float,
+                                             .is_signed = array.is_signed,
+                                             .value_bytes = (unsigned)array.value_bytes};
+        memcpy(e->dims, array.dims, sizeof(e->dims));
+    }
     oct_hdf5_array_close(&array);
     return 0;
 }
@@ -235,20 +299,39 @@ static enum oct_err list_names(struct list *list, bool probed, struct oct_error 
 /* In the child of the probe. */
 static void look_at_names(const char *path)
 {
-    struct oct_volume_array_name name;
-    struct list all = {.path = path, .names = &name, .most = 1}; /* of rank 0: there is none */
+    struct oct_volume_array_entry none;
+    /* Of a rank that there is not, so that it goes on to the end. */
+    struct list all = {.path = path, .rank = OCT_HDF5_MAX_RANK + 1, .entries = &none, .most = 1};
     list_names(&all, true, NULL);
+}
+
+enum oct_err oct_volume_array_entries(const char *path, struct oct_volume_array_entry *entries,
+                                      unsigned most, unsigned *n, struct oct_error *err)
+{
+    struct list list = {.path = path, .entries = entries, .most = most};
+    oct_hdf5_lock();
+    const enum oct_err e = list_names(&list, false, err);
+    oct_hdf5_unlock();
+    *n = list.n;
+    return e;
 }
 
 enum oct_err oct_volume_array_list(const char *path, unsigned rank,
                                    struct oct_volume_array_name *names, unsigned most, unsigned *n,
                                    struct oct_error *err)
 {
-    struct list list = {.path = path, .rank = rank, .names = names, .most = most};
+    struct oct_volume_array_entry *entries = calloc(most ? most : 1, sizeof(*entries));
+    struct list list = {.path = path, .rank = rank, .entries = entries, .most = most};
+    *n = 0;
+    if (!entries)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
     oct_hdf5_lock();
     const enum oct_err e = list_names(&list, false, err);
     oct_hdf5_unlock();
     *n = list.n;
+    for (unsigned i = 0; i < list.n; i++)
+        names[i] = entries[i].name;
+    free(entries);
     return e;
 }
 
@@ -314,6 +397,27 @@ enum oct_err oct_volume_array_read_f64(struct oct_volume_array *array, double *v
 {
     oct_hdf5_lock();
     enum oct_err e = oct_hdf5_array_read(&array->array, H5T_NATIVE_DOUBLE, values, err);
+    oct_hdf5_unlock();
+    return e;
+}
+
+enum oct_err oct_volume_array_read_box(struct oct_volume_array *array,
+                                       const uint64_t first[OCT_VOLUME_ARRAY_MAX_RANK],
+                                       const uint64_t count[OCT_VOLUME_ARRAY_MAX_RANK],
+                                       void *values, struct oct_error *err)
+{
+    const struct oct_volume_array_facts *f = &array->facts;
+    hsize_t from_first[OCT_HDF5_MAX_RANK], from_count[OCT_HDF5_MAX_RANK];
+    for (unsigned i = 0; i < f->rank; i++) {
+        if (count[i] == 0 || first[i] >= f->dims[i] || count[i] > f->dims[i] - first[i])
+            return oct_fail(err, OCT_E_ARG, "%s: %s: has no such part", array->path,
+                            array->dataset);
+        from_first[i] = first[i];
+        from_count[i] = count[i];
+    }
+    oct_hdf5_lock();
+    const enum oct_err e = oct_hdf5_array_read_selected(&array->array, from_first, from_count,
+                                                        memory_type(f), values, err);
     oct_hdf5_unlock();
     return e;
 }

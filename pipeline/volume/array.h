@@ -1,5 +1,5 @@
-/* One dataset of numbers of an HDF5 file from any source, read as f32: what other programs keep
- * their pictures in. Checked as recordings are (volume.h): a child process looks at it first, and
+/* One dataset of numbers of an HDF5 file from any source, read as f32 or as it is: what other
+ * programs keep their pictures and spectra in. Checked as recordings are (volume.h): a child process looks at it first, and
  * values in other files and foreign filters are refused.
  *
  * One thread uses an array at a time; different ones are independent. */
@@ -18,6 +18,11 @@ struct oct_volume_array_facts {
     uint64_t dims[OCT_VOLUME_ARRAY_MAX_RANK];
     bool is_float, is_signed; /* as stored */
     unsigned value_bytes;
+    unsigned memory_bytes;                     /* 1, 2, 4, 8: of a value as read_box gives it */
+    uint64_t chunk[OCT_VOLUME_ARRAY_MAX_RANK]; /* extents of a chunk; 0: there are none */
+    uint64_t place; /* of the first value in the file, where all lie there as in memory and in
+                              order; 0: they do not */
+    uint64_t stored_bytes;                        /* what the values take in the file */
     double spacing_um[OCT_VOLUME_ARRAY_MAX_RANK]; /* axis_spacing_um, element_size_um or
                                                      um, an attribute; NaN: unknown */
     char unit[32];                                /* the attribute units; "": unknown */
@@ -35,6 +40,19 @@ struct oct_volume_array_name {
 enum oct_err oct_volume_array_list(const char *path, unsigned rank,
                                    struct oct_volume_array_name *names, unsigned most, unsigned *n,
                                    struct oct_error *err);
+
+/* A dataset of numbers, as the file says before anything of it is read. */
+struct oct_volume_array_entry {
+    struct oct_volume_array_name name;
+    unsigned rank; /* 1..4 */
+    uint64_t dims[OCT_VOLUME_ARRAY_MAX_RANK];
+    bool is_float, is_signed;
+    unsigned value_bytes;
+};
+
+/* The same list, of any rank, with what each is. */
+enum oct_err oct_volume_array_entries(const char *path, struct oct_volume_array_entry *entries,
+                                      unsigned most, unsigned *n, struct oct_error *err);
 
 /* dataset: "/group/name". *array is NULL on error. OCT_E_IO: the file cannot be opened;
  * OCT_E_FORMAT: it is not HDF5, has no such dataset, or the dataset cannot be read. */
@@ -54,5 +72,13 @@ enum oct_err oct_volume_array_read(struct oct_volume_array *array, float *values
 /* The whole dataset in double precision. */
 enum oct_err oct_volume_array_read_f64(struct oct_volume_array *array, double *values,
                                        struct oct_error *err);
+
+/* Reads the box of count values from `first` on along each axis, in this machine's order of bytes:
+ * integers of memory_bytes with or without a sign, or floats of 4 or 8 bytes. OCT_E_ARG: beyond the
+ * extents, or empty. */
+enum oct_err oct_volume_array_read_box(struct oct_volume_array *array,
+                                       const uint64_t first[OCT_VOLUME_ARRAY_MAX_RANK],
+                                       const uint64_t count[OCT_VOLUME_ARRAY_MAX_RANK],
+                                       void *values, struct oct_error *err);
 
 #endif

@@ -211,6 +211,13 @@ enum oct_err oct_hdf5_array_read_part(const struct oct_hdf5_array *array, uint64
     hsize_t count[OCT_HDF5_MAX_RANK] = {1, n};
     for (unsigned i = 2; i < array->rank; i++)
         count[i] = array->dims[i];
+    return oct_hdf5_array_read_selected(array, first, count, memory_type, values, err);
+}
+
+enum oct_err oct_hdf5_array_read_selected(const struct oct_hdf5_array *array, const hsize_t *first,
+                                          const hsize_t *count, hid_t memory_type, void *values,
+                                          struct oct_error *err)
+{
     enum oct_err e = OCT_OK;
     hid_t from = H5Dget_space(array->dataset);
     hid_t to = H5Screate_simple((int)array->rank, count, NULL);

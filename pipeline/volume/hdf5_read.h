@@ -49,6 +49,11 @@ enum oct_err oct_hdf5_array_read_part(const struct oct_hdf5_array *array, uint64
                                       uint64_t first, uint64_t n, hid_t memory_type, void *values,
                                       struct oct_error *err);
 
+/* The box of count values from `first` on along each of its axes. */
+enum oct_err oct_hdf5_array_read_selected(const struct oct_hdf5_array *array, const hsize_t *first,
+                                          const hsize_t *count, hid_t memory_type, void *values,
+                                          struct oct_error *err);
+
 /* Returns a string attribute of an object (the file stands for its root group), of fixed or
  * variable length: malloc'd, NUL-terminated; NULL where it is absent, is no string, or is longer
  * than max_bytes. The text is UTF-8. Bytes of any other encoding become '?', so that recordings of
