@@ -1,6 +1,7 @@
 #include "formats/recording.h"
 
 #include "formats/plain.h"
+#include "formats/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,8 @@ struct oct_recording {
     const struct oct_input_ops *ops; /* of `input` */
     struct oct_input *input;
     int fd;
-    char *path;
+    char *name;                            /* as the user named it */
+    char *path;                            /* to open; of standard input another one */
     struct oct_input_facts said;           /* by a file that is no volume */
     struct oct_calibration cal;            /* that it brought */
     uint32_t n_samples, n_lines, n_bscans; /* N, M, V */
@@ -121,17 +123,17 @@ static enum oct_err open_volume(struct oct_recording *r, struct oct_config *conf
         return oct_fail(err, OCT_E_FORMAT,
                         "%s: holds pictures but no spectra (record.spectra=yes keeps them): there "
                         "is nothing to reconstruct or replay",
-                        r->path);
-    if ((code = adopt(config, r->path, "camera.samples", &config->camera.samples, facts->n_samples,
+                        r->name);
+    if ((code = adopt(config, r->name, "camera.samples", &config->camera.samples, facts->n_samples,
                       err)) ||
-        (code = adopt(config, r->path, "scan.lines", &config->scan.lines, facts->n_lines, err)) ||
-        (code = adopt(config, r->path, "scan.bscans", &config->scan.bscans, facts->n_bscans, err)))
+        (code = adopt(config, r->name, "scan.lines", &config->scan.lines, facts->n_lines, err)) ||
+        (code = adopt(config, r->name, "scan.bscans", &config->scan.bscans, facts->n_bscans, err)))
         return code;
     struct oct_geometry geometry;
     struct oct_error why;
     if (oct_geometry_init(&geometry, facts->n_samples, facts->n_lines, facts->n_bscans, 0, 0,
                           OCT_SAMPLE_U8, &why))
-        return oct_fail(err, OCT_E_FORMAT, "%s: %s", r->path, why.text);
+        return oct_fail(err, OCT_E_FORMAT, "%s: %s", r->name, why.text);
     r->total = facts->n_bscans;
     return OCT_OK;
 }
@@ -166,11 +168,11 @@ static enum oct_err open_input(struct oct_recording *r, const struct oct_input_p
     f->format = r->ops->name;
     enum oct_err e = r->ops->open(&r->input, probe, wish, f, &r->cal, err);
     if (!e)
-        e = oct_input_check(r->path, f->n_bscans, f->n_lines, f->n_samples, err);
+        e = oct_input_check(r->name, f->n_bscans, f->n_lines, f->n_samples, err);
     if (e ||
-        (e = adopt(config, r->path, "camera.samples", &config->camera.samples, f->n_samples,
+        (e = adopt(config, r->name, "camera.samples", &config->camera.samples, f->n_samples,
                    err)) ||
-        (e = adopt(config, r->path, "scan.lines", &config->scan.lines, f->n_lines, err)))
+        (e = adopt(config, r->name, "scan.lines", &config->scan.lines, f->n_lines, err)))
         return e;
     if (wish->n_bscans == 0)
         config->scan.bscans = (uint32_t)f->n_bscans;
@@ -194,18 +196,49 @@ static enum oct_err open_plain(struct oct_recording *r, const struct oct_input_p
 
 /* ---- all ---- */
 
+static enum oct_err open_descriptor(struct oct_recording *r, struct oct_error *err)
+{
+    char path[32];
+    if (strcmp(r->name, "-") != 0) {
+        r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        return r->fd >= 0 ? OCT_OK
+                          : oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", r->name);
+    }
+    const enum oct_err e = oct_spool_input(&r->fd, err);
+    if (e)
+        return e;
+    free(r->name);
+    free(r->path);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", r->fd);
+    r->name = strdup("standard input");
+    r->path = strdup(path);
+    return r->name && r->path ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
+}
+
+/* Readers of HDF5 say the path that they open. */
+static enum oct_err by_name(const struct oct_recording *r, enum oct_err e, struct oct_error *err)
+{
+    const size_t n = r->path ? strlen(r->path) : 0;
+    if (e && err && n > 0 && r->name && strcmp(r->path, r->name) != 0 &&
+        strncmp(err->text, r->path, n) == 0) {
+        char rest[sizeof(err->text)];
+        snprintf(rest, sizeof(rest), "%s", err->text + n);
+        return oct_fail(err, e, "%s%s", r->name, rest);
+    }
+    return e;
+}
+
 static enum oct_err open_file(struct oct_recording *r, struct oct_config *config,
                               struct oct_error *err)
 {
     const struct oct_input_wish wish = wish_of(config);
-    struct oct_input_probe probe;
-    r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (r->fd < 0)
-        return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", r->path);
+    struct oct_input_probe probe = {.arrays = NULL};
     if (!wish.is_scaled && fabs(wish.offset) > 0)
         return oct_fail_key(err, OCT_E_CONFIG, "file.offset",
                             "file.offset says nothing without file.scale (1: values as they are)");
-    enum oct_err code = oct_input_look(&probe, r->path, r->path, r->fd, err);
+    enum oct_err code = open_descriptor(r, err);
+    if (!code)
+        code = oct_input_look(&probe, r->path, r->name, r->fd, err);
     if (code)
         ;
     else if (is_volume(&probe, &wish))
@@ -219,7 +252,7 @@ static enum oct_err open_file(struct oct_recording *r, struct oct_config *config
     r->n_bscans = config->scan.bscans;
     r->line_rate_hz = config->scan.line_rate_hz;
     oct_input_look_end(&probe);
-    return code;
+    return by_name(r, code, err);
 }
 
 enum oct_err oct_recording_open(struct oct_recording **recording, const char *path,
@@ -230,10 +263,11 @@ enum oct_err oct_recording_open(struct oct_recording **recording, const char *pa
     struct oct_recording *r = calloc(1, sizeof(*r));
     if (r) {
         r->fd = -1;
+        r->name = strdup(path);
         r->path = strdup(path);
         oct_input_facts_init(&r->said);
     }
-    if (!r || !r->path) {
+    if (!r || !r->name || !r->path) {
         code = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
         goto fail;
     }
@@ -258,6 +292,7 @@ void oct_recording_close(struct oct_recording *recording)
     oct_calibration_finish(&recording->cal);
     if (recording->fd >= 0)
         close(recording->fd);
+    free(recording->name);
     free(recording->path);
     free(recording);
 }
@@ -285,7 +320,7 @@ enum oct_err oct_recording_read(struct oct_recording *recording, uint64_t i,
     *valid = false;
     if (i >= r->total)
         return oct_fail(err, OCT_E_ARG, "%s: has no B-scan %" PRIu64 ", only 0 to %" PRIu64,
-                        r->path, i, r->total - 1);
+                        r->name, i, r->total - 1);
     enum oct_err code;
     if (r->volume) {
         code = oct_volume_read_spectra(r->volume, (uint32_t)i, frame, valid, err);
@@ -294,7 +329,7 @@ enum oct_err oct_recording_read(struct oct_recording *recording, uint64_t i,
         *valid = code == OCT_OK;
     }
     if (code)
-        return code;
+        return by_name(r, code, err);
     frame->info.number = i;
     frame->info.volume = i / r->n_bscans;
     frame->info.bscan = (uint32_t)(i % r->n_bscans);
@@ -341,13 +376,23 @@ enum oct_err oct_recording_calibration(struct oct_recording *recording, struct o
     if (recording->volume)
         return oct_volume_calibration(recording->volume, cal, err);
     if (oct_calibration_copy(cal, &recording->cal))
-        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", recording->path);
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", recording->name);
     return OCT_OK;
 }
 
 const struct oct_input_facts *oct_recording_input(const struct oct_recording *recording)
 {
     return recording->volume ? NULL : &recording->said;
+}
+
+int oct_recording_file(const struct oct_recording *recording)
+{
+    return recording->fd;
+}
+
+const char *oct_recording_name(const struct oct_recording *recording)
+{
+    return recording->name;
 }
 
 const char *oct_recording_start_time(const struct oct_recording *recording)

@@ -28,7 +28,7 @@ bool oct_recording_is_our_volume(const char *path, const struct oct_config *conf
 /* Whether `path` is FILE.h5:/DATASET: it has ":/", and no file has that very name. */
 bool oct_recording_names_dataset(const char *path);
 
-/* Opens `path`: a volume (see above), a file of another program that is known by its content, and
+/* Opens `path`, "-" being standard input: a volume (see above), a file of another program that is known by its content, and
  * anything else is plain samples.
  *
  * A volume brings its own geometry: camera.samples, scan.lines and scan.bscans of the config are
@@ -66,6 +66,10 @@ enum oct_err oct_recording_calibration(struct oct_recording *recording, struct o
 /* What a file of another program says, or what became of plain samples; NULL: it is a volume. Lives
  * as long as the recording. */
 const struct oct_input_facts *oct_recording_input(const struct oct_recording *recording);
+
+/* The file that it is read from, which it keeps open, and as messages call it. */
+int oct_recording_file(const struct oct_recording *recording);
+const char *oct_recording_name(const struct oct_recording *recording);
 
 /* When it was recorded, UTC, ISO 8601; "": unknown. */
 const char *oct_recording_start_time(const struct oct_recording *recording);

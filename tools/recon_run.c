@@ -1,6 +1,7 @@
 #include "tools/recon_run.h"
 
 #include "config/apply.h"
+#include "formats/file_sum.h"
 #include "formats/recording_plan.h"
 #include "formats/whole_file.h"
 #include "kernels/engines.h"
@@ -34,7 +35,8 @@ struct work {
     struct oct_config config; /* with the recording's own settings */
     struct oct_whole_file output;
     struct oct_recording *recording;
-    struct oct_plan *plan; /* the recording's; NULL: it has become the pipeline's */
+    struct oct_file_sum sum; /* of the recording's file */
+    struct oct_plan *plan;   /* the recording's; NULL: it has become the pipeline's */
     struct oct_volume_writer *writer;
     uint32_t acquisition;
 };
@@ -44,17 +46,19 @@ struct work {
 static enum oct_err read_bscan(void *context, uint64_t index, struct oct_raw_frame *frame,
                                enum oct_offline_next *next, struct oct_error *err)
 {
-    const struct work *w = context;
+    struct work *w = context;
+    const uint64_t n_bscans = oct_recording_n_bscans(w->recording);
     bool valid;
 
     *next = OCT_OFFLINE_END;
-    if (index == oct_recording_n_bscans(w->recording))
+    if (index == n_bscans)
         return OCT_OK;
     enum oct_err e = oct_recording_read(w->recording, index, frame, &valid, err);
     frame->info.bscan = (uint32_t)index; /* its row in the one file that is written */
     frame->info.acquisition = w->acquisition;
     *next = valid ? OCT_OFFLINE_BSCAN : OCT_OFFLINE_SKIP;
-    return e;
+    /* So far the file has been read, if its B-scans lie in order. */
+    return e ? e : oct_file_sum_to(&w->sum, w->sum.size / n_bscans * (index + 1), err);
 }
 
 /* The file does not say which run of the pipeline made it: its bytes are the same in any. */
@@ -134,13 +138,14 @@ static enum oct_err create_output(struct work *w, const char *engine, const stru
                                   struct oct_error *err)
 {
     const struct oct_volume_facts *facts = oct_recording_facts(w->recording);
+    const char *start_time = oct_recording_start_time(w->recording);
     const struct oct_config *config = &w->config;
     char *text = oct_config_text(config);
     if (!text)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the configuration's text");
     const struct oct_volume_about about = {
         .config_text = text,
-        .start_time = facts && facts->start_time[0] ? facts->start_time : NULL,
+        .start_time = start_time[0] ? start_time : NULL,
         .eye = facts ? facts->eye : config->record.eye,
         .pseudonym = facts ? facts->pseudonym : config->record.pseudonym,
         .engine = engine,
@@ -153,9 +158,36 @@ static enum oct_err create_output(struct work *w, const char *engine, const stru
     return e;
 }
 
+/* Says in the file that is about to be closed what it was made from. The folder of the input is left
+ * out: it may say who somebody is. */
+static enum oct_err note_input(struct work *w, struct oct_error *err)
+{
+    const struct oct_input_facts *input = oct_recording_input(w->recording);
+    const char *name = oct_recording_name(w->recording), *slash = strrchr(name, '/');
+    char part[sizeof(w->output.work) + 8], crc[9], changed[32];
+    enum oct_err e = oct_file_sum_to(&w->sum, w->sum.size, err);
+    if (!e)
+        e = oct_volume_sync(w->writer, err);
+    if (e)
+        return e;
+    snprintf(part, sizeof(part), "%s.part", w->output.work);
+    snprintf(crc, sizeof(crc), "%08x", w->sum.crc);
+    oct_file_sum_time(&w->sum, changed);
+    const struct oct_volume_note notes[] = {
+        {"input_name", slash ? slash + 1 : name, 0},
+        {"input_format", input ? input->format : "volume", 0},
+        {"input_time", changed, 0},
+        {"input_bytes", NULL, w->sum.size},
+        {"input_crc32c", crc, 0},
+        {"input_scaling", input ? input->scaling : "", 0},
+    };
+    return oct_volume_add_notes(part, notes, sizeof(notes) / sizeof(notes[0]), err);
+}
+
 static enum oct_err finish_output(struct work *w, enum oct_err e, struct oct_error *err)
 {
     struct oct_error close_err;
+    e = e ? e : note_input(w, err);
     enum oct_err c = oct_volume_close(w->writer, &close_err);
     w->writer = NULL;
     if (!e && !c)
@@ -224,7 +256,9 @@ static enum oct_err reconstruct(struct oct_recon *r, struct work *w,
 {
     enum oct_err e = check_output(w, err);
     if (e || (e = oct_recording_open(&w->recording, w->job->in, &w->config, err)) ||
-        (e = oct_recording_plan(&w->plan, &w->config, w->recording, err)))
+        (e = oct_recording_plan(&w->plan, &w->config, w->recording, err)) ||
+        (e = oct_file_sum_init(&w->sum, oct_recording_file(w->recording),
+                               oct_recording_name(w->recording), err)))
         return e;
     const struct oct_geometry geometry = w->plan->geometry;
     if ((e = ready_pipeline(r, w, err)))
@@ -256,6 +290,7 @@ enum oct_err oct_recon_run(struct oct_recon *recon, const struct oct_config *con
     oct_volume_close(w->writer, NULL);
     oct_whole_file_discard(&w->output);
     oct_plan_destroy(w->plan);
+    oct_file_sum_finish(&w->sum);
     oct_recording_close(w->recording);
     free(w);
     return e;

@@ -54,13 +54,18 @@ static const uint32_t crc_table[256] = {
     /* clang-format on */
 };
 
-uint32_t oct_crc32c_portable(const void *bytes, size_t n_bytes)
+static uint32_t more_portable(uint32_t crc, const void *bytes, size_t n_bytes)
 {
     const uint8_t *in = bytes;
-    uint32_t crc = 0xffffffffu;
+    crc = ~crc;
     for (size_t i = 0; i < n_bytes; i++)
         crc = crc >> 8 ^ crc_table[(crc ^ in[i]) & 0xff];
     return ~crc;
+}
+
+uint32_t oct_crc32c_portable(const void *bytes, size_t n_bytes)
+{
+    return more_portable(0, bytes, n_bytes);
 }
 
 #if defined(__x86_64__)
@@ -94,10 +99,9 @@ __attribute__((target("sse4.2,pclmul"))) static uint64_t shifted(uint64_t crc, u
     return _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
 }
 
-__attribute__((target("sse4.2,pclmul"))) static uint32_t three_streams(const uint8_t *in,
-                                                                       size_t n_bytes)
+__attribute__((target("sse4.2,pclmul"))) static uint32_t
+three_streams(uint64_t a, const uint8_t *in, size_t n_bytes)
 {
-    uint64_t a = 0xffffffffu;
     for (; n_bytes >= 3 * PIECE; in += 3 * PIECE, n_bytes -= 3 * PIECE) {
         uint64_t b = 0, c = 0;
         for (size_t i = 0; i < PIECE; i += 8) {
@@ -112,12 +116,17 @@ __attribute__((target("sse4.2,pclmul"))) static uint32_t three_streams(const uin
 
 #endif
 
-uint32_t oct_crc32c(const void *bytes, size_t n_bytes)
+uint32_t oct_crc32c_more(uint32_t crc, const void *bytes, size_t n_bytes)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("sse4.2"))
-        return __builtin_cpu_supports("pclmul") ? three_streams(bytes, n_bytes)
-                                                : end_sse42(0xffffffffu, bytes, n_bytes);
+        return __builtin_cpu_supports("pclmul") ? three_streams(~crc, bytes, n_bytes)
+                                                : end_sse42(~crc, bytes, n_bytes);
 #endif
-    return oct_crc32c_portable(bytes, n_bytes);
+    return more_portable(crc, bytes, n_bytes);
+}
+
+uint32_t oct_crc32c(const void *bytes, size_t n_bytes)
+{
+    return oct_crc32c_more(0, bytes, n_bytes);
 }

@@ -9,7 +9,10 @@
 /* CRC-32C (Castagnoli, reflected, start and final XOR 0xffffffff) of a buffer. */
 uint32_t oct_crc32c(const void *bytes, size_t n_bytes);
 
-/* The same without the processor's own instruction; oct_crc32c uses it where there is none. */
+/* The same of bytes before, whose sum is crc (0: there are none), and these behind them. */
+uint32_t oct_crc32c_more(uint32_t crc, const void *bytes, size_t n_bytes);
+
+/* oct_crc32c without the processor's own instruction; oct_crc32c uses it where there is none. */
 uint32_t oct_crc32c_portable(const void *bytes, size_t n_bytes);
 
 #endif

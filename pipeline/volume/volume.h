@@ -144,6 +144,18 @@ enum oct_err oct_volume_add_f64(const char *path, const char *dataset, const dou
                                 unsigned rank, const size_t *dims, const char *attribute_units,
                                 struct oct_error *err);
 
+/* A fact about a file, as an attribute of its root: text, or a whole number. */
+struct oct_volume_note {
+    const char *name;
+    const char *text; /* UTF-8; NULL: the number */
+    uint64_t number;
+};
+
+/* Adds attributes to a file that nobody writes meanwhile: a closed one, or a writer's .part that has
+ * just been synced. OCT_E_IO: no such file, it has one of that name already, or the disk failed. */
+enum oct_err oct_volume_add_notes(const char *path, const struct oct_volume_note *notes, unsigned n,
+                                  struct oct_error *err);
+
 /* ---- reading ---- */
 
 struct oct_volume_facts {

@@ -1,0 +1,13 @@
+/* Standard input as a file that can be read anywhere. */
+#ifndef OCT_FORMATS_SPOOL_H
+#define OCT_FORMATS_SPOOL_H
+
+#include "pipeline/base/err.h"
+
+/* *fd: standard input itself where it is a plain file at its start, else an unnamed file below
+ * TMPDIR (or /var/tmp) that holds all of it; the caller closes it. Waits for the end of a pipe.
+ * OCT_E_IO: a terminal, or it cannot be read; OCT_E_NO_SPACE: the folder's disk is full;
+ * OCT_E_CLOSED: SIGINT or SIGTERM came, also where they are blocked. */
+enum oct_err oct_spool_input(int *fd, struct oct_error *err);
+
+#endif
