@@ -71,6 +71,9 @@ enum oct_err oct_config_calibration(const struct oct_config *config, struct oct_
     cal->coefficient[4] = config->calibration.dispersion_a4;
     cal->coefficient[5] = config->calibration.dispersion_a5;
     cal->dispersion_over = (enum oct_dispersion_over)config->calibration.dispersion_over;
+    cal->axial_um = config->scan.axial_um;
+    cal->lambda_nm = config->scan.lambda_nm;
+    cal->band_nm = config->scan.bandwidth_nm;
     return OCT_OK;
 fail:
     oct_calibration_finish(cal);

@@ -49,6 +49,8 @@ struct oct_config {
         double width_um;         /* along a B-scan; 0: unknown */
         double height_um;        /* across B-scans; 0: unknown */
         double refractive_index; /* 1.36 */
+        double axial_um;         /* optical path of a depth pixel; 0: unknown */
+        double lambda_nm, bandwidth_nm; /* of the band that the samples span; 0: unknown */
     } scan;
     struct {
         oct_config_string wavelengths, kmap, dispersion, background;       /* paths; "": none */

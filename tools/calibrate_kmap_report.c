@@ -245,6 +245,17 @@ static void fill_phase(FILE *file, const struct oct_kmap_report *report)
         fprintf(file, "%.9g %.9g\n", cal->dispersion[2 * i], cal->dispersion[2 * i + 1]);
 }
 
+static void fill_dispersion(FILE *file, const struct oct_kmap_run *run)
+{
+    fprintf(file,
+            "dispersion = dispersion.txt\n"
+            "; in its place, but for a shift of all depths (%.4f rad rms):\n"
+            ";dispersion_over = spectrum\n",
+            run->coefficient_rms_rad);
+    for (unsigned m = 2; m <= OCT_MAX_DISPERSION_ORDER; m++)
+        fprintf(file, ";dispersion_a%u = %.6f\n", m, run->coefficient[m]);
+}
+
 static void fill_ini(FILE *file, const struct oct_kmap_report *report)
 {
     const struct oct_kmap_run *run = report->run;
@@ -255,15 +266,10 @@ static void fill_ini(FILE *file, const struct oct_kmap_report *report)
     }
     fprintf(file, "\n[camera]\nsamples = %u\n\n[calibration]\nkmap = kmap.txt\n",
             run->geometry.n_samples);
-    if (!run->kmap.has_theta)
-        return;
-    fprintf(file,
-            "dispersion = dispersion.txt\n"
-            "; in its place, but for a shift of all depths (%.4f rad rms):\n"
-            ";dispersion_over = spectrum\n",
-            run->coefficient_rms_rad);
-    for (unsigned m = 2; m <= OCT_MAX_DISPERSION_ORDER; m++)
-        fprintf(file, ";dispersion_a%u = %.6f\n", m, run->coefficient[m]);
+    if (run->kmap.has_theta)
+        fill_dispersion(file, run);
+    if (isfinite(run->axial_um))
+        fprintf(file, "\n[scan]\n; %s\naxial_um = %.6g\n", run->axial_text, run->axial_um);
 }
 
 static void fill_json(FILE *file, const struct oct_kmap_report *report)

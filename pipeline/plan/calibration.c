@@ -176,6 +176,9 @@ enum oct_err oct_calibration_copy(struct oct_calibration *dst, const struct oct_
     *dst = (struct oct_calibration){0};
     memcpy(dst->coefficient, src->coefficient, sizeof(dst->coefficient));
     dst->dispersion_over = src->dispersion_over;
+    dst->axial_um = src->axial_um;
+    dst->lambda_nm = src->lambda_nm;
+    dst->band_nm = src->band_nm;
     if (copy_values(&dst->wavelengths_nm, &dst->n_wavelengths, src->wavelengths_nm,
                     src->n_wavelengths, 1) &&
         copy_values(&dst->kmap_px, &dst->n_kmap, src->kmap_px, src->n_kmap, 1) &&

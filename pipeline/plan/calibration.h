@@ -37,6 +37,8 @@ struct oct_calibration {
     enum oct_dispersion_over dispersion_over;         /* of the coefficients */
     double *background;                               /* [n_background], N of them, counts */
     size_t n_background;
+    double axial_um;           /* what a lab states of the depth scale; 0: nothing (axial.h) */
+    double lambda_nm, band_nm; /* of the band that the N samples span; 0: nothing */
 };
 
 /* Reads a text file of n_columns numbers a line (1 or 2). *values is malloc'd [n_rows][n_columns].

@@ -1,6 +1,7 @@
 #include "pipeline/plan/plan.h"
 
 #include "pipeline/base/aligned.h"
+#include "pipeline/plan/axial.h"
 #include "pipeline/plan/grid.h"
 
 #include <math.h>
@@ -131,15 +132,6 @@ static void compute_shift(uint32_t padded, float *re, float *im)
     re[padded / 2] = im[padded / 2] = 0;
 }
 
-/* Micrometres of optical path per depth pixel: the k span of P2 samples is one period of pixel 1,
- * and a reflector at z (one way) makes fringes cos(2 k z). */
-static double axial_um(const struct oct_k_grid *grid)
-{
-    double k_first = 2 * PI / grid->axis[0], k_last = 2 * PI / grid->axis[grid->n - 1];
-    double span = fabs(k_last - k_first) * grid->n / (grid->n - 1); /* rad / nm */
-    return PI / span * 1e-3;
-}
-
 /* phi at place q: between two entries of the file, or of the polynomial there. */
 static void phase_at(const struct oct_plan *plan, double q, double phase[2])
 {
@@ -239,7 +231,7 @@ static enum oct_err compute_tables(struct oct_plan *plan, struct oct_error *err)
     if (e == OCT_OK)
         e = compute_k_tables(plan, &grid, memory, err);
     if (e == OCT_OK)
-        plan->axial_um = grid.is_wavelength ? axial_um(&grid) : NAN;
+        e = oct_axial_find(&plan->axial_um, &grid, &plan->geometry, &plan->calibration, err);
     oct_k_grid_finish(&grid);
     free(memory);
     return e;

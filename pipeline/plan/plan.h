@@ -99,7 +99,7 @@ struct oct_plan {
     const float *shift_re; /* [P1/2 + 1], exp(+i pi k / P1) / P1, last 0 */
     const float *shift_im;
     double q_minus, q_plus; /* where on the k grid t of the coefficients is -1 and +1 */
-    double axial_um; /* optical path per depth pixel, micrometres in air; NaN without wavelengths */
+    double axial_um;        /* optical path per depth pixel, micrometres in air; NaN: axial.h */
     struct oct_calibration calibration; /* the plan's own copy */
 };
 
@@ -107,7 +107,7 @@ struct oct_plan {
  * and k map must be there. OCT_E_CONFIG names the key (calibration.wavelengths, ...) and what is
  * wrong: count, not strictly monotonic, not nanometres, not positive over all P2 positions,
  * dispersion count, background missing for dc=file or for flatten, dc=bscan with a single line,
- * dc=running with a single line in the volume, nufft with depths beyond P2/4. *plan is NULL on
+ * dc=running with a single line in the volume, a depth scale that contradicts another, nufft with depths beyond P2/4. *plan is NULL on
  * error. */
 enum oct_err oct_plan_create(struct oct_plan **plan, const struct oct_geometry *geometry,
                              const struct oct_calibration *calibration,
