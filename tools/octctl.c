@@ -34,6 +34,7 @@ static const struct oct_command command_reference = {
 /* In the order of --help. */
 static const struct oct_command *const commands[] = {
     &oct_command_recon,
+    &oct_command_batch,
     &oct_command_synth,
     &oct_command_replay,
     &oct_command_info,

@@ -13,8 +13,8 @@ struct oct_recon_names {
     unsigned n;
 };
 
-/* in[n] and, unless list is NULL, those of the file `list`, each of which ends with a NUL byte ("-":
- * of standard input). folder: where the outputs will be; it need not exist. OCT_E_ARG: none at all,
+/* in[n] and, unless list is NULL, those of the file `list`, each of which ends with a NUL byte
+ * ("-": of standard input). folder: where the outputs will be; it need not exist. OCT_E_ARG: none at all,
  * one that names no file, or two whose outputs would have one name: says which two. OCT_E_IO: the
  * list cannot be read; OCT_E_FORMAT: it has an empty name or ends within one. *names is empty on
  * error; the caller finishes it. */
