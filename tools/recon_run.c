@@ -6,6 +6,7 @@
 #include "formats/whole_file.h"
 #include "kernels/engines.h"
 #include "pipeline/base/clock.h"
+#include "pipeline/base/utf8.h"
 #include "pipeline/flow/offline.h"
 #include "pipeline/volume/volume.h"
 
@@ -158,38 +159,38 @@ static enum oct_err create_output(struct work *w, const char *engine, const stru
     return e;
 }
 
-/* Says in the file that is about to be closed what it was made from. The folder of the input is left
- * out: it may say who somebody is. */
+/* Says in the closed file what it was made from. The folder of the input is left out: it may say who
+ * somebody is. */
 static enum oct_err note_input(struct work *w, struct oct_error *err)
 {
     const struct oct_input_facts *input = oct_recording_input(w->recording);
     const char *name = oct_recording_name(w->recording), *slash = strrchr(name, '/');
-    char part[sizeof(w->output.work) + 8], crc[9], changed[32];
-    enum oct_err e = oct_file_sum_to(&w->sum, w->sum.size, err);
-    if (!e)
-        e = oct_volume_sync(w->writer, err);
+    char base[256], crc[9], changed[32];
+    const enum oct_err e = oct_file_sum_to(&w->sum, w->sum.size, err);
     if (e)
         return e;
-    snprintf(part, sizeof(part), "%s.part", w->output.work);
+    snprintf(base, sizeof(base), "%s", slash ? slash + 1 : name);
+    oct_utf8_repair(base);
     snprintf(crc, sizeof(crc), "%08x", w->sum.crc);
     oct_file_sum_time(&w->sum, changed);
     const struct oct_volume_note notes[] = {
-        {"input_name", slash ? slash + 1 : name, 0},
+        {"input_name", base, 0},
         {"input_format", input ? input->format : "volume", 0},
         {"input_time", changed, 0},
         {"input_bytes", NULL, w->sum.size},
         {"input_crc32c", crc, 0},
         {"input_scaling", input ? input->scaling : "", 0},
     };
-    return oct_volume_add_notes(part, notes, sizeof(notes) / sizeof(notes[0]), err);
+    return oct_volume_add_notes(w->output.work, notes, sizeof(notes) / sizeof(notes[0]), err);
 }
 
 static enum oct_err finish_output(struct work *w, enum oct_err e, struct oct_error *err)
 {
     struct oct_error close_err;
-    e = e ? e : note_input(w, err);
     enum oct_err c = oct_volume_close(w->writer, &close_err);
     w->writer = NULL;
+    if (!e && !c)
+        e = note_input(w, err);
     if (!e && !c)
         return oct_whole_file_publish(&w->output, err);
     /* Remove the half of a reconstruction: its input is safe, and it can be made again. */

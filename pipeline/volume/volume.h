@@ -151,8 +151,8 @@ struct oct_volume_note {
     uint64_t number;
 };
 
-/* Adds attributes to a file that nobody writes meanwhile: a closed one, or a writer's .part that has
- * just been synced. OCT_E_IO: no such file, it has one of that name already, or the disk failed. */
+/* Adds attributes to a closed file, unsynced. OCT_E_IO: no such file, it has one of that name
+ * already, or the disk failed: then the contents of the file are unknown. */
 enum oct_err oct_volume_add_notes(const char *path, const struct oct_volume_note *notes, unsigned n,
                                   struct oct_error *err);
 
