@@ -167,8 +167,8 @@ static int run(struct oct_config *config, int argc, char **argv)
 
 const struct oct_command oct_command_export = {
     .name = "export",
-    .usage = "IN... OUT [--to FORMAT] [--dataset NAME]",
-    .help = "writes a recording in a format of other tools",
+    .usage = "IN... OUT [OPTIONS]",
+    .help = "writes a recording as OME-TIFF, NIfTI, DICOM, .npy, .mat or PNG",
     .options = oct_export_options_table,
     .n_least = 2,
     .n_most = MOST_INPUTS + 1,

@@ -1,38 +1,19 @@
 #include "tools/export_input.h"
 
-#include <inttypes.h>
+#include "pipeline/base/sha256.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* FNV-1a over 64 bits (http://www.isthe.com/chongo/tech/comp/fnv/), twice with different starts: it
- * keeps recordings apart, and hides nothing that they do not say elsewhere. */
-#define FNV_PRIME 0x100000001b3u
-#define FNV_START 0xcbf29ce484222325u
-#define OTHER_START 0x9e3779b97f4a7c15u
-
-struct sum {
-    uint64_t a, b;
-};
-
-static void add_bytes(struct sum *sum, const void *bytes, size_t n)
+static void add_u64(struct oct_sha256 *sum, uint64_t value)
 {
-    const unsigned char *at = bytes;
-    for (size_t i = 0; i < n; i++) {
-        sum->a = (sum->a ^ at[i]) * FNV_PRIME;
-        sum->b = (sum->b ^ at[i]) * FNV_PRIME;
-        sum->b ^= sum->b >> 29;
-    }
-}
-
-static void add_u64(struct sum *sum, uint64_t value)
-{
-    add_bytes(sum, &value, sizeof(value));
+    oct_sha256_add(sum, &value, sizeof(value));
 }
 
 /* Bytes of one B-scan, for files that say little else. */
-static enum oct_err add_bscan(struct sum *sum, const struct oct_export_input *in, uint32_t v,
+static enum oct_err add_bscan(struct oct_sha256 *sum, const struct oct_export_input *in, uint32_t v,
                               struct oct_error *err)
 {
     const struct oct_volume_facts *f = in->facts;
@@ -50,7 +31,7 @@ static enum oct_err add_bscan(struct sum *sum, const struct oct_export_input *in
         e = oct_volume_read_spectra(in->reader, v, &frame, &valid, err);
     }
     if (!e)
-        add_bytes(sum, bytes, f->n_lines * n_line);
+        oct_sha256_add(sum, bytes, f->n_lines * n_line);
     free(bytes);
     free(came);
     return e;
@@ -60,10 +41,12 @@ static enum oct_err add_bscan(struct sum *sum, const struct oct_export_input *in
 static enum oct_err find_uid(struct oct_export_input *in, struct oct_error *err)
 {
     const struct oct_volume_facts *f = in->facts;
-    struct sum sum = {FNV_START, OTHER_START};
+    struct oct_sha256 sum;
+    unsigned char digest[OCT_SHA256_BYTES];
     enum oct_err e = OCT_OK;
     bool has_bscan = false;
-    add_bytes(&sum, f->start_time, strlen(f->start_time));
+    oct_sha256_init(&sum);
+    oct_sha256_add(&sum, f->start_time, strlen(f->start_time) + 1);
     add_u64(&sum, f->n_bscans);
     add_u64(&sum, f->n_lines);
     for (uint32_t v = 0; v < f->n_bscans && !e; v++) {
@@ -77,7 +60,9 @@ static enum oct_err find_uid(struct oct_export_input *in, struct oct_error *err)
             has_bscan = true;
         }
     }
-    snprintf(in->uid, sizeof(in->uid), "%016" PRIx64 "%016" PRIx64, sum.a, sum.b);
+    oct_sha256_end(&sum, digest);
+    for (size_t i = 0; i < sizeof(in->uid) / 2; i++)
+        snprintf(in->uid + 2 * i, 3, "%02x", digest[i]);
     return e;
 }
 

@@ -98,7 +98,10 @@ int oct_export_given_read(const struct oct_export_given *given, struct oct_expor
 
 #define AT(member) .at = offsetof(struct oct_export_given, member)
 const struct oct_option oct_export_options_table[] = {
-    {"--to", "FORMAT", "npy; else by the end of OUT's name", OCT_OPTION_TEXT, AT(to)},
+    {"--to", "FORMAT",
+     "ome-tiff, nifti, dicom, npy, mat or png (by the end of OUT: .ome.tif,\n"
+     ".nii.gz, .nii, .dcm, .npy, .mat, .png, or / of a folder of PNG files)",
+     OCT_OPTION_TEXT, AT(to)},
     {"--dataset", "NAME", "bscans (default), spectra, enface or analysis/NAME", OCT_OPTION_TEXT,
      AT(dataset)},
     {"--slab", "FIRST:LAST",

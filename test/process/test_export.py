@@ -300,6 +300,53 @@ def matlab_files():
 
 
 @case
+def lengths():
+    """a length that a format writes and nobody knows stops it with a word of --spacing, never a 1"""
+    nan = np.nan
+    for axis, words in enumerate(("B-scan to B-scan", "A-line to A-line", "depth pixel to depth")):
+        um = [12.5, 5.25, 3.5]
+        um[axis] = nan
+        u8_recording(at("um.h5"), um=um)
+        given = "--spacing=" + ",".join("7.5" if i == axis else "-" for i in range(3))
+        for out in ("um.ome.tif", "um.nii.gz", "um.dcm"):
+            refused(2, f"the length from {words}", at("um.h5"), at(out))
+            assert "--spacing B,L,D" in run("octctl", "export", at("um.h5"), at(out))[2]
+            said, _ = exported(at("um.h5"), out, given)
+            assert said["spacing_um"] == [7.5 if i == axis else u for i, u in enumerate(um)], said
+            os.remove(at(out))
+        exported(at("um.h5"), "um/")
+        facts = json.load(open(at("um/volume.json")))
+        assert facts["spacing_um"] == [None if np.isnan(um[i]) else um[i] for i in (0, 2, 1)], facts
+        with h5py.File(exported(at("um.h5"), "um.mat")[1]) as f:
+            np.testing.assert_array_equal(matlab(f, "spacing_um"), [um[::-1]])
+    u8_recording(at("um.h5"), um=(nan, 5.25, nan))
+    refused(2, "the length from B-scan", at("um.h5"), at("face.nii"), "--dataset=enface")
+    said, _ = exported(at("um.h5"), "face.nii", "--dataset=enface", "--spacing=3,-,-")
+    assert said["spacing_um"] == [None, 3, 5.25]
+    said, _ = exported(at("um.h5"), "one.nii", "--bscans=3:4", "--spacing=-,-,2")
+    assert said["spacing_um"] == [None, 5.25, 2]
+
+
+@case
+def every_format():
+    """help and messages name every format; each writes B-scans, and several recordings where it may"""
+    u8_recording(at("own.h5"))
+    text = ok("help", "export")[0]
+    formats = dict(re.findall(r"([a-z-]+) \((\S+?)\)", run("octctl", "export", at("own.h5"), at("x"),
+                                                       "--to=gif")[2]))
+    assert len(formats) == 6, formats
+    for name, suffix in formats.items():
+        assert name in text and suffix in text, (name, suffix, text)
+        said, _ = exported(at("own.h5"), "each" + suffix)
+        assert said["format"] == name and said["dims"] == [7, 13, 37]
+        assert json.loads(ok("export", at("own.h5"), at("by-name"), "--to", name.upper(), "--force",
+                             "--json")[0])[0]["format"] == name
+        (shutil.rmtree if os.path.isdir(at("by-name")) else os.remove)(at("by-name"))
+    said = json.loads(ok("export", at("own.h5"), at("real.h5"), at("two.ome.tif"), "--json")[0])
+    assert [one["dims"][0] for one in said] == [7, 5] and said[0]["uid"] != said[1]["uid"]
+
+
+@case
 def nobody_is_named():
     """no export holds the pseudonym, a path, a file's name or the configuration, unless it is asked"""
     u8_recording(at("own.h5"))
