@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The configuration the recording was made with, under the keys that were given now. */
 static enum oct_err merge_config(struct oct_config *config, struct oct_recording *recording,
@@ -39,6 +40,14 @@ struct given {
     bool axis, dispersion, background;
 };
 
+/* calibration.background = recording, where no file has that name: what the recording brings. It
+ * says that there is one where pipeline.dc=file, window=flat or flatten ask for it. */
+static bool is_of_recording(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return strcmp(slash ? slash + 1 : path, "recording") == 0 && access(path, F_OK) != 0;
+}
+
 static struct given find_given(const struct oct_config *c)
 {
     static const char *const coefficients[] = {
@@ -48,7 +57,8 @@ static struct given find_given(const struct oct_config *c)
         .axis = oct_config_is_set(c, "calibration.wavelengths") ||
                 oct_config_is_set(c, "calibration.kmap"),
         .dispersion = oct_config_is_set(c, "calibration.dispersion"),
-        .background = oct_config_is_set(c, "calibration.background"),
+        .background = oct_config_is_set(c, "calibration.background") &&
+                      !is_of_recording(c->calibration.background),
     };
     for (size_t i = 0; i < sizeof(coefficients) / sizeof(coefficients[0]); i++)
         given.dispersion = given.dispersion || oct_config_is_set(c, coefficients[i]);
@@ -91,6 +101,27 @@ static struct oct_config only_given_files(const struct oct_config *config,
 }
 
 /* Reads what was given now, and takes the rest from the recording. */
+/* Coefficients that a file of another program brings, into the configuration: they go on with what
+ * is made from it. */
+static enum oct_err adopt_coefficients(struct oct_config *config, struct oct_recording *recording,
+                                       struct oct_error *err)
+{
+    struct oct_calibration cal;
+    const enum oct_err e = oct_recording_calibration(recording, &cal, err);
+    if (e)
+        return e;
+    const double *a = cal.coefficient;
+    if (a[2] != 0 || a[3] != 0 || a[4] != 0 || a[5] != 0) {
+        config->calibration.dispersion_a2 = a[2];
+        config->calibration.dispersion_a3 = a[3];
+        config->calibration.dispersion_a4 = a[4];
+        config->calibration.dispersion_a5 = a[5];
+        config->calibration.dispersion_over = cal.dispersion_over;
+    }
+    oct_calibration_finish(&cal);
+    return OCT_OK;
+}
+
 static enum oct_err merge_calibration(struct oct_calibration *cal, const struct oct_config *config,
                                       const struct given *given, bool recorded_phase,
                                       struct oct_recording *recording, struct oct_error *err)
@@ -136,6 +167,8 @@ enum oct_err oct_recording_plan(struct oct_plan **plan, struct oct_config *confi
     bool recorded_phase =
         !oct_recording_config_text(recording) || config->calibration.dispersion[0] != '\0';
     replace_given(config, &now, &given);
+    if (!given.dispersion && (e = adopt_coefficients(config, recording, err)) != OCT_OK)
+        return e;
     uint64_t n_bscans = oct_recording_n_bscans(recording);
     if (n_bscans > OCT_MAX_BSCANS)
         return oct_fail(err, OCT_E_FORMAT, "the recording has %llu B-scans, more than %u",
