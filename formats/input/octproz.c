@@ -1,0 +1,129 @@
+/* Raw recordings of OCTproZ (github.com/spectralcode/OCTproZ): TIME[_NAME]_raw.raw, whole buffers
+ * of unsigned little-endian samples [B-scan][A-line][sample], of 1 byte up to 8 bits, 2 up to 16,
+ * else 4 (octproz/src/recorder.cpp, octalgorithmparameters.cpp updateBufferSizeInBytes); and beside
+ * it TIME[_NAME]_meta.txt (octproz_meta.h), which has the geometry where OCTproZ's own virtual
+ * system or one with the same keys recorded. Without it, it is a file of plain samples. */
+#include "formats/input/beside.h"
+#include "formats/input/formats.h"
+#include "formats/input/framed.h"
+#include "formats/input/octproz_meta.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct oct_input {
+    struct oct_framed *framed;
+};
+
+/* The settings beside the file: with its geometry, or false. */
+static bool find_meta(const char *path, struct oct_octproz_meta *meta)
+{
+    const char *const end = oct_beside_ends(path, "_raw.raw") ? "_raw.raw" : ".raw";
+    if (!oct_beside_ends(path, end))
+        return false;
+    size_t n = 0;
+    char *beside = oct_beside_name(path, strlen(end), "_meta.txt");
+    char *text = beside ? oct_beside_read(beside, OCT_OCTPROZ_MOST_META, &n) : NULL;
+    free(beside);
+    if (!text)
+        return false;
+    oct_octproz_meta_read(meta, text, n);
+    free(text);
+    return meta->is_octproz && meta->bits > 0 && meta->n_samples > 0 && meta->n_lines > 0;
+}
+
+static bool octproz_is(const struct oct_input_probe *probe)
+{
+    struct oct_octproz_meta meta;
+    return find_meta(probe->path, &meta);
+}
+
+static enum oct_err count_bscans(const struct oct_input_probe *probe,
+                                 const struct oct_octproz_meta *meta, unsigned sample_bytes,
+                                 uint64_t *n_bscans, struct oct_error *err)
+{
+    enum oct_err e = oct_input_check(probe->name, 1, meta->n_lines, meta->n_samples, err);
+    if (e)
+        return e;
+    const uint64_t bscan_bytes = meta->n_lines * meta->n_samples * sample_bytes;
+    const uint64_t in_buffer = meta->n_bscans > 0 ? meta->n_bscans : 1;
+    if (probe->size == 0 || probe->size % bscan_bytes != 0 ||
+        probe->size / bscan_bytes % in_buffer != 0)
+        return oct_fail(
+            err, OCT_E_FORMAT,
+            "%s: %" PRIu64 " bytes are not whole buffers of OCTproZ of %" PRIu64
+            " B-scans of %" PRIu64 " A-lines of %" PRIu64 " samples of %" PRIu64
+            " bits, as its _meta.txt says: the file was cut, or the settings belong to "
+            "another one; renamed, they are not read, and camera.samples and scan.lines "
+            "count",
+            probe->name, probe->size, in_buffer, meta->n_lines, meta->n_samples, meta->bits);
+    *n_bscans = probe->size / bscan_bytes;
+    return OCT_OK;
+}
+
+static enum oct_err open_samples(struct oct_input *input, const struct oct_input_probe *probe,
+                                 const struct oct_octproz_meta *meta,
+                                 const struct oct_input_wish *wish, struct oct_input_facts *facts,
+                                 struct oct_error *err)
+{
+    const unsigned sample_bytes = meta->bits <= 8 ? 1 : meta->bits <= 16 ? 2 : 4;
+    uint64_t n[3] = {0, meta->n_lines, meta->n_samples};
+    if (meta->bits > 32)
+        return oct_fail(err, OCT_E_FORMAT,
+                        "%s: its _meta.txt says samples of %" PRIu64 " bits, but there are 1 to 32",
+                        probe->name, meta->bits);
+    const enum oct_err e = count_bscans(probe, meta, sample_bytes, n, err);
+    return e ? e : oct_framed_open(&input->framed, probe, n, sample_bytes, wish, facts, err);
+}
+
+static void octproz_close(struct oct_input *input)
+{
+    if (!input)
+        return;
+    oct_framed_close(input->framed);
+    free(input);
+}
+
+static enum oct_err octproz_open(struct oct_input **input, const struct oct_input_probe *probe,
+                                 const struct oct_input_wish *wish, struct oct_input_facts *facts,
+                                 struct oct_calibration *cal, struct oct_error *err)
+{
+    struct oct_octproz_meta meta;
+    enum oct_err e;
+    *input = NULL;
+    struct oct_input *made = calloc(1, sizeof(*made));
+    if (!made)
+        return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", probe->name);
+    if (!find_meta(probe->path, &meta)) {
+        e = oct_fail(err, OCT_E_FORMAT, "%s: has no settings of OCTproZ beside it (_meta.txt)",
+                     probe->name);
+        goto fail;
+    }
+    if ((e = open_samples(made, probe, &meta, wish, facts, err)) ||
+        (e = oct_octproz_meta_calibration(&meta, facts->n_samples, cal, err)))
+        goto fail;
+    facts->format = oct_input_octproz.name;
+    if (meta.bits <= 16 && !wish->is_scaled)
+        facts->bits = (unsigned)meta.bits;
+    *input = made;
+    return OCT_OK;
+fail:
+    octproz_close(made);
+    return e;
+}
+
+static enum oct_err octproz_read(struct oct_input *input, uint64_t i, uint16_t *spectra,
+                                 uint64_t *time_ns, struct oct_error *err)
+{
+    *time_ns = 0;
+    return oct_framed_read(input->framed, i, spectra, err);
+}
+
+const struct oct_input_ops oct_input_octproz = {
+    .name = "OCTproZ",
+    .is = octproz_is,
+    .open = octproz_open,
+    .read = octproz_read,
+    .close = octproz_close,
+};
