@@ -20,7 +20,7 @@ override PREFIX := $(abspath $(PREFIX))
 SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 
 PACKAGES := libzmq libuv libmicrohttpd inih sdl2 SDL2_ttf SDL2_image fftw3 fftw3f hdf5 libcjson \
-            libpng libtiff-4 cairo zlib
+            libpng libtiff-4 cairo zlib libzip expat
 
 # The goals that need packages ask scripts/setup once. What a newcomer types first, and CI, installs
 # what is missing; building alone says what is missing and installs nothing.
@@ -167,6 +167,8 @@ $(CLIENT): $(call obj,$(CLIENT_SRC))
 
 # -lhdf5_hl: HDF5's dimension scales; of the same package, without a file of pkg-config's.
 LIB_LIBS := $(call pkg_libs,libzmq fftw3f fftw3) -lhdf5_hl $(call pkg_libs,hdf5 libcjson inih zlib) $(EXTRA_LIBS)
+# Recordings of others (formats/input): octctl, octview.
+INPUT_LIBS := $(call pkg_libs,libzip expat)
 # Pictures and volumes of others, and plots: octctl; octview writes PNG files.
 PICTURE_LIBS := $(call pkg_libs,libpng libtiff-4 cairo zlib) -lnifti2 -ldcmdata -loflog -lofstd \
                 -lstdc++
@@ -177,11 +179,11 @@ $(BUILD)/octd: $(call obj,$(DAEMON_SRC)) $(LIB)
 
 $(BUILD)/octview: $(call obj,$(VIEWER_SRC)) $(LIB)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(call pkg_libs,sdl2 SDL2_ttf libpng) $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(INPUT_LIBS) $(call pkg_libs,sdl2 SDL2_ttf libpng) $(LDLIBS)
 
 $(BUILD)/octctl: $(call obj,$(TOOLS_SRC)) $(LIB)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(PICTURE_LIBS) $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(INPUT_LIBS) $(PICTURE_LIBS) $(LDLIBS)
 
 # The example of docs/camera-drivers.md, linked as a driver would.
 $(BUILD)/push_lines: $(BUILD)/scripts/push_lines.o $(CLIENT)
@@ -211,7 +213,7 @@ $(LIBOCTD): $(call obj,$(LIBOCTD_SRC)) $(LIB) python/liboctd/liboctd.map
 	$(Q)ln -sf $(SONAME) $(BUILD)/liboctd.so
 
 # --as-needed: a test of the rings does not load SDL.
-ALL_LIBS := $(LIB_LIBS) $(PICTURE_LIBS) $(call pkg_libs,libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image) $(LDLIBS)
+ALL_LIBS := $(LIB_LIBS) $(INPUT_LIBS) $(PICTURE_LIBS) $(call pkg_libs,libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image) $(LDLIBS)
 TEST_ARCHIVES := $(TEST_ARCHIVE) $(ROOM_ARCHIVES) $(LIB)
 LINK_TEST = $(Q)$(CC) $(LDFLAGS) -Wl,--as-needed -o $@ $(filter %.o,$^) \
   -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
