@@ -144,8 +144,15 @@ static enum oct_err create_output(struct work *w, const char *engine, const stru
     char *text = oct_config_text(config);
     if (!text)
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for the configuration's text");
+    struct oct_display display;
+    oct_config_display(config, &display);
     const struct oct_volume_about about = {
         .config_text = text,
+        .repeats = config->scan.repeats,
+        .is_log = display.log,
+        .limits_are_common = display.range == OCT_RANGE_MANUAL,
+        .lo = display.lo,
+        .hi = display.hi,
         .start_time = start_time[0] ? start_time : NULL,
         .eye = facts ? facts->eye : config->record.eye,
         .pseudonym = facts ? facts->pseudonym : config->record.pseudonym,

@@ -10,11 +10,8 @@
 #include <unistd.h>
 
 static const struct oct_input_ops *const formats[] = {
-    &oct_input_npy, &oct_input_hdf5, /* behind all that know their own files among those */
-    &oct_input_npy,
-    &oct_input_thorlabs,
-    &oct_input_octproz,
-    &oct_input_octview,
+    &oct_input_npy,     &oct_input_thorlabs, &oct_input_octproz,
+    &oct_input_octview, &oct_input_hdf5, /* behind all that know their own files among those */
 };
 #define N_FORMATS (sizeof(formats) / sizeof(formats[0]))
 

@@ -4,9 +4,7 @@
 
 #include "formats/input/input.h"
 
-extern const struct oct_input_ops oct_input_npy, oct_input_hdf5;
-extern const struct oct_input_ops oct_input_npy, oct_input_octproz, oct_input_octview;
 extern const struct oct_input_ops oct_input_npy, oct_input_thorlabs, oct_input_octproz,
-    oct_input_octview;
+    oct_input_octview, oct_input_hdf5;
 
 #endif

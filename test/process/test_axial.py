@@ -102,6 +102,30 @@ def together():
 
 
 @case
+def greys():
+    """what grey stands for: common limits in dB, those of each B-scan, values that are not cut off"""
+    for name, words, want in (
+            ("manual", dict(range="manual", min_db=3, max_db=70), dict(
+                units="dB", grey_limits="common", grey_lo=3, grey_hi=70)),
+            ("own", dict(range="percentile"), dict(
+                units="dB", grey_limits="per B-scan: /frames/lo, /frames/hi")),
+            ("counts", dict(log="no", range="auto"), dict(units="counts^2"))):
+        out = os.path.join(where, f"grey-{name}.h5")
+        ok("recon", MIRROR, out, *settings(pipeline=words, output=dict(sample="u8")))
+        with h5py.File(out) as f:
+            said = dict(f["bscans"].attrs)
+            assert all(said[k] == v for k, v in want.items()), (name, said)
+            assert ("grey_lo" in said) == (name == "manual")
+            assert ("log" in said["grey_quantity"]) == (name != "counts")
+            assert f["frames/lo"].attrs["units"] == said["units"]
+            if name == "manual":
+                assert f["frames/lo"][0] == 3 and f["frames/hi"][0] == 70
+    out = os.path.join(where, "band.h5")
+    with h5py.File(out) as f:
+        assert f["bscans"].attrs["grey_limits"] == "none" and f["bscans"].attrs["units"] == "dB"
+
+
+@case
 def daemon():
     """octd says it in the status and on the wire, and its recordings have it"""
     scan = dict(lines=M, bscans=1, refractive_index=INDEX, axial_um=AXIAL_UM)
