@@ -183,31 +183,33 @@ enum oct_plain_look oct_plain_judge(const uint16_t *samples, size_t n, unsigned 
 static enum oct_err refuse(enum oct_plain_look look, const char *path, uint64_t byte,
                            uint16_t sample, unsigned bits, struct oct_error *err)
 {
-    static const char insist[] = "; if it is well so, set file.check_samples=no";
+    static const char insist[] = "; if it is u16 all the same, set file.check_samples=no";
+    const char *type = look == OCT_PLAIN_FLOAT32 ? "f32" : "f64";
     switch (look) {
     case OCT_PLAIN_FLOAT32:
     case OCT_PLAIN_FLOAT64:
         return oct_fail(err, OCT_E_FORMAT,
                         "%s: from byte %" PRIu64 " on it looks like %d-bit floats, not like u16 "
-                        "camera samples: write the camera's counts as u16%s",
-                        path, byte, look == OCT_PLAIN_FLOAT32 ? 32 : 64, insist);
+                        "camera samples: file.sample=%s reads them (%sbe: big-endian)%s",
+                        path, byte, look == OCT_PLAIN_FLOAT32 ? 32 : 64, type, type, insist);
     case OCT_PLAIN_INTEGERS:
         return oct_fail(err, OCT_E_FORMAT,
                         "%s: from byte %" PRIu64 " on every second 16-bit word is 0 or a sign: it "
                         "looks like integers of 32 bits or more, not like u16 camera samples: "
-                        "write the camera's counts as u16%s",
+                        "file.sample=i32 or u32 reads those of 32 (i32be: big-endian)%s",
                         path, byte, insist);
     case OCT_PLAIN_SWAPPED:
         return oct_fail(err, OCT_E_FORMAT,
                         "%s: from byte %" PRIu64 " on the two bytes of each sample look swapped "
-                        "(big-endian, or file.header_bytes is odd): write little-endian u16 (dd "
-                        "conv=swab)%s",
+                        "(big-endian, or file.header_bytes is odd): file.sample=u16be reads "
+                        "them%s",
                         path, byte, insist);
     case OCT_PLAIN_TOO_LARGE:
         return oct_fail(err, OCT_E_FORMAT,
                         "%s: the sample at byte %" PRIu64
                         " is %u, but camera.bits = %u ends at %u: "
-                        "correct camera.bits or file.header_bytes%s",
+                        "correct camera.bits or file.header_bytes, or name another type by "
+                        "file.sample%s",
                         path, byte, sample, bits, (1u << bits) - 1, insist);
     case OCT_PLAIN_SAMPLES:
         break;

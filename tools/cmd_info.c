@@ -1,11 +1,15 @@
 /* info: what a recording or a volume holds. */
 #include "formats/recording.h"
+#include "formats/spool.h"
 #include "tools/commands.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static void describe_dataset(cJSON *list, const struct oct_volume_dataset *d)
 {
@@ -78,6 +82,46 @@ fail:
     return code;
 }
 
+static void add_known(cJSON *o, const char *key, double value)
+{
+    if (isfinite(value) && value > 0)
+        cJSON_AddNumberToObject(o, key, value);
+}
+
+static void add_text(cJSON *o, const char *key, const char *text)
+{
+    if (text[0])
+        cJSON_AddStringToObject(o, key, text);
+}
+
+/* What a file of another program says beside its geometry. */
+static enum oct_err describe_input(cJSON *o, struct oct_recording *recording, struct oct_error *err)
+{
+    const struct oct_input_facts *f = oct_recording_input(recording);
+    struct oct_calibration cal = {0};
+    const enum oct_err code = oct_recording_calibration(recording, &cal, err);
+    if (code)
+        return code;
+    add_known(o, "line_rate_hz", f->line_rate_hz);
+    add_known(o, "width_um", f->width_um);
+    add_known(o, "height_um", f->height_um);
+    add_known(o, "axial_um", f->axial_um);
+    add_known(o, "lambda_nm", f->lambda_nm);
+    add_known(o, "bandwidth_nm", f->width_nm);
+    add_text(o, "start_time", f->start_time);
+    add_text(o, "eye", f->eye);
+    bool has_coefficients = false;
+    for (unsigned m = 2; m <= OCT_MAX_DISPERSION_ORDER; m++)
+        has_coefficients = has_coefficients || fabs(cal.coefficient[m]) > 0;
+    cJSON_AddNumberToObject(o, "wavelengths", (double)cal.n_wavelengths);
+    cJSON_AddNumberToObject(o, "kmap", (double)cal.n_kmap);
+    cJSON_AddNumberToObject(o, "background", (double)cal.n_background);
+    cJSON_AddNumberToObject(o, "dispersion", (double)cal.n_dispersion);
+    cJSON_AddBoolToObject(o, "dispersion_coefficients", has_coefficients);
+    oct_calibration_finish(&cal);
+    return OCT_OK;
+}
+
 static enum oct_err describe_samples(cJSON *o, const char *path, struct oct_config *config,
                                      struct oct_error *err)
 {
@@ -85,18 +129,25 @@ static enum oct_err describe_samples(cJSON *o, const char *path, struct oct_conf
     enum oct_err code = oct_recording_open(&recording, path, config, err);
     if (code)
         return code;
+    const struct oct_input_facts *f = oct_recording_input(recording);
     double n_bscans = (double)oct_recording_n_bscans(recording);
     double n_lines = n_bscans * oct_recording_n_lines(recording);
-    cJSON_AddStringToObject(o, "format", "samples");
+    cJSON_AddStringToObject(o, "format", f->format);
     cJSON_AddNumberToObject(o, "bscans", n_bscans);
     cJSON_AddNumberToObject(o, "lines", oct_recording_n_lines(recording));
     cJSON_AddNumberToObject(o, "samples", oct_recording_n_samples(recording));
+    cJSON_AddNumberToObject(o, "bits", config->camera.bits);
+    add_text(o, "scaling", f->scaling);
     cJSON_AddNumberToObject(o, "volumes", n_bscans / oct_recording_bscans_per_volume(recording));
     cJSON_AddNumberToObject(o, "duration_s", n_lines / config->scan.line_rate_hz);
-    cJSON_AddNumberToObject(o, "header_bytes", (double)config->file.header_bytes);
-    cJSON_AddNumberToObject(o, "trailer_bytes", (double)config->file.trailer_bytes);
+    if (strcmp(f->format, "samples") == 0) {
+        cJSON_AddNumberToObject(o, "header_bytes", (double)config->file.header_bytes);
+        cJSON_AddNumberToObject(o, "trailer_bytes", (double)config->file.trailer_bytes);
+    } else {
+        code = describe_input(o, recording, err);
+    }
     oct_recording_close(recording);
-    return OCT_OK;
+    return code;
 }
 
 static void print_table(const cJSON *o)
@@ -111,10 +162,18 @@ static void print_table(const cJSON *o)
         {"samples", "samples an A-line", ""},
         {"depth", "depth", " pixels"},
         {"sample", "pixel type", ""},
+        {"bits", "bits a sample", ""},
+        {"scaling", "became u16 by", ""},
         {"volumes", "volumes", " (by scan.bscans)"},
         {"duration_s", "duration", " s (by scan.line_rate_hz)"},
         {"header_bytes", "header", " bytes"},
         {"trailer_bytes", "trailer", " bytes"},
+        {"line_rate_hz", "line rate", " A-lines/s"},
+        {"width_um", "width", " um"},
+        {"height_um", "height", " um"},
+        {"axial_um", "depth pixel", " um (of its maker, optical path)"},
+        {"lambda_nm", "centre wavelength", " nm"},
+        {"bandwidth_nm", "bandwidth", " nm"},
         {"spectra", "holds spectra", ""},
         {"pictures", "holds pictures", ""},
         {"valid_bscans", "B-scans written", ""},
@@ -126,7 +185,10 @@ static void print_table(const cJSON *o)
         {"pseudonym", "pseudonym", ""},
         {"mark", "mark", ""},
         {"wavelengths", "wavelengths", " values"},
+        {"kmap", "k map", " values"},
+        {"background", "background", " values"},
         {"dispersion", "dispersion", " values"},
+        {"dispersion_coefficients", "a2 .. a5", ""},
         {"configuration", "configuration", ""},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -193,6 +255,27 @@ static const struct oct_option options[] = {
     {NULL},
 };
 
+/* A volume is read from `path`, others from `name`. */
+static enum oct_err describe(cJSON *o, const char *path, const char *name,
+                             struct oct_config *config, struct oct_error *err)
+{
+    return oct_recording_is_our_volume(path, config) ? describe_volume(o, path, err)
+                                                     : describe_samples(o, name, config, err);
+}
+
+/* Puts a file in the place of a pipe, so that it is there for whoever reads it. */
+static enum oct_err describe_pipe(cJSON *o, struct oct_config *config, struct oct_error *err)
+{
+    int fd;
+    enum oct_err code = oct_spool_input(&fd, err);
+    if (code)
+        return code;
+    if (lseek(fd, 0, SEEK_SET) != 0 || dup2(fd, STDIN_FILENO) < 0)
+        code = oct_fail_errno(err, OCT_E_IO, errno, "standard input");
+    close(fd);
+    return code ? code : describe(o, "/dev/stdin", "-", config, err);
+}
+
 static int run(struct oct_config *config, int argc, char **argv)
 {
     struct info_options o = {false};
@@ -203,8 +286,8 @@ static int run(struct oct_config *config, int argc, char **argv)
     struct oct_error err = {0};
     cJSON *facts = cJSON_CreateObject();
     cJSON_AddStringToObject(facts, "file", path);
-    enum oct_err code = oct_recording_is_volume(path) ? describe_volume(facts, path, &err)
-                                                      : describe_samples(facts, path, config, &err);
+    enum oct_err code = strcmp(path, "-") == 0 ? describe_pipe(facts, config, &err)
+                                               : describe(facts, path, path, config, &err);
     int status = code ? oct_command_fail(argv[0], &err) : print_facts(argv[0], facts, o.json);
     cJSON_Delete(facts);
     return status;

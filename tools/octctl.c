@@ -68,9 +68,9 @@ static const struct oct_command *const commands[] = {
 
 /* The command line, sorted. The arrays hold argc + 1 pointers each. */
 struct call {
-    bool help, version, quiet;
-    const char **configs, **sets, **backends; /* NULL-terminated */
-    char **rest;                              /* the command and its own arguments */
+    bool help, version, quiet, transpose;
+    const char **configs, **sets, **backends, **datasets; /* NULL-terminated */
+    char **rest;                                          /* the command and its own arguments */
     int n_rest;
 };
 
@@ -81,6 +81,10 @@ static const struct oct_option global_options[] = {
      .at = offsetof(struct call, sets)},
     {"--backend", "NAME", "auto, cpu or cuda: short for --set pipeline.backend=NAME",
      OCT_OPTION_LIST, .at = offsetof(struct call, backends)},
+    {"--dataset", "NAME", "spectra of an HDF5 file: short for --set file.dataset=NAME",
+     OCT_OPTION_LIST, .at = offsetof(struct call, datasets)},
+    {"--transpose", NULL, "their axes: short for --set file.transpose=yes", OCT_OPTION_FLAG,
+     .at = offsetof(struct call, transpose)},
     {"--quiet", NULL, "print errors and warnings alone: no progress, no report", OCT_OPTION_FLAG,
      .at = offsetof(struct call, quiet)},
     {"--help", NULL, "this text, or that of the command named with it", OCT_OPTION_FLAG,
@@ -116,14 +120,41 @@ static void print_command_help(const struct oct_command *command)
     oct_options_print(global_options);
 }
 
+static const struct oct_command *find_command(const char *name)
+{
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+/* Whether the command that is named already has this option, or a part of it: then it is no global
+ * one. */
+static bool is_own(const struct oct_command *command, const char *word)
+{
+    for (const struct oct_option *o = command ? command->options : NULL; o && o->name; o++) {
+        const size_t n = strlen(o->name);
+        if (strncmp(o->name, "--", 2) == 0 && strncmp(word, o->name, n) == 0 &&
+            (word[n] == '\0' || word[n] == '='))
+            return true;
+    }
+    for (const struct oct_command *const *part = command ? command->parts : NULL; part && *part;
+         part++)
+        if (is_own(*part, word))
+            return true;
+    return false;
+}
+
 static enum oct_err sort_arguments(struct call *call, int argc, char **argv, struct oct_error *err)
 {
     bool ended = false; /* by "--" */
     for (int i = 1; i < argc; i++) {
         const char *wrong = NULL;
+        const bool own = call->n_rest > 0 && is_own(find_command(call->rest[0]), argv[i]);
         if (!ended && strcmp(argv[i], "--") == 0) {
             ended = true;
-        } else if (!ended && oct_option_read(global_options, call, argc, argv, &i, &wrong)) {
+        } else if (!ended && !own &&
+                   oct_option_read(global_options, call, argc, argv, &i, &wrong)) {
             if (wrong)
                 return oct_fail(err, OCT_E_ARG, "%s needs a value; see octctl --help", wrong);
         } else if (!ended && call->n_rest == 0 && argv[i][0] == '-') {
@@ -135,7 +166,7 @@ static enum oct_err sort_arguments(struct call *call, int argc, char **argv, str
     return OCT_OK;
 }
 
-/* Defaults, then files, then --set and --backend. */
+/* Defaults, then files, then --set and its short forms. */
 static enum oct_err configure(struct oct_config *config, const struct call *call,
                               struct oct_error *err)
 {
@@ -147,15 +178,11 @@ static enum oct_err configure(struct oct_config *config, const struct call *call
         code = oct_config_set_assignment(config, *set, err);
     for (const char **name = call->backends; *name && !code; name++)
         code = oct_config_set(config, "pipeline.backend", *name, "--backend", err);
+    for (const char **name = call->datasets; *name && !code; name++)
+        code = oct_config_set(config, "file.dataset", *name, "--dataset", err);
+    if (call->transpose && !code)
+        code = oct_config_set(config, "file.transpose", "yes", "--transpose", err);
     return code ? code : oct_config_check(config, err);
-}
-
-static const struct oct_command *find_command(const char *name)
-{
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
-    return NULL;
 }
 
 /* Reports go to standard output; the exit status and stderr stay. */
@@ -229,9 +256,10 @@ int main(int argc, char **argv)
     struct call call = {.configs = calloc(n, sizeof(char *)),
                         .sets = calloc(n, sizeof(char *)),
                         .backends = calloc(n, sizeof(char *)),
+                        .datasets = calloc(n, sizeof(char *)),
                         .rest = calloc(n, sizeof(char *))};
     int status = 1;
-    if (config && call.configs && call.sets && call.backends && call.rest)
+    if (config && call.configs && call.sets && call.backends && call.datasets && call.rest)
         status = run(config, &call, argc, argv);
     else
         fprintf(stderr, "octctl: out of memory\n");
@@ -241,6 +269,7 @@ int main(int argc, char **argv)
         status = 1;
     }
     free(call.rest);
+    free(call.datasets);
     free(call.backends);
     free(call.sets);
     free(call.configs);
