@@ -209,7 +209,7 @@ LIBOCTD_SRC := $(wildcard python/liboctd/*.c)
 $(LIBOCTD): $(call obj,$(LIBOCTD_SRC)) $(LIB) python/liboctd/liboctd.map
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=python/liboctd/liboctd.map \
-	  -Wl,--as-needed $(if $(SAN),,-Wl,-z,defs) -o $@ $(filter %.o %.a,$^) $(LIB_LIBS) $(LDLIBS)
+	  -Wl,--as-needed $(if $(SAN),,-Wl,-z,defs) -o $@ $(filter %.o %.a,$^) $(LIB_LIBS) $(INPUT_LIBS) $(LDLIBS)
 	$(Q)ln -sf $(SONAME) $(BUILD)/liboctd.so
 
 # --as-needed: a test of the rings does not load SDL.
