@@ -175,6 +175,49 @@ static void every_bscan_comes_out_in_order_whatever_the_engine_takes(void **stat
         }
 }
 
+static void a_restarted_pipeline_is_a_new_one_with_the_same_engine(void **state)
+{
+    static const struct oct_display displays[] = {{.range = OCT_RANGE_MANUAL, .lo = 1, .hi = 2},
+                                                  {.range = OCT_RANGE_MANUAL, .lo = 5, .hi = 9}};
+    struct rig r;
+    struct sink sink;
+    (void)state;
+    open_rig(&r, (struct fake_script){.depth = 6, .max_batch = 3, .dc = OCT_DC_RUNNING}, 8);
+    for (uint64_t run = 0; run < 4; run++) {
+        open_sink(&sink, &r, false);
+        for (uint64_t n = 0; n < 30 + run; n++)
+            assert_int_equal(feed(&r, TEST_PATIENCE_US), OCT_OK);
+        oct_pipeline_drain(r.pipeline);
+        close_sink(&sink);
+        assert_int_equal(sink.n_seen, 30 + run);
+        assert_int_equal(sink.n_new_display, run % 2 ? 30 + run : 0);
+        struct oct_error err = {.text = ""};
+        if (oct_pipeline_restart(r.pipeline, &displays[(run + 1) % 2], &err))
+            fail_msg("%s", err.text);
+    }
+    expect_counts(&r, 30 + 31 + 32 + 33, 0);
+    assert_int_equal(r.watch.n_submitted, 30 + 31 + 32 + 33);
+    close_rig(&r); /* while it waits for a B-scan */
+}
+
+static void a_pipeline_whose_engine_died_does_not_restart(void **state)
+{
+    const struct oct_display display = {.range = OCT_RANGE_MANUAL, .lo = 1, .hi = 2};
+    struct oct_error err = {.text = ""};
+    struct rig r;
+    struct sink sink;
+    (void)state;
+    open_rig(&r, (struct fake_script){.depth = 2, .max_batch = 1, .dies_at = 5}, 8);
+    open_sink(&sink, &r, false);
+    for (int n = 0; n < 10; n++)
+        assert_int_equal(feed(&r, TEST_PATIENCE_US), OCT_OK);
+    oct_pipeline_drain(r.pipeline);
+    close_sink(&sink);
+    assert_int_equal(oct_pipeline_restart(r.pipeline, &display, &err), OCT_E_BACKEND);
+    assert_non_null(strstr(err.text, "has failed"));
+    close_rig(&r);
+}
+
 static void every_job_has_the_line_of_its_running_mean(void **state)
 {
     static const struct fake_script scripts[] = {
@@ -597,6 +640,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_bscan_comes_out_in_order_whatever_the_engine_takes),
+        cmocka_unit_test(a_restarted_pipeline_is_a_new_one_with_the_same_engine),
+        cmocka_unit_test(a_pipeline_whose_engine_died_does_not_restart),
         cmocka_unit_test(every_job_has_the_line_of_its_running_mean),
         cmocka_unit_test(a_lone_bscan_is_not_held_back_for_a_batch),
         cmocka_unit_test(failing_jobs_are_told_in_place_and_counted),

@@ -255,6 +255,35 @@ static void numbers_beyond_32_bits_find_their_slot(void **state)
     oct_ring_destroy(ring);
 }
 
+static void a_reopened_ring_begins_anew(void **state)
+{
+    struct oct_ring *ring = open_ring(4, 8);
+    struct oct_ring_reader *reader = add_reader(ring, true, 0);
+    uint64_t slot;
+    (void)state;
+    for (unsigned run = 0; run < 3; run++) {
+        for (uint64_t i = 0; i < 6; i++) {
+            ring_write(ring);
+            ring_expect_slot(ring, reader, i);
+            oct_ring_release(reader);
+        }
+        assert_int_equal(oct_ring_acquire(ring, 0, &slot), OCT_OK); /* and never published */
+        oct_ring_wake(reader);
+        oct_ring_close(ring);
+        ring_expect_nothing(reader, OCT_E_CLOSED);
+        assert_int_equal(oct_ring_acquire(ring, 0, &slot), OCT_E_CLOSED);
+        oct_ring_reopen(ring);
+        assert_int_equal(oct_ring_published(ring), 0);
+        assert_int_equal(oct_ring_done_below(ring), 0);
+        assert_int_equal(oct_ring_next(reader), 0);
+        ring_expect_nothing(reader, OCT_E_AGAIN);
+    }
+    for (unsigned i = 0; i < 4; i++)
+        ring_write(ring);
+    ring_expect_full(ring); /* all slots are there, and the reader holds them */
+    oct_ring_destroy(ring);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +294,7 @@ int main(void)
         cmocka_unit_test(without_readers_the_writer_goes_on_and_the_newest_stays),
         cmocka_unit_test(several_acquired_slots_are_published_in_their_order),
         cmocka_unit_test(a_closed_ring_is_read_to_the_end),
+        cmocka_unit_test(a_reopened_ring_begins_anew),
         cmocka_unit_test(what_no_reader_can_get_any_more_is_done),
         cmocka_unit_test(a_reader_begins_with_what_is_published_next),
         cmocka_unit_test(numbers_beyond_32_bits_find_their_slot),

@@ -494,6 +494,61 @@ static void a_calibration_is_copied_deeply(void **state)
     assert_int_equal(copy.n_wavelengths, 0);
 }
 
+/* Whether a plan of the lab is the same as `other`. */
+static bool is_same(const struct lab *lab, const struct oct_plan *other)
+{
+    struct oct_error err = {.text = ""};
+    struct oct_plan *plan = NULL;
+    if (oct_plan_create(&plan, &lab->geometry, &lab->cal, &lab->chain, &err))
+        fail_msg("refused: %s", err.text);
+    const bool same = oct_plan_is_same(plan, other);
+    assert_true(same == oct_plan_is_same(other, plan));
+    oct_plan_destroy(plan);
+    return same;
+}
+
+/* That a plan of the lab with one thing changed is another one, and the same when it is put back. */
+#define EXPECT_OTHER(lab, plan, member, value)                                                     \
+    do {                                                                                           \
+        const __typeof__((lab)->member) before = (lab)->member;                                    \
+        (lab)->member = (value);                                                                   \
+        assert_false(is_same(lab, plan));                                                          \
+        (lab)->member = before;                                                                    \
+        assert_true(is_same(lab, plan));                                                           \
+    } while (0)
+
+static void plans_are_the_same_by_what_they_were_made_of(void **state)
+{
+    struct lab *lab = *state;
+    struct oct_plan *plan = NULL;
+    lab->cal.background = lab->background;
+    lab->cal.n_background = N;
+    lab->cal.coefficient[2] = 3;
+    assert_int_equal(oct_plan_create(&plan, &lab->geometry, &lab->cal, &lab->chain, NULL), OCT_OK);
+    EXPECT_OTHER(lab, plan, geometry.n_lines, 9);
+    EXPECT_OTHER(lab, plan, geometry.sample_type, OCT_SAMPLE_F32);
+    EXPECT_OTHER(lab, plan, geometry.crop_first, 1);
+    EXPECT_OTHER(lab, plan, geometry.crop_last, 100);
+    EXPECT_OTHER(lab, plan, cal.coefficient[2], 3.5);
+    EXPECT_OTHER(lab, plan, cal.dispersion_over, OCT_DISPERSION_OVER_SPECTRUM);
+    EXPECT_OTHER(lab, plan, wavelengths[5], 800.051);
+    EXPECT_OTHER(lab, plan, background[63], 1);
+    EXPECT_OTHER(lab, plan, cal.n_background, 0);
+    EXPECT_OTHER(lab, plan, cal.n_wavelengths, P2);
+    EXPECT_OTHER(lab, plan, chain.dc, OCT_DC_NONE);
+    EXPECT_OTHER(lab, plan, chain.interpolation, OCT_INTERPOLATION_CUBIC);
+    EXPECT_OTHER(lab, plan, chain.accuracy_db, -50);
+    EXPECT_OTHER(lab, plan, chain.shaping.window, OCT_WINDOW_HANN);
+    lab->geometry.n_bscans = 77; /* which only the running mean looks at */
+    assert_true(is_same(lab, plan));
+    oct_plan_destroy(plan);
+    lab->chain.dc = OCT_DC_RUNNING;
+    assert_int_equal(oct_plan_create(&plan, &lab->geometry, &lab->cal, &lab->chain, NULL), OCT_OK);
+    EXPECT_OTHER(lab, plan, geometry.n_bscans, 78);
+    EXPECT_OTHER(lab, plan, chain.dc_bscans, 5);
+    oct_plan_destroy(plan);
+}
+
 #define LAB_TEST(test) cmocka_unit_test_setup_teardown(test, open_lab, close_lab)
 
 int main(void)
@@ -520,6 +575,7 @@ int main(void)
         LAB_TEST(one_line_cannot_be_its_own_background),
         LAB_TEST(a_missing_or_wrong_background_is_refused),
         LAB_TEST(a_calibration_is_copied_deeply),
+        LAB_TEST(plans_are_the_same_by_what_they_were_made_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
