@@ -507,7 +507,7 @@ static bool is_same(const struct lab *lab, const struct oct_plan *other)
     return same;
 }
 
-/* That a plan of the lab with one thing changed is another one, and the same when it is put back. */
+/* That a plan of the lab with one thing changed is another, and the same when it is put back. */
 #define EXPECT_OTHER(lab, plan, member, value)                                                     \
     do {                                                                                           \
         const __typeof__((lab)->member) before = (lab)->member;                                    \
@@ -521,6 +521,8 @@ static void plans_are_the_same_by_what_they_were_made_of(void **state)
 {
     struct lab *lab = *state;
     struct oct_plan *plan = NULL;
+    for (int i = 0; i < N; i++)
+        lab->background[i] = 100;
     lab->cal.background = lab->background;
     lab->cal.n_background = N;
     lab->cal.coefficient[2] = 3;

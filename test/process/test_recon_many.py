@@ -78,7 +78,7 @@ def other_plans():
              volume(base, "d.h5", 3, "--set", "pipeline.range=auto"),
              volume(base, "cubic.h5", 3, "--set", "pipeline.interpolation=cubic"),
              volume(base, "crop.h5", 3, "--set", "pipeline.crop_last=300")]
-    # lines, b, window, log, range with d, cubic, crop: neighbours that differ in limits alone share.
+    # lines, b, window, log, range with d, cubic, crop: those that differ in limits alone share.
     check_bytes(base, paths, 8)
 
 
