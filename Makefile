@@ -55,6 +55,7 @@ LIB_CXX_SRC := $(wildcard formats/*/*.cc)
 DAEMON_SRC  := $(wildcard daemon/*.c)
 VIEWER_SRC  := $(wildcard viewer/*.c viewer/*/*.c)
 TOOLS_SRC   := $(wildcard tools/*.c tools/*/*.c)
+LIBOCTD_SRC := $(wildcard python/liboctd/*.c)
 TEST_MAINS  := $(wildcard test/*/test_*.c)
 TEST_SRC    := $(wildcard test/rig/*.c)
 FUZZ_NAMES  := $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c))
@@ -195,16 +196,18 @@ $(BUILD)/push_lines: $(BUILD)/scripts/push_lines.o $(CLIENT)
 archive = $(BUILD)/lib$(1).a
 ROOM_ARCHIVES := $(foreach room,daemon viewer tools,$(call archive,oct$(room)))
 TEST_ARCHIVE  := $(call archive,octtest)
+# The objects of liboctd.so, of which a test that links them sees more than the library shows.
+API_ARCHIVE   := $(call archive,octapi)
+$(API_ARCHIVE): $(call obj,$(LIBOCTD_SRC))
 $(call archive,octdaemon): $(filter-out $(BUILD)/daemon/main.o,$(call obj,$(DAEMON_SRC)))
 $(call archive,octviewer): $(filter-out $(BUILD)/viewer/main.o,$(call obj,$(VIEWER_SRC)))
 $(call archive,octtools): $(filter-out $(BUILD)/tools/octctl.o,$(call obj,$(TOOLS_SRC)))
 $(TEST_ARCHIVE): $(call obj,$(TEST_SRC))
-$(ROOM_ARCHIVES) $(TEST_ARCHIVE):
+$(ROOM_ARCHIVES) $(TEST_ARCHIVE) $(API_ARCHIVE):
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
 # The library of python/ and of whoever links octd: what its header marks is all that it shows.
-LIBOCTD_SRC := $(wildcard python/liboctd/*.c)
 # A library with sanitizers takes some of its symbols from the program.
 $(LIBOCTD): $(call obj,$(LIBOCTD_SRC)) $(LIB) python/liboctd/liboctd.map
 	$(call say,LD,$@)
@@ -214,7 +217,7 @@ $(LIBOCTD): $(call obj,$(LIBOCTD_SRC)) $(LIB) python/liboctd/liboctd.map
 
 # --as-needed: a test of the rings does not load SDL.
 ALL_LIBS := $(LIB_LIBS) $(INPUT_LIBS) $(PICTURE_LIBS) $(call pkg_libs,libuv libmicrohttpd sdl2 SDL2_ttf SDL2_image) $(LDLIBS)
-TEST_ARCHIVES := $(TEST_ARCHIVE) $(ROOM_ARCHIVES) $(LIB)
+TEST_ARCHIVES := $(TEST_ARCHIVE) $(API_ARCHIVE) $(ROOM_ARCHIVES) $(LIB)
 LINK_TEST = $(Q)$(CC) $(LDFLAGS) -Wl,--as-needed -o $@ $(filter %.o,$^) \
   -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
 
@@ -331,15 +334,20 @@ config/octd.ini: $(wildcard config/*.c) | $(BUILD)/octctl
 # --- installing -----------------------------------------------------------------------------
 
 INSTALLED := $(DESTDIR)$(PREFIX)
+# One folder for any Python 3: Debian's own for /usr, PYTHONPATH for other prefixes.
+PYTHON_FOLDER := $(INSTALLED)/lib/python3/dist-packages/octd
 FILL_IN = sed 's|@PREFIX@|$(PREFIX)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g; s|@VERSION@|$(VERSION)|g'
 install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for that and /usr)
 	install -d $(INSTALLED)/bin $(INSTALLED)/lib/pkgconfig $(INSTALLED)/lib/systemd/system \
 	  $(INSTALLED)/include/octd $(INSTALLED)/share/man/man1 \
-	  $(INSTALLED)/share/doc/octd/examples $(DESTDIR)$(SYSCONFDIR)/octd/allowed
+	  $(INSTALLED)/share/doc/octd/examples/python $(PYTHON_FOLDER) $(DESTDIR)$(SYSCONFDIR)/octd/allowed
 	install -d -m 700 $(DESTDIR)$(SYSCONFDIR)/octd/keys
 	install -m 755 $(PROGRAMS) $(BUILD)/push_lines $(INSTALLED)/bin
-	install -m 644 $(CLIENT) $(INSTALLED)/lib
-	install -m 644 pipeline/client/octd/client.h $(INSTALLED)/include/octd
+	install -m 644 $(CLIENT) $(LIBOCTD) $(INSTALLED)/lib
+	ln -sf $(SONAME) $(INSTALLED)/lib/liboctd.so
+	install -m 644 pipeline/client/octd/client.h python/liboctd/octd/octd.h $(INSTALLED)/include/octd
+	install -m 644 python/octd/*.py python/octd/py.typed $(PYTHON_FOLDER)
+	install -m 755 python/examples/*.py $(INSTALLED)/share/doc/octd/examples/python
 	install -m 644 docs/octd.1 docs/octctl.1 docs/octview.1 $(INSTALLED)/share/man/man1
 	install -m 644 README.md docs/*.md docs/*.png docs/dashboard.json $(INSTALLED)/share/doc/octd
 	install -m 644 scripts/push_lines.c $(INSTALLED)/share/doc/octd/examples
@@ -347,6 +355,7 @@ install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for t
 	[ -e $(DESTDIR)$(SYSCONFDIR)/octd/octd.ini ] || \
 	  install -m 644 config/octd.ini $(DESTDIR)$(SYSCONFDIR)/octd/octd.ini
 	$(FILL_IN) config/octclient.pc.in > $(INSTALLED)/lib/pkgconfig/octclient.pc
+	$(FILL_IN) config/octd.pc.in > $(INSTALLED)/lib/pkgconfig/octd.pc
 	$(FILL_IN) config/octd.service > $(INSTALLED)/lib/systemd/system/octd.service
 
 clean: ## remove everything made

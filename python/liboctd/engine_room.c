@@ -126,7 +126,7 @@ static enum oct_err make_slots(struct oct_engine_room *room, struct oct_error *e
         return oct_fail(err, OCT_E_NO_MEMORY, "out of memory for %u B-scans in flight",
                         room->depth);
     for (unsigned i = 0; i < room->depth; i++) {
-        struct oct_slot *slot = &room->slots[i];
+        struct oct_recon_slot *slot = &room->slots[i];
         slot->line_valid = room->masks + (size_t)i * g->n_lines;
         slot->dc = running ? room->dc_lines + 2 * (size_t)i * g->n_samples : NULL;
         slot->image.form = &room->form;

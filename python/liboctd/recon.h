@@ -13,7 +13,7 @@
 
 /* A B-scan in flight. An engine that reads and writes any memory gets the caller's arrays; one that
  * wants memory of its own (a GPU) gets the slot's, and the samples and pixels are copied. */
-struct oct_slot {
+struct oct_recon_slot {
     struct oct_raw_frame raw;
     struct oct_image_frame image;
     float *dc;             /* [2][N] of dc=running, else NULL */
@@ -31,10 +31,10 @@ struct oct_engine_room {
     struct oct_image_form form;
     struct oct_running_dc *running_dc; /* NULL unless dc=running */
     unsigned depth, max_batch;
-    struct oct_slot *slots; /* [depth] */
-    float *dc_lines;        /* [depth][2][N], or NULL */
-    uint8_t *masks;         /* [depth][M] */
-    void *lent;             /* [depth] spectra and pixels, of the engine's own kind of memory */
+    struct oct_recon_slot *slots; /* [depth] */
+    float *dc_lines;              /* [depth][2][N], or NULL */
+    uint8_t *masks;               /* [depth][M] */
+    void *lent; /* [depth] spectra and pixels, of the engine's own kind of memory */
     size_t lent_bytes;
     char why[OCT_WHY_BYTES]; /* the engine, and why it was chosen */
 };

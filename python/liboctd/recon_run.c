@@ -20,7 +20,7 @@ struct call {
     size_t samples, picture_bytes; /* of a B-scan */
 };
 
-static struct oct_slot *slot_of(const struct call *call, uint64_t i)
+static struct oct_recon_slot *slot_of(const struct call *call, uint64_t i)
 {
     struct oct_engine_room *room = &call->recon->room;
     return &room->slots[i % room->depth];
@@ -29,7 +29,7 @@ static struct oct_slot *slot_of(const struct call *call, uint64_t i)
 /* ---- in ---- */
 
 /* Fills the slot's mask; returns how many A-lines are missing. */
-static uint32_t take_mask(const struct call *call, struct oct_slot *slot, uint64_t i)
+static uint32_t take_mask(const struct call *call, struct oct_recon_slot *slot, uint64_t i)
 {
     const uint32_t n_lines = call->recon->room.plan->geometry.n_lines;
     uint32_t n_missing = 0;
@@ -48,7 +48,7 @@ static uint32_t take_mask(const struct call *call, struct oct_slot *slot, uint64
 
 /* Points the raw frame at the B-scan's samples: the caller's own, or the slot's copy, in which
  * those of missing A-lines are zero. */
-static enum oct_err take_samples(const struct call *call, struct oct_slot *slot, uint64_t i,
+static enum oct_err take_samples(const struct call *call, struct oct_recon_slot *slot, uint64_t i,
                                  struct oct_error *err)
 {
     const struct oct_geometry *g = &call->recon->room.plan->geometry;
@@ -76,7 +76,7 @@ static enum oct_err take_job(const struct call *call, uint64_t i, struct oct_eng
 {
     struct octd_recon *recon = call->recon;
     struct oct_engine_room *room = &recon->room;
-    struct oct_slot *slot = slot_of(call, i);
+    struct oct_recon_slot *slot = slot_of(call, i);
     const uint64_t number = recon->next + i;
 
     slot->raw.info = (struct oct_bscan_info){
