@@ -340,7 +340,8 @@ FILL_IN = sed 's|@PREFIX@|$(PREFIX)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g; s|@VERSIO
 install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for that and /usr)
 	install -d $(INSTALLED)/bin $(INSTALLED)/lib/pkgconfig $(INSTALLED)/lib/systemd/system \
 	  $(INSTALLED)/include/octd $(INSTALLED)/share/man/man1 \
-	  $(INSTALLED)/share/doc/octd/examples/python $(PYTHON_FOLDER) $(DESTDIR)$(SYSCONFDIR)/octd/allowed
+	  $(INSTALLED)/share/doc/octd/examples/python $(PYTHON_FOLDER) $(DESTDIR)$(SYSCONFDIR)/octd/allowed \
+	  $(INSTALLED)/share/bash-completion/completions $(INSTALLED)/share/zsh/site-functions
 	install -d -m 700 $(DESTDIR)$(SYSCONFDIR)/octd/keys
 	install -m 755 $(PROGRAMS) $(BUILD)/push_lines $(INSTALLED)/bin
 	install -m 644 $(CLIENT) $(LIBOCTD) $(INSTALLED)/lib
@@ -354,6 +355,10 @@ install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for t
 	install -m 755 scripts/push_lines.py scripts/volume_png.py $(INSTALLED)/share/doc/octd/examples
 	[ -e $(DESTDIR)$(SYSCONFDIR)/octd/octd.ini ] || \
 	  install -m 644 config/octd.ini $(DESTDIR)$(SYSCONFDIR)/octd/octd.ini
+	$(BUILD)/octctl completion bash > $(INSTALLED)/share/bash-completion/completions/octctl
+	for name in octd octview; do \
+	  ln -sf octctl $(INSTALLED)/share/bash-completion/completions/$$name; done
+	$(BUILD)/octctl completion zsh > $(INSTALLED)/share/zsh/site-functions/_octctl
 	$(FILL_IN) config/octclient.pc.in > $(INSTALLED)/lib/pkgconfig/octclient.pc
 	$(FILL_IN) config/octd.pc.in > $(INSTALLED)/lib/pkgconfig/octd.pc
 	$(FILL_IN) config/octd.service > $(INSTALLED)/lib/systemd/system/octd.service

@@ -274,6 +274,16 @@ char *oct_config_text(const struct oct_config *config);
 /* Writes the commented reference file: config/octd.ini is exactly this, and a test says so. */
 void oct_config_write_reference(FILE *out);
 
+/* A key of the table, for programs that list them. */
+struct oct_config_key {
+    const char *section, *name, *meaning;
+    const char *const *words; /* the values that it takes, up to NULL; NULL: others */
+    bool is_path;
+};
+
+/* Key i, from 0; false: there are no more. */
+bool oct_config_key_at(size_t i, struct oct_config_key *key);
+
 /* Writes one line a key for --help. */
 void oct_config_write_help(FILE *out);
 

@@ -95,3 +95,17 @@ void oct_config_write_help(FILE *out)
         fprintf(out, "  %-38s %s (%s)\n", setting, key->meaning, range);
     }
 }
+
+bool oct_config_key_at(size_t i, struct oct_config_key *key)
+{
+    static const char *const answers[] = {"yes", "no", NULL};
+    if (i >= oct_n_keys)
+        return false;
+    const struct oct_key *k = &oct_keys[i];
+    *key = (struct oct_config_key){.section = k->section,
+                                   .name = k->name,
+                                   .meaning = k->meaning,
+                                   .words = k->type == OCT_KEY_BOOL ? answers : k->names,
+                                   .is_path = k->type == OCT_KEY_PATH};
+    return true;
+}

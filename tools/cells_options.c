@@ -312,6 +312,11 @@ void oct_cells_given_text(const struct oct_cells_given *given, const struct oct_
         .name = option, .argument = value, .meaning = help, .kind = OCT_OPTION_TEXT,               \
         .at = offsetof(struct oct_cells_given, member), .needs = needed                            \
     }
+#define WORDS(option, value, help, needed, taken, member)                                          \
+    {                                                                                              \
+        .name = option, .argument = value, .meaning = help, .kind = OCT_OPTION_TEXT,               \
+        .at = offsetof(struct oct_cells_given, member), .needs = needed, .words = taken            \
+    }
 #define NUMBER(option, value, help, low, high, needed, member)                                     \
     {                                                                                              \
         .name = option, .argument = value, .meaning = help, .kind = OCT_OPTION_NUMBER,             \
@@ -330,10 +335,10 @@ void oct_cells_given_text(const struct oct_cells_given *given, const struct oct_
     }
 
 const struct oct_option oct_cells_options[] = {
-    TEXT("--source", "WHAT", "of recordings: enface (a picture a volume; default) or bscan",
-         "enface or bscan", source),
-    TEXT("--projection", "HOW", "of en face: mean (default), max or slab of the depth",
-         "mean, max or slab", projection),
+    WORDS("--source", "WHAT", "of recordings: enface (a picture a volume; default) or bscan",
+          "enface or bscan", "enface bscan", source),
+    WORDS("--projection", "HOW", "of en face: mean (default), max or slab of the depth",
+          "mean, max or slab", "mean max slab", projection),
     TEXT("--slab", "A:B", "the mean from share A to share B of the depth, as 0.3:0.5",
          "two shares, A:B", slab),
     NUMBER("--radius", "PX", "the cells' radius R in pixels (10)", 1.5, 200, "1.5 to 200 pixels",
@@ -344,7 +349,8 @@ const struct oct_option oct_cells_options[] = {
          "micrometres, X or X,Y", pixel_um),
     NUMBER("--fps", "F", "pictures a second, instead of what the file says", 1e-9, 1e9,
            "a number above 0", fps),
-    TEXT("--polarity", "P", "bright (default), dark or both", "bright, dark or both", polarity),
+    WORDS("--polarity", "P", "bright (default), dark or both", "bright, dark or both",
+          "bright dark both", polarity),
     NUMBER("--threshold", "S", "a cell's score is above S (1.8)", OCT_OPTION_ABOVE_0, 1e9,
            "a number above 0", threshold),
     NUMBER("--smooth", "S", "standard deviation of the Gaussian before, in R (0.2)", 0, 4, "0 to 4",
@@ -354,8 +360,8 @@ const struct oct_option oct_cells_options[] = {
     NUMBER("--spacing", "D", "two cells are D R apart at least (1.2)", 0, 16, "0 to 16", spacing),
     TEXT("--radii", "A:B:STEP", "circles that are tried, in R (0.8:2:0.2)", "FIRST:LAST:STEP",
          radii),
-    TEXT("--refine", "HOW", "none, peak, edge (default) or spline", "none, peak, edge or spline",
-         refine),
+    WORDS("--refine", "HOW", "none, peak, edge (default) or spline", "none, peak, edge or spline",
+          "none peak edge spline", refine),
     COUNT("--detect-every", "N", "search every Nth picture, follow in the others (1)", 1,
           "1 picture or more", detect_every),
     COUNT("--memory", "F", "frames that a track stands without its cell (3)", 0, "0 or more",
@@ -370,15 +376,15 @@ const struct oct_option oct_cells_options[] = {
          "degrees, or none", flow),
     TEXT("--roi", "X,Y,W,H", "search this part alone", "whole pixels, X,Y,W,H", roi),
     TEXT("--mask", "FILE", "a picture of which 0 is left out", "a file", mask),
-    TEXT("--profile", "NAME", "octd (default), or boyer: as Boyer et al. published it",
-         "octd or boyer", profile),
+    WORDS("--profile", "NAME", "octd (default), or boyer: as Boyer et al. published it",
+          "octd or boyer", "octd boyer", profile),
     FLAG("--detect-only", "no tracks: the cells of each picture", detect_only),
-    TEXT("--format", "NAME", "of OUT: octd (CSV, default), trackmate (XML) or napari (CSV)",
-         "octd, trackmate or napari", format),
+    WORDS("--format", "NAME", "of OUT: octd (CSV, default), trackmate (XML) or napari (CSV)",
+          "octd, trackmate or napari", "octd trackmate napari", format),
     TEXT("--tracks", "FILE.h5", "the table as datasets of /tracks", "a file", tracks),
     TEXT("--into", "FILE.h5", "add /tracks to a file of results", "a file", into),
-    TEXT("--overlay", "DIR", "pictures with their cells, as PNG files, or as OUT.avi",
-         "a folder, or OUT.avi", overlay),
+    WORDS("--overlay", "DIR", "pictures with their cells, as PNG files, or as OUT.avi",
+          "a folder, or OUT.avi", OCT_WORDS_FOLDERS, overlay),
     TEXT("--along", "X,Y,X,Y", "a line in pixels, for the kymograph and the flux", "X0,Y0,X1,Y1",
          along),
     TEXT("--kymograph", "FILE", "a PNG: brightness along the line over time", "a file", kymograph),

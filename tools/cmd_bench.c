@@ -185,5 +185,8 @@ const struct oct_command oct_command_bench = {
     .help = "measures this machine",
     .options = options,
     .n_most = INT_MAX,
+    .words =
+        "engine ingest shm recorder latency start growth nufft whole correlate register average "
+        "cells surfaces warp all",
     .run = run,
 };

@@ -283,6 +283,7 @@ const struct oct_command oct_command_record = {
     .options = record_options,
     .n_least = 1,
     .n_most = 2,
+    .words = "start stop last",
     .too_few = "an argument is missing",
     .run = record,
 };
@@ -294,6 +295,7 @@ const struct oct_command oct_command_set = {
     .options = record_options + 1,
     .n_least = 2,
     .n_most = 2,
+    .words = OCT_WORDS_KEYS,
     .too_few = "an argument is missing",
     .run = set,
 };
@@ -305,6 +307,7 @@ const struct oct_command oct_command_get = {
     .options = record_options + 1,
     .n_least = 1,
     .n_most = 1,
+    .words = OCT_WORDS_KEYS,
     .too_few = "an argument is missing",
     .run = get,
 };

@@ -67,6 +67,7 @@ const struct oct_command oct_command_keygen = {
     .usage = "[NAME]",
     .help = "makes a pair of keys: NAME.key and NAME.key_secret",
     .n_most = 1,
+    .words = OCT_WORDS_NONE,
     .run = keygen,
 };
 

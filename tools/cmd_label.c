@@ -14,11 +14,11 @@ struct label_options {
 
 static const struct oct_option options[] = {
     {"--eye", "E", "OD (right), OS (left) or none", OCT_OPTION_TEXT,
-     .at = offsetof(struct label_options, eye)},
+     .at = offsetof(struct label_options, eye), .words = "OD OS none"},
     {"--pseudonym", "TEXT", "who, never a patient's name; --pseudonym= empties it", OCT_OPTION_TEXT,
      .at = offsetof(struct label_options, pseudonym)},
     {"--mark", "M", "keep, repeat or none", OCT_OPTION_TEXT,
-     .at = offsetof(struct label_options, mark)},
+     .at = offsetof(struct label_options, mark), .words = "keep repeat none"},
     {"--json", NULL, "print the labels as JSON", OCT_OPTION_FLAG,
      .at = offsetof(struct label_options, json)},
     {NULL},

@@ -143,7 +143,7 @@ static const struct oct_option options[] = {
     {"--force", NULL, "replace an output that exists, once the new one is whole", OCT_OPTION_FLAG,
      .at = offsetof(struct options, force)},
     {"--out-dir", "D", "of each recording NAME.* make D/NAME.h5; D is made where it is missing",
-     OCT_OPTION_TEXT, .at = offsetof(struct options, folder)},
+     OCT_OPTION_TEXT, .at = offsetof(struct options, folder), .words = OCT_WORDS_FOLDERS},
     {"--jobs", "N", "recordings at a time, 1 to 64 (as many as is quickest)", OCT_OPTION_COUNT,
      .at = offsetof(struct options, jobs), .least = 1, .most = 64, .needs = "a number of 1 to 64"},
     {"--skip-existing", NULL, "leave out recordings whose output is there and whole",

@@ -50,7 +50,7 @@ static const struct oct_option options_table[] = {
      "how the eye moves: bscans (default: slowly, and not within a B-scan),\n"
      "none, fixation or unsteady (with saccades and blinks)",
      OCT_OPTION_TEXT, .at = offsetof(struct synth_options, motion_name),
-     .needs = "none, bscans, fixation or unsteady"},
+     .needs = "none, bscans, fixation or unsteady", .words = "bscans none fixation unsteady"},
     {"--fovea", "X,Y", "where the foveal pit is, shares of the field (0.24,0.42)", OCT_OPTION_TEXT,
      .at = offsetof(struct synth_options, fovea), .needs = "X,Y"},
     {"--drusen", "N", "N drusen: mounds that lift the RPE off Bruch's membrane (0)",
@@ -63,7 +63,8 @@ static const struct oct_option options_table[] = {
      .at = offsetof(struct synth_options, n_blinks), .most = OCT_RETINA_MOST_BLINKS,
      .needs = "a number from 0 to 16"},
     {"--calibration", "D", "write the calibration files into the folder D", OCT_OPTION_TEXT,
-     .at = offsetof(struct synth_options, calibration), .needs = "a folder"},
+     .at = offsetof(struct synth_options, calibration), .needs = "a folder",
+     .words = OCT_WORDS_FOLDERS},
     {"--cells", "N",
      "N bright cells that move: in a film of their own (OUT.npy, .tif, .avi), or\n"
      "above the retina of a recording",
@@ -75,7 +76,8 @@ static const struct oct_option options_table[] = {
     {"--speed", "A:B", "px a frame, or um a volume (2:5)", OCT_OPTION_TEXT,
      .at = offsetof(struct synth_options, cells.speed), .needs = "SLOWEST:FASTEST"},
     {"--paths", "KIND", "separate (default), or overtaking, in pairs that touch", OCT_OPTION_TEXT,
-     .at = offsetof(struct synth_options, cells.paths), .needs = "separate or overtaking"},
+     .at = offsetof(struct synth_options, cells.paths), .needs = "separate or overtaking",
+     .words = "separate overtaking"},
     {"--flow", "DEG", "where all cells go; 0: right, 90: down (right or left)", OCT_OPTION_NUMBER,
      .at = offsetof(struct synth_options, cells.flow_deg), .least = -360, .most = 360,
      .needs = "degrees"},

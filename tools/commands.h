@@ -19,6 +19,8 @@ struct oct_command {
     int n_least, n_most;              /* plain arguments */
     const char *too_few, *too_many;   /* said then; the second stands before the first too many.
                                          NULL: "unexpected argument" */
+    const char *words; /* for completion: of the first plain argument, as those of an option; NULL:
+                          files */
     bool (*is_plain)(const char *argument); /* of what begins with "--"; NULL: nothing is */
 
     /* Commands that the first argument chooses from, by the last word of their names, up to NULL
@@ -31,6 +33,14 @@ struct oct_command {
      * Errors go to stderr as one line, by oct_command_fail. */
     int (*run)(struct oct_config *config, int argc, char **argv);
 };
+
+/* All commands in the order of --help, and the options that may stand with each. */
+struct oct_command_table {
+    const struct oct_command *const *commands; /* [n] */
+    size_t n;
+    const struct oct_option *options;
+};
+extern const struct oct_command_table oct_command_table; /* octctl.c */
 
 /* Prints "octctl NAME: text" for err on stderr; returns its exit status. */
 int oct_command_fail(const char *name, const struct oct_error *err);
@@ -67,6 +77,7 @@ extern const struct oct_command oct_command_recon, oct_command_batch, oct_comman
     oct_command_register, oct_command_register_volumes, oct_command_surfaces, oct_command_calibrate,
     oct_command_status, oct_command_doctor, oct_command_start, oct_command_stop, oct_command_record,
     oct_command_set, oct_command_get, oct_command_shutdown, oct_command_snapshot,
-    oct_command_background, oct_command_keygen, oct_command_allow, oct_command_bench;
+    oct_command_background, oct_command_keygen, oct_command_allow, oct_command_bench,
+    oct_command_completion;
 
 #endif

@@ -62,6 +62,7 @@ static const struct oct_command *const commands[] = {
     &oct_command_keygen,
     &oct_command_allow,
     &oct_command_bench,
+    &oct_command_completion,
     &command_reference,
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -78,13 +79,14 @@ static const struct oct_option global_options[] = {
     {"--config", "FILE", "read the configuration FILE", OCT_OPTION_LIST,
      .at = offsetof(struct call, configs), .brief = "-c"},
     {"--set", "S.K=VALUE", "set a key, wins over the file; repeatable", OCT_OPTION_LIST,
-     .at = offsetof(struct call, sets)},
+     .at = offsetof(struct call, sets), .words = OCT_WORDS_SETTINGS},
     {"--backend", "NAME", "auto, cpu or cuda: short for --set pipeline.backend=NAME",
      OCT_OPTION_LIST, .at = offsetof(struct call, backends)},
     {"--dataset", "NAME", "spectra of an HDF5 file: short for --set file.dataset=NAME",
      OCT_OPTION_LIST, .at = offsetof(struct call, datasets)},
     {"--transpose", NULL, "their axes: short for --set file.transpose=yes", OCT_OPTION_FLAG,
      .at = offsetof(struct call, transpose)},
+     OCT_OPTION_LIST, .at = offsetof(struct call, backends), .words = "auto cpu cuda"},
     {"--quiet", NULL, "print errors and warnings alone: no progress, no report", OCT_OPTION_FLAG,
      .at = offsetof(struct call, quiet)},
     {"--help", NULL, "this text, or that of the command named with it", OCT_OPTION_FLAG,
@@ -94,6 +96,8 @@ static const struct oct_option global_options[] = {
     {"--", NULL, "the end of these options", OCT_OPTION_ARGUMENT, .at = 0},
     {NULL},
 };
+
+const struct oct_command_table oct_command_table = {commands, N_COMMANDS, global_options};
 
 static void print_help(void)
 {

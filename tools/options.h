@@ -32,7 +32,16 @@ struct oct_option {
     double least, most; /* of a number or a count; most 0: any */
     const char *needs;  /* "a number of seconds above 0", said of other values; NULL: "a value" */
     const char *brief;  /* "-c", for "-c VALUE" and "-cVALUE"; NULL: none */
+    const char *words;  /* for completion: the values that it takes, with spaces between, or one of
+                           the names below; NULL: files if `argument` begins with FILE, else none */
 };
+
+#define OCT_WORDS_FILES "@files"
+#define OCT_WORDS_FOLDERS "@folders"
+#define OCT_WORDS_KEYS "@keys"         /* of the configuration */
+#define OCT_WORDS_SETTINGS "@settings" /* KEY=VALUE */
+#define OCT_WORDS_FORMATS "@formats"   /* of octctl export */
+#define OCT_WORDS_NONE "@none"
 
 #define OCT_OPTION_ABOVE_0 2.3e-308 /* as `least`: the smallest number above */
 

@@ -77,6 +77,9 @@ def of_a_user():
         wanted = [f"bin/{name}" for name in PROGRAMS]
         wanted += ["etc/octd/octd.ini", "include/octd/client.h", "lib/liboctclient.a",
                    "lib/pkgconfig/octclient.pc", "lib/systemd/system/octd.service",
+                   "share/bash-completion/completions/octctl",
+                   "share/bash-completion/completions/octview",
+                   "share/zsh/site-functions/_octctl",
                    "share/man/man1/octctl.1", "share/doc/octd/README.md",
                    "share/doc/octd/examples/push_lines.py"]
         assert not set(wanted) - set(there), (set(wanted) - set(there), there)
@@ -94,6 +97,9 @@ def of_a_user():
             return subprocess.run(["pkg-config", *options, "octclient"], check=True, env=where,
                                   text=True, stdout=subprocess.PIPE).stdout.split()
         assert ask("--modversion") == [version]
+        for name in "bash-completion/completions/octd", "zsh/site-functions/_octctl":
+            script = open(f"{prefix}/share/{name}").read()
+            assert "_octctl_context" in script and "'--motion:" in script, script[:200]
         install(top, "PREFIX=" + prefix)  # again: the configuration that stands is kept
         if SLOW:
             return  # the archive wants its sanitizer
