@@ -100,7 +100,6 @@ static struct oct_config only_given_files(const struct oct_config *config,
     return files;
 }
 
-/* Reads what was given now, and takes the rest from the recording. */
 /* Coefficients that a file of another program brings, into the configuration: they go on with what
  * is made from it. */
 static enum oct_err adopt_coefficients(struct oct_config *config, struct oct_recording *recording,
@@ -122,6 +121,7 @@ static enum oct_err adopt_coefficients(struct oct_config *config, struct oct_rec
     return OCT_OK;
 }
 
+/* Reads what was given now, and takes the rest from the recording. */
 static enum oct_err merge_calibration(struct oct_calibration *cal, const struct oct_config *config,
                                       const struct given *given, bool recorded_phase,
                                       struct oct_recording *recording, struct oct_error *err)
