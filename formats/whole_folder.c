@@ -64,6 +64,19 @@ static void remove_folder(const char *path)
     rmdir(path);
 }
 
+static enum oct_err check_parent(const char *path, struct oct_error *err)
+{
+    char *name = bare(path), *parent = name ? oct_folder_of(name) : NULL;
+    enum oct_err e = OCT_OK;
+    if (!parent)
+        e = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
+    else if (access(parent, W_OK | X_OK) != 0)
+        e = oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made in %s", path, parent);
+    free(parent);
+    free(name);
+    return e;
+}
+
 enum oct_err oct_whole_folder_may(const char *path, bool force, const char *mark,
                                   const char *suffix, struct oct_error *err)
 {
@@ -71,7 +84,7 @@ enum oct_err oct_whole_folder_may(const char *path, bool force, const char *mark
     if (path[0] == '\0')
         return oct_fail(err, OCT_E_ARG, "'': names no folder");
     if (lstat(path, &st) != 0)
-        return errno == ENOENT ? OCT_OK
+        return errno == ENOENT ? check_parent(path, err)
                                : oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot be made", path);
     if (!S_ISDIR(st.st_mode))
         return oct_fail(err, OCT_E_ARG, "%s: is no folder; choose another output", path);
