@@ -57,17 +57,18 @@ static void put_decimal(unsigned char number[16], char *digits)
     *digits = '\0';
 }
 
-/* "2.25." and a UUID (PS3.5 B.2) of version 8, which is a hash as its maker likes it (RFC 9562). Its
- * first digit is not 0, so that all have 43 or 44 characters, and take 44 bytes. */
+/* "2.25." and a UUID (PS3.5 B.2) of version 8, a hash of its maker's choice (RFC 9562). Its first
+ * hexadecimal digit is not 0, so that all have 43 or 44 characters, and take 44 bytes. */
 static void make_uid(struct oct_sha256 *sha, char uid[UID_BYTES])
 {
     unsigned char sum[OCT_SHA256_BYTES];
+    char digits[40];
     oct_sha256_end(sha, sum);
     sum[0] |= 0x10;
     sum[6] = (unsigned char)((sum[6] & 0x0f) | 0x80);
     sum[8] = (unsigned char)((sum[8] & 0x3f) | 0x80);
-    memcpy(uid, UID_ROOT, strlen(UID_ROOT));
-    put_decimal(sum, uid + strlen(UID_ROOT));
+    put_decimal(sum, digits);
+    snprintf(uid, UID_BYTES, UID_ROOT "%s", digits);
 }
 
 static void add_text(struct oct_sha256 *sha, const char *text)
@@ -541,7 +542,7 @@ static enum oct_err write_file(struct oct_whole_file *whole, const struct pictur
 {
     struct output out = {.path = whole->path};
     enum oct_err e = OCT_OK;
-    void *room = malloc(2 * p->plane_bytes);
+    void *room = malloc(2 * p->plane_bytes + 1);
     if (!room)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory for two pictures", out.path);
     out.file = fopen(whole->work, "wxe");
