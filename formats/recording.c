@@ -196,7 +196,8 @@ static enum oct_err open_plain(struct oct_recording *r, const struct oct_input_p
 
 /* ---- all ---- */
 
-static enum oct_err open_descriptor(struct oct_recording *r, struct oct_error *err)
+static enum oct_err open_descriptor(struct oct_recording *r, const volatile sig_atomic_t *cancel,
+                                    struct oct_error *err)
 {
     char path[32];
     if (strcmp(r->name, "-") != 0) {
@@ -204,7 +205,7 @@ static enum oct_err open_descriptor(struct oct_recording *r, struct oct_error *e
         return r->fd >= 0 ? OCT_OK
                           : oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot open", r->name);
     }
-    const enum oct_err e = oct_spool_input(&r->fd, err);
+    const enum oct_err e = oct_spool_input(&r->fd, cancel, err);
     if (e)
         return e;
     free(r->name);
@@ -229,14 +230,14 @@ static enum oct_err by_name(const struct oct_recording *r, enum oct_err e, struc
 }
 
 static enum oct_err open_file(struct oct_recording *r, struct oct_config *config,
-                              struct oct_error *err)
+                              const volatile sig_atomic_t *cancel, struct oct_error *err)
 {
     const struct oct_input_wish wish = wish_of(config);
     struct oct_input_probe probe = {.arrays = NULL};
     if (!wish.is_scaled && fabs(wish.offset) > 0)
         return oct_fail_key(err, OCT_E_CONFIG, "file.offset",
                             "file.offset says nothing without file.scale (1: values as they are)");
-    enum oct_err code = open_descriptor(r, err);
+    enum oct_err code = open_descriptor(r, cancel, err);
     if (!code)
         code = oct_input_look(&probe, r->path, r->name, r->fd, err);
     if (code)
@@ -258,6 +259,13 @@ static enum oct_err open_file(struct oct_recording *r, struct oct_config *config
 enum oct_err oct_recording_open(struct oct_recording **recording, const char *path,
                                 struct oct_config *config, struct oct_error *err)
 {
+    return oct_recording_open_until(recording, path, config, NULL, err);
+}
+
+enum oct_err oct_recording_open_until(struct oct_recording **recording, const char *path,
+                                      struct oct_config *config,
+                                      const volatile sig_atomic_t *cancel, struct oct_error *err)
+{
     *recording = NULL;
     enum oct_err code = OCT_OK;
     struct oct_recording *r = calloc(1, sizeof(*r));
@@ -271,7 +279,7 @@ enum oct_err oct_recording_open(struct oct_recording **recording, const char *pa
         code = oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
         goto fail;
     }
-    code = open_file(r, config, err);
+    code = open_file(r, config, cancel, err);
     if (code)
         goto fail;
     *recording = r;

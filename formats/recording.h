@@ -11,6 +11,7 @@
 #include "pipeline/plan/calibration.h"
 #include "pipeline/volume/volume.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -46,6 +47,11 @@ bool oct_recording_names_dataset(const char *path);
  * *recording is NULL on error. */
 enum oct_err oct_recording_open(struct oct_recording **recording, const char *path,
                                 struct oct_config *config, struct oct_error *err);
+
+/* The same, and waiting for standard input ends (OCT_E_CLOSED) when *cancel is not 0. */
+enum oct_err oct_recording_open_until(struct oct_recording **recording, const char *path,
+                                      struct oct_config *config,
+                                      const volatile sig_atomic_t *cancel, struct oct_error *err);
 
 /* B-scans in the file. */
 uint64_t oct_recording_n_bscans(const struct oct_recording *recording);

@@ -38,12 +38,13 @@ static bool was_told_to_end(void)
 }
 
 /* Waits for bytes in slices, as signals may be blocked. *n 0: the end. */
-static enum oct_err read_some(char *buffer, ssize_t *n, struct oct_error *err)
+static enum oct_err read_some(char *buffer, ssize_t *n, const volatile sig_atomic_t *cancel,
+                              struct oct_error *err)
 {
     for (;;) {
         struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
         const int ready = poll(&in, 1, SLICE_MS);
-        if (was_told_to_end() || (ready < 0 && errno == EINTR))
+        if ((cancel && *cancel) || was_told_to_end() || (ready < 0 && errno == EINTR))
             return oct_fail(err, OCT_E_CLOSED, "interrupted while reading standard input");
         if (ready == 0)
             continue;
@@ -55,13 +56,14 @@ static enum oct_err read_some(char *buffer, ssize_t *n, struct oct_error *err)
     }
 }
 
-static enum oct_err copy(int fd, const char *folder, struct oct_error *err)
+static enum oct_err copy(int fd, const char *folder, const volatile sig_atomic_t *cancel,
+                         struct oct_error *err)
 {
     char *buffer = malloc(BUFFER_BYTES);
     ssize_t n = 1;
     enum oct_err e = buffer ? OCT_OK : oct_fail(err, OCT_E_NO_MEMORY, "out of memory");
     while (!e && n > 0) {
-        e = read_some(buffer, &n, err);
+        e = read_some(buffer, &n, cancel, err);
         for (ssize_t done = 0; !e && done < n;) {
             const ssize_t written = write(fd, buffer + done, (size_t)(n - done));
             if (written < 0 && errno != EINTR)
@@ -76,7 +78,7 @@ static enum oct_err copy(int fd, const char *folder, struct oct_error *err)
     return e;
 }
 
-enum oct_err oct_spool_input(int *fd, struct oct_error *err)
+enum oct_err oct_spool_input(int *fd, const volatile sig_atomic_t *cancel, struct oct_error *err)
 {
     struct stat about;
     const char *folder = getenv("TMPDIR");
@@ -93,7 +95,7 @@ enum oct_err oct_spool_input(int *fd, struct oct_error *err)
     if (*fd < 0)
         return oct_fail_errno(err, OCT_E_IO, errno, "%s: cannot keep standard input there (TMPDIR)",
                               folder);
-    const enum oct_err e = copy(*fd, folder, err);
+    const enum oct_err e = copy(*fd, folder, cancel, err);
     if (e) {
         close(*fd);
         *fd = -1;

@@ -4,10 +4,13 @@
 
 #include "pipeline/base/err.h"
 
+#include <signal.h>
+
 /* *fd: standard input itself where it is a plain file at its start, else an unnamed file below
  * TMPDIR (or /var/tmp) that holds all of it; the caller closes it. Waits for the end of a pipe.
  * OCT_E_IO: a terminal, or it cannot be read; OCT_E_NO_SPACE: the folder's disk is full;
- * OCT_E_CLOSED: SIGINT or SIGTERM came, also where they are blocked. */
-enum oct_err oct_spool_input(int *fd, struct oct_error *err);
+ * OCT_E_CLOSED: SIGINT or SIGTERM came to this thread, also where they are blocked, or *cancel
+ * (NULL: nobody does) is not 0. */
+enum oct_err oct_spool_input(int *fd, const volatile sig_atomic_t *cancel, struct oct_error *err);
 
 #endif

@@ -267,7 +267,7 @@ static enum oct_err describe(cJSON *o, const char *path, const char *name,
 static enum oct_err describe_pipe(cJSON *o, struct oct_config *config, struct oct_error *err)
 {
     int fd;
-    enum oct_err code = oct_spool_input(&fd, err);
+    enum oct_err code = oct_spool_input(&fd, NULL, err);
     if (code)
         return code;
     if (lseek(fd, 0, SEEK_SET) != 0 || dup2(fd, STDIN_FILENO) < 0)

@@ -181,12 +181,9 @@ static enum oct_err note_input(struct work *w, struct oct_error *err)
     snprintf(crc, sizeof(crc), "%08x", w->sum.crc);
     oct_file_sum_time(&w->sum, changed);
     const struct oct_volume_note notes[] = {
-        {"input_name", base, 0},
-        {"input_format", input ? input->format : "volume", 0},
-        {"input_time", changed, 0},
-        {"input_bytes", NULL, w->sum.size},
-        {"input_crc32c", crc, 0},
-        {"input_scaling", input ? input->scaling : "", 0},
+        {"input_name", base, 0},    {"input_format", input ? input->format : "volume", 0},
+        {"input_time", changed, 0}, {"input_bytes", NULL, w->sum.size},
+        {"input_crc32c", crc, 0},   {"input_scaling", input ? input->scaling : "", 0},
     };
     return oct_volume_add_notes(w->output.work, notes, sizeof(notes) / sizeof(notes[0]), err);
 }
@@ -263,7 +260,9 @@ static enum oct_err reconstruct(struct oct_recon *r, struct work *w,
                                 struct oct_recon_result *result, struct oct_error *err)
 {
     enum oct_err e = check_output(w, err);
-    if (e || (e = oct_recording_open(&w->recording, w->job->in, &w->config, err)) ||
+    if (e ||
+        (e = oct_recording_open_until(&w->recording, w->job->in, &w->config, w->job->cancel,
+                                      err)) ||
         (e = oct_recording_plan(&w->plan, &w->config, w->recording, err)) ||
         (e = oct_file_sum_init(&w->sum, oct_recording_file(w->recording),
                                oct_recording_name(w->recording), err)))
