@@ -24,6 +24,7 @@ def _decode(parts: list[Any], endpoint: str) -> Message:
         shape = [int(n) for n in header["shape"]]
         dtype = DTYPES[header["dtype"]]
         array = np.frombuffer(parts[2].buffer, dtype).reshape(shape)
+        array.flags.writeable = False
     except (ValueError, KeyError, TypeError) as why:
         raise Error(f"{endpoint}: a message that is not octd's: {why!r}", "format") from None
     return header, array
