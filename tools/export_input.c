@@ -1,11 +1,13 @@
 #include "tools/export_input.h"
 
+#include "formats/recording.h"
 #include "pipeline/base/sha256.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void add_u64(struct oct_sha256 *sum, uint64_t value)
 {
@@ -87,7 +89,11 @@ enum oct_err oct_export_input_open(struct oct_export_input *input, const char *p
     *input = (struct oct_export_input){.path = strdup(path)};
     if (!input->path)
         return oct_fail(err, OCT_E_NO_MEMORY, "%s: out of memory", path);
-    enum oct_err e = oct_volume_open(&input->reader, path, err);
+    enum oct_err e =
+        access(path, F_OK) == 0 && !oct_recording_is_volume(path)
+            ? oct_fail(err, OCT_E_FORMAT,
+                       "%s: no volume file; octctl recon makes one of a recording", path)
+            : oct_volume_open(&input->reader, path, err);
     if (!e) {
         input->facts = oct_volume_facts(input->reader);
         e = read_config(input, config, err);
