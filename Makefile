@@ -56,6 +56,10 @@ DAEMON_SRC  := $(wildcard daemon/*.c)
 VIEWER_SRC  := $(wildcard viewer/*.c viewer/*/*.c)
 TOOLS_SRC   := $(wildcard tools/*.c tools/*/*.c)
 LIBOCTD_SRC := $(wildcard python/liboctd/*.c)
+# What knows no camera is built and tested everywhere, the rest where aravis is.
+CAMERA_SRC  := $(wildcard camera/*.c)
+CAMERA_PURE := camera/numbering.c camera/unpack.c
+HAVE_ARAVIS := $(shell pkg-config --exists aravis-0.8 2>/dev/null && echo 1)
 TEST_MAINS  := $(wildcard test/*/test_*.c)
 TEST_SRC    := $(wildcard test/rig/*.c)
 FUZZ_NAMES  := $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c))
@@ -66,7 +70,8 @@ LIB := $(BUILD)/liboctd.a
 CLIENT := $(BUILD)/liboctclient.a
 SONAME := liboctd.so.0
 LIBOCTD := $(BUILD)/$(SONAME)
-PROGRAMS := $(BUILD)/octd $(BUILD)/octview $(BUILD)/octctl
+GENICAM := $(if $(HAVE_ARAVIS),$(BUILD)/octgenicam)
+PROGRAMS := $(BUILD)/octd $(BUILD)/octview $(BUILD)/octctl $(GENICAM)
 TESTS := $(patsubst %.c,$(BUILD)/test/%,$(notdir $(TEST_MAINS)))
 REPLAYS := $(FUZZ_NAMES:%=$(BUILD)/test/test_fuzz_%)
 
@@ -186,6 +191,19 @@ $(BUILD)/octctl: $(call obj,$(TOOLS_SRC)) $(LIB)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(INPUT_LIBS) $(PICTURE_LIBS) $(LDLIBS)
 
+ifeq ($(HAVE_ARAVIS),)
+all: without-aravis
+without-aravis:
+	@echo '  ------- octgenicam is left out: pkg-config finds no aravis-0.8'
+.PHONY: without-aravis
+endif
+
+ARAVIS_CFLAGS := $(if $(HAVE_ARAVIS),$(call pkg_cflags,aravis-0.8))
+$(BUILD)/camera/genicam.o $(BUILD)/test/camera/fake_gv_camera.o: SYSTEM_CFLAGS += $(ARAVIS_CFLAGS)
+$(BUILD)/octgenicam: $(call obj,$(CAMERA_SRC)) $(LIB)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -Wl,--as-needed -o $@ $^ $(LIB_LIBS) $(call pkg_libs,aravis-0.8) $(LDLIBS)
+
 # The example of docs/camera-drivers.md, linked as a driver would.
 $(BUILD)/push_lines: $(BUILD)/scripts/push_lines.o $(CLIENT)
 	$(call say,LD,$@)
@@ -194,7 +212,7 @@ $(BUILD)/push_lines: $(BUILD)/scripts/push_lines.o $(CLIENT)
 # What a test or a fuzz target links: archives, of which it takes only what it calls. What it brings
 # itself comes before them, whose own is then left out; the mains are in none.
 archive = $(BUILD)/lib$(1).a
-ROOM_ARCHIVES := $(foreach room,daemon viewer tools,$(call archive,oct$(room)))
+ROOM_ARCHIVES := $(foreach room,daemon viewer tools camera,$(call archive,oct$(room)))
 TEST_ARCHIVE  := $(call archive,octtest)
 # The objects of liboctd.so, of which a test that links them sees more than the library shows.
 API_ARCHIVE   := $(call archive,octapi)
@@ -202,6 +220,7 @@ $(API_ARCHIVE): $(call obj,$(LIBOCTD_SRC))
 $(call archive,octdaemon): $(filter-out $(BUILD)/daemon/main.o,$(call obj,$(DAEMON_SRC)))
 $(call archive,octviewer): $(filter-out $(BUILD)/viewer/main.o,$(call obj,$(VIEWER_SRC)))
 $(call archive,octtools): $(filter-out $(BUILD)/tools/octctl.o,$(call obj,$(TOOLS_SRC)))
+$(call archive,octcamera): $(call obj,$(CAMERA_PURE))
 $(TEST_ARCHIVE): $(call obj,$(TEST_SRC))
 $(ROOM_ARCHIVES) $(TEST_ARCHIVE) $(API_ARCHIVE):
 	$(call say,AR,$@)
@@ -242,6 +261,12 @@ $(MISBEHAVING): $(BUILD)/test/daemon/octd_misbehaving.o $(BUILD)/daemon/main.o $
 	$(call say,LD,$@)
 	$(LINK_TEST) $(ALL_LIBS)
 
+# aravis' simulated GigE Vision camera, with formats and losses of a test's own.
+FAKE_CAMERA := $(if $(HAVE_ARAVIS),$(BUILD)/test/fake_gv_camera)
+$(BUILD)/test/fake_gv_camera: $(BUILD)/test/camera/fake_gv_camera.o
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(call pkg_libs,aravis-0.8) $(LDLIBS)
+
 # The stand-in for CUDA is whole objects, before the library's own device code.
 $(CUDA_TESTS): $(CUDA_HOST_OBJ) $(TEST_ARCHIVES)
 	$(call say,LD,$@)
@@ -271,12 +296,12 @@ $(FAULTIO): test/preload/faultio.c Makefile
 
 # --- testing --------------------------------------------------------------------------------
 
-build-tests: $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING)
+build-tests: $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) $(FAKE_CAMERA)
 
-check: all $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) ## run all tests (CI runs exactly this)
+check: all $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) $(FAKE_CAMERA) ## run all tests (CI runs exactly this)
 	$(Q)BUILD=$(BUILD) test/run
 
-check-one: all $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) ## run the tests whose names match T=pattern
+check-one: all $(TESTS) $(REPLAYS) $(FAULTIO) $(MISBEHAVING) $(FAKE_CAMERA) ## run the tests whose names match T=pattern
 	$(Q)BUILD=$(BUILD) test/run '$(T)'
 
 # What check leaves out because it is of the same kind: more sizes, all displays of slow engines, the
@@ -349,7 +374,7 @@ install: all ## install under PREFIX (default /usr/local; SYSCONFDIR: /etc for t
 	install -m 644 pipeline/client/octd/client.h python/liboctd/octd/octd.h $(INSTALLED)/include/octd
 	install -m 644 python/octd/*.py python/octd/py.typed $(PYTHON_FOLDER)
 	install -m 755 python/examples/*.py $(INSTALLED)/share/doc/octd/examples/python
-	install -m 644 docs/octd.1 docs/octctl.1 docs/octview.1 $(INSTALLED)/share/man/man1
+	install -m 644 docs/octd.1 docs/octctl.1 docs/octview.1 docs/octgenicam.1 $(INSTALLED)/share/man/man1
 	install -m 644 README.md docs/*.md docs/*.png docs/dashboard.json $(INSTALLED)/share/doc/octd
 	install -m 644 scripts/push_lines.c $(INSTALLED)/share/doc/octd/examples
 	install -m 755 scripts/push_lines.py scripts/volume_png.py $(INSTALLED)/share/doc/octd/examples

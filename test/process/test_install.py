@@ -19,6 +19,8 @@ int main(void)
 }
 """
 PROGRAMS = ("octd", "octview", "octctl", "push_lines")
+if os.path.exists(os.path.join(BUILD, "octgenicam")):  # where aravis is
+    PROGRAMS += ("octgenicam",)
 
 
 @contextlib.contextmanager

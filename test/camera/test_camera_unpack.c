@@ -1,0 +1,94 @@
+/* Pixels of GenICam cameras against bytes written by hand from the standard's pictures. */
+#include "camera/unpack.h"
+#include "test/rig/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MONO8 0x01080001u
+#define MONO12 0x01100005u
+#define MONO16 0x01100007u
+#define MONO12P 0x010c0047u
+#define MONO12_PACKED 0x010c0006u
+
+/* Two samples, 0xABC and 0x123, and one more, 0xF0E, in each format. */
+static void known_bytes(void **state)
+{
+    static const struct {
+        uint32_t pfnc;
+        unsigned n_bytes;
+        uint8_t bytes[6];
+        uint16_t samples[3];
+    } cases[] = {
+        {MONO8, 3, {0xbc, 0x23, 0x0e}, {0xbc, 0x23, 0x0e}},
+        {MONO12, 6, {0xbc, 0x0a, 0x23, 0x01, 0x0e, 0x0f}, {0xabc, 0x123, 0xf0e}},
+        {MONO16, 6, {0xbc, 0xfa, 0x23, 0x01, 0x00, 0x80}, {0xfabc, 0x123, 0x8000}},
+        {MONO12P, 5, {0xbc, 0x3a, 0x12, 0x0e, 0x0f}, {0xabc, 0x123, 0xf0e}},
+        {MONO12_PACKED, 5, {0xab, 0x3c, 0x12, 0xf0, 0x0e}, {0xabc, 0x123, 0xf0e}},
+    };
+    (void)state;
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const enum oct_pixel_format format = oct_pixel_format_of(cases[i].pfnc);
+        uint16_t got[3];
+        assert_int_equal(oct_pixel_bytes(format, 1, 3, 0), cases[i].n_bytes);
+        uint8_t *exact = malloc(cases[i].n_bytes); /* a byte beyond it is seen by a sanitizer */
+        assert_non_null(exact);
+        memcpy(exact, cases[i].bytes, cases[i].n_bytes);
+        oct_pixel_unpack(format, exact, 0, 1, 3, 0, got);
+        assert_memory_equal(got, cases[i].samples, sizeof(got));
+        free(exact);
+    }
+}
+
+/* Three samples a row: without padding the second row begins within a byte, with padding it begins
+ * with one of its own. */
+static void rows_run_on_or_are_padded(void **state)
+{
+    static const uint8_t on[9] = {0x01, 0x20, 0x00, 0x03, 0x40, 0x00, 0x05, 0x60, 0x00};
+    static const uint8_t padded[14] = {0x01, 0x20, 0x00, 0x03, 0x00, 0xee, 0xee,
+                                       0x04, 0x50, 0x00, 0x06, 0x00, 0xee, 0xee};
+    static const uint16_t wanted[6] = {1, 2, 3, 4, 5, 6};
+    uint16_t got[6];
+    (void)state;
+    assert_int_equal(oct_pixel_bytes(OCT_PIXEL_MONO12P, 2, 3, 0), sizeof(on));
+    assert_int_equal(oct_pixel_bytes(OCT_PIXEL_MONO12P, 2, 3, 2), sizeof(padded));
+    oct_pixel_unpack(OCT_PIXEL_MONO12P, on, 0, 2, 3, 0, got);
+    assert_memory_equal(got, wanted, sizeof(got));
+    oct_pixel_unpack(OCT_PIXEL_MONO12P, padded, 0, 2, 3, 2, got);
+    assert_memory_equal(got, wanted, sizeof(got));
+    oct_pixel_unpack(OCT_PIXEL_MONO12P, on, 1, 1, 3, 0, got);
+    assert_memory_equal(got, wanted + 3, 3 * sizeof(*got));
+    oct_pixel_unpack(OCT_PIXEL_MONO12P, padded, 1, 1, 3, 2, got);
+    assert_memory_equal(got, wanted + 3, 3 * sizeof(*got));
+}
+
+static void formats_are_those_of_the_convention(void **state)
+{
+    (void)state;
+    assert_int_equal(oct_pixel_format_of(0x01100003), OCT_PIXEL_MONO10);
+    assert_int_equal(oct_pixel_format_of(0x01100025), OCT_PIXEL_MONO14);
+    assert_int_equal(oct_pixel_format_of(0x02180014), OCT_PIXEL_NONE); /* RGB8 */
+    assert_int_equal(oct_pixel_format_of(0), OCT_PIXEL_NONE);
+    assert_string_equal(oct_pixel_format_name(OCT_PIXEL_MONO12P), "Mono12p");
+    assert_int_equal(oct_pixel_format_bits(OCT_PIXEL_MONO12_PACKED), 12);
+    assert_int_equal(oct_pixel_format_bits(OCT_PIXEL_NONE), 0);
+}
+
+static void sizes_do_not_overflow(void **state)
+{
+    (void)state;
+    assert_int_equal(oct_pixel_bytes(OCT_PIXEL_MONO16, UINT32_MAX, UINT32_MAX, 0), 0);
+    assert_int_equal(oct_pixel_bytes(OCT_PIXEL_MONO8, UINT32_MAX, UINT32_MAX, UINT32_MAX), 0);
+    assert_true(oct_pixel_bytes(OCT_PIXEL_MONO16, 1u << 20, 1u << 20, 0) == (size_t)1 << 41);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(known_bytes),
+        cmocka_unit_test(rows_run_on_or_are_padded),
+        cmocka_unit_test(formats_are_those_of_the_convention),
+        cmocka_unit_test(sizes_do_not_overflow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
