@@ -7,8 +7,8 @@
  *
  * Between two frames that came, ids say how many were lost, but for whole turns of 65535. These are
  * taken from the camera's clock where it is sure: the frames so far came at a steady pace, and the
- * time since the last one fits some turns within 2 frames and 1 in 10,000. An external trigger that pauses
- * fits none, and nothing is added.
+ * time since the last one fits some turns within 2 frames and 1 in 10,000. An external trigger that
+ * pauses fits none, and nothing is added.
  *
  * An id that runs backward is a frame that is late (its time is not after the last one's): it is
  * left out; or the camera began to count anew: then time alone says how many were lost.
