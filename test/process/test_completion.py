@@ -66,7 +66,7 @@ def offered(shell, *lines):
 
 
 def commands():
-    """NAME (or "calibrate PART"): {option: the argument that --help shows}, without global ones."""
+    """NAME (or "calibrate PART"): {option: the argument that --help shows}, less the global ones."""
     text = ok("--help")[0]
     common = options(text.split("\noptions", 1)[1].split("\nkeys of")[0])
     found = {}
@@ -76,8 +76,7 @@ def commands():
         said = ok(name, "--help")[0]
         for part, its in re.findall(r"^octctl (calibrate [a-z]+) .*\n((?:  .*\n)*)", said, re.M):
             found[part] = options(its)
-        own = options(said.split("\noptions:\n")[1])
-        found[name] = {o: a for o, a in own.items() if o not in common}
+        found[name] = options(said.split("\noptions:\n")[1].split("  -c, --config")[0])
     return found, common
 
 
