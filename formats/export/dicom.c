@@ -10,6 +10,7 @@
 #include "formats/export/export.h"
 #include "formats/whole_file.h"
 #include "pipeline/base/sha256.h"
+#include "pipeline/base/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -27,8 +28,10 @@
 #define MOST_PIXEL_BYTES (UINT32_MAX - 1u) /* of one attribute: an even number */
 #define MOST_FRAMES 100000u                /* 4 kB each in memory while the header is made */
 #define LO_CHARACTERS 64u
+#define LO_BYTES (4 * LO_CHARACTERS + 1)
 #define UID_BYTES 48u
 #define PIXEL_HEADER_BYTES 12u
+#define MOST_MM 1e6
 #define DAY_S 86400.
 #define UID_ROOT "2.25." /* of UUIDs */
 #define NO_DATE "19000101"
@@ -93,9 +96,10 @@ static void uid_of(const char *what, const struct oct_export_form *form, const c
 struct picture {
     const struct oct_export_form *form;
     uint32_t height, width;
-    double mm[3]; /* between planes, rows, columns; planes: NaN where there is one */
+    double mm[3];   /* between planes, rows, columns; planes: NaN where there is one */
+    double plane_s; /* NaN: unknown */
     uint64_t plane_bytes, pixel_bytes;
-    char patient[4 * LO_CHARACTERS + 1];
+    char patient[LO_BYTES];
 };
 
 static enum oct_err measure(struct picture *p, const char *path, struct oct_error *err)
@@ -103,10 +107,12 @@ static enum oct_err measure(struct picture *p, const char *path, struct oct_erro
     const struct oct_export_form *form = p->form;
     double um[2];
     oct_export_picture_size(form, &p->height, &p->width, um);
+    p->plane_s = form->plane_s > 0 && form->plane_s < DAY_S ? form->plane_s : NAN;
     p->mm[0] = form->um[0] / 1e3;
     p->mm[1] = um[0] / 1e3;
     p->mm[2] = um[1] / 1e3;
-    if (!(p->mm[1] > 0 && p->mm[2] > 0) || (form->dims[0] > 1 && !(p->mm[0] >= 0)))
+    if (!(p->mm[1] > 0 && p->mm[1] < MOST_MM && p->mm[2] > 0 && p->mm[2] < MOST_MM) ||
+        (form->dims[0] > 1 && !(p->mm[0] >= 0 && p->mm[0] < MOST_MM)))
         return oct_fail(err, OCT_E_ARG, "%s: DICOM needs the spacing of %s in um: --spacing", path,
                         form->name);
     if (p->height > MOST_SIDE || p->width > MOST_SIDE || form->dims[0] > MOST_FRAMES)
@@ -130,15 +136,15 @@ static enum oct_err name_patient(struct picture *p, const char *path, struct oct
 {
     const char *pseudonym = p->form->pseudonym;
     unsigned n_characters = 0;
-    bool is_good = true;
+    bool is_good = pseudonym[oct_utf8_valid_bytes(pseudonym, strlen(pseudonym))] == '\0';
     for (const char *c = pseudonym; *c; c++) {
         n_characters += ((unsigned char)*c & 0xc0) != 0x80;
         is_good = is_good && (unsigned char)*c >= ' ' && *c != '\\' && *c != 127;
     }
     if (!is_good || n_characters > LO_CHARACTERS)
         return oct_fail(err, OCT_E_ARG,
-                        "%s: the pseudonym '%s' cannot be a DICOM patient ID: %u characters at "
-                        "most, no '\\'; see octctl label --pseudonym",
+                        "%s: the pseudonym '%s' cannot be a DICOM patient ID: %u characters of "
+                        "UTF-8 at most, no '\\'; see octctl label --pseudonym",
                         path, pseudonym, LO_CHARACTERS);
     if (pseudonym[strspn(pseudonym, " ")]) {
         snprintf(p->patient, sizeof(p->patient), "%s", pseudonym);
@@ -187,6 +193,23 @@ static void put_code(struct oct_dicom_set *set, uint32_t tag, const char *value,
     oct_dicom_end(set);
 }
 
+/* A text of a file, which may hold anything, as one value of a long string. */
+static const char *clean(const char *text, char line[LO_BYTES])
+{
+    size_t n = 0;
+    for (unsigned i = 0; i < LO_CHARACTERS && text[n]; i++) {
+        const size_t n_bytes = oct_utf8_character(text + n, strlen(text + n));
+        n += n_bytes ? n_bytes : 1;
+    }
+    memcpy(line, text, n);
+    line[n] = '\0';
+    oct_utf8_make_line(line);
+    for (char *c = line; *c; c++)
+        if (*c == '\\')
+            *c = '?';
+    return line;
+}
+
 /* The date that stands for none, and `s` seconds behind its midnight, a day at most. */
 static void put_time(struct oct_dicom_set *set, uint32_t tag, double s)
 {
@@ -213,7 +236,7 @@ static const char *laterality(const struct oct_export_form *form)
 static void put_study(struct oct_dicom_set *set, const struct picture *p)
 {
     const struct oct_export_form *form = p->form;
-    char uid[UID_BYTES], id[16];
+    char uid[UID_BYTES], id[16], name[LO_BYTES];
     oct_dicom_put_text(set, 0x00100010, "PN", "");
     oct_dicom_put_text(set, 0x00100020, "LO", p->patient);
     oct_dicom_put_text(set, 0x00100030, "DA", "");
@@ -233,7 +256,7 @@ static void put_study(struct oct_dicom_set *set, const struct picture *p)
     uid_of("series", form, form->name, uid);
     oct_dicom_put_text(set, 0x0020000e, "UI", uid);
     oct_dicom_put_text(set, 0x00080060, "CS", "OPT");
-    oct_dicom_put_text(set, 0x0008103e, "LO", form->name);
+    oct_dicom_put_text(set, 0x0008103e, "LO", clean(form->name, name));
     oct_dicom_put_text(set, 0x00200011, "IS",
                        strcmp(form->name, "bscans") == 0   ? "1"
                        : strcmp(form->name, "enface") == 0 ? "2"
@@ -250,10 +273,12 @@ static void put_equipment(struct oct_dicom_set *set, const struct oct_export_for
      * and the largest distortion: each is required and has no value for "unknown". */
     static const uint32_t unknown[] = {0x00220055, 0x00220056, 0x00220057, 0x00220035, 0x00220036,
                                        0x00220037, 0x00220038, 0x00220048, 0x00220049};
+    char software[LO_BYTES];
     oct_dicom_put_text(set, 0x00080070, "LO", "octd");
     oct_dicom_put_text(set, 0x00081090, "LO", "octd");
     oct_dicom_put_text(set, 0x00181000, "LO", "not recorded");
-    oct_dicom_put_text(set, 0x00181020, "LO", form->software[0] ? form->software : "octd");
+    oct_dicom_put_text(set, 0x00181020, "LO",
+                       clean(form->software[0] ? form->software : "octd", software));
     put_code(set, 0x00220015, "392012008", "SCT", "Optical Coherence Tomography Scanner");
     oct_dicom_put_no_items(set, 0x00220017);
     oct_dicom_put_text(set, 0x00187004, "CS", "UNKNOWN"); /* CCD, CMOS or another */
@@ -294,6 +319,7 @@ static void put_comments(struct oct_dicom_set *set, const struct oct_export_form
              ". How the scan lies in the eye is not known: A-lines lie along x, depth along y and "
              "B-scans along z. Illumination, resolution and distortion are not known: 0 stands "
              "there. The date stands for none; a duration of 0 is not known.");
+    oct_utf8_make_line(text);
     oct_dicom_put_text(set, 0x00204000, "LT", text);
 }
 
@@ -302,7 +328,7 @@ static void put_image(struct oct_dicom_set *set, const struct picture *p, const 
 {
     const struct oct_export_form *form = p->form;
     const unsigned bits = form->sample == OCT_EXPORT_U16 ? 16 : 8;
-    const double all_s = form->plane_s * form->dims[0];
+    const double all_s = p->plane_s * form->dims[0];
     const uint32_t no_offset = 0;
     char frames[16];
     oct_dicom_put_text(set, 0x00080005, "CS", "ISO_IR 192"); /* UTF-8 */
@@ -408,7 +434,7 @@ static void put_frame(struct oct_dicom_set *set, const struct picture *p, unsign
 {
     const struct oct_export_form *form = p->form;
     const uint32_t index[2] = {1, i + 1};
-    const double s = form->plane_s * i;
+    const double s = p->plane_s * i;
     double place[3] = {0};
     if (i > 0)
         place[normal] = p->mm[0] * i;
@@ -418,10 +444,10 @@ static void put_frame(struct oct_dicom_set *set, const struct picture *p, unsign
     oct_dicom_put_u32(set, 0x00209057, &index[1], 1);
     oct_dicom_put_u32(set, 0x00209157, index, 2);
     if (is_original(form)) { /* required then: where a time is not known, that of the first */
-        const bool is_known = s >= 0 && s + form->plane_s < DAY_S;
+        const bool is_known = s >= 0 && s + p->plane_s < DAY_S;
         put_time(set, 0x00189074, is_known ? s : 0); /* Frame Acquisition DateTime */
         put_time(set, 0x00189151, is_known ? s : 0); /* Frame Reference DateTime */
-        oct_dicom_put_f64(set, 0x00189220, form->plane_s > 0 ? form->plane_s * 1e3 : 0); /* ms */
+        oct_dicom_put_f64(set, 0x00189220, p->plane_s > 0 ? p->plane_s * 1e3 : 0); /* ms */
     }
     if (form->plane_valid && !form->plane_valid[i])
         oct_dicom_put_text(set, 0x00209158, "LT", "not recorded");

@@ -186,6 +186,8 @@ static const struct refusal {
     {"--spacing", {.um = {25, 10, NAN}}},
     {"--spacing", {.um = {25, 10, -4}}},
     {"--spacing", {.um = {-25, 10, 4}}},
+    {"--spacing", {.um = {25, INFINITY, 4}}},
+    {"--spacing", {.um = {INFINITY, 10, 4}}},
     {"--bscans", {.dims = {1, 65536, 1}}},
     {"--bscans", {.dims = {1, 1, 65536}}},
     {"--bscans", {.dims = {100001, 1, 1}}},
@@ -195,6 +197,8 @@ static const struct refusal {
     {"patient ID", {.pseudonym = "A\\B"}},
     {"patient ID", {.pseudonym = "A\nB"}},
     {"patient ID", {.pseudonym = "A\x7f"}},
+    {"patient ID", {.pseudonym = "A\xff"}},
+    {"patient ID", {.pseudonym = "\xc3"}},
     {"patient ID", {.pseudonym = long_name}},
 };
 
@@ -250,6 +254,35 @@ static void what_dicom_can_just_say_is_written(void **state)
         apply(&forms[i], &source.form);
         if (write_to(film_path("good.dcm"), &source, &err) != OCT_OK)
             fail_msg("%zu: %s", i, err.text);
+    }
+}
+
+/* Texts of files of other programs: control characters, half a character, far too long. */
+static void any_text_of_a_file_makes_a_file(void **state)
+{
+    static char long_text[4000];
+    static const char *const texts[] = {"a\nb\\c", "\xff\xfe", "\xce",
+                                        "%s%n",    "\x1b[31m", long_text};
+    struct oct_error err = {.text = ""};
+    size_t n;
+    (void)state;
+    memset(long_text, 'x', sizeof(long_text) - 1);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct array array = {0};
+        struct oct_export_source source = source_of(&array);
+        source.form.software = source.form.name = source.form.unit = texts[i];
+        source.form.quantity = texts[i];
+        source.form.plane_s = i % 2 ? INFINITY : 1e-300;
+        source.form.refractive_index = INFINITY;
+        if (write_to(film_path("text.dcm"), &source, &err) != OCT_OK)
+            fail_msg("%zu: %s", i, err.text);
+        unsigned char *bytes = bytes_of(film_path("text.dcm"), &n);
+        static const char software[] = "\x18\x00\x20\x10LO";
+        const unsigned char *at = find(bytes, n, software);
+        assert_true(at[-2] <= 64);
+        for (unsigned k = 0; k < at[-2]; k++)
+            assert_true(at[k] >= ' ' && at[k] < 127 && at[k] != '\\');
+        free(bytes);
     }
 }
 
@@ -453,6 +486,7 @@ int main(void)
         cmocka_unit_test(pixels_are_those_of_the_source_depth_downwards),
         cmocka_unit_test(what_dicom_cannot_say_is_refused_before_any_work),
         cmocka_unit_test(what_dicom_can_just_say_is_written),
+        cmocka_unit_test(any_text_of_a_file_makes_a_file),
         cmocka_unit_test(the_same_export_twice_is_the_same_file),
         cmocka_unit_test(every_difference_makes_another_instance_of_one_study),
         cmocka_unit_test(another_recording_is_another_study),

@@ -66,7 +66,7 @@ def offered(shell, *lines):
 
 
 def commands():
-    """NAME (or "calibrate PART"): {option: the argument that --help shows}, less the global ones."""
+    """NAME (or "calibrate PART"): {option: its argument in --help}, less the global ones."""
     text = ok("--help")[0]
     common = options(text.split("\noptions", 1)[1].split("\nkeys of")[0])
     found = {}
