@@ -9,9 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Any HDF5 file comes behind all that know their own among those. */
 static const struct oct_input_ops *const formats[] = {
     &oct_input_npy,     &oct_input_thorlabs, &oct_input_octproz,
-    &oct_input_octview, &oct_input_hdf5, /* behind all that know their own files among those */
+    &oct_input_octview, &oct_input_vortex,   &oct_input_hdf5,
 };
 #define N_FORMATS (sizeof(formats) / sizeof(formats[0]))
 

@@ -5,6 +5,6 @@
 #include "formats/input/input.h"
 
 extern const struct oct_input_ops oct_input_npy, oct_input_thorlabs, oct_input_octproz,
-    oct_input_octview, oct_input_hdf5;
+    oct_input_octview, oct_input_vortex, oct_input_hdf5;
 
 #endif

@@ -11,10 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define OCT_VOLUME_ARRAY_MAX_RANK 4
+#define OCT_VOLUME_ARRAY_MAX_RANK 5
 
 struct oct_volume_array_facts {
-    unsigned rank; /* 1..4 */
+    unsigned rank; /* 1..5 */
     uint64_t dims[OCT_VOLUME_ARRAY_MAX_RANK];
     bool is_float, is_signed; /* as stored */
     unsigned value_bytes;
@@ -44,7 +44,7 @@ enum oct_err oct_volume_array_list(const char *path, unsigned rank,
 /* A dataset of numbers, as the file says before anything of it is read. */
 struct oct_volume_array_entry {
     struct oct_volume_array_name name;
-    unsigned rank; /* 1..4 */
+    unsigned rank; /* 1..5 */
     uint64_t dims[OCT_VOLUME_ARRAY_MAX_RANK];
     bool is_float, is_signed;
     unsigned value_bytes;

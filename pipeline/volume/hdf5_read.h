@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OCT_HDF5_MAX_RANK 4
+#define OCT_HDF5_MAX_RANK 5
 
 struct oct_hdf5_array {
     const char *path; /* of the file; borrowed, as is name */
