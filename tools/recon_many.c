@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define MOST_JOBS 64u
+#define ENOUGH_JOBS 4u
 #define LOOK_US 100000u
 
 struct run;
@@ -236,10 +237,13 @@ static enum oct_err open_results(struct run *r, struct oct_error *err)
                : OCT_OK;
 }
 
-/* Recordings at a time, where nobody says how many. */
+/* Recordings at a time, where nobody says how many. One computes while another waits for the disk:
+ * with two threads 100 recordings of 0.85 MB took 4.7 s one at a time, 2.5 s two, 1.9 s three and
+ * 2.2 s four at a time. Each lane holds rings for 16 B-scans, so there are few of them. */
 static unsigned count_jobs(const struct oct_recon_many *many, unsigned n_threads)
 {
-    unsigned n = many->jobs ? many->jobs : n_threads + 1;
+    const unsigned enough = n_threads < ENOUGH_JOBS ? n_threads + 1 : ENOUGH_JOBS;
+    unsigned n = many->jobs ? many->jobs : enough;
     n = n < MOST_JOBS ? n : MOST_JOBS;
     return n < many->names->n ? n : many->names->n;
 }
