@@ -18,6 +18,21 @@ int main(void)
     return 0;
 }
 """
+# A program and a library: what it was built against is what runs.
+LAB = """
+#include <octd/octd.h>
+#include <stdio.h>
+
+int main(void)
+{
+    struct octd_recon *recon = octd_recon_create();
+    int status = octd_recon_start(recon);
+    printf("%s %d %d %s\\n", octd_version(), octd_api_version() == OCTD_API_VERSION, status,
+           octd_recon_error(recon));
+    octd_recon_destroy(recon);
+    return 0;
+}
+"""
 PROGRAMS = ("octd", "octview", "octctl", "push_lines")
 if os.path.exists(os.path.join(BUILD, "octgenicam")):  # where aravis is
     PROGRAMS += ("octgenicam",)
@@ -31,10 +46,10 @@ def tree():
     try:
         shutil.copy(TOP + "/Makefile", top)
         shutil.copy(TOP + "/README.md", top)
-        for name in ("config", "docs", "kernels", "pipeline", "scripts"):
+        for name in ("config", "docs", "kernels", "pipeline", "python", "scripts"):
             shutil.copytree(os.path.join(TOP, name), os.path.join(top, name))
         os.mkdir(top + "/build")
-        for name in PROGRAMS + ("liboctclient.a",):
+        for name in PROGRAMS + ("liboctclient.a", "liboctd.so.0"):
             shutil.copy(os.path.join(BUILD, name), top + "/build")
         subprocess.run(["chmod", "-R", "a+rX", top], check=True)
         os.mkdir(top + "/to")
@@ -77,6 +92,9 @@ def of_a_user():
         install(top, "PREFIX=" + prefix)
         there = files_in(prefix)
         wanted = [f"bin/{name}" for name in PROGRAMS]
+        wanted += ["include/octd/octd.h", "lib/liboctd.so.0", "lib/liboctd.so", "lib/pkgconfig/octd.pc",
+                   "lib/python3/dist-packages/octd/py.typed",
+                   "share/doc/octd/examples/python/recon_array.py"]
         wanted += ["etc/octd/octd.ini", "include/octd/client.h", "lib/liboctclient.a",
                    "lib/pkgconfig/octclient.pc", "lib/systemd/system/octd.service",
                    "share/bash-completion/completions/octctl",
@@ -95,8 +113,8 @@ def of_a_user():
                                  stdout=subprocess.PIPE).stdout.split()[1]
         where = dict(os.environ, PKG_CONFIG_PATH=prefix + "/lib/pkgconfig")
 
-        def ask(*options):
-            return subprocess.run(["pkg-config", *options, "octclient"], check=True, env=where,
+        def ask(*options, package="octclient"):
+            return subprocess.run(["pkg-config", *options, package], check=True, env=where,
                                   text=True, stdout=subprocess.PIPE).stdout.split()
         assert ask("--modversion") == [version]
         for name in "bash-completion/completions/octd", "zsh/site-functions/_octctl":
@@ -111,6 +129,33 @@ def of_a_user():
         said = subprocess.run([top + "/to/driver"], check=True, text=True,
                               stdout=subprocess.PIPE).stdout
         assert "carrier:pigeon" in said, said
+        assert ask("--modversion", package="octd") == [version]
+        open(top + "/to/lab.c", "w").write(LAB)
+        for compiler in ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"], \
+                ["c++", "-Wall", "-Wextra", "-Werror", "-x", "c++"]:
+            subprocess.run([*compiler, "-o", top + "/to/lab", top + "/to/lab.c", "-x", "none",
+                            *ask("--cflags", "--libs", package="octd"),
+                            f"-Wl,-rpath,{prefix}/lib"], check=True)
+            said = subprocess.run([top + "/to/lab"], check=True, text=True,
+                                  stdout=subprocess.PIPE).stdout
+            assert said.startswith(f"{version} 1 2 calibration.wavelengths is not set"), said
+        python_of_a_user(prefix, version)
+
+
+def python_of_a_user(prefix, version):
+    """The package that lies under PREFIX takes the library beside it, and its examples run."""
+    environment = {name: value for name, value in os.environ.items() if name != "OCTD_LIBRARY"}
+    environment["PYTHONPATH"] = prefix + "/lib/python3/dist-packages"
+
+    def python(*arguments):
+        return subprocess.run([*nobody(), "/usr/bin/python3", *arguments], check=True, text=True,
+                              env=dict(environment, HOME="/nonexistent"), cwd="/",
+                              stdout=subprocess.PIPE).stdout
+    said = python("-c", "import octd; print(octd.library_path(), octd.library_version(), "
+                  "octd.__version__)")
+    assert said.split() == [prefix + "/lib/liboctd.so.0", version, version], said
+    said = python(prefix + "/share/doc/octd/examples/python/recon_array.py")
+    assert "brightest at depth pixel" in said, said
 
 
 @case
@@ -125,7 +170,9 @@ def of_a_system():
             assert all(name.startswith((prefix[1:] + "/", "etc/octd/")) for name in there), there
             unit = open(to + prefix + "/lib/systemd/system/octd.service").read()
             assert f"ExecStart={prefix}/bin/octd --config /etc/octd/octd.ini\n" in unit
-            assert f"prefix={prefix}\n" in open(to + prefix + "/lib/pkgconfig/octclient.pc").read()
+            for package in "octclient", "octd":
+                assert f"prefix={prefix}\n" in \
+                    open(f"{to}{prefix}/lib/pkgconfig/{package}.pc").read()
         open(to + "/etc/octd/octd.ini", "w").write("; mine\n")
         install(top, "PREFIX=/usr/local", "DESTDIR=" + to)
         assert open(to + "/etc/octd/octd.ini").read() == "; mine\n"
