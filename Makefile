@@ -347,7 +347,7 @@ demo: all ## synthesise, stream, view, record two volumes; leaves demo/
 	$(Q)BUILD=$(BUILD) scripts/demo
 
 lint: ## rules of the rooms, clang-tidy, cppcheck, shellcheck, format
-	$(Q)SYSTEM_CFLAGS='$(SYSTEM_CFLAGS)' scripts/lint
+	$(Q)SYSTEM_CFLAGS='$(SYSTEM_CFLAGS) $(ARAVIS_CFLAGS)' scripts/lint
 
 fmt: ## format the C sources
 	$(Q)clang-format -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh')

@@ -59,14 +59,15 @@ static void place(const struct oct_export_form *form, struct layout *l)
             }
 }
 
-/* Samples of a spectrum and times are no lengths, and one plane need not have a thickness. */
+/* Places have lengths between them; samples of a spectrum, times and columns of a table have none,
+ * and one plane need not have a thickness. */
 static bool may_lack_length(const struct oct_export_form *form, int axis)
 {
-    static const char *const names[] = {"sample", "time", "volume", "frame"};
+    static const char *const names[] = {"bscan", "line", "depth"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (strcmp(form->axes[axis], names[i]) == 0)
-            return true;
-    return form->dims[axis] == 1;
+            return form->dims[axis] == 1;
+    return true;
 }
 
 static enum oct_err lay_out(const char *path, const struct oct_export_form *form, struct layout *l,

@@ -70,7 +70,8 @@ uint64_t oct_ome_tiff_most_bytes(const struct oct_export_source *sources, unsign
 static enum oct_err check(const char *path, const struct oct_export_source *sources, unsigned n,
                           uint64_t *most, uint64_t *n_planes, struct oct_error *err)
 {
-    *most = *n_planes = 0;
+    *most = 1;
+    *n_planes = 0;
     for (unsigned i = 0; i < n; i++) {
         const struct oct_export_form *form = &sources[i].form;
         const uint64_t bytes = plane_bytes(form);
