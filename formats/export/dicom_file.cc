@@ -119,7 +119,7 @@ void oct_dicom_put_text(struct oct_dicom_set *set, uint32_t tag, const char *vr,
 {
     attempt(set, tag, [=](level &l) {
         DcmElement *element = nullptr;
-        OFCondition condition = DcmItem::newDicomElement(element, tag_of(tag, vr));
+        OFCondition condition = DcmItem::newDicomElementWithVR(element, tag_of(tag, vr));
         if (condition.bad())
             return condition;
         condition = element->putString(text);
@@ -232,6 +232,11 @@ enum oct_err oct_dicom_encode(struct oct_dicom_set *set, unsigned char **bytes, 
     *n = 0;
     if (!set->failure && set->levels.size() != 1)
         note(set, OCT_E_STATE, set->levels.front().tag, "an item is not ended");
+    /* The file's own header, which DCMTK makes, has its representations from there. */
+    if (!set->failure && !dcmDataDict.isDictionaryLoaded())
+        return oct_fail(err, OCT_E_IO,
+                        "DCMTK's data dictionary cannot be read: install libdcmtk's package whole, "
+                        "or name a dicom.dic by DCMDICTPATH");
     attempt(set, 0, [=](level &) {
         std::vector<unsigned char> all;
         OFCondition condition;

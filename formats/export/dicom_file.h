@@ -49,7 +49,8 @@ void oct_dicom_end(struct oct_dicom_set *set);
 
 /* A file of this data set, in explicit little-endian order, from the preamble to the last
  * attribute: *bytes is the caller's, from malloc. PixelData may follow as it is, for it has the
- * highest tag. SOP class and SOP instance must have been put. */
+ * highest tag. SOP class and SOP instance must have been put. OCT_E_IO: DCMTK
+ * lacks its dictionary. */
 enum oct_err oct_dicom_encode(struct oct_dicom_set *set, unsigned char **bytes, size_t *n,
                               struct oct_error *err);
 

@@ -174,6 +174,21 @@ def nobody():
 
 
 @case
+def surroundings():
+    """another locale changes nothing; without DCMTK's dictionary there is a message and no file"""
+    source, files = recording("a.h5"), []
+    for more in {}, {"LC_ALL": "de_DE.UTF-8"}, {"DCMDICTPATH": "/nonexistent"}:
+        done = subprocess.run([program("octctl"), "export", source, at("out.dcm"), "--force"],
+                              env=dict(os.environ, **more), stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
+        assert done.stdout.count(b"\n") == 1, done.stdout
+        with open(at("out.dcm"), "rb") as file:
+            files.append(file.read())
+    assert done.returncode == 1 and b"dictionary" in done.stdout, done
+    assert files[0] == files[1] == files[2]
+
+
+@case
 def what_is_not_known():
     """stops before anything is written: the eye, spacing; a label's eye stands"""
     source = recording("none.h5", "none", "", "--set", "scan.height_um=0")
