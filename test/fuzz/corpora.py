@@ -344,5 +344,47 @@ def nifti():
         put("nifti", name, b"\0" + file.getvalue())
 
 
-for kind in (lines, shm, control, view, image, ini, calibration, key, volume, pictures, csv, nifti):
+def recording():
+    import numpy as np
+
+    def npy(descr, shape, order="False"):
+        text = f"{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n".encode()
+        values = (300 + np.arange(np.prod(shape)) * 7 % 1000).astype(descr).tobytes()
+        return b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text + values
+
+    def how(bits, sample=0):
+        return bytes([bits, sample])
+
+    for n, descr in enumerate(("<u2", ">u2", "|u1", "<i2", ">i4", "<f4", ">f8", "|i1")):
+        put("recording", f"npy{n}", how(0) + npy(descr, (3, 4, 8)))
+    put("recording", "fortran", how(0) + npy("<u2", (3, 4, 8), "True"))
+    put("recording", "reversed", how(4) + npy("<f4", (8, 4, 3)))
+    put("recording", "transposed", how(2) + npy("<u2", (3, 8, 4), "True"))
+    put("recording", "alines", how(64) + npy("<u2", (12, 8)))
+    put("recording", "alines_last", how(64 | 2) + npy("<u2", (8, 12)))
+    put("recording", "odd", how(64) + npy("<u2", (11, 8)))
+    put("recording", "scaled", how(128) + npy("<f4", (3, 4, 8)))
+    put("recording", "nan", how(0) + npy("<f4", (3, 4, 8))[:-4] + b"\0\0\xc0\x7f")
+    put("recording", "cut.npy", how(0) + npy("<u2", (3, 4, 8))[:-9])
+    put("recording", "huge", how(0) + npy("<u2", (3, 4, 8)).replace(b"(3, 4", b"(99999999999999, 4"))
+    for kind in range(14):
+        put("recording", f"plain{kind}", how(0, kind) + bytes(range(256)))
+    put("recording", "checked", how(8) + bytes(range(256)))
+
+    def dataset(kind=0, packing=0, dims=(3, 4, 12), chunk=(2, 3, 5), rank=3):
+        return bytes([1, rank - 2, kind, packing, *(b for d, c in zip(dims, chunk) for b in (d, c)),
+                      *range(40, 56)])
+    for kind in range(12):
+        put("recording", f"h5-{kind}", how(1) + b"\0\0" + dataset(kind))
+    put("recording", "h5-chunks", how(1) + b"\0\0" + dataset(0, 1))
+    put("recording", "h5-packed", how(1 | 4) + b"\0\0" + dataset(1, 3, (12, 4, 3)))
+    put("recording", "h5-alines", how(1 | 64) + b"\0\0" + dataset(3, 3, (12, 8), (5, 3), 2))
+    put("recording", "h5-named", how(1 | 16) + b"\2\0" + dataset() * 3)
+    put("recording", "h5-spectra", how(1) + b"\0\1" + dataset(3))
+    put("recording", "h5-volume", how(1) + b"\0\1" + dataset(0))
+    put("recording", "h5-unwritten", how(1) + b"\0\0" + dataset(3, 13))
+    put("recording", "h5-far", how(1) + b"\0\0" + bytes([1, 1, 3, 15]) + bytes([0, 0, 1, 0, 0, 3]) * 3)
+
+
+for kind in (lines, shm, control, view, image, ini, calibration, key, volume, pictures, csv, nifti, recording):
     kind()
